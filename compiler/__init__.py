@@ -1,0 +1,1 @@
+"""tq_hw.compiler."""

@@ -1,0 +1,1 @@
+"""A `.tflite` file as a verified, immutable graph."""

@@ -1,0 +1,56 @@
+"""The errors a user can meet, one class per exit code of the command line.
+
+TqError
+  + ModelError        2  the file breaks the format or the specification
+  + UnsupportedError  2  the file is legal, the operator or its parameters are not supported
+  + OptionError       2  a bad option, configuration or input array
+  + MismatchError     1  results differ
+  + MissingToolError  3  a tool or package is missing
+  + ToolError         4  a tool failed or a target was missed
+  + DeviceError       5  the accelerator, a board or its link reported an error
+"""
+
+__all__ = ["DeviceError", "MismatchError", "MissingToolError", "ModelError", "OptionError",
+           "ToolError", "TqError", "UnsupportedError"]
+
+
+class TqError(Exception):
+    """Base of every error whose message is meant for the user."""
+
+    exit_code = 2
+
+
+class ModelError(TqError):
+    """The model file breaks the format or the int8 specification."""
+
+
+class UnsupportedError(TqError):
+    """A legal operator or parameter that is not supported; names operator, index, reason, remedy."""
+
+
+class OptionError(TqError):
+    """A bad option value, configuration, board name, or input array."""
+
+
+class MismatchError(TqError):
+    """Two engines disagree."""
+
+    exit_code = 1
+
+
+class MissingToolError(TqError):
+    """A program or package is not installed; the message says how to install it."""
+
+    exit_code = 3
+
+
+class ToolError(TqError):
+    """An external tool failed, or a target was missed."""
+
+    exit_code = 4
+
+
+class DeviceError(TqError):
+    """The accelerator stopped with an error status, or the link to a board failed."""
+
+    exit_code = 5

@@ -1,0 +1,107 @@
+"""The graph that every other package reads: plain frozen records, TFLite's own words.
+
+A `Model` holds one or more subgraphs; subgraph 0 is what an inference runs. Tensors and operators are
+named by their index in the file, so that a message can point at them. Nothing here is mutable: a
+pass that changes a graph makes a new one with `dataclasses.replace`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+__all__ = ["Model", "Operator", "OptionValue", "Quantization", "Subgraph", "Tensor"]
+
+OptionValue = int | float | bool | str | tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Quantization:
+    """Affine quantization, `real = scale * (q - zero_point)`.
+
+    Members
+    -------
+    scale : float32 values widened to Python floats, one (per tensor) or one per slice of `dimension`
+    zero_point : as many integers as scales
+    dimension : axis of the scales; 0 when there is one
+    """
+
+    scale: tuple[float, ...]
+    zero_point: tuple[int, ...]
+    dimension: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class Tensor:
+    """One tensor of a subgraph.
+
+    Members
+    -------
+    index : position in the subgraph's tensor list
+    dtype : "int8", "uint8", "int16", "int32", "int64", "float32", "bool", "resource", ...
+    shape : dimensions, all >= 0; () for a scalar
+    data : constant contents as an array of `shape` (read-only), or None
+    """
+
+    index: int
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    quantization: Quantization | None = None
+    data: np.ndarray | None = None
+    is_variable: bool = False
+
+    @property
+    def scale(self) -> float:
+        """The only scale of a per-tensor quantization."""
+        if self.quantization is None or len(self.quantization.scale) != 1:
+            raise ValueError(f"tensor {self.index} ({self.name}) has no single scale")
+        return self.quantization.scale[0]
+
+    @property
+    def zero_point(self) -> int:
+        """The only zero point of a per-tensor quantization."""
+        if self.quantization is None or len(self.quantization.zero_point) != 1:
+            raise ValueError(f"tensor {self.index} ({self.name}) has no single zero point")
+        return self.quantization.zero_point[0]
+
+
+@dataclass(frozen=True, eq=False)
+class Operator:
+    """One operator: TFLite's name, tensor indices (-1 = absent optional input), options by schema name.
+
+    Option names are the schema's (`stride_h`, `dilation_w_factor`, `fused_activation_function`), absent
+    ones carry the schema's default, enumerations are their names ("SAME", "RELU6").
+    """
+
+    index: int
+    op: str
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    options: Mapping[str, OptionValue] = field(default_factory=dict)
+    intermediates: tuple[int, ...] = ()
+    version: int = 1
+
+
+@dataclass(frozen=True, eq=False)
+class Subgraph:
+    """Tensors and operators in execution order, with the indices of inputs and outputs."""
+
+    name: str
+    tensors: tuple[Tensor, ...]
+    operators: tuple[Operator, ...]
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """A whole file. `name` is the file's stem; subgraph 0 is the entry."""
+
+    name: str
+    subgraphs: tuple[Subgraph, ...]
+
+    @property
+    def main(self) -> Subgraph:
+        """The subgraph that an inference runs."""
+        return self.subgraphs[0]

@@ -1,0 +1,1 @@
+"""The golden model: every operator in integers, equal to LiteRT's reference kernels."""
