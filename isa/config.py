@@ -1,0 +1,208 @@
+"""One frozen configuration: everything that the array, the memories and the compiler are sized by.
+
+A configuration is a preset (`n16`, `n8`, `n9x8`, `n16x8`, `tiny`) or a TOML file with the same keys.
+`fingerprint` stands in every compiled file and in a hardware register; a difference is refused.
+"""
+
+import hashlib
+import json
+import tomllib
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+
+__all__ = ["BANKS", "ISA_VERSION", "PRESETS", "Config", "ConfigError", "load_config"]
+
+#: Raised whenever a command, a register or an arithmetic detail changes its meaning.
+ISA_VERSION = 1
+#: Scratchpad banks, interleaved by the two low bits of a word address: three rows of an image with
+#: an odd row pitch then always lie in three different banks.
+BANKS = 4
+
+
+class ConfigError(ValueError):
+    """A configuration breaks a rule; the message is the rule."""
+
+
+def _power_of_two(value: int) -> bool:
+    return value > 0 and value & (value - 1) == 0
+
+
+@dataclass(frozen=True)
+class Config:
+    """Sizes of one accelerator.
+
+    Members
+    -------
+    rows, cols : multiplier rows and columns of the array; 3..32 and 2..32
+    requantize_lanes : int32 lanes of the vector unit, each with a requantizer; divides `cols`
+    scratchpad_bytes : power of two times `word_bytes`, at least 1024 words in all
+    acc_words : int32 words (of `cols` lanes) of one accumulator buffer, power of two, 16..1024
+    acc_buffers : accumulator buffers, 2 or 4
+    bus_bytes : width of the memory bus: 4, 8 or 16
+    fold_steps : entries of the patch-folding table, 1..16
+    uops : micro-operations that the vector unit holds, power of two, 32 or 64
+    vector_words : int32 words (of `requantize_lanes` lanes) of the vector register file, in eight registers
+    """
+
+    name: str
+    rows: int
+    cols: int
+    requantize_lanes: int
+    scratchpad_bytes: int
+    acc_words: int = 128
+    acc_buffers: int = 4
+    bus_bytes: int = 8
+    fold_steps: int = 16
+    uops: int = 64
+    vector_words: int = 512
+
+    def __post_init__(self) -> None:
+        """Refuse what the hardware cannot be built for."""
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if field.name != "name" and (not isinstance(value, int) or isinstance(value, bool)):
+                raise ConfigError(f"{field.name} must be an integer, not {value!r}")
+        checks = (
+            (3 <= self.rows <= 32, "rows must be 3 to 32 (a depthwise group takes three rows)"),
+            (2 <= self.cols <= 32, "cols must be 2 to 32"),
+            (self.requantize_lanes >= 1 and self.cols % max(self.requantize_lanes, 1) == 0,
+             "requantize_lanes must divide cols"),
+            (16 <= self.acc_words <= 1024 and _power_of_two(self.acc_words),
+             "acc_words must be a power of two from 16 to 1024"),
+            (self.acc_buffers in (2, 4), "acc_buffers must be 2 or 4"),
+            (self.bus_bytes in (4, 8, 16), "bus_bytes must be 4, 8 or 16"),
+            (1 <= self.fold_steps <= 16, "fold_steps must be 1 to 16"),
+            (self.uops in (32, 64), "uops must be 32 or 64"),
+            (128 <= self.vector_words <= 4096 and _power_of_two(self.vector_words),
+             "vector_words must be a power of two from 128 to 4096"),
+        )
+        for holds, rule in checks:
+            if not holds:
+                raise ConfigError(f"configuration {self.name!r}: {rule}")
+        if (self.scratchpad_bytes % self.word_bytes
+                or not _power_of_two(self.scratchpad_bytes // self.word_bytes)
+                or not 512 <= self.scratchpad_words <= 1 << 16):
+            raise ConfigError(
+                f"configuration {self.name!r}: scratchpad_bytes must be a power of two of words of "
+                f"{self.word_bytes} bytes, 512 to 65536 words, not {self.scratchpad_bytes} bytes")
+
+    @property
+    def gemm_rows(self) -> int:
+        """Array rows that a GEMM step uses: all that divide evenly into words."""
+        if self.rows >= self.cols:
+            return self.rows // self.cols * self.cols
+        slices = -(-self.cols // self.rows)
+        return -(-self.cols // slices)
+
+    @property
+    def block(self) -> int:
+        """Channels stored in one scratchpad word."""
+        return max(self.gemm_rows, self.cols)
+
+    @property
+    def slices(self) -> int:
+        """GEMM steps needed to feed one word of `block` channels to the array."""
+        return -(-self.block // self.gemm_rows)
+
+    @property
+    def sub_blocks(self) -> int:
+        """Output blocks of `cols` channels that share one scratchpad word (1 unless rows > cols)."""
+        return self.block // self.cols
+
+    @property
+    def word_bytes(self) -> int:
+        """Bytes of a scratchpad word: a power of two, at least `block`."""
+        return max(4, 1 << (self.block - 1).bit_length())
+
+    @property
+    def scratchpad_words(self) -> int:
+        """Words of the scratchpad."""
+        return self.scratchpad_bytes // self.word_bytes
+
+    @property
+    def groups(self) -> int:
+        """Kernel rows that one depthwise pass covers (three array rows each, one feed each)."""
+        return min(3, self.rows // 3)
+
+    @property
+    def feeds(self) -> int:
+        """Row feeds of the array: words read from the scratchpad per cycle."""
+        return 3
+
+    @property
+    def beats_per_acc_word(self) -> int:
+        """Vector-unit beats for one accumulator word."""
+        return self.cols // self.requantize_lanes
+
+    @property
+    def beats_per_word(self) -> int:
+        """Vector-unit beats for one scratchpad word."""
+        return self.block // self.requantize_lanes
+
+    @property
+    def vector_register_words(self) -> int:
+        """Beats that one of the eight vector registers holds (longer vectors run into the next)."""
+        return self.vector_words // 8
+
+    @property
+    def param_words(self) -> int:
+        """Scratchpad words of one parameter block: biases, multipliers, shifts of `cols` channels."""
+        wide = -(-4 * self.cols // self.word_bytes)
+        return 2 * wide + -(-self.cols // self.word_bytes)
+
+    @property
+    def partial_sum_bits(self) -> int:
+        """Width of a partial sum inside the array."""
+        return 16 + (self.rows - 1).bit_length()
+
+    @property
+    def macs(self) -> int:
+        """Multiply-accumulates per cycle."""
+        return self.rows * self.cols
+
+    @property
+    def fingerprint(self) -> int:
+        """32 bits over everything but the name, and the version of the instruction set."""
+        values = {k: v for k, v in asdict(self).items() if k != "name"} | {"isa": ISA_VERSION}
+        digest = hashlib.sha256(json.dumps(values, sort_keys=True).encode()).digest()
+        return int.from_bytes(digest[:4], "little")
+
+    @staticmethod
+    def from_mapping(values: Mapping[str, object], name: str) -> "Config":
+        """Make a configuration from a mapping with the constructor's keys; others are refused."""
+        known = {field.name for field in fields(Config)}
+        for key in values:
+            if key not in known:
+                raise ConfigError(f"configuration {name!r}: unknown key {key!r}; known keys are "
+                                  f"{', '.join(sorted(known))}")
+        required = ("rows", "cols", "requantize_lanes", "scratchpad_bytes")
+        for key in required:
+            if key not in values:
+                raise ConfigError(f"configuration {name!r}: key {key!r} is missing")
+        return Config(**{"name": name, **values})  # type: ignore[arg-type]  # checked above
+
+
+PRESETS: dict[str, Config] = {
+    config.name: config for config in (
+        Config("n16", 16, 16, 16, 256 << 10),
+        Config("n16x8", 16, 8, 8, 64 << 10),
+        Config("n9x8", 9, 8, 8, 64 << 10),
+        Config("n8", 8, 8, 4, 64 << 10),
+        Config("tiny", 4, 4, 2, 8 << 10, acc_words=16),
+    )
+}
+
+
+def load_config(name_or_path: str) -> Config:
+    """Return a preset by name or read a TOML file; ConfigError says which names there are."""
+    if name_or_path in PRESETS:
+        return PRESETS[name_or_path]
+    if not name_or_path.endswith(".toml"):
+        raise ConfigError(f"no configuration {name_or_path!r}: expected one of {', '.join(PRESETS)} "
+                          "or a file that ends in .toml")
+    try:
+        values = tomllib.loads(Path(name_or_path).read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise ConfigError(f"cannot read configuration {name_or_path!r}: {error}") from None
+    return Config.from_mapping(values, str(values.pop("name", Path(name_or_path).stem)))
