@@ -1,0 +1,97 @@
+"""The wires between the units: every interface that two components share.
+
+All client ports are seen from the client (the unit that asks). Latencies are constants here, so that
+both ends agree on them.
+"""
+
+from amaranth import signed, unsigned
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from tq_hw.isa.config import Config
+from tq_hw.isa.layout import UNITS, Field, Unit
+
+__all__ = ["ACC_READ_LATENCY_CYCLES", "READ_LATENCY_CYCLES", "AccReadSignature", "OperationLayout",
+           "ReadSignature", "TableWriteSignature", "WriteSignature", "operation_signature"]
+
+#: Cycles from the cycle of the grant to the cycle in which `data` is valid (grant in t, data in t + 2).
+READ_LATENCY_CYCLES = 2
+ACC_READ_LATENCY_CYCLES = 2
+
+
+class OperationLayout(data.StructLayout):
+    """All fields of one unit's registers, as they stood when the unit was told to RUN."""
+
+    def __init__(self, unit: Unit) -> None:
+        def shape(field: Field) -> object:
+            return signed(field.bits) if field.signed else unsigned(field.bits)
+        super().__init__({f.name: shape(f) for r in UNITS[unit].registers for f in r.fields})
+
+
+def operation_signature(unit: Unit) -> stream.Signature:
+    """Return the stream of operations that a unit's engine takes; valid only when all tokens were taken."""
+    return stream.Signature(OperationLayout(unit))
+
+
+class ReadSignature(wiring.Signature):
+    """Read port of the scratchpad.
+
+    Members
+    -------
+    en : Out(1), a word is wanted; may depend on registers only
+    addr : Out(16), word address
+    grant : In(1), combinational: the read of this cycle is taken. Ports with fixed priority (the array's
+        feeds) are granted always; two feeds on one bank in one cycle are BANK_CONFLICT
+    data : In(8 * word_bytes), valid READ_LATENCY_CYCLES after a granted cycle, held until the next granted
+        read's data arrives
+    """
+
+    def __init__(self, config: Config) -> None:
+        super().__init__({
+            "en": Out(1), "addr": Out(16), "grant": In(1), "data": In(8 * config.word_bytes)})
+
+
+class WriteSignature(wiring.Signature):
+    """Write port of the scratchpad.
+
+    Members
+    -------
+    en : Out(1); addr : Out(16); data : Out(8 * word_bytes); mask : Out(word_bytes), bytes written
+    grant : In(1), combinational: the write of this cycle is taken (the vector unit's always is). A read
+        granted two or more cycles after a granted write returns the new word
+    """
+
+    def __init__(self, config: Config) -> None:
+        super().__init__({
+            "en": Out(1), "addr": Out(16), "data": Out(8 * config.word_bytes),
+            "mask": Out(config.word_bytes), "grant": In(1)})
+
+
+class AccReadSignature(wiring.Signature):
+    """The vector unit's way to the accumulators.
+
+    Members
+    -------
+    full : In(1), the oldest buffer not yet released is complete
+    release : Out(1), strobe: the oldest complete buffer is free again (its last word has been granted)
+    en : Out(1), read word `word` of the oldest complete buffer; only while `full`
+    word : Out(range(acc_words))
+    grant : In(1), combinational
+    data : In(32 * cols), ACC_READ_LATENCY_CYCLES after a granted cycle, held until the next one's
+    """
+
+    def __init__(self, config: Config) -> None:
+        super().__init__({
+            "full": In(1), "release": Out(1), "en": Out(1), "word": Out(range(config.acc_words)),
+            "grant": In(1), "data": In(32 * config.cols)})
+
+
+class TableWriteSignature(wiring.Signature):
+    """Writes of registers beyond the operation's own: folding table, micro-operations.
+
+    Seen from the control side. `index` counts from FOLD_BASE or UOP_BASE. Happens only while the
+    unit's engine is idle.
+    """
+
+    def __init__(self) -> None:
+        super().__init__({"en": Out(1), "index": Out(10), "data": Out(32)})

@@ -1,0 +1,75 @@
+"""The register bus: what a host sees of the accelerator, and the status codes.
+
+32-bit registers at byte offsets; reads and writes are whole words. A run: write `base0`..`base3`,
+`command_offset`, `command_bytes`, then 1 to `control`; poll `status` until `done` or `error`.
+"""
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+__all__ = ["COUNTERS", "MAGIC", "REGISTERS", "STATUS_DONE", "STATUS_BUSY", "STATUS_ERROR",
+           "ControlRegister", "Status"]
+
+#: Value of the `magic` register: "TQHW" read as a little-endian word.
+MAGIC = 0x57485154
+
+STATUS_BUSY = 1
+STATUS_DONE = 2
+STATUS_ERROR = 4
+
+
+class Status(IntEnum):
+    """Why the machine stopped; `error_code` of a stopped machine."""
+
+    OK = 0
+    #: the header names no unit, reserved bits are set, or a register does not exist
+    BAD_COMMAND = 1
+    #: a scratchpad address beyond its end
+    BAD_ADDRESS = 2
+    #: two words that must be read in one cycle lie in one bank
+    BANK_CONFLICT = 3
+    #: the memory answered with an error
+    BUS_ERROR = 4
+    #: a token counter went beyond 255
+    TOKEN_OVERFLOW = 5
+    #: the commands end without END
+    NO_END = 6
+    #: an operation's fields break a rule of docs/reference/semantics.md (a count of zero, ...)
+    BAD_OPERATION = 7
+
+
+@dataclass(frozen=True)
+class ControlRegister:
+    """One register of the bus."""
+
+    name: str
+    offset_bytes: int
+    access: str
+    doc: str
+
+
+#: Counters since the start, in order from byte offset 0x80. "busy": an operation is under way;
+#: "token": a RUN waits for tokens; "port": wanted a scratchpad port, memory or accumulators and did not get it.
+COUNTERS: tuple[str, ...] = (
+    "cycles", "fetch_stall", "load_busy", "load_token", "load_port", "array_busy", "array_token", "array_acc",
+    "array_weight", "vector_busy", "vector_token", "vector_acc", "vector_port", "store_busy", "store_token",
+    "store_port", "read_beats", "write_beats",
+)
+
+REGISTERS: tuple[ControlRegister, ...] = (
+    ControlRegister("magic", 0x00, "r", "0x57485154"),
+    ControlRegister("fingerprint", 0x04, "r", "fingerprint of the configuration"),
+    ControlRegister("control", 0x08, "w", "1: start; 2: stop and reset all units"),
+    ControlRegister("status", 0x0C, "r", "bit 0 busy, bit 1 done, bit 2 error"),
+    ControlRegister("error_code", 0x10, "r", "Status of a stopped machine"),
+    ControlRegister("error_unit", 0x14, "r", "unit that stopped"),
+    ControlRegister("error_index", 0x18, "r", "RUN commands that this unit had started, less one"),
+    ControlRegister("command_offset", 0x1C, "rw", "byte offset of the commands in region 0, a multiple of 16"),
+    ControlRegister("command_bytes", 0x20, "rw", "length of the commands, a multiple of 4"),
+    ControlRegister("base0", 0x30, "rw", "byte address of region 0 (image), a multiple of 16"),
+    ControlRegister("base1", 0x34, "rw", "byte address of region 1 (arena), a multiple of 16"),
+    ControlRegister("base2", 0x38, "rw", "byte address of region 2 (state), a multiple of 16"),
+    ControlRegister("base3", 0x3C, "rw", "byte address of region 3, a multiple of 16"),
+    *(ControlRegister(f"counter_{name}", 0x80 + 4 * i, "r", f"cycle counter `{name}`")
+      for i, name in enumerate(COUNTERS)),
+)

@@ -1,0 +1,173 @@
+"""Command streams as bytes and back.
+
+`Assembler` keeps what each register holds and emits only what changed; `decode` walks a stream and
+yields commands; `disassemble` writes one line each. All raise EncodeError with the word's index.
+"""
+
+import struct
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from tq_hw.isa.config import Config
+from tq_hw.isa.layout import FOLD_BASE, FOLD_ENTRY, HEADER, UNITS, UOP_BASE, UOP_WORDS, Register
+from tq_hw.isa.layout import Unit, register_count
+from tq_hw.isa.uop import UOP
+
+__all__ = ["Assembler", "Command", "EncodeError", "decode", "disassemble", "pack", "unpack"]
+
+
+class EncodeError(ValueError):
+    """A field does not fit, or a stream breaks the layout."""
+
+
+def pack(register: Register, values: Mapping[str, int]) -> int:
+    """Return the 32-bit word of `register` with the given field values; absent fields are 0."""
+    word = 0
+    for f in register.fields:
+        value = int(values.get(f.name, 0))
+        low, high = (-(1 << f.bits - 1), (1 << f.bits - 1) - 1) if f.signed else (0, (1 << f.bits) - 1)
+        if not low <= value <= high:
+            raise EncodeError(f"{f.name} must be {low}..{high}, not {value}")
+        word |= (value & (1 << f.bits) - 1) << f.offset
+    return word
+
+
+def unpack(register: Register, word: int) -> dict[str, int]:
+    """Return the field values of a 32-bit word."""
+    out = {}
+    for f in register.fields:
+        value = word >> f.offset & (1 << f.bits) - 1
+        out[f.name] = value - (1 << f.bits) if f.signed and value >> f.bits - 1 else value
+    return out
+
+
+@dataclass(frozen=True)
+class Command:
+    """One decoded command: `values[i]` goes to register `first + i` of `unit`."""
+
+    word_index: int
+    unit: Unit
+    run: bool
+    first: int
+    values: tuple[int, ...]
+
+
+@dataclass
+class Assembler:
+    """Builds a command stream for `config`, with delta encoding per unit."""
+
+    config: Config
+    words: list[int] = field(default_factory=list)
+    runs: dict[Unit, int] = field(default_factory=lambda: dict.fromkeys(Unit, 0))
+    _held: dict[tuple[Unit, int], int] = field(default_factory=dict)
+
+    def run(self, unit: Unit, values: Mapping[str, int]) -> int:
+        """Start `unit` with `values` (absent fields are 0); return the index of this RUN in the unit."""
+        known = UNITS[unit].fields
+        for name in values:
+            if name not in known:
+                raise EncodeError(f"unit {unit.name.lower()} has no field {name!r}")
+        wanted = {r.index: pack(r, values) for r in UNITS[unit].registers}
+        self._emit(unit, wanted, run=True)
+        self.runs[unit] += 1
+        return self.runs[unit] - 1
+
+    def fold(self, step: int, feeds: tuple[Mapping[str, int], ...]) -> None:
+        """Write entry `step` of the patch-folding table (one mapping per feed)."""
+        self._emit(Unit.ARRAY, {FOLD_BASE + 3 * step + g: pack(FOLD_ENTRY, feeds[g]) for g in range(3)})
+
+    def uop(self, index: int, values: Mapping[str, int]) -> None:
+        """Write micro-operation `index`; absent fields are 0."""
+        known = {f.name for r in UOP for f in r.fields}
+        for name in values:
+            if name not in known:
+                raise EncodeError(f"a micro-operation has no field {name!r}")
+        if not 0 <= index < self.config.uops:
+            raise EncodeError(f"micro-operation index must be below {self.config.uops}, not {index}")
+        base = UOP_BASE + UOP_WORDS * index
+        self._emit(Unit.VECTOR, {base + r.index: pack(r, values) for r in UOP})
+
+    def end(self) -> None:
+        """Emit END."""
+        self.words.append(pack(HEADER, {"unit": Unit.CONTROL, "run": 1}))
+
+    def to_bytes(self) -> bytes:
+        """Return the stream, little-endian."""
+        return struct.pack(f"<{len(self.words)}I", *self.words)
+
+    def _emit(self, unit: Unit, wanted: dict[int, int], run: bool = False) -> None:
+        limit = register_count(unit, self.config)
+        changed = sorted(i for i, w in wanted.items() if self._held.get((unit, i)) != w)
+        if changed and changed[-1] >= limit:
+            raise EncodeError(f"unit {unit.name.lower()} has no register {changed[-1]}")
+        spans: list[tuple[int, int]] = []
+        for index in changed:
+            # One unchanged word between two changed ones costs no more than a header.
+            if spans and index - spans[-1][1] <= 2 and all(i in wanted for i in range(spans[-1][1], index)):
+                spans[-1] = (spans[-1][0], index)
+            else:
+                spans.append((index, index))
+        if run and not spans:
+            spans = [(0, -1)]
+        for position, (low, high) in enumerate(spans):
+            last = run and position == len(spans) - 1
+            self.words.append(pack(HEADER, {"unit": unit, "run": last, "first": low, "count": high - low + 1}))
+            for index in range(low, high + 1):
+                self.words.append(wanted[index])
+                self._held[unit, index] = wanted[index]
+
+
+def decode(data: bytes, config: Config) -> Iterator[Command]:
+    """Yield the commands of a stream up to and including END."""
+    if len(data) % 4:
+        raise EncodeError(f"a command stream has whole words, not {len(data)} bytes")
+    words = struct.unpack(f"<{len(data) // 4}I", data)
+    at = 0
+    while at < len(words):
+        head = unpack(HEADER, words[at])
+        if head["unit"] > Unit.STORE or head["reserved"]:
+            raise EncodeError(f"word {at}: {words[at]:#010x} is no command header")
+        unit, count = Unit(head["unit"]), head["count"]
+        if at + 1 + count > len(words):
+            raise EncodeError(f"word {at}: {count} values expected, {len(words) - at - 1} left")
+        if unit is not Unit.CONTROL and head["first"] + count > register_count(unit, config):
+            raise EncodeError(f"word {at}: unit {unit.name.lower()} has no register {head['first'] + count - 1}")
+        if unit is Unit.CONTROL and (count or not head["run"]):
+            raise EncodeError(f"word {at}: the control unit knows END alone")
+        yield Command(at, unit, bool(head["run"]), head["first"], words[at + 1:at + 1 + count])
+        if unit is Unit.CONTROL:
+            return
+        at += 1 + count
+    raise EncodeError(f"word {at}: the stream has no END")
+
+
+def disassemble(data: bytes, config: Config) -> Iterator[str]:
+    """Yield one readable line per command."""
+    runs = dict.fromkeys(Unit, 0)
+    for command in decode(data, config):
+        if command.unit is Unit.CONTROL:
+            yield f"{command.word_index:6} END"
+            continue
+        parts = []
+        for index, word in enumerate(command.values, command.first):
+            name, register = _named(command.unit, index)
+            shown = " ".join(f"{k}={v}" for k, v in unpack(register, word).items())
+            parts.append(f"{name}[{shown}]")
+        label = ""
+        if command.run:
+            label = f" RUN {runs[command.unit]}"
+            runs[command.unit] += 1
+        yield f"{command.word_index:6} {command.unit.name.lower()}{label} {' '.join(parts)}".rstrip()
+
+
+def _named(unit: Unit, index: int) -> tuple[str, Register]:
+    if unit is Unit.VECTOR and index >= UOP_BASE:
+        step, word = divmod(index - UOP_BASE, UOP_WORDS)
+        return f"uop{step}.{word}", UOP[word]
+    if unit is Unit.ARRAY and index >= FOLD_BASE:
+        step, feed = divmod(index - FOLD_BASE, 3)
+        return f"fold{step}.{feed}", FOLD_ENTRY
+    registers = UNITS[unit].registers
+    if index >= len(registers):
+        raise EncodeError(f"unit {unit.name.lower()} has no register {index}")
+    return registers[index].name, registers[index]
