@@ -9,8 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from tq_hw.isa.config import Config
-from tq_hw.isa.layout import FOLD_BASE, FOLD_ENTRY, HEADER, UNITS, UOP_BASE, UOP_WORDS, Register
-from tq_hw.isa.layout import Unit, register_count
+from tq_hw.isa.layout import FOLD_BASE, FOLD_ENTRY, HEADER, UNITS, UOP_BASE, UOP_WORDS, Register, Unit, register_count
 from tq_hw.isa.uop import UOP
 
 __all__ = ["Assembler", "Command", "EncodeError", "decode", "disassemble", "pack", "unpack"]

@@ -18,7 +18,8 @@ from tq_hw.model.errors import ModelError, UnsupportedError
 __all__ = ["INT32_MAX", "INT32_MIN", "IntArray", "IntLike", "Padding", "activation_range",
            "compute_padding", "divide_toward_zero", "dtype_range",
            "multiply_by_quantized_multiplier", "quantize_multiplier", "quantize_multipliers",
-           "round_half_away", "rounding_divide_by_pot", "saturate", "saturating_rounding_doubling_high_mul", "wrap_int32"]
+           "round_half_away", "rounding_divide_by_pot", "saturate",
+           "saturating_rounding_doubling_high_mul", "wrap_int32"]
 
 IntArray = npt.NDArray[np.int64]
 IntLike = int | npt.NDArray[np.integer]
@@ -66,8 +67,8 @@ def saturating_rounding_doubling_high_mul(a: IntLike, b: IntLike) -> IntArray:
     """High 32 bits of `2 * a * b`, rounded; gemmlowp `SaturatingRoundingDoublingHighMul`.
 
     `a` and `b` are int32. The source adds 2^30, or 1 - 2^30 when the product is negative, and
-    divides by 2^31 toward zero. Both branches equal `floor((a * b + 2^30) / 2^31)`: halves round **up**
-    (a * b = -2^30 gives 0, +2^30 gives 1). The one overflow, both INT32_MIN, gives INT32_MAX.
+    divides by 2^31 toward zero. Both branches equal `floor((a * b + 2^30) / 2^31)`: halves round
+    **up** (a * b = -2^30 gives 0, +2^30 gives 1). The one overflow, both INT32_MIN, gives INT32_MAX.
     """
     product = _int64(a) * _int64(b)
     high: IntArray = np.minimum((product + (1 << 30)) >> 31, INT32_MAX)
