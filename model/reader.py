@@ -1,0 +1,311 @@
+"""Read a `.tflite` file into a `Model`, verifying everything on the way.
+
+Format rules are checked here (offsets, indices, sizes, quantization records), the order of operators
+in `order.py`, the rules of single operators in `check.py`. All of them raise `ModelError` or
+`UnsupportedError` before a later stage can trip over a bad file.
+"""
+
+import math
+import os
+from pathlib import Path
+
+import numpy as np
+
+from tq_hw.model.check import check_model
+from tq_hw.model.errors import ModelError, UnsupportedError
+from tq_hw.model.flatbuffer import FlatBuffer, Table
+from tq_hw.model.graph import Model, Operator, OptionValue, Quantization, Subgraph, Tensor
+from tq_hw.model.order import check_order
+from tq_hw.model.schema import (
+    ENUMS,
+    MAX_VERSIONS,
+    OPERATOR_OPTIONS,
+    OPERATORS,
+    OPTION_TABLES,
+    OPTIONS,
+    OPTIONS_REQUIRED,
+    TENSOR_TYPES,
+    operator_code,
+)
+
+__all__ = ["parse_model", "read_model"]
+
+_SCHEMA_VERSION = 3
+_MAX_FILE_BYTES = 2**31 - 1
+_MAX_TENSOR_BYTES = 2**31 - 1
+_MAX_RANK = 8
+_MIN_SCALE = 2.0**-126
+
+_NUMPY_TYPES = frozenset(TENSOR_TYPES) & frozenset(np.sctypeDict)
+_INTEGER_RANGES = {"int8": (-128, 127), "uint8": (0, 255), "int16": (-32768, 32767),
+                   "uint16": (0, 65535), "int32": (-2**31, 2**31 - 1)}
+
+
+def read_model(path: str | os.PathLike[str], *, check: bool = True) -> Model:
+    """Read and verify the file at `path`.
+
+    Raises `ModelError` when the file cannot be read, breaks the format, or (unless `check` is false)
+    breaks the rules of its operators; `UnsupportedError` for legal contents that nothing here can
+    represent.
+    """
+    path = Path(path)
+    try:
+        if path.is_dir():
+            raise ModelError(f"{path}: expected a .tflite file, found a directory")
+        if path.exists() and not path.is_file():
+            raise ModelError(f"{path}: expected a .tflite file, found a device or a pipe")
+        if (size_bytes := path.stat().st_size) > _MAX_FILE_BYTES:
+            raise UnsupportedError(f"{path}: the file has {size_bytes} bytes, at most "
+                                   f"{_MAX_FILE_BYTES} can be read")
+        data = path.read_bytes()
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise ModelError(f"{path}: cannot read the file: {reason}") from error
+    return parse_model(data, path.name, check=check)
+
+
+def parse_model(data: bytes, name: str, *, check: bool = True) -> Model:
+    """Read and verify a model in memory; `name` is the file name that messages use.
+
+    Constant data are read-only views of `data`. Raises as `read_model` does.
+    """
+    root = FlatBuffer(data, name).root(b"TFL3", "model")
+    version = root.integer(0, "version", "uint32")
+    if version != _SCHEMA_VERSION:
+        raise root.error(f"schema version is {version}, expected {_SCHEMA_VERSION}")
+    codes = [_read_code(table) for table in root.tables(1, "operator codes", "operator code") or ()]
+    buffers = [_read_buffer(table) for table in root.tables(4, "buffers", "buffer") or ()]
+    tables = root.tables(2, "subgraphs", "subgraph")
+    if not tables:
+        raise root.error("has no subgraph")
+    subgraphs = tuple(_read_subgraph(table, codes, buffers) for table in tables)
+    model = Model(name.removesuffix(".tflite"), subgraphs)
+    check_order(model, name)
+    if check:
+        check_model(model, name)
+    return model
+
+
+def _read_code(table: Table) -> tuple[str, int]:
+    """Return operator name and version of an operator code."""
+    code = operator_code(table.integer(0, "deprecated_builtin_code", "int8"),
+                         table.integer(3, "builtin_code"))
+    version = table.integer(2, "version", default=1)
+    if not 0 <= code < len(OPERATORS) or OPERATORS[code].startswith("PLACEHOLDER"):
+        raise table.error(f"unknown operator: builtin code {code}; the schema has codes 0 to "
+                          f"{len(OPERATORS) - 1}")
+    op = OPERATORS[code]
+    if op == "CUSTOM":
+        custom = table.string(1, "custom_code")
+        if not custom:
+            raise table.error("a custom operator needs a name in custom_code, it has none")
+        return f"CUSTOM:{custom}", version
+    newest = MAX_VERSIONS.get(op)
+    if version < 1 or (newest is not None and version > newest):
+        known = f"versions 1 to {newest} are known" if newest else "versions count from 1"
+        raise UnsupportedError(f"{table.file.name}: {table.place}: {op} has version {version}, "
+                               f"{known}; convert the model with an older converter")
+    return op, version
+
+
+def _read_buffer(table: Table) -> np.ndarray | None:
+    """Return the bytes of a buffer, or None when it holds nothing."""
+    data = table.vector(0, "data", "uint8")
+    # Files above 2 GiB keep contents behind the FlatBuffer; 0 and 1 are placeholders there.
+    offset = table.integer(1, "offset", "uint64")
+    size_bytes = table.integer(2, "size", "uint64")
+    if data is None and offset > 1:
+        table.file.check(offset, size_bytes, f"{table.place}, offset")
+        data = np.frombuffer(table.file.data, np.uint8, size_bytes, offset)
+    return data
+
+
+def _read_subgraph(table: Table, codes: list[tuple[str, int]],
+                   buffers: list[np.ndarray | None]) -> Subgraph:
+    tensor_tables = table.tables(0, "tensors", f"{table.place}, tensor") or ()
+    operator_tables = table.tables(3, "operators", f"{table.place}, operator") or ()
+    tensors = tuple(_read_tensor(entry, index, buffers)
+                    for index, entry in enumerate(tensor_tables))
+    count = len(tensors)
+    operators = tuple(_read_operator(entry, index, codes, count)
+                      for index, entry in enumerate(operator_tables))
+    return Subgraph(table.string(4, "name"), tensors, operators,
+                    _read_indices(table, 1, "inputs", count),
+                    _read_indices(table, 2, "outputs", count))
+
+
+def _read_indices(table: Table, slot: int, field: str, tensor_count: int,
+                  lowest: int = 0) -> tuple[int, ...]:
+    indices = table.integers(slot, field)
+    for index in indices:
+        if not lowest <= index < tensor_count:
+            raise table.error(f"refers to tensor {index}; the subgraph has {tensor_count} tensors",
+                              field)
+    return indices
+
+
+def _read_tensor(table: Table, index: int, buffers: list[np.ndarray | None]) -> Tensor:
+    name = table.string(3, "name")
+    table.place += f" {_shorten(name)!r}"
+    code = table.integer(1, "type", "int8")
+    if not 0 <= code < len(TENSOR_TYPES):
+        raise table.error(f"tensor type {code} is unknown; the schema has types 0 to "
+                          f"{len(TENSOR_TYPES) - 1}")
+    dtype = TENSOR_TYPES[code]
+    for slot, what in ((6, "sparse contents (sparsity)"), (10, "contents in an external buffer")):
+        stored = table.integer(10, what, "uint32") if slot == 10 else table.has(6)
+        if stored:
+            raise UnsupportedError(f"{table.file.name}: {table.place}: has {what}, which are not "
+                                   "supported; convert the model with dense, embedded weights")
+    shape = _read_shape(table, dtype)
+    quantization = _read_quantization(table, dtype, shape)
+    is_variable = table.boolean(5, "is_variable")
+    data = _read_constant(table, dtype, shape, buffers)
+    if data is not None and is_variable:
+        raise table.error("is a variable, but has constant contents")
+    return Tensor(index, name, dtype, shape, quantization, data, is_variable)
+
+
+def _shorten(name: str) -> str:
+    """Keep both ends of a long name."""
+    return name if len(name) <= 60 else f"{name[:28]}...{name[-28:]}"
+
+
+def _read_shape(table: Table, dtype: str) -> tuple[int, ...]:
+    shape = table.integers(0, "shape")
+    if len(shape) > _MAX_RANK:
+        raise table.error(f"rank is {len(shape)}, at most {_MAX_RANK} dimensions are supported",
+                          "shape")
+    for axis, size in enumerate(shape):
+        if size < 0:
+            raise table.error(f"dimension {axis} is {size}, expected 0 or more", "shape")
+    size_bytes = math.prod(shape) * _item_bytes(dtype)
+    if size_bytes > _MAX_TENSOR_BYTES:
+        raise table.error(f"{list(shape)} of {dtype} is too large: its size is {size_bytes} bytes, "
+                          f"at most {_MAX_TENSOR_BYTES} fit", "shape")
+    return shape
+
+
+def _item_bytes(dtype: str) -> int:
+    return np.dtype(dtype).itemsize if dtype in _NUMPY_TYPES else 1
+
+
+def _read_constant(table: Table, dtype: str, shape: tuple[int, ...],
+                   buffers: list[np.ndarray | None]) -> np.ndarray | None:
+    index = table.integer(2, "buffer", "uint32")
+    if index >= len(buffers):
+        # Buffer 0 means "no contents" even where a writer has left the list out.
+        if index == 0:
+            return None
+        raise table.error(f"refers to buffer {index}; the file has {len(buffers)} buffers")
+    contents = buffers[index]
+    count = math.prod(shape)
+    if contents is None or index == 0 or (len(contents) == 0 and count > 0):
+        return None
+    if dtype not in _NUMPY_TYPES:
+        raise UnsupportedError(f"{table.file.name}: {table.place}: constants of type {dtype} are "
+                               "not supported; convert the model with int8 weights")
+    need_bytes = count * _item_bytes(dtype)
+    if len(contents) != need_bytes:
+        raise table.error(f"{list(shape)} of {dtype} needs {need_bytes} bytes, buffer {index} has "
+                          f"{len(contents)} bytes")
+    if dtype == "bool" and count and contents.max() > 1:
+        raise table.error(f"a bool in buffer {index} is neither 0 nor 1")
+    return contents.view(np.dtype(dtype).newbyteorder("<")).reshape(shape)
+
+
+def _read_quantization(table: Table, dtype: str, shape: tuple[int, ...]) -> Quantization | None:
+    record = table.table(4, "quantization")
+    if record is None:
+        return None
+    if details := record.integer(4, "details_type", "uint8"):
+        kinds = ("none", "custom", "blockwise", "multi-axis")
+        kind = kinds[details] if details < len(kinds) else f"unknown ({details})"
+        raise UnsupportedError(f"{table.file.name}: {record.place}: {kind} quantization is not "
+                               "supported; quantize per tensor or per axis")
+    scale = record.floats(2, "scale")
+    if not scale:
+        return None
+    zero_point = record.integers(3, "zero_point", "int64")
+    dimension = record.integer(6, "quantized_dimension")
+    if len(zero_point) != len(scale):
+        raise record.error(f"{len(scale)} scales and {len(zero_point)} zero points, expected as "
+                           f"many of one as of the other{_hint(table, scale)}")
+    for value in scale:
+        if not (math.isfinite(value) and value >= _MIN_SCALE):
+            raise record.error(f"scale is {value:g}, expected a finite normal float32 above 0")
+    low, high = _INTEGER_RANGES.get(dtype, (-2**31, 2**31 - 1))
+    for point in zero_point:
+        if not low <= point <= high:
+            raise record.error(f"zero point is {point}, expected {low} to {high} for {dtype}")
+    if len(scale) == 1:
+        return Quantization(scale, zero_point)
+    if len(shape) == 1:
+        # Converters copy the weights' dimension to the bias, whose only axis is 0.
+        dimension = 0
+    if not 0 <= dimension < len(shape):
+        raise record.error(f"quantized_dimension is {dimension}, expected 0 to {len(shape) - 1} "
+                           f"for shape {list(shape)}")
+    if shape[dimension] != len(scale):
+        raise record.error(f"{len(scale)} scales along quantized_dimension {dimension}, whose axis "
+                           f"has {shape[dimension]} elements")
+    return Quantization(scale, zero_point, dimension)
+
+
+def _hint(table: Table, scale: tuple[float, ...]) -> str:
+    many = len(scale) > 1
+    return "; an activation has one scale, per-axis scales are for constant weights" if many else ""
+
+
+def _read_operator(table: Table, index: int, codes: list[tuple[str, int]],
+                   tensor_count: int) -> Operator:
+    code = table.integer(0, "opcode_index", "uint32")
+    if code >= len(codes):
+        raise table.error(f"refers to operator code {code}; the file has {len(codes)}")
+    op, version = codes[code]
+    table.place += f" {_shorten(op)}"
+    inputs = _read_indices(table, 1, "inputs", tensor_count, lowest=-1)
+    outputs = _read_indices(table, 2, "outputs", tensor_count)
+    intermediates = _read_indices(table, 8, "intermediates", tensor_count, lowest=-1)
+    return Operator(index, op, inputs, outputs, _read_options(table, op), intermediates, version)
+
+
+def _read_options(table: Table, op: str) -> dict[str, OptionValue]:
+    code = table.integer(3, "builtin_options_type", "uint8")
+    found = OPTION_TABLES[code] if code < len(OPTION_TABLES) else f"unknown ({code})"
+    expected = OPERATOR_OPTIONS.get(op)
+    options = table.table(4, "builtin_options") if code else None
+    if options is None:
+        if op in OPTIONS_REQUIRED:
+            raise table.error(f"has no options, {op} needs its {expected}")
+    elif expected is not None and found != expected:
+        raise table.error(f"options are of type {found}, expected {expected}")
+    if expected is None:
+        return {}
+    return {field.name: field.default if options is None else
+            _read_option(options, field.slot, field.name, field.kind, field.default)
+            for field in OPTIONS.get(expected, ())}
+
+
+def _read_option(options: Table, slot: int, name: str, kind: str,
+                 default: OptionValue) -> OptionValue:
+    if kind in ENUMS:
+        names = ENUMS[kind]
+        value = options.integer(slot, name, "int8", names.index(str(default)))
+        if not 0 <= value < len(names):
+            known = ", ".join(f"{text} ({number})" for number, text in enumerate(names))
+            raise options.error(f"{value} is unknown; the schema has {known}", name)
+        return names[value]
+    if kind == "float32":
+        number = options.float32(slot, name)
+        if not math.isfinite(number):
+            raise options.error(f"is {number}, expected a finite number", name)
+        return number
+    if kind == "string":
+        return options.string(slot, name)
+    if kind == "int32s":
+        return options.integers(slot, name)
+    if kind == "bool":
+        return options.boolean(slot, name, bool(default))
+    assert isinstance(default, int)
+    return options.integer(slot, name, kind, default)

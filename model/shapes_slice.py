@@ -1,0 +1,134 @@
+"""Output shapes of operators that cut data: SLICE, STRIDED_SLICE, SPLIT, SPLIT_V, UNPACK."""
+
+from collections.abc import Callable
+
+from tq_hw.model.node import Node
+
+__all__ = ["SLICE_SHAPES", "strided_ranges"]
+
+Shapes = list[tuple[int, ...]] | None
+
+
+def _slice(node: Node) -> Shapes:
+    shape = node.shape(0)
+    begin = node.integers(1, "begin", len(shape))
+    size = node.integers(2, "size", len(shape))
+    if begin is None or size is None:
+        return None
+    result = []
+    for axis, (start, count, full) in enumerate(zip(begin, size, shape, strict=True)):
+        length = full - start if count == -1 else count
+        if start < 0 or length < 0 or start + length > full:
+            raise node.error(f"slice of axis {axis} from {start} of size {count} is out of range "
+                             f"of {full}")
+        result.append(length)
+    return [tuple(result)]
+
+
+def strided_ranges(node: Node) -> list[tuple[range, bool]] | None:
+    """Return for each input axis of STRIDED_SLICE its indices and whether the axis is dropped.
+
+    None when begin, end or strides are no constants. An axis that is shrunk and has its begin_mask
+    set takes index 0, as LiteRT's kernel does.
+    """
+    shape = node.shape(0)
+    count = node.input(1).shape[0] if len(node.input(1).shape) == 1 else -1
+    if not 0 <= count <= len(shape):
+        raise node.error(f"begin has shape {list(node.input(1).shape)}, expected at most "
+                         f"{len(shape)} elements")
+    for mask in ("ellipsis_mask", "new_axis_mask"):
+        if node.option(mask):
+            raise node.unsupported(f"{mask} is {node.option(mask)}, only 0 is supported; write "
+                                   f"the slice with RESHAPE or with one range for each axis")
+    begin = node.integers(1, "begin", count)
+    end = node.integers(2, "end", count)
+    strides = node.integers(3, "strides", count)
+    if begin is None or end is None or strides is None:
+        return None
+    ranges = []
+    for axis, size in enumerate(shape):
+        if axis >= count:
+            ranges.append((range(size), False))
+            continue
+        ranges.append(_axis_range(node, axis, size, begin[axis], end[axis], strides[axis]))
+    return ranges
+
+
+def _axis_range(node: Node, axis: int, size: int, begin: int, end: int,
+                stride: int) -> tuple[range, bool]:
+    def masked(name: str) -> bool:
+        return bool(node.option(name) >> axis & 1)
+
+    if stride == 0:
+        raise node.error(f"stride of axis {axis} is 0")
+    low, high = (0, size) if stride > 0 else (-1, size - 1)
+    start = begin + size if begin < 0 else begin
+    if masked("begin_mask"):
+        start = 0 if stride > 0 else size - 1
+    if masked("shrink_axis_mask"):
+        if not 0 <= start < size:
+            raise node.error(f"index {begin} of axis {axis} is out of range of {size}")
+        return range(start, start + 1), True
+    # With `offset`, the end counts from the begin.
+    stop = start + end if node.option("offset") else end + size if end < 0 else end
+    if masked("end_mask"):
+        stop = high if stride > 0 else low
+    return range(min(max(start, low), high), min(max(stop, low), high), stride), False
+
+
+def _strided_slice(node: Node) -> Shapes:
+    ranges = strided_ranges(node)
+    if ranges is None:
+        return None
+    return [tuple(len(indices) for indices, dropped in ranges if not dropped)]
+
+
+def _split(node: Node) -> Shapes:
+    shape = node.shape(1)
+    axis = node.integers(0, "axis", 1)
+    parts = node.option("num_splits")
+    if parts != len(node.operator.outputs) or parts < 1:
+        raise node.error(f"num_splits is {parts}, the operator has "
+                         f"{len(node.operator.outputs)} outputs")
+    if axis is None:
+        return None
+    at = node.axis(axis[0], len(shape))
+    if shape[at] % parts:
+        raise node.error(f"cannot split axis {at} of {list(shape)}: {shape[at]} is not divisible "
+                         f"by {parts}")
+    return [(*shape[:at], shape[at] // parts, *shape[at + 1:])] * parts
+
+
+def _split_v(node: Node) -> Shapes:
+    shape = node.shape(0)
+    parts = node.option("num_splits")
+    if parts != len(node.operator.outputs) or parts < 1:
+        raise node.error(f"num_splits is {parts}, the operator has "
+                         f"{len(node.operator.outputs)} outputs")
+    axis = node.integers(2, "axis", 1)
+    sizes = node.integers(1, "size_splits", parts)
+    if axis is None or sizes is None:
+        return None
+    at = node.axis(axis[0], len(shape))
+    known = sum(size for size in sizes if size != -1)
+    if sizes.count(-1) == 1 and min(sizes) == -1 and known <= shape[at]:
+        sizes = [shape[at] - known if size == -1 else size for size in sizes]
+    if min(sizes) < 0 or sum(sizes) != shape[at]:
+        raise node.error(f"size_splits {sizes} do not split the {shape[at]} elements of axis {at}")
+    return [(*shape[:at], size, *shape[at + 1:]) for size in sizes]
+
+
+def _unpack(node: Node) -> Shapes:
+    shape = node.shape(0)
+    axis = node.axis(node.option("axis"), len(shape))
+    count = node.option("num")
+    if count != shape[axis] or count != len(node.operator.outputs):
+        raise node.error(f"num is {count}, axis {axis} has {shape[axis]} elements, the operator "
+                         f"has {len(node.operator.outputs)} outputs")
+    return [shape[:axis] + shape[axis + 1:]] * count
+
+
+SLICE_SHAPES: dict[str, Callable[[Node], Shapes]] = {
+    "SLICE": _slice, "STRIDED_SLICE": _strided_slice, "SPLIT": _split, "SPLIT_V": _split_v,
+    "UNPACK": _unpack,
+}
