@@ -1,0 +1,41 @@
+# Every target makes its own .venv first (scripts/setup): nothing else needs to be installed by hand.
+PY := .venv/bin/python
+CONFIG ?= n16
+
+.PHONY: help setup demo test test-all check bench lock clean
+
+help:
+	@echo "make demo      run the digits network on the RTL (CONFIG=n16)"
+	@echo "make test      all tests but the long sweeps"
+	@echo "make test-all  all tests"
+	@echo "make check     ruff and mypy"
+	@echo "make bench     cycles, simulator speed, resources and clock of the bare accelerator"
+	@echo "make lock      renew requirements.lock from pyproject.toml"
+	@echo "make clean     remove what the targets above made, .venv too"
+
+setup:
+	@scripts/setup
+
+demo: setup
+	@$(PY) examples/digits/demo.py --config $(CONFIG)
+
+test: setup
+	@scripts/test -m "not slow"
+
+test-all: setup
+	@scripts/test
+
+check: setup
+	@$(PY) -m ruff check .
+	@$(PY) -m mypy
+	@$(PY) -m mypy examples scripts benches
+
+bench: setup
+	@$(PY) benches/bench.py
+
+lock: setup
+	@$(PY) scripts/lock.py
+
+clean:
+	rm -rf .venv build tq_hw.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis sim_build results.xml
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
