@@ -1,0 +1,242 @@
+"""Unary operators: LOGISTIC, TANH, the RELU family, LEAKY_RELU, PRELU and HARD_SWISH.
+
+Sources: `activations.cc`, `LUTPopulate` in `internal/common.h`, `reference/reference_ops.h ReluX`,
+`reference/leaky_relu.h`, `reference/prelu.h`, `reference/hard_swish.h`.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tq_hw.model.graph import Operator, Subgraph
+from tq_hw.sim.golden.arith import (
+    IntArray,
+    activation_range,
+    multiply_by_quantized_multiplier,
+    quantize_multiplier,
+    round_half_away,
+    rounding_divide_by_pot,
+)
+from tq_hw.sim.golden.fixedpoint import high_mul
+from tq_hw.sim.golden.registry import (
+    Array,
+    Inputs,
+    float_option,
+    kernel,
+    narrow,
+    output_tensor,
+    require,
+    require_dtype,
+    value,
+)
+
+__all__ = ["LeakyReluParams", "PreluParams", "ReluParams", "leaky_relu_params", "logistic_lut",
+           "lut", "prelu_params", "relu_params", "tanh_lut"]
+
+_Float = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class ReluParams:
+    """Derived integers of RELU, RELU6 and RELU_N1_TO_1."""
+
+    input_zero_point: int
+    multiplier: int
+    shift: int
+    output_zero_point: int
+    act_min: int
+    act_max: int
+
+
+@dataclass(frozen=True)
+class LeakyReluParams:
+    """Derived integers of LEAKY_RELU; `alpha_multiplier` is negative for a negative alpha."""
+
+    input_zero_point: int
+    multiplier: int
+    shift: int
+    alpha_multiplier: int
+    alpha_shift: int
+    output_zero_point: int
+
+
+@dataclass(frozen=True)
+class PreluParams:
+    """Derived integers of PRELU: factors for the positive side and for `x * alpha`."""
+
+    input_zero_point: int
+    alpha_zero_point: int
+    multiplier: int
+    shift: int
+    alpha_multiplier: int
+    alpha_shift: int
+    output_zero_point: int
+
+
+def _lut(scale: float, zero_point: int, output_scale: float, output_zero_point: int,
+         transform: Callable[[_Float], _Float]) -> Array:
+    """256 int8 results for inputs -128..127, in that order; every step in float32."""
+    q = np.arange(-128, 128)
+    real = np.float32(scale) * (q - zero_point).astype(np.float32)
+    inverse = np.float32(1.0) / np.float32(output_scale)
+    rescaled = round_half_away(transform(real) * inverse)
+    return narrow(rescaled + output_zero_point, -128, 127)
+
+
+def _logistic(x: _Float) -> _Float:
+    # `expf` is off by less than one float32 step; rounding a double result gives the nearest one.
+    with np.errstate(over="ignore"):
+        exponential = np.exp(-x.astype(np.float64)).astype(np.float32)
+        result: _Float = np.float32(1.0) / (np.float32(1.0) + exponential)
+    return result
+
+
+def _tanh(x: _Float) -> _Float:
+    return np.tanh(x.astype(np.float64)).astype(np.float32)
+
+
+def logistic_lut(scale: float, zero_point: int) -> Array:
+    """LOGISTIC of each int8 input -128..127, output scale 1/256 and zero point -128."""
+    return _lut(scale, zero_point, 1.0 / 256, -128, _logistic)
+
+
+def tanh_lut(scale: float, zero_point: int) -> Array:
+    """TANH of each int8 input -128..127, output scale 1/128 and zero point 0."""
+    return _lut(scale, zero_point, 1.0 / 128, 0, _tanh)
+
+
+def lut(op: Operator, subgraph: Subgraph) -> Array:
+    """Table of 256 int8 results, indexed by input + 128, of any operator of this module but PRELU."""
+    tensor = require_dtype(op, subgraph, "int8")
+    output = output_tensor(op, subgraph)
+    require(output.dtype == "int8", f"output must be int8, not {output.dtype}")
+    if op.op == "LOGISTIC":
+        require(output.scale == 1.0 / 256 and output.zero_point == -128,
+                "output must have scale 1/256 and zero point -128, found "
+                f"{output.scale}, {output.zero_point}")
+        return logistic_lut(tensor.scale, tensor.zero_point)
+    if op.op == "TANH":
+        require(output.scale == 1.0 / 128 and output.zero_point == 0,
+                "output must have scale 1/128 and zero point 0, found "
+                f"{output.scale}, {output.zero_point}")
+        return tanh_lut(tensor.scale, tensor.zero_point)
+    every = np.arange(-128, 128).astype(np.int8)
+    functions = {"LEAKY_RELU": _leaky_relu, "HARD_SWISH": _hard_swish}
+    return functions.get(op.op, _relu)(op, subgraph, every)
+
+
+def relu_params(op: Operator, subgraph: Subgraph) -> ReluParams:
+    """Derive the integers of a RELU, RELU6 or RELU_N1_TO_1; the factor is a float32 quotient."""
+    tensor = require_dtype(op, subgraph, "int8")
+    output = output_tensor(op, subgraph)
+    multiplier, shift = quantize_multiplier(
+        float(np.float32(tensor.scale) / np.float32(output.scale)))
+    act_min, act_max = activation_range(op.op, output.scale, output.zero_point)
+    return ReluParams(tensor.zero_point, multiplier, shift, output.zero_point, act_min, act_max)
+
+
+def leaky_relu_params(op: Operator, subgraph: Subgraph) -> LeakyReluParams:
+    """Derive the integers of a LEAKY_RELU; the factors are float32 products and quotients."""
+    tensor = require_dtype(op, subgraph, "int8")
+    output = output_tensor(op, subgraph)
+    scale, output_scale = np.float32(tensor.scale), np.float32(output.scale)
+    alpha = np.float32(float_option(op, "alpha"))
+    return LeakyReluParams(tensor.zero_point, *quantize_multiplier(float(scale / output_scale)),
+                           *quantize_multiplier(float(scale * alpha / output_scale)),
+                           output.zero_point)
+
+
+def prelu_params(op: Operator, subgraph: Subgraph) -> PreluParams:
+    """Derive the integers of a PRELU; the factors are float32 products and quotients."""
+    tensor = require_dtype(op, subgraph, "int8")
+    alpha = require_dtype(op, subgraph, "int8", position=1)
+    output = output_tensor(op, subgraph)
+    scale, output_scale = np.float32(tensor.scale), np.float32(output.scale)
+    return PreluParams(tensor.zero_point, alpha.zero_point,
+                       *quantize_multiplier(float(scale / output_scale)),
+                       *quantize_multiplier(float(scale * np.float32(alpha.scale) / output_scale)),
+                       output.zero_point)
+
+
+def _relu(op: Operator, subgraph: Subgraph, x: Array) -> Array:
+    p = relu_params(op, subgraph)
+    scaled = multiply_by_quantized_multiplier(x.astype(np.int64) - p.input_zero_point,
+                                              p.multiplier, p.shift)
+    return narrow(scaled + p.output_zero_point, p.act_min, p.act_max)
+
+
+def _leaky_relu(op: Operator, subgraph: Subgraph, x: Array) -> Array:
+    p = leaky_relu_params(op, subgraph)
+    centred = x.astype(np.int64) - p.input_zero_point
+    positive = multiply_by_quantized_multiplier(centred, p.multiplier, p.shift)
+    # The magnitude is multiplied and then negated: the two roundings are not odd functions.
+    negative = multiply_by_quantized_multiplier(centred, abs(p.alpha_multiplier), p.alpha_shift)
+    negative = -negative if p.alpha_multiplier < 0 else negative
+    return narrow(np.where(centred >= 0, positive, negative) + p.output_zero_point, -128, 127)
+
+
+def _hard_swish(op: Operator, subgraph: Subgraph, x: Array) -> Array:
+    tensor, output = require_dtype(op, subgraph, "int8"), output_tensor(op, subgraph)
+    hires_scale = np.float32(1.0 / 128) * np.float32(tensor.scale)
+    output_multiplier, output_exponent = quantize_multiplier(
+        float(hires_scale / np.float32(output.scale)))
+    reluish_multiplier, reluish_exponent = quantize_multiplier(
+        float(hires_scale / (np.float32(3.0) / np.float32(32768.0))))
+    require(output_exponent <= 0,
+            f"input scale {tensor.scale} must be below 128 times the output scale {output.scale}")
+    return hard_swish_int16(x.astype(np.int64) - tensor.zero_point,
+                            _high_half(output_multiplier), output_exponent,
+                            _high_half(reluish_multiplier), reluish_exponent, output.zero_point)
+
+
+def _high_half(multiplier: int) -> int:
+    """`DownScaleInt32ToInt16Multiplier`: the rounded upper 16 bits."""
+    return min((multiplier + (1 << 15)) >> 16, 32767)
+
+
+def hard_swish_int16(x: IntArray, output_multiplier: int, output_exponent: int,
+                     reluish_multiplier: int, reluish_exponent: int,
+                     output_zero_point: int) -> Array:
+    """HARD_SWISH in 16-bit fixed point; `x` is the input less its zero point.
+
+    The multipliers are int16 Q0.15; `output_exponent` is <= 0; the reluish factor maps a real 3 to
+    32768.
+    """
+    hires = x << 7
+    preshift = high_mul(hires, output_multiplier, 16)
+    reluish = hires
+    if reluish_exponent > 0:
+        # All but the last bit of the left shift first, so that only the last can saturate.
+        reluish = np.clip(reluish << (reluish_exponent - 1), -32768, 32767)
+    reluish = high_mul(reluish, reluish_multiplier, 16)
+    if reluish_exponent > 0:
+        reluish = np.clip(reluish << 1, -32768, 32767)
+    if reluish_exponent < 0:
+        reluish = rounding_divide_by_pot(reluish, -reluish_exponent)
+    gate = (reluish + (1 << 15)) >> 1
+    product = gate * preshift
+    # Truncation toward zero here cancels the bias of the roundings above.
+    truncated = np.where(product >= 0, product >> 15, -((-product) >> 15))
+    result = rounding_divide_by_pot(truncated, -output_exponent) + output_zero_point
+    wrapped = ((result + (1 << 15)) & 0xFFFF) - (1 << 15)
+    return narrow(wrapped, -128, 127)
+
+
+@kernel("LOGISTIC", "TANH", "RELU", "RELU6", "RELU_N1_TO_1", "LEAKY_RELU", "HARD_SWISH")
+def unary(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
+    """Int8 table look-up."""
+    table = lut(op, subgraph)
+    return [table[value(inputs, 0).astype(np.int64) + 128]]
+
+
+@kernel("PRELU")
+def prelu(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
+    """Int8 rectifier with a learned slope per broadcast element on the negative side."""
+    p = prelu_params(op, subgraph)
+    x = value(inputs, 0).astype(np.int64) - p.input_zero_point
+    alpha = value(inputs, 1).astype(np.int64) - p.alpha_zero_point
+    positive = multiply_by_quantized_multiplier(x, p.multiplier, p.shift)
+    negative = multiply_by_quantized_multiplier(x * alpha, p.alpha_multiplier, p.alpha_shift)
+    return [narrow(np.where(x >= 0, positive, negative) + p.output_zero_point, -128, 127)]

@@ -1,0 +1,192 @@
+"""ADD, SUB, MUL, MAXIMUM, MINIMUM and the six comparisons, with numpy's broadcasting.
+
+Sources: `integer_ops/add.h`, `reference/sub.h`, `integer_ops/mul.h`, `reference/comparisons.h`,
+`maximum_minimum.cc`, and the `Prepare` of `add.cc`, `sub.cc`, `mul.cc`, `comparisons.cc`.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from tq_hw.model.graph import Operator, Subgraph
+from tq_hw.sim.golden.arith import (
+    IntArray,
+    activation_range,
+    multiply_by_quantized_multiplier,
+    quantize_multiplier,
+)
+from tq_hw.sim.golden.registry import (
+    Array,
+    Inputs,
+    kernel,
+    narrow,
+    output_tensor,
+    require,
+    require_dtype,
+    str_option,
+    value,
+)
+
+__all__ = ["AddParams", "CompareParams", "MulParams", "add_params", "compare_params",
+           "mul_params"]
+
+
+@dataclass(frozen=True)
+class AddParams:
+    """Derived integers of ADD and SUB.
+
+    Members
+    -------
+    left_shift : applied to each input less its zero point; 20
+    multiplier_1, shift_1, multiplier_2, shift_2 : to the common scale `2 * max(scale_1, scale_2)`
+    output_multiplier, output_shift : from the common scale to the output's; shifts are <= 0
+    """
+
+    left_shift: int
+    zero_point_1: int
+    multiplier_1: int
+    shift_1: int
+    zero_point_2: int
+    multiplier_2: int
+    shift_2: int
+    output_multiplier: int
+    output_shift: int
+    output_zero_point: int
+    act_min: int
+    act_max: int
+
+
+@dataclass(frozen=True)
+class MulParams:
+    """Derived integers of MUL: `(a - z1) * (b - z2)` rescaled once."""
+
+    zero_point_1: int
+    zero_point_2: int
+    multiplier: int
+    shift: int
+    output_zero_point: int
+    act_min: int
+    act_max: int
+
+
+@dataclass(frozen=True)
+class CompareParams:
+    """Derived integers of a comparison: both inputs are rescaled by their own scale.
+
+    Precision is lost (8 fractional bits), and the comparison is made after the rounding.
+    """
+
+    left_shift: int
+    zero_point_1: int
+    multiplier_1: int
+    shift_1: int
+    zero_point_2: int
+    multiplier_2: int
+    shift_2: int
+
+
+def add_params(op: Operator, subgraph: Subgraph) -> AddParams:
+    """Derive the integers of an ADD or SUB.
+
+    Raises `UnsupportedError` when the output scale is so small that the output multiplier is 1 or
+    more: the engines abort on it, or leave it undefined.
+    """
+    first = require_dtype(op, subgraph, "int8")
+    second = require_dtype(op, subgraph, "int8", position=1)
+    output = output_tensor(op, subgraph)
+    require(output.dtype == "int8", f"output must be int8, not {output.dtype}")
+    left_shift = 20
+    twice_max = 2.0 * max(first.scale, second.scale)
+    multiplier_1, shift_1 = quantize_multiplier(first.scale / twice_max)
+    multiplier_2, shift_2 = quantize_multiplier(second.scale / twice_max)
+    real = twice_max / ((1 << left_shift) * output.scale)
+    output_multiplier, output_shift = quantize_multiplier(real)
+    require(real < 1.0 and output_shift <= 0,
+            f"output scale {output.scale} must be above {twice_max / (1 << left_shift)}, "
+            "2^-19 of the larger input scale")
+    act_min, act_max = activation_range(str_option(op, "fused_activation_function"),
+                                        output.scale, output.zero_point)
+    return AddParams(left_shift, first.zero_point, multiplier_1, shift_1,
+                     second.zero_point, multiplier_2, shift_2,
+                     output_multiplier, output_shift, output.zero_point, act_min, act_max)
+
+
+def mul_params(op: Operator, subgraph: Subgraph) -> MulParams:
+    """Derive the integers of a MUL; the factor is computed in float32 throughout (`mul.cc`)."""
+    first = require_dtype(op, subgraph, "int8")
+    second = require_dtype(op, subgraph, "int8", position=1)
+    output = output_tensor(op, subgraph)
+    require(output.dtype == "int8", f"output must be int8, not {output.dtype}")
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+        real = float(np.float32(first.scale) * np.float32(second.scale) / np.float32(output.scale))
+    multiplier, shift = quantize_multiplier(real)
+    act_min, act_max = activation_range(str_option(op, "fused_activation_function"),
+                                        output.scale, output.zero_point)
+    return MulParams(first.zero_point, second.zero_point, multiplier, shift, output.zero_point,
+                     act_min, act_max)
+
+
+def compare_params(op: Operator, subgraph: Subgraph) -> CompareParams:
+    """Derive the integers of a comparison.
+
+    Raises `UnsupportedError` for an input scale of 1 or more: the reference kernel shifts by a
+    negative count there, which C leaves undefined.
+    """
+    first = require_dtype(op, subgraph, "int8")
+    second = require_dtype(op, subgraph, "int8", position=1)
+    pairs = []
+    for tensor in (first, second):
+        multiplier, shift = quantize_multiplier(tensor.scale)
+        require(shift <= 0, f"input scales must be below 1, tensor {tensor.index} has "
+                            f"{tensor.scale}")
+        pairs.append((multiplier, shift))
+    return CompareParams(8, first.zero_point, *pairs[0], second.zero_point, *pairs[1])
+
+
+def _rescaled(x: Array, zero_point: int, left_shift: int, multiplier: int, shift: int) -> IntArray:
+    centred = (x.astype(np.int64) - zero_point) << left_shift
+    return multiply_by_quantized_multiplier(centred, multiplier, shift)
+
+
+@kernel("ADD", "SUB")
+def add(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
+    """Int8 sum or difference on a common scale with 20 bits of headroom."""
+    p = add_params(op, subgraph)
+    first = _rescaled(value(inputs, 0), p.zero_point_1, p.left_shift, p.multiplier_1, p.shift_1)
+    second = _rescaled(value(inputs, 1), p.zero_point_2, p.left_shift, p.multiplier_2, p.shift_2)
+    total = first + second if op.op == "ADD" else first - second
+    scaled = multiply_by_quantized_multiplier(total, p.output_multiplier, p.output_shift)
+    return [narrow(scaled + p.output_zero_point, p.act_min, p.act_max)]
+
+
+@kernel("MUL")
+def mul(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
+    """Int8 product."""
+    p = mul_params(op, subgraph)
+    product = ((value(inputs, 0).astype(np.int64) - p.zero_point_1)
+               * (value(inputs, 1).astype(np.int64) - p.zero_point_2))
+    scaled = multiply_by_quantized_multiplier(product, p.multiplier, p.shift)
+    return [narrow(scaled + p.output_zero_point, p.act_min, p.act_max)]
+
+
+@kernel("MAXIMUM", "MINIMUM")
+def maximum(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
+    """Larger or smaller raw value; no rescaling, so the quantization must be shared."""
+    require_dtype(op, subgraph, "int8", "int32")
+    choose = np.maximum if op.op == "MAXIMUM" else np.minimum
+    return [choose(value(inputs, 0), value(inputs, 1))]
+
+
+_COMPARISONS: dict[str, Callable[[IntArray, IntArray], Array]] = {
+    "EQUAL": np.equal, "NOT_EQUAL": np.not_equal, "LESS": np.less, "LESS_EQUAL": np.less_equal,
+    "GREATER": np.greater, "GREATER_EQUAL": np.greater_equal}
+
+
+@kernel(*_COMPARISONS)
+def compare(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
+    """Boolean comparison of two int8 tensors after rescaling each by its own scale."""
+    p = compare_params(op, subgraph)
+    first = _rescaled(value(inputs, 0), p.zero_point_1, p.left_shift, p.multiplier_1, p.shift_1)
+    second = _rescaled(value(inputs, 1), p.zero_point_2, p.left_shift, p.multiplier_2, p.shift_2)
+    return [_COMPARISONS[op.op](first, second)]

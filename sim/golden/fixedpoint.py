@@ -1,0 +1,179 @@
+"""gemmlowp's fixed-point functions, vectorised: exponential, reciprocal, logistic, tanh, logarithm.
+
+Sources: gemmlowp `fixedpoint/fixedpoint.h`; `internal/common.h` of LiteRT for the logarithm and the
+reciprocal square root. A raw value of `bits` bits with `integer_bits` m stands for
+`raw / 2^(bits - 1 - m)`. Everything is int64 arrays holding `bits`-bit values; only the widths 32
+(softmax) and 16 (LSTM gates) occur.
+"""
+
+import numpy as np
+
+from tq_hw.sim.golden.arith import (
+    INT32_MAX,
+    IntArray,
+    IntLike,
+    rounding_divide_by_pot,
+    saturate,
+    saturating_rounding_doubling_high_mul,
+)
+
+__all__ = ["count_leading_zeros", "exp_on_negative_values", "high_mul", "inv_sqrt", "log_of_sum",
+           "logistic", "one_over_one_plus_x", "rescale", "rounding_half_sum", "tanh"]
+
+# e^-(2^k) in Q0.31 for k = -2..4.
+_EXP_STEPS = ((-2, 1672461947), (-1, 1302514674), (0, 790015084), (1, 290630308), (2, 39332535),
+              (3, 720401), (4, 242))
+
+
+def high_mul(a: IntLike, b: IntLike, bits: int = 32) -> IntArray:
+    """SaturatingRoundingDoublingHighMul for `bits`-bit operands; halves round up."""
+    if bits == 32:
+        return saturating_rounding_doubling_high_mul(a, b)
+    product = np.asarray(a, np.int64) * np.asarray(b, np.int64)
+    high: IntArray = np.minimum((product + (1 << (bits - 2))) >> (bits - 1), (1 << (bits - 1)) - 1)
+    return high
+
+
+def rescale(x: IntLike, exponent: int, bits: int = 32) -> IntArray:
+    """`x * 2^exponent`, saturating to the left, rounding half away from zero to the right."""
+    if exponent > 0:
+        return saturate(np.asarray(x, np.int64) << exponent, bits)
+    return rounding_divide_by_pot(x, -exponent)
+
+
+def rounding_half_sum(a: IntLike, b: IntLike) -> IntArray:
+    """Mean of two values, halves away from zero."""
+    return rounding_divide_by_pot(np.asarray(a, np.int64) + b, 1)
+
+
+def count_leading_zeros(x: IntLike) -> IntArray:
+    """Leading zeros of a non-negative int32; 32 for 0."""
+    # frexp is exact on doubles, and its exponent is the bit length.
+    _, bit_length = np.frexp(np.asarray(x, np.float64))
+    return 32 - bit_length.astype(np.int64)
+
+
+def _constant(raw: int, bits: int) -> int:
+    """Q0.31 constant in the width at hand, rounded."""
+    return int(rounding_divide_by_pot(raw, 32 - bits))
+
+
+def _exp_on_last_quarter(a: IntArray, bits: int) -> IntArray:
+    """e^a in Q0 for a in [-1/4, 0): Taylor expansion around -1/8."""
+    constant = _constant(1895147668, bits)  # e^-1/8
+    third = _constant(715827883, bits)
+    x = a + (1 << (bits - 4))
+    x2 = high_mul(x, x, bits)
+    x3 = high_mul(x2, x, bits)
+    x4 = high_mul(x2, x2, bits)
+    tail = high_mul(rounding_divide_by_pot(x4, 2) + x3, third, bits) + x2
+    total = constant + high_mul(constant, x + rounding_divide_by_pot(tail, 1), bits)
+    return saturate(total, bits)
+
+
+def exp_on_negative_values(a: IntLike, integer_bits: int, bits: int = 32) -> IntArray:
+    """e^a in Q0 for a <= 0 with `integer_bits` integer bits; e^0 is the largest Q0."""
+    a = np.asarray(a, np.int64)
+    fractional_bits = bits - 1 - integer_bits
+    quarter = 1 << (fractional_bits - 2)
+    last = (a & (quarter - 1)) - quarter
+    result = _exp_on_last_quarter(rescale(last, integer_bits, bits), bits)
+    remainder = last - a
+    for exponent, multiplier in _EXP_STEPS:
+        if integer_bits > exponent:
+            taken = (remainder >> (fractional_bits + exponent)) & 1
+            factor = _constant(multiplier, bits)
+            result = np.where(taken != 0, high_mul(result, factor, bits), result)
+    if integer_bits > 5:
+        result = np.where(a < -(32 << fractional_bits), 0, result)
+    return np.where(a == 0, (1 << (bits - 1)) - 1, result)
+
+
+def _reciprocal_of_half(half_denominator: IntArray, bits: int) -> IntArray:
+    """`1 / half_denominator` in Q2 by three Newton-Raphson steps; the input is Q0 in [1/2, 1)."""
+    x = (_constant(1515870810, bits)  # 48/17
+         + high_mul(half_denominator, _constant(-1010580540, bits), bits))  # -32/17
+    one = 1 << (bits - 3)
+    for _ in range(3):
+        error = one - high_mul(half_denominator, x, bits)
+        x = x + rescale(high_mul(x, error, bits), 2, bits)
+    return x
+
+
+def one_over_one_plus_x(a: IntLike, bits: int = 32) -> IntArray:
+    """`1 / (1 + a)` in Q0 for a in [0, 1), Q0."""
+    half = rounding_half_sum(a, (1 << (bits - 1)) - 1)
+    return rescale(_reciprocal_of_half(half, bits), 1, bits)
+
+
+def logistic(a: IntLike, integer_bits: int, bits: int = 16) -> IntArray:
+    """`1 / (1 + e^-a)` in Q0 for any a with `integer_bits` integer bits."""
+    a = np.asarray(a, np.int64)
+    positive = one_over_one_plus_x(exp_on_negative_values(-np.abs(a), integer_bits, bits), bits)
+    one = (1 << (bits - 1)) - 1
+    return np.where(a == 0, 1 << (bits - 2), np.where(a > 0, positive, one - positive))
+
+
+def tanh(a: IntLike, integer_bits: int, bits: int = 16) -> IntArray:
+    """Hyperbolic tangent in Q0 of a with `integer_bits` integer bits."""
+    a = np.asarray(a, np.int64)
+    # -|a| doubled by moving the binary point, not the bits.
+    exponential = exp_on_negative_values(-np.abs(a), integer_bits + 1, bits)
+    half = rounding_half_sum(exponential, (1 << (bits - 1)) - 1)
+    magnitude = rescale(_reciprocal_of_half(half, bits) - (1 << (bits - 3)), 2, bits)
+    return np.where(a == 0, 0, np.where(a < 0, -magnitude, magnitude))
+
+
+def inv_sqrt(x: IntLike) -> tuple[IntArray, IntArray]:
+    """`(multiplier, shift)` of `1 / sqrt(x)`; `GetInvSqrtQuantizedMultiplierExp`, reverse shift -1.
+
+    `x` is a non-negative int32; 0 is treated as 1. The multiplier is Q0.31, the shift TFLite's
+    signed exponent.
+    """
+    x = np.asarray(x, np.int64)
+    small = x <= 1
+    scaled = np.where(small, 2, x)
+    right_shift = np.full(scaled.shape, 11, np.int64)
+    while np.any(large := scaled >= 1 << 29):
+        scaled = np.where(large, scaled >> 2, scaled)
+        right_shift = right_shift + large
+    pairs = (count_leading_zeros(scaled) - 1) // 2 - 1
+    right_shift = right_shift - pairs
+    scaled = scaled << (2 * pairs)
+    # Newton-Raphson on Q3.28 from x = 1, five times.
+    half_input = rounding_divide_by_pot(scaled >> 1, 1)
+    three_halves = (1 << 28) + (1 << 27)
+    root = np.full(scaled.shape, 1 << 28, np.int64)
+    for _ in range(5):
+        cube = rescale(high_mul(high_mul(root, root), root), 6)
+        root = rescale(high_mul(three_halves, root) - high_mul(half_input, cube), 3)
+    root = high_mul(root, 1518500250)  # sqrt(2) / 2
+    root = root << np.maximum(-right_shift, 0)
+    right_shift = np.maximum(right_shift, 0)
+    return np.where(small, INT32_MAX, root), np.where(small, 0, -right_shift)
+
+
+def log_of_sum(x: IntLike) -> IntArray:
+    """Natural logarithm in Q5.26 of x >= 1 in Q12.19; `log_x_for_x_greater_than_or_equal_to_1`."""
+    x = np.asarray(x, np.int64)
+    accum_bits, input_bits = 6, 12
+    sqrt_half, sqrt_sqrt_half = 1518500250, 1805811301
+    quarter = rescale(1 << 29, -accum_bits)
+
+    zeros_a = count_leading_zeros(x)
+    r_a = rescale(high_mul(saturate(x << (zeros_a - 1), 32), sqrt_half), 1)
+    pow_a = saturate(rescale(input_bits - zeros_a, 31 - accum_bits) + quarter, 32)
+    headroom_b = count_leading_zeros(high_mul(x, sqrt_half)) - 1
+    r_b = saturate(x << headroom_b, 32)
+    pow_b = saturate(rescale(input_bits - headroom_b, 31 - accum_bits) - quarter, 32)
+    r, power = np.minimum(r_a, r_b), np.maximum(pow_a, pow_b)
+
+    p = rounding_half_sum(r, sqrt_sqrt_half)
+    q = 2 * (r - sqrt_sqrt_half)
+    square = high_mul(q, q)
+    numerator = high_mul(q, r) + high_mul(high_mul(q, square), 117049297)
+    denominator = (high_mul(p, 1057819769 + q + high_mul(127690142, square))
+                   + high_mul(638450708, q))
+    reciprocal = one_over_one_plus_x(denominator)
+    total = high_mul(power, 1488522236) + high_mul(rescale(numerator, -accum_bits), reciprocal)
+    return rescale(total, 1)

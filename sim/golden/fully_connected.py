@@ -1,0 +1,123 @@
+"""FULLY_CONNECTED and BATCH_MATMUL.
+
+FULLY_CONNECTED follows TFLite Micro (`integer_ops/fully_connected.h` with
+`MultiplyByQuantizedMultiplier`, double product of the scales); LiteRT's BUILTIN_REF requantizes this
+one operator in C `double`. BATCH_MATMUL follows LiteRT's `reference/batch_matmul.h`.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tq_hw.model.errors import ModelError
+from tq_hw.model.graph import Operator, Subgraph
+from tq_hw.sim.golden.arith import (
+    IntArray,
+    activation_range,
+    quantize_multiplier,
+    wrap_int32,
+)
+from tq_hw.sim.golden.mac import (
+    MacParams,
+    bias_values,
+    channel_multipliers,
+    requantize,
+    weight_tensor,
+)
+from tq_hw.sim.golden.registry import (
+    Array,
+    Inputs,
+    bool_option,
+    kernel,
+    output_tensor,
+    require,
+    require_dtype,
+    str_option,
+    value,
+)
+
+__all__ = ["MatMulParams", "accumulate", "batch_matmul", "fully_connected", "params"]
+
+
+@dataclass(frozen=True, eq=False)
+class MatMulParams(MacParams):
+    """Derived integers of a matrix product.
+
+    Members
+    -------
+    depth : length of each dot product
+    weight_zero_point : subtracted from the second operand
+    """
+
+    depth: int
+    weight_zero_point: int = 0
+
+
+def params(op: Operator, subgraph: Subgraph) -> MatMulParams:
+    """Derive the integers of a FULLY_CONNECTED or BATCH_MATMUL.
+
+    Raises `UnsupportedError` for dtypes other than int8 or weights with a zero point.
+    """
+    tensor = require_dtype(op, subgraph, "int8")
+    output = output_tensor(op, subgraph)
+    require(output.dtype == "int8", f"output must be int8, not {output.dtype}")
+    if op.op == "BATCH_MATMUL":
+        return _batch_matmul_params(op, subgraph)
+    shape = require_dtype(op, subgraph, "int8", position=1).shape
+    require(len(shape) == 2, f"weights must have 2 dimensions, found {shape}")
+    # Both engines subtract a zero point of weights with a single scale; old converters wrote one.
+    weights = weight_tensor(op, subgraph, 1, 0, shape[0], asymmetric=True)
+    zero_points = weights.quantization.zero_point if weights.quantization else (0,)
+    layout = str_option(op, "weights_format")
+    require(layout == "DEFAULT", f"weights_format must be DEFAULT, not {layout}")
+    multiplier, shift = channel_multipliers(tensor.scale, weights, output.scale, shape[0])
+    act_min, act_max = activation_range(str_option(op, "fused_activation_function"),
+                                        output.scale, output.zero_point)
+    return MatMulParams(multiplier, shift, tensor.zero_point, output.zero_point, act_min, act_max,
+                        shape[1], zero_points[0])
+
+
+def _batch_matmul_params(op: Operator, subgraph: Subgraph) -> MatMulParams:
+    lhs = require_dtype(op, subgraph, "int8")
+    rhs = require_dtype(op, subgraph, "int8", position=1)
+    output = output_tensor(op, subgraph)
+    # `GetQuantizedConvolutionMultipler`: the product is a float32, the quotient a double.
+    product = float(np.float32(lhs.scale) * np.float32(rhs.scale))
+    multiplier, shift = quantize_multiplier(product / output.scale)
+    depth = lhs.shape[-2 if bool_option(op, "adj_x") else -1]
+    return MatMulParams(np.array([multiplier]), np.array([shift]), lhs.zero_point,
+                        output.zero_point, -128, 127, depth, rhs.zero_point)
+
+
+def accumulate(op: Operator, subgraph: Subgraph, inputs: Inputs, p: MatMulParams) -> IntArray:
+    """Int32 accumulators including the bias, of the output's shape."""
+    # Doubles hold these sums exactly: each product is below 2^16, and 2^37 would be needed.
+    lhs = (value(inputs, 0).astype(np.int64) - p.input_zero_point).astype(np.float64)
+    rhs = (value(inputs, 1).astype(np.int64) - p.weight_zero_point).astype(np.float64)
+    if op.op == "BATCH_MATMUL":
+        lhs = np.swapaxes(lhs, -1, -2) if bool_option(op, "adj_x") else lhs
+        rhs = np.swapaxes(rhs, -1, -2) if bool_option(op, "adj_y") else rhs
+        return wrap_int32((lhs @ rhs).astype(np.int64))
+    if lhs.size % p.depth:
+        raise ModelError(f"input of {lhs.size} values must be a multiple of the weights' "
+                         f"{p.depth} columns")
+    acc = (lhs.reshape(-1, p.depth) @ rhs.T).astype(np.int64)
+    acc = acc + bias_values(op, subgraph, inputs, 2)
+    shape: tuple[int, ...] = acc.shape
+    if bool_option(op, "keep_num_dims"):
+        shape = (*value(inputs, 0).shape[:-1], rhs.shape[0])
+    return wrap_int32(acc.reshape(shape))
+
+
+@kernel("FULLY_CONNECTED")
+def fully_connected(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
+    """Int8 product with a weight matrix [units, depth], bias, fused activation."""
+    p = params(op, subgraph)
+    return [requantize(accumulate(op, subgraph, inputs, p), p)]
+
+
+@kernel("BATCH_MATMUL")
+def batch_matmul(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
+    """Int8 product of two activations over their last two axes, leading axes broadcast."""
+    p = params(op, subgraph)
+    return [requantize(accumulate(op, subgraph, inputs, p), p)]

@@ -1,0 +1,22 @@
+"""Every kernel, registered: importing a family's module fills the table."""
+
+from tq_hw.sim.golden import (
+    activation,
+    conv,
+    elementwise,
+    fully_connected,
+    movement,
+    pooling,
+    quantize,
+    recurrent,
+    reduce,
+    resize,
+    slicing,
+    softmax,
+)
+from tq_hw.sim.golden.registry import KERNELS
+
+__all__ = ["FAMILIES", "KERNELS"]
+
+FAMILIES = (activation, conv, elementwise, fully_connected, movement, pooling, quantize, recurrent,
+            reduce, resize, slicing, softmax)

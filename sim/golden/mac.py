@@ -1,0 +1,128 @@
+"""What the multiply-accumulate kernels share: rescaling factors and the requantization stages."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tq_hw.model.errors import ModelError
+from tq_hw.model.graph import Operator, Subgraph, Tensor
+from tq_hw.sim.golden.arith import (
+    IntArray,
+    quantize_multipliers,
+    rounding_divide_by_pot,
+    saturating_rounding_doubling_high_mul,
+    wrap_int32,
+)
+from tq_hw.sim.golden.registry import (
+    Array,
+    Inputs,
+    input_tensor,
+    narrow,
+    require,
+    require_dtype,
+)
+
+__all__ = ["MacParams", "Stages", "bias_values", "channel_multipliers", "requantize",
+           "requantize_stages", "weight_tensor"]
+
+
+@dataclass(frozen=True, eq=False)
+class MacParams:
+    """The integers around an accumulator: what is subtracted before it and how it becomes int8.
+
+    Members
+    -------
+    multiplier : int32 Q0.31, one per output channel (the last axis), or one for all
+    shift : TFLite's signed exponent, as many, positive = left
+    input_zero_point : subtracted from each input value; a padded tap contributes 0
+    output_zero_point : added after the shift
+    act_min, act_max : clamp limits, applied last
+    """
+
+    multiplier: IntArray
+    shift: IntArray
+    input_zero_point: int
+    output_zero_point: int
+    act_min: int
+    act_max: int
+
+
+@dataclass(frozen=True, eq=False)
+class Stages:
+    """Every intermediate of a requantization, as arrays of the accumulator's shape.
+
+    Members
+    -------
+    accumulator : int32 sum including the bias
+    after_multiply : SaturatingRoundingDoublingHighMul of the (left shifted) accumulator
+    after_shift : RoundingDivideByPOT of that, the zero point not yet added
+    after_clamp : the int8 result
+    """
+
+    accumulator: IntArray
+    after_multiply: IntArray
+    after_shift: IntArray
+    after_clamp: Array
+
+
+def requantize_stages(acc: IntArray, params: MacParams) -> Stages:
+    """Requantize int32 accumulators, last axis = output channel, and keep each stage."""
+    left = np.maximum(params.shift, 0)
+    shifted = wrap_int32(acc << left) if left.any() else acc
+    high = saturating_rounding_doubling_high_mul(shifted, params.multiplier)
+    scaled = rounding_divide_by_pot(high, np.maximum(-params.shift, 0))
+    result = narrow(scaled + params.output_zero_point, params.act_min, params.act_max)
+    return Stages(acc, high, scaled, result)
+
+
+def requantize(acc: IntArray, params: MacParams) -> Array:
+    """Int8 results of int32 accumulators, last axis = output channel."""
+    return requantize_stages(acc, params).after_clamp
+
+
+def weight_tensor(op: Operator, subgraph: Subgraph, position: int, axis: int, channels: int,
+                  asymmetric: bool = False) -> Tensor:
+    """Int8 weights with one scale, or `channels` scales along `axis`, and zero point 0.
+
+    `asymmetric` allows another zero point beside a single scale.
+    """
+    weights = require_dtype(op, subgraph, "int8", position=position)
+    quantization = weights.quantization
+    if quantization is None:
+        raise ModelError(f"weights (tensor {weights.index}) have no quantization parameters")
+    if len(quantization.scale) != 1:
+        require(quantization.dimension == axis,
+                f"weights per axis on dim {axis} expected, found dim {quantization.dimension}")
+        require(len(quantization.scale) == channels,
+                f"weights need 1 or {channels} scales, found {len(quantization.scale)}")
+    require(not any(quantization.zero_point) or (asymmetric and len(quantization.scale) == 1),
+            f"weights (tensor {weights.index}) must have zero point 0")
+    return weights
+
+
+def channel_multipliers(input_scale: float, weights: Tensor, output_scale: float,
+                        channels: int) -> tuple[IntArray, IntArray]:
+    """`(multiplier, shift)` of each output channel from the double product of the scales.
+
+    `kernel_util.cc PopulateConvolutionQuantizationParams`: `input * weight / output` in C doubles,
+    a single weight scale broadcast to all channels.
+    """
+    if weights.quantization is None:
+        raise ModelError(f"weights (tensor {weights.index}) have no quantization parameters")
+    scales = np.asarray(weights.quantization.scale, np.float64)
+    multiplier, shift = quantize_multipliers(input_scale * scales / output_scale)
+    return (np.broadcast_to(multiplier, (channels,)).copy(),
+            np.broadcast_to(shift, (channels,)).copy())
+
+
+def bias_values(op: Operator, subgraph: Subgraph, inputs: Inputs, position: int) -> Array | int:
+    """Int32 bias per output channel, or 0 when the operator has none."""
+    tensor = input_tensor(op, subgraph, position)
+    if tensor is None:
+        return 0
+    require(tensor.dtype == "int32",
+            f"bias (tensor {tensor.index}) must be int32, not {tensor.dtype}")
+    bias = inputs[position]
+    if bias is None:
+        raise ModelError(f"bias (tensor {tensor.index}) has no value")
+    return bias.astype(np.int64)

@@ -1,0 +1,115 @@
+"""QUANTIZE, DEQUANTIZE and CAST.
+
+Sources: `reference/requantize.h`, `reference/quantize.h AffineQuantize`,
+`integer_ops/dequantize.h`, `quantize.cc`, `cast.cc`.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tq_hw.model.errors import OptionError, UnsupportedError
+from tq_hw.model.graph import Operator, Subgraph
+from tq_hw.sim.golden.arith import (
+    dtype_range,
+    multiply_by_quantized_multiplier,
+    quantize_multiplier,
+    round_half_away,
+)
+from tq_hw.sim.golden.registry import (
+    Array,
+    Inputs,
+    kernel,
+    narrow,
+    output_tensor,
+    require,
+    require_dtype,
+    value,
+)
+
+__all__ = ["QuantizeParams", "quantize_params"]
+
+_INTEGERS = ("int8", "uint8", "int16")
+
+
+@dataclass(frozen=True)
+class QuantizeParams:
+    """Derived integers of an integer to integer QUANTIZE; a zero shift stage needs none of them."""
+
+    input_zero_point: int
+    multiplier: int
+    shift: int
+    output_zero_point: int
+    act_min: int
+    act_max: int
+
+
+def quantize_params(op: Operator, subgraph: Subgraph) -> QuantizeParams:
+    """Derive the integers of a QUANTIZE between int8, uint8 and int16 (double quotient).
+
+    Equal scales give a multiplier of 2^30 with shift 1, which is exact: the source's shortcut for
+    int8 to uint8 is the same function.
+    """
+    tensor = require_dtype(op, subgraph, *_INTEGERS)
+    output = output_tensor(op, subgraph)
+    require(output.dtype in _INTEGERS,
+            f"output must be {' or '.join(_INTEGERS)}, not {output.dtype}")
+    multiplier, shift = quantize_multiplier(tensor.scale / output.scale)
+    return QuantizeParams(tensor.zero_point, multiplier, shift, output.zero_point,
+                          *dtype_range(output.dtype))
+
+
+@kernel("QUANTIZE")
+def quantize(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
+    """Int8, uint8, int16 or float32 to int8, uint8 or int16.
+
+    Raises `OptionError` for a float that is not finite or whose quotient leaves int32: C leaves
+    the conversion undefined.
+    """
+    tensor = require_dtype(op, subgraph, "float32", *_INTEGERS)
+    output = output_tensor(op, subgraph)
+    x = value(inputs, 0)
+    if tensor.dtype != "float32":
+        p = quantize_params(op, subgraph)
+        scaled = multiply_by_quantized_multiplier(x.astype(np.int64) - p.input_zero_point,
+                                                  p.multiplier, p.shift)
+        return [narrow(scaled + p.output_zero_point, p.act_min, p.act_max, output.dtype)]
+    require(output.dtype in _INTEGERS,
+            f"output must be {' or '.join(_INTEGERS)}, not {output.dtype}")
+    with np.errstate(over="ignore", invalid="ignore"):
+        rounded = round_half_away(x.astype(np.float32) / np.float32(output.scale))
+    bad = ~(np.abs(rounded) < 1 << 31)
+    if bad.any():
+        raise OptionError(f"a float input must be finite and below {output.scale * (1 << 31)} in "
+                          f"magnitude, found {x[bad].flat[0]}")
+    low, high = dtype_range(output.dtype)
+    return [narrow(rounded.astype(np.int64) + output.zero_point, low, high, output.dtype)]
+
+
+@kernel("DEQUANTIZE")
+def dequantize(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
+    """Int8, uint8 or int16 to float32: a double product, rounded once."""
+    tensor = require_dtype(op, subgraph, *_INTEGERS)
+    x = value(inputs, 0).astype(np.int64) - tensor.zero_point
+    return [(tensor.scale * x.astype(np.float64)).astype(np.float32)]
+
+
+@kernel("CAST")
+def cast(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
+    """Convert the raw numbers; integers wrap, floats lose their fraction.
+
+    Raises `OptionError` for a float outside the target's range, where engines differ.
+    """
+    known = ("int8", "uint8", "int16", "int32", "int64", "bool", "float32")
+    output = output_tensor(op, subgraph)
+    x = value(inputs, 0)
+    if x.dtype.name not in known or output.dtype not in known:
+        raise UnsupportedError(f"cast from {x.dtype.name} to {output.dtype} is not supported; "
+                               f"known are {', '.join(known)}")
+    if x.dtype.kind == "f" and output.dtype not in ("float32", "bool"):
+        signed = not output.dtype.startswith("u")
+        limit = 2.0 ** (np.dtype(output.dtype).itemsize * 8 - signed)
+        whole = np.trunc(x.astype(np.float64))
+        if not np.all((whole >= -limit * signed) & (whole < limit)):
+            raise OptionError(f"a float input must be within {output.dtype} to be cast to it")
+    return [x.astype(output.dtype)]

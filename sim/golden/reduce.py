@@ -1,0 +1,118 @@
+"""MEAN, SUM, REDUCE_MAX, REDUCE_MIN, ARG_MAX and ARG_MIN.
+
+Sources: `reference/reduce.h QuantizedMeanOrSum`, `reduce.cc`, `arg_min_max.cc`. SUM follows TFLite
+Micro: LiteRT's BUILTIN_REF reads its int8 input as uint8.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tq_hw.model.errors import ModelError
+from tq_hw.model.graph import Operator, Subgraph
+from tq_hw.sim.golden.arith import (
+    multiply_by_quantized_multiplier,
+    quantize_multiplier,
+    wrap_int32,
+)
+from tq_hw.sim.golden.registry import (
+    Array,
+    Inputs,
+    bool_option,
+    kernel,
+    narrow,
+    normalize_axis,
+    output_tensor,
+    require,
+    require_dtype,
+    require_same_quantization,
+    value,
+)
+
+__all__ = ["MeanParams", "axes", "mean_params"]
+
+
+@dataclass(frozen=True)
+class MeanParams:
+    """Derived integers of MEAN and SUM.
+
+    Members
+    -------
+    axes : reduced axes, ascending
+    count : elements per result
+    multiplier, shift : applied to `sum(x) - count * input_zero_point`; MEAN has 1 / count in them
+    """
+
+    axes: tuple[int, ...]
+    count: int
+    input_zero_point: int
+    multiplier: int
+    shift: int
+    output_zero_point: int
+
+
+def axes(axis_values: Array, rank: int) -> tuple[int, ...]:
+    """Reduced axes, ascending and without repetition; no axis at all reduces nothing."""
+    listed = {normalize_axis(int(axis), rank) for axis in np.atleast_1d(axis_values)}
+    return tuple(sorted(listed))
+
+
+def mean_params(op: Operator, subgraph: Subgraph, axis_values: Array | None = None) -> MeanParams:
+    """Derive the integers of a MEAN or SUM.
+
+    `axis_values` are the contents of input 1; by default its constant data.
+    """
+    tensor = require_dtype(op, subgraph, "int8")
+    output = output_tensor(op, subgraph)
+    require(output.dtype == "int8", f"output must be int8, not {output.dtype}")
+    if axis_values is None:
+        axis_values = require_dtype(op, subgraph, "int32", position=1).data
+        if axis_values is None:
+            raise ModelError("the axes (input 1) must be constant")
+    reduced = axes(axis_values, len(tensor.shape))
+    count = int(np.prod([tensor.shape[axis] for axis in reduced], dtype=np.int64))
+    require(count >= 1, f"input of shape {tensor.shape} has nothing to reduce")
+    multiplier, shift = quantize_multiplier(tensor.scale / output.scale)
+    if op.op == "MEAN":
+        # One multiplier for scale and 1 / count: shift in the bits that the division removes, as
+        # far as a right shift of 31 allows, and truncate.
+        spare = min(count.bit_length() - 1, 32, 31 + shift)
+        multiplier = (multiplier << spare) // count
+        shift -= spare
+    return MeanParams(reduced, count, tensor.zero_point, multiplier, shift, output.zero_point)
+
+
+@kernel("MEAN", "SUM")
+def mean(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
+    """Int8 mean or sum over the axes of input 1."""
+    p = mean_params(op, subgraph, value(inputs, 1))
+    total = value(inputs, 0).sum(axis=p.axes, dtype=np.int64, keepdims=bool_option(op, "keep_dims"))
+    acc = wrap_int32(total - p.input_zero_point * p.count)
+    scaled = multiply_by_quantized_multiplier(acc, p.multiplier, p.shift)
+    return [narrow(scaled + p.output_zero_point, -128, 127)]
+
+
+@kernel("REDUCE_MAX", "REDUCE_MIN")
+def reduce_extreme(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
+    """Largest or smallest raw value over the axes of input 1."""
+    require_dtype(op, subgraph, "int8")
+    require_same_quantization(op, subgraph)
+    x = value(inputs, 0)
+    reduced = axes(value(inputs, 1), x.ndim)
+    keep_dims = bool_option(op, "keep_dims")
+    result = (x.max(axis=reduced, keepdims=keep_dims) if op.op == "REDUCE_MAX"
+              else x.min(axis=reduced, keepdims=keep_dims))
+    return [np.asarray(result)]
+
+
+@kernel("ARG_MAX", "ARG_MIN")
+def arg_extreme(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
+    """Position of the largest or smallest value along the axis of input 1, the first of ties."""
+    require_dtype(op, subgraph, "int8")
+    output = output_tensor(op, subgraph)
+    require(output.dtype in ("int32", "int64"),
+            f"output must be int32 or int64, not {output.dtype}")
+    x = value(inputs, 0)
+    axis = normalize_axis(int(value(inputs, 1).reshape(-1)[0]), x.ndim)
+    choose = np.argmax if op.op == "ARG_MAX" else np.argmin
+    return [np.asarray(choose(x, axis=axis)).astype(output.dtype)]

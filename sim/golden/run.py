@@ -1,0 +1,121 @@
+"""Run a whole model in integers."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tq_hw.model.errors import ModelError, OptionError, UnsupportedError
+from tq_hw.model.graph import Model, Operator, Tensor
+from tq_hw.sim.golden.kernels import KERNELS
+from tq_hw.sim.golden.registry import Array, located
+from tq_hw.sim.golden.state import RESOURCE_KERNELS, State
+
+__all__ = ["Result", "check_inputs", "operator_inputs", "run", "run_operator"]
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """Outcome of one inference.
+
+    Members
+    -------
+    outputs : one array per model output
+    tensors : every tensor of the main subgraph by index when asked for, else empty; variable
+        tensors hold their contents after the inference
+    state : state after the inference; pass it to the next call of a stateful model
+    """
+
+    outputs: tuple[Array, ...]
+    tensors: dict[int, Array]
+    state: State
+
+
+def check_inputs(model: Model, inputs: Sequence[Array]) -> None:
+    """Raise `OptionError` unless there is one array of the right dtype and shape per input."""
+    main = model.main
+    if len(inputs) != len(main.inputs):
+        raise OptionError(f"{model.name}: expected {len(main.inputs)} inputs, found {len(inputs)}")
+    for position, (index, array) in enumerate(zip(main.inputs, inputs, strict=True)):
+        tensor = main.tensors[index]
+        if array.dtype.name != tensor.dtype or array.shape != tensor.shape:
+            raise OptionError(f"{model.name}: input {position} ({tensor.name!r}) must be "
+                              f"{tensor.dtype}{list(tensor.shape)}, found "
+                              f"{array.dtype.name}{list(array.shape)}")
+
+
+def run(model: Model, inputs: Sequence[Array], state: State | None = None,
+        keep: bool = False) -> Result:
+    """Run one inference of `model`, profile canon.
+
+    Parameters
+    ----------
+    inputs : one array per model input, of its dtype and shape
+    state : state before the inference, left unchanged; the initial state by default
+    keep : whether to return every tensor of the main subgraph
+
+    Raises `UnsupportedError` or `ModelError` naming the operator and its index, `OptionError` for
+    inputs that do not fit.
+    """
+    check_inputs(model, inputs)
+    new_state = State() if state is None else state.copy()
+    values = _execute(model, 0, inputs, new_state)
+    try:
+        outputs = tuple(values[index].copy() for index in model.main.outputs)
+    except KeyError as error:
+        raise ModelError(f"{model.name}: output tensor {error} is never computed") from error
+    return Result(outputs, values if keep else {}, new_state)
+
+
+def operator_inputs(op: Operator, values: dict[int, Array]) -> list[Array | None]:
+    """Look up an operator's inputs, None for an absent one."""
+    found: list[Array | None] = []
+    for position, index in enumerate(op.inputs):
+        if index >= 0 and index not in values:
+            raise ModelError(f"input {position} (tensor {index}) is not computed yet")
+        found.append(values[index] if index >= 0 else None)
+    return found
+
+
+def _execute(model: Model, number: int, inputs: Sequence[Array],
+             state: State) -> dict[int, Array]:
+    subgraph = model.subgraphs[number]
+    values: dict[int, Array] = {tensor.index: tensor.data for tensor in subgraph.tensors
+                                if tensor.data is not None}
+    values |= {tensor.index: state.variable(model, number, tensor.index)
+               for tensor in subgraph.tensors if tensor.is_variable}
+    values |= dict(zip(subgraph.inputs, inputs, strict=True))
+    for op in subgraph.operators:
+        with located(op):
+            for index, array in zip(op.outputs, run_operator(model, number, op, values, state),
+                                    strict=True):
+                _check_output(subgraph.tensors[index], array)
+                values[index] = array
+    return values
+
+
+def run_operator(model: Model, number: int, op: Operator, values: dict[int, Array],
+                 state: State) -> list[Array]:
+    """Compute the outputs of one operator of subgraph `number` from the tensors known so far."""
+    found = operator_inputs(op, values)
+    if op.op in RESOURCE_KERNELS:
+        return RESOURCE_KERNELS[op.op](
+            op, found, state, lambda index: _call(model, index, state))
+    if op.op not in KERNELS:
+        raise UnsupportedError("the golden model has no kernel for this operator; see the list of "
+                               "supported operators")
+    return KERNELS[op.op](op, model.subgraphs[number], found)
+
+
+def _call(model: Model, number: int, state: State) -> None:
+    if not 0 <= number < len(model.subgraphs):
+        raise ModelError(f"subgraph {number} does not exist, the model has "
+                         f"{len(model.subgraphs)}")
+    _execute(model, number, (), state)
+
+
+def _check_output(tensor: Tensor, array: Array) -> None:
+    """Later stages plan with the declared shapes, so the computed ones must equal them."""
+    if tensor.dtype != "resource" and (array.dtype.name != tensor.dtype
+                                       or array.shape != tensor.shape):
+        raise ModelError(f"output tensor {tensor.index} ({tensor.name!r}) is declared "
+                         f"{tensor.dtype}{list(tensor.shape)}, computed "
+                         f"{array.dtype.name}{list(array.shape)}")

@@ -1,0 +1,149 @@
+"""SOFTMAX and LOG_SOFTMAX over the last axis.
+
+Sources: `reference/softmax.h`, `integer_ops/log_softmax.h`, `quantization_util.cc
+PreprocessSoftmaxScaling`, `CalculateInputRadius`.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from tq_hw.model.errors import UnsupportedError
+from tq_hw.model.graph import Operator, Subgraph
+from tq_hw.sim.golden.arith import (
+    INT32_MAX,
+    INT32_MIN,
+    IntArray,
+    multiply_by_quantized_multiplier,
+    quantize_multiplier,
+    rounding_divide_by_pot,
+    wrap_int32,
+)
+from tq_hw.sim.golden.fixedpoint import (
+    count_leading_zeros,
+    exp_on_negative_values,
+    high_mul,
+    log_of_sum,
+    one_over_one_plus_x,
+)
+from tq_hw.sim.golden.registry import (
+    Array,
+    Inputs,
+    float_option,
+    kernel,
+    narrow,
+    output_tensor,
+    require,
+    require_dtype,
+    value,
+)
+
+__all__ = ["ACCUMULATION_INTEGER_BITS", "SCALED_DIFF_INTEGER_BITS", "SoftmaxParams",
+           "exp_table", "params"]
+
+SCALED_DIFF_INTEGER_BITS = 5
+ACCUMULATION_INTEGER_BITS = 12
+
+
+@dataclass(frozen=True)
+class SoftmaxParams:
+    """Derived integers of SOFTMAX and LOG_SOFTMAX.
+
+    Members
+    -------
+    multiplier, left_shift : from an input difference to Q5.26; left_shift is 0..31
+    diff_min : differences below it count as -infinity
+    reverse_multiplier, reverse_shift : LOG_SOFTMAX only, from Q5.26 to an input difference
+    """
+
+    multiplier: int
+    left_shift: int
+    diff_min: int
+    reverse_multiplier: int = 0
+    reverse_shift: int = 0
+
+
+def params(op: Operator, subgraph: Subgraph) -> SoftmaxParams:
+    """Derive the integers of a SOFTMAX or LOG_SOFTMAX.
+
+    Raises `UnsupportedError` when the output quantization is not the operator's fixed one, or the
+    input scale is too small for the fixed-point exponential (the engines abort).
+    """
+    tensor = require_dtype(op, subgraph, "int8")
+    output = output_tensor(op, subgraph)
+    log = op.op == "LOG_SOFTMAX"
+    scale, zero_point = (16.0 / 256, 127) if log else (1.0 / 256, -128)
+    near = abs(output.scale - scale) <= (0.0 if log else 0.001 * scale)
+    require(output.dtype == "int8" and near and output.zero_point == zero_point,
+            f"output must be int8 with scale {scale} and zero point {zero_point}, found "
+            f"{output.dtype}, {output.scale}, {output.zero_point}")
+    beta = 1.0 if log else float_option(op, "beta")
+    real = min(beta * tensor.scale * (1 << (31 - SCALED_DIFF_INTEGER_BITS)), float(INT32_MAX))
+    require(real > 1.0, f"beta * input scale must be above 2^-26, found {beta * tensor.scale}")
+    multiplier, left_shift = quantize_multiplier(real)
+    radius = ((1 << SCALED_DIFF_INTEGER_BITS) - 1) * 2.0 ** (31 - SCALED_DIFF_INTEGER_BITS)
+    diff_min = -math.floor(radius / 2.0 ** left_shift)
+    if not log:
+        return SoftmaxParams(multiplier, left_shift, diff_min)
+    # 1 << (31 - left_shift) is an int in the source; at left_shift 0 it overflows.
+    require(left_shift >= 1, f"input scale must be above 2^-25, found {tensor.scale}")
+    reverse_multiplier, reverse_shift = quantize_multiplier((1 << (31 - left_shift)) / multiplier)
+    return SoftmaxParams(multiplier, left_shift, diff_min, reverse_multiplier, reverse_shift)
+
+
+def _scaled(diff: IntArray, p: SoftmaxParams) -> IntArray:
+    """Differences >= diff_min in Q5.26; smaller ones are replaced by 0 and must be masked."""
+    return multiply_by_quantized_multiplier(np.where(diff >= p.diff_min, diff, 0), p.multiplier,
+                                            p.left_shift)
+
+
+def exp_table(p: SoftmaxParams) -> IntArray:
+    """e^diff in Q0.31 for differences 0, -1, .. -255; 0 below `diff_min`."""
+    diff = -np.arange(256, dtype=np.int64)
+    table = exp_on_negative_values(_scaled(diff, p), SCALED_DIFF_INTEGER_BITS)
+    return np.where(diff >= p.diff_min, table, 0)
+
+
+def _sum_of_exps(diff: IntArray, p: SoftmaxParams) -> IntArray:
+    """Row sums in Q12.19, each exponential rounded first; keeps the last axis with size 1."""
+    table = rounding_divide_by_pot(exp_table(p), ACCUMULATION_INTEGER_BITS)
+    return wrap_int32(table[-diff].sum(axis=-1, keepdims=True))
+
+
+@kernel("SOFTMAX")
+def softmax(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
+    """Int8 softmax with a fixed-point exponential and reciprocal.
+
+    Raises `UnsupportedError` when a row sums to 512 or more, that is about 512 classes equal to the
+    maximum: the reference kernels abort there.
+    """
+    p = params(op, subgraph)
+    x = value(inputs, 0).astype(np.int64)
+    diff = x - x.max(axis=-1, keepdims=True)
+    total = _sum_of_exps(diff, p)
+    headroom = count_leading_zeros(total)
+    exponent = (ACCUMULATION_INTEGER_BITS - headroom) + 31 - 8
+    if np.any((total <= 0) | (exponent > 31)):
+        raise UnsupportedError("a row's exponentials must sum to less than 512; the reference "
+                               "kernels abort on 512 or more classes equal to the maximum")
+    scale = one_over_one_plus_x((total << headroom) - (1 << 31))
+    product = high_mul(scale, exp_table(p)[-diff])
+    result = narrow(rounding_divide_by_pot(product, exponent) - 128, -128, 127)
+    return [np.where(diff >= p.diff_min, result, np.int8(-128))]
+
+
+@kernel("LOG_SOFTMAX")
+def log_softmax(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
+    """Int8 logarithm of softmax with a fixed-point exponential and logarithm."""
+    p = params(op, subgraph)
+    x = value(inputs, 0).astype(np.int64)
+    diff = x - x.max(axis=-1, keepdims=True)
+    log_sum = log_of_sum(_sum_of_exps(diff, p))
+    # `reverse_scaling_right_shift` is negated when prepared and again when used.
+    lowest = multiply_by_quantized_multiplier(log_sum + INT32_MIN, p.reverse_multiplier,
+                                              p.reverse_shift)
+    adjusted_diff_min = np.maximum(p.diff_min - 1, lowest)
+    shift = 31 - SCALED_DIFF_INTEGER_BITS - 4
+    result = rounding_divide_by_pot(wrap_int32(_scaled(diff, p) - log_sum), shift) + 127
+    return [np.where(diff > adjusted_diff_min, narrow(result, -128, 127), np.int8(-128))]
