@@ -1,0 +1,157 @@
+"""The layers that the accelerator knows, after legalization: frozen records with all constants as integers.
+
+A `Value` is an activation, always seen as NHWC. It lives in system memory (dense), in the scratchpad
+(blocked), or both; which one is the plan's business. `alias_of` makes two values share their dense
+bytes (RESHAPE, flat copies).
+"""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["Elementwise", "Graph", "Layer", "Mac", "MaxPool", "Pad", "Softmax", "Value"]
+
+IntArray = npt.NDArray[Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Value:
+    """One activation tensor of int8 (or uint8 at an edge), seen as NHWC.
+
+    Members
+    -------
+    tensor : index in the model's subgraph
+    flip : the bytes in system memory are the accelerator's with bit 7 inverted (uint8 edges)
+    alias_of : the value whose dense bytes in system memory these are
+    data : dense bytes of a constant, or None
+    """
+
+    name: str
+    tensor: int
+    shape: tuple[int, int, int, int]
+    zero_point: int = 0
+    flip: bool = False
+    alias_of: "Value | None" = None
+    data: "npt.NDArray[Any] | None" = None
+
+    @property
+    def root(self) -> "Value":
+        """The value that owns the dense bytes."""
+        return self.alias_of.root if self.alias_of is not None else self
+
+    @property
+    def size_bytes(self) -> int:
+        """Dense size."""
+        n, h, w, c = self.shape
+        return n * h * w * c
+
+
+@dataclass(frozen=True, eq=False)
+class Layer:
+    """What every layer has: the operator it came from, its input and output values."""
+
+    index: int
+    op: str
+    inputs: tuple[Value, ...]
+    output: Value
+
+
+@dataclass(frozen=True, eq=False)
+class Mac(Layer):
+    """Multiply-accumulate over windows, then requantize.
+
+    Members
+    -------
+    depthwise : one input channel per output channel
+    weights : int8; [out channel, kernel row, kernel col, in channel], depthwise [kernel row, kernel col, channel]
+    bias : int32 added to `sum(w * x_raw)`: the operator's bias less `zero_point * sum(w)`
+    multiplier, shift : per output channel (TFLite's signed exponent)
+    rounding : "tflite": doubling high multiply, then shift; "divide": truncated product, then half up (exact
+        division by a constant); "shift": no product, shift half away from zero
+    pad_value : what taps outside the image read
+    """
+
+    depthwise: bool
+    weights: npt.NDArray[np.int8]
+    bias: IntArray
+    multiplier: IntArray
+    shift: IntArray
+    stride: tuple[int, int]
+    dilation: tuple[int, int]
+    pad: tuple[int, int]
+    pad_value: int
+    zero_point: int
+    act_min: int
+    act_max: int
+    rounding: str = "tflite"
+    region: "tuple[int, int, int, int] | None" = None  #: output rows and columns [r0, r1) x [c0, c1), None: all
+
+    @property
+    def kernel(self) -> tuple[int, int]:
+        """Kernel rows and columns."""
+        return (self.weights.shape[0], self.weights.shape[1]) if self.depthwise else (
+            self.weights.shape[1], self.weights.shape[2])
+
+    @property
+    def macs(self) -> int:
+        """Useful multiply-accumulates."""
+        n, h, w, _ = self.output.shape
+        if self.region is not None:
+            h, w = self.region[1] - self.region[0], self.region[3] - self.region[2]
+        return int(n * h * w * self.weights.size)
+
+
+@dataclass(frozen=True, eq=False)
+class Elementwise(Layer):
+    """One micro-operation per beat over one or two inputs of the output's shape.
+
+    Members
+    -------
+    uop : fields of the micro-operation
+    tables : contents of tables 1 and 2 (256 int32 each) or None
+    """
+
+    uop: dict[str, int]
+    tables: tuple[IntArray | None, IntArray | None] = (None, None)
+
+
+@dataclass(frozen=True, eq=False)
+class MaxPool(Layer):
+    """Maximum over windows inside the image."""
+
+    kernel: tuple[int, int]
+    stride: tuple[int, int]
+    pad: tuple[int, int]
+    act_min: int
+    act_max: int
+
+
+@dataclass(frozen=True, eq=False)
+class Softmax(Layer):
+    """Softmax over the channels of each pixel; `table` is e^-d in Q0.31 for d = 0..255."""
+
+    table: IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class Pad(Layer):
+    """Spatial padding by copying: rows and columns of `fill` around the input."""
+
+    before: tuple[int, int]
+    fill: int
+
+
+@dataclass(frozen=True, eq=False)
+class Graph:
+    """All layers in order, with the values that are the model's inputs and outputs (in its order).
+
+    `edges[tensor]` is the index of the integer tensor that the host makes of float32 model input
+    `tensor`, or from which it makes float32 model output `tensor`.
+    """
+
+    layers: tuple[Layer, ...]
+    inputs: tuple[Value, ...]
+    outputs: tuple[Value, ...]
+    edges: dict[int, int] = field(default_factory=dict)

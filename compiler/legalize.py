@@ -1,0 +1,151 @@
+"""From TFLite operators to layers: one function per operator, found by name.
+
+Each `@lowers(NAME)` function reads an operator and adds layers, or only values: RESHAPE and PAD cost nothing
+where a neighbour can take them. All integers come from the same functions that the golden model uses.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from tq_hw.compiler.ir import Graph, IntArray, Layer, Pad, Value
+from tq_hw.model.errors import TqError, UnsupportedError
+from tq_hw.model.graph import Model, Operator, Subgraph, Tensor
+
+__all__ = ["LOWERINGS", "Legalizer", "legalize", "lowers", "view_shape"]
+
+Lowering = Callable[["Legalizer", Operator], None]
+LOWERINGS: dict[str, Lowering] = {}
+
+
+def lowers(*names: str) -> Callable[[Lowering], Lowering]:
+    """Register the decorated function for each operator in `names`."""
+    def add(function: Lowering) -> Lowering:
+        for name in names:
+            LOWERINGS[name] = function
+        return function
+    return add
+
+
+def view_shape(shape: tuple[int, ...]) -> tuple[int, int, int, int]:
+    """NHWC view of a tensor: the last axis is the channel, leading ones become rows and columns."""
+    if len(shape) == 4:
+        return (shape[0], shape[1], shape[2], shape[3])
+    if len(shape) > 4:
+        return view_shape((int(np.prod(shape[:-3])), *shape[-3:]))
+    padded = (1,) * (4 - len(shape)) + shape
+    # A [rows, channels] matrix is a column of pixels: rows become image rows.
+    return (padded[0], padded[2], 1, padded[3]) if len(shape) == 2 else (padded[0], padded[1], padded[2], padded[3])
+
+
+@dataclass
+class Legalizer:
+    """State of one legalization: the subgraph, the values made so far, the layers."""
+
+    subgraph: Subgraph
+    values: dict[int, Value] = field(default_factory=dict)
+    layers: list[Layer] = field(default_factory=list)
+    edges: dict[int, int] = field(default_factory=dict)
+
+    def tensor(self, op: Operator, position: int) -> Tensor:
+        """Record of an input that is present."""
+        return self.subgraph.tensors[op.inputs[position]]
+
+    def new_value(self, tensor: Tensor, *, alias_of: Value | None = None, flip: bool = False) -> Value:
+        """Make the value of `tensor`."""
+        if 0 in tensor.shape:
+            raise UnsupportedError(f"tensor {tensor.index} ({tensor.name!r}) of shape {tensor.shape} is empty")
+        zero_point = tensor.zero_point if tensor.quantization is not None else 0
+        return Value(tensor.name, tensor.index, view_shape(tensor.shape), zero_point, flip, alias_of)
+
+    def input(self, op: Operator, position: int) -> Value:
+        """Value of an activation input (a constant becomes a value in the image)."""
+        tensor = self.tensor(op, position)
+        if tensor.index not in self.values:
+            if tensor.data is None:
+                raise UnsupportedError(f"input {position} (tensor {tensor.index}, {tensor.name!r}) of type "
+                                       f"{tensor.dtype} is not computed on the accelerator")
+            value = self.new_value(tensor)
+            self.values[tensor.index] = Value(value.name, value.tensor, value.shape, value.zero_point,
+                                              data=np.ascontiguousarray(tensor.data))
+        return self.values[tensor.index]
+
+    def output(self, op: Operator) -> Value:
+        """Make the value of the operator's only output."""
+        value = self.new_value(self.subgraph.tensors[op.outputs[0]])
+        self.values[op.outputs[0]] = value
+        return value
+
+    def producer(self, value: Value) -> Layer | None:
+        """Layer that computes `value`."""
+        return next((layer for layer in reversed(self.layers) if layer.output is value), None)
+
+    def through_pad(self, value: Value) -> tuple[Value, tuple[int, int]]:
+        """Look through a PAD with zero points: the padded value and the rows and columns before it."""
+        layer = self.producer(value)
+        if isinstance(layer, Pad) and layer.fill == value.zero_point:
+            return layer.inputs[0], layer.before
+        return value, (0, 0)
+
+    def constant(self, op: Operator, position: int) -> IntArray:
+        """Contents of a constant input."""
+        tensor = self.tensor(op, position)
+        if tensor.data is None:
+            raise UnsupportedError(f"input {position} (tensor {tensor.index}, {tensor.name!r}) must be constant")
+        return tensor.data
+
+
+def legalize(model: Model) -> Graph:
+    """Turn the model's main subgraph into layers.
+
+    Raises UnsupportedError or ModelError naming the operator's index, its name, the reason and what
+    is supported.
+    """
+    subgraph = model.main
+    state = Legalizer(subgraph)
+    for index in subgraph.inputs:
+        tensor = subgraph.tensors[index]
+        if tensor.dtype in ("int8", "uint8"):
+            state.values[index] = state.new_value(tensor)
+        elif tensor.dtype != "float32":
+            raise UnsupportedError(f"model input {tensor.name!r} (tensor {index}) is {tensor.dtype}; inputs must be "
+                                   "int8, uint8 or float32")
+    for op in subgraph.operators:
+        lowering = LOWERINGS.get(op.op)
+        if lowering is None:
+            raise UnsupportedError(f"operator {op.index} ({op.op}) is not supported; supported are "
+                                   f"{', '.join(sorted(LOWERINGS))}")
+        try:
+            lowering(state, op)
+        except TqError as error:
+            message = str(error)
+            prefix = f"operator {op.index} ({op.op}): "
+            raise type(error)(message if message.startswith("operator ") else prefix + message) from error
+    inputs, outputs = [], []
+    for index in subgraph.inputs:
+        wanted = state.edges.get(index, index)
+        if wanted not in state.values:
+            raise UnsupportedError(f"model input {subgraph.tensors[index].name!r} (tensor {index}) is float32 and "
+                                   "must go through QUANTIZE first")
+        inputs.append(state.values[wanted])
+    for index in subgraph.outputs:
+        wanted = state.edges.get(index, index)
+        if wanted not in state.values:
+            tensor = subgraph.tensors[index]
+            raise UnsupportedError(f"model output {tensor.name!r} (tensor {index}) of type {tensor.dtype} is not "
+                                   "computed on the accelerator")
+        outputs.append(state.values[wanted])
+    return Graph(_live(state.layers, outputs), tuple(inputs), tuple(outputs), state.edges)
+
+
+def _live(layers: list[Layer], outputs: list[Value]) -> tuple[Layer, ...]:
+    """Drop layers that no output depends on (a PAD that was absorbed)."""
+    wanted = {value.root for value in outputs} | set(outputs)
+    kept: list[Layer] = []
+    for layer in reversed(layers):
+        if layer.output in wanted:
+            kept.append(layer)
+            for value in layer.inputs:
+                wanted |= {value, value.root}
+    return tuple(reversed(kept))

@@ -1,0 +1,181 @@
+"""Operators that become multiply-accumulate layers: convolutions, FULLY_CONNECTED, averages.
+
+Zero points: the array multiplies raw int8, so `zero_point * sum(w)` is taken off the bias here; padding
+reads the zero point, which keeps the correction right at the border. An average is a depthwise
+convolution with weights of one.
+"""
+
+import numpy as np
+
+from tq_hw.compiler.ir import IntArray, Mac, Value
+from tq_hw.compiler.legalize import Legalizer, lowers
+from tq_hw.model.errors import UnsupportedError
+from tq_hw.model.graph import Operator
+from tq_hw.sim.golden import conv, fully_connected, pooling, reduce
+from tq_hw.sim.golden.arith import wrap_int32
+
+__all__ = ["divide_params", "window_regions"]
+
+_KERNEL_LIMIT = 255
+
+
+def _folded_bias(bias: IntArray | None, sums: IntArray, zero_point: int) -> IntArray:
+    base = np.zeros(sums.shape, np.int64) if bias is None else bias.astype(np.int64).reshape(-1)
+    return wrap_int32(base - zero_point * sums)
+
+
+def _bias(state: Legalizer, op: Operator, position: int) -> IntArray | None:
+    return state.constant(op, position) if len(op.inputs) > position and op.inputs[position] >= 0 else None
+
+
+def _require_kernel(rows: int, cols: int) -> None:
+    if max(rows, cols) > _KERNEL_LIMIT:
+        raise UnsupportedError(f"kernel of {rows}x{cols}: rows and columns must be at most {_KERNEL_LIMIT}")
+
+
+@lowers("CONV_2D", "DEPTHWISE_CONV_2D")
+def lower_conv(state: Legalizer, op: Operator) -> None:
+    """Windows over an image; groups and depth multipliers above one become dense weights with zeros."""
+    p = conv.params(op, state.subgraph)
+    weights = state.constant(op, 1)
+    source, (rows_before, cols_before) = state.through_pad(state.input(op, 0))
+    _require_kernel(p.filter_height, p.filter_width)
+    if max(p.stride_h, p.stride_w, p.dilation_h, p.dilation_w) > 255:
+        raise UnsupportedError("strides and dilations must be at most 255")
+    depthwise = op.op == "DEPTHWISE_CONV_2D"
+    in_channels = source.shape[3]
+    if depthwise and p.depth_multiplier == 1 and in_channels > 1:
+        packed = weights[0]
+        sums = packed.sum(axis=(0, 1), dtype=np.int64)
+    else:
+        if depthwise:
+            packed = _dense_depthwise(weights[0], in_channels, p.depth_multiplier)
+        else:
+            packed = _dense_groups(weights, in_channels, p.groups)
+        depthwise = False
+        sums = packed.sum(axis=(1, 2, 3), dtype=np.int64)
+    state.layers.append(Mac(
+        op.index, op.op, (source,), state.output(op), depthwise=depthwise, weights=packed,
+        bias=_folded_bias(_bias(state, op, 2), sums, p.input_zero_point), multiplier=p.multiplier, shift=p.shift,
+        stride=(p.stride_h, p.stride_w), dilation=(p.dilation_h, p.dilation_w),
+        pad=(p.pad_top + rows_before, p.pad_left + cols_before), pad_value=p.input_zero_point,
+        zero_point=p.output_zero_point, act_min=p.act_min, act_max=p.act_max))
+
+
+def _dense_depthwise(weights: IntArray, in_channels: int, multiplier: int) -> IntArray:
+    rows, cols, out_channels = weights.shape
+    dense = np.zeros((out_channels, rows, cols, in_channels), np.int8)
+    for channel in range(out_channels):
+        dense[channel, :, :, channel // multiplier] = weights[:, :, channel]
+    return dense
+
+
+def _dense_groups(weights: IntArray, in_channels: int, groups: int) -> IntArray:
+    if groups == 1:
+        return weights
+    out_channels, rows, cols, per_group = weights.shape
+    dense = np.zeros((out_channels, rows, cols, in_channels), np.int8)
+    for channel in range(out_channels):
+        group = channel // (out_channels // groups)
+        dense[channel, :, :, group * per_group:(group + 1) * per_group] = weights[channel]
+    return dense
+
+
+@lowers("FULLY_CONNECTED")
+def lower_fully_connected(state: Legalizer, op: Operator) -> None:
+    """A 1x1 convolution over rows, or one window as large as the image that was flattened."""
+    p = fully_connected.params(op, state.subgraph)
+    if p.weight_zero_point:
+        raise UnsupportedError(f"weights have zero point {p.weight_zero_point}; int8 weights must have 0")
+    weights = state.constant(op, 1)
+    source = state.input(op, 0)
+    output = state.output(op)
+    image = source.root if source.alias_of is not None and not source.flip else source
+    n, h, w, c = image.shape
+    if (n, h * w * c) == (1, p.depth) and max(h, w) <= _KERNEL_LIMIT:
+        source, packed = image, weights.reshape(-1, h, w, c)
+        rows = 1
+    else:
+        rows = source.size_bytes // p.depth
+        packed = weights.reshape(-1, 1, 1, p.depth)
+        if source.shape[3] != p.depth:
+            source = Value(source.name, source.tensor, (1, rows, 1, p.depth), source.zero_point, source.flip,
+                           source.root)
+    if output.size_bytes != rows * packed.shape[0]:
+        raise UnsupportedError(f"output of {output.size_bytes} values must have {rows} x {packed.shape[0]}")
+    bias = _folded_bias(_bias(state, op, 2), packed.sum(axis=(1, 2, 3), dtype=np.int64), p.input_zero_point)
+    state.layers.append(Mac(
+        op.index, op.op, (source,), output, depthwise=False, weights=packed, bias=bias, multiplier=p.multiplier,
+        shift=p.shift, stride=(1, 1), dilation=(1, 1), pad=(0, 0), pad_value=p.input_zero_point,
+        zero_point=p.output_zero_point, act_min=p.act_min, act_max=p.act_max))
+
+
+def divide_params(count: int) -> tuple[str, int, int]:
+    """Rounding mode, multiplier and shift that divide an average's sum by `count`, half away from zero.
+
+    A power of two is a rounding shift. Else `m = ceil(2^(31+n) / count)` in [2^30, 2^31), truncated product, half up:
+    a sum of `count` int8 values is at most 2^7 count, so its product with m exceeds the exact quotient by less
+    than 2^7 count^2 / 2^(31+n) < 1 / (2 count): no other quotient is rounded differently, and
+    exact halves of either sign go away from zero.
+    """
+    if count & (count - 1) == 0:
+        return "shift", 0, -(count.bit_length() - 1)
+    n = count.bit_length() - 1
+    return "divide", -(-(1 << 31 + n) // count), -n
+
+
+def window_regions(out_size: int, in_size: int, kernel: int, stride: int, pad: int) -> list[tuple[int, int, int, int]]:
+    """Split outputs into ranges whose windows see the same taps: (first, last + 1, first tap, last tap + 1)."""
+    regions: list[tuple[int, int, int, int]] = []
+    for o in range(out_size):
+        start = o * stride - pad
+        taps = (max(0, -start), min(kernel, in_size - start))
+        if regions and regions[-1][2:] == taps:
+            regions[-1] = (regions[-1][0], o + 1, *taps)
+        else:
+            regions.append((o, o + 1, *taps))
+    return regions
+
+
+@lowers("AVERAGE_POOL_2D")
+def lower_average_pool(state: Legalizer, op: Operator) -> None:
+    """Sum on the array, divide in the requantizer; one layer per count of taps inside the image."""
+    p = pooling.params(op, state.subgraph)
+    source, output = state.input(op, 0), state.output(op)
+    _, h, w, c = source.shape
+    _require_kernel(p.filter_height, p.filter_width)
+    row_regions = window_regions(output.shape[1], h, p.filter_height, p.stride_h, p.pad_top)
+    col_regions = window_regions(output.shape[2], w, p.filter_width, p.stride_w, p.pad_left)
+    for r0, r1, ky0, ky1 in row_regions:
+        for c0, c1, kx0, kx1 in col_regions:
+            rounding, multiplier, shift = divide_params((ky1 - ky0) * (kx1 - kx0))
+            state.layers.append(Mac(
+                op.index, op.op, (source,), output, depthwise=True,
+                weights=np.ones((p.filter_height, p.filter_width, c), np.int8), bias=np.zeros(c, np.int64),
+                multiplier=np.full(c, multiplier), shift=np.full(c, shift), stride=(p.stride_h, p.stride_w),
+                dilation=(1, 1), pad=(p.pad_top, p.pad_left), pad_value=0, zero_point=0, act_min=p.act_min,
+                act_max=p.act_max, rounding=rounding, region=(r0, r1, c0, c1)))
+
+
+@lowers("MEAN")
+def lower_mean(state: Legalizer, op: Operator) -> None:
+    """Mean over rows and columns: one window over the image."""
+    p = reduce.mean_params(op, state.subgraph)
+    tensor = state.tensor(op, 0)
+    if len(tensor.shape) != 4 or p.axes != (1, 2):
+        raise UnsupportedError(f"axes {p.axes} of a tensor of shape {tensor.shape}: only the mean over axes 1 and 2 "
+                               "(rows and columns) of a 4-dimensional tensor is supported")
+    source = state.input(op, 0)
+    n, h, w, c = source.shape
+    _require_kernel(h, w)
+    output = state.output(op)
+    if output.shape != (n, 1, 1, c):
+        if n != 1:
+            raise UnsupportedError("a batch above 1 needs keep_dims")
+        output = Value(output.name, output.tensor, (n, 1, 1, c), output.zero_point)
+        state.values[op.outputs[0]] = output
+    state.layers.append(Mac(
+        op.index, op.op, (source,), output, depthwise=True, weights=np.ones((h, w, c), np.int8),
+        bias=np.full(c, wrap_int32(-p.input_zero_point * p.count)), multiplier=np.full(c, p.multiplier),
+        shift=np.full(c, p.shift), stride=(1, 1), dilation=(1, 1), pad=(0, 0), pad_value=p.input_zero_point,
+        zero_point=p.output_zero_point, act_min=-128, act_max=127))
