@@ -1,19 +1,89 @@
-"""Verify the operators of a model: shapes and parameters agree with what the kernels compute."""
+"""Verify the operators of a model: types, quantization, shapes and parameters are what the kernels define.
 
-from tq_hw.model.graph import Model
+Only properties of the model are checked, never limits of the accelerator. An operator without a signature (see
+`signatures.py`) passes: whether it can run is for the compiler to say.
+"""
+
+from collections.abc import Sequence
+
+from tq_hw.model.constraints import MODEL_RULES, SUPPORT_RULES
+from tq_hw.model.constraints_operator import constraint_not_empty
+from tq_hw.model.graph import Model, Tensor
 from tq_hw.model.node import Node
 from tq_hw.model.shapes import output_shapes
+from tq_hw.model.signatures import ACTIVATION_KINDS, KINDS, SIGNATURES, Slot
+from tq_hw.model.variables import check_variables
 
-__all__ = ["check_model"]
+__all__ = ["check_model", "rules_of"]
 
 
 def check_model(model: Model, name: str = "") -> None:
-    """Raise `ModelError`, naming the file as `name`, when an operator breaks one of its rules."""
+    """Raise `ModelError` or `UnsupportedError`, naming the file as `name`, at the first broken rule."""
+    name = name or model.name
     for index, subgraph in enumerate(model.subgraphs):
         for operator in subgraph.operators:
-            place = f"{name or model.name}: subgraph {index}, operator {operator.index}"
-            node = Node(operator, subgraph.tensors, f"{place} {operator.op}")
-            _check_shapes(node)
+            place = f"{name}: subgraph {index}, operator {operator.index} {operator.op}"
+            _check_node(Node(operator, subgraph.tensors, place))
+    check_variables(model, name)
+
+
+def rules_of(op: str) -> list[str]:
+    """Return the sentences of the rules that an operator has to keep, for tables and manuals."""
+    rules = MODEL_RULES.get(op, []) + SUPPORT_RULES.get(op, [])
+    return [(rule.__doc__ or "").strip() for rule in rules]
+
+
+def _check_node(node: Node) -> None:
+    op = node.operator.op
+    if op not in SIGNATURES:
+        return
+    _check_signature(node)
+    if (found := constraint_not_empty(node)) is not None:
+        raise node.error(f"{constraint_not_empty.__doc__} Found {found}.")
+    for rule in MODEL_RULES.get(op, ()):
+        if (found := rule(node)) is not None:
+            raise node.error(f"{rule.__doc__} Found {found}.")
+    for rule in SUPPORT_RULES.get(op, ()):
+        if (found := rule(node)) is not None:
+            raise node.unsupported(f"{rule.__doc__} Found {found}.")
+    _check_shapes(node)
+
+
+def _check_signature(node: Node) -> None:
+    operator, signature = node.operator, SIGNATURES[node.operator.op]
+    inputs = [None if index < 0 else node.tensors[index] for index in operator.inputs]
+    _check_side(node, "input", inputs, signature.inputs, signature.many_inputs)
+    _check_side(node, "output", node.outputs(), signature.outputs, signature.many_outputs)
+
+
+def _check_side(node: Node, side: str, tensors: Sequence[Tensor | None], slots: Sequence[Slot], many: bool) -> None:
+    least = len(slots)
+    while least and slots[least - 1].is_optional:
+        least -= 1
+    if not least <= len(tensors) or (len(tensors) > len(slots) and not many):
+        expected = f"{least} or more" if many else f"{least}" if least == len(slots) else f"{least} to {len(slots)}"
+        raise node.error(f"has {len(tensors)} {side}s, expected {expected}")
+    for position, tensor in enumerate(tensors):
+        slot = slots[min(position, len(slots) - 1)]
+        if tensor is not None:
+            _check_type(node, f"{side} {position}", tensor, slot.kind)
+        elif not slot.is_optional:
+            raise node.error(f"{side} {position} is missing")
+
+
+def _check_type(node: Node, where: str, tensor: Tensor, kind: str) -> None:
+    where = f"{where}, tensor {tensor.index} {tensor.name[:60]!r},"
+    if tensor.dtype not in KINDS[kind]:
+        raise node.error(f"{where} has type {tensor.dtype}, expected {' or '.join(KINDS[kind])}; quantize the whole "
+                         f"model to int8")
+    quantization = tensor.quantization
+    if kind not in ACTIVATION_KINDS and not (kind == "real" and tensor.dtype != "float32"):
+        return
+    if quantization is None:
+        raise node.error(f"{where} has no quantization, {tensor.dtype} needs a scale and a zero point")
+    if len(quantization.scale) != 1:
+        raise node.error(f"{where} has {len(quantization.scale)} scales, an activation has one: per-axis scales are "
+                         f"for constant weights")
 
 
 def _check_shapes(node: Node) -> None:

@@ -66,9 +66,9 @@ def _check_subgraph(subgraph: Subgraph, place: str) -> None:
         for index in operator.outputs:
             tensor = tensors[index]
             if index in ready:
-                kind = ("input of the subgraph" if index in inputs
-                        else "variable" if tensor.is_variable else "constant")
-                raise ModelError(f"{where}: writes tensor {_label(tensor)}, which is a {kind}")
+                kind = ("an input of the subgraph" if index in inputs
+                        else "a variable" if tensor.is_variable else "a constant")
+                raise ModelError(f"{where}: writes tensor {_label(tensor)}, which is {kind}")
             ready.add(index)
     for index in subgraph.outputs:
         if index not in ready:

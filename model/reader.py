@@ -36,7 +36,8 @@ _MAX_TENSOR_BYTES = 2**31 - 1
 _MAX_RANK = 8
 _MIN_SCALE = 2.0**-126
 
-_NUMPY_TYPES = frozenset(TENSOR_TYPES) & frozenset(np.sctypeDict)
+_NUMPY_TYPES = frozenset(TENSOR_TYPES) - {"string", "resource", "variant", "int4", "bfloat16", "int2", "uint4",
+                                          "float8_e4m3fn", "float8_e5m2"}
 _INTEGER_RANGES = {"int8": (-128, 127), "uint8": (0, 255), "int16": (-32768, 32767),
                    "uint16": (0, 65535), "int32": (-2**31, 2**31 - 1)}
 

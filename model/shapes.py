@@ -214,6 +214,13 @@ def _lstm(node: Node) -> Shapes:
     outputs = node.shape(6, 2, "recurrent weights")[1]
     if depth != shape[2]:
         raise node.error(f"input has {shape[2]} channels, weights have {depth}")
+    for position in range(1, 9):
+        expected = (cells, depth if position < 5 else outputs)
+        if node.optional(position) is not None and node.shape(position) != expected:
+            raise node.error(f"input {position} has shape {list(node.shape(position))}, expected {list(expected)}")
+    for position in range(12, 16):
+        if node.optional(position) is not None and node.shape(position) != (cells,):
+            raise node.error(f"input {position} has shape {list(node.shape(position))}, expected {[cells]}")
     batch = shape[1] if node.option("time_major") else shape[0]
     for position, what, count in ((18, "output state", outputs), (19, "cell state", cells)):
         if node.shape(position) != (batch, count):

@@ -1,0 +1,90 @@
+"""Rules of the int8 specification for single operators: which operator keeps which.
+
+A rule is a function of a `Node` whose docstring is the sentence that a user reads; it returns what was found when
+the rule is broken, else None. Tables of operators in the documentation are made from the same sentences.
+"""
+
+from collections.abc import Callable
+
+from tq_hw.model.constraints_operator import (
+    constraint_activation_is_a_range,
+    constraint_comparison_scale,
+    constraint_index_type,
+    constraint_lstm_activation,
+    constraint_lstm_cell_scale,
+    constraint_lstm_is_plain,
+    constraint_lstm_output,
+    constraint_multiplier_fits,
+    constraint_no_fused_activation,
+    constraint_softmax_scale,
+    constraint_state_is_variable,
+    constraint_sum_scale,
+    constraint_svdf_activation,
+    constraint_weights_are_constant,
+    constraint_weights_format,
+)
+from tq_hw.model.constraints_quantization import (
+    FIXED_OUTPUTS,
+    WEIGHT_AXES,
+    constraint_bias_scale,
+    constraint_bias_zero_point,
+    constraint_fixed_output,
+    constraint_one_weight_scale,
+    constraint_same_quantization,
+    constraint_same_type,
+    constraint_weight_axis,
+    constraint_weights_are_symmetric,
+)
+from tq_hw.model.node import Node
+
+__all__ = ["MODEL_RULES", "SUPPORT_RULES", "Rule"]
+
+Rule = Callable[[Node], str | None]
+
+_MOVES = ("RESHAPE SQUEEZE EXPAND_DIMS TRANSPOSE PAD PADV2 SPACE_TO_DEPTH DEPTH_TO_SPACE SPACE_TO_BATCH_ND "
+          "BATCH_TO_SPACE_ND GATHER EMBEDDING_LOOKUP CONCATENATION PACK UNPACK SLICE STRIDED_SLICE SPLIT SPLIT_V "
+          "AVERAGE_POOL_2D MAX_POOL_2D RESIZE_BILINEAR RESIZE_NEAREST_NEIGHBOR MAXIMUM MINIMUM REDUCE_MAX REDUCE_MIN")
+_FUSED = "CONV_2D DEPTHWISE_CONV_2D TRANSPOSE_CONV FULLY_CONNECTED AVERAGE_POOL_2D MAX_POOL_2D ADD SUB MUL"
+
+_LSTM = "UNIDIRECTIONAL_SEQUENCE_LSTM"
+_CONV = " ".join(WEIGHT_AXES)
+
+_RULES: dict[Rule, str] = {
+    constraint_weights_are_symmetric: f"{_CONV} SVDF {_LSTM}",
+    constraint_one_weight_scale: f"SVDF {_LSTM}",
+    constraint_weight_axis: _CONV,
+    constraint_weights_format: "FULLY_CONNECTED",
+    constraint_bias_zero_point: f"{_CONV} SVDF",
+    constraint_bias_scale: f"{_CONV} SVDF",
+    constraint_same_type: _MOVES,
+    constraint_same_quantization: _MOVES,
+    constraint_fixed_output: " ".join(FIXED_OUTPUTS),
+    constraint_activation_is_a_range: _FUSED,
+    constraint_no_fused_activation: "CONCATENATION L2_NORMALIZATION",
+    constraint_svdf_activation: "SVDF",
+    constraint_lstm_activation: _LSTM,
+    constraint_lstm_cell_scale: _LSTM,
+    constraint_lstm_output: _LSTM,
+    constraint_multiplier_fits: f"{_CONV} SVDF MUL BATCH_MATMUL PRELU LEAKY_RELU RELU RELU6 RELU_N1_TO_1 MEAN SUM "
+                                "QUANTIZE",
+    constraint_sum_scale: "ADD SUB",
+    constraint_softmax_scale: "SOFTMAX LOG_SOFTMAX",
+    constraint_comparison_scale: "LESS LESS_EQUAL GREATER GREATER_EQUAL EQUAL NOT_EQUAL",
+    constraint_state_is_variable: f"SVDF {_LSTM}",
+    constraint_index_type: "ARG_MAX ARG_MIN SHAPE",
+}
+
+
+def _by_operator(rules: dict[Rule, str]) -> dict[str, list[Rule]]:
+    found: dict[str, list[Rule]] = {}
+    for rule, ops in rules.items():
+        for op in ops.split():
+            found.setdefault(op, []).append(rule)
+    return found
+
+
+#: Rules by operator: a model that breaks one is wrong.
+MODEL_RULES = _by_operator(_RULES)
+#: Rules by operator: a model that breaks one is legal, but not supported.
+SUPPORT_RULES = _by_operator({constraint_lstm_is_plain: _LSTM,
+                              constraint_weights_are_constant: f"{_CONV} SVDF {_LSTM}"})

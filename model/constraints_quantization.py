@@ -1,0 +1,143 @@
+"""Rules about types, scales and zero points; see `constraints.py` for how a rule reads and who keeps it."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tq_hw.model.graph import Tensor
+from tq_hw.model.node import Node
+
+__all__ = ["FIXED_OUTPUTS", "WEIGHT_AXES", "bias_of", "constraint_bias_scale", "constraint_bias_zero_point",
+           "constraint_fixed_output", "constraint_one_weight_scale", "constraint_same_quantization",
+           "constraint_same_type", "constraint_weight_axis", "constraint_weights_are_symmetric", "label", "source_of"]
+
+#: (scale, zero point) of int8 outputs that the specification fixes.
+FIXED_OUTPUTS = {"L2_NORMALIZATION": (1 / 128, 0), "TANH": (1 / 128, 0), "LOGISTIC": (1 / 256, -128),
+                 "SOFTMAX": (1 / 256, -128), "LOG_SOFTMAX": (16 / 256, 127)}
+#: Axis of the output channels in the weights.
+WEIGHT_AXES = {"CONV_2D": 0, "DEPTHWISE_CONV_2D": 3, "TRANSPOSE_CONV": 0, "FULLY_CONNECTED": 0}
+
+_BIAS_SCALE_TOLERANCE = 1e-3
+_LSTM_WEIGHTS = (1, 2, 3, 4, 5, 6, 7, 8)
+
+
+def label(tensor: Tensor) -> str:
+    """Return what messages call a tensor."""
+    return f"tensor {tensor.index} {tensor.name[:60]!r}"
+
+
+def source_of(node: Node) -> Tensor:
+    """Return the input that carries the data."""
+    return node.input(2 if node.operator.op == "TRANSPOSE_CONV" else 0)
+
+
+def bias_of(node: Node) -> Tensor | None:
+    """Return the bias, or None when there is none."""
+    return node.optional(3 if node.operator.op in ("TRANSPOSE_CONV", "SVDF") else 2)
+
+
+def _weights(node: Node) -> list[Tensor]:
+    positions = {"SVDF": (1, 2), "UNIDIRECTIONAL_SEQUENCE_LSTM": _LSTM_WEIGHTS}.get(node.operator.op, (1,))
+    return [tensor for position in positions if (tensor := node.optional(position)) is not None]
+
+
+def constraint_weights_are_symmetric(node: Node) -> str | None:
+    """Give weights scales, and zero point 0 to each of them."""
+    for weights in _weights(node):
+        if weights.quantization is None:
+            return f"no quantization for {label(weights)}"
+        points = sorted(set(weights.quantization.zero_point) - {0})
+        if points:
+            return f"zero point {points[0]} for {label(weights)}"
+    return None
+
+
+def constraint_one_weight_scale(node: Node) -> str | None:
+    """Give weights one scale: the kernel has none for each channel."""
+    for weights in _weights(node):
+        if weights.quantization is not None and len(weights.quantization.scale) != 1:
+            return f"{len(weights.quantization.scale)} scales for {label(weights)}"
+    return None
+
+
+def constraint_weight_axis(node: Node) -> str | None:
+    """Give weights one scale, or one for each output channel."""
+    weights, axis = node.input(1), WEIGHT_AXES[node.operator.op]
+    quantization = weights.quantization
+    if quantization is None or len(quantization.scale) == 1 or quantization.dimension == axis:
+        return None
+    return f"scales along axis {quantization.dimension} for {label(weights)}, output channels are axis {axis}"
+
+
+def constraint_bias_zero_point(node: Node) -> str | None:
+    """Give the bias zero point 0."""
+    bias = bias_of(node)
+    if bias is None or bias.quantization is None or not any(bias.quantization.zero_point):
+        return None
+    return f"zero point {max(bias.quantization.zero_point, key=abs)} for {label(bias)}"
+
+
+def constraint_bias_scale(node: Node) -> str | None:
+    """Make the bias scale the input scale times the weight scale, to 1/1000."""
+    # An SVDF adds its bias to what the time weights make of the state.
+    source, weights = (node.input(4), node.input(2)) if node.operator.op == "SVDF" else (source_of(node), node.input(1))
+    bias = bias_of(node)
+    if bias is None or bias.quantization is None or weights.quantization is None:
+        return None
+    expected = source.scale * np.array(weights.quantization.scale)
+    found = np.array(bias.quantization.scale)
+    if len(found) != len(expected) and 1 not in (len(found), len(expected)):
+        return f"{len(found)} bias scales for {len(expected)} weight scales"
+    found, expected = np.broadcast_arrays(found, expected)
+    bad = np.abs(found - expected) > _BIAS_SCALE_TOLERANCE * expected
+    if not bad.any():
+        return None
+    at = int(bad.argmax())
+    return f"bias scale {found[at]:g} for {label(bias)}, expected {expected[at]:g} (channel {at})"
+
+
+def constraint_same_quantization(node: Node) -> str | None:
+    """Keep one scale and zero point for inputs and outputs."""
+    tensors = _data_tensors(node)
+    first = tensors[0]
+    for other in tensors[1:]:
+        if (other.quantization is None) != (first.quantization is None):
+            return f"quantization for only one of {label(first)} and {label(other)}"
+        one, two = first.quantization, other.quantization
+        if one and two and (one.scale, one.zero_point) != (two.scale, two.zero_point):
+            return (f"scale {one.scale[0]:.9g}, zero point {one.zero_point[0]} for {label(first)} and scale "
+                    f"{two.scale[0]:.9g}, zero point {two.zero_point[0]} for {label(other)}")
+    return None
+
+
+def _data_tensors(node: Node) -> Sequence[Tensor]:
+    """Return the tensors that carry the data, without axes, shapes and the like."""
+    op = node.operator.op
+    if op in ("CONCATENATION", "PACK", "MAXIMUM", "MINIMUM"):
+        return node.inputs() + node.outputs()
+    if op == "PADV2":
+        return [node.input(0), node.input(2), *node.outputs()]
+    return [node.input(1 if op in ("SPLIT", "EMBEDDING_LOOKUP") else 0), *node.outputs()]
+
+
+def constraint_same_type(node: Node) -> str | None:
+    """Keep one type for inputs and outputs."""
+    tensors = _data_tensors(node)
+    for other in tensors[1:]:
+        if other.dtype != tensors[0].dtype:
+            return f"{tensors[0].dtype} for {label(tensors[0])} and {other.dtype} for {label(other)}"
+    return None
+
+
+def constraint_fixed_output(node: Node) -> str | None:
+    """Give the output the scale and zero point that the specification fixes."""
+    output = node.output()
+    scale, zero_point = FIXED_OUTPUTS[node.operator.op]
+    near = 0.0
+    if output.dtype == "int16":
+        # TFLite Micro's int16 SOFTMAX: converters write 1/65535 or 1/65536.
+        scale, zero_point, near = 2.0**-16, -32768, 1e-3
+    if abs(output.scale - scale) <= near * scale and output.zero_point == zero_point:
+        return None
+    return (f"scale {output.scale:.9g}, zero point {output.zero_point} for {label(output)}, expected scale "
+            f"1/{round(1 / scale)}, zero point {zero_point}")

@@ -1,0 +1,83 @@
+"""Which types every operator takes and gives, position by position.
+
+A signature reads "inputs -> outputs". A word is a kind of `KINDS`; `?` marks an input that may be absent (-1 or left
+out), `+` one or more of a kind. Operators without a signature have no rules here.
+"""
+
+from dataclasses import dataclass
+
+__all__ = ["ACTIVATION_KINDS", "KINDS", "SIGNATURES", "Signature", "Slot"]
+
+#: Types of each kind. `q8` and `q16` are activations: one scale, one zero point.
+KINDS = {
+    "q8": ("int8",), "q16": ("int16",), "q8or16": ("int8", "int16"), "w8": ("int8",), "w16": ("int16",),
+    "w8or16": ("int8", "int16"), "b32": ("int32",), "index": ("int32", "int64"), "i32": ("int32",), "bool": ("bool",),
+    "data": ("int8", "uint8", "int16", "int32", "int64", "bool"),
+    "number": ("float32", "int8", "uint8", "int16", "int32", "int64", "bool"),
+    "real": ("float32", "int8", "uint8", "int16", "int32"), "code": ("int8", "uint8", "int16", "int32"),
+    "code16": ("int8", "uint8", "int16"), "f32": ("float32",), "resource": ("resource",),
+}
+ACTIVATION_KINDS = ("q8", "q16", "q8or16", "code", "code16")
+
+_TABLE = {
+    "q8 w8 b32? -> q8": "CONV_2D DEPTHWISE_CONV_2D FULLY_CONNECTED",
+    "index w8 q8 b32? -> q8": "TRANSPOSE_CONV",
+    "q8 -> q8": "AVERAGE_POOL_2D MAX_POOL_2D LOGISTIC TANH LOG_SOFTMAX L2_NORMALIZATION RELU RELU6 RELU_N1_TO_1 "
+                "LEAKY_RELU HARD_SWISH",
+    "q8 -> q8or16": "SOFTMAX",
+    "q8 q8 -> q8": "ADD SUB MUL MAXIMUM MINIMUM PRELU BATCH_MATMUL",
+    "q8 q8 -> bool": "LESS LESS_EQUAL GREATER GREATER_EQUAL EQUAL NOT_EQUAL",
+    "q8 index -> q8": "MEAN SUM REDUCE_MAX REDUCE_MIN",
+    "q8 index -> index": "ARG_MAX ARG_MIN",
+    "q8 i32 -> q8": "RESIZE_BILINEAR RESIZE_NEAREST_NEIGHBOR",
+    "data index? -> data": "RESHAPE",
+    "data index -> data": "EXPAND_DIMS TRANSPOSE PAD GATHER",
+    "data index data -> data": "PADV2",
+    "data -> data": "SQUEEZE SPACE_TO_DEPTH DEPTH_TO_SPACE",
+    "data index index -> data": "SPACE_TO_BATCH_ND BATCH_TO_SPACE_ND SLICE",
+    "data index index index -> data": "STRIDED_SLICE",
+    "i32 data -> data": "EMBEDDING_LOOKUP",
+    "data+ -> data": "CONCATENATION PACK",
+    "data -> data+": "UNPACK",
+    "index data -> data+": "SPLIT",
+    "data index index -> data+": "SPLIT_V",
+    "data -> index": "SHAPE",
+    "real -> code": "QUANTIZE",
+    "code16 -> f32": "DEQUANTIZE",
+    "number -> number": "CAST",
+    "q8 w8 w8or16 b32? q8or16 -> q8": "SVDF",
+    "q8 w8? w8 w8 w8 w8? w8 w8 w8 w16? w16? w16? b32? b32 b32 b32 w8? b32? q8 q16 w16? w16? w16? w16? -> q8":
+        "UNIDIRECTIONAL_SEQUENCE_LSTM",
+    "-> resource": "VAR_HANDLE",
+    "resource -> data": "READ_VARIABLE",
+    "resource data ->": "ASSIGN_VARIABLE",
+    "->": "CALL_ONCE",
+}
+
+
+@dataclass(frozen=True)
+class Slot:
+    """One position of a signature: a key of `KINDS`, and whether it may be absent."""
+
+    kind: str
+    is_optional: bool
+
+
+@dataclass(frozen=True)
+class Signature:
+    """Inputs and outputs of an operator; `many_*` says that the last slot may repeat."""
+
+    inputs: tuple[Slot, ...]
+    outputs: tuple[Slot, ...]
+    many_inputs: bool
+    many_outputs: bool
+
+
+def _parse(text: str) -> Signature:
+    left, _, right = text.partition("->")
+    inputs, outputs = ([Slot(word.rstrip("?+"), word.endswith("?")) for word in side.split()] for side in (left, right))
+    return Signature(tuple(inputs), tuple(outputs), "+" in left, "+" in right)
+
+
+#: Signatures by operator.
+SIGNATURES = {op: _parse(text) for text, ops in _TABLE.items() for op in ops.split()}
