@@ -68,7 +68,8 @@ def saturating_rounding_doubling_high_mul(a: IntLike, b: IntLike) -> IntArray:
 
     `a` and `b` are int32. The source adds 2^30, or 1 - 2^30 when the product is negative, and
     divides by 2^31 toward zero. Both branches equal `floor((a * b + 2^30) / 2^31)`: halves round
-    **up** (a * b = -2^30 gives 0, +2^30 gives 1). The one overflow, both INT32_MIN, gives INT32_MAX.
+    **up** (a * b = -2^30 gives 0, +2^30 gives 1). The one overflow, both INT32_MIN, gives
+    INT32_MAX.
     """
     product = _int64(a) * _int64(b)
     high: IntArray = np.minimum((product + (1 << 30)) >> 31, INT32_MAX)

@@ -15,6 +15,7 @@ from tq_hw.sim.golden.arith import (
     multiply_by_quantized_multiplier,
     quantize_multiplier,
     round_half_away,
+    wrap_int32,
 )
 from tq_hw.sim.golden.registry import (
     Array,
@@ -30,11 +31,12 @@ from tq_hw.sim.golden.registry import (
 __all__ = ["QuantizeParams", "quantize_params"]
 
 _INTEGERS = ("int8", "uint8", "int16")
+_OUTPUTS = (*_INTEGERS, "int32")
 
 
 @dataclass(frozen=True)
 class QuantizeParams:
-    """Derived integers of an integer to integer QUANTIZE; a zero shift stage needs none of them."""
+    """Derived integers of an integer to integer QUANTIZE."""
 
     input_zero_point: int
     multiplier: int
@@ -45,15 +47,15 @@ class QuantizeParams:
 
 
 def quantize_params(op: Operator, subgraph: Subgraph) -> QuantizeParams:
-    """Derive the integers of a QUANTIZE between int8, uint8 and int16 (double quotient).
+    """Derive the integers of a QUANTIZE from int8, uint8 or int16 to those or int32 (double quotient).
 
     Equal scales give a multiplier of 2^30 with shift 1, which is exact: the source's shortcut for
     int8 to uint8 is the same function.
     """
     tensor = require_dtype(op, subgraph, *_INTEGERS)
     output = output_tensor(op, subgraph)
-    require(output.dtype in _INTEGERS,
-            f"output must be {' or '.join(_INTEGERS)}, not {output.dtype}")
+    require(output.dtype in _OUTPUTS,
+            f"output must be {' or '.join(_OUTPUTS)}, not {output.dtype}")
     multiplier, shift = quantize_multiplier(tensor.scale / output.scale)
     return QuantizeParams(tensor.zero_point, multiplier, shift, output.zero_point,
                           *dtype_range(output.dtype))
@@ -61,7 +63,7 @@ def quantize_params(op: Operator, subgraph: Subgraph) -> QuantizeParams:
 
 @kernel("QUANTIZE")
 def quantize(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
-    """Int8, uint8, int16 or float32 to int8, uint8 or int16.
+    """Int8, uint8, int16 or float32 to int8, uint8 or int16; the integers to int32 as well.
 
     Raises `OptionError` for a float that is not finite or whose quotient leaves int32: C leaves
     the conversion undefined.
@@ -73,7 +75,7 @@ def quantize(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
         p = quantize_params(op, subgraph)
         scaled = multiply_by_quantized_multiplier(x.astype(np.int64) - p.input_zero_point,
                                                   p.multiplier, p.shift)
-        return [narrow(scaled + p.output_zero_point, p.act_min, p.act_max, output.dtype)]
+        return [narrow(wrap_int32(scaled + p.output_zero_point), p.act_min, p.act_max, output.dtype)]
     require(output.dtype in _INTEGERS,
             f"output must be {' or '.join(_INTEGERS)}, not {output.dtype}")
     with np.errstate(over="ignore", invalid="ignore"):

@@ -1,6 +1,7 @@
-"""SVDF and UNIDIRECTIONAL_SEQUENCE_LSTM, with int8 activations and int16 state.
+"""SVDF and UNIDIRECTIONAL_SEQUENCE_LSTM, with int8 activations and their state.
 
-Sources: `reference/svdf.h EvalIntegerSVDF`, `svdf.cc`, `lstm_eval.cc LstmStepInteger8x8_16`,
+Sources: `reference/svdf.h EvalIntegerSVDF`, `svdf.cc`, for the int8 state TFLite Micro's
+`svdf_common.cc`; `lstm_eval.cc LstmStepInteger8x8_16`,
 `unidirectional_sequence_lstm.cc PopulateQuantizedLstmParams8x8_16`,
 `reference/portable_tensor_utils.cc`. State tensors are inputs; the kernels update the arrays in
 place, so the caller passes arrays that it owns.
@@ -46,10 +47,18 @@ SVDF_STATE, LSTM_HIDDEN, LSTM_CELL = 4, 18, 19
 
 @dataclass(frozen=True)
 class SvdfParams:
-    """Derived integers of SVDF: stage 1 fills the int16 state, stage 2 the int8 output."""
+    """Derived integers of SVDF: stage 1 fills the state, stage 2 the int8 output.
+
+    Members
+    -------
+    state_bits : 16, or 8 for the form that only TFLite Micro has; of the time weights too
+    state_zero_point : 0 with 16 bits
+    """
 
     rank: int
     input_zero_point: int
+    state_bits: int
+    state_zero_point: int
     multiplier_1: int
     shift_1: int
     multiplier_2: int
@@ -61,8 +70,11 @@ def svdf_params(op: Operator, subgraph: Subgraph) -> SvdfParams:
     """Derive the integers of an SVDF; both factors are float32 products and quotients."""
     tensor = require_dtype(op, subgraph, "int8")
     feature = require_dtype(op, subgraph, "int8", position=1)
-    time = require_dtype(op, subgraph, "int16", position=2)
-    state = require_dtype(op, subgraph, "int16", position=SVDF_STATE)
+    time = require_dtype(op, subgraph, "int16", "int8", position=2)
+    state = require_dtype(op, subgraph, time.dtype, position=SVDF_STATE)
+    require(state.dtype == "int8" or state.zero_point == 0,
+            f"an int16 state must have zero point 0, not {state.zero_point}")
+    require(feature.zero_point == 0 and time.zero_point == 0, "weights must have zero point 0")
     output = output_tensor(op, subgraph)
     require(output.dtype == "int8", f"output must be int8, not {output.dtype}")
     activation = str_option(op, "fused_activation_function")
@@ -73,7 +85,8 @@ def svdf_params(op: Operator, subgraph: Subgraph) -> SvdfParams:
             f"rank {rank} must divide the {feature.shape[0]} filters")
     scale_1 = np.float32(tensor.scale) * np.float32(feature.scale) / np.float32(state.scale)
     scale_2 = np.float32(state.scale) * np.float32(time.scale) / np.float32(output.scale)
-    return SvdfParams(rank, tensor.zero_point, *quantize_multiplier(float(scale_1)),
+    return SvdfParams(rank, tensor.zero_point, 16 if state.dtype == "int16" else 8,
+                      state.zero_point, *quantize_multiplier(float(scale_1)),
                       *quantize_multiplier(float(scale_2)), output.zero_point)
 
 
@@ -81,8 +94,8 @@ def svdf_params(op: Operator, subgraph: Subgraph) -> SvdfParams:
 def svdf(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
     """One step of a rank-decomposed filter over time.
 
-    Inputs: int8 [batch, in], int8 features [filters, in], int16 time weights [filters, memory],
-    int32 bias [units] or none, int16 state [batch, filters * memory], updated in place.
+    Inputs: int8 [batch, in], int8 features [filters, in], time weights [filters, memory], int32 bias
+    [units] or none, state [batch, filters * memory], updated in place.
     """
     p = svdf_params(op, subgraph)
     x = value(inputs, 0).astype(np.int64) - p.input_zero_point
@@ -92,8 +105,9 @@ def svdf(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
     state = value(inputs, SVDF_STATE).reshape(x.shape[0], filters, memory)
     dot = multiply_by_quantized_multiplier(wrap_int32(x @ feature.T), p.multiplier_1, p.shift_1)
     state[..., :-1] = state[..., 1:].copy()
-    state[..., -1] = saturate(dot, 16)
-    per_filter = (state.astype(np.int64) * time).sum(axis=-1)
+    # The zero point is added after the saturation; an int8 state then wraps in the source too.
+    state[..., -1] = (saturate(dot, p.state_bits) + p.state_zero_point).astype(state.dtype)
+    per_filter = ((state.astype(np.int64) - p.state_zero_point) * time).sum(axis=-1)
     acc = per_filter.reshape(x.shape[0], filters // p.rank, p.rank).sum(axis=-1)
     acc = wrap_int32(acc + bias_values(op, subgraph, inputs, 3))
     scaled = multiply_by_quantized_multiplier(acc, p.multiplier_2, p.shift_2)

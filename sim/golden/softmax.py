@@ -54,12 +54,14 @@ class SoftmaxParams:
     -------
     multiplier, left_shift : from an input difference to Q5.26; left_shift is 0..31
     diff_min : differences below it count as -infinity
+    output_bits : 8, or 16 for SOFTMAX's int16 output
     reverse_multiplier, reverse_shift : LOG_SOFTMAX only, from Q5.26 to an input difference
     """
 
     multiplier: int
     left_shift: int
     diff_min: int
+    output_bits: int = 8
     reverse_multiplier: int = 0
     reverse_shift: int = 0
 
@@ -73,10 +75,11 @@ def params(op: Operator, subgraph: Subgraph) -> SoftmaxParams:
     tensor = require_dtype(op, subgraph, "int8")
     output = output_tensor(op, subgraph)
     log = op.op == "LOG_SOFTMAX"
-    scale, zero_point = (16.0 / 256, 127) if log else (1.0 / 256, -128)
+    output_bits = 16 if output.dtype == "int16" and not log else 8
+    scale, zero_point = (16.0 / 256, 127) if log else (0.5 ** output_bits, -(1 << output_bits - 1))
     near = abs(output.scale - scale) <= (0.0 if log else 0.001 * scale)
-    require(output.dtype == "int8" and near and output.zero_point == zero_point,
-            f"output must be int8 with scale {scale} and zero point {zero_point}, found "
+    require(output.dtype == f"int{output_bits}" and near and output.zero_point == zero_point,
+            f"output must be int{output_bits} with scale {scale} and zero point {zero_point}, found "
             f"{output.dtype}, {output.scale}, {output.zero_point}")
     beta = 1.0 if log else float_option(op, "beta")
     real = min(beta * tensor.scale * (1 << (31 - SCALED_DIFF_INTEGER_BITS)), float(INT32_MAX))
@@ -85,11 +88,11 @@ def params(op: Operator, subgraph: Subgraph) -> SoftmaxParams:
     radius = ((1 << SCALED_DIFF_INTEGER_BITS) - 1) * 2.0 ** (31 - SCALED_DIFF_INTEGER_BITS)
     diff_min = -math.floor(radius / 2.0 ** left_shift)
     if not log:
-        return SoftmaxParams(multiplier, left_shift, diff_min)
+        return SoftmaxParams(multiplier, left_shift, diff_min, output_bits)
     # 1 << (31 - left_shift) is an int in the source; at left_shift 0 it overflows.
     require(left_shift >= 1, f"input scale must be above 2^-25, found {tensor.scale}")
     reverse_multiplier, reverse_shift = quantize_multiplier((1 << (31 - left_shift)) / multiplier)
-    return SoftmaxParams(multiplier, left_shift, diff_min, reverse_multiplier, reverse_shift)
+    return SoftmaxParams(multiplier, left_shift, diff_min, 8, reverse_multiplier, reverse_shift)
 
 
 def _scaled(diff: IntArray, p: SoftmaxParams) -> IntArray:
@@ -113,24 +116,25 @@ def _sum_of_exps(diff: IntArray, p: SoftmaxParams) -> IntArray:
 
 @kernel("SOFTMAX")
 def softmax(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
-    """Int8 softmax with a fixed-point exponential and reciprocal.
+    """Softmax of int8 to int8 or int16 with a fixed-point exponential and reciprocal.
 
-    Raises `UnsupportedError` when a row sums to 512 or more, that is about 512 classes equal to the
-    maximum: the reference kernels abort there.
+    Raises `UnsupportedError` when a row sums to 512 or more for an int8 output, that is about 512
+    classes equal to the maximum: the reference kernels abort there.
     """
     p = params(op, subgraph)
     x = value(inputs, 0).astype(np.int64)
     diff = x - x.max(axis=-1, keepdims=True)
     total = _sum_of_exps(diff, p)
     headroom = count_leading_zeros(total)
-    exponent = (ACCUMULATION_INTEGER_BITS - headroom) + 31 - 8
+    exponent = (ACCUMULATION_INTEGER_BITS - headroom) + 31 - p.output_bits
     if np.any((total <= 0) | (exponent > 31)):
-        raise UnsupportedError("a row's exponentials must sum to less than 512; the reference "
-                               "kernels abort on 512 or more classes equal to the maximum")
+        raise UnsupportedError("a row's exponentials sum to more than the reference kernels hold: they abort "
+                               "on 512 or more classes equal to the maximum")
     scale = one_over_one_plus_x((total << headroom) - (1 << 31))
     product = high_mul(scale, exp_table(p)[-diff])
-    result = narrow(rounding_divide_by_pot(product, exponent) - 128, -128, 127)
-    return [np.where(diff >= p.diff_min, result, np.int8(-128))]
+    low = -(1 << (p.output_bits - 1))
+    result = narrow(rounding_divide_by_pot(product, exponent) + low, low, -low - 1, f"int{p.output_bits}")
+    return [np.where(diff >= p.diff_min, result, result.dtype.type(low))]
 
 
 @kernel("LOG_SOFTMAX")
