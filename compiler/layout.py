@@ -1,0 +1,57 @@
+"""How tensors lie in the scratchpad: views with pitches, and the buffers behind them."""
+
+from dataclasses import dataclass
+
+from tq_hw.compiler.ir import Value
+from tq_hw.compiler.stream import Access
+from tq_hw.isa.config import Config
+
+__all__ = ["View", "block_count", "blocked_words", "odd", "row_words"]
+
+
+def odd(words: int) -> int:
+    """The next odd number: a row pitch that puts three neighbouring rows in three banks."""
+    return words | 1
+
+
+def block_count(channels: int, config: Config) -> int:
+    """Words that the channels of one pixel fill."""
+    return -(-channels // config.block)
+
+
+def row_words(cols: int, blocks: int) -> int:
+    """Row pitch of a blocked tensor."""
+    return odd(cols * blocks)
+
+
+def blocked_words(value: Value, config: Config) -> int:
+    """Words of a whole tensor in blocked form."""
+    n, h, w, c = value.shape
+    return n * h * row_words(w, block_count(c, config))
+
+
+@dataclass(frozen=True)
+class View:
+    """A rectangle of a blocked (or window) tensor in the scratchpad.
+
+    `address(row, block, col)` takes coordinates of the whole tensor; rows count over all images of a batch.
+    A window tensor has pieces where a blocked one has blocks.
+    """
+
+    buffer: int
+    base: int
+    words: int
+    row_pitch: int
+    block_pitch: int
+    row0: int = 0
+    block0: int = 0
+    col0: int = 0
+
+    def address(self, row: int, block: int, col: int) -> int:
+        """Word address modulo 2^16 of a pixel's block (also of pixels outside, for bases)."""
+        return (self.base + (row - self.row0) * self.row_pitch + (block - self.block0) * self.block_pitch
+                + col - self.col0) & 0xFFFF
+
+    def access(self, rows: tuple[int, int], blocks: tuple[int, int]) -> Access:
+        """The part that an operation touches."""
+        return Access("pad", self.base, self.base + self.words, self.buffer, rows, blocks)

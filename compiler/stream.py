@@ -1,0 +1,134 @@
+"""Operations in program order, the tokens between them, and the command words.
+
+Program order is a correct sequential order. Each operation names what it reads and writes; for every other
+unit, the latest earlier operation that conflicts must be done first: that operation posts one token, this one
+takes it. Units run in order, so one wait covers all earlier operations of the other unit, and as every wait
+points backward in program order the stream cannot deadlock by tokens. The array and the vector unit also
+share accumulator buffers in order; what a vector operation waits for must stand before its array operation.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from tq_hw.isa.config import Config
+from tq_hw.isa.encode import Assembler
+from tq_hw.isa.layout import Unit
+
+__all__ = ["Access", "Operation", "Stream"]
+
+_UNITS = (Unit.LOAD, Unit.ARRAY, Unit.VECTOR, Unit.STORE)
+
+
+@dataclass(frozen=True)
+class Access:
+    """A range touched: `space` is "pad" (words) or a memory region's name (bytes).
+
+    Two accesses of one `buffer` conflict when their boxes (rows, blocks) overlap; others when their ranges do.
+    """
+
+    space: str
+    low: int
+    high: int
+    buffer: int = -1
+    rows: tuple[int, int] = (0, 0)
+    blocks: tuple[int, int] = (0, 0)
+
+    def conflicts(self, other: "Access") -> bool:
+        """Whether both may touch the same byte."""
+        if self.space != other.space or self.low >= other.high or other.low >= self.high:
+            return False
+        if self.buffer < 0 or self.buffer != other.buffer:
+            return True
+        return (self.rows[0] < other.rows[1] and other.rows[0] < self.rows[1]
+                and self.blocks[0] < other.blocks[1] and other.blocks[0] < self.blocks[1])
+
+
+@dataclass
+class Operation:
+    """One RUN."""
+
+    unit: Unit
+    fields: dict[str, int]
+    reads: tuple[Access, ...]
+    writes: tuple[Access, ...]
+    layer: int
+    wait: dict[Unit, int] = field(default_factory=dict)
+    post: dict[Unit, int] = field(default_factory=dict)
+
+    def depends_on(self, earlier: "Operation") -> bool:
+        """Whether `earlier` must be done before this one starts."""
+        return (any(a.conflicts(b) for a in self.reads for b in earlier.writes)
+                or any(a.conflicts(b) for a in self.writes for b in earlier.writes)
+                or any(a.conflicts(b) for a in self.writes for b in earlier.reads))
+
+
+@dataclass
+class Stream:
+    """Collects operations and writes of tables, then assembles them."""
+
+    config: Config
+    items: list[tuple[str, object]] = field(default_factory=list)
+    by_unit: dict[Unit, list[Operation]] = field(default_factory=lambda: {u: [] for u in _UNITS})
+    _synced: dict[tuple[Unit, Unit], int] = field(default_factory=dict)
+
+    def add(self, unit: Unit, fields: Mapping[str, int], reads: tuple[Access, ...], writes: tuple[Access, ...],
+            layer: int) -> Operation:
+        """Append an operation and find what it must wait for."""
+        operation = Operation(unit, dict(fields), reads, writes, layer)
+        for other in _UNITS:
+            if other is unit:
+                continue
+            earlier = self.by_unit[other]
+            known = self._synced.get((other, unit), -1)
+            for index in range(len(earlier) - 1, known, -1):
+                if operation.depends_on(earlier[index]):
+                    self._wait(operation, other, index)
+                    break
+        self.by_unit[unit].append(operation)
+        self.items.append(("run", operation))
+        return operation
+
+    def _wait(self, operation: Operation, other: Unit, index: int) -> None:
+        producer = self.by_unit[other][index]
+        producer.post[operation.unit] = producer.post.get(operation.unit, 0) + 1
+        operation.wait[other] = operation.wait.get(other, 0) + 1
+        self._synced[other, operation.unit] = index
+
+    def fold(self, step: int, feeds: tuple[Mapping[str, int], ...]) -> None:
+        """Write an entry of the folding table at this point."""
+        self.items.append(("fold", (step, feeds)))
+
+    def uop(self, index: int, values: Mapping[str, int]) -> None:
+        """Write a micro-operation at this point."""
+        self.items.append(("uop", (index, values)))
+
+    def assemble(self) -> bytes:
+        """Return the command stream with END."""
+        assembler = Assembler(self.config)
+        for kind, item in self.items:
+            if kind == "run":
+                assert isinstance(item, Operation)
+                tokens = {f"wait_{u.name.lower()}": n for u, n in item.wait.items()}
+                tokens |= {f"post_{u.name.lower()}": n for u, n in item.post.items()}
+                assembler.run(item.unit, item.fields | tokens)
+            elif kind == "fold":
+                assembler.fold(*item)  # type: ignore[misc]  # (step, feeds)
+            else:
+                assembler.uop(*item)  # type: ignore[misc]  # (index, values)
+        assembler.end()
+        return assembler.to_bytes()
+
+    def runs_of(self, layer: int) -> dict[str, tuple[tuple[int, int], ...]]:
+        """Ranges of RUN indices of a layer, per unit name."""
+        out = {}
+        for unit, operations in self.by_unit.items():
+            ranges: list[tuple[int, int]] = []
+            for index, operation in enumerate(operations):
+                if operation.layer == layer:
+                    if ranges and ranges[-1][1] == index - 1:
+                        ranges[-1] = (ranges[-1][0], index)
+                    else:
+                        ranges.append((index, index))
+            if ranges:
+                out[unit.name.lower()] = tuple(ranges)
+        return out
