@@ -1,0 +1,230 @@
+"""The AXI4 master: one read channel for fetch and load, one write channel for store.
+
+32-bit addresses, `bus_bytes` of data, INCR bursts of at most 256 bytes that never cross 256 bytes (and so never 4 KiB).
+Read id 0 is fetch, 1 is load; writes have id 0. Responses of the two ids may come in any order and mixed.
+`rready` and `bready` are always 1: whoever asks keeps room for the answer. Every other output is a register.
+"""
+
+from typing import Any
+
+from amaranth import Cat, Module, Mux, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from tq_hw.hdl.queues import Queue, Slice
+from tq_hw.isa.config import Config
+
+__all__ = ["BURST_BYTES", "BurstLayout", "MemoryReadSignature", "ReadChannel", "WriteBeatLayout", "WriteChannel",
+           "read_members", "write_members"]
+
+#: Bursts end at multiples of this.
+BURST_BYTES = 256
+_LENGTH_BITS = 8
+_READ_LIMIT = 255
+_WRITE_LIMIT = 16
+#: Load bursts in a row while fetch waits too.
+_LOAD_SHARE = 3
+
+
+def read_members(config: Config) -> dict[str, wiring.Member]:
+    """Return the AR and R signals by their AXI names, seen from the master."""
+    return {
+        "arid": Out(1), "araddr": Out(32), "arlen": Out(8), "arsize": Out(3), "arburst": Out(2), "arcache": Out(4),
+        "arprot": Out(3), "arvalid": Out(1), "arready": In(1),
+        "rid": In(1), "rdata": In(8 * config.bus_bytes), "rresp": In(2), "rlast": In(1), "rvalid": In(1),
+        "rready": Out(1),
+    }
+
+
+def write_members(config: Config) -> dict[str, wiring.Member]:
+    """Return the AW, W and B signals by their AXI names, seen from the master."""
+    return {
+        "awid": Out(1), "awaddr": Out(32), "awlen": Out(8), "awsize": Out(3), "awburst": Out(2), "awcache": Out(4),
+        "awprot": Out(3), "awvalid": Out(1), "awready": In(1),
+        "wdata": Out(8 * config.bus_bytes), "wstrb": Out(config.bus_bytes), "wlast": Out(1), "wvalid": Out(1),
+        "wready": In(1),
+        "bid": In(1), "bresp": In(2), "bvalid": In(1), "bready": Out(1),
+    }
+
+
+class BurstLayout(data.StructLayout):
+    """A burst: first byte (a multiple of bus_bytes), beats less one, and a flag that comes back with the answer."""
+
+    def __init__(self) -> None:
+        super().__init__({"addr": 32, "length": _LENGTH_BITS, "last": 1})
+
+
+class WriteBeatLayout(data.StructLayout):
+    """One beat of write data; `last` ends the burst."""
+
+    def __init__(self, config: Config) -> None:
+        super().__init__({"data": 8 * config.bus_bytes, "strobe": config.bus_bytes, "last": 1})
+
+
+class MemoryReadSignature(wiring.Signature):
+    """A client's way to read memory.
+
+    Members
+    -------
+    burst : Out(stream of BurstLayout); `last` is not used
+    data : In(8 * bus_bytes); valid : In(1): the next beat of the client's bursts, in order; it must be taken at once
+    error : In(1), strobe: the memory answered with an error
+    """
+
+    def __init__(self, config: Config) -> None:
+        super().__init__({
+            "burst": Out(stream.Signature(BurstLayout())),
+            "data": In(8 * config.bus_bytes), "valid": In(1), "error": In(1),
+        })
+
+
+class ReadChannel(wiring.Component):
+    """Share AR and R between fetch and load: of bursts that wait, three of load to one of fetch.
+
+    Members
+    -------
+    fetch, load : In(MemoryReadSignature)
+    halt : In(1), take no more bursts
+    bus : Out(read_members)
+    idle : Out(1), no burst is under way
+    beat : Out(1), strobe: a beat arrived
+    """
+
+    fetch: Any
+    load: Any
+    halt: Signal
+    bus: Any
+    idle: Signal
+    beat: Signal
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        super().__init__({
+            "fetch": In(MemoryReadSignature(config)), "load": In(MemoryReadSignature(config)), "halt": In(1),
+            "bus": Out(wiring.Signature(read_members(config))), "idle": Out(1), "beat": Out(1),
+        })
+
+    def elaborate(self, platform: object) -> Module:
+        """Choose a burst, register the answer."""
+        m = Module()
+        bus, fetch, load = self.bus, self.fetch, self.load
+        shape = data.StructLayout({"addr": 32, "length": _LENGTH_BITS, "id": 1})
+        m.submodules.address = address = Slice(shape)
+
+        open_bursts = Signal(range(_READ_LIMIT + 1))
+        may_open = Signal()
+        in_a_row = Signal(range(_LOAD_SHARE + 1))
+        choose_load = Signal()
+        chosen = Mux(choose_load, load.burst.payload.as_value(), fetch.burst.payload.as_value())
+        burst = data.View(BurstLayout(), chosen)
+        m.d.comb += [
+            choose_load.eq(load.burst.valid & ~(fetch.burst.valid & (in_a_row == _LOAD_SHARE))),
+            may_open.eq(~self.halt & (open_bursts < _READ_LIMIT)),
+            address.i.valid.eq(may_open & (load.burst.valid | fetch.burst.valid)),
+            load.burst.ready.eq(may_open & address.i.ready & choose_load),
+            fetch.burst.ready.eq(may_open & address.i.ready & ~choose_load),
+            address.i.payload.addr.eq(burst.addr),
+            address.i.payload.length.eq(burst.length),
+            address.i.payload.id.eq(choose_load),
+        ]
+        opened = address.i.valid & address.i.ready
+        with m.If(opened):
+            m.d.sync += in_a_row.eq(Mux(choose_load & fetch.burst.valid, in_a_row + 1, 0))
+
+        m.d.comb += [
+            bus.arid.eq(address.o.payload.id), bus.araddr.eq(address.o.payload.addr),
+            bus.arlen.eq(address.o.payload.length), bus.arvalid.eq(address.o.valid), address.o.ready.eq(bus.arready),
+            bus.arsize.eq((self._config.bus_bytes - 1).bit_length()), bus.arburst.eq(1), bus.arcache.eq(3),
+            bus.arprot.eq(0), bus.rready.eq(1),
+        ]
+        came = Signal()
+        came_id = Signal()
+        came_last = Signal()
+        came_wrong = Signal()
+        came_data = Signal(8 * self._config.bus_bytes)
+        m.d.sync += [came.eq(bus.rvalid), came_id.eq(bus.rid), came_last.eq(bus.rlast), came_wrong.eq(bus.rresp[1]),
+                     came_data.eq(bus.rdata)]
+        for number, client in enumerate((fetch, load)):
+            mine = came & (came_id == number)
+            m.d.comb += [client.valid.eq(mine), client.data.eq(came_data), client.error.eq(mine & came_wrong)]
+        m.d.sync += open_bursts.eq(open_bursts + opened - (came & came_last))
+        m.d.comb += [self.idle.eq((open_bursts == 0) & ~opened), self.beat.eq(came)]
+        return m
+
+
+class WriteChannel(wiring.Component):
+    """Send write bursts, at most 16 at a time.
+
+    All beats of a burst must be waiting in `beats` when the burst is given, so that started bursts can always end.
+
+    Members
+    -------
+    bursts : In(stream of BurstLayout)
+    beats : In(stream of WriteBeatLayout)
+    halt : In(1), start no more bursts
+    bus : Out(write_members)
+    answered : Out(1), strobe: a burst marked `last` is answered, and with it all before it
+    error : Out(1), strobe: the memory answered with an error
+    idle : Out(1), no burst is under way
+    beat : Out(1), strobe: a beat was sent
+    """
+
+    bursts: stream.Interface
+    beats: stream.Interface
+    halt: Signal
+    bus: Any
+    answered: Signal
+    error: Signal
+    idle: Signal
+    beat: Signal
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        super().__init__({
+            "bursts": In(stream.Signature(BurstLayout())), "beats": In(stream.Signature(WriteBeatLayout(config))),
+            "halt": In(1), "bus": Out(wiring.Signature(write_members(config))),
+            "answered": Out(1), "error": Out(1), "idle": Out(1), "beat": Out(1),
+        })
+
+    def elaborate(self, platform: object) -> Module:
+        """Let the data follow the addresses."""
+        m = Module()
+        bus = self.bus
+        m.submodules.address = address = Slice(BurstLayout())
+        m.submodules.data = beats = Slice(WriteBeatLayout(self._config))
+        m.submodules.flags = flags = Queue(1, _WRITE_LIMIT)
+
+        started = Signal()
+        m.d.comb += [
+            started.eq(self.bursts.valid & self.bursts.ready),
+            self.bursts.ready.eq(address.i.ready & flags.i.ready & ~self.halt),
+            address.i.payload.eq(self.bursts.payload), address.i.valid.eq(started),
+            flags.i.payload.eq(self.bursts.payload.last), flags.i.valid.eq(started),
+        ]
+        # Bursts whose address is on its way and whose data is not.
+        owed = Signal(range(_WRITE_LIMIT + 1))
+        paid = Signal()
+        m.d.comb += [
+            beats.i.payload.eq(self.beats.payload), beats.i.valid.eq(self.beats.valid & (owed != 0)),
+            self.beats.ready.eq(beats.i.ready & (owed != 0)),
+            self.beat.eq(beats.i.valid & beats.i.ready), paid.eq(self.beat & self.beats.payload.last),
+        ]
+        m.d.sync += owed.eq(owed + started - paid)
+
+        m.d.comb += [
+            bus.awid.eq(0), bus.awaddr.eq(address.o.payload.addr), bus.awlen.eq(address.o.payload.length),
+            bus.awvalid.eq(address.o.valid), address.o.ready.eq(bus.awready),
+            bus.awsize.eq((self._config.bus_bytes - 1).bit_length()), bus.awburst.eq(1), bus.awcache.eq(3),
+            bus.awprot.eq(0),
+            bus.wdata.eq(beats.o.payload.data), bus.wstrb.eq(beats.o.payload.strobe),
+            bus.wlast.eq(beats.o.payload.last), bus.wvalid.eq(beats.o.valid), beats.o.ready.eq(bus.wready),
+            bus.bready.eq(1),
+        ]
+        came = Signal()
+        came_wrong = Signal()
+        m.d.sync += [came.eq(bus.bvalid), came_wrong.eq(bus.bresp[1])]
+        m.d.comb += [
+            flags.o.ready.eq(came), self.answered.eq(came & flags.o.payload), self.error.eq(came & came_wrong),
+            self.idle.eq(~Cat(started, flags.o.valid).any()),
+        ]
+        return m

@@ -1,0 +1,158 @@
+"""What stands in front of each engine: its registers, its tokens, its operations in flight."""
+
+from typing import Any
+
+from amaranth import Cat, Module, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from tq_hw.hdl.queues import Queue
+from tq_hw.hdl.signatures import TableWriteSignature, operation_signature
+from tq_hw.hdl.tokens import WORKERS, TokenSignature
+from tq_hw.isa.config import Config
+from tq_hw.isa.control import Status
+from tq_hw.isa.layout import FOLD_BASE, HEADER, UNITS, UOP_BASE, Unit, register_count
+
+__all__ = ["IN_FLIGHT", "HeaderLayout", "UnitControl"]
+
+#: Operations that an engine may hold at a time.
+IN_FLIGHT = 4
+_TABLE_BASE = {Unit.ARRAY: FOLD_BASE, Unit.VECTOR: UOP_BASE}
+
+
+class HeaderLayout(data.StructLayout):
+    """The header word of a command."""
+
+    def __init__(self) -> None:
+        super().__init__({f.name: f.bits for f in HEADER.fields})
+
+
+class UnitControl(wiring.Component):
+    """Decode the commands of one unit and hand its operations to its engine.
+
+    One word per cycle goes into the registers. A RUN takes its tokens, then stands on `o` until the engine takes it;
+    the words behind it wait so long, so `o.payload` holds still. The engine counts as free for table writes when
+    nothing is in flight and it says idle. From the last word of a RUN whose tokens are there to `o.valid`: 3 cycles.
+
+    Members
+    -------
+    words : In(stream of 32 bits), headers and values of this unit
+    halt : In(1), offer nothing more
+    o : Out(operation_signature(unit)), to the engine
+    table : Out(TableWriteSignature), to the engine; array and vector alone write it
+    done : In(1), strobe from the engine, one per operation, in order
+    engine_idle : In(1), the engine does nothing
+    tokens : Out(TokenSignature)
+    idle : Out(1), no operation is waiting or in flight; commands without RUN may be
+    waiting : Out(1), a RUN waits for tokens
+    runs : Out(32), operations that the engine took
+    error : Out(4), Status: BAD_COMMAND (no such register), BAD_OPERATION (tokens from or to itself)
+    """
+
+    words: stream.Interface
+    halt: Signal
+    o: stream.Interface
+    table: Any
+    done: Signal
+    engine_idle: Signal
+    tokens: Any
+    idle: Signal
+    waiting: Signal
+    runs: Signal
+    error: Signal
+
+    def __init__(self, unit: Unit, config: Config) -> None:
+        self._unit, self._config = unit, config
+        super().__init__({
+            "words": In(stream.Signature(32)), "halt": In(1), "o": Out(operation_signature(unit)),
+            "table": Out(TableWriteSignature()), "done": In(1), "engine_idle": In(1), "tokens": Out(TokenSignature()),
+            "idle": Out(1), "waiting": Out(1), "runs": Out(32), "error": Out(4),
+        })
+
+    def elaborate(self, platform: object) -> Module:
+        """Header, values, tokens, offer."""
+        m = Module()
+        layout = UNITS[self._unit]
+        registers = [Signal(max(f.offset + f.bits for f in r.fields), name=f"register_{r.name}")
+                     for r in layout.registers]
+        operation = self.o.payload
+        for register, word in zip(layout.registers, registers, strict=True):
+            for f in register.fields:
+                m.d.comb += operation[f.name].eq(word[f.offset:f.offset + f.bits])
+
+        in_flight = Signal(range(IN_FLIGHT + 1))
+        started = Signal()
+        m.d.comb += started.eq(self.o.valid & self.o.ready)
+        m.d.sync += [in_flight.eq(in_flight + started - self.done), self.runs.eq(self.runs + started)]
+
+        m.submodules.posts = posts = Queue(self.tokens.post.shape(), IN_FLIGHT)
+        own = Signal()
+        names = [f"_{unit.name.lower()}" for unit in WORKERS]
+        m.d.comb += [
+            self.tokens.wait.eq(Cat(*(operation["wait" + name] for name in names))),
+            posts.i.payload.eq(Cat(*(operation["post" + name] for name in names))), posts.i.valid.eq(started),
+            self.tokens.post.eq(posts.o.payload), posts.o.ready.eq(self.done), self.tokens.give.eq(self.done),
+            own.eq(Cat(operation[kind + names[WORKERS.index(self._unit)]] for kind in ("wait", "post")).any()),
+        ]
+
+        header = data.View(HeaderLayout(), self.words.payload)
+        index = Signal(header.first.shape())
+        left = Signal(header.count.shape())
+        run = Signal()
+        plain = Signal()
+        in_table = Signal()
+        may_write = Signal()
+        base = _TABLE_BASE.get(self._unit)
+        m.d.comb += [
+            plain.eq(index < len(registers)),
+            self.table.data.eq(self.words.payload),
+            may_write.eq(plain | in_table & (in_flight == 0) & self.engine_idle),
+        ]
+        if base is not None:
+            m.d.comb += [in_table.eq((index >= base) & (index < register_count(self._unit, self._config))),
+                         self.table.index.eq(index - base)]
+
+        with m.FSM(name="state"):
+            with m.State("HEADER"):
+                m.d.comb += [self.words.ready.eq(1), self.idle.eq((in_flight == 0) & self.engine_idle)]
+                m.d.sync += [index.eq(header.first), left.eq(header.count), run.eq(header.run)]
+                with m.If(self.words.valid):
+                    with m.If(header.count != 0):
+                        m.next = "VALUES"
+                    with m.Elif(header.run):
+                        m.next = "CHECK"
+            with m.State("VALUES"):
+                m.d.comb += self.words.ready.eq(may_write)
+                with m.If(self.words.valid & may_write):
+                    m.d.comb += self.table.en.eq(in_table)
+                    m.d.sync += [index.eq(index + 1), left.eq(left - 1)]
+                    with m.Switch(index):
+                        for number, word in enumerate(registers):
+                            with m.Case(number):
+                                m.d.sync += word.eq(self.words.payload)
+                    with m.If(left == 1):
+                        with m.If(run):
+                            m.next = "CHECK"
+                        with m.Else():
+                            m.next = "HEADER"
+                with m.If(self.words.valid & ~(plain | in_table)):
+                    m.d.sync += self.error.eq(Status.BAD_COMMAND)
+                    m.next = "STOPPED"
+            with m.State("CHECK"):
+                # The counters compare in this cycle.
+                m.next = "TOKENS"
+                with m.If(own):
+                    m.d.sync += self.error.eq(Status.BAD_OPERATION)
+                    m.next = "STOPPED"
+            with m.State("TOKENS"):
+                m.d.comb += self.waiting.eq(~self.tokens.enough)
+                with m.If(self.tokens.enough & (in_flight != IN_FLIGHT) & ~self.halt):
+                    m.d.comb += self.tokens.take.eq(1)
+                    m.next = "OFFER"
+            with m.State("OFFER"):
+                m.d.comb += self.o.valid.eq(1)
+                with m.If(self.o.ready):
+                    m.next = "HEADER"
+            with m.State("STOPPED"):
+                m.d.comb += self.waiting.eq(0)
+        return m

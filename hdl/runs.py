@@ -1,0 +1,144 @@
+"""Memory addresses of load and store: the runs of an operation, and the bursts of a run."""
+
+from amaranth import Module, Mux, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from tq_hw.hdl.axi import BURST_BYTES, BurstLayout
+from tq_hw.isa.config import Config
+
+__all__ = ["BurstSplitter", "RunGenerator", "RunLayout", "SpanLayout"]
+
+
+class RunLayout(data.StructLayout):
+    """One run: its address (modulo 2^bits), whether it is the last of its inner loop, and of all."""
+
+    def __init__(self, bits: int) -> None:
+        super().__init__({"addr": bits, "last2": 1, "last": 1})
+
+
+class RunGenerator(wiring.Component):
+    """The two memory loops of an operation, one run per cycle.
+
+    Members
+    -------
+    start : In(1), strobe: begin (only while idle); `base` is read then, the others as long as runs come
+    base, stride2, stride3 : In(bits), bytes
+    count2, count3 : In(16), at least 1
+    o : Out(stream of RunLayout), first run in the cycle after `start`
+    """
+
+    start: Signal
+    base: Signal
+    stride2: Signal
+    stride3: Signal
+    count2: Signal
+    count3: Signal
+    o: stream.Interface
+
+    def __init__(self, bits: int) -> None:
+        self._bits = bits
+        super().__init__({
+            "start": In(1), "base": In(bits), "stride2": In(bits), "stride3": In(bits), "count2": In(16),
+            "count3": In(16), "o": Out(stream.Signature(RunLayout(bits))),
+        })
+
+    def elaborate(self, platform: object) -> Module:
+        """Count down; an outer step starts from the first address of the outer step before."""
+        m = Module()
+        addr = Signal(self._bits)
+        outer = Signal(self._bits)
+        left2 = Signal(16)
+        left3 = Signal(16)
+        run = self.o.payload
+        m.d.comb += [
+            run.addr.eq(addr), run.last2.eq(left2 == 0), run.last.eq(run.last2 & (left3 == 0)),
+        ]
+        next_outer = (outer + self.stride3)[:self._bits]
+        with m.If(self.start):
+            m.d.sync += [
+                self.o.valid.eq(1), addr.eq(self.base), outer.eq(self.base),
+                left2.eq(self.count2 - 1), left3.eq(self.count3 - 1),
+            ]
+        with m.Elif(self.o.valid & self.o.ready):
+            m.d.sync += [
+                addr.eq(Mux(run.last2, next_outer, addr + self.stride2)),
+                left2.eq(Mux(run.last2, self.count2, left2) - 1),
+            ]
+            with m.If(run.last2):
+                m.d.sync += [outer.eq(next_outer), left3.eq(left3 - 1)]
+            with m.If(run.last):
+                m.d.sync += self.o.valid.eq(0)
+        return m
+
+
+class SpanLayout(data.StructLayout):
+    """Bytes to read: a byte address, and how many."""
+
+    def __init__(self, size_bits: int) -> None:
+        super().__init__({"addr": 32, "size_bytes": size_bits})
+
+
+class BurstSplitter(wiring.Component):
+    """Cut spans into bursts that end at multiples of BURST_BYTES, one burst per cycle, one span after the other.
+
+    Members
+    -------
+    i : In(stream of SpanLayout); spans have one byte or more
+    o : Out(stream of BurstLayout), latency 2 cycles; `last` marks the last burst of a span
+    idle : Out(1), nothing is held
+    """
+
+    i: stream.Interface
+    o: stream.Interface
+    idle: Signal
+
+    def __init__(self, config: Config, size_bits: int) -> None:
+        self._config, self._size_bits = config, size_bits
+        super().__init__({"i": In(stream.Signature(SpanLayout(size_bits))), "o": Out(stream.Signature(BurstLayout())),
+                          "idle": Out(1)})
+
+    def elaborate(self, platform: object) -> Module:
+        """First count the beats of a span, then take bursts off it."""
+        m = Module()
+        lane_bits = (self._config.bus_bytes - 1).bit_length()
+        room_bits = (BURST_BYTES // self._config.bus_bytes - 1).bit_length()
+        beat_bits = max(self._size_bits, lane_bits) + 1 - lane_bits
+
+        # Stage 1: beats of the span.
+        span_valid = Signal()
+        span_addr = Signal(32 - lane_bits)
+        span_beats = Signal(beat_bits)
+        # Stage 2: what is left of it.
+        valid = Signal()
+        addr = Signal(32 - lane_bits)
+        beats = Signal(beat_bits)
+
+        room = Signal(room_bits + 1)
+        final = Signal()
+        m.d.comb += [
+            room.eq((1 << room_bits) - addr[:room_bits]),
+            final.eq(beats <= room),
+            self.o.valid.eq(valid),
+            self.o.payload.addr.eq(addr << lane_bits),
+            self.o.payload.length.eq(Mux(final, beats, room) - 1),
+            self.o.payload.last.eq(final),
+            self.idle.eq(~(span_valid | valid)),
+        ]
+        take = Signal()
+        m.d.comb += [
+            take.eq(span_valid & (~valid | self.o.ready & final)),
+            self.i.ready.eq(~span_valid | take),
+        ]
+        with m.If(take):
+            m.d.sync += [valid.eq(1), addr.eq(span_addr), beats.eq(span_beats)]
+        with m.Elif(valid & self.o.ready):
+            m.d.sync += [valid.eq(~final), addr.eq(addr + room), beats.eq(beats - room)]
+        with m.If(self.i.ready):
+            span = self.i.payload
+            m.d.sync += [
+                span_valid.eq(self.i.valid),
+                span_addr.eq(span.addr >> lane_bits),
+                span_beats.eq((span.addr[:lane_bits] + span.size_bytes + (1 << lane_bits) - 1) >> lane_bits),
+            ]
+        return m
