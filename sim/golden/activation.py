@@ -8,7 +8,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from tq_hw.model.graph import Operator, Subgraph
 from tq_hw.sim.golden.arith import (
@@ -20,6 +19,7 @@ from tq_hw.sim.golden.arith import (
     rounding_divide_by_pot,
 )
 from tq_hw.sim.golden.fixedpoint import high_mul
+from tq_hw.sim.golden.libm import Float32, expf, tanhf
 from tq_hw.sim.golden.registry import (
     Array,
     Inputs,
@@ -34,9 +34,6 @@ from tq_hw.sim.golden.registry import (
 
 __all__ = ["LeakyReluParams", "PreluParams", "ReluParams", "leaky_relu_params", "logistic_lut",
            "lut", "prelu_params", "relu_params", "tanh_lut"]
-
-_Float = npt.NDArray[np.float32]
-
 
 @dataclass(frozen=True)
 class ReluParams:
@@ -76,7 +73,7 @@ class PreluParams:
 
 
 def _lut(scale: float, zero_point: int, output_scale: float, output_zero_point: int,
-         transform: Callable[[_Float], _Float]) -> Array:
+         transform: Callable[[Float32], Float32]) -> Array:
     """256 int8 results for inputs -128..127, in that order; every step in float32."""
     q = np.arange(-128, 128)
     real = np.float32(scale) * (q - zero_point).astype(np.float32)
@@ -85,16 +82,9 @@ def _lut(scale: float, zero_point: int, output_scale: float, output_zero_point: 
     return narrow(rescaled + output_zero_point, -128, 127)
 
 
-def _logistic(x: _Float) -> _Float:
-    # `expf` is off by less than one float32 step; rounding a double result gives the nearest one.
-    with np.errstate(over="ignore"):
-        exponential = np.exp(-x.astype(np.float64)).astype(np.float32)
-        result: _Float = np.float32(1.0) / (np.float32(1.0) + exponential)
+def _logistic(x: Float32) -> Float32:
+    result: Float32 = np.float32(1.0) / (np.float32(1.0) + expf(-x))
     return result
-
-
-def _tanh(x: _Float) -> _Float:
-    return np.tanh(x.astype(np.float64)).astype(np.float32)
 
 
 def logistic_lut(scale: float, zero_point: int) -> Array:
@@ -104,11 +94,15 @@ def logistic_lut(scale: float, zero_point: int) -> Array:
 
 def tanh_lut(scale: float, zero_point: int) -> Array:
     """TANH of each int8 input -128..127, output scale 1/128 and zero point 0."""
-    return _lut(scale, zero_point, 1.0 / 128, 0, _tanh)
+    return _lut(scale, zero_point, 1.0 / 128, 0, tanhf)
 
 
 def lut(op: Operator, subgraph: Subgraph) -> Array:
-    """Table of 256 int8 results, indexed by input + 128, of any operator of this module but PRELU."""
+    """Table of 256 int8 results, indexed by input + 128, of any operator of this module but PRELU.
+
+    Raises `UnsupportedError` for dtypes other than int8 or, where the operator fixes it, another output
+    quantization.
+    """
     tensor = require_dtype(op, subgraph, "int8")
     output = output_tensor(op, subgraph)
     require(output.dtype == "int8", f"output must be int8, not {output.dtype}")

@@ -1,0 +1,85 @@
+"""Fixtures of the golden model's tests: the shared material, the public engines, the comparison."""
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tq_hw.model.graph import Model
+from tq_hw.model.reader import parse_model
+from tq_hw.sim.golden.run import run
+from tq_hw.sim.oracles import ENGINES, Oracle, available
+
+SHARED = Path(__file__).parents[3] / "shared"
+
+Sets = Sequence[Sequence[np.ndarray]]
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    """Folder with the conformance cases and real models."""
+    if not SHARED.is_dir():
+        pytest.skip("../shared, the conformance cases and real models, is not here")
+    return SHARED
+
+
+@pytest.fixture(scope="session")
+def oracles() -> Iterator[Callable[[str], Oracle]]:
+    """Give the public engine of a name, or skip when its wheel is not installed."""
+    started: dict[str, Oracle] = {}
+
+    def oracle(engine: str) -> Oracle:
+        if not available(engine):
+            pytest.skip(f'{ENGINES[engine][0]} is not installed: pip install "tq-hw[oracles]"')
+        if engine not in started:
+            started[engine] = Oracle(engine)
+        return started[engine]
+
+    yield oracle
+    for each in started.values():
+        each.close()
+
+
+def random_inputs(model: Model, rng: np.random.Generator) -> list[np.ndarray]:
+    """One array per input: all lowest, all highest, all zero point, or random."""
+    arrays = []
+    for index in model.main.inputs:
+        tensor = model.main.tensors[index]
+        if tensor.dtype == "float32":
+            arrays.append(rng.normal(0, 2, tensor.shape).astype(np.float32))
+            continue
+        info = np.iinfo(tensor.dtype)
+        point = tensor.zero_point if tensor.quantization is not None else 0
+        kind = rng.integers(8)
+        fill = (info.min, info.max, point)[kind] if kind < 3 else 0
+        array = (np.full(tensor.shape, fill) if kind < 3
+                 else rng.integers(info.min, info.max + 1, tensor.shape))
+        arrays.append(array.astype(tensor.dtype))
+    return arrays
+
+
+@pytest.fixture
+def random_sets() -> Callable[..., list[list[np.ndarray]]]:
+    """Give seeded input sets for a model: `random_sets(model, seed, count)`."""
+    def sets(model: Model, seed: int, count: int = 4) -> list[list[np.ndarray]]:
+        rng = np.random.default_rng(seed)
+        return [random_inputs(model, rng) for _ in range(count)]
+    return sets
+
+
+@pytest.fixture
+def agree(oracles: Callable[[str], Oracle]) -> Callable[..., None]:
+    """Assert that golden model and engine give equal outputs: `agree(engine, data, sets)`."""
+    def check(engine: str, data: bytes, sets: Sets, reset: bool = True) -> None:
+        model = parse_model(data, "generated")
+        expected = oracles(engine).run_sets(data, sets, reset)
+        state = None
+        for inputs, outputs in zip(sets, expected, strict=True):
+            result = run(model, inputs, None if reset else state)
+            state = result.state
+            for ours, theirs in zip(result.outputs, outputs, strict=True):
+                assert ours.dtype == theirs.dtype
+                # TFLite Micro gives a scalar as shape (1,).
+                np.testing.assert_array_equal(ours, theirs.reshape(ours.shape))
+    return check
