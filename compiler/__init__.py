@@ -5,6 +5,6 @@
 `compile_model` is the whole way; `supported.operators()` says what it takes.
 """
 
-#from tq_hw.compiler.compile import Compiled, compile_model
+from tq_hw.compiler.compile import Compiled, compile_model
 
-#__all__ = ["Compiled", "compile_model"]
+__all__ = ["Compiled", "compile_model"]

@@ -48,14 +48,14 @@ def gemm_weights(weights: Int8Array, config: Config) -> Int8Array:
 
 
 def depthwise_weights(weights: Int8Array, config: Config) -> Int8Array:
-    """[out block, step, row, col] of [kernel row, kernel col, channel]; row = 3 * group + tap."""
+    """[out block, row step, col step, row, col] of [kernel row, kernel col, channel]; row = 3 * group + tap."""
     rows, cols, channels = weights.shape
     groups = config.groups
     row_steps, col_steps = -(-rows // groups), -(-cols // 3)
     blocks = -(-channels // config.cols)
     padded = _pad_axis(_pad_axis(_pad_axis(weights, 0, row_steps * groups), 1, col_steps * 3), 2, blocks * config.cols)
     split = padded.reshape(row_steps, groups, col_steps, 3, blocks, config.cols)
-    return split.transpose(4, 0, 2, 1, 3, 5).reshape(blocks, row_steps * col_steps, groups * 3, config.cols)
+    return split.transpose(4, 0, 2, 1, 3, 5).reshape(blocks, row_steps, col_steps, groups * 3, config.cols)
 
 
 def folded_weights(weights: Int8Array, steps: "list[list[tuple[int, int, int, int]]]", config: Config) -> Int8Array:

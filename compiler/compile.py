@@ -1,0 +1,87 @@
+"""`compile_model`: the whole way from a graph to a compiled file."""
+
+from dataclasses import dataclass
+
+from tq_hw.compiler import lower_mac, lower_vector
+from tq_hw.compiler.emit import Emitter
+from tq_hw.compiler.emit_mac import emit_mac
+from tq_hw.compiler.emit_vector import emit_elementwise, emit_max_pool, emit_pad, emit_softmax
+from tq_hw.compiler.ir import Elementwise, Graph, Mac, MaxPool, Pad, Softmax, Value
+from tq_hw.compiler.legalize import legalize
+from tq_hw.compiler.plan import make_plan
+from tq_hw.compiler.report import LayerReport, report
+from tq_hw.isa import program as isa_program
+from tq_hw.isa.config import Config
+from tq_hw.isa.program import Port, Program
+from tq_hw.model.errors import OptionError
+from tq_hw.model.graph import Model
+
+__all__ = ["Compiled", "compile_model"]
+
+#: The modules whose import registers the lowerings.
+LOWERING_MODULES = (lower_mac, lower_vector)
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """A program with what a person wants to know of it.
+
+    Members
+    -------
+    program : the compiled file
+    report : one row per operator in the order of execution
+    """
+
+    program: Program
+    report: tuple[LayerReport, ...]
+
+
+def compile_model(model: Model, config: Config, *, profile: str = "canon") -> Compiled:
+    """Compile the main subgraph of `model` for `config`.
+
+    Raises UnsupportedError (operator, index, reason), ModelError, or OptionError for an unknown profile.
+    """
+    if profile != "canon":
+        raise OptionError(f"profile must be canon, not {profile!r}")
+    graph = legalize(model)
+    plan = make_plan(graph, config)
+    emitter = Emitter(graph, plan, config)
+    for index, (layer, layer_plan) in enumerate(zip(graph.layers, plan.layers, strict=True)):
+        emitter.layer_index = index
+        match layer:
+            case Mac():
+                emit_mac(emitter, layer, layer_plan)
+            case Elementwise():
+                emit_elementwise(emitter, layer, layer_plan)
+            case MaxPool():
+                emit_max_pool(emitter, layer, layer_plan)
+            case Softmax():
+                emit_softmax(emitter, layer, layer_plan)
+            case Pad():
+                emit_pad(emitter, layer, layer_plan)
+    commands = emitter.stream.assemble()
+    offset = emitter.image.add(commands)
+    rows = report(graph, emitter.stream, config)
+    program = Program(
+        model.name, config, bytes(emitter.image.data), offset, len(commands), emitter.arena_bytes,
+        inputs=tuple(_port(model, graph, emitter, index, value)
+                     for index, value in zip(model.main.inputs, graph.inputs, strict=True)),
+        outputs=tuple(_port(model, graph, emitter, index, value)
+                      for index, value in zip(model.main.outputs, graph.outputs, strict=True)),
+        layers=tuple(isa_program.Layer(
+            row.index, row.op, row.name, row.unit, row.macs, row.cycles, row.bytes, row.bound, row.runs)
+            for row in rows))
+    return Compiled(program, rows)
+
+
+def _port(model: Model, graph: Graph, emitter: Emitter, tensor_index: int, value: Value) -> Port:
+    outer = model.main.tensors[tensor_index]
+    inner = model.main.tensors[graph.edges.get(tensor_index, tensor_index)]
+    region, offset = emitter.memory_of(value)
+    quantization = inner.quantization
+    edge = "none"
+    if outer is not inner:
+        edge = "quantize" if tensor_index in model.main.inputs else "dequantize"
+    return Port(outer.name, inner.dtype, outer.shape, quantization.scale[0] if quantization else 0.0,
+                quantization.zero_point[0] if quantization else 0, offset, value.size_bytes, edge, region)
+

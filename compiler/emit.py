@@ -1,0 +1,289 @@
+"""What every layer's emission needs: constants in the ring, rectangles in and out, micro-operations, memory."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from tq_hw.compiler.image import Image, table_words
+from tq_hw.compiler.ir import Graph, IntArray, Layer, Value
+from tq_hw.compiler.layout import View, block_count, row_words
+from tq_hw.compiler.plan import LayerPlan, Plan
+from tq_hw.compiler.stream import Access, Operation, Stream
+from tq_hw.isa.config import Config
+from tq_hw.isa.layout import Unit, VectorKind
+
+__all__ = ["Emitter", "Rect"]
+
+_ALIGN = 16
+REGION_IMAGE, REGION_ARENA = 0, 1
+_RESIDENT_SLOT = 0
+
+
+@dataclass(frozen=True)
+class Rect:
+    """Output rows, columns and channel blocks of one image of the batch."""
+
+    image: int
+    rows: tuple[int, int]
+    cols: tuple[int, int]
+    blocks: tuple[int, int]
+
+    @property
+    def slots(self) -> int:
+        """Pixels."""
+        return (self.rows[1] - self.rows[0]) * (self.cols[1] - self.cols[0])
+
+
+@dataclass
+class _Ring:
+    """Bump allocation with wrap-around; pieces of open scopes are not overwritten."""
+
+    base: int
+    words: int
+    at: int = 0
+    live: list[tuple[int, int]] = field(default_factory=list)
+
+    def take(self, words: int) -> int | None:
+        for start in (self.at, 0, *sorted(high for _, high in self.live)):
+            if start + words <= self.words and not any(
+                    low < start + words and start < high for low, high in self.live):
+                self.at = start + words
+                self.live.append((start, start + words))
+                return self.base + start
+        return None
+
+
+@dataclass
+class Emitter:
+    """State of one emission."""
+
+    graph: Graph
+    plan: Plan
+    config: Config
+    image: Image = field(default_factory=Image)
+    arena_bytes: int = 0
+    stream: Stream = field(init=False)
+    layer_index: int = 0
+    _ring: _Ring = field(init=False)
+    _memory: dict[int, tuple[int, int]] = field(default_factory=dict)
+    _views: dict[int, View] = field(default_factory=dict)
+    _slots: dict[tuple[int, str, int], int] = field(default_factory=dict)
+    _buffers: int = 0
+    _uops: dict[tuple[tuple[tuple[str, int], ...], ...], int] = field(default_factory=dict)
+    _uop_at: int = 0
+    _tables: list[bytes | None] = field(default_factory=lambda: [None, None])
+
+    def __post_init__(self) -> None:
+        """Make room in memory for inputs and outputs first, so that their places do not depend on the plan."""
+        self.stream = Stream(self.config)
+        self._ring = _Ring(self.plan.ring_base, self.plan.ring_words)
+        for value in (*self.graph.inputs, *self.graph.outputs):
+            self.memory_of(value)
+
+    # Memory
+
+    def memory_of(self, value: Value) -> tuple[int, int]:
+        """Region and byte offset of the dense bytes of `value`."""
+        root = value.root
+        if id(root) not in self._memory:
+            if root.data is not None:
+                self._memory[id(root)] = (REGION_IMAGE, self.image.add(root.data.tobytes()))
+            else:
+                self._memory[id(root)] = (REGION_ARENA, self.arena_bytes)
+                self.arena_bytes += -(-root.size_bytes // _ALIGN) * _ALIGN
+        return self._memory[id(root)]
+
+    def _memory_access(self, value: Value, rows: tuple[int, int]) -> Access:
+        region, offset = self.memory_of(value)
+        row_bytes = value.shape[2] * value.shape[3]
+        return Access(f"region{region}", offset + rows[0] * row_bytes, offset + rows[1] * row_bytes)
+
+    # Ring
+
+    @contextmanager
+    def scope(self) -> Iterator[None]:
+        """Constants loaded inside stay in the ring until the end of the scope."""
+        held = len(self._ring.live)
+        try:
+            yield
+        finally:
+            del self._ring.live[held:]
+
+    def ring_words(self) -> int:
+        """Size of the ring."""
+        return self.plan.ring_words
+
+    def constant(self, data: bytes, row_bytes: int) -> tuple[int, Access]:
+        """Load rows of `row_bytes` bytes, one a word, into the ring; return the first word and what was written."""
+        words = len(data) // row_bytes
+        base = self._ring.take(words)
+        if base is None:
+            raise AssertionError(f"{words} words of constants do not fit the ring of {self._ring.words}")
+        access = Access("pad", base, base + words)
+        offset = self.image.add(data)
+        self.load({"memory_offset_bytes": offset, "region": REGION_IMAGE, "run_bytes": len(data), "destination": base,
+                   "emit_bytes": row_bytes, "advance_bytes": row_bytes, "last_emit_bytes": row_bytes,
+                   "last_advance_bytes": row_bytes, "count0": words, "step0": 1, "count1": 1, "count2": 1,
+                   "count3": 1}, (), (access,))
+        return base, access
+
+    # Operations
+
+    def load(self, fields: Mapping[str, int], reads: tuple[Access, ...], writes: tuple[Access, ...]) -> Operation:
+        """Emit a load."""
+        return self.stream.add(Unit.LOAD, fields, reads, writes, self.layer_index)
+
+    def array(self, fields: Mapping[str, int], reads: tuple[Access, ...]) -> Operation:
+        """Emit an array operation."""
+        return self.stream.add(Unit.ARRAY, fields, reads, (), self.layer_index)
+
+    def vector(self, fields: Mapping[str, int], reads: tuple[Access, ...], writes: tuple[Access, ...]) -> Operation:
+        """Emit a vector operation."""
+        return self.stream.add(Unit.VECTOR, fields, reads, writes, self.layer_index)
+
+    def new_buffer(self) -> int:
+        """A fresh buffer number."""
+        self._buffers += 1
+        return self._buffers
+
+    # Rectangles
+
+    def resident(self, value: Value) -> View | None:
+        """View of a resident value, loaded at its first use if it comes from memory; None if it is not resident."""
+        if id(value) not in self.plan.resident:
+            return None
+        if id(value) not in self._views:
+            n, h, w, c = value.shape
+            blocks = block_count(c, self.config)
+            pitch = row_words(w, blocks)
+            view = View(self.new_buffer(), self.plan.resident[id(value)], n * h * pitch, pitch, w)
+            self._views[id(value)] = view
+            if not any(layer.output is value for layer in self.graph.layers):
+                self.load_rect(value, view, (0, n * h), (0, w), (0, blocks))
+        return self._views[id(value)]
+
+    def _slot(self, kind: str, position: int, count: int) -> int:
+        key = (self.layer_index, kind, position)
+        self._slots[key] = (self._slots.get(key, -1) + 1) % count
+        return self._slots[key]
+
+    def strip_base(self, plan: LayerPlan, kind: str, position: int = 0) -> int:
+        """Next strip buffer of an input ("in") or the output ("out")."""
+        slot = self._slot(kind, position, plan.slots)
+        return plan.in_bases[position][slot] if kind == "in" else plan.out_bases[slot]
+
+    def source(self, layer: Layer, plan: LayerPlan, position: int, rows: tuple[int, int], cols: tuple[int, int],
+               blocks: tuple[int, int]) -> View:
+        """View of an input's rectangle (rows over all images), loading it when the input is not resident."""
+        value = layer.inputs[position]
+        view = self.resident(value)
+        if view is not None:
+            return view
+        base = self.strip_base(plan, "in", position)
+        width, depth = cols[1] - cols[0], blocks[1] - blocks[0]
+        pitch = row_words(width, depth)
+        words = (rows[1] - rows[0]) * pitch
+        assert words <= plan.in_words[position], (layer.op, words, plan.in_words)
+        view = View(self.new_buffer(), base, words, pitch, width, rows[0], blocks[0], cols[0])
+        self.load_rect(value, view, rows, cols, blocks)
+        return view
+
+    def target(self, layer: Layer, plan: LayerPlan, rect: Rect) -> View:
+        """View that a rectangle of the output is written to."""
+        view = self.resident(layer.output)
+        if view is not None:
+            return view
+        base = self.strip_base(plan, "out")
+        height = layer.output.shape[1]
+        width, depth = rect.cols[1] - rect.cols[0], rect.blocks[1] - rect.blocks[0]
+        pitch = row_words(width, depth)
+        words = (rect.rows[1] - rect.rows[0]) * pitch
+        assert words <= plan.out_words, (layer.op, words, plan.out_words)
+        return View(self.new_buffer(), base, words, pitch, width, rect.image * height + rect.rows[0], rect.blocks[0],
+                    rect.cols[0])
+
+    def finish(self, layer: Layer, view: View, rect: Rect) -> None:
+        """Store a finished rectangle where system memory needs it."""
+        if id(layer.output) in self.plan.stored:
+            first = rect.image * layer.output.shape[1]
+            self.store_rect(layer.output, view, (first + rect.rows[0], first + rect.rows[1]), rect.cols, rect.blocks)
+
+    def _dense(self, value: Value, rows: tuple[int, int], cols: tuple[int, int],
+               blocks: tuple[int, int]) -> tuple[dict[str, int], int]:
+        """Loop fields shared by loads and stores of a rectangle, and the channels of a pixel in it."""
+        _, _, w, c = value.shape
+        block = self.config.block
+        channels = min(c, blocks[1] * block) - blocks[0] * block
+        region, offset = self.memory_of(value)
+        offset += (rows[0] * w + cols[0]) * c + blocks[0] * block
+        fields = {"memory_offset_bytes": offset, "region": region, "count0": blocks[1] - blocks[0]}
+        width, height = cols[1] - cols[0], rows[1] - rows[0]
+        if channels == c:
+            fields |= {"count1": width, "step1": 1, "count2": height, "stride2_bytes": w * c, "count3": 1}
+        else:
+            fields |= {"count1": 1, "count2": width, "step2": 1, "stride2_bytes": c, "count3": height,
+                       "stride3_bytes": w * c}
+        return fields, channels
+
+    def load_rect(self, value: Value, view: View, rows: tuple[int, int], cols: tuple[int, int],
+                  blocks: tuple[int, int], pad_cols: tuple[int, int] = (0, 0), fill: int = 0,
+                  at: tuple[int, int] | None = None) -> None:
+        """Load dense rows and columns into a blocked view, at row and column `at` of it (default: the same)."""
+        row, col = (rows[0], cols[0]) if at is None else at
+        fields, channels = self._dense(value, rows, cols, blocks)
+        last = channels - (blocks[1] - blocks[0] - 1) * self.config.block
+        whole = channels == value.shape[3]
+        fields |= {"run_bytes": (cols[1] - cols[0] if whole else 1) * channels, "flip": int(value.flip),
+                   "destination": view.address(row, blocks[0], col),
+                   "emit_bytes": self.config.block, "advance_bytes": self.config.block, "last_emit_bytes": last,
+                   "last_advance_bytes": last, "step0": view.block_pitch, "fill": fill & 0xFF}
+        fields["step2" if whole else "step3"] = view.row_pitch
+        if any(pad_cols):
+            assert whole
+            fields |= {"count1": cols[1] - cols[0] + sum(pad_cols), "pad_before_bytes": pad_cols[0] * channels,
+                       "pad_after_bytes": pad_cols[1] * channels}
+        self.load(fields, (self._memory_access(value, rows),),
+                  (view.access((row, row + rows[1] - rows[0]), blocks),))
+
+    def store_rect(self, value: Value, view: View, rows: tuple[int, int], cols: tuple[int, int],
+                   blocks: tuple[int, int]) -> None:
+        """Store a rectangle of a blocked view to dense memory."""
+        fields, channels = self._dense(value, rows, cols, blocks)
+        fields |= {"source": view.address(rows[0], blocks[0], cols[0]), "take_bytes": self.config.block,
+                   "last_take_bytes": channels - (blocks[1] - blocks[0] - 1) * self.config.block,
+                   "step0": view.block_pitch}
+        fields["step2" if channels == value.shape[3] else "step3"] = view.row_pitch
+        self.stream.add(Unit.STORE, fields, (view.access(rows, blocks),), (self._memory_access(value, rows),),
+                        self.layer_index)
+
+    # Micro-operations and tables
+
+    def program(self, uops: list[dict[str, int]]) -> int:
+        """Place a program in the micro-operation memory, if it is not there already; return its first index."""
+        key = tuple(tuple(sorted((k, int(v)) for k, v in uop.items())) for uop in uops)
+        if key not in self._uops:
+            if self._uop_at + len(uops) > self.config.uops:
+                self._uops.clear()
+                self._uop_at = 0
+            for index, uop in enumerate(uops):
+                self.stream.uop(self._uop_at + index, {k: int(v) for k, v in uop.items()})
+            self._uops[key] = self._uop_at
+            self._uop_at += len(uops)
+        return self._uops[key]
+
+    def tables(self, contents: tuple[IntArray | None, IntArray | None]) -> None:
+        """Bring the contents of tables 1 and 2 into the vector unit."""
+        for number, table in enumerate(contents):
+            if table is None:
+                continue
+            data = table_words(np.asarray(table), self.config)
+            if self._tables[number] == data:
+                continue
+            self._tables[number] = data
+            with self.scope():
+                base, access = self.constant(data, self.config.word_bytes)
+                self.vector({"kind": VectorKind.LOAD_TABLE, "a_base": base, "a_col_step": 1, "slots": 256,
+                             "cols": 256, "out_blocks": 1, "tile_slots": 256, "chunk_slots": 256, "repeat1": 1,
+                             "repeat2": 1, "table_first": 256 * number}, (access,), ())

@@ -1,0 +1,411 @@
+"""Multiply-accumulate layers: the array's operations, the vector unit's requantization behind them."""
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tq_hw.compiler.emit import Emitter, Rect
+from tq_hw.compiler.fold import FoldPlan
+from tq_hw.compiler.image import depthwise_weights, folded_weights, gemm_weights, parameter_blocks
+from tq_hw.compiler.ir import Mac
+from tq_hw.compiler.layout import View, block_count, odd
+from tq_hw.compiler.plan import LayerPlan, in_span, window
+from tq_hw.compiler.stream import Access
+from tq_hw.isa.config import Config
+from tq_hw.isa.layout import ArrayMode
+from tq_hw.isa.uop import Alu, Destination, Multiply, Rounding, ShiftSource, Source
+from tq_hw.model.errors import UnsupportedError
+
+__all__ = ["emit_mac"]
+
+#: Weights of a layer that is one rectangle come in chunks of about this many words: the array starts after the first.
+_CHUNK_WORDS = 1024
+
+
+@dataclass(frozen=True)
+class _Kernel:
+    """Part of the kernel that one operation covers: kernel rows, columns, input blocks.
+
+    For a depthwise layer rows and columns count its steps (of `groups` rows, of three columns).
+    """
+
+    rows: tuple[int, int]
+    cols: tuple[int, int]
+    blocks: tuple[int, int]
+
+
+@dataclass
+class _Packed:
+    """Weights of a layer as the array takes them: [out block, ..., row, col]."""
+
+    mode: ArrayMode
+    weights: npt.NDArray[np.int8]
+    rows: int
+    fold: FoldPlan | None = None
+    #: each output block reads only its own channel block (a depthwise kernel on the GEMM path)
+    diagonal: bool = False
+
+    def words(self) -> int:
+        """Weight words of one output block."""
+        return int(np.prod(self.weights.shape[1:-1]))
+
+    def part(self, out_blocks: tuple[int, int], k: _Kernel | None) -> bytes:
+        """Bytes of some output blocks, whole or of a part of the kernel."""
+        chosen = self.weights[out_blocks[0]:out_blocks[1]]
+        if k is not None and self.mode is ArrayMode.DEPTHWISE:
+            chosen = chosen[:, k.rows[0]:k.rows[1], k.cols[0]:k.cols[1]]
+        elif k is not None:
+            chosen = chosen[:, k.rows[0]:k.rows[1], k.cols[0]:k.cols[1], k.blocks[0]:k.blocks[1]]
+        return np.ascontiguousarray(chosen).tobytes()
+
+
+def _pack(layer: Mac, plan: LayerPlan, config: Config) -> _Packed:
+    if plan.fold is not None:
+        steps = [[(s.kernel_row, s.first_byte, s.first_row, s.count) for s in step] for step in plan.fold.steps]
+        weights = folded_weights(layer.weights, steps, config)
+        rows = max(s.first_row + s.count for step in plan.fold.steps for s in step)
+        return _Packed(ArrayMode.FOLDED, weights[:, :, :rows], rows, plan.fold)
+    if layer.depthwise:
+        if layer.dilation[1] == 1 and layer.dilation[0] % 2 == 1:
+            weights = depthwise_weights(layer.weights, config)
+            rows = 3 * (min(config.groups, layer.kernel[0]) - 1) + min(3, layer.kernel[1])
+            return _Packed(ArrayMode.DEPTHWISE, weights[:, :, :, :rows], rows)
+        return _Packed(ArrayMode.GEMM, _diagonal(layer, config), config.gemm_rows, diagonal=True)
+    channels = layer.weights.shape[3]
+    weights = gemm_weights(layer.weights, config)
+    rows = min(config.gemm_rows, channels)
+    return _Packed(ArrayMode.GEMM, weights[..., :rows, :], rows)
+
+
+def _diagonal(layer: Mac, config: Config) -> npt.NDArray[np.int8]:
+    rows, cols, channels = layer.weights.shape
+    blocks = -(-channels // config.cols)
+    dense = np.zeros((blocks * config.cols, rows, cols, config.block), np.int8)
+    for channel in range(channels):
+        dense[channel, :, :, channel % config.block] = layer.weights[:, :, channel]
+    return gemm_weights(dense, config)
+
+
+def _rounding_uop(layer: Mac) -> dict[str, int]:
+    stages = {
+        "tflite": {"multiply": Multiply.HIGH_PARAM, "rounding": Rounding.HALF_AWAY},
+        "divide": {"multiply": Multiply.HIGH_PARAM, "truncate": 1, "rounding": Rounding.HALF_UP},
+        "shift": {"multiply": Multiply.NONE, "rounding": Rounding.HALF_AWAY},
+    }[layer.rounding]
+    return {"a_source": Source.ACC_OR_BIAS, "b_source": Source.ACC_OR_BIAS, "alu": Alu.ADD,
+            "shift_source": ShiftSource.PARAM, "zero_point": layer.zero_point, "clamp": 1, "act_min": layer.act_min,
+            "act_max": layer.act_max, "destination": Destination.OUTPUT, **stages}
+
+
+@dataclass
+class _MacEmitter:
+    emitter: Emitter
+    layer: Mac
+    plan: LayerPlan
+
+    def __post_init__(self) -> None:
+        config = self.config = self.emitter.config
+        self.packed = _pack(self.layer, self.plan, config)
+        self.out_blocks = -(-self.layer.output.shape[3] // config.cols)
+        self.parameters = parameter_blocks(self.layer.bias, self.layer.multiplier, self.layer.shift, config)
+        self.uop = self.emitter.program([_rounding_uop(self.layer)])
+        if self.packed.fold is not None:
+            self._write_fold_table(self.packed.fold)
+
+    def run(self) -> None:
+        """Emit the layer: all weights in the ring if they fit half of it, else by chunks of output blocks."""
+        sub = self.config.sub_blocks
+        per_block = self.packed.words() + self.config.param_words
+        ring = self.emitter.ring_words()
+        if per_block * sub > ring:
+            self._split_kernel(ring)
+            return
+        chunk = self.out_blocks
+        limit = _CHUNK_WORDS if self._single_rect() else ring // 2
+        if self.out_blocks * per_block > min(limit, ring // 2):
+            chunk = max(sub, min(limit, ring // 2) // per_block // sub * sub)
+        if self.plan.blocks < block_count(self.layer.output.shape[3], self.config):
+            chunk = min(chunk, self.plan.blocks * sub)
+        for first in range(0, self.out_blocks, chunk):
+            blocks = (first, min(first + chunk, self.out_blocks))
+            with self.emitter.scope():
+                weights, params, constants = self._constants(blocks, None)
+                for rect in self._rects(blocks, None):
+                    self._job(rect, blocks, weights, params, constants)
+
+    def _single_rect(self) -> bool:
+        return sum(1 for _ in self._rects((0, 1), None)) == 1
+
+    def _word_blocks(self, blocks: tuple[int, int]) -> tuple[int, int]:
+        return blocks[0] // self.config.sub_blocks, -(-blocks[1] // self.config.sub_blocks)
+
+    def _rects(self, blocks: tuple[int, int], slots_limit: int | None) -> Iterator[Rect]:
+        """Cut the output region; depthwise tiles are whole rows, so their columns are cut to a tile."""
+        n, h, w, _ = self.layer.output.shape
+        r0, r1, c0, c1 = self.layer.region or (0, h, 0, w)
+        rows, cols = min(self.plan.rows, r1 - r0), min(self.plan.cols, c1 - c0)
+        if self.packed.mode is ArrayMode.DEPTHWISE or slots_limit is not None:
+            cols = min(cols, self.config.acc_words)
+        if slots_limit is not None:
+            rows = max(1, min(rows, slots_limit // cols))
+        for image in range(n):
+            for row in range(r0, r1, rows):
+                for col in range(c0, c1, cols):
+                    yield Rect(image, (row, min(row + rows, r1)), (col, min(col + cols, c1)),
+                               self._word_blocks(blocks))
+
+    def _constants(self, blocks: tuple[int, int], kernel: _Kernel | None,
+                   parameters: bool = True) -> tuple[int, int, tuple[Access, ...]]:
+        config = self.config
+        weights = self.packed.part(blocks, kernel)
+        size = config.param_words * config.word_bytes
+        params = self.parameters[blocks[0] * size:blocks[1] * size] if parameters else b""
+        if config.cols == config.word_bytes:
+            base, access = self.emitter.constant(weights + params, config.word_bytes)
+            return base, base + len(weights) // config.word_bytes, (access,)
+        base, access = self.emitter.constant(weights, config.cols)
+        if not parameters:
+            return base, 0, (access,)
+        params_base, params_access = self.emitter.constant(params, config.word_bytes)
+        return base, params_base, (access, params_access)
+
+    def _in_rect(self, rect: Rect) -> tuple[tuple[int, int], tuple[int, int], tuple[int, int]]:
+        """Input rows (over all images), columns and blocks that a rectangle touches."""
+        value = self.layer.inputs[0]
+        stride, extent, pad = window(self.layer)
+        rows = in_span(*rect.rows, stride[0], extent[0], pad[0], value.shape[1])
+        cols = in_span(*rect.cols, stride[1], extent[1], pad[1], value.shape[2])
+        first = rect.image * value.shape[1]
+        blocks = rect.blocks if self.layer.depthwise else (0, block_count(value.shape[3], self.config))
+        return (first + rows[0], first + rows[1]), cols, blocks
+
+    def _source(self, rect: Rect) -> tuple[View, tuple[Access, ...]]:
+        rows, cols, blocks = self._in_rect(rect)
+        if self.packed.fold is not None:
+            view = self._windows(rect, rows)
+            return view, (view.access(rows, (0, 1 << 16)),)
+        view = self.emitter.source(self.layer, self.plan, 0, rows, cols, blocks)
+        return view, (view.access(rows, blocks),)
+
+    def _job(self, rect: Rect, blocks: tuple[int, int], weights: int, params: int,
+             constants: tuple[Access, ...]) -> None:
+        """All output blocks of `blocks` for one rectangle, weights resident."""
+        source, reads = self._source(rect)
+        target = self.emitter.target(self.layer, self.plan, rect)
+        per_block = self.packed.words()
+        if self.packed.diagonal:
+            for o in range(*blocks):
+                at = weights + (o - blocks[0]) * per_block
+                part = Rect(rect.image, rect.rows, rect.cols, self._word_blocks((o, o + 1)))
+                self.emitter.array(self._array(part, source, (o, o + 1), at, None), (*reads, *constants))
+                self._requantize(part, target, (o, o + 1), params + (o - blocks[0]) * self.config.param_words, constants)
+        else:
+            self.emitter.array(self._array(rect, source, blocks, weights, None), (*reads, *constants))
+            self._requantize(rect, target, blocks, params, constants)
+        self.emitter.finish(self.layer, target, rect)
+
+    def _split_kernel(self, ring: int) -> None:
+        """Weights of one output block do not fit the ring: bring them in pieces, one tile at a time."""
+        limit = ring // 2 - self.config.param_words
+        sub = self.config.sub_blocks
+        for first in range(0, self.out_blocks, sub):
+            blocks = (first, min(first + sub, self.out_blocks))
+            for rect in self._rects(blocks, self.config.acc_words):
+                source, reads = self._source(rect)
+                target = self.emitter.target(self.layer, self.plan, rect)
+                for o in range(*blocks):
+                    self._split_job(rect, source, reads, target, o, limit)
+                self.emitter.finish(self.layer, target, rect)
+
+    def _split_job(self, rect: Rect, source: View, reads: tuple[Access, ...], target: View, o: int,
+                   limit: int) -> None:
+        size = self.config.param_words * self.config.word_bytes
+        with self.emitter.scope():
+            params, access = self.emitter.constant(self.parameters[o * size:(o + 1) * size], self.config.word_bytes)
+            parts = list(self._kernel_parts(limit))
+            for index, part in enumerate(parts):
+                with self.emitter.scope():
+                    weights, _, constants = self._constants((o, o + 1), part, parameters=False)
+                    fields = self._array(rect, source, (o, o + 1), weights, part)
+                    fields |= {"acc_first": int(index == 0), "acc_last": int(index == len(parts) - 1)}
+                    self.emitter.array(fields, (*reads, *constants))
+            self._requantize(rect, target, (o, o + 1), params, (access,))
+
+    def _kernel_parts(self, limit: int) -> Iterator[_Kernel]:
+        """Cut the kernel by input blocks, columns or rows, whichever is fine enough."""
+        shape = self.packed.weights.shape
+        if self.packed.mode is ArrayMode.DEPTHWISE:
+            rows, cols, blocks, step = shape[1], shape[2], 1, shape[3]
+        elif self.packed.mode is ArrayMode.GEMM:
+            rows, cols, blocks, step = shape[1], shape[2], shape[3], shape[4] * shape[5]
+        else:
+            rows = cols = blocks = step = limit + 1
+        if step > limit:
+            raise UnsupportedError(
+                f"operator {self.layer.index} ({self.layer.op}) needs {step} scratchpad words of weights at a time, "
+                f"{limit} are left; a larger scratchpad_bytes helps")
+        if step * blocks * cols <= limit:
+            at_once = limit // (step * blocks * cols)
+            for r in range(0, rows, at_once):
+                yield _Kernel((r, min(rows, r + at_once)), (0, cols), (0, blocks))
+        elif step * blocks <= limit:
+            at_once = limit // (step * blocks)
+            for r, c in itertools.product(range(rows), range(0, cols, at_once)):
+                yield _Kernel((r, r + 1), (c, min(cols, c + at_once)), (0, blocks))
+        else:
+            at_once = limit // step
+            for r, c, b in itertools.product(range(rows), range(cols), range(0, blocks, at_once)):
+                yield _Kernel((r, r + 1), (c, c + 1), (b, min(blocks, b + at_once)))
+
+    def _array(self, rect: Rect, source: View, blocks: tuple[int, int], weights: int,
+               kernel: _Kernel | None) -> dict[str, int]:
+        layer, config = self.layer, self.config
+        _, h, w, _ = layer.inputs[0].shape
+        (sy, sx), (dy, dx), (pad_top, pad_left) = layer.stride, layer.dilation, layer.pad
+        row0 = rect.rows[0] * sy - pad_top
+        col0 = rect.cols[0] * sx - pad_left
+        width = rect.cols[1] - rect.cols[0]
+        fields = {
+            "mode": self.packed.mode, "acc_first": 1, "acc_last": 1, "blocks_inner": 1,
+            "zero_point": layer.pad_value, "in_row_step": _signed(sy * source.row_pitch),
+            "row_first": row0, "col_first": col0, "row_stride": sy, "col_stride": sx, "kernel_row_dilation": dy,
+            "kernel_col_dilation": dx, "in_rows": h, "in_cols": w, "out_cols": width, "slots": rect.slots,
+            "out_blocks": blocks[1] - blocks[0], "weight_base": weights, "weight_block_step": self.packed.words(),
+            "weight_rows": self.packed.rows, "slices": 1}
+        image_row = rect.image * h
+        if self.packed.mode is ArrayMode.FOLDED:
+            assert self.packed.fold is not None
+            fields |= {"in_base": source.address(image_row + row0, 0, rect.cols[0]), "in_col_step": 1,
+                       "kernel_blocks": len(self.packed.fold.steps), "kernel_rows": 1, "kernel_cols": 1,
+                       **_even_tiles(rect.slots, config.acc_words)}
+        elif self.packed.mode is ArrayMode.DEPTHWISE:
+            first = blocks[0] // config.sub_blocks
+            kernel_rows, kernel_cols = layer.kernel
+            if kernel is not None:
+                row0, col0 = row0 + kernel.rows[0] * config.groups * dy, col0 + 3 * kernel.cols[0]
+                kernel_rows = min(kernel_rows, kernel.rows[1] * config.groups) - kernel.rows[0] * config.groups
+                kernel_cols = min(kernel_cols, 3 * kernel.cols[1]) - 3 * kernel.cols[0]
+            rows = rect.rows[1] - rect.rows[0]
+            tiles = -(-rows // max(1, config.acc_words // width))
+            tile_rows = -(-rows // tiles)
+            fields |= {"row_first": row0, "col_first": col0, "in_base": source.address(image_row + row0, first, col0),
+                       "in_col_step": 1, "in_block_step": _signed(source.block_pitch), "kernel_row_step": _signed(dy * source.row_pitch),
+                       "kernel_rows": kernel_rows, "kernel_cols": kernel_cols, "tile_rows": tile_rows,
+                       "tile_slots": tile_rows * width, "sub_first": blocks[0] % config.sub_blocks,
+                       "period": _period(width, sx, kernel_cols, col0, w), "blocks_inner": 0}
+        else:
+            rows_, cols_, blocks_ = (kernel.rows, kernel.cols, kernel.blocks) if kernel is not None else (
+                (0, layer.kernel[0]), (0, layer.kernel[1]), (0, self.packed.weights.shape[3]))
+            row0, col0 = row0 + rows_[0] * dy, col0 + cols_[0] * dx
+            in_block = blocks_[0] + (blocks[0] // config.sub_blocks if self.packed.diagonal else 0)
+            fields |= {"row_first": row0, "col_first": col0, "in_base": source.address(image_row + row0, in_block, col0),
+                       "in_col_step": sx, "kernel_col_step": dx, "kernel_row_step": _signed(dy * source.row_pitch),
+                       "kernel_block_step": _signed(source.block_pitch), "kernel_blocks": blocks_[1] - blocks_[0],
+                       "kernel_rows": rows_[1] - rows_[0], "kernel_cols": cols_[1] - cols_[0],
+                       "slices": config.slices, **_even_tiles(rect.slots, config.acc_words)}
+        return fields
+
+    def _requantize(self, rect: Rect, target: View, blocks: tuple[int, int], params: int,
+                    constants: tuple[Access, ...]) -> None:
+        config, layer = self.config, self.layer
+        width = rect.cols[1] - rect.cols[0]
+        row = rect.image * layer.output.shape[1] + rect.rows[0]
+        tiles = _even_tiles(rect.slots, config.acc_words)
+        inner = 1
+        if self.packed.mode is ArrayMode.DEPTHWISE:
+            rows = rect.rows[1] - rect.rows[0]
+            count = -(-rows // max(1, config.acc_words // width))
+            tiles = {"tile_slots": -(-rows // count) * width}
+            inner = 0
+        fields = {
+            "use_acc": 1, "use_params": 1, "blocks_inner": inner, "sub_first": blocks[0] % config.sub_blocks,
+            "out_base": target.address(row, blocks[0] // config.sub_blocks, rect.cols[0]), "out_col_step": 1,
+            "out_row_step": _signed(target.row_pitch), "out_block_step": _signed(target.block_pitch),
+            "cols": width, "out_blocks": blocks[1] - blocks[0], "slots": rect.slots, **tiles,
+            "chunk_slots": tiles["tile_slots"], "param_base": params, "param_block_step": config.param_words,
+            "first": self.uop, "body_first": self.uop + 1, "body_last": self.uop, "last": self.uop,
+            "repeat1": 1, "repeat2": 1}
+        out_rows = (row, row + rect.rows[1] - rect.rows[0])
+        self.emitter.vector(fields, constants, (target.access(out_rows, self._word_blocks(blocks)),))
+
+    # Folding
+
+    def _pitches(self, width: int) -> tuple[int, int]:
+        """Piece and row pitch of a window tensor: neighbouring pieces and rows lie in different banks."""
+        assert self.packed.fold is not None
+        return odd(width), self.packed.fold.pieces * odd(width)
+
+    def _write_fold_table(self, fold: FoldPlan) -> None:
+        config = self.config
+        # Rectangles may differ in width; the pitch of the widest serves all.
+        piece_pitch, row_pitch = self._pitches(min(self.plan.cols, self.layer.output.shape[2]))
+        for index, step in enumerate(fold.steps):
+            feeds = []
+            end = 0
+            for feed in range(config.feeds):
+                if feed < len(step):
+                    s = step[feed]
+                    end = s.first_row + s.count
+                    row = s.kernel_row * self.layer.dilation[0]
+                    feeds.append({"address": _signed(row * row_pitch + s.piece * piece_pitch), "kernel_row": row,
+                                  "rotate": (s.first_row - s.first_byte) % config.word_bytes, "lane_end": end})
+                else:
+                    feeds.append({"lane_end": end})
+            self.emitter.stream.fold(index, tuple(feeds))
+
+    def _windows(self, rect: Rect, rows: tuple[int, int]) -> View:
+        """Load the windows of a rectangle: for each input row and output column, the pieces of the window row."""
+        assert self.packed.fold is not None
+        value, config = self.layer.inputs[0], self.config
+        _, _, w, c = value.shape
+        width = rect.cols[1] - rect.cols[0]
+        piece_pitch, row_pitch = self._pitches(min(self.plan.cols, self.layer.output.shape[2]))
+        base = self.emitter.strip_base(self.plan, "in", 0)
+        words = (rows[1] - rows[0]) * row_pitch
+        view = View(self.emitter.new_buffer(), base, words, row_pitch, piece_pitch, rows[0], 0, rect.cols[0])
+        region, offset = self.emitter.memory_of(value)
+        advance = self.layer.stride[1] * c
+        window_bytes = self.layer.kernel[1] * c
+        memory = Access(f"region{region}", offset + rows[0] * w * c, offset + rows[1] * w * c)
+        for piece in range(self.packed.fold.pieces):
+            emit = min(config.word_bytes, window_bytes - piece * config.word_bytes)
+            start = (rect.cols[0] * self.layer.stride[1] - self.layer.pad[1]) * c + piece * config.word_bytes
+            before, skip = max(0, -start), max(0, start)
+            needed = (width - 1) * advance + emit - before
+            run = max(0, min(w * c - skip, needed))
+            self.emitter.load({
+                "memory_offset_bytes": offset + rows[0] * w * c + skip if run else 0, "region": region,
+                "run_bytes": run, "fill": self.layer.pad_value & 0xFF, "pad_before_bytes": before if run else 0,
+                "destination": view.address(rows[0], piece, rect.cols[0]), "flip": int(value.flip),
+                "emit_bytes": emit, "advance_bytes": advance, "last_emit_bytes": emit, "last_advance_bytes": advance,
+                "count0": 1, "count1": width, "step1": 1, "count2": rows[1] - rows[0], "step2": row_pitch,
+                "stride2_bytes": w * c, "count3": 1}, (memory,), (view.access(rows, (piece, piece + 1)),))
+        return view
+
+
+def _signed(step: int) -> int:
+    """A step modulo 2^16 as the register holds it."""
+    return (step + 0x8000 & 0xFFFF) - 0x8000
+
+
+def _even_tiles(slots: int, acc_words: int) -> dict[str, int]:
+    """Tiles of nearly equal size."""
+    return {"tile_slots": -(-slots // -(-slots // acc_words))}
+
+
+def _period(width: int, stride: int, kernel_cols: int, col_first: int, in_cols: int) -> int:
+    """Slots of an output row in depthwise mode: all its outputs, and all image columns that a step touches."""
+    period = (width - 1) * stride + 1
+    for first in range(0, kernel_cols, 3):
+        low = max(0, col_first + first)
+        high = min(in_cols, col_first + first + (width - 1) * stride + 3)
+        period = max(period, high - low)
+    return period
+
+
+def emit_mac(emitter: Emitter, layer: Mac, plan: LayerPlan) -> None:
+    """Emit all operations of one layer."""
+    _MacEmitter(emitter, layer, plan).run()
