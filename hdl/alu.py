@@ -1,0 +1,124 @@
+"""The arithmetic and logic stage of a lane: `x = alu(a, b)` of isa/uop.py."""
+
+from amaranth import Cat, Const, Module, Mux, Signal, signed
+from amaranth.hdl import Value
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from tq_hw.hdl.delay import delayed
+from tq_hw.hdl.requantize import shifted_right
+from tq_hw.isa.uop import Alu
+
+__all__ = ["LaneAlu"]
+
+
+def _one_of(operation: Value, *choices: Alu) -> Value:
+    return operation.matches(*(int(choice) for choice in choices))
+
+
+class LaneAlu(wiring.Component):
+    """Compute all of `isa.uop.Alu` on int32 operands.
+
+    One adder serves sums, differences and comparisons; one shifter both directions; the count of leading zeros also
+    tells whether a left shift overflows.
+
+    Timing: LATENCY_CYCLES, one result a cycle, no back pressure.
+
+    Members
+    -------
+    a, b : In(signed(32))
+    partner : In(signed(32)), operand a of lane l ^ 1
+    alu0, alu1, alu2 : In(4), `isa.uop.Alu`, with the operands and one and two cycles after them
+    x : Out(signed(32))
+    """
+
+    LATENCY_CYCLES = 3
+
+    a: Signal
+    b: Signal
+    partner: Signal
+    alu0: Signal
+    alu1: Signal
+    alu2: Signal
+    x: Signal
+
+    def __init__(self) -> None:
+        super().__init__({
+            "a": In(signed(32)), "b": In(signed(32)), "partner": In(signed(32)), "alu0": In(4), "alu1": In(4),
+            "alu2": In(4), "x": Out(signed(32)),
+        })
+
+    def elaborate(self, platform: object) -> Module:
+        """Three stages: add and start the shift; compare and end the shift; choose."""
+        m = Module()
+        pair = self.alu0 == Alu.PAIR_DIFFERENCE
+        add = self.alu0 == Alu.ADD
+        left = _one_of(self.alu0, Alu.SHL, Alu.SHL_SATURATE)
+        minuend, subtrahend = Mux(pair, self.partner, self.a), Mux(pair, self.a, self.b)
+        # 33 bits, so that the top bit of a difference is "a < b".
+        total = Signal(33, reset_less=True)
+        second = Cat(subtrahend, subtrahend[31]) ^ (~add).replicate(33)
+        m.d.sync += total.eq(minuend + second.as_signed() + ~add)
+
+        shift_in = Mux(left, self.a[::-1], self.a)
+        sign = Mux(left, Const(0, 1), self.a[31])
+        coarse = Signal(32, reset_less=True)
+        coarse_sign = Signal(reset_less=True)
+        m.d.sync += [coarse.eq(shifted_right(shift_in, 32, sign, 8, 4, self.b[3:5])), coarse_sign.eq(sign)]
+
+        # Leading zeros per byte; for a saturating shift of the word without its sign.
+        counted = self.a ^ ((self.alu0 == Alu.SHL_SATURATE) & self.a[31]).replicate(32)
+        byte_zeros = [Signal(4, name=f"byte_zeros{i}", reset_less=True) for i in range(4)]
+        for i, zeros in enumerate(byte_zeros):
+            byte = counted[8 * i:8 * i + 8]
+            with m.If(byte == 0):
+                m.d.sync += zeros.eq(8)
+            for bit in range(8):
+                with m.Elif(byte[7 - bit]):
+                    m.d.sync += zeros.eq(bit)
+
+        a1, b1 = delayed(m, self.a, 1, "a1"), delayed(m, self.b, 1, "b1")
+        shifted = Signal(32, reset_less=True)
+        less, equal = Signal(reset_less=True), Signal(reset_less=True)
+        zeros = Signal(6, reset_less=True)
+        logic = Signal(32, reset_less=True)
+        m.d.sync += [
+            shifted.eq(shifted_right(coarse, 32, coarse_sign, 1, 8, b1[:3])),
+            less.eq(total[32]), equal.eq(~total.any()),
+            logic.eq(Mux(self.alu1 == Alu.AND, a1 & b1, a1)),
+        ]
+        with m.If(~byte_zeros[3][3]):
+            m.d.sync += zeros.eq(byte_zeros[3])
+        for i in (2, 1):
+            with m.Elif(~byte_zeros[i][3]):
+                m.d.sync += zeros.eq(byte_zeros[i] + 8 * (3 - i))
+        with m.Else():
+            m.d.sync += zeros.eq(byte_zeros[0] + 24)
+
+        total2, b2 = delayed(m, total[:32], 1, "total2"), delayed(m, b1, 1, "b2")
+        # zeros counts the sign bit and its copies: a shift by that many or more drops a bit that differs.
+        overflow = (self.alu2 == Alu.SHL_SATURATE) & (b2[:5] >= zeros)
+        saturated = Cat(((~logic[31]) & overflow | shifted[31 - i] & ~overflow) for i in range(31))
+        with m.Switch(self.alu2):
+            with m.Case(Alu.ADD, Alu.SUB, Alu.PAIR_DIFFERENCE):
+                m.d.sync += self.x.eq(total2)
+            with m.Case(Alu.MAX):
+                m.d.sync += self.x.eq(Mux(less, b2, logic))
+            with m.Case(Alu.MIN):
+                m.d.sync += self.x.eq(Mux(less, logic, b2))
+            with m.Case(Alu.SHL, Alu.SHL_SATURATE):
+                m.d.sync += self.x.eq(Cat(saturated, Mux(overflow, logic[31], shifted[0])))
+            with m.Case(Alu.SAR):
+                m.d.sync += self.x.eq(shifted)
+            with m.Case(Alu.CLZ):
+                m.d.sync += self.x.eq(zeros)
+            with m.Case(Alu.LESS, Alu.LESS_EQUAL, Alu.EQUAL, Alu.NOT_EQUAL):
+                is_less = less & (self.alu2 != Alu.EQUAL)
+                bit = Mux(self.alu2 == Alu.NOT_EQUAL, ~equal, Mux(
+                    self.alu2 == Alu.LESS, less, Mux(self.alu2 == Alu.LESS_EQUAL, is_less | equal, equal)))
+                m.d.sync += self.x.eq(bit)
+            with m.Case(Alu.SELECT_NEGATIVE):
+                m.d.sync += self.x.eq(Mux(logic[31], b2, logic))
+            with m.Default():
+                m.d.sync += self.x.eq(logic)
+        return m

@@ -1,0 +1,202 @@
+"""The requantizer's steps against plain integers, for every rounding and the corners of int32."""
+
+import random
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from amaranth.sim import Simulator, SimulatorContext
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tq_hw.hdl.alu import LaneAlu
+from tq_hw.hdl.requantize import AddClamp, HighMultiply, LeftShift, Requantize, RightShift
+from tq_hw.isa.uop import Alu, Rounding
+from tq_hw.sim.golden.arith import (
+    INT32_MAX,
+    INT32_MIN,
+    multiply_by_quantized_multiplier,
+    rounding_divide_by_pot,
+    saturating_rounding_doubling_high_mul,
+)
+
+CORNERS = (0, 1, -1, 2, -2, 3, 255, -256, 1 << 16, (1 << 17) - 1, 1 << 17, -(1 << 17), 1 << 30, -(1 << 30),
+           INT32_MAX, INT32_MAX - 1, INT32_MIN, INT32_MIN + 1)
+INT32 = st.one_of(st.sampled_from(CORNERS), st.integers(INT32_MIN, INT32_MAX))
+Case = dict[str, int]
+
+
+def wrap(x: int) -> int:
+    return (x + (1 << 31)) % (1 << 32) - (1 << 31)
+
+
+def rtl(component: Any, cases: Sequence[Case], when: dict[str, int] | None = None, output: str = "y") -> list[int]:
+    """Give one case per cycle to the inputs (`when`: cycles after the operand) and collect one result per cycle."""
+    when = when or {}
+    latency = component.LATENCY_CYCLES
+    results: list[int] = []
+
+    async def bench(ctx: SimulatorContext) -> None:
+        for cycle in range(-1, len(cases) + latency):
+            for name in cases[0]:
+                at = cycle - when.get(name, 0)
+                if 0 <= at < len(cases):
+                    ctx.set(getattr(component, name), cases[at][name])
+            if cycle >= latency:
+                results.append(ctx.get(getattr(component, output)))
+            await ctx.tick()
+
+    sim = Simulator(component)
+    sim.add_clock(1e-8)
+    sim.add_testbench(bench)
+    sim.run()
+    return results
+
+
+def round_shift(x: int, amount: int, rounding: int) -> int:
+    if rounding == Rounding.HALF_AWAY:
+        return int(rounding_divide_by_pot(x, amount))
+    half = 1 << amount >> 1 if rounding == Rounding.HALF_UP else 0
+    return (x + half) >> amount
+
+
+def ref_requantize(x: int, multiplier: int, shift: int, low: int, truncate: int, rounding: int, zero_point: int,
+                   act_min: int, act_max: int) -> int:
+    x = wrap(x << max(shift, 0))
+    if low:
+        x = wrap(x * multiplier)
+    elif truncate:
+        x = wrap(x * multiplier >> 31)
+    else:
+        x = int(saturating_rounding_doubling_high_mul(x, multiplier))
+    x = wrap(round_shift(x, max(-shift, 0), rounding) + zero_point)
+    return min(max(x, act_min), act_max)
+
+
+def check(cases: Sequence[Case], rtl: Callable[[Sequence[Case]], list[int]], ref: Callable[..., int]) -> None:
+    for case, found in zip(cases, rtl(cases), strict=True):
+        assert found == ref(**case), case
+
+
+def requantize_cases(count: int, seed: int) -> list[Case]:
+    rng = random.Random(seed)
+
+    def int32() -> int:
+        return rng.choice(CORNERS) if rng.random() < 0.3 else wrap(rng.getrandbits(rng.choice((8, 16, 24, 32))))
+
+    return [{"x": int32(), "multiplier": int32(), "shift": rng.randint(-31, 31), "low": rng.random() < 0.1,
+             "truncate": rng.random() < 0.2, "rounding": rng.randrange(3), "zero_point": rng.randint(-32768, 32767),
+             "act_min": rng.choice((-128, -32768, 0)), "act_max": rng.choice((127, 32767, 6))}
+            for _ in range(count)]
+
+
+def test_takes_the_latency_it_states_and_gives_one_result_a_cycle() -> None:
+    assert Requantize.LATENCY_CYCLES == 13
+    cases = requantize_cases(50, seed=7)
+    assert len(rtl(Requantize(), cases)) == 50
+
+
+def test_requantizes_random_operands() -> None:
+    check(requantize_cases(3000, seed=1), lambda cases: rtl(Requantize(), cases), ref_requantize)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.fixed_dictionaries({
+    "x": INT32, "multiplier": INT32, "shift": st.integers(-31, 31), "low": st.booleans(), "truncate": st.booleans(),
+    "rounding": st.sampled_from(list(map(int, Rounding))), "zero_point": st.integers(-32768, 32767),
+    "act_min": st.integers(-32768, 0), "act_max": st.integers(0, 32767)}), min_size=1, max_size=40))
+def test_requantizes_any_operands(cases: list[Case]) -> None:
+    check(cases, lambda c: rtl(Requantize(), c), ref_requantize)
+
+
+def test_equals_multiply_by_quantized_multiplier() -> None:
+    cases = requantize_cases(1000, seed=2)
+    for case in cases:
+        case |= {"low": 0, "truncate": 0, "rounding": int(Rounding.HALF_AWAY)}
+    x, multiplier, shift, zero_point, low, high = (
+        np.array([case[name] for case in cases])
+        for name in ("x", "multiplier", "shift", "zero_point", "act_min", "act_max"))
+    wanted = multiply_by_quantized_multiplier(x, multiplier, shift) + zero_point
+    wanted = np.clip((wanted + (1 << 31)) % (1 << 32) - (1 << 31), low, high)
+    assert rtl(Requantize(), cases) == wanted.tolist()
+
+
+def test_high_product_of_all_corners() -> None:
+    cases = [{"x": x, "multiplier": y, "nudge": nudge, "low": 0, "saturate": nudge}
+             for x in CORNERS for y in CORNERS for nudge in (0, 1)]
+
+    def ref(x: int, multiplier: int, nudge: int, low: int, saturate: int) -> int:
+        return int(saturating_rounding_doubling_high_mul(x, multiplier)) if nudge else wrap(x * multiplier >> 31)
+
+    check(cases, lambda c: rtl(HighMultiply(), c, {"nudge": 1, "low": 3, "saturate": 3}), ref)
+
+
+def test_saturates_the_one_product_that_overflows() -> None:
+    case = {"x": INT32_MIN, "multiplier": INT32_MIN, "nudge": 1, "low": 0, "saturate": 1}
+    assert rtl(HighMultiply(), [case], {"nudge": 1, "low": 3, "saturate": 3}) == [INT32_MAX]
+
+
+@pytest.mark.parametrize(("rounding", "positive", "negative"), [
+    (Rounding.HALF_AWAY, 2, -2), (Rounding.HALF_UP, 2, -1), (Rounding.FLOOR, 1, -2)])
+def test_rounds_three_halves(rounding: Rounding, positive: int, negative: int) -> None:
+    cases = [{"x": x, "amount": 1, "rounding": int(rounding)} for x in (3, -3)]
+    assert rtl(RightShift(), cases, {"amount": -1, "rounding": -1}) == [positive, negative]
+
+
+def test_right_shift_by_every_amount_at_every_tie() -> None:
+    cases = [{"x": wrap(x), "amount": n, "rounding": int(rounding)} for rounding in Rounding for n in range(32)
+             for half in [1 << n >> 1] for x in (half, -half, half - 1, -half - 1, 3 * half, -3 * half, *CORNERS)]
+    check(cases, lambda c: rtl(RightShift(), c, {"amount": -1, "rounding": -1}), round_shift)
+
+
+def test_left_shift_wraps() -> None:
+    cases = [{"x": x, "amount": n} for x in CORNERS for n in range(32)]
+    check(cases, lambda c: rtl(LeftShift(), c), lambda x, amount: wrap(x << amount))
+
+
+def test_clamps_after_a_wrapping_sum() -> None:
+    when = {"low": 1, "high": 1, "clamp": 1, "low_late": 2, "high_late": 2, "take": 2}
+    cases = [{"x": x, "zero_point": z, "low": low, "high": high, "clamp": clamp, "low_late": low, "high_late": high,
+              "take": 1}
+             for x in CORNERS for z in (0, 1, -1, 32767, -32768) for low, high in ((-128, 127), (-32768, 32767))
+             for clamp in (0, 1)]
+
+    def ref(x: int, zero_point: int, low: int, high: int, clamp: int, **_: int) -> int:
+        x = wrap(x + zero_point)
+        return min(max(x, low), high) if clamp else x
+
+    check(cases, lambda c: rtl(AddClamp(), c, when), ref)
+
+
+def test_clamped_value_stays_until_the_next_is_taken() -> None:
+    when = {"take": 2, "clamp": 1}
+    cases = [{"x": x, "zero_point": 0, "clamp": 0, "take": take} for x, take in ((5, 1), (6, 0), (7, 0), (8, 1))]
+    assert rtl(AddClamp(), cases, when) == [5, 5, 5, 8]
+
+
+def ref_alu(a: int, b: int, partner: int, alu: int) -> int:
+    by = b & 31
+    return wrap({
+        Alu.PASS: lambda: a, Alu.ADD: lambda: a + b, Alu.SUB: lambda: a - b, Alu.MAX: lambda: max(a, b),
+        Alu.MIN: lambda: min(a, b), Alu.SHL: lambda: a << by,
+        Alu.SHL_SATURATE: lambda: min(max(a << by, INT32_MIN), INT32_MAX), Alu.SAR: lambda: a >> by,
+        Alu.CLZ: lambda: 32 - (a & 0xFFFFFFFF).bit_length(), Alu.LESS: lambda: int(a < b),
+        Alu.LESS_EQUAL: lambda: int(a <= b), Alu.EQUAL: lambda: int(a == b), Alu.NOT_EQUAL: lambda: int(a != b),
+        Alu.AND: lambda: a & b, Alu.SELECT_NEGATIVE: lambda: a if a >= 0 else b,
+        Alu.PAIR_DIFFERENCE: lambda: partner - a,
+    }[Alu(alu)]())
+
+
+@pytest.mark.parametrize("alu", list(Alu), ids=lambda alu: alu.name)
+def test_alu_operation(alu: Alu) -> None:
+    rng = random.Random(int(alu))
+    operands = [(a, b) for a in CORNERS for b in (*CORNERS[:10], INT32_MAX, INT32_MIN)]
+    operands += [(wrap(rng.getrandbits(32)) >> rng.randrange(32), rng.randrange(64)) for _ in range(300)]
+    operands += [(a, a) for a in CORNERS]
+    cases = [{"a": a, "b": b, "partner": rng.choice(CORNERS), "alu": int(alu)} for a, b in operands]
+    spread = [{k: v for k, v in case.items() if k != "alu"} | {f"alu{i}": case["alu"] for i in range(3)}
+              for case in cases]
+    found = rtl(LaneAlu(), spread, {"alu1": 1, "alu2": 2}, "x")
+    for case, x in zip(cases, found, strict=True):
+        assert x == ref_alu(**case), case
