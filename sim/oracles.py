@@ -8,6 +8,7 @@ as wheels that the product does not need: `pip install "tq-hw[oracles]"`.
 ...     outputs = oracle.run_sets(data, [[first], [second]])
 """
 
+import contextlib
 import importlib
 import importlib.util
 import io
@@ -111,7 +112,8 @@ class Oracle:
         process, self._process = self._process, None
         if process is not None:
             process.kill()
-            with process:
+            # What is left of a request cannot be written any more.
+            with contextlib.suppress(BrokenPipeError), process:
                 process.wait()
 
     def _last_message(self) -> str:
@@ -119,7 +121,7 @@ class Oracle:
         size_bytes = os.lseek(self._messages, 0, os.SEEK_END)
         text = os.pread(self._messages, size_bytes, 0).decode(errors="replace")
         lines = text.strip().splitlines()
-        return " | ".join(lines[-3:]) or "no message"
+        return _shorten(" | ".join(lines[-3:])) or "no message"
 
     def run(self, model: ModelSource, inputs: Sequence[Array]) -> tuple[Array, ...]:
         """Run one inference from the initial state and return its outputs."""
@@ -140,7 +142,8 @@ class Oracle:
         arrays["counts"] = np.array([len(inputs) for inputs in sets] + [int(reset)])
         reply = self._exchange(_pack(arrays))
         if "error" in reply:
-            raise ToolError(f"{self.engine} refused the model: {reply['error']} ({self._last_message()})")
+            raise ToolError(f"{self.engine} refused the model: {_shorten(str(reply['error']))} "
+                            f"({self._last_message()})")
         outputs = []
         for number in range(len(sets)):
             count = int(reply[f"{number}_count"])
@@ -165,7 +168,7 @@ class Oracle:
             return _unpack(self._read(process, size, deadline))
         except (EOFError, OSError) as error:
             code = process.wait()
-            self._process = None
+            self._stop()
             how = f"was ended by signal {-code}" if code < 0 else f"ended with exit code {code}"
             raise ToolError(f"{self.engine} {how}: {self._last_message()}") from error
 
@@ -185,6 +188,10 @@ class Oracle:
                 raise EOFError
             parts += part
         return bytes(parts)
+
+
+def _shorten(text: str) -> str:
+    return text if len(text) <= 300 else f"{text[:300]}..."
 
 
 def _pack(arrays: dict[str, Array]) -> bytes:
