@@ -1,0 +1,6 @@
+"""The instruction-level executor: runs a command stream as docs/reference/semantics.md says, in numpy."""
+
+from tq_hw.sim.executor.core import ExecutionResult, Executor, execute
+from tq_hw.sim.faults import SimulationError
+
+__all__ = ["ExecutionResult", "Executor", "SimulationError", "execute"]

@@ -1,0 +1,111 @@
+"""Load and store operations: a whole operation at once."""
+
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+
+from tq_hw.isa.layout import Unit
+from tq_hw.sim.executor.machine import Bytes, Index, Machine, require
+
+__all__ = ["load", "store", "store_covers"]
+
+#: Bytes handled at once: bounds the memory that one operation takes.
+_CHUNK_BYTES = 1 << 23
+
+
+def _runs(fields: Mapping[str, int], step2: int, step3: int) -> Index:
+    """Return `i2*step2 + i3*step3` for every run, in order."""
+    i3, i2 = np.divmod(np.arange(fields["count3"] * fields["count2"], dtype=np.int64), fields["count2"])
+    return np.asarray(i2 * step2 + i3 * step3)
+
+
+def _words(fields: Mapping[str, int]) -> Index:
+    """Return `i0*step0 + i1*step1` for every word of a run, in order."""
+    i1, i0 = np.divmod(np.arange(fields["count1"] * fields["count0"], dtype=np.int64), fields["count0"])
+    return np.asarray(i0 * fields["step0"] + i1 * fields["step1"])
+
+
+def _per_word(fields: Mapping[str, int], usual: str, last: str) -> Index:
+    """Return a field's value for every word of a run: the last block of a pixel has its own."""
+    values = np.full(fields["count0"], fields[usual], np.int64)
+    values[-1] = fields[last]
+    return np.tile(values, fields["count1"])
+
+
+def _check_counts(fields: Mapping[str, int]) -> None:
+    for name in ("count0", "count1", "count2", "count3"):
+        require(fields[name] >= 1, f"{name} must be at least 1")
+
+
+def _parts(runs: int, run_bytes: int) -> Iterator[slice]:
+    """Split runs into parts of bounded size."""
+    size = max(1, _CHUNK_BYTES // max(run_bytes, 1))
+    for first in range(0, runs, size):
+        yield slice(first, min(runs, first + size))
+
+
+def load(machine: Machine, fields: Mapping[str, int]) -> None:
+    """Run one load operation."""
+    _check_counts(fields)
+    width = machine.config.word_bytes
+    emit = _per_word(fields, "emit_bytes", "last_emit_bytes")
+    advance = _per_word(fields, "advance_bytes", "last_advance_bytes")
+    require(bool(emit.min() >= 1 and emit.max() <= width), f"emit_bytes must be 1..{width}")
+    require(bool(advance.max() <= width), f"advance_bytes must be 0..{width}")
+    starts = np.cumsum(advance) - advance
+    lanes = np.arange(width)
+    # Position in the memory run of each byte of each word; outside 0..run_bytes-1 it is fill.
+    position = starts[:, None] + lanes - fields["pad_before_bytes"]
+    inside = (position >= 0) & (position < fields["run_bytes"])
+    defined = lanes < emit[:, None]
+    source = np.where(inside, position, 0)
+    offsets = fields["memory_offset_bytes"] + _runs(fields, fields["stride2_bytes"], fields["stride3_bytes"])
+    bases = fields["destination"] + _runs(fields, fields["step2"], fields["step3"])
+    words = _words(fields)
+    for part in _parts(len(offsets), words.size * width):
+        values = _read_memory(machine, fields, offsets[part])[:, source] if fields["run_bytes"] else np.zeros(
+            (part.stop - part.start, *source.shape), np.uint8)
+        values = np.where(inside, values, np.uint8(fields["fill"]))
+        if not defined.all():
+            values = np.where(defined, values, machine.noise(*values.shape))
+        machine.write((bases[part, None] + words).reshape(-1), 0, values.reshape(-1, width))
+
+
+def _read_memory(machine: Machine, fields: Mapping[str, int], offsets: Index) -> Bytes:
+    """Return the memory bytes of each run, [runs, run_bytes]."""
+    size = fields["run_bytes"]
+    region = machine.region(fields["region"], int(offsets.min()), int(offsets.max()) + size - 1)
+    places = offsets[:, None] + np.arange(size)
+    if machine.races is not None:
+        machine.races.read(Unit.LOAD, machine.run, places.reshape(-1), fields["region"])
+    return np.asarray(region[places] ^ np.uint8(0x80 if fields["flip"] else 0))
+
+
+def store(machine: Machine, fields: Mapping[str, int]) -> None:
+    """Run one store operation."""
+    _check_counts(fields)
+    width, lane = machine.config.word_bytes, fields["lane"]
+    take = _per_word(fields, "take_bytes", "last_take_bytes")
+    require(bool(take.min() >= 1 and lane + take.max() <= width),
+            f"take_bytes must be at least 1 and lane + take_bytes at most {width}")
+    run_bytes = int(take.sum())
+    word_of_byte = np.repeat(_words(fields), take)
+    lane_of_byte = lane + np.arange(run_bytes) - np.repeat(np.cumsum(take) - take, take)
+    offsets = fields["memory_offset_bytes"] + _runs(fields, fields["stride2_bytes"], fields["stride3_bytes"])
+    bases = fields["source"] + _runs(fields, fields["step2"], fields["step3"])
+    region = machine.region(fields["region"], int(offsets.min()), int(offsets.max()) + run_bytes - 1)
+    for part in _parts(len(offsets), run_bytes):
+        words = machine.address(bases[part, None] + word_of_byte)
+        machine.note_read(words)
+        values = machine.scratchpad[words, lane_of_byte]
+        places = offsets[part, None] + np.arange(run_bytes)
+        if machine.races is not None:
+            machine.races.write(Unit.STORE, machine.run, places.reshape(-1), fields["region"])
+        region[places] = values ^ np.uint8(0x80) if fields["flip"] else values
+
+
+def store_covers(fields: Mapping[str, int], byte: int) -> bool:
+    """Whether a store operation writes `byte` of its region."""
+    run_bytes = int(_per_word(fields, "take_bytes", "last_take_bytes").sum())
+    offsets = fields["memory_offset_bytes"] + _runs(fields, fields["stride2_bytes"], fields["stride3_bytes"])
+    return bool(((offsets <= byte) & (byte < offsets + run_bytes)).any())

@@ -1,0 +1,140 @@
+"""One micro-operation on arrays of beats: the arithmetic of isa/uop.py."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tq_hw.isa.uop import Alu, Multiply, Reduce, Rounding, ShiftSource
+from tq_hw.sim.executor.machine import Ints, require
+
+__all__ = ["Parameters", "evaluate", "look_up", "reduce_all"]
+
+Long = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """One output block's parameters, one per channel: int32 biases and multipliers, int8 shifts."""
+
+    bias: Ints
+    multiplier: Ints
+    shift: Ints
+
+
+def _wrap(x: npt.NDArray[Any]) -> Long:
+    return x.astype(np.int64).astype(np.int32).astype(np.int64)
+
+
+def look_up(table: Ints, which: int, operand: Ints) -> Ints:
+    """Pass an operand through table `which` (0 passes it unchanged)."""
+    if which == 0:
+        return operand
+    entry = operand & 511 if which == 3 else (operand & 255) + 256 * (which - 1)
+    return np.asarray(table[entry])
+
+
+def evaluate(uop: Mapping[str, int], a: Ints, b: Ints, multiplier: Ints | int, shift: Ints | int,
+             int16_output: bool) -> Ints:
+    """Run stages 2 to 5 on operands after their table lookup.
+
+    `multiplier`, `shift` are the values that the micro-operation's sources name (immediate or
+    parameters); lanes are the last axis.
+    """
+    wide_b = b.astype(np.int64)
+    x = _alu(Alu(uop["alu"]), a.astype(np.int64), wide_b)
+    multiply, source = Multiply(uop["multiply"]), ShiftSource(uop["shift_source"])
+    amount: Long = np.asarray(0, np.int64)
+    if source in (ShiftSource.IMMEDIATE, ShiftSource.PARAM):
+        amount = np.asarray(shift, np.int64)
+        require(bool((amount >= -31).all() and (amount <= 31).all()), "a shift must be -31..31")
+        if (amount > 0).any():
+            x = _wrap(x << np.maximum(amount, 0))
+    if multiply is Multiply.LOW_B:
+        x = _wrap(x * wide_b)
+    elif multiply is not Multiply.NONE:
+        m = wide_b if multiply is Multiply.HIGH_B else np.asarray(multiplier, np.int64)
+        x = _high_product(x, m, bool(uop["truncate"]))
+    right = wide_b & 31 if source is ShiftSource.SHIFT_B else np.maximum(-amount, 0)
+    if right.any():
+        x = _shift_right(x, right, Rounding(uop["rounding"]))
+    if uop["zero_point"]:
+        x = _wrap(x + uop["zero_point"])
+    if uop["clamp"]:
+        low, high = (-1 << 15, (1 << 15) - 1) if int16_output else (uop["act_min"], uop["act_max"])
+        x = np.minimum(np.maximum(x, low), high)
+    return x.astype(np.int32)
+
+
+def _high_product(x: Long, m: Long, truncate: bool) -> Long:
+    product = x * m
+    if truncate:
+        return _wrap(product >> 31)
+    return np.asarray(np.minimum(product + (1 << 30) >> 31, (1 << 31) - 1))
+
+
+def _shift_right(x: Long, by: Long, rounding: Rounding) -> Long:
+    if rounding is Rounding.FLOOR:
+        return x >> by
+    half = (1 << by) >> 1
+    if rounding is Rounding.HALF_UP:
+        return x + half >> by
+    # Halves away from zero: a negative tie has just less than half added.
+    return x + half - ((x < 0) & (by > 0)) >> by
+
+
+def _alu(alu: Alu, a: Long, b: Long) -> Long:
+    by = b & 31
+    match alu:
+        case Alu.PASS:
+            x = a
+        case Alu.ADD:
+            x = a + b
+        case Alu.SUB:
+            x = a - b
+        case Alu.MAX:
+            x = np.maximum(a, b)
+        case Alu.MIN:
+            x = np.minimum(a, b)
+        case Alu.SHL:
+            x = a << by
+        case Alu.SHL_SATURATE:
+            x = np.clip(a << by, -1 << 31, (1 << 31) - 1)
+        case Alu.SAR:
+            x = a >> by
+        case Alu.CLZ:
+            # frexp's exponent is the number of significant bits.
+            x = 32 - np.frexp((a & 0xFFFFFFFF).astype(np.float64))[1].astype(np.int64)
+        case Alu.LESS:
+            x = (a < b).astype(np.int64)
+        case Alu.LESS_EQUAL:
+            x = (a <= b).astype(np.int64)
+        case Alu.EQUAL:
+            x = (a == b).astype(np.int64)
+        case Alu.NOT_EQUAL:
+            x = (a != b).astype(np.int64)
+        case Alu.AND:
+            x = a & b
+        case Alu.SELECT_NEGATIVE:
+            x = np.where(a >= 0, a, b)
+        case Alu.PAIR_DIFFERENCE:
+            lanes = a.shape[-1]
+            require(lanes % 2 == 0, "a pair difference needs an even number of lanes")
+            x = a[..., np.arange(lanes) ^ 1] - a
+    return _wrap(x)
+
+
+def reduce_all(operation: Reduce, x: Ints, last_word_lanes: npt.NDArray[np.bool_]) -> Ints:
+    """Reduce x[chunk, word, lane of the word] to one value per chunk.
+
+    `last_word_lanes[lane]` says which lanes of the last word take part.
+    """
+    neutral = {Reduce.SUM: 0, Reduce.MAX: -1 << 31, Reduce.MIN: (1 << 31) - 1}[operation]
+    wide = x.astype(np.int64)
+    wide[:, -1] = np.where(last_word_lanes, wide[:, -1], neutral)
+    flat = wide.reshape(len(wide), -1)
+    if operation is Reduce.SUM:
+        return np.asarray(_wrap(flat.sum(axis=1)).astype(np.int32))
+    return np.asarray((flat.max(axis=1) if operation is Reduce.MAX else flat.min(axis=1)).astype(np.int32))

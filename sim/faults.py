@@ -1,0 +1,30 @@
+"""The error of a machine that stopped, for the executor, the RTL and a board alike."""
+
+from tq_hw.isa.control import Status
+from tq_hw.isa.layout import Unit
+from tq_hw.isa.program import Program
+from tq_hw.model.errors import DeviceError
+
+__all__ = ["SimulationError", "located"]
+
+
+class SimulationError(DeviceError):
+    """The machine stopped, would hang, or runs a race.
+
+    Members
+    -------
+    status : the code the hardware gives, or None for what only a simulation can see (deadlock, race)
+    unit, run : the RUN command that stopped, when one is to blame
+    """
+
+    def __init__(self, message: str, status: Status | None = None, unit: Unit | None = None,
+                 run: int | None = None) -> None:
+        super().__init__(message)
+        self.status, self.unit, self.run = status, unit, run
+
+
+def located(program: Program, unit: Unit, run: int) -> str:
+    """Return "array RUN 12 (operator 3, CONV_2D 'name')"."""
+    layer = program.layer_of(unit, run)
+    of = "" if layer is None else f" (operator {layer.index}, {layer.op} {layer.name!r})"
+    return f"{unit.name.lower()} RUN {run}{of}"
