@@ -1,0 +1,150 @@
+"""Fetch: read the command stream ahead of need and deal its words to the units' queues."""
+
+from typing import Any
+
+from amaranth import Array, Cat, Module, Mux, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from tq_hw.hdl.axi import BURST_BYTES, MemoryReadSignature
+from tq_hw.hdl.control import HeaderLayout
+from tq_hw.hdl.queues import Queue, Slice
+from tq_hw.hdl.runs import BurstSplitter
+from tq_hw.hdl.tokens import WORKERS
+from tq_hw.isa.config import Config
+from tq_hw.isa.control import Status
+from tq_hw.isa.layout import Unit
+
+__all__ = ["QUEUE_WORDS", "Fetch"]
+
+#: Command words that wait in front of each unit.
+QUEUE_WORDS = 512
+_BUFFER_BYTES = 4 * BURST_BYTES
+
+
+class Fetch(wiring.Component):
+    """Deal one word per cycle, in order; a full queue holds up all words behind.
+
+    Words are read as long as the buffer (1024 bytes) has room. Refused here: headers that name no unit or have reserved
+    bits, and a stream that ends without END; registers that do not exist are found by UnitControl.
+
+    Members
+    -------
+    start : In(1), strobe: begin at `addr`; only after a reset
+    addr : In(32), a multiple of 16
+    size_bytes : In(32), a multiple of 4
+    halt : In(1), deal nothing more
+    memory : Out(MemoryReadSignature)
+    load, array, vector, store : Out(stream of 32 bits), the units' queues
+    ended : Out(1), END was met and all queues are empty
+    stall : Out(1), no word is there to deal and END was not met
+    error : Out(4), Status: BAD_COMMAND, NO_END, BUS_ERROR
+    """
+
+    start: Signal
+    addr: Signal
+    size_bytes: Signal
+    halt: Signal
+    memory: Any
+    ended: Signal
+    stall: Signal
+    error: Signal
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        super().__init__({
+            "start": In(1), "addr": In(32), "size_bytes": In(32), "halt": In(1),
+            "memory": Out(MemoryReadSignature(config)),
+            **{unit.name.lower(): Out(stream.Signature(32)) for unit in WORKERS},
+            "ended": Out(1), "stall": Out(1), "error": Out(4),
+        })
+
+    def elaborate(self, platform: object) -> Module:
+        """Bursts, beats, words, queues."""
+        m = Module()
+        memory = self.memory
+        per_beat = max(1, self._config.bus_bytes // 4)
+        running = Signal()
+        left = Signal(30)
+
+        # Bursts: room for a longest one is kept before it is asked for.
+        buffer_beats = _BUFFER_BYTES // self._config.bus_bytes
+        burst_beats = BURST_BYTES // self._config.bus_bytes
+        m.submodules.splitter = splitter = BurstSplitter(self._config, 32)
+        m.submodules.buffer = buffer = Queue(8 * self._config.bus_bytes, buffer_beats, block_ram=True)
+        claimed = Signal(range(buffer_beats + 1))
+        room = Signal()
+        asked = memory.burst.valid & memory.burst.ready
+        used = buffer.o.valid & buffer.o.ready
+        m.d.sync += [
+            claimed.eq(claimed + Mux(asked, memory.burst.payload.length + 1, 0) - used),
+            # One burst may have been asked for since `claimed` was read.
+            room.eq(claimed <= buffer_beats - 2 * burst_beats),
+        ]
+        m.d.comb += [
+            splitter.i.payload.addr.eq(self.addr), splitter.i.payload.size_bytes.eq(self.size_bytes),
+            splitter.i.valid.eq(self.start & (self.size_bytes != 0)),
+            memory.burst.payload.eq(splitter.o.payload), memory.burst.valid.eq(splitter.o.valid & room),
+            splitter.o.ready.eq(memory.burst.ready & room),
+            buffer.i.payload.eq(memory.data), buffer.i.valid.eq(memory.valid),
+        ]
+
+        # Words.
+        m.submodules.words = words = Slice(32)
+        lane = Signal(range(per_beat))
+        beat = data.View(data.ArrayLayout(32, per_beat), buffer.o.payload)
+        pick = words.i.valid & words.i.ready
+        m.d.comb += [
+            words.i.payload.eq(beat[lane]), words.i.valid.eq(buffer.o.valid),
+            buffer.o.ready.eq(pick & (lane == per_beat - 1)),
+        ]
+        with m.If(pick):
+            m.d.sync += lane.eq(Mux(lane == per_beat - 1, 0, lane + 1))
+
+        # Queues.
+        queues = {}
+        for unit in WORKERS:
+            queues[unit] = queue = Queue(32, QUEUE_WORDS, block_ram=True)
+            m.submodules[f"queue_{unit.name.lower()}"] = queue
+            m.d.comb += queue.i.payload.eq(words.o.payload)
+            wiring.connect(m, queue.o, wiring.flipped(getattr(self, unit.name.lower())))
+        empty = Signal()
+        m.d.sync += empty.eq(~Cat(queue.level.any() for queue in queues.values()).any())
+
+        header = data.View(HeaderLayout(), words.o.payload)
+        values = Signal(header.count.shape())
+        target = Signal(header.unit.shape())
+        chosen = Signal(header.unit.shape())
+        to_values = Signal()
+        m.d.comb += [to_values.eq(values != 0), chosen.eq(Mux(to_values, target, header.unit))]
+        ready = Array([0] + [queues[Unit(number)].i.ready for number in range(1, len(WORKERS) + 1)])
+        known = Cat(header.unit == unit for unit in WORKERS).any() & (header.reserved == 0)
+        is_end = (header.unit == Unit.CONTROL) & (header.reserved == 0) & (header.count == 0) & header.run
+        met_end = Signal()
+        deal = Signal()
+        with m.If(self.start):
+            m.d.sync += [running.eq(1), left.eq(self.size_bytes >> 2)]
+        with m.If(running & ~self.halt):
+            with m.If(left == 0):
+                m.d.sync += [self.error.eq(Status.NO_END), running.eq(0)]
+            with m.Elif(~words.o.valid):
+                m.d.comb += self.stall.eq(1)
+            with m.Elif(to_values | known):
+                m.d.comb += deal.eq(ready[chosen])
+            with m.Elif(is_end):
+                m.d.sync += [met_end.eq(1), running.eq(0)]
+            with m.Else():
+                m.d.sync += [self.error.eq(Status.BAD_COMMAND), running.eq(0)]
+        for unit, queue in queues.items():
+            m.d.comb += queue.i.valid.eq(deal & (chosen == unit))
+        with m.If(deal):
+            m.d.sync += left.eq(left - 1)
+            with m.If(to_values):
+                m.d.sync += values.eq(values - 1)
+            with m.Else():
+                m.d.sync += [values.eq(header.count), target.eq(header.unit)]
+        # What comes behind END, or after an error, is dropped.
+        m.d.comb += [words.o.ready.eq(deal | ~running), self.ended.eq(met_end & empty)]
+        with m.If(memory.error):
+            m.d.sync += [self.error.eq(Status.BUS_ERROR), running.eq(0)]
+        return m

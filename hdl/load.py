@@ -1,0 +1,187 @@
+"""The load unit: system memory to scratchpad."""
+
+from typing import Any
+
+from amaranth import Cat, Module, Mux, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from tq_hw.hdl.axi import BURST_BYTES, MemoryReadSignature
+from tq_hw.hdl.load_plan import LoadPlan, PlanLayout
+from tq_hw.hdl.queues import Queue
+from tq_hw.hdl.realigner import Realigner
+from tq_hw.hdl.runs import BurstSplitter, RunGenerator
+from tq_hw.hdl.signatures import OperationLayout, WriteSignature, operation_signature
+from tq_hw.isa.config import Config
+from tq_hw.isa.control import Status
+from tq_hw.isa.layout import Unit
+
+__all__ = ["LoadUnit"]
+
+#: Beats that are on their way or wait: 4 KiB at 8 bytes a beat hide 500 cycles of latency.
+_BUFFER_BEATS = 512
+#: Operations whose reads are asked for while earlier words are still written.
+_AHEAD = 4
+
+
+class LoadUnit(wiring.Component):
+    """Run load operations, as docs/reference/semantics.md says, bytes at any alignment.
+
+    Three parts work ahead of each other: addresses (bursts are asked for as soon as an operation is taken), plan (one
+    word per cycle, from the fields alone) and realigner (a word as soon as its beats are there). A long run moves
+    bus_bytes per cycle, or one word per cycle where words share or skip bytes.
+
+    Members
+    -------
+    i : In(operation_signature(Unit.LOAD)); taken in the second cycle at the earliest
+    base : In(ArrayLayout(32, 4)), byte addresses of the regions
+    memory : Out(MemoryReadSignature)
+    port : Out(WriteSignature)
+    done : Out(1), strobe per operation, in order, in the cycle after its last word was granted
+    idle : Out(1), no operation and no beat is held
+    stall : Out(1), a word waits for memory or for the port
+    error : Out(4), strobe of Status: BAD_OPERATION, BUS_ERROR
+    """
+
+    i: stream.Interface
+    base: Any
+    memory: Any
+    port: Any
+    done: Signal
+    idle: Signal
+    stall: Signal
+    error: Signal
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        super().__init__({
+            "i": In(operation_signature(Unit.LOAD)), "base": In(data.ArrayLayout(32, 4)),
+            "memory": Out(MemoryReadSignature(config)), "port": Out(WriteSignature(config)),
+            "done": Out(1), "idle": Out(1), "stall": Out(1), "error": Out(4),
+        })
+
+    def elaborate(self, platform: object) -> Module:
+        """Check an operation, then give it to addresses and plan."""
+        m = Module()
+        config, op = self._config, self.i.payload
+        m.submodules.addresses = addresses = _Addresses(config)
+        m.submodules.ahead = ahead = Queue(PlanLayout(config), _AHEAD)
+        m.submodules.plan = plan = LoadPlan(config)
+        m.submodules.realigner = realigner = Realigner(config)
+        wiring.connect(m, ahead.o, plan.i)
+        wiring.connect(m, plan.o, realigner.i)
+        wiring.connect(m, addresses.memory, wiring.flipped(self.memory))
+        wiring.connect(m, addresses.beats, realigner.beats)
+        wiring.connect(m, realigner.port, wiring.flipped(self.port))
+        m.d.comb += addresses.base.eq(self.base)
+
+        checked = Signal()
+        good = Signal()
+        width = config.word_bytes
+        zero = Cat((getattr(op, f"count{level}") == 0) for level in range(4)).any()
+        word_wrong = (op.emit_bytes == 0) | (op.emit_bytes > width) | (op.advance_bytes > width)
+        last_wrong = (op.last_emit_bytes == 0) | (op.last_emit_bytes > width) | (op.last_advance_bytes > width)
+        wrong = Signal()
+        m.d.comb += wrong.eq(zero | last_wrong | (op.count0 != 1) & word_wrong)
+        m.d.sync += [checked.eq(self.i.valid & ~self.i.ready), good.eq(~wrong)]
+        with m.If(self.i.valid & ~checked & wrong):
+            m.d.sync += self.error.eq(Status.BAD_OPERATION)
+        with m.Elif(self.memory.error):
+            m.d.sync += self.error.eq(Status.BUS_ERROR)
+        with m.Else():
+            m.d.sync += self.error.eq(Status.OK)
+
+        take = Signal()
+        m.d.comb += [
+            take.eq(self.i.valid & checked & good & addresses.ready & ahead.i.ready),
+            self.i.ready.eq(take), addresses.start.eq(take), ahead.i.valid.eq(take),
+            addresses.op.eq(op),
+            *(ahead.i.payload[name].eq(op[name]) for name, _ in PlanLayout(config) if name != "lane"),
+            ahead.i.payload.lane.eq(op.memory_offset_bytes + self.base[op.region]),
+        ]
+
+        held = Signal(range(4 * _AHEAD))
+        m.d.sync += held.eq(held + take - realigner.done)
+        m.d.comb += [
+            self.done.eq(realigner.done), self.stall.eq(realigner.stall),
+            self.idle.eq((held == 0) & addresses.ready & realigner.idle),
+        ]
+        return m
+
+
+class _Addresses(wiring.Component):
+    """Ask for the runs of one operation, and keep room for what comes.
+
+    Members
+    -------
+    start : In(1), strobe, only while `ready`: take `op`
+    op : In(operation of the load unit)
+    base : In(ArrayLayout(32, 4))
+    ready : Out(1), all bursts of the operation before are asked for
+    memory : Out(MemoryReadSignature)
+    beats : Out(stream of 8 * bus_bytes bits), what was read
+    """
+
+    start: Signal
+    op: Any
+    base: Any
+    ready: Signal
+    memory: Any
+    beats: stream.Interface
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        super().__init__({
+            "start": In(1), "op": In(OperationLayout(Unit.LOAD)), "base": In(data.ArrayLayout(32, 4)), "ready": Out(1),
+            "memory": Out(MemoryReadSignature(config)), "beats": Out(stream.Signature(8 * config.bus_bytes)),
+        })
+
+    def elaborate(self, platform: object) -> Module:
+        """Offset, runs, bursts; the room is counted in beats, from the asking to the use."""
+        m = Module()
+        config, memory = self._config, self.memory
+        m.submodules.runs = runs = RunGenerator(32)
+        m.submodules.splitter = splitter = BurstSplitter(config, len(self.op.run_bytes))
+        m.submodules.buffer = buffer = Queue(8 * config.bus_bytes, _BUFFER_BEATS, block_ram=True)
+
+        begin = Signal()
+        based = Signal()
+        run_bytes = Signal.like(self.op.run_bytes)
+        offset = Signal.like(self.op.memory_offset_bytes)
+        region = Signal.like(self.op.region)
+        stride2, stride3 = Signal(32), Signal(32)
+        count2, count3 = Signal(16), Signal(16)
+        first = Signal(32)
+        m.d.sync += [begin.eq(self.start & (self.op.run_bytes != 0)), based.eq(begin),
+                     first.eq(self.base[region] + offset)]
+        with m.If(self.start):
+            m.d.sync += [
+                run_bytes.eq(self.op.run_bytes), offset.eq(self.op.memory_offset_bytes), region.eq(self.op.region),
+                stride2.eq(self.op.stride2_bytes), stride3.eq(self.op.stride3_bytes),
+                count2.eq(self.op.count2), count3.eq(self.op.count3),
+            ]
+        m.d.comb += [
+            runs.start.eq(based), runs.base.eq(first), runs.stride2.eq(stride2), runs.stride3.eq(stride3),
+            runs.count2.eq(count2), runs.count3.eq(count3),
+            splitter.i.payload.addr.eq(runs.o.payload.addr), splitter.i.payload.size_bytes.eq(run_bytes),
+            splitter.i.valid.eq(runs.o.valid), runs.o.ready.eq(splitter.i.ready),
+            self.ready.eq(~(begin | based | runs.o.valid)),
+        ]
+
+        longest = BURST_BYTES // config.bus_bytes
+        claimed = Signal(range(_BUFFER_BEATS + 1))
+        room = Signal()
+        asked = memory.burst.valid & memory.burst.ready
+        used = self.beats.valid & self.beats.ready
+        m.d.sync += [
+            claimed.eq(claimed + Mux(asked, memory.burst.payload.length + 1, 0) - used),
+            # One burst may have been asked for since `claimed` was read.
+            room.eq(claimed <= _BUFFER_BEATS - 2 * longest),
+        ]
+        m.d.comb += [
+            memory.burst.payload.eq(splitter.o.payload), memory.burst.valid.eq(splitter.o.valid & room),
+            splitter.o.ready.eq(memory.burst.ready & room),
+            buffer.i.payload.eq(memory.data), buffer.i.valid.eq(memory.valid),
+        ]
+        wiring.connect(m, buffer.o, wiring.flipped(self.beats))
+        return m

@@ -1,0 +1,105 @@
+"""The realigner of the load unit: beats of memory in, words of the scratchpad out."""
+
+from typing import Any
+
+from amaranth import Array, Cat, Const, Module, Mux, Signal, signed
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from tq_hw.hdl.load_plan import WordLayout, lane_bits, window_beats
+from tq_hw.hdl.queues import Slice
+from tq_hw.hdl.signatures import WriteSignature
+from tq_hw.isa.config import Config
+
+__all__ = ["Realigner"]
+
+
+class Realigner(wiring.Component):
+    """Cut words out of a window over the beats.
+
+    The window is a ring of registers that beats enter in order, at most one per cycle. A word leaves as soon as the
+    beats that it needs are there, at most one per cycle; bytes outside its memory lanes are the fill value. Two stages
+    later it is at the port.
+
+    Members
+    -------
+    i : In(stream of WordLayout)
+    beats : In(stream of 8 * bus_bytes bits)
+    port : Out(WriteSignature)
+    done : Out(1), strobe: the word marked `last` was granted in the cycle before
+    idle : Out(1), no beat is held or owed
+    stall : Out(1), a word waits for beats or for the port
+    """
+
+    i: stream.Interface
+    beats: stream.Interface
+    port: Any
+    done: Signal
+    idle: Signal
+    stall: Signal
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        super().__init__({
+            "i": In(stream.Signature(WordLayout(config))), "beats": In(stream.Signature(8 * config.bus_bytes)),
+            "port": Out(WriteSignature(config)), "done": Out(1), "idle": Out(1), "stall": Out(1),
+        })
+
+    def elaborate(self, platform: object) -> Module:
+        """Window, choice of beats, shift within a beat, port."""
+        m = Module()
+        config, word = self._config, self.i.payload
+        slots = window_beats(config)
+        lanes = lane_bits(config)
+        beat_shape = 8 * config.bus_bytes
+
+        # Beats that came in and are not dropped yet; below 0 as long as beats are owed that no word needs.
+        held = Signal(signed(len(word.drops) + 1))
+        window = Array(Signal(beat_shape, name=f"window{index}") for index in range(slots))
+        put = Signal(range(slots))
+        go = Signal()
+        ready = Signal()
+        m.d.comb += [
+            go.eq(self.i.valid & ready & ((word.needs == 0) | (held >= word.needs))), self.i.ready.eq(go),
+            self.beats.ready.eq((held < slots) | go & word.drops.any()),
+        ]
+        came = self.beats.valid & self.beats.ready
+        m.d.sync += held.eq(held + came - Mux(go, word.drops, 0))
+        with m.If(came):
+            m.d.sync += [window[put].eq(self.beats.payload), put.eq(put + 1)]
+
+        # Stage 1: the beats that a word may touch.
+        touched = (config.word_bytes + config.bus_bytes - 2) // config.bus_bytes + 1
+        cut_valid = Signal()
+        cut_ready = Signal()
+        cut = Signal(touched * beat_shape)
+        cut_word = Signal(WordLayout(config))
+        from_memory = Signal(config.word_bytes)
+        m.d.comb += ready.eq(~cut_valid | cut_ready)
+        with m.If(ready):
+            first = word.place >> lanes
+            m.d.sync += [
+                cut_valid.eq(go), cut_word.eq(word),
+                cut.eq(Cat(window[(first + index)[:put.shape().width]] for index in range(touched))),
+                from_memory.eq(Cat((word.fill_end <= lane) & (word.data_end > lane)
+                                   for lane in range(config.word_bytes))),
+            ]
+
+        # Stage 2: the lanes within them, then the port.
+        m.submodules.out = out = Slice(data.StructLayout({"addr": 16, "data": 8 * config.word_bytes, "last": 1}))
+        shifted = (cut >> (cut_word.place[:lanes] << 3))[:8 * config.word_bytes]
+        inverted = Mux(cut_word.flip, 0x80, 0)
+        m.d.comb += [
+            cut_ready.eq(out.i.ready), out.i.valid.eq(cut_valid),
+            out.i.payload.addr.eq(cut_word.addr), out.i.payload.last.eq(cut_word.last),
+            out.i.payload.data.eq(Cat(
+                Mux(use, shifted.word_select(lane, 8) ^ inverted, cut_word.fill)
+                for lane, use in enumerate(from_memory))),
+            self.port.en.eq(out.o.valid), self.port.addr.eq(out.o.payload.addr),
+            self.port.data.eq(out.o.payload.data),
+            self.port.mask.eq(Const(1).replicate(config.word_bytes)), out.o.ready.eq(self.port.grant),
+            self.idle.eq(held == 0),
+            self.stall.eq(self.i.valid & ~go | self.port.en & ~self.port.grant),
+        ]
+        m.d.sync += self.done.eq(self.port.en & self.port.grant & out.o.payload.last)
+        return m
