@@ -118,7 +118,7 @@ class ModelBuilder:
                  options: dict[str, OptionValue] | None = None) -> list[int]:
         """Add an operator of `output_count` outputs (SPLIT, SPLIT_V, UNPACK) and return them."""
         options = self._defaults(op, inputs, output_count) | (options or {})
-        source = self.tensors[inputs[_data_position(op)]]
+        source = self.tensors[inputs[_data_position(op)]] if inputs else None
         first = len(self.tensors)
         operator = Operator(len(self.operators), op, tuple(inputs),
                             tuple(range(first, first + output_count)), options)
@@ -127,7 +127,7 @@ class ModelBuilder:
             shapes = output_shapes(node)
         if shapes is None:
             raise ValueError(f"the output shape of {op} must be given, it cannot be inferred")
-        dtype = dtype or _output_dtype(op, source.dtype, options)
+        dtype = dtype or _output_dtype(op, source.dtype if source else "resource", options)
         quantization = None
         if dtype in ("int8", "uint8", "int16"):
             quantization = self._quantization(op, source, scale, zero_point)
@@ -151,13 +151,13 @@ class ModelBuilder:
                                          "num_splits": output_count, "num": output_count}
         return {name: given.get(name, value) for name, value in options.items()}
 
-    def _quantization(self, op: str, source: Tensor, scale: float | None,
+    def _quantization(self, op: str, source: Tensor | None, scale: float | None,
                       zero_point: int | None) -> tuple[float, int] | None:
         if scale is not None:
             return scale, zero_point or 0
         if op in _FIXED:
             return _FIXED[op]
-        return (source.scale, source.zero_point) if source.quantization is not None else None
+        return (source.scale, source.zero_point) if source and source.quantization is not None else None
 
     def model(self, *outputs: int) -> Model:
         """Return the model with these outputs, unverified."""

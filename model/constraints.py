@@ -9,6 +9,7 @@ from collections.abc import Callable
 from tq_hw.model.constraints_operator import (
     constraint_activation_is_a_range,
     constraint_comparison_scale,
+    constraint_hard_swish_scale,
     constraint_index_type,
     constraint_lstm_activation,
     constraint_lstm_cell_scale,
@@ -70,6 +71,7 @@ _RULES: dict[Rule, str] = {
     constraint_sum_scale: "ADD SUB",
     constraint_softmax_scale: "SOFTMAX LOG_SOFTMAX",
     constraint_comparison_scale: "LESS LESS_EQUAL GREATER GREATER_EQUAL EQUAL NOT_EQUAL",
+    constraint_hard_swish_scale: "HARD_SWISH",
     constraint_state_is_variable: f"SVDF {_LSTM}",
     constraint_index_type: "ARG_MAX ARG_MIN SHAPE",
 }

@@ -5,7 +5,8 @@ import math
 from tq_hw.model.constraints_quantization import WEIGHT_AXES, bias_of, label, source_of
 from tq_hw.model.node import Node
 
-__all__ = ["constraint_activation_is_a_range", "constraint_comparison_scale", "constraint_index_type",
+__all__ = ["constraint_activation_is_a_range", "constraint_comparison_scale", "constraint_hard_swish_scale",
+           "constraint_index_type",
            "constraint_lstm_activation", "constraint_lstm_cell_scale", "constraint_lstm_is_plain",
            "constraint_lstm_output", "constraint_multiplier_fits", "constraint_no_fused_activation",
            "constraint_not_empty", "constraint_softmax_scale", "constraint_state_is_variable", "constraint_sum_scale",
@@ -82,6 +83,12 @@ def constraint_softmax_scale(node: Node) -> str | None:
     beta = float(node.operator.options.get("beta", 1.0))  # type: ignore[arg-type]  # schema: float32
     scale = node.input(0).scale
     return None if beta * scale * 2.0**26 > 1 else f"beta {beta:g}, scale {scale:g}"
+
+
+def constraint_hard_swish_scale(node: Node) -> str | None:
+    """Keep the input scale below 128 output scales: the kernels refuse more."""
+    source, output = node.input(0).scale, node.output().scale
+    return None if source < 128 * output else f"input scale {source:g}, output scale {output:g}"
 
 
 def constraint_state_is_variable(node: Node) -> str | None:

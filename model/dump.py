@@ -4,17 +4,20 @@ from tq_hw.model.graph import Model, Operator, OptionValue, Quantization, Subgra
 
 __all__ = ["dump"]
 
+_SHOWN_ELEMENTS = 16
+
 
 def dump(model: Model) -> str:
     """Return the text form of `model`.
 
     A subgraph starts with its inputs and ends with its outputs; between them stands, for each operator, its index and
     name, what it reads, what it writes, and the options that it has. A tensor reads
-    `%index dtype[shape] scale*(q-zero_point)`, with `=` in place of `%` for a constant and `$` for a variable.
+    `%index dtype[shape] scale*(q-zero_point)`, with `=` in place of `%` for a constant and `$` for a variable. Short
+    constants that have no scale (axes, shapes, paddings) are written out in braces.
     """
     lines = [f"model {model.name}"]
     for index, subgraph in enumerate(model.subgraphs):
-        lines.append(f"subgraph {index}" + (f" {_quote(subgraph.name)}" if subgraph.name else ""))
+        lines.append(f"subgraph {index}" + (f" {subgraph.name!r}" if subgraph.name else ""))
         lines += [f"  in  {_tensor(subgraph.tensors[at], with_name=True)}" for at in subgraph.inputs]
         lines += [f"  {_operator(subgraph, operator)}" for operator in subgraph.operators]
         lines += [f"  out {_tensor(subgraph.tensors[at], with_name=True)}" for at in subgraph.outputs]
@@ -33,7 +36,9 @@ def _tensor(tensor: Tensor, with_name: bool = False) -> str:
     text = f"{sign}{tensor.index} {tensor.dtype}[{'x'.join(map(str, tensor.shape))}]"
     if tensor.quantization is not None:
         text += f" {_quantization(tensor.quantization)}"
-    return f"{text} {_quote(tensor.name)}" if with_name else text
+    elif tensor.data is not None and tensor.data.size <= _SHOWN_ELEMENTS:
+        text += "{" + ",".join(map(str, tensor.data.ravel().tolist())) + "}"
+    return f"{text} {tensor.name!r}" if with_name else text
 
 
 def _quantization(quantization: Quantization) -> str:
@@ -49,9 +54,7 @@ def _value(value: OptionValue) -> str:
         return "yes" if value else "no"
     if isinstance(value, tuple):
         return "x".join(map(str, value)) or "()"
-    return f"{value:g}" if isinstance(value, float) else _quote(value) if value == "" else str(value)
-
-
-def _quote(text: str) -> str:
-    """Quote a name; line ends and other control characters are escaped."""
-    return repr(text)
+    if isinstance(value, float):
+        return f"{value:g}"
+    # A resource name may hold anything, also spaces and line ends.
+    return str(value) if not isinstance(value, str) or value.isidentifier() else repr(value)

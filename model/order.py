@@ -21,10 +21,11 @@ def check_order(model: Model, name: str) -> None:
         place = f"{name}: subgraph {index}"
         _check_subgraph(subgraph, place)
         for operator in subgraph.operators:
-            _check_calls(operator, index, len(model.subgraphs), place)
+            _check_calls(operator, index, model, place)
 
 
-def _check_calls(operator: Operator, caller: int, subgraph_count: int, place: str) -> None:
+def _check_calls(operator: Operator, caller: int, model: Model, place: str) -> None:
+    subgraph_count = len(model.subgraphs)
     for option in _SUBGRAPH_OPTIONS:
         callee = operator.options.get(option)
         if callee is None:
@@ -37,6 +38,8 @@ def _check_calls(operator: Operator, caller: int, subgraph_count: int, place: st
         if callee <= caller:
             raise ModelError(f"{where}: subgraph {caller} calls subgraph {callee}, expected one "
                              f"that comes later")
+        if operator.op == "CALL_ONCE" and (model.subgraphs[callee].inputs or model.subgraphs[callee].outputs):
+            raise ModelError(f"{where}: subgraph {callee} has inputs or outputs, expected none")
 
 
 def _check_subgraph(subgraph: Subgraph, place: str) -> None:

@@ -100,7 +100,8 @@ def _read_code(table: Table) -> tuple[str, int]:
         custom = table.string(1, "custom_code")
         if not custom:
             raise table.error("a custom operator needs a name in custom_code, it has none")
-        return f"CUSTOM:{custom}", version
+        # Messages and dumps are made of lines; a name must not add any.
+        return f"CUSTOM:{custom if custom.isprintable() else repr(custom)[1:-1]}", version
     newest = MAX_VERSIONS.get(op)
     if version < 1 or (newest is not None and version > newest):
         known = f"versions 1 to {newest} are known" if newest else "versions count from 1"
@@ -179,7 +180,8 @@ def _read_shape(table: Table, dtype: str) -> tuple[int, ...]:
                           "shape")
     for axis, size in enumerate(shape):
         if size < 0:
-            raise table.error(f"dimension {axis} is {size}, expected 0 or more", "shape")
+            raise table.error(f"dimension {axis} is {size}, expected 0 or more; convert the model with fixed shapes",
+                              "shape")
     size_bytes = math.prod(shape) * _item_bytes(dtype)
     if size_bytes > _MAX_TENSOR_BYTES:
         raise table.error(f"{list(shape)} of {dtype} is too large: its size is {size_bytes} bytes, "

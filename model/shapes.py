@@ -15,6 +15,9 @@ __all__ = ["broadcast", "output_shapes", "window_size"]
 
 Shapes = list[tuple[int, ...]] | None
 
+#: LiteRT's limit for strides, dilations and filters.
+_MAX_WINDOW = 2**15 - 1
+
 
 def output_shapes(node: Node) -> Shapes:
     """Return the shape of each output; None when it depends on data or the operator has no rule.
@@ -28,8 +31,8 @@ def output_shapes(node: Node) -> Shapes:
 def window_size(node: Node, size: int, kernel: int, stride: int, dilation: int, axis: str) -> int:
     """Return the number of window positions along one axis, as TFLite's `padding.h` counts them."""
     for what, value in (("stride", stride), ("dilation", dilation), ("filter", kernel)):
-        if value < 1:
-            raise node.error(f"{axis} {what} is {value}, expected 1 or more")
+        if not 1 <= value <= _MAX_WINDOW:
+            raise node.error(f"{axis} {what} is {value}, expected 1 to {_MAX_WINDOW}")
     span = (kernel - 1) * dilation + 1
     if node.text("padding") == "SAME":
         return -(-size // stride)
@@ -140,8 +143,20 @@ def _same(node: Node) -> Shapes:
     return [node.shape(0)]
 
 
+def _rows(node: Node) -> Shapes:
+    if not node.shape(0):
+        raise node.error("input is a scalar, expected rank 1 or more")
+    return [node.shape(0)]
+
+
 def _binary(node: Node) -> Shapes:
     return [broadcast(node, node.shape(0), node.shape(1))]
+
+
+def _prelu(node: Node) -> Shapes:
+    if broadcast(node, node.shape(0), node.shape(1)) != node.shape(0):
+        raise node.error(f"alpha has shape {list(node.shape(1))}, more than the input's {list(node.shape(0))}")
+    return [node.shape(0)]
 
 
 def _reduce(node: Node) -> Shapes:
@@ -234,10 +249,11 @@ _GROUPS: dict[_Rule, str] = {
     _conv_2d: "CONV_2D", _depthwise_conv_2d: "DEPTHWISE_CONV_2D",
     _transpose_conv: "TRANSPOSE_CONV", _fully_connected: "FULLY_CONNECTED",
     _pool_2d: "AVERAGE_POOL_2D MAX_POOL_2D",
-    _same: "LOGISTIC TANH SOFTMAX LOG_SOFTMAX L2_NORMALIZATION RELU RELU6 RELU_N1_TO_1 "
+    _rows: "SOFTMAX LOG_SOFTMAX L2_NORMALIZATION",
+    _same: "LOGISTIC TANH RELU RELU6 RELU_N1_TO_1 "
            "RELU_0_TO_1 LEAKY_RELU HARD_SWISH QUANTIZE DEQUANTIZE CAST",
-    _binary: "ADD SUB MUL MAXIMUM MINIMUM LESS LESS_EQUAL GREATER GREATER_EQUAL EQUAL NOT_EQUAL "
-             "PRELU",
+    _binary: "ADD SUB MUL MAXIMUM MINIMUM LESS LESS_EQUAL GREATER GREATER_EQUAL EQUAL NOT_EQUAL",
+    _prelu: "PRELU",
     _reduce: "MEAN SUM REDUCE_MAX REDUCE_MIN", _arg: "ARG_MAX ARG_MIN",
     _resize: "RESIZE_BILINEAR RESIZE_NEAREST_NEIGHBOR", _batch_matmul: "BATCH_MATMUL",
     _shape: "SHAPE", _svdf: "SVDF", _lstm: "UNIDIRECTIONAL_SEQUENCE_LSTM",

@@ -1,0 +1,357 @@
+import dataclasses
+
+import numpy as np
+import pytest
+
+from tq_hw.model.build import ModelBuilder
+from tq_hw.model.check import check_model, rules_of
+from tq_hw.model.errors import ModelError, TqError, UnsupportedError
+from tq_hw.model.graph import Model, Operator, Quantization, Subgraph
+from tq_hw.model.signatures import SIGNATURES
+
+
+def conv(op="CONV_2D", channels=2, weight_scale=(0.1, 0.2), **options):
+    """One convolution: input 0, weights 1, bias 2, output 3."""
+    builder = ModelBuilder("m")
+    image = builder.input((1, 5, 5, 3 if op == "CONV_2D" else channels), scale=0.5, zero_point=-3, name="in")
+    shape = (channels, 3, 3, 3) if op == "CONV_2D" else (1, 3, 3, channels)
+    weights = builder.constant(np.ones(shape, np.int8), scale=weight_scale, name="w",
+                               dimension=0 if op == "CONV_2D" else 3)
+    bias = builder.bias(image, weights, [1] * channels, name="b")
+    return builder.model(builder.add(op, [image, weights, bias], scale=0.25, zero_point=4, **options))
+
+
+def unary(op, source=(0.05, 0), result=(0.05, 0), **options):
+    builder = ModelBuilder("m")
+    image = builder.input((1, 4), scale=source[0], zero_point=source[1], name="in")
+    return builder.model(builder.add(op, [image], scale=result[0], zero_point=result[1], **options))
+
+
+def binary(op, first=0.05, second=0.05, result=0.05, **options):
+    builder = ModelBuilder("m")
+    inputs = [builder.input((1, 4), scale=scale) for scale in (first, second)]
+    return builder.model(builder.add(op, inputs, scale=result, **options))
+
+
+def edit_tensor(model, index, **changes):
+    tensors = list(model.main.tensors)
+    tensors[index] = dataclasses.replace(tensors[index], **changes)
+    return Model(model.name, (dataclasses.replace(model.main, tensors=tuple(tensors)),))
+
+
+def edit_operator(model, **changes):
+    operator = dataclasses.replace(model.main.operators[0], **changes)
+    return Model(model.name, (dataclasses.replace(model.main, operators=(operator,)),))
+
+
+def options(model, **changes):
+    return edit_operator(model, options=dict(model.main.operators[0].options) | changes)
+
+
+def message_of(model, error=ModelError):
+    with pytest.raises(TqError) as caught:
+        check_model(model, "m.tflite")
+    assert type(caught.value) is error
+    prefix = f"m.tflite: subgraph 0, operator 0 {model.main.operators[0].op}: "
+    assert str(caught.value).startswith(prefix)
+    return str(caught.value)[len(prefix):]
+
+
+@pytest.mark.parametrize("op", ["CONV_2D", "DEPTHWISE_CONV_2D"])
+def test_accepts_a_convolution(op):
+    check_model(conv(op))
+
+
+def test_an_unknown_operator_is_left_to_the_compiler():
+    check_model(edit_operator(conv(), op="CUSTOM:X", inputs=(), outputs=(), options={}))
+
+
+@pytest.mark.parametrize("inputs, message", [
+    ((0,), "has 1 inputs, expected 2 to 3"), ((0, 1, 2, 2), "has 4 inputs, expected 2 to 3"),
+    ((-1, 1, 2), "input 0 is missing"), ((), "has 0 inputs, expected 2 to 3"),
+])
+def test_counts_inputs(inputs, message):
+    assert message_of(edit_operator(conv(), inputs=inputs)) == message
+
+
+def test_counts_outputs():
+    assert message_of(edit_operator(conv(), outputs=())) == "has 0 outputs, expected 1"
+
+
+@pytest.mark.parametrize("index, changes, message", [
+    (0, {"dtype": "float32"}, "input 0, tensor 0 'in', has type float32, expected int8; quantize the whole model to "
+     "int8"),
+    (2, {"dtype": "int64"}, "input 2, tensor 2 'b', has type int64, expected int32; quantize the whole model to int8"),
+    (0, {"quantization": None}, "input 0, tensor 0 'in', has no quantization, int8 needs a scale and a zero point"),
+    (3, {"quantization": None}, "output 0, tensor 3 't3', has no quantization, int8 needs a scale and a zero point"),
+    (0, {"quantization": Quantization((0.5,) * 3, (0,) * 3, 3)}, "input 0, tensor 0 'in', has 3 scales, an "
+     "activation has one: per-axis scales are for constant weights"),
+    (1, {"quantization": None}, "Give weights scales, and zero point 0 to each of them. Found no quantization for "
+     "tensor 1 'w'."),
+    (1, {"quantization": Quantization((0.1, 0.2), (0, -1))}, "Give weights scales, and zero point 0 to each of them. "
+     "Found zero point -1 for tensor 1 'w'."),
+    (1, {"quantization": Quantization((0.1,) * 3, (0,) * 3, 3)}, "Give weights one scale, or one for each output "
+     "channel. Found scales along axis 3 for tensor 1 'w', output channels are axis 0."),
+    (2, {"quantization": Quantization((0.05, 0.1), (0, 1))}, "Give the bias zero point 0. Found zero point 1 for "
+     "tensor 2 'b'."),
+    (2, {"quantization": Quantization((0.05, 0.2), (0, 0))}, "Make the bias scale the input scale times the weight "
+     "scale, to 1/1000. Found bias scale 0.2 for tensor 2 'b', expected 0.1 (channel 1)."),
+    (2, {"quantization": Quantization((0.05,) * 3, (0,) * 3)}, "Make the bias scale the input scale times the weight "
+     "scale, to 1/1000. Found 3 bias scales for 2 weight scales."),
+    (3, {"quantization": Quantization((1e-12,), (0,))}, "Keep the rescaling multiplier below 2^30: the kernels shift "
+     "left by at most 30 bits. Found multiplier 1e+11 from the scales."),
+    (3, {"shape": (1, 5, 5, 3)}, "output 0 has shape [1, 5, 5, 3], expected [1, 5, 5, 2]"),
+    (2, {"shape": (1,)}, "bias has shape [1], expected 2 elements"),
+    (0, {"shape": (1, 0, 5, 3)}, "Leave no data tensor empty. Found shape [1, 0, 5, 3] for tensor 0 'in'."),
+    (0, {"shape": (5, 5, 3)}, "input has shape [5, 5, 3] of rank 3, expected rank 4"),
+    (0, {"shape": (1, 5, 5, 4)}, "input has 4 channels and weights have shape [2, 3, 3, 3]: channels do not match"),
+])
+def test_a_convolution_keeps_the_rules(index, changes, message):
+    assert message_of(edit_tensor(conv(), index, **changes)) == message
+
+
+@pytest.mark.parametrize("changes, message", [
+    ({"stride_h": -1}, "height stride is -1, expected 1 to 32767"),
+    ({"stride_w": 0}, "width stride is 0, expected 1 to 32767"),
+    ({"dilation_h_factor": 0}, "height dilation is 0, expected 1 to 32767"),
+    ({"dilation_w_factor": 40000}, "width dilation is 40000, expected 1 to 32767"),
+    ({"padding": "VALID", "dilation_h_factor": 3}, "height is 5, less than the filter's 7, with padding VALID"),
+    ({"fused_activation_function": "TANH"}, "Fuse no activation other than RELU, RELU6 and RELU_N1_TO_1. Found TANH."),
+])
+def test_a_convolution_has_sound_options(changes, message):
+    assert message_of(options(conv(), **changes)) == message
+
+
+def test_a_bias_scale_may_be_slightly_off():
+    check_model(edit_tensor(conv(), 2, quantization=Quantization((0.050001, 0.1), (0, 0))))
+
+
+def test_a_bias_needs_no_quantization():
+    check_model(edit_tensor(conv(), 2, quantization=None))
+
+
+def test_a_depth_multiplier_fits_the_channels():
+    assert message_of(options(conv("DEPTHWISE_CONV_2D"), depth_multiplier=2)) == (
+        "input has 2 channels, weights have shape [1, 3, 3, 2], depth_multiplier is 2: channels do not match")
+    check_model(options(conv("DEPTHWISE_CONV_2D"), depth_multiplier=0))
+
+
+def test_computed_weights_are_not_supported():
+    assert message_of(edit_tensor(conv(), 1, data=None), UnsupportedError) == (
+        "Make weights and bias constant. Found tensor 1 'w', which is computed at run time; use BATCH_MATMUL for a "
+        "product of activations.")
+
+
+def test_shuffled_weights_are_refused():
+    builder = ModelBuilder("m")
+    weights = builder.constant(np.ones((4, 8), np.int8), scale=0.1)
+    model = builder.model(builder.add("FULLY_CONNECTED", [builder.input((1, 8), scale=0.5), weights], scale=1.0,
+                                      weights_format="SHUFFLED4x16INT8"))
+    assert message_of(model) == (
+        "Store weights in DEFAULT format, not shuffled. Found weights_format SHUFFLED4x16INT8.")
+
+
+@pytest.mark.parametrize("op, scale, zero_point, text", [
+    ("LOGISTIC", 1 / 256, -128, "1/256, zero point -128"), ("SOFTMAX", 1 / 256, -128, "1/256, zero point -128"),
+    ("TANH", 1 / 128, 0, "1/128, zero point 0"), ("L2_NORMALIZATION", 1 / 128, 0, "1/128, zero point 0"),
+    ("LOG_SOFTMAX", 16 / 256, 127, "1/16, zero point 127"),
+])
+def test_some_outputs_are_fixed(op, scale, zero_point, text):
+    check_model(unary(op, result=(scale, zero_point)))
+    assert message_of(unary(op, result=(0.5, 1))) == (
+        f"Give the output the scale and zero point that the specification fixes. Found scale 0.5, zero point 1 for "
+        f"tensor 1 't1', expected scale {text}.")
+
+
+def test_an_int16_softmax_has_its_own_output():
+    check_model(unary("SOFTMAX", result=(1 / 65535, -32768), dtype="int16"))
+    assert "expected scale 1/65536, zero point -32768" in message_of(
+        unary("SOFTMAX", result=(1 / 256, -128), dtype="int16"))
+
+
+@pytest.mark.parametrize("op", ["AVERAGE_POOL_2D", "MAX_POOL_2D"])
+def test_pools_do_not_rescale(op):
+    builder = ModelBuilder("m")
+    image = builder.input((1, 4, 4, 1), scale=0.5, name="in")
+    assert message_of(builder.model(builder.add(op, [image], scale=0.25))) == (
+        "Keep one scale and zero point for inputs and outputs. Found scale 0.5, zero point 0 for tensor 0 'in' and "
+        "scale 0.25, zero point 0 for tensor 1 't1'.")
+
+
+@pytest.mark.parametrize("op, changes", [
+    ("CONCATENATION", {"second": 0.06}), ("MAXIMUM", {"second": 0.06}), ("MINIMUM", {"result": 0.06}),
+])
+def test_some_operators_share_one_quantization(op, changes):
+    check_model(binary(op))
+    assert message_of(binary(op, **changes)).startswith("Keep one scale and zero point for inputs and outputs. Found")
+
+
+def test_moved_data_keep_their_type():
+    model = binary("CONCATENATION")
+    assert message_of(edit_tensor(model, 1, dtype="uint8")) == (
+        "Keep one type for inputs and outputs. Found int8 for tensor 0 't0' and uint8 for tensor 1 't1'.")
+
+
+def test_a_concatenation_fuses_nothing():
+    assert message_of(options(binary("CONCATENATION"), fused_activation_function="RELU")) == (
+        "Fuse no activation: the kernel has none. Found RELU.")
+
+
+@pytest.mark.parametrize("op", ["ADD", "SUB"])
+def test_sums_have_a_multiplier_below_one(op):
+    check_model(binary(op, first=1.0, result=2.0**-18))
+    assert message_of(binary(op, first=1.0, result=2.0**-19)) == (
+        "Keep twice the larger input scale below 2^20 output scales: the kernels abort at more. Found input scale 1, "
+        "output scale 1.90735e-06.")
+
+
+def test_comparisons_have_scales_below_one():
+    check_model(binary("LESS", first=0.99))
+    assert message_of(binary("LESS", second=1.0)) == (
+        "Keep input scales below 1: at more, the kernels abort or compare wrongly. Found scale 1.")
+
+
+def test_softmax_has_a_multiplier_above_one():
+    assert message_of(unary("SOFTMAX", result=(1 / 256, -128), beta=0.0)) == (
+        "Keep beta times the input scale above 2^-26: the kernels abort at less. Found beta 0, scale 0.05.")
+
+
+def test_hard_swish_has_a_multiplier_below_one():
+    assert message_of(unary("HARD_SWISH", source=(1.0, 0), result=(1 / 128, 0))) == (
+        "Keep the input scale below 128 output scales: the kernels refuse more. Found input scale 1, output scale "
+        "0.0078125.")
+
+
+@pytest.mark.parametrize("model", [
+    binary("MUL", 1e5, 1e5, 1e-6), unary("RELU", (1e5, 0), (1e-6, 0)), unary("LEAKY_RELU", (1e5, 0), (1e-6, 0)),
+    unary("QUANTIZE", (1e5, 0), (1e-6, 0)),
+], ids=["MUL", "RELU", "LEAKY_RELU", "QUANTIZE"])
+def test_multipliers_fit(model):
+    assert message_of(model).startswith("Keep the rescaling multiplier below 2^30")
+
+
+def test_quantize_takes_floats():
+    builder = ModelBuilder("m")
+    check_model(builder.model(builder.add("QUANTIZE", [builder.input((4,), "float32")], scale=0.5)))
+
+
+def test_an_index_has_the_type_of_the_options():
+    builder = ModelBuilder("m")
+    model = builder.model(builder.add("ARG_MAX", [builder.input((1, 4), scale=0.5), builder.constant([1])]))
+    check_model(model)
+    assert message_of(options(model, output_type="int64")) == (
+        "Give the output the type that the options name. Found int32 for tensor 2 't2', output_type int64.")
+
+
+def svdf(state_type="int16", **changes):
+    builder = ModelBuilder("m")
+    inputs = [builder.input((1, 3), scale=0.5),
+              builder.constant(np.ones((4, 3), np.int8), scale=0.1, name="feature"),
+              builder.constant(np.ones((4, 2), state_type), scale=0.01, name="time"),
+              builder.constant([1] * 4, scale=0.002, name="bias"),
+              builder.tensor((1, 8), state_type, scale=0.2, name="state", **({"is_variable": True} | changes))]
+    return builder.model(builder.add("SVDF", inputs, scale=0.3, rank=1, fused_activation_function="RELU"))
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int16"])
+def test_accepts_an_svdf(dtype):
+    check_model(svdf(dtype))
+
+
+def test_an_svdf_keeps_the_rules():
+    assert message_of(svdf(is_variable=False)) == "Make state inputs variables. Found tensor 4 'state', which is none."
+    assert message_of(options(svdf(), rank=3)) == (
+        "rank 3, input [1, 3], feature weights [4, 3], time weights [4, 2] do not match")
+    assert message_of(options(svdf(), fused_activation_function="NONE")) == (
+        "Fuse RELU: an int8 SVDF has no other activation. Found NONE.")
+    assert message_of(edit_tensor(svdf(), 1, quantization=Quantization((0.1,) * 4, (0,) * 4))) == (
+        "Give weights one scale: the kernel has none for each channel. Found 4 scales for tensor 1 'feature'.")
+    assert message_of(edit_tensor(svdf(), 3, quantization=Quantization((0.05,), (0,)))) == (
+        "Make the bias scale the input scale times the weight scale, to 1/1000. Found bias scale 0.05 for tensor 3 "
+        "'bias', expected 0.002 (channel 0).")
+    assert message_of(edit_tensor(svdf(), 4, shape=(1, 6))) == "state has shape [1, 6], expected 1 x 8"
+
+
+def lstm(cell_scale=2.0**-12, skip=(), hidden=0.01, extra=None):
+    builder = ModelBuilder("m")
+    inputs = [builder.input((1, 4, 3), scale=0.5)]
+    inputs += [builder.constant(np.ones((2, 3 if gate < 4 else 2), np.int8), scale=0.1) for gate in range(8)]
+    inputs += [-1] * 3 + [builder.constant([1, 2], scale=0.05) for _ in range(4)] + [-1] * 2
+    inputs += [builder.tensor((1, 2), scale=0.01, name="state", is_variable=True),
+               builder.tensor((1, 2), "int16", scale=cell_scale, name="cell", is_variable=True)]
+    inputs += [-1] * 4
+    for position in skip:
+        inputs[position] = -1
+    if extra is not None:
+        inputs[extra] = builder.constant(np.ones(2, np.int16), scale=0.1)
+    gates = [builder.tensor((0,), "int16", scale=2.0**-12) for _ in range(4)]
+    gates.append(builder.tensor((0,), scale=hidden, name="hidden"))
+    output = builder.add("UNIDIRECTIONAL_SEQUENCE_LSTM", inputs, scale=0.01, fused_activation_function="TANH")
+    operator = dataclasses.replace(builder.operators[0], intermediates=tuple(gates))
+    return Model("m", (dataclasses.replace(builder.model(output).main, operators=(operator,)),))
+
+
+def test_accepts_an_lstm():
+    check_model(lstm())
+
+
+@pytest.mark.parametrize("model, error, message", [
+    (lstm(cell_scale=0.001), ModelError, "Give the cell state zero point 0 and a scale that is a power of two, 2^-9 or "
+     "less. Found scale 0.00100000005 for tensor 14 'cell'."),
+    (lstm(cell_scale=2.0**-8), ModelError, "Give the cell state zero point 0 and a scale that is a power of two, 2^-9 "
+     "or less. Found scale 0.00390625 for tensor 14 'cell'."),
+    (lstm(hidden=0.02), ModelError, "Keep one scale and zero point for the output, the output state and the fifth "
+     "intermediate tensor. Found different values for tensor 13 'state' and tensor 19 'hidden'."),
+    (lstm(skip=(1, 5, 12)), UnsupportedError, "Use an LSTM without peepholes, projection, layer normalization and "
+     "coupled gates. Found no weights of the input gate (coupled gates)."),
+    (lstm(extra=10), UnsupportedError, "Use an LSTM without peepholes, projection, layer normalization and coupled "
+     "gates. Found peephole weights."),
+    (lstm(extra=21), UnsupportedError, "Use an LSTM without peepholes, projection, layer normalization and coupled "
+     "gates. Found layer normalization."),
+    (options(lstm(), fused_activation_function="RELU"), ModelError, "Fuse TANH: an int8 LSTM has no other activation. "
+     "Found RELU."),
+    (edit_tensor(lstm(), 13, is_variable=False), ModelError, "Make state inputs variables. Found tensor 13 'state', "
+     "which is none."),
+    (edit_operator(lstm(), intermediates=()), ModelError, "Keep one scale and zero point for the output, the output "
+     "state and the fifth intermediate tensor. Found 0 intermediate tensors, expected 5."),
+    (edit_tensor(lstm(), 7, shape=(2, 3)), ModelError, "input 7 has shape [2, 3], expected [2, 2]"),
+    (edit_tensor(lstm(), 14, shape=(1, 3)), ModelError, "cell state has shape [1, 3], expected [1, 2]"),
+])
+def test_an_lstm_keeps_the_rules(model, error, message):
+    assert message_of(model, error) == message
+
+
+def variable_model(assigned=(1, 4), name="v", source=None):
+    """Subgraph 0 reads the variable `v`; subgraph 1 assigns the variable `name`."""
+    builder = ModelBuilder("m")
+    handle = builder.add("VAR_HANDLE", [], dtype="resource", shape=(), shared_name="v")
+    image = builder.input((), "resource")
+    model = builder.model(builder.add("READ_VARIABLE", [handle if source is None else image], dtype="int8",
+                                      shape=(1, 4), scale=0.5))
+    other = ModelBuilder("m")
+    target = other.add("VAR_HANDLE", [], dtype="resource", shape=(), shared_name=name)
+    other.operator("ASSIGN_VARIABLE", [target, other.constant(np.zeros(assigned, np.int8), scale=0.5)], [])
+    return Model("m", (model.main, other.model().main))
+
+
+def test_variables_agree_across_subgraphs():
+    check_model(variable_model())
+    for model, message in (
+            (variable_model((1, 5)), "variable '/v' is int8 [1, 4] here and int8 [1, 5] elsewhere"),
+            (variable_model(name="w"), "variable '/v' is read, but never assigned"),
+            (variable_model(source="input"), "input 0 has to come from a VAR_HANDLE of the same subgraph")):
+        with pytest.raises(ModelError) as caught:
+            check_model(model, "m.tflite")
+        assert str(caught.value) == f"m.tflite: subgraph 0, operator 1 READ_VARIABLE: {message}"
+
+
+def test_every_rule_is_a_sentence():
+    for op in SIGNATURES:
+        for sentence in rules_of(op):
+            assert sentence.endswith(".")
+            assert "\n" not in sentence
+
+
+def test_a_subgraph_without_operators_is_sound():
+    check_model(Model("m", (Subgraph("", (), (), (), ()),)))
+    check_model(Model("m", (Subgraph("", (), (Operator(0, "CALL_ONCE", (), ()),), (), ()),)))
