@@ -1,0 +1,130 @@
+"""The store unit: scratchpad to system memory."""
+
+from typing import Any
+
+from amaranth import Cat, Module, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from tq_hw.hdl.axi import BurstLayout, WriteBeatLayout
+from tq_hw.hdl.packer import Packer
+from tq_hw.hdl.queues import Queue
+from tq_hw.hdl.signatures import READ_LATENCY_CYCLES, ReadSignature, operation_signature
+from tq_hw.hdl.store_plan import StorePlan, TakeLayout
+from tq_hw.isa.config import Config
+from tq_hw.isa.control import Status
+from tq_hw.isa.layout import Unit
+
+__all__ = ["StoreUnit"]
+
+#: Words that are read and not packed yet.
+_WORDS = 8
+_BEATS = 512
+_BURSTS = 16
+_RUNS = 16
+
+
+class StoreUnit(wiring.Component):
+    """Run store operations, as docs/reference/semantics.md says, bytes to any alignment.
+
+    Plan (one word per cycle), scratchpad reads and packer work ahead of each other, and the next operation starts while
+    the writes of earlier ones are not answered. A long run moves bus_bytes or one word per cycle.
+
+    Members
+    -------
+    i : In(operation_signature(Unit.STORE)); taken in the second cycle at the earliest
+    base : In(ArrayLayout(32, 4)), byte addresses of the regions
+    port : Out(ReadSignature)
+    beats, bursts, answered, write_error : to and from WriteChannel
+    done : Out(1), strobe per operation, in order: all its writes are answered
+    idle : Out(1), no operation is under way
+    stall : Out(1), a word is refused by the port, or memory takes no more
+    error : Out(4), strobe of Status: BAD_OPERATION, BUS_ERROR
+    """
+
+    i: stream.Interface
+    base: Any
+    port: Any
+    beats: stream.Interface
+    bursts: stream.Interface
+    answered: Signal
+    write_error: Signal
+    done: Signal
+    idle: Signal
+    stall: Signal
+    error: Signal
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        super().__init__({
+            "i": In(operation_signature(Unit.STORE)), "base": In(data.ArrayLayout(32, 4)),
+            "port": Out(ReadSignature(config)), "beats": Out(stream.Signature(WriteBeatLayout(config))),
+            "bursts": Out(stream.Signature(BurstLayout())), "answered": In(1), "write_error": In(1),
+            "done": Out(1), "idle": Out(1), "stall": Out(1), "error": Out(4),
+        })
+
+    def elaborate(self, platform: object) -> Module:
+        """Check an operation, plan it, read its words, pack them."""
+        m = Module()
+        config, op, port = self._config, self.i.payload, self.port
+        m.submodules.plan = plan = StorePlan(config)
+        m.submodules.packer = packer = Packer(config)
+        m.submodules.takes = takes = Queue(TakeLayout(config), _WORDS)
+        m.submodules.words = words = Queue(8 * config.word_bytes, _WORDS)
+        m.submodules.runs = runs = Queue(plan.runs.payload.shape(), _RUNS)
+        m.submodules.beats = beats = Queue(WriteBeatLayout(config), _BEATS, block_ram=True)
+        m.submodules.bursts = bursts = Queue(BurstLayout(), _BURSTS)
+        wiring.connect(m, plan.runs, runs.i)
+        wiring.connect(m, runs.o, packer.runs)
+        wiring.connect(m, packer.beats, beats.i)
+        wiring.connect(m, packer.bursts, bursts.i)
+        wiring.connect(m, beats.o, wiring.flipped(self.beats))
+        wiring.connect(m, bursts.o, wiring.flipped(self.bursts))
+        m.d.comb += plan.base.eq(self.base)
+
+        checked = Signal()
+        good = Signal()
+        zero = Cat((op[f"count{level}"] == 0) for level in range(4)).any()
+        wrong = Signal()
+        m.d.comb += wrong.eq(zero | _bad_take(config, op.last_take_bytes, op.lane)
+                             | (op.count0 != 1) & _bad_take(config, op.take_bytes, op.lane))
+        m.d.sync += [checked.eq(self.i.valid & ~self.i.ready), good.eq(~wrong)]
+        with m.If(self.i.valid & ~checked & wrong):
+            m.d.sync += self.error.eq(Status.BAD_OPERATION)
+        with m.Elif(self.write_error):
+            m.d.sync += self.error.eq(Status.BUS_ERROR)
+        with m.Else():
+            m.d.sync += self.error.eq(Status.OK)
+        take = Signal()
+        m.d.comb += [
+            take.eq(self.i.valid & checked & good & plan.i.ready), plan.i.payload.eq(op), plan.i.valid.eq(take),
+            self.i.ready.eq(take),
+        ]
+
+        # A word is asked for only if the queue has a place for it.
+        places = Signal(range(_WORDS + 1), init=_WORDS)
+        taken = Signal()
+        used = Signal()
+        coming = Signal(READ_LATENCY_CYCLES)
+        m.d.comb += [
+            port.en.eq(plan.o.valid & (places != 0)), port.addr.eq(plan.o.payload.addr),
+            taken.eq(port.en & port.grant), plan.o.ready.eq(taken),
+            takes.i.payload.eq(plan.o.payload), takes.i.valid.eq(taken),
+            words.i.payload.eq(port.data), words.i.valid.eq(coming[-1]),
+            packer.i.payload.eq(takes.o.payload), packer.word.eq(words.o.payload), packer.i.valid.eq(words.o.valid),
+            used.eq(packer.i.valid & packer.i.ready), words.o.ready.eq(used), takes.o.ready.eq(used),
+        ]
+        m.d.sync += [coming.eq(Cat(taken, coming)), places.eq(places - taken + used)]
+
+        held = Signal(range(64))
+        m.d.sync += held.eq(held + take - self.answered)
+        m.d.comb += [
+            self.done.eq(self.answered), self.idle.eq(held == 0),
+            self.stall.eq(port.en & ~port.grant | ~beats.i.ready | ~bursts.i.ready),
+        ]
+        return m
+
+
+def _bad_take(config: Config, take: Any, lane: Any) -> Any:
+    """Return whether `take` bytes from `lane` on are none, or leave the word."""
+    return (take == 0) | (lane + take > config.word_bytes)

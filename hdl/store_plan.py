@@ -1,0 +1,142 @@
+"""The words of a store operation, from its fields alone: where each is read and where its bytes go in the window."""
+
+from typing import Any
+
+from amaranth import Module, Mux, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from tq_hw.hdl.load_plan import lane_bits, window_beats
+from tq_hw.hdl.queues import Slice
+from tq_hw.hdl.runs import RunGenerator
+from tq_hw.hdl.signatures import OperationLayout, operation_signature
+from tq_hw.isa.config import Config
+from tq_hw.isa.layout import Unit
+
+__all__ = ["StorePlan", "TakeLayout"]
+
+#: Bits that hold 0..32, bytes of a word.
+_BYTES_BITS = 6
+
+
+class TakeLayout(data.StructLayout):
+    """One word: `take` bytes from a lane on go to `place` in the window; lane 0 would go to `origin`.
+
+    `touches` beats of the window get bytes, `completes` beats are then whole; `run_end` and `last` mark the last word
+    of a run and of the operation.
+    """
+
+    def __init__(self, config: Config) -> None:
+        beats = window_beats(config)
+        place = (beats * config.bus_bytes - 1).bit_length()
+        super().__init__({
+            "addr": 16, "origin": place, "place": place, "take": _BYTES_BITS, "touches": beats.bit_length(),
+            "completes": beats.bit_length(), "run_end": 1, "last": 1, "flip": 1,
+        })
+
+
+class StorePlan(wiring.Component):
+    """Plan one word per cycle; about six cycles pass between two operations.
+
+    Members
+    -------
+    i : In(operation_signature(Unit.STORE)), checked
+    base : In(ArrayLayout(32, 4)), byte addresses of the regions
+    o : Out(stream of TakeLayout)
+    runs : Out(stream), beat address (byte address // bus_bytes) of each run, not later than its first word
+    """
+
+    i: stream.Interface
+    base: Any
+    o: stream.Interface
+    runs: stream.Interface
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        super().__init__({
+            "i": In(operation_signature(Unit.STORE)), "base": In(data.ArrayLayout(32, 4)),
+            "o": Out(stream.Signature(TakeLayout(config))),
+            "runs": Out(stream.Signature(32 - lane_bits(config))),
+        })
+
+    def elaborate(self, platform: object) -> Module:
+        """Make runs, then words."""
+        m = Module()
+        config = self._config
+        lanes = lane_bits(config)
+        op = Signal(OperationLayout(Unit.STORE))
+        active = Signal()
+        begin = Signal()
+        based = Signal()
+        first = Signal(32)
+        m.submodules.generator = generator = RunGenerator(32)
+        m.d.sync += [based.eq(begin), first.eq(self.base[op.region] + op.memory_offset_bytes)]
+        m.d.comb += [
+            generator.start.eq(based), generator.base.eq(first),
+            generator.stride2.eq(op.stride2_bytes), generator.stride3.eq(op.stride3_bytes),
+            generator.count2.eq(op.count2), generator.count3.eq(op.count3),
+        ]
+        run = generator.o.payload
+
+        # The current word.
+        valid = Signal()
+        lane = Signal(lanes)
+        slot = Signal(range(window_beats(config)))
+        last_run = Signal()
+        last_run2 = Signal()
+        left0 = Signal(16)
+        left1 = Signal(16)
+        bases = [Signal(16, name=f"base{level}") for level in range(4)]
+        steps = [(base + op[f"step{level}"])[:16] for level, base in enumerate(bases)]
+        end0 = Signal()
+        end1 = Signal()
+        go = Signal()
+        take_run = Signal()
+        take = Signal(_BYTES_BITS)
+        total = Signal(_BYTES_BITS + 1)
+        touches = Signal(_BYTES_BITS)
+        completes = Signal(_BYTES_BITS)
+        m.submodules.out = out = Slice(TakeLayout(config))
+        wiring.connect(m, out.o, wiring.flipped(self.o))
+        m.d.comb += [
+            end0.eq(left0 == 0), end1.eq(end0 & (left1 == 0)), go.eq(valid & out.i.ready),
+            take.eq(Mux(end0, op.last_take_bytes, op.take_bytes)), total.eq(lane + take),
+            touches.eq((total + config.bus_bytes - 1) >> lanes),
+            completes.eq(Mux(end1, touches, total >> lanes)),
+            take_run.eq(self.runs.ready & (~valid | go & end1)), generator.o.ready.eq(take_run),
+            self.runs.payload.eq(run.addr >> lanes),
+            self.runs.valid.eq(generator.o.valid & (~valid | go & end1)),
+        ]
+        word = out.i.payload
+        m.d.comb += [
+            out.i.valid.eq(valid), word.addr.eq(bases[0]), word.place.eq((slot << lanes) + lane),
+            word.origin.eq((slot << lanes) + lane - op.lane), word.take.eq(take), word.touches.eq(touches),
+            word.completes.eq(completes), word.run_end.eq(end1), word.last.eq(end1 & last_run), word.flip.eq(op.flip),
+        ]
+        with m.If(go):
+            m.d.sync += [lane.eq(total), slot.eq(slot + completes), left0.eq(Mux(end0, op.count0, left0) - 1)]
+            with m.If(end0):
+                m.d.sync += left1.eq(Mux(end1, op.count1, left1) - 1)
+            with m.If(end1):
+                m.d.sync += valid.eq(0)
+            # The innermost loop that goes on steps; the loops inside it begin anew from there.
+            with m.If(~end0):
+                m.d.sync += bases[0].eq(steps[0])
+            with m.Elif(~end1):
+                m.d.sync += [base.eq(steps[1]) for base in bases[:2]]
+            with m.Elif(~last_run2):
+                m.d.sync += [base.eq(steps[2]) for base in bases[:3]]
+            with m.Else():
+                m.d.sync += [base.eq(steps[3]) for base in bases]
+        with m.If(take_run & generator.o.valid):
+            m.d.sync += [valid.eq(1), lane.eq(run.addr), last_run.eq(run.last), last_run2.eq(run.last2)]
+
+        m.d.comb += self.i.ready.eq(~active)
+        m.d.sync += begin.eq(self.i.valid & ~active)
+        with m.If(~active):
+            asked = self.i.payload
+            m.d.sync += [active.eq(self.i.valid), op.eq(asked), left0.eq(asked.count0 - 1), left1.eq(asked.count1 - 1)]
+            m.d.sync += [base.eq(asked.source) for base in bases]
+        with m.Elif(go & end1 & last_run):
+            m.d.sync += active.eq(0)
+        return m
