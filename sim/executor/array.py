@@ -247,9 +247,8 @@ def _depthwise(machine: Machine, fields: Mapping[str, int], places: _Slots) -> _
 
 def _check_period(fields: Mapping[str, int]) -> None:
     """Require that the streaming of an input row past the array fits into `period` slots."""
-    needed = (fields["out_cols"] - 1) * fields["col_stride"] + 1
-    for tap in range(0, fields["kernel_cols"], 3):
-        first = fields["col_first"] + tap
-        last = first + (fields["out_cols"] - 1) * fields["col_stride"] + 2
-        needed = max(needed, min(fields["in_cols"] - 1, last) - max(0, first) + 1)
+    reach = (fields["out_cols"] - 1) * fields["col_stride"]
+    needed = reach + 1
+    for col in range(fields["col_first"], fields["col_first"] + fields["kernel_cols"], 3):
+        needed = max(needed, min(fields["in_cols"] - 1, col + reach + 2) - max(0, col) + 1)
     require(fields["period"] >= needed, f"period must be at least {needed}")

@@ -30,6 +30,8 @@ Array = npt.NDArray[Any]
 _Progress = Generator[str | None]
 
 _MAX_TOKENS = 255
+#: Command words that wait in front of each unit; equal to hdl.fetch.QUEUE_WORDS.
+QUEUE_WORDS = 512
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,10 +75,14 @@ class ExecutionResult:
 
 @dataclass
 class _Queue:
-    """One unit: what it still has to do, and what it is doing."""
+    """One unit: the commands that were dealt to it, and what it is doing.
+
+    `words` counts the command words that wait behind those of the next operation.
+    """
 
     unit: Unit
-    waiting: deque[Operation]
+    waiting: deque[Operation] = field(default_factory=deque)
+    words: int = 0
     active: Operation | None = None
     progress: _Progress | None = None
     blocked_by: str | None = None
@@ -116,7 +122,9 @@ class Executor:
         except EncodeError as error:
             status = Status.NO_END if "no END" in str(error) else Status.BAD_COMMAND
             raise SimulationError(f"{program.name}: {status.name}: {error}", status, Unit.CONTROL) from None
-        self._queues = [_Queue(unit, deque(self._operations[unit])) for unit in UNITS_IN_ORDER]
+        self._queues = {unit: _Queue(unit) for unit in UNITS_IN_ORDER}
+        self._to_deal = deque(sorted((o for found in self._operations.values() for o in found),
+                                     key=lambda operation: operation.position))
         self._tokens = {(giver, taker): _Tokens() for giver in UNITS_IN_ORDER for taker in UNITS_IN_ORDER}
         self._freed: deque[tuple[int, ...]] = deque([(0, 0, 0, 0)] * program.config.acc_buffers)
         self._random = random.Random(seed)
@@ -133,8 +141,9 @@ class Executor:
         for port, array in zip(self.program.inputs, inputs, strict=True):
             data = np.frombuffer(edges.to_port(port, array), np.uint8)
             machine.memory[port.region][port.region_offset_bytes:port.region_offset_bytes + data.size] = data
-        order = list(self._queues)
+        order = list(self._queues.values())
         while True:
+            self._deal()
             if self.seed and self._random.random() < 0.125:
                 self._random.shuffle(order)
             elif not self.seed:
@@ -153,6 +162,20 @@ class Executor:
             return ExecutionResult(outputs, state, runs, left)
         return ExecutionResult(outputs, state, runs, left, tuple(machine.memory), machine.scratchpad, machine.writers,
                                tuple(self._operations[Unit.STORE]))
+
+    def _deal(self) -> None:
+        """Give the units their commands in the stream's order; a full queue holds up all commands behind.
+
+        Words leave the queue when the operation before them is done: the hardware is never slower.
+        """
+        while self._to_deal:
+            operation = self._to_deal[0]
+            queue = self._queues[operation.unit]
+            idle = not queue.waiting and queue.active is None
+            if not idle and queue.words + operation.words > QUEUE_WORDS:
+                return
+            queue.words += 0 if idle else operation.words
+            queue.waiting.append(self._to_deal.popleft())
 
     def _step(self, queue: _Queue) -> bool:
         """Let a unit do one piece of work; return whether it did."""
@@ -203,6 +226,8 @@ class Executor:
 
     def _finish(self, queue: _Queue, operation: Operation) -> None:
         queue.active = queue.progress = queue.blocked_by = None
+        if queue.waiting:
+            queue.words -= queue.waiting[0].words
         races = self.machine.races
         for taker in UNITS_IN_ORDER:
             count = operation.fields[f"post_{taker.name.lower()}"]
@@ -284,7 +309,11 @@ class Executor:
 
     def _check_end(self) -> None:
         """Raise SimulationError unless every unit has done all its commands."""
-        stuck = [self._why(queue) for queue in self._queues if queue.waiting or queue.active]
+        stuck = [self._why(queue) for queue in self._queues.values() if queue.waiting or queue.active]
+        if self._to_deal:
+            held = self._to_deal[0]
+            stuck.append(f"the queue of the {held.unit.name.lower()} unit ({QUEUE_WORDS} words) is full and holds up "
+                         f"the commands from word {held.word_index} on")
         if stuck:
             raise SimulationError(f"{self.program.name}: the commands wait for each other for ever: "
                                   + "; ".join(stuck))

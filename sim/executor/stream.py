@@ -23,6 +23,7 @@ class Operation:
     position : place among all RUN commands of the stream
     run : index among the RUN commands of its unit
     word_index : first word of the command in the stream
+    words : command words of its unit since the RUN before, which the unit's queue has to hold
     folds : array: the patch-folding table, three feeds an entry
     uops : vector: the micro-operations
     """
@@ -31,6 +32,7 @@ class Operation:
     position: int
     run: int
     word_index: int
+    words: int
     fields: Fields
     folds: tuple[tuple[Fields, ...], ...] = ()
     uops: tuple[Fields, ...] = ()
@@ -57,10 +59,12 @@ def operations(commands: bytes, config: Config) -> dict[Unit, list[Operation]]:
     folds: tuple[tuple[Fields, ...], ...] | None = None
     uops: tuple[Fields, ...] | None = None
     found: dict[Unit, list[Operation]] = {unit: [] for unit in UNITS}
+    words = dict.fromkeys(UNITS, 0)
     for command in decode(commands, config):
         if command.unit is Unit.CONTROL:
             break
         unit, held = command.unit, registers[command.unit]
+        words[unit] += 1 + len(command.values)
         held[command.first:command.first + len(command.values)] = command.values
         if command.first + len(command.values) > len(UNITS[unit].registers):
             folds, uops = (None, uops) if unit is Unit.ARRAY else (folds, None)
@@ -75,7 +79,8 @@ def operations(commands: bytes, config: Config) -> dict[Unit, list[Operation]]:
         for index in range(len(UNITS[unit].registers)):
             fields |= _unit_fields(unit, index, held[index])
         position = sum(len(runs) for runs in found.values())
-        found[unit].append(Operation(unit, position, len(found[unit]), command.word_index, fields,
+        found[unit].append(Operation(unit, position, len(found[unit]), command.word_index, words[unit], fields,
                                      (unit is Unit.ARRAY and folds) or (), (unit is Unit.VECTOR and uops) or ()))
+        words[unit] = 0
     return found
 

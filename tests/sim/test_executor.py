@@ -12,7 +12,7 @@ from tq_hw.isa.layout import Unit
 from tq_hw.isa.program import Layer, Port, Program
 from tq_hw.isa.uop import Destination, Source
 from tq_hw.model.errors import OptionError
-from tq_hw.sim.executor import SimulationError, execute
+from tq_hw.sim.executor import SimulationError, core, execute
 
 CONFIG = PRESETS["n16"]
 PIXELS = 600
@@ -125,6 +125,27 @@ def test_waiting_for_ever():
     assert "waits for 1 tokens from load (it has 0); vector RUN 1 (operator 4, CONV_2D 'y') waits for a full accu" \
         in message
     assert "store RUN 0 at command word" in message
+
+
+def test_full_queue():
+    """Loads that wait for the array, whose command stands behind more of them than a queue holds."""
+    assembler = Assembler(CONFIG)
+    for i in range(110):
+        assembler.run(Unit.LOAD, move(1, destination=i, memory_offset_bytes=16 * (i % 2), fill=i % 251,
+                                      pad_after_bytes=i, wait_array=int(i == 1)))
+    assembler.run(Unit.ARRAY, array(0, 64, post_load=1))
+    assembler.run(Unit.VECTOR, vector(0, 64) | NO_TILES | {"use_acc": 1, "kind": 0, "slots": 64})
+    assembler.end()
+    commands = assembler.to_bytes()
+    program = Program("full", CONFIG, commands, 0, len(commands), 16)
+    with pytest.raises(SimulationError, match=r"load RUN 1 .* 1 tokens from array .*; the queue of the load unit \(512 "
+                       "words\\) is full and holds up the commands from word"):
+        execute(program, [])
+
+
+def test_queue_is_as_long_as_in_hardware():
+    from tq_hw.hdl import fetch
+    assert core.QUEUE_WORDS == fetch.QUEUE_WORDS
 
 
 def test_array_waits_for_a_free_buffer():
