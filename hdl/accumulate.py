@@ -1,0 +1,123 @@
+"""The accumulator buffers between the array and the vector unit."""
+
+from amaranth import Cat, Module, Mux, Signal, signed, unsigned
+from amaranth.lib import data, wiring
+from amaranth.lib.memory import Memory
+from amaranth.lib.wiring import In, Out
+
+from tq_hw.hdl.delay import delayed
+from tq_hw.hdl.signatures import AccReadSignature
+from tq_hw.isa.config import Config
+
+__all__ = ["REWRITE_CYCLES", "TAG_LEAD_CYCLES", "Accumulators", "SlotTag"]
+
+#: Cycles by which the tag of a slot is ahead of its sums: the old value is read meanwhile.
+TAG_LEAD_CYCLES = 3
+#: A word may be added to again this many cycles after the last time, at the earliest.
+REWRITE_CYCLES = 4
+
+#: What happens to the sums of a slot.
+#: keep: the sums count (else they are dropped); start: first slot of a step, word 0, always kept;
+#: overwrite: the first addend of its accumulators; take: with start, go on to the next buffer;
+#: full: with keep, the buffer is complete afterwards; operation_end: with or without a slot, all is written.
+SlotTag = data.StructLayout({
+    "keep": 1, "start": 1, "overwrite": 1, "take": 1, "full": 1, "operation_end": 1})
+
+
+class Accumulators(wiring.Component):
+    """acc_buffers buffers of acc_words words of cols int32 in two block memories (even and odd buffers).
+
+    A slot kept adds its sums to the word behind the last one. One word a cycle; two additions to one word must
+    be REWRITE_CYCLES apart, which the slot counter keeps. Buffers go round: filled in order, read in order.
+    The array's read of a memory goes before the vector unit's; overwriting needs no read.
+
+    Members
+    -------
+    tag : In(SlotTag), TAG_LEAD_CYCLES before psum
+    psum : In(cols sums), signed
+    acc : the vector unit's port
+    free : Out(1), a buffer is free; take : In(1), strobe while free: it is not any more
+    done : Out(1), strobe: a tag with operation_end came through, everything before it is written
+    """
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        super().__init__({
+            "tag": In(SlotTag),
+            "psum": In(data.ArrayLayout(signed(config.partial_sum_bits), config.cols)),
+            "acc": In(AccReadSignature(config)),
+            "free": Out(1), "take": In(1), "done": Out(1),
+        })
+
+    def elaborate(self, platform: object) -> Module:
+        """Stages: 0 tag, 1 address to the memory, 2 memory output, 3 addend, 4 sum to the memory."""
+        m = Module()
+        config = self._config
+        word_shape = data.ArrayLayout(signed(32), config.cols)
+        buffer_bits = (config.acc_buffers - 1).bit_length()
+
+        # Counts of buffers.
+        free = Signal(range(config.acc_buffers + 1), init=config.acc_buffers)
+        complete = Signal(range(config.acc_buffers + 1))
+        read_buffer = Signal(buffer_bits)
+        filled = Signal()
+        m.d.sync += [
+            free.eq(free + self.acc.release - self.take),
+            complete.eq(complete + filled - self.acc.release),
+            read_buffer.eq(read_buffer + self.acc.release),
+        ]
+        m.d.comb += [self.free.eq(free != 0), self.acc.full.eq(complete != 0)]
+
+        # Stage 1: where the slot goes.
+        buffer = Signal(buffer_bits, init=config.acc_buffers - 1)
+        word = Signal(range(config.acc_words))
+        tag = delayed(m, self.tag, 1, "tag", control=True)
+        with m.If(self.tag.keep):
+            m.d.sync += word.eq(Mux(self.tag.start, 0, word + 1))
+            with m.If(self.tag.start & self.tag.take):
+                m.d.sync += buffer.eq(buffer + 1)
+        address = Cat(word, buffer[1:])
+        fetch = tag.keep & ~tag.overwrite
+
+        # Stages 2 to 4: the flags travel along.
+        keep4 = delayed(m, tag.keep, 3, "keep", control=True)
+        overwrite2 = delayed(m, tag.overwrite, 1, "overwrite")
+        odd2 = delayed(m, buffer[0], 1, "odd")
+        odd4 = delayed(m, odd2, 2, "odd_late")
+        address4 = delayed(m, address, 3, "address")
+        m.d.comb += [
+            filled.eq(delayed(m, tag.keep & tag.full, 3, "filled", control=True)),
+            self.done.eq(delayed(m, tag.operation_end, 3, "operation_end", control=True)),
+        ]
+        addend = Signal(word_shape, reset_less=True)
+        total = Signal(word_shape, reset_less=True)
+        m.d.sync += [total[c].eq(addend[c] + self.psum[c]) for c in range(config.cols)]
+
+        vector_odd = read_buffer[0]
+        vector_odd2 = delayed(m, vector_odd, 1, "vector_odd")
+        granted2 = delayed(m, self.acc.en & self.acc.grant, 1, "granted", control=True)
+        outputs = []
+        m.d.comb += self.acc.grant.eq(self.acc.en & ~(fetch & (buffer[0] == vector_odd)))
+        for odd in range(2):
+            memory = Memory(shape=unsigned(32 * config.cols),
+                            depth=config.acc_words * config.acc_buffers // 2, init=[])
+            m.submodules[f"memory{odd}"] = memory
+            read, write = memory.read_port(), memory.write_port()
+            mine = fetch & (buffer[0] == odd)
+            m.d.comb += [
+                read.en.eq(mine | (self.acc.en & (vector_odd == odd))),
+                read.addr.eq(Mux(mine, address, Cat(self.acc.word, read_buffer[1:]))),
+                write.en.eq(keep4 & (odd4 == odd)),
+                write.addr.eq(address4),
+                write.data.eq(total.as_value()),
+            ]
+            outputs.append(read.data)
+
+        m.d.sync += addend.as_value().eq(Mux(odd2, outputs[1], outputs[0]))
+        with m.If(overwrite2):
+            m.d.sync += addend.as_value().eq(0)
+        held = Signal(32 * config.cols, reset_less=True)
+        with m.If(granted2):
+            m.d.sync += held.eq(Mux(vector_odd2, outputs[1], outputs[0]))
+        m.d.comb += self.acc.data.eq(held)
+        return m

@@ -1,0 +1,99 @@
+"""The multipliers: a grid of weight-stationary cells without horizontal movement.
+
+Each cell holds three registers in a row (activation, product, partial sum), which is the register set of one
+DSP48E1, so that a cell costs one DSP block and no fabric on 7-series parts.
+"""
+
+from amaranth import Module, Mux, Signal, signed
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+
+from tq_hw.hdl.delay import delayed
+from tq_hw.isa.config import Config
+
+__all__ = ["MacArray", "array_latency_cycles"]
+
+
+def array_latency_cycles(config: Config) -> int:
+    """Return the cycles from a slot on `MacArray.a` to its sums on `MacArray.psum`."""
+    return config.rows + 2
+
+
+class MacArray(wiring.Component):
+    """rows x cols cells: `activation <= sel ? x : a; product <= activation * weight; sum <= above + product`.
+
+    The byte `a[r]` goes to all cells of row r, the byte `x[g * cols + c]` to the three cells of column c in
+    rows 3g..3g+2. All inputs of one slot come in one cycle; the delays that make a slot go down one row a
+    cycle are inside. A slot taken in cycle t is on `psum` in cycle t + array_latency_cycles. With `sel` set,
+    row 3g + k of slot p therefore takes the byte that stood on `x` of group g at slot p + k: each column
+    of a group is a three tap filter over the stream `x`.
+
+    Members
+    -------
+    a : In(rows bytes), row bytes, signed
+    x : In(groups * cols bytes), column bytes of the depthwise groups, signed
+    sel : In(rows), rows that take `x`; rows beyond the groups ignore it
+    swap : In(1), this slot is the first with the weights written last. Row r changes when the slot
+        reaches it, and its shadow weights become 0 unless they are written in that very cycle
+    weight : In(cols bytes), weights of the rows in `weight_row`, signed
+    weight_row : In(rows), shadow rows written in this cycle. Row r must not be written before row r of the
+        previous step has changed (cycle of its `swap` + r), nor after its own
+    psum : Out(cols sums), signed
+    """
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        super().__init__({
+            "a": In(data.ArrayLayout(signed(8), config.rows)),
+            "x": In(data.ArrayLayout(signed(8), config.groups * config.cols)),
+            "sel": In(config.rows),
+            "swap": In(1),
+            "weight": In(data.ArrayLayout(signed(8), config.cols)),
+            "weight_row": In(config.rows),
+            "psum": Out(data.ArrayLayout(signed(config.partial_sum_bits), config.cols)),
+        })
+
+    def elaborate(self, platform: object) -> Module:
+        """Build the rows from the top."""
+        m = Module()
+        config = self._config
+        above = None
+        swap = self.swap
+        for r in range(config.rows):
+            group, tap = divmod(r, 3)
+            a = delayed(m, self.a[r], r, f"a{r}")
+            sel = delayed(m, self.sel[r], r, f"sel{r}")
+            if tap == 0 and group < config.groups:
+                x = [delayed(m, self.x[group * config.cols + c], 3 * group, f"x{group}_{c}")
+                     for c in range(config.cols)]
+            # Write enable and clear are made per row, so that each weight bit is a flip-flop with enable
+            # and synchronous reset and no LUT.
+            write = self.weight_row[r]
+            clear = Signal(name=f"clear{r}")
+            m.d.comb += clear.eq(swap & ~write)
+            sums = []
+            for c in range(config.cols):
+                def register(name: str, bits: int, at: str = f"_{r}_{c}", **kwargs: bool) -> Signal:
+                    return Signal(signed(bits), name=name + at, **kwargs)
+
+                shadow = register("shadow", 8)
+                active = register("active", 8, reset_less=True)
+                activation = register("activation", 8, reset_less=True)
+                product = register("product", 16, reset_less=True)
+                total = register("total", config.partial_sum_bits, reset_less=True)
+                with m.If(clear):
+                    m.d.sync += shadow.eq(0)
+                with m.Elif(write):
+                    m.d.sync += shadow.eq(self.weight[c])
+                with m.If(swap):
+                    m.d.sync += active.eq(shadow)
+                m.d.sync += [
+                    activation.eq(Mux(sel, x[c], a) if group < config.groups else a),
+                    product.eq(activation * active),
+                    total.eq(product if above is None else above[c] + product),
+                ]
+                sums.append(total)
+            above = sums
+            swap = delayed(m, swap, 1, f"swap{r}", control=True)
+        m.d.comb += [self.psum[c].eq(above[c]) for c in range(config.cols)]
+        return m

@@ -1,0 +1,99 @@
+"""The array unit: operations in, sums in the accumulators out."""
+
+from amaranth import Module, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from tq_hw.hdl.accumulate import TAG_LEAD_CYCLES, Accumulators
+from tq_hw.hdl.array import MacArray, array_latency_cycles
+from tq_hw.hdl.delay import delayed
+from tq_hw.hdl.feeds import FEED_CYCLES, Feeds
+from tq_hw.hdl.sequencer import StepSequencer
+from tq_hw.hdl.signatures import AccReadSignature, ReadSignature, TableWriteSignature, operation_signature
+from tq_hw.hdl.slots import SLOT_TO_PORT_CYCLES, SlotCounter
+from tq_hw.hdl.weights import WeightLoader
+from tq_hw.isa.config import Config
+from tq_hw.isa.control import Status
+from tq_hw.isa.layout import Unit
+
+__all__ = ["ArrayUnit"]
+
+#: Operations taken and not yet done, at most.
+_OPERATIONS = 7
+
+
+class ArrayUnit(wiring.Component):
+    """Runs GEMM, folded and depthwise operations as docs/reference/semantics.md says.
+
+    Operations are taken early: the weights of the next one load, and its slots follow, while the sums of this
+    one still run down the array.
+
+    Members
+    -------
+    i : In(stream of operations)
+    table : In, writes of the folding table, only while `idle`
+    idle : Out(1), nothing taken that is not done
+    done : Out(1), strobe for each operation in order: its sums are written and it reads no more
+    error : Out(4), 0 or the `Status` that stopped the unit, until reset
+    feed0, feed1, feed2 : scratchpad ports that are always granted
+    weights : scratchpad port that may be refused
+    acc : the vector unit's port to the accumulators
+    busy, stall_acc, stall_weight : Out(1), an operation is under way; a step waits in this cycle for a free
+        accumulator buffer; for its weights
+    """
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        super().__init__({
+            "i": In(operation_signature(Unit.ARRAY)), "table": In(TableWriteSignature()),
+            "idle": Out(1), "done": Out(1), "error": Out(4),
+            "feed0": Out(ReadSignature(config)), "feed1": Out(ReadSignature(config)),
+            "feed2": Out(ReadSignature(config)), "weights": Out(ReadSignature(config)),
+            "acc": In(AccReadSignature(config)),
+            "busy": Out(1), "stall_acc": Out(1), "stall_weight": Out(1),
+        })
+
+    def elaborate(self, platform: object) -> Module:
+        """Connect the parts; the tags of the slots go past the array in a delay line."""
+        m = Module()
+        config = self._config
+        m.submodules.sequencer = sequencer = StepSequencer(config)
+        m.submodules.slots = slots = SlotCounter(config)
+        m.submodules.weights = weights = WeightLoader(config, SLOT_TO_PORT_CYCLES + FEED_CYCLES)
+        m.submodules.feeds = feeds = Feeds(config)
+        m.submodules.array = array = MacArray(config)
+        m.submodules.accumulators = accumulators = Accumulators(config)
+
+        wiring.connect(m, wiring.flipped(self.i), sequencer.i)
+        wiring.connect(m, wiring.flipped(self.table), sequencer.table)
+        wiring.connect(m, sequencer.steps, slots.i)
+        wiring.connect(m, sequencer.weights, weights.i)
+        wiring.connect(m, weights.weights, wiring.flipped(self.weights))
+        wiring.connect(m, wiring.flipped(self.acc), accumulators.acc)
+        for g, port in enumerate((self.feed0, self.feed1, self.feed2)):
+            m.d.comb += [port.en.eq(slots.en[g]), port.addr.eq(slots.addr[g]), feeds.data[g].eq(port.data)]
+
+        tag_cycles = FEED_CYCLES + array_latency_cycles(config) - TAG_LEAD_CYCLES
+        m.d.comb += [
+            slots.constants.eq(sequencer.constants),
+            slots.weights_ready.eq(weights.ready), weights.start.eq(slots.start),
+            slots.acc_free.eq(accumulators.free), accumulators.take.eq(slots.acc_take),
+            feeds.slot.eq(slots.slot),
+            array.a.eq(feeds.a), array.x.eq(feeds.x), array.sel.eq(feeds.sel), array.swap.eq(feeds.swap),
+            array.weight.eq(weights.weight), array.weight_row.eq(weights.weight_row),
+            accumulators.psum.eq(array.psum),
+            accumulators.tag.eq(delayed(m, slots.slot.tag, tag_cycles, "tag", control=True)),
+            self.stall_acc.eq(slots.stall_acc), self.stall_weight.eq(slots.stall_weights),
+        ]
+        under_way = Signal(range(_OPERATIONS + 1))
+        m.d.sync += under_way.eq(under_way + sequencer.accepted - accumulators.done)
+        m.d.comb += [
+            sequencer.hold.eq(under_way == _OPERATIONS), self.done.eq(accumulators.done),
+            self.idle.eq(under_way == 0), self.busy.eq(under_way != 0),
+        ]
+        with m.If(self.error == Status.OK):
+            with m.If(sequencer.bad):
+                m.d.sync += self.error.eq(Status.BAD_OPERATION)
+            with m.If(slots.conflict):
+                m.d.sync += self.error.eq(Status.BANK_CONFLICT)
+        return m

@@ -1,0 +1,83 @@
+"""From scratchpad words to the buses of the array."""
+
+from amaranth import Cat, Module, Mux, Signal, signed
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+
+from tq_hw.hdl.array_steps import SLOT_FEEDS, Slot
+from tq_hw.hdl.delay import delayed
+from tq_hw.hdl.signatures import READ_LATENCY_CYCLES
+from tq_hw.isa.config import Config
+
+__all__ = ["FEED_CYCLES", "Feeds", "rotate_up"]
+
+#: From `Feeds.slot` to the array's buses.
+FEED_CYCLES = READ_LATENCY_CYCLES + 2
+
+
+def rotate_up(m: Module, word: Signal, lanes: Signal, name: str) -> Signal:
+    """Return the word's bytes moved up by `lanes`, modulo its length (a power of two)."""
+    for bit in range(len(lanes)):
+        moved = Signal(len(word), name=f"{name}_{bit}")
+        m.d.comb += moved.eq(Mux(lanes[bit], word.rotate_left(8 << bit), word))
+        word = moved
+    return word
+
+
+class Feeds(wiring.Component):
+    """Rotates the three words of a slot, spreads them over the rows and puts the zero point elsewhere.
+
+    GEMM and folded: row r takes byte r of the first rotated word whose lane_end is above r. Depthwise: the
+    first `cols` bytes of rotated word g are the column bytes of group g, and `sel` tells the rows
+    whose tap lies in the image; row bytes are the zero point.
+
+    Members
+    -------
+    slot : In(Slot); data : In, the feeds' words, READ_LATENCY_CYCLES later
+    a, x, sel, swap : Out, to MacArray, FEED_CYCLES later than `slot`
+    """
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        super().__init__({
+            "slot": In(Slot(config)),
+            "data": In(data.ArrayLayout(8 * config.word_bytes, SLOT_FEEDS)),
+            "a": Out(data.ArrayLayout(signed(8), config.rows)),
+            "x": Out(data.ArrayLayout(signed(8), config.groups * config.cols)),
+            "sel": Out(config.rows), "swap": Out(1),
+        })
+
+    def elaborate(self, platform: object) -> Module:
+        """First stage rotates, second stage selects."""
+        m = Module()
+        config, rows = self._config, range(self._config.rows)
+        slot = delayed(m, self.slot, READ_LATENCY_CYCLES, "slot")
+        rotated = []
+        for g in range(SLOT_FEEDS):
+            word = Signal(8 * config.word_bytes, name=f"rotated{g}", reset_less=True)
+            m.d.sync += word.eq(rotate_up(m, self.data[g], slot.rotate[g], f"rotate{g}"))
+            rotated.append(word)
+
+        # row_feed[r][g]: row r takes its byte from feed g.
+        row_feed = [Signal(SLOT_FEEDS, name=f"row_feed{r}", reset_less=True) for r in rows]
+        for r in rows:
+            taken = Cat(slot.lane_end[g] > r for g in range(SLOT_FEEDS))
+            first = [taken[g] & ~taken[:g].any() for g in range(SLOT_FEEDS)]
+            m.d.sync += row_feed[r].eq(Cat(first[g] & slot.row_valid[g] for g in range(SLOT_FEEDS)))
+        zero_point = delayed(m, slot.zero_point, 1, "zero_point")
+        for r in rows:
+            lane = 8 * (r % config.word_bytes)
+            byte = zero_point & ~row_feed[r].any().replicate(8)
+            for g in range(SLOT_FEEDS):
+                byte |= rotated[g][lane:lane + 8] & row_feed[r][g].replicate(8)
+            m.d.sync += self.a[r].eq(byte)
+
+        taps = delayed(m, Cat(slot.depthwise & slot.row_valid[g] & slot.col_valid[k]
+                              for g in range(config.groups) for k in range(3)), 2, "taps")
+        columns = Cat(rotated[g][:8 * config.cols] for g in range(config.groups))
+        m.d.comb += [
+            self.sel.eq(taps),
+            self.x.as_value().eq(delayed(m, columns, 1, "columns")),
+            self.swap.eq(delayed(m, self.slot.swap, FEED_CYCLES, "swap", control=True)),
+        ]
+        return m

@@ -1,0 +1,88 @@
+"""Fetches the weights of the next step while the present one streams."""
+
+from amaranth import Cat, Module, Signal, signed
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from tq_hw.hdl.delay import delayed
+from tq_hw.hdl.signatures import READ_LATENCY_CYCLES, ReadSignature
+from tq_hw.isa.config import Config
+
+__all__ = ["WeightLoader", "WeightRequest"]
+
+
+class WeightRequest(data.StructLayout):
+    """Weights of one step. jump: they start at address (else behind the last ones); rows: rows less 2."""
+
+    def __init__(self, config: Config) -> None:
+        super().__init__({"jump": 1, "address": 16, "rows": signed((config.rows - 1).bit_length() + 1)})
+
+
+class WeightLoader(wiring.Component):
+    """Reads one word a row into the array's shadow weights.
+
+    The words of a step are asked for from the cycle of the previous step's first slot on, never before, and
+    reach the array `latency_cycles` after their grant. A slot takes as long from the slot counter to the array;
+    so the rows are written right behind the wave that takes over the previous step's weights.
+
+    Members
+    -------
+    i : In(stream of WeightRequest), in the order of the steps
+    ready : Out(1), all words of the next step are granted: it may start
+    start : In(1), strobe while ready: the next step starts in the following cycle
+    weights : scratchpad port
+    weight, weight_row : Out, to MacArray
+    """
+
+    def __init__(self, config: Config, latency_cycles: int) -> None:
+        assert latency_cycles > READ_LATENCY_CYCLES
+        self._config = config
+        self._latency_cycles = latency_cycles
+        super().__init__({
+            "i": In(stream.Signature(WeightRequest(config))),
+            "ready": Out(1), "start": In(1),
+            "weights": Out(ReadSignature(config)),
+            "weight": Out(data.ArrayLayout(signed(8), config.cols)),
+            "weight_row": Out(config.rows),
+        })
+
+    def elaborate(self, platform: object) -> Module:
+        """One step is loading, or loaded and waiting; rows are numbered where they arrive."""
+        m = Module()
+        config, request = self._config, self.i.payload
+        loading, first = Signal(), Signal()
+        address = Signal(16)
+        left = Signal.like(request.rows)
+
+        got = Signal()
+        m.d.comb += [
+            self.weights.en.eq(loading),
+            self.weights.addr.eq(address),
+            got.eq(loading & self.weights.grant),
+            self.i.ready.eq(~loading & (~self.ready | self.start)),
+        ]
+        with m.If(self.start):
+            m.d.sync += self.ready.eq(0)
+        with m.If(got):
+            m.d.sync += [address.eq(address + 1), left.eq(left - 1), first.eq(0)]
+            with m.If(left[-1]):
+                m.d.sync += [loading.eq(0), self.ready.eq(1)]
+        with m.If(self.i.valid & self.i.ready):
+            m.d.sync += [loading.eq(1), first.eq(1), left.eq(request.rows)]
+            with m.If(request.jump):
+                m.d.sync += address.eq(request.address)
+
+        # row: one-hot number of the last row that arrived.
+        late = self._latency_cycles - 1
+        arrives = delayed(m, got, late, "got", control=True)
+        first_arrives = delayed(m, first, late, "first")
+        row = Signal(config.rows)
+        m.d.sync += self.weight_row.eq(0)
+        with m.If(arrives):
+            new = Signal(config.rows)
+            m.d.comb += new.eq(Cat(first_arrives, row[:-1] & ~first_arrives.replicate(config.rows - 1)))
+            m.d.sync += [row.eq(new), self.weight_row.eq(new)]
+        word = self.weights.data[:8 * config.cols]
+        m.d.comb += self.weight.as_value().eq(
+            delayed(m, word, self._latency_cycles - READ_LATENCY_CYCLES, "weight"))
+        return m
