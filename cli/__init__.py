@@ -1,1 +1,1 @@
-"""tq_hw.cli."""
+"""The command line `tq-hw`; see docs/reference/cli.md."""

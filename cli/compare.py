@@ -1,0 +1,105 @@
+"""Compare outputs, and when they differ find the first operator, element and stage that does.
+
+Every intermediate tensor of any engine is to be had by one trick: the model is compiled again with that tensor among
+its outputs.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tq_hw.cli.arrays import InputSet
+from tq_hw.model.errors import OptionError, TqError
+from tq_hw.model.graph import Model, Operator
+from tq_hw.sim import golden
+from tq_hw.sim.golden.explain import MAC_OPERATORS, explain
+
+__all__ = ["Difference", "find_tensor", "first_difference", "locate", "same", "with_outputs"]
+
+Array = npt.NDArray[Any]
+#: Runs a model (not the one of the command: one with more outputs) on one input set.
+RunModel = Callable[[Model, InputSet], Sequence[Array]]
+
+
+@dataclass(frozen=True)
+class Difference:
+    """The first element in which two arrays differ, by flat index, and how many do."""
+
+    element: int
+    index: tuple[int, ...]
+    found: Any
+    expected: Any
+    count: int
+    total: int
+
+    def __str__(self) -> str:
+        """Say where, with both values."""
+        where = f" at {list(self.index)}" if self.index else ""
+        return (f"element {self.element}{where} is {self.found}, expected {self.expected} ({self.count} of "
+                f"{self.total} differ)")
+
+
+def same(found: Array, expected: Array) -> bool:
+    """Whether dtype, shape and every element are equal; a NaN equals a NaN."""
+    return (found.dtype == expected.dtype and found.shape == expected.shape
+            and bool(np.array_equal(found, expected, equal_nan=found.dtype.kind == "f")))
+
+
+def first_difference(found: Array, expected: Array) -> Difference:
+    """Return the first difference of two arrays of one shape that are not the same."""
+    differs = found != expected
+    if found.dtype.kind == "f":
+        differs &= ~(np.isnan(found) & np.isnan(expected))
+    element = int(np.flatnonzero(differs)[0])
+    index = tuple(int(i) for i in np.unravel_index(element, found.shape))
+    return Difference(element, index, found.reshape(-1)[element].item(), expected.reshape(-1)[element].item(),
+                      int(np.count_nonzero(differs)), found.size)
+
+
+def find_tensor(model: Model, wanted: str) -> int:
+    """Return the index of an activation tensor of the main subgraph, named by its name or its index."""
+    made = {index: op for op in model.main.operators for index in op.outputs}
+    names = {model.main.tensors[index].name: index for index in made}
+    if wanted in names:
+        return names[wanted]
+    if wanted.isdecimal() and int(wanted) in made:
+        return int(wanted)
+    raise OptionError(f"{model.name}: no operator computes a tensor named {wanted!r}; expected a name or an index, for "
+                      f"example {', '.join(repr(name) for name in list(names)[:4])}")
+
+
+def with_outputs(model: Model, tensors: Sequence[int]) -> Model:
+    """Return the model with more tensors among its outputs."""
+    main = replace(model.main, outputs=(*model.main.outputs, *tensors))
+    return replace(model, subgraphs=(main, *model.subgraphs[1:]))
+
+
+def locate(model: Model, inputs: InputSet, run_model: RunModel) -> str:
+    """Say which operator of the model an engine computes differently from the golden model first.
+
+    `run_model` runs a model by the engine in question.
+    """
+    tensors = golden.run(model, inputs, keep=True).tensors
+    wanted = [(op, index) for op in model.main.operators for index in op.outputs
+              if model.main.tensors[index].dtype in ("int8", "uint8", "int16", "int32")]
+    try:
+        found = run_model(with_outputs(model, [index for _, index in wanted]), inputs)[len(model.main.outputs):]
+    except TqError as error:
+        return f"the operator is not known, because the intermediate tensors cannot be had: {error}"
+    for (op, index), array in zip(wanted, found, strict=True):
+        if not same(array, tensors[index]):
+            return _describe(model, tensors, op, index, first_difference(array, tensors[index]))
+    return ("no operator differs when every intermediate tensor is stored, so the difference lies in how the commands "
+            "keep or order tensors; see docs/guide/debug-a-mismatch.md")
+
+
+def _describe(model: Model, tensors: dict[int, Array], op: Operator, index: int, difference: Difference) -> str:
+    text = f"first at operator {op.index} ({op.op}), tensor {model.main.tensors[index].name!r}: {difference}"
+    if op.op not in MAC_OPERATORS:
+        return text
+    stages = explain(model, tensors, op.index, difference.element)
+    shown = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in stages.items())
+    return f"{text}; the golden model has {shown}"

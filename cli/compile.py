@@ -1,0 +1,54 @@
+"""`tq-hw compile`: a model to a compiled file, with the report of its layers."""
+
+from pathlib import Path
+
+import click
+
+from tq_hw.cli.files import check_outputs, write, write_json
+from tq_hw.cli.options import config_option, debug_option, json_option
+from tq_hw.cli.progress import ProgressBar
+from tq_hw.cli.report import compile_report, print_layers, print_summary
+from tq_hw.compiler import compile_model
+from tq_hw.isa.config import Config, load_config
+from tq_hw.isa.program import Program, to_bytes
+from tq_hw.model.errors import TqError
+from tq_hw.model.graph import Model
+from tq_hw.model.reader import read_model
+
+__all__ = ["DEFAULT_CONFIG", "compile_command", "compile_program"]
+
+DEFAULT_CONFIG = "n16"
+
+
+def compile_program(model: Model, config: Config, path: str, profile: str = "canon") -> Program:
+    """Compile a model that was read from `path`, which every error names."""
+    try:
+        with ProgressBar(f"compiling {model.name}"):
+            return compile_model(model, config, profile=profile).program
+    except TqError as error:
+        raise type(error)(f"{path}: {error}") from error
+
+
+@click.command("compile")
+@click.argument("model_file", metavar="MODEL.tflite")
+@click.option("-o", "--output", metavar="OUT", help="The compiled file.  [default: the model's name with .tqm, in the "
+              "current directory]")
+@config_option
+@click.option("--profile", type=click.Choice(["canon", "tflm"]), default="canon", show_default=True,
+              help="Whose constants to use: the profile of the documentation, or TFLite Micro's.")
+@json_option
+@debug_option
+def compile_command(model_file: str, output: str | None, config: str | None, profile: str,
+                    json_file: str | None) -> None:
+    """Compile a model and report cycles (estimated), utilization, bytes and what bounds each layer."""
+    target = output or f"{Path(model_file).stem}.tqm"
+    check_outputs({"-o": target, "--json": json_file}, [model_file])
+    chosen = load_config(config or DEFAULT_CONFIG)
+    program = compile_program(read_model(model_file), chosen, model_file, profile)
+    data = to_bytes(program)
+    report = compile_report(program, model_file, target, len(data))
+    write(target, data)
+    if "-" not in (json_file, target):
+        print_summary(report)
+        print_layers(report)
+    write_json(json_file, report)

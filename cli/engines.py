@@ -1,0 +1,89 @@
+"""The engines behind one face: golden model, executor and Verilated RTL."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy.typing as npt
+
+from tq_hw.cli.arrays import InputSet
+from tq_hw.cli.options import Memory
+from tq_hw.cli.progress import ProgressBar
+from tq_hw.isa.program import Program
+from tq_hw.model.errors import ToolError
+from tq_hw.model.graph import Model
+from tq_hw.sim import golden
+from tq_hw.sim.executor import execute
+
+__all__ = ["ORACLES", "Array", "Engine", "Inference", "golden_engine", "infer_all", "make_engine"]
+
+Array = npt.NDArray[Any]
+
+#: `--oracle` -> the engine's name in `tq_hw.sim.oracles`, and what a message calls it.
+ORACLES = {"tflm": ("tflm", "TFLite Micro"), "litert": ("litert-ref", "LiteRT's reference kernels")}
+
+
+@dataclass(frozen=True, eq=False)
+class Inference:
+    """One inference from the initial state.
+
+    Members
+    -------
+    outputs : one array per model output
+    cycles : from start to the last write response; None where the engine knows no time
+    layer_cycles : cycles by operator index, as far as they were measured
+    """
+
+    outputs: tuple[Array, ...]
+    cycles: int | None = None
+    layer_cycles: Mapping[int, int] = field(default_factory=dict)
+
+
+class Engine(Protocol):
+    """What runs input sets."""
+
+    def infer(self, inputs: InputSet) -> Inference:
+        """Run one inference from the initial state."""
+
+
+@dataclass(frozen=True)
+class _Golden:
+    model: Model
+
+    def infer(self, inputs: InputSet) -> Inference:
+        return Inference(golden.run(self.model, inputs).outputs)
+
+
+@dataclass(frozen=True)
+class _Executor:
+    program: Program
+
+    def infer(self, inputs: InputSet) -> Inference:
+        return Inference(execute(self.program, inputs).outputs)
+
+
+def golden_engine(model: Model) -> Engine:
+    """Return the golden model as an engine."""
+    return _Golden(model)
+
+
+def make_engine(name: str, model: Model | None, program: Program | None, memory: Memory,
+                waves: str | None = None) -> Engine:
+    """Return the engine that `--engine` names: golden needs the model, the others the program."""
+    if name == "golden":
+        assert model is not None
+        return _Golden(model)
+    assert program is not None
+    if name == "executor":
+        return _Executor(program)
+    raise ToolError("the RTL simulator is not part of this version; use --engine executor or golden")
+
+
+def infer_all(engine: Engine, inputs: Sequence[InputSet], text: str) -> list[Inference]:
+    """Run every input set, with a progress bar called `text`."""
+    found = []
+    with ProgressBar(text) as bar:
+        for number, one in enumerate(inputs):
+            found.append(engine.infer(one))
+            bar.update(number + 1, len(inputs))
+    return found

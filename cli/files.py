@@ -1,0 +1,114 @@
+"""Files that the commands read and write: outputs are checked before the work and appear whole or not at all."""
+
+import io
+import json
+import os
+import sys
+import tempfile
+import zipfile
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tq_hw.model.errors import OptionError
+
+__all__ = ["check_outputs", "npz_bytes", "read_npz", "write", "write_json"]
+
+Array = npt.NDArray[Any]
+
+#: A path of this name is standard output.
+STDOUT = "-"
+
+
+def check_outputs(outputs: Mapping[str, str | None], inputs: Iterable[str | None] = ()) -> None:
+    """Raise OptionError unless each output (option name -> path or None) can be written.
+
+    Two outputs must not be one file, and none of them one of `inputs`.
+    """
+    taken = {os.path.realpath(path): "an input of this command" for path in inputs if path is not None}
+    for option, name in outputs.items():
+        if name is None or name == STDOUT:
+            continue
+        path = Path(name)
+        if path.is_dir():
+            raise OptionError(f"{option} {name}: expected a file to write, found a directory")
+        if not path.parent.is_dir():
+            raise OptionError(f"{option} {name}: the directory {path.parent} does not exist")
+        if not os.access(path if _is_special(path) else path.parent, os.W_OK):
+            raise OptionError(f"{option} {name}: cannot be written: permission denied")
+        real = os.path.realpath(path)
+        if not _is_special(path):
+            if real in taken:
+                raise OptionError(f"{option} {name}: is {taken[real]}; choose another file")
+            taken[real] = f"the file of {option} too"
+
+
+def _is_special(path: Path) -> bool:
+    """Whether `path` is a device or a pipe, which is written to rather than replaced."""
+    return path.exists() and not path.is_file()
+
+
+def write(name: str, data: bytes) -> None:
+    """Write a whole file; one of that name is replaced when the new one is complete. `-` is standard output."""
+    if name == STDOUT:
+        sys.stdout.flush()
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
+        return
+    path = Path(os.path.realpath(name))
+    if _is_special(path):
+        path.write_bytes(data)
+        return
+    handle, temporary = tempfile.mkstemp(prefix=f".{path.name[:64]}.", dir=path.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+        # mkstemp's files are private; what a user asks for has the rights of any other new file.
+        mask = os.umask(0)
+        os.umask(mask)
+        os.chmod(temporary, 0o666 & ~mask)
+        os.replace(temporary, path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def write_json(name: str | None, value: object) -> None:
+    """Write `value` as JSON, if a file is named."""
+    if name is not None:
+        write(name, (json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode())
+
+
+def npz_bytes(arrays: Mapping[str, Array]) -> bytes:
+    """Return the contents of an `.npz` archive; equal arrays give equal bytes.
+
+    Unlike `numpy.savez`, any string may name an array.
+    """
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w") as archive:
+        for name, array in arrays.items():
+            with archive.open(zipfile.ZipInfo(f"{name}.npy"), "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, np.asanyarray(array), allow_pickle=False)
+    return stream.getvalue()
+
+
+def read_npz(name: str) -> dict[str, Array]:
+    """Read all arrays of an archive; OptionError says what is wrong with it."""
+    path = Path(name)
+    if path.is_dir():
+        raise OptionError(f"{name}: expected an .npz file, found a directory")
+    try:
+        with path.open("rb") as file:
+            if file.read(4) not in (b"PK\x03\x04", b"PK\x05\x06"):
+                raise OptionError(f"{name}: expected an .npz archive as numpy.savez writes it, found another kind of "
+                                  "file")
+        with np.load(path, allow_pickle=False) as archive:
+            return {key: np.ascontiguousarray(archive[key]).reshape(archive[key].shape) for key in archive.files}
+    except OSError as error:
+        raise OptionError(f"{name}: cannot read the file: {error.strerror or error}") from error
+    except (zipfile.BadZipFile, ValueError, EOFError, KeyError, NotImplementedError, zipfile.LargeZipFile,
+            MemoryError) as error:
+        raise OptionError(f"{name}: the .npz archive cannot be read: {error}") from error

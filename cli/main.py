@@ -1,0 +1,96 @@
+"""`tq-hw`: the command line. Commands are one file each; errors become one message and an exit code here.
+
+Exit codes: 0 done; 1 results differ; 2 bad input; 3 a tool or package is missing; 4 a tool failed or a
+target was missed; 5 device or link error; 130 interrupted.
+"""
+
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+
+import click
+
+from tq_hw.cli.compile import compile_command
+from tq_hw.cli.configs import configs_command
+from tq_hw.cli.ops import ops_command
+from tq_hw.cli.options import debug_option, debugging
+from tq_hw.cli.simulate import sim_command
+from tq_hw.cli.verify import verify_command
+from tq_hw.isa.config import ConfigError
+from tq_hw.isa.encode import EncodeError
+from tq_hw.isa.program import ProgramError
+from tq_hw.model.errors import TqError
+
+__all__ = ["main", "run", "tq_hw"]
+
+BAD_INPUT, TOOL_FAILED, INTERRUPTED = 2, 4, 130
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(package_name="tq-hw", prog_name="tq-hw", message="%(prog)s %(version)s")
+@debug_option
+def tq_hw() -> None:
+    """Compile int8 .tflite models for the accelerator, run them, and check every integer."""
+
+
+for command in (compile_command, sim_command, verify_command, configs_command, ops_command):
+    tq_hw.add_command(command)
+
+
+def describe(error: BaseException) -> tuple[int, str]:
+    """Return exit code and message of an exception."""
+    if isinstance(error, TqError):
+        return error.exit_code, str(error)
+    if isinstance(error, ConfigError | EncodeError | ProgramError):
+        return BAD_INPUT, str(error)
+    if isinstance(error, click.UsageError):
+        where = error.ctx.command_path if error.ctx is not None else "tq-hw"
+        return BAD_INPUT, f"{error.format_message()} Try '{where} --help'."
+    if isinstance(error, click.ClickException):
+        return BAD_INPUT, error.format_message()
+    if isinstance(error, OSError):
+        return BAD_INPUT, f"{error.filename or 'a file'}: {error.strerror or error}"
+    if isinstance(error, MemoryError):
+        return TOOL_FAILED, "out of memory; try a smaller model, fewer --sets, or --engine golden"
+    return TOOL_FAILED, (f"internal error: {type(error).__name__}: {error}; this is a defect of tq-hw, please report "
+                         "it with the traceback that --debug shows")
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command line and return its exit code; messages go to stderr."""
+    debugging.clear()
+    try:
+        return int(tq_hw.main(list(arguments), prog_name="tq-hw", standalone_mode=False) or 0)
+    except (KeyboardInterrupt, click.Abort):
+        print("\ntq-hw: interrupted", file=sys.stderr)
+        return INTERRUPTED
+    except BrokenPipeError:
+        # The reader of a pipe has seen enough; the interpreter must not flush into it when it ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except click.exceptions.NoArgsIsHelpError as request:
+        print(request.format_message(), file=sys.stderr)
+        return BAD_INPUT
+    except click.exceptions.Exit as request:
+        return request.exit_code
+    except Exception as error:
+        if debugging:
+            traceback.print_exc()
+        code, message = describe(error)
+        print(f"tq-hw: {message}", file=sys.stderr)
+        return code
+
+
+def main() -> None:
+    """Entry point of the installed program."""
+    for stream in (sys.stdout, sys.stderr):
+        # Tensor names are any Unicode; a terminal may know less.
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+    code = run(sys.argv[1:])
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    sys.exit(code)

@@ -1,0 +1,86 @@
+"""Options that several commands share."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import click
+
+__all__ = ["ENGINES", "Memory", "config_option", "debug_option", "debugging", "draw_options", "engine_option",
+           "json_option", "memory_options"]
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+ENGINES = ("rtl", "executor", "golden")
+#: The yardstick's memory.
+LATENCY_CYCLES, BYTES_PER_CYCLE = 30, 8
+
+#: Not empty once `--debug` was seen.
+debugging: set[str] = set()
+
+
+@dataclass(frozen=True)
+class Memory:
+    """The simulated memory: cycles from a request to its first data, peak rate, seed of random stalls or None."""
+
+    latency_cycles: int = LATENCY_CYCLES
+    bytes_per_cycle: int = BYTES_PER_CYCLE
+    stalls: int | None = None
+
+
+def _note_debug(context: click.Context, parameter: click.Parameter, value: bool) -> None:
+    if value:
+        debugging.add("debug")
+
+
+def debug_option(function: Function) -> Function:
+    """Add `--debug`, before or after the command's name."""
+    return click.option("--debug", is_flag=True, is_eager=True, expose_value=False, callback=_note_debug,
+                        help="Show the traceback of an error.")(function)
+
+
+def config_option(function: Function) -> Function:
+    """Add `--config`."""
+    return click.option("--config", metavar="NAME|FILE.toml", help="Configuration of the accelerator; `tq-hw configs` "
+                        "lists the names.  [default: n16]")(function)
+
+
+def json_option(function: Function) -> Function:
+    """Add `--json`."""
+    return click.option("--json", "json_file", metavar="FILE", help="Write the report as JSON, '-' for standard "
+                        "output.")(function)
+
+
+def engine_option(function: Function) -> Function:
+    """Add `--engine`."""
+    return click.option("--engine", type=click.Choice(ENGINES), default="rtl", show_default=True,
+                        help="What runs the model: the Verilated RTL, the executor of the command stream, or the "
+                        "golden model.")(function)
+
+
+def memory_options(function: Function) -> Function:
+    """Add `--latency`, `--bytes-per-cycle` and `--stalls`."""
+    for option in (
+        click.option("--stalls", type=click.IntRange(0, 2**32 - 1), metavar="SEED",
+                     help="Let the memory stall at random."),
+        click.option("--bytes-per-cycle", type=click.IntRange(1, 16), default=BYTES_PER_CYCLE, show_default=True,
+                     help="Peak rate of the memory, reads and writes together."),
+        click.option("--latency", type=click.IntRange(1, 1000), default=LATENCY_CYCLES, show_default=True,
+                     help="Cycles from a request to the first data."),
+    ):
+        function = option(function)
+    return function
+
+
+def draw_options(default_sets: int) -> Callable[[Function], Function]:
+    """Add `--seed` and `--sets`."""
+    def add(function: Function) -> Function:
+        for option in (
+            click.option("--sets", type=click.IntRange(1, 100_000), default=default_sets, show_default=True,
+                         help="Number of drawn input sets."),
+            click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True,
+                         help="Seed of drawn inputs."),
+        ):
+            function = option(function)
+        return function
+    return add

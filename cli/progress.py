@@ -1,0 +1,56 @@
+"""A progress bar for what takes longer than two seconds, on a terminal only."""
+
+import sys
+import threading
+from types import TracebackType
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+__all__ = ["ProgressBar"]
+
+DELAY_SECONDS = 2.0
+
+
+class ProgressBar:
+    """Context manager; `update` moves the bar, which pulses while no total is known.
+
+    It shows on stderr when the work is still going on after `DELAY_SECONDS`, never when stderr is no terminal.
+    """
+
+    def __init__(self, text: str):
+        self._console = Console(stderr=True)
+        self._progress = Progress(TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(),
+                                  console=self._console, transient=True)
+        self._task = self._progress.add_task(text, total=None)
+        self._timer = threading.Timer(DELAY_SECONDS, self._start)
+        self._timer.daemon = True
+        self._lock = threading.Lock()
+        self._done = not sys.stderr.isatty()
+        self._shown = False
+
+    def _start(self) -> None:
+        with self._lock:
+            if not self._done:
+                self._progress.start()
+                self._shown = True
+
+    def update(self, done: float, total: float | None = None, text: str | None = None) -> None:
+        """Show that `done` of `total` is done; None pulses."""
+        self._progress.update(self._task, completed=done, total=total)
+        if text is not None:
+            self._progress.update(self._task, description=text)
+
+    def __enter__(self) -> "ProgressBar":
+        if not self._done:
+            self._timer.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
+                 trace: TracebackType | None) -> None:
+        self._timer.cancel()
+        with self._lock:
+            self._done = True
+            # A bar that never showed must not leave an empty line.
+            if self._shown:
+                self._progress.stop()

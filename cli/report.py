@@ -1,0 +1,90 @@
+"""The reports of `compile` and `sim`, as JSON values and as text."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import click
+
+from tq_hw.cli.engines import Inference
+from tq_hw.cli.tables import percent, print_table
+from tq_hw.isa.config import Config
+from tq_hw.isa.program import Layer, Program
+from tq_hw.model.graph import Model
+
+__all__ = ["CLOCK_HZ", "Report", "compile_report", "layer_rows", "print_layers", "print_summary",
+           "sim_report", "utilization"]
+
+Report = dict[str, Any]
+#: Clock at which cycles are also shown as time.
+CLOCK_HZ = 100_000_000
+
+
+def utilization(macs: int, cycles: int | None, config: Config) -> float | None:
+    """Share of the multipliers' cycles that did work; None when the cycles are not known."""
+    return round(macs / (cycles * config.macs), 4) if cycles else None
+
+
+def layer_rows(layers: Iterable[Layer], config: Config, cycles: Mapping[int, int]) -> list[Report]:
+    """Return one row per layer; `cycles` by operator index, absent where unknown."""
+    return [{"index": layer.index, "op": layer.op, "name": layer.name, "unit": layer.unit,
+             "cycles": cycles.get(layer.index), "macs": layer.macs,
+             "utilization": utilization(layer.macs, cycles.get(layer.index), config), "bytes": layer.bytes_moved,
+             "bound": layer.bound} for layer in layers]
+
+
+def compile_report(program: Program, model: str, output: str, output_bytes: int) -> Report:
+    """Return what `compile --json` writes. Cycles are the compiler's estimate."""
+    config, layers = program.config, program.layers
+    cycles, macs = sum(layer.estimated_cycles for layer in layers), sum(layer.macs for layer in layers)
+    return {
+        "model": model, "config": config.name, "fingerprint": f"{config.fingerprint:08x}", "output": output,
+        "output_bytes": output_bytes, "command_bytes": program.command_bytes, "image_bytes": len(program.image),
+        "arena_bytes": program.arena_bytes, "state_bytes": len(program.state), "estimated": True, "cycles": cycles,
+        "macs": macs, "utilization": utilization(macs, cycles, config),
+        "bytes": sum(layer.bytes_moved for layer in layers),
+        "layers": layer_rows(layers, config, {layer.index: layer.estimated_cycles for layer in layers})}
+
+
+def sim_report(path: str, config: Config, model: Model | None, program: Program | None, engine: str,
+               found: Sequence[Inference], exact: bool | None) -> Report:
+    """Return what `sim --json` writes: cycles of the first inference, from a cold start."""
+    first = found[0]
+    if program is not None:
+        layers = layer_rows(program.layers, config, first.layer_cycles)
+    else:
+        assert model is not None
+        layers = [{"index": op.index, "op": op.op, "name": model.main.tensors[op.outputs[0]].name if op.outputs else "",
+                   "unit": engine, "cycles": None, "macs": None, "utilization": None, "bytes": None, "bound": ""}
+                  for op in model.main.operators]
+    macs = sum(row["macs"] or 0 for row in layers)
+    return {"model": path, "config": config.name, "engine": engine, "cycles": first.cycles, "macs": macs,
+            "utilization": utilization(macs, first.cycles, config), "bit_exact": exact, "sets": len(found),
+            "bytes": sum(row["bytes"] or 0 for row in layers), "layers": layers}
+
+
+def print_summary(report: Report) -> None:
+    """Print the figures of the whole network, one a line."""
+    cycles, estimated = report["cycles"], " (estimated)" if report.get("estimated") else ""
+    lines = [("model", report["model"]), ("config", report["config"])]
+    lines += [(key, report[key]) for key in ("output", "engine") if key in report]
+    if cycles is not None:
+        time = f"{cycles / CLOCK_HZ * 1e6:,.1f} us at {CLOCK_HZ // 1_000_000} MHz"
+        lines += [("cycles", f"{cycles:,}{estimated}, {time}"),
+                  ("utilization", f"{percent(report['utilization'], 1)} of the multipliers, {report['macs']:,} MACs")]
+    if report.get("bit_exact") is not None:
+        lines.append(("bit exact", "yes" if report["bit_exact"] else "no"))
+    for name, value in lines:
+        click.echo(f"{name:12} {value}")
+
+
+def print_layers(report: Report) -> None:
+    """Print one line per layer."""
+    rows = report["layers"]
+    click.echo()
+    print_table(
+        (">index", "op", "unit", ">cycles", ">MACs", ">utilization", ">bytes", "bound", "name"),
+        [(row["index"], row["op"], row["unit"], row["cycles"], row["macs"],
+          percent(row["utilization"], 1) if row["utilization"] else "", row["bytes"], row["bound"], row["name"])
+         for row in rows],
+        ("", "total", "", report["cycles"], report["macs"],
+         percent(report["utilization"], 1) if report["utilization"] else "", report["bytes"], "", ""))

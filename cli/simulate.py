@@ -1,0 +1,159 @@
+"""`tq-hw sim`: run a model or a compiled file on an engine."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+
+from tq_hw.cli.arrays import InputSet, draw_inputs, find_inputs, output_arrays
+from tq_hw.cli.compare import find_tensor, first_difference, same, with_outputs
+from tq_hw.cli.compile import DEFAULT_CONFIG, compile_program
+from tq_hw.cli.engines import Array, Engine, Inference, golden_engine, infer_all, make_engine
+from tq_hw.cli.files import check_outputs, npz_bytes, read_npz, write, write_json
+from tq_hw.cli.options import (
+    Memory,
+    config_option,
+    debug_option,
+    draw_options,
+    engine_option,
+    json_option,
+    memory_options,
+)
+from tq_hw.cli.report import Report, print_layers, print_summary, sim_report
+from tq_hw.isa.config import Config, load_config
+from tq_hw.isa.program import Program, load
+from tq_hw.model.errors import MismatchError, OptionError
+from tq_hw.model.graph import Model
+from tq_hw.model.reader import read_model
+
+__all__ = ["Subject", "open_subject", "sim_command"]
+
+_COMPILED = b"TQHM"
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What is run: a model, compiled unless the golden model alone is to run it, or a compiled file alone."""
+
+    path: str
+    config: Config
+    model: Model | None
+    program: Program | None
+
+    def input_sets(self, file: str | None, sets: int, seed: int) -> tuple[list[InputSet], bool]:
+        """Return the input sets of an `.npz`, or drawn ones, and whether outputs get an axis of sets."""
+        if file is None:
+            return self._drawn(sets, seed), sets > 1
+        if self.model is not None:
+            tensors = [self.model.main.tensors[index] for index in self.model.main.inputs]
+            names, kinds = [t.name for t in tensors], [(t.dtype, t.shape) for t in tensors]
+        else:
+            assert self.program is not None
+            names = [port.name for port in self.program.inputs]
+            kinds = [(port.model_dtype, port.shape) for port in self.program.inputs]
+        return find_inputs(read_npz(file), names, kinds, file)
+
+    def _drawn(self, sets: int, seed: int) -> list[InputSet]:
+        if self.model is None:
+            raise OptionError(f"{self.path}: a compiled file needs --inputs; inputs are drawn for a model only")
+        return draw_inputs(self.model, sets, seed)
+
+
+def open_subject(path: str, config: str | None, engine: str) -> Subject:
+    """Read a model, and compile it unless `engine` is golden, or read a compiled file."""
+    if _is_compiled(path):
+        program = load(path)
+        if engine == "golden":
+            raise OptionError(f"{path}: the golden model runs a .tflite model, not a compiled file")
+        wanted = program.fingerprint if config is None else load_config(config).fingerprint
+        if wanted != program.fingerprint:
+            raise OptionError(f"{path}: is compiled for configuration {program.config.name!r} (fingerprint "
+                              f"{program.fingerprint:08x}), not for {config!r} ({wanted:08x}); compile it again or "
+                              "leave --config out")
+        return Subject(path, program.config, None, program)
+    chosen = load_config(config or DEFAULT_CONFIG)
+    model = read_model(path)
+    return Subject(path, chosen, model, None if engine == "golden" else compile_program(model, chosen, path))
+
+
+def _is_compiled(path: str) -> bool:
+    try:
+        with Path(path).open("rb") as file:
+            return file.read(len(_COMPILED)) == _COMPILED
+    except OSError:
+        return False
+
+
+def _check_against_golden(subject: Subject, inputs: list[InputSet], found: list[Inference]) -> str | None:
+    """Return the first difference as a message, or None when every output of every set is equal."""
+    assert subject.model is not None
+    expected = infer_all(golden_engine(subject.model), inputs, "golden model")
+    for number, (one, other) in enumerate(zip(found, expected, strict=True)):
+        for position, (array, wanted) in enumerate(zip(one.outputs, other.outputs, strict=True)):
+            if not same(array, wanted):
+                return (f"{subject.path}: output {position} of input set {number} is not what the golden model gives: "
+                        f"{first_difference(array, wanted)}; `tq-hw verify` finds the operator")
+    return None
+
+
+def _dump(subject: Subject, names: tuple[str, ...], engine: str, memory: Memory,
+          inputs: list[InputSet]) -> dict[str, list[Array]]:
+    """Return intermediate tensors by name, one array per input set."""
+    if subject.model is None:
+        raise OptionError(f"{subject.path}: --dump needs the model, not a compiled file")
+    indices = [find_tensor(subject.model, name) for name in names]
+    model = with_outputs(subject.model, indices)
+    program = None if engine == "golden" else compile_program(model, subject.config, subject.path)
+    found = infer_all(make_engine(engine, model, program, memory), inputs, "dump")
+    first = len(subject.model.main.outputs)
+    return {subject.model.main.tensors[index].name: [one.outputs[first + position] for one in found]
+            for position, index in enumerate(indices)}
+
+
+@click.command("sim")
+@click.argument("path", metavar="MODEL.tflite|OUT")
+@click.option("--inputs", "inputs_file", metavar="IN.npz", help="Input arrays, named by tensor or input_0, input_1, "
+              "...; one more axis in front holds several sets.  [default: drawn]")
+@click.option("--outputs", "outputs_file", metavar="OUT.npz", help="Write the outputs as output_0, output_1, ...")
+@engine_option
+@config_option
+@memory_options
+@draw_options(1)
+@click.option("--dump", "dumped", metavar="TENSOR", multiple=True, help="Put an intermediate tensor into --outputs "
+              "too, under its name; by name or index, may be repeated.")
+@click.option("--waves", metavar="OUT.fst", help="Write the waves of the first inference (--engine rtl).")
+@json_option
+@debug_option
+def sim_command(path: str, inputs_file: str | None, outputs_file: str | None, engine: str, config: str | None,
+                latency: int, bytes_per_cycle: int, stalls: int | None, seed: int, sets: int, dumped: tuple[str, ...],
+                waves: str | None, json_file: str | None) -> None:
+    """Run a model, or a file that `compile` made, and report cycles and utilization per layer.
+
+    A model's outputs are held against the golden model; a difference is exit code 1.
+    """
+    check_outputs({"--outputs": outputs_file, "--waves": waves, "--json": json_file}, [path, inputs_file])
+    if dumped and outputs_file is None:
+        raise OptionError("--dump needs --outputs, the file that the tensor goes to")
+    if waves is not None and engine != "rtl":
+        raise OptionError(f"--waves needs --engine rtl, not {engine}")
+    subject = open_subject(path, config, engine)
+    memory = Memory(latency, bytes_per_cycle, stalls)
+    inputs, stacked = subject.input_sets(inputs_file, sets, seed)
+    runner: Engine = make_engine(engine, subject.model, subject.program, memory, waves)
+    found = infer_all(runner, inputs, f"{engine} {Path(path).stem}")
+    difference = None
+    if subject.model is not None and engine != "golden":
+        difference = _check_against_golden(subject, inputs, found)
+    exact = None if subject.model is None or engine == "golden" else difference is None
+    report: Report = sim_report(subject.path, subject.config, subject.model, subject.program, engine, found, exact)
+    if outputs_file is not None:
+        arrays = output_arrays([one.outputs for one in found], stacked)
+        for name, tensors in _dump(subject, dumped, engine, memory, inputs).items() if dumped else ():
+            arrays[name] = output_arrays([(tensor,) for tensor in tensors], stacked)["output_0"]
+        write(outputs_file, npz_bytes(arrays))
+    if "-" not in (json_file, outputs_file):
+        print_summary(report)
+        print_layers(report)
+    write_json(json_file, report)
+    if difference is not None:
+        raise MismatchError(difference)

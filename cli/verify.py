@@ -1,0 +1,180 @@
+"""`tq-hw verify`: hold an engine against stored expectations, the golden model or a public engine."""
+
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+import click
+
+from tq_hw.cli.arrays import InputSet, draw_inputs
+from tq_hw.cli.cases import Case, find_cases, read_stored
+from tq_hw.cli.compare import first_difference, locate, same
+from tq_hw.cli.compile import DEFAULT_CONFIG, compile_program
+from tq_hw.cli.engines import ORACLES, Array, golden_engine, infer_all, make_engine
+from tq_hw.cli.files import check_outputs, write_json
+from tq_hw.cli.options import (
+    Memory,
+    config_option,
+    debug_option,
+    draw_options,
+    engine_option,
+    json_option,
+    memory_options,
+)
+from tq_hw.compiler import compile_model
+from tq_hw.isa.config import Config, load_config
+from tq_hw.model.errors import MismatchError, ModelError, OptionError, TqError, UnsupportedError
+from tq_hw.model.graph import Model
+from tq_hw.model.reader import read_model
+from tq_hw.sim.faults import SimulationError
+from tq_hw.sim.oracles import Oracle
+
+__all__ = ["Verdict", "Verifier", "verify_command"]
+
+PASSED, FAILED, UNSUPPORTED = "passed", "failed", "unsupported"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Outcome of one case; `cycles` of its first input set, where the engine counts them."""
+
+    name: str
+    status: str
+    cycles: int | None
+    message: str
+
+
+class OracleRefusal(TqError):
+    """A public engine does not run the model."""
+
+
+class Verifier:
+    """Holds one engine against one source of truth, case by case.
+
+    Parameters
+    ----------
+    engine : "rtl", "executor" or "golden"
+    oracle : "golden", "tflm", "litert", or None: what is stored beside a case, else golden
+    sets, seed : drawn inputs of a case that has none stored
+
+    Raises OptionError when engine and oracle are the same, MissingToolError when the oracle is not installed.
+    """
+
+    def __init__(self, engine: str, oracle: str | None, config: Config, memory: Memory, sets: int, seed: int):
+        if engine == "golden" and oracle == "golden":
+            raise OptionError("--engine golden cannot be held against --oracle golden: an engine is never compared "
+                              "with itself; name --oracle tflm or litert")
+        self.engine, self.oracle, self.config, self.memory = engine, oracle, config, memory
+        self.sets, self.seed = sets, seed
+        self._open = ExitStack()
+        self._public = self._open.enter_context(Oracle(ORACLES[oracle][0])) if oracle in ORACLES else None
+
+    def __enter__(self) -> "Verifier":
+        return self
+
+    def __exit__(self, *details: object) -> None:
+        self._open.close()
+
+    def check(self, case: Case) -> Verdict:
+        """Run one case. Only what is wrong with the model or the machine is a verdict; other errors are raised."""
+        try:
+            return self._check(case)
+        except (ModelError, UnsupportedError, OracleRefusal) as error:
+            return Verdict(case.name, UNSUPPORTED, None, str(error))
+        except SimulationError as error:
+            return Verdict(case.name, FAILED, None, str(error))
+
+    def _check(self, case: Case) -> Verdict:
+        model = read_model(case.model)
+        stored = read_stored(case, model)
+        inputs = stored.inputs if stored is not None else draw_inputs(model, self.sets, self.seed)
+        program = None if self.engine == "golden" else compile_program(model, self.config, str(case.model))
+        if self.oracle is None and stored is not None:
+            expected, source = stored.expected, "the stored expectations"
+        elif self._public is not None:
+            expected, source = self._ask_oracle(case, inputs)
+        elif self.engine == "golden":
+            raise OptionError(f"{case.model}: --engine golden needs stored expectations or --oracle tflm|litert: an "
+                              "engine is never compared with itself")
+        else:
+            golden = infer_all(golden_engine(model), inputs, f"golden model {case.name}")
+            expected, source = [one.outputs for one in golden], "the golden model"
+        found = infer_all(make_engine(self.engine, model, program, self.memory), inputs, f"{self.engine} {case.name}")
+        cycles = found[0].cycles if found else None
+        for number, (one, wanted) in enumerate(zip(found, expected, strict=True)):
+            for position, (array, other) in enumerate(zip(one.outputs, wanted, strict=True)):
+                if not same(array, other):
+                    return Verdict(case.name, FAILED, cycles, f"output {position} of input set {number} is not that of "
+                                   f"{source}: {self._explain(model, inputs[number], position, array, other)}")
+        count = f"{len(inputs)} input set{'s' if len(inputs) != 1 else ''}"
+        return Verdict(case.name, PASSED, cycles, f"{count} equal {source}")
+
+    def _ask_oracle(self, case: Case, inputs: Sequence[InputSet]) -> tuple[list[tuple[Array, ...]], str]:
+        assert self._public is not None and self.oracle is not None
+        name = ORACLES[self.oracle][1]
+        try:
+            return self._public.run_sets(case.model, inputs), name
+        except TqError as error:
+            raise OracleRefusal(f"{case.model}: {name} does not run the model: {error}") from error
+
+    def _explain(self, model: Model, inputs: InputSet, position: int, found: Array, expected: Array) -> str:
+        """Describe a difference, and find the operator that causes it."""
+        if found.shape != expected.shape or found.dtype != expected.dtype:
+            return f"it is {found.dtype}{list(found.shape)}, expected {expected.dtype}{list(expected.shape)}"
+        text = str(first_difference(found, expected))
+        if self.engine == "golden":
+            return text
+        if same(found, golden_engine(model).infer(inputs).outputs[position]):
+            return f"{text}; the golden model gives what the {self.engine} gives"
+
+        def run_model(other: Model, inputs: InputSet) -> Sequence[Array]:
+            program = compile_model(other, self.config).program
+            return make_engine(self.engine, other, program, self.memory).infer(inputs).outputs
+
+        return f"{text}; {locate(model, inputs, run_model)}"
+
+
+@click.command("verify")
+@click.argument("paths", metavar="PATH...", nargs=-1, required=True)
+@engine_option
+@click.option("--oracle", type=click.Choice(["golden", *ORACLES]), help="What to hold the engine against.  [default: "
+              "stored expectations, else golden]")
+@config_option
+@memory_options
+@draw_options(3)
+@json_option
+@debug_option
+def verify_command(paths: tuple[str, ...], engine: str, oracle: str | None, config: str | None, latency: int,
+                   bytes_per_cycle: int, stalls: int | None, seed: int, sets: int, json_file: str | None) -> int:
+    """Check that an engine computes every integer of a model as it should.
+
+    PATH is a model, or a folder of models, each with `input_j` and `expected_j` in an .npz of its name beside it where
+    expectations are stored. Exit code 1 if a case differs, 2 if none does and one is not supported.
+    """
+    check_outputs({"--json": json_file})
+    cases = find_cases(paths)
+    verdicts = []
+    with Verifier(engine, oracle, load_config(config or DEFAULT_CONFIG), Memory(latency, bytes_per_cycle, stalls), sets,
+                  seed) as verifier:
+        for case in cases:
+            verdicts.append(verdict := verifier.check(case))
+            if json_file != "-":
+                cycles = f"{verdict.cycles:,} cycles, " if verdict.cycles is not None else ""
+                click.echo(f"{verdict.status:11} {verdict.name}: {cycles}{verdict.message}")
+    counts = Counter(verdict.status for verdict in verdicts)
+    if json_file != "-":
+        click.echo(", ".join(f"{counts[status]} {status}" for status in (PASSED, FAILED, UNSUPPORTED)))
+    write_json(json_file, {**{status: counts[status] for status in (PASSED, FAILED, UNSUPPORTED)},
+                           "cases": [vars(verdict) for verdict in verdicts]})
+    return _conclude(verdicts, counts)
+
+
+def _conclude(verdicts: Sequence[Verdict], counts: Counter[str]) -> int:
+    """Raise the error that stands for the first bad verdict of the worst kind, if there is one."""
+    for status, error, what in ((FAILED, MismatchError, "differ"),
+                                (UNSUPPORTED, UnsupportedError, "are not supported")):
+        if counts[status]:
+            first = next(verdict for verdict in verdicts if verdict.status == status)
+            raise error(f"{counts[status]} of {len(verdicts)} cases {what}; first {first.name}: {first.message}")
+    return 0
