@@ -68,7 +68,7 @@ def read_model(path: str | os.PathLike[str], *, check: bool = True) -> Model:
 def parse_model(data: bytes, name: str, *, check: bool = True) -> Model:
     """Read and verify a model in memory; `name` is the file name that messages use.
 
-    Constant data are read-only views of `data`. Raises as `read_model` does.
+    Constant data are read-only views of `data`, and aligned where the file aligns them. Raises as `read_model` does.
     """
     root = FlatBuffer(data, name).root(b"TFL3", "model")
     version = root.integer(0, "version", "uint32")

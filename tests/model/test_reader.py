@@ -1,5 +1,7 @@
 import dataclasses
 import struct
+import time
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -289,6 +291,44 @@ def test_a_subgraph_may_only_pass_its_input_on():
     tensor = Tensor(0, "a", "int8", (2,), INT8)
     model = parse_model(write_model(Model("m", (Subgraph("", (tensor,), (), (0,), (0, 0)),))), "m.tflite")
     assert model.main.outputs == (0, 0)
+
+
+def unfolding(subgraph_count, tensor_count):
+    """Write a file whose subgraphs are all one table, and whose tensors are all one table."""
+    data = bytearray(struct.pack("<I4s", 0, b"TFL3"))
+    vtables = {}
+    for name, entries in (("model", (10, 12, 4, 0, 8)), ("subgraph", (6, 8, 4)), ("tensor", (4, 4))):
+        vtables[name] = len(data)
+        data += struct.pack(f"<{len(entries)}H", *entries) + bytes(-2 * len(entries) % 4)
+
+    def place(name, *values):
+        at = len(data)
+        data.extend(struct.pack(f"<i{len(values)}I", at - vtables[name], *values))
+        return at
+
+    def repeat(count, target_bytes):
+        # Every element is an offset to what follows the vector.
+        data.extend(struct.pack("<I", count))
+        data.extend(b"".join(struct.pack("<I", target_bytes + 4 * (count - index)) for index in range(count)))
+
+    data[:4] = struct.pack("<I", place("model", 3, 4))
+    repeat(subgraph_count, 0)
+    place("subgraph", 4)
+    repeat(tensor_count, 0)
+    place("tensor")
+    return bytes(data)
+
+
+def test_a_small_file_cannot_unfold_into_much_work():
+    data = unfolding(115, 115)
+    assert len(data) < 1024
+    tracemalloc.start()
+    begin = time.perf_counter()
+    assert message_of(data).endswith("the same parts are referred to too often; the file is corrupt")
+    assert time.perf_counter() - begin < 2
+    assert tracemalloc.get_traced_memory()[1] < 20_000_000
+    tracemalloc.stop()
+    assert message_of(unfolding(2, 3)) == "m.tflite: subgraph 0 has no output"
 
 
 SMALL = write_model(chain())
