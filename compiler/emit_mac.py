@@ -349,7 +349,7 @@ class _MacEmitter:
                 if feed < len(step):
                     s = step[feed]
                     end = s.first_row + s.count
-                    row = s.kernel_row * self.layer.dilation[0]
+                    row = s.kernel_row
                     feeds.append({"address": _signed(row * row_pitch + s.piece * piece_pitch), "kernel_row": row,
                                   "rotate": (s.first_row - s.first_byte) % config.word_bytes, "lane_end": end})
                 else:

@@ -40,9 +40,9 @@ def plan_fold(layer: Mac, config: Config) -> FoldPlan | None:
     kernel_rows, kernel_cols = layer.kernel
     channels = layer.weights.shape[3]
     window_bytes = kernel_cols * channels
-    if layer.dilation[1] != 1 or layer.stride[1] * channels > config.word_bytes:
+    if layer.dilation != (1, 1) or layer.stride[1] * channels > config.word_bytes:
         return None
-    if (kernel_rows - 1) * layer.dilation[0] > _KERNEL_ROW_LIMIT:
+    if kernel_rows - 1 > _KERNEL_ROW_LIMIT:
         return None
     pieces = -(-window_bytes // config.word_bytes)
     steps: list[tuple[Segment, ...]] = []
