@@ -9,7 +9,7 @@
 >>> data = builder.build(result)
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -101,33 +101,35 @@ class ModelBuilder:
 
     def add(self, op: str, inputs: Sequence[int], *, scale: float | None = None,
             zero_point: int | None = None, dtype: str | None = None,
-            shape: Sequence[int] | None = None, **options: OptionValue) -> int:
+            shape: Sequence[int] | None = None, options: Mapping[str, OptionValue] | None = None,
+            **named: OptionValue) -> int:
         """Add an operator of one output and return that output.
 
         Shape, dtype and quantization are inferred where they are not given: from the shape rules,
         from the first data input (int8 for QUANTIZE), and from the values that the specification
         fixes, else from the first data input. Strides, and a pool's filter, are 1 and SOFTMAX's
-        beta is 1 unless given. `-1` is an absent input. Raises `ModelError` when shapes disagree.
+        beta is 1 unless given. `-1` is an absent input. Options come by name, in `options`, or both.
+        Raises `ModelError` when shapes disagree.
         """
         return self.add_many(op, inputs, 1, scale=scale, zero_point=zero_point, dtype=dtype,
-                             shapes=None if shape is None else [shape], options=options)[0]
+                             shapes=None if shape is None else [shape], options={**(options or {}), **named})[0]
 
     def add_many(self, op: str, inputs: Sequence[int], output_count: int, *,
                  scale: float | None = None, zero_point: int | None = None,
                  dtype: str | None = None, shapes: Sequence[Sequence[int]] | None = None,
-                 options: dict[str, OptionValue] | None = None) -> list[int]:
+                 options: Mapping[str, OptionValue] | None = None) -> list[int]:
         """Add an operator of `output_count` outputs (SPLIT, SPLIT_V, UNPACK) and return them."""
-        options = self._defaults(op, inputs, output_count) | (options or {})
+        complete = self._defaults(op, inputs, output_count) | dict(options or {})
         source = self.tensors[inputs[_data_position(op)]] if inputs else None
         first = len(self.tensors)
         operator = Operator(len(self.operators), op, tuple(inputs),
-                            tuple(range(first, first + output_count)), options)
+                            tuple(range(first, first + output_count)), complete)
         if shapes is None:
             node = Node(operator, self.tensors, f"{self.name}, operator {operator.index} {op}")
             shapes = output_shapes(node)
         if shapes is None:
             raise ValueError(f"the output shape of {op} must be given, it cannot be inferred")
-        dtype = dtype or _output_dtype(op, source.dtype if source else "resource", options)
+        dtype = dtype or _output_dtype(op, source.dtype if source else "resource", complete)
         quantization = None
         if dtype in ("int8", "uint8", "int16"):
             quantization = self._quantization(op, source, scale, zero_point)
