@@ -3,9 +3,7 @@
 The engines abort the whole process on some models (a CHECK in C++), so they run in a worker. Both come
 as wheels that the product does not need: `pip install "tq-hw[oracles]"`.
 
->>> run_litert("model.tflite", [image])                        # reference kernels
->>> with Oracle("tflm") as oracle:                              # one process for many models
-...     outputs = oracle.run_sets(data, [[first], [second]])
+`run_litert` and `run_tflm` run one inference; an `Oracle` keeps its process for many models and input sets.
 """
 
 import contextlib

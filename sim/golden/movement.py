@@ -23,7 +23,7 @@ from tq_hw.sim.golden.registry import (
     value,
 )
 
-__all__ = ["expand_axes", "pad_value", "reshape_to"]
+__all__ = ["pad_value", "reshape_to"]
 
 
 @kernel("CONCATENATION")
@@ -204,8 +204,3 @@ def unpack(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
 def shape_of(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
     """Dimensions of the input as int32 or int64."""
     return [np.array(value(inputs, 0).shape, output_tensor(op, subgraph).dtype)]
-
-
-def expand_axes(shape: tuple[int, ...], rank: int) -> tuple[int, ...]:
-    """Prefix a shape with ones up to `rank` dimensions, as broadcasting does."""
-    return (1,) * (rank - len(shape)) + shape

@@ -5,7 +5,7 @@ import pytest
 
 from tq_hw.model.build import ModelBuilder
 from tq_hw.model.errors import ModelError, OptionError, UnsupportedError
-from tq_hw.model.graph import Model, Operator, Subgraph, Tensor
+from tq_hw.model.graph import Model, Operator, OptionValue, Subgraph, Tensor
 from tq_hw.model.reader import parse_model
 from tq_hw.sim.golden import State, accumulators, explain, run
 from tq_hw.sim.golden.kernels import KERNELS
@@ -14,7 +14,7 @@ from tq_hw.sim.golden.registry import kernel
 ZEROS = np.zeros((1, 4, 4, 2), np.int8)
 
 
-def small(**options: object) -> Model:
+def small() -> Model:
     b = ModelBuilder("small")
     x = b.input((1, 4, 4, 2), scale=0.5, zero_point=-3)
     w = b.constant(np.arange(-8, 8).reshape(2, 2, 2, 2).astype(np.int8), scale=[0.1, 0.2])
@@ -25,7 +25,6 @@ def small(**options: object) -> Model:
 
 def resources() -> Model:
     """Build a counter: a resource variable, set once by subgraph 1, is added to the input."""
-    quantization = ModelBuilder().tensors
     b = ModelBuilder()
     b.input((2,), scale=1.0)
     b.tensor((), "resource")
@@ -37,7 +36,6 @@ def resources() -> Model:
         Operator(2, "READ_VARIABLE", (1,), (2,)),
         Operator(3, "ADD", (0, 2), (3,), {"fused_activation_function": "NONE"}),
         Operator(4, "ASSIGN_VARIABLE", (1, 3), ())), (0,), (3,))
-    assert not quantization
     c = ModelBuilder()
     c.tensor((), "resource")
     c.constant(np.array([10, 20], np.int8), scale=1.0)
@@ -92,9 +90,9 @@ def test_wrong_shape_of_input() -> None:
         run(small(), [np.zeros((1, 4, 4))])
 
 
-def single(op: str, *tensors: Tensor, outputs: tuple[int, ...] = (1,), **options: object) -> Model:
+def single(op: str, *tensors: Tensor, outputs: tuple[int, ...] = (1,), **options: OptionValue) -> Model:
     """Build a model of one operator that maps tensor 0 to the rest."""
-    operator = Operator(0, op, (0,), outputs, options)  # type: ignore[arg-type]
+    operator = Operator(0, op, (0,), outputs, options)
     return Model("single", (Subgraph("main", tensors, (operator,), (0,), outputs),))
 
 
