@@ -1,0 +1,134 @@
+"""The whole accelerator: AXI4 master, register bus, interrupt."""
+
+from typing import Any
+
+from amaranth import Cat, Module, Mux, ResetInserter, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from tq_hw.hdl.array_unit import ArrayUnit
+from tq_hw.hdl.axi import ReadChannel, WriteChannel, read_members, write_members
+from tq_hw.hdl.control import UnitControl
+from tq_hw.hdl.fetch import Fetch
+from tq_hw.hdl.load import LoadUnit
+from tq_hw.hdl.registers import ADDRESS_BITS, EVENTS, Registers
+from tq_hw.hdl.scratchpad import Scratchpad
+from tq_hw.hdl.store import StoreUnit
+from tq_hw.hdl.tokens import WORKERS, Tokens
+from tq_hw.hdl.vector_unit import VectorUnit
+from tq_hw.isa.config import Config
+from tq_hw.isa.control import Status
+from tq_hw.isa.layout import Unit
+
+__all__ = ["Accelerator"]
+
+
+class Accelerator(wiring.Component):
+    """Everything on one clock; every port name is flat, as it stands in the Verilog.
+
+    Members
+    -------
+    m_axi_* : AXI4 master of hdl/axi.py, 32-bit addresses, `bus_bytes` of data, 1-bit ids
+    reg_addr : In(8), byte address; reg_write_en : In(1); reg_write_data : In(32)
+    reg_read_data : Out(32), one cycle after `reg_addr`; registers of isa/control.py
+    interrupt : Out(1), high from done or error to the next start or stop
+    """
+
+    reg_addr: Signal
+    reg_write_en: Signal
+    reg_write_data: Signal
+    reg_read_data: Signal
+    interrupt: Signal
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        bus = write_members(config) | read_members(config)
+        super().__init__({
+            **{f"m_axi_{name}": member for name, member in bus.items()},
+            "reg_addr": In(ADDRESS_BITS), "reg_write_en": In(1), "reg_write_data": In(32), "reg_read_data": Out(32),
+            "interrupt": Out(1),
+        })
+
+    def elaborate(self, platform: object) -> Module:
+        """Instantiate and connect; all that works on a stream is reset before each start."""
+        m = Module()
+        config = self._config
+        m.submodules.registers = registers = Registers(config)
+        m.submodules.read_channel = reads = ReadChannel(config)
+        m.submodules.write_channel = writes = WriteChannel(config)
+        m.submodules.scratchpad = pad = Scratchpad(config)
+        fetch, tokens = Fetch(config), Tokens()
+        load, store = LoadUnit(config), StoreUnit(config)
+        array, vector = ArrayUnit(config), VectorUnit(config)
+        controls = {unit: UnitControl(unit, config) for unit in WORKERS}
+        engines: dict[Unit, Any] = {Unit.LOAD: load, Unit.ARRAY: array, Unit.VECTOR: vector, Unit.STORE: store}
+
+        fresh = ResetInserter(registers.reset_units)
+        for name, part in (("fetch", fetch), ("tokens", tokens), ("load", load), ("array", array), ("vector", vector),
+                           ("store", store)):
+            m.submodules[name] = fresh(part)
+        for unit, control in controls.items():
+            m.submodules[f"control_{unit.name.lower()}"] = fresh(control)
+
+        self._connect_host(m, registers, reads, writes)
+        wiring.connect(m, fetch.memory, reads.fetch)
+        wiring.connect(m, load.memory, reads.load)
+        wiring.connect(m, store.beats, writes.beats)
+        wiring.connect(m, store.bursts, writes.bursts)
+        wiring.connect(m, array.acc, vector.acc)
+        for client, port in (("feed0", array.feed0), ("feed1", array.feed1), ("feed2", array.feed2),
+                             ("weights", array.weights), ("a", vector.a), ("b", vector.b), ("store", store.port),
+                             ("out", vector.out), ("load", load.port)):
+            wiring.connect(m, port, getattr(pad, client))
+        m.d.comb += [
+            fetch.start.eq(registers.start), fetch.addr.eq(registers.command_addr),
+            fetch.size_bytes.eq(registers.command_bytes), fetch.halt.eq(registers.halt),
+            load.base.eq(registers.base), store.base.eq(registers.base),
+            store.answered.eq(writes.answered), store.write_error.eq(writes.error),
+            reads.halt.eq(registers.halt), writes.halt.eq(registers.halt),
+            registers.channels_idle.eq(reads.idle & writes.idle), registers.errors[Unit.CONTROL].eq(fetch.error),
+        ]
+        for unit, control in controls.items():
+            name, engine = unit.name.lower(), engines[unit]
+            wiring.connect(m, getattr(fetch, name), control.words)
+            wiring.connect(m, control.o, engine.i)
+            wiring.connect(m, control.tokens, getattr(tokens, name))
+            if unit in (Unit.ARRAY, Unit.VECTOR):
+                wiring.connect(m, control.table, engine.table)
+            m.d.comb += [
+                control.halt.eq(registers.halt), control.done.eq(engine.done), control.engine_idle.eq(engine.idle),
+                registers.runs[unit].eq(control.runs),
+                registers.errors[unit].eq(_first(control.error, engine.error, getattr(pad, f"error_{name}"),
+                                                 getattr(tokens, f"error_{name}"))),
+            ]
+        m.d.sync += registers.finished.eq(fetch.ended & Cat(control.idle for control in controls.values()).all())
+
+        events = {
+            "fetch_stall": fetch.stall, "read_beats": reads.beat, "write_beats": writes.beat,
+            "load_port": load.stall, "store_port": store.stall,
+            "array_acc": array.stall_acc, "array_weight": array.stall_weight,
+            "vector_acc": vector.stall_acc, "vector_port": vector.stall_port,
+            **{f"{unit.name.lower()}_busy": ~engine.idle for unit, engine in engines.items()},
+            **{f"{unit.name.lower()}_token": control.waiting for unit, control in controls.items()},
+        }
+        m.d.comb += registers.events.eq(Cat(events[name] for name in EVENTS))
+        return m
+
+    def _connect_host(self, m: Module, registers: Registers, reads: ReadChannel, writes: WriteChannel) -> None:
+        m.d.comb += [
+            registers.addr.eq(self.reg_addr), registers.write_en.eq(self.reg_write_en),
+            registers.write_data.eq(self.reg_write_data), self.reg_read_data.eq(registers.read_data),
+            self.interrupt.eq(registers.interrupt),
+        ]
+        for channel, members in ((reads, read_members(self._config)), (writes, write_members(self._config))):
+            for name, member in members.items():
+                outer, inner = getattr(self, f"m_axi_{name}"), getattr(channel.bus, name)
+                m.d.comb += outer.eq(inner) if member.flow is Out else inner.eq(outer)
+
+
+def _first(*codes: Any) -> Any:
+    """Return the first code that is not OK."""
+    chosen: Any = Status.OK
+    for code in reversed(codes):
+        chosen = Mux(code != Status.OK, code, chosen)
+    return chosen

@@ -1,0 +1,158 @@
+"""The register bus: start and stop, status, the first error, counters."""
+
+from typing import Any
+
+from amaranth import Array, Cat, Module, Mux, Signal
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+
+from tq_hw.isa.config import Config
+from tq_hw.isa.control import COUNTERS, MAGIC, REGISTERS
+from tq_hw.isa.layout import Unit
+
+__all__ = ["ADDRESS_BITS", "EVENTS", "Registers"]
+
+#: Byte addresses of the bus.
+ADDRESS_BITS = 8
+#: What is counted beside the cycles, in the order of COUNTERS.
+EVENTS = COUNTERS[1:]
+_OFFSET = {register.name: register.offset_bytes for register in REGISTERS}
+#: Bits that a written register keeps: addresses are multiples of 16, the length of the commands a multiple of 4.
+_MASKS = {"command_offset": ~15, "command_bytes": ~3, **{f"base{region}": ~15 for region in range(4)}}
+
+
+class Registers(wiring.Component):
+    """Registers of isa/control.py, and the machine's states.
+
+    A start first lets open bursts end, then resets the units for one cycle, then starts fetch: what an earlier run left
+    behind is gone. A stop does the same without the last step. While the machine is busy, a start and writes of other
+    registers than `control` are ignored. At the first error everything halts: no unit is given an operation, no burst
+    is started. Status, error and counters stay until the next start or stop.
+
+    Members
+    -------
+    addr : In(8), byte address; its two low bits are ignored
+    write_en, write_data : In(1), In(32)
+    read_data : Out(32), one cycle after `addr`
+    interrupt : Out(1), done or error
+    base : Out(ArrayLayout(32, 4)); command_addr, command_bytes : Out(32)
+    start : Out(1), strobe for fetch
+    reset_units : Out(1), strobe
+    halt : Out(1), give out nothing more
+    channels_idle : In(1), no burst is open
+    finished : In(1), END was met and all units are idle
+    errors : In(ArrayLayout(4, 5)), Status by unit; the lowest unit counts if several stop in one cycle
+    runs : In(ArrayLayout(32, 5)), operations started, by unit
+    events : In(len(EVENTS)), counted while running
+    """
+
+    addr: Signal
+    write_en: Signal
+    write_data: Signal
+    read_data: Signal
+    interrupt: Signal
+    base: Any
+    command_addr: Signal
+    command_bytes: Signal
+    start: Signal
+    reset_units: Signal
+    halt: Signal
+    channels_idle: Signal
+    finished: Signal
+    errors: Any
+    runs: Any
+    events: Signal
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        super().__init__({
+            "addr": In(ADDRESS_BITS), "write_en": In(1), "write_data": In(32), "read_data": Out(32),
+            "interrupt": Out(1), "base": Out(data.ArrayLayout(32, 4)), "command_addr": Out(32),
+            "command_bytes": Out(32), "start": Out(1), "reset_units": Out(1), "halt": Out(1, init=1),
+            "channels_idle": In(1), "finished": In(1), "errors": In(data.ArrayLayout(4, len(Unit))),
+            "runs": In(data.ArrayLayout(32, len(Unit))), "events": In(len(EVENTS)),
+        })
+
+    def elaborate(self, platform: object) -> Module:
+        """Keep the written registers, step the states, count."""
+        m = Module()
+        kept = {name: Signal(32, name=name) for name in _MASKS}
+        busy, done, failed = Signal(), Signal(), Signal()
+        error_code, error_unit, error_index = Signal(4), Signal(3), Signal(32)
+        counters = [Signal(32, name=f"counter_{name}") for name in COUNTERS]
+        m.d.comb += [
+            *(self.base[region].eq(kept[f"base{region}"]) for region in range(4)),
+            self.command_bytes.eq(kept["command_bytes"]), self.interrupt.eq(done | failed),
+        ]
+        m.d.sync += self.command_addr.eq(kept["base0"] + kept["command_offset"])
+
+        values = {
+            "magic": MAGIC, "fingerprint": self._config.fingerprint, "status": Cat(busy, done, failed),
+            "error_code": error_code, "error_unit": error_unit, "error_index": error_index, **kept,
+            **{f"counter_{name}": counter for name, counter in zip(COUNTERS, counters, strict=True)},
+        }
+        with m.Switch(self.addr[2:]):
+            for name, value in values.items():
+                with m.Case(_OFFSET[name] >> 2):
+                    m.d.sync += self.read_data.eq(value)
+            with m.Default():
+                m.d.sync += self.read_data.eq(0)
+        for name, register in kept.items():
+            with m.If(self.write_en & ~busy & (self.addr[2:] == _OFFSET[name] >> 2)):
+                m.d.sync += register.eq(self.write_data & _MASKS[name])
+
+        asked_start = Signal()
+        asked_stop = Signal()
+        control = self.write_en & (self.addr[2:] == _OFFSET["control"] >> 2)
+        m.d.comb += [asked_start.eq(control & self.write_data[0]), asked_stop.eq(control & self.write_data[1])]
+        # Errors wait one cycle here, so that the choice among them is off the units' paths.
+        codes = Signal(self.errors.shape())
+        runs = Signal(self.runs.shape())
+        m.d.sync += [codes.eq(self.errors), runs.eq(self.runs)]
+        first: Any = Unit.CONTROL
+        for unit in reversed(Unit):
+            first = Mux(codes[unit] != 0, unit, first)
+        wrong = codes.as_value().any()
+        events = Signal(len(EVENTS))
+        m.d.sync += events.eq(self.events)
+
+        again = Signal()
+        with m.FSM(name="state"):
+            with m.State("IDLE"), m.If(asked_start | asked_stop):
+                m.d.sync += [busy.eq(1), again.eq(asked_start & ~asked_stop)]
+                m.next = "DRAIN"
+            with m.State("DRAIN"):
+                m.d.sync += [done.eq(0), failed.eq(0), error_code.eq(0), error_unit.eq(0), error_index.eq(0)]
+                with m.If(asked_start | asked_stop):
+                    m.d.sync += again.eq(~asked_stop)
+                with m.If(self.channels_idle):
+                    m.d.comb += self.reset_units.eq(1)
+                    m.next = "RESET"
+            with m.State("RESET"):
+                # The units' errors of before the reset pass by.
+                m.next = "READY"
+            with m.State("READY"):
+                m.d.sync += busy.eq(again)
+                m.next = "IDLE"
+                with m.If(again):
+                    m.d.comb += self.start.eq(1)
+                    m.d.sync += [counter.eq(0) for counter in counters]
+                    m.d.sync += self.halt.eq(0)
+                    m.next = "RUN"
+            with m.State("RUN"):
+                m.d.sync += [counter.eq(counter + event) for counter, event in zip(counters[1:], events, strict=True)]
+                m.d.sync += counters[0].eq(counters[0] + 1)
+                with m.If(wrong):
+                    m.d.sync += [
+                        busy.eq(0), failed.eq(1), self.halt.eq(1), error_unit.eq(first),
+                        error_code.eq(Array(codes[unit] for unit in Unit)[first]),
+                        error_index.eq(Array(runs[unit] for unit in Unit)[first] - 1),
+                    ]
+                    m.next = "IDLE"
+                with m.Elif(self.finished):
+                    m.d.sync += [busy.eq(0), done.eq(1), self.halt.eq(1)]
+                    m.next = "IDLE"
+                with m.If(asked_stop):
+                    m.d.sync += [busy.eq(1), again.eq(0), self.halt.eq(1), done.eq(0), failed.eq(0)]
+                    m.next = "DRAIN"
+        return m
