@@ -67,8 +67,8 @@ def find_tensor(model: Model, wanted: str) -> int:
         return names[wanted]
     if wanted.isdecimal() and int(wanted) in made:
         return int(wanted)
-    raise OptionError(f"{model.name}: no operator computes a tensor named {wanted!r}; expected a name or an index, for "
-                      f"example {', '.join(repr(name) for name in list(names)[:4])}")
+    raise OptionError(f"--dump {wanted}: no operator of {model.name} computes a tensor of that name or index; there "
+                      f"are, for example, {', '.join(repr(name) for name in list(names)[:4])}")
 
 
 def with_outputs(model: Model, tensors: Sequence[int]) -> Model:

@@ -58,7 +58,13 @@ def write(name: str, data: bytes) -> None:
         sys.stdout.buffer.write(data)
         sys.stdout.buffer.flush()
         return
-    path = Path(os.path.realpath(name))
+    try:
+        _write(Path(os.path.realpath(name)), data)
+    except OSError as error:
+        raise OptionError(f"{name}: cannot be written: {error.strerror or error}") from error
+
+
+def _write(path: Path, data: bytes) -> None:
     if _is_special(path):
         path.write_bytes(data)
         return
@@ -105,8 +111,9 @@ def read_npz(name: str) -> dict[str, Array]:
             if file.read(4) not in (b"PK\x03\x04", b"PK\x05\x06"):
                 raise OptionError(f"{name}: expected an .npz archive as numpy.savez writes it, found another kind of "
                                   "file")
-        with np.load(path, allow_pickle=False) as archive:
-            return {key: np.ascontiguousarray(archive[key]).reshape(archive[key].shape) for key in archive.files}
+            file.seek(0)
+            with np.load(file, allow_pickle=False) as archive:
+                return {key: archive[key] for key in archive.files}
     except OSError as error:
         raise OptionError(f"{name}: cannot read the file: {error.strerror or error}") from error
     except (zipfile.BadZipFile, ValueError, EOFError, KeyError, NotImplementedError, zipfile.LargeZipFile,

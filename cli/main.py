@@ -63,7 +63,7 @@ def run(arguments: Sequence[str]) -> int:
     try:
         return int(tq_hw.main(list(arguments), prog_name="tq-hw", standalone_mode=False) or 0)
     except (KeyboardInterrupt, click.Abort):
-        print("\ntq-hw: interrupted", file=sys.stderr)
+        print("tq-hw: interrupted", file=sys.stderr)
         return INTERRUPTED
     except BrokenPipeError:
         # The reader of a pipe has seen enough; the interpreter must not flush into it when it ends.

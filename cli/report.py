@@ -70,7 +70,8 @@ def print_summary(report: Report) -> None:
     if cycles is not None:
         time = f"{cycles / CLOCK_HZ * 1e6:,.1f} us at {CLOCK_HZ // 1_000_000} MHz"
         lines += [("cycles", f"{cycles:,}{estimated}, {time}"),
-                  ("utilization", f"{percent(report['utilization'], 1)} of the multipliers, {report['macs']:,} MACs")]
+                  ("utilization", f"{percent(report['utilization']) or '0 %'} of the multipliers, "
+                                  f"{report['macs']:,} MACs")]
     if report.get("bit_exact") is not None:
         lines.append(("bit exact", "yes" if report["bit_exact"] else "no"))
     for name, value in lines:
@@ -84,7 +85,7 @@ def print_layers(report: Report) -> None:
     print_table(
         (">index", "op", "unit", ">cycles", ">MACs", ">utilization", ">bytes", "bound", "name"),
         [(row["index"], row["op"], row["unit"], row["cycles"], row["macs"],
-          percent(row["utilization"], 1) if row["utilization"] else "", row["bytes"], row["bound"], row["name"])
+          percent(row["utilization"]), row["bytes"], row["bound"], row["name"])
          for row in rows],
         ("", "total", "", report["cycles"], report["macs"],
-         percent(report["utilization"], 1) if report["utilization"] else "", report["bytes"], "", ""))
+         percent(report["utilization"]), report["bytes"], "", ""))

@@ -96,12 +96,21 @@ def _check_against_golden(subject: Subject, inputs: list[InputSet], found: list[
     return None
 
 
-def _dump(subject: Subject, names: tuple[str, ...], engine: str, memory: Memory,
-          inputs: list[InputSet]) -> dict[str, list[Array]]:
-    """Return intermediate tensors by name, one array per input set."""
+def _wanted(subject: Subject, names: tuple[str, ...], outputs_file: str | None) -> list[int]:
+    """Return the indices of the tensors to dump."""
+    if not names:
+        return []
+    if outputs_file is None:
+        raise OptionError("--dump needs --outputs, the file that the tensor goes to")
     if subject.model is None:
         raise OptionError(f"{subject.path}: --dump needs the model, not a compiled file")
-    indices = [find_tensor(subject.model, name) for name in names]
+    return [find_tensor(subject.model, name) for name in names]
+
+
+def _dump(subject: Subject, indices: list[int], engine: str, memory: Memory,
+          inputs: list[InputSet]) -> dict[str, list[Array]]:
+    """Return intermediate tensors by name, one array per input set."""
+    assert subject.model is not None
     model = with_outputs(subject.model, indices)
     program = None if engine == "golden" else compile_program(model, subject.config, subject.path)
     found = infer_all(make_engine(engine, model, program, memory), inputs, "dump")
@@ -132,11 +141,10 @@ def sim_command(path: str, inputs_file: str | None, outputs_file: str | None, en
     A model's outputs are held against the golden model; a difference is exit code 1.
     """
     check_outputs({"--outputs": outputs_file, "--waves": waves, "--json": json_file}, [path, inputs_file])
-    if dumped and outputs_file is None:
-        raise OptionError("--dump needs --outputs, the file that the tensor goes to")
     if waves is not None and engine != "rtl":
         raise OptionError(f"--waves needs --engine rtl, not {engine}")
     subject = open_subject(path, config, engine)
+    wanted = _wanted(subject, dumped, outputs_file)
     memory = Memory(latency, bytes_per_cycle, stalls)
     inputs, stacked = subject.input_sets(inputs_file, sets, seed)
     runner: Engine = make_engine(engine, subject.model, subject.program, memory, waves)
@@ -148,7 +156,7 @@ def sim_command(path: str, inputs_file: str | None, outputs_file: str | None, en
     report: Report = sim_report(subject.path, subject.config, subject.model, subject.program, engine, found, exact)
     if outputs_file is not None:
         arrays = output_arrays([one.outputs for one in found], stacked)
-        for name, tensors in _dump(subject, dumped, engine, memory, inputs).items() if dumped else ():
+        for name, tensors in _dump(subject, wanted, engine, memory, inputs).items() if wanted else ():
             arrays[name] = output_arrays([(tensor,) for tensor in tensors], stacked)["output_0"]
         write(outputs_file, npz_bytes(arrays))
     if "-" not in (json_file, outputs_file):

@@ -12,9 +12,9 @@ __all__ = ["percent", "print_table"]
 _PIPE_COLUMNS = 200
 
 
-def percent(part: float, whole: float) -> str:
-    """Return `part / whole` with one decimal, or nothing for a whole of zero."""
-    return f"{100 * part / whole:.1f} %" if whole else ""
+def percent(share: float | None) -> str:
+    """Return a share of 1 in percent with one decimal, and nothing for None or 0."""
+    return f"{100 * share:.1f} %" if share else ""
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]],

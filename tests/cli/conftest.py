@@ -1,0 +1,69 @@
+"""Fixtures of the command line's tests: small models, and a way to run a command in this process."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tq_hw.cli.main import run
+from tq_hw.model.build import ModelBuilder
+from tq_hw.model.reader import parse_model
+from tq_hw.sim import golden
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Exit code and what was printed."""
+
+    code: int
+    out: str
+    err: str
+
+
+Run = Callable[..., Outcome]
+
+
+@pytest.fixture
+def tq(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Run `tq-hw` with the given arguments in an empty directory."""
+    monkeypatch.chdir(tmp_path)
+
+    def call(*arguments: object) -> Outcome:
+        capsys.readouterr()
+        code = run([str(argument) for argument in arguments])
+        printed = capsys.readouterr()
+        return Outcome(code, printed.out, printed.err)
+
+    return call
+
+
+def conv_model() -> bytes:
+    """A convolution and a pool over 6 x 5 x 3, tensors `image`, `t3`, `t4`."""
+    rng = np.random.default_rng(7)
+    builder = ModelBuilder("small")
+    image = builder.input((1, 6, 5, 3), scale=0.5, zero_point=-3, name="image")
+    weights = builder.constant(rng.integers(-127, 128, (4, 3, 3, 3)).astype(np.int8), scale=[0.01, 0.02, 0.03, 0.04])
+    bias = builder.bias(image, weights, [5, -7, 900, 0])
+    conv = builder.add("CONV_2D", [image, weights, bias], scale=0.9, zero_point=4, padding="SAME")
+    pool = builder.add("MAX_POOL_2D", [conv], filter_height=2, filter_width=2, stride_h=2, stride_w=2, padding="VALID")
+    return builder.build(pool)
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    """The file `small.tflite` in the current directory."""
+    path = tmp_path / "small.tflite"
+    path.write_bytes(conv_model())
+    return path
+
+
+@pytest.fixture
+def case(model: Path) -> Path:
+    """The same with `small.npz` beside it: two input sets and what the golden model makes of them."""
+    graph = parse_model(model.read_bytes(), model.name)
+    inputs = np.random.default_rng(3).integers(-128, 128, (2, 1, 6, 5, 3)).astype(np.int8)
+    expected = np.stack([golden.run(graph, [one]).outputs[0] for one in inputs])
+    np.savez(model.with_suffix(".npz"), input_0=inputs, expected_0=expected)
+    return model

@@ -1,0 +1,197 @@
+"""What the commands print and write when all is well, and how a difference is told."""
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tq_hw.cli import engines
+from tq_hw.cli.arrays import draw_inputs
+from tq_hw.isa.config import PRESETS
+from tq_hw.isa.program import load
+from tq_hw.model.reader import read_model
+from tq_hw.sim import golden
+from tq_hw.sim.executor import execute
+
+Tq = Callable[..., Any]
+LAYER_KEYS = {"index", "op", "name", "unit", "cycles", "macs", "utilization", "bound", "bytes"}
+
+
+def expected(model: Path, inputs: Sequence[np.ndarray]) -> np.ndarray:
+    return golden.run(read_model(model), inputs).outputs[0]
+
+
+def test_compile_writes_a_program(tq: Tq, model: Path) -> None:
+    result = tq("compile", model.name, "--config", "tiny", "--json", "-")
+    report = json.loads(result.out)
+    program = load("small.tqm")
+    assert (result.code, result.err) == (0, "")
+    assert program.config == PRESETS["tiny"]
+    assert {key: report[key] for key in ("model", "config", "output", "macs", "estimated", "output_bytes")} == {
+        "model": "small.tflite", "config": "tiny", "output": "small.tqm", "macs": 6 * 5 * 27 * 4, "estimated": True,
+        "output_bytes": Path("small.tqm").stat().st_size}
+    assert report["fingerprint"] == f"{PRESETS['tiny'].fingerprint:08x}"
+    assert report["cycles"] == sum(layer["cycles"] for layer in report["layers"])
+    assert [(layer["op"], layer["name"]) for layer in report["layers"]] == [("CONV_2D", "t3"), ("MAX_POOL_2D", "t4")]
+    assert all(set(layer) == LAYER_KEYS for layer in report["layers"])
+
+
+def test_compile_prints_layers_and_total(tq: Tq, model: Path) -> None:
+    result = tq("compile", model.name, "-o", "out")
+    assert "cycles       " in result.out and "(estimated)" in result.out and "CONV_2D" in result.out
+    assert "total" in result.out.splitlines()[-1]
+
+
+def test_compiled_files_are_reproducible(tq: Tq, model: Path) -> None:
+    for name in ("a", "b"):
+        assert tq("compile", model.name, "-o", name).code == 0
+    assert Path("a").read_bytes() == Path("b").read_bytes()
+
+
+@pytest.mark.parametrize("engine", ["golden", "executor"])
+def test_sim_of_drawn_inputs(tq: Tq, model: Path, engine: str) -> None:
+    result = tq("sim", model.name, "--engine", engine, "--config", "tiny", "--seed", 5, "--outputs", "o.npz", "--json",
+                "j.json")
+    report = json.loads(Path("j.json").read_text())
+    assert (result.code, result.err) == (0, "")
+    assert {key: report[key] for key in ("model", "config", "engine", "cycles", "bit_exact")} == {
+        "model": "small.tflite", "config": "tiny", "engine": engine, "cycles": None,
+        "bit_exact": True if engine == "executor" else None}
+    assert all(set(layer) == LAYER_KEYS for layer in report["layers"])
+    inputs = draw_inputs(read_model(model), 1, 5)[0]
+    with np.load("o.npz") as outputs:
+        assert outputs.files == ["output_0"]
+        assert np.array_equal(outputs["output_0"], expected(model, inputs))
+
+
+def test_sim_of_several_sets_with_a_dump(tq: Tq, case: Path) -> None:
+    result = tq("sim", case.name, "--engine", "executor", "--config", "tiny", "--inputs", "small.npz", "--outputs",
+                "o.npz", "--dump", "t3", "--dump", "4")
+    assert (result.code, result.err) == (0, "")
+    with np.load("small.npz") as stored, np.load("o.npz") as outputs:
+        assert outputs.files == ["output_0", "t3", "t4"]
+        assert np.array_equal(outputs["output_0"], stored["expected_0"])
+        assert np.array_equal(outputs["t4"], stored["expected_0"])
+        kept = [golden.run(read_model(case), [one], keep=True).tensors[3] for one in stored["input_0"]]
+        assert np.array_equal(outputs["t3"], np.stack(kept))
+
+
+def test_sim_of_a_compiled_file(tq: Tq, case: Path) -> None:
+    tq("compile", case.name, "--config", "tiny")
+    result = tq("sim", "small.tqm", "--engine", "executor", "--inputs", "small.npz", "--outputs", "o.npz")
+    assert (result.code, result.err) == (0, "")
+    with np.load("small.npz") as stored, np.load("o.npz") as outputs:
+        assert np.array_equal(outputs["output_0"], stored["expected_0"])
+
+
+@pytest.mark.parametrize(("options", "message"), [
+    (["--config", "n8"], "small.tqm: is compiled for configuration 'tiny' (fingerprint {tiny}), not for 'n8' ({n8}); "
+     "compile it again or leave --config out"),
+    (["--engine", "golden"], "small.tqm: the golden model runs a .tflite model, not a compiled file"),
+    ([], "small.tqm: a compiled file needs --inputs; inputs are drawn for a model only"),
+    (["--dump", "t3", "--outputs", "o.npz"], "small.tqm: --dump needs the model, not a compiled file"),
+])
+def test_what_a_compiled_file_cannot_do(tq: Tq, model: Path, options: list[str], message: str) -> None:
+    tq("compile", model.name, "--config", "tiny")
+    result = tq("sim", "small.tqm", "--engine", "executor", *options)
+    fingerprints = {name: f"{PRESETS[name].fingerprint:08x}" for name in ("tiny", "n8")}
+    assert (result.code, result.err) == (2, f"tq-hw: {message.format(**fingerprints)}\n")
+
+
+def test_damaged_compiled_file(tq: Tq, model: Path) -> None:
+    tq("compile", model.name, "--config", "tiny")
+    data = bytearray(Path("small.tqm").read_bytes())
+    data[200] ^= 1
+    Path("small.tqm").write_bytes(data)
+    result = tq("sim", "small.tqm", "--engine", "executor")
+    assert result.code == 2
+    assert result.err.startswith("tq-hw: small.tqm: the file is damaged: its checksum is 0x")
+
+
+def test_verify_against_golden_stored_and_oracle(tq: Tq, case: Path) -> None:
+    assert tq("verify", case.name, "--engine", "executor", "--config", "tiny").out == (
+        "passed      small: 2 input sets equal the stored expectations\n1 passed, 0 failed, 0 unsupported\n")
+    assert tq("verify", case.name, "--engine", "golden", "--oracle", "tflm").out == (
+        "passed      small: 2 input sets equal TFLite Micro\n1 passed, 0 failed, 0 unsupported\n")
+    case.with_suffix(".npz").unlink()
+    assert tq("verify", case.name, "--engine", "executor", "--sets", "1", "--config", "n8").out == (
+        "passed      small: 1 input set equal the golden model\n1 passed, 0 failed, 0 unsupported\n")
+
+
+def test_verify_a_folder(tq: Tq, case: Path) -> None:
+    Path("folder/cases").mkdir(parents=True)
+    for file in (case, case.with_suffix(".npz")):
+        file.rename(Path("folder/cases") / file.name)
+    Path("folder/cases/broken.tflite").write_bytes(b"no model")
+    result = tq("verify", "folder", "--engine", "executor", "--json", "j.json")
+    report = json.loads(Path("j.json").read_text())
+    assert result.code == 2
+    assert result.err.startswith("tq-hw: 1 of 2 cases are not supported; first broken: ")
+    assert {key: report[key] for key in ("passed", "failed", "unsupported")} == {
+        "passed": 1, "failed": 0, "unsupported": 1}
+    assert [set(entry) for entry in report["cases"]] == [{"name", "status", "cycles", "message"}] * 2
+    assert [(entry["name"], entry["status"]) for entry in report["cases"]] == [
+        ("broken", "unsupported"), ("small", "passed")]
+    assert tq("verify", ".", "--engine", "executor").err == (
+        "tq-hw: .: expected a folder of .tflite files, or one with a folder `cases` of them, found none\n")
+
+
+def test_stored_expectation_that_is_wrong_is_a_failure(tq: Tq, case: Path) -> None:
+    with np.load("small.npz") as stored:
+        arrays = dict(stored)
+    arrays["expected_0"][1, 0, 2, 1, 3] ^= 1
+    np.savez("small.npz", **arrays)
+    result = tq("verify", case.name, "--engine", "executor", "--config", "tiny", "--json", "j.json")
+    right = int(arrays["expected_0"][1, 0, 2, 1, 3])
+    message = (f"output 0 of input set 1 is not that of the stored expectations: element 23 at [0, 2, 1, 3] is "
+               f"{right ^ 1}, expected {right} (1 of 24 differ); the golden model gives what the executor gives")
+    assert (result.code, result.err) == (1, f"tq-hw: 1 of 1 cases differ; first small: {message}\n")
+    assert json.loads(Path("j.json").read_text())["cases"][0]["message"] == message
+
+
+def test_first_operator_that_differs_is_named(tq: Tq, model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An executor that gets one element of the convolution wrong, whatever the program is."""
+    def wrong(program: Any, inputs: Sequence[np.ndarray]) -> Any:
+        result = execute(program, inputs)
+        outputs = [array.copy() for array in result.outputs]
+        for port, array in zip(program.outputs, outputs, strict=True):
+            if port.name == "t3":
+                array[0, 3, 2, 1] ^= 1
+            elif port.name == "t4":
+                array[0, 1, 1, 1] ^= 1
+        return replace(result, outputs=tuple(outputs))
+
+    monkeypatch.setattr(engines, "execute", wrong)
+    result = tq("verify", model.name, "--engine", "executor", "--config", "tiny", "--sets", "1")
+    assert result.code == 1
+    kept = golden.run(read_model(model), draw_inputs(read_model(model), 1, 0)[0], keep=True).tensors
+    right = int(kept[3][0, 3, 2, 1])
+    assert (f"first at operator 0 (CONV_2D), tensor 't3': element 69 at [0, 3, 2, 1] is {right ^ 1}, expected {right} "
+            "(1 of 120 differ); the golden model has accumulator ") in result.out
+    assert f"after clamp {right}" in result.out
+    result = tq("sim", model.name, "--engine", "executor", "--config", "tiny", "--outputs", "o.npz")
+    assert result.code == 1
+    assert result.err.startswith("tq-hw: small.tflite: output 0 of input set 0 is not what the golden model gives: ")
+    assert Path("o.npz").is_file()
+
+
+def test_configs_and_ops(tq: Tq) -> None:
+    configs = json.loads(tq("configs", "--json", "-").out)["configs"]
+    assert [config["name"] for config in configs] == list(PRESETS)
+    assert configs[0]["rows"] == 16 and configs[0]["macs"] == 256
+    assert [line.split()[0] for line in tq("configs").out.splitlines()[2:]] == list(PRESETS)
+    operators = json.loads(tq("ops", "--json", "-").out)["operators"]
+    assert {"CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED", "SOFTMAX"} <= {row["op"] for row in operators}
+    assert "CONV_2D" in tq("ops").out
+
+
+def test_drawn_inputs_are_seeded_and_cover_the_range(model: Path) -> None:
+    graph = read_model(model)
+    two, three = draw_inputs(graph, 2, 9), draw_inputs(graph, 3, 9)
+    assert all(np.array_equal(a[0], b[0]) for a, b in zip(two, three, strict=False))
+    assert not np.array_equal(two[0][0], two[1][0])
+    assert two[0][0].min() < -100 and two[0][0].max() > 100

@@ -1,0 +1,225 @@
+"""Bad input is one message on stderr, word for word, with exit code 2 and no output file."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tq_hw.cli import compile as compile_module
+from tq_hw.cli import main as main_module
+from tq_hw.isa.config import PRESETS
+from tq_hw.isa.encode import EncodeError
+from tq_hw.model.build import ModelBuilder
+from tq_hw.model.errors import DeviceError, MismatchError, MissingToolError, ToolError
+
+Tq = Callable[..., Any]
+NAMES = ", ".join(PRESETS)
+MALFORMED = Path(__file__).parents[3] / "shared" / "cases" / "malformed"
+
+
+def cumsum() -> bytes:
+    builder = ModelBuilder("cumsum")
+    image = builder.input((1, 4), scale=0.5, name="image")
+    relu = builder.add("RESHAPE", [image, builder.constant([4, 1])], shape=(4, 1))
+    return builder.build(builder.add("CUMSUM", [relu, builder.constant(0)], shape=(4, 1)))
+
+
+@pytest.mark.parametrize(("arguments", "message"), [
+    (["compile", "nope.tflite"], "nope.tflite: cannot read the file: No such file or directory"),
+    (["compile", "."], ".: expected a .tflite file, found a directory"),
+    (["compile", "small.tflite", "--config", "n17"],
+     f"no configuration 'n17': expected one of {NAMES} or a file that ends in .toml"),
+    (["compile", "small.tflite", "--config", "nope.toml"],
+     "cannot read configuration 'nope.toml': [Errno 2] No such file or directory: 'nope.toml'"),
+    (["compile", "small.tflite", "-o", "no/where"], "-o no/where: the directory no does not exist"),
+    (["compile", "small.tflite", "-o", "."], "-o .: expected a file to write, found a directory"),
+    (["compile", "small.tflite", "-o", "small.tflite"],
+     "-o small.tflite: is an input of this command; choose another file"),
+    (["compile", "small.tflite", "-o", "same", "--json", "same"],
+     "--json same: is the file of -o too; choose another file"),
+    (["compile", "small.tflite", "--frob"], "No such option '--frob'. Try 'tq-hw compile --help'."),
+    (["compile"], "Missing argument 'MODEL.tflite'. Try 'tq-hw compile --help'."),
+    (["frob"], "No such command 'frob'. Try 'tq-hw --help'."),
+    (["sim", "small.tflite", "--engine", "abacus"], "Invalid value for '--engine': 'abacus' is not one of 'rtl', "
+     "'executor', 'golden'. Try 'tq-hw sim --help'."),
+    (["sim", "small.tflite", "--latency", "0"],
+     "Invalid value for '--latency': 0 is not in the range 1<=x<=1000. Try 'tq-hw sim --help'."),
+    (["sim", "small.tflite", "--engine", "golden", "--inputs", "nope.npz"],
+     "nope.npz: cannot read the file: No such file or directory"),
+    (["sim", "small.tflite", "--engine", "golden", "--inputs", "."], ".: expected an .npz file, found a directory"),
+    (["sim", "small.tflite", "--engine", "golden", "--inputs", "small.tflite"],
+     "small.tflite: expected an .npz archive as numpy.savez writes it, found another kind of file"),
+    (["sim", "small.tflite", "--engine", "golden", "--waves", "w.fst"], "--waves needs --engine rtl, not golden"),
+    (["sim", "small.tflite", "--engine", "golden", "--dump", "t3"],
+     "--dump needs --outputs, the file that the tensor goes to"),
+    (["sim", "small.tflite", "--engine", "golden", "--dump", "x", "--outputs", "o.npz"],
+     "--dump x: no operator of small computes a tensor of that name or index; there are, for example, 't3', 't4'"),
+    (["verify", "nope.tflite"], "nope.tflite: expected a model or a folder of models, found no such file"),
+    (["verify", "small.tflite", "--engine", "golden"], "small.tflite: --engine golden needs stored expectations or "
+     "--oracle tflm|litert: an engine is never compared with itself"),
+    (["verify", "small.tflite", "--engine", "golden", "--oracle", "golden"], "--engine golden cannot be held against "
+     "--oracle golden: an engine is never compared with itself; name --oracle tflm or litert"),
+])
+def test_message(tq: Tq, model: Path, tmp_path: Path, arguments: list[str], message: str) -> None:
+    before = sorted(os.listdir(tmp_path))
+    result = tq(*arguments)
+    assert (result.code, result.err) == (2, f"tq-hw: {message}\n")
+    assert sorted(os.listdir(tmp_path)) == before
+
+
+def test_truncated_model(tq: Tq, model: Path, tmp_path: Path) -> None:
+    model.write_bytes(model.read_bytes()[:100])
+    result = tq("compile", model.name)
+    assert result.code == 2
+    assert re.fullmatch(r"tq-hw: small\.tflite: .*\n", result.err)
+    assert os.listdir(tmp_path) == ["small.tflite"]
+
+
+def test_unsupported_operator_is_named(tq: Tq, tmp_path: Path) -> None:
+    (tmp_path / "cumsum.tflite").write_bytes(cumsum())
+    result = tq("compile", "cumsum.tflite")
+    assert result.code == 2
+    assert result.err.startswith("tq-hw: cumsum.tflite: operator 1 (CUMSUM) is not supported; supported are ADD, ")
+
+
+@pytest.mark.parametrize(("text", "message"), [
+    ("rows = 8\n", "configuration 'odd': key 'cols' is missing"),
+    ("rows = 2\ncols = 8\nrequantize_lanes = 8\nscratchpad_bytes = 16384\n",
+     "configuration 'odd': rows must be 3 to 32 (a depthwise group takes three rows)"),
+    ("rows = 8\ncols = 8\nrequantize_lanes = 3\nscratchpad_bytes = 16384\n",
+     "configuration 'odd': requantize_lanes must divide cols"),
+    ("frob = 1\n", None),
+    ("rows = [", None),
+])
+def test_bad_configuration_file(tq: Tq, model: Path, tmp_path: Path, text: str, message: str | None) -> None:
+    (tmp_path / "odd.toml").write_text(text)
+    result = tq("compile", model.name, "--config", "odd.toml")
+    assert result.code == 2
+    assert result.err.count("\n") == 1 and "odd" in result.err
+    if message is not None:
+        assert result.err == f"tq-hw: {message}\n"
+
+
+@pytest.mark.parametrize(("arrays", "message"), [
+    ({"x": np.zeros((1, 6, 5, 3), np.int8)}, "in.npz: expected an array named 'image' or 'input_0', found 'x'"),
+    ({"image": np.zeros((1, 6, 5, 3), np.uint8)}, "in.npz: array 'image' must be int8[1, 6, 5, 3], alone or with one "
+     "more axis in front for several sets, found uint8[1, 6, 5, 3]"),
+    ({"input_0": np.zeros((6, 5, 3), np.int8)}, "in.npz: array 'input_0' must be int8[1, 6, 5, 3], alone or with one "
+     "more axis in front for several sets, found int8[6, 5, 3]"),
+    ({"input_0": np.zeros((0, 1, 6, 5, 3), np.int8)}, "in.npz: expected at least one input set, found none"),
+    ({"input_0": np.array([{}], object)},
+     "in.npz: the .npz archive cannot be read: Object arrays cannot be loaded when allow_pickle=False"),
+])
+def test_bad_arrays(tq: Tq, model: Path, tmp_path: Path, arrays: dict[str, np.ndarray], message: str) -> None:
+    np.savez(tmp_path / "in.npz", **arrays)
+    result = tq("sim", model.name, "--engine", "golden", "--inputs", "in.npz")
+    assert (result.code, result.err) == (2, f"tq-hw: {message}\n")
+
+
+def test_damaged_archive(tq: Tq, model: Path, tmp_path: Path) -> None:
+    np.savez(tmp_path / "in.npz", image=np.zeros((1, 6, 5, 3), np.int8))
+    (tmp_path / "in.npz").write_bytes((tmp_path / "in.npz").read_bytes()[:60])
+    result = tq("sim", model.name, "--engine", "golden", "--inputs", "in.npz")
+    assert (result.code, result.err) == (2, "tq-hw: in.npz: the .npz archive cannot be read: File is not a zip file\n")
+
+
+def test_read_only_directory(tq: Tq, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "locked").mkdir()
+    # Root may write everywhere, so that the mode of a directory would show nothing.
+    monkeypatch.setattr(os, "access", lambda path, mode: Path(path).name != "locked")
+    result = tq("compile", model.name, "-o", "locked/out")
+    assert (result.code, result.err) == (2, "tq-hw: -o locked/out: cannot be written: permission denied\n")
+
+
+def test_full_disk(tq: Tq, model: Path) -> None:
+    result = tq("compile", model.name, "-o", "/dev/full")
+    assert (result.code, result.err) == (2, "tq-hw: /dev/full: cannot be written: No space left on device\n")
+
+
+@pytest.mark.parametrize(("error", "code"), [
+    (MismatchError("differs"), 1), (EncodeError("does not fit"), 2), (MissingToolError("no g++"), 3),
+    (ToolError("verilator failed"), 4), (DeviceError("stopped"), 5), (KeyboardInterrupt(), 130)])
+def test_exit_codes(tq: Tq, model: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException, code: int) -> None:
+    def fail(*arguments: object, **options: object) -> None:
+        raise error
+
+    monkeypatch.setattr(compile_module, "read_model", fail)
+    result = tq("compile", model.name)
+    assert (result.code, result.err.strip()) == (code, f"tq-hw: {error}" if str(error) else "tq-hw: interrupted")
+
+
+def test_defect_asks_for_a_report(tq: Tq, model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compile_module, "to_bytes", lambda program: 1 // 0)
+    result = tq("compile", model.name)
+    message = ("tq-hw: internal error: ZeroDivisionError: integer division or modulo by zero; this is a defect of "
+               "tq-hw, please report it with the traceback that --debug shows\n")
+    assert (result.code, result.err) == (4, message)
+    shown = tq("compile", model.name, "--debug").err
+    assert shown.startswith("Traceback (most recent call last):\n")
+    assert shown.endswith(message)
+
+
+@pytest.mark.parametrize("place", [0, 1, 3])
+def test_debug_may_stand_anywhere(tq: Tq, place: int) -> None:
+    arguments = ["compile", "nope.tflite", "--config=n8"]
+    arguments.insert(place, "--debug")
+    assert "Traceback (most recent call last)" in tq(*arguments).err
+
+
+def test_help_is_exit_code_0(tq: Tq) -> None:
+    for command in ([], ["compile"], ["sim"], ["verify"], ["configs"], ["ops"]):
+        result = tq(*command, "--help")
+        assert (result.code, result.err) == (0, "")
+        assert result.out.startswith("Usage: tq-hw")
+    assert tq().code == 2
+
+
+def test_reader_that_closes_the_pipe_is_no_error() -> None:
+    command = f"{sys.executable} -m tq_hw.cli configs --json - | head -c 1"
+    done = subprocess.run(["bash", "-o", "pipefail", "-c", command], capture_output=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"{", b"")
+
+
+def test_interrupt_is_130_without_traceback(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "in.npz")
+    (tmp_path / "m.tflite").write_bytes(cumsum())
+    process = subprocess.Popen([sys.executable, "-m", "tq_hw.cli", "sim", "m.tflite", "--engine", "golden", "--inputs",
+                                "in.npz"], cwd=tmp_path, stderr=subprocess.PIPE)
+    # Opening the pipe blocks until the program has it open too.
+    with (tmp_path / "in.npz").open("wb"):
+        time.sleep(0.1)
+        process.send_signal(signal.SIGINT)
+        _, message = process.communicate(timeout=30)
+    assert (process.returncode, message) == (130, b"\ntq-hw: interrupted\n")
+
+
+def test_describe_knows_every_error_of_ours() -> None:
+    assert main_module.describe(OSError(28, "No space left on device", "x")) == (2, "x: No space left on device")
+    assert main_module.describe(MemoryError())[0] == 4
+
+
+def malformed() -> list[dict[str, Any]]:
+    index = MALFORMED / "index.json"
+    return json.loads(index.read_text())["files"] if index.is_file() else []
+
+
+@pytest.mark.skipif(not MALFORMED.is_dir(), reason="../shared is not here")
+def test_malformed_models_are_refused_cleanly(tq: Tq, tmp_path: Path) -> None:
+    for entry in malformed():
+        result = tq("compile", MALFORMED / entry["file"], "-o", "out")
+        assert result.code == 2 or (result.code == 0 and entry["verdict"] != "reject"), entry["file"]
+        if result.code:
+            assert re.fullmatch(r"tq-hw: [^\n]+\n", result.err), entry["file"]
+            assert not (tmp_path / "out").exists()
+            words = entry.get("message_should_mention_one_of", [])
+            assert not words or any(re.search(word, result.err, re.IGNORECASE) for word in words), result.err
+        (tmp_path / "out").unlink(missing_ok=True)
