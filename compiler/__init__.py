@@ -1,8 +1,8 @@
 """From a graph to a command stream: legalize, plan, lower, emit.
 
-    tq_hw.model.Model --legalize--> layers (ir.py) --plan--> buffers and strips --lower--> operations --stream--> commands
+    Model --legalize--> layers (ir.py) --plan--> buffers, rectangles --emit--> operations --stream--> commands
 
-`compile_model` is the whole way; `supported.operators()` says what it takes.
+`compile_model` is the whole way; `constraints.limits_of(op)` says what an operator may not ask.
 """
 
 from tq_hw.compiler.compile import Compiled, compile_model

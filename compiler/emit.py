@@ -144,7 +144,7 @@ class Emitter:
         return self.stream.add(Unit.VECTOR, fields, reads, writes, self.layer_index)
 
     def new_buffer(self) -> int:
-        """A fresh buffer number."""
+        """Return a fresh buffer number."""
         self._buffers += 1
         return self._buffers
 

@@ -1,23 +1,18 @@
 """Multiply-accumulate layers: the array's operations, the vector unit's requantization behind them."""
 
-import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-import numpy as np
-import numpy.typing as npt
-
 from tq_hw.compiler.emit import Emitter, Rect
 from tq_hw.compiler.fold import FoldPlan
-from tq_hw.compiler.image import depthwise_weights, folded_weights, gemm_weights, parameter_blocks
+from tq_hw.compiler.image import parameter_blocks
 from tq_hw.compiler.ir import Mac
-from tq_hw.compiler.layout import View, block_count, odd
+from tq_hw.compiler.layout import View, block_count, even_tiles, odd, row_period, signed_step
+from tq_hw.compiler.mac_weights import Kernel, kernel_parts, pack
 from tq_hw.compiler.plan import LayerPlan, in_span, window
 from tq_hw.compiler.stream import Access
-from tq_hw.isa.config import Config
 from tq_hw.isa.layout import ArrayMode
 from tq_hw.isa.uop import Alu, Destination, Multiply, Rounding, ShiftSource, Source
-from tq_hw.model.errors import UnsupportedError
 
 __all__ = ["emit_mac"]
 
@@ -25,79 +20,15 @@ __all__ = ["emit_mac"]
 _CHUNK_WORDS = 1024
 
 
-@dataclass(frozen=True)
-class _Kernel:
-    """Part of the kernel that one operation covers: kernel rows, columns, input blocks.
-
-    For a depthwise layer rows and columns count its steps (of `groups` rows, of three columns).
-    """
-
-    rows: tuple[int, int]
-    cols: tuple[int, int]
-    blocks: tuple[int, int]
-
-
-@dataclass
-class _Packed:
-    """Weights of a layer as the array takes them: [out block, ..., row, col]."""
-
-    mode: ArrayMode
-    weights: npt.NDArray[np.int8]
-    rows: int
-    fold: FoldPlan | None = None
-    #: each output block reads only its own channel block (a depthwise kernel on the GEMM path)
-    diagonal: bool = False
-
-    def words(self) -> int:
-        """Weight words of one output block."""
-        return int(np.prod(self.weights.shape[1:-1]))
-
-    def part(self, out_blocks: tuple[int, int], k: _Kernel | None) -> bytes:
-        """Bytes of some output blocks, whole or of a part of the kernel."""
-        chosen = self.weights[out_blocks[0]:out_blocks[1]]
-        if k is not None and self.mode is ArrayMode.DEPTHWISE:
-            chosen = chosen[:, k.rows[0]:k.rows[1], k.cols[0]:k.cols[1]]
-        elif k is not None:
-            chosen = chosen[:, k.rows[0]:k.rows[1], k.cols[0]:k.cols[1], k.blocks[0]:k.blocks[1]]
-        return np.ascontiguousarray(chosen).tobytes()
-
-
-def _pack(layer: Mac, plan: LayerPlan, config: Config) -> _Packed:
-    if plan.fold is not None:
-        steps = [[(s.kernel_row, s.first_byte, s.first_row, s.count) for s in step] for step in plan.fold.steps]
-        weights = folded_weights(layer.weights, steps, config)
-        rows = max(s.first_row + s.count for step in plan.fold.steps for s in step)
-        return _Packed(ArrayMode.FOLDED, weights[:, :, :rows], rows, plan.fold)
-    if layer.depthwise:
-        if layer.dilation[1] == 1 and layer.dilation[0] % 2 == 1:
-            weights = depthwise_weights(layer.weights, config)
-            rows = 3 * (min(config.groups, layer.kernel[0]) - 1) + min(3, layer.kernel[1])
-            return _Packed(ArrayMode.DEPTHWISE, weights[:, :, :, :rows], rows)
-        return _Packed(ArrayMode.GEMM, _diagonal(layer, config), config.gemm_rows, diagonal=True)
-    channels = layer.weights.shape[3]
-    weights = gemm_weights(layer.weights, config)
-    rows = min(config.gemm_rows, channels)
-    return _Packed(ArrayMode.GEMM, weights[..., :rows, :], rows)
-
-
-def _diagonal(layer: Mac, config: Config) -> npt.NDArray[np.int8]:
-    rows, cols, channels = layer.weights.shape
-    blocks = -(-channels // config.cols)
-    dense = np.zeros((blocks * config.cols, rows, cols, config.block), np.int8)
-    for channel in range(channels):
-        dense[channel, :, :, channel % config.block] = layer.weights[:, :, channel]
-    return gemm_weights(dense, config)
-
-
 def _rounding_uop(layer: Mac) -> dict[str, int]:
-    stages = {
+    stages: dict[str, dict[str, int]] = {
         "tflite": {"multiply": Multiply.HIGH_PARAM, "rounding": Rounding.HALF_AWAY},
         "divide": {"multiply": Multiply.HIGH_PARAM, "truncate": 1, "rounding": Rounding.HALF_UP},
         "shift": {"multiply": Multiply.NONE, "rounding": Rounding.HALF_AWAY},
-    }[layer.rounding]
+    }
     return {"a_source": Source.ACC_OR_BIAS, "b_source": Source.ACC_OR_BIAS, "alu": Alu.ADD,
             "shift_source": ShiftSource.PARAM, "zero_point": layer.zero_point, "clamp": 1, "act_min": layer.act_min,
-            "act_max": layer.act_max, "destination": Destination.OUTPUT, **stages}
+            "act_max": layer.act_max, "destination": Destination.OUTPUT, **stages[layer.rounding]}
 
 
 @dataclass
@@ -108,7 +39,7 @@ class _MacEmitter:
 
     def __post_init__(self) -> None:
         config = self.config = self.emitter.config
-        self.packed = _pack(self.layer, self.plan, config)
+        self.packed = pack(self.layer, self.plan, config)
         self.out_blocks = -(-self.layer.output.shape[3] // config.cols)
         self.parameters = parameter_blocks(self.layer.bias, self.layer.multiplier, self.layer.shift, config)
         self.uop = self.emitter.program([_rounding_uop(self.layer)])
@@ -157,7 +88,7 @@ class _MacEmitter:
                     yield Rect(image, (row, min(row + rows, r1)), (col, min(col + cols, c1)),
                                self._word_blocks(blocks))
 
-    def _constants(self, blocks: tuple[int, int], kernel: _Kernel | None,
+    def _constants(self, blocks: tuple[int, int], kernel: Kernel | None,
                    parameters: bool = True) -> tuple[int, int, tuple[Access, ...]]:
         config = self.config
         weights = self.packed.part(blocks, kernel)
@@ -201,7 +132,8 @@ class _MacEmitter:
                 at = weights + (o - blocks[0]) * per_block
                 part = Rect(rect.image, rect.rows, rect.cols, self._word_blocks((o, o + 1)))
                 self.emitter.array(self._array(part, source, (o, o + 1), at, None), (*reads, *constants))
-                self._requantize(part, target, (o, o + 1), params + (o - blocks[0]) * self.config.param_words, constants)
+                block_params = params + (o - blocks[0]) * self.config.param_words
+                self._requantize(part, target, (o, o + 1), block_params, constants)
         else:
             self.emitter.array(self._array(rect, source, blocks, weights, None), (*reads, *constants))
             self._requantize(rect, target, blocks, params, constants)
@@ -225,7 +157,7 @@ class _MacEmitter:
         size = self.config.param_words * self.config.word_bytes
         with self.emitter.scope():
             params, access = self.emitter.constant(self.parameters[o * size:(o + 1) * size], self.config.word_bytes)
-            parts = list(self._kernel_parts(limit))
+            parts = list(kernel_parts(self.layer, self.packed, limit))
             for index, part in enumerate(parts):
                 with self.emitter.scope():
                     weights, _, constants = self._constants((o, o + 1), part, parameters=False)
@@ -234,34 +166,8 @@ class _MacEmitter:
                     self.emitter.array(fields, (*reads, *constants))
             self._requantize(rect, target, (o, o + 1), params, (access,))
 
-    def _kernel_parts(self, limit: int) -> Iterator[_Kernel]:
-        """Cut the kernel by input blocks, columns or rows, whichever is fine enough."""
-        shape = self.packed.weights.shape
-        if self.packed.mode is ArrayMode.DEPTHWISE:
-            rows, cols, blocks, step = shape[1], shape[2], 1, shape[3]
-        elif self.packed.mode is ArrayMode.GEMM:
-            rows, cols, blocks, step = shape[1], shape[2], shape[3], shape[4] * shape[5]
-        else:
-            rows = cols = blocks = step = limit + 1
-        if step > limit:
-            raise UnsupportedError(
-                f"operator {self.layer.index} ({self.layer.op}) needs {step} scratchpad words of weights at a time, "
-                f"{limit} are left; a larger scratchpad_bytes helps")
-        if step * blocks * cols <= limit:
-            at_once = limit // (step * blocks * cols)
-            for r in range(0, rows, at_once):
-                yield _Kernel((r, min(rows, r + at_once)), (0, cols), (0, blocks))
-        elif step * blocks <= limit:
-            at_once = limit // (step * blocks)
-            for r, c in itertools.product(range(rows), range(0, cols, at_once)):
-                yield _Kernel((r, r + 1), (c, min(cols, c + at_once)), (0, blocks))
-        else:
-            at_once = limit // step
-            for r, c, b in itertools.product(range(rows), range(cols), range(0, blocks, at_once)):
-                yield _Kernel((r, r + 1), (c, c + 1), (b, min(blocks, b + at_once)))
-
     def _array(self, rect: Rect, source: View, blocks: tuple[int, int], weights: int,
-               kernel: _Kernel | None) -> dict[str, int]:
+               kernel: Kernel | None) -> dict[str, int]:
         layer, config = self.layer, self.config
         _, h, w, _ = layer.inputs[0].shape
         (sy, sx), (dy, dx), (pad_top, pad_left) = layer.stride, layer.dilation, layer.pad
@@ -270,7 +176,7 @@ class _MacEmitter:
         width = rect.cols[1] - rect.cols[0]
         fields = {
             "mode": self.packed.mode, "acc_first": 1, "acc_last": 1, "blocks_inner": 1,
-            "zero_point": layer.pad_value, "in_row_step": _signed(sy * source.row_pitch),
+            "zero_point": layer.pad_value, "in_row_step": signed_step(sy * source.row_pitch),
             "row_first": row0, "col_first": col0, "row_stride": sy, "col_stride": sx, "kernel_row_dilation": dy,
             "kernel_col_dilation": dx, "in_rows": h, "in_cols": w, "out_cols": width, "slots": rect.slots,
             "out_blocks": blocks[1] - blocks[0], "weight_base": weights, "weight_block_step": self.packed.words(),
@@ -280,7 +186,7 @@ class _MacEmitter:
             assert self.packed.fold is not None
             fields |= {"in_base": source.address(image_row + row0, 0, rect.cols[0]), "in_col_step": 1,
                        "kernel_blocks": len(self.packed.fold.steps), "kernel_rows": 1, "kernel_cols": 1,
-                       **_even_tiles(rect.slots, config.acc_words)}
+                       **even_tiles(rect.slots, config.acc_words)}
         elif self.packed.mode is ArrayMode.DEPTHWISE:
             first = blocks[0] // config.sub_blocks
             kernel_rows, kernel_cols = layer.kernel
@@ -291,21 +197,24 @@ class _MacEmitter:
             rows = rect.rows[1] - rect.rows[0]
             tiles = -(-rows // max(1, config.acc_words // width))
             tile_rows = -(-rows // tiles)
-            fields |= {"row_first": row0, "col_first": col0, "in_base": source.address(image_row + row0, first, col0),
-                       "in_col_step": 1, "in_block_step": _signed(source.block_pitch), "kernel_row_step": _signed(dy * source.row_pitch),
-                       "kernel_rows": kernel_rows, "kernel_cols": kernel_cols, "tile_rows": tile_rows,
-                       "tile_slots": tile_rows * width, "sub_first": blocks[0] % config.sub_blocks,
-                       "period": _period(width, sx, kernel_cols, col0, w), "blocks_inner": 0}
+            fields |= {
+                "row_first": row0, "col_first": col0, "in_base": source.address(image_row + row0, first, col0),
+                "in_col_step": 1, "in_block_step": signed_step(source.block_pitch),
+                "kernel_row_step": signed_step(dy * source.row_pitch), "kernel_rows": kernel_rows,
+                "kernel_cols": kernel_cols, "tile_rows": tile_rows, "tile_slots": tile_rows * width,
+                "sub_first": blocks[0] % config.sub_blocks, "period": row_period(width, sx, kernel_cols, col0, w),
+                "blocks_inner": 0}
         else:
             rows_, cols_, blocks_ = (kernel.rows, kernel.cols, kernel.blocks) if kernel is not None else (
                 (0, layer.kernel[0]), (0, layer.kernel[1]), (0, self.packed.weights.shape[3]))
             row0, col0 = row0 + rows_[0] * dy, col0 + cols_[0] * dx
             in_block = blocks_[0] + (blocks[0] // config.sub_blocks if self.packed.diagonal else 0)
-            fields |= {"row_first": row0, "col_first": col0, "in_base": source.address(image_row + row0, in_block, col0),
-                       "in_col_step": sx, "kernel_col_step": dx, "kernel_row_step": _signed(dy * source.row_pitch),
-                       "kernel_block_step": _signed(source.block_pitch), "kernel_blocks": blocks_[1] - blocks_[0],
-                       "kernel_rows": rows_[1] - rows_[0], "kernel_cols": cols_[1] - cols_[0],
-                       "slices": config.slices, **_even_tiles(rect.slots, config.acc_words)}
+            fields |= {
+                "row_first": row0, "col_first": col0, "in_base": source.address(image_row + row0, in_block, col0),
+                "in_col_step": sx, "kernel_col_step": dx, "kernel_row_step": signed_step(dy * source.row_pitch),
+                "kernel_block_step": signed_step(source.block_pitch), "kernel_blocks": blocks_[1] - blocks_[0],
+                "kernel_rows": rows_[1] - rows_[0], "kernel_cols": cols_[1] - cols_[0], "slices": config.slices,
+                **even_tiles(rect.slots, config.acc_words)}
         return fields
 
     def _requantize(self, rect: Rect, target: View, blocks: tuple[int, int], params: int,
@@ -313,7 +222,7 @@ class _MacEmitter:
         config, layer = self.config, self.layer
         width = rect.cols[1] - rect.cols[0]
         row = rect.image * layer.output.shape[1] + rect.rows[0]
-        tiles = _even_tiles(rect.slots, config.acc_words)
+        tiles = even_tiles(rect.slots, config.acc_words)
         inner = 1
         if self.packed.mode is ArrayMode.DEPTHWISE:
             rows = rect.rows[1] - rect.rows[0]
@@ -323,7 +232,7 @@ class _MacEmitter:
         fields = {
             "use_acc": 1, "use_params": 1, "blocks_inner": inner, "sub_first": blocks[0] % config.sub_blocks,
             "out_base": target.address(row, blocks[0] // config.sub_blocks, rect.cols[0]), "out_col_step": 1,
-            "out_row_step": _signed(target.row_pitch), "out_block_step": _signed(target.block_pitch),
+            "out_row_step": signed_step(target.row_pitch), "out_block_step": signed_step(target.block_pitch),
             "cols": width, "out_blocks": blocks[1] - blocks[0], "slots": rect.slots, **tiles,
             "chunk_slots": tiles["tile_slots"], "param_base": params, "param_block_step": config.param_words,
             "first": self.uop, "body_first": self.uop + 1, "body_last": self.uop, "last": self.uop,
@@ -350,7 +259,7 @@ class _MacEmitter:
                     s = step[feed]
                     end = s.first_row + s.count
                     row = s.kernel_row
-                    feeds.append({"address": _signed(row * row_pitch + s.piece * piece_pitch), "kernel_row": row,
+                    feeds.append({"address": signed_step(row * row_pitch + s.piece * piece_pitch), "kernel_row": row,
                                   "rotate": (s.first_row - s.first_byte) % config.word_bytes, "lane_end": end})
                 else:
                     feeds.append({"lane_end": end})
@@ -384,26 +293,6 @@ class _MacEmitter:
                 "count0": 1, "count1": width, "step1": 1, "count2": rows[1] - rows[0], "step2": row_pitch,
                 "stride2_bytes": w * c, "count3": 1}, (memory,), (view.access(rows, (piece, piece + 1)),))
         return view
-
-
-def _signed(step: int) -> int:
-    """A step modulo 2^16 as the register holds it."""
-    return (step + 0x8000 & 0xFFFF) - 0x8000
-
-
-def _even_tiles(slots: int, acc_words: int) -> dict[str, int]:
-    """Tiles of nearly equal size."""
-    return {"tile_slots": -(-slots // -(-slots // acc_words))}
-
-
-def _period(width: int, stride: int, kernel_cols: int, col_first: int, in_cols: int) -> int:
-    """Slots of an output row in depthwise mode: all its outputs, and all image columns that a step touches."""
-    period = (width - 1) * stride + 1
-    for first in range(0, kernel_cols, 3):
-        low = max(0, col_first + first)
-        high = min(in_cols, col_first + first + (width - 1) * stride + 3)
-        period = max(period, high - low)
-    return period
 
 
 def emit_mac(emitter: Emitter, layer: Mac, plan: LayerPlan) -> None:

@@ -4,10 +4,9 @@ from collections.abc import Iterator
 
 from tq_hw.compiler.emit import Emitter, Rect
 from tq_hw.compiler.ir import Elementwise, Layer, MaxPool, Pad, Softmax
-from tq_hw.compiler.layout import View, block_count
+from tq_hw.compiler.layout import View, block_count, signed_step
 from tq_hw.compiler.lower_mac import window_regions
 from tq_hw.compiler.plan import LayerPlan, in_span
-from tq_hw.compiler.stream import Access
 from tq_hw.isa.uop import Alu, Destination, Multiply, Reduce, Rounding, ShiftSource, Source
 from tq_hw.model.errors import UnsupportedError
 
@@ -27,13 +26,11 @@ def _rects(layer: Layer, plan: LayerPlan, emitter: Emitter) -> Iterator[Rect]:
                                (first, min(first + plan.blocks, all_blocks)))
 
 
-def _signed(step: int) -> int:
-    return (step + 0x8000 & 0xFFFF) - 0x8000
-
-
-def _stream(name: str, view: View, row: int, block: int, col: int, stride: tuple[int, int] = (1, 1)) -> dict[str, int]:
-    return {f"{name}_base": view.address(row, block, col), f"{name}_col_step": stride[1],
-            f"{name}_row_step": _signed(stride[0] * view.row_pitch), f"{name}_block_step": _signed(view.block_pitch)}
+def _stream(name: str, view: View, at: tuple[int, int, int], stride: tuple[int, int] = (1, 1)) -> dict[str, int]:
+    """Stream fields that start at (row, block, col) of `view`."""
+    return {f"{name}_base": view.address(*at), f"{name}_col_step": stride[1],
+            f"{name}_row_step": signed_step(stride[0] * view.row_pitch),
+            f"{name}_block_step": signed_step(view.block_pitch)}
 
 
 def _program(first: int, count: int, body: tuple[int, int] | None = None) -> dict[str, int]:
@@ -59,9 +56,9 @@ def emit_elementwise(emitter: Emitter, layer: Elementwise, plan: LayerPlan) -> N
         views = [emitter.source(layer, plan, position, rows, rect.cols, rect.blocks)
                  for position in range(len(layer.inputs))]
         target = emitter.target(layer, plan, rect)
-        fields = _walk(rect) | _program(first, 1) | _stream("out", target, row, rect.blocks[0], rect.cols[0])
+        fields = _walk(rect) | _program(first, 1) | _stream("out", target, (row, rect.blocks[0], rect.cols[0]))
         for name, view in zip("ab", views, strict=False):
-            fields |= _stream(name, view, row, rect.blocks[0], rect.cols[0])
+            fields |= _stream(name, view, (row, rect.blocks[0], rect.cols[0]))
         fields["chunk_slots"] = fields["tile_slots"]
         emitter.vector(fields, tuple(view.access(rows, rect.blocks) for view in views),
                        (target.access(rows, rect.blocks),))
@@ -96,10 +93,10 @@ def emit_max_pool(emitter: Emitter, layer: MaxPool, plan: LayerPlan) -> None:
                 in_col = part.cols[0] * layer.stride[1] - layer.pad[1] + kx0
                 out_row = rect.image * out_h + part.rows[0]
                 fields = _walk(part) | _program(first, 3, (1, 1))
-                fields |= _stream("a", view, in_row, rect.blocks[0], in_col, layer.stride)
-                fields |= _stream("out", target, out_row, rect.blocks[0], part.cols[0])
+                fields |= _stream("a", view, (in_row, rect.blocks[0], in_col), layer.stride)
+                fields |= _stream("out", target, (out_row, rect.blocks[0], part.cols[0]))
                 fields |= {"chunk_slots": chunk, "repeat1": kx1 - kx0, "repeat2": ky1 - ky0, "a_repeat1_step": 1,
-                           "a_repeat2_step": _signed(view.row_pitch)}
+                           "a_repeat2_step": signed_step(view.row_pitch)}
                 emitter.vector(fields, (view.access(rows, rect.blocks),), (target.access(
                     (out_row, out_row + part.rows[1] - part.rows[0]), rect.blocks),))
         emitter.finish(layer, target, rect)
@@ -184,9 +181,9 @@ def emit_softmax(emitter: Emitter, layer: Softmax, plan: LayerPlan) -> None:
         for r in range(*rows):
             fields = {"cols": blocks, "out_blocks": 1, "slots": width * blocks, "tile_slots": blocks,
                       "chunk_slots": blocks, "valid_lanes": channels - (blocks - 1) * config.block,
-                      "a_base": view.address(r, 0, rect.cols[0]), "a_col_step": _signed(view.block_pitch),
+                      "a_base": view.address(r, 0, rect.cols[0]), "a_col_step": signed_step(view.block_pitch),
                       "a_row_step": 1, "out_base": target.address(r, 0, rect.cols[0]),
-                      "out_col_step": _signed(target.block_pitch), "out_row_step": 1, **_program(first, len(uops))}
+                      "out_col_step": signed_step(target.block_pitch), "out_row_step": 1, **_program(first, len(uops))}
             emitter.vector(fields, (view.access((r, r + 1), (0, blocks)),), (target.access((r, r + 1), (0, blocks)),))
         emitter.finish(layer, target, rect)
 
@@ -209,13 +206,10 @@ def emit_pad(emitter: Emitter, layer: Pad, plan: LayerPlan) -> None:
                               pad_cols=(before[1], out_w - w - before[1]), fill=layer.fill, at=(base + low, 0))
         for r0, r1 in ((rect.rows[0], low), (high, rect.rows[1])):
             if r1 > r0:
-                emitter.load({
+                fields = {
                     "fill": layer.fill & 0xFF, "destination": target.address(base + r0, 0, 0),
                     "emit_bytes": config.block, "advance_bytes": 0, "last_emit_bytes": config.block, "count0": blocks,
-                    "step0": _signed(target.block_pitch), "count1": out_w, "step1": 1, "count2": r1 - r0,
-                    "step2": _signed(target.row_pitch), "count3": 1}, (), (_rows(target, base + r0, base + r1, blocks),))
+                    "step0": signed_step(target.block_pitch), "count1": out_w, "step1": 1, "count2": r1 - r0,
+                    "step2": signed_step(target.row_pitch), "count3": 1}
+                emitter.load(fields, (), (target.access((base + r0, base + r1), (0, blocks)),))
         emitter.finish(layer, target, rect)
-
-
-def _rows(view: View, low: int, high: int, blocks: int) -> Access:
-    return view.access((low, high), (0, blocks))

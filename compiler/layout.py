@@ -6,7 +6,7 @@ from tq_hw.compiler.ir import Value
 from tq_hw.compiler.stream import Access
 from tq_hw.isa.config import Config
 
-__all__ = ["View", "block_count", "blocked_words", "odd", "row_words"]
+__all__ = ["View", "block_count", "blocked_words", "even_tiles", "odd", "row_period", "row_words", "signed_step"]
 
 
 def odd(words: int) -> int:
@@ -55,3 +55,23 @@ class View:
     def access(self, rows: tuple[int, int], blocks: tuple[int, int]) -> Access:
         """The part that an operation touches."""
         return Access("pad", self.base, self.base + self.words, self.buffer, rows, blocks)
+
+
+def signed_step(step: int) -> int:
+    """Return a step modulo 2^16 as the register holds it."""
+    return (step + 0x8000 & 0xFFFF) - 0x8000
+
+
+def even_tiles(slots: int, acc_words: int) -> dict[str, int]:
+    """Tiles of nearly equal size."""
+    return {"tile_slots": -(-slots // -(-slots // acc_words))}
+
+
+def row_period(width: int, stride: int, kernel_cols: int, col_first: int, in_cols: int) -> int:
+    """Slots of an output row in depthwise mode: all its outputs, and all image columns that a step touches."""
+    period = (width - 1) * stride + 1
+    for first in range(0, kernel_cols, 3):
+        low = max(0, col_first + first)
+        high = min(in_cols, col_first + first + (width - 1) * stride + 3)
+        period = max(period, high - low)
+    return period

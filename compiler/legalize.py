@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from tq_hw.compiler.constraints import check
 from tq_hw.compiler.ir import Graph, IntArray, Layer, Pad, Value
 from tq_hw.model.errors import TqError, UnsupportedError
 from tq_hw.model.graph import Model, Operator, Subgraph, Tensor
@@ -117,6 +118,7 @@ def legalize(model: Model) -> Graph:
             raise UnsupportedError(f"operator {op.index} ({op.op}) is not supported; supported are "
                                    f"{', '.join(sorted(LOWERINGS))}")
         try:
+            check(op, subgraph)
             lowering(state, op)
         except TqError as error:
             message = str(error)

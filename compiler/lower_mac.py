@@ -7,6 +7,7 @@ convolution with weights of one.
 
 import numpy as np
 
+from tq_hw.compiler.constraints import KERNEL_LIMIT
 from tq_hw.compiler.ir import IntArray, Mac, Value
 from tq_hw.compiler.legalize import Legalizer, lowers
 from tq_hw.model.errors import UnsupportedError
@@ -15,9 +16,6 @@ from tq_hw.sim.golden import conv, fully_connected, pooling, reduce
 from tq_hw.sim.golden.arith import wrap_int32
 
 __all__ = ["divide_params", "window_regions"]
-
-_KERNEL_LIMIT = 255
-
 
 def _folded_bias(bias: IntArray | None, sums: IntArray, zero_point: int) -> IntArray:
     base = np.zeros(sums.shape, np.int64) if bias is None else bias.astype(np.int64).reshape(-1)
@@ -28,20 +26,12 @@ def _bias(state: Legalizer, op: Operator, position: int) -> IntArray | None:
     return state.constant(op, position) if len(op.inputs) > position and op.inputs[position] >= 0 else None
 
 
-def _require_kernel(rows: int, cols: int) -> None:
-    if max(rows, cols) > _KERNEL_LIMIT:
-        raise UnsupportedError(f"kernel of {rows}x{cols}: rows and columns must be at most {_KERNEL_LIMIT}")
-
-
 @lowers("CONV_2D", "DEPTHWISE_CONV_2D")
 def lower_conv(state: Legalizer, op: Operator) -> None:
     """Windows over an image; groups and depth multipliers above one become dense weights with zeros."""
     p = conv.params(op, state.subgraph)
     weights = state.constant(op, 1)
     source, (rows_before, cols_before) = state.through_pad(state.input(op, 0))
-    _require_kernel(p.filter_height, p.filter_width)
-    if max(p.stride_h, p.stride_w, p.dilation_h, p.dilation_w) > 255:
-        raise UnsupportedError("strides and dilations must be at most 255")
     depthwise = op.op == "DEPTHWISE_CONV_2D"
     in_channels = source.shape[3]
     if depthwise and p.depth_multiplier == 1 and in_channels > 1:
@@ -85,14 +75,12 @@ def _dense_groups(weights: IntArray, in_channels: int, groups: int) -> IntArray:
 def lower_fully_connected(state: Legalizer, op: Operator) -> None:
     """A 1x1 convolution over rows, or one window as large as the image that was flattened."""
     p = fully_connected.params(op, state.subgraph)
-    if p.weight_zero_point:
-        raise UnsupportedError(f"weights have zero point {p.weight_zero_point}; int8 weights must have 0")
     weights = state.constant(op, 1)
     source = state.input(op, 0)
     output = state.output(op)
     image = source.root if source.alias_of is not None and not source.flip else source
     n, h, w, c = image.shape
-    if (n, h * w * c) == (1, p.depth) and max(h, w) <= _KERNEL_LIMIT:
+    if (n, h * w * c) == (1, p.depth) and max(h, w) <= KERNEL_LIMIT:
         source, packed = image, weights.reshape(-1, h, w, c)
         rows = 1
     else:
@@ -143,7 +131,6 @@ def lower_average_pool(state: Legalizer, op: Operator) -> None:
     p = pooling.params(op, state.subgraph)
     source, output = state.input(op, 0), state.output(op)
     _, h, w, c = source.shape
-    _require_kernel(p.filter_height, p.filter_width)
     row_regions = window_regions(output.shape[1], h, p.filter_height, p.stride_h, p.pad_top)
     col_regions = window_regions(output.shape[2], w, p.filter_width, p.stride_w, p.pad_left)
     for r0, r1, ky0, ky1 in row_regions:
@@ -161,13 +148,8 @@ def lower_average_pool(state: Legalizer, op: Operator) -> None:
 def lower_mean(state: Legalizer, op: Operator) -> None:
     """Mean over rows and columns: one window over the image."""
     p = reduce.mean_params(op, state.subgraph)
-    tensor = state.tensor(op, 0)
-    if len(tensor.shape) != 4 or p.axes != (1, 2):
-        raise UnsupportedError(f"axes {p.axes} of a tensor of shape {tensor.shape}: only the mean over axes 1 and 2 "
-                               "(rows and columns) of a 4-dimensional tensor is supported")
     source = state.input(op, 0)
     n, h, w, c = source.shape
-    _require_kernel(h, w)
     output = state.output(op)
     if output.shape != (n, 1, 1, c):
         if n != 1:

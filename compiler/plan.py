@@ -147,7 +147,6 @@ class _Planner:
         if isinstance(layer, Mac) and layer.region is not None:
             h, w = layer.region[1] - layer.region[0], layer.region[3] - layer.region[2]
         all_blocks = block_count(c, self.config)
-        best = None
         strips = self.strip_words(layer, index, 1, 1, 1)
         streaming = any(strips[0]) or strips[1] > 0
         blocks_options = [all_blocks]
@@ -163,13 +162,12 @@ class _Planner:
                     while rows >= 1:
                         ins, out = self.strip_words(layer, index, rows, cols, blocks)
                         if slots * (sum(ins) + out) <= budget:
-                            best = LayerPlan(rows, cols, ins, out, blocks, slots, self.folds[index])
-                            return best
+                            return LayerPlan(rows, cols, ins, out, blocks, slots, self.folds[index])
                         rows = rows // 2 if rows > 1 else 0
                     if cols == 1 or isinstance(layer, Pad):
                         break
                     cols = -(-cols // 2)
-        return best
+        return None
 
     def run(self) -> Plan:
         while True:
@@ -221,13 +219,13 @@ class _Planner:
                 placed.append((base, base + words, first, last))
         top = max((high for _, high, _, _ in placed), default=0)
         if top > self.capacity - self.ring_minimum:
-            high = max(placed, key=lambda item: item[1])
-            self._demote(high[2], None)
+            self._demote(max(placed, key=lambda item: item[1])[2], None)
             return None
         for index, plan in enumerate(plans):
             plan.in_bases = [[bases["in", index, p, s] for s in range(plan.slots)] for p in range(len(plan.in_words))]
             plan.out_bases = [bases["out", index, 0, s] for s in range(plan.slots)]
-        return Plan({k: bases["value", k, 0, 0] for k in self.resident}, plans, top, self.capacity - top, self._stored())
+        resident = {key: bases["value", key, 0, 0] for key in self.resident}
+        return Plan(resident, plans, top, self.capacity - top, self._stored())
 
     def _stored(self) -> set[int]:
         """Values whose dense bytes must exist in system memory."""

@@ -1,0 +1,162 @@
+"""Limits of the compiler per operator: the docstring of each function is the user's message.
+
+A `constraint_*` function returns what it found when the operator breaks the limit, else None. The specification's own
+rules (types, quantization) are checked when the model is read (`tq_hw.model.check`); these are this compiler's.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from tq_hw.model.errors import UnsupportedError
+from tq_hw.model.graph import Operator, Subgraph, Tensor
+from tq_hw.sim.golden.registry import int_option
+
+__all__ = ["KERNEL_LIMIT", "check", "limits_of"]
+
+Constraint = Callable[[Operator, Subgraph], str | None]
+
+#: The array's kernel counters have eight bits.
+KERNEL_LIMIT = 255
+_STRIDE_LIMIT = 255
+_CLASS_LIMIT = 4096
+_CONSTRAINTS: dict[str, list[Constraint]] = {}
+
+
+def _limits(*names: str) -> Callable[[Constraint], Constraint]:
+    def add(function: Constraint) -> Constraint:
+        for name in names:
+            _CONSTRAINTS.setdefault(name, []).append(function)
+        return function
+    return add
+
+
+def _message(constraint: Constraint) -> str:
+    return " ".join((constraint.__doc__ or "").split()).rstrip(".")
+
+
+def limits_of(name: str) -> list[str]:
+    """Return the limits of an operator as sentences."""
+    return [_message(constraint) for constraint in _CONSTRAINTS.get(name, ())]
+
+
+def check(op: Operator, subgraph: Subgraph) -> None:
+    """Raise UnsupportedError with the first limit that `op` breaks and what was found."""
+    for constraint in _CONSTRAINTS.get(op.op, ()):
+        found = constraint(op, subgraph)
+        if found is not None:
+            raise UnsupportedError(f"{_message(constraint)}; found {found}")
+
+
+def _tensor(op: Operator, subgraph: Subgraph, position: int) -> Tensor | None:
+    if position >= len(op.inputs) or op.inputs[position] < 0:
+        return None
+    return subgraph.tensors[op.inputs[position]]
+
+
+@_limits("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED")
+def constraint_constant_weights(op: Operator, subgraph: Subgraph) -> str | None:
+    """Weights and bias must be constants of the model."""
+    for position in (1, 2):
+        tensor = _tensor(op, subgraph, position)
+        if tensor is not None and tensor.data is None:
+            return f"input {position} (tensor {tensor.index}, {tensor.name!r}) computed at run time"
+    return None
+
+
+@_limits("CONV_2D", "DEPTHWISE_CONV_2D")
+def constraint_kernel_size(op: Operator, subgraph: Subgraph) -> str | None:
+    """Kernels must have at most 255 rows and columns."""
+    weights = _tensor(op, subgraph, 1)
+    if weights is not None and max(weights.shape[1:3]) > KERNEL_LIMIT:
+        return f"{weights.shape[1]}x{weights.shape[2]}"
+    return None
+
+
+@_limits("AVERAGE_POOL_2D", "MAX_POOL_2D")
+def constraint_filter_size(op: Operator, subgraph: Subgraph) -> str | None:
+    """Filters must have at most 255 rows and columns."""
+    size = int_option(op, "filter_height"), int_option(op, "filter_width")
+    return f"{size[0]}x{size[1]}" if max(size) > KERNEL_LIMIT else None
+
+
+@_limits("CONV_2D", "DEPTHWISE_CONV_2D", "AVERAGE_POOL_2D", "MAX_POOL_2D")
+def constraint_strides(op: Operator, subgraph: Subgraph) -> str | None:
+    """Strides and dilations must be at most 255."""
+    names = ("stride_h", "stride_w", "dilation_h_factor", "dilation_w_factor")
+    large = {name: op.options[name] for name in names if name in op.options and int_option(op, name) > _STRIDE_LIMIT}
+    return ", ".join(f"{name} {value}" for name, value in large.items()) or None
+
+
+@_limits("FULLY_CONNECTED")
+def constraint_weight_zero_point(op: Operator, subgraph: Subgraph) -> str | None:
+    """Weights must have zero point 0."""
+    weights = _tensor(op, subgraph, 1)
+    if weights is not None and weights.quantization is not None and any(weights.quantization.zero_point):
+        return f"zero point {weights.quantization.zero_point[0]}"
+    return None
+
+
+@_limits("MEAN")
+def constraint_mean_axes(op: Operator, subgraph: Subgraph) -> str | None:
+    """The mean must be over axes 1 and 2 (rows and columns) of a tensor with 4 dimensions, at most 255 each."""
+    tensor, axes = _tensor(op, subgraph, 0), _tensor(op, subgraph, 1)
+    if tensor is None or axes is None or axes.data is None:
+        return "axes computed at run time"
+    rank = len(tensor.shape)
+    found = sorted({int(axis) % rank for axis in np.atleast_1d(axes.data)}) if rank else []
+    if rank != 4 or found != [1, 2]:
+        return f"axes {found} of shape {tensor.shape}"
+    return f"shape {tensor.shape}" if max(tensor.shape[1:3]) > KERNEL_LIMIT else None
+
+
+@_limits("ADD")
+def constraint_same_shapes(op: Operator, subgraph: Subgraph) -> str | None:
+    """Both inputs must have the output's shape."""
+    output = subgraph.tensors[op.outputs[0]]
+    for position in (0, 1):
+        tensor = _tensor(op, subgraph, position)
+        if tensor is not None and tensor.shape != output.shape:
+            return f"input {position} of shape {tensor.shape}, output of shape {output.shape}"
+    return None
+
+
+@_limits("PAD")
+def constraint_spatial_padding(op: Operator, subgraph: Subgraph) -> str | None:
+    """Only rows and columns of a tensor with 4 dimensions can be padded, by constants."""
+    tensor, paddings = _tensor(op, subgraph, 0), _tensor(op, subgraph, 1)
+    if paddings is None or paddings.data is None:
+        return "paddings computed at run time"
+    values = paddings.data.astype(int)
+    if tensor is None or len(tensor.shape) != 4 or values[0].any() or values[3].any():
+        return f"paddings {values.tolist()}"
+    return None
+
+
+@_limits("SOFTMAX")
+def constraint_classes(op: Operator, subgraph: Subgraph) -> str | None:
+    """Rows must have at most 4096 classes."""
+    tensor = _tensor(op, subgraph, 0)
+    if tensor is not None and tensor.shape and tensor.shape[-1] > _CLASS_LIMIT:
+        return f"{tensor.shape[-1]}"
+    return None
+
+
+@_limits("QUANTIZE")
+def constraint_quantize_types(op: Operator, subgraph: Subgraph) -> str | None:
+    """QUANTIZE takes int8 and uint8, or float32 where that is an input of the model."""
+    source, target = _tensor(op, subgraph, 0), subgraph.tensors[op.outputs[0]]
+    if source is None or target.dtype not in ("int8", "uint8"):
+        return f"output of type {target.dtype}"
+    if source.dtype == "float32" and source.index not in subgraph.inputs:
+        return "float32 computed inside the model"
+    return None if source.dtype in ("int8", "uint8", "float32") else f"input of type {source.dtype}"
+
+
+@_limits("DEQUANTIZE")
+def constraint_dequantize_place(op: Operator, subgraph: Subgraph) -> str | None:
+    """DEQUANTIZE is supported where its result is an output of the model and nothing else."""
+    target = op.outputs[0]
+    if target not in subgraph.outputs or any(target in other.inputs for other in subgraph.operators):
+        return f"tensor {target} used inside the model"
+    return None

@@ -1,0 +1,110 @@
+"""Weights of a layer in the order of the array's steps, and the kernel cut into parts."""
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tq_hw.compiler.fold import FoldPlan
+from tq_hw.compiler.image import depthwise_weights, folded_weights, gemm_weights
+from tq_hw.compiler.ir import Mac
+from tq_hw.compiler.plan import LayerPlan
+from tq_hw.isa.config import Config
+from tq_hw.isa.layout import ArrayMode
+from tq_hw.model.errors import UnsupportedError
+
+__all__ = ["Kernel", "Packed", "kernel_parts", "pack"]
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """Part of the kernel that one operation covers: kernel rows, columns, input blocks.
+
+    For a depthwise layer rows and columns count its steps (of `groups` rows, of three columns).
+    """
+
+    rows: tuple[int, int]
+    cols: tuple[int, int]
+    blocks: tuple[int, int]
+
+
+@dataclass
+class Packed:
+    """Weights of a layer as the array takes them: [out block, ..., row, col]."""
+
+    mode: ArrayMode
+    weights: npt.NDArray[np.int8]
+    rows: int
+    fold: FoldPlan | None = None
+    #: each output block reads only its own channel block (a depthwise kernel on the GEMM path)
+    diagonal: bool = False
+
+    def words(self) -> int:
+        """Weight words of one output block."""
+        return int(np.prod(self.weights.shape[1:-1]))
+
+    def part(self, out_blocks: tuple[int, int], k: Kernel | None) -> bytes:
+        """Bytes of some output blocks, whole or of a part of the kernel."""
+        chosen = self.weights[out_blocks[0]:out_blocks[1]]
+        if k is not None and self.mode is ArrayMode.DEPTHWISE:
+            chosen = chosen[:, k.rows[0]:k.rows[1], k.cols[0]:k.cols[1]]
+        elif k is not None:
+            chosen = chosen[:, k.rows[0]:k.rows[1], k.cols[0]:k.cols[1], k.blocks[0]:k.blocks[1]]
+        return np.ascontiguousarray(chosen).tobytes()
+
+
+def pack(layer: Mac, plan: LayerPlan, config: Config) -> Packed:
+    """Choose the array mode of a layer and lay out its weights."""
+    if plan.fold is not None:
+        steps = [[(s.kernel_row, s.first_byte, s.first_row, s.count) for s in step] for step in plan.fold.steps]
+        weights = folded_weights(layer.weights, steps, config)
+        rows = max(s.first_row + s.count for step in plan.fold.steps for s in step)
+        return Packed(ArrayMode.FOLDED, weights[:, :, :rows], rows, plan.fold)
+    if layer.depthwise:
+        if layer.dilation[1] == 1 and layer.dilation[0] % 2 == 1:
+            weights = depthwise_weights(layer.weights, config)
+            rows = 3 * (min(config.groups, layer.kernel[0]) - 1) + min(3, layer.kernel[1])
+            return Packed(ArrayMode.DEPTHWISE, weights[:, :, :, :rows], rows)
+        return Packed(ArrayMode.GEMM, _diagonal(layer, config), config.gemm_rows, diagonal=True)
+    channels = layer.weights.shape[3]
+    weights = gemm_weights(layer.weights, config)
+    rows = min(config.gemm_rows, channels)
+    return Packed(ArrayMode.GEMM, weights[..., :rows, :], rows)
+
+
+def _diagonal(layer: Mac, config: Config) -> npt.NDArray[np.int8]:
+    rows, cols, channels = layer.weights.shape
+    blocks = -(-channels // config.cols)
+    dense = np.zeros((blocks * config.cols, rows, cols, config.block), np.int8)
+    for channel in range(channels):
+        dense[channel, :, :, channel % config.block] = layer.weights[:, :, channel]
+    return gemm_weights(dense, config)
+
+
+def kernel_parts(layer: Mac, packed: Packed, limit: int) -> Iterator[Kernel]:
+    """Cut the kernel by input blocks, columns or rows, whichever is fine enough."""
+    shape = packed.weights.shape
+    if packed.mode is ArrayMode.DEPTHWISE:
+        rows, cols, blocks, step = shape[1], shape[2], 1, shape[3]
+    elif packed.mode is ArrayMode.GEMM:
+        rows, cols, blocks, step = shape[1], shape[2], shape[3], shape[4] * shape[5]
+    else:
+        rows = cols = blocks = step = limit + 1
+    if step > limit:
+        raise UnsupportedError(
+            f"operator {layer.index} ({layer.op}) needs {step} scratchpad words of weights at a time, "
+            f"{limit} are left; a larger scratchpad_bytes helps")
+    if step * blocks * cols <= limit:
+        at_once = limit // (step * blocks * cols)
+        for r in range(0, rows, at_once):
+            yield Kernel((r, min(rows, r + at_once)), (0, cols), (0, blocks))
+    elif step * blocks <= limit:
+        at_once = limit // (step * blocks)
+        for r, c in itertools.product(range(rows), range(0, cols, at_once)):
+            yield Kernel((r, r + 1), (c, min(cols, c + at_once)), (0, blocks))
+    else:
+        at_once = limit // step
+        for r, c, b in itertools.product(range(rows), range(cols), range(0, blocks, at_once)):
+            yield Kernel((r, r + 1), (c, c + 1), (b, min(blocks, b + at_once)))
