@@ -1,0 +1,160 @@
+"""One lane of the vector unit: the pipeline of isa/uop.py, and the controls that all lanes share.
+
+Stages are numbered by the cycle after the one in which a beat starts:
+
+    3  accumulator, registers, bias, immediate    4  stream elements, choice of the operands
+    5  table                                      7  alu
+    10 left shift                                 12 product
+    16 right shift                                19 zero point, clamp        22 result
+"""
+
+from typing import Any
+
+from amaranth import Module, Mux, Signal, signed
+from amaranth.hdl import ShapeLike
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+
+from tq_hw.hdl.alu import LaneAlu
+from tq_hw.hdl.delay import delayed
+from tq_hw.hdl.requantize import AddClamp, HighMultiply, LeftShift, RightShift
+from tq_hw.hdl.tables import LaneTable
+from tq_hw.isa.uop import Multiply, ShiftSource, Source
+
+__all__ = ["Lane", "LaneControl", "STAGE_ALU", "STAGE_CLAMP", "STAGE_OPERANDS", "STAGE_PRODUCT", "STAGE_RESULT",
+           "STAGE_RIGHT", "STAGE_TABLE"]
+
+STAGE_OPERANDS = 3
+STAGE_TABLE = STAGE_OPERANDS + 2
+STAGE_ALU = STAGE_TABLE + LaneTable.LATENCY_CYCLES
+STAGE_LEFT = STAGE_ALU + LaneAlu.LATENCY_CYCLES
+STAGE_PRODUCT = STAGE_LEFT + LeftShift.LATENCY_CYCLES
+STAGE_RIGHT = STAGE_PRODUCT + HighMultiply.LATENCY_CYCLES
+STAGE_CLAMP = STAGE_RIGHT + RightShift.LATENCY_CYCLES
+STAGE_RESULT = STAGE_CLAMP + AddClamp.LATENCY_CYCLES
+
+#: Every control of a lane and the stage at which the lane takes it.
+CONTROL: dict[str, tuple[int, ShapeLike]] = {
+    "a_source": (STAGE_OPERANDS, 2), "b_source": (STAGE_OPERANDS, 2), "operand": (STAGE_OPERANDS, signed(32)),
+    "a_stream": (STAGE_OPERANDS + 1, 1), "b_stream": (STAGE_OPERANDS + 1, 1),
+    "a_table": (STAGE_TABLE, 2), "b_table": (STAGE_TABLE, 2),
+    "a_used": (STAGE_TABLE + 1, 1), "b_used": (STAGE_TABLE + 1, 1),
+    "alu0": (STAGE_ALU, 4), "alu1": (STAGE_ALU + 1, 4), "alu2": (STAGE_ALU + 2, 4),
+    "shift_source": (STAGE_LEFT - 1, 2), "shift": (STAGE_LEFT - 1, signed(6)),
+    "multiply": (STAGE_PRODUCT - 1, 3), "multiplier": (STAGE_PRODUCT - 1, signed(32)),
+    "nudge": (STAGE_PRODUCT + 1, 1), "low_product": (STAGE_PRODUCT + 3, 1), "saturate": (STAGE_PRODUCT + 3, 1),
+    "rounding": (STAGE_RIGHT - 1, 2),
+    "zero_point": (STAGE_CLAMP, signed(16)),
+    "clamp": (STAGE_CLAMP + 1, 1), "low": (STAGE_CLAMP + 1, signed(16)), "high": (STAGE_CLAMP + 1, signed(16)),
+    "low_late": (STAGE_CLAMP + 2, signed(16)), "high_late": (STAGE_CLAMP + 2, signed(16)), "take": (STAGE_CLAMP + 2, 1),
+    "table_write": (STAGE_TABLE, 1), "table_index": (STAGE_TABLE, 9), "table_entry": (STAGE_TABLE, signed(32)),
+}
+
+#: All controls, each as it stands at its own stage.
+LaneControl = data.StructLayout({name: shape for name, (_, shape) in CONTROL.items()})
+
+
+class Lane(wiring.Component):
+    """Compute one element of each beat.
+
+    Timing: `result` STAGE_RESULT cycles after the beat's start; it stays until the next beat with `take`.
+
+    Members
+    -------
+    control : In(LaneControl), shared by all lanes
+    acc, register_a, register_b, bias : In(signed(32)), stage 3
+    stream_a, stream_b : In(signed(32)), stage 4
+    partner : In(signed(32)), operand a of lane l ^ 1 at stage 7; operand : Out(signed(32)), this lane's
+    shift : In(signed(6)), stage 9; multiplier : In(signed(32)), stage 11, of the lane's channel
+    result : Out(signed(32)), stage 22
+    """
+
+    control: Any
+    acc: Signal
+    register_a: Signal
+    register_b: Signal
+    bias: Signal
+    stream_a: Signal
+    stream_b: Signal
+    partner: Signal
+    operand: Signal
+    shift: Signal
+    multiplier: Signal
+    result: Signal
+
+    def __init__(self) -> None:
+        super().__init__({
+            "control": In(LaneControl),
+            **{name: In(signed(32)) for name in ("acc", "register_a", "register_b", "bias", "stream_a", "stream_b",
+                                                 "partner", "multiplier")},
+            "shift": In(signed(6)), "operand": Out(signed(32)), "result": Out(signed(32)),
+        })
+
+    def elaborate(self, platform: object) -> Module:
+        """Wire the stages."""
+        m = Module()
+        control = self.control
+        m.submodules.table = table = LaneTable()
+        m.submodules.alu = alu = LaneAlu()
+        m.submodules.left = left = LeftShift()
+        m.submodules.product = product = HighMultiply()
+        m.submodules.right = right = RightShift()
+        m.submodules.clamp = clamp = AddClamp()
+
+        for name, register, other, stream, into in (
+                ("a", self.register_a, self.acc, self.stream_a, table.a_in),
+                ("b", self.register_b, self.bias, self.stream_b, table.b_in)):
+            still = Signal(signed(32), name=f"{name}_still", reset_less=True)
+            chosen = Signal(signed(32), name=f"{name}_chosen", reset_less=True)
+            source = control[f"{name}_source"]
+            m.d.sync += [
+                still.eq(Mux(source == Source.REGISTER, register,
+                             Mux(source == Source.ACC_OR_BIAS, other, control.operand))),
+                chosen.eq(Mux(control[f"{name}_stream"], stream, still)),
+            ]
+            m.d.comb += into.eq(chosen)
+        m.d.comb += [
+            table.a_table.eq(control.a_table), table.b_table.eq(control.b_table),
+            table.a_used.eq(control.a_used), table.b_used.eq(control.b_used),
+            table.write.eq(control.table_write), table.index.eq(control.table_index),
+            table.entry.eq(control.table_entry),
+            self.operand.eq(table.a),
+            alu.a.eq(table.a), alu.b.eq(table.b), alu.partner.eq(self.partner),
+            alu.alu0.eq(control.alu0), alu.alu1.eq(control.alu1), alu.alu2.eq(control.alu2),
+        ]
+
+        # Shift amounts one cycle before the left shift, the multiplier one cycle before the product.
+        b_left = delayed(m, table.b, STAGE_LEFT - 1 - STAGE_ALU, "b")
+        b_product = delayed(m, b_left, STAGE_PRODUCT - STAGE_LEFT, "b_late")
+        shift = Signal(signed(6))
+        m.d.comb += shift.eq(Mux(control.shift_source == ShiftSource.PARAM, self.shift,
+                                 Mux(control.shift_source == ShiftSource.IMMEDIATE, control.shift, 0)))
+        left_amount, right_amount = Signal(5, reset_less=True), Signal(5, reset_less=True)
+        m.d.sync += [
+            left_amount.eq(Mux(shift[5], 0, shift[:5])),
+            right_amount.eq(Mux(control.shift_source == ShiftSource.SHIFT_B, b_left[:5],
+                                Mux(shift[5], -shift, 0)[:5])),
+        ]
+        multiplier = Signal(signed(32), reset_less=True)
+        with m.Switch(control.multiply):
+            with m.Case(Multiply.HIGH_IMMEDIATE):
+                m.d.sync += multiplier.eq(control.multiplier)
+            with m.Case(Multiply.HIGH_PARAM):
+                m.d.sync += multiplier.eq(self.multiplier)
+            with m.Case(Multiply.HIGH_B, Multiply.LOW_B):
+                m.d.sync += multiplier.eq(b_product)
+            with m.Default():
+                m.d.sync += multiplier.eq(1)
+
+        m.d.comb += [
+            left.x.eq(alu.x), left.amount.eq(left_amount),
+            product.x.eq(left.y), product.multiplier.eq(multiplier), product.nudge.eq(control.nudge),
+            product.low.eq(control.low_product), product.saturate.eq(control.saturate),
+            right.x.eq(product.y), right.rounding.eq(control.rounding),
+            right.amount.eq(delayed(m, right_amount, STAGE_RIGHT - 1 - STAGE_LEFT, "right_amount")),
+            clamp.x.eq(right.y), clamp.zero_point.eq(control.zero_point), clamp.clamp.eq(control.clamp),
+            clamp.low.eq(control.low), clamp.high.eq(control.high), clamp.low_late.eq(control.low_late),
+            clamp.high_late.eq(control.high_late), clamp.take.eq(control.take),
+            self.result.eq(clamp.y),
+        ]
+        return m

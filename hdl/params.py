@@ -1,0 +1,156 @@
+"""Parameter blocks: biases, multipliers and shifts of one output block's channels, fetched ahead of their use."""
+
+from typing import Any
+
+from amaranth import Cat, Module, Mux, Signal, signed
+from amaranth.hdl import Value
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.memory import Memory
+from amaranth.lib.wiring import In, Out
+
+from tq_hw.hdl.delay import delayed
+from tq_hw.hdl.signatures import READ_LATENCY_CYCLES, ReadSignature
+from tq_hw.isa.config import Config
+
+__all__ = ["PARAM_BUFFERS", "ParameterBlocks"]
+
+#: Blocks held: the one in use, one whose last beats are under way, and two that come next.
+PARAM_BUFFERS = 4
+_BUFFER_BITS = 2
+
+
+class _Piece:
+    """A word's elements of at most one per lane: which lane takes which element to which beat."""
+
+    def __init__(self, config: Config, name: str, size: int, first_channel: int, count: int, first_byte: int) -> None:
+        self.name = name
+        lanes = config.requantize_lanes
+        self.lanes = {(first_channel + i) % lanes: (first_byte + i * size, (first_channel + i) // lanes)
+                      for i in range(count)}
+
+
+def _pieces(config: Config) -> list[list[_Piece]]:
+    """Return the pieces of each word of a block, in order."""
+    words: list[list[_Piece]] = []
+    for name, size in (("bias", 4), ("multiplier", 4), ("shift", 1)):
+        for first in range(0, config.cols, config.word_bytes // size):
+            end = min(config.cols, first + config.word_bytes // size)
+            words.append([_Piece(config, name, size, channel, min(config.requantize_lanes, end - channel),
+                                 (channel - first) * size)
+                          for channel in range(first, end, config.requantize_lanes)])
+    return words
+
+
+class ParameterBlocks(wiring.Component):
+    """Fetch parameter blocks in the order asked for, and keep PARAM_BUFFERS of them.
+
+    One word a cycle when its elements go to different lanes, else one cycle per beat that it serves.
+
+    Members
+    -------
+    i : In(stream of 16 bits), addresses of blocks
+    port : Out(ReadSignature)
+    ready : Out(1), a block is complete that was not taken; take : In(1), strobe while ready
+    release : In(1), strobe: the oldest block taken is not read any more
+    buffer : In(2), for each of the three: block (counted modulo PARAM_BUFFERS) and beat of the words read
+    bias, multiplier, shift : Out(lanes of signed 32, 32, 6), one cycle after their address
+    """
+
+    i: stream.Interface
+    port: Any
+    ready: Signal
+    take: Signal
+    release: Signal
+    bias_at: Signal
+    multiplier_at: Signal
+    shift_at: Signal
+    bias: Any
+    multiplier: Any
+    shift: Any
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        lanes = config.requantize_lanes
+        self._beat_bits = (config.beats_per_acc_word - 1).bit_length()
+        at = _BUFFER_BITS + self._beat_bits
+        super().__init__({
+            "i": In(stream.Signature(16)), "port": Out(ReadSignature(config)), "ready": Out(1), "take": In(1),
+            "release": In(1), "bias_at": In(at), "multiplier_at": In(at), "shift_at": In(at),
+            "bias": Out(data.ArrayLayout(signed(32), lanes)), "multiplier": Out(data.ArrayLayout(signed(32), lanes)),
+            "shift": Out(data.ArrayLayout(signed(6), lanes)),
+        })
+
+    def elaborate(self, platform: object) -> Module:
+        """Ask for the words of a block; write their pieces when they are there."""
+        m = Module()
+        pieces = _pieces(self._config)
+        most = max(len(word) for word in pieces)
+
+        held = Signal(range(PARAM_BUFFERS + 1))
+        complete = Signal(range(PARAM_BUFFERS + 1))
+        fetching = Signal()
+        address = Signal(16)
+        word = Signal(range(len(pieces)))
+        piece = Signal(range(most))
+        buffer = Signal(_BUFFER_BITS, init=PARAM_BUFFERS - 1)
+        start = Signal()
+        m.d.comb += [
+            self.i.ready.eq(~fetching & (held != PARAM_BUFFERS)), start.eq(self.i.valid & self.i.ready),
+            self.port.en.eq(fetching & (piece == 0)), self.port.addr.eq(address),
+        ]
+        with m.If(start):
+            m.d.sync += [fetching.eq(1), address.eq(self.i.payload), word.eq(0), piece.eq(0), buffer.eq(buffer + 1)]
+
+        last_piece = Signal()
+        with m.Switch(word):
+            for number, parts in enumerate(pieces):
+                with m.Case(number):
+                    m.d.comb += last_piece.eq(piece == len(parts) - 1)
+        goes = Signal()
+        m.d.comb += goes.eq(fetching & ((piece != 0) | self.port.grant))
+        ends = goes & last_piece & (word == len(pieces) - 1)
+        with m.If(goes):
+            m.d.sync += piece.eq(piece + 1)
+            with m.If(last_piece):
+                m.d.sync += [piece.eq(0), word.eq(word + 1), address.eq(address + 1)]
+        with m.If(ends):
+            m.d.sync += fetching.eq(0)
+
+        # The word arrives, is kept, and its piece is written: READ_LATENCY_CYCLES + 1 cycles after `goes`.
+        at = READ_LATENCY_CYCLES + 1
+        arrived = delayed(m, self.port.en & self.port.grant, READ_LATENCY_CYCLES, "arrived", control=True)
+        kept = Signal.like(self.port.data, reset_less=True)
+        with m.If(arrived):
+            m.d.sync += kept.eq(self.port.data)
+        written = delayed(m, goes, at, "written", control=True)
+        self._memories(m, pieces, kept, written, delayed(m, Cat(word, piece), at, "word_piece"),
+                       delayed(m, buffer, at, "buffer"), word.shape().width)
+
+        done = delayed(m, ends, at + 1, "done", control=True)
+        m.d.sync += [held.eq(held + start - self.release), complete.eq(complete + done - self.take)]
+        m.d.comb += self.ready.eq(complete != 0)
+        return m
+
+    def _memories(self, m: Module, pieces: list[list[_Piece]], kept: Value, written: Value, at: Any, buffer: Any,
+                  word_bits: int) -> None:
+        """Build the memories of each lane: small RAMs of PARAM_BUFFERS blocks."""
+        depth = PARAM_BUFFERS << self._beat_bits
+        for name, bits in (("bias", 32), ("multiplier", 32), ("shift", 6)):
+            for lane in range(self._config.requantize_lanes):
+                m.submodules[f"{name}{lane}"] = memory = Memory(
+                    shape=signed(bits), depth=depth, init=[], attrs={"ram_style": "distributed"})
+                read, write = memory.read_port(), memory.write_port()
+                beat = Signal(self._beat_bits, name=f"{name}_beat{lane}")
+                value = Signal(bits, name=f"{name}_value{lane}")
+                with m.Switch(at):
+                    for word, parts in enumerate(pieces):
+                        for number, piece in enumerate(parts):
+                            if piece.name == name and lane in piece.lanes:
+                                byte, of_beat = piece.lanes[lane]
+                                with m.Case(word | number << word_bits):
+                                    m.d.comb += [write.en.eq(written), beat.eq(of_beat),
+                                                 value.eq(kept[8 * byte:8 * byte + bits])]
+                m.d.comb += [
+                    write.addr.eq(Cat(beat, buffer)), write.data.eq(value),
+                    read.addr.eq(getattr(self, f"{name}_at")), getattr(self, name)[lane].eq(read.data),
+                ]

@@ -1,0 +1,61 @@
+"""The table of a lane: 512 int32, two look-ups a cycle."""
+
+from amaranth import Cat, Module, Mux, Signal, signed
+from amaranth.lib import wiring
+from amaranth.lib.memory import Memory
+from amaranth.lib.wiring import In, Out
+
+from tq_hw.hdl.delay import delayed
+
+__all__ = ["LaneTable"]
+
+
+class LaneTable(wiring.Component):
+    """Pass the operands a and b of a lane through its table, or past it.
+
+    Table 1 is entries 0..255, table 2 entries 256..511, by the low 8 bits of the operand; table 3, for a alone, all
+    entries by the low 9 bits. Synthesis makes one copy of the memory per operand.
+
+    Timing: LATENCY_CYCLES, one beat a cycle. An entry written in cycle t is seen by operands from t + 1 on.
+
+    Members
+    -------
+    a_in, b_in : In(signed(32)); a_table, b_table : In(2), with them; a_used, b_used : In(1), one cycle later: not 0
+    a, b : Out(signed(32))
+    write : In(1); index : In(9); entry : In(signed(32))
+    """
+
+    LATENCY_CYCLES = 2
+
+    a_in: Signal
+    b_in: Signal
+    a_table: Signal
+    b_table: Signal
+    a_used: Signal
+    b_used: Signal
+    a: Signal
+    b: Signal
+    write: Signal
+    index: Signal
+    entry: Signal
+
+    def __init__(self) -> None:
+        super().__init__({
+            "a_in": In(signed(32)), "b_in": In(signed(32)), "a_table": In(2), "b_table": In(2), "a_used": In(1),
+            "b_used": In(1), "a": Out(signed(32)), "b": Out(signed(32)), "write": In(1), "index": In(9),
+            "entry": In(signed(32)),
+        })
+
+    def elaborate(self, platform: object) -> Module:
+        """One cycle for the memory, one to choose."""
+        m = Module()
+        m.submodules.memory = memory = Memory(shape=signed(32), depth=512, init=[])
+        write = memory.write_port()
+        m.d.comb += [write.en.eq(self.write), write.addr.eq(self.index), write.data.eq(self.entry)]
+        for operand, table, used, out in ((self.a_in, self.a_table, self.a_used, self.a),
+                                          (self.b_in, self.b_table, self.b_used, self.b)):
+            read = memory.read_port()
+            top = Mux(table[0] & table[1], operand[8], table[1])
+            m.d.comb += read.addr.eq(Cat(operand[:8], top))
+            m.d.sync += out.eq(Mux(used, read.data, delayed(m, operand, 1, f"{out.name}_past")))
+        return m

@@ -1,0 +1,122 @@
+"""The micro-operation memory, and the controls of the lanes: decoded once, delayed once, for all lanes."""
+
+from typing import Any
+
+from amaranth import Cat, Module, Mux, Signal
+from amaranth.hdl import Value
+from amaranth.lib import wiring
+from amaranth.lib.memory import Memory
+from amaranth.lib.wiring import In, Out
+
+from tq_hw.hdl.delay import delayed
+from tq_hw.hdl.delay_line import DelayLine
+from tq_hw.hdl.lane import CONTROL, STAGE_TABLE, LaneControl
+from tq_hw.hdl.signatures import TableWriteSignature
+from tq_hw.hdl.vector_steps import UopWord0, uop_layout
+from tq_hw.isa.config import Config
+from tq_hw.isa.layout import UOP_WORDS
+from tq_hw.isa.uop import Multiply, Source
+
+__all__ = ["VectorControl"]
+
+#: Stage at which a micro-operation is there: one cycle for the memory, one for its output register.
+_STAGE_UOP = 2
+#: Delays of this many cycles and more go through a small RAM when they are wide.
+_LONG_CYCLES = 6
+
+
+class VectorControl(wiring.Component):
+    """Hold the micro-operations and make LaneControl for each beat.
+
+    Members
+    -------
+    table : writes of micro-operation words, UOP_WORDS each
+    number : In, fetch : In(1), for the program's walker; uop : Out(UopWord0), one cycle later, until the next fetch
+    step_number : In, out_type : In(2), of the step that starts in this cycle
+    take : In(1), a beat is at the last stage but one
+    table_write : In(1), table_index : In(9), table_entry : In(32): load table, at the stage of the tables
+    reduce : Out(2), `isa.uop.Reduce` at stage 2
+    control : Out(LaneControl)
+    """
+
+    table: Any
+    number: Signal
+    fetch: Signal
+    uop: Any
+    step_number: Signal
+    out_type: Signal
+    take: Signal
+    table_write: Signal
+    table_index: Signal
+    table_entry: Signal
+    reduce: Signal
+    control: Any
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        super().__init__({
+            "table": In(TableWriteSignature()), "number": In(range(config.uops)), "fetch": In(1), "uop": Out(UopWord0),
+            "step_number": In(range(config.uops)), "out_type": In(2), "take": In(1), "table_write": In(1),
+            "table_index": In(9), "table_entry": In(32), "reduce": Out(2), "control": Out(LaneControl),
+        })
+
+    def elaborate(self, platform: object) -> Module:
+        """Read the four words of a micro-operation together, spread their fields over the stages."""
+        m = Module()
+        words: list[Any] = []
+        for number in range(UOP_WORDS):
+            m.submodules[f"uops{number}"] = memory = Memory(
+                shape=32, depth=self._config.uops, init=[], attrs={"ram_style": "distributed"})
+            write, read = memory.write_port(), memory.read_port()
+            m.d.comb += [
+                write.en.eq(self.table.en & (self.table.index[:2] == number)),
+                write.addr.eq(self.table.index[2:]), write.data.eq(self.table.data),
+                read.addr.eq(self.step_number),
+            ]
+            word = Signal(uop_layout(number), name=f"word{number}", reset_less=True)
+            m.d.sync += word.as_value().eq(read.data)
+            words.append(word)
+            if number == 0:
+                ahead = memory.read_port()
+                m.d.comb += [ahead.addr.eq(self.number), ahead.en.eq(self.fetch), self.uop.as_value().eq(ahead.data)]
+
+        first, second, third, fourth = words
+        multiply = third.multiply
+        high = (multiply != Multiply.NONE) & (multiply != Multiply.LOW_B)
+        wide = delayed(m, self.out_type, _STAGE_UOP, "out_type") == 1
+        values: dict[str, Value] = {
+            "a_source": first.a_source, "b_source": first.b_source, "operand": second.immediate,
+            "a_stream": first.a_source == Source.STREAM, "b_stream": first.b_source == Source.STREAM,
+            "a_table": first.a_table, "b_table": first.b_table, "a_used": first.a_table != 0,
+            "b_used": first.b_table != 0, "shift_source": third.shift_source, "shift": third.shift,
+            "multiply": multiply, "multiplier": second.immediate, "nudge": high & ~third.truncate,
+            "low_product": ~high, "rounding": third.rounding, "zero_point": fourth.zero_point, "clamp": third.clamp,
+            "low": Mux(wide, -1 << 15, fourth.act_min), "high": Mux(wide, (1 << 15) - 1, fourth.act_max),
+        }
+        control = self.control
+        far = [name for name in values if CONTROL[name][0] - _STAGE_UOP > _LONG_CYCLES]
+        for stage in sorted({CONTROL[name][0] for name in far}):
+            names = [name for name in far if CONTROL[name][0] == stage]
+            fields = {name: values[name] for name in names}
+            line = DelayLine(sum(len(value) for value in fields.values()), stage - _STAGE_UOP)
+            m.submodules[f"delay{stage}"] = line
+            m.d.comb += line.i.eq(Cat(fields.values()))
+            offset = 0
+            for name, value in fields.items():
+                m.d.comb += control[name].eq(line.o[offset:offset + len(value)])
+                offset += len(value)
+        for name in values:
+            if name not in far:
+                m.d.comb += control[name].eq(delayed(m, values[name], CONTROL[name][0] - _STAGE_UOP, name))
+
+        m.d.comb += control.alu0.eq(delayed(m, first.alu, CONTROL["alu0"][0] - _STAGE_UOP, "alu"))
+        for name, before in (("alu1", "alu0"), ("alu2", "alu1"), ("low_late", "low"), ("high_late", "high")):
+            m.d.comb += control[name].eq(delayed(m, control[before], 1, name))
+        m.d.comb += [
+            control.saturate.eq(delayed(m, control.nudge, CONTROL["saturate"][0] - CONTROL["nudge"][0], "saturate")),
+            control.take.eq(self.take), control.table_write.eq(self.table_write),
+            control.table_index.eq(self.table_index), control.table_entry.eq(self.table_entry),
+            self.reduce.eq(first.reduce),
+        ]
+        assert CONTROL["table_write"][0] == STAGE_TABLE
+        return m

@@ -1,0 +1,192 @@
+"""Where steps wait: for results of earlier micro-operations, for parameters, for accumulators and for words."""
+
+from typing import Any
+
+from amaranth import Module, Mux, Signal
+from amaranth.hdl import Value
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from tq_hw.hdl.beats import Beats
+from tq_hw.hdl.signatures import AccReadSignature, ReadSignature
+from tq_hw.hdl.vector_steps import StepLayout
+from tq_hw.isa.config import Config
+from tq_hw.isa.uop import Destination
+
+__all__ = ["Issue"]
+
+
+class Issue(wiring.Component):
+    """Start steps in order; after this stage nothing waits any more.
+
+    The first step of a run waits until what the run reads is there; a step that passes goes on to the second place,
+    where it stays until all of its words are granted. Waiting times are counted in cycles in which the second place
+    was free, so that a wait for words never makes them too short.
+
+    Rules for the first step of a run, with `latency` from the start of a beat to its result in the register file:
+    * a register written by the last run that wrote any: beat n starts `latency` after the beat n that wrote it;
+      another register may overlap with it only when one of the two runs is longer than a register: `latency` after
+      the last beat; registers of runs further back: `latency` after their last beat;
+    * any run waits for the end of a reduction, and for the last word of an output beat of several words;
+    * a stream waits for the outputs of earlier operations, and of earlier runs of its chunk.
+
+    Parameters
+    ----------
+    register_latency_cycles, reduce_latency_cycles, output_latency_cycles : from the start of a beat to the first
+        cycle in which another beat that depends on it may start
+
+    Members
+    -------
+    i : In(stream of StepLayout)
+    o : Out(StepLayout), o_valid : Out(1): the step that starts in this cycle
+    a, b : Out(ReadSignature); b is shared: `b_busy` : Out(1), this stage wants b in this cycle
+    acc : Out(AccReadSignature)
+    a_granted, b_granted : Out(1), strobes
+    params_ready : In(1), the next parameter block is there; params_take : Out(1), strobe: the next step uses it
+    params_buffer : Out(2), the parameter block of the step at `o`
+    stall_acc, stall_port : Out(1), waiting for accumulators, or for a grant
+    """
+
+    i: stream.Interface
+    o: Any
+    o_valid: Signal
+    a: Any
+    b: Any
+    acc: Any
+    b_busy: Signal
+    a_granted: Signal
+    b_granted: Signal
+    params_ready: Signal
+    params_take: Signal
+    params_buffer: Signal
+    stall_acc: Signal
+    stall_port: Signal
+
+    def __init__(self, config: Config, *, register_latency_cycles: int, reduce_latency_cycles: int,
+                 output_latency_cycles: int) -> None:
+        self._config = config
+        self._register_latency, self._reduce_latency, self._output_latency = (
+            register_latency_cycles, reduce_latency_cycles, output_latency_cycles)
+        super().__init__({
+            "i": In(stream.Signature(StepLayout(config))), "o": Out(StepLayout(config)), "o_valid": Out(1),
+            "a": Out(ReadSignature(config)), "b": Out(ReadSignature(config)), "acc": Out(AccReadSignature(config)),
+            "b_busy": Out(1), "a_granted": Out(1), "b_granted": Out(1), "params_ready": In(1), "params_take": Out(1),
+            "params_buffer": Out(2, init=3), "stall_acc": Out(1), "stall_port": Out(1),
+        })
+
+    def elaborate(self, platform: object) -> Module:
+        """First place: the stream's own register; second place: `step`."""
+        m = Module()
+        step: Any = Signal(StepLayout(self._config))
+        valid = Signal()
+        free, passes = Signal(), Signal()
+
+        self._second_place(m, step, valid, free)
+        waits = self._hazards(m, self.i.payload, passes, free)
+        m.d.comb += [
+            passes.eq(self.i.valid & free & ~(self.i.payload.run_first & waits)),
+            self.i.ready.eq(passes),
+        ]
+        with m.If(free):
+            m.d.sync += valid.eq(passes)
+        with m.If(passes):
+            m.d.sync += step.eq(self.i.payload)
+
+        # Parameter blocks come in the order in which steps take them.
+        take = passes & self.i.payload.run_first & self.i.payload.param_first
+        m.d.comb += self.params_take.eq(take)
+        with m.If(take):
+            m.d.sync += self.params_buffer.eq(self.params_buffer + 1)
+        return m
+
+    def _second_place(self, m: Module, step: Any, valid: Value, free: Value) -> None:
+        """Ask for the step's words; go when each was granted now or before."""
+        got = {name: Signal(name=f"got_{name}") for name in ("a", "b", "acc")}
+        ports = {"a": self.a, "b": self.b, "acc": self.acc}
+        wants = {"a": step.a.read, "b": step.b.read, "acc": step.acc_read}
+        missing = []
+        full = ~step.use_acc | self.acc.full
+        for name, port in ports.items():
+            want = valid & wants[name] & ~got[name] & (full if name == "acc" else 1)
+            m.d.comb += port.en.eq(want)
+            missing.append(valid & wants[name] & ~got[name] & ~port.grant)
+        leaves = Signal()
+        waits = missing[0] | missing[1] | missing[2] | ~full
+        m.d.comb += [
+            self.a.addr.eq(step.a.address), self.b.addr.eq(step.b.address), self.acc.word.eq(step.acc_word),
+            leaves.eq(valid & ~waits), free.eq(~valid | leaves),
+            self.o.eq(step), self.o_valid.eq(leaves),
+            self.acc.release.eq(leaves & step.release),
+            self.a_granted.eq(self.a.en & self.a.grant), self.b_granted.eq(self.b.en & self.b.grant),
+            self.b_busy.eq(self.b.en),
+            self.stall_acc.eq(valid & ~full),
+            self.stall_port.eq(valid & full & (missing[0] | missing[1] | missing[2])),
+        ]
+        for name, port in ports.items():
+            with m.If(leaves):
+                m.d.sync += got[name].eq(0)
+            with m.Elif(port.en & port.grant):
+                m.d.sync += got[name].eq(1)
+
+    def _hazards(self, m: Module, new: Any, passes: Value, free: Value) -> Value:
+        """Return whether the first step of the run at the first place must wait."""
+        register = self._register_latency - 1
+
+        def timer(name: str, limit: int) -> Signal:
+            count = Signal(range(limit + 1), name=name)
+            with m.If(free & (count != 0)):
+                m.d.sync += count.eq(count - 1)
+            return count
+
+        # Registers: since beat 0 and since the last beat of the newest run that wrote; since the last beat before it.
+        since_first, since_last, before = (timer(name, register) for name in ("since_first", "since_last", "before"))
+        newest = Signal(3)
+        newest_long = Signal()
+        writes = passes & new.fire & ~new.table & (new.destination == Destination.REGISTER)
+        writing = Signal()
+        with m.If(passes & new.fire):
+            m.d.sync += writing.eq(writes & ~new.run_last)
+        with m.If(writes):
+            m.d.sync += since_last.eq(register)
+            with m.If(~writing):
+                m.d.sync += [before.eq(since_last), since_first.eq(register), newest.eq(new.d_register),
+                             newest_long.eq(new.long)]
+        # Within the run that writes, only its beats count: a later beat may not come sooner than its own number.
+        with m.Elif(writing & ~(passes & new.fire)):
+            m.d.sync += since_first.eq(since_first)
+
+        def register_waits(uses: Value, number: Value) -> Value:
+            apart = number != newest
+            return uses & ((before != 0) | Mux(apart, (newest_long | new.long) & (since_last != 0), since_first != 0))
+
+        reducing = timer("reducing", self._reduce_latency - 1)
+        with m.If(passes & new.fire & ~new.table & (new.destination == Destination.REDUCE)):
+            m.d.sync += reducing.eq(self._reduce_latency - 1)
+
+        # Outputs: of this operation (or, at the first step of the next one, the one before) and of those before it.
+        output = self._output_latency - 1
+        newest_output, older_output = timer("newest_output", output), timer("older_output", output)
+        in_chunk = Signal()
+        enters_chunk = passes & new.run_first & new.chunk_first
+        enters_operation = passes & new.run_first & new.op_first
+        with m.If(enters_operation):
+            m.d.sync += older_output.eq(newest_output)
+        with m.If(enters_chunk):
+            m.d.sync += in_chunk.eq(0)
+        outputs = passes & new.fire & ~new.table & (new.destination == Destination.OUTPUT)
+        with m.If(outputs):
+            m.d.sync += [newest_output.eq(output), in_chunk.eq(1)]
+        reads = new.a_stream | new.b_stream
+        output_waits = reads & (Mux(new.op_first, newest_output, older_output) != 0)
+        chunk_waits = reads & ~new.chunk_first & in_chunk & (newest_output != 0)
+
+        # An output beat of several words is written after it has left; the next run must not follow too closely.
+        beats = Beats(self._config)
+        words = [beats.steps(code) - 1 for code in range(4)]
+        writing_words = timer("writing_words", max(1, *words))
+        with m.If(outputs):
+            m.d.sync += writing_words.eq(Mux(new.out_type[1], words[2], Mux(new.out_type[0], words[1], words[0])))
+
+        return (register_waits(new.a_uses, new.a_register) | register_waits(new.b_uses, new.b_register)
+                | (reducing != 0) | output_waits | chunk_waits | (writing_words != 0)
+                | (new.param_first & ~self.params_ready))

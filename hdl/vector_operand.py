@@ -1,0 +1,76 @@
+"""From scratchpad words to int32 lanes."""
+
+from typing import Any
+
+from amaranth import Cat, Module, Signal, signed
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+
+from tq_hw.hdl.beats import Beats, element_bytes
+from tq_hw.hdl.delay import delayed
+from tq_hw.hdl.signatures import READ_LATENCY_CYCLES
+from tq_hw.hdl.vector_steps import OperandLayout
+from tq_hw.isa.config import Config
+
+__all__ = ["StreamOperand"]
+
+
+class StreamOperand(wiring.Component):
+    """Collect the elements of a beat from the words of its steps.
+
+    Each lane takes its element from the step whose word holds it, and keeps it until the next beat. A word is kept
+    until the next granted one, so that it can serve several beats and the port other readers.
+
+    Timing: LATENCY_CYCLES from the cycle in which a step starts to its elements at the output.
+
+    Members
+    -------
+    step : In(OperandLayout), the step that starts in this cycle; nothing depends on whether one really does
+    granted : In(1), a word of this stream was granted in this cycle
+    data : In(word), the read port's data
+    word : Out(word), the word READ_LATENCY_CYCLES + 1 cycles after its grant
+    elements : Out(lanes int32)
+    """
+
+    LATENCY_CYCLES = READ_LATENCY_CYCLES + 2
+
+    step: Any
+    granted: Signal
+    data: Signal
+    word: Signal
+    elements: Any
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        super().__init__({
+            "step": In(OperandLayout(config)), "granted": In(1), "data": In(8 * config.word_bytes),
+            "word": Out(8 * config.word_bytes),
+            "elements": Out(data.ArrayLayout(signed(32), config.requantize_lanes)),
+        })
+
+    def elaborate(self, platform: object) -> Module:
+        """Keep the word, then let each lane choose its bytes."""
+        m = Module()
+        config = self._config
+        with m.If(delayed(m, self.granted, READ_LATENCY_CYCLES, "granted", control=True)):
+            m.d.sync += self.word.eq(self.data)
+
+        at = READ_LATENCY_CYCLES + 1
+        code: Any = delayed(m, self.step.type, at, "type")
+        where = Cat(code, delayed(m, self.step.position, at, "position"), delayed(m, self.step.step, at, "step"))
+        beats = Beats(config)
+        position_bits = (beats.positions - 1).bit_length()
+        for lane in range(config.requantize_lanes):
+            choices: dict[tuple[int, int], list[int]] = {}
+            for kind in range(4):
+                for position, step, of_lane, byte in beats.places(kind):
+                    if of_lane == lane:
+                        pattern = kind | position << 2 | step << 2 + position_bits
+                        choices.setdefault((element_bytes(kind), byte), []).append(pattern)
+            with m.Switch(where):
+                for (size, byte), patterns in choices.items():
+                    with m.Case(*patterns):
+                        element = self.word[8 * byte:8 * (byte + size)]
+                        sign = element[-1] & (~code.all() if size == 1 else 1)
+                        m.d.sync += self.elements[lane].eq(Cat(element, sign.replicate(32 - 8 * size)))
+        return m

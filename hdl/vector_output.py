@@ -1,0 +1,99 @@
+"""From results to scratchpad words."""
+
+from typing import Any
+
+from amaranth import Cat, Module, Mux, Signal, signed
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+
+from tq_hw.hdl.beats import Beats, element_bytes
+from tq_hw.hdl.signatures import WriteSignature
+from tq_hw.isa.config import Config
+
+__all__ = ["OutputLayout", "OutputWriter"]
+
+
+class OutputLayout(data.StructLayout):
+    """Where a beat's results go.
+
+    Members
+    -------
+    type : element type, 0 to 2; address : of the beat's first word
+    position : beat of the slot; first, last : first and last beat written to this slot
+    """
+
+    def __init__(self, config: Config) -> None:
+        super().__init__({"type": 2, "address": 16, "position": range(config.beats_per_word), "first": 1, "last": 1})
+
+
+class OutputWriter(wiring.Component):
+    """Gather beats to words and write each word once, with a mask of the bytes that its beats hold.
+
+    A beat of several words is written in as many cycles, during which its results must stay at `x`.
+    Timing: the first word is at the port one cycle after `valid`; it must be granted at once.
+
+    Members
+    -------
+    valid : In(1), a beat to write; beat : In(OutputLayout) and x : In(lanes int32), with it
+    port : Out(WriteSignature)
+    """
+
+    valid: Signal
+    beat: Any
+    x: Any
+    port: Any
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        super().__init__({
+            "valid": In(1), "beat": In(OutputLayout(config)),
+            "x": In(data.ArrayLayout(signed(32), config.requantize_lanes)), "port": Out(WriteSignature(config)),
+        })
+
+    def elaborate(self, platform: object) -> Module:
+        """Place the step's bytes in the word; write when no later beat has bytes for it."""
+        m = Module()
+        config = self._config
+        beats = Beats(config)
+        held: Any = Signal(OutputLayout(config))
+        beat: Any = Signal(OutputLayout(config))
+        left = Signal(range(beats.max_steps))
+        step_held = Signal(range(beats.max_steps))
+        step = Signal(range(beats.max_steps))
+        active = Signal()
+        m.d.comb += [
+            beat.eq(Mux(self.valid, self.beat, held)), step.eq(Mux(self.valid, 0, step_held)),
+            active.eq(self.valid | (left != 0)),
+        ]
+        words = beats.look_up(beat.type, beat.position, beats.words)
+        shares = beats.look_up(beat.type, beat.position, lambda c, p: int(beats.shares_word(c, p)))
+        shared = beats.look_up(beat.type, beat.position, lambda c, p: int(
+            p + 1 < beats.positions and beats.shares_word(c, p + 1)))
+        m.d.sync += [held.eq(beat), step_held.eq(step + 1)]
+        with m.If(self.valid):
+            m.d.sync += left.eq(words - 1)
+        with m.Elif(left != 0):
+            m.d.sync += left.eq(left - 1)
+        last_step = Mux(self.valid, words == 1, left == 1)
+
+        opens = (step != 0) | beat.first | ~shares
+        closes = ~last_step | beat.last | ~shared
+        m.d.sync += [self.port.en.eq(active & closes), self.port.addr.eq(beat.address + step)]
+
+        where = Cat(beat.type, beat.position, step)
+        position_bits = (beats.positions - 1).bit_length()
+        for byte in range(config.word_bytes):
+            data_byte = self.port.data[8 * byte:8 * byte + 8]
+            choices: dict[tuple[int, int], list[int]] = {}
+            for kind in range(3):
+                for position, of_step, lane, first in beats.places(kind):
+                    if first <= byte < first + element_bytes(kind):
+                        pattern = kind | position << 2 | of_step << 2 + position_bits
+                        choices.setdefault((lane, byte - first), []).append(pattern)
+            with m.If(active & opens):
+                m.d.sync += self.port.mask[byte].eq(0)
+            with m.If(active), m.Switch(where):
+                for (lane, part), patterns in choices.items():
+                    with m.Case(*patterns):
+                        m.d.sync += [data_byte.eq(self.x[lane][8 * part:8 * part + 8]), self.port.mask[byte].eq(1)]
+        return m

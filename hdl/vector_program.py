@@ -1,0 +1,125 @@
+"""The middle loops of a vector operation: chunks of a tile, micro-operations of the program, repeats of its body."""
+
+from typing import Any
+
+from amaranth import Module, Mux, Signal
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from tq_hw.hdl.signatures import OperationLayout
+from tq_hw.hdl.vector_steps import Restart, RunLayout, TileLayout, UopWord0
+from tq_hw.isa.config import Config
+from tq_hw.isa.layout import Unit, VectorKind
+
+__all__ = ["ProgramWalker"]
+
+
+class ProgramWalker(wiring.Component):
+    """Turn tiles into runs, and read each run's micro-operation.
+
+    Two runs wait at the output, so that the next stage has no bubble when its runs are two beats or longer.
+
+    Members
+    -------
+    i : In(stream of TileLayout); tile_operation : In(OperationLayout) of the tile at `i`
+    o : Out(stream of RunLayout); operation : Out(OperationLayout) of the run at `o`
+    number : Out, micro-operation wanted; fetch : Out(1), read it now
+    uop : In(UopWord0), the micro-operation fetched last, one cycle later and until the next fetch
+    """
+
+    i: stream.Interface
+    tile_operation: Any
+    o: stream.Interface
+    operation: Any
+    number: Signal
+    fetch: Signal
+    uop: Any
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        super().__init__({
+            "i": In(stream.Signature(TileLayout(config))), "tile_operation": In(OperationLayout(Unit.VECTOR)),
+            "o": Out(stream.Signature(RunLayout(config))), "operation": Out(OperationLayout(Unit.VECTOR)),
+            "number": Out(range(config.uops)), "fetch": Out(1), "uop": In(UopWord0),
+        })
+
+    def elaborate(self, platform: object) -> Module:
+        """Keep the loops' state; one run a cycle into two waiting places."""
+        m = Module()
+        config = self._config
+        op = Signal(OperationLayout(Unit.VECTOR))
+        tile = Signal(TileLayout(config))
+        active = Signal()
+        # The next stage copies the operation with its first run; until then it must stay here.
+        wanted = Signal()
+        m.d.comb += self.operation.eq(op)
+        with m.If(self.o.valid & self.o.ready & self.o.payload.op_first):
+            m.d.sync += wanted.eq(0)
+
+        number = Signal(8)
+        left = Signal(16)
+        tile_first, chunk_first = Signal(), Signal()
+        repeat1, repeat2 = Signal(16), Signal(16)
+        address1, address2 = Signal(16), Signal(16)
+
+        m.d.comb += self.i.ready.eq(~active & ~(wanted & self.i.payload.op_first))
+        with m.If(self.i.valid & self.i.ready):
+            new = self.i.payload
+            m.d.sync += [tile.eq(new), active.eq(1), left.eq(new.slots), tile_first.eq(1), chunk_first.eq(1)]
+            m.d.sync += [repeat1.eq(0), repeat2.eq(0), address1.eq(new.a), address2.eq(new.a)]
+            with m.If(new.op_first):
+                m.d.sync += [op.eq(self.tile_operation), wanted.eq(1), number.eq(self.tile_operation.first)]
+            with m.Else():
+                m.d.sync += number.eq(op.first)
+
+        is_table = op.kind == VectorKind.LOAD_TABLE
+        end = is_table | (number == op.last)
+        in_body = (number >= op.body_first) & (number <= op.body_last)
+        body_end = ~is_table & (number == op.body_last) & (op.body_first <= op.body_last)
+        again1 = body_end & (repeat1 != op.repeat1 - 1)
+        again2 = body_end & (repeat2 != op.repeat2 - 1)
+        chunk_last = end & ~again1 & ~again2
+        tile_last = chunk_last & (is_table | (left <= op.chunk_slots))
+        once_more = is_table | (left <= op.chunk_slots)
+
+        waiting = Signal(RunLayout(config))
+        waiting_valid = Signal()
+        out_free = self.o.ready | ~self.o.valid
+        step = Signal()
+        m.d.comb += [
+            step.eq(active & (out_free | ~waiting_valid)),
+            self.number.eq(number), self.fetch.eq(step),
+        ]
+        with m.If(out_free):
+            m.d.sync += [self.o.payload.eq(waiting), self.o.payload.uop.eq(Mux(waiting.table, 0, self.uop)), self.o.valid.eq(waiting_valid)]
+            with m.If(~step):
+                m.d.sync += waiting_valid.eq(0)
+        with m.If(step):
+            m.d.sync += [
+                waiting_valid.eq(1),
+                waiting.number.eq(number), waiting.table.eq(is_table), waiting.slots.eq(Mux(once_more, left, op.chunk_slots)),
+                waiting.a.eq(Mux(in_body & ~is_table, address1, tile.a)), waiting.b.eq(tile.b), waiting.out.eq(tile.out),
+                waiting.sub.eq(tile.sub),
+                waiting.restart.eq(Mux(~chunk_first, Restart.CHUNK, Mux(tile_first, tile.restart, Restart.CONTINUE))),
+                waiting.save_tile.eq(chunk_first & tile_first & tile.save), waiting.save_chunk.eq(chunk_first),
+                waiting.tile_first.eq(chunk_first & tile_first), waiting.tile_last.eq(tile_last),
+                waiting.chunk_last.eq(chunk_last),
+                waiting.op_first.eq(tile.op_first & chunk_first & tile_first),
+                waiting.op_last.eq(tile.op_last & tile_last),
+                waiting.param_first.eq(tile.param_first & chunk_first & tile_first),
+                waiting.param_last.eq(tile.param_last & tile_last),
+                chunk_first.eq(chunk_last),
+            ]
+            with m.If(again1):
+                m.d.sync += [number.eq(op.body_first), repeat1.eq(repeat1 + 1), address1.eq(address1 + op.a_repeat1_step)]
+            with m.Elif(again2):
+                m.d.sync += [number.eq(op.body_first), repeat1.eq(0), repeat2.eq(repeat2 + 1),
+                             address1.eq(address2 + op.a_repeat2_step), address2.eq(address2 + op.a_repeat2_step)]
+            with m.Elif(end):
+                m.d.sync += [number.eq(op.first), repeat1.eq(0), repeat2.eq(0), address1.eq(tile.a), address2.eq(tile.a),
+                             left.eq(left - op.chunk_slots), tile_first.eq(0)]
+                with m.If(tile_last):
+                    m.d.sync += active.eq(0)
+            with m.Else():
+                m.d.sync += number.eq(number + 1)
+        return m

@@ -1,0 +1,57 @@
+"""The eight vector registers: a block memory of int32 beats, read twice and written once a cycle."""
+
+from typing import Any
+
+from amaranth import Module, Signal, signed
+from amaranth.lib import data, wiring
+from amaranth.lib.memory import Memory
+from amaranth.lib.wiring import In, Out
+
+from tq_hw.hdl.delay import delayed
+from tq_hw.hdl.vector_steps import register_word_bits
+from tq_hw.isa.config import Config
+
+__all__ = ["VectorRegisters"]
+
+
+class VectorRegisters(wiring.Component):
+    """Memory of `vector_words` beats; synthesis makes one copy per read port.
+
+    Timing: data LATENCY_CYCLES after the address; a word written in cycle t is read with addresses from t + 1 on.
+
+    Members
+    -------
+    a_word, b_word : In, addresses
+    a, b : Out(lanes int32)
+    write : In(1); d_word : In, address; d : In(lanes int32)
+    """
+
+    LATENCY_CYCLES = 2
+
+    a_word: Signal
+    b_word: Signal
+    a: Any
+    b: Any
+    write: Signal
+    d_word: Signal
+    d: Any
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        word = register_word_bits(config)
+        beat = data.ArrayLayout(signed(32), config.requantize_lanes)
+        super().__init__({"a_word": In(word), "b_word": In(word), "a": Out(beat), "b": Out(beat), "write": In(1),
+                          "d_word": In(word), "d": In(beat)})
+
+    def elaborate(self, platform: object) -> Module:
+        """Register the memory's outputs."""
+        m = Module()
+        config = self._config
+        m.submodules.memory = memory = Memory(shape=32 * config.requantize_lanes, depth=config.vector_words, init=[])
+        write = memory.write_port()
+        m.d.comb += [write.en.eq(self.write), write.addr.eq(self.d_word), write.data.eq(self.d.as_value())]
+        for name in ("a", "b"):
+            read = memory.read_port()
+            m.d.comb += [read.addr.eq(getattr(self, f"{name}_word")),
+                         getattr(self, name).eq(delayed(m, read.data, 1, name))]
+        return m

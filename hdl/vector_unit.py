@@ -1,0 +1,258 @@
+"""The vector unit: int32 lanes between accumulators, scratchpad and vector registers, run by micro-programs.
+
+    TileWalker -> ProgramWalker -> SlotWalker -> Issue -> operands -> lanes -> registers, output, reduction
+
+Up to Issue everything may wait; behind it a beat never does. docs/units/vector.md.
+"""
+
+from typing import Any
+
+from amaranth import Cat, Module, Mux, Signal, signed
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out, connect, flipped
+
+from tq_hw.hdl.beats import Beats
+from tq_hw.hdl.delay import delayed
+from tq_hw.hdl.delay_line import DelayLine
+from tq_hw.hdl.lane import STAGE_LEFT, STAGE_OPERANDS, STAGE_PRODUCT, STAGE_RESULT, STAGE_TABLE, Lane
+from tq_hw.hdl.params import ParameterBlocks
+from tq_hw.hdl.queues import Slice
+from tq_hw.hdl.reduce import ReduceLayout, ReduceUnit, reduce_latency_cycles
+from tq_hw.hdl.signatures import (
+    AccReadSignature,
+    ReadSignature,
+    TableWriteSignature,
+    WriteSignature,
+    operation_signature,
+)
+from tq_hw.hdl.vector_control import VectorControl
+from tq_hw.hdl.vector_issue import Issue
+from tq_hw.hdl.vector_operand import StreamOperand
+from tq_hw.hdl.vector_output import OutputLayout, OutputWriter
+from tq_hw.hdl.vector_program import ProgramWalker
+from tq_hw.hdl.vector_registers import VectorRegisters
+from tq_hw.hdl.vector_steps import StepLayout, register_word_bits
+from tq_hw.hdl.vector_tiles import TileWalker
+from tq_hw.hdl.walker import SlotWalker
+from tq_hw.isa.config import Config
+from tq_hw.isa.layout import Unit
+from tq_hw.isa.uop import Destination
+
+__all__ = ["VectorUnit"]
+
+#: A beat reads its vector registers at this stage.
+_STAGE_REGISTERS = STAGE_OPERANDS - VectorRegisters.LATENCY_CYCLES
+#: More operations than ever are under way at once: each has one beat at least, the unit has fewer stages.
+_MOST_OPERATIONS = 63
+
+
+class VectorUnit(wiring.Component):
+    """Run vector operations in order, one beat of `requantize_lanes` elements a cycle.
+
+    Timing: operations, tiles, chunks and runs of micro-operations follow each other without a bubble unless they
+    wait for a result (see Issue), for a parameter block, an accumulator buffer, or a granted word.
+
+    Members
+    -------
+    i : In(operations); one is taken while earlier ones are worked on
+    table : In(TableWriteSignature), micro-operations, while idle
+    idle : Out(1), no operation is under way
+    done : Out(1), strobe per operation, in order: all that it wrote can be read
+    error : Out(4), Status of a broken operation, for good; else 0
+    acc : accumulators; a, b : stream reads, b also parameters; out : writes
+    busy, stall_acc, stall_port : Out(1), for the performance counters
+    """
+
+    i: stream.Interface
+    table: Any
+    idle: Signal
+    done: Signal
+    error: Signal
+    acc: Any
+    a: Any
+    b: Any
+    out: Any
+    busy: Signal
+    stall_acc: Signal
+    stall_port: Signal
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        super().__init__({
+            "i": In(operation_signature(Unit.VECTOR)), "table": In(TableWriteSignature()), "idle": Out(1),
+            "done": Out(1), "error": Out(4), "acc": Out(AccReadSignature(config)), "a": Out(ReadSignature(config)),
+            "b": Out(ReadSignature(config)), "out": Out(WriteSignature(config)), "busy": Out(1), "stall_acc": Out(1),
+            "stall_port": Out(1),
+        })
+
+    def elaborate(self, platform: object) -> Module:
+        """Wire the stages."""
+        m = Module()
+        config = self._config
+        steps = Beats(config).max_steps
+        reduced = STAGE_RESULT + reduce_latency_cycles(config)
+        # A beat may start so many cycles after another one whose result it reads: the result is written at its
+        # stage, and visible to reads in the next cycle (register file) or granted two cycles later (scratchpad).
+        m.submodules.issue = issue = Issue(
+            config, register_latency_cycles=STAGE_RESULT + 1 - _STAGE_REGISTERS,
+            reduce_latency_cycles=reduced + 1 - _STAGE_REGISTERS, output_latency_cycles=STAGE_RESULT + steps + 2)
+        m.submodules.tiles = tiles = TileWalker(config)
+        m.submodules.program = program = ProgramWalker(config)
+        m.submodules.walker = walker = SlotWalker(config)
+        m.submodules.slice = slice_ = Slice(StepLayout(config))
+        m.submodules.params = params = ParameterBlocks(config)
+        m.submodules.control = control = VectorControl(config)
+
+        connect(m, flipped(self.i), tiles.i)
+        connect(m, tiles.o, program.i)
+        connect(m, tiles.params, params.i)
+        connect(m, program.o, walker.i)
+        connect(m, walker.o, slice_.i)
+        connect(m, slice_.o, issue.i)
+        connect(m, flipped(self.table), control.table)
+        m.d.comb += [
+            program.tile_operation.eq(tiles.operation), walker.operation.eq(program.operation),
+            control.number.eq(program.number), control.fetch.eq(program.fetch), program.uop.eq(control.uop),
+        ]
+
+        # Ports. Stream B goes before parameter blocks.
+        connect(m, issue.a, flipped(self.a))
+        connect(m, issue.acc, flipped(self.acc))
+        m.d.comb += [
+            self.b.en.eq(issue.b.en | params.port.en),
+            self.b.addr.eq(Mux(issue.b_busy, issue.b.addr, params.port.addr)),
+            issue.b.grant.eq(self.b.grant), params.port.grant.eq(self.b.grant & ~issue.b_busy),
+            issue.b.data.eq(self.b.data), params.port.data.eq(self.b.data),
+        ]
+
+        # Beats by where their results go; these flags alone are reset.
+        step: Any = issue.o
+        starts = issue.o_valid & step.fire & ~step.table
+        to_register, to_output, to_reduce = (
+            delayed(m, starts & (step.destination == where), STAGE_RESULT - 1, name, control=True)
+            for where, name in ((Destination.REGISTER, "to_register"), (Destination.OUTPUT, "to_output"),
+                                (Destination.REDUCE, "to_reduce")))
+        m.d.comb += [
+            params.take.eq(issue.params_take), issue.params_ready.eq(params.ready),
+            control.step_number.eq(step.number), control.out_type.eq(step.out_type),
+            control.take.eq(to_register | to_output | to_reduce),
+        ]
+
+        lanes, results = self._lanes(m, issue, params, control)
+        self._results(m, issue, control, lanes, results, to_register, to_output, to_reduce)
+
+        # The last beat of an operation has left when its last word and the result of a reduction are written.
+        last = issue.o_valid & step.op_last & step.run_last
+        done = max(STAGE_RESULT + steps + 2, reduced + 1)
+        under_way = Signal(range(_MOST_OPERATIONS + 1))
+        m.d.sync += under_way.eq(under_way + tiles.accepted - self.done)
+        m.d.comb += [
+            self.done.eq(delayed(m, last, done, "last", control=True)), self.idle.eq(under_way == 0),
+            self.busy.eq(under_way != 0), self.error.eq(tiles.error), self.stall_acc.eq(issue.stall_acc),
+            self.stall_port.eq(issue.stall_port),
+        ]
+        return m
+
+    def _lanes(self, m: Module, issue: Any, params: Any, control: Any) -> tuple[Any, Any]:
+        """Build operands and lanes; return the register file and the results."""
+        config = self._config
+        step: Any = issue.o
+        count = config.requantize_lanes
+
+        operands = {}
+        for name, port in (("a", self.a), ("b", self.b)):
+            m.submodules[f"stream_{name}"] = operands[name] = operand = StreamOperand(config)
+            m.d.comb += [operand.step.eq(step[name]), operand.granted.eq(getattr(issue, f"{name}_granted")),
+                         operand.data.eq(port.data)]
+
+        # The accumulator's data stands one cycle before its stage: choose the beat's lanes.
+        beat = delayed(m, step.beat, STAGE_OPERANDS - 1, "beat")
+        acc = Signal(data.ArrayLayout(signed(32), count), reset_less=True)
+        m.d.sync += acc.as_value().eq(self.acc.data.word_select(beat, 32 * count))
+
+        m.submodules.registers = registers = VectorRegisters(config)
+        m.d.comb += [registers.a_word.eq(delayed(m, step.a_word, _STAGE_REGISTERS, "a_word")),
+                     registers.b_word.eq(delayed(m, step.b_word, _STAGE_REGISTERS, "b_word"))]
+
+        # Parameters are read where they are used; the block is free again behind the last of them.
+        at = delayed(m, Cat(step.beat, issue.params_buffer), STAGE_OPERANDS - 1, "param_operand")
+        late = delayed(m, at, STAGE_LEFT - 1 - STAGE_OPERANDS, "param_shift")
+        latest = delayed(m, late, STAGE_PRODUCT - STAGE_LEFT, "param_multiplier")
+        leaves = issue.o_valid & step.run_last & step.param_last
+        m.d.comb += [
+            params.bias_at.eq(at), params.shift_at.eq(late), params.multiplier_at.eq(latest),
+            params.release.eq(delayed(m, leaves, STAGE_PRODUCT - 1, "param_leaves", control=True)),
+        ]
+
+        # Load table: the entry is cut out of the word, and written at the stage of the look-ups, so in order.
+        writes = issue.o_valid & step.table
+        element = delayed(m, step.element, STAGE_OPERANDS, "element")
+        entry = Signal(32, reset_less=True)
+        m.d.sync += entry.eq(operands["a"].word.word_select(element, 32))
+        m.d.comb += [
+            control.table_write.eq(delayed(m, writes, STAGE_TABLE, "table_write", control=True)),
+            control.table_index.eq(delayed(m, step.d_word[:9], STAGE_TABLE, "table_index")),
+            control.table_entry.eq(delayed(m, entry, STAGE_TABLE - STAGE_OPERANDS - 1, "table_entry")),
+        ]
+
+        results = Signal(data.ArrayLayout(signed(32), count))
+        lanes = [Lane() for _ in range(count)]
+        for number, lane in enumerate(lanes):
+            m.submodules[f"lane{number}"] = lane
+            # The last of an odd number of lanes has no partner: its difference is 0.
+            partner = lanes[number ^ 1] if number ^ 1 < count else lane
+            m.d.comb += [
+                lane.control.eq(control.control), lane.acc.eq(acc[number]), lane.register_a.eq(registers.a[number]),
+                lane.register_b.eq(registers.b[number]), lane.bias.eq(params.bias[number]),
+                lane.stream_a.eq(operands["a"].elements[number]), lane.stream_b.eq(operands["b"].elements[number]),
+                lane.partner.eq(partner.operand), lane.shift.eq(params.shift[number]),
+                lane.multiplier.eq(params.multiplier[number]), results[number].eq(lane.result),
+            ]
+        return registers, results
+
+    def _results(self, m: Module, issue: Any, control: Any, registers: Any, results: Any, to_register: Any,
+                 to_output: Any, to_reduce: Any) -> None:
+        """Send results to the output, the reduction and the registers."""
+        config = self._config
+        step: Any = issue.o
+        word_bits = register_word_bits(config)
+        m.submodules.output = output = OutputWriter(config)
+        m.submodules.reduce = reduce = ReduceUnit(config, word_bits)
+
+        m.submodules.place = place = DelayLine(len(output.beat.as_value()), STAGE_RESULT)
+        where: Any = Signal(OutputLayout(config))
+        m.d.comb += [
+            where.type.eq(step.out_type), where.address.eq(step.out_address), where.position.eq(step.position),
+            where.first.eq(step.slot_first), where.last.eq(step.slot_last), place.i.eq(where.as_value()),
+            output.valid.eq(delayed(m, to_output, 1, "output_valid", control=True)),
+            output.beat.as_value().eq(place.o), output.x.eq(results),
+        ]
+        connect(m, output.port, flipped(self.out))
+
+        # The micro-operation's kind of reduction comes two cycles after the step.
+        layout = ReduceLayout(config, word_bits)
+        early: Any = Signal(layout)
+        first = Signal(init=1)
+        reducing = issue.o_valid & step.fire & ~step.table & (step.destination == Destination.REDUCE)
+        with m.If(reducing):
+            m.d.sync += first.eq(step.run_last)
+        m.d.comb += [
+            early.first.eq(first), early.last.eq(step.run_last), early.position.eq(step.position),
+            early.word.eq(step.d_word), early.lanes.eq(Mux(step.last_word, step.lanes, config.block)),
+        ]
+        held: Any = Signal(layout)
+        m.d.comb += [held.eq(delayed(m, early, 2, "reduce_early")), held.kind.eq(control.reduce)]
+        m.submodules.reduce_line = line = DelayLine(len(held.as_value()), STAGE_RESULT - 2)
+        m.d.comb += [
+            line.i.eq(held.as_value()), reduce.beat.as_value().eq(line.o), reduce.x.eq(results),
+            reduce.valid.eq(delayed(m, to_reduce, 1, "reduce_valid", control=True)),
+        ]
+        with m.If(reduce.done):
+            m.d.comb += [registers.write.eq(1), registers.d_word.eq(reduce.word)]
+            for lane in range(config.requantize_lanes):
+                m.d.comb += registers.d[lane].eq(reduce.result)
+        with m.Else():
+            m.d.comb += [
+                registers.write.eq(delayed(m, to_register, 1, "register_valid", control=True)),
+                registers.d_word.eq(reduce.beat.word), registers.d.eq(results),
+            ]
