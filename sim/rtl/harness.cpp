@@ -1,0 +1,418 @@
+// Verilated accelerator with an AXI4 memory, behind a C interface of whole blocks.
+//
+// The memory answers in order. A read's first beat comes `latency` cycles after its address is taken, a write's
+// response `latency` cycles after its last beat; data written can be read only once it is answered. All beats, read or
+// written, share `bytes_per_cycle`. With a stall seed every channel also pauses at random. Broken AXI rules end the run.
+
+#include <cstdarg>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <deque>
+#include <memory>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "Vaccelerator.h"
+#include "verilated.h"
+#if VM_TRACE_FST
+#include "verilated_fst_c.h"
+using Tracer = VerilatedFstC;
+#elif VM_TRACE
+#include "verilated_vcd_c.h"
+using Tracer = VerilatedVcdC;
+#endif
+
+namespace {
+
+constexpr uint32_t kDecodeError = 3;
+
+template <class Port> void put(Port& port, const uint8_t* bytes, size_t count) {
+    if constexpr (std::is_integral_v<Port>) {
+        port = 0;
+        std::memcpy(&port, bytes, count);
+    } else {
+        std::memcpy(&port[0], bytes, count);
+    }
+}
+
+template <class Port> void get(const Port& port, uint8_t* bytes, size_t count) {
+    if constexpr (std::is_integral_v<Port>) {
+        std::memcpy(bytes, &port, count);
+    } else {
+        std::memcpy(bytes, &port[0], count);
+    }
+}
+
+struct Region {
+    uint32_t base;
+    std::vector<uint8_t> bytes;
+    bool writable;
+};
+
+struct Burst {
+    uint32_t addr;
+    uint32_t beats;
+    uint32_t id;
+    uint64_t due;  // cycle of the first beat or of the response
+};
+
+struct WriteBeat {
+    std::vector<uint8_t> data;
+    uint32_t strobe;
+    bool last;
+};
+
+// Pauses of random length; never without a seed.
+class Pauses {
+  public:
+    void seed(uint64_t value) { state_ = value ? value * 0x9E3779B97F4A7C15ull | 1 : 0; }
+    bool now() {
+        if (!state_) return false;
+        if (left_) {
+            left_--;
+            return true;
+        }
+        const uint32_t draw = next();
+        if (draw % 4 == 0) left_ = (draw >> 8) % 64 == 0 ? (draw >> 16) % 100 : (draw >> 16) % 6;
+        return draw % 4 == 0;
+    }
+
+  private:
+    uint32_t next() {
+        state_ ^= state_ << 13;
+        state_ ^= state_ >> 7;
+        state_ ^= state_ << 17;
+        return static_cast<uint32_t>(state_ >> 24);
+    }
+    uint64_t state_ = 0;
+    uint32_t left_ = 0;
+};
+
+// What a master holds while it waits: must not change until it is taken.
+struct Offer {
+    bool waiting = false;
+    uint64_t key = 0;
+};
+
+class Bench {
+  public:
+    Bench(uint32_t latency, double bytes_per_cycle, uint32_t outstanding, uint64_t stall_seed)
+        : context_(new VerilatedContext), top_(new Vaccelerator(context_.get())), latency_(latency ? latency : 1),
+          bytes_per_cycle_(bytes_per_cycle), outstanding_(outstanding) {
+        // Whole beats need no carry from cycle to cycle, parts of beats do.
+        const bool whole = uint64_t(bytes_per_cycle) % bus_bytes_ == 0 && bytes_per_cycle == uint64_t(bytes_per_cycle);
+        most_credit_ = whole ? bytes_per_cycle : bytes_per_cycle + bus_bytes_;
+        for (size_t i = 0; i < 5; i++) pauses_[i].seed(stall_seed ? stall_seed * 8 + i + 1 : 0);
+        top_->clk = 0;
+        top_->rst = 1;
+        top_->reg_write_en = 0;
+        for (int i = 0; i < 4; i++) cycle();
+        top_->rst = 0;
+        cycle();
+    }
+
+    ~Bench() {
+        trace(nullptr);
+        top_->final();
+    }
+
+    void map(uint32_t base, uint32_t size, bool writable) {
+        regions_.push_back({base, std::vector<uint8_t>(size), writable});
+    }
+
+    bool copy(uint32_t addr, uint8_t* to, const uint8_t* from, uint32_t size) {
+        for (auto& region : regions_) {
+            if (addr < region.base || uint64_t(addr) + size > uint64_t(region.base) + region.bytes.size()) continue;
+            uint8_t* here = region.bytes.data() + (addr - region.base);
+            if (to) std::memcpy(to, here, size);
+            if (from) std::memcpy(here, from, size);
+            return true;
+        }
+        return false;
+    }
+
+    void write_register(uint32_t offset, uint32_t value) {
+        top_->reg_addr = offset;
+        top_->reg_write_data = value;
+        top_->reg_write_en = 1;
+        cycle();
+        top_->reg_write_en = 0;
+        started_at_ = cycles_;
+        cycle();
+    }
+
+    uint32_t read_register(uint32_t offset) {
+        top_->reg_addr = offset;
+        for (int i = 0; i < 3; i++) cycle();
+        return top_->reg_read_data;
+    }
+
+    // Verilator renames ports whose name some C++ compiler reserves: "interrupt" is one.
+    int run(uint64_t max_cycles) {
+        for (uint64_t i = 0; i < max_cycles; i++) {
+            if (top_->__SYM__interrupt || !error_.empty()) break;
+            cycle();
+        }
+        if (!error_.empty()) return 2;
+        return top_->__SYM__interrupt ? 0 : 1;
+    }
+
+    bool trace(const char* path) {
+#if VM_TRACE
+        if (tracer_) {
+            tracer_->close();
+            tracer_.reset();
+        }
+        if (!path) return true;
+        context_->traceEverOn(true);
+        tracer_.reset(new Tracer);
+        top_->trace(tracer_.get(), 99);
+        tracer_->open(path);
+        return tracer_->isOpen();
+#else
+        return !path;
+#endif
+    }
+
+    uint64_t cycles() const { return cycles_ - started_at_; }
+    const char* error() const { return error_.c_str(); }
+    uint64_t statistic(uint32_t index) const { return index < 4 ? statistics_[index] : 0; }
+
+  private:
+    enum Statistic { kReadBeats, kWriteBeats, kReadBursts, kWriteBursts };
+
+    void fail(const char* format, ...) {
+        if (!error_.empty()) return;
+        char text[256];
+        va_list arguments;
+        va_start(arguments, format);
+        std::vsnprintf(text, sizeof text, format, arguments);
+        va_end(arguments);
+        error_ = text;
+    }
+
+    // The bytes of a beat that lie in a region; null when none does.
+    Region* region_of(uint32_t addr) {
+        for (auto& region : regions_) {
+            if (uint64_t(addr) + bus_bytes_ > region.base && addr < uint64_t(region.base) + region.bytes.size())
+                return &region;
+        }
+        return nullptr;
+    }
+
+    void read_beat(uint32_t addr, uint8_t* beat, uint32_t* response) {
+        Region* region = region_of(addr);
+        *response = region ? 0 : kDecodeError;
+        for (uint32_t i = 0; i < bus_bytes_; i++) {
+            const uint64_t at = uint64_t(addr) + i - (region ? region->base : 0);
+            // Bytes of the last beat behind a region: no program may depend on them.
+            beat[i] = region && addr + i >= region->base && at < region->bytes.size() ? region->bytes[at]
+                                                                                      : uint8_t(cycles_ * 37 + i);
+        }
+    }
+
+    bool write_beat(uint32_t addr, const WriteBeat& beat) {
+        for (uint32_t i = 0; i < bus_bytes_; i++) {
+            if (!(beat.strobe >> i & 1)) continue;
+            Region* found = nullptr;
+            for (auto& region : regions_) {
+                if (addr + i >= region.base && uint64_t(addr) + i < uint64_t(region.base) + region.bytes.size())
+                    found = &region;
+            }
+            if (!found || !found->writable) return false;
+            found->bytes[addr + i - found->base] = beat.data[i];
+        }
+        return true;
+    }
+
+    void check_offer(const char* channel, Offer& offer, bool valid, bool ready, uint64_t key) {
+        if (offer.waiting && (!valid || key != offer.key))
+            fail("AXI: the %s channel changed what it offered before it was taken, in cycle %llu", channel,
+                 static_cast<unsigned long long>(cycles_));
+        offer.waiting = valid && !ready;
+        offer.key = key;
+    }
+
+    void check_burst(const char* channel, uint32_t addr, uint32_t beats, uint32_t size, uint32_t kind) {
+        if (kind != 1) fail("AXI: %s burst type %u, only INCR (1) is expected", channel, kind);
+        if (1u << size != bus_bytes_) fail("AXI: %s size %u, expected beats of %u bytes", channel, size, bus_bytes_);
+        if (addr % bus_bytes_) fail("AXI: %s address %#x is not a multiple of %u", channel, addr, bus_bytes_);
+        if (addr / 4096 != (addr + beats * bus_bytes_ - 1) / 4096)
+            fail("AXI: %s burst of %u beats at %#x crosses 4 KiB", channel, beats, addr);
+    }
+
+    void cycle() {
+        Vaccelerator& top = *top_;
+        credit_ += bytes_per_cycle_;
+        if (credit_ > most_credit_) credit_ = most_credit_;
+
+        const bool may_read = !r_valid_ && !reads_.empty() && reads_.front().due <= cycles_ && !pauses_[1].now();
+        const bool may_write = beats_.size() < 512 && !pauses_[3].now();
+        const bool wants_write = may_write && top.m_axi_wvalid;
+        bool read_now = may_read && credit_ >= bus_bytes_;
+        bool write_now = wants_write && credit_ >= bus_bytes_;
+        if (read_now && write_now && credit_ < 2 * bus_bytes_) {
+            (write_turn_ ? read_now : write_now) = false;
+            write_turn_ = !write_turn_;
+        }
+        if (read_now) {
+            credit_ -= bus_bytes_;
+            Burst& burst = reads_.front();
+            uint8_t beat[64];
+            uint32_t response = 0;
+            read_beat(burst.addr, beat, &response);
+            put(top.m_axi_rdata, beat, bus_bytes_);
+            top.m_axi_rid = burst.id;
+            top.m_axi_rresp = response;
+            top.m_axi_rlast = burst.beats == 1;
+            r_valid_ = true;
+        }
+        if (!b_valid_ && !answers_.empty() && answers_.front().due <= cycles_ && !pauses_[4].now()) {
+            top.m_axi_bid = answers_.front().id;
+            top.m_axi_bresp = commit(answers_.front()) ? 0 : kDecodeError;
+            b_valid_ = true;
+        }
+        top.m_axi_rvalid = r_valid_;
+        top.m_axi_bvalid = b_valid_;
+        top.m_axi_wready = write_now;
+        top.m_axi_arready = reads_.size() < outstanding_ && !pauses_[0].now();
+        top.m_axi_awready = writes_.size() + answers_.size() < outstanding_ && !pauses_[2].now();
+        top.clk = 0;
+        top.eval();
+        dump(0);
+        sample();
+        top.clk = 1;
+        top.eval();
+        dump(1);
+        cycles_++;
+    }
+
+    // The transfers of this cycle.
+    void sample() {
+        Vaccelerator& top = *top_;
+        if (top.rst) return;
+        check_offer("AR", ar_offer_, top.m_axi_arvalid, top.m_axi_arready, burst_key(top.m_axi_araddr, top.m_axi_arlen));
+        check_offer("AW", aw_offer_, top.m_axi_awvalid, top.m_axi_awready, burst_key(top.m_axi_awaddr, top.m_axi_awlen));
+        if (top.m_axi_arvalid && top.m_axi_arready) {
+            check_burst("AR", top.m_axi_araddr, top.m_axi_arlen + 1u, top.m_axi_arsize, top.m_axi_arburst);
+            reads_.push_back({top.m_axi_araddr, top.m_axi_arlen + 1u, top.m_axi_arid, cycles_ + latency_});
+            statistics_[kReadBursts]++;
+        }
+        if (r_valid_ && top.m_axi_rready) {
+            r_valid_ = false;
+            statistics_[kReadBeats]++;
+            Burst& burst = reads_.front();
+            burst.addr += bus_bytes_;
+            if (--burst.beats == 0) reads_.pop_front();
+        }
+        if (top.m_axi_awvalid && top.m_axi_awready) {
+            check_burst("AW", top.m_axi_awaddr, top.m_axi_awlen + 1u, top.m_axi_awsize, top.m_axi_awburst);
+            writes_.push_back({top.m_axi_awaddr, top.m_axi_awlen + 1u, top.m_axi_awid, 0});
+            statistics_[kWriteBursts]++;
+        }
+        uint64_t w_key = top.m_axi_wstrb * 2u + top.m_axi_wlast;
+        uint8_t w_data[64];
+        if (top.m_axi_wvalid) {
+            get(top.m_axi_wdata, w_data, bus_bytes_);
+            for (uint32_t i = 0; i < bus_bytes_; i++) w_key = w_key * 31 + w_data[i];
+        }
+        check_offer("W", w_offer_, top.m_axi_wvalid, top.m_axi_wready, w_key);
+        if (top.m_axi_wvalid && top.m_axi_wready) {
+            credit_ -= bus_bytes_;
+            beats_.push_back({{w_data, w_data + bus_bytes_}, uint32_t(top.m_axi_wstrb), bool(top.m_axi_wlast)});
+            statistics_[kWriteBeats]++;
+        }
+        if (b_valid_ && top.m_axi_bready) {
+            b_valid_ = false;
+            answers_.pop_front();
+        }
+        // A burst whose address and last beat are there is answered after the latency.
+        while (!writes_.empty() && pending_ + writes_.front().beats <= beats_.size()) {
+            Burst burst = writes_.front();
+            writes_.pop_front();
+            for (uint32_t i = 0; i < burst.beats; i++) {
+                if (beats_[pending_ + i].last != (i + 1 == burst.beats))
+                    fail("AXI: WLAST stands at the wrong beat of the burst of %u beats at %#x", burst.beats, burst.addr);
+            }
+            pending_ += burst.beats;
+            burst.due = cycles_ + latency_;
+            answers_.push_back(burst);
+        }
+    }
+
+    // Let the bytes of the oldest burst reach the memory.
+    bool commit(const Burst& burst) {
+        bool good = true;
+        for (uint32_t i = 0; i < burst.beats; i++) {
+            good = write_beat(burst.addr + i * bus_bytes_, beats_.front()) && good;
+            beats_.pop_front();
+        }
+        pending_ -= burst.beats;
+        return good;
+    }
+
+    static uint64_t burst_key(uint64_t addr, uint64_t length) { return addr << 8 | length; }
+
+    void dump(int half) {
+#if VM_TRACE
+        if (tracer_) tracer_->dump(2 * cycles_ + half);
+#else
+        (void)half;
+#endif
+    }
+
+    std::unique_ptr<VerilatedContext> context_;
+    std::unique_ptr<Vaccelerator> top_;
+#if VM_TRACE
+    std::unique_ptr<Tracer> tracer_;
+#endif
+    uint32_t latency_;
+    double bytes_per_cycle_;
+    uint32_t outstanding_;
+    const uint32_t bus_bytes_ = TQ_BUS_BYTES;
+    double credit_ = 0;  // bytes that may go now
+    double most_credit_;
+    bool write_turn_ = false;
+    Pauses pauses_[5];  // AR R AW W B
+    std::vector<Region> regions_;
+    std::deque<Burst> reads_;     // addresses taken, oldest first
+    std::deque<Burst> writes_;    // addresses whose data has not all come
+    std::deque<Burst> answers_;   // complete bursts, not yet answered
+    std::deque<WriteBeat> beats_; // data not yet in memory; the first `pending_` belong to `answers_`
+    size_t pending_ = 0;
+    bool r_valid_ = false, b_valid_ = false;
+    Offer ar_offer_, aw_offer_, w_offer_;
+    uint64_t cycles_ = 0, started_at_ = 0;
+    uint64_t statistics_[4] = {};
+    std::string error_;
+};
+
+}  // namespace
+
+extern "C" {
+
+void* tq_create(uint32_t latency, double bytes_per_cycle, uint32_t outstanding, uint64_t stall_seed) {
+    return new Bench(latency, bytes_per_cycle, outstanding, stall_seed);
+}
+void tq_destroy(void* bench) { delete static_cast<Bench*>(bench); }
+void tq_map(void* bench, uint32_t base, uint32_t size, int writable) {
+    static_cast<Bench*>(bench)->map(base, size, writable);
+}
+int tq_write_memory(void* bench, uint32_t addr, const uint8_t* bytes, uint32_t size) {
+    return static_cast<Bench*>(bench)->copy(addr, nullptr, bytes, size);
+}
+int tq_read_memory(void* bench, uint32_t addr, uint8_t* bytes, uint32_t size) {
+    return static_cast<Bench*>(bench)->copy(addr, bytes, nullptr, size);
+}
+void tq_write_register(void* bench, uint32_t offset, uint32_t value) {
+    static_cast<Bench*>(bench)->write_register(offset, value);
+}
+uint32_t tq_read_register(void* bench, uint32_t offset) { return static_cast<Bench*>(bench)->read_register(offset); }
+int tq_run(void* bench, uint64_t max_cycles) { return static_cast<Bench*>(bench)->run(max_cycles); }
+int tq_trace(void* bench, const char* path) { return static_cast<Bench*>(bench)->trace(path); }
+uint64_t tq_cycles(void* bench) { return static_cast<Bench*>(bench)->cycles(); }
+uint64_t tq_statistic(void* bench, uint32_t index) { return static_cast<Bench*>(bench)->statistic(index); }
+const char* tq_error(void* bench) { return static_cast<Bench*>(bench)->error(); }
+}
