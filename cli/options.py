@@ -13,7 +13,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 ENGINES = ("rtl", "executor", "golden")
 #: The yardstick's memory.
-LATENCY_CYCLES, BYTES_PER_CYCLE = 30, 8
+LATENCY_CYCLES, BYTES_PER_CYCLE = 30, 8.0
 
 #: Not empty once `--debug` was seen.
 debugging: set[str] = set()
@@ -24,7 +24,7 @@ class Memory:
     """The simulated memory: cycles from a request to its first data, peak rate, seed of random stalls or None."""
 
     latency_cycles: int = LATENCY_CYCLES
-    bytes_per_cycle: int = BYTES_PER_CYCLE
+    bytes_per_cycle: float = BYTES_PER_CYCLE
     stalls: int | None = None
 
 
@@ -63,9 +63,9 @@ def memory_options(function: Function) -> Function:
     for option in (
         click.option("--stalls", type=click.IntRange(0, 2**32 - 1), metavar="SEED",
                      help="Let the memory stall at random."),
-        click.option("--bytes-per-cycle", type=click.IntRange(1, 16), default=BYTES_PER_CYCLE, show_default=True,
+        click.option("--bytes-per-cycle", type=click.FloatRange(0.01, 1024), default=BYTES_PER_CYCLE, show_default=True,
                      help="Peak rate of the memory, reads and writes together."),
-        click.option("--latency", type=click.IntRange(1, 1000), default=LATENCY_CYCLES, show_default=True,
+        click.option("--latency", type=click.IntRange(1, (1 << 20) - 1), default=LATENCY_CYCLES, show_default=True,
                      help="Cycles from a request to the first data."),
     ):
         function = option(function)

@@ -134,7 +134,7 @@ def _dump(subject: Subject, indices: list[int], engine: str, memory: Memory,
 @json_option
 @debug_option
 def sim_command(path: str, inputs_file: str | None, outputs_file: str | None, engine: str, config: str | None,
-                latency: int, bytes_per_cycle: int, stalls: int | None, seed: int, sets: int, dumped: tuple[str, ...],
+                latency: int, bytes_per_cycle: float, stalls: int | None, seed: int, sets: int, dumped: tuple[str, ...],
                 waves: str | None, json_file: str | None) -> None:
     """Run a model, or a file that `compile` made, and report cycles and utilization per layer.
 

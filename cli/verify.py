@@ -146,7 +146,7 @@ class Verifier:
 @json_option
 @debug_option
 def verify_command(paths: tuple[str, ...], engine: str, oracle: str | None, config: str | None, latency: int,
-                   bytes_per_cycle: int, stalls: int | None, seed: int, sets: int, json_file: str | None) -> int:
+                   bytes_per_cycle: float, stalls: int | None, seed: int, sets: int, json_file: str | None) -> int:
     """Check that an engine computes every integer of a model as it should.
 
     PATH is a model, or a folder of models, each with `input_j` and `expected_j` in an .npz of its name beside it where

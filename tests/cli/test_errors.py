@@ -52,7 +52,7 @@ def cumsum() -> bytes:
     (["sim", "small.tflite", "--engine", "abacus"], "Invalid value for '--engine': 'abacus' is not one of 'rtl', "
      "'executor', 'golden'. Try 'tq-hw sim --help'."),
     (["sim", "small.tflite", "--latency", "0"],
-     "Invalid value for '--latency': 0 is not in the range 1<=x<=1000. Try 'tq-hw sim --help'."),
+     "Invalid value for '--latency': 0 is not in the range 1<=x<=1048575. Try 'tq-hw sim --help'."),
     (["sim", "small.tflite", "--engine", "golden", "--inputs", "nope.npz"],
      "nope.npz: cannot read the file: No such file or directory"),
     (["sim", "small.tflite", "--engine", "golden", "--inputs", "."], ".: expected an .npz file, found a directory"),
