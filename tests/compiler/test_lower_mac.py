@@ -1,0 +1,38 @@
+"""Exact division by the requantizer, and where windows see the same taps."""
+
+import numpy as np
+import pytest
+
+from tq_hw.compiler.lower_mac import divide_params, window_regions
+from tq_hw.sim.golden.arith import divide_toward_zero
+
+
+def _divide(total: np.ndarray, count: int) -> np.ndarray:
+    """The vector unit's stages on the parameters that the compiler chooses."""
+    rounding, multiplier, shift = divide_params(count)
+    if rounding == "shift":
+        half = (1 << -shift) >> 1
+        return np.where(total >= 0, (total + half) >> -shift, -((-total + half) >> -shift))
+    return (((total * multiplier) >> 31) + (1 << (-shift - 1))) >> -shift
+
+
+@pytest.mark.parametrize("count", [*range(1, 300), 1000, 1023, 1024, 1025, 4095, 65025])
+def test_division_equals_c(count: int) -> None:
+    step = max(1, count // 64)
+    totals = np.arange(-128 * count, 127 * count + 1, step, dtype=np.int64)
+    halves = (2 * np.arange(-128, 127, dtype=np.int64) + 1) * count // 2
+    totals = np.unique(np.clip(np.concatenate([totals, halves - 1, halves, halves + 1]), -128 * count, 127 * count))
+    expected = divide_toward_zero(np.where(totals > 0, totals + count // 2, totals - count // 2), count)
+    np.testing.assert_array_equal(_divide(totals, count), expected)
+
+
+@pytest.mark.parametrize(("out_size", "in_size", "kernel", "stride", "pad"),
+                         [(5, 5, 3, 1, 1), (3, 6, 3, 2, 0), (4, 7, 5, 2, 2), (1, 4, 4, 1, 0), (2, 2, 7, 1, 3)])
+def test_regions_list_the_taps_inside_the_image(out_size: int, in_size: int, kernel: int, stride: int,
+                                                pad: int) -> None:
+    seen = {}
+    for first, last, low, high in window_regions(out_size, in_size, kernel, stride, pad):
+        for o in range(first, last):
+            seen[o] = [k for k in range(low, high)]
+    for o in range(out_size):
+        assert seen[o] == [k for k in range(kernel) if 0 <= o * stride - pad + k < in_size]
