@@ -69,7 +69,7 @@ class Slot(data.StructLayout):
 
     depthwise: mode; zero_point; swap: first slot of a step; row_valid: the row of each feed lies in the
     image (GEMM: and the column); col_valid: the columns of the three taps of a depthwise group do;
-    rotate, lane_end: as in Feed; tag: for the accumulators.
+    rotate: for the words asked for; lane_end: as in Feed; tag: for the accumulators.
     """
 
     def __init__(self, config: Config) -> None:

@@ -158,8 +158,11 @@ class SlotCounter(wiring.Component):
             slot.tag.eq(delayed(m, tag, SLOT_TO_PORT_CYCLES, "tag", control=True)),
         ]
         for g, feed in enumerate(step.feeds):
+            rotate1 = Signal.like(feed.rotate, name=f"rotate{g}")
+            with m.If(leads):
+                m.d.sync += rotate1.eq(feed.rotate)
             m.d.comb += [
-                slot.rotate[g].eq(delayed(m, feed.rotate, SLOT_TO_PORT_CYCLES, f"rotate{g}")),
+                slot.rotate[g].eq(delayed(m, rotate1, 1, f"rotate{g}")),
                 slot.lane_end[g].eq(delayed(m, feed.lane_end, SLOT_TO_PORT_CYCLES, f"lane_end{g}")),
             ]
 

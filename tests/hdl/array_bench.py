@@ -1,0 +1,346 @@
+"""A bench for the array unit: a scratchpad with four banks, a vector unit that reads, and the reference."""
+
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from amaranth.sim import Simulator
+
+from tq_hw.hdl.array_unit import ArrayUnit
+from tq_hw.isa.config import Config
+from tq_hw.isa.layout import UNITS, ArrayMode, Unit
+
+WORDS = 1 << 16
+
+
+@dataclass
+class Operation:
+    """Fields, by name, and the folding table: entries of three feeds (address, kernel_row, rotate, lane_end)."""
+
+    fields: dict[str, int]
+    folds: list[list[tuple[int, int, int, int]]] = field(default_factory=list)
+
+
+def make_memory(config: Config, seed: int) -> np.ndarray:
+    return np.random.default_rng(seed).integers(-128, 128, (WORDS, config.word_bytes), np.int8)
+
+
+def inputs(config: Config, memory: np.ndarray, op: Operation, block: int) -> list[np.ndarray]:
+    """Return x[slot, r] of every step of one output block, by the words of the semantics."""
+    f = op.fields
+    slots = np.arange(f["slots"])
+    oy, ox = slots // f["out_cols"], slots % f["out_cols"]
+    start = f["in_base"] + oy * f["in_row_step"]
+    zero = np.int8(f["zero_point"])
+    steps = []
+
+    def inside(row: np.ndarray, col: np.ndarray) -> np.ndarray:
+        return (row >= 0) & (row < f["in_rows"]) & (col >= 0) & (col < f["in_cols"])
+
+    if f["mode"] == ArrayMode.GEMM:
+        for ky in range(f["kernel_rows"]):
+            for kx in range(f["kernel_cols"]):
+                ok = inside(f["row_first"] + oy * f["row_stride"] + ky * f["kernel_row_dilation"],
+                            f["col_first"] + ox * f["col_stride"] + kx * f["kernel_col_dilation"])
+                for ib in range(f["kernel_blocks"]):
+                    word = memory[(start + ox * f["in_col_step"] + ky * f["kernel_row_step"]
+                                   + kx * f["kernel_col_step"] + ib * f["kernel_block_step"]) % WORDS]
+                    for s in range(f["slices"]):
+                        x = np.zeros((len(slots), config.rows), np.int8)
+                        lanes = word[:, s * config.gemm_rows:][:, :f["weight_rows"]]
+                        x[:, :lanes.shape[1]] = lanes
+                        x[:, :f["weight_rows"]][~ok] = zero
+                        steps.append(x)
+    elif f["mode"] == ArrayMode.FOLDED:
+        for entry in op.folds[:f["kernel_blocks"]]:
+            x = np.full((len(slots), config.rows), zero)
+            covered = 0
+            for address, kernel_row, rotate, lane_end in entry:
+                row = f["row_first"] + oy * f["row_stride"] + kernel_row
+                word = memory[(start + ox * f["in_col_step"] + address) % WORDS]
+                for r in range(covered, min(lane_end, config.rows)):
+                    lane = word[:, (r - rotate) % config.word_bytes]
+                    x[:, r] = np.where((row >= 0) & (row < f["in_rows"]), lane, zero)
+                covered = max(covered, lane_end)
+            steps.append(x)
+    else:
+        o = block + f["sub_first"]
+        lane = o % config.sub_blocks * config.cols
+        for i in range(-(-f["kernel_rows"] // config.groups)):
+            for j in range(-(-f["kernel_cols"] // 3)):
+                x = np.full((len(slots), config.rows, config.cols), zero)
+                for g in range(config.groups):
+                    for k in range(3):
+                        ky, kx = config.groups * i + g, 3 * j + k
+                        ok = inside(f["row_first"] + oy * f["row_stride"] + ky * f["kernel_row_dilation"],
+                                    f["col_first"] + ox * f["col_stride"] + kx) & (ky < f["kernel_rows"])
+                        at = start + ky * f["kernel_row_step"] + (ox * f["col_stride"] + kx) * f["in_col_step"]
+                        word = memory[(at + o // config.sub_blocks * f["in_block_step"]) % WORDS]
+                        x[:, 3 * g + k] = np.where(ok[:, None], word[:, lane:lane + config.cols], zero)
+                steps.append(x)
+    return steps
+
+
+def reference(config: Config, memory: np.ndarray, operations: Sequence[Operation]) -> list[np.ndarray]:
+    """Return the contents of the buffers that are handed over, in order."""
+    buffers: list[np.ndarray] = []
+    opened = None
+    for op in operations:
+        f = op.fields
+        sums = np.zeros((f["out_blocks"], f["slots"], config.cols), np.int64)
+        for o in range(f["out_blocks"]):
+            for k, x in enumerate(inputs(config, memory, op, o)):
+                at = f["weight_base"] + o * f["weight_block_step"] + k * f["weight_rows"]
+                w = np.zeros((config.rows, config.cols), np.int64)
+                w[:f["weight_rows"]] = memory[np.arange(at, at + f["weight_rows"]) % WORDS][:, :config.cols]
+                x = x.astype(np.int64)
+                sums[o] += np.einsum("nrc,rc->nc", x, w) if x.ndim == 3 else x @ w
+        tiles = [slice(t, min(t + f["tile_slots"], f["slots"])) for t in range(0, f["slots"], f["tile_slots"])]
+        order = [(o, t) for t in tiles for o in range(f["out_blocks"])] if f["blocks_inner"] else [
+            (o, t) for o in range(f["out_blocks"]) for t in tiles]
+        for o, t in order:
+            new = sums[o, t]
+            if not f["acc_first"]:
+                new = new + opened
+            opened = new
+            if f["acc_last"]:
+                buffers.append(new.astype(np.int32))
+    return buffers
+
+
+@dataclass
+class Result:
+    """cycles: until the last operation was done; done: operations; the rest: cycles or reads counted."""
+
+    buffers: list[np.ndarray]
+    cycles: int
+    done: int
+    error: int
+    stall_weight: int
+    stall_acc: int
+    feed_reads: int
+
+
+def run(config: Config, memory: np.ndarray, operations: Sequence[Operation], sizes: Sequence[int], *, seed: int = 0,
+        refuse: float = 0.0, slow: float = 0.0, limit: int = 20000) -> Result:
+    """Run operations; read `sizes[n]` words of the n-th buffer. refuse, slow: chances to hold the ports back."""
+    dut = ArrayUnit(config)
+    rng = random.Random(seed)
+    words = [int.from_bytes(w.tobytes(), "little") for w in memory]
+    result = Result([], 0, 0, 0, 0, 0, 0)
+    sim = Simulator(dut)
+    sim.add_clock(1e-6)
+    shape = UNITS[Unit.ARRAY].fields
+
+    def payload(fields: Mapping[str, int]) -> dict[str, int]:
+        assert not set(fields) - set(shape)
+        return {name: fields.get(name, 0) for name in shape}
+
+    async def drive(ctx):
+        table = None
+        for op in operations:
+            if op.folds and table is not op.folds:
+                table = op.folds
+                while not ctx.get(dut.idle):
+                    await ctx.tick()
+                for k, entry in enumerate(op.folds):
+                    for g, (address, kernel_row, rotate, lane_end) in enumerate(entry):
+                        ctx.set(dut.table.en, 1)
+                        ctx.set(dut.table.index, 3 * k + g)
+                        ctx.set(dut.table.data, address & 0xFFFF | kernel_row << 16 | rotate << 21 | lane_end << 26)
+                        await ctx.tick()
+                ctx.set(dut.table.en, 0)
+            ctx.set(dut.i.payload, payload(op.fields))
+            ctx.set(dut.i.valid, 1)
+            await ctx.tick().until(dut.i.ready)
+            ctx.set(dut.i.valid, 0)
+            if slow and rng.random() < 0.3:
+                await ctx.tick().repeat(rng.randrange(1, 30))
+
+    async def scratchpad(ctx):
+        ports = [dut.feed0, dut.feed1, dut.feed2, dut.weights]
+        coming = [None] * 4
+        for port in ports[:3]:
+            ctx.set(port.grant, 1)
+        sampled = [s for port in ports for s in (port.en, port.addr, port.grant)]
+        while True:
+            ctx.set(dut.weights.grant, rng.random() >= refuse)
+            _, _, *now = await ctx.tick().sample(*sampled)
+            for n, port in enumerate(ports):
+                en, addr, grant = now[3 * n:3 * n + 3]
+                # Nothing but the cycle of the answer may count.
+                ctx.set(port.data, 0x55 if coming[n] is None else words[coming[n]])
+                coming[n] = addr if en and grant else None
+                result.feed_reads += bool(en and n < 3)
+
+    async def vector(ctx):
+        acc = dut.acc
+        for size in sizes:
+            while not ctx.get(acc.full):
+                await ctx.tick()
+            got, pending, word = [], [False, False], 0
+            while word < size or any(pending):
+                en = word < size and rng.random() >= slow / 4
+                ctx.set(acc.en, en)
+                ctx.set(acc.word, min(word, size - 1))
+                _, _, grant, data = await ctx.tick().sample(acc.grant, acc.data)
+                if pending.pop(0):
+                    got.append(data)
+                pending.append(bool(en and grant))
+                word += bool(en and grant)
+            # `pending` covers two cycles; the word asked for last is on `data` now.
+            ctx.set(acc.en, 0)
+            if slow and rng.random() < slow:
+                await ctx.tick().repeat(rng.randrange(1, 60))
+            ctx.set(acc.release, 1)
+            await ctx.tick()
+            ctx.set(acc.release, 0)
+            raw = b"".join(v.to_bytes(4 * config.cols, "little") for v in got)
+            result.buffers.append(np.frombuffer(raw, np.int32).reshape(size, config.cols))
+
+    async def watch(ctx):
+        sampled = (dut.done, dut.error, dut.stall_weight, dut.stall_acc)
+        for cycle in range(limit):
+            _, _, done, error, weight, acc = await ctx.tick().sample(*sampled)
+            if done:
+                result.cycles = cycle
+            result.done += done
+            result.stall_weight += weight
+            result.stall_acc += acc
+            result.error = error
+            if error or (result.done == len(operations) and len(result.buffers) == len(sizes)):
+                break
+
+    sim.add_testbench(drive, background=True)
+    sim.add_testbench(scratchpad, background=True)
+    sim.add_testbench(vector, background=True)
+    sim.add_testbench(watch)
+    sim.run()
+    return result
+
+
+def check(config: Config, operations: Sequence[Operation], memory: np.ndarray, **kwargs: float) -> Result:
+    """Assert that every buffer is as the reference says."""
+    expected = reference(config, memory, operations)
+    result = run(config, memory, operations, [len(b) for b in expected], **kwargs)
+    assert not result.error
+    assert result.done == len(operations), (result.done, len(result.buffers), len(expected), result.cycles)
+    assert len(result.buffers) == len(expected)
+    for n, (got, want) in enumerate(zip(result.buffers, expected, strict=True)):
+        assert np.array_equal(got, want), f"buffer {n}:\n{got - want}"
+    return result
+
+
+def gemm(config: Config, **changes: int) -> Operation:
+    """Return a 3x3 convolution with padding; `changes` override fields."""
+    f = {"mode": ArrayMode.GEMM, "acc_first": 1, "acc_last": 1, "blocks_inner": 0, "zero_point": -7,
+         "in_base": 1000, "in_col_step": 2, "in_row_step": 21, "kernel_col_step": 2, "kernel_row_step": 21,
+         "kernel_block_step": 1, "kernel_blocks": 2, "row_first": -1, "col_first": -1, "row_stride": 1, "col_stride": 1,
+         "kernel_row_dilation": 1, "kernel_col_dilation": 1, "in_rows": 4, "in_cols": 5, "out_cols": 5, "slots": 20,
+         "tile_slots": 7, "out_blocks": 2, "kernel_rows": 3, "kernel_cols": 3, "weight_base": 30000,
+         "weight_block_step": 500, "weight_rows": config.gemm_rows, "slices": config.slices}
+    return Operation({k: int(v) for k, v in (f | changes).items()})
+
+
+def depthwise(config: Config, *, rows: int, cols: int, kernel: tuple[int, int], stride: tuple[int, int] = (1, 1),
+              pads: tuple[int, int, int, int] | None = None, dilation: int = 1, **changes: int) -> Operation:
+    """Return a depthwise convolution; pads: top, left, bottom, right, SAME by default."""
+    extents = ((kernel[0] - 1) * dilation + 1, kernel[1])
+    if pads is None:
+        need = [max(0, (-(-n // s) - 1) * s + k - n) for n, s, k in zip((rows, cols), stride, extents, strict=True)]
+        pads = (need[0] // 2, need[1] // 2, need[0] - need[0] // 2, need[1] - need[1] // 2)
+    out_rows = (rows + pads[0] + pads[2] - extents[0]) // stride[0] + 1
+    out_cols = (cols + pads[1] + pads[3] - extents[1]) // stride[1] + 1
+    span = (out_cols - 1) * stride[1] + 1
+    columns = [sum(0 <= 3 * j - pads[1] + q < cols for q in range(span + 2)) for j in range(-(-kernel[1] // 3))]
+    tile_rows = changes.pop("tile_rows", max(1, min(out_rows, config.acc_words // out_cols)))
+    f = {"mode": ArrayMode.DEPTHWISE, "acc_first": 1, "acc_last": 1, "blocks_inner": 0, "zero_point": 11,
+         "in_base": 5000, "in_col_step": 3, "in_row_step": 41 * stride[0], "in_block_step": 1,
+         "kernel_row_step": 41 * dilation,
+         "row_first": -pads[0], "col_first": -pads[1], "row_stride": stride[0], "col_stride": stride[1],
+         "kernel_row_dilation": dilation, "in_rows": rows, "in_cols": cols, "out_cols": out_cols,
+         "period": max(span, *columns), "slots": out_rows * out_cols,
+         "tile_rows": tile_rows, "tile_slots": tile_rows * out_cols, "out_blocks": 2,
+         "kernel_rows": kernel[0], "kernel_cols": kernel[1], "weight_base": 30000, "weight_block_step": 500,
+         "weight_rows": 3 * config.groups, "sub_first": 0}
+    return Operation({k: int(v) for k, v in (f | changes).items()})
+
+
+def fold(config: Config, rng: random.Random, entries: int, **changes: int) -> Operation:
+    """Return a folded operation with a random table."""
+    op = gemm(config, **({"mode": ArrayMode.FOLDED, "kernel_blocks": entries, "weight_rows": config.rows} | changes))
+    for _ in range(entries):
+        ends = sorted(rng.randrange(config.rows + 3) for _ in range(3))
+        if rng.random() < 0.3:
+            rng.shuffle(ends)
+        base = rng.randrange(-30, 30)
+        op.folds.append([(base + g + 4 * rng.randrange(-5, 5), rng.randrange(4), rng.randrange(32), ends[g])
+                         for g in range(3)])
+    return op
+
+
+def random_operation(config: Config, rng: random.Random) -> Operation:
+    """Return any legal small operation."""
+    pick = rng.choice
+    common = {"zero_point": rng.randrange(-128, 128), "in_base": rng.randrange(WORDS), "blocks_inner": rng.randrange(2),
+              "weight_base": rng.randrange(WORDS), "weight_block_step": rng.randrange(-99, 99),
+              "in_col_step": rng.randrange(-9, 9), "out_blocks": pick((1, 1, 2, 3))}
+    mode = pick(list(ArrayMode))
+    if mode == ArrayMode.DEPTHWISE:
+        rows, cols, kernel = rng.randrange(1, 6), rng.randrange(1, 8), (rng.randrange(1, 6), rng.randrange(1, 8))
+        dilation = pick((1, 1, 2))
+        extent = (kernel[0] - 1) * dilation + 1
+        top, left = rng.randrange(-1, kernel[0]), rng.randrange(-1, kernel[1])
+        pads = (top, left, max(rng.randrange(-1, 3), extent - rows - top),
+                max(rng.randrange(-1, 3), kernel[1] - cols - left))
+        op = depthwise(config, rows=rows, cols=cols, kernel=kernel, stride=(pick((1, 1, 2, 3)), pick((1, 1, 2, 3, 4))),
+                       pads=pads, dilation=dilation, sub_first=rng.randrange(config.sub_blocks),
+                       in_block_step=rng.randrange(-9, 9), kernel_row_step=2 * rng.randrange(-99, 99) + 1, **common)
+        op.fields["period"] += pick((0, 0, 1, 5))
+        return op
+    slots = rng.randrange(1, 25)
+    common |= {"slots": slots, "tile_slots": min(config.acc_words, pick((slots, rng.randrange(1, slots + 1)))),
+               "out_cols": rng.randrange(1, 9), "in_row_step": rng.randrange(-99, 99), "in_rows": rng.randrange(1, 9),
+               "row_first": rng.randrange(-3, 2), "row_stride": rng.randrange(1, 4)}
+    if mode == ArrayMode.FOLDED:
+        return fold(config, rng, rng.randrange(1, 5), weight_rows=rng.randrange(1, config.rows + 1), **common)
+    return gemm(config, **common, col_first=rng.randrange(-3, 2), col_stride=rng.randrange(1, 4),
+                in_cols=rng.randrange(1, 9), kernel_rows=rng.randrange(1, 4), kernel_cols=rng.randrange(1, 4),
+                kernel_blocks=rng.randrange(1, 4), kernel_row_dilation=rng.randrange(1, 4),
+                kernel_col_dilation=rng.randrange(1, 4), kernel_block_step=rng.randrange(-9, 9),
+                kernel_row_step=rng.randrange(-99, 99), kernel_col_step=rng.randrange(-9, 9),
+                weight_rows=rng.randrange(1, config.gemm_rows + 1))
+
+
+def random_operations(config: Config, rng: random.Random, count: int) -> list[Operation]:
+    """Return operations one behind the other; some add to one buffer."""
+    operations: list[Operation] = []
+    while len(operations) < count:
+        op = random_operation(config, rng)
+        if op.fields["slots"] > op.fields["tile_slots"] or op.fields["out_blocks"] > 1 or rng.random() < 0.5:
+            operations.append(op)
+            continue
+        links = rng.randrange(2, 5)
+        operations += [Operation(op.fields | {"acc_first": int(n == 0), "acc_last": int(n == links - 1),
+                                              "weight_base": rng.randrange(WORDS)}, op.folds) for n in range(links)]
+    return operations
+
+
+def clear_missing_taps(config: Config, memory: np.ndarray, op: Operation) -> None:
+    """Write the zeros that the compiler puts where depthwise taps or GEMM lanes do not exist."""
+    f = op.fields
+    for o in range(f["out_blocks"]):
+        at = f["weight_base"] + o * f["weight_block_step"]
+        if f["mode"] == ArrayMode.DEPTHWISE:
+            for i in range(-(-f["kernel_rows"] // config.groups)):
+                for j in range(-(-f["kernel_cols"] // 3)):
+                    for r in range(f["weight_rows"]):
+                        if 3 * j + r % 3 >= f["kernel_cols"] or config.groups * i + r // 3 >= f["kernel_rows"]:
+                            memory[(at + r) % WORDS] = 0
+                    at += f["weight_rows"]
+        elif f["mode"] == ArrayMode.GEMM:
+            for n in range(f["kernel_rows"] * f["kernel_cols"] * f["kernel_blocks"] * f["slices"]):
+                for r in range(f["weight_rows"]):
+                    if n % f["slices"] * config.gemm_rows + r >= config.word_bytes:
+                        memory[(at + n * f["weight_rows"] + r) % WORDS] = 0

@@ -1,0 +1,147 @@
+"""ArrayUnit against the reference written from semantics.md."""
+
+import random
+from dataclasses import replace
+
+import pytest
+from array_bench import (
+    Operation,
+    check,
+    clear_missing_taps,
+    depthwise,
+    fold,
+    gemm,
+    make_memory,
+    random_operations,
+    run,
+)
+
+from tq_hw.isa.config import Config
+from tq_hw.isa.control import Status
+from tq_hw.isa.layout import ArrayMode
+
+
+def config(rows: int, cols: int, acc_words: int = 16, acc_buffers: int = 4) -> Config:
+    return Config(f"{rows}x{cols}", rows, cols, 1, 16 << 10, acc_words=acc_words, acc_buffers=acc_buffers)
+
+
+def run_all(config: Config, operations: list[Operation], seed: int = 0, **kwargs: float):
+    memory = make_memory(config, seed)
+    for op in operations:
+        clear_missing_taps(config, memory, op)
+    return check(config, operations, memory, seed=seed, **kwargs)
+
+
+@pytest.mark.parametrize("rows, cols", [(4, 4), (9, 4), (8, 4), (5, 12), (7, 16)])
+def test_gemm(rows: int, cols: int) -> None:
+    run_all(config(rows, cols), [
+        gemm(config(rows, cols), slots=9, tile_slots=4, out_blocks=1),
+        gemm(config(rows, cols), slots=6, tile_slots=5, blocks_inner=1, col_stride=2, in_col_step=4, in_cols=8,
+             kernel_rows=2, kernel_cols=1, kernel_row_dilation=2),
+    ])
+
+
+@pytest.mark.parametrize("rows, cols", [(4, 4), (9, 4), (5, 12)])
+def test_folded(rows: int, cols: int) -> None:
+    rng, c = random.Random(rows), config(rows, cols)
+    run_all(c, [fold(c, rng, 3), fold(c, rng, 1, weight_rows=2, slots=4), fold(c, rng, 6, blocks_inner=1)])
+
+
+@pytest.mark.parametrize("rows", [4, 7, 9])
+def test_depthwise(rows: int) -> None:
+    c = config(rows, 4)
+    run_all(c, [
+        *(depthwise(c, rows=4, cols=5, kernel=kernel, stride=(stride, stride), out_blocks=1)
+          for stride in (1, 2, 3) for kernel in ((3, 3), (5, 5), (1, 3), (7, 1))),
+        depthwise(c, rows=5, cols=7, kernel=(3, 3), pads=(0, 0, 0, 0)),
+        depthwise(c, rows=5, cols=9, kernel=(3, 3), stride=(1, 4), pads=(0, 0, 0, 0)),
+        depthwise(c, rows=4, cols=5, kernel=(2, 7), dilation=3, tile_rows=1),
+    ])
+
+
+def test_depthwise_reads_behind_longer_than_a_row() -> None:
+    c = config(9, 4)
+    run_all(c, [depthwise(c, rows=1, cols=1, kernel=(3, 3)), depthwise(c, rows=2, cols=2, kernel=(5, 5)),
+                depthwise(c, rows=3, cols=3, kernel=(3, 3), pads=(3, 4, 3, 4)),
+                depthwise(c, rows=5, cols=8, kernel=(3, 5), pads=(-1, -2, 0, 0))])
+
+
+def test_depthwise_sub_blocks() -> None:
+    c = config(12, 4)
+    run_all(c, [depthwise(c, rows=3, cols=4, kernel=(3, 3), out_blocks=5, sub_first=2, in_block_step=50)])
+
+
+def test_one_slot_tiles() -> None:
+    c = config(4, 4)
+    one = {"kernel_rows": 1, "kernel_cols": 1, "kernel_blocks": 1, "tile_slots": 1, "slots": 3}
+    run_all(c, [gemm(c, **({"tile_slots": 1, "slots": 3} if n % 2 else one) | {"weight_rows": 1 + n % 4})
+                for n in range(8)])
+
+
+def test_chain_into_one_buffer() -> None:
+    c = config(4, 4, acc_buffers=2)
+    chain = [gemm(c, slots=slots, tile_slots=slots, out_blocks=1, kernel_rows=1, kernel_cols=1, kernel_blocks=1,
+                  weight_base=100 * n, weight_rows=1, acc_first=n % 4 == 0, acc_last=n % 4 == 3)
+             for slots in (1, 2, 3, 9) for n in range(4)]
+    run_all(c, chain)
+    run_all(c, chain, refuse=0.5, slow=1)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_random(seed: int) -> None:
+    rng = random.Random(seed)
+    c = config(*((4, 4), (9, 4), (8, 4), (5, 12), (6, 4), (3, 4))[seed % 6], acc_buffers=rng.choice((2, 4)))
+    run_all(c, random_operations(c, rng, 8), seed, refuse=rng.choice((0, 0.3, 0.7)), slow=rng.choice((0, 0.5, 1)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(100, 200))
+def test_random_long(seed: int) -> None:
+    rng = random.Random(seed)
+    shapes = ((4, 4), (9, 4), (8, 4), (12, 4), (3, 4), (4, 12), (5, 12), (7, 4), (9, 8), (7, 16))
+    c = config(*shapes[seed % len(shapes)], acc_words=rng.choice((16, 32)), acc_buffers=rng.choice((2, 4)))
+    run_all(c, random_operations(c, rng, 12), seed, refuse=rng.choice((0, 0.3, 0.7)), slow=rng.choice((0, 0.5, 1)),
+            limit=100000)
+
+
+def test_steps_are_back_to_back() -> None:
+    c = config(4, 4)
+    steps, slots = 18, 15
+    once = run_all(c, [gemm(c, slots=slots, tile_slots=slots, out_blocks=1)])
+    twice = run_all(c, [gemm(c, slots=slots, tile_slots=slots, out_blocks=1)] * 2)
+    assert twice.cycles - once.cycles == steps * slots  # not one cycle between steps, tiles and operations
+
+
+def test_short_steps_take_their_weights_and_one_cycle() -> None:
+    c = config(8, 8)
+    long, short = (run_all(c, [gemm(c, slots=1, tile_slots=1, out_blocks=1, kernel_blocks=n)]) for n in (4, 2))
+    assert long.cycles - short.cycles == 2 * 9 * (8 + 1)
+
+
+def test_depthwise_rows_are_back_to_back() -> None:
+    c = config(9, 4)
+    long, short = (run_all(c, [depthwise(c, rows=3, cols=5, kernel=(3, 3), out_blocks=n)]) for n in (6, 3))
+    assert long.cycles - short.cycles == 3 * 15
+
+
+def test_bank_conflict() -> None:
+    c = config(9, 4)
+    op = depthwise(c, rows=3, cols=5, kernel=(3, 3), kernel_row_step=4)
+    assert run(c, make_memory(c, 0), [op], []).error == Status.BANK_CONFLICT
+
+
+@pytest.mark.parametrize("changes", [
+    {"mode": 3}, {"slots": 0}, {"tile_slots": 0}, {"tile_slots": 17}, {"out_blocks": 0}, {"out_cols": 0},
+    {"kernel_rows": 0}, {"kernel_cols": 0}, {"kernel_blocks": 0}, {"slices": 0}, {"weight_rows": 0},
+    {"weight_rows": 5}, {"acc_first": 0}, {"acc_last": 0}, {"mode": ArrayMode.FOLDED, "kernel_blocks": 17},
+    {"mode": ArrayMode.DEPTHWISE, "period": 0}, {"mode": ArrayMode.DEPTHWISE, "period": 9, "sub_first": 1},
+], ids=str)
+def test_broken_operation(changes: dict[str, int]) -> None:
+    c = config(4, 4)
+    assert run(c, make_memory(c, 0), [gemm(c, **changes)], [], limit=20).error == Status.BAD_OPERATION
+
+
+def test_two_buffers_are_enough() -> None:
+    c = replace(config(4, 4), acc_buffers=2)
+    result = run_all(c, [gemm(c, kernel_rows=1, kernel_blocks=1, out_blocks=4)], slow=1)
+    assert result.stall_acc
