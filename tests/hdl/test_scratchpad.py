@@ -1,0 +1,148 @@
+"""Scratchpad: priorities, latency, held data, errors, against a plain model."""
+
+import random
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from amaranth.sim import Simulator
+
+from tq_hw.hdl.scratchpad import READ_CLIENTS, Scratchpad
+from tq_hw.hdl.signatures import READ_LATENCY_CYCLES
+from tq_hw.isa.config import PRESETS
+from tq_hw.isa.control import Status
+
+TINY = PRESETS["tiny"]
+FEEDS = ("feed0", "feed1", "feed2")
+
+
+def simulate(config: Any, bench: Any) -> None:
+    dut: Any = Scratchpad(config)
+    simulator = Simulator(dut)
+    simulator.add_clock(1e-8)
+
+    async def run(ctx: Any) -> None:
+        await bench(ctx, dut)
+    simulator.add_testbench(run)
+    simulator.run()
+
+
+async def write(ctx: Any, dut: Any, addr: int, data: int) -> None:
+    ctx.set(dut.out.en, 1)
+    ctx.set(dut.out.addr, addr)
+    ctx.set(dut.out.data, data)
+    ctx.set(dut.out.mask, (1 << TINY.word_bytes) - 1)
+    await ctx.tick()
+    ctx.set(dut.out.en, 0)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_random_traffic(seed: int) -> None:
+    rng = random.Random(seed)
+    words, width = 64, TINY.word_bytes
+
+    async def bench(ctx: Any, dut: Any) -> None:
+        model = [rng.getrandbits(8 * width) for _ in range(words)]
+        for addr, data in enumerate(model):
+            await write(ctx, dut, addr, data)
+        await ctx.tick()
+        fresh = [-9] * words  # cycle of the last granted write
+        pending: list[tuple[int, str, int | None]] = []
+        held: dict[str, int | None] = dict.fromkeys(READ_CLIENTS)
+        waiting: dict[str, int] = {}
+        for now in range(300):
+            asked = {name: rng.randrange(words) for name in READ_CLIENTS if rng.random() < 0.5}
+            # A client that waits keeps its address.
+            asked |= waiting
+            banks = [asked[name] % 4 for name in FEEDS if name in asked]
+            if len(set(banks)) < len(banks):
+                for name in FEEDS:
+                    asked.pop(name, None)
+            for name in READ_CLIENTS:
+                ctx.set(getattr(dut, name).en, name in asked)
+                ctx.set(getattr(dut, name).addr, asked.get(name, 0))
+            # Expected grants: a client waits if one before it uses its bank.
+            order = list(READ_CLIENTS)
+            wins = {name for name in asked if not any(
+                other in asked and asked[other] % 4 == asked[name] % 4 for other in order[:order.index(name)])}
+            writes = {}
+            for name in ("out", "load"):
+                if rng.random() < 0.4:
+                    writes[name] = (rng.randrange(words), rng.getrandbits(8 * width), rng.getrandbits(width))
+                port = getattr(dut, name)
+                addr, data, mask = writes.get(name, (0, 0, 0))
+                ctx.set(port.en, name in writes)
+                ctx.set(port.addr, addr)
+                ctx.set(port.data, data)
+                ctx.set(port.mask, mask)
+            await ctx.delay(1e-10)
+            assert {name for name in asked if ctx.get(getattr(dut, name).grant)} == wins
+            # What was asked for two cycles ago is there, and stays.
+            for _, name, data in (p for p in pending if p[0] == now):
+                held[name] = data
+            pending = [p for p in pending if p[0] > now]
+            for name, data in held.items():
+                assert data is None or ctx.get(getattr(dut, name).data) == data, name
+            for name in wins:
+                addr = asked[name]
+                pending.append((now + READ_LATENCY_CYCLES, name, model[addr] if now - fresh[addr] >= 2 else None))
+            waiting = {name: addr for name, addr in asked.items() if name not in wins}
+            if "out" in writes and "load" in writes and writes["out"][0] % 4 == writes["load"][0] % 4:
+                assert not ctx.get(dut.load.grant)
+                del writes["load"]
+            for name, (addr, data, mask) in writes.items():
+                assert ctx.get(getattr(dut, name).grant)
+                fresh[addr] = now
+                for lane in range(width):
+                    if mask >> lane & 1:
+                        model[addr] = model[addr] & ~(0xFF << 8 * lane) | data & 0xFF << 8 * lane
+            # Reads of this cycle saw the words before these writes, if nothing else was under way.
+            pending = [(when, name, None if when == now + READ_LATENCY_CYCLES and any(
+                asked[name] == w[0] for w in writes.values()) else data) for when, name, data in pending]
+            await ctx.tick()
+            for unit in ("load", "array", "vector", "store"):
+                assert ctx.get(getattr(dut, f"error_{unit}")) == Status.OK
+
+    simulate(TINY, bench)
+
+
+@pytest.mark.parametrize(("name", "unit"), [("feed2", "array"), ("weights", "array"), ("b", "vector"),
+                                            ("store", "store"), ("out", "vector"), ("load", "load")])
+def test_an_address_beyond_the_end_is_reported(name: str, unit: str) -> None:
+    async def bench(ctx: Any, dut: Any) -> None:
+        for addr, code in ((TINY.scratchpad_words - 1, Status.OK), (TINY.scratchpad_words, Status.BAD_ADDRESS),
+                           (0xFFFF, Status.BAD_ADDRESS)):
+            ctx.set(getattr(dut, name).addr, addr)
+            ctx.set(getattr(dut, name).en, 1)
+            await ctx.tick()
+            ctx.set(getattr(dut, name).en, 0)
+            for other in ("load", "array", "vector", "store"):
+                assert ctx.get(getattr(dut, f"error_{other}")) == (code if other == unit else Status.OK)
+            await ctx.tick()
+
+    simulate(TINY, bench)
+
+
+def test_a_scratchpad_of_all_addresses_has_no_end() -> None:
+    config = replace(TINY, scratchpad_bytes=65536 * TINY.word_bytes)
+
+    async def bench(ctx: Any, dut: Any) -> None:
+        ctx.set(dut.load.addr, 0xFFFF)
+        ctx.set(dut.load.en, 1)
+        await ctx.tick()
+        assert ctx.get(dut.error_load) == Status.OK
+
+    simulate(config, bench)
+
+
+def test_feeds_in_one_bank_are_a_conflict() -> None:
+    async def bench(ctx: Any, dut: Any) -> None:
+        for one, two, code in ((0, 1, Status.OK), (3, 7, Status.BANK_CONFLICT)):
+            ctx.set(dut.feed0.addr, one)
+            ctx.set(dut.feed2.addr, two)
+            ctx.set(dut.feed0.en, 1)
+            ctx.set(dut.feed2.en, 1)
+            await ctx.tick()
+            assert ctx.get(dut.error_array) == code
+
+    simulate(TINY, bench)
