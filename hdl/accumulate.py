@@ -1,5 +1,7 @@
 """The accumulator buffers between the array and the vector unit."""
 
+from typing import Any
+
 from amaranth import Cat, Module, Mux, Signal, signed, unsigned
 from amaranth.lib import data, wiring
 from amaranth.lib.memory import Memory
@@ -39,6 +41,13 @@ class Accumulators(wiring.Component):
     free : Out(1), a buffer is free; take : In(1), strobe while free: it is not any more
     done : Out(1), strobe: a tag with operation_end came through, everything before it is written
     """
+
+    tag: Any
+    psum: Any
+    acc: Any
+    free: Signal
+    take: Signal
+    done: Signal
 
     def __init__(self, config: Config) -> None:
         self._config = config
@@ -89,8 +98,8 @@ class Accumulators(wiring.Component):
             filled.eq(delayed(m, tag.keep & tag.full, 3, "filled", control=True)),
             self.done.eq(delayed(m, tag.operation_end, 3, "operation_end", control=True)),
         ]
-        addend = Signal(word_shape, reset_less=True)
-        total = Signal(word_shape, reset_less=True)
+        addend: Any = Signal(word_shape, reset_less=True)
+        total: Any = Signal(word_shape, reset_less=True)
         m.d.sync += [total[c].eq(addend[c] + self.psum[c]) for c in range(config.cols)]
 
         vector_odd = read_buffer[0]
@@ -99,7 +108,7 @@ class Accumulators(wiring.Component):
         outputs = []
         m.d.comb += self.acc.grant.eq(self.acc.en & ~(fetch & (buffer[0] == vector_odd)))
         for odd in range(2):
-            memory = Memory(shape=unsigned(32 * config.cols),
+            memory: Any = Memory(shape=unsigned(32 * config.cols),
                             depth=config.acc_words * config.acc_buffers // 2, init=[])
             m.submodules[f"memory{odd}"] = memory
             read, write = memory.read_port(), memory.write_port()

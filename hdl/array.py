@@ -4,6 +4,8 @@ Each cell holds three registers in a row (activation, product, partial sum), whi
 DSP48E1, so that a cell costs one DSP block and no fabric on 7-series parts.
 """
 
+from typing import Any
+
 from amaranth import Module, Mux, Signal, signed
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
@@ -41,6 +43,14 @@ class MacArray(wiring.Component):
     psum : Out(cols sums), signed
     """
 
+    a: Any
+    x: Any
+    sel: Signal
+    swap: Signal
+    weight: Any
+    weight_row: Signal
+    psum: Any
+
     def __init__(self, config: Config) -> None:
         self._config = config
         super().__init__({
@@ -57,7 +67,7 @@ class MacArray(wiring.Component):
         """Build the rows from the top."""
         m = Module()
         config = self._config
-        above = None
+        above: list[Signal] = []
         swap = self.swap
         for r in range(config.rows):
             group, tap = divmod(r, 3)
@@ -73,14 +83,14 @@ class MacArray(wiring.Component):
             m.d.comb += clear.eq(swap & ~write)
             sums = []
             for c in range(config.cols):
-                def register(name: str, bits: int, at: str = f"_{r}_{c}", **kwargs: bool) -> Signal:
-                    return Signal(signed(bits), name=name + at, **kwargs)
+                def register(name: str, bits: int, at: str = f"_{r}_{c}", reset_less: bool = True) -> Signal:
+                    return Signal(signed(bits), name=name + at, reset_less=reset_less)
 
-                shadow = register("shadow", 8)
-                active = register("active", 8, reset_less=True)
-                activation = register("activation", 8, reset_less=True)
-                product = register("product", 16, reset_less=True)
-                total = register("total", config.partial_sum_bits, reset_less=True)
+                shadow = register("shadow", 8, reset_less=False)
+                active = register("active", 8)
+                activation = register("activation", 8)
+                product = register("product", 16)
+                total = register("total", config.partial_sum_bits)
                 with m.If(clear):
                     m.d.sync += shadow.eq(0)
                 with m.Elif(write):
@@ -90,7 +100,7 @@ class MacArray(wiring.Component):
                 m.d.sync += [
                     activation.eq(Mux(sel, x[c], a) if group < config.groups else a),
                     product.eq(activation * active),
-                    total.eq(product if above is None else above[c] + product),
+                    total.eq(above[c] + product if above else product),
                 ]
                 sums.append(total)
             above = sums

@@ -1,5 +1,7 @@
 """The array unit: operations in, sums in the accumulators out."""
 
+from typing import Any
+
 from amaranth import Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
@@ -41,6 +43,20 @@ class ArrayUnit(wiring.Component):
     busy, stall_acc, stall_weight : Out(1), an operation is under way; a step waits in this cycle for a free
         accumulator buffer; for its weights
     """
+
+    i: Any
+    table: Any
+    idle: Signal
+    done: Signal
+    error: Signal
+    feed0: Any
+    feed1: Any
+    feed2: Any
+    weights: Any
+    acc: Any
+    busy: Signal
+    stall_acc: Signal
+    stall_weight: Signal
 
     def __init__(self, config: Config) -> None:
         self._config = config

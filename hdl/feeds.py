@@ -1,5 +1,7 @@
 """From scratchpad words to the buses of the array."""
 
+from typing import Any
+
 from amaranth import Cat, Module, Mux, Signal, signed
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
@@ -36,6 +38,13 @@ class Feeds(wiring.Component):
     slot : In(Slot); data : In, the feeds' words, READ_LATENCY_CYCLES later
     a, x, sel, swap : Out, to MacArray, FEED_CYCLES later than `slot`
     """
+
+    slot: Any
+    data: Any
+    a: Any
+    x: Any
+    sel: Signal
+    swap: Signal
 
     def __init__(self, config: Config) -> None:
         self._config = config

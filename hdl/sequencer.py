@@ -1,5 +1,7 @@
 """Turns an array operation into its steps: the loops over tiles, output blocks, kernel and channels."""
 
+from typing import Any
+
 from amaranth import Cat, Module, Mux, Signal, signed
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.memory import Memory
@@ -14,7 +16,7 @@ from tq_hw.isa.layout import FOLD_ENTRY, ArrayMode, Unit
 __all__ = ["StepSequencer"]
 
 #: A folding table entry as the compiler writes it.
-_FoldEntry = data.StructLayout({f.name: signed(f.bits) if f.signed else f.bits for f in FOLD_ENTRY.fields})
+_WrittenFold = data.StructLayout({f.name: f.bits for f in FOLD_ENTRY.fields})
 #: Start of a kernel row of the step, and what is left: kernel rows below it, less 1.
 _KernelRow = data.StructLayout({"offset": 16, "row": 16, "left": signed(10)})
 
@@ -35,6 +37,15 @@ class StepSequencer(wiring.Component):
     hold : In(1), take no operation now
     accepted : Out(1), strobe; bad : Out(1), an operation broke a rule: nothing more happens until reset
     """
+
+    i: Any
+    table: Any
+    steps: Any
+    constants: Any
+    weights: Any
+    hold: Signal
+    accepted: Signal
+    bad: Signal
 
     def __init__(self, config: Config) -> None:
         self._config = config
@@ -85,7 +96,7 @@ class StepSequencer(wiring.Component):
         with m.If(self.weights.ready):
             m.d.sync += self.weights.valid.eq(0)
 
-        def first_block() -> list[object]:
+        def first_block() -> list[Any]:
             shift = (-config.cols * op.sub_first)[:len(sub_rotate)]
             return [blocks_left.eq(op.out_blocks - 2), weight_block.eq(op.weight_base), in_block.eq(0),
                     sub.eq(op.sub_first), sub_rotate.eq(shift if config.sub_blocks > 1 else 0)]
@@ -188,7 +199,7 @@ class StepSequencer(wiring.Component):
                 m.d.comb += self.bad.eq(1)
         return m
 
-    def _make_constants(self, m: Module, op: data.View) -> None:
+    def _make_constants(self, m: Module, op: Any) -> None:
         """Derive them once an operation is in: ready two cycles later, long before its first step."""
         c = self.constants
         depthwise = op.mode == ArrayMode.DEPTHWISE
@@ -205,7 +216,7 @@ class StepSequencer(wiring.Component):
                      "col_first", "row_stride", "in_rows", "in_cols"):
             m.d.comb += c[name].eq(op[name])
 
-    def _check(self, m: Module, op: data.View) -> Signal:
+    def _check(self, m: Module, op: Any) -> Signal:
         """Return whether the operation breaks a rule, from one cycle after it is in."""
         config = self._config
         gemm, folded, depthwise = (op.mode == mode for mode in (ArrayMode.GEMM, ArrayMode.FOLDED, ArrayMode.DEPTHWISE))
@@ -225,18 +236,25 @@ class StepSequencer(wiring.Component):
         ).any())
         return broken
 
-    def _fold_table(self, m: Module) -> tuple[data.View, Signal]:
-        """Return the entry at the returned index (3 * entry + feed)."""
-        depth = SLOT_FEEDS * self._config.fold_steps
-        memory = m.submodules.fold_table = Memory(shape=32, depth=depth, init=[])
+    def _fold_table(self, m: Module) -> tuple[Any, Signal]:
+        """Return the entry at the returned index (3 * entry + feed), as a Feed without `used`."""
+        config = self._config
+        depth = SLOT_FEEDS * config.fold_steps
+        memory = m.submodules.fold_table = Memory(shape=Feed(config), depth=depth, init=[])
         write, read = memory.write_port(), memory.read_port(domain="comb")
+        written = data.View(_WrittenFold, self.table.data[:_WrittenFold.size])
         index = Signal(range(depth + 1))
-        m.d.comb += [write.en.eq(self.table.en), write.addr.eq(self.table.index), write.data.eq(self.table.data),
-                     read.addr.eq(index)]
-        return data.View(_FoldEntry, read.data[:_FoldEntry.size]), index
+        # lane_end is cut here, because the way from the table to the step is long enough.
+        m.d.comb += [
+            write.en.eq(self.table.en), write.addr.eq(self.table.index), read.addr.eq(index),
+            write.data.offset.eq(written.address), write.data.row.eq(written.kernel_row),
+            write.data.rotate.eq(written.rotate),
+            write.data.lane_end.eq(Mux(written.lane_end > config.rows, config.rows, written.lane_end)),
+        ]
+        return read.data, index
 
-    def _fill_feed(self, m: Module, step: data.View, feed: Signal, *, op: data.View, entry: data.View,
-                   walk: data.View, inner: Signal, rotate: Signal) -> None:
+    def _fill_feed(self, m: Module, step: Any, feed: Signal, *, op: Any, entry: Any,
+                   walk: Any, inner: Signal, rotate: Signal) -> None:
         """Write feed `feed` of the step, and walk on by one kernel row (GEMM: only behind the first feed)."""
         config = self._config
         gemm, folded = op.mode == ArrayMode.GEMM, op.mode == ArrayMode.FOLDED
@@ -248,13 +266,8 @@ class StepSequencer(wiring.Component):
         with m.If(gemm):
             m.d.comb += [new.used.eq(feed == 0), new.lane_end.eq(config.rows)]
         with m.Elif(folded):
-            end = Signal(range(config.rows + 1))
-            m.d.comb += [
-                end.eq(Mux(entry.lane_end > config.rows, config.rows, entry.lane_end)),
-                new.offset.eq(entry.address), new.row.eq(entry.kernel_row), new.rotate.eq(entry.rotate),
-                new.used.eq(end > above), new.lane_end.eq(end),
-            ]
-            m.d.sync += covered.eq(Mux(new.used, end, above))
+            m.d.comb += [new.eq(entry), new.used.eq(entry.lane_end > above)]
+            m.d.sync += covered.eq(Mux(new.used, entry.lane_end, above))
         with m.Else():
             m.d.comb += new.used.eq((feed < config.groups) & ~walk.left[-1])
         for g in range(SLOT_FEEDS):
@@ -264,7 +277,7 @@ class StepSequencer(wiring.Component):
             m.d.sync += [walk.offset.eq(walk.offset + op.kernel_row_step),
                          walk.row.eq(walk.row + op.kernel_row_dilation), walk.left.eq(walk.left - 1)]
 
-    def _make_lag(self, m: Module, step: data.View, feed: Signal, *, depthwise: Signal, col_first: Signal,
+    def _make_lag(self, m: Module, step: Any, feed: Signal, *, depthwise: Signal, col_first: Signal,
                   col: Signal) -> None:
         """Find, in the cycles of the three feeds, how far reading is behind."""
         first_col, previous = Signal(signed(18)), Signal(COUNT, init=-1)

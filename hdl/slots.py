@@ -1,6 +1,9 @@
 """The slot counter: streams the slots of one step after another, and asks the scratchpad for their words."""
 
+from typing import Any
+
 from amaranth import Cat, Module, Mux, Signal, signed
+from amaranth.hdl import Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -38,6 +41,19 @@ class SlotCounter(wiring.Component):
     stall_weights, stall_acc : Out(1), a step waits in this cycle for weights, for a buffer
     """
 
+    i: Any
+    constants: Any
+    weights_ready: Signal
+    start: Signal
+    acc_free: Signal
+    acc_take: Signal
+    en: Signal
+    addr: Any
+    slot: Any
+    conflict: Signal
+    stall_weights: Signal
+    stall_acc: Signal
+
     def __init__(self, config: Config) -> None:
         self._config = config
         super().__init__({
@@ -50,14 +66,17 @@ class SlotCounter(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         """Stage 0 counts, stage 1 adds the step's offsets, stage 2 (the ports) compares with the image."""
         m = Module()
-        new, step = self.i.payload, Signal(Step(self._config))
-        constants = Signal(Constants)  # of `step`
-        after = Signal(Constants)      # of `new`
+        new = self.i.payload
+        step: Any = Signal(Step(self._config))
+        constants: Any = Signal(Constants)  # of `step`
+        after: Any = Signal(Constants)      # of `new`
         m.d.comb += after.eq(Mux(new.operation_first, self.constants.as_value(), constants.as_value()))
 
         # Stage 0. `slots` and `cols` go one further than their last (-1) in depthwise mode: none left (-2).
         live, fresh, took, closing = (Signal(name=n) for n in ("live", "fresh", "took", "closing"))
-        position, advanced, begun = (Signal(_Position, name=n) for n in ("position", "advanced", "begun"))
+        position: Any = Signal(_Position)
+        advanced: Any = Signal(_Position)
+        begun: Any = Signal(_Position)
         period, lead = Signal(COUNT), Signal(COUNT)
         tail = Signal(COUNT, init=-1)
         slots = Signal.like(new.slots)
@@ -98,7 +117,7 @@ class SlotCounter(wiring.Component):
             m.d.sync += begun.eq(position)
 
         # An operation is over when the rest of its last row has been read, too.
-        tag = Signal(SlotTag)
+        tag: Any = Signal(SlotTag)
         m.d.comb += [
             tag.keep.eq(keep), tag.start.eq(fresh), tag.take.eq(took),
             tag.overwrite.eq(step.tile_first & constants.acc_first),
@@ -173,7 +192,7 @@ class SlotCounter(wiring.Component):
             for a, b in pairs).any())
         return m
 
-    def _admit(self, m: Module, *, live: Signal, ending: Signal, tail_over: Signal, after: Signal) -> Signal:
+    def _admit(self, m: Module, *, live: Signal, ending: Signal, tail_over: Value, after: Any) -> Signal:
         """Return the strobe that the next step begins in the following cycle."""
         new = self.i.payload
         begin, room, behind = Signal(), Signal(), Signal()

@@ -1,5 +1,7 @@
 """Fetches the weights of the next step while the present one streams."""
 
+from typing import Any
+
 from amaranth import Cat, Module, Signal, signed
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
@@ -33,6 +35,13 @@ class WeightLoader(wiring.Component):
     weights : scratchpad port
     weight, weight_row : Out, to MacArray
     """
+
+    i: Any
+    ready: Signal
+    start: Signal
+    weights: Any
+    weight: Any
+    weight_row: Signal
 
     def __init__(self, config: Config, latency_cycles: int) -> None:
         assert latency_cycles > READ_LATENCY_CYCLES
