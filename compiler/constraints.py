@@ -110,27 +110,11 @@ def constraint_mean_axes(op: Operator, subgraph: Subgraph) -> str | None:
     return f"shape {tensor.shape}" if max(tensor.shape[1:3]) > KERNEL_LIMIT else None
 
 
-@_limits("ADD")
-def constraint_same_shapes(op: Operator, subgraph: Subgraph) -> str | None:
-    """Both inputs must have the output's shape."""
-    output = subgraph.tensors[op.outputs[0]]
-    for position in (0, 1):
-        tensor = _tensor(op, subgraph, position)
-        if tensor is not None and tensor.shape != output.shape:
-            return f"input {position} of shape {tensor.shape}, output of shape {output.shape}"
-    return None
-
-
-@_limits("PAD")
-def constraint_spatial_padding(op: Operator, subgraph: Subgraph) -> str | None:
-    """Only rows and columns of a tensor with 4 dimensions can be padded, by constants."""
-    tensor, paddings = _tensor(op, subgraph, 0), _tensor(op, subgraph, 1)
-    if paddings is None or paddings.data is None:
-        return "paddings computed at run time"
-    values = paddings.data.astype(int)
-    if tensor is None or len(tensor.shape) != 4 or values[0].any() or values[3].any():
-        return f"paddings {values.tolist()}"
-    return None
+@_limits("PAD", "PADV2")
+def constraint_constant_padding(op: Operator, subgraph: Subgraph) -> str | None:
+    """Paddings must be constants."""
+    paddings = _tensor(op, subgraph, 1)
+    return "paddings computed at run time" if paddings is None or paddings.data is None else None
 
 
 @_limits("SOFTMAX")

@@ -46,9 +46,10 @@ def _walk(rect: Rect) -> dict[str, int]:
 
 
 def emit_elementwise(emitter: Emitter, layer: Elementwise, plan: LayerPlan) -> None:
-    """One micro-operation per beat."""
+    """A few micro-operations per beat; several keep what is between them in registers, a chunk at a time."""
     emitter.tables(layer.tables)
-    first = emitter.program([layer.uop])
+    uops = [layer.uop, *layer.rest]
+    first = emitter.program(uops)
     height = layer.output.shape[1]
     for rect in _rects(layer, plan, emitter):
         row = rect.image * height + rect.rows[0]
@@ -56,10 +57,13 @@ def emit_elementwise(emitter: Emitter, layer: Elementwise, plan: LayerPlan) -> N
         views = [emitter.source(layer, plan, position, rows, rect.cols, rect.blocks)
                  for position in range(len(layer.inputs))]
         target = emitter.target(layer, plan, rect)
-        fields = _walk(rect) | _program(first, 1) | _stream("out", target, (row, rect.blocks[0], rect.cols[0]))
+        fields = _walk(rect) | _program(first, len(uops)) | _stream("out", target, (row, rect.blocks[0], rect.cols[0]))
         for name, view in zip("ab", views, strict=False):
             fields |= _stream(name, view, (row, rect.blocks[0], rect.cols[0]))
         fields["chunk_slots"] = fields["tile_slots"]
+        if len(uops) > 1:
+            register_slots = max(1, emitter.config.vector_register_words // emitter.config.beats_per_word)
+            fields["chunk_slots"] = min(fields["tile_slots"], register_slots)
         emitter.vector(fields, tuple(view.access(rows, rect.blocks) for view in views),
                        (target.access(rows, rect.blocks),))
         emitter.finish(layer, target, rect)

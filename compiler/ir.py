@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Elementwise", "Graph", "Layer", "Mac", "MaxPool", "Pad", "Softmax", "Value"]
+from tq_hw.isa.config import Config
+
+__all__ = ["Copy", "Elementwise", "Graph", "Layer", "Mac", "MaxPool", "Move", "Pad", "Softmax", "Staged", "Value"]
 
 IntArray = npt.NDArray[Any]
 
@@ -105,16 +107,18 @@ class Mac(Layer):
 
 @dataclass(frozen=True, eq=False)
 class Elementwise(Layer):
-    """One micro-operation per beat over one or two inputs of the output's shape.
+    """Micro-operations over one or two inputs of the output's shape.
 
     Members
     -------
-    uop : fields of the micro-operation
+    uop : fields of the first micro-operation
     tables : contents of tables 1 and 2 (256 int32 each) or None
+    rest : the micro-operations behind it; the last one of all writes the output
     """
 
     uop: dict[str, int]
     tables: tuple[IntArray | None, IntArray | None] = (None, None)
+    rest: tuple[dict[str, int], ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,6 +145,39 @@ class Pad(Layer):
 
     before: tuple[int, int]
     fill: int
+
+
+@dataclass(frozen=True, eq=False)
+class Staged(Layer):
+    """A layer from system memory to system memory that divides the scratchpad words it gets by itself."""
+
+    def minimum_words(self, config: Config) -> int:
+        """Fewest scratchpad words that it can work with."""
+        return 64
+
+
+@dataclass(frozen=True)
+class Copy:
+    """Bytes of dense tensors that move: for each index, one byte from `source_offset` to `target_offset`.
+
+    Members
+    -------
+    source : position among the layer's inputs; -1 writes `fill`
+    dims : (count, source stride, target stride) in bytes of each loop, in any order
+    """
+
+    source: int
+    source_offset: int
+    target_offset: int
+    dims: tuple[tuple[int, int, int], ...]
+    fill: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class Move(Staged):
+    """Strided copies of dense bytes; a later copy may overwrite what an earlier one wrote."""
+
+    copies: tuple[Copy, ...]
 
 
 @dataclass(frozen=True, eq=False)

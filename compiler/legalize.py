@@ -5,19 +5,22 @@ where a neighbour can take them. All integers come from the same functions that 
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from tq_hw.compiler.constraints import check
+from tq_hw.compiler.fold_constants import fold_constants
 from tq_hw.compiler.ir import Graph, IntArray, Layer, Pad, Value
 from tq_hw.model.errors import TqError, UnsupportedError
 from tq_hw.model.graph import Model, Operator, Subgraph, Tensor
 
-__all__ = ["LOWERINGS", "Legalizer", "legalize", "lowers", "view_shape"]
+__all__ = ["LOWERINGS", "Legalizer", "byte_shape", "legalize", "lowers", "view_shape"]
 
 Lowering = Callable[["Legalizer", Operator], None]
 LOWERINGS: dict[str, Lowering] = {}
+#: Types of tensors in the accelerator's memory.
+_STORED = ("int8", "uint8", "int16", "int32", "int64", "bool")
 
 
 def lowers(*names: str) -> Callable[[Lowering], Lowering]:
@@ -40,6 +43,12 @@ def view_shape(shape: tuple[int, ...]) -> tuple[int, int, int, int]:
     return (padded[0], padded[2], 1, padded[3]) if len(shape) == 2 else (padded[0], padded[1], padded[2], padded[3])
 
 
+def byte_shape(shape: tuple[int, ...], dtype: str) -> tuple[int, ...]:
+    """Shape of a tensor's bytes: an element of several bytes is that many channels."""
+    size = np.dtype(dtype).itemsize
+    return shape if size == 1 else (*shape[:-1], (shape[-1] if shape else 1) * size)
+
+
 @dataclass
 class Legalizer:
     """State of one legalization: the subgraph, the values made so far, the layers."""
@@ -53,12 +62,17 @@ class Legalizer:
         """Record of an input that is present."""
         return self.subgraph.tensors[op.inputs[position]]
 
+    @staticmethod
+    def view(shape: tuple[int, ...], dtype: str) -> tuple[int, int, int, int]:
+        """NHWC view of a tensor's bytes."""
+        return view_shape(byte_shape(shape, dtype))
+
     def new_value(self, tensor: Tensor, *, alias_of: Value | None = None, flip: bool = False) -> Value:
         """Make the value of `tensor`."""
         if 0 in tensor.shape:
             raise UnsupportedError(f"tensor {tensor.index} ({tensor.name!r}) of shape {tensor.shape} is empty")
         zero_point = tensor.zero_point if tensor.quantization is not None else 0
-        return Value(tensor.name, tensor.index, view_shape(tensor.shape), zero_point, flip, alias_of)
+        return Value(tensor.name, tensor.index, self.view(tensor.shape, tensor.dtype), zero_point, flip, alias_of)
 
     def input(self, op: Operator, position: int) -> Value:
         """Value of an activation input (a constant becomes a value in the image)."""
@@ -67,9 +81,13 @@ class Legalizer:
             if tensor.data is None:
                 raise UnsupportedError(f"input {position} (tensor {tensor.index}, {tensor.name!r}) of type "
                                        f"{tensor.dtype} is not computed on the accelerator")
-            value = self.new_value(tensor)
-            self.values[tensor.index] = Value(value.name, value.tensor, value.shape, value.zero_point,
-                                              data=np.ascontiguousarray(tensor.data))
+            self.constant_value(tensor)
+        return self.values[tensor.index]
+
+    def constant_value(self, tensor: Tensor) -> Value:
+        """Make the value of a constant tensor, in the image."""
+        if tensor.index not in self.values:
+            self.values[tensor.index] = replace(self.new_value(tensor), data=np.asarray(tensor.data))
         return self.values[tensor.index]
 
     def output(self, op: Operator) -> Value:
@@ -103,15 +121,15 @@ def legalize(model: Model) -> Graph:
     Raises UnsupportedError or ModelError naming the operator's index, its name, the reason and what
     is supported.
     """
-    subgraph = model.main
+    subgraph = fold_constants(model)
     state = Legalizer(subgraph)
     for index in subgraph.inputs:
         tensor = subgraph.tensors[index]
-        if tensor.dtype in ("int8", "uint8"):
+        if tensor.dtype in _STORED:
             state.values[index] = state.new_value(tensor)
         elif tensor.dtype != "float32":
             raise UnsupportedError(f"model input {tensor.name!r} (tensor {index}) is {tensor.dtype}; inputs must be "
-                                   "int8, uint8 or float32")
+                                   f"{', '.join(_STORED)} or float32")
     for op in subgraph.operators:
         lowering = LOWERINGS.get(op.op)
         if lowering is None:
@@ -133,6 +151,8 @@ def legalize(model: Model) -> Graph:
         inputs.append(state.values[wanted])
     for index in subgraph.outputs:
         wanted = state.edges.get(index, index)
+        if subgraph.tensors[wanted].data is not None and subgraph.tensors[wanted].dtype != "float32":
+            state.constant_value(subgraph.tensors[wanted])
         if wanted not in state.values:
             tensor = subgraph.tensors[index]
             raise UnsupportedError(f"model output {tensor.name!r} (tensor {index}) of type {tensor.dtype} is not "

@@ -2,11 +2,12 @@
 
 import numpy as np
 
-from tq_hw.compiler.ir import Elementwise, MaxPool, Pad, Softmax, Value
+from tq_hw.compiler.ir import MaxPool, Pad, Softmax
 from tq_hw.compiler.legalize import Legalizer, lowers
-from tq_hw.isa.uop import Alu, Destination, Multiply, ShiftSource, Source
+from tq_hw.compiler.lower_move import lower_pad_move
+from tq_hw.compiler.lower_unary import table_pass
 from tq_hw.model.graph import Operator
-from tq_hw.sim.golden import elementwise, pooling, quantize, softmax
+from tq_hw.sim.golden import pooling, quantize, softmax
 from tq_hw.sim.golden.arith import multiply_by_quantized_multiplier
 
 __all__: list[str] = []
@@ -14,27 +15,6 @@ __all__: list[str] = []
 _CODES = np.arange(256)
 #: Signed value of each table index (the low 8 bits of an operand).
 _SIGNED = np.where(_CODES < 128, _CODES, _CODES - 256).astype(np.int64)
-
-
-@lowers("ADD")
-def lower_add(state: Legalizer, op: Operator) -> None:
-    """Both inputs rescaled by table, summed, requantized: one micro-operation."""
-    p = elementwise.add_params(op, state.subgraph)
-    inputs = (state.input(op, 0), state.input(op, 1))
-    output = state.output(op)
-    tables = (
-        multiply_by_quantized_multiplier((_SIGNED - p.zero_point_1) << p.left_shift, p.multiplier_1, p.shift_1),
-        multiply_by_quantized_multiplier((_SIGNED - p.zero_point_2) << p.left_shift, p.multiplier_2, p.shift_2))
-    uop = {"a_source": Source.STREAM, "a_table": 1, "b_source": Source.STREAM, "b_table": 2, "alu": Alu.ADD,
-           "multiply": Multiply.HIGH_IMMEDIATE, "immediate": p.output_multiplier,
-           "shift_source": ShiftSource.IMMEDIATE, "shift": p.output_shift, "zero_point": p.output_zero_point,
-           "clamp": 1, "act_min": p.act_min, "act_max": p.act_max, "destination": Destination.OUTPUT}
-    state.layers.append(Elementwise(op.index, op.op, inputs, output, uop, tables))
-
-
-def _table_pass(state: Legalizer, op: Operator, source: Value, table: np.ndarray) -> None:
-    uop = {"a_source": Source.STREAM, "a_table": 1, "alu": Alu.PASS, "destination": Destination.OUTPUT}
-    state.layers.append(Elementwise(op.index, op.op, (source,), state.output(op), uop, (table.astype(np.int64), None)))
 
 
 @lowers("QUANTIZE")
@@ -53,7 +33,7 @@ def lower_quantize(state: Legalizer, op: Operator) -> None:
     if (source.dtype, target.dtype) == ("uint8", "int8") and np.array_equal(table, _CODES - 128):
         state.values[target.index] = state.new_value(target, alias_of=value, flip=True)
         return
-    _table_pass(state, op, value, table)
+    table_pass(state, op, value, table)
 
 
 @lowers("DEQUANTIZE")
@@ -91,8 +71,12 @@ def lower_reshape(state: Legalizer, op: Operator) -> None:
 
 @lowers("PAD")
 def lower_pad(state: Legalizer, op: Operator) -> None:
-    """Rows and columns around the image; usually taken over by the convolution behind it."""
+    """Rows and columns around the image, usually taken over by the convolution behind it; other axes by a move."""
     paddings = state.constant(op, 1).astype(int)
+    tensor = state.tensor(op, 0)
+    if len(tensor.shape) != 4 or paddings[0].any() or paddings[3].any() or tensor.dtype != "int8":
+        lower_pad_move(state, op)
+        return
     source, output = state.input(op, 0), state.output(op)
     state.layers.append(Pad(op.index, op.op, (source,), output, (int(paddings[1][0]), int(paddings[2][0])),
                             source.zero_point))

@@ -8,7 +8,7 @@ that do not fit are sent to memory first. What no value needs is the ring for we
 from dataclasses import dataclass, field
 
 from tq_hw.compiler.fold import FoldPlan, plan_fold
-from tq_hw.compiler.ir import Graph, Layer, Mac, MaxPool, Pad, Softmax, Value
+from tq_hw.compiler.ir import Graph, Layer, Mac, MaxPool, Pad, Softmax, Staged, Value
 from tq_hw.compiler.layout import block_count, blocked_words, odd, row_words
 from tq_hw.isa.config import Config
 from tq_hw.model.errors import UnsupportedError
@@ -99,11 +99,11 @@ class _Planner:
         if blocked_words(value, self.config) > self.capacity - self.ring_minimum:
             return False
         if key in self.defined:
-            if key not in self.uses:
+            if key not in self.uses or isinstance(self.graph.layers[self.defined[key]], Staged):
                 return False
-            return not any(isinstance(self.graph.layers[i], Pad) for i in self.uses[key])
+            return not any(isinstance(self.graph.layers[i], Pad | Staged) for i in self.uses[key])
         users = self.uses[key]
-        if any(self.folds[i] is not None or isinstance(self.graph.layers[i], Pad) for i in users):
+        if any(self.folds[i] is not None or isinstance(self.graph.layers[i], Pad | Staged) for i in users):
             return False
         # An input of one layer streams in strips under its computation.
         return len(users) > 1 or value.shape[0] * value.shape[1] == 1
@@ -118,6 +118,8 @@ class _Planner:
                    if self.span(k)[0] <= index <= self.span(k)[1])
 
     def strip_words(self, layer: Layer, index: int, rows: int, cols: int, blocks: int) -> tuple[tuple[int, ...], int]:
+        if isinstance(layer, Staged):
+            return (0,) * len(layer.inputs), layer.minimum_words(self.config)
         (sy, sx), (ey, ex), _ = window(layer)
         fold = self.folds[index]
         ins = []
@@ -143,6 +145,9 @@ class _Planner:
 
     def tile(self, layer: Layer, index: int, budget: int) -> LayerPlan | None:
         """Largest rectangle whose strip buffers fit `budget` words, or None."""
+        if isinstance(layer, Staged):
+            ins, least = self.strip_words(layer, index, 1, 1, 1)
+            return LayerPlan(1, 1, ins, budget, 1, 1) if budget >= least else None
         _, h, w, c = layer.output.shape
         if isinstance(layer, Mac) and layer.region is not None:
             h, w = layer.region[1] - layer.region[0], layer.region[3] - layer.region[2]

@@ -1,0 +1,209 @@
+"""Moves: strided copies of system memory through staging buffers in the scratchpad.
+
+A copy is a run of bytes that is contiguous on both sides, inside loops. The load unit reads a run, or several runs
+that lie close together, at one go and puts each run into words of its own; the store unit joins words to as long a run
+as the target has. Both have two loops over memory beside that; loops beyond these become several operations.
+"""
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tq_hw.compiler.emit import Emitter
+from tq_hw.compiler.ir import Copy, Move, Value
+from tq_hw.compiler.layout import signed_step
+from tq_hw.compiler.plan import LayerPlan
+from tq_hw.compiler.stream import Access
+from tq_hw.isa.layout import Unit
+
+__all__ = ["emit_copies", "emit_move"]
+
+_COUNT_LIMIT = 0xFFFF
+_RUN_LIMIT = (1 << 24) - 1
+
+Dim = tuple[int, int, int]
+
+
+def _merged(dims: tuple[Dim, ...]) -> list[Dim]:
+    """Loops without those of one turn, joined where two walk on in one stride; outermost first."""
+    left = sorted((d for d in dims if d[0] > 1), key=lambda d: (-abs(d[2]), -abs(d[1])))
+    joined = True
+    while joined:
+        joined = False
+        for outer, inner in itertools.permutations(left, 2):
+            if outer[1] == inner[1] * inner[0] and outer[2] == inner[2] * inner[0]:
+                left[left.index(inner)] = (outer[0] * inner[0], inner[1], inner[2])
+                left.remove(outer)
+                joined = True
+                break
+    return left
+
+
+@dataclass(frozen=True)
+class _Shape:
+    """How one pair of operations is looped.
+
+    Members
+    -------
+    run : bytes contiguous on both sides
+    loops : loops of the operations
+    load_near, store_near : loop that the load reads within one run of memory, that the store joins to one run; or None
+    outer : loops that become several operations
+    """
+
+    run: int
+    loops: tuple[Dim, ...]
+    load_near: Dim | None
+    store_near: Dim | None
+    outer: tuple[Dim, ...]
+
+
+def _shape(dims: list[Dim], is_fill: bool, word: int) -> _Shape:
+    """Choose the loops of one pair of operations: those with the most turns."""
+    contiguous = [d for d in dims if d[2] == 1 and (is_fill or d[1] == 1)]
+    run_dim = max(contiguous, default=None)
+    rest = [d for d in dims if d is not run_dim]
+    run = run_dim[0] if run_dim else 1
+    words = -(-run // word)
+    best: _Shape | None = None
+    for size in range(min(3, len(rest)), -1, -1):
+        for loops in itertools.combinations(rest, size):
+            near = [d for d in loops if (words - 1) * word <= d[1] <= words * word
+                    and (d[0] - 1) * d[1] + run <= _RUN_LIMIT]
+            joining = [d for d in loops if d[2] == run]
+            load_near = None if is_fill else max(near, default=None)
+            store_near = max(joining, default=None)
+            if (not is_fill and size - (load_near is not None) > 2) or size - (store_near is not None) > 2:
+                continue
+            outer = tuple(d for d in rest if d not in loops)
+            found = _Shape(run, loops, load_near, store_near, outer)
+            if best is None or _turns(found.outer) < _turns(best.outer):
+                best = found
+    assert best is not None
+    return best
+
+
+def _turns(dims: tuple[Dim, ...]) -> int:
+    count = 1
+    for turns, _, _ in dims:
+        count *= turns
+    return count
+
+
+def _cut(copy: Copy, word: int, budget: int) -> Iterator[Copy]:
+    """Pieces of a copy whose words fit the budget and whose loops fit the counters."""
+    dims = _merged(copy.dims)
+    shape = _shape(dims, copy.source < 0, word)
+    words = -(-shape.run // word) * (_turns(shape.loops) if copy.source >= 0 else 1)
+    long = [d for d in dims if d[0] > _COUNT_LIMIT]
+    if (words <= budget or copy.source < 0) and (not long or shape.run in [d[0] for d in long] and (
+            -(-shape.run // word) <= _COUNT_LIMIT and len(long) == 1 and shape.run <= _RUN_LIMIT)):
+        yield Copy(copy.source, copy.source_offset, copy.target_offset, tuple(dims), copy.fill)
+        return
+    # The loop whose turns lie farthest apart in the target, so that the runs stay long.
+    choices = [d for d in dims if d in shape.loops] or [max(dims)]
+    dim = long[0] if long and words <= budget else max(choices, key=lambda d: abs(d[2]))
+    half = -(-dim[0] // 2)
+    if dim not in shape.loops:
+        half = -(-half // word) * word
+    for first, count in ((0, half), (half, dim[0] - half)):
+        cut = [(count, *d[1:]) if d is dim else d for d in dims]
+        yield from _cut(Copy(copy.source, copy.source_offset + first * dim[1], copy.target_offset + first * dim[2],
+                             tuple(cut), copy.fill), word, budget)
+
+
+@dataclass
+class _Copier:
+    emitter: Emitter
+    inputs: tuple[Value, ...]
+    output: Value
+    bases: tuple[int, int]
+    words: int
+    turn: int = 0
+
+    def run(self, copy: Copy) -> None:
+        """Emit a copy, cut to the staging buffers."""
+        word = self.emitter.config.word_bytes
+        for piece in _cut(copy, word, self.words):
+            shape = _shape(list(piece.dims), piece.source < 0, word)
+            for turn in itertools.product(*(range(d[0]) for d in shape.outer)):
+                source = piece.source_offset + sum(i * d[1] for i, d in zip(turn, shape.outer, strict=True))
+                target = piece.target_offset + sum(i * d[2] for i, d in zip(turn, shape.outer, strict=True))
+                self._pair(piece, shape, source, target)
+
+    def _pair(self, copy: Copy, shape: _Shape, source: int, target: int) -> None:
+        word = self.emitter.config.word_bytes
+        per_run = -(-shape.run // word)
+        last = shape.run - (per_run - 1) * word
+        base = self.bases[self.turn % 2]
+        self.turn += 1
+        buffer = self.emitter.new_buffer()
+        steps, pitch = {}, per_run
+        for dim in shape.loops:
+            steps[dim] = pitch
+            pitch *= dim[0]
+        if copy.source < 0:
+            pitch, per_word_step = 1, 0
+            steps = dict.fromkeys(shape.loops, 0)
+            self._fill(copy.fill, base, buffer)
+        else:
+            per_word_step = 1
+            self._load(copy, shape, source, steps, base, Access("pad", base, base + pitch, buffer, (0, 1), (0, 1)))
+        region, offset = self.emitter.memory_of(self.output)
+        fields = {"region": region, "memory_offset_bytes": offset + target, "source": base, "take_bytes": word,
+                  "last_take_bytes": last, "count0": per_run, "step0": per_word_step,
+                  "flip": int(copy.source >= 0 and self.output.flip)}
+        reach = self._loops(fields, shape, steps, shape.store_near, 2)
+        low, high = offset + target + reach[0], offset + target + reach[1] + shape.run
+        self.emitter.stream.add(Unit.STORE, fields, (Access("pad", base, base + pitch, buffer, (0, 1), (0, 1)),),
+                                (Access(f"region{region}", low, high),), self.emitter.layer_index)
+
+    @staticmethod
+    def _loops(fields: dict[str, int], shape: _Shape, steps: dict[Dim, int], near: Dim | None,
+               which: int) -> tuple[int, int]:
+        """Fill in loops 1 to 3; return how far they reach below and above the first byte."""
+        fields |= {"count1": near[0] if near else 1, "step1": signed_step(steps[near]) if near else 0}
+        others = [d for d in shape.loops if d is not near]
+        for number in (2, 3):
+            dim = others[number - 2] if len(others) > number - 2 else None
+            fields |= {f"count{number}": dim[0] if dim else 1, f"step{number}": signed_step(steps[dim]) if dim else 0,
+                       f"stride{number}_bytes": dim[which] if dim else 0}
+        ends = [(d[0] - 1) * d[which] for d in shape.loops]
+        return sum(min(0, e) for e in ends), sum(max(0, e) for e in ends)
+
+    def _load(self, copy: Copy, shape: _Shape, source: int, steps: dict[Dim, int], base: int, into: Access) -> None:
+        word = self.emitter.config.word_bytes
+        value = self.inputs[copy.source]
+        region, offset = self.emitter.memory_of(value)
+        per_run = -(-shape.run // word)
+        last = shape.run - (per_run - 1) * word
+        near = shape.load_near
+        fields = {"region": region, "memory_offset_bytes": offset + source, "destination": base, "emit_bytes": word,
+                  "advance_bytes": word, "last_emit_bytes": last, "last_advance_bytes": last, "count0": per_run,
+                  "step0": 1, "flip": int(value.flip), "run_bytes": shape.run}
+        if near is not None:
+            fields |= {"last_advance_bytes": near[1] - (per_run - 1) * word,
+                       "run_bytes": (near[0] - 1) * near[1] + shape.run}
+        reach = self._loops(fields, shape, steps, near, 1)
+        low, high = offset + source + reach[0], offset + source + reach[1] + shape.run
+        self.emitter.load(fields, (Access(f"region{region}", low, high),), (into,))
+
+    def _fill(self, value: int, base: int, buffer: int) -> None:
+        word = self.emitter.config.word_bytes
+        self.emitter.load({"run_bytes": 0, "fill": value, "destination": base, "emit_bytes": word, "advance_bytes": 0,
+                           "last_emit_bytes": word, "count0": 1, "count1": 1, "count2": 1, "count3": 1}, (),
+                          (Access("pad", base, base + 1, buffer, (0, 1), (0, 1)),))
+
+
+def emit_copies(emitter: Emitter, inputs: tuple[Value, ...], output: Value, copies: tuple[Copy, ...], base: int,
+                words: int) -> None:
+    """Emit copies through `words` scratchpad words from `base` on, used as two buffers."""
+    half = min(words // 2, 4096)
+    copier = _Copier(emitter, inputs, output, (base, base + half), half)
+    for copy in copies:
+        copier.run(copy)
+
+
+def emit_move(emitter: Emitter, layer: Move, plan: LayerPlan) -> None:
+    """Emit a layer of copies."""
+    emit_copies(emitter, layer.inputs, layer.output, layer.copies, plan.out_bases[0], plan.out_words)

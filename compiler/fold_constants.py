@@ -1,0 +1,52 @@
+"""Constant folding: operators whose inputs are all constants are evaluated by the golden model once.
+
+SHAPE depends on a shape alone, which is known. What folds to nothing that is used costs nothing: only constants that
+a layer reads reach the compiled file.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+
+from tq_hw.model.graph import Model, Operator, Subgraph, Tensor
+from tq_hw.sim.golden.kernels import KERNELS
+from tq_hw.sim.golden.registry import located
+
+__all__ = ["fold_constants"]
+
+#: A folded result of more elements stays an operator: a small file may not grow without bound.
+_ELEMENT_LIMIT = 1 << 22
+
+
+def _foldable(op: Operator, tensors: list[Tensor]) -> bool:
+    if op.op not in KERNELS or not op.outputs or not op.inputs:
+        return False
+    outputs = [tensors[index] for index in op.outputs]
+    if sum(int(np.prod(tensor.shape, dtype=np.int64)) for tensor in outputs) > _ELEMENT_LIMIT:
+        return False
+    if op.op == "SHAPE":
+        return True
+    return all(index < 0 or tensors[index].data is not None for index in op.inputs)
+
+
+def fold_constants(model: Model) -> Subgraph:
+    """Return the main subgraph with constant results as constants and without the operators that gave them.
+
+    Operators keep their index. Raises UnsupportedError or ModelError of the golden kernel, naming the operator.
+    """
+    subgraph = model.main
+    tensors = list(subgraph.tensors)
+    kept = []
+    for op in subgraph.operators:
+        if not _foldable(op, tensors):
+            kept.append(op)
+            continue
+        inputs = [None if index < 0 else tensors[index].data for index in op.inputs]
+        if op.op == "SHAPE":
+            inputs = [np.empty(tensors[op.inputs[0]].shape, np.int8)]
+        current = replace(subgraph, tensors=tuple(tensors))
+        with located(op):
+            results = KERNELS[op.op](op, current, inputs)
+        for index, result in zip(op.outputs, results, strict=True):
+            tensors[index] = replace(tensors[index], data=result)
+    return replace(subgraph, tensors=tuple(tensors), operators=tuple(kept))

@@ -1,0 +1,133 @@
+"""Binary elementwise operators: ADD, SUB, MUL, MAXIMUM, MINIMUM, comparisons, PRELU.
+
+An operand of another shape than the output is spread to it: a constant at compile time, another one by a move. With a
+constant of one value, or the same tensor twice, the operator is a table.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from tq_hw.compiler.ir import Elementwise, IntArray, Value
+from tq_hw.compiler.legalize import Legalizer, lowers
+from tq_hw.compiler.lower_unary import CODES, table_pass
+from tq_hw.compiler.strided import move_view
+from tq_hw.isa.uop import Alu, Destination, Multiply, ShiftSource, Source
+from tq_hw.model.graph import Operator
+from tq_hw.sim.golden import activation, elementwise
+from tq_hw.sim.golden.arith import multiply_by_quantized_multiplier
+from tq_hw.sim.golden.kernels import KERNELS
+from tq_hw.sim.golden.registry import require_dtype
+
+__all__ = ["spread"]
+
+_SIGNED = CODES.astype(np.int64)
+#: Micro-operations, tables 1 and 2, and whether the operands change places.
+Program = tuple[list[dict[str, int]], tuple[IntArray | None, IntArray | None], bool]
+_OUT = {"destination": Destination.OUTPUT}
+_STREAMS = {"a_source": Source.STREAM, "b_source": Source.STREAM}
+
+
+def _add(state: Legalizer, op: Operator) -> Program:
+    p = elementwise.add_params(op, state.subgraph)
+    tables = (
+        multiply_by_quantized_multiplier((_SIGNED - p.zero_point_1) << p.left_shift, p.multiplier_1, p.shift_1),
+        multiply_by_quantized_multiplier((_SIGNED - p.zero_point_2) << p.left_shift, p.multiplier_2, p.shift_2))
+    uop = {**_STREAMS, "a_table": 1, "b_table": 2, "alu": Alu.ADD if op.op == "ADD" else Alu.SUB,
+           "multiply": Multiply.HIGH_IMMEDIATE, "immediate": p.output_multiplier,
+           "shift_source": ShiftSource.IMMEDIATE, "shift": p.output_shift, "zero_point": p.output_zero_point,
+           "clamp": 1, "act_min": p.act_min, "act_max": p.act_max, **_OUT}
+    return [uop], tables, False
+
+
+def _rescale(register: int, multiplier: int, shift: int) -> dict[str, int]:
+    return {"a_source": Source.REGISTER, "a_register": register, "multiply": Multiply.HIGH_IMMEDIATE,
+            "immediate": multiplier, "shift_source": ShiftSource.IMMEDIATE, "shift": shift}
+
+
+def _mul(state: Legalizer, op: Operator) -> Program:
+    p = elementwise.mul_params(op, state.subgraph)
+    product = {**_STREAMS, "a_table": 1, "b_table": 2, "multiply": Multiply.LOW_B, "d_register": 0}
+    out = {**_rescale(0, p.multiplier, p.shift), "zero_point": p.output_zero_point, "clamp": 1,
+           "act_min": p.act_min, "act_max": p.act_max, **_OUT}
+    return [product, out], (_SIGNED - p.zero_point_1, _SIGNED - p.zero_point_2), False
+
+
+def _extreme(state: Legalizer, op: Operator) -> Program:
+    require_dtype(op, state.subgraph, "int8")
+    return [{**_STREAMS, "alu": Alu.MAX if op.op == "MAXIMUM" else Alu.MIN, **_OUT}], (None, None), False
+
+
+def _compare(state: Legalizer, op: Operator) -> Program:
+    p = elementwise.compare_params(op, state.subgraph)
+    tables = (
+        multiply_by_quantized_multiplier((_SIGNED - p.zero_point_1) << p.left_shift, p.multiplier_1, p.shift_1),
+        multiply_by_quantized_multiplier((_SIGNED - p.zero_point_2) << p.left_shift, p.multiplier_2, p.shift_2))
+    swapped = op.op.startswith("GREATER")
+    alu = Alu[op.op.replace("GREATER", "LESS")]
+    return [{**_STREAMS, "a_table": 1, "b_table": 2, "alu": alu, **_OUT}], tables[::-1] if swapped else tables, swapped
+
+
+def _prelu(state: Legalizer, op: Operator) -> Program:
+    p = activation.prelu_params(op, state.subgraph)
+    centred = _SIGNED - p.input_zero_point
+    # The table holds the positive side; -1 marks the other one, where the product is taken.
+    positive = np.where(centred >= 0, multiply_by_quantized_multiplier(centred, p.multiplier, p.shift), -1)
+    register = {"destination": Destination.REGISTER, "d_register": 0}
+    uops = [
+        {"a_source": Source.STREAM, "b_source": Source.IMMEDIATE, "immediate": p.input_zero_point, "alu": Alu.SUB,
+         **register},
+        {"a_source": Source.REGISTER, "b_source": Source.STREAM, "b_table": 2, "multiply": Multiply.LOW_B, **register},
+        {**_rescale(0, p.alpha_multiplier, p.alpha_shift), **register},
+        {"a_source": Source.STREAM, "a_table": 1, "b_source": Source.REGISTER, "alu": Alu.SELECT_NEGATIVE,
+         "zero_point": p.output_zero_point, "clamp": 1, "act_min": -128, "act_max": 127, **_OUT}]
+    return uops, (positive, _SIGNED - p.alpha_zero_point), False
+
+
+_PROGRAMS: dict[str, Callable[[Legalizer, Operator], Program]] = {
+    "ADD": _add, "SUB": _add, "MUL": _mul, "MAXIMUM": _extreme, "MINIMUM": _extreme, "PRELU": _prelu,
+    **dict.fromkeys(("LESS", "LESS_EQUAL", "GREATER", "GREATER_EQUAL", "EQUAL", "NOT_EQUAL"), _compare)}
+
+
+def spread(state: Legalizer, op: Operator, position: int) -> Value:
+    """Return an operand in the shape of the output."""
+    tensor, shape = state.tensor(op, position), state.subgraph.tensors[op.outputs[0]].shape
+    value = state.input(op, position)
+    if tensor.shape == shape:
+        return value
+    if tensor.data is not None:
+        data = np.ascontiguousarray(np.broadcast_to(tensor.data, shape))
+        like = state.new_value(state.subgraph.tensors[op.outputs[0]])
+        return Value(tensor.name, tensor.index, like.shape, value.zero_point, data=data)
+    return move_view(state, op, value, tensor, lambda x: np.broadcast_to(x, (*shape, x.shape[-1])))
+
+
+def _as_table(state: Legalizer, op: Operator) -> bool:
+    """Lower to one table if the result depends on one run-time byte alone."""
+    tensors = (state.tensor(op, 0), state.tensor(op, 1))
+    output = state.subgraph.tensors[op.outputs[0]]
+    if tensors[0].index == tensors[1].index:
+        arrays: list[np.ndarray | None] = [CODES, CODES]
+        source = 0
+    else:
+        single = [t.data is not None and t.data.size > 0 and bool((t.data == t.data.flat[0]).all()) for t in tensors]
+        if not any(single):
+            return False
+        source = 1 if single[0] else 0
+        constant = np.asarray(tensors[1 - source].data).reshape(-1)[:1]
+        arrays = [constant, CODES] if source else [CODES, constant]
+    if tensors[source].shape != output.shape:
+        return False
+    table_pass(state, op, state.input(op, source), KERNELS[op.op](op, state.subgraph, arrays)[0])
+    return True
+
+
+@lowers(*_PROGRAMS)
+def lower_binary(state: Legalizer, op: Operator) -> None:
+    """One program over two streams, or a table."""
+    if _as_table(state, op):
+        return
+    (first, *rest), tables, swapped = _PROGRAMS[op.op](state, op)
+    inputs = (spread(state, op, 0), spread(state, op, 1))
+    state.layers.append(Elementwise(op.index, op.op, inputs[::-1] if swapped else inputs, state.output(op), first,
+                                    tables, tuple(rest)))

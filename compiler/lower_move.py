@@ -1,0 +1,302 @@
+"""Operators that only move bytes: each becomes strided copies between dense tensors in system memory."""
+
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tq_hw.compiler.ir import Copy, Move, Value
+from tq_hw.compiler.legalize import Legalizer, lowers
+from tq_hw.compiler.strided import ByteView, affine_segments, blank, copy_between, fill_view
+from tq_hw.model.errors import UnsupportedError
+from tq_hw.model.graph import Operator
+from tq_hw.sim.golden import resize, slicing
+from tq_hw.sim.golden.movement import pad_value
+from tq_hw.sim.golden.registry import (
+    bool_option,
+    int_option,
+    normalize_axis,
+    require,
+    require_same_quantization,
+    str_option,
+)
+
+__all__ = ["lower_pad_move", "pad_copies"]
+
+Slices = tuple[slice, ...]
+
+
+def _axis_slice(axis: int, part: slice) -> Slices:
+    return (*[slice(None)] * axis, part)
+
+
+def _axis_index(axis: int, index: int) -> tuple[Any, ...]:
+    return (*[slice(None)] * axis, index)
+
+
+def _output_blank(state: Legalizer, op: Operator, position: int = 0) -> ByteView:
+    tensor = state.subgraph.tensors[op.outputs[position]]
+    return blank(tensor.shape, tensor.dtype)
+
+
+def _input_blank(state: Legalizer, op: Operator, position: int = 0) -> ByteView:
+    tensor = state.tensor(op, position)
+    return blank(tensor.shape, tensor.dtype)
+
+
+def _add(state: Legalizer, op: Operator, inputs: Sequence[Value], copies: Sequence[Copy], position: int = 0) -> None:
+    value = state.new_value(state.subgraph.tensors[op.outputs[position]])
+    state.values[op.outputs[position]] = value
+    state.layers.append(Move(op.index, op.op, tuple(inputs), value, tuple(copies)))
+
+
+def _add_view(state: Legalizer, op: Operator, view: Callable[[ByteView], ByteView], source: int = 0,
+              position: int = 0) -> None:
+    """One copy: `view` of the input's bytes is the output."""
+    base, target = _input_blank(state, op, source), _output_blank(state, op, position)
+    picked = view(base)
+    copy = copy_between(0, picked, base, target.reshape(picked.shape), target)
+    _add(state, op, [state.input(op, source)], [copy], position)
+
+
+@lowers("CONCATENATION")
+def lower_concatenation(state: Legalizer, op: Operator) -> None:
+    """Each input goes to its part of the output."""
+    activation = str_option(op, "fused_activation_function")
+    require(activation == "NONE", f"fused activation must be NONE, not {activation}")
+    require_same_quantization(op, state.subgraph)
+    target = _output_blank(state, op)
+    axis = normalize_axis(int_option(op, "axis"), target.ndim - 1)
+    inputs: list[Value] = []
+    copies: list[Copy] = []
+    at = 0
+    for position in range(len(op.inputs)):
+        if 0 in state.tensor(op, position).shape:
+            continue
+        base = _input_blank(state, op, position)
+        end = at + base.shape[axis]
+        copies.append(copy_between(len(inputs), base, base, target[_axis_slice(axis, slice(at, end))], target))
+        inputs.append(state.input(op, position))
+        at = end
+    _add(state, op, inputs, copies)
+
+
+@lowers("PACK")
+def lower_pack(state: Legalizer, op: Operator) -> None:
+    """Each input becomes one index of the new axis."""
+    target = _output_blank(state, op)
+    axis = normalize_axis(int_option(op, "axis"), target.ndim - 1)
+    copies = []
+    for position in range(len(op.inputs)):
+        base = _input_blank(state, op, position)
+        part = target[_axis_index(axis, position)]
+        copies.append(copy_between(position, base, base, part, target))
+    _add(state, op, [state.input(op, position) for position in range(len(op.inputs))], copies)
+
+
+@lowers("UNPACK")
+def lower_unpack(state: Legalizer, op: Operator) -> None:
+    """One move per output."""
+    axis = normalize_axis(int_option(op, "axis"), len(state.tensor(op, 0).shape))
+    for position in range(len(op.outputs)):
+        _add_view(state, op, lambda x, at=position: x[_axis_index(axis, at)], 0, position)  # type: ignore[misc]
+
+
+def _split(state: Legalizer, op: Operator, source: int, axis: int) -> None:
+    at = 0
+    for position, index in enumerate(op.outputs):
+        end = at + state.subgraph.tensors[index].shape[axis]
+        if end > at:
+            _add_view(state, op, lambda x, part=slice(at, end): x[_axis_slice(axis, part)],  # type: ignore[misc]
+                      source, position)
+        at = end
+
+
+@lowers("SPLIT")
+def lower_split(state: Legalizer, op: Operator) -> None:
+    """Equal parts along an axis."""
+    axis = int(state.constant(op, 0).reshape(-1)[0])
+    _split(state, op, 1, normalize_axis(axis, len(state.tensor(op, 1).shape)))
+
+
+@lowers("SPLIT_V")
+def lower_split_v(state: Legalizer, op: Operator) -> None:
+    """Parts of given sizes along an axis; the output shapes have them."""
+    axis = int(state.constant(op, 2).reshape(-1)[0])
+    _split(state, op, 0, normalize_axis(axis, len(state.tensor(op, 0).shape)))
+
+
+@lowers("SLICE")
+def lower_slice(state: Legalizer, op: Operator) -> None:
+    """A rectangle."""
+    begins = state.constant(op, 1).astype(int).tolist()
+    shape = state.subgraph.tensors[op.outputs[0]].shape
+    _add_view(state, op, lambda x: x[tuple(slice(b, b + n) for b, n in zip(begins, shape, strict=True))])
+
+
+@lowers("STRIDED_SLICE")
+def lower_strided_slice(state: Legalizer, op: Operator) -> None:
+    """A rectangle with steps; a shrunk axis takes one index and disappears."""
+    require(int_option(op, "ellipsis_mask") == 0 and int_option(op, "new_axis_mask") == 0,
+            "ellipsis_mask and new_axis_mask must be 0; write the slice out per axis")
+    begin, end, strides = (state.constant(op, position).tolist() for position in (1, 2, 3))
+    ranges = slicing.strided_slice_ranges(
+        state.tensor(op, 0).shape, begin, end, strides, int_option(op, "begin_mask"), int_option(op, "end_mask"),
+        int_option(op, "shrink_axis_mask"), bool_option(op, "offset"))
+
+    def view(x: ByteView) -> ByteView:
+        parts = [slice(r.start, r.stop if r.stop >= 0 else None, r.step) for r in ranges]
+        picked = x[tuple(parts)]
+        return picked.reshape(*state.subgraph.tensors[op.outputs[0]].shape, x.shape[-1])
+    _add_view(state, op, view)
+
+
+@lowers("TRANSPOSE")
+def lower_transpose(state: Legalizer, op: Operator) -> None:
+    """Permuted axes."""
+    rank = len(state.tensor(op, 0).shape)
+    order = [normalize_axis(int(axis), rank) for axis in state.constant(op, 1)]
+    _add_view(state, op, lambda x: x.transpose(*order, rank))
+
+
+@lowers("SPACE_TO_DEPTH")
+def lower_space_to_depth(state: Legalizer, op: Operator) -> None:
+    """Pixels of a block become channels of one pixel."""
+    b = int_option(op, "block_size")
+    n, h, w, c = state.tensor(op, 0).shape
+    _add_view(state, op, lambda x: x.reshape(n, h // b, b, w // b, b, c, -1).transpose(0, 1, 3, 2, 4, 5, 6))
+
+
+@lowers("DEPTH_TO_SPACE")
+def lower_depth_to_space(state: Legalizer, op: Operator) -> None:
+    """Channels of one pixel become a block of pixels."""
+    b = int_option(op, "block_size")
+    n, h, w, c = state.tensor(op, 0).shape
+    _add_view(state, op, lambda x: x.reshape(n, h, w, b, b, c // (b * b), -1).transpose(0, 1, 3, 2, 4, 5, 6))
+
+
+def pad_copies(target: ByteView, counts: Sequence[tuple[int, int]], fill: Sequence[int]) -> tuple[ByteView, list[Copy]]:
+    """Return the inside of a padded tensor, and fills of everything around it; `fill` has the bytes of one element."""
+    copies, inner = [], target
+    for axis, (before, after) in enumerate(counts):
+        extent = inner.shape[axis]
+        for part in (slice(0, before), slice(extent - after, extent)):
+            slab = inner[_axis_slice(axis, part)]
+            if slab.size:
+                copies += [fill_view(value, slab[..., byte], target) for byte, value in enumerate(fill)]
+        inner = inner[_axis_slice(axis, slice(before, extent - after))]
+    return inner, copies
+
+
+def _element(state: Legalizer, op: Operator) -> list[int]:
+    """Bytes of the element that an operator pads with."""
+    inputs = [None if index < 0 else state.subgraph.tensors[index].data for index in op.inputs]
+    dtype = state.subgraph.tensors[op.outputs[0]].dtype
+    return list(np.array(pad_value(op, state.subgraph, inputs)).astype(dtype).tobytes())
+
+
+def lower_pad_move(state: Legalizer, op: Operator) -> None:
+    """Padding of any axis by any value."""
+    counts = [(int(before), int(after)) for before, after in state.constant(op, 1)]
+    base, target = _input_blank(state, op), _output_blank(state, op)
+    inner, copies = pad_copies(target, counts, _element(state, op))
+    _add(state, op, [state.input(op, 0)], [*copies, copy_between(0, base, base, inner, target)])
+
+
+@lowers("PADV2")
+def lower_padv2(state: Legalizer, op: Operator) -> None:
+    """Padding by a constant."""
+    state.constant(op, 2)
+    lower_pad_move(state, op)
+
+
+def _phase(size: int, out_size: int, block: int, phase: int, before: int) -> tuple[slice, slice]:
+    """Return where `out = t * block + phase - before` meets 0 <= out < out_size: slices of t < size and of out."""
+    first = max(0, -(-(before - phase) // block))
+    last = min(size, -(-(out_size + before - phase) // block))
+    start = first * block + phase - before
+    return slice(first, max(first, last)), slice(start, start + max(0, last - first) * block, block)
+
+
+def _block_phases(state: Legalizer, op: Operator, to_batch: bool) -> None:
+    """Both *_ND operators: one copy per phase of the blocks."""
+    blocks = [int(size) for size in state.constant(op, 1)]
+    before = [int(pair[0]) for pair in state.constant(op, 2)]
+    source, target = _input_blank(state, op), _output_blank(state, op)
+    image, batched = (source, target) if to_batch else (target, source)
+    phases = batched.reshape(*blocks, -1, *batched.shape[1:])
+    copies = []
+    if to_batch and state.constant(op, 2).any():
+        copies += [fill_view(value, target[..., byte], target) for byte, value in enumerate(_element(state, op))]
+    for phase in itertools.product(*map(range, blocks)):
+        small, large = zip(*(
+            _phase(batched.shape[1 + axis], image.shape[1 + axis], blocks[axis], phase[axis], before[axis])
+            for axis in range(len(blocks))), strict=True)
+        inside, outside = phases[phase][(slice(None), *small)], image[(slice(None), *large)]
+        if inside.size == 0:
+            continue
+        views = (outside, source, inside, target) if to_batch else (inside, source, outside, target)
+        copies.append(copy_between(0, *views))
+    _add(state, op, [state.input(op, 0)], copies)
+
+
+@lowers("SPACE_TO_BATCH_ND")
+def lower_space_to_batch(state: Legalizer, op: Operator) -> None:
+    """Phases of the blocks become batches; the padding is the zero point."""
+    _block_phases(state, op, True)
+
+
+@lowers("BATCH_TO_SPACE_ND")
+def lower_batch_to_space(state: Legalizer, op: Operator) -> None:
+    """Batches become phases of blocks, then the crop."""
+    _block_phases(state, op, False)
+
+
+@lowers("GATHER")
+def lower_gather(state: Legalizer, op: Operator) -> None:
+    """Constant indices: one copy per stretch of even steps."""
+    x, indices = state.tensor(op, 0), state.constant(op, 1)
+    axis = normalize_axis(int_option(op, "axis"), len(x.shape))
+    batch_dims = int_option(op, "batch_dims")
+    batch_dims += indices.ndim if batch_dims < 0 else 0
+    base, target = _input_blank(state, op), _output_blank(state, op)
+    if indices.size and not 0 <= int(indices.min()) <= int(indices.max()) < x.shape[axis]:
+        raise UnsupportedError(f"indices must be in 0..{x.shape[axis] - 1}")
+    batch = x.shape[:batch_dims]
+    lead = x.shape[batch_dims:axis]
+    flat = target.reshape(*batch, *lead, -1, *base.shape[axis + 1:])
+    copies = []
+    for item in itertools.product(*map(range, batch)):
+        for out, picked in affine_segments(indices[item].reshape(-1).tolist()):
+            where: tuple[Any, ...] = (*item, *[slice(None)] * len(lead))
+            to = flat[(*where, out)]
+            copies.append(copy_between(0, np.broadcast_to(base[(*where, picked)], to.shape), base, to, target))
+    _add(state, op, [state.input(op, 0)], copies)
+
+
+@lowers("EMBEDDING_LOOKUP")
+def lower_embedding_lookup(state: Legalizer, op: Operator) -> None:
+    """Rows of a table at constant indices."""
+    indices, table = state.constant(op, 0), state.tensor(op, 1)
+    if indices.size and not 0 <= int(indices.min()) <= int(indices.max()) < table.shape[0]:
+        raise UnsupportedError(f"indices must be in 0..{table.shape[0] - 1}")
+    base, target = _input_blank(state, op, 1), _output_blank(state, op)
+    flat = target.reshape(-1, *base.shape[1:])
+    copies = [copy_between(0, np.broadcast_to(base[picked], flat[out].shape), base, flat[out], target)
+              for out, picked in affine_segments(indices.reshape(-1).tolist())]
+    _add(state, op, [state.input(op, 1)], copies)
+
+
+@lowers("RESIZE_NEAREST_NEIGHBOR")
+def lower_resize_nearest(state: Legalizer, op: Operator) -> None:
+    """Each output pixel is a copy of an input pixel."""
+    flags = bool_option(op, "align_corners"), bool_option(op, "half_pixel_centers")
+    base, target = _input_blank(state, op), _output_blank(state, op)
+    rows = affine_segments(resize.nearest_indices(base.shape[1], target.shape[1], *flags).tolist())
+    cols = affine_segments(resize.nearest_indices(base.shape[2], target.shape[2], *flags).tolist())
+    copies = []
+    for (out_row, row), (out_col, col) in itertools.product(rows, cols):
+        to = target[:, out_row, out_col]
+        copies.append(copy_between(0, np.broadcast_to(base[:, row, col], to.shape), base, to, target))
+    _add(state, op, [state.input(op, 0)], copies)
