@@ -4,9 +4,9 @@ from typing import Any
 
 from amaranth import Cat, Module, Mux, Signal, signed, unsigned
 from amaranth.lib import data, wiring
-from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
+from tq_hw.hdl.block_memory import block_memory, block_read
 from tq_hw.hdl.delay import delayed
 from tq_hw.hdl.signatures import AccReadSignature
 from tq_hw.isa.config import Config
@@ -108,19 +108,17 @@ class Accumulators(wiring.Component):
         outputs = []
         m.d.comb += self.acc.grant.eq(self.acc.en & ~(fetch & (buffer[0] == vector_odd)))
         for odd in range(2):
-            memory: Any = Memory(shape=unsigned(32 * config.cols),
-                            depth=config.acc_words * config.acc_buffers // 2, init=[])
+            memory = block_memory(unsigned(32 * config.cols), config.acc_words * config.acc_buffers // 2)
             m.submodules[f"memory{odd}"] = memory
-            read, write = memory.read_port(), memory.write_port()
+            write = memory.write_port()
             mine = fetch & (buffer[0] == odd)
+            outputs.append(block_read(m, memory, mine | (self.acc.en & (vector_odd == odd)),
+                                      Mux(mine, address, Cat(self.acc.word, read_buffer[1:])), f"memory{odd}"))
             m.d.comb += [
-                read.en.eq(mine | (self.acc.en & (vector_odd == odd))),
-                read.addr.eq(Mux(mine, address, Cat(self.acc.word, read_buffer[1:]))),
                 write.en.eq(keep4 & (odd4 == odd)),
                 write.addr.eq(address4),
                 write.data.eq(total.as_value()),
             ]
-            outputs.append(read.data)
 
         m.d.sync += addend.as_value().eq(Mux(odd2, outputs[1], outputs[0]))
         with m.If(overwrite2):
