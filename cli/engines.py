@@ -10,10 +10,11 @@ from tq_hw.cli.arrays import InputSet
 from tq_hw.cli.options import Memory
 from tq_hw.cli.progress import ProgressBar
 from tq_hw.isa.program import Program
-from tq_hw.model.errors import ToolError
 from tq_hw.model.graph import Model
 from tq_hw.sim import golden
 from tq_hw.sim.executor import execute
+from tq_hw.sim.rtl.build import Progress
+from tq_hw.sim.rtl.simulate import simulate
 
 __all__ = ["ORACLES", "Array", "Engine", "Inference", "golden_engine", "infer_all", "make_engine"]
 
@@ -42,15 +43,15 @@ class Inference:
 class Engine(Protocol):
     """What runs input sets."""
 
-    def infer(self, inputs: InputSet) -> Inference:
-        """Run one inference from the initial state."""
+    def infer(self, inputs: InputSet, progress: Progress | None = None) -> Inference:
+        """Run one inference from the initial state; `progress` is told of preparations that take long."""
 
 
 @dataclass(frozen=True)
 class _Golden:
     model: Model
 
-    def infer(self, inputs: InputSet) -> Inference:
+    def infer(self, inputs: InputSet, progress: Progress | None = None) -> Inference:
         return Inference(golden.run(self.model, inputs).outputs)
 
 
@@ -58,8 +59,21 @@ class _Golden:
 class _Executor:
     program: Program
 
-    def infer(self, inputs: InputSet) -> Inference:
+    def infer(self, inputs: InputSet, progress: Progress | None = None) -> Inference:
         return Inference(execute(self.program, inputs).outputs)
+
+
+class _Rtl:
+    """The RTL; the simulator is built on the first inference, waves are written of that one alone."""
+
+    def __init__(self, program: Program, memory: Memory, waves: str | None) -> None:
+        self._program, self._memory, self._waves = program, memory, waves
+
+    def infer(self, inputs: InputSet, progress: Progress | None = None) -> Inference:
+        memory, waves, self._waves = self._memory, self._waves, None
+        result = simulate(self._program, inputs, latency=memory.latency_cycles,
+                          bytes_per_cycle=memory.bytes_per_cycle, stalls=memory.stalls, waves=waves, progress=progress)
+        return Inference(result.outputs, result.cycles, result.layer_cycles)
 
 
 def golden_engine(model: Model) -> Engine:
@@ -76,7 +90,7 @@ def make_engine(name: str, model: Model | None, program: Program | None, memory:
     assert program is not None
     if name == "executor":
         return _Executor(program)
-    raise ToolError("the RTL simulator is not part of this version; use --engine executor or golden")
+    return _Rtl(program, memory, waves)
 
 
 def infer_all(engine: Engine, inputs: Sequence[InputSet], text: str) -> list[Inference]:
@@ -84,6 +98,6 @@ def infer_all(engine: Engine, inputs: Sequence[InputSet], text: str) -> list[Inf
     found = []
     with ProgressBar(text) as bar:
         for number, one in enumerate(inputs):
-            found.append(engine.infer(one))
-            bar.update(number + 1, len(inputs))
+            found.append(engine.infer(one, lambda what, done: bar.update(done, 1.0, f"RTL simulator: {what}")))
+            bar.update(number + 1, len(inputs), text)
     return found

@@ -195,3 +195,23 @@ def test_drawn_inputs_are_seeded_and_cover_the_range(model: Path) -> None:
     assert all(np.array_equal(a[0], b[0]) for a, b in zip(two, three, strict=False))
     assert not np.array_equal(two[0][0], two[1][0])
     assert two[0][0].min() < -100 and two[0][0].max() > 100
+
+
+def test_rtl_counts_cycles(tq: Tq, case: Path) -> None:
+    result = tq("sim", case.name, "--config", "tiny", "--json", "-", "--outputs", "o.npz", "--inputs", "small.npz")
+    report = json.loads(result.out)
+    assert (result.code, result.err) == (0, "")
+    assert report["engine"] == "rtl" and report["bit_exact"] is True and report["sets"] == 2
+    assert report["cycles"] > report["macs"] / PRESETS["tiny"].macs
+    assert report["utilization"] == round(report["macs"] / (report["cycles"] * PRESETS["tiny"].macs), 4)
+    assert 0 < sum(layer["cycles"] for layer in report["layers"]) <= report["cycles"]
+    with np.load("small.npz") as stored, np.load("o.npz") as outputs:
+        assert np.array_equal(outputs["output_0"], stored["expected_0"])
+
+
+def test_rtl_is_equal_under_stalls(tq: Tq, case: Path) -> None:
+    plain = json.loads(tq("verify", case.name, "--config", "tiny", "--json", "-").out)["cases"][0]
+    slow = json.loads(tq("verify", case.name, "--config", "tiny", "--json", "-", "--stalls", 1, "--latency", 90,
+                         "--bytes-per-cycle", "1.5").out)["cases"][0]
+    assert plain["status"] == slow["status"] == "passed"
+    assert slow["cycles"] > plain["cycles"]
