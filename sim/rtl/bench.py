@@ -5,7 +5,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from tq_hw.isa.control import REGISTERS
+from tq_hw.isa.layout import Unit
 from tq_hw.model.errors import OptionError, ToolError
 
 __all__ = ["Bench"]
@@ -24,6 +28,7 @@ _SIGNATURES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "tq_trace": (ctypes.c_int, (ctypes.c_void_p, ctypes.c_char_p)),
     "tq_cycles": (ctypes.c_uint64, (ctypes.c_void_p,)),
     "tq_statistic": (ctypes.c_uint64, (ctypes.c_void_p, ctypes.c_uint32)),
+    "tq_events": (ctypes.c_uint64, (ctypes.c_void_p, ctypes.c_uint64, ctypes.c_void_p, ctypes.c_uint64)),
     "tq_error": (ctypes.c_char_p, (ctypes.c_void_p,)),
 }
 
@@ -118,3 +123,24 @@ class Bench:
     def statistics(self) -> Mapping[str, int]:
         """What the memory counted: beats and bursts, read and written."""
         return {name: int(self._dll.tq_statistic(self._handle, i)) for i, name in enumerate(_STATISTICS)}
+
+    @property
+    def timeline(self) -> Mapping[Unit, npt.NDArray[np.int64]]:
+        """Cycle in which each RUN began and was done, [runs, 2] per unit; -1: not done."""
+        parts: list[npt.NDArray[np.uint64]] = []
+        first = 0
+        while True:
+            some = np.zeros((4096, 3), np.uint64)
+            count = self._dll.tq_events(self._handle, first, some.ctypes.data, len(some))
+            if not count:
+                break
+            parts.append(some[:count])
+            first += count
+        events = np.concatenate([*parts, np.zeros((0, 3), np.uint64)]).astype(np.int64)
+        found = {}
+        for number, unit in enumerate((Unit.LOAD, Unit.ARRAY, Unit.VECTOR, Unit.STORE)):
+            began, done = (events[(events[:, 1] == number) & (events[:, 2] == kind), 0] for kind in (0, 1))
+            found[unit] = np.full((len(began), 2), -1, np.int64)
+            found[unit][:, 0] = began
+            found[unit][:len(done), 1] = done
+        return found

@@ -13,6 +13,7 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -34,6 +35,18 @@ _HARNESS = Path(__file__).with_name("harness.cpp")
 _PACKAGES = {"perl": "perl", "make": "make", "g++": "g++"}
 #: Flags of the generated code that runs every cycle, and of that which runs once.
 _OPTIMIZE = ("OPT_FAST=-O3", "OPT_SLOW=-O0", "OPT_GLOBAL=-O2")
+_GENERATE = f"""
+import json, sys
+from tq_hw.hdl.accelerator import Accelerator
+from tq_hw.hdl.verilog import to_verilog
+from tq_hw.isa.config import Config
+sys.stdout.write(to_verilog(Accelerator(Config.from_mapping(json.load(sys.stdin), "simulated")), {TOP!r}))
+"""
+#: Registers that the harness reads to know when operations begin and end.
+_WATCHED = "".join(f'public_flat_rd -module "*control_{unit}" -var "{name}"\n'
+                   for unit in ("load", "array", "vector", "store") for name in ("runs", "in_flight"))
+#: What this process has found in the cache.
+_known: dict[tuple[Config, str], Path] = {}
 _TRACES = {"": (), "vcd": ("--trace",), "fst": ("--trace-fst",)}
 
 
@@ -51,16 +64,33 @@ def library(config: Config, *, trace: str = "", progress: Progress | None = None
     """Return the shared library of `config`, building it if it is not in the cache.
 
     `trace` is "", "vcd" or "fst". Raises MissingToolError for a program or header that is not installed,
-    ToolError when one fails.
+    ToolError when one fails. A process asks the cache once per configuration: sources that change later
+    do not reach it.
     """
-    key = _key({"config": {k: v for k, v in asdict(config).items() if k != "name"}, "sources": _sources_hash()})
+    if (config, trace) in _known:
+        return _known[config, trace]
+    values = {k: v for k, v in asdict(config).items() if k != "name"}
+    sources = _sources_hash()
 
     def verilog() -> str:
-        # Amaranth takes half a second to import: only a build pays for it.
-        from tq_hw.hdl.accelerator import Accelerator
-        from tq_hw.hdl.verilog import to_verilog
-        return to_verilog(Accelerator(config), TOP)
-    return build_verilog(verilog, config.bus_bytes, f"{config.fingerprint:08x}-{key}", trace=trace, progress=progress)
+        text = _generate(values)
+        if _sources_hash() != sources:
+            raise ToolError("the hardware's sources changed while the simulator was built: run it again")
+        return text
+    key = _key({"config": values, "sources": sources})
+    made = build_verilog(verilog, config.bus_bytes, f"{config.fingerprint:08x}-{key}", trace=trace,
+                         defines=("TQ_RUNS=1",), progress=progress)
+    _known[config, trace] = made
+    return made
+
+
+def _generate(values: dict[str, object]) -> str:
+    """Return the Verilog of a configuration, by a fresh interpreter that has not imported older sources."""
+    run = subprocess.run([sys.executable, "-c", _GENERATE], input=json.dumps(values), text=True, capture_output=True,
+                         check=False)
+    if run.returncode:
+        raise ToolError(f"the hardware could not be generated:\n{run.stderr.strip()[-2000:]}")
+    return run.stdout
 
 
 def build_verilog(verilog: Callable[[], str], bus_bytes: int, name: str, *, trace: str = "",
@@ -88,12 +118,14 @@ def _build(verilog: Callable[[], str], bus_bytes: int, folder: Path, trace: str,
         progress("generating Verilog", 0.0)
         (work / "accelerator.v").write_text(verilog(), encoding="utf-8")
         shutil.copy(_HARNESS, work / "harness.cpp")
+        (work / "watched.vlt").write_text("`verilator_config\n" + _WATCHED, encoding="utf-8")
         progress("translating Verilog to C++", 0.1)
         flags = f"-fPIC -DTQ_BUS_BYTES={bus_bytes} " + " ".join(f"-D{define}" for define in defines)
         _run([*_verilator(), "--cc", "--exe", "--no-timing", "--top-module", TOP, "--prefix", "Vaccelerator", "-O3",
               "--x-assign", "fast", "--x-initial", "fast", "--no-assert", "-Wno-fatal", "-Wno-lint", "-Wno-style",
               "--output-split", "12000", "--output-split-cfuncs", "3000", *_TRACES[trace], "-CFLAGS", flags,
-              "-LDFLAGS", "-shared", "--Mdir", "obj", "-o", f"../{_LIBRARY}", "accelerator.v", "harness.cpp"], work)
+              "-LDFLAGS", "-shared", "--Mdir", "obj", "-o", f"../{_LIBRARY}", "watched.vlt", "accelerator.v",
+              "harness.cpp"], work)
         sources = len(list((work / "obj").glob("*.cpp"))) + 4
         compiled = 0
 

@@ -16,6 +16,9 @@
 
 #include "Vaccelerator.h"
 #include "verilated.h"
+#if TQ_RUNS
+#include "Vaccelerator___024root.h"
+#endif
 #if VM_TRACE_FST
 #include "verilated_fst_c.h"
 using Tracer = VerilatedFstC;
@@ -62,6 +65,13 @@ struct WriteBeat {
     std::vector<uint8_t> data;
     uint32_t strobe;
     bool last;
+};
+
+// An operation of a unit (0 load, 1 array, 2 vector, 3 store) was taken by its engine or was done.
+struct Event {
+    uint64_t cycle;
+    uint32_t unit;
+    uint32_t done;
 };
 
 // Pauses of random length; never without a seed.
@@ -140,6 +150,7 @@ class Bench {
         cycle();
         top_->reg_write_en = 0;
         started_at_ = cycles_;
+        events_.clear();
         cycle();
     }
 
@@ -176,6 +187,7 @@ class Bench {
 #endif
     }
 
+    const std::vector<Event>& events() const { return events_; }
     uint64_t cycles() const { return cycles_ - started_at_; }
     const char* error() const { return error_.c_str(); }
     uint64_t statistic(uint32_t index) const { return index < 4 ? statistics_[index] : 0; }
@@ -287,6 +299,28 @@ class Bench {
         top.eval();
         dump(1);
         cycles_++;
+        watch();
+    }
+
+    // Note what began and ended: registers of the four control units.
+    void watch() {
+#if TQ_RUNS
+        const Vaccelerator___024root& root = *top_->rootp;
+        const uint32_t runs[4] = {
+            root.accelerator__DOT__control_load__DOT__runs, root.accelerator__DOT__control_array__DOT__runs,
+            root.accelerator__DOT__control_vector__DOT__runs, root.accelerator__DOT__control_store__DOT__runs};
+        const uint32_t open[4] = {
+            root.accelerator__DOT__control_load__DOT__in_flight, root.accelerator__DOT__control_array__DOT__in_flight,
+            root.accelerator__DOT__control_vector__DOT__in_flight,
+            root.accelerator__DOT__control_store__DOT__in_flight};
+        for (uint32_t unit = 0; unit < 4; unit++) {
+            const uint32_t done = runs[unit] - open[unit];
+            if (runs[unit] > runs_[unit]) events_.push_back({cycles(), unit, 0});
+            if (done > done_[unit]) events_.push_back({cycles(), unit, 1});
+            runs_[unit] = runs[unit];
+            done_[unit] = done;
+        }
+#endif
     }
 
     // The transfers of this cycle.
@@ -386,6 +420,8 @@ class Bench {
     Offer ar_offer_, aw_offer_, w_offer_;
     uint64_t cycles_ = 0, started_at_ = 0;
     uint64_t statistics_[4] = {};
+    std::vector<Event> events_;
+    uint32_t runs_[4] = {}, done_[4] = {};
     std::string error_;
 };
 
@@ -414,5 +450,17 @@ int tq_run(void* bench, uint64_t max_cycles) { return static_cast<Bench*>(bench)
 int tq_trace(void* bench, const char* path) { return static_cast<Bench*>(bench)->trace(path); }
 uint64_t tq_cycles(void* bench) { return static_cast<Bench*>(bench)->cycles(); }
 uint64_t tq_statistic(void* bench, uint32_t index) { return static_cast<Bench*>(bench)->statistic(index); }
+// Copy the next events from `first` on, three numbers each; return how many.
+uint64_t tq_events(void* bench, uint64_t first, uint64_t* to, uint64_t most) {
+    const auto& events = static_cast<Bench*>(bench)->events();
+    uint64_t count = 0;
+    for (; count < most && first + count < events.size(); count++) {
+        const Event& event = events[first + count];
+        *to++ = event.cycle;
+        *to++ = event.unit;
+        *to++ = event.done;
+    }
+    return count;
+}
 const char* tq_error(void* bench) { return static_cast<Bench*>(bench)->error(); }
 }

@@ -1,0 +1,169 @@
+"""Run a program on the Verilated RTL."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tq_hw.isa.control import COUNTERS, MAGIC, STATUS_DONE, STATUS_ERROR, Status
+from tq_hw.isa.layout import Unit
+from tq_hw.isa.program import Program
+from tq_hw.model.errors import OptionError
+from tq_hw.sim import edges
+from tq_hw.sim.faults import SimulationError, located
+from tq_hw.sim.rtl.bench import Bench
+from tq_hw.sim.rtl.bound import cycle_bound
+from tq_hw.sim.rtl.build import Progress, library
+
+__all__ = ["RtlResult", "simulate"]
+
+Array = npt.NDArray[Any]
+
+#: Cycles between looks at the clock: a fraction of a second.
+_SLICE_CYCLES = 50_000
+#: Where the host puts the regions.
+_BASES = (0x10000000, 0x50000000, 0x90000000)
+
+
+@dataclass(frozen=True, eq=False)
+class RtlResult:
+    """Outcome of one run.
+
+    Members
+    -------
+    outputs : one array per output port, as the model has it
+    state : region 2 after the run
+    cycles : from the write of the start register to the interrupt
+    counters : the hardware's own, by name; see isa/control.py
+    beats : what the memory counted
+    timeline : cycle in which each RUN began and was done, [runs, 2] per unit
+    layer_cycles : by layer index, the time from the end of what ended before to the layer's own end
+    """
+
+    outputs: tuple[Array, ...]
+    state: bytes
+    cycles: int
+    counters: Mapping[str, int]
+    beats: Mapping[str, int]
+    timeline: Mapping[Unit, npt.NDArray[np.int64]]
+    layer_cycles: Mapping[int, int]
+
+
+def simulate(program: Program, inputs: Sequence[Array], *, latency: int = 30, bytes_per_cycle: float = 8,
+             outstanding: int = 16, stalls: int | None = None, waves: str | Path | None = None,
+             max_cycles: int | None = None, state: bytes | None = None, progress: Progress | None = None) -> RtlResult:
+    """Run `program` once, from reset, on the RTL of its configuration (built first if need be).
+
+    Parameters
+    ----------
+    latency, bytes_per_cycle, outstanding : of the memory; see `Bench`
+    stalls : seed of random pauses on all channels of the bus, and of odd places of the regions
+    waves : file to write, .fst or .vcd by its name
+    max_cycles : when to give up; by default a bound that no program reaches
+    state : region 2 before the run, by default the program's
+    progress : told what is done while the simulator is built
+
+    Raises SimulationError for an error status or a hang, OptionError for wrong inputs or options, ToolError and
+    MissingToolError from the build.
+    """
+    edges.check_inputs(program, inputs)
+    state = program.state if state is None else state
+    if len(state) != len(program.state):
+        raise OptionError(f"{program.name}: the state has {len(program.state)} bytes, not {len(state)}")
+    trace = _trace_kind(waves)
+    bound = cycle_bound(program, latency, bytes_per_cycle, stalls is not None) if max_cycles is None else max_cycles
+    made = library(program.config, trace=trace, progress=progress)
+    with Bench(made, latency=latency, bytes_per_cycle=bytes_per_cycle, outstanding=outstanding, stalls=stalls) as bench:
+        if waves is not None:
+            bench.trace(Path(waves))
+        return _run(program, inputs, bench, state, stalls, bound)
+
+
+def _trace_kind(waves: str | Path | None) -> str:
+    if waves is None:
+        return ""
+    kind = Path(waves).suffix[1:]
+    if kind not in ("fst", "vcd"):
+        raise OptionError(f"the name of a file of waves must end in .fst or .vcd, not {str(waves)!r}")
+    return kind
+
+
+def _run(program: Program, inputs: Sequence[Array], bench: Bench, state: bytes, stalls: int | None,
+         bound: int) -> RtlResult:
+    rng = np.random.default_rng(0 if stalls is None else stalls)
+    bases = [base + (0 if stalls is None else 16 * int(rng.integers(0, 256))) for base in _BASES]
+    for base, contents in zip(bases, (program.image, rng.bytes(program.arena_bytes), state), strict=True):
+        bench.map(base, contents)
+    for port, array in zip(program.inputs, inputs, strict=True):
+        bench.write(bases[port.region] + port.region_offset_bytes, edges.to_port(port, array))
+    _check_identity(program, bench)
+    for number, base in enumerate(bases):
+        bench.write_register(f"base{number}", base)
+    bench.write_register("command_offset", program.command_offset)
+    bench.write_register("command_bytes", program.command_bytes)
+    bench.write_register("control", 1)
+    left = bound
+    while not bench.run(min(left, _SLICE_CYCLES)):
+        left -= _SLICE_CYCLES
+        if left <= 0:
+            raise SimulationError(_hang_message(program, bench, bound))
+    cycles = bench.cycles
+    status = bench.read_register("status")
+    if status != STATUS_DONE:
+        raise _device_error(program, bench, status, cycles)
+    outputs = tuple(
+        edges.from_port(port, bench.read(bases[port.region] + port.region_offset_bytes, port.size_bytes))
+        for port in program.outputs)
+    counters = {name: bench.read_register(f"counter_{name}") for name in COUNTERS}
+    timeline = bench.timeline
+    return RtlResult(outputs, bench.read(bases[2], len(state)), cycles, counters, bench.statistics, timeline,
+                     _layer_cycles(program, timeline))
+
+
+def _check_identity(program: Program, bench: Bench) -> None:
+    """Refuse to run a program on hardware of another configuration."""
+    magic, fingerprint = bench.read_register("magic"), bench.read_register("fingerprint")
+    if magic != MAGIC or fingerprint != program.fingerprint:
+        raise SimulationError(f"{program.name}: is compiled for fingerprint {program.fingerprint:08x}, the hardware "
+                              f"has {fingerprint:08x} (magic {magic:08x}, expected {MAGIC:08x})")
+
+
+def _device_error(program: Program, bench: Bench, status: int, cycles: int) -> SimulationError:
+    code, unit_number, index = (bench.read_register(name) for name in ("error_code", "error_unit", "error_index"))
+    if not status & STATUS_ERROR or code not in list(Status) or unit_number not in list(Unit):
+        return SimulationError(f"{program.name}: the interrupt came with status {status:#x}, error code {code}, unit "
+                               f"{unit_number}, which mean nothing")
+    found, unit = Status(code), Unit(unit_number)
+    if unit is Unit.CONTROL:
+        return SimulationError(f"{program.name}: {found.name} in the command stream, at cycle {cycles}", found, unit)
+    return SimulationError(f"{located(program, unit, index)}: {found.name}, at cycle {cycles}", found, unit, index)
+
+
+def _hang_message(program: Program, bench: Bench, bound: int) -> str:
+    parts = []
+    for unit, times in bench.timeline.items():
+        under_way = [(run, began) for run, (began, done) in enumerate(times) if done < 0]
+        if under_way:
+            run, began = under_way[0]
+            parts.append(f"{located(program, unit, run)} began in cycle {began} and is not done")
+        else:
+            parts.append(f"{unit.name.lower()} did {len(times)} RUNs and waits")
+    return f"{program.name}: no end after {bound} cycles: " + "; ".join(parts)
+
+
+def _layer_cycles(program: Program, timeline: Mapping[Unit, npt.NDArray[np.int64]]) -> dict[int, int]:
+    """Share the time out: a layer gets what passes between the latest end before it and its own end."""
+    ends: dict[int, int] = {}
+    for layer in program.layers:
+        last = [int(timeline[Unit[name.upper()]][run_range[1], 1]) for name, ranges in layer.runs.items()
+                for run_range in ranges]
+        if last:
+            ends[layer.index] = max(last)
+    cycles, before = {}, 0
+    for index, end in sorted(ends.items(), key=lambda item: item[1]):
+        cycles[index] = end - before
+        before = end
+    return cycles
