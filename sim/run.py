@@ -1,0 +1,105 @@
+"""One entry to all engines, and seeded inputs for them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tq_hw.isa.program import Port, Program
+from tq_hw.model.errors import OptionError
+from tq_hw.model.graph import Model, Tensor
+from tq_hw.sim.executor import execute
+from tq_hw.sim.golden import run as run_golden
+from tq_hw.sim.rtl.simulate import simulate
+
+__all__ = ["ENGINES", "KINDS", "RunResult", "random_inputs", "run"]
+
+Array = npt.NDArray[Any]
+
+ENGINES = ("golden", "executor", "rtl")
+#: Kinds of input sets, as in the conformance cases. "mix" holds extreme values at one element in eight.
+KINDS = ("random", "min", "max", "zero_point", "mix")
+
+
+@dataclass(frozen=True, eq=False)
+class RunResult:
+    """Outcome of one inference: the outputs, and cycles where the engine knows time."""
+
+    outputs: tuple[Array, ...]
+    cycles: int | None = None
+
+
+def run(subject: Model | Program, inputs: Sequence[Array], engine: str = "golden", *, seed: int = 0,
+        check_races: bool = False, latency: int = 30, bytes_per_cycle: float = 8, stalls: int | None = None,
+        waves: str | Path | None = None) -> RunResult:
+    """Run one inference from the initial state.
+
+    Parameters
+    ----------
+    subject : a model for "golden", a compiled program for "executor" and "rtl"
+    seed, check_races : of the executor: undefined bytes and the order of the units; whether to look for races
+    latency, bytes_per_cycle, stalls, waves : of the RTL's memory, see sim/rtl/simulate.py
+    """
+    if engine not in ENGINES:
+        raise OptionError(f"the engine must be one of {', '.join(ENGINES)}, not {engine!r}")
+    if isinstance(subject, Model) != (engine == "golden"):
+        raise OptionError("the golden model runs a model, the executor and the RTL a compiled program")
+    if isinstance(subject, Model):
+        return RunResult(tuple(run_golden(subject, inputs).outputs))
+    if engine == "executor":
+        return RunResult(execute(subject, inputs, seed=seed, check_races=check_races).outputs)
+    result = simulate(subject, inputs, latency=latency, bytes_per_cycle=bytes_per_cycle, stalls=stalls, waves=waves)
+    return RunResult(result.outputs, result.cycles)
+
+
+def random_inputs(subject: Model | Program | Sequence[Port], seed: int = 0, kind: str = "random",
+                  index_limit: int = 1) -> tuple[Array, ...]:
+    """Return one seeded input set of `kind`.
+
+    Quantized tensors take their whole range, floats what the program's quantized edge can hold (-1..1 without
+    one), bool both values. int32 and int64 inputs are indices as a rule: 0..index_limit-1 whatever the kind.
+    """
+    if kind not in KINDS:
+        raise OptionError(f"the kind of inputs must be one of {', '.join(KINDS)}, not {kind!r}")
+    ports: Sequence[Port | Tensor]
+    if isinstance(subject, Model):
+        ports = [subject.main.tensors[index] for index in subject.main.inputs]
+    else:
+        ports = subject.inputs if isinstance(subject, Program) else subject
+    return tuple(_draw(port, kind, index_limit, np.random.default_rng([seed, position]))
+                 for position, port in enumerate(ports))
+
+
+def _draw(port: Port | Tensor, kind: str, index_limit: int, rng: np.random.Generator) -> Array:
+    scale, zero_point, edge = 1.0, 0, False
+    if isinstance(port, Port):
+        scale, zero_point, edge = port.scale, port.zero_point, port.edge != "none"
+    elif port.quantization is not None and len(port.quantization.zero_point) == 1:
+        zero_point = port.quantization.zero_point[0]
+    if port.dtype == "bool":
+        return rng.integers(0, 2, port.shape).astype(bool)
+    if port.dtype in ("int32", "int64"):
+        return rng.integers(0, index_limit, port.shape).astype(port.dtype)
+    if port.dtype == "float32":
+        unit = _values(kind, -(1 << 20), 1 << 20, 0, port.shape, rng)
+        return (unit / float(1 << 20)).astype(np.float32)
+    info = np.iinfo(port.dtype)
+    values = _values(kind, int(info.min), int(info.max), zero_point, port.shape, rng)
+    if edge:
+        return ((values - zero_point) * scale).astype(np.float32)
+    return values.astype(port.dtype)
+
+
+def _values(kind: str, low: int, high: int, zero_point: int, shape: tuple[int, ...],
+            rng: np.random.Generator) -> npt.NDArray[np.int64]:
+    fixed = {"min": low, "max": high, "zero_point": zero_point}
+    if kind in fixed:
+        return np.full(shape, fixed[kind], np.int64)
+    values = rng.integers(low, high + 1, shape)
+    if kind == "mix":
+        extremes = rng.choice([low, high, zero_point], shape)
+        values = np.where(rng.integers(0, 8, shape) == 0, extremes, values)
+    return values
