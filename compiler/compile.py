@@ -2,12 +2,21 @@
 
 from dataclasses import dataclass
 
-from tq_hw.compiler import lower_binary, lower_mac, lower_move, lower_unary, lower_vector
+from tq_hw.compiler import (
+    lower_binary,
+    lower_mac,
+    lower_move,
+    lower_reduce,
+    lower_transpose_conv,
+    lower_unary,
+    lower_vector,
+)
 from tq_hw.compiler.emit import Emitter
+from tq_hw.compiler.emit_arg import emit_arg_extreme
 from tq_hw.compiler.emit_mac import emit_mac
 from tq_hw.compiler.emit_move import emit_move
 from tq_hw.compiler.emit_vector import emit_elementwise, emit_max_pool, emit_pad, emit_softmax
-from tq_hw.compiler.ir import Elementwise, Graph, Mac, MaxPool, Move, Pad, Softmax, Value
+from tq_hw.compiler.ir import ArgExtreme, Elementwise, Graph, Mac, MaxPool, Move, Pad, Softmax, Value
 from tq_hw.compiler.legalize import legalize
 from tq_hw.compiler.plan import make_plan
 from tq_hw.compiler.report import LayerReport, report
@@ -20,7 +29,8 @@ from tq_hw.model.graph import Model
 __all__ = ["Compiled", "compile_model"]
 
 #: The modules whose import registers the lowerings.
-LOWERING_MODULES = (lower_mac, lower_vector, lower_unary, lower_binary, lower_move)
+LOWERING_MODULES = (lower_mac, lower_vector, lower_unary, lower_binary, lower_move, lower_reduce,
+                    lower_transpose_conv)
 
 
 @dataclass(frozen=True)
@@ -60,6 +70,8 @@ def compile_model(model: Model, config: Config, *, profile: str = "canon") -> Co
                 emit_softmax(emitter, layer, layer_plan)
             case Pad():
                 emit_pad(emitter, layer, layer_plan)
+            case ArgExtreme():
+                emit_arg_extreme(emitter, layer, layer_plan)
             case Move():
                 emit_move(emitter, layer, layer_plan)
     commands = emitter.stream.assemble()

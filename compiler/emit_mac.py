@@ -17,7 +17,11 @@ from tq_hw.isa.uop import Alu, Destination, Multiply, Rounding, ShiftSource, Sou
 __all__ = ["emit_mac"]
 
 #: Weights of a layer that is one rectangle come in chunks of about this many words: the array starts after the first.
-_CHUNK_WORDS = 1024
+_CHUNK_WORDS = 256
+#: A layer of at least so many output pixels is cut into rectangles.
+_CUT_SLOTS = 96
+#: Array cycles that an operation should last at least, where there is a choice.
+_OPERATION_CYCLES = 192
 
 
 def _rounding_uop(layer: Mac) -> dict[str, int]:
@@ -78,6 +82,8 @@ class _MacEmitter:
         n, h, w, _ = self.layer.output.shape
         r0, r1, c0, c1 = self.layer.region or (0, h, 0, w)
         rows, cols = min(self.plan.rows, r1 - r0), min(self.plan.cols, c1 - c0)
+        if rows == r1 - r0:
+            rows = -(-rows // self._row_parts(rows * cols))
         if self.packed.mode is ArrayMode.DEPTHWISE or slots_limit is not None:
             cols = min(cols, self.config.acc_words)
         if slots_limit is not None:
@@ -87,6 +93,12 @@ class _MacEmitter:
                 for col in range(c0, c1, cols):
                     yield Rect(image, (row, min(row + rows, r1)), (col, min(col + cols, c1)),
                                self._word_blocks(blocks))
+
+    def _row_parts(self, slots: int) -> int:
+        """Into how many rectangles to cut what could be one: the next layer starts when the first is done."""
+        if slots < _CUT_SLOTS:
+            return 1
+        return min(4, max(2, -(-slots // self.config.acc_words)))
 
     def _constants(self, blocks: tuple[int, int], kernel: Kernel | None,
                    parameters: bool = True) -> tuple[int, int, tuple[Access, ...]]:
@@ -123,20 +135,24 @@ class _MacEmitter:
 
     def _job(self, rect: Rect, blocks: tuple[int, int], weights: int, params: int,
              constants: tuple[Access, ...]) -> None:
-        """All output blocks of `blocks` for one rectangle, weights resident."""
+        """All output blocks of `blocks` for one rectangle, weights resident.
+
+        Operations cover as few output blocks as keep the array busy for a while, so that the next layer can
+        start on the first blocks while the last ones are computed.
+        """
         source, reads = self._source(rect)
         target = self.emitter.target(self.layer, self.plan, rect)
         per_block = self.packed.words()
-        if self.packed.diagonal:
-            for o in range(*blocks):
-                at = weights + (o - blocks[0]) * per_block
-                part = Rect(rect.image, rect.rows, rect.cols, self._word_blocks((o, o + 1)))
-                self.emitter.array(self._array(part, source, (o, o + 1), at, None), (*reads, *constants))
-                block_params = params + (o - blocks[0]) * self.config.param_words
-                self._requantize(part, target, (o, o + 1), block_params, constants)
-        else:
-            self.emitter.array(self._array(rect, source, blocks, weights, None), (*reads, *constants))
-            self._requantize(rect, target, blocks, params, constants)
+        size = 1 if self.packed.diagonal else -(-_OPERATION_CYCLES // (rect.slots * self.packed.steps()))
+        for first in range(*blocks, size):
+            group = (first, min(first + size, blocks[1]))
+            at, at_params = first - blocks[0], params + (first - blocks[0]) * self.config.param_words
+            part = Rect(rect.image, rect.rows, rect.cols, self._word_blocks(group))
+            fields = self._array(part, source, group, weights + at * per_block, None)
+            if self.packed.mode is ArrayMode.DEPTHWISE:
+                reads = (source.access(self._in_rect(part)[0], part.blocks),)
+            self.emitter.array(fields, (*reads, *constants))
+            self._requantize(part, target, group, at_params, constants)
         self.emitter.finish(self.layer, target, rect)
 
     def _split_kernel(self, ring: int) -> None:

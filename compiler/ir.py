@@ -13,7 +13,8 @@ import numpy.typing as npt
 
 from tq_hw.isa.config import Config
 
-__all__ = ["Copy", "Elementwise", "Graph", "Layer", "Mac", "MaxPool", "Move", "Pad", "Softmax", "Staged", "Value"]
+__all__ = ["ArgExtreme", "Copy", "Elementwise", "Graph", "Layer", "Mac", "MaxPool", "Move", "Pad", "Softmax", "Staged",
+           "Value"]
 
 IntArray = npt.NDArray[Any]
 
@@ -123,13 +124,14 @@ class Elementwise(Layer):
 
 @dataclass(frozen=True, eq=False)
 class MaxPool(Layer):
-    """Maximum over windows inside the image."""
+    """Maximum (or minimum) over windows inside the image."""
 
     kernel: tuple[int, int]
     stride: tuple[int, int]
     pad: tuple[int, int]
     act_min: int
     act_max: int
+    minimum: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,6 +180,17 @@ class Move(Staged):
     """Strided copies of dense bytes; a later copy may overwrite what an earlier one wrote."""
 
     copies: tuple[Copy, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class ArgExtreme(Staged):
+    """Index along the rows of an input [n, rows, 1, channels] of each channel's first extreme, as int32."""
+
+    minimum: bool
+
+    def minimum_words(self, config: Config) -> int:
+        """All rows of one word of channels, and their indices."""
+        return self.inputs[0].shape[1] + 4
 
 
 @dataclass(frozen=True, eq=False)

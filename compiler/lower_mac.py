@@ -12,17 +12,19 @@ from tq_hw.compiler.ir import IntArray, Mac, Value
 from tq_hw.compiler.legalize import Legalizer, lowers
 from tq_hw.model.errors import UnsupportedError
 from tq_hw.model.graph import Operator
-from tq_hw.sim.golden import conv, fully_connected, pooling, reduce
+from tq_hw.sim.golden import conv, fully_connected, pooling
 from tq_hw.sim.golden.arith import wrap_int32
 
-__all__ = ["divide_params", "window_regions"]
+__all__ = ["bias_of", "divide_params", "folded_bias", "window_regions"]
 
-def _folded_bias(bias: IntArray | None, sums: IntArray, zero_point: int) -> IntArray:
+def folded_bias(bias: IntArray | None, sums: IntArray, zero_point: int) -> IntArray:
+    """Bias less `zero_point * sums`, int32."""
     base = np.zeros(sums.shape, np.int64) if bias is None else bias.astype(np.int64).reshape(-1)
     return wrap_int32(base - zero_point * sums)
 
 
-def _bias(state: Legalizer, op: Operator, position: int) -> IntArray | None:
+def bias_of(state: Legalizer, op: Operator, position: int) -> IntArray | None:
+    """Constant bias of an operator, None where it has none."""
     return state.constant(op, position) if len(op.inputs) > position and op.inputs[position] >= 0 else None
 
 
@@ -46,7 +48,7 @@ def lower_conv(state: Legalizer, op: Operator) -> None:
         sums = packed.sum(axis=(1, 2, 3), dtype=np.int64)
     state.layers.append(Mac(
         op.index, op.op, (source,), state.output(op), depthwise=depthwise, weights=packed,
-        bias=_folded_bias(_bias(state, op, 2), sums, p.input_zero_point), multiplier=p.multiplier, shift=p.shift,
+        bias=folded_bias(bias_of(state, op, 2), sums, p.input_zero_point), multiplier=p.multiplier, shift=p.shift,
         stride=(p.stride_h, p.stride_w), dilation=(p.dilation_h, p.dilation_w),
         pad=(p.pad_top + rows_before, p.pad_left + cols_before), pad_value=p.input_zero_point,
         zero_point=p.output_zero_point, act_min=p.act_min, act_max=p.act_max))
@@ -91,7 +93,7 @@ def lower_fully_connected(state: Legalizer, op: Operator) -> None:
                            source.root)
     if output.size_bytes != rows * packed.shape[0]:
         raise UnsupportedError(f"output of {output.size_bytes} values must have {rows} x {packed.shape[0]}")
-    bias = _folded_bias(_bias(state, op, 2), packed.sum(axis=(1, 2, 3), dtype=np.int64), p.input_zero_point)
+    bias = folded_bias(bias_of(state, op, 2), packed.sum(axis=(1, 2, 3), dtype=np.int64), p.input_zero_point)
     state.layers.append(Mac(
         op.index, op.op, (source,), output, depthwise=False, weights=packed, bias=bias, multiplier=p.multiplier,
         shift=p.shift, stride=(1, 1), dilation=(1, 1), pad=(0, 0), pad_value=p.input_zero_point,
@@ -142,22 +144,3 @@ def lower_average_pool(state: Legalizer, op: Operator) -> None:
                 multiplier=np.full(c, multiplier), shift=np.full(c, shift), stride=(p.stride_h, p.stride_w),
                 dilation=(1, 1), pad=(p.pad_top, p.pad_left), pad_value=0, zero_point=0, act_min=p.act_min,
                 act_max=p.act_max, rounding=rounding, region=(r0, r1, c0, c1)))
-
-
-@lowers("MEAN")
-def lower_mean(state: Legalizer, op: Operator) -> None:
-    """Mean over rows and columns: one window over the image."""
-    p = reduce.mean_params(op, state.subgraph)
-    source = state.input(op, 0)
-    n, h, w, c = source.shape
-    output = state.output(op)
-    if output.shape != (n, 1, 1, c):
-        if n != 1:
-            raise UnsupportedError("a batch above 1 needs keep_dims")
-        output = Value(output.name, output.tensor, (n, 1, 1, c), output.zero_point)
-        state.values[op.outputs[0]] = output
-    state.layers.append(Mac(
-        op.index, op.op, (source,), output, depthwise=True, weights=np.ones((h, w, c), np.int8),
-        bias=np.full(c, wrap_int32(-p.input_zero_point * p.count)), multiplier=np.full(c, p.multiplier),
-        shift=np.full(c, p.shift), stride=(1, 1), dilation=(1, 1), pad=(0, 0), pad_value=p.input_zero_point,
-        zero_point=p.output_zero_point, act_min=-128, act_max=127))

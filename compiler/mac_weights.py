@@ -45,6 +45,10 @@ class Packed:
         """Weight words of one output block."""
         return int(np.prod(self.weights.shape[1:-1]))
 
+    def steps(self) -> int:
+        """Steps of a tile."""
+        return int(np.prod(self.weights.shape[1:-2]))
+
     def part(self, out_blocks: tuple[int, int], k: Kernel | None) -> bytes:
         """Bytes of some output blocks, whole or of a part of the kernel."""
         chosen = self.weights[out_blocks[0]:out_blocks[1]]
