@@ -5,8 +5,10 @@ from dataclasses import dataclass
 from tq_hw.compiler import (
     lower_binary,
     lower_mac,
+    lower_matmul,
     lower_move,
     lower_reduce,
+    lower_resize,
     lower_transpose_conv,
     lower_unary,
     lower_vector,
@@ -14,9 +16,11 @@ from tq_hw.compiler import (
 from tq_hw.compiler.emit import Emitter
 from tq_hw.compiler.emit_arg import emit_arg_extreme
 from tq_hw.compiler.emit_mac import emit_mac
+from tq_hw.compiler.emit_matmul import emit_matmul
 from tq_hw.compiler.emit_move import emit_move
+from tq_hw.compiler.emit_resize import emit_resize
 from tq_hw.compiler.emit_vector import emit_elementwise, emit_max_pool, emit_pad, emit_softmax
-from tq_hw.compiler.ir import ArgExtreme, Elementwise, Graph, Mac, MaxPool, Move, Pad, Softmax, Value
+from tq_hw.compiler.ir import ArgExtreme, Elementwise, Graph, Mac, MatMul, MaxPool, Move, Pad, Resize, Softmax, Value
 from tq_hw.compiler.legalize import legalize
 from tq_hw.compiler.plan import make_plan
 from tq_hw.compiler.report import LayerReport, report
@@ -30,7 +34,7 @@ __all__ = ["Compiled", "compile_model"]
 
 #: The modules whose import registers the lowerings.
 LOWERING_MODULES = (lower_mac, lower_vector, lower_unary, lower_binary, lower_move, lower_reduce,
-                    lower_transpose_conv)
+                    lower_transpose_conv, lower_resize, lower_matmul)
 
 
 @dataclass(frozen=True)
@@ -72,6 +76,10 @@ def compile_model(model: Model, config: Config, *, profile: str = "canon") -> Co
                 emit_pad(emitter, layer, layer_plan)
             case ArgExtreme():
                 emit_arg_extreme(emitter, layer, layer_plan)
+            case Resize():
+                emit_resize(emitter, layer, layer_plan)
+            case MatMul():
+                emit_matmul(emitter, layer, layer_plan)
             case Move():
                 emit_move(emitter, layer, layer_plan)
     commands = emitter.stream.assemble()

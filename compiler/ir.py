@@ -13,8 +13,8 @@ import numpy.typing as npt
 
 from tq_hw.isa.config import Config
 
-__all__ = ["ArgExtreme", "Copy", "Elementwise", "Graph", "Layer", "Mac", "MaxPool", "Move", "Pad", "Softmax", "Staged",
-           "Value"]
+__all__ = ["ArgExtreme", "Copy", "Elementwise", "Graph", "Layer", "Mac", "MatMul", "MaxPool", "Move", "Pad",
+           "Resize", "Softmax", "Staged", "Value"]
 
 IntArray = npt.NDArray[Any]
 
@@ -191,6 +191,47 @@ class ArgExtreme(Staged):
     def minimum_words(self, config: Config) -> int:
         """All rows of one word of channels, and their indices."""
         return self.inputs[0].shape[1] + 4
+
+
+@dataclass(frozen=True, eq=False)
+class Resize(Staged):
+    """Linear interpolation along columns and rows: `x[low] * (1024 - fraction) + x[high] * fraction` each.
+
+    Members
+    -------
+    rows, cols : (low, high, fraction) of each output row and column
+    """
+
+    rows: tuple[tuple[int, int, int], ...]
+    cols: tuple[tuple[int, int, int], ...]
+
+    def minimum_words(self, config: Config) -> int:
+        """One output pixel: four input pixels, two int32 between, one result."""
+        return 16 + 2 * -(-4 * config.block // config.word_bytes)
+
+
+@dataclass(frozen=True, eq=False)
+class MatMul(Staged):
+    """Products of matrices that are both computed at run time: inputs [n, rows, depth] and [m, depth, cols].
+
+    Members
+    -------
+    pairs : for each matrix of the output, the matrix of either input
+    zero_points : of both inputs
+    multiplier, shift, zero_point : from the sum of products, less the zero points, to the output
+    """
+
+    pairs: tuple[tuple[int, int], ...]
+    zero_points: tuple[int, int]
+    multiplier: int
+    shift: int
+    zero_point: int
+
+    def minimum_words(self, config: Config) -> int:
+        """One row of the first matrix, the second one's columns twice, the zero points, one row of results."""
+        blocks = -(-self.inputs[0].shape[3] // config.block)
+        return 3 * blocks * config.slices * config.gemm_rows + 4 * blocks + config.param_words + 16 + (
+            -(-self.output.shape[3] // config.block) + 2)
 
 
 @dataclass(frozen=True, eq=False)

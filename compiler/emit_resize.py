@@ -1,0 +1,170 @@
+"""RESIZE_BILINEAR in the vector unit: columns to int32, then rows, each output line in groups of even steps.
+
+`a * 1024 + (b - a) * fraction` is exact in 32 bits: the product is taken as a high product of `(b - a) << s` and
+`fraction << (31 - s)`, which leaves no rounding.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tq_hw.compiler.emit import Emitter
+from tq_hw.compiler.ir import Resize
+from tq_hw.compiler.layout import View, block_count, signed_step
+from tq_hw.compiler.plan import LayerPlan
+from tq_hw.compiler.stream import Access
+from tq_hw.isa.uop import Alu, Destination, Multiply, Rounding, ShiftSource, Source
+from tq_hw.model.errors import UnsupportedError
+
+__all__ = ["emit_resize"]
+
+_PERIODS = 8
+Tap = tuple[int, int, int]
+
+
+@dataclass(frozen=True)
+class _Group:
+    """Outputs first, first + step, ...: count of them, with taps that go on in even steps and share a fraction."""
+
+    first: int
+    step: int
+    count: int
+    low: int
+    low_step: int
+    high: int
+    high_step: int
+    fraction: int
+
+
+def _groups(taps: tuple[Tap, ...]) -> list[_Group]:
+    best: list[_Group] = []
+    for period in range(1, min(_PERIODS, len(taps)) + 1):
+        found = [group for phase in range(period) for group in _runs(taps, phase, period)]
+        if not best or len(found) < len(best):
+            best = found
+    return best
+
+
+def _runs(taps: tuple[Tap, ...], phase: int, period: int) -> Iterator[_Group]:
+    places = range(phase, len(taps), period)
+    at = 0
+    while at < len(places):
+        low, high, fraction = taps[places[at]]
+        steps, count = (0, 0), 1
+        while at + count < len(places):
+            before, this = taps[places[at + count - 1]], taps[places[at + count]]
+            step = this[0] - before[0], this[1] - before[1]
+            if this[2] != fraction or (count > 1 and step != steps):
+                break
+            steps, count = step, count + 1
+        yield _Group(places[at], period, count, low, steps[0], high, steps[1], fraction)
+        at += count
+
+
+def _program(fraction: int, shift: int, last: bool) -> list[dict[str, int]]:
+    """Stream A is the low tap, B the high one; `shift` bits of headroom are above their difference."""
+    output = {"destination": Destination.OUTPUT}
+    if last:
+        output |= {"shift_source": ShiftSource.IMMEDIATE, "shift": -20, "rounding": Rounding.HALF_AWAY, "clamp": 1,
+                   "act_min": -128, "act_max": 127}
+    return [
+        {"a_source": Source.STREAM, "b_source": Source.IMMEDIATE, "immediate": 10, "alu": Alu.SHL,
+         "destination": Destination.REGISTER, "d_register": 0},
+        {"a_source": Source.STREAM, "b_source": Source.STREAM, "alu": Alu.SUB, "multiply": Multiply.HIGH_IMMEDIATE,
+         "immediate": -fraction << 31 - shift, "shift_source": ShiftSource.IMMEDIATE, "shift": shift,
+         "destination": Destination.REGISTER, "d_register": 1},
+        {"a_source": Source.REGISTER, "a_register": 0, "b_source": Source.REGISTER, "b_register": 1, "alu": Alu.ADD,
+         **output},
+    ]
+
+
+@dataclass
+class _Resizer:
+    emitter: Emitter
+    layer: Resize
+    plan: LayerPlan
+
+    def __post_init__(self) -> None:
+        config = self.emitter.config
+        self.wide = -(-4 * config.block // config.word_bytes)
+        self.chunk = max(1, config.vector_register_words // config.beats_per_word)
+
+    def run(self) -> None:
+        """Cut rows and columns of the output until a rectangle fits; one channel block at a time."""
+        n, out_h, out_w, c = self.layer.output.shape
+        rows, cols = out_h, out_w
+        while self._words(rows, cols) > self.plan.out_words:
+            if rows == cols == 1:
+                raise UnsupportedError(f"operator {self.layer.index} ({self.layer.op}) needs {self._words(1, 1)} "
+                                       "scratchpad words; a larger scratchpad_bytes helps")
+            rows, cols = (-(-rows // 2), cols) if rows > 1 else (rows, -(-cols // 2))
+        for image in range(n):
+            for block in range(block_count(c, self.emitter.config)):
+                for row in range(0, out_h, rows):
+                    for col in range(0, out_w, cols):
+                        self._rectangle(image, block, (row, min(row + rows, out_h)), (col, min(col + cols, out_w)))
+
+    @staticmethod
+    def _span(taps: tuple[Tap, ...], part: tuple[int, int]) -> tuple[int, int]:
+        chosen = taps[part[0]:part[1]]
+        return min(min(t[0], t[1]) for t in chosen), max(max(t[0], t[1]) for t in chosen) + 1
+
+    def _words(self, rows: int, cols: int) -> int:
+        """Most words that a rectangle of this size takes: input, int32 between, output."""
+        def longest(taps: tuple[Tap, ...], size: int) -> int:
+            spans = (self._span(taps, (at, min(at + size, len(taps)))) for at in range(0, len(taps), size))
+            return max(high - low for low, high in spans)
+        in_rows, in_cols = longest(self.layer.rows, rows), longest(self.layer.cols, cols)
+        return in_rows * (in_cols | 1) + in_rows * cols * self.wide + rows * (cols | 1)
+
+    def _rectangle(self, image: int, block: int, rows: tuple[int, int], cols: tuple[int, int]) -> None:
+        emitter, layer = self.emitter, self.layer
+        height = layer.inputs[0].shape[1]
+        in_rows, in_cols = self._span(layer.rows, rows), self._span(layer.cols, cols)
+        width, out_width = in_cols[1] - in_cols[0], cols[1] - cols[0]
+        base = self.plan.out_bases[0]
+        first_row = image * height + in_rows[0]
+        words = (in_rows[1] - in_rows[0]) * (width | 1)
+        source = View(emitter.new_buffer(), base, words, width | 1, width, first_row, block, in_cols[0])
+        span, blocks = (first_row, image * height + in_rows[1]), (block, block + 1)
+        emitter.load_rect(layer.inputs[0], source, span, in_cols, blocks)
+        between = base + words
+        pitch = out_width * self.wide
+        read = (source.access(span, blocks),)
+        middle = Access("pad", between, between + (in_rows[1] - in_rows[0]) * pitch)
+        for g in _groups(layer.cols[cols[0]:cols[1]]):
+            count = in_rows[1] - in_rows[0]
+            self._operate(g.fraction, False, {
+                "a_base": source.address(first_row, block, g.low), "a_col_step": signed_step(g.low_step),
+                "a_row_step": source.row_pitch, "b_base": source.address(first_row, block, g.high),
+                "b_col_step": signed_step(g.high_step), "b_row_step": source.row_pitch, "out_type": 2,
+                "out_base": between + g.first * self.wide, "out_col_step": g.step * self.wide, "out_row_step": pitch,
+                "cols": g.count, "slots": count * g.count}, read, middle)
+        out_row = image * layer.output.shape[1] + rows[0]
+        out_words = (rows[1] - rows[0]) * (out_width | 1)
+        target = View(emitter.new_buffer(), middle.high, out_words, out_width | 1, out_width, out_row, block, cols[0])
+        out_span = (out_row, out_row + rows[1] - rows[0])
+        for g in _groups(layer.rows[rows[0]:rows[1]]):
+            self._operate(g.fraction, True, {
+                "a_base": between + (g.low - in_rows[0]) * pitch, "a_col_step": self.wide,
+                "a_row_step": signed_step(g.low_step * pitch), "a_type": 2,
+                "b_base": between + (g.high - in_rows[0]) * pitch, "b_col_step": self.wide,
+                "b_row_step": signed_step(g.high_step * pitch), "b_type": 2,
+                "out_base": target.address(out_row + g.first, block, cols[0]), "out_col_step": 1,
+                "out_row_step": signed_step(g.step * target.row_pitch), "cols": out_width,
+                "slots": g.count * out_width}, (middle,), target.access(out_span, blocks))
+        emitter.store_rect(layer.output, target, out_span, cols, blocks)
+
+    def _operate(self, fraction: int, last: bool, fields: dict[str, int], reads: tuple[Access, ...],
+                 write: Access) -> None:
+        # Differences of int8 take 9 bits, those of the columns' results 19 and a sign.
+        first = self.emitter.program(_program(fraction, 12 if last else 20, last))
+        tile = min(fields["slots"], 0xFFFF)
+        self.emitter.vector(fields | {
+            "out_blocks": 1, "tile_slots": tile, "chunk_slots": min(tile, self.chunk), "first": first,
+            "body_first": first + 3, "body_last": first + 2, "last": first + 2, "repeat1": 1, "repeat2": 1},
+            reads, (write,))
+
+
+def emit_resize(emitter: Emitter, layer: Resize, plan: LayerPlan) -> None:
+    """Emit all rectangles of the layer."""
+    _Resizer(emitter, layer, plan).run()

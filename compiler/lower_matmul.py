@@ -1,0 +1,55 @@
+"""BATCH_MATMUL: with constant weights a FULLY_CONNECTED layer, else a product of two activations."""
+
+import numpy as np
+
+from tq_hw.compiler.ir import Mac, MatMul, Value
+from tq_hw.compiler.legalize import Legalizer, lowers
+from tq_hw.compiler.lower_mac import folded_bias
+from tq_hw.compiler.lower_reduce import publish, reshaped
+from tq_hw.compiler.strided import move_view
+from tq_hw.model.graph import Operator
+from tq_hw.sim.golden import fully_connected
+from tq_hw.sim.golden.registry import bool_option
+
+__all__: list[str] = []
+
+
+def _operand(state: Legalizer, op: Operator, position: int, transposed: bool) -> tuple[Value, tuple[int, ...]]:
+    """Return an operand as stacked matrices [1, count, rows, cols], and its shape."""
+    tensor, value = state.tensor(op, position), state.input(op, position)
+    shape = tensor.shape
+    if transposed:
+        value = move_view(state, op, value, tensor, lambda x: np.swapaxes(x, -2, -3))
+        shape = (*shape[:-2], shape[-1], shape[-2])
+    return reshaped(value, (1, int(np.prod(shape[:-2], dtype=np.int64)), shape[-2], shape[-1])), shape
+
+
+@lowers("BATCH_MATMUL")
+def lower_batch_matmul(state: Legalizer, op: Operator) -> None:
+    """Products of matrices over the last two axes; leading axes broadcast."""
+    p = fully_connected.params(op, state.subgraph)
+    output = state.subgraph.tensors[op.outputs[0]]
+    multiplier, shift = int(p.multiplier[0]), int(p.shift[0])
+    rows, cols = output.shape[-2:]
+    lhs, lhs_shape = _operand(state, op, 0, bool_option(op, "adj_x"))
+    rhs_tensor = state.tensor(op, 1)
+    if rhs_tensor.data is not None and p.weight_zero_point == 0 and int(np.prod(rhs_tensor.shape[:-2])) == 1:
+        matrix = rhs_tensor.data.reshape(rhs_tensor.shape[-2:])
+        weights = (matrix if bool_option(op, "adj_y") else matrix.T).reshape(cols, 1, 1, p.depth)
+        count = lhs.shape[1]
+        raw = Value(output.name, output.index, (1, count, rows, cols), output.zero_point)
+        bias = folded_bias(None, weights.sum(axis=(1, 2, 3), dtype=np.int64), p.input_zero_point)
+        state.layers.append(Mac(
+            op.index, op.op, (lhs,), raw, depthwise=False, weights=np.ascontiguousarray(weights), bias=bias,
+            multiplier=np.full(cols, multiplier), shift=np.full(cols, shift), stride=(1, 1), dilation=(1, 1),
+            pad=(0, 0), pad_value=p.input_zero_point, zero_point=p.output_zero_point, act_min=-128, act_max=127))
+    else:
+        rhs, rhs_shape = _operand(state, op, 1, bool_option(op, "adj_y"))
+        batch = output.shape[:-2]
+        places = [np.broadcast_to(np.arange(int(np.prod(shape[:-2], dtype=np.int64))).reshape(shape[:-2]), batch)
+                  for shape in (lhs_shape, rhs_shape)]
+        pairs = tuple(zip(places[0].reshape(-1).tolist(), places[1].reshape(-1).tolist(), strict=True))
+        raw = Value(output.name, output.index, (1, len(pairs), rows, cols), output.zero_point)
+        state.layers.append(MatMul(op.index, op.op, (lhs, rhs), raw, pairs,
+                                   (p.input_zero_point, p.weight_zero_point), multiplier, shift, p.output_zero_point))
+    publish(state, op, raw)
