@@ -9,6 +9,7 @@ from amaranth.lib.wiring import In, Out
 from tq_hw.hdl.axi import BURST_BYTES, MemoryReadSignature
 from tq_hw.hdl.control import HeaderLayout
 from tq_hw.hdl.queues import Queue, Slice
+from tq_hw.hdl.read_buffer import ReadBuffer
 from tq_hw.hdl.runs import BurstSplitter
 from tq_hw.hdl.tokens import WORKERS
 from tq_hw.isa.config import Config
@@ -19,13 +20,13 @@ __all__ = ["QUEUE_WORDS", "Fetch"]
 
 #: Command words that wait in front of each unit.
 QUEUE_WORDS = 512
-_BUFFER_BYTES = 4 * BURST_BYTES
+_BUFFER_BYTES = 6 * BURST_BYTES
 
 
 class Fetch(wiring.Component):
     """Deal one word per cycle, in order; a full queue holds up all words behind.
 
-    Words are read as long as the buffer (1024 bytes) has room. Refused here: headers that name no unit or have reserved
+    Words are read as long as the buffer (1536 bytes) has room. Refused here: headers that name no unit or have reserved
     bits, and a stream that ends without END; registers that do not exist are found by UnitControl.
 
     Members
@@ -62,31 +63,17 @@ class Fetch(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         """Bursts, beats, words, queues."""
         m = Module()
-        memory = self.memory
         per_beat = max(1, self._config.bus_bytes // 4)
         running = Signal()
         left = Signal(30)
 
-        # Bursts: room for a longest one is kept before it is asked for.
-        buffer_beats = _BUFFER_BYTES // self._config.bus_bytes
-        burst_beats = BURST_BYTES // self._config.bus_bytes
         m.submodules.splitter = splitter = BurstSplitter(self._config, 32)
-        m.submodules.buffer = buffer = Queue(8 * self._config.bus_bytes, buffer_beats, block_ram=True)
-        claimed = Signal(range(buffer_beats + 1))
-        room = Signal()
-        asked = memory.burst.valid & memory.burst.ready
-        used = buffer.o.valid & buffer.o.ready
-        m.d.sync += [
-            claimed.eq(claimed + Mux(asked, memory.burst.payload.length + 1, 0) - used),
-            # One burst may have been asked for since `claimed` was read.
-            room.eq(claimed <= buffer_beats - 2 * burst_beats),
-        ]
+        m.submodules.buffer = buffer = ReadBuffer(self._config, _BUFFER_BYTES // BURST_BYTES)
+        wiring.connect(m, splitter.o, buffer.i)
+        wiring.connect(m, buffer.memory, wiring.flipped(self.memory))
         m.d.comb += [
             splitter.i.payload.addr.eq(self.addr), splitter.i.payload.size_bytes.eq(self.size_bytes),
             splitter.i.valid.eq(self.start & (self.size_bytes != 0)),
-            memory.burst.payload.eq(splitter.o.payload), memory.burst.valid.eq(splitter.o.valid & room),
-            splitter.o.ready.eq(memory.burst.ready & room),
-            buffer.i.payload.eq(memory.data), buffer.i.valid.eq(memory.valid),
         ]
 
         # Words.
@@ -145,6 +132,6 @@ class Fetch(wiring.Component):
                 m.d.sync += [values.eq(header.count), target.eq(header.unit)]
         # What comes behind END, or after an error, is dropped.
         m.d.comb += [words.o.ready.eq(deal | ~running), self.ended.eq(met_end & empty)]
-        with m.If(memory.error):
+        with m.If(self.memory.error):
             m.d.sync += [self.error.eq(Status.BUS_ERROR), running.eq(0)]
         return m

@@ -2,13 +2,14 @@
 
 from typing import Any
 
-from amaranth import Cat, Module, Mux, Signal
+from amaranth import Cat, Module, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from tq_hw.hdl.axi import BURST_BYTES, MemoryReadSignature
 from tq_hw.hdl.load_plan import LoadPlan, PlanLayout
 from tq_hw.hdl.queues import Queue
+from tq_hw.hdl.read_buffer import ReadBuffer
 from tq_hw.hdl.realigner import Realigner
 from tq_hw.hdl.runs import BurstSplitter, RunGenerator
 from tq_hw.hdl.signatures import OperationLayout, WriteSignature, operation_signature
@@ -18,8 +19,8 @@ from tq_hw.isa.layout import Unit
 
 __all__ = ["LoadUnit"]
 
-#: Beats that are on their way or wait: 4 KiB at 8 bytes a beat hide 500 cycles of latency.
-_BUFFER_BEATS = 512
+#: Bytes that are on their way or wait: at 8 bytes per cycle they hide 400 cycles of latency.
+_BUFFER_BYTES = 4096
 #: Operations whose reads are asked for while earlier words are still written.
 _AHEAD = 4
 
@@ -110,7 +111,7 @@ class LoadUnit(wiring.Component):
 
 
 class _Addresses(wiring.Component):
-    """Ask for the runs of one operation, and keep room for what comes.
+    """Ask for the runs of one operation.
 
     Members
     -------
@@ -137,12 +138,12 @@ class _Addresses(wiring.Component):
         })
 
     def elaborate(self, platform: object) -> Module:
-        """Offset, runs, bursts; the room is counted in beats, from the asking to the use."""
+        """Add base and offset, make runs, and bursts."""
         m = Module()
-        config, memory = self._config, self.memory
+        config = self._config
         m.submodules.runs = runs = RunGenerator(32)
         m.submodules.splitter = splitter = BurstSplitter(config, len(self.op.run_bytes))
-        m.submodules.buffer = buffer = Queue(8 * config.bus_bytes, _BUFFER_BEATS, block_ram=True)
+        m.submodules.buffer = buffer = ReadBuffer(config, _BUFFER_BYTES // BURST_BYTES)
 
         begin = Signal()
         based = Signal()
@@ -167,21 +168,7 @@ class _Addresses(wiring.Component):
             splitter.i.valid.eq(runs.o.valid), runs.o.ready.eq(splitter.i.ready),
             self.ready.eq(~(begin | based | runs.o.valid)),
         ]
-
-        longest = BURST_BYTES // config.bus_bytes
-        claimed = Signal(range(_BUFFER_BEATS + 1))
-        room = Signal()
-        asked = memory.burst.valid & memory.burst.ready
-        used = self.beats.valid & self.beats.ready
-        m.d.sync += [
-            claimed.eq(claimed + Mux(asked, memory.burst.payload.length + 1, 0) - used),
-            # One burst may have been asked for since `claimed` was read.
-            room.eq(claimed <= _BUFFER_BEATS - 2 * longest),
-        ]
-        m.d.comb += [
-            memory.burst.payload.eq(splitter.o.payload), memory.burst.valid.eq(splitter.o.valid & room),
-            splitter.o.ready.eq(memory.burst.ready & room),
-            buffer.i.payload.eq(memory.data), buffer.i.valid.eq(memory.valid),
-        ]
+        wiring.connect(m, splitter.o, buffer.i)
+        wiring.connect(m, buffer.memory, wiring.flipped(self.memory))
         wiring.connect(m, buffer.o, wiring.flipped(self.beats))
         return m

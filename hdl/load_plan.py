@@ -9,7 +9,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from tq_hw.hdl.queues import Slice
-from tq_hw.hdl.runs import RunGenerator
+from tq_hw.hdl.runs import RunGenerator, first_turn, next_turn
 from tq_hw.isa.config import Config
 
 __all__ = ["LoadPlan", "PlanLayout", "WordLayout", "lane_bits", "window_beats"]
@@ -48,7 +48,8 @@ class PlanLayout(data.StructLayout):
 class WordLayout(data.StructLayout):
     """One word: lanes fill_end..data_end-1 come from memory, the others are `fill`.
 
-    `place` is lane 0 in the window, `needs` the beats that must be there, `drops` those that are not needed any more.
+    `place` is lane 0 in the window, `needs` the beats that must be there, `drops` those that are not needed any more;
+    `moves` if there are any.
     """
 
     def __init__(self, config: Config) -> None:
@@ -56,7 +57,7 @@ class WordLayout(data.StructLayout):
         super().__init__({
             "addr": 16, "fill_end": _BYTES_BITS, "data_end": _BYTES_BITS, "fill": 8, "flip": 1,
             "place": (beats * config.bus_bytes - 1).bit_length(), "needs": beats.bit_length(),
-            "drops": _RUN_BITS + 1 - lane_bits(config), "last": 1,
+            "drops": _RUN_BITS + 1 - lane_bits(config), "moves": 1, "last": 1,
         })
 
 
@@ -117,11 +118,10 @@ class LoadPlan(wiring.Component):
         last_run = Signal()
         last_run2 = Signal()
         slot = Signal(range(window_beats(config)))
-        left0 = Signal(16)
-        left1 = Signal(16)
+        left0, end0 = Signal(16), Signal()
+        left1, last1 = Signal(16), Signal()
         bases = [Signal(16, name=f"base{level}") for level in range(4)]
         steps = [(base + op[f"step{level}"])[:16] for level, base in enumerate(bases)]
-        end0 = Signal()
         end1 = Signal()
         advance = Signal(_BYTES_BITS)
         spent = Signal()
@@ -129,7 +129,7 @@ class LoadPlan(wiring.Component):
         go = Signal()
         ready = Signal()
         m.d.comb += [
-            end0.eq(left0 == 0), end1.eq(end0 & (left1 == 0)), go.eq(valid & ready),
+            end1.eq(end0 & last1), go.eq(valid & ready),
             advance.eq(Mux(end0, op.last_advance_bytes, op.advance_bytes)),
             # Nothing of the run is needed by the words that follow.
             spent.eq(end1 | (left <= advance)), beyond.eq(Mux(spent, beats << lanes, at + advance)),
@@ -139,10 +139,10 @@ class LoadPlan(wiring.Component):
             m.d.sync += [
                 at.eq(beyond), left.eq(Mux(left <= advance, 0, left - advance)),
                 lead.eq(Mux(lead <= advance, 0, lead - advance)),
-                left0.eq(Mux(end0, op.count0, left0) - 1),
+                *next_turn(left0, end0, op.count0),
             ]
             with m.If(end0):
-                m.d.sync += left1.eq(Mux(end1, op.count1, left1) - 1)
+                m.d.sync += next_turn(left1, last1, op.count1)
             with m.If(end1):
                 m.d.sync += [valid.eq(0), slot.eq(slot + beats)]
             # The innermost loop that goes on steps; the loops inside it begin anew from there.
@@ -165,7 +165,8 @@ class LoadPlan(wiring.Component):
         m.d.sync += begin.eq(self.i.valid & ~active)
         with m.If(~active):
             first = self.i.payload
-            m.d.sync += [active.eq(self.i.valid), op.eq(first), left0.eq(first.count0 - 1), left1.eq(first.count1 - 1)]
+            m.d.sync += [active.eq(self.i.valid), op.eq(first), *first_turn(left0, end0, first.count0),
+                         *first_turn(left1, last1, first.count1)]
             m.d.sync += [base.eq(first.destination) for base in bases]
         with m.Elif(go & end1 & last_run):
             m.d.sync += active.eq(0)
@@ -199,7 +200,7 @@ class LoadPlan(wiring.Component):
                 word_valid.eq(placed_valid), word.eq(placed),
                 word.place.eq((placed_slot << lanes) + placed_at),
                 word.needs.eq(Mux(placed.data_end > placed.fill_end, last_beat - first_beat + 1, 0)),
-                word.drops.eq(next_beat - first_beat),
+                word.drops.eq(next_beat - first_beat), word.moves.eq(next_beat != first_beat),
             ]
         m.d.comb += [out.i.payload.eq(word), out.i.valid.eq(word_valid)]
         return m

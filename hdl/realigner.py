@@ -53,19 +53,27 @@ class Realigner(wiring.Component):
         lanes = lane_bits(config)
         beat_shape = 8 * config.bus_bytes
 
-        # Beats that came in and are not dropped yet; below 0 as long as beats are owed that no word needs.
+        # Beats that came in and are not dropped yet; below 0 as long as beats are owed that no word needs. Both next
+        # values stand before it is known which one holds, and `there` is the narrow copy that decides it.
         held = Signal(signed(len(word.drops) + 1))
+        there = Signal(range(slots + 1))
         window = Array(Signal(beat_shape, name=f"window{index}") for index in range(slots))
         put = Signal(range(slots))
         go = Signal()
+        moves = Signal()
         ready = Signal()
+        room = Signal()
         m.d.comb += [
-            go.eq(self.i.valid & ready & ((word.needs == 0) | (held >= word.needs))), self.i.ready.eq(go),
-            self.beats.ready.eq((held < slots) | go & word.drops.any()),
+            go.eq(self.i.valid & ready & (there >= word.needs)), self.i.ready.eq(go),
+            moves.eq(go & word.moves), room.eq(there != slots), self.beats.ready.eq(room | moves),
         ]
-        came = self.beats.valid & self.beats.ready
-        m.d.sync += held.eq(held + came - Mux(go, word.drops, 0))
-        with m.If(came):
+        kept = held + (self.beats.valid & room)
+        moved = held + self.beats.valid - word.drops
+        with m.If(moves):
+            m.d.sync += [held.eq(moved), there.eq(Mux(moved < 0, 0, moved))]
+        with m.Else():
+            m.d.sync += [held.eq(kept), there.eq(Mux(kept < 0, 0, kept))]
+        with m.If(self.beats.valid & self.beats.ready):
             m.d.sync += [window[put].eq(self.beats.payload), put.eq(put + 1)]
 
         # Stage 1: the beats that a word may touch.

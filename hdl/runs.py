@@ -1,13 +1,26 @@
 """Memory addresses of load and store: the runs of an operation, and the bursts of a run."""
 
-from amaranth import Module, Mux, Signal
+from typing import Any
+
+from amaranth import Cat, Const, Module, Mux, Signal
+from amaranth.hdl import Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from tq_hw.hdl.axi import BURST_BYTES, BurstLayout
 from tq_hw.isa.config import Config
 
-__all__ = ["BurstSplitter", "RunGenerator", "RunLayout", "SpanLayout"]
+__all__ = ["BurstSplitter", "RunGenerator", "RunLayout", "SpanLayout", "first_turn", "next_turn"]
+
+
+def next_turn(left: Signal, last: Signal, count: Value) -> list[Any]:
+    """Step a loop's registers: `left` turns come after this one, `last` if none; behind the last it begins anew."""
+    return [left.eq(Mux(last, count, left) - 1), last.eq(Mux(last, count == 1, left == 1))]
+
+
+def first_turn(left: Signal, last: Signal, count: Value) -> list[Any]:
+    """Set a loop's registers for its first turn of `count`."""
+    return [left.eq(count - 1), last.eq(count == 1)]
 
 
 class RunLayout(data.StructLayout):
@@ -48,25 +61,20 @@ class RunGenerator(wiring.Component):
         m = Module()
         addr = Signal(self._bits)
         outer = Signal(self._bits)
-        left2 = Signal(16)
-        left3 = Signal(16)
+        left2, last2 = Signal(16), Signal()
+        left3, last3 = Signal(16), Signal()
         run = self.o.payload
-        m.d.comb += [
-            run.addr.eq(addr), run.last2.eq(left2 == 0), run.last.eq(run.last2 & (left3 == 0)),
-        ]
+        m.d.comb += [run.addr.eq(addr), run.last2.eq(last2), run.last.eq(last2 & last3)]
         next_outer = (outer + self.stride3)[:self._bits]
         with m.If(self.start):
             m.d.sync += [
                 self.o.valid.eq(1), addr.eq(self.base), outer.eq(self.base),
-                left2.eq(self.count2 - 1), left3.eq(self.count3 - 1),
+                *first_turn(left2, last2, self.count2), *first_turn(left3, last3, self.count3),
             ]
         with m.Elif(self.o.valid & self.o.ready):
-            m.d.sync += [
-                addr.eq(Mux(run.last2, next_outer, addr + self.stride2)),
-                left2.eq(Mux(run.last2, self.count2, left2) - 1),
-            ]
-            with m.If(run.last2):
-                m.d.sync += [outer.eq(next_outer), left3.eq(left3 - 1)]
+            m.d.sync += [addr.eq(Mux(last2, next_outer, addr + self.stride2)), *next_turn(left2, last2, self.count2)]
+            with m.If(last2):
+                m.d.sync += [outer.eq(next_outer), *next_turn(left3, last3, self.count3)]
             with m.If(run.last):
                 m.d.sync += self.o.valid.eq(0)
         return m
@@ -99,29 +107,28 @@ class BurstSplitter(wiring.Component):
                           "idle": Out(1)})
 
     def elaborate(self, platform: object) -> Module:
-        """First count the beats of a span, then take bursts off it."""
+        """First find the end of a span, then go from block to block (of BURST_BYTES)."""
         m = Module()
         lane_bits = (self._config.bus_bytes - 1).bit_length()
-        room_bits = (BURST_BYTES // self._config.bus_bytes - 1).bit_length()
-        beat_bits = max(self._size_bits, lane_bits) + 1 - lane_bits
+        block_bits = (BURST_BYTES - 1).bit_length()
+        room_bits = block_bits - lane_bits
+        longest = (1 << room_bits) - 1
 
-        # Stage 1: beats of the span.
+        # Stage 1: the span's last beat, counted from the block of its first.
         span_valid = Signal()
         span_addr = Signal(32 - lane_bits)
-        span_beats = Signal(beat_bits)
-        # Stage 2: what is left of it.
+        span_last = Signal(max(self._size_bits, block_bits) + 1 - lane_bits)
+        # Stage 2: the burst's first beat, the blocks behind it, and the last beat in the last block.
         valid = Signal()
         addr = Signal(32 - lane_bits)
-        beats = Signal(beat_bits)
+        blocks = Signal(len(span_last) - room_bits)
+        last = Signal(room_bits)
 
-        room = Signal(room_bits + 1)
         final = Signal()
         m.d.comb += [
-            room.eq((1 << room_bits) - addr[:room_bits]),
-            final.eq(beats <= room),
             self.o.valid.eq(valid),
             self.o.payload.addr.eq(addr << lane_bits),
-            self.o.payload.length.eq(Mux(final, beats, room) - 1),
+            self.o.payload.length.eq(Mux(final, last, longest) - addr[:room_bits]),
             self.o.payload.last.eq(final),
             self.idle.eq(~(span_valid | valid)),
         ]
@@ -131,14 +138,19 @@ class BurstSplitter(wiring.Component):
             self.i.ready.eq(~span_valid | take),
         ]
         with m.If(take):
-            m.d.sync += [valid.eq(1), addr.eq(span_addr), beats.eq(span_beats)]
+            m.d.sync += [
+                valid.eq(1), addr.eq(span_addr), blocks.eq(span_last >> room_bits), last.eq(span_last),
+                final.eq((span_last >> room_bits) == 0),
+            ]
         with m.Elif(valid & self.o.ready):
-            m.d.sync += [valid.eq(~final), addr.eq(addr + room), beats.eq(beats - room)]
+            m.d.sync += [
+                valid.eq(~final), addr.eq(Cat(Const(0, room_bits), addr[room_bits:] + 1)), blocks.eq(blocks - 1),
+                final.eq(blocks == 1),
+            ]
         with m.If(self.i.ready):
             span = self.i.payload
             m.d.sync += [
-                span_valid.eq(self.i.valid),
-                span_addr.eq(span.addr >> lane_bits),
-                span_beats.eq((span.addr[:lane_bits] + span.size_bytes + (1 << lane_bits) - 1) >> lane_bits),
+                span_valid.eq(self.i.valid), span_addr.eq(span.addr >> lane_bits),
+                span_last.eq((span.addr[:block_bits] + span.size_bytes - 1) >> lane_bits),
             ]
         return m

@@ -8,7 +8,7 @@ from amaranth.lib.wiring import In, Out
 
 from tq_hw.hdl.load_plan import lane_bits, window_beats
 from tq_hw.hdl.queues import Slice
-from tq_hw.hdl.runs import RunGenerator
+from tq_hw.hdl.runs import RunGenerator, first_turn, next_turn
 from tq_hw.hdl.signatures import OperationLayout, operation_signature
 from tq_hw.isa.config import Config
 from tq_hw.isa.layout import Unit
@@ -84,11 +84,10 @@ class StorePlan(wiring.Component):
         slot = Signal(range(window_beats(config)))
         last_run = Signal()
         last_run2 = Signal()
-        left0 = Signal(16)
-        left1 = Signal(16)
+        left0, end0 = Signal(16), Signal()
+        left1, last1 = Signal(16), Signal()
         bases = [Signal(16, name=f"base{level}") for level in range(4)]
         steps = [(base + op[f"step{level}"])[:16] for level, base in enumerate(bases)]
-        end0 = Signal()
         end1 = Signal()
         go = Signal()
         take_run = Signal()
@@ -99,7 +98,7 @@ class StorePlan(wiring.Component):
         m.submodules.out = out = Slice(TakeLayout(config))
         wiring.connect(m, out.o, wiring.flipped(self.o))
         m.d.comb += [
-            end0.eq(left0 == 0), end1.eq(end0 & (left1 == 0)), go.eq(valid & out.i.ready),
+            end1.eq(end0 & last1), go.eq(valid & out.i.ready),
             take.eq(Mux(end0, op.last_take_bytes, op.take_bytes)), total.eq(lane + take),
             touches.eq((total + config.bus_bytes - 1) >> lanes),
             completes.eq(Mux(end1, touches, total >> lanes)),
@@ -114,9 +113,9 @@ class StorePlan(wiring.Component):
             word.completes.eq(completes), word.run_end.eq(end1), word.last.eq(end1 & last_run), word.flip.eq(op.flip),
         ]
         with m.If(go):
-            m.d.sync += [lane.eq(total), slot.eq(slot + completes), left0.eq(Mux(end0, op.count0, left0) - 1)]
+            m.d.sync += [lane.eq(total), slot.eq(slot + completes), *next_turn(left0, end0, op.count0)]
             with m.If(end0):
-                m.d.sync += left1.eq(Mux(end1, op.count1, left1) - 1)
+                m.d.sync += next_turn(left1, last1, op.count1)
             with m.If(end1):
                 m.d.sync += valid.eq(0)
             # The innermost loop that goes on steps; the loops inside it begin anew from there.
@@ -135,7 +134,8 @@ class StorePlan(wiring.Component):
         m.d.sync += begin.eq(self.i.valid & ~active)
         with m.If(~active):
             asked = self.i.payload
-            m.d.sync += [active.eq(self.i.valid), op.eq(asked), left0.eq(asked.count0 - 1), left1.eq(asked.count1 - 1)]
+            m.d.sync += [active.eq(self.i.valid), op.eq(asked), *first_turn(left0, end0, asked.count0),
+                         *first_turn(left1, last1, asked.count1)]
             m.d.sync += [base.eq(asked.source) for base in bases]
         with m.Elif(go & end1 & last_run):
             m.d.sync += active.eq(0)

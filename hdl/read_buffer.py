@@ -1,0 +1,70 @@
+"""Room for what memory sends: bursts are asked for only if all their beats have a place."""
+
+from typing import Any
+
+from amaranth import Module, Mux, Signal
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from tq_hw.hdl.axi import BURST_BYTES, BurstLayout, MemoryReadSignature
+from tq_hw.hdl.queues import Queue, Slice
+from tq_hw.isa.config import Config
+
+__all__ = ["ReadBuffer"]
+
+
+class ReadBuffer(wiring.Component):
+    """Ask for bursts and keep the beats until they are taken.
+
+    Parameters
+    ----------
+    config : sizes
+    bursts : longest bursts that there is room for; at least 4, two less may wait for answers
+
+    Members
+    -------
+    i : In(stream of BurstLayout)
+    memory : Out(MemoryReadSignature)
+    o : Out(stream of 8 * bus_bytes bits), latency 3 cycles
+    """
+
+    i: stream.Interface
+    memory: Any
+    o: stream.Interface
+
+    def __init__(self, config: Config, bursts: int) -> None:
+        if bursts < 4:
+            raise ValueError(f"a read buffer has room for 4 or more bursts, not {bursts}")
+        self._config, self._bursts = config, bursts
+        super().__init__({
+            "i": In(stream.Signature(BurstLayout())), "memory": Out(MemoryReadSignature(config)),
+            "o": Out(stream.Signature(8 * config.bus_bytes)),
+        })
+
+    def elaborate(self, platform: object) -> Module:
+        """Count beats from the asking to the use."""
+        m = Module()
+        memory = self.memory
+        beat_shape = 8 * self._config.bus_bytes
+        longest = BURST_BYTES // self._config.bus_bytes
+        beats = self._bursts * longest
+        m.submodules.buffer = buffer = Queue(beat_shape, beats, block_ram=True)
+        m.submodules.out = out = Slice(beat_shape)
+        wiring.connect(m, buffer.o, out.i)
+        wiring.connect(m, out.o, wiring.flipped(self.o))
+
+        claimed = Signal(range(beats + 1))
+        asked = Signal(range(longest + 1))
+        room = Signal()
+        m.d.comb += [
+            memory.burst.payload.eq(self.i.payload), memory.burst.valid.eq(self.i.valid & room),
+            self.i.ready.eq(memory.burst.ready & room),
+            buffer.i.payload.eq(memory.data), buffer.i.valid.eq(memory.valid),
+        ]
+        m.d.sync += [
+            asked.eq(Mux(self.i.valid & self.i.ready, self.i.payload.length + 1, 0)),
+            claimed.eq(claimed + asked - (buffer.o.valid & buffer.o.ready)),
+            # Two bursts may have been asked for that `claimed` does not hold yet.
+            room.eq(claimed <= beats - 3 * longest),
+        ]
+        return m
