@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from amaranth import Cat, Module, Mux, Signal, signed
+from amaranth import Cat, Module, Signal, signed
 from amaranth.hdl import Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.memory import Memory
@@ -93,13 +93,13 @@ class ParameterBlocks(wiring.Component):
         word = Signal(range(len(pieces)))
         piece = Signal(range(most))
         buffer = Signal(_BUFFER_BITS, init=PARAM_BUFFERS - 1)
-        start = Signal()
+        # One address waits, so that a block follows the one before at once.
+        waiting, waiting_valid = Signal(16), Signal()
         m.d.comb += [
-            self.i.ready.eq(~fetching & (held != PARAM_BUFFERS)), start.eq(self.i.valid & self.i.ready),
-            self.port.en.eq(fetching & (piece == 0)), self.port.addr.eq(address),
+            self.i.ready.eq(~waiting_valid), self.port.en.eq(fetching & (piece == 0)), self.port.addr.eq(address),
         ]
-        with m.If(start):
-            m.d.sync += [fetching.eq(1), address.eq(self.i.payload), word.eq(0), piece.eq(0), buffer.eq(buffer + 1)]
+        with m.If(self.i.valid & self.i.ready):
+            m.d.sync += [waiting.eq(self.i.payload), waiting_valid.eq(1)]
 
         last_piece = Signal()
         with m.Switch(word):
@@ -113,7 +113,11 @@ class ParameterBlocks(wiring.Component):
             m.d.sync += piece.eq(piece + 1)
             with m.If(last_piece):
                 m.d.sync += [piece.eq(0), word.eq(word + 1), address.eq(address + 1)]
-        with m.If(ends):
+        start = Signal()
+        m.d.comb += start.eq(waiting_valid & (held != PARAM_BUFFERS) & (ends | ~fetching))
+        with m.If(start):
+            m.d.sync += [fetching.eq(1), address.eq(waiting), word.eq(0), buffer.eq(buffer + 1), waiting_valid.eq(0)]
+        with m.Elif(ends):
             m.d.sync += fetching.eq(0)
 
         # The word arrives, is kept, and its piece is written: READ_LATENCY_CYCLES + 1 cycles after `goes`.

@@ -79,8 +79,8 @@ class ProgramWalker(wiring.Component):
         again1 = body_end & (repeat1 != op.repeat1 - 1)
         again2 = body_end & (repeat2 != op.repeat2 - 1)
         chunk_last = end & ~again1 & ~again2
-        tile_last = chunk_last & (is_table | (left <= op.chunk_slots))
-        once_more = is_table | (left <= op.chunk_slots)
+        left_last = is_table | (left <= op.chunk_slots)
+        tile_last = chunk_last & left_last
 
         waiting = Signal(RunLayout(config))
         waiting_valid = Signal()
@@ -91,15 +91,17 @@ class ProgramWalker(wiring.Component):
             self.number.eq(number), self.fetch.eq(step),
         ]
         with m.If(out_free):
-            m.d.sync += [self.o.payload.eq(waiting), self.o.payload.uop.eq(Mux(waiting.table, 0, self.uop)), self.o.valid.eq(waiting_valid)]
+            m.d.sync += [self.o.payload.eq(waiting), self.o.payload.uop.eq(Mux(waiting.table, 0, self.uop)),
+                         self.o.valid.eq(waiting_valid)]
             with m.If(~step):
                 m.d.sync += waiting_valid.eq(0)
         with m.If(step):
             m.d.sync += [
                 waiting_valid.eq(1),
-                waiting.number.eq(number), waiting.table.eq(is_table), waiting.slots.eq(Mux(once_more, left, op.chunk_slots)),
-                waiting.a.eq(Mux(in_body & ~is_table, address1, tile.a)), waiting.b.eq(tile.b), waiting.out.eq(tile.out),
-                waiting.sub.eq(tile.sub),
+                waiting.number.eq(number), waiting.table.eq(is_table),
+                waiting.slots.eq(Mux(left_last, left, op.chunk_slots)),
+                waiting.a.eq(Mux(in_body & ~is_table, address1, tile.a)), waiting.b.eq(tile.b),
+                waiting.out.eq(tile.out), waiting.sub.eq(tile.sub),
                 waiting.restart.eq(Mux(~chunk_first, Restart.CHUNK, Mux(tile_first, tile.restart, Restart.CONTINUE))),
                 waiting.save_tile.eq(chunk_first & tile_first & tile.save), waiting.save_chunk.eq(chunk_first),
                 waiting.tile_first.eq(chunk_first & tile_first), waiting.tile_last.eq(tile_last),
@@ -111,13 +113,14 @@ class ProgramWalker(wiring.Component):
                 chunk_first.eq(chunk_last),
             ]
             with m.If(again1):
-                m.d.sync += [number.eq(op.body_first), repeat1.eq(repeat1 + 1), address1.eq(address1 + op.a_repeat1_step)]
+                m.d.sync += [number.eq(op.body_first), repeat1.eq(repeat1 + 1),
+                             address1.eq(address1 + op.a_repeat1_step)]
             with m.Elif(again2):
                 m.d.sync += [number.eq(op.body_first), repeat1.eq(0), repeat2.eq(repeat2 + 1),
                              address1.eq(address2 + op.a_repeat2_step), address2.eq(address2 + op.a_repeat2_step)]
             with m.Elif(end):
-                m.d.sync += [number.eq(op.first), repeat1.eq(0), repeat2.eq(0), address1.eq(tile.a), address2.eq(tile.a),
-                             left.eq(left - op.chunk_slots), tile_first.eq(0)]
+                m.d.sync += [number.eq(op.first), repeat1.eq(0), repeat2.eq(0), address1.eq(tile.a),
+                             address2.eq(tile.a), left.eq(left - op.chunk_slots), tile_first.eq(0)]
                 with m.If(tile_last):
                     m.d.sync += active.eq(0)
             with m.Else():

@@ -133,10 +133,10 @@ class StepLayout(data.StructLayout):
     a_register, b_register, d_register, a_uses, b_uses : registers of the run, and whether a and b are registers
     a_word, b_word, d_word : words of the register file
     long : the run may have more beats than a register has words
-    destination, out_type, out_address, slot_first, slot_last : of the result; out_address is that of the beat's first word
+    destination, out_type, out_address, slot_first, slot_last : of the result; the address of the beat's first word
     run_first, run_last : first step of a run, its last beat
     last_word : the beat belongs to the last word of the chunk; lanes : channels of that word a reduction sees
-    op_first, op_last, chunk_first, param_first, param_last : the step's run is the first ..., with run_first or run_last
+    op_first, op_last, chunk_first, param_first, param_last : what the run is the first or the last of
     """
 
     def __init__(self, config: Config) -> None:
@@ -144,11 +144,11 @@ class StepLayout(data.StructLayout):
         word = register_word_bits(config)
         super().__init__({
             "fire": 1, "number": range(config.uops), "table": 1, "element": range(config.word_bytes // 4),
-            "a": OperandLayout(config), "b": OperandLayout(config),
-            "a_stream": 1, "b_stream": 1, "acc_read": 1, "use_acc": 1, "release": 1, "acc_word": range(config.acc_words),
-            "beat": range(config.beats_per_acc_word), "a_register": 3, "b_register": 3, "d_register": 3, "a_uses": 1,
-            "b_uses": 1, "a_word": word, "b_word": word, "d_word": word, "long": 1, "destination": 2, "out_type": 2,
-            "out_address": 16, "position": range(beats.positions), "slot_first": 1, "slot_last": 1, "run_first": 1,
-            "run_last": 1, "last_word": 1, "lanes": range(config.block + 1), "op_first": 1, "op_last": 1,
-            "chunk_first": 1, "param_first": 1, "param_last": 1,
+            "a": OperandLayout(config), "b": OperandLayout(config), "a_stream": 1, "b_stream": 1, "acc_read": 1,
+            "use_acc": 1, "release": 1, "acc_word": range(config.acc_words), "beat": range(config.beats_per_acc_word),
+            "a_register": 3, "b_register": 3, "d_register": 3, "a_uses": 1, "b_uses": 1, "a_word": word,
+            "b_word": word, "d_word": word, "long": 1, "destination": 2, "out_type": 2, "out_address": 16,
+            "position": range(beats.positions), "slot_first": 1, "slot_last": 1, "run_first": 1, "run_last": 1,
+            "last_word": 1, "lanes": range(config.block + 1), "op_first": 1, "op_last": 1, "chunk_first": 1,
+            "param_first": 1, "param_last": 1,
         })

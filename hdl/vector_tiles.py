@@ -56,7 +56,7 @@ class TileWalker(wiring.Component):
         no_body = op.body_first > op.body_last
         program = Cat(
             *(field == 0 for field in (op.cols, op.out_blocks, op.tile_slots, op.chunk_slots, op.repeat1, op.repeat2)),
-            op.out_type == 3, op.first > op.body_first, op.body_first > op.body_last + 1, op.body_last > op.last,
+            op.out_type == 3, op.first > op.body_first, op.body_first > op.body_last + 1, op.body_last > op.last, op.first > op.last,
             op.last >= config.uops, no_body & ((op.repeat1 != 1) | (op.repeat2 != 1)),
             op.use_acc & (op.tile_slots > config.acc_words), op.use_acc & (op.sub_first >= config.sub_blocks),
             ~op.use_acc & (op.sub_first != 0), ~op.use_acc & op.use_params & (config.block != config.cols),

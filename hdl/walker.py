@@ -53,7 +53,7 @@ class SlotWalker(wiring.Component):
 
         # Pointers: the slot's and its row's offset per stream, the column, and the slot of the accumulator buffer.
         pointers = data.StructLayout({
-            **{name: 16 for name in _STREAMS}, **{f"{name}_row": 16 for name in _STREAMS}, "col": 16,
+            **dict.fromkeys(_STREAMS, 16), **{f"{name}_row": 16 for name in _STREAMS}, "col": 16,
             "acc": range(config.acc_words)})
         at, chunk_at, tile_at, after = (Signal(pointers, name=name) for name in ("at", "chunk_at", "tile_at", "after"))
 
@@ -133,7 +133,8 @@ class SlotWalker(wiring.Component):
                 m.d.comb += start.acc.eq(0)
             was_walked = walked & ~new.save_chunk
             m.d.sync += [
-                run.eq(new), at.eq(start), started.eq(0), fired.eq(0), step.eq(0), step_end.eq(self._step_end(beats, new, new_op)),
+                run.eq(new), at.eq(start), started.eq(0), fired.eq(0), step.eq(0),
+                step_end.eq(self._step_end(beats, new, new_op)),
                 beat.eq(0), position.eq(self._first_position(new_op, new)), slots_left.eq(new.slots), n.eq(0),
                 # A program of `once` alone: its last run walks the chunk, so that the next chunk starts behind it.
                 walks.eq(new.chunk_last & ~was_walked), walked.eq(was_walked | ~new.uop.once),
@@ -199,8 +200,9 @@ class SlotWalker(wiring.Component):
         def most(x: Value, y: Value) -> Value:
             return Mux(x > y, x, y)
 
-        ends = most(most(needed(uop.a_source == Source.STREAM, op.a_type), needed(uop.b_source == Source.STREAM, op.b_type)),
-                    needed(uop.destination == Destination.OUTPUT, op.out_type))
+        reads = most(needed(uop.a_source == Source.STREAM, op.a_type),
+                     needed(uop.b_source == Source.STREAM, op.b_type))
+        ends = most(reads, needed(uop.destination == Destination.OUTPUT, op.out_type))
         return Mux(op.kind == VectorKind.LOAD_TABLE, 0, ends)
 
     def _addresses(self, beats: Beats, op: Any, run: Any, at: Any, position: Value, step: Value,

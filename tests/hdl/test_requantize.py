@@ -98,10 +98,10 @@ def test_takes_the_latency_it_states_and_gives_one_result_a_cycle() -> None:
 
 
 def test_requantizes_random_operands() -> None:
-    check(requantize_cases(3000, seed=1), lambda cases: rtl(Requantize(), cases), ref_requantize)
+    check(requantize_cases(1000, seed=1), lambda cases: rtl(Requantize(), cases), ref_requantize)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(st.lists(st.fixed_dictionaries({
     "x": INT32, "multiplier": INT32, "shift": st.integers(-31, 31), "low": st.booleans(), "truncate": st.booleans(),
     "rounding": st.sampled_from(list(map(int, Rounding))), "zero_point": st.integers(-32768, 32767),
@@ -111,7 +111,7 @@ def test_requantizes_any_operands(cases: list[Case]) -> None:
 
 
 def test_equals_multiply_by_quantized_multiplier() -> None:
-    cases = requantize_cases(1000, seed=2)
+    cases = requantize_cases(300, seed=2)
     for case in cases:
         case |= {"low": 0, "truncate": 0, "rounding": int(Rounding.HALF_AWAY)}
     x, multiplier, shift, zero_point, low, high = (
@@ -191,8 +191,8 @@ def ref_alu(a: int, b: int, partner: int, alu: int) -> int:
 @pytest.mark.parametrize("alu", list(Alu), ids=lambda alu: alu.name)
 def test_alu_operation(alu: Alu) -> None:
     rng = random.Random(int(alu))
-    operands = [(a, b) for a in CORNERS for b in (*CORNERS[:10], INT32_MAX, INT32_MIN)]
-    operands += [(wrap(rng.getrandbits(32)) >> rng.randrange(32), rng.randrange(64)) for _ in range(300)]
+    operands = [(a, b) for a in CORNERS for b in (0, 1, -1, 31, 12, INT32_MAX, INT32_MIN)]
+    operands += [(wrap(rng.getrandbits(32)) >> rng.randrange(32), rng.randrange(64)) for _ in range(60)]
     operands += [(a, a) for a in CORNERS]
     cases = [{"a": a, "b": b, "partner": rng.choice(CORNERS), "alu": int(alu)} for a, b in operands]
     spread = [{k: v for k, v in case.items() if k != "alu"} | {f"alu{i}": case["alu"] for i in range(3)}
