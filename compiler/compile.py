@@ -1,5 +1,6 @@
 """`compile_model`: the whole way from a graph to a compiled file."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tq_hw.compiler import (
@@ -9,6 +10,7 @@ from tq_hw.compiler import (
     lower_move,
     lower_reduce,
     lower_resize,
+    lower_rows,
     lower_transpose_conv,
     lower_unary,
     lower_vector,
@@ -19,10 +21,25 @@ from tq_hw.compiler.emit_mac import emit_mac
 from tq_hw.compiler.emit_matmul import emit_matmul
 from tq_hw.compiler.emit_move import emit_move
 from tq_hw.compiler.emit_resize import emit_resize
-from tq_hw.compiler.emit_vector import emit_elementwise, emit_max_pool, emit_pad, emit_softmax
-from tq_hw.compiler.ir import ArgExtreme, Elementwise, Graph, Mac, MatMul, MaxPool, Move, Pad, Resize, Softmax, Value
+from tq_hw.compiler.emit_rows import emit_rows
+from tq_hw.compiler.emit_vector import emit_elementwise, emit_max_pool, emit_pad
+from tq_hw.compiler.interleave import emit_layers
+from tq_hw.compiler.ir import (
+    ArgExtreme,
+    Elementwise,
+    Graph,
+    Layer,
+    Mac,
+    MatMul,
+    MaxPool,
+    Move,
+    Pad,
+    Resize,
+    RowProgram,
+    Value,
+)
 from tq_hw.compiler.legalize import legalize
-from tq_hw.compiler.plan import make_plan
+from tq_hw.compiler.plan import LayerPlan, make_plan
 from tq_hw.compiler.report import LayerReport, report
 from tq_hw.isa import program as isa_program
 from tq_hw.isa.config import Config
@@ -34,7 +51,7 @@ __all__ = ["Compiled", "compile_model"]
 
 #: The modules whose import registers the lowerings.
 LOWERING_MODULES = (lower_mac, lower_vector, lower_unary, lower_binary, lower_move, lower_reduce,
-                    lower_transpose_conv, lower_resize, lower_matmul)
+                    lower_transpose_conv, lower_resize, lower_matmul, lower_rows)
 
 
 @dataclass(frozen=True)
@@ -61,27 +78,7 @@ def compile_model(model: Model, config: Config, *, profile: str = "canon") -> Co
     graph = legalize(model)
     plan = make_plan(graph, config)
     emitter = Emitter(graph, plan, config)
-    for index, (layer, layer_plan) in enumerate(zip(graph.layers, plan.layers, strict=True)):
-        emitter.layer_index = index
-        match layer:
-            case Mac():
-                emit_mac(emitter, layer, layer_plan)
-            case Elementwise():
-                emit_elementwise(emitter, layer, layer_plan)
-            case MaxPool():
-                emit_max_pool(emitter, layer, layer_plan)
-            case Softmax():
-                emit_softmax(emitter, layer, layer_plan)
-            case Pad():
-                emit_pad(emitter, layer, layer_plan)
-            case ArgExtreme():
-                emit_arg_extreme(emitter, layer, layer_plan)
-            case Resize():
-                emit_resize(emitter, layer, layer_plan)
-            case MatMul():
-                emit_matmul(emitter, layer, layer_plan)
-            case Move():
-                emit_move(emitter, layer, layer_plan)
+    emit_layers(emitter, _emission)
     commands = emitter.stream.assemble()
     offset = emitter.image.add(commands)
     rows = report(graph, emitter.stream, config)
@@ -108,3 +105,25 @@ def _port(model: Model, graph: Graph, emitter: Emitter, tensor_index: int, value
     return Port(outer.name, inner.dtype, outer.shape, quantization.scale[0] if quantization else 0.0,
                 quantization.zero_point[0] if quantization else 0, offset, value.size_bytes, edge, region)
 
+
+def _emission(emitter: Emitter, layer: Layer, plan: LayerPlan) -> Iterator[None]:
+    """Emit one layer; those that others may be interleaved with yield after each rectangle."""
+    match layer:
+        case Mac():
+            yield from emit_mac(emitter, layer, plan)
+        case Elementwise():
+            yield from emit_elementwise(emitter, layer, plan)
+        case MaxPool():
+            emit_max_pool(emitter, layer, plan)
+        case RowProgram():
+            emit_rows(emitter, layer, plan)
+        case Pad():
+            emit_pad(emitter, layer, plan)
+        case ArgExtreme():
+            emit_arg_extreme(emitter, layer, plan)
+        case Resize():
+            emit_resize(emitter, layer, plan)
+        case MatMul():
+            emit_matmul(emitter, layer, plan)
+        case Move():
+            emit_move(emitter, layer, plan)

@@ -7,7 +7,7 @@ from tq_hw.compiler.emit import Emitter, Rect
 from tq_hw.compiler.fold import FoldPlan
 from tq_hw.compiler.image import parameter_blocks
 from tq_hw.compiler.ir import Mac
-from tq_hw.compiler.layout import View, block_count, even_tiles, odd, row_period, signed_step
+from tq_hw.compiler.layout import View, block_count, even_tiles, odd, row_parts, row_period, signed_step
 from tq_hw.compiler.mac_weights import Kernel, kernel_parts, pack
 from tq_hw.compiler.plan import LayerPlan, in_span, window
 from tq_hw.compiler.stream import Access
@@ -18,8 +18,6 @@ __all__ = ["emit_mac"]
 
 #: Weights of a layer that is one rectangle come in chunks of about this many words: the array starts after the first.
 _CHUNK_WORDS = 256
-#: A layer of at least so many output pixels is cut into rectangles.
-_CUT_SLOTS = 96
 #: Array cycles that an operation should last at least, where there is a choice.
 _OPERATION_CYCLES = 192
 
@@ -50,8 +48,11 @@ class _MacEmitter:
         if self.packed.fold is not None:
             self._write_fold_table(self.packed.fold)
 
-    def run(self) -> None:
-        """Emit the layer: all weights in the ring if they fit half of it, else by chunks of output blocks."""
+    def run(self) -> Iterator[None]:
+        """Emit the layer: all weights in the ring if they fit half of it, else by chunks of output blocks.
+
+        Yields after each rectangle that is complete (all output blocks).
+        """
         sub = self.config.sub_blocks
         per_block = self.packed.words() + self.config.param_words
         ring = self.emitter.ring_words()
@@ -70,6 +71,8 @@ class _MacEmitter:
                 weights, params, constants = self._constants(blocks, None)
                 for rect in self._rects(blocks, None):
                     self._job(rect, blocks, weights, params, constants)
+                    if blocks[1] == self.out_blocks:
+                        yield
 
     def _single_rect(self) -> bool:
         return sum(1 for _ in self._rects((0, 1), None)) == 1
@@ -83,7 +86,7 @@ class _MacEmitter:
         r0, r1, c0, c1 = self.layer.region or (0, h, 0, w)
         rows, cols = min(self.plan.rows, r1 - r0), min(self.plan.cols, c1 - c0)
         if rows == r1 - r0:
-            rows = -(-rows // self._row_parts(rows * cols))
+            rows = -(-rows // row_parts(rows * cols, self.config))
         if self.packed.mode is ArrayMode.DEPTHWISE or slots_limit is not None:
             cols = min(cols, self.config.acc_words)
         if slots_limit is not None:
@@ -93,12 +96,6 @@ class _MacEmitter:
                 for col in range(c0, c1, cols):
                     yield Rect(image, (row, min(row + rows, r1)), (col, min(col + cols, c1)),
                                self._word_blocks(blocks))
-
-    def _row_parts(self, slots: int) -> int:
-        """Into how many rectangles to cut what could be one: the next layer starts when the first is done."""
-        if slots < _CUT_SLOTS:
-            return 1
-        return min(4, max(2, -(-slots // self.config.acc_words)))
 
     def _constants(self, blocks: tuple[int, int], kernel: Kernel | None,
                    parameters: bool = True) -> tuple[int, int, tuple[Access, ...]]:
@@ -311,6 +308,6 @@ class _MacEmitter:
         return view
 
 
-def emit_mac(emitter: Emitter, layer: Mac, plan: LayerPlan) -> None:
-    """Emit all operations of one layer."""
-    _MacEmitter(emitter, layer, plan).run()
+def emit_mac(emitter: Emitter, layer: Mac, plan: LayerPlan) -> Iterator[None]:
+    """Emit all operations of one layer; yield after each complete rectangle."""
+    yield from _MacEmitter(emitter, layer, plan).run()

@@ -62,7 +62,7 @@ def _runs(taps: tuple[Tap, ...], phase: int, period: int) -> Iterator[_Group]:
 
 def _program(fraction: int, shift: int, last: bool) -> list[dict[str, int]]:
     """Stream A is the low tap, B the high one; `shift` bits of headroom are above their difference."""
-    output = {"destination": Destination.OUTPUT}
+    output: dict[str, int] = {"destination": Destination.OUTPUT}
     if last:
         output |= {"shift_source": ShiftSource.IMMEDIATE, "shift": -20, "rounding": Rounding.HALF_AWAY, "clamp": 1,
                    "act_min": -128, "act_max": 127}

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from tq_hw.isa.config import Config
 
 __all__ = ["ArgExtreme", "Copy", "Elementwise", "Graph", "Layer", "Mac", "MatMul", "MaxPool", "Move", "Pad",
-           "Resize", "Softmax", "Staged", "Value"]
+           "Resize", "RowProgram", "Staged", "Value"]
 
 IntArray = npt.NDArray[Any]
 
@@ -135,10 +135,19 @@ class MaxPool(Layer):
 
 
 @dataclass(frozen=True, eq=False)
-class Softmax(Layer):
-    """Softmax over the channels of each pixel; `table` is e^-d in Q0.31 for d = 0..255."""
+class RowProgram(Layer):
+    """A program of the vector unit over the channels of each pixel.
 
-    table: IntArray
+    Members
+    -------
+    program : "softmax", "log_softmax" or "l2_normalization", see compiler.row_programs
+    numbers : the program's constants
+    tables : contents of tables 1 and 2
+    """
+
+    program: str
+    numbers: dict[str, int]
+    tables: tuple[IntArray | None, IntArray | None] = (None, None)
 
 
 @dataclass(frozen=True, eq=False)

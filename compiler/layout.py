@@ -6,7 +6,7 @@ from tq_hw.compiler.ir import Value
 from tq_hw.compiler.stream import Access
 from tq_hw.isa.config import Config
 
-__all__ = ["View", "block_count", "blocked_words", "even_tiles", "odd", "row_period", "row_words", "signed_step"]
+__all__ = ["View", "block_count", "blocked_words", "even_tiles", "odd", "row_parts", "row_period", "row_words", "signed_step"]
 
 
 def odd(words: int) -> int:
@@ -28,6 +28,17 @@ def blocked_words(value: Value, config: Config) -> int:
     """Words of a whole tensor in blocked form."""
     n, h, w, c = value.shape
     return n * h * row_words(w, block_count(c, config))
+
+
+#: A layer of at least so many output pixels is cut into rectangles.
+_CUT_SLOTS = 96
+
+
+def row_parts(slots: int, config: Config) -> int:
+    """Into how many rectangles to cut what could be one: the next layer starts when the first ones are done."""
+    if slots < _CUT_SLOTS:
+        return 1
+    return min(4, max(2, -(-slots // config.acc_words)))
 
 
 @dataclass(frozen=True)

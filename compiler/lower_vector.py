@@ -2,12 +2,12 @@
 
 import numpy as np
 
-from tq_hw.compiler.ir import MaxPool, Pad, Softmax
+from tq_hw.compiler.ir import MaxPool, Pad
 from tq_hw.compiler.legalize import Legalizer, lowers
 from tq_hw.compiler.lower_move import lower_pad_move
 from tq_hw.compiler.lower_unary import table_pass
 from tq_hw.model.graph import Operator
-from tq_hw.sim.golden import pooling, quantize, softmax
+from tq_hw.sim.golden import pooling, quantize
 from tq_hw.sim.golden.arith import multiply_by_quantized_multiplier
 
 __all__: list[str] = []
@@ -51,14 +51,6 @@ def lower_max_pool(state: Legalizer, op: Operator) -> None:
     state.layers.append(MaxPool(
         op.index, op.op, (state.input(op, 0),), state.output(op), (p.filter_height, p.filter_width),
         (p.stride_h, p.stride_w), (p.pad_top, p.pad_left), p.act_min, p.act_max))
-
-
-@lowers("SOFTMAX")
-def lower_softmax(state: Legalizer, op: Operator) -> None:
-    """Maximum, table of exponentials, sum, reciprocal, product."""
-    p = softmax.params(op, state.subgraph)
-    source = state.input(op, 0)
-    state.layers.append(Softmax(op.index, op.op, (source,), state.output(op), softmax.exp_table(p)))
 
 
 @lowers("RESHAPE", "SQUEEZE", "EXPAND_DIMS")

@@ -8,12 +8,12 @@ that do not fit are sent to memory first. What no value needs is the ring for we
 from dataclasses import dataclass, field
 
 from tq_hw.compiler.fold import FoldPlan, plan_fold
-from tq_hw.compiler.ir import Graph, Layer, Mac, MaxPool, Pad, Softmax, Staged, Value
+from tq_hw.compiler.ir import Elementwise, Graph, Layer, Mac, MaxPool, Pad, RowProgram, Staged, Value
 from tq_hw.compiler.layout import block_count, blocked_words, odd, row_words
 from tq_hw.isa.config import Config
 from tq_hw.model.errors import UnsupportedError
 
-__all__ = ["LayerPlan", "Plan", "in_span", "make_plan"]
+__all__ = ["LayerPlan", "Plan", "alternates", "in_span", "make_plan", "window"]
 
 
 @dataclass
@@ -68,8 +68,14 @@ def window(layer: Layer) -> tuple[tuple[int, int], tuple[int, int], tuple[int, i
     return (1, 1), (1, 1), (0, 0)
 
 
+def alternates(first: Layer, second: Layer) -> bool:
+    """Whether the rectangles of two layers may be emitted in turn: an elementwise layer behind what feeds it."""
+    return (isinstance(first, Mac) and isinstance(second, Elementwise) and first.output in second.inputs
+            and first.region is None and first.output.shape == second.output.shape)
+
+
 def _cuts_channels(layer: Layer) -> bool:
-    return not isinstance(layer, Softmax | Pad) and not (isinstance(layer, Mac) and not layer.depthwise)
+    return not isinstance(layer, RowProgram | Pad) and not (isinstance(layer, Mac) and not layer.depthwise)
 
 
 class _Planner:
@@ -109,9 +115,16 @@ class _Planner:
         return len(users) > 1 or value.shape[0] * value.shape[1] == 1
 
     def span(self, key: int) -> tuple[int, int]:
+        """First and last layer at which a value is in use; layers that alternate count as one."""
         users = self.uses.get(key, [])
         first = self.defined.get(key, users[0] if users else 0)
-        return first, max([first, *users])
+        last = max([first, *users])
+        layers = self.graph.layers
+        if first > 0 and alternates(layers[first - 1], layers[first]):
+            first -= 1
+        if last + 1 < len(layers) and alternates(layers[last], layers[last + 1]):
+            last += 1
+        return first, last
 
     def live_words(self, index: int) -> int:
         return sum(blocked_words(self.values[k], self.config) for k in self.resident

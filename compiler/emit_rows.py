@@ -1,0 +1,47 @@
+"""Programs over the channels of each pixel: one row is one chunk, its blocks are the columns that the unit walks."""
+
+from tq_hw.compiler.emit import Emitter
+from tq_hw.compiler.emit_vector import program_fields, rectangles
+from tq_hw.compiler.ir import RowProgram
+from tq_hw.compiler.layout import block_count, signed_step
+from tq_hw.compiler.plan import LayerPlan
+from tq_hw.compiler.row_programs import PROGRAMS
+from tq_hw.model.errors import UnsupportedError
+
+__all__ = ["emit_rows"]
+
+
+def emit_rows(emitter: Emitter, layer: RowProgram, plan: LayerPlan) -> None:
+    """Emit one operation per image row."""
+    config = emitter.config
+    channels = layer.output.shape[3]
+    blocks = block_count(channels, config)
+    registers = -(-blocks * config.beats_per_word // config.vector_register_words)
+    make, row_vectors, scalars = PROGRAMS[layer.program]
+    limit = (8 - scalars) // row_vectors
+    if registers > limit:
+        raise UnsupportedError(
+            f"operator {layer.index} ({layer.op}) has rows of {channels} values; configuration {config.name!r} holds "
+            f"at most {limit * config.vector_register_words * config.requantize_lanes}; a larger vector_words helps")
+    code = make(registers, layer.numbers)
+    if len(code.uops) > config.uops:
+        raise UnsupportedError(f"operator {layer.index} ({layer.op}) takes {len(code.uops)} micro-operations, "
+                               f"configuration {config.name!r} holds {config.uops}; set uops to 64")
+    emitter.tables(layer.tables)
+    first = emitter.program(code.uops)
+    height = layer.output.shape[1]
+    for rect in rectangles(layer, plan, emitter):
+        row = rect.image * height + rect.rows[0]
+        rows = (row, row + rect.rows[1] - rect.rows[0])
+        view = emitter.source(layer, plan, 0, rows, rect.cols, (0, blocks))
+        target = emitter.target(layer, plan, rect)
+        width = rect.cols[1] - rect.cols[0]
+        for r in range(*rows):
+            fields = {"cols": blocks, "out_blocks": 1, "slots": width * blocks, "tile_slots": blocks,
+                      "chunk_slots": blocks, "valid_lanes": channels - (blocks - 1) * config.block,
+                      "a_base": view.address(r, 0, rect.cols[0]), "a_col_step": signed_step(view.block_pitch),
+                      "a_row_step": 1, "out_base": target.address(r, 0, rect.cols[0]),
+                      "out_col_step": signed_step(target.block_pitch), "out_row_step": 1,
+                      **program_fields(first, len(code.uops), code.body), "repeat1": code.repeats}
+            emitter.vector(fields, (view.access((r, r + 1), (0, blocks)),), (target.access((r, r + 1), (0, blocks)),))
+        emitter.finish(layer, target, rect)
