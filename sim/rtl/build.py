@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
 
@@ -37,10 +37,10 @@ _PACKAGES = {"perl": "perl", "make": "make", "g++": "g++"}
 _OPTIMIZE = ("OPT_FAST=-O3", "OPT_SLOW=-O0", "OPT_GLOBAL=-O2")
 _GENERATE = f"""
 import json, sys
-from tq_hw.hdl.accelerator import Accelerator
+from tq_hw.hdl.simulation import SimulatedAccelerator
 from tq_hw.hdl.verilog import to_verilog
 from tq_hw.isa.config import Config
-sys.stdout.write(to_verilog(Accelerator(Config.from_mapping(json.load(sys.stdin), "simulated")), {TOP!r}))
+sys.stdout.write(to_verilog(SimulatedAccelerator(Config.from_mapping(json.load(sys.stdin), "simulated")), {TOP!r}))
 """
 #: Registers that the harness reads to know when operations begin and end.
 _WATCHED = "".join(f'public_flat_rd -module "*control_{unit}" -var "{name}"\n'
@@ -70,18 +70,27 @@ def library(config: Config, *, trace: str = "", progress: Progress | None = None
     if (config, trace) in _known:
         return _known[config, trace]
     values = {k: v for k, v in asdict(config).items() if k != "name"}
-    sources = _sources_hash()
 
-    def verilog() -> str:
-        text = _generate(values)
-        if _sources_hash() != sources:
-            raise ToolError("the hardware's sources changed while the simulator was built: run it again")
-        return text
-    key = _key({"config": values, "sources": sources})
-    made = build_verilog(verilog, config.bus_bytes, f"{config.fingerprint:08x}-{key}", trace=trace,
-                         defines=("TQ_RUNS=1",), progress=progress)
-    _known[config, trace] = made
-    return made
+    def build(sources: str) -> Path:
+        def verilog() -> str:
+            text = _generate(values)
+            if _sources_hash() != sources:
+                raise _SourcesChangedError
+            return text
+        key = _key({"config": values, "sources": sources})
+        return build_verilog(verilog, config.bus_bytes, f"{config.fingerprint:08x}-{key}", trace=trace,
+                             defines=("TQ_RUNS=1",), progress=progress)
+    for _ in range(3):
+        # A build whose sources change under way would stand in the cache under a wrong key.
+        with suppress(_SourcesChangedError):
+            made = build(_sources_hash())
+            _known[config, trace] = made
+            return made
+    raise ToolError("the hardware's sources keep changing while the simulator is built")
+
+
+class _SourcesChangedError(Exception):
+    """The sources changed between the hash and the Verilog."""
 
 
 def _generate(values: dict[str, object]) -> str:

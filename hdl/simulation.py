@@ -1,0 +1,32 @@
+"""The accelerator as the simulator takes it: behind a register on the reset.
+
+A simulator evaluates all logic that an input of the top reaches without a register whenever any input
+changes. Reset reaches the next state of nearly every register, so it alone would double the work of a cycle.
+"""
+
+from amaranth import ClockDomain, ClockSignal, DomainRenamer, Module, ResetSignal, Signal
+from amaranth.lib import wiring
+
+from tq_hw.hdl.accelerator import Accelerator
+from tq_hw.isa.config import Config
+
+__all__ = ["SimulatedAccelerator"]
+
+
+class SimulatedAccelerator(wiring.Component):
+    """`Accelerator` with the same ports; its reset comes one cycle after the top's."""
+
+    def __init__(self, config: Config) -> None:
+        self.accelerator = Accelerator(config)
+        super().__init__(dict(self.accelerator.signature.members))
+
+    def elaborate(self, platform: object) -> Module:
+        """Put the accelerator into a domain of its own on the same clock."""
+        m = Module()
+        m.domains.core = core = ClockDomain()
+        reset = Signal(init=1, reset_less=True)
+        m.d.sync += reset.eq(ResetSignal())
+        m.d.comb += [core.clk.eq(ClockSignal()), core.rst.eq(reset)]
+        m.submodules.accelerator = DomainRenamer("core")(self.accelerator)
+        wiring.connect(m, wiring.flipped(self), self.accelerator)
+        return m
