@@ -1,11 +1,11 @@
-"""Compare outputs, and when they differ find the first operator, element and stage that does.
+"""When outputs differ, find the first operator, element and stage that does.
 
 Every intermediate tensor of any engine is to be had by one trick: the model is compiled again with that tensor among
 its outputs.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,48 +15,14 @@ from tq_hw.cli.arrays import InputSet
 from tq_hw.model.errors import OptionError, TqError
 from tq_hw.model.graph import Model, Operator
 from tq_hw.sim import golden
+from tq_hw.sim.compare import Divergence, divergences
 from tq_hw.sim.golden.explain import MAC_OPERATORS, explain
 
-__all__ = ["Difference", "find_tensor", "first_difference", "locate", "same", "with_outputs"]
+__all__ = ["find_tensor", "locate", "with_outputs"]
 
 Array = npt.NDArray[Any]
 #: Runs a model (not the one of the command: one with more outputs) on one input set.
 RunModel = Callable[[Model, InputSet], Sequence[Array]]
-
-
-@dataclass(frozen=True)
-class Difference:
-    """The first element in which two arrays differ, by flat index, and how many do."""
-
-    element: int
-    index: tuple[int, ...]
-    found: Any
-    expected: Any
-    count: int
-    total: int
-
-    def __str__(self) -> str:
-        """Say where, with both values."""
-        where = f" at {list(self.index)}" if self.index else ""
-        return (f"element {self.element}{where} is {self.found}, expected {self.expected} ({self.count} of "
-                f"{self.total} differ)")
-
-
-def same(found: Array, expected: Array) -> bool:
-    """Whether dtype, shape and every element are equal; a NaN equals a NaN."""
-    return (found.dtype == expected.dtype and found.shape == expected.shape
-            and bool(np.array_equal(found, expected, equal_nan=found.dtype.kind == "f")))
-
-
-def first_difference(found: Array, expected: Array) -> Difference:
-    """Return the first difference of two arrays of one shape that are not the same."""
-    differs = found != expected
-    if found.dtype.kind == "f":
-        differs &= ~(np.isnan(found) & np.isnan(expected))
-    element = int(np.flatnonzero(differs)[0])
-    index = tuple(int(i) for i in np.unravel_index(element, found.shape))
-    return Difference(element, index, found.reshape(-1)[element].item(), expected.reshape(-1)[element].item(),
-                      int(np.count_nonzero(differs)), found.size)
 
 
 def find_tensor(model: Model, wanted: str) -> int:
@@ -89,17 +55,23 @@ def locate(model: Model, inputs: InputSet, run_model: RunModel) -> str:
         found = run_model(with_outputs(model, [index for _, index in wanted]), inputs)[len(model.main.outputs):]
     except TqError as error:
         return f"the operator is not known, because the intermediate tensors cannot be had: {error}"
-    for (op, index), array in zip(wanted, found, strict=True):
-        if not same(array, tensors[index]):
-            return _describe(model, tensors, op, index, first_difference(array, tensors[index]))
-    return ("no operator differs when every intermediate tensor is stored, so the difference lies in how the commands "
-            "keep or order tensors; see docs/guide/debug-a-mismatch.md")
+    expected = [tensors[index] for _, index in wanted]
+    if not (different := divergences(found, expected)):
+        return ("no operator differs when every intermediate tensor is stored, so the difference lies in how the "
+                "commands keep or order tensors; see docs/guide/debug-a-mismatch.md")
+    op, index = wanted[different[0].output]
+    return _describe(model, tensors, op, index, different[0])
 
 
-def _describe(model: Model, tensors: dict[int, Array], op: Operator, index: int, difference: Difference) -> str:
-    text = f"first at operator {op.index} ({op.op}), tensor {model.main.tensors[index].name!r}: {difference}"
+def _describe(model: Model, tensors: dict[int, Array], op: Operator, index: int, difference: Divergence) -> str:
+    text = f"first at operator {op.index} ({op.op}), tensor {model.main.tensors[index].name!r}"
+    if difference.index is None:
+        return f"{text}: {difference.found}, expected {difference.expected}"
+    text += (f", element {list(difference.index)}: {difference.found}, expected {difference.expected} "
+             f"({difference.count} of {difference.total} differ)")
     if op.op not in MAC_OPERATORS:
         return text
-    stages = explain(model, tensors, op.index, difference.element)
-    shown = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in stages.items())
+    element = int(np.ravel_multi_index(difference.index, tensors[index].shape))
+    shown = ", ".join(f"{name.replace('_', ' ')} {value}"
+                      for name, value in explain(model, tensors, op.index, element).items())
     return f"{text}; the golden model has {shown}"

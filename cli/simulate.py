@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from tq_hw.cli.arrays import InputSet, draw_inputs, find_inputs, output_arrays
-from tq_hw.cli.compare import find_tensor, first_difference, same, with_outputs
+from tq_hw.cli.compare import find_tensor, with_outputs
 from tq_hw.cli.compile import DEFAULT_CONFIG, compile_program
 from tq_hw.cli.engines import Array, Engine, Inference, golden_engine, infer_all, make_engine
 from tq_hw.cli.files import check_outputs, npz_bytes, read_npz, write, write_json
@@ -25,6 +25,7 @@ from tq_hw.isa.program import Program, load
 from tq_hw.model.errors import MismatchError, OptionError
 from tq_hw.model.graph import Model
 from tq_hw.model.reader import read_model
+from tq_hw.sim.compare import divergences
 
 __all__ = ["Subject", "open_subject", "sim_command"]
 
@@ -89,10 +90,9 @@ def _check_against_golden(subject: Subject, inputs: list[InputSet], found: list[
     assert subject.model is not None
     expected = infer_all(golden_engine(subject.model), inputs, "golden model")
     for number, (one, other) in enumerate(zip(found, expected, strict=True)):
-        for position, (array, wanted) in enumerate(zip(one.outputs, other.outputs, strict=True)):
-            if not same(array, wanted):
-                return (f"{subject.path}: output {position} of input set {number} is not what the golden model gives: "
-                        f"{first_difference(array, wanted)}; `tq-hw verify` finds the operator")
+        if different := divergences(one.outputs, other.outputs):
+            return (f"{subject.path}: input set {number}, {different[0]} by the golden model; `tq-hw verify` finds the "
+                    "operator")
     return None
 
 

@@ -1,6 +1,7 @@
 """What the commands print and write when all is well, and how a difference is told."""
 
 import json
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -147,8 +148,8 @@ def test_stored_expectation_that_is_wrong_is_a_failure(tq: Tq, case: Path) -> No
     np.savez("small.npz", **arrays)
     result = tq("verify", case.name, "--engine", "executor", "--config", "tiny", "--json", "j.json")
     right = int(arrays["expected_0"][1, 0, 2, 1, 3])
-    message = (f"output 0 of input set 1 is not that of the stored expectations: element 23 at [0, 2, 1, 3] is "
-               f"{right ^ 1}, expected {right} (1 of 24 differ); the golden model gives what the executor gives")
+    message = (f"input set 1, output 0, element [0, 2, 1, 3] is {right ^ 1}, expected {right} (1 of 24 differ) by the "
+               "stored expectations; the golden model gives what the executor gives")
     assert (result.code, result.err) == (1, f"tq-hw: 1 of 1 cases differ; first small: {message}\n")
     assert json.loads(Path("j.json").read_text())["cases"][0]["message"] == message
 
@@ -170,12 +171,13 @@ def test_first_operator_that_differs_is_named(tq: Tq, model: Path, monkeypatch: 
     assert result.code == 1
     kept = golden.run(read_model(model), draw_inputs(read_model(model), 1, 0)[0], keep=True).tensors
     right = int(kept[3][0, 3, 2, 1])
-    assert (f"first at operator 0 (CONV_2D), tensor 't3': element 69 at [0, 3, 2, 1] is {right ^ 1}, expected {right} "
+    assert (f"first at operator 0 (CONV_2D), tensor 't3', element [0, 3, 2, 1]: {right ^ 1}, expected {right} "
             "(1 of 120 differ); the golden model has accumulator ") in result.out
     assert f"after clamp {right}" in result.out
     result = tq("sim", model.name, "--engine", "executor", "--config", "tiny", "--outputs", "o.npz")
     assert result.code == 1
-    assert result.err.startswith("tq-hw: small.tflite: output 0 of input set 0 is not what the golden model gives: ")
+    assert re.fullmatch(r"tq-hw: small\.tflite: input set 0, output 0, element \[0, 1, 1, 1\] is -?\d+, expected -?\d+ "
+                        r"\(1 of 24 differ\) by the golden model; `tq-hw verify` finds the operator\n", result.err)
     assert Path("o.npz").is_file()
 
 
