@@ -9,7 +9,7 @@ help:
 	@echo "make test      all tests but the long sweeps"
 	@echo "make test-all  all tests"
 	@echo "make check     ruff and mypy"
-	@echo "make bench     cycles, simulator speed, resources and clock of the bare accelerator"
+	@echo "make bench     cycles and simulator speed; resources and clock of the bare accelerator"
 	@echo "make lock      renew requirements.lock from pyproject.toml"
 	@echo "make clean     remove what the targets above made, .venv too"
 
@@ -31,7 +31,8 @@ check: setup
 	@$(PY) -m mypy examples scripts benches
 
 bench: setup
-	@$(PY) benches/bench.py
+	@$(PY) benches/cycles.py --config $(CONFIG)
+	@$(PY) benches/fpga.py n9x8
 
 lock: setup
 	@$(PY) scripts/lock.py
