@@ -16,7 +16,7 @@ from tq_hw.compiler import (
     lower_vector,
 )
 from tq_hw.compiler.emit import Emitter
-from tq_hw.compiler.emit_arg import emit_arg_extreme
+from tq_hw.compiler.emit_flat import emit_flat, emit_one_hot
 from tq_hw.compiler.emit_mac import emit_mac
 from tq_hw.compiler.emit_matmul import emit_matmul
 from tq_hw.compiler.emit_move import emit_move
@@ -25,14 +25,15 @@ from tq_hw.compiler.emit_rows import emit_rows
 from tq_hw.compiler.emit_vector import emit_elementwise, emit_max_pool, emit_pad
 from tq_hw.compiler.interleave import emit_layers
 from tq_hw.compiler.ir import (
-    ArgExtreme,
     Elementwise,
+    Flat,
     Graph,
     Layer,
     Mac,
     MatMul,
     MaxPool,
     Move,
+    OneHot,
     Pad,
     Resize,
     RowProgram,
@@ -88,6 +89,7 @@ def compile_model(model: Model, config: Config, *, profile: str = "canon") -> Co
                      for index, value in zip(model.main.inputs, graph.inputs, strict=True)),
         outputs=tuple(_port(model, graph, emitter, index, value)
                       for index, value in zip(model.main.outputs, graph.outputs, strict=True)),
+        state=bytes(emitter.state),
         layers=tuple(isa_program.Layer(
             row.index, row.op, row.name, row.unit, row.macs, row.cycles, row.bytes, row.bound, row.runs)
             for row in rows))
@@ -119,8 +121,10 @@ def _emission(emitter: Emitter, layer: Layer, plan: LayerPlan) -> Iterator[None]
             emit_rows(emitter, layer, plan)
         case Pad():
             emit_pad(emitter, layer, plan)
-        case ArgExtreme():
-            emit_arg_extreme(emitter, layer, plan)
+        case Flat():
+            emit_flat(emitter, layer, plan)
+        case OneHot():
+            emit_one_hot(emitter, layer, plan)
         case Resize():
             emit_resize(emitter, layer, plan)
         case MatMul():

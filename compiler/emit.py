@@ -17,7 +17,7 @@ from tq_hw.isa.layout import Unit, VectorKind
 __all__ = ["Emitter", "Rect"]
 
 _ALIGN = 16
-REGION_IMAGE, REGION_ARENA = 0, 1
+REGION_IMAGE, REGION_ARENA, REGION_STATE = 0, 1, 2
 _RESIDENT_SLOT = 0
 
 
@@ -64,6 +64,7 @@ class Emitter:
     config: Config
     image: Image = field(default_factory=Image)
     arena_bytes: int = 0
+    state: bytearray = field(default_factory=bytearray)
     stream: Stream = field(init=False)
     layer_index: int = 0
     _ring: _Ring = field(init=False)
@@ -90,6 +91,10 @@ class Emitter:
         if id(root) not in self._memory:
             if root.data is not None:
                 self._memory[id(root)] = (REGION_IMAGE, self.image.add(root.data.tobytes()))
+            elif root.initial is not None:
+                self._memory[id(root)] = (REGION_STATE, len(self.state))
+                data = root.initial.tobytes()
+                self.state += data.ljust(-(-len(data) // _ALIGN) * _ALIGN, b"\0")
             else:
                 self._memory[id(root)] = (REGION_ARENA, self.arena_bytes)
                 self.arena_bytes += -(-root.size_bytes // _ALIGN) * _ALIGN

@@ -8,7 +8,8 @@ import numpy.typing as npt
 from tq_hw.compiler.ir import IntArray
 from tq_hw.isa.config import Config
 
-__all__ = ["Image", "depthwise_weights", "folded_weights", "gemm_weights", "parameter_blocks", "table_words"]
+__all__ = ["Image", "depthwise_weights", "folded_weights", "gemm_weights", "padded_elements", "parameter_blocks",
+           "table_words"]
 
 _ALIGN = 16
 Int8Array = npt.NDArray[np.int8]
@@ -94,3 +95,10 @@ def table_words(table: IntArray, config: Config) -> bytes:
     """256 int32 entries, padded to whole words."""
     data = np.asarray(table).astype("<i4").tobytes()
     return data.ljust(-(-len(data) // config.word_bytes) * config.word_bytes, b"\0")
+
+
+def padded_elements(slots: int, config: Config) -> bytes:
+    """Numbers 0, 1, ... as int32 in slots of `block` elements, each padded to whole words."""
+    rows = np.arange(slots * config.block, dtype="<i4").reshape(slots, config.block)
+    size = -(-4 * config.block // config.word_bytes) * config.word_bytes
+    return b"".join(row.tobytes().ljust(size, b"\0") for row in rows)

@@ -13,10 +13,12 @@ import numpy.typing as npt
 
 from tq_hw.isa.config import Config
 
-__all__ = ["ArgExtreme", "Copy", "Elementwise", "Graph", "Layer", "Mac", "MatMul", "MaxPool", "Move", "Pad",
-           "Resize", "RowProgram", "Staged", "Value"]
+__all__ = ["ELEMENT_BYTES", "Copy", "Elementwise", "Flat", "Graph", "Layer", "Mac", "MatMul", "MaxPool", "Move",
+           "OneHot", "Pad", "Resize", "RowProgram", "Staged", "Value"]
 
 IntArray = npt.NDArray[Any]
+#: Bytes of an element by its code in the vector unit's registers.
+ELEMENT_BYTES = (1, 2, 4, 1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,6 +31,7 @@ class Value:
     flip : the bytes in system memory are the accelerator's with bit 7 inverted (uint8 edges)
     alias_of : the value whose dense bytes in system memory these are
     data : dense bytes of a constant, or None
+    initial : contents before the first inference, for a value that lives on from one to the next
     """
 
     name: str
@@ -38,6 +41,7 @@ class Value:
     flip: bool = False
     alias_of: "Value | None" = None
     data: "npt.NDArray[Any] | None" = None
+    initial: "npt.NDArray[Any] | None" = None
 
     @property
     def root(self) -> "Value":
@@ -192,14 +196,43 @@ class Move(Staged):
 
 
 @dataclass(frozen=True, eq=False)
-class ArgExtreme(Staged):
-    """Index along the rows of an input [n, rows, 1, channels] of each channel's first extreme, as int32."""
+class Flat(Staged):
+    """Micro-operations over dense elements of any size, without regard to channels.
 
-    minimum: bool
+    The first input has `rows` times as many elements as the output; the body runs once for each row.
+
+    Members
+    -------
+    count : elements of the output
+    types : element type of each input, as the vector unit's `a_type`: 0 int8, 1 int16, 2 int32, 3 uint8
+    out_type : the output's, coded alike
+    before, body, after : micro-operations
+    """
+
+    count: int
+    types: tuple[int, ...]
+    out_type: int
+    before: tuple[dict[str, int], ...]
+    body: tuple[dict[str, int], ...] = ()
+    after: tuple[dict[str, int], ...] = ()
+    rows: int = 1
+    tables: tuple[IntArray | None, IntArray | None] = (None, None)
 
     def minimum_words(self, config: Config) -> int:
-        """All rows of one word of channels, and their indices."""
-        return self.inputs[0].shape[1] + 4
+        """All rows of one word of channels, and what goes with them."""
+        sizes = [ELEMENT_BYTES[code] for code in (*self.types, self.out_type)]
+        words = [-(-size * config.block // config.word_bytes) for size in sizes]
+        return self.rows * words[0] + sum(words[1:])
+
+
+@dataclass(frozen=True, eq=False)
+class OneHot(Staged):
+    """For each int32 index of the input a row of the output, [1, indices, 1, row bytes]: 1 at the index, else 0."""
+
+    def minimum_words(self, config: Config) -> int:
+        """One index, the numbers it is compared with, one row."""
+        wide = -(-4 * config.block // config.word_bytes)
+        return wide + (wide + 1) * -(-self.output.shape[3] // config.block)
 
 
 @dataclass(frozen=True, eq=False)
@@ -221,13 +254,17 @@ class Resize(Staged):
 
 @dataclass(frozen=True, eq=False)
 class MatMul(Staged):
-    """Products of matrices that are both computed at run time: inputs [n, rows, depth] and [m, depth, cols].
+    """Products of matrices that may both be computed at run time: inputs [n, rows, depth] and [m, depth, cols].
+
+    A third input, int16 of the output's shape, is added to the result.
 
     Members
     -------
     pairs : for each matrix of the output, the matrix of either input
     zero_points : of both inputs
     multiplier, shift, zero_point : from the sum of products, less the zero points, to the output
+    bias : int32 of each column, or None
+    wide : the output is int16 and saturates
     """
 
     pairs: tuple[tuple[int, int], ...]
@@ -235,12 +272,14 @@ class MatMul(Staged):
     multiplier: int
     shift: int
     zero_point: int
+    bias: IntArray | None = None
+    wide: bool = False
 
     def minimum_words(self, config: Config) -> int:
         """One row of the first matrix, the second one's columns twice, the zero points, one row of results."""
         blocks = -(-self.inputs[0].shape[3] // config.block)
-        return 3 * blocks * config.slices * config.gemm_rows + 4 * blocks + config.param_words + 16 + (
-            -(-self.output.shape[3] // config.block) + 2)
+        out_words = -(-self.inputs[1].shape[3] // config.block) * (6 if self.wide else 1)
+        return 3 * blocks * config.slices * config.gemm_rows + blocks + 4 + out_words
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,9 +9,11 @@ from dataclasses import replace
 import numpy as np
 
 from tq_hw.compiler.constraints import KERNEL_LIMIT
-from tq_hw.compiler.ir import ArgExtreme, Layer, Mac, MaxPool, Move, Value
+from tq_hw.compiler.ir import Flat, Layer, Mac, MaxPool, Move, Value
 from tq_hw.compiler.legalize import Legalizer, lowers
+from tq_hw.compiler.programs import OUT, STREAM_A, Uop, immediate, low, reg_a, reg_b, to
 from tq_hw.compiler.strided import blank, copy_between, fill_view, move_view
+from tq_hw.isa.uop import Alu, Source
 from tq_hw.model.graph import Operator
 from tq_hw.sim.golden import reduce
 from tq_hw.sim.golden.arith import wrap_int32
@@ -139,6 +141,38 @@ def lower_extreme(state: Legalizer, op: Operator) -> None:
     publish(state, op, raw)
 
 
+_Uops = tuple[Uop, ...]
+_BEST, _INDEX, _KEEP, _TURN, _X = range(5)
+
+
+def _arg_program(minimum: bool) -> tuple[_Uops, _Uops, _Uops]:
+    """Micro-operations before the rows, for each row, behind them: the best value so far and its index."""
+    worst = 127 if minimum else -128
+    keep = (reg_a(_BEST) | reg_b(_X)) if minimum else (reg_a(_X) | reg_b(_BEST))
+    before = tuple(to(register, {"a_source": Source.IMMEDIATE, "immediate": value})
+                   for register, value in ((_BEST, worst), (_INDEX, 0), (_TURN, 0)))
+    body = (
+        to(_X, STREAM_A),
+        # The old index stays if the new value is no better: index = (index - turn) * keep + turn.
+        to(_KEEP, keep, alu=Alu.LESS_EQUAL),
+        to(_INDEX, reg_a(_INDEX), reg_b(_TURN), alu=Alu.SUB),
+        to(_INDEX, reg_a(_INDEX), reg_b(_KEEP), low()),
+        to(_INDEX, reg_a(_INDEX), reg_b(_TURN), alu=Alu.ADD),
+        to(_BEST, reg_a(_BEST), reg_b(_X), alu=Alu.MIN if minimum else Alu.MAX),
+        to(_TURN, reg_a(_TURN), immediate(1), alu=Alu.ADD))
+    return before, body, ({**reg_a(_INDEX), **OUT},)
+
+
+def _image(state: Legalizer, op: Operator, value: Value, image: int, shape: tuple[int, int]) -> Value:
+    """Copy one image of a batch."""
+    count, inner = shape
+    whole = blank((value.size_bytes // (count * inner), count, inner), "int8")
+    part = blank(shape, "int8")
+    out = _raw(state, op, (1, count, 1, inner))
+    state.layers.append(Move(op.index, op.op, (value,), out, (copy_between(0, whole[image], whole, part, part),)))
+    return out
+
+
 @lowers("ARG_MAX", "ARG_MIN")
 def lower_arg_extreme(state: Legalizer, op: Operator) -> None:
     """Index of the first extreme as int32; int64 has zeros behind."""
@@ -149,8 +183,18 @@ def lower_arg_extreme(state: Legalizer, op: Operator) -> None:
         # No axis is left to compare along: every element is its own extreme.
         outer, inner = 1, value.size_bytes
     raw = _raw(state, op, (outer, 1, 1, 4 * inner))
-    state.layers.append(ArgExtreme(op.index, op.op, (reshaped(value, (outer, count, 1, inner)),), raw,
-                                   op.op == "ARG_MIN"))
+    parts: list[Value] = []
+    before, body, after = _arg_program(op.op == "ARG_MIN")
+    for image in range(outer):
+        # Each image of a batch is a walk of its own.
+        source, part = (value, raw) if outer == 1 else (_image(state, op, value, image, (count, inner)),
+                                                        _raw(state, op, (1, 1, 1, 4 * inner)))
+        state.layers.append(Flat(op.index, op.op, (source,), part, inner, (0,), 2, before, body, after, count))
+        parts.append(part)
+    if outer > 1:
+        target = blank((outer, inner), "int32")
+        state.layers.append(Move(op.index, op.op, tuple(parts), raw, tuple(
+            copy_between(image, target[0], target[0], target[image], target) for image in range(outer))))
     if output.dtype == "int64":
         base, target = blank((outer * inner,), "int32"), blank((outer * inner,), "int64")
         wide = _raw(state, op, (1, 1, 1, 8 * outer * inner))

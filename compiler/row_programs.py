@@ -76,7 +76,7 @@ def _reciprocal_start(half: int, x: int) -> list[Uop]:
 
 
 def _reciprocal_step(half: int, x: int, t: int) -> list[Uop]:
-    """x += x * (1 - half * x), in Q2."""
+    """One Newton-Raphson step in Q2: x += x * (1 - half * x)."""
     return [_once(t, **_reg(half), **_b(x), **_HIGH_B),
             _once(t, **_a_imm(1 << 29), **_b(t), alu=Alu.SUB),
             _once(t, **_reg(x), **_b(t), **_HIGH_B),
@@ -116,9 +116,9 @@ def softmax(registers: int, numbers: Mapping[str, int]) -> RowCode:
 
 
 def log_softmax(registers: int, numbers: Mapping[str, int]) -> RowCode:
-    """Difference less the logarithm of the sum; `log_x_for_x_greater_than_or_equal_to_1`, table 2 has Q5.26 differences.
+    """Difference less the logarithm of the sum, `log_x_for_x_greater_than_or_equal_to_1`.
 
-    Numbers: diff_min, reverse_multiplier, reverse_shift.
+    Table 2 has the differences in Q5.26. Numbers: diff_min, reverse_multiplier, reverse_shift.
     """
     row, mask = 0, registers
     s, power, r, q, den, x = range(2 * registers, 2 * registers + 6)

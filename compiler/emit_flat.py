@@ -1,0 +1,131 @@
+"""Programs over dense elements of any size: one slot is `block` elements, whatever the tensor's channels are."""
+
+from dataclasses import dataclass
+
+from tq_hw.compiler.emit import Emitter
+from tq_hw.compiler.emit_vector import program_fields
+from tq_hw.compiler.image import padded_elements
+from tq_hw.compiler.ir import ELEMENT_BYTES, Flat, OneHot, Value
+from tq_hw.compiler.plan import LayerPlan
+from tq_hw.compiler.stream import Access
+from tq_hw.isa.config import Config
+from tq_hw.isa.layout import Unit
+from tq_hw.isa.uop import Alu, Destination, Reduce, Source
+
+__all__ = ["Elements", "emit_flat", "emit_one_hot"]
+
+_SLOT_LIMIT = 0xFFFF
+
+
+@dataclass(frozen=True)
+class Elements:
+    """Dense elements on their way between memory and words.
+
+    Members
+    -------
+    size_bytes : of an element
+    """
+
+    emitter: Emitter
+    value: Value
+    size_bytes: int
+
+    def slot_words(self, config: Config) -> int:
+        """Words of a slot of `block` elements."""
+        return -(-self.size_bytes * config.block // config.word_bytes)
+
+    def load(self, first: int, count: int, base: int, rows: int = 1, stride: int = 0) -> Access:
+        """Bring `count` elements from element `first` on into slots at `base`; `rows` times, `stride` apart."""
+        config, words = self.emitter.config, self.slot_words(self.emitter.config)
+        region, offset = self.emitter.memory_of(self.value)
+        slot_bytes = self.size_bytes * config.block
+        last = slot_bytes - (words - 1) * config.word_bytes
+        slots = -(-count // config.block)
+        at = offset + first * self.size_bytes
+        access = Access("pad", base, base + rows * slots * words)
+        self.emitter.load({
+            "region": region, "memory_offset_bytes": at, "run_bytes": count * self.size_bytes, "destination": base,
+            "flip": int(self.value.flip), "emit_bytes": config.word_bytes, "advance_bytes": config.word_bytes,
+            "last_emit_bytes": last, "last_advance_bytes": last, "count0": words, "step0": 1, "count1": slots,
+            "step1": words, "count2": rows, "step2": slots * words, "stride2_bytes": stride * self.size_bytes,
+            "count3": 1}, (Access(f"region{region}", at, at + ((rows - 1) * stride + count) * self.size_bytes),),
+            (access,))
+        return access
+
+    def store(self, first: int, count: int, base: int) -> None:
+        """Write `count` elements from slots at `base` to element `first` on."""
+        config, words = self.emitter.config, self.slot_words(self.emitter.config)
+        region, offset = self.emitter.memory_of(self.value)
+        whole = count // config.block
+        parts = [(0, whole, config.block)] if whole else []
+        parts += [(whole, 1, count % config.block)] if count % config.block else []
+        at = offset + first * self.size_bytes
+        read = Access("pad", base, base + -(-count // config.block) * words)
+        for slot, slots, elements in parts:
+            used = -(-elements * self.size_bytes // config.word_bytes)
+            self.emitter.stream.add(Unit.STORE, {
+                "region": region, "memory_offset_bytes": at + slot * config.block * self.size_bytes,
+                "source": base + slot * words, "take_bytes": config.word_bytes,
+                "last_take_bytes": elements * self.size_bytes - (used - 1) * config.word_bytes, "count0": used,
+                "step0": 1, "count1": slots, "step1": words, "count2": 1, "count3": 1}, (read,),
+                (Access(f"region{region}", at, at + count * self.size_bytes),), self.emitter.layer_index)
+
+
+def emit_flat(emitter: Emitter, layer: Flat, plan: LayerPlan) -> None:
+    """Per stretch of elements: all rows in, one program, the results out."""
+    config = emitter.config
+    emitter.tables(layer.tables)
+    uops = [*layer.before, *layer.body, *layer.after]
+    first = emitter.program(uops)
+    inputs = [Elements(emitter, value, ELEMENT_BYTES[code])
+              for value, code in zip(layer.inputs, layer.types, strict=True)]
+    output = Elements(emitter, layer.output, ELEMENT_BYTES[layer.out_type])
+    words = [e.slot_words(config) for e in (*inputs, output)]
+    per_slot = layer.rows * words[0] + sum(words[1:])
+    limit = min(plan.out_words // per_slot, _SLOT_LIMIT) * config.block
+    register_slots = max(1, config.vector_register_words // config.beats_per_word)
+    for low in range(0, layer.count, limit):
+        count = min(limit, layer.count - low)
+        slots = -(-count // config.block)
+        base = plan.out_bases[0]
+        fields: dict[str, int] = {}
+        reads = []
+        for position, elements in enumerate(inputs):
+            name, rows = "ab"[position], layer.rows if position == 0 else 1
+            reads.append(elements.load(low, count, base, rows, layer.count))
+            fields |= {f"{name}_base": base, f"{name}_col_step": words[position], f"{name}_type": layer.types[position]}
+            base += rows * slots * words[position]
+        body = (len(layer.before), len(layer.body)) if layer.body else None
+        fields |= program_fields(first, len(uops), body)
+        if layer.body:
+            fields |= {"repeat1": layer.rows, "a_repeat1_step": slots * words[0]}
+        emitter.vector(fields | {
+            "out_type": layer.out_type, "out_base": base, "out_col_step": words[-1], "cols": slots, "out_blocks": 1,
+            "slots": slots, "tile_slots": slots, "chunk_slots": min(slots, register_slots)}, tuple(reads),
+            (Access("pad", base, base + slots * words[-1]),))
+        output.store(low, count, base)
+
+
+def emit_one_hot(emitter: Emitter, layer: OneHot, plan: LayerPlan) -> None:
+    """Bring an index to all lanes by a reduction over one lane, then compare it with the numbers 0, 1, ..."""
+    config = emitter.config
+    _, count, _, size = layer.output.shape
+    source, output = Elements(emitter, layer.inputs[0], 4), Elements(emitter, layer.output, 1)
+    wide, blocks = source.slot_words(config), -(-size // config.block)
+    first = emitter.program([
+        {"a_source": Source.STREAM, "destination": Destination.REDUCE, "reduce": Reduce.SUM},
+        {"a_source": Source.REGISTER, "a_hold": 1, "b_source": Source.STREAM, "alu": Alu.EQUAL,
+         "destination": Destination.OUTPUT}])
+    index_base = plan.out_bases[0]
+    out_base = index_base + wide
+    with emitter.scope():
+        numbers, access = emitter.constant(padded_elements(blocks, config), config.word_bytes)
+        for index in range(count):
+            read = source.load(index, 1, index_base)
+            write = Access("pad", out_base, out_base + blocks)
+            emitter.vector({
+                "a_type": 2, "a_base": index_base, "a_col_step": 0, "b_type": 2, "b_base": numbers, "b_col_step": wide,
+                "out_base": out_base, "out_col_step": 1, "cols": blocks, "out_blocks": 1, "slots": blocks,
+                "tile_slots": blocks, "chunk_slots": 1, "valid_lanes": 1, **program_fields(first, 2)},
+                (read, access), (write,))
+            output.store(index * size, size, out_base)

@@ -1,0 +1,59 @@
+"""Short words for micro-operations over vector registers."""
+
+from tq_hw.isa.uop import Alu, Destination, Multiply, Rounding, ShiftSource, Source
+
+__all__ = ["OUT", "STREAM_A", "STREAM_B", "Uop", "high16", "immediate", "low", "reg_a", "reg_b", "rescale", "shifted",
+           "to"]
+
+Uop = dict[str, int]
+STREAM_A: Uop = {"a_source": Source.STREAM}
+STREAM_B: Uop = {"b_source": Source.STREAM}
+OUT: Uop = {"destination": Destination.OUTPUT}
+
+
+def to(register: int, *parts: Uop, alu: Alu = Alu.PASS, **fields: int) -> Uop:
+    """Return a micro-operation that writes a register."""
+    out: Uop = {"destination": Destination.REGISTER, "d_register": register, "alu": alu}
+    for part in parts:
+        out |= part
+    return out | fields
+
+
+def reg_a(number: int) -> Uop:
+    """Operand a from a register."""
+    return {"a_source": Source.REGISTER, "a_register": number}
+
+
+def reg_b(number: int) -> Uop:
+    """Operand b from a register."""
+    return {"b_source": Source.REGISTER, "b_register": number}
+
+
+def immediate(value: int) -> Uop:
+    """Operand b of one value."""
+    return {"b_source": Source.IMMEDIATE, "immediate": value}
+
+
+def shifted(shift: int, rounding: Rounding = Rounding.HALF_AWAY) -> Uop:
+    """Left shift before, right shift (negative) behind the multiply stage."""
+    return {"shift_source": ShiftSource.IMMEDIATE, "shift": shift, "rounding": rounding}
+
+
+def rescale(multiplier: int, shift: int) -> Uop:
+    """MultiplyByQuantizedMultiplier."""
+    return {"multiply": Multiply.HIGH_IMMEDIATE, "immediate": multiplier, **shifted(shift)}
+
+
+def low() -> Uop:
+    """Low 32 bits of the product with operand b."""
+    return {"multiply": Multiply.LOW_B}
+
+
+def high16(a: int, b: int | None = None, constant: int = 0) -> Uop:
+    """16-bit SaturatingRoundingDoublingHighMul of a register and another one, or a constant.
+
+    `(a * b + 2^14) >> 15` is the 32-bit one of `a << 16` and `b`.
+    """
+    if b is None:
+        return {**reg_a(a), "multiply": Multiply.HIGH_IMMEDIATE, "immediate": constant << 16}
+    return {**reg_a(a), **reg_b(b), "multiply": Multiply.HIGH_B, **shifted(16)}
