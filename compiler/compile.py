@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from tq_hw.compiler import (
     lower_binary,
+    lower_gather,
     lower_mac,
     lower_matmul,
     lower_move,
@@ -14,6 +15,7 @@ from tq_hw.compiler import (
     lower_transpose_conv,
     lower_unary,
     lower_vector,
+    lower_wide,
 )
 from tq_hw.compiler.emit import Emitter
 from tq_hw.compiler.emit_flat import emit_flat, emit_one_hot
@@ -52,7 +54,8 @@ __all__ = ["Compiled", "compile_model"]
 
 #: The modules whose import registers the lowerings.
 LOWERING_MODULES = (lower_mac, lower_vector, lower_unary, lower_binary, lower_move, lower_reduce,
-                    lower_transpose_conv, lower_resize, lower_matmul, lower_rows)
+                    lower_transpose_conv, lower_resize, lower_matmul, lower_rows,
+                    lower_gather, lower_wide)
 
 
 @dataclass(frozen=True)

@@ -120,13 +120,13 @@ def constraint_classes(op: Operator, subgraph: Subgraph) -> str | None:
 
 @_limits("QUANTIZE")
 def constraint_quantize_types(op: Operator, subgraph: Subgraph) -> str | None:
-    """QUANTIZE takes int8 and uint8, or float32 where that is an input of the model."""
-    source, target = _tensor(op, subgraph, 0), subgraph.tensors[op.outputs[0]]
-    if source is None or target.dtype not in ("int8", "uint8"):
-        return f"output of type {target.dtype}"
+    """QUANTIZE takes int8, uint8 and int16, or float32 where that is an input of the model."""
+    source = _tensor(op, subgraph, 0)
+    if source is None:
+        return "no input"
     if source.dtype == "float32" and source.index not in subgraph.inputs:
         return "float32 computed inside the model"
-    return None if source.dtype in ("int8", "uint8", "float32") else f"input of type {source.dtype}"
+    return None if source.dtype in ("int8", "uint8", "int16", "float32") else f"input of type {source.dtype}"
 
 
 @_limits("DEQUANTIZE")

@@ -10,12 +10,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from tq_hw.compiler.emit import Emitter
+from tq_hw.compiler.emit_vector import program_fields
 from tq_hw.compiler.image import parameter_blocks
-from tq_hw.compiler.ir import MatMul
+from tq_hw.compiler.ir import MatMul, Value
 from tq_hw.compiler.layout import View, block_count, signed_step
 from tq_hw.compiler.plan import LayerPlan
 from tq_hw.compiler.stream import Access
-from tq_hw.isa.layout import ArrayMode
+from tq_hw.isa.layout import ArrayMode, Unit
 from tq_hw.isa.uop import Alu, Destination, Multiply, Rounding, ShiftSource, Source
 from tq_hw.sim.golden.arith import wrap_int32
 
@@ -36,7 +37,7 @@ class _Product:
     def __post_init__(self) -> None:
         """Divide the words: zero-point words, weights of a zero point, two weight buffers, rows, results."""
         config = self.config = self.emitter.config
-        self.depth, self.cols = self.layer.inputs[0].shape[3], self.layer.output.shape[3]
+        self.depth, self.cols = self.layer.inputs[0].shape[3], self.layer.inputs[1].shape[3]
         self.in_blocks = block_count(self.depth, config)
         self.weight_words = self.in_blocks * config.slices * config.gemm_rows
         self.negated = [_negated(z) for z in self.layer.zero_points]
@@ -46,22 +47,31 @@ class _Product:
         self.weight_base = self.const_base + (self.weight_words if self.negated[1] else 0)
         self.rows_base = self.weight_base + 2 * self.weight_words
         left = base + self.plan.out_words - self.rows_base
-        out_blocks = block_count(self.cols, config)
-        self.rows = max(1, min(self.layer.output.shape[2], config.acc_words, (left - 2) // (
-            self.in_blocks + out_blocks)))
-        self.uop = self.emitter.program([{
+        self.out_blocks = block_count(self.cols, config)
+        #: Words of an output slot: int16 elements of one block may take two.
+        self.wide = -(-2 * config.block // config.word_bytes) if self.layer.wide else 1
+        self.added = len(self.layer.inputs) > 2
+        out_words = self.out_blocks * self.wide * (2 if self.added else 1)
+        self.rows = max(1, min(self.layer.lhs_rows, config.acc_words, (left - 2) // (self.in_blocks + out_words)))
+        scaled = {
             "a_source": Source.ACC_OR_BIAS, "b_source": Source.ACC_OR_BIAS, "alu": Alu.ADD,
             "multiply": Multiply.HIGH_PARAM, "rounding": Rounding.HALF_AWAY, "shift_source": ShiftSource.PARAM,
-            "zero_point": self.layer.zero_point, "clamp": 1, "act_min": -128, "act_max": 127,
-            "destination": Destination.OUTPUT}])
+            "zero_point": self.layer.zero_point}
+        out = {"clamp": 1, "act_min": -128, "act_max": 127, "destination": Destination.OUTPUT}
+        self.uops = [scaled | out]
+        if self.added:
+            self.uops = [scaled | {"destination": Destination.REGISTER},
+                         {"a_source": Source.STREAM, "b_source": Source.REGISTER, "alu": Alu.ADD, **out}]
+        self.uop = self.emitter.program(self.uops)
         self.turn = 0
 
     def run(self) -> None:
         """Emit all products."""
         emitter, config = self.emitter, self.config
         za, zb = self.layer.zero_points
-        one = np.ones(config.cols, np.int64)
-        data = parameter_blocks(one * wrap_int32(self.depth * za * zb), one * self.layer.multiplier,
+        one = np.ones(self.cols, np.int64)
+        bias = one * 0 if self.layer.bias is None else self.layer.bias
+        data = parameter_blocks(wrap_int32(bias + self.depth * za * zb), one * self.layer.multiplier,
                                 one * self.layer.shift, config)
         with emitter.scope():
             self.params, self.params_access = emitter.constant(data, config.word_bytes)
@@ -72,8 +82,8 @@ class _Product:
             for value in dict.fromkeys(self.negated[1]):
                 self._constant_weights(value)
             for number, (left, right) in enumerate(self.layer.pairs):
-                for first in range(0, self.layer.output.shape[2], self.rows):
-                    self._tile(number, left, right, (first, min(first + self.rows, self.layer.output.shape[2])))
+                for first in range(0, self.layer.lhs_rows, self.rows):
+                    self._tile(number, left, right, (first, min(first + self.rows, self.layer.lhs_rows)))
 
     def _fill(self, base: int, words: int, value: int, access: Access) -> None:
         word = self.config.word_bytes
@@ -124,23 +134,72 @@ class _Product:
     def _tile(self, number: int, left: int, right: int, span: tuple[int, int]) -> None:
         emitter, config, layer = self.emitter, self.config, self.layer
         count = span[1] - span[0]
-        out_blocks = block_count(self.cols, config)
         source = View(emitter.new_buffer(), self.rows_base, self.in_blocks * count, 0, count, left, 0, span[0])
         emitter.load_rect(layer.inputs[0], source, (left, left + 1), span, (0, self.in_blocks))
         read = source.access((left, left + 1), (0, self.in_blocks))
         out_base = self.rows_base + self.rows * self.in_blocks
-        target = View(emitter.new_buffer(), out_base, out_blocks * count, 0, count, number, 0, span[0])
+        out_words = self.out_blocks * count * self.wide
+        block_step, buffer = count * self.wide, emitter.new_buffer()
+        add_base = out_base + self.rows * self.out_blocks * self.wide
+        added = self._load_added(number, span, add_base) if self.added else ()
+        sub = config.sub_blocks
         for o in range(-(-self.cols // config.cols)):
             weights, access = self._load_weights(right, o)
             self._accumulate(source.address(left, 0, span[0]), count, weights, (read, access))
-            block = o // config.sub_blocks
+            block = o // sub
+            slots = min(count, max(1, config.vector_register_words // config.beats_per_acc_word))
             emitter.vector({
-                "use_acc": 1, "use_params": 1, "blocks_inner": 1, "sub_first": o % config.sub_blocks,
-                "out_base": target.address(number, block, span[0]), "out_col_step": 1, "cols": count, "out_blocks": 1,
-                "slots": count, "tile_slots": count, "chunk_slots": count, "param_base": self.params,
-                "first": self.uop, "body_first": self.uop + 1, "body_last": self.uop, "last": self.uop, "repeat1": 1,
-                "repeat2": 1}, (self.params_access,), (target.access((number, number + 1), (block, block + 1)),))
-        emitter.store_rect(layer.output, target, (number, number + 1), span, (0, out_blocks))
+                "use_acc": 1, "use_params": 1, "blocks_inner": 1, "sub_first": o % sub, "out_type": int(layer.wide),
+                "out_base": out_base + block * block_step, "out_col_step": self.wide, "cols": count, "out_blocks": 1,
+                "a_type": int(self.added), "a_base": add_base + block * block_step, "a_col_step": self.wide,
+                "slots": count, "tile_slots": count, "chunk_slots": slots if self.added else count,
+                "param_base": self.params + o * config.param_words, "repeat2": 1,
+                **program_fields(self.uop, len(self.uops))}, (self.params_access, *added),
+                (Access("pad", out_base, out_base + out_words, buffer, (number, number + 1), (block, block + 1)),))
+        if layer.wide:
+            whole = Access("pad", out_base, out_base + out_words, buffer, (number, number + 1), (0, self.out_blocks))
+            self._store_wide(number, span, out_base, whole)
+            return
+        target = View(buffer, out_base, out_words, 0, count, number, 0, span[0])
+        emitter.store_rect(layer.output, target, (number, number + 1), span, (0, self.out_blocks))
+
+    def _wide_parts(self) -> list[tuple[int, int, int]]:
+        """(first block, blocks, elements): the whole blocks, and what is left over."""
+        whole, left = divmod(self.cols, self.config.block)
+        return ([(0, whole, self.config.block)] if whole else []) + ([(whole, 1, left)] if left else [])
+
+    def _wide_loops(self, value: Value, number: int, span: tuple[int, int], part: tuple[int, int, int]) -> tuple[
+            dict[str, int], Access]:
+        """Memory and loop fields that a load and a store of int16 rows share."""
+        first, blocks, elements = part
+        count = span[1] - span[0]
+        region, offset = self.emitter.memory_of(value)
+        at = offset + 2 * self.cols * (number * self.layer.lhs_rows + span[0])
+        words = -(-2 * elements // self.config.word_bytes)
+        fields = {"region": region, "memory_offset_bytes": at + 2 * first * self.config.block, "count0": words,
+                  "step0": 1, "count1": blocks, "step1": signed_step(count * self.wide), "count2": count,
+                  "step2": self.wide, "stride2_bytes": 2 * self.cols, "count3": 1}
+        return fields, Access(f"region{region}", at, at + 2 * self.cols * count)
+
+    def _load_added(self, number: int, span: tuple[int, int], base: int) -> tuple[Access, ...]:
+        value, word = self.layer.inputs[2], self.config.word_bytes
+        access = Access("pad", base, base + (span[1] - span[0]) * self.out_blocks * self.wide)
+        for part in self._wide_parts():
+            fields, read = self._wide_loops(value, number, span, part)
+            last = 2 * part[2] - (fields["count0"] - 1) * word
+            self.emitter.load(fields | {
+                "run_bytes": 2 * part[1] * part[2], "emit_bytes": word, "advance_bytes": word, "last_emit_bytes": last,
+                "last_advance_bytes": last, "destination": base + part[0] * fields["step1"]}, (read,), (access,))
+        return (access,)
+
+    def _store_wide(self, number: int, span: tuple[int, int], base: int, read: Access) -> None:
+        word = self.config.word_bytes
+        for part in self._wide_parts():
+            fields, write = self._wide_loops(self.layer.output, number, span, part)
+            self.emitter.stream.add(Unit.STORE, fields | {
+                "source": base + part[0] * fields["step1"], "take_bytes": word,
+                "last_take_bytes": 2 * part[2] - (fields["count0"] - 1) * word}, (read,), (write,),
+                self.emitter.layer_index)
 
     def _accumulate(self, rows: int, count: int, weights: int, reads: tuple[Access, ...]) -> None:
         """Emit the array operations of one tile; the accumulators stay open between them."""

@@ -275,6 +275,11 @@ class MatMul(Staged):
     bias: IntArray | None = None
     wide: bool = False
 
+    @property
+    def lhs_rows(self) -> int:
+        """Rows of each matrix of the first input and of the output."""
+        return self.inputs[0].shape[2]
+
     def minimum_words(self, config: Config) -> int:
         """One row of the first matrix, the second one's columns twice, the zero points, one row of results."""
         blocks = -(-self.inputs[0].shape[3] // config.block)

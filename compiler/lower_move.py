@@ -9,7 +9,6 @@ import numpy as np
 from tq_hw.compiler.ir import Copy, Move, Value
 from tq_hw.compiler.legalize import Legalizer, lowers
 from tq_hw.compiler.strided import ByteView, affine_segments, blank, copy_between, fill_view
-from tq_hw.model.errors import UnsupportedError
 from tq_hw.model.graph import Operator
 from tq_hw.sim.golden import resize, slicing
 from tq_hw.sim.golden.movement import pad_value
@@ -22,7 +21,7 @@ from tq_hw.sim.golden.registry import (
     str_option,
 )
 
-__all__ = ["lower_pad_move", "pad_copies"]
+__all__ = ["add_move", "input_blank", "lower_pad_move", "output_blank", "pad_copies"]
 
 Slices = tuple[slice, ...]
 
@@ -35,17 +34,21 @@ def _axis_index(axis: int, index: int) -> tuple[Any, ...]:
     return (*[slice(None)] * axis, index)
 
 
-def _output_blank(state: Legalizer, op: Operator, position: int = 0) -> ByteView:
+def output_blank(state: Legalizer, op: Operator, position: int = 0) -> ByteView:
+    """Bytes of an output to make views of."""
     tensor = state.subgraph.tensors[op.outputs[position]]
     return blank(tensor.shape, tensor.dtype)
 
 
-def _input_blank(state: Legalizer, op: Operator, position: int = 0) -> ByteView:
+def input_blank(state: Legalizer, op: Operator, position: int = 0) -> ByteView:
+    """Bytes of an input to make views of."""
     tensor = state.tensor(op, position)
     return blank(tensor.shape, tensor.dtype)
 
 
-def _add(state: Legalizer, op: Operator, inputs: Sequence[Value], copies: Sequence[Copy], position: int = 0) -> None:
+def add_move(state: Legalizer, op: Operator, inputs: Sequence[Value], copies: Sequence[Copy],
+             position: int = 0) -> None:
+    """Add a move that makes an output of the operator."""
     value = state.new_value(state.subgraph.tensors[op.outputs[position]])
     state.values[op.outputs[position]] = value
     state.layers.append(Move(op.index, op.op, tuple(inputs), value, tuple(copies)))
@@ -54,10 +57,10 @@ def _add(state: Legalizer, op: Operator, inputs: Sequence[Value], copies: Sequen
 def _add_view(state: Legalizer, op: Operator, view: Callable[[ByteView], ByteView], source: int = 0,
               position: int = 0) -> None:
     """One copy: `view` of the input's bytes is the output."""
-    base, target = _input_blank(state, op, source), _output_blank(state, op, position)
+    base, target = input_blank(state, op, source), output_blank(state, op, position)
     picked = view(base)
     copy = copy_between(0, picked, base, target.reshape(picked.shape), target)
-    _add(state, op, [state.input(op, source)], [copy], position)
+    add_move(state, op, [state.input(op, source)], [copy], position)
 
 
 @lowers("CONCATENATION")
@@ -66,7 +69,7 @@ def lower_concatenation(state: Legalizer, op: Operator) -> None:
     activation = str_option(op, "fused_activation_function")
     require(activation == "NONE", f"fused activation must be NONE, not {activation}")
     require_same_quantization(op, state.subgraph)
-    target = _output_blank(state, op)
+    target = output_blank(state, op)
     axis = normalize_axis(int_option(op, "axis"), target.ndim - 1)
     inputs: list[Value] = []
     copies: list[Copy] = []
@@ -74,25 +77,25 @@ def lower_concatenation(state: Legalizer, op: Operator) -> None:
     for position in range(len(op.inputs)):
         if 0 in state.tensor(op, position).shape:
             continue
-        base = _input_blank(state, op, position)
+        base = input_blank(state, op, position)
         end = at + base.shape[axis]
         copies.append(copy_between(len(inputs), base, base, target[_axis_slice(axis, slice(at, end))], target))
         inputs.append(state.input(op, position))
         at = end
-    _add(state, op, inputs, copies)
+    add_move(state, op, inputs, copies)
 
 
 @lowers("PACK")
 def lower_pack(state: Legalizer, op: Operator) -> None:
     """Each input becomes one index of the new axis."""
-    target = _output_blank(state, op)
+    target = output_blank(state, op)
     axis = normalize_axis(int_option(op, "axis"), target.ndim - 1)
     copies = []
     for position in range(len(op.inputs)):
-        base = _input_blank(state, op, position)
+        base = input_blank(state, op, position)
         part = target[_axis_index(axis, position)]
         copies.append(copy_between(position, base, base, part, target))
-    _add(state, op, [state.input(op, position) for position in range(len(op.inputs))], copies)
+    add_move(state, op, [state.input(op, position) for position in range(len(op.inputs))], copies)
 
 
 @lowers("UNPACK")
@@ -199,9 +202,9 @@ def _element(state: Legalizer, op: Operator) -> list[int]:
 def lower_pad_move(state: Legalizer, op: Operator) -> None:
     """Padding of any axis by any value."""
     counts = [(int(before), int(after)) for before, after in state.constant(op, 1)]
-    base, target = _input_blank(state, op), _output_blank(state, op)
+    base, target = input_blank(state, op), output_blank(state, op)
     inner, copies = pad_copies(target, counts, _element(state, op))
-    _add(state, op, [state.input(op, 0)], [*copies, copy_between(0, base, base, inner, target)])
+    add_move(state, op, [state.input(op, 0)], [*copies, copy_between(0, base, base, inner, target)])
 
 
 @lowers("PADV2")
@@ -223,7 +226,7 @@ def _block_phases(state: Legalizer, op: Operator, to_batch: bool) -> None:
     """Both *_ND operators: one copy per phase of the blocks."""
     blocks = [int(size) for size in state.constant(op, 1)]
     before = [int(pair[0]) for pair in state.constant(op, 2)]
-    source, target = _input_blank(state, op), _output_blank(state, op)
+    source, target = input_blank(state, op), output_blank(state, op)
     image, batched = (source, target) if to_batch else (target, source)
     phases = batched.reshape(*blocks, -1, *batched.shape[1:])
     copies = []
@@ -238,7 +241,7 @@ def _block_phases(state: Legalizer, op: Operator, to_batch: bool) -> None:
             continue
         views = (outside, source, inside, target) if to_batch else (inside, source, outside, target)
         copies.append(copy_between(0, *views))
-    _add(state, op, [state.input(op, 0)], copies)
+    add_move(state, op, [state.input(op, 0)], copies)
 
 
 @lowers("SPACE_TO_BATCH_ND")
@@ -253,50 +256,15 @@ def lower_batch_to_space(state: Legalizer, op: Operator) -> None:
     _block_phases(state, op, False)
 
 
-@lowers("GATHER")
-def lower_gather(state: Legalizer, op: Operator) -> None:
-    """Constant indices: one copy per stretch of even steps."""
-    x, indices = state.tensor(op, 0), state.constant(op, 1)
-    axis = normalize_axis(int_option(op, "axis"), len(x.shape))
-    batch_dims = int_option(op, "batch_dims")
-    batch_dims += indices.ndim if batch_dims < 0 else 0
-    base, target = _input_blank(state, op), _output_blank(state, op)
-    if indices.size and not 0 <= int(indices.min()) <= int(indices.max()) < x.shape[axis]:
-        raise UnsupportedError(f"indices must be in 0..{x.shape[axis] - 1}")
-    batch = x.shape[:batch_dims]
-    lead = x.shape[batch_dims:axis]
-    flat = target.reshape(*batch, *lead, -1, *base.shape[axis + 1:])
-    copies = []
-    for item in itertools.product(*map(range, batch)):
-        for out, picked in affine_segments(indices[item].reshape(-1).tolist()):
-            where: tuple[Any, ...] = (*item, *[slice(None)] * len(lead))
-            to = flat[(*where, out)]
-            copies.append(copy_between(0, np.broadcast_to(base[(*where, picked)], to.shape), base, to, target))
-    _add(state, op, [state.input(op, 0)], copies)
-
-
-@lowers("EMBEDDING_LOOKUP")
-def lower_embedding_lookup(state: Legalizer, op: Operator) -> None:
-    """Rows of a table at constant indices."""
-    indices, table = state.constant(op, 0), state.tensor(op, 1)
-    if indices.size and not 0 <= int(indices.min()) <= int(indices.max()) < table.shape[0]:
-        raise UnsupportedError(f"indices must be in 0..{table.shape[0] - 1}")
-    base, target = _input_blank(state, op, 1), _output_blank(state, op)
-    flat = target.reshape(-1, *base.shape[1:])
-    copies = [copy_between(0, np.broadcast_to(base[picked], flat[out].shape), base, flat[out], target)
-              for out, picked in affine_segments(indices.reshape(-1).tolist())]
-    _add(state, op, [state.input(op, 1)], copies)
-
-
 @lowers("RESIZE_NEAREST_NEIGHBOR")
 def lower_resize_nearest(state: Legalizer, op: Operator) -> None:
     """Each output pixel is a copy of an input pixel."""
     flags = bool_option(op, "align_corners"), bool_option(op, "half_pixel_centers")
-    base, target = _input_blank(state, op), _output_blank(state, op)
+    base, target = input_blank(state, op), output_blank(state, op)
     rows = affine_segments(resize.nearest_indices(base.shape[1], target.shape[1], *flags).tolist())
     cols = affine_segments(resize.nearest_indices(base.shape[2], target.shape[2], *flags).tolist())
     copies = []
     for (out_row, row), (out_col, col) in itertools.product(rows, cols):
         to = target[:, out_row, out_col]
         copies.append(copy_between(0, np.broadcast_to(base[:, row, col], to.shape), base, to, target))
-    _add(state, op, [state.input(op, 0)], copies)
+    add_move(state, op, [state.input(op, 0)], copies)

@@ -6,6 +6,7 @@ from tq_hw.compiler.ir import MaxPool, Pad
 from tq_hw.compiler.legalize import Legalizer, lowers
 from tq_hw.compiler.lower_move import lower_pad_move
 from tq_hw.compiler.lower_unary import table_pass
+from tq_hw.compiler.lower_wide import quantize_wide
 from tq_hw.model.graph import Operator
 from tq_hw.sim.golden import pooling, quantize
 from tq_hw.sim.golden.arith import multiply_by_quantized_multiplier
@@ -24,6 +25,9 @@ def lower_quantize(state: Legalizer, op: Operator) -> None:
     if source.dtype == "float32":
         state.edges[source.index] = target.index
         state.output(op)
+        return
+    if "int16" in (source.dtype, target.dtype) or target.dtype == "int32":
+        quantize_wide(state, op)
         return
     p = quantize.quantize_params(op, state.subgraph)
     codes = _CODES.astype(np.int64) if source.dtype == "uint8" else _SIGNED

@@ -1,0 +1,118 @@
+"""Elements wider than a byte: QUANTIZE and CAST between integer types, and look-up by run-time indices.
+
+A look-up is a product of rows that are 1 at the index and 0 elsewhere with the table; an index outside the table gives
+zeros.
+"""
+
+import numpy as np
+
+from tq_hw.compiler.ir import Flat, Mac, MatMul, Move, OneHot, Value
+from tq_hw.compiler.legalize import Legalizer, lowers
+from tq_hw.compiler.lower_reduce import publish, reshaped
+from tq_hw.compiler.programs import OUT, STREAM_A, Uop, immediate, reg_a, rescale, to
+from tq_hw.compiler.strided import blank, copy_between, move_view
+from tq_hw.isa.uop import Alu
+from tq_hw.model.errors import UnsupportedError
+from tq_hw.model.graph import Operator, Tensor
+from tq_hw.sim.golden import quantize
+from tq_hw.sim.golden.registry import int_option, normalize_axis
+
+__all__ = ["TYPE_CODES", "look_up", "quantize_wide"]
+
+#: The vector unit's codes of integer types.
+TYPE_CODES = {"int8": 0, "bool": 0, "int16": 1, "int32": 2, "uint8": 3}
+#: Multiplier and shift that change nothing.
+_ONE = (1 << 30, 1)
+
+
+def _size(shape: tuple[int, ...]) -> int:
+    return int(np.prod(shape, dtype=np.int64))
+
+
+def quantize_wide(state: Legalizer, op: Operator) -> None:
+    """QUANTIZE with int16 or int32 on a side."""
+    source, target = state.tensor(op, 0), state.subgraph.tensors[op.outputs[0]]
+    p = quantize.quantize_params(op, state.subgraph)
+    centre = to(0, STREAM_A, immediate(p.input_zero_point), alu=Alu.SUB)
+    scaled: Uop = {**reg_a(0), **rescale(p.multiplier, p.shift), "zero_point": p.output_zero_point}
+    uops: tuple[Uop, ...]
+    if target.dtype == "uint8":
+        uops = (centre, to(0, scaled), to(0, reg_a(0), immediate(0), alu=Alu.MAX),
+                {**reg_a(0), **immediate(255), "alu": Alu.MIN, **OUT})
+    else:
+        clamp: Uop = {} if target.dtype == "int32" else {"clamp": 1, "act_min": -128, "act_max": 127}
+        uops = (centre, {**scaled, **clamp, **OUT})
+    state.layers.append(Flat(op.index, op.op, (state.input(op, 0),), state.output(op), _size(target.shape),
+                             (TYPE_CODES[source.dtype],), TYPE_CODES[target.dtype] % 3, uops))
+
+
+@lowers("CAST")
+def lower_cast(state: Legalizer, op: Operator) -> None:
+    """Integers to integers of another width; to bool by comparison with 0."""
+    source, target = state.tensor(op, 0), state.subgraph.tensors[op.outputs[0]]
+    if source.dtype not in TYPE_CODES or target.dtype not in TYPE_CODES:
+        raise UnsupportedError(f"CAST from {source.dtype} to {target.dtype} is not supported; "
+                               f"known are {', '.join(TYPE_CODES)}")
+    code = TYPE_CODES[target.dtype] % 3
+    compare: Uop = {**immediate(0), "alu": Alu.NOT_EQUAL} if target.dtype == "bool" else {}
+    state.layers.append(Flat(op.index, op.op, (state.input(op, 0),), state.output(op), _size(target.shape),
+                             (TYPE_CODES[source.dtype],), code, ({**STREAM_A, **compare, **OUT},)))
+
+
+def look_up(state: Legalizer, op: Operator, indices: int, table: Value, rows: int, row_bytes: int) -> Value:
+    """Return [1, 1, indices, row_bytes]: rows of a table at the run-time indices of input `indices`."""
+    tensor, value = state.tensor(op, indices), state.input(op, indices)
+    count = _size(tensor.shape)
+    name = state.subgraph.tensors[op.outputs[0]].name
+    if tensor.dtype == "int64":
+        # Indices are not negative: the low half is the index.
+        base, target = blank((count,), "int64"), blank((count,), "int32")
+        low = Value(f"{tensor.name} (int32)", tensor.index, (1, 1, 1, 4 * count))
+        state.layers.append(Move(op.index, op.op, (value,), low, (copy_between(0, base[:, :4], base, target, target),)))
+        value = low
+    hot = Value(f"{name} (one-hot)", tensor.index, (1, count, 1, rows))
+    state.layers.append(OneHot(op.index, op.op, (value,), hot))
+    out = Value(name, op.outputs[0], (1, 1, count, row_bytes), table.zero_point)
+    if table.data is not None:
+        weights = np.frombuffer(table.data.tobytes(), np.int8).reshape(rows, row_bytes).T
+        state.layers.append(Mac(
+            op.index, op.op, (reshaped(hot, (1, 1, count, rows)),), out, depthwise=False,
+            weights=np.ascontiguousarray(weights).reshape(row_bytes, 1, 1, rows), bias=np.zeros(row_bytes, np.int64),
+            multiplier=np.full(row_bytes, _ONE[0]), shift=np.full(row_bytes, _ONE[1]), stride=(1, 1), dilation=(1, 1),
+            pad=(0, 0), pad_value=0, zero_point=0, act_min=-128, act_max=127))
+    else:
+        state.layers.append(MatMul(
+            op.index, op.op, (reshaped(hot, (1, 1, count, rows)), reshaped(table, (1, 1, rows, row_bytes))), out,
+            ((0, 0),), (0, 0), *_ONE, 0))
+    return out
+
+
+def gather_by_index(state: Legalizer, op: Operator, x: Tensor) -> None:
+    """GATHER with run-time indices: the axis comes to the front, is looked up in, and goes back."""
+    axis = normalize_axis(int_option(op, "axis"), len(x.shape))
+    if int_option(op, "batch_dims") != 0:
+        raise UnsupportedError("batch_dims must be 0 with indices computed at run time")
+    indices = state.tensor(op, 1)
+    table, rank = state.input(op, 0), len(x.shape)
+    element = np.dtype(x.dtype).itemsize
+    if axis > 0:
+        order = [axis, *(a for a in range(rank) if a != axis)]
+        table = move_view(state, op, table, x, lambda v: v.transpose(*order, rank))
+    rows = x.shape[axis]
+    out = look_up(state, op, 1, table, rows, _size(x.shape) // rows * element)
+    if axis > 0:
+        before, behind = x.shape[:axis], x.shape[axis + 1:]
+        base = blank((_size(indices.shape), _size(before), _size(behind)), x.dtype)
+        target = blank((_size(before), _size(indices.shape), _size(behind)), x.dtype)
+        moved = Value(out.name, out.tensor, (1, 1, 1, out.size_bytes), out.zero_point)
+        state.layers.append(Move(op.index, op.op, (out,), moved, (
+            copy_between(0, base.transpose(1, 0, 2, 3), base, target, target),)))
+        out = moved
+    publish(state, op, out)
+
+
+def embedding_by_index(state: Legalizer, op: Operator, table: Tensor) -> None:
+    """EMBEDDING_LOOKUP with run-time indices."""
+    rows = table.shape[0]
+    row_bytes = _size(table.shape[1:]) * np.dtype(table.dtype).itemsize
+    publish(state, op, look_up(state, op, 0, state.input(op, 1), rows, row_bytes))
