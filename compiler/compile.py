@@ -9,9 +9,11 @@ from tq_hw.compiler import (
     lower_mac,
     lower_matmul,
     lower_move,
+    lower_recurrent,
     lower_reduce,
     lower_resize,
     lower_rows,
+    lower_state,
     lower_transpose_conv,
     lower_unary,
     lower_vector,
@@ -55,7 +57,7 @@ __all__ = ["Compiled", "compile_model"]
 #: The modules whose import registers the lowerings.
 LOWERING_MODULES = (lower_mac, lower_vector, lower_unary, lower_binary, lower_move, lower_reduce,
                     lower_transpose_conv, lower_resize, lower_matmul, lower_rows,
-                    lower_gather, lower_wide)
+                    lower_gather, lower_wide, lower_recurrent, lower_state)
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,10 @@ from tq_hw.compiler.fold_constants import fold_constants
 from tq_hw.compiler.ir import Graph, IntArray, Layer, Pad, Value
 from tq_hw.model.errors import TqError, UnsupportedError
 from tq_hw.model.graph import Model, Operator, Subgraph, Tensor
+from tq_hw.model.variables import variable_names
+from tq_hw.sim.golden.registry import located
+from tq_hw.sim.golden.run import run_operator
+from tq_hw.sim.golden.state import State, initial_value
 
 __all__ = ["LOWERINGS", "Legalizer", "byte_shape", "legalize", "lowers", "view_shape"]
 
@@ -57,6 +61,8 @@ class Legalizer:
     values: dict[int, Value] = field(default_factory=dict)
     layers: list[Layer] = field(default_factory=list)
     edges: dict[int, int] = field(default_factory=dict)
+    resources: dict[str, Value] = field(default_factory=dict)
+    variable_names: dict[int, str] = field(default_factory=dict)
 
     def tensor(self, op: Operator, position: int) -> Tensor:
         """Record of an input that is present."""
@@ -77,6 +83,8 @@ class Legalizer:
     def input(self, op: Operator, position: int) -> Value:
         """Value of an activation input (a constant becomes a value in the image)."""
         tensor = self.tensor(op, position)
+        if tensor.is_variable:
+            return self.variable(op, position)
         if tensor.index not in self.values:
             if tensor.data is None:
                 raise UnsupportedError(f"input {position} (tensor {tensor.index}, {tensor.name!r}) of type "
@@ -88,6 +96,14 @@ class Legalizer:
         """Make the value of a constant tensor, in the image."""
         if tensor.index not in self.values:
             self.values[tensor.index] = replace(self.new_value(tensor), data=np.asarray(tensor.data))
+        return self.values[tensor.index]
+
+    def variable(self, op: Operator, position: int) -> Value:
+        """Value of a variable tensor, which lives on from one inference to the next."""
+        tensor = self.tensor(op, position)
+        if tensor.index not in self.values:
+            contents = initial_value(self.subgraph, tensor.index)
+            self.values[tensor.index] = replace(self.new_value(tensor), initial=contents)
         return self.values[tensor.index]
 
     def output(self, op: Operator) -> Value:
@@ -122,7 +138,8 @@ def legalize(model: Model) -> Graph:
     is supported.
     """
     subgraph = fold_constants(model)
-    state = Legalizer(subgraph)
+    state = Legalizer(subgraph, variable_names=variable_names(subgraph))
+    _initialize(state, model)
     for index in subgraph.inputs:
         tensor = subgraph.tensors[index]
         if tensor.dtype in _STORED:
@@ -161,9 +178,22 @@ def legalize(model: Model) -> Graph:
     return Graph(_live(state.layers, outputs), tuple(inputs), tuple(outputs), state.edges)
 
 
+def _initialize(state: Legalizer, model: Model) -> None:
+    """Make the values of resource variables with what CALL_ONCE assigns to them."""
+    first = State()
+    for op in state.subgraph.operators:
+        if op.op == "CALL_ONCE":
+            with located(op):
+                run_operator(model, 0, op, {}, first)
+    for name, contents in first.resources.items():
+        view = state.view(contents.shape, contents.dtype.name)
+        state.resources[name] = Value(name, -1, view, initial=contents)
+
+
 def _live(layers: list[Layer], outputs: list[Value]) -> tuple[Layer, ...]:
     """Drop layers that no output depends on (a PAD that was absorbed)."""
     wanted = {value.root for value in outputs} | set(outputs)
+    wanted |= {layer.output for layer in layers if layer.output.initial is not None}
     kept: list[Layer] = []
     for layer in reversed(layers):
         if layer.output in wanted:

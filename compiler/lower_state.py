@@ -1,0 +1,42 @@
+"""Resource variables: VAR_HANDLE, READ_VARIABLE, ASSIGN_VARIABLE, CALL_ONCE.
+
+A variable is a value in memory region 2. Its first contents are what CALL_ONCE's subgraph assigns, evaluated by the
+golden model; that subgraph has no inputs.
+"""
+
+from tq_hw.compiler.ir import Copy, Move, Value
+from tq_hw.compiler.legalize import Legalizer, lowers
+from tq_hw.model.errors import UnsupportedError
+from tq_hw.model.graph import Operator
+
+__all__: list[str] = []
+
+
+@lowers("VAR_HANDLE", "CALL_ONCE")
+def lower_nothing(state: Legalizer, op: Operator) -> None:
+    """Names and first contents are known when the model is compiled."""
+
+
+def _variable(state: Legalizer, op: Operator) -> Value:
+    name = state.variable_names[op.inputs[0]]
+    if name not in state.resources:
+        raise UnsupportedError(f"variable {name!r} must be initialized by a subgraph that CALL_ONCE runs")
+    return state.resources[name]
+
+
+def _whole(source: Value) -> tuple[Copy, ...]:
+    return (Copy(0, 0, 0, ((source.size_bytes, 1, 1),)),)
+
+
+@lowers("READ_VARIABLE")
+def lower_read(state: Legalizer, op: Operator) -> None:
+    """A copy: a later assignment must not change what was read."""
+    source = _variable(state, op)
+    state.layers.append(Move(op.index, op.op, (source,), state.output(op), _whole(source)))
+
+
+@lowers("ASSIGN_VARIABLE")
+def lower_assign(state: Legalizer, op: Operator) -> None:
+    """A copy into the state."""
+    source = state.input(op, 1)
+    state.layers.append(Move(op.index, op.op, (source,), _variable(state, op), _whole(source)))
