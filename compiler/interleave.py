@@ -15,11 +15,16 @@ __all__ = ["emit_layers"]
 Emission = Callable[[Emitter, Layer, LayerPlan], Iterator[None]]
 
 
-def _follows(emitter: Emitter, first: Layer, second: Layer) -> bool:
-    """Whether `second` may alternate with `first`, rectangle by rectangle."""
-    resident = emitter.plan.resident
-    return alternates(first, second) and all(
-        id(value) in resident for value in (*second.inputs, first.output, second.output))
+def _follows(emitter: Emitter, index: int) -> bool:
+    """Whether the layer behind layer `index` may alternate with it: both are then cut into the same rows."""
+    layers, plan = emitter.graph.layers, emitter.plan
+    if index + 1 == len(layers) or not alternates(layers[index], layers[index + 1]):
+        return False
+    _, height, width, _ = layers[index].output.shape
+    uncut = all(p.rows >= height and p.cols >= width for p in plan.layers[index:index + 2])
+    return uncut and width <= emitter.config.acc_words and all(
+        id(value) in plan.resident for value in (*layers[index + 1].inputs, layers[index].output,
+                                                 layers[index + 1].output))
 
 
 def emit_layers(emitter: Emitter, emission: Emission) -> None:
@@ -29,7 +34,7 @@ def emit_layers(emitter: Emitter, emission: Emission) -> None:
     while index < len(layers):
         emitter.layer_index = index
         steps = emission(emitter, layers[index], plans[index])
-        if index + 1 < len(layers) and _follows(emitter, layers[index], layers[index + 1]):
+        if _follows(emitter, index):
             follower = emission(emitter, layers[index + 1], plans[index + 1])
             # One rectangle behind: the first layer's next rectangle is in the array's queue before.
             next(steps, None)

@@ -37,3 +37,8 @@ def test_layers_equal_golden(kind: str, config: Config) -> None:
 def test_many_layers_equal_golden(kind: str, config: Config) -> None:
     for seed in range(100, 200):
         _compare(kind, seed, config)
+
+
+@pytest.mark.parametrize("seed", [18])
+def test_chains_that_once_differed(seed: int) -> None:
+    _compare("chain", seed, load_config("n16"))
