@@ -114,9 +114,9 @@ class LaneAlu(wiring.Component):
                 m.d.sync += self.x.eq(zeros)
             with m.Case(Alu.LESS, Alu.LESS_EQUAL, Alu.EQUAL, Alu.NOT_EQUAL):
                 is_less = less & (self.alu2 != Alu.EQUAL)
-                bit = Mux(self.alu2 == Alu.NOT_EQUAL, ~equal, Mux(
+                holds = Mux(self.alu2 == Alu.NOT_EQUAL, ~equal, Mux(
                     self.alu2 == Alu.LESS, less, Mux(self.alu2 == Alu.LESS_EQUAL, is_less | equal, equal)))
-                m.d.sync += self.x.eq(bit)
+                m.d.sync += self.x.eq(holds)
             with m.Case(Alu.SELECT_NEGATIVE):
                 m.d.sync += self.x.eq(Mux(logic[31], b2, logic))
             with m.Default():

@@ -1,5 +1,7 @@
 """Long delays of wide values: a small RAM instead of a chain of registers."""
 
+from typing import Any
+
 from amaranth import Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.memory import Memory
@@ -29,8 +31,8 @@ class DelayLine(wiring.Component):
         """Write round a ring; what is read just before it is overwritten is one turn old."""
         m = Module()
         depth = self._cycles - 1
-        m.submodules.memory = memory = Memory(
-            shape=self._bits, depth=depth, init=[], attrs={"ram_style": "distributed"})
+        memory: Any = Memory(shape=self._bits, depth=depth, init=[], attrs={"ram_style": "distributed"})
+        m.submodules.memory = memory
         read, write = memory.read_port(), memory.write_port()
         at = Signal(range(depth))
         m.d.sync += at.eq(Mux(at == depth - 1, 0, at + 1))

@@ -141,8 +141,8 @@ class ParameterBlocks(wiring.Component):
         depth = PARAM_BUFFERS << self._beat_bits
         for name, bits in (("bias", 32), ("multiplier", 32), ("shift", 6)):
             for lane in range(self._config.requantize_lanes):
-                m.submodules[f"{name}{lane}"] = memory = Memory(
-                    shape=signed(bits), depth=depth, init=[], attrs={"ram_style": "distributed"})
+                memory: Any = Memory(shape=signed(bits), depth=depth, init=[], attrs={"ram_style": "distributed"})
+                m.submodules[f"{name}{lane}"] = memory
                 read, write = memory.read_port(), memory.write_port()
                 beat = Signal(self._beat_bits, name=f"{name}_beat{lane}")
                 value = Signal(bits, name=f"{name}_value{lane}")

@@ -77,7 +77,7 @@ class ReduceUnit(wiring.Component):
         valid: Any = delayed(m, self.valid, 1, "valid", control=True)
         depth = 0
         while len(level) > 1:
-            above = []
+            above: list[Value] = []
             for i in range(0, len(level), 2):
                 value = Signal(signed(32), name=f"level{depth}_{i}", reset_less=True)
                 m.d.sync += value.eq(self._of(beat.kind, level[i], level[i + 1]) if i + 1 < len(level) else level[i])

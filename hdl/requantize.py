@@ -22,9 +22,6 @@ from tq_hw.isa.uop import Rounding
 
 __all__ = ["AddClamp", "HighMultiply", "LeftShift", "Requantize", "RightShift", "shifted_right"]
 
-#: The low part of a factor; both parts of it must fit a signed 18-bit multiplier.
-_LOW_BITS = 17
-
 
 def shifted_right(x: Value, bits: int, sign: Value, unit: int, ways: int, amount: Value) -> Value:
     """Return `bits` bits of x >> (unit * amount), filled with `sign` from above, amount < ways."""
@@ -80,13 +77,17 @@ class HighMultiply(wiring.Component):
     Timing: LATENCY_CYCLES, one result a cycle; x and multiplier should come from registers.
     Resources: four 18x18 multipliers (or four DSP48E1) between registers.
 
+    Parameters
+    ----------
+    bits : width of the factors and the result; all numbers above are those of 32, others serve proofs
+
     Members
     -------
-    x, multiplier : In(signed(32))
+    x, multiplier : In(signed(bits))
     nudge : In(1), one cycle after x
     low : In(1), three cycles after x
     saturate : In(1), three cycles after x: nudged high product
-    y : Out(signed(32))
+    y : Out(signed(bits))
     """
 
     LATENCY_CYCLES = 4
@@ -98,18 +99,21 @@ class HighMultiply(wiring.Component):
     saturate: Signal
     y: Signal
 
-    def __init__(self) -> None:
+    def __init__(self, bits: int = 32) -> None:
+        self._bits = bits
         super().__init__({
-            "x": In(signed(32)), "multiplier": In(signed(32)), "nudge": In(1), "low": In(1), "saturate": In(1),
-            "y": Out(signed(32)),
+            "x": In(signed(bits)), "multiplier": In(signed(bits)), "nudge": In(1), "low": In(1), "saturate": In(1),
+            "y": Out(signed(bits)),
         })
 
     def elaborate(self, platform: object) -> Module:
-        """Multiply by parts of 17 and 15 bits, add the parts, choose the word."""
+        """Multiply by parts of 17 and 15 bits, which fit signed 18-bit multipliers; add the parts, choose the word."""
         m = Module()
+        bits = self._bits
+        low_bits = bits // 2 + 1
 
         def parts(factor: Value) -> tuple[Value, Value]:
-            return Cat(factor[:_LOW_BITS], Const(0, 1)).as_signed(), factor[_LOW_BITS:].as_signed()
+            return Cat(factor[:low_bits], Const(0, 1)).as_signed(), factor[low_bits:].as_signed()
 
         x_low, x_high = parts(self.x)
         m_low, m_high = parts(self.multiplier)
@@ -121,21 +125,24 @@ class HighMultiply(wiring.Component):
                      high_high.eq(x_high * m_high)]
 
         # The outer products do not overlap; the nudge is added to them beside the sum of the inner ones.
-        middle = Signal(signed(34), reset_less=True)
-        outer = Signal(64, reset_less=True)
-        joined = Cat(low_low[:2 * _LOW_BITS], high_high[:64 - 2 * _LOW_BITS])
-        m.d.sync += [middle.eq(low_high + high_low), outer.eq(Cat(joined[:30], joined[30:] + self.nudge))]
+        middle = Signal(signed(bits + 2), reset_less=True)
+        outer = Signal(2 * bits, reset_less=True)
+        joined = Cat(low_low[:2 * low_bits], high_high[:2 * (bits - low_bits)])
+        m.d.sync += [
+            middle.eq(low_high + high_low),
+            outer.eq(Cat(joined[:bits - 2], joined[bits - 2:] + self.nudge)),
+        ]
 
-        product = Signal(64, reset_less=True)
-        m.d.sync += product.eq(Cat(outer[:_LOW_BITS], outer[_LOW_BITS:].as_signed() + middle))
+        product = Signal(2 * bits, reset_less=True)
+        m.d.sync += product.eq(Cat(outer[:low_bits], outer[low_bits:].as_signed() + middle))
 
-        overflow = self.saturate & ~product[63] & product[62]
+        overflow = self.saturate & ~product[2 * bits - 1] & product[2 * bits - 2]
         with m.If(self.low):
-            m.d.sync += self.y.eq(product[:32])
+            m.d.sync += self.y.eq(product[:bits])
         with m.Elif(overflow):
-            m.d.sync += self.y.eq((1 << 31) - 1)
+            m.d.sync += self.y.eq((1 << bits - 1) - 1)
         with m.Else():
-            m.d.sync += self.y.eq(product[31:63])
+            m.d.sync += self.y.eq(product[bits - 1:2 * bits - 1])
         return m
 
 

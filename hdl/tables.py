@@ -1,5 +1,7 @@
 """The table of a lane: 512 int32, two look-ups a cycle."""
 
+from typing import Any
+
 from amaranth import Cat, Module, Mux, Signal, signed
 from amaranth.lib import wiring
 from amaranth.lib.memory import Memory
@@ -49,7 +51,8 @@ class LaneTable(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         """One cycle for the memory, one to choose."""
         m = Module()
-        m.submodules.memory = memory = Memory(shape=signed(32), depth=512, init=[])
+        memory: Any = Memory(shape=signed(32), depth=512, init=[])
+        m.submodules.memory = memory
         write = memory.write_port()
         m.d.comb += [write.en.eq(self.write), write.addr.eq(self.index), write.data.eq(self.entry)]
         for operand, table, used, out in ((self.a_in, self.a_table, self.a_used, self.a),

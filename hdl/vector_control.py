@@ -65,15 +65,15 @@ class VectorControl(wiring.Component):
         m = Module()
         words: list[Any] = []
         for number in range(UOP_WORDS):
-            m.submodules[f"uops{number}"] = memory = Memory(
-                shape=32, depth=self._config.uops, init=[], attrs={"ram_style": "distributed"})
+            memory: Any = Memory(shape=32, depth=self._config.uops, init=[], attrs={"ram_style": "distributed"})
+            m.submodules[f"uops{number}"] = memory
             write, read = memory.write_port(), memory.read_port()
             m.d.comb += [
                 write.en.eq(self.table.en & (self.table.index[:2] == number)),
                 write.addr.eq(self.table.index[2:]), write.data.eq(self.table.data),
                 read.addr.eq(self.step_number),
             ]
-            word = Signal(uop_layout(number), name=f"word{number}", reset_less=True)
+            word: Any = Signal(uop_layout(number), name=f"word{number}", reset_less=True)
             m.d.sync += word.as_value().eq(read.data)
             words.append(word)
             if number == 0:

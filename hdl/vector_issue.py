@@ -71,7 +71,7 @@ class Issue(wiring.Component):
             "i": In(stream.Signature(StepLayout(config))), "o": Out(StepLayout(config)), "o_valid": Out(1),
             "a": Out(ReadSignature(config)), "b": Out(ReadSignature(config)), "acc": Out(AccReadSignature(config)),
             "b_busy": Out(1), "a_granted": Out(1), "b_granted": Out(1), "params_ready": In(1), "params_take": Out(1),
-            "params_buffer": Out(2, init=3), "stall_acc": Out(1), "stall_port": Out(1),
+            "params_buffer": Out(2), "stall_acc": Out(1), "stall_port": Out(1),
         })
 
     def elaborate(self, platform: object) -> Module:
@@ -95,8 +95,10 @@ class Issue(wiring.Component):
         # Parameter blocks come in the order in which steps take them.
         take = passes & self.i.payload.run_first & self.i.payload.param_first
         m.d.comb += self.params_take.eq(take)
+        buffer = Signal(2, init=3)
+        m.d.comb += self.params_buffer.eq(buffer)
         with m.If(take):
-            m.d.sync += self.params_buffer.eq(self.params_buffer + 1)
+            m.d.sync += buffer.eq(buffer + 1)
         return m
 
     def _second_place(self, m: Module, step: Any, valid: Value, free: Value) -> None:
@@ -157,7 +159,8 @@ class Issue(wiring.Component):
 
         def register_waits(uses: Value, number: Value) -> Value:
             apart = number != newest
-            return uses & ((before != 0) | Mux(apart, (newest_long | new.long) & (since_last != 0), since_first != 0))
+            overlaps = Mux(apart, (newest_long | new.long) & (since_last != 0), since_first != 0)
+            return uses & ((before != 0) | overlaps)
 
         reducing = timer("reducing", self._reduce_latency - 1)
         with m.If(passes & new.fire & ~new.table & (new.destination == Destination.REDUCE)):
@@ -187,6 +190,7 @@ class Issue(wiring.Component):
         with m.If(outputs):
             m.d.sync += writing_words.eq(Mux(new.out_type[1], words[2], Mux(new.out_type[0], words[1], words[0])))
 
-        return (register_waits(new.a_uses, new.a_register) | register_waits(new.b_uses, new.b_register)
-                | (reducing != 0) | output_waits | chunk_waits | (writing_words != 0)
-                | (new.param_first & ~self.params_ready))
+        waits: Value = (register_waits(new.a_uses, new.a_register) | register_waits(new.b_uses, new.b_register)
+                        | (reducing != 0) | output_waits | chunk_waits | (writing_words != 0)
+                        | (new.param_first & ~self.params_ready))
+        return waits

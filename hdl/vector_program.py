@@ -47,8 +47,8 @@ class ProgramWalker(wiring.Component):
         """Keep the loops' state; one run a cycle into two waiting places."""
         m = Module()
         config = self._config
-        op = Signal(OperationLayout(Unit.VECTOR))
-        tile = Signal(TileLayout(config))
+        op: Any = Signal(OperationLayout(Unit.VECTOR))
+        tile: Any = Signal(TileLayout(config))
         active = Signal()
         # The next stage copies the operation with its first run; until then it must stay here.
         wanted = Signal()
@@ -82,7 +82,7 @@ class ProgramWalker(wiring.Component):
         left_last = is_table | (left <= op.chunk_slots)
         tile_last = chunk_last & left_last
 
-        waiting = Signal(RunLayout(config))
+        waiting: Any = Signal(RunLayout(config))
         waiting_valid = Signal()
         out_free = self.o.ready | ~self.o.valid
         step = Signal()

@@ -47,7 +47,8 @@ class VectorRegisters(wiring.Component):
         """Register the memory's outputs."""
         m = Module()
         config = self._config
-        m.submodules.memory = memory = Memory(shape=32 * config.requantize_lanes, depth=config.vector_words, init=[])
+        memory: Any = Memory(shape=32 * config.requantize_lanes, depth=config.vector_words, init=[])
+        m.submodules.memory = memory
         write = memory.write_port()
         m.d.comb += [write.en.eq(self.write), write.addr.eq(self.d_word), write.data.eq(self.d.as_value())]
         for name in ("a", "b"):

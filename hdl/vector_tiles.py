@@ -56,19 +56,21 @@ class TileWalker(wiring.Component):
         no_body = op.body_first > op.body_last
         program = Cat(
             *(field == 0 for field in (op.cols, op.out_blocks, op.tile_slots, op.chunk_slots, op.repeat1, op.repeat2)),
-            op.out_type == 3, op.first > op.body_first, op.body_first > op.body_last + 1, op.body_last > op.last, op.first > op.last,
-            op.last >= config.uops, no_body & ((op.repeat1 != 1) | (op.repeat2 != 1)),
+            op.out_type == 3, op.first > op.body_first, op.body_first > op.body_last + 1, op.body_last > op.last,
+            op.first > op.last, op.last >= config.uops, no_body & ((op.repeat1 != 1) | (op.repeat2 != 1)),
             op.use_acc & (op.tile_slots > config.acc_words), op.use_acc & (op.sub_first >= config.sub_blocks),
             ~op.use_acc & (op.sub_first != 0), ~op.use_acc & op.use_params & (config.block != config.cols),
         ).any()
         table = (op.slots > TABLE_ENTRIES) | (op.slots + op.table_first > TABLE_ENTRIES)
-        return (op.slots == 0) | (op.kind > VectorKind.LOAD_TABLE) | Mux(op.kind == VectorKind.PROGRAM, program, table)
+        kinds = Mux(op.kind == VectorKind.PROGRAM, program, table)
+        broken: Value = (op.slots == 0) | (op.kind > VectorKind.LOAD_TABLE) | kinds
+        return broken
 
     def elaborate(self, platform: object) -> Module:
         """Keep the loops' state; make one tile a cycle."""
         m = Module()
         config = self._config
-        op = Signal(OperationLayout(Unit.VECTOR))
+        op: Any = Signal(OperationLayout(Unit.VECTOR))
         active = Signal()
         error = Signal(4)
         m.d.comb += [self.operation.eq(op), self.error.eq(error)]
@@ -79,10 +81,8 @@ class TileWalker(wiring.Component):
         m.d.comb += self.i.ready.eq(~active & first_leaves & (error == 0))
         fresh = Signal()
         with m.If(self.i.valid & self.i.ready):
-            m.d.sync += [op.eq(self.i.payload), active.eq(~self._broken(self.i.payload)), fresh.eq(1)]
+            m.d.sync += [op.eq(self.i.payload), active.eq(1), fresh.eq(1)]
             m.d.comb += self.accepted.eq(1)
-            with m.If(self._broken(self.i.payload)):
-                m.d.sync += error.eq(Status.BAD_OPERATION)
             with m.If(is_table):
                 m.d.sync += [op.use_acc.eq(0), op.use_params.eq(0), op.blocks_inner.eq(0), op.out_blocks.eq(1),
                              op.tile_slots.eq(TABLE_ENTRIES), op.sub_first.eq(0)]
@@ -145,4 +145,6 @@ class TileWalker(wiring.Component):
             m.d.sync += [left.eq(Mux(again, op.slots, left - op.tile_slots)), tile_first.eq(again)]
         with m.If(fresh):
             m.d.sync += fresh.eq(0)
+            with m.If(self._broken(op)):
+                m.d.sync += [error.eq(Status.BAD_OPERATION), active.eq(0)]
         return m

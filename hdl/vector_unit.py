@@ -167,7 +167,7 @@ class VectorUnit(wiring.Component):
 
         # The accumulator's data stands one cycle before its stage: choose the beat's lanes.
         beat = delayed(m, step.beat, STAGE_OPERANDS - 1, "beat")
-        acc = Signal(data.ArrayLayout(signed(32), count), reset_less=True)
+        acc: Any = Signal(data.ArrayLayout(signed(32), count), reset_less=True)
         m.d.sync += acc.as_value().eq(self.acc.data.word_select(beat, 32 * count))
 
         m.submodules.registers = registers = VectorRegisters(config)

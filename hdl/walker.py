@@ -47,15 +47,17 @@ class SlotWalker(wiring.Component):
         m = Module()
         config = self._config
         beats = Beats(config)
-        op = Signal(SlotFields)
-        run = Signal(RunLayout(config))
+        op: Any = Signal(SlotFields)
+        run: Any = Signal(RunLayout(config))
         active = Signal()
 
         # Pointers: the slot's and its row's offset per stream, the column, and the slot of the accumulator buffer.
         pointers = data.StructLayout({
             **dict.fromkeys(_STREAMS, 16), **{f"{name}_row": 16 for name in _STREAMS}, "col": 16,
             "acc": range(config.acc_words)})
-        at, chunk_at, tile_at, after = (Signal(pointers, name=name) for name in ("at", "chunk_at", "tile_at", "after"))
+        at: Any = Signal(pointers)
+        after: Any = Signal(pointers)
+        chunk_at, tile_at = Signal(pointers), Signal(pointers)
 
         # Counters. `n` numbers the beats of the run.
         step = Signal(range(beats.max_steps))
@@ -120,7 +122,7 @@ class SlotWalker(wiring.Component):
                 m.d.sync += [op.eq(new_op), table_word.eq(self.operation.table_first), entry.eq(0)]
             with m.Else():
                 m.d.comb += new_op.eq(op)
-            start = Signal(pointers)
+            start: Any = Signal(pointers)
             stays = Mux(moves, after, at)
             with m.Switch(new.restart):
                 with m.Case(Restart.CONTINUE):
@@ -144,7 +146,7 @@ class SlotWalker(wiring.Component):
             with m.If(new.save_tile):
                 m.d.sync += tile_at.eq(start)
 
-        slot = Signal(pointers)
+        slot: Any = Signal(pointers)
         m.d.comb += slot.eq(Mux(run.uop.once, chunk_at, at))
         m.d.comb += self._addresses(beats, op, run, slot, position, step, beat)
         uop, o = run.uop, self.o.payload
