@@ -6,7 +6,6 @@ from pathlib import Path
 import click
 
 from tq_hw.cli.arrays import InputSet, draw_inputs, find_inputs, output_arrays
-from tq_hw.cli.compare import find_tensor, with_outputs
 from tq_hw.cli.compile import DEFAULT_CONFIG, compile_program
 from tq_hw.cli.engines import Array, Engine, Inference, golden_engine, infer_all, make_engine
 from tq_hw.cli.files import check_outputs, npz_bytes, read_npz, write, write_json
@@ -20,6 +19,7 @@ from tq_hw.cli.options import (
     memory_options,
 )
 from tq_hw.cli.report import Report, print_layers, print_summary, sim_report
+from tq_hw.cli.tensors import find_tensor, with_outputs
 from tq_hw.isa.config import Config, load_config
 from tq_hw.isa.program import Program, load
 from tq_hw.model.errors import MismatchError, OptionError

@@ -9,10 +9,10 @@ import click
 
 from tq_hw.cli.arrays import InputSet, draw_inputs
 from tq_hw.cli.cases import Case, find_cases, read_stored
-from tq_hw.cli.compare import locate
 from tq_hw.cli.compile import DEFAULT_CONFIG, compile_program
 from tq_hw.cli.engines import ORACLES, Array, golden_engine, infer_all, make_engine
 from tq_hw.cli.files import check_outputs, write_json
+from tq_hw.cli.locate import locate
 from tq_hw.cli.options import (
     Memory,
     config_option,
@@ -24,6 +24,7 @@ from tq_hw.cli.options import (
 )
 from tq_hw.compiler import compile_model
 from tq_hw.isa.config import Config, load_config
+from tq_hw.isa.program import Program
 from tq_hw.model.errors import MismatchError, ModelError, OptionError, TqError, UnsupportedError
 from tq_hw.model.graph import Model
 from tq_hw.model.reader import read_model
@@ -125,11 +126,10 @@ class Verifier:
         if not divergences(found, golden_engine(model).infer(inputs).outputs):
             return f"; the golden model gives what the {self.engine} gives"
 
-        def run_model(other: Model, inputs: InputSet) -> Sequence[Array]:
-            program = compile_model(other, self.config).program
-            return make_engine(self.engine, other, program, self.memory).infer(inputs).outputs
+        def run_program(program: Program, inputs: InputSet) -> Sequence[Array]:
+            return make_engine(self.engine, None, program, self.memory).infer(inputs).outputs
 
-        return f"; {locate(model, inputs, run_model)}"
+        return f"; {locate(model, inputs, lambda other: compile_model(other, self.config).program, run_program)}"
 
 
 @click.command("verify")

@@ -1,0 +1,27 @@
+"""Intermediate tensors of any engine: a model is compiled again with the wanted tensors among its outputs."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from tq_hw.model.errors import OptionError
+from tq_hw.model.graph import Model
+
+__all__ = ["find_tensor", "with_outputs"]
+
+
+def find_tensor(model: Model, wanted: str) -> int:
+    """Return the index of an activation tensor of the main subgraph, named by its name or its index."""
+    made = {index: op for op in model.main.operators for index in op.outputs}
+    names = {model.main.tensors[index].name: index for index in made}
+    if wanted in names:
+        return names[wanted]
+    if wanted.isdecimal() and int(wanted) in made:
+        return int(wanted)
+    raise OptionError(f"--dump {wanted}: no operator of {model.name} computes a tensor of that name or index; there "
+                      f"are, for example, {', '.join(repr(name) for name in list(names)[:4])}")
+
+
+def with_outputs(model: Model, tensors: Sequence[int]) -> Model:
+    """Return the model with more tensors among its outputs."""
+    main = replace(model.main, outputs=(*model.main.outputs, *tensors))
+    return replace(model, subgraphs=(main, *model.subgraphs[1:]))
