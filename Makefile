@@ -31,8 +31,7 @@ check: setup
 	@$(PY) -m mypy examples scripts benches
 
 bench: setup
-	@$(PY) benches/cycles.py --config $(CONFIG)
-	@$(PY) benches/fpga.py n9x8
+	@$(PY) benches/run.py
 
 lock: setup
 	@$(PY) scripts/lock.py
