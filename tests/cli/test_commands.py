@@ -157,6 +157,9 @@ def test_configs_and_ops(tq: Tq) -> None:
     assert [line.split()[0] for line in tq("configs").out.splitlines()[2:]] == list(PRESETS)
     operators = json.loads(tq("ops", "--json", "-").out)["operators"]
     assert {"CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED", "SOFTMAX"} <= {row["op"] for row in operators}
+    conv = next(row for row in operators if row["op"] == "CONV_2D")
+    assert "Weights and bias must be constants of the model" in conv["limits"]
+    assert "Give weights scales, and zero point 0 to each of them." in conv["rules"]
     assert "CONV_2D" in tq("ops").out
 
 
