@@ -26,8 +26,9 @@ class Packer(wiring.Component):
     i : In(stream of TakeLayout); `addr` is not used
     word : In(8 * word_bytes), the word of `i`
     runs : In(stream), beat address of each run
-    beats : Out(stream of WriteBeatLayout)
-    bursts : Out(stream of BurstLayout); `last` ends the operation
+    beats : Out(stream of WriteBeatLayout, always ready)
+    bursts : Out(stream of BurstLayout, always ready); `last` ends the operation
+    room : In(1), a beat and a burst may be given in this cycle
     """
 
     i: stream.Interface
@@ -35,13 +36,15 @@ class Packer(wiring.Component):
     runs: stream.Interface
     beats: stream.Interface
     bursts: stream.Interface
+    room: Signal
 
     def __init__(self, config: Config) -> None:
         self._config = config
         super().__init__({
             "i": In(stream.Signature(TakeLayout(config))), "word": In(8 * config.word_bytes),
             "runs": In(stream.Signature(32 - lane_bits(config))),
-            "beats": Out(stream.Signature(WriteBeatLayout(config))), "bursts": Out(stream.Signature(BurstLayout())),
+            "beats": Out(stream.Signature(WriteBeatLayout(config), always_ready=True)),
+            "bursts": Out(stream.Signature(BurstLayout(), always_ready=True)), "room": In(1),
         })
 
     def elaborate(self, platform: object) -> Module:
@@ -78,7 +81,8 @@ class Packer(wiring.Component):
         get = Signal(range(slots))
         pop = Signal()
         lay = Signal()
-        m.d.comb += [lay.eq(valid & (whole - pop + take.touches <= slots)), ready.eq(lay)]
+        filled = whole + take.touches
+        m.d.comb += [lay.eq(valid & Mux(pop, filled <= slots + 1, filled <= slots)), ready.eq(lay)]
         m.d.sync += whole.eq(whole - pop + Mux(lay, take.completes, 0))
         first = take.place >> lanes
         origin = take.origin >> lanes
@@ -114,7 +118,7 @@ class Packer(wiring.Component):
             run_end.eq(run_ends.bit_select(get, 1)),
             addr.eq(Mux(in_run, next_addr, self.runs.payload)),
             close.eq(run_end | addr[:room_bits].all()),
-            pop.eq((whole != 0) & self.beats.ready & self.bursts.ready),
+            pop.eq((whole != 0) & self.room),
             self.runs.ready.eq(pop & ~in_run),
             self.beats.valid.eq(pop), self.beats.payload.data.eq(Array(window)[get]),
             self.beats.payload.strobe.eq(Array(strobes)[get]), self.beats.payload.last.eq(close),

@@ -38,9 +38,9 @@ _BANK_BITS = (BANKS - 1).bit_length()
 class Scratchpad(wiring.Component):
     """Word memory of `config.scratchpad_words` words of `config.word_bytes` bytes.
 
-    Reads take READ_LATENCY_CYCLES = 2: the bank in the first, the choice among the banks in the second; each client
-    has its own output register, so its data stays until its next one. A write is in the bank two cycles after its
-    grant. A read that is granted less than two cycles after a write of the same word returns undefined bytes.
+    Reads take READ_LATENCY_CYCLES = 2; the data comes from a register through a choice of five. A client's data stays
+    until its next one. A write is in the bank two cycles after its grant; a read that is granted less than two cycles
+    after a write of the same word returns undefined bytes.
 
     Members
     -------
@@ -103,6 +103,7 @@ class Scratchpad(wiring.Component):
 
     def _read_side(self, m: Module, banks: list[Any], row_bits: int, conflict: Signal) -> None:
         ports = {name: getattr(self, name) for name in READ_CLIENTS}
+        width = 8 * self._config.word_bytes
         granted: dict[str, list[Value]] = {name: [] for name in ports}
         clashes: list[Value] = []
         for index, bank in enumerate(banks):
@@ -119,16 +120,23 @@ class Scratchpad(wiring.Component):
                 taken = taken | want
             m.d.comb += [bank.addr.eq(row), bank.en.eq(taken)]
         m.d.comb += conflict.eq(Cat(*clashes).any())
+        # Cycle 1: from the bank into its register. Cycle 2: from there to the clients; each keeps its word, so that the
+        # others' reads cannot disturb it.
+        words = []
+        for index, bank in enumerate(banks):
+            word = Signal(width, name=f"bank{index}_word", reset_less=True)
+            m.d.sync += word.eq(bank.data)
+            words.append(word)
         for name, port in ports.items():
             took = Signal(BANKS, name=f"took_{name}")
-            m.d.sync += took.eq(Cat(*granted[name]))
+            took_late = Signal(BANKS, name=f"took_late_{name}")
+            kept = Signal(width, name=f"kept_{name}", reset_less=True)
+            m.d.sync += [took.eq(Cat(*granted[name])), took_late.eq(took), kept.eq(port.data)]
             m.d.comb += port.grant.eq(1 if name in _FEEDS else Cat(*granted[name]).any())
-            # The bank's output is kept by its client, so that the others' reads cannot disturb it.
-            word: Value = Const(0, 8 * self._config.word_bytes)
-            for bank, use in zip(banks, took, strict=True):
-                word = word | bank.data & use.replicate(8 * self._config.word_bytes)
-            with m.If(took.any()):
-                m.d.sync += port.data.eq(word)
+            data = kept & ~took_late.any().replicate(width)
+            for word, use in zip(words, took_late, strict=True):
+                data = data | word & use.replicate(width)
+            m.d.comb += port.data.eq(data)
 
     def _write_side(self, m: Module, banks: list[Any], row_bits: int) -> None:
         out, load = self.out, self.load

@@ -76,8 +76,12 @@ class StoreUnit(wiring.Component):
         m.submodules.bursts = bursts = Queue(BurstLayout(), _BURSTS)
         wiring.connect(m, plan.runs, runs.i)
         wiring.connect(m, runs.o, packer.runs)
-        wiring.connect(m, packer.beats, beats.i)
-        wiring.connect(m, packer.bursts, bursts.i)
+        m.d.comb += [
+            beats.i.payload.eq(packer.beats.payload), beats.i.valid.eq(packer.beats.valid),
+            bursts.i.payload.eq(packer.bursts.payload), bursts.i.valid.eq(packer.bursts.valid),
+        ]
+        # One more may have come since the levels were read.
+        m.d.sync += packer.room.eq((beats.level <= _BEATS - 3) & (bursts.level <= _BURSTS - 2))
         wiring.connect(m, beats.o, wiring.flipped(self.beats))
         wiring.connect(m, bursts.o, wiring.flipped(self.bursts))
         m.d.comb += plan.base.eq(self.base)
@@ -120,7 +124,7 @@ class StoreUnit(wiring.Component):
         m.d.sync += held.eq(held + take - self.answered)
         m.d.comb += [
             self.done.eq(self.answered), self.idle.eq(held == 0),
-            self.stall.eq(port.en & ~port.grant | ~beats.i.ready | ~bursts.i.ready),
+            self.stall.eq(port.en & ~port.grant | ~packer.room),
         ]
         return m
 
