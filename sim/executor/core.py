@@ -203,6 +203,10 @@ class Executor:
         if not queue.waiting:
             return False
         operation = queue.waiting[0]
+        own = queue.unit.name.lower()
+        if operation.fields[f"wait_{own}"] or operation.fields[f"post_{own}"]:
+            raise SimulationError(f"{located(self.program, queue.unit, operation.run)}: BAD_OPERATION: a unit gives no "
+                                  "tokens to itself", Status.BAD_OPERATION, queue.unit, operation.run)
         wanted = {giver: operation.fields[f"wait_{giver.name.lower()}"] for giver in UNITS_IN_ORDER}
         if any(self._tokens[giver, queue.unit].count < count for giver, count in wanted.items()):
             return False

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from tq_hw.isa.config import Config
+from tq_hw.isa.encode import EncodeError
 from tq_hw.isa.layout import ArrayMode, Unit
 from tq_hw.isa.program import Program
 from tq_hw.sim.executor.stream import Operation, operations
@@ -14,11 +15,18 @@ _START_CYCLES = 100
 
 
 def cycle_bound(program: Program, latency: int, bytes_per_cycle: float, stalls: bool) -> int:
-    """Return cycles that the program must end in, with every unit working alone and no overlap at all."""
+    """Return cycles that the program must end in, with every unit working alone and no overlap at all.
+
+    Streams that break the layout stop the hardware within a bound that needs no look at them.
+    """
     config = program.config
+    try:
+        runs = operations(program.commands, config)
+    except EncodeError:
+        return 1_000_000
     per_byte = 1 / min(bytes_per_cycle, config.bus_bytes)
     total = program.command_bytes * per_byte + latency
-    for unit, found in operations(program.commands, config).items():
+    for unit, found in runs.items():
         for operation in found:
             total += _START_CYCLES + 2 * latency
             if unit is Unit.ARRAY:

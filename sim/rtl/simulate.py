@@ -24,6 +24,8 @@ Array = npt.NDArray[Any]
 
 #: Cycles between looks at the clock: a fraction of a second.
 _SLICE_CYCLES = 50_000
+#: `error_index` when the unit has started nothing.
+_NONE_STARTED = (1 << 32) - 1
 #: Where the host puts the regions.
 _BASES = (0x10000000, 0x50000000, 0x90000000)
 
@@ -139,7 +141,11 @@ def _device_error(program: Program, bench: Bench, status: int, cycles: int) -> S
     found, unit = Status(code), Unit(unit_number)
     if unit is Unit.CONTROL:
         return SimulationError(f"{program.name}: {found.name} in the command stream, at cycle {cycles}", found, unit)
-    return SimulationError(f"{located(program, unit, index)}: {found.name}, at cycle {cycles}", found, unit, index)
+    # An operation that breaks a rule may be refused before it counts as started.
+    refused = found is Status.BAD_OPERATION
+    run = index if index != _NONE_STARTED else 0
+    where = located(program, unit, run) + (" or the one after it" if refused and index != _NONE_STARTED else "")
+    return SimulationError(f"{where}: {found.name}, at cycle {cycles}", found, unit, run)
 
 
 def _hang_message(program: Program, bench: Bench, bound: int) -> str:
