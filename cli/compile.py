@@ -44,9 +44,10 @@ def compile_command(model_file: str, output: str | None, config: str | None, pro
     target = output or f"{Path(model_file).stem}.tqm"
     check_outputs({"-o": target, "--json": json_file}, [model_file])
     chosen = load_config(config or DEFAULT_CONFIG)
-    program = compile_program(read_model(model_file), chosen, model_file, profile)
+    model = read_model(model_file)
+    program = compile_program(model, chosen, model_file, profile)
     data = to_bytes(program)
-    report = compile_report(program, model_file, target, len(data))
+    report = compile_report(program, model, model_file, target, len(data))
     write(target, data)
     if "-" not in (json_file, target):
         print_summary(report)

@@ -9,7 +9,7 @@ from tq_hw.cli.engines import Inference
 from tq_hw.cli.tables import percent, print_table
 from tq_hw.isa.config import Config
 from tq_hw.isa.program import Layer, Program
-from tq_hw.model.graph import Model
+from tq_hw.model.graph import Model, Operator
 
 __all__ = ["CLOCK_HZ", "Report", "compile_report", "layer_rows", "print_layers", "print_summary",
            "sim_report", "utilization"]
@@ -24,25 +24,42 @@ def utilization(macs: int, cycles: int | None, config: Config) -> float | None:
     return round(macs / (cycles * config.macs), 4) if cycles else None
 
 
-def layer_rows(layers: Iterable[Layer], config: Config, cycles: Mapping[int, int]) -> list[Report]:
-    """Return one row per layer; `cycles` by operator index, absent where unknown."""
-    return [{"index": layer.index, "op": layer.op, "name": layer.name, "unit": layer.unit,
+def layer_rows(layers: Iterable[Layer], config: Config, cycles: Mapping[int, int],
+               model: Model | None = None) -> list[Report]:
+    """Return one row per layer; `cycles` by operator index, absent where unknown.
+
+    With the model, operators that take no command have a row too: unit "host" for the conversion of float32 inputs
+    and outputs, "none" for what is only another view of the same bytes, or was absorbed by a neighbour.
+    """
+    rows: list[Report] = [{"index": layer.index, "op": layer.op, "name": layer.name, "unit": layer.unit,
              "cycles": cycles.get(layer.index), "macs": layer.macs,
              "utilization": utilization(layer.macs, cycles.get(layer.index), config), "bytes": layer.bytes_moved,
              "bound": layer.bound} for layer in layers]
+    if model is not None:
+        seen = {row["index"] for row in rows}
+        rows += [_idle_row(model, op) for op in model.main.operators if op.index not in seen]
+        rows.sort(key=lambda row: row["index"])
+    return rows
 
 
-def compile_report(program: Program, model: str, output: str, output_bytes: int) -> Report:
+def _idle_row(model: Model, op: Operator) -> Report:
+    tensors = [model.main.tensors[index] for index in (*op.inputs[:1], *op.outputs)]
+    edge = op.op in ("QUANTIZE", "DEQUANTIZE") and any(tensor.dtype == "float32" for tensor in tensors)
+    return {"index": op.index, "op": op.op, "name": tensors[-1].name, "unit": "host" if edge else "none", "cycles": 0,
+            "macs": 0, "utilization": None, "bytes": 0, "bound": ""}
+
+
+def compile_report(program: Program, model: Model, path: str, output: str, output_bytes: int) -> Report:
     """Return what `compile --json` writes. Cycles are the compiler's estimate."""
     config, layers = program.config, program.layers
     cycles, macs = sum(layer.estimated_cycles for layer in layers), sum(layer.macs for layer in layers)
     return {
-        "model": model, "config": config.name, "fingerprint": f"{config.fingerprint:08x}", "output": output,
+        "model": path, "config": config.name, "fingerprint": f"{config.fingerprint:08x}", "output": output,
         "output_bytes": output_bytes, "command_bytes": program.command_bytes, "image_bytes": len(program.image),
         "arena_bytes": program.arena_bytes, "state_bytes": len(program.state), "estimated": True, "cycles": cycles,
         "macs": macs, "utilization": utilization(macs, cycles, config),
         "bytes": sum(layer.bytes_moved for layer in layers),
-        "layers": layer_rows(layers, config, {layer.index: layer.estimated_cycles for layer in layers})}
+        "layers": layer_rows(layers, config, {layer.index: layer.estimated_cycles for layer in layers}, model)}
 
 
 def sim_report(path: str, config: Config, model: Model | None, program: Program | None, engine: str,
@@ -50,7 +67,7 @@ def sim_report(path: str, config: Config, model: Model | None, program: Program 
     """Return what `sim --json` writes: cycles of the first inference, from a cold start."""
     first = found[0]
     if program is not None:
-        layers = layer_rows(program.layers, config, first.layer_cycles)
+        layers = layer_rows(program.layers, config, first.layer_cycles, model)
     else:
         assert model is not None
         layers = [{"index": op.index, "op": op.op, "name": model.main.tensors[op.outputs[0]].name if op.outputs else "",
