@@ -18,8 +18,8 @@ def emit_rows(emitter: Emitter, layer: RowProgram, plan: LayerPlan) -> None:
     blocks = block_count(channels, config)
     registers = -(-blocks * config.beats_per_word // config.vector_register_words)
     make, row_vectors, scalars = PROGRAMS[layer.program]
-    limit = (8 - scalars) // row_vectors
-    if registers > limit:
+    limit = (8 - scalars) // max(row_vectors, 1)
+    if row_vectors and registers > limit:
         raise UnsupportedError(
             f"operator {layer.index} ({layer.op}) has rows of {channels} values; configuration {config.name!r} holds "
             f"at most {limit * config.vector_register_words * config.requantize_lanes}; a larger vector_words helps")
@@ -42,6 +42,8 @@ def emit_rows(emitter: Emitter, layer: RowProgram, plan: LayerPlan) -> None:
                       "a_base": view.address(r, 0, rect.cols[0]), "a_col_step": signed_step(view.block_pitch),
                       "a_row_step": 1, "out_base": target.address(r, 0, rect.cols[0]),
                       "out_col_step": signed_step(target.block_pitch), "out_row_step": 1,
+                      "b_base": target.address(r, 0, rect.cols[0]), "b_row_step": 1,
+                      "b_col_step": signed_step(target.block_pitch),
                       **program_fields(first, len(code.uops), code.body), "repeat1": code.repeats}
             emitter.vector(fields, (view.access((r, r + 1), (0, blocks)),), (target.access((r, r + 1), (0, blocks)),))
         emitter.finish(layer, target, rect)

@@ -11,7 +11,7 @@ import numpy as np
 
 from tq_hw.compiler.constraints import check
 from tq_hw.compiler.fold_constants import fold_constants
-from tq_hw.compiler.ir import Graph, IntArray, Layer, Pad, Value
+from tq_hw.compiler.ir import Copy, Graph, IntArray, Layer, Move, Pad, Value
 from tq_hw.model.errors import TqError, UnsupportedError
 from tq_hw.model.graph import Model, Operator, Subgraph, Tensor
 from tq_hw.model.variables import variable_names
@@ -19,7 +19,8 @@ from tq_hw.sim.golden.registry import located
 from tq_hw.sim.golden.run import run_operator
 from tq_hw.sim.golden.state import State, initial_value
 
-__all__ = ["LOWERINGS", "Legalizer", "byte_shape", "legalize", "lowers", "view_shape"]
+__all__ = ["LOWERINGS", "Legalizer", "byte_shape", "legalize", "lowers", "publish", "reshaped",
+           "view_shape"]
 
 Lowering = Callable[["Legalizer", Operator], None]
 LOWERINGS: dict[str, Lowering] = {}
@@ -131,6 +132,17 @@ class Legalizer:
         return tensor.data
 
 
+def reshaped(value: Value, shape: tuple[int, int, int, int]) -> Value:
+    """Return another view of a value's dense bytes."""
+    return value if value.shape == shape else replace(value, shape=shape, alias_of=value, data=None)
+
+
+def publish(state: Legalizer, op: Operator, raw: Value) -> None:
+    """Make the operator's output a view of `raw`, which has its bytes in order."""
+    value = state.new_value(state.subgraph.tensors[op.outputs[0]])
+    state.values[op.outputs[0]] = raw if raw.shape == value.shape else replace(value, alias_of=raw)
+
+
 def legalize(model: Model) -> Graph:
     """Turn the model's main subgraph into layers.
 
@@ -174,7 +186,14 @@ def legalize(model: Model) -> Graph:
             tensor = subgraph.tensors[index]
             raise UnsupportedError(f"model output {tensor.name!r} (tensor {index}) of type {tensor.dtype} is not "
                                    "computed on the accelerator")
-        outputs.append(state.values[wanted])
+        value = state.values[wanted]
+        if value.flip:
+            # The host reads memory as it is: bytes seen with bit 7 inverted are copied.
+            plain = replace(value, alias_of=None, flip=False)
+            state.layers.append(Move(len(subgraph.operators) - 1, "QUANTIZE", (value,), plain,
+                                     (Copy(0, 0, 0, ((value.size_bytes, 1, 1),)),)))
+            value = plain
+        outputs.append(value)
     return Graph(_live(state.layers, outputs), tuple(inputs), tuple(outputs), state.edges)
 
 

@@ -3,9 +3,8 @@
 import numpy as np
 
 from tq_hw.compiler.ir import Mac, MatMul, Value
-from tq_hw.compiler.legalize import Legalizer, lowers
+from tq_hw.compiler.legalize import Legalizer, lowers, publish, reshaped
 from tq_hw.compiler.lower_mac import folded_bias
-from tq_hw.compiler.lower_reduce import publish, reshaped
 from tq_hw.compiler.strided import move_view
 from tq_hw.model.graph import Operator
 from tq_hw.sim.golden import fully_connected

@@ -9,13 +9,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from tq_hw.compiler.ir import Copy, Flat, IntArray, MatMul, Move, Value
-from tq_hw.compiler.legalize import Legalizer, lowers
-from tq_hw.compiler.lower_reduce import reshaped
+from tq_hw.compiler.legalize import Legalizer, lowers, reshaped
 from tq_hw.compiler.lstm_programs import FACTOR_TABLE, logistic, tanh
 from tq_hw.compiler.programs import OUT, STREAM_A, STREAM_B, Uop, immediate, low, reg_a, reg_b, rescale, shifted, to
 from tq_hw.compiler.strided import blank, copy_between
 from tq_hw.isa.uop import Alu, Source
-from tq_hw.model.errors import UnsupportedError
 from tq_hw.model.graph import Operator
 from tq_hw.sim.golden import recurrent
 from tq_hw.sim.golden.arith import wrap_int32
@@ -95,8 +93,8 @@ def lower_lstm(state: Legalizer, op: Operator) -> None:
     for step in range(steps):
         ready = []
         for number, gate in enumerate(gates):
-            part = Copy(0, 2 * count * step, 0, ((2 * count, 1, 1),))
-            added = b.move("step", [from_input[number]], [part], 2 * count)
+            this_step = Copy(0, 2 * count * step, 0, ((2 * count, 1, 1),))
+            added = b.move("step", [from_input[number]], [this_step], 2 * count)
             total = b.product("gate", h, batch, gate.recurrent_weights, None,
                               (gate.recurrent_multiplier, gate.recurrent_shift), p.state_zero_point, added)
             program = tanh(3) if number == 2 else logistic(3)
@@ -137,8 +135,6 @@ def _sum_clipped(clip: int) -> tuple[Uop, ...]:
 def lower_svdf(state: Legalizer, op: Operator) -> None:
     """Features of the input enter the state; the state times the time weights is summed over memory and rank."""
     p = recurrent.svdf_params(op, state.subgraph)
-    if p.state_bits != 16:
-        raise UnsupportedError("the state and the time weights must be int16")
     b = _Builder(state, op)
     batch = state.tensor(op, 0).shape[0]
     time = state.constant(op, 2)
@@ -147,16 +143,22 @@ def lower_svdf(state: Legalizer, op: Operator) -> None:
     feature = b.product("feature", state.input(op, 0), batch, 1, None, (p.multiplier_1, p.shift_1),
                         p.input_zero_point)
     kept = state.variable(op, recurrent.SVDF_STATE)
-    old, new = blank((batch, filters, memory), "int16"), blank((batch, filters), "int16")
-    target = blank((batch, filters, memory), "int16")
+    code, size, dtype = (_INT16, 2, "int16") if p.state_bits == 16 else (_INT8, 1, "int8")
+    if p.state_bits == 8:
+        # The zero point is added after the saturation and may wrap.
+        feature = b.flat("feature", [(feature, _INT16)], batch * filters, _INT8, (
+            to(0, STREAM_A, immediate(127), alu=Alu.MIN), to(0, reg_a(0), immediate(-128), alu=Alu.MAX),
+            {**reg_a(0), **immediate(p.state_zero_point), "alu": Alu.ADD, **OUT}))
+    old, new = blank((batch, filters, memory), dtype), blank((batch, filters), dtype)
+    target = blank((batch, filters, memory), dtype)
     copies = [copy_between(1, new, new, target[:, :, -1], target)]
     if memory > 1:
         copies.append(copy_between(0, old[:, :, 1:], old, target[:, :, :-1], target))
-    shifted_state = b.move("state", [kept, feature], copies, 2 * count)
-    spread = np.ascontiguousarray(np.broadcast_to(time, (batch, filters, memory)).astype("<i2"))
-    weights = Value("time weights", op.inputs[2], (1, 1, 1, 2 * count), data=spread)
-    products = b.flat("products", [(shifted_state, _INT16), (weights, _INT16)], count, _INT32,
-                      ({**STREAM_A, **STREAM_B, **low(), **OUT},))
+    shifted_state = b.move("state", [kept, feature], copies, size * count)
+    spread = np.ascontiguousarray(np.broadcast_to(time, (batch, filters, memory)).astype(dtype))
+    weights = Value("time weights", op.inputs[2], (1, 1, 1, size * count), data=spread)
+    products = b.flat("products", [(shifted_state, code), (weights, code)], count, _INT32, (
+        to(0, STREAM_A, immediate(p.state_zero_point), alu=Alu.SUB), {**reg_a(0), **STREAM_B, **low(), **OUT}))
     # Rows of the sum: rank and memory; behind them batch and units.
     base = blank((batch, units, p.rank * memory), "int32")
     ordered = base.transpose(2, 0, 1, 3)
@@ -171,4 +173,4 @@ def lower_svdf(state: Legalizer, op: Operator) -> None:
         (to(0, STREAM_A, reg_b(0), alu=Alu.ADD),),
         ({**reg_a(0), **rescale(p.multiplier_2, p.shift_2), "zero_point": p.output_zero_point, **_CLAMP, **OUT},),
         rows=p.rank * memory))
-    b.move("state", [shifted_state], [Copy(0, 0, 0, ((2 * count, 1, 1),))], 0, kept)
+    b.move("state", [shifted_state], [Copy(0, 0, 0, ((size * count, 1, 1),))], 0, kept)

@@ -4,13 +4,11 @@ Axes that lie together are one axis: [outer, reduced, inner]. What is not of tha
 on the array with weights of one, extremes in the vector unit with lanes along the inner axis.
 """
 
-from dataclasses import replace
-
 import numpy as np
 
 from tq_hw.compiler.constraints import KERNEL_LIMIT
 from tq_hw.compiler.ir import Flat, Layer, Mac, MaxPool, Move, Value
-from tq_hw.compiler.legalize import Legalizer, lowers
+from tq_hw.compiler.legalize import Legalizer, lowers, publish, reshaped
 from tq_hw.compiler.programs import OUT, STREAM_A, Uop, immediate, low, reg_a, reg_b, to
 from tq_hw.compiler.strided import blank, copy_between, fill_view, move_view
 from tq_hw.isa.uop import Alu, Source
@@ -19,23 +17,12 @@ from tq_hw.sim.golden import reduce
 from tq_hw.sim.golden.arith import wrap_int32
 from tq_hw.sim.golden.registry import normalize_axis, require_same_quantization
 
-__all__ = ["publish", "reshaped"]
+__all__: list[str] = []
 
 #: Reduced pixels above this are brought behind one another and summed as one long dot product.
 _WINDOW_LIMIT = 1024
 
 Shape = tuple[int, int, int, int]
-
-
-def reshaped(value: Value, shape: Shape) -> Value:
-    """Return another view of a value's dense bytes."""
-    return value if value.shape == shape else replace(value, shape=shape, alias_of=value, data=None)
-
-
-def publish(state: Legalizer, op: Operator, raw: Value) -> None:
-    """Make the operator's output a view of `raw`, which has its bytes in order."""
-    value = state.new_value(state.subgraph.tensors[op.outputs[0]])
-    state.values[op.outputs[0]] = raw if raw.shape == value.shape else replace(value, alias_of=raw)
 
 
 def _raw(state: Legalizer, op: Operator, shape: Shape) -> Value:

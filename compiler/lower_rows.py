@@ -2,24 +2,36 @@
 
 import numpy as np
 
-from tq_hw.compiler.ir import RowProgram
+from tq_hw.compiler.ir import Move, RowProgram, Value
 from tq_hw.compiler.legalize import Legalizer, lowers
+from tq_hw.compiler.strided import blank, copy_between
 from tq_hw.model.graph import Operator
 from tq_hw.sim.golden import softmax
 from tq_hw.sim.golden.arith import multiply_by_quantized_multiplier
-from tq_hw.sim.golden.registry import require, require_dtype
+from tq_hw.sim.golden.registry import require_dtype
 
 __all__: list[str] = []
 
 
 @lowers("SOFTMAX")
 def lower_softmax(state: Legalizer, op: Operator) -> None:
-    """Maximum, table of exponentials, sum, reciprocal, product."""
+    """Maximum, table of exponentials, sum, reciprocal, product; an int16 result is made a byte at a time."""
     p = softmax.params(op, state.subgraph)
-    require(p.output_bits == 8, "output must be int8")
-    source = state.input(op, 0)
-    state.layers.append(RowProgram(op.index, op.op, (source,), state.output(op), "softmax", {},
-                                   (softmax.exp_table(p), None)))
+    source, tables = state.input(op, 0), (softmax.exp_table(p), None)
+    if p.output_bits == 8:
+        state.layers.append(RowProgram(op.index, op.op, (source,), state.output(op), "softmax", {"output_bits": 8},
+                                       tables))
+        return
+    tensor = state.subgraph.tensors[op.outputs[0]]
+    target = blank(tensor.shape, tensor.dtype)
+    part = blank(tensor.shape, "int8")
+    values, copies = [], []
+    for high in (0, 1):
+        values.append(Value(f"{tensor.name} (byte {high})", tensor.index, source.shape))
+        copies.append(copy_between(high, part, part, target[..., high:high + 1], target))
+        state.layers.append(RowProgram(op.index, op.op, (source,), values[-1], "softmax",
+                                       {"output_bits": 16, "high": high}, tables))
+    state.layers.append(Move(op.index, op.op, tuple(values), state.output(op), tuple(copies)))
 
 
 @lowers("LOG_SOFTMAX")
@@ -28,9 +40,11 @@ def lower_log_softmax(state: Legalizer, op: Operator) -> None:
     p = softmax.params(op, state.subgraph)
     diff = -np.arange(256, dtype=np.int64)
     scaled = multiply_by_quantized_multiplier(np.where(diff >= p.diff_min, diff, 0), p.multiplier, p.left_shift)
-    numbers = {"diff_min": p.diff_min, "reverse_multiplier": p.reverse_multiplier, "reverse_shift": p.reverse_shift}
-    state.layers.append(RowProgram(op.index, op.op, (state.input(op, 0),), state.output(op), "log_softmax", numbers,
-                                   (softmax.exp_table(p), scaled)))
+    # Results reach -128 from -16 on: what lies below, or below diff_min, may as well be -16, where nothing wraps.
+    scaled = np.where(diff >= p.diff_min, np.maximum(scaled, -(1 << 30)), -(1 << 30))
+    by_code = -diff[-np.arange(256) % 256]
+    state.layers.append(RowProgram(op.index, op.op, (state.input(op, 0),), state.output(op), "log_softmax", {},
+                                   (softmax.exp_table(p)[by_code], scaled[by_code])))
 
 
 @lowers("L2_NORMALIZATION")

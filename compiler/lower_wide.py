@@ -7,8 +7,7 @@ zeros.
 import numpy as np
 
 from tq_hw.compiler.ir import Flat, Mac, MatMul, Move, OneHot, Value
-from tq_hw.compiler.legalize import Legalizer, lowers
-from tq_hw.compiler.lower_reduce import publish, reshaped
+from tq_hw.compiler.legalize import Legalizer, lowers, publish, reshaped
 from tq_hw.compiler.programs import OUT, STREAM_A, Uop, immediate, reg_a, rescale, to
 from tq_hw.compiler.strided import blank, copy_between, move_view
 from tq_hw.isa.uop import Alu

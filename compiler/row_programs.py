@@ -95,7 +95,10 @@ def _exponentials(row: int, total: int) -> list[Uop]:
 
 
 def softmax(registers: int, numbers: Mapping[str, int]) -> RowCode:
-    """Exponentials by table, one_over_one_plus_x of their sum, product."""
+    """Exponentials by table, one_over_one_plus_x of their sum, product.
+
+    Numbers: output_bits, 8 or 16; of 16 bits, `high` says which byte is the output.
+    """
     row, total, headroom, x, t = 0, registers, registers + 1, registers + 2, registers + 3
     before = [
         *_exponentials(row, total),
@@ -106,25 +109,34 @@ def softmax(registers: int, numbers: Mapping[str, int]) -> RowCode:
     step = _reciprocal_step(total, x, t)
     after: list[Uop] = [
         _once(x, **_reg(x), **_imm(1), alu=Alu.SHL_SATURATE),
-        # Right shift of the product: (12 - headroom) + 31 - 8.
-        _once(headroom, **_a_imm(35), **_b(headroom), alu=Alu.SUB),
+        # Right shift of the product: (12 - headroom) + 31 - output_bits.
+        _once(headroom, **_a_imm(43 - numbers["output_bits"]), **_b(headroom), alu=Alu.SUB),
         _to(row, **_reg(row, False), a_table=1),
-        _to(row, **_reg(row, False), **_b(x), **_HIGH_B),
-        {**_reg(row, False), **_b(headroom), "shift_source": ShiftSource.SHIFT_B, "rounding": Rounding.HALF_AWAY,
-         "zero_point": -128, **_TO_INT8}]
+        _to(row, **_reg(row, False), **_b(x), **_HIGH_B)]
+    last = {**_reg(row, False), **_b(headroom), "shift_source": ShiftSource.SHIFT_B, "rounding": Rounding.HALF_AWAY}
+    if numbers["output_bits"] == 8:
+        after.append({**last, "zero_point": -128, **_TO_INT8})
+    else:
+        after += [_to(row, **last, zero_point=-(1 << 15)),
+                  _to(row, **_reg(row, False), **_imm((1 << 15) - 1), alu=Alu.MIN),
+                  {**_reg(row, False), **_shift(-8 * numbers["high"], Rounding.FLOOR),
+                   "destination": Destination.OUTPUT}]
     return RowCode([*before, *step, *after], (len(before), len(step)), 3)
 
 
 def log_softmax(registers: int, numbers: Mapping[str, int]) -> RowCode:
     """Difference less the logarithm of the sum, `log_x_for_x_greater_than_or_equal_to_1`.
 
-    Table 2 has the differences in Q5.26. Numbers: diff_min, reverse_multiplier, reverse_shift.
+    The differences go to the output and come back as stream B, so that rows may be long. Tables 1 and 2 have their
+    exponentials and themselves in Q5.26, by the low byte of the difference.
     """
-    row, mask = 0, registers
-    s, power, r, q, den, x = range(2 * registers, 2 * registers + 6)
+    s, power, r, q, den, x = range(6)
     quarter, sqrt_half, sqrt_sqrt_half = 1 << 23, 1518500250, 1805811301
     before = [
-        *_exponentials(row, s),
+        {"a_source": Source.STREAM, "destination": Destination.REDUCE, "reduce": Reduce.MAX, "d_register": s},
+        {"a_source": Source.STREAM, **_b(s), "alu": Alu.SUB, "destination": Destination.OUTPUT},
+        {**_a_imm(0), "b_source": Source.STREAM, "b_table": 1, "alu": Alu.ADD, **_shift(-12),
+         "destination": Destination.REDUCE, "reduce": Reduce.SUM, "d_register": s},
         _once(power, **_reg(s), alu=Alu.CLZ),
         _once(r, **_reg(power), **_imm(-1), alu=Alu.ADD),
         _once(r, **_reg(s), **_b(r), alu=Alu.SHL_SATURATE, **_high(sqrt_half)),
@@ -163,14 +175,9 @@ def log_softmax(registers: int, numbers: Mapping[str, int]) -> RowCode:
         _once(power, **_reg(power), **_high(1488522236)),
         _once(s, **_reg(s), **_b(power), alu=Alu.ADD),
         _once(s, **_reg(s), **_imm(1), alu=Alu.SHL_SATURATE),
-        # Differences at or below this one give -128.
-        _once(power, **_reg(s), **_imm(_INT32_MIN), alu=Alu.ADD),
-        _once(power, **_reg(power), **_high(numbers["reverse_multiplier"]), **_shift(numbers["reverse_shift"])),
-        _once(power, **_reg(power), **_imm(numbers["diff_min"] - 1), alu=Alu.MAX),
-        _once(power, **_a_imm(0), **_b(power), alu=Alu.SUB),
-        _to(mask, **_reg(power), **_b(row, False), alu=Alu.LESS_EQUAL, **_shift(20)),
-        _to(row, **_reg(row, False), a_table=2, **_b(s), alu=Alu.SUB, **_shift(-22), zero_point=127),
-        {**_reg(row, False), **_b(mask, False), "alu": Alu.SUB, **_TO_INT8}]
+        _once(s, **_a_imm(0), **_b(s), alu=Alu.SUB),
+        {**_reg(s), "b_source": Source.STREAM, "b_table": 2, "alu": Alu.ADD, **_shift(-22), "zero_point": 127,
+         **_TO_INT8}]
     return RowCode([*before, *step, *after], (len(before), len(step)), 3)
 
 
@@ -226,4 +233,4 @@ def l2_normalization(registers: int, numbers: Mapping[str, int]) -> RowCode:
 
 #: Programs by name: the code for a row of so many registers, registers per row register, scalars.
 PROGRAMS: dict[str, tuple[Callable[[int, Mapping[str, int]], RowCode], int, int]] = {
-    "softmax": (softmax, 1, 4), "log_softmax": (log_softmax, 2, 6), "l2_normalization": (l2_normalization, 1, 6)}
+    "softmax": (softmax, 1, 4), "log_softmax": (log_softmax, 0, 6), "l2_normalization": (l2_normalization, 1, 6)}
