@@ -1,0 +1,93 @@
+"""Named ways to break the RTL, each with the tests that must notice."""
+
+from dataclasses import dataclass
+
+__all__ = ["MUTANTS", "Mutant"]
+
+_ARRAY, _UNIT = "tests/hdl/test_array.py::test_sums", "tests/hdl/test_array_unit.py"
+_REQUANTIZE = "tests/hdl/test_requantize.py"
+_STREAMS, _PROGRAMS = "tests/hdl/test_vector_streams.py", "tests/hdl/test_vector_programs.py"
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """One change at one place.
+
+    Members
+    -------
+    file : in hdl/; old : text that stands there exactly once; new : what replaces it
+    tests : pytest nodes, of which at least one must fail
+    """
+
+    name: str
+    file: str
+    old: str
+    new: str
+    tests: tuple[str, ...]
+
+
+MUTANTS = (
+    Mutant("requantizer's nudge one bit too low", "requantize.py",
+           "Cat(joined[:bits - 2], joined[bits - 2:] + self.nudge)",
+           "Cat(joined[:bits - 3], joined[bits - 3:] + self.nudge)",
+           (f"{_REQUANTIZE}::test_equals_multiply_by_quantized_multiplier",)),
+    Mutant("product of INT32_MIN by itself not saturated", "requantize.py",
+           "self.saturate & ~product[2 * bits - 1]", "self.saturate & product[2 * bits - 1]",
+           (f"{_REQUANTIZE}::test_saturates_the_one_product_that_overflows",)),
+    Mutant("negative ties rounded toward zero", "requantize.py",
+           "Mux(away & self.x[31], below, half)", "half",
+           (f"{_REQUANTIZE}::test_rounds_three_halves",)),
+    Mutant("clamp compares with the wrong limit", "requantize.py",
+           "above.eq(self.clamp & (total > self.high))", "above.eq(self.clamp & (total > self.low))",
+           (f"{_REQUANTIZE}::test_clamps_after_a_wrapping_sum",)),
+    Mutant("carry of the partial sums dropped", "array.py",
+           "above[c] + product", "above[c] ^ product", (_ARRAY,)),
+    Mutant("swap wave a cycle late at each row", "array.py",
+           'delayed(m, swap, 1, f"swap{r}", control=True)', 'delayed(m, swap, 2, f"swap{r}", control=True)', (_ARRAY,)),
+    Mutant("first step adds to what the accumulator held", "accumulate.py",
+           "with m.If(overwrite2):", "with m.If(overwrite2 & 0):", (f"{_UNIT}::test_gemm[4-4]",)),
+    Mutant("image one column too wide for the taps", "slots.py",
+           "col_valid[k].eq(cols1[k].as_unsigned() < in_cols1)", "col_valid[k].eq(cols1[k].as_unsigned() <= in_cols1)",
+           (f"{_UNIT}::test_gemm[4-4]", f"{_UNIT}::test_depthwise[4]")),
+    Mutant("column not set back at the end of a row", "slots.py",
+           "advanced.col.eq(Mux(row_end, constants.col_first, position.col + constants.col_advance))",
+           "advanced.col.eq(position.col + constants.col_advance)",
+           (f"{_UNIT}::test_gemm[4-4]", f"{_UNIT}::test_depthwise[4]")),
+    Mutant("step does not wait for its weights", "slots.py",
+           "self.i.ready.eq(self.weights_ready & room", "self.i.ready.eq(room",
+           (f"{_UNIT}::test_gemm[4-4]", f"{_UNIT}::test_short_steps_take_their_weights_and_one_cycle")),
+    Mutant("rows outside the image not masked in depthwise", "slots.py",
+           "row_valid.eq(used1[g] & (rows1[g].as_unsigned() < in_rows1))", "row_valid.eq(used1[g])",
+           (f"{_UNIT}::test_depthwise[4]", f"{_UNIT}::test_depthwise[9]")),
+    Mutant("scratchpad word of the wrong bank", "scratchpad.py",
+           "took.eq(Cat(*granted[name]))", "took.eq(Cat(*granted[name][::-1]))",
+           ("tests/hdl/test_scratchpad.py::test_random_traffic",)),
+    Mutant("load's write allowed in a bank that the output writes", "scratchpad.py",
+           "load.grant.eq(~(out.en & (out.addr[:_BANK_BITS] == load.addr[:_BANK_BITS])))", "load.grant.eq(1)",
+           ("tests/hdl/test_scratchpad.py::test_random_traffic",)),
+    Mutant("output's byte mask of earlier beats kept", "vector_output.py",
+           "self.port.mask[byte].eq(0)", "self.port.mask[byte].eq(1)",
+           (f"{_STREAMS}::test_sub_blocks_fill_their_part_of_a_word",)),
+    Mutant("unsigned bytes read as signed", "vector_operand.py",
+           "element[-1] & (~code.all() if size == 1 else 1)", "element[-1]",
+           (f"{_STREAMS}::test_elements_of_every_type",)),
+    Mutant("beat does not wait for the register that it reads", "vector_unit.py",
+           "register_latency_cycles=STAGE_RESULT + 1 - _STAGE_REGISTERS",
+           "register_latency_cycles=STAGE_RESULT - _STAGE_REGISTERS",
+           (f"{_PROGRAMS}::test_registers_carry_results_between_micro_operations",)),
+    Mutant("reduction takes the larger for MIN", "reduce.py",
+           "Mux(kind == Reduce.MAX, ~less, less)", "~less",
+           (f"{_PROGRAMS}::test_reduces_to_word_0_and_leaves_lanes_out",)),
+    Mutant("token lost when given and taken in one cycle", "tokens.py",
+           "Mux(source.give, source.post[taker], 0)", "Mux(source.give & ~target.take, source.post[taker], 0)",
+           ("tests/hdl/test_control.py::test_tokens_keep_the_order",)),
+    Mutant("store's last byte strobe missing", "packer.py",
+           "[:config.word_bytes + 1] - 1", "[:config.word_bytes + 1] >> 1",
+           ("tests/hdl/test_store.py::test_random_operations",)),
+    Mutant("load drops a beat too early", "load_plan.py",
+           "word.drops.eq(next_beat - first_beat)", "word.drops.eq(next_beat - first_beat + 1)",
+           ("tests/hdl/test_load.py::test_random_operations",)),
+    Mutant("fill bytes flipped as well", "realigner.py",
+           "^ inverted, cut_word.fill)", "^ inverted, cut_word.fill ^ inverted)",
+           ("tests/hdl/test_load.py::test_random_operations",)),
+)
