@@ -118,14 +118,18 @@ def emit_one_hot(emitter: Emitter, layer: OneHot, plan: LayerPlan) -> None:
          "destination": Destination.OUTPUT}])
     index_base = plan.out_bases[0]
     out_base = index_base + wide
-    with emitter.scope():
-        numbers, access = emitter.constant(padded_elements(blocks, config), config.word_bytes)
-        for index in range(count):
-            read = source.load(index, 1, index_base)
-            write = Access("pad", out_base, out_base + blocks)
-            emitter.vector({
-                "a_type": 2, "a_base": index_base, "a_col_step": 0, "b_type": 2, "b_base": numbers, "b_col_step": wide,
-                "out_base": out_base, "out_col_step": 1, "cols": blocks, "out_blocks": 1, "slots": blocks,
-                "tile_slots": blocks, "chunk_slots": 1, "valid_lanes": 1, **program_fields(first, 2)},
-                (read, access), (write,))
-            output.store(index * size, size, out_base)
+    limit = max(1, min(plan.out_words - wide, emitter.ring_words() // (2 * wide)))
+    for low in range(0, blocks, limit):
+        slots = min(limit, blocks - low)
+        with emitter.scope():
+            numbers, access = emitter.constant(padded_elements(low, slots, config), config.word_bytes)
+            for index in range(count):
+                read = source.load(index, 1, index_base)
+                write = Access("pad", out_base, out_base + slots)
+                emitter.vector({
+                    "a_type": 2, "a_base": index_base, "a_col_step": 0, "b_type": 2, "b_base": numbers,
+                    "b_col_step": wide, "out_base": out_base, "out_col_step": 1, "cols": slots, "out_blocks": 1,
+                    "slots": slots, "tile_slots": slots, "chunk_slots": 1, "valid_lanes": 1,
+                    **program_fields(first, 2)}, (read, access), (write,))
+                at = low * config.block
+                output.store(index * size + at, min(size - at, slots * config.block), out_base)

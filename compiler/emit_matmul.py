@@ -71,10 +71,9 @@ class _Product:
         za, zb = self.layer.zero_points
         one = np.ones(self.cols, np.int64)
         bias = one * 0 if self.layer.bias is None else self.layer.bias
-        data = parameter_blocks(wrap_int32(bias + self.depth * za * zb), one * self.layer.multiplier,
-                                one * self.layer.shift, config)
+        self.parameters = parameter_blocks(wrap_int32(bias + self.depth * za * zb), one * self.layer.multiplier,
+                                           one * self.layer.shift, config)
         with emitter.scope():
-            self.params, self.params_access = emitter.constant(data, config.word_bytes)
             self.words = Access("pad", self.words_base, self.words_base + 1)
             for value in dict.fromkeys(self.negated[0]):
                 self._fill(self.words_base, 1, value, self.words)
@@ -148,13 +147,16 @@ class _Product:
             self._accumulate(source.address(left, 0, span[0]), count, weights, (read, access))
             block = o // sub
             slots = min(count, max(1, config.vector_register_words // config.beats_per_acc_word))
+            size = config.param_words * config.word_bytes
+            with emitter.scope():
+                params, params_access = emitter.constant(self.parameters[o * size:(o + 1) * size], config.word_bytes)
             emitter.vector({
                 "use_acc": 1, "use_params": 1, "blocks_inner": 1, "sub_first": o % sub, "out_type": int(layer.wide),
                 "out_base": out_base + block * block_step, "out_col_step": self.wide, "cols": count, "out_blocks": 1,
                 "a_type": int(self.added), "a_base": add_base + block * block_step, "a_col_step": self.wide,
                 "slots": count, "tile_slots": count, "chunk_slots": slots if self.added else count,
-                "param_base": self.params + o * config.param_words, "repeat2": 1,
-                **program_fields(self.uop, len(self.uops))}, (self.params_access, *added),
+                "param_base": params,
+                **program_fields(self.uop, len(self.uops))}, (params_access, *added),
                 (Access("pad", out_base, out_base + out_words, buffer, (number, number + 1), (block, block + 1)),))
         if layer.wide:
             whole = Access("pad", out_base, out_base + out_words, buffer, (number, number + 1), (0, self.out_blocks))

@@ -97,8 +97,8 @@ def table_words(table: IntArray, config: Config) -> bytes:
     return data.ljust(-(-len(data) // config.word_bytes) * config.word_bytes, b"\0")
 
 
-def padded_elements(slots: int, config: Config) -> bytes:
-    """Numbers 0, 1, ... as int32 in slots of `block` elements, each padded to whole words."""
-    rows = np.arange(slots * config.block, dtype="<i4").reshape(slots, config.block)
+def padded_elements(first: int, slots: int, config: Config) -> bytes:
+    """Numbers from slot `first` on as int32 in slots of `block` elements, each padded to whole words."""
+    rows = np.arange(first * config.block, (first + slots) * config.block, dtype="<i4").reshape(slots, config.block)
     size = -(-4 * config.block // config.word_bytes) * config.word_bytes
     return b"".join(row.tobytes().ljust(size, b"\0") for row in rows)

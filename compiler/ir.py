@@ -230,9 +230,9 @@ class OneHot(Staged):
     """For each int32 index of the input a row of the output, [1, indices, 1, row bytes]: 1 at the index, else 0."""
 
     def minimum_words(self, config: Config) -> int:
-        """One index, the numbers it is compared with, one row."""
+        """One index, one word of a row."""
         wide = -(-4 * config.block // config.word_bytes)
-        return wide + (wide + 1) * -(-self.output.shape[3] // config.block)
+        return wide + 1
 
 
 @dataclass(frozen=True, eq=False)

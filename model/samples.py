@@ -11,6 +11,7 @@ import numpy as np
 from tq_hw.model.build import ModelBuilder
 from tq_hw.model.graph import Model
 from tq_hw.model.reader import parse_model
+from tq_hw.model.samples_operators import OPERATOR_LAYERS
 
 __all__ = ["KINDS", "sample"]
 
@@ -136,7 +137,7 @@ def _quantize(b: ModelBuilder, rng: Rng, x: int) -> int:
 _LAYERS: dict[str, Callable[[ModelBuilder, Rng, int], int]] = {
     "conv": _conv, "depthwise": _depthwise, "fully_connected": _fully_connected, "add": _add,
     "average_pool": _pool("AVERAGE_POOL_2D"), "max_pool": _pool("MAX_POOL_2D"), "mean": _mean, "pad": _pad,
-    "softmax": _softmax, "quantize": _quantize,
+    "softmax": _softmax, "quantize": _quantize, **OPERATOR_LAYERS,
 }
 
 #: What `sample` makes: one layer of each kind, or a chain of two to five.
