@@ -57,8 +57,13 @@ class LaneTable(wiring.Component):
         m.d.comb += [write.en.eq(self.write), write.addr.eq(self.index), write.data.eq(self.entry)]
         for operand, table, used, out in ((self.a_in, self.a_table, self.a_used, self.a),
                                           (self.b_in, self.b_table, self.b_used, self.b)):
-            read = memory.read_port()
+            # Nothing looks up while an entry is written. A read that is disabled then says so to synthesis, which
+            # else builds a bypass; with its register it becomes a port of the block memory.
+            read = memory.read_port(domain="comb")
+            found = Signal(signed(32), name=f"{out.name}_found", reset_less=True)
             top = Mux(table[0] & table[1], operand[8], table[1])
             m.d.comb += read.addr.eq(Cat(operand[:8], top))
-            m.d.sync += out.eq(Mux(used, read.data, delayed(m, operand, 1, f"{out.name}_past")))
+            with m.If(~self.write):
+                m.d.sync += found.eq(read.data)
+            m.d.sync += out.eq(Mux(used, found, delayed(m, operand, 1, f"{out.name}_past")))
         return m

@@ -52,7 +52,13 @@ class VectorRegisters(wiring.Component):
         write = memory.write_port()
         m.d.comb += [write.en.eq(self.write), write.addr.eq(self.d_word), write.data.eq(self.d.as_value())]
         for name in ("a", "b"):
-            read = memory.read_port()
-            m.d.comb += [read.addr.eq(getattr(self, f"{name}_word")),
-                         getattr(self, name).eq(delayed(m, read.data, 1, name))]
+            # A word is never wanted in the cycle in which it is written. A read that is disabled then says so to
+            # synthesis, which else builds a bypass; with its register it becomes a port of the block memory.
+            read = memory.read_port(domain="comb")
+            word = getattr(self, f"{name}_word")
+            found = Signal(32 * config.requantize_lanes, name=f"{name}_found", reset_less=True)
+            m.d.comb += read.addr.eq(word)
+            with m.If(~(self.write & (word == self.d_word))):
+                m.d.sync += found.eq(read.data)
+            m.d.comb += getattr(self, name).eq(delayed(m, found, 1, name))
         return m
