@@ -265,6 +265,12 @@ class Emitter:
 
     # Micro-operations and tables
 
+    def reserve_program(self, count: int) -> None:
+        """Make sure that the next programs, `count` micro-operations in all, do not displace each other."""
+        if self._uop_at + count > self.config.uops:
+            self._uops.clear()
+            self._uop_at = 0
+
     def program(self, uops: list[dict[str, int]]) -> int:
         """Place a program in the micro-operation memory, if it is not there already; return its first index."""
         key = tuple(tuple(sorted((k, int(v)) for k, v in uop.items())) for uop in uops)

@@ -12,6 +12,8 @@ from tq_hw.compiler.plan import LayerPlan, alternates
 
 __all__ = ["emit_layers"]
 
+#: Micro-operations of an array layer and the elementwise layer that alternates with it: neither may displace the other.
+_PAIR_UOPS = 16
 Emission = Callable[[Emitter, Layer, LayerPlan], Iterator[None]]
 
 
