@@ -11,6 +11,7 @@ import importlib.metadata
 import importlib.util
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -43,8 +44,8 @@ from tq_hw.isa.config import Config
 sys.stdout.write(to_verilog(SimulatedAccelerator(Config.from_mapping(json.load(sys.stdin), "simulated")), {TOP!r}))
 """
 #: Registers that the harness reads to know when operations begin and end.
-_WATCHED = "".join(f'public_flat_rd -module "*control_{unit}" -var "{name}"\n'
-                   for unit in ("load", "array", "vector", "store") for name in ("runs", "in_flight"))
+_WATCHED = tuple((unit, name) for unit in ("load", "array", "vector", "store") for name in ("runs", "in_flight"))
+_PUBLIC = "".join(f'public_flat_rd -module "*control_{unit}" -var "{name}"\n' for unit, name in _WATCHED)
 #: What this process has found in the cache.
 _known: dict[tuple[Config, str], Path] = {}
 _TRACES = {"": (), "vcd": ("--trace",), "fst": ("--trace-fst",)}
@@ -79,7 +80,7 @@ def library(config: Config, *, trace: str = "", progress: Progress | None = None
             return text
         key = _key({"config": values, "sources": sources})
         return build_verilog(verilog, config.bus_bytes, f"{config.fingerprint:08x}-{key}", trace=trace,
-                             defines=("TQ_RUNS=1",), progress=progress)
+                             watch=True, progress=progress)
     for _ in range(3):
         # A build whose sources change under way would stand in the cache under a wrong key.
         with suppress(_SourcesChangedError):
@@ -103,12 +104,15 @@ def _generate(values: dict[str, object]) -> str:
 
 
 def build_verilog(verilog: Callable[[], str], bus_bytes: int, name: str, *, trace: str = "",
-                  defines: tuple[str, ...] = (), progress: Progress | None = None) -> Path:
-    """Return the shared library of a Verilog text with module `accelerator`; `name` stands for all it depends on."""
+                  watch: bool = False, progress: Progress | None = None) -> Path:
+    """Return the shared library of a Verilog text with module `accelerator`; `name` stands for all it depends on.
+
+    `watch`: it has the control units of the real machine, whose operations the harness is to follow.
+    """
     if trace not in _TRACES:
         raise OptionError(f"waves can be vcd or fst, not {trace!r}")
     options = [_HARNESS.read_text(encoding="utf-8"), Path(__file__).read_text(encoding="utf-8"), bus_bytes, trace,
-               _verilator_version(), *defines]
+               _verilator_version(), watch]
     folder = cache_dir() / f"{name}-{_key(options)}{trace and '-' + trace}"
     finished = folder / _LIBRARY
     if finished.exists():
@@ -116,25 +120,26 @@ def build_verilog(verilog: Callable[[], str], bus_bytes: int, name: str, *, trac
     _check_tools(trace)
     with _lock(folder):
         if not finished.exists():
-            _build(verilog, bus_bytes, folder, trace, defines, progress or _no_progress)
+            _build(verilog, bus_bytes, folder, trace, watch, progress or _no_progress)
     return finished
 
 
-def _build(verilog: Callable[[], str], bus_bytes: int, folder: Path, trace: str, defines: tuple[str, ...],
+def _build(verilog: Callable[[], str], bus_bytes: int, folder: Path, trace: str, watch: bool,
            progress: Progress) -> None:
     work = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
     try:
         progress("generating Verilog", 0.0)
         (work / "accelerator.v").write_text(verilog(), encoding="utf-8")
         shutil.copy(_HARNESS, work / "harness.cpp")
-        (work / "watched.vlt").write_text("`verilator_config\n" + _WATCHED, encoding="utf-8")
+        (work / "watched.vlt").write_text("`verilator_config\n" + _PUBLIC, encoding="utf-8")
         progress("translating Verilog to C++", 0.1)
-        flags = f"-fPIC -DTQ_BUS_BYTES={bus_bytes} " + " ".join(f"-D{define}" for define in defines)
         _run([*_verilator(), "--cc", "--exe", "--no-timing", "--top-module", TOP, "--prefix", "Vaccelerator", "-O3",
               "--x-assign", "fast", "--x-initial", "fast", "--no-assert", "-Wno-fatal", "-Wno-lint", "-Wno-style",
-              "--output-split", "12000", "--output-split-cfuncs", "3000", *_TRACES[trace], "-CFLAGS", flags,
+              "--output-split", "12000", "--output-split-cfuncs", "3000", *_TRACES[trace], "-CFLAGS",
+              f"-fPIC -DTQ_BUS_BYTES={bus_bytes}",
               "-LDFLAGS", "-shared", "--Mdir", "obj", "-o", f"../{_LIBRARY}", "watched.vlt", "accelerator.v",
               "harness.cpp"], work)
+        (work / "obj" / "watched.h").write_text(_watched_header(work / "obj") if watch else "", encoding="utf-8")
         sources = len(list((work / "obj").glob("*.cpp"))) + 4
         compiled = 0
 
@@ -154,6 +159,19 @@ def _build(verilog: Callable[[], str], bus_bytes: int, folder: Path, trace: str,
         progress("compiling C++", 1.0)
     finally:
         shutil.rmtree(work, ignore_errors=True)
+
+
+def _watched_header(obj: Path) -> str:
+    """Return macros for the watched registers, whose full names depend on how the machine is wrapped."""
+    root = (obj / "Vaccelerator___024root.h").read_text(encoding="utf-8")
+    lines = ["#define TQ_WATCHED 1"]
+    for unit, name in _WATCHED:
+        found = set(re.findall(rf"\b(\w*control_{unit}__DOT__{name});", root))
+        if len(found) != 1:
+            raise ToolError(f"register {name} of the {unit} unit's control must stand in the Verilated model once, it "
+                            f"stands there {len(found)} times")
+        lines.append(f"#define TQ_{unit.upper()}_{name} {found.pop()}")
+    return "\n".join(lines) + "\n"
 
 
 def _key(value: object) -> str:

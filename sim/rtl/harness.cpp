@@ -16,7 +16,9 @@
 
 #include "Vaccelerator.h"
 #include "verilated.h"
-#if TQ_RUNS
+// Made after Verilator ran: TQ_WATCHED and the names of the registers that watch() reads.
+#include "watched.h"
+#if TQ_WATCHED
 #include "Vaccelerator___024root.h"
 #endif
 #if VM_TRACE_FST
@@ -304,15 +306,11 @@ class Bench {
 
     // Note what began and ended: registers of the four control units.
     void watch() {
-#if TQ_RUNS
+#if TQ_WATCHED
         const Vaccelerator___024root& root = *top_->rootp;
-        const uint32_t runs[4] = {
-            root.accelerator__DOT__control_load__DOT__runs, root.accelerator__DOT__control_array__DOT__runs,
-            root.accelerator__DOT__control_vector__DOT__runs, root.accelerator__DOT__control_store__DOT__runs};
-        const uint32_t open[4] = {
-            root.accelerator__DOT__control_load__DOT__in_flight, root.accelerator__DOT__control_array__DOT__in_flight,
-            root.accelerator__DOT__control_vector__DOT__in_flight,
-            root.accelerator__DOT__control_store__DOT__in_flight};
+        const uint32_t runs[4] = {root.TQ_LOAD_runs, root.TQ_ARRAY_runs, root.TQ_VECTOR_runs, root.TQ_STORE_runs};
+        const uint32_t open[4] = {root.TQ_LOAD_in_flight, root.TQ_ARRAY_in_flight, root.TQ_VECTOR_in_flight,
+                                  root.TQ_STORE_in_flight};
         for (uint32_t unit = 0; unit < 4; unit++) {
             const uint32_t done = runs[unit] - open[unit];
             if (runs[unit] > runs_[unit]) events_.push_back({cycles(), unit, 0});
