@@ -1,0 +1,42 @@
+"""Compiled random layers on the Verilated RTL == golden, at two configurations, under random memory stalls.
+
+The small configurations make nearly every layer cross the edges of tiles, words, buffers and the scratchpad.
+"""
+
+import numpy as np
+import pytest
+
+from tq_hw.compiler import compile_model
+from tq_hw.isa.config import PRESETS, Config
+from tq_hw.model.samples import KINDS, sample
+from tq_hw.sim.golden import run
+from tq_hw.sim.rtl.simulate import simulate
+from tq_hw.sim.run import random_inputs
+
+CONFIGS = {"tiny": PRESETS["tiny"], "odd": Config("odd", 4, 12, 4, 16 << 10)}
+
+
+def _compare(kind: str, seed: int, config: Config) -> None:
+    model = sample(kind, seed)
+    program = compile_model(model, config).program
+    inputs = random_inputs(program, seed)
+    stalls = seed if seed % 2 else None
+    found = simulate(program, inputs, latency=(1, 30, 7)[seed % 3], bytes_per_cycle=(8, 3)[seed % 2], stalls=stalls)
+    for got, want in zip(found.outputs, run(model, inputs).outputs, strict=True):
+        np.testing.assert_array_equal(got, want)
+
+
+# One process builds and uses a configuration's library.
+@pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.xdist_group(name)) for name in CONFIGS])
+@pytest.mark.parametrize("kind", KINDS)
+def test_layers_equal_golden(kind: str, name: str) -> None:
+    for seed in range(3):
+        _compare(kind, seed, CONFIGS[name])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["n16", "n16x8", "n9x8", "n8", "tiny"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_many_layers_equal_golden(kind: str, name: str) -> None:
+    for seed in range(40):
+        _compare(kind, seed, PRESETS[name])
