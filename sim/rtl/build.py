@@ -1,8 +1,9 @@
 """The Verilated accelerator as a shared library, built once per configuration and kept in the user's cache.
 
-The key of a build is a hash of everything it is made from: configuration, hardware and instruction set
-sources, harness, tool versions, options. A build happens in a folder of its own beside the cache entry and is
-renamed when it is complete; a lock keeps a second process from doing the same work.
+The key of a build is a hash of everything it is made from: Verilog, harness, tool versions, options. A note
+beside it says which Verilog a configuration and the sources of the hardware give, since that takes a while, too.
+A build happens in a folder of its own beside the cache entry and is renamed when it is complete; a lock keeps
+a second process from doing the same work.
 """
 
 import fcntl
@@ -17,7 +18,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 
@@ -71,27 +72,31 @@ def library(config: Config, *, trace: str = "", progress: Progress | None = None
     if (config, trace) in _known:
         return _known[config, trace]
     values = {k: v for k, v in asdict(config).items() if k != "name"}
+    sources = _sources_hash()
+    note = cache_dir() / f"{config.fingerprint:08x}-{_key({'config': values, 'sources': sources})}.verilog"
+    text = ""
+    if note.exists():
+        digest = note.read_text(encoding="utf-8")
+    else:
+        (progress or _no_progress)("generating Verilog", 0.0)
+        text = _generate(values)
+        digest = _key(text)
+    if text and _sources_hash() == sources:
+        # Most changes of the sources leave the Verilog as it was: remember which one these make.
+        note.parent.mkdir(parents=True, exist_ok=True)
+        unfinished = note.with_suffix(f".{os.getpid()}")
+        unfinished.write_text(digest, encoding="utf-8")
+        unfinished.replace(note)
 
-    def build(sources: str) -> Path:
-        def verilog() -> str:
-            text = _generate(values)
-            if _sources_hash() != sources:
-                raise _SourcesChangedError
-            return text
-        key = _key({"config": values, "sources": sources})
-        return build_verilog(verilog, config.bus_bytes, f"{config.fingerprint:08x}-{key}", trace=trace,
-                             watch=True, progress=progress)
-    for _ in range(3):
-        # A build whose sources change under way would stand in the cache under a wrong key.
-        with suppress(_SourcesChangedError):
-            made = build(_sources_hash())
-            _known[config, trace] = made
-            return made
-    raise ToolError("the hardware's sources keep changing while the simulator is built")
-
-
-class _SourcesChangedError(Exception):
-    """The sources changed between the hash and the Verilog."""
+    def verilog() -> str:
+        made_now = text or _generate(values)
+        if _key(made_now) != digest:
+            raise ToolError("the hardware's sources changed while the simulator was built: run it again")
+        return made_now
+    made = build_verilog(verilog, config.bus_bytes, f"{config.fingerprint:08x}-{digest}",
+                         trace=trace, watch=True, progress=progress)
+    _known[config, trace] = made
+    return made
 
 
 def _generate(values: dict[str, object]) -> str:
@@ -128,7 +133,6 @@ def _build(verilog: Callable[[], str], bus_bytes: int, folder: Path, trace: str,
            progress: Progress) -> None:
     work = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
     try:
-        progress("generating Verilog", 0.0)
         (work / "accelerator.v").write_text(verilog(), encoding="utf-8")
         shutil.copy(_HARNESS, work / "harness.cpp")
         (work / "watched.vlt").write_text("`verilator_config\n" + _PUBLIC, encoding="utf-8")
