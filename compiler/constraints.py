@@ -4,7 +4,7 @@ A `constraint_*` function returns what it found when the operator breaks the lim
 rules (types, quantization) are checked when the model is read (`tq_hw.model.check`); these are this compiler's.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from tq_hw.model.errors import UnsupportedError
 from tq_hw.model.graph import Operator, Subgraph, Tensor
@@ -46,6 +46,14 @@ def check(op: Operator, subgraph: Subgraph) -> None:
             raise UnsupportedError(f"{_message(constraint)}; found {found}")
 
 
+def _first_computed(op: Operator, subgraph: Subgraph, positions: Iterable[int]) -> str | None:
+    for position in positions:
+        tensor = _tensor(op, subgraph, position)
+        if tensor is not None and tensor.data is None:
+            return f"input {position} (tensor {tensor.index}, {tensor.name!r}) computed at run time"
+    return None
+
+
 def _tensor(op: Operator, subgraph: Subgraph, position: int) -> Tensor | None:
     if position >= len(op.inputs) or op.inputs[position] < 0:
         return None
@@ -55,11 +63,7 @@ def _tensor(op: Operator, subgraph: Subgraph, position: int) -> Tensor | None:
 @_limits("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED")
 def constraint_constant_weights(op: Operator, subgraph: Subgraph) -> str | None:
     """Weights and bias must be constants of the model."""
-    for position in (1, 2):
-        tensor = _tensor(op, subgraph, position)
-        if tensor is not None and tensor.data is None:
-            return f"input {position} (tensor {tensor.index}, {tensor.name!r}) computed at run time"
-    return None
+    return _first_computed(op, subgraph, (1, 2))
 
 
 @_limits("CONV_2D", "DEPTHWISE_CONV_2D", "TRANSPOSE_CONV")
@@ -84,6 +88,37 @@ def constraint_strides(op: Operator, subgraph: Subgraph) -> str | None:
     names = ("stride_h", "stride_w", "dilation_h_factor", "dilation_w_factor")
     large = {name: op.options[name] for name in names if name in op.options and int_option(op, name) > _STRIDE_LIMIT}
     return ", ".join(f"{name} {value}" for name, value in large.items()) or None
+
+
+@_limits("TRANSPOSE_CONV")
+def constraint_constant_transposed_weights(op: Operator, subgraph: Subgraph) -> str | None:
+    """Weights and bias must be constants of the model."""
+    return _first_computed(op, subgraph, (1, 3))
+
+
+@_limits("TRANSPOSE", "SLICE", "STRIDED_SLICE", "SPACE_TO_BATCH_ND", "BATCH_TO_SPACE_ND", "RESIZE_BILINEAR",
+         "RESIZE_NEAREST_NEIGHBOR", "EXPAND_DIMS", "PADV2", "SPLIT_V")
+def constraint_constant_geometry(op: Operator, subgraph: Subgraph) -> str | None:
+    """Permutation, sizes, begins, blocks, crops and fill values must be constants of the model."""
+    return _first_computed(op, subgraph, range(1, len(op.inputs)))
+
+
+@_limits("SVDF", "UNIDIRECTIONAL_SEQUENCE_LSTM")
+def constraint_constant_recurrent_weights(op: Operator, subgraph: Subgraph) -> str | None:
+    """Weights and biases must be constants of the model, the state a variable."""
+    states = (4,) if op.op == "SVDF" else (18, 19)
+    computed = _first_computed(op, subgraph, [p for p in range(1, len(op.inputs)) if p not in states])
+    if computed is not None:
+        return computed
+    tensors = [_tensor(op, subgraph, position) for position in states]
+    return None if all(t is not None and t.is_variable for t in tensors) else "a state that is no variable tensor"
+
+
+@_limits("GATHER")
+def constraint_gather_batches(op: Operator, subgraph: Subgraph) -> str | None:
+    """With indices computed at run time batch_dims must be 0."""
+    indices, batch_dims = _tensor(op, subgraph, 1), int_option(op, "batch_dims")
+    return f"{batch_dims}" if indices is not None and indices.data is None and batch_dims != 0 else None
 
 
 @_limits("FULLY_CONNECTED")

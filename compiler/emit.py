@@ -13,6 +13,7 @@ from tq_hw.compiler.plan import LayerPlan, Plan
 from tq_hw.compiler.stream import Access, Operation, Stream
 from tq_hw.isa.config import Config
 from tq_hw.isa.layout import Unit, VectorKind
+from tq_hw.model.errors import UnsupportedError
 
 __all__ = ["Emitter", "Rect"]
 
@@ -273,6 +274,10 @@ class Emitter:
 
     def program(self, uops: list[dict[str, int]]) -> int:
         """Place a program in the micro-operation memory, if it is not there already; return its first index."""
+        if len(uops) > self.config.uops:
+            layer = self.graph.layers[self.layer_index]
+            raise UnsupportedError(f"operator {layer.index} ({layer.op}) takes {len(uops)} micro-operations, "
+                                   f"configuration {self.config.name!r} holds {self.config.uops}; set uops to 64")
         key = tuple(tuple(sorted((k, int(v)) for k, v in uop.items())) for uop in uops)
         if key not in self._uops:
             if self._uop_at + len(uops) > self.config.uops:

@@ -24,9 +24,6 @@ def emit_rows(emitter: Emitter, layer: RowProgram, plan: LayerPlan) -> None:
             f"operator {layer.index} ({layer.op}) has rows of {channels} values; configuration {config.name!r} holds "
             f"at most {limit * config.vector_register_words * config.requantize_lanes}; a larger vector_words helps")
     code = make(registers, layer.numbers)
-    if len(code.uops) > config.uops:
-        raise UnsupportedError(f"operator {layer.index} ({layer.op}) takes {len(code.uops)} micro-operations, "
-                               f"configuration {config.name!r} holds {config.uops}; set uops to 64")
     emitter.tables(layer.tables)
     first = emitter.program(code.uops)
     height = layer.output.shape[1]
