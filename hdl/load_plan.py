@@ -4,6 +4,8 @@ Terms: `at` is the position of a word's lane 0, in bytes from the first beat of 
 the fill bytes); `left` counts the bytes from lane 0 to the end of the run, `lead` the fill bytes still in front of it.
 """
 
+from typing import Any
+
 from amaranth import Module, Mux, Signal, signed
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
@@ -84,7 +86,7 @@ class LoadPlan(wiring.Component):
         config = self._config
         lanes = lane_bits(config)
         width = config.word_bytes
-        op = Signal(PlanLayout(config))
+        op: Any = Signal(PlanLayout(config))
         active = Signal()
         m.submodules.runs = runs = RunGenerator(lanes)
         m.d.comb += [

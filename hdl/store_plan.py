@@ -64,7 +64,7 @@ class StorePlan(wiring.Component):
         m = Module()
         config = self._config
         lanes = lane_bits(config)
-        op = Signal(OperationLayout(Unit.STORE))
+        op: Any = Signal(OperationLayout(Unit.STORE))
         active = Signal()
         begin = Signal()
         based = Signal()
