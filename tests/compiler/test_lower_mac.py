@@ -33,6 +33,6 @@ def test_regions_list_the_taps_inside_the_image(out_size: int, in_size: int, ker
     seen = {}
     for first, last, low, high in window_regions(out_size, in_size, kernel, stride, pad):
         for o in range(first, last):
-            seen[o] = [k for k in range(low, high)]
+            seen[o] = list(range(low, high))
     for o in range(out_size):
         assert seen[o] == [k for k in range(kernel) if 0 <= o * stride - pad + k < in_size]
