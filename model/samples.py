@@ -5,6 +5,7 @@ dilation, SAME and VALID, per-axis and per-tensor scales, activations, zero poin
 """
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -43,13 +44,13 @@ def _weights(b: ModelBuilder, rng: Rng, shape: tuple[int, ...], axis: int) -> in
     return b.constant(data, scale=scales.tolist(), dimension=axis if len(scales) > 1 else 0)
 
 
-def _out(b: ModelBuilder, rng: Rng, source: int, taps: int) -> dict[str, float | int]:
+def _out(b: ModelBuilder, rng: Rng, source: int, taps: int) -> dict[str, Any]:
     """Output quantization: the spread of an accumulator of `taps` random products, or far from it."""
     spread = b.tensors[source].scale * 0.005 * 74 * 74 * np.sqrt(taps) / 60
     return {"scale": float(spread * rng.choice((0.3, 1.0, 1.0, 8.0))), "zero_point": _zero_point(rng)}
 
 
-def _window(rng: Rng, size: tuple[int, int], limit: int = 5) -> dict[str, int]:
+def _window(rng: Rng, size: tuple[int, int], limit: int = 5) -> dict[str, Any]:
     """Kernel, stride and dilation whose extent fits the image."""
     found: dict[str, int] = {}
     for axis, length in zip("hw", size, strict=True):

@@ -10,7 +10,8 @@ ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted(DOCS.rglob("*.md"))]
 #: `folder/file.py` in a page; a star stands for any letters.
-SOURCE = re.compile(r"`((?:benches|boards|cli|compiler|examples|hdl|isa|model|scripts|sim|tests)/[\w/*.]+\.(?:py|cpp))`")
+SOURCE = re.compile(r"`((?:benches|boards|cli|compiler|examples|hdl|isa|model|scripts|sim|tests)"
+                    r"/[\w/*.]+\.(?:py|cpp))`")
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#[\w-]*)?\)")
 
 
