@@ -1,6 +1,7 @@
 """The harness and its memory, on a small machine that copies: exact times, stalls, errors, rules of the bus."""
 
 import random
+import subprocess
 
 import pytest
 
@@ -188,6 +189,12 @@ def test_missing_tools(monkeypatch):
     monkeypatch.setattr(build.shutil, "which", lambda name: None if name == "make" else name)
     with pytest.raises(MissingToolError, match="make is needed .* apt install make"):
         make()
+
+
+def test_fst_without_lz4(monkeypatch):
+    monkeypatch.setattr(build.subprocess, "run", lambda *_, **__: subprocess.CompletedProcess([], 1))
+    with pytest.raises(MissingToolError, match="apt install liblz4-dev zlib1g-dev; .* ends in .vcd"):
+        build.build_verilog(lambda: "", 8, "never", trace="fst")
 
 
 def test_failed_build_leaves_nothing(tmp_path, monkeypatch):
