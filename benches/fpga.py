@@ -215,7 +215,7 @@ def print_result(result: FpgaResult, console: Console, *, hops: bool = True) -> 
 def _run(arguments: list[str], folder: Path) -> None:
     """Run a Python one-liner with arguments in `folder`; ToolError with the end of what it said."""
     run = subprocess.run([sys.executable, "-c", *arguments], cwd=folder, text=True, capture_output=True, check=False,
-                         preexec_fn=lambda: os.nice(10))
+                         preexec_fn=lambda: os.nice(5))
     if run.returncode:
         raise ToolError(f"the synthesis tools failed with exit code {run.returncode}; the end of what they said:\n"
                         + "\n".join((run.stdout + run.stderr).strip().splitlines()[-20:]))
