@@ -19,6 +19,8 @@ from tq_hw.sim.run import random_inputs
 
 __all__ = ["LayerFigures", "Memory", "NetworkFigures", "measure"]
 
+_BOUND_SHARE = 0.75
+
 
 @dataclass(frozen=True)
 class Memory:
@@ -39,7 +41,8 @@ class LayerFigures:
     estimate, error : the compiler's figure, and how much it is off, in parts of `cycles`
     utilization : MACs done per multiplier and cycle
     busy : cycles of these in which each unit had a RUN of this layer under way
-    bound : the unit that was busy longest
+    bound : the first unit in the direction of the data that was busy for _BOUND_SHARE of the cycles, else the
+        busiest: a unit behind it is under way as well while it waits
     """
 
     index: int
@@ -139,7 +142,8 @@ def _layers(program: Program, result: RtlResult) -> list[LayerFigures]:
         end = before + cycles
         busy = {unit.name.lower(): _busy(layer, unit, result, before, end)
                 for unit in (Unit.LOAD, Unit.ARRAY, Unit.VECTOR, Unit.STORE)}
-        bound = max(busy, key=lambda name: busy[name]) if any(busy.values()) else ""
+        bound = next((name for name, count in busy.items() if count and count >= _BOUND_SHARE * cycles),
+                     max(busy, key=lambda name: busy[name]) if any(busy.values()) else "")
         estimate = layer.estimated_cycles
         found.append(LayerFigures(
             layer.index, layer.op, layer.name, layer.macs, cycles, estimate,
