@@ -85,7 +85,7 @@ class Accelerator(wiring.Component):
             fetch.size_bytes.eq(registers.command_bytes), fetch.halt.eq(registers.halt),
             load.base.eq(registers.base), store.base.eq(registers.base),
             store.answered.eq(writes.answered), store.write_error.eq(writes.error),
-            reads.halt.eq(registers.halt), writes.halt.eq(registers.halt),
+            reads.urgent.eq(fetch.urgent), reads.halt.eq(registers.halt), writes.halt.eq(registers.halt),
             registers.channels_idle.eq(reads.idle & writes.idle), registers.errors[Unit.CONTROL].eq(fetch.error),
         ]
         for unit, control in controls.items():

@@ -22,8 +22,8 @@ BURST_BYTES = 256
 _LENGTH_BITS = 8
 _READ_LIMIT = 255
 _WRITE_LIMIT = 16
-#: Load bursts in a row while fetch waits too.
-_LOAD_SHARE = 3
+#: Load bursts in a row while fetch waits too: when commands run short, and when they do not.
+_LOAD_SHARES = (1, 15)
 
 
 def read_members(config: Config) -> dict[str, wiring.Member]:
@@ -79,11 +79,12 @@ class MemoryReadSignature(wiring.Signature):
 
 
 class ReadChannel(wiring.Component):
-    """Share AR and R between fetch and load: of bursts that wait, three of load to one of fetch.
+    """Share AR and R between fetch and load: of bursts that wait, one of load to one of fetch, or 15 to one.
 
     Members
     -------
     fetch, load : In(MemoryReadSignature)
+    urgent : In(1), commands run short
     halt : In(1), take no more bursts
     bus : Out(read_members)
     idle : Out(1), no burst is under way
@@ -92,6 +93,7 @@ class ReadChannel(wiring.Component):
 
     fetch: Any
     load: Any
+    urgent: Signal
     halt: Signal
     bus: Any
     idle: Signal
@@ -100,7 +102,8 @@ class ReadChannel(wiring.Component):
     def __init__(self, config: Config) -> None:
         self._config = config
         super().__init__({
-            "fetch": In(MemoryReadSignature(config)), "load": In(MemoryReadSignature(config)), "halt": In(1),
+            "fetch": In(MemoryReadSignature(config)), "load": In(MemoryReadSignature(config)), "urgent": In(1),
+            "halt": In(1),
             "bus": Out(wiring.Signature(read_members(config))), "idle": Out(1), "beat": Out(1),
         })
 
@@ -113,12 +116,13 @@ class ReadChannel(wiring.Component):
 
         open_bursts = Signal(range(_READ_LIMIT + 1))
         may_open = Signal()
-        in_a_row = Signal(range(_LOAD_SHARE + 1))
+        in_a_row = Signal(range(max(_LOAD_SHARES) + 1))
+        share = Mux(self.urgent, *_LOAD_SHARES)
         choose_load = Signal()
         chosen = Mux(choose_load, load.burst.payload.as_value(), fetch.burst.payload.as_value())
         burst = data.View(BurstLayout(), chosen)
         m.d.comb += [
-            choose_load.eq(load.burst.valid & ~(fetch.burst.valid & (in_a_row == _LOAD_SHARE))),
+            choose_load.eq(load.burst.valid & ~(fetch.burst.valid & (in_a_row >= share))),
             may_open.eq(~self.halt & (open_bursts < _READ_LIMIT)),
             address.i.valid.eq(may_open & (load.burst.valid | fetch.burst.valid)),
             load.burst.ready.eq(may_open & address.i.ready & choose_load),

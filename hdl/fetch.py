@@ -20,13 +20,15 @@ __all__ = ["QUEUE_WORDS", "Fetch"]
 
 #: Command words that wait in front of each unit.
 QUEUE_WORDS = 512
-_BUFFER_BYTES = 6 * BURST_BYTES
+_BUFFER_BYTES = 4 * BURST_BYTES
+#: Words in the queue of load, array or vector below which the next commands are urgent.
+_FEW_WORDS = 64
 
 
 class Fetch(wiring.Component):
     """Deal one word per cycle, in order; a full queue holds up all words behind.
 
-    Words are read as long as the buffer (1536 bytes) has room. Refused here: headers that name no unit or have reserved
+    Words are read as long as the buffer (1024 bytes) has room. Refused here: headers that name no unit or have reserved
     bits, and a stream that ends without END; registers that do not exist are found by UnitControl.
 
     Members
@@ -37,6 +39,7 @@ class Fetch(wiring.Component):
     halt : In(1), deal nothing more
     memory : Out(MemoryReadSignature)
     load, array, vector, store : Out(stream of 32 bits), the units' queues
+    urgent : Out(1), a queue runs short; not the store unit's, which often gets its only command at the end
     ended : Out(1), END was met and all queues are empty
     stall : Out(1), no word is there to deal and END was not met
     error : Out(4), Status: BAD_COMMAND, NO_END, BUS_ERROR
@@ -47,6 +50,7 @@ class Fetch(wiring.Component):
     size_bytes: Signal
     halt: Signal
     memory: Any
+    urgent: Signal
     ended: Signal
     stall: Signal
     error: Signal
@@ -57,7 +61,7 @@ class Fetch(wiring.Component):
             "start": In(1), "addr": In(32), "size_bytes": In(32), "halt": In(1),
             "memory": Out(MemoryReadSignature(config)),
             **{unit.name.lower(): Out(stream.Signature(32)) for unit in WORKERS},
-            "ended": Out(1), "stall": Out(1), "error": Out(4),
+            "urgent": Out(1), "ended": Out(1), "stall": Out(1), "error": Out(4),
         })
 
     def elaborate(self, platform: object) -> Module:
@@ -96,7 +100,10 @@ class Fetch(wiring.Component):
             m.d.comb += queue.i.payload.eq(words.o.payload)
             wiring.connect(m, queue.o, wiring.flipped(getattr(self, unit.name.lower())))
         empty = Signal()
-        m.d.sync += empty.eq(~Cat(queue.level.any() for queue in queues.values()).any())
+        m.d.sync += [
+            empty.eq(~Cat(queue.level.any() for queue in queues.values()).any()),
+            self.urgent.eq(Cat(queue.level < _FEW_WORDS for unit, queue in queues.items() if unit != Unit.STORE).any()),
+        ]
 
         header = data.View(HeaderLayout(), words.o.payload)
         values = Signal(header.count.shape())

@@ -83,10 +83,10 @@ class Scratchpad(wiring.Component):
         for index in range(BANKS):
             bank: Any = memory.Memory(shape=8 * config.word_bytes, depth=rows, init=[])
             m.submodules[f"bank{index}"] = bank
-            banks.append((bank.read_port(), bank.write_port(granularity=8)))
+            banks.append((bank.read_port(domain="comb"), bank.write_port(granularity=8)))
 
         conflict = Signal()
-        self._read_side(m, [read for read, _ in banks], row_bits, conflict)
+        self._read_side(m, banks, row_bits, conflict)
         self._write_side(m, [write for _, write in banks], row_bits)
 
         errors: dict[Unit, list[Value]] = {
@@ -101,12 +101,13 @@ class Scratchpad(wiring.Component):
             m.d.sync += getattr(self, f"error_{unit.name.lower()}").eq(code)
         return m
 
-    def _read_side(self, m: Module, banks: list[Any], row_bits: int, conflict: Signal) -> None:
+    def _read_side(self, m: Module, banks: list[tuple[Any, Any]], row_bits: int, conflict: Signal) -> None:
         ports = {name: getattr(self, name) for name in READ_CLIENTS}
         width = 8 * self._config.word_bytes
         granted: dict[str, list[Value]] = {name: [] for name in ports}
         clashes: list[Value] = []
-        for index, bank in enumerate(banks):
+        found = []
+        for index, (bank, write) in enumerate(banks):
             taken: Value = Const(0, 1)
             row: Value = Const(0, row_bits)
             for name, port in ports.items():
@@ -118,14 +119,19 @@ class Scratchpad(wiring.Component):
                 granted[name].append(chosen)
                 row = row | port.addr[_BANK_BITS:_BANK_BITS + row_bits] & chosen.replicate(row_bits)
                 taken = taken | want
-            m.d.comb += [bank.addr.eq(row), bank.en.eq(taken)]
+            # What a read finds in the row that is written may be anything. A read that is disabled then says so to
+            # synthesis, which else builds a bypass; with its register it becomes a port of the block memory.
+            m.d.comb += bank.addr.eq(row)
+            found.append(Signal(width, name=f"bank{index}_found", reset_less=True))
+            with m.If(taken & ~(write.en.any() & (write.addr == row))):
+                m.d.sync += found[index].eq(bank.data)
         m.d.comb += conflict.eq(Cat(*clashes).any())
         # Cycle 1: from the bank into its register. Cycle 2: from there to the clients; each keeps its word, so that the
         # others' reads cannot disturb it.
         words = []
-        for index, bank in enumerate(banks):
+        for index in range(BANKS):
             word = Signal(width, name=f"bank{index}_word", reset_less=True)
-            m.d.sync += word.eq(bank.data)
+            m.d.sync += word.eq(found[index])
             words.append(word)
         for name, port in ports.items():
             took = Signal(BANKS, name=f"took_{name}")

@@ -4,7 +4,7 @@ from typing import Any
 
 from amaranth import Module, Mux, Signal
 from amaranth.hdl import Value
-from amaranth.lib import stream, wiring
+from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from tq_hw.hdl.beats import Beats
@@ -19,9 +19,10 @@ __all__ = ["Issue"]
 class Issue(wiring.Component):
     """Start steps in order; after this stage nothing waits any more.
 
-    The first step of a run waits until what the run reads is there; a step that passes goes on to the second place,
-    where it stays until all of its words are granted. Waiting times are counted in cycles in which the second place
-    was free, so that a wait for words never makes them too short.
+    The first step of a run waits at the input until what the run reads is there. A step that passes goes to the
+    asking place, where it stays until all of its words are granted; while another step is there, it is queued. So no
+    grant, which comes late in its cycle, is needed to know whether the input moves. Waiting times are counted in
+    cycles in which the asking place is free, so that a wait for words never makes them too short.
 
     Rules for the first step of a run, with `latency` from the start of a beat to its result in the register file:
     * a register written by the last run that wrote any: beat n starts `latency` after the beat n that wrote it;
@@ -75,73 +76,80 @@ class Issue(wiring.Component):
         })
 
     def elaborate(self, platform: object) -> Module:
-        """First place: the stream's own register; second place: `step`."""
+        """Input, queued place, asking place; what comes from the ports reaches the asking place alone."""
         m = Module()
-        step: Any = Signal(StepLayout(self._config))
-        valid = Signal()
+        place = data.StructLayout({"step": StepLayout(self._config), "params": 2})
+        come, queued, asking = (Signal(place, name=name, reset_less=name != "come")
+                                for name in ("come", "queued", "asking"))
+        queued_valid = Signal()
         free, passes = Signal(), Signal()
-
-        self._second_place(m, step, valid, free)
-        waits = self._hazards(m, self.i.payload, passes, free)
-        m.d.comb += [
-            passes.eq(self.i.valid & free & ~(self.i.payload.run_first & waits)),
-            self.i.ready.eq(passes),
-        ]
-        with m.If(free):
-            m.d.sync += valid.eq(passes)
-        with m.If(passes):
-            m.d.sync += step.eq(self.i.payload)
+        new = self.i.payload
+        waits = self._hazards(m, new, passes, free)
+        m.d.comb += [passes.eq(self.i.valid & ~queued_valid & ~(new.run_first & waits)), self.i.ready.eq(passes)]
 
         # Parameter blocks come in the order in which steps take them.
-        take = passes & self.i.payload.run_first & self.i.payload.param_first
-        m.d.comb += self.params_take.eq(take)
         buffer = Signal(2, init=3)
-        m.d.comb += self.params_buffer.eq(buffer)
-        with m.If(take):
-            m.d.sync += buffer.eq(buffer + 1)
+        takes = new.run_first & new.param_first
+        m.d.comb += [self.params_take.eq(passes & takes), come.step.eq(new), come.params.eq(buffer + takes)]
+        with m.If(passes):
+            m.d.sync += buffer.eq(come.params)
+
+        following = Signal(place)
+        m.d.comb += following.eq(Mux(queued_valid, queued.as_value(), come.as_value()))
+        with m.If(~queued_valid):
+            m.d.sync += queued.eq(come)
+        with m.If(free):
+            m.d.sync += [asking.eq(following), queued_valid.eq(0)]
+        with m.Elif(passes):
+            m.d.sync += queued_valid.eq(1)
+        self._ask(m, asking.step, following.step, queued_valid | passes, free)
+        m.d.comb += [self.o.eq(asking.step), self.params_buffer.eq(asking.params)]
         return m
 
-    def _second_place(self, m: Module, step: Any, valid: Value, free: Value) -> None:
+    def _ask(self, m: Module, step: Any, following: Any, follows: Value, free: Value) -> None:
         """Ask for the step's words; go when each was granted now or before."""
-        got = {name: Signal(name=f"got_{name}") for name in ("a", "b", "acc")}
-        ports = {"a": self.a, "b": self.b, "acc": self.acc}
-        wants = {"a": step.a.read, "b": step.b.read, "acc": step.acc_read}
+        valid, uses_acc = Signal(), Signal()
+        with m.If(free):
+            m.d.sync += [valid.eq(follows), uses_acc.eq(follows & following.use_acc)]
         missing = []
-        full = ~step.use_acc | self.acc.full
-        for name, port in ports.items():
-            want = valid & wants[name] & ~got[name] & (full if name == "acc" else 1)
-            m.d.comb += port.en.eq(want)
-            missing.append(valid & wants[name] & ~got[name] & ~port.grant)
+        for name, port, wanted, may in (("a", self.a, following.a.read, 1), ("b", self.b, following.b.read, 1),
+                                        ("acc", self.acc, following.acc_read, self.acc.full)):
+            needs = Signal(name=f"needs_{name}")
+            m.d.comb += port.en.eq(needs & may)
+            with m.If(free):
+                m.d.sync += needs.eq(follows & wanted)
+            with m.Elif(port.en & port.grant):
+                m.d.sync += needs.eq(0)
+            missing.append(needs & ~port.grant)
+        not_full = uses_acc & ~self.acc.full
+        refused = missing[0] | missing[1] | missing[2]
         leaves = Signal()
-        waits = missing[0] | missing[1] | missing[2] | ~full
         m.d.comb += [
             self.a.addr.eq(step.a.address), self.b.addr.eq(step.b.address), self.acc.word.eq(step.acc_word),
-            leaves.eq(valid & ~waits), free.eq(~valid | leaves),
-            self.o.eq(step), self.o_valid.eq(leaves),
+            free.eq(~(refused | not_full)), leaves.eq(valid & free), self.o_valid.eq(leaves),
             self.acc.release.eq(leaves & step.release),
             self.a_granted.eq(self.a.en & self.a.grant), self.b_granted.eq(self.b.en & self.b.grant),
             self.b_busy.eq(self.b.en),
-            self.stall_acc.eq(valid & ~full),
-            self.stall_port.eq(valid & full & (missing[0] | missing[1] | missing[2])),
+            self.stall_acc.eq(not_full), self.stall_port.eq(refused & ~not_full),
         ]
-        for name, port in ports.items():
-            with m.If(leaves):
-                m.d.sync += got[name].eq(0)
-            with m.Elif(port.en & port.grant):
-                m.d.sync += got[name].eq(1)
 
     def _hazards(self, m: Module, new: Any, passes: Value, free: Value) -> Value:
         """Return whether the first step of the run at the first place must wait."""
         register = self._register_latency - 1
 
         def timer(name: str, limit: int) -> Signal:
-            count = Signal(range(limit + 1), name=name)
+            count = Signal(range(limit + 2), name=name)
             with m.If(free & (count != 0)):
                 m.d.sync += count.eq(count - 1)
             return count
 
+        def from_here(cycles: int) -> Value:
+            # A step that passes into the queued place starts one turn later.
+            return Mux(free, cycles, cycles + 1)
+
         # Registers: since beat 0 and since the last beat of the newest run that wrote; since the last beat before it.
-        since_first, since_last, before = (timer(name, register) for name in ("since_first", "since_last", "before"))
+        since_last, before = timer("since_last", register), timer("before", register)
+        since_first, first_queued = Signal(range(register + 1)), Signal()
         newest = Signal(3)
         newest_long = Signal()
         writes = passes & new.fire & ~new.table & (new.destination == Destination.REGISTER)
@@ -149,13 +157,15 @@ class Issue(wiring.Component):
         with m.If(passes & new.fire):
             m.d.sync += writing.eq(writes & ~new.run_last)
         with m.If(writes):
-            m.d.sync += since_last.eq(register)
+            m.d.sync += [since_last.eq(from_here(register)), first_queued.eq(~free)]
             with m.If(~writing):
                 m.d.sync += [before.eq(since_last), since_first.eq(register), newest.eq(new.d_register),
                              newest_long.eq(new.long)]
+        with m.Elif(free):
+            m.d.sync += first_queued.eq(0)
         # Within the run that writes, only its beats count: a later beat may not come sooner than its own number.
-        with m.Elif(writing & ~(passes & new.fire)):
-            m.d.sync += since_first.eq(since_first)
+        with m.If((since_first != 0) & Mux(writing, writes, free & ~first_queued & ~writes)):
+            m.d.sync += since_first.eq(since_first - 1)
 
         def register_waits(uses: Value, number: Value) -> Value:
             apart = number != newest
@@ -164,7 +174,7 @@ class Issue(wiring.Component):
 
         reducing = timer("reducing", self._reduce_latency - 1)
         with m.If(passes & new.fire & ~new.table & (new.destination == Destination.REDUCE)):
-            m.d.sync += reducing.eq(self._reduce_latency - 1)
+            m.d.sync += reducing.eq(from_here(self._reduce_latency - 1))
 
         # Outputs: of this operation (or, at the first step of the next one, the one before) and of those before it.
         output = self._output_latency - 1
@@ -178,7 +188,7 @@ class Issue(wiring.Component):
             m.d.sync += in_chunk.eq(0)
         outputs = passes & new.fire & ~new.table & (new.destination == Destination.OUTPUT)
         with m.If(outputs):
-            m.d.sync += [newest_output.eq(output), in_chunk.eq(1)]
+            m.d.sync += [newest_output.eq(from_here(output)), in_chunk.eq(1)]
         reads = new.a_stream | new.b_stream
         output_waits = reads & (Mux(new.op_first, newest_output, older_output) != 0)
         chunk_waits = reads & ~new.chunk_first & in_chunk & (newest_output != 0)
@@ -188,7 +198,8 @@ class Issue(wiring.Component):
         words = [beats.steps(code) - 1 for code in range(4)]
         writing_words = timer("writing_words", max(1, *words))
         with m.If(outputs):
-            m.d.sync += writing_words.eq(Mux(new.out_type[1], words[2], Mux(new.out_type[0], words[1], words[0])))
+            m.d.sync += writing_words.eq(Mux(new.out_type[1], from_here(words[2]),
+                                             Mux(new.out_type[0], from_here(words[1]), from_here(words[0]))))
 
         waits: Value = (register_waits(new.a_uses, new.a_register) | register_waits(new.b_uses, new.b_register)
                         | (reducing != 0) | output_waits | chunk_waits | (writing_words != 0)

@@ -22,7 +22,8 @@ class ProgramWalker(wiring.Component):
     Members
     -------
     i : In(stream of TileLayout); tile_operation : In(OperationLayout) of the tile at `i`
-    o : Out(stream of RunLayout); operation : Out(OperationLayout) of the run at `o`
+    o : Out(stream of RunLayout); operation : Out(OperationLayout) of the run at `o`, until `operation_taken`
+    operation_taken : In(1), strobe
     number : Out, micro-operation wanted; fetch : Out(1), read it now
     uop : In(UopWord0), the micro-operation fetched last, one cycle later and until the next fetch
     """
@@ -31,6 +32,7 @@ class ProgramWalker(wiring.Component):
     tile_operation: Any
     o: stream.Interface
     operation: Any
+    operation_taken: Signal
     number: Signal
     fetch: Signal
     uop: Any
@@ -40,6 +42,7 @@ class ProgramWalker(wiring.Component):
         super().__init__({
             "i": In(stream.Signature(TileLayout(config))), "tile_operation": In(OperationLayout(Unit.VECTOR)),
             "o": Out(stream.Signature(RunLayout(config))), "operation": Out(OperationLayout(Unit.VECTOR)),
+            "operation_taken": In(1),
             "number": Out(range(config.uops)), "fetch": Out(1), "uop": In(UopWord0),
         })
 
@@ -53,7 +56,7 @@ class ProgramWalker(wiring.Component):
         # The next stage copies the operation with its first run; until then it must stay here.
         wanted = Signal()
         m.d.comb += self.operation.eq(op)
-        with m.If(self.o.valid & self.o.ready & self.o.payload.op_first):
+        with m.If(self.operation_taken):
             m.d.sync += wanted.eq(0)
 
         number = Signal(8)

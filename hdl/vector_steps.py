@@ -15,7 +15,7 @@ from tq_hw.isa.config import Config
 from tq_hw.isa.layout import VECTOR
 from tq_hw.isa.uop import UOP
 
-__all__ = ["OperandLayout", "Restart", "RunLayout", "SlotFields", "StepLayout", "TileLayout", "UopWord0",
+__all__ = ["CountedStep", "OperandLayout", "Restart", "RunLayout", "SlotFields", "StepLayout", "TileLayout", "UopWord0",
            "operation_fields", "register_word_bits", "uop_layout"]
 
 
@@ -51,10 +51,9 @@ def uop_layout(word: int) -> data.StructLayout:
 
 UopWord0 = uop_layout(0)
 
-#: What SlotWalker needs of an operation.
+#: What the slot pointers need of an operation.
 SlotFields = operation_fields(
-    "kind", "use_acc", "cols", "a_type", "b_type", "out_type", "a_col_step", "a_row_step", "b_col_step", "b_row_step",
-    "out_col_step", "out_row_step", "valid_lanes", "table_first")
+    "kind", "cols", "a_col_step", "a_row_step", "b_col_step", "b_row_step", "out_col_step", "out_row_step")
 
 
 def register_word_bits(config: Config) -> int:
@@ -151,4 +150,24 @@ class StepLayout(data.StructLayout):
             "position": range(beats.positions), "slot_first": 1, "slot_last": 1, "run_first": 1, "run_last": 1,
             "last_word": 1, "lanes": range(config.block + 1), "op_first": 1, "op_last": 1, "chunk_first": 1,
             "param_first": 1, "param_last": 1,
+        })
+
+
+class CountedStep(data.StructLayout):
+    """A step on its way to the slot pointers.
+
+    Members
+    -------
+    step : the step; its addresses are to be added to the slot's, its `acc_word` is not there
+    emits : the step is real (else only the pointers move)
+    start : pointers that the step begins with; at_chunk : it takes the chunk's, and leaves the pointers alone
+    moves : the slot is done; next_word : load table, the word is done
+    save_tile, save_chunk : keep the pointers that the step begins with
+    acc_first : slot 0 of the accumulator buffer; operation_first : take over the operation's fields
+    """
+
+    def __init__(self, config: Config) -> None:
+        super().__init__({
+            "step": StepLayout(config), "emits": 1, "start": Restart, "at_chunk": 1, "moves": 1, "next_word": 1,
+            "save_tile": 1, "save_chunk": 1, "acc_first": 1, "operation_first": 1,
         })

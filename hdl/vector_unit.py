@@ -112,6 +112,7 @@ class VectorUnit(wiring.Component):
         connect(m, flipped(self.table), control.table)
         m.d.comb += [
             program.tile_operation.eq(tiles.operation), walker.operation.eq(program.operation),
+            program.operation_taken.eq(walker.operation_taken),
             control.number.eq(program.number), control.fetch.eq(program.fetch), program.uop.eq(control.uop),
         ]
 
