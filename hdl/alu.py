@@ -6,13 +6,13 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from tq_hw.hdl.delay import delayed
-from tq_hw.hdl.requantize import shifted_right
+from tq_hw.hdl.requantize import one_of
 from tq_hw.isa.uop import Alu
 
 __all__ = ["LaneAlu"]
 
 
-def _one_of(operation: Value, *choices: Alu) -> Value:
+def _is(operation: Value, *choices: Alu) -> Value:
     return operation.matches(*(int(choice) for choice in choices))
 
 
@@ -53,37 +53,40 @@ class LaneAlu(wiring.Component):
         m = Module()
         pair = self.alu0 == Alu.PAIR_DIFFERENCE
         add = self.alu0 == Alu.ADD
-        left = _one_of(self.alu0, Alu.SHL, Alu.SHL_SATURATE)
+        left = _is(self.alu0, Alu.SHL, Alu.SHL_SATURATE)
         minuend, subtrahend = Mux(pair, self.partner, self.a), Mux(pair, self.a, self.b)
         # 33 bits, so that the top bit of a difference is "a < b".
         total = Signal(33, reset_less=True)
         second = Cat(subtrahend, subtrahend[31]) ^ (~add).replicate(33)
         m.d.sync += total.eq(minuend + second.as_signed() + ~add)
 
-        shift_in = Mux(left, self.a[::-1], self.a)
-        sign = Mux(left, Const(0, 1), self.a[31])
-        coarse = Signal(32, reset_less=True)
-        coarse_sign = Signal(reset_less=True)
-        m.d.sync += [coarse.eq(shifted_right(shift_in, 32, sign, 8, 4, self.b[3:5])), coarse_sign.eq(sign)]
+        # Both shifts move a window over 63 bits: down from the word with its sign above it for the right one, up from
+        # the word with zeros below it, by 31 less the amount, for the left one.
+        zeros31 = Const(0, 31)
+        both = Mux(left, Cat(zeros31, self.a), Cat(self.a, self.a[31].replicate(31)))
+        coarse = Signal(39, reset_less=True)
+        m.d.sync += coarse.eq(one_of([both[8 * k:8 * k + 39] for k in range(4)], self.b[3:5] ^ left.replicate(2)))
 
         # Leading zeros per byte; for a saturating shift of the word without its sign.
         counted = self.a ^ ((self.alu0 == Alu.SHL_SATURATE) & self.a[31]).replicate(32)
         byte_zeros = [Signal(4, name=f"byte_zeros{i}", reset_less=True) for i in range(4)]
-        for i, zeros in enumerate(byte_zeros):
-            byte = counted[8 * i:8 * i + 8]
-            with m.If(byte == 0):
-                m.d.sync += zeros.eq(8)
-            for bit in range(8):
-                with m.Elif(byte[7 - bit]):
-                    m.d.sync += zeros.eq(bit)
+        with m.If(_is(self.alu0, Alu.CLZ, Alu.SHL_SATURATE)):
+            for i, zeros in enumerate(byte_zeros):
+                byte = counted[8 * i:8 * i + 8]
+                with m.If(byte == 0):
+                    m.d.sync += zeros.eq(8)
+                for bit in range(8):
+                    with m.Elif(byte[7 - bit]):
+                        m.d.sync += zeros.eq(bit)
 
+        left1 = _is(self.alu1, Alu.SHL, Alu.SHL_SATURATE)
         a1, b1 = delayed(m, self.a, 1, "a1"), delayed(m, self.b, 1, "b1")
         shifted = Signal(32, reset_less=True)
         less, equal = Signal(reset_less=True), Signal(reset_less=True)
         zeros = Signal(6, reset_less=True)
         logic = Signal(32, reset_less=True)
         m.d.sync += [
-            shifted.eq(shifted_right(coarse, 32, coarse_sign, 1, 8, b1[:3])),
+            shifted.eq(one_of([coarse[k:k + 32] for k in range(8)], b1[:3] ^ left1.replicate(3))),
             less.eq(total[32]), equal.eq(~total.any()),
             logic.eq(Mux(self.alu1 == Alu.AND, a1 & b1, a1)),
         ]
@@ -98,7 +101,7 @@ class LaneAlu(wiring.Component):
         total2, b2 = delayed(m, total[:32], 1, "total2"), delayed(m, b1, 1, "b2")
         # zeros counts the sign bit and its copies: a shift by that many or more drops a bit that differs.
         overflow = (self.alu2 == Alu.SHL_SATURATE) & (b2[:5] >= zeros)
-        saturated = Cat(((~logic[31]) & overflow | shifted[31 - i] & ~overflow) for i in range(31))
+        limit = Cat((~logic[31]).replicate(31), logic[31])
         with m.Switch(self.alu2):
             with m.Case(Alu.ADD, Alu.SUB, Alu.PAIR_DIFFERENCE):
                 m.d.sync += self.x.eq(total2)
@@ -107,7 +110,7 @@ class LaneAlu(wiring.Component):
             with m.Case(Alu.MIN):
                 m.d.sync += self.x.eq(Mux(less, logic, b2))
             with m.Case(Alu.SHL, Alu.SHL_SATURATE):
-                m.d.sync += self.x.eq(Cat(saturated, Mux(overflow, logic[31], shifted[0])))
+                m.d.sync += self.x.eq(Mux(overflow, limit, shifted))
             with m.Case(Alu.SAR):
                 m.d.sync += self.x.eq(shifted)
             with m.Case(Alu.CLZ):

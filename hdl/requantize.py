@@ -20,17 +20,21 @@ from amaranth.lib.wiring import In, Out
 from tq_hw.hdl.delay import delayed
 from tq_hw.isa.uop import Rounding
 
-__all__ = ["AddClamp", "HighMultiply", "LeftShift", "Requantize", "RightShift", "shifted_right"]
+__all__ = ["AddClamp", "HighMultiply", "LeftShift", "Requantize", "RightShift", "one_of", "shifted_right"]
+
+
+def one_of(choices: list[Value], index: Value) -> Value:
+    """Return choices[index]; a power of two of them."""
+    while len(choices) > 1:
+        choices = [Mux(index[0], choices[i + 1], choices[i]) for i in range(0, len(choices), 2)]
+        index = index[1:]
+    return choices[0]
 
 
 def shifted_right(x: Value, bits: int, sign: Value, unit: int, ways: int, amount: Value) -> Value:
     """Return `bits` bits of x >> (unit * amount), filled with `sign` from above, amount < ways."""
     wide = Cat(x, sign.replicate(unit * (ways - 1)))
-    choices = [wide[unit * k:unit * k + bits] for k in range(ways)]
-    while len(choices) > 1:
-        choices = [Mux(amount[0], choices[i + 1], choices[i]) for i in range(0, len(choices), 2)]
-        amount = amount[1:]
-    return choices[0]
+    return one_of([wide[unit * k:unit * k + bits] for k in range(ways)], amount)
 
 
 class LeftShift(wiring.Component):
@@ -55,14 +59,13 @@ class LeftShift(wiring.Component):
         super().__init__({"x": In(signed(32)), "amount": In(5), "y": Out(signed(32))})
 
     def elaborate(self, platform: object) -> Module:
-        """Shift by whole bytes, then by the rest. A left shift is a right shift of the reversed word."""
+        """Shift by whole bytes, then by the rest."""
         m = Module()
         coarse = Signal(32, reset_less=True)
         fine = delayed(m, self.amount[:3], 1, "fine")
-        zero = Const(0, 1)
         m.d.sync += [
-            coarse.eq(shifted_right(self.x[::-1], 32, zero, 8, 4, self.amount[3:])),
-            self.y.eq(shifted_right(coarse, 32, zero, 1, 8, fine)[::-1]),
+            coarse.eq(one_of([Cat(Const(0, 8 * k), self.x)[:32] for k in range(4)], self.amount[3:])),
+            self.y.eq(one_of([Cat(Const(0, k), coarse)[:32] for k in range(8)], fine)),
         ]
         return m
 
@@ -179,7 +182,7 @@ class RightShift(wiring.Component):
         away = Signal(reset_less=True)
         rounds = self.rounding != Rounding.FLOOR
         m.d.sync += [
-            mask.eq(Cat((self.amount > i) & rounds for i in range(31))),
+            mask.eq(~(Const(-1, 32) << self.amount) & rounds.replicate(31)),
             away.eq(self.rounding == Rounding.HALF_AWAY),
         ]
         below = Cat(mask[1:], Const(0, 1))
