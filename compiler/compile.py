@@ -46,6 +46,7 @@ from tq_hw.compiler.ir import (
 from tq_hw.compiler.legalize import legalize
 from tq_hw.compiler.plan import LayerPlan, make_plan
 from tq_hw.compiler.report import LayerReport, report
+from tq_hw.compiler.specialize import specialize
 from tq_hw.isa import program as isa_program
 from tq_hw.isa.config import Config
 from tq_hw.isa.program import Port, Program
@@ -81,7 +82,7 @@ def compile_model(model: Model, config: Config, *, profile: str = "canon") -> Co
     """
     if profile != "canon":
         raise OptionError(f"profile must be canon, not {profile!r}")
-    graph = legalize(model)
+    graph = specialize(legalize(model), config)
     plan = make_plan(graph, config)
     emitter = Emitter(graph, plan, config)
     emit_layers(emitter, _emission)

@@ -15,6 +15,8 @@ from tq_hw.isa.uop import Alu, Destination, Reduce, Source
 __all__ = ["Elements", "emit_flat", "emit_one_hot"]
 
 _SLOT_LIMIT = 0xFFFF
+#: Elements of more slots than this are worked on in stretches, if they fit about so many of them.
+_SHORT_SLOTS, _STRETCHES = 128, 8
 
 
 @dataclass(frozen=True)
@@ -71,6 +73,13 @@ class Elements:
                 (Access(f"region{region}", at, at + count * self.size_bytes),), self.emitter.layer_index)
 
 
+def _stretch_slots(slots: int, room: int) -> int:
+    """Slots of one stretch: a few stretches with two buffers, so that loads and stores run under the program."""
+    if room < 2 or slots <= _SHORT_SLOTS:
+        return min(slots, room, _SLOT_LIMIT)
+    return min(max(_SHORT_SLOTS, -(-slots // _STRETCHES)), room // 2, _SLOT_LIMIT)
+
+
 def emit_flat(emitter: Emitter, layer: Flat, plan: LayerPlan) -> None:
     """Per stretch of elements: all rows in, one program, the results out."""
     config = emitter.config
@@ -82,12 +91,14 @@ def emit_flat(emitter: Emitter, layer: Flat, plan: LayerPlan) -> None:
     output = Elements(emitter, layer.output, ELEMENT_BYTES[layer.out_type])
     words = [e.slot_words(config) for e in (*inputs, output)]
     per_slot = layer.rows * words[0] + sum(words[1:])
-    limit = min(plan.out_words // per_slot, _SLOT_LIMIT) * config.block
-    register_slots = max(1, config.vector_register_words // config.beats_per_word)
-    for low in range(0, layer.count, limit):
+    slot_limit = _stretch_slots(-(-layer.count // config.block), plan.out_words // per_slot)
+    limit = slot_limit * config.block
+    chunk_slots = max(1, config.vector_register_words // config.beats_per_word) if len(uops) > 1 else slot_limit
+    buffers = 2 if 2 * slot_limit * per_slot <= plan.out_words else 1
+    for number, low in enumerate(range(0, layer.count, limit)):
         count = min(limit, layer.count - low)
         slots = -(-count // config.block)
-        base = plan.out_bases[0]
+        base = plan.out_bases[0] + number % buffers * slot_limit * per_slot
         fields: dict[str, int] = {}
         reads = []
         for position, elements in enumerate(inputs):
@@ -101,7 +112,7 @@ def emit_flat(emitter: Emitter, layer: Flat, plan: LayerPlan) -> None:
             fields |= {"repeat1": layer.rows, "a_repeat1_step": slots * words[0]}
         emitter.vector(fields | {
             "out_type": layer.out_type, "out_base": base, "out_col_step": words[-1], "cols": slots, "out_blocks": 1,
-            "slots": slots, "tile_slots": slots, "chunk_slots": min(slots, register_slots)}, tuple(reads),
+            "slots": slots, "tile_slots": slots, "chunk_slots": min(slots, chunk_slots)}, tuple(reads),
             (Access("pad", base, base + slots * words[-1]),))
         output.store(low, count, base)
 

@@ -7,7 +7,7 @@ from tq_hw.compiler.emit import Emitter, Rect
 from tq_hw.compiler.fold import FoldPlan
 from tq_hw.compiler.image import parameter_blocks
 from tq_hw.compiler.ir import Mac
-from tq_hw.compiler.layout import View, block_count, even_tiles, odd, row_parts, row_period, signed_step
+from tq_hw.compiler.layout import View, block_count, even_tiles, odd, row_cuts, row_parts, row_period, signed_step
 from tq_hw.compiler.mac_weights import Kernel, kernel_parts, pack
 from tq_hw.compiler.plan import LayerPlan, in_span, window
 from tq_hw.compiler.stream import Access
@@ -92,10 +92,9 @@ class _MacEmitter:
         if slots_limit is not None:
             rows = max(1, min(rows, slots_limit // cols))
         for image in range(n):
-            for row in range(r0, r1, rows):
+            for span in row_cuts(r0, r1, rows, image == 0 and any(self.plan.in_words)):
                 for col in range(c0, c1, cols):
-                    yield Rect(image, (row, min(row + rows, r1)), (col, min(col + cols, c1)),
-                               self._word_blocks(blocks))
+                    yield Rect(image, span, (col, min(col + cols, c1)), self._word_blocks(blocks))
 
     def _constants(self, blocks: tuple[int, int], kernel: Kernel | None,
                    parameters: bool = True) -> tuple[int, int, tuple[Access, ...]]:

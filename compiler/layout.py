@@ -6,7 +6,7 @@ from tq_hw.compiler.ir import Value
 from tq_hw.compiler.stream import Access
 from tq_hw.isa.config import Config
 
-__all__ = ["View", "block_count", "blocked_words", "even_tiles", "odd", "row_parts", "row_period", "row_words",
+__all__ = ["View", "block_count", "blocked_words", "even_tiles", "odd", "row_cuts", "row_parts", "row_period", "row_words",
            "signed_step"]
 
 
@@ -40,6 +40,17 @@ def row_parts(slots: int, config: Config) -> int:
     if slots < _CUT_SLOTS:
         return 1
     return min(4, max(2, -(-slots // config.acc_words)))
+
+
+def row_cuts(first: int, last: int, rows: int, ramp: bool) -> list[tuple[int, int]]:
+    """Cut rows [first, last) into pieces of `rows`; `ramp`: begin with a quarter, as the first piece is waited for."""
+    cuts, at = [], first
+    size = max(1, rows // 4) if ramp else rows
+    while at < last:
+        cuts.append((at, min(at + size, last)))
+        at += size
+        size = min(2 * size, rows)
+    return cuts
 
 
 @dataclass(frozen=True)

@@ -97,7 +97,9 @@ class _Planner:
 
     def _fold(self, layer: Layer) -> FoldPlan | None:
         source = layer.inputs[0]
-        if isinstance(layer, Mac) and not layer.depthwise and id(source) not in self.defined:
+        made = self.defined.get(id(source))
+        if isinstance(layer, Mac) and not layer.depthwise and (
+                made is None or isinstance(self.graph.layers[made], Staged)):
             return plan_fold(layer, self.config)
         return None
 

@@ -40,7 +40,7 @@ from tq_hw.sim.golden.registry import (
 )
 
 __all__ = ["ACCUMULATION_INTEGER_BITS", "SCALED_DIFF_INTEGER_BITS", "SoftmaxParams",
-           "exp_table", "params"]
+           "exp_table", "params", "softmax_of_table"]
 
 SCALED_DIFF_INTEGER_BITS = 5
 ACCUMULATION_INTEGER_BITS = 12
@@ -108,10 +108,28 @@ def exp_table(p: SoftmaxParams) -> IntArray:
     return np.where(diff >= p.diff_min, table, 0)
 
 
-def _sum_of_exps(diff: IntArray, p: SoftmaxParams) -> IntArray:
+def _sum_of_exps(diff: IntArray, exponentials: IntArray) -> IntArray:
     """Row sums in Q12.19, each exponential rounded first; keeps the last axis with size 1."""
-    table = rounding_divide_by_pot(exp_table(p), ACCUMULATION_INTEGER_BITS)
+    table = rounding_divide_by_pot(exponentials, ACCUMULATION_INTEGER_BITS)
     return wrap_int32(table[-diff].sum(axis=-1, keepdims=True))
+
+
+def softmax_of_table(x: IntArray, exponentials: IntArray, output_bits: int = 8) -> IntArray:
+    """Softmax over the last axis of int8 values, given `exp_table`; int8 or int16 values as int64.
+
+    Raises `UnsupportedError` when a row's exponentials sum to 512 or more for an int8 output.
+    """
+    diff = x - x.max(axis=-1, keepdims=True)
+    total = _sum_of_exps(diff, exponentials)
+    headroom = count_leading_zeros(total)
+    exponent = (ACCUMULATION_INTEGER_BITS - headroom) + 31 - output_bits
+    if np.any((total <= 0) | (exponent > 31)):
+        raise UnsupportedError("a row's exponentials sum to more than the reference kernels hold: they abort "
+                               "on 512 or more classes equal to the maximum")
+    scale = one_over_one_plus_x((total << headroom) - (1 << 31))
+    product = high_mul(scale, exponentials[-diff])
+    low = -(1 << (output_bits - 1))
+    return np.clip(rounding_divide_by_pot(product, exponent) + low, low, -low - 1)
 
 
 @kernel("SOFTMAX")
@@ -123,18 +141,9 @@ def softmax(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
     """
     p = params(op, subgraph)
     x = value(inputs, 0).astype(np.int64)
-    diff = x - x.max(axis=-1, keepdims=True)
-    total = _sum_of_exps(diff, p)
-    headroom = count_leading_zeros(total)
-    exponent = (ACCUMULATION_INTEGER_BITS - headroom) + 31 - p.output_bits
-    if np.any((total <= 0) | (exponent > 31)):
-        raise UnsupportedError("a row's exponentials sum to more than the reference kernels hold: they abort "
-                               "on 512 or more classes equal to the maximum")
-    scale = one_over_one_plus_x((total << headroom) - (1 << 31))
-    product = high_mul(scale, exp_table(p)[-diff])
     low = -(1 << (p.output_bits - 1))
-    result = narrow(rounding_divide_by_pot(product, exponent) + low, low, -low - 1, f"int{p.output_bits}")
-    return [np.where(diff >= p.diff_min, result, result.dtype.type(low))]
+    result = narrow(softmax_of_table(x, exp_table(p), p.output_bits), low, -low - 1, f"int{p.output_bits}")
+    return [np.where(x - x.max(axis=-1, keepdims=True) >= p.diff_min, result, result.dtype.type(low))]
 
 
 @kernel("LOG_SOFTMAX")
@@ -143,7 +152,7 @@ def log_softmax(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]
     p = params(op, subgraph)
     x = value(inputs, 0).astype(np.int64)
     diff = x - x.max(axis=-1, keepdims=True)
-    log_sum = log_of_sum(_sum_of_exps(diff, p))
+    log_sum = log_of_sum(_sum_of_exps(diff, exp_table(p)))
     # `reverse_scaling_right_shift` is negated when prepared and again when used.
     lowest = multiply_by_quantized_multiplier(log_sum + INT32_MIN, p.reverse_multiplier,
                                               p.reverse_shift)

@@ -1,0 +1,81 @@
+"""Rewrites of the layers that depend on the configuration: the same integers in fewer beats of the vector unit.
+
+* Two table passes in a row are one.
+* SOFTMAX over two channels depends on their difference alone: one table of 512 entries over dense bytes.
+* An elementwise layer whose channels would leave most lanes of a word empty works on dense bytes.
+"""
+
+from collections import Counter
+from dataclasses import replace
+
+import numpy as np
+
+from tq_hw.compiler.ir import Elementwise, Flat, Graph, IntArray, Layer, RowProgram, Value
+from tq_hw.compiler.layout import block_count
+from tq_hw.isa.config import Config
+from tq_hw.isa.uop import Alu, Destination, Source
+from tq_hw.sim.golden.softmax import softmax_of_table
+
+__all__ = ["specialize"]
+
+#: An elementwise layer goes by dense bytes if that saves at least so many words, and two thirds of them.
+_DENSE_WORDS = 2048
+_TABLE_PASS = {"a_source": Source.STREAM, "a_table": 1, "alu": Alu.PASS, "destination": Destination.OUTPUT}
+
+
+def specialize(graph: Graph, config: Config) -> Graph:
+    """Return the graph with the rewrites that pay at `config`."""
+    layers = _join_tables(graph)
+    return replace(graph, layers=tuple(_dense(_pairs(layer, config), config) for layer in layers))
+
+
+def _is_table_pass(layer: Layer | None) -> bool:
+    return isinstance(layer, Elementwise) and layer.uop == _TABLE_PASS and not layer.rest
+
+
+def _join_tables(graph: Graph) -> list[Layer]:
+    uses = Counter(id(value.root) for layer in graph.layers for value in layer.inputs)
+    uses.update(id(value.root) for value in graph.outputs)
+    layers: list[Layer] = []
+    for layer in graph.layers:
+        before = layers[-1] if layers else None
+        if (isinstance(layer, Elementwise) and isinstance(before, Elementwise) and _is_table_pass(layer)
+                and _is_table_pass(before) and layer.inputs[0] is before.output and uses[id(before.output)] == 1
+                and before.output.initial is None):
+            first, second = before.tables[0], layer.tables[0]
+            assert first is not None and second is not None
+            layers[-1] = replace(layer, inputs=before.inputs, tables=(second[np.asarray(first) & 0xFF], None))
+            continue
+        layers.append(layer)
+    return layers
+
+
+def _pairs(layer: Layer, config: Config) -> Layer:
+    """SOFTMAX over two channels: difference of the neighbours in a pair of lanes, then a table of all differences."""
+    if (not isinstance(layer, RowProgram) or layer.program != "softmax" or layer.output.shape[3] != 2
+            or layer.numbers["output_bits"] != 8 or config.requantize_lanes % 2 or layer.tables[0] is None):
+        return layer
+    # Neighbour less own value, -255..255; the entry of -256 is never read.
+    differences = np.maximum(np.arange(-256, 256), -255)
+    table: IntArray = softmax_of_table(np.stack([-differences, np.zeros_like(differences)], -1), layer.tables[0])[:, 0]
+    by_code = np.concatenate([table[256:], table[:256]]).astype(np.int64)
+    register = {"destination": Destination.REGISTER, "d_register": 0}
+    return Flat(layer.index, layer.op, layer.inputs, layer.output, layer.output.size_bytes, (0,), 0,
+                ({"a_source": Source.STREAM, "alu": Alu.PAIR_DIFFERENCE, **register},
+                 {"a_source": Source.REGISTER, "a_table": 3, "alu": Alu.PASS, "destination": Destination.OUTPUT}),
+                tables=(by_code[:256], by_code[256:]))
+
+
+def _words(value: Value, config: Config) -> int:
+    n, h, w, c = value.shape
+    return n * h * w * block_count(c, config)
+
+
+def _dense(layer: Layer, config: Config) -> Layer:
+    if not isinstance(layer, Elementwise):
+        return layer
+    dense = -(-layer.output.size_bytes // config.block)
+    if _words(layer.output, config) < max(3 * dense, dense + _DENSE_WORDS):
+        return layer
+    return Flat(layer.index, layer.op, layer.inputs, layer.output, layer.output.size_bytes, (0,) * len(layer.inputs),
+                0, (layer.uop, *layer.rest), tables=layer.tables)
