@@ -1,0 +1,1 @@
+"""The link between a host and a board: protocol, UART, bridge to memory and registers, host side."""

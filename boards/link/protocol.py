@@ -1,0 +1,215 @@
+"""The link protocol: how a host reads and writes a board's registers and memory over a line of bytes.
+
+The host asks, the board answers; one request is under way at a time. Both are frames:
+
+    request    54 51  command  sequence  session (2)  size (2)  address (4)  data  CRC (4)
+    answer     54 41  status   sequence  session (2)  size (2)  data  CRC (4)
+
+Numbers are little-endian. `size` counts bytes to write or to read, at most 256. In a request, data follow only if bit 0
+of the command is set; in an answer, `size` counts the data that follow. The CRC is CRC-32 (that of zlib and Ethernet)
+of everything between the two sync bytes and itself.
+
+Finding frames: a receiver looks for the sync bytes, then takes as many bytes as header and size say. A board that
+misses a byte for 50 ms in the middle of a frame looks for sync bytes again, as it does after each frame. A size above
+256 ends the frame at once, without an answer. A frame with a wrong CRC is answered BAD_FRAME and not executed, so that
+the host need not wait. The board does not listen while it executes and answers.
+
+Sessions: OPEN carries a session number of the host's choice, not 0, and the board keeps it; a board after reset has
+session 0. A request of another session is answered NO_SESSION and not executed: the host learns that the board was
+reset, and that it must load everything again.
+
+Sequence numbers: the host counts up by one, modulo 256, from request to request, and sends a request that was not
+answered again with the number it had. If the request before was a write of the same number, the board does not execute
+it again, but gives the status that it gave then; so a start is never executed twice. Reads have no effects and are
+executed again. The host ignores answers of another session or sequence number.
+
+Time-outs: the host waits for an answer as long as answers took lately, and twice as long after each failure; it gives
+up when there was no valid answer for ten seconds. The board gives a memory that does not respond 50 ms, then
+answers BUS_TIMEOUT. Blocks of data halve, down to 16 bytes, when requests fail, and grow again when they succeed.
+
+Strength of the CRC: up to four flipped bits in a frame, and any burst of up to 32, are always detected, unless they
+hit `command` or `size` of a request or `size` of an answer and so move the end of the frame. This damage, and bytes
+dropped or inserted, pass with a probability of 2^-32 per damaged frame: at 115,200 baud, with nothing but the shortest
+frames and each of them damaged, once in two months.
+"""
+
+import struct
+import zlib
+from dataclasses import dataclass
+from enum import IntEnum
+
+from tq_hw.isa.control import ControlRegister
+
+__all__ = ["ANSWER_SYNC", "CRC_BYTES", "GAP_SECONDS", "IDENTITY", "MOST_BYTES", "REQUEST_SYNC", "VERSION", "Answer",
+           "Command", "Identity", "Receiver", "Request", "Result"]
+
+#: Raised whenever a frame, a command or a status changes its meaning.
+VERSION = 1
+REQUEST_SYNC, ANSWER_SYNC = b"\x54\x51", b"\x54\x41"
+#: Most data of a frame.
+MOST_BYTES = 256
+#: A board forgets a frame in whose middle nothing came, and a memory that does not respond, after this time.
+GAP_SECONDS = 0.05
+CRC_BYTES = 4
+
+_REQUEST = struct.Struct("<BBHHI")
+_ANSWER = struct.Struct("<BBHH")
+
+
+class Command(IntEnum):
+    """First byte of a request. Bit 0: data follow."""
+
+    #: take the request's session; the answer's data are the identity, `size` its 24 bytes, `address` 0
+    OPEN = 0x10
+    #: read registers of docs/reference/isa.md; address and size are multiples of 4
+    READ_REGISTERS = 0x20
+    #: write registers, each word once, in ascending order; address and size are multiples of 4
+    WRITE_REGISTERS = 0x21
+    #: read bytes of memory; any address and size in the memory
+    READ_MEMORY = 0x30
+    #: write bytes of memory; any address and size in the memory
+    WRITE_MEMORY = 0x31
+
+
+class Result(IntEnum):
+    """First byte of an answer. Data follow only OK."""
+
+    #: done
+    OK = 0
+    #: the CRC is wrong; sequence and session are those that came
+    BAD_FRAME = 1
+    #: the request's session is not the board's
+    NO_SESSION = 2
+    #: the command does not exist
+    BAD_COMMAND = 3
+    #: `size` is 0, above 256, or not what the command asks for
+    BAD_SIZE = 4
+    #: the address is not a multiple of 4, or a byte lies outside of registers or memory
+    BAD_ADDRESS = 5
+    #: the memory answered with an error
+    BUS_ERROR = 6
+    #: the memory does not answer
+    BUS_TIMEOUT = 7
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a host asks; `data` has `size` bytes if bit 0 of the command is set, else none."""
+
+    command: int
+    sequence: int
+    session: int
+    size: int
+    address: int = 0
+    data: bytes = b""
+
+    def to_bytes(self) -> bytes:
+        """Return the frame."""
+        header = _REQUEST.pack(self.command, self.sequence, self.session, self.size, self.address)
+        return _framed(REQUEST_SYNC, header + self.data)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a board says."""
+
+    status: int
+    sequence: int
+    session: int
+    data: bytes = b""
+
+    def to_bytes(self) -> bytes:
+        """Return the frame."""
+        return _framed(ANSWER_SYNC, _ANSWER.pack(self.status, self.sequence, self.session, len(self.data)) + self.data)
+
+
+def _framed(sync: bytes, body: bytes) -> bytes:
+    return sync + body + zlib.crc32(body).to_bytes(CRC_BYTES, "little")
+
+
+#: Words of the identity, the data of the answer to OPEN.
+IDENTITY: tuple[ControlRegister, ...] = tuple(
+    ControlRegister(name, 4 * number, "r", doc) for number, (name, doc) in enumerate((
+        ("version", "of the protocol, 1"),
+        ("fingerprint", "of the configuration"),
+        ("memory_base", "byte address of the first byte of memory, a multiple of 256"),
+        ("memory_bytes", "size of the memory, a multiple of 256"),
+        ("most_bytes", "largest `size`, 256"),
+        ("clock_hz", "clock of the counters"),
+    )))
+
+
+@dataclass(frozen=True)
+class Identity:
+    """Who the board is; see IDENTITY."""
+
+    version: int
+    fingerprint: int
+    memory_base: int
+    memory_bytes: int
+    most_bytes: int
+    clock_hz: int
+
+    def to_bytes(self) -> bytes:
+        """Return the data of the answer to OPEN."""
+        return struct.pack(f"<{len(IDENTITY)}I", *(getattr(self, word.name) for word in IDENTITY))
+
+    @staticmethod
+    def from_bytes(data: bytes) -> "Identity":
+        """Read them; ValueError for a wrong length."""
+        if len(data) != 4 * len(IDENTITY):
+            raise ValueError(f"an identity has {4 * len(IDENTITY)} bytes, not {len(data)}")
+        return Identity(*struct.unpack(f"<{len(IDENTITY)}I", data))
+
+
+class Receiver:
+    """Find frames of one kind in a stream of bytes, byte by byte, as the board does."""
+
+    def __init__(self, sync: bytes) -> None:
+        self._sync = sync
+        self._header_bytes = (_REQUEST if sync == REQUEST_SYNC else _ANSWER).size
+        self._synced = 0
+        self._body = bytearray()
+        self._wanted = 0
+
+    @property
+    def in_frame(self) -> bool:
+        """Whether a frame has begun."""
+        return self._synced > 0
+
+    def reset(self) -> None:
+        """Forget a frame that has begun."""
+        self._synced = 0
+        self._body.clear()
+
+    def feed(self, byte: int) -> Request | Answer | bytes | None:
+        """Take one byte; return a frame that it completes, the body of one with a wrong CRC, or None."""
+        if self._synced < 2:
+            if byte == self._sync[self._synced]:
+                self._synced += 1
+            else:
+                self._synced = int(byte == self._sync[0])
+            return None
+        self._body.append(byte)
+        if len(self._body) == self._header_bytes:
+            self._wanted = self._data_bytes()
+            if self._wanted > MOST_BYTES:
+                self.reset()
+        if len(self._body) < self._header_bytes or len(self._body) < self._header_bytes + self._wanted + CRC_BYTES:
+            return None
+        body, crc = bytes(self._body[:-CRC_BYTES]), int.from_bytes(self._body[-CRC_BYTES:], "little")
+        self.reset()
+        return self._parse(body) if zlib.crc32(body) == crc else body
+
+    def _data_bytes(self) -> int:
+        if self._sync == REQUEST_SYNC:
+            command, _, _, size, _ = _REQUEST.unpack(self._body)
+            return size if command & 1 else 0
+        return int(_ANSWER.unpack(self._body)[3])
+
+    def _parse(self, body: bytes) -> Request | Answer:
+        if self._sync == REQUEST_SYNC:
+            command, sequence, session, size, address = _REQUEST.unpack_from(body)
+            return Request(command, sequence, session, size, address, body[_REQUEST.size:])
+        status, sequence, session, _ = _ANSWER.unpack_from(body)
+        return Answer(status, sequence, session, body[_ANSWER.size:])
