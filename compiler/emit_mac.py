@@ -18,19 +18,39 @@ __all__ = ["emit_mac"]
 
 #: Weights of a layer that is one rectangle come in chunks of about this many words: the array starts after the first.
 _CHUNK_WORDS = 256
+#: Least output pixels of the first rectangle of a layer that reads from memory.
+_RAMP_SLOTS = 32
+#: Constants are loaded in pieces of about this many words.
+_PIECE_WORDS = 64
 #: Array cycles that an operation should last at least, where there is a choice.
 _OPERATION_CYCLES = 192
 
 
-def _rounding_uop(layer: Mac) -> dict[str, int]:
+def _rounding_uop(layer: Mac, uniform: bool) -> dict[str, int]:
+    """Bias, multiplier and shift, the last two as immediates where all channels have the same ones."""
+    high = Multiply.HIGH_IMMEDIATE if uniform else Multiply.HIGH_PARAM
     stages: dict[str, dict[str, int]] = {
-        "tflite": {"multiply": Multiply.HIGH_PARAM, "rounding": Rounding.HALF_AWAY},
-        "divide": {"multiply": Multiply.HIGH_PARAM, "truncate": 1, "rounding": Rounding.HALF_UP},
+        "tflite": {"multiply": high, "rounding": Rounding.HALF_AWAY},
+        "divide": {"multiply": high, "truncate": 1, "rounding": Rounding.HALF_UP},
         "shift": {"multiply": Multiply.NONE, "rounding": Rounding.HALF_AWAY},
     }
-    return {"a_source": Source.ACC_OR_BIAS, "b_source": Source.ACC_OR_BIAS, "alu": Alu.ADD,
-            "shift_source": ShiftSource.PARAM, "zero_point": layer.zero_point, "clamp": 1, "act_min": layer.act_min,
-            "act_max": layer.act_max, "destination": Destination.OUTPUT, **stages[layer.rounding]}
+    shift: dict[str, int] = {"shift_source": ShiftSource.PARAM}
+    if uniform:
+        shift = {"shift_source": ShiftSource.IMMEDIATE, "shift": int(layer.shift[0]),
+                 "immediate": int(layer.multiplier[0])}
+    return {"a_source": Source.ACC_OR_BIAS, "b_source": Source.ACC_OR_BIAS, "alu": Alu.ADD, **shift,
+            "zero_point": layer.zero_point, "clamp": 1, "act_min": layer.act_min, "act_max": layer.act_max,
+            "destination": Destination.OUTPUT, **stages[layer.rounding]}
+
+
+@dataclass(frozen=True)
+class _Piece:
+    """Constants of some output blocks in the ring: bases of weights and parameters, and what was loaded."""
+
+    blocks: tuple[int, int]
+    weights: int
+    parameters: int
+    accesses: tuple[Access, ...]
 
 
 @dataclass
@@ -44,7 +64,12 @@ class _MacEmitter:
         self.packed = pack(self.layer, self.plan, config)
         self.out_blocks = -(-self.layer.output.shape[3] // config.cols)
         self.parameters = parameter_blocks(self.layer.bias, self.layer.multiplier, self.layer.shift, config)
-        self.uop = self.emitter.program([_rounding_uop(self.layer)])
+        # Equal multipliers and shifts stand in the micro-operation: only biases are loaded, and the weights behind
+        # them are read where the multipliers would be.
+        uniform = (config.cols == config.word_bytes and len(set(self.layer.multiplier.tolist())) == 1
+                   and len(set(self.layer.shift.tolist())) == 1)
+        self.param_step = -(-4 * config.cols // config.word_bytes) if uniform else config.param_words
+        self.uop = self.emitter.program([_rounding_uop(self.layer, uniform)])
         if self.packed.fold is not None:
             self._write_fold_table(self.packed.fold)
 
@@ -68,9 +93,9 @@ class _MacEmitter:
         for first in range(0, self.out_blocks, chunk):
             blocks = (first, min(first + chunk, self.out_blocks))
             with self.emitter.scope():
-                weights, params, constants = self._constants(blocks, None)
+                pieces: list[_Piece] = []
                 for rect in self._rects(blocks, None):
-                    self._job(rect, blocks, weights, params, constants)
+                    self._job(rect, blocks, pieces)
                     if blocks[1] == self.out_blocks:
                         yield
 
@@ -91,25 +116,28 @@ class _MacEmitter:
             cols = min(cols, self.config.acc_words)
         if slots_limit is not None:
             rows = max(1, min(rows, slots_limit // cols))
+        ramp = max(-(-_RAMP_SLOTS // cols), rows // 4) if any(self.plan.in_words) else 0
         for image in range(n):
-            for span in row_cuts(r0, r1, rows, image == 0 and any(self.plan.in_words)):
+            for span in row_cuts(r0, r1, rows, 0 if image else ramp):
                 for col in range(c0, c1, cols):
                     yield Rect(image, span, (col, min(col + cols, c1)), self._word_blocks(blocks))
 
-    def _constants(self, blocks: tuple[int, int], kernel: Kernel | None,
-                   parameters: bool = True) -> tuple[int, int, tuple[Access, ...]]:
+    def _piece(self, blocks: tuple[int, int]) -> _Piece:
+        """Load weights and parameters of some output blocks."""
         config = self.config
-        weights = self.packed.part(blocks, kernel)
-        size = config.param_words * config.word_bytes
-        params = self.parameters[blocks[0] * size:blocks[1] * size] if parameters else b""
+        weights, params = self.packed.part(blocks, None), self._parameters(blocks)
         if config.cols == config.word_bytes:
-            base, access = self.emitter.constant(weights + params, config.word_bytes)
-            return base, base + len(weights) // config.word_bytes, (access,)
+            least = (config.param_words - self.param_step) * config.word_bytes
+            base, access = self.emitter.constant(params + weights.ljust(least, b"\0"), config.word_bytes)
+            return _Piece(blocks, base + len(params) // config.word_bytes, base, (access,))
         base, access = self.emitter.constant(weights, config.cols)
-        if not parameters:
-            return base, 0, (access,)
         params_base, params_access = self.emitter.constant(params, config.word_bytes)
-        return base, params_base, (access, params_access)
+        return _Piece(blocks, base, params_base, (access, params_access))
+
+    def _parameters(self, blocks: tuple[int, int]) -> bytes:
+        size, used = self.config.param_words, self.param_step
+        words = self.config.word_bytes
+        return b"".join(self.parameters[block * size * words:(block * size + used) * words] for block in range(*blocks))
 
     def _in_rect(self, rect: Rect) -> tuple[tuple[int, int], tuple[int, int], tuple[int, int]]:
         """Input rows (over all images), columns and blocks that a rectangle touches."""
@@ -129,27 +157,38 @@ class _MacEmitter:
         view = self.emitter.source(self.layer, self.plan, 0, rows, cols, blocks)
         return view, (view.access(rows, blocks),)
 
-    def _job(self, rect: Rect, blocks: tuple[int, int], weights: int, params: int,
-             constants: tuple[Access, ...]) -> None:
-        """All output blocks of `blocks` for one rectangle, weights resident.
+    def _job(self, rect: Rect, blocks: tuple[int, int], pieces: list[_Piece]) -> None:
+        """All output blocks of `blocks` for one rectangle; the first rectangle loads the constants.
 
         Operations cover as few output blocks as keep the array busy for a while, so that the next layer can
-        start on the first blocks while the last ones are computed.
+        start on the first blocks while the last ones are computed. Constants come in pieces behind the rectangle's
+        input, so that the array starts after the first.
         """
         source, reads = self._source(rect)
         target = self.emitter.target(self.layer, self.plan, rect)
+        sub = self.config.sub_blocks
+        if not pieces:
+            at_once = max(sub, _PIECE_WORDS // (self.packed.words() + self.param_step) // sub * sub)
+            for first in range(*blocks, at_once):
+                pieces.append(self._piece((first, min(first + at_once, blocks[1]))))
+                self._operations(rect, pieces[-1], source, reads, target)
+        else:
+            for piece in pieces:
+                self._operations(rect, piece, source, reads, target)
+        self.emitter.finish(self.layer, target, rect)
+
+    def _operations(self, rect: Rect, piece: _Piece, source: View, reads: tuple[Access, ...], target: View) -> None:
         per_block = self.packed.words()
         size = 1 if self.packed.diagonal else -(-_OPERATION_CYCLES // (rect.slots * self.packed.steps()))
-        for first in range(*blocks, size):
-            group = (first, min(first + size, blocks[1]))
-            at, at_params = first - blocks[0], params + (first - blocks[0]) * self.config.param_words
+        for first in range(*piece.blocks, size):
+            group = (first, min(first + size, piece.blocks[1]))
+            at = first - piece.blocks[0]
             part = Rect(rect.image, rect.rows, rect.cols, self._word_blocks(group))
-            fields = self._array(part, source, group, weights + at * per_block, None)
+            fields = self._array(part, source, group, piece.weights + at * per_block, None)
             if self.packed.mode is ArrayMode.DEPTHWISE:
                 reads = (source.access(self._in_rect(part)[0], part.blocks),)
-            self.emitter.array(fields, (*reads, *constants))
-            self._requantize(part, target, group, at_params, constants)
-        self.emitter.finish(self.layer, target, rect)
+            self.emitter.array(fields, (*reads, *piece.accesses))
+            self._requantize(part, target, group, piece.parameters + at * self.param_step, piece.accesses)
 
     def _split_kernel(self, ring: int) -> None:
         """Weights of one output block do not fit the ring: bring them in pieces, one tile at a time."""
@@ -166,17 +205,19 @@ class _MacEmitter:
 
     def _split_job(self, rect: Rect, source: View, reads: tuple[Access, ...], target: View, o: int,
                    limit: int) -> None:
-        size = self.config.param_words * self.config.word_bytes
+        config = self.config
         with self.emitter.scope():
-            params, access = self.emitter.constant(self.parameters[o * size:(o + 1) * size], self.config.word_bytes)
+            params = self._parameters((o, o + 1)).ljust(config.param_words * config.word_bytes, b"\0")
+            at_params, access = self.emitter.constant(params, config.word_bytes)
             parts = list(kernel_parts(self.layer, self.packed, limit))
             for index, part in enumerate(parts):
                 with self.emitter.scope():
-                    weights, _, constants = self._constants((o, o + 1), part, parameters=False)
+                    row_bytes = config.word_bytes if config.cols == config.word_bytes else config.cols
+                    weights, read = self.emitter.constant(self.packed.part((o, o + 1), part), row_bytes)
                     fields = self._array(rect, source, (o, o + 1), weights, part)
                     fields |= {"acc_first": int(index == 0), "acc_last": int(index == len(parts) - 1)}
-                    self.emitter.array(fields, (*reads, *constants))
-            self._requantize(rect, target, (o, o + 1), params, (access,))
+                    self.emitter.array(fields, (*reads, read))
+            self._requantize(rect, target, (o, o + 1), at_params, (access,))
 
     def _array(self, rect: Rect, source: View, blocks: tuple[int, int], weights: int,
                kernel: Kernel | None) -> dict[str, int]:
@@ -246,7 +287,7 @@ class _MacEmitter:
             "out_base": target.address(row, blocks[0] // config.sub_blocks, rect.cols[0]), "out_col_step": 1,
             "out_row_step": signed_step(target.row_pitch), "out_block_step": signed_step(target.block_pitch),
             "cols": width, "out_blocks": blocks[1] - blocks[0], "slots": rect.slots, **tiles,
-            "chunk_slots": tiles["tile_slots"], "param_base": params, "param_block_step": config.param_words,
+            "chunk_slots": tiles["tile_slots"], "param_base": params, "param_block_step": self.param_step,
             "first": self.uop, "body_first": self.uop + 1, "body_last": self.uop, "last": self.uop,
             "repeat1": 1, "repeat2": 1}
         out_rows = (row, row + rect.rows[1] - rect.rows[0])

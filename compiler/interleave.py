@@ -58,7 +58,8 @@ def emit_layers(emitter: Emitter, emission: Emission) -> None:
         emitter.layer_index = index
         steps = emission(emitter, layers[index], plans[index])
         for user in early.get(index, ()):
-            next(steps, None)
+            if index == 0:
+                next(steps, None)  # what the first layer needs is loaded first
             emitter.tables(user.tables)  # type: ignore[attr-defined]  # only layers with tables are users
         if _follows(emitter, index):
             follower = emission(emitter, layers[index + 1], plans[index + 1])

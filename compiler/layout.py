@@ -6,8 +6,8 @@ from tq_hw.compiler.ir import Value
 from tq_hw.compiler.stream import Access
 from tq_hw.isa.config import Config
 
-__all__ = ["View", "block_count", "blocked_words", "even_tiles", "odd", "row_cuts", "row_parts", "row_period", "row_words",
-           "signed_step"]
+__all__ = ["View", "block_count", "blocked_words", "even_tiles", "odd", "row_cuts", "row_parts", "row_period",
+           "row_words", "signed_step"]
 
 
 def odd(words: int) -> int:
@@ -42,10 +42,10 @@ def row_parts(slots: int, config: Config) -> int:
     return min(4, max(2, -(-slots // config.acc_words)))
 
 
-def row_cuts(first: int, last: int, rows: int, ramp: bool) -> list[tuple[int, int]]:
-    """Cut rows [first, last) into pieces of `rows`; `ramp`: begin with a quarter, as the first piece is waited for."""
+def row_cuts(first: int, last: int, rows: int, ramp: int = 0) -> list[tuple[int, int]]:
+    """Cut rows [first, last) into pieces of `rows`; the first ones begin with `ramp` rows, as they are waited for."""
     cuts, at = [], first
-    size = max(1, rows // 4) if ramp else rows
+    size = min(rows, ramp) if ramp else rows
     while at < last:
         cuts.append((at, min(at + size, last)))
         at += size

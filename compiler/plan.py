@@ -16,6 +16,10 @@ from tq_hw.model.errors import UnsupportedError
 __all__ = ["LayerPlan", "Plan", "alternates", "in_span", "make_plan", "window"]
 
 
+#: Output pixels that a strip has at least, where there is a choice.
+_STRIP_SLOTS = 128
+
+
 @dataclass
 class LayerPlan:
     """How one layer is cut.
@@ -26,7 +30,7 @@ class LayerPlan:
     in_words : words of one strip buffer per input; 0 where the input is resident
     out_words : words of one strip buffer of the output; 0 where it is resident
     blocks : channel blocks of a rectangle (depthwise and elementwise may cut channels; others take all)
-    slots : strip buffers of each kind, 2 where they fit
+    slots : strip buffers of each kind, 4 or 2 where they fit
     """
 
     rows: int
@@ -174,6 +178,12 @@ class _Planner:
             while blocks_options[-1] > 1:
                 blocks_options.append(-(-blocks_options[-1] // 2))
         goal = max(1, -(-h // 4)) if streaming else h
+        if streaming:
+            # Four strips of an eighth are better than two of a quarter: the first one is there sooner.
+            rows = min(goal, max(-(-h // 8), -(-_STRIP_SLOTS // w)))
+            ins, out = self.strip_words(layer, index, rows, w, all_blocks)
+            if 4 * (sum(ins) + out) <= min(budget, self.capacity // 4):
+                return LayerPlan(rows, w, ins, out, all_blocks, 4, self.folds[index])
         for blocks in blocks_options:
             for slots in (2, 1):
                 cols = w
