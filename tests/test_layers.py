@@ -16,7 +16,7 @@ ALLOWED = {
     "sim.golden": {"model"},
     "sim": {"isa", "model", "hdl", "sim.golden"},
     "compiler": {"isa", "model", "sim.golden"},
-    "boards": {"isa", "hdl"},
+    "boards": {"isa", "model", "hdl"},
     "cli": set(PACKAGES) - {"cli"},
 }
 

@@ -1,0 +1,170 @@
+"""External DRAM: a LiteDRAM core made at build time, the sequencer that brings it up, and the way to it."""
+
+import importlib.util
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from amaranth import Array, DomainRenamer, Module, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from tq_hw.boards.axi import MEMORY_ID_BITS, AxiSignature, Crossing, Narrow
+from tq_hw.boards.board import Ddr3, Sdr
+from tq_hw.model.errors import MissingToolError, ToolError
+
+__all__ = ["DramCore", "DramPath", "InitSequencer", "core_description", "core_ports", "generate_core"]
+
+
+
+@dataclass(frozen=True)
+class DramCore:
+    """A generated core: Verilog, the register writes that bring it up (address, value, cycles to wait), the size."""
+
+    verilog: str
+    sequence: tuple[tuple[int, int, int], ...]
+    size_bytes: int
+
+
+@lru_cache(maxsize=4)
+def _generate(description: str) -> DramCore:
+    if importlib.util.find_spec("litedram") is None:
+        raise MissingToolError('the Python package litedram is not installed: pip install "tq-hw[boards]"')
+    with tempfile.TemporaryDirectory() as folder:
+        run = subprocess.run([sys.executable, "-m", "tq_hw.boards.dram_generate", folder], input=description, text=True,
+                             capture_output=True, check=False)
+        if run.returncode:
+            raise ToolError("LiteDRAM did not generate a core; the end of what it said:\n"
+                            + "\n".join(run.stderr.strip().splitlines()[-15:]))
+        facts = json.loads((Path(folder) / "facts.json").read_text(encoding="utf-8"))
+        verilog = (Path(folder) / "core.v").read_text(encoding="utf-8")
+    steps = tuple((address, value, wait) for address, value, wait in facts["sequence"])
+    return DramCore(verilog, steps, facts["size_bytes"])
+
+
+def generate_core(description: Mapping[str, object]) -> DramCore:
+    """Return the core that LiteDRAM makes of `description` (its keys; PHY and chip by name), once per process.
+
+    Raises MissingToolError when LiteDRAM is not installed, ToolError when it fails.
+    """
+    return _generate(json.dumps(dict(description), sort_keys=True))
+
+
+def core_description(memory: Sdr | Ddr3, device: str, input_hz: int) -> dict[str, object]:
+    """Return what LiteDRAM has to know; `input_hz` is the rate of the board's oscillator."""
+    common: dict[str, object] = {"device": device, "sdram_module": memory.chip, "sdram_rank_nb": 1,
+                                 "sys_clk_freq": memory.clock_hz}
+    if isinstance(memory, Sdr):
+        # Buffered commands cost a cycle and give the clock of this core.
+        return {**common, "memtype": "SDR", "sdram_phy": "GENSDRPHY", "sdram_module_nb": memory.data_bytes,
+                "input_clk_freq": memory.clock_hz, "cmd_buffer_depth": 8, "cmd_buffer_buffered": True}
+    return {**common, "memtype": "DDR3", "sdram_phy": memory.phy, "sdram_module_nb": 2, "input_clk_freq": input_hz,
+            **dict(memory.options)}
+
+
+class InitSequencer(wiring.Component):
+    """Write a list of registers over Wishbone after reset, one after the other, with pauses.
+
+    Members
+    -------
+    adr : Out(30), word address; dat_w : Out(32); request : Out(1), cycle and strobe of a write; ack : In(1)
+    done : Out(1), high when all is written
+    """
+
+    adr: Signal
+    dat_w: Signal
+    request: Signal
+    ack: Signal
+    done: Signal
+
+    def __init__(self, sequence: Sequence[tuple[int, int, int]]) -> None:
+        self._sequence = tuple(sequence)
+        super().__init__({"adr": Out(30), "dat_w": Out(32), "request": Out(1), "ack": In(1), "done": Out(1)})
+
+    def elaborate(self, platform: object) -> Module:
+        """A table and a counter."""
+        m = Module()
+        step = Signal(range(len(self._sequence) + 1))
+        longest = max(wait for _address, _value, wait in self._sequence)
+        left = Signal(range(longest + 2))
+        columns = [Array(column) for column in zip(*self._sequence, strict=True)]
+        with m.FSM(name="state"):
+            with m.State("FETCH"):
+                m.d.sync += [self.adr.eq(columns[0][step] >> 2), self.dat_w.eq(columns[1][step]),
+                             left.eq(columns[2][step])]
+                m.next = "WRITE"
+                with m.If(step == len(self._sequence)):
+                    m.next = "DONE"
+            with m.State("WRITE"):
+                m.d.comb += self.request.eq(1)
+                with m.If(self.ack):
+                    m.d.sync += step.eq(step + 1)
+                    m.next = "WAIT"
+            with m.State("WAIT"):
+                m.d.sync += left.eq(left - 1)
+                with m.If(left == 0):
+                    m.next = "FETCH"
+            with m.State("DONE"):
+                m.d.comb += self.done.eq(1)
+        return m
+
+
+class DramPath(wiring.Component):
+    """From the system's memory port to the core: into domain `mem`, and to the width of the core.
+
+    Members
+    -------
+    bus : In(AxiSignature(bus_bytes, MEMORY_ID_BITS)), domain `sync`
+    core : Out(AxiSignature(core_bytes, MEMORY_ID_BITS)), domain `mem`
+    """
+
+    bus: Any
+    core: Any
+
+    def __init__(self, bus_bytes: int, core_bytes: int) -> None:
+        self._bus_bytes, self._core_bytes = bus_bytes, core_bytes
+        super().__init__({"bus": In(AxiSignature(bus_bytes, MEMORY_ID_BITS)),
+                          "core": Out(AxiSignature(core_bytes, MEMORY_ID_BITS))})
+
+    def elaborate(self, platform: object) -> Module:
+        """Narrow first: the queues between the clocks then are small."""
+        m = Module()
+        m.submodules.crossing = crossing = Crossing(self._core_bytes, MEMORY_ID_BITS, "mem")
+        wiring.connect(m, crossing.o, wiring.flipped(self.core))
+        if self._bus_bytes == self._core_bytes:
+            wiring.connect(m, wiring.flipped(self.bus), crossing.i)
+        else:
+            m.submodules.narrow = narrow = Narrow(self._bus_bytes, self._core_bytes, MEMORY_ID_BITS)
+            wiring.connect(m, wiring.flipped(self.bus), narrow.i)
+            wiring.connect(m, narrow.o, crossing.i)
+        return m
+
+
+def core_ports(m: Module, bus: Any, sequence: Sequence[tuple[int, int, int]], address_bits: int) -> dict[str, Any]:
+    """Return the connections of a core's memory and control ports; the sequencer is added to `m` in domain `mem`.
+
+    `bus` is the AXI master of domain `mem`. Addresses beyond the DRAM wrap: who asks must know its size.
+    """
+    m.submodules.init = init = DomainRenamer("mem")(InitSequencer(sequence))
+    ports: dict[str, Any] = {}
+    for name, member in AxiSignature(1).members.items():
+        if name[2:] in ("cache", "prot"):
+            continue
+        value = getattr(bus, name)
+        if name in ("araddr", "awaddr"):
+            value = value[:address_bits]
+        ports[f"{'o' if member.flow is In else 'i'}_user_port_0_{name}"] = value
+    ports |= {
+        "i_wb_ctrl_adr": init.adr, "i_wb_ctrl_dat_w": init.dat_w, "i_wb_ctrl_sel": 15, "i_wb_ctrl_cyc": init.request,
+        "i_wb_ctrl_stb": init.request, "i_wb_ctrl_we": 1, "i_wb_ctrl_cti": 0, "i_wb_ctrl_bte": 0,
+        "o_wb_ctrl_ack": init.ack,
+    }
+    return ports
+
+

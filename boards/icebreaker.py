@@ -1,0 +1,20 @@
+"""1BitSquared iCEBreaker with an iCE40UP5K."""
+
+from tq_hw.boards.board import Board, Device, Spram, Toolchain
+from tq_hw.isa.config import Config
+
+__all__ = ["BOARD"]
+
+BOARD = Board(
+    name="icebreaker",
+    title="1BitSquared iCEBreaker",
+    platform="amaranth_boards.icebreaker:ICEBreakerPlatform",
+    device=Device("iCE40UP5K-SG48", luts=5280, flip_flops=5280, multipliers=8, block_rams=30),
+    toolchain=Toolchain.ICE40,
+    config=Config("icebreaker", 3, 2, 1, 8 << 10, acc_words=16, acc_buffers=2, bus_bytes=4, fold_steps=4, uops=32,
+                  vector_words=128),
+    clock_hz=12_000_000,
+    memories=(Spram(),),
+    loader=("-b", "ice40_generic"),
+    baud=115_200,
+)

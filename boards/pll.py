@@ -1,0 +1,227 @@
+"""PLLs: from the board's oscillator to the clocks of a design, exactly or not at all.
+
+`plan_ecp5`, `plan_xilinx` and `plan_ice40` compute the dividers; the components instantiate the vendors' cells.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from amaranth import Elaboratable, Instance, Module, Signal
+from amaranth.hdl import IOValue
+
+from tq_hw.model.errors import OptionError
+
+__all__ = ["Clock", "Ecp5Pll", "Ice40Pll", "PllPlan", "XilinxPll", "plan_ecp5", "plan_ice40", "plan_xilinx"]
+
+_MHZ = 1_000_000
+#: Outputs of an ECP5 PLL, by Lattice's names.
+_ECP5_OUTPUTS = ("P", "S", "S2", "S3")
+#: An iCE40 PLL's loop filter by the upper end of the phase detector's clock, in MHz.
+_ICE40_FILTERS = ((17, 1), (26, 2), (44, 3), (66, 4), (101, 5), (133, 6))
+
+
+@dataclass(frozen=True)
+class Clock:
+    """A clock that is wanted: `hz`, and how far it lags the first one, in degrees of its own period."""
+
+    hz: int
+    phase_degrees: int = 0
+
+
+@dataclass(frozen=True)
+class PllPlan:
+    """Dividers: the oscillator runs at input / `input_div` * `multiply`, each output at that / its `div`.
+
+    Members
+    -------
+    divs : one per clock, in order
+    phase_eighths : lag of each clock in eighths of a period of the oscillator
+    feedback : the first clock's share of `multiply` (ECP5, whose loop closes over it); 1 elsewhere
+    """
+
+    input_hz: int
+    input_div: int
+    multiply: int
+    divs: tuple[int, ...]
+    phase_eighths: tuple[int, ...]
+    feedback: int = 1
+
+    @property
+    def oscillator_hz(self) -> Fraction:
+        """The rate of the PLL's oscillator."""
+        return Fraction(self.input_hz * self.multiply, self.input_div)
+
+    @property
+    def outputs_hz(self) -> tuple[Fraction, ...]:
+        """The rate of each clock."""
+        return tuple(self.oscillator_hz / div for div in self.divs)
+
+
+@dataclass(frozen=True)
+class _Limits:
+    """What a PLL can do; rates in Hz."""
+
+    name: str
+    outputs: int
+    input_divs: range
+    multiplies: range
+    divs: range
+    detector_hz: tuple[int, int]
+    oscillator_hz: tuple[int, int]
+
+
+_ECP5 = _Limits("EHXPLLL", 4, range(1, 129), range(1, 129), range(1, 129), (10 * _MHZ, 400 * _MHZ),
+                (400 * _MHZ, 800 * _MHZ))
+#: Speed grade -1, the slowest.
+_XILINX = _Limits("PLLE2_ADV", 6, range(1, 57), range(2, 65), range(1, 129), (19 * _MHZ, 450 * _MHZ),
+                  (800 * _MHZ, 1600 * _MHZ))
+_ICE40 = _Limits("SB_PLL40_PAD", 1, range(1, 17), range(1, 129), range(2, 65), (10 * _MHZ, 133 * _MHZ),
+                 (533 * _MHZ, 1066 * _MHZ))
+
+
+def _settings(limits: _Limits, input_hz: int, clocks: Sequence[Clock]) -> Iterator[tuple[int, int, tuple[int, ...]]]:
+    """Yield input divider, multiplier and output dividers that give the clocks exactly."""
+    for input_div in limits.input_divs:
+        if not limits.detector_hz[0] * input_div <= input_hz <= limits.detector_hz[1] * input_div:
+            continue
+        for multiply in range(1, limits.multiplies[-1] * limits.divs[-1] + 1):
+            oscillator = Fraction(input_hz * multiply, input_div)
+            if oscillator > limits.oscillator_hz[1]:
+                break
+            divs = [oscillator / clock.hz for clock in clocks]
+            if oscillator >= limits.oscillator_hz[0] and all(div.denominator == 1 and div in limits.divs
+                                                             for div in divs):
+                yield input_div, multiply, tuple(int(div) for div in divs)
+
+
+def _phases(clocks: Sequence[Clock], divs: Sequence[int]) -> tuple[int, ...] | None:
+    """Return the lags in eighths of the oscillator's period, None if one is not a whole number of them."""
+    eighths = [Fraction(8 * div * clock.phase_degrees, 360) for clock, div in zip(clocks, divs, strict=True)]
+    return tuple(int(lag) for lag in eighths) if all(lag.denominator == 1 for lag in eighths) else None
+
+
+def _check(limits: _Limits, input_hz: int, clocks: Sequence[Clock]) -> None:
+    if not 1 <= len(clocks) <= limits.outputs:
+        raise OptionError(f"{limits.name} makes 1 to {limits.outputs} clocks, not {len(clocks)}")
+    for clock in clocks:
+        if clock.hz <= 0 or not 0 <= clock.phase_degrees < 360:
+            raise OptionError(f"{limits.name}: a clock has a positive rate and a phase of 0 to 359 degrees, not "
+                              f"{clock.hz} Hz and {clock.phase_degrees} degrees")
+    if input_hz <= 0:
+        raise OptionError(f"{limits.name}: the input's rate must be positive, not {input_hz} Hz")
+
+
+def _refuse(limits: _Limits, input_hz: int, clocks: Sequence[Clock]) -> OptionError:
+    wanted = ", ".join(f"{clock.hz / _MHZ:g} MHz" + f" at {clock.phase_degrees} degrees" * (clock.phase_degrees != 0)
+                       for clock in clocks)
+    return OptionError(f"{limits.name} cannot make {wanted} from {input_hz / _MHZ:g} MHz exactly; choose rates that "
+                       f"divide one oscillator rate of {limits.oscillator_hz[0] // _MHZ} to "
+                       f"{limits.oscillator_hz[1] // _MHZ} MHz, a multiple of a divider of the input")
+
+
+def plan_ecp5(input_hz: int, clocks: Sequence[Clock]) -> PllPlan:
+    """Return dividers of an EHXPLLL, whose loop closes over the first clock; OptionError if there are none."""
+    _check(_ECP5, input_hz, clocks)
+    for input_div, multiply, divs in _settings(_ECP5, input_hz, clocks):
+        phases = _phases(clocks, divs)
+        if multiply % divs[0] == 0 and multiply // divs[0] in _ECP5.multiplies and phases is not None:
+            return PllPlan(input_hz, input_div, multiply, divs, phases, divs[0])
+    raise _refuse(_ECP5, input_hz, clocks)
+
+
+def plan_xilinx(input_hz: int, clocks: Sequence[Clock]) -> PllPlan:
+    """Return dividers of a PLLE2_ADV; OptionError if there are none."""
+    _check(_XILINX, input_hz, clocks)
+    for input_div, multiply, divs in _settings(_XILINX, input_hz, clocks):
+        phases = _phases(clocks, divs)
+        if multiply in _XILINX.multiplies and phases is not None:
+            return PllPlan(input_hz, input_div, multiply, divs, phases)
+    raise _refuse(_XILINX, input_hz, clocks)
+
+
+def plan_ice40(input_hz: int, clocks: Sequence[Clock]) -> PllPlan:
+    """Return dividers of an SB_PLL40_PAD with one clock, no phase; OptionError if there are none."""
+    _check(_ICE40, input_hz, clocks)
+    for input_div, multiply, divs in _settings(_ICE40, input_hz, clocks):
+        if multiply in _ICE40.multiplies and divs[0] & (divs[0] - 1) == 0 and not clocks[0].phase_degrees:
+            return PllPlan(input_hz, input_div, multiply, divs, (0,))
+    raise _refuse(_ICE40, input_hz, clocks)
+
+
+class Ecp5Pll(Elaboratable):
+    """EHXPLLL. `input` is the oscillator's clock, `outputs` one signal per clock, `locked` high when they are good."""
+
+    def __init__(self, plan: PllPlan) -> None:
+        self.plan = plan
+        self.input, self.locked = Signal(), Signal()
+        self.outputs = [Signal(name=f"pll_clk{n}") for n in range(len(plan.divs))]
+
+    def elaborate(self, platform: object) -> Module:
+        """One cell."""
+        m = Module()
+        plan = self.plan
+        # `a_` are the attributes by which the tools know rates and filter.
+        parts: dict[str, object] = {
+            "a_FREQUENCY_PIN_CLKI": f"{plan.input_hz / _MHZ:g}", "a_ICP_CURRENT": "12", "a_LPF_RESISTOR": "8",
+            "a_MFG_ENABLE_FILTEROPAMP": "1", "a_MFG_GMCREF_SEL": "2",
+            "p_CLKI_DIV": plan.input_div, "p_CLKFB_DIV": plan.multiply // plan.feedback, "p_FEEDBK_PATH": "CLKOP",
+            "i_CLKI": self.input, "i_CLKFB": self.outputs[0], "i_RST": 0, "i_STDBY": 0, "o_LOCK": self.locked,
+        }
+        for name, div, lag, hz, output in zip(_ECP5_OUTPUTS, plan.divs, plan.phase_eighths, plan.outputs_hz,
+                                              self.outputs, strict=False):
+            parts |= {
+                f"p_CLKO{name}_ENABLE": "ENABLED", f"p_CLKO{name}_DIV": div, f"p_CLKO{name}_CPHASE": div - 1 + lag // 8,
+                f"p_CLKO{name}_FPHASE": lag % 8, f"o_CLKO{name}": output,
+                f"a_FREQUENCY_PIN_CLKO{name}": f"{float(hz) / _MHZ:g}",
+            }
+        m.submodules.pll = Instance("EHXPLLL", **parts)
+        return m
+
+
+class XilinxPll(Elaboratable):
+    """PLLE2_ADV, each output on a global buffer. Members as of `Ecp5Pll`."""
+
+    def __init__(self, plan: PllPlan) -> None:
+        self.plan = plan
+        self.input, self.locked = Signal(), Signal()
+        self.outputs = [Signal(name=f"pll_clk{n}") for n in range(len(plan.divs))]
+
+    def elaborate(self, platform: object) -> Module:
+        """One cell and its buffers."""
+        m = Module()
+        plan = self.plan
+        loop = Signal()
+        parts: dict[str, object] = {
+            "p_CLKIN1_PERIOD": 1e9 / plan.input_hz, "p_DIVCLK_DIVIDE": plan.input_div, "p_CLKFBOUT_MULT": plan.multiply,
+            "p_STARTUP_WAIT": "FALSE", "p_REF_JITTER1": 0.01, "i_CLKIN1": self.input, "i_CLKFBIN": loop,
+            "o_CLKFBOUT": loop, "i_RST": 0, "i_PWRDWN": 0, "o_LOCKED": self.locked,
+        }
+        for number, (div, lag, output) in enumerate(zip(plan.divs, plan.phase_eighths, self.outputs, strict=True)):
+            raw = Signal(name=f"pll_raw{number}")
+            parts |= {f"p_CLKOUT{number}_DIVIDE": div, f"p_CLKOUT{number}_PHASE": 45.0 * lag / div,
+                      f"o_CLKOUT{number}": raw}
+            m.submodules[f"buffer{number}"] = Instance("BUFG", i_I=raw, o_O=output)
+        m.submodules.pll = Instance("PLLE2_ADV", **parts)
+        return m
+
+
+class Ice40Pll(Elaboratable):
+    """SB_PLL40_PAD: the clock's pin `pad` leads into the PLL alone. Other members as of `Ecp5Pll`."""
+
+    def __init__(self, plan: PllPlan, pad: IOValue) -> None:
+        self.plan, self._pad = plan, pad
+        self.locked = Signal()
+        self.outputs = [Signal(name="pll_clk0")]
+
+    def elaborate(self, platform: object) -> Module:
+        """One cell."""
+        m = Module()
+        plan = self.plan
+        detector_mhz = plan.input_hz / plan.input_div / _MHZ
+        m.submodules.pll = Instance(
+            "SB_PLL40_PAD", p_FEEDBACK_PATH="SIMPLE", p_PLLOUT_SELECT="GENCLK", p_DIVR=plan.input_div - 1,
+            p_DIVF=plan.multiply - 1, p_DIVQ=plan.divs[0].bit_length() - 1,
+            p_FILTER_RANGE=next(number for most, number in _ICE40_FILTERS if detector_mhz <= most),
+            i_RESETB=1, i_BYPASS=0, io_PACKAGEPIN=self._pad, o_PLLOUTGLOBAL=self.outputs[0], o_LOCK=self.locked)
+        return m

@@ -1,0 +1,190 @@
+"""The top of every board: clocks, reset, pins, and the memory that was chosen.
+
+Clock domains: `sync` is the accelerator's, the link's and that of memory on the chip; `mem` is the DRAM controller's;
+`mem_pin` is the lagging clock of an SDR chip. Only `boards.axi.Crossing` leads from `sync` to `mem` and back.
+"""
+
+import importlib
+from typing import Any
+
+from amaranth import ClockDomain, ClockSignal, Const, Elaboratable, Instance, Module, ResetSignal, Signal
+from amaranth.lib import io, wiring
+from amaranth.lib.cdc import ResetSynchronizer
+
+from tq_hw.boards.board import Board, Ddr3, Memory, OnChip, Sdr, Spram, Toolchain
+from tq_hw.boards.dram import DramCore, DramPath, core_ports
+from tq_hw.boards.dram_generate import CORE
+from tq_hw.boards.on_chip import BlockCells, OnChipMemory, SpramCells
+from tq_hw.boards.pll import Clock, Ecp5Pll, Ice40Pll, XilinxPll, plan_ecp5, plan_ice40, plan_xilinx
+from tq_hw.boards.system import System
+from tq_hw.model.errors import MissingToolError, OptionError
+
+__all__ = ["BoardTop", "load_platform"]
+
+#: Cycles of the oscillator that the board stays in reset after configuration.
+_POWER_ON_CYCLES = 1024
+
+
+def load_platform(board: Board) -> Any:
+    """Return a new platform object of amaranth-boards; MissingToolError when the package is not installed."""
+    module, _, name = board.platform.partition(":")
+    try:
+        return getattr(importlib.import_module(module), name)()
+    except ModuleNotFoundError as error:
+        if error.name is None or not error.name.startswith("amaranth_boards"):
+            raise
+        raise MissingToolError('the Python package amaranth-boards is not installed: pip install "tq-hw[boards]"'
+                               ) from None
+
+
+def input_hz(platform: Any) -> int:
+    """Return the rate of the board's oscillator."""
+    return round(platform.default_clk_frequency)
+
+
+class BoardTop(Elaboratable):
+    """One board's design, for `platform.prepare`.
+
+    Parameters
+    ----------
+    board, memory : from the catalog
+    core : the generated DRAM core, for a memory that has one
+    image : first contents of block RAM from address 0
+    """
+
+    def __init__(self, board: Board, memory: Memory, *, core: DramCore | None = None, image: bytes = b"") -> None:
+        if image and not isinstance(memory, OnChip):
+            raise OptionError(f"{memory.name} has no first contents: only block RAM can be filled by the bitstream")
+        if len(image) > memory.size_bytes:
+            raise OptionError(f"{len(image):,} bytes do not fit into {memory.size_bytes:,} bytes of {memory.name}")
+        self._board, self._memory, self._core, self._image = board, memory, core, image
+
+    @property
+    def clocks(self) -> list[Clock]:
+        """The clocks that the board's PLL makes: `sync`, and those of an SDR chip."""
+        clocks = [Clock(self._board.clock_hz)]
+        if isinstance(self._memory, Sdr):
+            clocks += [Clock(self._memory.clock_hz), Clock(self._memory.clock_hz, self._memory.pin_phase_degrees)]
+        return clocks
+
+    def elaborate(self, platform: Any) -> Module:
+        """Clocks first, then the system and its memory."""
+        m = Module()
+        board, memory = self._board, self._memory
+        oscillator, cause = self._make_clocks(m, platform)
+        m.submodules.system = system = System(board.config, board.clock_hz, board.baud, memory.size_bytes)
+        uart = platform.request("uart", 0)
+        m.d.comb += [system.rx.eq(uart.rx.i), uart.tx.o.eq(system.tx)]
+        if board.led:
+            led = platform.request(board.led, 0)
+            m.d.comb += (led.g if board.led == "rgb_led" else led).o.eq(system.interrupt)
+        if isinstance(memory, OnChip | Spram):
+            cells = (BlockCells(board.config.bus_bytes, memory.size_bytes, self._image) if isinstance(memory, OnChip)
+                     else SpramCells(board.config.bus_bytes))
+            m.submodules.memory = chip = OnChipMemory(cells)
+            wiring.connect(m, system.memory, chip.bus)
+        else:
+            self._make_dram(m, platform, system, oscillator, cause)
+        return m
+
+    def _make_clocks(self, m: Module, platform: Any) -> tuple[Signal, Signal]:
+        """Return the oscillator's clock, and what holds all domains in reset."""
+        wanted, given = self.clocks, input_hz(platform)
+        oscillator, locked = Signal(name="oscillator"), Signal()
+        m.domains.power_on = ClockDomain(reset_less=True, local=True)
+        m.domains.sync = ClockDomain()
+        m.d.comb += ClockSignal("power_on").eq(oscillator)
+        if [clock.hz for clock in wanted] == [given]:
+            pad = platform.request(platform.default_clk, 0, dir="-")
+            m.submodules.oscillator = buffer = io.Buffer("i", pad)
+            m.d.comb += [oscillator.eq(buffer.i), locked.eq(1), ClockSignal("sync").eq(oscillator)]
+        else:
+            self._make_pll(m, platform, oscillator, locked, given)
+        left = Signal(range(_POWER_ON_CYCLES), init=_POWER_ON_CYCLES - 1)
+        with m.If(left != 0):
+            m.d.power_on += left.eq(left - 1)
+        cause = Signal(name="reset_cause")
+        button: Any = Const(0, 1) if platform.default_rst is None else platform.request(platform.default_rst, 0).i
+        # A register, so that what resets the domains has no glitches.
+        m.d.power_on += cause.eq((left != 0) | ~locked | button)
+        m.submodules.reset_sync = ResetSynchronizer(cause, domain="sync")
+        if isinstance(self._memory, Sdr):
+            m.submodules.reset_mem = ResetSynchronizer(cause, domain="mem")
+        return oscillator, cause
+
+    def _make_pll(self, m: Module, platform: Any, oscillator: Signal, locked: Signal, given: int) -> None:
+        pad = platform.request(platform.default_clk, 0, dir="-")
+        pll: Ecp5Pll | XilinxPll | Ice40Pll
+        if self._board.toolchain is Toolchain.ICE40:
+            pll = Ice40Pll(plan_ice40(given, self.clocks), pad.io)
+            m.d.comb += oscillator.eq(pll.outputs[0])
+        else:
+            pll = (Ecp5Pll(plan_ecp5(given, self.clocks)) if self._board.toolchain is Toolchain.ECP5
+                   else XilinxPll(plan_xilinx(given, self.clocks)))
+            m.submodules.oscillator = buffer = io.Buffer("i", pad)
+            m.d.comb += [oscillator.eq(buffer.i), pll.input.eq(oscillator)]
+        m.submodules.pll = pll
+        m.d.comb += [locked.eq(pll.locked), ClockSignal("sync").eq(pll.outputs[0])]
+        if isinstance(self._memory, Sdr):
+            m.domains.mem = ClockDomain()
+            m.domains.mem_pin = ClockDomain(reset_less=True)
+            m.d.comb += [ClockSignal("mem").eq(pll.outputs[1]), ClockSignal("mem_pin").eq(pll.outputs[2])]
+
+    def _make_dram(self, m: Module, platform: Any, system: System, oscillator: Signal, cause: Signal) -> None:
+        memory = self._memory
+        assert isinstance(memory, Sdr | Ddr3) and self._core is not None
+        platform.add_file(f"{CORE}.v", self._core.verilog)
+        m.submodules.path = path = DramPath(self._board.config.bus_bytes, memory.data_bytes)
+        wiring.connect(m, system.memory, path.bus)
+        ports = core_ports(m, path.core, self._core.sequence, (memory.size_bytes - 1).bit_length())
+        if isinstance(memory, Sdr):
+            ports |= {"i_clk": ClockSignal("mem"), "i_rst": ResetSignal("mem"), **_sdr_pads(m, platform)}
+        else:
+            # The core's own PLL makes this clock.
+            m.domains.mem = ClockDomain()
+            ports |= {"i_clk": oscillator, "i_rst": cause, "o_user_clk": ClockSignal("mem"),
+                      "o_user_rst": ResetSignal("mem"), **_ddr3_pads(m, platform)}
+        m.submodules.core = Instance(CORE, **ports)
+
+
+def _raw(platform: Any, name: str) -> Any:
+    """Return the pins of a resource as they are, without buffers."""
+    return platform.request(name, 0, dir={part.name: "-" for part in platform.lookup(name, 0).ios})
+
+
+def _drive(m: Module, name: str, port: Any, *, inverted: bool = False) -> Signal:
+    """Return a signal that leads to an output pin; `inverted` when it is active low where the pin is not."""
+    signal = Signal(len(port), name=f"core_{name}")
+    m.submodules[f"pin_{name}"] = buffer = io.Buffer("o", port)
+    m.d.comb += buffer.o.eq(~signal if inverted else signal)
+    return signal
+
+
+def _sdr_pads(m: Module, platform: Any) -> dict[str, Any]:
+    """Return the connections of the chip's pins; the clock pin is driven here."""
+    pads = _raw(platform, "sdram")
+    m.submodules.pin_clk = clock = io.DDRBuffer("o", pads.clk, o_domain="mem_pin")
+    m.d.comb += [clock.o[0].eq(1), clock.o[1].eq(0)]
+    ports: dict[str, Any] = {"io_sdram_dq": pads.dq.io}
+    for ours, theirs, inverted in (("a", "a", False), ("ba", "ba", False), ("we", "we_n", True), ("ras", "ras_n", True),
+                                   ("cas", "cas_n", True), ("cs", "cs_n", True), ("clk_en", "cke", False),
+                                   ("dqm", "dm", False)):
+        if hasattr(pads, ours):
+            ports[f"o_sdram_{theirs}"] = _drive(m, ours, getattr(pads, ours), inverted=inverted)
+    return ports
+
+
+def _ddr3_pads(m: Module, platform: Any) -> dict[str, Any]:
+    """Return the connections of the chip's pins; the core drives data and strobes with cells of its own."""
+    pads = _raw(platform, "ddr3")
+    ports: dict[str, Any] = {"io_ddram_dq": pads.dq.io, "io_ddram_dqs_p": pads.dqs.p}
+    if platform.device.lower().startswith("xc7"):
+        ports |= {"io_ddram_dqs_n": pads.dqs.n, "io_ddram_clk_p": pads.clk.p, "io_ddram_clk_n": pads.clk.n}
+    else:
+        ports["o_ddram_clk_p"] = _drive(m, "clk", pads.clk)
+    for ours, theirs, inverted in (("a", "a", False), ("ba", "ba", False), ("we", "we_n", True), ("ras", "ras_n", True),
+                                   ("cas", "cas_n", True), ("cs", "cs_n", True), ("clk_en", "cke", False),
+                                   ("dm", "dm", False), ("odt", "odt", False), ("rst", "reset_n", True)):
+        if hasattr(pads, ours):
+            ports[f"o_ddram_{theirs}"] = _drive(m, ours, getattr(pads, ours), inverted=inverted)
+    return ports
