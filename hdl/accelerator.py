@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from amaranth import Cat, Module, Mux, ResetInserter, Signal
+from amaranth import Cat, ClockDomain, ClockSignal, DomainRenamer, Module, Mux, ResetSignal, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
@@ -11,7 +11,7 @@ from tq_hw.hdl.axi import ReadChannel, WriteChannel, read_members, write_members
 from tq_hw.hdl.control import UnitControl
 from tq_hw.hdl.fetch import Fetch
 from tq_hw.hdl.load import LoadUnit
-from tq_hw.hdl.registers import ADDRESS_BITS, EVENTS, Registers
+from tq_hw.hdl.registers import ADDRESS_BITS, EVENTS, RESET_CYCLES, Registers
 from tq_hw.hdl.scratchpad import Scratchpad
 from tq_hw.hdl.store import StoreUnit
 from tq_hw.hdl.tokens import WORKERS, Tokens
@@ -21,6 +21,10 @@ from tq_hw.isa.control import Status
 from tq_hw.isa.layout import Unit
 
 __all__ = ["Accelerator"]
+
+#: Parts by the cycle in which the reset reaches them and leaves them.
+_RESET_ORDER = (("vector",), ("array",), ("load",), ("store",), ("fetch", "tokens"),
+                ("control_load", "control_array", "control_vector", "control_store"))
 
 
 class Accelerator(wiring.Component):
@@ -63,12 +67,20 @@ class Accelerator(wiring.Component):
         controls = {unit: UnitControl(unit, config) for unit in WORKERS}
         engines: dict[Unit, Any] = {Unit.LOAD: load, Unit.ARRAY: array, Unit.VECTOR: vector, Unit.STORE: store}
 
-        fresh = ResetInserter(registers.reset_units)
-        for name, part in (("fetch", fetch), ("tokens", tokens), ("load", load), ("array", array), ("vector", vector),
-                           ("store", store)):
-            m.submodules[name] = fresh(part)
-        for unit, control in controls.items():
-            m.submodules[f"control_{unit.name.lower()}"] = fresh(control)
+        # Thousands of flip-flops take part in the units' reset: it reaches part after part, each from a flip-flop.
+        parts = {"fetch": fetch, "tokens": tokens, "load": load, "array": array, "vector": vector, "store": store,
+                 **{f"control_{unit.name.lower()}": control for unit, control in controls.items()}}
+        reset: Any = ResetSignal() | registers.reset_units
+        for step, names in enumerate(_RESET_ORDER):
+            domain = ClockDomain(f"units{step}", local=True)
+            m.domains += domain
+            flag = Signal(name=f"reset{step}", init=1, reset_less=True)
+            m.d.sync += flag.eq(reset)
+            m.d.comb += [domain.clk.eq(ClockSignal()), domain.rst.eq(flag)]
+            reset = flag
+            for name in names:
+                m.submodules[name] = DomainRenamer(domain.name)(parts.pop(name))
+        assert not parts and len(_RESET_ORDER) < RESET_CYCLES
 
         self._connect_host(m, registers, reads, writes)
         wiring.connect(m, fetch.memory, reads.fetch)

@@ -10,10 +10,12 @@ from tq_hw.isa.config import Config
 from tq_hw.isa.control import COUNTERS, MAGIC, REGISTERS
 from tq_hw.isa.layout import Unit
 
-__all__ = ["ADDRESS_BITS", "EVENTS", "Registers"]
+__all__ = ["ADDRESS_BITS", "EVENTS", "RESET_CYCLES", "Registers"]
 
 #: Byte addresses of the bus.
 ADDRESS_BITS = 8
+#: Length of a reset of the units, and the most cycles in which it must reach all of them.
+RESET_CYCLES = 8
 #: What is counted beside the cycles, in the order of COUNTERS.
 EVENTS = COUNTERS[1:]
 _OFFSET = {register.name: register.offset_bytes for register in REGISTERS}
@@ -24,10 +26,10 @@ _MASKS = {"command_offset": ~15, "command_bytes": ~3, **{f"base{region}": ~15 fo
 class Registers(wiring.Component):
     """Registers of isa/control.py, and the machine's states.
 
-    A start first lets open bursts end, then resets the units for one cycle, then starts fetch: what an earlier run left
-    behind is gone. A stop does the same without the last step. While the machine is busy, a start and writes of other
-    registers than `control` are ignored. At the first error everything halts: no unit is given an operation, no burst
-    is started. Status, error and counters stay until the next start or stop.
+    When a run ends, by its last command, an error or a stop, open bursts are let end and the units are reset; only then
+    does the next start begin, and a stop that ended a run is no longer busy. While the machine is busy, a start and
+    writes of other registers than `control` are ignored. At the first error everything halts: no unit is given an
+    operation, no burst is started. Status, error and counters stay until the next start or stop.
 
     Members
     -------
@@ -37,7 +39,7 @@ class Registers(wiring.Component):
     interrupt : Out(1), done or error
     base : Out(ArrayLayout(32, 4)); command_addr, command_bytes : Out(32)
     start : Out(1), strobe for fetch
-    reset_units : Out(1), strobe
+    reset_units : Out(1), for RESET_CYCLES; a unit is ready RESET_CYCLES later
     halt : Out(1), give out nothing more
     channels_idle : In(1), no burst is open
     finished : In(1), END was met and all units are idle
@@ -116,29 +118,24 @@ class Registers(wiring.Component):
         events = Signal(len(EVENTS))
         m.d.sync += events.eq(self.events)
 
+        # What the units left behind is drained and reset as soon as they end, so that a start need not wait for it.
         again = Signal()
-        with m.FSM(name="state"):
-            with m.State("IDLE"), m.If(asked_start | asked_stop):
-                m.d.sync += [busy.eq(1), again.eq(asked_start & ~asked_stop)]
-                m.next = "DRAIN"
-            with m.State("DRAIN"):
-                m.d.sync += [done.eq(0), failed.eq(0), error_code.eq(0), error_unit.eq(0), error_index.eq(0)]
-                with m.If(asked_start | asked_stop):
-                    m.d.sync += again.eq(~asked_stop)
-                with m.If(self.channels_idle):
-                    m.d.comb += self.reset_units.eq(1)
-                    m.next = "RESET"
-            with m.State("RESET"):
-                # The units' errors of before the reset pass by.
-                m.next = "READY"
-            with m.State("READY"):
-                m.d.sync += busy.eq(again)
-                m.next = "IDLE"
-                with m.If(again):
-                    m.d.comb += self.start.eq(1)
-                    m.d.sync += [counter.eq(0) for counter in counters]
-                    m.d.sync += self.halt.eq(0)
-                    m.next = "RUN"
+        drained = Signal()
+        left = Signal(range(2 * RESET_CYCLES), init=2 * RESET_CYCLES - 1)
+        clear = [done.eq(0), failed.eq(0), error_code.eq(0), error_unit.eq(0), error_index.eq(0)]
+        with m.FSM(name="state", init="RESET") as states:
+            m.d.sync += drained.eq(states.ongoing("DRAIN") & self.channels_idle)
+            with m.State("IDLE"):
+                m.d.sync += busy.eq(0)
+                with m.If(asked_stop):
+                    m.d.sync += [again.eq(0), *clear]
+                with m.Elif(asked_start | again):
+                    m.d.sync += [busy.eq(1), again.eq(0), *clear]
+                    m.next = "START"
+            with m.State("START"):
+                m.d.comb += self.start.eq(1)
+                m.d.sync += [self.halt.eq(0), *(counter.eq(0) for counter in counters)]
+                m.next = "RUN"
             with m.State("RUN"):
                 m.d.sync += [counter.eq(counter + event) for counter, event in zip(counters[1:], events, strict=True)]
                 m.d.sync += counters[0].eq(counters[0] + 1)
@@ -148,11 +145,24 @@ class Registers(wiring.Component):
                         error_code.eq(Array(codes[unit] for unit in Unit)[first]),
                         error_index.eq(Array(runs[unit] for unit in Unit)[first] - 1),
                     ]
-                    m.next = "IDLE"
+                    m.next = "DRAIN"
                 with m.Elif(self.finished):
                     m.d.sync += [busy.eq(0), done.eq(1), self.halt.eq(1)]
-                    m.next = "IDLE"
-                with m.If(asked_stop):
-                    m.d.sync += [busy.eq(1), again.eq(0), self.halt.eq(1), done.eq(0), failed.eq(0)]
                     m.next = "DRAIN"
+                with m.If(asked_stop):
+                    m.d.sync += [busy.eq(1), self.halt.eq(1), *clear]
+                    m.next = "DRAIN"
+            with m.State("DRAIN"):
+                with m.If(asked_start | asked_stop):
+                    m.d.sync += [busy.eq(1), again.eq(~asked_stop), *clear]
+                with m.If(drained):
+                    m.d.sync += left.eq(2 * RESET_CYCLES - 1)
+                    m.next = "RESET"
+            with m.State("RESET"):
+                m.d.comb += self.reset_units.eq(left >= RESET_CYCLES)
+                m.d.sync += left.eq(left - 1)
+                with m.If(asked_start | asked_stop):
+                    m.d.sync += [busy.eq(1), again.eq(~asked_stop), *clear]
+                with m.If(left == 0):
+                    m.next = "IDLE"
         return m

@@ -49,12 +49,12 @@ class Bridge(wiring.Component):
     """The link on bytes.
 
     Every output is a register; no path leads from an input to an output. One burst of one beat is open at a time, with
-    id 0. A byte of data takes four cycles, a beat the memory's latency beside.
+    id 0. A byte of data takes six cycles at most, a beat the memory's latency beside.
 
     Parameters
     ----------
     config : of the accelerator
-    identity : what OPEN answers; memory_base and memory_bytes are multiples of 256
+    identity : what OPEN answers
     gap_cycles : after this time without a byte a frame is forgotten, a memory that does not answer is given up
 
     Members
@@ -74,10 +74,6 @@ class Bridge(wiring.Component):
     reg_read_data: Signal
 
     def __init__(self, config: Config, identity: Identity, gap_cycles: int) -> None:
-        if identity.memory_base % MOST_BYTES or identity.memory_bytes % MOST_BYTES or identity.memory_bytes <= 0 or \
-                identity.memory_base + identity.memory_bytes > 1 << 32:
-            raise ValueError(f"memory must begin and end at multiples of {MOST_BYTES} below 2^32, not "
-                             f"{identity.memory_base:#x} and {identity.memory_bytes:#x} bytes")
         self._config, self._identity, self._gap_cycles = config, identity, gap_cycles
         super().__init__({"rx_valid": In(1), "rx_data": In(8), "tx": Out(stream.Signature(8)), **bus_members(config)})
 
@@ -90,6 +86,7 @@ class Bridge(wiring.Component):
         store = memory.write_port()
 
         header: Any = Signal(_HEADER)
+        address = Signal(32)
         count = Signal(range(MOST_BYTES + 1))
         more = Signal(range(MOST_BYTES + 1))
         listening = Signal()
@@ -97,15 +94,18 @@ class Bridge(wiring.Component):
         session, last_sequence, last_status, last_write = Signal(16), Signal(8), Signal(8), Signal()
         timer = Signal(range(self._gap_cycles + 1))
         expired = Signal()
+        # The CRC takes a byte one cycle after it is there.
+        summed, put, tx_byte = Signal(), Signal(), Signal(8)
         m.d.comb += more.eq(count + 1)
+        m.d.sync += [crc.valid.eq(summed), crc.data.eq(Mux(listening, self.rx_data, tx_byte))]
         m.d.sync += [timer.eq(timer + ~expired), expired.eq(timer >= self._gap_cycles - 1)]
 
         def restart_timer() -> list[Any]:
             return [timer.eq(0), expired.eq(0)]
 
-        fetched = block_read(m, memory, ~store.en, count[:8], "fetched")
-        tx_byte = Signal(8)
-        put = Signal()
+        # Block RAM is slow to give its data, so they get a register of their own.
+        fetched = Signal(8, reset_less=True)
+        m.d.sync += fetched.eq(block_read(m, memory, ~store.en, count[:8], "stored"))
         with m.If(self.tx.valid & self.tx.ready):
             m.d.sync += self.tx.valid.eq(0)
         with m.If(put):
@@ -116,14 +116,14 @@ class Bridge(wiring.Component):
         for name, member in port.bus.signature.members.items():
             outer, inner = getattr(self, f"m_axi_{name}"), getattr(port.bus, name)
             m.d.comb += outer.eq(inner) if member.flow is Out else inner.eq(outer)
-        m.d.comb += [port.addr.eq(header.address), port.data.eq(beat)]
+        m.d.comb += [port.addr.eq(address), port.data.eq(beat)]
 
         is_open, is_register, is_memory, is_write = Signal(), Signal(), Signal(), Signal()
         lane = Signal(range(max(bus_bytes, 2)))
         last_lane = Signal()
         m.d.comb += [
             is_write.eq(header.command[0]),
-            lane.eq(Mux(is_memory, header.address & (bus_bytes - 1), header.address[:2])),
+            lane.eq(Mux(is_memory, address & (bus_bytes - 1), address[:2])),
             last_lane.eq(lane == Mux(is_memory, bus_bytes - 1, 3)),
         ]
         identity = Array(getattr(self._identity, word.name) for word in IDENTITY)
@@ -151,7 +151,7 @@ class Bridge(wiring.Component):
                     m.next = "HUNT"
             with m.State("HEADER"):
                 with m.If(self.rx_valid):
-                    m.d.comb += crc.valid.eq(1)
+                    m.d.comb += summed.eq(1)
                     m.d.sync += [header.eq(Cat(header.as_value()[8:], self.rx_data)), count.eq(more), *restart_timer()]
                     with m.If(count == _HEADER.size // 8 - 1):
                         m.next = "SIZE"
@@ -167,7 +167,7 @@ class Bridge(wiring.Component):
                     m.next = "DATA"
             with m.State("DATA"):
                 with m.If(self.rx_valid):
-                    m.d.comb += [crc.valid.eq(1), store.en.eq(1)]
+                    m.d.comb += [summed.eq(1), store.en.eq(1)]
                     m.d.sync += [count.eq(more), *restart_timer()]
                     with m.If(more == header.size):
                         m.d.sync += count.eq(0)
@@ -176,17 +176,20 @@ class Bridge(wiring.Component):
                     m.next = "HUNT"
             with m.State("CRC"):
                 with m.If(self.rx_valid):
-                    m.d.comb += crc.valid.eq(1)
+                    m.d.comb += summed.eq(1)
                     m.d.sync += [count.eq(more), *restart_timer()]
                     with m.If(count == 3):
-                        m.next = "CHECK"
+                        m.next = "SUMMED"
                 with m.Elif(expired):
                     m.next = "HUNT"
 
+            with m.State("SUMMED"):
+                m.next = "CHECK"
             with m.State("CHECK"):
                 m.d.sync += [
                     is_open.eq(header.command == Command.OPEN), is_register.eq(header.command[1:] == _REGISTERS),
                     is_memory.eq(header.command[1:] == _MEMORY),
+                    address.eq(header.address),
                     offset.eq(header.address - Mux(header.command[1:] == _MEMORY, self._identity.memory_base, 0)),
                     count.eq(0), status.eq(Result.BAD_FRAME), listening.eq(0),
                 ]
@@ -202,7 +205,7 @@ class Bridge(wiring.Component):
                 ]
                 m.next = "COMPARE"
             with m.State("COMPARE"):
-                m.d.sync += beyond.eq((end > limit) | (~is_memory & (header.address[:2] != 0)))
+                m.d.sync += beyond.eq((end > limit) | (~is_memory & (address[:2] != 0)))
                 m.next = "DECIDE"
             with m.State("DECIDE"):
                 m.d.sync += [port.strobe.eq(0), *restart_timer()]
@@ -228,17 +231,19 @@ class Bridge(wiring.Component):
                         m.next = "READ"
 
             with m.State("FETCH"):
+                m.next = "FETCHED"
+            with m.State("FETCHED"):
                 m.next = "FILL"
             with m.State("FILL"):
                 m.d.sync += [beat[lane].eq(fetched), port.strobe.eq(port.strobe | (1 << lane)), count.eq(more)]
                 with m.If(last_lane | (more == header.size)):
                     m.next = "WRITE"
                 with m.Else():
-                    m.d.sync += header.address.eq(header.address + 1)
+                    m.d.sync += address.eq(address + 1)
                     m.next = "FETCH"
             with m.State("WRITE"):
                 with m.If(is_register):
-                    m.d.sync += [self.reg_addr.eq(header.address), self.reg_write_en.eq(1),
+                    m.d.sync += [self.reg_addr.eq(address), self.reg_write_en.eq(1),
                                  self.reg_write_data.eq(beat.as_value())]
                     m.next = "WRITTEN"
                 with m.Elif(~port.pending):
@@ -250,7 +255,7 @@ class Bridge(wiring.Component):
                     m.next = "NOTE"
             with m.State("WRITTEN"):
                 with m.If(is_register | ~port.pending):
-                    m.d.sync += [header.address.eq(header.address + 1), port.strobe.eq(0)]
+                    m.d.sync += [address.eq(address + 1), port.strobe.eq(0)]
                     m.next = "FETCH"
                     with m.If(is_memory & port.failed):
                         m.d.sync += status.eq(Result.BUS_ERROR)
@@ -262,7 +267,7 @@ class Bridge(wiring.Component):
                     m.next = "NOTE"
 
             with m.State("READ"):
-                m.d.sync += self.reg_addr.eq(header.address)
+                m.d.sync += self.reg_addr.eq(address)
                 with m.If(~is_memory):
                     m.next = "LOOK"
                 with m.Elif(~port.pending):
@@ -275,7 +280,7 @@ class Bridge(wiring.Component):
             with m.State("LOOK"):
                 m.next = "SEE"
             with m.State("SEE"):
-                m.d.sync += beat.eq(Mux(is_open, identity[header.address[2:5]], self.reg_read_data))
+                m.d.sync += beat.eq(Mux(is_open, identity[address[2:5]], self.reg_read_data))
                 m.next = "KEEP"
             with m.State("AWAIT"):
                 m.d.sync += beat.eq(port.came)
@@ -289,7 +294,7 @@ class Bridge(wiring.Component):
                     m.next = "NOTE"
             with m.State("KEEP"):
                 m.d.comb += store.en.eq(1)
-                m.d.sync += [count.eq(more), header.address.eq(header.address + 1)]
+                m.d.sync += [count.eq(more), address.eq(address + 1)]
                 with m.If(more == header.size):
                     m.next = "NOTE"
                 with m.Elif(last_lane):
@@ -313,7 +318,7 @@ class Bridge(wiring.Component):
             with m.State("HEAD"):
                 m.d.comb += tx_byte.eq(header.command)
                 with m.If(~self.tx.valid):
-                    m.d.comb += [put.eq(1), crc.valid.eq(1)]
+                    m.d.comb += [put.eq(1), summed.eq(1)]
                     m.d.sync += [header.eq(header.as_value()[8:]), count.eq(more)]
                     with m.If(count == _ANSWER_BYTES - 1):
                         m.d.sync += count.eq(0)
@@ -321,11 +326,13 @@ class Bridge(wiring.Component):
             with m.State("NEXT"):
                 m.next = "TAIL"
                 with m.If(count != end[:9]):
-                    m.next = "BODY"
+                    m.next = "LOADED"
+            with m.State("LOADED"):
+                m.next = "BODY"
             with m.State("BODY"):
                 m.d.comb += tx_byte.eq(fetched)
                 with m.If(~self.tx.valid):
-                    m.d.comb += [put.eq(1), crc.valid.eq(1)]
+                    m.d.comb += [put.eq(1), summed.eq(1)]
                     m.d.sync += count.eq(more)
                     m.next = "NEXT"
             with m.State("TAIL"):
@@ -340,7 +347,6 @@ class Bridge(wiring.Component):
                         m.next = "HUNT"
 
         m.d.comb += [
-            crc.data.eq(Mux(listening, self.rx_data, tx_byte)),
             store.addr.eq(count[:8]), store.data.eq(Mux(listening, self.rx_data, beat[lane])),
         ]
         return m
@@ -366,15 +372,15 @@ class UartBridge(wiring.Component):
 
     def __init__(self, config: Config, clock_hz: float, baud: int, *, memory_bytes: int, memory_base: int = 0) -> None:
         self._cycles = bit_cycles(clock_hz, baud)
+        self._config, self._gap_cycles = config, round(clock_hz * GAP_SECONDS)
+        self._identity = Identity(VERSION, config.fingerprint, memory_base, memory_bytes, MOST_BYTES, round(clock_hz))
         self._members = bus_members(config)
-        identity = Identity(VERSION, config.fingerprint, memory_base, memory_bytes, MOST_BYTES, round(clock_hz))
-        self._bridge = Bridge(config, identity, round(clock_hz * GAP_SECONDS))
         super().__init__({"rx": In(1, init=1), "tx": Out(1, init=1), **self._members})
 
     def elaborate(self, platform: object) -> Module:
         """Put the UART before the bridge."""
         m = Module()
-        m.submodules.bridge = bridge = self._bridge
+        m.submodules.bridge = bridge = Bridge(self._config, self._identity, self._gap_cycles)
         m.submodules.receiver = receiver = UartReceiver(self._cycles)
         m.submodules.transmitter = transmitter = UartTransmitter(self._cycles)
         m.d.comb += [

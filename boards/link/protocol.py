@@ -141,7 +141,7 @@ IDENTITY: tuple[ControlRegister, ...] = tuple(
 
 @dataclass(frozen=True)
 class Identity:
-    """Who the board is; see IDENTITY."""
+    """Who the board is; see IDENTITY. ValueError if the memory breaks its rules."""
 
     version: int
     fingerprint: int
@@ -150,13 +150,20 @@ class Identity:
     most_bytes: int
     clock_hz: int
 
+    def __post_init__(self) -> None:
+        """Check what the board's comparison of addresses relies on."""
+        if (self.memory_base % MOST_BYTES or self.memory_bytes % MOST_BYTES or self.memory_bytes <= 0
+                or self.memory_base + self.memory_bytes > 1 << 32):
+            raise ValueError(f"memory must begin and end at multiples of {MOST_BYTES} below 2^32, not "
+                             f"{self.memory_base:#x} and {self.memory_bytes:#x} bytes")
+
     def to_bytes(self) -> bytes:
         """Return the data of the answer to OPEN."""
         return struct.pack(f"<{len(IDENTITY)}I", *(getattr(self, word.name) for word in IDENTITY))
 
     @staticmethod
     def from_bytes(data: bytes) -> "Identity":
-        """Read them; ValueError for a wrong length."""
+        """Read them; ValueError for a wrong length or impossible values."""
         if len(data) != 4 * len(IDENTITY):
             raise ValueError(f"an identity has {4 * len(IDENTITY)} bytes, not {len(data)}")
         return Identity(*struct.unpack(f"<{len(IDENTITY)}I", data))

@@ -1,7 +1,6 @@
 """The bridge against a board in Python, byte for byte: every command, every error, stalls, damaged frames."""
 
 import random
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,6 +12,8 @@ from tq_hw.boards.link.protocol import Command, Request
 from tq_hw.isa.config import Config
 
 GAP_CYCLES = 400
+#: No request takes longer, with stalls.
+LONGEST_CYCLES = 8000
 BASE = IDENTITY.memory_base
 
 
@@ -120,7 +121,7 @@ class Rig:
             if valid and ready:
                 out.append(byte)
             quiet = 0 if valid else quiet + 1
-            assert quiet < 3 * GAP_CYCLES, f"the board says nothing; {count - len(out)} bytes of its answer are missing"
+            assert quiet < LONGEST_CYCLES, f"the board says nothing; {count - len(out)} bytes of its answer are missing"
         ctx.set(self.dut.tx.ready, 0)
         return bytes(out)
 
@@ -299,10 +300,3 @@ def test_a_memory_that_does_not_answer_is_given_up_and_found_again() -> None:
         rig.reference.memory[:8] = b"ABCDEFGH"
 
     rig.run(bench)
-
-
-def test_memory_must_have_whole_pages() -> None:
-
-    with pytest.raises(ValueError, match=r"^memory must begin and end at multiples of 256 below 2\^32, not 0x80 and "
-                                         r"4096 bytes$"):
-        Bridge(config(8), replace(IDENTITY, memory_base=128), GAP_CYCLES)

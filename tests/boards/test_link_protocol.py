@@ -44,7 +44,7 @@ def test_a_size_beyond_the_largest_ends_the_frame_at_once() -> None:
 
 
 def test_identity_travels() -> None:
-    identity = Identity(1, 2, 3, 4, 5, 6)
+    identity = Identity(1, 2, 0x300, 0x400, 5, 6)
     assert Identity.from_bytes(identity.to_bytes()) == identity
     with pytest.raises(ValueError, match="^an identity has 24 bytes, not 23$"):
         Identity.from_bytes(identity.to_bytes()[1:])
@@ -83,3 +83,9 @@ def test_random_damage_is_seen() -> None:
         found = fed(Receiver(REQUEST_SYNC), bytes(frame))
         # A byte doubled before or behind the frame leaves it whole.
         assert all(isinstance(one, bytes) or one == good for one in found)
+
+
+def test_memory_has_whole_pages() -> None:
+    with pytest.raises(ValueError, match=r"^memory must begin and end at multiples of 256 below 2\^32, not 0x80 and "
+                                         r"0x1000 bytes$"):
+        Identity(1, 2, 0x80, 0x1000, 256, 1)

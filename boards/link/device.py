@@ -1,0 +1,222 @@
+"""An accelerator behind a link: load a compiled model, run it."""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from tq_hw.boards.link.host import Link, LinkError, Progress, SessionLostError
+from tq_hw.boards.link.protocol import Identity
+from tq_hw.isa.control import COUNTERS, MAGIC, STATUS_BUSY, STATUS_DONE, STATUS_ERROR, Status
+from tq_hw.isa.layout import Unit
+from tq_hw.isa.program import REGION_STATE, Port, Program
+from tq_hw.model.errors import DeviceError, OptionError
+
+__all__ = ["Device", "DeviceRun", "MachineError"]
+
+Result = TypeVar("Result")
+
+_ALIGN = 256
+#: A board that is reset more often than this during one inference is broken.
+_MOST_RESETS = 5
+_FIRST_SLEEP, _MOST_SLEEP = 0.001, 0.02
+
+
+class MachineError(DeviceError):
+    """The accelerator stopped with an error.
+
+    Members
+    -------
+    status, unit, run : the code, the unit that stopped, and its RUN command
+    """
+
+    def __init__(self, status: Status, unit: Unit, run: int) -> None:
+        super().__init__(f"{unit.name.lower()} RUN {run}: {status.name}")
+        self.status, self.unit, self.run = status, unit, run
+
+
+@dataclass(frozen=True)
+class DeviceRun:
+    """One inference.
+
+    Members
+    -------
+    outputs : stored bytes of each output port
+    counters : the hardware's own, by name; see isa/control.py
+    seconds : from the start to the sight of its end, as the host saw it
+    """
+
+    outputs: tuple[bytes, ...]
+    counters: Mapping[str, int]
+    seconds: float
+
+    @property
+    def cycles(self) -> int:
+        """Cycles from start to done."""
+        return self.counters["cycles"]
+
+
+class Device:
+    """The board at the end of a link.
+
+    After a reset of the board in the middle of its work, the device opens a session again, loads the model again and
+    repeats the inference.
+
+    Parameters
+    ----------
+    link : not yet opened
+    time_limit_seconds : of one inference
+    """
+
+    def __init__(self, link: Link, *, time_limit_seconds: float = 60) -> None:
+        self._link = link
+        self._limit = time_limit_seconds
+        self._program: Program | None = None
+        self._bases: tuple[int, ...] = ()
+        self.identity = self._open()
+        #: Times that the board was found reset.
+        self.resets = 0
+
+    def load(self, program: Program, progress: Progress | None = None) -> None:
+        """Write a program's image into the board's memory.
+
+        Raises OptionError when it is compiled for another configuration or does not fit; SessionLostError never.
+        """
+        self._check(program)
+        self._program = program
+        self._survive(lambda: self._load(program, progress), reload=False)
+
+    def run(self, inputs: Sequence[bytes], *, keep_state: bool = False) -> DeviceRun:
+        """Run one inference on the stored bytes of the inputs.
+
+        keep_state : go on from the state that the inference before left; else from the program's. A reset of the
+        board then ends in DeviceError, since the state is lost.
+
+        Raises MachineError when the accelerator stops, DeviceError when it does not end in time.
+        """
+        program = self._loaded()
+        if [len(data) for data in inputs] != [port.size_bytes for port in program.inputs]:
+            raise OptionError(f"{program.name}: inputs must have {[port.size_bytes for port in program.inputs]} bytes, "
+                              f"found {[len(data) for data in inputs]}")
+        if keep_state and program.state:
+            try:
+                return self._run(program, inputs, fresh=False)
+            except SessionLostError:
+                raise DeviceError(f"{program.name}: the board was reset, and the state of the model is lost: load it "
+                                  "again") from None
+        return self._survive(lambda: self._run(program, inputs, fresh=True))
+
+    def run_part(self, inputs: Sequence[bytes], command_bytes: int, end: bytes) -> int:
+        """Run the first `command_bytes` of the commands, ended by `end`; return the cycles.
+
+        The commands are whole again afterwards. Outputs are undefined.
+        """
+        program = self._loaded()
+        at = self._bases[0] + program.command_offset + command_bytes
+        whole = program.commands[command_bytes:command_bytes + len(end)]
+        part = replace(program, command_bytes=command_bytes + len(end), outputs=())
+
+        def run() -> int:
+            self._link.write_memory(at, end)
+            cycles = self._run(part, inputs, fresh=True).cycles
+            self._link.write_memory(at, whole)
+            return cycles
+        return self._survive(run)
+
+    def _open(self) -> Identity:
+        identity = self._link.open()
+        magic, fingerprint = self._link.read_registers("magic", 2)
+        if magic != MAGIC or fingerprint != identity.fingerprint:
+            raise LinkError(f"the board has no accelerator at its registers: magic {magic:08x} and fingerprint "
+                            f"{fingerprint:08x}, expected {MAGIC:08x} and {identity.fingerprint:08x}")
+        return identity
+
+    def _check(self, program: Program) -> None:
+        if program.fingerprint != self.identity.fingerprint:
+            raise OptionError(f"{program.name}: is compiled for configuration {program.config.name!r} (fingerprint "
+                              f"{program.fingerprint:08x}), the board has {self.identity.fingerprint:08x}; compile it "
+                              "for the board's configuration")
+        needed = sum(_aligned(program.region_bytes(region)) for region in range(3))
+        if needed > self.identity.memory_bytes:
+            raise OptionError(f"{program.name}: needs {needed} bytes of memory (image {len(program.image)}, arena "
+                              f"{program.arena_bytes}, state {len(program.state)}), the board has "
+                              f"{self.identity.memory_bytes}")
+
+    def _loaded(self) -> Program:
+        if self._program is None:
+            raise OptionError("no model is loaded")
+        return self._program
+
+    def _survive(self, work: Callable[[], Result], *, reload: bool = True) -> Result:
+        """Do something again after each reset of the board."""
+        for _ in range(_MOST_RESETS):
+            try:
+                return work()
+            except SessionLostError:
+                self.resets += 1
+            try:
+                self.identity = self._open()
+                program = self._loaded()
+                self._check(program)
+                if reload:
+                    self._load(program, None)
+            except SessionLostError:
+                self.resets += 1
+        raise DeviceError(f"the board was reset {self.resets} times: check its power")
+
+    def _load(self, program: Program, progress: Progress | None) -> None:
+        self._stop()
+        bases, at = [], self.identity.memory_base
+        for region in range(3):
+            bases.append(at)
+            at += _aligned(program.region_bytes(region))
+        self._bases = tuple(bases)
+        self._link.write_memory(bases[0], program.image, progress)
+        self._link.write_memory(bases[REGION_STATE], program.state)
+
+    def _run(self, program: Program, inputs: Sequence[bytes], *, fresh: bool) -> DeviceRun:
+        link = self._link
+        if fresh:
+            link.write_memory(self._bases[REGION_STATE], program.state)
+        for port, data in zip(program.inputs, inputs, strict=True):
+            link.write_memory(self._address(port), data)
+        link.write_registers("command_offset", program.command_offset, program.command_bytes)
+        link.write_registers("base0", *self._bases)
+        link.write_registers("control", 1)
+        began = time.monotonic()
+        status = self._wait_while_busy(program)
+        seconds = time.monotonic() - began
+        if status != STATUS_DONE:
+            code, unit, run = link.read_registers("error_code", 3)
+            if not status & STATUS_ERROR or code not in list(Status) or unit not in list(Unit):
+                raise DeviceError(f"{program.name}: the accelerator has status {status:#x}, error code {code}, unit "
+                                  f"{unit}, which mean nothing")
+            raise MachineError(Status(code), Unit(unit), run)
+        counters = dict(zip(COUNTERS, link.read_registers(f"counter_{COUNTERS[0]}", len(COUNTERS)), strict=True))
+        outputs = tuple(link.read_memory(self._address(port), port.size_bytes) for port in program.outputs)
+        return DeviceRun(outputs, counters, seconds)
+
+    def _wait_while_busy(self, program: Program) -> int:
+        until = time.monotonic() + self._limit
+        sleep = _FIRST_SLEEP
+        while (status := self._link.read_registers("status")[0]) & STATUS_BUSY:
+            if time.monotonic() > until:
+                self._stop()
+                raise DeviceError(f"{program.name}: no end after {self._limit:g} seconds; the accelerator was stopped")
+            time.sleep(sleep)
+            sleep = min(2 * sleep, _MOST_SLEEP)
+        return status
+
+    def _stop(self) -> None:
+        self._link.write_registers("control", 2)
+        until = time.monotonic() + 1
+        while self._link.read_registers("status")[0] & STATUS_BUSY:
+            if time.monotonic() > until:
+                raise DeviceError("the accelerator does not stop: its memory does not answer; reset the board")
+
+    def _address(self, port: Port) -> int:
+        return self._bases[port.region] + port.region_offset_bytes
+
+
+def _aligned(size_bytes: int) -> int:
+    return -(-size_bytes // _ALIGN) * _ALIGN

@@ -1,0 +1,246 @@
+"""The host's end of the link: requests that survive a bad line."""
+
+import contextlib
+import random
+import time
+from collections.abc import Callable
+from typing import Protocol
+
+import serial
+
+from tq_hw.boards.link.protocol import (
+    ANSWER_SYNC,
+    CRC_BYTES,
+    IDENTITY,
+    MOST_BYTES,
+    VERSION,
+    Answer,
+    Command,
+    Identity,
+    Receiver,
+    Request,
+    Result,
+)
+from tq_hw.isa.control import REGISTERS
+from tq_hw.model.errors import DeviceError
+
+__all__ = ["Link", "LinkError", "Port", "Progress", "SerialPort", "SessionLostError"]
+
+#: Called with the bytes that are done.
+Progress = Callable[[int], None]
+
+_OFFSETS = {register.name: register.offset_bytes for register in REGISTERS}
+_FEWEST_BYTES = 16
+#: Requests in a row without failure, after which blocks grow again.
+_GROW_AFTER = 8
+_MOST_ATTEMPTS = 2000
+_REQUEST_BYTES, _ANSWER_BYTES = 12 + CRC_BYTES, 8 + CRC_BYTES
+#: Wait for an answer, beside the time on the wire: at first, at least, at most.
+_FIRST_WAIT, _LEAST_WAIT, _MOST_WAIT = 0.3, 0.005, 1.0
+_READS = (Command.OPEN, Command.READ_REGISTERS, Command.READ_MEMORY)
+
+
+class LinkError(DeviceError):
+    """The board does not answer, refuses a request, or is not what was expected."""
+
+
+class SessionLostError(LinkError):
+    """The board was reset since the session was opened; memory and registers are undefined."""
+
+
+class Port(Protocol):
+    """A line of bytes.
+
+    Members
+    -------
+    byte_seconds : time of one byte on the wire
+    """
+
+    byte_seconds: float
+
+    def write(self, data: bytes) -> None:
+        """Send all of `data`."""
+
+    def read(self, wait_seconds: float) -> bytes:
+        """Return what has come, or wait for at least one byte, or return nothing after the time."""
+
+
+class SerialPort:
+    """A serial port, or whatever pyserial takes for one; LinkError if it cannot be opened or goes away."""
+
+    def __init__(self, name: str, baud: int) -> None:
+        self.name = name
+        self.byte_seconds = 10 / baud
+        try:
+            self._serial = serial.serial_for_url(name, baud, timeout=0, write_timeout=5)
+        except (OSError, ValueError) as error:
+            raise LinkError(f"port {name} cannot be opened: {_reason(error)}") from None
+        # USB adapters else keep what they got for up to 16 ms; not every port and system can be told so.
+        with contextlib.suppress(AttributeError, NotImplementedError, OSError, ValueError):
+            self._serial.set_low_latency_mode(True)
+
+    def close(self) -> None:
+        """Give the port back."""
+        self._serial.close()
+
+    def write(self, data: bytes) -> None:
+        """Send all of `data`."""
+        try:
+            self._serial.write(data)
+        except OSError as error:
+            raise LinkError(f"port {self.name} failed: {_reason(error)}") from None
+
+    def read(self, wait_seconds: float) -> bytes:
+        """Return what has come, or wait for at least one byte, or return nothing after the time."""
+        try:
+            waiting = self._serial.in_waiting
+            self._serial.timeout = 0 if waiting else wait_seconds
+            return bytes(self._serial.read(max(waiting, 1)))
+        except OSError as error:
+            raise LinkError(f"port {self.name} failed: {_reason(error)}") from None
+
+
+def _reason(error: Exception) -> str:
+    return getattr(error, "strerror", None) or str(error)
+
+
+class Link:
+    """One session with a board.
+
+    Parameters
+    ----------
+    port : where the board is
+    patience_seconds : give up after this time without a valid answer
+    """
+
+    def __init__(self, port: Port, *, patience_seconds: float = 10) -> None:
+        self._port = port
+        self._patience = patience_seconds
+        self._receiver = Receiver(ANSWER_SYNC)
+        self._session = 0
+        self._sequence = 0
+        self._wait = _FIRST_WAIT
+        self._block = MOST_BYTES
+        self._successes = 0
+        self._came = bytearray()
+        #: Requests that were sent again.
+        self.repeats = 0
+        #: Bytes of memory and registers that were carried.
+        self.carried_bytes = 0
+
+    def open(self) -> Identity:
+        """Begin a session and return who the board is; LinkError if it speaks another version."""
+        self._session = random.SystemRandom().randrange(1, 1 << 16)
+        self._sequence = random.SystemRandom().randrange(1 << 8)
+        while self._port.read(0):
+            pass
+        self._receiver.reset()
+        data = self.request(Command.OPEN, 0, 4 * len(IDENTITY))
+        try:
+            identity = Identity.from_bytes(data)
+        except ValueError as error:
+            raise LinkError(f"the board's identity makes no sense: {error}") from None
+        if identity.version != VERSION:
+            raise LinkError(f"the board speaks version {identity.version} of the link protocol, this program "
+                            f"{VERSION}: build board and program from the same sources")
+        return identity
+
+    def read_registers(self, name: str, count: int = 1) -> list[int]:
+        """Return `count` registers from `name` on."""
+        data = self.request(Command.READ_REGISTERS, _OFFSETS[name], 4 * count)
+        return [int.from_bytes(data[at:at + 4], "little") for at in range(0, len(data), 4)]
+
+    def write_registers(self, name: str, *values: int) -> None:
+        """Write registers from `name` on, one word each."""
+        data = b"".join(value.to_bytes(4, "little") for value in values)
+        self.request(Command.WRITE_REGISTERS, _OFFSETS[name], len(data), data)
+
+    def write_memory(self, address: int, data: bytes, progress: Progress | None = None) -> None:
+        """Write bytes from a byte address on, in as many requests as it takes."""
+        at = 0
+        while at < len(data):
+            part = data[at:at + self._block]
+            self.request(Command.WRITE_MEMORY, address + at, len(part), part)
+            at += len(part)
+            if progress is not None:
+                progress(at)
+
+    def read_memory(self, address: int, size_bytes: int, progress: Progress | None = None) -> bytes:
+        """Return `size_bytes` bytes from a byte address on."""
+        data = bytearray()
+        while len(data) < size_bytes:
+            data += self.request(Command.READ_MEMORY, address + len(data), min(self._block, size_bytes - len(data)))
+            if progress is not None:
+                progress(len(data))
+        return bytes(data)
+
+    def request(self, command: Command, address: int, size: int, data: bytes = b"") -> bytes:
+        """Ask once and return the data of the answer; sent again until it is answered.
+
+        Raises SessionLostError after a reset of the board, LinkError when it refuses or does not answer.
+        """
+        self._sequence = (self._sequence + 1) & 255
+        request = Request(command, self._sequence, self._session, size, address, data)
+        answer = self._exchange(request.to_bytes(), size if command in _READS else 0)
+        if answer.status == Result.NO_SESSION:
+            raise SessionLostError("the board was reset")
+        if answer.status != Result.OK:
+            known = answer.status in list(Result)
+            raise LinkError(f"the board refuses {command.name} of {size} bytes at {address:#x}: "
+                            f"{Result(answer.status).name if known else f'status {answer.status}'}")
+        if len(answer.data) != (size if command in _READS else 0):
+            raise LinkError(f"the board answers {command.name} of {size} bytes at {address:#x} with {len(answer.data)} "
+                            "bytes")
+        self.carried_bytes += size
+        return answer.data
+
+    def _exchange(self, frame: bytes, answer_data_bytes: int) -> Answer:
+        on_wire = self._port.byte_seconds * (len(frame) + _ANSWER_BYTES + answer_data_bytes)
+        wait = self._wait
+        deadline = time.monotonic() + self._patience
+        for attempt in range(_MOST_ATTEMPTS):
+            began = time.monotonic()
+            self._port.write(frame)
+            answer = self._await(began + on_wire + wait)
+            now = time.monotonic()
+            if answer is None:
+                wait = min(2 * wait, _MOST_WAIT)
+            else:
+                deadline = now + self._patience
+                if answer.status != Result.BAD_FRAME:
+                    self._learn(attempt, now - began - on_wire)
+                    return answer
+            if now > deadline:
+                raise LinkError(f"the board did not answer for {self._patience:g} seconds: check cable, port, baud "
+                                "rate, and that the bitstream is loaded")
+            self.repeats += 1
+            if self._block > _FEWEST_BYTES:
+                self._block //= 2
+            self._successes = 0
+        raise LinkError(f"{_MOST_ATTEMPTS} attempts at one request failed: the line is too bad, try a lower baud rate")
+
+    def _learn(self, attempt: int, took: float) -> None:
+        """Adapt the wait to how long answers take, and the blocks to how often requests fail."""
+        if attempt == 0:
+            slowest = max(took, 0.97 * (self._wait - _LEAST_WAIT) / 2)
+            self._wait = min(max(2 * slowest + _LEAST_WAIT, _LEAST_WAIT), _MOST_WAIT)
+            self._successes += 1
+            if self._successes >= _GROW_AFTER:
+                self._successes = 0
+                self._block = min(2 * self._block, MOST_BYTES)
+
+    def _await(self, until: float) -> Answer | None:
+        """Return the answer to the request under way, or None when it has not come by then."""
+        while True:
+            while self._came:
+                byte = self._came[0]
+                del self._came[0]
+                answer = self._receiver.feed(byte)
+                if isinstance(answer, Answer) and (answer.session, answer.sequence) == (self._session, self._sequence):
+                    return answer
+            left = until - time.monotonic()
+            if left <= 0:
+                # What was half received belongs to nothing that will still come.
+                self._receiver.reset()
+                return None
+            self._came += self._port.read(left)
