@@ -1,5 +1,6 @@
 """External DRAM: a LiteDRAM core made at build time, the sequencer that brings it up, and the way to it."""
 
+import importlib.metadata
 import importlib.util
 import json
 import subprocess
@@ -17,7 +18,8 @@ from amaranth.lib.wiring import In, Out
 
 from tq_hw.boards.axi import MEMORY_ID_BITS, AxiSignature, Crossing, Narrow
 from tq_hw.boards.board import Ddr3, Sdr
-from tq_hw.model.errors import MissingToolError, ToolError
+from tq_hw.boards.dram_generate import UNKNOWN_CHIP
+from tq_hw.model.errors import MissingToolError, OptionError, ToolError
 
 __all__ = ["DramCore", "DramPath", "InitSequencer", "core_description", "core_ports", "generate_core"]
 
@@ -39,6 +41,9 @@ def _generate(description: str) -> DramCore:
     with tempfile.TemporaryDirectory() as folder:
         run = subprocess.run([sys.executable, "-m", "tq_hw.boards.dram_generate", folder], input=description, text=True,
                              capture_output=True, check=False)
+        if run.returncode == UNKNOWN_CHIP:
+            raise OptionError(f"LiteDRAM {importlib.metadata.version('litedram')} knows no chip "
+                              f"{json.loads(description)['sdram_module']!r}; its names stand in litedram/modules.py")
         if run.returncode:
             raise ToolError("LiteDRAM did not generate a core; the end of what it said:\n"
                             + "\n".join(run.stderr.strip().splitlines()[-15:]))
@@ -51,7 +56,7 @@ def _generate(description: str) -> DramCore:
 def generate_core(description: Mapping[str, object]) -> DramCore:
     """Return the core that LiteDRAM makes of `description` (its keys; PHY and chip by name), once per process.
 
-    Raises MissingToolError when LiteDRAM is not installed, ToolError when it fails.
+    Raises MissingToolError when LiteDRAM is not installed, OptionError for an unknown chip, ToolError when it fails.
     """
     return _generate(json.dumps(dict(description), sort_keys=True))
 

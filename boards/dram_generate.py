@@ -14,10 +14,12 @@ from typing import Any
 
 from tq_hw.boards.axi import MEMORY_ID_BITS
 
-__all__ = ["CORE", "generate", "single_assignments", "writes"]
+__all__ = ["CORE", "UNKNOWN_CHIP", "generate", "single_assignments", "writes"]
 
 #: Name of the Verilog module.
 CORE = "tq_dram"
+#: Exit code for a chip that LiteDRAM does not know.
+UNKNOWN_CHIP = 2
 _PHYS = {"GENSDRPHY": ("GENSDRPHY", "lattice"), "ECP5DDRPHY": ("ECP5DDRPHY", "lattice"),
          "A7DDRPHY": ("A7DDRPHY", "xilinx")}
 #: All bits of `sdram_dfii_control` that hand the DRAM over to the controller: select, CKE, ODT, reset off.
@@ -76,6 +78,8 @@ def generate(description: dict[str, Any], folder: Path) -> None:
     from litex.build.xilinx import XilinxPlatform
     from litex.soc.integration.builder import Builder
 
+    if not isinstance(getattr(modules, description["sdram_module"], None), type):
+        sys.exit(UNKNOWN_CHIP)
     name, vendor = _PHYS[description["sdram_phy"]]
     core: dict[str, Any] = {**description, "cpu": None, "sdram_phy": getattr(phy, name),
                             "sdram_module": getattr(modules, description["sdram_module"]),

@@ -76,7 +76,7 @@ class SpramCells(Elaboratable):
                     i_MASKWREN=Cat(low, low, high, high), i_WREN=self.write.any(),
                     i_CHIPSELECT=(row == number) if rows > 1 else 1,
                     i_CLOCK=ClockSignal(), i_STANDBY=0, i_SLEEP=0, i_POWEROFF=1, o_DATAOUT=found[number][part])
-        chosen = found[0]
+        chosen: Any = found[0]
         for number in range(1, rows):
             chosen = Mux(last_row == number, found[number], chosen)
         m.d.sync += [last_row.eq(row), self.rdata.eq(chosen)]

@@ -39,7 +39,8 @@ def load_platform(board: Board) -> Any:
 
 def input_hz(platform: Any) -> int:
     """Return the rate of the board's oscillator."""
-    return round(platform.default_clk_frequency)
+    hz: float = platform.default_clk_frequency
+    return round(hz)
 
 
 class BoardTop(Elaboratable):
@@ -96,7 +97,7 @@ class BoardTop(Elaboratable):
         m.d.comb += ClockSignal("power_on").eq(oscillator)
         if [clock.hz for clock in wanted] == [given]:
             pad = platform.request(platform.default_clk, 0, dir="-")
-            m.submodules.oscillator = buffer = io.Buffer("i", pad)
+            m.submodules.oscillator = buffer = io.Buffer(io.Direction.Input, pad)
             m.d.comb += [oscillator.eq(buffer.i), locked.eq(1), ClockSignal("sync").eq(oscillator)]
         else:
             self._make_pll(m, platform, oscillator, locked, given)
@@ -121,7 +122,7 @@ class BoardTop(Elaboratable):
         else:
             pll = (Ecp5Pll(plan_ecp5(given, self.clocks)) if self._board.toolchain is Toolchain.ECP5
                    else XilinxPll(plan_xilinx(given, self.clocks)))
-            m.submodules.oscillator = buffer = io.Buffer("i", pad)
+            m.submodules.oscillator = buffer = io.Buffer(io.Direction.Input, pad)
             m.d.comb += [oscillator.eq(buffer.i), pll.input.eq(oscillator)]
         m.submodules.pll = pll
         m.d.comb += [locked.eq(pll.locked), ClockSignal("sync").eq(pll.outputs[0])]
@@ -155,7 +156,7 @@ def _raw(platform: Any, name: str) -> Any:
 def _drive(m: Module, name: str, port: Any, *, inverted: bool = False) -> Signal:
     """Return a signal that leads to an output pin; `inverted` when it is active low where the pin is not."""
     signal = Signal(len(port), name=f"core_{name}")
-    m.submodules[f"pin_{name}"] = buffer = io.Buffer("o", port)
+    m.submodules[f"pin_{name}"] = buffer = io.Buffer(io.Direction.Output, port)
     m.d.comb += buffer.o.eq(~signal if inverted else signal)
     return signal
 
@@ -163,7 +164,7 @@ def _drive(m: Module, name: str, port: Any, *, inverted: bool = False) -> Signal
 def _sdr_pads(m: Module, platform: Any) -> dict[str, Any]:
     """Return the connections of the chip's pins; the clock pin is driven here."""
     pads = _raw(platform, "sdram")
-    m.submodules.pin_clk = clock = io.DDRBuffer("o", pads.clk, o_domain="mem_pin")
+    m.submodules.pin_clk = clock = io.DDRBuffer(io.Direction.Output, pads.clk, o_domain="mem_pin")
     m.d.comb += [clock.o[0].eq(1), clock.o[1].eq(0)]
     ports: dict[str, Any] = {"io_sdram_dq": pads.dq.io}
     for ours, theirs, inverted in (("a", "a", False), ("ba", "ba", False), ("we", "we_n", True), ("ras", "ras_n", True),

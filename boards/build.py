@@ -1,0 +1,242 @@
+"""From a board's record to a bitstream and a report."""
+
+import json
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from tq_hw.boards.board import Board, Ddr3, Memory, Sdr, Toolchain
+from tq_hw.boards.dram import DramCore, core_description, generate_core
+from tq_hw.boards.figures import Timing, count_cells, modules, nextpnr_timing, read_json, vivado_figures
+from tq_hw.boards.tools import missing_tools, require_tool, run_tool
+from tq_hw.boards.top import BoardTop, input_hz, load_platform
+from tq_hw.model.errors import OptionError, ToolError
+
+__all__ = ["TOOLS_OF", "BuildResult", "Progress", "build", "critical_path", "dram_core", "elaborate", "new_folder",
+           "with_chip"]
+
+#: Called with what is being done, and how far the whole build is, 0.0 to 1.0.
+Progress = Callable[[str, float], None]
+
+TOP = "top"
+REPORT = "report.json"
+_MHZ = 1_000_000
+TOOLS_OF: dict[Toolchain, tuple[str, ...]] = {
+    Toolchain.ECP5: ("yosys", "nextpnr-ecp5", "ecppack"),
+    Toolchain.ICE40: ("yosys", "nextpnr-ice40", "icepack"),
+    Toolchain.XILINX: ("yosys", "vivado"),
+}
+_FAMILY = {Toolchain.ECP5: "ecp5", Toolchain.ICE40: "ice40", Toolchain.XILINX: "xc7"}
+_BITSTREAM = {Toolchain.ECP5: "top.bit", Toolchain.ICE40: "top.bin", Toolchain.XILINX: "top.bit"}
+#: What each program does, and the share of the time at which it starts.
+_STEPS = {"yosys": ("synthesizing", 0.05), "nextpnr-ecp5": ("placing and routing", 0.2),
+          "nextpnr-ice40": ("placing and routing", 0.2), "ecppack": ("packing", 0.98), "icepack": ("packing", 0.98),
+          "vivado": ("Vivado", 0.2)}
+_STAT = "stat.json"
+
+
+@dataclass(frozen=True)
+class BuildResult:
+    """What came out.
+
+    Members
+    -------
+    bitstream : file name in the folder; "" when a tool was missing
+    resources : cells by kind, of the whole board
+    timings : by clock; empty when nothing was routed
+    slowest : the clock furthest from its target, None when nothing was routed
+    missing : programs that were not there, the folder is complete without them
+    seconds : by step
+    """
+
+    bitstream: str
+    bitstream_bytes: int
+    resources: Mapping[str, float]
+    timings: Mapping[str, Timing]
+    missing: tuple[str, ...]
+    seconds: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def slowest(self) -> Timing | None:
+        """The clock that is furthest behind its target, or the least ahead."""
+        return min(self.timings.values(), key=lambda timing: timing.fmax_mhz / timing.target_mhz, default=None)
+
+    @property
+    def system(self) -> Timing | None:
+        """The accelerator's clock."""
+        fastest = [timing for timing in self.timings.values() if timing.path]
+        return max(fastest, key=lambda timing: timing.target_mhz, default=self.slowest)
+
+    @property
+    def met(self) -> bool:
+        """Whether every clock reaches its target."""
+        return all(timing.fmax_mhz >= timing.target_mhz for timing in self.timings.values())
+
+
+def dram_core(board: Board, memory: Memory) -> DramCore | None:
+    """Return the DRAM core that `memory` needs; ToolError when it does not have the size that the record says."""
+    if not isinstance(memory, Sdr | Ddr3):
+        return None
+    core = generate_core(core_description(memory, board.device.name, input_hz(load_platform(board))))
+    if core.size_bytes != memory.size_bytes:
+        raise ToolError(f"LiteDRAM's {memory.chip} has {core.size_bytes:,} bytes, {board.name} is described with "
+                        f"{memory.size_bytes:,}")
+    return core
+
+
+def with_chip(board: Board, memory: Memory, chip: str) -> Memory:
+    """Return the memory with another chip, at its size; OptionError when LiteDRAM does not know it."""
+    if not isinstance(memory, Sdr | Ddr3):
+        raise OptionError(f"--dram-chip {chip}: {board.name} is built with {memory.name}, which has no chip to choose")
+    other = replace(memory, chip=chip)
+    core = generate_core(core_description(other, board.device.name, input_hz(load_platform(board))))
+    return replace(other, size_bytes=core.size_bytes)
+
+
+def elaborate(board: Board, memory: Memory, *, image: bytes = b"", seed: int = 1) -> Any:
+    """Return Amaranth's build plan: netlist, constraints and the tools' command lines."""
+    platform = load_platform(board)
+    top = BoardTop(board, memory, core=dram_core(board, memory), image=image)
+    pnr = f"--report timing.json --seed {seed} --timing-allow-fail --freq {board.clock_hz / _MHZ:g}"
+    stat = f"tee -q -o {_STAT} stat -json"
+    options: dict[str, Any] = {"emit_src": False}
+    if board.toolchain is Toolchain.ECP5:
+        options |= {"script_after_synth": stat, "nextpnr_opts": f"{pnr} --router router2"}
+    elif board.toolchain is Toolchain.ICE40:
+        # There is no small RAM to choose: what asks for it becomes flip-flops or block RAM.
+        options |= {"script_after_synth": stat, "nextpnr_opts": pnr, "synth_opts": "-dsp",
+                    "script_after_read": "setattr -unset ram_style */*"}
+    with _yosys_for_amaranth():
+        return platform.prepare(top, TOP, **options)
+
+
+@contextmanager
+def _yosys_for_amaranth() -> Iterator[None]:
+    """Let Amaranth's Verilog writer find the Yosys that this package uses."""
+    with tempfile.TemporaryDirectory() as folder:
+        launcher = Path(folder) / "yosys"
+        words = " ".join("'" + word.replace("'", "'\\''") + "'" for word in require_tool("yosys"))
+        launcher.write_text(f'#!/bin/sh\nexec {words} "$@"\n', encoding="utf-8")
+        launcher.chmod(0o755)
+        before = {name: os.environ.get(name) for name in ("AMARANTH_USE_YOSYS", "YOSYS")}
+        os.environ |= {"AMARANTH_USE_YOSYS": "system", "YOSYS": str(launcher)}
+        try:
+            yield
+        finally:
+            for name, value in before.items():
+                if value is None:
+                    del os.environ[name]
+                else:
+                    os.environ[name] = value
+
+
+def build(board: Board, memory: Memory, folder: Path, *, image: bytes = b"", seed: int = 1,
+          progress: Progress = lambda _text, _done: None) -> BuildResult:
+    """Elaborate, synthesize, place, route and pack in `folder`.
+
+    A program of the vendor that is missing is not an error: the folder then has all that it needs. Missed timing is
+    none either: see `BuildResult.met`. Raises MissingToolError for programs that come from pip, ToolError when one
+    fails or the design does not fit.
+    """
+    names = TOOLS_OF[board.toolchain]
+    missing = tuple(missing_tools(names))
+    for name in missing:
+        if name != "vivado":
+            require_tool(name)
+    seconds: dict[str, float] = {}
+    progress("elaborating", 0.0)
+    start = time.monotonic()
+    plan = elaborate(board, memory, image=image, seed=seed)
+    plan.extract(folder)
+    seconds["elaborate"] = time.monotonic() - start
+
+    def step(name: str, arguments: list[str]) -> None:
+        text, share = _STEPS[name]
+        progress(text, share)
+        seconds[name] = run_tool(name, arguments, folder, lambda taken: progress(f"{text}, {taken:.0f} s", share))
+
+    commands = json.loads(plan.files[f"build_{TOP}.json"])["commands"]
+    if board.toolchain is Toolchain.XILINX:
+        step("yosys", ["-q", "-p", f"read_verilog {' '.join(sorted(n for n in plan.files if _is_source(n)))}; "
+                                   f"synth_xilinx -flatten -top {TOP}; tee -q -o {_STAT} stat -json"])
+    resources: Mapping[str, float] = {}
+    for name, *arguments in commands:
+        if name not in missing:
+            step(name, arguments)
+        if name == "yosys":
+            resources = count_cells(read_json(folder / _STAT), _FAMILY[board.toolchain])
+            _check_fit(board, resources)
+    timings: dict[str, Timing] = {}
+    if board.toolchain is Toolchain.XILINX:
+        resources = count_cells(read_json(folder / _STAT), "xc7")
+        if not missing:
+            resources, timing = vivado_figures(folder, TOP, board.clock_hz / _MHZ)
+            timings = {timing.clock: timing}
+    else:
+        timings = nextpnr_timing(read_json(folder / "timing.json"))
+    (folder / _STAT).unlink()
+    bitstream = "" if missing else _BITSTREAM[board.toolchain]
+    if bitstream and not (folder / bitstream).is_file():
+        raise ToolError(f"{names[-1]} ended without an error and wrote no {bitstream}")
+    progress("done", 1.0)
+    return BuildResult(bitstream, (folder / bitstream).stat().st_size if bitstream else 0, resources, timings, missing,
+                       seconds)
+
+
+def _is_source(name: str) -> bool:
+    return name.endswith(".v") and not name.endswith(".debug.v")
+
+
+def _check_fit(board: Board, resources: Mapping[str, float]) -> None:
+    """Raise ToolError when there is more of something than the device has, before hours of placing."""
+    for kind in ("luts", "flip_flops", "multipliers", "block_rams"):
+        have = getattr(board.device, kind)
+        if resources[kind] > have:
+            raise ToolError(f"{board.name}: the design does not fit: it needs {resources[kind]:,} "
+                            f"{kind.replace('_', ' ')}, {board.device.name} has {have:,}; a smaller configuration "
+                            "would help")
+
+
+def critical_path(timing: Timing) -> dict[str, Any]:
+    """Return the path that bounds a clock, for a report: length, share of the wires, modules."""
+    return {"ns": round(sum(hop.delay_ns for hop in timing.path), 2),
+            "wires_ns": round(sum(hop.delay_ns for hop in timing.path if hop.kind == "routing"), 2),
+            "modules": modules(timing.path)}
+
+
+@contextmanager
+def new_folder(target: Path) -> Iterator[Path]:
+    """Give a folder beside `target` that takes its place when the block ends without an error.
+
+    An earlier build there is replaced; anything else that is there is an OptionError, as is a place that cannot be
+    written.
+    """
+    target = Path(os.path.realpath(target))
+    if target.exists() and not (target / REPORT).is_file() and not (target.is_dir() and not any(target.iterdir())):
+        raise OptionError(f"{target}: exists and is not a folder of an earlier build; choose another --dir, or remove "
+                          "it")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        work = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
+    except OSError as error:
+        raise OptionError(f"{target}: cannot be written: {error.strerror or error}") from error
+    try:
+        yield work
+        mask = os.umask(0)
+        os.umask(mask)
+        work.chmod(0o777 & ~mask)
+        if target.exists():
+            old = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
+            target.rename(old / "old")
+            work.rename(target)
+            shutil.rmtree(old)
+        else:
+            work.rename(target)
+    finally:
+        shutil.rmtree(work, ignore_errors=True)

@@ -1,0 +1,101 @@
+"""What the tools say about a design: cells counted by kind, clock, critical path."""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tq_hw.model.errors import ToolError
+
+__all__ = ["CELLS", "Hop", "Timing", "count_cells", "modules", "nextpnr_timing", "vivado_figures"]
+
+#: Cell types by what they are counted as, and how many of it one is, per family.
+CELLS: dict[str, dict[str, tuple[str, float]]] = {
+    "ecp5": {"MULT18X18D": ("multipliers", 1), "LUT4": ("luts", 1), "CCU2C": ("carries", 1),
+             "TRELLIS_FF": ("flip_flops", 1), "DP16KD": ("block_rams", 1), "TRELLIS_DPR16X4": ("small_rams", 1)},
+    "ice40": {"SB_MAC16": ("multipliers", 1), "SB_LUT4": ("luts", 1), "SB_CARRY": ("carries", 1),
+              **{f"SB_DFF{kind}": ("flip_flops", 1) for kind in
+                 ("", "E", "SR", "ESR", "SS", "ESS", "R", "ER", "S", "ES")},
+              "SB_RAM40_4K": ("block_rams", 1), "SB_SPRAM256KA": ("single_port_rams", 1)},
+    "xc7": {"DSP48E1": ("multipliers", 1), **{f"LUT{n}": ("luts", 1) for n in range(1, 7)}, "CARRY4": ("carries", 1),
+            **dict.fromkeys(("FDRE", "FDSE", "FDCE", "FDPE"), ("flip_flops", 1)), "RAMB36E1": ("block_rams", 1),
+            "RAMB18E1": ("block_rams", 0.5), "RAM32M": ("small_rams", 1), "RAM64M": ("small_rams", 1),
+            "RAM32X1D": ("small_rams", 1), "RAM64X1D": ("small_rams", 1), "SRL16E": ("shift_registers", 1),
+            "SRLC32E": ("shift_registers", 1)},
+}
+
+
+@dataclass(frozen=True)
+class Hop:
+    """One hop of the critical path: delay to leave a cell, or to reach the next one, in ns."""
+
+    kind: str
+    delay_ns: float
+    cell: str
+
+
+@dataclass(frozen=True)
+class Timing:
+    """One clock: what was reached, what was asked for, and the path that bounds it."""
+
+    clock: str
+    fmax_mhz: float
+    target_mhz: float
+    path: tuple[Hop, ...]
+
+
+def count_cells(stat: Mapping[str, Any], family: str) -> dict[str, float]:
+    """Return the sums by kind of what Yosys' `stat -json` lists; kinds that do not occur are 0."""
+    cells = stat["design"]["num_cells_by_type"]
+    kinds = CELLS[family]
+    found: dict[str, float] = {name: 0 for name, _ in kinds.values()}
+    for cell, (name, share) in kinds.items():
+        found[name] += share * int(cells.get(cell, 0))
+    return {name: int(value) if value == int(value) else value for name, value in found.items()}
+
+
+def nextpnr_timing(report: Mapping[str, Any]) -> dict[str, Timing]:
+    """Return the clocks of nextpnr's `--report`, each with the path from itself to itself where there is one."""
+    found = {}
+    for clock, values in report["fmax"].items():
+        paths = [path for path in report["critical_paths"]
+                 if path["from"] == path["to"] and path["from"].split()[-1] == clock]
+        hops = tuple(Hop(hop["type"], hop["delay"], hop["to"]["cell"]) for hop in paths[0]["path"]) if paths else ()
+        found[clock] = Timing(clock, values["achieved"], values["constraint"], hops)
+    return found
+
+
+def modules(path: Sequence[Hop]) -> list[str]:
+    """Return the module instances along a path, start first, repetitions left out."""
+    names: list[str] = []
+    for hop in path:
+        name = hop.cell.rpartition(".")[0]
+        if not names or names[-1] != name:
+            names.append(name)
+    return names
+
+
+def vivado_figures(folder: Path, name: str, target_mhz: float) -> tuple[dict[str, float], Timing]:
+    """Return resources and clock from Vivado's reports; ToolError when a report does not have them."""
+    usage = (folder / f"{name}_utilization_place.rpt").read_text(encoding="utf-8", errors="replace")
+    wanted = {"Slice LUTs": "luts", "Slice Registers": "flip_flops", "Block RAM Tile": "block_rams",
+              "DSPs": "multipliers"}
+    resources: dict[str, float] = {}
+    for label, kind in wanted.items():
+        found = re.search(rf"^\|\s*{label}\*?\s*\|\s*([\d.]+)", usage, re.MULTILINE)
+        if found is None:
+            raise ToolError(f"{name}_utilization_place.rpt of Vivado has no line {label!r}")
+        resources[kind] = float(found[1]) if "." in found[1] else int(found[1])
+    times = (folder / f"{name}_timing.rpt").read_text(encoding="utf-8", errors="replace")
+    summary = re.search(r"^\s*WNS\(ns\).*\n[\s-]*\n\s*(-?[\d.]+)", times, re.MULTILINE)
+    if summary is None:
+        raise ToolError(f"{name}_timing.rpt of Vivado has no design timing summary")
+    period_ns = 1000 / target_mhz
+    return resources, Timing("sync", 1000 / (period_ns - float(summary[1])), target_mhz, ())
+
+
+def read_json(path: Path) -> Any:
+    """Return the value of a JSON file that a tool wrote."""
+    return json.loads(path.read_text(encoding="utf-8"))

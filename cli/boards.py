@@ -1,0 +1,48 @@
+"""`tq-hw boards`: what `tq-hw build` can make bitstreams for."""
+
+import click
+
+from tq_hw.boards.board import Board
+from tq_hw.boards.build import TOOLS_OF
+from tq_hw.boards.catalog import BOARDS
+from tq_hw.boards.tools import missing_tools
+from tq_hw.cli.configs import describe_config
+from tq_hw.cli.files import check_outputs, write_json
+from tq_hw.cli.options import debug_option, json_option
+from tq_hw.cli.tables import print_table
+
+__all__ = ["boards_command", "describe_board"]
+
+
+def describe_board(board: Board) -> dict[str, object]:
+    """Return a board's record with what follows from it and from what is installed."""
+    missing = missing_tools(TOOLS_OF[board.toolchain])
+    return {
+        "name": board.name, "title": board.title, "device": board.device.name, "clock_mhz": board.clock_hz / 1e6,
+        "config": describe_config(board.config), "macs": board.config.macs,
+        "memories": [{"name": memory.name, "bytes": memory.size_bytes} for memory in board.memories],
+        "toolchain": board.toolchain.value, "missing": missing,
+    }
+
+
+@click.command("boards")
+@json_option
+@debug_option
+def boards_command(json_file: str | None) -> None:
+    """List the boards with device, configuration, memory (the default first), and whether the tools are installed."""
+    check_outputs({"--json": json_file})
+    records = [describe_board(board) for board in BOARDS.values()]
+    if json_file != "-":
+        rows = []
+        for board, record in zip(BOARDS.values(), records, strict=True):
+            missing = missing_tools(TOOLS_OF[board.toolchain])
+            memory = ", ".join(f"{_size(memory.size_bytes)} {memory.name}" for memory in board.memories)
+            tools = f"{board.toolchain.value}: " + (f"{', '.join(missing)} missing" if missing else "found")
+            rows.append((board.name, board.device.name, f"{board.config.rows}x{board.config.cols}",
+                         board.config.requantize_lanes, board.config.macs, f"{record['clock_mhz']:g}", memory, tools))
+        print_table(("name", "device", "array", ">lanes", ">MACs per cycle", ">MHz", "memory", "toolchain"), rows)
+    write_json(json_file, {"boards": records})
+
+
+def _size(size_bytes: int) -> str:
+    return f"{size_bytes >> 20} MiB" if size_bytes >= 1 << 20 else f"{size_bytes >> 10} KiB"

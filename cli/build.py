@@ -1,0 +1,166 @@
+"""`tq-hw build`: a board's bitstream, after the simulated hardware has agreed with the golden model."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from tq_hw.boards.board import Board, Memory
+from tq_hw.boards.build import REPORT, BuildResult, build, critical_path, new_folder, with_chip
+from tq_hw.boards.catalog import find_board, find_memory
+from tq_hw.boards.tools import TOOLS
+from tq_hw.cli.cases import find_cases
+from tq_hw.cli.compile import compile_program
+from tq_hw.cli.files import check_outputs, write_json
+from tq_hw.cli.options import Memory as SimulatedMemory
+from tq_hw.cli.options import debug_option, json_option
+from tq_hw.cli.progress import ProgressBar
+from tq_hw.cli.verify import FAILED, PASSED, Verifier
+from tq_hw.isa.program import Program, to_bytes
+from tq_hw.model.errors import MismatchError, MissingToolError, OptionError, ToolError, UnsupportedError
+from tq_hw.model.reader import read_model
+
+__all__ = ["DEMO_MODEL", "build_command", "check_room", "memory_contents"]
+
+#: What the hardware is verified with when no model is named.
+DEMO_MODEL = Path(__file__).parents[1] / "examples" / "digits" / "digits.tflite"
+#: Regions begin at multiples of this.
+_ALIGN_BYTES = 256
+
+
+def _aligned(size_bytes: int) -> int:
+    return -(-size_bytes // _ALIGN_BYTES) * _ALIGN_BYTES
+
+
+def check_room(program: Program, board: Board, memory: Memory) -> None:
+    """Raise OptionError when image, state and arena do not fit into the board's memory."""
+    parts = (len(program.image), len(program.state), program.arena_bytes)
+    need = sum(map(_aligned, parts))
+    if need > memory.size_bytes:
+        raise OptionError(f"{program.name} does not fit on {board.name}: it needs {need:,} bytes (image {parts[0]:,}, "
+                          f"state {parts[1]:,}, arena {parts[2]:,}), its {memory.name} has {memory.size_bytes:,}; try "
+                          "a smaller model, or a board or --memory with more")
+
+
+def memory_contents(program: Program) -> bytes:
+    """Return what stands in memory before a run: the image at 0, the state behind it; the arena follows."""
+    return program.image + bytes(_aligned(len(program.image)) - len(program.image)) + program.state
+
+
+def verify(board: Board, model: Path, seed: int) -> None:
+    """Hold the RTL of the board's configuration against the golden model; MismatchError when they differ."""
+    case = find_cases([str(model)])[0]
+    with Verifier("rtl", "golden", board.config, SimulatedMemory(), 1, seed) as verifier:
+        verdict = verifier.check(case)
+    if verdict.status == FAILED:
+        raise MismatchError(f"{board.name}: the RTL differs from the golden model, nothing was built: "
+                            f"{verdict.message}")
+    if verdict.status != PASSED:
+        raise UnsupportedError(f"{board.name}: {model} cannot be verified: {verdict.message}")
+
+
+def describe(board: Board, memory: Memory, result: BuildResult, verified: bool, seed: int) -> dict[str, Any]:
+    """Return the report; `luts`, `ffs`, `dsps` and `brams` are also among `resources`, in the device's own units."""
+    resources, timing = result.resources, result.system
+    return {
+        "board": board.name, "device": board.device.name, "config": board.config.name,
+        "fingerprint": f"{board.config.fingerprint:08x}", "macs": board.config.macs, "memory": memory.name,
+        "memory_bytes": memory.size_bytes, "bitstream": result.bitstream or None,
+        "bitstream_bytes": result.bitstream_bytes or None,
+        "fmax_mhz": round(timing.fmax_mhz, 2) if timing else None, "target_mhz": board.clock_hz / 1e6,
+        "timing_met": result.met if result.timings else None,
+        "clocks": {name: {"fmax_mhz": round(one.fmax_mhz, 2), "target_mhz": round(one.target_mhz, 2)}
+                   for name, one in result.timings.items()},
+        "critical_path": critical_path(timing) if timing else None,
+        "luts": resources["luts"], "ffs": resources["flip_flops"], "dsps": resources["multipliers"],
+        "brams": resources["block_rams"], "resources": dict(resources),
+        "available": {kind: getattr(board.device, kind) for kind in ("luts", "flip_flops", "multipliers",
+                                                                     "block_rams")},
+        "toolchain": board.toolchain.value, "missing": list(result.missing), "verified": verified, "seed": seed,
+        "seconds": {name: round(taken, 1) for name, taken in result.seconds.items()},
+    }
+
+
+def print_report(report: dict[str, Any], folder: Path) -> None:
+    """Print the report for a person."""
+    have = report["available"]
+    used = ", ".join(f"{report['resources'][kind]:,} of {have[kind]:,} {kind.replace('_', ' ')}" for kind in have)
+    click.echo(f"{report['board']} ({report['device']}): {used}")
+    if report["fmax_mhz"] is not None:
+        path = report["critical_path"]
+        for name, clock in report["clocks"].items():
+            click.echo(f"clock {name}: {clock['fmax_mhz']:.1f} MHz, target {clock['target_mhz']:g} MHz")
+        click.echo(f"critical path {path['ns']} ns, {path['wires_ns']} of it wires: {' -> '.join(path['modules'])}")
+    click.echo("verified against the golden model before the build" if report["verified"] else
+               "NOT VERIFIED: --no-verify was given")
+    if report["bitstream"]:
+        click.echo(f"{folder / report['bitstream']}: {report['bitstream_bytes']:,} bytes")
+
+
+@click.command("build")
+@click.option("--board", "board_name", metavar="BOARD", required=True, help="`tq-hw boards` lists them.")
+@click.option("-o", "--dir", "folder", metavar="DIR", help="Folder of all that is made.  [default: build/BOARD]")
+@click.option("--model", "model_file", metavar="MODEL.tflite", help="Model to verify with, and to compile for the "
+              "board.  [default: verify with the digits network]")
+@click.option("--memory", "memory_name", metavar="NAME", help="Kind of memory, of those that the board has.")
+@click.option("--dram-chip", metavar="CHIP", help="LiteDRAM's name of the board's DRAM chip, where it is another one.")
+@click.option("--no-verify", is_flag=True, help="Build without holding the RTL against the golden model first.")
+@click.option("--allow-timing-fail", is_flag=True, help="A clock that misses its target is no error.")
+@click.option("--seed", type=click.IntRange(0, 2**31 - 1), default=1, show_default=True, help="Of the placer.")
+@json_option
+@debug_option
+def build_command(board_name: str, folder: str | None, model_file: str | None, memory_name: str | None,
+                  dram_chip: str | None, no_verify: bool, allow_timing_fail: bool, seed: int,
+                  json_file: str | None) -> int:
+    """Make the bitstream of a board: verify, synthesize, place, route, pack.
+
+    Exit code 3 when a program is missing (for the vendor's, the folder is complete without it), 4 when the design does
+    not fit or a clock misses its target.
+    """
+    board = find_board(board_name)
+    memory = find_memory(board, memory_name)
+    if dram_chip is not None:
+        memory = with_chip(board, memory, dram_chip)
+    target = Path(folder or Path("build") / board.name)
+    check_outputs({"--json": json_file}, [model_file])
+    program = None
+    if model_file is not None:
+        program = compile_program(read_model(model_file), board.config, model_file)
+        check_room(program, board, memory)
+    elif not no_verify and not DEMO_MODEL.is_file():
+        raise OptionError(f"there is no {DEMO_MODEL.name} to verify with: name a model with --model, or --no-verify")
+    with new_folder(target) as work:
+        if not no_verify:
+            verify(board, Path(model_file) if model_file else DEMO_MODEL, seed=0)
+        image = b""
+        if program is not None:
+            (work / f"{Path(str(model_file)).stem}.tqm").write_bytes(to_bytes(program))
+            if memory.name == "block RAM":
+                image = memory_contents(program)
+        with ProgressBar(board.name) as bar:
+            result = build(board, memory, work, image=image, seed=seed,
+                           progress=lambda text, done: bar.update(done, 1.0, f"{board.name}: {text}"))
+        report = describe(board, memory, result, not no_verify, seed)
+        if program is not None:
+            report["model"] = {"file": f"{Path(str(model_file)).stem}.tqm", "in_bitstream": bool(image)}
+        write_json(str(work / REPORT), report)
+    if json_file != "-":
+        print_report(report, target)
+    write_json(json_file, report)
+    if result.missing:
+        raise MissingToolError(finish_elsewhere(target, result))
+    if not result.met and not allow_timing_fail:
+        slow = result.slowest
+        assert slow is not None
+        raise ToolError(f"{board.name} misses its timing: clock {slow.clock} reaches {slow.fmax_mhz:.1f} MHz of "
+                        f"{slow.target_mhz:g} MHz; try another --seed, or --allow-timing-fail to keep the bitstream "
+                        f"of {target} all the same")
+    return 0
+
+
+def finish_elsewhere(target: Path, result: BuildResult) -> str:
+    """Return the message for a folder that waits for a vendor's program."""
+    name = result.missing[0]
+    return (f"{name} is not installed, so there is no bitstream. {target} holds all that it needs: copy it to a "
+            f"machine with {name} and run there: {name} -mode batch -source top.tcl; or {TOOLS[name].install}, and "
+            "build again")

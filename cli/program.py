@@ -1,0 +1,40 @@
+"""`tq-hw program`: load a bitstream that `tq-hw build` made."""
+
+import json
+from pathlib import Path
+
+import click
+
+from tq_hw.boards.build import REPORT
+from tq_hw.boards.catalog import find_board
+from tq_hw.boards.tools import require_tool, run_tool
+from tq_hw.cli.options import debug_option
+from tq_hw.model.errors import DeviceError, OptionError, ToolError
+
+__all__ = ["program_command"]
+
+
+@click.command("program")
+@click.option("--board", "board_name", metavar="BOARD", required=True, help="`tq-hw boards` lists them.")
+@click.option("-o", "--dir", "folder", metavar="DIR", help="Folder of the build.  [default: build/BOARD]")
+@click.option("--flash", is_flag=True, help="Write it to the board's flash, where it stays, instead of the FPGA.")
+@debug_option
+def program_command(board_name: str, folder: str | None, flash: bool) -> None:
+    """Load a board's bitstream with openFPGALoader."""
+    board = find_board(board_name)
+    place = Path(folder or Path("build") / board.name)
+    try:
+        report = json.loads((place / REPORT).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise OptionError(f"{place}: is not a folder of `tq-hw build --board {board.name}`: {error}") from error
+    if report.get("board") != board.name:
+        raise OptionError(f"{place}: holds a build for {report.get('board')}, not for {board.name}")
+    if not report.get("bitstream"):
+        raise OptionError(f"{place}: has no bitstream: {', '.join(report.get('missing', []))} was missing when it was "
+                          "built")
+    require_tool("openFPGALoader")
+    try:
+        run_tool("openFPGALoader", [*board.loader, *(["-f"] if flash else []), report["bitstream"]], place)
+    except ToolError as error:
+        raise DeviceError(f"{board.name} could not be loaded: {error}") from error
+    click.echo(f"{board.name} is loaded with {place / report['bitstream']}")
