@@ -35,8 +35,12 @@ _FEWEST_BYTES = 16
 _GROW_AFTER = 8
 _MOST_ATTEMPTS = 2000
 _REQUEST_BYTES, _ANSWER_BYTES = 12 + CRC_BYTES, 8 + CRC_BYTES
-#: Wait for an answer, beside the time on the wire: at first, at least, at most.
+#: Bytes that take as long as a request without data.
+_BASE_BYTES = 64
+#: Wait for an answer, beside the time on the wire: at first (for the largest request), at least, at most.
 _FIRST_WAIT, _LEAST_WAIT, _MOST_WAIT = 0.3, 0.005, 1.0
+#: What remains of the slowest answer's time after each faster one.
+_FADE = 0.9
 _READS = (Command.OPEN, Command.READ_REGISTERS, Command.READ_MEMORY)
 
 
@@ -119,7 +123,8 @@ class Link:
         self._receiver = Receiver(ANSWER_SYNC)
         self._session = 0
         self._sequence = 0
-        self._wait = _FIRST_WAIT
+        #: Slowest answer of late, in seconds per byte.
+        self._slowest = _FIRST_WAIT / (_BASE_BYTES + MOST_BYTES)
         self._block = MOST_BYTES
         self._successes = 0
         self._came = bytearray()
@@ -181,7 +186,7 @@ class Link:
         """
         self._sequence = (self._sequence + 1) & 255
         request = Request(command, self._sequence, self._session, size, address, data)
-        answer = self._exchange(request.to_bytes(), size if command in _READS else 0)
+        answer = self._exchange(request)
         if answer.status == Result.NO_SESSION:
             raise SessionLostError("the board was reset")
         if answer.status != Result.OK:
@@ -194,9 +199,11 @@ class Link:
         self.carried_bytes += size
         return answer.data
 
-    def _exchange(self, frame: bytes, answer_data_bytes: int) -> Answer:
-        on_wire = self._port.byte_seconds * (len(frame) + _ANSWER_BYTES + answer_data_bytes)
-        wait = self._wait
+    def _exchange(self, request: Request) -> Answer:
+        frame = request.to_bytes()
+        work = _BASE_BYTES + request.size
+        on_wire = self._port.byte_seconds * (_REQUEST_BYTES + _ANSWER_BYTES + request.size)
+        wait = min(2 * self._slowest * work + _LEAST_WAIT, _MOST_WAIT)
         deadline = time.monotonic() + self._patience
         for attempt in range(_MOST_ATTEMPTS):
             began = time.monotonic()
@@ -208,7 +215,8 @@ class Link:
             else:
                 deadline = now + self._patience
                 if answer.status != Result.BAD_FRAME:
-                    self._learn(attempt, now - began - on_wire)
+                    if attempt == 0:
+                        self._learn((now - began) / work)
                     return answer
             if now > deadline:
                 raise LinkError(f"the board did not answer for {self._patience:g} seconds: check cable, port, baud "
@@ -219,15 +227,13 @@ class Link:
             self._successes = 0
         raise LinkError(f"{_MOST_ATTEMPTS} attempts at one request failed: the line is too bad, try a lower baud rate")
 
-    def _learn(self, attempt: int, took: float) -> None:
-        """Adapt the wait to how long answers take, and the blocks to how often requests fail."""
-        if attempt == 0:
-            slowest = max(took, 0.97 * (self._wait - _LEAST_WAIT) / 2)
-            self._wait = min(max(2 * slowest + _LEAST_WAIT, _LEAST_WAIT), _MOST_WAIT)
-            self._successes += 1
-            if self._successes >= _GROW_AFTER:
-                self._successes = 0
-                self._block = min(2 * self._block, MOST_BYTES)
+    def _learn(self, seconds_per_byte: float) -> None:
+        """After a request that was answered at once, adapt wait and blocks."""
+        self._slowest = max(seconds_per_byte, _FADE * self._slowest)
+        self._successes += 1
+        if self._successes >= _GROW_AFTER:
+            self._successes = 0
+            self._block = min(2 * self._block, MOST_BYTES)
 
     def _await(self, until: float) -> Answer | None:
         """Return the answer to the request under way, or None when it has not come by then."""

@@ -1,0 +1,254 @@
+"""Link and device against a board in Python, over lines that are good, bad, and dead."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from line import AcceleratorBoard, BadLine
+
+from tq_hw.boards.link.device import Device, MachineError
+from tq_hw.boards.link.host import Link, LinkError, SerialPort
+from tq_hw.boards.link.protocol import Identity
+from tq_hw.compiler import compile_model
+from tq_hw.isa.config import load_config
+from tq_hw.isa.control import Status
+from tq_hw.isa.layout import Unit
+from tq_hw.isa.program import Program
+from tq_hw.model.build import ModelBuilder
+from tq_hw.model.errors import DeviceError, OptionError
+from tq_hw.model.reader import parse_model
+from tq_hw.sim import edges
+from tq_hw.sim.executor import execute
+from tq_hw.sim.run import random_inputs
+
+
+def compiled(data: bytes, name: str) -> Program:
+    return compile_model(parse_model(data, name), load_config("tiny")).program
+
+
+@pytest.fixture(scope="module")
+def program() -> Program:
+    """A convolution over 6 x 5 x 3."""
+    rng = np.random.default_rng(7)
+    b = ModelBuilder("small")
+    image = b.input((1, 6, 5, 3), scale=0.5, zero_point=-3)
+    weights = b.constant(rng.integers(-127, 128, (4, 3, 3, 3)).astype(np.int8), scale=[0.01, 0.02, 0.03, 0.04])
+    bias = b.bias(image, weights, [5, -7, 900, 0])
+    return compiled(b.build(b.add("CONV_2D", [image, weights, bias], scale=0.9, zero_point=4, padding="SAME")), "small")
+
+
+@pytest.fixture(scope="module")
+def stateful() -> Program:
+    """SVDF: outputs depend on the inputs before."""
+    rng = np.random.default_rng(8)
+    b = ModelBuilder("svdf")
+    x = b.input((1, 8), scale=0.05, zero_point=3)
+    feature = b.constant(rng.integers(-127, 128, (8, 8)).astype(np.int8), scale=0.01)
+    weights = b.constant(rng.integers(-3000, 3000, (8, 4)).astype(np.int16), scale=0.0001)
+    bias = b.constant(rng.integers(-9999, 9999, 8).astype(np.int32), scale=1e-7)
+    state = b.tensor((1, 32), "int16", scale=0.001, is_variable=True)
+    return compiled(b.build(b.add("SVDF", [x, feature, weights, bias, state], scale=0.1, zero_point=-4, rank=1,
+                                  fused_activation_function="RELU")), "svdf")
+
+
+def stored(program: Program, inputs: Sequence[np.ndarray]) -> list[bytes]:
+    return [edges.to_port(port, array) for port, array in zip(program.inputs, inputs, strict=True)]
+
+
+def device(board: AcceleratorBoard, *, seed: int = 0, one_in: int = 0) -> tuple[Device, Link, BadLine]:
+    line = BadLine(board, seed=seed, one_in=one_in)
+    link = Link(line, patience_seconds=5)
+    return Device(link, time_limit_seconds=0.2), link, line
+
+
+def check(board: AcceleratorBoard, one: Device, sets: int) -> None:
+    """Run several input sets and hold every byte against the executor."""
+    program = board.program
+    for number in range(sets):
+        inputs = random_inputs(program, number)
+        expected = [edges.to_port(port, np.asarray(array)) for port, array in
+                    zip(program.outputs, execute(program, inputs).outputs, strict=True)]
+        result = one.run(stored(program, inputs))
+        assert list(result.outputs) == expected
+        assert result.counters["fetch_stall"] == 1001
+
+
+def test_a_good_line_needs_no_repeats(program: Program) -> None:
+    board = AcceleratorBoard(program)
+    one, link, _ = device(board)
+    seen: list[int] = []
+    one.load(program, seen.append)
+    assert seen == [*range(256, len(program.image), 256), len(program.image)]
+    check(board, one, 2)
+    assert (link.repeats, one.resets, board.runs) == (0, 0, 2)
+    assert one.identity == Identity(1, program.fingerprint, 0x10000, 1 << 20, 256, 100_000_000)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_bad_line_changes_no_tensor_and_starts_nothing_twice(program: Program, seed: int) -> None:
+    """Bytes dropped, flipped, doubled and delayed, each 1 in 400: together 1 in 100."""
+    board = AcceleratorBoard(program)
+    one, link, line = device(board, seed=seed, one_in=100)
+    one.load(program)
+    check(board, one, 3)
+    assert line.damaged > 20
+    assert link.repeats > 5
+    assert board.runs == 3
+    assert one.resets == 0
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_state_goes_on_over_a_bad_line(stateful: Program, seed: int) -> None:
+    board = AcceleratorBoard(stateful)
+    one, _, _ = device(board, seed=seed, one_in=100)
+    one.load(stateful)
+    one.run(stored(stateful, random_inputs(stateful, 90)))
+    state = execute(stateful, random_inputs(stateful, 90)).state
+    for number in range(4):
+        inputs = random_inputs(stateful, number)
+        expected = execute(stateful, inputs, state=state)
+        assert one.run(stored(stateful, inputs), keep_state=True).outputs[0] == expected.outputs[0].tobytes()
+        state = expected.state
+    fresh = execute(stateful, inputs)
+    assert one.run(stored(stateful, inputs)).outputs[0] == fresh.outputs[0].tobytes()
+
+
+@pytest.mark.parametrize("at", [100, 700, 1400])
+def test_a_reset_of_the_board_loads_everything_again(program: Program, at: int) -> None:
+    board = AcceleratorBoard(program)
+    board.reset_at = [at, at + 1800]
+    one, _, _ = device(board)
+    one.load(program)
+    check(board, one, 12)
+    assert one.resets == 2
+
+
+def test_a_board_that_is_reset_all_the_time_is_given_up(program: Program) -> None:
+    board = AcceleratorBoard(program)
+    one, _, _ = device(board)
+    board.reset_at = list(range(500, 100_000, 500))
+    with pytest.raises(DeviceError, match=r"^the board was reset \d+ times: check its power$"):
+        one.load(program)
+
+
+def test_a_reset_loses_a_state_that_was_to_be_kept(stateful: Program) -> None:
+    board = AcceleratorBoard(stateful)
+    one, _, _ = device(board)
+    one.load(stateful)
+    inputs = stored(stateful, random_inputs(stateful, 0))
+    one.run(inputs)
+    board.reset()
+    with pytest.raises(DeviceError, match="^svdf: the board was reset, and the state of the model is lost: load it "
+                                          "again$"):
+        one.run(inputs, keep_state=True)
+    one.load(stateful)
+    check(board, one, 1)
+
+
+def test_another_configuration_is_refused(program: Program) -> None:
+    one, _, _ = device(AcceleratorBoard(program, fingerprint=0xDEADBEEF))
+    with pytest.raises(OptionError) as found:
+        one.load(program)
+    assert str(found.value) == (f"small: is compiled for configuration 'tiny' (fingerprint {program.fingerprint:08x}), "
+                                "the board has deadbeef; compile it for the board's configuration")
+
+
+def test_a_model_larger_than_memory_is_refused(program: Program) -> None:
+    one, _, _ = device(AcceleratorBoard(program, memory_bytes=1024))
+    with pytest.raises(OptionError) as found:
+        one.load(program)
+    needed = sum(-(-program.region_bytes(region) // 256) * 256 for region in range(3))
+    assert str(found.value) == (f"small: needs {needed} bytes of memory (image {len(program.image)}, arena "
+                                f"{program.arena_bytes}, state 0), the board has 1024")
+
+
+def test_inputs_of_a_wrong_size_are_refused(program: Program) -> None:
+    one, _, _ = device(AcceleratorBoard(program))
+    with pytest.raises(OptionError, match="^no model is loaded$"):
+        one.run([])
+    one.load(program)
+    with pytest.raises(OptionError, match=r"^small: inputs must have \[90\] bytes, found \[1, 2\]$"):
+        one.run([b"1", b"22"])
+
+
+def test_an_error_of_the_machine_names_the_operation(program: Program) -> None:
+    board = AcceleratorBoard(program)
+    one, _, _ = device(board)
+    one.load(program)
+    board.stop_with = Status.BUS_ERROR
+    with pytest.raises(MachineError, match="^array RUN 3: BUS_ERROR$") as found:
+        one.run(stored(program, random_inputs(program)))
+    assert (found.value.status, found.value.unit, found.value.run) == (Status.BUS_ERROR, Unit.ARRAY, 3)
+    board.stop_with = None
+    check(board, one, 1)
+
+
+def test_a_run_without_end_is_stopped(program: Program) -> None:
+    board = AcceleratorBoard(program)
+    one, _, _ = device(board)
+    one.load(program)
+    board.endless = True
+    with pytest.raises(DeviceError, match=r"^small: no end after 0\.2 seconds; the accelerator was stopped$"):
+        one.run(stored(program, random_inputs(program)))
+    board.endless = False
+    check(board, one, 1)
+
+
+def test_a_dead_line_is_given_up() -> None:
+    class Dead:
+        byte_seconds = 0.0
+
+        def write(self, data: bytes) -> None:
+            pass
+
+        def read(self, wait_seconds: float) -> bytes:
+            return b""
+
+    with pytest.raises(LinkError, match=r"^the board did not answer for 0\.1 seconds: check cable, port, baud rate, "
+                                        "and that the bitstream is loaded$"):
+        Link(Dead(), patience_seconds=0.1).open()
+
+
+def test_an_echo_is_not_taken_for_a_board() -> None:
+    class Echo:
+        byte_seconds = 0.0
+        data = b""
+
+        def write(self, data: bytes) -> None:
+            self.data += data
+
+        def read(self, wait_seconds: float) -> bytes:
+            data, self.data = self.data, b""
+            return data
+
+    with pytest.raises(LinkError, match=r"^the board did not answer for 0\.1 seconds"):
+        Link(Echo(), patience_seconds=0.1).open()
+
+
+def test_a_board_of_another_version_is_refused(program: Program) -> None:
+    board = AcceleratorBoard(program)
+    board.identity = replace(board.identity, version=2)
+    with pytest.raises(LinkError, match="^the board speaks version 2 of the link protocol, this program 1: build board "
+                                        "and program from the same sources$"):
+        device(board)
+
+
+def test_a_board_without_an_accelerator_is_refused(program: Program) -> None:
+    board = AcceleratorBoard(program)
+    board.registers[:] = bytes(256)
+    with pytest.raises(LinkError) as found:
+        device(board)
+    assert str(found.value) == ("the board has no accelerator at its registers: magic 00000000 and fingerprint "
+                                f"00000000, expected 57485154 and {program.fingerprint:08x}")
+
+
+def test_a_refused_request_says_which(program: Program) -> None:
+    _, link, _ = device(AcceleratorBoard(program))
+    with pytest.raises(LinkError, match="^the board refuses READ_MEMORY of 1 bytes at 0x5: BAD_ADDRESS$"):
+        link.read_memory(5, 1)
+
+
+def test_a_port_that_does_not_exist_is_named() -> None:
+    with pytest.raises(LinkError, match="^port /dev/nothing-here cannot be opened: "):
+        SerialPort("/dev/nothing-here", 115_200)
