@@ -86,7 +86,7 @@ class LoadPlan(wiring.Component):
         config = self._config
         lanes = lane_bits(config)
         width = config.word_bytes
-        op: Any = Signal(PlanLayout(config))
+        op: Any = Signal(PlanLayout(config), reset_less=True)
         active = Signal()
         m.submodules.runs = runs = RunGenerator(lanes)
         m.d.comb += [
@@ -180,9 +180,9 @@ class LoadPlan(wiring.Component):
         placed_at = Signal(at.shape())
         placed_beyond = Signal(at.shape())
         placed_slot = Signal(slot.shape())
-        placed = Signal(WordLayout(config))
+        placed = Signal(WordLayout(config), reset_less=True)
         word_valid = Signal()
-        word = Signal(WordLayout(config))
+        word = Signal(WordLayout(config), reset_less=True)
         word_ready = ~word_valid | out.i.ready
         m.d.comb += ready.eq(~placed_valid | word_ready)
         with m.If(ready):

@@ -58,8 +58,8 @@ class Packer(wiring.Component):
         # Stage 1: the lanes within a beat.
         valid = Signal()
         ready = Signal()
-        take = Signal(TakeLayout(config))
-        shifted = Signal(8 * config.word_bytes + beat_bits)
+        take = Signal(TakeLayout(config), reset_less=True)
+        shifted = Signal(8 * config.word_bytes + beat_bits, reset_less=True)
         marked = Signal(config.word_bytes + bus_bytes)
         m.d.comb += self.i.ready.eq(~valid | ready)
         with m.If(self.i.ready):
@@ -73,7 +73,7 @@ class Packer(wiring.Component):
             ]
 
         # Stage 2: the window.
-        window = [Signal(beat_bits, name=f"window{index}") for index in range(slots)]
+        window = [Signal(beat_bits, name=f"window{index}", reset_less=True) for index in range(slots)]
         strobes = [Signal(bus_bytes, name=f"strobe{index}") for index in range(slots)]
         run_ends = Signal(slots)
         op_ends = Signal(slots)

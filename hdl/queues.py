@@ -29,9 +29,9 @@ class Slice(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         """Keep the second entry aside while the first one waits."""
         m = Module()
-        front = Signal(self._shape)
+        front = Signal(self._shape, reset_less=True)
         front_valid = Signal()
-        back = Signal(self._shape)
+        back = Signal(self._shape, reset_less=True)
         back_valid = Signal()
         m.d.comb += [self.i.ready.eq(~back_valid), self.o.payload.eq(front), self.o.valid.eq(front_valid)]
         with m.If(self.o.ready | ~front_valid):

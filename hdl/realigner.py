@@ -57,7 +57,7 @@ class Realigner(wiring.Component):
         # values stand before it is known which one holds, and `there` is the narrow copy that decides it.
         held = Signal(signed(len(word.drops) + 1))
         there = Signal(range(slots + 1))
-        window = Array(Signal(beat_shape, name=f"window{index}") for index in range(slots))
+        window = Array(Signal(beat_shape, name=f"window{index}", reset_less=True) for index in range(slots))
         put = Signal(range(slots))
         go = Signal()
         moves = Signal()
@@ -80,8 +80,8 @@ class Realigner(wiring.Component):
         touched = (config.word_bytes + config.bus_bytes - 2) // config.bus_bytes + 1
         cut_valid = Signal()
         cut_ready = Signal()
-        cut = Signal(touched * beat_shape)
-        cut_word = Signal(WordLayout(config))
+        cut = Signal(touched * beat_shape, reset_less=True)
+        cut_word = Signal(WordLayout(config), reset_less=True)
         from_memory = Signal(config.word_bytes)
         m.d.comb += ready.eq(~cut_valid | cut_ready)
         with m.If(ready):

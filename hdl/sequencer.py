@@ -60,7 +60,7 @@ class StepSequencer(wiring.Component):
         """One state per row of the loops' bodies; `step` is filled feed by feed."""
         m = Module()
         config = self._config
-        op, step = Signal(OperationLayout(Unit.ARRAY)), self.steps.payload
+        op, step = Signal(OperationLayout(Unit.ARRAY), reset_less=True), self.steps.payload
         gemm, folded, depthwise = (Signal(name=n) for n in ("gemm", "folded", "depthwise"))
         m.d.comb += [gemm.eq(op.mode == ArrayMode.GEMM), folded.eq(op.mode == ArrayMode.FOLDED),
                      depthwise.eq(op.mode == ArrayMode.DEPTHWISE)]

@@ -67,9 +67,9 @@ class SlotCounter(wiring.Component):
         """Stage 0 counts, stage 1 adds the step's offsets, stage 2 (the ports) compares with the image."""
         m = Module()
         new = self.i.payload
-        step: Any = Signal(Step(self._config))
-        constants: Any = Signal(Constants)  # of `step`
-        after: Any = Signal(Constants)      # of `new`
+        step: Any = Signal(Step(self._config), reset_less=True)
+        constants: Any = Signal(Constants, reset_less=True)  # of `step`
+        after: Any = Signal(Constants, reset_less=True)      # of `new`
         m.d.comb += after.eq(Mux(new.operation_first, self.constants.as_value(), constants.as_value()))
 
         # Stage 0. `slots` and `cols` go one further than their last (-1) in depthwise mode: none left (-2).
@@ -136,11 +136,11 @@ class SlotCounter(wiring.Component):
         in_rows1, in_cols1 = image1[:16], image1[16:]
         folded1 = delayed(m, constants.folded, 1, "folded")
         used1 = delayed(m, Cat(feed.used for feed in step.feeds), 1, "used")
-        read_col1 = Signal(COLUMN)
-        cols1 = [Signal(COLUMN, name=f"col{k}") for k in range(3)]
-        rows1 = [Signal(ROW, name=f"row{g}") for g in range(SLOT_FEEDS)]
-        addresses1 = [Signal(16, name=f"address{g}") for g in range(SLOT_FEEDS)]
-        tap_cols = [Signal(17, name=f"tap_col{k}") for k in range(3)]
+        read_col1 = Signal(COLUMN, reset_less=True)
+        cols1 = [Signal(COLUMN, name=f"col{k}", reset_less=True) for k in range(3)]
+        rows1 = [Signal(ROW, name=f"row{g}", reset_less=True) for g in range(SLOT_FEEDS)]
+        addresses1 = [Signal(16, name=f"address{g}", reset_less=True) for g in range(SLOT_FEEDS)]
+        tap_cols = [Signal(17, name=f"tap_col{k}", reset_less=True) for k in range(3)]
         with m.If(begin):
             m.d.sync += [tap_cols[k].eq(new.col + k) for k in range(3)]
         m.d.sync += read_col1.eq(Mux(leads, position.col, read_col1) + Mux(leads, step.col, 1))

@@ -64,7 +64,7 @@ class StorePlan(wiring.Component):
         m = Module()
         config = self._config
         lanes = lane_bits(config)
-        op: Any = Signal(OperationLayout(Unit.STORE))
+        op: Any = Signal(OperationLayout(Unit.STORE), reset_less=True)
         active = Signal()
         begin = Signal()
         based = Signal()

@@ -55,8 +55,8 @@ class OutputWriter(wiring.Component):
         m = Module()
         config = self._config
         beats = Beats(config)
-        held: Any = Signal(OutputLayout(config))
-        beat: Any = Signal(OutputLayout(config))
+        held: Any = Signal(OutputLayout(config), reset_less=True)
+        beat: Any = Signal(OutputLayout(config), reset_less=True)
         left = Signal(range(beats.max_steps))
         step_held = Signal(range(beats.max_steps))
         step = Signal(range(beats.max_steps))

@@ -50,8 +50,8 @@ class ProgramWalker(wiring.Component):
         """Keep the loops' state; one run a cycle into two waiting places."""
         m = Module()
         config = self._config
-        op: Any = Signal(OperationLayout(Unit.VECTOR))
-        tile: Any = Signal(TileLayout(config))
+        op: Any = Signal(OperationLayout(Unit.VECTOR), reset_less=True)
+        tile: Any = Signal(TileLayout(config), reset_less=True)
         active = Signal()
         # The next stage copies the operation with its first run; until then it must stay here.
         wanted = Signal()
@@ -85,7 +85,7 @@ class ProgramWalker(wiring.Component):
         left_last = is_table | (left <= op.chunk_slots)
         tile_last = chunk_last & left_last
 
-        waiting: Any = Signal(RunLayout(config))
+        waiting: Any = Signal(RunLayout(config), reset_less=True)
         waiting_valid = Signal()
         out_free = self.o.ready | ~self.o.valid
         step = Signal()

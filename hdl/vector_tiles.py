@@ -70,7 +70,7 @@ class TileWalker(wiring.Component):
         """Keep the loops' state; make one tile a cycle."""
         m = Module()
         config = self._config
-        op: Any = Signal(OperationLayout(Unit.VECTOR))
+        op: Any = Signal(OperationLayout(Unit.VECTOR), reset_less=True)
         active = Signal()
         error = Signal(4)
         m.d.comb += [self.operation.eq(op), self.error.eq(error)]

@@ -19,13 +19,13 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from tq_hw.isa.config import Config
 from tq_hw.model.errors import MissingToolError, OptionError, ToolError
 
-__all__ = ["TOP", "Progress", "build_verilog", "cache_dir", "library"]
+__all__ = ["ACCELERATOR", "TOP", "Design", "Progress", "build_verilog", "cache_dir", "library"]
 
 #: Called with what is being done and how much of it is done, 0.0 to 1.0.
 Progress = Callable[[str, float], None]
@@ -39,17 +39,39 @@ _PACKAGES = {"perl": "perl", "make": "make", "g++": "g++"}
 #: caches: smaller is faster (-Os 183,000 cycles of n16 a second, -O2 166,000, -O3 165,000).
 _OPTIMIZE = ("OPT_FAST=-Os", "OPT_SLOW=-O0", "OPT_GLOBAL=-O2")
 _GENERATE = f"""
-import json, sys
-from tq_hw.hdl.simulation import SimulatedAccelerator
+import importlib, json, sys
 from tq_hw.hdl.verilog import to_verilog
 from tq_hw.isa.config import Config
-sys.stdout.write(to_verilog(SimulatedAccelerator(Config.from_mapping(json.load(sys.stdin), "simulated")), {TOP!r}))
+values, module, name, arguments = json.load(sys.stdin)
+component = getattr(importlib.import_module(module), name)
+sys.stdout.write(to_verilog(component(Config.from_mapping(values, "simulated"), *arguments), {TOP!r}))
 """
 #: Registers that the harness reads to know when operations begin and end.
 _WATCHED = tuple((unit, name) for unit in ("load", "array", "vector", "store") for name in ("runs", "in_flight"))
 _PUBLIC = "".join(f'public_flat_rd -module "*control_{unit}" -var "{name}"\n' for unit, name in _WATCHED)
+
+
+@dataclass(frozen=True)
+class Design:
+    """What is built.
+
+    Members
+    -------
+    module, name : the component, called with the configuration and `arguments`
+    packages : whose sources it is made from
+    link : it has the byte ports of a link in place of the register bus, and its operations are not followed
+    """
+
+    module: str = "tq_hw.hdl.simulation"
+    name: str = "SimulatedAccelerator"
+    packages: tuple[str, ...] = ("tq_hw.hdl", "tq_hw.isa")
+    arguments: tuple[int, ...] = ()
+    link: bool = False
+
+
+ACCELERATOR = Design()
 #: What this process has found in the cache.
-_known: dict[tuple[Config, str], Path] = {}
+_known: dict[tuple[Config, str, Design], Path] = {}
 _TRACES = {"": (), "vcd": ("--trace",), "fst": ("--trace-fst",)}
 
 
@@ -63,26 +85,28 @@ def cache_dir() -> Path:
     return (Path(base) if base else Path.home() / ".cache") / "tq-hw" / "rtl"
 
 
-def library(config: Config, *, trace: str = "", progress: Progress | None = None) -> Path:
-    """Return the shared library of `config`, building it if it is not in the cache.
+def library(config: Config, *, trace: str = "", progress: Progress | None = None,
+            design: Design = ACCELERATOR) -> Path:
+    """Return the shared library of a design for `config`, building it if it is not in the cache.
 
     `trace` is "", "vcd" or "fst". Raises MissingToolError for a program or header that is not installed,
     ToolError when one fails. A process asks the cache once per configuration: sources that change later
     do not reach it.
     """
-    if (config, trace) in _known:
-        return _known[config, trace]
+    if (config, trace, design) in _known:
+        return _known[config, trace, design]
     values = {k: v for k, v in asdict(config).items() if k != "name"}
-    sources = _sources_hash()
-    note = cache_dir() / f"{config.fingerprint:08x}-{_key({'config': values, 'sources': sources})}.verilog"
+    sources = _sources_hash(design.packages)
+    asked = {"config": values, "sources": sources} | ({} if design == ACCELERATOR else {"design": asdict(design)})
+    note = cache_dir() / f"{config.fingerprint:08x}-{_key(asked)}.verilog"
     text = ""
     if note.exists():
         digest = note.read_text(encoding="utf-8")
     else:
         (progress or _no_progress)("generating Verilog", 0.0)
-        text = _generate(values)
+        text = _generate(values, design)
         digest = _key(text)
-    if text and _sources_hash() == sources:
+    if text and _sources_hash(design.packages) == sources:
         # Most changes of the sources leave the Verilog as it was: remember which one these make.
         note.parent.mkdir(parents=True, exist_ok=True)
         unfinished = note.with_suffix(f".{os.getpid()}")
@@ -90,35 +114,36 @@ def library(config: Config, *, trace: str = "", progress: Progress | None = None
         unfinished.replace(note)
 
     def verilog() -> str:
-        made_now = text or _generate(values)
+        made_now = text or _generate(values, design)
         if _key(made_now) != digest:
             raise ToolError("the hardware's sources changed while the simulator was built: run it again")
         return made_now
     made = build_verilog(verilog, config.bus_bytes, f"{config.fingerprint:08x}-{digest}",
-                         trace=trace, watch=True, progress=progress)
-    _known[config, trace] = made
+                         trace=trace, watch=not design.link, link=design.link, progress=progress)
+    _known[config, trace, design] = made
     return made
 
 
-def _generate(values: dict[str, object]) -> str:
+def _generate(values: dict[str, object], design: Design) -> str:
     """Return the Verilog of a configuration, by a fresh interpreter that has not imported older sources."""
-    run = subprocess.run([sys.executable, "-c", _GENERATE], input=json.dumps(values), text=True, capture_output=True,
-                         check=False)
+    asked = json.dumps([values, design.module, design.name, design.arguments])
+    run = subprocess.run([sys.executable, "-c", _GENERATE], input=asked, text=True, capture_output=True, check=False)
     if run.returncode:
         raise ToolError(f"the hardware could not be generated:\n{run.stderr.strip()[-2000:]}")
     return run.stdout
 
 
 def build_verilog(verilog: Callable[[], str], bus_bytes: int, name: str, *, trace: str = "",
-                  watch: bool = False, progress: Progress | None = None) -> Path:
+                  watch: bool = False, link: bool = False, progress: Progress | None = None) -> Path:
     """Return the shared library of a Verilog text with module `accelerator`; `name` stands for all it depends on.
 
-    `watch`: it has the control units of the real machine, whose operations the harness is to follow.
+    `watch`: it has the control units of the real machine, whose operations the harness is to follow. `link`: it has
+    the byte ports of a link.
     """
     if trace not in _TRACES:
         raise OptionError(f"waves can be vcd or fst, not {trace!r}")
     options = [_HARNESS.read_text(encoding="utf-8"), Path(__file__).read_text(encoding="utf-8"), bus_bytes, trace,
-               _verilator_version(), watch]
+               _verilator_version(), watch, link]
     folder = cache_dir() / f"{name}-{_key(options)}{trace and '-' + trace}"
     finished = folder / _LIBRARY
     if finished.exists():
@@ -126,22 +151,22 @@ def build_verilog(verilog: Callable[[], str], bus_bytes: int, name: str, *, trac
     _check_tools(trace)
     with _lock(folder):
         if not finished.exists():
-            _build(verilog, bus_bytes, folder, trace, watch, progress or _no_progress)
+            _build(verilog, bus_bytes, folder, trace, watch, link, progress or _no_progress)
     return finished
 
 
-def _build(verilog: Callable[[], str], bus_bytes: int, folder: Path, trace: str, watch: bool,
+def _build(verilog: Callable[[], str], bus_bytes: int, folder: Path, trace: str, watch: bool, link: bool,
            progress: Progress) -> None:
     work = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
     try:
         (work / "accelerator.v").write_text(verilog(), encoding="utf-8")
         shutil.copy(_HARNESS, work / "harness.cpp")
-        (work / "watched.vlt").write_text("`verilator_config\n" + _PUBLIC, encoding="utf-8")
+        (work / "watched.vlt").write_text("`verilator_config\n" + (_PUBLIC if watch else ""), encoding="utf-8")
         progress("translating Verilog to C++", 0.1)
         _run([*_verilator(), "--cc", "--exe", "--no-timing", "--top-module", TOP, "--prefix", "Vaccelerator", "-O3",
               "--x-assign", "fast", "--x-initial", "fast", "--no-assert", "-Wno-fatal", "-Wno-lint", "-Wno-style",
               "--output-split", "12000", "--output-split-cfuncs", "3000", *_TRACES[trace], "-CFLAGS",
-              f"-fPIC -DTQ_BUS_BYTES={bus_bytes}",
+              f"-fPIC -DTQ_BUS_BYTES={bus_bytes} -DTQ_LINK={int(link)}",
               "-LDFLAGS", "-shared", "--Mdir", "obj", "-o", f"../{_LIBRARY}", "watched.vlt", "accelerator.v",
               "harness.cpp"], work)
         (work / "obj" / "watched.h").write_text(_watched_header(work / "obj") if watch else "", encoding="utf-8")
@@ -184,10 +209,10 @@ def _key(value: object) -> str:
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def _sources_hash() -> str:
-    """Hash the sources of hdl and isa without importing them, and the versions of what reads them."""
+def _sources_hash(packages: tuple[str, ...]) -> str:
+    """Hash the sources of packages without importing them, and the versions of what reads them."""
     digest = hashlib.sha256()
-    for package in ("tq_hw.hdl", "tq_hw.isa"):
+    for package in packages:
         spec = importlib.util.find_spec(package)
         assert spec is not None and spec.submodule_search_locations is not None
         for folder in spec.submodule_search_locations:
