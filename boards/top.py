@@ -19,7 +19,7 @@ from tq_hw.boards.pll import Clock, Ecp5Pll, Ice40Pll, XilinxPll, plan_ecp5, pla
 from tq_hw.boards.system import System
 from tq_hw.model.errors import MissingToolError, OptionError
 
-__all__ = ["BoardTop", "load_platform"]
+__all__ = ["BoardTop", "board_clocks", "input_hz", "load_platform"]
 
 #: Cycles of the oscillator that the board stays in reset after configuration.
 _POWER_ON_CYCLES = 1024
@@ -43,6 +43,14 @@ def input_hz(platform: Any) -> int:
     return round(hz)
 
 
+def board_clocks(board: Board, memory: Memory) -> list[Clock]:
+    """Return the clocks that the board's PLL makes: `sync`, and those of an SDR chip."""
+    clocks = [Clock(board.clock_hz)]
+    if isinstance(memory, Sdr):
+        clocks += [Clock(memory.clock_hz), Clock(memory.clock_hz, memory.pin_phase_degrees)]
+    return clocks
+
+
 class BoardTop(Elaboratable):
     """One board's design, for `platform.prepare`.
 
@@ -59,14 +67,6 @@ class BoardTop(Elaboratable):
         if len(image) > memory.size_bytes:
             raise OptionError(f"{len(image):,} bytes do not fit into {memory.size_bytes:,} bytes of {memory.name}")
         self._board, self._memory, self._core, self._image = board, memory, core, image
-
-    @property
-    def clocks(self) -> list[Clock]:
-        """The clocks that the board's PLL makes: `sync`, and those of an SDR chip."""
-        clocks = [Clock(self._board.clock_hz)]
-        if isinstance(self._memory, Sdr):
-            clocks += [Clock(self._memory.clock_hz), Clock(self._memory.clock_hz, self._memory.pin_phase_degrees)]
-        return clocks
 
     def elaborate(self, platform: Any) -> Module:
         """Clocks first, then the system and its memory."""
@@ -90,7 +90,7 @@ class BoardTop(Elaboratable):
 
     def _make_clocks(self, m: Module, platform: Any) -> tuple[Signal, Signal]:
         """Return the oscillator's clock, and what holds all domains in reset."""
-        wanted, given = self.clocks, input_hz(platform)
+        wanted, given = board_clocks(self._board, self._memory), input_hz(platform)
         oscillator, locked = Signal(name="oscillator"), Signal()
         m.domains.power_on = ClockDomain(reset_less=True, local=True)
         m.domains.sync = ClockDomain()
@@ -100,7 +100,7 @@ class BoardTop(Elaboratable):
             m.submodules.oscillator = buffer = io.Buffer(io.Direction.Input, pad)
             m.d.comb += [oscillator.eq(buffer.i), locked.eq(1), ClockSignal("sync").eq(oscillator)]
         else:
-            self._make_pll(m, platform, oscillator, locked, given)
+            self._make_pll(m, platform, oscillator, locked, given, wanted)
         left = Signal(range(_POWER_ON_CYCLES), init=_POWER_ON_CYCLES - 1)
         with m.If(left != 0):
             m.d.power_on += left.eq(left - 1)
@@ -113,15 +113,16 @@ class BoardTop(Elaboratable):
             m.submodules.reset_mem = ResetSynchronizer(cause, domain="mem")
         return oscillator, cause
 
-    def _make_pll(self, m: Module, platform: Any, oscillator: Signal, locked: Signal, given: int) -> None:
+    def _make_pll(self, m: Module, platform: Any, oscillator: Signal, locked: Signal, given: int,
+                  wanted: list[Clock]) -> None:
         pad = platform.request(platform.default_clk, 0, dir="-")
         pll: Ecp5Pll | XilinxPll | Ice40Pll
         if self._board.toolchain is Toolchain.ICE40:
-            pll = Ice40Pll(plan_ice40(given, self.clocks), pad.io)
+            pll = Ice40Pll(plan_ice40(given, wanted), pad.io)
             m.d.comb += oscillator.eq(pll.outputs[0])
         else:
-            pll = (Ecp5Pll(plan_ecp5(given, self.clocks)) if self._board.toolchain is Toolchain.ECP5
-                   else XilinxPll(plan_xilinx(given, self.clocks)))
+            pll = (Ecp5Pll(plan_ecp5(given, wanted)) if self._board.toolchain is Toolchain.ECP5
+                   else XilinxPll(plan_xilinx(given, wanted)))
             m.submodules.oscillator = buffer = io.Buffer(io.Direction.Input, pad)
             m.d.comb += [oscillator.eq(buffer.i), pll.input.eq(oscillator)]
         m.submodules.pll = pll

@@ -43,8 +43,9 @@ def check_room(program: Program, board: Board, memory: Memory) -> None:
 
 
 def memory_contents(program: Program) -> bytes:
-    """Return what stands in memory before a run: the image at 0, the state behind it; the arena follows."""
-    return program.image + bytes(_aligned(len(program.image)) - len(program.image)) + program.state
+    """Return what stands in memory before the first run, where the host's end of the link would put it."""
+    parts = (program.image, bytes(program.arena_bytes), program.state)
+    return b"".join(part.ljust(_aligned(len(part)), b"\0") for part in parts)
 
 
 def verify(board: Board, model: Path, seed: int) -> None:
