@@ -122,7 +122,7 @@ def _emission(emitter: Emitter, layer: Layer, plan: LayerPlan) -> Iterator[None]
         case Elementwise():
             yield from emit_elementwise(emitter, layer, plan)
         case MaxPool():
-            emit_max_pool(emitter, layer, plan)
+            yield from emit_max_pool(emitter, layer, plan)
         case RowProgram():
             emit_rows(emitter, layer, plan)
         case Pad():

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from tq_hw.compiler.cascade import Rolling
 from tq_hw.compiler.image import Image, table_words
 from tq_hw.compiler.ir import Graph, IntArray, Layer, Value
 from tq_hw.compiler.layout import View, block_count, row_words
@@ -13,13 +14,16 @@ from tq_hw.compiler.plan import LayerPlan, Plan
 from tq_hw.compiler.stream import Access, Operation, Stream
 from tq_hw.isa.config import Config
 from tq_hw.isa.layout import Unit, VectorKind
+from tq_hw.isa.uop import Alu, Destination, Source
 from tq_hw.model.errors import UnsupportedError
 
 __all__ = ["Emitter", "Rect"]
 
 _ALIGN = 16
 REGION_IMAGE, REGION_ARENA, REGION_STATE = 0, 1, 2
-_RESIDENT_SLOT = 0
+#: Scratchpad words that constants are placed by.
+_GRANULE = 8
+_HELD = 1 << 62
 
 
 @dataclass(frozen=True)
@@ -37,23 +41,39 @@ class Rect:
         return (self.rows[1] - self.rows[0]) * (self.cols[1] - self.cols[0])
 
 
-@dataclass
 class _Ring:
-    """Bump allocation with wrap-around; pieces of open scopes are not overwritten."""
+    """Places constants where nothing was for longest, so that they can be loaded early.
 
-    base: int
-    words: int
-    at: int = 0
-    live: list[tuple[int, int]] = field(default_factory=list)
+    Pieces of open scopes (`live`) are not overwritten. Words are counted in granules.
+    """
 
-    def take(self, words: int) -> int | None:
-        for start in (self.at, 0, *sorted(high for _, high in self.live)):
-            if start + words <= self.words and not any(
-                    low < start + words and start < high for low, high in self.live):
-                self.at = start + words
-                self.live.append((start, start + words))
-                return self.base + start
-        return None
+    def __init__(self, words: int) -> None:
+        self.live: list[tuple[int, int]] = []
+        self._touched = np.zeros(words // _GRANULE, np.int64)
+        self._clock = 0
+
+    def touch(self, accesses: tuple[Access, ...]) -> None:
+        """Note that an operation is the latest one to touch these words."""
+        self._clock += 1
+        for access in accesses:
+            if access.space == "pad":
+                self._touched[access.low // _GRANULE:-(-access.high // _GRANULE)] = self._clock
+
+    def take(self, words: int, base: int) -> int | None:
+        """Place `words` words at or above `base`."""
+        first, count = -(-base // _GRANULE), -(-words // _GRANULE)
+        touched = self._touched.copy()
+        for low, high in self.live:
+            touched[low // _GRANULE:-(-high // _GRANULE)] = _HELD
+        if count > len(touched) - first:
+            return None
+        latest = np.lib.stride_tricks.sliding_window_view(touched[first:], count).max(axis=1)
+        best = int(latest.argmin())
+        if latest[best] == _HELD:
+            return None
+        start = (first + best) * _GRANULE
+        self.live.append((start, start + words))
+        return start
 
 
 @dataclass
@@ -73,6 +93,7 @@ class Emitter:
     _views: dict[int, View] = field(default_factory=dict)
     _slots: dict[tuple[int, str, int], int] = field(default_factory=dict)
     _buffers: int = 0
+    _holds: bool = False
     _uops: dict[tuple[tuple[tuple[str, int], ...], ...], int] = field(default_factory=dict)
     _uop_at: int = 0
     _tables: list[bytes | None] = field(default_factory=lambda: [None, None])
@@ -80,7 +101,7 @@ class Emitter:
     def __post_init__(self) -> None:
         """Make room in memory for inputs and outputs first, so that their places do not depend on the plan."""
         self.stream = Stream(self.config)
-        self._ring = _Ring(self.plan.ring_base, self.plan.ring_words)
+        self._ring = _Ring(self.config.scratchpad_words)
         for value in (*self.graph.inputs, *self.graph.outputs):
             self.memory_of(value)
 
@@ -109,24 +130,28 @@ class Emitter:
     # Ring
 
     @contextmanager
-    def scope(self) -> Iterator[None]:
-        """Constants loaded inside stay in the ring until the end of the scope."""
-        held = len(self._ring.live)
+    def scope(self, hold: bool = False) -> Iterator[None]:
+        """Constants loaded inside stay in the ring until the end of the scope, or of one around it that holds."""
+        held, outer = len(self._ring.live), self._holds
+        self._holds = outer or hold
         try:
             yield
         finally:
-            del self._ring.live[held:]
+            if hold or not self._holds:
+                del self._ring.live[held:]
+            if hold:
+                self._holds = outer
 
     def ring_words(self) -> int:
-        """Size of the ring."""
-        return self.plan.ring_words
+        """Size of the ring during this layer."""
+        return self.config.scratchpad_words - self.plan.ring_bases[self.layer_index]
 
     def constant(self, data: bytes, row_bytes: int) -> tuple[int, Access]:
         """Load rows of `row_bytes` bytes, one a word, into the ring; return the first word and what was written."""
         words = len(data) // row_bytes
-        base = self._ring.take(words)
+        base = self._ring.take(words, self.plan.ring_bases[self.layer_index])
         if base is None:
-            raise AssertionError(f"{words} words of constants do not fit the ring of {self._ring.words}")
+            raise AssertionError(f"{words} words of constants do not fit the ring of {self.ring_words()}")
         access = Access("pad", base, base + words)
         offset = self.image.add(data)
         self.load({"memory_offset_bytes": offset, "region": REGION_IMAGE, "run_bytes": len(data), "destination": base,
@@ -139,14 +164,17 @@ class Emitter:
 
     def load(self, fields: Mapping[str, int], reads: tuple[Access, ...], writes: tuple[Access, ...]) -> Operation:
         """Emit a load."""
+        self._ring.touch(writes)
         return self.stream.add(Unit.LOAD, fields, reads, writes, self.layer_index)
 
     def array(self, fields: Mapping[str, int], reads: tuple[Access, ...]) -> Operation:
         """Emit an array operation."""
+        self._ring.touch(reads)
         return self.stream.add(Unit.ARRAY, fields, reads, (), self.layer_index)
 
     def vector(self, fields: Mapping[str, int], reads: tuple[Access, ...], writes: tuple[Access, ...]) -> Operation:
         """Emit a vector operation."""
+        self._ring.touch((*reads, *writes))
         return self.stream.add(Unit.VECTOR, fields, reads, writes, self.layer_index)
 
     def new_buffer(self) -> int:
@@ -164,7 +192,9 @@ class Emitter:
             n, h, w, c = value.shape
             blocks = block_count(c, self.config)
             pitch = row_words(w, blocks)
-            view = View(self.new_buffer(), self.plan.resident[id(value)], n * h * pitch, pitch, w)
+            rolling = self._rolling(value)
+            words = n * h * pitch if rolling is None else rolling.rows * pitch
+            view = View(self.new_buffer(), self.plan.resident[id(value)], words, pitch, w)
             self._views[id(value)] = view
             if not any(layer.output is value for layer in self.graph.layers):
                 self.load_rect(value, view, (0, n * h), (0, w), (0, blocks))
@@ -200,7 +230,7 @@ class Emitter:
         """View that a rectangle of the output is written to."""
         view = self.resident(layer.output)
         if view is not None:
-            return view
+            return self._rolled(layer.output, view, rect)
         base = self.strip_base(plan, "out")
         height = layer.output.shape[1]
         width, depth = rect.cols[1] - rect.cols[0], rect.blocks[1] - rect.blocks[0]
@@ -209,6 +239,29 @@ class Emitter:
         assert words <= plan.out_words, (layer.op, words, plan.out_words)
         return View(self.new_buffer(), base, words, pitch, width, rect.image * height + rect.rows[0], rect.blocks[0],
                     rect.cols[0])
+
+    def _rolling(self, value: Value) -> Rolling | None:
+        group = self.plan.group_of(self.layer_index)
+        return group.rolling.get(id(value)) if group is not None else None
+
+    def _rolled(self, value: Value, view: View, rect: Rect) -> View:
+        """Move the rows that are still needed to the front of a rolling buffer, when a strip does not fit behind."""
+        rolling = self._rolling(value)
+        if rolling is None or rolling.origins[rect.rows[0]] == view.row0:
+            return view
+        first, last = rolling.origins[rect.rows[0]], rect.rows[0]
+        moved = View(self.new_buffer(), view.base, view.words, view.row_pitch, view.block_pitch, first)
+        self._views[id(value)] = moved
+        if first < last:
+            blocks = (0, block_count(value.shape[3], self.config))
+            at = self.program([{"a_source": Source.STREAM, "alu": Alu.PASS, "destination": Destination.OUTPUT}])
+            words = (last - first) * view.row_pitch
+            self.vector({"a_base": view.address(first, 0, 0), "a_col_step": 1, "out_base": moved.base,
+                         "out_col_step": 1, "cols": words, "out_blocks": 1, "slots": words, "tile_slots": words,
+                         "chunk_slots": words, "first": at, "body_first": at + 1, "body_last": at, "last": at,
+                         "repeat1": 1, "repeat2": 1},
+                        (view.access((first, last), blocks),), (moved.access((first, last), blocks),))
+        return moved
 
     def finish(self, layer: Layer, view: View, rect: Rect) -> None:
         """Store a finished rectangle where system memory needs it."""

@@ -1,5 +1,6 @@
 """Multiply-accumulate layers: the array's operations, the vector unit's requantization behind them."""
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -9,8 +10,9 @@ from tq_hw.compiler.image import parameter_blocks
 from tq_hw.compiler.ir import Mac
 from tq_hw.compiler.layout import View, block_count, even_tiles, odd, row_cuts, row_parts, row_period, signed_step
 from tq_hw.compiler.mac_weights import Kernel, kernel_parts, pack
-from tq_hw.compiler.plan import LayerPlan, in_span, window
+from tq_hw.compiler.plan import LayerPlan
 from tq_hw.compiler.stream import Access
+from tq_hw.compiler.window import in_span, window
 from tq_hw.isa.layout import ArrayMode
 from tq_hw.isa.uop import Alu, Destination, Multiply, Rounding, ShiftSource, Source
 
@@ -86,7 +88,7 @@ class _MacEmitter:
             return
         chunk = self.out_blocks
         limit = _CHUNK_WORDS if self._single_rect() else ring // 2
-        if self.out_blocks * per_block > min(limit, ring // 2):
+        if self.plan.cuts is None and self.out_blocks * per_block > min(limit, ring // 2):
             chunk = max(sub, min(limit, ring // 2) // per_block // sub * sub)
         if self.plan.blocks < block_count(self.layer.output.shape[3], self.config):
             chunk = min(chunk, self.plan.blocks * sub)
@@ -94,19 +96,20 @@ class _MacEmitter:
             blocks = (first, min(first + chunk, self.out_blocks))
             with self.emitter.scope():
                 pieces: list[_Piece] = []
-                for rect in self._rects(blocks, None):
-                    self._job(rect, blocks, pieces)
+                for span in self._spans(blocks, None):
+                    for rect in span:
+                        self._job(rect, blocks, pieces)
                     if blocks[1] == self.out_blocks:
                         yield
 
     def _single_rect(self) -> bool:
-        return sum(1 for _ in self._rects((0, 1), None)) == 1
+        return sum(len(span) for span in self._spans((0, 1), None)) == 1
 
     def _word_blocks(self, blocks: tuple[int, int]) -> tuple[int, int]:
         return blocks[0] // self.config.sub_blocks, -(-blocks[1] // self.config.sub_blocks)
 
-    def _rects(self, blocks: tuple[int, int], slots_limit: int | None) -> Iterator[Rect]:
-        """Cut the output region; depthwise tiles are whole rows, so their columns are cut to a tile."""
+    def _spans(self, blocks: tuple[int, int], slots_limit: int | None) -> Iterator[list[Rect]]:
+        """Cut the output region into rows, and those into columns; depthwise tiles are whole rows."""
         n, h, w, _ = self.layer.output.shape
         r0, r1, c0, c1 = self.layer.region or (0, h, 0, w)
         rows, cols = min(self.plan.rows, r1 - r0), min(self.plan.cols, c1 - c0)
@@ -118,9 +121,10 @@ class _MacEmitter:
             rows = max(1, min(rows, slots_limit // cols))
         ramp = max(-(-_RAMP_SLOTS // cols), rows // 4) if any(self.plan.in_words) else 0
         for image in range(n):
-            for span in row_cuts(r0, r1, rows, 0 if image else ramp):
-                for col in range(c0, c1, cols):
-                    yield Rect(image, span, (col, min(col + cols, c1)), self._word_blocks(blocks))
+            for span in self.plan.cuts or row_cuts(r0, r1, rows, 0 if image else ramp):
+                if span is not None:
+                    yield [Rect(image, span, (col, min(col + cols, c1)), self._word_blocks(blocks))
+                           for col in range(c0, c1, cols)]
 
     def _piece(self, blocks: tuple[int, int]) -> _Piece:
         """Load weights and parameters of some output blocks."""
@@ -196,7 +200,7 @@ class _MacEmitter:
         sub = self.config.sub_blocks
         for first in range(0, self.out_blocks, sub):
             blocks = (first, min(first + sub, self.out_blocks))
-            for rect in self._rects(blocks, self.config.acc_words):
+            for rect in itertools.chain.from_iterable(self._spans(blocks, self.config.acc_words)):
                 source, reads = self._source(rect)
                 target = self.emitter.target(self.layer, self.plan, rect)
                 for o in range(*blocks):

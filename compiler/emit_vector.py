@@ -4,9 +4,10 @@ from collections.abc import Iterator
 
 from tq_hw.compiler.emit import Emitter, Rect
 from tq_hw.compiler.ir import Elementwise, Layer, MaxPool, Pad
-from tq_hw.compiler.layout import View, block_count, row_parts, signed_step
+from tq_hw.compiler.layout import View, block_count, row_cuts, row_parts, signed_step
 from tq_hw.compiler.lower_mac import window_regions
-from tq_hw.compiler.plan import LayerPlan, in_span
+from tq_hw.compiler.plan import LayerPlan
+from tq_hw.compiler.window import in_span
 from tq_hw.isa.uop import Alu, Destination, Source
 
 __all__ = ["emit_elementwise", "emit_max_pool", "emit_pad", "program_fields", "rectangles"]
@@ -21,10 +22,11 @@ def rectangles(layer: Layer, plan: LayerPlan, emitter: Emitter) -> Iterator[Rect
     rows = plan.rows if plan.rows < h else -(-h // row_parts(h * w, emitter.config))
     for image in range(n):
         for first in range(0, all_blocks, plan.blocks):
-            for row in range(0, h, rows):
+            for span in plan.cuts or row_cuts(0, h, rows):
                 for col in range(0, w, plan.cols):
-                    yield Rect(image, (row, min(row + rows, h)), (col, min(col + plan.cols, w)),
-                               (first, min(first + plan.blocks, all_blocks)))
+                    if span is not None:
+                        yield Rect(image, span, (col, min(col + plan.cols, w)),
+                                   (first, min(first + plan.blocks, all_blocks)))
 
 
 def _stream(name: str, view: View, at: tuple[int, int, int], stride: tuple[int, int] = (1, 1)) -> dict[str, int]:
@@ -75,8 +77,11 @@ def emit_elementwise(emitter: Emitter, layer: Elementwise, plan: LayerPlan) -> I
         yield
 
 
-def emit_max_pool(emitter: Emitter, layer: MaxPool, plan: LayerPlan) -> None:
-    """Running extreme in a register, one program for each set of taps inside the image."""
+def emit_max_pool(emitter: Emitter, layer: MaxPool, plan: LayerPlan) -> Iterator[None]:
+    """Running extreme in a register, one program for each set of taps inside the image.
+
+    Yields after each rectangle.
+    """
     _, h, w, _ = layer.inputs[0].shape
     _, out_h, out_w, _ = layer.output.shape
     first = emitter.program([
@@ -112,6 +117,7 @@ def emit_max_pool(emitter: Emitter, layer: MaxPool, plan: LayerPlan) -> None:
                 emitter.vector(fields, (view.access(rows, rect.blocks),), (target.access(
                     (out_row, out_row + part.rows[1] - part.rows[0]), rect.blocks),))
         emitter.finish(layer, target, rect)
+        yield
 
 
 def emit_pad(emitter: Emitter, layer: Pad, plan: LayerPlan) -> None:

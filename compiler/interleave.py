@@ -7,22 +7,26 @@ come into the vector unit during the layer before their user that leaves it most
 
 from collections.abc import Callable, Iterator
 
+from tq_hw.compiler.cascade import Group
 from tq_hw.compiler.emit import Emitter
-from tq_hw.compiler.ir import Layer, Mac
+from tq_hw.compiler.ir import Elementwise, Layer, Mac
 from tq_hw.compiler.layout import blocked_words
 from tq_hw.compiler.plan import LayerPlan, alternates
 
 __all__ = ["emit_layers"]
 
-#: Micro-operations of an array layer and the elementwise layer that alternates with it: neither may displace the other.
-_PAIR_UOPS = 16
+#: Bytes of both tables; they are loaded early where the ring is so many times as large.
+_TABLE_BYTES, _TABLE_SHARE = 2048, 8
+#: Micro-operations that the layers of a group take at most: none may displace another.
+_GROUP_UOPS = 24
 Emission = Callable[[Emitter, Layer, LayerPlan], Iterator[None]]
 
 
 def _follows(emitter: Emitter, index: int) -> bool:
     """Whether the layer behind layer `index` may alternate with it: both are then cut into the same rows."""
     layers, plan = emitter.graph.layers, emitter.plan
-    if index + 1 == len(layers) or not alternates(layers[index], layers[index + 1]):
+    if (index + 1 == len(layers) or not alternates(layers[index], layers[index + 1])
+            or plan.group_of(index) is not None or plan.group_of(index + 1) is not None):
         return False
     _, height, width, _ = layers[index].output.shape
     uncut = all(p.rows >= height and p.cols >= width for p in plan.layers[index:index + 2])
@@ -39,14 +43,40 @@ def _early_tables(emitter: Emitter) -> dict[int, list[Layer]]:
     for index, layer in enumerate(layers):
         if not any(table is not None for table in getattr(layer, "tables", ())):
             continue
+        group = emitter.plan.group_of(index)
         last = index - 1 if index and _follows(emitter, index - 1) else index
-        slack = {number: earlier.macs // config.macs - blocked_words(earlier.output, config) * config.beats_per_word
-                 for number, earlier in enumerate(layers[free:last], free) if isinstance(earlier, Mac)}
-        host = max(slack, key=lambda number: (slack[number], number), default=None)
-        if host is not None and slack[host] > 0:
-            early.setdefault(host, []).append(layer)
-        free = index + 1
+        last, after = (last, index + 1) if group is None else (group.first, group.last + 1)
+        slack: dict[int, int] = {}
+        for number, earlier in enumerate(layers[free:last], free):
+            room = config.scratchpad_words - emitter.plan.ring_bases[number]
+            if isinstance(earlier, Mac) and room * config.word_bytes >= _TABLE_SHARE * _TABLE_BYTES:
+                host = emitter.plan.group_of(number)
+                words = blocked_words(earlier.output, config) * config.beats_per_word
+                place = number if host is None else host.first
+                slack[place] = slack.get(place, 0) + earlier.macs // config.macs - words
+        best = max(slack, key=lambda number: (slack[number], number), default=None)
+        if best is not None and slack[best] > 0:
+            early.setdefault(best, []).append(layer)
+        free = after
     return early
+
+
+def _emit_group(emitter: Emitter, group: Group, emission: Emission) -> None:
+    """Emit the strips of layers that cascade, in turns."""
+    layers, plans = emitter.graph.layers, emitter.plan.layers
+    emitter.reserve_program(_GROUP_UOPS)
+    for layer in layers[group.first:group.last + 1]:
+        if isinstance(layer, Elementwise):
+            emitter.tables(layer.tables)
+    with emitter.scope(hold=True):
+        steps = {index: emission(emitter, layers[index], plans[index]) for index in range(group.first, group.last + 1)}
+        for index, _ in group.turns:
+            emitter.layer_index = index
+            next(steps[index])
+        for index, rest in steps.items():
+            emitter.layer_index = index
+            for _ in rest:
+                raise AssertionError(f"layer {index} has more strips than its group")
 
 
 def emit_layers(emitter: Emitter, emission: Emission) -> None:
@@ -56,6 +86,13 @@ def emit_layers(emitter: Emitter, emission: Emission) -> None:
     index = 0
     while index < len(layers):
         emitter.layer_index = index
+        group = emitter.plan.group_of(index)
+        if group is not None:
+            for user in early.get(index, ()):
+                emitter.tables(user.tables)  # type: ignore[attr-defined]  # only layers with tables are users
+            _emit_group(emitter, group, emission)
+            index = group.last + 1
+            continue
         steps = emission(emitter, layers[index], plans[index])
         for user in early.get(index, ()):
             if index == 0:

@@ -76,8 +76,12 @@ class View:
                 + col - self.col0) & 0xFFFF
 
     def access(self, rows: tuple[int, int], blocks: tuple[int, int]) -> Access:
-        """The part that an operation touches."""
-        return Access("pad", self.base, self.base + self.words, self.buffer, rows, blocks)
+        """The part that an operation touches; of a view without a row pitch all."""
+        if not self.row_pitch:
+            return Access("pad", self.base, self.base + self.words, self.buffer, rows, blocks)
+        low = max(0, (rows[0] - self.row0) * self.row_pitch)
+        high = min(self.words, (rows[1] - self.row0) * self.row_pitch)
+        return Access("pad", self.base + low, self.base + high, self.buffer, rows, blocks)
 
 
 def signed_step(step: int) -> int:

@@ -2,20 +2,26 @@
 
 A value is `resident` (whole and blocked in the scratchpad from its definition to its last use) or it passes through
 system memory, and its layers work in rectangles of output rows and columns with strip buffers. The largest values
-that do not fit are sent to memory first. What no value needs is the ring for weights, parameters and tables.
+that do not fit roll through a group of layers, or are sent to memory. What no value needs while a layer runs is the
+ring for weights, parameters and tables.
 """
 
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, field
 
+from tq_hw.compiler.cascade import Cut, Group, cascades, schedule
 from tq_hw.compiler.fold import FoldPlan, plan_fold
-from tq_hw.compiler.ir import Elementwise, Graph, Layer, Mac, MaxPool, Pad, RowProgram, Staged, Value
+from tq_hw.compiler.ir import Elementwise, Graph, Layer, Mac, Pad, RowProgram, Staged, Value
 from tq_hw.compiler.layout import block_count, blocked_words, odd, row_words
+from tq_hw.compiler.window import window
 from tq_hw.isa.config import Config
 from tq_hw.model.errors import UnsupportedError
 
-__all__ = ["LayerPlan", "Plan", "alternates", "in_span", "make_plan", "window"]
+__all__ = ["LayerPlan", "Plan", "alternates", "make_plan"]
 
 
+#: Layers of a group at most.
+_GROUP_LAYERS = 8
 #: Output pixels that a strip has at least, where there is a choice.
 _STRIP_SLOTS = 128
 
@@ -31,6 +37,7 @@ class LayerPlan:
     out_words : words of one strip buffer of the output; 0 where it is resident
     blocks : channel blocks of a rectangle (depthwise and elementwise may cut channels; others take all)
     slots : strip buffers of each kind, 4 or 2 where they fit
+    cuts : output rows of each strip, in a group of layers that cascade
     """
 
     rows: int
@@ -40,36 +47,30 @@ class LayerPlan:
     blocks: int
     slots: int
     fold: FoldPlan | None = None
+    cuts: tuple[Cut, ...] | None = None
     in_bases: list[list[int]] = field(default_factory=list)
     out_bases: list[int] = field(default_factory=list)
 
 
 @dataclass
 class Plan:
-    """The whole plan: bases of resident values (by id), layer plans, the ring."""
+    """The whole plan: bases of resident values and rolling buffers (by id), layer plans, the ring.
+
+    Members
+    -------
+    ring_bases : first word of the ring during each layer; it reaches to the end of the scratchpad
+    stored : ids of the values whose dense bytes must exist in system memory
+    """
 
     resident: dict[int, int]
     layers: list[LayerPlan]
-    ring_base: int
-    ring_words: int
+    ring_bases: list[int]
     stored: set[int]
+    groups: tuple[Group, ...] = ()
 
-
-def in_span(out0: int, out1: int, stride: int, taps: int, pad: int, size: int) -> tuple[int, int]:
-    """Input rows (or columns) inside the image that outputs [out0, out1) touch; at least one."""
-    low, high = out0 * stride - pad, (out1 - 1) * stride - pad + taps
-    low, high = max(0, min(low, size - 1)), min(size, max(high, 1))
-    return low, max(high, low + 1)
-
-
-def window(layer: Layer) -> tuple[tuple[int, int], tuple[int, int], tuple[int, int]]:
-    """Stride, extent and padding of the layer's window over its input."""
-    if isinstance(layer, Mac):
-        extent = tuple((k - 1) * d + 1 for k, d in zip(layer.kernel, layer.dilation, strict=True))
-        return layer.stride, (extent[0], extent[1]), layer.pad
-    if isinstance(layer, MaxPool):
-        return layer.stride, layer.kernel, layer.pad
-    return (1, 1), (1, 1), (0, 0)
+    def group_of(self, index: int) -> Group | None:
+        """Group that a layer is in."""
+        return next((group for group in self.groups if group.first <= index <= group.last), None)
 
 
 def alternates(first: Layer, second: Layer) -> bool:
@@ -96,8 +97,15 @@ class _Planner:
                 self.values[id(value)] = value
             self.values[id(layer.output)] = layer.output
             self.defined.setdefault(id(layer.output), index)
+        self.order = {key: number for number, key in enumerate(self.values)}
+        self.barred: set[int] = set()  #: values that rolled in vain
         self.folds = [self._fold(layer) for layer in graph.layers]
         self.resident = {key for key, value in self.values.items() if self._may_reside(key, value)}
+        self.rolling: set[int] = set()
+        self.aliased = {id(v.root) for v in (*self.values.values(), *graph.outputs) if v.root is not v}
+        large = [key for key, value in self.values.items() if key not in self.resident]
+        for key in sorted(large, key=lambda key: -blocked_words(self.values[key], config)):
+            self._roll(key)
 
     def _fold(self, layer: Layer) -> FoldPlan | None:
         source = layer.inputs[0]
@@ -130,7 +138,110 @@ class _Planner:
             first -= 1
         if last + 1 < len(layers) and alternates(layers[last], layers[last + 1]):
             last += 1
+        for low, high in self.spans():
+            if first <= high and low <= last:
+                first, last = min(first, low), max(last, high)
         return first, last
+
+    def _ordered(self, keys: Set[int]) -> list[int]:
+        """Ids in the order of the graph, which is the same in every run."""
+        return sorted(keys, key=lambda key: self.order[key])
+
+    # Groups
+
+    def spans(self) -> list[tuple[int, int]]:
+        """First and last layer of each group: the layers between which values roll."""
+        found: list[tuple[int, int]] = []
+        for low, high in sorted((self.defined[key], max(self.uses[key])) for key in self.rolling):
+            if found and low <= found[-1][1]:
+                found[-1] = (found[-1][0], max(found[-1][1], high))
+            else:
+                found.append((low, high))
+        return found
+
+    def _roll(self, key: int) -> bool:
+        """Let a value roll through a group of layers, if there is a group in which it can."""
+        value = self.values[key]
+        if (key not in self.defined or key not in self.uses or key in self.aliased or value.initial is not None
+                or value.root is not value or any(value is output for output in self.graph.outputs)
+                or key in self.barred):
+            return False
+        low, high = self.defined[key], max(self.uses[key])
+        near = [span for span in self.spans() if span[0] <= high and low <= span[1]]
+        first, last = min([low, *(s[0] for s in near)]), max([high, *(s[1] for s in near)])
+        layers = self.graph.layers[first:last + 1]
+        if (len(near) > 1 or last - first >= _GROUP_LAYERS or not all(cascades(layer) for layer in layers)
+                or sum(self.folds[index] is not None for index in range(first, last + 1)) > 1
+                or sum(isinstance(layer, Elementwise) and any(t is not None for t in layer.tables)
+                       for layer in layers) > 1
+                or self._ring_least(first, last) > self.capacity // 2):
+            return False
+        was = self.resident.copy()
+        self.rolling.add(key)
+        self.resident = {k for k in self.resident if k != key}
+        if self._group(first, last, self.capacity - self._ring_least(first, last)) is None:
+            self.rolling.discard(key)
+            self.resident = was
+            return False
+        return True
+
+    def _ring_least(self, first: int, last: int) -> int:
+        """Ring that layers `first`..`last` need: all constants of a group, with some room for those of the next."""
+        if first == last:
+            return self.ring_minimum
+        words = sum(self._constant_words(index) for index in range(first, last + 1))
+        return max(self.ring_minimum, words + self.ring_minimum // 4)
+
+    def _constant_words(self, index: int) -> int:
+        """Words of weights and parameters of a layer."""
+        layer, config = self.graph.layers[index], self.config
+        if not isinstance(layer, Mac):
+            return 0
+        rows, cols = layer.kernel
+        steps: int
+        if self.folds[index] is not None:
+            steps = len(self.folds[index].steps) * config.rows  # type: ignore[union-attr]  # tested above
+        elif layer.depthwise and layer.dilation[1] == 1 and layer.dilation[0] % 2 == 1:
+            steps = -(-rows // config.groups) * -(-cols // 3) * 3 * config.groups
+        else:
+            blocks = 1 if layer.depthwise else block_count(layer.weights.shape[3], config)
+            steps = rows * cols * blocks * config.slices * config.gemm_rows
+        return -(-layer.output.shape[3] // config.cols) * (steps + config.param_words)
+
+    def _group(self, first: int, last: int, budget: int) -> tuple[Group, list[LayerPlan]] | None:
+        """Strips and buffers of a group in `budget` words: strips as high as they can be, then room to roll."""
+        layers = self.graph.layers[first:last + 1]
+        height = layers[-1].output.shape[1]
+        rolling = {key for key in self.rolling if first <= self.defined[key] <= last}
+        for parts in range(4, height + 1):
+            rows = -(-height // parts)
+            if parts > 4 and rows == -(-height // (parts - 1)):
+                continue
+            for extra in (3, 2, 1, 0):
+                group = schedule(layers, first, rolling, rows, extra)
+                if group is None:
+                    continue
+                plans = [self._strip_plan(group, index) for index in range(first, last + 1)]
+                words = sum(plan.slots * (sum(plan.in_words) + plan.out_words) for plan in plans)
+                if words + self._rolling_words(group) <= budget:
+                    return group, plans
+        return None
+
+    def _rolling_words(self, group: Group) -> int:
+        return sum(self._buffer_words(key, group) for key in group.rolling)
+
+    def _buffer_words(self, key: int, group: Group) -> int:
+        _, _, w, c = self.values[key].shape
+        return group.rolling[key].rows * row_words(w, block_count(c, self.config))
+
+    def _strip_plan(self, group: Group, index: int) -> LayerPlan:
+        layer = self.graph.layers[index]
+        _, _, w, c = layer.output.shape
+        rows, blocks = group.rows(index), block_count(c, self.config)
+        ins, out = self.strip_words(layer, index, rows, w, blocks)
+        return LayerPlan(rows, w, ins, out, blocks, 2, self.folds[index], group.cuts[index - group.first])
+
+    # Strips
 
     def live_words(self, index: int) -> int:
         return sum(blocked_words(self.values[k], self.config) for k in self.resident
@@ -144,7 +255,7 @@ class _Planner:
         ins = []
         for value in layer.inputs:
             n, h, w, c = value.shape
-            if id(value) in self.resident:
+            if id(value) in self.resident or id(value) in self.rolling:
                 ins.append(0)
                 continue
             in_rows = min(h, (rows - 1) * sy + ey)
@@ -157,7 +268,7 @@ class _Planner:
                     c, self.config)
                 ins.append(in_rows * row_words(min(w, (cols - 1) * sx + ex), in_blocks))
         out = 0
-        if id(layer.output) not in self.resident:
+        if id(layer.output) not in self.resident and id(layer.output) not in self.rolling:
             out_blocks = min(blocks, block_count(layer.output.shape[3], self.config))
             out = rows * row_words(cols, out_blocks)
         return tuple(ins), out
@@ -201,41 +312,70 @@ class _Planner:
 
     def run(self) -> Plan:
         while True:
-            plans = []
-            for index, layer in enumerate(self.graph.layers):
+            plans: list[LayerPlan] = []
+            groups: list[Group] = []
+            ends = dict(self.spans())
+            while len(plans) < len(self.graph.layers):
+                index = len(plans)
                 budget = self.capacity - self.ring_minimum - self.live_words(index)
+                if index in ends:
+                    budget += self.ring_minimum - self._ring_least(index, ends[index])
+                    made = self._group(index, ends[index], budget)
+                    if made is None:
+                        self._demote(index, self.graph.layers[index:ends[index] + 1])
+                        break
+                    groups.append(made[0])
+                    plans += made[1]
+                    continue
+                layer = self.graph.layers[index]
                 plan = self.tile(layer, index, min(budget, self.capacity // 3)) if budget >= 0 else None
                 plan = plan or (self.tile(layer, index, budget) if budget >= 0 else None)
                 if plan is None:
-                    self._demote(index, layer)
+                    self._demote(index, (layer,))
                     break
                 plans.append(plan)
             else:
-                done = self._allocate(plans)
+                done = self._allocate(plans, groups)
                 if done is not None:
                     return done
 
-    def _demote(self, index: int, layer: Layer | None) -> None:
-        live = [k for k in self.resident if self.span(k)[0] <= index <= self.span(k)[1]]
-        if not live:
-            needed = self.strip_words(self.graph.layers[index], index, 1, 1, 1)
-            raise UnsupportedError(
-                f"operator {self.graph.layers[index].index} ({self.graph.layers[index].op}) needs at least "
-                f"{sum(needed[0]) + needed[1] + self.ring_minimum} scratchpad words, configuration "
-                f"{self.config.name!r} has {self.capacity}; a larger scratchpad_bytes helps")
-        used = set() if layer is None else {id(v) for v in (*layer.inputs, layer.output)}
-        self.resident.discard(max(live, key=lambda k: (k not in used, blocked_words(self.values[k], self.config))))
+    def _demote(self, index: int, layers: Sequence[Layer]) -> None:
+        """Take a value out of the scratchpad around layer `index`, better one that `layers` do not use."""
+        live = [k for k in self._ordered(self.resident) if self.span(k)[0] <= index <= self.span(k)[1]]
+        used = {id(v) for layer in layers for v in (*layer.inputs, layer.output)}
+        if live:
+            key = max(live, key=lambda k: (k not in used, blocked_words(self.values[k], self.config)))
+            if not self._roll(key):
+                self.resident.discard(key)
+            return
+        span = next((s for s in self.spans() if s[0] <= index <= s[1]), None)
+        if span is not None:
+            key = min((k for k in self._ordered(self.rolling) if span[0] <= self.defined[k] <= span[1]),
+                      key=lambda k: self.values[k].size_bytes)
+            self.rolling.discard(key)
+            self.barred.add(key)
+            return
+        needed = self.strip_words(self.graph.layers[index], index, 1, 1, 1)
+        raise UnsupportedError(
+            f"operator {self.graph.layers[index].index} ({self.graph.layers[index].op}) needs at least "
+            f"{sum(needed[0]) + needed[1] + self.ring_minimum} scratchpad words, configuration "
+            f"{self.config.name!r} has {self.capacity}; a larger scratchpad_bytes helps")
 
-    def _allocate(self, plans: list[LayerPlan]) -> Plan | None:
+    def _allocate(self, plans: list[LayerPlan], groups: list[Group]) -> Plan | None:
         """Place rectangles of words x layers, large ones first, each as low as it fits."""
         items: list[tuple[int, int, int, tuple[str, int, int, int]]] = []
-        for key in self.resident:
+        for key in self._ordered(self.resident):
             items.append((blocked_words(self.values[key], self.config), *self.span(key), ("value", key, 0, 0)))
+        for group in groups:
+            items += [(self._buffer_words(key, group), group.first, group.last, ("value", key, 0, 0))
+                      for key in group.rolling]
+        lives = {index: (group.first, group.last) for group in groups for index in range(group.first, group.last + 1)}
         for index, plan in enumerate(plans):
+            life = lives.get(index, (index, index))
             for slot in range(plan.slots):
                 for position, words in enumerate(plan.in_words):
-                    items.append((words, index, index, ("in", index, position, slot)))
-                items.append((plan.out_words, index, index, ("out", index, 0, slot)))
+                    items.append((words, *life, ("in", index, position, slot)))
+                items.append((plan.out_words, *life, ("out", index, 0, slot)))
         items.sort(key=lambda item: (-item[0], item[1]))
         placed: list[tuple[int, int, int, int]] = []
         bases: dict[tuple[str, int, int, int], int] = {}
@@ -247,24 +387,26 @@ class _Planner:
             bases[name] = base
             if words:
                 placed.append((base, base + words, first, last))
-        top = max((high for _, high, _, _ in placed), default=0)
-        if top > self.capacity - self.ring_minimum:
-            self._demote(max(placed, key=lambda item: item[1])[2], None)
-            return None
+        tops = [max((high for _, high, a, b in placed if a <= index <= b), default=0) for index in range(len(plans))]
+        for index, top in enumerate(tops):
+            if top > self.capacity - self._ring_least(*lives.get(index, (index, index))):
+                self._demote(index, ())
+                return None
         for index, plan in enumerate(plans):
             plan.in_bases = [[bases["in", index, p, s] for s in range(plan.slots)] for p in range(len(plan.in_words))]
             plan.out_bases = [bases["out", index, 0, s] for s in range(plan.slots)]
-        resident = {key: bases["value", key, 0, 0] for key in self.resident}
-        return Plan(resident, plans, top, self.capacity - top, self._stored())
+        resident = {key: bases["value", key, 0, 0] for key in self._ordered(self.resident | self.rolling)}
+        return Plan(resident, plans, tops, self._stored(), tuple(groups))
 
     def _stored(self) -> set[int]:
         """Values whose dense bytes must exist in system memory."""
+        kept = self.resident | self.rolling
         stored = {id(value.root) for value in self.graph.outputs}
         for layer in self.graph.layers:
             for value in layer.inputs:
-                if value.root is not value or id(value) not in self.resident:
+                if value.root is not value or id(value) not in kept:
                     stored.add(id(value.root))
-            if id(layer.output) not in self.resident:
+            if id(layer.output) not in kept:
                 stored.add(id(layer.output))
         return stored
 

@@ -1,0 +1,149 @@
+"""Strips cascaded through several layers: what is between them never exists as a whole.
+
+A group of layers works in strips of rows. Values between its layers live in rolling buffers of a few rows. When a
+strip does not fit behind the last one, the rows that are still needed move to the front (a copy by the vector unit),
+so that every operation sees its rows at an even pitch.
+
+Strips are those of the last layer; each layer makes the rows that the ones behind it need. In one turn all layers
+make a strip; a layer that reads all channels of a pixel is one strip behind what feeds it, so that it does
+not wait for the end of the strip.
+"""
+
+from collections.abc import Sequence, Set
+from dataclasses import dataclass
+
+from tq_hw.compiler.ir import Elementwise, Layer, Mac, MaxPool
+from tq_hw.compiler.window import in_span, window
+
+__all__ = ["Cut", "Group", "Rolling", "cascades", "schedule"]
+
+Cut = tuple[int, int] | None
+
+
+@dataclass(frozen=True)
+class Rolling:
+    """A buffer of `rows` rows; `origins` has the row at its front for each strip, by the strip's first row."""
+
+    rows: int
+    origins: dict[int, int]
+
+
+@dataclass(frozen=True)
+class Group:
+    """Layers `first`..`last` (indices in the graph) in strips.
+
+    Members
+    -------
+    cuts : output rows of each strip, by layer; None where a layer has nothing to do
+    turns : (layer, strip) in the order of emission
+    rolling : buffers by id of the value
+    """
+
+    first: int
+    last: int
+    cuts: tuple[tuple[Cut, ...], ...]
+    turns: tuple[tuple[int, int], ...]
+    rolling: dict[int, Rolling]
+
+    def rows(self, index: int) -> int:
+        """Rows of the tallest strip of a layer."""
+        return max(cut[1] - cut[0] for cut in self.cuts[index - self.first] if cut is not None)
+
+
+def cascades(layer: Layer) -> bool:
+    """Whether a layer can work in strips of a group."""
+    if layer.output.shape[0] != 1 or any(value.shape[0] != 1 for value in layer.inputs):
+        return False
+    return isinstance(layer, Elementwise | MaxPool) or (isinstance(layer, Mac) and layer.region is None)
+
+
+def _rows_read(layer: Layer, position: int, cut: tuple[int, int]) -> tuple[int, int]:
+    stride, extent, pad = window(layer)
+    return in_span(*cut, stride[0], extent[0], pad[0], layer.inputs[position].shape[1])
+
+
+def _all_channels(layer: Layer) -> bool:
+    return isinstance(layer, Mac) and not layer.depthwise
+
+
+class _Schedule:
+    def __init__(self, layers: Sequence[Layer], rolling: Set[int], height: int) -> None:
+        self.layers, self.rolling = layers, rolling
+        self.count = -(-layers[-1].output.shape[1] // height)
+        self.readers = [[(other, position) for other, reader in enumerate(layers)
+                         for position, value in enumerate(reader.inputs) if value is layer.output] for layer in layers]
+        self.cuts: list[tuple[Cut, ...]] = [()] * len(layers)
+        for number in range(len(layers) - 1, -1, -1):
+            self.cuts[number] = self._cuts(number, height)
+        self.turns = self._turns()
+
+    def _cuts(self, number: int, height: int) -> tuple[Cut, ...]:
+        layer = self.layers[number]
+        rows = layer.output.shape[1]
+        found: list[Cut] = []
+        at = 0
+        for strip in range(self.count):
+            ends = [_rows_read(self.layers[other], position, cut)[1] for other, position in self.readers[number]
+                    if (cut := self.cuts[other][strip]) is not None]
+            if number == len(self.layers) - 1:
+                end = min(rows, (strip + 1) * height)
+            elif self.readers[number]:
+                end = max(ends, default=at)
+            else:
+                end = -(-(strip + 1) * rows // self.count)
+            if strip == self.count - 1 and id(layer.output) not in self.rolling:
+                end = rows
+            found.append((at, end) if end > at else None)
+            at = max(at, end)
+        return tuple(found)
+
+    def _turns(self) -> tuple[tuple[int, int], ...]:
+        stages: list[int] = []
+        for layer in self.layers:
+            before = [stages[other] for other, reader in enumerate(self.layers[:len(stages)])
+                      if any(reader.output is value for value in layer.inputs)]
+            stages.append(max(before, default=0) + (1 if before and _all_channels(layer) else 0))
+        order = sorted(range(len(self.layers)), key=lambda number: (not _all_channels(self.layers[number]), number))
+        return tuple((number, turn - stages[number]) for turn in range(self.count + max(stages)) for number in order
+                     if 0 <= turn - stages[number] < self.count
+                     and self.cuts[number][turn - stages[number]] is not None)
+
+    def buffer(self, number: int, extra: int) -> Rolling | None:
+        """Origins in a buffer of the fewest rows and `extra` strips; None if rows would move onto themselves."""
+        done = [0] * len(self.layers)
+        writes: list[tuple[int, int, int]] = []
+        for other, strip in self.turns:
+            cut = self.cuts[other][strip]
+            assert cut is not None
+            if other == number:
+                needed = [_rows_read(self.layers[reader], position, next_cut)[0]
+                          for reader, position in self.readers[number]
+                          if (next_cut := next((c for c in self.cuts[reader][done[reader]:] if c), None)) is not None]
+                writes.append((*cut, min([cut[0], *needed])))
+            done[other] = strip + 1
+        rows = max(end - keep for _, end, keep in writes) + extra * max(end - first for first, end, _ in writes)
+        origin, origins = 0, {}
+        for first, end, keep in writes:
+            if end - origin > rows:
+                if keep - origin < first - keep:
+                    return None
+                origin = keep
+            origins[first] = origin
+        return Rolling(min(rows, self.layers[number].output.shape[1]), origins)
+
+
+def schedule(layers: Sequence[Layer], first: int, rolling: Set[int], height: int, extra: int) -> Group | None:
+    """Strips of `height` rows of the last layer, with room for `extra` strips more in every buffer.
+
+    `first` is the index of the first layer in the graph. None where a buffer cannot work so.
+    """
+    plan = _Schedule(layers, rolling, height)
+    buffers = {}
+    for number, layer in enumerate(layers):
+        if id(layer.output) in rolling:
+            found = plan.buffer(number, extra) or plan.buffer(number, extra + 1)
+            if found is None:
+                return None
+            buffers[id(layer.output)] = found
+    return Group(first, first + len(layers) - 1, tuple(plan.cuts),
+                 tuple((first + number, strip) for number, strip in plan.turns), buffers)

@@ -1,0 +1,22 @@
+"""Which part of its input a rectangle of a layer's output touches."""
+
+from tq_hw.compiler.ir import Layer, Mac, MaxPool
+
+__all__ = ["in_span", "window"]
+
+
+def in_span(out0: int, out1: int, stride: int, taps: int, pad: int, size: int) -> tuple[int, int]:
+    """Input rows (or columns) inside the image that outputs [out0, out1) touch; at least one."""
+    low, high = out0 * stride - pad, (out1 - 1) * stride - pad + taps
+    low, high = max(0, min(low, size - 1)), min(size, max(high, 1))
+    return low, max(high, low + 1)
+
+
+def window(layer: Layer) -> tuple[tuple[int, int], tuple[int, int], tuple[int, int]]:
+    """Stride, extent and padding of the layer's window over its input."""
+    if isinstance(layer, Mac):
+        extent = tuple((k - 1) * d + 1 for k, d in zip(layer.kernel, layer.dilation, strict=True))
+        return layer.stride, (extent[0], extent[1]), layer.pad
+    if isinstance(layer, MaxPool):
+        return layer.stride, layer.kernel, layer.pad
+    return (1, 1), (1, 1), (0, 0)
