@@ -61,6 +61,7 @@ class Bridge(wiring.Component):
     -------
     rx_valid : In(1), strobe: a byte came, at least four cycles after the one before; rx_data : In(8), with it
     tx : Out(stream of 8 bits)
+    busy : Out(1), a request is being executed or answered: bytes that come now are lost
     m_axi_* : AXI4 master of hdl/axi.py
     reg_addr, reg_write_en, reg_write_data : Out; reg_read_data : In(32), one cycle after `reg_addr`
     """
@@ -68,6 +69,7 @@ class Bridge(wiring.Component):
     rx_valid: Signal
     rx_data: Signal
     tx: stream.Interface
+    busy: Signal
     reg_addr: Signal
     reg_write_en: Signal
     reg_write_data: Signal
@@ -75,7 +77,8 @@ class Bridge(wiring.Component):
 
     def __init__(self, config: Config, identity: Identity, gap_cycles: int) -> None:
         self._config, self._identity, self._gap_cycles = config, identity, gap_cycles
-        super().__init__({"rx_valid": In(1), "rx_data": In(8), "tx": Out(stream.Signature(8)), **bus_members(config)})
+        super().__init__({"rx_valid": In(1), "rx_data": In(8), "tx": Out(stream.Signature(8)), "busy": Out(1),
+                          **bus_members(config)})
 
     def elaborate(self, platform: object) -> Module:
         """Receive, decide, execute, answer."""
@@ -89,7 +92,6 @@ class Bridge(wiring.Component):
         address = Signal(32)
         count = Signal(range(MOST_BYTES + 1))
         more = Signal(range(MOST_BYTES + 1))
-        listening = Signal()
         status = Signal(8)
         session, last_sequence, last_status, last_write = Signal(16), Signal(8), Signal(8), Signal()
         timer = Signal(range(self._gap_cycles + 1))
@@ -97,7 +99,7 @@ class Bridge(wiring.Component):
         # The CRC takes a byte one cycle after it is there.
         summed, put, tx_byte = Signal(), Signal(), Signal(8)
         m.d.comb += more.eq(count + 1)
-        m.d.sync += [crc.valid.eq(summed), crc.data.eq(Mux(listening, self.rx_data, tx_byte))]
+        m.d.sync += [crc.valid.eq(summed), crc.data.eq(Mux(self.busy, tx_byte, self.rx_data))]
         m.d.sync += [timer.eq(timer + ~expired), expired.eq(timer >= self._gap_cycles - 1)]
 
         def restart_timer() -> list[Any]:
@@ -111,6 +113,7 @@ class Bridge(wiring.Component):
         with m.If(put):
             m.d.sync += [self.tx.valid.eq(1), self.tx.payload.eq(tx_byte)]
 
+        word = address[:ADDRESS_BITS] & ~3
         beat: Any = Signal(data.ArrayLayout(8, bus_bytes))
         m.submodules.port = port = MemoryPort(self._config)
         for name, member in port.bus.signature.members.items():
@@ -135,7 +138,7 @@ class Bridge(wiring.Component):
 
         with m.FSM(name="state"):
             with m.State("HUNT"):
-                m.d.sync += [listening.eq(1), *restart_timer()]
+                m.d.sync += [self.busy.eq(0), *restart_timer()]
                 with m.If(self.rx_valid & (self.rx_data == REQUEST_SYNC[0])):
                     m.next = "SYNC"
             with m.State("SYNC"):
@@ -191,7 +194,7 @@ class Bridge(wiring.Component):
                     is_memory.eq(header.command[1:] == _MEMORY),
                     address.eq(header.address),
                     offset.eq(header.address - Mux(header.command[1:] == _MEMORY, self._identity.memory_base, 0)),
-                    count.eq(0), status.eq(Result.BAD_FRAME), listening.eq(0),
+                    count.eq(0), status.eq(Result.BAD_FRAME), self.busy.eq(1),
                 ]
                 m.next = "ANSWER"
                 with m.If(crc.match_detected):
@@ -243,7 +246,7 @@ class Bridge(wiring.Component):
                     m.next = "FETCH"
             with m.State("WRITE"):
                 with m.If(is_register):
-                    m.d.sync += [self.reg_addr.eq(address), self.reg_write_en.eq(1),
+                    m.d.sync += [self.reg_addr.eq(word), self.reg_write_en.eq(1),
                                  self.reg_write_data.eq(beat.as_value())]
                     m.next = "WRITTEN"
                 with m.Elif(~port.pending):
@@ -267,7 +270,7 @@ class Bridge(wiring.Component):
                     m.next = "NOTE"
 
             with m.State("READ"):
-                m.d.sync += self.reg_addr.eq(address)
+                m.d.sync += self.reg_addr.eq(word)
                 with m.If(~is_memory):
                     m.next = "LOOK"
                 with m.Elif(~port.pending):
@@ -347,7 +350,7 @@ class Bridge(wiring.Component):
                         m.next = "HUNT"
 
         m.d.comb += [
-            store.addr.eq(count[:8]), store.data.eq(Mux(listening, self.rx_data, beat[lane])),
+            store.addr.eq(count[:8]), store.data.eq(Mux(self.busy, beat[lane], self.rx_data)),
         ]
         return m
 

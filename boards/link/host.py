@@ -38,7 +38,7 @@ _REQUEST_BYTES, _ANSWER_BYTES = 12 + CRC_BYTES, 8 + CRC_BYTES
 #: Bytes that take as long as a request without data.
 _BASE_BYTES = 64
 #: Wait for an answer, beside the time on the wire: at first (for the largest request), at least, at most.
-_FIRST_WAIT, _LEAST_WAIT, _MOST_WAIT = 0.3, 0.005, 1.0
+_FIRST_WAIT, _LEAST_WAIT, _MOST_WAIT = 0.3, 0.02, 1.0
 #: What remains of the slowest answer's time after each faster one.
 _FADE = 0.9
 _READS = (Command.OPEN, Command.READ_REGISTERS, Command.READ_MEMORY)

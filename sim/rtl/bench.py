@@ -3,7 +3,7 @@
 import ctypes
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +12,7 @@ from tq_hw.isa.control import REGISTERS
 from tq_hw.isa.layout import Unit
 from tq_hw.model.errors import OptionError, ToolError
 
-__all__ = ["Bench"]
+__all__ = ["Bench", "LinkBench", "SimulatedMemory"]
 
 _OFFSETS = {register.name: register.offset_bytes for register in REGISTERS}
 _STATISTICS = ("read_beats", "write_beats", "read_bursts", "write_bursts")
@@ -22,19 +22,27 @@ _SIGNATURES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "tq_map": (None, (ctypes.c_void_p, ctypes.c_uint32, ctypes.c_uint32, ctypes.c_int)),
     "tq_write_memory": (ctypes.c_int, (ctypes.c_void_p, ctypes.c_uint32, ctypes.c_char_p, ctypes.c_uint32)),
     "tq_read_memory": (ctypes.c_int, (ctypes.c_void_p, ctypes.c_uint32, ctypes.c_char_p, ctypes.c_uint32)),
+    "tq_trace": (ctypes.c_int, (ctypes.c_void_p, ctypes.c_char_p)),
+    "tq_statistic": (ctypes.c_uint64, (ctypes.c_void_p, ctypes.c_uint32)),
+    "tq_error": (ctypes.c_char_p, (ctypes.c_void_p,)),
+}
+_BUS_SIGNATURES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "tq_write_register": (None, (ctypes.c_void_p, ctypes.c_uint32, ctypes.c_uint32)),
     "tq_read_register": (ctypes.c_uint32, (ctypes.c_void_p, ctypes.c_uint32)),
     "tq_run": (ctypes.c_int, (ctypes.c_void_p, ctypes.c_uint64)),
-    "tq_trace": (ctypes.c_int, (ctypes.c_void_p, ctypes.c_char_p)),
     "tq_cycles": (ctypes.c_uint64, (ctypes.c_void_p,)),
-    "tq_statistic": (ctypes.c_uint64, (ctypes.c_void_p, ctypes.c_uint32)),
     "tq_events": (ctypes.c_uint64, (ctypes.c_void_p, ctypes.c_uint64, ctypes.c_void_p, ctypes.c_uint64)),
-    "tq_error": (ctypes.c_char_p, (ctypes.c_void_p,)),
+}
+_LINK_SIGNATURES: dict[str, tuple[Any, tuple[Any, ...]]] = {
+    "tq_reset": (None, (ctypes.c_void_p, ctypes.c_uint64)),
+    "tq_exchange": (ctypes.c_int, (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_uint64, ctypes.c_uint64)),
+    "tq_sent": (ctypes.c_uint64, (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_uint64)),
+    "tq_running": (ctypes.c_int, (ctypes.c_void_p,)),
 }
 
 
-class Bench:
-    """One Verilated accelerator after reset, with an AXI4 memory.
+class SimulatedMemory:
+    """A Verilated design after reset, and its AXI4 memory; `Bench` and `LinkBench` add a way to its registers.
 
     Parameters
     ----------
@@ -47,6 +55,8 @@ class Bench:
     Use it as a context manager.
     """
 
+    _SIGNATURES: ClassVar = _SIGNATURES
+
     def __init__(self, library: Path, *, latency: int = 30, bytes_per_cycle: float = 8, outstanding: int = 16,
                  stalls: int | None = None) -> None:
         if not 1 <= latency < 1 << 20:
@@ -56,13 +66,13 @@ class Bench:
         if outstanding < 1:
             raise OptionError(f"the memory must take at least one burst at a time, not {outstanding}")
         self._dll = ctypes.CDLL(str(library))
-        for name, (result, arguments) in _SIGNATURES.items():
+        for name, (result, arguments) in self._SIGNATURES.items():
             function = getattr(self._dll, name)
             function.restype, function.argtypes = result, arguments
         seed = 0 if stalls is None else (stalls & (1 << 32) - 1) + 1
         self._handle: Any = self._dll.tq_create(latency, float(bytes_per_cycle), outstanding, seed)
 
-    def __enter__(self) -> "Bench":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -91,6 +101,26 @@ class Bench:
             raise ValueError(f"{size_bytes} bytes at {address:#x} are not mapped")
         return buffer.raw[:size_bytes]
 
+    def trace(self, path: Path) -> None:
+        """Write waves from here on; the library must be built for the file's kind."""
+        if not self._dll.tq_trace(self._handle, str(path).encode()):
+            raise OptionError(f"waves cannot be written to {path}")
+
+    @property
+    def statistics(self) -> Mapping[str, int]:
+        """What the memory counted: beats and bursts, read and written."""
+        return {name: int(self._dll.tq_statistic(self._handle, i)) for i, name in enumerate(_STATISTICS)}
+
+    def _check_bus(self, good: bool) -> None:
+        if not good:
+            raise ToolError(f"the design broke the bus protocol: {self._dll.tq_error(self._handle).decode()}")
+
+
+class Bench(SimulatedMemory):
+    """The accelerator, its memory and its register bus."""
+
+    _SIGNATURES: ClassVar = _SIGNATURES | _BUS_SIGNATURES
+
     def write_register(self, name: str, value: int) -> None:
         """Write a register of isa/control.py."""
         self._dll.tq_write_register(self._handle, _OFFSETS[name], value)
@@ -105,24 +135,13 @@ class Bench:
         Raises ToolError for a broken AXI rule.
         """
         code = self._dll.tq_run(self._handle, max_cycles)
-        if code == 2:
-            raise ToolError(f"the accelerator broke the bus protocol: {self._dll.tq_error(self._handle).decode()}")
+        self._check_bus(code != 2)
         return bool(code == 0)
-
-    def trace(self, path: Path) -> None:
-        """Write waves from here on; the library must be built for the file's kind."""
-        if not self._dll.tq_trace(self._handle, str(path).encode()):
-            raise OptionError(f"waves cannot be written to {path}")
 
     @property
     def cycles(self) -> int:
         """Cycles since the last write of a register."""
         return int(self._dll.tq_cycles(self._handle))
-
-    @property
-    def statistics(self) -> Mapping[str, int]:
-        """What the memory counted: beats and bursts, read and written."""
-        return {name: int(self._dll.tq_statistic(self._handle, i)) for i, name in enumerate(_STATISTICS)}
 
     @property
     def timeline(self) -> Mapping[Unit, npt.NDArray[np.int64]]:
@@ -144,3 +163,32 @@ class Bench:
             found[unit][:, 0] = began
             found[unit][:len(done), 1] = done
         return found
+
+
+class LinkBench(SimulatedMemory):
+    """A board: link, accelerator and memory, with the bytes of the link in place of a register bus."""
+
+    _SIGNATURES: ClassVar = _SIGNATURES | _LINK_SIGNATURES
+
+    def add_memory(self, base: int, size_bytes: int) -> None:
+        """Put memory at byte address `base`; its contents are noise after the next reset."""
+        self._dll.tq_map(self._handle, base, size_bytes, True)
+
+    def reset(self, seed: int = 0) -> None:
+        """Reset the board; memory then holds noise of `seed`."""
+        self._dll.tq_reset(self._handle, seed)
+
+    def exchange(self, data: bytes, cycles: int) -> bytes:
+        """Give the board bytes, let it do what they ask for, then `cycles` more; return what it sent meanwhile.
+
+        Raises ToolError for a broken AXI rule.
+        """
+        self._check_bus(bool(self._dll.tq_exchange(self._handle, data, len(data), cycles)))
+        sent = ctypes.create_string_buffer(int(self._dll.tq_sent(self._handle, None, 0)))
+        self._dll.tq_sent(self._handle, sent, len(sent))
+        return sent.raw
+
+    @property
+    def running(self) -> bool:
+        """Whether the accelerator was started and has not ended."""
+        return bool(self._dll.tq_running(self._handle))

@@ -119,7 +119,12 @@ class Bench {
         for (size_t i = 0; i < 5; i++) pauses_[i].seed(stall_seed ? stall_seed * 8 + i + 1 : 0);
         top_->clk = 0;
         top_->rst = 1;
+#if TQ_LINK
+        top_->rx_valid = 0;
+        top_->tx_ready = 1;
+#else
         top_->reg_write_en = 0;
+#endif
         for (int i = 0; i < 4; i++) cycle();
         top_->rst = 0;
         cycle();
@@ -145,6 +150,53 @@ class Bench {
         return false;
     }
 
+#if TQ_LINK
+    // Press the board's reset: bursts under way are gone, and memory holds noise.
+    void reset(uint64_t seed) {
+        top_->rst = 1;
+        for (int i = 0; i < 4; i++) cycle();
+        reads_.clear();
+        writes_.clear();
+        answers_.clear();
+        beats_.clear();
+        pending_ = 0;
+        r_valid_ = b_valid_ = false;
+        ar_offer_ = aw_offer_ = w_offer_ = Offer();
+        for (int i = 0; i < 4; i++) cycle();
+        top_->rst = 0;
+        uint64_t noise = seed | 1;
+        for (auto& region : regions_) {
+            for (size_t i = 0; i + 8 <= region.bytes.size(); i += 8) {
+                noise ^= noise << 13;
+                noise ^= noise >> 7;
+                noise ^= noise << 17;
+                std::memcpy(&region.bytes[i], &noise, 8);
+            }
+        }
+        link_cycle();
+    }
+
+    // Give the board bytes, each when it has done what the ones before asked for, and let `cycles` pass after that; less
+    // when broken. What it sends is kept in sent().
+    bool exchange(const uint8_t* bytes, uint64_t count, uint64_t cycles) {
+        sent_.clear();
+        for (uint64_t i = 0; i < count && error_.empty(); i++) {
+            top_->rx_data = bytes[i];
+            top_->rx_valid = 1;
+            link_cycle();
+            top_->rx_valid = 0;
+            for (int k = 0; k < 3; k++) link_cycle();
+            for (uint64_t k = 0; (top_->busy || top_->tx_valid) && error_.empty(); k++) {
+                if (k == kLongestWork) fail("the bridge is busy for %llu cycles", (unsigned long long)k);
+                link_cycle();
+            }
+        }
+        for (uint64_t i = 0; i < cycles && error_.empty(); i++) link_cycle();
+        return error_.empty();
+    }
+    const std::vector<uint8_t>& sent() const { return sent_; }
+    bool running() const { return top_->running; }
+#else
     void write_register(uint32_t offset, uint32_t value) {
         top_->reg_addr = offset;
         top_->reg_write_data = value;
@@ -161,6 +213,7 @@ class Bench {
         for (int i = 0; i < 3; i++) cycle();
         return top_->reg_read_data;
     }
+#endif
 
     // Verilator renames ports whose name some C++ compiler reserves: "interrupt" is one.
     int run(uint64_t max_cycles) {
@@ -195,6 +248,16 @@ class Bench {
     uint64_t statistic(uint32_t index) const { return index < 4 ? statistics_[index] : 0; }
 
   private:
+#if TQ_LINK
+    static constexpr uint64_t kLongestWork = 10'000'000;
+
+    void link_cycle() {
+        if (top_->tx_valid) sent_.push_back(top_->tx_data);
+        cycle();
+    }
+    std::vector<uint8_t> sent_;
+#endif
+
     enum Statistic { kReadBeats, kWriteBeats, kReadBursts, kWriteBursts };
 
     void fail(const char* format, ...) {
@@ -440,10 +503,24 @@ int tq_write_memory(void* bench, uint32_t addr, const uint8_t* bytes, uint32_t s
 int tq_read_memory(void* bench, uint32_t addr, uint8_t* bytes, uint32_t size) {
     return static_cast<Bench*>(bench)->copy(addr, bytes, nullptr, size);
 }
+#if TQ_LINK
+void tq_reset(void* bench, uint64_t seed) { static_cast<Bench*>(bench)->reset(seed); }
+int tq_exchange(void* bench, const uint8_t* bytes, uint64_t count, uint64_t cycles) {
+    return static_cast<Bench*>(bench)->exchange(bytes, count, cycles);
+}
+// Copy what the board sent; return how much that is, even if `room` is less.
+uint64_t tq_sent(void* bench, uint8_t* to, uint64_t room) {
+    const auto& sent = static_cast<Bench*>(bench)->sent();
+    std::memcpy(to, sent.data(), sent.size() < room ? sent.size() : room);
+    return sent.size();
+}
+int tq_running(void* bench) { return static_cast<Bench*>(bench)->running(); }
+#else
 void tq_write_register(void* bench, uint32_t offset, uint32_t value) {
     static_cast<Bench*>(bench)->write_register(offset, value);
 }
 uint32_t tq_read_register(void* bench, uint32_t offset) { return static_cast<Bench*>(bench)->read_register(offset); }
+#endif
 int tq_run(void* bench, uint64_t max_cycles) { return static_cast<Bench*>(bench)->run(max_cycles); }
 int tq_trace(void* bench, const char* path) { return static_cast<Bench*>(bench)->trace(path); }
 uint64_t tq_cycles(void* bench) { return static_cast<Bench*>(bench)->cycles(); }

@@ -1,0 +1,91 @@
+"""The system of a board for the simulator: link, accelerator, and the memory's arbiter, with bytes in place of pins."""
+
+from typing import Any
+
+from amaranth import ClockDomain, ClockSignal, DomainRenamer, Module, ResetSignal, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from tq_hw.boards.axi import MEMORY_ID_BITS, AxiSignature, Merge
+from tq_hw.boards.link.bridge import Bridge
+from tq_hw.boards.link.protocol import MOST_BYTES, VERSION, Identity
+from tq_hw.hdl.accelerator import Accelerator
+from tq_hw.isa.config import Config
+from tq_hw.isa.control import REGISTERS
+
+__all__ = ["GAP_CYCLES", "EmulatedSystem"]
+
+#: Time without a byte after which a frame is forgotten: short, since nobody waits for it on a wire.
+GAP_CYCLES = 20_000
+_CONTROL = next(register.offset_bytes for register in REGISTERS if register.name == "control")
+
+
+class EmulatedSystem(wiring.Component):
+    """`boards.system.System` without its UART; reset comes one cycle after the top's, which the simulator likes.
+
+    Parameters
+    ----------
+    config : of the accelerator
+    memory_bytes : from address 0 on
+    clock_hz : what the board says of itself
+
+    Members
+    -------
+    rx_valid, rx_data, tx_valid, tx_data, tx_ready, busy : the bytes of `Bridge`
+    running : Out(1), the accelerator was started and has not ended
+    interrupt : Out(1)
+    m_axi_* : Out(AxiSignature(bus_bytes, MEMORY_ID_BITS))
+    """
+
+    rx_valid: Signal
+    rx_data: Signal
+    tx_valid: Signal
+    tx_data: Signal
+    tx_ready: Signal
+    busy: Signal
+    running: Signal
+    interrupt: Signal
+
+    def __init__(self, config: Config, memory_bytes: int, clock_hz: int) -> None:
+        self._config = config
+        self._identity = Identity(VERSION, config.fingerprint, 0, memory_bytes, MOST_BYTES, clock_hz)
+        memory = AxiSignature(config.bus_bytes, MEMORY_ID_BITS)
+        super().__init__({
+            "rx_valid": In(1), "rx_data": In(8), "tx_valid": Out(1), "tx_data": Out(8), "tx_ready": In(1),
+            "busy": Out(1), "running": Out(1), "interrupt": Out(1),
+            **{f"m_axi_{name}": member for name, member in memory.members.items()},
+        })
+
+    def elaborate(self, platform: object) -> Module:
+        """Connect as `System` does, in a domain of its own."""
+        m = Module()
+        m.domains.core = core = ClockDomain()
+        reset = Signal(init=1, reset_less=True)
+        m.d.sync += reset.eq(ResetSignal())
+        m.d.comb += [core.clk.eq(ClockSignal()), core.rst.eq(reset)]
+        bridge, accelerator = Bridge(self._config, self._identity, GAP_CYCLES), Accelerator(self._config)
+        merge = Merge(self._config.bus_bytes, self._identity.memory_bytes)
+        for name, part in (("bridge", bridge), ("accelerator", accelerator), ("merge", merge)):
+            m.submodules[name] = DomainRenamer("core")(part)
+        masters: tuple[tuple[Any, Any], ...] = ((merge.a, bridge), (merge.b, accelerator))
+        for port, master in masters:
+            for name, member in port.signature.members.items():
+                here, there = getattr(port, name), getattr(master, f"m_axi_{name}")
+                m.d.comb += there.eq(here) if member.flow is Out else here.eq(there)
+        for name, member in merge.o.signature.members.items():
+            outer, inner = getattr(self, f"m_axi_{name}"), getattr(merge.o, name)
+            m.d.comb += outer.eq(inner) if member.flow is Out else inner.eq(outer)
+        ended = Signal()
+        m.d.core += ended.eq(accelerator.interrupt)
+        with m.If(bridge.reg_write_en & (bridge.reg_addr == _CONTROL)):
+            m.d.core += self.running.eq(bridge.reg_write_data[:2] == 1)
+        with m.Elif(accelerator.interrupt & ~ended):
+            m.d.core += self.running.eq(0)
+        m.d.comb += [
+            bridge.rx_valid.eq(self.rx_valid), bridge.rx_data.eq(self.rx_data), self.tx_valid.eq(bridge.tx.valid),
+            self.tx_data.eq(bridge.tx.payload), bridge.tx.ready.eq(self.tx_ready), self.busy.eq(bridge.busy),
+            self.interrupt.eq(accelerator.interrupt),
+            accelerator.reg_addr.eq(bridge.reg_addr), accelerator.reg_write_en.eq(bridge.reg_write_en),
+            accelerator.reg_write_data.eq(bridge.reg_write_data), bridge.reg_read_data.eq(accelerator.reg_read_data),
+        ]
+        return m

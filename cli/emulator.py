@@ -1,0 +1,125 @@
+"""A board in the simulator, on a pseudo-terminal: what `tq-hw emulate` runs."""
+
+import os
+import random
+import select
+import time
+import tty
+
+from tq_hw.boards.link.emulated import GAP_CYCLES
+from tq_hw.isa.config import Config
+from tq_hw.sim.rtl.bench import LinkBench
+from tq_hw.sim.rtl.build import Design, Progress, library
+
+__all__ = ["BadLine", "Emulator", "board_design"]
+
+#: Cycles between looks at the line while the accelerator runs.
+_SLICE_CYCLES = 5_000
+#: Cycles after the last byte that came.
+_AFTER_CYCLES = 200
+#: The link's gap, in time of the host.
+_GAP_SECONDS = 0.05
+_CHUNK_BYTES = 4096
+_MOST_DELAY_SECONDS = 0.02
+
+
+def board_design(memory_bytes: int, clock_hz: int) -> Design:
+    """Return what the simulator of a board is built from."""
+    return Design("tq_hw.boards.link.emulated", "EmulatedSystem", ("tq_hw.hdl", "tq_hw.isa", "tq_hw.boards"),
+                  (memory_bytes, clock_hz), link=True)
+
+
+class BadLine:
+    """One direction of a line on which about one byte in 100 is dropped, flipped, doubled or late."""
+
+    def __init__(self, seed: int) -> None:
+        self._rng = random.Random(seed)
+        self.damaged = 0
+
+    def carry(self, data: bytes) -> bytes:
+        """Return what arrives; takes as long as the delays on the way."""
+        arrived = bytearray()
+        for byte in data:
+            kind = self._rng.randrange(400)
+            self.damaged += kind < 4
+            if kind == 3:
+                time.sleep(self._rng.random() * _MOST_DELAY_SECONDS)
+            if kind == 0:
+                continue
+            arrived.append(byte ^ self._rng.randrange(1, 256) if kind == 1 else byte)
+            if kind == 2:
+                arrived.append(byte)
+        return bytes(arrived)
+
+
+class Emulator:
+    """The Verilated board behind a pseudo-terminal.
+
+    Parameters
+    ----------
+    config : of the accelerator
+    memory_bytes, clock_hz : of the board
+    faults : seed of a bad line both ways, None for a good one
+    latency, bytes_per_cycle : of the memory, see `Bench`
+    progress : told what is done while the simulator is built
+
+    Members
+    -------
+    port : name of the terminal
+    """
+
+    def __init__(self, config: Config, memory_bytes: int, clock_hz: int, *, faults: int | None = None,
+                 latency: int = 30, bytes_per_cycle: float = 8, progress: Progress | None = None) -> None:
+        made = library(config, design=board_design(memory_bytes, clock_hz), progress=progress)
+        self._bench = LinkBench(made, latency=latency, bytes_per_cycle=bytes_per_cycle)
+        self._bench.add_memory(0, memory_bytes)
+        self._resets = 0
+        self._lines = None if faults is None else (BadLine(2 * faults), BadLine(2 * faults + 1))
+        self._master, self._slave = os.openpty()
+        tty.setraw(self._slave)
+        self.port = os.ttyname(self._slave)
+        self._wanted_resets = 1
+        self._ended = False
+
+    def reset(self) -> None:
+        """Press the board's button, soon; may be called from a signal handler or another thread."""
+        self._wanted_resets += 1
+
+    def end(self) -> None:
+        """Let `serve` return, soon."""
+        self._ended = True
+
+    def close(self) -> None:
+        """Give back the terminal and the simulator."""
+        for handle in (self._master, self._slave):
+            os.close(handle)
+        self._bench.close()
+
+    def serve(self) -> None:
+        """Answer until `end` is called."""
+        last_byte: float | None = None
+        while not self._ended:
+            if self._resets != self._wanted_resets:
+                self._resets = self._wanted_resets
+                self._bench.reset(self._resets)
+            data = self._receive(0 if self._bench.running else 0.02)
+            cycles = _SLICE_CYCLES if self._bench.running else _AFTER_CYCLES if data else 0
+            if data:
+                last_byte = time.monotonic()
+            elif last_byte is not None and time.monotonic() - last_byte > _GAP_SECONDS:
+                last_byte = None
+                cycles += GAP_CYCLES
+            if cycles:
+                self._send(self._bench.exchange(data, cycles))
+
+    def _receive(self, wait_seconds: float) -> bytes:
+        if not select.select([self._master], [], [], wait_seconds)[0]:
+            return b""
+        data = os.read(self._master, _CHUNK_BYTES)
+        return data if self._lines is None else self._lines[0].carry(data)
+
+    def _send(self, data: bytes) -> None:
+        if self._lines is not None:
+            data = self._lines[1].carry(data)
+        while data:
+            data = data[os.write(self._master, data):]
