@@ -10,6 +10,7 @@ share accumulator buffers in order; what a vector operation waits for must stand
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from tq_hw.compiler.history import Access, History
 from tq_hw.isa.config import Config
 from tq_hw.isa.encode import Assembler
 from tq_hw.isa.layout import Unit
@@ -17,30 +18,6 @@ from tq_hw.isa.layout import Unit
 __all__ = ["Access", "Operation", "Stream"]
 
 _UNITS = (Unit.LOAD, Unit.ARRAY, Unit.VECTOR, Unit.STORE)
-
-
-@dataclass(frozen=True)
-class Access:
-    """A range touched: `space` is "pad" (words) or a memory region's name (bytes).
-
-    Two accesses of one `buffer` conflict when their boxes (rows, blocks) overlap; others when their ranges do.
-    """
-
-    space: str
-    low: int
-    high: int
-    buffer: int = -1
-    rows: tuple[int, int] = (0, 0)
-    blocks: tuple[int, int] = (0, 0)
-
-    def conflicts(self, other: "Access") -> bool:
-        """Whether both may touch the same byte."""
-        if self.space != other.space or self.low >= other.high or other.low >= self.high:
-            return False
-        if self.buffer < 0 or self.buffer != other.buffer:
-            return True
-        return (self.rows[0] < other.rows[1] and other.rows[0] < self.rows[1]
-                and self.blocks[0] < other.blocks[1] and other.blocks[0] < self.blocks[1])
 
 
 @dataclass
@@ -55,12 +32,6 @@ class Operation:
     wait: dict[Unit, int] = field(default_factory=dict)
     post: dict[Unit, int] = field(default_factory=dict)
 
-    def depends_on(self, earlier: "Operation") -> bool:
-        """Whether `earlier` must be done before this one starts."""
-        return (any(a.conflicts(b) for a in self.reads for b in earlier.writes)
-                or any(a.conflicts(b) for a in self.writes for b in earlier.writes)
-                or any(a.conflicts(b) for a in self.writes for b in earlier.reads))
-
 
 @dataclass
 class Stream:
@@ -69,6 +40,7 @@ class Stream:
     config: Config
     items: list[tuple[str, object]] = field(default_factory=list)
     by_unit: dict[Unit, list[Operation]] = field(default_factory=lambda: {u: [] for u in _UNITS})
+    _history: dict[Unit, History] = field(default_factory=lambda: {u: History() for u in _UNITS})
     _synced: dict[tuple[Unit, Unit], int] = field(default_factory=dict)
 
     def add(self, unit: Unit, fields: Mapping[str, int], reads: tuple[Access, ...], writes: tuple[Access, ...],
@@ -78,12 +50,11 @@ class Stream:
         for other in _UNITS:
             if other is unit:
                 continue
-            earlier = self.by_unit[other]
             known = self._synced.get((other, unit), -1)
-            for index in range(len(earlier) - 1, known, -1):
-                if operation.depends_on(earlier[index]):
-                    self._wait(operation, other, index)
-                    break
+            index = self._history[other].latest(reads, writes, known)
+            if index > known:
+                self._wait(operation, other, index)
+        self._history[unit].add(len(self.by_unit[unit]), reads, writes)
         self.by_unit[unit].append(operation)
         self.items.append(("run", operation))
         return operation
