@@ -188,11 +188,29 @@ class _MacEmitter:
             group = (first, min(first + size, piece.blocks[1]))
             at = first - piece.blocks[0]
             part = Rect(rect.image, rect.rows, rect.cols, self._word_blocks(group))
-            fields = self._array(part, source, group, piece.weights + at * per_block, None)
+            weights, params = piece.weights + at * per_block, piece.parameters + at * self.param_step
+            if self.packed.fold is not None:
+                self._phases(part, source, group, (weights, params), (reads, piece.accesses), target)
+                continue
+            fields = self._array(part, source, group, weights, None)
             if self.packed.mode is ArrayMode.DEPTHWISE:
                 reads = (source.access(self._in_rect(part)[0], part.blocks),)
             self.emitter.array(fields, (*reads, *piece.accesses))
-            self._requantize(part, target, group, piece.parameters + at * self.param_step, piece.accesses)
+            self._requantize(part, target, group, params, piece.accesses)
+
+    def _phases(self, part: Rect, source: View, group: tuple[int, int], bases: tuple[int, int],
+                accesses: tuple[tuple[Access, ...], tuple[Access, ...]], target: View) -> None:
+        """One operation for each of the columns that share a window: every `phases`-th column of the rectangle."""
+        fold = self.packed.fold
+        assert fold is not None
+        words = len(fold.steps) * self.packed.rows
+        for phase in range(min(fold.phases, part.cols[1] - part.cols[0])):
+            count = -(-(part.cols[1] - part.cols[0] - phase) // fold.phases)
+            slots = (part.rows[1] - part.rows[0]) * count
+            cut = {"out_cols": count, "slots": slots, **even_tiles(slots, self.config.acc_words)}
+            fields = self._array(part, source, group, bases[0] + phase * words, None)
+            self.emitter.array(fields | cut, (*accesses[0], *accesses[1]))
+            self._requantize(part, target, group, bases[1], accesses[1], (phase, fold.phases))
 
     def _split_kernel(self, ring: int) -> None:
         """Weights of one output block do not fit the ring: bring them in pieces, one tile at a time."""
@@ -241,7 +259,7 @@ class _MacEmitter:
         image_row = rect.image * h
         if self.packed.mode is ArrayMode.FOLDED:
             assert self.packed.fold is not None
-            fields |= {"in_base": source.address(image_row + row0, 0, rect.cols[0]), "in_col_step": 1,
+            fields |= {"in_base": source.address(image_row + row0, 0, source.col0), "in_col_step": 1,
                        "kernel_blocks": len(self.packed.fold.steps), "kernel_rows": 1, "kernel_cols": 1,
                        **even_tiles(rect.slots, config.acc_words)}
         elif self.packed.mode is ArrayMode.DEPTHWISE:
@@ -275,11 +293,14 @@ class _MacEmitter:
         return fields
 
     def _requantize(self, rect: Rect, target: View, blocks: tuple[int, int], params: int,
-                    constants: tuple[Access, ...]) -> None:
+                    constants: tuple[Access, ...], phase: tuple[int, int] = (0, 1)) -> None:
+        """Requantize the rectangle, or every so-manieth of its columns from one on."""
         config, layer = self.config, self.layer
-        width = rect.cols[1] - rect.cols[0]
+        first, step = phase
+        width = -(-(rect.cols[1] - rect.cols[0] - first) // step)
         row = rect.image * layer.output.shape[1] + rect.rows[0]
-        tiles = even_tiles(rect.slots, config.acc_words)
+        slots = (rect.rows[1] - rect.rows[0]) * width
+        tiles = even_tiles(slots, config.acc_words)
         inner = 1
         if self.packed.mode is ArrayMode.DEPTHWISE:
             rows = rect.rows[1] - rect.rows[0]
@@ -288,9 +309,9 @@ class _MacEmitter:
             inner = 0
         fields = {
             "use_acc": 1, "use_params": 1, "blocks_inner": inner, "sub_first": blocks[0] % config.sub_blocks,
-            "out_base": target.address(row, blocks[0] // config.sub_blocks, rect.cols[0]), "out_col_step": 1,
+            "out_base": target.address(row, blocks[0] // config.sub_blocks, rect.cols[0] + first), "out_col_step": step,
             "out_row_step": signed_step(target.row_pitch), "out_block_step": signed_step(target.block_pitch),
-            "cols": width, "out_blocks": blocks[1] - blocks[0], "slots": rect.slots, **tiles,
+            "cols": width, "out_blocks": blocks[1] - blocks[0], "slots": slots, **tiles,
             "chunk_slots": tiles["tile_slots"], "param_base": params, "param_block_step": self.param_step,
             "first": self.uop, "body_first": self.uop + 1, "body_last": self.uop, "last": self.uop,
             "repeat1": 1, "repeat2": 1}
@@ -299,15 +320,18 @@ class _MacEmitter:
 
     # Folding
 
-    def _pitches(self, width: int) -> tuple[int, int]:
-        """Piece and row pitch of a window tensor: neighbouring pieces and rows lie in different banks."""
+    def _pitches(self) -> tuple[int, int]:
+        """Piece and row pitch of a window tensor: neighbouring pieces and rows lie in different banks.
+
+        Rectangles may differ in width; the pitch of the widest serves all.
+        """
         assert self.packed.fold is not None
-        return odd(width), self.packed.fold.pieces * odd(width)
+        width = odd(self.packed.fold.words(min(self.plan.cols, self.layer.output.shape[2])))
+        return width, self.packed.fold.pieces * width
 
     def _write_fold_table(self, fold: FoldPlan) -> None:
         config = self.config
-        # Rectangles may differ in width; the pitch of the widest serves all.
-        piece_pitch, row_pitch = self._pitches(min(self.plan.cols, self.layer.output.shape[2]))
+        piece_pitch, row_pitch = self._pitches()
         for index, step in enumerate(fold.steps):
             feeds = []
             end = 0
@@ -327,27 +351,28 @@ class _MacEmitter:
         assert self.packed.fold is not None
         value, config = self.layer.inputs[0], self.config
         _, _, w, c = value.shape
-        width = rect.cols[1] - rect.cols[0]
-        piece_pitch, row_pitch = self._pitches(min(self.plan.cols, self.layer.output.shape[2]))
+        fold = self.packed.fold
+        count = fold.words(rect.cols[1] - rect.cols[0])
+        piece_pitch, row_pitch = self._pitches()
         base = self.emitter.strip_base(self.plan, "in", 0)
         words = (rows[1] - rows[0]) * row_pitch
         view = View(self.emitter.new_buffer(), base, words, row_pitch, piece_pitch, rows[0], 0, rect.cols[0])
         region, offset = self.emitter.memory_of(value)
-        advance = self.layer.stride[1] * c
-        window_bytes = self.layer.kernel[1] * c
+        advance = fold.phases * self.layer.stride[1] * c
+        window_bytes = (self.layer.kernel[1] + (fold.phases - 1) * self.layer.stride[1]) * c
         memory = Access(f"region{region}", offset + rows[0] * w * c, offset + rows[1] * w * c)
-        for piece in range(self.packed.fold.pieces):
+        for piece in range(fold.pieces):
             emit = min(config.word_bytes, window_bytes - piece * config.word_bytes)
             start = (rect.cols[0] * self.layer.stride[1] - self.layer.pad[1]) * c + piece * config.word_bytes
             before, skip = max(0, -start), max(0, start)
-            needed = (width - 1) * advance + emit - before
+            needed = (count - 1) * advance + emit - before
             run = max(0, min(w * c - skip, needed))
             self.emitter.load({
                 "memory_offset_bytes": offset + rows[0] * w * c + skip if run else 0, "region": region,
                 "run_bytes": run, "fill": self.layer.pad_value & 0xFF, "pad_before_bytes": before if run else 0,
                 "destination": view.address(rows[0], piece, rect.cols[0]), "flip": int(value.flip),
                 "emit_bytes": emit, "advance_bytes": advance, "last_emit_bytes": emit, "last_advance_bytes": advance,
-                "count0": 1, "count1": width, "step1": 1, "count2": rows[1] - rows[0], "step2": row_pitch,
+                "count0": 1, "count1": count, "step1": 1, "count2": rows[1] - rows[0], "step2": row_pitch,
                 "stride2_bytes": w * c, "count3": 1}, (memory,), (view.access(rows, (piece, piece + 1)),))
         return view
 

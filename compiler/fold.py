@@ -14,6 +14,8 @@ from tq_hw.isa.config import Config
 __all__ = ["FoldPlan", "Segment", "plan_fold"]
 
 _KERNEL_ROW_LIMIT = 31
+#: Output columns that share a window, at most.
+_PHASES = 4
 
 
 @dataclass(frozen=True)
@@ -29,21 +31,55 @@ class Segment:
 
 @dataclass(frozen=True)
 class FoldPlan:
-    """Steps of at most three segments each; `pieces` words per window row."""
+    """Steps of at most three segments each.
+
+    Members
+    -------
+    pieces : words per window row
+    phases : neighbouring output columns that share a window; each has weights of its own
+    """
 
     pieces: int
     steps: tuple[tuple[Segment, ...], ...]
+    phases: int = 1
+
+    def words(self, cols: int) -> int:
+        """Words of one piece of a row of `cols` output columns."""
+        return -(-cols // self.phases)
+
+    def rows(self) -> int:
+        """Array rows that the steps use."""
+        return max(s.first_row + s.count for step in self.steps for s in step)
 
 
 def plan_fold(layer: Mac, config: Config) -> FoldPlan | None:
-    """Return the folding of a convolution, or None where plain steps are as few or the hardware has no such form."""
+    """Return the folding of a convolution, or None where plain steps are as few or the hardware has no such form.
+
+    The load unit writes a window word per cycle. Where it would take longer than the array, windows serve several
+    columns, as long as that makes the layer faster.
+    """
     kernel_rows, kernel_cols = layer.kernel
     channels = layer.weights.shape[3]
-    window_bytes = kernel_cols * channels
-    if layer.dilation != (1, 1) or layer.stride[1] * channels > config.word_bytes:
+    if layer.dilation != (1, 1) or kernel_rows - 1 > _KERNEL_ROW_LIMIT:
         return None
-    if kernel_rows - 1 > _KERNEL_ROW_LIMIT:
-        return None
+    plain = kernel_rows * kernel_cols * block_count(channels, config) * config.slices
+    _, in_rows, _, _ = layer.inputs[0].shape
+    _, rows, cols, outputs = layer.output.shape
+    best: tuple[int, FoldPlan] | None = None
+    for phases in range(1, _PHASES + 1):
+        if phases * layer.stride[1] * channels > config.word_bytes:
+            break
+        found = _fold(kernel_rows, (kernel_cols + (phases - 1) * layer.stride[1]) * channels, phases, config)
+        if len(found.steps) > config.fold_steps or len(found.steps) >= plain:
+            continue
+        array = rows * cols * len(found.steps) * -(-outputs // config.cols)
+        cycles = max(array, in_rows * found.pieces * found.words(cols))
+        if best is None or cycles < best[0]:
+            best = (cycles, found)
+    return best[1] if best is not None else None
+
+
+def _fold(kernel_rows: int, window_bytes: int, phases: int, config: Config) -> FoldPlan:
     pieces = -(-window_bytes // config.word_bytes)
     steps: list[tuple[Segment, ...]] = []
     current: list[Segment] = []
@@ -59,7 +95,4 @@ def plan_fold(layer: Mac, config: Config) -> FoldPlan | None:
                 current.append(Segment(kernel_row, piece, at, used, count))
                 at, left, used = at + count, left - count, used + count
     steps.append(tuple(current))
-    plain = kernel_rows * kernel_cols * block_count(channels, config) * config.slices
-    if len(steps) > config.fold_steps or len(steps) >= plain:
-        return None
-    return FoldPlan(pieces, tuple(steps))
+    return FoldPlan(pieces, tuple(steps), phases)

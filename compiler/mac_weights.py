@@ -47,7 +47,7 @@ class Packed:
 
     def steps(self) -> int:
         """Steps of a tile."""
-        return int(np.prod(self.weights.shape[1:-2]))
+        return len(self.fold.steps) if self.fold is not None else int(np.prod(self.weights.shape[1:-2]))
 
     def part(self, out_blocks: tuple[int, int], k: Kernel | None) -> bytes:
         """Bytes of some output blocks, whole or of a part of the kernel."""
@@ -62,10 +62,7 @@ class Packed:
 def pack(layer: Mac, plan: LayerPlan, config: Config) -> Packed:
     """Choose the array mode of a layer and lay out its weights."""
     if plan.fold is not None:
-        steps = [[(s.kernel_row, s.first_byte, s.first_row, s.count) for s in step] for step in plan.fold.steps]
-        weights = folded_weights(layer.weights, steps, config)
-        rows = max(s.first_row + s.count for step in plan.fold.steps for s in step)
-        return Packed(ArrayMode.FOLDED, weights[:, :, :rows], rows, plan.fold)
+        return Packed(ArrayMode.FOLDED, _phases(layer, plan.fold, config), plan.fold.rows(), plan.fold)
     if layer.depthwise:
         if layer.dilation[1] == 1 and layer.dilation[0] % 2 == 1:
             weights = depthwise_weights(layer.weights, config)
@@ -76,6 +73,18 @@ def pack(layer: Mac, plan: LayerPlan, config: Config) -> Packed:
     weights = gemm_weights(layer.weights, config)
     rows = min(config.gemm_rows, channels)
     return Packed(ArrayMode.GEMM, weights[..., :rows, :], rows)
+
+
+def _phases(layer: Mac, fold: FoldPlan, config: Config) -> npt.NDArray[np.int8]:
+    """[out block, phase, step, row, col]: the kernel at each place in the common window."""
+    steps = [[(s.kernel_row, s.first_byte, s.first_row, s.count) for s in step] for step in fold.steps]
+    room = (fold.phases - 1) * layer.stride[1]
+    placed = []
+    for phase in range(fold.phases):
+        before = phase * layer.stride[1]
+        wide = np.pad(layer.weights, ((0, 0), (0, 0), (before, room - before), (0, 0)))
+        placed.append(folded_weights(wide, steps, config)[:, :, :fold.rows()])
+    return np.stack(placed, 1)
 
 
 def _diagonal(layer: Mac, config: Config) -> npt.NDArray[np.int8]:

@@ -198,9 +198,9 @@ class _Planner:
         if not isinstance(layer, Mac):
             return 0
         rows, cols = layer.kernel
-        steps: int
-        if self.folds[index] is not None:
-            steps = len(self.folds[index].steps) * config.rows  # type: ignore[union-attr]  # tested above
+        fold = self.folds[index]
+        if fold is not None:
+            steps = fold.phases * len(fold.steps) * config.rows
         elif layer.depthwise and layer.dilation[1] == 1 and layer.dilation[0] % 2 == 1:
             steps = -(-rows // config.groups) * -(-cols // 3) * 3 * config.groups
         else:
@@ -262,7 +262,7 @@ class _Planner:
             if isinstance(layer, Pad):
                 ins.append(0)
             elif fold is not None:
-                ins.append(in_rows * fold.pieces * odd(cols))
+                ins.append(in_rows * fold.pieces * odd(fold.words(cols)))
             else:
                 in_blocks = min(blocks, block_count(c, self.config)) if _cuts_channels(layer) else block_count(
                     c, self.config)
