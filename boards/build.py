@@ -221,6 +221,9 @@ def new_folder(target: Path) -> Iterator[Path]:
     if target.exists() and not (target / REPORT).is_file() and not (target.is_dir() and not any(target.iterdir())):
         raise OptionError(f"{target}: exists and is not a folder of an earlier build; choose another --dir, or remove "
                           "it")
+    nearest = next(place for place in target.parents if place.exists())
+    if not nearest.is_dir():
+        raise OptionError(f"{target}: cannot be written: {nearest} is not a directory")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         work = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))

@@ -74,11 +74,12 @@ class BoardTop(Elaboratable):
         board, memory = self._board, self._memory
         oscillator, cause = self._make_clocks(m, platform)
         m.submodules.system = system = System(board.config, board.clock_hz, board.baud, memory.size_bytes)
-        uart = platform.request("uart", 0)
-        m.d.comb += [system.rx.eq(uart.rx.i), uart.tx.o.eq(system.tx)]
+        uart = platform.request("uart", 0, dir="-")
+        m.submodules.pin_rx = rx = io.Buffer(io.Direction.Input, uart.rx)
+        m.d.comb += [system.rx.eq(rx.i), _drive(m, "tx", uart.tx).eq(system.tx)]
         if board.led:
-            led = platform.request(board.led, 0)
-            m.d.comb += (led.g if board.led == "rgb_led" else led).o.eq(system.interrupt)
+            led = platform.request(board.led, 0, dir="-")
+            m.d.comb += _drive(m, "led", led.g if board.led == "rgb_led" else led).eq(system.interrupt)
         if isinstance(memory, OnChip | Spram):
             cells = (BlockCells(board.config.bus_bytes, memory.size_bytes, self._image) if isinstance(memory, OnChip)
                      else SpramCells(board.config.bus_bytes))
@@ -105,7 +106,11 @@ class BoardTop(Elaboratable):
         with m.If(left != 0):
             m.d.power_on += left.eq(left - 1)
         cause = Signal(name="reset_cause")
-        button: Any = Const(0, 1) if platform.default_rst is None else platform.request(platform.default_rst, 0).i
+        button: Any = Const(0, 1)
+        if platform.default_rst is not None:
+            m.submodules.pin_reset = buffer = io.Buffer(io.Direction.Input,
+                                                        platform.request(platform.default_rst, 0, dir="-"))
+            button = buffer.i
         # A register, so that what resets the domains has no glitches.
         m.d.power_on += cause.eq((left != 0) | ~locked | button)
         m.submodules.reset_sync = ResetSynchronizer(cause, domain="sync")
@@ -149,14 +154,9 @@ class BoardTop(Elaboratable):
         m.submodules.core = Instance(CORE, **ports)
 
 
-def _raw(platform: Any, name: str) -> Any:
-    """Return the pins of a resource as they are, without buffers."""
-    return platform.request(name, 0, dir={part.name: "-" for part in platform.lookup(name, 0).ios})
-
-
 def _drive(m: Module, name: str, port: Any, *, inverted: bool = False) -> Signal:
     """Return a signal that leads to an output pin; `inverted` when it is active low where the pin is not."""
-    signal = Signal(len(port), name=f"core_{name}")
+    signal = Signal(len(port), name=f"to_{name}")
     m.submodules[f"pin_{name}"] = buffer = io.Buffer(io.Direction.Output, port)
     m.d.comb += buffer.o.eq(~signal if inverted else signal)
     return signal
@@ -164,7 +164,7 @@ def _drive(m: Module, name: str, port: Any, *, inverted: bool = False) -> Signal
 
 def _sdr_pads(m: Module, platform: Any) -> dict[str, Any]:
     """Return the connections of the chip's pins; the clock pin is driven here."""
-    pads = _raw(platform, "sdram")
+    pads = platform.request("sdram", 0, dir="-")
     m.submodules.pin_clk = clock = io.DDRBuffer(io.Direction.Output, pads.clk, o_domain="mem_pin")
     m.d.comb += [clock.o[0].eq(1), clock.o[1].eq(0)]
     ports: dict[str, Any] = {"io_sdram_dq": pads.dq.io}
@@ -178,7 +178,7 @@ def _sdr_pads(m: Module, platform: Any) -> dict[str, Any]:
 
 def _ddr3_pads(m: Module, platform: Any) -> dict[str, Any]:
     """Return the connections of the chip's pins; the core drives data and strobes with cells of its own."""
-    pads = _raw(platform, "ddr3")
+    pads = platform.request("ddr3", 0, dir="-")
     ports: dict[str, Any] = {"io_ddram_dq": pads.dq.io, "io_ddram_dqs_p": pads.dqs.p}
     if platform.device.lower().startswith("xc7"):
         ports |= {"io_ddram_dqs_n": pads.dqs.n, "io_ddram_clk_p": pads.clk.p, "io_ddram_clk_n": pads.clk.n}
