@@ -15,9 +15,11 @@ from tq_hw.cli.boards import boards_command
 from tq_hw.cli.build import build_command
 from tq_hw.cli.compile import compile_command
 from tq_hw.cli.configs import configs_command
+from tq_hw.cli.emulate import emulate_command
 from tq_hw.cli.ops import ops_command
 from tq_hw.cli.options import debug_option, debugging
 from tq_hw.cli.program import program_command
+from tq_hw.cli.run_board import run_command
 from tq_hw.cli.simulate import sim_command
 from tq_hw.cli.verify import verify_command
 from tq_hw.isa.config import ConfigError
@@ -37,8 +39,8 @@ def tq_hw() -> None:
     """Compile int8 .tflite models for the accelerator, run them, and check every integer."""
 
 
-for command in (compile_command, sim_command, verify_command, build_command, program_command, boards_command,
-                configs_command, ops_command):
+for command in (compile_command, sim_command, verify_command, build_command, program_command, run_command,
+                emulate_command, boards_command, configs_command, ops_command):
     tq_hw.add_command(command)
 
 

@@ -27,7 +27,7 @@ from tq_hw.model.graph import Model
 from tq_hw.model.reader import read_model
 from tq_hw.sim.compare import divergences
 
-__all__ = ["Subject", "open_subject", "sim_command"]
+__all__ = ["Subject", "check_against_golden", "is_compiled", "open_subject", "sim_command"]
 
 _COMPILED = b"TQHM"
 
@@ -62,7 +62,7 @@ class Subject:
 
 def open_subject(path: str, config: str | None, engine: str) -> Subject:
     """Read a model, and compile it unless `engine` is golden, or read a compiled file."""
-    if _is_compiled(path):
+    if is_compiled(path):
         program = load(path)
         if engine == "golden":
             raise OptionError(f"{path}: the golden model runs a .tflite model, not a compiled file")
@@ -77,7 +77,8 @@ def open_subject(path: str, config: str | None, engine: str) -> Subject:
     return Subject(path, chosen, model, None if engine == "golden" else compile_program(model, chosen, path))
 
 
-def _is_compiled(path: str) -> bool:
+def is_compiled(path: str) -> bool:
+    """Whether `path` is a file that `compile` made."""
     try:
         with Path(path).open("rb") as file:
             return file.read(len(_COMPILED)) == _COMPILED
@@ -85,7 +86,7 @@ def _is_compiled(path: str) -> bool:
         return False
 
 
-def _check_against_golden(subject: Subject, inputs: list[InputSet], found: list[Inference]) -> str | None:
+def check_against_golden(subject: Subject, inputs: list[InputSet], found: list[Inference]) -> str | None:
     """Return the first difference as a message, or None when every output of every set is equal."""
     assert subject.model is not None
     expected = infer_all(golden_engine(subject.model), inputs, "golden model")
@@ -151,7 +152,7 @@ def sim_command(path: str, inputs_file: str | None, outputs_file: str | None, en
     found = infer_all(runner, inputs, f"{engine} {Path(path).stem}")
     difference = None
     if subject.model is not None and engine != "golden":
-        difference = _check_against_golden(subject, inputs, found)
+        difference = check_against_golden(subject, inputs, found)
     exact = None if subject.model is None or engine == "golden" else difference is None
     report: Report = sim_report(subject.path, subject.config, subject.model, subject.program, engine, found, exact)
     if outputs_file is not None:

@@ -106,19 +106,19 @@ class Device:
                                   "again") from None
         return self._survive(lambda: self._run(program, inputs, fresh=True))
 
-    def run_part(self, inputs: Sequence[bytes], command_bytes: int, end: bytes) -> int:
-        """Run the first `command_bytes` of the commands, ended by `end`; return the cycles.
+    def run_part(self, command_bytes: int, end: bytes) -> int:
+        """Run the first `command_bytes` of the commands and `end`, on whatever the memory holds; return the cycles.
 
-        The commands are whole again afterwards. Outputs are undefined.
+        The commands are whole again afterwards.
         """
         program = self._loaded()
         at = self._bases[0] + program.command_offset + command_bytes
         whole = program.commands[command_bytes:command_bytes + len(end)]
-        part = replace(program, command_bytes=command_bytes + len(end), outputs=())
+        part = replace(program, command_bytes=command_bytes + len(end), inputs=(), outputs=(), layers=())
 
         def run() -> int:
             self._link.write_memory(at, end)
-            cycles = self._run(part, inputs, fresh=True).cycles
+            cycles = self._run(part, (), fresh=False).cycles
             self._link.write_memory(at, whole)
             return cycles
         return self._survive(run)

@@ -1,0 +1,71 @@
+"""`tq-hw emulate`: a board in the simulator, on a pseudo-terminal."""
+
+import os
+import signal
+import sys
+from pathlib import Path
+
+import click
+
+from tq_hw.boards.catalog import find_board, find_memory
+from tq_hw.cli.emulator import Emulator
+from tq_hw.cli.options import BYTES_PER_CYCLE, LATENCY_CYCLES, debug_option
+from tq_hw.cli.progress import ProgressBar
+from tq_hw.model.errors import OptionError
+
+__all__ = ["MOST_MEMORY_BYTES", "emulate_command"]
+
+#: A board with more memory is emulated with this much.
+MOST_MEMORY_BYTES = 64 << 20
+
+
+def _make_link(path: str, port: str) -> None:
+    """Let `path` be another name of the port; a link of an earlier emulation is replaced."""
+    place = Path(path)
+    if place.is_symlink():
+        place.unlink()
+    try:
+        place.symlink_to(port)
+    except OSError as error:
+        raise OptionError(f"--port {path}: cannot be made: {error.strerror or error}") from None
+
+
+@click.command("emulate")
+@click.option("--board", "board_name", metavar="BOARD", required=True, help="`tq-hw boards` lists them.")
+@click.option("--memory", "memory_name", metavar="KIND", help="Memory of the board.  [default: its first]")
+@click.option("--faults", type=click.IntRange(0, 2**31 - 1), metavar="SEED",
+              help="Let the line drop, flip, double or delay one byte in 100, both ways.")
+@click.option("--port", "link", metavar="PATH", help="Make a link of this name to the port.")
+@click.option("--latency", type=click.IntRange(1, (1 << 20) - 1), default=LATENCY_CYCLES, show_default=True,
+              help="Cycles from a request to the memory to the first data.")
+@click.option("--bytes-per-cycle", type=click.FloatRange(0.01, 1024), default=BYTES_PER_CYCLE, show_default=True,
+              help="Peak rate of the memory, reads and writes together.")
+@debug_option
+def emulate_command(board_name: str, memory_name: str | None, faults: int | None, link: str | None, latency: int,
+                    bytes_per_cycle: float) -> None:
+    """Run a board in the simulator until interrupted; `tq-hw run --port` finds it at the port that is printed.
+
+    The signal USR1 resets it as the board's button does; its memory then holds noise.
+    """
+    board = find_board(board_name)
+    memory = find_memory(board, memory_name)
+    size_bytes = min(memory.size_bytes, MOST_MEMORY_BYTES)
+    with ProgressBar(f"building {board.name}") as bar:
+        emulator = Emulator(board.config, size_bytes, board.clock_hz, faults=faults, latency=latency,
+                            bytes_per_cycle=bytes_per_cycle,
+                            progress=lambda what, done: bar.update(done, 1.0, f"{board.name}: {what}"))
+    signal.signal(signal.SIGUSR1, lambda _number, _frame: emulator.reset())
+    signal.signal(signal.SIGTERM, lambda _number, _frame: emulator.end())
+    try:
+        if link is not None:
+            _make_link(link, emulator.port)
+        click.echo(f"port {emulator.port}")
+        click.echo(f"{board.name}: configuration {board.config.name}, {size_bytes >> 10:,} KiB of memory"
+                   + (f" of {memory.size_bytes >> 10:,} KiB" if size_bytes < memory.size_bytes else "")
+                   + f", process {os.getpid()}")
+        sys.stdout.flush()
+        emulator.serve()
+    finally:
+        emulator.close()
+        if link is not None and os.path.islink(link):
+            os.unlink(link)
