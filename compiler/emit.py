@@ -100,7 +100,7 @@ class Emitter:
 
     def __post_init__(self) -> None:
         """Make room in memory for inputs and outputs first, so that their places do not depend on the plan."""
-        self.stream = Stream(self.config)
+        self.stream = Stream(self.config, [f"operator {layer.index} ({layer.op})" for layer in self.graph.layers])
         self._ring = _Ring(self.config.scratchpad_words)
         for value in (*self.graph.inputs, *self.graph.outputs):
             self.memory_of(value)

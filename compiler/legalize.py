@@ -78,7 +78,9 @@ class Legalizer:
         """Make the value of `tensor`."""
         if 0 in tensor.shape:
             raise UnsupportedError(f"tensor {tensor.index} ({tensor.name!r}) of shape {tensor.shape} is empty")
-        zero_point = tensor.zero_point if tensor.quantization is not None else 0
+        # Weights and biases that are outputs of the model have many; they are copied as they are.
+        points = tensor.quantization.zero_point if tensor.quantization is not None else ()
+        zero_point = points[0] if len(points) == 1 else 0
         return Value(tensor.name, tensor.index, self.view(tensor.shape, tensor.dtype), zero_point, flip, alias_of)
 
     def input(self, op: Operator, position: int) -> Value:

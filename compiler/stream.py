@@ -7,13 +7,14 @@ points backward in program order the stream cannot deadlock by tokens. The array
 share accumulator buffers in order; what a vector operation waits for must stand before its array operation.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tq_hw.compiler.history import Access, History
 from tq_hw.isa.config import Config
-from tq_hw.isa.encode import Assembler
+from tq_hw.isa.encode import Assembler, EncodeError
 from tq_hw.isa.layout import Unit
+from tq_hw.model.errors import UnsupportedError
 
 __all__ = ["Access", "Operation", "Stream"]
 
@@ -35,9 +36,10 @@ class Operation:
 
 @dataclass
 class Stream:
-    """Collects operations and writes of tables, then assembles them."""
+    """Collects operations and writes of tables, then assembles them; `names` is what messages call each layer."""
 
     config: Config
+    names: Sequence[str] = ()
     items: list[tuple[str, object]] = field(default_factory=list)
     by_unit: dict[Unit, list[Operation]] = field(default_factory=lambda: {u: [] for u in _UNITS})
     _history: dict[Unit, History] = field(default_factory=lambda: {u: History() for u in _UNITS})
@@ -81,7 +83,11 @@ class Stream:
                 assert isinstance(item, Operation)
                 tokens = {f"wait_{u.name.lower()}": n for u, n in item.wait.items()}
                 tokens |= {f"post_{u.name.lower()}": n for u, n in item.post.items()}
-                assembler.run(item.unit, item.fields | tokens)
+                try:
+                    assembler.run(item.unit, item.fields | tokens)
+                except EncodeError as error:
+                    raise UnsupportedError(f"{self.names[item.layer]} is too large for one command of the "
+                                           f"{item.unit.name.lower()} unit: {error}") from error
             elif kind == "fold":
                 assembler.fold(*item)  # type: ignore[misc]  # (step, feeds)
             else:

@@ -5,11 +5,13 @@ touched. Whatever numpy can write as a view of it (slices, permutations, splits 
 constant strides.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from numpy.lib.stride_tricks import as_strided
 
 from tq_hw.compiler.ir import Copy, Move, Value
 from tq_hw.compiler.legalize import Legalizer
@@ -23,8 +25,10 @@ _PERIODS = 8
 
 
 def blank(shape: Sequence[int], dtype: str) -> ByteView:
-    """Return the bytes of a dense tensor as an array to make views of."""
-    return np.empty((*shape, np.dtype(dtype).itemsize), np.int8)
+    """Return the bytes of a dense tensor as an array to make views of; it takes no memory and has no contents."""
+    dims = (*shape, np.dtype(dtype).itemsize)
+    steps = [math.prod(dims[axis + 1:]) for axis in range(len(dims))]
+    return as_strided(np.empty(1, np.int8), dims, steps)
 
 
 def _offset(view: ByteView, base: ByteView) -> int:

@@ -53,7 +53,7 @@ class MeanParams:
 
 def axes(axis_values: Array, rank: int) -> tuple[int, ...]:
     """Reduced axes, ascending and without repetition; no axis at all reduces nothing."""
-    listed = {normalize_axis(int(axis), rank) for axis in np.atleast_1d(axis_values)}
+    listed = {normalize_axis(int(axis), rank) for axis in np.reshape(axis_values, -1)}
     return tuple(sorted(listed))
 
 
