@@ -27,6 +27,7 @@ from tq_hw.compiler.emit_move import emit_move
 from tq_hw.compiler.emit_resize import emit_resize
 from tq_hw.compiler.emit_rows import emit_rows
 from tq_hw.compiler.emit_vector import emit_elementwise, emit_max_pool, emit_pad
+from tq_hw.compiler.in_place import in_place
 from tq_hw.compiler.interleave import emit_layers
 from tq_hw.compiler.ir import (
     Elementwise,
@@ -82,7 +83,7 @@ def compile_model(model: Model, config: Config, *, profile: str = "canon") -> Co
     """
     if profile != "canon":
         raise OptionError(f"profile must be canon, not {profile!r}")
-    graph = specialize(legalize(model), config)
+    graph = specialize(in_place(legalize(model)), config)
     plan = make_plan(graph, config)
     emitter = Emitter(graph, plan, config)
     emit_layers(emitter, _emission)

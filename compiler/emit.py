@@ -108,7 +108,7 @@ class Emitter:
     # Memory
 
     def memory_of(self, value: Value) -> tuple[int, int]:
-        """Region and byte offset of the dense bytes of `value`."""
+        """Region and byte offset of the first byte of `value`."""
         root = value.root
         if id(root) not in self._memory:
             if root.data is not None:
@@ -120,12 +120,15 @@ class Emitter:
             else:
                 self._memory[id(root)] = (REGION_ARENA, self.arena_bytes)
                 self.arena_bytes += -(-root.size_bytes // _ALIGN) * _ALIGN
-        return self._memory[id(root)]
+        region, offset = self._memory[id(root)]
+        return region, offset + value.place.offset_bytes
 
     def _memory_access(self, value: Value, rows: tuple[int, int]) -> Access:
         region, offset = self.memory_of(value)
-        row_bytes = value.shape[2] * value.shape[3]
-        return Access(f"region{region}", offset + rows[0] * row_bytes, offset + rows[1] * row_bytes)
+        place = value.place
+        last = (value.shape[2] - 1) * place.pixel_bytes + value.shape[3]
+        return Access(f"region{region}", offset + rows[0] * place.row_bytes,
+                      offset + (rows[1] - 1) * place.row_bytes + last)
 
     # Ring
 
@@ -270,30 +273,30 @@ class Emitter:
             self.store_rect(layer.output, view, (first + rect.rows[0], first + rect.rows[1]), rect.cols, rect.blocks)
 
     def _dense(self, value: Value, rows: tuple[int, int], cols: tuple[int, int],
-               blocks: tuple[int, int]) -> tuple[dict[str, int], int]:
-        """Loop fields shared by loads and stores of a rectangle, and the channels of a pixel in it."""
-        _, _, w, c = value.shape
+               blocks: tuple[int, int]) -> tuple[dict[str, int], int, bool]:
+        """Loop fields shared by loads and stores of a rectangle, the channels of a pixel, and if rows are runs."""
+        c, place = value.shape[3], value.place
         block = self.config.block
         channels = min(c, blocks[1] * block) - blocks[0] * block
         region, offset = self.memory_of(value)
-        offset += (rows[0] * w + cols[0]) * c + blocks[0] * block
+        offset += rows[0] * place.row_bytes + cols[0] * place.pixel_bytes + blocks[0] * block
         fields = {"memory_offset_bytes": offset, "region": region, "count0": blocks[1] - blocks[0]}
         width, height = cols[1] - cols[0], rows[1] - rows[0]
-        if channels == c:
-            fields |= {"count1": width, "step1": 1, "count2": height, "stride2_bytes": w * c, "count3": 1}
+        whole = channels == place.pixel_bytes
+        if whole:
+            fields |= {"count1": width, "step1": 1, "count2": height, "stride2_bytes": place.row_bytes, "count3": 1}
         else:
-            fields |= {"count1": 1, "count2": width, "step2": 1, "stride2_bytes": c, "count3": height,
-                       "stride3_bytes": w * c}
-        return fields, channels
+            fields |= {"count1": 1, "count2": width, "step2": 1, "stride2_bytes": place.pixel_bytes, "count3": height,
+                       "stride3_bytes": place.row_bytes}
+        return fields, channels, whole
 
     def load_rect(self, value: Value, view: View, rows: tuple[int, int], cols: tuple[int, int],
                   blocks: tuple[int, int], pad_cols: tuple[int, int] = (0, 0), fill: int = 0,
                   at: tuple[int, int] | None = None) -> None:
         """Load dense rows and columns into a blocked view, at row and column `at` of it (default: the same)."""
         row, col = (rows[0], cols[0]) if at is None else at
-        fields, channels = self._dense(value, rows, cols, blocks)
+        fields, channels, whole = self._dense(value, rows, cols, blocks)
         last = channels - (blocks[1] - blocks[0] - 1) * self.config.block
-        whole = channels == value.shape[3]
         fields |= {"run_bytes": (cols[1] - cols[0] if whole else 1) * channels, "flip": int(value.flip),
                    "destination": view.address(row, blocks[0], col),
                    "emit_bytes": self.config.block, "advance_bytes": self.config.block, "last_emit_bytes": last,
@@ -309,11 +312,11 @@ class Emitter:
     def store_rect(self, value: Value, view: View, rows: tuple[int, int], cols: tuple[int, int],
                    blocks: tuple[int, int]) -> None:
         """Store a rectangle of a blocked view to dense memory."""
-        fields, channels = self._dense(value, rows, cols, blocks)
+        fields, channels, whole = self._dense(value, rows, cols, blocks)
         fields |= {"source": view.address(rows[0], blocks[0], cols[0]), "take_bytes": self.config.block,
                    "last_take_bytes": channels - (blocks[1] - blocks[0] - 1) * self.config.block,
                    "step0": view.block_pitch}
-        fields["step2" if channels == value.shape[3] else "step3"] = view.row_pitch
+        fields["step2" if whole else "step3"] = view.row_pitch
         self.stream.add(Unit.STORE, fields, (view.access(rows, blocks),), (self._memory_access(value, rows),),
                         self.layer_index)
 

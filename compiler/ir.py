@@ -14,11 +14,20 @@ import numpy.typing as npt
 from tq_hw.isa.config import Config
 
 __all__ = ["ELEMENT_BYTES", "Copy", "Elementwise", "Flat", "Graph", "Layer", "Mac", "MatMul", "MaxPool", "Move",
-           "OneHot", "Pad", "Resize", "RowProgram", "Staged", "Value"]
+           "OneHot", "Pad", "Pitch", "Resize", "RowProgram", "Staged", "Value"]
 
 IntArray = npt.NDArray[Any]
 #: Bytes of an element by its code in the vector unit's registers.
 ELEMENT_BYTES = (1, 2, 4, 1)
+
+
+@dataclass(frozen=True)
+class Pitch:
+    """Where a tensor lies inside another one's dense bytes: offset of its first byte, distances of rows and pixels."""
+
+    offset_bytes: int
+    row_bytes: int
+    pixel_bytes: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,7 +38,8 @@ class Value:
     -------
     tensor : index in the model's subgraph
     flip : the bytes in system memory are the accelerator's with bit 7 inverted (uint8 edges)
-    alias_of : the value whose dense bytes in system memory these are
+    alias_of : the value whose dense bytes in system memory these are, or that they are a part of
+    pitch : where in them they are, None if they are all of them
     data : dense bytes of a constant, or None
     initial : contents before the first inference, for a value that lives on from one to the next
     """
@@ -40,6 +50,7 @@ class Value:
     zero_point: int = 0
     flip: bool = False
     alias_of: "Value | None" = None
+    pitch: Pitch | None = None
     data: "npt.NDArray[Any] | None" = None
     initial: "npt.NDArray[Any] | None" = None
 
@@ -47,6 +58,25 @@ class Value:
     def root(self) -> "Value":
         """The value that owns the dense bytes."""
         return self.alias_of.root if self.alias_of is not None else self
+
+    @property
+    def place(self) -> Pitch:
+        """Where the value lies in the bytes of its root."""
+        _, _, w, c = self.shape
+        own = self.pitch or Pitch(0, w * c, c)
+        if self.alias_of is None:
+            return own
+        if self.pitch is None and not self.alias_of.dense:
+            raise AssertionError(f"{self.name} is a view of bytes with gaps")
+        return Pitch(self.alias_of.place.offset_bytes + own.offset_bytes, own.row_bytes, own.pixel_bytes)
+
+    @property
+    def dense(self) -> bool:
+        """Whether its bytes follow each other without gaps."""
+        _, _, w, c = self.shape
+        if self.pitch is not None and (self.pitch.row_bytes != w * c or self.pitch.pixel_bytes != c):
+            return False
+        return self.alias_of is None or self.alias_of.dense
 
     @property
     def size_bytes(self) -> int:

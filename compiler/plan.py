@@ -110,7 +110,7 @@ class _Planner:
     def _fold(self, layer: Layer) -> FoldPlan | None:
         source = layer.inputs[0]
         made = self.defined.get(id(source))
-        if isinstance(layer, Mac) and not layer.depthwise and (
+        if isinstance(layer, Mac) and not layer.depthwise and source.dense and (
                 made is None or isinstance(self.graph.layers[made], Staged)):
             return plan_fold(layer, self.config)
         return None
@@ -406,7 +406,7 @@ class _Planner:
             for value in layer.inputs:
                 if value.root is not value or id(value) not in kept:
                     stored.add(id(value.root))
-            if id(layer.output) not in kept:
+            if id(layer.output) not in kept or layer.output.root is not layer.output:
                 stored.add(id(layer.output))
         return stored
 

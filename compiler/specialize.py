@@ -53,7 +53,8 @@ def _join_tables(graph: Graph) -> list[Layer]:
 def _pairs(layer: Layer, config: Config) -> Layer:
     """SOFTMAX over two channels: difference of the neighbours in a pair of lanes, then a table of all differences."""
     if (not isinstance(layer, RowProgram) or layer.program != "softmax" or layer.output.shape[3] != 2
-            or layer.numbers["output_bits"] != 8 or config.requantize_lanes % 2 or layer.tables[0] is None):
+            or layer.numbers["output_bits"] != 8 or config.requantize_lanes % 2 or layer.tables[0] is None
+            or not _dense_bytes(layer)):
         return layer
     # Neighbour less own value, -255..255; the entry of -256 is never read.
     differences = np.maximum(np.arange(-256, 256), -255)
@@ -66,13 +67,17 @@ def _pairs(layer: Layer, config: Config) -> Layer:
                 tables=(by_code[:256], by_code[256:]))
 
 
+def _dense_bytes(layer: Layer) -> bool:
+    return all(value.dense for value in (*layer.inputs, layer.output))
+
+
 def _words(value: Value, config: Config) -> int:
     n, h, w, c = value.shape
     return n * h * w * block_count(c, config)
 
 
 def _dense(layer: Layer, config: Config) -> Layer:
-    if not isinstance(layer, Elementwise):
+    if not isinstance(layer, Elementwise) or not _dense_bytes(layer):
         return layer
     dense = -(-layer.output.size_bytes // config.block)
     if _words(layer.output, config) < max(3 * dense, dense + _DENSE_WORDS):

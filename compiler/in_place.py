@@ -1,0 +1,152 @@
+"""Copies that need not happen: parts of a concatenation are written where they belong, slices are read where they lie.
+
+A copy is dropped by giving the smaller tensor a place inside the larger one's bytes: an offset, and the distances of
+its rows and pixels. Channels of a pixel stay together. Layers that see a tensor as rows of pixels take any such place,
+the others one without gaps.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tq_hw.compiler.ir import Copy, Elementwise, Graph, Layer, Mac, MaxPool, Move, Pitch, Resize, RowProgram, Value
+
+__all__ = ["in_place"]
+
+Offsets = npt.NDArray[np.int64]
+
+
+def in_place(graph: Graph) -> Graph:
+    """Return the graph without the copies that a place can stand for."""
+    for number in range(len(graph.layers) - 1, -1, -1):
+        layer = graph.layers[number]
+        if isinstance(layer, Move):
+            graph = _without(graph, layer)
+    return graph
+
+
+def _without(graph: Graph, move: Move) -> Graph:
+    """Drop what can be dropped of one move."""
+    places: dict[Value, Value] = {}
+    if len(move.copies) == 1 and (view := _slice(graph, move)) is not None:
+        return _replaced(graph, {move.output: view}, {move: None})
+    written = np.zeros(move.output.size_bytes, np.int64)
+    for copy in move.copies:
+        np.add.at(written, _offsets(copy)[1], 1)
+    rest = []
+    for copy in move.copies:
+        part = _part(graph, move, copy) if written.max() == 1 else None
+        if part is None or part[0] in places:
+            rest.append(copy)
+        else:
+            places[part[0]] = part[1]
+    if not places:
+        return graph
+    kept = replace(move, copies=tuple(rest)) if rest else None
+    return _replaced(graph, places, {move: kept})
+
+
+def _offsets(copy: Copy) -> tuple[Offsets, Offsets]:
+    """Source and target offset of every byte of a copy."""
+    source, target = np.array([copy.source_offset]), np.array([copy.target_offset])
+    for count, source_step, target_step in copy.dims:
+        turns = np.arange(count)
+        source = (source[:, None] + turns * source_step).reshape(-1)
+        target = (target[:, None] + turns * target_step).reshape(-1)
+    return source, target
+
+
+def _place(value: Value, offsets: Offsets) -> Pitch | None:
+    """Offset and distances at which byte i of a dense tensor lies at `offsets[i]`, or None if there are none."""
+    n, h, w, c = value.shape
+    grid = offsets.reshape(n * h, w, c)
+    row = int(grid[1, 0, 0] - grid[0, 0, 0]) if n * h > 1 else 0
+    pixel = int(grid[0, 1, 0] - grid[0, 0, 0]) if w > 1 else c
+    row = row if n * h > 1 else w * pixel
+    even = (grid[0, 0, 0] + row * np.arange(n * h)[:, None, None] + pixel * np.arange(w)[:, None] + np.arange(c))
+    if row < 0 or pixel < 0 or not np.array_equal(grid, even):
+        return None
+    return Pitch(int(grid[0, 0, 0]), row, pixel)
+
+
+def _takes_pitch(layer: Layer) -> bool:
+    return isinstance(layer, Mac | Elementwise | MaxPool | RowProgram | Resize)
+
+
+def _fits(graph: Graph, value: Value, place: Pitch, without: Move | None) -> bool:
+    """Whether all layers but `without` that touch `value` (or a view of it) can have it at `place`."""
+    _, _, w, c = value.shape
+    if place.pixel_bytes == c and place.row_bytes == w * c:
+        return True
+    for layer in graph.layers:
+        near = [v for v in (*layer.inputs, layer.output) if v.root is value]
+        if layer is not without and near and not (_takes_pitch(layer) and all(v is value for v in near)):
+            return False
+    return True
+
+
+def _fixed(graph: Graph, value: Value) -> bool:
+    """Whether the bytes of `value` must stay where they are."""
+    return (value.alias_of is not None or value.flip or value.data is not None or value.initial is not None
+            or any(port.root is value for port in (*graph.inputs, *graph.outputs)))
+
+
+def _part(graph: Graph, move: Move, copy: Copy) -> tuple[Value, Value] | None:
+    """The tensor that a copy puts into the output, and the same at its place there."""
+    if copy.source < 0 or move.output.root.initial is not None or not move.output.dense:
+        return None
+    part = move.inputs[copy.source].root
+    made = [layer for layer in graph.layers if layer.output is part]
+    uses = sum(other.source >= 0 and move.inputs[other.source].root is part for other in move.copies)
+    source, target = _offsets(copy)
+    if (_fixed(graph, part) or len(made) != 1 or made[0] is move or len(source) != part.size_bytes
+            or not move.inputs[copy.source].dense):
+        return None
+    offsets = np.full(part.size_bytes, -1)
+    offsets[source] = target
+    place = _place(part, offsets) if offsets.min() >= 0 else None
+    if place is None or not _fits(graph, part, place, move if uses == 1 else None):
+        return None
+    return part, replace(part, alias_of=move.output, pitch=place)
+
+
+def _slice(graph: Graph, move: Move) -> Value | None:
+    """The output of a move of one copy as a part of its input."""
+    copy, output = move.copies[0], move.output
+    if copy.source < 0 or _fixed(graph, output) or move.inputs[copy.source].root.initial is not None:
+        return None
+    source_value = move.inputs[copy.source]
+    source, target = _offsets(copy)
+    if len(source) != output.size_bytes or not source_value.dense:
+        return None
+    offsets = np.full(output.size_bytes, -1)
+    offsets[target] = source
+    place = _place(output, offsets) if offsets.min() >= 0 else None
+    if place is None or not _fits(graph, output, place, move):
+        return None
+    return replace(output, alias_of=source_value, pitch=place, flip=source_value.flip)
+
+
+def _replaced(graph: Graph, places: dict[Value, Value], layers: dict[Move, Move | None]) -> Graph:
+    """Put values and their views in the place of others throughout the graph."""
+    known: dict[Value, Value] = dict(places)
+
+    def new(value: Value) -> Value:
+        if value not in known:
+            alias = value.alias_of
+            flip = known[value.root].flip if value.root in known else value.flip
+            known[value] = value if alias is None or new(alias) is alias else replace(
+                value, alias_of=new(alias), flip=flip)
+        return known[value]
+
+    def rebuilt(layer: Layer) -> Layer:
+        inputs, output = tuple(new(v) for v in layer.inputs), new(layer.output)
+        same = output is layer.output and all(a is b for a, b in zip(inputs, layer.inputs, strict=True))
+        return layer if same else replace(layer, inputs=inputs, output=output)
+
+    chosen: Sequence[Any] = [layers.get(layer, layer) if isinstance(layer, Move) else layer for layer in graph.layers]
+    return replace(graph, layers=tuple(rebuilt(layer) for layer in chosen if layer is not None),
+                   inputs=tuple(new(v) for v in graph.inputs), outputs=tuple(new(v) for v in graph.outputs))
