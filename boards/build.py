@@ -19,7 +19,7 @@ from tq_hw.boards.top import BoardTop, input_hz, load_platform
 from tq_hw.model.errors import OptionError, ToolError
 
 __all__ = ["TOOLS_OF", "BuildResult", "Progress", "build", "critical_path", "dram_core", "elaborate", "new_folder",
-           "with_chip"]
+           "synthesize", "with_chip"]
 
 #: Called with what is being done, and how far the whole build is, 0.0 to 1.0.
 Progress = Callable[[str, float], None]
@@ -136,6 +136,48 @@ def _yosys_for_amaranth() -> Iterator[None]:
                     os.environ[name] = value
 
 
+class _Steps:
+    """The programs of one build, one after the other in its folder; notes what each took."""
+
+    def __init__(self, folder: Path, progress: Progress) -> None:
+        self.folder, self._progress = folder, progress
+        self.seconds: dict[str, float] = {}
+
+    def run(self, name: str, arguments: list[str]) -> None:
+        text, share = _STEPS[name]
+        self._progress(text, share)
+        self.seconds[name] = run_tool(name, arguments, self.folder,
+                                      lambda taken: self._progress(f"{text}, {taken:.0f} s", share))
+
+    def synthesize(self, board: Board, memory: Memory, image: bytes, seed: int) -> tuple[Mapping[str, float], Any]:
+        """Elaborate and synthesize; return the cells, and the commands that come after."""
+        self._progress("elaborating", 0.0)
+        start = time.monotonic()
+        plan = elaborate(board, memory, image=image, seed=seed)
+        plan.extract(self.folder)
+        self.seconds["elaborate"] = time.monotonic() - start
+        commands = json.loads(plan.files[f"build_{TOP}.json"])["commands"]
+        if board.toolchain is Toolchain.XILINX:
+            sources = " ".join(sorted(name for name in plan.files if _is_source(name)))
+            self.run("yosys", ["-q", "-p", f"read_verilog {sources}; synth_xilinx -flatten -top {TOP}; "
+                                           f"tee -q -o {_STAT} stat -json"])
+        else:
+            self.run(*_split(commands.pop(0)))
+        resources = count_cells(read_json(self.folder / _STAT), _FAMILY[board.toolchain])
+        (self.folder / _STAT).unlink()
+        return resources, commands
+
+
+def _split(command: list[str]) -> tuple[str, list[str]]:
+    return command[0], command[1:]
+
+
+def synthesize(board: Board, memory: Memory, folder: Path, *,
+               progress: Progress = lambda _text, _done: None) -> Mapping[str, float]:
+    """Elaborate and synthesize a board in `folder`; return its cells by kind."""
+    return _Steps(folder, progress).synthesize(board, memory, b"", 1)[0]
+
+
 def build(board: Board, memory: Memory, folder: Path, *, image: bytes = b"", seed: int = 1,
           progress: Progress = lambda _text, _done: None) -> BuildResult:
     """Elaborate, synthesize, place, route and pack in `folder`.
@@ -149,44 +191,26 @@ def build(board: Board, memory: Memory, folder: Path, *, image: bytes = b"", see
     for name in missing:
         if name != "vivado":
             require_tool(name)
-    seconds: dict[str, float] = {}
-    progress("elaborating", 0.0)
-    start = time.monotonic()
-    plan = elaborate(board, memory, image=image, seed=seed)
-    plan.extract(folder)
-    seconds["elaborate"] = time.monotonic() - start
-
-    def step(name: str, arguments: list[str]) -> None:
-        text, share = _STEPS[name]
-        progress(text, share)
-        seconds[name] = run_tool(name, arguments, folder, lambda taken: progress(f"{text}, {taken:.0f} s", share))
-
-    commands = json.loads(plan.files[f"build_{TOP}.json"])["commands"]
-    if board.toolchain is Toolchain.XILINX:
-        step("yosys", ["-q", "-p", f"read_verilog {' '.join(sorted(n for n in plan.files if _is_source(n)))}; "
-                                   f"synth_xilinx -flatten -top {TOP}; tee -q -o {_STAT} stat -json"])
-    resources: Mapping[str, float] = {}
-    for name, *arguments in commands:
-        if name not in missing:
-            step(name, arguments)
-        if name == "yosys":
-            resources = count_cells(read_json(folder / _STAT), _FAMILY[board.toolchain])
-            _check_fit(board, resources)
-    timings: dict[str, Timing] = {}
-    if board.toolchain is Toolchain.XILINX:
-        resources = count_cells(read_json(folder / _STAT), "xc7")
-        if not missing:
-            resources, timing = vivado_figures(folder, TOP, board.clock_hz / _MHZ)
-            timings = {timing.clock: timing}
-    else:
+    steps = _Steps(folder, progress)
+    resources, commands = steps.synthesize(board, memory, image, seed)
+    if board.toolchain is not Toolchain.XILINX:
+        # Vivado shares LUTs that Yosys counts one by one: it is the judge there.
+        _check_fit(board, resources)
+    for command in commands:
+        if command[0] not in missing:
+            steps.run(*_split(command))
+    timings: Mapping[str, Timing] = {}
+    if board.toolchain is not Toolchain.XILINX:
         timings = nextpnr_timing(read_json(folder / "timing.json"))
-    (folder / _STAT).unlink()
+    elif not missing:
+        resources, timing = vivado_figures(folder, TOP, board.clock_hz / _MHZ)
+        timings = {timing.clock: timing}
     bitstream = "" if missing else _BITSTREAM[board.toolchain]
     if bitstream and not (folder / bitstream).is_file():
         raise ToolError(f"{names[-1]} ended without an error and wrote no {bitstream}")
     progress("done", 1.0)
     return BuildResult(bitstream, (folder / bitstream).stat().st_size if bitstream else 0, resources, timings, missing,
-                       seconds)
+                       steps.seconds)
 
 
 def _is_source(name: str) -> bool:
