@@ -1,0 +1,219 @@
+"""`run` and `emulate`: a model on the Verilated board behind a pseudo-terminal, with faults, resets and wrong files."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tq_hw.boards.catalog import BOARDS
+from tq_hw.cli.emulator import Emulator
+from tq_hw.isa.config import load_config
+from tq_hw.model.build import ModelBuilder
+from tq_hw.model.reader import parse_model
+from tq_hw.sim import golden
+
+TINY = load_config("tiny")
+MEMORY_BYTES = 1 << 16
+Start = Callable[..., Emulator]
+
+
+def keywords() -> bytes:
+    """A small network of the kind of DS-CNN: convolution, depthwise and pointwise, average, classifier."""
+    rng = np.random.default_rng(11)
+
+    def weights(shape: tuple[int, ...], depthwise: bool = False) -> int:
+        channels = shape[-1] if depthwise else shape[0]
+        return b.constant(rng.integers(-127, 128, shape).astype(np.int8), scale=[0.01 + 0.001 * k for k in
+                                                                                  range(channels)],
+                          dimension=3 if depthwise else 0)
+
+    b = ModelBuilder("keywords")
+    x = b.input((1, 12, 6, 1), scale=0.5, zero_point=-3, name="sound")
+    w = weights((8, 4, 3, 1))
+    x = b.add("CONV_2D", [x, w, b.bias(x, w, list(range(8)))], scale=0.6, zero_point=-128, padding="SAME", stride_h=2,
+              stride_w=2, fused_activation_function="RELU")
+    w = weights((1, 3, 3, 8), True)
+    x = b.add("DEPTHWISE_CONV_2D", [x, w, b.bias(x, w, [0] * 8)], scale=0.7, zero_point=-128, padding="SAME",
+              depth_multiplier=1, fused_activation_function="RELU")
+    w = weights((8, 1, 1, 8))
+    x = b.add("CONV_2D", [x, w, b.bias(x, w, [3] * 8)], scale=0.8, zero_point=-128, padding="SAME",
+              fused_activation_function="RELU")
+    x = b.add("AVERAGE_POOL_2D", [x], scale=0.8, zero_point=-128, filter_height=6, filter_width=3, stride_h=6,
+              stride_w=3, padding="VALID")
+    w = b.constant(rng.integers(-127, 128, (4, 8)).astype(np.int8), scale=0.02)
+    x = b.add("FULLY_CONNECTED", [x, w, b.bias(x, w, [1, 2, 3, 4])], scale=8.0, zero_point=2)
+    return b.build(b.add("SOFTMAX", [x], beta=0.01))
+
+
+@pytest.fixture
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """keywords.tflite, in.npz with three input sets, and what the golden model makes of them in expected.npy."""
+    monkeypatch.setitem(BOARDS, "small", replace(BOARDS["ulx3s_85f"], name="small", config=TINY))
+    (tmp_path / "keywords.tflite").write_bytes(keywords())
+    sets = np.random.default_rng(5).integers(-128, 128, (3, 1, 12, 6, 1)).astype(np.int8)
+    np.savez(tmp_path / "in.npz", sound=sets)
+    model = parse_model(keywords(), "keywords")
+    np.save(tmp_path / "expected.npy", np.stack([golden.run(model, [one]).outputs[0] for one in sets]))
+    return tmp_path
+
+
+class ResetEmulator(Emulator):
+    """Is reset when so many bytes have come."""
+
+    def __init__(self, *arguments: Any, reset_after: tuple[int, ...], **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.reset_after = list(reset_after)
+        self.taken = 0
+
+    def _receive(self, wait_seconds: float) -> bytes:
+        data = super()._receive(wait_seconds)
+        self.taken += len(data)
+        if self.reset_after and self.taken > self.reset_after[0]:
+            del self.reset_after[0]
+            self.reset()
+        return data
+
+
+@pytest.fixture
+def start() -> Iterator[Start]:
+    """Start an emulator in a thread."""
+    running: list[tuple[Emulator, threading.Thread]] = []
+
+    def begin(kind: type[Emulator] = Emulator, **options: Any) -> Emulator:
+        emulator = kind(TINY, MEMORY_BYTES, 100_000_000, **options)
+        thread = threading.Thread(target=emulator.serve)
+        thread.start()
+        running.append((emulator, thread))
+        return emulator
+
+    yield begin
+    for emulator, thread in running:
+        emulator.end()
+        thread.join()
+        emulator.close()
+
+
+def check_outputs(files: Path) -> None:
+    outputs = np.load(files / "out.npz")["output_0"]
+    expected = np.load(files / "expected.npy")
+    assert outputs.dtype == expected.dtype
+    assert np.array_equal(outputs, expected)
+    assert len(np.unique(expected)) > 3, "the outputs say nothing"
+
+
+def run_sets(tq: Any, port: str, *more: object) -> dict[str, Any]:
+    outcome = tq("run", "--board", "small", "--port", port, "keywords.tflite", "--inputs", "in.npz", "--outputs",
+                 "out.npz", "--json", "report.json", *more)
+    assert (outcome.code, outcome.err) == (0, "")
+    report: dict[str, Any] = json.loads(Path("report.json").read_text())
+    return report
+
+
+def test_a_network_is_bit_exact_and_every_layer_has_its_cycles(tq: Any, files: Path, start: Start) -> None:
+    report = run_sets(tq, start().port, "--bench", 2)
+    check_outputs(files)
+    assert report["bit_exact"] is True
+    assert (report["board"], report["sets"], report["resets"]) == ("small", 3, 0)
+    assert sum(row["cycles"] for row in report["layers"]) == report["cycles"] > 500
+    assert [row["op"] for row in report["layers"] if row["cycles"] > 0] == [
+        "CONV_2D", "DEPTHWISE_CONV_2D", "CONV_2D", "AVERAGE_POOL_2D", "FULLY_CONNECTED", "SOFTMAX"]
+    assert report["bench"]["cycles"] == {"min": report["cycles"], "median": report["cycles"], "max": report["cycles"]}
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_faults_of_the_line_change_nothing(tq: Any, files: Path, start: Start, seed: int) -> None:
+    report = run_sets(tq, start(faults=seed).port, "--no-layers")
+    check_outputs(files)
+    assert report["repeats"] > 10
+    assert report["resets"] == 0
+
+
+@pytest.mark.parametrize("faults", [None, 3], ids=["good", "faults"])
+def test_resets_in_the_middle_change_nothing(tq: Any, files: Path, start: Start, faults: int | None) -> None:
+    """While it loads, and while it runs."""
+    board = start(ResetEmulator, faults=faults, reset_after=(1000, 8000))
+    report = run_sets(tq, board.port, "--no-layers")
+    check_outputs(files)
+    assert 1 <= report["resets"] <= 2
+
+
+def test_a_file_for_another_configuration_is_refused(tq: Any, files: Path, start: Start) -> None:
+    assert tq("compile", "keywords.tflite", "--config", "n8").code == 0
+    outcome = tq("run", "--board", "small", "--port", start().port, "keywords.tqm", "--inputs", "in.npz")
+    assert outcome.code == 2
+    assert outcome.err == (
+        f"tq-hw: keywords: is compiled for configuration 'n8' (fingerprint {load_config('n8').fingerprint:08x}), the "
+        f"board has {TINY.fingerprint:08x}; compile it for the board's configuration\n")
+
+
+def test_a_compiled_file_runs_and_a_truncated_one_is_refused(tq: Any, files: Path, start: Start) -> None:
+    port = start().port
+    assert tq("compile", "keywords.tflite", "--config", "tiny").code == 0
+    outcome = tq("run", "--board", "small", "--port", port, "keywords.tqm", "--inputs", "in.npz", "--outputs",
+                 "out.npz")
+    assert outcome.code == 0
+    check_outputs(files)
+    whole = Path("keywords.tqm").read_bytes()
+    Path("keywords.tqm").write_bytes(whole[:-100])
+    outcome = tq("run", "--board", "small", "--port", port, "keywords.tqm", "--inputs", "in.npz")
+    assert outcome.code == 2
+    assert outcome.err == (f"tq-hw: keywords.tqm: the file should have {len(whole)} bytes, it has "
+                           f"{len(whole) - 100}\n")
+
+
+def test_a_model_larger_than_memory_is_refused(tq: Any, files: Path, start: Start) -> None:
+    b = ModelBuilder("large")
+    x = b.input((1, 256), scale=0.5)
+    w = b.constant(np.random.default_rng(1).integers(-127, 128, (256, 256)).astype(np.int8), scale=0.01)
+    Path("large.tflite").write_bytes(b.build(b.add("FULLY_CONNECTED", [x, w, b.bias(x, w, [0] * 256)], scale=1.0)))
+    outcome = tq("run", "--board", "small", "--port", start().port, "large.tflite")
+    assert outcome.code == 2
+    assert outcome.err.startswith("tq-hw: large: needs ")
+    assert outcome.err.endswith(f", the board has {MEMORY_BYTES}\n")
+
+
+def test_a_port_that_is_not_there_is_a_device_error(tq: Any, files: Path) -> None:
+    outcome = tq("run", "--board", "small", "--port", "./no-port", "keywords.tflite")
+    assert outcome.code == 5
+    assert outcome.err.startswith("tq-hw: port ./no-port cannot be opened: ")
+
+
+@pytest.mark.parametrize("command", ["run", "emulate"])
+def test_an_unknown_board_is_named(tq: Any, files: Path, command: str) -> None:
+    more = ["keywords.tflite", "--port", "x"] if command == "run" else []
+    outcome = tq(command, "--board", "ulx3s", *more)
+    assert outcome.code == 2
+    assert outcome.err.startswith("tq-hw: no board 'ulx3s': expected one of ")
+
+
+def test_emulate_offers_a_port_and_survives_its_button(tq: Any, files: Path) -> None:
+    """The real command in a process of its own, on the smallest board."""
+    with subprocess.Popen([sys.executable, "-m", "tq_hw.cli", "emulate", "--board", "icebreaker", "--port", "board"],
+                          stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            port = process.stdout.readline().split()[1]
+            about = process.stdout.readline()
+            assert about == f"icebreaker: configuration icebreaker, 128 KiB of memory, process {process.pid}\n"
+            assert os.readlink("board") == port
+            for _ in range(2):
+                outcome = tq("run", "--board", "icebreaker", "--port", "board", "keywords.tflite", "--inputs", "in.npz",
+                             "--outputs", "out.npz")
+                assert outcome.code == 0
+                check_outputs(files)
+                process.send_signal(signal.SIGUSR1)
+                time.sleep(0.3)
+        finally:
+            process.terminate()
+    assert process.returncode == 0
+    assert not os.path.lexists("board")
