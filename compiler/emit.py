@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from tq_hw.compiler.cascade import Rolling
+from tq_hw.compiler.hosts import part_view
 from tq_hw.compiler.image import Image, table_words
 from tq_hw.compiler.ir import Graph, IntArray, Layer, Value
 from tq_hw.compiler.layout import View, block_count, row_words
@@ -189,6 +190,11 @@ class Emitter:
 
     def resident(self, value: Value) -> View | None:
         """View of a resident value, loaded at its first use if it comes from memory; None if it is not resident."""
+        if id(value) in self.plan.parts:
+            host, box = self.plan.parts[id(value)]
+            view = self.resident(host)
+            assert view is not None
+            return part_view(view, box)
         if id(value) not in self.plan.resident:
             return None
         if id(value) not in self._views:
@@ -199,7 +205,8 @@ class Emitter:
             words = n * h * pitch if rolling is None else rolling.rows * pitch
             view = View(self.new_buffer(), self.plan.resident[id(value)], words, pitch, w)
             self._views[id(value)] = view
-            if not any(layer.output is value for layer in self.graph.layers):
+            hosts = any(host is value for host, _ in self.plan.parts.values())
+            if not hosts and not any(layer.output is value for layer in self.graph.layers):
                 self.load_rect(value, view, (0, n * h), (0, w), (0, blocks))
         return self._views[id(value)]
 
@@ -272,8 +279,8 @@ class Emitter:
             first = rect.image * layer.output.shape[1]
             self.store_rect(layer.output, view, (first + rect.rows[0], first + rect.rows[1]), rect.cols, rect.blocks)
 
-    def _dense(self, value: Value, rows: tuple[int, int], cols: tuple[int, int],
-               blocks: tuple[int, int]) -> tuple[dict[str, int], int, bool]:
+    def _dense(self, value: Value, rows: tuple[int, int], cols: tuple[int, int], blocks: tuple[int, int],
+               col_pitch: int) -> tuple[dict[str, int], int, bool]:
         """Loop fields shared by loads and stores of a rectangle, the channels of a pixel, and if rows are runs."""
         c, place = value.shape[3], value.place
         block = self.config.block
@@ -284,10 +291,11 @@ class Emitter:
         width, height = cols[1] - cols[0], rows[1] - rows[0]
         whole = channels == place.pixel_bytes
         if whole:
-            fields |= {"count1": width, "step1": 1, "count2": height, "stride2_bytes": place.row_bytes, "count3": 1}
+            fields |= {"count1": width, "step1": col_pitch, "count2": height, "stride2_bytes": place.row_bytes,
+                       "count3": 1}
         else:
-            fields |= {"count1": 1, "count2": width, "step2": 1, "stride2_bytes": place.pixel_bytes, "count3": height,
-                       "stride3_bytes": place.row_bytes}
+            fields |= {"count1": 1, "count2": width, "step2": col_pitch, "stride2_bytes": place.pixel_bytes,
+                       "count3": height, "stride3_bytes": place.row_bytes}
         return fields, channels, whole
 
     def load_rect(self, value: Value, view: View, rows: tuple[int, int], cols: tuple[int, int],
@@ -295,7 +303,7 @@ class Emitter:
                   at: tuple[int, int] | None = None) -> None:
         """Load dense rows and columns into a blocked view, at row and column `at` of it (default: the same)."""
         row, col = (rows[0], cols[0]) if at is None else at
-        fields, channels, whole = self._dense(value, rows, cols, blocks)
+        fields, channels, whole = self._dense(value, rows, cols, blocks, view.col_pitch)
         last = channels - (blocks[1] - blocks[0] - 1) * self.config.block
         fields |= {"run_bytes": (cols[1] - cols[0] if whole else 1) * channels, "flip": int(value.flip),
                    "destination": view.address(row, blocks[0], col),
@@ -312,7 +320,7 @@ class Emitter:
     def store_rect(self, value: Value, view: View, rows: tuple[int, int], cols: tuple[int, int],
                    blocks: tuple[int, int]) -> None:
         """Store a rectangle of a blocked view to dense memory."""
-        fields, channels, whole = self._dense(value, rows, cols, blocks)
+        fields, channels, whole = self._dense(value, rows, cols, blocks, view.col_pitch)
         fields |= {"source": view.address(rows[0], blocks[0], cols[0]), "take_bytes": self.config.block,
                    "last_take_bytes": channels - (blocks[1] - blocks[0] - 1) * self.config.block,
                    "step0": view.block_pitch}

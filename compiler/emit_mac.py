@@ -309,7 +309,8 @@ class _MacEmitter:
             inner = 0
         fields = {
             "use_acc": 1, "use_params": 1, "blocks_inner": inner, "sub_first": blocks[0] % config.sub_blocks,
-            "out_base": target.address(row, blocks[0] // config.sub_blocks, rect.cols[0] + first), "out_col_step": step,
+            "out_base": target.address(row, blocks[0] // config.sub_blocks, rect.cols[0] + first),
+            "out_col_step": step * target.col_pitch,
             "out_row_step": signed_step(target.row_pitch), "out_block_step": signed_step(target.block_pitch),
             "cols": width, "out_blocks": blocks[1] - blocks[0], "slots": slots, **tiles,
             "chunk_slots": tiles["tile_slots"], "param_base": params, "param_block_step": self.param_step,

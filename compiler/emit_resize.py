@@ -4,7 +4,6 @@
 `fraction << (31 - s)`, which leaves no rounding.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tq_hw.compiler.emit import Emitter
@@ -12,52 +11,11 @@ from tq_hw.compiler.ir import Resize
 from tq_hw.compiler.layout import View, block_count, signed_step
 from tq_hw.compiler.plan import LayerPlan
 from tq_hw.compiler.stream import Access
+from tq_hw.compiler.taps import Tap, groups
 from tq_hw.isa.uop import Alu, Destination, Multiply, Rounding, ShiftSource, Source
 from tq_hw.model.errors import UnsupportedError
 
 __all__ = ["emit_resize"]
-
-_PERIODS = 8
-Tap = tuple[int, int, int]
-
-
-@dataclass(frozen=True)
-class _Group:
-    """Outputs first, first + step, ...: count of them, with taps that go on in even steps and share a fraction."""
-
-    first: int
-    step: int
-    count: int
-    low: int
-    low_step: int
-    high: int
-    high_step: int
-    fraction: int
-
-
-def _groups(taps: tuple[Tap, ...]) -> list[_Group]:
-    best: list[_Group] = []
-    for period in range(1, min(_PERIODS, len(taps)) + 1):
-        found = [group for phase in range(period) for group in _runs(taps, phase, period)]
-        if not best or len(found) < len(best):
-            best = found
-    return best
-
-
-def _runs(taps: tuple[Tap, ...], phase: int, period: int) -> Iterator[_Group]:
-    places = range(phase, len(taps), period)
-    at = 0
-    while at < len(places):
-        low, high, fraction = taps[places[at]]
-        steps, count = (0, 0), 1
-        while at + count < len(places):
-            before, this = taps[places[at + count - 1]], taps[places[at + count]]
-            step = this[0] - before[0], this[1] - before[1]
-            if this[2] != fraction or (count > 1 and step != steps):
-                break
-            steps, count = step, count + 1
-        yield _Group(places[at], period, count, low, steps[0], high, steps[1], fraction)
-        at += count
 
 
 def _program(fraction: int, shift: int, last: bool) -> list[dict[str, int]]:
@@ -131,7 +89,7 @@ class _Resizer:
         pitch = out_width * self.wide
         read = (source.access(span, blocks),)
         middle = Access("pad", between, between + (in_rows[1] - in_rows[0]) * pitch)
-        for g in _groups(layer.cols[cols[0]:cols[1]]):
+        for g in groups(layer.cols[cols[0]:cols[1]]):
             count = in_rows[1] - in_rows[0]
             self._operate(g.fraction, False, {
                 "a_base": source.address(first_row, block, g.low), "a_col_step": signed_step(g.low_step),
@@ -143,7 +101,7 @@ class _Resizer:
         out_words = (rows[1] - rows[0]) * (out_width | 1)
         target = View(emitter.new_buffer(), middle.high, out_words, out_width | 1, out_width, out_row, block, cols[0])
         out_span = (out_row, out_row + rows[1] - rows[0])
-        for g in _groups(layer.rows[rows[0]:rows[1]]):
+        for g in groups(layer.rows[rows[0]:rows[1]]):
             self._operate(g.fraction, True, {
                 "a_base": between + (g.low - in_rows[0]) * pitch, "a_col_step": self.wide,
                 "a_row_step": signed_step(g.low_step * pitch), "a_type": 2,

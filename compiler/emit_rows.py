@@ -38,8 +38,8 @@ def emit_rows(emitter: Emitter, layer: RowProgram, plan: LayerPlan) -> None:
                       "chunk_slots": blocks, "valid_lanes": channels - (blocks - 1) * config.block,
                       "a_base": view.address(r, 0, rect.cols[0]), "a_col_step": signed_step(view.block_pitch),
                       "a_row_step": 1, "out_base": target.address(r, 0, rect.cols[0]),
-                      "out_col_step": signed_step(target.block_pitch), "out_row_step": 1,
-                      "b_base": target.address(r, 0, rect.cols[0]), "b_row_step": 1,
+                      "out_col_step": signed_step(target.block_pitch), "out_row_step": target.col_pitch,
+                      "b_base": target.address(r, 0, rect.cols[0]), "b_row_step": target.col_pitch,
                       "b_col_step": signed_step(target.block_pitch),
                       **program_fields(first, len(code.uops), code.body), "repeat1": code.repeats}
             emitter.vector(fields, (view.access((r, r + 1), (0, blocks)),), (target.access((r, r + 1), (0, blocks)),))

@@ -31,7 +31,7 @@ def rectangles(layer: Layer, plan: LayerPlan, emitter: Emitter) -> Iterator[Rect
 
 def _stream(name: str, view: View, at: tuple[int, int, int], stride: tuple[int, int] = (1, 1)) -> dict[str, int]:
     """Stream fields that start at (row, block, col) of `view`."""
-    return {f"{name}_base": view.address(*at), f"{name}_col_step": stride[1],
+    return {f"{name}_base": view.address(*at), f"{name}_col_step": stride[1] * view.col_pitch,
             f"{name}_row_step": signed_step(stride[0] * view.row_pitch),
             f"{name}_block_step": signed_step(view.block_pitch)}
 

@@ -59,6 +59,10 @@ class View:
 
     `address(row, block, col)` takes coordinates of the whole tensor; rows count over all images of a batch.
     A window tensor has pieces where a blocked one has blocks.
+
+    Members
+    -------
+    host, host_row, host_block : of a part of another view: that view, first row and row step in it, first block
     """
 
     buffer: int
@@ -69,14 +73,22 @@ class View:
     row0: int = 0
     block0: int = 0
     col0: int = 0
+    col_pitch: int = 1
+    host: "View | None" = None
+    host_row: tuple[int, int] = (0, 1)
+    host_block: int = 0
 
     def address(self, row: int, block: int, col: int) -> int:
         """Word address modulo 2^16 of a pixel's block (also of pixels outside, for bases)."""
         return (self.base + (row - self.row0) * self.row_pitch + (block - self.block0) * self.block_pitch
-                + col - self.col0) & 0xFFFF
+                + (col - self.col0) * self.col_pitch) & 0xFFFF
 
     def access(self, rows: tuple[int, int], blocks: tuple[int, int]) -> Access:
         """The part that an operation touches; of a view without a row pitch all."""
+        if self.host is not None:
+            first, step = self.host_row
+            return self.host.access((first + rows[0] * step, first + (rows[1] - 1) * step + 1),
+                                    (self.host_block + blocks[0], self.host_block + blocks[1]))
         if not self.row_pitch:
             return Access("pad", self.base, self.base + self.words, self.buffer, rows, blocks)
         low = max(0, (rows[0] - self.row0) * self.row_pitch)

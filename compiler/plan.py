@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from tq_hw.compiler.cascade import Cut, Group, cascades, schedule
 from tq_hw.compiler.fold import FoldPlan, plan_fold
+from tq_hw.compiler.hosts import Box, find_hosts
 from tq_hw.compiler.ir import Elementwise, Graph, Layer, Mac, Pad, RowProgram, Staged, Value
 from tq_hw.compiler.layout import block_count, blocked_words, odd, row_words
 from tq_hw.compiler.window import window
@@ -60,6 +61,7 @@ class Plan:
     -------
     ring_bases : first word of the ring during each layer; it reaches to the end of the scratchpad
     stored : ids of the values whose dense bytes must exist in system memory
+    parts : host and box of values that lie inside another resident one, by id
     """
 
     resident: dict[int, int]
@@ -67,6 +69,7 @@ class Plan:
     ring_bases: list[int]
     stored: set[int]
     groups: tuple[Group, ...] = ()
+    parts: dict[int, tuple[Value, Box]] = field(default_factory=dict)
 
     def group_of(self, index: int) -> Group | None:
         """Group that a layer is in."""
@@ -97,6 +100,11 @@ class _Planner:
                 self.values[id(value)] = value
             self.values[id(layer.output)] = layer.output
             self.defined.setdefault(id(layer.output), index)
+        self.parts = find_hosts(graph, config)
+        for key, (host, _) in self.parts.items():
+            defined = min(self.defined[key], self.defined.get(id(host), self.defined[key]))
+            self.defined[id(host)] = defined
+            self.uses[id(host)] += self.uses.get(key, [])
         self.order = {key: number for number, key in enumerate(self.values)}
         self.barred: set[int] = set()  #: values that rolled in vain
         self.folds = [self._fold(layer) for layer in graph.layers]
@@ -116,6 +124,8 @@ class _Planner:
         return None
 
     def _may_reside(self, key: int, value: Value) -> bool:
+        if key in self.parts:
+            return False
         if blocked_words(value, self.config) > self.capacity - self.ring_minimum:
             return False
         if key in self.defined:
@@ -174,7 +184,7 @@ class _Planner:
                 or sum(self.folds[index] is not None for index in range(first, last + 1)) > 1
                 or sum(isinstance(layer, Elementwise) and any(t is not None for t in layer.tables)
                        for layer in layers) > 1
-                or self._ring_least(first, last) > self.capacity // 2):
+                or self._ring_least(first, last) > self.capacity // 2 or self._reads_views(layers)):
             return False
         was = self.resident.copy()
         self.rolling.add(key)
@@ -184,6 +194,13 @@ class _Planner:
             self.resident = was
             return False
         return True
+
+    @staticmethod
+    def _reads_views(layers: Sequence[Layer]) -> bool:
+        """Whether bytes that one of the layers makes are read under another name by one of them."""
+        made = {layer.output for layer in layers}
+        roots = {value.root for value in made}
+        return any(value.root in roots and value not in made for layer in layers for value in layer.inputs)
 
     def _ring_least(self, first: int, last: int) -> int:
         """Ring that layers `first`..`last` need: all constants of a group, with some room for those of the next."""
@@ -247,6 +264,12 @@ class _Planner:
         return sum(blocked_words(self.values[k], self.config) for k in self.resident
                    if self.span(k)[0] <= index <= self.span(k)[1])
 
+    def kept(self, value: Value) -> bool:
+        """Whether a value needs no strips: it is resident, rolls, or lies inside a resident one."""
+        part = self.parts.get(id(value))
+        return id(value) in self.resident or id(value) in self.rolling or (
+            part is not None and id(part[0]) in self.resident)
+
     def strip_words(self, layer: Layer, index: int, rows: int, cols: int, blocks: int) -> tuple[tuple[int, ...], int]:
         if isinstance(layer, Staged):
             return (0,) * len(layer.inputs), layer.minimum_words(self.config)
@@ -255,7 +278,7 @@ class _Planner:
         ins = []
         for value in layer.inputs:
             n, h, w, c = value.shape
-            if id(value) in self.resident or id(value) in self.rolling:
+            if self.kept(value):
                 ins.append(0)
                 continue
             in_rows = min(h, (rows - 1) * sy + ey)
@@ -268,7 +291,7 @@ class _Planner:
                     c, self.config)
                 ins.append(in_rows * row_words(min(w, (cols - 1) * sx + ex), in_blocks))
         out = 0
-        if id(layer.output) not in self.resident and id(layer.output) not in self.rolling:
+        if not self.kept(layer.output):
             out_blocks = min(blocks, block_count(layer.output.shape[3], self.config))
             out = rows * row_words(cols, out_blocks)
         return tuple(ins), out
@@ -396,18 +419,23 @@ class _Planner:
             plan.in_bases = [[bases["in", index, p, s] for s in range(plan.slots)] for p in range(len(plan.in_words))]
             plan.out_bases = [bases["out", index, 0, s] for s in range(plan.slots)]
         resident = {key: bases["value", key, 0, 0] for key in self._ordered(self.resident | self.rolling)}
-        return Plan(resident, plans, tops, self._stored(), tuple(groups))
+        parts = {key: part for key, part in self.parts.items() if id(part[0]) in self.resident}
+        return Plan(resident, plans, tops, self._stored(), tuple(groups), parts)
 
     def _stored(self) -> set[int]:
         """Values whose dense bytes must exist in system memory."""
-        kept = self.resident | self.rolling
         stored = {id(value.root) for value in self.graph.outputs}
         for layer in self.graph.layers:
             for value in layer.inputs:
-                if value.root is not value or id(value) not in kept:
+                # A view of other bytes is loaded from memory, even if it is resident then.
+                inside = id(value) in self.parts and self.kept(value)
+                if not self.kept(value) or (value.root is not value and not inside):
                     stored.add(id(value.root))
-            if id(layer.output) not in kept or layer.output.root is not layer.output:
-                stored.add(id(layer.output))
+        for layer in self.graph.layers:
+            output = layer.output
+            if not self.kept(output) or (output.root is not output and (
+                    id(output) not in self.parts or id(output.root) in stored)):
+                stored.add(id(output))
         return stored
 
 

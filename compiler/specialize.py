@@ -2,6 +2,7 @@
 
 * Two table passes in a row are one.
 * SOFTMAX over two channels depends on their difference alone: one table of 512 entries over dense bytes.
+* RESIZE_BILINEAR by fractions of few bits is a set of depthwise layers.
 * An elementwise layer whose channels would leave most lanes of a word empty works on dense bytes.
 """
 
@@ -10,8 +11,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from tq_hw.compiler.ir import Elementwise, Flat, Graph, IntArray, Layer, RowProgram, Value
+from tq_hw.compiler.ir import Elementwise, Flat, Graph, IntArray, Layer, Resize, RowProgram, Value
 from tq_hw.compiler.layout import block_count
+from tq_hw.compiler.phases import resize_on_array
 from tq_hw.isa.config import Config
 from tq_hw.isa.uop import Alu, Destination, Source
 from tq_hw.sim.golden.softmax import softmax_of_table
@@ -26,7 +28,11 @@ _TABLE_PASS = {"a_source": Source.STREAM, "a_table": 1, "alu": Alu.PASS, "destin
 def specialize(graph: Graph, config: Config) -> Graph:
     """Return the graph with the rewrites that pay at `config`."""
     layers = _join_tables(graph)
-    return replace(graph, layers=tuple(_dense(_pairs(layer, config), config) for layer in layers))
+    done: list[Layer] = []
+    for layer in layers:
+        parts = resize_on_array(layer) if isinstance(layer, Resize) else None
+        done += parts or [_dense(_pairs(layer, config), config)]
+    return replace(graph, layers=tuple(done))
 
 
 def _is_table_pass(layer: Layer | None) -> bool:

@@ -72,9 +72,24 @@ def _itself(n: _Net, x: int) -> int:
     return n.conv(n.concat([left, left, x], 3), 3)
 
 
+def _blocks(n: _Net, x: int) -> int:
+    """Parts of whole words, written into the resident result; the last one is read as well."""
+    parts = [n.conv(x, 16), n.conv(x, 32), n.conv(x, 16)]
+    return n.concat([n.conv(n.concat([*parts, n.conv(parts[2], 5)], 3), 4), n.conv(parts[2], 3)], 3)
+
+
+def _upsampled(n: _Net, x: int) -> int:
+    """Phases of a resize are parts of its result; 4x has more of them, 14 to 20 rows goes the long way."""
+    for size, half_pixel, corners in (((18, 14), True, False), ((36, 28), False, False), ((40, 28), False, True)):
+        x = n.conv(n.b.add("RESIZE_BILINEAR", [x, n.b.constant(list(size))], half_pixel_centers=half_pixel,
+                           align_corners=corners), 5, 1)
+    return n.b.add("RESIZE_BILINEAR", [x, n.b.constant([80, 112])], half_pixel_centers=True)
+
+
 CASES: dict[str, tuple[Callable[[_Net, int], int], int]] = {
     "channels": (_channels, 0), "rows_and_cols": (_rows_and_cols, 1), "heads": (_heads, 0),
-    "used_twice": (_used_twice, 0), "split": (_split, 0), "itself": (_itself, 1)}
+    "used_twice": (_used_twice, 0), "split": (_split, 0), "itself": (_itself, 1), "blocks": (_blocks, 0),
+    "upsampled": (_upsampled, 0)}
 
 
 @pytest.mark.parametrize("config", CONFIGS, ids=lambda config: config.name)

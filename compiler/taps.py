@@ -1,0 +1,49 @@
+"""Taps of a linear interpolation along one axis, grouped so that one operation does many of them."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+__all__ = ["Group", "Tap", "groups"]
+
+_PERIODS = 8
+Tap = tuple[int, int, int]
+
+
+@dataclass(frozen=True)
+class Group:
+    """Outputs first, first + step, ...: count of them, with taps that go on in even steps and share a fraction."""
+
+    first: int
+    step: int
+    count: int
+    low: int
+    low_step: int
+    high: int
+    high_step: int
+    fraction: int
+
+
+def groups(taps: tuple[Tap, ...]) -> list[Group]:
+    """Cut taps (low, high, fraction) into few groups."""
+    best: list[Group] = []
+    for period in range(1, min(_PERIODS, len(taps)) + 1):
+        found = [group for phase in range(period) for group in _runs(taps, phase, period)]
+        if not best or len(found) < len(best):
+            best = found
+    return best
+
+
+def _runs(taps: tuple[Tap, ...], phase: int, period: int) -> Iterator[Group]:
+    places = range(phase, len(taps), period)
+    at = 0
+    while at < len(places):
+        low, high, fraction = taps[places[at]]
+        steps, count = (0, 0), 1
+        while at + count < len(places):
+            before, this = taps[places[at + count - 1]], taps[places[at + count]]
+            step = this[0] - before[0], this[1] - before[1]
+            if this[2] != fraction or (count > 1 and step != steps):
+                break
+            steps, count = step, count + 1
+        yield Group(places[at], period, count, low, steps[0], high, steps[1], fraction)
+        at += count
