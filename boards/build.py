@@ -14,6 +14,7 @@ from typing import Any
 from tq_hw.boards.board import Board, Ddr3, Memory, Sdr, Toolchain
 from tq_hw.boards.dram import DramCore, core_description, generate_core
 from tq_hw.boards.figures import Timing, count_cells, modules, nextpnr_timing, read_json, vivado_figures
+from tq_hw.boards.floorplan import place_multipliers
 from tq_hw.boards.tools import missing_tools, require_tool, run_tool
 from tq_hw.boards.top import BoardTop, input_hz, load_platform
 from tq_hw.model.errors import OptionError, ToolError
@@ -160,11 +161,13 @@ class _Steps:
         if board.toolchain is Toolchain.XILINX:
             sources = " ".join(sorted(name for name in plan.files if _is_source(name)))
             self.run("yosys", ["-q", "-p", f"read_verilog {sources}; synth_xilinx -flatten -top {TOP}; "
-                                           f"tee -q -o {_STAT} stat -json"])
+                                           f"tee -q -o {_STAT} stat -tech xilinx -json"])
         else:
             self.run(*_split(commands.pop(0)))
         resources = count_cells(read_json(self.folder / _STAT), _FAMILY[board.toolchain])
         (self.folder / _STAT).unlink()
+        if board.toolchain is Toolchain.ECP5:
+            place_multipliers(self.folder / f"{TOP}.json", board.device.name)
         return resources, commands
 
 
