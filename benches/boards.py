@@ -58,12 +58,13 @@ def main() -> int:
                           ", ".join(f"{count:,} {kind}" for kind, count in found.items() if kind not in main_kinds))
             more += [f"{name}: {line}" for line in grown(found, table.get(name, {}))]
             table[name] = found
+            if options.record:
+                TABLE.write_text(json.dumps(dict(sorted(table.items())), indent=1) + "\n", encoding="utf-8")
     except TqError as error:
         print(f"error: {error}", file=sys.stderr)
         return error.exit_code
     console.print(shown)
     if options.record:
-        TABLE.write_text(json.dumps(dict(sorted(table.items())), indent=1) + "\n", encoding="utf-8")
         return 0
     for line in more:
         console.print(f"more than the table says: {line}", soft_wrap=True)

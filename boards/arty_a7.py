@@ -16,8 +16,8 @@ BOARD = Board(
     device=Device("XC7A35TI-1LCSG324", luts=20800, flip_flops=41600, multipliers=90, block_rams=50),
     toolchain=Toolchain.XILINX,
     # 72 multipliers in the array, 16 in four lanes.
-    config=Config("arty_a7", 9, 8, 4, 64 << 10, bus_bytes=8),
+    config=Config("arty_a7", 9, 8, 4, 32 << 10),
     clock_hz=100_000_000,
-    memories=(OnChip(64 << 10),),
+    memories=(OnChip(64 << 10), DDR3),
     loader=("-b", "arty"),
 )

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from tq_hw.boards.arty_a7 import BOARD as SMALLER
+from tq_hw.boards.arty_a7 import DDR3
 from tq_hw.boards.board import Device, OnChip
 from tq_hw.isa.config import Config
 
@@ -14,6 +15,6 @@ BOARD = replace(
     title="Digilent Arty A7-100T",
     platform="amaranth_boards.arty_a7:ArtyA7_100Platform",
     device=Device("XC7A100TI-1LCSG324", luts=63400, flip_flops=126800, multipliers=240, block_rams=135),
-    config=Config("arty_a7_100", 9, 16, 16, 128 << 10, bus_bytes=8),
-    memories=(OnChip(128 << 10),),
+    config=Config("arty_a7_100", 9, 16, 16, 128 << 10),
+    memories=(OnChip(128 << 10), DDR3),
 )

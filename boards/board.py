@@ -67,6 +67,8 @@ class Sdr:
 class Ddr3:
     """DDR3 behind a LiteDRAM core, which has a PLL of its own. It answers only after it has been levelled.
 
+    The core makes its user port as wide as the accelerator's bus.
+
     Members
     -------
     chip, phy : LiteDRAM's names
@@ -78,7 +80,7 @@ class Ddr3:
     phy: str
     size_bytes: int
     clock_hz: int
-    data_bytes: int = 16
+    data_bytes: int = 8
     options: tuple[tuple[str, object], ...] = ()
     name: str = "DDR3"
 

@@ -70,7 +70,7 @@ def core_description(memory: Sdr | Ddr3, device: str, input_hz: int) -> dict[str
         return {**common, "memtype": "SDR", "sdram_phy": "GENSDRPHY", "sdram_module_nb": memory.data_bytes,
                 "input_clk_freq": memory.clock_hz, "cmd_buffer_depth": 8, "cmd_buffer_buffered": True}
     return {**common, "memtype": "DDR3", "sdram_phy": memory.phy, "sdram_module_nb": 2, "input_clk_freq": input_hz,
-            **dict(memory.options)}
+            "port_bits": 8 * memory.data_bytes, **dict(memory.options)}
 
 
 class InitSequencer(wiring.Component):

@@ -70,7 +70,10 @@ def _bits(command: object) -> int:
 
 
 def generate(description: dict[str, Any], folder: Path) -> None:
-    """Write the core's files into `folder`; `description` has LiteDRAM's keys, modules and PHY by name."""
+    """Write the core's files into `folder`; `description` has LiteDRAM's keys, modules and PHY by name.
+
+    Its own key `port_bits` is the width of the user port, by default the controller's.
+    """
     from litedram import modules, phy
     from litedram.gen import LiteDRAMCore
     from litedram.init import get_sdram_phy_init_sequence
@@ -83,7 +86,8 @@ def generate(description: dict[str, Any], folder: Path) -> None:
     name, vendor = _PHYS[description["sdram_phy"]]
     core: dict[str, Any] = {**description, "cpu": None, "sdram_phy": getattr(phy, name),
                             "sdram_module": getattr(modules, description["sdram_module"]),
-                            "user_ports": {"0": {"type": "axi", "id_width": MEMORY_ID_BITS}}}
+                            "user_ports": {"0": {"type": "axi", "id_width": MEMORY_ID_BITS,
+                                                 "data_width": description.get("port_bits")}}}
     if vendor == "lattice":
         platform = LatticePlatform(description["device"], io=[], toolchain="trellis")
     else:

@@ -1,7 +1,7 @@
 """LambdaConcept ECPIX-5 with an LFE5UM5G-85F."""
 
 from tq_hw.boards.board import Board, Ddr3, Device, OnChip, Toolchain
-from tq_hw.isa.config import Config
+from tq_hw.isa.config import PRESETS
 
 __all__ = ["BOARD"]
 
@@ -11,8 +11,7 @@ BOARD = Board(
     platform="amaranth_boards.ecpix5:ECPIX585Platform",
     device=Device("LFE5UM5G-85F-8BG554", luts=83640, flip_flops=83640, multipliers=156, block_rams=208),
     toolchain=Toolchain.ECP5,
-    # The bus is as wide as the DRAM's port.
-    config=Config("ecpix5_85f", 9, 8, 8, 64 << 10, bus_bytes=16),
+    config=PRESETS["n9x8"],
     clock_hz=100_000_000,
     memories=(OnChip(128 << 10),
               Ddr3("MT41K256M16", "ECP5DDRPHY", 512 << 20, 75_000_000, options=(("init_clk_freq", 25e6),))),

@@ -20,12 +20,14 @@ CELLS: dict[str, dict[str, tuple[str, float]]] = {
               **{f"SB_DFF{kind}": ("flip_flops", 1) for kind in
                  ("", "E", "SR", "ESR", "SS", "ESS", "R", "ER", "S", "ES")},
               "SB_RAM40_4K": ("block_rams", 1), "SB_SPRAM256KA": ("single_port_rams", 1)},
-    "xc7": {"DSP48E1": ("multipliers", 1), **{f"LUT{n}": ("luts", 1) for n in range(1, 7)}, "CARRY4": ("carries", 1),
+    "xc7": {"DSP48E1": ("multipliers", 1), "CARRY4": ("carries", 1),
             **dict.fromkeys(("FDRE", "FDSE", "FDCE", "FDPE"), ("flip_flops", 1)), "RAMB36E1": ("block_rams", 1),
             "RAMB18E1": ("block_rams", 0.5), "RAM32M": ("small_rams", 1), "RAM64M": ("small_rams", 1),
             "RAM32X1D": ("small_rams", 1), "RAM64X1D": ("small_rams", 1), "SRL16E": ("shift_registers", 1),
             "SRLC32E": ("shift_registers", 1)},
 }
+#: LUT sites of a 7 series' memories in LUTs.
+_XC7_SITES = {"RAM32M": 4, "RAM64M": 4, "RAM32X1D": 2, "RAM64X1D": 2, "SRL16E": 1, "SRLC32E": 1}
 
 
 @dataclass(frozen=True)
@@ -51,9 +53,13 @@ def count_cells(stat: Mapping[str, Any], family: str) -> dict[str, float]:
     """Return the sums by kind of what Yosys' `stat -json` lists; kinds that do not occur are 0."""
     cells = stat["design"]["num_cells_by_type"]
     kinds = CELLS[family]
-    found: dict[str, float] = {name: 0 for name, _ in kinds.values()}
+    found: dict[str, float] = {"luts": 0, **{name: 0 for name, _ in kinds.values()}}
     for cell, (name, share) in kinds.items():
         found[name] += share * int(cells.get(cell, 0))
+    if family == "xc7":
+        # Small LUTs share one site in pairs, which Yosys estimates; memories in LUTs take whole sites.
+        found["luts"] += int(stat["design"]["estimated_num_lc"])
+        found["luts"] += sum(sites * int(cells.get(cell, 0)) for cell, sites in _XC7_SITES.items())
     return {name: int(value) if value == int(value) else value for name, value in found.items()}
 
 

@@ -11,9 +11,11 @@ BOARD = Board(
     platform="amaranth_boards.icesugar_pro:ICESugarProPlatform",
     device=Device("LFE5U-25F-6BG256", luts=24288, flip_flops=24288, multipliers=28, block_rams=56),
     toolchain=Toolchain.ECP5,
-    config=Config("icesugar_pro", 4, 4, 2, 32 << 10, acc_words=64, bus_bytes=4),
-    clock_hz=75_000_000,
-    memories=(Sdr("IS42S16160", 32 << 20), OnChip(32 << 10)),
+    # All that fits beside the link: what does not grow with the array takes most of this FPGA.
+    config=Config("icesugar_pro", 4, 4, 1, 16 << 10, acc_words=32, acc_buffers=2, bus_bytes=4, fold_steps=4, uops=32,
+                  vector_words=128),
+    clock_hz=50_000_000,
+    memories=(OnChip(32 << 10), Sdr("IS42S16160", 32 << 20, clock_hz=50_000_000)),
     loader=("-c", "cmsisdap"),
     led="rgb_led",
 )

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tq_hw.boards.board import Board, Memory
+from tq_hw.boards.board import Board, Memory, OnChip
 from tq_hw.boards.build import BuildResult
 from tq_hw.boards.catalog import BOARDS
 from tq_hw.boards.figures import Hop, Timing
@@ -63,7 +63,7 @@ def test_report_of_a_build(tq: Tq, steps: list[str]) -> None:
     report = json.loads(Path("report.json").read_text(encoding="utf-8"))
     assert report == json.loads(Path("out/report.json").read_text(encoding="utf-8"))
     wanted = {"board": "icesugar_pro", "bitstream": "top.bit", "bitstream_bytes": 5, "fmax_mhz": 70.0,
-              "target_mhz": 75.0, "timing_met": False, "luts": 1000, "ffs": 2000, "dsps": 28, "brams": 30,
+              "target_mhz": 50.0, "timing_met": False, "luts": 1000, "ffs": 2000, "dsps": 28, "brams": 30,
               "toolchain": "Yosys, nextpnr-ecp5", "verified": True, "seed": 3, "missing": [],
               "critical_path": {"ns": 4.0, "wires_ns": 2.5, "modules": ["system.bridge", "system.b"]}}
     assert {name: report[name] for name in wanted} == wanted
@@ -81,7 +81,7 @@ def test_missed_timing_is_exit_code_4_and_the_folder_is_there(tq: Tq, steps: lis
     assert outcome.code == 4
     assert outcome.err == ("tq-hw: icesugar_pro misses its timing: clock clk reaches 70.0 MHz of 75 MHz; try another "
                            "--seed, or --allow-timing-fail to keep the bitstream of build/icesugar_pro all the same\n")
-    assert steps == ["build SDR SDRAM with 0 bytes, seed 1"]
+    assert steps == ["build block RAM with 0 bytes, seed 1"]
     report = json.loads(Path("build/icesugar_pro/report.json").read_text(encoding="utf-8"))
     assert report["verified"] is False and report["timing_met"] is False
     assert "NOT VERIFIED: --no-verify was given" in outcome.out
@@ -134,7 +134,7 @@ def test_bad_input_is_one_message(tq: Tq, steps: list[str], model: Path, tmp_pat
 def test_model_that_does_not_fit_is_refused_before_anything(tq: Tq, steps: list[str], model: Path, tmp_path: Path,
                                                             monkeypatch: pytest.MonkeyPatch) -> None:
     before = sorted(tmp_path.rglob("*"))
-    monkeypatch.setattr(build_module, "find_memory", lambda board, name: type(board.memories[1])(512))
+    monkeypatch.setattr(build_module, "find_memory", lambda board, name: OnChip(512))
     outcome = tq("build", "--board", "icesugar_pro", "--model", "small.tflite")
     assert outcome.code == 2
     assert outcome.err.startswith("tq-hw: small does not fit on icesugar_pro: it needs ")
