@@ -60,19 +60,21 @@ def emit_elementwise(emitter: Emitter, layer: Elementwise, plan: LayerPlan) -> I
     for rect in rectangles(layer, plan, emitter):
         row = rect.image * height + rect.rows[0]
         rows = (row, row + rect.rows[1] - rect.rows[0])
-        views = [emitter.source(layer, plan, position, rows, rect.cols, rect.blocks)
-                 for position in range(len(layer.inputs))]
+        # An input of one pixel is read for all of them.
+        single = [value.shape[1:3] == (1, 1) for value in layer.inputs]
+        parts = [((rect.image, rect.image + 1), (0, 1)) if one else (rows, rect.cols) for one in single]
+        views = [emitter.source(layer, plan, position, *part, rect.blocks) for position, part in enumerate(parts)]
         target = emitter.target(layer, plan, rect)
         fields = _walk(rect) | program_fields(first, len(uops))
         fields |= _stream("out", target, (row, rect.blocks[0], rect.cols[0]))
-        for name, view in zip("ab", views, strict=False):
-            fields |= _stream(name, view, (row, rect.blocks[0], rect.cols[0]))
+        for name, view, part, one in zip("ab", views, parts, single, strict=False):
+            fields |= _stream(name, view, (part[0][0], rect.blocks[0], part[1][0]), (0, 0) if one else (1, 1))
         fields["chunk_slots"] = fields["tile_slots"]
         if len(uops) > 1:
             register_slots = max(1, emitter.config.vector_register_words // emitter.config.beats_per_word)
             fields["chunk_slots"] = min(fields["tile_slots"], register_slots)
-        emitter.vector(fields, tuple(view.access(rows, rect.blocks) for view in views),
-                       (target.access(rows, rect.blocks),))
+        reads = tuple(view.access(part[0], rect.blocks) for view, part in zip(views, parts, strict=True))
+        emitter.vector(fields, reads, (target.access(rows, rect.blocks),))
         emitter.finish(layer, target, rect)
         yield
 

@@ -142,7 +142,7 @@ class Mac(Layer):
 
 @dataclass(frozen=True, eq=False)
 class Elementwise(Layer):
-    """Micro-operations over one or two inputs of the output's shape.
+    """Micro-operations over one or two inputs of the output's shape, or of one pixel.
 
     Members
     -------

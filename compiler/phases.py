@@ -10,8 +10,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tq_hw.compiler.ir import Layer, Mac, Pitch, Resize, Value
+from tq_hw.compiler.ir import Elementwise, Layer, Mac, Pitch, Resize, Value
 from tq_hw.compiler.taps import Group, groups
+from tq_hw.isa.uop import Alu, Destination, Source
 
 __all__ = ["resize_on_array"]
 
@@ -56,9 +57,13 @@ def _axis(group: Group) -> _Axis | None:
 def resize_on_array(layer: Resize) -> list[Layer] | None:
     """Depthwise layers that make the same output, or None where the weights do not fit or the output has no place."""
     output = layer.output
-    n, h, w, c = output.shape
+    n, _, _, c = output.shape
+    if layer.inputs[0].shape[:3] == (1, 1, 1):
+        copy: dict[str, int] = {"a_source": Source.STREAM, "alu": Alu.PASS, "destination": Destination.OUTPUT}
+        return [Elementwise(layer.index, layer.op, layer.inputs, output, copy)]
     axes = [[_axis(group) for group in groups(taps)] for taps in (layer.rows, layer.cols)]
-    if n != 1 or len(axes[0]) * len(axes[1]) > _LAYERS or output.alias_of is not None:
+    host, place = (output, output.place) if output.alias_of is None else (output.alias_of, output.pitch)
+    if n != 1 or len(axes[0]) * len(axes[1]) > _LAYERS or place is None or host.alias_of is not None:
         return None
     layers: list[Layer] = []
     for rows, cols in itertools.product(*axes):
@@ -67,9 +72,10 @@ def resize_on_array(layer: Resize) -> list[Layer] | None:
         weights = np.outer(rows.weights, cols.weights)
         if weights.max() > 127:
             return None
-        place = Pitch((rows.first * w + cols.first) * c, rows.step * w * c, cols.step * c)
-        part = Value(output.name, output.tensor, (1, rows.count, cols.count, c), output.zero_point, alias_of=output,
-                     pitch=place)
+        inside = Pitch(place.offset_bytes + rows.first * place.row_bytes + cols.first * place.pixel_bytes,
+                       rows.step * place.row_bytes, cols.step * place.pixel_bytes)
+        part = Value(output.name, output.tensor, (1, rows.count, cols.count, c), output.zero_point, alias_of=host,
+                     pitch=inside)
         layers.append(Mac(
             layer.index, layer.op, layer.inputs, part, depthwise=True,
             weights=np.repeat(weights[:, :, None], c, 2).astype(np.int8), bias=np.zeros(c, np.int64),

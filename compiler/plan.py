@@ -21,6 +21,8 @@ from tq_hw.model.errors import UnsupportedError
 __all__ = ["LayerPlan", "Plan", "alternates", "make_plan"]
 
 
+#: What takes less of the scratchpad than this share does not roll to make room.
+_ROLL_SHARE = 16
 #: Layers of a group at most.
 _GROUP_LAYERS = 8
 #: Output pixels that a strip has at least, where there is a choice.
@@ -367,9 +369,11 @@ class _Planner:
         live = [k for k in self._ordered(self.resident) if self.span(k)[0] <= index <= self.span(k)[1]]
         used = {id(v) for layer in layers for v in (*layer.inputs, layer.output)}
         if live:
-            key = max(live, key=lambda k: (k not in used, blocked_words(self.values[k], self.config)))
-            if not self._roll(key):
-                self.resident.discard(key)
+            live.sort(key=lambda k: (k not in used, self._sparse(k), blocked_words(self.values[k], self.config)),
+                      reverse=True)
+            large = [k for k in live if blocked_words(self.values[k], self.config) >= self.capacity // _ROLL_SHARE]
+            if not any(self._roll(key) for key in large):
+                self.resident.discard(live[0])
             return
         span = next((s for s in self.spans() if s[0] <= index <= s[1]), None)
         if span is not None:
@@ -383,6 +387,11 @@ class _Planner:
             f"operator {self.graph.layers[index].index} ({self.graph.layers[index].op}) needs at least "
             f"{sum(needed[0]) + needed[1] + self.ring_minimum} scratchpad words, configuration "
             f"{self.config.name!r} has {self.capacity}; a larger scratchpad_bytes helps")
+
+    def _sparse(self, key: int) -> bool:
+        """Whether three quarters of a value's words would be empty: it is cheap to have in memory."""
+        value = self.values[key]
+        return blocked_words(value, self.config) * self.config.block >= 4 * value.size_bytes
 
     def _allocate(self, plans: list[LayerPlan], groups: list[Group]) -> Plan | None:
         """Place rectangles of words x layers, large ones first, each as low as it fits."""

@@ -83,7 +83,8 @@ def _words(value: Value, config: Config) -> int:
 
 
 def _dense(layer: Layer, config: Config) -> Layer:
-    if not isinstance(layer, Elementwise) or not _dense_bytes(layer):
+    if (not isinstance(layer, Elementwise) or not _dense_bytes(layer)
+            or any(value.shape != layer.output.shape for value in layer.inputs)):
         return layer
     dense = -(-layer.output.size_bytes // config.block)
     if _words(layer.output, config) < max(3 * dense, dense + _DENSE_WORDS):
