@@ -10,6 +10,7 @@ from tq_hw.compiler.ir import Copy, Move, Value
 from tq_hw.compiler.legalize import Legalizer, lowers
 from tq_hw.compiler.strided import ByteView, affine_segments, blank, copy_between, fill_view
 from tq_hw.model.graph import Operator
+from tq_hw.model.shapes_slice import strided_cuts
 from tq_hw.sim.golden import resize, slicing
 from tq_hw.sim.golden.movement import pad_value
 from tq_hw.sim.golden.registry import (
@@ -140,17 +141,15 @@ def lower_slice(state: Legalizer, op: Operator) -> None:
 
 @lowers("STRIDED_SLICE")
 def lower_strided_slice(state: Legalizer, op: Operator) -> None:
-    """A rectangle with steps; a shrunk axis takes one index and disappears."""
-    require(int_option(op, "ellipsis_mask") == 0 and int_option(op, "new_axis_mask") == 0,
-            "ellipsis_mask and new_axis_mask must be 0; write the slice out per axis")
+    """A rectangle with steps; a shrunk axis takes one index and disappears, a new one has size 1."""
+    shape = state.tensor(op, 0).shape
     begin, end, strides = (state.constant(op, position).tolist() for position in (1, 2, 3))
-    ranges = slicing.strided_slice_ranges(
-        state.tensor(op, 0).shape, begin, end, strides, int_option(op, "begin_mask"), int_option(op, "end_mask"),
-        int_option(op, "shrink_axis_mask"), bool_option(op, "offset"))
+    ranges = slicing.strided_slice_ranges(op, shape, begin, end, strides)
+    cuts = strided_cuts(shape, len(begin), op.options) or ()
 
     def view(x: ByteView) -> ByteView:
-        parts = [slice(r.start, r.stop if r.stop >= 0 else None, r.step) for r in ranges]
-        picked = x[tuple(parts)]
+        parts = [slice(r.start, r.stop if r.stop >= 0 else None, r.step) for r, _ in ranges]
+        picked = x.reshape(*(cut.size for cut in cuts), x.shape[-1])[tuple(parts)]
         return picked.reshape(*state.subgraph.tensors[op.outputs[0]].shape, x.shape[-1])
     _add_view(state, op, view)
 

@@ -1,10 +1,11 @@
 """Output shapes of operators that cut data: SLICE, STRIDED_SLICE, SPLIT, SPLIT_V, UNPACK."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 from tq_hw.model.node import Node
 
-__all__ = ["SLICE_SHAPES", "strided_ranges"]
+__all__ = ["SLICE_SHAPES", "Cut", "strided_cuts", "strided_ranges"]
 
 Shapes = list[tuple[int, ...]] | None
 
@@ -25,33 +26,67 @@ def _slice(node: Node) -> Shapes:
     return [tuple(result)]
 
 
+@dataclass(frozen=True)
+class Cut:
+    """What STRIDED_SLICE does to one axis of its input, or to a new axis of size 1.
+
+    Members
+    -------
+    size : of the axis
+    entry : position in begin, end and strides, and of the bits in the masks; -1: the whole axis is taken
+    is_new : the input does not have this axis
+    """
+
+    size: int
+    entry: int
+    is_new: bool = False
+
+
+def strided_cuts(shape: Sequence[int], count: int, options: Mapping[str, object]) -> list[Cut] | None:
+    """Lay `count` entries of STRIDED_SLICE out over the axes, as `strided_slice.cc` does; None if they do not fit.
+
+    An entry with a bit in `new_axis_mask` adds an axis; the one in `ellipsis_mask` stands for all axes that no other
+    entry takes. Axes behind the last entry are taken whole.
+    """
+    masks = (options.get("ellipsis_mask", 0), options.get("new_axis_mask", 0))
+    ellipsis_mask, new_axis_mask = (mask if isinstance(mask, int) else 0 for mask in masks)
+    is_ellipsis = [bool(ellipsis_mask >> entry & 1) for entry in range(count)]
+    is_new = [bool(new_axis_mask >> entry & 1) and not is_ellipsis[entry] for entry in range(count)]
+    spare = len(shape) - count + sum(is_ellipsis) + sum(is_new)
+    # LiteRT's kernel lets an ellipsis that stands for no axis take one from the entries behind it.
+    if spare < sum(is_ellipsis) or sum(is_ellipsis) > 1:
+        return None
+    cuts, axis = [], 0
+    for entry in range(count):
+        if is_new[entry]:
+            cuts.append(Cut(1, -1, True))
+            continue
+        for _ in range(spare if is_ellipsis[entry] else 1):
+            cuts.append(Cut(shape[axis], -1 if is_ellipsis[entry] else entry))
+            axis += 1
+    return cuts + [Cut(size, -1) for size in shape[axis:]]
+
+
 def strided_ranges(node: Node) -> list[tuple[range, bool]] | None:
-    """Return for each input axis of STRIDED_SLICE its indices and whether the axis is dropped.
+    """Return for each axis of STRIDED_SLICE, also a new one, its indices and whether the axis is dropped.
 
     None when begin, end or strides are no constants. An axis that is shrunk and has its begin_mask
     set takes index 0, as LiteRT's kernel does.
     """
     shape = node.shape(0)
     count = node.input(1).shape[0] if len(node.input(1).shape) == 1 else -1
-    if not 0 <= count <= len(shape):
-        raise node.error(f"begin has shape {list(node.input(1).shape)}, expected at most "
-                         f"{len(shape)} elements")
-    for mask in ("ellipsis_mask", "new_axis_mask"):
-        if node.option(mask):
-            raise node.unsupported(f"{mask} is {node.option(mask)}, only 0 is supported; write "
-                                   f"the slice with RESHAPE or with one range for each axis")
+    cuts = strided_cuts(shape, count, node.operator.options) if count >= 0 else None
+    if cuts is None:
+        raise node.error(f"begin has shape {list(node.input(1).shape)}, expected at most {len(shape)} elements beside "
+                         f"new axes and at most one ellipsis, for at least one axis")
     begin = node.integers(1, "begin", count)
     end = node.integers(2, "end", count)
     strides = node.integers(3, "strides", count)
     if begin is None or end is None or strides is None:
         return None
-    ranges = []
-    for axis, size in enumerate(shape):
-        if axis >= count:
-            ranges.append((range(size), False))
-            continue
-        ranges.append(_axis_range(node, axis, size, begin[axis], end[axis], strides[axis]))
-    return ranges
+    return [(range(cut.size), False) if cut.entry < 0 else
+            _axis_range(node, cut.entry, cut.size, begin[cut.entry], end[cut.entry], strides[cut.entry])
+            for cut in cuts]
 
 
 def _axis_range(node: Node, axis: int, size: int, begin: int, end: int,

@@ -10,6 +10,7 @@ import numpy as np
 
 from tq_hw.model.errors import ModelError, OptionError
 from tq_hw.model.graph import Operator, Subgraph
+from tq_hw.model.shapes_slice import strided_cuts
 from tq_hw.sim.golden.registry import (
     Array,
     Inputs,
@@ -17,7 +18,6 @@ from tq_hw.sim.golden.registry import (
     int_option,
     kernel,
     normalize_axis,
-    require,
     value,
 )
 
@@ -39,36 +39,40 @@ def slice_(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
     return [part]
 
 
-def strided_slice_ranges(shape: Sequence[int], begin: Sequence[int], end: Sequence[int],
-                         strides: Sequence[int], begin_mask: int, end_mask: int,
-                         shrink_axis_mask: int, offset: bool = False) -> list[range]:
-    """List the selected indices of each axis of `shape`; missing trailing axes are taken whole.
+def strided_slice_ranges(op: Operator, shape: Sequence[int], begin: Sequence[int], end: Sequence[int],
+                         strides: Sequence[int]) -> list[tuple[range, bool]]:
+    """List for each axis, also a new one of size 1, the selected indices and whether the axis is dropped.
 
     A shrunk axis selects one index: `begin`, or index 0 (the last one for a negative stride) when
     `begin_mask` is also set, as all engines do.
     """
+    cuts = strided_cuts(shape, len(begin), op.options)
+    if cuts is None or not len(begin) == len(end) == len(strides):
+        raise ModelError(f"begin, end and strides must have equal lengths of at most {len(shape)} beside new axes")
+    masks = [int_option(op, name) for name in ("begin_mask", "end_mask", "shrink_axis_mask")]
     ranges = []
-    for axis, extent in enumerate(shape):
-        if axis >= len(begin):
-            ranges.append(range(extent))
+    for cut in cuts:
+        if cut.entry < 0:
+            ranges.append((range(cut.size), False))
             continue
-        first, stride = int(begin[axis]), int(strides[axis])
+        from_first, to_last, shrink = (bool(mask >> cut.entry & 1) for mask in masks)
+        first, last, stride = int(begin[cut.entry]), int(end[cut.entry]), int(strides[cut.entry])
         if stride == 0:
-            raise ModelError(f"stride of axis {axis} must not be 0")
-        low, high = (0, extent) if stride > 0 else (-1, extent - 1)
-        first = min(max(first + extent if first < 0 else first, low), high)
-        if begin_mask >> axis & 1:
-            first = 0 if stride > 0 else extent - 1
-        if shrink_axis_mask >> axis & 1:
-            if not 0 <= first < extent:
-                raise ModelError(f"index {first} of axis {axis} must be in 0..{extent - 1}")
-            ranges.append(range(first, first + 1))
+            raise ModelError(f"stride {cut.entry} must not be 0")
+        low, high = (0, cut.size) if stride > 0 else (-1, cut.size - 1)
+        first = min(max(first + cut.size if first < 0 else first, low), high)
+        if from_first:
+            first = 0 if stride > 0 else cut.size - 1
+        if shrink:
+            if not 0 <= first < cut.size:
+                raise ModelError(f"index {first} must be in 0..{cut.size - 1}")
+            ranges.append((range(first, first + 1), True))
             continue
-        last = int(end[axis]) + (first if offset else 0)
-        last = min(max(last + extent if last < 0 else last, low), high)
-        if end_mask >> axis & 1:
-            last = extent if stride > 0 else -1
-        ranges.append(range(first, last, stride))
+        last += first if bool_option(op, "offset") else 0
+        last = min(max(last + cut.size if last < 0 else last, low), high)
+        if to_last:
+            last = cut.size if stride > 0 else -1
+        ranges.append((range(first, last, stride), False))
     return ranges
 
 
@@ -76,17 +80,10 @@ def strided_slice_ranges(shape: Sequence[int], begin: Sequence[int], end: Sequen
 def strided_slice(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
     """Python-like slice with a stride per axis."""
     x = value(inputs, 0)
-    require(int_option(op, "ellipsis_mask") == 0 and int_option(op, "new_axis_mask") == 0,
-            "ellipsis_mask and new_axis_mask must be 0; write the slice out per axis")
-    shrink = int_option(op, "shrink_axis_mask")
-    begin, end, strides = (value(inputs, position).tolist() for position in (1, 2, 3))
-    if not len(begin) == len(end) == len(strides) <= x.ndim:
-        raise ModelError(f"begin, end and strides must have equal lengths of at most {x.ndim}")
-    ranges = strided_slice_ranges(x.shape, begin, end, strides, int_option(op, "begin_mask"),
-                                  int_option(op, "end_mask"), shrink, bool_option(op, "offset"))
-    part = x[np.ix_(*ranges)] if ranges else x
-    kept = [len(indices) for axis, indices in enumerate(ranges) if not shrink >> axis & 1]
-    return [part.reshape(kept)]
+    ranges = strided_slice_ranges(op, x.shape, *(value(inputs, position).tolist() for position in (1, 2, 3)))
+    cuts = strided_cuts(x.shape, value(inputs, 1).size, op.options) or ()
+    part = x.reshape([cut.size for cut in cuts])[np.ix_(*(indices for indices, _ in ranges))] if ranges else x
+    return [part.reshape([len(indices) for indices, dropped in ranges if not dropped])]
 
 
 @kernel("SPLIT")
@@ -138,7 +135,7 @@ def gather(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
     rows = x.reshape(count, *x.shape[batch_dims:])
     each = picked.reshape(count, *picked.shape[batch_dims:])
     parts = [np.take(rows[item], each[item], axis=axis - batch_dims) for item in range(count)]
-    return [np.stack(parts).reshape(*batch, *parts[0].shape)]
+    return [np.stack(parts).reshape((*batch, *parts[0].shape))]
 
 
 @kernel("EMBEDDING_LOOKUP")

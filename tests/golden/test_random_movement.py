@@ -137,6 +137,28 @@ def strided_slice(rng: Rng, op: str) -> bytes:
                          begin_mask=begin_mask, end_mask=end_mask, shrink_axis_mask=shrink))
 
 
+def strided_slice_masks(rng: Rng, op: str) -> bytes:
+    """An ellipsis over at least one axis, new axes, ranges and shrunk axes."""
+    b = ModelBuilder(op)
+    dims = shape(rng, int(rng.integers(2, 5)))
+    covered = int(rng.integers(1, len(dims)))
+    first = int(rng.integers(0, len(dims) - covered + 1))
+    words: list[int | str] = [*range(first), "...", *range(first + covered, len(dims))]
+    for _ in range(int(rng.integers(0, 3))):
+        words.insert(int(rng.integers(len(words) + 1)), "new")
+    begin, end, masks = [], [], {"ellipsis_mask": 0, "new_axis_mask": 0, "shrink_axis_mask": 0}
+    for entry, word in enumerate(words):
+        start = int(rng.integers(dims[word])) if isinstance(word, int) else 0
+        begin.append(start)
+        end.append(dims[word] if isinstance(word, int) else 0)
+        kind = {"...": "ellipsis_mask", "new": "new_axis_mask"}.get(str(word))
+        kind = kind or ("shrink_axis_mask" if rng.random() < 0.4 else None)
+        if kind:
+            masks[kind] |= 1 << entry
+    return b.build(b.add("STRIDED_SLICE", [source(rng, b, dims), b.constant(begin), b.constant(end),
+                                           b.constant([1] * len(words))], options=masks))
+
+
 def split(rng: Rng, op: str) -> bytes:
     b = ModelBuilder(op)
     dims, parts = list(shape(rng)), int(rng.integers(1, 4))
@@ -184,6 +206,7 @@ OPERATORS: dict[str, tuple[Callable[[Rng, str], bytes], tuple[str, ...]]] = {
     "SPACE_TO_DEPTH": (space_depth, BOTH), "DEPTH_TO_SPACE": (space_depth, BOTH),
     "SPACE_TO_BATCH_ND": (space_batch, REF), "BATCH_TO_SPACE_ND": (space_batch, BOTH),
     "GATHER": (gather, BOTH), "SLICE": (slice_, BOTH), "STRIDED_SLICE": (strided_slice, BOTH),
+    "STRIDED_SLICE:masks": (strided_slice_masks, ("litert-ref",)),
     "SPLIT": (split, BOTH), "SPLIT_V": (split, BOTH), "PACK": (pack, BOTH), "UNPACK": (unpack, BOTH),
     "EMBEDDING_LOOKUP": (embedding_lookup, BOTH), "SHAPE": (shape_of, BOTH),
 }

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from tq_hw.model.build import ModelBuilder
-from tq_hw.model.errors import ModelError, UnsupportedError
+from tq_hw.model.errors import ModelError
 
 INT32 = np.int32
 
@@ -159,7 +159,12 @@ def test_splits():
     ("SLICE", [(4,), [-1], [1]], {}, "slice of axis 0 from -1 of size 1 is out of range of 4"),
     ("STRIDED_SLICE", [(4,), [0], [4], [0]], {}, "stride of axis 0 is 0"),
     ("STRIDED_SLICE", [(4,), [4], [5], [1]], {"shrink_axis_mask": 1}, "index 4 of axis 0 is out of range of 4"),
-    ("STRIDED_SLICE", [(4,), [0, 0], [4, 0], [1, 1]], {}, "begin has shape [2], expected at most 1 elements"),
+    ("STRIDED_SLICE", [(4,), [0, 0], [4, 0], [1, 1]], {},
+     "begin has shape [2], expected at most 1 elements beside new axes and at most one ellipsis, for at least one "
+     "axis"),
+    ("STRIDED_SLICE", [(4,), [0, 0], [4, 0], [1, 1]], {"ellipsis_mask": 2},
+     "begin has shape [2], expected at most 1 elements beside new axes and at most one ellipsis, for at least one "
+     "axis"),
     ("SPLIT", [[0], (5, 3)], {"num_splits": 2}, "num_splits is 2, the operator has 1 outputs"),
     ("UNPACK", [(2, 3)], {}, "num is 1, axis 0 has 2 elements, the operator has 1 outputs"),
     ("SPLIT_V", [(2, 6), [5], [1]], {}, "size_splits [5] do not split the 6 elements of axis 1"),
@@ -175,12 +180,13 @@ def test_an_uneven_split_is_refused():
         shapes_of("SPLIT", [0], (5, 3), count=2)
 
 
-@pytest.mark.parametrize("mask", ["ellipsis_mask", "new_axis_mask"])
-def test_some_masks_are_not_supported(mask):
-    with pytest.raises(UnsupportedError) as caught:
-        shapes_of("STRIDED_SLICE", (4,), [0], [4], [1], **{mask: 1})
-    assert str(caught.value) == (f"m, operator 0 STRIDED_SLICE: {mask} is 1, only 0 is supported; write the slice with "
-                                 f"RESHAPE or with one range for each axis")
+@pytest.mark.parametrize("options, shape", [
+    ({"ellipsis_mask": 1}, (2, 3, 4, 1)), ({"ellipsis_mask": 2}, (1, 3, 4, 5)), ({"new_axis_mask": 1}, (1, 1, 3, 4, 5)),
+    ({"ellipsis_mask": 1, "new_axis_mask": 2}, (2, 3, 4, 5, 1)),
+    ({"ellipsis_mask": 2, "shrink_axis_mask": 1}, (3, 4, 5)),
+])
+def test_entries_of_a_strided_slice_over_the_axes(options, shape):
+    assert shapes_of("STRIDED_SLICE", (2, 3, 4, 5), [1, 0], [2, 1], [1, 1], **options) == shape
 
 
 @pytest.mark.parametrize("op, inputs", [
