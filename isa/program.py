@@ -29,8 +29,9 @@ from typing import Any
 from tq_hw.isa.config import Config, ConfigError
 from tq_hw.isa.layout import Unit
 
-__all__ = ["DTYPES", "EDGES", "FORMAT_VERSION", "REGION_ARENA", "REGION_IMAGE", "REGION_STATE", "Layer", "Port",
-           "Program", "ProgramError", "from_bytes", "load", "save", "to_bytes"]
+__all__ = ["DTYPES", "EDGES", "FILE_MAGIC", "FORMAT_VERSION", "HEADER_WORDS", "PORT_MEMBERS", "REGION_ARENA",
+           "REGION_IMAGE", "REGION_STATE", "Layer", "Port", "Program", "ProgramError", "from_bytes", "load", "save",
+           "to_bytes"]
 
 FORMAT_VERSION = 1
 REGION_IMAGE, REGION_ARENA, REGION_STATE = 0, 1, 2
@@ -40,9 +41,17 @@ DTYPES = {"int8": 1, "uint8": 1, "int16": 2, "int32": 4, "int64": 8, "float32": 
 #: What the host does at a port whose model tensor is float32; the position is the code in a port record.
 EDGES = ("none", "quantize", "dequantize")
 
-_MAGIC = b"TQHM"
-_HEADER = struct.Struct("<4s19I")
-_PORT = struct.Struct("<IIBBBBidII8I")
+#: Words of the header behind the magic, in order.
+HEADER_WORDS = ("crc", "version", "file_bytes", "fingerprint", "image_offset", "image_bytes", "command_offset",
+                "command_bytes", "arena_bytes", "state_offset", "state_bytes", "port_offset", "inputs", "outputs",
+                "port_bytes", "names_offset", "names_bytes", "json_offset", "json_bytes")
+#: Members of a port record, with their codes of the module struct.
+PORT_MEMBERS = {"name_offset": "I", "name_bytes": "I", "dtype": "B", "edge": "B", "rank": "B", "region": "B",
+                "zero_point": "i", "scale": "d", "region_offset": "I", "size_bytes": "I", "shape": "8I"}
+FILE_MAGIC = b"TQHM"
+
+_HEADER = struct.Struct(f"<4s{len(HEADER_WORDS)}I")
+_PORT = struct.Struct("<" + "".join(PORT_MEMBERS.values()))
 _ALIGN = 16
 _CRC_FROM = 8
 
@@ -230,7 +239,7 @@ def to_bytes(program: Program) -> bytes:
         at.append(len(body))
         body += section
     _HEADER.pack_into(
-        body, 0, _MAGIC, 0, FORMAT_VERSION, len(body), program.fingerprint, at[2], len(program.image),
+        body, 0, FILE_MAGIC, 0, FORMAT_VERSION, len(body), program.fingerprint, at[2], len(program.image),
         program.command_offset, program.command_bytes, program.arena_bytes, at[3], len(program.state),
         at[0], len(program.inputs), len(program.outputs), _PORT.size, at[1], len(names), at[4], len(description))
     struct.pack_into("<I", body, 4, zlib.crc32(body[_CRC_FROM:]))
@@ -243,7 +252,7 @@ def from_bytes(data: bytes) -> Program:
     (magic, crc, version, file_bytes, fingerprint, image_at, image_bytes, command_offset, command_bytes, arena_bytes,
      state_at, state_bytes, port_at, inputs, outputs, port_bytes, names_at, names_bytes, json_at,
      json_bytes) = _HEADER.unpack_from(data)
-    _require(magic == _MAGIC, f"a compiled file starts with {_MAGIC!r}, not {magic!r}")
+    _require(magic == FILE_MAGIC, f"a compiled file starts with {FILE_MAGIC!r}, not {magic!r}")
     _require(version == FORMAT_VERSION, f"the file has format version {version}, this program reads {FORMAT_VERSION}: "
              "compile the model again")
     _require(file_bytes == len(data), f"the file should have {file_bytes} bytes, it has {len(data)}")
