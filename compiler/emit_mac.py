@@ -192,11 +192,51 @@ class _MacEmitter:
             if self.packed.fold is not None:
                 self._phases(part, source, group, (weights, params), (reads, piece.accesses), target)
                 continue
+            if self.packed.dilated:
+                self._dilated(part, source, group, (weights, params), piece.accesses, target)
+                continue
             fields = self._array(part, source, group, weights, None)
             if self.packed.mode is ArrayMode.DEPTHWISE:
                 reads = (source.access(self._in_rect(part)[0], part.blocks),)
             self.emitter.array(fields, (*reads, *piece.accesses))
             self._requantize(part, target, group, params, piece.accesses)
+
+    def _dilated(self, part: Rect, source: View, group: tuple[int, int], bases: tuple[int, int],
+                 constants: tuple[Access, ...], target: View) -> None:
+        """Output columns in as many turns as the dilation: each sees every so-manieth input column without gaps.
+
+        Kernel rows at an even distance are operations of their own, which add to one accumulator buffer.
+        """
+        layer, config = self.layer, self.config
+        dy, dx = layer.dilation
+        singly = dy % 2 == 0
+        _, _, w, _ = layer.inputs[0].shape
+        step_words = self.packed.words() // self.packed.weights.shape[1]
+        width = part.cols[1] - part.cols[0]
+        for o, first in itertools.product(range(*group), range(min(dx, width))):
+            count = -(-(width - first) // dx)
+            col = part.cols[0] + first - layer.pad[1]
+            start, offset = divmod(col, dx)
+            high = max(1, config.acc_words // count)
+            blocks = self._word_blocks((o, o + 1))
+            at, params = bases[0] + (o - group[0]) * self.packed.words(), bases[1] + (o - group[0]) * self.param_step
+            for row in range(*part.rows, high):
+                rect = Rect(part.image, (row, min(row + high, part.rows[1])), part.cols, blocks)
+                rows = rect.rows[1] - rect.rows[0]
+                reads = (source.access(self._in_rect(rect)[0], blocks),)
+                in_cols = -(-(w - offset) // dx)
+                fields = self._array(rect, source, (o, o + 1), at, None) | {
+                    "out_cols": count, "slots": rows * count, "tile_rows": rows, "tile_slots": rows * count,
+                    "col_first": start, "in_cols": in_cols, "in_col_step": dx,
+                    "period": row_period(count, 1, layer.kernel[1], start, in_cols)}
+                taps = range(layer.kernel[0]) if singly else (0,)
+                for tap in taps:
+                    in_row = rect.rows[0] - layer.pad[0] + tap * dy
+                    base = source.address(rect.image * layer.inputs[0].shape[1] + in_row, blocks[0], col)
+                    cut = {"in_base": base, "row_first": in_row, "weight_base": at + tap * step_words,
+                           "acc_first": int(tap == 0), "acc_last": int(tap == taps[-1])}
+                    self.emitter.array(fields | cut | ({"kernel_rows": 1} if singly else {}), (*reads, *constants))
+                self._requantize(rect, target, (o, o + 1), params, constants, (first, dx))
 
     def _phases(self, part: Rect, source: View, group: tuple[int, int], bases: tuple[int, int],
                 accesses: tuple[tuple[Access, ...], tuple[Access, ...]], target: View) -> None:

@@ -48,10 +48,9 @@ def gemm_weights(weights: Int8Array, config: Config) -> Int8Array:
     return np.moveaxis(split, 1, 6)
 
 
-def depthwise_weights(weights: Int8Array, config: Config) -> Int8Array:
+def depthwise_weights(weights: Int8Array, groups: int, config: Config) -> Int8Array:
     """[out block, row step, col step, row, col] of [kernel row, kernel col, channel]; row = 3 * group + tap."""
     rows, cols, channels = weights.shape
-    groups = config.groups
     row_steps, col_steps = -(-rows // groups), -(-cols // 3)
     blocks = -(-channels // config.cols)
     padded = _pad_axis(_pad_axis(_pad_axis(weights, 0, row_steps * groups), 1, col_steps * 3), 2, blocks * config.cols)

@@ -40,6 +40,8 @@ class Packed:
     fold: FoldPlan | None = None
     #: each output block reads only its own channel block (a depthwise kernel on the GEMM path)
     diagonal: bool = False
+    #: a depthwise kernel with gaps: operations of every so-manieth column, and of single rows at even dilation
+    dilated: bool = False
 
     def words(self) -> int:
         """Weight words of one output block."""
@@ -64,10 +66,14 @@ def pack(layer: Mac, plan: LayerPlan, config: Config) -> Packed:
     if plan.fold is not None:
         return Packed(ArrayMode.FOLDED, _phases(layer, plan.fold, config), plan.fold.rows(), plan.fold)
     if layer.depthwise:
-        if layer.dilation[1] == 1 and layer.dilation[0] % 2 == 1:
-            weights = depthwise_weights(layer.weights, config)
-            rows = 3 * (min(config.groups, layer.kernel[0]) - 1) + min(3, layer.kernel[1])
-            return Packed(ArrayMode.DEPTHWISE, weights[:, :, :, :rows], rows)
+        dilated = layer.dilation[1] != 1 or layer.dilation[0] % 2 == 0
+        small = layer.kernel[0] * 3 * -(-layer.kernel[1] // 3) <= config.scratchpad_words // 16
+        if not dilated or (small and layer.stride == (1, 1)):
+            # Rows at an even distance share banks: each is a step of its own.
+            groups = 1 if layer.dilation[0] % 2 == 0 else config.groups
+            weights = depthwise_weights(layer.weights, groups, config)
+            rows = 3 * (min(groups, layer.kernel[0]) - 1) + min(3, layer.kernel[1])
+            return Packed(ArrayMode.DEPTHWISE, weights[:, :, :, :rows], rows, dilated=dilated)
         return Packed(ArrayMode.GEMM, _diagonal(layer, config), config.gemm_rows, diagonal=True)
     channels = layer.weights.shape[3]
     weights = gemm_weights(layer.weights, config)

@@ -220,8 +220,8 @@ class _Planner:
         fold = self.folds[index]
         if fold is not None:
             steps = fold.phases * len(fold.steps) * config.rows
-        elif layer.depthwise and layer.dilation[1] == 1 and layer.dilation[0] % 2 == 1:
-            steps = -(-rows // config.groups) * -(-cols // 3) * 3 * config.groups
+        elif layer.depthwise and (layer.stride == (1, 1) or (layer.dilation[1] == 1 and layer.dilation[0] % 2 == 1)):
+            steps = (rows + config.groups) * -(-cols // 3) * 3
         else:
             blocks = 1 if layer.depthwise else block_count(layer.weights.shape[3], config)
             steps = rows * cols * blocks * config.slices * config.gemm_rows
