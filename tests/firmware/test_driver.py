@@ -65,7 +65,8 @@ def stateful() -> Program:
 
 @pytest.fixture(scope="module")
 def tq(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    return build(tmp_path_factory.mktemp("driver"), "-DTQ_STUCK_POLLS=50")
+    return build(tmp_path_factory.mktemp("driver"), "-DTQ_STUCK_POLLS=50", "-fsanitize=undefined",
+                 "-fno-sanitize-recover=all")
 
 
 @pytest.fixture
