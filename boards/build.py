@@ -15,6 +15,7 @@ from tq_hw.boards.board import Board, Ddr3, Memory, Sdr, Toolchain
 from tq_hw.boards.dram import DramCore, core_description, generate_core
 from tq_hw.boards.figures import Timing, count_cells, modules, nextpnr_timing, read_json, vivado_figures
 from tq_hw.boards.floorplan import place_multipliers
+from tq_hw.boards.openxc7 import openxc7_commands, openxc7_timing
 from tq_hw.boards.tools import missing_tools, require_tool, run_tool
 from tq_hw.boards.top import BoardTop, input_hz, load_platform
 from tq_hw.model.errors import OptionError, ToolError
@@ -38,7 +39,10 @@ _BITSTREAM = {Toolchain.ECP5: "top.bit", Toolchain.ICE40: "top.bin", Toolchain.X
 #: What each program does, and the share of the time at which it starts.
 _STEPS = {"yosys": ("synthesizing", 0.05), "nextpnr-ecp5": ("placing and routing", 0.2),
           "nextpnr-ice40": ("placing and routing", 0.2), "ecppack": ("packing", 0.98), "icepack": ("packing", 0.98),
-          "vivado": ("Vivado", 0.2)}
+          "vivado": ("Vivado", 0.2), "nextpnr-xilinx": ("placing and routing", 0.2), "fasm2frames": ("packing", 0.96),
+          "xc7frames2bit": ("packing", 0.98)}
+#: Files for what programs write to their standard output.
+_OUTPUTS = {"fasm2frames": "top.frames"}
 _STAT = "stat.json"
 
 
@@ -51,6 +55,7 @@ class BuildResult:
     bitstream : file name in the folder; "" when a tool was missing
     resources : cells by kind, of the whole board
     timings : by clock; empty when nothing was routed
+    toolchain : what made it, or is to make it
     slowest : the clock furthest from its target, None when nothing was routed
     missing : programs that were not there, the folder is complete without them
     seconds : by step
@@ -61,6 +66,7 @@ class BuildResult:
     resources: Mapping[str, float]
     timings: Mapping[str, Timing]
     missing: tuple[str, ...]
+    toolchain: str = ""
     seconds: Mapping[str, float] = field(default_factory=dict)
 
     @property
@@ -148,7 +154,8 @@ class _Steps:
         text, share = _STEPS[name]
         self._progress(text, share)
         self.seconds[name] = run_tool(name, arguments, self.folder,
-                                      lambda taken: self._progress(f"{text}, {taken:.0f} s", share))
+                                      lambda taken: self._progress(f"{text}, {taken:.0f} s", share),
+                                      output=_OUTPUTS.get(name, ""))
 
     def synthesize(self, board: Board, memory: Memory, image: bytes, seed: int) -> tuple[Mapping[str, float], Any]:
         """Elaborate and synthesize; return the cells, and the commands that come after."""
@@ -161,7 +168,7 @@ class _Steps:
         if board.toolchain is Toolchain.XILINX:
             sources = " ".join(sorted(name for name in plan.files if _is_source(name)))
             self.run("yosys", ["-q", "-p", f"read_verilog {sources}; synth_xilinx -flatten -top {TOP}; "
-                                           f"tee -q -o {_STAT} stat -tech xilinx -json"])
+                                           f"write_json {TOP}.json; tee -q -o {_STAT} stat -tech xilinx -json"])
         else:
             self.run(*_split(commands.pop(0)))
         resources = count_cells(read_json(self.folder / _STAT), _FAMILY[board.toolchain])
@@ -194,8 +201,12 @@ def build(board: Board, memory: Memory, folder: Path, *, image: bytes = b"", see
     for name in missing:
         if name != "vivado":
             require_tool(name)
+    toolchain = board.toolchain.value
+    open_commands = openxc7_commands(board.device.name, board.clock_hz / _MHZ, seed) if missing else None
     steps = _Steps(folder, progress)
     resources, commands = steps.synthesize(board, memory, image, seed)
+    if open_commands is not None:
+        commands, missing, toolchain = open_commands, (), "Yosys, nextpnr-xilinx"
     if board.toolchain is not Toolchain.XILINX:
         # Vivado shares LUTs that Yosys counts one by one: it is the judge there.
         _check_fit(board, resources)
@@ -205,15 +216,17 @@ def build(board: Board, memory: Memory, folder: Path, *, image: bytes = b"", see
     timings: Mapping[str, Timing] = {}
     if board.toolchain is not Toolchain.XILINX:
         timings = nextpnr_timing(read_json(folder / "timing.json"))
+    elif open_commands is not None:
+        timings = openxc7_timing((folder / "top.tim").read_text(encoding="utf-8", errors="replace"))
     elif not missing:
         resources, timing = vivado_figures(folder, TOP, board.clock_hz / _MHZ)
         timings = {timing.clock: timing}
     bitstream = "" if missing else _BITSTREAM[board.toolchain]
     if bitstream and not (folder / bitstream).is_file():
-        raise ToolError(f"{names[-1]} ended without an error and wrote no {bitstream}")
+        raise ToolError(f"{commands[-1][0]} ended without an error and wrote no {bitstream}")
     progress("done", 1.0)
     return BuildResult(bitstream, (folder / bitstream).stat().st_size if bitstream else 0, resources, timings, missing,
-                       steps.seconds)
+                       toolchain, steps.seconds)
 
 
 def _is_source(name: str) -> bool:

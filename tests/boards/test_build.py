@@ -68,11 +68,12 @@ def quick_synthesis(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     """Let synthesis only write its statistics; return the list of Yosys' arguments."""
     called: list[list[str]] = []
 
-    def run(name: str, arguments: Sequence[str], folder: Path, progress: Any = None) -> float:
+    def run(name: str, arguments: Sequence[str], folder: Path, progress: Any = None, *, output: str = "") -> float:
         if name != "yosys":
-            return run_tool(name, arguments, folder)
+            return run_tool(name, arguments, folder, output=output)
         called.append(list(arguments))
         (folder / "stat.json").write_text(json.dumps(STAT), encoding="utf-8")
+        (folder / "top.json").write_text('{"modules": {}}', encoding="utf-8")
         return 1.0
 
     monkeypatch.setattr(build_module, "run_tool", run)
@@ -99,7 +100,7 @@ def test_project_without_vivado_is_complete(tmp_path: Path, quick_synthesis: lis
     assert (result.bitstream, result.bitstream_bytes, result.timings, result.slowest) == ("", 0, {}, None)
     assert result.resources == {"multipliers": 5, "luts": 37, "carries": 0, "flip_flops": 30, "block_rams": 3.5,
                                 "small_rams": 2, "shift_registers": 4}
-    assert quick_synthesis == [["-q", "-p", "read_verilog top.v; synth_xilinx -flatten -top top; "
+    assert quick_synthesis == [["-q", "-p", "read_verilog top.v; synth_xilinx -flatten -top top; write_json top.json; "
                                             "tee -q -o stat.json stat -tech xilinx -json"]]
     assert {"top.v", "top.tcl", "top.xdc", "build_top.sh"} <= {path.name for path in tmp_path.iterdir()}
     assert not {"stat.json", "yosys.said"} & {path.name for path in tmp_path.iterdir()}
@@ -124,6 +125,40 @@ def test_vivado_is_called_as_it_expects(tmp_path: Path, quick_synthesis: list[li
     assert result.resources == {"luts": 18123, "flip_flops": 21900, "block_rams": 46.5, "multipliers": 88}
     assert result.system is not None and result.system.fmax_mhz == pytest.approx(1000 / 11.111, rel=1e-12)
     assert not result.met
+
+
+def test_open_tools_are_taken_where_vivado_is_missing(tmp_path: Path, quick_synthesis: list[list[str]],
+                                                      monkeypatch: pytest.MonkeyPatch) -> None:
+    programs = tmp_path / "bin"
+    note = "json.dump(sys.argv[1:], open(sys.argv[0].split('/')[-1] + '.called', 'w'))\n"
+    words = "Info: Max frequency for clock 'clk': {} MHz (FAIL at 100.00 MHz)\n"
+    log = words.format("60.10") + words.format("98.76")
+    stand_in(programs, "nextpnr-xilinx", f"{note}open('top.tim', 'w').write({log!r})",
+             monkeypatch)
+    stand_in(programs, "fasm2frames", f"{note}print('frames')", monkeypatch)
+    stand_in(programs, "xc7frames2bit", f"{note}open('top.bit', 'w').write(open('top.frames').read())", monkeypatch)
+    monkeypatch.setenv("PATH", f"{programs}:/usr/bin:/bin")
+    folder = tmp_path / "out"
+    folder.mkdir()
+    assert build(small("arty_a7"), OnChip(4096), folder).missing == ("vivado",)
+    (tmp_path / "chips").mkdir()
+    (tmp_path / "chips" / "xc7a35t.bin").touch()
+    (tmp_path / "xray" / "artix7").mkdir(parents=True)
+    monkeypatch.setenv("CHIPDB", str(tmp_path / "chips"))
+    monkeypatch.setenv("PRJXRAY_DB_DIR", str(tmp_path / "xray"))
+    result = build(small("arty_a7"), OnChip(4096), folder, seed=5)
+    assert (result.missing, result.toolchain) == ((), "Yosys, nextpnr-xilinx")
+    assert (result.bitstream, result.bitstream_bytes) == ("top.bit", len("frames\n"))
+    assert result.timings == {"clk": Timing("clk", 98.76, 100.0, ())}
+    assert json.loads((folder / "nextpnr-xilinx.called").read_text()) == [
+        "--chipdb", f"{tmp_path}/chips/xc7a35t.bin", "--xdc", "top.xdc", "--json", "top.json", "--fasm", "top.fasm",
+        "--freq", "100", "--seed", "5", "--timing-allow-fail", "--log", "top.tim"]
+    part = "xc7a35tcsg324-1"
+    assert json.loads((folder / "fasm2frames.called").read_text()) == [
+        "--part", part, "--db-root", f"{tmp_path}/xray/artix7", "top.fasm"]
+    assert json.loads((folder / "xc7frames2bit.called").read_text()) == [
+        "--part_file", f"{tmp_path}/xray/artix7/{part}/part.yaml", "--part_name", part, "--frm_file", "top.frames",
+        "--output_file", "top.bit"]
 
 
 def test_vivado_that_writes_nothing_is_an_error(tmp_path: Path, quick_synthesis: list[list[str]],

@@ -34,9 +34,9 @@ def steps(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         missing = ("vivado",) if board.toolchain.value == "Vivado" else ()
         timing = Timing("clk", 70.0, 75.0, (Hop("logic", 1.5, "system.bridge.a"), Hop("routing", 2.5, "system.b.c")))
         if missing:
-            return BuildResult("", 0, {**RESOURCES, "block_rams": 3.5}, {}, missing)
+            return BuildResult("", 0, {**RESOURCES, "block_rams": 3.5}, {}, missing, "Vivado")
         (folder / "top.bit").write_bytes(b"12345")
-        return BuildResult("top.bit", 5, RESOURCES, {"clk": timing}, (), {"yosys": 1.25})
+        return BuildResult("top.bit", 5, RESOURCES, {"clk": timing}, (), board.toolchain.value, {"yosys": 1.25})
 
     monkeypatch.setattr(build_module, "verify", verify)
     monkeypatch.setattr(build_module, "build", build)
