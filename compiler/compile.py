@@ -51,7 +51,7 @@ from tq_hw.compiler.specialize import specialize
 from tq_hw.isa import program as isa_program
 from tq_hw.isa.config import Config
 from tq_hw.isa.program import Port, Program
-from tq_hw.model.errors import OptionError
+from tq_hw.model.errors import OptionError, UnsupportedError
 from tq_hw.model.graph import Model
 
 __all__ = ["Compiled", "compile_model"]
@@ -60,6 +60,10 @@ __all__ = ["Compiled", "compile_model"]
 LOWERING_MODULES = (lower_mac, lower_vector, lower_unary, lower_binary, lower_move, lower_reduce,
                     lower_transpose_conv, lower_resize, lower_matmul, lower_rows,
                     lower_gather, lower_wide, lower_recurrent, lower_state)
+
+
+#: The host's registers and files give places in the arena thirty bits.
+_ARENA_LIMIT = 1 << 30
 
 
 @dataclass(frozen=True)
@@ -89,6 +93,9 @@ def compile_model(model: Model, config: Config, *, profile: str = "canon") -> Co
     emit_layers(emitter, _emission)
     commands = emitter.stream.assemble()
     offset = emitter.image.add(commands)
+    if emitter.arena_bytes >= _ARENA_LIMIT:
+        raise UnsupportedError(f"{model.name}: activations take {emitter.arena_bytes} bytes of memory, less than "
+                               f"{_ARENA_LIMIT} can be addressed; use smaller tensors")
     rows = report(graph, emitter.stream, config)
     program = Program(
         model.name, config, bytes(emitter.image.data), offset, len(commands), emitter.arena_bytes,

@@ -9,7 +9,7 @@ import numpy as np
 from tq_hw.compiler.cascade import Rolling
 from tq_hw.compiler.hosts import part_view
 from tq_hw.compiler.image import Image, table_words
-from tq_hw.compiler.ir import Graph, IntArray, Layer, Value
+from tq_hw.compiler.ir import Graph, IntArray, Layer, Mac, Value
 from tq_hw.compiler.layout import View, block_count, row_words
 from tq_hw.compiler.plan import LayerPlan, Plan
 from tq_hw.compiler.stream import Access, Operation, Stream
@@ -21,6 +21,8 @@ from tq_hw.model.errors import UnsupportedError
 __all__ = ["Emitter", "Rect"]
 
 _ALIGN = 16
+#: A model of 256 multipliers may have so many commands, and one more for so many bytes of weights.
+_COMMANDS, _BYTES_PER_COMMAND = 10_000, 16
 REGION_IMAGE, REGION_ARENA, REGION_STATE = 0, 1, 2
 #: Scratchpad words that constants are placed by.
 _GRANULE = 8
@@ -77,6 +79,22 @@ class _Ring:
         return start
 
 
+def _command_limit(graph: Graph, config: Config) -> int:
+    """Commands that a model may have, so that a small file with enormous shapes does not keep the compiler busy."""
+    layers = [layer for layer in graph.layers if isinstance(layer, Mac)]
+    weight_bytes = sum(layer.weights.size for layer in layers)
+    limit = max(1, 256 // (config.rows * config.cols)) * (_COMMANDS + weight_bytes // _BYTES_PER_COMMAND)
+    for layer in layers:
+        n, h, w, c = layer.output.shape
+        # An array operation fills one accumulator buffer, in one image.
+        least = max(n, n * h * w * block_count(c, config) // config.acc_words)
+        if least > limit:
+            raise UnsupportedError(f"operator {layer.index} ({layer.op}) takes at least {least} commands, a model with "
+                                   f"this amount of weights may have {limit}; use a larger configuration or smaller "
+                                   "tensors")
+    return limit
+
+
 @dataclass
 class Emitter:
     """State of one emission."""
@@ -101,7 +119,8 @@ class Emitter:
 
     def __post_init__(self) -> None:
         """Make room in memory for inputs and outputs first, so that their places do not depend on the plan."""
-        self.stream = Stream(self.config, [f"operator {layer.index} ({layer.op})" for layer in self.graph.layers])
+        names = [f"operator {layer.index} ({layer.op})" for layer in self.graph.layers]
+        self.stream = Stream(self.config, names, _command_limit(self.graph, self.config))
         self._ring = _Ring(self.config.scratchpad_words)
         for value in (*self.graph.inputs, *self.graph.outputs):
             self.memory_of(value)

@@ -8,7 +8,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from tq_hw.model.check import check_shapes
 from tq_hw.model.graph import Model, Operator, Subgraph, Tensor
+from tq_hw.model.node import Node
 from tq_hw.sim.golden.kernels import KERNELS
 from tq_hw.sim.golden.registry import located
 
@@ -46,6 +48,7 @@ def fold_constants(model: Model) -> Subgraph:
             inputs = [np.empty(tensors[op.inputs[0]].shape, np.int8)]
         current = replace(subgraph, tensors=tuple(tensors))
         with located(op):
+            check_shapes(Node(op, tensors, f"operator {op.index} ({op.op})"))
             results = KERNELS[op.op](op, current, inputs)
         for index, result in zip(op.outputs, results, strict=True):
             tensors[index] = replace(tensors[index], data=result)

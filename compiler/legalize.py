@@ -12,8 +12,10 @@ import numpy as np
 from tq_hw.compiler.constraints import check
 from tq_hw.compiler.fold_constants import fold_constants
 from tq_hw.compiler.ir import Copy, Graph, IntArray, Layer, Move, Pad, Value
+from tq_hw.model.check import check_shapes
 from tq_hw.model.errors import TqError, UnsupportedError
 from tq_hw.model.graph import Model, Operator, Subgraph, Tensor
+from tq_hw.model.node import Node
 from tq_hw.model.variables import variable_names
 from tq_hw.sim.golden.registry import located
 from tq_hw.sim.golden.run import run_operator
@@ -167,6 +169,8 @@ def legalize(model: Model) -> Graph:
             raise UnsupportedError(f"operator {op.index} ({op.op}) is not supported; supported are "
                                    f"{', '.join(sorted(LOWERINGS))}")
         try:
+            # Again, as shapes that were computed are known by now.
+            check_shapes(Node(op, subgraph.tensors, f"operator {op.index} ({op.op})"))
             check(op, subgraph)
             lowering(state, op)
         except TqError as error:
@@ -182,6 +186,9 @@ def legalize(model: Model) -> Graph:
         inputs.append(state.values[wanted])
     for index in subgraph.outputs:
         wanted = state.edges.get(index, index)
+        if index in subgraph.inputs and wanted != index:
+            raise UnsupportedError(f"model output {subgraph.tensors[index].name!r} (tensor {index}) is a float32 input "
+                                   "of the model, which the accelerator does not have; use the caller's copy")
         if subgraph.tensors[wanted].data is not None and subgraph.tensors[wanted].dtype != "float32":
             state.constant_value(subgraph.tensors[wanted])
         if wanted not in state.values:

@@ -143,7 +143,7 @@ def lower_slice(state: Legalizer, op: Operator) -> None:
 def lower_strided_slice(state: Legalizer, op: Operator) -> None:
     """A rectangle with steps; a shrunk axis takes one index and disappears, a new one has size 1."""
     shape = state.tensor(op, 0).shape
-    begin, end, strides = (state.constant(op, position).tolist() for position in (1, 2, 3))
+    begin, end, strides = (state.constant(op, position).reshape(-1).tolist() for position in (1, 2, 3))
     ranges = slicing.strided_slice_ranges(op, shape, begin, end, strides)
     cuts = strided_cuts(shape, len(begin), op.options) or ()
 

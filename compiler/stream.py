@@ -36,10 +36,17 @@ class Operation:
 
 @dataclass
 class Stream:
-    """Collects operations and writes of tables, then assembles them; `names` is what messages call each layer."""
+    """Collects operations and writes of tables, then assembles them.
+
+    Members
+    -------
+    names : what messages call each layer
+    limit : more operations are refused
+    """
 
     config: Config
     names: Sequence[str] = ()
+    limit: int | None = None
     items: list[tuple[str, object]] = field(default_factory=list)
     by_unit: dict[Unit, list[Operation]] = field(default_factory=lambda: {u: [] for u in _UNITS})
     _history: dict[Unit, History] = field(default_factory=lambda: {u: History() for u in _UNITS})
@@ -48,6 +55,9 @@ class Stream:
     def add(self, unit: Unit, fields: Mapping[str, int], reads: tuple[Access, ...], writes: tuple[Access, ...],
             layer: int) -> Operation:
         """Append an operation and find what it must wait for."""
+        if self.limit is not None and len(self.items) >= self.limit:
+            raise UnsupportedError(f"{self.names[layer]} brings the model to more than {self.limit} commands, which is "
+                                   "too many for its amount of weights; use a larger configuration or smaller tensors")
         operation = Operation(unit, dict(fields), reads, writes, layer)
         for other in _UNITS:
             if other is unit:

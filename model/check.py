@@ -14,7 +14,7 @@ from tq_hw.model.shapes import output_shapes
 from tq_hw.model.signatures import ACTIVATION_KINDS, KINDS, SIGNATURES, Slot
 from tq_hw.model.variables import check_variables
 
-__all__ = ["check_model", "rules_of"]
+__all__ = ["check_model", "check_shapes", "rules_of"]
 
 
 def check_model(model: Model, name: str = "") -> None:
@@ -46,7 +46,7 @@ def _check_node(node: Node) -> None:
     for rule in SUPPORT_RULES.get(op, ()):
         if (found := rule(node)) is not None:
             raise node.unsupported(f"{rule.__doc__} Found {found}.")
-    _check_shapes(node)
+    check_shapes(node)
 
 
 def _check_signature(node: Node) -> None:
@@ -86,7 +86,8 @@ def _check_type(node: Node, where: str, tensor: Tensor, kind: str) -> None:
                          f"for constant weights")
 
 
-def _check_shapes(node: Node) -> None:
+def check_shapes(node: Node) -> None:
+    """Raise `ModelError` unless the outputs have the shapes that the inputs make, as far as these are known."""
     shapes = output_shapes(node)
     if shapes is None:
         return

@@ -66,16 +66,19 @@ class Node:
                              f"rank {rank}")
         return shape
 
-    def integers(self, position: int, what: str, count: int | None = None) -> list[int] | None:
+    def integers(self, position: int, what: str, count: int | None = None, any_rank: bool = False) -> list[int] | None:
         """Return the elements of a constant integer input in order, None when it is no constant.
 
-        Raises `ModelError` when there are not `count` of them, or more than 64 with no count given.
+        Raises `ModelError` when there are not `count` of them, or more than 64 with no count given, and, unless
+        `any_rank` is set, when it is neither a vector nor a scalar.
         """
         tensor = self.input(position)
         if not tensor.dtype.startswith("int"):
             raise self.error(f"{what} is {tensor.dtype}, expected an integer type")
         if tensor.data is None:
             return None
+        if len(tensor.shape) > 1 and not any_rank:
+            raise self.error(f"{what} has shape {list(tensor.shape)}, expected a vector")
         size = tensor.data.size
         if size != count if count is not None else size > 64:
             expected = "at most 64" if count is None else str(count)

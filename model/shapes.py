@@ -161,7 +161,7 @@ def _prelu(node: Node) -> Shapes:
 
 def _reduce(node: Node) -> Shapes:
     shape = node.shape(0)
-    axes = node.integers(1, "axes")
+    axes = node.integers(1, "axes", any_rank=True)
     if axes is None:
         return None
     reduced = {node.axis(axis, len(shape)) for axis in axes}

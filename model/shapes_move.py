@@ -73,7 +73,7 @@ def _pairs(node: Node, position: int, what: str, rank: int) -> list[tuple[int, i
     """Return a constant [rank, 2] input as pairs, which have to be 0 or more."""
     if node.shape(position) != (rank, 2):
         raise node.error(f"{what} has shape {list(node.shape(position))}, expected {[rank, 2]}")
-    values = node.integers(position, what, 2 * rank)
+    values = node.integers(position, what, 2 * rank, any_rank=True)
     if values is None:
         return None
     if min(values, default=0) < 0:

@@ -79,6 +79,8 @@ def strided_ranges(node: Node) -> list[tuple[range, bool]] | None:
     if cuts is None:
         raise node.error(f"begin has shape {list(node.input(1).shape)}, expected at most {len(shape)} elements beside "
                          f"new axes and at most one ellipsis, for at least one axis")
+    if node.option("offset"):
+        raise node.unsupported("offset is set, which engines read differently; give ends instead of sizes")
     begin = node.integers(1, "begin", count)
     end = node.integers(2, "end", count)
     strides = node.integers(3, "strides", count)
@@ -104,8 +106,7 @@ def _axis_range(node: Node, axis: int, size: int, begin: int, end: int,
         if not 0 <= start < size:
             raise node.error(f"index {begin} of axis {axis} is out of range of {size}")
         return range(start, start + 1), True
-    # With `offset`, the end counts from the begin.
-    stop = start + end if node.option("offset") else end + size if end < 0 else end
+    stop = end + size if end < 0 else end
     if masked("end_mask"):
         stop = high if stride > 0 else low
     return range(min(max(start, low), high), min(max(stop, low), high), stride), False

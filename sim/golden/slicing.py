@@ -18,6 +18,7 @@ from tq_hw.sim.golden.registry import (
     int_option,
     kernel,
     normalize_axis,
+    require,
     value,
 )
 
@@ -49,6 +50,7 @@ def strided_slice_ranges(op: Operator, shape: Sequence[int], begin: Sequence[int
     cuts = strided_cuts(shape, len(begin), op.options)
     if cuts is None or not len(begin) == len(end) == len(strides):
         raise ModelError(f"begin, end and strides must have equal lengths of at most {len(shape)} beside new axes")
+    require(not bool_option(op, "offset"), "offset must be false, engines read it differently")
     masks = [int_option(op, name) for name in ("begin_mask", "end_mask", "shrink_axis_mask")]
     ranges = []
     for cut in cuts:
@@ -68,7 +70,6 @@ def strided_slice_ranges(op: Operator, shape: Sequence[int], begin: Sequence[int
                 raise ModelError(f"index {first} must be in 0..{cut.size - 1}")
             ranges.append((range(first, first + 1), True))
             continue
-        last += first if bool_option(op, "offset") else 0
         last = min(max(last + cut.size if last < 0 else last, low), high)
         if to_last:
             last = cut.size if stride > 0 else -1
@@ -80,7 +81,8 @@ def strided_slice_ranges(op: Operator, shape: Sequence[int], begin: Sequence[int
 def strided_slice(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
     """Python-like slice with a stride per axis."""
     x = value(inputs, 0)
-    ranges = strided_slice_ranges(op, x.shape, *(value(inputs, position).tolist() for position in (1, 2, 3)))
+    begin, end, strides = (value(inputs, position).reshape(-1).tolist() for position in (1, 2, 3))
+    ranges = strided_slice_ranges(op, x.shape, begin, end, strides)
     cuts = strided_cuts(x.shape, value(inputs, 1).size, op.options) or ()
     part = x.reshape([cut.size for cut in cuts])[np.ix_(*(indices for indices, _ in ranges))] if ranges else x
     return [part.reshape([len(indices) for indices, dropped in ranges if not dropped])]

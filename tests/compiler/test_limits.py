@@ -1,0 +1,62 @@
+"""Small files that ask for a lot are refused at once, by name."""
+
+import time
+
+import numpy as np
+import pytest
+
+from tq_hw.compiler import compile_model
+from tq_hw.isa.config import load_config
+from tq_hw.model.build import ModelBuilder
+from tq_hw.model.errors import UnsupportedError
+from tq_hw.model.reader import parse_model
+
+
+def _refusal(b: ModelBuilder, *outputs: int) -> str:
+    model, began = parse_model(b.build(*outputs), "m"), time.process_time()
+    with pytest.raises(UnsupportedError) as caught:
+        compile_model(model, load_config("n16"))
+    assert time.process_time() - began < 2
+    return str(caught.value)
+
+
+def test_many_images() -> None:
+    b = ModelBuilder("m")
+    x = b.input((100000, 6, 6, 5), scale=0.1)
+    weights = b.constant(np.ones((7, 3, 3, 5), np.int8), scale=0.1)
+    out = b.add("CONV_2D", [x, weights, b.bias(x, weights, [0] * 7)], padding="SAME", scale=0.1)
+    assert _refusal(b, out) == ("operator 0 (CONV_2D) takes at least 100000 commands, a model with this amount of "
+                                "weights may have 10019; use a larger configuration or smaller tensors")
+
+
+def test_many_commands() -> None:
+    b = ModelBuilder("m")
+    x = b.input((1, 3000, 3000, 16), scale=0.1)
+    out = b.add("ADD", [x, b.input((1, 3000, 3000, 16), scale=0.1)], scale=0.2)
+    assert _refusal(b, out) == ("operator 0 (ADD) brings the model to more than 10000 commands, which is too many for "
+                                "its amount of weights; use a larger configuration or smaller tensors")
+
+
+def test_more_rows_than_a_field_holds() -> None:
+    b = ModelBuilder("m")
+    x = b.input((1, 65536, 11, 2), scale=0.1)
+    weights = b.constant(np.ones((2, 3, 3, 2), np.int8), scale=0.1)
+    out = b.add("CONV_2D", [x, weights, b.bias(x, weights, [0] * 2)], padding="SAME", scale=0.1)
+    assert _refusal(b, out) == ("operator 0 (CONV_2D) is too large for one command of the array unit: in_rows must be "
+                                "0..65535, not 65536")
+
+
+def test_a_float_input_that_is_an_output() -> None:
+    b = ModelBuilder("m")
+    x = b.input((2, 3), "float32", name="x")
+    b.add("QUANTIZE", [x], scale=0.1)
+    assert _refusal(b, x) == ("model output 'x' (tensor 0) is a float32 input of the model, which the accelerator does "
+                              "not have; use the caller's copy")
+
+
+def test_weights_with_many_scales_as_output() -> None:
+    b = ModelBuilder("m")
+    x = b.input((1, 4, 4, 3), scale=0.1)
+    weights = b.constant(np.ones((2, 1, 1, 3), np.int8), scale=[0.1, 0.2])
+    out = b.add("CONV_2D", [x, weights, b.bias(x, weights, [0] * 2)], scale=0.1)
+    assert compile_model(parse_model(b.build(out, weights), "m"), load_config("n16")).program.outputs[1].size_bytes == 6
