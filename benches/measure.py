@@ -12,7 +12,6 @@ from tq_hw.isa.config import Config
 from tq_hw.isa.layout import Unit
 from tq_hw.isa.program import Layer, Program
 from tq_hw.model.errors import MismatchError
-from tq_hw.model.reader import read_model
 from tq_hw.sim import golden
 from tq_hw.sim.rtl.simulate import RtlResult, simulate
 from tq_hw.sim.run import random_inputs
@@ -104,9 +103,9 @@ def measure(yardstick: Yardstick, config: Config, memory: Memory) -> NetworkFigu
 
     The simulator must be built already, else its building counts as simulation.
     """
-    model = read_model(yardstick.path)
+    model = yardstick.model()
     start = time.process_time()
-    program = compile_model(model, config).program
+    program = compile_model(model, config, resident=yardstick.resident).program
     compile_seconds = time.process_time() - start
 
     inputs = random_inputs(program, seed=1)
@@ -119,17 +118,30 @@ def measure(yardstick: Yardstick, config: Config, memory: Memory) -> NetworkFigu
             raise MismatchError(f"{yardstick.name}: output {number} of the RTL differs from the golden model in "
                                 f"{np.count_nonzero(found != right)} of {right.size} elements; "
                                 f"tq-hw verify {yardstick.path.name} --engine rtl says where")
+    cycles = _resident_cycles(result) if yardstick.resident else result.cycles
 
     macs = sum(layer.macs for layer in program.layers)
     moved = len(program.image) + sum(port.size_bytes for port in (*program.inputs, *program.outputs))
+    moved = 0 if yardstick.resident else moved
     ideal = max(1, round(max(macs / config.macs, moved / memory.bytes_per_cycle)))
     goals = [goal.get(config.name) if memory == Memory() else None for goal in (yardstick.to_beat, yardstick.stretch)]
     return NetworkFigures(
-        yardstick.name, config.name, result.cycles, sum(layer.estimated_cycles for layer in program.layers), macs,
-        macs / (result.cycles * config.macs), ideal, result.cycles / ideal,
-        goals[0], goals[0] and result.cycles / goals[0], goals[1], goals[1] and result.cycles / goals[1],
+        yardstick.name, config.name, cycles, sum(layer.estimated_cycles for layer in program.layers), macs,
+        macs / (cycles * config.macs), ideal, cycles / ideal,
+        goals[0], goals[0] and cycles / goals[0], goals[1], goals[1] and cycles / goals[1],
         compile_seconds, result.cycles / seconds, len(program.image), program.command_bytes, dict(result.counters),
         dict(result.beats), _layers(program, result))
+
+
+def _resident_cycles(result: RtlResult) -> int:
+    """Return the cycles from the first operation of the array to the last result.
+
+    Without one they begin with the first operation of the vector unit behind the loads of the operands.
+    """
+    array, vector, load = (result.timeline[unit] for unit in (Unit.ARRAY, Unit.VECTOR, Unit.LOAD))
+    loaded = max(int(done) for _, done in load)
+    starts = [int(began) for began, _ in array] or [int(began) for began, _ in vector if began >= loaded]
+    return max(int(done) for _, done in vector) - min(starts)
 
 
 def _layers(program: Program, result: RtlResult) -> list[LayerFigures]:

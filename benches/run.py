@@ -48,7 +48,7 @@ def run_networks(yardsticks: Sequence[Yardstick], config: Config, memory: Memory
     library(config, progress=lambda text, done: say(f"RTL simulator of {config.name}: {text}, {done:.0%}"))
     found = []
     for yardstick in yardsticks:
-        if not yardstick.path.exists():
+        if not yardstick.exists:
             console.print(f"{yardstick.name}: skipped, there is no {yardstick.path.name} beside the checkout")
             continue
         say(f"{yardstick.name} at {config.name}")

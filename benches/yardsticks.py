@@ -1,8 +1,13 @@
-"""The networks that are measured, and the cycles to beat on them."""
+"""The networks and layers that are measured, and the cycles to beat on them."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from layers import LAYERS
+
+from tq_hw.model.graph import Model
+from tq_hw.model.reader import read_model
 
 __all__ = ["ROOT", "YARDSTICKS", "Yardstick"]
 
@@ -12,11 +17,14 @@ _MODELS = ROOT.parent / "shared" / "models"
 
 @dataclass(frozen=True)
 class Yardstick:
-    """One network.
+    """One network, or a layer alone.
 
     Members
     -------
     path : the model; the networks beside the checkout may be missing
+    build : makes the model instead
+    resident : only the cycles from the first operand read to the last result written are counted, with operands and
+        results in the scratchpad
     to_beat, stretch : cycles by configuration, at 8 bytes per cycle and a latency of 30
     extra : measured only when asked for
     """
@@ -26,6 +34,21 @@ class Yardstick:
     to_beat: Mapping[str, int] = field(default_factory=dict)
     stretch: Mapping[str, int] = field(default_factory=dict)
     extra: bool = False
+    build: Callable[[], Model] | None = None
+    resident: bool = False
+
+    def model(self) -> Model:
+        """Read or make the model."""
+        return self.build() if self.build is not None else read_model(self.path)
+
+    @property
+    def exists(self) -> bool:
+        """Whether there is a model."""
+        return self.build is not None or self.path.exists()
+
+
+def _layer(name: str, to_beat: int, stretch: int, *, resident: bool = False) -> Yardstick:
+    return Yardstick(name, ROOT / name, {"n16": to_beat}, {"n16": stretch}, True, LAYERS[name], resident)
 
 
 def _shared(name: str, file: str, n16: tuple[int, int] | None = None, n8: tuple[int, int] | None = None, *,
@@ -45,5 +68,15 @@ YARDSTICKS = (
     _shared("emza_ssd_slim", "emza_ssd_slim_120x160", (110_000, 100_000), extra=True),
     _shared("cfu_mobilenetv2", "cfu_mobilenetv2_160_035", (220_000, 195_000), extra=True),
     _shared("MobileNetV2 224", "coral_tf2_mobilenet_v2_224_ptq", (1_650_000, 1_540_000), extra=True),
+    Yardstick("portrait", _MODELS.parent / "cases" / "nets" / "portrait.tflite", {"n16": 270_000}, {"n16": 200_000},
+              True),
     _shared("trained_lstm", "tflm_trained_lstm_int8", (25_000, 14_000), extra=True),
+    _layer("1x1", 10_200, 9_600),
+    _layer("3x3", 10_500, 9_600),
+    _layer("depthwise", 2_700, 2_400, resident=True),
+    _layer("matmul", 535_000, 528_000),
+    _layer("SOFTMAX", 20_000, 8_000),
+    _layer("RESIZE_BILINEAR", 26_000, 8_000, resident=True),
+    _layer("ADD", 18_000, 5_000, resident=True),
+    _layer("TRANSPOSE", 14_000, 9_000),
 )

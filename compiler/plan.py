@@ -15,12 +15,14 @@ from tq_hw.compiler.hosts import Box, find_hosts
 from tq_hw.compiler.ir import Elementwise, Graph, Layer, Mac, Pad, RowProgram, Staged, Value
 from tq_hw.compiler.layout import block_count, blocked_words, odd, row_words
 from tq_hw.compiler.window import window
-from tq_hw.isa.config import Config
+from tq_hw.isa.config import BANKS, Config
 from tq_hw.model.errors import UnsupportedError
 
 __all__ = ["LayerPlan", "Plan", "alternates", "make_plan"]
 
 
+#: Bytes of one table, which comes through the ring.
+_TABLE_BYTES = 1024
 #: What takes less of the scratchpad than this share does not roll to make room.
 _ROLL_SHARE = 16
 #: Layers of a group at most.
@@ -89,8 +91,8 @@ def _cuts_channels(layer: Layer) -> bool:
 
 
 class _Planner:
-    def __init__(self, graph: Graph, config: Config) -> None:
-        self.graph, self.config = graph, config
+    def __init__(self, graph: Graph, config: Config, resident: bool) -> None:
+        self.graph, self.config, self.whole = graph, config, resident
         self.capacity = config.scratchpad_words
         self.ring_minimum = self.capacity // 4
         self.uses: dict[int, list[int]] = {}
@@ -131,14 +133,14 @@ class _Planner:
         if blocked_words(value, self.config) > self.capacity - self.ring_minimum:
             return False
         if key in self.defined:
-            if key not in self.uses or isinstance(self.graph.layers[self.defined[key]], Staged):
+            if (key not in self.uses and not self.whole) or isinstance(self.graph.layers[self.defined[key]], Staged):
                 return False
-            return not any(isinstance(self.graph.layers[i], Pad | Staged) for i in self.uses[key])
+            return not any(isinstance(self.graph.layers[i], Pad | Staged) for i in self.uses.get(key, ()))
         users = self.uses[key]
         if any(self.folds[i] is not None or isinstance(self.graph.layers[i], Pad | Staged) for i in users):
             return False
         # An input of one layer streams in strips under its computation.
-        return len(users) > 1 or value.shape[0] * value.shape[1] == 1
+        return self.whole or len(users) > 1 or value.shape[0] * value.shape[1] == 1
 
     def span(self, key: int) -> tuple[int, int]:
         """First and last layer at which a value is in use; layers that alternate count as one."""
@@ -207,7 +209,11 @@ class _Planner:
     def _ring_least(self, first: int, last: int) -> int:
         """Ring that layers `first`..`last` need: all constants of a group, with some room for those of the next."""
         if first == last:
-            return self.ring_minimum
+            layer = self.graph.layers[first]
+            if isinstance(layer, Mac | Staged):
+                return self.ring_minimum
+            tables = any(table is not None for table in getattr(layer, "tables", ()))
+            return min(self.ring_minimum, max(self.capacity // 16, _TABLE_BYTES // self.config.word_bytes * tables))
         words = sum(self._constant_words(index) for index in range(first, last + 1))
         return max(self.ring_minimum, words + self.ring_minimum // 4)
 
@@ -342,9 +348,8 @@ class _Planner:
             ends = dict(self.spans())
             while len(plans) < len(self.graph.layers):
                 index = len(plans)
-                budget = self.capacity - self.ring_minimum - self.live_words(index)
+                budget = self.capacity - self._ring_least(index, ends.get(index, index)) - self.live_words(index)
                 if index in ends:
-                    budget += self.ring_minimum - self._ring_least(index, ends[index])
                     made = self._group(index, ends[index], budget)
                     if made is None:
                         self._demote(index, self.graph.layers[index:ends[index] + 1])
@@ -412,10 +417,13 @@ class _Planner:
         placed: list[tuple[int, int, int, int]] = []
         bases: dict[tuple[str, int, int, int], int] = {}
         for words, first, last, name in items:
-            base = 0
-            for low, high, a, b in sorted(placed):
-                if a <= last and first <= b and low < base + words and base < high:
-                    base = high
+            taken = {bases[peer] % BANKS for peer in self._peers(name, plans) if peer in bases}
+            base = -1
+            while base < 0 or (base % BANKS in taken and len(taken) < BANKS and words):
+                base += 1
+                for low, high, a, b in sorted(placed):
+                    if a <= last and first <= b and low < base + words and base < high:
+                        base = high
             bases[name] = base
             if words:
                 placed.append((base, base + words, first, last))
@@ -430,6 +438,16 @@ class _Planner:
         resident = {key: bases["value", key, 0, 0] for key in self._ordered(self.resident | self.rolling)}
         parts = {key: part for key, part in self.parts.items() if id(part[0]) in self.resident}
         return Plan(resident, plans, tops, self._stored(), tuple(groups), parts)
+
+    def _peers(self, name: tuple[str, int, int, int], plans: list[LayerPlan]) -> list[tuple[str, int, int, int]]:
+        """What is read together with a value or strip, word by word: it should start in another bank."""
+        kind, key, position, slot = name
+        if kind == "in" and len(plans[key].in_words) == 2:
+            other = self.graph.layers[key].inputs[1 - position]
+            return [("in", key, 1 - position, slot), ("value", id(other), 0, 0)]
+        return [("value", id(value), 0, 0) for index in self.uses.get(key, ()) if kind == "value"
+                and isinstance(self.graph.layers[index], Elementwise) for value in self.graph.layers[index].inputs
+                if id(value) != key]
 
     def _stored(self) -> set[int]:
         """Values whose dense bytes must exist in system memory."""
@@ -448,6 +466,9 @@ class _Planner:
         return stored
 
 
-def make_plan(graph: Graph, config: Config) -> Plan:
-    """Decide residency, rectangles and addresses; UnsupportedError when a layer cannot fit at all."""
-    return _Planner(graph, config).run()
+def make_plan(graph: Graph, config: Config, *, resident: bool = False) -> Plan:
+    """Decide residency, rectangles and addresses; UnsupportedError when a layer cannot fit at all.
+
+    With `resident`, inputs and outputs of the model are whole in the scratchpad, too, where they fit.
+    """
+    return _Planner(graph, config, resident).run()
