@@ -80,22 +80,24 @@ class Compiled:
     report: tuple[LayerReport, ...]
 
 
-def compile_model(model: Model, config: Config, *, profile: str = "canon") -> Compiled:
+def compile_model(model: Model, config: Config, *, profile: str = "canon", resident: bool = False) -> Compiled:
     """Compile the main subgraph of `model` for `config`.
+
+    `resident` keeps the model's inputs and outputs whole in the scratchpad while it runs, to measure a layer alone.
 
     Raises UnsupportedError (operator, index, reason), ModelError, or OptionError for an unknown profile.
     """
     if profile != "canon":
         raise OptionError(f"profile must be canon, not {profile!r}")
     graph = specialize(in_place(legalize(model)), config)
-    plan = make_plan(graph, config)
+    plan = make_plan(graph, config, resident=resident)
     emitter = Emitter(graph, plan, config)
     emit_layers(emitter, _emission)
-    commands = emitter.stream.assemble()
-    offset = emitter.image.add(commands)
     if emitter.arena_bytes >= _ARENA_LIMIT:
         raise UnsupportedError(f"{model.name}: activations take {emitter.arena_bytes} bytes of memory, less than "
                                f"{_ARENA_LIMIT} can be addressed; use smaller tensors")
+    commands = emitter.stream.assemble()
+    offset = emitter.image.add(commands)
     rows = report(graph, emitter.stream, config)
     program = Program(
         model.name, config, bytes(emitter.image.data), offset, len(commands), emitter.arena_bytes,
