@@ -3,14 +3,11 @@
 Frames and rules are those of boards/link/protocol.py.
 """
 
-from typing import Any
-
 from amaranth import Array, Cat, Module, Mux, Signal
-from amaranth.lib import data, stream, wiring
-from amaranth.lib.crc.catalog import CRC32_ISO_HDLC
+from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from tq_hw.boards.link.memory_port import MemoryPort
+from tq_hw.boards.link.frame_state import HEADER, FrameState
 from tq_hw.boards.link.protocol import (
     ANSWER_SYNC,
     GAP_SECONDS,
@@ -24,7 +21,6 @@ from tq_hw.boards.link.protocol import (
 )
 from tq_hw.boards.link.uart import UartReceiver, UartTransmitter, bit_cycles
 from tq_hw.hdl.axi import read_members, write_members
-from tq_hw.hdl.block_memory import block_memory, block_read
 from tq_hw.hdl.registers import ADDRESS_BITS
 from tq_hw.isa.config import Config
 
@@ -32,7 +28,6 @@ __all__ = ["Bridge", "UartBridge", "bus_members"]
 
 #: Commands without bit 0.
 _REGISTERS, _MEMORY = Command.READ_REGISTERS >> 1, Command.READ_MEMORY >> 1
-_HEADER = data.StructLayout({"command": 8, "sequence": 8, "session": 16, "size": 16, "address": 32})
 _ANSWER_BYTES = 6
 
 
@@ -83,276 +78,247 @@ class Bridge(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         """Receive, decide, execute, answer."""
         m = Module()
-        bus_bytes = self._config.bus_bytes
-        m.submodules.crc = crc = CRC32_ISO_HDLC(data_width=8).create()
-        m.submodules.memory = memory = block_memory(8, MOST_BYTES)
-        store = memory.write_port()
-
-        header: Any = Signal(_HEADER)
-        address = Signal(32)
-        count = Signal(range(MOST_BYTES + 1))
-        more = Signal(range(MOST_BYTES + 1))
-        status = Signal(8)
-        session, last_sequence, last_status, last_write = Signal(16), Signal(8), Signal(8), Signal()
-        timer = Signal(range(self._gap_cycles + 1))
-        expired = Signal()
-        # The CRC takes a byte one cycle after it is there.
-        summed, put, tx_byte = Signal(), Signal(), Signal(8)
-        m.d.comb += more.eq(count + 1)
-        m.d.sync += [crc.valid.eq(summed), crc.data.eq(Mux(self.busy, tx_byte, self.rx_data))]
-        m.d.sync += [timer.eq(timer + ~expired), expired.eq(timer >= self._gap_cycles - 1)]
-
-        def restart_timer() -> list[Any]:
-            return [timer.eq(0), expired.eq(0)]
-
-        # Block RAM is slow to give its data, so they get a register of their own.
-        fetched = Signal(8, reset_less=True)
-        m.d.sync += fetched.eq(block_read(m, memory, ~store.en, count[:8], "stored"))
+        s = FrameState(m, self, self._config, self._gap_cycles)
+        for name, member in s.port.bus.signature.members.items():
+            outer, inner = getattr(self, f"m_axi_{name}"), getattr(s.port.bus, name)
+            m.d.comb += outer.eq(inner) if member.flow is Out else inner.eq(outer)
+        m.d.sync += self.reg_write_en.eq(0)
         with m.If(self.tx.valid & self.tx.ready):
             m.d.sync += self.tx.valid.eq(0)
-        with m.If(put):
-            m.d.sync += [self.tx.valid.eq(1), self.tx.payload.eq(tx_byte)]
-
-        word = address[:ADDRESS_BITS] & ~3
-        beat: Any = Signal(data.ArrayLayout(8, bus_bytes))
-        m.submodules.port = port = MemoryPort(self._config)
-        for name, member in port.bus.signature.members.items():
-            outer, inner = getattr(self, f"m_axi_{name}"), getattr(port.bus, name)
-            m.d.comb += outer.eq(inner) if member.flow is Out else inner.eq(outer)
-        m.d.comb += [port.addr.eq(address), port.data.eq(beat)]
-
-        is_open, is_register, is_memory, is_write = Signal(), Signal(), Signal(), Signal()
-        lane = Signal(range(max(bus_bytes, 2)))
-        last_lane = Signal()
-        m.d.comb += [
-            is_write.eq(header.command[0]),
-            lane.eq(Mux(is_memory, address & (bus_bytes - 1), address[:2])),
-            last_lane.eq(lane == Mux(is_memory, bus_bytes - 1, 3)),
-        ]
-        identity = Array(getattr(self._identity, word.name) for word in IDENTITY)
-        end = Signal(33)
-        offset = Signal(32)
-        beyond, wrong_size, known = Signal(), Signal(), Signal()
-        limit = Mux(is_memory, self._identity.memory_bytes, Mux(is_open, 4 * len(IDENTITY), 1 << ADDRESS_BITS))
-        m.d.sync += self.reg_write_en.eq(0)
-
+        with m.If(s.put):
+            m.d.sync += [self.tx.valid.eq(1), self.tx.payload.eq(s.tx_byte)]
         with m.FSM(name="state"):
-            with m.State("HUNT"):
-                m.d.sync += [self.busy.eq(0), *restart_timer()]
-                with m.If(self.rx_valid & (self.rx_data == REQUEST_SYNC[0])):
-                    m.next = "SYNC"
-            with m.State("SYNC"):
-                m.d.comb += crc.start.eq(1)
-                m.d.sync += count.eq(0)
-                with m.If(self.rx_valid):
-                    m.d.sync += restart_timer()
-                    with m.If(self.rx_data == REQUEST_SYNC[1]):
-                        m.next = "HEADER"
-                    with m.Elif(self.rx_data != REQUEST_SYNC[0]):
-                        m.next = "HUNT"
-                with m.Elif(expired):
+            self._receive(m, s)
+            self._decide(m, s)
+            self._write(m, s)
+            self._read(m, s)
+            self._answer(m, s)
+        return m
+
+    def _receive(self, m: Module, s: FrameState) -> None:
+        """Find a frame, take its header, data and CRC."""
+        with m.State("HUNT"):
+            m.d.sync += [self.busy.eq(0), *s.restart()]
+            with m.If(self.rx_valid & (self.rx_data == REQUEST_SYNC[0])):
+                m.next = "SYNC"
+        with m.State("SYNC"):
+            m.d.comb += s.crc.start.eq(1)
+            m.d.sync += s.count.eq(0)
+            with m.If(self.rx_valid):
+                m.d.sync += s.restart()
+                with m.If(self.rx_data == REQUEST_SYNC[1]):
+                    m.next = "HEADER"
+                with m.Elif(self.rx_data != REQUEST_SYNC[0]):
                     m.next = "HUNT"
-            with m.State("HEADER"):
-                with m.If(self.rx_valid):
-                    m.d.comb += summed.eq(1)
-                    m.d.sync += [header.eq(Cat(header.as_value()[8:], self.rx_data)), count.eq(more), *restart_timer()]
-                    with m.If(count == _HEADER.size // 8 - 1):
-                        m.next = "SIZE"
-                with m.Elif(expired):
-                    m.next = "HUNT"
-            with m.State("SIZE"):
-                m.d.sync += count.eq(0)
-                with m.If(~is_write | (header.size == 0)):
+            with m.Elif(s.expired):
+                m.next = "HUNT"
+        with m.State("HEADER"):
+            with m.If(self.rx_valid):
+                m.d.comb += s.summed.eq(1)
+                m.d.sync += [s.header.eq(Cat(s.header.as_value()[8:], self.rx_data)), s.count.eq(s.more), *s.restart()]
+                with m.If(s.count == HEADER.size // 8 - 1):
+                    m.next = "SIZE"
+            with m.Elif(s.expired):
+                m.next = "HUNT"
+        with m.State("SIZE"):
+            m.d.sync += s.count.eq(0)
+            with m.If(~s.is_write | (s.header.size == 0)):
+                m.next = "CRC"
+            with m.Elif(s.header.size > MOST_BYTES):
+                m.next = "HUNT"
+            with m.Else():
+                m.next = "DATA"
+        with m.State("DATA"):
+            with m.If(self.rx_valid):
+                m.d.comb += [s.summed.eq(1), s.store.en.eq(1)]
+                m.d.sync += [s.count.eq(s.more), *s.restart()]
+                with m.If(s.more == s.header.size):
+                    m.d.sync += s.count.eq(0)
                     m.next = "CRC"
-                with m.Elif(header.size > MOST_BYTES):
-                    m.next = "HUNT"
-                with m.Else():
-                    m.next = "DATA"
-            with m.State("DATA"):
-                with m.If(self.rx_valid):
-                    m.d.comb += [summed.eq(1), store.en.eq(1)]
-                    m.d.sync += [count.eq(more), *restart_timer()]
-                    with m.If(more == header.size):
-                        m.d.sync += count.eq(0)
-                        m.next = "CRC"
-                with m.Elif(expired):
-                    m.next = "HUNT"
-            with m.State("CRC"):
-                with m.If(self.rx_valid):
-                    m.d.comb += summed.eq(1)
-                    m.d.sync += [count.eq(more), *restart_timer()]
-                    with m.If(count == 3):
-                        m.next = "SUMMED"
-                with m.Elif(expired):
-                    m.next = "HUNT"
+            with m.Elif(s.expired):
+                m.next = "HUNT"
+        with m.State("CRC"):
+            with m.If(self.rx_valid):
+                m.d.comb += s.summed.eq(1)
+                m.d.sync += [s.count.eq(s.more), *s.restart()]
+                with m.If(s.count == 3):
+                    m.next = "SUMMED"
+            with m.Elif(s.expired):
+                m.next = "HUNT"
 
-            with m.State("SUMMED"):
-                m.next = "CHECK"
-            with m.State("CHECK"):
-                m.d.sync += [
-                    is_open.eq(header.command == Command.OPEN), is_register.eq(header.command[1:] == _REGISTERS),
-                    is_memory.eq(header.command[1:] == _MEMORY),
-                    address.eq(header.address),
-                    offset.eq(header.address - Mux(header.command[1:] == _MEMORY, self._identity.memory_base, 0)),
-                    count.eq(0), status.eq(Result.BAD_FRAME), self.busy.eq(1),
-                ]
+    def _decide(self, m: Module, s: FrameState) -> None:
+        """Judge a whole frame by the rules of the protocol."""
+        limit = Mux(s.is_memory, self._identity.memory_bytes, Mux(s.is_open, 4 * len(IDENTITY), 1 << ADDRESS_BITS))
+        with m.State("SUMMED"):
+            m.next = "CHECK"
+        with m.State("CHECK"):
+            m.d.sync += [
+                s.is_open.eq(s.header.command == Command.OPEN), s.is_register.eq(s.header.command[1:] == _REGISTERS),
+                s.is_memory.eq(s.header.command[1:] == _MEMORY),
+                s.address.eq(s.header.address),
+                s.offset.eq(s.header.address - Mux(s.header.command[1:] == _MEMORY, self._identity.memory_base, 0)),
+                s.count.eq(0), s.status.eq(Result.BAD_FRAME), self.busy.eq(1),
+            ]
+            m.next = "ANSWER"
+            with m.If(s.crc.match_detected):
+                m.next = "PLACE"
+        with m.State("PLACE"):
+            words = s.header.size[:2] == 0
+            m.d.sync += [
+                s.end.eq(s.offset + s.header.size), s.known.eq(s.is_open | s.is_register | s.is_memory),
+                s.wrong_size.eq((s.header.size == 0) | (s.header.size > MOST_BYTES) | (s.is_register & ~words)
+                              | (s.is_open & (s.header.size != 4 * len(IDENTITY)))),
+            ]
+            m.next = "COMPARE"
+        with m.State("COMPARE"):
+            m.d.sync += s.beyond.eq((s.end > limit) | (~s.is_memory & (s.address[:2] != 0)))
+            m.next = "DECIDE"
+        with m.State("DECIDE"):
+            m.d.sync += [s.port.strobe.eq(0), *s.restart()]
+            m.next = "NOTE"
+            with m.If(~s.is_open & ((s.header.session != s.session) | (s.session == 0))):
+                m.d.sync += s.status.eq(Result.NO_SESSION)
                 m.next = "ANSWER"
-                with m.If(crc.match_detected):
-                    m.next = "PLACE"
-            with m.State("PLACE"):
-                words = header.size[:2] == 0
-                m.d.sync += [
-                    end.eq(offset + header.size), known.eq(is_open | is_register | is_memory),
-                    wrong_size.eq((header.size == 0) | (header.size > MOST_BYTES) | (is_register & ~words)
-                                  | (is_open & (header.size != 4 * len(IDENTITY)))),
-                ]
-                m.next = "COMPARE"
-            with m.State("COMPARE"):
-                m.d.sync += beyond.eq((end > limit) | (~is_memory & (address[:2] != 0)))
-                m.next = "DECIDE"
-            with m.State("DECIDE"):
-                m.d.sync += [port.strobe.eq(0), *restart_timer()]
-                m.next = "NOTE"
-                with m.If(~is_open & ((header.session != session) | (session == 0))):
-                    m.d.sync += status.eq(Result.NO_SESSION)
-                    m.next = "ANSWER"
-                with m.Elif(~known):
-                    m.d.sync += status.eq(Result.BAD_COMMAND)
-                with m.Elif(wrong_size):
-                    m.d.sync += status.eq(Result.BAD_SIZE)
-                with m.Elif(beyond):
-                    m.d.sync += status.eq(Result.BAD_ADDRESS)
-                with m.Elif(is_write & last_write & (header.sequence == last_sequence)):
-                    m.d.sync += status.eq(last_status)
-                with m.Else():
-                    m.d.sync += status.eq(Result.OK)
-                    with m.If(is_open):
-                        m.d.sync += session.eq(header.session)
-                    with m.If(is_write):
-                        m.next = "FETCH"
-                    with m.Else():
-                        m.next = "READ"
-
-            with m.State("FETCH"):
-                m.next = "FETCHED"
-            with m.State("FETCHED"):
-                m.next = "FILL"
-            with m.State("FILL"):
-                m.d.sync += [beat[lane].eq(fetched), port.strobe.eq(port.strobe | (1 << lane)), count.eq(more)]
-                with m.If(last_lane | (more == header.size)):
-                    m.next = "WRITE"
-                with m.Else():
-                    m.d.sync += address.eq(address + 1)
+            with m.Elif(~s.known):
+                m.d.sync += s.status.eq(Result.BAD_COMMAND)
+            with m.Elif(s.wrong_size):
+                m.d.sync += s.status.eq(Result.BAD_SIZE)
+            with m.Elif(s.beyond):
+                m.d.sync += s.status.eq(Result.BAD_ADDRESS)
+            with m.Elif(s.is_write & s.last_write & (s.header.sequence == s.last_sequence)):
+                m.d.sync += s.status.eq(s.last_status)
+            with m.Else():
+                m.d.sync += s.status.eq(Result.OK)
+                with m.If(s.is_open):
+                    m.d.sync += s.session.eq(s.header.session)
+                with m.If(s.is_write):
                     m.next = "FETCH"
-            with m.State("WRITE"):
-                with m.If(is_register):
-                    m.d.sync += [self.reg_addr.eq(word), self.reg_write_en.eq(1),
-                                 self.reg_write_data.eq(beat.as_value())]
-                    m.next = "WRITTEN"
-                with m.Elif(~port.pending):
-                    m.d.comb += port.write.eq(1)
-                    m.d.sync += restart_timer()
-                    m.next = "WRITTEN"
-                with m.Elif(expired):
-                    m.d.sync += status.eq(Result.BUS_TIMEOUT)
-                    m.next = "NOTE"
-            with m.State("WRITTEN"):
-                with m.If(is_register | ~port.pending):
-                    m.d.sync += [address.eq(address + 1), port.strobe.eq(0)]
-                    m.next = "FETCH"
-                    with m.If(is_memory & port.failed):
-                        m.d.sync += status.eq(Result.BUS_ERROR)
-                        m.next = "NOTE"
-                    with m.Elif(count == header.size):
-                        m.next = "NOTE"
-                with m.Elif(expired):
-                    m.d.sync += status.eq(Result.BUS_TIMEOUT)
-                    m.next = "NOTE"
-
-            with m.State("READ"):
-                m.d.sync += self.reg_addr.eq(word)
-                with m.If(~is_memory):
-                    m.next = "LOOK"
-                with m.Elif(~port.pending):
-                    m.d.comb += port.read.eq(1)
-                    m.d.sync += restart_timer()
-                    m.next = "AWAIT"
-                with m.Elif(expired):
-                    m.d.sync += status.eq(Result.BUS_TIMEOUT)
-                    m.next = "NOTE"
-            with m.State("LOOK"):
-                m.next = "SEE"
-            with m.State("SEE"):
-                m.d.sync += beat.eq(Mux(is_open, identity[address[2:5]], self.reg_read_data))
-                m.next = "KEEP"
-            with m.State("AWAIT"):
-                m.d.sync += beat.eq(port.came)
-                with m.If(~port.pending):
-                    m.next = "KEEP"
-                    with m.If(port.failed):
-                        m.d.sync += status.eq(Result.BUS_ERROR)
-                        m.next = "NOTE"
-                with m.Elif(expired):
-                    m.d.sync += status.eq(Result.BUS_TIMEOUT)
-                    m.next = "NOTE"
-            with m.State("KEEP"):
-                m.d.comb += store.en.eq(1)
-                m.d.sync += [count.eq(more), address.eq(address + 1)]
-                with m.If(more == header.size):
-                    m.next = "NOTE"
-                with m.Elif(last_lane):
+                with m.Else():
                     m.next = "READ"
 
-            with m.State("NOTE"):
-                m.d.sync += [last_sequence.eq(header.sequence), last_status.eq(status), last_write.eq(is_write)]
-                m.next = "ANSWER"
-            with m.State("ANSWER"):
-                answered = Mux((status == Result.OK) & ~is_write, header.size, 0)
-                m.d.sync += [header.size.eq(answered), header.command.eq(status), count.eq(0)]
-                m.next = "MARK"
-            with m.State("MARK"):
-                m.d.comb += [tx_byte.eq(Mux(count[0], ANSWER_SYNC[1], ANSWER_SYNC[0])), crc.start.eq(1)]
-                with m.If(~self.tx.valid):
-                    m.d.comb += put.eq(1)
-                    m.d.sync += count.eq(more)
-                    with m.If(count[0]):
-                        m.d.sync += [count.eq(0), end.eq(header.size)]
-                        m.next = "HEAD"
-            with m.State("HEAD"):
-                m.d.comb += tx_byte.eq(header.command)
-                with m.If(~self.tx.valid):
-                    m.d.comb += [put.eq(1), summed.eq(1)]
-                    m.d.sync += [header.eq(header.as_value()[8:]), count.eq(more)]
-                    with m.If(count == _ANSWER_BYTES - 1):
-                        m.d.sync += count.eq(0)
-                        m.next = "NEXT"
-            with m.State("NEXT"):
-                m.next = "TAIL"
-                with m.If(count != end[:9]):
-                    m.next = "LOADED"
-            with m.State("LOADED"):
-                m.next = "BODY"
-            with m.State("BODY"):
-                m.d.comb += tx_byte.eq(fetched)
-                with m.If(~self.tx.valid):
-                    m.d.comb += [put.eq(1), summed.eq(1)]
-                    m.d.sync += count.eq(more)
-                    m.next = "NEXT"
-            with m.State("TAIL"):
-                m.d.sync += [header.as_value()[:32].eq(crc.crc), count.eq(0)]
-                m.next = "SUM"
-            with m.State("SUM"):
-                m.d.comb += tx_byte.eq(header.command)
-                with m.If(~self.tx.valid):
-                    m.d.comb += put.eq(1)
-                    m.d.sync += [header.eq(header.as_value()[8:]), count.eq(more)]
-                    with m.If(count == 3):
-                        m.next = "HUNT"
+    def _write(self, m: Module, s: FrameState) -> None:
+        """Carry data from the frame to registers or memory, word by word."""
+        with m.State("FETCH"):
+            m.next = "FETCHED"
+        with m.State("FETCHED"):
+            m.next = "FILL"
+        with m.State("FILL"):
+            m.d.sync += [s.beat[s.lane].eq(s.fetched), s.port.strobe.eq(s.port.strobe | (1 << s.lane)),
+                         s.count.eq(s.more)]
+            with m.If(s.last_lane | (s.more == s.header.size)):
+                m.next = "WRITE"
+            with m.Else():
+                m.d.sync += s.address.eq(s.address + 1)
+                m.next = "FETCH"
+        with m.State("WRITE"):
+            with m.If(s.is_register):
+                m.d.sync += [self.reg_addr.eq(s.word), self.reg_write_en.eq(1),
+                             self.reg_write_data.eq(s.beat.as_value())]
+                m.next = "WRITTEN"
+            with m.Elif(~s.port.pending):
+                m.d.comb += s.port.write.eq(1)
+                m.d.sync += s.restart()
+                m.next = "WRITTEN"
+            with m.Elif(s.expired):
+                m.d.sync += s.status.eq(Result.BUS_TIMEOUT)
+                m.next = "NOTE"
+        with m.State("WRITTEN"):
+            with m.If(s.is_register | ~s.port.pending):
+                m.d.sync += [s.address.eq(s.address + 1), s.port.strobe.eq(0)]
+                m.next = "FETCH"
+                with m.If(s.is_memory & s.port.failed):
+                    m.d.sync += s.status.eq(Result.BUS_ERROR)
+                    m.next = "NOTE"
+                with m.Elif(s.count == s.header.size):
+                    m.next = "NOTE"
+            with m.Elif(s.expired):
+                m.d.sync += s.status.eq(Result.BUS_TIMEOUT)
+                m.next = "NOTE"
 
-        m.d.comb += [
-            store.addr.eq(count[:8]), store.data.eq(Mux(self.busy, beat[lane], self.rx_data)),
-        ]
-        return m
+    def _read(self, m: Module, s: FrameState) -> None:
+        """Collect registers, memory or the identity, word by word."""
+        identity = Array(getattr(self._identity, word.name) for word in IDENTITY)
+        with m.State("READ"):
+            m.d.sync += self.reg_addr.eq(s.word)
+            with m.If(~s.is_memory):
+                m.next = "LOOK"
+            with m.Elif(~s.port.pending):
+                m.d.comb += s.port.read.eq(1)
+                m.d.sync += s.restart()
+                m.next = "AWAIT"
+            with m.Elif(s.expired):
+                m.d.sync += s.status.eq(Result.BUS_TIMEOUT)
+                m.next = "NOTE"
+        with m.State("LOOK"):
+            m.next = "SEE"
+        with m.State("SEE"):
+            m.d.sync += s.beat.eq(Mux(s.is_open, identity[s.address[2:5]], self.reg_read_data))
+            m.next = "KEEP"
+        with m.State("AWAIT"):
+            m.d.sync += s.beat.eq(s.port.came)
+            with m.If(~s.port.pending):
+                m.next = "KEEP"
+                with m.If(s.port.failed):
+                    m.d.sync += s.status.eq(Result.BUS_ERROR)
+                    m.next = "NOTE"
+            with m.Elif(s.expired):
+                m.d.sync += s.status.eq(Result.BUS_TIMEOUT)
+                m.next = "NOTE"
+        with m.State("KEEP"):
+            m.d.comb += s.store.en.eq(1)
+            m.d.sync += [s.count.eq(s.more), s.address.eq(s.address + 1)]
+            with m.If(s.more == s.header.size):
+                m.next = "NOTE"
+            with m.Elif(s.last_lane):
+                m.next = "READ"
+
+    def _answer(self, m: Module, s: FrameState) -> None:
+        """Send status, data and CRC."""
+        with m.State("NOTE"):
+            m.d.sync += [s.last_sequence.eq(s.header.sequence), s.last_status.eq(s.status), s.last_write.eq(s.is_write)]
+            m.next = "ANSWER"
+        with m.State("ANSWER"):
+            answered = Mux((s.status == Result.OK) & ~s.is_write, s.header.size, 0)
+            m.d.sync += [s.header.size.eq(answered), s.header.command.eq(s.status), s.count.eq(0)]
+            m.next = "MARK"
+        with m.State("MARK"):
+            m.d.comb += [s.tx_byte.eq(Mux(s.count[0], ANSWER_SYNC[1], ANSWER_SYNC[0])), s.crc.start.eq(1)]
+            with m.If(~self.tx.valid):
+                m.d.comb += s.put.eq(1)
+                m.d.sync += s.count.eq(s.more)
+                with m.If(s.count[0]):
+                    m.d.sync += [s.count.eq(0), s.end.eq(s.header.size)]
+                    m.next = "HEAD"
+        with m.State("HEAD"):
+            m.d.comb += s.tx_byte.eq(s.header.command)
+            with m.If(~self.tx.valid):
+                m.d.comb += [s.put.eq(1), s.summed.eq(1)]
+                m.d.sync += [s.header.eq(s.header.as_value()[8:]), s.count.eq(s.more)]
+                with m.If(s.count == _ANSWER_BYTES - 1):
+                    m.d.sync += s.count.eq(0)
+                    m.next = "NEXT"
+        with m.State("NEXT"):
+            m.next = "TAIL"
+            with m.If(s.count != s.end[:9]):
+                m.next = "LOADED"
+        with m.State("LOADED"):
+            m.next = "BODY"
+        with m.State("BODY"):
+            m.d.comb += s.tx_byte.eq(s.fetched)
+            with m.If(~self.tx.valid):
+                m.d.comb += [s.put.eq(1), s.summed.eq(1)]
+                m.d.sync += s.count.eq(s.more)
+                m.next = "NEXT"
+        with m.State("TAIL"):
+            m.d.sync += [s.header.as_value()[:32].eq(s.crc.crc), s.count.eq(0)]
+            m.next = "SUM"
+        with m.State("SUM"):
+            m.d.comb += s.tx_byte.eq(s.header.command)
+            with m.If(~self.tx.valid):
+                m.d.comb += s.put.eq(1)
+                m.d.sync += [s.header.eq(s.header.as_value()[8:]), s.count.eq(s.more)]
+                with m.If(s.count == 3):
+                    m.next = "HUNT"
 
 
 class UartBridge(wiring.Component):

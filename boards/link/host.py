@@ -38,7 +38,11 @@ _REQUEST_BYTES, _ANSWER_BYTES = 12 + CRC_BYTES, 8 + CRC_BYTES
 #: Bytes that take as long as a request without data.
 _BASE_BYTES = 64
 #: Wait for an answer, beside the time on the wire: at first (for the largest request), at least, at most.
-_FIRST_WAIT, _LEAST_WAIT, _MOST_WAIT = 0.3, 0.02, 1.0
+_FIRST_WAIT, _LEAST_WAIT, _MOST_WAIT = 0.3, 0.02, 0.5
+#: How much longer to wait after each failure.
+_BACK_OFF = 1.5
+#: How much slower the board is taken for after each silence.
+_SLOWER = 1.2
 #: What remains of the slowest answer's time after each faster one.
 _FADE = 0.9
 _READS = (Command.OPEN, Command.READ_REGISTERS, Command.READ_MEMORY)
@@ -128,6 +132,8 @@ class Link:
         self._block = MOST_BYTES
         self._successes = 0
         self._came = bytearray()
+        #: When an answer came last.
+        self._answered = time.monotonic()
         #: Requests that were sent again.
         self.repeats = 0
         #: Bytes of memory and registers that were carried.
@@ -137,6 +143,7 @@ class Link:
         """Begin a session and return who the board is; LinkError if it speaks another version."""
         self._session = random.SystemRandom().randrange(1, 1 << 16)
         self._sequence = random.SystemRandom().randrange(1 << 8)
+        self._answered = time.monotonic()
         while self._port.read(0):
             pass
         self._receiver.reset()
@@ -165,7 +172,8 @@ class Link:
         at = 0
         while at < len(data):
             part = data[at:at + self._block]
-            self.request(Command.WRITE_MEMORY, address + at, len(part), part)
+            if self._try(Command.WRITE_MEMORY, address + at, len(part), part) is None:
+                continue
             at += len(part)
             if progress is not None:
                 progress(at)
@@ -174,7 +182,10 @@ class Link:
         """Return `size_bytes` bytes from a byte address on."""
         data = bytearray()
         while len(data) < size_bytes:
-            data += self.request(Command.READ_MEMORY, address + len(data), min(self._block, size_bytes - len(data)))
+            part = self._try(Command.READ_MEMORY, address + len(data), min(self._block, size_bytes - len(data)))
+            if part is None:
+                continue
+            data += part
             if progress is not None:
                 progress(len(data))
         return bytes(data)
@@ -184,9 +195,24 @@ class Link:
 
         Raises SessionLostError after a reset of the board, LinkError when it refuses or does not answer.
         """
+        answer = self._ask(command, address, size, data, _MOST_ATTEMPTS)
+        if answer is None:
+            raise LinkError(f"{_MOST_ATTEMPTS} attempts at one request failed: the line is too bad, try a lower baud "
+                            "rate")
+        return answer
+
+    def _try(self, command: Command, address: int, size: int, data: bytes = b"") -> bytes | None:
+        """Ask once for a block of memory: None if that failed and a smaller block has better chances."""
+        if size <= _FEWEST_BYTES:
+            return self.request(command, address, size, data)
+        return self._ask(command, address, size, data, 1)
+
+    def _ask(self, command: Command, address: int, size: int, data: bytes, attempts: int) -> bytes | None:
         self._sequence = (self._sequence + 1) & 255
         request = Request(command, self._sequence, self._session, size, address, data)
-        answer = self._exchange(request)
+        answer = self._exchange(request, attempts)
+        if answer is None:
+            return None
         if answer.status == Result.NO_SESSION:
             raise SessionLostError("the board was reset")
         if answer.status != Result.OK:
@@ -199,33 +225,33 @@ class Link:
         self.carried_bytes += size
         return answer.data
 
-    def _exchange(self, request: Request) -> Answer:
+    def _exchange(self, request: Request, attempts: int) -> Answer | None:
         frame = request.to_bytes()
         work = _BASE_BYTES + request.size
         on_wire = self._port.byte_seconds * (_REQUEST_BYTES + _ANSWER_BYTES + request.size)
         wait = min(2 * self._slowest * work + _LEAST_WAIT, _MOST_WAIT)
-        deadline = time.monotonic() + self._patience
-        for attempt in range(_MOST_ATTEMPTS):
+        for attempt in range(attempts):
             began = time.monotonic()
             self._port.write(frame)
             answer = self._await(began + on_wire + wait)
             now = time.monotonic()
             if answer is None:
-                wait = min(2 * wait, _MOST_WAIT)
+                wait = min(_BACK_OFF * wait, _MOST_WAIT)
+                self._slowest = min(_SLOWER * self._slowest, _MOST_WAIT / _BASE_BYTES)
             else:
-                deadline = now + self._patience
+                self._answered = now
                 if answer.status != Result.BAD_FRAME:
                     if attempt == 0:
                         self._learn((now - began) / work)
                     return answer
-            if now > deadline:
+            if now > self._answered + self._patience:
                 raise LinkError(f"the board did not answer for {self._patience:g} seconds: check cable, port, baud "
                                 "rate, and that the bitstream is loaded")
             self.repeats += 1
             if self._block > _FEWEST_BYTES:
                 self._block //= 2
             self._successes = 0
-        raise LinkError(f"{_MOST_ATTEMPTS} attempts at one request failed: the line is too bad, try a lower baud rate")
+        return None
 
     def _learn(self, seconds_per_byte: float) -> None:
         """After a request that was answered at once, adapt wait and blocks."""

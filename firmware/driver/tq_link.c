@@ -93,8 +93,9 @@ static void note(tq_link *link, int failed)
     }
 }
 
-/* Ask until there is an answer. `out` has `count` bytes of a write, `in` has room for `count` bytes of a read. */
-static tq_status ask(tq_link *link, uint8_t command, uint32_t address, uint32_t count, const uint8_t *out, uint8_t *in)
+/* Ask until there is an answer, but not more than `attempts` times. `out` has `count` bytes of a write, `in` has room for `count` bytes of a read. */
+static tq_status ask(tq_link *link, uint8_t command, uint32_t address, uint32_t count, const uint8_t *out, uint8_t *in,
+                     uint32_t attempts)
 {
     uint8_t header[REQUEST_HEADER];
     const uint32_t sent = out != NULL ? count : 0u;
@@ -105,7 +106,7 @@ static tq_status ask(tq_link *link, uint8_t command, uint32_t address, uint32_t 
     put(header + 2, link->session, 2);
     put(header + 4, count, 2);
     put(header + 6, address, 4);
-    for (uint32_t attempt = 0; attempt < TQ_LINK_ATTEMPTS; attempt++) {
+    for (uint32_t attempt = 0; attempt < attempts; attempt++) {
         uint32_t status = 0, size = 0;
         enum outcome outcome = GONE;
         if (send_request(link, header, out, sent) == 0)
@@ -133,7 +134,7 @@ tq_status tq_link_open(tq_link *link, const tq_line *line, uint16_t session)
     link->sequence = 0;
     link->block = TQ_LINK_MOST_BYTES;
     link->good = 0;
-    status = ask(link, TQ_LINK_OPEN, 0, TQ_LINK_IDENTITY_BYTES, NULL, identity);
+    status = ask(link, TQ_LINK_OPEN, 0, TQ_LINK_IDENTITY_BYTES, NULL, identity, TQ_LINK_ATTEMPTS);
     if (status != TQ_OK)
         return status;
     if (get(identity + TQ_IDENTITY_VERSION, 4) != TQ_LINK_VERSION)
@@ -145,35 +146,33 @@ tq_status tq_link_open(tq_link *link, const tq_line *line, uint16_t session)
     return TQ_OK;
 }
 
-static uint32_t part(const tq_link *link, uint32_t left)
+/* Carry `bytes` bytes in as many requests as it takes. A block of memory that fails is tried again in smaller ones; what
+ * is written to registers is sent as it is until it is answered, since the board must not execute it twice. */
+static tq_status carry(tq_link *link, uint8_t command, uint32_t address, const uint8_t *out, uint8_t *in, uint32_t bytes)
 {
-    return left < link->block ? left : link->block;
+    const int memory = command == TQ_LINK_READ_MEMORY || command == TQ_LINK_WRITE_MEMORY;
+    for (uint32_t at = 0; at < bytes;) {
+        const uint32_t count = bytes - at < link->block ? bytes - at : link->block;
+        const int once = memory && count > FEWEST_BYTES;
+        const tq_status status = ask(link, command, address + at, count, out != NULL ? out + at : NULL,
+                                     in != NULL ? in + at : NULL, once ? 1u : TQ_LINK_ATTEMPTS);
+        if (status == TQ_OK)
+            at += count;
+        else if (status != TQ_NO_ANSWER || !once)
+            return status;
+    }
+    return TQ_OK;
 }
 
 static tq_status link_read(void *context, tq_space space, uint32_t address, void *data, uint32_t bytes)
 {
-    tq_link *link = context;
-    uint8_t *to = data;
-    tq_status status = TQ_OK;
-    for (uint32_t at = 0, count; status == TQ_OK && at < bytes; at += count) {
-        count = part(link, bytes - at);
-        status = ask(link, space == TQ_MEMORY ? TQ_LINK_READ_MEMORY : TQ_LINK_READ_REGISTERS, address + at, count, NULL,
-                     to + at);
-    }
-    return status;
+    return carry(context, space == TQ_MEMORY ? TQ_LINK_READ_MEMORY : TQ_LINK_READ_REGISTERS, address, NULL, data, bytes);
 }
 
 static tq_status link_write(void *context, tq_space space, uint32_t address, const void *data, uint32_t bytes)
 {
-    tq_link *link = context;
-    const uint8_t *from = data;
-    tq_status status = TQ_OK;
-    for (uint32_t at = 0, count; status == TQ_OK && at < bytes; at += count) {
-        count = part(link, bytes - at);
-        status = ask(link, space == TQ_MEMORY ? TQ_LINK_WRITE_MEMORY : TQ_LINK_WRITE_REGISTERS, address + at, count,
-                     from + at, NULL);
-    }
-    return status;
+    return carry(context, space == TQ_MEMORY ? TQ_LINK_WRITE_MEMORY : TQ_LINK_WRITE_REGISTERS, address, data, NULL,
+                 bytes);
 }
 
 tq_bus tq_link_bus(tq_link *link)

@@ -252,3 +252,16 @@ def test_a_refused_request_says_which(program: Program) -> None:
 def test_a_port_that_does_not_exist_is_named() -> None:
     with pytest.raises(LinkError, match="^port /dev/nothing-here cannot be opened: "):
         SerialPort("/dev/nothing-here", 115_200)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(100, 140))
+def test_no_bad_line_ever_changes_a_tensor(program: Program, seed: int) -> None:
+    """As above with more seeds, a worse line, and a reset in the middle of each."""
+    board = AcceleratorBoard(program)
+    board.reset_at = [500 + 97 * (seed - 100)]
+    one, _, line = device(board, seed=seed, one_in=50)
+    one.load(program)
+    check(board, one, 4)
+    assert line.damaged > 50
+    assert one.resets <= 1

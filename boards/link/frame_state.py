@@ -1,0 +1,86 @@
+"""What the states of the bridge share: the frame under way, and the parts that every state uses."""
+
+from typing import Any
+
+from amaranth import Module, Mux, Signal
+from amaranth.lib import data
+from amaranth.lib.crc.catalog import CRC32_ISO_HDLC
+
+from tq_hw.boards.link.memory_port import MemoryPort
+from tq_hw.boards.link.protocol import MOST_BYTES
+from tq_hw.hdl.block_memory import block_memory, block_read
+from tq_hw.hdl.registers import ADDRESS_BITS
+from tq_hw.isa.config import Config
+
+__all__ = ["HEADER", "FrameState"]
+
+#: A request's header, without its sync bytes.
+HEADER = data.StructLayout({"command": 8, "sequence": 8, "session": 16, "size": 16, "address": 32})
+
+
+class FrameState:
+    """What the states share.
+
+    Members
+    -------
+    header : of the request, then of the answer; shifted through byte by byte
+    address : of the next byte to write or to read; count : bytes of the part under way, `more` is one more
+    status : of the answer; session, last_... : what the board remembers from frame to frame
+    timer, expired : since the last byte or memory access
+    crc, summed : the checksum takes a byte one cycle after `summed`; put, tx_byte : send a byte
+    store : writes the frame's data to block RAM; fetched : the byte at `count`, two cycles later
+    port, beat : to memory; lane, last_lane : of `address` in a word
+    end, offset, beyond, wrong_size, known, is_... : of the request, for the decision
+    """
+
+    def __init__(self, m: Module, bridge: Any, config: Config, gap_cycles: int) -> None:
+        m.submodules.crc = self.crc = CRC32_ISO_HDLC(data_width=8).create()
+        m.submodules.memory = memory = block_memory(8, MOST_BYTES)
+        m.submodules.port = self.port = MemoryPort(config)
+        self.store = memory.write_port()
+        self.header: Any = Signal(HEADER)
+        self.address = Signal(32)
+        self.count = Signal(range(MOST_BYTES + 1))
+        self.more = Signal(range(MOST_BYTES + 1))
+        self.status = Signal(8)
+        self.session = Signal(16)
+        self.last_sequence = Signal(8)
+        self.last_status = Signal(8)
+        self.last_write = Signal()
+        self.timer = Signal(range(gap_cycles + 1))
+        self.expired = Signal()
+        self.summed = Signal()
+        self.put = Signal()
+        self.tx_byte = Signal(8)
+        self.fetched = Signal(8, reset_less=True)
+        self.beat: Any = Signal(data.ArrayLayout(8, config.bus_bytes))
+        self.is_open = Signal()
+        self.is_register = Signal()
+        self.is_memory = Signal()
+        self.is_write = Signal()
+        self.lane = Signal(range(max(config.bus_bytes, 2)))
+        self.last_lane = Signal()
+        self.end = Signal(33)
+        self.offset = Signal(32)
+        self.beyond = Signal()
+        self.wrong_size = Signal()
+        self.known = Signal()
+        self.word = self.address[:ADDRESS_BITS] & ~3
+        m.d.comb += [
+            self.more.eq(self.count + 1), self.is_write.eq(self.header.command[0]),
+            self.lane.eq(Mux(self.is_memory, self.address & (config.bus_bytes - 1), self.address[:2])),
+            self.last_lane.eq(self.lane == Mux(self.is_memory, config.bus_bytes - 1, 3)),
+            self.port.addr.eq(self.address), self.port.data.eq(self.beat),
+            self.store.addr.eq(self.count[:8]),
+            self.store.data.eq(Mux(bridge.busy, self.beat.as_value().word_select(self.lane, 8), bridge.rx_data)),
+        ]
+        m.d.sync += [
+            self.crc.valid.eq(self.summed), self.crc.data.eq(Mux(bridge.busy, self.tx_byte, bridge.rx_data)),
+            self.timer.eq(self.timer + ~self.expired), self.expired.eq(self.timer >= gap_cycles - 1),
+            # Block RAM is slow to give its data, so they get a register of their own.
+            self.fetched.eq(block_read(m, memory, ~self.store.en, self.count[:8], "stored")),
+        ]
+
+    def restart(self) -> list[Any]:
+        """Return what sets the timer to 0."""
+        return [self.timer.eq(0), self.expired.eq(0)]
