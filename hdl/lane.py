@@ -2,10 +2,10 @@
 
 Stages are numbered by the cycle after the one in which a beat starts:
 
-    3  accumulator, registers, bias, immediate    4  stream elements, choice of the operands
-    5  table                                      7  alu
-    10 left shift                                 12 product
-    16 right shift                                19 zero point, clamp        22 result
+    4  accumulator, registers, bias, immediate    5  stream elements, choice of the operands
+    6  table                                      8  alu
+    11 left shift                                 13 product
+    17 right shift                                20 zero point, clamp        23 result
 """
 
 from typing import Any
@@ -18,13 +18,15 @@ from amaranth.lib.wiring import In, Out
 from tq_hw.hdl.alu import LaneAlu
 from tq_hw.hdl.delay import delayed
 from tq_hw.hdl.requantize import AddClamp, HighMultiply, LeftShift, RightShift
+from tq_hw.hdl.signatures import READ_LATENCY_CYCLES
 from tq_hw.hdl.tables import LaneTable
 from tq_hw.isa.uop import Multiply, ShiftSource, Source
 
 __all__ = ["Lane", "LaneControl", "STAGE_ALU", "STAGE_CLAMP", "STAGE_OPERANDS", "STAGE_PRODUCT", "STAGE_RESULT",
            "STAGE_RIGHT", "STAGE_TABLE"]
 
-STAGE_OPERANDS = 3
+#: The elements of a stream are there one cycle later.
+STAGE_OPERANDS = READ_LATENCY_CYCLES + 1
 STAGE_TABLE = STAGE_OPERANDS + 2
 STAGE_ALU = STAGE_TABLE + LaneTable.LATENCY_CYCLES
 STAGE_LEFT = STAGE_ALU + LaneAlu.LATENCY_CYCLES
@@ -62,11 +64,11 @@ class Lane(wiring.Component):
     Members
     -------
     control : In(LaneControl), shared by all lanes
-    acc, register_a, register_b, bias : In(signed(32)), stage 3
-    stream_a, stream_b : In(signed(32)), stage 4
-    partner : In(signed(32)), operand a of lane l ^ 1 at stage 7; operand : Out(signed(32)), this lane's
-    shift : In(signed(6)), stage 9; multiplier : In(signed(32)), stage 11, of the lane's channel
-    result : Out(signed(32)), stage 22
+    acc, register_a, register_b, bias : In(signed(32)), stage 4
+    stream_a, stream_b : In(signed(32)), stage 5
+    partner : In(signed(32)), operand a of lane l ^ 1 at stage 8; operand : Out(signed(32)), this lane's
+    shift : In(signed(6)), stage 10; multiplier : In(signed(32)), stage 12, of the lane's channel
+    result : Out(signed(32)), stage 23
     """
 
     control: Any

@@ -18,7 +18,8 @@ from amaranth.hdl import Value
 from amaranth.lib import memory, wiring
 from amaranth.lib.wiring import In, Out
 
-from tq_hw.hdl.signatures import ReadSignature, WriteSignature
+from tq_hw.hdl.delay import delayed
+from tq_hw.hdl.signatures import READ_LATENCY_CYCLES, ReadSignature, WriteSignature
 from tq_hw.isa.config import BANKS, Config
 from tq_hw.isa.control import Status
 from tq_hw.isa.layout import Unit
@@ -38,9 +39,9 @@ _BANK_BITS = (BANKS - 1).bit_length()
 class Scratchpad(wiring.Component):
     """Word memory of `config.scratchpad_words` words of `config.word_bytes` bytes.
 
-    Reads take READ_LATENCY_CYCLES = 2; the data comes from a register through a choice of five. A client's data stays
-    until its next one. A write is in the bank two cycles after its grant; a read that is granted less than two cycles
-    after a write of the same word returns undefined bytes.
+    Reads take READ_LATENCY_CYCLES = 3; the data comes from a register through a choice of five. A client's data stays
+    until its next one. A read that is granted after a write of the same word returns it, one that is granted in the
+    same cycle undefined bytes.
 
     Members
     -------
@@ -121,13 +122,14 @@ class Scratchpad(wiring.Component):
                 taken = taken | want
             # What a read finds in the row that is written may be anything. A read that is disabled then says so to
             # synthesis, which else builds a bypass; with its register it becomes a port of the block memory.
-            m.d.comb += bank.addr.eq(row)
+            read = Signal(name=f"bank{index}_read")
+            m.d.sync += [read.eq(taken), bank.addr.eq(row)]
             found.append(Signal(width, name=f"bank{index}_found", reset_less=True))
-            with m.If(taken & ~(write.en.any() & (write.addr == row))):
+            with m.If(read & ~(write.en.any() & (write.addr == bank.addr))):
                 m.d.sync += found[index].eq(bank.data)
         m.d.comb += conflict.eq(Cat(*clashes).any())
-        # Cycle 1: from the bank into its register. Cycle 2: from there to the clients; each keeps its word, so that the
-        # others' reads cannot disturb it.
+        # Cycle 1: to the bank. Cycle 2: from the bank into its register. Cycle 3: from there to the clients; each keeps
+        # its word, so that the others' reads cannot disturb it.
         words = []
         for index in range(BANKS):
             word = Signal(width, name=f"bank{index}_word", reset_less=True)
@@ -135,9 +137,10 @@ class Scratchpad(wiring.Component):
             words.append(word)
         for name, port in ports.items():
             took = Signal(BANKS, name=f"took_{name}")
-            took_late = Signal(BANKS, name=f"took_late_{name}")
+            m.d.sync += took.eq(Cat(*granted[name]))
+            took_late = delayed(m, took, READ_LATENCY_CYCLES - 1, f"took_{name}", control=True)
             kept = Signal(width, name=f"kept_{name}", reset_less=True)
-            m.d.sync += [took.eq(Cat(*granted[name])), took_late.eq(took), kept.eq(port.data)]
+            m.d.sync += kept.eq(port.data)
             m.d.comb += port.grant.eq(1 if name in _FEEDS else Cat(*granted[name]).any())
             data = kept & ~took_late.any().replicate(width)
             for word, use in zip(words, took_late, strict=True):

@@ -15,7 +15,7 @@ __all__ = ["ACC_READ_LATENCY_CYCLES", "READ_LATENCY_CYCLES", "AccReadSignature",
            "ReadSignature", "TableWriteSignature", "WriteSignature", "operation_signature"]
 
 #: Cycles from the cycle of the grant to the cycle in which `data` is valid (grant in t, data in t + 2).
-READ_LATENCY_CYCLES = 2
+READ_LATENCY_CYCLES = 3
 ACC_READ_LATENCY_CYCLES = 2
 
 

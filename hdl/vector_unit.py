@@ -19,6 +19,7 @@ from tq_hw.hdl.params import ParameterBlocks
 from tq_hw.hdl.queues import Slice
 from tq_hw.hdl.reduce import ReduceLayout, ReduceUnit, reduce_latency_cycles
 from tq_hw.hdl.signatures import (
+    ACC_READ_LATENCY_CYCLES,
     AccReadSignature,
     ReadSignature,
     TableWriteSignature,
@@ -166,10 +167,11 @@ class VectorUnit(wiring.Component):
             m.d.comb += [operand.step.eq(step[name]), operand.granted.eq(getattr(issue, f"{name}_granted")),
                          operand.data.eq(port.data)]
 
-        # The accumulator's data stands one cycle before its stage: choose the beat's lanes.
-        beat = delayed(m, step.beat, STAGE_OPERANDS - 1, "beat")
-        acc: Any = Signal(data.ArrayLayout(signed(32), count), reset_less=True)
-        m.d.sync += acc.as_value().eq(self.acc.data.word_select(beat, 32 * count))
+        # The accumulator's data stands before its stage: choose the beat's lanes, then wait.
+        beat = delayed(m, step.beat, ACC_READ_LATENCY_CYCLES, "beat")
+        chosen: Any = Signal(data.ArrayLayout(signed(32), count), reset_less=True)
+        m.d.sync += chosen.as_value().eq(self.acc.data.word_select(beat, 32 * count))
+        acc = delayed(m, chosen, STAGE_OPERANDS - ACC_READ_LATENCY_CYCLES - 1, "acc")
 
         m.submodules.registers = registers = VectorRegisters(config)
         m.d.comb += [registers.a_word.eq(delayed(m, step.a_word, _STAGE_REGISTERS, "a_word")),
