@@ -50,7 +50,7 @@ def multiplier_sites(names: Iterable[str], device: str) -> dict[str, Site]:
     half = (len(cells) + 1) // 2
     if not rows or max(half, len(lanes)) > len(_IN_BLOCK) * len(blocks):
         return {}
-    sites = {}
+    sites: dict[str, Site] = {}
     for row, members in zip(rows, ([lanes[key] for key in sorted(lanes)], [cells[key] for key in sorted(cells)[:half]],
                                    [cells[key] for key in sorted(cells)[half:]]), strict=True):
         sites.update(zip(members, _centred(row, blocks, len(members)), strict=True))

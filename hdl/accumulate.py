@@ -70,8 +70,10 @@ class Accumulators(wiring.Component):
         complete = Signal(range(config.acc_buffers + 1))
         read_buffer = Signal(buffer_bits)
         filled = Signal()
+        # The vector unit's release comes late in its cycle; who takes a buffer may know of it one cycle later.
+        released = delayed(m, self.acc.release, 1, "released", control=True)
         m.d.sync += [
-            free.eq(free + self.acc.release - self.take),
+            free.eq(free + released - self.take),
             complete.eq(complete + filled - self.acc.release),
             read_buffer.eq(read_buffer + self.acc.release),
         ]

@@ -51,6 +51,8 @@ class LaneAlu(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         """Three stages: add and start the shift; compare and end the shift; choose."""
         m = Module()
+        x = Signal(signed(32), name="result", reset_less=True)
+        m.d.comb += self.x.eq(x)
         pair = self.alu0 == Alu.PAIR_DIFFERENCE
         add = self.alu0 == Alu.ADD
         left = _is(self.alu0, Alu.SHL, Alu.SHL_SATURATE)
@@ -104,24 +106,24 @@ class LaneAlu(wiring.Component):
         limit = Cat((~logic[31]).replicate(31), logic[31])
         with m.Switch(self.alu2):
             with m.Case(Alu.ADD, Alu.SUB, Alu.PAIR_DIFFERENCE):
-                m.d.sync += self.x.eq(total2)
+                m.d.sync += x.eq(total2)
             with m.Case(Alu.MAX):
-                m.d.sync += self.x.eq(Mux(less, b2, logic))
+                m.d.sync += x.eq(Mux(less, b2, logic))
             with m.Case(Alu.MIN):
-                m.d.sync += self.x.eq(Mux(less, logic, b2))
+                m.d.sync += x.eq(Mux(less, logic, b2))
             with m.Case(Alu.SHL, Alu.SHL_SATURATE):
-                m.d.sync += self.x.eq(Mux(overflow, limit, shifted))
+                m.d.sync += x.eq(Mux(overflow, limit, shifted))
             with m.Case(Alu.SAR):
-                m.d.sync += self.x.eq(shifted)
+                m.d.sync += x.eq(shifted)
             with m.Case(Alu.CLZ):
-                m.d.sync += self.x.eq(zeros)
+                m.d.sync += x.eq(zeros)
             with m.Case(Alu.LESS, Alu.LESS_EQUAL, Alu.EQUAL, Alu.NOT_EQUAL):
                 is_less = less & (self.alu2 != Alu.EQUAL)
                 holds = Mux(self.alu2 == Alu.NOT_EQUAL, ~equal, Mux(
                     self.alu2 == Alu.LESS, less, Mux(self.alu2 == Alu.LESS_EQUAL, is_less | equal, equal)))
-                m.d.sync += self.x.eq(holds)
+                m.d.sync += x.eq(holds)
             with m.Case(Alu.SELECT_NEGATIVE):
-                m.d.sync += self.x.eq(Mux(logic[31], b2, logic))
+                m.d.sync += x.eq(Mux(logic[31], b2, logic))
             with m.Default():
-                m.d.sync += self.x.eq(logic)
+                m.d.sync += x.eq(logic)
         return m

@@ -61,11 +61,13 @@ class LeftShift(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         """Shift by whole bytes, then by the rest."""
         m = Module()
+        y = Signal(signed(32), name="result", reset_less=True)
+        m.d.comb += self.y.eq(y)
         coarse = Signal(32, reset_less=True)
         fine = delayed(m, self.amount[:3], 1, "fine")
         m.d.sync += [
             coarse.eq(one_of([Cat(Const(0, 8 * k), self.x)[:32] for k in range(4)], self.amount[3:])),
-            self.y.eq(one_of([Cat(Const(0, k), coarse)[:32] for k in range(8)], fine)),
+            y.eq(one_of([Cat(Const(0, k), coarse)[:32] for k in range(8)], fine)),
         ]
         return m
 
@@ -112,6 +114,8 @@ class HighMultiply(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         """Multiply by parts of 17 and 15 bits, which fit signed 18-bit multipliers; add the parts, choose the word."""
         m = Module()
+        y = Signal(signed(self._bits), name="result", reset_less=True)
+        m.d.comb += self.y.eq(y)
         bits = self._bits
         low_bits = bits // 2 + 1
 
@@ -141,11 +145,11 @@ class HighMultiply(wiring.Component):
 
         overflow = self.saturate & ~product[2 * bits - 1] & product[2 * bits - 2]
         with m.If(self.low):
-            m.d.sync += self.y.eq(product[:bits])
+            m.d.sync += y.eq(product[:bits])
         with m.Elif(overflow):
-            m.d.sync += self.y.eq((1 << bits - 1) - 1)
+            m.d.sync += y.eq((1 << bits - 1) - 1)
         with m.Else():
-            m.d.sync += self.y.eq(product[bits - 1:2 * bits - 1])
+            m.d.sync += y.eq(product[bits - 1:2 * bits - 1])
         return m
 
 
@@ -177,6 +181,8 @@ class RightShift(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         """Make the mask of what is shifted out, add the half, shift."""
         m = Module()
+        y = Signal(signed(32), name="result", reset_less=True)
+        m.d.comb += self.y.eq(y)
         # mask[i]: bit i is shifted out. The half is the mask's top bit; a negative tie gets the bits below it.
         mask = Signal(32, reset_less=True)
         away = Signal(reset_less=True)
@@ -195,7 +201,7 @@ class RightShift(wiring.Component):
         fine = delayed(m, amount[:3], 1, "fine")
         m.d.sync += [
             coarse.eq(shifted_right(total, 33, total[32], 8, 4, amount[3:])),
-            self.y.eq(shifted_right(coarse, 33, coarse[32], 1, 8, fine)[:32]),
+            y.eq(shifted_right(coarse, 33, coarse[32], 1, 8, fine)[:32]),
         ]
         return m
 
@@ -239,6 +245,8 @@ class AddClamp(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         """Add; compare; choose."""
         m = Module()
+        y = Signal(signed(32), name="result", reset_less=True)
+        m.d.comb += self.y.eq(y)
         total = Signal(signed(32), reset_less=True)
         late = Signal(signed(32), reset_less=True)
         below, above = Signal(reset_less=True), Signal(reset_less=True)
@@ -249,7 +257,7 @@ class AddClamp(wiring.Component):
             above.eq(self.clamp & (total > self.high)),
         ]
         with m.If(self.take):
-            m.d.sync += self.y.eq(Mux(below, self.low_late, Mux(above, self.high_late, late)))
+            m.d.sync += y.eq(Mux(below, self.low_late, Mux(above, self.high_late, late)))
         return m
 
 

@@ -65,5 +65,7 @@ class LaneTable(wiring.Component):
             m.d.comb += read.addr.eq(Cat(operand[:8], top))
             with m.If(~self.write):
                 m.d.sync += found.eq(read.data)
-            m.d.sync += out.eq(Mux(used, found, delayed(m, operand, 1, f"{out.name}_past")))
+            chosen = Signal(signed(32), name=f"{out.name}_chosen", reset_less=True)
+            m.d.comb += out.eq(chosen)
+            m.d.sync += chosen.eq(Mux(used, found, delayed(m, operand, 1, f"{out.name}_past")))
         return m

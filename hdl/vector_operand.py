@@ -52,8 +52,11 @@ class StreamOperand(wiring.Component):
         """Keep the word, then let each lane choose its bytes."""
         m = Module()
         config = self._config
+        word = Signal(8 * config.word_bytes, name="kept", reset_less=True)
+        elements = [Signal(32, name=f"element{lane}", reset_less=True) for lane in range(config.requantize_lanes)]
+        m.d.comb += [self.word.eq(word), *(out.eq(x) for out, x in zip(self.elements, elements, strict=True))]
         with m.If(delayed(m, self.granted, READ_LATENCY_CYCLES, "granted", control=True)):
-            m.d.sync += self.word.eq(self.data)
+            m.d.sync += word.eq(self.data)
 
         at = READ_LATENCY_CYCLES + 1
         code: Any = delayed(m, self.step.type, at, "type")
@@ -70,7 +73,7 @@ class StreamOperand(wiring.Component):
             with m.Switch(where):
                 for (size, byte), patterns in choices.items():
                     with m.Case(*patterns):
-                        element = self.word[8 * byte:8 * (byte + size)]
+                        element = word[8 * byte:8 * (byte + size)]
                         sign = element[-1] & (~code.all() if size == 1 else 1)
-                        m.d.sync += self.elements[lane].eq(Cat(element, sign.replicate(32 - 8 * size)))
+                        m.d.sync += elements[lane].eq(Cat(element, sign.replicate(32 - 8 * size)))
         return m
