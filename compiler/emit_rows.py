@@ -5,10 +5,27 @@ from tq_hw.compiler.emit_vector import program_fields, rectangles
 from tq_hw.compiler.ir import RowProgram
 from tq_hw.compiler.layout import block_count, signed_step
 from tq_hw.compiler.plan import LayerPlan
-from tq_hw.compiler.row_programs import PROGRAMS
+from tq_hw.compiler.row_programs import PROGRAMS, RowCode
 from tq_hw.model.errors import UnsupportedError
 
-__all__ = ["emit_rows"]
+__all__ = ["emit_rows", "prepare_rows"]
+
+
+def prepare_rows(emitter: Emitter, layer: RowProgram) -> tuple[RowCode, int]:
+    """Bring tables and program of a layer into the vector unit, if they are not there; return the code and its place."""
+    config = emitter.config
+    blocks = block_count(layer.output.shape[3], config)
+    registers = -(-blocks * config.beats_per_word // config.vector_register_words)
+    make, row_vectors, scalars = PROGRAMS[layer.program]
+    limit = (8 - scalars) // max(row_vectors, 1)
+    if row_vectors and registers > limit:
+        raise UnsupportedError(
+            f"operator {layer.index} ({layer.op}) has rows of {layer.output.shape[3]} values; configuration "
+            f"{config.name!r} holds at most {limit * config.vector_register_words * config.requantize_lanes}; a larger "
+            "vector_words helps")
+    code = make(registers, layer.numbers)
+    emitter.tables(layer.tables)
+    return code, emitter.program(code.uops)
 
 
 def emit_rows(emitter: Emitter, layer: RowProgram, plan: LayerPlan) -> None:
@@ -16,16 +33,7 @@ def emit_rows(emitter: Emitter, layer: RowProgram, plan: LayerPlan) -> None:
     config = emitter.config
     channels = layer.output.shape[3]
     blocks = block_count(channels, config)
-    registers = -(-blocks * config.beats_per_word // config.vector_register_words)
-    make, row_vectors, scalars = PROGRAMS[layer.program]
-    limit = (8 - scalars) // max(row_vectors, 1)
-    if row_vectors and registers > limit:
-        raise UnsupportedError(
-            f"operator {layer.index} ({layer.op}) has rows of {channels} values; configuration {config.name!r} holds "
-            f"at most {limit * config.vector_register_words * config.requantize_lanes}; a larger vector_words helps")
-    code = make(registers, layer.numbers)
-    emitter.tables(layer.tables)
-    first = emitter.program(code.uops)
+    code, first = prepare_rows(emitter, layer)
     height = layer.output.shape[1]
     for rect in rectangles(layer, plan, emitter):
         row = rect.image * height + rect.rows[0]

@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterator
 
 from tq_hw.compiler.cascade import Group
 from tq_hw.compiler.emit import Emitter
-from tq_hw.compiler.ir import Elementwise, Layer, Mac
+from tq_hw.compiler.emit_rows import prepare_rows
+from tq_hw.compiler.ir import Elementwise, Layer, Mac, RowProgram
 from tq_hw.compiler.layout import blocked_words
 from tq_hw.compiler.plan import LayerPlan, alternates
 
@@ -61,6 +62,15 @@ def _early_tables(emitter: Emitter) -> dict[int, list[Layer]]:
     return early
 
 
+def _prepare(emitter: Emitter, user: Layer) -> None:
+    """Bring in the tables, and a long program, of a later layer."""
+    if isinstance(user, RowProgram):
+        emitter.reserve_program(emitter.config.uops // 2 + _GROUP_UOPS)
+        prepare_rows(emitter, user)
+    else:
+        emitter.tables(user.tables)  # type: ignore[attr-defined]  # only layers with tables are users
+
+
 def _emit_group(emitter: Emitter, group: Group, emission: Emission) -> None:
     """Emit the strips of layers that cascade, in turns."""
     layers, plans = emitter.graph.layers, emitter.plan.layers
@@ -89,7 +99,7 @@ def emit_layers(emitter: Emitter, emission: Emission) -> None:
         group = emitter.plan.group_of(index)
         if group is not None:
             for user in early.get(index, ()):
-                emitter.tables(user.tables)  # type: ignore[attr-defined]  # only layers with tables are users
+                _prepare(emitter, user)
             _emit_group(emitter, group, emission)
             index = group.last + 1
             continue
@@ -97,7 +107,7 @@ def emit_layers(emitter: Emitter, emission: Emission) -> None:
         for user in early.get(index, ()):
             if index == 0:
                 next(steps, None)  # what the first layer needs is loaded first
-            emitter.tables(user.tables)  # type: ignore[attr-defined]  # only layers with tables are users
+            _prepare(emitter, user)
         if _follows(emitter, index):
             follower = emission(emitter, layers[index + 1], plans[index + 1])
             # One rectangle behind: the first layer's next rectangle is in the array's queue before.

@@ -4,14 +4,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from tq_hw.compiler.ir import Graph, Mac
-from tq_hw.compiler.stream import Operation, Stream
+from tq_hw.compiler.stream import Stream
+from tq_hw.compiler.timing import layer_cycles, moved_bytes
 from tq_hw.isa.config import Config
 from tq_hw.isa.layout import ArrayMode, Unit
 
 __all__ = ["LayerReport", "report"]
-
-#: Cycles from a unit's first read to its last write, added once per layer.
-_PIPELINE_CYCLES = 60
 
 
 @dataclass(frozen=True)
@@ -20,7 +18,7 @@ class LayerReport:
 
     Members
     -------
-    cycles : estimate: the busiest unit, plus one pipeline latency
+    cycles : estimate of what passes between the end of the layer before and its own
     utilization : macs / (cycles * multipliers)
     bytes : moved to and from system memory
     bound : "compute", "weights", "activations" or "vector"
@@ -58,40 +56,37 @@ def _vector_cycles(f: Mapping[str, int], config: Config) -> int:
     return f["slots"] * f["out_blocks"] * beats * uops
 
 
-def _bytes(operation: Operation) -> int:
-    f = operation.fields
-    if operation.unit is Unit.LOAD:
-        return f.get("run_bytes", 0) * f["count2"] * f["count3"]
-    if operation.unit is Unit.STORE:
-        pixel = (f["count0"] - 1) * f["take_bytes"] + f["last_take_bytes"]
-        return pixel * f["count1"] * f["count2"] * f["count3"]
-    return 0
-
-
 def report(graph: Graph, stream: Stream, config: Config) -> tuple[LayerReport, ...]:
-    """Return one row per layer."""
-    rows = []
+    """Return one row per operator that has layers, in the order of its last layer."""
+    cycles = layer_cycles(stream, config, [layer.index for layer in graph.layers])
+    work: dict[int, dict[str, int]] = {}
+    moved: dict[int, int] = {}
+    numbers: dict[int, list[int]] = {}
     for number, layer in enumerate(graph.layers):
-        work = dict.fromkeys(("compute", "vector", "weights", "activations"), 0)
-        moved = 0
-        for unit, operations in stream.by_unit.items():
-            for operation in operations:
-                if operation.layer != number:
-                    continue
-                size = _bytes(operation)
-                moved += size
-                if unit is Unit.ARRAY:
-                    work["compute"] += _array_cycles(operation.fields, config)
-                elif unit is Unit.VECTOR:
-                    work["vector"] += _vector_cycles(operation.fields, config)
-                elif operation.fields.get("region") == 0 and unit is Unit.LOAD:
-                    work["weights"] += -(-size // config.bus_bytes)
-                else:
-                    work["activations"] += -(-size // config.bus_bytes)
-        bound = max(work, key=lambda key: work[key])
-        cycles = max(work["compute"], work["vector"], work["weights"] + work["activations"]) + _PIPELINE_CYCLES
-        macs = layer.macs if isinstance(layer, Mac) else 0
-        unit_name = "array" if isinstance(layer, Mac) else "vector" if work["vector"] else "load"
-        rows.append(LayerReport(layer.index, layer.op, layer.output.name, unit_name, macs, cycles,
-                                macs / (cycles * config.macs), moved, bound, stream.runs_of(number)))
+        work.setdefault(layer.index, dict.fromkeys(("compute", "vector", "weights", "activations"), 0))
+        numbers.setdefault(layer.index, []).append(number)
+    for unit, operations in stream.by_unit.items():
+        for operation in operations:
+            index = graph.layers[operation.layer].index
+            size = moved_bytes(operation)
+            moved[index] = moved.get(index, 0) + size
+            if unit is Unit.ARRAY:
+                work[index]["compute"] += _array_cycles(operation.fields, config)
+            elif unit is Unit.VECTOR:
+                work[index]["vector"] += _vector_cycles(operation.fields, config)
+            elif operation.fields.get("region") == 0 and unit is Unit.LOAD:
+                work[index]["weights"] += -(-size // config.bus_bytes)
+            else:
+                work[index]["activations"] += -(-size // config.bus_bytes)
+    rows = []
+    for index, parts in numbers.items():
+        layers = [graph.layers[number] for number in parts]
+        busy = work[index]
+        macs = sum(layer.macs for layer in layers if isinstance(layer, Mac))
+        unit_name = "array" if macs else "vector" if busy["vector"] else "load"
+        took = cycles.get(index, 0)
+        rows.append(LayerReport(
+            index, layers[-1].op, layers[-1].output.name, unit_name, macs, took,
+            macs / (took * config.macs) if took else 0.0, moved.get(index, 0), max(busy, key=lambda key: busy[key]),
+            stream.runs_of(set(parts))))
     return tuple(rows)

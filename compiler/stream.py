@@ -7,7 +7,7 @@ points backward in program order the stream cannot deadlock by tokens. The array
 share accumulator buffers in order; what a vector operation waits for must stand before its array operation.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 
 from tq_hw.compiler.history import Access, History
@@ -23,7 +23,14 @@ _UNITS = (Unit.LOAD, Unit.ARRAY, Unit.VECTOR, Unit.STORE)
 
 @dataclass
 class Operation:
-    """One RUN."""
+    """One RUN.
+
+    Members
+    -------
+    wait, post : tokens by unit
+    after : the operations that those it waits for come from
+    uops : micro-operations of a vector program
+    """
 
     unit: Unit
     fields: dict[str, int]
@@ -32,6 +39,8 @@ class Operation:
     layer: int
     wait: dict[Unit, int] = field(default_factory=dict)
     post: dict[Unit, int] = field(default_factory=dict)
+    after: "list[Operation]" = field(default_factory=list)
+    uops: tuple[Mapping[str, int], ...] = ()
 
 
 @dataclass
@@ -51,6 +60,7 @@ class Stream:
     by_unit: dict[Unit, list[Operation]] = field(default_factory=lambda: {u: [] for u in _UNITS})
     _history: dict[Unit, History] = field(default_factory=lambda: {u: History() for u in _UNITS})
     _synced: dict[tuple[Unit, Unit], int] = field(default_factory=dict)
+    _uops: dict[int, Mapping[str, int]] = field(default_factory=dict)
 
     def add(self, unit: Unit, fields: Mapping[str, int], reads: tuple[Access, ...], writes: tuple[Access, ...],
             layer: int) -> Operation:
@@ -59,6 +69,8 @@ class Stream:
             raise UnsupportedError(f"{self.names[layer]} brings the model to more than {self.limit} commands, which is "
                                    "too many for its amount of weights; use a larger configuration or smaller tensors")
         operation = Operation(unit, dict(fields), reads, writes, layer)
+        if unit is Unit.VECTOR and "last" in fields:
+            operation.uops = tuple(self._uops[index] for index in range(fields["first"], fields["last"] + 1))
         for other in _UNITS:
             if other is unit:
                 continue
@@ -75,6 +87,7 @@ class Stream:
         producer = self.by_unit[other][index]
         producer.post[operation.unit] = producer.post.get(operation.unit, 0) + 1
         operation.wait[other] = operation.wait.get(other, 0) + 1
+        operation.after.append(producer)
         self._synced[other, operation.unit] = index
 
     def fold(self, step: int, feeds: tuple[Mapping[str, int], ...]) -> None:
@@ -83,6 +96,7 @@ class Stream:
 
     def uop(self, index: int, values: Mapping[str, int]) -> None:
         """Write a micro-operation at this point."""
+        self._uops[index] = values
         self.items.append(("uop", (index, values)))
 
     def assemble(self) -> bytes:
@@ -105,13 +119,13 @@ class Stream:
         assembler.end()
         return assembler.to_bytes()
 
-    def runs_of(self, layer: int) -> dict[str, tuple[tuple[int, int], ...]]:
-        """Ranges of RUN indices of a layer, per unit name."""
+    def runs_of(self, layers: Set[int]) -> dict[str, tuple[tuple[int, int], ...]]:
+        """Ranges of RUN indices of some layers, per unit name."""
         out = {}
         for unit, operations in self.by_unit.items():
             ranges: list[tuple[int, int]] = []
             for index, operation in enumerate(operations):
-                if operation.layer == layer:
+                if operation.layer in layers:
                     if ranges and ranges[-1][1] == index - 1:
                         ranges[-1] = (ranges[-1][0], index)
                     else:
