@@ -71,6 +71,9 @@ class _MacEmitter:
         uniform = (config.cols == config.word_bytes and len(set(self.layer.multiplier.tolist())) == 1
                    and len(set(self.layer.shift.tolist())) == 1)
         self.param_step = -(-4 * config.cols // config.word_bytes) if uniform else config.param_words
+        # Averages have the same constants for all channels: those of the first block serve all.
+        self.same = uniform and self.layer.depthwise and not (self.packed.diagonal or self.packed.dilated) and bool(
+            (self.layer.weights == self.layer.weights[:, :, :1]).all()) and len(set(self.layer.bias.tolist())) == 1
         self.uop = self.emitter.program([_rounding_uop(self.layer, uniform)])
         if self.packed.fold is not None:
             self._write_fold_table(self.packed.fold)
@@ -88,7 +91,7 @@ class _MacEmitter:
             return
         chunk = self.out_blocks
         limit = _CHUNK_WORDS if self._single_rect() else ring // 2
-        if self.plan.cuts is None and self.out_blocks * per_block > min(limit, ring // 2):
+        if self.plan.cuts is None and not self.same and self.out_blocks * per_block > min(limit, ring // 2):
             chunk = max(sub, min(limit, ring // 2) // per_block // sub * sub)
         if self.plan.blocks < block_count(self.layer.output.shape[3], self.config):
             chunk = min(chunk, self.plan.blocks * sub)
@@ -129,7 +132,8 @@ class _MacEmitter:
     def _piece(self, blocks: tuple[int, int]) -> _Piece:
         """Load weights and parameters of some output blocks."""
         config = self.config
-        weights, params = self.packed.part(blocks, None), self._parameters(blocks)
+        loaded = (blocks[0], blocks[0] + 1) if self.same else blocks
+        weights, params = self.packed.part(loaded, None), self._parameters(loaded)
         if config.cols == config.word_bytes:
             least = (config.param_words - self.param_step) * config.word_bytes
             base, access = self.emitter.constant(params + weights.ljust(least, b"\0"), config.word_bytes)
@@ -172,7 +176,8 @@ class _MacEmitter:
         target = self.emitter.target(self.layer, self.plan, rect)
         sub = self.config.sub_blocks
         if not pieces:
-            at_once = max(sub, _PIECE_WORDS // (self.packed.words() + self.param_step) // sub * sub)
+            per_block = self.packed.words() + self.param_step
+            at_once = blocks[1] if self.same else max(sub, _PIECE_WORDS // per_block // sub * sub)
             for first in range(*blocks, at_once):
                 pieces.append(self._piece((first, min(first + at_once, blocks[1]))))
                 self._operations(rect, pieces[-1], source, reads, target)
@@ -182,13 +187,15 @@ class _MacEmitter:
         self.emitter.finish(self.layer, target, rect)
 
     def _operations(self, rect: Rect, piece: _Piece, source: View, reads: tuple[Access, ...], target: View) -> None:
-        per_block = self.packed.words()
+        per_block, per_params = (0, 0) if self.same else (self.packed.words(), self.param_step)
         size = 1 if self.packed.diagonal else -(-_OPERATION_CYCLES // (rect.slots * self.packed.steps()))
+        if self.same:
+            size = max(1, min(size, (piece.blocks[1] - piece.blocks[0]) // 8))
         for first in range(*piece.blocks, size):
             group = (first, min(first + size, piece.blocks[1]))
             at = first - piece.blocks[0]
             part = Rect(rect.image, rect.rows, rect.cols, self._word_blocks(group))
-            weights, params = piece.weights + at * per_block, piece.parameters + at * self.param_step
+            weights, params = piece.weights + at * per_block, piece.parameters + at * per_params
             if self.packed.fold is not None:
                 self._phases(part, source, group, (weights, params), (reads, piece.accesses), target)
                 continue
@@ -294,7 +301,8 @@ class _MacEmitter:
             "zero_point": layer.pad_value, "in_row_step": signed_step(sy * source.row_pitch),
             "row_first": row0, "col_first": col0, "row_stride": sy, "col_stride": sx, "kernel_row_dilation": dy,
             "kernel_col_dilation": dx, "in_rows": h, "in_cols": w, "out_cols": width, "slots": rect.slots,
-            "out_blocks": blocks[1] - blocks[0], "weight_base": weights, "weight_block_step": self.packed.words(),
+            "out_blocks": blocks[1] - blocks[0], "weight_base": weights,
+            "weight_block_step": 0 if self.same else self.packed.words(),
             "weight_rows": self.packed.rows, "slices": 1}
         image_row = rect.image * h
         if self.packed.mode is ArrayMode.FOLDED:
@@ -353,7 +361,8 @@ class _MacEmitter:
             "out_col_step": step * target.col_pitch,
             "out_row_step": signed_step(target.row_pitch), "out_block_step": signed_step(target.block_pitch),
             "cols": width, "out_blocks": blocks[1] - blocks[0], "slots": slots, **tiles,
-            "chunk_slots": tiles["tile_slots"], "param_base": params, "param_block_step": self.param_step,
+            "chunk_slots": tiles["tile_slots"], "param_base": params,
+            "param_block_step": 0 if self.same else self.param_step,
             "first": self.uop, "body_first": self.uop + 1, "body_last": self.uop, "last": self.uop,
             "repeat1": 1, "repeat2": 1}
         out_rows = (row, row + rect.rows[1] - rect.rows[0])
