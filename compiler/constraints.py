@@ -114,13 +114,6 @@ def constraint_constant_recurrent_weights(op: Operator, subgraph: Subgraph) -> s
     return None if all(t is not None and t.is_variable for t in tensors) else "a state that is no variable tensor"
 
 
-@_limits("GATHER")
-def constraint_gather_batches(op: Operator, subgraph: Subgraph) -> str | None:
-    """With indices computed at run time batch_dims must be 0."""
-    indices, batch_dims = _tensor(op, subgraph, 1), int_option(op, "batch_dims")
-    return f"{batch_dims}" if indices is not None and indices.data is None and batch_dims != 0 else None
-
-
 @_limits("FULLY_CONNECTED")
 def constraint_weight_zero_point(op: Operator, subgraph: Subgraph) -> str | None:
     """Weights must have zero point 0."""

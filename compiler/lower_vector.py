@@ -7,6 +7,7 @@ from tq_hw.compiler.legalize import Legalizer, lowers
 from tq_hw.compiler.lower_move import lower_pad_move
 from tq_hw.compiler.lower_unary import table_pass
 from tq_hw.compiler.lower_wide import quantize_wide
+from tq_hw.model.errors import UnsupportedError
 from tq_hw.model.graph import Operator
 from tq_hw.sim.golden import pooling, quantize
 from tq_hw.sim.golden.arith import multiply_by_quantized_multiplier
@@ -23,8 +24,14 @@ def lower_quantize(state: Legalizer, op: Operator) -> None:
     """A table over the 256 codes; uint8 <-> int8 with the same scale is a view; float32 stays with the host."""
     source, target = state.tensor(op, 0), state.subgraph.tensors[op.outputs[0]]
     if source.dtype == "float32":
-        state.edges[source.index] = target.index
-        state.output(op)
+        first = state.subgraph.tensors[state.edges.setdefault(source.index, target.index)]
+        if first is target:
+            state.output(op)
+        elif (first.dtype, first.quantization) == (target.dtype, target.quantization):
+            state.values[target.index] = state.values[first.index]
+        else:
+            raise UnsupportedError(f"float32 input {source.name!r} (tensor {source.index}) is quantized in two ways; "
+                                   "quantize it once, and its int8 tensor again")
         return
     if "int16" in (source.dtype, target.dtype) or target.dtype == "int32":
         quantize_wide(state, op)

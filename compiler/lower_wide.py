@@ -58,8 +58,9 @@ def lower_cast(state: Legalizer, op: Operator) -> None:
                              (TYPE_CODES[source.dtype],), code, ({**STREAM_A, **compare, **OUT},)))
 
 
-def look_up(state: Legalizer, op: Operator, indices: int, table: Value, rows: int, row_bytes: int) -> Value:
-    """Return [1, 1, indices, row_bytes]: rows of a table at the run-time indices of input `indices`."""
+def look_up(state: Legalizer, op: Operator, indices: int, table: Value, shape: tuple[int, int, int]) -> Value:
+    """Return [1, tables, indices, row bytes] at the run-time indices of an input; `shape`: tables, rows, bytes."""
+    tables, rows, row_bytes = shape
     tensor, value = state.tensor(op, indices), state.input(op, indices)
     count = _size(tensor.shape)
     name = state.subgraph.tensors[op.outputs[0]].name
@@ -71,41 +72,41 @@ def look_up(state: Legalizer, op: Operator, indices: int, table: Value, rows: in
         value = low
     hot = Value(f"{name} (one-hot)", tensor.index, (1, count, 1, rows))
     state.layers.append(OneHot(op.index, op.op, (value,), hot))
-    out = Value(name, op.outputs[0], (1, 1, count, row_bytes), table.zero_point)
-    if table.data is not None:
+    lhs = reshaped(hot, (1, tables, count // tables, rows))
+    out = Value(name, op.outputs[0], (1, tables, count // tables, row_bytes), table.zero_point)
+    if table.data is not None and tables == 1:
         weights = np.frombuffer(table.data.tobytes(), np.int8).reshape(rows, row_bytes).T
         state.layers.append(Mac(
-            op.index, op.op, (reshaped(hot, (1, 1, count, rows)),), out, depthwise=False,
+            op.index, op.op, (lhs,), out, depthwise=False,
             weights=np.ascontiguousarray(weights).reshape(row_bytes, 1, 1, rows), bias=np.zeros(row_bytes, np.int64),
             multiplier=np.full(row_bytes, _ONE[0]), shift=np.full(row_bytes, _ONE[1]), stride=(1, 1), dilation=(1, 1),
             pad=(0, 0), pad_value=0, zero_point=0, act_min=-128, act_max=127))
     else:
         state.layers.append(MatMul(
-            op.index, op.op, (reshaped(hot, (1, 1, count, rows)), reshaped(table, (1, 1, rows, row_bytes))), out,
-            ((0, 0),), (0, 0), *_ONE, 0))
+            op.index, op.op, (lhs, reshaped(table, (1, tables, rows, row_bytes))), out,
+            tuple((number, number) for number in range(tables)), (0, 0), *_ONE, 0))
     return out
 
 
 def gather_by_index(state: Legalizer, op: Operator, x: Tensor) -> None:
-    """GATHER with run-time indices: the axis comes to the front, is looked up in, and goes back."""
+    """GATHER with run-time indices: the axis comes to the front of each batch, is looked up in, and goes back."""
     axis = normalize_axis(int_option(op, "axis"), len(x.shape))
-    if int_option(op, "batch_dims") != 0:
-        raise UnsupportedError("batch_dims must be 0 with indices computed at run time")
     indices = state.tensor(op, 1)
+    batch_dims = int_option(op, "batch_dims")
+    batch_dims += len(indices.shape) if batch_dims < 0 else 0
     table, rank = state.input(op, 0), len(x.shape)
-    element = np.dtype(x.dtype).itemsize
-    if axis > 0:
-        order = [axis, *(a for a in range(rank) if a != axis)]
+    if axis > batch_dims:
+        order = [*range(batch_dims), axis, *(a for a in range(batch_dims, rank) if a != axis)]
         table = move_view(state, op, table, x, lambda v: v.transpose(*order, rank))
-    rows = x.shape[axis]
-    out = look_up(state, op, 1, table, rows, _size(x.shape) // rows * element)
-    if axis > 0:
-        before, behind = x.shape[:axis], x.shape[axis + 1:]
-        base = blank((_size(indices.shape), _size(before), _size(behind)), x.dtype)
-        target = blank((_size(before), _size(indices.shape), _size(behind)), x.dtype)
+    tables, rows, element = _size(x.shape[:batch_dims]), x.shape[axis], np.dtype(x.dtype).itemsize
+    out = look_up(state, op, 1, table, (tables, rows, _size(x.shape) // (tables * rows) * element))
+    if axis > batch_dims:
+        count = _size(indices.shape) // tables
+        before, behind = _size(x.shape[batch_dims:axis]), _size(x.shape[axis + 1:])
+        base, target = blank((tables, count, before, behind), x.dtype), blank((tables, before, count, behind), x.dtype)
         moved = Value(out.name, out.tensor, (1, 1, 1, out.size_bytes), out.zero_point)
         state.layers.append(Move(op.index, op.op, (out,), moved, (
-            copy_between(0, base.transpose(1, 0, 2, 3), base, target, target),)))
+            copy_between(0, base.transpose(0, 2, 1, 3, 4), base, target, target),)))
         out = moved
     publish(state, op, out)
 
@@ -114,4 +115,4 @@ def embedding_by_index(state: Legalizer, op: Operator, table: Tensor) -> None:
     """EMBEDDING_LOOKUP with run-time indices."""
     rows = table.shape[0]
     row_bytes = _size(table.shape[1:]) * np.dtype(table.dtype).itemsize
-    publish(state, op, look_up(state, op, 0, state.input(op, 1), rows, row_bytes))
+    publish(state, op, look_up(state, op, 0, state.input(op, 1), (1, rows, row_bytes)))

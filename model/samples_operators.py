@@ -128,6 +128,11 @@ def _gather(b: ModelBuilder, rng: Rng, x: int) -> int:
         # Run-time indices below the axis' size: the places of another tensor's largest values.
         source = b.input((int(rng.integers(1, 5)), shape[axis]), scale=0.1)
         indices = b.add("ARG_MAX", [source, b.constant(1)], options={"output_type": _pick(rng, "int32", "int64")})
+        if axis and rng.random() < 0.5:
+            rows, cols = shape[0], int(rng.integers(1, 5))
+            source = b.input((rows, cols, shape[axis]), scale=0.1)
+            indices = b.add("ARG_MAX", [source, b.constant(2)], options={"output_type": "int32"})
+            return b.add("GATHER", [x, indices], axis=axis, batch_dims=1)
     return b.add("GATHER", [x, indices], axis=axis, batch_dims=0)
 
 

@@ -57,7 +57,7 @@ def broadcast(node: Node, first: tuple[int, ...], second: tuple[int, ...]) -> tu
 def _conv_2d(node: Node) -> Shapes:
     batch, height, width, channels = node.shape(0, 4)
     out_channels, kernel_h, kernel_w, depth = node.shape(1, 4, "weights")
-    if depth < 1 or channels % depth or out_channels % (channels // depth):
+    if min(depth, channels) < 1 or channels % depth or out_channels % (channels // depth):
         raise node.error(f"input has {channels} channels and weights have shape "
                          f"{list(node.shape(1))}: channels do not match")
     _check_bias(node, 2, out_channels)

@@ -60,3 +60,14 @@ def test_weights_with_many_scales_as_output() -> None:
     weights = b.constant(np.ones((2, 1, 1, 3), np.int8), scale=[0.1, 0.2])
     out = b.add("CONV_2D", [x, weights, b.bias(x, weights, [0] * 2)], scale=0.1)
     assert compile_model(parse_model(b.build(out, weights), "m"), load_config("n16")).program.outputs[1].size_bytes == 6
+
+
+def test_a_float_input_quantized_twice() -> None:
+    b = ModelBuilder("m")
+    x = b.input((2, 3), "float32", name="x")
+    same = [b.add("QUANTIZE", [x], scale=0.1, zero_point=3) for _ in range(2)]
+    out = b.add("ADD", same, scale=0.2)
+    assert compile_model(parse_model(b.build(out), "m"), load_config("n16")).program.inputs[0].edge == "quantize"
+    other = b.add("QUANTIZE", [x], scale=0.2, zero_point=3)
+    assert _refusal(b, out, other) == ("operator 3 (QUANTIZE): float32 input 'x' (tensor 0) is quantized in two ways; "
+                                       "quantize it once, and its int8 tensor again")
