@@ -42,7 +42,7 @@ _FIRST_WAIT, _LEAST_WAIT, _MOST_WAIT = 0.3, 0.02, 0.5
 #: How much longer to wait after each failure.
 _BACK_OFF = 1.5
 #: How much slower the board is taken for after each silence.
-_SLOWER = 1.2
+_SLOWER = 1.1
 #: What remains of the slowest answer's time after each faster one.
 _FADE = 0.9
 _READS = (Command.OPEN, Command.READ_REGISTERS, Command.READ_MEMORY)
@@ -159,7 +159,7 @@ class Link:
 
     def read_registers(self, name: str, count: int = 1) -> list[int]:
         """Return `count` registers from `name` on."""
-        data = self.request(Command.READ_REGISTERS, _OFFSETS[name], 4 * count)
+        data = self._read(Command.READ_REGISTERS, _OFFSETS[name], 4 * count)
         return [int.from_bytes(data[at:at + 4], "little") for at in range(0, len(data), 4)]
 
     def write_registers(self, name: str, *values: int) -> None:
@@ -180,9 +180,12 @@ class Link:
 
     def read_memory(self, address: int, size_bytes: int, progress: Progress | None = None) -> bytes:
         """Return `size_bytes` bytes from a byte address on."""
+        return self._read(Command.READ_MEMORY, address, size_bytes, progress)
+
+    def _read(self, command: Command, address: int, size_bytes: int, progress: Progress | None = None) -> bytes:
         data = bytearray()
         while len(data) < size_bytes:
-            part = self._try(Command.READ_MEMORY, address + len(data), min(self._block, size_bytes - len(data)))
+            part = self._try(command, address + len(data), min(self._block, size_bytes - len(data)))
             if part is None:
                 continue
             data += part
@@ -202,7 +205,7 @@ class Link:
         return answer
 
     def _try(self, command: Command, address: int, size: int, data: bytes = b"") -> bytes | None:
-        """Ask once for a block of memory: None if that failed and a smaller block has better chances."""
+        """Read, or write memory, once: None if that failed and a smaller block has better chances."""
         if size <= _FEWEST_BYTES:
             return self.request(command, address, size, data)
         return self._ask(command, address, size, data, 1)

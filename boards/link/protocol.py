@@ -21,8 +21,8 @@ reset, and that it must load everything again.
 Sequence numbers: the host counts up by one, modulo 256, from request to request, and sends a request that was not
 answered again with the number it had. If the request before was a write of the same number, the board does not execute
 it again, but gives the status that it gave then; so a start is never executed twice. Reads have no effects and are
-executed again. A block of memory that fails may instead be tried again in parts, under new numbers, since it does not
-matter how often it is written. The host ignores answers of another session or sequence number.
+executed again. A read, or a write of memory, that fails may instead be tried again in parts, under new numbers, since
+it does not matter how often it is done. The host ignores answers of another session or sequence number.
 
 Time-outs: the host waits for an answer about twice as long as answers took lately, and longer after each failure; it
 gives up when there was no valid answer for ten seconds. The board gives a memory that does not respond 50 ms, then

@@ -146,14 +146,13 @@ tq_status tq_link_open(tq_link *link, const tq_line *line, uint16_t session)
     return TQ_OK;
 }
 
-/* Carry `bytes` bytes in as many requests as it takes. A block of memory that fails is tried again in smaller ones; what
- * is written to registers is sent as it is until it is answered, since the board must not execute it twice. */
+/* Carry `bytes` bytes in as many requests as it takes. A block that fails is tried again in smaller ones, but what is
+ * written to registers is sent as it is until it is answered, since the board must not execute it twice. */
 static tq_status carry(tq_link *link, uint8_t command, uint32_t address, const uint8_t *out, uint8_t *in, uint32_t bytes)
 {
-    const int memory = command == TQ_LINK_READ_MEMORY || command == TQ_LINK_WRITE_MEMORY;
     for (uint32_t at = 0; at < bytes;) {
         const uint32_t count = bytes - at < link->block ? bytes - at : link->block;
-        const int once = memory && count > FEWEST_BYTES;
+        const int once = command != TQ_LINK_WRITE_REGISTERS && count > FEWEST_BYTES;
         const tq_status status = ask(link, command, address + at, count, out != NULL ? out + at : NULL,
                                      in != NULL ? in + at : NULL, once ? 1u : TQ_LINK_ATTEMPTS);
         if (status == TQ_OK)
