@@ -39,16 +39,17 @@ _BANK_BITS = (BANKS - 1).bit_length()
 class Scratchpad(wiring.Component):
     """Word memory of `config.scratchpad_words` words of `config.word_bytes` bytes.
 
-    Reads take READ_LATENCY_CYCLES = 3; the data comes from a register through a choice of five. A client's data stays
-    until its next one. A read that is granted after a write of the same word returns it, one that is granted in the
-    same cycle undefined bytes.
+    Reads take READ_LATENCY_CYCLES = 3, those of the feeds FEED_READ_LATENCY_CYCLES = 4: what the feeds ask for keeps
+    the others out one cycle later. The data comes from a register through a choice of five; a client's data stays until
+    its next one. A read that is granted after a write of the same word returns it. One that is granted in the same
+    cycle, of a feed also one in the cycle before, returns undefined bytes.
 
     Members
     -------
     feed0, feed1, feed2, weights, a, b, store : In(ReadSignature)
     out, load : In(WriteSignature)
     error_load, error_array, error_vector, error_store : Out(4), strobe of a Status one cycle after the access:
-        BAD_ADDRESS (beyond the last word) or BANK_CONFLICT (two feeds in one bank)
+        BAD_ADDRESS (beyond the last word), or two cycles after it BANK_CONFLICT (two feeds in one bank)
     """
 
     feed0: Any
@@ -106,19 +107,26 @@ class Scratchpad(wiring.Component):
         ports = {name: getattr(self, name) for name in READ_CLIENTS}
         width = 8 * self._config.word_bytes
         granted: dict[str, list[Value]] = {name: [] for name in ports}
+        # Which bank each client wants, and where in it.
+        wants = {name: Cat(port.en & (port.addr[:_BANK_BITS] == index) for index in range(BANKS))
+                 for name, port in ports.items()}
+        rows = {name: port.addr[_BANK_BITS:_BANK_BITS + row_bits] for name, port in ports.items()}
+        for name in _FEEDS:
+            wants[name] = delayed(m, wants[name], 1, f"{name}_want", control=True)
+            rows[name] = delayed(m, rows[name], 1, f"{name}_row")
         clashes: list[Value] = []
         found = []
         for index, (bank, write) in enumerate(banks):
             taken: Value = Const(0, 1)
             row: Value = Const(0, row_bits)
-            for name, port in ports.items():
-                want = port.en & (port.addr[:_BANK_BITS] == index)
+            for name in ports:
+                want = wants[name][index]
                 chosen = Signal(name=f"bank{index}_{name}")
                 m.d.comb += chosen.eq(want & ~taken)
                 if name in _FEEDS:
                     clashes.append(want & taken)
                 granted[name].append(chosen)
-                row = row | port.addr[_BANK_BITS:_BANK_BITS + row_bits] & chosen.replicate(row_bits)
+                row = row | rows[name] & chosen.replicate(row_bits)
                 taken = taken | want
             # What a read finds in the row that is written may be anything. A read that is disabled then says so to
             # synthesis, which else builds a bypass; with its register it becomes a port of the block memory.

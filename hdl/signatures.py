@@ -11,11 +11,13 @@ from amaranth.lib.wiring import In, Out
 from tq_hw.isa.config import Config
 from tq_hw.isa.layout import UNITS, Field, Unit
 
-__all__ = ["ACC_READ_LATENCY_CYCLES", "READ_LATENCY_CYCLES", "AccReadSignature", "OperationLayout",
-           "ReadSignature", "TableWriteSignature", "WriteSignature", "operation_signature"]
+__all__ = ["ACC_READ_LATENCY_CYCLES", "FEED_READ_LATENCY_CYCLES", "READ_LATENCY_CYCLES", "AccReadSignature",
+           "OperationLayout", "ReadSignature", "TableWriteSignature", "WriteSignature", "operation_signature"]
 
-#: Cycles from the cycle of the grant to the cycle in which `data` is valid (grant in t, data in t + 2).
+#: Cycles from the cycle of the grant to the cycle in which `data` is valid (grant in t, data in t + 3).
 READ_LATENCY_CYCLES = 3
+#: The feeds' requests are registered first, so that all others know which banks they leave.
+FEED_READ_LATENCY_CYCLES = READ_LATENCY_CYCLES + 1
 ACC_READ_LATENCY_CYCLES = 2
 
 

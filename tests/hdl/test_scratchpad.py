@@ -8,7 +8,7 @@ import pytest
 from amaranth.sim import Simulator
 
 from tq_hw.hdl.scratchpad import READ_CLIENTS, Scratchpad
-from tq_hw.hdl.signatures import READ_LATENCY_CYCLES
+from tq_hw.hdl.signatures import FEED_READ_LATENCY_CYCLES, READ_LATENCY_CYCLES
 from tq_hw.isa.config import PRESETS
 from tq_hw.isa.control import Status
 
@@ -46,10 +46,10 @@ def test_random_traffic(seed: int) -> None:
         for addr, data in enumerate(model):
             await write(ctx, dut, addr, data)
         await ctx.tick()
-        fresh = [-9] * words  # cycle of the last granted write
-        pending: list[tuple[int, str, int | None]] = []
+        pending: list[tuple[int, str, int, int | None]] = []
         held: dict[str, int | None] = dict.fromkeys(READ_CLIENTS)
         waiting: dict[str, int] = {}
+        feeding: set[int] = set()  # banks that the feeds asked for in the cycle before
         for now in range(300):
             asked = {name: rng.randrange(words) for name in READ_CLIENTS if rng.random() < 0.5}
             # A client that waits keeps its address.
@@ -62,9 +62,10 @@ def test_random_traffic(seed: int) -> None:
                 ctx.set(getattr(dut, name).en, name in asked)
                 ctx.set(getattr(dut, name).addr, asked.get(name, 0))
             # Expected grants: a client waits if one before it uses its bank.
-            order = list(READ_CLIENTS)
-            wins = {name for name in asked if not any(
+            order = [name for name in READ_CLIENTS if name not in FEEDS]
+            wins = {name for name in asked if name in FEEDS or asked[name] % 4 not in feeding and not any(
                 other in asked and asked[other] % 4 == asked[name] % 4 for other in order[:order.index(name)])}
+            feeding = {asked[name] % 4 for name in FEEDS if name in asked}
             writes = {}
             for name in ("out", "load"):
                 if rng.random() < 0.4:
@@ -77,28 +78,28 @@ def test_random_traffic(seed: int) -> None:
                 ctx.set(port.mask, mask)
             await ctx.delay(1e-10)
             assert {name for name in asked if ctx.get(getattr(dut, name).grant)} == wins
-            # What was asked for two cycles ago is there, and stays.
-            for _, name, data in (p for p in pending if p[0] == now):
+            # What was asked for so many cycles ago is there, and stays.
+            for _, name, _, data in (p for p in pending if p[0] == now):
                 held[name] = data
             pending = [p for p in pending if p[0] > now]
             for name, data in held.items():
                 assert data is None or ctx.get(getattr(dut, name).data) == data, name
             for name in wins:
                 addr = asked[name]
-                pending.append((now + READ_LATENCY_CYCLES, name, model[addr] if now - fresh[addr] >= 2 else None))
+                latency = FEED_READ_LATENCY_CYCLES if name in FEEDS else READ_LATENCY_CYCLES
+                pending.append((now + latency, name, addr, model[addr]))
             waiting = {name: addr for name, addr in asked.items() if name not in wins}
             if "out" in writes and "load" in writes and writes["out"][0] % 4 == writes["load"][0] % 4:
                 assert not ctx.get(dut.load.grant)
                 del writes["load"]
             for name, (addr, data, mask) in writes.items():
                 assert ctx.get(getattr(dut, name).grant)
-                fresh[addr] = now
                 for lane in range(width):
                     if mask >> lane & 1:
                         model[addr] = model[addr] & ~(0xFF << 8 * lane) | data & 0xFF << 8 * lane
-            # Reads of this cycle saw the words before these writes, if nothing else was under way.
-            pending = [(when, name, None if when == now + READ_LATENCY_CYCLES and any(
-                asked[name] == w[0] for w in writes.values()) else data) for when, name, data in pending]
+            # A write of the cycle in which the bank is asked meets the read in the bank; one before it for a feed too.
+            pending = [(when, name, addr, None if when >= now + READ_LATENCY_CYCLES and any(
+                addr == w[0] for w in writes.values()) else data) for when, name, addr, data in pending]
             await ctx.tick()
             for unit in ("load", "array", "vector", "store"):
                 assert ctx.get(getattr(dut, f"error_{unit}")) == Status.OK
@@ -142,7 +143,7 @@ def test_feeds_in_one_bank_are_a_conflict() -> None:
             ctx.set(dut.feed2.addr, two)
             ctx.set(dut.feed0.en, 1)
             ctx.set(dut.feed2.en, 1)
-            await ctx.tick()
+            await ctx.tick().repeat(2)
             assert ctx.get(dut.error_array) == code
 
     simulate(TINY, bench)
