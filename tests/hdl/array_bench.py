@@ -1,6 +1,7 @@
 """A bench for the array unit: a scratchpad with four banks, a vector unit that reads, and the reference."""
 
 import random
+from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -8,6 +9,7 @@ import numpy as np
 from amaranth.sim import Simulator
 
 from tq_hw.hdl.array_unit import ArrayUnit
+from tq_hw.hdl.signatures import FEED_READ_LATENCY_CYCLES, READ_LATENCY_CYCLES
 from tq_hw.isa.config import Config
 from tq_hw.isa.layout import UNITS, ArrayMode, Unit
 
@@ -160,7 +162,9 @@ def run(config: Config, memory: np.ndarray, operations: Sequence[Operation], siz
 
     async def scratchpad(ctx):
         ports = [dut.feed0, dut.feed1, dut.feed2, dut.weights]
-        coming = [None] * 4
+        # What was asked for, newest first; the answer to the oldest stands in the next cycle.
+        latencies = [FEED_READ_LATENCY_CYCLES] * 3 + [READ_LATENCY_CYCLES]
+        coming = [deque([None] * (latency - 1), latency - 1) for latency in latencies]
         for port in ports[:3]:
             ctx.set(port.grant, 1)
         sampled = [s for port in ports for s in (port.en, port.addr, port.grant)]
@@ -170,8 +174,9 @@ def run(config: Config, memory: np.ndarray, operations: Sequence[Operation], siz
             for n, port in enumerate(ports):
                 en, addr, grant = now[3 * n:3 * n + 3]
                 # Nothing but the cycle of the answer may count.
-                ctx.set(port.data, 0x55 if coming[n] is None else words[coming[n]])
-                coming[n] = addr if en and grant else None
+                asked = coming[n][-1]
+                ctx.set(port.data, 0x55 if asked is None else words[asked])
+                coming[n].appendleft(addr if en and grant else None)
                 result.feed_reads += bool(en and n < 3)
 
     async def vector(ctx):

@@ -14,6 +14,7 @@ from dma_reference import Fields, random_store, store_ref
 from stalls import Stalls
 
 from tq_hw.hdl.axi import WriteChannel
+from tq_hw.hdl.signatures import READ_LATENCY_CYCLES
 from tq_hw.hdl.store import StoreUnit
 from tq_hw.isa.config import PRESETS, Config
 
@@ -55,14 +56,14 @@ def store_rtl(config: Config, ops: list[Fields], memory: np.ndarray, scratchpad:
 
     async def read(ctx: Any) -> None:
         grants = Stalls(seed + 1, chance)
-        first: int | None = None
+        asked: deque[int | None] = deque([None] * (READ_LATENCY_CYCLES - 1), READ_LATENCY_CYCLES - 1)
         while True:
             grant = grants.go()
             ctx.set(unit.port.grant, grant)
             _, _, en, addr = await ctx.tick().sample(unit.port.en, unit.port.addr)
-            if first is not None:
+            if (first := asked[-1]) is not None:
                 ctx.set(unit.port.data, int.from_bytes(scratchpad[first].tobytes(), "little"))
-            first = addr if en and grant else None
+            asked.appendleft(addr if en and grant else None)
 
     async def write(ctx: Any) -> None:
         nonlocal cycles

@@ -8,6 +8,7 @@ from typing import Any
 
 from amaranth.sim import Simulator, SimulatorContext
 
+from tq_hw.hdl.signatures import ACC_READ_LATENCY_CYCLES, READ_LATENCY_CYCLES
 from tq_hw.hdl.vector_unit import VectorUnit
 from tq_hw.isa.config import Config
 from tq_hw.isa.encode import pack
@@ -330,13 +331,14 @@ class Bench:
                     word = int.from_bytes(memory[address], "little")
                     if any(entry[1] == address for entry in written):
                         word = rng.getrandbits(8 * config.word_bytes)
-                    pending[name].append((cycle + 2, word))
+                    pending[name].append((cycle + READ_LATENCY_CYCLES, word))
             granted = ctx.get(unit.acc.en) and rng.random() < grant_probability
             ctx.set(unit.acc.grant, granted)
             if granted:
                 assert ctx.get(unit.acc.full), "accumulators are read before they are full"
                 values = accs[0][ctx.get(unit.acc.word)]
-                pending["acc"].append((cycle + 2, sum((v % (1 << 32)) << 32 * i for i, v in enumerate(values))))
+                word = sum((v % (1 << 32)) << 32 * i for i, v in enumerate(values))
+                pending["acc"].append((cycle + ACC_READ_LATENCY_CYCLES, word))
             ctx.set(unit.out.grant, 1)
             if ctx.get(unit.out.en):
                 address = ctx.get(unit.out.addr)
