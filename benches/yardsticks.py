@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from layers import LAYERS
+from single_layers import LAYERS
 
 from tq_hw.model.graph import Model
 from tq_hw.model.reader import read_model

@@ -12,7 +12,7 @@ __all__ = ["emit_rows", "prepare_rows"]
 
 
 def prepare_rows(emitter: Emitter, layer: RowProgram) -> tuple[RowCode, int]:
-    """Bring tables and program of a layer into the vector unit, if they are not there; return the code and its place."""
+    """Bring tables and program of a layer into the vector unit, if not there yet; return the code and its place."""
     config = emitter.config
     blocks = block_count(layer.output.shape[3], config)
     registers = -(-blocks * config.beats_per_word // config.vector_register_words)

@@ -17,13 +17,15 @@ from tq_hw.compiler.ir import Copy, Elementwise, Graph, Layer, Mac, MaxPool, Mov
 __all__ = ["in_place"]
 
 Offsets = npt.NDArray[np.int64]
+#: Larger tensors are copied: finding places takes some forty bytes of memory for each of theirs.
+_LIMIT_BYTES = 1 << 21
 
 
 def in_place(graph: Graph) -> Graph:
     """Return the graph without the copies that a place can stand for."""
     for number in range(len(graph.layers) - 1, -1, -1):
         layer = graph.layers[number]
-        if isinstance(layer, Move):
+        if isinstance(layer, Move) and layer.output.size_bytes <= _LIMIT_BYTES:
             graph = _without(graph, layer)
     return graph
 

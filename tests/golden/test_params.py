@@ -7,7 +7,7 @@ import pytest
 
 from tq_hw.model.build import ModelBuilder
 from tq_hw.model.errors import ModelError, OptionError, TqError, UnsupportedError
-from tq_hw.model.graph import Model
+from tq_hw.model.graph import Model, Operator
 from tq_hw.sim.golden import activation, conv, elementwise, pooling, reduce, resize, run, softmax
 from tq_hw.sim.golden.slicing import strided_slice_ranges
 
@@ -72,7 +72,10 @@ def test_bilinear_taps_at_the_border() -> None:
 
 
 def test_shrunk_axis_with_begin_mask_takes_index_0() -> None:
-    assert strided_slice_ranges((5, 4), [3], [0], [1], 1, 0, 1) == [range(0, 1), range(4)]
+    masks = {"begin_mask": 1, "end_mask": 0, "ellipsis_mask": 0, "new_axis_mask": 0, "shrink_axis_mask": 1,
+             "offset": False}
+    op = Operator(0, "STRIDED_SLICE", (0, 1, 2, 3), (4,), masks)
+    assert strided_slice_ranges(op, (5, 4), [3], [0], [1]) == [(range(0, 1), True), (range(4), False)]
 
 
 def one(op: str, output: float | None = None, **options: float) -> Model:
