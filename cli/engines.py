@@ -9,6 +9,7 @@ import numpy.typing as npt
 from tq_hw.cli.arrays import InputSet
 from tq_hw.cli.options import Memory
 from tq_hw.cli.progress import ProgressBar
+from tq_hw.isa.layout import Unit
 from tq_hw.isa.program import Program
 from tq_hw.model.graph import Model
 from tq_hw.sim import golden
@@ -33,11 +34,13 @@ class Inference:
     outputs : one array per model output
     cycles : from start to the last write response; None where the engine knows no time
     layer_cycles : cycles by operator index, as far as they were measured
+    timeline : cycles in which each operation was taken and done, by unit; {} where the engine knows no time
     """
 
     outputs: tuple[Array, ...]
     cycles: int | None = None
     layer_cycles: Mapping[int, int] = field(default_factory=dict)
+    timeline: Mapping[Unit, Array] = field(default_factory=dict)
 
 
 class Engine(Protocol):
@@ -73,7 +76,7 @@ class _Rtl:
         memory, waves, self._waves = self._memory, self._waves, None
         result = simulate(self._program, inputs, latency=memory.latency_cycles,
                           bytes_per_cycle=memory.bytes_per_cycle, stalls=memory.stalls, waves=waves, progress=progress)
-        return Inference(result.outputs, result.cycles, result.layer_cycles)
+        return Inference(result.outputs, result.cycles, result.layer_cycles, result.timeline)
 
 
 def golden_engine(model: Model) -> Engine:

@@ -26,6 +26,7 @@ from tq_hw.model.errors import MismatchError, OptionError
 from tq_hw.model.graph import Model
 from tq_hw.model.reader import read_model
 from tq_hw.sim.compare import divergences
+from tq_hw.sim.trace import trace_events
 
 __all__ = ["Subject", "check_against_golden", "is_compiled", "open_subject", "sim_command"]
 
@@ -132,18 +133,22 @@ def _dump(subject: Subject, indices: list[int], engine: str, memory: Memory,
 @click.option("--dump", "dumped", metavar="TENSOR", multiple=True, help="Put an intermediate tensor into --outputs "
               "too, under its name; by name or index, may be repeated.")
 @click.option("--waves", metavar="OUT.fst", help="Write the waves of the first inference (--engine rtl).")
+@click.option("--trace", "trace_file", metavar="OUT.json", help="Write the first inference's timeline, for Perfetto or "
+              "Chrome's tracing page (--engine rtl).")
 @json_option
 @debug_option
 def sim_command(path: str, inputs_file: str | None, outputs_file: str | None, engine: str, config: str | None,
                 latency: int, bytes_per_cycle: float, stalls: int | None, seed: int, sets: int, dumped: tuple[str, ...],
-                waves: str | None, json_file: str | None) -> None:
+                waves: str | None, trace_file: str | None, json_file: str | None) -> None:
     """Run a model, or a file that `compile` made, and report cycles and utilization per layer.
 
     A model's outputs are held against the golden model; a difference is exit code 1.
     """
-    check_outputs({"--outputs": outputs_file, "--waves": waves, "--json": json_file}, [path, inputs_file])
-    if waves is not None and engine != "rtl":
-        raise OptionError(f"--waves needs --engine rtl, not {engine}")
+    check_outputs({"--outputs": outputs_file, "--waves": waves, "--trace": trace_file, "--json": json_file},
+                  [path, inputs_file])
+    for option, file in (("--waves", waves), ("--trace", trace_file)):
+        if file is not None and engine != "rtl":
+            raise OptionError(f"{option} needs --engine rtl, not {engine}")
     subject = open_subject(path, config, engine)
     wanted = _wanted(subject, dumped, outputs_file)
     memory = Memory(latency, bytes_per_cycle, stalls)
@@ -160,7 +165,10 @@ def sim_command(path: str, inputs_file: str | None, outputs_file: str | None, en
         for name, tensors in _dump(subject, wanted, engine, memory, inputs).items() if wanted else ():
             arrays[name] = output_arrays([(tensor,) for tensor in tensors], stacked)["output_0"]
         write(outputs_file, npz_bytes(arrays))
-    if "-" not in (json_file, outputs_file):
+    if trace_file is not None:
+        assert subject.program is not None
+        write_json(trace_file, trace_events(subject.program, found[0].timeline, found[0].layer_cycles))
+    if "-" not in (json_file, outputs_file, trace_file):
         print_summary(report)
         print_layers(report)
     write_json(json_file, report)

@@ -59,6 +59,7 @@ def cumsum() -> bytes:
     (["sim", "small.tflite", "--engine", "golden", "--inputs", "small.tflite"],
      "small.tflite: expected an .npz archive as numpy.savez writes it, found another kind of file"),
     (["sim", "small.tflite", "--engine", "golden", "--waves", "w.fst"], "--waves needs --engine rtl, not golden"),
+    (["sim", "small.tflite", "--engine", "executor", "--trace", "t.json"], "--trace needs --engine rtl, not executor"),
     (["sim", "small.tflite", "--engine", "golden", "--dump", "t3"],
      "--dump needs --outputs, the file that the tensor goes to"),
     (["sim", "small.tflite", "--engine", "golden", "--dump", "x", "--outputs", "o.npz"],

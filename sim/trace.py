@@ -1,0 +1,59 @@
+"""The timeline of a run in the trace-event format, which Perfetto and Chrome's tracing page open.
+
+One track per unit with a slice per operation, named by the operator it belongs to, and one track with a slice per
+layer. A cycle is a microsecond of the page. Where a track is empty, its unit waited: for tokens, for commands, or for
+another unit.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy.typing as npt
+
+from tq_hw.isa.layout import Unit
+from tq_hw.isa.program import Program
+
+__all__ = ["trace_events"]
+
+_PROCESS = 1
+_LAYERS = "layers"
+#: Tracks from above.
+_TRACKS = (_LAYERS, *(unit.name.lower() for unit in (Unit.LOAD, Unit.ARRAY, Unit.VECTOR, Unit.STORE)))
+
+
+def trace_events(program: Program, timeline: Mapping[Unit, npt.NDArray[Any]],
+                 layer_cycles: Mapping[int, int]) -> dict[str, Any]:
+    """Return the trace of one run as JSON values.
+
+    A unit takes an operation while the one before is under way: its slice begins when that one is done, and
+    `taken_cycle` says when it was taken.
+    """
+    events: list[dict[str, Any]] = [_name("process_name", 0, f"{program.name} on {program.config.name}")]
+    events += [_name("thread_name", number, track) for number, track in enumerate(_TRACKS)]
+    layers = {layer.index: layer for layer in program.layers}
+    at = 0
+    for index, cycles in layer_cycles.items():
+        layer = layers[index]
+        events.append(_slice(0, f"{index} {layer.op}", at, at + cycles,
+                             {"tensor": layer.name, "macs": layer.macs, "estimated_cycles": layer.estimated_cycles,
+                              "bound": layer.bound}))
+        at += cycles
+    for number, track in enumerate(_TRACKS[1:], 1):
+        owners = {run: layer for layer in program.layers for first, last in layer.runs.get(track, ())
+                  for run in range(first, last + 1)}
+        before = 0
+        for run, (taken, done) in enumerate(timeline[Unit[track.upper()]].tolist()):
+            owner = owners.get(run)
+            name = "-" if owner is None else f"{owner.index} {owner.op}"
+            events.append(_slice(number, name, max(taken, before), done, {"run": run, "taken_cycle": taken}))
+            before = done
+    return {"traceEvents": events, "displayTimeUnit": "ms"}
+
+
+def _name(kind: str, thread: int, name: str) -> dict[str, Any]:
+    return {"ph": "M", "pid": _PROCESS, "tid": thread, "name": kind, "args": {"name": name}}
+
+
+def _slice(thread: int, name: str, begin: int, end: int, arguments: dict[str, Any]) -> dict[str, Any]:
+    return {"ph": "X", "pid": _PROCESS, "tid": thread, "name": name, "ts": begin, "dur": end - begin,
+            "args": arguments}
