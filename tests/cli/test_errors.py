@@ -194,7 +194,9 @@ def test_interrupt_is_130_without_traceback(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "in.npz")
     (tmp_path / "m.tflite").write_bytes(cumsum())
     process = subprocess.Popen([sys.executable, "-m", "tq_hw.cli", "sim", "m.tflite", "--engine", "golden", "--inputs",
-                                "in.npz"], cwd=tmp_path, stderr=subprocess.PIPE)
+                                "in.npz"], cwd=tmp_path, stderr=subprocess.PIPE,
+                               # A shell starts what runs in the background with interrupts ignored.
+                               preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler))
     # Opening the pipe blocks until the program has it open too.
     with (tmp_path / "in.npz").open("wb"):
         time.sleep(0.1)
