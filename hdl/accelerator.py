@@ -54,7 +54,7 @@ class Accelerator(wiring.Component):
         })
 
     def elaborate(self, platform: object) -> Module:
-        """Instantiate and connect; all that works on a stream is reset before each start."""
+        """Instantiate and connect; all that works on a stream is reset when a run ends."""
         m = Module()
         config = self._config
         m.submodules.registers = registers = Registers(config)

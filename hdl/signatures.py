@@ -44,8 +44,8 @@ class ReadSignature(wiring.Signature):
     addr : Out(16), word address
     grant : In(1), combinational: the read of this cycle is taken. Ports with fixed priority (the array's
         feeds) are granted always; two feeds on one bank in one cycle are BANK_CONFLICT
-    data : In(8 * word_bytes), valid READ_LATENCY_CYCLES after a granted cycle, held until the next granted
-        read's data arrives
+    data : In(8 * word_bytes), valid READ_LATENCY_CYCLES (feeds: FEED_READ_LATENCY_CYCLES) after a granted cycle,
+        held until the next granted read's data arrives
     """
 
     def __init__(self, config: Config) -> None:

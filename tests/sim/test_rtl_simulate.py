@@ -49,7 +49,7 @@ def test_chain_equals_the_executor():
     inputs = random_inputs(program, 1)
     expected = execute(program, inputs).outputs
     quick = simulate(program, inputs, latency=1, bytes_per_cycle=16)
-    slow = simulate(program, inputs, latency=60, bytes_per_cycle=1.5, stalls=4)
+    slow = simulate(program, inputs, latency=60, bytes_per_cycle=0.75, stalls=4)
     for result in (quick, slow):
         require_equal(result.outputs, expected, "rtl")
         assert result.counters["cycles"] <= result.cycles <= result.counters["cycles"] + 20
@@ -57,7 +57,7 @@ def test_chain_equals_the_executor():
         assert result.counters["write_beats"] == result.beats["write_beats"] > 0
         assert 0 < sum(result.layer_cycles.values()) <= result.cycles
         assert all(0 < began < done <= result.cycles for times in result.timeline.values() for began, done in times)
-    assert 2 * slow.cycles > 3 * quick.cycles
+    assert slow.cycles > 2 * quick.cycles
 
 
 def test_copy():
