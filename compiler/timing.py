@@ -4,7 +4,7 @@ The figures are those of docs/units, with a memory of `bus_bytes` per cycle and 
 """
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tq_hw.compiler.stream import Operation, Stream
@@ -226,16 +226,19 @@ def _program_cycles(operation: Operation, config: Config) -> int:
     beats, elements = config.beats_per_word, (1, 2, 4, 1)
     slowest = max(elements[f.get(name, 0)] for name in ("a_type", "b_type", "out_type"))
     per_slot = beats * (1 if slowest == 1 else -(-config.requantize_lanes * slowest // config.word_bytes))
-    total = 0
-    per_block = f["slots"]
-    while per_block > 0:
-        tile = min(per_block, f["tile_slots"])
-        per_block -= tile
-        while tile > 0:
-            chunk = min(tile, f["chunk_slots"])
-            tile -= chunk
-            total += _chunk_cycles(f, operation.uops, chunk * per_slot)
-    return total * f["out_blocks"]
+
+    def chunk_cycles(slots: int) -> int:
+        return _chunk_cycles(f, operation.uops, slots * per_slot)
+
+    def tile_cycles(slots: int) -> int:
+        return _in_parts(slots, f["chunk_slots"], chunk_cycles)
+    return _in_parts(f["slots"], f["tile_slots"], tile_cycles) * f["out_blocks"]
+
+
+def _in_parts(slots: int, limit: int, cycles: Callable[[int], int]) -> int:
+    """Cycles of slots that are worked on `limit` at a time."""
+    whole, rest = divmod(slots, limit)
+    return (whole * cycles(limit) if whole else 0) + (cycles(rest) if rest else 0)
 
 
 def _chunk_cycles(f: Mapping[str, int], uops: Sequence[Mapping[str, int]], beats: int) -> int:
