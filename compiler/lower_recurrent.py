@@ -165,7 +165,7 @@ def lower_svdf(state: Legalizer, op: Operator) -> None:
     dense = blank(ordered.shape[:-1], "int32")
     rows = b.move("rows", [products], [copy_between(0, ordered, base, dense, dense)], 4 * count)
     bias = state.constant(op, 3) if len(op.inputs) > 3 and op.inputs[3] >= 0 else np.zeros(units, np.int32)
-    bias_data = np.ascontiguousarray(np.broadcast_to(bias, (batch, units)).astype("<i4"))
+    bias_data = np.ascontiguousarray(np.broadcast_to(bias.reshape(-1), (batch, units)).astype("<i4"))
     bias_value = Value("bias", op.outputs[0], (1, 1, 1, 4 * batch * units), data=bias_data)
     state.layers.append(Flat(
         op.index, op.op, (rows, bias_value), state.output(op), batch * units, (_INT32, _INT32), _INT8,

@@ -116,7 +116,7 @@ def channel_multipliers(input_scale: float, weights: Tensor, output_scale: float
 
 
 def bias_values(op: Operator, subgraph: Subgraph, inputs: Inputs, position: int) -> Array | int:
-    """Int32 bias per output channel, or 0 when the operator has none."""
+    """Int32 bias per output channel whatever its shape, or 0 when the operator has none."""
     tensor = input_tensor(op, subgraph, position)
     if tensor is None:
         return 0
@@ -125,4 +125,4 @@ def bias_values(op: Operator, subgraph: Subgraph, inputs: Inputs, position: int)
     bias = inputs[position]
     if bias is None:
         raise ModelError(f"bias (tensor {tensor.index}) has no value")
-    return bias.astype(np.int64)
+    return bias.astype(np.int64).reshape(-1)
