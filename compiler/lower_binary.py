@@ -8,14 +8,16 @@ from collections.abc import Callable
 
 import numpy as np
 
-from tq_hw.compiler.ir import Elementwise, IntArray, Value
+from tq_hw.compiler.ir import Elementwise, Flat, IntArray, Value
 from tq_hw.compiler.legalize import Legalizer, lowers
 from tq_hw.compiler.lower_unary import CODES, table_pass
+from tq_hw.compiler.lower_wide import TYPE_CODES
+from tq_hw.compiler.programs import OUT, Uop, immediate, reg_a, to
 from tq_hw.compiler.strided import move_view
 from tq_hw.isa.uop import Alu, Destination, Multiply, ShiftSource, Source
 from tq_hw.model.graph import Operator
 from tq_hw.sim.golden import activation, elementwise
-from tq_hw.sim.golden.arith import multiply_by_quantized_multiplier
+from tq_hw.sim.golden.arith import INT32_MAX, INT32_MIN, multiply_by_quantized_multiplier
 from tq_hw.sim.golden.kernels import KERNELS
 from tq_hw.sim.golden.registry import require_dtype
 
@@ -24,7 +26,7 @@ __all__ = ["spread"]
 _SIGNED = CODES.astype(np.int64)
 #: Micro-operations, tables 1 and 2, and whether the operands change places.
 Program = tuple[list[dict[str, int]], tuple[IntArray | None, IntArray | None], bool]
-_OUT = {"destination": Destination.OUTPUT}
+_INT32 = TYPE_CODES["int32"]
 _STREAMS = {"a_source": Source.STREAM, "b_source": Source.STREAM}
 
 
@@ -36,7 +38,7 @@ def _add(state: Legalizer, op: Operator) -> Program:
     uop = {**_STREAMS, "a_table": 1, "b_table": 2, "alu": Alu.ADD if op.op == "ADD" else Alu.SUB,
            "multiply": Multiply.HIGH_IMMEDIATE, "immediate": p.output_multiplier,
            "shift_source": ShiftSource.IMMEDIATE, "shift": p.output_shift, "zero_point": p.output_zero_point,
-           "clamp": 1, "act_min": p.act_min, "act_max": p.act_max, **_OUT}
+           "clamp": 1, "act_min": p.act_min, "act_max": p.act_max, **OUT}
     return [uop], tables, False
 
 
@@ -49,13 +51,13 @@ def _mul(state: Legalizer, op: Operator) -> Program:
     p = elementwise.mul_params(op, state.subgraph)
     product = {**_STREAMS, "a_table": 1, "b_table": 2, "multiply": Multiply.LOW_B, "d_register": 0}
     out = {**_rescale(0, p.multiplier, p.shift), "zero_point": p.output_zero_point, "clamp": 1,
-           "act_min": p.act_min, "act_max": p.act_max, **_OUT}
+           "act_min": p.act_min, "act_max": p.act_max, **OUT}
     return [product, out], (_SIGNED - p.zero_point_1, _SIGNED - p.zero_point_2), False
 
 
 def _extreme(state: Legalizer, op: Operator) -> Program:
     require_dtype(op, state.subgraph, "int8")
-    return [{**_STREAMS, "alu": Alu.MAX if op.op == "MAXIMUM" else Alu.MIN, **_OUT}], (None, None), False
+    return [{**_STREAMS, "alu": Alu.MAX if op.op == "MAXIMUM" else Alu.MIN, **OUT}], (None, None), False
 
 
 def _compare(state: Legalizer, op: Operator) -> Program:
@@ -65,7 +67,7 @@ def _compare(state: Legalizer, op: Operator) -> Program:
         multiply_by_quantized_multiplier((_SIGNED - p.zero_point_2) << p.left_shift, p.multiplier_2, p.shift_2))
     swapped = op.op.startswith("GREATER")
     alu = Alu[op.op.replace("GREATER", "LESS")]
-    return [{**_STREAMS, "a_table": 1, "b_table": 2, "alu": alu, **_OUT}], tables[::-1] if swapped else tables, swapped
+    return [{**_STREAMS, "a_table": 1, "b_table": 2, "alu": alu, **OUT}], tables[::-1] if swapped else tables, swapped
 
 
 def _prelu(state: Legalizer, op: Operator) -> Program:
@@ -80,7 +82,7 @@ def _prelu(state: Legalizer, op: Operator) -> Program:
         {"a_source": Source.REGISTER, "b_source": Source.STREAM, "b_table": 2, "multiply": Multiply.LOW_B, **register},
         {**_rescale(0, p.alpha_multiplier, p.alpha_shift), **register},
         {"a_source": Source.STREAM, "a_table": 1, "b_source": Source.REGISTER, "alu": Alu.SELECT_NEGATIVE,
-         "zero_point": p.output_zero_point, "clamp": 1, "act_min": -128, "act_max": 127, **_OUT}]
+         "zero_point": p.output_zero_point, "clamp": 1, "act_min": -128, "act_max": 127, **OUT}]
     return uops, (positive, _SIGNED - p.alpha_zero_point), False
 
 
@@ -97,8 +99,7 @@ def spread(state: Legalizer, op: Operator, position: int) -> Value:
         return value
     if tensor.data is not None:
         data = np.ascontiguousarray(np.broadcast_to(tensor.data, shape))
-        like = state.new_value(state.subgraph.tensors[op.outputs[0]])
-        return Value(tensor.name, tensor.index, like.shape, value.zero_point, data=data)
+        return Value(tensor.name, tensor.index, state.view(shape, tensor.dtype), value.zero_point, data=data)
     return move_view(state, op, value, tensor, lambda x: np.broadcast_to(x, (*shape, x.shape[-1])))
 
 
@@ -122,9 +123,29 @@ def _as_table(state: Legalizer, op: Operator) -> bool:
     return True
 
 
+def _plain(state: Legalizer, op: Operator) -> None:
+    first: Uop = {"multiply": Multiply.LOW_B} if op.op == "MUL" else {
+        "alu": Alu[{"MAXIMUM": "MAX", "MINIMUM": "MIN"}.get(op.op, op.op.replace("GREATER", "LESS"))]}
+    uops = [first | _STREAMS]
+    low, high = elementwise.INT32_RANGES[str(op.options.get("fused_activation_function", "NONE"))]
+    if low > INT32_MIN:
+        uops.append({**reg_a(0), **immediate(low), "alu": Alu.MAX})
+    if high < INT32_MAX:
+        uops.append({**reg_a(0), **immediate(high), "alu": Alu.MIN})
+    uops = [*(to(0) | uop for uop in uops[:-1]), uops[-1] | OUT]
+    inputs = (spread(state, op, 0), spread(state, op, 1))
+    output = state.subgraph.tensors[op.outputs[0]]
+    state.layers.append(Flat(
+        op.index, op.op, inputs[::-1] if op.op.startswith("GREATER") else inputs, state.output(op),
+        int(np.prod(output.shape, dtype=np.int64)), (_INT32, _INT32), TYPE_CODES[output.dtype], tuple(uops)))
+
+
 @lowers(*_PROGRAMS)
 def lower_binary(state: Legalizer, op: Operator) -> None:
-    """One program over two streams, or a table."""
+    """One program over two streams, or a table; int32 without tables and scales."""
+    if state.tensor(op, 0).dtype == "int32":
+        _plain(state, op)
+        return
     if _as_table(state, op):
         return
     (first, *rest), tables, swapped = _PROGRAMS[op.op](state, op)

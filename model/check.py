@@ -16,6 +16,9 @@ from tq_hw.model.variables import check_variables
 
 __all__ = ["check_model", "check_shapes", "rules_of"]
 
+#: Types of other kinds that need a scale and a zero point.
+_QUANTIZED = {("q8or32", "int8"), *(("real", dtype) for dtype in KINDS["real"] if dtype != "float32")}
+
 
 def check_model(model: Model, name: str = "") -> None:
     """Raise `ModelError` or `UnsupportedError`, naming the file as `name`, at the first broken rule."""
@@ -77,7 +80,7 @@ def _check_type(node: Node, where: str, tensor: Tensor, kind: str) -> None:
         raise node.error(f"{where} has type {tensor.dtype}, expected {' or '.join(KINDS[kind])}; quantize the whole "
                          f"model to int8")
     quantization = tensor.quantization
-    if kind not in ACTIVATION_KINDS and not (kind == "real" and tensor.dtype != "float32"):
+    if kind not in ACTIVATION_KINDS and (kind, tensor.dtype) not in _QUANTIZED:
         return
     if quantization is None:
         raise node.error(f"{where} has no quantization, {tensor.dtype} needs a scale and a zero point")

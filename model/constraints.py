@@ -25,6 +25,7 @@ from tq_hw.model.constraints_operator import (
     constraint_weights_format,
 )
 from tq_hw.model.constraints_quantization import (
+    COMPARISONS,
     FIXED_OUTPUTS,
     WEIGHT_AXES,
     constraint_bias_scale,
@@ -57,7 +58,7 @@ _RULES: dict[Rule, str] = {
     constraint_weights_format: "FULLY_CONNECTED",
     constraint_bias_zero_point: f"{_CONV} SVDF",
     constraint_bias_scale: f"{_CONV} SVDF",
-    constraint_same_type: _MOVES,
+    constraint_same_type: f"{_MOVES} ADD SUB MUL {' '.join(COMPARISONS)}",
     constraint_same_quantization: _MOVES,
     constraint_fixed_output: " ".join(FIXED_OUTPUTS),
     constraint_activation_is_a_range: _FUSED,
@@ -70,7 +71,7 @@ _RULES: dict[Rule, str] = {
                                 "QUANTIZE",
     constraint_sum_scale: "ADD SUB",
     constraint_softmax_scale: "SOFTMAX LOG_SOFTMAX",
-    constraint_comparison_scale: "LESS LESS_EQUAL GREATER GREATER_EQUAL EQUAL NOT_EQUAL",
+    constraint_comparison_scale: " ".join(COMPARISONS),
     constraint_hard_swish_scale: "HARD_SWISH",
     constraint_state_is_variable: f"SVDF {_LSTM}",
     constraint_index_type: "ARG_MAX ARG_MIN SHAPE",

@@ -53,10 +53,10 @@ def constraint_multiplier_fits(node: Node) -> str | None:
 
 def multipliers(node: Node) -> list[float]:
     """Return the real rescaling factors of an operator, one or one for each channel."""
-    op, output = node.operator.op, node.output().scale
-    if source_of(node).quantization is None:
+    op = node.operator.op
+    if source_of(node).quantization is None or node.output().quantization is None:
         return []
-    source = source_of(node).scale
+    source, output = source_of(node).scale, node.output().scale
     if op in WEIGHT_AXES:
         weights = node.input(1).quantization
         return [source * scale / output for scale in weights.scale] if weights else [0.0]
@@ -74,6 +74,8 @@ def multipliers(node: Node) -> list[float]:
 
 def constraint_sum_scale(node: Node) -> str | None:
     """Keep twice the larger input scale below 2^20 output scales: the kernels abort at more."""
+    if node.output().dtype != "int8":
+        return None
     larger, output = max(node.input(0).scale, node.input(1).scale), node.output().scale
     return None if 2 * larger < 2.0**20 * output else f"input scale {larger:g}, output scale {output:g}"
 
@@ -159,5 +161,7 @@ def constraint_index_type(node: Node) -> str | None:
 
 def constraint_comparison_scale(node: Node) -> str | None:
     """Keep input scales below 1: at more, the kernels abort or compare wrongly."""
+    if node.input(0).dtype != "int8":
+        return None
     larger = max(node.input(0).scale, node.input(1).scale)
     return None if larger < 1 else f"scale {larger:g}"

@@ -7,8 +7,8 @@ import numpy as np
 from tq_hw.model.graph import Tensor
 from tq_hw.model.node import Node
 
-__all__ = ["FIXED_OUTPUTS", "WEIGHT_AXES", "bias_of", "constraint_bias_scale", "constraint_bias_zero_point",
-           "constraint_fixed_output", "constraint_one_weight_scale", "constraint_same_quantization",
+__all__ = ["COMPARISONS", "FIXED_OUTPUTS", "WEIGHT_AXES", "bias_of", "constraint_bias_scale",
+           "constraint_bias_zero_point", "constraint_fixed_output", "constraint_one_weight_scale", "constraint_same_quantization",
            "constraint_same_type", "constraint_weight_axis", "constraint_weights_are_symmetric", "label", "source_of"]
 
 #: (scale, zero point) of int8 outputs that the specification fixes.
@@ -16,6 +16,8 @@ FIXED_OUTPUTS = {"L2_NORMALIZATION": (1 / 128, 0), "TANH": (1 / 128, 0), "LOGIST
                  "SOFTMAX": (1 / 256, -128), "LOG_SOFTMAX": (16 / 256, 127)}
 #: Axis of the output channels in the weights.
 WEIGHT_AXES = {"CONV_2D": 0, "DEPTHWISE_CONV_2D": 3, "TRANSPOSE_CONV": 0, "FULLY_CONNECTED": 0}
+#: Operators whose output is bool whatever the inputs are.
+COMPARISONS = ("LESS", "LESS_EQUAL", "GREATER", "GREATER_EQUAL", "EQUAL", "NOT_EQUAL")
 
 _BIAS_SCALE_TOLERANCE = 1e-3
 _LSTM_WEIGHTS = (1, 2, 3, 4, 5, 6, 7, 8)
@@ -113,8 +115,10 @@ def constraint_same_quantization(node: Node) -> str | None:
 def _data_tensors(node: Node) -> Sequence[Tensor]:
     """Return the tensors that carry the data, without axes, shapes and the like."""
     op = node.operator.op
-    if op in ("CONCATENATION", "PACK", "MAXIMUM", "MINIMUM"):
+    if op in ("CONCATENATION", "PACK", "MAXIMUM", "MINIMUM", "ADD", "SUB", "MUL"):
         return node.inputs() + node.outputs()
+    if op in COMPARISONS:
+        return node.inputs()
     if op == "PADV2":
         return [node.input(0), node.input(2), *node.outputs()]
     return [node.input(1 if op in ("SPLIT", "EMBEDDING_LOOKUP") else 0), *node.outputs()]

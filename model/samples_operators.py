@@ -63,6 +63,18 @@ def _compare(b: ModelBuilder, rng: Rng, x: int) -> int:
     return b.add(op, [x, _other(b, rng, x, scale, tensor.zero_point)])
 
 
+def _integers(b: ModelBuilder, rng: Rng, x: int) -> int:
+    """Arithmetic of int32: of positions and of constants."""
+    op = _pick(rng, "ADD", "SUB", "MUL", "MAXIMUM", "MINIMUM", "LESS", "LESS_EQUAL", "GREATER", "EQUAL")
+    first = b.add("ARG_MAX", [x, b.constant(int(rng.integers(0, 4)))], output_type="int32")
+    dims = tuple(size if rng.random() < 0.6 else 1 for size in b.tensors[first].shape)
+    second = b.constant(rng.integers(-9, 9, dims).astype(np.int32))
+    if rng.random() < 0.5:
+        second = b.add("CAST", [b.input(dims, scale=0.1)], out_data_type="int32")
+    options = {"fused_activation_function": _pick(rng, *_ACTIVATIONS)} if op in ("ADD", "SUB", "MUL") else {}
+    return b.add(op, [first, second] if rng.random() < 0.5 else [second, first], options=options)
+
+
 def _concatenation(b: ModelBuilder, rng: Rng, x: int) -> int:
     tensor = b.tensors[x]
     axis = int(rng.integers(0, 4))
@@ -201,8 +213,8 @@ def _batch_matmul(b: ModelBuilder, rng: Rng, x: int) -> int:
 
 #: Layers by kind, as in `tq_hw.model.samples`.
 OPERATOR_LAYERS: dict[str, Callable[[ModelBuilder, Rng, int], int]] = {
-    "unary": _unary, "binary": _binary, "compare": _compare, "concatenation": _concatenation, "slice": _slice,
-    "transpose": _transpose, "split": _split, "space": _space, "gather": _gather, "pad_any": _pad_any,
+    "unary": _unary, "binary": _binary, "compare": _compare, "integers": _integers,
+    "concatenation": _concatenation, "slice": _slice, "transpose": _transpose, "split": _split, "space": _space, "gather": _gather, "pad_any": _pad_any,
     "resize": _resize, "reduce": _reduce, "rows": _rows, "transpose_conv": _transpose_conv,
     "batch_matmul": _batch_matmul,
 }

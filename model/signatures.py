@@ -8,9 +8,10 @@ from dataclasses import dataclass
 
 __all__ = ["ACTIVATION_KINDS", "KINDS", "SIGNATURES", "Signature", "Slot"]
 
-#: Types of each kind. `q8` and `q16` are activations: one scale, one zero point.
+#: Types of each kind. `q8` and `q16` are activations: one scale, one zero point; int32 of `q8or32` has neither.
 KINDS = {
-    "q8": ("int8",), "q16": ("int16",), "q8or16": ("int8", "int16"), "w8": ("int8",), "w16": ("int16",),
+    "q8": ("int8",), "q16": ("int16",), "q8or16": ("int8", "int16"), "q8or32": ("int8", "int32"),
+    "w8": ("int8",), "w16": ("int16",),
     "w8or16": ("int8", "int16"), "b32": ("int32",), "index": ("int32", "int64"), "i32": ("int32",), "bool": ("bool",),
     "data": ("int8", "uint8", "int16", "int32", "int64", "bool"),
     "number": ("float32", "int8", "uint8", "int16", "int32", "int64", "bool"),
@@ -25,8 +26,9 @@ _TABLE = {
     "q8 -> q8": "AVERAGE_POOL_2D MAX_POOL_2D LOGISTIC TANH LOG_SOFTMAX L2_NORMALIZATION RELU RELU6 RELU_N1_TO_1 "
                 "LEAKY_RELU HARD_SWISH",
     "q8 -> q8or16": "SOFTMAX",
-    "q8 q8 -> q8": "ADD SUB MUL MAXIMUM MINIMUM PRELU BATCH_MATMUL",
-    "q8 q8 -> bool": "LESS LESS_EQUAL GREATER GREATER_EQUAL EQUAL NOT_EQUAL",
+    "q8 q8 -> q8": "PRELU BATCH_MATMUL",
+    "q8or32 q8or32 -> q8or32": "ADD SUB MUL MAXIMUM MINIMUM",
+    "q8or32 q8or32 -> bool": "LESS LESS_EQUAL GREATER GREATER_EQUAL EQUAL NOT_EQUAL",
     "q8 index -> q8": "MEAN SUM REDUCE_MAX REDUCE_MIN",
     "q8 index -> index": "ARG_MAX ARG_MIN",
     "q8 i32 -> q8": "RESIZE_BILINEAR RESIZE_NEAREST_NEIGHBOR",

@@ -11,10 +11,13 @@ import numpy as np
 
 from tq_hw.model.graph import Operator, Subgraph
 from tq_hw.sim.golden.arith import (
+    INT32_MAX,
+    INT32_MIN,
     IntArray,
     activation_range,
     multiply_by_quantized_multiplier,
     quantize_multiplier,
+    wrap_int32,
 )
 from tq_hw.sim.golden.registry import (
     Array,
@@ -28,8 +31,13 @@ from tq_hw.sim.golden.registry import (
     value,
 )
 
-__all__ = ["AddParams", "CompareParams", "MulParams", "add_params", "compare_params",
+__all__ = ["INT32_RANGES", "AddParams", "CompareParams", "MulParams", "add_params", "compare_params",
            "mul_params"]
+
+#: What the fused activations leave of an int32.
+INT32_RANGES = {"NONE": (INT32_MIN, INT32_MAX), "RELU": (0, INT32_MAX), "RELU6": (0, 6), "RELU_N1_TO_1": (-1, 1)}
+_PLAIN: dict[str, Callable[[IntArray, IntArray], IntArray]] = {
+    "ADD": np.add, "SUB": np.subtract, "MUL": np.multiply}
 
 
 @dataclass(frozen=True)
@@ -149,9 +157,18 @@ def _rescaled(x: Array, zero_point: int, left_shift: int, multiplier: int, shift
     return multiply_by_quantized_multiplier(centred, multiplier, shift)
 
 
+def _plain(op: Operator, inputs: Inputs) -> list[Array]:
+    """int32 without quantization: wrapping arithmetic and a clamp by the fused activation."""
+    low, high = INT32_RANGES[str_option(op, "fused_activation_function")]
+    result = _PLAIN[op.op](value(inputs, 0).astype(np.int64), value(inputs, 1).astype(np.int64))
+    return [narrow(wrap_int32(result), low, high, "int32")]
+
+
 @kernel("ADD", "SUB")
 def add(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
-    """Int8 sum or difference on a common scale with 20 bits of headroom."""
+    """Int8 sum or difference on a common scale with 20 bits of headroom; int32 as it is."""
+    if require_dtype(op, subgraph, "int8", "int32").dtype == "int32":
+        return _plain(op, inputs)
     p = add_params(op, subgraph)
     first = _rescaled(value(inputs, 0), p.zero_point_1, p.left_shift, p.multiplier_1, p.shift_1)
     second = _rescaled(value(inputs, 1), p.zero_point_2, p.left_shift, p.multiplier_2, p.shift_2)
@@ -162,7 +179,9 @@ def add(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
 
 @kernel("MUL")
 def mul(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
-    """Int8 product."""
+    """Int8 product; int32 as it is."""
+    if require_dtype(op, subgraph, "int8", "int32").dtype == "int32":
+        return _plain(op, inputs)
     p = mul_params(op, subgraph)
     product = ((value(inputs, 0).astype(np.int64) - p.zero_point_1)
                * (value(inputs, 1).astype(np.int64) - p.zero_point_2))
@@ -185,7 +204,9 @@ _COMPARISONS: dict[str, Callable[[IntArray, IntArray], Array]] = {
 
 @kernel(*_COMPARISONS)
 def compare(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
-    """Boolean comparison of two int8 tensors after rescaling each by its own scale."""
+    """Boolean comparison of two int8 tensors after rescaling each by its own scale; of int32 as they are."""
+    if require_dtype(op, subgraph, "int8", "int32").dtype == "int32":
+        return [_COMPARISONS[op.op](value(inputs, 0), value(inputs, 1))]
     p = compare_params(op, subgraph)
     first = _rescaled(value(inputs, 0), p.zero_point_1, p.left_shift, p.multiplier_1, p.shift_1)
     second = _rescaled(value(inputs, 1), p.zero_point_2, p.left_shift, p.multiplier_2, p.shift_2)

@@ -286,6 +286,17 @@ def svdf_int8(rng: Rng, op: str) -> bytes:
                          zero_point=point(rng), rank=2, fused_activation_function="RELU"))
 
 
+def integers(rng: Rng, op: str) -> bytes:
+    """Elementwise operators on int32."""
+    b = ModelBuilder(op)
+    op = op.removesuffix(":int32")
+    first = shape(rng)
+    second = tuple(pick(rng, 1, size, size) for size in first)[int(rng.integers(0, len(first))):]
+    pair = [b.input(first, "int32"), b.input(second, "int32")]
+    options = {"fused_activation_function": pick(rng, *ACTIVATIONS)} if op in ("ADD", "SUB", "MUL") else {}
+    return b.build(b.add(op, pair if rng.random() < 0.5 else pair[::-1], **options))
+
+
 def from_float(rng: Rng, op: str) -> bytes:
     b = ModelBuilder(op)
     return b.build(b.add("QUANTIZE", [b.input(shape(rng, most=12), "float32")], scale=scale(rng),
@@ -313,6 +324,10 @@ OPERATORS: dict[str, tuple[Generator, tuple[str, ...]]] = {
     "SVDF": (svdf, BOTH),
     "UNIDIRECTIONAL_SEQUENCE_LSTM": (lstm, REF),
     "FLOAT_QUANTIZE": (from_float, BOTH),
+    # TFLite Micro leaves out the activation of int32.
+    **dict.fromkeys(("ADD:int32", "SUB:int32", "MUL:int32"), (integers, REF)),
+    **dict.fromkeys((f"{op}:int32" for op in ("MAXIMUM", "MINIMUM", "LESS", "LESS_EQUAL", "GREATER", "GREATER_EQUAL",
+                                              "EQUAL", "NOT_EQUAL")), (integers, BOTH)),
     **dict.fromkeys(("uint8:int8", "int8:uint8", "int16:int8"), (from_integer, BOTH)),
     **dict.fromkeys(("int8:int16", "int16:int32", "int8:int32"), (from_integer, TFLM)),
     "CAST": (cast, REF),
