@@ -8,8 +8,9 @@ from tq_hw.model.graph import Tensor
 from tq_hw.model.node import Node
 
 __all__ = ["COMPARISONS", "FIXED_OUTPUTS", "WEIGHT_AXES", "bias_of", "constraint_bias_scale",
-           "constraint_bias_zero_point", "constraint_fixed_output", "constraint_one_weight_scale", "constraint_same_quantization",
-           "constraint_same_type", "constraint_weight_axis", "constraint_weights_are_symmetric", "label", "source_of"]
+           "constraint_bias_zero_point", "constraint_fixed_output", "constraint_one_weight_scale",
+           "constraint_same_quantization", "constraint_same_type", "constraint_weight_axis",
+           "constraint_weights_are_symmetric", "label", "source_of"]
 
 #: (scale, zero point) of int8 outputs that the specification fixes.
 FIXED_OUTPUTS = {"L2_NORMALIZATION": (1 / 128, 0), "TANH": (1 / 128, 0), "LOGISTIC": (1 / 256, -128),

@@ -214,7 +214,8 @@ def _batch_matmul(b: ModelBuilder, rng: Rng, x: int) -> int:
 #: Layers by kind, as in `tq_hw.model.samples`.
 OPERATOR_LAYERS: dict[str, Callable[[ModelBuilder, Rng, int], int]] = {
     "unary": _unary, "binary": _binary, "compare": _compare, "integers": _integers,
-    "concatenation": _concatenation, "slice": _slice, "transpose": _transpose, "split": _split, "space": _space, "gather": _gather, "pad_any": _pad_any,
+    "concatenation": _concatenation, "slice": _slice, "transpose": _transpose, "split": _split, "space": _space,
+    "gather": _gather, "pad_any": _pad_any,
     "resize": _resize, "reduce": _reduce, "rows": _rows, "transpose_conv": _transpose_conv,
     "batch_matmul": _batch_matmul,
 }
