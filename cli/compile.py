@@ -8,25 +8,30 @@ from tq_hw.cli.files import check_outputs, write, write_json
 from tq_hw.cli.options import config_option, debug_option, json_option
 from tq_hw.cli.progress import ProgressBar
 from tq_hw.cli.report import compile_report, print_layers, print_summary
-from tq_hw.compiler import compile_model
+from tq_hw.compiler import Compiled, compile_model
 from tq_hw.isa.config import Config, load_config
 from tq_hw.isa.program import Program, to_bytes
 from tq_hw.model.errors import TqError
 from tq_hw.model.graph import Model
 from tq_hw.model.reader import read_model
 
-__all__ = ["DEFAULT_CONFIG", "compile_command", "compile_program"]
+__all__ = ["DEFAULT_CONFIG", "compile_all", "compile_command", "compile_program"]
 
 DEFAULT_CONFIG = "n16"
 
 
-def compile_program(model: Model, config: Config, path: str, profile: str = "canon") -> Program:
+def compile_all(model: Model, config: Config, path: str, profile: str = "canon") -> Compiled:
     """Compile a model that was read from `path`, which every error names."""
     try:
         with ProgressBar(f"compiling {model.name}"):
-            return compile_model(model, config, profile=profile).program
+            return compile_model(model, config, profile=profile)
     except TqError as error:
         raise type(error)(f"{path}: {error}") from error
+
+
+def compile_program(model: Model, config: Config, path: str, profile: str = "canon") -> Program:
+    """Return the program alone."""
+    return compile_all(model, config, path, profile).program
 
 
 @click.command("compile")

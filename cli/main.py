@@ -18,6 +18,7 @@ from tq_hw.cli.configs import configs_command
 from tq_hw.cli.emulate import emulate_command
 from tq_hw.cli.ops import ops_command
 from tq_hw.cli.options import debug_option, debugging
+from tq_hw.cli.page import report_command
 from tq_hw.cli.program import program_command
 from tq_hw.cli.run_board import run_command
 from tq_hw.cli.simulate import sim_command
@@ -40,7 +41,7 @@ def tq_hw() -> None:
 
 
 for command in (compile_command, sim_command, verify_command, build_command, program_command, run_command,
-                emulate_command, boards_command, configs_command, ops_command):
+                emulate_command, report_command, boards_command, configs_command, ops_command):
     tq_hw.add_command(command)
 
 

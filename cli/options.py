@@ -6,8 +6,8 @@ from typing import Any, TypeVar
 
 import click
 
-__all__ = ["ENGINES", "Memory", "config_option", "debug_option", "debugging", "draw_options", "engine_option",
-           "json_option", "memory_options"]
+__all__ = ["BYTES_PER_CYCLE", "ENGINES", "LATENCY_CYCLES", "Memory", "config_option", "debug_option", "debugging",
+           "draw_options", "engine_option", "json_option", "memory_options", "seed_option"]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -72,14 +72,19 @@ def memory_options(function: Function) -> Function:
     return function
 
 
+def seed_option(function: Function) -> Function:
+    """Add `--seed`."""
+    return click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True,
+                        help="Seed of drawn inputs.")(function)
+
+
 def draw_options(default_sets: int) -> Callable[[Function], Function]:
     """Add `--seed` and `--sets`."""
     def add(function: Function) -> Function:
         for option in (
             click.option("--sets", type=click.IntRange(1, 100_000), default=default_sets, show_default=True,
                          help="Number of drawn input sets."),
-            click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True,
-                         help="Seed of drawn inputs."),
+            seed_option,
         ):
             function = option(function)
         return function

@@ -1,7 +1,7 @@
 """`compile_model`: the whole way from a graph to a compiled file."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tq_hw.compiler import (
     lower_binary,
@@ -48,6 +48,7 @@ from tq_hw.compiler.legalize import legalize
 from tq_hw.compiler.plan import LayerPlan, make_plan
 from tq_hw.compiler.report import LayerReport, report
 from tq_hw.compiler.specialize import specialize
+from tq_hw.compiler.timing import Timeline, run_times
 from tq_hw.isa import program as isa_program
 from tq_hw.isa.config import Config
 from tq_hw.isa.program import Port, Program
@@ -74,10 +75,14 @@ class Compiled:
     -------
     program : the compiled file
     report : one row per operator in the order of execution
+    timeline : estimate of when each RUN begins and is done, by unit
+    emitter : what the program was made from: graph, plan, operations; see `memory_map`
     """
 
     program: Program
     report: tuple[LayerReport, ...]
+    timeline: Timeline = field(repr=False)
+    emitter: Emitter = field(repr=False)
 
 
 def compile_model(model: Model, config: Config, *, profile: str = "canon", resident: bool = False) -> Compiled:
@@ -98,7 +103,8 @@ def compile_model(model: Model, config: Config, *, profile: str = "canon", resid
                                f"{_ARENA_LIMIT} can be addressed; use smaller tensors")
     commands = emitter.stream.assemble()
     offset = emitter.image.add(commands)
-    rows = report(graph, emitter.stream, config)
+    times = run_times(emitter.stream, config)
+    rows = report(graph, emitter.stream, config, times)
     program = Program(
         model.name, config, bytes(emitter.image.data), offset, len(commands), emitter.arena_bytes,
         inputs=tuple(_port(model, graph, emitter, index, value)
@@ -109,7 +115,7 @@ def compile_model(model: Model, config: Config, *, profile: str = "canon", resid
         layers=tuple(isa_program.Layer(
             row.index, row.op, row.name, row.unit, row.macs, row.cycles, row.bytes, row.bound, row.runs)
             for row in rows))
-    return Compiled(program, rows)
+    return Compiled(program, rows, times, emitter)
 
 
 def _port(model: Model, graph: Graph, emitter: Emitter, tensor_index: int, value: Value) -> Port:

@@ -97,7 +97,12 @@ def _command_limit(graph: Graph, config: Config) -> int:
 
 @dataclass
 class Emitter:
-    """State of one emission."""
+    """State of one emission.
+
+    Members
+    -------
+    buffers : name and kind ("tensor", "rolling" or "strip") of what each buffer number stands for
+    """
 
     graph: Graph
     plan: Plan
@@ -111,7 +116,7 @@ class Emitter:
     _memory: dict[int, tuple[int, int]] = field(default_factory=dict)
     _views: dict[int, View] = field(default_factory=dict)
     _slots: dict[tuple[int, str, int], int] = field(default_factory=dict)
-    _buffers: int = 0
+    buffers: list[tuple[str, str]] = field(default_factory=list)
     _holds: bool = False
     _uops: dict[tuple[tuple[tuple[str, int], ...], ...], int] = field(default_factory=dict)
     _uop_at: int = 0
@@ -200,10 +205,17 @@ class Emitter:
         self._ring.touch((*reads, *writes))
         return self.stream.add(Unit.VECTOR, fields, reads, writes, self.layer_index)
 
-    def new_buffer(self) -> int:
-        """Return a fresh buffer number."""
-        self._buffers += 1
-        return self._buffers
+    def new_buffer(self, name: str, kind: str = "strip") -> int:
+        """Return a fresh number for a buffer of the scratchpad that holds (a part of) tensor `name`."""
+        self.buffers.append((name, kind))
+        return len(self.buffers) - 1
+
+    def places(self) -> list[tuple[str, int, int, int]]:
+        """Name, region, first byte and size of every tensor that has a place in system memory."""
+        roots = {id(v.root): v.root for layer in self.graph.layers for v in (*layer.inputs, layer.output)}
+        roots |= {id(v.root): v.root for v in (*self.graph.inputs, *self.graph.outputs)}
+        return [(roots[key].name, region, offset, roots[key].size_bytes)
+                for key, (region, offset) in self._memory.items()]
 
     # Rectangles
 
@@ -222,7 +234,8 @@ class Emitter:
             pitch = row_words(w, blocks)
             rolling = self._rolling(value)
             words = n * h * pitch if rolling is None else rolling.rows * pitch
-            view = View(self.new_buffer(), self.plan.resident[id(value)], words, pitch, w)
+            kind = "tensor" if rolling is None else "rolling"
+            view = View(self.new_buffer(value.name, kind), self.plan.resident[id(value)], words, pitch, w)
             self._views[id(value)] = view
             hosts = any(host is value for host, _ in self.plan.parts.values())
             if not hosts and not any(layer.output is value for layer in self.graph.layers):
@@ -251,7 +264,7 @@ class Emitter:
         pitch = row_words(width, depth)
         words = (rows[1] - rows[0]) * pitch
         assert words <= plan.in_words[position], (layer.op, words, plan.in_words)
-        view = View(self.new_buffer(), base, words, pitch, width, rows[0], blocks[0], cols[0])
+        view = View(self.new_buffer(value.name), base, words, pitch, width, rows[0], blocks[0], cols[0])
         self.load_rect(value, view, rows, cols, blocks)
         return view
 
@@ -266,8 +279,8 @@ class Emitter:
         pitch = row_words(width, depth)
         words = (rect.rows[1] - rect.rows[0]) * pitch
         assert words <= plan.out_words, (layer.op, words, plan.out_words)
-        return View(self.new_buffer(), base, words, pitch, width, rect.image * height + rect.rows[0], rect.blocks[0],
-                    rect.cols[0])
+        return View(self.new_buffer(layer.output.name), base, words, pitch, width, rect.image * height + rect.rows[0],
+                    rect.blocks[0], rect.cols[0])
 
     def _rolling(self, value: Value) -> Rolling | None:
         group = self.plan.group_of(self.layer_index)
@@ -279,7 +292,8 @@ class Emitter:
         if rolling is None or rolling.origins[rect.rows[0]] == view.row0:
             return view
         first, last = rolling.origins[rect.rows[0]], rect.rows[0]
-        moved = View(self.new_buffer(), view.base, view.words, view.row_pitch, view.block_pitch, first)
+        moved = View(self.new_buffer(value.name, "rolling"), view.base, view.words, view.row_pitch, view.block_pitch,
+                     first)
         self._views[id(value)] = moved
         if first < last:
             blocks = (0, block_count(value.shape[3], self.config))

@@ -406,7 +406,7 @@ class _MacEmitter:
         piece_pitch, row_pitch = self._pitches()
         base = self.emitter.strip_base(self.plan, "in", 0)
         words = (rows[1] - rows[0]) * row_pitch
-        view = View(self.emitter.new_buffer(), base, words, row_pitch, piece_pitch, rows[0], 0, rect.cols[0])
+        view = View(self.emitter.new_buffer(value.name), base, words, row_pitch, piece_pitch, rows[0], 0, rect.cols[0])
         region, offset = self.emitter.memory_of(value)
         advance = fold.phases * self.layer.stride[1] * c
         window_bytes = (self.layer.kernel[1] + (fold.phases - 1) * self.layer.stride[1]) * c

@@ -133,12 +133,13 @@ class _Product:
     def _tile(self, number: int, left: int, right: int, span: tuple[int, int]) -> None:
         emitter, config, layer = self.emitter, self.config, self.layer
         count = span[1] - span[0]
-        source = View(emitter.new_buffer(), self.rows_base, self.in_blocks * count, 0, count, left, 0, span[0])
+        source = View(emitter.new_buffer(layer.inputs[0].name), self.rows_base, self.in_blocks * count, 0, count,
+                      left, 0, span[0])
         emitter.load_rect(layer.inputs[0], source, (left, left + 1), span, (0, self.in_blocks))
         read = source.access((left, left + 1), (0, self.in_blocks))
         out_base = self.rows_base + self.rows * self.in_blocks
         out_words = self.out_blocks * count * self.wide
-        block_step, buffer = count * self.wide, emitter.new_buffer()
+        block_step, buffer = count * self.wide, emitter.new_buffer(layer.output.name)
         add_base = out_base + self.rows * self.out_blocks * self.wide
         added = self._load_added(number, span, add_base) if self.added else ()
         sub = config.sub_blocks

@@ -137,7 +137,7 @@ class _Copier:
         last = shape.run - (per_run - 1) * word
         base = self.bases[self.turn % 2]
         self.turn += 1
-        buffer = self.emitter.new_buffer()
+        buffer = self.emitter.new_buffer(self.output.name)
         steps, pitch = {}, per_run
         for dim in shape.loops:
             steps[dim] = pitch

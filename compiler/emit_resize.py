@@ -82,7 +82,8 @@ class _Resizer:
         base = self.plan.out_bases[0]
         first_row = image * height + in_rows[0]
         words = (in_rows[1] - in_rows[0]) * (width | 1)
-        source = View(emitter.new_buffer(), base, words, width | 1, width, first_row, block, in_cols[0])
+        source = View(emitter.new_buffer(layer.inputs[0].name), base, words, width | 1, width, first_row, block,
+                      in_cols[0])
         span, blocks = (first_row, image * height + in_rows[1]), (block, block + 1)
         emitter.load_rect(layer.inputs[0], source, span, in_cols, blocks)
         between = base + words
@@ -99,7 +100,8 @@ class _Resizer:
                 "cols": g.count, "slots": count * g.count}, read, middle)
         out_row = image * layer.output.shape[1] + rows[0]
         out_words = (rows[1] - rows[0]) * (out_width | 1)
-        target = View(emitter.new_buffer(), middle.high, out_words, out_width | 1, out_width, out_row, block, cols[0])
+        target = View(emitter.new_buffer(layer.output.name), middle.high, out_words, out_width | 1, out_width,
+                      out_row, block, cols[0])
         out_span = (out_row, out_row + rows[1] - rows[0])
         for g in groups(layer.rows[rows[0]:rows[1]]):
             self._operate(g.fraction, True, {

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from tq_hw.compiler.ir import Graph, Mac
 from tq_hw.compiler.stream import Stream
-from tq_hw.compiler.timing import layer_cycles, moved_bytes
+from tq_hw.compiler.timing import Timeline, layer_cycles, moved_bytes
 from tq_hw.isa.config import Config
 from tq_hw.isa.layout import ArrayMode, Unit
 
@@ -56,9 +56,9 @@ def _vector_cycles(f: Mapping[str, int], config: Config) -> int:
     return f["slots"] * f["out_blocks"] * beats * uops
 
 
-def report(graph: Graph, stream: Stream, config: Config) -> tuple[LayerReport, ...]:
+def report(graph: Graph, stream: Stream, config: Config, times: Timeline) -> tuple[LayerReport, ...]:
     """Return one row per operator that has layers, in the order of its last layer."""
-    cycles = layer_cycles(stream, config, [layer.index for layer in graph.layers])
+    cycles = layer_cycles(stream, times, [layer.index for layer in graph.layers])
     work: dict[int, dict[str, int]] = {}
     moved: dict[int, int] = {}
     numbers: dict[int, list[int]] = {}

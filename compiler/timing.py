@@ -7,11 +7,17 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+import numpy.typing as npt
+
 from tq_hw.compiler.stream import Operation, Stream
 from tq_hw.isa.config import Config
 from tq_hw.isa.layout import ArrayMode, Unit, VectorKind
 
-__all__ = ["layer_cycles", "moved_bytes"]
+__all__ = ["Timeline", "layer_cycles", "moved_bytes", "run_times"]
+
+#: By unit, the cycles in which each RUN begins and is done: [runs, 2].
+Timeline = dict[Unit, npt.NDArray[np.int64]]
 
 #: Cycles of memory latency that estimates are made for.
 _LATENCY = 30
@@ -55,6 +61,7 @@ class _Tile:
 @dataclass
 class _Clock:
     config: Config
+    began: dict[int, int] = field(default_factory=dict)
     done: dict[int, int] = field(default_factory=dict)
     free: dict[Unit, int] = field(default_factory=lambda: dict.fromkeys(Unit, _FIRST))
     bus: int = 0
@@ -88,6 +95,7 @@ class _Clock:
         count = f["count0"] * f["count1"] * f["count2"] * f["count3"]
         self.words = max(self.words, first, self.bus - count) + count
         self.free[Unit.LOAD] = start + f["count2"] * f["count3"]
+        self.began[id(operation)] = start
         self.done[id(operation)] = max(self.bus, self.words) + _LOAD_END
 
     def store(self, operation: Operation) -> None:
@@ -102,6 +110,7 @@ class _Clock:
         self.bus += shared
         self.storing = (begin, begin + beats + shared)
         self.free[Unit.STORE] = max(begin + count, self.storing[1])
+        self.began[id(operation)] = start
         self.done[id(operation)] = self.free[Unit.STORE] + _STORE_END + _LATENCY // 2
 
     def run(self, stream: Stream) -> None:
@@ -160,6 +169,7 @@ class _Clock:
                 else:
                     self.buffers += 1
             self.tiles.popleft()
+            self.began.setdefault(tile.operation, start)
             self.free[Unit.ARRAY] = start + tile.cycles
             if tile.steps > 1 or not tile.opens:
                 first = start + (tile.cycles // tile.steps if tile.opens else 0)
@@ -174,6 +184,7 @@ class _Clock:
     def vector(self, operation: Operation) -> None:
         f, config = operation.fields, self.config
         at = max(self.tokens(operation), self.free[Unit.VECTOR])
+        self.began[id(operation)] = at
         if f.get("kind") == VectorKind.LOAD_TABLE:
             at += f["slots"]
         elif f.get("use_acc"):
@@ -276,15 +287,24 @@ def moved_bytes(operation: Operation) -> int:
     return 0
 
 
-def layer_cycles(stream: Stream, config: Config, indices: Sequence[int]) -> dict[int, int]:
-    """By operator (`indices` has it for each layer) the time from the end of what ended before to its own end."""
+def run_times(stream: Stream, config: Config) -> Timeline:
+    """Return when each RUN begins and is done, from a cold start."""
     clock = _Clock(config)
     clock.run(stream)
+    return {unit: np.array([(clock.began[id(operation)], clock.done[id(operation)]) for operation in operations],
+                           np.int64).reshape(-1, 2) for unit, operations in stream.by_unit.items()}
+
+
+def layer_cycles(stream: Stream, times: Timeline, indices: Sequence[int]) -> dict[int, int]:
+    """By operator (`indices` has it for each layer) the time from the end of what ended before to its own end.
+
+    The operators are in the order of their ends.
+    """
     ends: dict[int, int] = {}
-    for operations in stream.by_unit.values():
-        for operation in operations:
+    for unit, operations in stream.by_unit.items():
+        for operation, done in zip(operations, times[unit][:, 1].tolist(), strict=True):
             index = indices[operation.layer]
-            ends[index] = max(ends.get(index, 0), clock.done[id(operation)])
+            ends[index] = max(ends.get(index, 0), done)
     found, before = {}, 0
     for layer, end in sorted(ends.items(), key=lambda item: item[1]):
         found[layer] = end - before

@@ -18,7 +18,7 @@ from tq_hw.sim.rtl.bench import Bench
 from tq_hw.sim.rtl.bound import cycle_bound
 from tq_hw.sim.rtl.build import Progress, library
 
-__all__ = ["RtlResult", "simulate"]
+__all__ = ["RtlResult", "layer_cycles", "simulate"]
 
 Array = npt.NDArray[Any]
 
@@ -122,7 +122,7 @@ def _run(program: Program, inputs: Sequence[Array], bench: Bench, state: bytes, 
     counters = {name: bench.read_register(f"counter_{name}") for name in COUNTERS}
     timeline = bench.timeline
     return RtlResult(outputs, bench.read(bases[2], len(state)), cycles, counters, bench.statistics, timeline,
-                     _layer_cycles(program, timeline))
+                     layer_cycles(program, timeline))
 
 
 def _check_identity(program: Program, bench: Bench) -> None:
@@ -160,8 +160,11 @@ def _hang_message(program: Program, bench: Bench, bound: int) -> str:
     return f"{program.name}: no end after {bound} cycles: " + "; ".join(parts)
 
 
-def _layer_cycles(program: Program, timeline: Mapping[Unit, npt.NDArray[np.int64]]) -> dict[int, int]:
-    """Share the time out: a layer gets what passes between the latest end before it and its own end."""
+def layer_cycles(program: Program, timeline: Mapping[Unit, npt.NDArray[np.int64]]) -> dict[int, int]:
+    """Share the time out: a layer gets what passes between the latest end before it and its own end.
+
+    The layers are in the order of their ends.
+    """
     ends: dict[int, int] = {}
     for layer in program.layers:
         last = [int(timeline[Unit[name.upper()]][run_range[1], 1]) for name, ranges in layer.runs.items()

@@ -50,7 +50,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_netlist_is_exact(kind: str, seed: int, library: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rtl_simulate, "library", lambda *_, **__: library)
     # A netlist has no registers of its own name, from which the times of layers could be had.
-    monkeypatch.setattr(rtl_simulate, "_layer_cycles", lambda *_: {})
+    monkeypatch.setattr(rtl_simulate, "layer_cycles", lambda *_: {})
     model = sample(kind, seed)
     program = compile_model(model, CONFIG).program
     inputs, = draw_inputs(model, 1, seed)

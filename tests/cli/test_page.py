@@ -1,0 +1,248 @@
+"""`tq-hw report`: what stands on the page, that it needs no network, and that a browser draws it."""
+
+import importlib.util
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tq_hw.cli import page_plots
+from tq_hw.compiler import compile_model
+from tq_hw.compiler.memory_map import memory_map
+from tq_hw.isa.config import PRESETS
+from tq_hw.isa.layout import Unit
+from tq_hw.model.build import ModelBuilder
+from tq_hw.model.reader import read_model
+from tq_hw.sim.rtl.simulate import layer_cycles
+from tq_hw.sim.trace import trace_events
+
+Tq = Callable[..., Any]
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+#: A name that breaks out of a page that does not escape it.
+NASTY = "</script><script>document.title='broken'</script><b>&\u2028"
+
+
+class Page(HTMLParser):
+    """Elements, the cells of the tables by id, and the text of scripts with an id."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.links: list[str] = []
+        self.tags: list[str] = []
+        self.tables: dict[str, list[list[str]]] = {}
+        self.scripts: dict[str, str] = {}
+        self._rows: list[list[str]] = []
+        self._script = ""
+        self._in_cell = False
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        named = dict(attributes)
+        self.tags.append(tag)
+        self.links += [value for name in ("src", "href", "action", "data") if (value := named.get(name)) is not None]
+        if tag == "table":
+            self._rows = self.tables.setdefault(named.get("id") or "", [])
+        elif tag == "tr":
+            self._rows.append([])
+        elif tag in ("td", "th"):
+            self._rows[-1].append("")
+            self._in_cell = True
+        elif tag == "script":
+            self._script = named.get("id") or ""
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag in ("td", "th"):
+            self._in_cell = False
+        elif tag == "script":
+            self._script = ""
+
+    def handle_data(self, data: str) -> None:
+        if self._in_cell:
+            self._rows[-1][-1] += data
+        if self._script:
+            self.scripts[self._script] = self.scripts.get(self._script, "") + data
+
+
+def two_convolutions(path: Path, name: str = "image") -> None:
+    rng = np.random.default_rng(1)
+    builder = ModelBuilder("two")
+    x = builder.input((1, 8, 8, 16), scale=0.5, zero_point=-3, name=name)
+    for kernel in (3, 1):
+        weights = builder.constant(rng.integers(-127, 128, (16, kernel, kernel, 16)).astype(np.int8), scale=[0.01] * 16)
+        x = builder.add("CONV_2D", [x, weights, builder.bias(x, weights, [0] * 16)], scale=0.9, zero_point=4,
+                        padding="SAME")
+    path.write_bytes(builder.build(x))
+
+
+@pytest.mark.parametrize("engine", ["executor", "rtl"])
+def test_the_page_says_what_sim_says(tq: Tq, engine: str) -> None:
+    two_convolutions(Path("two.tflite"))
+    outcome = tq("report", "two.tflite", "-o", "r.html", "--config", "tiny", "--engine", engine)
+    assert (outcome.code, outcome.out, outcome.err) == (0, "", "")
+    page = Page(Path("r.html").read_text(encoding="utf-8"))
+    report = json.loads(page.scripts["report"])
+    compiled = compile_model(read_model("two.tflite"), PRESETS["tiny"])
+    if engine == "rtl":
+        assert tq("sim", "two.tflite", "--config", "tiny", "--json", "s.json").code == 0
+        assert report == json.loads(Path("s.json").read_text())
+    else:
+        assert report["cycles"] == sum(row.cycles for row in compiled.report)
+        assert report["bit_exact"] is True
+    header, *rows, total = page.tables["layers"]
+    assert header == ["index", "op", "unit", "cycles", "estimate", "error", "MACs", "utilization", "bytes", "bound",
+                      "tensor", "share of the cycles"]
+    assert [(row[0], row[1], row[3], row[4], row[6]) for row in rows] == [
+        (str(layer["index"]), layer["op"], f"{layer['cycles']:,}", f"{estimate.cycles:,}", f"{layer['macs']:,}")
+        for layer, estimate in zip(report["layers"], compiled.report, strict=True)]
+    assert total[1:5] == ["total", "", f"{report['cycles']:,}", f"{sum(row.cycles for row in compiled.report):,}"]
+    assert dict(page.tables["summary"])["every integer equal to the golden model's"] == "yes"
+
+
+def test_nothing_is_fetched(tq: Tq) -> None:
+    two_convolutions(Path("two.tflite"))
+    assert tq("report", "two.tflite", "-o", "r.html", "--config", "tiny", "--engine", "executor").code == 0
+    page = Page(Path("r.html").read_text(encoding="utf-8"))
+    assert page.links == []
+    assert not {"link", "img", "iframe", "object", "embed"} & set(page.tags)
+
+
+def test_names_of_a_model_stay_text(tq: Tq) -> None:
+    two_convolutions(Path("two.tflite"), NASTY)
+    assert tq("report", "two.tflite", "-o", "r.html", "--config", "tiny", "--engine", "executor").code == 0
+    text = Path("r.html").read_text(encoding="utf-8")
+    assert "document.title='broken'</script>" not in text
+    assert "b" not in Page(text).tags
+
+
+def test_tenants_cover_what_the_operations_touch() -> None:
+    model = read_model(Path(__file__).parents[2] / "examples" / "digits" / "digits.tflite")
+    compiled = compile_model(model, PRESETS["n16"])
+    tenants = memory_map(compiled)
+    at = dict.fromkeys(compiled.timeline, 0)
+    for kind, operation in compiled.emitter.stream.items:
+        if kind != "run":
+            continue
+        run, at[operation.unit] = at[operation.unit], at[operation.unit] + 1
+        for access in (*operation.reads, *operation.writes):
+            memory = "scratchpad" if access.space == "pad" else ("image", "arena", "state")[int(access.space[-1])]
+            assert any(t.memory == memory and t.low <= access.low and access.high <= t.high
+                       and t.runs[operation.unit][0] <= run <= t.runs[operation.unit][1]
+                       for t in tenants if operation.unit in t.runs), (run, operation.unit, access)
+    assert {tenant.kind for tenant in tenants} == {"tensor", "strip", "constants", "commands"}
+    resident = [tenant for tenant in tenants if tenant.kind == "tensor" and tenant.memory == "scratchpad"]
+    for number, one in enumerate(resident):
+        for other in resident[:number]:
+            # Two tensors at one place: every unit is through with the first when it begins with the second.
+            apart = one.high <= other.low or other.high <= one.low
+            assert apart or all(other.runs[unit][1] < one.runs[unit][0] for unit in one.runs if unit in other.runs)
+
+
+def test_plots_show_operations_layers_and_tenants() -> None:
+    model = read_model(Path(__file__).parents[2] / "examples" / "digits" / "digits.tflite")
+    compiled = compile_model(model, PRESETS["n16"])
+    program, times = compiled.program, compiled.timeline
+    cycles = layer_cycles(program, times)
+    total = sum(cycles.values())
+    timeline = page_plots.timeline_plot(trace_events(program, times, cycles)["traceEvents"], total)
+    bars = timeline.renderers[0].data_source.data
+    counts = {unit.name.lower(): len(runs) for unit, runs in times.items()} | {"layers": len(cycles)}
+    assert {track: bars["y"].count(track) for track in counts} == counts
+    assert [what for what, y in zip(bars["what"], bars["y"], strict=True) if y == "layers"] == [
+        f"{index} {model.main.operators[index].op}" for index in cycles]
+    assert max(bars["right"]) == total == int(times[Unit.STORE][-1, 1])
+    tenants = memory_map(compiled)
+    plot = page_plots.memory_plot("scratchpad", tenants, times, total, 16384, "word", timeline)
+    assert plot is not None and plot.x_range is timeline.x_range
+    boxes = [quad.data_source.data for quad in plot.renderers]
+    assert sum(len(box["left"]) for box in boxes) == sum(tenant.memory == "scratchpad" for tenant in tenants)
+    assert all(0 <= left < right <= total for box in boxes for left, right in zip(
+        box["left"], box["right"], strict=True))
+    assert page_plots.memory_plot("state", tenants, times, total, 0, "byte", timeline) is None
+
+
+def test_roofline_has_the_layers_that_multiply() -> None:
+    layer = {"index": 3, "op": "CONV_2D", "name": "t", "macs": 6000, "cycles": 100, "bytes": 300, "bound": "compute"}
+    report = {"model": "m", "macs": 6000, "cycles": 150, "bytes": 500,
+              "layers": [layer, layer | {"index": 4, "macs": 0}, layer | {"index": 5, "bytes": 0}]}
+    plot = page_plots.roofline_plot(report, PRESETS["n16"], 8.0)
+    roof, points = (renderer.data_source.data for renderer in plot.renderers)
+    assert (points["layer"], points["x"], points["y"]) == (["3 CONV_2D", "network"], [20.0, 12.0], [60.0, 40.0])
+    assert (roof["x"][1], roof["y"][1:]) == (32.0, [256, 256])
+    assert roof["y"][0] == 8 * roof["x"][0]
+
+
+@pytest.mark.parametrize(("arguments", "message"), [
+    (["small.tflite"], "Missing option '-o' / '--output'. Try 'tq-hw report --help'."),
+    (["nope.tflite", "-o", "r.html"], "nope.tflite: cannot read the file: No such file or directory"),
+    (["small.tflite", "-o", "no/r.html"], "-o no/r.html: the directory no does not exist"),
+    (["small.tflite", "-o", "small.tflite"], "-o small.tflite: is an input of this command; choose another file"),
+    (["small.tflite", "-o", "r.html", "--engine", "golden"], "Invalid value for '--engine': 'golden' is not one of "
+     "'rtl', 'executor'. Try 'tq-hw report --help'."),
+    (["small.tflite", "-o", "r.html", "--engine", "executor", "--latency", "31"],
+     "--latency, --bytes-per-cycle and --stalls need --engine rtl: estimates are for 8 bytes per cycle and a latency "
+     "of 30"),
+    (["small.tqm", "-o", "r.html"], "small.tqm: expected a .tflite model, found a compiled file, which does not say "
+     "what lies where in the memories"),
+])
+def test_bad_input_is_one_message(tq: Tq, model: Path, arguments: list[str], message: str) -> None:
+    assert tq("compile", model.name, "--config", "tiny").code == 0
+    outcome = tq("report", *arguments)
+    assert (outcome.code, outcome.out, outcome.err) == (2, "", f"tq-hw: {message}\n")
+    assert not Path("r.html").exists()
+
+
+def test_a_missing_package_is_named(tq: Tq, model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "bokeh" else real(name))
+    outcome = tq("report", model.name, "-o", "r.html")
+    assert (outcome.code, outcome.err) == (
+        3, 'tq-hw: the Python package bokeh is not installed: pip install "tq-hw[report]"\n')
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """A headless Chromium."""
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    found = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if found is None:
+        pytest.skip("no browser: none of " + ", ".join(BROWSERS) + " is on the PATH")
+    with playwright.sync_playwright() as engine:
+        launched = engine.chromium.launch(executable_path=found, args=[
+            "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking",
+            "--disable-component-update", "--disable-sync"])
+        yield launched
+        launched.close()
+
+
+def test_a_browser_draws_it(tq: Tq, browser: Any) -> None:
+    two_convolutions(Path("two.tflite"), NASTY)
+    assert tq("report", "two.tflite", "-o", "r.html", "--config", "tiny", "--engine", "executor").code == 0
+    context = browser.new_context(offline=True)
+    page = context.new_page()
+    requests: list[str] = []
+    problems: list[str] = []
+    page.on("request", lambda request: requests.append(request.url))
+    page.on("pageerror", lambda error: problems.append(str(error)))
+    page.on("console", lambda message: problems.append(message.text) if message.type in ("error", "warning") else None)
+    page.goto(Path("r.html").resolve().as_uri())
+    page.wait_for_function("window.Bokeh && Bokeh.documents.length === 1 && Bokeh.documents[0].is_idle")
+    assert requests == [Path("r.html").resolve().as_uri()]
+    assert page.title() == "two on tiny"
+    assert page.evaluate("Bokeh.documents[0].roots().map(root => root.name)") == [
+        "roofline", "timeline", "scratchpad", "image", "arena"]
+    boxes = page.evaluate("Bokeh.index.roots.map(view => view.el.getBoundingClientRect().toJSON())")
+    assert all(box["width"] > 500 and box["height"] > 200 for box in boxes[:5])
+    assert page.locator("#layers tbody tr").count() == 2
+    assert page.locator("#layers tbody tr td").nth(1).inner_text() == "CONV_2D"
+    # The plots over time move together.
+    page.evaluate("Bokeh.documents[0].roots()[1].x_range.setv({start: 10, end: 50})")
+    assert page.evaluate("Bokeh.documents[0].roots().slice(1).map(root => [root.x_range.start, root.x_range.end])") == [
+        [10, 50]] * 4
+    assert problems == []
+    context.close()
