@@ -1,5 +1,6 @@
 """`tq-hw compile`: a model to a compiled file, with the report of its layers."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -9,6 +10,7 @@ from tq_hw.cli.options import config_option, debug_option, json_option
 from tq_hw.cli.progress import ProgressBar
 from tq_hw.cli.report import compile_report, print_layers, print_summary
 from tq_hw.compiler import Compiled, compile_model
+from tq_hw.compiler.rewrite import Pattern, load_patterns
 from tq_hw.isa.config import Config, load_config
 from tq_hw.isa.program import Program, to_bytes
 from tq_hw.model.errors import TqError
@@ -20,11 +22,12 @@ __all__ = ["DEFAULT_CONFIG", "compile_all", "compile_command", "compile_program"
 DEFAULT_CONFIG = "n16"
 
 
-def compile_all(model: Model, config: Config, path: str, profile: str = "canon") -> Compiled:
+def compile_all(model: Model, config: Config, path: str, profile: str = "canon",
+                patterns: Sequence[Pattern] = ()) -> Compiled:
     """Compile a model that was read from `path`, which every error names."""
     try:
         with ProgressBar(f"compiling {model.name}"):
-            return compile_model(model, config, profile=profile)
+            return compile_model(model, config, profile=profile, patterns=patterns)
     except TqError as error:
         raise type(error)(f"{path}: {error}") from error
 
@@ -41,16 +44,20 @@ def compile_program(model: Model, config: Config, path: str, profile: str = "can
 @config_option
 @click.option("--profile", type=click.Choice(["canon", "tflm"]), default="canon", show_default=True,
               help="Whose constants to use: the profile of the documentation, or TFLite Micro's.")
+@click.option("--patterns", "pattern_files", metavar="FILE.py", multiple=True,
+              help="Patterns of your own, tried before the library's; what they make of the model is checked on random "
+              "inputs. May be repeated.")
 @json_option
 @debug_option
 def compile_command(model_file: str, output: str | None, config: str | None, profile: str,
-                    json_file: str | None) -> None:
+                    pattern_files: tuple[str, ...], json_file: str | None) -> None:
     """Compile a model and report cycles (estimated), utilization, bytes and what bounds each layer."""
     target = output or f"{Path(model_file).stem}.tqm"
-    check_outputs({"-o": target, "--json": json_file}, [model_file])
+    check_outputs({"-o": target, "--json": json_file}, [model_file, *pattern_files])
     chosen = load_config(config or DEFAULT_CONFIG)
     model = read_model(model_file)
-    program = compile_program(model, chosen, model_file, profile)
+    patterns = [each for path in pattern_files for each in load_patterns(path)]
+    program = compile_all(model, chosen, model_file, profile, patterns).program
     data = to_bytes(program)
     report = compile_report(program, model, model_file, target, len(data))
     write(target, data)

@@ -6,7 +6,7 @@ Everything comes from what the tools themselves use: signatures, rules, limits, 
 import sys
 
 from tq_hw.compiler.constraints import limits_of
-from tq_hw.compiler.legalize import LOWERINGS
+from tq_hw.compiler.legalize import supported_operators
 from tq_hw.model.check import rules_of
 from tq_hw.model.signatures import KINDS, SIGNATURES, Slot
 
@@ -46,7 +46,7 @@ def engine_of(op: str) -> str:
 def page() -> str:
     """Return the whole page."""
     lines = [_HEAD, "| operator | types | equal to | rules and limits |", "|---|---|---|---|"]
-    for op in sorted(LOWERINGS):
+    for op in supported_operators():
         limits = [f"{limit}." for limit in limits_of(op)]
         engine = "-" if op in _STATE else engine_of(op)
         lines.append(f"| {op} | {types_of(op)} | {engine} | {' '.join([*rules_of(op), *limits]) or '-'} |")

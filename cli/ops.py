@@ -6,7 +6,7 @@ from tq_hw.cli.files import check_outputs, write_json
 from tq_hw.cli.options import debug_option, json_option
 from tq_hw.cli.tables import print_table
 from tq_hw.compiler.constraints import limits_of
-from tq_hw.compiler.legalize import LOWERINGS
+from tq_hw.compiler.legalize import supported_operators
 from tq_hw.model.check import rules_of
 
 __all__ = ["ops_command"]
@@ -21,6 +21,6 @@ def ops_command(json_file: str | None) -> None:
     if json_file != "-":
         print_table(("operator", "rules and limits"),
                     [(name, " ".join([*rules_of(name), *(f"{limit}." for limit in limits_of(name))]))
-                     for name in sorted(LOWERINGS)])
+                     for name in supported_operators()])
     write_json(json_file, {"operators": [{"op": name, "rules": rules_of(name), "limits": limits_of(name)}
-                                         for name in sorted(LOWERINGS)]})
+                                         for name in supported_operators()]})

@@ -1,6 +1,6 @@
 """`compile_model`: the whole way from a graph to a compiled file."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from tq_hw.compiler import (
@@ -47,6 +47,7 @@ from tq_hw.compiler.ir import (
 from tq_hw.compiler.legalize import legalize
 from tq_hw.compiler.plan import LayerPlan, make_plan
 from tq_hw.compiler.report import LayerReport, report
+from tq_hw.compiler.rewrite import Pattern
 from tq_hw.compiler.specialize import specialize
 from tq_hw.compiler.timing import Timeline, run_times
 from tq_hw.isa import program as isa_program
@@ -85,16 +86,18 @@ class Compiled:
     emitter: Emitter = field(repr=False)
 
 
-def compile_model(model: Model, config: Config, *, profile: str = "canon", resident: bool = False) -> Compiled:
+def compile_model(model: Model, config: Config, *, profile: str = "canon", resident: bool = False,
+                  patterns: Sequence[Pattern] = ()) -> Compiled:
     """Compile the main subgraph of `model` for `config`.
 
+    `patterns` are tried before the library's; what they make of the model is held against it on random inputs.
     `resident` keeps the model's inputs and outputs whole in the scratchpad while it runs, to measure a layer alone.
 
     Raises UnsupportedError (operator, index, reason), ModelError, or OptionError for an unknown profile.
     """
     if profile != "canon":
         raise OptionError(f"profile must be canon, not {profile!r}")
-    graph = specialize(in_place(legalize(model)), config)
+    graph = specialize(in_place(legalize(model, patterns)), config)
     plan = make_plan(graph, config, resident=resident)
     emitter = Emitter(graph, plan, config)
     emit_layers(emitter, _emission)
@@ -120,7 +123,7 @@ def compile_model(model: Model, config: Config, *, profile: str = "canon", resid
 
 def _port(model: Model, graph: Graph, emitter: Emitter, tensor_index: int, value: Value) -> Port:
     outer = model.main.tensors[tensor_index]
-    inner = model.main.tensors[graph.edges.get(tensor_index, tensor_index)]
+    inner = graph.edges.get(tensor_index, outer)
     region, offset = emitter.memory_of(value)
     quantization = inner.quantization
     edge = "none"

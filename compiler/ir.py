@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tq_hw.isa.config import Config
+from tq_hw.model.graph import Tensor
 
 __all__ = ["ELEMENT_BYTES", "Copy", "Elementwise", "Flat", "Graph", "Layer", "Mac", "MatMul", "MaxPool", "Move",
            "OneHot", "Pad", "Pitch", "Resize", "RowProgram", "Staged", "Value"]
@@ -321,11 +322,11 @@ class MatMul(Staged):
 class Graph:
     """All layers in order, with the values that are the model's inputs and outputs (in its order).
 
-    `edges[tensor]` is the index of the integer tensor that the host makes of float32 model input
-    `tensor`, or from which it makes float32 model output `tensor`.
+    `edges[tensor]` is the integer tensor that the host makes of float32 model input `tensor`, or from which it makes
+    float32 model output `tensor`.
     """
 
     layers: tuple[Layer, ...]
     inputs: tuple[Value, ...]
     outputs: tuple[Value, ...]
-    edges: dict[int, int] = field(default_factory=dict)
+    edges: dict[int, Tensor] = field(default_factory=dict)

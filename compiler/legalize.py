@@ -4,7 +4,7 @@ Each `@lowers(NAME)` function reads an operator and adds layers, or only values:
 where a neighbour can take them. All integers come from the same functions that the golden model uses.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -12,17 +12,20 @@ import numpy as np
 from tq_hw.compiler.constraints import check
 from tq_hw.compiler.fold_constants import fold_constants
 from tq_hw.compiler.ir import Copy, Graph, IntArray, Layer, Move, Pad, Value
+from tq_hw.compiler.patterns import LIBRARY
+from tq_hw.compiler.rewrite import Pattern, check_rewrite, rewrite
 from tq_hw.model.check import check_shapes
 from tq_hw.model.errors import TqError, UnsupportedError
 from tq_hw.model.graph import Model, Operator, Subgraph, Tensor
 from tq_hw.model.node import Node
+from tq_hw.model.signatures import SIGNATURES
 from tq_hw.model.variables import variable_names
 from tq_hw.sim.golden.registry import located
 from tq_hw.sim.golden.run import run_operator
 from tq_hw.sim.golden.state import State, initial_value
 
 __all__ = ["LOWERINGS", "Legalizer", "byte_shape", "legalize", "lowers", "publish", "reshaped",
-           "view_shape"]
+           "supported_operators", "view_shape"]
 
 Lowering = Callable[["Legalizer", Operator], None]
 LOWERINGS: dict[str, Lowering] = {}
@@ -147,13 +150,22 @@ def publish(state: Legalizer, op: Operator, raw: Value) -> None:
     state.values[op.outputs[0]] = raw if raw.shape == value.shape else replace(value, alias_of=raw)
 
 
-def legalize(model: Model) -> Graph:
-    """Turn the model's main subgraph into layers.
+def supported_operators() -> list[str]:
+    """Names of the operators that models may have, sorted."""
+    return sorted(op for op in LOWERINGS if op in SIGNATURES)
+
+
+def legalize(model: Model, patterns: Sequence[Pattern] = ()) -> Graph:
+    """Turn the model's main subgraph into layers, after the library's patterns and `patterns`.
+
+    What `patterns` made of the model is held against it on random inputs.
 
     Raises UnsupportedError or ModelError naming the operator's index, its name, the reason and what
     is supported.
     """
-    subgraph = fold_constants(model)
+    subgraph = rewrite(fold_constants(model), (*patterns, *LIBRARY))
+    if patterns:
+        check_rewrite(model, subgraph)
     state = Legalizer(subgraph, variable_names=variable_names(subgraph))
     _initialize(state, model)
     for index in subgraph.inputs:
@@ -167,7 +179,7 @@ def legalize(model: Model) -> Graph:
         lowering = LOWERINGS.get(op.op)
         if lowering is None:
             raise UnsupportedError(f"operator {op.index} ({op.op}) is not supported; supported are "
-                                   f"{', '.join(sorted(LOWERINGS))}")
+                                   f"{', '.join(supported_operators())}")
         try:
             # Again, as shapes that were computed are known by now.
             check_shapes(Node(op, subgraph.tensors, f"operator {op.index} ({op.op})"))
@@ -203,7 +215,8 @@ def legalize(model: Model) -> Graph:
                                      (Copy(0, 0, 0, ((value.size_bytes, 1, 1),)),)))
             value = plain
         outputs.append(value)
-    return Graph(_live(state.layers, outputs), tuple(inputs), tuple(outputs), state.edges)
+    edges = {outer: subgraph.tensors[inner] for outer, inner in state.edges.items()}
+    return Graph(_live(state.layers, outputs), tuple(inputs), tuple(outputs), edges)
 
 
 def _initialize(state: Legalizer, model: Model) -> None:

@@ -20,6 +20,12 @@ def table_pass(state: Legalizer, op: Operator, source: Value, table: IntArray) -
     state.layers.append(Elementwise(op.index, op.op, (source,), state.output(op), uop, (table.astype(np.int64), None)))
 
 
+@lowers("TABLE")
+def lower_table(state: Legalizer, op: Operator) -> None:
+    """What patterns made of several operators."""
+    table_pass(state, op, state.input(op, 0), state.constant(op, 1))
+
+
 @lowers("LOGISTIC", "TANH", "RELU", "RELU6", "RELU_N1_TO_1", "LEAKY_RELU", "HARD_SWISH")
 def lower_unary(state: Legalizer, op: Operator) -> None:
     """Any function of one int8."""

@@ -1,12 +1,10 @@
 """Rewrites of the layers that depend on the configuration: the same integers in fewer beats of the vector unit.
 
-* Two table passes in a row are one.
 * SOFTMAX over two channels depends on their difference alone: one table of 512 entries over dense bytes.
 * RESIZE_BILINEAR by fractions of few bits is a set of depthwise layers.
 * An elementwise layer whose channels would leave most lanes of a word empty works on dense bytes.
 """
 
-from collections import Counter
 from dataclasses import replace
 
 import numpy as np
@@ -22,38 +20,15 @@ __all__ = ["specialize"]
 
 #: An elementwise layer goes by dense bytes if that saves at least so many words, and two thirds of them.
 _DENSE_WORDS = 2048
-_TABLE_PASS = {"a_source": Source.STREAM, "a_table": 1, "alu": Alu.PASS, "destination": Destination.OUTPUT}
 
 
 def specialize(graph: Graph, config: Config) -> Graph:
     """Return the graph with the rewrites that pay at `config`."""
-    layers = _join_tables(graph)
     done: list[Layer] = []
-    for layer in layers:
+    for layer in graph.layers:
         parts = resize_on_array(layer) if isinstance(layer, Resize) else None
         done += parts or [_dense(_pairs(layer, config), config)]
     return replace(graph, layers=tuple(done))
-
-
-def _is_table_pass(layer: Layer | None) -> bool:
-    return isinstance(layer, Elementwise) and layer.uop == _TABLE_PASS and not layer.rest
-
-
-def _join_tables(graph: Graph) -> list[Layer]:
-    uses = Counter(id(value.root) for layer in graph.layers for value in layer.inputs)
-    uses.update(id(value.root) for value in graph.outputs)
-    layers: list[Layer] = []
-    for layer in graph.layers:
-        before = layers[-1] if layers else None
-        if (isinstance(layer, Elementwise) and isinstance(before, Elementwise) and _is_table_pass(layer)
-                and _is_table_pass(before) and layer.inputs[0] is before.output and uses[id(before.output)] == 1
-                and before.output.initial is None):
-            first, second = before.tables[0], layer.tables[0]
-            assert first is not None and second is not None
-            layers[-1] = replace(layer, inputs=before.inputs, tables=(second[np.asarray(first) & 0xFF], None))
-            continue
-        layers.append(layer)
-    return layers
 
 
 def _pairs(layer: Layer, config: Config) -> Layer:

@@ -83,7 +83,7 @@ class _Net:
         return self._mac("FULLY_CONNECTED", x, (units, depth), 0, depth, None,
                          {"keep_num_dims": True, "fused_activation_function": act})
 
-    def up(self, x: int, channels: int, size: tuple[int, int], kernel: int, padding: str, like: int) -> int:
+    def up(self, x: int, channels: int, size: tuple[int, ...], kernel: int, padding: str, like: int) -> int:
         """Transposed convolution of stride 2 to an image of `size`."""
         batch, _, _, depth = self.shape(x)
         weights = self._weights((channels, kernel, kernel, depth), 0, depth * kernel)
@@ -91,7 +91,7 @@ class _Net:
         return self.b.add("TRANSPOSE_CONV", [self.b.constant([batch, *size, channels]), weights, x, bias],
                           padding=padding, stride_h=2, stride_w=2, shape=(batch, *size, channels), **self.like(like))
 
-    def resize(self, x: int, size: tuple[int, int], **flags: bool) -> int:
+    def resize(self, x: int, size: tuple[int, ...], **flags: bool) -> int:
         return self.b.add("RESIZE_BILINEAR", [x, self.b.constant(list(size))], options=flags)
 
     def reshape(self, x: int, *shape: int) -> int:
@@ -119,8 +119,8 @@ class _Net:
 def _atrous(n: _Net, x: int, rate: int) -> int:
     """Depthwise convolution of blocks, as converters write a dilated one; the blocks cover the image."""
     _, h, w, _ = n.shape(x)
-    pads = n.b.constant([[rate, rate + -h % rate], [rate, rate + -w % rate]])
-    crops = n.b.constant([[0, -h % rate], [0, -w % rate]])
+    pads = n.b.constant(np.array([[rate, rate + -h % rate], [rate, rate + -w % rate]], np.int32))
+    crops = n.b.constant(np.array([[0, -h % rate], [0, -w % rate]], np.int32))
     blocks = n.b.add("SPACE_TO_BATCH_ND", [x, n.b.constant([rate, rate]), pads])
     blocks = n.depthwise(blocks, padding="VALID")
     return n.b.add("BATCH_TO_SPACE_ND", [blocks, n.b.constant([rate, rate]), crops])
@@ -204,7 +204,7 @@ def _attention(n: _Net) -> list[int]:
     else:
         turned = n.b.add("TRANSPOSE", [keys, n.b.constant([0, 1, 3, 2])])
         scores = n.b.add("BATCH_MATMUL", [queries, turned], scale=scale, zero_point=n.point())
-    scores = n.b.add("MUL", [scores, n.b.constant(np.int8([127]), scale=0.003)],
+    scores = n.b.add("MUL", [scores, n.b.constant(np.array([127], np.int8), scale=0.003)],
                      scale=n.b.tensors[scores].scale * 0.4, zero_point=n.point())
     scores = n.add(scores, n.constant(1, 1, steps, steps))
     mixed = n.b.add("BATCH_MATMUL", [n.b.add("SOFTMAX", [scores]), values], scale=n.b.tensors[values].scale * 0.7,
@@ -218,7 +218,9 @@ def _attention(n: _Net) -> list[int]:
 
 def _ssd(n: _Net) -> list[int]:
     x = n.conv(n.input(1, *n.pick((40, 32), (33, 35)), 3), 8, stride=2, act="RELU6")
-    boxes, classes, like = [], [], [-1, -1]
+    boxes: list[int] = []
+    classes: list[int] = []
+    like = [-1, -1]
     anchors, kinds = n.pick(2, 3), n.pick(2, 7)
     for channels in (12, 16, 24):
         x = n.conv(n.depthwise(x, stride=2, act="RELU6"), channels, 1, act="RELU6")
@@ -237,9 +239,9 @@ def _squeeze(n: _Net, x: int) -> int:
     """Squeeze-excite with a hard sigmoid, as converters write it."""
     channels = n.shape(x)[3]
     y = n.conv(n.conv(n.mean(x, [1, 2]), max(4, channels // 4), 1, act="RELU"), channels, 1)
-    three = n.b.constant(np.int8([127]), scale=3 / 127)
+    three = n.b.constant(np.array([127], np.int8), scale=3 / 127)
     y = n.b.add("ADD", [y, three], scale=6 / 255, zero_point=-128, fused_activation_function="RELU6")
-    y = n.b.add("MUL", [y, n.b.constant(np.int8([127]), scale=1 / (6 * 127))], scale=1 / 255, zero_point=-128)
+    y = n.b.add("MUL", [y, n.b.constant(np.array([127], np.int8), scale=1 / (6 * 127))], scale=1 / 255, zero_point=-128)
     return n.b.add("MUL", [x, y] if n.pick(0, 1) else [y, x], scale=n.b.tensors[x].scale, zero_point=n.point())
 
 

@@ -218,6 +218,12 @@ def hard_swish_int16(x: IntArray, output_multiplier: int, output_exponent: int,
     return narrow(wrapped, -128, 127)
 
 
+@kernel("TABLE")
+def table(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
+    """Entry of a table of 256 for each byte; the compiler's own operator."""
+    return [value(inputs, 1)[value(inputs, 0).view(np.uint8)]]
+
+
 @kernel("LOGISTIC", "TANH", "RELU", "RELU6", "RELU_N1_TO_1", "LEAKY_RELU", "HARD_SWISH")
 def unary(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
     """Int8 table look-up."""

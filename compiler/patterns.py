@@ -1,0 +1,205 @@
+"""The library of patterns: each is exact for every input, and each has a test of its own.
+
+What needs no rewrite: RESHAPE is another view of the same bytes, a PAD disappears into the convolution behind it
+(`Legalizer.through_pad`), copies into and out of larger tensors are dropped (`in_place.py`).
+"""
+
+import math
+
+import numpy as np
+
+from tq_hw.compiler.rewrite import Rewrite, Subject, changed, pattern
+from tq_hw.model.errors import TqError
+from tq_hw.model.graph import Operator
+from tq_hw.sim.golden.kernels import KERNELS
+from tq_hw.sim.golden.registry import Array, bool_option, int_option, str_option
+
+__all__ = ["LIBRARY"]
+
+_CONVOLUTIONS = ("CONV_2D", "DEPTHWISE_CONV_2D")
+_FUSE = (*_CONVOLUTIONS, "TRANSPOSE_CONV", "FULLY_CONNECTED", "ADD", "SUB", "MUL", "AVERAGE_POOL_2D", "MAX_POOL_2D")
+_RELUS = ("RELU", "RELU6", "RELU_N1_TO_1")
+#: Operators of one input whose every output element depends on one input element alone.
+_UNARY = (*_RELUS, "LOGISTIC", "TANH", "LEAKY_RELU", "HARD_SWISH", "QUANTIZE", "DEQUANTIZE", "CAST", "TABLE")
+_BINARY = ("ADD", "SUB", "MUL", "MAXIMUM", "MINIMUM", "PRELU")
+_CODES = np.arange(256).astype(np.uint8)
+_BYTES = ("int8", "uint8")
+
+
+def _source(graph: Subject, op: Operator) -> int | None:
+    """Position of the only input that is no constant, None if there are several or the shape changes."""
+    computed = [position for position, index in enumerate(op.inputs)
+                if index >= 0 and graph.tensors[index].data is None]
+    if len(computed) != 1 or op.op not in (*_UNARY, *_BINARY):
+        return None
+    return computed[0] if graph.input(op, computed[0]).shape == graph.output(op).shape else None
+
+
+def _of_channels(graph: Subject, op: Operator) -> bool:
+    """Whether the constants of an operator are the same for all pixels."""
+    return all(math.prod(graph.tensors[index].shape[:-1]) == 1 for index in op.inputs
+               if index >= 0 and graph.tensors[index].data is not None)
+
+
+def _is_function(graph: Subject, op: Operator) -> bool:
+    """Whether every output element depends on its input element alone, and not on where it is."""
+    constants = [graph.tensors[index].data for index in op.inputs if index >= 0]
+    return op.op == "TABLE" or all(data is None or (data.size > 0 and (data == data.flat[0]).all())
+                                   for data in constants)
+
+
+def _applied(graph: Subject, op: Operator, position: int, values: Array) -> Array:
+    """Apply a function of one value to any values."""
+    inputs: list[Array | None] = []
+    for at, index in enumerate(op.inputs):
+        data = None if index < 0 else graph.tensors[index].data
+        inputs.append(values if at == position else data if data is None or op.op == "TABLE" else data.reshape(-1)[:1])
+    return KERNELS[op.op](op, graph.subgraph, inputs)[0]
+
+
+@pattern(*_UNARY, *_BINARY)
+def table(graph: Subject, op: Operator) -> Rewrite | None:
+    """Functions of one byte behind one another are one table; a table that changes nothing goes.
+
+    Among them QUANTIZE chains, by way of int16 or float32 too, and sums and products with constants.
+    """
+    chain: list[tuple[Operator, int]] = []
+    last: Operator | None = op
+    while last is not None and (position := _source(graph, last)) is not None and _is_function(graph, last):
+        chain.insert(0, (last, position))
+        last = graph.producer(last, position)
+    while chain and graph.input(*chain[0]).dtype not in _BYTES:
+        del chain[0]
+    if not chain or graph.output(op).dtype not in _BYTES:
+        return None
+    source, target = graph.input(*chain[0]), graph.output(op)
+    codes = values = _CODES.view(source.dtype)
+    try:
+        for each, position in chain:
+            values = _applied(graph, each, position, values)
+    except TqError:
+        return None
+    if (values.dtype == codes.dtype and np.array_equal(values, codes) and source.quantization == target.quantization
+            and not graph.is_output(op.outputs[0])):
+        return Rewrite([each for each, _ in chain], [], (op.outputs[0], source.index))
+    if len(chain) == 1:
+        return None
+    made = Operator(op.index, "TABLE", (source.index, graph.add_constant(values)), op.outputs)
+    return Rewrite([each for each, _ in chain], [made])
+
+
+@pattern(*_RELUS)
+def activation_into_producer(graph: Subject, op: Operator) -> Rewrite | None:
+    """RELU, RELU6 or RELU_N1_TO_1 with the scale of its input behind an operator that can fuse it."""
+    before = graph.producer(op)
+    if (before is None or before.op not in _FUSE or str_option(before, "fused_activation_function") != "NONE"
+            or graph.output(before).dtype != "int8" or graph.output(op).quantization != graph.input(op).quantization):
+        return None
+    return Rewrite([before, op], [changed(before, outputs=op.outputs, fused_activation_function=op.op)])
+
+
+@pattern("BATCH_TO_SPACE_ND")
+def dilated_convolution(graph: Subject, op: Operator) -> Rewrite | None:
+    """SPACE_TO_BATCH_ND, a convolution, operators of single pixels, BATCH_TO_SPACE_ND: a dilated convolution."""
+    pixelwise: list[Operator] = []
+    conv = graph.producer(op)
+    while conv is not None and conv.op in (*_UNARY, *_BINARY):
+        position = _source(graph, conv)
+        if position is None or not _of_channels(graph, conv):
+            return None
+        pixelwise.insert(0, conv)
+        conv = graph.producer(conv, position)
+    before = graph.producer(conv) if conv is not None and conv.op in _CONVOLUTIONS else None
+    if conv is None or before is None or before.op != "SPACE_TO_BATCH_ND":
+        return None
+    block, pads, crops = graph.constant(before, 1), graph.constant(before, 2), graph.constant(op, 2)
+    same = graph.constant(op, 1)
+    source, kernel = graph.input(before), graph.input(conv, 1).shape[1:3]
+    if (block is None or pads is None or crops is None or same is None or not np.array_equal(block, same)
+            or len(source.shape) != 4
+            or (int_option(conv, "stride_h"), int_option(conv, "stride_w")) != (1, 1)):
+        return None
+    around = np.zeros((4, 2), np.int32)
+    dilation = [int(size) * int_option(conv, f"dilation_{axis}_factor") for size, axis in zip(block, "hw", strict=True)]
+    for axis in range(2):
+        reach = (kernel[axis] - 1) * dilation[axis]
+        inside = 0
+        if str_option(conv, "padding") == "SAME":
+            inside = (kernel[axis] - 1) * dilation[axis] // int(block[axis]) // 2 * int(block[axis])
+        low = int(pads[axis, 0]) + inside - int(crops[axis, 0])
+        around[1 + axis] = low, graph.output(op).shape[1 + axis] + reach - source.shape[1 + axis] - low
+    if around.min() < 0:
+        return None
+    current = graph.add_tensor(source, np.array(source.shape) + around.sum(axis=1))
+    chain = [Operator(op.index, "PAD", (source.index, graph.add_constant(around)), (current,))]
+    # The same operators over the whole image instead of blocks of it.
+    for each in (conv, *pixelwise):
+        position = 0 if each is conv else _source(graph, each)
+        inputs = [current if at == position else index for at, index in enumerate(each.inputs)]
+        last = each is conv and not pixelwise or pixelwise and each is pixelwise[-1]
+        current = op.outputs[0] if last else graph.add_tensor(graph.output(each), graph.output(op).shape)
+        chain.append(changed(each, inputs=inputs, outputs=(current,)))
+    chain[1] = changed(chain[1], padding="VALID", dilation_h_factor=dilation[0], dilation_w_factor=dilation[1])
+    return Rewrite([before, conv, *pixelwise, op], chain)
+
+
+def _permutation(graph: Subject, op: Operator | None) -> list[int] | None:
+    if op is None or op.op != "TRANSPOSE":
+        return None
+    order = graph.constant(op, 1)
+    return None if order is None else [int(axis) % len(order) for axis in order]
+
+
+@pattern("TRANSPOSE")
+def transposes(graph: Subject, op: Operator) -> Rewrite | None:
+    """One TRANSPOSE instead of two; a RESHAPE where no axis of more than one index changes its place."""
+    order = _permutation(graph, op)
+    if order is None:
+        return None
+    shape = graph.input(op).shape
+    long = [axis for axis in order if shape[axis] > 1]
+    if long == sorted(long):
+        target = graph.add_constant(np.array(graph.output(op).shape, np.int32))
+        return Rewrite([op], [Operator(op.index, "RESHAPE", (op.inputs[0], target), op.outputs)])
+    before = graph.producer(op)
+    first = _permutation(graph, before)
+    if before is None or first is None:
+        return None
+    joined = graph.add_constant(np.array([first[axis] for axis in order], np.int32))
+    return Rewrite([before, op], [changed(op, inputs=(before.inputs[0], joined))])
+
+
+@pattern("BATCH_MATMUL")
+def transposed_operand(graph: Subject, op: Operator) -> Rewrite | None:
+    """A TRANSPOSE of the last two axes in front of BATCH_MATMUL is its `adj_x` or `adj_y`."""
+    for position, name in enumerate(("adj_x", "adj_y")):
+        before = graph.producer(op, position)
+        order = _permutation(graph, before)
+        if before is not None and order is not None and len(order) > 1 and order == [
+                *range(len(order) - 2), len(order) - 1, len(order) - 2]:
+            inputs = [before.inputs[0] if at == position else index for at, index in enumerate(op.inputs)]
+            return Rewrite([before, op], [changed(op, inputs=inputs, options={name: not bool_option(op, name)})])
+    return None
+
+
+@pattern("FULLY_CONNECTED")
+def transposed_features(graph: Subject, op: Operator) -> Rewrite | None:
+    """TRANSPOSE and a flattening RESHAPE in front of FULLY_CONNECTED: its weights change their order instead."""
+    flat = graph.producer(op)
+    turned = graph.producer(flat) if flat is not None and flat.op == "RESHAPE" else None
+    order, weights = _permutation(graph, turned), graph.constant(op, 1)
+    if flat is None or turned is None or order is None or weights is None:
+        return None
+    source, between = graph.input(turned), graph.output(turned).shape
+    if order[0] != 0 or graph.output(flat).shape != (source.shape[0], weights.shape[1]):
+        return None
+    back = np.argsort(order)
+    data = weights.reshape(-1, *between[1:]).transpose(0, *back[1:]).reshape(weights.shape)
+    inputs = [flat.outputs[0], graph.add_constant(np.ascontiguousarray(data), graph.input(op, 1).quantization),
+              *op.inputs[2:]]
+    return Rewrite([turned, flat, op], [changed(flat, inputs=(source.index, *flat.inputs[1:])),
+                                        changed(op, inputs=inputs)])
+
+
+#: All patterns, in the order in which they are tried.
+LIBRARY = (activation_into_producer, table, dilated_convolution, transposes, transposed_operand, transposed_features)

@@ -1,0 +1,216 @@
+"""Rewrites of operators before they become layers: the same integers from fewer or cheaper operators.
+
+A pattern is a function of a `Subject` and the operator that a group ends with. It returns a `Rewrite`, the operators
+that go and those that come, or None. The library is in `patterns.py`; users bring files of their own (`load_patterns`).
+"""
+
+import importlib.util
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from tq_hw.model.errors import OptionError, TqError
+from tq_hw.model.graph import Model, Operator, OptionValue, Quantization, Subgraph, Tensor
+from tq_hw.sim.golden.registry import Array
+from tq_hw.sim.golden.run import run
+
+__all__ = ["Pattern", "Rewrite", "Subject", "changed", "check_rewrite", "load_patterns", "pattern", "rewrite"]
+
+#: Passes over all operators; a library that needs more of them turns in a circle.
+_PASSES = 64
+_MODULE = "tq_hw_user_patterns"
+
+
+@dataclass(frozen=True)
+class Rewrite:
+    """What a pattern wants: the operators that go, and those that take their place in order of execution.
+
+    The new operators write every output of the old ones that others need. `same` names a tensor, by the index of an
+    old output, that has the bytes of another tensor already.
+    """
+
+    old: Sequence[Operator]
+    new: Sequence[Operator]
+    same: tuple[int, int] | None = None
+
+
+class Subject:
+    """The operators of a subgraph as patterns see them.
+
+    Members
+    -------
+    tensors : records by index; patterns add to them with `add_tensor` and `add_constant`
+    """
+
+    def __init__(self, subgraph: Subgraph):
+        self._subgraph = subgraph
+        self.tensors = list(subgraph.tensors)
+        self._reindex(subgraph.operators)
+
+    def _reindex(self, operators: Sequence[Operator]) -> None:
+        self._operators = list(operators)
+        self._producers = {index: op for op in operators for index in op.outputs}
+        self._uses: dict[int, int] = dict.fromkeys(self._subgraph.outputs, 1)
+        for op in operators:
+            for index in op.inputs:
+                self._uses[index] = self._uses.get(index, 0) + 1
+
+    @property
+    def subgraph(self) -> Subgraph:
+        """The subgraph as it is now."""
+        return replace(self._subgraph, tensors=tuple(self.tensors), operators=tuple(self._operators))
+
+    def input(self, op: Operator, position: int = 0) -> Tensor:
+        """Record of an input that is present."""
+        return self.tensors[op.inputs[position]]
+
+    def output(self, op: Operator) -> Tensor:
+        """Record of the first output."""
+        return self.tensors[op.outputs[0]]
+
+    def constant(self, op: Operator, position: int) -> Array | None:
+        """Contents of an input, None if it is absent or computed."""
+        if position >= len(op.inputs) or op.inputs[position] < 0:
+            return None
+        return self.input(op, position).data
+
+    def producer(self, op: Operator, position: int = 0) -> Operator | None:
+        """Operator that makes an input for this one alone; None if there is none or others need the tensor too."""
+        if position >= len(op.inputs) or self._uses.get(op.inputs[position]) != 1:
+            return None
+        found = self._producers.get(op.inputs[position])
+        return found if found is not None and len(found.outputs) == 1 else None
+
+    def is_output(self, tensor: int) -> bool:
+        """Whether the model gives the tensor to its caller."""
+        return tensor in self._subgraph.outputs
+
+    def add_tensor(self, like: Tensor, shape: Sequence[int] | None = None) -> int:
+        """Add a tensor with the type and quantization of another one; return its index."""
+        index = len(self.tensors)
+        self.tensors.append(replace(like, index=index, name=f"{like.name} ({index})", data=None,
+                                    shape=like.shape if shape is None else tuple(int(size) for size in shape)))
+        return index
+
+    def add_constant(self, data: Array, quantization: Quantization | None = None) -> int:
+        """Add a constant; return its index."""
+        index = len(self.tensors)
+        self.tensors.append(Tensor(index, f"constant {index}", data.dtype.name, data.shape, quantization, data))
+        return index
+
+    def apply(self, patterns: Sequence["Pattern"]) -> bool:
+        """Go over the operators once, from the last to the first; return whether anything changed."""
+        by_name: dict[str, list[Pattern]] = {}
+        for each in patterns:
+            for name in each.ends_with:
+                by_name.setdefault(name, []).append(each)
+        new: dict[int, Sequence[Operator]] = {}
+        gone: set[int] = set()
+        same: dict[int, int] = {}
+        for op in reversed(self._operators):
+            for each in by_name.get(op.op, ()):
+                found = None if id(op) in gone else each.function(self, op)
+                if found is not None and not gone & {id(old) for old in found.old}:
+                    gone |= {id(old) for old in found.old}
+                    new[id(op)] = [replace(each, index=op.index) for each in found.new]
+                    if found.same is not None:
+                        same[found.same[0]] = found.same[1]
+                    break
+        operators = [made for op in self._operators
+                     for made in (new.get(id(op), ()) if id(op) in gone else (op,))]
+        while any(index in same for op in operators for index in op.inputs):
+            operators = [replace(op, inputs=tuple(same.get(index, index) for index in op.inputs)) for op in operators]
+        self._reindex(operators)
+        return bool(gone)
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """A pattern by the names of the operators that it may end with."""
+
+    ends_with: tuple[str, ...]
+    function: Callable[[Subject, Operator], Rewrite | None]
+
+    @property
+    def name(self) -> str:
+        """Name of the function."""
+        return self.function.__name__
+
+
+def pattern(*ends_with: str) -> Callable[[Callable[[Subject, Operator], Rewrite | None]], Pattern]:
+    """Make a pattern of the decorated function, which is called with each operator of one of the names."""
+    def make(function: Callable[[Subject, Operator], Rewrite | None]) -> Pattern:
+        return Pattern(ends_with, function)
+    return make
+
+
+def changed(op: Operator, *, inputs: Sequence[int] | None = None, outputs: Sequence[int] | None = None,
+            options: Mapping[str, OptionValue] | None = None, **named: OptionValue) -> Operator:
+    """Return an operator with other tensors or options; options come by name, in `options`, or both."""
+    return replace(op, inputs=tuple(op.inputs if inputs is None else inputs),
+                   outputs=tuple(op.outputs if outputs is None else outputs),
+                   options={**op.options, **(options or {}), **named})
+
+
+def rewrite(subgraph: Subgraph, patterns: Sequence[Pattern]) -> Subgraph:
+    """Apply patterns until none fits any more.
+
+    Raises OptionError if they never come to an end.
+    """
+    subject = Subject(subgraph)
+    for _ in range(_PASSES):
+        if not subject.apply(patterns):
+            return subject.subgraph
+    names = ", ".join(each.name for each in patterns)
+    raise OptionError(f"the patterns {names} undo each other: after {_PASSES} passes there is still something to "
+                      "rewrite")
+
+
+def check_rewrite(model: Model, subgraph: Subgraph, sets: int = 2) -> None:
+    """Hold a rewritten main subgraph against the model on random inputs, with the golden model.
+
+    Raises OptionError naming the output that differs, or what the golden model says of an operator.
+    """
+    other = Model(model.name, (subgraph, *model.subgraphs[1:]))
+    for seed in range(sets):
+        inputs = [_random(model.main.tensors[index], np.random.default_rng([seed, index]))
+                  for index in model.main.inputs]
+        expected = run(model, inputs).outputs
+        try:
+            found = run(other, inputs).outputs
+        except TqError as error:
+            raise OptionError(f"after the patterns the model does not run: {error}") from error
+        for position, (want, got) in enumerate(zip(expected, found, strict=True)):
+            if not np.array_equal(want, got):
+                raise OptionError(f"the patterns change output {position} at "
+                                  f"{int((want != got).sum())} of {want.size} elements (random inputs, seed {seed})")
+
+
+def _random(tensor: Tensor, rng: np.random.Generator) -> Array:
+    dtype = np.dtype(tensor.dtype)
+    if dtype.kind == "f":
+        return rng.normal(0, 4, tensor.shape).astype(dtype)
+    # int32 and int64 are indices as a rule: the first two rows exist.
+    low, high = (0, 1) if dtype.itemsize > 2 or dtype.kind == "b" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
+    return rng.integers(low, high, tensor.shape, endpoint=True).astype(dtype)
+
+
+def load_patterns(path: str | Path) -> tuple[Pattern, ...]:
+    """Return the patterns of a Python file in the order of their definition.
+
+    Raises OptionError if it cannot be run or has none.
+    """
+    spec = importlib.util.spec_from_file_location(_MODULE, path)
+    if spec is None or spec.loader is None or not Path(path).is_file():
+        raise OptionError(f"{path} is no Python file; give one with patterns")
+    module = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        raise OptionError(f"{path} cannot be run: {type(error).__name__}: {error}") from error
+    found = tuple(value for value in vars(module).values() if isinstance(value, Pattern))
+    if not found:
+        raise OptionError(f"{path} has no patterns; decorate functions with @pattern of tq_hw.compiler.rewrite")
+    return found

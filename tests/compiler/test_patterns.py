@@ -1,0 +1,294 @@
+"""Each pattern: it fits where it should, not where it may not, and the results are what they were."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tq_hw.compiler import compile_model
+from tq_hw.compiler.patterns import LIBRARY
+from tq_hw.compiler.rewrite import Pattern, Rewrite, Subject, changed, check_rewrite, load_patterns, pattern, rewrite
+from tq_hw.isa.config import Config, load_config
+from tq_hw.model.build import ModelBuilder
+from tq_hw.model.errors import OptionError
+from tq_hw.model.graph import Operator
+from tq_hw.model.reader import parse_model
+from tq_hw.sim.executor import execute
+from tq_hw.sim.golden.run import run
+from tq_hw.sim.run import random_inputs
+
+CONFIGS = [load_config("n16"), Config("odd", 4, 12, 4, 16 << 10)]
+Rng = np.random.Generator
+Build = Callable[[ModelBuilder, Rng], int]
+
+
+def point(rng: Rng) -> int:
+    return int(rng.choice([-128, 127, int(rng.integers(-128, 128))]))
+
+
+def image(b: ModelBuilder, rng: Rng, *shape: int) -> int:
+    return b.input(shape or (1, 9, 11, 5), scale=0.04, zero_point=point(rng))
+
+
+def conv(b: ModelBuilder, rng: Rng, x: int, op: str = "CONV_2D", kernel: int = 3, **options: int | str) -> int:
+    channels = b.tensors[x].shape[3]
+    dims, axis = ((1, kernel, kernel, channels), 3) if op == "DEPTHWISE_CONV_2D" else ((7, kernel, kernel, channels), 0)
+    weights = b.constant(rng.integers(-127, 128, dims).astype(np.int8), dimension=axis,
+                         scale=rng.uniform(0.002, 0.01, dims[axis]).tolist())
+    bias = b.bias(x, weights, rng.integers(-3000, 3000, dims[axis]))
+    return b.add(op, [x, weights, bias], scale=0.07, zero_point=point(rng), options=options)
+
+
+def scalar(b: ModelBuilder, rng: Rng, x: int, op: str) -> int:
+    shape = (1,) if op != "PRELU" else (1, 1, 1)
+    other = b.constant(rng.integers(-128, 128, shape).astype(np.int8), scale=0.03, zero_point=point(rng))
+    return b.add(op, [x, other], scale=0.09, zero_point=point(rng))
+
+
+def check(build: Build, ops: Sequence[str], seeds: int = 4) -> None:
+    """Assert that the operators become `ops`, and that golden model and executor give what they gave."""
+    for seed in range(seeds):
+        rng, b = np.random.default_rng(seed), ModelBuilder("pattern")
+        model = parse_model(b.build(build(b, rng)), "pattern")
+        subgraph = rewrite(model.main, LIBRARY)
+        assert [op.op for op in subgraph.operators] == list(ops)
+        check_rewrite(model, subgraph)
+        for kind in ("random", "mix"):
+            inputs = random_inputs(model, seed, kind)
+            expected = run(model, inputs).outputs
+            for config in CONFIGS:
+                found = execute(compile_model(model, config).program, inputs, check_races=True).outputs
+                for want, got in zip(expected, found, strict=True):
+                    np.testing.assert_array_equal(got, want, strict=True)
+
+
+@pytest.mark.parametrize("relu", ["RELU", "RELU6", "RELU_N1_TO_1"])
+def test_activation_into_its_producer(relu: str) -> None:
+    def build(b: ModelBuilder, rng: Rng) -> int:
+        return b.add(relu, [conv(b, rng, image(b, rng))])
+    check(build, ["CONV_2D"])
+
+
+def test_activation_of_another_scale_stays() -> None:
+    check(lambda b, rng: b.add("RELU", [conv(b, rng, image(b, rng))], scale=0.05, zero_point=3), ["CONV_2D", "RELU"])
+
+
+def test_activation_of_what_others_need_stays() -> None:
+    def build(b: ModelBuilder, rng: Rng) -> int:
+        x = conv(b, rng, image(b, rng))
+        return b.add("ADD", [x, b.add("RELU_N1_TO_1", [x])], scale=0.1)
+    check(build, ["CONV_2D", "RELU_N1_TO_1", "ADD"])
+
+
+def test_chain_of_functions_is_a_table() -> None:
+    def build(b: ModelBuilder, rng: Rng) -> int:
+        x = scalar(b, rng, scalar(b, rng, image(b, rng), "ADD"), "MUL")
+        return b.add("HARD_SWISH", [b.add("QUANTIZE", [x], scale=0.05, zero_point=-7)], scale=0.06, zero_point=5)
+    check(build, ["TABLE"])
+
+
+@pytest.mark.parametrize("op", ["SUB", "MAXIMUM", "MINIMUM", "PRELU"])
+def test_constants_of_one_value(op: str) -> None:
+    def build(b: ModelBuilder, rng: Rng) -> int:
+        x = image(b, rng)
+        if op in ("MAXIMUM", "MINIMUM"):
+            like = {"scale": b.tensors[x].scale, "zero_point": b.tensors[x].zero_point}
+            return b.add("TANH", [b.add(op, [x, b.constant(np.int8([[3]]), **like)])])
+        return b.add("TANH", [scalar(b, rng, x, op)])
+    check(build, ["TABLE"])
+
+
+@pytest.mark.parametrize("dtype", ["int16", "uint8", "int8"])
+def test_quantize_chain(dtype: str) -> None:
+    def build(b: ModelBuilder, rng: Rng) -> int:
+        middle = b.add("QUANTIZE", [image(b, rng)], dtype=dtype, scale=0.03, zero_point=100 if dtype == "uint8" else 0)
+        return b.add("QUANTIZE", [middle], scale=0.05, zero_point=point(rng))
+    check(build, ["TABLE"])
+
+
+def test_uint8_at_the_edges() -> None:
+    def build(b: ModelBuilder, rng: Rng) -> int:
+        x = b.input((1, 5, 6, 3), "uint8", scale=0.04, zero_point=int(rng.choice([0, 128, 255, 77])))
+        x = b.add("LOGISTIC", [b.add("QUANTIZE", [x], scale=0.05, zero_point=point(rng))])
+        return b.add("QUANTIZE", [x], dtype="uint8", scale=0.004, zero_point=int(rng.integers(256)))
+    check(build, ["TABLE"])
+
+
+def test_by_way_of_float() -> None:
+    def build(b: ModelBuilder, rng: Rng) -> int:
+        return b.add("QUANTIZE", [b.add("DEQUANTIZE", [image(b, rng)])], scale=0.05, zero_point=point(rng))
+    check(build, ["TABLE"])
+
+
+def test_what_changes_nothing_goes() -> None:
+    def build(b: ModelBuilder, rng: Rng) -> int:
+        x = image(b, rng)
+        same = b.add("QUANTIZE", [x], scale=b.tensors[x].scale, zero_point=b.tensors[x].zero_point)
+        return conv(b, rng, same)
+    check(build, ["CONV_2D"])
+
+
+def test_constants_of_several_values_stay() -> None:
+    def build(b: ModelBuilder, rng: Rng) -> int:
+        other = b.constant(np.arange(5, dtype=np.int8), scale=0.03)
+        return b.add("TANH", [b.add("MUL", [image(b, rng), other], scale=0.09)])
+    check(build, ["MUL", "TANH"])
+
+
+def atrous(op: str, block: tuple[int, int], between: Sequence[str], padding: str = "VALID", crop: int = 0) -> Build:
+    def build(b: ModelBuilder, rng: Rng) -> int:
+        x = image(b, rng)
+        _, h, w, _ = b.tensors[x].shape
+        low = [crop + int(n) for n in rng.integers(0, 3, 2)]
+        reach = [2 * step if padding == "VALID" else 0 for step in block]
+        high = [max(r - at, 0) + 2 * crop for r, at in zip(reach, low, strict=True)]
+        high = [n + -(size + at + n) % step for n, size, at, step in zip(high, (h, w), low, block, strict=True)]
+        y = b.add("SPACE_TO_BATCH_ND", [x, b.constant(list(block)), b.constant([[low[0], high[0]], [low[1], high[1]]])])
+        y = conv(b, rng, y, op, padding=padding)
+        channels = b.tensors[y].shape[3]
+        for name in between:
+            if name in ("MUL", "ADD"):
+                other = b.constant(rng.integers(-128, 128, (channels,)).astype(np.int8), scale=0.03,
+                                   zero_point=point(rng))
+                y = b.add(name, [y, other] if rng.random() < 0.5 else [other, y], scale=0.09, zero_point=point(rng))
+            else:
+                y = b.add(name, [y], scale=0.08, zero_point=point(rng))
+        _, rows, cols, _ = b.tensors[y].shape
+        crops = [[crop, max(size * step - at - crop, 0)] for size, step, at in zip((rows, cols), block, (h, w),
+                                                                                   strict=True)]
+        return b.add("BATCH_TO_SPACE_ND", [y, b.constant(list(block)), b.constant(crops)])
+    return build
+
+
+@pytest.mark.parametrize("op", ["CONV_2D", "DEPTHWISE_CONV_2D"])
+@pytest.mark.parametrize("padding", ["VALID", "SAME"])
+def test_dilated_convolution(op: str, padding: str) -> None:
+    check(atrous(op, (2, 3), (), padding), ["PAD", op])
+
+
+def test_dilated_convolution_with_crops() -> None:
+    check(atrous("DEPTHWISE_CONV_2D", (2, 2), (), crop=1), ["PAD", "DEPTHWISE_CONV_2D"])
+
+
+def test_dilated_convolution_with_a_batch_norm() -> None:
+    check(atrous("DEPTHWISE_CONV_2D", (2, 2), ("MUL", "ADD", "RELU")),
+          ["PAD", "DEPTHWISE_CONV_2D", "MUL", "ADD", "RELU"])
+
+
+def test_blocks_of_several_sizes_stay() -> None:
+    def build(b: ModelBuilder, rng: Rng) -> int:
+        x = image(b, rng, 1, 8, 12, 5)
+        y = b.add("SPACE_TO_BATCH_ND", [x, b.constant([2, 3]), b.constant([[0, 0], [0, 0]])])
+        y = conv(b, rng, y, padding="SAME")
+        return b.add("BATCH_TO_SPACE_ND", [y, b.constant([3, 2]), b.constant([[0, 0], [0, 0]])])
+    check(build, ["SPACE_TO_BATCH_ND", "CONV_2D", "BATCH_TO_SPACE_ND"])
+
+
+def test_two_transposes_are_one() -> None:
+    def build(b: ModelBuilder, rng: Rng) -> int:
+        x = b.add("TRANSPOSE", [image(b, rng, 2, 3, 4, 5), b.constant([0, 3, 1, 2])])
+        return b.add("TRANSPOSE", [x, b.constant([3, 0, 1, 2])])
+    check(build, ["TRANSPOSE"])
+
+
+def test_transposes_that_undo_each_other_and_of_axes_of_one_index() -> None:
+    def build(b: ModelBuilder, rng: Rng) -> int:
+        x = b.add("TRANSPOSE", [image(b, rng, 1, 3, 4, 5), b.constant([0, 3, 1, 2])])
+        return b.add("TRANSPOSE", [x, b.constant([2, 3, 1, 0])])
+    check(build, ["RESHAPE"])
+
+
+@pytest.mark.parametrize("adjoint", [False, True])
+def test_transposed_operand(adjoint: bool) -> None:
+    def build(b: ModelBuilder, rng: Rng) -> int:
+        left = b.add("TRANSPOSE", [image(b, rng, 2, 3, 7), b.constant([0, 2, 1])])
+        right = b.add("TRANSPOSE", [image(b, rng, 2, *((3, 4) if adjoint else (4, 3))), b.constant([0, 2, 1])])
+        return b.add("BATCH_MATMUL", [left, right], adj_y=adjoint, scale=0.3, zero_point=point(rng))
+    check(build, ["BATCH_MATMUL"])
+
+
+def test_transposed_features() -> None:
+    def build(b: ModelBuilder, rng: Rng) -> int:
+        x = b.add("TRANSPOSE", [image(b, rng, 2, 3, 4, 5), b.constant([0, 3, 1, 2])])
+        flat = b.add("RESHAPE", [x, b.constant([2, 60])])
+        data = rng.integers(-127, 128, (6, 60)).astype(np.int8)
+        weights = b.constant(data, scale=rng.uniform(0.002, 0.01, 6).tolist())
+        bias = b.bias(flat, weights, rng.integers(-3000, 3000, 6))
+        return b.add("FULLY_CONNECTED", [flat, weights, bias], scale=0.2, zero_point=point(rng))
+    check(build, ["RESHAPE", "FULLY_CONNECTED"])
+
+
+@pattern("RELU")
+def wrong(graph: Subject, op: Operator) -> Rewrite | None:
+    return Rewrite([op], [], (op.outputs[0], op.inputs[0]))
+
+
+def _model() -> ModelBuilder:
+    b = ModelBuilder("net")
+    x = b.add("RELU", [b.input((1, 2, 3, 4), scale=0.1)], scale=0.2)
+    b.add("TANH", [b.add("ADD", [x, x], scale=0.3)])
+    return b
+
+
+def _refusal(*patterns: Pattern) -> str:
+    b = _model()
+    with pytest.raises(OptionError) as caught:
+        compile_model(parse_model(b.build(len(b.tensors) - 1), "net"), CONFIGS[0], patterns=patterns)
+    return str(caught.value)
+
+
+def test_a_wrong_pattern_is_refused() -> None:
+    assert _refusal(wrong) == "the patterns change output 0 at 9 of 24 elements (random inputs, seed 0)"
+
+
+def test_a_pattern_without_end_is_refused() -> None:
+    @pattern("ADD")
+    def turn(graph: Subject, op: Operator) -> Rewrite | None:
+        return Rewrite([op], [changed(op, inputs=op.inputs[::-1])])
+    names = ", ".join(each.name for each in (turn, *LIBRARY))
+    assert _refusal(turn) == (
+        f"the patterns {names} undo each other: after 64 passes there is still something to rewrite")
+
+
+def test_a_broken_model_is_refused() -> None:
+    @pattern("ADD")
+    def lose(graph: Subject, op: Operator) -> Rewrite | None:
+        return Rewrite([op], [])
+    assert _refusal(lose) == ("after the patterns the model does not run: operator 2 (TANH): input 0 (tensor 2) "
+                              "is not computed yet")
+
+
+def test_the_pattern_of_the_guide(tmp_path: Path) -> None:
+    """It stands in the guide as it is here: it is read from there."""
+    guide = Path(__file__).parents[2] / "docs" / "guide" / "write-a-pattern.md"
+    path = tmp_path / "mine.py"
+    path.write_text(guide.read_text(encoding="utf-8").split("```python\n")[1].split("```")[0], encoding="utf-8")
+    patterns = load_patterns(path)
+    assert [each.name for each in patterns] == ["pool_of_a_pool"]
+    b = ModelBuilder("net")
+    x = b.input((1, 13, 16, 3), scale=0.1)
+    for _ in range(2):
+        x = b.add("MAX_POOL_2D", [x], filter_height=2, filter_width=2, stride_h=2, stride_w=2, padding="VALID")
+    model = parse_model(b.build(x), "net")
+    assert [op.options["filter_width"] for op in rewrite(model.main, patterns).operators] == [4]
+    inputs = random_inputs(model, 1)
+    found = execute(compile_model(model, CONFIGS[0], patterns=patterns).program, inputs).outputs
+    np.testing.assert_array_equal(found[0], run(model, inputs).outputs[0])
+
+
+@pytest.mark.parametrize(("text", "message"), [
+    ("x = 1\n", "has no patterns; decorate functions with @pattern of tq_hw.compiler.rewrite"),
+    ("x = 1 / 0\n", "cannot be run: ZeroDivisionError: division by zero")])
+def test_a_file_without_patterns(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "mine.py"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(OptionError) as caught:
+        load_patterns(path)
+    assert str(caught.value) == f"{path} {message}"
+
+
+def test_no_file(tmp_path: Path) -> None:
+    with pytest.raises(OptionError) as caught:
+        load_patterns(tmp_path / "none.py")
+    assert str(caught.value) == f"{tmp_path / 'none.py'} is no Python file; give one with patterns"
