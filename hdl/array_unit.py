@@ -103,8 +103,10 @@ class ArrayUnit(wiring.Component):
         ]
         under_way = Signal(range(_OPERATIONS + 1))
         m.d.sync += under_way.eq(under_way + sequencer.accepted - accumulators.done)
+        # One cycle late: the sequencer takes no two operations in a row.
+        m.d.sync += sequencer.hold.eq(under_way == _OPERATIONS)
         m.d.comb += [
-            sequencer.hold.eq(under_way == _OPERATIONS), self.done.eq(accumulators.done),
+            self.done.eq(accumulators.done),
             self.idle.eq(under_way == 0), self.busy.eq(under_way != 0),
         ]
         with m.If(self.error == Status.OK):

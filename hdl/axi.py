@@ -116,14 +116,16 @@ class ReadChannel(wiring.Component):
 
         open_bursts = Signal(range(_READ_LIMIT + 1))
         may_open = Signal()
-        in_a_row = Signal(range(max(_LOAD_SHARES) + 1))
-        share = Mux(self.urgent, *_LOAD_SHARES)
+        # One cycle late: one more burst may be open, or opened in the cycle of a halt.
+        m.d.sync += may_open.eq(~self.halt & (open_bursts < _READ_LIMIT - 1))
+        in_a_row, next_in_a_row = (Signal(range(max(_LOAD_SHARES) + 1), name=name)
+                                   for name in ("in_a_row", "next_in_a_row"))
+        fetch_turn = Signal()
         choose_load = Signal()
         chosen = Mux(choose_load, load.burst.payload.as_value(), fetch.burst.payload.as_value())
         burst = data.View(BurstLayout(), chosen)
         m.d.comb += [
-            choose_load.eq(load.burst.valid & ~(fetch.burst.valid & (in_a_row >= share))),
-            may_open.eq(~self.halt & (open_bursts < _READ_LIMIT)),
+            choose_load.eq(load.burst.valid & ~(fetch.burst.valid & fetch_turn)),
             address.i.valid.eq(may_open & (load.burst.valid | fetch.burst.valid)),
             load.burst.ready.eq(may_open & address.i.ready & choose_load),
             fetch.burst.ready.eq(may_open & address.i.ready & ~choose_load),
@@ -132,8 +134,10 @@ class ReadChannel(wiring.Component):
             address.i.payload.id.eq(choose_load),
         ]
         opened = address.i.valid & address.i.ready
+        m.d.comb += next_in_a_row.eq(in_a_row)
         with m.If(opened):
-            m.d.sync += in_a_row.eq(Mux(choose_load & fetch.burst.valid, in_a_row + 1, 0))
+            m.d.comb += next_in_a_row.eq(Mux(choose_load & fetch.burst.valid, in_a_row + 1, 0))
+        m.d.sync += [in_a_row.eq(next_in_a_row), fetch_turn.eq(next_in_a_row >= Mux(self.urgent, *_LOAD_SHARES))]
 
         m.d.comb += [
             bus.arid.eq(address.o.payload.id), bus.araddr.eq(address.o.payload.addr),
@@ -206,14 +210,14 @@ class WriteChannel(wiring.Component):
             flags.i.payload.eq(self.bursts.payload.last), flags.i.valid.eq(started),
         ]
         # Bursts whose address is on its way and whose data is not.
-        owed = Signal(range(_WRITE_LIMIT + 1))
+        owed, owes = Signal(range(_WRITE_LIMIT + 1)), Signal()
         paid = Signal()
         m.d.comb += [
-            beats.i.payload.eq(self.beats.payload), beats.i.valid.eq(self.beats.valid & (owed != 0)),
-            self.beats.ready.eq(beats.i.ready & (owed != 0)),
+            beats.i.payload.eq(self.beats.payload), beats.i.valid.eq(self.beats.valid & owes),
+            self.beats.ready.eq(beats.i.ready & owes),
             self.beat.eq(beats.i.valid & beats.i.ready), paid.eq(self.beat & self.beats.payload.last),
         ]
-        m.d.sync += owed.eq(owed + started - paid)
+        m.d.sync += [owed.eq(owed + started - paid), owes.eq(started | owes & ~(paid & (owed == 1)))]
 
         m.d.comb += [
             bus.awid.eq(0), bus.awaddr.eq(address.o.payload.addr), bus.awlen.eq(address.o.payload.length),

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from amaranth import Array, Cat, Module, Mux, Signal
+from amaranth import Array, Cat, Const, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -81,7 +81,7 @@ class Fetch(wiring.Component):
         ]
 
         # Words.
-        m.submodules.words = words = Slice(32)
+        m.submodules.words = words = Queue(32, 2)
         lane = Signal(range(per_beat))
         beat = data.View(data.ArrayLayout(32, per_beat), buffer.o.payload)
         pick = words.i.valid & words.i.ready
@@ -93,33 +93,43 @@ class Fetch(wiring.Component):
             m.d.sync += lane.eq(Mux(lane == per_beat - 1, 0, lane + 1))
 
         # Queues.
-        queues = {}
+        queues, rooms, held = {}, [Const(0)], []
         for unit in WORKERS:
+            name = unit.name.lower()
             queues[unit] = queue = Queue(32, QUEUE_WORDS, block_ram=True)
-            m.submodules[f"queue_{unit.name.lower()}"] = queue
+            m.submodules[f"queue_{name}"] = queue
+            # Out of the block RAM into a register, before anyone looks at the word.
+            m.submodules[f"next_{name}"] = ahead = Slice(32)
             m.d.comb += queue.i.payload.eq(words.o.payload)
-            wiring.connect(m, queue.o, wiring.flipped(getattr(self, unit.name.lower())))
+            wiring.connect(m, queue.o, ahead.i)
+            wiring.connect(m, ahead.o, wiring.flipped(getattr(self, name)))
+            held += [queue.level.any(), ahead.o.valid]
+            # One more may have come since the level was read.
+            room = Signal(name=f"room_{name}")
+            m.d.sync += room.eq(queue.level < QUEUE_WORDS - 1)
+            rooms.append(room)
         empty = Signal()
         m.d.sync += [
-            empty.eq(~Cat(queue.level.any() for queue in queues.values()).any()),
+            empty.eq(~Cat(held).any()),
             self.urgent.eq(Cat(queue.level < _FEW_WORDS for unit, queue in queues.items() if unit != Unit.STORE).any()),
         ]
 
         header = data.View(HeaderLayout(), words.o.payload)
+        # Of the counters, what is asked each cycle stands in a register: some values, no words.
         values = Signal(header.count.shape())
         target = Signal(header.unit.shape())
         chosen = Signal(header.unit.shape())
-        to_values = Signal()
-        m.d.comb += [to_values.eq(values != 0), chosen.eq(Mux(to_values, target, header.unit))]
-        ready = Array([0] + [queues[Unit(number)].i.ready for number in range(1, len(WORKERS) + 1)])
+        to_values, none_left = Signal(), Signal()
+        m.d.comb += chosen.eq(Mux(to_values, target, header.unit))
+        ready = Array(rooms)
         known = Cat(header.unit == unit for unit in WORKERS).any() & (header.reserved == 0)
         is_end = (header.unit == Unit.CONTROL) & (header.reserved == 0) & (header.count == 0) & header.run
         met_end = Signal()
         deal = Signal()
         with m.If(self.start):
-            m.d.sync += [running.eq(1), left.eq(self.size_bytes >> 2)]
+            m.d.sync += [running.eq(1), left.eq(self.size_bytes >> 2), none_left.eq((self.size_bytes >> 2) == 0)]
         with m.If(running & ~self.halt):
-            with m.If(left == 0):
+            with m.If(none_left):
                 m.d.sync += [self.error.eq(Status.NO_END), running.eq(0)]
             with m.Elif(~words.o.valid):
                 m.d.comb += self.stall.eq(1)
@@ -132,11 +142,11 @@ class Fetch(wiring.Component):
         for unit, queue in queues.items():
             m.d.comb += queue.i.valid.eq(deal & (chosen == unit))
         with m.If(deal):
-            m.d.sync += left.eq(left - 1)
+            m.d.sync += [left.eq(left - 1), none_left.eq(left == 1)]
             with m.If(to_values):
-                m.d.sync += values.eq(values - 1)
+                m.d.sync += [values.eq(values - 1), to_values.eq(values != 1)]
             with m.Else():
-                m.d.sync += [values.eq(header.count), target.eq(header.unit)]
+                m.d.sync += [values.eq(header.count), to_values.eq(header.count != 0), target.eq(header.unit)]
         # What comes behind END, or after an error, is dropped.
         m.d.comb += [words.o.ready.eq(deal | ~running), self.ended.eq(met_end & empty)]
         with m.If(self.memory.error):

@@ -15,7 +15,7 @@ from amaranth.hdl import ShapeLike
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from tq_hw.hdl.alu import LaneAlu
+from tq_hw.hdl.alu import AluFlags, LaneAlu
 from tq_hw.hdl.delay import delayed
 from tq_hw.hdl.requantize import AddClamp, HighMultiply, LeftShift, RightShift
 from tq_hw.hdl.signatures import READ_LATENCY_CYCLES
@@ -41,7 +41,7 @@ CONTROL: dict[str, tuple[int, ShapeLike]] = {
     "a_stream": (STAGE_OPERANDS + 1, 1), "b_stream": (STAGE_OPERANDS + 1, 1),
     "a_table": (STAGE_TABLE, 2), "b_table": (STAGE_TABLE, 2),
     "a_used": (STAGE_TABLE + 1, 1), "b_used": (STAGE_TABLE + 1, 1),
-    "alu0": (STAGE_ALU, 4), "alu1": (STAGE_ALU + 1, 4), "alu2": (STAGE_ALU + 2, 4),
+    **{f"alu{late}": (STAGE_ALU + late, flags) for late, flags in enumerate(AluFlags)},
     "shift_source": (STAGE_LEFT - 1, 2), "shift": (STAGE_LEFT - 1, signed(6)),
     "multiply": (STAGE_PRODUCT - 1, 3), "multiplier": (STAGE_PRODUCT - 1, signed(32)),
     "nudge": (STAGE_PRODUCT + 1, 1), "low_product": (STAGE_PRODUCT + 3, 1), "saturate": (STAGE_PRODUCT + 3, 1),
@@ -122,7 +122,7 @@ class Lane(wiring.Component):
             table.entry.eq(control.table_entry),
             self.operand.eq(table.a),
             alu.a.eq(table.a), alu.b.eq(table.b), alu.partner.eq(self.partner),
-            alu.alu0.eq(control.alu0), alu.alu1.eq(control.alu1), alu.alu2.eq(control.alu2),
+            alu.flags0.eq(control.alu0), alu.flags1.eq(control.alu1), alu.flags2.eq(control.alu2),
         ]
 
         # Shift amounts one cycle before the left shift, the multiplier one cycle before the product.

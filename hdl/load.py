@@ -8,7 +8,7 @@ from amaranth.lib.wiring import In, Out
 
 from tq_hw.hdl.axi import BURST_BYTES, MemoryReadSignature
 from tq_hw.hdl.load_plan import LoadPlan, PlanLayout
-from tq_hw.hdl.queues import Queue
+from tq_hw.hdl.queues import Queue, Slice
 from tq_hw.hdl.read_buffer import ReadBuffer
 from tq_hw.hdl.realigner import Realigner
 from tq_hw.hdl.runs import BurstSplitter, RunGenerator
@@ -92,9 +92,12 @@ class LoadUnit(wiring.Component):
         with m.Else():
             m.d.sync += self.error.eq(Status.OK)
 
+        # One cycle late: an operation is checked in between.
+        free = Signal()
+        m.d.sync += free.eq(addresses.ready & ahead.i.ready)
         take = Signal()
         m.d.comb += [
-            take.eq(self.i.valid & checked & good & addresses.ready & ahead.i.ready),
+            take.eq(self.i.valid & checked & good & free),
             self.i.ready.eq(take), addresses.start.eq(take), ahead.i.valid.eq(take),
             addresses.op.eq(op),
             *(ahead.i.payload[name].eq(op[name]) for name, _ in PlanLayout(config) if name != "lane"),
@@ -142,6 +145,7 @@ class _Addresses(wiring.Component):
         m = Module()
         config = self._config
         m.submodules.runs = runs = RunGenerator(32)
+        m.submodules.starts = starts = Slice(32)
         m.submodules.splitter = splitter = BurstSplitter(config, len(self.op.run_bytes))
         m.submodules.buffer = buffer = ReadBuffer(config, _BUFFER_BYTES // BURST_BYTES)
 
@@ -164,9 +168,11 @@ class _Addresses(wiring.Component):
         m.d.comb += [
             runs.start.eq(based), runs.base.eq(first), runs.stride2.eq(stride2), runs.stride3.eq(stride3),
             runs.count2.eq(count2), runs.count3.eq(count3),
-            splitter.i.payload.addr.eq(runs.o.payload.addr), splitter.i.payload.size_bytes.eq(run_bytes),
-            splitter.i.valid.eq(runs.o.valid), runs.o.ready.eq(splitter.i.ready),
-            self.ready.eq(~(begin | based | runs.o.valid)),
+            starts.i.payload.eq(runs.o.payload.addr), starts.i.valid.eq(runs.o.valid),
+            runs.o.ready.eq(starts.i.ready),
+            splitter.i.payload.addr.eq(starts.o.payload), splitter.i.payload.size_bytes.eq(run_bytes),
+            splitter.i.valid.eq(starts.o.valid), starts.o.ready.eq(splitter.i.ready),
+            self.ready.eq(~(begin | based | runs.o.valid | starts.o.valid)),
         ]
         wiring.connect(m, splitter.o, buffer.i)
         wiring.connect(m, buffer.memory, wiring.flipped(self.memory))

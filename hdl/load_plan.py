@@ -10,7 +10,7 @@ from amaranth import Module, Mux, Signal, signed
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from tq_hw.hdl.queues import Slice
+from tq_hw.hdl.queues import Queue
 from tq_hw.hdl.runs import RunGenerator, first_turn, next_turn
 from tq_hw.isa.config import Config
 
@@ -20,6 +20,8 @@ __all__ = ["LoadPlan", "PlanLayout", "WordLayout", "lane_bits", "window_beats"]
 _BYTES_BITS = 6
 _RUN_BITS = 24
 _PAD_BITS = 16
+#: Planned words that wait for their beats.
+_WAITING_WORDS = 8
 
 
 def lane_bits(config: Config) -> int:
@@ -94,6 +96,9 @@ class LoadPlan(wiring.Component):
             runs.count2.eq(op.count2), runs.count3.eq(op.count3),
         ]
 
+        m.submodules.ahead = ahead = Queue(runs.o.payload.shape(), 2)
+        wiring.connect(m, runs.o, ahead.i)
+
         # Stage 1: the next run.
         run_beats_bits = _RUN_BITS + 1 - lanes
         run_valid = Signal()
@@ -102,11 +107,11 @@ class LoadPlan(wiring.Component):
         run_last = Signal()
         run_last2 = Signal()
         take_run = Signal()
-        m.d.comb += runs.o.ready.eq(~run_valid | take_run)
-        with m.If(runs.o.ready):
-            run = runs.o.payload
+        m.d.comb += ahead.o.ready.eq(~run_valid | take_run)
+        with m.If(ahead.o.ready):
+            run = ahead.o.payload
             m.d.sync += [
-                run_valid.eq(runs.o.valid), run_at.eq(run.addr - op.pad_before_bytes),
+                run_valid.eq(ahead.o.valid), run_at.eq(run.addr - op.pad_before_bytes),
                 run_beats.eq(Mux(op.run_bytes == 0, 0, (run.addr + op.run_bytes + config.bus_bytes - 1) >> lanes)),
                 run_last.eq(run.last), run_last2.eq(run.last2),
             ]
@@ -173,9 +178,11 @@ class LoadPlan(wiring.Component):
         with m.Elif(go & end1 & last_run):
             m.d.sync += active.eq(0)
 
-        # Stage 3: the word with its positions.
-        m.submodules.out = out = Slice(WordLayout(config))
+        # Stage 3: the word with its positions. Behind stage 2 nothing waits: four words may be on their way to the
+        # queue that its level does not tell.
+        m.submodules.out = out = Queue(WordLayout(config), _WAITING_WORDS)
         wiring.connect(m, out.o, wiring.flipped(self.o))
+        m.d.sync += ready.eq(out.level <= _WAITING_WORDS - 4)
         placed_valid = Signal()
         placed_at = Signal(at.shape())
         placed_beyond = Signal(at.shape())
@@ -183,26 +190,22 @@ class LoadPlan(wiring.Component):
         placed = Signal(WordLayout(config), reset_less=True)
         word_valid = Signal()
         word = Signal(WordLayout(config), reset_less=True)
-        word_ready = ~word_valid | out.i.ready
-        m.d.comb += ready.eq(~placed_valid | word_ready)
-        with m.If(ready):
-            m.d.sync += [
-                placed_valid.eq(valid), placed_at.eq(at), placed_beyond.eq(beyond), placed_slot.eq(slot),
-                placed.addr.eq(bases[0]), placed.fill.eq(op.fill), placed.flip.eq(op.flip),
-                placed.fill_end.eq(Mux(lead < width, lead, width)), placed.data_end.eq(Mux(left < width, left, width)),
-                placed.last.eq(end1 & last_run),
-            ]
+        m.d.sync += [
+            placed_valid.eq(go), placed_at.eq(at), placed_beyond.eq(beyond), placed_slot.eq(slot),
+            placed.addr.eq(bases[0]), placed.fill.eq(op.fill), placed.flip.eq(op.flip),
+            placed.fill_end.eq(Mux(lead < width, lead, width)), placed.data_end.eq(Mux(left < width, left, width)),
+            placed.last.eq(end1 & last_run),
+        ]
 
         # Stage 4: the word with its beats.
         first_beat = Mux(placed_at < 0, 0, placed_at >> lanes)
         next_beat = Mux(placed_beyond < 0, 0, placed_beyond >> lanes)
         last_beat = (placed_at + placed.data_end - 1) >> lanes
-        with m.If(word_ready):
-            m.d.sync += [
-                word_valid.eq(placed_valid), word.eq(placed),
-                word.place.eq((placed_slot << lanes) + placed_at),
-                word.needs.eq(Mux(placed.data_end > placed.fill_end, last_beat - first_beat + 1, 0)),
-                word.drops.eq(next_beat - first_beat), word.moves.eq(next_beat != first_beat),
-            ]
+        m.d.sync += [
+            word_valid.eq(placed_valid), word.eq(placed),
+            word.place.eq((placed_slot << lanes) + placed_at),
+            word.needs.eq(Mux(placed.data_end > placed.fill_end, last_beat - first_beat + 1, 0)),
+            word.drops.eq(next_beat - first_beat), word.moves.eq(next_beat != first_beat),
+        ]
         m.d.comb += [out.i.payload.eq(word), out.i.valid.eq(word_valid)]
         return m

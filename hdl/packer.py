@@ -28,7 +28,7 @@ class Packer(wiring.Component):
     runs : In(stream), beat address of each run
     beats : Out(stream of WriteBeatLayout, always ready)
     bursts : Out(stream of BurstLayout, always ready); `last` ends the operation
-    room : In(1), a beat and a burst may be given in this cycle
+    room : In(1), a beat and a burst may be given in the next cycle; both come from registers
     """
 
     i: stream.Interface
@@ -120,6 +120,8 @@ class Packer(wiring.Component):
             close.eq(run_end | addr[:room_bits].all()),
             pop.eq((whole != 0) & self.room),
             self.runs.ready.eq(pop & ~in_run),
+        ]
+        m.d.sync += [
             self.beats.valid.eq(pop), self.beats.payload.data.eq(Array(window)[get]),
             self.beats.payload.strobe.eq(Array(strobes)[get]), self.beats.payload.last.eq(close),
             self.bursts.valid.eq(pop & close), self.bursts.payload.length.eq(length),

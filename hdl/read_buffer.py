@@ -7,7 +7,7 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from tq_hw.hdl.axi import BURST_BYTES, BurstLayout, MemoryReadSignature
-from tq_hw.hdl.queues import Queue, Slice
+from tq_hw.hdl.queues import Queue
 from tq_hw.isa.config import Config
 
 __all__ = ["ReadBuffer"]
@@ -49,7 +49,7 @@ class ReadBuffer(wiring.Component):
         longest = BURST_BYTES // self._config.bus_bytes
         beats = self._bursts * longest
         m.submodules.buffer = buffer = Queue(beat_shape, beats, block_ram=True)
-        m.submodules.out = out = Slice(beat_shape)
+        m.submodules.out = out = Queue(beat_shape, 2)
         wiring.connect(m, buffer.o, out.i)
         wiring.connect(m, out.o, wiring.flipped(self.o))
 

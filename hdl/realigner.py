@@ -7,11 +7,14 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from tq_hw.hdl.load_plan import WordLayout, lane_bits, window_beats
-from tq_hw.hdl.queues import Slice
+from tq_hw.hdl.queues import Queue
 from tq_hw.hdl.signatures import WriteSignature
 from tq_hw.isa.config import Config
 
 __all__ = ["Realigner"]
+
+#: Words that wait for the port.
+_WAITING_WORDS = 8
 
 
 class Realigner(wiring.Component):
@@ -79,26 +82,26 @@ class Realigner(wiring.Component):
         # Stage 1: the beats that a word may touch.
         touched = (config.word_bytes + config.bus_bytes - 2) // config.bus_bytes + 1
         cut_valid = Signal()
-        cut_ready = Signal()
         cut = Signal(touched * beat_shape, reset_less=True)
         cut_word = Signal(WordLayout(config), reset_less=True)
         from_memory = Signal(config.word_bytes)
-        m.d.comb += ready.eq(~cut_valid | cut_ready)
-        with m.If(ready):
-            first = word.place >> lanes
-            m.d.sync += [
-                cut_valid.eq(go), cut_word.eq(word),
-                cut.eq(Cat(window[(first + index)[:put.shape().width]] for index in range(touched))),
-                from_memory.eq(Cat((word.fill_end <= lane) & (word.data_end > lane)
-                                   for lane in range(config.word_bytes))),
-            ]
+        first = word.place >> lanes
+        m.d.sync += [
+            cut_valid.eq(go), cut_word.eq(word),
+            cut.eq(Cat(window[(first + index)[:put.shape().width]] for index in range(touched))),
+            from_memory.eq(Cat((word.fill_end <= lane) & (word.data_end > lane)
+                               for lane in range(config.word_bytes))),
+        ]
 
-        # Stage 2: the lanes within them, then the port.
-        m.submodules.out = out = Slice(data.StructLayout({"addr": 16, "data": 8 * config.word_bytes, "last": 1}))
+        # Stage 2: the lanes within them, then the port. Behind stage 1 nothing waits: three words may be on their way
+        # to the queue that its level does not tell.
+        m.submodules.out = out = Queue(
+            data.StructLayout({"addr": 16, "data": 8 * config.word_bytes, "last": 1}), _WAITING_WORDS)
+        m.d.sync += ready.eq(out.level <= _WAITING_WORDS - 3)
         shifted = (cut >> (cut_word.place[:lanes] << 3))[:8 * config.word_bytes]
         inverted = Mux(cut_word.flip, 0x80, 0)
         m.d.comb += [
-            cut_ready.eq(out.i.ready), out.i.valid.eq(cut_valid),
+            out.i.valid.eq(cut_valid),
             out.i.payload.addr.eq(cut_word.addr), out.i.payload.last.eq(cut_word.last),
             out.i.payload.data.eq(Cat(
                 Mux(use, shifted.word_select(lane, 8) ^ inverted, cut_word.fill)

@@ -6,6 +6,7 @@ from amaranth import Array, Cat, Module, Mux, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
+from tq_hw.hdl.delay import delayed
 from tq_hw.isa.config import Config
 from tq_hw.isa.control import COUNTERS, MAGIC, REGISTERS
 from tq_hw.isa.layout import Unit
@@ -107,16 +108,29 @@ class Registers(wiring.Component):
         asked_stop = Signal()
         control = self.write_en & (self.addr[2:] == _OFFSET["control"] >> 2)
         m.d.comb += [asked_start.eq(control & self.write_data[0]), asked_stop.eq(control & self.write_data[1])]
-        # Errors wait one cycle here, so that the choice among them is off the units' paths.
+        # Errors wait two cycles here, so that the choice among them is off the paths of the units and of the state;
+        # the end of a run waits with them.
         codes = Signal(self.errors.shape())
         runs = Signal(self.runs.shape())
         m.d.sync += [codes.eq(self.errors), runs.eq(self.runs)]
-        first: Any = Unit.CONTROL
+        chosen: Any = Unit.CONTROL
         for unit in reversed(Unit):
-            first = Mux(codes[unit] != 0, unit, first)
-        wrong = codes.as_value().any()
+            chosen = Mux(codes[unit] != 0, unit, chosen)
+        wrong, first = Signal(), Signal(3)
+        first_code, first_index = Signal(4), Signal(32)
+        m.d.sync += [
+            wrong.eq(codes.as_value().any()), first.eq(chosen),
+            first_code.eq(Array(codes[unit] for unit in Unit)[chosen]),
+            first_index.eq(Array(runs[unit] for unit in Unit)[chosen] - 1),
+        ]
+        finished = delayed(m, self.finished, 1, "finished", control=True)
+
+        # Counters are hundreds of flip-flops: they hear of the state one cycle late.
+        running, begins = Signal(), Signal()
         events = Signal(len(EVENTS))
-        m.d.sync += events.eq(self.events)
+        m.d.sync += [counter.eq(counter + event) for counter, event in zip(counters, Cat(running, events), strict=True)]
+        with m.If(begins):
+            m.d.sync += [counter.eq(0) for counter in counters]
 
         # What the units left behind is drained and reset as soon as they end, so that a start need not wait for it.
         again = Signal()
@@ -125,6 +139,8 @@ class Registers(wiring.Component):
         clear = [done.eq(0), failed.eq(0), error_code.eq(0), error_unit.eq(0), error_index.eq(0)]
         with m.FSM(name="state", init="RESET") as states:
             m.d.sync += drained.eq(states.ongoing("DRAIN") & self.channels_idle)
+            m.d.sync += [running.eq(states.ongoing("RUN")), begins.eq(states.ongoing("START")),
+                         events.eq(self.events & states.ongoing("RUN").replicate(len(EVENTS)))]
             with m.State("IDLE"):
                 m.d.sync += busy.eq(0)
                 with m.If(asked_stop):
@@ -134,19 +150,16 @@ class Registers(wiring.Component):
                     m.next = "START"
             with m.State("START"):
                 m.d.comb += self.start.eq(1)
-                m.d.sync += [self.halt.eq(0), *(counter.eq(0) for counter in counters)]
+                m.d.sync += self.halt.eq(0)
                 m.next = "RUN"
             with m.State("RUN"):
-                m.d.sync += [counter.eq(counter + event) for counter, event in zip(counters[1:], events, strict=True)]
-                m.d.sync += counters[0].eq(counters[0] + 1)
                 with m.If(wrong):
                     m.d.sync += [
-                        busy.eq(0), failed.eq(1), self.halt.eq(1), error_unit.eq(first),
-                        error_code.eq(Array(codes[unit] for unit in Unit)[first]),
-                        error_index.eq(Array(runs[unit] for unit in Unit)[first] - 1),
+                        busy.eq(0), failed.eq(1), self.halt.eq(1), error_unit.eq(first), error_code.eq(first_code),
+                        error_index.eq(first_index),
                     ]
                     m.next = "DRAIN"
-                with m.Elif(self.finished):
+                with m.Elif(finished):
                     m.d.sync += [busy.eq(0), done.eq(1), self.halt.eq(1)]
                     m.next = "DRAIN"
                 with m.If(asked_stop):

@@ -104,10 +104,13 @@ class StepSequencer(wiring.Component):
         feed = Signal(range(SLOT_FEEDS))
         with m.FSM():
             with m.State("IDLE"):
-                m.d.comb += self.i.ready.eq(~self.hold & ~(self.steps.valid & step.operation_first))
-                m.d.comb += self.accepted.eq(self.i.valid & self.i.ready)
-                with m.If(self.accepted):
+                # The constants of the last operation are asked for until its first step is taken. The wide copy listens
+                # to nothing else: what it copies in vain is copied again.
+                kept = self.steps.valid & step.operation_first
+                m.d.comb += [self.i.ready.eq(~self.hold & ~kept), self.accepted.eq(self.i.valid & self.i.ready)]
+                with m.If(~kept):
                     m.d.sync += op.eq(self.i.payload)
+                with m.If(self.accepted):
                     m.next = "PREPARE"
 
             with m.State("PREPARE"):

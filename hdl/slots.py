@@ -87,7 +87,9 @@ class SlotCounter(wiring.Component):
         m.d.comb += [
             keep.eq(live & (~depthwise | (stride[-1] & (~cols[-1] | cols[0]) & (~slots[-1] | slots[0])))),
             row_end.eq(live & Mux(depthwise, period[-1], cols[-1])),
-            ending.eq(live & slots[-1] & (~depthwise | (period[-1] & (~slots[0] | keep)))),
+            # Depthwise: no slot is left, or this one is kept and the last.
+            ending.eq(live & slots[-1] & (~depthwise | (
+                period[-1] & (~slots[0] | (stride[-1] & (~cols[-1] | cols[0])))))),
             leads.eq(live & lead[-1]),
             tails.eq(~leads & ~tail[-1]),
             advanced.address.eq(Mux(row_end, position.next_row, position.address + constants.in_col_step)),
@@ -97,7 +99,7 @@ class SlotCounter(wiring.Component):
             advanced.cols.eq(Mux(row_end, constants.out_cols, cols - keep)),
         ]
 
-        begin = self._admit(m, live=live, ending=ending, tail_over=tail[-1], after=after)
+        begin, may_begin = self._admit(m, live=live, ending=ending, tail_over=tail[-1], after=after)
         m.d.sync += [tail.eq(tail - ~tail[-1]), fresh.eq(begin)]
         with m.If(live):
             m.d.sync += [live.eq(~ending), position.eq(advanced), slots.eq(slots - keep), period.eq(period - 1),
@@ -105,7 +107,10 @@ class SlotCounter(wiring.Component):
         with m.If(row_end):
             m.d.sync += [period.eq(constants.period), stride.eq(-1), lead.eq(step.lag), tail.eq(step.lag)]
         with m.If(begin):
-            m.d.sync += [live.eq(1), step.eq(new), constants.eq(after), took.eq(self.acc_take),
+            m.d.sync += live.eq(1)
+        # The wide registers do not ask for weights and buffers: what they copy before the step begins is copied again.
+        with m.If(may_begin):
+            m.d.sync += [step.eq(new), constants.eq(after), took.eq(self.acc_take),
                          slots.eq(new.slots), period.eq(after.period), stride.eq(-1), lead.eq(new.lag)]
             with m.If(new.place == Place.FIRST):
                 m.d.sync += [position.address.eq(after.in_base), position.next_row.eq(after.next_row_base),
@@ -141,7 +146,7 @@ class SlotCounter(wiring.Component):
         rows1 = [Signal(ROW, name=f"row{g}", reset_less=True) for g in range(SLOT_FEEDS)]
         addresses1 = [Signal(16, name=f"address{g}", reset_less=True) for g in range(SLOT_FEEDS)]
         tap_cols = [Signal(17, name=f"tap_col{k}", reset_less=True) for k in range(3)]
-        with m.If(begin):
+        with m.If(may_begin):
             m.d.sync += [tap_cols[k].eq(new.col + k) for k in range(3)]
         m.d.sync += read_col1.eq(Mux(leads, position.col, read_col1) + Mux(leads, step.col, 1))
         m.d.sync += [cols1[k].eq(position.col + tap_cols[k]) for k in range(3)]
@@ -192,15 +197,16 @@ class SlotCounter(wiring.Component):
             for a, b in pairs).any())
         return m
 
-    def _admit(self, m: Module, *, live: Signal, ending: Signal, tail_over: Value, after: Any) -> Signal:
-        """Return the strobe that the next step begins in the following cycle."""
+    def _admit(self, m: Module, *, live: Signal, ending: Signal, tail_over: Value, after: Any) -> tuple[Signal, Signal]:
+        """Return the strobe that the next step begins in the following cycle, and that the present one allows it."""
         new = self.i.payload
-        begin, room, behind = Signal(), Signal(), Signal()
+        begin, may_begin, room, behind = Signal(), Signal(), Signal(), Signal()
         opened = Signal()  # the last operation left its buffer open
         gap = Signal(range(REWRITE_CYCLES))
         m.d.comb += [
             room.eq(~new.tile_first | opened | self.acc_free),
             behind.eq(new.follows | (~live & tail_over)),
+            may_begin.eq(self.i.valid & behind & (~live | ending)),
             self.i.ready.eq(self.weights_ready & room & behind & (gap == 0) & (~live | ending)),
             begin.eq(self.i.valid & self.i.ready),
             self.start.eq(begin),
@@ -214,4 +220,4 @@ class SlotCounter(wiring.Component):
                 m.d.sync += opened.eq(~after.acc_last)
         with m.Elif(gap != 0):
             m.d.sync += gap.eq(gap - 1)
-        return begin
+        return begin, may_begin

@@ -80,8 +80,8 @@ class StoreUnit(wiring.Component):
             beats.i.payload.eq(packer.beats.payload), beats.i.valid.eq(packer.beats.valid),
             bursts.i.payload.eq(packer.bursts.payload), bursts.i.valid.eq(packer.bursts.valid),
         ]
-        # One more may have come since the levels were read.
-        m.d.sync += packer.room.eq((beats.level <= _BEATS - 3) & (bursts.level <= _BURSTS - 2))
+        # Two more may have come since the levels were read.
+        m.d.sync += packer.room.eq((beats.level <= _BEATS - 4) & (bursts.level <= _BURSTS - 3))
         wiring.connect(m, beats.o, wiring.flipped(self.beats))
         wiring.connect(m, bursts.o, wiring.flipped(self.bursts))
         m.d.comb += plan.base.eq(self.base)

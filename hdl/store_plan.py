@@ -7,7 +7,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from tq_hw.hdl.load_plan import lane_bits, window_beats
-from tq_hw.hdl.queues import Slice
+from tq_hw.hdl.queues import Queue, Slice
 from tq_hw.hdl.runs import RunGenerator, first_turn, next_turn
 from tq_hw.hdl.signatures import OperationLayout, operation_signature
 from tq_hw.isa.config import Config
@@ -76,7 +76,9 @@ class StorePlan(wiring.Component):
             generator.stride2.eq(op.stride2_bytes), generator.stride3.eq(op.stride3_bytes),
             generator.count2.eq(op.count2), generator.count3.eq(op.count3),
         ]
-        run = generator.o.payload
+        m.submodules.ahead = ahead = Queue(generator.o.payload.shape(), 2)
+        wiring.connect(m, generator.o, ahead.i)
+        run = ahead.o.payload
 
         # The current word.
         valid = Signal()
@@ -102,9 +104,9 @@ class StorePlan(wiring.Component):
             take.eq(Mux(end0, op.last_take_bytes, op.take_bytes)), total.eq(lane + take),
             touches.eq((total + config.bus_bytes - 1) >> lanes),
             completes.eq(Mux(end1, touches, total >> lanes)),
-            take_run.eq(self.runs.ready & (~valid | go & end1)), generator.o.ready.eq(take_run),
+            take_run.eq(self.runs.ready & (~valid | go & end1)), ahead.o.ready.eq(take_run),
             self.runs.payload.eq(run.addr >> lanes),
-            self.runs.valid.eq(generator.o.valid & (~valid | go & end1)),
+            self.runs.valid.eq(ahead.o.valid & (~valid | go & end1)),
         ]
         word = out.i.payload
         m.d.comb += [
@@ -127,7 +129,7 @@ class StorePlan(wiring.Component):
                 m.d.sync += [base.eq(steps[2]) for base in bases[:3]]
             with m.Else():
                 m.d.sync += [base.eq(steps[3]) for base in bases]
-        with m.If(take_run & generator.o.valid):
+        with m.If(take_run & ahead.o.valid):
             m.d.sync += [valid.eq(1), lane.eq(run.addr), last_run.eq(run.last), last_run2.eq(run.last2)]
 
         m.d.comb += self.i.ready.eq(~active)

@@ -8,6 +8,7 @@ from amaranth.lib import wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
+from tq_hw.hdl.alu import alu_flags
 from tq_hw.hdl.delay import delayed
 from tq_hw.hdl.delay_line import DelayLine
 from tq_hw.hdl.lane import CONTROL, STAGE_TABLE, LaneControl
@@ -109,8 +110,11 @@ class VectorControl(wiring.Component):
             if name not in far:
                 m.d.comb += control[name].eq(delayed(m, values[name], CONTROL[name][0] - _STAGE_UOP, name))
 
-        m.d.comb += control.alu0.eq(delayed(m, first.alu, CONTROL["alu0"][0] - _STAGE_UOP, "alu"))
-        for name, before in (("alu1", "alu0"), ("alu2", "alu1"), ("low_late", "low"), ("high_late", "high")):
+        # Decoded one cycle ahead of the ALU, because the way to the lanes is long enough.
+        alu = delayed(m, first.alu, CONTROL["alu0"][0] - 1 - _STAGE_UOP, "alu")
+        for late, flags in enumerate(alu_flags(alu)):
+            m.d.comb += control[f"alu{late}"].as_value().eq(delayed(m, flags, late + 1, f"alu{late}"))
+        for name, before in (("low_late", "low"), ("high_late", "high")):
             m.d.comb += control[name].eq(delayed(m, control[before], 1, name))
         m.d.comb += [
             control.saturate.eq(delayed(m, control.nudge, CONTROL["saturate"][0] - CONTROL["nudge"][0], "saturate")),

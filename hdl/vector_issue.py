@@ -2,18 +2,24 @@
 
 from typing import Any
 
-from amaranth import Module, Mux, Signal
+from amaranth import Cat, Module, Mux, Signal
 from amaranth.hdl import Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from tq_hw.hdl.beats import Beats
+from tq_hw.hdl.delay import delayed
+from tq_hw.hdl.queues import Queue
 from tq_hw.hdl.signatures import AccReadSignature, ReadSignature
 from tq_hw.hdl.vector_steps import StepLayout
-from tq_hw.isa.config import Config
+from tq_hw.isa.config import BANKS, Config
 from tq_hw.isa.uop import Destination
 
 __all__ = ["Issue"]
+
+#: What a step wants of the ports: words of the streams and their banks, an accumulator word, a complete buffer.
+_Wants = data.StructLayout({"a_read": 1, "b_read": 1, "acc_read": 1, "use_acc": 1, "a_bank": range(BANKS),
+                            "b_bank": range(BANKS)})
 
 
 class Issue(wiring.Component):
@@ -22,7 +28,8 @@ class Issue(wiring.Component):
     The first step of a run waits at the input until what the run reads is there. A step that passes goes to the
     asking place, where it stays until all of its words are granted; while another step is there, it is queued. So no
     grant, which comes late in its cycle, is needed to know whether the input moves. Waiting times are counted in
-    cycles in which the asking place is free, so that a wait for words never makes them too short.
+    cycles in which the asking place is free, so that a wait for words never makes them too short; they may be one
+    cycle too long.
 
     Rules for the first step of a run, with `latency` from the start of a beat to its result in the register file:
     * a register written by the last run that wrote any: beat n starts `latency` after the beat n that wrote it;
@@ -76,80 +83,88 @@ class Issue(wiring.Component):
         })
 
     def elaborate(self, platform: object) -> Module:
-        """Input, queued place, asking place; what comes from the ports reaches the asking place alone."""
+        """Input and two places, of which the front one asks."""
         m = Module()
-        place = data.StructLayout({"step": StepLayout(self._config), "params": 2})
-        come, queued, asking = (Signal(place, name=name, reset_less=name != "come")
-                                for name in ("come", "queued", "asking"))
-        queued_valid = Signal()
-        free, passes = Signal(), Signal()
+        config = self._config
         new = self.i.payload
+        m.submodules.places = places = Queue(data.StructLayout({"step": StepLayout(config), "params": 2}), 2)
+        asking, queued, come, following = (Signal(_Wants, name=name)
+                                           for name in ("asking", "queued", "come", "following"))
+        valid, queued_valid = Signal(), Signal()
+        free, passes = Signal(), Signal()
         waits = self._hazards(m, new, passes, free)
         m.d.comb += [passes.eq(self.i.valid & ~queued_valid & ~(new.run_first & waits)), self.i.ready.eq(passes)]
 
         # Parameter blocks come in the order in which steps take them.
-        buffer = Signal(2, init=3)
+        buffer, next_buffer = Signal(2, init=3), Signal(2)
         takes = new.run_first & new.param_first
-        m.d.comb += [self.params_take.eq(passes & takes), come.step.eq(new), come.params.eq(buffer + takes)]
+        m.d.comb += [
+            self.params_take.eq(passes & takes), next_buffer.eq(buffer + takes),
+            places.i.payload.step.eq(new), places.i.payload.params.eq(next_buffer), places.i.valid.eq(passes),
+        ]
         with m.If(passes):
-            m.d.sync += buffer.eq(come.params)
+            m.d.sync += buffer.eq(next_buffer)
 
-        following = Signal(place)
-        m.d.comb += following.eq(Mux(queued_valid, queued.as_value(), come.as_value()))
+        # What comes from the ports ends here, at a few flip-flops: the steps themselves do not move.
+        m.d.comb += [
+            come.a_read.eq(new.a.read), come.b_read.eq(new.b.read), come.acc_read.eq(new.acc_read),
+            come.use_acc.eq(new.use_acc), come.a_bank.eq(new.a.address), come.b_bank.eq(new.b.address),
+            following.eq(Mux(queued_valid, queued.as_value(), come.as_value())),
+        ]
         with m.If(~queued_valid):
             m.d.sync += queued.eq(come)
         with m.If(free):
-            m.d.sync += [asking.eq(following), queued_valid.eq(0)]
+            m.d.sync += [asking.eq(following), valid.eq(queued_valid | passes), queued_valid.eq(0)]
         with m.Elif(passes):
             m.d.sync += queued_valid.eq(1)
-        self._ask(m, asking.step, following.step, queued_valid | passes, free)
-        m.d.comb += [self.o.eq(asking.step), self.params_buffer.eq(asking.params)]
-        return m
 
-    def _ask(self, m: Module, step: Any, following: Any, follows: Value, free: Value) -> None:
-        """Ask for the step's words; go when each was granted now or before."""
-        valid, uses_acc = Signal(), Signal()
-        with m.If(free):
-            m.d.sync += [valid.eq(follows), uses_acc.eq(follows & following.use_acc)]
-        missing = []
-        for name, port, wanted, may in (("a", self.a, following.a.read, 1), ("b", self.b, following.b.read, 1),
-                                        ("acc", self.acc, following.acc_read, self.acc.full)):
-            needs = Signal(name=f"needs_{name}")
-            m.d.comb += port.en.eq(needs & may)
+        step = places.o.payload.step
+        missing: list[tuple[Any, Value, Value]] = []
+        for port, bank, address, wanted, next_wanted in (
+                (self.a, asking.a_bank, step.a.address, asking.a_read, following.a_read),
+                (self.b, asking.b_bank, step.b.address, asking.b_read, following.b_read)):
+            m.d.comb += [port.en.eq(wanted), port.addr.eq(Cat(bank, address[len(bank):]))]
+            missing.append((port, wanted, next_wanted))
+        m.d.comb += [self.acc.en.eq(asking.acc_read & self.acc.full), self.acc.word.eq(step.acc_word)]
+        missing.append((self.acc, asking.acc_read, following.acc_read))
+        for port, wanted, next_wanted in missing:
             with m.If(free):
-                m.d.sync += needs.eq(follows & wanted)
+                m.d.sync += wanted.eq((queued_valid | passes) & next_wanted)
             with m.Elif(port.en & port.grant):
-                m.d.sync += needs.eq(0)
-            missing.append(needs & ~port.grant)
-        not_full = uses_acc & ~self.acc.full
-        refused = missing[0] | missing[1] | missing[2]
+                m.d.sync += wanted.eq(0)
+        not_full = Signal()
+        refused = Signal()
         leaves = Signal()
         m.d.comb += [
-            self.a.addr.eq(step.a.address), self.b.addr.eq(step.b.address), self.acc.word.eq(step.acc_word),
-            free.eq(~(refused | not_full)), leaves.eq(valid & free), self.o_valid.eq(leaves),
+            not_full.eq(valid & asking.use_acc & ~self.acc.full),
+            refused.eq(Cat(wanted & ~port.grant for port, wanted, _ in missing).any()),
+            free.eq(~(refused | not_full)), leaves.eq(valid & free), places.o.ready.eq(leaves),
+            self.o.eq(step), self.o_valid.eq(leaves), self.params_buffer.eq(places.o.payload.params),
             self.acc.release.eq(leaves & step.release),
             self.a_granted.eq(self.a.en & self.a.grant), self.b_granted.eq(self.b.en & self.b.grant),
             self.b_busy.eq(self.b.en),
             self.stall_acc.eq(not_full), self.stall_port.eq(refused & ~not_full),
         ]
+        return m
 
     def _hazards(self, m: Module, new: Any, passes: Value, free: Value) -> Value:
         """Return whether the first step of the run at the first place must wait."""
         register = self._register_latency - 1
+        # `free` comes late in its cycle; the timers count it one cycle later. Of two steps that pass in cycles x and y,
+        # the second starts as many free cycles behind the first as there are in x..y - 1. A timer set to n is over
+        # when n are in x..y - 2. With n > 1 the first step has then started, so that cycle y - 1, free or not, is one
+        # more between them: n + 1. A smaller n would need it to be free, so there one more is set.
+        turn = delayed(m, free, 1, "turn", control=True)
 
-        def timer(name: str, limit: int) -> Signal:
-            count = Signal(range(limit + 2), name=name)
-            with m.If(free & (count != 0)):
+        def timer(name: str, cycles: int) -> Signal:
+            count = Signal(range(cycles + 2), name=name)
+            with m.If(turn & (count != 0)):
                 m.d.sync += count.eq(count - 1)
             return count
 
-        def from_here(cycles: int) -> Value:
-            # A step that passes into the queued place starts one turn later.
-            return Mux(free, cycles, cycles + 1)
-
         # Registers: since beat 0 and since the last beat of the newest run that wrote; since the last beat before it.
         since_last, before = timer("since_last", register), timer("before", register)
-        since_first, first_queued = Signal(range(register + 1)), Signal()
+        since_first = Signal(range(register + 2))
         newest = Signal(3)
         newest_long = Signal()
         writes = passes & new.fire & ~new.table & (new.destination == Destination.REGISTER)
@@ -157,14 +172,13 @@ class Issue(wiring.Component):
         with m.If(passes & new.fire):
             m.d.sync += writing.eq(writes & ~new.run_last)
         with m.If(writes):
-            m.d.sync += [since_last.eq(from_here(register)), first_queued.eq(~free)]
+            m.d.sync += since_last.eq(register)
             with m.If(~writing):
-                m.d.sync += [before.eq(since_last), since_first.eq(register), newest.eq(new.d_register),
-                             newest_long.eq(new.long)]
-        with m.Elif(free):
-            m.d.sync += first_queued.eq(0)
+                m.d.sync += [before.eq(since_last), newest.eq(new.d_register), newest_long.eq(new.long)]
         # Within the run that writes, only its beats count: a later beat may not come sooner than its own number.
-        with m.If((since_first != 0) & Mux(writing, writes, free & ~first_queued & ~writes)):
+        with m.If(writes & ~writing):
+            m.d.sync += since_first.eq(register + 1)
+        with m.Elif((since_first != 0) & Mux(writing, writes, turn)):
             m.d.sync += since_first.eq(since_first - 1)
 
         def register_waits(uses: Value, number: Value) -> Value:
@@ -174,7 +188,7 @@ class Issue(wiring.Component):
 
         reducing = timer("reducing", self._reduce_latency - 1)
         with m.If(passes & new.fire & ~new.table & (new.destination == Destination.REDUCE)):
-            m.d.sync += reducing.eq(from_here(self._reduce_latency - 1))
+            m.d.sync += reducing.eq(self._reduce_latency - 1)
 
         # Outputs: of this operation (or, at the first step of the next one, the one before) and of those before it.
         output = self._output_latency - 1
@@ -188,7 +202,7 @@ class Issue(wiring.Component):
             m.d.sync += in_chunk.eq(0)
         outputs = passes & new.fire & ~new.table & (new.destination == Destination.OUTPUT)
         with m.If(outputs):
-            m.d.sync += [newest_output.eq(from_here(output)), in_chunk.eq(1)]
+            m.d.sync += [newest_output.eq(output), in_chunk.eq(1)]
         reads = new.a_stream | new.b_stream
         output_waits = reads & (Mux(new.op_first, newest_output, older_output) != 0)
         chunk_waits = reads & ~new.chunk_first & in_chunk & (newest_output != 0)
@@ -196,10 +210,11 @@ class Issue(wiring.Component):
         # An output beat of several words is written after it has left; the next run must not follow too closely.
         beats = Beats(self._config)
         words = [beats.steps(code) - 1 for code in range(4)]
-        writing_words = timer("writing_words", max(1, *words))
+        waits_for = [cycles + 1 if cycles else 0 for cycles in words]
+        writing_words = timer("writing_words", max(1, *waits_for))
         with m.If(outputs):
-            m.d.sync += writing_words.eq(Mux(new.out_type[1], from_here(words[2]),
-                                             Mux(new.out_type[0], from_here(words[1]), from_here(words[0]))))
+            m.d.sync += writing_words.eq(Mux(new.out_type[1], waits_for[2],
+                                             Mux(new.out_type[0], waits_for[1], waits_for[0])))
 
         waits: Value = (register_waits(new.a_uses, new.a_register) | register_waits(new.b_uses, new.b_register)
                         | (reducing != 0) | output_waits | chunk_waits | (writing_words != 0)

@@ -30,11 +30,11 @@ class OutputWriter(wiring.Component):
     """Gather beats to words and write each word once, with a mask of the bytes that its beats hold.
 
     A beat of several words is written in as many cycles, during which its results must stay at `x`.
-    Timing: the first word is at the port one cycle after `valid`; it must be granted at once.
+    Timing: the first word is at the port two cycles after `valid`; it must be granted at once.
 
     Members
     -------
-    valid : In(1), a beat to write; beat : In(OutputLayout) and x : In(lanes int32), with it
+    valid : In(1), a beat to write; beat : In(OutputLayout), with it; x : In(lanes int32), one cycle later
     port : Out(WriteSignature)
     """
 
@@ -76,11 +76,16 @@ class OutputWriter(wiring.Component):
             m.d.sync += left.eq(left - 1)
         last_step = Mux(self.valid, words == 1, left == 1)
 
-        opens = (step != 0) | beat.first | ~shares
-        closes = ~last_step | beat.last | ~shared
-        m.d.sync += [self.port.en.eq(active & closes), self.port.addr.eq(beat.address + step)]
-
-        where = Cat(beat.type, beat.position, step)
+        # Where the results go is known one cycle before them.
+        opens, lays, closes = Signal(), Signal(), Signal()
+        address = Signal(16, reset_less=True)
+        where = Signal(len(Cat(beat.type, beat.position, step)), reset_less=True)
+        m.d.sync += [
+            opens.eq(active & ((step != 0) | beat.first | ~shares)), lays.eq(active),
+            closes.eq(active & (~last_step | beat.last | ~shared)), address.eq(beat.address + step),
+            where.eq(Cat(beat.type, beat.position, step)),
+            self.port.en.eq(closes), self.port.addr.eq(address),
+        ]
         position_bits = (beats.positions - 1).bit_length()
         for byte in range(config.word_bytes):
             data_byte = self.port.data[8 * byte:8 * byte + 8]
@@ -90,9 +95,9 @@ class OutputWriter(wiring.Component):
                     if first <= byte < first + element_bytes(kind):
                         pattern = kind | position << 2 | of_step << 2 + position_bits
                         choices.setdefault((lane, byte - first), []).append(pattern)
-            with m.If(active & opens):
+            with m.If(opens):
                 m.d.sync += self.port.mask[byte].eq(0)
-            with m.If(active), m.Switch(where):
+            with m.If(lays), m.Switch(where):
                 for (lane, part), patterns in choices.items():
                     with m.Case(*patterns):
                         m.d.sync += [data_byte.eq(self.x[lane][8 * part:8 * part + 8]), self.port.mask[byte].eq(1)]

@@ -80,9 +80,12 @@ class TileWalker(wiring.Component):
         first_leaves = ~(self.o.valid & self.o.payload.op_first)
         m.d.comb += self.i.ready.eq(~active & first_leaves & (error == 0))
         fresh = Signal()
-        with m.If(self.i.valid & self.i.ready):
-            m.d.sync += [op.eq(self.i.payload), active.eq(1), fresh.eq(1)]
-            m.d.comb += self.accepted.eq(1)
+        m.d.comb += self.accepted.eq(self.i.valid & self.i.ready)
+        with m.If(self.accepted):
+            m.d.sync += [active.eq(1), fresh.eq(1)]
+        # Wide, so it listens to few: what it copies in vain is copied again.
+        with m.If(~active & first_leaves):
+            m.d.sync += op.eq(self.i.payload)
             with m.If(is_table):
                 m.d.sync += [op.use_acc.eq(0), op.use_params.eq(0), op.blocks_inner.eq(0), op.out_blocks.eq(1),
                              op.tile_slots.eq(TABLE_ENTRIES), op.sub_first.eq(0)]

@@ -16,7 +16,7 @@ from tq_hw.hdl.delay import delayed
 from tq_hw.hdl.delay_line import DelayLine
 from tq_hw.hdl.lane import STAGE_LEFT, STAGE_OPERANDS, STAGE_PRODUCT, STAGE_RESULT, STAGE_TABLE, Lane
 from tq_hw.hdl.params import ParameterBlocks
-from tq_hw.hdl.queues import Slice
+from tq_hw.hdl.queues import Queue
 from tq_hw.hdl.reduce import ReduceLayout, ReduceUnit, reduce_latency_cycles
 from tq_hw.hdl.signatures import (
     ACC_READ_LATENCY_CYCLES,
@@ -32,7 +32,7 @@ from tq_hw.hdl.vector_operand import StreamOperand
 from tq_hw.hdl.vector_output import OutputLayout, OutputWriter
 from tq_hw.hdl.vector_program import ProgramWalker
 from tq_hw.hdl.vector_registers import VectorRegisters
-from tq_hw.hdl.vector_steps import StepLayout, register_word_bits
+from tq_hw.hdl.vector_steps import RunLayout, StepLayout, register_word_bits
 from tq_hw.hdl.vector_tiles import TileWalker
 from tq_hw.hdl.walker import SlotWalker
 from tq_hw.isa.config import Config
@@ -100,16 +100,18 @@ class VectorUnit(wiring.Component):
         m.submodules.tiles = tiles = TileWalker(config)
         m.submodules.program = program = ProgramWalker(config)
         m.submodules.walker = walker = SlotWalker(config)
-        m.submodules.slice = slice_ = Slice(StepLayout(config))
+        m.submodules.runs = runs = Queue(RunLayout(config), 2)
+        m.submodules.steps = waiting = Queue(StepLayout(config), 2)
         m.submodules.params = params = ParameterBlocks(config)
         m.submodules.control = control = VectorControl(config)
 
         connect(m, flipped(self.i), tiles.i)
         connect(m, tiles.o, program.i)
         connect(m, tiles.params, params.i)
-        connect(m, program.o, walker.i)
-        connect(m, walker.o, slice_.i)
-        connect(m, slice_.o, issue.i)
+        connect(m, program.o, runs.i)
+        connect(m, runs.o, walker.i)
+        connect(m, walker.o, waiting.i)
+        connect(m, waiting.o, issue.i)
         connect(m, flipped(self.table), control.table)
         m.d.comb += [
             program.tile_operation.eq(tiles.operation), walker.operation.eq(program.operation),
@@ -222,13 +224,12 @@ class VectorUnit(wiring.Component):
         m.submodules.output = output = OutputWriter(config)
         m.submodules.reduce = reduce = ReduceUnit(config, word_bits)
 
-        m.submodules.place = place = DelayLine(len(output.beat.as_value()), STAGE_RESULT)
+        m.submodules.place = place = DelayLine(len(output.beat.as_value()), STAGE_RESULT - 1)
         where: Any = Signal(OutputLayout(config))
         m.d.comb += [
             where.type.eq(step.out_type), where.address.eq(step.out_address), where.position.eq(step.position),
             where.first.eq(step.slot_first), where.last.eq(step.slot_last), place.i.eq(where.as_value()),
-            output.valid.eq(delayed(m, to_output, 1, "output_valid", control=True)),
-            output.beat.as_value().eq(place.o), output.x.eq(results),
+            output.valid.eq(to_output), output.beat.as_value().eq(place.o), output.x.eq(results),
         ]
         connect(m, output.port, flipped(self.out))
 
