@@ -1,29 +1,66 @@
 """Write the page of operators: `python -m tq_hw.cli.operators > docs/reference/operators.md`.
 
-Everything comes from what the tools themselves use: signatures, rules, limits, and the lowerings that exist.
+Everything comes from what the tools themselves use: signatures, rules, limits, the lowerings that exist, compiled
+layers, and the record of `benches/operators.py`.
 """
 
+import json
 import sys
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
 
+from tq_hw.cli.programs import listing
 from tq_hw.compiler.constraints import limits_of
 from tq_hw.compiler.legalize import supported_operators
 from tq_hw.model.check import rules_of
 from tq_hw.model.signatures import KINDS, SIGNATURES, Slot
 
-__all__ = ["engine_of", "page", "types_of"]
+__all__ = ["RECORD", "OperatorRow", "as_records", "engine_of", "page", "rows", "types_of"]
 
+#: Written by benches/operators.py.
+RECORD = Path(__file__).parent / "operators.json"
 #: Operators whose reference kernel in LiteRT is not followed: it computes in double, or reads int8 as uint8.
 _BY_TFLM = ("FULLY_CONNECTED", "SUM")
 _STATE = ("VAR_HANDLE", "READ_VARIABLE", "ASSIGN_VARIABLE", "CALL_ONCE")
 
 _HEAD = """# Operators
 
-Generated from `model/signatures.py`, `model/constraints*.py` and `compiler/constraints.py` by
-`python -m tq_hw.cli.operators`; `tq-hw ops` prints the rules and limits, `tq-hw ops --json -` gives them to programs.
+Generated from `model/signatures.py`, `model/constraints*.py`, `compiler/constraints.py`, compiled layers and the record
+`cli/operators.json` by `python -m tq_hw.cli.operators`; `tq-hw ops` prints the same, `tq-hw ops --json -` gives it to
+programs.
 
-Types are those of inputs and outputs in order; `?` may be absent, `+` may repeat. Results equal every integer of the
-engine in the third column. A rule is of the specification, a limit of this compiler.
+* Types are those of inputs and outputs in order; `?` may be absent, `+` may repeat. A rule is of the specification, a
+  limit of this compiler.
+* Results equal every integer of the engine in "equal to".
+* Units are those that work on a typical layer, see [programs](programs.md).
+* Cycles are those of the typical layer from its start to its end for each element of its outputs, on the {engine} at
+  `{config}`, with a memory of 8 bytes per cycle: input and output pass through memory. Between others it is faster.
+* Verified: cases that passed of all, in the last recorded runs of `tq-hw verify` over the conformance cases:
+  {runs}. Chains of several operators: {chains}.
 """
+
+
+@dataclass(frozen=True)
+class OperatorRow:
+    """One operator.
+
+    Members
+    -------
+    types, equal_to, units : see the page; "" where there is none
+    rules, limits : sentences
+    cycles_per_element : of the recorded layer, None without a record
+    verified : by run, cases that passed and cases
+    """
+
+    op: str
+    types: str
+    equal_to: str
+    units: str
+    rules: list[str]
+    limits: list[str]
+    cycles_per_element: float | None
+    verified: dict[str, list[int]]
 
 
 def _types(slots: tuple[Slot, ...], many: bool) -> str:
@@ -43,14 +80,51 @@ def engine_of(op: str) -> str:
     return "TFLite Micro" if op in _BY_TFLM else "LiteRT BUILTIN_REF"
 
 
+def _record() -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(RECORD.read_text(encoding="utf-8"))
+    return found
+
+
+def rows() -> list[OperatorRow]:
+    """Return one row for each operator, by name."""
+    record, found = _record(), []
+    for op in supported_operators():
+        measured = record["cycles"].get(op, {})
+        units = listing(op)[0]
+        per_element = measured["cycles"] / measured["elements"] if measured.get("cycles") and units else None
+        found.append(OperatorRow(
+            op, types_of(op), "" if op in _STATE else engine_of(op), units, rules_of(op), limits_of(op), per_element,
+            {run: counts[op] for run, counts in sorted(record["verified"].items()) if op in counts}))
+    return found
+
+
+def _verified(verified: dict[str, list[int]]) -> str:
+    same = {f"{passed} of {count}" for passed, count in verified.values()}
+    return same.pop() if len(same) == 1 else ", ".join(
+        f"{run} {passed} of {count}" for run, (passed, count) in verified.items()) or "-"
+
+
 def page() -> str:
     """Return the whole page."""
-    lines = [_HEAD, "| operator | types | equal to | rules and limits |", "|---|---|---|---|"]
-    for op in supported_operators():
-        limits = [f"{limit}." for limit in limits_of(op)]
-        engine = "-" if op in _STATE else engine_of(op)
-        lines.append(f"| {op} | {types_of(op)} | {engine} | {' '.join([*rules_of(op), *limits]) or '-'} |")
+    record = _record()
+    runs = sorted(record["verified"])
+    chains = _verified({run: record["verified"][run]["CHAIN"] for run in runs if "CHAIN" in record["verified"][run]})
+    engine = {"rtl": "RTL"}.get(record["engine"], record["engine"])
+    head = _HEAD.format(engine=engine, config=record["config"], chains=chains,
+                        runs=", ".join(run.replace("-", " at ") for run in runs))
+    lines = [head, "| operator | types | units | cycles per element | equal to | verified | rules and limits |",
+             "|---|---|---|--:|---|---|---|"]
+    for row in rows():
+        cycles = "-" if row.cycles_per_element is None else f"{row.cycles_per_element:.2f}"
+        sentences = " ".join([*row.rules, *(f"{limit}." for limit in row.limits)])
+        lines.append(f"| {row.op} | {row.types} | {row.units or '-'} | {cycles} | {row.equal_to or '-'} | "
+                     f"{_verified(row.verified)} | {sentences or '-'} |")
     return "\n".join(lines) + "\n"
+
+
+def as_records() -> list[dict[str, Any]]:
+    """Return the rows for JSON."""
+    return [asdict(row) for row in rows()]
 
 
 if __name__ == "__main__":

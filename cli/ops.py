@@ -3,11 +3,9 @@
 import click
 
 from tq_hw.cli.files import check_outputs, write_json
+from tq_hw.cli.operators import as_records, rows
 from tq_hw.cli.options import debug_option, json_option
 from tq_hw.cli.tables import print_table
-from tq_hw.compiler.constraints import limits_of
-from tq_hw.compiler.legalize import supported_operators
-from tq_hw.model.check import rules_of
 
 __all__ = ["ops_command"]
 
@@ -16,11 +14,10 @@ __all__ = ["ops_command"]
 @json_option
 @debug_option
 def ops_command(json_file: str | None) -> None:
-    """List the supported operators, with the specification's rules and the compiler's limits for each."""
+    """List the supported operators: units, cycles, the specification's rules and the compiler's limits."""
     check_outputs({"--json": json_file})
     if json_file != "-":
-        print_table(("operator", "rules and limits"),
-                    [(name, " ".join([*rules_of(name), *(f"{limit}." for limit in limits_of(name))]))
-                     for name in supported_operators()])
-    write_json(json_file, {"operators": [{"op": name, "rules": rules_of(name), "limits": limits_of(name)}
-                                         for name in supported_operators()]})
+        print_table(("operator", "units", ">cycles per element", "equal to", "rules and limits"),
+                    [(row.op, row.units, None if row.cycles_per_element is None else f"{row.cycles_per_element:.2f}",
+                      row.equal_to, " ".join([*row.rules, *(f"{limit}." for limit in row.limits)])) for row in rows()])
+    write_json(json_file, {"operators": as_records()})

@@ -14,10 +14,12 @@ from tq_hw.model.node import Node
 from tq_hw.sim.golden.kernels import KERNELS
 from tq_hw.sim.golden.registry import located
 
-__all__ = ["fold_constants"]
+__all__ = ["ALWAYS_CONSTANT", "fold_constants"]
 
 #: A folded result of more elements stays an operator: a small file may not grow without bound.
 _ELEMENT_LIMIT = 1 << 22
+#: Operators that depend on a shape alone.
+ALWAYS_CONSTANT = ("SHAPE",)
 
 
 def _foldable(op: Operator, tensors: list[Tensor]) -> bool:
@@ -26,7 +28,7 @@ def _foldable(op: Operator, tensors: list[Tensor]) -> bool:
     outputs = [tensors[index] for index in op.outputs]
     if sum(int(np.prod(tensor.shape, dtype=np.int64)) for tensor in outputs) > _ELEMENT_LIMIT:
         return False
-    if op.op == "SHAPE":
+    if op.op in ALWAYS_CONSTANT:
         return True
     return all(index < 0 or tensors[index].data is not None for index in op.inputs)
 

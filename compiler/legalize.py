@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from tq_hw.compiler.constraints import check
-from tq_hw.compiler.fold_constants import fold_constants
+from tq_hw.compiler.fold_constants import ALWAYS_CONSTANT, fold_constants
 from tq_hw.compiler.ir import Copy, Graph, IntArray, Layer, Move, Pad, Value
 from tq_hw.compiler.patterns import LIBRARY
 from tq_hw.compiler.rewrite import Pattern, check_rewrite, rewrite
@@ -152,7 +152,7 @@ def publish(state: Legalizer, op: Operator, raw: Value) -> None:
 
 def supported_operators() -> list[str]:
     """Names of the operators that models may have, sorted."""
-    return sorted(op for op in LOWERINGS if op in SIGNATURES)
+    return sorted([*(op for op in LOWERINGS if op in SIGNATURES), *ALWAYS_CONSTANT])
 
 
 def legalize(model: Model, patterns: Sequence[Pattern] = ()) -> Graph:
