@@ -125,6 +125,7 @@ class Mac(Layer):
     act_max: int
     rounding: str = "tflite"
     region: "tuple[int, int, int, int] | None" = None  #: output rows and columns [r0, r1) x [c0, c1), None: all
+    useful_weights: int | None = None  #: how many weights are not there for the shape of the matrix alone, None: all
 
     @property
     def kernel(self) -> tuple[int, int]:
@@ -138,7 +139,7 @@ class Mac(Layer):
         n, h, w, _ = self.output.shape
         if self.region is not None:
             h, w = self.region[1] - self.region[0], self.region[3] - self.region[2]
-        return int(n * h * w * self.weights.size)
+        return int(n * h * w * (self.weights.size if self.useful_weights is None else self.useful_weights))
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,15 +3,20 @@
 Along an axis the outputs fall into groups whose taps go on in even steps and share a fraction. A pair of groups, one of
 rows and one of columns, is a depthwise layer of up to 2x2 taps, its output every so-manieth pixel of the result.
 Fractions of few bits give weights that fit int8 and sum to a power of two: the division is a rounding shift.
+
+Where a word holds many pixels of few channels, its bytes are the channels of one wide pixel instead: each makes a few
+output words, by a matrix that is the same for all words but those at the borders.
 """
 
 import itertools
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tq_hw.compiler.ir import Elementwise, Layer, Mac, Pitch, Resize, Value
+from tq_hw.compiler.ir import Elementwise, IntArray, Layer, Mac, Pitch, Resize, Value
 from tq_hw.compiler.taps import Group, groups
+from tq_hw.isa.config import Config
 from tq_hw.isa.uop import Alu, Destination, Source
 
 __all__ = ["resize_on_array"]
@@ -20,6 +25,8 @@ __all__ = ["resize_on_array"]
 _FRACTION_BITS = 10
 #: A result of more layers than this stays with the vector unit.
 _LAYERS = 64
+#: Words are wide pixels where they hold at least so many pixels.
+_WIDE_PIXELS = 8
 
 
 @dataclass(frozen=True)
@@ -54,8 +61,80 @@ def _axis(group: Group) -> _Axis | None:
     return _Axis(group.first, group.step, group.count, low, max(stride, 1), weights, bits)
 
 
-def resize_on_array(layer: Resize) -> list[Layer] | None:
-    """Depthwise layers that make the same output, or None where the weights do not fit or the output has no place."""
+@dataclass(frozen=True)
+class _Span:
+    """Wide pixels [first, last) of a row; `matrix[output, tap, input]`: left neighbour, itself, right neighbour."""
+
+    first: int
+    last: int
+    matrix: IntArray
+
+
+def _spans(layer: Resize, config: Config) -> tuple[list[_Span], int] | None:
+    """Cut the wide pixels of a row into stretches of equal matrices; also return the weights' bits. None: of no use."""
+    source, output = layer.inputs[0], layer.output
+    _, _, width, c = source.shape
+    pixels, scale = config.block // c, output.shape[2] // width
+    if (pixels < _WIDE_PIXELS or config.block % c or width % pixels or output.shape[2] != scale * width
+            or not source.dense or output.place.pixel_bytes != c):
+        return None
+    inside = [fraction for low, high, fraction in layer.cols if low != high]
+    bits = _FRACTION_BITS
+    while bits and all(fraction % (1 << _FRACTION_BITS - bits + 1) == 0 for fraction in inside):
+        bits -= 1
+    spans: list[_Span] = []
+    for word in range(width // pixels):
+        taps = np.zeros((scale * pixels, 3 * pixels), np.int64)
+        for out, (low, high, fraction) in enumerate(layer.cols[word * scale * pixels:(word + 1) * scale * pixels]):
+            share = fraction >> _FRACTION_BITS - bits if low != high else 0
+            for at, weight in ((low, (1 << bits) - share), (high, share)):
+                place = at - (word - 1) * pixels
+                if not 0 <= place < 3 * pixels:
+                    return None
+                taps[out, place] += weight
+        matrix = np.kron(taps, np.eye(c, dtype=np.int64)).reshape(scale * config.block, 3, config.block)
+        if spans and np.array_equal(spans[-1].matrix, matrix):
+            spans[-1] = replace(spans[-1], last=word + 1)
+        else:
+            spans.append(_Span(word, word + 1, matrix))
+    return (spans, bits) if len(spans) <= 3 else None
+
+
+def _by_words(layer: Resize, rows: Sequence[_Axis | None], host: Value, place: Pitch,
+              config: Config) -> list[Layer] | None:
+    """Convolutions over words as wide pixels, one for each group of rows and stretch of words."""
+    made = _spans(layer, config)
+    if made is None:
+        return None
+    spans, bits = made
+    source, output = layer.inputs[0], layer.output
+    _, height, width, c = source.shape
+    words = width * c // config.block
+    wide = Value(source.name, source.tensor, (1, height, words, config.block), source.zero_point, source.flip, source)
+    channels = output.shape[2] * c // words
+    layers: list[Layer] = []
+    for axis in rows:
+        if axis is None:
+            return None
+        inside = Pitch(place.offset_bytes + axis.first * place.row_bytes, axis.step * place.row_bytes, channels)
+        part = Value(output.name, output.tensor, (1, axis.count, words, channels), output.zero_point, alias_of=host,
+                     pitch=inside)
+        for span in spans:
+            weights = np.einsum("k,oti->okti", np.array(axis.weights), span.matrix)
+            if weights.max() > 127:
+                return None
+            layers.append(Mac(
+                layer.index, layer.op, (wide,), part, depthwise=False, weights=weights.astype(np.int8),
+                bias=np.zeros(channels, np.int64), multiplier=np.zeros(channels, np.int64),
+                shift=np.full(channels, -(axis.bits + bits)), stride=(axis.stride, 1), dilation=(1, 1),
+                pad=(-axis.low, 1), pad_value=0, zero_point=0, act_min=-128, act_max=127, rounding="shift",
+                region=(0, axis.count, span.first, span.last),
+                useful_weights=int(np.count_nonzero(weights))))
+    return layers
+
+
+def resize_on_array(layer: Resize, config: Config) -> list[Layer] | None:
+    """Layers that make the same output, or None where the weights do not fit or the output has no place."""
     output = layer.output
     n, _, _, c = output.shape
     if layer.inputs[0].shape[:3] == (1, 1, 1):
@@ -65,6 +144,9 @@ def resize_on_array(layer: Resize) -> list[Layer] | None:
     host, place = (output, output.place) if output.alias_of is None else (output.alias_of, output.pitch)
     if n != 1 or len(axes[0]) * len(axes[1]) > _LAYERS or place is None or host.alias_of is not None:
         return None
+    by_words = _by_words(layer, axes[0], host, place, config)
+    if by_words is not None:
+        return by_words
     layers: list[Layer] = []
     for rows, cols in itertools.product(*axes):
         if rows is None or cols is None:

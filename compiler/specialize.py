@@ -1,7 +1,7 @@
 """Rewrites of the layers that depend on the configuration: the same integers in fewer beats of the vector unit.
 
 * SOFTMAX over two channels depends on their difference alone: one table of 512 entries over dense bytes.
-* RESIZE_BILINEAR by fractions of few bits is a set of depthwise layers.
+* RESIZE_BILINEAR by fractions of few bits is a set of layers for the array.
 * An elementwise layer whose channels would leave most lanes of a word empty works on dense bytes.
 """
 
@@ -26,7 +26,7 @@ def specialize(graph: Graph, config: Config) -> Graph:
     """Return the graph with the rewrites that pay at `config`."""
     done: list[Layer] = []
     for layer in graph.layers:
-        parts = resize_on_array(layer) if isinstance(layer, Resize) else None
+        parts = resize_on_array(layer, config) if isinstance(layer, Resize) else None
         done += parts or [_dense(_pairs(layer, config), config)]
     return replace(graph, layers=tuple(done))
 
