@@ -8,7 +8,7 @@ from amaranth.lib.wiring import In, Out
 
 from tq_hw.hdl.axi import BURST_BYTES, MemoryReadSignature
 from tq_hw.hdl.load_plan import LoadPlan, PlanLayout
-from tq_hw.hdl.queues import Queue, Slice
+from tq_hw.hdl.queues import Queue
 from tq_hw.hdl.read_buffer import ReadBuffer
 from tq_hw.hdl.realigner import Realigner
 from tq_hw.hdl.runs import BurstSplitter, RunGenerator
@@ -145,7 +145,7 @@ class _Addresses(wiring.Component):
         m = Module()
         config = self._config
         m.submodules.runs = runs = RunGenerator(32)
-        m.submodules.starts = starts = Slice(32)
+        m.submodules.starts = starts = Queue(32, 2)
         m.submodules.splitter = splitter = BurstSplitter(config, len(self.op.run_bytes))
         m.submodules.buffer = buffer = ReadBuffer(config, _BUFFER_BYTES // BURST_BYTES)
 

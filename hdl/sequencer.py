@@ -8,6 +8,7 @@ from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
 from tq_hw.hdl.array_steps import COUNT, SLOT_FEEDS, Constants, Feed, Place, Step
+from tq_hw.hdl.delay import delayed
 from tq_hw.hdl.signatures import OperationLayout, TableWriteSignature, operation_signature
 from tq_hw.hdl.weights import WeightRequest
 from tq_hw.isa.config import Config
@@ -101,12 +102,14 @@ class StepSequencer(wiring.Component):
             return [blocks_left.eq(op.out_blocks - 2), weight_block.eq(op.weight_base), in_block.eq(0),
                     sub.eq(op.sub_first), sub_rotate.eq(shift if config.sub_blocks > 1 else 0)]
 
+        # The constants of the last operation are asked for until its first step is taken; known one cycle late, which
+        # is soon enough, for no step becomes valid on the way to IDLE.
+        kept = delayed(m, self.steps.valid & step.operation_first, 1, "kept", control=True)
+
         feed = Signal(range(SLOT_FEEDS))
         with m.FSM():
             with m.State("IDLE"):
-                # The constants of the last operation are asked for until its first step is taken. The wide copy listens
-                # to nothing else: what it copies in vain is copied again.
-                kept = self.steps.valid & step.operation_first
+                # The wide copy listens to little: what it copies in vain is copied again.
                 m.d.comb += [self.i.ready.eq(~self.hold & ~kept), self.accepted.eq(self.i.valid & self.i.ready)]
                 with m.If(~kept):
                     m.d.sync += op.eq(self.i.payload)

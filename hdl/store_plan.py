@@ -7,7 +7,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from tq_hw.hdl.load_plan import lane_bits, window_beats
-from tq_hw.hdl.queues import Queue, Slice
+from tq_hw.hdl.queues import Queue
 from tq_hw.hdl.runs import RunGenerator, first_turn, next_turn
 from tq_hw.hdl.signatures import OperationLayout, operation_signature
 from tq_hw.isa.config import Config
@@ -97,7 +97,7 @@ class StorePlan(wiring.Component):
         total = Signal(_BYTES_BITS + 1)
         touches = Signal(_BYTES_BITS)
         completes = Signal(_BYTES_BITS)
-        m.submodules.out = out = Slice(TakeLayout(config))
+        m.submodules.out = out = Queue(TakeLayout(config), 2)
         wiring.connect(m, out.o, wiring.flipped(self.o))
         m.d.comb += [
             end1.eq(end0 & last1), go.eq(valid & out.i.ready),

@@ -156,39 +156,41 @@ class Issue(wiring.Component):
         # more between them: n + 1. A smaller n would need it to be free, so there one more is set.
         turn = delayed(m, free, 1, "turn", control=True)
 
-        def timer(name: str, cycles: int) -> Signal:
-            count = Signal(range(cycles + 2), name=name)
-            with m.If(turn & (count != 0)):
-                m.d.sync += count.eq(count - 1)
+        def timer(name: str, cycles: int, counts: Value = turn) -> Any:
+            # Whether it runs is a register of its own, for the way from here is long.
+            layout = data.StructLayout({"left": range(cycles + 1), "runs": 1})
+            count: Any = Signal(layout, name=name)
+            with m.If(counts & count.runs):
+                m.d.sync += [count.left.eq(count.left - 1), count.runs.eq(count.left != 1)]
             return count
+
+        def start(timer: Any, cycles: int) -> list[Any]:
+            return [timer.left.eq(cycles), timer.runs.eq(cycles != 0)]
 
         # Registers: since beat 0 and since the last beat of the newest run that wrote; since the last beat before it.
         since_last, before = timer("since_last", register), timer("before", register)
-        since_first = Signal(range(register + 2))
         newest = Signal(3)
         newest_long = Signal()
         writes = passes & new.fire & ~new.table & (new.destination == Destination.REGISTER)
         writing = Signal()
+        # Within the run that writes, only its beats count: a later beat may not come sooner than its own number.
+        since_first = timer("since_first", register + 1, Mux(writing, writes, turn))
         with m.If(passes & new.fire):
             m.d.sync += writing.eq(writes & ~new.run_last)
         with m.If(writes):
-            m.d.sync += since_last.eq(register)
+            m.d.sync += start(since_last, register)
             with m.If(~writing):
-                m.d.sync += [before.eq(since_last), newest.eq(new.d_register), newest_long.eq(new.long)]
-        # Within the run that writes, only its beats count: a later beat may not come sooner than its own number.
-        with m.If(writes & ~writing):
-            m.d.sync += since_first.eq(register + 1)
-        with m.Elif((since_first != 0) & Mux(writing, writes, turn)):
-            m.d.sync += since_first.eq(since_first - 1)
+                m.d.sync += [before.eq(since_last), *start(since_first, register + 1), newest.eq(new.d_register),
+                             newest_long.eq(new.long)]
 
         def register_waits(uses: Value, number: Value) -> Value:
             apart = number != newest
-            overlaps = Mux(apart, (newest_long | new.long) & (since_last != 0), since_first != 0)
-            return uses & ((before != 0) | overlaps)
+            overlaps = Mux(apart, (newest_long | new.long) & since_last.runs, since_first.runs)
+            return uses & (before.runs | overlaps)
 
         reducing = timer("reducing", self._reduce_latency - 1)
         with m.If(passes & new.fire & ~new.table & (new.destination == Destination.REDUCE)):
-            m.d.sync += reducing.eq(self._reduce_latency - 1)
+            m.d.sync += start(reducing, self._reduce_latency - 1)
 
         # Outputs: of this operation (or, at the first step of the next one, the one before) and of those before it.
         output = self._output_latency - 1
@@ -202,21 +204,22 @@ class Issue(wiring.Component):
             m.d.sync += in_chunk.eq(0)
         outputs = passes & new.fire & ~new.table & (new.destination == Destination.OUTPUT)
         with m.If(outputs):
-            m.d.sync += [newest_output.eq(output), in_chunk.eq(1)]
+            m.d.sync += [*start(newest_output, output), in_chunk.eq(1)]
         reads = new.a_stream | new.b_stream
-        output_waits = reads & (Mux(new.op_first, newest_output, older_output) != 0)
-        chunk_waits = reads & ~new.chunk_first & in_chunk & (newest_output != 0)
+        output_waits = reads & Mux(new.op_first, newest_output.runs, older_output.runs)
+        chunk_waits = reads & ~new.chunk_first & in_chunk & newest_output.runs
 
         # An output beat of several words is written after it has left; the next run must not follow too closely.
         beats = Beats(self._config)
         words = [beats.steps(code) - 1 for code in range(4)]
         waits_for = [cycles + 1 if cycles else 0 for cycles in words]
         writing_words = timer("writing_words", max(1, *waits_for))
-        with m.If(outputs):
-            m.d.sync += writing_words.eq(Mux(new.out_type[1], waits_for[2],
-                                             Mux(new.out_type[0], waits_for[1], waits_for[0])))
+        with m.If(outputs), m.Switch(new.out_type):
+            for code, cycles in enumerate(waits_for):
+                with m.Case(code):
+                    m.d.sync += start(writing_words, cycles)
 
         waits: Value = (register_waits(new.a_uses, new.a_register) | register_waits(new.b_uses, new.b_register)
-                        | (reducing != 0) | output_waits | chunk_waits | (writing_words != 0)
+                        | reducing.runs | output_waits | chunk_waits | writing_words.runs
                         | (new.param_first & ~self.params_ready))
         return waits

@@ -26,9 +26,9 @@ class SlotPointers(wiring.Component):
 
     Members
     -------
-    i : In(stream of CountedStep); operation : In(OperationLayout) of the step at `i`
+    i : In(stream of CountedStep, always ready); operation : In(OperationLayout) of the step at `i`
     operation_taken : Out(1), strobe: its fields are copied
-    o : Out(stream of StepLayout)
+    o : Out(stream of StepLayout, always ready)
     """
 
     i: stream.Interface
@@ -39,8 +39,9 @@ class SlotPointers(wiring.Component):
     def __init__(self, config: Config) -> None:
         self._config = config
         super().__init__({
-            "i": In(stream.Signature(CountedStep(config))), "operation": In(OperationLayout(Unit.VECTOR)),
-            "operation_taken": Out(1), "o": Out(stream.Signature(StepLayout(config))),
+            "i": In(stream.Signature(CountedStep(config), always_ready=True)),
+            "operation": In(OperationLayout(Unit.VECTOR)), "operation_taken": Out(1),
+            "o": Out(stream.Signature(StepLayout(config), always_ready=True)),
         })
 
     def elaborate(self, platform: object) -> Module:
@@ -58,10 +59,8 @@ class SlotPointers(wiring.Component):
 
         counted: Any = Signal(CountedStep(self._config), reset_less=True)
         valid = Signal()
-        m.d.comb += self.i.ready.eq(~valid | ~counted.emits | self.o.ready)
-        with m.If(self.i.ready):
-            m.d.sync += [valid.eq(self.i.valid), counted.eq(self.i.payload)]
-        m.d.comb += self.operation_taken.eq(self.i.valid & self.i.ready & self.i.payload.operation_first)
+        m.d.sync += [valid.eq(self.i.valid), counted.eq(self.i.payload)]
+        m.d.comb += self.operation_taken.eq(self.i.valid & self.i.payload.operation_first)
         with m.If(self.operation_taken):
             m.d.sync += [op[name].eq(self.operation[name]) for name, _ in SlotFields]
             m.d.sync += [cols_less_1.eq(self.operation.cols - 1), one_col.eq(self.operation.cols == 1)]
@@ -94,7 +93,7 @@ class SlotPointers(wiring.Component):
             m.d.comb += [after.cols_left.eq(Mux(now.row_last, cols_less_1, now.cols_left - 1)),
                          after.row_last.eq(Mux(now.row_last, one_col, now.cols_left == 1))]
 
-        with m.If(valid & self.i.ready):
+        with m.If(valid):
             m.d.sync += at.eq(Mux(counted.moves, after, now))
         with m.If(valid & counted.save_chunk):
             m.d.sync += chunk.eq(now)

@@ -6,6 +6,7 @@ from amaranth import Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from tq_hw.hdl.delay import delayed
 from tq_hw.hdl.signatures import OperationLayout
 from tq_hw.hdl.vector_steps import Restart, RunLayout, TileLayout, UopWord0
 from tq_hw.isa.config import Config
@@ -17,7 +18,8 @@ __all__ = ["ProgramWalker"]
 class ProgramWalker(wiring.Component):
     """Turn tiles into runs, and read each run's micro-operation.
 
-    Two runs wait at the output, so that the next stage has no bubble when its runs are two beats or longer.
+    A run every second cycle. Two runs wait at the output, so that the next stage has no bubble when its runs are two
+    beats or longer.
 
     Members
     -------
@@ -64,12 +66,15 @@ class ProgramWalker(wiring.Component):
         tile_first, chunk_first = Signal(), Signal()
         repeat1, repeat2 = Signal(16), Signal(16)
         address1, address2 = Signal(16), Signal(16)
+        # What a run is follows from its number in one cycle, and the run is made in the next one.
+        settled = Signal()
+        m.d.sync += settled.eq(1)
 
         m.d.comb += self.i.ready.eq(~active & ~(wanted & self.i.payload.op_first))
         with m.If(self.i.valid & self.i.ready):
             new = self.i.payload
             m.d.sync += [tile.eq(new), active.eq(1), left.eq(new.slots), tile_first.eq(1), chunk_first.eq(1)]
-            m.d.sync += [repeat1.eq(0), repeat2.eq(0), address1.eq(new.a), address2.eq(new.a)]
+            m.d.sync += [repeat1.eq(0), repeat2.eq(0), address1.eq(new.a), address2.eq(new.a), settled.eq(0)]
             with m.If(new.op_first):
                 m.d.sync += [op.eq(self.tile_operation), wanted.eq(1), number.eq(self.tile_operation.first)]
             with m.Else():
@@ -81,8 +86,13 @@ class ProgramWalker(wiring.Component):
         body_end = ~is_table & (number == op.body_last) & (op.body_first <= op.body_last)
         again1 = body_end & (repeat1 != op.repeat1 - 1)
         again2 = body_end & (repeat2 != op.repeat2 - 1)
-        chunk_last = end & ~again1 & ~again2
         left_last = is_table | (left <= op.chunk_slots)
+
+        is_table, in_body, end, again1, again2, left_last = (
+            delayed(m, flag, 1, name) for flag, name in (
+                (is_table, "is_table"), (in_body, "in_body"), (end, "end"), (again1, "again1"), (again2, "again2"),
+                (left_last, "left_last")))
+        chunk_last = end & ~again1 & ~again2
         tile_last = chunk_last & left_last
 
         waiting: Any = Signal(RunLayout(config), reset_less=True)
@@ -90,7 +100,7 @@ class ProgramWalker(wiring.Component):
         out_free = self.o.ready | ~self.o.valid
         step = Signal()
         m.d.comb += [
-            step.eq(active & (out_free | ~waiting_valid)),
+            step.eq(active & settled & (out_free | ~waiting_valid)),
             self.number.eq(number), self.fetch.eq(step),
         ]
         with m.If(out_free):
@@ -113,7 +123,7 @@ class ProgramWalker(wiring.Component):
                 waiting.op_last.eq(tile.op_last & tile_last),
                 waiting.param_first.eq(tile.param_first & chunk_first & tile_first),
                 waiting.param_last.eq(tile.param_last & tile_last),
-                chunk_first.eq(chunk_last),
+                chunk_first.eq(chunk_last), settled.eq(0),
             ]
             with m.If(again1):
                 m.d.sync += [number.eq(op.body_first), repeat1.eq(repeat1 + 1),

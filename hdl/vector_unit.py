@@ -32,7 +32,7 @@ from tq_hw.hdl.vector_operand import StreamOperand
 from tq_hw.hdl.vector_output import OutputLayout, OutputWriter
 from tq_hw.hdl.vector_program import ProgramWalker
 from tq_hw.hdl.vector_registers import VectorRegisters
-from tq_hw.hdl.vector_steps import RunLayout, StepLayout, register_word_bits
+from tq_hw.hdl.vector_steps import RunLayout, register_word_bits
 from tq_hw.hdl.vector_tiles import TileWalker
 from tq_hw.hdl.walker import SlotWalker
 from tq_hw.isa.config import Config
@@ -101,7 +101,6 @@ class VectorUnit(wiring.Component):
         m.submodules.program = program = ProgramWalker(config)
         m.submodules.walker = walker = SlotWalker(config)
         m.submodules.runs = runs = Queue(RunLayout(config), 2)
-        m.submodules.steps = waiting = Queue(StepLayout(config), 2)
         m.submodules.params = params = ParameterBlocks(config)
         m.submodules.control = control = VectorControl(config)
 
@@ -110,8 +109,7 @@ class VectorUnit(wiring.Component):
         connect(m, tiles.params, params.i)
         connect(m, program.o, runs.i)
         connect(m, runs.o, walker.i)
-        connect(m, walker.o, waiting.i)
-        connect(m, waiting.o, issue.i)
+        connect(m, walker.o, issue.i)
         connect(m, flipped(self.table), control.table)
         m.d.comb += [
             program.tile_operation.eq(tiles.operation), walker.operation.eq(program.operation),

@@ -8,6 +8,7 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
 from tq_hw.hdl.beats import Beats
+from tq_hw.hdl.queues import Queue
 from tq_hw.hdl.signatures import OperationLayout
 from tq_hw.hdl.vector_pointers import SlotPointers
 from tq_hw.hdl.vector_steps import CountedStep, Restart, RunLayout, StepLayout
@@ -16,6 +17,9 @@ from tq_hw.isa.layout import Unit
 from tq_hw.isa.uop import Destination, Source
 
 __all__ = ["BeatCounter", "SlotWalker"]
+
+#: Steps that wait for what they read.
+_WAITING_STEPS = 8
 
 
 class SlotWalker(wiring.Component):
@@ -41,13 +45,19 @@ class SlotWalker(wiring.Component):
         })
 
     def elaborate(self, platform: object) -> Module:
-        """Count, then add up the addresses one cycle later."""
+        """Count, then add up the addresses one cycle later; behind the counter nothing waits but the queue."""
         m = Module()
         m.submodules.counter = counter = BeatCounter(self._config)
         m.submodules.pointers = pointers = SlotPointers(self._config)
+        m.submodules.steps = steps = Queue(StepLayout(self._config), _WAITING_STEPS)
         connect(m, flipped(self.i), counter.i)
-        connect(m, counter.o, pointers.i)
-        connect(m, pointers.o, flipped(self.o))
+        connect(m, steps.o, flipped(self.o))
+        # Three steps may be on their way to the queue that its level does not tell.
+        m.d.sync += counter.o.ready.eq(steps.level <= _WAITING_STEPS - 3)
+        m.d.comb += [
+            pointers.i.valid.eq(counter.o.valid & counter.o.ready), pointers.i.payload.eq(counter.o.payload),
+            steps.i.valid.eq(pointers.o.valid), steps.i.payload.eq(pointers.o.payload),
+        ]
         m.d.comb += [counter.operation.eq(self.operation), pointers.operation.eq(self.operation),
                      self.operation_taken.eq(pointers.operation_taken)]
         return m
