@@ -104,6 +104,8 @@ class Board:
     memories : kinds that the board can be built with, the default first
     loader : options of openFPGALoader that name the board or its cable
     led : resource that lights while the machine is done or stopped, "" for none
+    soc_clock_hz : in place of `clock_hz` with a soft core, whose paths are longer; 0 where none can be built
+    program : what a soft core boots; with it the board has one in place of the host link
     """
 
     name: str
@@ -117,3 +119,5 @@ class Board:
     loader: tuple[str, ...]
     baud: int = 1_000_000
     led: str = "led"
+    soc_clock_hz: int = 0
+    program: bytes = b""

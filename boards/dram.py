@@ -14,6 +14,7 @@ from typing import Any
 
 from amaranth import Array, DomainRenamer, Module, Signal
 from amaranth.lib import wiring
+from amaranth.lib.cdc import FFSynchronizer
 from amaranth.lib.wiring import In, Out
 
 from tq_hw.boards.axi import MEMORY_ID_BITS, AxiSignature, Crossing, Narrow
@@ -21,8 +22,8 @@ from tq_hw.boards.board import Ddr3, Sdr
 from tq_hw.boards.dram_generate import UNKNOWN_CHIP
 from tq_hw.model.errors import MissingToolError, OptionError, ToolError
 
-__all__ = ["DramCore", "DramPath", "InitSequencer", "core_description", "core_ports", "generate_core"]
-
+__all__ = ["ControlCrossing", "DramCore", "DramPath", "InitSequencer", "add_control", "add_sequencer",
+           "core_description", "generate_core", "memory_ports"]
 
 
 @dataclass(frozen=True)
@@ -151,12 +152,76 @@ class DramPath(wiring.Component):
         return m
 
 
-def core_ports(m: Module, bus: Any, sequence: Sequence[tuple[int, int, int]], address_bits: int) -> dict[str, Any]:
-    """Return the connections of a core's memory and control ports; the sequencer is added to `m` in domain `mem`.
+class ControlCrossing(wiring.Component):
+    """Carry writes of the core's registers from domain `sync` to domain `mem`, one at a time.
 
-    `bus` is the AXI master of domain `mem`. Addresses beyond the DRAM wrap: who asks must know its size.
+    Members
+    -------
+    adr : In(30), dat_w : In(32), request : In(1), held until ack : Out(1), domain `sync`
+    core_adr, core_dat_w, core_request : Out, core_ack : In, domain `mem`
     """
+
+    adr: Signal
+    dat_w: Signal
+    request: Signal
+    ack: Signal
+    core_adr: Signal
+    core_dat_w: Signal
+    core_request: Signal
+    core_ack: Signal
+
+    def __init__(self) -> None:
+        super().__init__({"adr": In(30), "dat_w": In(32), "request": In(1), "ack": Out(1), "core_adr": Out(30),
+                          "core_dat_w": Out(32), "core_request": Out(1), "core_ack": In(1)})
+
+    def elaborate(self, platform: object) -> Module:
+        """A flag there, a flag back, and both down again before the next one."""
+        m = Module()
+        asked, asked_there = Signal(), Signal()
+        served, served_here = Signal(), Signal()
+        m.submodules.there = FFSynchronizer(asked, asked_there, o_domain="mem")
+        m.submodules.back = FFSynchronizer(served, served_here, o_domain="sync")
+        with m.FSM(name="state"):
+            with m.State("IDLE"), m.If(self.request & ~served_here):
+                m.d.sync += [self.core_adr.eq(self.adr), self.core_dat_w.eq(self.dat_w), asked.eq(1)]
+                m.next = "ASKED"
+            with m.State("ASKED"), m.If(served_here):
+                m.d.sync += asked.eq(0)
+                m.d.comb += self.ack.eq(1)
+                m.next = "IDLE"
+        m.d.comb += self.core_request.eq(asked_there & ~served)
+        with m.If(~asked_there):
+            m.d.mem += served.eq(0)
+        with m.Elif(self.core_ack):
+            m.d.mem += served.eq(1)
+        return m
+
+
+def add_sequencer(m: Module, sequence: Sequence[tuple[int, int, int]]) -> dict[str, Any]:
+    """Add an InitSequencer in domain `mem`; return the connections of the core's control port."""
     m.submodules.init = init = DomainRenamer("mem")(InitSequencer(sequence))
+    return control_ports(init.adr, init.dat_w, init.request, init.ack)
+
+
+def add_control(m: Module, master: Any) -> dict[str, Any]:
+    """Let `master` (dram_adr, dram_dat_w, dram_request, dram_ack of a `Soc`) write the core's registers."""
+    m.submodules.control = control = ControlCrossing()
+    m.d.comb += [control.adr.eq(master.dram_adr), control.dat_w.eq(master.dram_dat_w),
+                 control.request.eq(master.dram_request), master.dram_ack.eq(control.ack)]
+    return control_ports(control.core_adr, control.core_dat_w, control.core_request, control.core_ack)
+
+
+def control_ports(adr: Signal, dat_w: Signal, request: Signal, ack: Signal) -> dict[str, Any]:
+    """Return the connections of a core's control port."""
+    return {"i_wb_ctrl_adr": adr, "i_wb_ctrl_dat_w": dat_w, "i_wb_ctrl_sel": 15, "i_wb_ctrl_cyc": request,
+            "i_wb_ctrl_stb": request, "i_wb_ctrl_we": 1, "i_wb_ctrl_cti": 0, "i_wb_ctrl_bte": 0, "o_wb_ctrl_ack": ack}
+
+
+def memory_ports(bus: Any, address_bits: int) -> dict[str, Any]:
+    """Return the connections of a core's memory port; `bus` is the AXI master of domain `mem`.
+
+    Addresses beyond the DRAM wrap: who asks must know its size.
+    """
     ports: dict[str, Any] = {}
     for name, member in AxiSignature(1).members.items():
         if name[2:] in ("cache", "prot"):
@@ -165,11 +230,4 @@ def core_ports(m: Module, bus: Any, sequence: Sequence[tuple[int, int, int]], ad
         if name in ("araddr", "awaddr"):
             value = value[:address_bits]
         ports[f"{'o' if member.flow is In else 'i'}_user_port_0_{name}"] = value
-    ports |= {
-        "i_wb_ctrl_adr": init.adr, "i_wb_ctrl_dat_w": init.dat_w, "i_wb_ctrl_sel": 15, "i_wb_ctrl_cyc": init.request,
-        "i_wb_ctrl_stb": init.request, "i_wb_ctrl_we": 1, "i_wb_ctrl_cti": 0, "i_wb_ctrl_bte": 0,
-        "o_wb_ctrl_ack": init.ack,
-    }
     return ports
-
-

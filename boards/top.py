@@ -12,10 +12,11 @@ from amaranth.lib import io, wiring
 from amaranth.lib.cdc import ResetSynchronizer
 
 from tq_hw.boards.board import Board, Ddr3, Memory, OnChip, Sdr, Spram, Toolchain
-from tq_hw.boards.dram import DramCore, DramPath, core_ports
+from tq_hw.boards.dram import DramCore, DramPath, add_control, add_sequencer, memory_ports
 from tq_hw.boards.dram_generate import CORE
 from tq_hw.boards.on_chip import BlockCells, OnChipMemory, SpramCells
 from tq_hw.boards.pll import Clock, Ecp5Pll, Ice40Pll, XilinxPll, plan_ecp5, plan_ice40, plan_xilinx
+from tq_hw.boards.soc import SocSystem, cpu_verilog
 from tq_hw.boards.system import System
 from tq_hw.model.errors import MissingToolError, OptionError
 
@@ -73,7 +74,14 @@ class BoardTop(Elaboratable):
         m = Module()
         board, memory = self._board, self._memory
         oscillator, cause = self._make_clocks(m, platform)
-        m.submodules.system = system = System(board.config, board.clock_hz, board.baud, memory.size_bytes)
+        system: System | SocSystem
+        if board.program:
+            system = SocSystem(board.config, board.clock_hz, board.baud, memory.size_bytes, board.program)
+            platform.add_file("VexRiscv.v", cpu_verilog())
+            _connect_flash(m, platform, system)
+        else:
+            system = System(board.config, board.clock_hz, board.baud, memory.size_bytes)
+        m.submodules.system = system
         uart = platform.request("uart", 0, dir="-")
         m.submodules.pin_rx = rx = io.Buffer(io.Direction.Input, uart.rx)
         m.d.comb += [system.rx.eq(rx.i), _drive(m, "tx", uart.tx).eq(system.tx)]
@@ -85,6 +93,8 @@ class BoardTop(Elaboratable):
                      else SpramCells(board.config.bus_bytes))
             m.submodules.memory = chip = OnChipMemory(cells)
             wiring.connect(m, system.memory, chip.bus)
+            if isinstance(system, SocSystem):
+                m.d.comb += system.dram_ack.eq(1)
         else:
             self._make_dram(m, platform, system, oscillator, cause)
         return m
@@ -137,13 +147,15 @@ class BoardTop(Elaboratable):
             m.domains.mem_pin = ClockDomain(reset_less=True)
             m.d.comb += [ClockSignal("mem").eq(pll.outputs[1]), ClockSignal("mem_pin").eq(pll.outputs[2])]
 
-    def _make_dram(self, m: Module, platform: Any, system: System, oscillator: Signal, cause: Signal) -> None:
+    def _make_dram(self, m: Module, platform: Any, system: System | SocSystem, oscillator: Signal,
+                   cause: Signal) -> None:
         memory = self._memory
         assert isinstance(memory, Sdr | Ddr3) and self._core is not None
         platform.add_file(f"{CORE}.v", self._core.verilog)
         m.submodules.path = path = DramPath(self._board.config.bus_bytes, memory.data_bytes)
         wiring.connect(m, system.memory, path.bus)
-        ports = core_ports(m, path.core, self._core.sequence, (memory.size_bytes - 1).bit_length())
+        ports = memory_ports(path.core, (memory.size_bytes - 1).bit_length()) | (
+            add_control(m, system) if isinstance(system, SocSystem) else add_sequencer(m, self._core.sequence))
         if isinstance(memory, Sdr):
             ports |= {"i_clk": ClockSignal("mem"), "i_rst": ResetSignal("mem"), **_sdr_pads(m, platform)}
         else:
@@ -160,6 +172,16 @@ def _drive(m: Module, name: str, port: Any, *, inverted: bool = False) -> Signal
     m.submodules[f"pin_{name}"] = buffer = io.Buffer(io.Direction.Output, port)
     m.d.comb += buffer.o.eq(~signal if inverted else signal)
     return signal
+
+
+def _connect_flash(m: Module, platform: Any, system: SocSystem) -> None:
+    """Lead the flash's pins to the soft core; an ECP5 drives its clock by a cell, since configuration uses that pin."""
+    pads = platform.request("spi_flash", 0, dir="-")
+    m.submodules.pin_cipo = cipo = io.Buffer(io.Direction.Input, pads.cipo)
+    m.submodules.flash_clk = Instance("USRMCLK", i_USRMCLKI=system.flash_clk, i_USRMCLKTS=0)
+    m.d.comb += [system.flash_cipo.eq(cipo.i), _drive(m, "flash_cs", pads.cs).eq(system.flash_select),
+                 _drive(m, "flash_copi", pads.copi).eq(system.flash_copi),
+                 _drive(m, "flash_hold", pads.hold).eq(0), _drive(m, "flash_wp", pads.wp).eq(0)]
 
 
 def _sdr_pads(m: Module, platform: Any) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """`tq-hw build`: a board's bitstream, after the simulated hardware has agreed with the golden model."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -7,7 +8,10 @@ import click
 
 from tq_hw.boards.board import Board, Memory
 from tq_hw.boards.build import REPORT, BuildResult, build, critical_path, new_folder, with_chip
-from tq_hw.boards.catalog import find_board, find_memory
+from tq_hw.boards.catalog import BOARDS, find_board, find_memory
+from tq_hw.boards.firmware import build_firmware
+from tq_hw.boards.soc_header import soc_facts
+from tq_hw.boards.soc_map import FLASH_FILE, FLASH_OFFSET
 from tq_hw.boards.tools import TOOLS
 from tq_hw.cli.cases import find_cases
 from tq_hw.cli.compile import compile_program
@@ -15,6 +19,8 @@ from tq_hw.cli.files import check_outputs, write_json
 from tq_hw.cli.options import Memory as SimulatedMemory
 from tq_hw.cli.options import debug_option, json_option
 from tq_hw.cli.progress import ProgressBar
+from tq_hw.cli.simulate import Subject
+from tq_hw.cli.soc import flash_contents
 from tq_hw.cli.verify import FAILED, PASSED, Verifier
 from tq_hw.isa.program import Program, to_bytes
 from tq_hw.model.errors import MismatchError, MissingToolError, OptionError, ToolError, UnsupportedError
@@ -46,6 +52,15 @@ def memory_contents(program: Program) -> bytes:
     """Return what stands in memory before the first run, where the host's end of the link would put it."""
     parts = (program.image, bytes(program.arena_bytes), program.state)
     return b"".join(part.ljust(_aligned(len(part)), b"\0") for part in parts)
+
+
+def with_soft_core(board: Board, memory: Memory) -> Board:
+    """Return the board with the firmware in a soft core; OptionError where none can be built."""
+    if not board.soc_clock_hz:
+        able = ", ".join(one.name for one in BOARDS.values() if one.soc_clock_hz)
+        raise OptionError(f"{board.name}: a soft core is built for {able} only")
+    facts = soc_facts(board, memory)
+    return replace(board, clock_hz=facts.clock_hz, program=build_firmware(facts).image)
 
 
 def verify(board: Board, model: Path, seed: int) -> None:
@@ -105,14 +120,17 @@ def print_report(report: dict[str, Any], folder: Path) -> None:
               "board.  [default: verify with the digits network]")
 @click.option("--memory", "memory_name", metavar="NAME", help="Kind of memory, of those that the board has.")
 @click.option("--dram-chip", metavar="CHIP", help="LiteDRAM's name of the board's DRAM chip, where it is another one.")
+@click.option("--soc", is_flag=True, help="With a soft core that runs the firmware, in place of the link to a host.")
+@click.option("--inputs", "inputs_file", metavar="IN.npz", help="Inputs that go into flash with the --model of --soc.  "
+              "[default: one drawn set]")
 @click.option("--no-verify", is_flag=True, help="Build without holding the RTL against the golden model first.")
 @click.option("--allow-timing-fail", is_flag=True, help="A clock that misses its target is no error.")
 @click.option("--seed", type=click.IntRange(0, 2**31 - 1), default=1, show_default=True, help="Of the placer.")
 @json_option
 @debug_option
 def build_command(board_name: str, folder: str | None, model_file: str | None, memory_name: str | None,
-                  dram_chip: str | None, no_verify: bool, allow_timing_fail: bool, seed: int,
-                  json_file: str | None) -> int:
+                  dram_chip: str | None, soc: bool, inputs_file: str | None, no_verify: bool, allow_timing_fail: bool,
+                  seed: int, json_file: str | None) -> int:
     """Make the bitstream of a board: verify, synthesize, place, route, pack.
 
     Exit code 3 when a program is missing (for the vendor's, the folder is complete without it), 4 when the design does
@@ -123,11 +141,20 @@ def build_command(board_name: str, folder: str | None, model_file: str | None, m
     if dram_chip is not None:
         memory = with_chip(board, memory, dram_chip)
     target = Path(folder or Path("build") / board.name)
-    check_outputs({"--json": json_file}, [model_file])
+    check_outputs({"--json": json_file}, [model_file, inputs_file])
+    if inputs_file is not None and not (soc and model_file):
+        raise OptionError("--inputs needs --soc and --model, with which they go into flash")
+    if soc:
+        board = with_soft_core(board, memory)
     program = None
+    flash = b""
     if model_file is not None:
-        program = compile_program(read_model(model_file), board.config, model_file)
+        model = read_model(model_file)
+        program = compile_program(model, board.config, model_file)
         check_room(program, board, memory)
+        if soc:
+            inputs, _ = Subject(model_file, board.config, model, program).input_sets(inputs_file, 1, 0)
+            flash = flash_contents(program, inputs)
     elif not no_verify and not DEMO_MODEL.is_file():
         raise OptionError(f"there is no {DEMO_MODEL.name} to verify with: name a model with --model, or --no-verify")
     with new_folder(target) as work:
@@ -136,17 +163,21 @@ def build_command(board_name: str, folder: str | None, model_file: str | None, m
         image = b""
         if program is not None:
             (work / f"{Path(str(model_file)).stem}.tqm").write_bytes(to_bytes(program))
-            if memory.name == "block RAM":
+            if flash:
+                (work / FLASH_FILE).write_bytes(flash)
+            elif memory.name == "block RAM":
                 image = memory_contents(program)
         with ProgressBar(board.name) as bar:
             result = build(board, memory, work, image=image, seed=seed,
                            progress=lambda text, done: bar.update(done, 1.0, f"{board.name}: {text}"))
-        report = describe(board, memory, result, not no_verify, seed)
+        report = describe(board, memory, result, not no_verify, seed) | {"soc": soc}
         if program is not None:
             report["model"] = {"file": f"{Path(str(model_file)).stem}.tqm", "in_bitstream": bool(image)}
         write_json(str(work / REPORT), report)
     if json_file != "-":
         print_report(report, target)
+        if flash:
+            click.echo(f"{target / FLASH_FILE}: {len(flash):,} bytes, for byte {FLASH_OFFSET} of the flash")
     write_json(json_file, report)
     if result.missing:
         raise MissingToolError(finish_elsewhere(target, result))

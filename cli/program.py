@@ -7,6 +7,7 @@ import click
 
 from tq_hw.boards.build import REPORT
 from tq_hw.boards.catalog import find_board
+from tq_hw.boards.soc_map import FLASH_FILE, FLASH_OFFSET
 from tq_hw.boards.tools import require_tool, run_tool
 from tq_hw.cli.options import debug_option
 from tq_hw.model.errors import DeviceError, OptionError, ToolError
@@ -17,7 +18,8 @@ __all__ = ["program_command"]
 @click.command("program")
 @click.option("--board", "board_name", metavar="BOARD", required=True, help="`tq-hw boards` lists them.")
 @click.option("-o", "--dir", "folder", metavar="DIR", help="Folder of the build.  [default: build/BOARD]")
-@click.option("--flash", is_flag=True, help="Write it to the board's flash, where it stays, instead of the FPGA.")
+@click.option("--flash", is_flag=True, help="Write it to the board's flash, where it stays, instead of the FPGA; and "
+              "a soft core's model too.")
 @debug_option
 def program_command(board_name: str, folder: str | None, flash: bool) -> None:
     """Load a board's bitstream with openFPGALoader."""
@@ -35,6 +37,8 @@ def program_command(board_name: str, folder: str | None, flash: bool) -> None:
     require_tool("openFPGALoader")
     try:
         run_tool("openFPGALoader", [*board.loader, *(["-f"] if flash else []), report["bitstream"]], place)
+        if flash and (place / FLASH_FILE).is_file():
+            run_tool("openFPGALoader", [*board.loader, "-f", "-o", str(FLASH_OFFSET), FLASH_FILE], place)
     except ToolError as error:
         raise DeviceError(f"{board.name} could not be loaded: {error}") from error
     click.echo(f"{board.name} is loaded with {place / report['bitstream']}")

@@ -7,23 +7,20 @@ from typing import Any
 
 import click
 
-from tq_hw.boards.board import Board
 from tq_hw.boards.catalog import find_board
 from tq_hw.boards.link.device import Device, DeviceRun, MachineError
 from tq_hw.boards.link.host import Link, SerialPort
 from tq_hw.cli.arrays import InputSet, output_arrays
-from tq_hw.cli.compile import compile_program
 from tq_hw.cli.engines import Inference
 from tq_hw.cli.files import check_outputs, npz_bytes, write, write_json
 from tq_hw.cli.options import debug_option, draw_options, json_option
 from tq_hw.cli.progress import ProgressBar
 from tq_hw.cli.report import Report, print_layers, print_summary, sim_report
-from tq_hw.cli.simulate import Subject, check_against_golden, is_compiled
+from tq_hw.cli.simulate import check_against_golden, open_for_board
 from tq_hw.isa.encode import decode, pack
 from tq_hw.isa.layout import HEADER, Unit
-from tq_hw.isa.program import Program, load
+from tq_hw.isa.program import Program
 from tq_hw.model.errors import DeviceError, MismatchError
-from tq_hw.model.reader import read_model
 from tq_hw.sim import edges
 from tq_hw.sim.faults import located
 
@@ -91,14 +88,6 @@ def _bench(device: Device, program: Program, inputs: InputSet, count: int) -> Re
         "host_seconds": summary([round(one, 6) for one in seconds])}
 
 
-def _open_subject(path: str, board: Board) -> Subject:
-    if is_compiled(path):
-        program = load(path)
-        return Subject(path, program.config, None, program)
-    model = read_model(path)
-    return Subject(path, board.config, model, compile_program(model, board.config, path))
-
-
 def _print_board(report: Report) -> None:
     microseconds = report["cycles"] / report["clock_hz"] * 1e6
     lines = [("on the board", f"{microseconds:,.1f} us at {report['clock_hz'] / 1e6:g} MHz"),
@@ -137,7 +126,7 @@ def run_command(path: str, board_name: str, port: str, baud: int | None, inputs_
     """
     check_outputs({"--outputs": outputs_file, "--json": json_file}, [path, inputs_file])
     board = find_board(board_name)
-    subject = _open_subject(path, board)
+    subject = open_for_board(path, board)
     program = subject.program
     assert program is not None
     inputs, stacked = subject.input_sets(inputs_file, sets, seed)

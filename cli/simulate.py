@@ -1,10 +1,13 @@
 """`tq-hw sim`: run a model or a compiled file on an engine."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import click
 
+from tq_hw.boards.board import Board
+from tq_hw.boards.catalog import find_board
 from tq_hw.cli.arrays import InputSet, draw_inputs, find_inputs, output_arrays
 from tq_hw.cli.compile import DEFAULT_CONFIG, compile_program
 from tq_hw.cli.engines import Array, Engine, Inference, golden_engine, infer_all, make_engine
@@ -19,6 +22,7 @@ from tq_hw.cli.options import (
     memory_options,
 )
 from tq_hw.cli.report import Report, print_layers, print_summary, sim_report
+from tq_hw.cli.soc import print_console, run_soc, soc_report
 from tq_hw.cli.tensors import find_tensor, with_outputs
 from tq_hw.isa.config import Config, load_config
 from tq_hw.isa.program import Program, load
@@ -28,7 +32,7 @@ from tq_hw.model.reader import read_model
 from tq_hw.sim.compare import divergences
 from tq_hw.sim.trace import trace_events
 
-__all__ = ["Subject", "check_against_golden", "is_compiled", "open_subject", "sim_command"]
+__all__ = ["Subject", "check_against_golden", "is_compiled", "open_for_board", "open_subject", "sim_command"]
 
 _COMPILED = b"TQHM"
 
@@ -78,6 +82,15 @@ def open_subject(path: str, config: str | None, engine: str) -> Subject:
     return Subject(path, chosen, model, None if engine == "golden" else compile_program(model, chosen, path))
 
 
+def open_for_board(path: str, board: Board) -> Subject:
+    """Read a model and compile it for a board's configuration, or read a compiled file."""
+    if is_compiled(path):
+        program = load(path)
+        return Subject(path, program.config, None, program)
+    model = read_model(path)
+    return Subject(path, board.config, model, compile_program(model, board.config, path))
+
+
 def is_compiled(path: str) -> bool:
     """Whether `path` is a file that `compile` made."""
     try:
@@ -121,6 +134,20 @@ def _dump(subject: Subject, indices: list[int], engine: str, memory: Memory,
             for position, index in enumerate(indices)}
 
 
+def _soc_board(soc: bool, name: str | None, others: Mapping[str, object]) -> Board | None:
+    """Return the board of --soc; `others` are options that do not go with it, and whether they were given."""
+    if not soc:
+        if name is not None:
+            raise OptionError("--board needs --soc; without it the accelerator runs alone, see --config")
+        return None
+    if name is None:
+        raise OptionError("--soc needs --board")
+    for option, given in others.items():
+        if given:
+            raise OptionError(f"--soc runs the firmware of a board: {option} does not go with it")
+    return find_board(name)
+
+
 @click.command("sim")
 @click.argument("path", metavar="MODEL.tflite|OUT")
 @click.option("--inputs", "inputs_file", metavar="IN.npz", help="Input arrays, named by tensor or input_0, input_1, "
@@ -135,31 +162,44 @@ def _dump(subject: Subject, indices: list[int], engine: str, memory: Memory,
 @click.option("--waves", metavar="OUT.fst", help="Write the waves of the first inference (--engine rtl).")
 @click.option("--trace", "trace_file", metavar="OUT.json", help="Write the first inference's timeline, for Perfetto or "
               "Chrome's tracing page (--engine rtl).")
+@click.option("--soc", is_flag=True, help="Run the firmware on the soft core of a Verilated --board, with the model in "
+              "its flash.")
+@click.option("--board", "board_name", metavar="BOARD", help="Board of --soc; `tq-hw boards` lists them.")
 @json_option
 @debug_option
 def sim_command(path: str, inputs_file: str | None, outputs_file: str | None, engine: str, config: str | None,
                 latency: int, bytes_per_cycle: float, stalls: int | None, seed: int, sets: int, dumped: tuple[str, ...],
-                waves: str | None, trace_file: str | None, json_file: str | None) -> None:
+                waves: str | None, trace_file: str | None, soc: bool, board_name: str | None,
+                json_file: str | None) -> None:
     """Run a model, or a file that `compile` made, and report cycles and utilization per layer.
 
-    A model's outputs are held against the golden model; a difference is exit code 1.
+    A model's outputs are held against the golden model; a difference is exit code 1. With --soc they are those that the
+    firmware prints.
     """
     check_outputs({"--outputs": outputs_file, "--waves": waves, "--trace": trace_file, "--json": json_file},
                   [path, inputs_file])
     for option, file in (("--waves", waves), ("--trace", trace_file)):
         if file is not None and engine != "rtl":
             raise OptionError(f"{option} needs --engine rtl, not {engine}")
-    subject = open_subject(path, config, engine)
+    board = _soc_board(soc, board_name, {"--engine": engine != "rtl", "--config": config, "--dump": dumped,
+                                         "--waves": waves, "--trace": trace_file})
+    subject = open_subject(path, config, engine) if board is None else open_for_board(path, board)
     wanted = _wanted(subject, dumped, outputs_file)
     memory = Memory(latency, bytes_per_cycle, stalls)
     inputs, stacked = subject.input_sets(inputs_file, sets, seed)
-    runner: Engine = make_engine(engine, subject.model, subject.program, memory, waves)
-    found = infer_all(runner, inputs, f"{engine} {Path(path).stem}")
+    more: Report = {}
+    if board is None:
+        runner: Engine = make_engine(engine, subject.model, subject.program, memory, waves)
+        found = infer_all(runner, inputs, f"{engine} {Path(path).stem}")
+    else:
+        assert subject.program is not None
+        run = run_soc(board, subject.program, inputs, memory)
+        found, more, engine = run.inferences, soc_report(board, run), "soc"
     difference = None
     if subject.model is not None and engine != "golden":
         difference = check_against_golden(subject, inputs, found)
     exact = None if subject.model is None or engine == "golden" else difference is None
-    report: Report = sim_report(subject.path, subject.config, subject.model, subject.program, engine, found, exact)
+    report = sim_report(subject.path, subject.config, subject.model, subject.program, engine, found, exact) | more
     if outputs_file is not None:
         arrays = output_arrays([one.outputs for one in found], stacked)
         for name, tensors in _dump(subject, wanted, engine, memory, inputs).items() if wanted else ():
@@ -170,7 +210,10 @@ def sim_command(path: str, inputs_file: str | None, outputs_file: str | None, en
         write_json(trace_file, trace_events(subject.program, found[0].timeline, found[0].layer_cycles))
     if "-" not in (json_file, outputs_file, trace_file):
         print_summary(report)
-        print_layers(report)
+        if board is None:
+            print_layers(report)
+        else:
+            print_console(report)
     write_json(json_file, report)
     if difference is not None:
         raise MismatchError(difference)

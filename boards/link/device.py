@@ -12,7 +12,7 @@ from tq_hw.isa.layout import Unit
 from tq_hw.isa.program import REGION_STATE, Port, Program
 from tq_hw.model.errors import DeviceError, OptionError
 
-__all__ = ["Device", "DeviceRun", "MachineError"]
+__all__ = ["Device", "DeviceRun", "MachineError", "check_program"]
 
 Result = TypeVar("Result")
 
@@ -82,7 +82,7 @@ class Device:
 
         Raises OptionError when it is compiled for another configuration or does not fit; SessionLostError never.
         """
-        self._check(program)
+        check_program(program, self.identity.fingerprint, self.identity.memory_bytes)
         self._program = program
         self._survive(lambda: self._load(program, progress), reload=False)
 
@@ -131,17 +131,6 @@ class Device:
                             f"{fingerprint:08x}, expected {MAGIC:08x} and {identity.fingerprint:08x}")
         return identity
 
-    def _check(self, program: Program) -> None:
-        if program.fingerprint != self.identity.fingerprint:
-            raise OptionError(f"{program.name}: is compiled for configuration {program.config.name!r} (fingerprint "
-                              f"{program.fingerprint:08x}), the board has {self.identity.fingerprint:08x}; compile it "
-                              "for the board's configuration")
-        needed = sum(_aligned(program.region_bytes(region)) for region in range(3))
-        if needed > self.identity.memory_bytes:
-            raise OptionError(f"{program.name}: needs {needed} bytes of memory (image {len(program.image)}, arena "
-                              f"{program.arena_bytes}, state {len(program.state)}), the board has "
-                              f"{self.identity.memory_bytes}")
-
     def _loaded(self) -> Program:
         if self._program is None:
             raise OptionError("no model is loaded")
@@ -157,7 +146,7 @@ class Device:
             try:
                 self.identity = self._open()
                 program = self._loaded()
-                self._check(program)
+                check_program(program, self.identity.fingerprint, self.identity.memory_bytes)
                 if reload:
                     self._load(program, None)
             except SessionLostError:
@@ -216,6 +205,18 @@ class Device:
 
     def _address(self, port: Port) -> int:
         return self._bases[port.region] + port.region_offset_bytes
+
+
+def check_program(program: Program, fingerprint: int, memory_bytes: int) -> None:
+    """Raise OptionError unless a program is for a board's configuration and fits into its memory."""
+    if program.fingerprint != fingerprint:
+        raise OptionError(f"{program.name}: is compiled for configuration {program.config.name!r} (fingerprint "
+                          f"{program.fingerprint:08x}), the board has {fingerprint:08x}; compile it for the board's "
+                          "configuration")
+    needed = sum(_aligned(program.region_bytes(region)) for region in range(3))
+    if needed > memory_bytes:
+        raise OptionError(f"{program.name}: needs {needed} bytes of memory (image {len(program.image)}, arena "
+                          f"{program.arena_bytes}, state {len(program.state)}), the board has {memory_bytes}")
 
 
 def _aligned(size_bytes: int) -> int:

@@ -12,7 +12,7 @@ from tq_hw.isa.control import REGISTERS
 from tq_hw.isa.layout import Unit
 from tq_hw.model.errors import OptionError, ToolError
 
-__all__ = ["Bench", "LinkBench", "SimulatedMemory"]
+__all__ = ["Bench", "LinkBench", "SimulatedMemory", "SocBench"]
 
 _OFFSETS = {register.name: register.offset_bytes for register in REGISTERS}
 _STATISTICS = ("read_beats", "write_beats", "read_bursts", "write_bursts")
@@ -38,6 +38,10 @@ _LINK_SIGNATURES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "tq_exchange": (ctypes.c_int, (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_uint64, ctypes.c_uint64)),
     "tq_sent": (ctypes.c_uint64, (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_uint64)),
     "tq_running": (ctypes.c_int, (ctypes.c_void_p,)),
+}
+_SOC_SIGNATURES: dict[str, tuple[Any, tuple[Any, ...]]] = {
+    "tq_load": (None, (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_uint32, ctypes.c_uint32, ctypes.c_char_p,
+                       ctypes.c_uint32)),
 }
 
 
@@ -192,3 +196,14 @@ class LinkBench(SimulatedMemory):
     def running(self) -> bool:
         """Whether the accelerator was started and has not ended."""
         return bool(self._dll.tq_running(self._handle))
+
+
+class SocBench(LinkBench):
+    """A board with a soft core: the bytes are those of its UART."""
+
+    _SIGNATURES: ClassVar = _SIGNATURES | _LINK_SIGNATURES | _SOC_SIGNATURES
+
+    def load(self, program: bytes, flash_address: int, image: bytes) -> None:
+        """Give the processor's memory its contents from the next reset on, and the flash those from an address on."""
+        program += bytes(-len(program) % 4)
+        self._dll.tq_load(self._handle, program, len(program), flash_address, image, len(image))

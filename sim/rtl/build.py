@@ -32,7 +32,7 @@ Progress = Callable[[str, float], None]
 
 TOP = "accelerator"
 _LIBRARY = "libaccelerator.so"
-_HARNESS = Path(__file__).with_name("harness.cpp")
+_HARNESS = tuple(Path(__file__).with_name(name) for name in ("harness.cpp", "flash.h"))
 #: What Debian calls the package of each program.
 _PACKAGES = {"perl": "perl", "make": "make", "g++": "g++"}
 #: Flags of the generated code that runs every cycle, and of that which runs once. The former does not fit the first
@@ -43,8 +43,8 @@ import importlib, json, sys
 from tq_hw.hdl.verilog import to_verilog
 from tq_hw.isa.config import Config
 values, module, name, arguments = json.load(sys.stdin)
-component = getattr(importlib.import_module(module), name)
-sys.stdout.write(to_verilog(component(Config.from_mapping(values, "simulated"), *arguments), {TOP!r}))
+component = getattr(importlib.import_module(module), name)(Config.from_mapping(values, "simulated"), *arguments)
+sys.stdout.write(to_verilog(component, {TOP!r}) + getattr(component, "verilog", ""))
 """
 #: Registers that the harness reads to know when operations begin and end.
 _WATCHED = tuple((unit, name) for unit in ("load", "array", "vector", "store") for name in ("runs", "in_flight"))
@@ -57,9 +57,11 @@ class Design:
 
     Members
     -------
-    module, name : the component, called with the configuration and `arguments`
+    module, name : the component, called with the configuration and `arguments`; its attribute `verilog`, if it has
+        one, is the Verilog of modules that it instantiates
     packages : whose sources it is made from
     link : it has the byte ports of a link in place of the register bus, and its operations are not followed
+    soc : these bytes are a soft core's UART, and it has the ports of its memory and of a flash
     """
 
     module: str = "tq_hw.hdl.simulation"
@@ -67,6 +69,7 @@ class Design:
     packages: tuple[str, ...] = ("tq_hw.hdl", "tq_hw.isa")
     arguments: tuple[int, ...] = ()
     link: bool = False
+    soc: bool = False
 
 
 ACCELERATOR = Design()
@@ -119,7 +122,7 @@ def library(config: Config, *, trace: str = "", progress: Progress | None = None
             raise ToolError("the hardware's sources changed while the simulator was built: run it again")
         return made_now
     made = build_verilog(verilog, config.bus_bytes, f"{config.fingerprint:08x}-{digest}",
-                         trace=trace, watch=not design.link, link=design.link, progress=progress)
+                         trace=trace, watch=not design.link, link=design.link, soc=design.soc, progress=progress)
     _known[config, trace, design] = made
     return made
 
@@ -134,16 +137,17 @@ def _generate(values: dict[str, object], design: Design) -> str:
 
 
 def build_verilog(verilog: Callable[[], str], bus_bytes: int, name: str, *, trace: str = "",
-                  watch: bool = False, link: bool = False, progress: Progress | None = None) -> Path:
+                  watch: bool = False, link: bool = False, soc: bool = False,
+                  progress: Progress | None = None) -> Path:
     """Return the shared library of a Verilog text with module `accelerator`; `name` stands for all it depends on.
 
     `watch`: it has the control units of the real machine, whose operations the harness is to follow. `link`: it has
-    the byte ports of a link.
+    the byte ports of a link. `soc`: of a soft core's UART, and those of its memory and flash.
     """
     if trace not in _TRACES:
         raise OptionError(f"waves can be vcd or fst, not {trace!r}")
-    options = [_HARNESS.read_text(encoding="utf-8"), Path(__file__).read_text(encoding="utf-8"), bus_bytes, trace,
-               _verilator_version(), watch, link]
+    options = [*(file.read_text(encoding="utf-8") for file in (*_HARNESS, Path(__file__))), bus_bytes, trace,
+               _verilator_version(), watch, link, soc]
     folder = cache_dir() / f"{name}-{_key(options)}{trace and '-' + trace}"
     finished = folder / _LIBRARY
     if finished.exists():
@@ -151,24 +155,24 @@ def build_verilog(verilog: Callable[[], str], bus_bytes: int, name: str, *, trac
     _check_tools(trace)
     with _lock(folder):
         if not finished.exists():
-            _build(verilog, bus_bytes, folder, trace, watch, link, progress or _no_progress)
+            macros = f"-DTQ_BUS_BYTES={bus_bytes} -DTQ_LINK={int(link)} -DTQ_SOC={int(soc)}"
+            _build(verilog, folder, trace, watch, macros, progress or _no_progress)
     return finished
 
 
-def _build(verilog: Callable[[], str], bus_bytes: int, folder: Path, trace: str, watch: bool, link: bool,
-           progress: Progress) -> None:
+def _build(verilog: Callable[[], str], folder: Path, trace: str, watch: bool, macros: str, progress: Progress) -> None:
     work = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
     try:
         (work / "accelerator.v").write_text(verilog(), encoding="utf-8")
-        shutil.copy(_HARNESS, work / "harness.cpp")
+        for file in _HARNESS:
+            shutil.copy(file, work / file.name)
         (work / "watched.vlt").write_text("`verilator_config\n" + (_PUBLIC if watch else ""), encoding="utf-8")
         progress("translating Verilog to C++", 0.1)
         _run([*_verilator(), "--cc", "--exe", "--no-timing", "--top-module", TOP, "--prefix", "Vaccelerator", "-O3",
               "--x-assign", "fast", "--x-initial", "fast", "--no-assert", "-Wno-fatal", "-Wno-lint", "-Wno-style",
               "--output-split", "12000", "--output-split-cfuncs", "3000", *_TRACES[trace], "-CFLAGS",
-              f"-fPIC -DTQ_BUS_BYTES={bus_bytes} -DTQ_LINK={int(link)}",
-              "-LDFLAGS", "-shared", "--Mdir", "obj", "-o", f"../{_LIBRARY}", "watched.vlt", "accelerator.v",
-              "harness.cpp"], work)
+              f"-fPIC {macros}", "-LDFLAGS", "-shared", "--Mdir", "obj", "-o", f"../{_LIBRARY}", "watched.vlt",
+              "accelerator.v", "harness.cpp"], work)
         (work / "obj" / "watched.h").write_text(_watched_header(work / "obj") if watch else "", encoding="utf-8")
         sources = len(list((work / "obj").glob("*.cpp"))) + 4
         compiled = 0

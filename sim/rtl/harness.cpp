@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "Vaccelerator.h"
+#include "flash.h"
 #include "verilated.h"
 // Made after Verilator ran: TQ_WATCHED and the names of the registers that watch() reads.
 #include "watched.h"
@@ -122,6 +123,10 @@ class Bench {
 #if TQ_LINK
         top_->rx_valid = 0;
         top_->tx_ready = 1;
+#if TQ_SOC
+        top_->load_en = 0;
+        top_->flash_cipo = 1;
+#endif
 #else
         top_->reg_write_en = 0;
 #endif
@@ -150,11 +155,28 @@ class Bench {
         return false;
     }
 
+#if TQ_SOC
+    // First contents of the processor's memory, and of the flash from an address on.
+    void load(const uint8_t* program, uint32_t count, uint32_t address, const uint8_t* image, uint32_t image_count) {
+        program_.assign(program, program + count);
+        flash_.fill(address, image, image_count);
+    }
+#endif
+
 #if TQ_LINK
     // Press the board's reset: bursts under way are gone, and memory holds noise.
     void reset(uint64_t seed) {
         top_->rst = 1;
         for (int i = 0; i < 4; i++) cycle();
+#if TQ_SOC
+        for (size_t at = 0; at + 4 <= program_.size(); at += 4) {
+            top_->load_en = 1;
+            top_->load_addr = at / 4;
+            std::memcpy(&top_->load_data, &program_[at], 4);
+            cycle();
+        }
+        top_->load_en = 0;
+#endif
         reads_.clear();
         writes_.clear();
         answers_.clear();
@@ -253,9 +275,16 @@ class Bench {
 
     void link_cycle() {
         if (top_->tx_valid) sent_.push_back(top_->tx_data);
+#if TQ_SOC
+        top_->flash_cipo = flash_.step(top_->flash_select, top_->flash_clk, top_->flash_copi);
+#endif
         cycle();
     }
     std::vector<uint8_t> sent_;
+#endif
+#if TQ_SOC
+    SpiFlash flash_;
+    std::vector<uint8_t> program_;
 #endif
 
     enum Statistic { kReadBeats, kWriteBeats, kReadBursts, kWriteBursts };
@@ -503,6 +532,12 @@ int tq_write_memory(void* bench, uint32_t addr, const uint8_t* bytes, uint32_t s
 int tq_read_memory(void* bench, uint32_t addr, uint8_t* bytes, uint32_t size) {
     return static_cast<Bench*>(bench)->copy(addr, bytes, nullptr, size);
 }
+#if TQ_SOC
+void tq_load(void* bench, const uint8_t* program, uint32_t count, uint32_t address, const uint8_t* image,
+             uint32_t image_count) {
+    static_cast<Bench*>(bench)->load(program, count, address, image, image_count);
+}
+#endif
 #if TQ_LINK
 void tq_reset(void* bench, uint64_t seed) { static_cast<Bench*>(bench)->reset(seed); }
 int tq_exchange(void* bench, const uint8_t* bytes, uint64_t count, uint64_t cycles) {

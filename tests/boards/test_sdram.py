@@ -11,7 +11,7 @@ from verilated import RTL, SimulatedLine, to_verilog, verilate
 
 from tq_hw.boards.board import Sdr
 from tq_hw.boards.catalog import BOARDS
-from tq_hw.boards.dram import DramCore, DramPath, core_description, core_ports, generate_core
+from tq_hw.boards.dram import DramCore, DramPath, add_sequencer, core_description, generate_core, memory_ports
 from tq_hw.boards.dram_generate import CORE
 from tq_hw.boards.link.device import Device
 from tq_hw.boards.link.host import Link
@@ -54,7 +54,8 @@ class Design(Elaboratable):
         m.submodules.system = system = System(CONFIG, CLOCK_HZ, CLOCK_HZ // BIT_CYCLES, self.core.size_bytes)
         m.submodules.path = path = DramPath(CONFIG.bus_bytes, 2)
         wiring.connect(m, system.memory, path.bus)
-        ports = core_ports(m, path.core, self.core.sequence, (self.core.size_bytes - 1).bit_length())
+        ports = (memory_ports(path.core, (self.core.size_bytes - 1).bit_length())
+                 | add_sequencer(m, self.core.sequence))
         m.submodules.core = Instance(
             CORE, **ports, i_clk=ClockSignal("mem"), i_rst=ResetSignal("mem"), io_sdram_dq=self.dq,
             **{f"o_sdram_{name}": pin for name, pin in self.pins.items()})

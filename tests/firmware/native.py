@@ -7,14 +7,14 @@ from typing import Any
 
 from tq_hw.sim.rtl.bench import Bench
 
-__all__ = ["DRIVER", "FIRMWARE", "RECEIVE", "SEND", "WARNINGS", "BenchBus", "Driver", "Line", "Link", "Model", "Tensor",
-           "build"]
+__all__ = ["DRIVER", "FIRMWARE", "MEMORY_SPACE", "RECEIVE", "SEND", "WARNINGS", "BenchBus", "Bus", "Driver", "Line",
+           "Link", "Model", "Tensor", "build"]
 
 FIRMWARE = Path(__file__).parents[2] / "firmware"
 DRIVER = FIRMWARE / "driver"
 WARNINGS = ["-std=c11", "-Wall", "-Wextra", "-Wconversion", "-Wsign-conversion", "-Wshadow", "-Werror"]
 OK, FAILED = 0, 2
-REGISTERS = 0
+REGISTERS, MEMORY_SPACE = 0, 1
 
 
 class Tensor(ctypes.Structure):

@@ -1,6 +1,7 @@
 """The C driver on the Verilated accelerator and over the link, against the executor; its compilers and its size."""
 
 import ctypes
+import itertools
 import re
 import shutil
 import subprocess
@@ -12,7 +13,21 @@ from typing import Any
 import numpy as np
 import pytest
 from line import AcceleratorBoard, BadLine
-from native import DRIVER, FIRMWARE, RECEIVE, SEND, WARNINGS, BenchBus, Driver, Line, Link, Tensor, build
+from native import (
+    DRIVER,
+    FIRMWARE,
+    MEMORY_SPACE,
+    RECEIVE,
+    SEND,
+    WARNINGS,
+    BenchBus,
+    Bus,
+    Driver,
+    Line,
+    Link,
+    Tensor,
+    build,
+)
 
 from tq_hw.boards.link import c_header as link_header
 from tq_hw.compiler import compile_model
@@ -294,6 +309,36 @@ def test_every_compiler_takes_driver_and_example_without_a_warning(name: str, tm
             subprocess.run([*command, level, f"-I{DRIVER}", "-c", source, "-o", tmp_path / "out.o"], check=True)
 
 
+def test_the_runtime_compiles_without_a_warning(tmp_path: Path) -> None:
+    compiler(RISCV)
+    for flags in ("-Os", "-O3"):
+        subprocess.run(["make", "-s", "-C", FIRMWARE, f"BUILD={tmp_path / flags}", f"SOC_FLAGS=-march=rv32im_zicsr "
+                        f"-mabi=ilp32 {flags}", "runtime"], check=True)
+
+
+class Mmio(ctypes.Structure):
+    """tq_mmio."""
+
+    _fields_ = [("registers", ctypes.c_void_p), ("memory", ctypes.c_void_p), ("memory_address", ctypes.c_uint32)]
+
+
+def test_memory_mapped_copies_are_exact_at_every_alignment(tq: Any) -> None:
+    tq.tq_mmio_bus.restype = Bus
+    rng = np.random.default_rng(2)
+    memory = ctypes.create_string_buffer(64)
+    mmio = Mmio(None, ctypes.addressof(memory), 0x1000)
+    bus = tq.tq_mmio_bus(ctypes.byref(mmio))
+    for at, skip, size in itertools.product(range(4), range(4), range(12)):
+        before, data = rng.bytes(64), ctypes.create_string_buffer(rng.bytes(32), 32)
+        memory.raw = before
+        assert bus.write(bus.context, MEMORY_SPACE, 0x1008 + at, ctypes.addressof(data) + skip, size) == 0
+        after = before[:8 + at] + data.raw[skip:skip + size] + before[8 + at + size:]
+        assert memory.raw == after
+        kept = data.raw
+        assert bus.read(bus.context, MEMORY_SPACE, 0x1000 + at, ctypes.addressof(data) + skip, size) == 0
+        assert data.raw == kept[:skip] + after[at:at + size] + kept[skip + size:]
+
+
 def test_the_driver_includes_nothing_but_the_compilers_headers() -> None:
     for file in sorted(DRIVER.glob("*.[ch]")):
         for name in re.findall(r"#include <(.+)>", file.read_text()):
@@ -318,5 +363,7 @@ def test_the_stated_size_is_the_size(tmp_path: Path) -> None:
                          check=True)
     for text, name in re.findall(r"^\s*(\d+)\s+0\s+0\s.*/(\w+)\.o$", run.stdout, re.MULTILINE):
         assert f"| `{name}.c` | {int(text):,} |" in page
+    (text, bss), = re.findall(r"^\s*(\d+)\s+0\s+(\d+)\s.*/runtime\.elf$", run.stdout, re.MULTILINE)
+    assert f"{int(text):,} bytes of text, {bss} of bss" in page
     for name, size in re.findall(r"^RAM (\w+)_bytes (\d+)$", run.stdout, re.MULTILINE):
         assert f"`tq_{name}` has {int(size):,} bytes" in page
