@@ -53,6 +53,7 @@ def verified(report: dict[str, Any], index: list[dict[str, Any]]) -> dict[str, l
 def main(arguments: list[str] | None = None) -> int:
     """Renew the record."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("operators", nargs="*", help="measure these alone")
     parser.add_argument("--config", default="n16")
     parser.add_argument("--engine", choices=("rtl", "executor"), default="rtl")
     parser.add_argument("--no-cycles", action="store_true", help="keep the cycles that are recorded")
@@ -65,7 +66,8 @@ def main(arguments: list[str] | None = None) -> int:
         "cycles": {}, "verified": {}}
     if not options.no_cycles:
         record["config"], record["engine"] = options.config, options.engine
-        record["cycles"] = {op: measure(op, options.config, options.engine) for op in supported_operators()}
+        found = {op: measure(op, options.config, options.engine) for op in options.operators or supported_operators()}
+        record["cycles"] = {**record["cycles"], **found} if options.operators else found
     index = json.loads((options.cases / "index.json").read_text(encoding="utf-8"))["cases"] if options.verified else []
     for path in options.verified:
         record["verified"][path.stem] = verified(json.loads(path.read_text(encoding="utf-8")), index)

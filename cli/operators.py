@@ -15,6 +15,7 @@ from tq_hw.compiler.constraints import limits_of
 from tq_hw.compiler.legalize import supported_operators
 from tq_hw.model.check import rules_of
 from tq_hw.model.signatures import KINDS, SIGNATURES, Slot
+from tq_hw.sim.golden.pointwise import POINTWISE
 
 __all__ = ["RECORD", "OperatorRow", "as_records", "engine_of", "page", "rows", "types_of"]
 
@@ -70,6 +71,8 @@ def _types(slots: tuple[Slot, ...], many: bool) -> str:
 
 def types_of(op: str) -> str:
     """Return the types of an operator's inputs and outputs."""
+    if op in POINTWISE:
+        return "int8 -> int8"
     signature = SIGNATURES[op]
     return (f"{_types(signature.inputs, signature.many_inputs)} -> "
             f"{_types(signature.outputs, signature.many_outputs)}")

@@ -60,7 +60,7 @@ def _tensor(op: Operator, subgraph: Subgraph, position: int) -> Tensor | None:
     return subgraph.tensors[op.inputs[position]]
 
 
-@_limits("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED")
+@_limits("CONV_2D", "DEPTHWISE_CONV_2D")
 def constraint_constant_weights(op: Operator, subgraph: Subgraph) -> str | None:
     """Weights and bias must be constants of the model."""
     return _first_computed(op, subgraph, (1, 2))
@@ -115,10 +115,17 @@ def constraint_constant_recurrent_weights(op: Operator, subgraph: Subgraph) -> s
 
 
 @_limits("FULLY_CONNECTED")
+def constraint_constant_bias(op: Operator, subgraph: Subgraph) -> str | None:
+    """The bias must be a constant of the model."""
+    return _first_computed(op, subgraph, (2,))
+
+
+@_limits("FULLY_CONNECTED")
 def constraint_weight_zero_point(op: Operator, subgraph: Subgraph) -> str | None:
-    """Weights must have zero point 0."""
+    """Constant weights must have zero point 0."""
     weights = _tensor(op, subgraph, 1)
-    if weights is not None and weights.quantization is not None and any(weights.quantization.zero_point):
+    if (weights is not None and weights.data is not None and weights.quantization is not None
+            and any(weights.quantization.zero_point)):
         return f"zero point {weights.quantization.zero_point[0]}"
     return None
 

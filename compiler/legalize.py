@@ -20,6 +20,7 @@ from tq_hw.model.graph import Model, Operator, Subgraph, Tensor
 from tq_hw.model.node import Node
 from tq_hw.model.signatures import SIGNATURES
 from tq_hw.model.variables import variable_names
+from tq_hw.sim.golden.pointwise import POINTWISE
 from tq_hw.sim.golden.registry import located
 from tq_hw.sim.golden.run import run_operator
 from tq_hw.sim.golden.state import State, initial_value
@@ -152,7 +153,7 @@ def publish(state: Legalizer, op: Operator, raw: Value) -> None:
 
 def supported_operators() -> list[str]:
     """Names of the operators that models may have, sorted."""
-    return sorted([*(op for op in LOWERINGS if op in SIGNATURES), *ALWAYS_CONSTANT])
+    return sorted([*(op for op in LOWERINGS if op in SIGNATURES or op in POINTWISE), *ALWAYS_CONSTANT])
 
 
 def legalize(model: Model, patterns: Sequence[Pattern] = ()) -> Graph:

@@ -1,4 +1,4 @@
-"""Operators that become multiply-accumulate layers: convolutions, FULLY_CONNECTED, averages.
+"""Operators that become multiply-accumulate layers: convolutions, averages.
 
 Zero points: the array multiplies raw int8, so `zero_point * sum(w)` is taken off the bias here; padding
 reads the zero point, which keeps the correction right at the border. An average is a depthwise
@@ -7,11 +7,10 @@ convolution with weights of one.
 
 import numpy as np
 
-from tq_hw.compiler.constraints import KERNEL_LIMIT
-from tq_hw.compiler.ir import IntArray, Mac, Value
-from tq_hw.compiler.legalize import Legalizer, lowers, publish
+from tq_hw.compiler.ir import IntArray, Mac
+from tq_hw.compiler.legalize import Legalizer, lowers
 from tq_hw.model.graph import Operator
-from tq_hw.sim.golden import conv, fully_connected, pooling
+from tq_hw.sim.golden import conv, pooling
 from tq_hw.sim.golden.arith import wrap_int32
 
 __all__ = ["bias_of", "divide_params", "folded_bias", "window_regions"]
@@ -70,34 +69,6 @@ def _dense_groups(weights: IntArray, in_channels: int, groups: int) -> IntArray:
         group = channel // (out_channels // groups)
         dense[channel, :, :, group * per_group:(group + 1) * per_group] = weights[channel]
     return dense
-
-
-@lowers("FULLY_CONNECTED")
-def lower_fully_connected(state: Legalizer, op: Operator) -> None:
-    """A 1x1 convolution over rows, or one window as large as the image that was flattened."""
-    p = fully_connected.params(op, state.subgraph)
-    weights = state.constant(op, 1)
-    source = state.input(op, 0)
-    tensor = state.subgraph.tensors[op.outputs[0]]
-    image = source.root if source.alias_of is not None and not source.flip else source
-    n, h, w, c = image.shape
-    if (n, h * w * c) == (1, p.depth) and max(h, w) <= KERNEL_LIMIT:
-        source, packed = image, weights.reshape(-1, h, w, c)
-        pixels = (1, 1, 1)
-    else:
-        rows = source.size_bytes // p.depth
-        packed = weights.reshape(-1, 1, 1, p.depth)
-        if source.shape[3] != p.depth:
-            source = Value(source.name, source.tensor, (1, rows, 1, p.depth), source.zero_point, source.flip,
-                           source.root)
-        pixels = source.shape[:3]
-    output = Value(tensor.name, tensor.index, (*pixels, packed.shape[0]), tensor.zero_point)
-    bias = folded_bias(bias_of(state, op, 2), packed.sum(axis=(1, 2, 3), dtype=np.int64), p.input_zero_point)
-    state.layers.append(Mac(
-        op.index, op.op, (source,), output, depthwise=False, weights=packed, bias=bias, multiplier=p.multiplier,
-        shift=p.shift, stride=(1, 1), dilation=(1, 1), pad=(0, 0), pad_value=p.input_zero_point,
-        zero_point=p.output_zero_point, act_min=p.act_min, act_max=p.act_max))
-    publish(state, op, output)
 
 
 def divide_params(count: int) -> tuple[str, int, int]:

@@ -1,10 +1,12 @@
-"""BATCH_MATMUL: with constant weights a FULLY_CONNECTED layer, else a product of two activations."""
+"""BATCH_MATMUL and FULLY_CONNECTED: with constant weights multiply-accumulate layers, else products of activations."""
 
 import numpy as np
 
+from tq_hw.compiler.constraints import KERNEL_LIMIT
 from tq_hw.compiler.ir import Mac, MatMul, Value
 from tq_hw.compiler.legalize import Legalizer, lowers, publish, reshaped
-from tq_hw.compiler.lower_mac import folded_bias
+from tq_hw.compiler.lower_mac import bias_of, folded_bias
+from tq_hw.compiler.lower_unary import CODES, table_pass
 from tq_hw.compiler.strided import move_view
 from tq_hw.model.graph import Operator
 from tq_hw.sim.golden import fully_connected
@@ -52,3 +54,50 @@ def lower_batch_matmul(state: Legalizer, op: Operator) -> None:
         state.layers.append(MatMul(op.index, op.op, (lhs, rhs), raw, pairs,
                                    (p.input_zero_point, p.weight_zero_point), multiplier, shift, p.output_zero_point))
     publish(state, op, raw)
+
+
+@lowers("FULLY_CONNECTED")
+def lower_fully_connected(state: Legalizer, op: Operator) -> None:
+    """A 1x1 convolution over rows, or one window as large as the image that was flattened."""
+    if state.tensor(op, 1).data is None:
+        _computed_weights(state, op)
+        return
+    p = fully_connected.params(op, state.subgraph)
+    weights = state.constant(op, 1)
+    source = state.input(op, 0)
+    tensor = state.subgraph.tensors[op.outputs[0]]
+    image = source.root if source.alias_of is not None and not source.flip else source
+    n, h, w, c = image.shape
+    if (n, h * w * c) == (1, p.depth) and max(h, w) <= KERNEL_LIMIT:
+        source, packed = image, weights.reshape(-1, h, w, c)
+        pixels = (1, 1, 1)
+    else:
+        rows = source.size_bytes // p.depth
+        packed = weights.reshape(-1, 1, 1, p.depth)
+        if source.shape[3] != p.depth:
+            source = Value(source.name, source.tensor, (1, rows, 1, p.depth), source.zero_point, source.flip,
+                           source.root)
+        pixels = source.shape[:3]
+    output = Value(tensor.name, tensor.index, (*pixels, packed.shape[0]), tensor.zero_point)
+    bias = folded_bias(bias_of(state, op, 2), packed.sum(axis=(1, 2, 3), dtype=np.int64), p.input_zero_point)
+    state.layers.append(Mac(
+        op.index, op.op, (source,), output, depthwise=False, weights=packed, bias=bias, multiplier=p.multiplier,
+        shift=p.shift, stride=(1, 1), dilation=(1, 1), pad=(0, 0), pad_value=p.input_zero_point,
+        zero_point=p.output_zero_point, act_min=p.act_min, act_max=p.act_max))
+    publish(state, op, output)
+
+
+def _computed_weights(state: Legalizer, op: Operator) -> None:
+    """Product of the rows and the turned weights; the fused activation is a table behind it."""
+    p = fully_connected.params(op, state.subgraph)
+    output, source = state.subgraph.tensors[op.outputs[0]], state.input(op, 0)
+    units, rows = state.tensor(op, 1).shape[0], source.size_bytes // p.depth
+    weights, _ = _operand(state, op, 1, True)
+    raw = Value(output.name, output.index, (1, 1, rows, units), output.zero_point)
+    state.layers.append(MatMul(
+        op.index, op.op, (reshaped(source, (1, 1, rows, p.depth)), weights), raw, ((0, 0),),
+        (p.input_zero_point, p.weight_zero_point), int(p.multiplier[0]), int(p.shift[0]), p.output_zero_point,
+        bias_of(state, op, 2)))
+    publish(state, op, raw)
+    if (p.act_min, p.act_max) != (-128, 127):
+        table_pass(state, op, state.values[op.outputs[0]], np.clip(CODES.astype(np.int64), p.act_min, p.act_max))

@@ -7,6 +7,7 @@ from tq_hw.compiler.legalize import Legalizer, lowers
 from tq_hw.isa.uop import Alu, Destination, Source
 from tq_hw.model.graph import Operator
 from tq_hw.sim.golden.kernels import KERNELS
+from tq_hw.sim.golden.pointwise import POINTWISE
 
 __all__ = ["CODES", "table_pass"]
 
@@ -26,7 +27,7 @@ def lower_table(state: Legalizer, op: Operator) -> None:
     table_pass(state, op, state.input(op, 0), state.constant(op, 1))
 
 
-@lowers("LOGISTIC", "TANH", "RELU", "RELU6", "RELU_N1_TO_1", "LEAKY_RELU", "HARD_SWISH")
+@lowers("LOGISTIC", "TANH", "RELU", "RELU6", "RELU_N1_TO_1", "LEAKY_RELU", "HARD_SWISH", *POINTWISE)
 def lower_unary(state: Legalizer, op: Operator) -> None:
     """Any function of one int8."""
     table = KERNELS[op.op](op, state.subgraph, [CODES])[0]

@@ -12,6 +12,7 @@ from tq_hw.compiler.rewrite import Rewrite, Subject, changed, pattern
 from tq_hw.model.errors import TqError
 from tq_hw.model.graph import Operator
 from tq_hw.sim.golden.kernels import KERNELS
+from tq_hw.sim.golden.pointwise import POINTWISE
 from tq_hw.sim.golden.registry import Array, bool_option, int_option, str_option
 
 __all__ = ["LIBRARY"]
@@ -20,7 +21,8 @@ _CONVOLUTIONS = ("CONV_2D", "DEPTHWISE_CONV_2D")
 _FUSE = (*_CONVOLUTIONS, "TRANSPOSE_CONV", "FULLY_CONNECTED", "ADD", "SUB", "MUL", "AVERAGE_POOL_2D", "MAX_POOL_2D")
 _RELUS = ("RELU", "RELU6", "RELU_N1_TO_1")
 #: Operators of one input whose every output element depends on one input element alone.
-_UNARY = (*_RELUS, "LOGISTIC", "TANH", "LEAKY_RELU", "HARD_SWISH", "QUANTIZE", "DEQUANTIZE", "CAST", "TABLE")
+_UNARY = (*_RELUS, "LOGISTIC", "TANH", "LEAKY_RELU", "HARD_SWISH", "QUANTIZE", "DEQUANTIZE", "CAST", "TABLE",
+          *POINTWISE)
 _BINARY = ("ADD", "SUB", "MUL", "MAXIMUM", "MINIMUM", "PRELU")
 _CODES = np.arange(256).astype(np.uint8)
 _BYTES = ("int8", "uint8")

@@ -135,9 +135,12 @@ def constraint_lstm_is_plain(node: Node) -> str | None:
 
 
 def constraint_weights_are_constant(node: Node) -> str | None:
-    """Make weights and bias constant."""
-    is_svdf, is_lstm = node.operator.op == "SVDF", node.operator.op == "UNIDIRECTIONAL_SEQUENCE_LSTM"
-    weights = [node.optional(position) for position in (range(1, 18) if is_lstm else (1, 2) if is_svdf else (1,))]
+    """Make weights and bias constant, but for the weights of FULLY_CONNECTED."""
+    op = node.operator.op
+    is_lstm = op == "UNIDIRECTIONAL_SEQUENCE_LSTM"
+    # A FULLY_CONNECTED may have weights that are activations.
+    positions = {"SVDF": (1, 2), "FULLY_CONNECTED": ()}.get(op, range(1, 18) if is_lstm else (1,))
+    weights = [node.optional(position) for position in positions]
     for tensor in (*weights, None if is_lstm else bias_of(node)):
         if tensor is not None and tensor.data is None:
             return f"{label(tensor)}, which is computed at run time; use BATCH_MATMUL for a product of activations"

@@ -45,12 +45,12 @@ def _weights(node: Node) -> list[Tensor]:
 
 
 def constraint_weights_are_symmetric(node: Node) -> str | None:
-    """Give weights scales, and zero point 0 to each of them."""
+    """Give weights scales, and constant ones zero point 0."""
     for weights in _weights(node):
         if weights.quantization is None:
             return f"no quantization for {label(weights)}"
         points = sorted(set(weights.quantization.zero_point) - {0})
-        if points:
+        if points and weights.data is not None:
             return f"zero point {points[0]} for {label(weights)}"
     return None
 

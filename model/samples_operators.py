@@ -211,11 +211,22 @@ def _batch_matmul(b: ModelBuilder, rng: Rng, x: int) -> int:
                  scale=b.tensors[x].scale * scale * 80 * float(np.sqrt(depth)))
 
 
+def _computed_weights(b: ModelBuilder, rng: Rng, x: int) -> int:
+    """FULLY_CONNECTED whose weights are an activation."""
+    depth, units = b.tensors[x].shape[3], int(rng.integers(1, 20))
+    point = int(rng.choice((0, _point(rng))))
+    weights = b.input((units, depth), scale=float(rng.uniform(0.005, 0.05)), zero_point=point)
+    bias = b.bias(x, weights, rng.integers(-5000, 5000, units)) if rng.random() < 0.5 else -1
+    return b.add("FULLY_CONNECTED", [x, weights, bias], zero_point=_point(rng),
+                 scale=b.tensors[x].scale * b.tensors[weights].scale * 80 * float(np.sqrt(depth)),
+                 fused_activation_function=_pick(rng, *_ACTIVATIONS))
+
+
 #: Layers by kind, as in `tq_hw.model.samples`.
 OPERATOR_LAYERS: dict[str, Callable[[ModelBuilder, Rng, int], int]] = {
     "unary": _unary, "binary": _binary, "compare": _compare, "integers": _integers,
     "concatenation": _concatenation, "slice": _slice, "transpose": _transpose, "split": _split, "space": _space,
     "gather": _gather, "pad_any": _pad_any,
     "resize": _resize, "reduce": _reduce, "rows": _rows, "transpose_conv": _transpose_conv,
-    "batch_matmul": _batch_matmul,
+    "batch_matmul": _batch_matmul, "computed_weights": _computed_weights,
 }

@@ -70,6 +70,12 @@ def _pad_value(b: ModelBuilder, x: int) -> int:
     return b.add("PADV2", [x, b.constant(np.array([[0, 0], [1, 1], [2, 2], [0, 0]], np.int32)), value])
 
 
+def _function(op: str) -> _Layer:
+    def add(b: ModelBuilder, x: int) -> int:
+        return b.add(op, [x], scale=0.06, zero_point=-7, shape=_SHAPE)
+    return add
+
+
 def _parts(op: str) -> _Layer:
     def add(b: ModelBuilder, x: int) -> int:
         if op == "SPLIT":
@@ -180,9 +186,9 @@ TYPICAL = (*_LAYERS, *_STATE)
 
 
 def typical(op: str) -> Model:
-    """Return the model of an operator out of `TYPICAL`."""
+    """Return the model of an operator out of `TYPICAL`, or of a function of one int8."""
     if op in _STATE:
         return _state()
-    shape, layer = _LAYERS[op]
+    shape, layer = _LAYERS.get(op, (_SHAPE, _function(op)))
     b = ModelBuilder(op)
     return parse_model(b.build(layer(b, b.input(shape, scale=_SCALE, zero_point=3))), op)

@@ -6,6 +6,7 @@ from tq_hw.sim.golden import (
     elementwise,
     fully_connected,
     movement,
+    pointwise,
     pooling,
     quantize,
     recurrent,
@@ -20,3 +21,4 @@ __all__ = ["FAMILIES", "KERNELS"]
 
 FAMILIES = (activation, conv, elementwise, fully_connected, movement, pooling, quantize, recurrent,
             reduce, resize, slicing, softmax)
+pointwise.load_all()

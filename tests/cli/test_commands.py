@@ -159,7 +159,7 @@ def test_configs_and_ops(tq: Tq) -> None:
     assert {"CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED", "SOFTMAX"} <= {row["op"] for row in operators}
     conv = next(row for row in operators if row["op"] == "CONV_2D")
     assert "Weights and bias must be constants of the model" in conv["limits"]
-    assert "Give weights scales, and zero point 0 to each of them." in conv["rules"]
+    assert "Give weights scales, and constant ones zero point 0." in conv["rules"]
     assert "CONV_2D" in tq("ops").out
 
 

@@ -274,6 +274,18 @@ def asymmetric(rng: Rng, op: str) -> bytes:
                          zero_point=point(rng)))
 
 
+def computed(rng: Rng, op: str) -> bytes:
+    """FULLY_CONNECTED whose weights are an activation, with a zero point."""
+    b = ModelBuilder(op)
+    depth, units = int(rng.integers(1, 60)), int(rng.integers(1, 20))
+    source = b.input((int(rng.integers(1, 9)), depth), scale=scale(rng), zero_point=point(rng))
+    matrix = b.input((units, depth), scale=scale(rng), zero_point=pick(rng, 0, point(rng)))
+    bias = b.bias(source, matrix, rng.integers(-20000, 20000, units)) if rng.random() < 0.5 else -1
+    product = b.tensors[source].scale * b.tensors[matrix].scale
+    return b.build(b.add("FULLY_CONNECTED", [source, matrix, bias], scale=output_scale(rng, product, depth),
+                         zero_point=point(rng), fused_activation_function=pick(rng, *ACTIVATIONS)))
+
+
 def svdf_int8(rng: Rng, op: str) -> bytes:
     b = ModelBuilder(op)
     source = b.input((1, 5), scale=scale(rng), zero_point=point(rng))
@@ -333,6 +345,7 @@ OPERATORS: dict[str, tuple[Generator, tuple[str, ...]]] = {
     "CAST": (cast, REF),
     **dict.fromkeys(("CONV_2D:bias", "DEPTHWISE_CONV_2D:bias"), (without_bias, TFLM)),
     "FULLY_CONNECTED:asymmetric": (asymmetric, TFLM),
+    "FULLY_CONNECTED:computed": (computed, TFLM),
     "SVDF:int8": (svdf_int8, TFLM),
 }
 

@@ -86,9 +86,9 @@ def test_counts_outputs():
     (3, {"quantization": None}, "output 0, tensor 3 't3', has no quantization, int8 needs a scale and a zero point"),
     (0, {"quantization": Quantization((0.5,) * 3, (0,) * 3, 3)}, "input 0, tensor 0 'in', has 3 scales, an "
      "activation has one: per-axis scales are for constant weights"),
-    (1, {"quantization": None}, "Give weights scales, and zero point 0 to each of them. Found no quantization for "
+    (1, {"quantization": None}, "Give weights scales, and constant ones zero point 0. Found no quantization for "
      "tensor 1 'w'."),
-    (1, {"quantization": Quantization((0.1, 0.2), (0, -1))}, "Give weights scales, and zero point 0 to each of them. "
+    (1, {"quantization": Quantization((0.1, 0.2), (0, -1))}, "Give weights scales, and constant ones zero point 0. "
      "Found zero point -1 for tensor 1 'w'."),
     (1, {"quantization": Quantization((0.1,) * 3, (0,) * 3, 3)}, "Give weights one scale, or one for each output "
      "channel. Found scales along axis 3 for tensor 1 'w', output channels are axis 0."),
@@ -138,8 +138,8 @@ def test_a_depth_multiplier_fits_the_channels():
 
 def test_computed_weights_are_not_supported():
     assert message_of(edit_tensor(conv(), 1, data=None), UnsupportedError) == (
-        "Make weights and bias constant. Found tensor 1 'w', which is computed at run time; use BATCH_MATMUL for a "
-        "product of activations.")
+        "Make weights and bias constant, but for the weights of FULLY_CONNECTED. Found tensor 1 'w', which is computed "
+        "at run time; use BATCH_MATMUL for a product of activations.")
 
 
 def test_shuffled_weights_are_refused():
