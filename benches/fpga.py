@@ -42,7 +42,7 @@ from tq_hw.model.errors import MissingToolError, TqError
 __all__ = ["DESIGNS", "DEVICE", "FpgaResult", "sources_hash", "place_and_route"]
 
 DEVICE = "LFE5U-85F-6BG381"
-_NEXTPNR = ("--85k", "--package", "CABGA381", "--speed", "6", "--placer", "static", "--router", "router2")
+_NEXTPNR = ("--85k", "--package", "CABGA381", "--speed", "6", "--placer", "static", "--router", "router1")
 DESIGNS: dict[str, Callable[[Config], Any]] = {
     "accelerator": Accelerator, "array": ArrayUnit, "vector": VectorUnit, "load": LoadUnit, "store": StoreUnit,
     "fetch": Fetch, "scratchpad": Scratchpad,

@@ -114,7 +114,7 @@ def elaborate(board: Board, memory: Memory, *, image: bytes = b"", seed: int = 1
     stat = f"tee -q -o {_STAT} stat -json"
     options: dict[str, Any] = {"emit_src": False}
     if board.toolchain is Toolchain.ECP5:
-        options |= {"script_after_synth": stat, "nextpnr_opts": f"{pnr} --placer static --router router2"}
+        options |= {"script_after_synth": stat, "nextpnr_opts": f"{pnr} --placer static --router router1"}
     elif board.toolchain is Toolchain.ICE40:
         # There is no small RAM to choose: what asks for it becomes flip-flops or block RAM.
         options |= {"script_after_synth": stat, "nextpnr_opts": pnr, "synth_opts": "-dsp",

@@ -96,7 +96,7 @@ class UnitControl(wiring.Component):
         ]
 
         header = data.View(HeaderLayout(), self.words.payload)
-        index = Signal(header.first.shape())
+        index, next_index = (Signal(header.first.shape(), name=name) for name in ("index", "next_index"))
         left = Signal(header.count.shape())
         run = Signal()
         plain = Signal()
@@ -104,18 +104,19 @@ class UnitControl(wiring.Component):
         may_write = Signal()
         base = _TABLE_BASE.get(self._unit)
         m.d.comb += [
-            plain.eq(index < len(registers)),
-            self.table.data.eq(self.words.payload),
+            next_index.eq(index), self.table.data.eq(self.words.payload),
             may_write.eq(plain | in_table & (in_flight == 0) & self.engine_idle),
         ]
+        m.d.sync += [index.eq(next_index), plain.eq(next_index < len(registers))]
         if base is not None:
-            m.d.comb += [in_table.eq((index >= base) & (index < register_count(self._unit, self._config))),
-                         self.table.index.eq(index - base)]
+            m.d.sync += in_table.eq((next_index >= base) & (next_index < register_count(self._unit, self._config)))
+            m.d.comb += self.table.index.eq(index - base)
 
         with m.FSM(name="state"):
             with m.State("HEADER"):
                 m.d.comb += [self.words.ready.eq(1), self.idle.eq((in_flight == 0) & self.engine_idle)]
-                m.d.sync += [index.eq(header.first), left.eq(header.count), run.eq(header.run)]
+                m.d.comb += next_index.eq(header.first)
+                m.d.sync += [left.eq(header.count), run.eq(header.run)]
                 with m.If(self.words.valid):
                     with m.If(header.count != 0):
                         m.next = "VALUES"
@@ -125,7 +126,8 @@ class UnitControl(wiring.Component):
                 m.d.comb += self.words.ready.eq(may_write)
                 with m.If(self.words.valid & may_write):
                     m.d.comb += self.table.en.eq(in_table)
-                    m.d.sync += [index.eq(index + 1), left.eq(left - 1)]
+                    m.d.comb += next_index.eq(index + 1)
+                    m.d.sync += left.eq(left - 1)
                     with m.Switch(index):
                         for number, word in enumerate(registers):
                             with m.Case(number):

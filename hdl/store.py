@@ -8,7 +8,7 @@ from amaranth.lib.wiring import In, Out
 
 from tq_hw.hdl.axi import BurstLayout, WriteBeatLayout
 from tq_hw.hdl.packer import Packer
-from tq_hw.hdl.queues import Queue
+from tq_hw.hdl.queues import Queue, Slice
 from tq_hw.hdl.signatures import READ_LATENCY_CYCLES, ReadSignature, operation_signature
 from tq_hw.hdl.store_plan import StorePlan, TakeLayout
 from tq_hw.isa.config import Config
@@ -82,7 +82,10 @@ class StoreUnit(wiring.Component):
         ]
         # Two more may have come since the levels were read.
         m.d.sync += packer.room.eq((beats.level <= _BEATS - 4) & (bursts.level <= _BURSTS - 3))
-        wiring.connect(m, beats.o, wiring.flipped(self.beats))
+        # Out of the block RAM into a register, before the write channel looks at the beat.
+        m.submodules.next_beat = next_beat = Slice(WriteBeatLayout(config))
+        wiring.connect(m, beats.o, next_beat.i)
+        wiring.connect(m, next_beat.o, wiring.flipped(self.beats))
         wiring.connect(m, bursts.o, wiring.flipped(self.bursts))
         m.d.comb += plan.base.eq(self.base)
 

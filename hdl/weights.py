@@ -30,7 +30,7 @@ class WeightLoader(wiring.Component):
     Members
     -------
     i : In(stream of WeightRequest), in the order of the steps
-    ready : Out(1), all words of the next step are granted: it may start
+    ready : Out(1), all words of the next step are granted, the last one perhaps in this cycle: it may start
     start : In(1), strobe while ready: the next step starts in the following cycle
     weights : scratchpad port
     weight, weight_row : Out, to MacArray
@@ -59,23 +59,21 @@ class WeightLoader(wiring.Component):
         """One step is loading, or loaded and waiting; rows are numbered where they arrive."""
         m = Module()
         config, request = self._config, self.i.payload
-        loading, first = Signal(), Signal()
+        loading, loaded, first = Signal(), Signal(), Signal()
         address = Signal(16)
         left = Signal.like(request.rows)
 
-        got = Signal()
+        got, ends = Signal(), Signal()
         m.d.comb += [
-            self.weights.en.eq(loading),
-            self.weights.addr.eq(address),
-            got.eq(loading & self.weights.grant),
-            self.i.ready.eq(~loading & (~self.ready | self.start)),
+            self.weights.en.eq(loading), self.weights.addr.eq(address),
+            got.eq(loading & self.weights.grant), ends.eq(got & left[-1]),
+            self.ready.eq(loaded | ends), self.i.ready.eq(self.start | ~(loading | loaded)),
         ]
-        with m.If(self.start):
-            m.d.sync += self.ready.eq(0)
+        m.d.sync += loaded.eq(self.ready & ~self.start)
         with m.If(got):
             m.d.sync += [address.eq(address + 1), left.eq(left - 1), first.eq(0)]
-            with m.If(left[-1]):
-                m.d.sync += [loading.eq(0), self.ready.eq(1)]
+            with m.If(ends):
+                m.d.sync += loading.eq(0)
         with m.If(self.i.valid & self.i.ready):
             m.d.sync += [loading.eq(1), first.eq(1), left.eq(request.rows)]
             with m.If(request.jump):
