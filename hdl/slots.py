@@ -99,7 +99,7 @@ class SlotCounter(wiring.Component):
             advanced.cols.eq(Mux(row_end, constants.out_cols, cols - keep)),
         ]
 
-        begin, may_begin = self._admit(m, live=live, ending=ending, tail_over=tail[-1], after=after)
+        begin, may_begin, begins_operation = self._admit(m, live=live, ending=ending, tail_over=tail[-1], after=after)
         m.d.sync += [tail.eq(tail - ~tail[-1]), fresh.eq(begin)]
         with m.If(live):
             m.d.sync += [live.eq(~ending), position.eq(advanced), slots.eq(slots - keep), period.eq(period - 1),
@@ -109,8 +109,10 @@ class SlotCounter(wiring.Component):
         with m.If(begin):
             m.d.sync += live.eq(1)
         # The wide registers do not ask for weights and buffers: what they copy before the step begins is copied again.
+        with m.If(begins_operation):
+            m.d.sync += constants.eq(self.constants)
         with m.If(may_begin):
-            m.d.sync += [step.eq(new), constants.eq(after), took.eq(self.acc_take),
+            m.d.sync += [step.eq(new), took.eq(self.acc_take),
                          slots.eq(new.slots), period.eq(after.period), stride.eq(-1), lead.eq(new.lag)]
             with m.If(new.place == Place.FIRST):
                 m.d.sync += [position.address.eq(after.in_base), position.next_row.eq(after.next_row_base),
@@ -197,17 +199,26 @@ class SlotCounter(wiring.Component):
             for a, b in pairs).any())
         return m
 
-    def _admit(self, m: Module, *, live: Signal, ending: Signal, tail_over: Value, after: Any) -> tuple[Signal, Signal]:
-        """Return the strobe that the next step begins in the following cycle, and that the present one allows it."""
+    def _admit(self, m: Module, *, live: Signal, ending: Signal, tail_over: Value,
+               after: Any) -> tuple[Signal, Signal, Signal]:
+        """Return the strobe that the next step begins in the following cycle, and that the present one allows it.
+
+        The first step of an operation begins when no step is live, one cycle later than others may: the constants are
+        many. The third value is that the present step allows such a step.
+        """
         new = self.i.payload
-        begin, may_begin, room, behind = Signal(), Signal(), Signal(), Signal()
+        begin, may_begin, begins_operation, room, behind = (
+            Signal(name=name) for name in ("begin", "may_begin", "begins_operation", "room", "behind"))
+        over = Signal()
         opened = Signal()  # the last operation left its buffer open
         gap = Signal(range(REWRITE_CYCLES))
         m.d.comb += [
             room.eq(~new.tile_first | opened | self.acc_free),
             behind.eq(new.follows | (~live & tail_over)),
-            may_begin.eq(self.i.valid & behind & (~live | ending)),
-            self.i.ready.eq(self.weights_ready & room & behind & (gap == 0) & (~live | ending)),
+            over.eq(~live | (ending & ~new.operation_first)),
+            may_begin.eq(self.i.valid & behind & over),
+            begins_operation.eq(self.i.valid & new.operation_first & ~live & (new.follows | tail_over)),
+            self.i.ready.eq(self.weights_ready & room & behind & (gap == 0) & over),
             begin.eq(self.i.valid & self.i.ready),
             self.start.eq(begin),
             self.acc_take.eq(begin & new.tile_first & ~opened),
@@ -220,4 +231,4 @@ class SlotCounter(wiring.Component):
                 m.d.sync += opened.eq(~after.acc_last)
         with m.Elif(gap != 0):
             m.d.sync += gap.eq(gap - 1)
-        return begin, may_begin
+        return begin, may_begin, begins_operation

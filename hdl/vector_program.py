@@ -7,6 +7,7 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from tq_hw.hdl.delay import delayed
+from tq_hw.hdl.queues import Queue
 from tq_hw.hdl.signatures import OperationLayout
 from tq_hw.hdl.vector_steps import Restart, RunLayout, TileLayout, UopWord0
 from tq_hw.isa.config import Config
@@ -14,12 +15,15 @@ from tq_hw.isa.layout import Unit, VectorKind
 
 __all__ = ["ProgramWalker"]
 
+#: Runs that wait to be walked.
+_WAITING_RUNS = 4
+
 
 class ProgramWalker(wiring.Component):
     """Turn tiles into runs, and read each run's micro-operation.
 
-    A run every second cycle. Two runs wait at the output, so that the next stage has no bubble when its runs are two
-    beats or longer.
+    A run every second cycle; some wait at the output. So the next stage has no bubble when its runs are two beats or
+    longer.
 
     Members
     -------
@@ -95,36 +99,32 @@ class ProgramWalker(wiring.Component):
         chunk_last = end & ~again1 & ~again2
         tile_last = chunk_last & left_last
 
-        waiting: Any = Signal(RunLayout(config), reset_less=True)
-        waiting_valid = Signal()
-        out_free = self.o.ready | ~self.o.valid
-        step = Signal()
+        # A run is made in one cycle, with its micro-operation from memory in the next one, then queued.
+        m.submodules.runs = runs = Queue(RunLayout(config), _WAITING_RUNS)
+        wiring.connect(m, runs.o, wiring.flipped(self.o))
+        made: Any = Signal(RunLayout(config), reset_less=True)
+        made_valid, room, step = Signal(), Signal(), Signal()
         m.d.comb += [
-            step.eq(active & settled & (out_free | ~waiting_valid)),
-            self.number.eq(number), self.fetch.eq(step),
+            step.eq(active & settled & room), self.number.eq(number), self.fetch.eq(step),
+            runs.i.valid.eq(made_valid), runs.i.payload.eq(made),
+            runs.i.payload.uop.eq(self.uop.as_value() & ~made.table.replicate(UopWord0.size)),
         ]
-        with m.If(out_free):
-            m.d.sync += [self.o.payload.eq(waiting), self.o.payload.uop.eq(Mux(waiting.table, 0, self.uop)),
-                         self.o.valid.eq(waiting_valid)]
-            with m.If(~step):
-                m.d.sync += waiting_valid.eq(0)
+        m.d.sync += [
+            # Two runs may be on their way to the queue that its level does not tell.
+            room.eq(runs.level <= _WAITING_RUNS - 2), made_valid.eq(step),
+            made.number.eq(number), made.table.eq(is_table), made.slots.eq(Mux(left_last, left, op.chunk_slots)),
+            made.a.eq(Mux(in_body & ~is_table, address1, tile.a)), made.b.eq(tile.b),
+            made.out.eq(tile.out), made.sub.eq(tile.sub),
+            made.restart.eq(Mux(~chunk_first, Restart.CHUNK, Mux(tile_first, tile.restart, Restart.CONTINUE))),
+            made.save_tile.eq(chunk_first & tile_first & tile.save), made.save_chunk.eq(chunk_first),
+            made.tile_first.eq(chunk_first & tile_first), made.tile_last.eq(tile_last),
+            made.chunk_last.eq(chunk_last),
+            made.op_first.eq(tile.op_first & chunk_first & tile_first), made.op_last.eq(tile.op_last & tile_last),
+            made.param_first.eq(tile.param_first & chunk_first & tile_first),
+            made.param_last.eq(tile.param_last & tile_last),
+        ]
         with m.If(step):
-            m.d.sync += [
-                waiting_valid.eq(1),
-                waiting.number.eq(number), waiting.table.eq(is_table),
-                waiting.slots.eq(Mux(left_last, left, op.chunk_slots)),
-                waiting.a.eq(Mux(in_body & ~is_table, address1, tile.a)), waiting.b.eq(tile.b),
-                waiting.out.eq(tile.out), waiting.sub.eq(tile.sub),
-                waiting.restart.eq(Mux(~chunk_first, Restart.CHUNK, Mux(tile_first, tile.restart, Restart.CONTINUE))),
-                waiting.save_tile.eq(chunk_first & tile_first & tile.save), waiting.save_chunk.eq(chunk_first),
-                waiting.tile_first.eq(chunk_first & tile_first), waiting.tile_last.eq(tile_last),
-                waiting.chunk_last.eq(chunk_last),
-                waiting.op_first.eq(tile.op_first & chunk_first & tile_first),
-                waiting.op_last.eq(tile.op_last & tile_last),
-                waiting.param_first.eq(tile.param_first & chunk_first & tile_first),
-                waiting.param_last.eq(tile.param_last & tile_last),
-                chunk_first.eq(chunk_last), settled.eq(0),
-            ]
+            m.d.sync += [chunk_first.eq(chunk_last), settled.eq(0)]
             with m.If(again1):
                 m.d.sync += [number.eq(op.body_first), repeat1.eq(repeat1 + 1),
                              address1.eq(address1 + op.a_repeat1_step)]

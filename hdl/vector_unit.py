@@ -16,7 +16,6 @@ from tq_hw.hdl.delay import delayed
 from tq_hw.hdl.delay_line import DelayLine
 from tq_hw.hdl.lane import STAGE_LEFT, STAGE_OPERANDS, STAGE_PRODUCT, STAGE_RESULT, STAGE_TABLE, Lane
 from tq_hw.hdl.params import ParameterBlocks
-from tq_hw.hdl.queues import Queue
 from tq_hw.hdl.reduce import ReduceLayout, ReduceUnit, reduce_latency_cycles
 from tq_hw.hdl.signatures import (
     ACC_READ_LATENCY_CYCLES,
@@ -32,7 +31,7 @@ from tq_hw.hdl.vector_operand import StreamOperand
 from tq_hw.hdl.vector_output import OutputLayout, OutputWriter
 from tq_hw.hdl.vector_program import ProgramWalker
 from tq_hw.hdl.vector_registers import VectorRegisters
-from tq_hw.hdl.vector_steps import RunLayout, register_word_bits
+from tq_hw.hdl.vector_steps import register_word_bits
 from tq_hw.hdl.vector_tiles import TileWalker
 from tq_hw.hdl.walker import SlotWalker
 from tq_hw.isa.config import Config
@@ -100,15 +99,13 @@ class VectorUnit(wiring.Component):
         m.submodules.tiles = tiles = TileWalker(config)
         m.submodules.program = program = ProgramWalker(config)
         m.submodules.walker = walker = SlotWalker(config)
-        m.submodules.runs = runs = Queue(RunLayout(config), 2)
         m.submodules.params = params = ParameterBlocks(config)
         m.submodules.control = control = VectorControl(config)
 
         connect(m, flipped(self.i), tiles.i)
         connect(m, tiles.o, program.i)
         connect(m, tiles.params, params.i)
-        connect(m, program.o, runs.i)
-        connect(m, runs.o, walker.i)
+        connect(m, program.o, walker.i)
         connect(m, walker.o, issue.i)
         connect(m, flipped(self.table), control.table)
         m.d.comb += [
