@@ -60,24 +60,32 @@ class PllPlan:
 
 @dataclass(frozen=True)
 class _Limits:
-    """What a PLL can do; rates in Hz."""
+    """What a PLL can do; rates in Hz.
+
+    Members
+    -------
+    multiplies : of the loop's own divider; with `loop_over_first`, the first clock's divider multiplies, too
+    lags : clocks may lag the first one
+    """
 
     name: str
     outputs: int
-    input_divs: range
-    multiplies: range
-    divs: range
+    input_divs: Sequence[int]
+    multiplies: Sequence[int]
+    divs: Sequence[int]
     detector_hz: tuple[int, int]
     oscillator_hz: tuple[int, int]
+    loop_over_first: bool = False
+    lags: bool = True
 
 
 _ECP5 = _Limits("EHXPLLL", 4, range(1, 129), range(1, 129), range(1, 129), (10 * _MHZ, 400 * _MHZ),
-                (400 * _MHZ, 800 * _MHZ))
+                (400 * _MHZ, 800 * _MHZ), loop_over_first=True)
 #: Speed grade -1, the slowest.
 _XILINX = _Limits("PLLE2_ADV", 6, range(1, 57), range(2, 65), range(1, 129), (19 * _MHZ, 450 * _MHZ),
                   (800 * _MHZ, 1600 * _MHZ))
-_ICE40 = _Limits("SB_PLL40_PAD", 1, range(1, 17), range(1, 129), range(2, 65), (10 * _MHZ, 133 * _MHZ),
-                 (533 * _MHZ, 1066 * _MHZ))
+_ICE40 = _Limits("SB_PLL40_PAD", 1, range(1, 17), range(1, 129), (2, 4, 8, 16, 32, 64), (10 * _MHZ, 133 * _MHZ),
+                 (533 * _MHZ, 1066 * _MHZ), lags=False)
 
 
 def _settings(limits: _Limits, input_hz: int, clocks: Sequence[Clock]) -> Iterator[tuple[int, int, tuple[int, ...]]]:
@@ -120,33 +128,31 @@ def _refuse(limits: _Limits, input_hz: int, clocks: Sequence[Clock]) -> OptionEr
                        f"{limits.oscillator_hz[1] // _MHZ} MHz, a multiple of a divider of the input")
 
 
+def _plan(limits: _Limits, input_hz: int, clocks: Sequence[Clock]) -> PllPlan:
+    """Return the first dividers that give rates and lags exactly; OptionError if there are none."""
+    _check(limits, input_hz, clocks)
+    for input_div, multiply, divs in _settings(limits, input_hz, clocks):
+        phases = _phases(clocks, divs)
+        feedback = divs[0] if limits.loop_over_first else 1
+        if (multiply % feedback == 0 and multiply // feedback in limits.multiplies and phases is not None
+                and (limits.lags or not any(phases))):
+            return PllPlan(input_hz, input_div, multiply, divs, phases, feedback)
+    raise _refuse(limits, input_hz, clocks)
+
+
 def plan_ecp5(input_hz: int, clocks: Sequence[Clock]) -> PllPlan:
     """Return dividers of an EHXPLLL, whose loop closes over the first clock; OptionError if there are none."""
-    _check(_ECP5, input_hz, clocks)
-    for input_div, multiply, divs in _settings(_ECP5, input_hz, clocks):
-        phases = _phases(clocks, divs)
-        if multiply % divs[0] == 0 and multiply // divs[0] in _ECP5.multiplies and phases is not None:
-            return PllPlan(input_hz, input_div, multiply, divs, phases, divs[0])
-    raise _refuse(_ECP5, input_hz, clocks)
+    return _plan(_ECP5, input_hz, clocks)
 
 
 def plan_xilinx(input_hz: int, clocks: Sequence[Clock]) -> PllPlan:
     """Return dividers of a PLLE2_ADV; OptionError if there are none."""
-    _check(_XILINX, input_hz, clocks)
-    for input_div, multiply, divs in _settings(_XILINX, input_hz, clocks):
-        phases = _phases(clocks, divs)
-        if multiply in _XILINX.multiplies and phases is not None:
-            return PllPlan(input_hz, input_div, multiply, divs, phases)
-    raise _refuse(_XILINX, input_hz, clocks)
+    return _plan(_XILINX, input_hz, clocks)
 
 
 def plan_ice40(input_hz: int, clocks: Sequence[Clock]) -> PllPlan:
     """Return dividers of an SB_PLL40_PAD with one clock, no phase; OptionError if there are none."""
-    _check(_ICE40, input_hz, clocks)
-    for input_div, multiply, divs in _settings(_ICE40, input_hz, clocks):
-        if multiply in _ICE40.multiplies and divs[0] & (divs[0] - 1) == 0 and not clocks[0].phase_degrees:
-            return PllPlan(input_hz, input_div, multiply, divs, (0,))
-    raise _refuse(_ICE40, input_hz, clocks)
+    return _plan(_ICE40, input_hz, clocks)
 
 
 class Ecp5Pll(Elaboratable):

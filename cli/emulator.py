@@ -7,6 +7,7 @@ import time
 import tty
 
 from tq_hw.boards.link.emulated import GAP_CYCLES
+from tq_hw.boards.link.faults import Fault, damage
 from tq_hw.isa.config import Config
 from tq_hw.sim.rtl.bench import LinkBench
 from tq_hw.sim.rtl.build import Design, Progress, library
@@ -21,6 +22,7 @@ _AFTER_CYCLES = 200
 _GAP_SECONDS = 0.05
 _CHUNK_BYTES = 4096
 _MOST_DELAY_SECONDS = 0.02
+_FAULT_ONE_IN = 100
 
 
 def board_design(memory_bytes: int, clock_hz: int) -> Design:
@@ -30,25 +32,19 @@ def board_design(memory_bytes: int, clock_hz: int) -> Design:
 
 
 class BadLine:
-    """One direction of a line on which about one byte in 100 is dropped, flipped, doubled or late."""
+    """One direction of a line on which about one byte in _FAULT_ONE_IN is dropped, flipped, doubled or late."""
 
     def __init__(self, seed: int) -> None:
         self._rng = random.Random(seed)
-        self.damaged = 0
 
     def carry(self, data: bytes) -> bytes:
         """Return what arrives; takes as long as the delays on the way."""
         arrived = bytearray()
         for byte in data:
-            kind = self._rng.randrange(400)
-            self.damaged += kind < 4
-            if kind == 3:
+            fault, some = damage(byte, self._rng, _FAULT_ONE_IN)
+            if fault is Fault.LATE:
                 time.sleep(self._rng.random() * _MOST_DELAY_SECONDS)
-            if kind == 0:
-                continue
-            arrived.append(byte ^ self._rng.randrange(1, 256) if kind == 1 else byte)
-            if kind == 2:
-                arrived.append(byte)
+            arrived += some
         return bytes(arrived)
 
 

@@ -10,6 +10,7 @@ from amaranth.lib.wiring import In, Out
 from tq_hw.boards.link.frame_state import HEADER, FrameState
 from tq_hw.boards.link.protocol import (
     ANSWER_SYNC,
+    CRC_BYTES,
     GAP_SECONDS,
     IDENTITY,
     MOST_BYTES,
@@ -289,14 +290,6 @@ class Bridge(wiring.Component):
                 with m.If(s.count[0]):
                     m.d.sync += [s.count.eq(0), s.end.eq(s.header.size)]
                     m.next = "HEAD"
-        with m.State("HEAD"):
-            m.d.comb += s.tx_byte.eq(s.header.command)
-            with m.If(~self.tx.valid):
-                m.d.comb += [s.put.eq(1), s.summed.eq(1)]
-                m.d.sync += [s.header.eq(s.header.as_value()[8:]), s.count.eq(s.more)]
-                with m.If(s.count == _ANSWER_BYTES - 1):
-                    m.d.sync += s.count.eq(0)
-                    m.next = "NEXT"
         with m.State("NEXT"):
             m.next = "TAIL"
             with m.If(s.count != s.end[:9]):
@@ -312,13 +305,16 @@ class Bridge(wiring.Component):
         with m.State("TAIL"):
             m.d.sync += [s.header.as_value()[:32].eq(s.crc.crc), s.count.eq(0)]
             m.next = "SUM"
-        with m.State("SUM"):
-            m.d.comb += s.tx_byte.eq(s.header.command)
-            with m.If(~self.tx.valid):
-                m.d.comb += s.put.eq(1)
-                m.d.sync += [s.header.eq(s.header.as_value()[8:]), s.count.eq(s.more)]
-                with m.If(s.count == 3):
-                    m.next = "HUNT"
+        # Header and CRC leave by the same register.
+        for state, most, summed, after in (("HEAD", _ANSWER_BYTES, 1, "NEXT"), ("SUM", CRC_BYTES, 0, "HUNT")):
+            with m.State(state):
+                m.d.comb += s.tx_byte.eq(s.header.command)
+                with m.If(~self.tx.valid):
+                    m.d.comb += [s.put.eq(1), s.summed.eq(summed)]
+                    m.d.sync += [s.header.eq(s.header.as_value()[8:]), s.count.eq(s.more)]
+                    with m.If(s.count == most - 1):
+                        m.d.sync += s.count.eq(0)
+                        m.next = after
 
 
 class UartBridge(wiring.Component):

@@ -266,6 +266,7 @@ class Link:
 
     def _await(self, until: float) -> Answer | None:
         """Return the answer to the request under way, or None when it has not come by then."""
+        late = False
         while True:
             while self._came:
                 byte = self._came[0]
@@ -273,9 +274,11 @@ class Link:
                 answer = self._receiver.feed(byte)
                 if isinstance(answer, Answer) and (answer.session, answer.sequence) == (self._session, self._sequence):
                     return answer
-            left = until - time.monotonic()
-            if left <= 0:
+            if late:
                 # What was half received belongs to nothing that will still come.
                 self._receiver.reset()
                 return None
-            self._came += self._port.read(left)
+            left = until - time.monotonic()
+            # Where this program itself was held up, what came in time still counts.
+            late = left <= 0
+            self._came += self._port.read(max(left, 0))

@@ -6,6 +6,7 @@ import time
 import numpy as np
 from link_reference import ReferenceBoard
 
+from tq_hw.boards.link.faults import Fault, damage
 from tq_hw.boards.link.protocol import Identity
 from tq_hw.isa.control import COUNTERS, MAGIC, REGISTERS, STATUS_DONE, STATUS_ERROR, Status
 from tq_hw.isa.layout import Unit
@@ -121,16 +122,12 @@ class BadLine:
         """Return what arrives at once, and what arrives late."""
         now, late = bytearray(), bytearray()
         for byte in data:
-            out = late if late else now
-            kind = self._rng.randrange(4 * self._one_in) if self._one_in else 4
-            self.damaged += kind < 4
-            if kind == 0:
-                continue
-            if kind == 3:
-                out = late
-            out.append(byte ^ self._rng.randrange(1, 256) if kind == 1 else byte)
-            if kind == 2:
-                out.append(byte)
+            fault, some = damage(byte, self._rng, self._one_in)
+            self.damaged += fault is not Fault.NONE
+            if late or fault is Fault.LATE:
+                late += some
+            else:
+                now += some
         return bytes(now), bytes(late)
 
     def _to_board(self, data: bytes) -> None:

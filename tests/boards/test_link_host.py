@@ -1,30 +1,23 @@
 """Link and device against a board in Python, over lines that are good, bad, and dead."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from line import AcceleratorBoard, BadLine
+from networks import compiled, stateful_program, stored
 
 from tq_hw.boards.link.device import Device, MachineError
 from tq_hw.boards.link.host import Link, LinkError, SerialPort
 from tq_hw.boards.link.protocol import Identity
-from tq_hw.compiler import compile_model
-from tq_hw.isa.config import load_config
 from tq_hw.isa.control import Status
 from tq_hw.isa.layout import Unit
 from tq_hw.isa.program import Program
 from tq_hw.model.build import ModelBuilder
 from tq_hw.model.errors import DeviceError, OptionError
-from tq_hw.model.reader import parse_model
 from tq_hw.sim import edges
 from tq_hw.sim.executor import execute
 from tq_hw.sim.run import random_inputs
-
-
-def compiled(data: bytes, name: str) -> Program:
-    return compile_model(parse_model(data, name), load_config("tiny")).program
 
 
 @pytest.fixture(scope="module")
@@ -40,20 +33,7 @@ def program() -> Program:
 
 @pytest.fixture(scope="module")
 def stateful() -> Program:
-    """SVDF: outputs depend on the inputs before."""
-    rng = np.random.default_rng(8)
-    b = ModelBuilder("svdf")
-    x = b.input((1, 8), scale=0.05, zero_point=3)
-    feature = b.constant(rng.integers(-127, 128, (8, 8)).astype(np.int8), scale=0.01)
-    weights = b.constant(rng.integers(-3000, 3000, (8, 4)).astype(np.int16), scale=0.0001)
-    bias = b.constant(rng.integers(-9999, 9999, 8).astype(np.int32), scale=1e-7)
-    state = b.tensor((1, 32), "int16", scale=0.001, is_variable=True)
-    return compiled(b.build(b.add("SVDF", [x, feature, weights, bias, state], scale=0.1, zero_point=-4, rank=1,
-                                  fused_activation_function="RELU")), "svdf")
-
-
-def stored(program: Program, inputs: Sequence[np.ndarray]) -> list[bytes]:
-    return [edges.to_port(port, array) for port, array in zip(program.inputs, inputs, strict=True)]
+    return stateful_program()
 
 
 def device(board: AcceleratorBoard, *, seed: int = 0, one_in: int = 0) -> tuple[Device, Link, BadLine]:

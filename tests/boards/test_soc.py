@@ -4,16 +4,20 @@ import itertools
 import random
 import struct
 import zlib
+from dataclasses import replace
 
 import pytest
 from amaranth.sim import Simulator, SimulatorContext
 
-from tq_hw.boards import soc_header
+from tq_hw.boards import soc, soc_header
+from tq_hw.boards.build import elaborate
 from tq_hw.boards.catalog import find_board
+from tq_hw.boards.dram import ControlCrossing
 from tq_hw.boards.firmware import FIRMWARE, read_elf
 from tq_hw.boards.soc_emulated import DramModel
 from tq_hw.boards.soc_flash import FlashReader
 from tq_hw.boards.soc_map import FLASH_MAGIC, RAM_BYTES, flash_image
+from tq_hw.isa.config import load_config
 from tq_hw.model.errors import ToolError
 
 
@@ -95,6 +99,54 @@ def test_the_dram_model_asks_for_the_sequence(writes: tuple[tuple[int, int, int]
     sim.add_clock(1e-6)
     sim.add_testbench(bench)
     sim.run()
+
+
+@pytest.mark.parametrize("mem_period", [0.4e-6, 1.3e-6, 7e-6])
+def test_register_writes_cross_once_each_and_in_order(mem_period: float) -> None:
+    dut = ControlCrossing()
+    rng = random.Random(3)
+    wanted = [(rng.getrandbits(30), rng.getrandbits(32)) for _ in range(12)]
+    came: list[tuple[int, int]] = []
+
+    async def core(ctx: SimulatorContext) -> None:
+        while True:
+            _clk, _rst, request, adr, dat_w = await ctx.tick("mem").sample(dut.core_request, dut.core_adr,
+                                                                           dut.core_dat_w)
+            if request:
+                await ctx.tick("mem").repeat(rng.randrange(3) + 1)
+                ctx.set(dut.core_ack, 1)
+                await ctx.tick("mem")
+                ctx.set(dut.core_ack, 0)
+                came.append((adr, dat_w))
+
+    async def bench(ctx: SimulatorContext) -> None:
+        for adr, dat_w in wanted:
+            ctx.set(dut.adr, adr)
+            ctx.set(dut.dat_w, dat_w)
+            ctx.set(dut.request, 1)
+            await ctx.tick().until(dut.ack)
+            ctx.set(dut.request, 0)
+            ctx.set(dut.adr, 0)
+            await ctx.tick().repeat(rng.randrange(1, 4))
+        await ctx.tick().repeat(30)
+
+    sim = Simulator(dut)
+    sim.add_clock(1e-6)
+    sim.add_clock(mem_period, domain="mem")
+    sim.add_testbench(core, background=True)
+    sim.add_testbench(bench)
+    sim.run()
+    assert came == wanted
+
+
+def test_the_board_elaborates_with_a_soft_core() -> None:
+    for package in ("litedram", "amaranth_boards", soc.CPU_PACKAGE):
+        pytest.importorskip(package)
+    board = replace(find_board("ulx3s_85f"), config=load_config("tiny"), program=b"program!")
+    plan = elaborate(replace(board, clock_hz=board.soc_clock_hz), board.memories[0])
+    assert "module VexRiscv" in plan.files["VexRiscv.v"]
+    assert "USRMCLK" in plan.files["top.il"]
+    assert 'LOCATE COMP "spi_flash_0__cipo__io" SITE "V2";' in plan.files["top.lpf"]
 
 
 def test_committed_files_are_current() -> None:

@@ -208,6 +208,16 @@ def test_wrong_options(tq: Any, model: Path, board: None, arguments: tuple[str, 
     assert (outcome.code, outcome.err) == (2, f"tq-hw: {message}\n")
 
 
+@pytest.mark.parametrize(("arguments", "message"), [
+    (("arty_a7", "--soc"), "arty_a7: a soft core is built for ulx3s_85f only"),
+    (("ulx3s_85f", "--inputs", "in.npz"), "--inputs needs --soc and --model, with which they go into flash"),
+    (("ulx3s_85f", "--soc", "--inputs", "in.npz"), "--inputs needs --soc and --model, with which they go into flash"),
+])
+def test_wrong_options_of_a_build(tq: Any, arguments: tuple[str, ...], message: str) -> None:
+    outcome = tq("build", "--board", *arguments)
+    assert (outcome.code, outcome.err) == (2, f"tq-hw: {message}\n")
+
+
 def without(patched: pytest.MonkeyPatch, package: str) -> None:
     """Let a Python package look as if it were not installed."""
     found = importlib.util.find_spec

@@ -28,15 +28,14 @@ from native import (
     Tensor,
     build,
 )
+from networks import compiled, stateful_program, stored
 
 from tq_hw.boards.link import c_header as link_header
-from tq_hw.compiler import compile_model
 from tq_hw.isa import c_header, program
 from tq_hw.isa.config import load_config
 from tq_hw.isa.control import REGISTERS
 from tq_hw.isa.program import Program, to_bytes
 from tq_hw.model.build import ModelBuilder
-from tq_hw.model.reader import parse_model
 from tq_hw.sim import edges
 from tq_hw.sim.executor import execute
 from tq_hw.sim.rtl.bench import Bench
@@ -46,10 +45,6 @@ from tq_hw.sim.run import random_inputs
 MEMORY, MEMORY_BYTES = 0x20000000, 1 << 16
 NAMES = {register.offset_bytes: register.name for register in REGISTERS}
 RISCV = "riscv64-unknown-elf-gcc"
-
-
-def compiled(data: bytes, name: str) -> Program:
-    return compile_model(parse_model(data, name), load_config("tiny")).program
 
 
 @pytest.fixture(scope="module")
@@ -67,15 +62,7 @@ def small() -> Program:
 
 @pytest.fixture(scope="module")
 def stateful() -> Program:
-    rng = np.random.default_rng(8)
-    b = ModelBuilder("svdf")
-    x = b.input((1, 8), scale=0.05, zero_point=3)
-    feature = b.constant(rng.integers(-127, 128, (8, 8)).astype(np.int8), scale=0.01)
-    weights = b.constant(rng.integers(-3000, 3000, (8, 4)).astype(np.int16), scale=0.0001)
-    bias = b.constant(rng.integers(-9999, 9999, 8).astype(np.int32), scale=1e-7)
-    state = b.tensor((1, 32), "int16", scale=0.001, is_variable=True)
-    return compiled(b.build(b.add("SVDF", [x, feature, weights, bias, state], scale=0.1, zero_point=-4, rank=1,
-                                  fused_activation_function="RELU")), "svdf")
+    return stateful_program()
 
 
 @pytest.fixture(scope="module")
@@ -89,10 +76,6 @@ def rtl() -> Iterator[BenchBus]:
     with Bench(rtl_library(load_config("tiny"))) as bench:
         bench.map(MEMORY, bytes(MEMORY_BYTES))
         yield BenchBus(bench, NAMES)
-
-
-def stored(one: Program, inputs: Any) -> list[bytes]:
-    return [edges.to_port(port, array) for port, array in zip(one.inputs, inputs, strict=True)]
 
 
 def expected(one: Program, inputs: Any, state: bytes | None = None) -> list[bytes]:

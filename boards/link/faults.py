@@ -1,0 +1,26 @@
+"""What a bad line does to a byte."""
+
+import random
+from enum import IntEnum
+
+__all__ = ["Fault", "damage"]
+
+
+class Fault(IntEnum):
+    """The kinds, each as often as the others."""
+
+    DROPPED = 0
+    FLIPPED = 1
+    DOUBLED = 2
+    LATE = 3
+    NONE = 4
+
+
+def damage(byte: int, rng: random.Random, one_in: int) -> tuple[Fault, bytes]:
+    """Return what happens to a byte, about one time in `one_in` something bad, and what arrives; 0: never."""
+    fault = Fault(min(rng.randrange(4 * one_in), Fault.NONE)) if one_in else Fault.NONE
+    if fault is Fault.DROPPED:
+        return fault, b""
+    if fault is Fault.FLIPPED:
+        return fault, bytes([byte ^ rng.randrange(1, 256)])
+    return fault, bytes([byte]) * (2 if fault is Fault.DOUBLED else 1)
