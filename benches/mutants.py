@@ -55,7 +55,7 @@ MUTANTS = (
            (f"{_UNIT}::test_gemm[4-4]", f"{_UNIT}::test_depthwise[4]")),
     Mutant("step does not wait for its weights", "slots.py",
            "self.i.ready.eq(self.weights_ready & room", "self.i.ready.eq(room",
-           (f"{_UNIT}::test_gemm[4-4]", f"{_UNIT}::test_short_steps_take_their_weights_and_one_cycle")),
+           (f"{_UNIT}::test_gemm[4-4]", f"{_UNIT}::test_short_steps_take_as_long_as_their_weights")),
     Mutant("rows outside the image not masked in depthwise", "slots.py",
            "row_valid.eq(used1[g] & (rows1[g].as_unsigned() < in_rows1))", "row_valid.eq(used1[g])",
            (f"{_UNIT}::test_depthwise[4]", f"{_UNIT}::test_depthwise[9]")),
