@@ -164,10 +164,12 @@ def constraint_quantize_types(op: Operator, subgraph: Subgraph) -> str | None:
     return None if source.dtype in ("int8", "uint8", "int16", "float32") else f"input of type {source.dtype}"
 
 
-@_limits("DEQUANTIZE")
-def constraint_dequantize_place(op: Operator, subgraph: Subgraph) -> str | None:
-    """DEQUANTIZE is supported where its result is an output of the model and nothing else."""
+@_limits("DEQUANTIZE", "CAST")
+def constraint_float_place(op: Operator, subgraph: Subgraph) -> str | None:
+    """A float32 result must be an output of the model and nothing else."""
     target = op.outputs[0]
+    if subgraph.tensors[target].dtype != "float32":
+        return None
     if target not in subgraph.outputs or any(target in other.inputs for other in subgraph.operators):
         return f"tensor {target} used inside the model"
     return None

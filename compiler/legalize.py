@@ -16,7 +16,7 @@ from tq_hw.compiler.patterns import LIBRARY
 from tq_hw.compiler.rewrite import Pattern, check_rewrite, rewrite
 from tq_hw.model.check import check_shapes
 from tq_hw.model.errors import TqError, UnsupportedError
-from tq_hw.model.graph import Model, Operator, Subgraph, Tensor
+from tq_hw.model.graph import Model, Operator, Quantization, Subgraph, Tensor
 from tq_hw.model.node import Node
 from tq_hw.model.signatures import SIGNATURES
 from tq_hw.model.variables import variable_names
@@ -68,6 +68,8 @@ class Legalizer:
     values: dict[int, Value] = field(default_factory=dict)
     layers: list[Layer] = field(default_factory=list)
     edges: dict[int, int] = field(default_factory=dict)
+    #: Outputs among them that are the numbers themselves, whatever their scale.
+    plain_edges: set[int] = field(default_factory=set)
     resources: dict[str, Value] = field(default_factory=dict)
     variable_names: dict[int, str] = field(default_factory=dict)
 
@@ -217,6 +219,7 @@ def legalize(model: Model, patterns: Sequence[Pattern] = ()) -> Graph:
             value = plain
         outputs.append(value)
     edges = {outer: subgraph.tensors[inner] for outer, inner in state.edges.items()}
+    edges |= {outer: replace(edges[outer], quantization=Quantization((1.0,), (0,))) for outer in state.plain_edges}
     return Graph(_live(state.layers, outputs), tuple(inputs), tuple(outputs), edges)
 
 

@@ -47,29 +47,60 @@ def quantize_wide(state: Legalizer, op: Operator) -> None:
 
 @lowers("CAST")
 def lower_cast(state: Legalizer, op: Operator) -> None:
-    """Integers to integers of another width; to bool by comparison with 0."""
+    """Integers to integers of another width; to bool by comparison with 0; the host makes floats of an output."""
     source, target = state.tensor(op, 0), state.subgraph.tensors[op.outputs[0]]
-    if source.dtype not in TYPE_CODES or target.dtype not in TYPE_CODES:
-        raise UnsupportedError(f"CAST from {source.dtype} to {target.dtype} is not supported; "
-                               f"known are {', '.join(TYPE_CODES)}")
-    code = TYPE_CODES[target.dtype] % 3
+    if target.dtype == "float32" and source.dtype in TYPE_CODES:
+        state.edges[target.index] = source.index
+        state.plain_edges.add(target.index)
+        state.input(op, 0)
+        return
+    if not {source.dtype, target.dtype} <= {*TYPE_CODES, "int64"} or (source.dtype, target.dtype) == ("int64", "bool"):
+        raise UnsupportedError(f"CAST from {source.dtype} to {target.dtype} is not supported; known are "
+                               f"{', '.join(TYPE_CODES)}, int64 but to bool, and float32 as an output of the model")
+    count = _size(target.shape)
+    value, dtype = state.input(op, 0), source.dtype
+    if source.dtype == "int64":
+        value, dtype = _low_words(state, op, 0), "int32"
+    if target.dtype == "int64":
+        _to_int64(state, op, value, dtype, count)
+        return
     compare: Uop = {**immediate(0), "alu": Alu.NOT_EQUAL} if target.dtype == "bool" else {}
-    state.layers.append(Flat(op.index, op.op, (state.input(op, 0),), state.output(op), _size(target.shape),
-                             (TYPE_CODES[source.dtype],), code, ({**STREAM_A, **compare, **OUT},)))
+    state.layers.append(Flat(op.index, op.op, (value,), state.output(op), count, (TYPE_CODES[dtype],),
+                             TYPE_CODES[target.dtype] % 3, ({**STREAM_A, **compare, **OUT},)))
+
+
+def _low_words(state: Legalizer, op: Operator, position: int) -> Value:
+    """Low 32 bits of an int64 input."""
+    tensor = state.tensor(op, position)
+    count = _size(tensor.shape)
+    base, target = blank((count,), "int64"), blank((count,), "int32")
+    low = Value(f"{tensor.name} (int32)", tensor.index, (1, 1, 1, 4 * count))
+    state.layers.append(Move(op.index, op.op, (state.input(op, position),), low, (
+        copy_between(0, base[:, :4], base, target, target),)))
+    return low
+
+
+def _to_int64(state: Legalizer, op: Operator, value: Value, dtype: str, count: int) -> None:
+    """The number as int32, and its sign behind it."""
+    name, words, parts = state.subgraph.tensors[op.outputs[0]].name, (1, 1, 1, 4 * count), []
+    signed: Uop = {**immediate(31), "alu": Alu.SAR}
+    for part, change in (("low", {}), ("high", signed)):
+        parts.append(Value(f"{name} ({part})", op.outputs[0], words))
+        state.layers.append(Flat(op.index, op.op, (value,), parts[-1], count, (TYPE_CODES[dtype],),
+                                 TYPE_CODES["int32"], ({**STREAM_A, **change, **OUT},)))
+    base, target = blank((count,), "int32"), blank((count,), "int64")
+    state.layers.append(Move(op.index, op.op, tuple(parts), state.output(op), tuple(
+        copy_between(number, base, base, target[:, 4 * number:4 * number + 4], target) for number in range(2))))
 
 
 def look_up(state: Legalizer, op: Operator, indices: int, table: Value, shape: tuple[int, int, int]) -> Value:
     """Return [1, tables, indices, row bytes] at the run-time indices of an input; `shape`: tables, rows, bytes."""
     tables, rows, row_bytes = shape
-    tensor, value = state.tensor(op, indices), state.input(op, indices)
+    tensor = state.tensor(op, indices)
     count = _size(tensor.shape)
     name = state.subgraph.tensors[op.outputs[0]].name
-    if tensor.dtype == "int64":
-        # Indices are not negative: the low half is the index.
-        base, target = blank((count,), "int64"), blank((count,), "int32")
-        low = Value(f"{tensor.name} (int32)", tensor.index, (1, 1, 1, 4 * count))
-        state.layers.append(Move(op.index, op.op, (value,), low, (copy_between(0, base[:, :4], base, target, target),)))
-        value = low
+    # Indices are not negative: the low half of an int64 is the index.
+    value = _low_words(state, op, indices) if tensor.dtype == "int64" else state.input(op, indices)
     hot = Value(f"{name} (one-hot)", tensor.index, (1, count, 1, rows))
     state.layers.append(OneHot(op.index, op.op, (value,), hot))
     lhs = reshaped(hot, (1, tables, count // tables, rows))

@@ -8,9 +8,9 @@ from tq_hw.model.graph import Tensor
 from tq_hw.model.node import Node
 
 __all__ = ["COMPARISONS", "FIXED_OUTPUTS", "WEIGHT_AXES", "bias_of", "constraint_bias_scale",
-           "constraint_bias_zero_point", "constraint_fixed_output", "constraint_one_weight_scale",
-           "constraint_same_quantization", "constraint_same_type", "constraint_weight_axis",
-           "constraint_weights_are_symmetric", "label", "source_of"]
+           "constraint_bias_zero_point", "constraint_computed_weights", "constraint_fixed_output",
+           "constraint_one_weight_scale", "constraint_same_quantization", "constraint_same_type",
+           "constraint_weight_axis", "constraint_weights_are_symmetric", "label", "source_of"]
 
 #: (scale, zero point) of int8 outputs that the specification fixes.
 FIXED_OUTPUTS = {"L2_NORMALIZATION": (1 / 128, 0), "TANH": (1 / 128, 0), "LOGISTIC": (1 / 256, -128),
@@ -60,6 +60,14 @@ def constraint_one_weight_scale(node: Node) -> str | None:
     for weights in _weights(node):
         if weights.quantization is not None and len(weights.quantization.scale) != 1:
             return f"{len(weights.quantization.scale)} scales for {label(weights)}"
+    return None
+
+
+def constraint_computed_weights(node: Node) -> str | None:
+    """Give weights that are computed one scale."""
+    weights = node.input(1)
+    if weights.data is None and weights.quantization is not None and len(weights.quantization.scale) != 1:
+        return f"{len(weights.quantization.scale)} scales for {label(weights)}"
     return None
 
 

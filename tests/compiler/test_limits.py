@@ -10,6 +10,8 @@ from tq_hw.isa.config import load_config
 from tq_hw.model.build import ModelBuilder
 from tq_hw.model.errors import UnsupportedError
 from tq_hw.model.reader import parse_model
+from tq_hw.sim.executor import execute
+from tq_hw.sim.golden.run import run
 
 
 def _refusal(b: ModelBuilder, *outputs: int) -> str:
@@ -44,6 +46,27 @@ def test_more_rows_than_a_field_holds() -> None:
     out = b.add("CONV_2D", [x, weights, b.bias(x, weights, [0] * 2)], padding="SAME", scale=0.1)
     assert _refusal(b, out) == ("operator 0 (CONV_2D) is too large for one command of the array unit: in_rows must be "
                                 "0..65535, not 65536")
+
+
+def test_a_cast_to_float_inside_the_model() -> None:
+    b = ModelBuilder("m")
+    x = b.add("CAST", [b.input((2, 3), "int32")], in_data_type="int32", out_data_type="float32")
+    out = b.add("CAST", [x], in_data_type="float32", out_data_type="int32")
+    assert _refusal(b, out) == ("operator 0 (CAST): A float32 result must be an output of the model and nothing else; "
+                                "found tensor 1 used inside the model")
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "int32", "bool"])
+def test_a_cast_to_float_is_the_hosts(dtype: str) -> None:
+    b = ModelBuilder("m")
+    scale = 0.1 if dtype in ("int8", "uint8", "int16") else None
+    x = b.input((50,), dtype, scale=scale, zero_point=3 if scale and dtype != "int16" else 0)
+    out = b.add("CAST", [x], in_data_type=dtype, out_data_type="float32")
+    model = parse_model(b.build(out), "m")
+    low, high = (0, 1) if dtype == "bool" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
+    values = np.random.default_rng(0).integers(low, high, 50, endpoint=True).astype(dtype)
+    found = execute(compile_model(model, load_config("n16")).program, [values]).outputs[0]
+    np.testing.assert_array_equal(found, run(model, [values]).outputs[0], strict=True)
 
 
 def test_a_float_input_that_is_an_output() -> None:

@@ -136,6 +136,15 @@ def test_a_depth_multiplier_fits_the_channels():
     check_model(options(conv("DEPTHWISE_CONV_2D"), depth_multiplier=0))
 
 
+def test_computed_weights_have_one_scale():
+    builder = ModelBuilder("m")
+    source = builder.input((2, 3), scale=0.1)
+    weights = builder.tensor((2, 3), scale=[0.1, 0.2], name="w")
+    builder.inputs.append(weights)
+    model = builder.model(builder.add("FULLY_CONNECTED", [source, weights, -1], scale=0.2))
+    assert message_of(model) == "Give weights that are computed one scale. Found 2 scales for tensor 1 'w'."
+
+
 def test_computed_weights_are_not_supported():
     assert message_of(edit_tensor(conv(), 1, data=None), UnsupportedError) == (
         "Make weights and bias constant, but for the weights of FULLY_CONNECTED. Found tensor 1 'w', which is computed "
