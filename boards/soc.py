@@ -44,8 +44,8 @@ class Soc(wiring.Component):
     """Soft core, block RAM, UART without its bits, timer, flash and accelerator, in one clock domain.
 
     Addresses are those of `boards.soc_map`. One access of the processor's data bus is under way at a time: block RAM
-    takes 4 cycles, the accelerator's registers 4, memory its latency and 5. Nothing answers with an error: an address
-    beyond the memory reads as anything.
+    takes 4 cycles, the accelerator's registers 4, memory its latency and about 8. Nothing answers with an error: an
+    address beyond the memory reads as anything.
 
     Parameters
     ----------

@@ -14,6 +14,7 @@ from tq_hw.boards.soc import CPU_PACKAGE, cpu_verilog
 from tq_hw.boards.soc_header import SocFacts, soc_facts
 from tq_hw.boards.soc_map import FLASH_OFFSET, RAM_BYTES, flash_image
 from tq_hw.cli.arrays import InputSet
+from tq_hw.cli.emulate import MOST_MEMORY_BYTES
 from tq_hw.cli.engines import Inference
 from tq_hw.cli.options import Memory
 from tq_hw.cli.progress import ProgressBar
@@ -24,11 +25,9 @@ from tq_hw.sim import edges
 from tq_hw.sim.rtl.bench import SocBench
 from tq_hw.sim.rtl.build import Design, library
 
-__all__ = ["MOST_MEMORY_BYTES", "SocRun", "flash_contents", "print_console", "read_console", "run_soc", "soc_design",
+__all__ = ["SocRun", "flash_contents", "print_console", "read_console", "run_soc", "soc_design",
            "soc_report"]
 
-#: A board with more memory is simulated with this much.
-MOST_MEMORY_BYTES = 64 << 20
 #: As fast as the flash's clock can be.
 _FLASH_HALF_CYCLES = 1
 #: Cycles between looks at the UART.

@@ -42,11 +42,13 @@ tq_status tq_dequantize(const tq_tensor *tensor, const void *stored, float *valu
     if (tensor->edge != TQ_EDGE_DEQUANTIZE || tensor->dtype > TQ_DTYPE_INT16)
         return TQ_BAD_ARGUMENT;
     for (uint32_t i = 0; i < count; i++) {
-        int32_t value = bytes[i];
+        int32_t value;
         if (tensor->dtype == TQ_DTYPE_INT8)
             value = (int8_t)bytes[i];
         else if (tensor->dtype == TQ_DTYPE_INT16)
             value = (int16_t)(uint16_t)(bytes[2u * i] | (uint32_t)bytes[2u * i + 1u] << 8);
+        else
+            value = bytes[i];
         values[i] = (float)(tensor->scale * (double)(value - tensor->zero_point));
     }
     return TQ_OK;

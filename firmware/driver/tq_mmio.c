@@ -1,39 +1,39 @@
 #include "tq.h"
 
-/* Memory of this program, looked at in words whatever it was written as. */
 #if defined(__GNUC__)
+/* Memory of this program, looked at in words whatever it was written as. */
 typedef uint32_t __attribute__((may_alias)) any_word;
-#define HAS_ANY_WORD 1
-#else
-typedef uint32_t any_word;
-#define HAS_ANY_WORD 0
+
+static int aligned(const volatile void *device, const void *data)
+{
+    return ((uintptr_t)device | (uintptr_t)data) % 4u == 0;
+}
 #endif
 
-/* How many of `bytes` can be copied in words, which are several times as fast. */
-static uint32_t in_words(const volatile void *device, const void *data, uint32_t bytes)
-{
-    return HAS_ANY_WORD && ((uintptr_t)device | (uintptr_t)data) % 4u == 0 ? bytes & ~3u : 0;
-}
-
+/* Both copy whole words where they can, which is several times as fast as bytes. */
 static void copy_in(const volatile uint8_t *from, uint8_t *to, uint32_t bytes)
 {
-    const uint32_t whole = in_words(from, to, bytes);
+    uint32_t i = 0;
+#if defined(__GNUC__)
     const volatile uint32_t *words = (const volatile uint32_t *)(const volatile void *)from;
     any_word *out = (any_word *)(void *)to;
-    for (uint32_t i = 0; i < whole / 4u; i++)
-        out[i] = words[i];
-    for (uint32_t i = whole; i < bytes; i++)
+    for (; aligned(from, to) && bytes - i >= 4u; i += 4u)
+        out[i / 4u] = words[i / 4u];
+#endif
+    for (; i < bytes; i++)
         to[i] = from[i];
 }
 
 static void copy_out(volatile uint8_t *to, const uint8_t *from, uint32_t bytes)
 {
-    const uint32_t whole = in_words(to, from, bytes);
+    uint32_t i = 0;
+#if defined(__GNUC__)
     volatile uint32_t *words = (volatile uint32_t *)(volatile void *)to;
     const any_word *in = (const any_word *)(const void *)from;
-    for (uint32_t i = 0; i < whole / 4u; i++)
-        words[i] = in[i];
-    for (uint32_t i = whole; i < bytes; i++)
+    for (; aligned(to, from) && bytes - i >= 4u; i += 4u)
+        words[i / 4u] = in[i / 4u];
+#endif
+    for (; i < bytes; i++)
         to[i] = from[i];
 }
 
