@@ -149,20 +149,21 @@ def place_and_route(design: str, config: Config, *, seed: int = 1, freq_mhz: flo
         say(f"{design}: place and route")
         seconds["place_and_route"] = run_tool("nextpnr-ecp5", [
             *_NEXTPNR, "-q", "-l", "route.log", "--json", "design.json", "--freq", str(freq_mhz), "--seed", str(seed),
-            "--timing-allow-fail", "--lpf-allow-unconstrained", "--report", "report.json"], folder)
+            "--timing-allow-fail", "--lpf-allow-unconstrained", "--report", "report.json", "--write", "routed.json"],
+            folder)
         timing, = nextpnr_timing(read_json(folder / "report.json")).values()
     return FpgaResult(design, config.name, seed, resources, timing.fmax_mhz, list(timing.path), seconds)
 
 
-def cached(design: str, config: Config, *, seed: int, freq_mhz: float, force: bool = False,
+def cached(design: str, config: Config, *, seed: int, freq_mhz: float, force: bool = False, keep: Path | None = None,
            say: Callable[[str], None] = lambda _: None) -> FpgaResult:
-    """Return the figures of the present sources, from an earlier run if there was one."""
+    """Return the figures of the present sources, from an earlier run if there was one and no files are to be kept."""
     key = f"{design}-{config.fingerprint:08x}-{seed}-{freq_mhz:g}-{sources_hash()}"
     entry = cache_dir() / f"{key}.json"
-    if entry.exists() and not force:
+    if entry.exists() and not force and keep is None:
         values = json.loads(entry.read_text(encoding="utf-8"))
         return FpgaResult(**{**values, "path": [Hop(**hop) for hop in values["path"]]})
-    result = place_and_route(design, config, seed=seed, freq_mhz=freq_mhz, say=say)
+    result = place_and_route(design, config, seed=seed, freq_mhz=freq_mhz, keep=keep, say=say)
     entry.parent.mkdir(parents=True, exist_ok=True)
     entry.write_text(json.dumps(asdict(result), indent=1), encoding="utf-8")
     return result
@@ -197,9 +198,8 @@ def main() -> int:
     options = parser.parse_args()
     try:
         config = load_config(options.config)
-        run = {"seed": options.seed, "freq_mhz": options.freq, "say": lambda text: print(text, file=sys.stderr)}
-        result = (place_and_route(options.design, config, keep=options.keep, **run) if options.keep
-                  else cached(options.design, config, force=options.force, **run))
+        result = cached(options.design, config, seed=options.seed, freq_mhz=options.freq, force=options.force,
+                        keep=options.keep, say=lambda text: print(text, file=sys.stderr))
     except ConfigError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2

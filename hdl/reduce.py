@@ -42,22 +42,24 @@ class ReduceUnit(wiring.Component):
     Members
     -------
     valid : In(1), a beat of a reduction; beat : In(ReduceLayout); x : In(lanes int32)
-    done : Out(1), strobe; word : Out, register word; result : Out(signed(32))
+    ends : Out(1), strobe, one cycle before `done`; word : Out, with it, register word
+    done : Out(1), strobe; result : Out(signed(32))
     """
 
     valid: Signal
     beat: Any
     x: Any
-    done: Signal
+    ends: Signal
     word: Signal
+    done: Signal
     result: Signal
 
     def __init__(self, config: Config, word_bits: int) -> None:
         self._config = config
         super().__init__({
             "valid": In(1), "beat": In(ReduceLayout(config, word_bits)),
-            "x": In(data.ArrayLayout(signed(32), config.requantize_lanes)), "done": Out(1), "word": Out(word_bits),
-            "result": Out(signed(32)),
+            "x": In(data.ArrayLayout(signed(32), config.requantize_lanes)), "ends": Out(1), "word": Out(word_bits),
+            "done": Out(1), "result": Out(signed(32)),
         })
 
     def elaborate(self, platform: object) -> Module:
@@ -88,8 +90,8 @@ class ReduceUnit(wiring.Component):
 
         with m.If(valid):
             m.d.sync += self.result.eq(Mux(beat.first, level[0], self._of(beat.kind, level[0], self.result)))
-            m.d.sync += self.word.eq(beat.word)
-        m.d.sync += self.done.eq(valid & beat.last)
+        m.d.comb += [self.ends.eq(valid & beat.last), self.word.eq(beat.word)]
+        m.d.sync += self.done.eq(self.ends)
         return m
 
     @staticmethod

@@ -17,13 +17,14 @@ __all__ = ["VectorRegisters"]
 class VectorRegisters(wiring.Component):
     """Memory of `vector_words` beats; synthesis makes one copy per read port.
 
-    Timing: data LATENCY_CYCLES after the address; a word written in cycle t is read with addresses from t + 1 on.
+    Timing: data LATENCY_CYCLES after the address; a word whose `d` comes in cycle t is read with addresses from
+    t + 1 on.
 
     Members
     -------
     a_word, b_word : In, addresses
     a, b : Out(lanes int32)
-    write : In(1); d_word : In, address; d : In(lanes int32)
+    write : In(1); d_word : In, address; d : In(lanes int32), one cycle later
     """
 
     LATENCY_CYCLES = 2
@@ -50,7 +51,9 @@ class VectorRegisters(wiring.Component):
         memory: Any = Memory(shape=32 * config.requantize_lanes, depth=config.vector_words, init=[])
         m.submodules.memory = memory
         write = memory.write_port()
-        m.d.comb += [write.en.eq(self.write), write.addr.eq(self.d_word), write.data.eq(self.d.as_value())]
+        # Many pins hang on the address, and on whether a read meets it.
+        m.d.sync += [write.en.eq(self.write), write.addr.eq(self.d_word)]
+        m.d.comb += write.data.eq(self.d.as_value())
         for name in ("a", "b"):
             # A word is never wanted in the cycle in which it is written. A read that is disabled then says so to
             # synthesis, which else builds a bypass; with its register it becomes a port of the block memory.
@@ -58,7 +61,7 @@ class VectorRegisters(wiring.Component):
             word = getattr(self, f"{name}_word")
             found = Signal(32 * config.requantize_lanes, name=f"{name}_found", reset_less=True)
             m.d.comb += read.addr.eq(word)
-            with m.If(~(self.write & (word == self.d_word))):
+            with m.If(~(write.en & (word == write.addr))):
                 m.d.sync += found.eq(read.data)
             m.d.comb += getattr(self, name).eq(delayed(m, found, 1, name))
         return m

@@ -241,17 +241,14 @@ class VectorUnit(wiring.Component):
         ]
         held: Any = Signal(layout)
         m.d.comb += [held.eq(delayed(m, early, 2, "reduce_early")), held.kind.eq(control.reduce)]
-        m.submodules.reduce_line = line = DelayLine(len(held.as_value()), STAGE_RESULT - 2)
+        m.submodules.reduce_line = line = DelayLine(len(held.as_value()), STAGE_RESULT - 3)
+        beat: Any = data.View(layout, line.o)
         m.d.comb += [
-            line.i.eq(held.as_value()), reduce.beat.as_value().eq(line.o), reduce.x.eq(results),
+            line.i.eq(held.as_value()), reduce.beat.eq(delayed(m, beat, 1, "reduce_beat")), reduce.x.eq(results),
             reduce.valid.eq(delayed(m, to_reduce, 1, "reduce_valid", control=True)),
+            # The register's word goes one cycle ahead of what is written.
+            registers.write.eq(reduce.ends | to_register),
+            registers.d_word.eq(Mux(reduce.ends, reduce.word, beat.word)),
         ]
-        with m.If(reduce.done):
-            m.d.comb += [registers.write.eq(1), registers.d_word.eq(reduce.word)]
-            for lane in range(config.requantize_lanes):
-                m.d.comb += registers.d[lane].eq(reduce.result)
-        with m.Else():
-            m.d.comb += [
-                registers.write.eq(delayed(m, to_register, 1, "register_valid", control=True)),
-                registers.d_word.eq(reduce.beat.word), registers.d.eq(results),
-            ]
+        for lane in range(config.requantize_lanes):
+            m.d.comb += registers.d[lane].eq(Mux(reduce.done, reduce.result, results[lane]))
