@@ -21,6 +21,7 @@ from tq_hw.compiler import (
 )
 from tq_hw.compiler.emit import Emitter
 from tq_hw.compiler.emit_flat import emit_flat, emit_one_hot
+from tq_hw.compiler.emit_lstm import emit_lstm
 from tq_hw.compiler.emit_mac import emit_mac
 from tq_hw.compiler.emit_matmul import emit_matmul
 from tq_hw.compiler.emit_move import emit_move
@@ -45,6 +46,7 @@ from tq_hw.compiler.ir import (
     Value,
 )
 from tq_hw.compiler.legalize import legalize
+from tq_hw.compiler.lstm import Lstm
 from tq_hw.compiler.plan import LayerPlan, make_plan
 from tq_hw.compiler.report import LayerReport, report
 from tq_hw.compiler.rewrite import Pattern
@@ -152,6 +154,8 @@ def _emission(emitter: Emitter, layer: Layer, plan: LayerPlan) -> Iterator[None]
             emit_one_hot(emitter, layer, plan)
         case Resize():
             emit_resize(emitter, layer, plan)
+        case Lstm():
+            emit_lstm(emitter, layer, plan)
         case MatMul():
             emit_matmul(emitter, layer, plan)
         case Move():

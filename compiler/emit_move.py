@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tq_hw.compiler.emit import Emitter
+from tq_hw.compiler.emit_transpose import emit_turned, turned
 from tq_hw.compiler.ir import Copy, Move, Value
 from tq_hw.compiler.layout import signed_step
 from tq_hw.compiler.plan import LayerPlan
@@ -201,7 +202,11 @@ def emit_copies(emitter: Emitter, inputs: tuple[Value, ...], output: Value, copi
     half = min(words // 2, 4096)
     copier = _Copier(emitter, inputs, output, (base, base + half), half)
     for copy in copies:
-        copier.run(copy)
+        around = turned(_merged(copy.dims)) if copy.source >= 0 else None
+        if around is None:
+            copier.run(copy)
+        else:
+            emit_turned(emitter, inputs[copy.source], output, copy, around, base, words)
 
 
 def emit_move(emitter: Emitter, layer: Move, plan: LayerPlan) -> None:

@@ -1,6 +1,6 @@
 """UNIDIRECTIONAL_SEQUENCE_LSTM and SVDF: matrix products with int16 results, programs over int16 elements, state.
 
-State lies in memory region 2 from one inference to the next; the last step writes it back.
+State lies in memory region 2 from one inference to the next; the last operation writes it back.
 """
 
 from collections.abc import Sequence
@@ -10,8 +10,8 @@ import numpy as np
 
 from tq_hw.compiler.ir import Copy, Flat, IntArray, MatMul, Move, Value
 from tq_hw.compiler.legalize import Legalizer, lowers, reshaped
-from tq_hw.compiler.lstm_programs import FACTOR_TABLE, logistic, tanh
-from tq_hw.compiler.programs import OUT, STREAM_A, STREAM_B, Uop, immediate, low, reg_a, reg_b, rescale, shifted, to
+from tq_hw.compiler.lstm import Gate, Lstm
+from tq_hw.compiler.programs import OUT, STREAM_A, STREAM_B, Uop, immediate, low, reg_a, reg_b, rescale, to
 from tq_hw.compiler.strided import blank, copy_between
 from tq_hw.isa.uop import Alu, Source
 from tq_hw.model.graph import Operator
@@ -72,63 +72,24 @@ class _Builder:
 
 @lowers("UNIDIRECTIONAL_SEQUENCE_LSTM")
 def lower_lstm(state: Legalizer, op: Operator) -> None:
-    """Products of all steps with the input weights at once, then step by step."""
+    """One layer with all steps."""
     p = recurrent.lstm_params(op, state.subgraph)
-    b = _Builder(state, op)
-    tensor, output = state.tensor(op, 0), state.subgraph.tensors[op.outputs[0]]
+    tensor = state.tensor(op, 0)
     steps, batch = tensor.shape[:2] if p.time_major else tensor.shape[1::-1]
-    cells, count = output.shape[2], output.shape[2] * batch
-    x = state.input(op, 0)
-    if not p.time_major and batch > 1:
-        base = blank(tensor.shape, "int8")
-        swapped = base.swapaxes(0, 1)
-        dense = blank(swapped.shape[:-1], "int8")
-        x = b.move("time major", [x], [copy_between(0, swapped, base, dense, dense)], x.size_bytes)
-    gates = (p.input_gate, p.forget_gate, p.cell_gate, p.output_gate)
-    from_input = [b.product("input product", x, steps * batch, gate.input_weights, state.constant(op, gate.bias),
-                            (gate.input_multiplier, gate.input_shift), p.input_zero_point) for gate in gates]
+
+    def gate(made: recurrent.LstmGate) -> Gate:
+        weights, recurrent_weights = (state.constant(op, at) for at in (made.input_weights, made.recurrent_weights))
+        sums, recurrent_sums = (w.sum(axis=1, dtype=np.int64) for w in (weights, recurrent_weights))
+        bias = state.constant(op, made.bias).astype(np.int64)
+        return Gate(weights, recurrent_weights, wrap_int32(bias - p.input_zero_point * sums),
+                    wrap_int32(-p.state_zero_point * recurrent_sums), (made.input_multiplier, made.input_shift),
+                    (made.recurrent_multiplier, made.recurrent_shift))
+
     hidden_state, cell_state = (state.variable(op, at) for at in (recurrent.LSTM_HIDDEN, recurrent.LSTM_CELL))
-    h, c = hidden_state, cell_state
-    parts = []
-    for step in range(steps):
-        ready = []
-        for number, gate in enumerate(gates):
-            this_step = Copy(0, 2 * count * step, 0, ((2 * count, 1, 1),))
-            added = b.move("step", [from_input[number]], [this_step], 2 * count)
-            total = b.product("gate", h, batch, gate.recurrent_weights, None,
-                              (gate.recurrent_multiplier, gate.recurrent_shift), p.state_zero_point, added)
-            program = tanh(3) if number == 2 else logistic(3)
-            ready.append(b.flat("activation", [(total, _INT16)], count, _INT16, program, FACTOR_TABLE))
-        i, f, g, o = ready
-        kept = b.flat("kept", [(f, _INT16), (c, _INT16)], count, _INT16, _product_shift(15))
-        new = b.flat("added", [(i, _INT16), (g, _INT16)], count, _INT16, _product_shift(30 + p.cell_scale_log2))
-        last = step == steps - 1
-        c = b.flat("cell", [(kept, _INT16), (new, _INT16)], count, _INT16, _sum_clipped(p.cell_clip),
-                   into=cell_state if last else None)
-        squashed = b.flat("cell tanh", [(c, _INT16)], count, _INT16, tanh(15 + p.cell_scale_log2), FACTOR_TABLE)
-        h = b.flat("hidden", [(o, _INT16), (squashed, _INT16)], count, _INT8, (
-            to(0, STREAM_A, STREAM_B, low()),
-            {**reg_a(0), **rescale(p.hidden_multiplier, p.hidden_shift), "zero_point": p.hidden_zero_point, **_CLAMP,
-             **OUT}))
-        parts.append(h)
-    b.move("hidden state", [h], [Copy(0, 0, 0, ((count, 1, 1),))], count, hidden_state)
-    target = blank(output.shape, "int8")
-    view = target if p.time_major else target.swapaxes(0, 1)
-    part = blank((batch, cells), "int8")
-    b.move("output", parts, [copy_between(at, part, part, view[at], target) for at in range(steps)], 0,
-           state.output(op))
-
-
-def _product_shift(shift: int) -> tuple[Uop, ...]:
-    return (to(0, STREAM_A, STREAM_B, low()), {**reg_a(0), **shifted(-shift), **OUT})
-
-
-def _sum_clipped(clip: int) -> tuple[Uop, ...]:
-    total: Uop = {**STREAM_A, **STREAM_B, "alu": Alu.ADD, **_CLAMP}
-    if clip == 0:
-        return ({**total, **OUT},)
-    return (to(0, total), to(0, reg_a(0), immediate(clip), alu=Alu.MIN),
-            {**reg_a(0), **immediate(-clip), "alu": Alu.MAX, **OUT})
+    state.layers.append(Lstm(
+        op.index, op.op, (state.input(op, 0), hidden_state, cell_state), state.output(op), steps, batch, p.time_major,
+        (gate(p.input_gate), gate(p.forget_gate), gate(p.output_gate), gate(p.cell_gate)), p.cell_scale_log2,
+        p.cell_clip, (p.hidden_multiplier, p.hidden_shift, p.hidden_zero_point)))
 
 
 @lowers("SVDF")

@@ -1,14 +1,27 @@
-"""gemmlowp's 16-bit logistic and tanh as programs of the vector unit, element by element."""
+"""gemmlowp's 16-bit logistic and tanh as one program of the vector unit; a code in stream B says which is meant.
 
-from tq_hw.compiler.programs import OUT, STREAM_A, Uop, high16, immediate, low, reg_a, reg_b, shifted, to
-from tq_hw.isa.uop import Alu, Multiply, Rounding, Source
+All elements are brought to one binary point: `code & 31` is the shift. What differs else comes from the tables, which
+are indexed by the code. Micro-operations that others do not wait for stand where the unit would wait.
+"""
+
+import numpy as np
+
+from tq_hw.compiler.ir import IntArray
+from tq_hw.compiler.programs import OUT, STREAM_A, STREAM_B, Uop, high16, immediate, low, reg_a, reg_b, shifted, to
+from tq_hw.isa.uop import Alu, Multiply, Source
 from tq_hw.sim.golden.arith import rounding_divide_by_pot
 
-__all__ = ["FACTOR_TABLE", "logistic", "tanh"]
+__all__ = ["activation", "activation_tables", "cell_code", "gate_code"]
 
-_A, _NEGATED, _X, _X2, _X3, _RESULT, _T, _REST = range(8)
+#: Vector registers. Where two share one, the second is written when the first is read no more.
+_SIGN, _NEGATED, _X, _X2, _X3, _RESULT, _T, _REST = range(8)
+_AROUND, _DIRECTION, _NEGATED_HALF, _TO = _SIGN, _NEGATED, _X3, _REST
 #: e^-(2^k) in Q0.31 for k = -2..4.
 _EXP_STEPS = ((-2, 1672461947), (-1, 1302514674), (0, 790015084), (1, 290630308), (2, 39332535), (3, 720401), (4, 242))
+#: Codes of logistic and tanh, without their shift.
+_LOGISTIC, _TANH = 96, 160
+#: Fraction bits of gates.
+_GATE_FRACTION = 12
 
 
 def _narrow(value: int) -> int:
@@ -16,86 +29,112 @@ def _narrow(value: int) -> int:
     return int(rounding_divide_by_pot(value, 16))
 
 
-#: Table 1: multiplier of step i at 2i + bit, for `result << 1`: 1, or the factor in 16 bits.
-FACTOR_TABLE = [entry for _, factor in _EXP_STEPS for entry in (1 << 30, _narrow(factor) << 15)] + [0] * 242
+def _fraction(cell_scale_log2: int) -> int:
+    """Fraction bits that gates and twice the cell state are brought to."""
+    return max(_GATE_FRACTION, -1 - cell_scale_log2)
 
 
-def _a_immediate(value: int) -> Uop:
-    return {"a_source": Source.IMMEDIATE, "immediate": value}
+def gate_code(cell_scale_log2: int, tanh: bool) -> int:
+    """Code of a gate: logistic of a, or tanh by the exponential of 2a."""
+    shift = _fraction(cell_scale_log2) - _GATE_FRACTION
+    return _TANH + shift + 1 if tanh else _LOGISTIC + shift
 
 
-def _exponential(integer_bits: int) -> list[Uop]:
-    """e^-|a| of the stream in register _RESULT, in Q0.15; what it gives at a = 0 is of no use."""
-    fraction = 15 - integer_bits
+def cell_code(cell_scale_log2: int) -> int:
+    """Code of the cell state, which takes tanh."""
+    return _TANH + _fraction(cell_scale_log2) + 1 + cell_scale_log2
+
+
+def activation_tables(cell_scale_log2: int) -> tuple[IntArray, IntArray]:
+    """Return tables 1 and 2.
+
+    Table 1 has at 2^i the factor of step i for `result << 1` and at 0 the factor 1, and at a code half of what its
+    result is mirrored at: 2^13 or 0. Table 2 has at a code what the quotient is multiplied by.
+    """
+    first, second = np.zeros(256, np.int64), np.zeros(256, np.int64)
+    first[0] = 1 << 30
+    for index, (_, factor) in enumerate(_EXP_STEPS):
+        first[1 << index] = _narrow(factor) << 15
+    first[_LOGISTIC:_LOGISTIC + 32] = 1 << 13
+    second[_LOGISTIC:_LOGISTIC + 32] = 2
+    second[_TANH:_TANH + 32] = 4
+    return first, second
+
+
+def activation(cell_scale_log2: int, integer_bits: int) -> tuple[Uop, ...]:
+    """1 / (1 + e^-a) or tanh(a) of stream A, by the codes in stream B.
+
+    `integer_bits` of the exponentials' largest argument, at least 4.
+    """
+    fraction = _fraction(cell_scale_log2)
     quarter = 1 << fraction - 2
     uops = [
-        to(_A, STREAM_A),
-        to(_NEGATED, _a_immediate(0), reg_b(_A), alu=Alu.SUB),
-        to(_NEGATED, reg_a(_NEGATED), reg_b(_A), alu=Alu.MIN),
+        to(_NEGATED, STREAM_A, immediate(-1), low()),
+        to(_NEGATED, STREAM_A, reg_b(_NEGATED), alu=Alu.MIN),
+        to(_NEGATED, reg_a(_NEGATED), STREAM_B, alu=Alu.SHL),
         to(_REST, reg_a(_NEGATED), immediate(quarter - 1), alu=Alu.AND, zero_point=-quarter),
-        # Taylor expansion around -1/8
-        to(_X, reg_a(_REST), immediate(integer_bits), alu=Alu.SHL, zero_point=1 << 12),
+        # Taylor expansion of e^x around -1/8, in Q0.15
+        to(_X, reg_a(_REST), immediate(15 - fraction), alu=Alu.SHL, zero_point=1 << 12),
         to(_X2, high16(_X, _X)),
-        to(_X3, high16(_X2, _X)),
         to(_T, high16(_X2, _X2)),
+        to(_X3, high16(_X2, _X)),
+        to(_REST, reg_a(_REST), reg_b(_NEGATED), alu=Alu.SUB),
         to(_T, reg_a(_T), shifted(-2)),
+        to(_REST, reg_a(_REST), immediate(fraction - 2), alu=Alu.SAR),
         to(_T, reg_a(_T), reg_b(_X3), alu=Alu.ADD),
         to(_T, high16(_T, constant=_narrow(715827883))),
         to(_T, reg_a(_T), reg_b(_X2), shifted(-1), alu=Alu.ADD),
         to(_T, reg_a(_T), reg_b(_X), alu=Alu.ADD),
-        to(_RESULT, high16(_T, constant=_narrow(1895147668)), zero_point=_narrow(1895147668), clamp=1),
-        to(_REST, reg_a(_REST), reg_b(_NEGATED), alu=Alu.SUB)]
-    for index, (exponent, _) in enumerate(_EXP_STEPS):
-        if integer_bits > exponent:
-            uops += [
-                to(_T, reg_a(_REST), immediate(fraction + exponent), alu=Alu.SAR),
-                to(_T, reg_a(_T), immediate(1), alu=Alu.AND, zero_point=2 * index),
-                to(_RESULT, reg_a(_RESULT), reg_b(_T), shifted(1), b_table=1, multiply=Multiply.HIGH_B)]
+        to(_RESULT, high16(_T, constant=_narrow(1895147668)), zero_point=_narrow(1895147668), clamp=1)]
+    # Bits of the quarters, two steps ahead of the product that looks their factor up.
+    steps = [index for index, (exponent, _) in enumerate(_EXP_STEPS) if integer_bits > exponent]
+    places = (_SIGN, _X3, _X2)
+    bits = [to(places[index % 3], reg_a(_REST), immediate(1 << index), alu=Alu.AND) for index in steps]
+    uops += bits[:2]
+    for index in steps:
+        uops += bits[index + 2:index + 3]
+        uops.append(to(_RESULT, reg_a(_RESULT), reg_b(places[index % 3]), shifted(1), b_table=1,
+                       multiply=Multiply.HIGH_B))
     if integer_bits > 5:
-        uops += [to(_T, _a_immediate(-(32 << fraction)), reg_b(_NEGATED), alu=Alu.LESS_EQUAL),
+        uops += [to(_T, {"a_source": Source.IMMEDIATE, "immediate": -(32 << fraction)}, reg_b(_NEGATED),
+                    alu=Alu.LESS_EQUAL),
                  to(_RESULT, reg_a(_RESULT), reg_b(_T), low())]
-    return uops
+    return (*uops, *_reciprocal(), *_mirrored())
 
 
 def _reciprocal() -> list[Uop]:
-    """1 / ((1 + e) / 2) of e in _RESULT in Q2.13, in register _X; _X2 has the half."""
+    """1 / ((1 + e) / 2) - 1 of e in _RESULT in Q2.13, in register _X; what `_mirrored` needs, between."""
+    # The first factor of `1 - half * x` is `-(half << 16) - 1`: rounded down, the product is the negative of the other
+    # one rounded up, halves too.
+    between = [
+        to(_SIGN, STREAM_A, immediate(31), shifted(1), alu=Alu.SAR),
+        to(_DIRECTION, STREAM_A, immediate(0), alu=Alu.NOT_EQUAL),
+        to(_RESULT, reg_a(_SIGN), STREAM_B, shifted(-13), b_table=1, alu=Alu.AND),
+        to(_DIRECTION, reg_a(_DIRECTION), reg_b(_SIGN), alu=Alu.ADD),
+        to(_AROUND, {"a_source": Source.IMMEDIATE, "immediate": 0}, STREAM_B, shifted(1), b_table=1, alu=Alu.ADD),
+        to(_TO, reg_a(_AROUND), reg_b(_RESULT), alu=Alu.SUB)]
     uops = [
         to(_X2, reg_a(_RESULT), immediate(32767), shifted(-1), alu=Alu.ADD),
+        to(_NEGATED_HALF, reg_a(_X2), immediate(-65536), low(), zero_point=-1),
         to(_X, high16(_X2, constant=_narrow(-1010580540)), zero_point=_narrow(1515870810))]
-    for _ in range(3):
-        uops += [
-            to(_T, high16(_X2, _X)),
-            to(_T, _a_immediate(1 << 13), reg_b(_T), alu=Alu.SUB),
+    for turn in range(3):
+        iteration = [
+            to(_T, reg_a(_NEGATED_HALF), reg_b(_X), multiply=Multiply.HIGH_B, zero_point=1 << 13),
             to(_T, high16(_X, _T)),
             to(_T, reg_a(_T), immediate(2), alu=Alu.SHL, clamp=1),
-            to(_X, reg_a(_X), reg_b(_T), alu=Alu.ADD)]
+            to(_X, reg_a(_X), reg_b(_T), alu=Alu.ADD, zero_point=-(1 << 13) if turn == 2 else 0)]
+        for number, uop in enumerate(iteration):
+            uops += [uop, *between[number:number + 1]] if turn == 0 else [uop]
+            if turn == 1:
+                uops += between[4 + number:5 + number]
     return uops
 
 
-def _signs() -> list[Uop]:
-    """-1, 0 or 1 in _X2, and -1 for negative values, else 0, in _X3."""
-    return [to(_X3, reg_a(_A), shifted(-31, Rounding.FLOOR)),
-            to(_X2, _a_immediate(0), reg_b(_A), alu=Alu.LESS),
-            to(_X2, reg_a(_X2), reg_b(_X3), alu=Alu.ADD)]
-
-
-def logistic(integer_bits: int) -> tuple[Uop, ...]:
-    """1 / (1 + e^-a): p for positive a, 1 - p for negative, 1/2 at 0."""
-    return (
-        *_exponential(integer_bits), *_reciprocal(),
-        to(_X, reg_a(_X), immediate(1), alu=Alu.SHL, clamp=1),
-        *_signs(),
-        # 2^15 - 1 - p is 2^14 - (p - 2^14) - 1.
-        to(_X, reg_a(_X), immediate(-(1 << 14)), alu=Alu.ADD),
-        to(_X, reg_a(_X), reg_b(_X2), low(), zero_point=1 << 14),
-        {**reg_a(_X), **reg_b(_X3), "alu": Alu.ADD, **OUT})
-
-
-def tanh(integer_bits: int) -> tuple[Uop, ...]:
-    """(1 - e^-2a) / (1 + e^-2a), with the sign of a; the doubling moves the binary point."""
-    return (
-        *_exponential(integer_bits + 1), *_reciprocal(),
-        to(_X, reg_a(_X), immediate(1 << 13), alu=Alu.SUB),
-        to(_X, reg_a(_X), immediate(2), alu=Alu.SHL, clamp=1),
-        *_signs(),
-        {**reg_a(_X), **reg_b(_X2), **low(), **OUT})
+def _mirrored() -> list[Uop]:
+    """1 - p for negative arguments of a logistic, 1/2 at 0; -p for negative ones of tanh, 0 at 0."""
+    return [
+        to(_X, reg_a(_X), STREAM_B, b_table=1, alu=Alu.ADD),
+        to(_X, reg_a(_X), STREAM_B, low(), b_table=2, clamp=1),
+        to(_X, reg_a(_X), reg_b(_AROUND), alu=Alu.SUB),
+        to(_X, reg_a(_X), reg_b(_DIRECTION), low()),
+        {**reg_a(_X), **reg_b(_TO), "alu": Alu.ADD, **OUT}]

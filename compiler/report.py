@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from tq_hw.compiler.ir import Graph, Mac
+from tq_hw.compiler.lstm import Lstm
 from tq_hw.compiler.stream import Stream
 from tq_hw.compiler.timing import Timeline, layer_cycles, moved_bytes
 from tq_hw.isa.config import Config
@@ -82,7 +83,7 @@ def report(graph: Graph, stream: Stream, config: Config, times: Timeline) -> tup
     for index, parts in numbers.items():
         layers = [graph.layers[number] for number in parts]
         busy = work[index]
-        macs = sum(layer.macs for layer in layers if isinstance(layer, Mac))
+        macs = sum(layer.macs for layer in layers if isinstance(layer, Mac | Lstm))
         unit_name = "array" if macs else "vector" if busy["vector"] else "load"
         took = cycles.get(index, 0)
         rows.append(LayerReport(

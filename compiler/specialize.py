@@ -2,6 +2,7 @@
 
 * SOFTMAX over two channels depends on their difference alone: one table of 512 entries over dense bytes.
 * RESIZE_BILINEAR by fractions of few bits is a set of layers for the array.
+* An LSTM whose weights and state do not fit the scratchpad goes through memory, step by step.
 * An elementwise layer whose channels would leave most lanes of a word empty works on dense bytes.
 """
 
@@ -11,6 +12,7 @@ import numpy as np
 
 from tq_hw.compiler.ir import Elementwise, Flat, Graph, IntArray, Layer, Resize, RowProgram, Value
 from tq_hw.compiler.layout import block_count
+from tq_hw.compiler.lstm import Lstm, steps_of
 from tq_hw.compiler.phases import resize_on_array
 from tq_hw.isa.config import Config
 from tq_hw.isa.uop import Alu, Destination, Source
@@ -26,9 +28,16 @@ def specialize(graph: Graph, config: Config) -> Graph:
     """Return the graph with the rewrites that pay at `config`."""
     done: list[Layer] = []
     for layer in graph.layers:
+        if isinstance(layer, Lstm):
+            done += steps_of(layer) if _too_large(layer, config) else [layer]
+            continue
         parts = resize_on_array(layer, config) if isinstance(layer, Resize) else None
         done += parts or [_dense(_pairs(layer, config), config)]
     return replace(graph, layers=tuple(done))
+
+
+def _too_large(layer: Lstm, config: Config) -> bool:
+    return layer.minimum_words(config) > config.scratchpad_words * 3 // 4
 
 
 def _pairs(layer: Layer, config: Config) -> Layer:

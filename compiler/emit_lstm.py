@@ -1,0 +1,260 @@
+"""All steps of an LSTM in the scratchpad: weights, gates, states and results stay there until the last one.
+
+The products with the input are made for all steps at once. A step is an array operation over the hidden state before
+it and six programs: sums of the gates, their activations, the new cell state (two), its tanh, the new hidden state.
+Vectors of cells lie as [block][image of the batch], those of gates as [gate][block][image].
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tq_hw.compiler.emit import REGION_IMAGE, Emitter
+from tq_hw.compiler.emit_vector import program_fields
+from tq_hw.compiler.image import gemm_weights, parameter_blocks
+from tq_hw.compiler.ir import IntArray, Value
+from tq_hw.compiler.layout import even_tiles, signed_step
+from tq_hw.compiler.lstm import Gate, Lstm, clip_uops, hidden_uops, product_uop
+from tq_hw.compiler.lstm_programs import activation, activation_tables, cell_code, gate_code
+from tq_hw.compiler.plan import LayerPlan
+from tq_hw.compiler.programs import OUT, STREAM_A, Uop, reg_a, reg_b, to
+from tq_hw.compiler.stream import Access
+from tq_hw.isa.layout import ArrayMode, Unit
+from tq_hw.isa.uop import Alu, Multiply, Rounding, ShiftSource, Source
+
+__all__ = ["emit_lstm"]
+
+#: Sum of products and bias, rescaled by the parameters.
+_SCALED: Uop = {"a_source": Source.ACC_OR_BIAS, "b_source": Source.ACC_OR_BIAS, "alu": Alu.ADD,
+                "multiply": Multiply.HIGH_PARAM, "rounding": Rounding.HALF_AWAY, "shift_source": ShiftSource.PARAM}
+_INT16 = 1
+
+
+@dataclass
+class _Emission:
+    emitter: Emitter
+    layer: Lstm
+    plan: LayerPlan
+
+    def __post_init__(self) -> None:
+        """Divide the words."""
+        config, layer = self.emitter.config, self.layer
+        self.config = config
+        self.base: dict[str, int] = {}
+        self.whole: dict[str, Access] = {}
+        at = self.plan.out_bases[0]
+        for name, words in layer.buffers(config).items():
+            self.base[name], self.whole[name] = at, Access("pad", at, at + words)
+            at += words
+        self.blocks = -(-layer.cells // config.block)
+        self.wide = -(-2 * config.block // config.word_bytes)
+        self.rows = config.slices * config.gemm_rows
+        #: Words of one vector of cells of int16, output blocks of all gates.
+        self.vector = self.blocks * layer.batch * self.wide
+        self.out_blocks = 4 * self.blocks * config.sub_blocks
+        log2 = layer.cell_scale_log2
+        self.programs: dict[str, tuple[Uop, ...]] = {
+            "sums": (to(0, _SCALED), {**STREAM_A, **reg_b(0), "alu": Alu.ADD, "clamp": 1, **OUT}),
+            "active": activation(log2, max(4, 16 + log2)),
+            "new": ({**product_uop(30 + log2), **OUT},),
+            "cell": (to(0, product_uop(15)), to(1, STREAM_A),
+                     *clip_uops({**reg_a(0), **reg_b(1), "alu": Alu.ADD}, layer.cell_clip)),
+            "hidden": hidden_uops(*layer.hidden)}
+
+    def run(self) -> None:
+        """Emit everything."""
+        emitter, layer = self.emitter, self.layer
+        x, hidden, cell = layer.inputs
+        log2 = layer.cell_scale_log2
+        self._load_sequence(x)
+        self._products()
+        emitter.tables(activation_tables(log2))
+        self._place("weights", self._weights(lambda gate: gate.recurrent_weights), self.config.cols)
+        self._place("parameters", self._parameters(
+            [(gate.recurrent_bias, gate.recurrent_scale) for gate in layer.gates]), self.config.word_bytes)
+        codes = [gate_code(log2, number == 3) for number in range(4) for _ in range(self.blocks)] + [cell_code(log2)]
+        self._place("codes", b"".join(bytes([code]) * self.config.word_bytes for code in codes), self.config.word_bytes)
+        self._bytes(hidden, self.base["hidden"], self.whole["hidden"], steps=1, load=True)
+        self._cell(cell, load=True)
+        emitter.reserve_program(sum(map(len, self.programs.values())))
+        for step in range(layer.steps):
+            self._step(step)
+        after = self.base["hidden"] + self.blocks * layer.batch
+        self._bytes(layer.output, after, self.whole["hidden"], steps=layer.steps, load=False)
+        last = self.base["hidden"] + layer.steps * self.blocks * layer.batch
+        self._bytes(hidden, last, self.whole["hidden"], steps=1, load=False)
+        self._cell(cell, load=False)
+
+    # Constants
+
+    def _weights(self, of: Callable[[Gate], npt.NDArray[np.int8]]) -> bytes:
+        """Weights of all gates, every gate from an output block of its own on."""
+        return b"".join(gemm_weights(self._padded(of(gate))[:, None, None, :], self.config).tobytes()
+                        for gate in self.layer.gates)
+
+    def _padded(self, rows: IntArray) -> IntArray:
+        more = self.blocks * self.config.block - len(rows)
+        return np.pad(rows, [(0, more), *[(0, 0)] * (rows.ndim - 1)])
+
+    def _parameters(self, gates: list[tuple[IntArray, tuple[int, int]]]) -> bytes:
+        one = np.ones(self.layer.cells, np.int64)
+        return b"".join(parameter_blocks(self._padded(bias), self._padded(one * scale[0]), self._padded(one * scale[1]),
+                                         self.config) for bias, scale in gates)
+
+    def _place(self, name: str, data: bytes, row_bytes: int) -> None:
+        """Load constants, `row_bytes` to a word, into their buffer."""
+        words = len(data) // row_bytes
+        assert Access("pad", self.base[name], self.base[name] + words) == self.whole[name], name
+        self.emitter.load({
+            "memory_offset_bytes": self.emitter.image.add(data), "region": REGION_IMAGE, "run_bytes": len(data),
+            "destination": self.base[name], "emit_bytes": row_bytes, "advance_bytes": row_bytes,
+            "last_emit_bytes": row_bytes, "last_advance_bytes": row_bytes, "count0": words, "step0": 1, "count1": 1,
+            "count2": 1, "count3": 1}, (), (self.whole[name],))
+
+    # Tensors in memory
+
+    def _move(self, value: Value, fields: Mapping[str, int], access: Access, load: bool) -> None:
+        """Load or store; `fields` has places as for a load, counts, and the bytes of words."""
+        region, offset = self.emitter.memory_of(value)
+        memory = (Access(f"region{region}", offset, offset + value.size_bytes),)
+        shared = {key: n for key, n in fields.items() if key not in ("base", "at", "bytes", "last_bytes", "run_bytes")}
+        shared |= {"region": region, "memory_offset_bytes": offset + fields.get("at", 0), "flip": int(value.flip)}
+        if load:
+            self.emitter.load(shared | {
+                "run_bytes": fields["run_bytes"], "destination": fields["base"], "emit_bytes": fields["bytes"],
+                "advance_bytes": fields["bytes"], "last_emit_bytes": fields["last_bytes"],
+                "last_advance_bytes": fields["last_bytes"]}, memory, (access,))
+        else:
+            self.emitter.stream.add(Unit.STORE, shared | {
+                "source": fields["base"], "take_bytes": fields["bytes"], "last_take_bytes": fields["last_bytes"]},
+                (access,), memory, self.emitter.layer_index)
+
+    def _load_sequence(self, x: Value) -> None:
+        """Bring the input in as [block][row of memory]."""
+        count = self.layer.steps * self.layer.batch
+        depth = self.layer.gates[0].input_weights.shape[1]
+        blocks, block = -(-depth // self.config.block), self.config.block
+        self._move(x, {"base": self.base["sequence"], "run_bytes": count * depth, "bytes": block,
+                       "last_bytes": depth - (blocks - 1) * block, "count0": blocks, "step0": count, "count1": count,
+                       "step1": 1, "count2": 1, "count3": 1}, self.whole["sequence"], True)
+
+    def _bytes(self, value: Value, base: int, access: Access, *, steps: int, load: bool) -> None:
+        """Move hidden states of some steps."""
+        batch, cells, block = self.layer.batch, self.layer.cells, self.config.block
+        fields = {"base": base, "bytes": block, "last_bytes": cells - (self.blocks - 1) * block,
+                  "count0": self.blocks, "step0": batch, "count3": 1}
+        if self.layer.time_major or steps == 1:
+            fields |= {"run_bytes": batch * cells, "count1": batch, "step1": 1, "count2": steps,
+                       "step2": self.blocks * batch, "stride2_bytes": batch * cells}
+        else:
+            fields |= {"run_bytes": steps * cells, "count1": steps, "step1": self.blocks * batch, "count2": batch,
+                       "step2": 1, "stride2_bytes": steps * cells}
+        self._move(value, fields, access, load)
+
+    def _cell(self, value: Value, *, load: bool) -> None:
+        """Move the cell state: whole blocks, then what is left over."""
+        batch, cells, word = self.layer.batch, self.layer.cells, self.config.word_bytes
+        whole, left = divmod(cells, self.config.block)
+        parts = ([(0, whole, self.config.block)] if whole else []) + ([(whole, 1, left)] if left else [])
+        for first, blocks, elements in parts:
+            words = -(-2 * elements // word)
+            self._move(value, {
+                "base": self.base["cell"] + first * batch * self.wide, "at": 2 * first * self.config.block,
+                "run_bytes": 2 * blocks * elements, "bytes": word, "last_bytes": 2 * elements - (words - 1) * word,
+                "count0": words, "step0": 1, "count1": blocks, "step1": batch * self.wide, "count2": batch,
+                "step2": self.wide, "stride2_bytes": 2 * cells, "count3": 1}, self.whole["cell"], load)
+
+    # Operations
+
+    def _gemm(self, base: int, count: int, depth_blocks: int, weights: int, out_blocks: int, tile: int,
+              reads: tuple[Access, ...]) -> None:
+        self.emitter.array({
+            "mode": ArrayMode.GEMM, "acc_first": 1, "acc_last": 1, "blocks_inner": 0, "in_base": base, "in_col_step": 1,
+            "kernel_block_step": count, "kernel_blocks": depth_blocks, "row_stride": 1, "col_stride": 1,
+            "kernel_row_dilation": 1, "kernel_col_dilation": 1, "in_rows": 1, "in_cols": count, "out_cols": count,
+            "slots": count, "tile_slots": tile, "out_blocks": out_blocks, "kernel_rows": 1, "kernel_cols": 1,
+            "weight_base": weights, "weight_block_step": depth_blocks * self.rows,
+            "weight_rows": self.config.gemm_rows, "slices": self.config.slices}, reads)
+
+    def _products(self) -> None:
+        """Products of the whole sequence with the input weights, as int16 [step][gate][block][image]."""
+        emitter, config, layer = self.emitter, self.config, self.layer
+        count, sub = layer.steps * layer.batch, config.sub_blocks
+        depth_blocks = -(-layer.gates[0].input_weights.shape[1] // config.block)
+        tile = even_tiles(count, config.acc_words)["tile_slots"]
+        by_image, by_step = self.wide, 4 * self.vector
+        cols, row_step, col_step = (layer.batch, by_step, by_image) if layer.time_major else (
+            layer.steps, by_image, by_step)
+        weights = self._weights(lambda gate: gate.input_weights)
+        parameters = self._parameters([(gate.input_bias, gate.input_scale) for gate in layer.gates])
+        size, params = depth_blocks * self.rows * config.cols, config.param_words * config.word_bytes
+        uop = emitter.program([_SCALED | {"clamp": 1, **OUT}])
+        for o in range(self.out_blocks):
+            with emitter.scope():
+                base, read = emitter.constant(weights[o * size:(o + 1) * size], config.cols)
+                param_base, access = emitter.constant(parameters[o * params:(o + 1) * params], config.word_bytes)
+                self._gemm(self.base["sequence"], count, depth_blocks, base, 1, tile, (self.whole["sequence"], read))
+                emitter.vector({
+                    "use_acc": 1, "use_params": 1, "blocks_inner": 0, "sub_first": o % sub, "param_base": param_base,
+                    "out_type": _INT16,
+                    "out_base": self.base["products"] + o // sub * layer.batch * self.wide, "cols": cols,
+                    "out_row_step": signed_step(row_step), "out_col_step": signed_step(col_step), "out_blocks": 1,
+                    "slots": count, "tile_slots": tile, "chunk_slots": tile, **program_fields(uop, 1)}, (access,),
+                    (self.whole["products"],))
+
+    def _program(self, name: str, fields: Mapping[str, int], reads: tuple[str, ...], writes: Access,
+                 body: tuple[int, int] | None = None) -> None:
+        """Emit a program over streams."""
+        uops = self.programs[name]
+        limit = max(1, self.config.vector_register_words // self.config.beats_per_word)
+        slots = fields["slots"]
+        self.emitter.vector({
+            "cols": slots, "tile_slots": slots, "chunk_slots": min(slots, limit), "out_blocks": 1,
+            **program_fields(self.emitter.program(list(uops)), len(uops), body), **fields},
+            tuple(self.whole[read] for read in reads), (writes,))
+
+    def _stream(self, which: str, base: int, *, code: int = _INT16) -> dict[str, int]:
+        return {f"{which}_base": base, f"{which}_type": code, f"{which}_col_step": self.wide if code else 1}
+
+    def _step(self, step: int) -> None:
+        layer, config, base = self.layer, self.config, self.base
+        batch, flat = layer.batch, self.blocks * layer.batch
+        before = base["hidden"] + step * flat
+        tile = even_tiles(batch, config.acc_words)["tile_slots"]
+        self._gemm(before, batch, self.blocks, base["weights"], self.out_blocks, tile,
+                   (Access("pad", before, before + flat), self.whole["weights"]))
+        by_block = batch * self.wide
+        limit = max(1, config.vector_register_words // config.beats_per_acc_word)
+        self._program("sums", {
+            "use_acc": 1, "use_params": 1, "blocks_inner": 0, "param_base": base["parameters"],
+            "param_block_step": config.param_words,
+            **self._stream("a", base["products"] + step * 4 * self.vector), "a_block_step": by_block,
+            **self._stream("out", base["sums"]), "out_block_step": by_block, "cols": batch,
+            "out_blocks": self.out_blocks, "slots": batch, "tile_slots": tile, "chunk_slots": min(tile, limit)},
+            ("parameters", "products"), self.whole["sums"])
+        self._program("active", {
+            "slots": 4 * flat, "cols": batch, **self._stream("a", base["sums"]), "a_row_step": by_block,
+            "b_base": base["codes"], "b_row_step": 1, **self._stream("out", base["active"]), "out_row_step": by_block},
+            ("sums", "codes"), self.whole["active"])
+        entry, forget, out, cell = (base["active"] + number * self.vector for number in range(4))
+        cells = {"slots": flat}
+        self._program("new", {**cells, **self._stream("a", entry), **self._stream("b", cell),
+                              **self._stream("out", base["new"])}, ("active",), self.whole["new"])
+        # The second micro-operation runs twice: on the forget gate, which it forgets, and on what is added.
+        self._program("cell", {**cells, **self._stream("a", forget), **self._stream("b", base["cell"]),
+                               **self._stream("out", base["cell"]), "repeat1": 2,
+                               "a_repeat1_step": base["new"] - forget}, ("active", "new", "cell"),
+                      self.whole["cell"], (1, 1))
+        self._program("active", {**cells, **self._stream("a", base["cell"]),
+                                 "b_base": base["codes"] + 4 * self.blocks, **self._stream("out", base["squashed"])},
+                      ("cell", "codes"), self.whole["squashed"])
+        self._program("hidden", {**cells, **self._stream("a", out), **self._stream("b", base["squashed"]),
+                                 **self._stream("out", before + flat, code=0)}, ("active", "squashed"),
+                      Access("pad", before + flat, before + 2 * flat))
+
+
+def emit_lstm(emitter: Emitter, layer: Lstm, plan: LayerPlan) -> None:
+    """Emit all operations of the layer."""
+    _Emission(emitter, layer, plan).run()

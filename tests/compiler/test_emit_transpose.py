@@ -1,0 +1,53 @@
+"""compiler.emit_transpose: copies that turn bytes around, exact for all shapes, in as few store cycles as promised."""
+
+import numpy as np
+import pytest
+
+from tq_hw.compiler import compile_model
+from tq_hw.compiler.emit_transpose import turned
+from tq_hw.isa.config import PRESETS
+from tq_hw.isa.layout import Unit
+from tq_hw.model.build import ModelBuilder
+from tq_hw.model.reader import parse_model
+from tq_hw.sim import golden
+from tq_hw.sim.executor import execute
+
+SHAPES = [
+    ((1, 64, 64, 16), (0, 3, 1, 2)), ((1, 16, 64, 64), (0, 2, 3, 1)), ((1, 7, 33, 21), (0, 3, 2, 1)),
+    ((2, 5, 40, 70), (0, 1, 3, 2)), ((1, 1, 37, 300), (0, 1, 3, 2)), ((1, 1, 300, 37), (0, 1, 3, 2)),
+    ((3, 20, 17, 2), (3, 1, 0, 2)), ((1, 20, 17, 5), (0, 3, 1, 2)), ((40, 3, 2, 24), (3, 2, 1, 0)),
+    ((1, 9, 64, 5), (0, 3, 1, 2))]
+
+
+@pytest.mark.parametrize("config", ["n16", "n8", "n16x8", "n9x8", "tiny"])
+@pytest.mark.parametrize(("shape", "order"), SHAPES)
+def test_transpose(config: str, shape: tuple[int, ...], order: tuple[int, ...]) -> None:
+    if config == "tiny" and np.prod(shape) > 30_000:
+        shape = (1, shape[1] // 4, *shape[2:])
+    builder = ModelBuilder("turn")
+    x = builder.input(shape, scale=0.5)
+    model = parse_model(builder.build(builder.add("TRANSPOSE", [x, builder.constant(list(order))])), "turn")
+    compiled = compile_model(model, PRESETS[config])
+    data = np.random.default_rng(1).integers(-128, 128, shape).astype(np.int8)
+    assert np.array_equal(execute(compiled.program, [data]).outputs[0], np.transpose(data, order))
+    assert np.array_equal(golden.run(model, [data]).outputs[0], np.transpose(data, order))
+
+
+@pytest.mark.parametrize(("config", "take"), [("n16", 4), ("n8", 2)])
+def test_stores_take_several_bytes_of_a_word(config: str, take: int) -> None:
+    builder = ModelBuilder("turn")
+    x = builder.input((1, 32, 32, 16), scale=0.5)
+    model = parse_model(builder.build(builder.add("TRANSPOSE", [x, builder.constant([0, 3, 1, 2])])), "turn")
+    stream = compile_model(model, PRESETS[config]).emitter.stream
+    stores = [operation.fields for operation in stream.by_unit[Unit.STORE]]
+    assert {fields["take_bytes"] for fields in stores} == {take}
+    assert sum(fields["count0"] * fields["count2"] for fields in stores) * take == 32 * 32 * 16
+
+
+def test_what_is_turned() -> None:
+    near, far, outer = (16, 1, 4096), (4096, 16, 1), (3, 65536, 65536)
+    found = turned([near, far, outer])
+    assert found is not None and (found.near, found.far, found.outer) == (near, far, (outer,))
+    assert turned([(16, 1, 1), (4, 32, 16)]) is None  # a run of 16 bytes
+    assert turned([near, (8, 16, 1)]) is None  # too few bytes follow each other
+    assert turned([(2, 4, 1), (2, 1, 2)]) is None
