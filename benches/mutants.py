@@ -73,7 +73,7 @@ MUTANTS = (
            (f"{_STREAMS}::test_elements_of_every_type",)),
     Mutant("beat does not wait for the register that it reads", "vector_unit.py",
            "register_latency_cycles=STAGE_RESULT + 1 - _STAGE_REGISTERS",
-           "register_latency_cycles=STAGE_RESULT - _STAGE_REGISTERS",
+           "register_latency_cycles=STAGE_RESULT - 1 - _STAGE_REGISTERS",
            (f"{_PROGRAMS}::test_registers_carry_results_between_micro_operations",)),
     Mutant("reduction takes the larger for MIN", "reduce.py",
            "Mux(kind == Reduce.MAX, ~less, less)", "~less",
