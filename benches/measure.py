@@ -16,7 +16,7 @@ from tq_hw.sim import golden
 from tq_hw.sim.rtl.simulate import RtlResult, simulate
 from tq_hw.sim.run import random_inputs
 
-__all__ = ["LayerFigures", "Memory", "NetworkFigures", "measure"]
+__all__ = ["BOARD_MEMORIES", "LayerFigures", "Memory", "NetworkFigures", "measure"]
 
 _BOUND_SHARE = 0.75
 
@@ -27,6 +27,11 @@ class Memory:
 
     latency: int = 30
     bytes_per_cycle: float = 8
+
+
+#: What boards' memories give an accelerator of 100 MHz behind their LiteDRAM cores: SDR of 16 bits at 75 MHz (simulated
+#: with the core: 1.93 bytes per cycle of its own), DDR3 of 16 bits at 400 MHz.
+BOARD_MEMORIES = {"ulx3s_85f": Memory(30, 1.45), "arty_a7": Memory(30, 12)}
 
 
 @dataclass(frozen=True)
@@ -65,6 +70,7 @@ class NetworkFigures:
     ideal : max(macs / multipliers, (image + input + output bytes) / bytes per cycle)
     ratio_ideal, ratio_to_beat, ratio_stretch : cycles in parts of these
     cycles_per_cpu_second : of the simulator, without its building
+    vela : Vela's estimate for an Ethos-U55 of as many multipliers, None where there is none
     """
 
     name: str
@@ -86,6 +92,7 @@ class NetworkFigures:
     counters: dict[str, int]
     beats: dict[str, int]
     layers: list[LayerFigures]
+    vela: int | None = None
 
     @property
     def errors(self) -> tuple[float, float]:

@@ -9,14 +9,15 @@ import json
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 from fpga import FpgaResult, cached, print_result
-from measure import Memory, NetworkFigures, measure
+from measure import BOARD_MEMORIES, Memory, NetworkFigures, measure
 from rich.console import Console
 from rich.table import Table
+from vela import find_vela, vela_cycles
 from yardsticks import ROOT, YARDSTICKS, Yardstick
 
 from tq_hw.cli.main import describe
@@ -47,6 +48,9 @@ def run_networks(yardsticks: Sequence[Yardstick], config: Config, memory: Memory
     say = _progress(console)
     library(config, progress=lambda text, done: say(f"RTL simulator of {config.name}: {text}, {done:.0%}"))
     found = []
+    vela = find_vela()
+    if vela is None:
+        console.print("Vela's estimates: skipped, ethos-u-vela is not installed: .venv/bin/pip install ethos-u-vela")
     for yardstick in yardsticks:
         if not yardstick.exists:
             console.print(f"{yardstick.name}: skipped, there is no {yardstick.path.name} beside the checkout")
@@ -54,6 +58,9 @@ def run_networks(yardsticks: Sequence[Yardstick], config: Config, memory: Memory
         say(f"{yardstick.name} at {config.name}")
         try:
             found.append(measure(yardstick, config, memory))
+            if vela is not None and yardstick.build is None:
+                say(f"{yardstick.name}: Vela's estimate")
+                found[-1] = replace(found[-1], vela=vela_cycles(yardstick.path, config, vela))
         except UnsupportedError as error:
             console.print(f"{yardstick.name}: skipped, {error}", markup=False)
             continue
@@ -71,8 +78,8 @@ def print_networks(found: Sequence[NetworkFigures], before: dict[str, Any] | Non
     table = Table(title=f"RTL at {found[0].config}, {memory.bytes_per_cycle:g} bytes per cycle, latency "
                         f"{memory.latency}; every integer equal to the golden model's")
     table.add_column("network")
-    for name in ("cycles", "use", "ideal", "x ideal", "to beat", "x to beat", "x stretch", "x last", "estimate",
-                 "error", "layers: median", "worst", "compile s", "Mcycles / cpu s"):
+    for name in ("cycles", "use", "ideal", "x ideal", "to beat", "x to beat", "x stretch", "x last", "Vela", "x Vela",
+                 "estimate", "error", "layers: median", "worst", "compile s", "Mcycles / cpu s"):
         table.add_column(name, justify="right")
     last = {row["name"]: row["cycles"] for row in before["networks"]} if before else {}
     for row in found:
@@ -80,8 +87,9 @@ def print_networks(found: Sequence[NetworkFigures], before: dict[str, Any] | Non
         table.add_row(
             row.name, f"{row.cycles:,}", f"{row.utilization:.1%}", f"{row.ideal:,}", f"{row.ratio_ideal:.2f}",
             f"{row.to_beat:,}" if row.to_beat else "", _ratio(row.ratio_to_beat), _ratio(row.ratio_stretch),
-            _ratio(row.cycles / last[row.name] if row.name in last else None, 3), f"{row.estimate:,}",
-            f"{row.estimate / row.cycles - 1:+.1%}", f"{middle:.0%}", f"{worst:.0%}", f"{row.compile_seconds:.2f}",
+            _ratio(row.cycles / last[row.name] if row.name in last else None, 3),
+            f"{row.vela:,}" if row.vela else "", _ratio(row.cycles / row.vela if row.vela else None),
+            f"{row.estimate:,}", f"{row.estimate / row.cycles - 1:+.1%}", f"{middle:.0%}", f"{worst:.0%}", f"{row.compile_seconds:.2f}",
             f"{row.cycles_per_cpu_second / 1e6:.3f}")
     console.print(table)
 
@@ -144,6 +152,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--config", default="n16", help="preset or TOML file (default: %(default)s)")
     parser.add_argument("--latency", type=int, default=30, help="cycles to memory (default: %(default)s)")
     parser.add_argument("--bytes-per-cycle", type=float, default=8, help="of memory (default: %(default)s)")
+    parser.add_argument("--memory-of", metavar="BOARD", choices=sorted(BOARD_MEMORIES), help="latency and rate of a "
+                        f"board's memory instead: {', '.join(sorted(BOARD_MEMORIES))}")
     parser.add_argument("--layers", action="store_true", help="one line per layer as well")
     parser.add_argument("--no-fpga", action="store_true", help="leave resources and clock out")
     parser.add_argument("--fpga", action="store_true", help="place and route again although nothing has changed")
@@ -153,10 +163,17 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+def memory_of(options: argparse.Namespace) -> Memory:
+    """Return the memory that is asked for."""
+    if options.memory_of:
+        return BOARD_MEMORIES[options.memory_of]
+    return Memory(options.latency, options.bytes_per_cycle)
+
+
 def bench(options: argparse.Namespace) -> None:
     """Measure, print, write."""
     console = Console(width=None if sys.stdout.isatty() else 190)
-    memory = Memory(options.latency, options.bytes_per_cycle)
+    memory = memory_of(options)
     settings = {"config": options.config, **asdict(memory)}
     before = last_record(settings)
     found = run_networks(chosen(options.networks, options.all), load_config(options.config), memory, console,

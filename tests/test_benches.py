@@ -18,6 +18,7 @@ sys.path.insert(0, str(BENCHES))
 fpga: Any = importlib.import_module("fpga")
 mutation: Any = importlib.import_module("mutation")
 run: Any = importlib.import_module("run")
+vela: Any = importlib.import_module("vela")
 MUTANTS = mutation.MUTANTS
 
 
@@ -77,3 +78,30 @@ def test_history_can_be_compared_with() -> None:
         record = json.loads(path.read_text(encoding="utf-8"))
         assert {"config", "latency", "bytes_per_cycle"} == set(record["settings"]), path
         assert all(row["cycles"] > 0 and row["layers"] for row in record["networks"]), path
+
+
+def test_vela_summary() -> None:
+    assert vela.total_cycles([{"network": "kws", "cycles_npu": "57329.0", "cycles_total": "58340.0"}]) == 58340
+    for rows in ([], [{"cycles_total": "1"}] * 2, [{"cycles": "1"}]):
+        with pytest.raises(ValueError, match="expected one row with cycles_total in Vela's summary"):
+            vela.total_cycles(rows)
+
+
+def test_vela_is_run_in_a_folder_of_its_own(tmp_path: Path) -> None:
+    program, model = tmp_path / "vela", tmp_path / "net.tflite"
+    program.write_text('''#!/bin/sh
+[ "$1 $2 $3" = "--accelerator-config ethos-u55-256 --output-dir" ] || exit 1
+echo "network,cycles_total" > "$4/net_summary_system.csv"
+echo "$(basename "$5"),123.0" >> "$4/net_summary_system.csv"
+''')
+    program.chmod(0o755)
+    assert vela.vela_cycles(model, load_config("n16"), str(program)) == 123
+    assert vela.vela_cycles(model, load_config("n8"), str(program)) is None  # it fails
+    assert vela.vela_cycles(model, load_config("n9x8"), str(program)) is None  # no such accelerator
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["vela"]
+
+
+def test_memories_of_boards() -> None:
+    options = run._parser().parse_args(["--memory-of", "ulx3s_85f"])
+    assert run.memory_of(options) == run.Memory(30, 1.45)
+    assert run.memory_of(run._parser().parse_args(["--latency", "100", "--bytes-per-cycle", "4"])) == run.Memory(100, 4)
