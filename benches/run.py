@@ -89,8 +89,8 @@ def print_networks(found: Sequence[NetworkFigures], before: dict[str, Any] | Non
             f"{row.to_beat:,}" if row.to_beat else "", _ratio(row.ratio_to_beat), _ratio(row.ratio_stretch),
             _ratio(row.cycles / last[row.name] if row.name in last else None, 3),
             f"{row.vela:,}" if row.vela else "", _ratio(row.cycles / row.vela if row.vela else None),
-            f"{row.estimate:,}", f"{row.estimate / row.cycles - 1:+.1%}", f"{middle:.0%}", f"{worst:.0%}", f"{row.compile_seconds:.2f}",
-            f"{row.cycles_per_cpu_second / 1e6:.3f}")
+            f"{row.estimate:,}", f"{row.estimate / row.cycles - 1:+.1%}", f"{middle:.0%}", f"{worst:.0%}",
+            f"{row.compile_seconds:.2f}", f"{row.cycles_per_cpu_second / 1e6:.3f}")
     console.print(table)
 
 
