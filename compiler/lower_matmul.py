@@ -91,13 +91,13 @@ def _computed_weights(state: Legalizer, op: Operator) -> None:
     """Product of the rows and the turned weights; the fused activation is a table behind it."""
     p = fully_connected.params(op, state.subgraph)
     output, source = state.subgraph.tensors[op.outputs[0]], state.input(op, 0)
-    units, rows = state.tensor(op, 1).shape[0], source.size_bytes // p.depth
+    units, rows, bias = state.tensor(op, 1).shape[0], source.size_bytes // p.depth, bias_of(state, op, 2)
     weights, _ = _operand(state, op, 1, True)
     raw = Value(output.name, output.index, (1, 1, rows, units), output.zero_point)
     state.layers.append(MatMul(
         op.index, op.op, (reshaped(source, (1, 1, rows, p.depth)), weights), raw, ((0, 0),),
         (p.input_zero_point, p.weight_zero_point), int(p.multiplier[0]), int(p.shift[0]), p.output_zero_point,
-        bias_of(state, op, 2)))
+        None if bias is None else bias.reshape(-1)))
     publish(state, op, raw)
     if (p.act_min, p.act_max) != (-128, 127):
         table_pass(state, op, state.values[op.outputs[0]], np.clip(CODES.astype(np.int64), p.act_min, p.act_max))

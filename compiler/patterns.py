@@ -118,7 +118,7 @@ def dilated_convolution(graph: Subject, op: Operator) -> Rewrite | None:
     same = graph.constant(op, 1)
     source, kernel = graph.input(before), graph.input(conv, 1).shape[1:3]
     if (block is None or pads is None or crops is None or same is None or not np.array_equal(block, same)
-            or len(source.shape) != 4
+            or len(source.shape) != 4 or block.shape != (2,) or pads.shape != (2, 2) or crops.shape != (2, 2)
             or (int_option(conv, "stride_h"), int_option(conv, "stride_w")) != (1, 1)):
         return None
     around = np.zeros((4, 2), np.int32)
@@ -148,8 +148,11 @@ def dilated_convolution(graph: Subject, op: Operator) -> Rewrite | None:
 def _permutation(graph: Subject, op: Operator | None) -> list[int] | None:
     if op is None or op.op != "TRANSPOSE":
         return None
-    order = graph.constant(op, 1)
-    return None if order is None else [int(axis) % len(order) for axis in order]
+    order, rank = graph.constant(op, 1), len(graph.input(op).shape)
+    # What is no permutation is left to be refused as it stands.
+    if order is None or order.shape != (rank,) or sorted(int(axis) % rank for axis in order) != list(range(rank)):
+        return None
+    return [int(axis) % rank for axis in order]
 
 
 @pattern("TRANSPOSE")

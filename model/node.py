@@ -70,14 +70,15 @@ class Node:
         """Return the elements of a constant integer input in order, None when it is no constant.
 
         Raises `ModelError` when there are not `count` of them, or more than 64 with no count given, and, unless
-        `any_rank` is set, when it is neither a vector nor a scalar.
+        `any_rank` is set, when it is no vector; one axis, or a shape, may be a scalar.
         """
         tensor = self.input(position)
         if not tensor.dtype.startswith("int"):
             raise self.error(f"{what} is {tensor.dtype}, expected an integer type")
         if tensor.data is None:
             return None
-        if len(tensor.shape) > 1 and not any_rank:
+        scalar = count is None or what == "axis"
+        if len(tensor.shape) != 1 and not any_rank and (tensor.shape or not scalar):
             raise self.error(f"{what} has shape {list(tensor.shape)}, expected a vector")
         size = tensor.data.size
         if size != count if count is not None else size > 64:

@@ -206,3 +206,11 @@ def test_shapes_that_depend_on_data_have_to_be_given(op, inputs):
     with pytest.raises(ValueError, match=f"the output shape of {op} must be given, it cannot be inferred"):
         builder.add(op, [source, parameter])
     assert builder.tensors[builder.add(op, [source, parameter], shape=(3, 2))].shape == (3, 2)
+
+
+def test_a_permutation_is_a_vector() -> None:
+    b = ModelBuilder("m")
+    x = b.input((4,), scale=0.1)
+    with pytest.raises(ModelError) as caught:
+        b.add("TRANSPOSE", [x, b.constant(0)])
+    assert str(caught.value) == "m, operator 0 TRANSPOSE: perm has shape [], expected a vector"
