@@ -108,7 +108,7 @@ def compile_model(model: Model, config: Config, *, profile: str = "canon", resid
                                f"{_ARENA_LIMIT} can be addressed; use smaller tensors")
     commands = emitter.stream.assemble()
     offset = emitter.image.add(commands)
-    times = run_times(emitter.stream, config)
+    times = run_times(emitter.stream, config, len(commands))
     rows = report(graph, emitter.stream, config, times)
     program = Program(
         model.name, config, bytes(emitter.image.data), offset, len(commands), emitter.arena_bytes,

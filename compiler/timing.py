@@ -34,14 +34,20 @@ _STEP_LEAST, _TILE_LEAST = 5, 7
 #: From a slot of the array to its sum's addition.
 _ADD_DELAY = 22
 #: From a beat of the vector unit to its result, from one micro-operation to the next that reads it, a reduction.
-_VECTOR_END, _UOP_GAP, _REDUCE_GAP = 30, 22, 29
+_VECTOR_END, _UOP_GAP, _REDUCE_GAP = 30, 23, 30
 _VECTOR_LEAST = 7
 #: Start of a program over streams; words of a micro-operation's command.
 _PROGRAM_BEGIN, _UOP_WRITE = 6, 4
 #: From tokens to the operation they let go.
 _TOKEN = 4
 #: Commands reach the units so many cycles after the start.
-_FIRST = 55
+_FIRST = 68
+#: Bytes of commands that are fetched ahead of the load that is begun; they take turns with its data on the bus.
+_AHEAD_BYTES = 1600
+#: What the units' queues hold of commands, as far as it is used.
+_QUEUES_BYTES = 4096
+#: One word in so many of a load of windows is refused.
+_CONTENDED = 4
 
 
 @dataclass
@@ -61,6 +67,10 @@ class _Tile:
 @dataclass
 class _Clock:
     config: Config
+    command_bytes: int = 0
+    #: Beats of commands that are fetched already, and those up to each load.
+    fetched: int = 0
+    needed: dict[int, int] = field(default_factory=dict)
     began: dict[int, int] = field(default_factory=dict)
     done: dict[int, int] = field(default_factory=dict)
     free: dict[Unit, int] = field(default_factory=lambda: dict.fromkeys(Unit, _FIRST))
@@ -87,12 +97,22 @@ class _Clock:
         size = moved_bytes(operation)
         first = start + _LOAD_BEGIN + _LATENCY if size else start
         first_beat = max(self.bus, first)
-        self.bus = first_beat + -(-size // self.config.bus_bytes)
+        beats = -(-size // self.config.bus_bytes)
+        # Commands take turns with the data; what came while the bus was idle costs nothing.
+        needed = self.needed.get(id(operation), 0)
+        if self.bus:
+            most = min(needed + _QUEUES_BYTES // self.config.bus_bytes, self.command_bytes // self.config.bus_bytes)
+            self.fetched = max(self.fetched, min(most, self.fetched + first_beat - self.bus))
+        fetch = min(max(0, needed - self.fetched), beats)
+        self.fetched += fetch
+        self.bus = first_beat + beats + fetch
         # Loads and stores share the bus: what overlaps takes twice as long.
         shared = max(0, min(self.storing[1], self.bus) - max(self.storing[0], first_beat))
         self.bus += shared
         self.storing = (self.storing[0], self.storing[1] + shared)
         count = f["count0"] * f["count1"] * f["count2"] * f["count3"]
+        # Windows of which a beat gives two or more meet the vector unit's words at the banks.
+        count += count // _CONTENDED if count >= 2 * beats else 0
         self.words = max(self.words, first, self.bus - count) + count
         self.free[Unit.LOAD] = start + f["count2"] * f["count3"]
         self.began[id(operation)] = start
@@ -123,6 +143,7 @@ class _Clock:
                 count += 1
             elif isinstance(item, Operation) and item.unit is Unit.VECTOR:
                 writes[id(item)], count = count, 0
+        self._commands(stream)
         while any(self.queues.values()):
             self._advance()
             while self._known(Unit.STORE):
@@ -134,6 +155,14 @@ class _Clock:
                     self.free[Unit.VECTOR] = max(self.free[Unit.VECTOR], self.drained) + (
                         _UOP_WRITE * writes[id(operation)])
                 self.vector(operation)
+
+    def _commands(self, stream: Stream) -> None:
+        """Work out how much of the commands is fetched when each load begins."""
+        each = self.command_bytes / max(1, len(stream.items))
+        for number, (_, item) in enumerate(stream.items):
+            if isinstance(item, Operation) and item.unit is Unit.LOAD:
+                fetched = min(self.command_bytes, (number + 1) * each + _AHEAD_BYTES)
+                self.needed[id(item)] = int(fetched) // self.config.bus_bytes
 
     def _known(self, unit: Unit) -> bool:
         """Whether all that the unit's next operation waits for has been worked out."""
@@ -216,7 +245,8 @@ def _tiles(f: Mapping[str, int]) -> list[int]:
 
 def _tile_cycles(f: Mapping[str, int], config: Config) -> tuple[list[int], int]:
     """Cycles of each tile, and steps of one."""
-    least = max(f["weight_rows"] + 1, _STEP_LEAST)
+    rows = f["weight_rows"]
+    least = max(rows, _STEP_LEAST)
     found = []
     steps = 1
     for size in _tiles(f):
@@ -226,7 +256,10 @@ def _tile_cycles(f: Mapping[str, int], config: Config) -> tuple[list[int], int]:
             slots = size // f["out_cols"] * f["period"]
         else:
             steps = f["kernel_rows"] * f["kernel_cols"] * f["kernel_blocks"] * f["slices"]
-        found.append(max(steps * max(slots, least), _TILE_LEAST))
+        # Weights and input meet in a bank once, then go on out of step; with several taps, in every row of the image.
+        taps = f["kernel_rows"] * f["kernel_cols"]
+        refused = 0 if steps == 1 or size == 1 else 1 if taps == 1 else min(-(-size // f["out_cols"]), rows // 4)
+        found.append(max(steps * max(slots, least + refused), _TILE_LEAST))
     found[0] = max(found[0], _ARRAY_LEAST)
     return found, steps
 
@@ -287,9 +320,9 @@ def moved_bytes(operation: Operation) -> int:
     return 0
 
 
-def run_times(stream: Stream, config: Config) -> Timeline:
-    """Return when each RUN begins and is done, from a cold start."""
-    clock = _Clock(config)
+def run_times(stream: Stream, config: Config, command_bytes: int = 0) -> Timeline:
+    """Return when each RUN begins and is done, from a cold start; `command_bytes` of the assembled stream."""
+    clock = _Clock(config, command_bytes)
     clock.run(stream)
     return {unit: np.array([(clock.began[id(operation)], clock.done[id(operation)]) for operation in operations],
                            np.int64).reshape(-1, 2) for unit, operations in stream.by_unit.items()}

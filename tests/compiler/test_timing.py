@@ -1,0 +1,97 @@
+"""compiler.timing: the order of things, what each unit adds, and the layers' shares."""
+
+import numpy as np
+import pytest
+
+from tq_hw.compiler import compile_model
+from tq_hw.compiler.stream import Access, Stream
+from tq_hw.compiler.timing import layer_cycles, moved_bytes, run_times
+from tq_hw.isa.config import PRESETS
+from tq_hw.isa.layout import ArrayMode, Unit
+from tq_hw.model.samples import sample
+
+CONFIG = PRESETS["n16"]
+LOAD = {"memory_offset_bytes": 0, "region": 1, "run_bytes": 1600, "destination": 0, "emit_bytes": 16,
+        "advance_bytes": 16, "last_emit_bytes": 16, "last_advance_bytes": 16, "count0": 100, "step0": 1, "count1": 1,
+        "count2": 1, "count3": 1}
+ARRAY = {"mode": ArrayMode.GEMM, "acc_first": 1, "acc_last": 1, "blocks_inner": 0, "kernel_rows": 1, "kernel_cols": 1,
+         "kernel_blocks": 4, "slices": 1, "slots": 100, "tile_slots": 100, "out_blocks": 1, "out_cols": 100,
+         "weight_rows": 16}
+VECTOR = {"use_acc": 1, "slots": 100, "tile_slots": 100, "chunk_slots": 100, "out_blocks": 1, "blocks_inner": 0,
+          "first": 0, "last": 0, "body_first": 1, "body_last": 0, "repeat1": 1, "repeat2": 1}
+STORE = {"memory_offset_bytes": 4096, "region": 1, "source": 200, "take_bytes": 16, "last_take_bytes": 16,
+         "count0": 1, "count1": 100, "count2": 1, "count3": 1}
+INPUT, RESULT = Access("pad", 0, 100), Access("pad", 200, 300)
+
+
+def chain(**changes: int) -> Stream:
+    """A load, an array operation on it, a program on the sums, a store of the result."""
+    stream = Stream(CONFIG)
+    stream.uop(0, {"a_source": 2, "destination": 1})
+    stream.add(Unit.LOAD, LOAD, (), (INPUT,), 0)
+    stream.add(Unit.ARRAY, ARRAY | {key: n for key, n in changes.items() if key in ARRAY}, (INPUT,), (), 0)
+    stream.add(Unit.VECTOR, VECTOR | {key: n for key, n in changes.items() if key in VECTOR}, (), (RESULT,), 0)
+    stream.add(Unit.STORE, STORE, (RESULT,), (), 1)
+    return stream
+
+
+def test_a_unit_begins_when_what_it_waits_for_is_done() -> None:
+    times = run_times(chain(), CONFIG)
+    load, array, vector, store = (times[unit][0].tolist() for unit in (Unit.LOAD, Unit.ARRAY, Unit.VECTOR, Unit.STORE))
+    assert load[0] < array[0] < array[1] < vector[1] <= store[0] < store[1]
+    assert array[0] > load[1]
+    # 200 beats of data, 400 slots, 100 words of results, 200 beats back, and what the ways between take.
+    assert 200 < load[1] - load[0] < 300
+    assert 400 < array[1] - array[0] < 450
+    assert 100 < vector[1] - array[0] - 400 < 200
+    assert 200 < store[1] - store[0] < 260
+
+
+@pytest.mark.parametrize(("changes", "more"), [
+    ({"kernel_blocks": 5}, 100), ({"kernel_rows": 3, "kernel_blocks": 1}, -100),
+    ({"slots": 60, "tile_slots": 60}, -160)])
+def test_slots_cost_a_cycle_a_step(changes: dict[str, int], more: int) -> None:
+    before, after = (run_times(chain(**c), CONFIG)[Unit.ARRAY][0].tolist() for c in ({}, changes))
+    assert (after[1] - after[0]) - (before[1] - before[0]) == more
+
+
+def test_short_tiles_wait_for_their_weights() -> None:
+    short, shorter = (run_times(chain(slots=n, tile_slots=n, out_cols=n), CONFIG)[Unit.ARRAY][0] for n in (4, 1))
+    assert short[1] - short[0] - (shorter[1] - shorter[0]) == 4  # a refusal a step
+    assert 64 < shorter[1] - shorter[0] < 110
+
+
+def test_commands_share_the_bus() -> None:
+    without, some, all_ahead = (int(run_times(chain(), CONFIG, size)[Unit.LOAD][0, 1]) for size in (0, 800, 1_000_000))
+    assert (some - without, all_ahead - without) == (100, 200)
+
+
+def test_more_tiles_than_buffers_wait_for_the_vector_unit() -> None:
+    # One step a tile: the array makes a tile of 16 words in 16 cycles, the program below takes 64.
+    fields = {"kernel_blocks": 1, "slots": 160, "tile_slots": 16, "out_cols": 160}
+    slow = PRESETS["n8"]
+    ends = {config.name: int(run_times(chain(**fields), config)[Unit.ARRAY][0, 1]) for config in (CONFIG, slow)}
+    assert ends["n8"] > ends["n16"] + 50
+
+
+def test_times_of_a_network() -> None:
+    compiled = compile_model(sample("chain", 0), CONFIG)
+    stream, times = compiled.emitter.stream, compiled.timeline
+    at = {id(op): times[unit][number] for unit, ops in stream.by_unit.items() for number, op in enumerate(ops)}
+    for ops in stream.by_unit.values():
+        for op in ops:
+            began, done = at[id(op)]
+            assert 0 < began < done
+            assert all(began >= at[id(other)][1] for other in op.after) or op.unit is Unit.ARRAY
+            assert all(done > at[id(other)][1] for other in op.after)
+    for unit in (Unit.ARRAY, Unit.VECTOR, Unit.STORE):
+        assert (np.diff(times[unit][:, 1]) > 0).all()
+    indices = [layer.index for layer in compiled.emitter.graph.layers]
+    shares = layer_cycles(stream, times, indices)
+    assert sum(shares.values()) == max(int(t[:, 1].max()) for t in times.values() if len(t))
+    assert set(shares) == set(indices) and min(shares.values()) >= 0
+
+
+def test_moved_bytes() -> None:
+    load, array, _, store = [op for kind, op in chain().items if kind == "run"]
+    assert (moved_bytes(load), moved_bytes(array), moved_bytes(store)) == (1600, 0, 1600)
