@@ -47,7 +47,8 @@ from tq_hw.compiler.ir import (
 )
 from tq_hw.compiler.legalize import legalize
 from tq_hw.compiler.lstm import Lstm
-from tq_hw.compiler.plan import LayerPlan, make_plan
+from tq_hw.compiler.places import LayerPlan
+from tq_hw.compiler.plan import make_plan
 from tq_hw.compiler.report import LayerReport, report
 from tq_hw.compiler.rewrite import Pattern
 from tq_hw.compiler.specialize import specialize

@@ -11,7 +11,7 @@ from tq_hw.compiler.hosts import part_view
 from tq_hw.compiler.image import Image, table_words
 from tq_hw.compiler.ir import Graph, IntArray, Layer, Mac, Value
 from tq_hw.compiler.layout import View, block_count, row_words
-from tq_hw.compiler.plan import LayerPlan, Plan
+from tq_hw.compiler.places import LayerPlan, Plan
 from tq_hw.compiler.stream import Access, Operation, Stream
 from tq_hw.isa.config import Config
 from tq_hw.isa.layout import Unit, VectorKind

@@ -6,7 +6,7 @@ from tq_hw.compiler.emit import Emitter
 from tq_hw.compiler.emit_vector import program_fields
 from tq_hw.compiler.image import padded_elements
 from tq_hw.compiler.ir import ELEMENT_BYTES, Flat, OneHot, Value
-from tq_hw.compiler.plan import LayerPlan
+from tq_hw.compiler.places import LayerPlan
 from tq_hw.compiler.stream import Access
 from tq_hw.isa.config import Config
 from tq_hw.isa.layout import Unit

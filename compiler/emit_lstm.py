@@ -18,7 +18,7 @@ from tq_hw.compiler.ir import IntArray, Value
 from tq_hw.compiler.layout import even_tiles, signed_step
 from tq_hw.compiler.lstm import Gate, Lstm, clip_uops, hidden_uops, product_uop
 from tq_hw.compiler.lstm_programs import activation, activation_tables, cell_code, gate_code
-from tq_hw.compiler.plan import LayerPlan
+from tq_hw.compiler.places import LayerPlan
 from tq_hw.compiler.programs import OUT, STREAM_A, Uop, reg_a, reg_b, to
 from tq_hw.compiler.stream import Access
 from tq_hw.isa.layout import ArrayMode, Unit

@@ -5,12 +5,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tq_hw.compiler.emit import Emitter, Rect
-from tq_hw.compiler.fold import FoldPlan
+from tq_hw.compiler.emit_windows import Windows
 from tq_hw.compiler.image import parameter_blocks
 from tq_hw.compiler.ir import Mac
-from tq_hw.compiler.layout import View, block_count, even_tiles, odd, row_cuts, row_parts, row_period, signed_step
+from tq_hw.compiler.layout import View, block_count, even_tiles, row_cuts, row_parts, row_period, signed_step
 from tq_hw.compiler.mac_weights import Kernel, kernel_parts, pack
-from tq_hw.compiler.plan import LayerPlan
+from tq_hw.compiler.places import LayerPlan
 from tq_hw.compiler.stream import Access
 from tq_hw.compiler.window import in_span, window
 from tq_hw.isa.layout import ArrayMode
@@ -75,8 +75,10 @@ class _MacEmitter:
         self.same = uniform and self.layer.depthwise and not (self.packed.diagonal or self.packed.dilated) and bool(
             (self.layer.weights == self.layer.weights[:, :, :1]).all()) and len(set(self.layer.bias.tolist())) == 1
         self.uop = self.emitter.program([_rounding_uop(self.layer, uniform)])
-        if self.packed.fold is not None:
-            self._write_fold_table(self.packed.fold)
+        fold = self.packed.fold
+        self.windows = Windows(self.emitter, self.layer, self.plan, fold) if fold is not None else None
+        if self.windows is not None:
+            self.windows.write_table()
 
     def run(self) -> Iterator[None]:
         """Emit the layer: all weights in the ring if they fit half of it, else by chunks of output blocks.
@@ -159,8 +161,8 @@ class _MacEmitter:
 
     def _source(self, rect: Rect) -> tuple[View, tuple[Access, ...]]:
         rows, cols, blocks = self._in_rect(rect)
-        if self.packed.fold is not None:
-            view = self._windows(rect, rows)
+        if self.windows is not None:
+            view = self.windows.load(rect, rows)
             return view, (view.access(rows, (0, 1 << 16)),)
         view = self.emitter.source(self.layer, self.plan, 0, rows, cols, blocks)
         return view, (view.access(rows, blocks),)
@@ -369,62 +371,6 @@ class _MacEmitter:
         self.emitter.vector(fields, constants, (target.access(out_rows, self._word_blocks(blocks)),))
 
     # Folding
-
-    def _pitches(self) -> tuple[int, int]:
-        """Piece and row pitch of a window tensor: neighbouring pieces and rows lie in different banks.
-
-        Rectangles may differ in width; the pitch of the widest serves all.
-        """
-        assert self.packed.fold is not None
-        width = odd(self.packed.fold.words(min(self.plan.cols, self.layer.output.shape[2])))
-        return width, self.packed.fold.pieces * width
-
-    def _write_fold_table(self, fold: FoldPlan) -> None:
-        config = self.config
-        piece_pitch, row_pitch = self._pitches()
-        for index, step in enumerate(fold.steps):
-            feeds = []
-            end = 0
-            for feed in range(config.feeds):
-                if feed < len(step):
-                    s = step[feed]
-                    end = s.first_row + s.count
-                    row = s.kernel_row
-                    feeds.append({"address": signed_step(row * row_pitch + s.piece * piece_pitch), "kernel_row": row,
-                                  "rotate": (s.first_row - s.first_byte) % config.word_bytes, "lane_end": end})
-                else:
-                    feeds.append({"lane_end": end})
-            self.emitter.stream.fold(index, tuple(feeds))
-
-    def _windows(self, rect: Rect, rows: tuple[int, int]) -> View:
-        """Load the windows of a rectangle: for each input row and output column, the pieces of the window row."""
-        assert self.packed.fold is not None
-        value, config = self.layer.inputs[0], self.config
-        _, _, w, c = value.shape
-        fold = self.packed.fold
-        count = fold.words(rect.cols[1] - rect.cols[0])
-        piece_pitch, row_pitch = self._pitches()
-        base = self.emitter.strip_base(self.plan, "in", 0)
-        words = (rows[1] - rows[0]) * row_pitch
-        view = View(self.emitter.new_buffer(value.name), base, words, row_pitch, piece_pitch, rows[0], 0, rect.cols[0])
-        region, offset = self.emitter.memory_of(value)
-        advance = fold.phases * self.layer.stride[1] * c
-        window_bytes = (self.layer.kernel[1] + (fold.phases - 1) * self.layer.stride[1]) * c
-        memory = Access(f"region{region}", offset + rows[0] * w * c, offset + rows[1] * w * c)
-        for piece in range(fold.pieces):
-            emit = min(config.word_bytes, window_bytes - piece * config.word_bytes)
-            start = (rect.cols[0] * self.layer.stride[1] - self.layer.pad[1]) * c + piece * config.word_bytes
-            before, skip = max(0, -start), max(0, start)
-            needed = (count - 1) * advance + emit - before
-            run = max(0, min(w * c - skip, needed))
-            self.emitter.load({
-                "memory_offset_bytes": offset + rows[0] * w * c + skip if run else 0, "region": region,
-                "run_bytes": run, "fill": self.layer.pad_value & 0xFF, "pad_before_bytes": before if run else 0,
-                "destination": view.address(rows[0], piece, rect.cols[0]), "flip": int(value.flip),
-                "emit_bytes": emit, "advance_bytes": advance, "last_emit_bytes": emit, "last_advance_bytes": advance,
-                "count0": 1, "count1": count, "step1": 1, "count2": rows[1] - rows[0], "step2": row_pitch,
-                "stride2_bytes": w * c, "count3": 1}, (memory,), (view.access(rows, (piece, piece + 1)),))
-        return view
 
 
 def emit_mac(emitter: Emitter, layer: Mac, plan: LayerPlan) -> Iterator[None]:

@@ -14,7 +14,7 @@ from tq_hw.compiler.emit_vector import program_fields
 from tq_hw.compiler.image import parameter_blocks
 from tq_hw.compiler.ir import MatMul, Value
 from tq_hw.compiler.layout import View, block_count, signed_step
-from tq_hw.compiler.plan import LayerPlan
+from tq_hw.compiler.places import LayerPlan
 from tq_hw.compiler.stream import Access
 from tq_hw.isa.layout import ArrayMode, Unit
 from tq_hw.isa.uop import Alu, Destination, Multiply, Rounding, ShiftSource, Source

@@ -13,7 +13,7 @@ from tq_hw.compiler.emit import Emitter
 from tq_hw.compiler.emit_transpose import emit_turned, turned
 from tq_hw.compiler.ir import Copy, Move, Value
 from tq_hw.compiler.layout import signed_step
-from tq_hw.compiler.plan import LayerPlan
+from tq_hw.compiler.places import LayerPlan
 from tq_hw.compiler.stream import Access
 from tq_hw.isa.layout import Unit
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from tq_hw.compiler.emit import Emitter
 from tq_hw.compiler.ir import Resize
 from tq_hw.compiler.layout import View, block_count, signed_step
-from tq_hw.compiler.plan import LayerPlan
+from tq_hw.compiler.places import LayerPlan
 from tq_hw.compiler.stream import Access
 from tq_hw.compiler.taps import Tap, groups
 from tq_hw.isa.uop import Alu, Destination, Multiply, Rounding, ShiftSource, Source

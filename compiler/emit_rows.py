@@ -4,7 +4,7 @@ from tq_hw.compiler.emit import Emitter
 from tq_hw.compiler.emit_vector import program_fields, rectangles
 from tq_hw.compiler.ir import RowProgram
 from tq_hw.compiler.layout import block_count, signed_step
-from tq_hw.compiler.plan import LayerPlan
+from tq_hw.compiler.places import LayerPlan
 from tq_hw.compiler.row_programs import PROGRAMS, RowCode
 from tq_hw.model.errors import UnsupportedError
 

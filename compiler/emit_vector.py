@@ -6,7 +6,7 @@ from tq_hw.compiler.emit import Emitter, Rect
 from tq_hw.compiler.ir import Elementwise, Layer, MaxPool, Pad
 from tq_hw.compiler.layout import View, block_count, row_cuts, row_parts, signed_step
 from tq_hw.compiler.lower_mac import window_regions
-from tq_hw.compiler.plan import LayerPlan
+from tq_hw.compiler.places import LayerPlan
 from tq_hw.compiler.window import in_span
 from tq_hw.isa.uop import Alu, Destination, Source
 

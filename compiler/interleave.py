@@ -12,7 +12,7 @@ from tq_hw.compiler.emit import Emitter
 from tq_hw.compiler.emit_rows import prepare_rows
 from tq_hw.compiler.ir import Elementwise, Layer, Mac, RowProgram
 from tq_hw.compiler.layout import blocked_words
-from tq_hw.compiler.plan import LayerPlan, alternates
+from tq_hw.compiler.places import LayerPlan, alternates
 
 __all__ = ["emit_layers"]
 

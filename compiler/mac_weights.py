@@ -10,7 +10,7 @@ import numpy.typing as npt
 from tq_hw.compiler.fold import FoldPlan
 from tq_hw.compiler.image import depthwise_weights, folded_weights, gemm_weights
 from tq_hw.compiler.ir import Mac
-from tq_hw.compiler.plan import LayerPlan
+from tq_hw.compiler.places import LayerPlan
 from tq_hw.isa.config import Config
 from tq_hw.isa.layout import ArrayMode
 from tq_hw.model.errors import UnsupportedError

@@ -7,18 +7,18 @@ ring for weights, parameters and tables.
 """
 
 from collections.abc import Sequence, Set
-from dataclasses import dataclass, field
 
-from tq_hw.compiler.cascade import Cut, Group, cascades, schedule
+from tq_hw.compiler.cascade import Group, cascades, schedule
 from tq_hw.compiler.fold import FoldPlan, plan_fold
-from tq_hw.compiler.hosts import Box, find_hosts
+from tq_hw.compiler.hosts import find_hosts
 from tq_hw.compiler.ir import Elementwise, Graph, Layer, Mac, Pad, RowProgram, Staged, Value
 from tq_hw.compiler.layout import block_count, blocked_words, odd, row_words
+from tq_hw.compiler.places import Item, LayerPlan, Name, Plan, alternates, first_fit
 from tq_hw.compiler.window import window
-from tq_hw.isa.config import BANKS, Config
+from tq_hw.isa.config import Config
 from tq_hw.model.errors import UnsupportedError
 
-__all__ = ["LayerPlan", "Plan", "alternates", "make_plan"]
+__all__ = ["make_plan"]
 
 
 #: Bytes of one table, which comes through the ring.
@@ -29,61 +29,6 @@ _ROLL_SHARE = 16
 _GROUP_LAYERS = 8
 #: Output pixels that a strip has at least, where there is a choice.
 _STRIP_SLOTS = 128
-
-
-@dataclass
-class LayerPlan:
-    """How one layer is cut.
-
-    Members
-    -------
-    rows, cols : output rows and columns of a rectangle
-    in_words : words of one strip buffer per input; 0 where the input is resident
-    out_words : words of one strip buffer of the output; 0 where it is resident
-    blocks : channel blocks of a rectangle (depthwise and elementwise may cut channels; others take all)
-    slots : strip buffers of each kind, 4 or 2 where they fit
-    cuts : output rows of each strip, in a group of layers that cascade
-    """
-
-    rows: int
-    cols: int
-    in_words: tuple[int, ...]
-    out_words: int
-    blocks: int
-    slots: int
-    fold: FoldPlan | None = None
-    cuts: tuple[Cut, ...] | None = None
-    in_bases: list[list[int]] = field(default_factory=list)
-    out_bases: list[int] = field(default_factory=list)
-
-
-@dataclass
-class Plan:
-    """The whole plan: bases of resident values and rolling buffers (by id), layer plans, the ring.
-
-    Members
-    -------
-    ring_bases : first word of the ring during each layer; it reaches to the end of the scratchpad
-    stored : ids of the values whose dense bytes must exist in system memory
-    parts : host and box of values that lie inside another resident one, by id
-    """
-
-    resident: dict[int, int]
-    layers: list[LayerPlan]
-    ring_bases: list[int]
-    stored: set[int]
-    groups: tuple[Group, ...] = ()
-    parts: dict[int, tuple[Value, Box]] = field(default_factory=dict)
-
-    def group_of(self, index: int) -> Group | None:
-        """Group that a layer is in."""
-        return next((group for group in self.groups if group.first <= index <= group.last), None)
-
-
-def alternates(first: Layer, second: Layer) -> bool:
-    """Whether the rectangles of two layers may be emitted in turn: an elementwise layer behind what feeds it."""
-    return (isinstance(first, Mac) and isinstance(second, Elementwise) and first.output in second.inputs
-            and first.region is None and first.output.shape == second.output.shape)
 
 
 def _cuts_channels(layer: Layer) -> bool:
@@ -399,34 +344,20 @@ class _Planner:
         return blocked_words(value, self.config) * self.config.block >= 4 * value.size_bytes
 
     def _allocate(self, plans: list[LayerPlan], groups: list[Group]) -> Plan | None:
-        """Place rectangles of words x layers, large ones first, each as low as it fits."""
-        items: list[tuple[int, int, int, tuple[str, int, int, int]]] = []
-        for key in self._ordered(self.resident):
-            items.append((blocked_words(self.values[key], self.config), *self.span(key), ("value", key, 0, 0)))
+        """Place all values and strip buffers; None, with a value less in the scratchpad, where that fails."""
+        items = [Item(blocked_words(self.values[key], self.config), *self.span(key), ("value", key, 0, 0))
+                 for key in self._ordered(self.resident)]
         for group in groups:
-            items += [(self._buffer_words(key, group), group.first, group.last, ("value", key, 0, 0))
+            items += [Item(self._buffer_words(key, group), group.first, group.last, ("value", key, 0, 0))
                       for key in group.rolling]
         lives = {index: (group.first, group.last) for group in groups for index in range(group.first, group.last + 1)}
         for index, plan in enumerate(plans):
             life = lives.get(index, (index, index))
             for slot in range(plan.slots):
-                for position, words in enumerate(plan.in_words):
-                    items.append((words, *life, ("in", index, position, slot)))
-                items.append((plan.out_words, *life, ("out", index, 0, slot)))
-        items.sort(key=lambda item: (-item[0], item[1]))
-        placed: list[tuple[int, int, int, int]] = []
-        bases: dict[tuple[str, int, int, int], int] = {}
-        for words, first, last, name in items:
-            taken = {bases[peer] % BANKS for peer in self._peers(name, plans) if peer in bases}
-            base = -1
-            while base < 0 or (base % BANKS in taken and len(taken) < BANKS and words):
-                base += 1
-                for low, high, a, b in sorted(placed):
-                    if a <= last and first <= b and low < base + words and base < high:
-                        base = high
-            bases[name] = base
-            if words:
-                placed.append((base, base + words, first, last))
+                items += [Item(words, *life, ("in", index, position, slot))
+                          for position, words in enumerate(plan.in_words)]
+                items.append(Item(plan.out_words, *life, ("out", index, 0, slot)))
+        bases, placed = first_fit(items, lambda name: self._peers(name, plans))
         tops = [max((high for _, high, a, b in placed if a <= index <= b), default=0) for index in range(len(plans))]
         for index, top in enumerate(tops):
             if top > self.capacity - self._ring_least(*lives.get(index, (index, index))):
@@ -439,7 +370,7 @@ class _Planner:
         parts = {key: part for key, part in self.parts.items() if id(part[0]) in self.resident}
         return Plan(resident, plans, tops, self._stored(), tuple(groups), parts)
 
-    def _peers(self, name: tuple[str, int, int, int], plans: list[LayerPlan]) -> list[tuple[str, int, int, int]]:
+    def _peers(self, name: Name, plans: list[LayerPlan]) -> list[Name]:
         """What is read together with a value or strip, word by word: it should start in another bank."""
         kind, key, position, slot = name
         if kind == "in" and len(plans[key].in_words) == 2:

@@ -1,0 +1,105 @@
+"""What a plan says: where every value lives, how every layer is cut; and the search for free words."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from tq_hw.compiler.cascade import Cut, Group
+from tq_hw.compiler.fold import FoldPlan
+from tq_hw.compiler.hosts import Box
+from tq_hw.compiler.ir import Elementwise, Layer, Mac, Value
+from tq_hw.isa.config import BANKS
+
+__all__ = ["Item", "LayerPlan", "Name", "Placed", "Plan", "alternates", "first_fit"]
+
+#: What is placed: "value", "in" or "out"; id of the value or number of the layer; position of the input; strip buffer.
+Name = tuple[str, int, int, int]
+
+
+@dataclass
+class LayerPlan:
+    """How one layer is cut.
+
+    Members
+    -------
+    rows, cols : output rows and columns of a rectangle
+    in_words : words of one strip buffer per input; 0 where the input is resident
+    out_words : words of one strip buffer of the output; 0 where it is resident
+    blocks : channel blocks of a rectangle (depthwise and elementwise may cut channels; others take all)
+    slots : strip buffers of each kind, 4 or 2 where they fit
+    cuts : output rows of each strip, in a group of layers that cascade
+    """
+
+    rows: int
+    cols: int
+    in_words: tuple[int, ...]
+    out_words: int
+    blocks: int
+    slots: int
+    fold: FoldPlan | None = None
+    cuts: tuple[Cut, ...] | None = None
+    in_bases: list[list[int]] = field(default_factory=list)
+    out_bases: list[int] = field(default_factory=list)
+
+
+@dataclass
+class Plan:
+    """The whole plan: bases of resident values and rolling buffers (by id), layer plans, the ring.
+
+    Members
+    -------
+    ring_bases : first word of the ring during each layer; it reaches to the end of the scratchpad
+    stored : ids of the values whose dense bytes must exist in system memory
+    parts : host and box of values that lie inside another resident one, by id
+    """
+
+    resident: dict[int, int]
+    layers: list[LayerPlan]
+    ring_bases: list[int]
+    stored: set[int]
+    groups: tuple[Group, ...] = ()
+    parts: dict[int, tuple[Value, Box]] = field(default_factory=dict)
+
+    def group_of(self, index: int) -> Group | None:
+        """Group that a layer is in."""
+        return next((group for group in self.groups if group.first <= index <= group.last), None)
+
+
+def alternates(first: Layer, second: Layer) -> bool:
+    """Whether the rectangles of two layers may be emitted in turn: an elementwise layer behind what feeds it."""
+    return (isinstance(first, Mac) and isinstance(second, Elementwise) and first.output in second.inputs
+            and first.region is None and first.output.shape == second.output.shape)
+
+
+@dataclass(frozen=True)
+class Item:
+    """Words that are needed from layer `first` to layer `last`."""
+
+    words: int
+    first: int
+    last: int
+    name: Name
+
+
+#: Words [low, high) that are taken from one layer to another.
+Placed = tuple[int, int, int, int]
+
+
+def first_fit(items: Iterable[Item], peers: Callable[[Name], list[Name]]) -> tuple[dict[Name, int], list[Placed]]:
+    """Place rectangles of words x layers, large ones first, each as low as it fits; return bases and what is taken.
+
+    An item starts in another bank than its `peers`, where there is one.
+    """
+    placed: list[Placed] = []
+    bases: dict[Name, int] = {}
+    for item in sorted(items, key=lambda item: (-item.words, item.first)):
+        taken = {bases[peer] % BANKS for peer in peers(item.name) if peer in bases}
+        base = -1
+        while base < 0 or (base % BANKS in taken and len(taken) < BANKS and item.words):
+            base += 1
+            for low, high, a, b in sorted(placed):
+                if a <= item.last and item.first <= b and low < base + item.words and base < high:
+                    base = high
+        bases[item.name] = base
+        if item.words:
+            placed.append((base, base + item.words, item.first, item.last))
+    return bases, placed
