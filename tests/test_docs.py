@@ -41,3 +41,18 @@ def test_every_page_can_be_reached_from_the_index() -> None:
 
 def test_readme_is_short() -> None:
     assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 80
+
+
+def test_the_layer_that_is_followed(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    page = (DOCS / "guide" / "follow-a-layer.md").read_text(encoding="utf-8")
+    exec(compile("\n".join(re.findall(r"```python\n(.*?)```", page, re.S)), "follow-a-layer.md", "exec"), {})
+    first, *others = capsys.readouterr().out.splitlines()
+    assert f"prints `{first}`" in page
+    text = "\n".join(others)
+    # The words of the input, the output and the constants, the tokens and the shape of the array's operation.
+    assert "scratchpad tensor residual_1_0 72 144 " in text and "scratchpad tensor residual_1_1 145 217 " in text
+    assert "scratchpad constants 2 CONV_2D 296 321 " in text
+    array = next(line for line in others if line.startswith("ARRAY "))
+    parts = ("{<Unit.LOAD: 1>: 1, <Unit.VECTOR: 3>: 1}", "'slots': 64", "'weight_rows': 16")
+    assert all(part in array for part in parts)
