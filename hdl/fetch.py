@@ -3,6 +3,7 @@
 from typing import Any
 
 from amaranth import Array, Cat, Const, Module, Mux, Signal
+from amaranth.hdl import Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -93,7 +94,9 @@ class Fetch(wiring.Component):
             m.d.sync += lane.eq(Mux(lane == per_beat - 1, 0, lane + 1))
 
         # Queues.
-        queues, rooms, held = {}, [Const(0)], []
+        queues = {}
+        rooms: list[Value] = [Const(0)]
+        held: list[Value] = []
         for unit in WORKERS:
             name = unit.name.lower()
             queues[unit] = queue = Queue(32, QUEUE_WORDS, block_ram=True)

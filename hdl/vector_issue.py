@@ -186,7 +186,8 @@ class Issue(wiring.Component):
         def register_waits(uses: Value, number: Value) -> Value:
             apart = number != newest
             overlaps = Mux(apart, (newest_long | new.long) & since_last.runs, since_first.runs)
-            return uses & (before.runs | overlaps)
+            waits: Value = uses & (before.runs | overlaps)
+            return waits
 
         reducing = timer("reducing", self._reduce_latency - 1)
         with m.If(passes & new.fire & ~new.table & (new.destination == Destination.REDUCE)):
