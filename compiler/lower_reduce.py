@@ -21,6 +21,8 @@ __all__: list[str] = []
 
 #: Reduced pixels above this are brought behind one another and summed as one long dot product.
 _WINDOW_LIMIT = 1024
+#: ARG_MAX over more images than this, each of which would be a walk of its own, turns the input first.
+_WALKS = 8
 
 Shape = tuple[int, int, int, int]
 
@@ -166,6 +168,9 @@ def lower_arg_extreme(state: Legalizer, op: Operator) -> None:
     tensor, output = state.tensor(op, 0), state.subgraph.tensors[op.outputs[0]]
     axis = normalize_axis(int(state.constant(op, 1).reshape(-1)[0]), len(tensor.shape))
     value, (outer, count, inner) = _lanes_inner(state, op, (axis,))
+    if outer > _WALKS and count > 1:
+        value, inner, count = _transposed(state, op, (axis,), True)
+        outer = 1
     if count == 1:
         # No axis is left to compare along: every element is its own extreme.
         outer, inner = 1, value.size_bytes
