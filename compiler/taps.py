@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 __all__ = ["Group", "Tap", "groups"]
 
@@ -23,11 +24,12 @@ class Group:
     fraction: int
 
 
-def groups(taps: tuple[Tap, ...]) -> list[Group]:
+@lru_cache(maxsize=64)
+def groups(taps: tuple[Tap, ...]) -> tuple[Group, ...]:
     """Cut taps (low, high, fraction) into few groups."""
-    best: list[Group] = []
+    best: tuple[Group, ...] = ()
     for period in range(1, min(_PERIODS, len(taps)) + 1):
-        found = [group for phase in range(period) for group in _runs(taps, phase, period)]
+        found = tuple(group for phase in range(period) for group in _runs(taps, phase, period))
         if not best or len(found) < len(best):
             best = found
     return best
