@@ -27,14 +27,17 @@ from tq_hw.compiler.emit_matmul import emit_matmul
 from tq_hw.compiler.emit_move import emit_move
 from tq_hw.compiler.emit_resize import emit_resize
 from tq_hw.compiler.emit_rows import emit_rows
+from tq_hw.compiler.emit_spread import emit_columns, emit_long_rows
 from tq_hw.compiler.emit_vector import emit_elementwise, emit_max_pool, emit_pad
 from tq_hw.compiler.in_place import in_place
 from tq_hw.compiler.interleave import emit_layers
 from tq_hw.compiler.ir import (
+    Columns,
     Elementwise,
     Flat,
     Graph,
     Layer,
+    LongRows,
     Mac,
     MatMul,
     MaxPool,
@@ -51,6 +54,7 @@ from tq_hw.compiler.places import LayerPlan
 from tq_hw.compiler.plan import make_plan
 from tq_hw.compiler.report import LayerReport, report
 from tq_hw.compiler.rewrite import Pattern
+from tq_hw.compiler.rows import spread_rows
 from tq_hw.compiler.specialize import specialize
 from tq_hw.compiler.timing import Timeline, run_times
 from tq_hw.isa import program as isa_program
@@ -100,7 +104,7 @@ def compile_model(model: Model, config: Config, *, profile: str = "canon", resid
     """
     if profile != "canon":
         raise OptionError(f"profile must be canon, not {profile!r}")
-    graph = specialize(in_place(legalize(model, patterns)), config)
+    graph = spread_rows(specialize(in_place(legalize(model, patterns)), config), config)
     plan = make_plan(graph, config, resident=resident)
     emitter = Emitter(graph, plan, config)
     emit_layers(emitter, _emission)
@@ -147,6 +151,10 @@ def _emission(emitter: Emitter, layer: Layer, plan: LayerPlan) -> Iterator[None]
             yield from emit_max_pool(emitter, layer, plan)
         case RowProgram():
             emit_rows(emitter, layer, plan)
+        case LongRows():
+            emit_long_rows(emitter, layer, plan)
+        case Columns():
+            emit_columns(emitter, layer, plan)
         case Pad():
             emit_pad(emitter, layer, plan)
         case Flat():

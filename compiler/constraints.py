@@ -17,7 +17,6 @@ Constraint = Callable[[Operator, Subgraph], str | None]
 #: The array's kernel counters have eight bits.
 KERNEL_LIMIT = 255
 _STRIDE_LIMIT = 255
-_CLASS_LIMIT = 4096
 _CONSTRAINTS: dict[str, list[Constraint]] = {}
 
 
@@ -142,15 +141,6 @@ def constraint_constant_padding(op: Operator, subgraph: Subgraph) -> str | None:
     """Paddings must be constants."""
     paddings = _tensor(op, subgraph, 1)
     return "paddings computed at run time" if paddings is None or paddings.data is None else None
-
-
-@_limits("SOFTMAX")
-def constraint_classes(op: Operator, subgraph: Subgraph) -> str | None:
-    """Rows must have at most 4096 classes."""
-    tensor = _tensor(op, subgraph, 0)
-    if tensor is not None and tensor.shape and tensor.shape[-1] > _CLASS_LIMIT:
-        return f"{tensor.shape[-1]}"
-    return None
 
 
 @_limits("QUANTIZE")

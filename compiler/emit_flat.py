@@ -54,23 +54,26 @@ class Elements:
             (access,))
         return access
 
-    def store(self, first: int, count: int, base: int) -> None:
-        """Write `count` elements from slots at `base` to element `first` on."""
+    def store(self, first: int, count: int, base: int, rows: int = 1, stride: int = 0) -> None:
+        """Write `count` elements from slots at `base` to element `first` on; `rows` times, `stride` apart."""
         config, words = self.emitter.config, self.slot_words(self.emitter.config)
         region, offset = self.emitter.memory_of(self.value)
         whole = count // config.block
         parts = [(0, whole, config.block)] if whole else []
         parts += [(whole, 1, count % config.block)] if count % config.block else []
         at = offset + first * self.size_bytes
-        read = Access("pad", base, base + -(-count // config.block) * words)
+        slots_of_row = -(-count // config.block)
+        read = Access("pad", base, base + rows * slots_of_row * words)
         for slot, slots, elements in parts:
             used = -(-elements * self.size_bytes // config.word_bytes)
             self.emitter.stream.add(Unit.STORE, {
                 "region": region, "memory_offset_bytes": at + slot * config.block * self.size_bytes,
                 "source": base + slot * words, "take_bytes": config.word_bytes,
                 "last_take_bytes": elements * self.size_bytes - (used - 1) * config.word_bytes, "count0": used,
-                "step0": 1, "count1": slots, "step1": words, "count2": 1, "count3": 1}, (read,),
-                (Access(f"region{region}", at, at + count * self.size_bytes),), self.emitter.layer_index)
+                "step0": 1, "count1": slots, "step1": words, "count2": rows, "step2": slots_of_row * words,
+                "stride2_bytes": stride * self.size_bytes, "count3": 1}, (read,),
+                (Access(f"region{region}", at, at + ((rows - 1) * stride + count) * self.size_bytes),),
+                self.emitter.layer_index)
 
 
 def _stretch_slots(slots: int, room: int) -> int:

@@ -5,25 +5,15 @@ from tq_hw.compiler.emit_vector import program_fields, rectangles
 from tq_hw.compiler.ir import RowProgram
 from tq_hw.compiler.layout import block_count, signed_step
 from tq_hw.compiler.places import LayerPlan
-from tq_hw.compiler.row_programs import PROGRAMS, RowCode
-from tq_hw.model.errors import UnsupportedError
+from tq_hw.compiler.row_programs import RowCode, short_row
+from tq_hw.compiler.rows import row_registers
 
 __all__ = ["emit_rows", "prepare_rows"]
 
 
 def prepare_rows(emitter: Emitter, layer: RowProgram) -> tuple[RowCode, int]:
     """Bring tables and program of a layer into the vector unit, if not there yet; return the code and its place."""
-    config = emitter.config
-    blocks = block_count(layer.output.shape[3], config)
-    registers = -(-blocks * config.beats_per_word // config.vector_register_words)
-    make, row_vectors, scalars = PROGRAMS[layer.program]
-    limit = (8 - scalars) // max(row_vectors, 1)
-    if row_vectors and registers > limit:
-        raise UnsupportedError(
-            f"operator {layer.index} ({layer.op}) has rows of {layer.output.shape[3]} values; configuration "
-            f"{config.name!r} holds at most {limit * config.vector_register_words * config.requantize_lanes}; a larger "
-            "vector_words helps")
-    code = make(registers, layer.numbers)
+    code = short_row(layer.program, row_registers(layer, emitter.config), layer.numbers)
     emitter.tables(layer.tables)
     return code, emitter.program(code.uops)
 
@@ -47,8 +37,6 @@ def emit_rows(emitter: Emitter, layer: RowProgram, plan: LayerPlan) -> None:
                       "a_base": view.address(r, 0, rect.cols[0]), "a_col_step": signed_step(view.block_pitch),
                       "a_row_step": 1, "out_base": target.address(r, 0, rect.cols[0]),
                       "out_col_step": signed_step(target.block_pitch), "out_row_step": target.col_pitch,
-                      "b_base": target.address(r, 0, rect.cols[0]), "b_row_step": target.col_pitch,
-                      "b_col_step": signed_step(target.block_pitch),
                       **program_fields(first, len(code.uops), code.body), "repeat1": code.repeats}
             emitter.vector(fields, (view.access((r, r + 1), (0, blocks)),), (target.access((r, r + 1), (0, blocks)),))
         emitter.finish(layer, target, rect)

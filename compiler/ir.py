@@ -14,8 +14,8 @@ import numpy.typing as npt
 from tq_hw.isa.config import Config
 from tq_hw.model.graph import Tensor
 
-__all__ = ["ELEMENT_BYTES", "Copy", "Elementwise", "Flat", "Graph", "Layer", "Mac", "MatMul", "MaxPool", "Move",
-           "OneHot", "Pad", "Pitch", "Resize", "RowProgram", "Staged", "Value"]
+__all__ = ["ELEMENT_BYTES", "Columns", "Copy", "Elementwise", "Flat", "Graph", "Layer", "LongRows", "Mac", "MatMul",
+           "MaxPool", "Move", "OneHot", "Pad", "Pitch", "Resize", "RowProgram", "Staged", "Value"]
 
 IntArray = npt.NDArray[Any]
 #: Bytes of an element by its code in the vector unit's registers.
@@ -178,7 +178,7 @@ class RowProgram(Layer):
     -------
     program : "softmax", "log_softmax" or "l2_normalization", see compiler.row_programs
     numbers : the program's constants
-    tables : contents of tables 1 and 2
+    tables : contents of tables 1 and 2, by the low 8 bits of an element less the row's maximum
     """
 
     program: str
@@ -255,6 +255,28 @@ class Flat(Staged):
         sizes = [ELEMENT_BYTES[code] for code in (*self.types, self.out_type)]
         words = [-(-size * config.block // config.word_bytes) for size in sizes]
         return self.rows * words[0] + sum(words[1:])
+
+
+@dataclass(frozen=True, eq=False)
+class LongRows(Staged):
+    """A program over the channels of each pixel, of which there are more than registers hold; as `RowProgram`."""
+
+    program: str
+    numbers: dict[str, int]
+    tables: tuple[IntArray | None, IntArray | None] = (None, None)
+
+
+@dataclass(frozen=True, eq=False)
+class Columns(Staged):
+    """A program over rows that lie across: [1, elements of a row, 1, rows]; as `RowProgram`."""
+
+    program: str
+    numbers: dict[str, int]
+    tables: tuple[IntArray | None, IntArray | None] = (None, None)
+
+    def minimum_words(self, config: Config) -> int:
+        """One word of every element."""
+        return self.output.shape[1]
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,12 +12,15 @@ from tq_hw.sim.golden.registry import require_dtype
 
 __all__: list[str] = []
 
+#: Distance from the maximum, of each low byte of a difference that is not positive.
+_BY_CODE = -np.arange(256) % 256
+
 
 @lowers("SOFTMAX")
 def lower_softmax(state: Legalizer, op: Operator) -> None:
     """Maximum, table of exponentials, sum, reciprocal, product; an int16 result is made a byte at a time."""
     p = softmax.params(op, state.subgraph)
-    source, tables = state.input(op, 0), (softmax.exp_table(p), None)
+    source, tables = state.input(op, 0), (softmax.exp_table(p)[_BY_CODE], None)
     if p.output_bits == 8:
         state.layers.append(RowProgram(op.index, op.op, (source,), state.output(op), "softmax", {"output_bits": 8},
                                        tables))
@@ -42,9 +45,8 @@ def lower_log_softmax(state: Legalizer, op: Operator) -> None:
     scaled = multiply_by_quantized_multiplier(np.where(diff >= p.diff_min, diff, 0), p.multiplier, p.left_shift)
     # Results reach -128 from -16 on: what lies below, or below diff_min, may as well be -16, where nothing wraps.
     scaled = np.where(diff >= p.diff_min, np.maximum(scaled, -(1 << 30)), -(1 << 30))
-    by_code = -diff[-np.arange(256) % 256]
     state.layers.append(RowProgram(op.index, op.op, (state.input(op, 0),), state.output(op), "log_softmax", {},
-                                   (softmax.exp_table(p)[by_code], scaled[by_code])))
+                                   (softmax.exp_table(p)[_BY_CODE], scaled[_BY_CODE])))
 
 
 @lowers("L2_NORMALIZATION")

@@ -1,7 +1,11 @@
-"""Programs over a row of channels: SOFTMAX, LOG_SOFTMAX and L2_NORMALIZATION in gemmlowp's fixed point.
+"""Programs over rows of channels: SOFTMAX, LOG_SOFTMAX and L2_NORMALIZATION in gemmlowp's fixed point.
 
-The row lies in vector register 0 and those behind it; scalars, equal in all lanes, lie in word 0 of a register each
-and take one beat (`once`). Newton-Raphson steps are the repeated body.
+Each is told in parts: what an element adds to the sum of its row, what is computed of the sum, and what the result
+does to an element. Three layers put the parts together: `RowProgram` has a row in registers, `LongRows` brings it in
+pieces, `Columns` has a row in each lane.
+
+A part names registers: elements lie in `row` and those behind it, scalars in `first` and those behind it. With `once`
+a scalar is word 0 of its register, equal in all lanes; without, each lane and beat has its own.
 """
 
 from collections.abc import Callable, Mapping
@@ -9,7 +13,8 @@ from dataclasses import dataclass
 
 from tq_hw.isa.uop import Alu, Destination, Multiply, Reduce, Rounding, ShiftSource, Source
 
-__all__ = ["PROGRAMS", "RowCode"]
+__all__ = ["FIRST", "MAXIMUM", "PROGRAMS", "ROW", "RowCode", "RowParts", "TERM", "difference", "each_lane", "maximum",
+           "parts_of", "scalars_of", "short_row", "start", "summand"]
 
 Uop = dict[str, int]
 _INT32_MIN, _INT32_MAX = -1 << 31, (1 << 31) - 1
@@ -27,6 +32,27 @@ class RowCode:
     uops: list[Uop]
     body: tuple[int, int]
     repeats: int
+
+
+@dataclass(frozen=True)
+class RowParts:
+    """The parts of a program.
+
+    Members
+    -------
+    less : what is taken off each element first: the maximum of its row (None), or a constant
+    term : what an element, less that, adds to the sum; without a destination
+    scalars, step, finish : what is computed of the sum, in register `first`; `step` is repeated `repeats` times
+    apply : what is done to an element, less the same; the last one writes the output
+    """
+
+    less: int | None
+    term: Uop
+    scalars: list[Uop]
+    step: list[Uop]
+    repeats: int
+    finish: list[Uop]
+    apply: list[Uop]
 
 
 def _reg(number: int, hold: bool = True) -> Uop:
@@ -61,18 +87,22 @@ def _shift(by: int, rounding: Rounding = Rounding.HALF_AWAY) -> Uop:
     return {"shift_source": ShiftSource.IMMEDIATE, "shift": by, "rounding": rounding}
 
 
-_TO_INT8 = {"clamp": 1, "act_min": -128, "act_max": 127, "destination": Destination.OUTPUT}
-_HIGH_B = {"multiply": Multiply.HIGH_B}
-
-
-def _half_plus_one(x: int) -> list[Uop]:
-    """RoundingHalfSum(x, 2^31 - 1) is x / 2 + 2^30, rounded down."""
-    return [_once(x, **_reg(x), **_imm(1), alu=Alu.SAR), _once(x, **_reg(x), **_imm(1 << 30), alu=Alu.ADD)]
+_HIGH_B: Uop = {"multiply": Multiply.HIGH_B}
+_TO_INT8: Uop = {"clamp": 1, "act_min": -128, "act_max": 127, "destination": Destination.OUTPUT}
+#: A difference's exponential in Q12.19, by table 1.
+_POWER: Uop = {"a_table": 1, **_shift(-12)}
 
 
 def _reciprocal_start(half: int, x: int) -> list[Uop]:
-    """48/17 - 32/17 * half."""
-    return [_once(x, **_reg(half), **_high(-1010580540)), _once(x, **_reg(x), **_imm(1515870810), alu=Alu.ADD)]
+    """`half` = (1 + y) / 2 in Q0.31; x = 48/17 - 32/17 * half in Q2.29."""
+    return [_once(x, **_reg(half), **_high(-1010580540)),
+            _once(x, **_reg(x), **_imm(1515870810), alu=Alu.ADD)]
+
+
+def _half_plus_one(value: int) -> list[Uop]:
+    """(value + 1) / 2 in Q0.31, where 1 is INT32_MAX: ties of an odd sum round up, or down below -1."""
+    return [_once(value, **_reg(value), **_imm(1), alu=Alu.SAR),
+            _once(value, **_reg(value), **_imm(1 << 30), alu=Alu.ADD)]
 
 
 def _reciprocal_step(half: int, x: int, t: int) -> list[Uop]:
@@ -84,59 +114,41 @@ def _reciprocal_step(half: int, x: int, t: int) -> list[Uop]:
             _once(x, **_reg(x), **_b(t), alu=Alu.ADD)]
 
 
-def _exponentials(row: int, total: int) -> list[Uop]:
-    """Row of differences from the maximum (table index), and the sum of their exponentials in Q12.19."""
-    return [
-        _to(row, a_source=Source.STREAM),
-        {**_reg(row, False), "destination": Destination.REDUCE, "reduce": Reduce.MAX, "d_register": total},
-        _to(row, **_reg(total), **_b(row, False), alu=Alu.SUB),
-        {**_reg(row, False), "a_table": 1, **_shift(-12), "destination": Destination.REDUCE, "reduce": Reduce.SUM,
-         "d_register": total}]
-
-
-def softmax(registers: int, numbers: Mapping[str, int]) -> RowCode:
-    """Exponentials by table, one_over_one_plus_x of their sum, product.
+def softmax(row: int, first: int, numbers: Mapping[str, int]) -> RowParts:
+    """Exponentials by table 1, one_over_one_plus_x of their sum, product.
 
     Numbers: output_bits, 8 or 16; of 16 bits, `high` says which byte is the output.
     """
-    row, total, headroom, x, t = 0, registers, registers + 1, registers + 2, registers + 3
-    before = [
-        *_exponentials(row, total),
+    total, headroom, x, t = range(first, first + 4)
+    scalars = [
         _once(headroom, **_reg(total), alu=Alu.CLZ),
         _once(total, **_reg(total), **_b(headroom), alu=Alu.SHL),
         _once(total, **_reg(total), **_imm(_INT32_MIN), alu=Alu.ADD),
         *_half_plus_one(total), *_reciprocal_start(total, x)]
-    step = _reciprocal_step(total, x, t)
-    after: list[Uop] = [
+    finish = [
         _once(x, **_reg(x), **_imm(1), alu=Alu.SHL_SATURATE),
         # Right shift of the product: (12 - headroom) + 31 - output_bits.
-        _once(headroom, **_a_imm(43 - numbers["output_bits"]), **_b(headroom), alu=Alu.SUB),
-        _to(row, **_reg(row, False), a_table=1),
-        _to(row, **_reg(row, False), **_b(x), **_HIGH_B)]
+        _once(headroom, **_a_imm(43 - numbers["output_bits"]), **_b(headroom), alu=Alu.SUB)]
+    apply = [_to(row, **_reg(x), b_source=Source.REGISTER, b_register=row, b_table=1, **_HIGH_B)]
     last = {**_reg(row, False), **_b(headroom), "shift_source": ShiftSource.SHIFT_B, "rounding": Rounding.HALF_AWAY}
     if numbers["output_bits"] == 8:
-        after.append({**last, "zero_point": -128, **_TO_INT8})
+        apply.append({**last, "zero_point": -128, **_TO_INT8})
     else:
-        after += [_to(row, **last, zero_point=-(1 << 15)),
+        apply += [_to(row, **last, zero_point=-(1 << 15)),
                   _to(row, **_reg(row, False), **_imm((1 << 15) - 1), alu=Alu.MIN),
                   {**_reg(row, False), **_shift(-8 * numbers["high"], Rounding.FLOOR),
                    "destination": Destination.OUTPUT}]
-    return RowCode([*before, *step, *after], (len(before), len(step)), 3)
+    return RowParts(None, {**_reg(row, False), **_POWER}, scalars, _reciprocal_step(total, x, t), 3, finish, apply)
 
 
-def log_softmax(registers: int, numbers: Mapping[str, int]) -> RowCode:
+def log_softmax(row: int, first: int, numbers: Mapping[str, int]) -> RowParts:
     """Difference less the logarithm of the sum, `log_x_for_x_greater_than_or_equal_to_1`.
 
-    The differences go to the output and come back as stream B, so that rows may be long. Tables 1 and 2 have their
-    exponentials and themselves in Q5.26, by the low byte of the difference.
+    Tables 1 and 2 have the differences' exponentials and themselves in Q5.26.
     """
-    s, power, r, q, den, x = range(6)
+    s, power, r, q, den, x = range(first, first + 6)
     quarter, sqrt_half, sqrt_sqrt_half = 1 << 23, 1518500250, 1805811301
-    before = [
-        {"a_source": Source.STREAM, "destination": Destination.REDUCE, "reduce": Reduce.MAX, "d_register": s},
-        {"a_source": Source.STREAM, **_b(s), "alu": Alu.SUB, "destination": Destination.OUTPUT},
-        {**_a_imm(0), "b_source": Source.STREAM, "b_table": 1, "alu": Alu.ADD, **_shift(-12),
-         "destination": Destination.REDUCE, "reduce": Reduce.SUM, "d_register": s},
+    scalars = [
         _once(power, **_reg(s), alu=Alu.CLZ),
         _once(r, **_reg(power), **_imm(-1), alu=Alu.ADD),
         _once(r, **_reg(s), **_b(r), alu=Alu.SHL_SATURATE, **_high(sqrt_half)),
@@ -167,28 +179,23 @@ def log_softmax(registers: int, numbers: Mapping[str, int]) -> RowCode:
         _once(q, **_reg(q), **_high(638450708)),
         _once(den, **_reg(den), **_b(q), alu=Alu.ADD),
         *_half_plus_one(den), *_reciprocal_start(den, x)]
-    step = _reciprocal_step(den, x, r)
-    after: list[Uop] = [
+    finish = [
         _once(x, **_reg(x), **_imm(1), alu=Alu.SHL_SATURATE),
         _once(s, **_reg(s), **_shift(-6)),
         _once(s, **_reg(s), **_b(x), **_HIGH_B),
         _once(power, **_reg(power), **_high(1488522236)),
         _once(s, **_reg(s), **_b(power), alu=Alu.ADD),
         _once(s, **_reg(s), **_imm(1), alu=Alu.SHL_SATURATE),
-        _once(s, **_a_imm(0), **_b(s), alu=Alu.SUB),
-        {**_reg(s), "b_source": Source.STREAM, "b_table": 2, "alu": Alu.ADD, **_shift(-22), "zero_point": 127,
-         **_TO_INT8}]
-    return RowCode([*before, *step, *after], (len(before), len(step)), 3)
+        _once(s, **_a_imm(0), **_b(s), alu=Alu.SUB)]
+    apply = [{**_reg(s), "b_source": Source.REGISTER, "b_register": row, "b_table": 2, "alu": Alu.ADD, **_shift(-22),
+              "zero_point": 127, **_TO_INT8}]
+    return RowParts(None, {**_reg(row, False), **_POWER}, scalars, _reciprocal_step(den, x, r), 3, finish, apply)
 
 
-def l2_normalization(registers: int, numbers: Mapping[str, int]) -> RowCode:
+def l2_normalization(row: int, first: int, numbers: Mapping[str, int]) -> RowParts:
     """`x / sqrt(sum(x^2))`: GetInvSqrtQuantizedMultiplierExp, then a shift per row. Numbers: zero_point."""
-    row = 0
-    acc, shift, half, root, cube, t = range(registers, registers + 6)
-    before = [
-        _to(row, a_source=Source.STREAM, **_imm(numbers["zero_point"]), alu=Alu.SUB),
-        {**_reg(row, False), **_b(row, False), "multiply": Multiply.LOW_B, "destination": Destination.REDUCE,
-         "reduce": Reduce.SUM, "d_register": acc},
+    acc, shift, half, root, cube, t = range(first, first + 6)
+    scalars = [
         _once(half, **_reg(acc), **_imm(2), alu=Alu.MAX),
         # shift: pairs of bits to [2^27, 2^29), -1..13
         _once(shift, **_reg(half), alu=Alu.CLZ, zero_point=-1),
@@ -208,7 +215,7 @@ def l2_normalization(registers: int, numbers: Mapping[str, int]) -> RowCode:
         _once(root, **_reg(root), **_high((1 << 28) + (1 << 27))),
         _once(root, **_reg(root), **_b(cube), alu=Alu.SUB),
         _once(root, **_reg(root), **_imm(3), alu=Alu.SHL_SATURATE)]
-    after: list[Uop] = [
+    finish = [
         _once(root, **_reg(root), **_high(1518500250)),
         # The right shift of 1/sqrt is 11 - pairs; a negative one is a left shift of the multiplier.
         _once(shift, **_reg(shift), **_imm(-11), alu=Alu.ADD),
@@ -223,14 +230,78 @@ def l2_normalization(registers: int, numbers: Mapping[str, int]) -> RowCode:
         _once(shift, **_reg(shift), **_imm(0), alu=Alu.MIN, zero_point=7),
         _once(t, **_reg(shift), **_imm(0), alu=Alu.MAX),
         _once(shift, **_a_imm(0), **_b(shift), alu=Alu.SUB),
-        _once(shift, **_reg(shift), **_imm(0), alu=Alu.MAX),
+        _once(shift, **_reg(shift), **_imm(0), alu=Alu.MAX)]
+    apply: list[Uop] = [
         _to(row, **_reg(row, False), **_b(t), alu=Alu.SHL),
         _to(row, **_reg(row, False), **_b(root), **_HIGH_B),
         {**_reg(row, False), **_b(shift), "shift_source": ShiftSource.SHIFT_B, "rounding": Rounding.HALF_AWAY,
          **_TO_INT8}]
-    return RowCode([*before, *step, *after], (len(before), len(step)), 5)
+    term = {**_reg(row, False), **_b(row, False), "multiply": Multiply.LOW_B}
+    return RowParts(numbers["zero_point"], term, scalars, step, 5, finish, apply)
 
 
-#: Programs by name: the code for a row of so many registers, registers per row register, scalars.
-PROGRAMS: dict[str, tuple[Callable[[int, Mapping[str, int]], RowCode], int, int]] = {
-    "softmax": (softmax, 1, 4), "log_softmax": (log_softmax, 0, 6), "l2_normalization": (l2_normalization, 1, 6)}
+#: Parts by name, from (row, first, numbers); how many scalars there are.
+PROGRAMS: dict[str, tuple[Callable[[int, int, Mapping[str, int]], RowParts], int]] = {
+    "softmax": (softmax, 4), "log_softmax": (log_softmax, 6), "l2_normalization": (l2_normalization, 6)}
+
+
+#: Registers of rows that come in pieces, or lie one in each lane; TERM is free while the sum is made.
+FIRST, TERM, MAXIMUM, ROW = 0, 5, 6, 7
+
+
+def parts_of(name: str, numbers: Mapping[str, int]) -> RowParts:
+    """Return the parts of a program over registers FIRST.. and ROW."""
+    return PROGRAMS[name][0](ROW, FIRST, numbers)
+
+
+def _less(parts: RowParts, maximum: int) -> Uop:
+    """Operand b and alu that take the maximum (in a register) or the constant off operand a."""
+    return {**(_b(maximum) if parts.less is None else _imm(parts.less)), "alu": Alu.SUB}
+
+
+def start() -> list[Uop]:
+    """The least maximum, and a sum of 0."""
+    return [_once(MAXIMUM, **_a_imm(-128)), _once(FIRST, **_a_imm(0))]
+
+
+def maximum(reduced: bool) -> list[Uop]:
+    """Take an element (`reduced`: a piece of a row) of stream A into the maximum."""
+    if reduced:
+        return [{"a_source": Source.STREAM, "destination": Destination.REDUCE, "reduce": Reduce.MAX,
+                 "d_register": TERM},
+                _once(MAXIMUM, **_reg(MAXIMUM), **_b(TERM), alu=Alu.MAX)]
+    return [_once(MAXIMUM, a_source=Source.STREAM, **_b(MAXIMUM), alu=Alu.MAX)]
+
+
+def difference(parts: RowParts) -> list[Uop]:
+    """Bring an element of stream A, less the maximum, into ROW."""
+    return [_to(ROW, a_source=Source.STREAM, **_less(parts, MAXIMUM))]
+
+
+def summand(parts: RowParts, reduced: bool) -> list[Uop]:
+    """Add the element in ROW (`reduced`: all of a piece) to the sum."""
+    to = {"destination": Destination.REDUCE, "reduce": Reduce.SUM} if reduced else {"destination": Destination.REGISTER}
+    return [{**parts.term, **to, "d_register": TERM}, _once(FIRST, **_reg(FIRST), **_b(TERM), alu=Alu.ADD)]
+
+
+def scalars_of(parts: RowParts) -> RowCode:
+    """Return the program from the sum to what `apply` needs."""
+    return RowCode([*parts.scalars, *parts.step, *parts.finish], (len(parts.scalars), len(parts.step)), parts.repeats)
+
+
+def each_lane(uops: list[Uop]) -> list[Uop]:
+    """Return the same with scalars that each lane and beat has its own of."""
+    return [{name: value for name, value in uop.items() if name not in ("once", "a_hold", "b_hold")} for uop in uops]
+
+
+def short_row(name: str, registers: int, numbers: Mapping[str, int]) -> RowCode:
+    """Return the program for a row that lies in registers 0..registers - 1."""
+    row, first = 0, registers
+    parts = PROGRAMS[name][0](row, first, numbers)
+    before: list[Uop] = [_to(row, a_source=Source.STREAM, **({} if parts.less is None else _less(parts, first)))]
+    if parts.less is None:
+        before += [{**_reg(row, False), "destination": Destination.REDUCE, "reduce": Reduce.MAX, "d_register": first},
+                   _to(row, **_reg(row, False), **_less(parts, first))]
+    before.append({**parts.term, "destination": Destination.REDUCE, "reduce": Reduce.SUM, "d_register": first})
+    code = scalars_of(parts)
+    return RowCode([*before, *code.uops, *parts.apply], (len(before) + code.body[0], code.body[1]), code.repeats)

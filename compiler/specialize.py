@@ -48,7 +48,8 @@ def _pairs(layer: Layer, config: Config) -> Layer:
         return layer
     # Neighbour less own value, -255..255; the entry of -256 is never read.
     differences = np.maximum(np.arange(-256, 256), -255)
-    table: IntArray = softmax_of_table(np.stack([-differences, np.zeros_like(differences)], -1), layer.tables[0])[:, 0]
+    table: IntArray = softmax_of_table(np.stack([-differences, np.zeros_like(differences)], -1),
+                                       layer.tables[0][-np.arange(256) % 256])[:, 0]
     by_code = np.concatenate([table[256:], table[:256]]).astype(np.int64)
     register = {"destination": Destination.REGISTER, "d_register": 0}
     return Flat(layer.index, layer.op, layer.inputs, layer.output, layer.output.size_bytes, (0,), 0,

@@ -1,0 +1,90 @@
+"""Which way SOFTMAX, LOG_SOFTMAX and L2_NORMALIZATION take: a row after the other, in pieces, or a row in each lane.
+
+What is computed of a row's sum is a chain of about fifty micro-operations, each of which waits for the one before. A
+row after the other costs that wait for every row. With a row in each lane many rows share it, after a move that turns
+rows into columns, and one that turns them back. Rows that are longer than the registers come in pieces, several times.
+"""
+
+from dataclasses import replace
+
+from tq_hw.compiler.ir import Columns, Graph, Layer, LongRows, Move, RowProgram, Value
+from tq_hw.compiler.layout import block_count
+from tq_hw.compiler.row_programs import PROGRAMS, ROW, parts_of, scalars_of
+from tq_hw.compiler.strided import blank, copy_between
+from tq_hw.isa.config import Config
+
+__all__ = ["row_registers", "spread_rows"]
+
+#: Cycles from a micro-operation to one that needs its result; of a move, per byte; of two moves, at least.
+_WAIT_CYCLES, _MOVE_CYCLES, _MOVE_LEAST_CYCLES = 23, 0.45, 600
+#: Micro-operations for each element of a row: after the other; in columns.
+_PASSES, _COLUMN_PASSES = 5, 7
+#: Share of the scratchpad that one word of each element of a row may take in columns.
+_COLUMN_SHARE = 8
+#: Share of the scratchpad that is expected to be there for columns.
+_ROOM_SHARE = 6
+
+
+def row_registers(layer: RowProgram, config: Config) -> int:
+    """Vector registers that a row of `layer` takes."""
+    beats = block_count(layer.output.shape[3], config) * config.beats_per_word
+    return -(-beats // config.vector_register_words)
+
+
+def _fits(layer: RowProgram, config: Config) -> bool:
+    return row_registers(layer, config) + PROGRAMS[layer.program][1] <= ROW + 1
+
+
+def _row_cycles(layer: RowProgram, config: Config) -> float:
+    """Estimate of the cycles of a row after the other."""
+    n, h, w, c = layer.output.shape
+    code = scalars_of(parts_of(layer.program, layer.numbers))
+    chain = len(code.uops) + code.body[1] * (code.repeats - 1)
+    beats = block_count(c, config) * config.beats_per_word
+    return n * h * w * (chain * _WAIT_CYCLES + _PASSES * max(_WAIT_CYCLES, beats))
+
+
+def _column_cycles(layer: RowProgram, config: Config) -> float:
+    """Estimate of the cycles with a row in each lane."""
+    n, h, w, c = layer.output.shape
+    rows = n * h * w
+    code = scalars_of(parts_of(layer.program, layer.numbers))
+    chain = len(code.uops) + code.body[1] * (code.repeats - 1)
+    beats = -(-rows // config.block) * config.beats_per_word
+    room = config.scratchpad_words // _ROOM_SHARE // c * config.beats_per_word
+    tiles = -(-beats // max(1, min(room, config.vector_register_words)))
+    passes = _COLUMN_PASSES * c + chain
+    return passes * max(tiles * _WAIT_CYCLES, beats) + 2 * _MOVE_CYCLES * rows * c + _MOVE_LEAST_CYCLES
+
+
+def _turned(layer: RowProgram) -> list[Layer]:
+    """Turn rows into columns, run, turn them back."""
+    source, output = layer.inputs[0], layer.output
+    n, h, w, c = output.shape
+    rows = n * h * w
+    upright, across = blank((rows, c), "int8"), blank((c, rows), "int8")
+    columns = Value(f"{source.name} (columns)", source.tensor, (1, c, 1, rows), source.zero_point)
+    results = Value(f"{output.name} (columns)", output.tensor, (1, c, 1, rows), output.zero_point)
+    return [
+        Move(layer.index, layer.op, (source,), columns,
+             (copy_between(0, upright.transpose(1, 0, 2), upright, across, across),)),
+        Columns(layer.index, layer.op, (columns,), results, layer.program, layer.numbers, layer.tables),
+        Move(layer.index, layer.op, (results,), output,
+             (copy_between(0, across.transpose(1, 0, 2), across, upright, upright),))]
+
+
+def _spread(layer: Layer, config: Config) -> list[Layer]:
+    if not isinstance(layer, RowProgram):
+        return [layer]
+    dense = layer.inputs[0].dense and layer.output.dense
+    columns = dense and layer.output.shape[3] <= config.scratchpad_words // _COLUMN_SHARE
+    if columns and _column_cycles(layer, config) < _row_cycles(layer, config):
+        return _turned(layer)
+    if _fits(layer, config):
+        return [layer]
+    return [LongRows(layer.index, layer.op, layer.inputs, layer.output, layer.program, layer.numbers, layer.tables)]
+
+
+def spread_rows(graph: Graph, config: Config) -> Graph:
+    """Return the graph with every program over rows in the form that suits its shape."""
+    return replace(graph, layers=tuple(new for layer in graph.layers for new in _spread(layer, config)))

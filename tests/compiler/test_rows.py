@@ -1,0 +1,75 @@
+"""SOFTMAX, LOG_SOFTMAX and L2_NORMALIZATION in each of their three forms == golden."""
+
+import numpy as np
+import pytest
+
+from tq_hw.compiler import compile_model
+from tq_hw.compiler.compile import Compiled
+from tq_hw.compiler.ir import Columns, LongRows, Move, RowProgram
+from tq_hw.isa.config import Config, load_config
+from tq_hw.model.build import ModelBuilder
+from tq_hw.model.reader import parse_model
+from tq_hw.sim.executor import execute
+from tq_hw.sim.golden.run import run
+
+ODD = Config("odd", 4, 12, 4, 16 << 10)
+SMALL = Config("small", 8, 8, 4, 8 << 10)
+OPS = ("SOFTMAX", "LOG_SOFTMAX", "L2_NORMALIZATION")
+TURNED = [Move, Columns, Move]
+
+
+def _compare(op: str, shape: tuple[int, ...], config: Config, *, wide: bool = False) -> Compiled:
+    b = ModelBuilder(op)
+    # A row of many classes must not have too many that are near its maximum: the kernels abort.
+    x = b.input(shape, scale=0.05 if shape[-1] < 600 else 1.0, zero_point=shape[-1] % 240 - 120)
+    options = {"beta": 1.0} if op == "SOFTMAX" else {}
+    out = (b.add(op, [x], dtype="int16", scale=2.0**-16, zero_point=-32768, options=options) if wide
+           else b.add(op, [x], options=options))
+    model = parse_model(b.build(out), op)
+    compiled = compile_model(model, config)
+    inputs = [np.random.default_rng(shape[-1]).integers(-128, 128, shape).astype(np.int8)]
+    found = execute(compiled.program, inputs, seed=shape[-1], check_races=True).outputs[0]
+    np.testing.assert_array_equal(found, run(model, inputs).outputs[0], strict=True)
+    return compiled
+
+
+def _kinds(compiled: Compiled) -> list[type]:
+    return [type(layer) for layer in compiled.emitter.graph.layers]
+
+
+@pytest.mark.parametrize("config", [load_config("n16"), load_config("tiny"), ODD], ids=lambda config: config.name)
+@pytest.mark.parametrize("op", OPS)
+def test_few_rows_go_one_after_the_other(op: str, config: Config) -> None:
+    assert _kinds(_compare(op, (3, 20), config)) == [RowProgram]
+
+
+@pytest.mark.parametrize("config", [load_config("n16"), load_config("tiny"), ODD], ids=lambda config: config.name)
+@pytest.mark.parametrize("op", OPS)
+def test_many_rows_lie_in_lanes(op: str, config: Config) -> None:
+    for shape in ((1, 15, 13, 7), (300, 33), (1, 1100, 1, 3)):
+        assert _kinds(_compare(op, shape, config)) == TURNED
+
+
+@pytest.mark.parametrize("config", [load_config("n8"), load_config("tiny"), ODD], ids=lambda config: config.name)
+@pytest.mark.parametrize("op", OPS)
+def test_long_rows_come_in_pieces(op: str, config: Config) -> None:
+    # Of whole and of part words, of whole chunks and a part of one.
+    for shape in ((2, 1499), (1, 2048), (1, 1, 2, 1153)):
+        assert _kinds(_compare(op, shape, config)) == [LongRows]
+
+
+@pytest.mark.parametrize("op", OPS)
+def test_rows_longer_than_the_scratchpad(op: str) -> None:
+    for elements in (3 * 8192 + 5, 16384):
+        assert _kinds(_compare(op, (1, elements), SMALL)) == [LongRows]
+
+
+@pytest.mark.parametrize(("shape", "kind"), [((2, 9), RowProgram), ((150, 9), Columns), ((1, 2100), LongRows)])
+def test_softmax_of_16_bits(shape: tuple[int, ...], kind: type) -> None:
+    assert kind in _kinds(_compare("SOFTMAX", shape, load_config("n8"), wide=True))
+
+
+def test_a_row_in_each_lane_takes_a_tenth() -> None:
+    """A row after the other took 22 cycles per element here."""
+    compiled = _compare("SOFTMAX", (1, 4, 48, 48), load_config("n16"))
+    assert sum(row.cycles for row in compiled.report) < 2.2 * 4 * 48 * 48
