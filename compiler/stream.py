@@ -7,6 +7,7 @@ points backward in program order the stream cannot deadlock by tokens. The array
 share accumulator buffers in order; what a vector operation waits for must stand before its array operation.
 """
 
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 
@@ -19,6 +20,9 @@ from tq_hw.model.errors import UnsupportedError
 __all__ = ["Access", "Operation", "Stream"]
 
 _UNITS = (Unit.LOAD, Unit.ARRAY, Unit.VECTOR, Unit.STORE)
+#: A unit holds at most 255 tokens of another one. From so many on that may be there at once, a wait is for the latest
+#: operation, which covers those that follow; from so many on, the unit that posts them waits for the one that takes.
+_MANY_TOKENS, _MOST_TOKENS = 128, 192
 
 
 @dataclass
@@ -60,6 +64,9 @@ class Stream:
     by_unit: dict[Unit, list[Operation]] = field(default_factory=lambda: {u: [] for u in _UNITS})
     _history: dict[Unit, History] = field(default_factory=lambda: {u: History() for u in _UNITS})
     _synced: dict[tuple[Unit, Unit], int] = field(default_factory=dict)
+    #: By unit that posts and unit that takes: the operations that take; for each that posts, what it knows to be done.
+    _takers: dict[tuple[Unit, Unit], list[int]] = field(default_factory=dict)
+    _known: dict[tuple[Unit, Unit], list[int]] = field(default_factory=dict)
     _uops: dict[int, Mapping[str, int]] = field(default_factory=dict)
 
     def add(self, unit: Unit, fields: Mapping[str, int], reads: tuple[Access, ...], writes: tuple[Access, ...],
@@ -76,15 +83,27 @@ class Stream:
                 continue
             known = self._synced.get((other, unit), -1)
             index = self._history[other].latest(reads, writes, known)
+            if index > known and unit in (Unit.LOAD, Unit.STORE) and self._tokens(other, unit, index) >= _MANY_TOKENS:
+                index = len(self.by_unit[other]) - 1
+            takers = self._takers.get((unit, other), [])
+            if len(takers) - bisect_right(takers, max(index, known)) >= _MOST_TOKENS:
+                index = takers[-_MANY_TOKENS]
             if index > known:
                 self._wait(operation, other, index)
+            self._known.setdefault((unit, other), []).append(max(index, known))
         self._history[unit].add(len(self.by_unit[unit]), reads, writes)
         self.by_unit[unit].append(operation)
         self.items.append(("run", operation))
         return operation
 
+    def _tokens(self, poster: Unit, taker: Unit, index: int) -> int:
+        """Most tokens of `poster` that `taker` may hold when operation `index` of the one that posts is done."""
+        takers = self._takers.get((poster, taker), [])
+        return len(takers) - bisect_right(takers, self._known[poster, taker][index])
+
     def _wait(self, operation: Operation, other: Unit, index: int) -> None:
         producer = self.by_unit[other][index]
+        self._takers.setdefault((other, operation.unit), []).append(len(self.by_unit[operation.unit]))
         producer.post[operation.unit] = producer.post.get(operation.unit, 0) + 1
         operation.wait[other] = operation.wait.get(other, 0) + 1
         operation.after.append(producer)
