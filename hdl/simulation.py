@@ -7,17 +7,17 @@ changes. Reset reaches the next state of nearly every register, so it alone woul
 from amaranth import ClockDomain, ClockSignal, DomainRenamer, Module, ResetSignal, Signal
 from amaranth.lib import wiring
 
-from tq_hw.hdl.accelerator import Accelerator
+from tq_hw.hdl.machine import machine
 from tq_hw.isa.config import Config
 
 __all__ = ["SimulatedAccelerator"]
 
 
 class SimulatedAccelerator(wiring.Component):
-    """`Accelerator` with the same ports; its reset comes one cycle after the top's."""
+    """A machine with the same ports; its reset comes one cycle after the top's."""
 
     def __init__(self, config: Config) -> None:
-        self.accelerator = Accelerator(config)
+        self.accelerator = machine(config)
         super().__init__(dict(self.accelerator.signature.members))
 
     def elaborate(self, platform: object) -> Module:

@@ -11,13 +11,17 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
-__all__ = ["BANKS", "ISA_VERSION", "PRESETS", "Config", "ConfigError", "load_config"]
+__all__ = ["BANKS", "DESIGNS", "ISA_VERSION", "PRESETS", "Config", "ConfigError", "load_config"]
 
 #: Raised whenever a command, a register or an arithmetic detail changes its meaning.
 ISA_VERSION = 1
 #: Scratchpad banks, interleaved by the two low bits of a word address: three rows of an image with
 #: an odd row pitch then always lie in three different banks.
 BANKS = 4
+#: Kinds of hardware that run commands.
+DESIGNS = ("parallel", "serial")
+#: Members that are no sizes and make no difference to a program.
+_NAMES = ("name", "design")
 
 
 class ConfigError(ValueError):
@@ -43,6 +47,8 @@ class Config:
     fold_steps : entries of the patch-folding table, 1..16
     uops : micro-operations that the vector unit holds, power of two, 32 or 64
     vector_words : int32 words (of `requantize_lanes` lanes) of the vector register file, in eight registers
+    design : hardware that runs the commands: "parallel" (a unit each) or "serial" (a small engine, see hdl/serial);
+        both run the same programs, so the fingerprint knows nothing of it
     """
 
     name: str
@@ -56,12 +62,13 @@ class Config:
     fold_steps: int = 16
     uops: int = 64
     vector_words: int = 512
+    design: str = "parallel"
 
     def __post_init__(self) -> None:
         """Refuse what the hardware cannot be built for."""
         for field in fields(self):
             value = getattr(self, field.name)
-            if field.name != "name" and (not isinstance(value, int) or isinstance(value, bool)):
+            if field.name not in _NAMES and (not isinstance(value, int) or isinstance(value, bool)):
                 raise ConfigError(f"{field.name} must be an integer, not {value!r}")
         checks = (
             (3 <= self.rows <= 32, "rows must be 3 to 32 (a depthwise group takes three rows)"),
@@ -80,12 +87,22 @@ class Config:
         for holds, rule in checks:
             if not holds:
                 raise ConfigError(f"configuration {self.name!r}: {rule}")
+        if self.design not in DESIGNS:
+            raise ConfigError(f"configuration {self.name!r}: design must be {' or '.join(DESIGNS)}, "
+                              f"not {self.design!r}")
         if (self.scratchpad_bytes % self.word_bytes
                 or not _power_of_two(self.scratchpad_bytes // self.word_bytes)
                 or not 512 <= self.scratchpad_words <= 1 << 16):
             raise ConfigError(
                 f"configuration {self.name!r}: scratchpad_bytes must be a power of two of words of "
                 f"{self.word_bytes} bytes, 512 to 65536 words, not {self.scratchpad_bytes} bytes")
+        if self.design == "serial" and not (
+                (self.rows, self.cols, self.requantize_lanes, self.bus_bytes) == (4, 4, 1, 4)
+                and self.scratchpad_bytes <= 32 << 10 and self.acc_words * self.acc_buffers <= 1024
+                and self.vector_words <= 2048):
+            raise ConfigError(
+                f"configuration {self.name!r}: the serial design has 4 rows, 4 cols, 1 of requantize_lanes, 4 of "
+                "bus_bytes, at most 32768 of scratchpad_bytes, 2048 of vector_words and 1024 acc_words in all buffers")
 
     @property
     def gemm_rows(self) -> int:
@@ -164,7 +181,7 @@ class Config:
     @property
     def fingerprint(self) -> int:
         """32 bits over everything but the name, and the version of the instruction set."""
-        values = {k: v for k, v in asdict(self).items() if k != "name"} | {"isa": ISA_VERSION}
+        values = {k: v for k, v in asdict(self).items() if k not in _NAMES} | {"isa": ISA_VERSION}
         digest = hashlib.sha256(json.dumps(values, sort_keys=True).encode()).digest()
         return int.from_bytes(digest[:4], "little")
 

@@ -1,6 +1,6 @@
 """How long a program can take at most: what is longer is taken for a hang."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from tq_hw.isa.config import Config
 from tq_hw.isa.encode import EncodeError
@@ -10,6 +10,11 @@ from tq_hw.sim.executor.stream import Operation, operations
 
 __all__ = ["cycle_bound"]
 
+#: Cycles of the serial machine for a byte of commands, which every unit looks at, and for a cycle of the parallel one:
+#: of moves (beside the memory's latency), of the array, of the vector unit.
+_SERIAL_COMMAND, _SERIAL_BYTE, _SERIAL_STEP, _SERIAL_BEAT = 40, 60, 400, 500
+#: Cycles in which the serial machine clears its registers.
+_SERIAL_START = 20_000
 #: Cycles that starting any operation, tile or step may cost beside its work.
 _START_CYCLES = 100
 
@@ -35,8 +40,25 @@ def cycle_bound(program: Program, latency: int, bytes_per_cycle: float, stalls: 
                 total += _vector(operation, config)
             else:
                 total += _move(operation.fields, config, latency, per_byte)
+    if config.design == "serial":
+        total = _serial(program, runs, latency)
     # Random pauses hold up each channel for about half the time.
     return int(2 * total * (8 if stalls else 1)) + 20_000
+
+
+def _serial(program: Program, runs: Mapping[Unit, Sequence[Operation]], latency: int) -> float:
+    config = program.config
+    total = _SERIAL_START + program.command_bytes * (_SERIAL_COMMAND + latency)
+    for unit, found in runs.items():
+        for operation in found:
+            total += 10 * _START_CYCLES
+            if unit is Unit.ARRAY:
+                total += _SERIAL_STEP * _array(operation, config)
+            elif unit is Unit.VECTOR:
+                total += _SERIAL_BEAT * _vector(operation, config)
+            else:
+                total += (_SERIAL_BYTE + latency) * _move(operation.fields, config, 0, 1)
+    return total
 
 
 def _move(fields: Mapping[str, int], config: Config, latency: int, per_byte: float) -> float:

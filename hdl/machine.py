@@ -1,0 +1,12 @@
+"""The hardware of a configuration: one of the designs that Config names."""
+
+from tq_hw.hdl.accelerator import Accelerator
+from tq_hw.hdl.serial.accelerator import SerialAccelerator
+from tq_hw.isa.config import Config
+
+__all__ = ["machine"]
+
+
+def machine(config: Config) -> Accelerator | SerialAccelerator:
+    """Return the machine that the configuration's design asks for; all have the same ports."""
+    return SerialAccelerator(config) if config.design == "serial" else Accelerator(config)

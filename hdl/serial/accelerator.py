@@ -1,0 +1,128 @@
+"""The serial machine: engine and registers, with a word port or with AXI4."""
+
+from typing import Any
+
+from amaranth import Module, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from tq_hw.hdl.axi import read_members, write_members
+from tq_hw.hdl.memory_port import MemoryPort
+from tq_hw.hdl.registers import ADDRESS_BITS
+from tq_hw.hdl.serial.cells import Cells
+from tq_hw.hdl.serial.encoding import Sink
+from tq_hw.hdl.serial.engine import Engine, WordPortSignature
+from tq_hw.hdl.serial.host import Host
+from tq_hw.hdl.serial.program import microprogram
+from tq_hw.hdl.tokens import WORKERS
+from tq_hw.isa.config import Config
+
+__all__ = ["SerialAccelerator", "SerialCore"]
+
+_HOST = ("reg_addr", "reg_write_en", "reg_write_data", "reg_read_data", "interrupt")
+
+
+def _host_members() -> dict[str, wiring.Member]:
+    return {"reg_addr": In(ADDRESS_BITS), "reg_write_en": In(1), "reg_write_data": In(32), "reg_read_data": Out(32),
+            "interrupt": Out(1)}
+
+
+class _Progress(wiring.Component):
+    """Operations of one unit, for a simulator to see; nothing reads them, so no FPGA has them.
+
+    Members
+    -------
+    began, done : In(1), strobes
+    """
+
+    began: Signal
+    done: Signal
+
+    def __init__(self) -> None:
+        super().__init__({"began": In(1), "done": In(1)})
+
+    def elaborate(self, platform: object) -> Module:
+        """Count, by the names of the parallel machine's registers."""
+        m = Module()
+        runs, in_flight = Signal(32, name="runs"), Signal(3, name="in_flight")
+        m.d.sync += [runs.eq(runs + self.began), in_flight.eq(in_flight + self.began - self.done)]
+        return m
+
+
+class SerialCore(wiring.Component):
+    """Everything but the bus.
+
+    Members
+    -------
+    reg_*, interrupt : as of `hdl.accelerator.Accelerator`
+    port : Out(WordPortSignature), to system memory
+    """
+
+    reg_addr: Signal
+    reg_write_en: Signal
+    reg_write_data: Signal
+    reg_read_data: Signal
+    interrupt: Signal
+    port: Any
+
+    def __init__(self, config: Config, cells: Any = None) -> None:
+        self._config, self._cells = config, Cells() if cells is None else cells
+        super().__init__(_host_members() | {"port": Out(WordPortSignature())})
+
+    def elaborate(self, platform: object) -> Module:
+        """Instantiate and connect."""
+        m = Module()
+        m.submodules.host = host = Host(self._config)
+        m.submodules.engine = engine = Engine(self._config, microprogram(self._config), self._cells)
+        wiring.connect(m, engine.port, wiring.flipped(self.port))
+        m.d.comb += [
+            host.reg_addr.eq(self.reg_addr), host.reg_write_en.eq(self.reg_write_en),
+            host.reg_write_data.eq(self.reg_write_data), self.reg_read_data.eq(host.reg_read_data),
+            self.interrupt.eq(host.interrupt),
+            engine.restart.eq(host.restart), engine.go.eq(host.go), host.halted.eq(engine.halted),
+            host.halt.eq(engine.halt), engine.host_en.eq(host.write_en), engine.host_index.eq(host.write_index),
+            engine.host_data.eq(host.write_data), host.out_en.eq(engine.out_en), host.out_index.eq(engine.out_index),
+            host.out_data.eq(engine.out_data),
+        ]
+        for unit in WORKERS:
+            m.submodules[f"control_{unit.name.lower()}"] = progress = _Progress()
+            for number, strobe in ((Sink.BEGAN, progress.began), (Sink.DONE, progress.done)):
+                m.d.comb += strobe.eq(engine.out_en & (engine.out_index == number) & (engine.out_data == unit))
+        return m
+
+
+class SerialAccelerator(wiring.Component):
+    """The serial machine with the ports of `hdl.accelerator.Accelerator`; every burst has one beat.
+
+    Members
+    -------
+    m_axi_*, reg_*, interrupt : as there
+    """
+
+    reg_addr: Signal
+    reg_write_en: Signal
+    reg_write_data: Signal
+    reg_read_data: Signal
+    interrupt: Signal
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        bus = write_members(config) | read_members(config)
+        super().__init__({**{f"m_axi_{name}": member for name, member in bus.items()}, **_host_members()})
+
+    def elaborate(self, platform: object) -> Module:
+        """Put the bus behind the core's port."""
+        m = Module()
+        m.submodules.core = core = SerialCore(self._config)
+        m.submodules.port = port = MemoryPort(self._config)
+        m.d.comb += [
+            port.read.eq(core.port.read), port.write.eq(core.port.write), port.addr.eq(core.port.addr),
+            port.data.eq(core.port.data), port.strobe.eq(core.port.strobe), core.port.pending.eq(port.pending),
+            core.port.failed.eq(port.failed), core.port.came.eq(port.came),
+            *(getattr(core, name).eq(getattr(self, name)) for name in _HOST[:3]),
+            *(getattr(self, name).eq(getattr(core, name)) for name in _HOST[3:]),
+        ]
+        for name, member in (write_members(self._config) | read_members(self._config)).items():
+            outer, inner = getattr(self, f"m_axi_{name}"), getattr(port.bus, name)
+            m.d.comb += outer.eq(inner) if member.flow is Out else inner.eq(outer)
+        return m

@@ -1,0 +1,35 @@
+"""The engine's memory where there is none of the device's own."""
+
+from amaranth import Elaboratable, Module, Signal
+from amaranth.lib.memory import Memory
+
+from tq_hw.hdl.serial.encoding import CELL_WORDS
+
+__all__ = ["Cells"]
+
+
+class Cells(Elaboratable):
+    """CELL_WORDS words of 32 bits: in a cycle one is read, or bytes of it are written.
+
+    Members
+    -------
+    addr : In; write : In(4), bytes; wdata : In(32)
+    rdata : Out(32), the word of the cycle before, if nothing was written then
+    """
+
+    def __init__(self) -> None:
+        self.addr = Signal(range(CELL_WORDS))
+        self.write = Signal(4)
+        self.wdata, self.rdata = Signal(32), Signal(32)
+
+    def elaborate(self, platform: object) -> Module:
+        """One memory."""
+        m = Module()
+        m.submodules.memory = memory = Memory(shape=32, depth=CELL_WORDS, init=[])
+        writer = memory.write_port(granularity=8)
+        reader = memory.read_port(domain="comb")
+        m.d.comb += [writer.addr.eq(self.addr), writer.data.eq(self.wdata), writer.en.eq(self.write),
+                     reader.addr.eq(self.addr)]
+        with m.If(~self.write.any()):
+            m.d.sync += self.rdata.eq(reader.data)
+        return m

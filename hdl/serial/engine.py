@@ -1,0 +1,230 @@
+"""The engine: one instruction after the other on one data path."""
+
+from enum import IntEnum
+from typing import Any
+
+from amaranth import Cat, Const, Module, Mux, Signal
+from amaranth.lib import wiring
+from amaranth.lib.memory import Memory
+from amaranth.lib.wiring import In, Out
+
+from tq_hw.hdl.serial.alu import Alu
+from tq_hw.hdl.serial.assembler import Listing
+from tq_hw.hdl.serial.encoding import (
+    CODE_WORDS,
+    HOST_REGISTERS,
+    PRIVATE_WORDS,
+    REGISTERS,
+    WRITTEN_WORDS,
+    Halt,
+    InstructionLayout,
+    Op,
+    Sink,
+    Size,
+    Trap,
+)
+from tq_hw.hdl.serial.sums import Sums
+from tq_hw.isa.config import Config
+
+__all__ = ["Engine", "WordPortSignature"]
+
+
+class _State(IntEnum):
+    STAND = 0
+    READ = 1
+    EXECUTE = 2
+    TAKE = 3
+    PORT = 4
+    MULTIPLY = 5
+
+
+class WordPortSignature(wiring.Signature):
+    """A master's way to system memory, a word at a time; `hdl.memory_port.MemoryPort` says when.
+
+    Members
+    -------
+    read, write : Out(1); addr, data : Out(32); strobe : Out(4)
+    pending, failed : In(1); came : In(32)
+    """
+
+    def __init__(self) -> None:
+        super().__init__({"read": Out(1), "write": Out(1), "addr": Out(32), "data": Out(32), "strobe": Out(4),
+                          "pending": In(1), "failed": In(1), "came": In(32)})
+
+
+class Engine(wiring.Component):
+    """Runs a microprogram: two cycles an instruction, one more for a read, as long as it takes for system memory.
+
+    READ fetches the two registers, EXECUTE does the work and fetches the next instruction.
+
+    Members
+    -------
+    restart : In(1), begin with the first instruction
+    go : In(1), Halt.READY goes on
+    halted : Out(1), strobe: HALT was met and no access is open; halt : Out(2), its Halt
+    port : Out(WordPortSignature)
+    host_en : In(1); host_index : In(4); host_data : In(32): a register that the host writes while the engine stands
+    out_en : Out(1); out_index : Out(8); out_data : Out(32), OUT
+    """
+
+    restart: Signal
+    go: Signal
+    halted: Signal
+    halt: Signal
+    port: Any
+    host_en: Signal
+    host_index: Signal
+    host_data: Signal
+    out_en: Signal
+    out_index: Signal
+    out_data: Signal
+
+    def __init__(self, config: Config, listing: Listing, cells: Any) -> None:
+        self._config, self._listing, self._cells = config, listing, cells
+        super().__init__({
+            "restart": In(1), "go": In(1), "halted": Out(1), "halt": Out(2), "port": Out(WordPortSignature()),
+            "host_en": In(1), "host_index": In(range(WRITTEN_WORDS)), "host_data": In(32),
+            "out_en": Out(1), "out_index": Out(8), "out_data": Out(32),
+        })
+
+    def elaborate(self, platform: object) -> Module:
+        """Program, registers, data path, and the states of an instruction."""
+        m = Module()
+        m.submodules.cells = cells = self._cells
+        m.submodules.alu = alu = Alu()
+        m.submodules.sums = sums = Sums()
+        code = self._listing.code
+        # Block RAM takes as many words as there are instructions, rounded up to whole blocks.
+        words = -(-len(code) // 256) * 256
+        m.submodules.code = memory = Memory(shape=32, depth=words, init=code)
+        fetch = memory.read_port()
+        word = Signal(InstructionLayout())
+        m.d.comb += word.as_value().eq(fetch.data)
+        a, b, operands = self._registers(m, word)
+
+        pc, next_pc, following = (Signal(range(CODE_WORDS), name=name) for name in ("pc", "next_pc", "following"))
+        finish, trap, bad = Signal(), Signal(), Signal()
+        target = Cat(word.d, word.x)
+        m.d.comb += [
+            following.eq(pc + 1), fetch.addr.eq(next_pc), fetch.en.eq(finish | self.restart),
+            alu.instruction.eq(word), alu.a.eq(a), alu.b.eq(b), next_pc.eq(following),
+        ]
+        with m.If(self.restart):
+            m.d.comb += next_pc.eq(0)
+        with m.Elif(trap):
+            m.d.comb += next_pc.eq(Mux(word.op[2:] == Op.LDX >> 2, Trap.BUS_ERROR, Trap.BAD_ADDRESS))
+        with m.Elif((word.op == Op.JR) | (word.op[3:] == Op.BEQ >> 3) & word.op[1:3].any() & alu.taken):
+            m.d.comb += next_pc.eq(target + Mux(word.op == Op.JR, a[:11], 0))
+        with m.If(finish | self.restart):
+            m.d.sync += pc.eq(next_pc)
+
+        row, pointer = Signal(2), Signal(16)
+        rows = Signal(2)
+        self._memory(m, word, a, b, cells, pointer, bad)
+        came = Signal(32)
+        from_port = Signal()
+        m.d.comb += [
+            came.eq(Mux(from_port, self.port.came, cells.rdata)),
+            sums.inputs.eq(b), sums.weights.eq(cells.rdata), sums.row.eq(row), sums.lanes.eq(word.op == Op.MACD),
+            sums.which.eq(word.x),
+            self.halt.eq(word.x), self.out_index.eq(word.d), self.out_data.eq(b),
+            self.port.addr.eq(a), self.port.data.eq(cells.wdata), self.port.strobe.eq(_strobe(word.x, a)),
+        ]
+        loaded = Mux(word.x[1], came.word_select(a[:2], 8), Mux(word.x[0], came.word_select(a[1], 16), came))
+        sign = Mux(word.x[1], loaded[7] & ~word.x[0], loaded[15])
+        extended = Cat(loaded[:8], Mux(word.x[1], sign.replicate(8), loaded[8:16]),
+                       Mux(word.x != Size.WORD, sign.replicate(16), loaded[16:]))
+        # LDP has no size: its x is 0.
+        result = Signal(32)
+        from_memory = Signal()
+        m.d.comb += result.eq(Mux(from_memory, extended, Mux(word.op == Op.ACC, sums.sum, alu.result)))
+        write = Signal()
+        for register_file in operands:
+            m.d.comb += [
+                register_file.addr.eq(Mux(self.host_en, HOST_REGISTERS | self.host_index, word.d)),
+                register_file.data.eq(Mux(self.host_en, self.host_data, result)),
+                register_file.en.eq(write | self.host_en),
+            ]
+
+        writing = Signal()
+        state = Signal(_State)
+        m.d.comb += [self._reading.eq(state == _State.READ), self._walking.eq(state == _State.MULTIPLY)]
+        with m.Switch(state):
+            with m.Case(_State.READ):
+                m.d.sync += state.eq(_State.EXECUTE)
+            with m.Case(_State.EXECUTE):
+                m.d.sync += [row.eq(0), pointer.eq(a[:16] + 1)]
+                with m.Switch(word.op):
+                    with m.Case(Op.LDS, Op.LDP):
+                        m.d.comb += [trap.eq(bad), finish.eq(bad)]
+                        m.d.sync += state.eq(_State.TAKE)
+                    with m.Case(Op.STS, Op.STP):
+                        m.d.comb += [trap.eq(bad), finish.eq(1), writing.eq(~bad)]
+                    with m.Case(Op.MACW, Op.MACD):
+                        m.d.comb += [trap.eq(bad), finish.eq(bad)]
+                        m.d.sync += state.eq(_State.MULTIPLY)
+                    with m.Case(Op.LDX, Op.STX), m.If(~self.port.pending):
+                        m.d.comb += [self.port.read.eq(~word.op[0]), self.port.write.eq(word.op[0])]
+                        m.d.sync += state.eq(_State.PORT)
+                    with m.Case(Op.HALT), m.If(~self.port.pending):
+                        m.d.comb += [self.halted.eq(1), finish.eq((word.x == Halt.READY) & self.go)]
+                        m.d.sync += state.eq(_State.STAND)
+                    with m.Default():
+                        # Jumps and CLR write no register.
+                        m.d.comb += [finish.eq(1), write.eq((word.op <= Op.EXT) | (word.op == Op.ACC)),
+                                     self.out_en.eq(word.op == Op.OUT), sums.clear.eq(word.op == Op.CLR)]
+            with m.Case(_State.TAKE):
+                m.d.comb += [from_memory.eq(1), write.eq(1), finish.eq(1)]
+            with m.Case(_State.PORT):
+                m.d.comb += [from_memory.eq(1), from_port.eq(1)]
+                with m.If(~self.port.pending):
+                    m.d.comb += [finish.eq(1), trap.eq(self.port.failed), write.eq(~word.op[0] & ~self.port.failed)]
+            with m.Case(_State.MULTIPLY):
+                last = (row == rows) | (word.op == Op.MACD)
+                m.d.comb += [sums.en.eq(1), finish.eq(last | bad), trap.eq(bad & ~last)]
+                m.d.sync += [row.eq(row + 1), pointer.eq(pointer + 1)]
+        with m.If(finish | self.restart):
+            m.d.sync += state.eq(_State.READ)
+        m.d.comb += cells.write.eq(Mux(writing, _strobe(word.x, a), 0))
+        with m.If(self.out_en & (word.d == Sink.ROWS)):
+            m.d.sync += rows.eq(b - 1)
+        return m
+
+    def _registers(self, m: Module, word: Any) -> tuple[Signal, Signal, list[Any]]:
+        """Return the two operands, and the write ports of the two copies of the registers."""
+        self._reading, self._walking = Signal(), Signal()
+        found, ports = [], []
+        for name in ("a", "b"):
+            attributes: Any = {"no_rw_check": 1}
+            memory = Memory(shape=32, depth=REGISTERS, init=self._listing.registers, attrs=attributes)
+            m.submodules[f"registers_{name}"] = memory
+            reader = memory.read_port(domain="comb")
+            value = Signal(32, name=name, reset_less=True)
+            m.d.comb += reader.addr.eq(word[name])
+            with m.If(self._reading):
+                m.d.sync += value.eq(reader.data)
+            found.append(value)
+            ports.append(memory.write_port())
+        return found[0], found[1], ports
+
+    def _memory(self, m: Module, word: Any, a: Signal, b: Signal, cells: Any, pointer: Signal, bad: Signal) -> None:
+        """Drive the address and the data of the cells; `bad` tells of a word beyond the scratchpad."""
+        scratchpad_bits = (self._config.scratchpad_words - 1).bit_length()
+        private = (word.op == Op.LDP) | (word.op == Op.STP)
+        by_byte = word.x.any() & ((word.op == Op.LDS) | (word.op == Op.STS))
+        place = Signal(16)
+        m.d.comb += place.eq(Mux(self._walking, pointer, Mux(by_byte, a[2:18], a[:16])))
+        offset = Mux(word.op[0], word.d, word.b)
+        private_bits = (PRIVATE_WORDS - 1).bit_length()
+        inside = Signal(private_bits)
+        m.d.comb += [
+            inside.eq(a[:private_bits] + offset),
+            cells.addr.eq(Mux(private, Cat(inside, Const(1, 1)), place[:private_bits])),
+            bad.eq(place[scratchpad_bits:].any() & ~private),
+            cells.wdata.eq(Mux(word.x[1], Cat(b[:8]).replicate(4), Mux(word.x[0], b[:16].replicate(2), b))),
+        ]
+
+
+def _strobe(size: Any, a: Signal) -> Any:
+    """Return the bytes of a word that a write of `size` at byte address `a` changes."""
+    return Mux(size[1], 1 << a[:2], Mux(size[0], Mux(a[1], 0b1100, 0b0011), 0b1111))[:4]

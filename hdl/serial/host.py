@@ -1,0 +1,111 @@
+"""The register bus of the serial machine: the registers of isa/control.py in block RAM."""
+
+from typing import Any
+
+from amaranth import Cat, Module, Mux, Signal
+from amaranth.lib import wiring
+from amaranth.lib.memory import Memory
+from amaranth.lib.wiring import In, Out
+
+from tq_hw.hdl.registers import ADDRESS_BITS
+from tq_hw.hdl.serial.encoding import HOST_WORDS, WRITTEN_WORDS, Halt
+from tq_hw.isa.config import Config
+from tq_hw.isa.control import MAGIC, REGISTERS
+
+__all__ = ["WORD_OF", "Host"]
+
+#: Registers by name, as word numbers.
+WORD_OF = {register.name: register.offset_bytes // 4 for register in REGISTERS}
+_WRITTEN = {register.name: register.offset_bytes // 4 for register in REGISTERS if register.access == "rw"}
+
+
+class Host(wiring.Component):
+    """Registers that keep what was written, status, and a counter of cycles; all other counters read 0.
+
+    While the machine is busy, a start and writes of other registers than `control` are ignored. A stop takes effect at
+    once; the machine is busy until the engine has cleared the registers that tell of an error.
+
+    Members
+    -------
+    reg_* , interrupt : as of `hdl.accelerator.Accelerator`
+    write_en, write_index, write_data : Out, what the host wrote, for the engine's copy
+    restart, go : Out(1), to the engine; halted, halt : from it
+    out_en, out_index, out_data : In, the engine writes a register
+    """
+
+    reg_addr: Signal
+    reg_write_en: Signal
+    reg_write_data: Signal
+    reg_read_data: Signal
+    interrupt: Signal
+    write_en: Signal
+    write_index: Signal
+    write_data: Signal
+    restart: Signal
+    go: Signal
+    halted: Signal
+    halt: Signal
+    out_en: Signal
+    out_index: Signal
+    out_data: Signal
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        super().__init__({
+            "reg_addr": In(ADDRESS_BITS), "reg_write_en": In(1), "reg_write_data": In(32), "reg_read_data": Out(32),
+            "interrupt": Out(1),
+            "write_en": Out(1), "write_index": Out(range(WRITTEN_WORDS)), "write_data": Out(32),
+            "restart": Out(1), "go": Out(1), "halted": In(1), "halt": In(2),
+            "out_en": In(1), "out_index": In(8), "out_data": In(32),
+        })
+
+    def elaborate(self, platform: object) -> Module:
+        """One memory that host and engine write and the host reads, and the machine's states."""
+        m = Module()
+        contents = [0] * HOST_WORDS
+        contents[WORD_OF["magic"]], contents[WORD_OF["fingerprint"]] = MAGIC, self._config.fingerprint
+        attributes: Any = {"no_rw_check": 1}
+        m.submodules.memory = memory = Memory(shape=32, depth=HOST_WORDS, init=contents, attrs=attributes)
+        writer, reader = memory.write_port(), memory.read_port(domain="comb")
+        busy, done, failed = Signal(), Signal(), Signal()
+        cycles = Signal(32)
+        index = self.reg_addr[2:]
+
+        found = Signal(32, reset_less=True)
+        special = Signal(2)
+        m.d.comb += reader.addr.eq(index)
+        # A counter that runs is read as it was in the cycle of the address.
+        cycles_then = Signal(32)
+        m.d.sync += [found.eq(reader.data), cycles_then.eq(cycles),
+                     special.eq(Cat(index == WORD_OF["status"], index == WORD_OF["counter_cycles"]))]
+        status = Signal(3)
+        m.d.sync += status.eq(Cat(busy, done, failed))
+        m.d.comb += self.reg_read_data.eq(Mux(special[0], status, Mux(special[1], cycles_then, found)))
+
+        kept = Cat(index == word for word in _WRITTEN.values()).any()
+        # Addresses are multiples of 16, the length of the commands a multiple of 4.
+        low = Mux(index == WORD_OF["command_bytes"], self.reg_write_data & 0xC, 0)
+        m.d.comb += [
+            self.write_en.eq(self.reg_write_en & ~busy & kept), self.write_index.eq(index),
+            self.write_data.eq(Cat(low[:4], self.reg_write_data[4:])),
+            writer.en.eq(self.write_en | self.out_en & (self.out_index < HOST_WORDS)),
+            writer.addr.eq(Mux(self.out_en, self.out_index, index)),
+            writer.data.eq(Mux(self.out_en, self.out_data, self.write_data)),
+            self.interrupt.eq(done | failed),
+        ]
+
+        asked = self.reg_write_en & (index == WORD_OF["control"])
+        stop = asked & self.reg_write_data[1]
+        start = asked & self.reg_write_data[0] & ~self.reg_write_data[1]
+        m.d.comb += self.restart.eq(stop | start & (~busy | self.halted & ~self.go))
+        with m.If(self.go & busy):
+            m.d.sync += cycles.eq(cycles + 1)
+        with m.If(self.halted):
+            m.d.sync += [busy.eq((self.halt == Halt.READY) & self.go), done.eq(self.halt == Halt.DONE),
+                         failed.eq(self.halt == Halt.ERROR)]
+        # A start while a stop is under way counts.
+        with m.If(start & ~(busy & self.go)):
+            m.d.sync += [busy.eq(1), self.go.eq(1), done.eq(0), failed.eq(0), cycles.eq(0)]
+        with m.If(stop):
+            m.d.sync += [busy.eq(1), self.go.eq(0), done.eq(0), failed.eq(0), cycles.eq(0)]
+        return m

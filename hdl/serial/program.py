@@ -1,0 +1,255 @@
+"""The microprogram: start, the units in turn, tokens, the end of a run.
+
+Every unit walks the whole command stream with a cursor of its own and passes over the commands of the others, so there
+are no queues. The units take turns: each does one operation, array and vector one tile, if tokens and accumulator
+buffers allow. Whatever a unit has to remember from turn to turn stands in registers of its own.
+"""
+
+from collections.abc import Callable
+from functools import lru_cache
+
+from tq_hw.hdl.serial.assembler import Assembler, Label, Listing, Reg
+from tq_hw.hdl.serial.encoding import PLACES, Halt, Op, Place, Sink
+from tq_hw.hdl.serial.host import WORD_OF
+from tq_hw.hdl.serial.program_array import array
+from tq_hw.hdl.serial.program_move import load, store
+from tq_hw.hdl.serial.program_vector import vector
+from tq_hw.hdl.serial.shared import Shared
+from tq_hw.hdl.tokens import WORKERS
+from tq_hw.isa.config import Config
+from tq_hw.isa.control import REGISTERS, Status
+from tq_hw.isa.layout import HEADER, Unit, register_count
+
+__all__ = ["microprogram"]
+
+_OFFSET = {register.name: register.offset_bytes for register in REGISTERS}
+#: A unit's state: its next RUN is still to be found; found, its tokens are missing; under way; it met END.
+_SEEKING, _WAITING, _ACTIVE, _ENDED = range(4)
+_TOKEN_BITS, _MOST_TOKENS = 8, 255
+
+
+@lru_cache
+def microprogram(config: Config) -> Listing:
+    """Return the engine's program and the first contents of its registers."""
+    asm = Assembler()
+    shared = Shared(asm, config)
+    _traps(asm, shared)
+    _start(asm, shared)
+    with asm.scope("scheduler"):
+        _Scheduler(asm, shared).write()
+    return asm.listing()
+
+
+def _traps(asm: Assembler, shared: Shared) -> None:
+    """The first three instructions: restart, and where a bad access leads; then how an error ends the run."""
+    asm.jump(shared.start)
+    asm.jump(shared.error(Status.BAD_ADDRESS))
+    asm.jump(shared.error(Status.BUS_ERROR))
+    for status, label in shared.errors.items():
+        asm.place(label)
+        asm.move(shared.code, status)
+        asm.jump(shared.stop)
+    asm.place(shared.stop)
+    index = asm.reg("index")
+    asm.load_private(index, shared.unit, Place.RUNS - Place.CURSOR)
+    asm.sub(index, index, 1)
+    asm.out(WORD_OF["error_code"], shared.code)
+    asm.sub(shared.code, shared.unit, Place.CURSOR)
+    asm.out(WORD_OF["error_unit"], shared.code)
+    asm.out(WORD_OF["error_index"], index)
+    asm.halt(Halt.ERROR)
+
+
+def _start(asm: Assembler, shared: Shared) -> None:
+    """Clear what tells of an error; wait for a start; clear registers and tokens."""
+    asm.place(shared.start)
+    for name in ("error_code", "error_unit", "error_index"):
+        asm.out(WORD_OF[name], 0)
+    asm.halt(Halt.READY)
+    at = asm.reg("cursor")
+    asm.move(at, 0)
+    with asm.loop() as (_, leave):
+        asm.store_private(at, 0)
+        asm.add(at, at, 1)
+        asm.branch(Op.BEQ, at, Place.CLEARED, leave)
+    asm.add(at, asm.host(_OFFSET["base0"]), asm.host(_OFFSET["command_offset"]))
+    asm.add(asm.reg("end"), at, asm.host(_OFFSET["command_bytes"]))
+    for unit in WORKERS:
+        place = Place.CURSOR + unit
+        asm.store_private(place, at)
+        asm.store_private(place, PLACES[unit], Place.BASE - Place.CURSOR)
+        asm.store_private(place, register_count(unit, shared.config), Place.LIMIT - Place.CURSOR)
+    asm.move(shared.full, 0)
+    asm.move(shared.open_buffer, 0)
+    for unit in (Unit.ARRAY, Unit.VECTOR):
+        asm.move(asm.reg(f"{unit.name.lower()} buffer"), Place.ACCUMULATORS)
+
+
+class _Scheduler:
+    """Units in turn: find the next RUN, take tokens, let the unit work, give tokens."""
+
+    def __init__(self, asm: Assembler, shared: Shared) -> None:
+        self.asm, self.shared = asm, shared
+        self.cursor, self.end = asm.reg("cursor"), asm.reg("end")
+        self.alive = asm.reg("alive")
+        self.base, self.shift = asm.local("base"), asm.local("shift")
+
+    def write(self) -> None:
+        """Write the loop, then the units' parts."""
+        asm, shared = self.asm, self.shared
+        state = asm.local("state")
+        again, following, seek, wait, resume = (asm.label(name) for name in (
+            "again", "following", "seek", "wait", "resume"))
+        asm.place(again)
+        asm.move(self.alive, 0)
+        asm.move(shared.unit, Place.CURSOR + Unit.LOAD)
+        asm.place(following)
+        asm.sub(shared.number, shared.unit, Place.CURSOR)
+        asm.load_private(state, shared.unit, Place.STATE - Place.CURSOR)
+        asm.select(state, [seek, wait, resume, shared.turn])
+        asm.place(seek)
+        self._seek(wait)
+        asm.place(wait)
+        begins, resumes = ([asm.label() for _ in WORKERS] for _ in range(2))
+        self._take_tokens()
+        self._set_state(_ACTIVE)
+        asm.select(self._worker(), begins)
+        asm.place(resume)
+        asm.move(self.alive, 1)
+        asm.select(self._worker(), resumes)
+
+        asm.place(shared.done)
+        self._give_tokens()
+        self._set_state(_SEEKING)
+        asm.move(self.alive, 1)
+        asm.place(shared.turn)
+        asm.add(shared.unit, shared.unit, 1)
+        asm.branch(Op.BNE, shared.unit, Place.CURSOR + len(Unit), following)
+        asm.branch(Op.BNE, self.alive, 0, again)
+        asm.halt(Halt.DONE)
+
+        parts: tuple[tuple[Unit, Callable[[Shared], tuple[Label, Label]]], ...] = (
+            (Unit.LOAD, _whole(load)), (Unit.ARRAY, array), (Unit.VECTOR, vector), (Unit.STORE, _whole(store)))
+        for unit, part in parts:
+            begin, goes_on = part(shared)
+            asm.place(begins[unit - 1])
+            asm.jump(begin)
+            asm.place(resumes[unit - 1])
+            asm.jump(goes_on)
+
+    def _worker(self) -> Reg:
+        worker = self.asm.local("worker")
+        self.asm.sub(worker, self.shared.number, Unit.LOAD)
+        return worker
+
+    def _set_state(self, state: int) -> None:
+        self.asm.store_private(self.shared.unit, state, Place.STATE - Place.CURSOR)
+
+    def _seek(self, found: Label) -> None:
+        """Write values into the unit's registers until a RUN, or to the end."""
+        asm, shared, cursor, end = self.asm, self.shared, self.cursor, self.end
+        header, unit, count, size, first, place, limit = (asm.local(name) for name in (
+            "header", "unit", "count", "size", "first", "place", "limit"))
+        no_end, bad, is_end = asm.label(), asm.label(), asm.label()
+        asm.load_private(cursor, shared.unit)
+        with asm.loop() as (again, leave):
+            asm.branch(Op.BEQ, cursor, end, no_end)
+            asm.load_memory(header, cursor)
+            asm.add(cursor, cursor, 4)
+            shared.parts(header, HEADER, {"reserved": size, "unit": unit, "count": count})
+            asm.branch(Op.BNE, size, 0, bad)
+            asm.branch(Op.BEQ, unit, Unit.CONTROL, is_end)
+            asm.branch(Op.BLTU, max(Unit), unit, bad)
+            asm.op(Op.SLL, size, count, 2)
+            asm.sub(place, end, cursor)
+            asm.branch(Op.BLTU, place, size, no_end)
+            mine = asm.label()
+            asm.branch(Op.BEQ, unit, shared.number, mine)
+            asm.add(cursor, cursor, size)
+            asm.jump(again)
+            asm.place(mine)
+            asm.field(first, header, HEADER, "first")
+            asm.load_private(limit, shared.unit, Place.LIMIT - Place.CURSOR)
+            asm.load_private(place, shared.unit, Place.BASE - Place.CURSOR)
+            asm.add(place, place, first)
+            asm.add(first, first, count)
+            asm.branch(Op.BLTU, limit, first, shared.error(Status.BAD_COMMAND))
+            with asm.when(Op.BNE, count, 0), asm.times(count):
+                asm.load_memory(size, cursor)
+                asm.store_private(place, size)
+                asm.add(cursor, cursor, 4)
+                asm.add(place, place, 1)
+            asm.field(first, header, HEADER, "run")
+            asm.branch(Op.BNE, first, 0, leave)
+        asm.store_private(shared.unit, cursor)
+        self._set_state(_WAITING)
+        asm.jump(found)
+        # END is a RUN of the control unit without values.
+        asm.place(is_end)
+        asm.field(first, header, HEADER, "run")
+        asm.branch(Op.BEQ, first, 0, bad)
+        asm.branch(Op.BNE, count, 0, bad)
+        self._set_state(_ENDED)
+        asm.jump(shared.turn)
+        for label, status in ((no_end, Status.NO_END), (bad, Status.BAD_COMMAND)):
+            asm.place(label)
+            asm.move(shared.unit, Place.CURSOR + Unit.CONTROL)
+            asm.jump(shared.error(status))
+
+    def _own_shift(self) -> None:
+        """Set `shift` to the unit's place among the four bytes of a token word."""
+        asm, shared = self.asm, self.shared
+        asm.sub(self.shift, shared.number, Unit.LOAD)
+        asm.op(Op.SLL, self.shift, self.shift, 3)
+
+    def _take_tokens(self) -> None:
+        """End the turn unless all tokens are there; take them, and count the RUN."""
+        asm, shared = self.asm, self.shared
+        wait, post, tokens, wanted, held = (asm.local(name) for name in ("wait", "post", "tokens", "wanted", "held"))
+        asm.move(self.alive, 1)
+        asm.load_private(self.base, shared.unit, Place.BASE - Place.CURSOR)
+        asm.load_private(wait, self.base, 0)
+        asm.load_private(post, self.base, 1)
+        self._own_shift()
+        asm.op(Op.OR, post, post, wait)
+        asm.op(Op.SRL, post, post, self.shift)
+        asm.extract(post, post, 0, _TOKEN_BITS)
+        shared.require(Op.BEQ, post, 0)
+        asm.load_private(tokens, shared.unit, Place.TOKENS - Place.CURSOR)
+        for giver in range(len(WORKERS)):
+            asm.extract(wanted, wait, _TOKEN_BITS * giver, _TOKEN_BITS)
+            asm.extract(held, tokens, _TOKEN_BITS * giver, _TOKEN_BITS)
+            asm.branch(Op.BLTU, held, wanted, shared.turn)
+        # No byte borrows from the next.
+        asm.sub(tokens, tokens, wait)
+        asm.store_private(shared.unit, tokens, Place.TOKENS - Place.CURSOR)
+        asm.load_private(held, shared.unit, Place.RUNS - Place.CURSOR)
+        asm.add(held, held, 1)
+        asm.store_private(shared.unit, held, Place.RUNS - Place.CURSOR)
+        asm.out(Sink.BEGAN, shared.number)
+
+    def _give_tokens(self) -> None:
+        asm, shared = self.asm, self.shared
+        post, given, tokens, held = (asm.local(name) for name in ("post", "wanted", "tokens", "held"))
+        asm.out(Sink.DONE, shared.number)
+        asm.load_private(self.base, shared.unit, Place.BASE - Place.CURSOR)
+        asm.load_private(post, self.base, 1)
+        self._own_shift()
+        for taker, unit in enumerate(WORKERS):
+            asm.extract(given, post, _TOKEN_BITS * taker, _TOKEN_BITS)
+            asm.load_private(tokens, Place.TOKENS + unit)
+            asm.op(Op.SRL, held, tokens, self.shift)
+            asm.extract(held, held, 0, _TOKEN_BITS)
+            asm.add(held, held, given)
+            asm.branch(Op.BLTU, _MOST_TOKENS, held, shared.error(Status.TOKEN_OVERFLOW))
+            asm.op(Op.SLL, given, given, self.shift)
+            asm.add(tokens, tokens, given)
+            asm.store_private(Place.TOKENS + unit, tokens)
+
+
+def _whole(part: Callable[[Shared], Label]) -> Callable[[Shared], tuple[Label, Label]]:
+    """Return a part that never has to go on."""
+    def begins(shared: Shared) -> tuple[Label, Label]:
+        begin = part(shared)
+        return begin, begin
+    return begins

@@ -1,0 +1,399 @@
+"""One pass of a micro-operation over the elements of a chunk: the arithmetic of isa/uop.py."""
+
+from collections.abc import Mapping
+
+from tq_hw.hdl.serial.assembler import Label, Reg
+from tq_hw.hdl.serial.encoding import Op, Place, Size
+from tq_hw.hdl.serial.shared import LANES, Shared
+from tq_hw.isa.control import Status
+from tq_hw.isa.layout import UOP_BASE, UOP_WORDS
+from tq_hw.isa.uop import UOP, Alu, Destination, Multiply, Reduce, Rounding, ShiftSource, Source
+
+__all__ = ["Pass", "next_slot"]
+
+_STREAMS = ("a", "b", "out")
+#: Sizes and bytes by the code of an element type.
+_TYPES = ((Size.BYTE, 1), (Size.HALF, 2), (Size.WORD, 4), (Size.UNSIGNED_BYTE, 1))
+_MOST, _LEAST = 0x7FFFFFFF, 0x80000000
+#: Words of a parameter block in front of multipliers and shifts.
+_MULTIPLIERS, _SHIFTS = 4, 8
+
+
+def next_slot(shared: Shared, f: Mapping[str, Reg], place: Mapping[str, Reg]) -> None:
+    """Let the places of all streams go on by a slot."""
+    asm = shared.asm
+    same_row, there = asm.label(), asm.label()
+    asm.sub(place["left"], place["left"], 1)
+    asm.branch(Op.BNE, place["left"], 0, same_row)
+    asm.move(place["left"], f["cols"])
+    for stream in _STREAMS:
+        asm.add(place[f"{stream}_row"], place[f"{stream}_row"], f[f"{stream}_row_step"])
+        asm.move(place[stream], place[f"{stream}_row"])
+    asm.jump(there)
+    asm.place(same_row)
+    for stream in _STREAMS:
+        asm.add(place[stream], place[stream], f[f"{stream}_col_step"])
+    asm.place(there)
+
+
+class Pass:
+    """Writes the pass; `uop` is its number, `size` the chunk's slots, `here` and `sums` where it begins."""
+
+    def __init__(self, shared: Shared, f: Mapping[str, Reg], block: Mapping[str, Reg], here: Mapping[str, Reg],
+                 sums: Reg, size: Reg, repeat: Reg, uop: Reg) -> None:
+        asm = self.asm = shared.asm
+        self.shared, self.f, self.block, self.start = shared, f, block, here
+        self.sums, self.size, self.repeat, self.uop = sums, size, repeat, uop
+        wanted = {field.name for register in UOP for field in register.fields} - {"reduce"}
+        self.u = {name: asm.local(f"uop {name}") for name in sorted(wanted)}
+        self.u["reduce"] = asm.local("uop reduce")
+        self.place = {name: asm.local(f"pass {name}") for name in here}
+        #: byte addresses in the streams; registers or accumulators of the operands and the result
+        self.byte = {stream: asm.local(f"byte {stream}") for stream in _STREAMS}
+        self.at = {name: asm.local(f"at {name}") for name in ("a", "b", "d")}
+        self.step = {name: asm.local(f"step {name}") for name in ("a", "b")}
+        self.table = {name: asm.local(f"table {name}") for name in ("a", "b")}
+        self.mask = asm.local("mask a")
+        self.low, self.high = asm.local("low"), asm.local("high")
+        self.count, self.channel = asm.local("elements"), asm.local("channel")
+        self.a, self.b, self.x = asm.local("a"), asm.local("b"), asm.local("x")
+        self.t, self.amount, self.reduced = asm.local("t"), asm.local("amount"), asm.local("reduced")
+
+    def write(self) -> None:
+        """Decode the micro-operation, then element after element."""
+        asm, u = self.asm, self.u
+        self._decode()
+        with asm.loop() as (_, end):
+            self._operand("a", self.a)
+            self._operand("b", self.b)
+            self._alu()
+            self._multiply_and_shift()
+            asm.add(self.x, self.x, u["zero_point"])
+            asm.op(Op.MAX, self.x, self.x, self.low)
+            asm.op(Op.MIN, self.x, self.x, self.high)
+            self._result()
+            asm.sub(self.count, self.count, 1)
+            asm.branch(Op.BEQ, self.count, 0, end)
+            asm.add(self.channel, self.channel, 1)
+            with asm.when(Op.BEQ, self.channel, LANES):
+                asm.move(self.channel, 0)
+                next_slot(self.shared, self.f, self.place)
+                self._bytes()
+        with asm.when(Op.BEQ, u["destination"], Destination.REDUCE):
+            asm.store_private(self.at["d"], self.reduced)
+
+    def _bytes(self) -> None:
+        """Set the byte addresses of the slot's first channel."""
+        for stream in _STREAMS:
+            self.asm.op(Op.SLL, self.byte[stream], self.place[stream], 2)
+
+    def _decode(self) -> None:
+        asm, u, shared = self.asm, self.u, self.shared
+        word, t = asm.local("word"), self.t
+        asm.op(Op.SLL, t, self.uop, (UOP_WORDS - 1).bit_length())
+        asm.add(t, t, Place.VECTOR + UOP_BASE)
+        for register in UOP:
+            asm.load_private(word, t, register.index)
+            shared.parts(word, register, {field.name: u[field.name] for field in register.fields})
+        # Elements of the chunk; the first one alone with `once`.
+        asm.move(self.count, 1)
+        with asm.when(Op.BEQ, u["once"], 0):
+            asm.op(Op.SLL, self.count, self.size, 2)
+        asm.move(self.channel, 0)
+        for name, register in self.place.items():
+            stream = name.partition("_")[0]
+            if stream == "left":
+                asm.move(register, self.start[name])
+            else:
+                asm.add(register, self.start[name], self.block[stream])
+        for name in ("a", "a_row"):
+            asm.add(self.place[name], self.place[name], self.repeat)
+        self._bytes()
+        self._decode_registers()
+        for name in ("a", "b"):
+            self._decode_operand(name)
+        # Tables 1 and 3 begin with the first entry, table 2 with entry 256.
+        asm.move(self.mask, 0xFF)
+        with asm.when(Op.BEQ, u["a_table"], 3):
+            asm.move(self.mask, 0x1FF)
+        shared.require(Op.BNE, u["b_table"], 3)
+        for name in ("a", "b"):
+            asm.move(self.table[name], Place.TABLE)
+            with asm.when(Op.BEQ, u[f"{name}_table"], 2):
+                asm.move(self.table[name], Place.TABLE + 256)
+        self._decode_limits()
+        self._decode_shift()
+
+    def _decode_registers(self) -> None:
+        """Find the vector registers, and require that they reach no further than the file."""
+        asm, u, config = self.asm, self.u, self.shared.config
+        shift = (config.vector_register_words - 1).bit_length()
+        last = asm.local("last")
+        for name in ("a", "b", "d"):
+            at = self.at[name]
+            asm.op(Op.SLL, at, u[f"{name}_register"], shift)
+            good = asm.label()
+            if name == "d":
+                asm.branch(Op.BNE, u["destination"], Destination.REGISTER, good)
+            else:
+                asm.branch(Op.BNE, u[f"{name}_source"], Source.REGISTER, good)
+                asm.branch(Op.BNE, u[f"{name}_hold"], 0, good)
+            asm.add(last, at, self.count)
+            self.shared.require(Op.BGEU, config.vector_words, last)
+            asm.place(good)
+            asm.add(at, at, Place.VECTOR_REGISTERS)
+
+    def _decode_operand(self, name: str) -> None:
+        """Set `step`, and make one number of source and type: sources 0 to 2, then streams by type."""
+        asm, u, f = self.asm, self.u, self.f
+        source, step = u[f"{name}_source"], self.step[name]
+        asm.move(step, 1)
+        with asm.when(Op.BNE, u[f"{name}_hold"], 0):
+            asm.move(step, 0)
+        with asm.when(Op.BEQ, source, Source.STREAM):
+            asm.add(source, source, f[f"{name}_type"])
+        with asm.when(Op.BEQ, source, Source.ACC_OR_BIAS):
+            self.shared.require(Op.BNE, f["use_acc" if name == "a" else "use_params"], 0)
+            if name == "a":
+                asm.move(self.at["a"], self.sums)
+                asm.move(step, 1)
+
+    def _decode_limits(self) -> None:
+        asm, u = self.asm, self.u
+        good = asm.label()
+        asm.move(self.low, _LEAST)
+        asm.move(self.high, _MOST)
+        asm.branch(Op.BEQ, u["clamp"], 0, good)
+        asm.move(self.low, -1 << 15)
+        asm.move(self.high, (1 << 15) - 1)
+        asm.branch(Op.BEQ, self.f["out_type"], 1, good)
+        asm.move(self.low, u["act_min"])
+        asm.move(self.high, u["act_max"])
+        asm.place(good)
+        # A reduction begins with what changes nothing.
+        done = asm.label()
+        labels = {reduce: asm.label() for reduce in Reduce}
+        asm.branch(Op.BNE, u["destination"], Destination.REDUCE, done)
+        asm.select(u["reduce"], [*labels.values(), self.shared.error(Status.BAD_OPERATION)])
+        for reduce, label in labels.items():
+            asm.place(label)
+            asm.move(self.reduced, {Reduce.SUM: 0, Reduce.MAX: _LEAST, Reduce.MIN: _MOST}[reduce])
+            asm.jump(done)
+        asm.place(done)
+        asm.move(self.at_valid(), 0xFFFF)
+        with asm.when(Op.BNE, self.f["valid_lanes"], 0):
+            asm.move(self.at_valid(), self.f["valid_lanes"])
+
+    def at_valid(self) -> Reg:
+        """Return the register with the channels of the last word that a reduction sees."""
+        return self.asm.local("valid")
+
+    def _decode_shift(self) -> None:
+        asm, u, shared = self.asm, self.u, self.shared
+        for field, code in (("multiply", Multiply.HIGH_PARAM), ("shift_source", ShiftSource.PARAM)):
+            with asm.when(Op.BEQ, u[field], code):
+                shared.require(Op.BNE, self.f["use_params"], 0)
+        shared.require(Op.BGEU, Multiply.LOW_B, u["multiply"])
+        shared.require(Op.BNE, u["rounding"], len(Rounding))
+        shared.require(Op.BNE, u["destination"], len(Destination))
+        with asm.when(Op.BEQ, u["shift_source"], ShiftSource.IMMEDIATE):
+            shared.require(Op.BNE, u["shift"], -32)
+
+    def _operand(self, name: str, value: Reg) -> None:
+        """Fetch an operand and pass it through its table."""
+        asm, u = self.asm, self.u
+        fetched = asm.label()
+        sources = [asm.label(f"{name} {source.name}") for source in Source][:3]
+        streams = [asm.label(f"{name} stream") for _ in _TYPES]
+        asm.select(u[f"{name}_source"], sources + streams)
+        asm.place(sources[Source.IMMEDIATE])
+        asm.move(value, u["immediate"])
+        asm.jump(fetched)
+        if name == "b":
+            asm.place(sources[Source.ACC_OR_BIAS])
+            asm.add(value, self.block["param"], self.channel)
+            asm.load(value, value)
+            asm.jump(fetched)
+        asm.place(sources[Source.REGISTER])
+        if name == "a":
+            asm.place(sources[Source.ACC_OR_BIAS])
+        asm.load_private(value, self.at[name])
+        asm.add(self.at[name], self.at[name], self.step[name])
+        asm.jump(fetched)
+        for label, (size, size_bytes) in zip(streams, _TYPES, strict=True):
+            asm.place(label)
+            if size is Size.WORD:
+                # A word has a word address.
+                asm.op(Op.SRL, value, self.byte[name], 2)
+                asm.load(value, value)
+            else:
+                asm.load(value, self.byte[name], size)
+            asm.add(self.byte[name], self.byte[name], size_bytes)
+            if label is not streams[-1]:
+                asm.jump(fetched)
+        asm.place(fetched)
+        with asm.when(Op.BNE, u[f"{name}_table"], 0):
+            asm.op(Op.AND, value, value, self.mask if name == "a" else 0xFF)
+            asm.add(value, value, self.table[name])
+            asm.load_private(value, value)
+
+    def _alu(self) -> None:
+        asm, a, b, x, t = self.asm, self.a, self.b, self.x, self.t
+        done = asm.label()
+        labels = {alu: asm.label(alu.name) for alu in Alu}
+        # One lane has no neighbour.
+        asm.select(self.u["alu"], [self.shared.error(Status.BAD_OPERATION) if alu is Alu.PAIR_DIFFERENCE else label
+                                   for alu, label in labels.items()])
+        for alu, op in ((Alu.ADD, Op.ADD), (Alu.SUB, Op.SUB), (Alu.MAX, Op.MAX), (Alu.MIN, Op.MIN), (Alu.SHL, Op.SLL),
+                        (Alu.SAR, Op.SRA), (Alu.AND, Op.AND)):
+            asm.place(labels[alu])
+            asm.op(op, x, a, b)
+            asm.jump(done)
+        asm.place(labels[Alu.SHL_SATURATE])
+        asm.op(Op.SLL, x, a, b)
+        asm.op(Op.SRA, t, x, b)
+        asm.branch(Op.BEQ, t, a, done)
+        asm.op(Op.SRA, t, a, 31)
+        asm.op(Op.XOR, x, t, _MOST)
+        asm.jump(done)
+        asm.place(labels[Alu.CLZ])
+        asm.move(x, 32)
+        asm.move(t, a)
+        with asm.loop() as (_, _leave):
+            asm.branch(Op.BEQ, t, 0, done)
+            asm.sub(x, x, 1)
+            asm.op(Op.SRL, t, t, 1)
+        for alu, op, (left, right) in ((Alu.LESS, Op.BLT, (a, b)), (Alu.LESS_EQUAL, Op.BGE, (b, a)),
+                                       (Alu.EQUAL, Op.BEQ, (a, b)), (Alu.NOT_EQUAL, Op.BNE, (a, b))):
+            asm.place(labels[alu])
+            asm.move(x, 1)
+            asm.branch(op, left, right, done)
+            asm.move(x, 0)
+            asm.jump(done)
+        asm.place(labels[Alu.SELECT_NEGATIVE])
+        asm.move(x, b)
+        asm.branch(Op.BLT, a, 0, done)
+        asm.place(labels[Alu.PASS])
+        asm.move(x, a)
+        asm.place(done)
+
+    def _multiply_and_shift(self) -> None:
+        asm, u, x, t, amount = self.asm, self.u, self.x, self.t, self.amount
+        # The shift; what is negative goes to the right.
+        found = asm.label()
+        labels = {source: asm.label(source.name) for source in ShiftSource}
+        asm.select(u["shift_source"], list(labels.values()))
+        asm.place(labels[ShiftSource.PARAM])
+        asm.add(t, self.block["param"], _SHIFTS)
+        asm.op(Op.SLL, t, t, 2)
+        asm.add(t, t, self.channel)
+        asm.load(amount, t, Size.BYTE)
+        asm.add(t, amount, 31)
+        self.shared.require(Op.BGEU, 62, t)
+        asm.jump(found)
+        asm.place(labels[ShiftSource.SHIFT_B])
+        asm.op(Op.AND, amount, self.b, 31)
+        asm.sub(amount, 0, amount)
+        asm.jump(found)
+        asm.place(labels[ShiftSource.IMMEDIATE])
+        asm.move(amount, u["shift"])
+        asm.jump(found)
+        asm.place(labels[ShiftSource.NONE])
+        asm.move(amount, 0)
+        asm.place(found)
+        with asm.when(Op.BLT, 0, amount):
+            asm.op(Op.SLL, x, x, amount)
+        self._multiply()
+        self._shift_right()
+
+    def _multiply(self) -> None:
+        asm, u, x, t = self.asm, self.u, self.x, self.t
+        done, high = asm.label(), asm.label()
+        labels = {multiply: asm.label(multiply.name) for multiply in Multiply}
+        labels[Multiply.NONE] = done
+        asm.select(u["multiply"], list(labels.values()))
+        m = asm.local("m")
+        asm.place(labels[Multiply.LOW_B])
+        asm.op(Op.MULL, x, x, self.b)
+        asm.jump(done)
+        asm.place(labels[Multiply.HIGH_IMMEDIATE])
+        asm.move(m, u["immediate"])
+        asm.jump(high)
+        asm.place(labels[Multiply.HIGH_B])
+        asm.move(m, self.b)
+        asm.jump(high)
+        asm.place(labels[Multiply.HIGH_PARAM])
+        asm.add(t, self.block["param"], _MULTIPLIERS)
+        asm.add(t, t, self.channel)
+        asm.load(m, t)
+        asm.place(high)
+        asm.op(Op.MULL, t, x, m)
+        asm.op(Op.MULQ, x, x, m)
+        asm.branch(Op.BNE, u["truncate"], 0, done)
+        asm.extract(t, t, 30, 1)
+        asm.add(x, x, t)
+        # -2^31 comes only of 2^31, the square of -2^31.
+        with asm.when(Op.BEQ, x, _LEAST):
+            asm.move(x, _MOST)
+        asm.place(done)
+
+    def _shift_right(self) -> None:
+        asm, u, x, t, amount = self.asm, self.u, self.x, self.t, self.amount
+        done = asm.label()
+        half, by = asm.local("half"), asm.local("by")
+        asm.branch(Op.BGE, amount, 0, done)
+        asm.sub(by, 0, amount)
+        asm.move(t, x)
+        asm.op(Op.SRA, x, t, by)
+        asm.branch(Op.BEQ, u["rounding"], Rounding.FLOOR, done)
+        # The highest bit shifted out is a half.
+        asm.sub(half, by, 1)
+        asm.op(Op.SRA, half, t, half)
+        asm.op(Op.AND, half, half, 1)
+        asm.add(x, x, half)
+        asm.branch(Op.BEQ, u["rounding"], Rounding.HALF_UP, done)
+        # A negative number goes down when exactly a half was shifted out.
+        asm.branch(Op.BGE, t, 0, done)
+        asm.op(Op.SLL, t, t, amount)
+        with asm.when(Op.BEQ, t, _LEAST):
+            asm.sub(x, x, 1)
+        asm.place(done)
+
+    def _result(self) -> None:
+        asm, u, x = self.asm, self.u, self.x
+        done = asm.label()
+        labels = [asm.label(destination.name) for destination in Destination]
+        asm.select(u["destination"], labels)
+        asm.place(labels[Destination.REGISTER])
+        asm.store_private(self.at["d"], x)
+        asm.add(self.at["d"], self.at["d"], 1)
+        asm.jump(done)
+        asm.place(labels[Destination.OUTPUT])
+        types = [asm.label("out") for _ in _TYPES[:3]]
+        asm.select(self.f["out_type"], types)
+        for label, (size, size_bytes) in zip(types, _TYPES, strict=False):
+            asm.place(label)
+            at = self.byte["out"]
+            if size is Size.WORD:
+                asm.op(Op.SRL, self.t, at, 2)
+                at = self.t
+            asm.store(at, x, size)
+            asm.add(self.byte["out"], self.byte["out"], size_bytes)
+            asm.jump(done)
+        asm.place(labels[Destination.REDUCE])
+        self._reduce(done)
+        asm.place(done)
+
+    def _reduce(self, done: Label) -> None:
+        asm, u, x, reduced = self.asm, self.u, self.x, self.reduced
+        seen = asm.label()
+        asm.branch(Op.BLTU, LANES, self.count, seen)
+        asm.branch(Op.BGEU, self.channel, self.at_valid(), done)
+        asm.place(seen)
+        labels = [asm.label(reduce.name) for reduce in Reduce]
+        asm.select(u["reduce"], labels)
+        for reduce, op in ((Reduce.SUM, Op.ADD), (Reduce.MAX, Op.MAX), (Reduce.MIN, Op.MIN)):
+            asm.place(labels[reduce])
+            asm.op(op, reduced, reduced, x)
+            if reduce is not Reduce.MIN:
+                asm.jump(done)
