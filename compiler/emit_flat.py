@@ -1,4 +1,7 @@
-"""Programs over dense elements of any size: one slot is `block` elements, whatever the tensor's channels are."""
+"""Programs over dense elements of any size: one slot is `block` elements, whatever the tensor's channels are.
+
+Vector registers keep their contents from operation to operation: a walk over many rows goes on where it was.
+"""
 
 from dataclasses import dataclass
 
@@ -83,17 +86,57 @@ def _stretch_slots(slots: int, room: int) -> int:
     return min(max(_SHORT_SLOTS, -(-slots // _STRETCHES)), room // 2, _SLOT_LIMIT)
 
 
+def _walk(emitter: Emitter, layer: Flat, plan: LayerPlan, source: Elements, output: Elements) -> None:
+    """Per stretch of elements that registers hold: some rows in, the body over them, until all were there."""
+    config = emitter.config
+    words, out_words = source.slot_words(config), output.slot_words(config)
+    total = -(-layer.count // config.block)
+    chunk = max(1, config.vector_register_words // config.beats_per_word)
+    # Two buffers of rows and two of results.
+    slots = max(1, min(total, chunk, plan.out_words // (2 * (words + out_words))))
+    double = 2 * slots * (words + out_words) <= plan.out_words
+    row_words, room = slots * words, plan.out_words - slots * out_words * (2 if double else 1)
+    rows = min(layer.rows, room // (row_words * (2 if double else 1)))
+    emitter.reserve_program(2 * len(layer.body) + len(layer.before) + len(layer.after))
+    turn = 0
+    stretches = [(image, low) for image in range(layer.images) for low in range(0, layer.count, slots * config.block)]
+    for number, (image, low) in enumerate(stretches):
+        count = min(slots * config.block, layer.count - low)
+        width = -(-count // config.block)
+        out_base = plan.out_bases[0] + (number % 2 * slots * out_words if double else 0)
+        for row in range(0, layer.rows, rows):
+            height = min(rows, layer.rows - row)
+            base = plan.out_bases[0] + slots * out_words * (2 if double else 1)
+            base += turn % 2 * rows * row_words if double else 0
+            turn += 1
+            read = source.load((image * layer.rows + row) * layer.count + low, count, base, height, layer.count)
+            last = row + height == layer.rows
+            before = layer.before if row == 0 else ()
+            uops = [*before, *layer.body, *(layer.after if last else ())]
+            emitter.vector({
+                "a_base": base, "a_col_step": words, "a_type": layer.types[0], "out_type": layer.out_type,
+                "out_base": out_base, "out_col_step": out_words, "cols": width, "out_blocks": 1, "slots": width,
+                "tile_slots": width, "chunk_slots": width,
+                **program_fields(emitter.program(uops), len(uops), (len(before), len(layer.body))), "repeat1": height,
+                "a_repeat1_step": width * words}, (read,),
+                (Access("pad", out_base, out_base + width * out_words),) if last else ())
+        output.store(image * layer.count + low, count, out_base)
+
+
 def emit_flat(emitter: Emitter, layer: Flat, plan: LayerPlan) -> None:
-    """Per stretch of elements: all rows in, one program, the results out."""
+    """Per stretch of elements: elements in, one program, the results out."""
     config = emitter.config
     emitter.tables(layer.tables)
-    uops = [*layer.before, *layer.body, *layer.after]
-    first = emitter.program(uops)
     inputs = [Elements(emitter, value, ELEMENT_BYTES[code])
               for value, code in zip(layer.inputs, layer.types, strict=True)]
     output = Elements(emitter, layer.output, ELEMENT_BYTES[layer.out_type])
+    if layer.body:
+        _walk(emitter, layer, plan, inputs[0], output)
+        return
+    uops = [*layer.before, *layer.after]
     words = [e.slot_words(config) for e in (*inputs, output)]
-    per_slot = layer.rows * words[0] + sum(words[1:])
+    per_slot = sum(words)
+    first = emitter.program(uops)
     slot_limit = _stretch_slots(-(-layer.count // config.block), plan.out_words // per_slot)
     limit = slot_limit * config.block
     chunk_slots = max(1, config.vector_register_words // config.beats_per_word) if len(uops) > 1 else slot_limit
@@ -105,15 +148,11 @@ def emit_flat(emitter: Emitter, layer: Flat, plan: LayerPlan) -> None:
         fields: dict[str, int] = {}
         reads = []
         for position, elements in enumerate(inputs):
-            name, rows = "ab"[position], layer.rows if position == 0 else 1
-            reads.append(elements.load(low, count, base, rows, layer.count))
+            name = "ab"[position]
+            reads.append(elements.load(low, count, base))
             fields |= {f"{name}_base": base, f"{name}_col_step": words[position], f"{name}_type": layer.types[position]}
-            base += rows * slots * words[position]
-        body = (len(layer.before), len(layer.body)) if layer.body else None
-        fields |= program_fields(first, len(uops), body)
-        if layer.body:
-            fields |= {"repeat1": layer.rows, "a_repeat1_step": slots * words[0]}
-        emitter.vector(fields | {
+            base += slots * words[position]
+        emitter.vector(fields | program_fields(first, len(uops)) | {
             "out_type": layer.out_type, "out_base": base, "out_col_step": words[-1], "cols": slots, "out_blocks": 1,
             "slots": slots, "tile_slots": slots, "chunk_slots": min(slots, chunk_slots)}, tuple(reads),
             (Access("pad", base, base + slots * words[-1]),))

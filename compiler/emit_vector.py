@@ -87,10 +87,8 @@ def emit_max_pool(emitter: Emitter, layer: MaxPool, plan: LayerPlan) -> Iterator
     _, h, w, _ = layer.inputs[0].shape
     _, out_h, out_w, _ = layer.output.shape
     first = emitter.program([
-        {"a_source": Source.IMMEDIATE, "immediate": 127 if layer.minimum else -128, "alu": Alu.PASS,
-         "destination": Destination.REGISTER},
-        {"a_source": Source.STREAM, "b_source": Source.REGISTER, "alu": Alu.MIN if layer.minimum else Alu.MAX,
-         "destination": Destination.REGISTER},
+        {"a_source": Source.IMMEDIATE, "immediate": -128, "alu": Alu.PASS, "destination": Destination.REGISTER},
+        {"a_source": Source.STREAM, "b_source": Source.REGISTER, "alu": Alu.MAX, "destination": Destination.REGISTER},
         {"a_source": Source.REGISTER, "alu": Alu.PASS, "clamp": 1, "act_min": layer.act_min, "act_max": layer.act_max,
          "destination": Destination.OUTPUT}])
     chunk = max(1, emitter.config.vector_register_words // emitter.config.beats_per_word)

@@ -160,14 +160,13 @@ class Elementwise(Layer):
 
 @dataclass(frozen=True, eq=False)
 class MaxPool(Layer):
-    """Maximum (or minimum) over windows inside the image."""
+    """Maximum over windows inside the image."""
 
     kernel: tuple[int, int]
     stride: tuple[int, int]
     pad: tuple[int, int]
     act_min: int
     act_max: int
-    minimum: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -231,7 +230,8 @@ class Move(Staged):
 class Flat(Staged):
     """Micro-operations over dense elements of any size, without regard to channels.
 
-    The first input has `rows` times as many elements as the output; the body runs once for each row.
+    The first input has `rows` times as many elements as the output; the body runs once for each row. With a body there
+    are no other inputs.
 
     Members
     -------
@@ -239,6 +239,7 @@ class Flat(Staged):
     types : element type of each input, as the vector unit's `a_type`: 0 int8, 1 int16, 2 int32, 3 uint8
     out_type : the output's, coded alike
     before, body, after : micro-operations
+    images : how often all of this is done, with inputs and outputs that follow each other
     """
 
     count: int
@@ -249,12 +250,12 @@ class Flat(Staged):
     after: tuple[dict[str, int], ...] = ()
     rows: int = 1
     tables: tuple[IntArray | None, IntArray | None] = (None, None)
+    images: int = 1
 
     def minimum_words(self, config: Config) -> int:
-        """All rows of one word of channels, and what goes with them."""
+        """One row of one word of channels, and what goes with it."""
         sizes = [ELEMENT_BYTES[code] for code in (*self.types, self.out_type)]
-        words = [-(-size * config.block // config.word_bytes) for size in sizes]
-        return self.rows * words[0] + sum(words[1:])
+        return sum(-(-size * config.block // config.word_bytes) for size in sizes)
 
 
 @dataclass(frozen=True, eq=False)

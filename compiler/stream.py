@@ -20,9 +20,9 @@ from tq_hw.model.errors import UnsupportedError
 __all__ = ["Access", "Operation", "Stream"]
 
 _UNITS = (Unit.LOAD, Unit.ARRAY, Unit.VECTOR, Unit.STORE)
-#: A unit holds at most 255 tokens of another one. From so many on that may be there at once, a wait is for the latest
-#: operation, which covers those that follow; from so many on, the unit that posts them waits for the one that takes.
-_MANY_TOKENS, _MOST_TOKENS = 128, 192
+#: A unit holds at most 255 tokens of another one. Where so many may be there at once, a wait is for the latest
+#: operation, which covers those that follow, and the unit that posts them waits for the one that takes.
+_MANY_TOKENS = 240
 
 
 @dataclass
@@ -86,8 +86,8 @@ class Stream:
             if index > known and unit in (Unit.LOAD, Unit.STORE) and self._tokens(other, unit, index) >= _MANY_TOKENS:
                 index = len(self.by_unit[other]) - 1
             takers = self._takers.get((unit, other), [])
-            if len(takers) - bisect_right(takers, max(index, known)) >= _MOST_TOKENS:
-                index = takers[-_MANY_TOKENS]
+            if len(takers) - bisect_right(takers, max(index, known)) >= _MANY_TOKENS:
+                index = takers[-_MANY_TOKENS // 2]
             if index > known:
                 self._wait(operation, other, index)
             self._known.setdefault((unit, other), []).append(max(index, known))

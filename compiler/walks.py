@@ -1,0 +1,172 @@
+"""Reductions of many elements, in the vector unit: lanes walk along the reduced axis, all at once.
+
+What is reduced is [outer, count, inner]. Where `inner` fills few lanes, the count is cut in two, [steps, lanes], and
+reduced in two layers: over the steps, then over the lanes; it is filled up to a multiple where nothing divides it.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tq_hw.compiler.ir import ELEMENT_BYTES, Flat, Move, Value
+from tq_hw.compiler.legalize import Legalizer
+from tq_hw.compiler.programs import OUT, STREAM_A, Uop, immediate, low, reg_a, reg_b, rescale, shifted, to
+from tq_hw.compiler.strided import blank, copy_between, fill_view
+from tq_hw.isa.uop import Alu, Source
+from tq_hw.model.graph import Operator
+from tq_hw.sim.golden.arith import wrap_int32
+from tq_hw.sim.golden.reduce import MeanParams
+
+__all__ = ["WALK_LIMIT", "walk_extreme", "walk_index", "walk_sum"]
+
+#: Parts of a count, at most.
+_MOST_LANES = 1024
+#: Cycles from a micro-operation to one that needs its result; of a layer; of filling up (and half of one per byte).
+_WAIT_CYCLES, _LAYER_CYCLES, _FILL_CYCLES = 23, 300, 400
+#: An element and its place in one number: `element * 2^23 - place`.
+_PLACE_BITS = 23
+#: More elements than this have no such number.
+WALK_LIMIT = 1 << _PLACE_BITS
+_ACC, _INDEX, _KEEP, _TURN, _X = range(5)
+
+_Uops = tuple[Uop, ...]
+#: outer, count, inner
+Shape = tuple[int, int, int]
+
+
+@dataclass(frozen=True)
+class _Code:
+    """Micro-operations before the walk, for each step and behind it; types of elements and results."""
+
+    before: _Uops
+    body: _Uops
+    after: _Uops
+    types: tuple[int, int]
+
+
+def _set(register: int, value: int) -> Uop:
+    return to(register, {"a_source": Source.IMMEDIATE, "immediate": value})
+
+
+def _walk(state: Legalizer, op: Operator, value: Value, code: _Code, shape: Shape) -> Value:
+    """Add the layer; return [1, 1, 1, bytes of the results]."""
+    outer, count, inner = shape
+    tensor = state.subgraph.tensors[op.outputs[0]]
+    zero_point = tensor.zero_point if tensor.quantization is not None else 0
+    out = Value(tensor.name, tensor.index, (1, 1, 1, outer * inner * ELEMENT_BYTES[code.types[1]]), zero_point)
+    state.layers.append(Flat(op.index, op.op, (value,), out, inner, code.types[:1], code.types[1], code.before,
+                             code.body, code.after, count, images=outer))
+    return out
+
+
+def _filled(state: Legalizer, op: Operator, value: Value, shape: Shape, more: int, fill: int) -> Value:
+    """Copy [outer, count, inner] with `more` rows of `fill` behind each count."""
+    outer, count, inner = shape
+    source, target = blank(shape, "int8"), blank((outer, count + more, inner), "int8")
+    out = Value(f"{value.name} (filled)", value.tensor, (outer, count + more, 1, inner), value.zero_point)
+    state.layers.append(Move(op.index, op.op, (value,), out, (
+        copy_between(0, source, source, target[:, :count], target), fill_view(fill, target[:, count:], target))))
+    return out
+
+
+def _cycles(shape: Shape, lanes: int, sizes: tuple[int, int, int]) -> float:
+    """Estimate for `lanes` parts, at sixteen lanes; `sizes` of the bodies of one layer, and of two."""
+    outer, count, inner = shape
+
+    def walk(steps: int, width: int, size: int) -> float:
+        return outer * steps * size * max(_WAIT_CYCLES, width / 16)
+    if lanes == 1:
+        return walk(count, inner, sizes[0])
+    filled = _FILL_CYCLES + outer * count * inner / 2 if count % lanes else 0
+    return (walk(-(-count // lanes), lanes * inner, sizes[1]) + walk(lanes, inner, sizes[2]) + filled
+            + _LAYER_CYCLES * outer)
+
+
+def _reduced(state: Legalizer, op: Operator, value: Value, shape: Shape, fill: int,
+             codes: Callable[[int], tuple[_Code, _Code, _Code]]) -> Value:
+    """Reduce in one layer or two; `codes(lanes)` are the programs of one, and of the first and second of two."""
+    outer, count, inner = shape
+    sizes = tuple(len(code.body) for code in codes(1))
+    choices = {1, *(1 << power for power in range(2, _MOST_LANES.bit_length()))}
+    choices |= {lanes for lanes in range(1, _MOST_LANES + 1) if count % lanes == 0}
+    lanes = min(sorted(choices), key=lambda lanes: _cycles(shape, lanes, (sizes[0], sizes[1], sizes[2])))
+    single, first, second = codes(lanes)
+    if lanes == 1:
+        return _walk(state, op, value, single, shape)
+    more = -count % lanes
+    whole = _filled(state, op, value, shape, more, fill) if more else value
+    partial = _walk(state, op, whole, first, (outer, (count + more) // lanes, lanes * inner))
+    return _walk(state, op, partial, second, (outer, lanes, inner))
+
+
+def _extreme_code(minimum: bool) -> _Code:
+    worst, alu = (127, Alu.MIN) if minimum else (-128, Alu.MAX)
+    return _Code((_set(_ACC, worst),), (to(_ACC, STREAM_A, reg_b(_ACC), alu=alu),), ({**reg_a(_ACC), **OUT},), (0, 0))
+
+
+def walk_extreme(state: Legalizer, op: Operator, value: Value, shape: Shape) -> Value:
+    """Largest or smallest of [outer, count, inner]."""
+    minimum = op.op == "REDUCE_MIN"
+    code = _extreme_code(minimum)
+    return _reduced(state, op, value, shape, 127 if minimum else -128, lambda _: (code, code, code))
+
+
+def walk_sum(state: Legalizer, op: Operator, value: Value, shape: Shape, p: MeanParams) -> Value:
+    """Sum of [outer, count, inner], less the zero points, requantized."""
+    count = shape[1]
+    add = (to(_ACC, STREAM_A, reg_b(_ACC), alu=Alu.ADD),)
+    scaled: Uop = {**reg_a(_ACC), **rescale(p.multiplier, p.shift), "zero_point": p.output_zero_point, "clamp": 1,
+                   "act_min": -128, "act_max": 127, **OUT}
+
+    def codes(lanes: int) -> tuple[_Code, _Code, _Code]:
+        # What fills the elements up is zero points, too.
+        points = _set(_ACC, int(wrap_int32(-p.input_zero_point * -(-count // lanes) * lanes)))
+        return (_Code((points,), add, (scaled,), (0, 0)),
+                _Code((_set(_ACC, 0),), add, ({**reg_a(_ACC), **OUT},), (0, 2)),
+                _Code((points,), add, (scaled,), (2, 0)))
+    return _reduced(state, op, value, shape, p.input_zero_point, codes)
+
+
+def _keys(minimum: bool) -> tuple[_Uops, _Uops]:
+    """Best of `element * 2^23 - place` (smallest: plus), so that the first of equal elements is the best."""
+    worst = (1 << 31) - 1 if minimum else -1 << 31
+    return (_set(_ACC, worst), _set(_TURN, 0)), (
+        to(_X, STREAM_A, shifted(_PLACE_BITS)),
+        to(_X, reg_a(_X), reg_b(_TURN), alu=Alu.ADD if minimum else Alu.SUB),
+        to(_ACC, reg_a(_ACC), reg_b(_X), alu=Alu.MIN if minimum else Alu.MAX),
+        to(_TURN, reg_a(_TURN), immediate(1), alu=Alu.ADD))
+
+
+def _place(minimum: bool) -> _Uops:
+    """The place in the best number, in `_ACC`."""
+    positive = () if minimum else (
+        to(_ACC, {"a_source": Source.IMMEDIATE, "immediate": 0}, reg_b(_ACC), alu=Alu.SUB),)
+    return (*positive, to(_ACC, reg_a(_ACC), immediate(WALK_LIMIT - 1), alu=Alu.AND))
+
+
+def _first_of_keys(minimum: bool, lanes: int) -> _Code:
+    """Of the lanes' best numbers the best one and its lane, the first of ties: `place * lanes + lane`."""
+    keep = (reg_a(_ACC) | reg_b(_X)) if minimum else (reg_a(_X) | reg_b(_ACC))
+    body = (
+        to(_X, STREAM_A),
+        # The old lane stays if the new number is no better: index = (index - turn) * keep + turn.
+        to(_KEEP, keep, alu=Alu.LESS_EQUAL),
+        to(_INDEX, reg_a(_INDEX), reg_b(_TURN), alu=Alu.SUB),
+        to(_INDEX, reg_a(_INDEX), reg_b(_KEEP), low()),
+        to(_INDEX, reg_a(_INDEX), reg_b(_TURN), alu=Alu.ADD),
+        to(_ACC, reg_a(_ACC), reg_b(_X), alu=Alu.MIN if minimum else Alu.MAX),
+        to(_TURN, reg_a(_TURN), immediate(1), alu=Alu.ADD))
+    after = (*_place(minimum), _set(_X, lanes), to(_ACC, reg_a(_ACC), reg_b(_X), low()),
+             {**reg_a(_ACC), **reg_b(_INDEX), "alu": Alu.ADD, **OUT})
+    worst = (1 << 31) - 1 if minimum else -1 << 31
+    return _Code((_set(_ACC, worst), _set(_INDEX, 0), _set(_TURN, 0)), body, after, (2, 2))
+
+
+def walk_index(state: Legalizer, op: Operator, value: Value, shape: Shape) -> Value:
+    """Place of the first largest or smallest of [outer, count, inner], as int32."""
+    minimum = op.op == "ARG_MIN"
+    before, body = _keys(minimum)
+
+    def codes(lanes: int) -> tuple[_Code, _Code, _Code]:
+        return (_Code(before, body, (*_place(minimum), {**reg_a(_ACC), **OUT}), (0, 2)),
+                _Code(before, body, ({**reg_a(_ACC), **OUT},), (0, 2)), _first_of_keys(minimum, lanes))
+    return _reduced(state, op, value, shape, 127 if minimum else -128, codes)
