@@ -38,7 +38,7 @@ class OnChip:
 
 @dataclass(frozen=True)
 class Spram:
-    """The single-port RAM of an iCE40UP5K."""
+    """One half of the single-port RAM of an iCE40UP5K; the other half is the serial machine's own."""
 
     size_bytes: int = SPRAM_BYTES
     name: str = "SPRAM"

@@ -1,4 +1,4 @@
-"""Memory on the chip behind AXI: block RAM, or the single-port RAM of an iCE40UP5K."""
+"""Memory on the chip: block RAM behind AXI, and the single-port RAM of an iCE40UP5K."""
 
 from typing import Any
 
@@ -12,9 +12,8 @@ from tq_hw.hdl.queues import Queue, Slice
 
 __all__ = ["SPRAM_BYTES", "BlockCells", "OnChipMemory", "SpramCells"]
 
-#: All four single-port RAMs of an iCE40UP5K.
-SPRAM_BYTES = 128 << 10
-_SPRAM_WORDS = 1 << 14
+#: Two of the four single-port RAMs of an iCE40UP5K.
+SPRAM_BYTES = 64 << 10
 #: Read beats that are on their way or wait to be taken.
 _WAITING = 8
 _LATENCY_CYCLES = 2
@@ -51,35 +50,26 @@ class BlockCells(Elaboratable):
 
 
 class SpramCells(Elaboratable):
-    """All of an iCE40UP5K's single-port RAM, `data_bytes` 4 or 8 wide; members as of `BlockCells`."""
+    """Two single-port RAMs of an iCE40UP5K side by side: 64 KiB in words of 32 bits; members as of `hdl.serial.cells`.
 
-    def __init__(self, data_bytes: int) -> None:
-        self._bytes, self._words = data_bytes, SPRAM_BYTES // data_bytes
-        self.addr = Signal(range(self._words))
-        self.write = Signal(data_bytes)
-        self.wdata, self.rdata = Signal(8 * data_bytes), Signal(8 * data_bytes)
+    `rdata` holds the word of `addr` one cycle after it.
+    """
+
+    def __init__(self) -> None:
+        self.addr = Signal(range(SPRAM_BYTES // 4))
+        self.write = Signal(4)
+        self.wdata, self.rdata = Signal(32), Signal(32)
 
     def elaborate(self, platform: object) -> Module:
-        """16-bit cells side by side, then one row of them after the other."""
+        """One cell for each half of a word."""
         m = Module()
-        columns = self._bytes // 2
-        rows = self._words // _SPRAM_WORDS
-        row = self.addr[14:]
-        last_row = Signal(max(1, len(row)))
-        found = [Signal(8 * self._bytes, name=f"row{r}") for r in range(rows)]
-        for number in range(rows):
-            for column in range(columns):
-                part = slice(16 * column, 16 * column + 16)
-                low, high = self.write[2 * column], self.write[2 * column + 1]
-                m.submodules[f"cell{number}_{column}"] = Instance(
-                    "SB_SPRAM256KA", i_ADDRESS=self.addr[:14], i_DATAIN=self.wdata[part],
-                    i_MASKWREN=Cat(low, low, high, high), i_WREN=self.write.any(),
-                    i_CHIPSELECT=(row == number) if rows > 1 else 1,
-                    i_CLOCK=ClockSignal(), i_STANDBY=0, i_SLEEP=0, i_POWEROFF=1, o_DATAOUT=found[number][part])
-        chosen: Any = found[0]
-        for number in range(1, rows):
-            chosen = Mux(last_row == number, found[number], chosen)
-        m.d.sync += [last_row.eq(row), self.rdata.eq(chosen)]
+        for half in range(2):
+            part = slice(16 * half, 16 * half + 16)
+            low, high = self.write[2 * half], self.write[2 * half + 1]
+            m.submodules[f"cell{half}"] = Instance(
+                "SB_SPRAM256KA", i_ADDRESS=self.addr, i_DATAIN=self.wdata[part], i_MASKWREN=Cat(low, low, high, high),
+                i_WREN=self.write.any(), i_CHIPSELECT=1, i_CLOCK=ClockSignal(), i_STANDBY=0, i_SLEEP=0, i_POWEROFF=1,
+                o_DATAOUT=self.rdata[part])
         return m
 
 
@@ -95,7 +85,7 @@ class OnChipMemory(wiring.Component):
 
     bus: Any
 
-    def __init__(self, cells: BlockCells | SpramCells, id_bits: int = MEMORY_ID_BITS) -> None:
+    def __init__(self, cells: BlockCells, id_bits: int = MEMORY_ID_BITS) -> None:
         self._cells, self._id_bits = cells, id_bits
         self._bytes = len(cells.write)
         super().__init__({"bus": In(AxiSignature(self._bytes, id_bits))})

@@ -12,12 +12,12 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from tq_hw.boards.axi import MEMORY_ID_BITS, AxiSignature, Merge
-from tq_hw.hdl.memory_port import MemoryPort
 from tq_hw.boards.link.uart import UartReceiver, UartTransmitter, bit_cycles
 from tq_hw.boards.on_chip import BlockCells
 from tq_hw.boards.soc_flash import FlashReader
 from tq_hw.boards.soc_map import RAM_BYTES, Device, Region
 from tq_hw.hdl.accelerator import Accelerator
+from tq_hw.hdl.memory_port import MemoryPort
 from tq_hw.isa.config import Config
 from tq_hw.model.errors import MissingToolError
 

@@ -8,7 +8,7 @@ from amaranth.lib.wiring import In, Out
 
 from tq_hw.boards.axi import MEMORY_ID_BITS, AxiSignature, Merge
 from tq_hw.boards.link.bridge import UartBridge
-from tq_hw.hdl.accelerator import Accelerator
+from tq_hw.hdl.machine import machine
 from tq_hw.isa.config import Config
 
 __all__ = ["System"]
@@ -45,7 +45,7 @@ class System(wiring.Component):
         """Instantiate and connect."""
         m = Module()
         m.submodules.bridge = bridge = self._bridge
-        m.submodules.accelerator = accelerator = Accelerator(self._config)
+        m.submodules.accelerator = accelerator = machine(self._config)
         m.submodules.merge = merge = Merge(self._config.bus_bytes, self._memory_bytes)
         for port, master in ((merge.a, bridge), (merge.b, accelerator)):
             for name, member in port.signature.members.items():

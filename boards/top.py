@@ -14,9 +14,10 @@ from amaranth.lib.cdc import ResetSynchronizer
 from tq_hw.boards.board import Board, Ddr3, Memory, OnChip, Sdr, Spram, Toolchain
 from tq_hw.boards.dram import DramCore, DramPath, add_control, add_sequencer, memory_ports
 from tq_hw.boards.dram_generate import CORE
-from tq_hw.boards.on_chip import BlockCells, OnChipMemory, SpramCells
+from tq_hw.boards.on_chip import BlockCells, OnChipMemory
 from tq_hw.boards.pll import Clock, Ecp5Pll, Ice40Pll, XilinxPll, plan_ecp5, plan_ice40, plan_xilinx
 from tq_hw.boards.soc import SocSystem, cpu_verilog
+from tq_hw.boards.spram_system import SpramSystem
 from tq_hw.boards.system import System
 from tq_hw.model.errors import MissingToolError, OptionError
 
@@ -74,11 +75,13 @@ class BoardTop(Elaboratable):
         m = Module()
         board, memory = self._board, self._memory
         oscillator, cause = self._make_clocks(m, platform)
-        system: System | SocSystem
+        system: System | SocSystem | SpramSystem
         if board.program:
             system = SocSystem(board.config, board.clock_hz, board.baud, memory.size_bytes, board.program)
             platform.add_file("VexRiscv.v", cpu_verilog())
             _connect_flash(m, platform, system)
+        elif isinstance(memory, Spram):
+            system = SpramSystem(board.config, board.clock_hz, board.baud)
         else:
             system = System(board.config, board.clock_hz, board.baud, memory.size_bytes)
         m.submodules.system = system
@@ -88,10 +91,11 @@ class BoardTop(Elaboratable):
         if board.led:
             led = platform.request(board.led, 0, dir="-")
             m.d.comb += _drive(m, "led", led.g if board.led == "rgb_led" else led).eq(system.interrupt)
-        if isinstance(memory, OnChip | Spram):
-            cells = (BlockCells(board.config.bus_bytes, memory.size_bytes, self._image) if isinstance(memory, OnChip)
-                     else SpramCells(board.config.bus_bytes))
-            m.submodules.memory = chip = OnChipMemory(cells)
+        if isinstance(system, SpramSystem):
+            return m
+        if isinstance(memory, OnChip):
+            m.submodules.memory = chip = OnChipMemory(BlockCells(board.config.bus_bytes, memory.size_bytes,
+                                                                 self._image))
             wiring.connect(m, system.memory, chip.bus)
             if isinstance(system, SocSystem):
                 m.d.comb += system.dram_ack.eq(1)

@@ -9,7 +9,7 @@ from amaranth.lib.wiring import In, Out
 from tq_hw.boards.axi import MEMORY_ID_BITS, AxiSignature, Merge
 from tq_hw.boards.link.bridge import Bridge
 from tq_hw.boards.link.protocol import MOST_BYTES, VERSION, Identity
-from tq_hw.hdl.accelerator import Accelerator
+from tq_hw.hdl.machine import machine
 from tq_hw.isa.config import Config
 from tq_hw.isa.control import REGISTERS
 
@@ -63,7 +63,7 @@ class EmulatedSystem(wiring.Component):
         reset = Signal(init=1, reset_less=True)
         m.d.sync += reset.eq(ResetSignal())
         m.d.comb += [core.clk.eq(ClockSignal()), core.rst.eq(reset)]
-        bridge, accelerator = Bridge(self._config, self._identity, GAP_CYCLES), Accelerator(self._config)
+        bridge, accelerator = Bridge(self._config, self._identity, GAP_CYCLES), machine(self._config)
         merge = Merge(self._config.bus_bytes, self._identity.memory_bytes)
         for name, part in (("bridge", bridge), ("accelerator", accelerator), ("merge", merge)):
             m.submodules[name] = DomainRenamer("core")(part)
