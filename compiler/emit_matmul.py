@@ -22,6 +22,9 @@ from tq_hw.sim.golden.arith import wrap_int32
 
 __all__ = ["emit_matmul"]
 
+#: Rows at most of matrices whose depth comes in parts.
+_PART_ROWS = 64
+
 
 def _negated(zero_point: int) -> list[int]:
     """int8 values that add up to `-zero_point`."""
@@ -39,20 +42,30 @@ class _Product:
         config = self.config = self.emitter.config
         self.depth, self.cols = self.layer.inputs[0].shape[3], self.layer.inputs[1].shape[3]
         self.in_blocks = block_count(self.depth, config)
-        self.weight_words = self.in_blocks * config.slices * config.gemm_rows
+        self.block_words = config.slices * config.gemm_rows
         self.negated = [_negated(z) for z in self.layer.zero_points]
-        base = self.plan.out_bases[0]
-        self.words_base = base
-        self.const_base = base + 2
-        self.weight_base = self.const_base + (self.weight_words if self.negated[1] else 0)
-        self.rows_base = self.weight_base + 2 * self.weight_words
-        left = base + self.plan.out_words - self.rows_base
         self.out_blocks = block_count(self.cols, config)
         #: Words of an output slot: int16 elements of one block may take two.
         self.wide = -(-2 * config.block // config.word_bytes) if self.layer.wide else 1
         self.added = len(self.layer.inputs) > 2
         out_words = self.out_blocks * self.wide * (2 if self.added else 1)
-        self.rows = max(1, min(self.layer.lhs_rows, config.acc_words, (left - 2) // (self.in_blocks + out_words)))
+        left, constant = self.plan.out_words - 4, 1 if self.negated[1] else 0
+        weights = (2 + constant) * self.in_blocks * self.block_words
+        self.rows = max(1, min(self.layer.lhs_rows, config.acc_words,
+                               (left - weights) // (self.in_blocks + out_words)))
+        self.parts = [(0, self.in_blocks)]
+        if weights + self.rows * (self.in_blocks + out_words) > left:
+            self._cut(left - constant * self.block_words, 2 + constant, out_words)
+        most = max(high - low for low, high in self.parts)
+        self.weight_words = most * self.block_words
+        self.words_base = self.plan.out_bases[0]
+        self.const_base = self.words_base + 2
+        #: The last block of the depth, whose last rows may be missing, has zero points of its own.
+        self.last_const_base = self.const_base + constant * self.weight_words
+        self.weight_base = self.last_const_base + (constant * self.block_words if len(self.parts) > 1 else 0)
+        self.rows_base = self.weight_base + 2 * self.weight_words
+        self.row_words = most * self.rows
+        self.out_base = self.rows_base + (2 if len(self.parts) > 1 else 1) * self.row_words
         scaled = {
             "a_source": Source.ACC_OR_BIAS, "b_source": Source.ACC_OR_BIAS, "alu": Alu.ADD,
             "multiply": Multiply.HIGH_PARAM, "rounding": Rounding.HALF_AWAY, "shift_source": ShiftSource.PARAM,
@@ -64,6 +77,16 @@ class _Product:
                          {"a_source": Source.STREAM, "b_source": Source.REGISTER, "alu": Alu.ADD, **out}]
         self.uop = self.emitter.program(self.uops)
         self.turn = 0
+
+    def _cut(self, left: int, buffers: int, out_words: int) -> None:
+        """Cut the depth into parts of whole blocks, and a last block; rows and weights of a part come twice."""
+        weights = buffers * self.block_words
+        # Half of the words for rows and their results, at most.
+        self.rows = max(1, min(self.layer.lhs_rows, self.config.acc_words, _PART_ROWS,
+                               (left - 2 * weights) // (2 * (out_words + 2))))
+        size = (left - self.rows * out_words) // (weights + 2 * self.rows)
+        whole = self.in_blocks - 1
+        self.parts = [(low, min(low + size, whole)) for low in range(0, whole, size)] + [(whole, self.in_blocks)]
 
     def run(self) -> None:
         """Emit all products."""
@@ -77,9 +100,11 @@ class _Product:
             self.words = Access("pad", self.words_base, self.words_base + 1)
             for value in dict.fromkeys(self.negated[0]):
                 self._fill(self.words_base, 1, value, self.words)
-            self.const = Access("pad", self.const_base, self.const_base + self.weight_words)
+            self.const = Access("pad", self.const_base, self.weight_base)
             for value in dict.fromkeys(self.negated[1]):
-                self._constant_weights(value)
+                self._constant_weights(self.const_base, self.parts[0], value)
+                if len(self.parts) > 1:
+                    self._constant_weights(self.last_const_base, self.parts[-1], value)
             for number, (left, right) in enumerate(self.layer.pairs):
                 for first in range(0, self.layer.lhs_rows, self.rows):
                     self._tile(number, left, right, (first, min(first + self.rows, self.layer.lhs_rows)))
@@ -90,62 +115,70 @@ class _Product:
                            "advance_bytes": 0, "last_emit_bytes": word, "count0": words, "step0": 1, "count1": 1,
                            "count2": 1, "count3": 1}, (), (access,))
 
-    def _pieces(self) -> list[tuple[int, int, int]]:
-        """(first depth, depth, input blocks): the whole blocks, and what is left over."""
-        block = self.config.block
-        whole = self.depth // block
-        pieces = [(0, block, whole)] if whole else []
-        return pieces + ([(whole * block, self.depth - whole * block, 1)] if self.depth % block else [])
+    def _pieces(self, part: tuple[int, int]) -> list[tuple[int, int, int]]:
+        """(first depth, depth, input blocks) of some blocks: the whole blocks, and what is left over."""
+        block, (low, high) = self.config.block, part
+        whole = min(high, self.depth // block)
+        pieces = [(low * block, block, whole - low)] if whole > low else []
+        return pieces + ([(whole * block, self.depth - whole * block, 1)] if high > whole else [])
 
-    def _constant_weights(self, value: int) -> None:
+    def _constant_weights(self, base: int, part: tuple[int, int], value: int) -> None:
         """Weights of `value` for every row that exists, 0 for the others."""
-        word, per_block = self.config.word_bytes, self.config.slices * self.config.gemm_rows
-        self._fill(self.const_base, self.weight_words, 0, self.const)
-        for first, depth, blocks in self._pieces():
+        word = self.config.word_bytes
+        self._fill(base, (part[1] - part[0]) * self.block_words, 0, self.const)
+        for first, depth, blocks in self._pieces(part):
             self.emitter.load({
                 "run_bytes": 0, "fill": value & 0xFF, "emit_bytes": word, "advance_bytes": 0, "last_emit_bytes": word,
-                "destination": self.const_base + first // self.config.block * per_block, "count0": depth, "step0": 1,
-                "count1": blocks, "step1": per_block, "count2": 1, "count3": 1}, (), (self.const,))
+                "destination": base + (first // self.config.block - part[0]) * self.block_words, "count0": depth,
+                "step0": 1, "count1": blocks, "step1": self.block_words, "count2": 1, "count3": 1}, (), (self.const,))
 
-    def _load_weights(self, matrix: int, o: int) -> tuple[int, Access]:
-        """Bring `cols` columns of the second matrix into a weight buffer."""
+    def _load_weights(self, matrix: int, o: int, part: tuple[int, int]) -> tuple[int, Access]:
+        """Bring `cols` columns of some blocks of the second matrix into a weight buffer."""
         config, value = self.config, self.layer.inputs[1]
         base = self.weight_base + self.turn % 2 * self.weight_words
         self.turn += 1
         access = Access("pad", base, base + self.weight_words)
-        if self.depth % config.block or config.slices * config.gemm_rows != config.block:
-            self._fill(base, self.weight_words, 0, access)
+        if self.block_words != config.block or (part[1] == self.in_blocks and self.depth % config.block):
+            self._fill(base, (part[1] - part[0]) * self.block_words, 0, access)
         region, offset = self.emitter.memory_of(value)
         start = offset + matrix * self.depth * self.cols
         low, count = o * config.cols, min(config.cols, self.cols - o * config.cols)
-        per_block = config.slices * config.gemm_rows
-        for first, depth, blocks in self._pieces():
+        for first, depth, blocks in self._pieces(part):
             self.emitter.load({
                 "region": region, "memory_offset_bytes": start + first * self.cols + low, "run_bytes": count,
-                "flip": int(value.flip), "destination": base + first // config.block * per_block,
+                "flip": int(value.flip), "destination": base + (first // config.block - part[0]) * self.block_words,
                 "emit_bytes": config.cols, "advance_bytes": config.cols, "last_emit_bytes": config.cols,
                 "last_advance_bytes": config.cols, "count0": 1, "count1": 1, "count2": depth, "step2": 1,
-                "stride2_bytes": self.cols, "count3": blocks, "step3": per_block,
+                "stride2_bytes": self.cols, "count3": blocks, "step3": self.block_words,
                 "stride3_bytes": config.block * self.cols},
                 (Access(f"region{region}", start, start + self.depth * self.cols),), (access,))
         return base, access
 
+    def _load_rows(self, left: int, span: tuple[int, int], part: tuple[int, int]) -> View:
+        """Bring some blocks of rows of the first matrix into a buffer."""
+        count, value = span[1] - span[0], self.layer.inputs[0]
+        base = self.rows_base + (self.turn % 2 * self.row_words if len(self.parts) > 1 else 0)
+        view = View(self.emitter.new_buffer(value.name), base, (part[1] - part[0]) * count, 0, count, left, part[0],
+                    span[0])
+        self.emitter.load_rect(value, view, (left, left + 1), span, part)
+        return view
+
     def _tile(self, number: int, left: int, right: int, span: tuple[int, int]) -> None:
         emitter, config, layer = self.emitter, self.config, self.layer
         count = span[1] - span[0]
-        source = View(emitter.new_buffer(layer.inputs[0].name), self.rows_base, self.in_blocks * count, 0, count,
-                      left, 0, span[0])
-        emitter.load_rect(layer.inputs[0], source, (left, left + 1), span, (0, self.in_blocks))
-        read = source.access((left, left + 1), (0, self.in_blocks))
-        out_base = self.rows_base + self.rows * self.in_blocks
+        single = self._load_rows(left, span, self.parts[0]) if len(self.parts) == 1 else None
+        out_base = self.out_base
         out_words = self.out_blocks * count * self.wide
         block_step, buffer = count * self.wide, emitter.new_buffer(layer.output.name)
         add_base = out_base + self.rows * self.out_blocks * self.wide
         added = self._load_added(number, span, add_base) if self.added else ()
         sub = config.sub_blocks
         for o in range(-(-self.cols // config.cols)):
-            weights, access = self._load_weights(right, o)
-            self._accumulate(source.address(left, 0, span[0]), count, weights, (read, access))
+            for part in self.parts:
+                source = single or self._load_rows(left, span, part)
+                weights, access = self._load_weights(right, o, part)
+                read = source.access((left, left + 1), part)
+                self._accumulate(source.address(left, part[0], span[0]), count, part, weights, (read, access))
             block = o // sub
             slots = min(count, max(1, config.vector_register_words // config.beats_per_acc_word))
             size = config.param_words * config.word_bytes
@@ -204,17 +237,21 @@ class _Product:
                 "last_take_bytes": 2 * part[2] - (fields["count0"] - 1) * word}, (read,), (write,),
                 self.emitter.layer_index)
 
-    def _accumulate(self, rows: int, count: int, weights: int, reads: tuple[Access, ...]) -> None:
-        """Emit the array operations of one tile; the accumulators stay open between them."""
+    def _accumulate(self, rows: int, count: int, part: tuple[int, int], weights: int,
+                    reads: tuple[Access, ...]) -> None:
+        """Emit the array operations of one part of a tile; the accumulators stay open between them."""
+        last = part[1] == self.in_blocks
+        const = self.last_const_base if last and len(self.parts) > 1 else self.const_base
         # (input word, step per row, step per block, weights, what is read)
         passes = [(rows, 1, count, weights, reads)]
         passes += [(self.words_base, 0, 0, weights, (self.words, reads[1]))] * len(self.negated[0])
-        passes += [(rows, 1, count, self.const_base, (reads[0], self.const))] * len(self.negated[1])
+        passes += [(rows, 1, count, const, (reads[0], self.const))] * len(self.negated[1])
         for index, (base, col_step, block_step, weight_base, touched) in enumerate(passes):
             self.emitter.array({
-                "mode": ArrayMode.GEMM, "acc_first": int(index == 0), "acc_last": int(index == len(passes) - 1),
+                "mode": ArrayMode.GEMM, "acc_first": int(index == 0 and part[0] == 0),
+                "acc_last": int(last and index == len(passes) - 1),
                 "blocks_inner": 1, "in_base": base, "in_col_step": col_step, "in_row_step": 0,
-                "kernel_block_step": signed_step(block_step), "kernel_blocks": self.in_blocks, "row_stride": 1,
+                "kernel_block_step": signed_step(block_step), "kernel_blocks": part[1] - part[0], "row_stride": 1,
                 "col_stride": 1, "kernel_row_dilation": 1, "kernel_col_dilation": 1, "in_rows": 1, "in_cols": count,
                 "out_cols": count, "slots": count, "tile_slots": count, "out_blocks": 1, "kernel_rows": 1,
                 "kernel_cols": 1, "weight_base": weight_base, "weight_rows": self.config.gemm_rows,

@@ -336,10 +336,9 @@ class MatMul(Staged):
         return self.inputs[0].shape[2]
 
     def minimum_words(self, config: Config) -> int:
-        """One row of the first matrix, the second one's columns twice, the zero points, one row of results."""
-        blocks = -(-self.inputs[0].shape[3] // config.block)
+        """One row and one block of the depth at a time, zero points, one row of results."""
         out_words = -(-self.inputs[1].shape[3] // config.block) * (6 if self.wide else 1)
-        return 3 * blocks * config.slices * config.gemm_rows + blocks + 4 + out_words
+        return 8 + 2 * (4 * config.slices * config.gemm_rows + 2 + out_words)
 
 
 @dataclass(frozen=True, eq=False)
