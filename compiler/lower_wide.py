@@ -8,9 +8,9 @@ import numpy as np
 
 from tq_hw.compiler.ir import Flat, Mac, MatMul, Move, OneHot, Value
 from tq_hw.compiler.legalize import Legalizer, lowers, publish, reshaped
-from tq_hw.compiler.programs import OUT, STREAM_A, Uop, immediate, reg_a, rescale, to
+from tq_hw.compiler.programs import OUT, STREAM_A, STREAM_B, Uop, immediate, reg_a, reg_b, rescale, to
 from tq_hw.compiler.strided import blank, copy_between, move_view
-from tq_hw.isa.uop import Alu
+from tq_hw.isa.uop import Alu, Source
 from tq_hw.model.errors import UnsupportedError
 from tq_hw.model.graph import Operator, Tensor
 from tq_hw.sim.golden import quantize
@@ -54,13 +54,20 @@ def lower_cast(state: Legalizer, op: Operator) -> None:
         state.plain_edges.add(target.index)
         state.input(op, 0)
         return
-    if not {source.dtype, target.dtype} <= {*TYPE_CODES, "int64"} or (source.dtype, target.dtype) == ("int64", "bool"):
+    if not {source.dtype, target.dtype} <= {*TYPE_CODES, "int64"}:
         raise UnsupportedError(f"CAST from {source.dtype} to {target.dtype} is not supported; known are "
-                               f"{', '.join(TYPE_CODES)}, int64 but to bool, and float32 as an output of the model")
+                               f"{', '.join(TYPE_CODES)}, int64, and float32 as an output of the model")
     count = _size(target.shape)
     value, dtype = state.input(op, 0), source.dtype
+    if (source.dtype, target.dtype) == ("int64", "bool"):
+        low, high = (_half(state, op, 0, part) for part in range(2))
+        state.layers.append(Flat(op.index, op.op, (low, high), state.output(op), count, (TYPE_CODES["int32"],) * 2, 0, (
+            to(0, STREAM_A, immediate(0), alu=Alu.NOT_EQUAL),
+            to(1, {"a_source": Source.IMMEDIATE, "immediate": 0}, STREAM_B, alu=Alu.NOT_EQUAL),
+            {**reg_a(0), **reg_b(1), "alu": Alu.MAX, **OUT})))
+        return
     if source.dtype == "int64":
-        value, dtype = _low_words(state, op, 0), "int32"
+        value, dtype = _half(state, op, 0, 0), "int32"
     if target.dtype == "int64":
         _to_int64(state, op, value, dtype, count)
         return
@@ -69,15 +76,15 @@ def lower_cast(state: Legalizer, op: Operator) -> None:
                              TYPE_CODES[target.dtype] % 3, ({**STREAM_A, **compare, **OUT},)))
 
 
-def _low_words(state: Legalizer, op: Operator, position: int) -> Value:
-    """Low 32 bits of an int64 input."""
+def _half(state: Legalizer, op: Operator, position: int, part: int) -> Value:
+    """Low (`part` 0) or high 32 bits of an int64 input."""
     tensor = state.tensor(op, position)
     count = _size(tensor.shape)
     base, target = blank((count,), "int64"), blank((count,), "int32")
-    low = Value(f"{tensor.name} (int32)", tensor.index, (1, 1, 1, 4 * count))
-    state.layers.append(Move(op.index, op.op, (state.input(op, position),), low, (
-        copy_between(0, base[:, :4], base, target, target),)))
-    return low
+    half = Value(f"{tensor.name} ({('low', 'high')[part]} int32)", tensor.index, (1, 1, 1, 4 * count))
+    state.layers.append(Move(op.index, op.op, (state.input(op, position),), half, (
+        copy_between(0, base[:, 4 * part:4 * part + 4], base, target, target),)))
+    return half
 
 
 def _to_int64(state: Legalizer, op: Operator, value: Value, dtype: str, count: int) -> None:
@@ -100,7 +107,7 @@ def look_up(state: Legalizer, op: Operator, indices: int, table: Value, shape: t
     count = _size(tensor.shape)
     name = state.subgraph.tensors[op.outputs[0]].name
     # Indices are not negative: the low half of an int64 is the index.
-    value = _low_words(state, op, indices) if tensor.dtype == "int64" else state.input(op, indices)
+    value = _half(state, op, indices, 0) if tensor.dtype == "int64" else state.input(op, indices)
     hot = Value(f"{name} (one-hot)", tensor.index, (1, count, 1, rows))
     state.layers.append(OneHot(op.index, op.op, (value,), hot))
     lhs = reshaped(hot, (1, tables, count // tables, rows))

@@ -94,3 +94,11 @@ def test_a_float_input_quantized_twice() -> None:
     other = b.add("QUANTIZE", [x], scale=0.2, zero_point=3)
     assert _refusal(b, out, other) == ("operator 3 (QUANTIZE): float32 input 'x' (tensor 0) is quantized in two ways; "
                                        "quantize it once, and its int8 tensor again")
+
+
+def test_a_cast_of_64_bits_to_bool_sees_all_of_them() -> None:
+    b = ModelBuilder("m")
+    out = b.add("CAST", [b.input((5,), "int64")], in_data_type="int64", out_data_type="bool")
+    program = compile_model(parse_model(b.build(out), "m"), load_config("tiny")).program
+    values = np.array([0, 1, -1, 1 << 32, -1 << 63], np.int64)
+    np.testing.assert_array_equal(execute(program, [values]).outputs[0], [False, True, True, True, True], strict=True)
