@@ -214,7 +214,9 @@ class _Scheduler:
         asm.op(Op.OR, post, post, wait)
         asm.op(Op.SRL, post, post, self.shift)
         asm.extract(post, post, 0, _TOKEN_BITS)
-        shared.require(Op.BEQ, post, 0)
+        with asm.when(Op.BNE, post, 0):
+            self._count_run()
+            asm.jump(shared.error(Status.BAD_OPERATION))
         asm.load_private(tokens, shared.unit, Place.TOKENS - Place.CURSOR)
         for giver in range(len(WORKERS)):
             asm.extract(wanted, wait, _TOKEN_BITS * giver, _TOKEN_BITS)
@@ -223,10 +225,14 @@ class _Scheduler:
         # No byte borrows from the next.
         asm.sub(tokens, tokens, wait)
         asm.store_private(shared.unit, tokens, Place.TOKENS - Place.CURSOR)
-        asm.load_private(held, shared.unit, Place.RUNS - Place.CURSOR)
-        asm.add(held, held, 1)
-        asm.store_private(shared.unit, held, Place.RUNS - Place.CURSOR)
+        self._count_run()
         asm.out(Sink.BEGAN, shared.number)
+
+    def _count_run(self) -> None:
+        asm, unit, runs = self.asm, self.shared.unit, self.asm.local("runs")
+        asm.load_private(runs, unit, Place.RUNS - Place.CURSOR)
+        asm.add(runs, runs, 1)
+        asm.store_private(unit, runs, Place.RUNS - Place.CURSOR)
 
     def _give_tokens(self) -> None:
         asm, shared = self.asm, self.shared

@@ -1,0 +1,70 @@
+"""The system of an iCE40UP5K from pin to pin: link, serial machine, memory; a network's result is bit-exact."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from amaranth import ClockDomain, Elaboratable, Module, Signal
+from amaranth.hdl import ClockSignal, ResetSignal
+from verilated import RTL, SimulatedLine, to_verilog, verilate
+
+from tq_hw.boards.catalog import BOARDS
+from tq_hw.boards.link.device import Device
+from tq_hw.boards.link.host import Link
+from tq_hw.boards.spram_system import SpramSystem
+from tq_hw.cli.arrays import draw_inputs
+from tq_hw.compiler import compile_model
+from tq_hw.hdl.serial.cells import Cells
+from tq_hw.model.reader import read_model
+from tq_hw.model.samples import sample
+from tq_hw.sim import edges, golden
+
+BIT_CYCLES = 5
+BOARD = BOARDS["icebreaker"]
+DIGITS = Path(__file__).parents[2] / "examples" / "digits" / "digits.tflite"
+
+
+class Design(Elaboratable):
+    """What the FPGA holds, less pins."""
+
+    def __init__(self) -> None:
+        self.clk, self.rst, self.rx, self.tx, self.interrupt = (Signal(name=name) for name in (
+            "clk", "rst", "rx", "tx", "interrupt"))
+
+    @property
+    def ports(self) -> list[Any]:
+        return [self.clk, self.rst, self.rx, self.tx, self.interrupt]
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.domains += ClockDomain("sync")
+        m.submodules.system = system = SpramSystem(BOARD.config, BOARD.clock_hz, BOARD.clock_hz // BIT_CYCLES, Cells)
+        m.d.comb += [
+            ClockSignal("sync").eq(self.clk), ResetSignal("sync").eq(self.rst), system.rx.eq(self.rx),
+            self.tx.eq(system.tx), self.interrupt.eq(system.interrupt),
+        ]
+        return m
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The board in Verilator."""
+    folder = tmp_path_factory.mktemp("spram")
+    design = Design()
+    sources = [to_verilog(design, "fpga", design.ports, folder), RTL / "spram_board.v"]
+    return verilate(folder, sources, "board", RTL / "board.cpp")
+
+
+@pytest.mark.parametrize("name", ["chain", "digits"])
+def test_network_is_exact_on_the_board(name: str, library: Path) -> None:
+    model = sample("chain", 3) if name == "chain" else read_model(DIGITS)
+    program = compile_model(model, BOARD.config).program
+    line = SimulatedLine(library, BIT_CYCLES)
+    device = Device(Link(line))
+    device.load(program)
+    for inputs in draw_inputs(model, 2, 1):
+        run = device.run([edges.to_port(port, array) for port, array in zip(program.inputs, inputs, strict=True)])
+        outputs = [edges.from_port(port, data) for port, data in zip(program.outputs, run.outputs, strict=True)]
+        expected = golden.run(model, inputs).outputs
+        assert [output.tolist() for output in outputs] == [wanted.tolist() for wanted in expected]
+    line.close()
