@@ -90,6 +90,30 @@ def table(graph: Subject, op: Operator) -> Rewrite | None:
     return Rewrite([each for each, _ in chain], [made])
 
 
+@pattern(*_BINARY)
+def neutral_constants(graph: Subject, op: Operator) -> Rewrite | None:
+    """A sum, product or the like with constants of any shape, none of which changes a code, goes.
+
+    That is all that is exact of batch normalization beside a convolution: TFLite rounds the convolution's result and
+    then the product's, so that weights that have the factor in them give other integers.
+    """
+    position = _source(graph, op)
+    if position is None or graph.is_output(op.outputs[0]):
+        return None
+    source, constant = graph.input(op, position), graph.constant(op, 1 - position)
+    if (source.dtype != "int8" or constant is None or constant.dtype != np.int8 or constant.size == 0
+            or source.quantization != graph.output(op).quantization):
+        return None
+    codes, different = _CODES.view("int8")[:, None], np.unique(constant)[None, :]
+    inputs: list[Array | None] = [codes, different] if position == 0 else [different, codes]
+    try:
+        values = KERNELS[op.op](op, graph.subgraph, inputs)[0]
+    except TqError:
+        return None
+    same = np.array_equal(values, np.broadcast_to(codes, values.shape))
+    return Rewrite([op], [], (op.outputs[0], source.index)) if same else None
+
+
 @pattern(*_RELUS)
 def activation_into_producer(graph: Subject, op: Operator) -> Rewrite | None:
     """RELU, RELU6 or RELU_N1_TO_1 with the scale of its input behind an operator that can fuse it."""
@@ -207,4 +231,5 @@ def transposed_features(graph: Subject, op: Operator) -> Rewrite | None:
 
 
 #: All patterns, in the order in which they are tried.
-LIBRARY = (activation_into_producer, table, dilated_convolution, transposes, transposed_operand, transposed_features)
+LIBRARY = (activation_into_producer, table, neutral_constants, dilated_convolution, transposes, transposed_operand,
+           transposed_features)

@@ -136,6 +136,28 @@ def test_constants_of_several_values_stay() -> None:
     check(build, ["MUL", "TANH"])
 
 
+@pytest.mark.parametrize("op", ["ADD", "MUL", "MAXIMUM"])
+def test_constants_that_change_nothing_go(op: str) -> None:
+    """A factor of 1 and a term of 0 for each channel, behind a convolution; what is below every code of a maximum."""
+    def build(b: ModelBuilder, rng: Rng) -> int:
+        x = conv(b, rng, image(b, rng))
+        scale, zero_point = b.tensors[x].scale, b.tensors[x].zero_point
+        value, unit, code = {"ADD": (7, scale, 7), "MUL": (64, 1 / 64, 0), "MAXIMUM": (-128, scale, zero_point)}[op]
+        other = b.constant(np.full((1, 1, 1, 7), value, np.int8), scale=unit, zero_point=code)
+        pair = [x, other] if rng.random() < 0.5 else [other, x]
+        y = b.add(op, pair, scale=scale, zero_point=zero_point)
+        return b.add("MAX_POOL_2D", [y], filter_height=2, filter_width=2, padding="SAME")
+    check(build, ["CONV_2D", "MAX_POOL_2D"])
+
+
+def test_factors_of_channels_stay() -> None:
+    def build(b: ModelBuilder, rng: Rng) -> int:
+        x = conv(b, rng, image(b, rng))
+        factors = b.constant(np.array([64, 64, 63, 64, 64, 64, 64], np.int8), scale=1 / 64)
+        return b.add("TANH", [b.add("MUL", [x, factors], scale=b.tensors[x].scale, zero_point=b.tensors[x].zero_point)])
+    check(build, ["CONV_2D", "MUL", "TANH"], 1)
+
+
 def atrous(op: str, block: tuple[int, int], between: Sequence[str], padding: str = "VALID", crop: int = 0) -> Build:
     def build(b: ModelBuilder, rng: Rng) -> int:
         x = image(b, rng)
