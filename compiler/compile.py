@@ -9,6 +9,7 @@ from tq_hw.compiler import (
     lower_mac,
     lower_matmul,
     lower_move,
+    lower_pool,
     lower_recurrent,
     lower_reduce,
     lower_resize,
@@ -66,7 +67,7 @@ from tq_hw.model.graph import Model
 __all__ = ["Compiled", "compile_model"]
 
 #: The modules whose import registers the lowerings.
-LOWERING_MODULES = (lower_mac, lower_vector, lower_unary, lower_binary, lower_move, lower_reduce,
+LOWERING_MODULES = (lower_mac, lower_vector, lower_unary, lower_binary, lower_move, lower_pool, lower_reduce,
                     lower_transpose_conv, lower_resize, lower_matmul, lower_rows,
                     lower_gather, lower_wide, lower_recurrent, lower_state)
 

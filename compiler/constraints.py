@@ -10,7 +10,7 @@ from tq_hw.model.errors import UnsupportedError
 from tq_hw.model.graph import Operator, Subgraph, Tensor
 from tq_hw.sim.golden.registry import int_option
 
-__all__ = ["KERNEL_LIMIT", "check", "limits_of"]
+__all__ = ["KERNEL_LIMIT", "check", "covers_image", "limits_of"]
 
 Constraint = Callable[[Operator, Subgraph], str | None]
 
@@ -74,16 +74,25 @@ def constraint_kernel_size(op: Operator, subgraph: Subgraph) -> str | None:
     return None
 
 
+def covers_image(op: Operator, subgraph: Subgraph) -> bool:
+    """Whether a pool has one window for each image, which sees all of it."""
+    source, output = subgraph.tensors[op.inputs[0]], subgraph.tensors[op.outputs[0]]
+    return (output.shape[1:3] == (1, 1) and int_option(op, "filter_height") >= source.shape[1]
+            and int_option(op, "filter_width") >= source.shape[2])
+
+
 @_limits("AVERAGE_POOL_2D", "MAX_POOL_2D")
 def constraint_filter_size(op: Operator, subgraph: Subgraph) -> str | None:
-    """Filters must have at most 255 rows and columns."""
+    """Filters must have at most 255 rows and columns, unless there is one for the whole image."""
     size = int_option(op, "filter_height"), int_option(op, "filter_width")
-    return f"{size[0]}x{size[1]}" if max(size) > KERNEL_LIMIT else None
+    return f"{size[0]}x{size[1]}" if max(size) > KERNEL_LIMIT and not covers_image(op, subgraph) else None
 
 
 @_limits("CONV_2D", "DEPTHWISE_CONV_2D", "AVERAGE_POOL_2D", "MAX_POOL_2D")
 def constraint_strides(op: Operator, subgraph: Subgraph) -> str | None:
-    """Strides and dilations must be at most 255."""
+    """Strides and dilations must be at most 255, unless there is one window for the whole image."""
+    if "filter_height" in op.options and covers_image(op, subgraph):
+        return None
     names = ("stride_h", "stride_w", "dilation_h_factor", "dilation_w_factor")
     large = {name: op.options[name] for name in names if name in op.options and int_option(op, name) > _STRIDE_LIMIT}
     return ", ".join(f"{name} {value}" for name, value in large.items()) or None

@@ -1,4 +1,4 @@
-"""Operators that become multiply-accumulate layers: convolutions, averages.
+"""Operators that become multiply-accumulate layers: convolutions; what averages need.
 
 Zero points: the array multiplies raw int8, so `zero_point * sum(w)` is taken off the bias here; padding
 reads the zero point, which keeps the correction right at the border. An average is a depthwise
@@ -10,7 +10,7 @@ import numpy as np
 from tq_hw.compiler.ir import IntArray, Mac
 from tq_hw.compiler.legalize import Legalizer, lowers
 from tq_hw.model.graph import Operator
-from tq_hw.sim.golden import conv, pooling
+from tq_hw.sim.golden import conv
 from tq_hw.sim.golden.arith import wrap_int32
 
 __all__ = ["bias_of", "divide_params", "folded_bias", "window_regions"]
@@ -96,22 +96,3 @@ def window_regions(out_size: int, in_size: int, kernel: int, stride: int, pad: i
         else:
             regions.append((o, o + 1, *taps))
     return regions
-
-
-@lowers("AVERAGE_POOL_2D")
-def lower_average_pool(state: Legalizer, op: Operator) -> None:
-    """Sum on the array, divide in the requantizer; one layer per count of taps inside the image."""
-    p = pooling.params(op, state.subgraph)
-    source, output = state.input(op, 0), state.output(op)
-    _, h, w, c = source.shape
-    row_regions = window_regions(output.shape[1], h, p.filter_height, p.stride_h, p.pad_top)
-    col_regions = window_regions(output.shape[2], w, p.filter_width, p.stride_w, p.pad_left)
-    for r0, r1, ky0, ky1 in row_regions:
-        for c0, c1, kx0, kx1 in col_regions:
-            rounding, multiplier, shift = divide_params((ky1 - ky0) * (kx1 - kx0))
-            state.layers.append(Mac(
-                op.index, op.op, (source,), output, depthwise=True,
-                weights=np.ones((p.filter_height, p.filter_width, c), np.int8), bias=np.zeros(c, np.int64),
-                multiplier=np.full(c, multiplier), shift=np.full(c, shift), stride=(p.stride_h, p.stride_w),
-                dilation=(1, 1), pad=(p.pad_top, p.pad_left), pad_value=0, zero_point=0, act_min=p.act_min,
-                act_max=p.act_max, rounding=rounding, region=(r0, r1, c0, c1)))

@@ -104,7 +104,7 @@ def lower_extreme(state: Legalizer, op: Operator) -> None:
     require_same_quantization(op, state.subgraph)
     axes = reduce.axes(state.constant(op, 1), len(state.tensor(op, 0).shape))
     value, shape = _grouped_value(state, op, axes)
-    publish(state, op, walk_extreme(state, op, value, shape))
+    publish(state, op, walk_extreme(state, op, value, shape, op.op == "REDUCE_MIN"))
 
 
 @lowers("ARG_MAX", "ARG_MIN")

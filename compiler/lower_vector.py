@@ -2,14 +2,14 @@
 
 import numpy as np
 
-from tq_hw.compiler.ir import MaxPool, Pad
+from tq_hw.compiler.ir import Pad
 from tq_hw.compiler.legalize import Legalizer, lowers
 from tq_hw.compiler.lower_move import lower_pad_move
 from tq_hw.compiler.lower_unary import table_pass
 from tq_hw.compiler.lower_wide import quantize_wide
 from tq_hw.model.errors import UnsupportedError
 from tq_hw.model.graph import Operator
-from tq_hw.sim.golden import pooling, quantize
+from tq_hw.sim.golden import quantize
 from tq_hw.sim.golden.arith import multiply_by_quantized_multiplier
 
 __all__: list[str] = []
@@ -53,15 +53,6 @@ def lower_dequantize(state: Legalizer, op: Operator) -> None:
     target = state.subgraph.tensors[op.outputs[0]]
     state.edges[target.index] = state.tensor(op, 0).index
     state.input(op, 0)
-
-
-@lowers("MAX_POOL_2D")
-def lower_max_pool(state: Legalizer, op: Operator) -> None:
-    """Maximum over windows in the vector unit."""
-    p = pooling.params(op, state.subgraph)
-    state.layers.append(MaxPool(
-        op.index, op.op, (state.input(op, 0),), state.output(op), (p.filter_height, p.filter_width),
-        (p.stride_h, p.stride_w), (p.pad_top, p.pad_left), p.act_min, p.act_max))
 
 
 @lowers("RESHAPE", "SQUEEZE", "EXPAND_DIMS")

@@ -9,14 +9,15 @@ from dataclasses import dataclass
 
 from tq_hw.compiler.ir import ELEMENT_BYTES, Flat, Move, Value
 from tq_hw.compiler.legalize import Legalizer
+from tq_hw.compiler.lower_mac import divide_params
 from tq_hw.compiler.programs import OUT, STREAM_A, Uop, immediate, low, reg_a, reg_b, rescale, shifted, to
 from tq_hw.compiler.strided import blank, copy_between, fill_view
-from tq_hw.isa.uop import Alu, Source
+from tq_hw.isa.uop import Alu, Multiply, Rounding, Source
 from tq_hw.model.graph import Operator
 from tq_hw.sim.golden.arith import wrap_int32
 from tq_hw.sim.golden.reduce import MeanParams
 
-__all__ = ["WALK_LIMIT", "walk_extreme", "walk_index", "walk_sum"]
+__all__ = ["WALK_LIMIT", "walk_average", "walk_extreme", "walk_index", "walk_sum"]
 
 #: Parts of a count, at most.
 _MOST_LANES = 1024
@@ -98,32 +99,47 @@ def _reduced(state: Legalizer, op: Operator, value: Value, shape: Shape, fill: i
     return _walk(state, op, partial, second, (outer, lanes, inner))
 
 
-def _extreme_code(minimum: bool) -> _Code:
-    worst, alu = (127, Alu.MIN) if minimum else (-128, Alu.MAX)
-    return _Code((_set(_ACC, worst),), (to(_ACC, STREAM_A, reg_b(_ACC), alu=alu),), ({**reg_a(_ACC), **OUT},), (0, 0))
+_WHOLE_RANGE = (-128, 127)
 
 
-def walk_extreme(state: Legalizer, op: Operator, value: Value, shape: Shape) -> Value:
+def walk_extreme(state: Legalizer, op: Operator, value: Value, shape: Shape, minimum: bool,
+                 clamp: tuple[int, int] = _WHOLE_RANGE) -> Value:
     """Largest or smallest of [outer, count, inner]."""
-    minimum = op.op == "REDUCE_MIN"
-    code = _extreme_code(minimum)
-    return _reduced(state, op, value, shape, 127 if minimum else -128, lambda _: (code, code, code))
+    worst, alu = (127, Alu.MIN) if minimum else (-128, Alu.MAX)
+    code = _Code((_set(_ACC, worst),), (to(_ACC, STREAM_A, reg_b(_ACC), alu=alu),),
+                 ({**reg_a(_ACC), "clamp": 1, "act_min": clamp[0], "act_max": clamp[1], **OUT},), (0, 0))
+    return _reduced(state, op, value, shape, worst, lambda _: (code, code, code))
+
+
+def _summed(state: Legalizer, op: Operator, value: Value, shape: Shape, zero_point: int, result: Uop) -> Value:
+    """`result` of the sum of [outer, count, inner], less the zero points."""
+    count = shape[1]
+    add = (to(_ACC, STREAM_A, reg_b(_ACC), alu=Alu.ADD),)
+    out: Uop = {**reg_a(_ACC), **result, "clamp": 1, **OUT}
+
+    def codes(lanes: int) -> tuple[_Code, _Code, _Code]:
+        # What fills the elements up is zero points, too.
+        points = _set(_ACC, int(wrap_int32(-zero_point * -(-count // lanes) * lanes)))
+        return (_Code((points,), add, (out,), (0, 0)),
+                _Code((_set(_ACC, 0),), add, ({**reg_a(_ACC), **OUT},), (0, 2)),
+                _Code((points,), add, (out,), (2, 0)))
+    return _reduced(state, op, value, shape, zero_point, codes)
 
 
 def walk_sum(state: Legalizer, op: Operator, value: Value, shape: Shape, p: MeanParams) -> Value:
     """Sum of [outer, count, inner], less the zero points, requantized."""
-    count = shape[1]
-    add = (to(_ACC, STREAM_A, reg_b(_ACC), alu=Alu.ADD),)
-    scaled: Uop = {**reg_a(_ACC), **rescale(p.multiplier, p.shift), "zero_point": p.output_zero_point, "clamp": 1,
-                   "act_min": -128, "act_max": 127, **OUT}
+    return _summed(state, op, value, shape, p.input_zero_point, {
+        **rescale(p.multiplier, p.shift), "zero_point": p.output_zero_point, "act_min": -128, "act_max": 127})
 
-    def codes(lanes: int) -> tuple[_Code, _Code, _Code]:
-        # What fills the elements up is zero points, too.
-        points = _set(_ACC, int(wrap_int32(-p.input_zero_point * -(-count // lanes) * lanes)))
-        return (_Code((points,), add, (scaled,), (0, 0)),
-                _Code((_set(_ACC, 0),), add, ({**reg_a(_ACC), **OUT},), (0, 2)),
-                _Code((points,), add, (scaled,), (2, 0)))
-    return _reduced(state, op, value, shape, p.input_zero_point, codes)
+
+def walk_average(state: Legalizer, op: Operator, value: Value, shape: Shape, clamp: tuple[int, int]) -> Value:
+    """Average of the codes of [outer, count, inner], halves away from zero."""
+    rounding, multiplier, shift = divide_params(shape[1])
+    divide: dict[str, Uop] = {
+        "divide": {"multiply": Multiply.HIGH_IMMEDIATE, "immediate": multiplier, "truncate": 1,
+                   **shifted(shift, Rounding.HALF_UP)},
+        "shift": shifted(shift)}
+    return _summed(state, op, value, shape, 0, {**divide[rounding], "act_min": clamp[0], "act_max": clamp[1]})
 
 
 def _keys(minimum: bool) -> tuple[_Uops, _Uops]:

@@ -77,3 +77,24 @@ def test_an_axis_that_is_too_long() -> None:
     with pytest.raises(UnsupportedError) as caught:
         compile_model(model, load_config("n16"))
     assert str(caught.value) == ("operator 0 (ARG_MAX): axis 0 must have less than 8388608 elements, found 8388608")
+
+
+@pytest.mark.parametrize("op", ["AVERAGE_POOL_2D", "MAX_POOL_2D"])
+@pytest.mark.parametrize(("shape", "options"), [
+    ((1, 300, 3, 5), {"filter_height": 300, "filter_width": 3}),
+    ((2, 1, 512, 6), {"filter_height": 1, "filter_width": 512, "fused_activation_function": "RELU"}),
+    ((1, 9, 8, 3), {"filter_height": 300, "filter_width": 400, "stride_h": 9, "stride_w": 300, "padding": "SAME"})])
+def test_windows_as_large_as_the_image(op: str, shape: tuple[int, ...], options: dict[str, str | int]) -> None:
+    b = ModelBuilder(op)
+    b.add(op, [b.input(shape, scale=0.05, zero_point=-20)], options={"padding": "VALID", **options})
+    assert _compare(b.build(1), ODD, 2)[-1] is Flat
+
+
+def test_a_window_that_is_too_large() -> None:
+    b = ModelBuilder("m")
+    x = b.input((1, 300, 300, 1), scale=0.05)
+    out = b.add("AVERAGE_POOL_2D", [x], filter_height=299, filter_width=3, padding="VALID")
+    with pytest.raises(UnsupportedError) as caught:
+        compile_model(parse_model(b.build(out), "m"), load_config("n16"))
+    assert str(caught.value) == ("operator 0 (AVERAGE_POOL_2D): Filters must have at most 255 rows and columns, unless "
+                                 "there is one for the whole image; found 299x3")

@@ -1,0 +1,60 @@
+"""AVERAGE_POOL_2D and MAX_POOL_2D: sums on the array, maxima in the vector unit; windows too large for that, there."""
+
+import numpy as np
+
+from tq_hw.compiler.constraints import KERNEL_LIMIT, covers_image
+from tq_hw.compiler.ir import Mac, MaxPool
+from tq_hw.compiler.legalize import Legalizer, lowers, publish
+from tq_hw.compiler.lower_mac import divide_params, window_regions
+from tq_hw.compiler.walks import walk_average, walk_extreme
+from tq_hw.model.graph import Operator
+from tq_hw.sim.golden import pooling
+
+__all__: list[str] = []
+
+
+def _lower_whole(state: Legalizer, op: Operator) -> bool:
+    """Reduce whole images in the vector unit where windows are too large or far apart; return whether that is so."""
+    p = pooling.params(op, state.subgraph)
+    if (not covers_image(op, state.subgraph)
+            or max(p.filter_height, p.filter_width, p.stride_h, p.stride_w) <= KERNEL_LIMIT):
+        return False
+    n, h, w, c = state.input(op, 0).shape
+    shape = (n, h * w, c)
+    clamp = p.act_min, p.act_max
+    value = state.input(op, 0)
+    publish(state, op, walk_extreme(state, op, value, shape, False, clamp) if op.op == "MAX_POOL_2D"
+            else walk_average(state, op, value, shape, clamp))
+    return True
+
+
+@lowers("AVERAGE_POOL_2D")
+def lower_average_pool(state: Legalizer, op: Operator) -> None:
+    """Sum on the array, divide in the requantizer; one layer per count of taps inside the image."""
+    if _lower_whole(state, op):
+        return
+    p = pooling.params(op, state.subgraph)
+    source, output = state.input(op, 0), state.output(op)
+    _, h, w, c = source.shape
+    row_regions = window_regions(output.shape[1], h, p.filter_height, p.stride_h, p.pad_top)
+    col_regions = window_regions(output.shape[2], w, p.filter_width, p.stride_w, p.pad_left)
+    for r0, r1, ky0, ky1 in row_regions:
+        for c0, c1, kx0, kx1 in col_regions:
+            rounding, multiplier, shift = divide_params((ky1 - ky0) * (kx1 - kx0))
+            state.layers.append(Mac(
+                op.index, op.op, (source,), output, depthwise=True,
+                weights=np.ones((p.filter_height, p.filter_width, c), np.int8), bias=np.zeros(c, np.int64),
+                multiplier=np.full(c, multiplier), shift=np.full(c, shift), stride=(p.stride_h, p.stride_w),
+                dilation=(1, 1), pad=(p.pad_top, p.pad_left), pad_value=0, zero_point=0, act_min=p.act_min,
+                act_max=p.act_max, rounding=rounding, region=(r0, r1, c0, c1)))
+
+
+@lowers("MAX_POOL_2D")
+def lower_max_pool(state: Legalizer, op: Operator) -> None:
+    """Maximum over windows in the vector unit."""
+    if _lower_whole(state, op):
+        return
+    p = pooling.params(op, state.subgraph)
+    state.layers.append(MaxPool(
+        op.index, op.op, (state.input(op, 0),), state.output(op), (p.filter_height, p.filter_width),
+        (p.stride_h, p.stride_w), (p.pad_top, p.pad_left), p.act_min, p.act_max))
