@@ -117,7 +117,7 @@ def elaborate(board: Board, memory: Memory, *, image: bytes = b"", seed: int = 1
         options |= {"script_after_synth": stat, "nextpnr_opts": f"{pnr} --placer static --router router1"}
     elif board.toolchain is Toolchain.ICE40:
         # There is no small RAM to choose: what asks for it becomes flip-flops or block RAM.
-        options |= {"script_after_synth": stat, "nextpnr_opts": pnr, "synth_opts": "-dsp",
+        options |= {"script_after_synth": stat, "nextpnr_opts": f"{pnr} --router router2", "synth_opts": "-dsp",
                     "script_after_read": "setattr -unset ram_style */*"}
     with _yosys_for_amaranth():
         return platform.prepare(top, TOP, **options)

@@ -64,9 +64,14 @@ def count_cells(stat: Mapping[str, Any], family: str) -> dict[str, float]:
 
 
 def nextpnr_timing(report: Mapping[str, Any]) -> dict[str, Timing]:
-    """Return the clocks of nextpnr's `--report`, each with the path from itself to itself where there is one."""
+    """Return the clocks of nextpnr's `--report`, each with the path from itself to itself where there is one.
+
+    The constants that it makes itself are no clocks: memories that are never written have such a one.
+    """
     found = {}
     for clock, values in report["fmax"].items():
+        if clock.startswith("$PACKER_"):
+            continue
         paths = [path for path in report["critical_paths"]
                  if path["from"] == path["to"] and path["from"].split()[-1] == clock]
         hops = tuple(Hop(hop["type"], hop["delay"], hop["to"]["cell"]) for hop in paths[0]["path"]) if paths else ()

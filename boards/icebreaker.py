@@ -1,7 +1,7 @@
 """1BitSquared iCEBreaker with an iCE40UP5K."""
 
 from tq_hw.boards.board import Board, Device, Spram, Toolchain
-from tq_hw.isa.config import Config
+from tq_hw.isa.config import PRESETS
 
 __all__ = ["BOARD"]
 
@@ -11,8 +11,7 @@ BOARD = Board(
     platform="amaranth_boards.icebreaker:ICEBreakerPlatform",
     device=Device("iCE40UP5K-SG48", luts=5280, flip_flops=5280, multipliers=8, block_rams=30),
     toolchain=Toolchain.ICE40,
-    config=Config("icebreaker", 4, 4, 1, 32 << 10, acc_words=256, acc_buffers=4, bus_bytes=4, vector_words=2048,
-                  design="serial"),
+    config=PRESETS["serial"],
     clock_hz=12_000_000,
     memories=(Spram(),),
     loader=("-b", "ice40_generic"),

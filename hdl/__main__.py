@@ -4,7 +4,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from tq_hw.hdl.accelerator import Accelerator
+from tq_hw.hdl.machine import machine
 from tq_hw.hdl.verilog import VerilogError, to_verilog
 from tq_hw.isa.config import ConfigError, load_config
 
@@ -17,7 +17,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--top", default="accelerator", help="name of the top module (default: %(default)s)")
     options = parser.parse_args(arguments)
     try:
-        options.output.write_text(to_verilog(Accelerator(load_config(options.config)), options.top), encoding="utf-8")
+        options.output.write_text(to_verilog(machine(load_config(options.config)), options.top), encoding="utf-8")
     except (ConfigError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2

@@ -1,6 +1,6 @@
 """One frozen configuration: everything that the array, the memories and the compiler are sized by.
 
-A configuration is a preset (`n16`, `n8`, `n9x8`, `n16x8`, `tiny`) or a TOML file with the same keys.
+A configuration is a preset (`n16`, `n8`, `n9x8`, `n16x8`, `tiny`, `serial`) or a TOML file with the same keys.
 `fingerprint` stands in every compiled file and in a hardware register; a difference is refused.
 """
 
@@ -207,6 +207,7 @@ PRESETS: dict[str, Config] = {
         Config("n9x8", 9, 8, 8, 64 << 10),
         Config("n8", 8, 8, 4, 64 << 10),
         Config("tiny", 4, 4, 2, 8 << 10, acc_words=16),
+        Config("serial", 4, 4, 1, 32 << 10, acc_words=256, bus_bytes=4, vector_words=2048, design="serial"),
     )
 }
 

@@ -64,6 +64,7 @@
 #define TQ_FINGERPRINT_N9X8 0x876c4e33u
 #define TQ_FINGERPRINT_N8 0x306335c0u
 #define TQ_FINGERPRINT_TINY 0xbfb7bbd4u
+#define TQ_FINGERPRINT_SERIAL 0xd5b32c87u
 
 /* A compiled file: byte offsets of its words. */
 #define TQ_FILE_MAGIC_VALUE 1296585044u

@@ -66,6 +66,7 @@ class SerialCore(wiring.Component):
     port: Any
 
     def __init__(self, config: Config, cells: Any = None) -> None:
+        assert config.design == "serial"
         self._config, self._cells = config, Cells() if cells is None else cells
         super().__init__(_host_members() | {"port": Out(WordPortSignature())})
 

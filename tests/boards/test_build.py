@@ -60,7 +60,9 @@ def stand_in(folder: Path, name: str, text: str, monkeypatch: pytest.MonkeyPatch
 
 
 def small(name: str) -> Board:
-    return replace(BOARDS[name], config=replace(SMALL, bus_bytes=BOARDS[name].config.bus_bytes))
+    board = BOARDS[name]
+    return board if board.config.design == "serial" else replace(
+        board, config=replace(SMALL, bus_bytes=board.config.bus_bytes))
 
 
 @pytest.fixture

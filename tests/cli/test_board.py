@@ -204,7 +204,7 @@ def test_emulate_offers_a_port_and_survives_its_button(tq: Any, files: Path) -> 
             assert process.stdout is not None
             port = process.stdout.readline().split()[1]
             about = process.stdout.readline()
-            assert about == f"icebreaker: configuration icebreaker, 128 KiB of memory, process {process.pid}\n"
+            assert about == f"icebreaker: configuration serial, 64 KiB of memory, process {process.pid}\n"
             assert os.readlink("board") == port
             for _ in range(2):
                 outcome = tq("run", "--board", "icebreaker", "--port", "board", "keywords.tflite", "--inputs", "in.npz",
