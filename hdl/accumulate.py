@@ -14,9 +14,9 @@ from tq_hw.isa.config import Config
 __all__ = ["REWRITE_CYCLES", "TAG_LEAD_CYCLES", "Accumulators", "SlotTag"]
 
 #: Cycles by which the tag of a slot is ahead of its sums: the old value is read meanwhile.
-TAG_LEAD_CYCLES = 3
+TAG_LEAD_CYCLES = 4
 #: A word may be added to again this many cycles after the last time, at the earliest.
-REWRITE_CYCLES = 4
+REWRITE_CYCLES = 5
 
 #: What happens to the sums of a slot.
 #: keep: the sums count (else they are dropped); start: first slot of a step, word 0, always kept;
@@ -59,7 +59,7 @@ class Accumulators(wiring.Component):
         })
 
     def elaborate(self, platform: object) -> Module:
-        """Stages: 0 tag, 1 address to the memory, 2 memory output, 3 addend, 4 sum to the memory."""
+        """Stages: 0 tag, 1 address to the memory, 2 and 3 memory output, 4 addend, 5 sum to the memory."""
         m = Module()
         config = self._config
         word_shape = data.ArrayLayout(signed(32), config.cols)
@@ -72,12 +72,13 @@ class Accumulators(wiring.Component):
         filled = Signal()
         # The vector unit's release comes late in its cycle; who takes a buffer may know of it one cycle later.
         released = delayed(m, self.acc.release, 1, "released", control=True)
+        next_complete = Signal.like(complete)
+        m.d.comb += [next_complete.eq(complete + filled - self.acc.release), self.free.eq(free != 0)]
         m.d.sync += [
             free.eq(free + released - self.take),
-            complete.eq(complete + filled - self.acc.release),
+            complete.eq(next_complete), self.acc.full.eq(next_complete != 0),
             read_buffer.eq(read_buffer + self.acc.release),
         ]
-        m.d.comb += [self.free.eq(free != 0), self.acc.full.eq(complete != 0)]
 
         # Stage 1: where the slot goes.
         buffer = Signal(buffer_bits, init=config.acc_buffers - 1)
@@ -90,23 +91,23 @@ class Accumulators(wiring.Component):
         address = Cat(word, buffer[1:])
         fetch = tag.keep & ~tag.overwrite
 
-        # Stages 2 to 4: the flags travel along.
-        keep4 = delayed(m, tag.keep, 3, "keep", control=True)
-        overwrite2 = delayed(m, tag.overwrite, 1, "overwrite")
-        odd2 = delayed(m, buffer[0], 1, "odd")
-        odd4 = delayed(m, odd2, 2, "odd_late")
-        address4 = delayed(m, address, 3, "address")
+        # Stages 2 to 5: the flags travel along.
+        keep5 = delayed(m, tag.keep, 4, "keep", control=True)
+        overwrite3 = delayed(m, tag.overwrite, 2, "overwrite")
+        odd3 = delayed(m, buffer[0], 2, "odd")
+        odd5 = delayed(m, odd3, 2, "odd_late")
+        address5 = delayed(m, address, 4, "address")
         m.d.comb += [
-            filled.eq(delayed(m, tag.keep & tag.full, 3, "filled", control=True)),
-            self.done.eq(delayed(m, tag.operation_end, 3, "operation_end", control=True)),
+            filled.eq(delayed(m, tag.keep & tag.full, 4, "filled", control=True)),
+            self.done.eq(delayed(m, tag.operation_end, 4, "operation_end", control=True)),
         ]
         addend: Any = Signal(word_shape, reset_less=True)
         total: Any = Signal(word_shape, reset_less=True)
         m.d.sync += [total[c].eq(addend[c] + self.psum[c]) for c in range(config.cols)]
 
         vector_odd = read_buffer[0]
-        vector_odd2 = delayed(m, vector_odd, 1, "vector_odd")
-        granted2 = delayed(m, self.acc.en & self.acc.grant, 1, "granted", control=True)
+        vector_odd3 = delayed(m, vector_odd, 2, "vector_odd")
+        granted3 = delayed(m, self.acc.en & self.acc.grant, 2, "granted", control=True)
         outputs = []
         m.d.comb += self.acc.grant.eq(self.acc.en & ~(fetch & (buffer[0] == vector_odd)))
         for odd in range(2):
@@ -114,19 +115,21 @@ class Accumulators(wiring.Component):
             m.submodules[f"memory{odd}"] = memory
             write = memory.write_port()
             mine = fetch & (buffer[0] == odd)
-            outputs.append(block_read(m, memory, mine | (self.acc.en & (vector_odd == odd)),
-                                      Mux(mine, address, Cat(self.acc.word, read_buffer[1:])), f"memory{odd}"))
+            # The memory's own output is late; it goes straight into a register.
+            output = block_read(m, memory, mine | (self.acc.en & (vector_odd == odd)),
+                                Mux(mine, address, Cat(self.acc.word, read_buffer[1:])), f"memory{odd}")
+            outputs.append(delayed(m, output, 1, f"output{odd}"))
             m.d.comb += [
-                write.en.eq(keep4 & (odd4 == odd)),
-                write.addr.eq(address4),
+                write.en.eq(keep5 & (odd5 == odd)),
+                write.addr.eq(address5),
                 write.data.eq(total.as_value()),
             ]
 
-        m.d.sync += addend.as_value().eq(Mux(odd2, outputs[1], outputs[0]))
-        with m.If(overwrite2):
+        m.d.sync += addend.as_value().eq(Mux(odd3, outputs[1], outputs[0]))
+        with m.If(overwrite3):
             m.d.sync += addend.as_value().eq(0)
         held = Signal(32 * config.cols, reset_less=True)
-        with m.If(granted2):
-            m.d.sync += held.eq(Mux(vector_odd2, outputs[1], outputs[0]))
+        with m.If(granted3):
+            m.d.sync += held.eq(Mux(vector_odd3, outputs[1], outputs[0]))
         m.d.comb += self.acc.data.eq(held)
         return m

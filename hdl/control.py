@@ -6,6 +6,7 @@ from amaranth import Cat, Module, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from tq_hw.hdl.delay import delayed
 from tq_hw.hdl.queues import Queue
 from tq_hw.hdl.signatures import TableWriteSignature, operation_signature
 from tq_hw.hdl.tokens import WORKERS, TokenSignature
@@ -83,7 +84,10 @@ class UnitControl(wiring.Component):
         in_flight = Signal(range(IN_FLIGHT + 1))
         started = Signal()
         m.d.comb += started.eq(self.o.valid & self.o.ready)
-        m.d.sync += [in_flight.eq(in_flight + started - self.done), self.runs.eq(self.runs + started)]
+        m.d.sync += in_flight.eq(in_flight + started - self.done)
+        # An enable, not an addend: `started` comes late, the carry is long.
+        with m.If(started):
+            m.d.sync += self.runs.eq(self.runs + 1)
 
         m.submodules.posts = posts = Queue(self.tokens.post.shape(), IN_FLIGHT)
         own = Signal()
@@ -101,16 +105,27 @@ class UnitControl(wiring.Component):
         run = Signal()
         plain = Signal()
         in_table = Signal()
-        may_write = Signal()
+        may_write, quiet = Signal(), Signal()
         base = _TABLE_BASE.get(self._unit)
         m.d.comb += [
             next_index.eq(index), self.table.data.eq(self.words.payload),
-            may_write.eq(plain | in_table & (in_flight == 0) & self.engine_idle),
+            may_write.eq(plain | in_table & quiet),
         ]
+        # One cycle late: between an operation that starts and the next value there is a header.
+        m.d.sync += quiet.eq((in_flight == 0) & self.engine_idle)
         m.d.sync += [index.eq(next_index), plain.eq(next_index < len(registers))]
         if base is not None:
             m.d.sync += in_table.eq((next_index >= base) & (next_index < register_count(self._unit, self._config)))
             m.d.comb += self.table.index.eq(index - base)
+
+        # The registers lie far off, at their engine: they are written one cycle late.
+        writes = Signal()
+        late_index, late_word = (delayed(m, value, 1, name)
+                                 for value, name in ((index, "late_index"), (self.words.payload, "late_word")))
+        with m.If(delayed(m, writes, 1, "late_write", control=True)), m.Switch(late_index):
+            for number, word in enumerate(registers):
+                with m.Case(number):
+                    m.d.sync += word.eq(late_word)
 
         with m.FSM(name="state"):
             with m.State("HEADER"):
@@ -126,20 +141,18 @@ class UnitControl(wiring.Component):
                 m.d.comb += self.words.ready.eq(may_write)
                 with m.If(self.words.valid & may_write):
                     m.d.comb += self.table.en.eq(in_table)
-                    m.d.comb += next_index.eq(index + 1)
+                    m.d.comb += [next_index.eq(index + 1), writes.eq(1)]
                     m.d.sync += left.eq(left - 1)
-                    with m.Switch(index):
-                        for number, word in enumerate(registers):
-                            with m.Case(number):
-                                m.d.sync += word.eq(self.words.payload)
                     with m.If(left == 1):
                         with m.If(run):
-                            m.next = "CHECK"
+                            m.next = "SETTLE"
                         with m.Else():
                             m.next = "HEADER"
                 with m.If(self.words.valid & ~(plain | in_table)):
                     m.d.sync += self.error.eq(Status.BAD_COMMAND)
                     m.next = "STOPPED"
+            with m.State("SETTLE"):
+                m.next = "CHECK"
             with m.State("CHECK"):
                 # The counters compare in this cycle.
                 m.next = "TOKENS"

@@ -8,13 +8,13 @@ from amaranth.lib.wiring import In, Out
 
 from tq_hw.hdl.array_steps import SLOT_FEEDS, Slot
 from tq_hw.hdl.delay import delayed
-from tq_hw.hdl.signatures import FEED_READ_LATENCY_CYCLES
+from tq_hw.hdl.signatures import ARRAY_READ_LATENCY_CYCLES
 from tq_hw.isa.config import Config
 
 __all__ = ["FEED_CYCLES", "Feeds", "rotate_up"]
 
 #: From `Feeds.slot` to the array's buses.
-FEED_CYCLES = FEED_READ_LATENCY_CYCLES + 2
+FEED_CYCLES = ARRAY_READ_LATENCY_CYCLES + 2
 
 
 def rotate_up(m: Module, word: Signal, lanes: Signal, name: str) -> Signal:
@@ -35,7 +35,7 @@ class Feeds(wiring.Component):
 
     Members
     -------
-    slot : In(Slot); data : In, the feeds' words, FEED_READ_LATENCY_CYCLES later
+    slot : In(Slot); data : In, the feeds' words, ARRAY_READ_LATENCY_CYCLES later
     a, x, sel, swap : Out, to MacArray, FEED_CYCLES later than `slot`
     """
 
@@ -60,7 +60,7 @@ class Feeds(wiring.Component):
         """First stage rotates, second stage selects."""
         m = Module()
         config, rows = self._config, range(self._config.rows)
-        slot = delayed(m, self.slot, FEED_READ_LATENCY_CYCLES, "slot")
+        slot = delayed(m, self.slot, ARRAY_READ_LATENCY_CYCLES, "slot")
         rotated = []
         for g in range(SLOT_FEEDS):
             word = Signal(8 * config.word_bytes, name=f"rotated{g}", reset_less=True)

@@ -82,7 +82,7 @@ class Fetch(wiring.Component):
         ]
 
         # Words.
-        m.submodules.words = words = Queue(32, 2)
+        m.submodules.words = words = Slice(32)
         lane = Signal(range(per_beat))
         beat = data.View(data.ArrayLayout(32, per_beat), buffer.o.payload)
         pick = words.i.valid & words.i.ready

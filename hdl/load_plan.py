@@ -133,25 +133,30 @@ class LoadPlan(wiring.Component):
         advance = Signal(_BYTES_BITS)
         spent = Signal()
         beyond = Signal(signed(_RUN_BITS + 2))
-        go = Signal()
+        go, moves, begins_run = Signal(), Signal(), Signal()
         ready = Signal()
         m.d.comb += [
-            end1.eq(end0 & last1), go.eq(valid & ready),
+            end1.eq(end0 & last1), go.eq(valid & ready), moves.eq(~valid | ready), begins_run.eq(~valid | end1),
             advance.eq(Mux(end0, op.last_advance_bytes, op.advance_bytes)),
             # Nothing of the run is needed by the words that follow.
             spent.eq(end1 | (left <= advance)), beyond.eq(Mux(spent, beats << lanes, at + advance)),
-            take_run.eq(run_valid & (~valid | go & end1)),
+            take_run.eq(run_valid & moves & begins_run),
         ]
-        with m.If(go):
+        # The wide registers do not ask whether the next run is there: what they copy in vain is copied again.
+        with m.If(moves):
             m.d.sync += [
-                at.eq(beyond), left.eq(Mux(left <= advance, 0, left - advance)),
-                lead.eq(Mux(lead <= advance, 0, lead - advance)),
-                *next_turn(left0, end0, op.count0),
+                valid.eq(run_valid | ~begins_run), at.eq(Mux(begins_run, run_at, beyond)),
+                left.eq(Mux(begins_run, op.run_bytes + op.pad_before_bytes, Mux(left <= advance, 0, left - advance))),
+                lead.eq(Mux(begins_run, op.pad_before_bytes, Mux(lead <= advance, 0, lead - advance))),
             ]
+            with m.If(begins_run):
+                m.d.sync += [beats.eq(run_beats), last_run.eq(run_last), last_run2.eq(run_last2)]
+        with m.If(go):
+            m.d.sync += next_turn(left0, end0, op.count0)
             with m.If(end0):
                 m.d.sync += next_turn(left1, last1, op.count1)
             with m.If(end1):
-                m.d.sync += [valid.eq(0), slot.eq(slot + beats)]
+                m.d.sync += slot.eq(slot + beats)
             # The innermost loop that goes on steps; the loops inside it begin anew from there.
             with m.If(~end0):
                 m.d.sync += bases[0].eq(steps[0])
@@ -161,11 +166,6 @@ class LoadPlan(wiring.Component):
                 m.d.sync += [base.eq(steps[2]) for base in bases[:3]]
             with m.Else():
                 m.d.sync += [base.eq(steps[3]) for base in bases]
-        with m.If(take_run):
-            m.d.sync += [
-                valid.eq(1), at.eq(run_at), left.eq(op.run_bytes + op.pad_before_bytes),
-                lead.eq(op.pad_before_bytes), beats.eq(run_beats), last_run.eq(run_last), last_run2.eq(run_last2),
-            ]
 
         begin = Signal()
         m.d.comb += [self.i.ready.eq(~active), runs.start.eq(begin)]

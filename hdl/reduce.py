@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from amaranth import Cat, Module, Mux, Signal, signed
+from amaranth import Cat, Const, Module, Mux, Signal, signed
 from amaranth.hdl import Value
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
@@ -13,10 +13,13 @@ from tq_hw.isa.uop import Reduce
 
 __all__ = ["ReduceLayout", "ReduceUnit", "reduce_latency_cycles"]
 
+#: Of a level of the tree.
+_LEVEL_CYCLES = 2
+
 
 def reduce_latency_cycles(config: Config) -> int:
     """Return the cycles from a beat at the input to the result of a reduction that it ends."""
-    return 2 + (config.requantize_lanes - 1).bit_length()
+    return 2 + _LEVEL_CYCLES * (config.requantize_lanes - 1).bit_length()
 
 
 class ReduceLayout(data.StructLayout):
@@ -67,7 +70,7 @@ class ReduceUnit(wiring.Component):
         m = Module()
         lanes = self._config.requantize_lanes
         kind = self.beat.kind
-        neutral = Cat((kind == Reduce.MIN).replicate(31), kind == Reduce.MAX).as_signed()
+        neutral = self._neutral(kind)
         level: list[Value] = []
         for lane in range(lanes):
             value = Signal(signed(32), name=f"part{lane}", reset_less=True)
@@ -80,22 +83,45 @@ class ReduceUnit(wiring.Component):
         depth = 0
         while len(level) > 1:
             above: list[Value] = []
+            later = delayed(m, beat, 1, f"beat{depth}")
             for i in range(0, len(level), 2):
                 value = Signal(signed(32), name=f"level{depth}_{i}", reset_less=True)
-                m.d.sync += value.eq(self._of(beat.kind, level[i], level[i + 1]) if i + 1 < len(level) else level[i])
+                x = delayed(m, level[i], 1, f"x{depth}_{i}")
+                if i + 1 < len(level):
+                    # One cycle to add or compare, one to choose.
+                    y = delayed(m, level[i + 1], 1, f"y{depth}_{i}")
+                    total = Signal(signed(33), name=f"total{depth}_{i}", reset_less=True)
+                    m.d.sync += total.eq(self._total(beat.kind, level[i], level[i + 1]))
+                    m.d.sync += value.eq(self._choice(later.kind, total, x, y))
+                else:
+                    m.d.sync += value.eq(x)
                 above.append(value)
             level = above
-            beat, valid = delayed(m, beat, 1, f"beat{depth}"), delayed(m, valid, 1, f"valid{depth}", control=True)
+            beat = delayed(m, later, 1, f"beat_late{depth}")
+            valid = delayed(m, valid, _LEVEL_CYCLES, f"valid{depth}", control=True)
             depth += 1
 
+        # The first one meets what leaves it as it is.
+        so_far = Mux(beat.first, self._neutral(beat.kind), self.result)
         with m.If(valid):
-            m.d.sync += self.result.eq(Mux(beat.first, level[0], self._of(beat.kind, level[0], self.result)))
+            m.d.sync += self.result.eq(
+                self._choice(beat.kind, self._total(beat.kind, level[0], so_far), level[0], so_far))
         m.d.comb += [self.ends.eq(valid & beat.last), self.word.eq(beat.word)]
         m.d.sync += self.done.eq(self.ends)
         return m
 
     @staticmethod
-    def _of(kind: Value, x: Any, y: Any) -> Value:
-        less = x < y
-        takes_x = Mux(kind == Reduce.MAX, ~less, less)
-        return Mux(kind == Reduce.SUM, (x + y)[:32], Mux(takes_x, x, y)[:32]).as_signed()
+    def _neutral(kind: Value) -> Value:
+        return Cat((kind == Reduce.MIN).replicate(31), kind == Reduce.MAX).as_signed()
+
+    @staticmethod
+    def _total(kind: Value, x: Any, y: Any) -> Any:
+        """Return the sum, or the difference, whose sign tells which is less: 33 bits. The carry goes in below."""
+        minus = kind != Reduce.SUM
+        addend = (y.as_unsigned() ^ minus.replicate(32)).as_signed()
+        return (Cat(Const(1, 1), x).as_signed() + Cat(minus, addend).as_signed())[1:34].as_signed()
+
+    @staticmethod
+    def _choice(kind: Value, total: Any, x: Any, y: Any) -> Any:
+        less = total[32]
+        return Mux(kind == Reduce.SUM, total[:32], Mux(Mux(kind == Reduce.MAX, ~less, less), x, y)[:32]).as_signed()

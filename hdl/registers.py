@@ -17,6 +17,8 @@ __all__ = ["ADDRESS_BITS", "EVENTS", "RESET_CYCLES", "Registers"]
 ADDRESS_BITS = 8
 #: Length of a reset of the units, and the most cycles in which it must reach all of them.
 RESET_CYCLES = 8
+#: Counters that one flip-flop clears.
+_COUNTERS_AT_ONCE = 4
 #: What is counted beside the cycles, in the order of COUNTERS.
 EVENTS = COUNTERS[1:]
 _OFFSET = {register.name: register.offset_bytes for register in REGISTERS}
@@ -94,12 +96,13 @@ class Registers(wiring.Component):
             "error_code": error_code, "error_unit": error_unit, "error_index": error_index, **kept,
             **{f"counter_{name}": counter for name, counter in zip(COUNTERS, counters, strict=True)},
         }
-        with m.Switch(self.addr[2:]):
-            for name, value in values.items():
-                with m.Case(_OFFSET[name] >> 2):
-                    m.d.sync += self.read_data.eq(value)
-            with m.Default():
-                m.d.sync += self.read_data.eq(0)
+        # A sum of choices: as a chain of them it would become a reset of the register, on wires of its own.
+        read_data: Any = 0
+        for name, value in values.items():
+            reads = Signal(name=f"reads_{name}")
+            m.d.comb += reads.eq(self.addr[2:] == _OFFSET[name] >> 2)
+            read_data = read_data | Mux(reads, value, 0)
+        m.d.sync += self.read_data.eq(read_data)
         for name, register in kept.items():
             with m.If(self.write_en & ~busy & (self.addr[2:] == _OFFSET[name] >> 2)):
                 m.d.sync += register.eq(self.write_data & _MASKS[name])
@@ -125,12 +128,15 @@ class Registers(wiring.Component):
         ]
         finished = delayed(m, self.finished, 1, "finished", control=True)
 
-        # Counters are hundreds of flip-flops: they hear of the state one cycle late.
+        # Counters are hundreds of flip-flops: they hear of the state late, a few in each cycle.
         running, begins = Signal(), Signal()
         events = Signal(len(EVENTS))
-        m.d.sync += [counter.eq(counter + event) for counter, event in zip(counters, Cat(running, events), strict=True)]
-        with m.If(begins):
-            m.d.sync += [counter.eq(0) for counter in counters]
+        clears: Any = begins
+        for number, (counter, event) in enumerate(zip(counters, Cat(running, events), strict=True)):
+            if number and number % _COUNTERS_AT_ONCE == 0:
+                clears = delayed(m, clears, 1, f"clears{number}", control=True)
+            counts = delayed(m, event, number // _COUNTERS_AT_ONCE, f"event{number}", control=True)
+            m.d.sync += counter.eq((counter + counts)[:32] & ~clears.replicate(32))
 
         # What the units left behind is drained and reset as soon as they end, so that a start need not wait for it.
         again = Signal()

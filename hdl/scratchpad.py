@@ -15,9 +15,10 @@ from typing import Any
 
 from amaranth import Cat, Const, Module, Mux, Signal
 from amaranth.hdl import Value
-from amaranth.lib import memory, wiring
+from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
+from tq_hw.hdl.block_memory import block_memory, block_read
 from tq_hw.hdl.delay import delayed
 from tq_hw.hdl.signatures import READ_LATENCY_CYCLES, ReadSignature, WriteSignature
 from tq_hw.isa.config import BANKS, Config
@@ -32,6 +33,7 @@ READ_CLIENTS: dict[str, Unit] = {
     "a": Unit.VECTOR, "b": Unit.VECTOR, "store": Unit.STORE,
 }
 _FEEDS = ("feed0", "feed1", "feed2")
+_ARRAY = (*_FEEDS, "weights")
 _WRITE_CLIENTS: dict[str, Unit] = {"out": Unit.VECTOR, "load": Unit.LOAD}
 _BANK_BITS = (BANKS - 1).bit_length()
 
@@ -39,10 +41,10 @@ _BANK_BITS = (BANKS - 1).bit_length()
 class Scratchpad(wiring.Component):
     """Word memory of `config.scratchpad_words` words of `config.word_bytes` bytes.
 
-    Reads take READ_LATENCY_CYCLES = 3, those of the feeds FEED_READ_LATENCY_CYCLES = 4: what the feeds ask for keeps
-    the others out one cycle later. The data comes from a register through a choice of five; a client's data stays until
-    its next one. A read that is granted after a write of the same word returns it. One that is granted in the same
-    cycle, of a feed also one in the cycle before, returns undefined bytes.
+    Reads take READ_LATENCY_CYCLES = 3, those of the array unit ARRAY_READ_LATENCY_CYCLES = 4: what it asks for keeps
+    the others out one cycle later. The data comes from a register of the client's, where it stays until its next one.
+    A read that is granted after a write of the same word returns it. One that is granted in the same cycle, of the
+    array unit also one in the cycle before, returns undefined bytes.
 
     Members
     -------
@@ -83,12 +85,12 @@ class Scratchpad(wiring.Component):
         row_bits = (rows - 1).bit_length()
         banks = []
         for index in range(BANKS):
-            bank: Any = memory.Memory(shape=8 * config.word_bytes, depth=rows, init=[])
+            bank = block_memory(8 * config.word_bytes, rows)
             m.submodules[f"bank{index}"] = bank
-            banks.append((bank.read_port(domain="comb"), bank.write_port(granularity=8)))
+            banks.append((bank, bank.write_port(granularity=8)))
 
         conflict = Signal()
-        self._read_side(m, banks, row_bits, conflict)
+        self._read_side(m, [bank for bank, _ in banks], row_bits, conflict)
         self._write_side(m, [write for _, write in banks], row_bits)
 
         errors: dict[Unit, list[Value]] = {
@@ -103,57 +105,62 @@ class Scratchpad(wiring.Component):
             m.d.sync += getattr(self, f"error_{unit.name.lower()}").eq(code)
         return m
 
-    def _read_side(self, m: Module, banks: list[tuple[Any, Any]], row_bits: int, conflict: Signal) -> None:
+    def _read_side(self, m: Module, banks: list[Any], row_bits: int, conflict: Signal) -> None:
         ports = {name: getattr(self, name) for name in READ_CLIENTS}
         width = 8 * self._config.word_bytes
-        granted: dict[str, list[Value]] = {name: [] for name in ports}
-        # Which bank each client wants, and where in it.
+        # Which bank each client wants, and where in it. The array unit's wants are put in order before their registers.
         wants = {name: Cat(port.en & (port.addr[:_BANK_BITS] == index) for index in range(BANKS))
                  for name, port in ports.items()}
         rows = {name: port.addr[_BANK_BITS:_BANK_BITS + row_bits] for name, port in ports.items()}
-        for name in _FEEDS:
-            wants[name] = delayed(m, wants[name], 1, f"{name}_want", control=True)
+        clashes: Value = Const(0, BANKS)
+        by_array: Value = Const(0, BANKS)
+        for name in _ARRAY:
+            port, wanted = ports[name], Signal(BANKS, name=f"{name}_wanted")
+            m.d.comb += wanted.eq(wants[name] & ~by_array)
+            if name in _FEEDS:
+                m.d.comb += port.grant.eq(1)
+                clashes = clashes | (by_array & wants[name])
+            else:
+                m.d.comb += port.grant.eq(wanted.any())
+            by_array = by_array | wants[name]
+            wants[name] = delayed(m, wanted, 1, f"{name}_want", control=True)
             rows[name] = delayed(m, rows[name], 1, f"{name}_row")
-        clashes: list[Value] = []
+        m.d.comb += conflict.eq(delayed(m, clashes, 1, "clashes", control=True).any())
+        taken_by_array = delayed(m, by_array, 1, "by_array", control=True)
+
+        granted: dict[str, list[Value]] = {name: [] for name in ports}
         found = []
-        for index, (bank, write) in enumerate(banks):
-            taken: Value = Const(0, 1)
+        for index, bank in enumerate(banks):
+            taken: Value = taken_by_array[index]
             row: Value = Const(0, row_bits)
             for name in ports:
-                want = wants[name][index]
-                chosen = Signal(name=f"bank{index}_{name}")
-                m.d.comb += chosen.eq(want & ~taken)
-                if name in _FEEDS:
-                    clashes.append(want & taken)
+                chosen: Any = wants[name][index]
+                if name not in _ARRAY:
+                    chosen = Signal(name=f"bank{index}_{name}")
+                    m.d.comb += chosen.eq(wants[name][index] & ~taken)
+                    taken = taken | wants[name][index]
                 granted[name].append(chosen)
                 row = row | rows[name] & chosen.replicate(row_bits)
-                taken = taken | want
-            # What a read finds in the row that is written may be anything. A read that is disabled then says so to
-            # synthesis, which else builds a bypass; with its register it becomes a port of the block memory.
-            read = Signal(name=f"bank{index}_read")
-            m.d.sync += [read.eq(taken), bank.addr.eq(row)]
-            found.append(Signal(width, name=f"bank{index}_found", reset_less=True))
-            with m.If(read & ~(write.en.any() & (write.addr == bank.addr))):
-                m.d.sync += found[index].eq(bank.data)
-        m.d.comb += conflict.eq(Cat(*clashes).any())
-        # Cycle 1: to the bank. Cycle 2: from the bank into its register. Cycle 3: from there to the clients; each keeps
+            # What a read finds in the row that is written may be anything.
+            address = Signal(row_bits, name=f"bank{index}_address", reset_less=True)
+            m.d.sync += address.eq(row)
+            found.append(block_read(m, bank, delayed(m, taken, 1, f"bank{index}_read", control=True), address,
+                                    f"bank{index}_found"))
+        # Cycle 1: to the bank. Cycle 2: from the bank into its register. Cycle 3: from there to the client, which keeps
         # its word, so that the others' reads cannot disturb it.
-        words = []
-        for index in range(BANKS):
-            word = Signal(width, name=f"bank{index}_word", reset_less=True)
-            m.d.sync += word.eq(found[index])
-            words.append(word)
         for name, port in ports.items():
             took = Signal(BANKS, name=f"took_{name}")
             m.d.sync += took.eq(Cat(*granted[name]))
-            took_late = delayed(m, took, READ_LATENCY_CYCLES - 1, f"took_{name}", control=True)
+            took_late = delayed(m, took, READ_LATENCY_CYCLES - 2, f"took_{name}", control=True)
             kept = Signal(width, name=f"kept_{name}", reset_less=True)
-            m.d.sync += kept.eq(port.data)
-            m.d.comb += port.grant.eq(1 if name in _FEEDS else Cat(*granted[name]).any())
-            data = kept & ~took_late.any().replicate(width)
-            for word, use in zip(words, took_late, strict=True):
-                data = data | word & use.replicate(width)
-            m.d.comb += port.data.eq(data)
+            m.d.comb += port.data.eq(kept)
+            if name not in _ARRAY:
+                m.d.comb += port.grant.eq(Cat(*granted[name]).any())
+            word: Value = Const(0, width)
+            for of_bank, use in zip(found, took_late, strict=True):
+                word = word | of_bank & use.replicate(width)
+            with m.If(took_late.any()):
+                m.d.sync += kept.eq(word)
 
     def _write_side(self, m: Module, banks: list[Any], row_bits: int) -> None:
         out, load = self.out, self.load

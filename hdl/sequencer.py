@@ -134,14 +134,15 @@ class StepSequencer(wiring.Component):
                 with m.If(broken):
                     m.next = "BAD"
 
-            with m.State("REQUEST"), m.If(~self.weights.valid | self.weights.ready):
+            # Whether the last one is taken comes late in its cycle: the next one goes on a cycle later.
+            with m.State("REQUEST"), m.If(~self.weights.valid):
                 request = self.weights.payload
                 m.d.sync += [self.weights.valid.eq(1), request.jump.eq(tile_first),
                              request.address.eq(weight_block), request.rows.eq(op.weight_rows - 2),
                              walk.eq(kernel_row), feed.eq(0)]
                 m.next = "FEEDS"
 
-            with m.State("FEEDS"), m.If((feed != 0) | ~self.steps.valid | self.steps.ready):
+            with m.State("FEEDS"), m.If((feed != 0) | ~self.steps.valid):
                 self._fill_feed(m, step, feed, op=op, entry=entry, walk=walk, inner=inner, rotate=rotate)
                 with m.If(feed == 0):
                     m.d.sync += [

@@ -11,14 +11,14 @@ from amaranth.lib.wiring import In, Out
 from tq_hw.isa.config import Config
 from tq_hw.isa.layout import UNITS, Field, Unit
 
-__all__ = ["ACC_READ_LATENCY_CYCLES", "FEED_READ_LATENCY_CYCLES", "READ_LATENCY_CYCLES", "AccReadSignature",
+__all__ = ["ACC_READ_LATENCY_CYCLES", "ARRAY_READ_LATENCY_CYCLES", "READ_LATENCY_CYCLES", "AccReadSignature",
            "OperationLayout", "ReadSignature", "TableWriteSignature", "WriteSignature", "operation_signature"]
 
 #: Cycles from the cycle of the grant to the cycle in which `data` is valid (grant in t, data in t + 3).
 READ_LATENCY_CYCLES = 3
-#: The feeds' requests are registered first, so that all others know which banks they leave.
-FEED_READ_LATENCY_CYCLES = READ_LATENCY_CYCLES + 1
-ACC_READ_LATENCY_CYCLES = 2
+#: The array unit's requests are registered first, so that all others know which banks they leave.
+ARRAY_READ_LATENCY_CYCLES = READ_LATENCY_CYCLES + 1
+ACC_READ_LATENCY_CYCLES = 3
 
 
 class OperationLayout(data.StructLayout):
@@ -44,8 +44,8 @@ class ReadSignature(wiring.Signature):
     addr : Out(16), word address
     grant : In(1), combinational: the read of this cycle is taken. Ports with fixed priority (the array's
         feeds) are granted always; two feeds on one bank in one cycle are BANK_CONFLICT
-    data : In(8 * word_bytes), valid READ_LATENCY_CYCLES (feeds: FEED_READ_LATENCY_CYCLES) after a granted cycle,
-        held until the next granted read's data arrives
+    data : In(8 * word_bytes), valid READ_LATENCY_CYCLES (array unit: ARRAY_READ_LATENCY_CYCLES) after a granted
+        cycle, held until the next granted read's data arrives
     """
 
     def __init__(self, config: Config) -> None:

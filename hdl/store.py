@@ -71,6 +71,9 @@ class StoreUnit(wiring.Component):
         m.submodules.packer = packer = Packer(config)
         m.submodules.takes = takes = Queue(TakeLayout(config), _WORDS)
         m.submodules.words = words = Queue(8 * config.word_bytes, _WORDS)
+        # Both from small RAM into a register, before the packer shifts.
+        both = data.StructLayout({"take": TakeLayout(config), "word": 8 * config.word_bytes})
+        m.submodules.ahead = ahead = Slice(both)
         m.submodules.runs = runs = Queue(plan.runs.payload.shape(), _RUNS)
         m.submodules.beats = beats = Queue(WriteBeatLayout(config), _BEATS, block_ram=True)
         m.submodules.bursts = bursts = Queue(BurstLayout(), _BURSTS)
@@ -118,8 +121,10 @@ class StoreUnit(wiring.Component):
             taken.eq(port.en & port.grant), plan.o.ready.eq(taken),
             takes.i.payload.eq(plan.o.payload), takes.i.valid.eq(taken),
             words.i.payload.eq(port.data), words.i.valid.eq(coming[-1]),
-            packer.i.payload.eq(takes.o.payload), packer.word.eq(words.o.payload), packer.i.valid.eq(words.o.valid),
-            used.eq(packer.i.valid & packer.i.ready), words.o.ready.eq(used), takes.o.ready.eq(used),
+            ahead.i.payload.take.eq(takes.o.payload), ahead.i.payload.word.eq(words.o.payload),
+            ahead.i.valid.eq(words.o.valid), used.eq(ahead.i.valid & ahead.i.ready), words.o.ready.eq(used),
+            takes.o.ready.eq(used), packer.i.payload.eq(ahead.o.payload.take), packer.word.eq(ahead.o.payload.word),
+            packer.i.valid.eq(ahead.o.valid), ahead.o.ready.eq(packer.i.ready),
         ]
         m.d.sync += [coming.eq(Cat(taken, coming)), places.eq(places - taken + used)]
 

@@ -21,7 +21,7 @@ from tq_hw.isa.uop import Multiply, Source
 __all__ = ["VectorControl"]
 
 #: Stage at which a micro-operation is there: one cycle for the memory, one for its output register.
-_STAGE_UOP = 2
+STAGE_UOP = 2
 #: Delays of this many cycles and more go through a small RAM when they are wide.
 _LONG_CYCLES = 6
 
@@ -33,7 +33,7 @@ class VectorControl(wiring.Component):
     -------
     table : writes of micro-operation words, UOP_WORDS each
     number : In, fetch : In(1), for the program's walker; uop : Out(UopWord0), one cycle later, until the next fetch
-    step_number : In, out_type : In(2), of the step that starts in this cycle
+    step_number : In, out_type : In(2), of the step that started in the cycle before
     take : In(1), a beat is at the last stage but one
     table_write : In(1), table_index : In(9), table_entry : In(32): load table, at the stage of the tables
     reduce : Out(2), `isa.uop.Reduce` at stage 2
@@ -68,7 +68,7 @@ class VectorControl(wiring.Component):
         for number in range(UOP_WORDS):
             memory: Any = Memory(shape=32, depth=self._config.uops, init=[], attrs={"ram_style": "distributed"})
             m.submodules[f"uops{number}"] = memory
-            write, read = memory.write_port(), memory.read_port()
+            write, read = memory.write_port(), memory.read_port(domain="comb")
             m.d.comb += [
                 write.en.eq(self.table.en & (self.table.index[:2] == number)),
                 write.addr.eq(self.table.index[2:]), write.data.eq(self.table.data),
@@ -84,7 +84,7 @@ class VectorControl(wiring.Component):
         first, second, third, fourth = words
         multiply = third.multiply
         high = (multiply != Multiply.NONE) & (multiply != Multiply.LOW_B)
-        wide = delayed(m, self.out_type, _STAGE_UOP, "out_type") == 1
+        wide = delayed(m, self.out_type, STAGE_UOP - 1, "out_type") == 1
         values: dict[str, Value] = {
             "a_source": first.a_source, "b_source": first.b_source, "operand": second.immediate,
             "a_stream": first.a_source == Source.STREAM, "b_stream": first.b_source == Source.STREAM,
@@ -95,11 +95,11 @@ class VectorControl(wiring.Component):
             "low": Mux(wide, -1 << 15, fourth.act_min), "high": Mux(wide, (1 << 15) - 1, fourth.act_max),
         }
         control = self.control
-        far = [name for name in values if CONTROL[name][0] - _STAGE_UOP > _LONG_CYCLES]
+        far = [name for name in values if CONTROL[name][0] - STAGE_UOP > _LONG_CYCLES]
         for stage in sorted({CONTROL[name][0] for name in far}):
             names = [name for name in far if CONTROL[name][0] == stage]
             fields = {name: values[name] for name in names}
-            line = DelayLine(sum(len(value) for value in fields.values()), stage - _STAGE_UOP)
+            line = DelayLine(sum(len(value) for value in fields.values()), stage - STAGE_UOP)
             m.submodules[f"delay{stage}"] = line
             m.d.comb += line.i.eq(Cat(fields.values()))
             offset = 0
@@ -108,10 +108,10 @@ class VectorControl(wiring.Component):
                 offset += len(value)
         for name in values:
             if name not in far:
-                m.d.comb += control[name].eq(delayed(m, values[name], CONTROL[name][0] - _STAGE_UOP, name))
+                m.d.comb += control[name].eq(delayed(m, values[name], CONTROL[name][0] - STAGE_UOP, name))
 
         # Decoded one cycle ahead of the ALU, because the way to the lanes is long enough.
-        alu = delayed(m, first.alu, CONTROL["alu0"][0] - 1 - _STAGE_UOP, "alu")
+        alu = delayed(m, first.alu, CONTROL["alu0"][0] - 1 - STAGE_UOP, "alu")
         for late, flags in enumerate(alu_flags(alu)):
             m.d.comb += control[f"alu{late}"].as_value().eq(delayed(m, flags, late + 1, f"alu{late}"))
         for name, before in (("low_late", "low"), ("high_late", "high")):

@@ -5,21 +5,21 @@ from typing import Any
 from amaranth import Cat, Module, Mux, Signal
 from amaranth.hdl import Value
 from amaranth.lib import data, stream, wiring
+from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
 from tq_hw.hdl.beats import Beats
 from tq_hw.hdl.delay import delayed
-from tq_hw.hdl.queues import Queue
 from tq_hw.hdl.signatures import AccReadSignature, ReadSignature
 from tq_hw.hdl.vector_steps import StepLayout
 from tq_hw.isa.config import BANKS, Config
-from tq_hw.isa.uop import Destination
 
 __all__ = ["Issue"]
 
-#: What a step wants of the ports: words of the streams and their banks, an accumulator word, a complete buffer.
-_Wants = data.StructLayout({"a_read": 1, "b_read": 1, "acc_read": 1, "use_acc": 1, "a_bank": range(BANKS),
-                            "b_bank": range(BANKS)})
+#: What a step wants of the ports: words of the streams and their banks, an accumulator word, a complete buffer, which
+#: it may be the last to use.
+_Wants = data.StructLayout({"a_read": 1, "b_read": 1, "acc_read": 1, "use_acc": 1, "release": 1,
+                            "a_bank": range(BANKS), "b_bank": range(BANKS)})
 
 
 class Issue(wiring.Component):
@@ -46,13 +46,13 @@ class Issue(wiring.Component):
     Members
     -------
     i : In(stream of StepLayout)
-    o : Out(StepLayout), o_valid : Out(1): the step that starts in this cycle
+    o : Out(StepLayout), o_valid : Out(1): the step that started in the cycle before
     a, b : Out(ReadSignature); b is shared: `b_busy` : Out(1), this stage wants b in this cycle
     acc : Out(AccReadSignature)
-    a_granted, b_granted : Out(1), strobes
+    a_granted, b_granted : Out(1), strobes, in the cycle of the grant
     params_ready : In(1), the next parameter block is there; params_take : Out(1), strobe: the next step uses it
     params_buffer : Out(2), the parameter block of the step at `o`
-    stall_acc, stall_port : Out(1), waiting for accumulators, or for a grant
+    stall_acc, stall_port : Out(1), waiting for accumulators, or for a grant, in the cycle before
     """
 
     i: stream.Interface
@@ -85,30 +85,33 @@ class Issue(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         """Input and two places, of which the front one asks."""
         m = Module()
-        config = self._config
         new = self.i.payload
-        m.submodules.places = places = Queue(data.StructLayout({"step": StepLayout(config), "params": 2}), 2)
         asking, queued, come, following = (Signal(_Wants, name=name)
                                            for name in ("asking", "queued", "come", "following"))
         valid, queued_valid = Signal(), Signal()
-        free, passes = Signal(), Signal()
+        free, passes, leaves = Signal(), Signal(), Signal()
         waits = self._hazards(m, new, passes, free)
-        m.d.comb += [passes.eq(self.i.valid & ~queued_valid & ~(new.run_first & waits)), self.i.ready.eq(passes)]
+        m.d.comb += [passes.eq(self.i.valid & ~queued_valid & ~waits), self.i.ready.eq(passes)]
 
         # Parameter blocks come in the order in which steps take them.
         buffer, next_buffer = Signal(2, init=3), Signal(2)
         takes = new.run_first & new.param_first
-        m.d.comb += [
-            self.params_take.eq(passes & takes), next_buffer.eq(buffer + takes),
-            places.i.payload.step.eq(new), places.i.payload.params.eq(next_buffer), places.i.valid.eq(passes),
-        ]
+        m.d.comb += [self.params_take.eq(passes & takes), next_buffer.eq(buffer + takes)]
         with m.If(passes):
             m.d.sync += buffer.eq(next_buffer)
+
+        # The two places. The one that is free is written all the time; only the steps that pass count.
+        place = data.StructLayout({"step": StepLayout(self._config), "params": 2})
+        m.submodules.places = places = Memory(shape=place, depth=2, init=[], attrs={"ram_style": "distributed"})
+        write, read = places.write_port(), places.read_port(domain="comb")
+        m.d.comb += [write.en.eq(~queued_valid), write.data.step.eq(new), write.data.params.eq(next_buffer)]
+        m.d.sync += [write.addr.eq(write.addr ^ passes), read.addr.eq(read.addr ^ leaves)]
 
         # What comes from the ports ends here, at a few flip-flops: the steps themselves do not move.
         m.d.comb += [
             come.a_read.eq(new.a.read), come.b_read.eq(new.b.read), come.acc_read.eq(new.acc_read),
-            come.use_acc.eq(new.use_acc), come.a_bank.eq(new.a.address), come.b_bank.eq(new.b.address),
+            come.use_acc.eq(new.use_acc), come.release.eq(new.release),
+            come.a_bank.eq(new.a.address), come.b_bank.eq(new.b.address),
             following.eq(Mux(queued_valid, queued.as_value(), come.as_value())),
         ]
         with m.If(~queued_valid):
@@ -118,7 +121,7 @@ class Issue(wiring.Component):
         with m.Elif(passes):
             m.d.sync += queued_valid.eq(1)
 
-        step = places.o.payload.step
+        step = read.data.step
         missing: list[tuple[Any, Value, Value]] = []
         for port, bank, address, wanted, next_wanted in (
                 (self.a, asking.a_bank, step.a.address, asking.a_read, following.a_read),
@@ -134,17 +137,17 @@ class Issue(wiring.Component):
                 m.d.sync += wanted.eq(0)
         not_full = Signal()
         refused = Signal()
-        leaves = Signal()
         m.d.comb += [
             not_full.eq(valid & asking.use_acc & ~self.acc.full),
             refused.eq(Cat(wanted & ~port.grant for port, wanted, _ in missing).any()),
-            free.eq(~(refused | not_full)), leaves.eq(valid & free), places.o.ready.eq(leaves),
-            self.o.eq(step), self.o_valid.eq(leaves), self.params_buffer.eq(places.o.payload.params),
-            self.acc.release.eq(leaves & step.release),
+            free.eq(~(refused | not_full)), leaves.eq(valid & free),
+            self.acc.release.eq(leaves & asking.release),
             self.a_granted.eq(self.a.en & self.a.grant), self.b_granted.eq(self.b.en & self.b.grant),
             self.b_busy.eq(self.b.en),
-            self.stall_acc.eq(not_full), self.stall_port.eq(refused & ~not_full),
         ]
+        # What is known at the end of the cycle goes no further in it.
+        m.d.sync += [self.o.eq(step), self.params_buffer.eq(read.data.params), self.o_valid.eq(leaves),
+                     self.stall_acc.eq(not_full), self.stall_port.eq(refused & ~not_full)]
         return m
 
     def _hazards(self, m: Module, new: Any, passes: Value, free: Value) -> Value:
@@ -169,46 +172,29 @@ class Issue(wiring.Component):
 
         # Registers: since beat 0 and since the last beat of the newest run that wrote; since the last beat before it.
         since_last, before = timer("since_last", register), timer("before", register)
-        newest = Signal(3)
-        newest_long = Signal()
-        writes = passes & new.fire & ~new.table & (new.destination == Destination.REGISTER)
+        writes = passes & new.writes
         writing = Signal()
         # Within the run that writes, only its beats count: a later beat may not come sooner than its own number.
         since_first = timer("since_first", register + 1, Mux(writing, writes, turn))
         with m.If(passes & new.fire):
-            m.d.sync += writing.eq(writes & ~new.run_last)
+            m.d.sync += writing.eq(new.writes & ~new.run_last)
         with m.If(writes):
             m.d.sync += start(since_last, register)
             with m.If(~writing):
-                m.d.sync += [before.eq(since_last), *start(since_first, register + 1), newest.eq(new.d_register),
-                             newest_long.eq(new.long)]
-
-        def register_waits(uses: Value, number: Value) -> Value:
-            apart = number != newest
-            overlaps = Mux(apart, (newest_long | new.long) & since_last.runs, since_first.runs)
-            waits: Value = uses & (before.runs | overlaps)
-            return waits
+                m.d.sync += [before.eq(since_last), *start(since_first, register + 1)]
 
         reducing = timer("reducing", self._reduce_latency - 1)
-        with m.If(passes & new.fire & ~new.table & (new.destination == Destination.REDUCE)):
+        with m.If(passes & new.reduces):
             m.d.sync += start(reducing, self._reduce_latency - 1)
 
         # Outputs: of this operation (or, at the first step of the next one, the one before) and of those before it.
         output = self._output_latency - 1
         newest_output, older_output = timer("newest_output", output), timer("older_output", output)
-        in_chunk = Signal()
-        enters_chunk = passes & new.run_first & new.chunk_first
-        enters_operation = passes & new.run_first & new.op_first
-        with m.If(enters_operation):
+        with m.If(passes & new.run_first & new.op_first):
             m.d.sync += older_output.eq(newest_output)
-        with m.If(enters_chunk):
-            m.d.sync += in_chunk.eq(0)
-        outputs = passes & new.fire & ~new.table & (new.destination == Destination.OUTPUT)
+        outputs = passes & new.outputs
         with m.If(outputs):
-            m.d.sync += [*start(newest_output, output), in_chunk.eq(1)]
-        reads = new.a_stream | new.b_stream
-        output_waits = reads & Mux(new.op_first, newest_output.runs, older_output.runs)
-        chunk_waits = reads & ~new.chunk_first & in_chunk & newest_output.runs
+            m.d.sync += start(newest_output, output)
 
         # An output beat of several words is written after it has left; the next run must not follow too closely.
         beats = Beats(self._config)
@@ -220,7 +206,8 @@ class Issue(wiring.Component):
                 with m.Case(code):
                     m.d.sync += start(writing_words, cycles)
 
-        waits: Value = (register_waits(new.a_uses, new.a_register) | register_waits(new.b_uses, new.b_register)
-                        | reducing.runs | output_waits | chunk_waits | writing_words.runs
-                        | (new.param_first & ~self.params_ready))
-        return waits
+        ends: dict[str, Value] = {
+            "newest_beat": since_first.runs, "newest_run": since_last.runs, "older_runs": before.runs,
+            "outputs": newest_output.runs, "operation": older_output.runs}
+        everything = reducing.runs | writing_words.runs | (new.param_first & ~self.params_ready)
+        return Cat(*(new.waits[name] & runs for name, runs in ends.items()), new.run_first & everything).any()

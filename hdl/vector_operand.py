@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from amaranth import Cat, Module, Signal, signed
+from amaranth import Cat, Const, Module, Signal, signed
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -25,7 +25,7 @@ class StreamOperand(wiring.Component):
 
     Members
     -------
-    step : In(OperandLayout), the step that starts in this cycle; nothing depends on whether one really does
+    step : In(OperandLayout), the step that started in the cycle before; nothing depends on whether one really did
     granted : In(1), a word of this stream was granted in this cycle
     data : In(word), the read port's data
     word : Out(word), the word READ_LATENCY_CYCLES + 1 cycles after its grant
@@ -58,9 +58,11 @@ class StreamOperand(wiring.Component):
         with m.If(delayed(m, self.granted, READ_LATENCY_CYCLES, "granted", control=True)):
             m.d.sync += word.eq(self.data)
 
-        at = READ_LATENCY_CYCLES + 1
-        code: Any = delayed(m, self.step.type, at, "type")
-        where = Cat(code, delayed(m, self.step.position, at, "position"), delayed(m, self.step.step, at, "step"))
+        # Which bytes each lane takes is decoded one cycle ahead, for it is the same for 32 bits.
+        code: Any = delayed(m, self.step.type, READ_LATENCY_CYCLES - 1, "type")
+        where = Cat(code, *(delayed(m, self.step[name], READ_LATENCY_CYCLES - 1, name)
+                            for name in ("position", "step")))
+        signs = delayed(m, ~code.all(), 1, "signs")
         beats = Beats(config)
         position_bits = (beats.positions - 1).bit_length()
         for lane in range(config.requantize_lanes):
@@ -70,10 +72,15 @@ class StreamOperand(wiring.Component):
                     if of_lane == lane:
                         pattern = kind | position << 2 | step << 2 + position_bits
                         choices.setdefault((element_bytes(kind), byte), []).append(pattern)
-            with m.Switch(where):
-                for (size, byte), patterns in choices.items():
-                    with m.Case(*patterns):
-                        element = word[8 * byte:8 * (byte + size)]
-                        sign = element[-1] & (~code.all() if size == 1 else 1)
-                        m.d.sync += elements[lane].eq(Cat(element, sign.replicate(32 - 8 * size)))
+            element: Any = Const(0, 32)
+            takes: Any = Const(0, 1)
+            for (size, byte), patterns in choices.items():
+                chosen = Signal(name=f"takes{lane}_{size}_{byte}", reset_less=True)
+                m.d.sync += chosen.eq(Cat(where == pattern for pattern in patterns).any())
+                part = word[8 * byte:8 * (byte + size)]
+                sign = part[-1] & (signs if size == 1 else 1)
+                element = element | Cat(part, sign.replicate(32 - 8 * size)) & chosen.replicate(32)
+                takes = takes | chosen
+            with m.If(takes):
+                m.d.sync += elements[lane].eq(element)
         return m

@@ -8,6 +8,7 @@ from amaranth.lib.wiring import In, Out
 
 from tq_hw.hdl.signatures import OperationLayout
 from tq_hw.hdl.vector_steps import CountedStep, Restart, SlotFields, StepLayout
+from tq_hw.hdl.vector_waits import WaitMarks
 from tq_hw.isa.config import Config
 from tq_hw.isa.layout import Unit, VectorKind
 
@@ -17,7 +18,7 @@ _STREAMS = ("a", "b", "out")
 
 
 class SlotPointers(wiring.Component):
-    """Add the slot's pointers to a step's addresses.
+    """Add the slot's pointers to a step's addresses, and what its run waits for.
 
     The pointers (one per stream, without base) count on from slot to slot; a run starts them at the chunk's first
     slot, which is kept, as is the tile's while other output blocks follow.
@@ -100,11 +101,15 @@ class SlotPointers(wiring.Component):
         with m.If(valid & counted.save_tile):
             m.d.sync += tile.eq(now)
 
+        m.submodules.waits = waits = WaitMarks(self._config)
+        m.d.comb += [waits.valid.eq(valid & counted.emits), waits.counted.eq(counted)]
+
         used: Any = Signal(pointers)
         o = self.o.payload
         m.d.comb += [
             used.eq(Mux(counted.at_chunk, chunk, now)), self.o.valid.eq(valid & counted.emits), o.eq(counted.step),
             o.a.address.eq(counted.step.a.address + used.a), o.b.address.eq(counted.step.b.address + used.b),
             o.out_address.eq(counted.step.out_address + used.out), o.acc_word.eq(used.acc),
+            o.waits.eq(waits.waits),
         ]
         return m

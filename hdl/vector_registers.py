@@ -4,9 +4,9 @@ from typing import Any
 
 from amaranth import Module, Signal, signed
 from amaranth.lib import data, wiring
-from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
+from tq_hw.hdl.block_memory import block_memory, block_read
 from tq_hw.hdl.delay import delayed
 from tq_hw.hdl.vector_steps import register_word_bits
 from tq_hw.isa.config import Config
@@ -48,20 +48,14 @@ class VectorRegisters(wiring.Component):
         """Register the memory's outputs."""
         m = Module()
         config = self._config
-        memory: Any = Memory(shape=32 * config.requantize_lanes, depth=config.vector_words, init=[])
+        # A word is never wanted in the cycle in which it is written.
+        memory = block_memory(32 * config.requantize_lanes, config.vector_words)
         m.submodules.memory = memory
         write = memory.write_port()
         # Many pins hang on the address, and on whether a read meets it.
         m.d.sync += [write.en.eq(self.write), write.addr.eq(self.d_word)]
         m.d.comb += write.data.eq(self.d.as_value())
         for name in ("a", "b"):
-            # A word is never wanted in the cycle in which it is written. A read that is disabled then says so to
-            # synthesis, which else builds a bypass; with its register it becomes a port of the block memory.
-            read = memory.read_port(domain="comb")
-            word = getattr(self, f"{name}_word")
-            found = Signal(32 * config.requantize_lanes, name=f"{name}_found", reset_less=True)
-            m.d.comb += read.addr.eq(word)
-            with m.If(~(write.en & (word == write.addr))):
-                m.d.sync += found.eq(read.data)
+            found = block_read(m, memory, 1, getattr(self, f"{name}_word"), f"{name}_found")
             m.d.comb += getattr(self, name).eq(delayed(m, found, 1, name))
         return m

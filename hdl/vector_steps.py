@@ -15,8 +15,8 @@ from tq_hw.isa.config import Config
 from tq_hw.isa.layout import VECTOR
 from tq_hw.isa.uop import UOP
 
-__all__ = ["CountedStep", "OperandLayout", "Restart", "RunLayout", "SlotFields", "StepLayout", "TileLayout", "UopWord0",
-           "operation_fields", "register_word_bits", "uop_layout"]
+__all__ = ["CountedStep", "OperandLayout", "RegisterUse", "Restart", "RunLayout", "SlotFields", "StepLayout",
+           "TileLayout", "UopWord0", "Waits", "operation_fields", "register_word_bits", "uop_layout"]
 
 
 class Restart(enum.Enum, shape=2):
@@ -117,6 +117,15 @@ class OperandLayout(data.StructLayout):
                           "step": range(beats.max_steps)})
 
 
+#: What the first step of a run waits for, as far as the order of the runs tells (vector_waits.py); other steps: 0.
+#: newest_beat: the beat of the same number of the newest run that writes registers; newest_run: all of that run;
+#: older_runs: all of the runs before it; outputs: the newest output; operation: outputs of the operations before.
+Waits = data.StructLayout({"newest_beat": 1, "newest_run": 1, "older_runs": 1, "outputs": 1, "operation": 1})
+
+#: Registers of a run, whether a and b are registers, and whether it may have more beats than a register has words.
+RegisterUse = data.StructLayout({"a": 3, "b": 3, "d": 3, "a_uses": 1, "b_uses": 1, "long": 1})
+
+
 class StepLayout(data.StructLayout):
     """One cycle of the issue stage.
 
@@ -125,17 +134,17 @@ class StepLayout(data.StructLayout):
     fire : the beat starts
     number : micro-operation
     table : load table: entry `d_word` is `element` of the word of stream A
-    a, b : stream reads; a_stream, b_stream : the run uses the streams
+    a, b : stream reads
     acc_read : read the accumulator word `acc_word`; use_acc : a buffer must be complete
     release : strobe with the last step of the buffer
     beat : beat of the block (accumulators, parameters)
-    a_register, b_register, d_register, a_uses, b_uses : registers of the run, and whether a and b are registers
     a_word, b_word, d_word : words of the register file
-    long : the run may have more beats than a register has words
-    destination, out_type, out_address, slot_first, slot_last : of the result; the address of the beat's first word
+    waits : what the run waits for
+    writes, outputs, reduces : the beat starts, and its results go to a register, to the output, to the reduction
+    out_type, out_address, slot_first, slot_last : of the result; the address of the beat's first word
     run_first, run_last : first step of a run, its last beat
     last_word : the beat belongs to the last word of the chunk; lanes : channels of that word a reduction sees
-    op_first, op_last, chunk_first, param_first, param_last : what the run is the first or the last of
+    op_first, op_last, param_first, param_last : what the run is the first or the last of
     """
 
     def __init__(self, config: Config) -> None:
@@ -143,13 +152,12 @@ class StepLayout(data.StructLayout):
         word = register_word_bits(config)
         super().__init__({
             "fire": 1, "number": range(config.uops), "table": 1, "element": range(config.word_bytes // 4),
-            "a": OperandLayout(config), "b": OperandLayout(config), "a_stream": 1, "b_stream": 1, "acc_read": 1,
+            "a": OperandLayout(config), "b": OperandLayout(config), "acc_read": 1,
             "use_acc": 1, "release": 1, "acc_word": range(config.acc_words), "beat": range(config.beats_per_acc_word),
-            "a_register": 3, "b_register": 3, "d_register": 3, "a_uses": 1, "b_uses": 1, "a_word": word,
-            "b_word": word, "d_word": word, "long": 1, "destination": 2, "out_type": 2, "out_address": 16,
-            "position": range(beats.positions), "slot_first": 1, "slot_last": 1, "run_first": 1, "run_last": 1,
-            "last_word": 1, "lanes": range(config.block + 1), "op_first": 1, "op_last": 1, "chunk_first": 1,
-            "param_first": 1, "param_last": 1,
+            "a_word": word, "b_word": word, "d_word": word, "waits": Waits, "writes": 1, "outputs": 1, "reduces": 1,
+            "out_type": 2, "out_address": 16, "position": range(beats.positions), "slot_first": 1, "slot_last": 1,
+            "run_first": 1, "run_last": 1, "last_word": 1, "lanes": range(config.block + 1), "op_first": 1,
+            "op_last": 1, "param_first": 1, "param_last": 1,
         })
 
 
@@ -158,7 +166,8 @@ class CountedStep(data.StructLayout):
 
     Members
     -------
-    step : the step; its addresses are to be added to the slot's, its `acc_word` is not there
+    step : the step; its addresses are to be added to the slot's, its `acc_word` and `waits` are not there
+    registers : what the run does with registers; streams : it reads streams; chunk_first : first run of a chunk
     emits : the step is real (else only the pointers move)
     start : pointers that the step begins with; at_chunk : it takes the chunk's, and leaves the pointers alone
     moves : the slot is done; next_word : load table, the word is done
@@ -168,6 +177,7 @@ class CountedStep(data.StructLayout):
 
     def __init__(self, config: Config) -> None:
         super().__init__({
-            "step": StepLayout(config), "emits": 1, "start": Restart, "at_chunk": 1, "moves": 1, "next_word": 1,
-            "save_tile": 1, "save_chunk": 1, "acc_first": 1, "operation_first": 1,
+            "step": StepLayout(config), "registers": RegisterUse, "streams": 1, "chunk_first": 1, "emits": 1,
+            "start": Restart, "at_chunk": 1, "moves": 1,
+            "next_word": 1, "save_tile": 1, "save_chunk": 1, "acc_first": 1, "operation_first": 1,
         })

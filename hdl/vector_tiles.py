@@ -67,7 +67,7 @@ class TileWalker(wiring.Component):
         return broken
 
     def elaborate(self, platform: object) -> Module:
-        """Keep the loops' state; make one tile a cycle."""
+        """Keep the loops' state; make a tile every second cycle, for in the other one the counters are compared."""
         m = Module()
         config = self._config
         op: Any = Signal(OperationLayout(Unit.VECTOR), reset_less=True)
@@ -80,31 +80,36 @@ class TileWalker(wiring.Component):
         first_leaves = ~(self.o.valid & self.o.payload.op_first)
         m.d.comb += self.i.ready.eq(~active & first_leaves & (error == 0))
         fresh = Signal()
+        last_block = Signal(16, reset_less=True)
         m.d.comb += self.accepted.eq(self.i.valid & self.i.ready)
         with m.If(self.accepted):
             m.d.sync += [active.eq(1), fresh.eq(1)]
         # Wide, so it listens to few: what it copies in vain is copied again.
         with m.If(~active & first_leaves):
-            m.d.sync += op.eq(self.i.payload)
+            m.d.sync += [op.eq(self.i.payload), last_block.eq(self.i.payload.out_blocks - 1)]
             with m.If(is_table):
                 m.d.sync += [op.use_acc.eq(0), op.use_params.eq(0), op.blocks_inner.eq(0), op.out_blocks.eq(1),
-                             op.tile_slots.eq(TABLE_ENTRIES), op.sub_first.eq(0)]
+                             last_block.eq(0), op.tile_slots.eq(TABLE_ENTRIES), op.sub_first.eq(0)]
 
         block = Signal(16)
         sub = Signal(range(config.sub_blocks))
         left = Signal(24)
         tile_first = Signal()
         a, b, out, param = Signal(16), Signal(16), Signal(16), Signal(16)
-        tile_last = left <= op.tile_slots
+        tile_last, block_first, block_last, compared = (
+            Signal(name=name) for name in ("tile_last", "block_first", "block_last", "compared"))
+        m.d.sync += [tile_last.eq(Mux(fresh, op.slots, left) <= op.tile_slots), block_first.eq(fresh | (block == 0)),
+                     block_last.eq(Mux(fresh, 0, block) == last_block)]
         slots = Mux(tile_last, left[:16], op.tile_slots)
-        block_first, block_last = block == 0, block == op.out_blocks - 1
         inner = op.blocks_inner & (op.out_blocks != 1)
         param_first = op.use_params & (inner | tile_first)
         last = block_last & tile_last
 
-        free, step = Signal(), Signal()
+        free, step, broken = Signal(), Signal(), Signal()
+        m.d.sync += compared.eq(fresh | (active & ~step))
+        # The next stage takes no two tiles in a row, so there is time to see that one has left.
         m.d.comb += [
-            free.eq(active & ~fresh & (self.o.ready | ~self.o.valid)),
+            free.eq(active & compared & ~broken & ~self.o.valid),
             step.eq(free & (self.params.ready | ~param_first)),
             self.params.valid.eq(free & param_first), self.params.payload.eq(param),
         ]
@@ -148,6 +153,7 @@ class TileWalker(wiring.Component):
             m.d.sync += [left.eq(Mux(again, op.slots, left - op.tile_slots)), tile_first.eq(again)]
         with m.If(fresh):
             m.d.sync += fresh.eq(0)
-            with m.If(self._broken(op)):
-                m.d.sync += [error.eq(Status.BAD_OPERATION), active.eq(0)]
+        m.d.sync += broken.eq(fresh & self._broken(op))
+        with m.If(broken):
+            m.d.sync += [error.eq(Status.BAD_OPERATION), active.eq(0)]
         return m

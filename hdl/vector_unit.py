@@ -25,7 +25,7 @@ from tq_hw.hdl.signatures import (
     WriteSignature,
     operation_signature,
 )
-from tq_hw.hdl.vector_control import VectorControl
+from tq_hw.hdl.vector_control import STAGE_UOP, VectorControl
 from tq_hw.hdl.vector_issue import Issue
 from tq_hw.hdl.vector_operand import StreamOperand
 from tq_hw.hdl.vector_output import OutputLayout, OutputWriter
@@ -36,12 +36,13 @@ from tq_hw.hdl.vector_tiles import TileWalker
 from tq_hw.hdl.walker import SlotWalker
 from tq_hw.isa.config import Config
 from tq_hw.isa.layout import Unit
-from tq_hw.isa.uop import Destination
 
 __all__ = ["VectorUnit"]
 
 #: A beat reads its vector registers at this stage.
 _STAGE_REGISTERS = STAGE_OPERANDS - VectorRegisters.LATENCY_CYCLES
+#: A step comes out of Issue, in a register, one cycle after it has started.
+_STAGE_ISSUED = 1
 #: More operations than ever are under way at once: each has one beat at least, the unit has fewer stages.
 _MOST_OPERATIONS = 63
 
@@ -126,11 +127,10 @@ class VectorUnit(wiring.Component):
 
         # Beats by where their results go; these flags alone are reset.
         step: Any = issue.o
-        starts = issue.o_valid & step.fire & ~step.table
         to_register, to_output, to_reduce = (
-            delayed(m, starts & (step.destination == where), STAGE_RESULT - 1, name, control=True)
-            for where, name in ((Destination.REGISTER, "to_register"), (Destination.OUTPUT, "to_output"),
-                                (Destination.REDUCE, "to_reduce")))
+            _at(m, issue.o_valid & flag, STAGE_RESULT - 1, name, control=True)
+            for flag, name in ((step.writes, "to_register"), (step.outputs, "to_output"),
+                               (step.reduces, "to_reduce")))
         m.d.comb += [
             params.take.eq(issue.params_take), issue.params_ready.eq(params.ready),
             control.step_number.eq(step.number), control.out_type.eq(step.out_type),
@@ -146,7 +146,7 @@ class VectorUnit(wiring.Component):
         under_way = Signal(range(_MOST_OPERATIONS + 1))
         m.d.sync += under_way.eq(under_way + tiles.accepted - self.done)
         m.d.comb += [
-            self.done.eq(delayed(m, last, done, "last", control=True)), self.idle.eq(under_way == 0),
+            self.done.eq(_at(m, last, done, "last", control=True)), self.idle.eq(under_way == 0),
             self.busy.eq(under_way != 0), self.error.eq(tiles.error), self.stall_acc.eq(issue.stall_acc),
             self.stall_port.eq(issue.stall_port),
         ]
@@ -164,34 +164,34 @@ class VectorUnit(wiring.Component):
             m.d.comb += [operand.step.eq(step[name]), operand.granted.eq(getattr(issue, f"{name}_granted")),
                          operand.data.eq(port.data)]
 
-        # The accumulator's data stands before its stage: choose the beat's lanes, then wait.
-        beat = delayed(m, step.beat, ACC_READ_LATENCY_CYCLES, "beat")
+        # The accumulator's data stands before its stage: choose the beat's lanes.
+        beat = _at(m, step.beat, ACC_READ_LATENCY_CYCLES, "beat")
         chosen: Any = Signal(data.ArrayLayout(signed(32), count), reset_less=True)
         m.d.sync += chosen.as_value().eq(self.acc.data.word_select(beat, 32 * count))
         acc = delayed(m, chosen, STAGE_OPERANDS - ACC_READ_LATENCY_CYCLES - 1, "acc")
 
         m.submodules.registers = registers = VectorRegisters(config)
-        m.d.comb += [registers.a_word.eq(delayed(m, step.a_word, _STAGE_REGISTERS, "a_word")),
-                     registers.b_word.eq(delayed(m, step.b_word, _STAGE_REGISTERS, "b_word"))]
+        m.d.comb += [registers.a_word.eq(_at(m, step.a_word, _STAGE_REGISTERS, "a_word")),
+                     registers.b_word.eq(_at(m, step.b_word, _STAGE_REGISTERS, "b_word"))]
 
         # Parameters are read where they are used; the block is free again behind the last of them.
-        at = delayed(m, Cat(step.beat, issue.params_buffer), STAGE_OPERANDS - 1, "param_operand")
+        at = _at(m, Cat(step.beat, issue.params_buffer), STAGE_OPERANDS - 1, "param_operand")
         late = delayed(m, at, STAGE_LEFT - 1 - STAGE_OPERANDS, "param_shift")
         latest = delayed(m, late, STAGE_PRODUCT - STAGE_LEFT, "param_multiplier")
         leaves = issue.o_valid & step.run_last & step.param_last
         m.d.comb += [
             params.bias_at.eq(at), params.shift_at.eq(late), params.multiplier_at.eq(latest),
-            params.release.eq(delayed(m, leaves, STAGE_PRODUCT - 1, "param_leaves", control=True)),
+            params.release.eq(_at(m, leaves, STAGE_PRODUCT - 1, "param_leaves", control=True)),
         ]
 
         # Load table: the entry is cut out of the word, and written at the stage of the look-ups, so in order.
         writes = issue.o_valid & step.table
-        element = delayed(m, step.element, STAGE_OPERANDS, "element")
+        element = _at(m, step.element, STAGE_OPERANDS, "element")
         entry = Signal(32, reset_less=True)
         m.d.sync += entry.eq(operands["a"].word.word_select(element, 32))
         m.d.comb += [
-            control.table_write.eq(delayed(m, writes, STAGE_TABLE, "table_write", control=True)),
-            control.table_index.eq(delayed(m, step.d_word[:9], STAGE_TABLE, "table_index")),
+            control.table_write.eq(_at(m, writes, STAGE_TABLE, "table_write", control=True)),
+            control.table_index.eq(_at(m, step.d_word[:9], STAGE_TABLE, "table_index")),
             control.table_entry.eq(delayed(m, entry, STAGE_TABLE - STAGE_OPERANDS - 1, "table_entry")),
         ]
 
@@ -219,7 +219,8 @@ class VectorUnit(wiring.Component):
         m.submodules.output = output = OutputWriter(config)
         m.submodules.reduce = reduce = ReduceUnit(config, word_bits)
 
-        m.submodules.place = place = DelayLine(len(output.beat.as_value()), STAGE_RESULT - 1)
+        m.submodules.place = place = DelayLine(len(output.beat.as_value()),
+                                               STAGE_RESULT - 1 - _STAGE_ISSUED)
         where: Any = Signal(OutputLayout(config))
         m.d.comb += [
             where.type.eq(step.out_type), where.address.eq(step.out_address), where.position.eq(step.position),
@@ -228,20 +229,19 @@ class VectorUnit(wiring.Component):
         ]
         connect(m, output.port, flipped(self.out))
 
-        # The micro-operation's kind of reduction comes two cycles after the step.
+        # The micro-operation's kind of reduction comes later than the step.
         layout = ReduceLayout(config, word_bits)
         early: Any = Signal(layout)
         first = Signal(init=1)
-        reducing = issue.o_valid & step.fire & ~step.table & (step.destination == Destination.REDUCE)
-        with m.If(reducing):
+        with m.If(issue.o_valid & step.reduces):
             m.d.sync += first.eq(step.run_last)
         m.d.comb += [
             early.first.eq(first), early.last.eq(step.run_last), early.position.eq(step.position),
             early.word.eq(step.d_word), early.lanes.eq(Mux(step.last_word, step.lanes, config.block)),
         ]
         held: Any = Signal(layout)
-        m.d.comb += [held.eq(delayed(m, early, 2, "reduce_early")), held.kind.eq(control.reduce)]
-        m.submodules.reduce_line = line = DelayLine(len(held.as_value()), STAGE_RESULT - 3)
+        m.d.comb += [held.eq(_at(m, early, STAGE_UOP, "reduce_early")), held.kind.eq(control.reduce)]
+        m.submodules.reduce_line = line = DelayLine(len(held.as_value()), STAGE_RESULT - 1 - STAGE_UOP)
         beat: Any = data.View(layout, line.o)
         m.d.comb += [
             line.i.eq(held.as_value()), reduce.beat.eq(delayed(m, beat, 1, "reduce_beat")), reduce.x.eq(results),
@@ -252,3 +252,8 @@ class VectorUnit(wiring.Component):
         ]
         for lane in range(config.requantize_lanes):
             m.d.comb += registers.d[lane].eq(Mux(reduce.done, reduce.result, results[lane]))
+
+
+def _at(m: Module, value: Any, stage: int, name: str, *, control: bool = False) -> Any:
+    """Return what is known of the step that Issue gives out, as it stands at a stage of the lanes."""
+    return delayed(m, value, stage - _STAGE_ISSUED, name, control=control)

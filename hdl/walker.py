@@ -164,6 +164,7 @@ class BeatCounter(wiring.Component):
         uop, counted = run.uop, self.o.payload
         o = counted.step
         table, once = run.table, uop.once
+        to_lanes = step_last & ~table
         # A `once` run that is not the chunk's first leaves the pointers where they are, mostly at the chunk's end.
         at_chunk = once & (run.restart == Restart.CHUNK)
         last_fire = step_last & (once | (beat_last & chunk_end))
@@ -173,21 +174,25 @@ class BeatCounter(wiring.Component):
             counted.start.eq(Mux(started | at_chunk, Restart.CONTINUE, run.restart)), counted.at_chunk.eq(at_chunk),
             counted.save_tile.eq(run.save_tile & ~started), counted.save_chunk.eq(run.save_chunk & ~started),
             counted.acc_first.eq(run.tile_first & ~started), counted.operation_first.eq(run.op_first & ~started),
+            counted.streams.eq(table | (uop.a_source == Source.STREAM) | (uop.b_source == Source.STREAM)),
+            counted.chunk_first.eq(run.save_chunk), counted.registers.long.eq(long),
+            counted.registers.a.eq(uop.a_register), counted.registers.b.eq(uop.b_register),
+            counted.registers.d.eq(uop.d_register), counted.registers.a_uses.eq(uop.a_source == Source.REGISTER),
+            counted.registers.b_uses.eq(uop.b_source == Source.REGISTER),
             o.fire.eq(step_last), o.number.eq(run.number), o.table.eq(table), o.element.eq(entry),
-            o.a_stream.eq(table | (uop.a_source == Source.STREAM)), o.b_stream.eq(uop.b_source == Source.STREAM),
+            o.writes.eq(to_lanes & (uop.destination == Destination.REGISTER)),
+            o.outputs.eq(to_lanes & (uop.destination == Destination.OUTPUT)),
+            o.reduces.eq(to_lanes & (uop.destination == Destination.REDUCE)),
             o.acc_read.eq(use_acc & (uop.a_source == Source.ACC_OR_BIAS) & (beat == 0) & (step == 0)),
             o.use_acc.eq(use_acc), o.release.eq(use_acc & run.tile_last & last_fire), o.beat.eq(beat),
-            o.a_register.eq(uop.a_register), o.b_register.eq(uop.b_register), o.d_register.eq(uop.d_register),
-            o.a_uses.eq(uop.a_source == Source.REGISTER), o.b_uses.eq(uop.b_source == Source.REGISTER),
             o.a_word.eq(self._register_word(uop.a_register, Mux(uop.a_hold, 0, n))),
             o.b_word.eq(self._register_word(uop.b_register, Mux(uop.b_hold, 0, n))),
             o.d_word.eq(Mux(table, table_word,
                             self._register_word(uop.d_register, Mux(uop.destination == Destination.REDUCE, 0, n)))),
-            o.long.eq(long), o.destination.eq(uop.destination), o.out_type.eq(out_type), o.position.eq(position),
+            o.out_type.eq(out_type), o.position.eq(position),
             o.slot_first.eq(beat == 0), o.slot_last.eq(beat_last | once), o.run_first.eq(~started),
             o.run_last.eq(last_fire), o.last_word.eq(chunk_end), o.lanes.eq(lanes), o.op_first.eq(run.op_first),
-            o.op_last.eq(run.op_last), o.chunk_first.eq(run.save_chunk), o.param_first.eq(run.param_first),
-            o.param_last.eq(run.param_last),
+            o.op_last.eq(run.op_last), o.param_first.eq(run.param_first), o.param_last.eq(run.param_last),
         ]
         self._words(m, run, {"a": a_type, "b": b_type}, position, step, beat)
         m.d.comb += o.out_address.eq(run.out + beats.look_up(out_type, position, beats.first_word))

@@ -7,7 +7,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from tq_hw.hdl.delay import delayed
-from tq_hw.hdl.signatures import READ_LATENCY_CYCLES, ReadSignature
+from tq_hw.hdl.signatures import ARRAY_READ_LATENCY_CYCLES, ReadSignature
 from tq_hw.isa.config import Config
 
 __all__ = ["WeightLoader", "WeightRequest"]
@@ -44,7 +44,7 @@ class WeightLoader(wiring.Component):
     weight_row: Signal
 
     def __init__(self, config: Config, latency_cycles: int) -> None:
-        assert latency_cycles > READ_LATENCY_CYCLES
+        assert latency_cycles > ARRAY_READ_LATENCY_CYCLES
         self._config = config
         self._latency_cycles = latency_cycles
         super().__init__({
@@ -91,5 +91,5 @@ class WeightLoader(wiring.Component):
             m.d.sync += [row.eq(new), self.weight_row.eq(new)]
         word = self.weights.data[:8 * config.cols]
         m.d.comb += self.weight.as_value().eq(
-            delayed(m, word, self._latency_cycles - READ_LATENCY_CYCLES, "weight"))
+            delayed(m, word, self._latency_cycles - ARRAY_READ_LATENCY_CYCLES, "weight"))
         return m

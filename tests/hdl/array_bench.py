@@ -9,7 +9,7 @@ import numpy as np
 from amaranth.sim import Simulator
 
 from tq_hw.hdl.array_unit import ArrayUnit
-from tq_hw.hdl.signatures import FEED_READ_LATENCY_CYCLES, READ_LATENCY_CYCLES
+from tq_hw.hdl.signatures import ACC_READ_LATENCY_CYCLES, ARRAY_READ_LATENCY_CYCLES
 from tq_hw.isa.config import Config
 from tq_hw.isa.layout import UNITS, ArrayMode, Unit
 
@@ -163,7 +163,7 @@ def run(config: Config, memory: np.ndarray, operations: Sequence[Operation], siz
     async def scratchpad(ctx):
         ports = [dut.feed0, dut.feed1, dut.feed2, dut.weights]
         # What was asked for, newest first; the answer to the oldest stands in the next cycle.
-        latencies = [FEED_READ_LATENCY_CYCLES] * 3 + [READ_LATENCY_CYCLES]
+        latencies = [ARRAY_READ_LATENCY_CYCLES] * 4
         coming = [deque([None] * (latency - 1), latency - 1) for latency in latencies]
         for port in ports[:3]:
             ctx.set(port.grant, 1)
@@ -184,7 +184,7 @@ def run(config: Config, memory: np.ndarray, operations: Sequence[Operation], siz
         for size in sizes:
             while not ctx.get(acc.full):
                 await ctx.tick()
-            got, pending, word = [], [False, False], 0
+            got, pending, word = [], [False] * ACC_READ_LATENCY_CYCLES, 0
             while word < size or any(pending):
                 en = word < size and rng.random() >= slow / 4
                 ctx.set(acc.en, en)
@@ -194,7 +194,7 @@ def run(config: Config, memory: np.ndarray, operations: Sequence[Operation], siz
                     got.append(data)
                 pending.append(bool(en and grant))
                 word += bool(en and grant)
-            # `pending` covers two cycles; the word asked for last is on `data` now.
+            # `pending` covers the latency; the word asked for last is on `data` now.
             ctx.set(acc.en, 0)
             if slow and rng.random() < slow:
                 await ctx.tick().repeat(rng.randrange(1, 60))

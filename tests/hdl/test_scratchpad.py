@@ -8,12 +8,13 @@ import pytest
 from amaranth.sim import Simulator
 
 from tq_hw.hdl.scratchpad import READ_CLIENTS, Scratchpad
-from tq_hw.hdl.signatures import FEED_READ_LATENCY_CYCLES, READ_LATENCY_CYCLES
+from tq_hw.hdl.signatures import ARRAY_READ_LATENCY_CYCLES, READ_LATENCY_CYCLES
 from tq_hw.isa.config import PRESETS
 from tq_hw.isa.control import Status
 
 TINY = PRESETS["tiny"]
 FEEDS = ("feed0", "feed1", "feed2")
+ARRAY = (*FEEDS, "weights")
 
 
 def simulate(config: Any, bench: Any) -> None:
@@ -49,7 +50,7 @@ def test_random_traffic(seed: int) -> None:
         pending: list[tuple[int, str, int, int | None]] = []
         held: dict[str, int | None] = dict.fromkeys(READ_CLIENTS)
         waiting: dict[str, int] = {}
-        feeding: set[int] = set()  # banks that the feeds asked for in the cycle before
+        array: set[int] = set()  # banks that the array unit asked for in the cycle before
         for now in range(300):
             asked = {name: rng.randrange(words) for name in READ_CLIENTS if rng.random() < 0.5}
             # A client that waits keeps its address.
@@ -62,10 +63,13 @@ def test_random_traffic(seed: int) -> None:
                 ctx.set(getattr(dut, name).en, name in asked)
                 ctx.set(getattr(dut, name).addr, asked.get(name, 0))
             # Expected grants: a client waits if one before it uses its bank.
-            order = [name for name in READ_CLIENTS if name not in FEEDS]
-            wins = {name for name in asked if name in FEEDS or asked[name] % 4 not in feeding and not any(
-                other in asked and asked[other] % 4 == asked[name] % 4 for other in order[:order.index(name)])}
-            feeding = {asked[name] % 4 for name in FEEDS if name in asked}
+            wins = set(FEEDS) & asked.keys()
+            for names, taken in ((["weights"], {asked[name] % 4 for name in wins}), (["a", "b", "store"], set(array))):
+                for name in names:
+                    if name in asked and asked[name] % 4 not in taken:
+                        wins.add(name)
+                    taken |= {asked[name] % 4} if name in asked else set()
+            array = {asked[name] % 4 for name in ARRAY if name in asked}
             writes = {}
             for name in ("out", "load"):
                 if rng.random() < 0.4:
@@ -86,7 +90,7 @@ def test_random_traffic(seed: int) -> None:
                 assert data is None or ctx.get(getattr(dut, name).data) == data, name
             for name in wins:
                 addr = asked[name]
-                latency = FEED_READ_LATENCY_CYCLES if name in FEEDS else READ_LATENCY_CYCLES
+                latency = ARRAY_READ_LATENCY_CYCLES if name in ARRAY else READ_LATENCY_CYCLES
                 pending.append((now + latency, name, addr, model[addr]))
             waiting = {name: addr for name, addr in asked.items() if name not in wins}
             if "out" in writes and "load" in writes and writes["out"][0] % 4 == writes["load"][0] % 4:
@@ -97,7 +101,7 @@ def test_random_traffic(seed: int) -> None:
                 for lane in range(width):
                     if mask >> lane & 1:
                         model[addr] = model[addr] & ~(0xFF << 8 * lane) | data & 0xFF << 8 * lane
-            # A write of the cycle in which the bank is asked meets the read in the bank; one before it for a feed too.
+            # A write of the cycle in which the bank is asked meets the read in it; of the array, one before it too.
             pending = [(when, name, addr, None if when >= now + READ_LATENCY_CYCLES and any(
                 addr == w[0] for w in writes.values()) else data) for when, name, addr, data in pending]
             await ctx.tick()
