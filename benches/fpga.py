@@ -27,7 +27,7 @@ from rich.table import Table
 
 from tq_hw.boards import floorplan
 from tq_hw.boards.figures import Hop, count_cells, modules, nextpnr_timing, read_json
-from tq_hw.boards.floorplan import place_multipliers
+from tq_hw.boards.floorplan import place_blocks
 from tq_hw.boards.tools import run_tool
 from tq_hw.hdl.accelerator import Accelerator
 from tq_hw.hdl.array_unit import ArrayUnit
@@ -144,7 +144,7 @@ def place_and_route(design: str, config: Config, *, seed: int = 1, freq_mhz: flo
         seconds["synthesize"] = run_tool("yosys", ["-q", "-p", f"read_rtlil design.il; synth_ecp5 -top {_TOP} -json "
                                                    "design.json; tee -q -o stat.json stat -json"], folder)
         resources = count_cells(read_json(folder / "stat.json"), "ecp5")
-        place_multipliers(folder / "design.json", DEVICE)
+        place_blocks(folder / "design.json", DEVICE)
 
         say(f"{design}: place and route")
         seconds["place_and_route"] = run_tool("nextpnr-ecp5", [

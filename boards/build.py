@@ -14,7 +14,7 @@ from typing import Any
 from tq_hw.boards.board import Board, Ddr3, Memory, Sdr, Toolchain
 from tq_hw.boards.dram import DramCore, core_description, generate_core
 from tq_hw.boards.figures import Timing, count_cells, modules, nextpnr_timing, read_json, vivado_figures
-from tq_hw.boards.floorplan import place_multipliers
+from tq_hw.boards.floorplan import place_blocks
 from tq_hw.boards.openxc7 import openxc7_commands, openxc7_timing
 from tq_hw.boards.tools import missing_tools, require_tool, run_tool
 from tq_hw.boards.top import BoardTop, input_hz, load_platform
@@ -174,7 +174,7 @@ class _Steps:
         resources = count_cells(read_json(self.folder / _STAT), _FAMILY[board.toolchain])
         (self.folder / _STAT).unlink()
         if board.toolchain is Toolchain.ECP5:
-            place_multipliers(self.folder / f"{TOP}.json", board.device.name)
+            place_blocks(self.folder / f"{TOP}.json", board.device.name)
         return resources, commands
 
 

@@ -1,18 +1,20 @@
-"""Sites for the multipliers of an ECP5, which its placer leaves far from what they feed.
+"""Sites for the multipliers and block RAMs of an ECP5, which its placer leaves far from what they feed.
 
-An LFE5U-85F has 156 multipliers in three rows across the chip, four to a block. The columns of the array get the upper
-two rows, half of them each, every column's cells side by side in the order of their sums; each lane of the vector
-unit gets a block of the lower row. All are centred. nextpnr takes a site from a cell's attribute `BEL` and pulls the
-rest of the logic to it.
+An LFE5U-85F has 156 multipliers in three rows across the chip and 208 block RAMs in four, four to a block. The columns
+of the array get the upper two rows of multipliers, half of them each, every column's cells side by side in the order of
+their sums; each lane of the vector unit gets a block of the lower row. From the top downwards the block RAMs hold the
+scratchpad (two rows, the banks' bytes of the same lanes side by side), the accumulators amid the array by columns, and
+tables and vector registers by lanes. All are centred. nextpnr takes a site from a cell's attribute `BEL` and pulls the
+rest of the logic to it: what it has to wire then lies in the middle, where it would else begin at one end of the chip.
 """
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-__all__ = ["MULTIPLIER_ROWS", "Site", "multiplier_sites", "place_multipliers"]
+__all__ = ["MEMORY_ROWS", "MULTIPLIER_ROWS", "Site", "memory_sites", "multiplier_sites", "place_blocks"]
 
 #: Column and row of the chip, and number in its block.
 Site = tuple[int, int, int]
@@ -20,17 +22,34 @@ Site = tuple[int, int, int]
 MULTIPLIER_ROWS: dict[str, tuple[tuple[int, ...], tuple[int, ...]]] = {
     "85F": ((10, 34, 58), (4, 13, 22, 31, 40, 49, 58, 69, 78, 87, 96, 105, 114)),
 }
+#: The same for the block RAMs.
+MEMORY_ROWS: dict[str, tuple[tuple[int, ...], tuple[int, ...]]] = {
+    "85F": ((22, 46, 70, 82), MULTIPLIER_ROWS["85F"][1]),
+}
 #: Columns of the four multipliers of a block behind its first one; these are their numbers as well.
-_IN_BLOCK = (0, 1, 4, 5)
+_MULTIPLIERS = (0, 1, 4, 5)
+#: Columns of the four block RAMs of a block behind its first one, in the order of their numbers.
+_MEMORIES = (0, 2, 4, 6)
 #: Names that Yosys derives from `hdl.array.MacArray` and `hdl.requantize.HighMultiply`.
 _CELL = re.compile(r"\barray\.product_(?P<row>\d+)_(?P<col>\d+)_")
-_DIE = re.compile(r"^LFE5U(M|M5G)?-(?P<die>\d+F)\b")
 _LANE = re.compile(r"\blane(?P<lane>\d+)\.product\.(?P<part>[a-z_]+)_")
+#: Names that Yosys derives from memories; `part` counts the block RAMs along a word.
+_BANK = re.compile(r"\bscratchpad\.bank(?P<bank>\d+)\.\d+\.(?P<part>\d+)$")
+_ACCUMULATOR = re.compile(r"\baccumulators\.memory(?P<odd>\d)[^.]*\.\d+\.(?P<part>\d+)$")
+_TABLE = re.compile(r"\blane(?P<lane>\d+)\.table\.memory\.(?P<copy>\d+)\.\d+$")
+_REGISTER = re.compile(r"\bvector\.registers\.memory\.(?P<copy>\d+)\.(?P<part>\d+)$")
+_DIE = re.compile(r"^LFE5U(M|M5G)?-(?P<die>\d+F)\b")
 
 
-def _centred(row: int, blocks: tuple[int, ...], count: int) -> list[Site]:
-    skipped = (len(_IN_BLOCK) * len(blocks) - count) // (2 * len(_IN_BLOCK))
-    return [(first + offset, row, offset) for first in blocks[skipped:] for offset in _IN_BLOCK][:count]
+def _die(device: str) -> str:
+    found = _DIE.match(device)
+    return found["die"] if found else ""
+
+
+def _centred(row: int, blocks: tuple[int, ...], columns: Sequence[int], count: int) -> list[Site]:
+    """Return the sites in the middle of a row, whole blocks."""
+    skipped = (len(columns) * len(blocks) - count) // (2 * len(columns))
+    return [(first + offset, row, offset) for first in blocks[skipped:] for offset in columns][:count]
 
 
 def multiplier_sites(names: Iterable[str], device: str) -> dict[str, Site]:
@@ -45,27 +64,58 @@ def multiplier_sites(names: Iterable[str], device: str) -> dict[str, Site]:
             cells[int(cell["col"]), int(cell["row"])] = name
         elif lane := _LANE.search(name):
             lanes[int(lane["lane"]), lane["part"]] = name
-    die = _DIE.match(device)
-    rows, blocks = MULTIPLIER_ROWS.get(die["die"] if die else "", ((), ()))
+    rows, blocks = MULTIPLIER_ROWS.get(_die(device), ((), ()))
     half = (len(cells) + 1) // 2
-    if not rows or max(half, len(lanes)) > len(_IN_BLOCK) * len(blocks):
+    if not rows or max(half, len(lanes)) > len(_MULTIPLIERS) * len(blocks):
         return {}
     sites: dict[str, Site] = {}
     for row, members in zip(rows, ([lanes[key] for key in sorted(lanes)], [cells[key] for key in sorted(cells)[:half]],
                                    [cells[key] for key in sorted(cells)[half:]]), strict=True):
-        sites.update(zip(members, _centred(row, blocks, len(members)), strict=True))
+        sites.update(zip(members, _centred(row, blocks, _MULTIPLIERS, len(members)), strict=True))
     return sites
 
 
-def place_multipliers(netlist: Path, device: str) -> int:
-    """Write the sites into a netlist that Yosys wrote as JSON; return how many multipliers have one now."""
+def memory_sites(names: Iterable[str], device: str) -> dict[str, Site]:
+    """Return a site for each block RAM of the scratchpad, the accumulators and the lanes; {} as above.
+
+    The number of a site is that of the block RAM in its block, 0..3. Queues stay free.
+    """
+    pad: dict[tuple[int, int], str] = {}
+    sums: dict[tuple[int, int], str] = {}
+    lanes: dict[tuple[int, int, int], str] = {}
+    for name in names:
+        if found := _BANK.search(name):
+            pad[int(found["part"]), int(found["bank"])] = name
+        elif found := _ACCUMULATOR.search(name):
+            sums[int(found["part"]), int(found["odd"])] = name
+        elif found := _TABLE.search(name):
+            lanes[int(found["lane"]), 0, int(found["copy"])] = name
+        elif found := _REGISTER.search(name):
+            lanes[int(found["part"]), 1, int(found["copy"])] = name
+    rows, blocks = MEMORY_ROWS.get(_die(device), ((), ()))
+    banks = 1 + max((bank for _, bank in pad), default=0)
+    groups = [[lanes[key] for key in sorted(lanes)], [sums[key] for key in sorted(sums)],
+              [pad[key] for key in sorted(pad) if key[1] < banks // 2],
+              [pad[key] for key in sorted(pad) if key[1] >= banks // 2]]
+    if not rows or max(map(len, groups)) > len(_MEMORIES) * len(blocks):
+        return {}
+    sites: dict[str, Site] = {}
+    for row, members in zip(rows, groups, strict=True):
+        for name, (column, _, offset) in zip(members, _centred(row, blocks, _MEMORIES, len(members)), strict=True):
+            sites[name] = (column, row, _MEMORIES.index(offset))
+    return sites
+
+
+def place_blocks(netlist: Path, device: str) -> int:
+    """Write the sites into a netlist that Yosys wrote as JSON; return how many cells have one now."""
     design: Any = json.loads(netlist.read_text(encoding="utf-8"))
     placed = 0
     for module in design["modules"].values():
-        cells = {name: cell for name, cell in module["cells"].items() if cell["type"] == "MULT18X18D"}
-        for name, (column, row, number) in multiplier_sites(cells, device).items():
-            cells[name]["attributes"]["BEL"] = f"X{column}/Y{row}/MULT18_{number}"
-            placed += 1
+        for kind, sites_of, site_name in (("MULT18X18D", multiplier_sites, "MULT18_"), ("DP16KD", memory_sites, "EBR")):
+            cells = {name: cell for name, cell in module["cells"].items() if cell["type"] == kind}
+            for name, (column, row, number) in sites_of(cells, device).items():
+                cells[name]["attributes"]["BEL"] = f"X{column}/Y{row}/{site_name}{number}"
+                placed += 1
     if placed:
         netlist.write_text(json.dumps(design), encoding="utf-8")
     return placed

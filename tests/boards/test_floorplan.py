@@ -1,11 +1,11 @@
-"""boards.floorplan: every multiplier of the array and the lanes gets a site of its own."""
+"""boards.floorplan: every multiplier and block RAM that has its place in the plan gets a site of its own."""
 
 import json
 from pathlib import Path
 
 import pytest
 
-from tq_hw.boards.floorplan import MULTIPLIER_ROWS, multiplier_sites, place_multipliers
+from tq_hw.boards.floorplan import MEMORY_ROWS, MULTIPLIER_ROWS, memory_sites, multiplier_sites, place_blocks
 
 DEVICE = "LFE5UM5G-85F-8BG554"
 
@@ -32,21 +32,49 @@ def test_sites_are_distinct_and_on_the_chip(rows: int, cols: int, lanes: int) ->
         assert len({column - number for name, (column, _, number) in sites.items() if f".lane{lane}." in name}) == 1
 
 
+def memory_names(parts: int, cols: int, lanes: int) -> list[str]:
+    """Return names of block RAMs as Yosys makes them."""
+    return [*(f"top.core.scratchpad.bank{bank}.0.{part}" for bank in range(4) for part in range(parts)),
+            *(f"top.core.array.accumulators.memory{odd}$65.0.{part}" for odd in range(2) for part in range(cols)),
+            *(f"top.core.vector.lane{lane}.table.memory.{copy}.0" for lane in range(lanes) for copy in range(2)),
+            *(f"top.core.vector.registers.memory.{copy}.{lane}" for lane in range(lanes) for copy in range(2))]
+
+
+@pytest.mark.parametrize(("parts", "cols", "lanes"), [(8, 8, 8), (2, 3, 1), (26, 26, 13)])
+def test_memories_have_sites_of_their_own(parts: int, cols: int, lanes: int) -> None:
+    """One site each in the rows of the device; bytes of the same lanes, and what is of one lane, lie together."""
+    all_names = memory_names(parts, cols, lanes)
+    sites = memory_sites([*all_names, "top.core.fetch.queue_load.fifo.storage.0.0"], DEVICE)
+    chip_rows, blocks = MEMORY_ROWS["85F"]
+    assert sorted(sites) == sorted(all_names)
+    assert len(set(sites.values())) == len(sites)
+    assert all(row in chip_rows and column - 2 * number in blocks and number in range(4)
+               for column, row, number in sites.values())
+    for lane in range(lanes):
+        assert len({column - 2 * number for name, (column, _, number) in sites.items()
+                    if f".lane{lane}." in name or ("registers" in name and name.endswith(f".{lane}"))}) == 1
+
+
 def test_too_many_or_an_unknown_device_stay_free() -> None:
-    """No site is better than two multipliers at one."""
+    """No site is better than two cells at one."""
+    assert memory_sites(memory_names(27, 8, 8), DEVICE) == {}
+    assert memory_sites(memory_names(8, 8, 8), "LFE5U-25F-6BG256") == {}
     assert multiplier_sites(names(9, 12, 8), DEVICE) == {}
     assert multiplier_sites(names(9, 8, 14), DEVICE) == {}
     assert multiplier_sites(names(9, 8, 8), "LFE5U-25F-6BG256") == {}
 
 
 def test_the_netlist_gets_the_attribute(tmp_path: Path) -> None:
-    """Other cells and other multipliers stay as they are."""
+    """Other cells stay as they are."""
     free = {"type": "MULT18X18D", "attributes": {}}
     cells = {name: {"type": "MULT18X18D", "attributes": {}} for name in names(2, 2, 1)}
-    design = {"modules": {"top": {"cells": {**cells, "other": free, "lut": {"type": "LUT4", "attributes": {}}}}}}
+    memories = {name: {"type": "DP16KD", "attributes": {}} for name in memory_names(1, 2, 1)}
+    others = {"other": free, "lut": {"type": "LUT4", "attributes": {}}}
+    design = {"modules": {"top": {"cells": {**cells, **memories, **others}}}}
     netlist = tmp_path / "top.json"
     netlist.write_text(json.dumps(design), encoding="utf-8")
-    assert place_multipliers(netlist, DEVICE) == 8
+    assert place_blocks(netlist, DEVICE) == len(cells) + len(memories) == 20
     after = json.loads(netlist.read_text(encoding="utf-8"))["modules"]["top"]["cells"]
     assert after["other"] == free and after["lut"] == {"type": "LUT4", "attributes": {}}
     assert after[names(2, 2, 0)[0]]["attributes"] == {"BEL": "X58/Y34/MULT18_0"}
+    assert after["top.core.scratchpad.bank3.0.0"]["attributes"] == {"BEL": "X60/Y82/EBR1"}
