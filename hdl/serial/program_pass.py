@@ -44,9 +44,7 @@ class Pass:
         asm = self.asm = shared.asm
         self.shared, self.f, self.block, self.start = shared, f, block, here
         self.sums, self.size, self.repeat, self.uop = sums, size, repeat, uop
-        wanted = {field.name for register in UOP for field in register.fields} - {"reduce"}
-        self.u = {name: asm.local(f"uop {name}") for name in sorted(wanted)}
-        self.u["reduce"] = asm.local("uop reduce")
+        self.u = {field.name: asm.local(f"uop {field.name}") for register in UOP for field in register.fields}
         self.place = {name: asm.local(f"pass {name}") for name in here}
         #: byte addresses in the streams; registers or accumulators of the operands and the result
         self.byte = {stream: asm.local(f"byte {stream}") for stream in _STREAMS}
@@ -56,6 +54,8 @@ class Pass:
         self.mask = asm.local("mask a")
         self.low, self.high = asm.local("low"), asm.local("high")
         self.count, self.channel = asm.local("elements"), asm.local("channel")
+        #: channels of the last word that a reduction sees
+        self.valid = asm.local("valid")
         self.a, self.b, self.x = asm.local("a"), asm.local("b"), asm.local("x")
         self.t, self.amount, self.reduced = asm.local("t"), asm.local("amount"), asm.local("reduced")
 
@@ -100,12 +100,12 @@ class Pass:
         with asm.when(Op.BEQ, u["once"], 0):
             asm.op(Op.SLL, self.count, self.size, 2)
         asm.move(self.channel, 0)
-        for name, register in self.place.items():
+        for name, place in self.place.items():
             stream = name.partition("_")[0]
             if stream == "left":
-                asm.move(register, self.start[name])
+                asm.move(place, self.start[name])
             else:
-                asm.add(register, self.start[name], self.block[stream])
+                asm.add(place, self.start[name], self.block[stream])
         for name in ("a", "a_row"):
             asm.add(self.place[name], self.place[name], self.repeat)
         self._bytes()
@@ -180,13 +180,9 @@ class Pass:
             asm.move(self.reduced, {Reduce.SUM: 0, Reduce.MAX: _LEAST, Reduce.MIN: _MOST}[reduce])
             asm.jump(done)
         asm.place(done)
-        asm.move(self.at_valid(), 0xFFFF)
+        asm.move(self.valid, 0xFFFF)
         with asm.when(Op.BNE, self.f["valid_lanes"], 0):
-            asm.move(self.at_valid(), self.f["valid_lanes"])
-
-    def at_valid(self) -> Reg:
-        """Return the register with the channels of the last word that a reduction sees."""
-        return self.asm.local("valid")
+            asm.move(self.valid, self.f["valid_lanes"])
 
     def _decode_shift(self) -> None:
         asm, u, shared = self.asm, self.u, self.shared
@@ -388,7 +384,7 @@ class Pass:
         asm, u, x, reduced = self.asm, self.u, self.x, self.reduced
         seen = asm.label()
         asm.branch(Op.BLTU, LANES, self.count, seen)
-        asm.branch(Op.BGEU, self.channel, self.at_valid(), done)
+        asm.branch(Op.BGEU, self.channel, self.valid, done)
         asm.place(seen)
         labels = [asm.label(reduce.name) for reduce in Reduce]
         asm.select(u["reduce"], labels)

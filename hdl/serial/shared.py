@@ -33,7 +33,8 @@ class Shared:
         self.asm, self.config = asm, config
         self.unit, self.number, self.code = asm.reg("unit"), asm.reg("number"), asm.reg("code")
         self.start, self.stop = asm.label("start"), asm.label("stop")
-        self.errors = {status: asm.label(status.name) for status in Status if status is not Status.OK}
+        self.errors: dict[Status, Label] = {
+            status: asm.label(status.name) for status in Status if status is not Status.OK}
         self.done, self.turn = asm.label("done"), asm.label("turn")
         self.full, self.open_buffer = asm.reg("full"), asm.reg("open")
 

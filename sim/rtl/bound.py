@@ -48,7 +48,7 @@ def cycle_bound(program: Program, latency: int, bytes_per_cycle: float, stalls: 
 
 def _serial(program: Program, runs: Mapping[Unit, Sequence[Operation]], latency: int) -> float:
     config = program.config
-    total = _SERIAL_START + program.command_bytes * (_SERIAL_COMMAND + latency)
+    total: float = _SERIAL_START + program.command_bytes * (_SERIAL_COMMAND + latency)
     for unit, found in runs.items():
         for operation in found:
             total += 10 * _START_CYCLES
