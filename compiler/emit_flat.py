@@ -86,39 +86,51 @@ def _stretch_slots(slots: int, room: int) -> int:
     return min(max(_SHORT_SLOTS, -(-slots // _STRETCHES)), room // 2, _SLOT_LIMIT)
 
 
-def _walk(emitter: Emitter, layer: Flat, plan: LayerPlan, source: Elements, output: Elements) -> None:
-    """Per stretch of elements that registers hold: some rows in, the body over them, until all were there."""
+def _walk(emitter: Emitter, layer: Flat, plan: LayerPlan, inputs: list[Elements], output: Elements) -> None:
+    """Per stretch of elements that registers hold: some rows in, the body over them, until all were there.
+
+    Other inputs than the first have one row.
+    """
     config = emitter.config
-    words, out_words = source.slot_words(config), output.slot_words(config)
+    words, out_words = inputs[0].slot_words(config), output.slot_words(config)
+    other_words = [elements.slot_words(config) for elements in inputs[1:]]
     total = -(-layer.count // config.block)
     chunk = max(1, config.vector_register_words // config.beats_per_word)
-    # Two buffers of rows and two of results.
-    slots = max(1, min(total, chunk, plan.out_words // (2 * (words + out_words))))
-    double = 2 * slots * (words + out_words) <= plan.out_words
-    row_words, room = slots * words, plan.out_words - slots * out_words * (2 if double else 1)
-    rows = min(layer.rows, room // (row_words * (2 if double else 1)))
+    # Two buffers of rows and two of everything else.
+    beside = out_words + sum(other_words)
+    slots = max(1, min(total, chunk, plan.out_words // (2 * (words + beside))))
+    buffers = 2 if 2 * slots * (words + beside) <= plan.out_words else 1
+    row_words = slots * words
+    rows = min(layer.rows, (plan.out_words - buffers * slots * beside) // (buffers * row_words))
     emitter.reserve_program(2 * len(layer.body) + len(layer.before) + len(layer.after))
     turn = 0
     stretches = [(image, low) for image in range(layer.images) for low in range(0, layer.count, slots * config.block)]
     for number, (image, low) in enumerate(stretches):
         count = min(slots * config.block, layer.count - low)
         width = -(-count // config.block)
-        out_base = plan.out_bases[0] + (number % 2 * slots * out_words if double else 0)
+        out_base = base = plan.out_bases[0] + number % buffers * slots * beside
+        base += slots * out_words
+        fields: dict[str, int] = {}
+        reads = []
+        for position, elements in enumerate(inputs[1:], 1):
+            reads.append(elements.load(image * layer.count + low, count, base))
+            name, step = "ab"[position], other_words[position - 1]
+            fields |= {f"{name}_base": base, f"{name}_col_step": step, f"{name}_type": layer.types[position]}
+            base += slots * step
         for row in range(0, layer.rows, rows):
             height = min(rows, layer.rows - row)
-            base = plan.out_bases[0] + slots * out_words * (2 if double else 1)
-            base += turn % 2 * rows * row_words if double else 0
+            base = plan.out_bases[0] + buffers * slots * beside + turn % buffers * rows * row_words
             turn += 1
-            read = source.load((image * layer.rows + row) * layer.count + low, count, base, height, layer.count)
+            read = inputs[0].load((image * layer.rows + row) * layer.count + low, count, base, height, layer.count)
             last = row + height == layer.rows
             before = layer.before if row == 0 else ()
             uops = [*before, *layer.body, *(layer.after if last else ())]
-            emitter.vector({
+            emitter.vector(fields | {
                 "a_base": base, "a_col_step": words, "a_type": layer.types[0], "out_type": layer.out_type,
                 "out_base": out_base, "out_col_step": out_words, "cols": width, "out_blocks": 1, "slots": width,
                 "tile_slots": width, "chunk_slots": width,
                 **program_fields(emitter.program(uops), len(uops), (len(before), len(layer.body))), "repeat1": height,
-                "a_repeat1_step": width * words}, (read,),
+                "a_repeat1_step": width * words}, (read, *reads),
                 (Access("pad", out_base, out_base + width * out_words),) if last else ())
         output.store(image * layer.count + low, count, out_base)
 
@@ -131,7 +143,7 @@ def emit_flat(emitter: Emitter, layer: Flat, plan: LayerPlan) -> None:
               for value, code in zip(layer.inputs, layer.types, strict=True)]
     output = Elements(emitter, layer.output, ELEMENT_BYTES[layer.out_type])
     if layer.body:
-        _walk(emitter, layer, plan, inputs[0], output)
+        _walk(emitter, layer, plan, inputs, output)
         return
     uops = [*layer.before, *layer.after]
     words = [e.slot_words(config) for e in (*inputs, output)]

@@ -230,8 +230,7 @@ class Move(Staged):
 class Flat(Staged):
     """Micro-operations over dense elements of any size, without regard to channels.
 
-    The first input has `rows` times as many elements as the output; the body runs once for each row. With a body there
-    are no other inputs.
+    The first input has `rows` times as many elements as the output; the body runs once for each row.
 
     Members
     -------
