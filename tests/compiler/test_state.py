@@ -21,7 +21,7 @@ def svdf_model(seed: int) -> Model:
     x = b.input((batch, depth), scale=0.05, zero_point=3)
     feature = b.constant(rng.integers(-127, 128, (filters, depth)).astype(np.int8), scale=0.01)
     time = b.constant(rng.integers(-3000, 3000, (filters, memory)).astype(np.int16), scale=0.0001)
-    bias = b.constant(rng.integers(-9999, 9999, units).astype(np.int32), scale=1e-7)
+    bias = b.constant(rng.integers(-9999999, 9999999, units).astype(np.int32), scale=1e-7)
     state = b.tensor((batch, filters * memory), "int16", scale=0.001, is_variable=True)
     return parse_model(b.build(b.add("SVDF", [x, feature, time, bias, state], scale=0.1, zero_point=-4, rank=rank,
                                      fused_activation_function="RELU")), "svdf")
