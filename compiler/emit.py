@@ -79,10 +79,14 @@ class _Ring:
         return start
 
 
+#: Operators whose weights are the compiler's and not the model's.
+_WEIGHTS_OF_ONE = ("AVERAGE_POOL_2D", "MEAN", "SUM", "RESIZE_BILINEAR")
+
+
 def _command_limit(graph: Graph, config: Config) -> int:
     """Commands that a model may have, so that a small file with enormous shapes does not keep the compiler busy."""
     layers = [layer for layer in graph.layers if isinstance(layer, Mac)]
-    weight_bytes = sum(layer.weights.size for layer in layers)
+    weight_bytes = sum(layer.weights.size for layer in layers if layer.op not in _WEIGHTS_OF_ONE)
     limit = max(1, 256 // (config.rows * config.cols)) * (_COMMANDS + weight_bytes // _BYTES_PER_COMMAND)
     for layer in layers:
         n, h, w, c = layer.output.shape

@@ -5,6 +5,7 @@ its rows and pixels. Channels of a pixel stay together. Layers that see a tensor
 the others one without gaps.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -101,11 +102,12 @@ def _part(graph: Graph, move: Move, copy: Copy) -> tuple[Value, Value] | None:
     if copy.source < 0 or move.output.root.initial is not None or not move.output.dense:
         return None
     part = move.inputs[copy.source].root
+    if math.prod(count for count, _, _ in copy.dims) != part.size_bytes or _fixed(graph, part):
+        return None
     made = [layer for layer in graph.layers if layer.output is part]
     uses = sum(other.source >= 0 and move.inputs[other.source].root is part for other in move.copies)
     source, target = _offsets(copy)
-    if (_fixed(graph, part) or len(made) != 1 or made[0] is move or len(source) != part.size_bytes
-            or not move.inputs[copy.source].dense):
+    if len(made) != 1 or made[0] is move or not move.inputs[copy.source].dense:
         return None
     offsets = np.full(part.size_bytes, -1)
     offsets[source] = target

@@ -102,3 +102,11 @@ def test_a_cast_of_64_bits_to_bool_sees_all_of_them() -> None:
     program = compile_model(parse_model(b.build(out), "m"), load_config("tiny")).program
     values = np.array([0, 1, -1, 1 << 32, -1 << 63], np.int64)
     np.testing.assert_array_equal(execute(program, [values]).outputs[0], [False, True, True, True, True], strict=True)
+
+
+def test_weights_of_ones_are_not_the_models() -> None:
+    b = ModelBuilder("m")
+    out = b.add("AVERAGE_POOL_2D", [b.input((16, 9, 14, 100000), scale=0.1)], filter_height=9, filter_width=14,
+                padding="VALID")
+    assert _refusal(b, out) == ("operator 0 (AVERAGE_POOL_2D) brings the model to more than 10000 commands, which is "
+                                "too many for its amount of weights; use a larger configuration or smaller tensors")
