@@ -89,7 +89,10 @@ class Accumulators(wiring.Component):
             with m.If(self.tag.start & self.tag.take):
                 m.d.sync += buffer.eq(buffer + 1)
         address = Cat(word, buffer[1:])
-        fetch = tag.keep & ~tag.overwrite
+        # Which memory the array reads: registers, for the vector unit waits for it.
+        fetch = Signal(2)
+        next_odd = buffer[0] ^ (self.tag.start & self.tag.take)
+        m.d.sync += fetch.eq((self.tag.keep & ~self.tag.overwrite) << next_odd)
 
         # Stages 2 to 5: the flags travel along.
         keep5 = delayed(m, tag.keep, 4, "keep", control=True)
@@ -109,12 +112,12 @@ class Accumulators(wiring.Component):
         vector_odd3 = delayed(m, vector_odd, 2, "vector_odd")
         granted3 = delayed(m, self.acc.en & self.acc.grant, 2, "granted", control=True)
         outputs = []
-        m.d.comb += self.acc.grant.eq(self.acc.en & ~(fetch & (buffer[0] == vector_odd)))
+        m.d.comb += self.acc.grant.eq(~fetch.bit_select(vector_odd, 1))
         for odd in range(2):
             memory = block_memory(unsigned(32 * config.cols), config.acc_words * config.acc_buffers // 2)
             m.submodules[f"memory{odd}"] = memory
             write = memory.write_port()
-            mine = fetch & (buffer[0] == odd)
+            mine = fetch[odd]
             # The memory's own output is late; it goes straight into a register.
             output = block_read(m, memory, mine | (self.acc.en & (vector_odd == odd)),
                                 Mux(mine, address, Cat(self.acc.word, read_buffer[1:])), f"memory{odd}")

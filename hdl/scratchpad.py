@@ -13,7 +13,7 @@ Bank = address mod 4. Each bank reads one word and writes one word per cycle.
 
 from typing import Any
 
-from amaranth import Cat, Const, Module, Mux, Signal
+from amaranth import Array, Cat, Const, Module, Mux, Signal
 from amaranth.hdl import Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
@@ -149,18 +149,16 @@ class Scratchpad(wiring.Component):
         # Cycle 1: to the bank. Cycle 2: from the bank into its register. Cycle 3: from there to the client, which keeps
         # its word, so that the others' reads cannot disturb it.
         for name, port in ports.items():
-            took = Signal(BANKS, name=f"took_{name}")
-            m.d.sync += took.eq(Cat(*granted[name]))
-            took_late = delayed(m, took, READ_LATENCY_CYCLES - 2, f"took_{name}", control=True)
+            took = Cat(*granted[name]).any()
+            if name not in _ARRAY:
+                m.d.comb += port.grant.eq(took)
+            # A choice by number is one level of logic; the memory's output comes late in its cycle.
+            late = READ_LATENCY_CYCLES - 1
+            from_bank = delayed(m, port.addr[:_BANK_BITS], late + (name in _ARRAY), f"bank_{name}")
             kept = Signal(width, name=f"kept_{name}", reset_less=True)
             m.d.comb += port.data.eq(kept)
-            if name not in _ARRAY:
-                m.d.comb += port.grant.eq(Cat(*granted[name]).any())
-            word: Value = Const(0, width)
-            for of_bank, use in zip(found, took_late, strict=True):
-                word = word | of_bank & use.replicate(width)
-            with m.If(took_late.any()):
-                m.d.sync += kept.eq(word)
+            with m.If(delayed(m, took, late, f"took_{name}", control=True)):
+                m.d.sync += kept.eq(Array(found)[from_bank])
 
     def _write_side(self, m: Module, banks: list[Any], row_bits: int) -> None:
         out, load = self.out, self.load

@@ -7,6 +7,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from tq_hw.hdl.axi import BurstLayout, WriteBeatLayout
+from tq_hw.hdl.delay import delayed
 from tq_hw.hdl.packer import Packer
 from tq_hw.hdl.queues import Queue, Slice
 from tq_hw.hdl.signatures import READ_LATENCY_CYCLES, ReadSignature, operation_signature
@@ -119,7 +120,8 @@ class StoreUnit(wiring.Component):
         m.d.comb += [
             port.en.eq(plan.o.valid & (places != 0)), port.addr.eq(plan.o.payload.addr),
             taken.eq(port.en & port.grant), plan.o.ready.eq(taken),
-            takes.i.payload.eq(plan.o.payload), takes.i.valid.eq(taken),
+            takes.i.payload.eq(delayed(m, plan.o.payload, 1, "take")),
+            takes.i.valid.eq(delayed(m, taken, 1, "taken", control=True)),
             words.i.payload.eq(port.data), words.i.valid.eq(coming[-1]),
             ahead.i.payload.take.eq(takes.o.payload), ahead.i.payload.word.eq(words.o.payload),
             ahead.i.valid.eq(words.o.valid), used.eq(ahead.i.valid & ahead.i.ready), words.o.ready.eq(used),

@@ -101,7 +101,8 @@ class TileWalker(wiring.Component):
         m.d.sync += [tile_last.eq(Mux(fresh, op.slots, left) <= op.tile_slots), block_first.eq(fresh | (block == 0)),
                      block_last.eq(Mux(fresh, 0, block) == last_block)]
         slots = Mux(tile_last, left[:16], op.tile_slots)
-        inner = op.blocks_inner & (op.out_blocks != 1)
+        inner = Signal()
+        m.d.sync += inner.eq(op.blocks_inner & (op.out_blocks != 1))
         param_first = op.use_params & (inner | tile_first)
         last = block_last & tile_last
 
