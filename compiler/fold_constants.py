@@ -47,7 +47,8 @@ def fold_constants(model: Model) -> Subgraph:
             continue
         inputs = [None if index < 0 else tensors[index].data for index in op.inputs]
         if op.op == "SHAPE":
-            inputs = [np.empty(tensors[op.inputs[0]].shape, np.int8)]
+            # One byte, seen as a whole tensor: it may be larger than memory.
+            inputs = [np.broadcast_to(np.int8(0), tensors[op.inputs[0]].shape)]
         current = replace(subgraph, tensors=tuple(tensors))
         with located(op):
             check_shapes(Node(op, tensors, f"operator {op.index} ({op.op})"))

@@ -1,6 +1,7 @@
 """Small files that ask for a lot are refused at once, by name."""
 
 import time
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -110,3 +111,18 @@ def test_weights_of_ones_are_not_the_models() -> None:
                 padding="VALID")
     assert _refusal(b, out) == ("operator 0 (AVERAGE_POOL_2D) brings the model to more than 10000 commands, which is "
                                 "too many for its amount of weights; use a larger configuration or smaller tensors")
+
+
+def test_the_shape_of_a_tensor_larger_than_memory() -> None:
+    b = ModelBuilder("m")
+    out = b.add("SHAPE", [b.input((1000, 65536, 6, 5), scale=0.1)], out_type="int32")
+    model = parse_model(b.build(out), "m")
+    tracemalloc.start()
+    # The input has no place that can be addressed, but finding that out takes no memory.
+    with pytest.raises(UnsupportedError) as caught:
+        compile_model(model, load_config("n16"))
+    assert str(caught.value) == ("m: activations take 1966080000 bytes of memory, less than 1073741824 can be "
+                                 "addressed; use smaller tensors")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 50 << 20
