@@ -1,6 +1,6 @@
 """`compile_model`: the whole way from a graph to a compiled file."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tq_hw.compiler import (
@@ -51,13 +51,14 @@ from tq_hw.compiler.ir import (
 )
 from tq_hw.compiler.legalize import legalize
 from tq_hw.compiler.lstm import Lstm
-from tq_hw.compiler.places import LayerPlan
+from tq_hw.compiler.places import Choice, LayerPlan
 from tq_hw.compiler.plan import make_plan
 from tq_hw.compiler.report import LayerReport, report
 from tq_hw.compiler.rewrite import Pattern
 from tq_hw.compiler.rows import spread_rows
+from tq_hw.compiler.search import search
 from tq_hw.compiler.specialize import specialize
-from tq_hw.compiler.timing import Timeline, run_times
+from tq_hw.compiler.timing import Timeline
 from tq_hw.isa import program as isa_program
 from tq_hw.isa.config import Config
 from tq_hw.isa.program import Port, Program
@@ -107,14 +108,17 @@ def compile_model(model: Model, config: Config, *, profile: str = "canon", resid
         raise OptionError(f"profile must be canon, not {profile!r}")
     graph = spread_rows(specialize(in_place(legalize(model, patterns)), config), config)
     plan = make_plan(graph, config, resident=resident)
-    emitter = Emitter(graph, plan, config)
-    emit_layers(emitter, _emission)
+
+    def emit(choices: Mapping[int, Choice]) -> Emitter:
+        made = Emitter(graph, plan, config, choices)
+        emit_layers(made, _emission)
+        return made
+
+    emitter, times, commands = search(graph, plan, config, emit)
     if emitter.arena_bytes >= _ARENA_LIMIT:
         raise UnsupportedError(f"{model.name}: activations take {emitter.arena_bytes} bytes of memory, less than "
                                f"{_ARENA_LIMIT} can be addressed; use smaller tensors")
-    commands = emitter.stream.assemble()
     offset = emitter.image.add(commands)
-    times = run_times(emitter.stream, config, len(commands))
     rows = report(graph, emitter.stream, config, times)
     program = Program(
         model.name, config, bytes(emitter.image.data), offset, len(commands), emitter.arena_bytes,

@@ -11,7 +11,7 @@ from tq_hw.compiler.hosts import part_view
 from tq_hw.compiler.image import Image, table_words
 from tq_hw.compiler.ir import Graph, IntArray, Layer, Mac, Value
 from tq_hw.compiler.layout import View, block_count, row_words
-from tq_hw.compiler.places import LayerPlan, Plan
+from tq_hw.compiler.places import Choice, LayerPlan, Plan, alternates
 from tq_hw.compiler.stream import Access, Operation, Stream
 from tq_hw.isa.config import Config
 from tq_hw.isa.layout import Unit, VectorKind
@@ -105,12 +105,14 @@ class Emitter:
 
     Members
     -------
+    choices : how layers are cut that are not cut by rule, by their numbers
     buffers : name and kind ("tensor", "rolling" or "strip") of what each buffer number stands for
     """
 
     graph: Graph
     plan: Plan
     config: Config
+    choices: Mapping[int, Choice] = field(default_factory=dict)
     image: Image = field(default_factory=Image)
     arena_bytes: int = 0
     state: bytearray = field(default_factory=bytearray)
@@ -208,6 +210,13 @@ class Emitter:
         """Emit a vector operation."""
         self._ring.touch((*reads, *writes))
         return self.stream.add(Unit.VECTOR, fields, reads, writes, self.layer_index)
+
+    def choice(self) -> Choice:
+        """How this layer is cut; one that alternates with the layer before it is cut as that."""
+        number, layers = self.layer_index, self.graph.layers
+        if number and alternates(layers[number - 1], layers[number]):
+            number -= 1
+        return self.choices.get(number, Choice())
 
     def new_buffer(self, name: str, kind: str = "strip") -> int:
         """Return a fresh number for a buffer of the scratchpad that holds (a part of) tensor `name`."""
@@ -312,7 +321,7 @@ class Emitter:
 
     def finish(self, layer: Layer, view: View, rect: Rect) -> None:
         """Store a finished rectangle where system memory needs it."""
-        if id(layer.output) in self.plan.stored:
+        if rect.blocks[0] < rect.blocks[1] and id(layer.output) in self.plan.stored:
             first = rect.image * layer.output.shape[1]
             self.store_rect(layer.output, view, (first + rect.rows[0], first + rect.rows[1]), rect.cols, rect.blocks)
 

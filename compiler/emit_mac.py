@@ -1,8 +1,8 @@
 """Multiply-accumulate layers: the array's operations, the vector unit's requantization behind them."""
 
 import itertools
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from tq_hw.compiler.emit import Emitter, Rect
 from tq_hw.compiler.emit_windows import Windows
@@ -24,8 +24,6 @@ _CHUNK_WORDS = 256
 _RAMP_SLOTS = 32
 #: Constants are loaded in pieces of about this many words.
 _PIECE_WORDS = 64
-#: Array cycles that an operation should last at least, where there is a choice.
-_OPERATION_CYCLES = 192
 
 
 def _rounding_uop(layer: Mac, uniform: bool) -> dict[str, int]:
@@ -63,6 +61,9 @@ class _MacEmitter:
 
     def __post_init__(self) -> None:
         config = self.config = self.emitter.config
+        self.choice = self.emitter.choice()
+        #: Windows that are looked up ahead of their rectangles, and their rows.
+        self.ahead: list[tuple[View, tuple[int, int]]] = []
         self.packed = pack(self.layer, self.plan, config)
         self.out_blocks = -(-self.layer.output.shape[3] // config.cols)
         self.parameters = parameter_blocks(self.layer.bias, self.layer.multiplier, self.layer.shift, config)
@@ -101,9 +102,12 @@ class _MacEmitter:
             blocks = (first, min(first + chunk, self.out_blocks))
             with self.emitter.scope():
                 pieces: list[_Piece] = []
-                for span in self._spans(blocks, None):
+                spans = list(self._spans(blocks, None))
+                rects = list(itertools.chain.from_iterable(spans))
+                for span in spans:
                     for rect in span:
-                        self._job(rect, blocks, pieces)
+                        rects.pop(0)
+                        self._job(rect, blocks, pieces, rects)
                     if blocks[1] == self.out_blocks:
                         yield
 
@@ -119,14 +123,14 @@ class _MacEmitter:
         r0, r1, c0, c1 = self.layer.region or (0, h, 0, w)
         rows, cols = min(self.plan.rows, r1 - r0), min(self.plan.cols, c1 - c0)
         if rows == r1 - r0:
-            rows = -(-rows // row_parts(rows * cols, self.config))
+            rows = -(-rows // (self.choice.parts or row_parts(rows * cols, self.config)))
         if self.packed.mode is ArrayMode.DEPTHWISE or slots_limit is not None:
             cols = min(cols, self.config.acc_words)
         if slots_limit is not None:
             rows = max(1, min(rows, slots_limit // cols))
         ramp = max(-(-_RAMP_SLOTS // cols), rows // 4) if any(self.plan.in_words) else 0
         for image in range(n):
-            for span in self.plan.cuts or row_cuts(r0, r1, rows, 0 if image else ramp):
+            for span in self.plan.cuts or row_cuts(r0, r1, rows, 0 if image else ramp, dips=self.choice.dips):
                 if span is not None:
                     yield [Rect(image, span, (col, min(col + cols, c1)), self._word_blocks(blocks))
                            for col in range(c0, c1, cols)]
@@ -159,38 +163,55 @@ class _MacEmitter:
         blocks = rect.blocks if self.layer.depthwise else (0, block_count(value.shape[3], self.config))
         return (first + rows[0], first + rows[1]), cols, blocks
 
-    def _source(self, rect: Rect) -> tuple[View, tuple[Access, ...]]:
+    def _source(self, rect: Rect, coming: Sequence[Rect] = ()) -> tuple[View, tuple[Access, ...]]:
         rows, cols, blocks = self._in_rect(rect)
         if self.windows is not None:
-            view = self.windows.load(rect, rows)
+            looked_up = self.layer.input_table is not None
+            view = self._looked_up(rect, coming) if looked_up else self.windows.load(rect, rows)
             return view, (view.access(rows, (0, 1 << 16)),)
         view = self.emitter.source(self.layer, self.plan, 0, rows, cols, blocks)
         return view, (view.access(rows, blocks),)
 
-    def _job(self, rect: Rect, blocks: tuple[int, int], pieces: list[_Piece]) -> None:
+    def _looked_up(self, rect: Rect, coming: Sequence[Rect]) -> View:
+        """Windows that have gone through the table.
+
+        Those of the next rectangle are looked up before the vector unit has to wait for the array.
+        """
+        assert self.windows is not None
+        for other in (rect, *coming)[len(self.ahead):min(2, self.plan.slots)]:
+            rows, _, _ = self._in_rect(other)
+            self.ahead.append((self.windows.load(other, rows), rows))
+            self.windows.look_up(*self.ahead[-1])
+        return self.ahead.pop(0)[0]
+
+    def _job(self, rect: Rect, blocks: tuple[int, int], pieces: list[_Piece], coming: Sequence[Rect]) -> None:
         """All output blocks of `blocks` for one rectangle; the first rectangle loads the constants.
 
         Operations cover as few output blocks as keep the array busy for a while, so that the next layer can
         start on the first blocks while the last ones are computed. Constants come in pieces behind the rectangle's
-        input, so that the array starts after the first.
+        input, so that the array starts after the first. Of the last rectangle, half of the blocks that are left are
+        stored as soon as they are done.
         """
-        source, reads = self._source(rect)
+        source, reads = self._source(rect, coming)
         target = self.emitter.target(self.layer, self.plan, rect)
-        sub = self.config.sub_blocks
-        if not pieces:
-            per_block = self.packed.words() + self.param_step
-            at_once = blocks[1] if self.same else max(sub, _PIECE_WORDS // per_block // sub * sub)
-            for first in range(*blocks, at_once):
+        stored, sub = rect.blocks[0], self.config.sub_blocks
+        per_block = self.packed.words() + self.param_step
+        at_once = blocks[1] if self.same else max(sub, _PIECE_WORDS // per_block // sub * sub)
+        for number, first in enumerate(range(*blocks, at_once)):
+            if number == len(pieces):
                 pieces.append(self._piece((first, min(first + at_once, blocks[1]))))
-                self._operations(rect, pieces[-1], source, reads, target)
-        else:
-            for piece in pieces:
-                self._operations(rect, piece, source, reads, target)
-        self.emitter.finish(self.layer, target, rect)
+            for block in self._operations(rect, pieces[number], source, reads, target):
+                done = block // sub
+                if not coming and rect.blocks[1] - stored <= 2 * (done - stored):
+                    self.emitter.finish(self.layer, target, replace(rect, blocks=(stored, done)))
+                    stored = done
+        self.emitter.finish(self.layer, target, replace(rect, blocks=(stored, rect.blocks[1])))
 
-    def _operations(self, rect: Rect, piece: _Piece, source: View, reads: tuple[Access, ...], target: View) -> None:
+    def _operations(self, rect: Rect, piece: _Piece, source: View, reads: tuple[Access, ...],
+                    target: View) -> Iterator[int]:
+        """Operations for the output blocks of a piece; yields the first block that is not done after each."""
         per_block, per_params = (0, 0) if self.same else (self.packed.words(), self.param_step)
-        size = 1 if self.packed.diagonal else -(-_OPERATION_CYCLES // (rect.slots * self.packed.steps()))
+        size = 1 if self.packed.diagonal else -(-self.choice.operation_cycles // (rect.slots * self.packed.steps()))
         if self.same:
             size = max(1, min(size, (piece.blocks[1] - piece.blocks[0]) // 8))
         for first in range(*piece.blocks, size):
@@ -200,15 +221,15 @@ class _MacEmitter:
             weights, params = piece.weights + at * per_block, piece.parameters + at * per_params
             if self.packed.fold is not None:
                 self._phases(part, source, group, (weights, params), (reads, piece.accesses), target)
-                continue
-            if self.packed.dilated:
+            elif self.packed.dilated:
                 self._dilated(part, source, group, (weights, params), piece.accesses, target)
-                continue
-            fields = self._array(part, source, group, weights, None)
-            if self.packed.mode is ArrayMode.DEPTHWISE:
-                reads = (source.access(self._in_rect(part)[0], part.blocks),)
-            self.emitter.array(fields, (*reads, *piece.accesses))
-            self._requantize(part, target, group, params, piece.accesses)
+            else:
+                fields = self._array(part, source, group, weights, None)
+                if self.packed.mode is ArrayMode.DEPTHWISE:
+                    reads = (source.access(self._in_rect(part)[0], part.blocks),)
+                self.emitter.array(fields, (*reads, *piece.accesses))
+                self._requantize(part, target, group, params, piece.accesses)
+            yield group[1]
 
     def _dilated(self, part: Rect, source: View, group: tuple[int, int], bases: tuple[int, int],
                  constants: tuple[Access, ...], target: View) -> None:

@@ -19,7 +19,8 @@ def rectangles(layer: Layer, plan: LayerPlan, emitter: Emitter) -> Iterator[Rect
     """Cut the output as planned; what could be one rectangle is cut as the layers before and behind it are."""
     n, h, w, c = layer.output.shape
     all_blocks = block_count(c, emitter.config)
-    rows = plan.rows if plan.rows < h else -(-h // row_parts(h * w, emitter.config))
+    parts = emitter.choice().parts or row_parts(h * w, emitter.config)
+    rows = plan.rows if plan.rows < h else -(-h // parts)
     for image in range(n):
         for first in range(0, all_blocks, plan.blocks):
             for span in plan.cuts or row_cuts(0, h, rows):

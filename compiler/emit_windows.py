@@ -3,11 +3,13 @@
 from dataclasses import dataclass
 
 from tq_hw.compiler.emit import Emitter, Rect
+from tq_hw.compiler.emit_vector import program_fields
 from tq_hw.compiler.fold import FoldPlan
 from tq_hw.compiler.ir import Mac
 from tq_hw.compiler.layout import View, odd, signed_step
 from tq_hw.compiler.places import LayerPlan
 from tq_hw.compiler.stream import Access
+from tq_hw.isa.uop import Alu, Destination, Source
 
 __all__ = ["Windows"]
 
@@ -59,6 +61,7 @@ class Windows:
         view = View(self.emitter.new_buffer(value.name), base, words, row_pitch, piece_pitch, rows[0], 0, rect.cols[0])
         region, offset = self.emitter.memory_of(value)
         advance = fold.phases * self.layer.stride[1] * c
+        outside = self.layer.pad_value if self.layer.outside is None else self.layer.outside
         window_bytes = (self.layer.kernel[1] + (fold.phases - 1) * self.layer.stride[1]) * c
         memory = Access(f"region{region}", offset + rows[0] * w * c, offset + rows[1] * w * c)
         for piece in range(fold.pieces):
@@ -69,9 +72,20 @@ class Windows:
             run = max(0, min(w * c - skip, needed))
             self.emitter.load({
                 "memory_offset_bytes": offset + rows[0] * w * c + skip if run else 0, "region": region,
-                "run_bytes": run, "fill": self.layer.pad_value & 0xFF, "pad_before_bytes": before if run else 0,
+                "run_bytes": run, "fill": outside & 0xFF, "pad_before_bytes": before if run else 0,
                 "destination": view.address(rows[0], piece, rect.cols[0]), "flip": int(value.flip),
                 "emit_bytes": emit, "advance_bytes": advance, "last_emit_bytes": emit, "last_advance_bytes": advance,
                 "count0": 1, "count1": count, "step1": 1, "count2": rows[1] - rows[0], "step2": row_pitch,
                 "stride2_bytes": w * c, "count3": 1}, (memory,), (view.access(rows, (piece, piece + 1)),))
         return view
+
+    def look_up(self, view: View, rows: tuple[int, int]) -> None:
+        """Replace the bytes of all windows by those of the layer's table."""
+        self.emitter.tables(self.layer.tables)
+        at = self.emitter.program([{"a_source": Source.STREAM, "a_table": 1, "alu": Alu.PASS,
+                                    "destination": Destination.OUTPUT}])
+        access = view.access(rows, (0, self.fold.pieces))
+        self.emitter.vector({
+            "a_base": view.base, "a_col_step": 1, "out_base": view.base, "out_col_step": 1, "cols": view.words,
+            "out_blocks": 1, "slots": view.words, "tile_slots": view.words, "chunk_slots": view.words,
+            **program_fields(at, 1)}, (access,), (access,))

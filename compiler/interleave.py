@@ -30,6 +30,8 @@ def _follows(emitter: Emitter, index: int) -> bool:
             or plan.group_of(index) is not None or plan.group_of(index + 1) is not None):
         return False
     _, height, width, _ = layers[index].output.shape
+    if all(any(table is not None for table in getattr(layer, "tables", ())) for layer in layers[index:index + 2]):
+        return False
     uncut = all(p.rows >= height and p.cols >= width for p in plan.layers[index:index + 2])
     return uncut and width <= emitter.config.acc_words and all(
         id(value) in plan.resident for value in (*layers[index + 1].inputs, layers[index].output,
@@ -76,7 +78,7 @@ def _emit_group(emitter: Emitter, group: Group, emission: Emission) -> None:
     layers, plans = emitter.graph.layers, emitter.plan.layers
     emitter.reserve_program(_GROUP_UOPS)
     for layer in layers[group.first:group.last + 1]:
-        if isinstance(layer, Elementwise):
+        if isinstance(layer, Elementwise | Mac):
             emitter.tables(layer.tables)
     with emitter.scope(hold=True):
         steps = {index: emission(emitter, layers[index], plans[index]) for index in range(group.first, group.last + 1)}

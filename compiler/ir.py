@@ -126,6 +126,13 @@ class Mac(Layer):
     rounding: str = "tflite"
     region: "tuple[int, int, int, int] | None" = None  #: output rows and columns [r0, r1) x [c0, c1), None: all
     useful_weights: int | None = None  #: how many weights are not there for the shape of the matrix alone, None: all
+    input_table: IntArray | None = None  #: by which the bytes of the input are looked up first, if it is folded
+    outside: int | None = None  #: byte that the table makes `pad_value` of
+
+    @property
+    def tables(self) -> tuple[IntArray | None, IntArray | None]:
+        """Contents of tables 1 and 2."""
+        return (self.input_table, None)
 
     @property
     def kernel(self) -> tuple[int, int]:

@@ -32,7 +32,7 @@ def blocked_words(value: Value, config: Config) -> int:
 
 
 #: A layer of at least so many output pixels is cut into rectangles.
-_CUT_SLOTS = 96
+_CUT_SLOTS = 32
 
 
 def row_parts(slots: int, config: Config) -> int:
@@ -42,14 +42,22 @@ def row_parts(slots: int, config: Config) -> int:
     return min(4, max(2, -(-slots // config.acc_words)))
 
 
-def row_cuts(first: int, last: int, rows: int, ramp: int = 0) -> list[tuple[int, int]]:
-    """Cut rows [first, last) into pieces of `rows`; the first ones begin with `ramp` rows, as they are waited for."""
+def row_cuts(first: int, last: int, rows: int, ramp: int = 0, *, dips: bool = False) -> list[tuple[int, int]]:
+    """Cut rows [first, last) into pieces of `rows`; the first ones begin with `ramp` rows, as they are waited for.
+
+    With `dips` the second piece is smaller than the first, the others are about equal.
+    """
     cuts, at = [], first
     size = min(rows, ramp) if ramp else rows
     while at < last:
         cuts.append((at, min(at + size, last)))
         at += size
-        size = min(2 * size, rows)
+        if dips and len(cuts) == 1:
+            size = max(1, size * 2 // 3)
+        elif dips and len(cuts) > 1 and at < last:
+            size = -(-(last - at) // -(-(last - at) // rows))
+        else:
+            size = min(2 * size, rows)
     return cuts
 
 

@@ -9,10 +9,26 @@ from tq_hw.compiler.hosts import Box
 from tq_hw.compiler.ir import Elementwise, Layer, Mac, Value
 from tq_hw.isa.config import BANKS
 
-__all__ = ["Item", "LayerPlan", "Name", "Placed", "Plan", "alternates", "first_fit"]
+__all__ = ["Choice", "Item", "LayerPlan", "Name", "Placed", "Plan", "alternates", "first_fit"]
 
 #: What is placed: "value", "in" or "out"; id of the value or number of the layer; position of the input; strip buffer.
 Name = tuple[str, int, int, int]
+
+
+@dataclass(frozen=True)
+class Choice:
+    """How one layer is cut, as far as the search decides.
+
+    Members
+    -------
+    parts : rectangles of a layer that could be one; 0: by the number of its pixels
+    operation_cycles : cycles of the array that an operation should last at least, where there is a choice
+    dips : of a layer that streams, the second rectangle is smaller than the first, and the rest are even
+    """
+
+    parts: int = 0
+    operation_cycles: int = 192
+    dips: bool = False
 
 
 @dataclass

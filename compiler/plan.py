@@ -68,7 +68,7 @@ class _Planner:
         source = layer.inputs[0]
         made = self.defined.get(id(source))
         if isinstance(layer, Mac) and not layer.depthwise and source.dense and (
-                made is None or isinstance(self.graph.layers[made], Staged)):
+                made is None or isinstance(self.graph.layers[made], Staged) or layer.input_table is not None):
             return plan_fold(layer, self.config)
         return None
 
@@ -131,8 +131,7 @@ class _Planner:
         layers = self.graph.layers[first:last + 1]
         if (len(near) > 1 or last - first >= _GROUP_LAYERS or not all(cascades(layer) for layer in layers)
                 or sum(self.folds[index] is not None for index in range(first, last + 1)) > 1
-                or sum(isinstance(layer, Elementwise) and any(t is not None for t in layer.tables)
-                       for layer in layers) > 1
+                or sum(any(t is not None for t in getattr(layer, "tables", ())) for layer in layers) > 1
                 or self._ring_least(first, last) > self.capacity // 2 or self._reads_views(layers)):
             return False
         was = self.resident.copy()

@@ -1,5 +1,6 @@
 """Rewrites of the layers that depend on the configuration: the same integers in fewer beats of the vector unit.
 
+* A table in front of a folded convolution is looked up for the windows (`tabled.py`).
 * SOFTMAX over two channels depends on their difference alone: one table of 512 entries over dense bytes.
 * RESIZE_BILINEAR by fractions of few bits is a set of layers for the array.
 * An LSTM whose weights and state do not fit the scratchpad goes through memory, step by step.
@@ -14,6 +15,7 @@ from tq_hw.compiler.ir import Elementwise, Flat, Graph, IntArray, Layer, Resize,
 from tq_hw.compiler.layout import block_count
 from tq_hw.compiler.lstm import Lstm, steps_of
 from tq_hw.compiler.phases import resize_on_array
+from tq_hw.compiler.tabled import join_tables
 from tq_hw.isa.config import Config
 from tq_hw.isa.uop import Alu, Destination, Source
 from tq_hw.sim.golden.softmax import softmax_of_table
@@ -27,7 +29,7 @@ _DENSE_WORDS = 2048
 def specialize(graph: Graph, config: Config) -> Graph:
     """Return the graph with the rewrites that pay at `config`."""
     done: list[Layer] = []
-    for layer in graph.layers:
+    for layer in join_tables(graph, config).layers:
         if isinstance(layer, Lstm):
             done += steps_of(layer) if _too_large(layer, config) else [layer]
             continue

@@ -212,12 +212,11 @@ class _Clock:
 
     def vector(self, operation: Operation) -> None:
         f, config = operation.fields, self.config
-        at = max(self.tokens(operation), self.free[Unit.VECTOR])
+        at = max(self.tokens(operation) + 2, self.free[Unit.VECTOR])
         self.began[id(operation)] = at
         if f.get("kind") == VectorKind.LOAD_TABLE:
             at += f["slots"]
         elif f.get("use_acc"):
-            at += 2
             for size in _tiles(f):
                 while not self.sums:
                     self._advance()

@@ -1,0 +1,100 @@
+"""How layers are cut, by trial: the schedule that the cost model finds fastest.
+
+The plan says where values live; into how many rectangles and operations a layer is cut is tried. A trial changes one
+thing about all layers that it concerns and is emitted and timed as a whole; the layers that became faster by it, with
+the one behind them, keep it, and if all of them together are faster, too, they are the base of the next trial.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from tq_hw.compiler.emit import Emitter
+from tq_hw.compiler.ir import Elementwise, Graph, Mac, MaxPool
+from tq_hw.compiler.places import Choice, Plan
+from tq_hw.compiler.timing import Timeline, run_times
+from tq_hw.isa.config import Config
+from tq_hw.model.errors import UnsupportedError
+
+__all__ = ["search"]
+
+#: What is tried in turn.
+_MOVES: tuple[dict[str, Any], ...] = ({"dips": True}, {"parts": 4}, {"operation_cycles": 384}, {"parts": 3})
+#: Operations that are emitted for trials at most.
+_OPERATIONS = 40_000
+#: Cycles, and parts of all cycles, that are worth a change.
+_LEAST_CYCLES, _LEAST_SHARE = 8, 2000
+
+Choices = Mapping[int, Choice]
+
+
+class _Trial:
+    """One schedule with its times."""
+
+    def __init__(self, emitter: Emitter, command_bytes: int) -> None:
+        self.emitter = emitter
+        self.times = run_times(emitter.stream, emitter.config, command_bytes)
+        ends = [0] * len(emitter.graph.layers)
+        for unit, operations in emitter.stream.by_unit.items():
+            for operation, done in zip(operations, self.times[unit][:, 1].tolist(), strict=True):
+                ends[operation.layer] = max(ends[operation.layer], done)
+        self.ends = np.maximum.accumulate(ends)
+
+    @property
+    def cycles(self) -> int:
+        """When all is done."""
+        return int(self.ends[-1])
+
+    def spent(self, number: int) -> int:
+        """Cycles from the end of all layers before a layer to the end of the one behind it."""
+        last = min(number + 1, len(self.ends) - 1)
+        return int(self.ends[last] - (self.ends[number - 1] if number else 0))
+
+
+def _concerns(move: Mapping[str, Any], graph: Graph, plan: Plan, number: int) -> bool:
+    """Whether a move may change a layer."""
+    layer, made = graph.layers[number], plan.layers[number]
+    if not isinstance(layer, Mac | Elementwise | MaxPool) or made.cuts is not None:
+        return False
+    whole = made.rows >= layer.output.shape[1]
+    if "dips" in move:
+        return isinstance(layer, Mac) and any(made.in_words) and not whole
+    return isinstance(layer, Mac) if "operation_cycles" in move else whole and layer.output.shape[1] > 1
+
+
+def search(graph: Graph, plan: Plan, config: Config,
+           emit: Callable[[Choices], Emitter]) -> tuple[Emitter, Timeline, bytes]:
+    """Return the best schedule found, its times and its commands; `emit` makes a schedule of choices."""
+    emitter = emit({})
+    commands = emitter.stream.assemble()
+    count = max(1, len(emitter.stream.items))
+    best = _Trial(emitter, len(commands))
+    choices: Choices = {}
+    left = _OPERATIONS // count
+
+    def attempt(changed: Choices) -> _Trial:
+        nonlocal left
+        left -= 1
+        made = emit(changed)
+        return _Trial(made, len(commands) * len(made.stream.items) // count)
+
+    for move in _MOVES:
+        changed = {number: replace(choices.get(number, Choice()), **move) for number in range(len(graph.layers))
+                   if _concerns(move, graph, plan, number)}
+        if not changed or left < 2:
+            continue
+        try:
+            tried = attempt({**choices, **changed})
+        except UnsupportedError:  # so many commands are too many
+            continue
+        faster = {number: choice for number, choice in changed.items()
+                  if tried.spent(number) + _LEAST_CYCLES < best.spent(number)}
+        if faster and len(faster) < len(changed):
+            tried = attempt({**choices, **faster})
+        if faster and tried.cycles + best.cycles // _LEAST_SHARE < best.cycles:
+            best, choices = tried, {**choices, **faster}
+    if choices:
+        commands = best.emitter.stream.assemble()
+    return best.emitter, run_times(best.emitter.stream, config, len(commands)), commands

@@ -1,0 +1,54 @@
+"""A table in front of a folded convolution: its windows are looked up, not the tensor.
+
+The bytes of a model's input would come from memory, go back looked up, and come again as windows. Instead the vector
+unit looks up the words of the windows between load and array. What is loaded around the image must become
+the convolution's padding by the table, so there must be a byte that does.
+"""
+
+from collections import Counter
+from dataclasses import replace
+
+import numpy as np
+
+from tq_hw.compiler.fold import plan_fold
+from tq_hw.compiler.ir import Elementwise, Graph, IntArray, Layer, Mac
+from tq_hw.isa.config import Config
+from tq_hw.isa.uop import Alu, Destination, Source
+
+__all__ = ["join_tables"]
+
+_LOOK_UP = {"a_source": Source.STREAM, "a_table": 1, "alu": Alu.PASS, "destination": Destination.OUTPUT}
+
+
+def join_tables(graph: Graph, config: Config) -> Graph:
+    """Return the graph without the tables that convolutions behind them take over."""
+    uses = Counter(id(value) for layer in graph.layers for value in layer.inputs)
+    uses.update(id(value) for value in graph.outputs)
+    roots = Counter(id(value.root) for layer in graph.layers for value in layer.inputs)
+    layers: list[Layer] = []
+    for layer in graph.layers:
+        before = layers[-1] if layers else None
+        if isinstance(before, Elementwise) and isinstance(layer, Mac) and layer.inputs == (before.output,):
+            alone = uses[id(before.output)] == 1 == roots[id(before.output)] and before.output.root is before.output
+            table = _table(before)
+            joined = _joined(layer, before, table, config) if alone and table is not None else None
+            if joined is not None:
+                layers[-1] = joined
+                continue
+        layers.append(layer)
+    return replace(graph, layers=tuple(layers))
+
+
+def _table(layer: Elementwise) -> IntArray | None:
+    """The table that is all a layer does, or None."""
+    return layer.tables[0] if layer.uop == _LOOK_UP and not layer.rest and len(layer.inputs) == 1 else None
+
+
+def _joined(layer: Mac, before: Elementwise, table: IntArray, config: Config) -> Mac | None:
+    """The convolution with the table, None where it cannot take it."""
+    source = before.inputs[0]
+    padding = np.flatnonzero(table == layer.pad_value)
+    if (layer.depthwise or source.data is not None or not source.dense or not before.output.dense
+            or source.shape != before.output.shape or not padding.size or plan_fold(layer, config) is None):
+        return None
+    return replace(layer, inputs=(source,), input_table=table, outside=int(padding[0]))

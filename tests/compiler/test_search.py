@@ -1,0 +1,76 @@
+"""compiler.search: what is tried leaves every integer as it was, and the best of it is kept."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tq_hw.compiler import compile_model, search
+from tq_hw.compiler.layout import row_cuts
+from tq_hw.compiler.places import Choice
+from tq_hw.isa.config import PRESETS
+from tq_hw.model.build import ModelBuilder
+from tq_hw.model.graph import Model
+from tq_hw.model.reader import parse_model, read_model
+from tq_hw.sim import golden
+from tq_hw.sim.executor import execute
+
+DIGITS = Path(__file__).resolve().parents[2] / "examples" / "digits" / "digits.tflite"
+
+
+def convolutions(size: int, channels: tuple[int, ...], kernel: int) -> Model:
+    builder = ModelBuilder("convolutions")
+    at = builder.input((1, size, size, channels[0]), scale=0.05, zero_point=3)
+    rng = np.random.default_rng(0)
+    for before, outputs in zip(channels, channels[1:], strict=False):
+        weights = builder.constant(rng.integers(-127, 128, (outputs, kernel, kernel, before)).astype(np.int8),
+                                   scale=rng.uniform(0.001, 0.01, outputs).tolist(), dimension=0)
+        bias = builder.bias(at, weights, rng.integers(-500, 500, outputs))
+        at = builder.add("CONV_2D", [at, weights, bias], padding="SAME", scale=0.05, zero_point=3)
+    return parse_model(builder.build(at), "convolutions")
+
+
+def cycles(model: Model, config: str) -> int:
+    return max(int(times[:, 1].max()) for times in compile_model(model, PRESETS[config]).timeline.values())
+
+
+def test_rows_that_dip() -> None:
+    """The array waits for the second rectangle behind all weights, so it is a small one."""
+    assert row_cuts(0, 12, 3, 3, dips=True) == [(0, 3), (3, 5), (5, 8), (8, 10), (10, 12)]
+    assert row_cuts(0, 12, 3, 3) == [(0, 3), (3, 6), (6, 9), (9, 12)]
+    assert row_cuts(0, 2, 3, 3, dips=True) == [(0, 2)]
+
+
+def test_a_streamed_layer_becomes_faster(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = convolutions(12, (128, 128), 1)
+    found = compile_model(model, PRESETS["n16"])
+    assert found.emitter.choices == {0: Choice(dips=True)}
+    with monkeypatch.context() as patch:
+        patch.setattr(search, "_MOVES", ())
+        plain = compile_model(model, PRESETS["n16"])
+    assert plain.emitter.choices == {}
+    assert max(t[-1, 1] for t in found.timeline.values()) < max(t[-1, 1] for t in plain.timeline.values())
+
+
+@pytest.mark.parametrize("move", [{"parts": 4}, {"parts": 1}, {"operation_cycles": 16}, {"dips": True}])
+@pytest.mark.parametrize("config", ["n16", "n8"])
+def test_every_move_leaves_the_integers(monkeypatch: pytest.MonkeyPatch, config: str, move: dict[str, int]) -> None:
+    """Forced upon all layers, even where it does not pay."""
+    monkeypatch.setattr(search, "_MOVES", (move,))
+    monkeypatch.setattr(search, "_LEAST_CYCLES", -1 << 40)
+    monkeypatch.setattr(search, "_LEAST_SHARE", -1e-9)
+    for model in (read_model(DIGITS), convolutions(12, (32, 16, 16, 16), 3)):
+        shape = model.main.tensors[model.main.inputs[0]].shape
+        x = np.random.default_rng(1).integers(-128, 128, shape).astype(np.int8)
+        compiled = compile_model(model, PRESETS[config])
+        assert compiled.emitter.choices or "dips" in move
+        found, right = execute(compiled.program, [x]).outputs, golden.run(model, [x]).outputs
+        assert all(np.array_equal(a, b) for a, b in zip(found, right, strict=True))
+
+
+def test_the_best_trial_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A move that makes everything slower changes nothing."""
+    model = convolutions(24, (16, 16, 16), 3)
+    best = cycles(model, "n16")
+    monkeypatch.setattr(search, "_MOVES", (*search._MOVES, {"parts": 24}))
+    assert cycles(model, "n16") <= best
