@@ -52,6 +52,10 @@ class _Progress(wiring.Component):
 class SerialCore(wiring.Component):
     """Everything but the bus.
 
+    Parameters
+    ----------
+    cells : the engine's own memory, by default `Cells`
+
     Members
     -------
     reg_*, interrupt : as of `hdl.accelerator.Accelerator`
@@ -95,6 +99,10 @@ class SerialCore(wiring.Component):
 class SerialAccelerator(wiring.Component):
     """The serial machine with the ports of `hdl.accelerator.Accelerator`; every burst has one beat.
 
+    Parameters
+    ----------
+    cells : the engine's own memory, by default `Cells`
+
     Members
     -------
     m_axi_*, reg_*, interrupt : as there
@@ -106,15 +114,15 @@ class SerialAccelerator(wiring.Component):
     reg_read_data: Signal
     interrupt: Signal
 
-    def __init__(self, config: Config) -> None:
-        self._config = config
+    def __init__(self, config: Config, cells: Any = None) -> None:
+        self._config, self._cells = config, cells
         bus = write_members(config) | read_members(config)
         super().__init__({**{f"m_axi_{name}": member for name, member in bus.items()}, **_host_members()})
 
     def elaborate(self, platform: object) -> Module:
         """Put the bus behind the core's port."""
         m = Module()
-        m.submodules.core = core = SerialCore(self._config)
+        m.submodules.core = core = SerialCore(self._config, self._cells)
         m.submodules.port = port = MemoryPort(self._config)
         m.d.comb += [
             port.read.eq(core.port.read), port.write.eq(core.port.write), port.addr.eq(core.port.addr),
