@@ -9,8 +9,12 @@ from tq_hw.compiler.lower_mac import divide_params, window_regions
 from tq_hw.compiler.walks import walk_average, walk_extreme
 from tq_hw.model.graph import Operator
 from tq_hw.sim.golden import pooling
+from tq_hw.sim.golden.registry import require
 
 __all__: list[str] = []
+
+#: Parts of the output, each a layer, that divide by different counts or differ in where their windows begin.
+_MOST_PARTS = 400
 
 
 def _lower_whole(state: Legalizer, op: Operator) -> bool:
@@ -38,6 +42,10 @@ def lower_average_pool(state: Legalizer, op: Operator) -> None:
     _, h, w, c = source.shape
     row_regions = window_regions(output.shape[1], h, p.filter_height, p.stride_h, p.pad_top)
     col_regions = window_regions(output.shape[2], w, p.filter_width, p.stride_w, p.pad_left)
+    count = len(row_regions) * len(col_regions)
+    require(count <= _MOST_PARTS,
+            f"windows of {p.filter_height}x{p.filter_width} reach over the border of the image in {count} ways, at most "
+            f"{_MOST_PARTS} are supported; a smaller filter, larger strides or VALID padding help")
     for r0, r1, ky0, ky1 in row_regions:
         for c0, c1, kx0, kx1 in col_regions:
             rounding, multiplier, shift = divide_params((ky1 - ky0) * (kx1 - kx0))

@@ -126,3 +126,12 @@ def test_the_shape_of_a_tensor_larger_than_memory() -> None:
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 50 << 20
+
+
+def test_large_windows_at_the_border() -> None:
+    b = ModelBuilder("m")
+    out = b.add("AVERAGE_POOL_2D", [b.input((1, 60, 60, 8), scale=0.1)], filter_height=50, filter_width=50,
+                padding="SAME")
+    assert _refusal(b, out) == ("operator 0 (AVERAGE_POOL_2D): windows of 50x50 reach over the border of the image in "
+                                "2500 ways, at most 400 are supported; a smaller filter, larger strides or VALID "
+                                "padding help")
