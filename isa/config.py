@@ -175,8 +175,8 @@ class Config:
 
     @property
     def macs(self) -> int:
-        """Multiply-accumulates per cycle."""
-        return self.rows * self.cols
+        """Multiply-accumulates per cycle, at most; the serial design takes row after row."""
+        return self.cols if self.design == "serial" else self.rows * self.cols
 
     @property
     def fingerprint(self) -> int:

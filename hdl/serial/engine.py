@@ -100,7 +100,8 @@ class Engine(wiring.Component):
         fetch = memory.read_port()
         word = Signal(InstructionLayout())
         m.d.comb += word.as_value().eq(fetch.data)
-        a, b, operands = self._registers(m, word)
+        state = Signal(_State)
+        a, b, operands = self._registers(m, word, state == _State.READ)
 
         pc, next_pc, following = (Signal(range(CODE_WORDS), name=name) for name in ("pc", "next_pc", "following"))
         finish, trap, bad = Signal(), Signal(), Signal()
@@ -120,7 +121,8 @@ class Engine(wiring.Component):
 
         row, pointer = Signal(2), Signal(16)
         rows = Signal(2)
-        self._memory(m, word, a, b, cells, pointer, bad)
+        place = Mux(state == _State.MULTIPLY, pointer, a[:16])
+        self._memory(m, word, a, b, cells, place, bad)
         came = Signal(32)
         from_port = Signal()
         m.d.comb += [
@@ -147,8 +149,6 @@ class Engine(wiring.Component):
             ]
 
         writing = Signal()
-        state = Signal(_State)
-        m.d.comb += [self._reading.eq(state == _State.READ), self._walking.eq(state == _State.MULTIPLY)]
         with m.Switch(state):
             with m.Case(_State.READ):
                 m.d.sync += state.eq(_State.EXECUTE)
@@ -190,9 +190,8 @@ class Engine(wiring.Component):
             m.d.sync += rows.eq(b - 1)
         return m
 
-    def _registers(self, m: Module, word: Any) -> tuple[Signal, Signal, list[Any]]:
-        """Return the two operands, and the write ports of the two copies of the registers."""
-        self._reading, self._walking = Signal(), Signal()
+    def _registers(self, m: Module, word: Any, en: Any) -> tuple[Signal, Signal, list[Any]]:
+        """Return the two operands, as they were in the last cycle with `en`, and the write ports of both copies."""
         found, ports = [], []
         for name in ("a", "b"):
             attributes: Any = {"no_rw_check": 1}
@@ -201,19 +200,19 @@ class Engine(wiring.Component):
             reader = memory.read_port(domain="comb")
             value = Signal(32, name=name, reset_less=True)
             m.d.comb += reader.addr.eq(word[name])
-            with m.If(self._reading):
+            with m.If(en):
                 m.d.sync += value.eq(reader.data)
             found.append(value)
             ports.append(memory.write_port())
         return found[0], found[1], ports
 
-    def _memory(self, m: Module, word: Any, a: Signal, b: Signal, cells: Any, pointer: Signal, bad: Signal) -> None:
-        """Drive the address and the data of the cells; `bad` tells of a word beyond the scratchpad."""
+    def _memory(self, m: Module, word: Any, a: Signal, b: Signal, cells: Any, at: Any, bad: Signal) -> None:
+        """Drive address and data of the cells; `at` is a word address, `bad` tells of one beyond the scratchpad."""
         scratchpad_bits = (self._config.scratchpad_words - 1).bit_length()
         private = (word.op == Op.LDP) | (word.op == Op.STP)
         by_byte = word.x.any() & ((word.op == Op.LDS) | (word.op == Op.STS))
         place = Signal(16)
-        m.d.comb += place.eq(Mux(self._walking, pointer, Mux(by_byte, a[2:18], a[:16])))
+        m.d.comb += place.eq(Mux(by_byte, a[2:18], at))
         offset = Mux(word.op[0], word.d, word.b)
         private_bits = (PRIVATE_WORDS - 1).bit_length()
         inside = Signal(private_bits)

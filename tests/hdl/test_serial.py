@@ -204,7 +204,9 @@ def test_registers() -> None:
 
 
 def test_configurations() -> None:
-    assert replace(CONFIG, design="parallel").fingerprint == CONFIG.fingerprint
+    parallel = replace(CONFIG, design="parallel")
+    assert parallel.fingerprint == CONFIG.fingerprint
+    assert (parallel.macs, CONFIG.macs) == (16, 4)
     with pytest.raises(ConfigError, match=r"^configuration 'x': design must be parallel or serial, not 'none'$"):
         Config("x", 4, 4, 1, 8 << 10, design="none")
     with pytest.raises(ConfigError, match=(
