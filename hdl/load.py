@@ -7,6 +7,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from tq_hw.hdl.axi import BURST_BYTES, MemoryReadSignature
+from tq_hw.hdl.delay import delayed
 from tq_hw.hdl.load_plan import LoadPlan, PlanLayout
 from tq_hw.hdl.queues import Queue
 from tq_hw.hdl.read_buffer import ReadBuffer
@@ -85,7 +86,7 @@ class LoadUnit(wiring.Component):
         wrong = Signal()
         m.d.comb += wrong.eq(zero | last_wrong | (op.count0 != 1) & word_wrong)
         m.d.sync += [checked.eq(self.i.valid & ~self.i.ready), good.eq(~wrong)]
-        with m.If(self.i.valid & ~checked & wrong):
+        with m.If(checked & ~good & ~delayed(m, checked, 1, "checked", control=True)):
             m.d.sync += self.error.eq(Status.BAD_OPERATION)
         with m.Elif(self.memory.error):
             m.d.sync += self.error.eq(Status.BUS_ERROR)

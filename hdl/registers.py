@@ -124,7 +124,7 @@ class Registers(wiring.Component):
         m.d.sync += [
             wrong.eq(codes.as_value().any()), first.eq(chosen),
             first_code.eq(Array(codes[unit] for unit in Unit)[chosen]),
-            first_index.eq(Array(runs[unit] for unit in Unit)[chosen] - 1),
+            first_index.eq(Array(runs[unit] for unit in Unit)[chosen]),
         ]
         finished = delayed(m, self.finished, 1, "finished", control=True)
 
@@ -162,7 +162,7 @@ class Registers(wiring.Component):
                 with m.If(wrong):
                     m.d.sync += [
                         busy.eq(0), failed.eq(1), self.halt.eq(1), error_unit.eq(first), error_code.eq(first_code),
-                        error_index.eq(first_index),
+                        error_index.eq(first_index - 1),
                     ]
                     m.next = "DRAIN"
                 with m.Elif(finished):

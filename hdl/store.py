@@ -100,7 +100,7 @@ class StoreUnit(wiring.Component):
         m.d.comb += wrong.eq(zero | _bad_take(config, op.last_take_bytes, op.lane)
                              | (op.count0 != 1) & _bad_take(config, op.take_bytes, op.lane))
         m.d.sync += [checked.eq(self.i.valid & ~self.i.ready), good.eq(~wrong)]
-        with m.If(self.i.valid & ~checked & wrong):
+        with m.If(checked & ~good & ~delayed(m, checked, 1, "checked", control=True)):
             m.d.sync += self.error.eq(Status.BAD_OPERATION)
         with m.Elif(self.write_error):
             m.d.sync += self.error.eq(Status.BUS_ERROR)

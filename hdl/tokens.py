@@ -67,11 +67,12 @@ class Tokens(wiring.Component):
                 grown = Signal(_TOKEN_BITS + 1, name=f"{count.name}_next")
                 m.d.comb += grown.eq(count + Mux(source.give, source.post[taker], 0)
                                      - Mux(target.take, target.wait[giver], 0))
-                m.d.sync += count.eq(grown)
-                overflows.append(grown[_TOKEN_BITS])
+                over = Signal(name=f"{count.name}_over")
+                m.d.sync += [count.eq(grown), over.eq(grown[_TOKEN_BITS])]
+                overflows.append(over)
                 enough[taker].append(count >= target.wait[giver])
             error = getattr(self, f"error_{WORKERS[giver].name.lower()}")
-            m.d.sync += error.eq(Mux(Cat(*overflows).any(), Status.TOKEN_OVERFLOW, Status.OK))
+            m.d.comb += error.eq(Mux(Cat(*overflows).any(), Status.TOKEN_OVERFLOW, Status.OK))
         for port, holds in zip(ports, enough, strict=True):
             m.d.sync += port.enough.eq(Cat(*holds).all())
         return m
