@@ -24,6 +24,8 @@ _CHUNK_WORDS = 256
 _RAMP_SLOTS = 32
 #: Constants are loaded in pieces of about this many words.
 _PIECE_WORDS = 64
+#: Longest step that a field holds.
+_STEP_LIMIT = 0x7FFF
 
 
 def _rounding_uop(layer: Mac, uniform: bool) -> dict[str, int]:
@@ -325,7 +327,9 @@ class _MacEmitter:
             "row_first": row0, "col_first": col0, "row_stride": sy, "col_stride": sx, "kernel_row_dilation": dy,
             "kernel_col_dilation": dx, "in_rows": h, "in_cols": w, "out_cols": width, "slots": rect.slots,
             "out_blocks": blocks[1] - blocks[0], "weight_base": weights,
-            "weight_block_step": 0 if self.same else self.packed.words(),
+            # A single block needs no step, which may be too long for its field.
+            "weight_block_step": 0 if self.same or (blocks[1] - blocks[0] == 1 and self.packed.words() > _STEP_LIMIT)
+            else self.packed.words(),
             "weight_rows": self.packed.rows, "slices": 1}
         image_row = rect.image * h
         if self.packed.mode is ArrayMode.FOLDED:

@@ -1,10 +1,16 @@
-"""Exact division by the requantizer, and where windows see the same taps."""
+"""Exact division by the requantizer, where windows see the same taps, and a product of many terms."""
 
 import numpy as np
 import pytest
 
+from tq_hw.compiler import compile_model
 from tq_hw.compiler.lower_mac import divide_params, window_regions
+from tq_hw.isa.config import load_config
+from tq_hw.model.build import ModelBuilder
+from tq_hw.model.reader import parse_model
+from tq_hw.sim.executor import execute
 from tq_hw.sim.golden.arith import divide_toward_zero
+from tq_hw.sim.golden.run import run
 
 
 def _divide(total: np.ndarray, count: int) -> np.ndarray:
@@ -36,3 +42,14 @@ def test_regions_list_the_taps_inside_the_image(out_size: int, in_size: int, ker
             seen[o] = list(range(low, high))
     for o in range(out_size):
         assert seen[o] == [k for k in range(kernel) if 0 <= o * stride - pad + k < in_size]
+
+
+def test_a_long_dot_product() -> None:
+    """More words of weights than a step between blocks reaches."""
+    rng, b = np.random.default_rng(0), ModelBuilder("m")
+    x = b.input((1, 40000), scale=0.05, zero_point=3)
+    weights = b.constant(rng.integers(-127, 128, (5, 40000)).astype(np.int8), scale=0.01)
+    model = parse_model(b.build(b.add("FULLY_CONNECTED", [x, weights, -1], scale=10.0)), "m")
+    inputs = [rng.integers(-128, 128, (1, 40000)).astype(np.int8)]
+    found = execute(compile_model(model, load_config("n16")).program, inputs).outputs[0]
+    np.testing.assert_array_equal(found, run(model, inputs).outputs[0], strict=True)
