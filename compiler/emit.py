@@ -9,7 +9,7 @@ import numpy as np
 from tq_hw.compiler.cascade import Rolling
 from tq_hw.compiler.hosts import part_view
 from tq_hw.compiler.image import Image, table_words
-from tq_hw.compiler.ir import Graph, IntArray, Layer, Mac, Value
+from tq_hw.compiler.ir import Graph, IntArray, Layer, Mac, Resize, Value
 from tq_hw.compiler.layout import View, block_count, row_words
 from tq_hw.compiler.places import Choice, LayerPlan, Plan, alternates
 from tq_hw.compiler.stream import Access, Operation, Stream
@@ -87,7 +87,11 @@ def _command_limit(graph: Graph, config: Config) -> int:
     """Commands that a model may have, so that a small file with enormous shapes does not keep the compiler busy."""
     layers = [layer for layer in graph.layers if isinstance(layer, Mac)]
     weight_bytes = sum(layer.weights.size for layer in layers if layer.op not in _WEIGHTS_OF_ONE)
-    limit = max(1, 256 // (config.rows * config.cols)) * (_COMMANDS + weight_bytes // _BYTES_PER_COMMAND)
+    # Lines of a resized image have a few operations each, whatever the model's weights are.
+    lines = sum(sum(layer.output.shape[1:3]) * block_count(layer.output.shape[3], config)
+                for layer in graph.layers if isinstance(layer, Resize))
+    limit = max(1, 256 // (config.rows * config.cols)) * (
+        _COMMANDS + weight_bytes // _BYTES_PER_COMMAND + min(_COMMANDS, 16 * lines))
     for layer in layers:
         n, h, w, c = layer.output.shape
         # An array operation fills one accumulator buffer, in one image.
@@ -254,6 +258,11 @@ class Emitter:
             if not hosts and not any(layer.output is value for layer in self.graph.layers):
                 self.load_rect(value, view, (0, n * h), (0, w), (0, blocks))
         return self._views[id(value)]
+
+    def comes_back(self, value: Value) -> bool:
+        """Whether a value is loaded that an earlier layer has stored."""
+        return id(value) not in self.plan.resident and id(value) not in self.plan.parts and any(
+            layer.output.root is value.root for layer in self.graph.layers[:self.layer_index])
 
     def _slot(self, kind: str, position: int, count: int) -> int:
         key = (self.layer_index, kind, position)

@@ -194,14 +194,18 @@ class _MacEmitter:
         input, so that the array starts after the first. Of the last rectangle, half of the blocks that are left are
         stored as soon as they are done.
         """
-        source, reads = self._source(rect, coming)
-        target = self.emitter.target(self.layer, self.plan, rect)
         stored, sub = rect.blocks[0], self.config.sub_blocks
         per_block = self.packed.words() + self.param_step
         at_once = blocks[1] if self.same else max(sub, _PIECE_WORDS // per_block // sub * sub)
-        for number, first in enumerate(range(*blocks, at_once)):
+        groups = [(first, min(first + at_once, blocks[1])) for first in range(*blocks, at_once)]
+        if not pieces and self._single_rect() and self.emitter.comes_back(self.layer.inputs[0]):
+            # Constants do not wait for the stores of another layer.
+            pieces += [self._piece(group) for group in groups[len(pieces):]]
+        source, reads = self._source(rect, coming)
+        target = self.emitter.target(self.layer, self.plan, rect)
+        for number, group in enumerate(groups):
             if number == len(pieces):
-                pieces.append(self._piece((first, min(first + at_once, blocks[1]))))
+                pieces.append(self._piece(group))
             for block in self._operations(rect, pieces[number], source, reads, target):
                 done = block // sub
                 if not coming and rect.blocks[1] - stored <= 2 * (done - stored):

@@ -16,6 +16,7 @@ from tq_hw.isa.uop import Alu
 __all__ = ["CLAMP", "Gate", "Lstm", "clip_uops", "hidden_uops", "product_uop", "steps_of"]
 
 _INT8, _INT16 = 0, 1
+_INT16_MAX = (1 << 15) - 1
 CLAMP: Uop = {"clamp": 1, "act_min": -128, "act_max": 127}
 
 
@@ -96,8 +97,8 @@ def clip_uops(total: Uop, clip: int) -> tuple[Uop, ...]:
     """An int16 sum, clipped to a magnitude unless it is 0, as output."""
     if clip == 0:
         return ({**total, **CLAMP, **OUT},)
-    return (to(0, {**total, **CLAMP}), to(0, reg_a(0), immediate(clip), alu=Alu.MIN),
-            {**reg_a(0), **immediate(-clip), "alu": Alu.MAX, **OUT})
+    above = () if clip == _INT16_MAX else (to(0, reg_a(0), immediate(clip), alu=Alu.MIN),)
+    return (to(0, {**total, **CLAMP}), *above, {**reg_a(0), **immediate(-clip), "alu": Alu.MAX, **OUT})
 
 
 def hidden_uops(multiplier: int, shift: int, zero_point: int) -> tuple[Uop, ...]:

@@ -15,11 +15,13 @@ __all__ = ["activation", "activation_tables", "cell_code", "gate_code"]
 
 #: Vector registers. Where two share one, the second is written when the first is read no more.
 _SIGN, _NEGATED, _X, _X2, _X3, _RESULT, _T, _REST = range(8)
-_AROUND, _DIRECTION, _NEGATED_HALF, _TO = _SIGN, _NEGATED, _X3, _REST
+_DIRECTION, _NEGATED_HALF, _TO, _LAST = _NEGATED, _X3, _REST, _RESULT
 #: e^-(2^k) in Q0.31 for k = -2..4.
 _EXP_STEPS = ((-2, 1672461947), (-1, 1302514674), (0, 790015084), (1, 290630308), (2, 39332535), (3, 720401), (4, 242))
 #: Codes of logistic and tanh, without their shift.
 _LOGISTIC, _TANH = 96, 160
+#: Corrections that the reciprocal's second and third step may have, and more.
+_CORRECTIONS = (-64, 64)
 #: Fraction bits of gates.
 _GATE_FRACTION = 12
 
@@ -49,12 +51,15 @@ def activation_tables(cell_scale_log2: int) -> tuple[IntArray, IntArray]:
     """Return tables 1 and 2.
 
     Table 1 has at 2^i the factor of step i for `result << 1` and at 0 the factor 1, and at a code half of what its
-    result is mirrored at: 2^13 or 0. Table 2 has at a code what the quotient is multiplied by.
+    result is mirrored at: 2^13 or 0. Table 2 has at a code what the quotient is multiplied by, and four times small
+    numbers: corrections of the second and third step of the reciprocal.
     """
     first, second = np.zeros(256, np.int64), np.zeros(256, np.int64)
     first[0] = 1 << 30
     for index, (_, factor) in enumerate(_EXP_STEPS):
         first[1 << index] = _narrow(factor) << 15
+    for number in range(*_CORRECTIONS):
+        second[number] = 4 * number
     first[_LOGISTIC:_LOGISTIC + 32] = 1 << 13
     second[_LOGISTIC:_LOGISTIC + 32] = 2
     second[_TANH:_TANH + 32] = 4
@@ -69,9 +74,9 @@ def activation(cell_scale_log2: int, integer_bits: int) -> tuple[Uop, ...]:
     fraction = _fraction(cell_scale_log2)
     quarter = 1 << fraction - 2
     uops = [
-        to(_NEGATED, STREAM_A, immediate(-1), low()),
-        to(_NEGATED, STREAM_A, reg_b(_NEGATED), alu=Alu.MIN),
-        to(_NEGATED, reg_a(_NEGATED), STREAM_B, alu=Alu.SHL),
+        to(_REST, STREAM_A, STREAM_B, alu=Alu.SHL),
+        to(_T, STREAM_A, immediate(0), shifted(1), alu=Alu.LESS, zero_point=-1),
+        to(_NEGATED, reg_a(_REST), reg_b(_T), low()),
         to(_REST, reg_a(_NEGATED), immediate(quarter - 1), alu=Alu.AND, zero_point=-quarter),
         # Taylor expansion of e^x around -1/8, in Q0.15
         to(_X, reg_a(_REST), immediate(15 - fraction), alu=Alu.SHL, zero_point=1 << 12),
@@ -103,16 +108,15 @@ def activation(cell_scale_log2: int, integer_bits: int) -> tuple[Uop, ...]:
 
 
 def _reciprocal() -> list[Uop]:
-    """1 / ((1 + e) / 2) - 1 of e in _RESULT in Q2.13, in register _X; what `_mirrored` needs, between."""
+    """1 / ((1 + e) / 2) - 1 of e in _RESULT in Q2.13, for a logistic 1 more, in register _X; what `_mirrored` needs."""
     # The first factor of `1 - half * x` is `-(half << 16) - 1`: rounded down, the product is the negative of the other
     # one rounded up, halves too.
     between = [
         to(_SIGN, STREAM_A, immediate(31), shifted(1), alu=Alu.SAR),
         to(_DIRECTION, STREAM_A, immediate(0), alu=Alu.NOT_EQUAL),
-        to(_RESULT, reg_a(_SIGN), STREAM_B, shifted(-13), b_table=1, alu=Alu.AND),
         to(_DIRECTION, reg_a(_DIRECTION), reg_b(_SIGN), alu=Alu.ADD),
-        to(_AROUND, {"a_source": Source.IMMEDIATE, "immediate": 0}, STREAM_B, shifted(1), b_table=1, alu=Alu.ADD),
-        to(_TO, reg_a(_AROUND), reg_b(_RESULT), alu=Alu.SUB)]
+        to(_TO, {"a_source": Source.IMMEDIATE, "immediate": 1}, reg_b(_DIRECTION), alu=Alu.SUB),
+        to(_TO, reg_a(_TO), STREAM_B, low(), shifted(1), b_table=1, clamp=1)]
     uops = [
         to(_X2, reg_a(_RESULT), immediate(32767), shifted(-1), alu=Alu.ADD),
         to(_NEGATED_HALF, reg_a(_X2), immediate(-65536), low(), zero_point=-1),
@@ -121,20 +125,22 @@ def _reciprocal() -> list[Uop]:
         iteration = [
             to(_T, reg_a(_NEGATED_HALF), reg_b(_X), multiply=Multiply.HIGH_B, zero_point=1 << 13),
             to(_T, high16(_X, _T)),
-            to(_T, reg_a(_T), immediate(2), alu=Alu.SHL, clamp=1),
-            to(_X, reg_a(_X), reg_b(_T), alu=Alu.ADD, zero_point=-(1 << 13) if turn == 2 else 0)]
-        for number, uop in enumerate(iteration):
-            uops += [uop, *between[number:number + 1]] if turn == 0 else [uop]
-            if turn == 1:
-                uops += between[4 + number:5 + number]
+            *([to(_T, reg_a(_T), immediate(2), alu=Alu.SHL, clamp=1)] if turn == 0 else []),
+            to(_X, reg_a(_LAST if turn == 2 else _X), reg_b(_T), alu=Alu.ADD, b_table=2 if turn else 0)]
+        if turn == 2:
+            between.append(to(_LAST, reg_a(_X), STREAM_B, b_table=1, alu=Alu.ADD, zero_point=-(1 << 13)))
+        for uop in iteration:
+            uops += [uop, *between[:1]]
+            del between[:1]
     return uops
 
 
 def _mirrored() -> list[Uop]:
-    """1 - p for negative arguments of a logistic, 1/2 at 0; -p for negative ones of tanh, 0 at 0."""
+    """1 - p for negative arguments of a logistic, 1/2 at 0; -p for negative ones of tanh, 0 at 0.
+
+    That is p times the direction (1, 0, -1) plus _TO: of a logistic 0, 2^14 or 2^15 - 1, of tanh 0.
+    """
     return [
-        to(_X, reg_a(_X), STREAM_B, b_table=1, alu=Alu.ADD),
         to(_X, reg_a(_X), STREAM_B, low(), b_table=2, clamp=1),
-        to(_X, reg_a(_X), reg_b(_AROUND), alu=Alu.SUB),
         to(_X, reg_a(_X), reg_b(_DIRECTION), low()),
         {**reg_a(_X), **reg_b(_TO), "alu": Alu.ADD, **OUT}]

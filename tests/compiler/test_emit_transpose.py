@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from tq_hw.compiler import compile_model
+from tq_hw.compiler.emit import REGION_ARENA, REGION_IMAGE
 from tq_hw.compiler.emit_transpose import turned
 from tq_hw.isa.config import PRESETS
 from tq_hw.isa.layout import Unit
@@ -51,3 +52,17 @@ def test_what_is_turned() -> None:
     assert turned([(16, 1, 1), (4, 32, 16)]) is None  # a run of 16 bytes
     assert turned([near, (8, 16, 1)]) is None  # too few bytes follow each other
     assert turned([(2, 4, 1), (2, 1, 2)]) is None
+
+
+def test_constants_do_not_wait_for_what_is_stored() -> None:
+    """Behind a copy through memory, weights are loaded ahead of the input that the copy stores."""
+    builder = ModelBuilder("behind")
+    source = builder.add("TRANSPOSE", [builder.input((1, 1, 8, 32), scale=0.05), builder.constant([0, 1, 3, 2])])
+    weights = builder.constant(np.ones((16, 1, 1, 8), np.int8), scale=0.01)
+    bias = builder.bias(source, weights, np.zeros(16))
+    made = builder.add("CONV_2D", [source, weights, bias], padding="SAME", scale=0.05)
+    compiled = compile_model(parse_model(builder.build(made), "behind"), PRESETS["n16"])
+    loads = [operation.fields["region"] for operation in compiled.emitter.stream.by_unit[Unit.LOAD]
+             if operation.layer == 1]
+    assert loads[0] == REGION_IMAGE
+    assert REGION_IMAGE not in loads[loads.index(REGION_ARENA):]
