@@ -47,14 +47,17 @@ class _Resizer:
         self.chunk = max(1, config.vector_register_words // config.beats_per_word)
 
     def run(self) -> None:
-        """Cut rows and columns of the output until a rectangle fits; one channel block at a time."""
+        """Cut the longer side of the output until a rectangle fits; one channel block at a time.
+
+        Where every line has a fraction of its own, a rectangle takes as many operations as it has rows and columns.
+        """
         n, out_h, out_w, c = self.layer.output.shape
         rows, cols = out_h, out_w
         while self._words(rows, cols) > self.plan.out_words:
             if rows == cols == 1:
                 raise UnsupportedError(f"operator {self.layer.index} ({self.layer.op}) needs {self._words(1, 1)} "
                                        "scratchpad words; a larger scratchpad_bytes helps")
-            rows, cols = (-(-rows // 2), cols) if rows > 1 else (rows, -(-cols // 2))
+            rows, cols = (-(-rows // 2), cols) if rows >= cols else (rows, -(-cols // 2))
         for image in range(n):
             for block in range(block_count(c, self.emitter.config)):
                 for row in range(0, out_h, rows):
