@@ -342,9 +342,11 @@ class MatMul(Staged):
         return self.inputs[0].shape[2]
 
     def minimum_words(self, config: Config) -> int:
-        """One row and one block of the depth at a time, zero points, one row of results."""
+        """One row, of the whole depth or of a block at a time; zero points, one row of results."""
+        blocks = -(-self.inputs[0].shape[3] // config.block)
+        block_words = config.slices * config.gemm_rows
         out_words = -(-self.inputs[1].shape[3] // config.block) * (6 if self.wide else 1)
-        return 8 + 2 * (4 * config.slices * config.gemm_rows + 2 + out_words)
+        return min(4 + blocks * (3 * block_words + 1) + out_words, 8 + 2 * (4 * block_words + 2 + out_words))
 
 
 @dataclass(frozen=True, eq=False)

@@ -145,9 +145,7 @@ class _Clock:
                 writes[id(item)], count = count, 0
         self._commands(stream)
         while any(self.queues.values()):
-            self._advance()
-            while self._known(Unit.STORE):
-                self.store(self.queues[Unit.STORE].popleft())
+            moved = self._advance()
             if self._known(Unit.VECTOR):
                 operation = self.queues[Unit.VECTOR].popleft()
                 if writes[id(operation)]:
@@ -155,6 +153,8 @@ class _Clock:
                     self.free[Unit.VECTOR] = max(self.free[Unit.VECTOR], self.drained) + (
                         _UOP_WRITE * writes[id(operation)])
                 self.vector(operation)
+            elif not moved:
+                raise AssertionError("commands wait for each other")
 
     def _commands(self, stream: Stream) -> None:
         """Work out how much of the commands is fetched when each load begins."""
@@ -169,13 +169,21 @@ class _Clock:
         queue = self.queues[unit]
         return bool(queue) and all(id(other) in self.done for other in queue[0].after)
 
-    def _advance(self) -> None:
-        """Let load and array go on."""
+    def _advance(self) -> bool:
+        """Let load, array and store go on; whether one of them did."""
+        before = self._waiting()
         while self._known(Unit.LOAD):
             self.load(self.queues[Unit.LOAD].popleft())
         while self._known(Unit.ARRAY):
             self.array(self.queues[Unit.ARRAY].popleft())
         self._run_array()
+        while self._known(Unit.STORE):
+            self.store(self.queues[Unit.STORE].popleft())
+        return self._waiting() != before
+
+    def _waiting(self) -> tuple[int, int]:
+        """Operations, of all units, and tiles that have not been worked out."""
+        return sum(map(len, self.queues.values())), len(self.tiles)
 
     def array(self, operation: Operation) -> None:
         f = operation.fields
@@ -219,7 +227,8 @@ class _Clock:
         elif f.get("use_acc"):
             for size in _tiles(f):
                 while not self.sums:
-                    self._advance()
+                    if not self._advance():
+                        raise AssertionError("a tile waits for what comes behind its requantization")
                 at = max(at, self.sums.popleft())
                 took = max(2, size * config.beats_per_acc_word)
                 # A buffer cannot be read while the array adds to another one in the same memory.
