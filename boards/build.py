@@ -13,9 +13,10 @@ from typing import Any
 
 from tq_hw.boards.board import Board, Ddr3, Memory, Sdr, Toolchain
 from tq_hw.boards.dram import DramCore, core_description, generate_core
-from tq_hw.boards.figures import Timing, count_cells, modules, nextpnr_timing, read_json, vivado_figures
+from tq_hw.boards.figures import Timing, count_cells, modules, read_json, vivado_figures
 from tq_hw.boards.floorplan import place_blocks
 from tq_hw.boards.openxc7 import openxc7_commands, openxc7_timing
+from tq_hw.boards.seeds import Placed, place_and_route
 from tq_hw.boards.tools import missing_tools, require_tool, run_tool
 from tq_hw.boards.top import BoardTop, input_hz, load_platform
 from tq_hw.model.errors import OptionError, ToolError
@@ -59,6 +60,7 @@ class BuildResult:
     slowest : the clock furthest from its target, None when nothing was routed
     missing : programs that were not there, the folder is complete without them
     seconds : by step
+    seed, seeds : the placer's; what each that was tried reached, as the least part of a clock's target
     """
 
     bitstream: str
@@ -68,6 +70,8 @@ class BuildResult:
     missing: tuple[str, ...]
     toolchain: str = ""
     seconds: Mapping[str, float] = field(default_factory=dict)
+    seed: int = 1
+    seeds: Mapping[int, float] = field(default_factory=dict)
 
     @property
     def slowest(self) -> Timing | None:
@@ -157,6 +161,13 @@ class _Steps:
                                       lambda taken: self._progress(f"{text}, {taken:.0f} s", share),
                                       output=_OUTPUTS.get(name, ""))
 
+    def place(self, name: str, arguments: list[str], seeds: range) -> Placed:
+        text, share = _STEPS[name]
+        placed = place_and_route(name, arguments, self.folder, seeds,
+                                 lambda taken: self._progress(f"{text}, {taken:.0f} s", share))
+        self.seconds[name] = placed.seconds
+        return placed
+
     def synthesize(self, board: Board, memory: Memory, image: bytes, seed: int) -> tuple[Mapping[str, float], Any]:
         """Elaborate and synthesize; return the cells, and the commands that come after."""
         self._progress("elaborating", 0.0)
@@ -188,10 +199,11 @@ def synthesize(board: Board, memory: Memory, folder: Path, *,
     return _Steps(folder, progress).synthesize(board, memory, b"", 1)[0]
 
 
-def build(board: Board, memory: Memory, folder: Path, *, image: bytes = b"", seed: int = 1,
+def build(board: Board, memory: Memory, folder: Path, *, image: bytes = b"", seed: int = 1, seeds: int = 0,
           progress: Progress = lambda _text, _done: None) -> BuildResult:
     """Elaborate, synthesize, place, route and pack in `folder`.
 
+    nextpnr runs with `seeds` seeds at once, by default as many as the board's record says, from `seed` on.
     A program of the vendor that is missing is not an error: the folder then has all that it needs. Missed timing is
     none either: see `BuildResult.met`. Raises MissingToolError for programs that come from pip, ToolError when one
     fails or the design does not fit.
@@ -210,15 +222,19 @@ def build(board: Board, memory: Memory, folder: Path, *, image: bytes = b"", see
     if board.toolchain is not Toolchain.XILINX:
         # Vivado shares LUTs that Yosys counts one by one: it is the judge there.
         _check_fit(board, resources)
-    for command in commands:
-        if command[0] not in missing:
-            steps.run(*_split(command))
     timings: Mapping[str, Timing] = {}
-    if board.toolchain is not Toolchain.XILINX:
-        timings = nextpnr_timing(read_json(folder / "timing.json"))
-    elif open_commands is not None:
+    reached: Mapping[int, float] = {}
+    for command in commands:
+        if command[0] in missing:
+            continue
+        if board.toolchain is Toolchain.XILINX or not command[0].startswith("nextpnr"):
+            steps.run(*_split(command))
+        else:
+            placed = steps.place(*_split(command), range(seed, seed + (seeds or board.seeds)))
+            seed, timings, reached = placed.seed, placed.timings, placed.reached
+    if open_commands is not None:
         timings = openxc7_timing((folder / "top.tim").read_text(encoding="utf-8", errors="replace"))
-    elif not missing:
+    elif board.toolchain is Toolchain.XILINX and not missing:
         resources, timing = vivado_figures(folder, TOP, board.clock_hz / _MHZ)
         timings = {timing.clock: timing}
     bitstream = "" if missing else _BITSTREAM[board.toolchain]
@@ -226,7 +242,7 @@ def build(board: Board, memory: Memory, folder: Path, *, image: bytes = b"", see
         raise ToolError(f"{commands[-1][0]} ended without an error and wrote no {bitstream}")
     progress("done", 1.0)
     return BuildResult(bitstream, (folder / bitstream).stat().st_size if bitstream else 0, resources, timings, missing,
-                       toolchain, steps.seconds)
+                       toolchain, steps.seconds, seed, reached)
 
 
 def _is_source(name: str) -> bool:

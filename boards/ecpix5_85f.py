@@ -17,4 +17,5 @@ BOARD = Board(
               Ddr3("MT41K256M16", "ECP5DDRPHY", 512 << 20, 75_000_000, options=(("init_clk_freq", 25e6),))),
     loader=("-b", "ecpix5"),
     led="rgb_led",
+    seeds=2,
 )

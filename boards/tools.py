@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -70,18 +70,23 @@ def require_tool(name: str) -> list[str]:
 
 
 def run_tool(name: str, arguments: Sequence[str], folder: Path, progress: Callable[[float], None] = lambda _: None, *,
-             output: str = "") -> float:
+             output: str = "", said: str = "") -> float:
     """Run a program in `folder` and return the seconds it took; ToolError with the end of what it said.
 
     File names in `arguments` must be relative: the YoWASP programs do not see all of the file system. `progress` is
-    told the seconds so far, four times a second. `output` is a file for the standard output, if that is a result.
+    told the seconds so far, four times a second; what it raises ends the program. `output` is a file for the standard
+    output, if that is a result; `said` one for what else it says, which is removed at the end.
     """
     start = time.monotonic()
-    with (folder / f"{name}.said").open("w+b") as said, ExitStack() as files:
-        out = files.enter_context((folder / output).open("wb")) if output else said
+    words = folder / (said or f"{name}.said")
+    with words.open("w+b") as log, ExitStack() as files:
+        out = files.enter_context((folder / output).open("wb")) if output else log
         process = subprocess.Popen([*require_tool(name), *arguments], cwd=folder, stdin=subprocess.DEVNULL, stdout=out,
-                                   stderr=said, preexec_fn=lambda: os.nice(5))
+                                   stderr=log)
         try:
+            # It may have ended already.
+            with suppress(ProcessLookupError):
+                os.setpriority(os.PRIO_PROCESS, process.pid, os.getpriority(os.PRIO_PROCESS, 0) + 5)
             while True:
                 try:
                     process.wait(0.25)
@@ -93,9 +98,9 @@ def run_tool(name: str, arguments: Sequence[str], folder: Path, progress: Callab
                 process.kill()
                 process.wait()
         if process.returncode:
-            said.seek(0)
-            lines = said.read().decode(errors="replace").strip().splitlines()[-_LINES:]
+            log.seek(0)
+            lines = log.read().decode(errors="replace").strip().splitlines()[-_LINES:]
             raise ToolError(f"{name} failed with exit code {process.returncode}; the end of what it said:\n"
                             + "\n".join(lines))
-    (folder / f"{name}.said").unlink()
+    words.unlink()
     return time.monotonic() - start

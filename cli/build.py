@@ -75,7 +75,7 @@ def verify(board: Board, model: Path, seed: int) -> None:
         raise UnsupportedError(f"{board.name}: {model} cannot be verified: {verdict.message}")
 
 
-def describe(board: Board, memory: Memory, result: BuildResult, verified: bool, seed: int) -> dict[str, Any]:
+def describe(board: Board, memory: Memory, result: BuildResult, verified: bool) -> dict[str, Any]:
     """Return the report; `luts`, `ffs`, `dsps` and `brams` are also among `resources`, in the device's own units."""
     resources, timing = result.resources, result.system
     return {
@@ -92,7 +92,8 @@ def describe(board: Board, memory: Memory, result: BuildResult, verified: bool, 
         "brams": resources["block_rams"], "resources": dict(resources),
         "available": {kind: getattr(board.device, kind) for kind in ("luts", "flip_flops", "multipliers",
                                                                      "block_rams")},
-        "toolchain": result.toolchain, "missing": list(result.missing), "verified": verified, "seed": seed,
+        "toolchain": result.toolchain, "missing": list(result.missing), "verified": verified,
+        "seed": result.seed, "seeds": {str(seed): round(part, 3) for seed, part in result.seeds.items()},
         "seconds": {name: round(taken, 1) for name, taken in result.seconds.items()},
     }
 
@@ -107,6 +108,9 @@ def print_report(report: dict[str, Any], folder: Path) -> None:
         for name, clock in report["clocks"].items():
             click.echo(f"clock {name}: {clock['fmax_mhz']:.1f} MHz, target {clock['target_mhz']:g} MHz")
         click.echo(f"critical path {path['ns']} ns, {path['wires_ns']} of it wires: {' -> '.join(path['modules'])}")
+    if len(report["seeds"]) > 1:
+        click.echo(f"seed {report['seed']} of " + ", ".join(
+            f"{seed} ({part:.1%} of the target)" for seed, part in report["seeds"].items()))
     click.echo("verified against the golden model before the build" if report["verified"] else
                "NOT VERIFIED: --no-verify was given")
     if report["bitstream"]:
@@ -126,11 +130,13 @@ def print_report(report: dict[str, Any], folder: Path) -> None:
 @click.option("--no-verify", is_flag=True, help="Build without holding the RTL against the golden model first.")
 @click.option("--allow-timing-fail", is_flag=True, help="A clock that misses its target is no error.")
 @click.option("--seed", type=click.IntRange(0, 2**31 - 1), default=1, show_default=True, help="Of the placer.")
+@click.option("--seeds", type=click.IntRange(1, 64), help="Seeds to try at once, from --seed on: a process each, the "
+              "first that meets the timing is taken, or else the best.  [default: 2 for large ECP5 boards, or 1]")
 @json_option
 @debug_option
 def build_command(board_name: str, folder: str | None, model_file: str | None, memory_name: str | None,
                   dram_chip: str | None, soc: bool, inputs_file: str | None, no_verify: bool, allow_timing_fail: bool,
-                  seed: int, json_file: str | None) -> int:
+                  seed: int, seeds: int | None, json_file: str | None) -> int:
     """Make the bitstream of a board: verify, synthesize, place, route, pack.
 
     Exit code 3 when a program is missing (for the vendor's, the folder is complete without it), 4 when the design does
@@ -168,9 +174,9 @@ def build_command(board_name: str, folder: str | None, model_file: str | None, m
             elif memory.name == "block RAM":
                 image = memory_contents(program)
         with ProgressBar(board.name) as bar:
-            result = build(board, memory, work, image=image, seed=seed,
+            result = build(board, memory, work, image=image, seed=seed, seeds=seeds or 0,
                            progress=lambda text, done: bar.update(done, 1.0, f"{board.name}: {text}"))
-        report = describe(board, memory, result, not no_verify, seed) | {"soc": soc}
+        report = describe(board, memory, result, not no_verify) | {"soc": soc}
         if program is not None:
             report["model"] = {"file": f"{Path(str(model_file)).stem}.tqm", "in_bitstream": bool(image)}
         write_json(str(work / REPORT), report)

@@ -29,14 +29,16 @@ def steps(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     def verify(board: Board, model: Path, seed: int) -> None:
         noted.append(f"verify {model.name}")
 
-    def build(board: Board, memory: Memory, folder: Path, *, image: bytes, seed: int, progress: Any) -> BuildResult:
-        noted.append(f"build {memory.name} with {len(image)} bytes, seed {seed}")
+    def build(board: Board, memory: Memory, folder: Path, *, image: bytes, seed: int, seeds: int,
+              progress: Any) -> BuildResult:
+        noted.append(f"build {memory.name} with {len(image)} bytes, seed {seed}" + f" of {seeds}" * (seeds > 0))
         missing = ("vivado",) if board.toolchain.value == "Vivado" else ()
         timing = Timing("clk", 70.0, 75.0, (Hop("logic", 1.5, "system.bridge.a"), Hop("routing", 2.5, "system.b.c")))
         if missing:
-            return BuildResult("", 0, {**RESOURCES, "block_rams": 3.5}, {}, missing, "Vivado")
+            return BuildResult("", 0, {**RESOURCES, "block_rams": 3.5}, {}, missing, "Vivado", seed=seed)
         (folder / "top.bit").write_bytes(b"12345")
-        return BuildResult("top.bit", 5, RESOURCES, {"clk": timing}, (), board.toolchain.value, {"yosys": 1.25})
+        return BuildResult("top.bit", 5, RESOURCES, {"clk": timing}, (), board.toolchain.value, {"yosys": 1.25},
+                           seed, {seed + number: 0.9 + number / 100 for number in range(seeds or 1)})
 
     monkeypatch.setattr(build_module, "verify", verify)
     monkeypatch.setattr(build_module, "build", build)
@@ -74,6 +76,15 @@ def test_report_of_a_build(tq: Tq, steps: list[str]) -> None:
         "critical path 4.0 ns, 2.5 of it wires: system.bridge -> system.b",
         "verified against the golden model before the build",
         "out/top.bit: 5 bytes"]
+
+
+def test_seeds_that_were_tried_are_in_the_report(tq: Tq, steps: list[str]) -> None:
+    outcome = tq("build", "--board", "ulx3s_85f", "--allow-timing-fail", "--seed", "4", "--seeds", "3", "--json", "r")
+    assert outcome.code == 0
+    assert steps == ["verify digits.tflite", "build SDR SDRAM with 0 bytes, seed 4 of 3"]
+    report = json.loads(Path("r").read_text(encoding="utf-8"))
+    assert (report["seed"], report["seeds"]) == (4, {"4": 0.9, "5": 0.91, "6": 0.92})
+    assert "seed 4 of 4 (90.0% of the target), 5 (91.0% of the target), 6 (92.0% of the target)\n" in outcome.out
 
 
 def test_missed_timing_is_exit_code_4_and_the_folder_is_there(tq: Tq, steps: list[str]) -> None:

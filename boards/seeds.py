@@ -1,0 +1,97 @@
+"""Place and route with several seeds at once, a process for each: timing is partly luck."""
+
+import shutil
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from pathlib import Path
+
+from tq_hw.boards.figures import Timing, nextpnr_timing, read_json
+from tq_hw.boards.tools import run_tool
+
+__all__ = ["Placed", "place_and_route"]
+
+#: Options of nextpnr before the names of files that it writes.
+_WRITES = ("--report", "--log", "--textcfg", "--asc")
+REPORT = "timing.json"
+
+
+@dataclass(frozen=True)
+class Placed:
+    """The seed whose files were kept.
+
+    Members
+    -------
+    seed, timings : by clock
+    reached : what each seed that came to its end reached, as the least part of a clock's target
+    seconds : from the first process's start to the last one's end
+    """
+
+    seed: int
+    timings: Mapping[str, Timing]
+    reached: Mapping[int, float]
+    seconds: float
+
+
+class _StoppedError(Exception):
+    """Another seed was good enough, or all is off."""
+
+
+def place_and_route(name: str, arguments: Sequence[str], folder: Path, seeds: Sequence[int],
+                    progress: Callable[[float], None] = lambda _: None) -> Placed:
+    """Run nextpnr once per seed, all at the same time; keep the files of the best, in `folder`.
+
+    The first seed with which every clock reaches its target ends the others. `arguments` have a `--seed`, and a
+    `--report` to timing.json; `progress` is told the seconds so far. ToolError when a process fails.
+    """
+    start = time.monotonic()
+    stop = threading.Event()
+
+    def attempt(seed: int) -> Mapping[str, Timing] | None:
+        place = f"seed_{seed}"
+        (folder / place).mkdir()
+
+        def tell(_: float) -> None:
+            if stop.is_set():
+                raise _StoppedError
+
+        try:
+            run_tool(name, _with_seed(arguments, seed, place), folder, tell, said=f"{place}/said")
+        except _StoppedError:
+            return None
+        return nextpnr_timing(read_json(folder / place / REPORT))
+
+    timings: dict[int, Mapping[str, Timing]] = {}
+    with ThreadPoolExecutor(len(seeds)) as pool:
+        try:
+            running: dict[Future[Mapping[str, Timing] | None], int] = {pool.submit(attempt, s): s for s in seeds}
+            while running:
+                for future in wait(running, 0.25, FIRST_COMPLETED).done:
+                    seed, found = running.pop(future), future.result()
+                    if found is not None:
+                        timings[seed] = found
+                        if _reached(found) >= 1:
+                            stop.set()
+                progress(time.monotonic() - start)
+        finally:
+            stop.set()
+    reached = {seed: _reached(timings[seed]) for seed in sorted(timings)}
+    best = max(reached, key=lambda seed: reached[seed])
+    for path in (folder / f"seed_{best}").iterdir():
+        path.replace(folder / path.name)
+    for seed in seeds:
+        shutil.rmtree(folder / f"seed_{seed}")
+    return Placed(best, timings[best], reached, time.monotonic() - start)
+
+
+def _reached(timings: Mapping[str, Timing]) -> float:
+    return min((timing.fmax_mhz / timing.target_mhz for timing in timings.values()), default=0.0)
+
+
+def _with_seed(arguments: Sequence[str], seed: int, place: str) -> list[str]:
+    """Return the arguments with another seed, and all that is written in a folder of its own."""
+    before = ["", *arguments]
+    return [str(seed) if option == "--seed" else f"{place}/{word}" if option in _WRITES else word
+            for option, word in zip(before, arguments, strict=False)]
