@@ -8,6 +8,7 @@ as the target has. Both have two loops over memory beside that; loops beyond the
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 from tq_hw.compiler.emit import Emitter
 from tq_hw.compiler.emit_transpose import emit_turned, turned
@@ -59,7 +60,8 @@ class _Shape:
     outer: tuple[Dim, ...]
 
 
-def _shape(dims: list[Dim], is_fill: bool, word: int) -> _Shape:
+@lru_cache(maxsize=64)
+def _shape(dims: tuple[Dim, ...], is_fill: bool, word: int) -> _Shape:
     """Choose the loops of one pair of operations: those with the most turns."""
     contiguous = [d for d in dims if d[2] == 1 and (is_fill or d[1] == 1)]
     run_dim = max(contiguous, default=None)
@@ -93,13 +95,13 @@ def _turns(dims: tuple[Dim, ...]) -> int:
 
 def _cut(copy: Copy, word: int, budget: int) -> Iterator[Copy]:
     """Pieces of a copy whose words fit the budget and whose loops fit the counters."""
-    dims = _merged(copy.dims)
+    dims = tuple(_merged(copy.dims))
     shape = _shape(dims, copy.source < 0, word)
     words = -(-shape.run // word) * (_turns(shape.loops) if copy.source >= 0 else 1)
     long = [d for d in dims if d[0] > _COUNT_LIMIT]
     if (words <= budget or copy.source < 0) and (not long or shape.run in [d[0] for d in long] and (
             -(-shape.run // word) <= _COUNT_LIMIT and len(long) == 1 and shape.run <= _RUN_LIMIT)):
-        yield Copy(copy.source, copy.source_offset, copy.target_offset, tuple(dims), copy.fill)
+        yield Copy(copy.source, copy.source_offset, copy.target_offset, dims, copy.fill)
         return
     # The loop whose turns lie farthest apart in the target, so that the runs stay long.
     choices = [d for d in dims if d in shape.loops] or [max(dims)]
@@ -108,9 +110,9 @@ def _cut(copy: Copy, word: int, budget: int) -> Iterator[Copy]:
     if dim not in shape.loops:
         half = -(-half // word) * word
     for first, count in ((0, half), (half, dim[0] - half)):
-        cut = [(count, *d[1:]) if d is dim else d for d in dims]
+        cut = tuple((count, *d[1:]) if d is dim else d for d in dims)
         yield from _cut(Copy(copy.source, copy.source_offset + first * dim[1], copy.target_offset + first * dim[2],
-                             tuple(cut), copy.fill), word, budget)
+                             cut, copy.fill), word, budget)
 
 
 @dataclass
@@ -126,7 +128,7 @@ class _Copier:
         """Emit a copy, cut to the staging buffers."""
         word = self.emitter.config.word_bytes
         for piece in _cut(copy, word, self.words):
-            shape = _shape(list(piece.dims), piece.source < 0, word)
+            shape = _shape(piece.dims, piece.source < 0, word)
             for turn in itertools.product(*(range(d[0]) for d in shape.outer)):
                 source = piece.source_offset + sum(i * d[1] for i, d in zip(turn, shape.outer, strict=True))
                 target = piece.target_offset + sum(i * d[2] for i, d in zip(turn, shape.outer, strict=True))

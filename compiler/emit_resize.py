@@ -66,8 +66,8 @@ class _Resizer:
 
     @staticmethod
     def _span(taps: tuple[Tap, ...], part: tuple[int, int]) -> tuple[int, int]:
-        chosen = taps[part[0]:part[1]]
-        return min(min(t[0], t[1]) for t in chosen), max(max(t[0], t[1]) for t in chosen) + 1
+        """Input positions that a part of the outputs reads; taps never go back."""
+        return taps[part[0]][0], taps[part[1] - 1][1] + 1
 
     def _words(self, rows: int, cols: int) -> int:
         """Most words that a rectangle of this size takes: input, int32 between, output."""

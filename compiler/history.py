@@ -5,15 +5,19 @@ of a tensor. Of each range only the last operation is kept, and within its newes
 """
 
 from dataclasses import dataclass, field
+from itertools import islice
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 __all__ = ["Access", "History"]
 
+#: Ranges that are looked at one by one before all are.
+_LATEST = 16
 
-@dataclass(frozen=True)
-class Access:
+
+class Access(NamedTuple):
     """A range touched: `space` is "pad" (words) or a memory region's name (bytes).
 
     Two accesses of one `buffer` conflict when their boxes (rows, blocks) overlap; others when their ranges do.
@@ -27,47 +31,90 @@ class Access:
     blocks: tuple[int, int] = (0, 0)
 
 
+Box = tuple[int, int, int, int]
+
+
+@dataclass(slots=True)
+class _Range:
+    """One range that was touched.
+
+    Members
+    -------
+    low, high, last : the range and the last operation that touched it
+    column : where the table has them
+    buffer : its newest buffer
+    before : the last operation in any other buffer
+    boxes : in the newest buffer, the last operation for each box (rows, blocks), the latest at the end
+    """
+
+    low: int
+    high: int
+    last: int
+    column: int
+    buffer: int
+    before: int = -1
+    boxes: dict[Box, int] = field(default_factory=dict)
+
+    def latest(self, access: Access, after: int) -> int:
+        """Return the last operation above `after` that conflicts with an access that overlaps, else `after`."""
+        if access.buffer < 0 or access.buffer != self.buffer:
+            return max(self.last, after)
+        after = max(after, self.before)
+        (row0, row1), (block0, block1) = access.rows, access.blocks
+        for box, index in reversed(self.boxes.items()):
+            if index <= after:
+                break
+            if box[0] < row1 and box[1] > row0 and box[2] < block1 and box[3] > block0:
+                return index
+        return after
+
+
 class _Ranges:
     """The last accesses to each range of one space."""
 
     def __init__(self) -> None:
-        self._slots: dict[tuple[int, int], int] = {}
+        #: The range that was touched last is at the end.
+        self._ranges: dict[tuple[int, int], _Range] = {}
+        self._columns: list[_Range] = []
+        #: low, high, last of each range
         self._table: npt.NDArray[np.int64] = np.empty((3, 64), np.int64)
-        #: Per range: its newest buffer, the last operation in any other one, the last one for each box.
-        self._newest: list[int] = []
-        self._before: list[int] = []
-        self._boxes: list[dict[tuple[int, int, int, int], int]] = []
 
     def add(self, index: int, access: Access) -> None:
         """Note an access of operation `index`; indices grow."""
-        slot = self._slots.setdefault((access.low, access.high), len(self._slots))
-        if slot == len(self._newest):
-            if slot == self._table.shape[1]:
+        key = access.low, access.high
+        found = self._ranges.pop(key, None)
+        if found is None:
+            column = len(self._columns)
+            if column == self._table.shape[1]:
                 self._table = np.concatenate([self._table, np.empty_like(self._table)], axis=1)
-            self._table[:, slot] = access.low, access.high, -1
-            self._newest.append(access.buffer)
-            self._before.append(-1)
-            self._boxes.append({})
-        if access.buffer != self._newest[slot]:
-            self._newest[slot], self._before[slot], self._boxes[slot] = access.buffer, int(self._table[2, slot]), {}
-        self._table[2, slot] = index
+            found = _Range(*key, index, column, access.buffer)
+            self._table[:2, column] = key
+            self._columns.append(found)
+        elif access.buffer != found.buffer:
+            found.buffer, found.before, found.boxes = access.buffer, found.last, {}
+        self._ranges[key] = found
+        found.last = self._table[2, found.column] = index
         if access.buffer >= 0:
-            self._boxes[slot][*access.rows, *access.blocks] = index
+            box = *access.rows, *access.blocks
+            found.boxes.pop(box, None)
+            found.boxes[box] = index
 
     def latest(self, access: Access, after: int) -> int:
         """Return the last operation above `after` that conflicts with `access`, else `after`."""
-        lows, highs, lasts = self._table[:, :len(self._newest)]
-        slots = np.flatnonzero((lows < access.high) & (highs > access.low) & (lasts > after))
-        for slot in slots[np.argsort(-lasts[slots])].tolist():
-            last = int(lasts[slot])
-            if last <= after:
+        # What is waited for is most often among the latest.
+        for found in islice(reversed(self._ranges.values()), _LATEST):
+            if found.last <= after:
+                return after
+            if found.low < access.high and found.high > access.low:
+                after = found.latest(access, after)
+        if len(self._columns) <= _LATEST:
+            return after
+        lows, highs, lasts = self._table[:, :len(self._columns)]
+        columns = ((lows < access.high) & (highs > access.low) & (lasts > after)).nonzero()[0]
+        for column in columns[np.argsort(-lasts[columns])].tolist():
+            if self._columns[column].last <= after:
                 break
-            if access.buffer < 0 or access.buffer != self._newest[slot]:
-                return last
-            after = max(after, self._before[slot], *(
-                index for (row0, row1, block0, block1), index in self._boxes[slot].items()
-                if row0 < access.rows[1] and row1 > access.rows[0]
-                and block0 < access.blocks[1] and block1 > access.blocks[0]), -1)
+            after = self._columns[column].latest(access, after)
         return after
 
 

@@ -9,7 +9,18 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from tq_hw.isa.config import Config
-from tq_hw.isa.layout import FOLD_BASE, FOLD_ENTRY, HEADER, UNITS, UOP_BASE, UOP_WORDS, Register, Unit, register_count
+from tq_hw.isa.layout import (
+    FOLD_BASE,
+    FOLD_ENTRY,
+    HEADER,
+    UNITS,
+    UOP_BASE,
+    UOP_WORDS,
+    Field,
+    Register,
+    Unit,
+    register_count,
+)
 from tq_hw.isa.uop import UOP
 
 __all__ = ["Assembler", "Command", "EncodeError", "decode", "disassemble", "pack", "unpack"]
@@ -23,12 +34,17 @@ def pack(register: Register, values: Mapping[str, int]) -> int:
     """Return the 32-bit word of `register` with the given field values; absent fields are 0."""
     word = 0
     for f in register.fields:
-        value = int(values.get(f.name, 0))
-        low, high = (-(1 << f.bits - 1), (1 << f.bits - 1) - 1) if f.signed else (0, (1 << f.bits) - 1)
-        if not low <= value <= high:
-            raise EncodeError(f"{f.name} must be {low}..{high}, not {value}")
-        word |= (value & (1 << f.bits) - 1) << f.offset
+        if f.name in values:
+            word |= _bits(f, int(values[f.name]))
     return word
+
+
+def _bits(f: Field, value: int) -> int:
+    """Return a field's value at its place in the register's word."""
+    low, high = (-(1 << f.bits - 1), (1 << f.bits - 1) - 1) if f.signed else (0, (1 << f.bits) - 1)
+    if not low <= value <= high:
+        raise EncodeError(f"{f.name} must be {low}..{high}, not {value}")
+    return (value & (1 << f.bits) - 1) << f.offset
 
 
 def unpack(register: Register, word: int) -> dict[str, int]:
@@ -58,15 +74,17 @@ class Assembler:
     config: Config
     words: list[int] = field(default_factory=list)
     runs: dict[Unit, int] = field(default_factory=lambda: dict.fromkeys(Unit, 0))
-    _held: dict[tuple[Unit, int], int] = field(default_factory=dict)
+    _held: dict[Unit, dict[int, int]] = field(default_factory=lambda: {unit: {} for unit in Unit})
 
     def run(self, unit: Unit, values: Mapping[str, int]) -> int:
         """Start `unit` with `values` (absent fields are 0); return the index of this RUN in the unit."""
         known = UNITS[unit].fields
-        for name in values:
+        wanted = {register.index: 0 for register in UNITS[unit].registers}
+        for name, value in values.items():
             if name not in known:
                 raise EncodeError(f"unit {unit.name.lower()} has no field {name!r}")
-        wanted = {r.index: pack(r, values) for r in UNITS[unit].registers}
+            register, f = known[name]
+            wanted[register.index] |= _bits(f, int(value))
         self._emit(unit, wanted, run=True)
         self.runs[unit] += 1
         return self.runs[unit] - 1
@@ -95,8 +113,8 @@ class Assembler:
         return struct.pack(f"<{len(self.words)}I", *self.words)
 
     def _emit(self, unit: Unit, wanted: dict[int, int], run: bool = False) -> None:
-        limit = register_count(unit, self.config)
-        changed = sorted(i for i, w in wanted.items() if self._held.get((unit, i)) != w)
+        limit, held = register_count(unit, self.config), self._held[unit]
+        changed = sorted(i for i, w in wanted.items() if held.get(i) != w)
         if changed and changed[-1] >= limit:
             raise EncodeError(f"unit {unit.name.lower()} has no register {changed[-1]}")
         spans: list[tuple[int, int]] = []
@@ -113,7 +131,7 @@ class Assembler:
             self.words.append(pack(HEADER, {"unit": unit, "run": last, "first": low, "count": high - low + 1}))
             for index in range(low, high + 1):
                 self.words.append(wanted[index])
-                self._held[unit, index] = wanted[index]
+                held[index] = wanted[index]
 
 
 def decode(data: bytes, config: Config) -> Iterator[Command]:

@@ -24,6 +24,7 @@ machine with status BAD_ADDRESS. Steps are two's complement modulo 2^16.
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
+from functools import cached_property
 
 from tq_hw.isa.config import Config
 
@@ -87,7 +88,7 @@ class UnitLayout:
     unit: Unit
     registers: tuple[Register, ...]
 
-    @property
+    @cached_property
     def fields(self) -> dict[str, tuple[Register, Field]]:
         """Every field by name, with its register."""
         return {f.name: (r, f) for r in self.registers for f in r.fields}
