@@ -65,12 +65,15 @@ class _Planner:
             self._roll(key)
 
     def _fold(self, layer: Layer) -> FoldPlan | None:
+        if not isinstance(layer, Mac):
+            return None
         source = layer.inputs[0]
         made = self.defined.get(id(source))
-        if isinstance(layer, Mac) and not layer.depthwise and source.dense and (
-                made is None or isinstance(self.graph.layers[made], Staged) or layer.input_table is not None):
-            return plan_fold(layer, self.config)
-        return None
+        fold = None
+        if not layer.depthwise and source.dense and (made is None or isinstance(self.graph.layers[made], Staged)):
+            fold = plan_fold(layer, self.config)
+        assert fold is not None or layer.input_table is None, "only windows are looked up"
+        return fold
 
     def _may_reside(self, key: int, value: Value) -> bool:
         if key in self.parts:

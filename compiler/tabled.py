@@ -2,7 +2,8 @@
 
 The bytes of a model's input would come from memory, go back looked up, and come again as windows. Instead the vector
 unit looks up the words of the windows between load and array. What is loaded around the image must become
-the convolution's padding by the table, so there must be a byte that does.
+the convolution's padding by the table, so there must be a byte that does. What a layer makes is in the scratchpad
+and better looked up there.
 """
 
 from collections import Counter
@@ -25,11 +26,13 @@ def join_tables(graph: Graph, config: Config) -> Graph:
     uses = Counter(id(value) for layer in graph.layers for value in layer.inputs)
     uses.update(id(value) for value in graph.outputs)
     roots = Counter(id(value.root) for layer in graph.layers for value in layer.inputs)
+    made = {id(layer.output) for layer in graph.layers}
     layers: list[Layer] = []
     for layer in graph.layers:
         before = layers[-1] if layers else None
         if isinstance(before, Elementwise) and isinstance(layer, Mac) and layer.inputs == (before.output,):
-            alone = uses[id(before.output)] == 1 == roots[id(before.output)] and before.output.root is before.output
+            alone = (uses[id(before.output)] == 1 == roots[id(before.output)]
+                     and before.output.root is before.output and id(before.inputs[0]) not in made)
             table = _table(before)
             joined = _joined(layer, before, table, config) if alone and table is not None else None
             if joined is not None:

@@ -14,10 +14,15 @@ from tq_hw.sim.executor import execute
 
 
 def tabled(shape: tuple[int, ...], scale: float = 0.02, *, kernel: int = 3, stride: int = 1, twice: bool = False,
-           after: str | None = None) -> Model:
-    builder = ModelBuilder("tabled")
-    table = builder.add("LOGISTIC", [builder.input(shape, scale=scale, zero_point=3)], scale=1 / 256, zero_point=-128)
-    rng = np.random.default_rng(3)
+           before: int = 0, after: str | None = None) -> Model:
+    """A logistic, a convolution, and an operator `after`; in front of them a convolution of `before` channels."""
+    builder, rng = ModelBuilder("tabled"), np.random.default_rng(3)
+    source = builder.input((*shape[:3], before or shape[3]), scale=scale, zero_point=3)
+    if before:
+        weights = builder.constant(rng.integers(-127, 128, (shape[3], 1, 1, before)).astype(np.int8), scale=0.01)
+        source = builder.add("CONV_2D", [source, weights, builder.bias(source, weights, [9] * shape[3])],
+                             scale=0.1, zero_point=3)
+    table = builder.add("LOGISTIC", [source], scale=1 / 256, zero_point=-128)
     weights = builder.constant(rng.integers(-127, 128, (8, kernel, kernel, shape[3])).astype(np.int8),
                                scale=rng.uniform(0.001, 0.01, 8).tolist(), dimension=0)
     bias = builder.bias(table, weights, rng.integers(-500, 500, 8))
@@ -59,6 +64,12 @@ def test_others_need_the_table_s_output() -> None:
     found = kinds(tabled((1, 12, 10, 3), scale=0.1, twice=True), "n16")
     assert found[0] in (Elementwise, Flat)
     assert found[1:] == [Mac]
+
+
+@pytest.mark.parametrize("config", ["n16", "n8", "n16x8"])
+@pytest.mark.parametrize("shape", [(1, 9, 7, 1), (2, 1, 1, 1), (1, 40, 33, 2)])
+def test_what_a_layer_makes_is_looked_up_in_the_scratchpad(config: str, shape: tuple[int, ...]) -> None:
+    assert kinds(tabled(shape, scale=0.1, before=5), config) == [Mac, Elementwise, Mac]
 
 
 def test_many_channels_are_not_folded() -> None:
