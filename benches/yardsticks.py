@@ -78,5 +78,5 @@ YARDSTICKS = (
     _layer("SOFTMAX", 20_000, 8_000),
     _layer("RESIZE_BILINEAR", 26_000, 8_000, resident=True),
     _layer("ADD", 18_000, 5_000, resident=True),
-    _layer("TRANSPOSE", 14_000, 9_000),
+    _layer("TRANSPOSE", 14_000, 9_000, resident=True),
 )

@@ -29,6 +29,7 @@ from tq_hw.compiler.emit_move import emit_move
 from tq_hw.compiler.emit_resize import emit_resize
 from tq_hw.compiler.emit_rows import emit_rows
 from tq_hw.compiler.emit_spread import emit_columns, emit_long_rows
+from tq_hw.compiler.emit_turn import emit_turn
 from tq_hw.compiler.emit_vector import emit_elementwise, emit_max_pool, emit_pad
 from tq_hw.compiler.in_place import in_place
 from tq_hw.compiler.interleave import emit_layers
@@ -47,6 +48,7 @@ from tq_hw.compiler.ir import (
     Pad,
     Resize,
     RowProgram,
+    Turn,
     Value,
 )
 from tq_hw.compiler.legalize import legalize
@@ -172,5 +174,7 @@ def _emission(emitter: Emitter, layer: Layer, plan: LayerPlan) -> Iterator[None]
             emit_lstm(emitter, layer, plan)
         case MatMul():
             emit_matmul(emitter, layer, plan)
+        case Turn() if emitter.is_resident(layer.inputs[0]) and emitter.is_resident(layer.output):
+            emit_turn(emitter, layer, plan)
         case Move():
             emit_move(emitter, layer, plan)

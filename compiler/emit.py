@@ -259,6 +259,10 @@ class Emitter:
                 self.load_rect(value, view, (0, n * h), (0, w), (0, blocks))
         return self._views[id(value)]
 
+    def is_resident(self, value: Value) -> bool:
+        """Whether a value is whole in the scratchpad."""
+        return id(value) in self.plan.resident
+
     def comes_back(self, value: Value) -> bool:
         """Whether a value is loaded that an earlier layer has stored."""
         return id(value) not in self.plan.resident and id(value) not in self.plan.parts and any(

@@ -16,6 +16,7 @@ from tq_hw.compiler.ir import Copy, Move, Value
 from tq_hw.compiler.layout import signed_step
 from tq_hw.compiler.places import LayerPlan
 from tq_hw.compiler.stream import Access
+from tq_hw.compiler.strided import merged
 from tq_hw.isa.layout import Unit
 
 __all__ = ["emit_copies", "emit_move"]
@@ -24,21 +25,6 @@ _COUNT_LIMIT = 0xFFFF
 _RUN_LIMIT = (1 << 24) - 1
 
 Dim = tuple[int, int, int]
-
-
-def _merged(dims: tuple[Dim, ...]) -> list[Dim]:
-    """Loops without those of one turn, joined where two walk on in one stride; outermost first."""
-    left = sorted((d for d in dims if d[0] > 1), key=lambda d: (-abs(d[2]), -abs(d[1])))
-    joined = True
-    while joined:
-        joined = False
-        for outer, inner in itertools.permutations(left, 2):
-            if outer[1] == inner[1] * inner[0] and outer[2] == inner[2] * inner[0]:
-                left[left.index(inner)] = (outer[0] * inner[0], inner[1], inner[2])
-                left.remove(outer)
-                joined = True
-                break
-    return left
 
 
 @dataclass(frozen=True)
@@ -95,7 +81,7 @@ def _turns(dims: tuple[Dim, ...]) -> int:
 
 def _cut(copy: Copy, word: int, budget: int) -> Iterator[Copy]:
     """Pieces of a copy whose words fit the budget and whose loops fit the counters."""
-    dims = tuple(_merged(copy.dims))
+    dims = tuple(merged(copy.dims))
     shape = _shape(dims, copy.source < 0, word)
     words = -(-shape.run // word) * (_turns(shape.loops) if copy.source >= 0 else 1)
     long = [d for d in dims if d[0] > _COUNT_LIMIT]
@@ -204,7 +190,7 @@ def emit_copies(emitter: Emitter, inputs: tuple[Value, ...], output: Value, copi
     half = min(words // 2, 4096)
     copier = _Copier(emitter, inputs, output, (base, base + half), half)
     for copy in copies:
-        around = turned(_merged(copy.dims)) if copy.source >= 0 else None
+        around = turned(merged(copy.dims)) if copy.source >= 0 else None
         if around is None:
             copier.run(copy)
         else:

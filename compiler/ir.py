@@ -15,7 +15,7 @@ from tq_hw.isa.config import Config
 from tq_hw.model.graph import Tensor
 
 __all__ = ["ELEMENT_BYTES", "Columns", "Copy", "Elementwise", "Flat", "Graph", "Layer", "LongRows", "Mac", "MatMul",
-           "MaxPool", "Move", "OneHot", "Pad", "Pitch", "Resize", "RowProgram", "Staged", "Value"]
+           "MaxPool", "Move", "OneHot", "Pad", "Pitch", "Resize", "RowProgram", "Staged", "Turn", "Value"]
 
 IntArray = npt.NDArray[Any]
 #: Bytes of an element by its code in the vector unit's registers.
@@ -231,6 +231,20 @@ class Move(Staged):
     """Strided copies of dense bytes; a later copy may overwrite what an earlier one wrote."""
 
     copies: tuple[Copy, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Turn(Move):
+    """A copy of a whole tensor that permutes its axes, so that other bytes than the channels share a word.
+
+    From scratchpad to scratchpad if both tensors are there, else a move.
+
+    Members
+    -------
+    axes : for each axis of the output, the axis of the input
+    """
+
+    axes: tuple[int, int, int, int]
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,7 +11,7 @@ from collections.abc import Sequence, Set
 from tq_hw.compiler.cascade import Group, cascades, schedule
 from tq_hw.compiler.fold import FoldPlan, plan_fold
 from tq_hw.compiler.hosts import find_hosts
-from tq_hw.compiler.ir import Elementwise, Graph, Layer, Mac, Pad, RowProgram, Staged, Value
+from tq_hw.compiler.ir import Elementwise, Graph, Layer, Mac, Pad, RowProgram, Staged, Turn, Value
 from tq_hw.compiler.layout import block_count, blocked_words, odd, row_words
 from tq_hw.compiler.places import Item, LayerPlan, Name, Plan, alternates, first_fit
 from tq_hw.compiler.window import window
@@ -29,6 +29,11 @@ _ROLL_SHARE = 16
 _GROUP_LAYERS = 8
 #: Output pixels that a strip has at least, where there is a choice.
 _STRIP_SLOTS = 128
+
+
+def _by_memory(layer: Layer) -> bool:
+    """Whether a layer takes its inputs from memory in any case."""
+    return isinstance(layer, Pad | Staged) and not isinstance(layer, Turn)
 
 
 def _cuts_channels(layer: Layer) -> bool:
@@ -81,11 +86,12 @@ class _Planner:
         if blocked_words(value, self.config) > self.capacity - self.ring_minimum:
             return False
         if key in self.defined:
-            if (key not in self.uses and not self.whole) or isinstance(self.graph.layers[self.defined[key]], Staged):
+            maker = self.graph.layers[self.defined[key]]
+            if (key not in self.uses and not self.whole) or (isinstance(maker, Staged) and _by_memory(maker)):
                 return False
-            return not any(isinstance(self.graph.layers[i], Pad | Staged) for i in self.uses.get(key, ()))
+            return not any(_by_memory(self.graph.layers[i]) for i in self.uses.get(key, ()))
         users = self.uses[key]
-        if any(self.folds[i] is not None or isinstance(self.graph.layers[i], Pad | Staged) for i in users):
+        if any(self.folds[i] is not None or _by_memory(self.graph.layers[i]) for i in users):
             return False
         # An input of one layer streams in strips under its computation.
         return self.whole or len(users) > 1 or value.shape[0] * value.shape[1] == 1
@@ -288,8 +294,19 @@ class _Planner:
                     cols = -(-cols // 2)
         return None
 
+    def _settle(self) -> None:
+        """Send both tensors of a turn to memory if one of them goes there."""
+        before = None
+        while before != self.resident:
+            before = self.resident.copy()
+            for layer in self.graph.layers:
+                ends = {id(value) for value in (*layer.inputs, layer.output)}
+                if isinstance(layer, Turn) and not ends <= self.resident:
+                    self.resident -= ends
+
     def run(self) -> Plan:
         while True:
+            self._settle()
             plans: list[LayerPlan] = []
             groups: list[Group] = []
             ends = dict(self.spans())

@@ -4,6 +4,7 @@
 * SOFTMAX over two channels depends on their difference alone: one table of 512 entries over dense bytes.
 * RESIZE_BILINEAR by fractions of few bits is a set of layers for the array.
 * An LSTM whose weights and state do not fit the scratchpad goes through memory, step by step.
+* A permutation of axes becomes one that can stay in the scratchpad (`turn.py`).
 * An elementwise layer whose channels would leave most lanes of a word empty works on dense bytes.
 """
 
@@ -16,6 +17,7 @@ from tq_hw.compiler.layout import block_count
 from tq_hw.compiler.lstm import Lstm, steps_of
 from tq_hw.compiler.phases import resize_on_array
 from tq_hw.compiler.tabled import join_tables
+from tq_hw.compiler.turn import turn
 from tq_hw.isa.config import Config
 from tq_hw.isa.uop import Alu, Destination, Source
 from tq_hw.sim.golden.softmax import softmax_of_table
@@ -34,7 +36,7 @@ def specialize(graph: Graph, config: Config) -> Graph:
             done += steps_of(layer) if _too_large(layer, config) else [layer]
             continue
         parts = resize_on_array(layer, config) if isinstance(layer, Resize) else None
-        done += parts or [_dense(_pairs(layer, config), config)]
+        done += parts or [turn(_dense(_pairs(layer, config), config), config)]
     return replace(graph, layers=tuple(done))
 
 

@@ -5,8 +5,9 @@ touched. Whatever numpy can write as a view of it (slices, permutations, splits 
 constant strides.
 """
 
+import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,9 +18,10 @@ from tq_hw.compiler.ir import Copy, Move, Value
 from tq_hw.compiler.legalize import Legalizer
 from tq_hw.model.graph import Operator, Tensor
 
-__all__ = ["affine_segments", "blank", "copy_between", "fill_view", "move_view"]
+__all__ = ["affine_segments", "blank", "copy_between", "fill_view", "merged", "move_view"]
 
 ByteView = npt.NDArray[Any]
+Dim = tuple[int, int, int]
 #: Longest period that index lists are searched for.
 _PERIODS = 8
 
@@ -41,6 +43,24 @@ def copy_between(source: int, source_view: ByteView, source_base: ByteView, targ
     assert source_view.shape == target_view.shape, (source_view.shape, target_view.shape)
     dims = tuple(zip(source_view.shape, source_view.strides, target_view.strides, strict=True))
     return Copy(source, _offset(source_view, source_base), _offset(target_view, target_base), dims)
+
+
+def merged(dims: Iterable[Dim]) -> list[Dim]:
+    """Loops (count, source stride, target stride) without those of one turn, joined where two walk on in one stride.
+
+    The outermost one in the target is the first.
+    """
+    left = sorted((d for d in dims if d[0] > 1), key=lambda d: (-abs(d[2]), -abs(d[1])))
+    joined = True
+    while joined:
+        joined = False
+        for outer, inner in itertools.permutations(left, 2):
+            if outer[1] == inner[1] * inner[0] and outer[2] == inner[2] * inner[0]:
+                left[left.index(inner)] = (outer[0] * inner[0], inner[1], inner[2])
+                left.remove(outer)
+                joined = True
+                break
+    return left
 
 
 def fill_view(value: int, target_view: ByteView, target_base: ByteView) -> Copy:

@@ -1,0 +1,198 @@
+"""Permutations of axes in the scratchpad: words of channels become words of pixels.
+
+    pixel words --array--> words of 4 pixels x 4 channels --int32 registers--> words of one channel
+
+The array folds four pixels' words, three in a step and one in another, with weights of 1. Four of the words that it
+makes are one beat of int32, whose lanes are sixteen pixels and whose bytes are four channels: they are read into a
+register, and four programs take a byte each.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
+
+import numpy as np
+
+from tq_hw.compiler.emit import Emitter, Rect
+from tq_hw.compiler.emit_vector import program_fields
+from tq_hw.compiler.ir import Turn
+from tq_hw.compiler.layout import View, block_count, even_tiles, row_cuts, signed_step
+from tq_hw.compiler.places import LayerPlan
+from tq_hw.compiler.stream import Access
+from tq_hw.compiler.turn import GROUP
+from tq_hw.isa.layout import ArrayMode
+from tq_hw.isa.uop import Alu, Destination, Rounding, ShiftSource, Source
+
+__all__ = ["emit_turn"]
+
+_INT32 = 2
+
+
+def _weights(config_rows: int) -> bytes:
+    """Rows of pixels 0 to 2 in one step, those of the last pixel in the other."""
+    weights = np.zeros((2, config_rows, config_rows), np.int8)
+    for row in range(config_rows):
+        weights[row // (config_rows - GROUP), row, row] = 1
+    return weights.tobytes()
+
+
+def _steps(view: View, height: int) -> tuple[int, int, int]:
+    """Words from one image, row, column to the next."""
+    return height * view.row_pitch, view.row_pitch, view.col_pitch
+
+
+@dataclass(frozen=True)
+class _Piece:
+    """Four channels from `channel` on of some pixels: turn of the outer axis, span of the inner one, target blocks."""
+
+    channel: int
+    turn: int
+    span: tuple[int, int]
+    blocks: tuple[int, int]
+
+    @property
+    def count(self) -> int:
+        """Turns of the inner axis."""
+        return self.span[1] - self.span[0]
+
+    @property
+    def height(self) -> int:
+        """Blocks."""
+        return self.blocks[1] - self.blocks[0]
+
+
+@dataclass
+class _Turner:
+    emitter: Emitter
+    layer: Turn
+    plan: LayerPlan
+    source: View
+    target: View
+    waiting: list[Callable[[], None]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        config = self.config = self.emitter.config
+        source, target, axes = self.layer.inputs[0], self.layer.output, self.layer.axes
+        places = [axes.index(axis) for axis in range(4)]
+        from_steps, to_steps = _steps(self.source, source.shape[1]), _steps(self.target, target.shape[1])
+        self.channels, self.channel_step = source.shape[3], to_steps[places[3]]
+        #: Axis of the source whose pixels share a word of the target, and the target's blocks of them.
+        self.far_step, self.blocks = from_steps[axes[3]], target.shape[3] // config.block
+        inner, outer = sorted({0, 1, 2} - {axes[3]}, key=lambda axis: (-source.shape[axis], axis))
+        #: (count, step in the source, step in the target)
+        self.inner, self.outer = ((source.shape[axis], from_steps[axis], to_steps[places[axis]])
+                                  for axis in (inner, outer))
+        # What the array makes while the vector unit is at the words before fits its buffers, and the registers.
+        words = min(GROUP * config.acc_words, GROUP * 8 * config.vector_register_words // config.beats_per_word,
+                    self.plan.out_words)
+        self.at_once = max(1, min(self.blocks, words // config.block))
+        self.between = self.plan.out_bases[0]
+        self.middle = Access("pad", self.between, self.between + words, self.emitter.new_buffer(self.layer.output.name),
+                             (0, 1), (0, 1))
+        self.width = max(1, min(self.inner[0], words // (GROUP * self.at_once)))
+
+    def run(self) -> None:
+        """Emit all of it: one group of channels after the other, as each has its own folding table."""
+        config = self.config
+        self.emitter.reserve_program(2 + GROUP)
+        register = {"destination": Destination.REGISTER, "d_register": 0}
+        output = {"alu": Alu.PASS, "destination": Destination.OUTPUT}
+        sums = self.emitter.program([{"a_source": Source.ACC_OR_BIAS, **output}])
+        wide = self.emitter.program([{"a_source": Source.STREAM, "alu": Alu.PASS, **register}])
+        byte = [self.emitter.program([{"a_source": Source.REGISTER, "shift_source": ShiftSource.IMMEDIATE,
+                                       "shift": -8 * number, "rounding": Rounding.FLOOR, **output}])
+                for number in range(GROUP)]
+        with self.emitter.scope():
+            weights = self.emitter.constant(_weights(config.block), config.cols)
+            for group in range(min(GROUP, self.channels // GROUP)):
+                self._write_table(group)
+                for piece in self._pieces(group):
+                    self._make(piece, weights, sums)
+                    self._read(piece, wide)
+                    self.waiting = [partial(self._take, piece, number, byte[number]) for number in range(GROUP)]
+            self._let_go(GROUP)
+        images, height, width, channels = self.layer.output.shape
+        for image in range(images):
+            self.emitter.finish(self.layer, self.target, Rect(image, (0, height), (0, width), (
+                0, block_count(channels, config))))
+
+    def _write_table(self, group: int) -> None:
+        """Channels of the group in rows 0 to 3 of a pixel's, one pixel behind the other."""
+        def feed(pixel: int, end: int) -> dict[str, int]:
+            return {"address": signed_step(pixel * self.far_step), "kernel_row": 0,
+                    "rotate": (pixel - group) * GROUP % self.config.block, "lane_end": end}
+        last = GROUP - 1
+        self.emitter.stream.fold(0, tuple(feed(pixel, (pixel + 1) * GROUP) for pixel in range(last)))
+        self.emitter.stream.fold(1, (feed(last, self.config.block), *({"lane_end": self.config.block},) * 2))
+
+    def _pieces(self, group: int) -> Iterator[_Piece]:
+        for channel in range(group * GROUP, self.channels, self.config.block):
+            for turn in range(self.outer[0]):
+                ramp = -(-self.width // 2) if channel == turn == 0 else 0
+                for span in row_cuts(0, self.inner[0], self.width, ramp):
+                    for block in range(0, self.blocks, self.at_once):
+                        yield _Piece(channel, turn, span, (block, min(block + self.at_once, self.blocks)))
+
+    def _make(self, piece: _Piece, weights: tuple[int, Access], program: int) -> None:
+        """Words of four pixels x four channels, in two operations.
+
+        Each is followed by half of what is left to do of the piece before: meanwhile the array adds to buffers which
+        would be in the way of the second one's.
+        """
+        quads, count = GROUP * piece.height, piece.count
+        half = -(-count // 2) if quads * count > 2 * self.config.acc_words else count
+        value, source = self.layer.inputs[0], self.source
+        rows = (0, value.shape[0] * value.shape[1])
+        read = source.access(rows, (0, block_count(self.channels, self.config)))
+        first = (source.base + piece.channel // self.config.block * source.block_pitch + piece.turn * self.outer[1]
+                 + piece.blocks[0] * self.config.block * self.far_step)
+        for at in range(0, count, half):
+            cols = min(half, count - at)
+            tiles = even_tiles(quads * cols, self.config.acc_words)
+            self.emitter.array({
+                "mode": ArrayMode.FOLDED, "acc_first": 1, "acc_last": 1, "blocks_inner": 1,
+                "in_base": first + (piece.span[0] + at) * self.inner[1] & 0xFFFF,
+                "in_col_step": signed_step(self.inner[1]), "in_row_step": signed_step(GROUP * self.far_step),
+                "row_stride": 1, "col_stride": 1, "kernel_row_dilation": 1, "kernel_col_dilation": 1, "in_rows": quads,
+                "in_cols": cols, "out_cols": cols, "slots": quads * cols, **tiles, "out_blocks": 1, "kernel_blocks": 2,
+                "kernel_rows": 1, "kernel_cols": 1, "weight_base": weights[0], "weight_rows": self.config.block,
+                "slices": 1}, (read, weights[1]))
+            self.emitter.vector({
+                "use_acc": 1, "blocks_inner": 1, "out_base": self.between + at * quads, "out_col_step": quads,
+                "out_row_step": 1, "cols": cols, "out_blocks": 1, "slots": quads * cols, **tiles,
+                "chunk_slots": tiles["tile_slots"], **program_fields(program, 1)}, (), (self.middle,))
+            self._let_go(GROUP // 2)
+        self._let_go(GROUP)
+
+    def _let_go(self, count: int) -> None:
+        """Emit what has waited longest."""
+        for emit in self.waiting[:count]:
+            emit()
+        del self.waiting[:count]
+
+    @staticmethod
+    def _beats(piece: _Piece) -> dict[str, int]:
+        slots = piece.height * piece.count
+        return {"cols": piece.count, "out_blocks": 1, "slots": slots, "tile_slots": slots, "chunk_slots": slots}
+
+    def _read(self, piece: _Piece, program: int) -> None:
+        self.emitter.vector({**self._beats(piece), "a_type": _INT32, "a_base": self.between,
+                             "a_col_step": GROUP * piece.height, "a_row_step": GROUP, **program_fields(program, 1)},
+                            (self.middle,), ())
+
+    def _take(self, piece: _Piece, number: int, program: int) -> None:
+        """One channel of a piece."""
+        value, target = self.layer.output, self.target
+        base = (target.base + piece.blocks[0] * target.block_pitch + (piece.channel + number) * self.channel_step
+                + piece.turn * self.outer[2] + piece.span[0] * self.inner[2])
+        self.emitter.vector({
+            **self._beats(piece), "out_base": base & 0xFFFF, "out_col_step": signed_step(self.inner[2]),
+            "out_row_step": signed_step(target.block_pitch), **program_fields(program, 1)}, (),
+            (target.access((0, value.shape[0] * value.shape[1]), (0, block_count(value.shape[3], self.config))),))
+
+
+def emit_turn(emitter: Emitter, layer: Turn, plan: LayerPlan) -> None:
+    """Emit a turn between two resident values."""
+    source, target = emitter.resident(layer.inputs[0]), emitter.resident(layer.output)
+    assert source is not None and target is not None
+    _Turner(emitter, layer, plan, source, target).run()

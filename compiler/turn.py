@@ -1,0 +1,36 @@
+"""Which copies permute the axes of a tensor in a way that the array and the vector unit can do in the scratchpad."""
+
+import itertools
+import math
+
+from tq_hw.compiler.ir import Layer, Move, Turn
+from tq_hw.compiler.strided import merged
+from tq_hw.isa.config import Config
+
+__all__ = ["GROUP", "turn"]
+
+#: Bytes of one pixel, and pixels, that the array puts into one word.
+GROUP = 4
+#: Bytes for which the weights pay.
+_LEAST_BYTES = 2048
+
+
+def turn(layer: Layer, config: Config) -> Layer:
+    """Return a move as a turn if it is one that `emit_turn` can emit; any other layer as it is."""
+    # A word is a square of GROUP bytes of GROUP pixels, and comes out of one row of accumulators.
+    square = {config.block, config.cols, config.gemm_rows, config.word_bytes} == {GROUP ** 2}
+    if not square or config.fold_steps < 2:
+        return layer
+    if not isinstance(layer, Move) or len(layer.copies) != 1 or layer.output.size_bytes < _LEAST_BYTES:
+        return layer
+    (copy,), (source,), target = layer.copies, layer.inputs, layer.output
+    if copy.source or copy.source_offset or copy.target_offset or not (source.dense and target.dense):
+        return layer
+    strides, to = ([math.prod(shape[axis + 1:]) for axis in range(4)] for shape in (source.shape, target.shape))
+    for axes in itertools.permutations(range(4)):
+        if (axes[3] in (1, 2) and tuple(source.shape[axis] for axis in axes) == target.shape
+                and source.shape[3] % GROUP == 0 and target.shape[3] % config.block == 0
+                and merged(zip(target.shape, (strides[a] for a in axes), to, strict=True)) == merged(copy.dims)):
+            first, second, third, last = axes
+            return Turn(layer.index, layer.op, layer.inputs, target, layer.copies, (first, second, third, last))
+    return layer

@@ -1,0 +1,104 @@
+"""compiler.turn, compiler.emit_turn: axes permuted in the scratchpad, exact for all shapes, in as few beats as said."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tq_hw.compiler import compile_model
+from tq_hw.compiler.ir import Turn
+from tq_hw.isa.config import PRESETS, Config
+from tq_hw.isa.layout import Unit
+from tq_hw.model.build import ModelBuilder
+from tq_hw.model.graph import Model
+from tq_hw.model.reader import parse_model
+from tq_hw.sim import golden
+from tq_hw.sim.executor import execute
+
+N16 = PRESETS["n16"]
+SHAPES = [((1, 64, 64, 16), (0, 3, 1, 2)), ((1, 16, 32, 32), (0, 2, 3, 1)), ((1, 16, 32, 20), (0, 1, 3, 2)),
+          ((2, 16, 7, 24), (3, 0, 2, 1)), ((1, 48, 9, 40), (0, 3, 2, 1)), ((3, 5, 16, 32), (3, 1, 0, 2)),
+          ((1, 3, 400, 8), (0, 1, 3, 2)), ((1, 40, 16, 4), (0, 3, 1, 2)), ((64, 80), (1, 0))]
+
+
+def transpose(shape: tuple[int, ...], order: tuple[int, ...]) -> Model:
+    builder = ModelBuilder("turn")
+    x = builder.input(shape, scale=0.5)
+    return parse_model(builder.build(builder.add("TRANSPOSE", [x, builder.constant(list(order))])), "turn")
+
+
+def between() -> Model:
+    """A permutation of axes between two convolutions."""
+    builder = ModelBuilder("between")
+    rng = np.random.default_rng(0)
+
+    def convolution(source: int, channels: int) -> int:
+        depth = builder.tensors[source].shape[3]
+        weights = builder.constant(rng.integers(-127, 128, (channels, 1, 1, depth)).astype(np.int8), scale=0.01)
+        bias = builder.bias(source, weights, rng.integers(-500, 500, channels))
+        return builder.add("CONV_2D", [source, weights, bias], padding="SAME", scale=0.05, zero_point=3)
+    turned = builder.add("TRANSPOSE", [convolution(builder.input((1, 8, 32, 16), scale=0.05), 24),
+                                       builder.constant([0, 3, 1, 2])])
+    return parse_model(builder.build(convolution(turned, 16)), "between")
+
+
+def turns(model: Model, config: Config, *, resident: bool = False) -> list[bool]:
+    """For each turn of a compiled model whether both of its ends are in the scratchpad; outputs are checked."""
+    compiled = compile_model(model, config, resident=resident)
+    shape = model.main.tensors[model.main.inputs[0]].shape
+    data = np.random.default_rng(1).integers(-128, 128, shape).astype(np.int8)
+    assert np.array_equal(execute(compiled.program, [data]).outputs[0], golden.run(model, [data]).outputs[0])
+    emitter = compiled.emitter
+    return [emitter.is_resident(layer.inputs[0]) and emitter.is_resident(layer.output)
+            for layer in emitter.graph.layers if isinstance(layer, Turn)]
+
+
+@pytest.mark.parametrize(("shape", "order"), SHAPES)
+def test_turn_in_the_scratchpad(shape: tuple[int, ...], order: tuple[int, ...]) -> None:
+    assert turns(transpose(shape, order), N16, resident=True) == [True]
+
+
+@pytest.mark.parametrize(("shape", "order"), SHAPES[:2])
+def test_turn_through_memory(shape: tuple[int, ...], order: tuple[int, ...]) -> None:
+    assert turns(transpose(shape, order), N16) == [False]
+
+
+@pytest.mark.parametrize(("shape", "order"), [
+    ((1, 16, 32, 18), (0, 3, 1, 2)),  # channels that do not fill words of four pixels
+    ((1, 16, 30, 16), (0, 3, 1, 2)),  # pixels that do not fill a word
+    ((32, 4, 5, 16), (3, 1, 2, 0)),  # images
+    ((1, 16, 32, 16), (0, 2, 1, 3))])  # whole pixels
+def test_what_does_not_turn(shape: tuple[int, ...], order: tuple[int, ...]) -> None:
+    assert turns(transpose(shape, order), N16, resident=True) == []
+
+
+def test_other_words_do_not_turn() -> None:
+    for name in ("n8", "n16x8", "tiny", "serial"):
+        assert turns(transpose((1, 16, 16, 16), (0, 3, 1, 2)), PRESETS[name], resident=True) == []
+    one_step = replace(N16, name="one_step", fold_steps=1)
+    assert turns(transpose((1, 16, 16, 16), (0, 3, 1, 2)), one_step, resident=True) == []
+
+
+def test_between_two_layers() -> None:
+    assert turns(between(), N16) == [True]
+    stream = compile_model(between(), N16).emitter.stream
+    assert {operation.layer for operation in stream.by_unit[Unit.STORE]} == {2}
+
+
+def test_both_ends_go_to_memory_if_one_does() -> None:
+    small = replace(N16, name="small", scratchpad_bytes=16 << 10)
+    assert turns(between(), small) == [False]
+
+
+def test_smaller_register_files_and_buffers() -> None:
+    for changes in ({"vector_words": 128}, {"requantize_lanes": 8}, {"acc_words": 32}, {"acc_buffers": 2}):
+        assert turns(transpose((1, 32, 32, 16), (0, 3, 1, 2)), replace(N16, name="other", **changes),
+                     resident=True) == [True]
+
+
+def test_three_cycles_a_word() -> None:
+    """Out of the accumulators, into the registers, out of them; the array takes two."""
+    stream = compile_model(transpose((1, 64, 64, 16), (0, 3, 1, 2)), N16, resident=True).emitter.stream
+    vector = [operation.fields for operation in stream.by_unit[Unit.VECTOR]]
+    assert sum(f["slots"] * (4 if f.get("a_type") else 1) for f in vector) == 3 * 4096
+    assert sum(f.fields["slots"] * f.fields["kernel_blocks"] for f in stream.by_unit[Unit.ARRAY]) == 2 * 4096
