@@ -21,7 +21,7 @@ from tq_hw.model.errors import UnsupportedError
 __all__ = ["Emitter", "Rect"]
 
 _ALIGN = 16
-#: A model of 256 multipliers may have so many commands, and one more for so many bytes of weights.
+#: A model may have so many commands, and one more for so many bytes of weights at 256 multipliers.
 _COMMANDS, _BYTES_PER_COMMAND = 10_000, 16
 REGION_IMAGE, REGION_ARENA, REGION_STATE = 0, 1, 2
 #: Scratchpad words that constants are placed by.
@@ -90,8 +90,9 @@ def _command_limit(graph: Graph, config: Config) -> int:
     # Lines of a resized image have a few operations each, whatever the model's weights are.
     lines = sum(sum(layer.output.shape[1:3]) * block_count(layer.output.shape[3], config)
                 for layer in graph.layers if isinstance(layer, Resize))
-    limit = max(1, 256 // (config.rows * config.cols)) * (
-        _COMMANDS + weight_bytes // _BYTES_PER_COMMAND + min(_COMMANDS, 16 * lines))
+    # A small array takes weights in more pieces, and those again for more rectangles.
+    pieces = max(1, 256 // (config.rows * config.cols)) ** 2
+    limit = _COMMANDS + pieces * weight_bytes // _BYTES_PER_COMMAND + min(_COMMANDS, 16 * lines)
     for layer in layers:
         n, h, w, c = layer.output.shape
         # An array operation fills one accumulator buffer, in one image.

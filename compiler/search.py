@@ -22,7 +22,8 @@ __all__ = ["search"]
 
 #: What is tried in turn.
 _MOVES: tuple[dict[str, Any], ...] = ({"dips": True}, {"parts": 4}, {"operation_cycles": 384}, {"parts": 3})
-#: Operations that are emitted for trials at most.
+#: Operations that are emitted for trials at most; with the first schedule they are also at most half as many again as
+#: the commands that a model may have, so that a small file does not keep the compiler busy.
 _OPERATIONS = 40_000
 #: Cycles, and parts of all cycles, that are worth a change.
 _LEAST_CYCLES, _LEAST_SHARE = 8, 2000
@@ -72,7 +73,7 @@ def search(graph: Graph, plan: Plan, config: Config,
     count = max(1, len(emitter.stream.items))
     best = _Trial(emitter, len(commands))
     choices: Choices = {}
-    left = _OPERATIONS // count
+    left = min(_OPERATIONS, emitter.stream.limit * 3 // 2 - count) // count
 
     def attempt(changed: Choices) -> _Trial:
         nonlocal left

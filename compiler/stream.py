@@ -7,6 +7,7 @@ points backward in program order the stream cannot deadlock by tokens. The array
 share accumulator buffers in order; what a vector operation waits for must stand before its array operation.
 """
 
+import sys
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
@@ -59,7 +60,7 @@ class Stream:
 
     config: Config
     names: Sequence[str] = ()
-    limit: int | None = None
+    limit: int = sys.maxsize
     items: list[tuple[str, object]] = field(default_factory=list)
     by_unit: dict[Unit, list[Operation]] = field(default_factory=lambda: {u: [] for u in _UNITS})
     _history: dict[Unit, History] = field(default_factory=lambda: {u: History() for u in _UNITS})
@@ -72,7 +73,7 @@ class Stream:
     def add(self, unit: Unit, fields: Mapping[str, int], reads: tuple[Access, ...], writes: tuple[Access, ...],
             layer: int) -> Operation:
         """Append an operation and find what it must wait for."""
-        if self.limit is not None and len(self.items) >= self.limit:
+        if len(self.items) >= self.limit:
             raise UnsupportedError(f"{self.names[layer]} brings the model to more than {self.limit} commands, which is "
                                    "too many for its amount of weights; use a larger configuration or smaller tensors")
         operation = Operation(unit, dict(fields), reads, writes, layer)
