@@ -92,7 +92,7 @@ def _command_limit(graph: Graph, config: Config) -> int:
                 for layer in graph.layers if isinstance(layer, Resize))
     # A small array takes weights in more pieces, and those again for more rectangles.
     pieces = max(1, 256 // (config.rows * config.cols)) ** 2
-    limit = _COMMANDS + pieces * weight_bytes // _BYTES_PER_COMMAND + min(_COMMANDS, 16 * lines)
+    limit = _COMMANDS + pieces * weight_bytes // _BYTES_PER_COMMAND + min(_COMMANDS // 2, 16 * lines)
     for layer in layers:
         n, h, w, c = layer.output.shape
         # An array operation fills one accumulator buffer, in one image.
@@ -129,7 +129,7 @@ class Emitter:
     _slots: dict[tuple[int, str, int], int] = field(default_factory=dict)
     buffers: list[tuple[str, str]] = field(default_factory=list)
     _holds: bool = False
-    _uops: dict[tuple[tuple[tuple[str, int], ...], ...], int] = field(default_factory=dict)
+    _uops: dict[tuple[frozenset[tuple[str, int]], ...], int] = field(default_factory=dict)
     _uop_at: int = 0
     _tables: list[bytes | None] = field(default_factory=lambda: [None, None])
 
@@ -402,7 +402,7 @@ class Emitter:
             layer = self.graph.layers[self.layer_index]
             raise UnsupportedError(f"operator {layer.index} ({layer.op}) takes {len(uops)} micro-operations, "
                                    f"configuration {self.config.name!r} holds {self.config.uops}; set uops to 64")
-        key = tuple(tuple(sorted((k, int(v)) for k, v in uop.items())) for uop in uops)
+        key = tuple(frozenset(uop.items()) for uop in uops)
         if key not in self._uops:
             if self._uop_at + len(uops) > self.config.uops:
                 self._uops.clear()

@@ -96,6 +96,7 @@ def search(graph: Graph, plan: Plan, config: Config,
             tried = attempt({**choices, **faster})
         if faster and tried.cycles + best.cycles // _LEAST_SHARE < best.cycles:
             best, choices = tried, {**choices, **faster}
-    if choices:
-        commands = best.emitter.stream.assemble()
+    if not choices:
+        return best.emitter, best.times, commands
+    commands = best.emitter.stream.assemble()
     return best.emitter, run_times(best.emitter.stream, config, len(commands)), commands
