@@ -3,9 +3,10 @@
 An LFE5U-85F has 156 multipliers in three rows across the chip and 208 block RAMs in four, four to a block. The columns
 of the array get the upper two rows of multipliers, half of them each, every column's cells side by side in the order of
 their sums; each lane of the vector unit gets a block of the lower row. From the top downwards the block RAMs hold the
-scratchpad (two rows, the banks' bytes of the same lanes side by side), the accumulators amid the array by columns, and
-tables and vector registers by lanes. All are centred. nextpnr takes a site from a cell's attribute `BEL` and pulls the
-rest of the logic to it: what it has to wire then lies in the middle, where it would else begin at one end of the chip.
+scratchpad (a row for each half of the word, a byte's four banks side by side, because clients choose among the banks),
+the accumulators amid the array by columns, and tables and vector registers by lanes. All are centred. nextpnr takes a
+site from a cell's attribute `BEL` and pulls the rest of the logic to it: what it has to wire then lies in the middle,
+where it would else begin at one end of the chip.
 """
 
 import json
@@ -93,10 +94,10 @@ def memory_sites(names: Iterable[str], device: str) -> dict[str, Site]:
         elif found := _REGISTER.search(name):
             lanes[int(found["part"]), 1, int(found["copy"])] = name
     rows, blocks = MEMORY_ROWS.get(_die(device), ((), ()))
-    banks = 1 + max((bank for _, bank in pad), default=0)
+    parts = 1 + max((part for part, _ in pad), default=0)
     groups = [[lanes[key] for key in sorted(lanes)], [sums[key] for key in sorted(sums)],
-              [pad[key] for key in sorted(pad) if key[1] < banks // 2],
-              [pad[key] for key in sorted(pad) if key[1] >= banks // 2]]
+              [pad[key] for key in sorted(pad) if key[0] < (parts + 1) // 2],
+              [pad[key] for key in sorted(pad) if key[0] >= (parts + 1) // 2]]
     if not rows or max(map(len, groups)) > len(_MEMORIES) * len(blocks):
         return {}
     sites: dict[str, Site] = {}

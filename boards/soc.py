@@ -197,6 +197,8 @@ class Soc(wiring.Component):
                     m.d.sync += waits.eq(0)
             with m.State("ACCELERATOR"):
                 m.d.comb += accelerator.reg_write_en.eq(data.we)
+                m.next = "ACCELERATOR FINDS"
+            with m.State("ACCELERATOR FINDS"):
                 m.next = "ACCELERATOR READ"
             with m.State("ACCELERATOR READ"):
                 m.d.sync += answer.eq(accelerator.reg_read_data)

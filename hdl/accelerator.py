@@ -34,7 +34,7 @@ class Accelerator(wiring.Component):
     -------
     m_axi_* : AXI4 master of hdl/axi.py, 32-bit addresses, `bus_bytes` of data, 1-bit ids
     reg_addr : In(8), byte address; reg_write_en : In(1); reg_write_data : In(32)
-    reg_read_data : Out(32), one cycle after `reg_addr`; registers of isa/control.py
+    reg_read_data : Out(32), two cycles after `reg_addr`; registers of isa/control.py
     interrupt : Out(1), high from done or error to the next start or stop
     """
 

@@ -72,13 +72,15 @@ class Accumulators(wiring.Component):
         filled = Signal()
         # The vector unit's release comes late in its cycle; who takes a buffer may know of it one cycle later.
         released = delayed(m, self.acc.release, 1, "released", control=True)
-        next_complete = Signal.like(complete)
-        m.d.comb += [next_complete.eq(complete + filled - self.acc.release), self.free.eq(free != 0)]
+        kept, less = Signal.like(complete), Signal.like(complete)
+        m.d.comb += [kept.eq(complete + filled), less.eq(complete + filled - 1), self.free.eq(free != 0)]
         m.d.sync += [
             free.eq(free + released - self.take),
-            complete.eq(next_complete), self.acc.full.eq(next_complete != 0),
-            read_buffer.eq(read_buffer + self.acc.release),
+            complete.eq(Mux(self.acc.release, less, kept)),
+            self.acc.full.eq(Mux(self.acc.release, less != 0, kept != 0)),
         ]
+        with m.If(self.acc.release):
+            m.d.sync += read_buffer.eq(read_buffer + 1)
 
         # Stage 1: where the slot goes.
         buffer = Signal(buffer_bits, init=config.acc_buffers - 1)

@@ -21,7 +21,7 @@ def _codes(*choices: Alu) -> tuple[int, ...]:
 #: What each stage needs to know of the operation, by stage and name.
 _FLAGS: tuple[dict[str, tuple[int, ...]], ...] = (
     {"pair": _codes(Alu.PAIR_DIFFERENCE), "adds": _codes(Alu.ADD), "left": _codes(Alu.SHL, Alu.SHL_SATURATE),
-     "counts": _codes(Alu.CLZ, Alu.SHL_SATURATE), "counts_signed": _codes(Alu.SHL_SATURATE)},
+     "counts_signed": _codes(Alu.SHL_SATURATE)},
     {"left1": _codes(Alu.SHL, Alu.SHL_SATURATE), "ands": _codes(Alu.AND), "takes_less": _codes(Alu.MAX),
      "takes_more": _codes(Alu.MIN), "takes_negative": _codes(Alu.SELECT_NEGATIVE),
      "less": _codes(Alu.LESS, Alu.LESS_EQUAL)},
@@ -37,6 +37,16 @@ AluFlags: tuple[data.StructLayout, ...] = tuple(data.StructLayout(dict.fromkeys(
 def alu_flags(operation: Value) -> list[Value]:
     """Return the values of `AluFlags` of an `isa.uop.Alu`, stage by stage."""
     return [Cat(operation.matches(*codes) for codes in flags.values()) for flags in _FLAGS]
+
+
+def _leading_zeros(byte: Value) -> Value:
+    """Return the count, 0..8, by nibbles; the operands come late."""
+    low, high = byte[:4], byte[4:]
+
+    def below_four(x: Value) -> Value:
+        return Cat(~x[3] & (x[2] | ~x[1] & x[0]), ~x[3] & ~x[2] & x.any())
+
+    return Cat(Mux(high.any(), below_four(high), below_four(low)), ~high.any() & low.any(), ~byte.any())
 
 
 class LaneAlu(wiring.Component):
@@ -93,15 +103,7 @@ class LaneAlu(wiring.Component):
 
         # Leading zeros per byte; for a saturating shift of the word without its sign.
         counted = self.a ^ (flags0.counts_signed & self.a[31]).replicate(32)
-        byte_zeros = [Signal(4, name=f"byte_zeros{i}", reset_less=True) for i in range(4)]
-        with m.If(flags0.counts):
-            for i, zeros in enumerate(byte_zeros):
-                byte = counted[8 * i:8 * i + 8]
-                with m.If(byte == 0):
-                    m.d.sync += zeros.eq(8)
-                for bit in range(8):
-                    with m.Elif(byte[7 - bit]):
-                        m.d.sync += zeros.eq(bit)
+        byte_zeros = [delayed(m, _leading_zeros(counted[8 * i:8 * i + 8]), 1, f"byte_zeros{i}") for i in range(4)]
 
         a1, b1 = delayed(m, self.a, 1, "a1"), delayed(m, self.b, 1, "b1")
         shifted = Signal(32, reset_less=True)

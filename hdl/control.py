@@ -38,7 +38,7 @@ class UnitControl(wiring.Component):
     Members
     -------
     words : In(stream of 32 bits), headers and values of this unit
-    halt : In(1), offer nothing more
+    halt : In(1), one cycle later take tokens for nothing more
     o : Out(operation_signature(unit)), to the engine
     table : Out(TableWriteSignature), to the engine; array and vector alone write it
     done : In(1), strobe from the engine, one per operation, in order
@@ -82,8 +82,10 @@ class UnitControl(wiring.Component):
                 m.d.comb += operation[f.name].eq(word[f.offset:f.offset + f.bits])
 
         in_flight = Signal(range(IN_FLIGHT + 1))
-        started = Signal()
+        started, may_take = Signal(), Signal()
         m.d.comb += started.eq(self.o.valid & self.o.ready)
+        # One cycle late: between an operation that starts and the next one's tokens there is a header.
+        m.d.sync += may_take.eq((in_flight != IN_FLIGHT) & ~self.halt)
         m.d.sync += in_flight.eq(in_flight + started - self.done)
         # An enable, not an addend: `started` comes late, the carry is long.
         with m.If(started):
@@ -161,7 +163,7 @@ class UnitControl(wiring.Component):
                     m.next = "STOPPED"
             with m.State("TOKENS"):
                 m.d.comb += self.waiting.eq(~self.tokens.enough)
-                with m.If(self.tokens.enough & (in_flight != IN_FLIGHT) & ~self.halt):
+                with m.If(self.tokens.enough & may_take):
                     m.d.comb += self.tokens.take.eq(1)
                     m.next = "OFFER"
             with m.State("OFFER"):

@@ -99,7 +99,7 @@ class Fetch(wiring.Component):
         held: list[Value] = []
         for unit in WORKERS:
             name = unit.name.lower()
-            queues[unit] = queue = Queue(32, QUEUE_WORDS, block_ram=True)
+            queues[unit] = queue = Queue(32, QUEUE_WORDS, registered=True)
             m.submodules[f"queue_{name}"] = queue
             # Out of the block RAM into a register, before anyone looks at the word.
             m.submodules[f"next_{name}"] = ahead = Slice(32)

@@ -1,4 +1,4 @@
-"""Streams that wait: a register slice of two entries, and queues in block RAM or small RAM."""
+"""Streams that wait: a register slice of two entries, and queues in RAM."""
 
 from amaranth import Module, Signal
 from amaranth.hdl import Shape, ShapeLike
@@ -52,7 +52,8 @@ class Queue(wiring.Component):
     ----------
     shape : shape of an entry
     depth : entries, at least 2
-    block_ram : in block RAM (latency 2 cycles), else in a small RAM read in the same cycle (latency 1)
+    registered : the entry at `o` is in a register, or at block RAM's (latency 2 cycles); else it is read from a small
+        RAM in the same cycle (latency 1)
 
     Members
     -------
@@ -65,17 +66,17 @@ class Queue(wiring.Component):
     o: stream.Interface
     level: Signal
 
-    def __init__(self, shape: ShapeLike, depth: int, *, block_ram: bool = False) -> None:
+    def __init__(self, shape: ShapeLike, depth: int, *, registered: bool = False) -> None:
         if depth < 2:
             raise ValueError(f"a queue has two or more entries, not {depth}")
-        self._shape, self._depth, self._block_ram = shape, depth, block_ram
+        self._shape, self._depth, self._registered = shape, depth, registered
         super().__init__({"i": In(stream.Signature(shape)), "o": Out(stream.Signature(shape)),
                           "level": Out(range(depth + 1))})
 
     def elaborate(self, platform: object) -> Module:
         """Wrap the FIFO of the standard library."""
         m = Module()
-        kind = fifo.SyncFIFOBuffered if self._block_ram else fifo.SyncFIFO
+        kind = fifo.SyncFIFOBuffered if self._registered else fifo.SyncFIFO
         m.submodules.fifo = queue = kind(width=Shape.cast(self._shape).width, depth=self._depth)
         m.d.comb += [
             queue.w_data.eq(self.i.payload), queue.w_en.eq(self.i.valid), self.i.ready.eq(queue.w_rdy),

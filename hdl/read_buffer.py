@@ -48,7 +48,7 @@ class ReadBuffer(wiring.Component):
         beat_shape = 8 * self._config.bus_bytes
         longest = BURST_BYTES // self._config.bus_bytes
         beats = self._bursts * longest
-        m.submodules.buffer = buffer = Queue(beat_shape, beats, block_ram=True)
+        m.submodules.buffer = buffer = Queue(beat_shape, beats, registered=True)
         m.submodules.out = out = Queue(beat_shape, 2)
         wiring.connect(m, buffer.o, out.i)
         wiring.connect(m, out.o, wiring.flipped(self.o))

@@ -38,7 +38,7 @@ class Registers(wiring.Component):
     -------
     addr : In(8), byte address; its two low bits are ignored
     write_en, write_data : In(1), In(32)
-    read_data : Out(32), one cycle after `addr`
+    read_data : Out(32), two cycles after `addr`
     interrupt : Out(1), done or error
     base : Out(ArrayLayout(32, 4)); command_addr, command_bytes : Out(32)
     start : Out(1), strobe for fetch
@@ -100,7 +100,7 @@ class Registers(wiring.Component):
         read_data: Any = 0
         for name, value in values.items():
             reads = Signal(name=f"reads_{name}")
-            m.d.comb += reads.eq(self.addr[2:] == _OFFSET[name] >> 2)
+            m.d.sync += reads.eq(self.addr[2:] == _OFFSET[name] >> 2)
             read_data = read_data | Mux(reads, value, 0)
         m.d.sync += self.read_data.eq(read_data)
         for name, register in kept.items():
@@ -111,7 +111,7 @@ class Registers(wiring.Component):
         asked_stop = Signal()
         control = self.write_en & (self.addr[2:] == _OFFSET["control"] >> 2)
         m.d.comb += [asked_start.eq(control & self.write_data[0]), asked_stop.eq(control & self.write_data[1])]
-        # Errors wait two cycles here, so that the choice among them is off the paths of the units and of the state;
+        # Errors wait three cycles here, so that the choice among them is off the paths of the units and of the state;
         # the end of a run waits with them.
         codes = Signal(self.errors.shape())
         runs = Signal(self.runs.shape())
@@ -121,12 +121,14 @@ class Registers(wiring.Component):
             chosen = Mux(codes[unit] != 0, unit, chosen)
         wrong, first = Signal(), Signal(3)
         first_code, first_index = Signal(4), Signal(32)
+        unit_wrong = Signal(3)
+        codes_then, runs_then = delayed(m, codes, 1, "codes"), delayed(m, runs, 1, "runs")
         m.d.sync += [
-            wrong.eq(codes.as_value().any()), first.eq(chosen),
-            first_code.eq(Array(codes[unit] for unit in Unit)[chosen]),
-            first_index.eq(Array(runs[unit] for unit in Unit)[chosen]),
+            unit_wrong.eq(chosen), wrong.eq(delayed(m, codes.as_value().any(), 1, "any_code", control=True)),
+            first.eq(unit_wrong), first_code.eq(Array(codes_then[unit] for unit in Unit)[unit_wrong]),
+            first_index.eq(Array(runs_then[unit] for unit in Unit)[unit_wrong]),
         ]
-        finished = delayed(m, self.finished, 1, "finished", control=True)
+        finished = delayed(m, self.finished, 2, "finished", control=True)
 
         # Counters are hundreds of flip-flops: they hear of the state late, a few in each cycle.
         running, begins = Signal(), Signal()

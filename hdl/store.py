@@ -76,7 +76,7 @@ class StoreUnit(wiring.Component):
         both = data.StructLayout({"take": TakeLayout(config), "word": 8 * config.word_bytes})
         m.submodules.ahead = ahead = Slice(both)
         m.submodules.runs = runs = Queue(plan.runs.payload.shape(), _RUNS)
-        m.submodules.beats = beats = Queue(WriteBeatLayout(config), _BEATS, block_ram=True)
+        m.submodules.beats = beats = Queue(WriteBeatLayout(config), _BEATS, registered=True)
         m.submodules.bursts = bursts = Queue(BurstLayout(), _BURSTS)
         wiring.connect(m, plan.runs, runs.i)
         wiring.connect(m, runs.o, packer.runs)

@@ -100,7 +100,7 @@ class ProgramWalker(wiring.Component):
         tile_last = chunk_last & left_last
 
         # A run is made in one cycle, with its micro-operation from memory in the next one, then queued.
-        m.submodules.runs = runs = Queue(RunLayout(config), _WAITING_RUNS)
+        m.submodules.runs = runs = Queue(RunLayout(config), _WAITING_RUNS, registered=True)
         wiring.connect(m, runs.o, wiring.flipped(self.o))
         made: Any = Signal(RunLayout(config), reset_less=True)
         made_valid, room, step = Signal(), Signal(), Signal()

@@ -7,6 +7,7 @@ from amaranth.hdl import Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from tq_hw.hdl.delay import delayed
 from tq_hw.hdl.signatures import OperationLayout, operation_signature
 from tq_hw.hdl.vector_steps import Restart, TileLayout
 from tq_hw.isa.config import Config
@@ -51,20 +52,20 @@ class TileWalker(wiring.Component):
         })
 
     def _broken(self, op: Any) -> Value:
-        """Whether an operation breaks a rule."""
+        """Whether an operation breaks a rule: a bit for each."""
         config = self._config
         no_body = op.body_first > op.body_last
-        program = Cat(
+        program = (
             *(field == 0 for field in (op.cols, op.out_blocks, op.tile_slots, op.chunk_slots, op.repeat1, op.repeat2)),
             op.out_type == 3, op.first > op.body_first, op.body_first > op.body_last + 1, op.body_last > op.last,
             op.first > op.last, op.last >= config.uops, no_body & ((op.repeat1 != 1) | (op.repeat2 != 1)),
             op.use_acc & (op.tile_slots > config.acc_words), op.use_acc & (op.sub_first >= config.sub_blocks),
             ~op.use_acc & (op.sub_first != 0), ~op.use_acc & op.use_params & (config.block != config.cols),
-        ).any()
-        table = (op.slots > TABLE_ENTRIES) | (op.slots + op.table_first > TABLE_ENTRIES)
-        kinds = Mux(op.kind == VectorKind.PROGRAM, program, table)
-        broken: Value = (op.slots == 0) | (op.kind > VectorKind.LOAD_TABLE) | kinds
-        return broken
+        )
+        table = (op.slots > TABLE_ENTRIES, op.slots + op.table_first > TABLE_ENTRIES)
+        is_program = op.kind == VectorKind.PROGRAM
+        return Cat(op.slots == 0, op.kind > VectorKind.LOAD_TABLE, *(is_program & wrong for wrong in program),
+                   *(~is_program & wrong for wrong in table))
 
     def elaborate(self, platform: object) -> Module:
         """Keep the loops' state; make a tile every second cycle, for in the other one the counters are compared."""
@@ -103,7 +104,9 @@ class TileWalker(wiring.Component):
         slots = Mux(tile_last, left[:16], op.tile_slots)
         inner = Signal()
         m.d.sync += inner.eq(op.blocks_inner & (op.out_blocks != 1))
-        param_first = op.use_params & (inner | tile_first)
+        # Like the comparisons, of the tile that is made next.
+        param_first = Signal()
+        m.d.sync += param_first.eq(op.use_params & (inner | tile_first | fresh))
         last = block_last & tile_last
 
         free, step, broken = Signal(), Signal(), Signal()
@@ -154,7 +157,9 @@ class TileWalker(wiring.Component):
             m.d.sync += [left.eq(Mux(again, op.slots, left - op.tile_slots)), tile_first.eq(again)]
         with m.If(fresh):
             m.d.sync += fresh.eq(0)
-        m.d.sync += broken.eq(fresh & self._broken(op))
+        # Compared as the operation comes in; in the cycle behind that, what was found is gathered.
+        found = self._broken(self.i.payload)
+        m.d.sync += broken.eq(fresh & delayed(m, found, 1, "rules").any())
         with m.If(broken):
             m.d.sync += [error.eq(Status.BAD_OPERATION), active.eq(0)]
         return m

@@ -62,7 +62,7 @@ class Alu(IntEnum):
     AND = 13
     #: a if a >= 0 else b
     SELECT_NEGATIVE = 14
-    #: a with lanes l and l^1 exchanged, minus... reserved for pairwise programs: a[l^1] - a[l]
+    #: in lane l: a of lane l ^ 1, less a
     PAIR_DIFFERENCE = 15
 
 

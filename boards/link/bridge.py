@@ -59,7 +59,7 @@ class Bridge(wiring.Component):
     tx : Out(stream of 8 bits)
     busy : Out(1), a request is being executed or answered: bytes that come now are lost
     m_axi_* : AXI4 master of hdl/axi.py
-    reg_addr, reg_write_en, reg_write_data : Out; reg_read_data : In(32), one cycle after `reg_addr`
+    reg_addr, reg_write_en, reg_write_data : Out; reg_read_data : In(32), two cycles after `reg_addr`
     """
 
     rx_valid: Signal
@@ -206,7 +206,7 @@ class Bridge(wiring.Component):
         with m.State("FILL"):
             m.d.sync += [s.beat[s.lane].eq(s.fetched), s.port.strobe.eq(s.port.strobe | (1 << s.lane)),
                          s.count.eq(s.more)]
-            with m.If(s.last_lane | (s.more == s.header.size)):
+            with m.If(s.last_lane | (s.count == s.last)):
                 m.next = "WRITE"
             with m.Else():
                 m.d.sync += s.address.eq(s.address + 1)
@@ -251,6 +251,8 @@ class Bridge(wiring.Component):
                 m.d.sync += s.status.eq(Result.BUS_TIMEOUT)
                 m.next = "NOTE"
         with m.State("LOOK"):
+            m.next = "FIND"
+        with m.State("FIND"):
             m.next = "SEE"
         with m.State("SEE"):
             m.d.sync += s.beat.eq(Mux(s.is_open, identity[s.address[2:5]], self.reg_read_data))
@@ -268,7 +270,7 @@ class Bridge(wiring.Component):
         with m.State("KEEP"):
             m.d.comb += s.store.en.eq(1)
             m.d.sync += [s.count.eq(s.more), s.address.eq(s.address + 1)]
-            with m.If(s.more == s.header.size):
+            with m.If(s.count == s.last):
                 m.next = "NOTE"
             with m.Elif(s.last_lane):
                 m.next = "READ"

@@ -25,6 +25,7 @@ class FrameState:
     -------
     header : of the request, then of the answer; shifted through byte by byte
     address : of the next byte to write or to read; count : bytes of the part under way, `more` is one more
+    last : `count` at the last byte of the data, one cycle after `header`
     status : of the answer; session, last_... : what the board remembers from frame to frame
     timer, expired : since the last byte or memory access
     crc, summed : the checksum takes a byte one cycle after `summed`; put, tx_byte : send a byte
@@ -42,6 +43,7 @@ class FrameState:
         self.address = Signal(32)
         self.count = Signal(range(MOST_BYTES + 1))
         self.more = Signal(range(MOST_BYTES + 1))
+        self.last = Signal(range(MOST_BYTES + 1))
         self.status = Signal(8)
         self.session = Signal(16)
         self.last_sequence = Signal(8)
@@ -75,6 +77,7 @@ class FrameState:
             self.store.data.eq(Mux(bridge.busy, self.beat.as_value().word_select(self.lane, 8), bridge.rx_data)),
         ]
         m.d.sync += [
+            self.last.eq(self.header.size - 1),
             self.crc.valid.eq(self.summed), self.crc.data.eq(Mux(bridge.busy, self.tx_byte, bridge.rx_data)),
             self.timer.eq(self.timer + ~self.expired), self.expired.eq(self.timer >= gap_cycles - 1),
             # Block RAM is slow to give its data, so they get a register of their own.

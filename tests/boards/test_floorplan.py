@@ -53,6 +53,10 @@ def test_memories_have_sites_of_their_own(parts: int, cols: int, lanes: int) -> 
     for lane in range(lanes):
         assert len({column - 2 * number for name, (column, _, number) in sites.items()
                     if f".lane{lane}." in name or ("registers" in name and name.endswith(f".{lane}"))}) == 1
+    for part in range(parts):
+        banks = [sites[f"top.core.scratchpad.bank{bank}.0.{part}"] for bank in range(4)]
+        assert len({row for _, row, _ in banks}) == 1
+        assert max(column for column, _, _ in banks) - min(column for column, _, _ in banks) <= 11
 
 
 def test_too_many_or_an_unknown_device_stay_free() -> None:
@@ -77,4 +81,4 @@ def test_the_netlist_gets_the_attribute(tmp_path: Path) -> None:
     after = json.loads(netlist.read_text(encoding="utf-8"))["modules"]["top"]["cells"]
     assert after["other"] == free and after["lut"] == {"type": "LUT4", "attributes": {}}
     assert after[names(2, 2, 0)[0]]["attributes"] == {"BEL": "X58/Y34/MULT18_0"}
-    assert after["top.core.scratchpad.bank3.0.0"]["attributes"] == {"BEL": "X60/Y82/EBR1"}
+    assert after["top.core.scratchpad.bank3.0.0"]["attributes"] == {"BEL": "X64/Y70/EBR3"}

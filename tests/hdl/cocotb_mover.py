@@ -50,8 +50,8 @@ class Machine:
 
     async def read(self, name: str) -> int:
         self.dut.reg_addr.value = OFFSETS[name]
-        await RisingEdge(self.dut.clk)
-        await RisingEdge(self.dut.clk)
+        for _ in range(3):
+            await RisingEdge(self.dut.clk)
         return int(self.dut.reg_read_data.value)
 
     async def start(self, commands: bytes, offset: int = 64) -> None:
