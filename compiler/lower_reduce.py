@@ -36,7 +36,7 @@ def _grouped(shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[int, int, i
     sizes = [(size, axis in axes) for axis, size in enumerate(shape) if size > 1]
     reduced = [index for index, (_, gone) in enumerate(sizes) if gone]
     if not reduced:
-        return int(np.prod(shape, dtype=np.int64)), 1, 1
+        return 1, 1, int(np.prod(shape, dtype=np.int64))
     first, last = reduced[0], reduced[-1]
     if last - first + 1 != len(reduced):
         return None
@@ -59,7 +59,7 @@ def _transposed(state: Legalizer, op: Operator, axes: tuple[int, ...], reduced_f
 def _grouped_value(state: Legalizer, op: Operator, axes: tuple[int, ...]) -> tuple[Value, tuple[int, int, int]]:
     """Return the input as [outer, reduced, inner], transposed if it is not of that form or would fill few lanes."""
     grouped = _grouped(state.tensor(op, 0).shape, axes)
-    if grouped is not None and (grouped[0] <= _IMAGES or grouped[2] >= _LANES or grouped[1] == 1):
+    if grouped is not None and (grouped[0] <= _IMAGES or grouped[2] >= _LANES):
         return state.input(op, 0), grouped
     value, kept, count = _transposed(state, op, axes, True)
     return value, (1, count, kept)

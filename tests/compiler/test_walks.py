@@ -98,3 +98,11 @@ def test_a_window_that_is_too_large() -> None:
         compile_model(parse_model(b.build(out), "m"), load_config("n16"))
     assert str(caught.value) == ("operator 0 (AVERAGE_POOL_2D): Filters must have at most 255 rows and columns, unless "
                                  "there is one for the whole image; found 299x3")
+
+
+@pytest.mark.parametrize("op", OPS)
+def test_an_axis_of_one(op: str) -> None:
+    """Nothing is walked along: all elements are lanes."""
+    data = _model(op, (1, 60, 30, 24), [0])
+    _compare(data, load_config("n16"), 0)
+    assert len(compile_model(parse_model(data, "m"), load_config("n16")).emitter.stream.items) < 200
