@@ -22,7 +22,7 @@ __all__ = ["Emitter", "Rect"]
 
 _ALIGN = 16
 #: A model may have so many commands, and one more for so many bytes of weights at 256 multipliers.
-_COMMANDS, _BYTES_PER_COMMAND = 10_000, 16
+_COMMANDS, _BYTES_PER_COMMAND = 10_000, 8
 REGION_IMAGE, REGION_ARENA, REGION_STATE = 0, 1, 2
 #: Scratchpad words that constants are placed by.
 _GRANULE = 8

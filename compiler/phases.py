@@ -140,9 +140,11 @@ def resize_on_array(layer: Resize, config: Config) -> list[Layer] | None:
     if layer.inputs[0].shape[:3] == (1, 1, 1):
         copy: dict[str, int] = {"a_source": Source.STREAM, "alu": Alu.PASS, "destination": Destination.OUTPUT}
         return [Elementwise(layer.index, layer.op, layer.inputs, output, copy)]
-    axes = [[_axis(group) for group in groups(taps)] for taps in (layer.rows, layer.cols)]
     host, place = (output, output.place) if output.alias_of is None else (output.alias_of, output.pitch)
-    if n != 1 or len(axes[0]) * len(axes[1]) > _LAYERS or place is None or host.alias_of is not None:
+    if n != 1 or place is None or host.alias_of is not None:
+        return None
+    axes = [[_axis(group) for group in groups(taps)] for taps in (layer.rows, layer.cols)]
+    if len(axes[0]) * len(axes[1]) > _LAYERS:
         return None
     by_words = _by_words(layer, axes[0], host, place, config)
     if by_words is not None:

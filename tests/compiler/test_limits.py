@@ -29,7 +29,7 @@ def test_many_images() -> None:
     weights = b.constant(np.ones((7, 3, 3, 5), np.int8), scale=0.1)
     out = b.add("CONV_2D", [x, weights, b.bias(x, weights, [0] * 7)], padding="SAME", scale=0.1)
     assert _refusal(b, out) == ("operator 0 (CONV_2D) takes at least 100000 commands, a model with this amount of "
-                                "weights may have 10019; use a larger configuration or smaller tensors")
+                                "weights may have 10039; use a larger configuration or smaller tensors")
 
 
 def test_many_commands() -> None:
