@@ -2,13 +2,14 @@
 
 from typing import Any
 
-from amaranth import Array, ClockDomain, ClockSignal, DomainRenamer, Module, ResetSignal, Signal
+from amaranth import Array, DomainRenamer, Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from tq_hw.boards.axi import MEMORY_ID_BITS, AxiSignature
 from tq_hw.boards.soc import Soc, cpu_verilog
 from tq_hw.boards.soc_map import RAM_BYTES
+from tq_hw.hdl.simulation import late_reset
 from tq_hw.isa.config import Config
 
 __all__ = ["DramModel", "EmulatedSoc"]
@@ -100,10 +101,7 @@ class EmulatedSoc(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         """Put the system into a domain of its own, and the DRAM controller's model before its memory."""
         m = Module()
-        m.domains.core = core = ClockDomain()
-        reset = Signal(init=1, reset_less=True)
-        m.d.sync += reset.eq(ResetSignal())
-        m.d.comb += [core.clk.eq(ClockSignal()), core.rst.eq(reset)]
+        late_reset(m)
         soc = self._soc
         m.submodules.soc = DomainRenamer("core")(soc)
         ready: Any = Signal(name="memory_ready", init=1)

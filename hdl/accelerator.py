@@ -4,14 +4,14 @@ from typing import Any
 
 from amaranth import Cat, ClockDomain, ClockSignal, DomainRenamer, Module, Mux, ResetSignal, Signal
 from amaranth.lib import wiring
-from amaranth.lib.wiring import In, Out
+from amaranth.lib.wiring import Out
 
 from tq_hw.hdl.array_unit import ArrayUnit
 from tq_hw.hdl.axi import ReadChannel, WriteChannel, read_members, write_members
 from tq_hw.hdl.control import UnitControl
 from tq_hw.hdl.fetch import Fetch
 from tq_hw.hdl.load import LoadUnit
-from tq_hw.hdl.registers import ADDRESS_BITS, EVENTS, RESET_CYCLES, Registers
+from tq_hw.hdl.registers import EVENTS, RESET_CYCLES, Registers, host_members
 from tq_hw.hdl.scratchpad import Scratchpad
 from tq_hw.hdl.store import StoreUnit
 from tq_hw.hdl.tokens import WORKERS, Tokens
@@ -48,9 +48,7 @@ class Accelerator(wiring.Component):
         self._config = config
         bus = write_members(config) | read_members(config)
         super().__init__({
-            **{f"m_axi_{name}": member for name, member in bus.items()},
-            "reg_addr": In(ADDRESS_BITS), "reg_write_en": In(1), "reg_write_data": In(32), "reg_read_data": Out(32),
-            "interrupt": Out(1),
+            **{f"m_axi_{name}": member for name, member in bus.items()}, **host_members(),
         })
 
     def elaborate(self, platform: object) -> Module:

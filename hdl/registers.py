@@ -11,7 +11,7 @@ from tq_hw.isa.config import Config
 from tq_hw.isa.control import COUNTERS, MAGIC, REGISTERS
 from tq_hw.isa.layout import Unit
 
-__all__ = ["ADDRESS_BITS", "EVENTS", "RESET_CYCLES", "Registers"]
+__all__ = ["ADDRESS_BITS", "EVENTS", "RESET_CYCLES", "Registers", "host_members"]
 
 #: Byte addresses of the bus.
 ADDRESS_BITS = 8
@@ -24,6 +24,12 @@ EVENTS = COUNTERS[1:]
 _OFFSET = {register.name: register.offset_bytes for register in REGISTERS}
 #: Bits that a written register keeps: addresses are multiples of 16, the length of the commands a multiple of 4.
 _MASKS = {"command_offset": ~15, "command_bytes": ~3, **{f"base{region}": ~15 for region in range(4)}}
+
+
+def host_members() -> dict[str, wiring.Member]:
+    """Return a machine's ports to its host: inputs, then outputs."""
+    return {"reg_addr": In(ADDRESS_BITS), "reg_write_en": In(1), "reg_write_data": In(32), "reg_read_data": Out(32),
+            "interrupt": Out(1)}
 
 
 class Registers(wiring.Component):

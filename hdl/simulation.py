@@ -10,7 +10,15 @@ from amaranth.lib import wiring
 from tq_hw.hdl.machine import machine
 from tq_hw.isa.config import Config
 
-__all__ = ["SimulatedAccelerator"]
+__all__ = ["SimulatedAccelerator", "late_reset"]
+
+
+def late_reset(m: Module) -> None:
+    """Add the domain `core`: the clock of `sync`, the reset one cycle later."""
+    m.domains.core = core = ClockDomain()
+    reset = Signal(init=1, reset_less=True)
+    m.d.sync += reset.eq(ResetSignal())
+    m.d.comb += [core.clk.eq(ClockSignal()), core.rst.eq(reset)]
 
 
 class SimulatedAccelerator(wiring.Component):
@@ -23,10 +31,7 @@ class SimulatedAccelerator(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         """Put the accelerator into a domain of its own on the same clock."""
         m = Module()
-        m.domains.core = core = ClockDomain()
-        reset = Signal(init=1, reset_less=True)
-        m.d.sync += reset.eq(ResetSignal())
-        m.d.comb += [core.clk.eq(ClockSignal()), core.rst.eq(reset)]
+        late_reset(m)
         m.submodules.accelerator = DomainRenamer("core")(self.accelerator)
         wiring.connect(m, wiring.flipped(self), self.accelerator)
         return m

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from amaranth import ClockDomain, ClockSignal, DomainRenamer, Module, ResetSignal, Signal
+from amaranth import DomainRenamer, Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
@@ -10,6 +10,7 @@ from tq_hw.boards.axi import MEMORY_ID_BITS, AxiSignature, Merge
 from tq_hw.boards.link.bridge import Bridge
 from tq_hw.boards.link.protocol import MOST_BYTES, VERSION, Identity
 from tq_hw.hdl.machine import machine
+from tq_hw.hdl.simulation import late_reset
 from tq_hw.isa.config import Config
 from tq_hw.isa.control import REGISTERS
 
@@ -59,10 +60,7 @@ class EmulatedSystem(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         """Connect as `System` does, in a domain of its own."""
         m = Module()
-        m.domains.core = core = ClockDomain()
-        reset = Signal(init=1, reset_less=True)
-        m.d.sync += reset.eq(ResetSignal())
-        m.d.comb += [core.clk.eq(ClockSignal()), core.rst.eq(reset)]
+        late_reset(m)
         bridge, accelerator = Bridge(self._config, self._identity, GAP_CYCLES), machine(self._config)
         merge = Merge(self._config.bus_bytes, self._identity.memory_bytes)
         for name, part in (("bridge", bridge), ("accelerator", accelerator), ("merge", merge)):

@@ -8,7 +8,7 @@ from amaranth.lib.wiring import In, Out
 
 from tq_hw.hdl.axi import read_members, write_members
 from tq_hw.hdl.memory_port import MemoryPort
-from tq_hw.hdl.registers import ADDRESS_BITS
+from tq_hw.hdl.registers import host_members
 from tq_hw.hdl.serial.cells import Cells
 from tq_hw.hdl.serial.encoding import Sink
 from tq_hw.hdl.serial.engine import Engine, WordPortSignature
@@ -19,12 +19,8 @@ from tq_hw.isa.config import Config
 
 __all__ = ["SerialAccelerator", "SerialCore"]
 
-_HOST = ("reg_addr", "reg_write_en", "reg_write_data", "reg_read_data", "interrupt")
-
-
-def _host_members() -> dict[str, wiring.Member]:
-    return {"reg_addr": In(ADDRESS_BITS), "reg_write_en": In(1), "reg_write_data": In(32), "reg_read_data": Out(32),
-            "interrupt": Out(1)}
+#: Ports to the host.
+_HOST = tuple(host_members())
 
 
 class _Progress(wiring.Component):
@@ -72,7 +68,7 @@ class SerialCore(wiring.Component):
     def __init__(self, config: Config, cells: Any = None) -> None:
         assert config.design == "serial"
         self._config, self._cells = config, Cells() if cells is None else cells
-        super().__init__(_host_members() | {"port": Out(WordPortSignature())})
+        super().__init__(host_members() | {"port": Out(WordPortSignature())})
 
     def elaborate(self, platform: object) -> Module:
         """Instantiate and connect."""
@@ -117,7 +113,7 @@ class SerialAccelerator(wiring.Component):
     def __init__(self, config: Config, cells: Any = None) -> None:
         self._config, self._cells = config, cells
         bus = write_members(config) | read_members(config)
-        super().__init__({**{f"m_axi_{name}": member for name, member in bus.items()}, **_host_members()})
+        super().__init__({**{f"m_axi_{name}": member for name, member in bus.items()}, **host_members()})
 
     def elaborate(self, platform: object) -> Module:
         """Put the bus behind the core's port."""

@@ -7,7 +7,7 @@ from amaranth.lib import wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
-from tq_hw.hdl.registers import ADDRESS_BITS
+from tq_hw.hdl.registers import host_members
 from tq_hw.hdl.serial.encoding import HOST_WORDS, WRITTEN_WORDS, Halt
 from tq_hw.isa.config import Config
 from tq_hw.isa.control import MAGIC, REGISTERS
@@ -52,8 +52,7 @@ class Host(wiring.Component):
     def __init__(self, config: Config) -> None:
         self._config = config
         super().__init__({
-            "reg_addr": In(ADDRESS_BITS), "reg_write_en": In(1), "reg_write_data": In(32), "reg_read_data": Out(32),
-            "interrupt": Out(1),
+            **host_members(),
             "write_en": Out(1), "write_index": Out(range(WRITTEN_WORDS)), "write_data": Out(32),
             "restart": Out(1), "go": Out(1), "halted": In(1), "halt": In(2),
             "out_en": In(1), "out_index": In(8), "out_data": In(32),
