@@ -14,7 +14,7 @@ from tq_hw.model.graph import Model
 from tq_hw.model.reader import parse_model
 from tq_hw.model.samples_operators import OPERATOR_LAYERS
 
-__all__ = ["KINDS", "sample"]
+__all__ = ["KINDS", "LAYERS", "image_input", "sample"]
 
 _ACTIVATIONS = ("NONE", "NONE", "RELU", "RELU6", "RELU_N1_TO_1")
 Rng = np.random.Generator
@@ -32,10 +32,11 @@ def _input(b: ModelBuilder, rng: Rng, shape: tuple[int, ...]) -> int:
     return b.input(shape, scale=float(rng.uniform(0.005, 0.1)), zero_point=_zero_point(rng))
 
 
-def _image(rng: Rng, channels: int | None = None) -> tuple[int, int, int, int]:
+def image_input(b: ModelBuilder, rng: Rng, times: int = 1) -> int:
+    """Return an input of up to 14 rows and columns, or so many `times` as large."""
     batch = 2 if rng.random() < 0.15 else 1
-    return (batch, int(rng.integers(1, 15)), int(rng.integers(1, 15)),
-            channels or _choice(rng, 1, 2, 3, 4, 5, 8, 9, 12, 16, 17, 24))
+    rows, cols = times * int(rng.integers(1, 15)), times * int(rng.integers(1, 15))
+    return _input(b, rng, (batch, rows, cols, _choice(rng, 1, 2, 3, 4, 5, 8, 9, 12, 16, 17, 24)))
 
 
 def _weights(b: ModelBuilder, rng: Rng, shape: tuple[int, ...], axis: int) -> int:
@@ -135,28 +136,29 @@ def _quantize(b: ModelBuilder, rng: Rng, x: int) -> int:
     return b.add("QUANTIZE", [x], scale=b.tensors[x].scale * float(rng.uniform(0.3, 3)), zero_point=_zero_point(rng))
 
 
-_LAYERS: dict[str, Callable[[ModelBuilder, Rng, int], int]] = {
+#: Layers by kind; each takes a builder, a generator and an image, and gives the layer's output.
+LAYERS: dict[str, Callable[[ModelBuilder, Rng, int], int]] = {
     "conv": _conv, "depthwise": _depthwise, "fully_connected": _fully_connected, "add": _add,
     "average_pool": _pool("AVERAGE_POOL_2D"), "max_pool": _pool("MAX_POOL_2D"), "mean": _mean, "pad": _pad,
     "softmax": _softmax, "quantize": _quantize, **OPERATOR_LAYERS,
 }
 
 #: What `sample` makes: one layer of each kind, or a chain of two to five.
-KINDS = (*_LAYERS, "chain")
+KINDS = (*LAYERS, "chain")
 
 
 def sample(kind: str, seed: int) -> Model:
     """Return a random model of `kind`, the same for the same seed."""
     rng = np.random.default_rng([sum(kind.encode()), seed])
     b = ModelBuilder(f"{kind}_{seed}")
-    x = _input(b, rng, _image(rng))
+    x = image_input(b, rng)
     if kind == "chain":
         for _ in range(int(rng.integers(2, 6))):
             step = str(rng.choice(("conv", "depthwise", "add", "max_pool", "average_pool", "pad", "conv", "quantize")))
-            x = _LAYERS[step](b, rng, x)
+            x = LAYERS[step](b, rng, x)
         ending = str(rng.choice(("none", "mean", "fully_connected", "softmax")))
         if ending != "none":
-            x = _LAYERS[ending](b, rng, x)
+            x = LAYERS[ending](b, rng, x)
     else:
-        x = _LAYERS[kind](b, rng, x)
+        x = LAYERS[kind](b, rng, x)
     return parse_model(b.build(x), b.name)
