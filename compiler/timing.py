@@ -10,9 +10,11 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from tq_hw.compiler.ir import ELEMENT_BYTES
 from tq_hw.compiler.stream import Operation, Stream
 from tq_hw.isa.config import Config
 from tq_hw.isa.layout import ArrayMode, Unit, VectorKind
+from tq_hw.isa.uop import Destination, Source
 
 __all__ = ["Timeline", "layer_cycles", "moved_bytes", "run_times"]
 
@@ -33,8 +35,9 @@ _ARRAY_BEGIN, _ARRAY_LEAST = 8, 10
 _STEP_LEAST, _TILE_LEAST = 5, 7
 #: From a slot of the array to its sum's addition.
 _ADD_DELAY = 22
-#: From a beat of the vector unit to its result, from one micro-operation to the next that reads it, a reduction.
-_VECTOR_END, _UOP_GAP, _REDUCE_GAP = 30, 23, 30
+#: From a beat of the vector unit to its result, from one micro-operation to the next that reads it, a reduction; from
+#: an operation's last beat to the first of one that reads a stream.
+_VECTOR_END, _UOP_GAP, _REDUCE_GAP, _DRAIN = 30, 24, 30, 26
 _VECTOR_LEAST = 7
 #: Start of a program over streams; words of a micro-operation's command.
 _PROGRAM_BEGIN, _UOP_WRITE = 6, 4
@@ -46,6 +49,10 @@ _FIRST = 68
 _AHEAD_BYTES = 1600
 #: What the units' queues hold of commands, as far as it is used.
 _QUEUES_BYTES = 4096
+#: Words of commands that wait for a unit before all that is behind them waits; operations that it has taken already.
+_QUEUE_WORDS, _TAKEN = 512, 4
+#: Words of an operation at most, of a micro-operation, of an entry of the folding table.
+_MOST_WORDS, _UOP_WORDS, _FOLD_WORDS = 20, 5, 4
 #: One word in so many of a load of windows is refused.
 _CONTENDED = 4
 
@@ -71,6 +78,8 @@ class _Clock:
     #: Beats of commands that are fetched already, and those up to each load.
     fetched: int = 0
     needed: dict[int, int] = field(default_factory=dict)
+    #: By load: operations that must have begun, for its commands are behind theirs in full queues.
+    behind: dict[int, list[Operation]] = field(default_factory=dict)
     began: dict[int, int] = field(default_factory=dict)
     done: dict[int, int] = field(default_factory=dict)
     free: dict[Unit, int] = field(default_factory=lambda: dict.fromkeys(Unit, _FIRST))
@@ -93,7 +102,8 @@ class _Clock:
 
     def load(self, operation: Operation) -> None:
         f = operation.fields
-        start = max(self.tokens(operation), self.free[Unit.LOAD])
+        queues = max((self.began[id(other)] for other in self.behind[id(operation)]), default=0)
+        start = max(self.tokens(operation), self.free[Unit.LOAD], queues)
         size = moved_bytes(operation)
         first = start + _LOAD_BEGIN + _LATENCY if size else start
         first_beat = max(self.bus, first)
@@ -144,6 +154,7 @@ class _Clock:
             elif isinstance(item, Operation) and item.unit is Unit.VECTOR:
                 writes[id(item)], count = count, 0
         self._commands(stream)
+        self._queues(stream)
         while any(self.queues.values()):
             moved = self._advance()
             if self._known(Unit.VECTOR):
@@ -164,10 +175,34 @@ class _Clock:
                 fetched = min(self.command_bytes, (number + 1) * each + _AHEAD_BYTES)
                 self.needed[id(item)] = int(fetched) // self.config.bus_bytes
 
+    def _queues(self, stream: Stream) -> None:
+        """Work out what each load's commands wait for: array and vector unit hold so many words, in order."""
+        held: dict[Unit, deque[tuple[Operation, int]]] = {Unit.ARRAY: deque(), Unit.VECTOR: deque()}
+        words = dict.fromkeys(held, 0)
+        tables = dict.fromkeys(held, 0)
+        before: dict[Unit, Mapping[str, int]] = {}
+        full: dict[Unit, Operation] = {}
+        for kind, item in stream.items:
+            if not isinstance(item, Operation):
+                unit, size = (Unit.VECTOR, _UOP_WORDS) if kind == "uop" else (Unit.ARRAY, _FOLD_WORDS)
+                tables[unit] += size
+            elif item.unit in held:
+                unit = item.unit
+                size = _command_words(before.get(unit, {}), item) + tables[unit]
+                before[unit], tables[unit] = item.fields, 0
+                held[unit].append((item, size))
+                words[unit] += size
+                while words[unit] > _QUEUE_WORDS and len(held[unit]) > _TAKEN:
+                    full[unit], size = held[unit].popleft()
+                    words[unit] -= size
+            elif item.unit is Unit.LOAD:
+                self.behind[id(item)] = list(full.values())
+
     def _known(self, unit: Unit) -> bool:
         """Whether all that the unit's next operation waits for has been worked out."""
         queue = self.queues[unit]
-        return bool(queue) and all(id(other) in self.done for other in queue[0].after)
+        return bool(queue) and all(id(other) in self.done for other in queue[0].after) and (
+            unit is not Unit.LOAD or all(id(other) in self.began for other in self.behind[id(queue[0])]))
 
     def _advance(self) -> bool:
         """Let load, array and store go on; whether one of them did."""
@@ -232,6 +267,7 @@ class _Clock:
                 at = max(at, self.sums.popleft())
                 took = max(2, size * config.beats_per_acc_word)
                 # A buffer cannot be read while the array adds to another one in the same memory.
+                self._run_array()
                 low, high = self.adding.pop(self.emptied + 2, (0, 0))
                 at = max(at, high) if low <= at else at
                 at += took + (high - low if at < low < at + took else 0)
@@ -239,9 +275,15 @@ class _Clock:
                 self.released.append(at + 4)
         else:
             at = max(at, self.drained) + _PROGRAM_BEGIN + _program_cycles(operation, config)
-        self.drained = at + _UOP_GAP
+        self.drained = at + _DRAIN
         self.free[Unit.VECTOR] = max(at, self.free[Unit.VECTOR] + _VECTOR_LEAST)
         self.done[id(operation)] = at + _VECTOR_END
+
+
+def _command_words(before: Mapping[str, int], operation: Operation) -> int:
+    """Words of an operation's command, about: what two fields of one word save, a second header costs."""
+    changed = sum(before.get(name) != value for name, value in operation.fields.items())
+    return min(1 + changed + bool(operation.wait) + bool(operation.post), _MOST_WORDS)
 
 
 def _tiles(f: Mapping[str, int]) -> list[int]:
@@ -253,38 +295,48 @@ def _tiles(f: Mapping[str, int]) -> list[int]:
 
 def _tile_cycles(f: Mapping[str, int], config: Config) -> tuple[list[int], int]:
     """Cycles of each tile, and steps of one."""
-    rows = f["weight_rows"]
-    least = max(rows, _STEP_LEAST)
+    depthwise = f["mode"] == ArrayMode.DEPTHWISE
+    if depthwise:
+        steps = -(-f["kernel_rows"] // config.groups) * -(-f["kernel_cols"] // 3)
+    else:
+        steps = f["kernel_rows"] * f["kernel_cols"] * f["kernel_blocks"] * f["slices"]
+    # Input words an even distance apart stay in two banks.
+    even = f.get("in_col_step" if f["out_cols"] > 1 else "in_row_step", 0) % 2 == 0
     found = []
-    steps = 1
     for size in _tiles(f):
-        slots = size
-        if f["mode"] == ArrayMode.DEPTHWISE:
-            steps = -(-f["kernel_rows"] // config.groups) * -(-f["kernel_cols"] // 3)
-            slots = size // f["out_cols"] * f["period"]
+        slots = size // f["out_cols"] * f["period"] if depthwise else size
+        # Weights and input meet in the banks: three words of input at a time, or one; that then goes on out of step.
+        if depthwise:
+            refused = steps * (slots * 4 // 9)
+        elif even:
+            refused = steps * (slots // 4)
         else:
-            steps = f["kernel_rows"] * f["kernel_cols"] * f["kernel_blocks"] * f["slices"]
-        # Weights and input meet in a bank once, then go on out of step; with several taps, in every row of the image.
-        taps = f["kernel_rows"] * f["kernel_cols"]
-        refused = 0 if steps == 1 or size == 1 else 1 if taps == 1 else min(-(-size // f["out_cols"]), rows // 4)
-        found.append(max(steps * max(slots, least + refused), _TILE_LEAST))
-    found[0] = max(found[0], _ARRAY_LEAST)
+            refused = steps // 3
+        found.append(max(steps * slots, steps * max(f["weight_rows"], _STEP_LEAST) + refused, _TILE_LEAST))
+    # Between operations one cycle, and one more where reading is behind the slots.
+    found[0] = max(found[0] + 1 + (depthwise and f["col_first"] < 0), _ARRAY_LEAST)
     return found, steps
 
 
 def _program_cycles(operation: Operation, config: Config) -> int:
     """Cycles of a program over streams: every micro-operation takes its beats, or the way to its result."""
     f = operation.fields
-    beats, elements = config.beats_per_word, (1, 2, 4, 1)
-    slowest = max(elements[f.get(name, 0)] for name in ("a_type", "b_type", "out_type"))
-    per_slot = beats * (1 if slowest == 1 else -(-config.requantize_lanes * slowest // config.word_bytes))
+    lengths = [config.beats_per_word * _beat_words(f, uop, config) for uop in operation.uops]
 
     def chunk_cycles(slots: int) -> int:
-        return _chunk_cycles(f, operation.uops, slots * per_slot)
+        return _chunk_cycles(f, operation.uops, [slots * length for length in lengths])
 
     def tile_cycles(slots: int) -> int:
         return _in_parts(slots, f["chunk_slots"], chunk_cycles)
     return _in_parts(f["slots"], f["tile_slots"], tile_cycles) * f["out_blocks"]
+
+
+def _beat_words(f: Mapping[str, int], uop: Mapping[str, int], config: Config) -> int:
+    """Most words that a beat of a micro-operation touches, of the streams that it has."""
+    names = [f"{name}_type" for name in "ab" if uop.get(f"{name}_source") == Source.STREAM]
+    names += ["out_type"] * (uop.get("destination") == Destination.OUTPUT)
+    size = max((ELEMENT_BYTES[f.get(name, 0)] for name in names), default=1)
+    return 1 if size == 1 else -(-config.requantize_lanes * size // config.word_bytes)
 
 
 def _in_parts(slots: int, limit: int, cycles: Callable[[int], int]) -> int:
@@ -293,26 +345,29 @@ def _in_parts(slots: int, limit: int, cycles: Callable[[int], int]) -> int:
     return (whole * cycles(limit) if whole else 0) + (cycles(rest) if rest else 0)
 
 
-def _chunk_cycles(f: Mapping[str, int], uops: Sequence[Mapping[str, int]], beats: int) -> int:
+def _chunk_cycles(f: Mapping[str, int], uops: Sequence[Mapping[str, int]], beats: Sequence[int]) -> int:
+    """Cycles of a chunk in which each micro-operation has so many beats."""
     count = f["last"] - f["first"] + 1
     body = f["body_last"] - f["body_first"] + 1
     if count == 1 and body <= 0:
-        return beats
-    if len(uops) != count:
-        return beats * (count + body * (f["repeat1"] * f["repeat2"] - 1))
+        return beats[0]
     first = f["body_first"] - f["first"]
     order = [*range(first), *list(range(first, first + body)) * (f["repeat1"] * f["repeat2"]),
              *range(first + body, count)]
-    written: dict[int, int] = {}
+    #: By register, when it can be read, and how long it takes to be written.
+    written: dict[int, tuple[int, int]] = {}
     at = 0
     for number in order:
         uop = uops[number]
-        at = max([at, *(written.get(uop.get(f"{name}_register", 0), 0) for name in "ab"
-                        if uop.get(f"{name}_source") == 1)])
-        took = 1 if uop.get("once") else beats
-        reduces = uop.get("destination") == 2
-        if uop.get("destination", 0) != 1:
-            written[uop.get("d_register", 0)] = at + (took + _REDUCE_GAP - 1 if reduces else _UOP_GAP)
+        took = 1 if uop.get("once") else beats[number]
+        for name in "ab":
+            if uop.get(f"{name}_source") == Source.REGISTER:
+                # What is written more slowly than it is read must be ahead at the end, too.
+                ready, writing = written.get(uop.get(f"{name}_register", 0), (0, 0))
+                at = max(at, ready + max(0, writing - took))
+        reduces = uop.get("destination") == Destination.REDUCE
+        if uop.get("destination", 0) != Destination.OUTPUT:
+            written[uop.get("d_register", 0)] = (at + took + _REDUCE_GAP - 1, 0) if reduces else (at + _UOP_GAP, took)
         at += took
     return at
 

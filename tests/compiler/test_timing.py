@@ -16,7 +16,7 @@ LOAD = {"memory_offset_bytes": 0, "region": 1, "run_bytes": 1600, "destination":
         "count2": 1, "count3": 1}
 ARRAY = {"mode": ArrayMode.GEMM, "acc_first": 1, "acc_last": 1, "blocks_inner": 0, "kernel_rows": 1, "kernel_cols": 1,
          "kernel_blocks": 4, "slices": 1, "slots": 100, "tile_slots": 100, "out_blocks": 1, "out_cols": 100,
-         "weight_rows": 16}
+         "in_col_step": 1, "weight_rows": 16}
 VECTOR = {"use_acc": 1, "slots": 100, "tile_slots": 100, "chunk_slots": 100, "out_blocks": 1, "blocks_inner": 0,
           "first": 0, "last": 0, "body_first": 1, "body_last": 0, "repeat1": 1, "repeat2": 1}
 STORE = {"memory_offset_bytes": 4096, "region": 1, "source": 200, "take_bytes": 16, "last_take_bytes": 16,
@@ -56,9 +56,53 @@ def test_slots_cost_a_cycle_a_step(changes: dict[str, int], more: int) -> None:
 
 
 def test_short_tiles_wait_for_their_weights() -> None:
-    short, shorter = (run_times(chain(slots=n, tile_slots=n, out_cols=n), CONFIG)[Unit.ARRAY][0] for n in (4, 1))
-    assert short[1] - short[0] - (shorter[1] - shorter[0]) == 4  # a refusal a step
-    assert 64 < shorter[1] - shorter[0] < 110
+    def took(**changes: int) -> int:
+        began, done = run_times(chain(**changes), CONFIG)[Unit.ARRAY][0].tolist()
+        return int(done - began)
+    short = {"slots": 16, "tile_slots": 16, "out_cols": 16}
+    assert took(**short) - took(**short | {"slots": 1, "tile_slots": 1, "out_cols": 1}) == 1
+    assert took(**short, in_col_step=2) - took(**short) == 4 * 4 - 1  # four refusals a step, not one in three steps
+    assert took(**short | {"slots": 17, "tile_slots": 17, "out_cols": 17}) - took(**short) == 4 - 1
+
+
+def test_operations_of_the_array_follow_after_a_cycle() -> None:
+    depthwise = ARRAY | {"mode": ArrayMode.DEPTHWISE, "kernel_rows": 3, "kernel_cols": 3, "period": 10, "out_cols": 10,
+                         "weight_rows": 9, "out_blocks": 2, "col_first": 0}
+    for fields, each in ((ARRAY, 401), (depthwise, 201), (depthwise | {"col_first": -1}, 202)):
+        stream = Stream(CONFIG)
+        for _ in range(2):
+            stream.add(Unit.ARRAY, fields | {"tile_slots": 100}, (), (), 0)
+        assert np.diff(run_times(stream, CONFIG)[Unit.ARRAY][:, 1]).tolist() == [each]
+
+
+@pytest.mark.parametrize(("pairs", "waits"), [(20, False), (300, True)])
+def test_loads_behind_full_queues(pairs: int, waits: bool) -> None:
+    """A queue holds 512 words: more commands of array and vector unit hold up the load behind them."""
+    stream = Stream(CONFIG)
+    stream.uop(0, {"a_source": 2, "destination": 1})
+    for number in range(pairs):
+        stream.add(Unit.ARRAY, ARRAY | {"weight_base": number}, (), (), 0)
+        stream.add(Unit.VECTOR, VECTOR, (), (), 0)
+    stream.add(Unit.LOAD, LOAD, (), (INPUT,), 0)
+    times = run_times(stream, CONFIG)
+    begun = int((times[Unit.ARRAY][:, 0] <= times[Unit.LOAD][0, 0]).sum())
+    # Two words an operation: 256 wait, four are taken.
+    assert begun == (pairs - 256 if waits else 1)
+
+
+def test_only_streams_that_are_touched_are_wide() -> None:
+    def took(**types: int) -> int:
+        stream = Stream(CONFIG)
+        stream.uop(0, {"a_source": 3, "destination": 0})
+        stream.uop(1, {"a_source": 1, "destination": 1})
+        fields = VECTOR | {"use_acc": 0, "slots": 32, "tile_slots": 32, "chunk_slots": 32, "last": 1, "body_first": 2,
+                           "body_last": 1}
+        stream.add(Unit.VECTOR, fields | types, (), (RESULT,), 0)
+        began, done = run_times(stream, CONFIG)[Unit.VECTOR][0].tolist()
+        return int(done - began)
+    assert took(out_type=2) - took() == 3 * 32
+    assert took(a_type=1) - took() == 32
+    assert took(b_type=2) == took()
 
 
 def test_commands_share_the_bus() -> None:
