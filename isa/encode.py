@@ -7,6 +7,7 @@ yields commands; `disassemble` writes one line each. All raise EncodeError with 
 import struct
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from tq_hw.isa.config import Config
 from tq_hw.isa.layout import (
@@ -41,10 +42,14 @@ def pack(register: Register, values: Mapping[str, int]) -> int:
 
 def _bits(f: Field, value: int) -> int:
     """Return a field's value at its place in the register's word."""
-    low, high = (-(1 << f.bits - 1), (1 << f.bits - 1) - 1) if f.signed else (0, (1 << f.bits) - 1)
-    if not low <= value <= high:
-        raise EncodeError(f"{f.name} must be {low}..{high}, not {value}")
+    if not f.low <= value <= f.high:
+        raise EncodeError(f"{f.name} must be {f.low}..{f.high}, not {value}")
     return (value & (1 << f.bits) - 1) << f.offset
+
+
+@lru_cache(maxsize=4096)
+def _header(unit: Unit, run: bool, first: int, count: int) -> int:
+    return pack(HEADER, {"unit": unit, "run": run, "first": first, "count": count})
 
 
 def unpack(register: Register, word: int) -> dict[str, int]:
@@ -79,12 +84,13 @@ class Assembler:
     def run(self, unit: Unit, values: Mapping[str, int]) -> int:
         """Start `unit` with `values` (absent fields are 0); return the index of this RUN in the unit."""
         known = UNITS[unit].fields
-        wanted = {register.index: 0 for register in UNITS[unit].registers}
+        wanted = dict.fromkeys(range(len(UNITS[unit].registers)), 0)
         for name, value in values.items():
             if name not in known:
                 raise EncodeError(f"unit {unit.name.lower()} has no field {name!r}")
-            register, f = known[name]
-            wanted[register.index] |= _bits(f, int(value))
+            if value:
+                register, f = known[name]
+                wanted[register.index] |= _bits(f, int(value))
         self._emit(unit, wanted, run=True)
         self.runs[unit] += 1
         return self.runs[unit] - 1
@@ -128,7 +134,7 @@ class Assembler:
             spans = [(0, -1)]
         for position, (low, high) in enumerate(spans):
             last = run and position == len(spans) - 1
-            self.words.append(pack(HEADER, {"unit": unit, "run": last, "first": low, "count": high - low + 1}))
+            self.words.append(_header(unit, last, low, high - low + 1))
             for index in range(low, high + 1):
                 self.words.append(wanted[index])
                 held[index] = wanted[index]

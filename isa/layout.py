@@ -67,6 +67,16 @@ class Field:
     signed: bool = False
     offset: int = 0
 
+    @cached_property
+    def low(self) -> int:
+        """Least value."""
+        return -(1 << self.bits - 1) if self.signed else 0
+
+    @cached_property
+    def high(self) -> int:
+        """Greatest value."""
+        return (1 << self.bits - self.signed) - 1
+
 
 @dataclass(frozen=True)
 class Register:
