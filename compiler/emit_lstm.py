@@ -2,7 +2,7 @@
 
 The products with the input are made for all steps at once. A step is an array operation over the hidden state before
 it and six programs: sums of the gates, their activations, the new cell state (two), its tanh, the new hidden state.
-Vectors of cells lie as [block][image of the batch], those of gates as [gate][block][image].
+Vectors of cells lie as [block][image of the batch], those of gates as [gate][block][image]; blocks are equally full.
 """
 
 from collections.abc import Callable, Mapping
@@ -50,7 +50,7 @@ class _Emission:
             at += words
         self.blocks = -(-layer.cells // config.block)
         self.wide = -(-2 * config.block // config.word_bytes)
-        self.rows = config.slices * config.gemm_rows
+        self.width = layer.width(config)
         #: Words of one vector of cells of int16, output blocks of all gates.
         self.vector = self.blocks * layer.batch * self.wide
         self.out_blocks = 4 * self.blocks * config.sub_blocks
@@ -71,7 +71,8 @@ class _Emission:
         self._load_sequence(x)
         self._products()
         emitter.tables(activation_tables(log2))
-        self._place("weights", self._weights(lambda gate: gate.recurrent_weights), self.config.cols)
+        self._place("weights", self._weights(
+            lambda gate: self._spread(gate.recurrent_weights.T).T, layer.weight_rows(self.config)), self.config.cols)
         self._place("parameters", self._parameters(
             [(gate.recurrent_bias, gate.recurrent_scale) for gate in layer.gates]), self.config.word_bytes)
         codes = [gate_code(log2, number == 3) for number in range(4) for _ in range(self.blocks)] + [cell_code(log2)]
@@ -89,18 +90,22 @@ class _Emission:
 
     # Constants
 
-    def _weights(self, of: Callable[[Gate], npt.NDArray[np.int8]]) -> bytes:
-        """Weights of all gates, every gate from an output block of its own on."""
-        return b"".join(gemm_weights(self._padded(of(gate))[:, None, None, :], self.config).tobytes()
+    def _weights(self, of: Callable[[Gate], npt.NDArray[np.int8]], rows: int) -> bytes:
+        """Weights of all gates, every gate from an output block of its own on; the first `rows` of each step."""
+        return b"".join(gemm_weights(self._spread(of(gate))[:, None, None, :], self.config)[..., :rows, :].tobytes()
                         for gate in self.layer.gates)
 
-    def _padded(self, rows: IntArray) -> IntArray:
-        more = self.blocks * self.config.block - len(rows)
-        return np.pad(rows, [(0, more), *[(0, 0)] * (rows.ndim - 1)])
+    def _spread(self, rows: IntArray) -> IntArray:
+        """Zeros behind the cells of each block."""
+        more = [(0, 0)] * (rows.ndim - 1)
+        full = np.pad(rows, [(0, self.blocks * self.width - len(rows)), *more])
+        parts = full.reshape(self.blocks, self.width, *rows.shape[1:])
+        wide = np.pad(parts, [(0, 0), (0, self.config.block - self.width), *more])
+        return wide.reshape(self.blocks * self.config.block, *rows.shape[1:])
 
     def _parameters(self, gates: list[tuple[IntArray, tuple[int, int]]]) -> bytes:
         one = np.ones(self.layer.cells, np.int64)
-        return b"".join(parameter_blocks(self._padded(bias), self._padded(one * scale[0]), self._padded(one * scale[1]),
+        return b"".join(parameter_blocks(self._spread(bias), self._spread(one * scale[0]), self._spread(one * scale[1]),
                                          self.config) for bias, scale in gates)
 
     def _place(self, name: str, data: bytes, row_bytes: int) -> None:
@@ -142,8 +147,8 @@ class _Emission:
 
     def _bytes(self, value: Value, base: int, access: Access, *, steps: int, load: bool) -> None:
         """Move hidden states of some steps."""
-        batch, cells, block = self.layer.batch, self.layer.cells, self.config.block
-        fields = {"base": base, "bytes": block, "last_bytes": cells - (self.blocks - 1) * block,
+        batch, cells, width = self.layer.batch, self.layer.cells, self.width
+        fields = {"base": base, "bytes": width, "last_bytes": cells - (self.blocks - 1) * width,
                   "count0": self.blocks, "step0": batch, "count3": 1}
         if self.layer.time_major or steps == 1:
             fields |= {"run_bytes": batch * cells, "count1": batch, "step1": 1, "count2": steps,
@@ -156,12 +161,12 @@ class _Emission:
     def _cell(self, value: Value, *, load: bool) -> None:
         """Move the cell state: whole blocks, then what is left over."""
         batch, cells, word = self.layer.batch, self.layer.cells, self.config.word_bytes
-        whole, left = divmod(cells, self.config.block)
-        parts = ([(0, whole, self.config.block)] if whole else []) + ([(whole, 1, left)] if left else [])
+        whole, left = divmod(cells, self.width)
+        parts = ([(0, whole, self.width)] if whole else []) + ([(whole, 1, left)] if left else [])
         for first, blocks, elements in parts:
             words = -(-2 * elements // word)
             self._move(value, {
-                "base": self.base["cell"] + first * batch * self.wide, "at": 2 * first * self.config.block,
+                "base": self.base["cell"] + first * batch * self.wide, "at": 2 * first * self.width,
                 "run_bytes": 2 * blocks * elements, "bytes": word, "last_bytes": 2 * elements - (words - 1) * word,
                 "count0": words, "step0": 1, "count1": blocks, "step1": batch * self.wide, "count2": batch,
                 "step2": self.wide, "stride2_bytes": 2 * cells, "count3": 1}, self.whole["cell"], load)
@@ -169,14 +174,14 @@ class _Emission:
     # Operations
 
     def _gemm(self, base: int, count: int, depth_blocks: int, weights: int, out_blocks: int, tile: int,
-              reads: tuple[Access, ...]) -> None:
+              reads: tuple[Access, ...], rows: int) -> None:
         self.emitter.array({
             "mode": ArrayMode.GEMM, "acc_first": 1, "acc_last": 1, "blocks_inner": 0, "in_base": base, "in_col_step": 1,
             "kernel_block_step": count, "kernel_blocks": depth_blocks, "row_stride": 1, "col_stride": 1,
             "kernel_row_dilation": 1, "kernel_col_dilation": 1, "in_rows": 1, "in_cols": count, "out_cols": count,
             "slots": count, "tile_slots": tile, "out_blocks": out_blocks, "kernel_rows": 1, "kernel_cols": 1,
-            "weight_base": weights, "weight_block_step": depth_blocks * self.rows,
-            "weight_rows": self.config.gemm_rows, "slices": self.config.slices}, reads)
+            "weight_base": weights, "weight_block_step": depth_blocks * self.config.slices * rows,
+            "weight_rows": rows, "slices": self.config.slices}, reads)
 
     def _products(self) -> None:
         """Products of the whole sequence with the input weights, as int16 [step][gate][block][image]."""
@@ -187,15 +192,17 @@ class _Emission:
         by_image, by_step = self.wide, 4 * self.vector
         cols, row_step, col_step = (layer.batch, by_step, by_image) if layer.time_major else (
             layer.steps, by_image, by_step)
-        weights = self._weights(lambda gate: gate.input_weights)
+        rows = config.gemm_rows
+        weights = self._weights(lambda gate: gate.input_weights, rows)
         parameters = self._parameters([(gate.input_bias, gate.input_scale) for gate in layer.gates])
-        size, params = depth_blocks * self.rows * config.cols, config.param_words * config.word_bytes
+        size, params = depth_blocks * config.slices * rows * config.cols, config.param_words * config.word_bytes
         uop = emitter.program([_SCALED | {"clamp": 1, **OUT}])
         for o in range(self.out_blocks):
             with emitter.scope():
                 base, read = emitter.constant(weights[o * size:(o + 1) * size], config.cols)
                 param_base, access = emitter.constant(parameters[o * params:(o + 1) * params], config.word_bytes)
-                self._gemm(self.base["sequence"], count, depth_blocks, base, 1, tile, (self.whole["sequence"], read))
+                self._gemm(self.base["sequence"], count, depth_blocks, base, 1, tile, (self.whole["sequence"], read),
+                           rows)
                 emitter.vector({
                     "use_acc": 1, "use_params": 1, "blocks_inner": 0, "sub_first": o % sub, "param_base": param_base,
                     "out_type": _INT16,
@@ -224,7 +231,7 @@ class _Emission:
         before = base["hidden"] + step * flat
         tile = even_tiles(batch, config.acc_words)["tile_slots"]
         self._gemm(before, batch, self.blocks, base["weights"], self.out_blocks, tile,
-                   (Access("pad", before, before + flat), self.whole["weights"]))
+                   (Access("pad", before, before + flat), self.whole["weights"]), layer.weight_rows(config))
         by_block = batch * self.wide
         limit = max(1, config.vector_register_words // config.beats_per_acc_word)
         self._program("sums", {

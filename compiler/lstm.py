@@ -69,11 +69,19 @@ class Lstm(Staged):
         """Useful multiply-accumulates."""
         return self.steps * self.batch * sum(g.input_weights.size + g.recurrent_weights.size for g in self.gates)
 
+    def width(self, config: Config) -> int:
+        """Cells of a block: as many in each, as the array waits for the weights' rows."""
+        return -(-self.cells // -(-self.cells // config.block))
+
+    def weight_rows(self, config: Config) -> int:
+        """Rows of recurrent weights that the array takes in a step."""
+        return self.width(config) if config.slices == 1 else config.gemm_rows
+
     def buffers(self, config: Config) -> dict[str, int]:
         """Return the scratchpad words of everything that stays there during all steps, by name."""
         blocks = -(-self.cells // config.block)
         wide = -(-2 * config.block // config.word_bytes)
-        rows = config.slices * config.gemm_rows
+        rows = config.slices * self.weight_rows(config)
         vector, gates = blocks * self.batch * wide, 4 * blocks
         inputs = -(-self.gates[0].input_weights.shape[1] // config.block)
         return {

@@ -265,7 +265,7 @@ class _Clock:
                     if not self._advance():
                         raise AssertionError("a tile waits for what comes behind its requantization")
                 at = max(at, self.sums.popleft())
-                took = max(2, size * config.beats_per_acc_word)
+                took = max(2, _tile_program(operation, size, config.beats_per_acc_word, config))
                 # A buffer cannot be read while the array adds to another one in the same memory.
                 self._run_array()
                 low, high = self.adding.pop(self.emptied + 2, (0, 0))
@@ -319,16 +319,18 @@ def _tile_cycles(f: Mapping[str, int], config: Config) -> tuple[list[int], int]:
 
 
 def _program_cycles(operation: Operation, config: Config) -> int:
-    """Cycles of a program over streams: every micro-operation takes its beats, or the way to its result."""
+    """Cycles of a program over streams."""
     f = operation.fields
-    lengths = [config.beats_per_word * _beat_words(f, uop, config) for uop in operation.uops]
+    return f["out_blocks"] * _in_parts(f["slots"], f["tile_slots"], lambda slots: _tile_program(
+        operation, slots, config.beats_per_word, config))
 
-    def chunk_cycles(slots: int) -> int:
-        return _chunk_cycles(f, operation.uops, [slots * length for length in lengths])
 
-    def tile_cycles(slots: int) -> int:
-        return _in_parts(slots, f["chunk_slots"], chunk_cycles)
-    return _in_parts(f["slots"], f["tile_slots"], tile_cycles) * f["out_blocks"]
+def _tile_program(operation: Operation, slots: int, beats: int, config: Config) -> int:
+    """Cycles of a program on a tile of words of so many beats: of each micro-operation, or the way to its result."""
+    f = operation.fields
+    lengths = [beats * _beat_words(f, uop, config) for uop in operation.uops]
+    return _in_parts(slots, f["chunk_slots"], lambda part: _chunk_cycles(
+        f, operation.uops, [part * length for length in lengths]))
 
 
 def _beat_words(f: Mapping[str, int], uop: Mapping[str, int], config: Config) -> int:

@@ -106,3 +106,17 @@ def test_nothing_goes_through_memory_between_steps() -> None:
     operations = [item for kind, item in compiled.emitter.stream.items if kind == "run"]
     steps = [number for number, op in enumerate(operations) if op.unit is Unit.ARRAY][-layer.steps:]
     assert all(op.unit in (Unit.ARRAY, Unit.VECTOR) for op in operations[steps[0]:steps[-1]])
+
+
+def test_blocks_are_equally_full() -> None:
+    """The array waits for as many rows of weights as a block has cells."""
+    found = set()
+    for seed in range(7):
+        compiled = compile_model(lstm(seed), PRESETS["n16"])
+        layer = compiled.emitter.graph.layers[0]
+        assert isinstance(layer, Lstm)
+        blocks = -(-layer.cells // 16)
+        rows = compiled.emitter.stream.by_unit[Unit.ARRAY][-1].fields["weight_rows"]
+        assert rows == -(-layer.cells // blocks)
+        found.add((blocks, rows))
+    assert any(blocks > 1 and rows < 16 for blocks, rows in found)

@@ -118,6 +118,23 @@ def test_more_tiles_than_buffers_wait_for_the_vector_unit() -> None:
     assert ends["n8"] > ends["n16"] + 50
 
 
+def test_sums_that_go_through_a_register() -> None:
+    """A tile of a program of two micro-operations takes the way to the first one's result."""
+    def took(*uops: dict[str, int]) -> int:
+        stream = Stream(CONFIG)
+        for number, uop in enumerate(uops):
+            stream.uop(number, uop)
+        tiles = {"slots": 8, "tile_slots": 1}
+        stream.add(Unit.ARRAY, ARRAY | tiles | {"kernel_blocks": 1, "weight_rows": 5, "out_cols": 8}, (), (), 0)
+        stream.add(Unit.VECTOR, VECTOR | tiles | {"chunk_slots": 1, "last": len(uops) - 1, "body_first": len(uops),
+                                                  "body_last": len(uops) - 1}, (), (RESULT,), 0)
+        times = run_times(stream, CONFIG)
+        return int(times[Unit.VECTOR][0, 1] - times[Unit.ARRAY][0, 0])
+    first, second = {"a_source": 2, "destination": 0}, {"a_source": 1, "destination": 1}
+    direct, through = took({"a_source": 2, "destination": 1}), took(first, second)
+    assert direct < 8 * 24 < through <= direct + 8 * 25
+
+
 def test_times_of_a_network() -> None:
     compiled = compile_model(sample("chain", 0), CONFIG)
     stream, times = compiled.emitter.stream, compiled.timeline
