@@ -21,7 +21,8 @@ def turn(layer: Layer, config: Config) -> Layer:
     square = {config.block, config.cols, config.gemm_rows, config.word_bytes} == {GROUP ** 2}
     if not square or config.fold_steps < 2:
         return layer
-    if not isinstance(layer, Move) or len(layer.copies) != 1 or layer.output.size_bytes < _LEAST_BYTES:
+    if (not isinstance(layer, Move) or len(layer.copies) != 1 or len(layer.inputs) != 1
+            or layer.output.size_bytes < _LEAST_BYTES):
         return layer
     (copy,), (source,), target = layer.copies, layer.inputs, layer.output
     if copy.source or copy.source_offset or copy.target_offset or not (source.dense and target.dense):
