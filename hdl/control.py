@@ -122,12 +122,10 @@ class UnitControl(wiring.Component):
 
         # The registers lie far off, at their engine: they are written one cycle late.
         writes = Signal()
-        late_index, late_word = (delayed(m, value, 1, name)
-                                 for value, name in ((index, "late_index"), (self.words.payload, "late_word")))
-        with m.If(delayed(m, writes, 1, "late_write", control=True)), m.Switch(late_index):
-            for number, word in enumerate(registers):
-                with m.Case(number):
-                    m.d.sync += word.eq(late_word)
+        late_word = delayed(m, self.words.payload, 1, "late_word")
+        for number, word in enumerate(registers):
+            with m.If(delayed(m, writes & (index == number), 1, f"late_write{number}", control=True)):
+                m.d.sync += word.eq(late_word)
 
         with m.FSM(name="state"):
             with m.State("HEADER"):

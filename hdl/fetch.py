@@ -9,6 +9,7 @@ from amaranth.lib.wiring import In, Out
 
 from tq_hw.hdl.axi import BURST_BYTES, MemoryReadSignature
 from tq_hw.hdl.control import HeaderLayout
+from tq_hw.hdl.delay import delayed
 from tq_hw.hdl.queues import Queue, Slice
 from tq_hw.hdl.read_buffer import ReadBuffer
 from tq_hw.hdl.runs import BurstSplitter
@@ -24,6 +25,10 @@ QUEUE_WORDS = 512
 _BUFFER_BYTES = 4 * BURST_BYTES
 #: Words in the queue of load, array or vector below which the next commands are urgent.
 _FEW_WORDS = 64
+
+
+#: A word of the stream, and what a header of these bits would be: one for a unit, or END.
+_WORD = data.StructLayout({"word": 32, "known": 1, "is_end": 1})
 
 
 class Fetch(wiring.Component):
@@ -81,19 +86,26 @@ class Fetch(wiring.Component):
             splitter.i.valid.eq(self.start & (self.size_bytes != 0)),
         ]
 
-        # Words.
-        m.submodules.words = words = Slice(32)
+        # Words, and what they are if they are headers.
+        m.submodules.words = words = Slice(_WORD)
         lane = Signal(range(per_beat))
         beat = data.View(data.ArrayLayout(32, per_beat), buffer.o.payload)
         pick = words.i.valid & words.i.ready
+        word = words.i.payload
+        arriving = data.View(HeaderLayout(), word.word)
         m.d.comb += [
-            words.i.payload.eq(beat[lane]), words.i.valid.eq(buffer.o.valid),
+            word.word.eq(beat[lane]), words.i.valid.eq(buffer.o.valid),
+            word.known.eq(Cat(arriving.unit == unit for unit in WORKERS).any() & (arriving.reserved == 0)),
+            word.is_end.eq((arriving.unit == Unit.CONTROL) & (arriving.reserved == 0) & (arriving.count == 0)
+                           & arriving.run),
             buffer.o.ready.eq(pick & (lane == per_beat - 1)),
         ]
         with m.If(pick):
             m.d.sync += lane.eq(Mux(lane == per_beat - 1, 0, lane + 1))
 
-        # Queues.
+        # Queues. A word that is dealt passes a register on its way.
+        deal = Signal()
+        dealt = delayed(m, words.o.payload.word, 1, "dealt")
         queues = {}
         rooms: list[Value] = [Const(0)]
         held: list[Value] = []
@@ -103,13 +115,13 @@ class Fetch(wiring.Component):
             m.submodules[f"queue_{name}"] = queue
             # Out of the block RAM into a register, before anyone looks at the word.
             m.submodules[f"next_{name}"] = ahead = Slice(32)
-            m.d.comb += queue.i.payload.eq(words.o.payload)
+            m.d.comb += queue.i.payload.eq(dealt)
             wiring.connect(m, queue.o, ahead.i)
             wiring.connect(m, ahead.o, wiring.flipped(getattr(self, name)))
-            held += [queue.level.any(), ahead.o.valid]
-            # One more may have come since the level was read.
+            held += [queue.i.valid, queue.level.any(), ahead.o.valid]
+            # Two more may be on their way since the level was read.
             room = Signal(name=f"room_{name}")
-            m.d.sync += room.eq(queue.level < QUEUE_WORDS - 1)
+            m.d.sync += room.eq(queue.level < QUEUE_WORDS - 2)
             rooms.append(room)
         empty = Signal()
         m.d.sync += [
@@ -117,18 +129,14 @@ class Fetch(wiring.Component):
             self.urgent.eq(Cat(queue.level < _FEW_WORDS for unit, queue in queues.items() if unit != Unit.STORE).any()),
         ]
 
-        header = data.View(HeaderLayout(), words.o.payload)
+        word = words.o.payload
+        header = data.View(HeaderLayout(), word.word)
         # Of the counters, what is asked each cycle stands in a register: some values, no words.
         values = Signal(header.count.shape())
         target = Signal(header.unit.shape())
-        chosen = Signal(header.unit.shape())
         to_values, none_left = Signal(), Signal()
-        m.d.comb += chosen.eq(Mux(to_values, target, header.unit))
         ready = Array(rooms)
-        known = Cat(header.unit == unit for unit in WORKERS).any() & (header.reserved == 0)
-        is_end = (header.unit == Unit.CONTROL) & (header.reserved == 0) & (header.count == 0) & header.run
         met_end = Signal()
-        deal = Signal()
         with m.If(self.start):
             m.d.sync += [running.eq(1), left.eq(self.size_bytes >> 2), none_left.eq((self.size_bytes >> 2) == 0)]
         with m.If(running & ~self.halt):
@@ -136,14 +144,15 @@ class Fetch(wiring.Component):
                 m.d.sync += [self.error.eq(Status.NO_END), running.eq(0)]
             with m.Elif(~words.o.valid):
                 m.d.comb += self.stall.eq(1)
-            with m.Elif(to_values | known):
-                m.d.comb += deal.eq(ready[chosen])
-            with m.Elif(is_end):
+            with m.Elif(to_values | word.known):
+                m.d.comb += deal.eq(Mux(to_values, ready[target], ready[header.unit]))
+            with m.Elif(word.is_end):
                 m.d.sync += [met_end.eq(1), running.eq(0)]
             with m.Else():
                 m.d.sync += [self.error.eq(Status.BAD_COMMAND), running.eq(0)]
         for unit, queue in queues.items():
-            m.d.comb += queue.i.valid.eq(deal & (chosen == unit))
+            here = deal & Mux(to_values, target == unit, header.unit == unit)
+            m.d.comb += queue.i.valid.eq(delayed(m, here, 1, f"dealt_{unit.name.lower()}", control=True))
         with m.If(deal):
             m.d.sync += [left.eq(left - 1), none_left.eq(left == 1)]
             with m.If(to_values):

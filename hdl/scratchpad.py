@@ -38,6 +38,11 @@ _WRITE_CLIENTS: dict[str, Unit] = {"out": Unit.VECTOR, "load": Unit.LOAD}
 _BANK_BITS = (BANKS - 1).bit_length()
 
 
+def _asked(port: Any, others: list[Any]) -> Value:
+    """Return whether one of `others` asks for the bank that `port` names."""
+    return Cat(other.en & (other.addr[:_BANK_BITS] == port.addr[:_BANK_BITS]) for other in others).any()
+
+
 class Scratchpad(wiring.Component):
     """Word memory of `config.scratchpad_words` words of `config.word_bytes` bytes.
 
@@ -121,7 +126,7 @@ class Scratchpad(wiring.Component):
                 m.d.comb += port.grant.eq(1)
                 clashes = clashes | (by_array & wants[name])
             else:
-                m.d.comb += port.grant.eq(wanted.any())
+                m.d.comb += port.grant.eq(~_asked(port, [ports[feed] for feed in _FEEDS]))
             by_array = by_array | wants[name]
             wants[name] = delayed(m, wanted, 1, f"{name}_want", control=True)
             rows[name] = delayed(m, rows[name], 1, f"{name}_row")
@@ -148,10 +153,14 @@ class Scratchpad(wiring.Component):
                                     f"bank{index}_found"))
         # Cycle 1: to the bank. Cycle 2: from the bank into its register. Cycle 3: from there to the client, which keeps
         # its word, so that the others' reads cannot disturb it.
+        before: list[Any] = []
         for name, port in ports.items():
             took = Cat(*granted[name]).any()
             if name not in _ARRAY:
-                m.d.comb += port.grant.eq(took)
+                # Not what `took` is made of: the bank's number is there early, who asks comes late.
+                m.d.comb += port.grant.eq(~(taken_by_array.bit_select(port.addr[:_BANK_BITS], 1)
+                                            | _asked(port, before)))
+                before.append(port)
             # A choice by number is one level of logic; the memory's output comes late in its cycle.
             late = READ_LATENCY_CYCLES - 1
             from_bank = delayed(m, port.addr[:_BANK_BITS], late + (name in _ARRAY), f"bank_{name}")

@@ -42,7 +42,7 @@ class ReadSignature(wiring.Signature):
     -------
     en : Out(1), a word is wanted; may depend on registers only
     addr : Out(16), word address
-    grant : In(1), combinational: the read of this cycle is taken. Ports with fixed priority (the array's
+    grant : In(1), combinational: with `en`, the read of this cycle is taken. Ports with fixed priority (the array's
         feeds) are granted always; two feeds on one bank in one cycle are BANK_CONFLICT
     data : In(8 * word_bytes), valid READ_LATENCY_CYCLES (array unit: ARRAY_READ_LATENCY_CYCLES) after a granted
         cycle, held until the next granted read's data arrives

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from amaranth import Cat, Module, Signal
+from amaranth import Cat, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -113,12 +113,13 @@ class StoreUnit(wiring.Component):
         ]
 
         # A word is asked for only if the queue has a place for it.
-        places = Signal(range(_WORDS + 1), init=_WORDS)
+        places, back = Signal(range(_WORDS + 1), init=_WORDS), Signal(range(_WORDS + 2))
+        some_places = Signal(init=1)
         taken = Signal()
         used = Signal()
         coming = Signal(READ_LATENCY_CYCLES)
         m.d.comb += [
-            port.en.eq(plan.o.valid & (places != 0)), port.addr.eq(plan.o.payload.addr),
+            port.en.eq(plan.o.valid & some_places), port.addr.eq(plan.o.payload.addr),
             taken.eq(port.en & port.grant), plan.o.ready.eq(taken),
             takes.i.payload.eq(delayed(m, plan.o.payload, 1, "take")),
             takes.i.valid.eq(delayed(m, taken, 1, "taken", control=True)),
@@ -128,7 +129,10 @@ class StoreUnit(wiring.Component):
             takes.o.ready.eq(used), packer.i.payload.eq(ahead.o.payload.take), packer.word.eq(ahead.o.payload.word),
             packer.i.valid.eq(ahead.o.valid), ahead.o.ready.eq(packer.i.ready),
         ]
-        m.d.sync += [coming.eq(Cat(taken, coming)), places.eq(places - taken + used)]
+        # The grant comes late: it only chooses.
+        m.d.comb += back.eq(places + used)
+        m.d.sync += [coming.eq(Cat(taken, coming)), places.eq(Mux(taken, back - 1, back)),
+                     some_places.eq(Mux(taken, back != 1, back != 0))]
 
         held = Signal(range(64))
         m.d.sync += held.eq(held + take - self.answered)

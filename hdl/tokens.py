@@ -65,8 +65,10 @@ class Tokens(wiring.Component):
                     continue
                 count = Signal(_TOKEN_BITS, name=f"{WORKERS[giver].name.lower()}_to_{WORKERS[taker].name.lower()}")
                 grown = Signal(_TOKEN_BITS + 1, name=f"{count.name}_next")
-                m.d.comb += grown.eq(count + Mux(source.give, source.post[taker], 0)
-                                     - Mux(target.take, target.wait[giver], 0))
+                # `give` and `take` come late: they only choose.
+                given, wanted = source.post[taker], target.wait[giver]
+                m.d.comb += grown.eq(Mux(source.give, Mux(target.take, count + given - wanted, count + given),
+                                         Mux(target.take, count - wanted, count)))
                 over = Signal(name=f"{count.name}_over")
                 m.d.sync += [count.eq(grown), over.eq(grown[_TOKEN_BITS])]
                 overflows.append(over)

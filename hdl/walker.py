@@ -49,7 +49,7 @@ class SlotWalker(wiring.Component):
         m = Module()
         m.submodules.counter = counter = BeatCounter(self._config)
         m.submodules.pointers = pointers = SlotPointers(self._config)
-        m.submodules.steps = steps = Queue(StepLayout(self._config), _WAITING_STEPS)
+        m.submodules.steps = steps = Queue(StepLayout(self._config), _WAITING_STEPS, registered=True)
         connect(m, flipped(self.i), counter.i)
         connect(m, steps.o, flipped(self.o))
         # Three steps may be on their way to the queue that its level does not tell.
