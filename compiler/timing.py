@@ -39,8 +39,8 @@ _ADD_DELAY = 22
 #: an operation's last beat to the first of one that reads a stream.
 _VECTOR_END, _UOP_GAP, _REDUCE_GAP, _DRAIN = 30, 24, 30, 26
 _VECTOR_LEAST = 7
-#: Start of a program over streams; words of a micro-operation's command.
-_PROGRAM_BEGIN, _UOP_WRITE = 6, 4
+#: Start of a program over streams; words of a micro-operation's command, and how long it takes to the next operation.
+_PROGRAM_BEGIN, _UOP_WRITE, _UOP_BEGIN = 6, 4, 20
 #: From tokens to the operation they let go.
 _TOKEN = 4
 #: Commands reach the units so many cycles after the start.
@@ -69,6 +69,7 @@ class _Tile:
     rows: int
     last: bool
     steps: int
+    even: bool
 
 
 @dataclass
@@ -93,6 +94,8 @@ class _Clock:
     storing: tuple[int, int] = (0, 0)
     queues: dict[Unit, deque[Operation]] = field(default_factory=dict)
     adding: dict[int, tuple[int, int]] = field(default_factory=dict)
+    #: Tiles, from and to, whose input words stay in two banks.
+    even: deque[tuple[int, int]] = field(default_factory=deque)
     filled: int = 0
     emptied: int = 0
 
@@ -161,8 +164,8 @@ class _Clock:
                 operation = self.queues[Unit.VECTOR].popleft()
                 if writes[id(operation)]:
                     # Micro-operations are written when nothing is in flight.
-                    self.free[Unit.VECTOR] = max(self.free[Unit.VECTOR], self.drained) + (
-                        _UOP_WRITE * writes[id(operation)])
+                    self.free[Unit.VECTOR] = max(
+                        self.free[Unit.VECTOR], self.drained + _UOP_BEGIN) + _UOP_WRITE * writes[id(operation)]
                 self.vector(operation)
             elif not moved:
                 raise AssertionError("commands wait for each other")
@@ -226,7 +229,7 @@ class _Clock:
         sizes, steps = _tile_cycles(f, self.config)
         for number, cycles in enumerate(sizes):
             self.tiles.append(_Tile(cycles, bool(f["acc_first"]), bool(f["acc_last"]), id(operation), ready,
-                                    f["weight_rows"], number == len(sizes) - 1, steps))
+                                    f["weight_rows"], number == len(sizes) - 1, steps, _even(f)))
 
     def _run_array(self) -> None:
         """Run the tiles whose buffers are known to become free."""
@@ -243,6 +246,8 @@ class _Clock:
             self.tiles.popleft()
             self.began.setdefault(tile.operation, start)
             self.free[Unit.ARRAY] = start + tile.cycles
+            if tile.even:
+                self.even.append((start, start + tile.cycles))
             if tile.steps > 1 or not tile.opens:
                 first = start + (tile.cycles // tile.steps if tile.opens else 0)
                 low = self.adding.get(self.filled, (first, 0))[0]
@@ -252,6 +257,13 @@ class _Clock:
                 self.sums.append(start + tile.cycles + _ARRAY_END)
             if tile.last:
                 self.done[tile.operation] = start + tile.cycles + _ARRAY_END
+
+    def _refused(self, start: int, end: int) -> int:
+        """Cycles that a program over streams waits for the array's input, which keeps to the same banks."""
+        while self.even and self.even[0][1] <= start:
+            self.even.popleft()
+        return sum(max(0, min(high, end) - max(low, start)) for low, high in self.even) // (
+            2 * self.config.beats_per_word)
 
     def vector(self, operation: Operation) -> None:
         f, config = operation.fields, self.config
@@ -274,10 +286,17 @@ class _Clock:
                 self.emptied += 1
                 self.released.append(at + 4)
         else:
-            at = max(at, self.drained) + _PROGRAM_BEGIN + _program_cycles(operation, config)
+            at = max(at, self.drained) + _PROGRAM_BEGIN
+            cycles = _program_cycles(operation, config)
+            at += cycles + self._refused(at, at + cycles)
         self.drained = at + _DRAIN
         self.free[Unit.VECTOR] = max(at, self.free[Unit.VECTOR] + _VECTOR_LEAST)
         self.done[id(operation)] = at + _VECTOR_END
+
+
+def _even(f: Mapping[str, int]) -> bool:
+    """Whether input words of the array lie an even distance apart: they stay in two banks."""
+    return f["mode"] != ArrayMode.DEPTHWISE and f.get("in_col_step" if f["out_cols"] > 1 else "in_row_step", 0) % 2 == 0
 
 
 def _command_words(before: Mapping[str, int], operation: Operation) -> int:
@@ -300,15 +319,13 @@ def _tile_cycles(f: Mapping[str, int], config: Config) -> tuple[list[int], int]:
         steps = -(-f["kernel_rows"] // config.groups) * -(-f["kernel_cols"] // 3)
     else:
         steps = f["kernel_rows"] * f["kernel_cols"] * f["kernel_blocks"] * f["slices"]
-    # Input words an even distance apart stay in two banks.
-    even = f.get("in_col_step" if f["out_cols"] > 1 else "in_row_step", 0) % 2 == 0
     found = []
     for size in _tiles(f):
         slots = size // f["out_cols"] * f["period"] if depthwise else size
         # Weights and input meet in the banks: three words of input at a time, or one; that then goes on out of step.
         if depthwise:
             refused = steps * (slots * 4 // 9)
-        elif even:
+        elif _even(f):
             refused = steps * (slots // 4)
         else:
             refused = steps // 3

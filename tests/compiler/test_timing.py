@@ -135,6 +135,33 @@ def test_sums_that_go_through_a_register() -> None:
     assert direct < 8 * 24 < through <= direct + 8 * 25
 
 
+COPY = VECTOR | {"use_acc": 0}
+
+
+def test_streams_meet_input_that_keeps_to_two_banks() -> None:
+    def took(step: int) -> int:
+        stream = Stream(CONFIG)
+        stream.uop(0, {"a_source": 3, "destination": 1})
+        stream.add(Unit.ARRAY, ARRAY | {"in_col_step": step}, (), (), 0)
+        stream.add(Unit.VECTOR, COPY, (), (RESULT,), 0)
+        began, done = run_times(stream, CONFIG)[Unit.VECTOR][0].tolist()
+        return int(done - began)
+    assert took(1) == took(3) == 100 + 6 + 30
+    assert 40 < took(2) - took(1) <= 50
+
+
+def test_micro_operations_are_written_when_nothing_is_in_flight() -> None:
+    def ends(writes: int) -> int:
+        stream = Stream(CONFIG)
+        stream.uop(0, {"a_source": 3, "destination": 1})
+        for _ in range(2):
+            stream.add(Unit.VECTOR, COPY, (), (RESULT,), 0)
+            for number in range(writes):
+                stream.uop(1 + number, {"a_source": 3, "destination": 1})
+        return int(run_times(stream, CONFIG)[Unit.VECTOR][1, 1])
+    assert (ends(1) - ends(0), ends(3) - ends(1)) == (20 + 4, 2 * 4)
+
+
 def test_times_of_a_network() -> None:
     compiled = compile_model(sample("chain", 0), CONFIG)
     stream, times = compiled.emitter.stream, compiled.timeline
