@@ -96,9 +96,10 @@ class LoadUnit(wiring.Component):
         # One cycle late: an operation is checked in between.
         free = Signal()
         m.d.sync += free.eq(addresses.ready & ahead.i.ready)
+        # A register: who hears of it lies all over the unit.
         take = Signal()
+        m.d.sync += take.eq(self.i.valid & checked & good & free & ~take)
         m.d.comb += [
-            take.eq(self.i.valid & checked & good & free),
             self.i.ready.eq(take), addresses.start.eq(take), ahead.i.valid.eq(take),
             addresses.op.eq(op),
             *(ahead.i.payload[name].eq(op[name]) for name, _ in PlanLayout(config) if name != "lane"),

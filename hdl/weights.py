@@ -74,10 +74,13 @@ class WeightLoader(wiring.Component):
             m.d.sync += [address.eq(address + 1), left.eq(left - 1), first.eq(0)]
             with m.If(ends):
                 m.d.sync += loading.eq(0)
-        with m.If(self.i.valid & self.i.ready):
-            m.d.sync += [loading.eq(1), first.eq(1), left.eq(request.rows)]
+        # Wide, so they do not wait for `start`: what they copy before the step begins is copied again.
+        with m.If(self.i.valid & (ends | ~loading)):
+            m.d.sync += [first.eq(1), left.eq(request.rows)]
             with m.If(request.jump):
                 m.d.sync += address.eq(request.address)
+        with m.If(self.i.valid & self.i.ready):
+            m.d.sync += loading.eq(1)
 
         # row: one-hot number of the last row that arrived.
         late = self._latency_cycles - 1
