@@ -15,6 +15,8 @@ __all__ = ["Placed", "place_and_route"]
 
 #: Options of nextpnr before the names of files that it writes.
 _WRITES = ("--report", "--log", "--textcfg", "--asc")
+#: The others get so many times the time of the first one that came to its end: some placements take hours to route.
+_PATIENCE = 1.5
 REPORT = "timing.json"
 
 
@@ -43,8 +45,9 @@ def place_and_route(name: str, arguments: Sequence[str], folder: Path, seeds: Se
                     progress: Callable[[float], None] = lambda _: None) -> Placed:
     """Run nextpnr once per seed, all at the same time; keep the files of the best, in `folder`.
 
-    The first seed with which every clock reaches its target ends the others. `arguments` have a `--seed`, and a
-    `--report` to timing.json; `progress` is told the seconds so far. ToolError when a process fails.
+    The first seed with which every clock reaches its target ends the others; one that does not leaves them half of its
+    time more. `arguments` have a `--seed`, and a `--report` to timing.json; `progress` is told the seconds so far.
+    ToolError when a process fails.
     """
     start = time.monotonic()
     stop = threading.Event()
@@ -64,6 +67,7 @@ def place_and_route(name: str, arguments: Sequence[str], folder: Path, seeds: Se
         return nextpnr_timing(read_json(folder / place / REPORT))
 
     timings: dict[int, Mapping[str, Timing]] = {}
+    first = 0.0
     with ThreadPoolExecutor(len(seeds)) as pool:
         try:
             running: dict[Future[Mapping[str, Timing] | None], int] = {pool.submit(attempt, s): s for s in seeds}
@@ -74,7 +78,11 @@ def place_and_route(name: str, arguments: Sequence[str], folder: Path, seeds: Se
                         timings[seed] = found
                         if _reached(found) >= 1:
                             stop.set()
-                progress(time.monotonic() - start)
+                taken = time.monotonic() - start
+                first = first or (taken if timings else 0.0)
+                if first and taken > _PATIENCE * first:
+                    stop.set()
+                progress(taken)
         finally:
             stop.set()
     reached = {seed: _reached(timings[seed]) for seed in sorted(timings)}

@@ -46,7 +46,7 @@ def write_plan(folder: Path, plan: dict[int, tuple[float, dict[str, float]]]) ->
 
 
 def test_the_best_seed_is_kept(folder: Path) -> None:
-    write_plan(folder, {3: (0, {"a": 90, "b": 120}), 4: (0.3, {"a": 99, "b": 95}), 5: (0, {"a": 130, "b": 80})})
+    write_plan(folder, {3: (4, {"a": 90, "b": 120}), 4: (4.2, {"a": 99, "b": 95}), 5: (4.1, {"a": 130, "b": 80})})
     placed = place_and_route("place", ARGUMENTS, folder, [3, 4, 5])
     assert (placed.seed, dict(placed.reached)) == (4, {3: 0.9, 4: 0.95, 5: 0.8})
     assert {name: timing.fmax_mhz for name, timing in placed.timings.items()} == {"a": 99, "b": 95}
@@ -61,6 +61,15 @@ def test_a_seed_that_meets_the_timing_ends_the_others(folder: Path) -> None:
     placed = place_and_route("place", ARGUMENTS, folder, [1, 2], told.append)
     assert (placed.seed, dict(placed.reached)) == (2, {2: 1.0})
     assert time.monotonic() - start < 30 and told and told == sorted(told)
+    assert sorted(path.name for path in folder.iterdir()) == ["plan.json", "timing.json", "top.config", "top.tim"]
+
+
+def test_the_others_get_half_as_long_again(folder: Path) -> None:
+    write_plan(folder, {1: (60, {"a": 200}), 2: (0.2, {"a": 99}), 3: (0, {"a": 98})})
+    start = time.monotonic()
+    placed = place_and_route("place", ARGUMENTS, folder, [1, 2, 3])
+    assert placed.seed in (2, 3) and 1 not in placed.reached
+    assert time.monotonic() - start < 30
     assert sorted(path.name for path in folder.iterdir()) == ["plan.json", "timing.json", "top.config", "top.tim"]
 
 
