@@ -79,7 +79,7 @@ MUTANTS = (
            "Mux(kind == Reduce.MAX, ~less, less)", "~less",
            (f"{_PROGRAMS}::test_reduces_to_word_0_and_leaves_lanes_out",)),
     Mutant("token lost when given and taken in one cycle", "tokens.py",
-           "Mux(source.give, source.post[taker], 0)", "Mux(source.give & ~target.take, source.post[taker], 0)",
+           "Mux(target.take, count + given - wanted, count + given)", "Mux(target.take, count - wanted, count + given)",
            ("tests/hdl/test_control.py::test_tokens_keep_the_order",)),
     Mutant("store's last byte strobe missing", "packer.py",
            "[:config.word_bytes + 1] - 1", "[:config.word_bytes + 1] >> 1",
