@@ -23,6 +23,7 @@ BOARD = "ulx3s_85f"
 MODEL = Path(__file__).parents[3] / "shared" / "models" / "mlperf_tiny_kws_dscnn.tflite"
 TQ = [sys.executable, "-m", "tq_hw.cli"]
 
+# The network is not part of the repository; test_board.py has the same steps with a small model.
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(not MODEL.exists(), reason="../shared is absent")]
 
 

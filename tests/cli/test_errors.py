@@ -221,6 +221,7 @@ def malformed() -> list[dict[str, Any]]:
     return json.loads(index.read_text())["files"] if index.is_file() else []
 
 
+# The files are not part of the repository; the tests above make their own.
 @pytest.mark.skipif(not MALFORMED.is_dir(), reason="../shared is not here")
 def test_malformed_models_are_refused_cleanly(tq: Tq, tmp_path: Path) -> None:
     for entry in malformed():

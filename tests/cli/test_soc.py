@@ -33,6 +33,7 @@ KWS = Path(__file__).parents[3] / "shared" / "models" / "mlperf_tiny_kws_dscnn.t
 HAS_GCC = shutil.which("riscv64-unknown-elf-gcc") is not None
 HAS_ZIG = importlib.util.find_spec("ziglang") is not None
 
+# Core, compiler and DRAM generator are extras of the package; the development set-up has all of them.
 pytestmark = [
     pytest.mark.skipif(importlib.util.find_spec("pythondata_cpu_vexriscv") is None, reason="no soft core: pip install "
                        '"tq-hw[soc]"'),

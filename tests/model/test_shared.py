@@ -14,6 +14,7 @@ from tq_hw.model.write import write_model
 SHARED = Path(__file__).resolve().parents[3] / "shared"
 MALFORMED = SHARED / "cases" / "malformed"
 
+# The files are not part of the repository.
 pytestmark = pytest.mark.skipif(not SHARED.is_dir(), reason="../shared (cases and models) is not there")
 
 
