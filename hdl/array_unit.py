@@ -11,7 +11,7 @@ from tq_hw.hdl.array import MacArray, array_latency_cycles
 from tq_hw.hdl.delay import delayed
 from tq_hw.hdl.feeds import FEED_CYCLES, Feeds
 from tq_hw.hdl.sequencer import StepSequencer
-from tq_hw.hdl.signatures import AccReadSignature, ReadSignature, TableWriteSignature, operation_signature
+from tq_hw.hdl.signatures import AccReadSignature, ReadSignature, TableWriteSignature, bank_of, operation_signature
 from tq_hw.hdl.slots import SLOT_TO_PORT_CYCLES, SlotCounter
 from tq_hw.hdl.weights import WeightLoader
 from tq_hw.isa.config import Config
@@ -87,7 +87,8 @@ class ArrayUnit(wiring.Component):
         wiring.connect(m, weights.weights, wiring.flipped(self.weights))
         wiring.connect(m, wiring.flipped(self.acc), accumulators.acc)
         for g, port in enumerate((self.feed0, self.feed1, self.feed2)):
-            m.d.comb += [port.en.eq(slots.en[g]), port.addr.eq(slots.addr[g]), feeds.data[g].eq(port.data)]
+            m.d.comb += [port.en.eq(slots.en[g]), port.addr.eq(slots.addr[g]),
+                         port.wants.eq(bank_of(port.en, port.addr)), feeds.data[g].eq(port.data)]
 
         tag_cycles = FEED_CYCLES + array_latency_cycles(config) - TAG_LEAD_CYCLES
         m.d.comb += [

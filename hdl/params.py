@@ -9,7 +9,7 @@ from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
 from tq_hw.hdl.delay import delayed
-from tq_hw.hdl.signatures import READ_LATENCY_CYCLES, ReadSignature
+from tq_hw.hdl.signatures import READ_LATENCY_CYCLES, ReadSignature, bank_of, granted
 from tq_hw.isa.config import Config
 
 __all__ = ["PARAM_BUFFERS", "ParameterBlocks"]
@@ -97,6 +97,7 @@ class ParameterBlocks(wiring.Component):
         waiting, waiting_valid = Signal(16), Signal()
         m.d.comb += [
             self.i.ready.eq(~waiting_valid), self.port.en.eq(fetching & (piece == 0)), self.port.addr.eq(address),
+            self.port.wants.eq(bank_of(self.port.en, address)),
         ]
         with m.If(self.i.valid & self.i.ready):
             m.d.sync += [waiting.eq(self.i.payload), waiting_valid.eq(1)]
@@ -107,7 +108,7 @@ class ParameterBlocks(wiring.Component):
                 with m.Case(number):
                     m.d.comb += last_piece.eq(piece == len(parts) - 1)
         goes = Signal()
-        m.d.comb += goes.eq(fetching & ((piece != 0) | self.port.grant))
+        m.d.comb += goes.eq(fetching & ((piece != 0) | granted(self.port)))
         ends = goes & last_piece & (word == len(pieces) - 1)
         with m.If(goes):
             m.d.sync += piece.eq(piece + 1)
@@ -122,7 +123,7 @@ class ParameterBlocks(wiring.Component):
 
         # The word arrives, is kept, and its piece is written: READ_LATENCY_CYCLES + 1 cycles after `goes`.
         at = READ_LATENCY_CYCLES + 1
-        arrived = delayed(m, self.port.en & self.port.grant, READ_LATENCY_CYCLES, "arrived", control=True)
+        arrived = delayed(m, self.port.en & granted(self.port), READ_LATENCY_CYCLES, "arrived", control=True)
         kept = Signal.like(self.port.data, reset_less=True)
         with m.If(arrived):
             m.d.sync += kept.eq(self.port.data)

@@ -20,7 +20,7 @@ from amaranth.lib.wiring import In, Out
 
 from tq_hw.hdl.block_memory import block_memory, block_read
 from tq_hw.hdl.delay import delayed
-from tq_hw.hdl.signatures import READ_LATENCY_CYCLES, ReadSignature, WriteSignature
+from tq_hw.hdl.signatures import READ_LATENCY_CYCLES, ReadSignature, WriteSignature, bank_of, granted
 from tq_hw.isa.config import BANKS, Config
 from tq_hw.isa.control import Status
 from tq_hw.isa.layout import Unit
@@ -36,11 +36,6 @@ _FEEDS = ("feed0", "feed1", "feed2")
 _ARRAY = (*_FEEDS, "weights")
 _WRITE_CLIENTS: dict[str, Unit] = {"out": Unit.VECTOR, "load": Unit.LOAD}
 _BANK_BITS = (BANKS - 1).bit_length()
-
-
-def _asked(port: Any, others: list[Any]) -> Value:
-    """Return whether one of `others` asks for the bank that `port` names."""
-    return Cat(other.en & (other.addr[:_BANK_BITS] == port.addr[:_BANK_BITS]) for other in others).any()
 
 
 class Scratchpad(wiring.Component):
@@ -102,7 +97,8 @@ class Scratchpad(wiring.Component):
             unit: [] for unit in (Unit.LOAD, Unit.ARRAY, Unit.VECTOR, Unit.STORE)}
         for name, unit in {**READ_CLIENTS, **_WRITE_CLIENTS}.items():
             port = getattr(self, name)
-            errors[unit].append(port.en & port.grant & (port.addr >> _BANK_BITS + row_bits).any())
+            goes = port.grant if name in _WRITE_CLIENTS else granted(port)
+            errors[unit].append(port.en & goes & (port.addr >> _BANK_BITS + row_bits).any())
         for unit, wrong in errors.items():
             code = Mux(Cat(*wrong).any(), Status.BAD_ADDRESS, Status.OK)
             if unit is Unit.ARRAY:
@@ -114,8 +110,7 @@ class Scratchpad(wiring.Component):
         ports = {name: getattr(self, name) for name in READ_CLIENTS}
         width = 8 * self._config.word_bytes
         # Which bank each client wants, and where in it. The array unit's wants are put in order before their registers.
-        wants = {name: Cat(port.en & (port.addr[:_BANK_BITS] == index) for index in range(BANKS))
-                 for name, port in ports.items()}
+        wants = {name: bank_of(port.en, port.addr) for name, port in ports.items()}
         rows = {name: port.addr[_BANK_BITS:_BANK_BITS + row_bits] for name, port in ports.items()}
         clashes: Value = Const(0, BANKS)
         by_array: Value = Const(0, BANKS)
@@ -123,17 +118,16 @@ class Scratchpad(wiring.Component):
             port, wanted = ports[name], Signal(BANKS, name=f"{name}_wanted")
             m.d.comb += wanted.eq(wants[name] & ~by_array)
             if name in _FEEDS:
-                m.d.comb += port.grant.eq(1)
                 clashes = clashes | (by_array & wants[name])
             else:
-                m.d.comb += port.grant.eq(~_asked(port, [ports[feed] for feed in _FEEDS]))
+                m.d.comb += port.taken.eq(by_array)
             by_array = by_array | wants[name]
             wants[name] = delayed(m, wanted, 1, f"{name}_want", control=True)
             rows[name] = delayed(m, rows[name], 1, f"{name}_row")
         m.d.comb += conflict.eq(delayed(m, clashes, 1, "clashes", control=True).any())
         taken_by_array = delayed(m, by_array, 1, "by_array", control=True)
 
-        granted: dict[str, list[Value]] = {name: [] for name in ports}
+        reads: dict[str, list[Value]] = {name: [] for name in ports}
         found = []
         for index, bank in enumerate(banks):
             taken: Value = taken_by_array[index]
@@ -144,7 +138,7 @@ class Scratchpad(wiring.Component):
                     chosen = Signal(name=f"bank{index}_{name}")
                     m.d.comb += chosen.eq(wants[name][index] & ~taken)
                     taken = taken | wants[name][index]
-                granted[name].append(chosen)
+                reads[name].append(chosen)
                 row = row | rows[name] & chosen.replicate(row_bits)
             # What a read finds in the row that is written may be anything.
             address = Signal(row_bits, name=f"bank{index}_address", reset_less=True)
@@ -153,14 +147,13 @@ class Scratchpad(wiring.Component):
                                     f"bank{index}_found"))
         # Cycle 1: to the bank. Cycle 2: from the bank into its register. Cycle 3: from there to the client, which keeps
         # its word, so that the others' reads cannot disturb it.
-        before: list[Any] = []
+        # The clients' grants go by `wants`, and by a register without reset, so that none shares logic with the reads.
+        before = delayed(m, by_array, 1, "before")
         for name, port in ports.items():
-            took = Cat(*granted[name]).any()
+            took = Cat(*reads[name]).any()
             if name not in _ARRAY:
-                # Not what `took` is made of: the bank's number is there early, who asks comes late.
-                m.d.comb += port.grant.eq(~(taken_by_array.bit_select(port.addr[:_BANK_BITS], 1)
-                                            | _asked(port, before)))
-                before.append(port)
+                m.d.comb += port.taken.eq(before)
+                before = before | port.wants
             # A choice by number is one level of logic; the memory's output comes late in its cycle.
             late = READ_LATENCY_CYCLES - 1
             from_bank = delayed(m, port.addr[:_BANK_BITS], late + (name in _ARRAY), f"bank_{name}")

@@ -4,15 +4,19 @@ All client ports are seen from the client (the unit that asks). Latencies are co
 both ends agree on them.
 """
 
-from amaranth import signed, unsigned
+from typing import Any
+
+from amaranth import Cat, signed, unsigned
+from amaranth.hdl import Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from tq_hw.isa.config import Config
+from tq_hw.isa.config import BANKS, Config
 from tq_hw.isa.layout import UNITS, Field, Unit
 
 __all__ = ["ACC_READ_LATENCY_CYCLES", "ARRAY_READ_LATENCY_CYCLES", "READ_LATENCY_CYCLES", "AccReadSignature",
-           "OperationLayout", "ReadSignature", "TableWriteSignature", "WriteSignature", "operation_signature"]
+           "OperationLayout", "ReadSignature", "TableWriteSignature", "WriteSignature", "bank_of", "granted",
+           "operation_signature"]
 
 #: Cycles from the cycle of the grant to the cycle in which `data` is valid (grant in t, data in t + 3).
 READ_LATENCY_CYCLES = 3
@@ -42,15 +46,30 @@ class ReadSignature(wiring.Signature):
     -------
     en : Out(1), a word is wanted; may depend on registers only
     addr : Out(16), word address
-    grant : In(1), combinational: with `en`, the read of this cycle is taken. Ports with fixed priority (the array's
-        feeds) are granted always; two feeds on one bank in one cycle are BANK_CONFLICT
+    wants : Out(BANKS), a bit for each bank: the one of `addr` while `en`, else none. From registers of its own where
+        the way to the grant is long
+    taken : In(BANKS), combinational: banks that clients before this one read in this cycle. `granted` tells whether
+        the read of this cycle is taken. Nobody is before the array's feeds; two of them on one bank in one cycle are
+        BANK_CONFLICT
     data : In(8 * word_bytes), valid READ_LATENCY_CYCLES (array unit: ARRAY_READ_LATENCY_CYCLES) after a granted
         cycle, held until the next granted read's data arrives
     """
 
     def __init__(self, config: Config) -> None:
         super().__init__({
-            "en": Out(1), "addr": Out(16), "grant": In(1), "data": In(8 * config.word_bytes)})
+            "en": Out(1), "addr": Out(16), "wants": Out(BANKS), "taken": In(BANKS), "data": In(8 * config.word_bytes)})
+
+
+def bank_of(en: Any, addr: Any) -> Value:
+    """Return `wants` of a ReadSignature."""
+    bank = addr[:(BANKS - 1).bit_length()]
+    return Cat(en & (bank == number) for number in range(BANKS))
+
+
+def granted(port: Any) -> Value:
+    """Return whether the read that `port` (of a ReadSignature) asks for is taken; 1 too when it asks for none."""
+    refused: Value = (port.wants & port.taken).any()
+    return ~refused
 
 
 class WriteSignature(wiring.Signature):

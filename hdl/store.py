@@ -10,7 +10,7 @@ from tq_hw.hdl.axi import BurstLayout, WriteBeatLayout
 from tq_hw.hdl.delay import delayed
 from tq_hw.hdl.packer import Packer
 from tq_hw.hdl.queues import Queue, Slice
-from tq_hw.hdl.signatures import READ_LATENCY_CYCLES, ReadSignature, operation_signature
+from tq_hw.hdl.signatures import READ_LATENCY_CYCLES, ReadSignature, bank_of, granted, operation_signature
 from tq_hw.hdl.store_plan import StorePlan, TakeLayout
 from tq_hw.isa.config import Config
 from tq_hw.isa.control import Status
@@ -120,7 +120,7 @@ class StoreUnit(wiring.Component):
         coming = Signal(READ_LATENCY_CYCLES)
         m.d.comb += [
             port.en.eq(plan.o.valid & some_places), port.addr.eq(plan.o.payload.addr),
-            taken.eq(port.en & port.grant), plan.o.ready.eq(taken),
+            port.wants.eq(bank_of(port.en, port.addr)), taken.eq(port.en & granted(port)), plan.o.ready.eq(taken),
             takes.i.payload.eq(delayed(m, plan.o.payload, 1, "take")),
             takes.i.valid.eq(delayed(m, taken, 1, "taken", control=True)),
             words.i.payload.eq(port.data), words.i.valid.eq(coming[-1]),
@@ -138,7 +138,7 @@ class StoreUnit(wiring.Component):
         m.d.sync += held.eq(held + take - self.answered)
         m.d.comb += [
             self.done.eq(self.answered), self.idle.eq(held == 0),
-            self.stall.eq(port.en & ~port.grant | ~packer.room),
+            self.stall.eq(~granted(port) | ~packer.room),
         ]
         return m
 

@@ -10,16 +10,16 @@ from amaranth.lib.wiring import In, Out
 
 from tq_hw.hdl.beats import Beats
 from tq_hw.hdl.delay import delayed
-from tq_hw.hdl.signatures import AccReadSignature, ReadSignature
+from tq_hw.hdl.signatures import AccReadSignature, ReadSignature, bank_of, granted
 from tq_hw.hdl.vector_steps import StepLayout
 from tq_hw.isa.config import BANKS, Config
 
 __all__ = ["Issue"]
 
-#: What a step wants of the ports: words of the streams and their banks, an accumulator word, a complete buffer, which
-#: it may be the last to use.
-_Wants = data.StructLayout({"a_read": 1, "b_read": 1, "acc_read": 1, "use_acc": 1, "release": 1,
-                            "a_bank": range(BANKS), "b_bank": range(BANKS)})
+#: What a step wants of the ports: words of the streams (for the port, and by banks for the grant), an accumulator word,
+#: a complete buffer, which it may be the last to use.
+_Wants = data.StructLayout({"a_read": 1, "b_read": 1, "a_wants": BANKS, "b_wants": BANKS, "acc_read": 1, "use_acc": 1,
+                            "release": 1, "a_bank": range(BANKS), "b_bank": range(BANKS)})
 
 
 class Issue(wiring.Component):
@@ -86,8 +86,8 @@ class Issue(wiring.Component):
         """Input and two places, of which the front one asks."""
         m = Module()
         new = self.i.payload
-        asking, queued, come, following = (Signal(_Wants, name=name)
-                                           for name in ("asking", "queued", "come", "following"))
+        wants: list[Any] = [Signal(_Wants, name=name) for name in ("asking", "queued", "come", "following")]
+        asking, queued, come, following = wants
         valid, queued_valid = Signal(), Signal()
         free, passes, leaves = Signal(), Signal(), Signal()
         waits = self._hazards(m, new, passes, free)
@@ -112,6 +112,7 @@ class Issue(wiring.Component):
             come.a_read.eq(new.a.read), come.b_read.eq(new.b.read), come.acc_read.eq(new.acc_read),
             come.use_acc.eq(new.use_acc), come.release.eq(new.release),
             come.a_bank.eq(new.a.address), come.b_bank.eq(new.b.address),
+            come.a_wants.eq(bank_of(new.a.read, new.a.address)), come.b_wants.eq(bank_of(new.b.read, new.b.address)),
             following.eq(Mux(queued_valid, queued.as_value(), come.as_value())),
         ]
         with m.If(~queued_valid):
@@ -122,27 +123,26 @@ class Issue(wiring.Component):
             m.d.sync += queued_valid.eq(1)
 
         step = read.data.step
-        missing: list[tuple[Any, Value, Value]] = []
-        for port, bank, address, wanted, next_wanted in (
-                (self.a, asking.a_bank, step.a.address, asking.a_read, following.a_read),
-                (self.b, asking.b_bank, step.b.address, asking.b_read, following.b_read)):
-            m.d.comb += [port.en.eq(wanted), port.addr.eq(Cat(bank, address[len(bank):]))]
-            missing.append((port, wanted, next_wanted))
+        for name in ("a", "b"):
+            port, bank, address = getattr(self, name), asking[f"{name}_bank"], step[name].address
+            m.d.comb += [port.en.eq(asking[f"{name}_read"]), port.wants.eq(asking[f"{name}_wants"]),
+                         port.addr.eq(Cat(bank, address[len(bank):]))]
         m.d.comb += [self.acc.en.eq(asking.acc_read & self.acc.full), self.acc.word.eq(step.acc_word)]
-        missing.append((self.acc, asking.acc_read, following.acc_read))
-        for port, wanted, next_wanted in missing:
+        # What was had is not wanted any more.
+        goes = {"a": granted(self.a), "b": granted(self.b), "acc": self.acc.full & self.acc.grant}
+        for name, wanted in (("a", "a_read"), ("a", "a_wants"), ("b", "b_read"), ("b", "b_wants"), ("acc", "acc_read")):
             with m.If(free):
-                m.d.sync += wanted.eq((queued_valid | passes) & next_wanted)
-            with m.Elif(port.en & port.grant):
-                m.d.sync += wanted.eq(0)
+                m.d.sync += asking[wanted].eq(Mux(queued_valid | passes, following[wanted], 0))
+            with m.Elif(goes[name]):
+                m.d.sync += asking[wanted].eq(0)
         not_full = Signal()
         refused = Signal()
         m.d.comb += [
             not_full.eq(valid & asking.use_acc & ~self.acc.full),
-            refused.eq(Cat(wanted & ~port.grant for port, wanted, _ in missing).any()),
+            refused.eq(~goes["a"] | ~goes["b"] | asking.acc_read & ~self.acc.grant),
             free.eq(~(refused | not_full)), leaves.eq(valid & free),
             self.acc.release.eq(leaves & asking.release),
-            self.a_granted.eq(self.a.en & self.a.grant), self.b_granted.eq(self.b.en & self.b.grant),
+            self.a_granted.eq(self.a.en & goes["a"]), self.b_granted.eq(self.b.en & goes["b"]),
             self.b_busy.eq(self.b.en),
         ]
         # What is known at the end of the cycle goes no further in it.

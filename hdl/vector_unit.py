@@ -34,7 +34,7 @@ from tq_hw.hdl.vector_registers import VectorRegisters
 from tq_hw.hdl.vector_steps import register_word_bits
 from tq_hw.hdl.vector_tiles import TileWalker
 from tq_hw.hdl.walker import SlotWalker
-from tq_hw.isa.config import Config
+from tq_hw.isa.config import BANKS, Config
 from tq_hw.isa.layout import Unit
 
 __all__ = ["VectorUnit"]
@@ -121,7 +121,8 @@ class VectorUnit(wiring.Component):
         m.d.comb += [
             self.b.en.eq(issue.b.en | params.port.en),
             self.b.addr.eq(Mux(issue.b_busy, issue.b.addr, params.port.addr)),
-            issue.b.grant.eq(self.b.grant), params.port.grant.eq(self.b.grant & ~issue.b_busy),
+            self.b.wants.eq(issue.b.wants | Mux(issue.b_busy, 0, params.port.wants)),
+            issue.b.taken.eq(self.b.taken), params.port.taken.eq(self.b.taken | issue.b_busy.replicate(BANKS)),
             issue.b.data.eq(self.b.data), params.port.data.eq(self.b.data),
         ]
 

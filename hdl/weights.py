@@ -7,7 +7,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from tq_hw.hdl.delay import delayed
-from tq_hw.hdl.signatures import ARRAY_READ_LATENCY_CYCLES, ReadSignature
+from tq_hw.hdl.signatures import ARRAY_READ_LATENCY_CYCLES, ReadSignature, bank_of, granted
 from tq_hw.isa.config import Config
 
 __all__ = ["WeightLoader", "WeightRequest"]
@@ -66,7 +66,8 @@ class WeightLoader(wiring.Component):
         got, ends = Signal(), Signal()
         m.d.comb += [
             self.weights.en.eq(loading), self.weights.addr.eq(address),
-            got.eq(loading & self.weights.grant), ends.eq(got & left[-1]),
+            self.weights.wants.eq(bank_of(loading, address)), got.eq(loading & granted(self.weights)),
+            ends.eq(got & left[-1]),
             self.ready.eq(loaded | ends), self.i.ready.eq(self.start | ~(loading | loaded)),
         ]
         m.d.sync += loaded.eq(self.ready & ~self.start)

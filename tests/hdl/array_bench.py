@@ -165,14 +165,14 @@ def run(config: Config, memory: np.ndarray, operations: Sequence[Operation], siz
         # What was asked for, newest first; the answer to the oldest stands in the next cycle.
         latencies = [ARRAY_READ_LATENCY_CYCLES] * 4
         coming = [deque([None] * (latency - 1), latency - 1) for latency in latencies]
-        for port in ports[:3]:
-            ctx.set(port.grant, 1)
-        sampled = [s for port in ports for s in (port.en, port.addr, port.grant)]
+        sampled = [s for port in ports for s in (port.en, port.addr, port.wants, port.taken)]
         while True:
-            ctx.set(dut.weights.grant, rng.random() >= refuse)
+            ctx.set(dut.weights.taken, 0 if rng.random() >= refuse else 15)
             _, _, *now = await ctx.tick().sample(*sampled)
             for n, port in enumerate(ports):
-                en, addr, grant = now[3 * n:3 * n + 3]
+                en, addr, wants, taken = now[4 * n:4 * n + 4]
+                assert wants == (1 << addr % 4 if en else 0)
+                grant = not taken
                 # Nothing but the cycle of the answer may count.
                 asked = coming[n][-1]
                 ctx.set(port.data, 0x55 if asked is None else words[asked])

@@ -59,8 +59,9 @@ def store_rtl(config: Config, ops: list[Fields], memory: np.ndarray, scratchpad:
         asked: deque[int | None] = deque([None] * (READ_LATENCY_CYCLES - 1), READ_LATENCY_CYCLES - 1)
         while True:
             grant = grants.go()
-            ctx.set(unit.port.grant, grant)
-            _, _, en, addr = await ctx.tick().sample(unit.port.en, unit.port.addr)
+            ctx.set(unit.port.taken, 0 if grant else 15)
+            _, _, en, addr, wants = await ctx.tick().sample(unit.port.en, unit.port.addr, unit.port.wants)
+            assert wants == (1 << addr % 4 if en else 0)
             if (first := asked[-1]) is not None:
                 ctx.set(unit.port.data, int.from_bytes(scratchpad[first].tobytes(), "little"))
             asked.appendleft(addr if en and grant else None)

@@ -324,9 +324,10 @@ class Bench:
 
             for name, port in ports.items():
                 granted = ctx.get(port.en) and rng.random() < grant_probability
-                ctx.set(port.grant, granted)
+                ctx.set(port.taken, 0 if granted else 15)
+                address = ctx.get(port.addr)
+                assert ctx.get(port.wants) == (1 << address % 4 if ctx.get(port.en) else 0)
                 if granted:
-                    address = ctx.get(port.addr)
                     assert address < config.scratchpad_words, f"read of word {address}"
                     word = int.from_bytes(memory[address], "little")
                     if any(entry[1] == address for entry in written):
