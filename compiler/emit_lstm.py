@@ -17,7 +17,7 @@ from tq_hw.compiler.image import gemm_weights, parameter_blocks
 from tq_hw.compiler.ir import IntArray, Value
 from tq_hw.compiler.layout import even_tiles, signed_step
 from tq_hw.compiler.lstm import Gate, Lstm, clip_uops, hidden_uops, product_uop
-from tq_hw.compiler.lstm_programs import activation, activation_tables, cell_code, gate_code
+from tq_hw.compiler.lstm_table import activation
 from tq_hw.compiler.places import LayerPlan
 from tq_hw.compiler.programs import OUT, STREAM_A, Uop, reg_a, reg_b, to
 from tq_hw.compiler.stream import Access
@@ -55,28 +55,31 @@ class _Emission:
         self.vector = self.blocks * layer.batch * self.wide
         self.out_blocks = 4 * self.blocks * config.sub_blocks
         log2 = layer.cell_scale_log2
+        #: Words of a vector that a register holds.
+        self.at_once = max(1, config.vector_register_words // config.beats_per_word)
+        self.active = activation(log2)
         self.programs: dict[str, tuple[Uop, ...]] = {
             "sums": (to(0, _SCALED), {**STREAM_A, **reg_b(0), "alu": Alu.ADD, "clamp": 1, **OUT}),
-            "active": activation(log2, max(4, 16 + log2)),
-            "new": ({**product_uop(30 + log2), **OUT},),
-            "cell": (to(0, product_uop(15)), to(1, STREAM_A),
-                     *clip_uops({**reg_a(0), **reg_b(1), "alu": Alu.ADD}, layer.cell_clip)),
+            "active": self.active.uops,
+            "new": (to(1, product_uop(30 + log2)),),
+            "cell": (to(0, product_uop(15)), *clip_uops({**reg_a(0), **reg_b(1), "alu": Alu.ADD}, layer.cell_clip)),
             "hidden": hidden_uops(*layer.hidden)}
 
     def run(self) -> None:
         """Emit everything."""
         emitter, layer = self.emitter, self.layer
         x, hidden, cell = layer.inputs
-        log2 = layer.cell_scale_log2
         self._load_sequence(x)
         self._products()
-        emitter.tables(activation_tables(log2))
+        emitter.tables(self.active.tables)
         self._place("weights", self._weights(
             lambda gate: self._spread(gate.recurrent_weights.T).T, layer.weight_rows(self.config)), self.config.cols)
         self._place("parameters", self._parameters(
             [(gate.recurrent_bias, gate.recurrent_scale) for gate in layer.gates]), self.config.word_bytes)
-        codes = [gate_code(log2, number == 3) for number in range(4) for _ in range(self.blocks)] + [cell_code(log2)]
-        self._place("codes", b"".join(bytes([code]) * self.config.word_bytes for code in codes), self.config.word_bytes)
+        gates = [self.active.logistic] * 3 + [self.active.tanh]
+        codes = [code for code in gates for _ in range(self.blocks)] + [self.active.cell]
+        self._place("codes", b"".join(bytes([code & 255]) * self.config.word_bytes for code in codes),
+                    self.config.word_bytes)
         self._bytes(hidden, self.base["hidden"], self.whole["hidden"], steps=1, load=True)
         self._cell(cell, load=True)
         emitter.reserve_program(sum(map(len, self.programs.values())))
@@ -211,16 +214,15 @@ class _Emission:
                     "slots": count, "tile_slots": tile, "chunk_slots": tile, **program_fields(uop, 1)}, (access,),
                     (self.whole["products"],))
 
-    def _program(self, name: str, fields: Mapping[str, int], reads: tuple[str, ...], writes: Access,
-                 body: tuple[int, int] | None = None) -> None:
+    def _program(self, name: str, fields: Mapping[str, int], reads: tuple[str, ...],
+                 writes: tuple[Access, ...]) -> None:
         """Emit a program over streams."""
         uops = self.programs[name]
-        limit = max(1, self.config.vector_register_words // self.config.beats_per_word)
         slots = fields["slots"]
         self.emitter.vector({
-            "cols": slots, "tile_slots": slots, "chunk_slots": min(slots, limit), "out_blocks": 1,
-            **program_fields(self.emitter.program(list(uops)), len(uops), body), **fields},
-            tuple(self.whole[read] for read in reads), (writes,))
+            "cols": slots, "tile_slots": slots, "chunk_slots": min(slots, self.at_once), "out_blocks": 1,
+            **program_fields(self.emitter.program(list(uops)), len(uops)), **fields},
+            tuple(self.whole[read] for read in reads), writes)
 
     def _stream(self, which: str, base: int, *, code: int = _INT16) -> dict[str, int]:
         return {f"{which}_base": base, f"{which}_type": code, f"{which}_col_step": self.wide if code else 1}
@@ -240,26 +242,28 @@ class _Emission:
             **self._stream("a", base["products"] + step * 4 * self.vector), "a_block_step": by_block,
             **self._stream("out", base["sums"]), "out_block_step": by_block, "cols": batch,
             "out_blocks": self.out_blocks, "slots": batch, "tile_slots": tile, "chunk_slots": min(tile, limit)},
-            ("parameters", "products"), self.whole["sums"])
+            ("parameters", "products"), (self.whole["sums"],))
         self._program("active", {
             "slots": 4 * flat, "cols": batch, **self._stream("a", base["sums"]), "a_row_step": by_block,
             "b_base": base["codes"], "b_row_step": 1, **self._stream("out", base["active"]), "out_row_step": by_block},
-            ("sums", "codes"), self.whole["active"])
+            ("sums", "codes"), (self.whole["active"],))
         entry, forget, out, cell = (base["active"] + number * self.vector for number in range(4))
+        # What is added to the cells stays in a register between the two programs.
+        for at in range(0, flat, self.at_once):
+            cells = {"slots": min(self.at_once, flat - at)}
+            self._program("new", {**cells, **self._stream("a", entry + at * self.wide),
+                                  **self._stream("b", cell + at * self.wide), "out_type": _INT16}, ("active",), ())
+            self._program("cell", {**cells, **self._stream("a", forget + at * self.wide),
+                                   **self._stream("b", base["cell"] + at * self.wide),
+                                   **self._stream("out", base["cell"] + at * self.wide)}, ("active", "cell"),
+                          (self.whole["cell"],))
         cells = {"slots": flat}
-        self._program("new", {**cells, **self._stream("a", entry), **self._stream("b", cell),
-                              **self._stream("out", base["new"])}, ("active",), self.whole["new"])
-        # The second micro-operation runs twice: on the forget gate, which it forgets, and on what is added.
-        self._program("cell", {**cells, **self._stream("a", forget), **self._stream("b", base["cell"]),
-                               **self._stream("out", base["cell"]), "repeat1": 2,
-                               "a_repeat1_step": base["new"] - forget}, ("active", "new", "cell"),
-                      self.whole["cell"], (1, 1))
         self._program("active", {**cells, **self._stream("a", base["cell"]),
                                  "b_base": base["codes"] + 4 * self.blocks, **self._stream("out", base["squashed"])},
-                      ("cell", "codes"), self.whole["squashed"])
+                      ("cell", "codes"), (self.whole["squashed"],))
         self._program("hidden", {**cells, **self._stream("a", out), **self._stream("b", base["squashed"]),
                                  **self._stream("out", before + flat, code=0)}, ("active", "squashed"),
-                      Access("pad", before + flat, before + 2 * flat))
+                      (Access("pad", before + flat, before + 2 * flat),))
 
 
 def emit_lstm(emitter: Emitter, layer: Lstm, plan: LayerPlan) -> None:

@@ -7,7 +7,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tq_hw.compiler.ir import Copy, Flat, IntArray, Layer, MatMul, Move, Staged, Value
-from tq_hw.compiler.lstm_programs import activation, activation_tables, cell_code, gate_code
+from tq_hw.compiler.lstm_programs import Activation
+from tq_hw.compiler.lstm_table import activation
 from tq_hw.compiler.programs import OUT, STREAM_A, STREAM_B, Uop, immediate, low, reg_a, rescale, shifted, to
 from tq_hw.compiler.strided import blank, copy_between
 from tq_hw.isa.config import Config
@@ -89,7 +90,7 @@ class Lstm(Staged):
             "parameters": gates * config.sub_blocks * config.param_words, "codes": gates + 1,
             "sequence": self.steps * self.batch * inputs, "products": self.steps * 4 * vector,
             "hidden": (self.steps + 1) * blocks * self.batch, "sums": 4 * vector, "active": 4 * vector,
-            "new": vector, "cell": vector, "squashed": vector}
+            "cell": vector, "squashed": vector}
 
     def minimum_words(self, config: Config) -> int:
         """All buffers."""
@@ -121,6 +122,7 @@ class _Steps:
 
     layer: Lstm
     layers: list[Layer]
+    active: Activation
 
     def value(self, name: str, size: int) -> Value:
         """Make an intermediate value of so many bytes."""
@@ -155,19 +157,17 @@ class _Steps:
         self.layers.append(Move(self.layer.index, self.layer.op, tuple(inputs), out, tuple(copies)))
         return out
 
-    def activation(self, name: str, value: Value, code: int, exponents: int) -> Value:
+    def activation(self, name: str, value: Value, code: int) -> Value:
         """Add logistic or tanh, by a code for every element."""
         count = value.size_bytes // 2
         codes = Value(f"{self.layer.output.name} (code {code})", self.layer.output.tensor, (1, 1, 1, count),
                       data=np.full(count, code).astype(np.uint8).view(np.int8))
-        uops = activation(self.layer.cell_scale_log2, exponents)
-        return self.flat(name, [(value, _INT16), (codes, _INT8)], count, _INT16, uops,
-                         activation_tables(self.layer.cell_scale_log2))
+        return self.flat(name, [(value, _INT16), (codes, _INT8)], count, _INT16, self.active.uops, self.active.tables)
 
 
 def steps_of(layer: Lstm) -> list[Layer]:
     """Return layers that make the same output through memory, step by step."""
-    b = _Steps(layer, [])
+    b = _Steps(layer, [], activation(layer.cell_scale_log2))
     x, hidden_state, cell_state = layer.inputs
     steps, batch, cells, log2 = layer.steps, layer.batch, layer.cells, layer.cell_scale_log2
     count = cells * batch
@@ -187,14 +187,14 @@ def steps_of(layer: Lstm) -> list[Layer]:
             added = b.move("step", [from_input[number]], [this_step], 2 * count)
             total = b.product("gate", h, batch, gate.recurrent_weights, gate.recurrent_bias, gate.recurrent_scale,
                               added)
-            ready.append(b.activation("activation", total, gate_code(log2, number == 3), 4))
+            ready.append(b.activation("activation", total, b.active.tanh if number == 3 else b.active.logistic))
         i, f, o, g = ready
         kept = b.flat("kept", [(f, _INT16), (c, _INT16)], count, _INT16, ({**product_uop(15), **OUT},))
         new = b.flat("added", [(i, _INT16), (g, _INT16)], count, _INT16, ({**product_uop(30 + log2), **OUT},))
         total_uop: Uop = {**STREAM_A, **STREAM_B, "alu": Alu.ADD}
         c = b.flat("cell", [(kept, _INT16), (new, _INT16)], count, _INT16, clip_uops(total_uop, layer.cell_clip),
                    into=cell_state if step == steps - 1 else None)
-        squashed = b.activation("cell tanh", c, cell_code(log2), 16 + log2)
+        squashed = b.activation("cell tanh", c, b.active.cell)
         h = b.flat("hidden", [(o, _INT16), (squashed, _INT16)], count, _INT8, hidden_uops(*layer.hidden))
         parts.append(h)
     b.move("hidden state", [h], [Copy(0, 0, 0, ((count, 1, 1),))], count, hidden_state)

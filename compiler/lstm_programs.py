@@ -1,8 +1,12 @@
 """gemmlowp's 16-bit logistic and tanh as one program of the vector unit; a code in stream B says which is meant.
 
+This one computes exponentials; where cells have a scale of 2^-13 or more, `lstm_table` looks them up.
+
 All elements are brought to one binary point: `code & 31` is the shift. What differs else comes from the tables, which
 are indexed by the code. Micro-operations that others do not wait for stand where the unit would wait.
 """
+
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -11,19 +15,37 @@ from tq_hw.compiler.programs import OUT, STREAM_A, STREAM_B, Uop, high16, immedi
 from tq_hw.isa.uop import Alu, Multiply, Source
 from tq_hw.sim.golden.arith import rounding_divide_by_pot
 
-__all__ = ["activation", "activation_tables", "cell_code", "gate_code"]
+__all__ = ["Activation", "computed_activation"]
 
 #: Vector registers. Where two share one, the second is written when the first is read no more.
 _SIGN, _NEGATED, _X, _X2, _X3, _RESULT, _T, _REST = range(8)
 _DIRECTION, _NEGATED_HALF, _TO, _LAST = _NEGATED, _X3, _REST, _RESULT
-#: e^-(2^k) in Q0.31 for k = -2..4.
-_EXP_STEPS = ((-2, 1672461947), (-1, 1302514674), (0, 790015084), (1, 290630308), (2, 39332535), (3, 720401), (4, 242))
+#: e^-(2^k) in Q0.31 for k = -2..3.
+_EXP_STEPS = ((-2, 1672461947), (-1, 1302514674), (0, 790015084), (1, 290630308), (2, 39332535), (3, 720401))
 #: Codes of logistic and tanh, without their shift.
 _LOGISTIC, _TANH = 96, 160
 #: Corrections that the reciprocal's second and third step may have, and more.
 _CORRECTIONS = (-64, 64)
-#: Fraction bits of gates.
+#: Fraction bits of gates; exponentials have those of twice the cell state.
 _GATE_FRACTION = 12
+
+
+@dataclass(frozen=True)
+class Activation:
+    """A program for logistic and tanh of int16.
+
+    Members
+    -------
+    uops : the program: stream A has the arguments, stream B their codes
+    tables : what it needs in tables 1 and 2
+    logistic, tanh, cell : codes of gates, and of the cell state
+    """
+
+    uops: tuple[Uop, ...]
+    tables: tuple[IntArray, IntArray]
+    logistic: int
+    tanh: int
+    cell: int
 
 
 def _narrow(value: int) -> int:
@@ -31,24 +53,8 @@ def _narrow(value: int) -> int:
     return int(rounding_divide_by_pot(value, 16))
 
 
-def _fraction(cell_scale_log2: int) -> int:
-    """Fraction bits that gates and twice the cell state are brought to."""
-    return max(_GATE_FRACTION, -1 - cell_scale_log2)
-
-
-def gate_code(cell_scale_log2: int, tanh: bool) -> int:
-    """Code of a gate: logistic of a, or tanh by the exponential of 2a."""
-    shift = _fraction(cell_scale_log2) - _GATE_FRACTION
-    return _TANH + shift + 1 if tanh else _LOGISTIC + shift
-
-
-def cell_code(cell_scale_log2: int) -> int:
-    """Code of the cell state, which takes tanh."""
-    return _TANH + _fraction(cell_scale_log2) + 1 + cell_scale_log2
-
-
-def activation_tables(cell_scale_log2: int) -> tuple[IntArray, IntArray]:
-    """Return tables 1 and 2.
+def _tables() -> tuple[IntArray, IntArray]:
+    """Tables 1 and 2.
 
     Table 1 has at 2^i the factor of step i for `result << 1` and at 0 the factor 1, and at a code half of what its
     result is mirrored at: 2^13 or 0. Table 2 has at a code what the quotient is multiplied by, and four times small
@@ -66,12 +72,8 @@ def activation_tables(cell_scale_log2: int) -> tuple[IntArray, IntArray]:
     return first, second
 
 
-def activation(cell_scale_log2: int, integer_bits: int) -> tuple[Uop, ...]:
-    """1 / (1 + e^-a) or tanh(a) of stream A, by the codes in stream B.
-
-    `integer_bits` of the exponentials' largest argument, at least 4.
-    """
-    fraction = _fraction(cell_scale_log2)
+def _uops(fraction: int) -> tuple[Uop, ...]:
+    """1 / (1 + e^-a) or tanh(a) of stream A, by the codes in stream B; exponentials have so many fraction bits."""
     quarter = 1 << fraction - 2
     uops = [
         to(_REST, STREAM_A, STREAM_B, alu=Alu.SHL),
@@ -92,7 +94,7 @@ def activation(cell_scale_log2: int, integer_bits: int) -> tuple[Uop, ...]:
         to(_T, reg_a(_T), reg_b(_X), alu=Alu.ADD),
         to(_RESULT, high16(_T, constant=_narrow(1895147668)), zero_point=_narrow(1895147668), clamp=1)]
     # Bits of the quarters, two steps ahead of the product that looks their factor up.
-    steps = [index for index, (exponent, _) in enumerate(_EXP_STEPS) if integer_bits > exponent]
+    steps = range(len(_EXP_STEPS))
     places = (_SIGN, _X3, _X2)
     bits = [to(places[index % 3], reg_a(_REST), immediate(1 << index), alu=Alu.AND) for index in steps]
     uops += bits[:2]
@@ -100,10 +102,6 @@ def activation(cell_scale_log2: int, integer_bits: int) -> tuple[Uop, ...]:
         uops += bits[index + 2:index + 3]
         uops.append(to(_RESULT, reg_a(_RESULT), reg_b(places[index % 3]), shifted(1), b_table=1,
                        multiply=Multiply.HIGH_B))
-    if integer_bits > 5:
-        uops += [to(_T, {"a_source": Source.IMMEDIATE, "immediate": -(32 << fraction)}, reg_b(_NEGATED),
-                    alu=Alu.LESS_EQUAL),
-                 to(_RESULT, reg_a(_RESULT), reg_b(_T), low())]
     return (*uops, *_reciprocal(), *_mirrored())
 
 
@@ -144,3 +142,10 @@ def _mirrored() -> list[Uop]:
         to(_X, reg_a(_X), STREAM_B, low(), b_table=2, clamp=1),
         to(_X, reg_a(_X), reg_b(_DIRECTION), low()),
         {**reg_a(_X), **reg_b(_TO), "alu": Alu.ADD, **OUT}]
+
+
+def computed_activation(cell_scale_log2: int) -> Activation:
+    """Return the activation for cells of a scale of 2^-14 or 2^-15: arguments are not larger than those of gates."""
+    fraction = -1 - cell_scale_log2
+    shift = fraction - _GATE_FRACTION
+    return Activation(_uops(fraction), _tables(), _LOGISTIC + shift, _TANH + shift + 1, _TANH)

@@ -35,9 +35,9 @@ _ARRAY_BEGIN, _ARRAY_LEAST = 8, 10
 _STEP_LEAST, _TILE_LEAST = 5, 7
 #: From a slot of the array to its sum's addition.
 _ADD_DELAY = 22
-#: From a beat of the vector unit to its result, from one micro-operation to the next that reads it, a reduction; from
-#: an operation's last beat to the first of one that reads a stream.
-_VECTOR_END, _UOP_GAP, _REDUCE_GAP, _DRAIN = 30, 24, 30, 26
+#: From a beat of the vector unit to its result, from one micro-operation to the next that waits for it, a reduction;
+#: from an operation's last beat to the first of one that reads a stream.
+_VECTOR_END, _UOP_GAP, _REDUCE_GAP, _DRAIN = 30, 23, 30, 26
 _VECTOR_LEAST = 7
 #: Start of a program over streams; words of a micro-operation's command, and how long it takes to the next operation.
 _PROGRAM_BEGIN, _UOP_WRITE, _UOP_BEGIN = 6, 4, 20
@@ -373,22 +373,26 @@ def _chunk_cycles(f: Mapping[str, int], uops: Sequence[Mapping[str, int]], beats
     first = f["body_first"] - f["first"]
     order = [*range(first), *list(range(first, first + body)) * (f["repeat1"] * f["repeat2"]),
              *range(first + body, count)]
-    #: By register, when it can be read, and how long it takes to be written.
-    written: dict[int, tuple[int, int]] = {}
-    at = 0
+    at, reduced = 0, 0
+    # Of the newest run that writes: the register, its first beat and the last; the last beat of all before it, for
+    # which everything that reads registers waits.
+    newest, began, ended, before = -1, 0, 0, -_UOP_GAP
     for number in order:
         uop = uops[number]
         took = 1 if uop.get("once") else beats[number]
-        for name in "ab":
-            if uop.get(f"{name}_source") == Source.REGISTER:
-                # What is written more slowly than it is read must be ahead at the end, too.
-                ready, writing = written.get(uop.get(f"{name}_register", 0), (0, 0))
-                at = max(at, ready + max(0, writing - took))
-        reduces = uop.get("destination") == Destination.REDUCE
-        if uop.get("destination", 0) != Destination.OUTPUT:
-            written[uop.get("d_register", 0)] = (at + took + _REDUCE_GAP - 1, 0) if reduces else (at + _UOP_GAP, took)
+        reads = {uop.get(f"{name}_register", 0) for name in "ab" if uop.get(f"{name}_source") == Source.REGISTER}
+        at = max(at, reduced)
+        if reads:
+            at = max(at, before + _UOP_GAP)
+        if newest in reads:
+            # What is written more slowly than it is read must be ahead at the end, too.
+            at = max(at, began + _UOP_GAP, ended + _UOP_GAP - took + 1)
+        if uop.get("destination") == Destination.REDUCE:
+            reduced = at + took + _REDUCE_GAP - 1
+        elif uop.get("destination", 0) == Destination.REGISTER:
+            newest, began, ended, before = uop.get("d_register", 0), at, at + took - 1, ended if newest >= 0 else before
         at += took
-    return at
+    return max(at, reduced)
 
 
 def moved_bytes(operation: Operation) -> int:

@@ -6,7 +6,7 @@ import pytest
 from tq_hw.compiler import compile_model, specialize
 from tq_hw.compiler.ir import Flat, MatMul, Move
 from tq_hw.compiler.lstm import Lstm
-from tq_hw.compiler.lstm_programs import activation, activation_tables, cell_code, gate_code
+from tq_hw.compiler.lstm_table import activation
 from tq_hw.isa.config import PRESETS
 from tq_hw.isa.layout import Unit
 from tq_hw.isa.uop import UOP, Destination, Source
@@ -43,12 +43,12 @@ def run(uops: tuple[dict[str, int], ...], a: np.ndarray, b: np.ndarray, table: n
 
 @pytest.mark.parametrize("log2", range(-15, -8))
 def test_activation_of_every_argument(log2: int) -> None:
-    table = np.concatenate(activation_tables(log2)).astype(np.int32)
-    uops = activation(log2, max(4, 16 + log2))
-    for code, expected in ((gate_code(log2, False), logistic(EVERY, 3)), (gate_code(log2, True), tanh(EVERY, 3)),
-                           (cell_code(log2), tanh(EVERY, 15 + log2))):
+    active = activation(log2)
+    table = np.concatenate(active.tables).astype(np.int32)
+    for code, expected in ((active.logistic, logistic(EVERY, 3)), (active.tanh, tanh(EVERY, 3)),
+                           (active.cell, tanh(EVERY, 15 + log2))):
         codes = np.full(len(EVERY), code).astype(np.uint8).view(np.int8)
-        assert np.array_equal(run(uops, EVERY, codes, table), expected)
+        assert np.array_equal(run(active.uops, EVERY, codes, table), expected)
 
 
 def lstm(seed: int) -> Model:
