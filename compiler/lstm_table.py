@@ -150,7 +150,7 @@ def _allocated(steps: Sequence[_Step]) -> tuple[Uop, ...]:
         places = {name: place for name, place in places.items() if last[name] > number}
         if step.result:
             places[step.result] = min(set(range(_REGISTERS)) - set(places.values()))
-            uops.append(to(places[step.result], a, b, **step.fields))
+            uops.append(to(places[step.result], a, b, step.fields))
         else:
             uops.append({**a, **b, **step.fields, **OUT})
     return tuple(uops)

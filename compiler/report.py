@@ -5,8 +5,9 @@ from dataclasses import dataclass, field
 
 from tq_hw.compiler.ir import Graph, Mac
 from tq_hw.compiler.lstm import Lstm
+from tq_hw.compiler.operation_cycles import moved_bytes
 from tq_hw.compiler.stream import Stream
-from tq_hw.compiler.timing import Timeline, layer_cycles, moved_bytes
+from tq_hw.compiler.timing import Timeline, layer_cycles
 from tq_hw.isa.config import Config
 from tq_hw.isa.layout import ArrayMode, Unit
 

@@ -4,19 +4,27 @@ The figures are those of docs/units, with a memory of `bus_bytes` per cycle and 
 """
 
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
 
-from tq_hw.compiler.ir import ELEMENT_BYTES
+from tq_hw.compiler.command_queues import beats_needed, held_up, uops_written
+from tq_hw.compiler.operation_cycles import (
+    keeps_to_two_banks,
+    moved_bytes,
+    program_cycles,
+    tile_cycles,
+    tile_program_cycles,
+    tile_sizes,
+)
 from tq_hw.compiler.stream import Operation, Stream
 from tq_hw.isa.config import Config
-from tq_hw.isa.layout import ArrayMode, Unit, VectorKind
-from tq_hw.isa.uop import Destination, Source
+from tq_hw.isa.layout import Unit, VectorKind
+from tq_hw.model.errors import UnsupportedError
 
-__all__ = ["Timeline", "layer_cycles", "moved_bytes", "run_times"]
+__all__ = ["Timeline", "layer_cycles", "run_times"]
 
 #: By unit, the cycles in which each RUN begins and is done: [runs, 2].
 Timeline = dict[Unit, npt.NDArray[np.int64]]
@@ -29,15 +37,12 @@ _LOAD_BEGIN, _LOAD_END = 7, 9
 _STORE_BEGIN, _STORE_END = 6, 12
 #: From the last slot of an array operation to sums that can be read.
 _ARRAY_END = 28
-#: Start of an array operation, beside the rows of weights, when they are not fetched under the one before; least
-#: cycles between operations.
-_ARRAY_BEGIN, _ARRAY_LEAST = 8, 10
-_STEP_LEAST, _TILE_LEAST = 5, 7
+#: Start of an array operation, beside the rows of weights, when they are not fetched under the one before.
+_ARRAY_BEGIN = 8
 #: From a slot of the array to its sum's addition.
 _ADD_DELAY = 22
-#: From a beat of the vector unit to its result, from one micro-operation to the next that waits for it, a reduction;
-#: from an operation's last beat to the first of one that reads a stream.
-_VECTOR_END, _UOP_GAP, _REDUCE_GAP, _DRAIN = 30, 23, 30, 26
+#: From a beat of the vector unit to its result; from an operation's last beat to the first of one that reads a stream.
+_VECTOR_END, _DRAIN = 30, 26
 _VECTOR_LEAST = 7
 #: Start of a program over streams; words of a micro-operation's command, and how long it takes to the next operation.
 _PROGRAM_BEGIN, _UOP_WRITE, _UOP_BEGIN = 6, 4, 20
@@ -45,14 +50,8 @@ _PROGRAM_BEGIN, _UOP_WRITE, _UOP_BEGIN = 6, 4, 20
 _TOKEN = 4
 #: Commands reach the units so many cycles after the start.
 _FIRST = 68
-#: Bytes of commands that are fetched ahead of the load that is begun; they take turns with its data on the bus.
-_AHEAD_BYTES = 1600
 #: What the units' queues hold of commands, as far as it is used.
 _QUEUES_BYTES = 4096
-#: Words of commands that wait for a unit before all that is behind them waits; operations that it has taken already.
-_QUEUE_WORDS, _TAKEN = 512, 4
-#: Words of an operation at most, of a micro-operation, of an entry of the folding table.
-_MOST_WORDS, _UOP_WORDS, _FOLD_WORDS = 20, 5, 4
 #: One word in so many of a load of windows is refused.
 _CONTENDED = 4
 
@@ -76,6 +75,7 @@ class _Tile:
 class _Clock:
     config: Config
     command_bytes: int = 0
+    names: Sequence[str] = ()
     #: Beats of commands that are fetched already, and those up to each load.
     fetched: int = 0
     needed: dict[int, int] = field(default_factory=dict)
@@ -148,16 +148,12 @@ class _Clock:
 
     def run(self, stream: Stream) -> None:
         """Let every unit go on as far as what it waits for is known, until all are through."""
+        self.names = stream.names
         for unit, operations in stream.by_unit.items():
             self.queues[unit] = deque(operations)
-        writes, count = {}, 0
-        for kind, item in stream.items:
-            if kind == "uop":
-                count += 1
-            elif isinstance(item, Operation) and item.unit is Unit.VECTOR:
-                writes[id(item)], count = count, 0
-        self._commands(stream)
-        self._queues(stream)
+        writes = uops_written(stream)
+        self.needed = beats_needed(stream, self.config, self.command_bytes)
+        self.behind = held_up(stream)
         while any(self.queues.values()):
             moved = self._advance()
             if self._known(Unit.VECTOR):
@@ -168,38 +164,13 @@ class _Clock:
                         self.free[Unit.VECTOR], self.drained + _UOP_BEGIN) + _UOP_WRITE * writes[id(operation)]
                 self.vector(operation)
             elif not moved:
-                raise AssertionError("commands wait for each other")
+                raise self._stuck(next(queue for queue in self.queues.values() if queue)[0])
 
-    def _commands(self, stream: Stream) -> None:
-        """Work out how much of the commands is fetched when each load begins."""
-        each = self.command_bytes / max(1, len(stream.items))
-        for number, (_, item) in enumerate(stream.items):
-            if isinstance(item, Operation) and item.unit is Unit.LOAD:
-                fetched = min(self.command_bytes, (number + 1) * each + _AHEAD_BYTES)
-                self.needed[id(item)] = int(fetched) // self.config.bus_bytes
-
-    def _queues(self, stream: Stream) -> None:
-        """Work out what each load's commands wait for: array and vector unit hold so many words, in order."""
-        held: dict[Unit, deque[tuple[Operation, int]]] = {Unit.ARRAY: deque(), Unit.VECTOR: deque()}
-        words = dict.fromkeys(held, 0)
-        tables = dict.fromkeys(held, 0)
-        before: dict[Unit, Mapping[str, int]] = {}
-        full: dict[Unit, Operation] = {}
-        for kind, item in stream.items:
-            if not isinstance(item, Operation):
-                unit, size = (Unit.VECTOR, _UOP_WORDS) if kind == "uop" else (Unit.ARRAY, _FOLD_WORDS)
-                tables[unit] += size
-            elif item.unit in held:
-                unit = item.unit
-                size = _command_words(before.get(unit, {}), item) + tables[unit]
-                before[unit], tables[unit] = item.fields, 0
-                held[unit].append((item, size))
-                words[unit] += size
-                while words[unit] > _QUEUE_WORDS and len(held[unit]) > _TAKEN:
-                    full[unit], size = held[unit].popleft()
-                    words[unit] -= size
-            elif item.unit is Unit.LOAD:
-                self.behind[id(item)] = list(full.values())
+    def _stuck(self, operation: Operation) -> UnsupportedError:
+        """Return the error about an operation that never starts."""
+        name = self.names[operation.layer] if self.names else f"layer {operation.layer}"
+        return UnsupportedError(f"{name} has commands that wait for others which wait for them, a fault of the "
+                                "compiler; another configuration may cut the layer in another way")
 
     def _known(self, unit: Unit) -> bool:
         """Whether all that the unit's next operation waits for has been worked out."""
@@ -226,10 +197,10 @@ class _Clock:
     def array(self, operation: Operation) -> None:
         f = operation.fields
         ready = self.tokens(operation)
-        sizes, steps = _tile_cycles(f, self.config)
+        sizes, steps = tile_cycles(f, self.config)
         for number, cycles in enumerate(sizes):
             self.tiles.append(_Tile(cycles, bool(f["acc_first"]), bool(f["acc_last"]), id(operation), ready,
-                                    f["weight_rows"], number == len(sizes) - 1, steps, _even(f)))
+                                    f["weight_rows"], number == len(sizes) - 1, steps, keeps_to_two_banks(f)))
 
     def _run_array(self) -> None:
         """Run the tiles whose buffers are known to become free."""
@@ -272,12 +243,12 @@ class _Clock:
         if f.get("kind") == VectorKind.LOAD_TABLE:
             at += f["slots"]
         elif f.get("use_acc"):
-            for size in _tiles(f):
+            for size in tile_sizes(f):
                 while not self.sums:
                     if not self._advance():
-                        raise AssertionError("a tile waits for what comes behind its requantization")
+                        raise self._stuck(operation)
                 at = max(at, self.sums.popleft())
-                took = max(2, _tile_program(operation, size, config.beats_per_acc_word, config))
+                took = max(2, tile_program_cycles(operation, size, config.beats_per_acc_word, config))
                 # A buffer cannot be read while the array adds to another one in the same memory.
                 self._run_array()
                 low, high = self.adding.pop(self.emptied + 2, (0, 0))
@@ -287,123 +258,11 @@ class _Clock:
                 self.released.append(at + 4)
         else:
             at = max(at, self.drained) + _PROGRAM_BEGIN
-            cycles = _program_cycles(operation, config)
+            cycles = program_cycles(operation, config)
             at += cycles + self._refused(at, at + cycles)
         self.drained = at + _DRAIN
         self.free[Unit.VECTOR] = max(at, self.free[Unit.VECTOR] + _VECTOR_LEAST)
         self.done[id(operation)] = at + _VECTOR_END
-
-
-def _even(f: Mapping[str, int]) -> bool:
-    """Whether input words of the array lie an even distance apart: they stay in two banks."""
-    return f["mode"] != ArrayMode.DEPTHWISE and f.get("in_col_step" if f["out_cols"] > 1 else "in_row_step", 0) % 2 == 0
-
-
-def _command_words(before: Mapping[str, int], operation: Operation) -> int:
-    """Words of an operation's command, about: what two fields of one word save, a second header costs."""
-    changed = sum(before.get(name) != value for name, value in operation.fields.items())
-    return min(1 + changed + bool(operation.wait) + bool(operation.post), _MOST_WORDS)
-
-
-def _tiles(f: Mapping[str, int]) -> list[int]:
-    """Slots of each tile in turn."""
-    whole, rest = divmod(f["slots"], f["tile_slots"])
-    return ([f["tile_slots"]] * whole + [rest] * (rest > 0)) * f["out_blocks"] if not f["blocks_inner"] else [
-        size for size in [f["tile_slots"]] * whole + [rest] * (rest > 0) for _ in range(f["out_blocks"])]
-
-
-def _tile_cycles(f: Mapping[str, int], config: Config) -> tuple[list[int], int]:
-    """Cycles of each tile, and steps of one."""
-    depthwise = f["mode"] == ArrayMode.DEPTHWISE
-    if depthwise:
-        steps = -(-f["kernel_rows"] // config.groups) * -(-f["kernel_cols"] // 3)
-    else:
-        steps = f["kernel_rows"] * f["kernel_cols"] * f["kernel_blocks"] * f["slices"]
-    found = []
-    for size in _tiles(f):
-        slots = size // f["out_cols"] * f["period"] if depthwise else size
-        # Weights and input meet in the banks: three words of input at a time, or one; that then goes on out of step.
-        if depthwise:
-            refused = steps * (slots * 4 // 9)
-        elif _even(f):
-            refused = steps * (slots // 4)
-        else:
-            refused = steps // 3
-        found.append(max(steps * slots, steps * max(f["weight_rows"], _STEP_LEAST) + refused, _TILE_LEAST))
-    # Between operations one cycle, and one more where reading is behind the slots.
-    found[0] = max(found[0] + 1 + (depthwise and f["col_first"] < 0), _ARRAY_LEAST)
-    return found, steps
-
-
-def _program_cycles(operation: Operation, config: Config) -> int:
-    """Cycles of a program over streams."""
-    f = operation.fields
-    return f["out_blocks"] * _in_parts(f["slots"], f["tile_slots"], lambda slots: _tile_program(
-        operation, slots, config.beats_per_word, config))
-
-
-def _tile_program(operation: Operation, slots: int, beats: int, config: Config) -> int:
-    """Cycles of a program on a tile of words of so many beats: of each micro-operation, or the way to its result."""
-    f = operation.fields
-    lengths = [beats * _beat_words(f, uop, config) for uop in operation.uops]
-    return _in_parts(slots, f["chunk_slots"], lambda part: _chunk_cycles(
-        f, operation.uops, [part * length for length in lengths]))
-
-
-def _beat_words(f: Mapping[str, int], uop: Mapping[str, int], config: Config) -> int:
-    """Most words that a beat of a micro-operation touches, of the streams that it has."""
-    names = [f"{name}_type" for name in "ab" if uop.get(f"{name}_source") == Source.STREAM]
-    names += ["out_type"] * (uop.get("destination") == Destination.OUTPUT)
-    size = max((ELEMENT_BYTES[f.get(name, 0)] for name in names), default=1)
-    return 1 if size == 1 else -(-config.requantize_lanes * size // config.word_bytes)
-
-
-def _in_parts(slots: int, limit: int, cycles: Callable[[int], int]) -> int:
-    """Cycles of slots that are worked on `limit` at a time."""
-    whole, rest = divmod(slots, limit)
-    return (whole * cycles(limit) if whole else 0) + (cycles(rest) if rest else 0)
-
-
-def _chunk_cycles(f: Mapping[str, int], uops: Sequence[Mapping[str, int]], beats: Sequence[int]) -> int:
-    """Cycles of a chunk in which each micro-operation has so many beats."""
-    count = f["last"] - f["first"] + 1
-    body = f["body_last"] - f["body_first"] + 1
-    if count == 1 and body <= 0:
-        return beats[0]
-    first = f["body_first"] - f["first"]
-    order = [*range(first), *list(range(first, first + body)) * (f["repeat1"] * f["repeat2"]),
-             *range(first + body, count)]
-    at, reduced = 0, 0
-    # Of the newest run that writes: the register, its first beat and the last; the last beat of all before it, for
-    # which everything that reads registers waits.
-    newest, began, ended, before = -1, 0, 0, -_UOP_GAP
-    for number in order:
-        uop = uops[number]
-        took = 1 if uop.get("once") else beats[number]
-        reads = {uop.get(f"{name}_register", 0) for name in "ab" if uop.get(f"{name}_source") == Source.REGISTER}
-        at = max(at, reduced)
-        if reads:
-            at = max(at, before + _UOP_GAP)
-        if newest in reads:
-            # What is written more slowly than it is read must be ahead at the end, too.
-            at = max(at, began + _UOP_GAP, ended + _UOP_GAP - took + 1)
-        if uop.get("destination") == Destination.REDUCE:
-            reduced = at + took + _REDUCE_GAP - 1
-        elif uop.get("destination", 0) == Destination.REGISTER:
-            newest, began, ended, before = uop.get("d_register", 0), at, at + took - 1, ended if newest >= 0 else before
-        at += took
-    return max(at, reduced)
-
-
-def moved_bytes(operation: Operation) -> int:
-    """Bytes that a load or store moves."""
-    f = operation.fields
-    if operation.unit is Unit.LOAD:
-        return f.get("run_bytes", 0) * f["count2"] * f["count3"]
-    if operation.unit is Unit.STORE:
-        pixel = (f["count0"] - 1) * f["take_bytes"] + f["last_take_bytes"]
-        return pixel * f["count1"] * f["count2"] * f["count3"]
-    return 0
 
 
 def run_times(stream: Stream, config: Config, command_bytes: int = 0) -> Timeline:

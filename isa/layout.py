@@ -28,8 +28,11 @@ from functools import cached_property
 
 from tq_hw.isa.config import Config
 
-__all__ = ["FOLD_BASE", "FOLD_ENTRY", "HEADER", "UNITS", "UOP_BASE", "UOP_WORDS", "ArrayMode", "Field",
+__all__ = ["FOLD_BASE", "FOLD_ENTRY", "HEADER", "QUEUE_WORDS", "UNITS", "UOP_BASE", "UOP_WORDS", "ArrayMode", "Field",
            "Register", "Unit", "UnitLayout", "VectorKind", "register", "register_count"]
+
+#: Command words that wait in front of each unit.
+QUEUE_WORDS = 512
 
 
 class Unit(IntEnum):

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from tq_hw.isa.control import Status
 from tq_hw.isa.encode import EncodeError
-from tq_hw.isa.layout import Unit, VectorKind
+from tq_hw.isa.layout import QUEUE_WORDS, Unit, VectorKind
 from tq_hw.isa.program import Program
 from tq_hw.model.errors import OptionError
 from tq_hw.sim import edges
@@ -30,8 +30,6 @@ Array = npt.NDArray[Any]
 _Progress = Generator[str | None]
 
 _MAX_TOKENS = 255
-#: Command words that wait in front of each unit; equal to hdl.fetch.QUEUE_WORDS.
-QUEUE_WORDS = 512
 
 
 @dataclass(frozen=True, eq=False)

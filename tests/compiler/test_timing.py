@@ -4,10 +4,12 @@ import numpy as np
 import pytest
 
 from tq_hw.compiler import compile_model
+from tq_hw.compiler.operation_cycles import moved_bytes
 from tq_hw.compiler.stream import Access, Stream
-from tq_hw.compiler.timing import layer_cycles, moved_bytes, run_times
+from tq_hw.compiler.timing import layer_cycles, run_times
 from tq_hw.isa.config import PRESETS
 from tq_hw.isa.layout import ArrayMode, Unit
+from tq_hw.model.errors import UnsupportedError
 from tq_hw.model.samples import sample
 
 CONFIG = PRESETS["n16"]
@@ -135,6 +137,21 @@ def test_sums_that_go_through_a_register() -> None:
     assert direct < 8 * 24 < through <= direct + 8 * 25
 
 
+def test_a_read_of_a_register_waits_for_all_but_the_newest() -> None:
+    """A micro-operation that reads any register waits for the last beat of all that write but the newest one."""
+    def took(writes: int, read: int | None) -> int:
+        stream = Stream(CONFIG)
+        for number in range(writes):
+            stream.uop(number, {"a_source": 0, "destination": 0, "d_register": number})
+        stream.uop(writes, {"a_source": 0 if read is None else 1, "a_register": read or 0, "destination": 1})
+        stream.add(Unit.VECTOR, COPY | {"slots": 4, "tile_slots": 4, "chunk_slots": 4, "last": writes,
+                                        "body_first": writes + 1, "body_last": writes}, (), (RESULT,), 0)
+        began, done = run_times(stream, CONFIG)[Unit.VECTOR][0].tolist()
+        return int(done - began) - 6 - 30 - 4
+    assert [took(3, read) for read in (None, 2, 1, 0)] == [12, 8 + 23, 7 + 23, 7 + 23]
+    assert [took(1, 0), took(2, 1), took(2, 0)] == [23, 4 + 23, 3 + 23]
+
+
 COPY = VECTOR | {"use_acc": 0}
 
 
@@ -160,6 +177,26 @@ def test_micro_operations_are_written_when_nothing_is_in_flight() -> None:
                 stream.uop(1 + number, {"a_source": 3, "destination": 1})
         return int(run_times(stream, CONFIG)[Unit.VECTOR][1, 1])
     assert (ends(1) - ends(0), ends(3) - ends(1)) == (20 + 4, 2 * 4)
+
+
+def test_what_never_starts_names_its_operator() -> None:
+    fault = ("operator 3 (CONV_2D) has commands that wait for others which wait for them, a fault of the compiler; "
+             "another configuration may cut the layer in another way")
+    # The requantization of the first tiles waits for a load over their input: for the last tile, which has no buffer.
+    behind_load = Stream(CONFIG, names=("", "operator 3 (CONV_2D)"))
+    behind_load.uop(0, {"a_source": 2, "destination": 1})
+    behind_load.add(Unit.ARRAY, ARRAY | {"tile_slots": 10}, (INPUT,), (), 1)
+    behind_load.add(Unit.LOAD, LOAD, (), (INPUT,), 1)
+    behind_load.add(Unit.VECTOR, VECTOR | {"tile_slots": 10}, (INPUT,), (RESULT,), 1)
+    # A requantization before the array's operation, which reads what it makes.
+    too_early = Stream(CONFIG, names=("", "operator 3 (CONV_2D)"))
+    too_early.uop(0, {"a_source": 2, "destination": 1})
+    too_early.add(Unit.VECTOR, VECTOR, (), (RESULT,), 1)
+    too_early.add(Unit.ARRAY, ARRAY, (RESULT,), (), 1)
+    for stream in (behind_load, too_early):
+        with pytest.raises(UnsupportedError) as error:
+            run_times(stream, CONFIG)
+        assert str(error.value) == fault
 
 
 def test_times_of_a_network() -> None:

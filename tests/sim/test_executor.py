@@ -8,11 +8,11 @@ import pytest
 from tq_hw.isa.config import PRESETS
 from tq_hw.isa.control import Status
 from tq_hw.isa.encode import Assembler
-from tq_hw.isa.layout import Unit
+from tq_hw.isa.layout import QUEUE_WORDS, Unit
 from tq_hw.isa.program import Layer, Port, Program
 from tq_hw.isa.uop import Destination, Source
 from tq_hw.model.errors import OptionError
-from tq_hw.sim.executor import SimulationError, core, execute
+from tq_hw.sim.executor import SimulationError, execute
 
 CONFIG = PRESETS["n16"]
 PIXELS = 600
@@ -145,7 +145,7 @@ def test_full_queue():
 
 def test_queue_is_as_long_as_in_hardware():
     from tq_hw.hdl import fetch
-    assert core.QUEUE_WORDS == fetch.QUEUE_WORDS
+    assert QUEUE_WORDS == fetch.QUEUE_WORDS
 
 
 def test_array_waits_for_a_free_buffer():
