@@ -4,6 +4,7 @@ import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from tq_hw.compiler.dilated import Turn, column_turns
 from tq_hw.compiler.emit import Emitter, Rect
 from tq_hw.compiler.emit_windows import Windows
 from tq_hw.compiler.image import parameter_blocks
@@ -66,6 +67,9 @@ class _MacEmitter:
         self.choice = self.emitter.choice()
         #: Windows that are looked up ahead of their rectangles, and their rows.
         self.ahead: list[tuple[View, tuple[int, int]]] = []
+        #: What is cut into rectangles, one after the other.
+        self.layers = self.plan.row_phases or (self.layer,)
+        self.layer = self.layers[0]
         self.packed = pack(self.layer, self.plan, config)
         self.out_blocks = -(-self.layer.output.shape[3] // config.cols)
         self.parameters = parameter_blocks(self.layer.bias, self.layer.multiplier, self.layer.shift, config)
@@ -104,9 +108,10 @@ class _MacEmitter:
             blocks = (first, min(first + chunk, self.out_blocks))
             with self.emitter.scope():
                 pieces: list[_Piece] = []
-                spans = list(self._spans(blocks, None))
-                rects = list(itertools.chain.from_iterable(spans))
-                for span in spans:
+                spans = [(layer, span) for layer in self.layers for span in self._spans(layer, blocks, None)]
+                rects = [rect for _, span in spans for rect in span]
+                for layer, span in spans:
+                    self.layer = layer
                     for rect in span:
                         rects.pop(0)
                         self._job(rect, blocks, pieces, rects)
@@ -114,15 +119,15 @@ class _MacEmitter:
                         yield
 
     def _single_rect(self) -> bool:
-        return sum(len(span) for span in self._spans((0, 1), None)) == 1
+        return sum(len(span) for layer in self.layers for span in self._spans(layer, (0, 1), None)) == 1
 
     def _word_blocks(self, blocks: tuple[int, int]) -> tuple[int, int]:
         return blocks[0] // self.config.sub_blocks, -(-blocks[1] // self.config.sub_blocks)
 
-    def _spans(self, blocks: tuple[int, int], slots_limit: int | None) -> Iterator[list[Rect]]:
+    def _spans(self, layer: Mac, blocks: tuple[int, int], slots_limit: int | None) -> Iterator[list[Rect]]:
         """Cut the output region into rows, and those into columns; depthwise tiles are whole rows."""
-        n, h, w, _ = self.layer.output.shape
-        r0, r1, c0, c1 = self.layer.region or (0, h, 0, w)
+        n, h, w, _ = layer.output.shape
+        r0, r1, c0, c1 = layer.region or (0, h, 0, w)
         rows, cols = min(self.plan.rows, r1 - r0), min(self.plan.cols, c1 - c0)
         if rows == r1 - r0:
             rows = -(-rows // (self.choice.parts or row_parts(rows * cols, self.config)))
@@ -130,7 +135,7 @@ class _MacEmitter:
             cols = min(cols, self.config.acc_words)
         if slots_limit is not None:
             rows = max(1, min(rows, slots_limit // cols))
-        ramp = max(-(-_RAMP_SLOTS // cols), rows // 4) if any(self.plan.in_words) else 0
+        ramp = max(-(-_RAMP_SLOTS // cols), rows // 4) if any(self.plan.in_words) and layer is self.layers[0] else 0
         for image in range(n):
             for span in self.plan.cuts or row_cuts(r0, r1, rows, 0 if image else ramp, dips=self.choice.dips):
                 if span is not None:
@@ -239,40 +244,46 @@ class _MacEmitter:
 
     def _dilated(self, part: Rect, source: View, group: tuple[int, int], bases: tuple[int, int],
                  constants: tuple[Access, ...], target: View) -> None:
-        """Output columns in as many turns as the dilation: each sees every so-manieth input column without gaps.
+        """Output columns in turns: phases of columns, each of which sees every so-manieth input column without gaps.
 
-        Kernel rows at an even distance are operations of their own, which add to one accumulator buffer.
+        The phases of a turn are what the array takes for output blocks; kernel rows that share banks are operations of
+        their own, which add to one accumulator buffer.
         """
+        single = self.packed.singly or self.config.sub_blocks > 1
+        for o in range(*group):
+            rect = replace(part, blocks=self._word_blocks((o, o + 1)))
+            bases_of_block = (bases[0] + (o - group[0]) * self.packed.words(),
+                              bases[1] + (o - group[0]) * self.param_step)
+            for turn in column_turns(self.layer, part.cols, single):
+                self._turn(rect, source, o, bases_of_block, constants, target, turn)
+
+    def _turn(self, rect: Rect, source: View, o: int, bases: tuple[int, int], constants: tuple[Access, ...],
+              target: View, turn: Turn) -> None:
+        """Operations of one turn for output block `o`."""
         layer, config = self.layer, self.config
         dy, dx = layer.dilation
-        singly = dy % 2 == 0
-        _, _, w, _ = layer.inputs[0].shape
+        fields = {"out_cols": turn.count, "col_first": turn.col_first, "in_cols": turn.in_cols, "in_col_step": dx,
+                  "period": row_period(turn.count, 1, layer.kernel[1], turn.col_first, turn.in_cols)}
+        if turn.phases > 1:
+            fields |= {"out_blocks": turn.phases, "in_block_step": 1, "weight_block_step": 0}
+        at_once = max(1, config.acc_words // turn.count)
         step_words = self.packed.words() // self.packed.weights.shape[1]
-        width = part.cols[1] - part.cols[0]
-        for o, first in itertools.product(range(*group), range(min(dx, width))):
-            count = -(-(width - first) // dx)
-            col = part.cols[0] + first - layer.pad[1]
-            start, offset = divmod(col, dx)
-            high = max(1, config.acc_words // count)
-            blocks = self._word_blocks((o, o + 1))
-            at, params = bases[0] + (o - group[0]) * self.packed.words(), bases[1] + (o - group[0]) * self.param_step
-            for row in range(*part.rows, high):
-                rect = Rect(part.image, (row, min(row + high, part.rows[1])), part.cols, blocks)
-                rows = rect.rows[1] - rect.rows[0]
-                reads = (source.access(self._in_rect(rect)[0], blocks),)
-                in_cols = -(-(w - offset) // dx)
-                fields = self._array(rect, source, (o, o + 1), at, None) | {
-                    "out_cols": count, "slots": rows * count, "tile_rows": rows, "tile_slots": rows * count,
-                    "col_first": start, "in_cols": in_cols, "in_col_step": dx,
-                    "period": row_period(count, 1, layer.kernel[1], start, in_cols)}
-                taps = range(layer.kernel[0]) if singly else (0,)
-                for tap in taps:
-                    in_row = rect.rows[0] - layer.pad[0] + tap * dy
-                    base = source.address(rect.image * layer.inputs[0].shape[1] + in_row, blocks[0], col)
-                    cut = {"in_base": base, "row_first": in_row, "weight_base": at + tap * step_words,
-                           "acc_first": int(tap == 0), "acc_last": int(tap == taps[-1])}
-                    self.emitter.array(fields | cut | ({"kernel_rows": 1} if singly else {}), (*reads, *constants))
-                self._requantize(rect, target, (o, o + 1), params, constants, (first, dx))
+        for row in range(*rect.rows, at_once if self.packed.singly else rect.rows[1] - rect.rows[0]):
+            cut = replace(rect, rows=(row, min(row + at_once, rect.rows[1])) if self.packed.singly else rect.rows)
+            rows = cut.rows[1] - cut.rows[0]
+            tiles = -(-rows // at_once)
+            sizes = {"slots": rows * turn.count, "tile_rows": -(-rows // tiles),
+                     "tile_slots": -(-rows // tiles) * turn.count}
+            reads = (source.access(self._in_rect(cut)[0], rect.blocks), *constants)
+            whole = self._array(cut, source, (o, o + 1), bases[0], None) | fields | sizes
+            taps = range(layer.kernel[0]) if self.packed.singly else (0,)
+            for tap in taps:
+                in_row = cut.rows[0] - layer.pad[0] + tap * dy
+                base = source.address(cut.image * layer.inputs[0].shape[1] + in_row, rect.blocks[0], turn.column)
+                step = {"in_base": base, "row_first": in_row, "weight_base": bases[0] + tap * step_words,
+                        "acc_first": int(tap == 0), "acc_last": int(tap == taps[-1])}
+                self.emitter.array(whole | step | ({"kernel_rows": 1} if self.packed.singly else {}), reads)
+            self._requantize(cut, target, (o, o + 1), bases[1], constants, (turn.first, dx), turn.phases)
 
     def _phases(self, part: Rect, source: View, group: tuple[int, int], bases: tuple[int, int],
                 accesses: tuple[tuple[Access, ...], tuple[Access, ...]], target: View) -> None:
@@ -294,12 +305,14 @@ class _MacEmitter:
         sub = self.config.sub_blocks
         for first in range(0, self.out_blocks, sub):
             blocks = (first, min(first + sub, self.out_blocks))
-            for rect in itertools.chain.from_iterable(self._spans(blocks, self.config.acc_words)):
-                source, reads = self._source(rect)
-                target = self.emitter.target(self.layer, self.plan, rect)
-                for o in range(*blocks):
-                    self._split_job(rect, source, reads, target, o, limit)
-                self.emitter.finish(self.layer, target, rect)
+            for layer in self.layers:
+                self.layer = layer
+                for rect in itertools.chain.from_iterable(self._spans(layer, blocks, self.config.acc_words)):
+                    source, reads = self._source(rect)
+                    target = self.emitter.target(self.layer, self.plan, rect)
+                    for o in range(*blocks):
+                        self._split_job(rect, source, reads, target, o, limit)
+                    self.emitter.finish(self.layer, target, rect)
 
     def _split_job(self, rect: Rect, source: View, reads: tuple[Access, ...], target: View, o: int,
                    limit: int) -> None:
@@ -372,8 +385,8 @@ class _MacEmitter:
         return fields
 
     def _requantize(self, rect: Rect, target: View, blocks: tuple[int, int], params: int,
-                    constants: tuple[Access, ...], phase: tuple[int, int] = (0, 1)) -> None:
-        """Requantize the rectangle, or every so-manieth of its columns from one on."""
+                    constants: tuple[Access, ...], phase: tuple[int, int] = (0, 1), phases: int = 1) -> None:
+        """Requantize the rectangle, or every so-manieth of its columns from one on, and of as many behind it."""
         config, layer = self.config, self.layer
         first, step = phase
         width = -(-(rect.cols[1] - rect.cols[0] - first) // step)
@@ -396,6 +409,8 @@ class _MacEmitter:
             "param_block_step": 0 if self.same else self.param_step,
             "first": self.uop, "body_first": self.uop + 1, "body_last": self.uop, "last": self.uop,
             "repeat1": 1, "repeat2": 1}
+        if phases > 1:
+            fields |= {"out_blocks": phases, "out_block_step": target.col_pitch, "param_block_step": 0}
         out_rows = (row, row + rect.rows[1] - rect.rows[0])
         self.emitter.vector(fields, constants, (target.access(out_rows, self._word_blocks(blocks)),))
 

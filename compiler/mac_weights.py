@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from tq_hw.compiler.dilated import banks_meet
 from tq_hw.compiler.fold import FoldPlan
 from tq_hw.compiler.image import depthwise_weights, folded_weights, gemm_weights
 from tq_hw.compiler.ir import Mac
@@ -40,8 +41,9 @@ class Packed:
     fold: FoldPlan | None = None
     #: each output block reads only its own channel block (a depthwise kernel on the GEMM path)
     diagonal: bool = False
-    #: a depthwise kernel with gaps: operations of every so-manieth column, and of single rows at even dilation
+    #: a depthwise kernel with gaps: operations of every so-manieth column, and of single rows that share banks
     dilated: bool = False
+    singly: bool = False
 
     def words(self) -> int:
         """Weight words of one output block."""
@@ -66,14 +68,15 @@ def pack(layer: Mac, plan: LayerPlan, config: Config) -> Packed:
     if plan.fold is not None:
         return Packed(ArrayMode.FOLDED, _phases(layer, plan.fold, config), plan.fold.rows(), plan.fold)
     if layer.depthwise:
-        dilated = layer.dilation[1] != 1 or layer.dilation[0] % 2 == 0
+        singly = banks_meet(layer, config)
+        dilated = layer.dilation[1] != 1 or singly
         small = layer.kernel[0] * 3 * -(-layer.kernel[1] // 3) <= config.scratchpad_words // 16
         if not dilated or (small and layer.stride == (1, 1)):
-            # Rows at an even distance share banks: each is a step of its own.
-            groups = 1 if layer.dilation[0] % 2 == 0 else config.groups
+            # Rows that share banks are steps of their own.
+            groups = 1 if singly else config.groups
             weights = depthwise_weights(layer.weights, groups, config)
             rows = 3 * (min(groups, layer.kernel[0]) - 1) + min(3, layer.kernel[1])
-            return Packed(ArrayMode.DEPTHWISE, weights[:, :, :, :rows], rows, dilated=dilated)
+            return Packed(ArrayMode.DEPTHWISE, weights[:, :, :, :rows], rows, dilated=dilated, singly=singly)
         return Packed(ArrayMode.GEMM, _diagonal(layer, config), config.gemm_rows, diagonal=True)
     channels = layer.weights.shape[3]
     weights = gemm_weights(layer.weights, config)

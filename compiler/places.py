@@ -43,6 +43,7 @@ class LayerPlan:
     blocks : channel blocks of a rectangle (depthwise and elementwise may cut channels; others take all)
     slots : strip buffers of each kind, 4 or 2 where they fit
     cuts : output rows of each strip, in a group of layers that cascade
+    row_phases : layers that make so-manieth rows each, which are what is cut; () where that is the layer itself
     """
 
     rows: int
@@ -53,6 +54,7 @@ class LayerPlan:
     slots: int
     fold: FoldPlan | None = None
     cuts: tuple[Cut, ...] | None = None
+    row_phases: tuple[Mac, ...] = ()
     in_bases: list[list[int]] = field(default_factory=list)
     out_bases: list[int] = field(default_factory=list)
 

@@ -6,11 +6,14 @@ that do not fit roll through a group of layers, or are sent to memory. What no v
 ring for weights, parameters and tables.
 """
 
+import itertools
 from collections.abc import Sequence, Set
+from dataclasses import replace
 
 from tq_hw.compiler.cascade import Group, cascades, schedule
+from tq_hw.compiler.dilated import phase_box, rectangle_cycles, row_phases, shares
 from tq_hw.compiler.fold import FoldPlan, plan_fold
-from tq_hw.compiler.hosts import find_hosts
+from tq_hw.compiler.hosts import Box, find_hosts
 from tq_hw.compiler.ir import Elementwise, Graph, Layer, Mac, Pad, RowProgram, Staged, Turn, Value
 from tq_hw.compiler.layout import block_count, blocked_words, odd, row_words
 from tq_hw.compiler.places import Item, LayerPlan, Name, Plan, alternates, first_fit
@@ -29,6 +32,8 @@ _ROLL_SHARE = 16
 _GROUP_LAYERS = 8
 #: Output pixels that a strip has at least, where there is a choice.
 _STRIP_SLOTS = 128
+#: Row phases are used if they take less than this part of the cycles.
+_WORTH = 0.95
 
 
 def _by_memory(layer: Layer) -> bool:
@@ -60,6 +65,7 @@ class _Planner:
             self.defined[id(host)] = defined
             self.uses[id(host)] += self.uses.get(key, [])
         self.order = {key: number for number, key in enumerate(self.values)}
+        self.row_phases: dict[int, tuple[Mac, ...]] = {}
         self.barred: set[int] = set()  #: values that rolled in vain
         self.folds = [self._fold(layer) for layer in graph.layers]
         self.resident = {key for key, value in self.values.items() if self._may_reside(key, value)}
@@ -257,7 +263,7 @@ class _Planner:
             out = rows * row_words(cols, out_blocks)
         return tuple(ins), out
 
-    def tile(self, layer: Layer, index: int, budget: int) -> LayerPlan | None:
+    def _largest(self, layer: Layer, index: int, budget: int) -> LayerPlan | None:
         """Largest rectangle whose strip buffers fit `budget` words, or None."""
         if isinstance(layer, Staged):
             ins, least = self.strip_words(layer, index, 1, 1, 1)
@@ -293,6 +299,37 @@ class _Planner:
                         break
                     cols = -(-cols // 2)
         return None
+
+    def _by_phases(self, layer: Mac, index: int, budget: int) -> LayerPlan | None:
+        """The rectangles of row phases that take the fewest cycles, or None if none fit or there are no phases."""
+        if index not in self.row_phases:
+            self.row_phases[index] = row_phases(layer)
+        phases = self.row_phases[index]
+        if not phases:
+            return None
+        tallest = max((phase.inputs for phase in phases), key=lambda inputs: inputs[0].shape[1])
+        probe = replace(phases[0], inputs=tallest)
+        _, h, w, c = probe.output.shape
+        all_blocks = block_count(c, self.config)
+        found = []
+        for rows, cols, blocks, slots in itertools.product(
+                shares(h), shares(w), shares(all_blocks) if layer.depthwise else [all_blocks], (2, 1)):
+            ins, out = self.strip_words(replace(probe, output=layer.output), index, rows, cols, blocks)
+            if slots * (sum(ins) + out) <= budget:
+                plan = LayerPlan(rows, cols, ins, out, blocks, slots, row_phases=phases)
+                found.append((rectangle_cycles(probe, plan, self.config), plan))
+        return min(found, key=lambda item: item[0])[1] if found else None
+
+    def tile(self, layer: Layer, index: int, budget: int) -> LayerPlan | None:
+        """Rectangles for a layer, or its row phases, whose strip buffers fit `budget` words; None if there are none."""
+        whole = self._largest(layer, index, budget)
+        if not isinstance(layer, Mac) or self.folds[index] is not None or self.kept(layer.inputs[0]):
+            return whole
+        parts = self._by_phases(layer, index, budget)
+        if whole is None or parts is None:
+            return whole or parts
+        cycles = sum(rectangle_cycles(phase, parts, self.config) for phase in parts.row_phases)
+        return parts if cycles < _WORTH * rectangle_cycles(layer, whole, self.config) else whole
 
     def _settle(self) -> None:
         """Send both tensors of a turn to memory if one of them goes there."""
@@ -387,7 +424,15 @@ class _Planner:
             plan.out_bases = [bases["out", index, 0, s] for s in range(plan.slots)]
         resident = {key: bases["value", key, 0, 0] for key in self._ordered(self.resident | self.rolling)}
         parts = {key: part for key, part in self.parts.items() if id(part[0]) in self.resident}
-        return Plan(resident, plans, tops, self._stored(), tuple(groups), parts)
+        stored = self._stored()
+        for layer, plan in zip(self.graph.layers, plans, strict=True):
+            for phase in plan.row_phases:
+                if self.kept(layer.output) and isinstance(layer, Mac):
+                    host, box = parts.get(id(layer.output), (layer.output, Box(0, 0, 0, 1, 1)))
+                    parts[id(phase.output)] = host, phase_box(phase, layer, box)
+                if id(layer.output) in stored:
+                    stored.add(id(phase.output))
+        return Plan(resident, plans, tops, stored, tuple(groups), parts)
 
     def _peers(self, name: Name, plans: list[LayerPlan]) -> list[Name]:
         """What is read together with a value or strip, word by word: it should start in another bank."""

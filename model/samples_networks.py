@@ -145,6 +145,17 @@ def _segmentation(n: _Net) -> list[int]:
     return [n.b.add("ARG_MAX", [x, n.b.constant(3)], output_type=n.pick("int32", "int64")), n.b.add("SOFTMAX", [x])]
 
 
+def _atrous_pyramid(n: _Net) -> list[int]:
+    """Depthwise convolutions that see far: dilation up to more than the image."""
+    h, w = n.pick((25, 25), (19, 27), (33, 17))
+    x = n.conv(n.input(1, h, w, 3), n.pick(16, 24), act="RELU6")
+    for rate in (2, 4):
+        x = n.add(x, n.conv(n.depthwise(x, dilation=rate, act="RELU"), n.shape(x)[3], 1))
+    parts = [n.conv(x, 8, 1)]
+    parts += [n.conv(n.depthwise(x, dilation=rate, act="RELU6"), 8, 1, like=parts[0]) for rate in (12, 24)]
+    return [n.conv(n.b.add("CONCATENATION", parts, axis=3), n.pick(2, 5, 21))]
+
+
 def _unet(n: _Net) -> list[int]:
     h, w = n.pick((16, 24), (32, 16), (20, 20))
     x, skips = n.input(n.pick(1, 1, 2), h, w, n.pick(1, 3)), []
@@ -261,8 +272,8 @@ def _mobilenet_v3(n: _Net) -> list[int]:
 
 #: What `network` makes.
 NETWORKS: dict[str, Callable[[_Net], list[int]]] = {
-    "segmentation": _segmentation, "unet": _unet, "lstm": _lstm, "attention": _attention, "ssd": _ssd,
-    "mobilenet_v3": _mobilenet_v3}
+    "segmentation": _segmentation, "atrous_pyramid": _atrous_pyramid, "unet": _unet, "lstm": _lstm,
+    "attention": _attention, "ssd": _ssd, "mobilenet_v3": _mobilenet_v3}
 
 
 def network(kind: str, seed: int) -> Model:

@@ -1,0 +1,154 @@
+"""Layers with dilation: rows and columns that never meet in a window are worked on apart.
+
+Output rows at the distance of the dilation see input rows at this distance, and no other output rows see these. A layer
+that reads from memory therefore works on one such set of rows after the other, a *row phase*: a layer without dilation
+of rows, whose rectangles bring few rows that they share with others.
+
+Columns are taken apart by the array: a *turn* is a run of phases of columns that differ only in their first column.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from tq_hw.compiler.hosts import Box
+from tq_hw.compiler.ir import Mac, Pitch, Value
+from tq_hw.compiler.layout import block_count
+from tq_hw.compiler.places import LayerPlan
+from tq_hw.isa.config import BANKS, Config
+
+__all__ = ["Turn", "banks_meet", "column_turns", "phase_box", "rectangle_cycles", "row_phases", "shares"]
+
+#: A layer has so many row phases at most.
+_MOST_PHASES = 1024
+#: Cycles beside those of pixels: of an operation of the array, of a rectangle, of one that nothing else runs under.
+_OPERATION_CYCLES, _RECTANGLE_CYCLES, _WAIT_CYCLES = 12, 40, 100
+
+
+def _rows(value: Value, first: int, step: int, count: int) -> Value:
+    """Rows first, first + step, ... of a value, counted over all images: an image of their own."""
+    place = value.place
+    pitch = Pitch(first * place.row_bytes, step * place.row_bytes, place.pixel_bytes)
+    return Value(value.name, value.tensor, (1, count, *value.shape[2:]), value.zero_point, value.flip, value, pitch)
+
+
+def phase_box(phase: Mac, whole: Mac, box: Box) -> Box:
+    """Where the output of a row phase lies, if that of the layer `whole` lies in `box`."""
+    assert phase.output.pitch is not None
+    row = phase.output.pitch.offset_bytes // whole.output.place.row_bytes
+    return replace(box, row=box.row + row * box.row_step, row_step=whole.dilation[0] * box.row_step)
+
+
+def row_phases(layer: Mac) -> tuple[Mac, ...]:
+    """Layers that make every so-manieth output row each, from every so-manieth input row; () if there are none."""
+    images, height, _, _ = layer.inputs[0].shape
+    out_height = layer.output.shape[1]
+    dilation, count = layer.dilation[0], min(layer.dilation[0], out_height)
+    if dilation == 1 or out_height == 1 or layer.stride[0] != 1 or layer.region is not None or (
+            images * count > _MOST_PHASES):
+        return ()
+    found = []
+    for number in range(images * count):
+        image, first = divmod(number, count)
+        rows = -(-(out_height - first) // dilation)
+        below, start = divmod(first - layer.pad[0], dilation)
+        in_rows = -(-(height - start) // dilation)
+        if in_rows < 1:  # all of its taps are padding
+            below, start, in_rows = -(rows + layer.kernel[0]), 0, 1
+        found.append(replace(
+            layer, inputs=(_rows(layer.inputs[0], image * height + start, dilation, in_rows),),
+            output=_rows(layer.output, image * out_height + first, dilation, rows),
+            dilation=(1, layer.dilation[1]), pad=(-below, layer.pad[1])))
+    return tuple(found)
+
+
+def shares(size: int) -> list[int]:
+    """Sizes of what is cut into 1, 2, 3, 4, 6, 8, ... parts."""
+    counts = (count << power for power in range(size.bit_length()) for count in (1, 3))
+    return sorted({-(-size // count) for count in counts}, reverse=True)
+
+
+def banks_meet(layer: Mac, config: Config) -> bool:
+    """Whether two rows that one step of a depthwise kernel reads lie in one bank; rows have an odd pitch."""
+    distances = (number * layer.dilation[0] for number in range(1, min(config.groups, layer.kernel[0])))
+    return any(distance % BANKS == 0 and distance < layer.inputs[0].shape[1] for distance in distances)
+
+
+@dataclass(frozen=True)
+class Turn:
+    """Phases of output columns first, first + 1, ... of a rectangle, each with `count` columns, as the array sees them.
+
+    Members
+    -------
+    phases : how many
+    column : input column of the first phase's first tap, which may lie outside the image
+    col_first, in_cols : the array's; columns count at the distance of the dilation
+    """
+
+    first: int
+    phases: int
+    count: int
+    column: int
+    col_first: int
+    in_cols: int
+
+
+def column_turns(layer: Mac, cols: tuple[int, int], single: bool) -> Iterator[Turn]:
+    """Cut the output columns of a rectangle into turns, of one phase each if `single`."""
+    dilation, in_width = layer.dilation[1], layer.inputs[0].shape[2]
+    width = cols[1] - cols[0]
+    turn: Turn | None = None
+    for first in range(min(dilation, width)):
+        column = cols[0] + first - layer.pad[1]
+        col_first, offset = divmod(column, dilation)
+        found = Turn(first, 1, -(-(width - first) // dilation), column, col_first, -(-(in_width - offset) // dilation))
+        if turn is not None and not single and (turn.count, turn.col_first, turn.in_cols) == (
+                found.count, found.col_first, found.in_cols):
+            turn = replace(turn, phases=turn.phases + 1)
+            continue
+        if turn is not None:
+            yield turn
+        turn = found
+    if turn is not None:
+        yield turn
+
+
+def _bus_cycles(value: Value, rows: int, cols: int, blocks: int, config: Config) -> int:
+    """Cycles of a load or store of a rectangle."""
+    channels = value.shape[3]
+    if blocks >= block_count(channels, config):
+        runs = 1 if value.place.row_bytes == cols * channels else rows
+        return runs * -(-rows // runs * cols * channels // config.bus_bytes)
+    beats = max(blocks, blocks * config.block // config.bus_bytes) + (channels % config.bus_bytes > 0)
+    return rows * cols * beats * 9 // 8  # short runs wait for each other
+
+
+def _array_cycles(layer: Mac, rows: int, cols: int, blocks: int, config: Config) -> int:
+    """Cycles of all operations of a rectangle: tiles of at least so many slots as there are rows of weights."""
+    kernel_rows, kernel_cols = layer.kernel
+    if not layer.depthwise:
+        tiles = -(-rows * cols // config.acc_words)
+        steps = block_count(layer.inputs[0].shape[3], config) * config.slices * kernel_rows * kernel_cols
+        return blocks * steps * max(rows * cols, tiles * config.gemm_rows)
+    phases = min(layer.dilation[1], cols)
+    count = -(-cols // phases)
+    tiles = -(-rows * count // config.acc_words)
+    singly = banks_meet(layer, config)
+    steps = -(-kernel_rows // (1 if singly else config.groups)) * -(-kernel_cols // 3)
+    operations = phases * tiles * kernel_rows if singly else min(phases, 2)
+    slots = phases * max(steps, config.beats_per_acc_word) * max(rows * count, tiles * 3 * config.groups)
+    return blocks * (slots + operations * _OPERATION_CYCLES)
+
+
+def rectangle_cycles(layer: Mac, plan: LayerPlan, config: Config) -> float:
+    """Estimate of the cycles of a layer, or of a row phase, with an input from memory, in a plan's rectangles."""
+    rows, cols, blocks = plan.rows, plan.cols, plan.blocks
+    images, height, width, channels = layer.output.shape
+    extent = [(kernel - 1) * dilation for kernel, dilation in zip(layer.kernel, layer.dilation, strict=True)]
+    source = layer.inputs[0]
+    bus = _bus_cycles(source, min(source.shape[1], rows + extent[0]), min(
+        source.shape[2], cols + extent[1]), blocks if layer.depthwise else block_count(source.shape[3], config), config)
+    if plan.out_words:
+        bus += _bus_cycles(layer.output, rows, cols, blocks, config)
+    array = _array_cycles(layer, rows, cols, blocks, config)
+    count = images * -(-height // rows) * -(-width // cols) * -(-block_count(channels, config) // blocks)
+    return count * (_RECTANGLE_CYCLES + (max(bus, array) if plan.slots > 1 else bus + array + _WAIT_CYCLES))
