@@ -93,7 +93,10 @@ class Merge(wiring.Component):
         """Registers on all channels; a queue remembers whose data comes next."""
         m = Module()
         masters = (self.a, self.b)
+        # Out of small RAM into a register, before anyone looks at it.
         m.submodules.owners = owners = Queue(2, _OPEN)
+        m.submodules.owner = owner = Slice(2)
+        wiring.connect(m, owners.o, owner.i)
         for channel in ("ar", "aw"):
             waiting = []
             for name, master in zip("ab", masters, strict=True):
@@ -126,7 +129,7 @@ class Merge(wiring.Component):
             m.d.comb += out.payload.id[1:].eq(Cat(chosen, beyond))
             if channel == "aw":
                 m.d.comb += [owners.i.payload.eq(Cat(chosen, beyond)), owners.i.valid.eq(out.valid & out.ready)]
-        self._write_data(m, owners)
+        self._write_data(m, owner.o)
         for channel in ("r", "b"):
             answers = Slice(channel_layout(channel, self._bytes, MEMORY_ID_BITS))
             m.submodules[channel] = answers
@@ -142,14 +145,14 @@ class Merge(wiring.Component):
                     m.d.comb += getattr(master, channel + "resp").eq(DECODE_ERROR)
         return m
 
-    def _write_data(self, m: Module, owners: Queue) -> None:
+    def _write_data(self, m: Module, owners: Any) -> None:
         m.submodules.w = out = Slice(channel_layout("w", self._bytes, MEMORY_ID_BITS))
         connect_channel(m, "w", self.o, out.o, to_bus=True)
-        owner, beyond = owners.o.payload[0], owners.o.payload[1]
-        m.d.comb += [out.i.valid.eq(owners.o.valid & Mux(owner, self.b.wvalid, self.a.wvalid)),
-                     owners.o.ready.eq(out.i.valid & out.i.ready & out.i.payload.last)]
+        owner, beyond = owners.payload[0], owners.payload[1]
+        m.d.comb += [out.i.valid.eq(owners.valid & Mux(owner, self.b.wvalid, self.a.wvalid)),
+                     owners.ready.eq(out.i.valid & out.i.ready & out.i.payload.last)]
         for number, master in enumerate((self.a, self.b)):
-            m.d.comb += master.wready.eq(owners.o.valid & out.i.ready & (owner == number))
+            m.d.comb += master.wready.eq(owners.valid & out.i.ready & (owner == number))
         m.d.comb += [out.i.payload[name].eq(Mux(owner, getattr(self.b, "w" + name), getattr(self.a, "w" + name)))
                      for name in CHANNELS["w"]]
         with m.If(beyond):

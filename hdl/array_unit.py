@@ -11,7 +11,7 @@ from tq_hw.hdl.array import MacArray, array_latency_cycles
 from tq_hw.hdl.delay import delayed
 from tq_hw.hdl.feeds import FEED_CYCLES, Feeds
 from tq_hw.hdl.sequencer import StepSequencer
-from tq_hw.hdl.signatures import AccReadSignature, ReadSignature, TableWriteSignature, bank_of, operation_signature
+from tq_hw.hdl.signatures import AccReadSignature, ReadSignature, TableWriteSignature, operation_signature
 from tq_hw.hdl.slots import SLOT_TO_PORT_CYCLES, SlotCounter
 from tq_hw.hdl.weights import WeightLoader
 from tq_hw.isa.config import Config
@@ -40,7 +40,7 @@ class ArrayUnit(wiring.Component):
     feed0, feed1, feed2 : scratchpad ports that are always granted
     weights : scratchpad port that may be refused
     acc : the vector unit's port to the accumulators
-    busy, stall_acc, stall_weight : Out(1), an operation is under way; a step waits in this cycle for a free
+    busy, stall_acc, stall_weight : Out(1), an operation is under way; a step waited in the cycle before for a free
         accumulator buffer; for its weights
     """
 
@@ -88,7 +88,7 @@ class ArrayUnit(wiring.Component):
         wiring.connect(m, wiring.flipped(self.acc), accumulators.acc)
         for g, port in enumerate((self.feed0, self.feed1, self.feed2)):
             m.d.comb += [port.en.eq(slots.en[g]), port.addr.eq(slots.addr[g]),
-                         port.wants.eq(bank_of(port.en, port.addr)), feeds.data[g].eq(port.data)]
+                         port.wants.eq(slots.wants[g]), feeds.data[g].eq(port.data)]
 
         tag_cycles = FEED_CYCLES + array_latency_cycles(config) - TAG_LEAD_CYCLES
         m.d.comb += [
@@ -104,9 +104,8 @@ class ArrayUnit(wiring.Component):
         ]
         under_way = Signal(range(_OPERATIONS + 1))
         m.d.sync += under_way.eq(under_way + sequencer.accepted - accumulators.done)
-        # One cycle late: the sequencer takes no two operations in a row.
-        m.d.sync += sequencer.hold.eq(under_way == _OPERATIONS)
         m.d.comb += [
+            sequencer.hold.eq(under_way == _OPERATIONS),  # one cycle late: the sequencer takes no two in a row
             self.done.eq(accumulators.done),
             self.idle.eq(under_way == 0), self.busy.eq(under_way != 0),
         ]

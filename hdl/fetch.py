@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from amaranth import Array, Cat, Const, Module, Mux, Signal
+from amaranth import Cat, Module, Mux, Signal
 from amaranth.hdl import Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
@@ -27,8 +27,8 @@ _BUFFER_BYTES = 4 * BURST_BYTES
 _FEW_WORDS = 64
 
 
-#: A word of the stream, and what a header of these bits would be: one for a unit, or END.
-_WORD = data.StructLayout({"word": 32, "known": 1, "is_end": 1})
+#: A word of the stream, and what a header of these bits would be: one for a unit (a bit for each), or END.
+_WORD = data.StructLayout({"word": 32, "units": len(WORKERS), "is_end": 1})
 
 
 class Fetch(wiring.Component):
@@ -47,7 +47,7 @@ class Fetch(wiring.Component):
     load, array, vector, store : Out(stream of 32 bits), the units' queues
     urgent : Out(1), a queue runs short; not the store unit's, which often gets its only command at the end
     ended : Out(1), END was met and all queues are empty
-    stall : Out(1), no word is there to deal and END was not met
+    stall : Out(1), no word was there to deal in the cycle before and END was not met
     error : Out(4), Status: BAD_COMMAND, NO_END, BUS_ERROR
     """
 
@@ -81,6 +81,8 @@ class Fetch(wiring.Component):
         m.submodules.buffer = buffer = ReadBuffer(self._config, _BUFFER_BYTES // BURST_BYTES)
         wiring.connect(m, splitter.o, buffer.i)
         wiring.connect(m, buffer.memory, wiring.flipped(self.memory))
+        # Words left in memory or the buffer; behind the last one, those of its beat are dropped.
+        none_left = Signal()
         m.d.comb += [
             splitter.i.payload.addr.eq(self.addr), splitter.i.payload.size_bytes.eq(self.size_bytes),
             splitter.i.valid.eq(self.start & (self.size_bytes != 0)),
@@ -94,20 +96,22 @@ class Fetch(wiring.Component):
         word = words.i.payload
         arriving = data.View(HeaderLayout(), word.word)
         m.d.comb += [
-            word.word.eq(beat[lane]), words.i.valid.eq(buffer.o.valid),
-            word.known.eq(Cat(arriving.unit == unit for unit in WORKERS).any() & (arriving.reserved == 0)),
+            word.word.eq(beat[lane]), words.i.valid.eq(buffer.o.valid & ~(running & none_left)),
+            word.units.eq(Cat((arriving.unit == unit) & (arriving.reserved == 0) for unit in WORKERS)),
             word.is_end.eq((arriving.unit == Unit.CONTROL) & (arriving.reserved == 0) & (arriving.count == 0)
                            & arriving.run),
             buffer.o.ready.eq(pick & (lane == per_beat - 1)),
         ]
         with m.If(pick):
-            m.d.sync += lane.eq(Mux(lane == per_beat - 1, 0, lane + 1))
+            m.d.sync += [lane.eq(Mux(lane == per_beat - 1, 0, lane + 1)), left.eq(left - 1), none_left.eq(left == 1)]
+        with m.If(self.start):
+            m.d.sync += [left.eq(self.size_bytes >> 2), none_left.eq((self.size_bytes >> 2) == 0)]
 
         # Queues. A word that is dealt passes a register on its way.
         deal = Signal()
         dealt = delayed(m, words.o.payload.word, 1, "dealt")
         queues = {}
-        rooms: list[Value] = [Const(0)]
+        rooms: list[Value] = []
         held: list[Value] = []
         for unit in WORKERS:
             name = unit.name.lower()
@@ -133,32 +137,31 @@ class Fetch(wiring.Component):
         header = data.View(HeaderLayout(), word.word)
         # Of the counters, what is asked each cycle stands in a register: some values, no words.
         values = Signal(header.count.shape())
-        target = Signal(header.unit.shape())
-        to_values, none_left = Signal(), Signal()
-        ready = Array(rooms)
+        target, goes_to = Signal(len(WORKERS)), Signal(len(WORKERS))
+        to_values = Signal()
         met_end = Signal()
+        m.d.comb += [goes_to.eq(Mux(to_values, target, word.units)),
+                     deal.eq(running & ~self.halt & words.o.valid & (goes_to & Cat(rooms)).any())]
+        m.d.sync += self.stall.eq(running & ~self.halt & ~words.o.valid & ~none_left)
         with m.If(self.start):
-            m.d.sync += [running.eq(1), left.eq(self.size_bytes >> 2), none_left.eq((self.size_bytes >> 2) == 0)]
+            m.d.sync += running.eq(1)
         with m.If(running & ~self.halt):
-            with m.If(none_left):
+            with m.If(~words.o.valid), m.If(none_left):
                 m.d.sync += [self.error.eq(Status.NO_END), running.eq(0)]
-            with m.Elif(~words.o.valid):
-                m.d.comb += self.stall.eq(1)
-            with m.Elif(to_values | word.known):
-                m.d.comb += deal.eq(Mux(to_values, ready[target], ready[header.unit]))
-            with m.Elif(word.is_end):
-                m.d.sync += [met_end.eq(1), running.eq(0)]
-            with m.Else():
-                m.d.sync += [self.error.eq(Status.BAD_COMMAND), running.eq(0)]
-        for unit, queue in queues.items():
-            here = deal & Mux(to_values, target == unit, header.unit == unit)
-            m.d.comb += queue.i.valid.eq(delayed(m, here, 1, f"dealt_{unit.name.lower()}", control=True))
+            with m.Elif(~goes_to.any()):
+                m.d.sync += running.eq(0)
+                with m.If(word.is_end):
+                    m.d.sync += met_end.eq(1)
+                with m.Else():
+                    m.d.sync += self.error.eq(Status.BAD_COMMAND)
+        for (unit, queue), here in zip(queues.items(), goes_to, strict=True):
+            name = f"dealt_{unit.name.lower()}"
+            m.d.comb += queue.i.valid.eq(delayed(m, deal & here, 1, name, control=True))
         with m.If(deal):
-            m.d.sync += [left.eq(left - 1), none_left.eq(left == 1)]
             with m.If(to_values):
                 m.d.sync += [values.eq(values - 1), to_values.eq(values != 1)]
             with m.Else():
-                m.d.sync += [values.eq(header.count), to_values.eq(header.count != 0), target.eq(header.unit)]
+                m.d.sync += [values.eq(header.count), to_values.eq(header.count != 0), target.eq(word.units)]
         # What comes behind END, or after an error, is dropped.
         m.d.comb += [words.o.ready.eq(deal | ~running), self.ended.eq(met_end & empty)]
         with m.If(self.memory.error):

@@ -10,7 +10,7 @@ from amaranth.lib.wiring import In, Out
 
 from tq_hw.hdl.delay import delayed
 from tq_hw.hdl.signatures import READ_LATENCY_CYCLES, ReadSignature, bank_of, granted
-from tq_hw.isa.config import Config
+from tq_hw.isa.config import BANKS, Config
 
 __all__ = ["PARAM_BUFFERS", "ParameterBlocks"]
 
@@ -93,11 +93,13 @@ class ParameterBlocks(wiring.Component):
         word = Signal(range(len(pieces)))
         piece = Signal(range(most))
         buffer = Signal(_BUFFER_BITS, init=PARAM_BUFFERS - 1)
+        # What is asked for, `fetching & (piece == 0)`, and the bank of `address`, in registers.
+        asking, bank = Signal(), Signal(BANKS)
         # One address waits, so that a block follows the one before at once.
         waiting, waiting_valid = Signal(16), Signal()
         m.d.comb += [
-            self.i.ready.eq(~waiting_valid), self.port.en.eq(fetching & (piece == 0)), self.port.addr.eq(address),
-            self.port.wants.eq(bank_of(self.port.en, address)),
+            self.i.ready.eq(~waiting_valid), self.port.en.eq(asking), self.port.addr.eq(address),
+            self.port.wants.eq(bank & asking.replicate(BANKS)),
         ]
         with m.If(self.i.valid & self.i.ready):
             m.d.sync += [waiting.eq(self.i.payload), waiting_valid.eq(1)]
@@ -108,16 +110,22 @@ class ParameterBlocks(wiring.Component):
                 with m.Case(number):
                     m.d.comb += last_piece.eq(piece == len(parts) - 1)
         goes = Signal()
-        m.d.comb += goes.eq(fetching & ((piece != 0) | granted(self.port)))
+        m.d.comb += goes.eq(fetching & granted(self.port))
         ends = goes & last_piece & (word == len(pieces) - 1)
         with m.If(goes):
-            m.d.sync += piece.eq(piece + 1)
+            m.d.sync += [piece.eq(piece + 1), asking.eq(0)]
             with m.If(last_piece):
-                m.d.sync += [piece.eq(0), word.eq(word + 1), address.eq(address + 1)]
+                m.d.sync += [piece.eq(0), asking.eq(word != len(pieces) - 1)]
         start = Signal()
-        m.d.comb += start.eq(waiting_valid & (held != PARAM_BUFFERS) & (ends | ~fetching))
+        begins = waiting_valid & (held != PARAM_BUFFERS)
+        m.d.comb += start.eq(begins & (ends | ~fetching))
+        # The grant comes late: it only lets the registers go on.
+        with m.If(goes & last_piece | ~fetching):
+            m.d.sync += [word.eq(word + 1), address.eq(address + 1), bank.eq(bank.rotate_left(1))]
+            with m.If(begins & (~fetching | (word == len(pieces) - 1))):
+                m.d.sync += [word.eq(0), address.eq(waiting), bank.eq(bank_of(1, waiting))]
         with m.If(start):
-            m.d.sync += [fetching.eq(1), address.eq(waiting), word.eq(0), buffer.eq(buffer + 1), waiting_valid.eq(0)]
+            m.d.sync += [fetching.eq(1), buffer.eq(buffer + 1), waiting_valid.eq(0), asking.eq(1)]
         with m.Elif(ends):
             m.d.sync += fetching.eq(0)
 

@@ -40,8 +40,11 @@ class Slice(wiring.Component):
                 m.d.sync += front.eq(back)
             with m.Else():
                 m.d.sync += front.eq(self.i.payload)
-        with m.Elif(self.i.valid & ~back_valid):
-            m.d.sync += [back.eq(self.i.payload), back_valid.eq(1)]
+        with m.Elif(self.i.valid):
+            m.d.sync += back_valid.eq(1)
+        # Copied in vain while it is not needed: `o.ready` may come late.
+        with m.If(~back_valid):
+            m.d.sync += back.eq(self.i.payload)
         return m
 
 

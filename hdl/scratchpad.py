@@ -110,7 +110,8 @@ class Scratchpad(wiring.Component):
         ports = {name: getattr(self, name) for name in READ_CLIENTS}
         width = 8 * self._config.word_bytes
         # Which bank each client wants, and where in it. The array unit's wants are put in order before their registers.
-        wants = {name: bank_of(port.en, port.addr) for name, port in ports.items()}
+        # From `wants` for the array, which is near its registers; for the others apart from their grants.
+        wants = {name: port.wants if name in _ARRAY else bank_of(port.en, port.addr) for name, port in ports.items()}
         rows = {name: port.addr[_BANK_BITS:_BANK_BITS + row_bits] for name, port in ports.items()}
         clashes: Value = Const(0, BANKS)
         by_array: Value = Const(0, BANKS)

@@ -35,7 +35,7 @@ class StepSequencer(wiring.Component):
     i : In(stream of operations), table : writes of the folding table
     steps : Out(stream of Step), constants : Out, those of the operation whose first step is on `steps`
     weights : Out(stream of WeightRequest)
-    hold : In(1), take no operation now
+    hold : In(1), take no operation in the next cycle
     accepted : Out(1), strobe; bad : Out(1), an operation broke a rule: nothing more happens until reset
     """
 
@@ -66,7 +66,9 @@ class StepSequencer(wiring.Component):
         m.d.comb += [gemm.eq(op.mode == ArrayMode.GEMM), folded.eq(op.mode == ArrayMode.FOLDED),
                      depthwise.eq(op.mode == ArrayMode.DEPTHWISE)]
         self._make_constants(m, op)
-        entry, fold_index = self._fold_table(m)
+        fold_entry, fold_index = self._fold_table(m)
+        # The feed's entry, in a register: what it tells the step takes a few levels of logic.
+        entry: Any = Signal(Feed(config), reset_less=True)
         broken = self._check(m, op)
 
         # Loops over output blocks and tiles.
@@ -104,13 +106,18 @@ class StepSequencer(wiring.Component):
 
         # The constants of the last operation are asked for until its first step is taken; known one cycle late, which
         # is soon enough, for no step becomes valid on the way to IDLE.
-        kept = delayed(m, self.steps.valid & step.operation_first, 1, "kept", control=True)
+        keeps = self.steps.valid & step.operation_first
+        kept = delayed(m, keeps, 1, "kept", control=True)
+        # In IDLE, and neither on hold nor `kept`: a register, for whether an operation is taken ends far away.
+        ready = Signal()
+
+        m.d.comb += [self.i.ready.eq(ready), self.accepted.eq(self.i.valid & ready)]
 
         feed = Signal(range(SLOT_FEEDS))
         with m.FSM():
             with m.State("IDLE"):
                 # The wide copy listens to little: what it copies in vain is copied again.
-                m.d.comb += [self.i.ready.eq(~self.hold & ~kept), self.accepted.eq(self.i.valid & self.i.ready)]
+                m.d.sync += ready.eq(~self.accepted & ~self.hold & ~keeps)
                 with m.If(~kept):
                     m.d.sync += op.eq(self.i.payload)
                 with m.If(self.accepted):
@@ -139,7 +146,7 @@ class StepSequencer(wiring.Component):
                 request = self.weights.payload
                 m.d.sync += [self.weights.valid.eq(1), request.jump.eq(tile_first),
                              request.address.eq(weight_block), request.rows.eq(op.weight_rows - 2),
-                             walk.eq(kernel_row), feed.eq(0)]
+                             walk.eq(kernel_row), feed.eq(0), fold_index.eq(fold_index + folded), entry.eq(fold_entry)]
                 m.next = "FEEDS"
 
             with m.State("FEEDS"), m.If((feed != 0) | ~self.steps.valid):
@@ -150,10 +157,12 @@ class StepSequencer(wiring.Component):
                         step.slots.eq(Mux(tile_over, slots_left - 1, op.tile_slots - 2)),
                         step.col.eq(kernel_col),
                     ]
-                m.d.sync += [feed.eq(feed + 1), fold_index.eq(fold_index + folded)]
+                m.d.sync += feed.eq(feed + 1)
                 self._make_lag(m, step, feed, depthwise=depthwise, col_first=op.col_first, col=kernel_col)
                 with m.If(feed == SLOT_FEEDS - 1):
                     m.next = "ADVANCE"
+                with m.Else():
+                    m.d.sync += [fold_index.eq(fold_index + folded), entry.eq(fold_entry)]
 
             with m.State("ADVANCE"):
                 m.d.sync += [
@@ -200,6 +209,7 @@ class StepSequencer(wiring.Component):
                         m.d.sync += [sub.eq(0), sub_rotate.eq(0),
                                      in_block.eq(in_block + Mux(depthwise, op.in_block_step, 0))]
                 with m.If(~next_tile & ~next_block):
+                    m.d.sync += ready.eq(~self.hold & ~keeps)
                     m.next = "IDLE"
 
             with m.State("BAD"):

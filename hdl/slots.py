@@ -10,6 +10,7 @@ from amaranth.lib.wiring import In, Out
 from tq_hw.hdl.accumulate import REWRITE_CYCLES, SlotTag
 from tq_hw.hdl.array_steps import COLUMN, COUNT, ROW, SLOT_FEEDS, Constants, Place, Slot, Step
 from tq_hw.hdl.delay import delayed
+from tq_hw.hdl.signatures import bank_of
 from tq_hw.isa.config import BANKS, Config
 
 __all__ = ["SLOT_TO_PORT_CYCLES", "SlotCounter"]
@@ -36,9 +37,9 @@ class SlotCounter(wiring.Component):
     i : In(stream of Step); with operation_first, `constants` become those of the operation
     weights_ready, start : to the weight loader
     acc_free, acc_take : to the accumulators
-    en, addr : Out, the three feeds; slot : Out(Slot), the same cycle; all come from registers
+    en, addr, wants : Out, the three feeds' ports; slot : Out(Slot), the same cycle; all come from registers
     conflict : Out(1), two feeds asked one bank in the cycle before
-    stall_weights, stall_acc : Out(1), a step waits in this cycle for weights, for a buffer
+    stall_weights, stall_acc : Out(1), a step waited in the cycle before for weights, for a buffer
     """
 
     i: Any
@@ -49,6 +50,7 @@ class SlotCounter(wiring.Component):
     acc_take: Signal
     en: Signal
     addr: Any
+    wants: Any
     slot: Any
     conflict: Signal
     stall_weights: Signal
@@ -59,7 +61,8 @@ class SlotCounter(wiring.Component):
         super().__init__({
             "i": In(stream.Signature(Step(config))), "constants": In(Constants),
             "weights_ready": In(1), "start": Out(1), "acc_free": In(1), "acc_take": Out(1),
-            "en": Out(SLOT_FEEDS), "addr": Out(data.ArrayLayout(16, SLOT_FEEDS)), "slot": Out(Slot(config)),
+            "en": Out(SLOT_FEEDS), "addr": Out(data.ArrayLayout(16, SLOT_FEEDS)),
+            "wants": Out(data.ArrayLayout(BANKS, SLOT_FEEDS)), "slot": Out(Slot(config)),
             "conflict": Out(1), "stall_weights": Out(1), "stall_acc": Out(1),
         })
 
@@ -169,13 +172,14 @@ class SlotCounter(wiring.Component):
         m.d.sync += slot.col_valid.eq(Cat(col_valid))
         for g in range(SLOT_FEEDS):
             row_valid, last_row_valid = Signal(name=f"row_valid{g}"), Signal(name=f"last_row_valid{g}")
-            m.d.comb += row_valid.eq(used1[g] & (rows1[g].as_unsigned() < in_rows1))
+            reads = Signal(name=f"reads{g}")
+            m.d.comb += [row_valid.eq(used1[g] & (rows1[g].as_unsigned() < in_rows1)),
+                         reads.eq(((leads1 & row_valid) | (tails1 & last_row_valid)) & read_col_valid)]
             with m.If(leads1):
                 m.d.sync += last_row_valid.eq(row_valid)
             m.d.sync += [
                 slot.row_valid[g].eq(row_valid & (folded1 | depthwise1 | col_valid[0])),
-                self.en[g].eq(((leads1 & row_valid) | (tails1 & last_row_valid)) & read_col_valid),
-                self.addr[g].eq(addresses1[g]),
+                self.en[g].eq(reads), self.addr[g].eq(addresses1[g]), self.wants[g].eq(bank_of(reads, addresses1[g])),
             ]
         m.d.comb += [
             slot.depthwise.eq(delayed(m, depthwise1, 1, "depthwise_late")),
@@ -192,11 +196,8 @@ class SlotCounter(wiring.Component):
                 slot.lane_end[g].eq(delayed(m, feed.lane_end, SLOT_TO_PORT_CYCLES, f"lane_end{g}")),
             ]
 
-        bank_bits = (BANKS - 1).bit_length()
         pairs = [(a, b) for b in range(SLOT_FEEDS) for a in range(b)]
-        m.d.sync += self.conflict.eq(Cat(
-            self.en[a] & self.en[b] & (self.addr[a][:bank_bits] == self.addr[b][:bank_bits])
-            for a, b in pairs).any())
+        m.d.sync += self.conflict.eq(Cat(self.wants[a] & self.wants[b] for a, b in pairs).any())
         return m
 
     def _admit(self, m: Module, *, live: Signal, ending: Signal, tail_over: Value,
@@ -222,6 +223,8 @@ class SlotCounter(wiring.Component):
             begin.eq(self.i.valid & self.i.ready),
             self.start.eq(begin),
             self.acc_take.eq(begin & new.tile_first & ~opened),
+        ]
+        m.d.sync += [
             self.stall_weights.eq(self.i.valid & ~live & ~self.weights_ready),
             self.stall_acc.eq(self.i.valid & ~live & self.weights_ready & ~room),
         ]

@@ -12,7 +12,7 @@ from tq_hw.hdl.packer import Packer
 from tq_hw.hdl.queues import Queue, Slice
 from tq_hw.hdl.signatures import READ_LATENCY_CYCLES, ReadSignature, bank_of, granted, operation_signature
 from tq_hw.hdl.store_plan import StorePlan, TakeLayout
-from tq_hw.isa.config import Config
+from tq_hw.isa.config import BANKS, Config
 from tq_hw.isa.control import Status
 from tq_hw.isa.layout import Unit
 
@@ -118,9 +118,14 @@ class StoreUnit(wiring.Component):
         taken = Signal()
         used = Signal()
         coming = Signal(READ_LATENCY_CYCLES)
+        # The grant comes late and from afar: what is asked for waits near the scratchpad, and words come in its order.
+        m.submodules.asks = asks = Slice(data.StructLayout({"addr": 16, "bank": BANKS}))
         m.d.comb += [
-            port.en.eq(plan.o.valid & some_places), port.addr.eq(plan.o.payload.addr),
-            port.wants.eq(bank_of(port.en, port.addr)), taken.eq(port.en & granted(port)), plan.o.ready.eq(taken),
+            taken.eq(plan.o.valid & plan.o.ready), plan.o.ready.eq(asks.i.ready & some_places),
+            asks.i.valid.eq(plan.o.valid & some_places), asks.i.payload.addr.eq(plan.o.payload.addr),
+            asks.i.payload.bank.eq(bank_of(1, plan.o.payload.addr)),
+            port.en.eq(asks.o.valid), port.addr.eq(asks.o.payload.addr),
+            port.wants.eq(asks.o.payload.bank & asks.o.valid.replicate(BANKS)), asks.o.ready.eq(granted(port)),
             takes.i.payload.eq(delayed(m, plan.o.payload, 1, "take")),
             takes.i.valid.eq(delayed(m, taken, 1, "taken", control=True)),
             words.i.payload.eq(port.data), words.i.valid.eq(coming[-1]),
@@ -129,9 +134,8 @@ class StoreUnit(wiring.Component):
             takes.o.ready.eq(used), packer.i.payload.eq(ahead.o.payload.take), packer.word.eq(ahead.o.payload.word),
             packer.i.valid.eq(ahead.o.valid), ahead.o.ready.eq(packer.i.ready),
         ]
-        # The grant comes late: it only chooses.
         m.d.comb += back.eq(places + used)
-        m.d.sync += [coming.eq(Cat(taken, coming)), places.eq(Mux(taken, back - 1, back)),
+        m.d.sync += [coming.eq(Cat(asks.o.valid & asks.o.ready, coming)), places.eq(Mux(taken, back - 1, back)),
                      some_places.eq(Mux(taken, back != 1, back != 0))]
 
         held = Signal(range(64))

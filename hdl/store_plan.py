@@ -42,7 +42,7 @@ class StorePlan(wiring.Component):
     -------
     i : In(operation_signature(Unit.STORE)), checked
     base : In(ArrayLayout(32, 4)), byte addresses of the regions
-    o : Out(stream of TakeLayout)
+    o : Out(stream of TakeLayout), not from registers
     runs : Out(stream), beat address (byte address // bus_bytes) of each run, not later than its first word
     """
 
@@ -97,10 +97,8 @@ class StorePlan(wiring.Component):
         total = Signal(_BYTES_BITS + 1)
         touches = Signal(_BYTES_BITS)
         completes = Signal(_BYTES_BITS)
-        m.submodules.out = out = Queue(TakeLayout(config), 2)
-        wiring.connect(m, out.o, wiring.flipped(self.o))
         m.d.comb += [
-            end1.eq(end0 & last1), go.eq(valid & out.i.ready),
+            end1.eq(end0 & last1), go.eq(valid & self.o.ready),
             take.eq(Mux(end0, op.last_take_bytes, op.take_bytes)), total.eq(lane + take),
             touches.eq((total + config.bus_bytes - 1) >> lanes),
             completes.eq(Mux(end1, touches, total >> lanes)),
@@ -108,9 +106,9 @@ class StorePlan(wiring.Component):
             self.runs.payload.eq(run.addr >> lanes),
             self.runs.valid.eq(ahead.o.valid & (~valid | go & end1)),
         ]
-        word = out.i.payload
+        word = self.o.payload
         m.d.comb += [
-            out.i.valid.eq(valid), word.addr.eq(bases[0]), word.place.eq((slot << lanes) + lane),
+            self.o.valid.eq(valid), word.addr.eq(bases[0]), word.place.eq((slot << lanes) + lane),
             word.origin.eq((slot << lanes) + lane - op.lane), word.take.eq(take), word.touches.eq(touches),
             word.completes.eq(completes), word.run_end.eq(end1), word.last.eq(end1 & last_run), word.flip.eq(op.flip),
         ]

@@ -2,13 +2,13 @@
 
 from typing import Any
 
-from amaranth import Cat, Module, Signal, signed
+from amaranth import Cat, Module, Mux, Signal, signed
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from tq_hw.hdl.delay import delayed
 from tq_hw.hdl.signatures import ARRAY_READ_LATENCY_CYCLES, ReadSignature, bank_of, granted
-from tq_hw.isa.config import Config
+from tq_hw.isa.config import BANKS, Config
 
 __all__ = ["WeightLoader", "WeightRequest"]
 
@@ -60,26 +60,29 @@ class WeightLoader(wiring.Component):
         m = Module()
         config, request = self._config, self.i.payload
         loading, loaded, first = Signal(), Signal(), Signal()
-        address = Signal(16)
+        address, bank = Signal(16), Signal(BANKS)
         left = Signal.like(request.rows)
 
         got, ends = Signal(), Signal()
         m.d.comb += [
             self.weights.en.eq(loading), self.weights.addr.eq(address),
-            self.weights.wants.eq(bank_of(loading, address)), got.eq(loading & granted(self.weights)),
+            self.weights.wants.eq(bank & loading.replicate(BANKS)), got.eq(loading & granted(self.weights)),
             ends.eq(got & left[-1]),
             self.ready.eq(loaded | ends), self.i.ready.eq(self.start | ~(loading | loaded)),
         ]
         m.d.sync += loaded.eq(self.ready & ~self.start)
-        with m.If(got):
-            m.d.sync += [address.eq(address + 1), left.eq(left - 1), first.eq(0)]
-            with m.If(ends):
-                m.d.sync += loading.eq(0)
-        # Wide, so they do not wait for `start`: what they copy before the step begins is copied again.
-        with m.If(self.i.valid & (ends | ~loading)):
-            m.d.sync += [first.eq(1), left.eq(request.rows)]
-            with m.If(request.jump):
-                m.d.sync += address.eq(request.address)
+        with m.If(ends):
+            m.d.sync += loading.eq(0)
+        # The grant comes late: it only lets the registers go on. They do not wait for `start`: what they copy before
+        # the step begins is copied again.
+        begins = self.i.valid & (~loading | left[-1])
+        with m.If(got | ~loading):
+            m.d.sync += [
+                first.eq(begins), left.eq(Mux(begins, request.rows, left - 1)),
+                address.eq(Mux(begins & request.jump, request.address, address + loading)),
+                bank.eq(Mux(begins & request.jump, bank_of(1, request.address),
+                            Mux(loading, bank.rotate_left(1), bank))),
+            ]
         with m.If(self.i.valid & self.i.ready):
             m.d.sync += loading.eq(1)
 

@@ -146,8 +146,9 @@ def test_feeds_in_one_bank_are_a_conflict() -> None:
         for one, two, code in ((0, 1, Status.OK), (3, 7, Status.BANK_CONFLICT)):
             ctx.set(dut.feed0.addr, one)
             ctx.set(dut.feed2.addr, two)
-            ctx.set(dut.feed0.en, 1)
-            ctx.set(dut.feed2.en, 1)
+            for port, addr in ((dut.feed0, one), (dut.feed2, two)):
+                ctx.set(port.en, 1)
+                ctx.set(port.wants, 1 << addr % 4)
             await ctx.tick().repeat(2)
             assert ctx.get(dut.error_array) == code
 
