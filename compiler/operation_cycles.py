@@ -8,7 +8,8 @@ from tq_hw.isa.config import Config
 from tq_hw.isa.layout import ArrayMode, Unit
 from tq_hw.isa.uop import Destination, Source
 
-__all__ = ["keeps_to_two_banks", "moved_bytes", "program_cycles", "tile_cycles", "tile_program_cycles", "tile_sizes"]
+__all__ = ["keeps_to_two_banks", "moved_bytes", "program_cycles", "read_beside", "tile_cycles",
+           "tile_program_cycles", "tile_sizes"]
 
 #: Rows of weights that a step, cycles that a tile and an operation of the array take at least.
 _STEP_LEAST, _TILE_LEAST, _ARRAY_LEAST = 5, 7, 10
@@ -120,3 +121,13 @@ def moved_bytes(operation: Operation) -> int:
         pixel = (f["count0"] - 1) * f["take_bytes"] + f["last_take_bytes"]
         return pixel * f["count1"] * f["count2"] * f["count3"]
     return 0
+
+
+def read_beside(at: int, count: int, low: int, high: int, adds: int) -> int:
+    """Return when so many words are read from `at` on, if `adds` cycles between `low` and `high` are not for them."""
+    before = min(count, max(0, low - at))
+    at, count = at + before, count - before
+    if count == 0 or at >= high:
+        return at + count
+    left = max(0, high - low - adds) * (high - at) // (high - low)
+    return at + count * (high - at) // left if count < left else high + count - left

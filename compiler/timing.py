@@ -15,6 +15,7 @@ from tq_hw.compiler.operation_cycles import (
     keeps_to_two_banks,
     moved_bytes,
     program_cycles,
+    read_beside,
     tile_cycles,
     tile_program_cycles,
     tile_sizes,
@@ -58,7 +59,10 @@ _CONTENDED = 4
 
 @dataclass
 class _Tile:
-    """A tile on its way: cycles of the array, whether it opens and closes a buffer, rows of weights of a step."""
+    """A tile on its way: cycles of the array, whether it opens and closes a buffer, rows of weights of a step.
+
+    In `adds` of the cycles it adds to what is there.
+    """
 
     cycles: int
     opens: bool
@@ -69,6 +73,7 @@ class _Tile:
     last: bool
     steps: int
     even: bool
+    adds: int
 
 
 @dataclass
@@ -93,7 +98,8 @@ class _Clock:
     drained: int = 0
     storing: tuple[int, int] = (0, 0)
     queues: dict[Unit, deque[Operation]] = field(default_factory=dict)
-    adding: dict[int, tuple[int, int]] = field(default_factory=dict)
+    #: By tile, when the array adds to it, from and to, and in how many of these cycles.
+    adding: dict[int, tuple[int, int, int]] = field(default_factory=dict)
     #: Tiles, from and to, whose input words stay in two banks.
     even: deque[tuple[int, int]] = field(default_factory=deque)
     filled: int = 0
@@ -198,9 +204,10 @@ class _Clock:
         f = operation.fields
         ready = self.tokens(operation)
         sizes, steps = tile_cycles(f, self.config)
-        for number, cycles in enumerate(sizes):
-            self.tiles.append(_Tile(cycles, bool(f["acc_first"]), bool(f["acc_last"]), id(operation), ready,
-                                    f["weight_rows"], number == len(sizes) - 1, steps, keeps_to_two_banks(f)))
+        for number, (cycles, slots) in enumerate(zip(sizes, tile_sizes(f), strict=True)):
+            self.tiles.append(_Tile(
+                cycles, bool(f["acc_first"]), bool(f["acc_last"]), id(operation), ready, f["weight_rows"],
+                number == len(sizes) - 1, steps, keeps_to_two_banks(f), (steps - f["acc_first"]) * slots))
 
     def _run_array(self) -> None:
         """Run the tiles whose buffers are known to become free."""
@@ -221,8 +228,8 @@ class _Clock:
                 self.even.append((start, start + tile.cycles))
             if tile.steps > 1 or not tile.opens:
                 first = start + (tile.cycles // tile.steps if tile.opens else 0)
-                low = self.adding.get(self.filled, (first, 0))[0]
-                self.adding[self.filled] = (low + _ADD_DELAY, start + tile.cycles + _ADD_DELAY)
+                low, _, adds = self.adding.get(self.filled, (first + _ADD_DELAY, 0, 0))
+                self.adding[self.filled] = (low, start + tile.cycles + _ADD_DELAY, adds + tile.adds)
             self.filled += tile.closes
             if tile.closes:
                 self.sums.append(start + tile.cycles + _ARRAY_END)
@@ -251,9 +258,7 @@ class _Clock:
                 took = max(2, tile_program_cycles(operation, size, config.beats_per_acc_word, config))
                 # A buffer cannot be read while the array adds to another one in the same memory.
                 self._run_array()
-                low, high = self.adding.pop(self.emptied + 2, (0, 0))
-                at = max(at, high) if low <= at else at
-                at += took + (high - low if at < low < at + took else 0)
+                at = read_beside(at, took, *self.adding.pop(self.emptied + 2, (0, 0, 0)))
                 self.emptied += 1
                 self.released.append(at + 4)
         else:

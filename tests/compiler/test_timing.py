@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tq_hw.compiler import compile_model
-from tq_hw.compiler.operation_cycles import moved_bytes
+from tq_hw.compiler.operation_cycles import moved_bytes, read_beside
 from tq_hw.compiler.stream import Access, Stream
 from tq_hw.compiler.timing import layer_cycles, run_times
 from tq_hw.isa.config import PRESETS
@@ -88,8 +88,8 @@ def test_loads_behind_full_queues(pairs: int, waits: bool) -> None:
     stream.add(Unit.LOAD, LOAD, (), (INPUT,), 0)
     times = run_times(stream, CONFIG)
     begun = int((times[Unit.ARRAY][:, 0] <= times[Unit.LOAD][0, 0]).sum())
-    # Two words an operation: 256 wait, four are taken.
-    assert begun == (pairs - 256 if waits else 1)
+    # Two words an operation of the array: 256 wait, one is taken.
+    assert begun == (pairs - 256 - 1 if waits else 1)
 
 
 def test_only_streams_that_are_touched_are_wide() -> None:
@@ -153,6 +153,16 @@ def test_a_read_of_a_register_waits_for_all_but_the_newest() -> None:
 
 
 COPY = VECTOR | {"use_acc": 0}
+
+
+@pytest.mark.parametrize(("at", "count", "adds", "end"), [
+    (0, 100, 150, 100),  # over before the array adds
+    (400, 100, 150, 500),  # begins behind
+    (150, 60, 150, 200 + 10 * 4),  # 10 words are left, and one cycle in four is free
+    (150, 200, 150, 400 + 200 - 50 - 50),  # 50 before, 50 beside
+    (200, 100, 200, 500)])
+def test_sums_are_read_beside_additions_in_the_same_memory(at: int, count: int, adds: int, end: int) -> None:
+    assert read_beside(at, count, 200, 400, adds) == end
 
 
 def test_streams_meet_input_that_keeps_to_two_banks() -> None:
