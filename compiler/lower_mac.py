@@ -32,7 +32,7 @@ def lower_conv(state: Legalizer, op: Operator) -> None:
     p = conv.params(op, state.subgraph)
     weights = state.constant(op, 1)
     source, (rows_before, cols_before) = state.through_pad(state.input(op, 0))
-    depthwise = op.op == "DEPTHWISE_CONV_2D"
+    depthwise, kernel = op.op == "DEPTHWISE_CONV_2D", weights.shape[1:3]
     in_channels = source.shape[3]
     if depthwise and p.depth_multiplier == 1 and in_channels > 1:
         packed = weights[0]
@@ -47,7 +47,8 @@ def lower_conv(state: Legalizer, op: Operator) -> None:
     state.layers.append(Mac(
         op.index, op.op, (source,), state.output(op), depthwise=depthwise, weights=packed,
         bias=folded_bias(bias_of(state, op, 2), sums, p.input_zero_point), multiplier=p.multiplier, shift=p.shift,
-        stride=(p.stride_h, p.stride_w), dilation=(p.dilation_h, p.dilation_w),
+        stride=(p.stride_h, p.stride_w),
+        dilation=(p.dilation_h if kernel[0] > 1 else 1, p.dilation_w if kernel[1] > 1 else 1),
         pad=(p.pad_top + rows_before, p.pad_left + cols_before), pad_value=p.input_zero_point,
         zero_point=p.output_zero_point, act_min=p.act_min, act_max=p.act_max))
 

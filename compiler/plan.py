@@ -66,6 +66,7 @@ class _Planner:
             self.uses[id(host)] += self.uses.get(key, [])
         self.order = {key: number for number, key in enumerate(self.values)}
         self.row_phases: dict[int, tuple[Mac, ...]] = {}
+        self.phase_plans: dict[tuple[int, int, bool], tuple[float, LayerPlan] | None] = {}
         self.barred: set[int] = set()  #: values that rolled in vain
         self.folds = [self._fold(layer) for layer in graph.layers]
         self.resident = {key for key, value in self.values.items() if self._may_reside(key, value)}
@@ -300,36 +301,41 @@ class _Planner:
                     cols = -(-cols // 2)
         return None
 
-    def _by_phases(self, layer: Mac, index: int, budget: int) -> LayerPlan | None:
-        """The rectangles of row phases that take the fewest cycles, or None if none fit or there are no phases."""
+    def _by_phases(self, layer: Mac, index: int, budget: int) -> tuple[float, LayerPlan] | None:
+        """The rectangles of row phases that take the fewest cycles, with these; None if there are no such phases."""
+        key = index, budget, self.kept(layer.output)
+        if key in self.phase_plans:
+            return self.phase_plans[key]
         if index not in self.row_phases:
             self.row_phases[index] = row_phases(layer)
         phases = self.row_phases[index]
-        if not phases:
-            return None
-        tallest = max((phase.inputs for phase in phases), key=lambda inputs: inputs[0].shape[1])
-        probe = replace(phases[0], inputs=tallest)
-        _, h, w, c = probe.output.shape
-        all_blocks = block_count(c, self.config)
-        found = []
-        for rows, cols, blocks, slots in itertools.product(
-                shares(h), shares(w), shares(all_blocks) if layer.depthwise else [all_blocks], (2, 1)):
-            ins, out = self.strip_words(replace(probe, output=layer.output), index, rows, cols, blocks)
-            if slots * (sum(ins) + out) <= budget:
-                plan = LayerPlan(rows, cols, ins, out, blocks, slots, row_phases=phases)
-                found.append((rectangle_cycles(probe, plan, self.config), plan))
-        return min(found, key=lambda item: item[0])[1] if found else None
+        best: tuple[float, LayerPlan] | None = None
+        if phases:
+            tallest = max((phase.inputs for phase in phases), key=lambda inputs: inputs[0].shape[1])
+            probe = replace(phases[0], inputs=tallest)
+            placed = replace(probe, output=layer.output)
+            _, h, w, c = probe.output.shape
+            all_blocks = block_count(c, self.config)
+            for rows, cols, blocks, slots in itertools.product(
+                    shares(h), shares(w), shares(all_blocks) if layer.depthwise else [all_blocks], (2, 1)):
+                ins, out = self.strip_words(placed, index, rows, cols, blocks)
+                if slots * (sum(ins) + out) <= budget:
+                    plan = LayerPlan(rows, cols, ins, out, blocks, slots, row_phases=phases)
+                    cycles = len(phases) * rectangle_cycles(probe, plan, self.config)
+                    best = (cycles, plan) if best is None or cycles < best[0] else best
+        self.phase_plans[key] = best
+        return best
 
     def tile(self, layer: Layer, index: int, budget: int) -> LayerPlan | None:
         """Rectangles for a layer, or its row phases, whose strip buffers fit `budget` words; None if there are none."""
         whole = self._largest(layer, index, budget)
-        if not isinstance(layer, Mac) or self.folds[index] is not None or self.kept(layer.inputs[0]):
+        if (not isinstance(layer, Mac) or layer.dilation[0] == 1 or self.folds[index] is not None
+                or self.kept(layer.inputs[0])):
             return whole
-        parts = self._by_phases(layer, index, budget)
-        if whole is None or parts is None:
-            return whole or parts
-        cycles = sum(rectangle_cycles(phase, parts, self.config) for phase in parts.row_phases)
-        return parts if cycles < _WORTH * rectangle_cycles(layer, whole, self.config) else whole
+        best = self._by_phases(layer, index, budget)
+        if best is None or (whole is not None and best[0] >= _WORTH * rectangle_cycles(layer, whole, self.config)):
+            return whole
+        return best[1]
 
     def _settle(self) -> None:
         """Send both tensors of a turn to memory if one of them goes there."""
