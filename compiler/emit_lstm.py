@@ -69,9 +69,13 @@ class _Emission:
         """Emit everything."""
         emitter, layer = self.emitter, self.layer
         x, hidden, cell = layer.inputs
+        # Tables and micro-operations are written while weights are on their way.
+        emitter.tables(self.active.tables)
         self._load_sequence(x)
         self._products()
-        emitter.tables(self.active.tables)
+        emitter.reserve_program(sum(map(len, self.programs.values())))
+        for uops in self.programs.values():
+            emitter.program(list(uops))
         self._place("weights", self._weights(
             lambda gate: self._spread(gate.recurrent_weights.T).T, layer.weight_rows(self.config)), self.config.cols)
         self._place("parameters", self._parameters(
@@ -82,7 +86,6 @@ class _Emission:
                     self.config.word_bytes)
         self._bytes(hidden, self.base["hidden"], self.whole["hidden"], steps=1, load=True)
         self._cell(cell, load=True)
-        emitter.reserve_program(sum(map(len, self.programs.values())))
         for step in range(layer.steps):
             self._step(step)
         after = self.base["hidden"] + self.blocks * layer.batch
