@@ -25,6 +25,8 @@ _CHUNK_WORDS = 256
 _RAMP_SLOTS = 32
 #: Constants are loaded in pieces of about this many words.
 _PIECE_WORDS = 64
+#: So many tiles of one operation take the compiler as long as an operation more.
+_TILES_OF_AN_OPERATION = 8
 #: Longest step that a field holds.
 _STEP_LIMIT = 0x7FFF
 
@@ -70,6 +72,7 @@ class _MacEmitter:
         #: What is cut into rectangles, one after the other.
         self.layers = self.plan.row_phases or (self.layer,)
         self.layer = self.layers[0]
+        self.turns: dict[tuple[int, int], list[Turn]] = {}
         self.packed = pack(self.layer, self.plan, config)
         self.out_blocks = -(-self.layer.output.shape[3] // config.cols)
         self.parameters = parameter_blocks(self.layer.bias, self.layer.multiplier, self.layer.shift, config)
@@ -254,8 +257,14 @@ class _MacEmitter:
             rect = replace(part, blocks=self._word_blocks((o, o + 1)))
             bases_of_block = (bases[0] + (o - group[0]) * self.packed.words(),
                               bases[1] + (o - group[0]) * self.param_step)
-            for turn in column_turns(self.layer, part.cols, single):
+            for turn in self._turns(part.cols, single):
                 self._turn(rect, source, o, bases_of_block, constants, target, turn)
+
+    def _turns(self, cols: tuple[int, int], single: bool) -> list[Turn]:
+        """Turns of columns, which are the same for all rectangles of these columns."""
+        if cols not in self.turns:
+            self.turns[cols] = list(column_turns(self.layer, cols, single))
+        return self.turns[cols]
 
     def _turn(self, rect: Rect, source: View, o: int, bases: tuple[int, int], constants: tuple[Access, ...],
               target: View, turn: Turn) -> None:
@@ -272,6 +281,7 @@ class _MacEmitter:
             cut = replace(rect, rows=(row, min(row + at_once, rect.rows[1])) if self.packed.singly else rect.rows)
             rows = cut.rows[1] - cut.rows[0]
             tiles = -(-rows // at_once)
+            self.emitter.stream.work += turn.phases * tiles // _TILES_OF_AN_OPERATION
             sizes = {"slots": rows * turn.count, "tile_rows": -(-rows // tiles),
                      "tile_slots": -(-rows // tiles) * turn.count}
             reads = (source.access(self._in_rect(cut)[0], rect.blocks), *constants)

@@ -73,7 +73,8 @@ def search(graph: Graph, plan: Plan, config: Config,
     count = max(1, len(emitter.stream.items))
     best = _Trial(emitter, len(commands))
     choices: Choices = {}
-    left = min(_OPERATIONS, emitter.stream.limit * 3 // 2 - count) // count
+    work = count + emitter.stream.work
+    left = min(_OPERATIONS, emitter.stream.limit * 3 // 2 - work) // work
 
     def attempt(changed: Choices) -> _Trial:
         nonlocal left

@@ -56,11 +56,13 @@ class Stream:
     -------
     names : what messages call each layer
     limit : more operations are refused
+    work : operations' worth of work that those of many phases are beside themselves
     """
 
     config: Config
     names: Sequence[str] = ()
     limit: int = sys.maxsize
+    work: int = 0
     items: list[tuple[str, object]] = field(default_factory=list)
     by_unit: dict[Unit, list[Operation]] = field(default_factory=lambda: {u: [] for u in _UNITS})
     _history: dict[Unit, History] = field(default_factory=lambda: {u: History() for u in _UNITS})
@@ -73,7 +75,7 @@ class Stream:
     def add(self, unit: Unit, fields: Mapping[str, int], reads: tuple[Access, ...], writes: tuple[Access, ...],
             layer: int) -> Operation:
         """Append an operation and find what it must wait for."""
-        if len(self.items) >= self.limit:
+        if len(self.items) + self.work >= self.limit:
             raise UnsupportedError(f"{self.names[layer]} brings the model to more than {self.limit} commands, which is "
                                    "too many for its amount of weights; use a larger configuration or smaller tensors")
         operation = Operation(unit, dict(fields), reads, writes, layer)
