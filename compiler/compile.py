@@ -20,7 +20,7 @@ from tq_hw.compiler import (
     lower_vector,
     lower_wide,
 )
-from tq_hw.compiler.emit import Emitter
+from tq_hw.compiler.emit import Emitter, command_limit
 from tq_hw.compiler.emit_flat import emit_flat, emit_one_hot
 from tq_hw.compiler.emit_lstm import emit_lstm
 from tq_hw.compiler.emit_mac import emit_mac
@@ -109,10 +109,11 @@ def compile_model(model: Model, config: Config, *, profile: str = "canon", resid
     if profile != "canon":
         raise OptionError(f"profile must be canon, not {profile!r}")
     graph = spread_rows(specialize(in_place(legalize(model, patterns)), config), config)
+    limit = command_limit(graph, config)
     plan = make_plan(graph, config, resident=resident)
 
     def emit(choices: Mapping[int, Choice]) -> Emitter:
-        made = Emitter(graph, plan, config, choices)
+        made = Emitter(graph, plan, config, limit, choices)
         emit_layers(made, _emission)
         return made
 

@@ -18,7 +18,7 @@ from tq_hw.isa.layout import Unit, VectorKind
 from tq_hw.isa.uop import Alu, Destination, Source
 from tq_hw.model.errors import UnsupportedError
 
-__all__ = ["Emitter", "Rect"]
+__all__ = ["Emitter", "Rect", "command_limit"]
 
 _ALIGN = 16
 #: A model may have so many commands, and one more for so many bytes of weights at 256 multipliers.
@@ -83,7 +83,7 @@ class _Ring:
 _WEIGHTS_OF_ONE = ("AVERAGE_POOL_2D", "MEAN", "SUM", "RESIZE_BILINEAR")
 
 
-def _command_limit(graph: Graph, config: Config) -> int:
+def command_limit(graph: Graph, config: Config) -> int:
     """Commands that a model may have, so that a small file with enormous shapes does not keep the compiler busy."""
     layers = [layer for layer in graph.layers if isinstance(layer, Mac)]
     weight_bytes = sum(layer.weights.size for layer in layers if layer.op not in _WEIGHTS_OF_ONE)
@@ -110,6 +110,7 @@ class Emitter:
 
     Members
     -------
+    limit : commands that the model may have
     choices : how layers are cut that are not cut by rule, by their numbers
     buffers : name and kind ("tensor", "rolling" or "strip") of what each buffer number stands for
     """
@@ -117,6 +118,7 @@ class Emitter:
     graph: Graph
     plan: Plan
     config: Config
+    limit: int
     choices: Mapping[int, Choice] = field(default_factory=dict)
     image: Image = field(default_factory=Image)
     arena_bytes: int = 0
@@ -136,7 +138,7 @@ class Emitter:
     def __post_init__(self) -> None:
         """Make room in memory for inputs and outputs first, so that their places do not depend on the plan."""
         names = [f"operator {layer.index} ({layer.op})" for layer in self.graph.layers]
-        self.stream = Stream(self.config, names, _command_limit(self.graph, self.config))
+        self.stream = Stream(self.config, names, self.limit)
         self._ring = _Ring(self.config.scratchpad_words)
         for value in (*self.graph.inputs, *self.graph.outputs):
             self.memory_of(value)
