@@ -8,6 +8,7 @@ from tq_hw.compiler.dilated import Turn, banks_meet, column_turns, row_phases, s
 from tq_hw.compiler.ir import Mac
 from tq_hw.compiler.legalize import legalize
 from tq_hw.isa.config import load_config
+from tq_hw.isa.layout import Unit
 from tq_hw.model.build import ModelBuilder
 from tq_hw.model.graph import Model
 from tq_hw.model.reader import parse_model
@@ -80,6 +81,15 @@ def test_few_commands(size: int, channels: int, dilation: int, config_name: str)
     model = _model((1, size, size, channels), (3, 3), (dilation, dilation))
     made = compile_model(model, load_config(config_name))
     assert len(made.emitter.stream.items) < 2500
+
+
+def test_many_phases_count_as_more_operations() -> None:
+    """Eight tiles take the compiler as long as an operation."""
+    stream = compile_model(_model((1, 60, 60, 8), (3, 3), (24, 24)), load_config("n16")).emitter.stream
+    fields = [operation.fields for operation in stream.by_unit[Unit.ARRAY]]
+    tiles = [f["out_blocks"] * -(-f["slots"] // f["tile_slots"]) for f in fields]
+    assert max(tiles) == 12
+    assert stream.work == sum(count // 8 for count in tiles)
 
 
 def test_phases_see_the_rows_of_the_whole() -> None:
