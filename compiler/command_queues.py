@@ -10,7 +10,7 @@ from tq_hw.isa.layout import QUEUE_WORDS, UNITS, Unit
 __all__ = ["beats_needed", "held_up", "uops_written"]
 
 #: Bytes of commands that are fetched ahead of the load that is begun; they take turns with its data on the bus.
-_AHEAD_BYTES = 1600
+_AHEAD_BYTES = 800
 #: Words of a micro-operation, of an entry of the folding table.
 _UOP_WORDS, _FOLD_WORDS = 5, 4
 

@@ -47,6 +47,8 @@ _VECTOR_END, _DRAIN = 30, 26
 _VECTOR_LEAST = 7
 #: Start of a program over streams; words of a micro-operation's command, and how long it takes to the next operation.
 _PROGRAM_BEGIN, _UOP_WRITE, _UOP_BEGIN = 6, 4, 20
+#: What a parameter block takes beside its words, if nothing is under way under which it is fetched.
+_PARAMS_BEGIN = 12
 #: From tokens to the operation they let go.
 _TOKEN = 4
 #: Commands reach the units so many cycles after the start.
@@ -167,7 +169,8 @@ class _Clock:
                 if writes[id(operation)]:
                     # Micro-operations are written when nothing is in flight.
                     self.free[Unit.VECTOR] = max(
-                        self.free[Unit.VECTOR], self.drained + _UOP_BEGIN) + _UOP_WRITE * writes[id(operation)]
+                        self.free[Unit.VECTOR], self.drained + _UOP_BEGIN) + _UOP_WRITE * writes[id(operation)] + (
+                        self.config.param_words + _PARAMS_BEGIN if operation.fields.get("use_params") else 0)
                 self.vector(operation)
             elif not moved:
                 raise self._stuck(next(queue for queue in self.queues.values() if queue)[0])
