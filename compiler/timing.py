@@ -47,8 +47,8 @@ _VECTOR_END, _DRAIN = 30, 26
 _VECTOR_LEAST = 7
 #: Start of a program over streams; words of a micro-operation's command, and how long it takes to the next operation.
 _PROGRAM_BEGIN, _UOP_WRITE, _UOP_BEGIN = 6, 4, 20
-#: What a parameter block takes beside its words, if nothing is under way under which it is fetched.
-_PARAMS_BEGIN = 12
+#: From the end of outputs to a table's first entry; start of parameters, if nothing is under way meanwhile.
+_TABLE_BEGIN, _PARAMS_BEGIN = 16, 12
 #: From tokens to the operation they let go.
 _TOKEN = 4
 #: Commands reach the units so many cycles after the start.
@@ -98,6 +98,7 @@ class _Clock:
     released: deque[int] = field(default_factory=deque)
     buffers: int = 0
     drained: int = 0
+    written: int = 0
     storing: tuple[int, int] = (0, 0)
     queues: dict[Unit, deque[Operation]] = field(default_factory=dict)
     #: By tile, when the array adds to it, from and to, and in how many of these cycles.
@@ -251,7 +252,7 @@ class _Clock:
         at = max(self.tokens(operation) + 2, self.free[Unit.VECTOR])
         self.began[id(operation)] = at
         if f.get("kind") == VectorKind.LOAD_TABLE:
-            at += f["slots"]
+            at = max(at, self.written + _TABLE_BEGIN) + f["slots"]
         elif f.get("use_acc"):
             for size in tile_sizes(f):
                 while not self.sums:
@@ -269,6 +270,8 @@ class _Clock:
             cycles = program_cycles(operation, config)
             at += cycles + self._refused(at, at + cycles)
         self.drained = at + _DRAIN
+        if f.get("kind") != VectorKind.LOAD_TABLE:
+            self.written = self.drained
         self.free[Unit.VECTOR] = max(at, self.free[Unit.VECTOR] + _VECTOR_LEAST)
         self.done[id(operation)] = at + _VECTOR_END
 
