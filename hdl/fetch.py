@@ -16,12 +16,10 @@ from tq_hw.hdl.runs import BurstSplitter
 from tq_hw.hdl.tokens import WORKERS
 from tq_hw.isa.config import Config
 from tq_hw.isa.control import Status
-from tq_hw.isa.layout import Unit
+from tq_hw.isa.layout import QUEUE_WORDS, Unit
 
-__all__ = ["QUEUE_WORDS", "Fetch"]
+__all__ = ["Fetch"]
 
-#: Command words that wait in front of each unit.
-QUEUE_WORDS = 512
 _BUFFER_BYTES = 4 * BURST_BYTES
 #: Words in the queue of load, array or vector below which the next commands are urgent.
 _FEW_WORDS = 64

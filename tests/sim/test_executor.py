@@ -8,7 +8,7 @@ import pytest
 from tq_hw.isa.config import PRESETS
 from tq_hw.isa.control import Status
 from tq_hw.isa.encode import Assembler
-from tq_hw.isa.layout import QUEUE_WORDS, Unit
+from tq_hw.isa.layout import Unit
 from tq_hw.isa.program import Layer, Port, Program
 from tq_hw.isa.uop import Destination, Source
 from tq_hw.model.errors import OptionError
@@ -141,11 +141,6 @@ def test_full_queue():
     with pytest.raises(SimulationError, match=r"load RUN 1 .* 1 tokens from array .*; the queue of the load unit \(512 "
                        "words\\) is full and holds up the commands from word"):
         execute(program, [])
-
-
-def test_queue_is_as_long_as_in_hardware():
-    from tq_hw.hdl import fetch
-    assert QUEUE_WORDS == fetch.QUEUE_WORDS
 
 
 def test_array_waits_for_a_free_buffer():
