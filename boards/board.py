@@ -105,7 +105,8 @@ class Board:
     loader : options of openFPGALoader that name the board or its cable
     led : resource that lights while the machine is done or stopped, "" for none
     soc_clock_hz : in place of `clock_hz` with a soft core, whose paths are longer; 0 where none can be built
-    seeds : of the placer, how many `tq-hw build` tries at once
+    seed, seeds : of the placer: where `tq-hw build` begins, and how many it tries at once. Timing is partly luck: where
+        `seed` is not 1, it is known to meet the target with the first kind of memory
     program : what a soft core boots; with it the board has one in place of the host link
     """
 
@@ -121,5 +122,6 @@ class Board:
     baud: int = 1_000_000
     led: str = "led"
     soc_clock_hz: int = 0
+    seed: int = 1
     seeds: int = 1
     program: bytes = b""

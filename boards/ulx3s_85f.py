@@ -16,5 +16,5 @@ BOARD = Board(
     memories=(Sdr("MT48LC16M16", 32 << 20), OnChip(128 << 10)),
     loader=("-b", "ulx3s"),
     soc_clock_hz=50_000_000,
-    seeds=2,
+    seed=2,
 )

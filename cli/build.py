@@ -129,14 +129,14 @@ def print_report(report: dict[str, Any], folder: Path) -> None:
               "[default: one drawn set]")
 @click.option("--no-verify", is_flag=True, help="Build without holding the RTL against the golden model first.")
 @click.option("--allow-timing-fail", is_flag=True, help="A clock that misses its target is no error.")
-@click.option("--seed", type=click.IntRange(0, 2**31 - 1), default=1, show_default=True, help="Of the placer.")
+@click.option("--seed", type=click.IntRange(0, 2**31 - 1), help="Of the placer.  [default: the board's, mostly 1]")
 @click.option("--seeds", type=click.IntRange(1, 64), help="Seeds to try at once, from --seed on: a process each, the "
-              "first that meets the timing is taken, or else the best.  [default: 2 for large ECP5 boards, or 1]")
+              "first that meets the timing is taken, or else the best.  [default: the board's, mostly 1]")
 @json_option
 @debug_option
 def build_command(board_name: str, folder: str | None, model_file: str | None, memory_name: str | None,
                   dram_chip: str | None, soc: bool, inputs_file: str | None, no_verify: bool, allow_timing_fail: bool,
-                  seed: int, seeds: int | None, json_file: str | None) -> int:
+                  seed: int | None, seeds: int | None, json_file: str | None) -> int:
     """Make the bitstream of a board: verify, synthesize, place, route, pack.
 
     Exit code 3 when a program is missing (for the vendor's, the folder is complete without it), 4 when the design does
@@ -174,7 +174,8 @@ def build_command(board_name: str, folder: str | None, model_file: str | None, m
             elif memory.name == "block RAM":
                 image = memory_contents(program)
         with ProgressBar(board.name) as bar:
-            result = build(board, memory, work, image=image, seed=seed, seeds=seeds or 0,
+            result = build(board, memory, work, image=image, seed=board.seed if seed is None else seed,
+                           seeds=seeds or 0,
                            progress=lambda text, done: bar.update(done, 1.0, f"{board.name}: {text}"))
         report = describe(board, memory, result, not no_verify) | {"soc": soc}
         if program is not None:

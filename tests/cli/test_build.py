@@ -87,6 +87,12 @@ def test_seeds_that_were_tried_are_in_the_report(tq: Tq, steps: list[str]) -> No
     assert "seed 4 of 4 (90.0% of the target), 5 (91.0% of the target), 6 (92.0% of the target)\n" in outcome.out
 
 
+def test_a_board_has_a_seed_of_its_own(tq: Tq, steps: list[str]) -> None:
+    outcome = tq("build", "--board", "ulx3s_85f", "--allow-timing-fail", "--no-verify")
+    assert outcome.code == 0
+    assert steps == ["build SDR SDRAM with 0 bytes, seed 2"]
+
+
 def test_missed_timing_is_exit_code_4_and_the_folder_is_there(tq: Tq, steps: list[str]) -> None:
     outcome = tq("build", "--board", "icesugar_pro", "--no-verify")
     assert outcome.code == 4
