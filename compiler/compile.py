@@ -117,7 +117,7 @@ def compile_model(model: Model, config: Config, *, profile: str = "canon", resid
         emit_layers(made, _emission)
         return made
 
-    emitter, times, commands = search(graph, plan, config, emit)
+    emitter, times, commands = search(graph, plan, emit)
     if emitter.arena_bytes >= _ARENA_LIMIT:
         raise UnsupportedError(f"{model.name}: activations take {emitter.arena_bytes} bytes of memory, less than "
                                f"{_ARENA_LIMIT} can be addressed; use smaller tensors")

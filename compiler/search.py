@@ -1,8 +1,8 @@
 """How layers are cut, by trial: the schedule that the cost model finds fastest.
 
 The plan says where values live; into how many rectangles and operations a layer is cut is tried. A trial changes one
-thing about all layers that it concerns and is emitted and timed as a whole; the layers that became faster by it, with
-the one behind them, keep it, and if all of them together are faster, too, they are the base of the next trial.
+thing about all layers that it concerns and is emitted, encoded and timed as a whole; the layers that became faster by
+it, with the one behind them, keep it, and if all of them together are faster, too, they are the base of the next trial.
 """
 
 from collections.abc import Callable, Mapping
@@ -15,7 +15,6 @@ from tq_hw.compiler.emit import Emitter
 from tq_hw.compiler.ir import Elementwise, Graph, Mac, MaxPool
 from tq_hw.compiler.places import Choice, Plan
 from tq_hw.compiler.timing import Timeline, run_times
-from tq_hw.isa.config import Config
 from tq_hw.model.errors import UnsupportedError
 
 __all__ = ["search"]
@@ -34,9 +33,10 @@ Choices = Mapping[int, Choice]
 class _Trial:
     """One schedule with its times."""
 
-    def __init__(self, emitter: Emitter, command_bytes: int) -> None:
+    def __init__(self, emitter: Emitter) -> None:
         self.emitter = emitter
-        self.times = run_times(emitter.stream, emitter.config, command_bytes)
+        self.commands = emitter.stream.assemble()
+        self.times = run_times(emitter.stream, emitter.config, self.commands)
         ends = [0] * len(emitter.graph.layers)
         for unit, operations in emitter.stream.by_unit.items():
             for operation, done in zip(operations, self.times[unit][:, 1].tolist(), strict=True):
@@ -65,22 +65,19 @@ def _concerns(move: Mapping[str, Any], graph: Graph, plan: Plan, number: int) ->
     return isinstance(layer, Mac) if "operation_cycles" in move else whole and layer.output.shape[1] > 1
 
 
-def search(graph: Graph, plan: Plan, config: Config,
+def search(graph: Graph, plan: Plan,
            emit: Callable[[Choices], Emitter]) -> tuple[Emitter, Timeline, bytes]:
     """Return the best schedule found, its times and its commands; `emit` makes a schedule of choices."""
-    emitter = emit({})
-    commands = emitter.stream.assemble()
-    count = max(1, len(emitter.stream.items))
-    best = _Trial(emitter, len(commands))
+    best = _Trial(emit({}))
     choices: Choices = {}
-    work = count + emitter.stream.work
-    left = min(_OPERATIONS, emitter.stream.limit * 3 // 2 - work) // work
+    stream = best.emitter.stream
+    work = max(1, len(stream.items)) + stream.work
+    left = min(_OPERATIONS, stream.limit * 3 // 2 - work) // work
 
     def attempt(changed: Choices) -> _Trial:
         nonlocal left
         left -= 1
-        made = emit(changed)
-        return _Trial(made, len(commands) * len(made.stream.items) // count)
+        return _Trial(emit(changed))
 
     for move in _MOVES:
         changed = {number: replace(choices.get(number, Choice()), **move) for number in range(len(graph.layers))
@@ -97,7 +94,4 @@ def search(graph: Graph, plan: Plan, config: Config,
             tried = attempt({**choices, **faster})
         if faster and tried.cycles + best.cycles // _LEAST_SHARE < best.cycles:
             best, choices = tried, {**choices, **faster}
-    if not choices:
-        return best.emitter, best.times, commands
-    commands = best.emitter.stream.assemble()
-    return best.emitter, run_times(best.emitter.stream, config, len(commands)), commands
+    return best.emitter, best.times, best.commands.data

@@ -11,6 +11,7 @@ import sys
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from tq_hw.compiler.history import Access, History
 from tq_hw.isa.config import Config
@@ -18,7 +19,7 @@ from tq_hw.isa.encode import Assembler, EncodeError
 from tq_hw.isa.layout import Unit
 from tq_hw.model.errors import UnsupportedError
 
-__all__ = ["Access", "Operation", "Stream"]
+__all__ = ["Access", "Commands", "Operation", "Stream"]
 
 _UNITS = (Unit.LOAD, Unit.ARRAY, Unit.VECTOR, Unit.STORE)
 #: A unit holds at most 255 tokens of another one. Where so many may be there at once, a wait is for the latest
@@ -46,6 +47,20 @@ class Operation:
     post: dict[Unit, int] = field(default_factory=dict)
     after: "list[Operation]" = field(default_factory=list)
     uops: tuple[Mapping[str, int], ...] = ()
+
+
+@dataclass(frozen=True)
+class Commands:
+    """A stream as the accelerator reads it.
+
+    Members
+    -------
+    data : its bytes, with END
+    words : 32-bit words of each item in turn; END is one more
+    """
+
+    data: bytes
+    words: tuple[int, ...]
 
 
 @dataclass
@@ -121,9 +136,10 @@ class Stream:
         self._uops[index] = values
         self.items.append(("uop", (index, values)))
 
-    def assemble(self) -> bytes:
-        """Return the command stream with END."""
+    def assemble(self) -> Commands:
+        """Encode the stream; UnsupportedError if a value is too large for its field."""
         assembler = Assembler(self.config)
+        ends = [0]
         for kind, item in self.items:
             if kind == "run":
                 assert isinstance(item, Operation)
@@ -138,8 +154,9 @@ class Stream:
                 assembler.fold(*item)  # type: ignore[misc]  # (step, feeds)
             else:
                 assembler.uop(*item)  # type: ignore[misc]  # (index, values)
+            ends.append(len(assembler.words))
         assembler.end()
-        return assembler.to_bytes()
+        return Commands(assembler.to_bytes(), tuple(end - begin for begin, end in pairwise(ends)))
 
     def runs_of(self, layers: Set[int]) -> dict[str, tuple[tuple[int, int], ...]]:
         """Ranges of RUN indices of some layers, per unit name."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from tq_hw.compiler.command_queues import beats_needed, held_up, uops_written
+from tq_hw.compiler.command_queues import beats_needed, held_up, uop_words
 from tq_hw.compiler.operation_cycles import (
     keeps_to_two_banks,
     moved_bytes,
@@ -20,7 +20,7 @@ from tq_hw.compiler.operation_cycles import (
     tile_program_cycles,
     tile_sizes,
 )
-from tq_hw.compiler.stream import Operation, Stream
+from tq_hw.compiler.stream import Commands, Operation, Stream
 from tq_hw.isa.config import Config
 from tq_hw.isa.layout import Unit, VectorKind
 from tq_hw.model.errors import UnsupportedError
@@ -45,8 +45,8 @@ _ADD_DELAY = 22
 #: From a beat of the vector unit to its result; from an operation's last beat to the first of one that reads a stream.
 _VECTOR_END, _DRAIN = 30, 26
 _VECTOR_LEAST = 7
-#: Start of a program over streams; words of a micro-operation's command, and how long it takes to the next operation.
-_PROGRAM_BEGIN, _UOP_WRITE, _UOP_BEGIN = 6, 4, 20
+#: Start of a program over streams; of one behind micro-operations, beside a cycle for each word of commands.
+_PROGRAM_BEGIN, _UOP_BEGIN = 6, 16
 #: From the end of outputs to a table's first entry; start of parameters, if nothing is under way meanwhile.
 _TABLE_BEGIN, _PARAMS_BEGIN = 16, 12
 #: From tokens to the operation they let go.
@@ -81,7 +81,7 @@ class _Tile:
 @dataclass
 class _Clock:
     config: Config
-    command_bytes: int = 0
+    commands: Commands
     names: Sequence[str] = ()
     #: Beats of commands that are fetched already, and those up to each load.
     fetched: int = 0
@@ -123,7 +123,8 @@ class _Clock:
         # Commands take turns with the data; what came while the bus was idle costs nothing.
         needed = self.needed.get(id(operation), 0)
         if self.bus:
-            most = min(needed + _QUEUES_BYTES // self.config.bus_bytes, self.command_bytes // self.config.bus_bytes)
+            most = min(needed + _QUEUES_BYTES // self.config.bus_bytes,
+                       len(self.commands.data) // self.config.bus_bytes)
             self.fetched = max(self.fetched, min(most, self.fetched + first_beat - self.bus))
         fetch = min(max(0, needed - self.fetched), beats)
         self.fetched += fetch
@@ -160,17 +161,17 @@ class _Clock:
         self.names = stream.names
         for unit, operations in stream.by_unit.items():
             self.queues[unit] = deque(operations)
-        writes = uops_written(stream)
-        self.needed = beats_needed(stream, self.config, self.command_bytes)
-        self.behind = held_up(stream)
+        uops = uop_words(stream, self.commands)
+        self.needed = beats_needed(stream, self.config, self.commands)
+        self.behind = held_up(stream, self.commands)
         while any(self.queues.values()):
             moved = self._advance()
             if self._known(Unit.VECTOR):
                 operation = self.queues[Unit.VECTOR].popleft()
-                if writes[id(operation)]:
+                if id(operation) in uops:
                     # Micro-operations are written when nothing is in flight.
                     self.free[Unit.VECTOR] = max(
-                        self.free[Unit.VECTOR], self.drained + _UOP_BEGIN) + _UOP_WRITE * writes[id(operation)] + (
+                        self.free[Unit.VECTOR], self.drained + _UOP_BEGIN) + uops[id(operation)] + (
                         self.config.param_words + _PARAMS_BEGIN if operation.fields.get("use_params") else 0)
                 self.vector(operation)
             elif not moved:
@@ -276,9 +277,9 @@ class _Clock:
         self.done[id(operation)] = at + _VECTOR_END
 
 
-def run_times(stream: Stream, config: Config, command_bytes: int = 0) -> Timeline:
-    """Return when each RUN begins and is done, from a cold start; `command_bytes` of the assembled stream."""
-    clock = _Clock(config, command_bytes)
+def run_times(stream: Stream, config: Config, commands: Commands) -> Timeline:
+    """Return when each RUN begins and is done, from a cold start; `commands` is what the stream assembles to."""
+    clock = _Clock(config, commands)
     clock.run(stream)
     return {unit: np.array([(clock.began[id(operation)], clock.done[id(operation)]) for operation in operations],
                            np.int64).reshape(-1, 2) for unit, operations in stream.by_unit.items()}

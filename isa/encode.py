@@ -5,7 +5,7 @@ yields commands; `disassemble` writes one line each. All raise EncodeError with 
 """
 
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -24,7 +24,11 @@ from tq_hw.isa.layout import (
 )
 from tq_hw.isa.uop import UOP
 
-__all__ = ["Assembler", "Command", "EncodeError", "decode", "disassemble", "pack", "unpack"]
+__all__ = ["WORD_BYTES", "Assembler", "Command", "EncodeError", "decode", "disassemble", "pack", "unpack"]
+
+#: Bytes of a command word.
+WORD_BYTES = 4
+_UOP_FIELDS = frozenset(f.name for r in UOP for f in r.fields)
 
 
 class EncodeError(ValueError):
@@ -84,31 +88,29 @@ class Assembler:
     def run(self, unit: Unit, values: Mapping[str, int]) -> int:
         """Start `unit` with `values` (absent fields are 0); return the index of this RUN in the unit."""
         known = UNITS[unit].fields
-        wanted = dict.fromkeys(range(len(UNITS[unit].registers)), 0)
+        wanted = [0] * len(UNITS[unit].registers)
         for name, value in values.items():
             if name not in known:
                 raise EncodeError(f"unit {unit.name.lower()} has no field {name!r}")
             if value:
                 register, f = known[name]
                 wanted[register.index] |= _bits(f, int(value))
-        self._emit(unit, wanted, run=True)
+        self._emit(unit, 0, wanted, run=True)
         self.runs[unit] += 1
         return self.runs[unit] - 1
 
     def fold(self, step: int, feeds: tuple[Mapping[str, int], ...]) -> None:
         """Write entry `step` of the patch-folding table (one mapping per feed)."""
-        self._emit(Unit.ARRAY, {FOLD_BASE + 3 * step + g: pack(FOLD_ENTRY, feeds[g]) for g in range(3)})
+        self._emit(Unit.ARRAY, FOLD_BASE + 3 * step, [pack(FOLD_ENTRY, feeds[g]) for g in range(3)])
 
     def uop(self, index: int, values: Mapping[str, int]) -> None:
         """Write micro-operation `index`; absent fields are 0."""
-        known = {f.name for r in UOP for f in r.fields}
         for name in values:
-            if name not in known:
+            if name not in _UOP_FIELDS:
                 raise EncodeError(f"a micro-operation has no field {name!r}")
         if not 0 <= index < self.config.uops:
             raise EncodeError(f"micro-operation index must be below {self.config.uops}, not {index}")
-        base = UOP_BASE + UOP_WORDS * index
-        self._emit(Unit.VECTOR, {base + r.index: pack(r, values) for r in UOP})
+        self._emit(Unit.VECTOR, UOP_BASE + UOP_WORDS * index, [pack(r, values) for r in UOP])
 
     def end(self) -> None:
         """Emit END."""
@@ -118,33 +120,33 @@ class Assembler:
         """Return the stream, little-endian."""
         return struct.pack(f"<{len(self.words)}I", *self.words)
 
-    def _emit(self, unit: Unit, wanted: dict[int, int], run: bool = False) -> None:
-        limit, held = register_count(unit, self.config), self._held[unit]
-        changed = sorted(i for i, w in wanted.items() if held.get(i) != w)
-        if changed and changed[-1] >= limit:
+    def _emit(self, unit: Unit, first: int, wanted: Sequence[int], run: bool = False) -> None:
+        """Bring the registers from `first` on to these values."""
+        held = self._held[unit]
+        changed = [index for index, word in enumerate(wanted, first) if held.get(index) != word]
+        if changed and changed[-1] >= register_count(unit, self.config):
             raise EncodeError(f"unit {unit.name.lower()} has no register {changed[-1]}")
         spans: list[tuple[int, int]] = []
         for index in changed:
             # One unchanged word between two changed ones costs no more than a header.
-            if spans and index - spans[-1][1] <= 2 and all(i in wanted for i in range(spans[-1][1], index)):
+            if spans and index - spans[-1][1] <= 2:
                 spans[-1] = (spans[-1][0], index)
             else:
                 spans.append((index, index))
         if run and not spans:
             spans = [(0, -1)]
-        for position, (low, high) in enumerate(spans):
-            last = run and position == len(spans) - 1
-            self.words.append(_header(unit, last, low, high - low + 1))
-            for index in range(low, high + 1):
-                self.words.append(wanted[index])
-                held[index] = wanted[index]
+        for low, high in spans:
+            self.words.append(_header(unit, run and (low, high) == spans[-1], low, high - low + 1))
+            self.words += wanted[low - first:high - first + 1]
+        for index in changed:
+            held[index] = wanted[index - first]
 
 
 def decode(data: bytes, config: Config) -> Iterator[Command]:
     """Yield the commands of a stream up to and including END."""
-    if len(data) % 4:
+    if len(data) % WORD_BYTES:
         raise EncodeError(f"a command stream has whole words, not {len(data)} bytes")
-    words = struct.unpack(f"<{len(data) // 4}I", data)
+    words = struct.unpack(f"<{len(data) // WORD_BYTES}I", data)
     at = 0
     while at < len(words):
         head = unpack(HEADER, words[at])

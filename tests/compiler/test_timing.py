@@ -5,9 +5,9 @@ import pytest
 
 from tq_hw.compiler import compile_model
 from tq_hw.compiler.operation_cycles import moved_bytes, read_beside
-from tq_hw.compiler.stream import Access, Stream
-from tq_hw.compiler.timing import layer_cycles, run_times
-from tq_hw.isa.config import PRESETS
+from tq_hw.compiler.stream import Access, Commands, Stream
+from tq_hw.compiler.timing import Timeline, layer_cycles, run_times
+from tq_hw.isa.config import PRESETS, Config
 from tq_hw.isa.layout import ArrayMode, Unit
 from tq_hw.model.errors import UnsupportedError
 from tq_hw.model.samples import sample
@@ -37,8 +37,13 @@ def chain(**changes: int) -> Stream:
     return stream
 
 
+def times_of(stream: Stream, config: Config = CONFIG) -> Timeline:
+    """When each RUN begins and is done, with the commands that the stream has."""
+    return run_times(stream, config, stream.assemble())
+
+
 def test_a_unit_begins_when_what_it_waits_for_is_done() -> None:
-    times = run_times(chain(), CONFIG)
+    times = times_of(chain())
     load, array, vector, store = (times[unit][0].tolist() for unit in (Unit.LOAD, Unit.ARRAY, Unit.VECTOR, Unit.STORE))
     assert load[0] < array[0] < array[1] < vector[1] <= store[0] < store[1]
     assert array[0] > load[1]
@@ -53,13 +58,13 @@ def test_a_unit_begins_when_what_it_waits_for_is_done() -> None:
     ({"kernel_blocks": 5}, 100), ({"kernel_rows": 3, "kernel_blocks": 1}, -100),
     ({"slots": 60, "tile_slots": 60}, -160)])
 def test_slots_cost_a_cycle_a_step(changes: dict[str, int], more: int) -> None:
-    before, after = (run_times(chain(**c), CONFIG)[Unit.ARRAY][0].tolist() for c in ({}, changes))
+    before, after = (times_of(chain(**c))[Unit.ARRAY][0].tolist() for c in ({}, changes))
     assert (after[1] - after[0]) - (before[1] - before[0]) == more
 
 
 def test_short_tiles_wait_for_their_weights() -> None:
     def took(**changes: int) -> int:
-        began, done = run_times(chain(**changes), CONFIG)[Unit.ARRAY][0].tolist()
+        began, done = times_of(chain(**changes))[Unit.ARRAY][0].tolist()
         return int(done - began)
     short = {"slots": 16, "tile_slots": 16, "out_cols": 16}
     assert took(**short) - took(**short | {"slots": 1, "tile_slots": 1, "out_cols": 1}) == 1
@@ -74,7 +79,7 @@ def test_operations_of_the_array_follow_after_a_cycle() -> None:
         stream = Stream(CONFIG)
         for _ in range(2):
             stream.add(Unit.ARRAY, fields | {"tile_slots": 100}, (), (), 0)
-        assert np.diff(run_times(stream, CONFIG)[Unit.ARRAY][:, 1]).tolist() == [each]
+        assert np.diff(times_of(stream)[Unit.ARRAY][:, 1]).tolist() == [each]
 
 
 @pytest.mark.parametrize(("pairs", "waits"), [(20, False), (300, True)])
@@ -86,7 +91,7 @@ def test_loads_behind_full_queues(pairs: int, waits: bool) -> None:
         stream.add(Unit.ARRAY, ARRAY | {"weight_base": number}, (), (), 0)
         stream.add(Unit.VECTOR, VECTOR, (), (), 0)
     stream.add(Unit.LOAD, LOAD, (), (INPUT,), 0)
-    times = run_times(stream, CONFIG)
+    times = times_of(stream)
     begun = int((times[Unit.ARRAY][:, 0] <= times[Unit.LOAD][0, 0]).sum())
     # Two words an operation of the array: 256 wait, one is taken.
     assert begun == (pairs - 256 - 1 if waits else 1)
@@ -100,7 +105,7 @@ def test_only_streams_that_are_touched_are_wide() -> None:
         fields = VECTOR | {"use_acc": 0, "slots": 32, "tile_slots": 32, "chunk_slots": 32, "last": 1, "body_first": 2,
                            "body_last": 1}
         stream.add(Unit.VECTOR, fields | types, (), (RESULT,), 0)
-        began, done = run_times(stream, CONFIG)[Unit.VECTOR][0].tolist()
+        began, done = times_of(stream)[Unit.VECTOR][0].tolist()
         return int(done - began)
     assert took(out_type=2) - took() == 3 * 32
     assert took(a_type=1) - took() == 32
@@ -108,15 +113,20 @@ def test_only_streams_that_are_touched_are_wide() -> None:
 
 
 def test_commands_share_the_bus() -> None:
-    without, some, all_ahead = (int(run_times(chain(), CONFIG, size)[Unit.LOAD][0, 1]) for size in (0, 800, 1_000_000))
-    assert (some - without, all_ahead - without) == (100, 200)
+    """Those before the load, 800 bytes behind it, and no more than its own 200 beats."""
+    def loaded(before: int, behind: int) -> int:
+        stream = chain()
+        words = (before, 0, behind, *(0 for _ in stream.items[3:]))
+        return int(run_times(stream, CONFIG, Commands(bytes(4 * sum(words)), words))[Unit.LOAD][0, 1])
+    cases = (100, 0), (0, 100), (0, 200), (0, 5000), (100, 200), (200, 5000), (5000, 0)
+    assert [loaded(*words) - loaded(0, 0) for words in cases] == [50, 50, 100, 100, 150, 200, 200]
 
 
 def test_more_tiles_than_buffers_wait_for_the_vector_unit() -> None:
     # One step a tile: the array makes a tile of 16 words in 16 cycles, the program below takes 64.
     fields = {"kernel_blocks": 1, "slots": 160, "tile_slots": 16, "out_cols": 160}
     slow = PRESETS["n8"]
-    ends = {config.name: int(run_times(chain(**fields), config)[Unit.ARRAY][0, 1]) for config in (CONFIG, slow)}
+    ends = {config.name: int(times_of(chain(**fields), config)[Unit.ARRAY][0, 1]) for config in (CONFIG, slow)}
     assert ends["n8"] > ends["n16"] + 50
 
 
@@ -130,7 +140,7 @@ def test_sums_that_go_through_a_register() -> None:
         stream.add(Unit.ARRAY, ARRAY | tiles | {"kernel_blocks": 1, "weight_rows": 5, "out_cols": 8}, (), (), 0)
         stream.add(Unit.VECTOR, VECTOR | tiles | {"chunk_slots": 1, "last": len(uops) - 1, "body_first": len(uops),
                                                   "body_last": len(uops) - 1}, (), (RESULT,), 0)
-        times = run_times(stream, CONFIG)
+        times = times_of(stream)
         return int(times[Unit.VECTOR][0, 1] - times[Unit.ARRAY][0, 0])
     first, second = {"a_source": 2, "destination": 0}, {"a_source": 1, "destination": 1}
     direct, through = took({"a_source": 2, "destination": 1}), took(first, second)
@@ -146,7 +156,7 @@ def test_a_read_of_a_register_waits_for_all_but_the_newest() -> None:
         stream.uop(writes, {"a_source": 0 if read is None else 1, "a_register": read or 0, "destination": 1})
         stream.add(Unit.VECTOR, COPY | {"slots": 4, "tile_slots": 4, "chunk_slots": 4, "last": writes,
                                         "body_first": writes + 1, "body_last": writes}, (), (RESULT,), 0)
-        began, done = run_times(stream, CONFIG)[Unit.VECTOR][0].tolist()
+        began, done = times_of(stream)[Unit.VECTOR][0].tolist()
         return int(done - began) - 6 - 30 - 4
     assert [took(3, read) for read in (None, 2, 1, 0)] == [12, 8 + 23, 7 + 23, 7 + 23]
     assert [took(1, 0), took(2, 1), took(2, 0)] == [23, 4 + 23, 3 + 23]
@@ -171,22 +181,28 @@ def test_streams_meet_input_that_keeps_to_two_banks() -> None:
         stream.uop(0, {"a_source": 3, "destination": 1})
         stream.add(Unit.ARRAY, ARRAY | {"in_col_step": step}, (), (), 0)
         stream.add(Unit.VECTOR, COPY, (), (RESULT,), 0)
-        began, done = run_times(stream, CONFIG)[Unit.VECTOR][0].tolist()
+        began, done = times_of(stream)[Unit.VECTOR][0].tolist()
         return int(done - began)
     assert took(1) == took(3) == 100 + 6 + 30
     assert 40 < took(2) - took(1) <= 50
 
 
 def test_micro_operations_are_written_when_nothing_is_in_flight() -> None:
-    def ends(writes: int) -> int:
+    def took(*uops: tuple[int, dict[str, int]], **fields: int) -> int:
         stream = Stream(CONFIG)
         stream.uop(0, {"a_source": 3, "destination": 1})
-        for _ in range(2):
-            stream.add(Unit.VECTOR, COPY, (), (RESULT,), 0)
-            for number in range(writes):
-                stream.uop(1 + number, {"a_source": 3, "destination": 1})
-        return int(run_times(stream, CONFIG)[Unit.VECTOR][1, 1])
-    assert (ends(1) - ends(0), ends(3) - ends(1)) == (20 + 4, 2 * 4)
+        stream.add(Unit.VECTOR, COPY, (), (RESULT,), 0)
+        for index, values in uops:
+            stream.uop(index, values)
+        stream.add(Unit.VECTOR, COPY | fields, (), (RESULT,), 0)
+        return int(times_of(stream)[Unit.VECTOR][1, 1])
+    new, other = {"a_source": 3, "destination": 1}, {"a_source": 3, "destination": 1, "immediate": 7}
+    # A word of the command itself, five of a micro-operation that was never written, two of one that differs in one.
+    assert took((1, new)) - took() == 16 + 5 + 1
+    assert took((1, new), (2, new)) - took() == 16 + 2 * 5 + 1
+    assert took((0, other)) - took() == 16 + 2 + 1
+    assert took((0, other), out_base=300) - took() == 16 + 2 + 2
+    assert took((0, new)) == took(out_base=300) == took()
 
 
 def test_what_never_starts_names_its_operator() -> None:
@@ -205,7 +221,7 @@ def test_what_never_starts_names_its_operator() -> None:
     too_early.add(Unit.ARRAY, ARRAY, (RESULT,), (), 1)
     for stream in (behind_load, too_early):
         with pytest.raises(UnsupportedError) as error:
-            run_times(stream, CONFIG)
+            times_of(stream)
         assert str(error.value) == fault
 
 

@@ -1,0 +1,90 @@
+"""compiler.command_queues: words of commands are those of the encoded stream."""
+
+import pytest
+
+from tq_hw.compiler import compile_model
+from tq_hw.compiler.command_queues import beats_needed, held_up, uop_words
+from tq_hw.compiler.stream import Access, Commands, Operation, Stream
+from tq_hw.isa.config import PRESETS
+from tq_hw.isa.encode import decode
+from tq_hw.isa.layout import FOLD_BASE, UOP_BASE, Unit
+from tq_hw.model.samples import sample
+
+CONFIG = PRESETS["n16"]
+FEEDS: tuple[dict[str, int], ...] = ({"address": 1}, {"address": 2}, {"address": 3})
+
+
+def mixed() -> Stream:
+    """Two loads, an operation of the array and two of the vector unit, with tables between them."""
+    stream = Stream(CONFIG)
+    written = Access("pad", 0, 1)
+    stream.add(Unit.LOAD, {"count0": 1}, (), (written,), 0)
+    stream.fold(0, FEEDS)
+    stream.uop(0, {"a_source": 3})
+    stream.add(Unit.ARRAY, {"slots": 1}, (written,), (), 0)
+    stream.add(Unit.VECTOR, {"slots": 1}, (), (), 0)
+    stream.add(Unit.VECTOR, {"slots": 1}, (), (), 0)
+    stream.uop(0, {"a_source": 2})
+    stream.add(Unit.LOAD, {"count0": 2}, (), (), 0)
+    stream.add(Unit.VECTOR, {"slots": 2}, (), (), 0)
+    return stream
+
+
+@pytest.mark.parametrize("stream", [mixed(), compile_model(sample("chain", 0), CONFIG).emitter.stream],
+                         ids=["mixed", "chain"])
+def test_words_of_each_item_are_those_of_the_encoded_commands(stream: Stream) -> None:
+    """What `decode` finds in the bytes: commands up to a RUN, or those that write one entry of a table."""
+    commands = stream.assemble()
+    *found, end = decode(commands.data, CONFIG)
+    assert sum(commands.words) == end.word_index and len(commands.data) == 4 * (end.word_index + 1)
+    at = 0
+    for (kind, item), words in zip(stream.items, commands.words, strict=True):
+        mine = []
+        while sum(1 + len(command.values) for command in mine) < words:
+            mine.append(found[at])
+            at += 1
+        assert sum(1 + len(command.values) for command in mine) == words
+        assert [command.run for command in mine] == [False] * (len(mine) - 1) + [kind == "run"] * bool(mine)
+        if isinstance(item, Operation):
+            assert {command.unit for command in mine} == {item.unit}
+            assert all(command.first < FOLD_BASE < UOP_BASE for command in mine)
+        else:
+            base = {"uop": UOP_BASE, "fold": FOLD_BASE}[kind]
+            assert all(command.first >= base for command in mine)
+    assert at == len(found)
+
+
+def test_words_of_what_changes() -> None:
+    """A first command has every register, later ones what changed: tokens too, and at the end two apart."""
+    assert mixed().assemble().words == (1 + 13, 1 + 3, 1 + 4, 1 + 16, 1 + 17, 1, 1 + 1, 2 * (1 + 1), 1 + 1)
+
+
+def test_beats_up_to_a_load_and_800_bytes_behind_it() -> None:
+    stream = mixed()
+    first, last = stream.by_unit[Unit.LOAD]
+    for behind, beats in ((20, 100), (1000, (4 * 180 + 800) // 8)):
+        words = (14, 0, 0, 0, 0, 0, 162, 4, behind)
+        needed = beats_needed(stream, CONFIG, Commands(bytes(4 * sum(words)), words))
+        assert needed == {id(first): min(beats, 107), id(last): beats}
+
+
+def test_words_of_micro_operations_and_the_operation_behind_them() -> None:
+    stream = mixed()
+    first, _, last = stream.by_unit[Unit.VECTOR]
+    assert uop_words(stream, stream.assemble()) == {id(first): 5 + 18, id(last): 2 + 2}
+
+
+@pytest.mark.parametrize(("kind", "unit"), [("uop", Unit.VECTOR), ("fold", Unit.ARRAY)])
+@pytest.mark.parametrize(("table", "held"), [(0, 0), (510, 0), (511, 1), (600, 1)])
+def test_words_of_tables_fill_a_queue(kind: str, unit: Unit, table: int, held: int) -> None:
+    """Operations of 1 and `table` + 1 words wait behind one that is taken, as far as a queue holds 512."""
+    stream = Stream(CONFIG)
+    operations = [stream.add(unit, {}, (), (), 0) for _ in range(2)]
+    if kind == "uop":
+        stream.uop(0, {})
+    else:
+        stream.fold(0, FEEDS)
+    stream.add(unit, {}, (), (), 0)
+    load = stream.add(Unit.LOAD, {}, (), (), 0)
+    words = (18, 1, table, 1, 14)
+    assert held_up(stream, Commands(bytes(4 * sum(words)), words)) == {id(load): operations[:held]}
