@@ -1,8 +1,13 @@
-"""Fixed-point functions: their corners, and how near to the real functions they stay."""
+"""Fixed-point functions: their corners, and by how many units of the last place they miss the real functions.
+
+What they miss by lies in their constants and roundings: a change of either is another sum.
+"""
 
 import ctypes
 import ctypes.util
 import platform
+from collections.abc import Iterable
+from decimal import Decimal
 
 import numpy as np
 import pytest
@@ -10,10 +15,21 @@ import pytest
 from tq_hw.sim.golden import fixedpoint, libm
 
 
-def test_exponential_is_near_and_monotonic() -> None:
-    a = np.linspace(-(1 << 31), -1, 20001).astype(np.int64)
-    found = fixedpoint.exp_on_negative_values(a, 5) / 2.0 ** 31
-    assert np.abs(found - np.exp(a / 2.0 ** 26)).max() < 3e-7
+def spread(low: int, high: int, count: int) -> list[int]:
+    """Integers from `low` to `high`, both among them."""
+    return [low + (high - low) * number // (count - 1) for number in range(count)]
+
+
+def misses(found: np.ndarray, real: Iterable[Decimal]) -> tuple[int, int, int]:
+    """Differences between results and the integers next to the real values: the least, the greatest, their sum."""
+    differences = [got - round(value) for got, value in zip(found.tolist(), real, strict=True)]
+    return min(differences), max(differences), sum(differences)
+
+
+def test_exponential_misses_and_is_monotonic() -> None:
+    a = spread(-(1 << 31), -1, 5001)
+    found = fixedpoint.exp_on_negative_values(a, 5)
+    assert misses(found, ((Decimal(x) / (1 << 26)).exp() * (1 << 31) for x in a)) == (-492, 465, 671)
     assert (np.diff(found) >= 0).all()
 
 
@@ -28,29 +44,38 @@ def test_exponential_of_wide_inputs_vanishes_below_minus_32() -> None:
     assert (found[a < -(32 << 9)] == 0).all() and found[-1] > 0
 
 
-def test_reciprocal_is_near() -> None:
-    a = np.linspace(0, (1 << 31) - 1, 20001).astype(np.int64)
-    found = fixedpoint.one_over_one_plus_x(a) / 2.0 ** 31
-    assert np.abs(found - 1 / (1 + a / 2.0 ** 31)).max() < 2e-8
+def test_reciprocal_misses() -> None:
+    a = spread(0, (1 << 31) - 1, 5001)
+    found = fixedpoint.one_over_one_plus_x(a)
+    assert misses(found, (Decimal(1 << 62) / ((1 << 31) + x) for x in a)) == (-6, 7, 649)
 
 
-@pytest.mark.parametrize("integer_bits", range(7))
-def test_gates_are_near_over_all_inputs(integer_bits: int) -> None:
-    a = np.arange(-(1 << 15), 1 << 15)
-    real = a / 2.0 ** (15 - integer_bits)
-    if integer_bits:
-        logistic = fixedpoint.logistic(a, integer_bits) / 2.0 ** 15
-        assert np.abs(logistic - 1 / (1 + np.exp(-real))).max() < 4e-4
-    tanh = fixedpoint.tanh(a, integer_bits)
-    assert np.abs(tanh / 2.0 ** 15 - np.tanh(real)).max() < 6e-4
-    assert (tanh[1:] == -tanh[1:][::-1]).all()
+@pytest.mark.parametrize(("integer_bits", "logistic", "tanh"), [
+    (0, None, (-11, 11, -876)), (1, (-5, 5, -439), (-12, 11, -666)), (2, (-6, 5, -346), (-11, 10, -1639)),
+    (3, (-6, 5, -833), (-11, 10, -1260)), (4, (-5, 5, -1194), (-11, 10, -1866)), (5, (-5, 5, -1844), (-10, 9, -2224)),
+    (6, (-5, 4, -2207), (-10, 9, -2354))])
+def test_gates_miss_and_are_odd(integer_bits: int, logistic: tuple[int, ...] | None,
+                                 tanh: tuple[int, ...]) -> None:
+    """Each 13th value from 0 up; on the other side of 0 it is the same, or what is left of the largest value."""
+    a = range(0, 1 << 15, 13)
+    real = [Decimal(x) / (1 << 15 - integer_bits) for x in a]
+    both = np.arange(-(1 << 15) + 1, 1 << 15)
+    if logistic is not None:
+        found = fixedpoint.logistic(a, integer_bits)
+        assert misses(found, ((1 << 15) / (1 + (-x).exp()) for x in real)) == logistic
+        found = fixedpoint.logistic(both, integer_bits)
+        assert (found + found[::-1] == np.where(both == 0, 1 << 15, (1 << 15) - 1)).all()
+    found = fixedpoint.tanh(a, integer_bits)
+    assert misses(found, ((1 << 15) - (1 << 16) / (1 + (2 * x).exp()) for x in real)) == tanh
+    found = fixedpoint.tanh(both, integer_bits)
+    assert (found == -found[::-1]).all()
 
 
-def test_reciprocal_square_root_is_near() -> None:
-    x = np.concatenate([np.arange(2, 5000), np.linspace(5000, (1 << 31) - 1, 5000).astype(np.int64)])
+def test_reciprocal_square_root_misses() -> None:
+    x = [*range(2, 5000), *spread(5000, (1 << 31) - 1, 5001)]
     multiplier, shift = fixedpoint.inv_sqrt(x)
-    found = multiplier * 2.0 ** (shift - 31.0)
-    assert np.abs(found * np.sqrt(x) - 1).max() < 2e-6
+    assert misses(multiplier, (Decimal(2) ** (31 - exponent) / Decimal(value).sqrt()
+                               for exponent, value in zip(shift.tolist(), x, strict=True))) == (-1878, 31, -138768)
 
 
 def test_reciprocal_square_root_of_zero_is_that_of_one() -> None:
@@ -58,10 +83,10 @@ def test_reciprocal_square_root_of_zero_is_that_of_one() -> None:
     assert multiplier.tolist() == [(1 << 31) - 1] * 2 and shift.tolist() == [0, 0]
 
 
-def test_logarithm_is_near() -> None:
-    x = np.linspace(1 << 19, (1 << 31) - 1, 20001).astype(np.int64)
-    found = fixedpoint.log_of_sum(x) / 2.0 ** 26
-    assert np.abs(found - np.log(x / 2.0 ** 19)).max() < 1e-6
+def test_logarithm_misses() -> None:
+    x = spread(1 << 19, (1 << 31) - 1, 5001)
+    found = fixedpoint.log_of_sum(x)
+    assert misses(found, ((Decimal(value) / (1 << 19)).ln() * (1 << 26) for value in x)) == (-2, 3, -2469)
 
 
 def test_leading_zeros() -> None:
