@@ -5,7 +5,7 @@ from dataclasses import dataclass
 __all__ = ["MUTANTS", "Mutant"]
 
 _ARRAY, _UNIT = "tests/hdl/test_array.py::test_sums", "tests/hdl/test_array_unit.py"
-_REQUANTIZE = "tests/hdl/test_requantize.py"
+_REQUANTIZE, _ACTIVATION = "tests/hdl/test_requantize.py", "tests/hdl/test_activation.py"
 _STREAMS, _PROGRAMS = "tests/hdl/test_vector_streams.py", "tests/hdl/test_vector_programs.py"
 
 
@@ -78,6 +78,15 @@ MUTANTS = (
     Mutant("reduction takes the larger for MIN", "reduce.py",
            "Mux(kind == Reduce.MAX, ~less, less)", "~less",
            (f"{_PROGRAMS}::test_reduces_to_word_0_and_leaves_lanes_out",)),
+    Mutant("activation takes the function of the beat before", "vector_activation.py",
+           "tanh.eq(early)", "tanh.eq(delayed(m, early, 1, 'late'))",
+           (f"{_ACTIVATION}::test_operations_keep_their_order_and_their_functions",)),
+    Mutant("output overtakes an activation", "vector_issue.py",
+           "new.behind_activation & activating.runs", "new.behind_activation & 0",
+           (f"{_ACTIVATION}::test_operations_keep_their_order_and_their_functions",)),
+    Mutant("reciprocal's correction halved", "activation.py",
+           "late + _saturated(Cat(Const(0, 2), correction)", "late + _saturated(Cat(Const(0, 1), correction)",
+           (f"{_ACTIVATION}::test_corners_and_random_arguments",)),
     Mutant("token lost when given and taken in one cycle", "tokens.py",
            "Mux(target.take, count + given - wanted, count + given)", "Mux(target.take, count - wanted, count + given)",
            ("tests/hdl/test_control.py::test_tokens_keep_the_order",)),

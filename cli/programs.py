@@ -11,7 +11,7 @@ from tq_hw.compiler.legalize import supported_operators
 from tq_hw.compiler.stream import Operation
 from tq_hw.isa.config import load_config
 from tq_hw.isa.layout import ArrayMode, Unit, VectorKind
-from tq_hw.isa.uop import Alu, Destination, Multiply, Reduce, Rounding, ShiftSource, Source
+from tq_hw.isa.uop import Activation, Alu, Destination, Multiply, Reduce, Rounding, ShiftSource, Source
 from tq_hw.model.samples_typical import typical
 
 __all__ = ["listing", "page", "text_of"]
@@ -81,6 +81,8 @@ def text_of(uop: Mapping[str, int], *, wide: bool = False) -> str:
     match Destination(uop.get("destination", 0)):
         case Destination.OUTPUT:
             return f"out = {text}"
+        case Destination.ACTIVATION:
+            return f"out = {Activation(uop.get('reduce', 0)).name.lower()} of {text}"
         case Destination.REDUCE:
             return f"s{register} = {Reduce(uop.get('reduce', 0)).name.lower()} of {text}"
         case _:

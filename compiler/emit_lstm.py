@@ -2,6 +2,7 @@
 
 The products with the input are made for all steps at once. A step is an array operation over the hidden state before
 it and six programs: sums of the gates, their activations, the new cell state (two), its tanh, the new hidden state.
+With activation lanes the sums of three gates go through the logistic, and those of the fourth through the tanh.
 Vectors of cells lie as [block][image of the batch], those of gates as [gate][block][image]; blocks are equally full.
 """
 
@@ -16,13 +17,13 @@ from tq_hw.compiler.emit_vector import program_fields
 from tq_hw.compiler.image import gemm_weights, parameter_blocks
 from tq_hw.compiler.ir import IntArray, Value
 from tq_hw.compiler.layout import even_tiles, signed_step
-from tq_hw.compiler.lstm import Gate, Lstm, clip_uops, hidden_uops, product_uop
+from tq_hw.compiler.lstm import TANH_FRACTION, Gate, Lstm, clip_uops, hidden_uops, product_uop
 from tq_hw.compiler.lstm_table import activation
 from tq_hw.compiler.places import LayerPlan
-from tq_hw.compiler.programs import OUT, STREAM_A, Uop, reg_a, reg_b, to
+from tq_hw.compiler.programs import OUT, STREAM_A, Uop, activated, reg_a, reg_b, shifted, to
 from tq_hw.compiler.stream import Access
 from tq_hw.isa.layout import ArrayMode, Unit
-from tq_hw.isa.uop import Alu, Multiply, Rounding, ShiftSource, Source
+from tq_hw.isa.uop import Activation, Alu, Multiply, Rounding, ShiftSource, Source
 
 __all__ = ["emit_lstm"]
 
@@ -30,6 +31,8 @@ __all__ = ["emit_lstm"]
 _SCALED: Uop = {"a_source": Source.ACC_OR_BIAS, "b_source": Source.ACC_OR_BIAS, "alu": Alu.ADD,
                 "multiply": Multiply.HIGH_PARAM, "rounding": Rounding.HALF_AWAY, "shift_source": ShiftSource.PARAM}
 _INT16 = 1
+#: Fraction bits of the gates' sums.
+_GATE_FRACTION = 12
 
 
 @dataclass
@@ -57,10 +60,18 @@ class _Emission:
         log2 = layer.cell_scale_log2
         #: Words of a vector that a register holds.
         self.at_once = max(1, config.vector_register_words // config.beats_per_word)
-        self.active = activation(log2)
-        self.programs: dict[str, tuple[Uop, ...]] = {
-            "sums": (to(0, _SCALED), {**STREAM_A, **reg_b(0), "alu": Alu.ADD, "clamp": 1, **OUT}),
-            "active": self.active.uops,
+        self.active = None if layer.activates(config) else activation(log2)
+        gate: Uop = {**STREAM_A, **reg_b(0), "alu": Alu.ADD}
+        if self.active is None:
+            # Arguments of a tanh beyond those of int16 change nothing: it is 1 or -1 there already.
+            tanh = activated(Activation.TANH)
+            first: dict[str, tuple[Uop, ...]] = {
+                "logistic": (to(0, _SCALED), {**gate, "clamp": 1, **activated(Activation.LOGISTIC)}),
+                "tanh": (to(0, _SCALED), {**gate, **shifted(TANH_FRACTION - _GATE_FRACTION), **tanh}),
+                "cell tanh": ({**STREAM_A, **shifted(TANH_FRACTION + log2), **tanh},)}
+        else:
+            first = {"sums": (to(0, _SCALED), {**gate, "clamp": 1, **OUT}), "active": self.active.uops}
+        self.programs = first | {
             "new": (to(1, product_uop(30 + log2)),),
             "cell": (to(0, product_uop(15)), *clip_uops({**reg_a(0), **reg_b(1), "alu": Alu.ADD}, layer.cell_clip)),
             "hidden": hidden_uops(*layer.hidden)}
@@ -70,7 +81,8 @@ class _Emission:
         emitter, layer = self.emitter, self.layer
         x, hidden, cell = layer.inputs
         # Tables and micro-operations are written while weights are on their way.
-        emitter.tables(self.active.tables)
+        if self.active is not None:
+            emitter.tables(self.active.tables)
         self._load_sequence(x)
         self._products()
         emitter.reserve_program(sum(map(len, self.programs.values())))
@@ -80,10 +92,11 @@ class _Emission:
             lambda gate: self._spread(gate.recurrent_weights.T).T, layer.weight_rows(self.config)), self.config.cols)
         self._place("parameters", self._parameters(
             [(gate.recurrent_bias, gate.recurrent_scale) for gate in layer.gates]), self.config.word_bytes)
-        gates = [self.active.logistic] * 3 + [self.active.tanh]
-        codes = [code for code in gates for _ in range(self.blocks)] + [self.active.cell]
-        self._place("codes", b"".join(bytes([code & 255]) * self.config.word_bytes for code in codes),
-                    self.config.word_bytes)
+        if self.active is not None:
+            gates = [self.active.logistic] * 3 + [self.active.tanh]
+            codes = [code for code in gates for _ in range(self.blocks)] + [self.active.cell]
+            self._place("codes", b"".join(bytes([code & 255]) * self.config.word_bytes for code in codes),
+                        self.config.word_bytes)
         self._bytes(hidden, self.base["hidden"], self.whole["hidden"], steps=1, load=True)
         self._cell(cell, load=True)
         for step in range(layer.steps):
@@ -230,6 +243,22 @@ class _Emission:
     def _stream(self, which: str, base: int, *, code: int = _INT16) -> dict[str, int]:
         return {f"{which}_base": base, f"{which}_type": code, f"{which}_col_step": self.wide if code else 1}
 
+    def _sums(self, name: str, step: int, gates: range, into: str) -> None:
+        """Add the products with the input to those with the hidden state, for some of the gates."""
+        config, base, batch = self.config, self.base, self.layer.batch
+        tile = even_tiles(batch, config.acc_words)["tile_slots"]
+        by_block = batch * self.wide
+        limit = max(1, config.vector_register_words // config.beats_per_acc_word)
+        blocks = self.blocks * config.sub_blocks
+        self._program(name, {
+            "use_acc": 1, "use_params": 1, "blocks_inner": 0,
+            "param_base": base["parameters"] + gates.start * blocks * config.param_words,
+            "param_block_step": config.param_words,
+            **self._stream("a", base["products"] + (4 * step + gates.start) * self.vector), "a_block_step": by_block,
+            **self._stream("out", base[into] + gates.start * self.vector), "out_block_step": by_block, "cols": batch,
+            "out_blocks": len(gates) * blocks, "slots": batch, "tile_slots": tile, "chunk_slots": min(tile, limit)},
+            ("parameters", "products"), (self.whole[into],))
+
     def _step(self, step: int) -> None:
         layer, config, base = self.layer, self.config, self.base
         batch, flat = layer.batch, self.blocks * layer.batch
@@ -237,19 +266,16 @@ class _Emission:
         tile = even_tiles(batch, config.acc_words)["tile_slots"]
         self._gemm(before, batch, self.blocks, base["weights"], self.out_blocks, tile,
                    (Access("pad", before, before + flat), self.whole["weights"]), layer.weight_rows(config))
-        by_block = batch * self.wide
-        limit = max(1, config.vector_register_words // config.beats_per_acc_word)
-        self._program("sums", {
-            "use_acc": 1, "use_params": 1, "blocks_inner": 0, "param_base": base["parameters"],
-            "param_block_step": config.param_words,
-            **self._stream("a", base["products"] + step * 4 * self.vector), "a_block_step": by_block,
-            **self._stream("out", base["sums"]), "out_block_step": by_block, "cols": batch,
-            "out_blocks": self.out_blocks, "slots": batch, "tile_slots": tile, "chunk_slots": min(tile, limit)},
-            ("parameters", "products"), (self.whole["sums"],))
-        self._program("active", {
-            "slots": 4 * flat, "cols": batch, **self._stream("a", base["sums"]), "a_row_step": by_block,
-            "b_base": base["codes"], "b_row_step": 1, **self._stream("out", base["active"]), "out_row_step": by_block},
-            ("sums", "codes"), (self.whole["active"],))
+        if self.active is None:
+            self._sums("logistic", step, range(3), "active")
+            self._sums("tanh", step, range(3, 4), "active")
+        else:
+            self._sums("sums", step, range(4), "sums")
+            by_block = batch * self.wide
+            self._program("active", {
+                "slots": 4 * flat, "cols": batch, **self._stream("a", base["sums"]), "a_row_step": by_block,
+                "b_base": base["codes"], "b_row_step": 1, **self._stream("out", base["active"]),
+                "out_row_step": by_block}, ("sums", "codes"), (self.whole["active"],))
         entry, forget, out, cell = (base["active"] + number * self.vector for number in range(4))
         # What is added to the cells stays in a register between the two programs.
         for at in range(0, flat, self.at_once):
@@ -261,9 +287,12 @@ class _Emission:
                                    **self._stream("out", base["cell"] + at * self.wide)}, ("active", "cell"),
                           (self.whole["cell"],))
         cells = {"slots": flat}
-        self._program("active", {**cells, **self._stream("a", base["cell"]),
-                                 "b_base": base["codes"] + 4 * self.blocks, **self._stream("out", base["squashed"])},
-                      ("cell", "codes"), (self.whole["squashed"],))
+        tanh = {**cells, **self._stream("a", base["cell"]), **self._stream("out", base["squashed"])}
+        if self.active is None:
+            self._program("cell tanh", tanh, ("cell",), (self.whole["squashed"],))
+        else:
+            self._program("active", {**tanh, "b_base": base["codes"] + 4 * self.blocks}, ("cell", "codes"),
+                          (self.whole["squashed"],))
         self._program("hidden", {**cells, **self._stream("a", out), **self._stream("b", base["squashed"]),
                                  **self._stream("out", before + flat, code=0)}, ("active", "squashed"),
                       (Access("pad", before + flat, before + 2 * flat),))

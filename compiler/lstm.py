@@ -14,10 +14,12 @@ from tq_hw.compiler.strided import blank, copy_between
 from tq_hw.isa.config import Config
 from tq_hw.isa.uop import Alu
 
-__all__ = ["CLAMP", "Gate", "Lstm", "clip_uops", "hidden_uops", "product_uop", "steps_of"]
+__all__ = ["CLAMP", "TANH_FRACTION", "Gate", "Lstm", "clip_uops", "hidden_uops", "product_uop", "steps_of"]
 
 _INT8, _INT16 = 0, 1
 _INT16_MAX = (1 << 15) - 1
+#: Fraction bits of the argument of `isa.uop.Activation.TANH`.
+TANH_FRACTION = 13
 CLAMP: Uop = {"clamp": 1, "act_min": -128, "act_max": 127}
 
 
@@ -70,6 +72,10 @@ class Lstm(Staged):
         """Useful multiply-accumulates."""
         return self.steps * self.batch * sum(g.input_weights.size + g.recurrent_weights.size for g in self.gates)
 
+    def activates(self, config: Config) -> bool:
+        """Whether the vector unit's activations serve: arguments of a tanh have 13 fraction bits there."""
+        return config.activation_lanes > 0 and self.cell_scale_log2 >= -TANH_FRACTION
+
     def width(self, config: Config) -> int:
         """Cells of a block: as many in each, as the array waits for the weights' rows."""
         return -(-self.cells // -(-self.cells // config.block))
@@ -87,10 +93,10 @@ class Lstm(Staged):
         inputs = -(-self.gates[0].input_weights.shape[1] // config.block)
         return {
             "weights": gates * config.sub_blocks * blocks * rows,
-            "parameters": gates * config.sub_blocks * config.param_words, "codes": gates + 1,
+            "parameters": gates * config.sub_blocks * config.param_words,
             "sequence": self.steps * self.batch * inputs, "products": self.steps * 4 * vector,
-            "hidden": (self.steps + 1) * blocks * self.batch, "sums": 4 * vector, "active": 4 * vector,
-            "cell": vector, "squashed": vector}
+            "hidden": (self.steps + 1) * blocks * self.batch, "active": 4 * vector, "cell": vector, "squashed": vector,
+            **({} if self.activates(config) else {"codes": gates + 1, "sums": 4 * vector})}
 
     def minimum_words(self, config: Config) -> int:
         """All buffers."""

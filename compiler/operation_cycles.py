@@ -8,13 +8,15 @@ from tq_hw.isa.config import Config
 from tq_hw.isa.layout import ArrayMode, Unit
 from tq_hw.isa.uop import Destination, Source
 
-__all__ = ["keeps_to_two_banks", "moved_bytes", "program_cycles", "read_beside", "tile_cycles",
+__all__ = ["activation_cycles", "keeps_to_two_banks", "moved_bytes", "program_cycles", "read_beside", "tile_cycles",
            "tile_program_cycles", "tile_sizes"]
 
 #: Rows of weights that a step, cycles that a tile and an operation of the array take at least.
 _STEP_LEAST, _TILE_LEAST, _ARRAY_LEAST = 5, 7, 10
 #: From one micro-operation to the next that waits for it, from a reduction to anything.
 _UOP_GAP, _REDUCE_GAP = 23, 30
+#: Cycles that an output is later behind an activation, beside the steps of its beat.
+_ACTIVATION = 33
 
 
 def keeps_to_two_banks(f: Mapping[str, int]) -> bool:
@@ -68,11 +70,19 @@ def tile_program_cycles(operation: Operation, slots: int, beats: int, config: Co
 
 
 def _beat_words(f: Mapping[str, int], uop: Mapping[str, int], config: Config) -> int:
-    """Most words that a beat of a micro-operation touches, of the streams that it has."""
+    """Most words that a beat of a micro-operation touches, of the streams that it has; steps of an activation."""
     names = [f"{name}_type" for name in "ab" if uop.get(f"{name}_source") == Source.STREAM]
-    names += ["out_type"] * (uop.get("destination") == Destination.OUTPUT)
+    activates = uop.get("destination") == Destination.ACTIVATION
+    names += ["out_type"] * (activates or uop.get("destination") == Destination.OUTPUT)
     size = max((ELEMENT_BYTES[f.get(name, 0)] for name in names), default=1)
-    return 1 if size == 1 else -(-config.requantize_lanes * size // config.word_bytes)
+    words = 1 if size == 1 else -(-config.requantize_lanes * size // config.word_bytes)
+    return max(words, config.activation_steps) if activates else words
+
+
+def activation_cycles(operation: Operation, config: Config) -> int:
+    """Cycles by which an operation's outputs are later, because they go through an activation."""
+    activates = any(uop.get("destination") == Destination.ACTIVATION for uop in operation.uops)
+    return activates * (_ACTIVATION + config.activation_steps)
 
 
 def _in_parts(slots: int, limit: int, cycles: Callable[[int], int]) -> int:

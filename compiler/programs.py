@@ -1,14 +1,19 @@
 """Short words for micro-operations over vector registers."""
 
-from tq_hw.isa.uop import Alu, Destination, Multiply, Rounding, ShiftSource, Source
+from tq_hw.isa.uop import Activation, Alu, Destination, Multiply, Rounding, ShiftSource, Source
 
-__all__ = ["OUT", "STREAM_A", "STREAM_B", "Uop", "high16", "immediate", "low", "reg_a", "reg_b", "rescale", "shifted",
-           "to"]
+__all__ = ["OUT", "STREAM_A", "STREAM_B", "Uop", "activated", "high16", "immediate", "low", "reg_a", "reg_b", "rescale",
+           "shifted", "to"]
 
 Uop = dict[str, int]
 STREAM_A: Uop = {"a_source": Source.STREAM}
 STREAM_B: Uop = {"b_source": Source.STREAM}
 OUT: Uop = {"destination": Destination.OUTPUT}
+
+
+def activated(function: Activation) -> Uop:
+    """Output through an activation."""
+    return {"destination": Destination.ACTIVATION, "reduce": function}
 
 
 def to(register: int, *parts: Uop, alu: Alu = Alu.PASS, **fields: int) -> Uop:

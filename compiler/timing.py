@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from tq_hw.compiler.command_queues import beats_needed, held_up, uop_words
 from tq_hw.compiler.operation_cycles import (
+    activation_cycles,
     keeps_to_two_banks,
     moved_bytes,
     program_cycles,
@@ -270,11 +271,12 @@ class _Clock:
             at = max(at, self.drained) + _PROGRAM_BEGIN
             cycles = program_cycles(operation, config)
             at += cycles + self._refused(at, at + cycles)
-        self.drained = at + _DRAIN
+        later = activation_cycles(operation, config)
+        self.drained = at + later + _DRAIN
         if f.get("kind") != VectorKind.LOAD_TABLE:
             self.written = self.drained
         self.free[Unit.VECTOR] = max(at, self.free[Unit.VECTOR] + _VECTOR_LEAST)
-        self.done[id(operation)] = at + _VECTOR_END
+        self.done[id(operation)] = at + later + _VECTOR_END
 
 
 def run_times(stream: Stream, config: Config, commands: Commands) -> Timeline:

@@ -36,12 +36,14 @@ class Issue(wiring.Component):
       another register may overlap with it only when one of the two runs is longer than a register: `latency` after
       the last beat; registers of runs further back: `latency` after their last beat;
     * any run waits for the end of a reduction, and for the last word of an output beat of several words;
-    * a stream waits for the outputs of earlier operations, and of earlier runs of its chunk.
+    * a stream waits for the outputs of earlier operations, and of earlier runs of its chunk;
+    * what would overtake an activation on its way to the output waits until that is over.
 
     Parameters
     ----------
     register_latency_cycles, reduce_latency_cycles, output_latency_cycles : from the start of a beat to the first
         cycle in which another beat that depends on it may start
+    activation_cycles : by which outputs are later that go through an activation; 0: there are none
 
     Members
     -------
@@ -71,8 +73,8 @@ class Issue(wiring.Component):
     stall_port: Signal
 
     def __init__(self, config: Config, *, register_latency_cycles: int, reduce_latency_cycles: int,
-                 output_latency_cycles: int) -> None:
-        self._config = config
+                 output_latency_cycles: int, activation_cycles: int = 0) -> None:
+        self._config, self._activation_cycles = config, activation_cycles
         self._register_latency, self._reduce_latency, self._output_latency = (
             register_latency_cycles, reduce_latency_cycles, output_latency_cycles)
         super().__init__({
@@ -188,8 +190,8 @@ class Issue(wiring.Component):
             m.d.sync += start(reducing, self._reduce_latency - 1)
 
         # Outputs: of this operation (or, at the first step of the next one, the one before) and of those before it.
-        output = self._output_latency - 1
-        newest_output, older_output = timer("newest_output", output), timer("older_output", output)
+        output, later = self._output_latency - 1, self._activation_cycles
+        newest_output, older_output = timer("newest_output", output + later), timer("older_output", output + later)
         with m.If(passes & new.run_first & new.op_first):
             m.d.sync += older_output.eq(newest_output)
         outputs = passes & new.outputs
@@ -210,4 +212,9 @@ class Issue(wiring.Component):
             "newest_beat": since_first.runs, "newest_run": since_last.runs, "older_runs": before.runs,
             "outputs": newest_output.runs, "operation": older_output.runs}
         everything = reducing.runs | writing_words.runs | (new.param_first & ~self.params_ready)
+        if later:
+            activating = timer("activating", later + max(waits_for))
+            with m.If(passes & new.activates):
+                m.d.sync += [*start(newest_output, output + later), *start(activating, later + max(waits_for))]
+            everything = everything | new.behind_activation & activating.runs
         return Cat(*(new.waits[name] & runs for name, runs in ends.items()), new.run_first & everything).any()

@@ -145,11 +145,14 @@ class StepLayout(data.StructLayout):
     run_first, run_last : first step of a run, its last beat
     last_word : the beat belongs to the last word of the chunk; lanes : channels of that word a reduction sees
     op_first, op_last, param_first, param_last : what the run is the first or the last of
+    activates, behind_activation : with `activation_lanes` alone: the beat's results go to an activation; the run must
+        not overtake one: it outputs, or ends its operation, without one
     """
 
     def __init__(self, config: Config) -> None:
         beats = Beats(config)
         word = register_word_bits(config)
+        activation = {"activates": 1, "behind_activation": 1} if config.activation_lanes else {}
         super().__init__({
             "fire": 1, "number": range(config.uops), "table": 1, "element": range(config.word_bytes // 4),
             "a": OperandLayout(config), "b": OperandLayout(config), "acc_read": 1,
@@ -157,7 +160,7 @@ class StepLayout(data.StructLayout):
             "a_word": word, "b_word": word, "d_word": word, "waits": Waits, "writes": 1, "outputs": 1, "reduces": 1,
             "out_type": 2, "out_address": 16, "position": range(beats.positions), "slot_first": 1, "slot_last": 1,
             "run_first": 1, "run_last": 1, "last_word": 1, "lanes": range(config.block + 1), "op_first": 1,
-            "op_last": 1, "param_first": 1, "param_last": 1,
+            "op_last": 1, "param_first": 1, "param_last": 1, **activation,
         })
 
 

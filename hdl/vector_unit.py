@@ -25,6 +25,7 @@ from tq_hw.hdl.signatures import (
     WriteSignature,
     operation_signature,
 )
+from tq_hw.hdl.vector_activation import ActivationUnit, activation_cycles
 from tq_hw.hdl.vector_control import STAGE_UOP, VectorControl
 from tq_hw.hdl.vector_issue import Issue
 from tq_hw.hdl.vector_operand import StreamOperand
@@ -36,6 +37,7 @@ from tq_hw.hdl.vector_tiles import TileWalker
 from tq_hw.hdl.walker import SlotWalker
 from tq_hw.isa.config import BANKS, Config
 from tq_hw.isa.layout import Unit
+from tq_hw.isa.uop import Activation
 
 __all__ = ["VectorUnit"]
 
@@ -92,11 +94,13 @@ class VectorUnit(wiring.Component):
         config = self._config
         steps = Beats(config).max_steps
         reduced = STAGE_RESULT + reduce_latency_cycles(config)
+        later = activation_cycles(config) if config.activation_lanes else 0
         # A beat may start so many cycles after another one whose result it reads: the result is written at its
         # stage, and visible to reads in the next cycle (register file) or granted two cycles later (scratchpad).
         m.submodules.issue = issue = Issue(
             config, register_latency_cycles=STAGE_RESULT + 1 - _STAGE_REGISTERS,
-            reduce_latency_cycles=reduced + 1 - _STAGE_REGISTERS, output_latency_cycles=STAGE_RESULT + steps + 2)
+            reduce_latency_cycles=reduced + 1 - _STAGE_REGISTERS, output_latency_cycles=STAGE_RESULT + steps + 2,
+            activation_cycles=later)
         m.submodules.tiles = tiles = TileWalker(config)
         m.submodules.program = program = ProgramWalker(config)
         m.submodules.walker = walker = SlotWalker(config)
@@ -132,22 +136,32 @@ class VectorUnit(wiring.Component):
             _at(m, issue.o_valid & flag, STAGE_RESULT - 1, name, control=True)
             for flag, name in ((step.writes, "to_register"), (step.outputs, "to_output"),
                                (step.reduces, "to_reduce")))
+        taken = to_register | to_output | to_reduce
+        to_activation: Any = None
+        if config.activation_lanes:
+            to_activation = _at(m, issue.o_valid & step.activates, STAGE_RESULT - 1, "to_activation", control=True)
+            taken = taken | to_activation
         m.d.comb += [
             params.take.eq(issue.params_take), issue.params_ready.eq(params.ready),
             control.step_number.eq(step.number), control.out_type.eq(step.out_type),
-            control.take.eq(to_register | to_output | to_reduce),
+            control.take.eq(taken),
         ]
 
         lanes, results = self._lanes(m, issue, params, control)
-        self._results(m, issue, control, lanes, results, to_register, to_output, to_reduce)
+        self._results(m, issue, control, lanes, results, to_register, to_output, to_reduce, to_activation)
 
         # The last beat of an operation has left when its last word and the result of a reduction are written.
         last = issue.o_valid & step.op_last & step.run_last
         done = max(STAGE_RESULT + steps + 2, reduced + 1)
         under_way = Signal(range(_MOST_OPERATIONS + 1))
         m.d.sync += under_way.eq(under_way + tiles.accepted - self.done)
+        if config.activation_lanes:
+            late = _at(m, last & step.activates, done + later, "last_activation", control=True)
+            left = _at(m, last & ~step.activates, done, "last", control=True) | late
+        else:
+            left = _at(m, last, done, "last", control=True)
         m.d.comb += [
-            self.done.eq(_at(m, last, done, "last", control=True)), self.idle.eq(under_way == 0),
+            self.done.eq(left), self.idle.eq(under_way == 0),
             self.busy.eq(under_way != 0), self.error.eq(tiles.error), self.stall_acc.eq(issue.stall_acc),
             self.stall_port.eq(issue.stall_port),
         ]
@@ -212,8 +226,8 @@ class VectorUnit(wiring.Component):
         return registers, results
 
     def _results(self, m: Module, issue: Any, control: Any, registers: Any, results: Any, to_register: Any,
-                 to_output: Any, to_reduce: Any) -> None:
-        """Send results to the output, the reduction and the registers."""
+                 to_output: Any, to_reduce: Any, to_activation: Any) -> None:
+        """Send results to the output, the reduction, the registers and the activation lanes."""
         config = self._config
         step: Any = issue.o
         word_bits = register_word_bits(config)
@@ -223,10 +237,13 @@ class VectorUnit(wiring.Component):
         m.submodules.place = place = DelayLine(len(output.beat.as_value()),
                                                STAGE_RESULT - 1 - _STAGE_ISSUED)
         where: Any = Signal(OutputLayout(config))
+        valid, at, x = to_output, place.o, results
+        if config.activation_lanes:
+            valid, at, x = self._activated(m, control, to_output, to_activation, at, x)
         m.d.comb += [
             where.type.eq(step.out_type), where.address.eq(step.out_address), where.position.eq(step.position),
             where.first.eq(step.slot_first), where.last.eq(step.slot_last), place.i.eq(where.as_value()),
-            output.valid.eq(to_output), output.beat.as_value().eq(place.o), output.x.eq(results),
+            output.valid.eq(valid), output.beat.as_value().eq(at), output.x.eq(x),
         ]
         connect(m, output.port, flipped(self.out))
 
@@ -253,6 +270,23 @@ class VectorUnit(wiring.Component):
         ]
         for lane in range(config.requantize_lanes):
             m.d.comb += registers.d[lane].eq(Mux(reduce.done, reduce.result, results[lane]))
+
+    def _activated(self, m: Module, control: Any, to_output: Any, to_activation: Any, place: Any,
+                   results: Any) -> tuple[Any, Any, Any]:
+        """Return when, where and what to output, with the beats that come through the activation lanes."""
+        m.submodules.activation = activation = ActivationUnit(self._config)
+        m.submodules.activation_line = line = DelayLine(1, STAGE_RESULT - 1 - STAGE_UOP)
+        comes_from = Signal()
+        m.d.comb += [
+            line.i.eq(control.reduce == Activation.TANH), activation.tanh.eq(line.o),
+            activation.i_valid.eq(to_activation), activation.i_beat.as_value().eq(place), activation.x.eq(results),
+        ]
+        with m.If(activation.o_valid):
+            m.d.sync += comes_from.eq(1)
+        with m.Elif(to_output):
+            m.d.sync += comes_from.eq(0)
+        return (to_output | activation.o_valid, Mux(activation.o_valid, activation.o_beat.as_value(), place),
+                Mux(comes_from, activation.y.as_value(), results.as_value()))
 
 
 def _at(m: Module, value: Any, stage: int, name: str, *, control: bool = False) -> Any:

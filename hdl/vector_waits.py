@@ -27,6 +27,7 @@ class WaitMarks(wiring.Component):
     waits: Any
 
     def __init__(self, config: Config) -> None:
+        self._config = config
         super().__init__({"valid": In(1), "counted": In(CountedStep(config)), "waits": Out(Waits)})
 
     def elaborate(self, platform: object) -> Module:
@@ -42,7 +43,8 @@ class WaitMarks(wiring.Component):
             m.d.sync += [newest.eq(registers.d), newest_long.eq(registers.long)]
         with m.If(self.valid & step.run_first & counted.chunk_first):
             m.d.sync += in_chunk.eq(0)
-        with m.If(self.valid & step.outputs):
+        outputs = step.outputs | step.activates if self._config.activation_lanes else step.outputs
+        with m.If(self.valid & outputs):
             m.d.sync += in_chunk.eq(1)
 
         def reads(of_newest: int) -> Value:

@@ -99,7 +99,8 @@ class BeatCounter(wiring.Component):
         lanes = Signal(range(config.block + 1))
 
         # Counters and whether they are at their end. `n` numbers the beats of the run.
-        step, step_end, step_last = Signal(range(beats.max_steps)), Signal(range(beats.max_steps)), Signal()
+        most_steps = max(beats.max_steps, config.activation_steps)
+        step, step_end, step_last = Signal(range(most_steps)), Signal(range(most_steps)), Signal()
         beat, beat_end = Signal(range(max(beats.positions, 2))), Signal(range(max(beats.positions, 2)))
         beat_last = Signal()
         slots_left, chunk_end = Signal(16), Signal()
@@ -194,6 +195,10 @@ class BeatCounter(wiring.Component):
             o.run_last.eq(last_fire), o.last_word.eq(chunk_end), o.lanes.eq(lanes), o.op_first.eq(run.op_first),
             o.op_last.eq(run.op_last), o.param_first.eq(run.param_first), o.param_last.eq(run.param_last),
         ]
+        if config.activation_lanes:
+            activates = uop.destination == Destination.ACTIVATION
+            m.d.comb += [o.activates.eq(to_lanes & activates), o.behind_activation.eq(
+                (uop.destination == Destination.OUTPUT) | (run.op_last & ~activates))]
         self._words(m, run, {"a": a_type, "b": b_type}, position, step, beat)
         m.d.comb += o.out_address.eq(run.out + beats.look_up(out_type, position, beats.first_word))
         with m.If(table):
@@ -209,7 +214,7 @@ class BeatCounter(wiring.Component):
         return Mux(use_acc, sub * self._config.beats_per_acc_word, 0)
 
     def _step_end(self, run: Any, a_type: Value, b_type: Value, out_type: Value) -> Value:
-        """Return the steps of a beat, less one: enough for the words it reads and those it writes."""
+        """Return the steps of a beat, less one: enough for the words it reads and writes, and for an activation."""
         steps = [self._beats.steps(code) - 1 for code in range(4)]
 
         def needed(used: Value, code: Value) -> Value:
@@ -220,11 +225,17 @@ class BeatCounter(wiring.Component):
 
         uop = run.uop
         reads = most(needed(uop.a_source == Source.STREAM, a_type), needed(uop.b_source == Source.STREAM, b_type))
+        if self._config.activation_lanes:
+            reads = most(reads, Mux(uop.destination == Destination.ACTIVATION, most(
+                Const(self._config.activation_steps - 1), needed(Const(1), out_type)), 0))
         return Mux(run.table, 0, most(reads, needed(uop.destination == Destination.OUTPUT, out_type)))
 
     def _words(self, m: Module, run: Any, types: dict[str, Value], position: Value, step: Value, beat: Value) -> None:
         """Say which words of the slot the step reads."""
         beats = self._beats
+        # Steps behind the last word take its elements again.
+        taken = step if len(step) == len(self.o.payload.step.a.step) else Mux(
+            step < beats.max_steps, step, beats.max_steps - 1)
         for name, code in types.items():
             operand = self.o.payload.step[name]
             first = beats.look_up(code, position, beats.first_word)
@@ -232,7 +243,7 @@ class BeatCounter(wiring.Component):
             shares = beats.look_up(code, position, lambda c, p: int(beats.shares_word(c, p)))
             m.d.comb += [
                 operand.address.eq(run[name] + (first + step)), operand.type.eq(code),
-                operand.position.eq(position), operand.step.eq(step),
+                operand.position.eq(position), operand.step.eq(taken),
                 operand.read.eq((run.uop[f"{name}_source"] == Source.STREAM) & (step < words)
                                 & ~(shares & (step == 0) & (beat != 0))),
             ]

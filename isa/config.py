@@ -22,6 +22,8 @@ BANKS = 4
 DESIGNS = ("parallel", "serial")
 #: Members that are no sizes and make no difference to a program.
 _NAMES = ("name", "design")
+#: Members that say nothing where they are 0, so that configurations without them keep their fingerprints.
+_OPTIONS = ("activation_lanes",)
 
 
 class ConfigError(ValueError):
@@ -47,6 +49,7 @@ class Config:
     fold_steps : entries of the patch-folding table, 1..16
     uops : micro-operations that the vector unit holds, power of two, 32 or 64
     vector_words : int32 words (of `requantize_lanes` lanes) of the vector register file, in eight registers
+    activation_lanes : lanes that compute logistic and tanh of int16, a divisor of `requantize_lanes`; 0: none
     design : hardware that runs the commands: "parallel" (a unit each) or "serial" (a small engine, see hdl/serial);
         both run the same programs, so the fingerprint knows nothing of it
     """
@@ -62,6 +65,7 @@ class Config:
     fold_steps: int = 16
     uops: int = 64
     vector_words: int = 512
+    activation_lanes: int = 0
     design: str = "parallel"
 
     def __post_init__(self) -> None:
@@ -83,6 +87,8 @@ class Config:
             (self.uops in (32, 64), "uops must be 32 or 64"),
             (128 <= self.vector_words <= 4096 and _power_of_two(self.vector_words),
              "vector_words must be a power of two from 128 to 4096"),
+            (self.activation_lanes >= 0 and self.requantize_lanes % max(self.activation_lanes, 1) == 0,
+             "activation_lanes must be 0 or divide requantize_lanes"),
         )
         for holds, rule in checks:
             if not holds:
@@ -99,10 +105,11 @@ class Config:
         if self.design == "serial" and not (
                 (self.rows, self.cols, self.requantize_lanes, self.bus_bytes) == (4, 4, 1, 4)
                 and self.scratchpad_bytes <= 32 << 10 and self.acc_words * self.acc_buffers <= 1024
-                and self.vector_words <= 2048):
+                and self.vector_words <= 2048 and self.activation_lanes == 0):
             raise ConfigError(
                 f"configuration {self.name!r}: the serial design has 4 rows, 4 cols, 1 of requantize_lanes, 4 of "
-                "bus_bytes, at most 32768 of scratchpad_bytes, 2048 of vector_words and 1024 acc_words in all buffers")
+                "bus_bytes, at most 32768 of scratchpad_bytes, 2048 of vector_words and 1024 acc_words in all buffers, "
+                "and no activation_lanes")
 
     @property
     def gemm_rows(self) -> int:
@@ -163,6 +170,11 @@ class Config:
         return self.vector_words // 8
 
     @property
+    def activation_steps(self) -> int:
+        """Cycles in which the activation lanes take one beat."""
+        return self.requantize_lanes // self.activation_lanes if self.activation_lanes else 0
+
+    @property
     def param_words(self) -> int:
         """Scratchpad words of one parameter block: biases, multipliers, shifts of `cols` channels."""
         wide = -(-4 * self.cols // self.word_bytes)
@@ -181,7 +193,8 @@ class Config:
     @property
     def fingerprint(self) -> int:
         """32 bits over everything but the name, and the version of the instruction set."""
-        values = {k: v for k, v in asdict(self).items() if k not in _NAMES} | {"isa": ISA_VERSION}
+        values = {k: v for k, v in asdict(self).items()
+                  if k not in _NAMES and (v or k not in _OPTIONS)} | {"isa": ISA_VERSION}
         digest = hashlib.sha256(json.dumps(values, sort_keys=True).encode()).digest()
         return int.from_bytes(digest[:4], "little")
 
@@ -202,7 +215,7 @@ class Config:
 
 PRESETS: dict[str, Config] = {
     config.name: config for config in (
-        Config("n16", 16, 16, 16, 256 << 10),
+        Config("n16", 16, 16, 16, 256 << 10, activation_lanes=2),
         Config("n16x8", 16, 8, 8, 64 << 10),
         Config("n9x8", 9, 8, 8, 64 << 10),
         Config("n8", 8, 8, 4, 64 << 10),

@@ -38,7 +38,8 @@ def _lines() -> Iterator[str]:
     yield from body(uop)
     yield from ("", f"Micro-operation k has {layout.UOP_WORDS} registers:", "")
     yield from _fields(uop.UOP)
-    for enum in (uop.Source, uop.Alu, uop.Multiply, uop.ShiftSource, uop.Rounding, uop.Destination, uop.Reduce):
+    for enum in (uop.Source, uop.Alu, uop.Multiply, uop.ShiftSource, uop.Rounding, uop.Destination, uop.Reduce,
+                 uop.Activation):
         yield from ("", f"### {enum.__name__}", "")
         yield from members(enum)
     yield from ("", "## Register bus", "")
@@ -51,7 +52,7 @@ def _lines() -> Iterator[str]:
     yield from ("", "## Presets", "", "The fingerprint stands in each compiled file and in the register `fingerprint`.",
                 "")
     keys = ("rows", "cols", "requantize_lanes", "scratchpad_bytes", "acc_words", "acc_buffers", "bus_bytes",
-            "word_bytes", "gemm_rows", "block", "design")
+            "word_bytes", "gemm_rows", "block", "activation_lanes", "design")
     yield from table(("name", *keys, "fingerprint"),
                       ((f"`{c.name}`", *(getattr(c, key) for key in keys), f"{c.fingerprint:08x}")
                        for c in PRESETS.values()))

@@ -14,14 +14,18 @@ Every stage can be passed over. Stages, in order, all on 32-bit two's complement
 4. right shift by max(-shift, 0) (or by b for SHIFT_B), rounding HALF_AWAY (RoundingDivideByPOT),
    HALF_UP (add half, floor) or FLOOR.
 5. add `zero_point`, wrapping; clamp to [act_min, act_max] if `clamp`; to int16 if the output is int16.
-6. to a vector register, to the output stream, or into a reduction.
+6. to a vector register, to the output stream, into a reduction, or through an activation to the output stream.
+
+An activation takes the result x with 12 fraction bits. With e = exp(-|x| / 2^12) a logistic is 1 / (1 + e), a tanh
+(1 - e) / (1 + e), both in Q0.15 and mirrored for a negative x: gemmlowp's 16-bit logistic of x / 2^12 and its tanh of
+x / 2^13, to the bit. There is hardware for it where a configuration has `activation_lanes`.
 """
 
 from enum import IntEnum
 
 from tq_hw.isa.layout import Field, Register, register
 
-__all__ = ["UOP", "Alu", "Destination", "Multiply", "Reduce", "Rounding", "ShiftSource", "Source"]
+__all__ = ["UOP", "Activation", "Alu", "Destination", "Multiply", "Reduce", "Rounding", "ShiftSource", "Source"]
 
 
 class Source(IntEnum):
@@ -101,6 +105,15 @@ class Destination(IntEnum):
     OUTPUT = 1
     #: reduce all beats of the chunk and all valid lanes to one value, written to every lane of word 0 of the register
     REDUCE = 2
+    #: to the output stream, through the logistic or tanh that `reduce` names
+    ACTIVATION = 3
+
+
+class Activation(IntEnum):
+    """Function of Destination.ACTIVATION, int32 to int16."""
+
+    LOGISTIC = 0
+    TANH = 1
 
 
 class Reduce(IntEnum):
@@ -120,7 +133,7 @@ UOP: tuple[Register, ...] = (
         Field("b_source", 2, "Source of operand b"), Field("b_register", 3, "vector register of b"),
         Field("b_hold", 1, "always word 0 of the register"), Field("b_table", 2, "table of b: 0 none, 1, 2"),
         Field("alu", 4, "Alu"), Field("destination", 2, "Destination"),
-        Field("d_register", 3, "vector register written"), Field("reduce", 2, "Reduce"),
+        Field("d_register", 3, "vector register written"), Field("reduce", 2, "Reduce, or Activation"),
         Field("once", 1, "run for one beat only, word 0 of every register"),
     ),
     register(1, Field("immediate", 32, "immediate operand or multiplier", signed=True)),

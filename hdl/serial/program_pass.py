@@ -191,7 +191,7 @@ class Pass:
                 shared.require(Op.BNE, self.f["use_params"], 0)
         shared.require(Op.BGEU, Multiply.LOW_B, u["multiply"])
         shared.require(Op.BNE, u["rounding"], len(Rounding))
-        shared.require(Op.BNE, u["destination"], len(Destination))
+        shared.require(Op.BNE, u["destination"], Destination.ACTIVATION)
         with asm.when(Op.BEQ, u["shift_source"], ShiftSource.IMMEDIATE):
             shared.require(Op.BNE, u["shift"], -32)
 
@@ -358,7 +358,7 @@ class Pass:
     def _result(self) -> None:
         asm, u, x = self.asm, self.u, self.x
         done = asm.label()
-        labels = [asm.label(destination.name) for destination in Destination]
+        labels = [asm.label(destination.name) for destination in Destination if destination != Destination.ACTIVATION]
         asm.select(u["destination"], labels)
         asm.place(labels[Destination.REGISTER])
         asm.store_private(self.at["d"], x)

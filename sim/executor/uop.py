@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tq_hw.isa.uop import Alu, Multiply, Reduce, Rounding, ShiftSource
+from tq_hw.isa.uop import Activation, Alu, Multiply, Reduce, Rounding, ShiftSource
 from tq_hw.sim.executor.machine import Ints, require
+from tq_hw.sim.golden.fixedpoint import exp_on_negative_values, high_mul, one_over_one_plus_x
 
-__all__ = ["Parameters", "evaluate", "look_up", "reduce_all"]
+__all__ = ["Parameters", "activate", "evaluate", "look_up", "reduce_all"]
 
 Long = npt.NDArray[np.int64]
 
@@ -124,6 +125,21 @@ def _alu(alu: Alu, a: Long, b: Long) -> Long:
             require(lanes % 2 == 0, "a pair difference needs an even number of lanes")
             x = a[..., np.arange(lanes) ^ 1] - a
     return _wrap(x)
+
+
+def activate(function: Activation, x: Ints) -> Ints:
+    """Return the logistic or tanh of isa/uop.py of any int32."""
+    # gemmlowp's 16 bits with 12 fraction bits end at 8; the step behind them multiplies by e^-8, 11 in Q0.15.
+    magnitude = np.minimum(np.abs(x.astype(np.int64)), 1 << 16)
+    below = np.where(magnitude > 1 << 15, magnitude - (1 << 15), magnitude)
+    e = exp_on_negative_values(-below, 3, 16)
+    p = one_over_one_plus_x(np.where(magnitude > 1 << 15, high_mul(e, 11, 16), e), 16)
+    if function is Activation.LOGISTIC:
+        y = np.where(x == 0, 1 << 14, np.where(x < 0, (1 << 15) - 1 - p, p))
+    else:
+        # p is even, or 2^15 saturated.
+        y = np.sign(x) * np.minimum(2 * (p + (p & 1)) - (1 << 15), (1 << 15) - 1)
+    return y.astype(np.int32)
 
 
 def reduce_all(operation: Reduce, x: Ints, last_word_lanes: npt.NDArray[np.bool_]) -> Ints:

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tq_hw.isa.uop import Destination, Multiply, Reduce, ShiftSource, Source
+from tq_hw.isa.uop import Activation, Destination, Multiply, Reduce, ShiftSource, Source
 from tq_hw.sim.executor.machine import Bytes, Index, Ints, Machine, require
-from tq_hw.sim.executor.uop import Parameters, evaluate, look_up, reduce_all
+from tq_hw.sim.executor.uop import Parameters, activate, evaluate, look_up, reduce_all
 
 __all__ = ["VectorTile", "load_table", "run_tiles", "vector_tiles"]
 
@@ -17,6 +17,8 @@ Uops = Sequence[Mapping[str, int]]
 
 #: Bytes of an element of a stream and its numpy type, by the code in a register.
 _TYPES = ((1, np.dtype("i1")), (2, np.dtype("<i2")), (4, np.dtype("<i4")), (1, np.dtype("u1")))
+#: Destinations that write the output stream.
+_OUTPUTS = (Destination.OUTPUT, Destination.ACTIVATION)
 #: Register file entries of all chunks that run together.
 _GROUP_ENTRIES = 1 << 21
 
@@ -141,7 +143,7 @@ class _Program:
     def _uses(self, part: Sequence[int], stream: str) -> bool:
         for u in part:
             uop = self.uops[u]
-            if stream == "out" and uop["destination"] == Destination.OUTPUT:
+            if stream == "out" and uop["destination"] in _OUTPUTS:
                 return True
             if stream != "out" and uop[f"{stream}_source"] == Source.STREAM:
                 return True
@@ -180,7 +182,7 @@ class _Program:
                     single = uop["once"] or uop[f"{operand}_hold"]
                     if not written[self._register(uop[f"{operand}_register"], 1 if single else beats)].all():
                         return False
-            if uop["destination"] != Destination.OUTPUT:
+            if uop["destination"] not in _OUTPUTS:
                 single = uop["once"] or uop["destination"] == Destination.REDUCE
                 written[self._register(uop["d_register"], 1 if single else beats)] = True
         return True
@@ -242,7 +244,11 @@ class _Program:
         destination = uop["destination"]
         if destination == Destination.REGISTER:
             registers[:, self._register(uop["d_register"], beats)] = x
-        elif destination == Destination.OUTPUT:
+        elif destination in _OUTPUTS:
+            if destination == Destination.ACTIVATION:
+                require(self.machine.config.activation_lanes > 0, "an activation needs activation_lanes")
+                require(uop["reduce"] in list(Activation), "a micro-operation's activation does not exist")
+                x = activate(Activation(uop["reduce"]), x)
             self._write(blocks, self.addresses("out", blocks, slots), x.reshape(chunks, words, channels))
         else:
             require(destination == Destination.REDUCE, "a micro-operation's destination does not exist")

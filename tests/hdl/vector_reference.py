@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 from amaranth.sim import Simulator, SimulatorContext
 
 from tq_hw.hdl.signatures import ACC_READ_LATENCY_CYCLES, READ_LATENCY_CYCLES
@@ -13,16 +14,20 @@ from tq_hw.hdl.vector_unit import VectorUnit
 from tq_hw.isa.config import Config
 from tq_hw.isa.encode import pack
 from tq_hw.isa.layout import VECTOR
-from tq_hw.isa.uop import UOP, Alu, Destination, Multiply, Reduce, Rounding, ShiftSource, Source
+from tq_hw.isa.uop import UOP, Activation, Alu, Destination, Multiply, Reduce, Rounding, ShiftSource, Source
+from tq_hw.sim.executor.uop import activate
 from tq_hw.sim.golden.arith import rounding_divide_by_pot, saturating_rounding_doubling_high_mul
 
-#: Small configurations: one word one block, two blocks a word, wider words, three lanes, one lane.
+#: Small configurations: one word one block, two blocks a word, wider words, three lanes, one lane; activation lanes.
 VECTOR_CONFIGS = {config.name: config for config in (
     Config("tiny4x4", 4, 4, 2, 16 << 10, acc_words=16, vector_words=128),
     Config("8x4", 8, 4, 2, 32 << 10, acc_words=16, vector_words=128),
     Config("n8", 8, 8, 4, 32 << 10, acc_words=16, vector_words=256),
     Config("6x3", 6, 3, 3, 32 << 10, acc_words=16, vector_words=128),
-    Config("3x5", 3, 5, 1, 32 << 10, acc_words=16, vector_words=128))}
+    Config("3x5", 3, 5, 1, 32 << 10, acc_words=16, vector_words=128),
+    Config("8x4a1", 8, 4, 2, 32 << 10, acc_words=16, vector_words=128, activation_lanes=1),
+    Config("n8a2", 8, 8, 4, 32 << 10, acc_words=16, vector_words=256, activation_lanes=2),
+    Config("6x3a3", 6, 3, 3, 32 << 10, acc_words=16, vector_words=128, activation_lanes=3))}
 INT32_MIN, INT32_MAX = -(1 << 31), (1 << 31) - 1
 SIZES = (1, 2, 4, 1)
 Uop = dict[str, int]
@@ -192,7 +197,9 @@ class Reference:
                      for lane in range(lanes)]
                 if uop["destination"] == Destination.REGISTER:
                     self.registers[register(uop["d_register"], n)] = x
-                elif uop["destination"] == Destination.OUTPUT:
+                elif uop["destination"] in (Destination.OUTPUT, Destination.ACTIVATION):
+                    if uop["destination"] == Destination.ACTIVATION:
+                        x = activate(Activation(uop["reduce"]), np.array(x)).tolist()
                     size, w = SIZES[op["out_type"]], config.word_bytes
                     for lane in range(lanes):
                         byte = (sub * config.cols + beat * lanes + lane) * size

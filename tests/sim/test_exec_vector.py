@@ -8,9 +8,11 @@ import pytest
 from tq_hw.isa.config import PRESETS, Config
 from tq_hw.isa.control import Status
 from tq_hw.isa.layout import UNITS, Unit
-from tq_hw.isa.uop import UOP, Alu, Destination, Multiply, Reduce, Rounding, ShiftSource, Source
+from tq_hw.isa.uop import UOP, Activation, Alu, Destination, Multiply, Reduce, Rounding, ShiftSource, Source
 from tq_hw.sim.executor.machine import Fault, Machine
+from tq_hw.sim.executor.uop import activate
 from tq_hw.sim.executor.vector import load_table, run_tiles, vector_tiles
+from tq_hw.sim.golden.fixedpoint import logistic, tanh
 
 FIELDS = dict.fromkeys(UNITS[Unit.VECTOR].fields, 0)
 NO_UOP = {f.name: 0 for register in UOP for f in register.fields}
@@ -57,6 +59,32 @@ def scalar(u: dict[str, int], a: int, b: int, neighbour: int, m: int, shift: int
         low, high = (-32768, 32767) if is_int16 else (u["act_min"], u["act_max"])
         x = max(low, min(high, x))
     return x
+
+
+def high16(a: int, b: int) -> int:
+    return a * b + (1 << 14) >> 15
+
+
+def activation(function: Activation, x: int) -> int:
+    """gemmlowp's int16 functions of x / 2^12 and x / 2^13, one step after the other."""
+    if x == 0:
+        return 1 << 14 if function == Activation.LOGISTIC else 0
+    below = min(abs(x), 1 << 16) - 1
+    a = (1 << 12) - 8 * ((below & 1023) + 1)
+    a2 = high16(a, a)
+    tail = high16(scalar_round(high16(a2, a2), 2, Rounding.HALF_AWAY) + high16(a2, a), 10923) + a2
+    e = min(28918 + high16(28918, a + scalar_round(tail, 1, Rounding.HALF_AWAY)), 32767)
+    for bit, factor in enumerate((25520, 19875, 12055, 4435, 600, 11)):
+        e = high16(e, factor) if below >> 10 + bit & 1 else e
+    half = scalar_round(e + 32767, 1, Rounding.HALF_AWAY)
+    recip = 23130 + high16(half, -15420)
+    for _ in range(3):
+        recip += 4 * high16(recip, (1 << 13) - high16(half, recip))
+    if function == Activation.LOGISTIC:
+        y = min(2 * recip, 32767)
+        return y if x > 0 else 32767 - y
+    y = min(4 * recip - (1 << 15), 32767)
+    return y if x > 0 else -y
 
 
 class Reference:
@@ -149,7 +177,9 @@ class Reference:
         if u["destination"] == Destination.REGISTER:
             for n, row in enumerate(results):
                 self.registers[base + n] = row
-        elif u["destination"] == Destination.OUTPUT:
+        elif u["destination"] in (Destination.OUTPUT, Destination.ACTIVATION):
+            if u["destination"] == Destination.ACTIVATION:
+                results = [[activation(Activation(u["reduce"]), x) for x in row] for row in results]
             for n, row in enumerate(results):
                 for lane, x in enumerate(row):
                     self.put(address("out", slots[n // beats]), sub * channels + n % beats * lanes + lane, x)
@@ -178,12 +208,15 @@ def random_uop(rng: random.Random, config: Config, use_acc: bool, use_params: bo
     multiplies = [m for m in Multiply if use_params or m is not Multiply.HIGH_PARAM]
     shifts = [s for s in ShiftSource if use_params or s is not ShiftSource.PARAM]
     alus = [a for a in Alu if config.requantize_lanes % 2 == 0 or a is not Alu.PAIR_DIFFERENCE]
+    destinations = [d for d in Destination if config.activation_lanes or d is not Destination.ACTIVATION]
+    destination = rng.choice(destinations)
+    kinds = Activation if destination is Destination.ACTIVATION else Reduce
     return NO_UOP | {
         "a_source": rng.choice(a_sources), "b_source": rng.choice(b_sources), "alu": rng.choice(alus),
         "a_register": rng.randrange(registers), "b_register": rng.randrange(registers),
         "d_register": rng.randrange(registers), "a_hold": rng.random() < 0.2, "b_hold": rng.random() < 0.2,
         "a_table": rng.choice([0, 0, 0, 1, 2, 3]), "b_table": rng.choice([0, 0, 0, 1, 2]),
-        "destination": rng.choice(list(Destination)), "reduce": rng.choice(list(Reduce)),
+        "destination": destination, "reduce": rng.choice(list(kinds)),
         "once": rng.random() < 0.15, "immediate": rng.choice([rng.randint(-1 << 31, (1 << 31) - 1), -1 << 31, 7]),
         "multiply": rng.choice(multiplies), "truncate": rng.randint(0, 1), "shift_source": rng.choice(shifts),
         "shift": rng.randint(-31, 31), "rounding": rng.choice(list(Rounding)), "clamp": rng.randint(0, 1),
@@ -228,7 +261,7 @@ def test_program(config, use_acc):
         for u in range(3, 3 + count):
             uops[u] = random_uop(rng, config, use_acc, use_params, 3)
             # What `once` leaves of an output word is undefined, so it goes to registers alone.
-            uops[u]["once"] &= uops[u]["destination"] != Destination.OUTPUT
+            uops[u]["once"] &= uops[u]["destination"] not in (Destination.OUTPUT, Destination.ACTIVATION)
         uops[2 + count] = uops[2 + count] | {"destination": Destination.OUTPUT, "once": 0}
         if f["valid_lanes"] and use_acc:
             f["valid_lanes"] = config.block
@@ -282,8 +315,8 @@ GOOD = FIELDS | {"cols": 1, "out_blocks": 1, "slots": 1, "tile_slots": 1, "chunk
     ({"last": 64, "body_last": 63, "body_first": 64}, {}, "in order"), ({"repeat2": 2}, {}, "without a body"),
     ({"sub_first": 1}, {}, "sub_first"), ({}, {"a_source": 2}, "without use_acc"),
     ({}, {"b_source": 2}, "without use_params"), ({}, {"b_table": 3}, "tables 1 and 2"),
-    ({}, {"destination": 3}, "destination"), ({"chunk_slots": 65, "tile_slots": 65, "slots": 65},
-                                              {"d_register": 7}, "register file"),
+    ({}, {"destination": 3, "reduce": 2}, "activation does not exist"),
+    ({"chunk_slots": 65, "tile_slots": 65, "slots": 65}, {"d_register": 7}, "register file"),
 ])
 def test_wrong(change, uop, message):
     machine = Machine(PRESETS["n16"], [], 0)
@@ -291,3 +324,18 @@ def test_wrong(change, uop, message):
     with pytest.raises(Fault, match=message) as caught:
         run_tiles(machine, f, [NO_UOP | uop] * 64, list(vector_tiles(machine, f)), None)
     assert caught.value.status is Status.BAD_OPERATION
+
+
+def test_an_activation_needs_lanes():
+    machine = Machine(PRESETS["n8"], [], 0)
+    uops = [NO_UOP | {"destination": Destination.ACTIVATION}] * 64
+    with pytest.raises(Fault, match=r"^an activation needs activation_lanes$") as caught:
+        run_tiles(machine, GOOD, uops, list(vector_tiles(machine, GOOD)), None)
+    assert caught.value.status is Status.BAD_OPERATION
+
+
+def test_activations_of_int16_are_gemmlowp_s():
+    x = np.arange(-32768, 32768)
+    assert np.array_equal(activate(Activation.LOGISTIC, x), logistic(x, 3))
+    assert np.array_equal(activate(Activation.TANH, 2 * x), tanh(x, 3))
+    assert np.array_equal(activate(Activation.TANH, x), tanh(x, 2))
