@@ -5,11 +5,17 @@ from dataclasses import dataclass, field
 
 from tq_hw.compiler.ir import Graph, Mac
 from tq_hw.compiler.lstm import Lstm
-from tq_hw.compiler.operation_cycles import moved_bytes
-from tq_hw.compiler.stream import Stream
+from tq_hw.compiler.operation_cycles import (
+    moved_bytes,
+    program_cycles,
+    tile_cycles,
+    tile_program_cycles,
+    tile_sizes,
+)
+from tq_hw.compiler.stream import Operation, Stream
 from tq_hw.compiler.timing import Timeline, layer_cycles
 from tq_hw.isa.config import Config
-from tq_hw.isa.layout import ArrayMode, Unit
+from tq_hw.isa.layout import Unit, VectorKind
 
 __all__ = ["LayerReport", "report"]
 
@@ -38,24 +44,14 @@ class LayerReport:
     runs: Mapping[str, tuple[tuple[int, int], ...]] = field(default_factory=dict)
 
 
-def _array_cycles(f: Mapping[str, int], config: Config) -> int:
-    slots, rows = f["slots"], f["weight_rows"]
-    tiles = -(-slots // f["tile_slots"]) * f["out_blocks"]
-    if f["mode"] == ArrayMode.DEPTHWISE:
-        steps = -(-f["kernel_rows"] // config.groups) * -(-f["kernel_cols"] // 3)
-        out_rows = -(-slots // f["out_cols"])
-        return f["out_blocks"] * steps * max(out_rows * f["period"], rows)
-    steps = f["kernel_rows"] * f["kernel_cols"] * f["kernel_blocks"] * f["slices"]
-    return max(f["out_blocks"] * slots * steps, tiles * steps * rows)
-
-
-def _vector_cycles(f: Mapping[str, int], config: Config) -> int:
-    if f.get("kind"):
+def _vector_cycles(operation: Operation, config: Config) -> int:
+    """Cycles of an operation of the vector unit that waits for nothing."""
+    f = operation.fields
+    if f.get("kind") == VectorKind.LOAD_TABLE:
         return f["slots"]
-    beats = config.beats_per_acc_word if f.get("use_acc") else config.beats_per_word
-    body = f["body_last"] - f["body_first"] + 1
-    uops = f["last"] - f["first"] + 1 - body + body * f["repeat1"] * f["repeat2"]
-    return f["slots"] * f["out_blocks"] * beats * uops
+    if f.get("use_acc"):
+        return sum(tile_program_cycles(operation, size, config.beats_per_acc_word, config) for size in tile_sizes(f))
+    return program_cycles(operation, config)
 
 
 def report(graph: Graph, stream: Stream, config: Config, times: Timeline) -> tuple[LayerReport, ...]:
@@ -73,9 +69,9 @@ def report(graph: Graph, stream: Stream, config: Config, times: Timeline) -> tup
             size = moved_bytes(operation)
             moved[index] = moved.get(index, 0) + size
             if unit is Unit.ARRAY:
-                work[index]["compute"] += _array_cycles(operation.fields, config)
+                work[index]["compute"] += sum(tile_cycles(operation.fields, config)[0])
             elif unit is Unit.VECTOR:
-                work[index]["vector"] += _vector_cycles(operation.fields, config)
+                work[index]["vector"] += _vector_cycles(operation, config)
             elif operation.fields.get("region") == 0 and unit is Unit.LOAD:
                 work[index]["weights"] += -(-size // config.bus_bytes)
             else:
