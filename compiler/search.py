@@ -65,8 +65,7 @@ def _concerns(move: Mapping[str, Any], graph: Graph, plan: Plan, number: int) ->
     return isinstance(layer, Mac) if "operation_cycles" in move else whole and layer.output.shape[1] > 1
 
 
-def search(graph: Graph, plan: Plan,
-           emit: Callable[[Choices], Emitter]) -> tuple[Emitter, Timeline, bytes]:
+def search(graph: Graph, plan: Plan, emit: Callable[[Choices], Emitter]) -> tuple[Emitter, Timeline, bytes]:
     """Return the best schedule found, its times and its commands; `emit` makes a schedule of choices."""
     best = _Trial(emit({}))
     choices: Choices = {}
@@ -86,12 +85,12 @@ def search(graph: Graph, plan: Plan,
             continue
         try:
             tried = attempt({**choices, **changed})
+            faster = {number: choice for number, choice in changed.items()
+                      if tried.spent(number) + _LEAST_CYCLES < best.spent(number)}
+            if faster and len(faster) < len(changed):
+                tried = attempt({**choices, **faster})
         except UnsupportedError:  # so many commands are too many
             continue
-        faster = {number: choice for number, choice in changed.items()
-                  if tried.spent(number) + _LEAST_CYCLES < best.spent(number)}
-        if faster and len(faster) < len(changed):
-            tried = attempt({**choices, **faster})
         if faster and tried.cycles + best.cycles // _LEAST_SHARE < best.cycles:
             best, choices = tried, {**choices, **faster}
     return best.emitter, best.times, best.commands.data

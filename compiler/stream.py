@@ -34,7 +34,7 @@ class Operation:
     Members
     -------
     wait, post : tokens by unit
-    after : the operations that those it waits for come from
+    after : operations whose tokens it takes
     uops : micro-operations of a vector program
     """
 
@@ -71,7 +71,7 @@ class Stream:
     -------
     names : what messages call each layer
     limit : more operations are refused
-    work : operations' worth of work that those of many phases are beside themselves
+    work : operations that the compiler could make in the time that those with many tiles take beyond others
     """
 
     config: Config
