@@ -39,7 +39,7 @@ def phase_box(phase: Mac, whole: Mac, box: Box) -> Box:
 
 
 def row_phases(layer: Mac) -> tuple[Mac, ...]:
-    """Layers that make every so-manieth output row each, from every so-manieth input row; () if there are none."""
+    """Return layers that each make output rows at the distance of the dilation; () if there are none."""
     images, height, _, _ = layer.inputs[0].shape
     out_height = layer.output.shape[1]
     dilation, count = layer.dilation[0], min(layer.dilation[0], out_height)

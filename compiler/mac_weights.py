@@ -41,8 +41,9 @@ class Packed:
     fold: FoldPlan | None = None
     #: each output block reads only its own channel block (a depthwise kernel on the GEMM path)
     diagonal: bool = False
-    #: a depthwise kernel with gaps: operations of every so-manieth column, and of single rows that share banks
+    #: a depthwise kernel with gaps: operations of columns at the distance of the dilation
     dilated: bool = False
+    #: and of single kernel rows, as they share banks
     singly: bool = False
 
     def words(self) -> int:

@@ -1,7 +1,7 @@
 """RESIZE_BILINEAR on the array: output pixels at even distances see their neighbours under the same weights.
 
 Along an axis the outputs fall into groups whose taps go on in even steps and share a fraction. A pair of groups, one of
-rows and one of columns, is a depthwise layer of up to 2x2 taps, its output every so-manieth pixel of the result.
+rows and one of columns, is a depthwise layer of up to 2x2 taps, its output every n-th pixel of the result.
 Fractions of few bits give weights that fit int8 and sum to a power of two: the division is a rounding shift.
 
 Where a word holds many pixels of few channels, its bytes are the channels of one wide pixel instead: each makes a few

@@ -43,7 +43,7 @@ class LayerPlan:
     blocks : channel blocks of a rectangle (depthwise and elementwise may cut channels; others take all)
     slots : strip buffers of each kind, 4 or 2 where they fit
     cuts : output rows of each strip, in a group of layers that cascade
-    row_phases : layers that make so-manieth rows each, which are what is cut; () where that is the layer itself
+    row_phases : what is cut in place of the layer: layers that make rows at the distance of its dilation; or ()
     """
 
     rows: int
