@@ -65,10 +65,10 @@ def test_a_seed_that_meets_the_timing_ends_the_others(folder: Path) -> None:
 
 
 def test_the_others_get_half_as_long_again(folder: Path) -> None:
-    write_plan(folder, {1: (60, {"a": 200}), 2: (0.2, {"a": 99}), 3: (0, {"a": 98})})
+    write_plan(folder, {1: (60, {"a": 200}), 2: (0.2, {"a": 99})})
     start = time.monotonic()
-    placed = place_and_route("place", ARGUMENTS, folder, [1, 2, 3])
-    assert placed.seed in (2, 3) and 1 not in placed.reached
+    placed = place_and_route("place", ARGUMENTS, folder, [1, 2])
+    assert (placed.seed, dict(placed.reached)) == (2, {2: 0.99})
     assert time.monotonic() - start < 30
     assert sorted(path.name for path in folder.iterdir()) == ["plan.json", "timing.json", "top.config", "top.tim"]
 
