@@ -12,6 +12,7 @@ from tq_hw.compiler.image import Image, table_words
 from tq_hw.compiler.ir import Graph, IntArray, Layer, Mac, Resize, Value
 from tq_hw.compiler.layout import View, block_count, row_words
 from tq_hw.compiler.places import Choice, LayerPlan, Plan, alternates
+from tq_hw.compiler.ring import Constants, Ring
 from tq_hw.compiler.stream import Access, Operation, Stream
 from tq_hw.isa.config import Config
 from tq_hw.isa.layout import Unit, VectorKind
@@ -24,9 +25,6 @@ _ALIGN = 16
 #: A model may have so many commands, and one more for so many bytes of weights at 256 multipliers.
 _COMMANDS, _BYTES_PER_COMMAND = 10_000, 8
 REGION_IMAGE, REGION_ARENA, REGION_STATE = 0, 1, 2
-#: Scratchpad words that constants are placed by.
-_GRANULE = 8
-_HELD = 1 << 62
 
 
 @dataclass(frozen=True)
@@ -42,41 +40,6 @@ class Rect:
     def slots(self) -> int:
         """Pixels."""
         return (self.rows[1] - self.rows[0]) * (self.cols[1] - self.cols[0])
-
-
-class _Ring:
-    """Places constants where nothing was for longest, so that they can be loaded early.
-
-    Pieces of open scopes (`live`) are not overwritten. Words are counted in granules.
-    """
-
-    def __init__(self, words: int) -> None:
-        self.live: list[tuple[int, int]] = []
-        self._touched = np.zeros(words // _GRANULE, np.int64)
-        self._clock = 0
-
-    def touch(self, accesses: tuple[Access, ...]) -> None:
-        """Note that an operation is the latest one to touch these words."""
-        self._clock += 1
-        for access in accesses:
-            if access.space == "pad":
-                self._touched[access.low // _GRANULE:-(-access.high // _GRANULE)] = self._clock
-
-    def take(self, words: int, base: int) -> int | None:
-        """Place `words` words at or above `base`."""
-        first, count = -(-base // _GRANULE), -(-words // _GRANULE)
-        touched = self._touched.copy()
-        for low, high in self.live:
-            touched[low // _GRANULE:-(-high // _GRANULE)] = _HELD
-        if count > len(touched) - first:
-            return None
-        latest = np.lib.stride_tricks.sliding_window_view(touched[first:], count).max(axis=1)
-        best = int(latest.argmin())
-        if latest[best] == _HELD:
-            return None
-        start = (first + best) * _GRANULE
-        self.live.append((start, start + words))
-        return start
 
 
 #: Operators whose weights are the compiler's and not the model's.
@@ -125,7 +88,7 @@ class Emitter:
     state: bytearray = field(default_factory=bytearray)
     stream: Stream = field(init=False)
     layer_index: int = 0
-    _ring: _Ring = field(init=False)
+    _ring: Ring = field(init=False)
     _memory: dict[int, tuple[int, int]] = field(default_factory=dict)
     _views: dict[int, View] = field(default_factory=dict)
     _slots: dict[tuple[int, str, int], int] = field(default_factory=dict)
@@ -139,7 +102,7 @@ class Emitter:
         """Make room in memory for inputs and outputs first, so that their places do not depend on the plan."""
         names = [f"operator {layer.index} ({layer.op})" for layer in self.graph.layers]
         self.stream = Stream(self.config, names, self.limit)
-        self._ring = _Ring(self.config.scratchpad_words)
+        self._ring = Ring(self.config.scratchpad_words)
         for value in (*self.graph.inputs, *self.graph.outputs):
             self.memory_of(value)
 
@@ -187,19 +150,28 @@ class Emitter:
         """Size of the ring during this layer."""
         return self.config.scratchpad_words - self.plan.ring_bases[self.layer_index]
 
-    def constant(self, data: bytes, row_bytes: int) -> tuple[int, Access]:
-        """Load rows of `row_bytes` bytes, one a word, into the ring; return the first word and what was written."""
+    def place(self, data: bytes, row_bytes: int) -> Constants:
+        """Give rows of `row_bytes` bytes, one a word, a place in the image and in the ring; nothing is loaded."""
         words = len(data) // row_bytes
-        base = self._ring.take(words, self.plan.ring_bases[self.layer_index])
+        base = self._ring.take(words, self.plan.ring_bases[self.layer_index], held=self._holds)
         if base is None:
             raise AssertionError(f"{words} words of constants do not fit the ring of {self.ring_words()}")
-        access = Access("pad", base, base + words)
-        offset = self.image.add(data)
-        self.load({"memory_offset_bytes": offset, "region": REGION_IMAGE, "run_bytes": len(data), "destination": base,
-                   "emit_bytes": row_bytes, "advance_bytes": row_bytes, "last_emit_bytes": row_bytes,
-                   "last_advance_bytes": row_bytes, "count0": words, "step0": 1, "count1": 1, "count2": 1,
-                   "count3": 1}, (), (access,))
-        return base, access
+        return Constants(base, words, self.image.add(data), row_bytes)
+
+    def bring(self, constants: Constants, first: int, last: int) -> Access:
+        """Load words `first` to `last` of what has a place in the ring; return what was written."""
+        words, size = last - first, constants.row_bytes
+        access = Access("pad", constants.base + first, constants.base + last)
+        self.load({"memory_offset_bytes": constants.offset_bytes + first * size, "region": REGION_IMAGE,
+                   "run_bytes": words * size, "destination": constants.base + first, "emit_bytes": size,
+                   "advance_bytes": size, "last_emit_bytes": size, "last_advance_bytes": size, "count0": words,
+                   "step0": 1, "count1": 1, "count2": 1, "count3": 1}, (), (access,))
+        return access
+
+    def constant(self, data: bytes, row_bytes: int) -> tuple[int, Access]:
+        """Load rows of `row_bytes` bytes, one a word, into the ring; return the first word and what was written."""
+        placed = self.place(data, row_bytes)
+        return placed.base, self.bring(placed, 0, placed.words)
 
     # Operations
 

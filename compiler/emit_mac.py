@@ -1,7 +1,7 @@
 """Multiply-accumulate layers: the array's operations, the vector unit's requantization behind them."""
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tq_hw.compiler.dilated import Turn, column_turns
@@ -9,13 +9,14 @@ from tq_hw.compiler.emit import Emitter, Rect
 from tq_hw.compiler.emit_windows import Windows
 from tq_hw.compiler.image import parameter_blocks
 from tq_hw.compiler.ir import Mac
-from tq_hw.compiler.layout import View, block_count, even_tiles, row_cuts, row_parts, row_period, signed_step
+from tq_hw.compiler.layout import View, block_count, even_tiles, row_cuts, row_parts, row_period
+from tq_hw.compiler.mac_constants import MacConstants
+from tq_hw.compiler.mac_operations import array_fields, requantize_fields, rounding_uop
 from tq_hw.compiler.mac_weights import Kernel, kernel_parts, pack
 from tq_hw.compiler.places import LayerPlan
 from tq_hw.compiler.stream import Access
 from tq_hw.compiler.window import in_span, window
 from tq_hw.isa.layout import ArrayMode
-from tq_hw.isa.uop import Alu, Destination, Multiply, Rounding, ShiftSource, Source
 
 __all__ = ["emit_mac"]
 
@@ -27,35 +28,6 @@ _RAMP_SLOTS = 32
 _PIECE_WORDS = 64
 #: So many tiles of one operation take the compiler as long as an operation more.
 _TILES_OF_AN_OPERATION = 8
-#: Longest step that a field holds.
-_STEP_LIMIT = 0x7FFF
-
-
-def _rounding_uop(layer: Mac, uniform: bool) -> dict[str, int]:
-    """Bias, multiplier and shift, the last two as immediates where all channels have the same ones."""
-    high = Multiply.HIGH_IMMEDIATE if uniform else Multiply.HIGH_PARAM
-    stages: dict[str, dict[str, int]] = {
-        "tflite": {"multiply": high, "rounding": Rounding.HALF_AWAY},
-        "divide": {"multiply": high, "truncate": 1, "rounding": Rounding.HALF_UP},
-        "shift": {"multiply": Multiply.NONE, "rounding": Rounding.HALF_AWAY},
-    }
-    shift: dict[str, int] = {"shift_source": ShiftSource.PARAM}
-    if uniform:
-        shift = {"shift_source": ShiftSource.IMMEDIATE, "shift": int(layer.shift[0]),
-                 "immediate": int(layer.multiplier[0])}
-    return {"a_source": Source.ACC_OR_BIAS, "b_source": Source.ACC_OR_BIAS, "alu": Alu.ADD, **shift,
-            "zero_point": layer.zero_point, "clamp": 1, "act_min": layer.act_min, "act_max": layer.act_max,
-            "destination": Destination.OUTPUT, **stages[layer.rounding]}
-
-
-@dataclass(frozen=True)
-class _Piece:
-    """Constants of some output blocks in the ring: bases of weights and parameters, and what was loaded."""
-
-    blocks: tuple[int, int]
-    weights: int
-    parameters: int
-    accesses: tuple[Access, ...]
 
 
 @dataclass
@@ -75,16 +47,19 @@ class _MacEmitter:
         self.turns: dict[tuple[int, int], list[Turn]] = {}
         self.packed = pack(self.layer, self.plan, config)
         self.out_blocks = -(-self.layer.output.shape[3] // config.cols)
-        self.parameters = parameter_blocks(self.layer.bias, self.layer.multiplier, self.layer.shift, config)
         # Equal multipliers and shifts stand in the micro-operation: only biases are loaded, and the weights behind
         # them are read where the multipliers would be.
         uniform = (config.cols == config.word_bytes and len(set(self.layer.multiplier.tolist())) == 1
                    and len(set(self.layer.shift.tolist())) == 1)
-        self.param_step = -(-4 * config.cols // config.word_bytes) if uniform else config.param_words
+        param_words = -(-4 * config.cols // config.word_bytes) if uniform else config.param_words
+        parameters = parameter_blocks(self.layer.bias, self.layer.multiplier, self.layer.shift, config)
+        size = config.param_words * config.word_bytes
+        self.parameters = tuple(parameters[block * size:block * size + param_words * config.word_bytes]
+                                for block in range(self.out_blocks))
         # Averages have the same constants for all channels: those of the first block serve all.
         self.same = uniform and self.layer.depthwise and not (self.packed.diagonal or self.packed.dilated) and bool(
             (self.layer.weights == self.layer.weights[:, :, :1]).all()) and len(set(self.layer.bias.tolist())) == 1
-        self.uop = self.emitter.program([_rounding_uop(self.layer, uniform)])
+        self.uop = self.emitter.program([rounding_uop(self.layer, uniform)])
         fold = self.packed.fold
         self.windows = Windows(self.emitter, self.layer, self.plan, fold) if fold is not None else None
         if self.windows is not None:
@@ -110,14 +85,14 @@ class _MacEmitter:
         for first in range(0, self.out_blocks, chunk):
             blocks = (first, min(first + chunk, self.out_blocks))
             with self.emitter.scope():
-                pieces: list[_Piece] = []
+                constants = MacConstants(self.emitter, self.packed, self.parameters, blocks, self.same)
                 spans = [(layer, span) for layer in self.layers for span in self._spans(layer, blocks, None)]
                 rects = [rect for _, span in spans for rect in span]
                 for layer, span in spans:
                     self.layer = layer
                     for rect in span:
                         rects.pop(0)
-                        self._job(rect, blocks, pieces, rects)
+                        self._job(rect, constants, rects)
                     if blocks[1] == self.out_blocks:
                         yield
 
@@ -144,24 +119,6 @@ class _MacEmitter:
                 if span is not None:
                     yield [Rect(image, span, (col, min(col + cols, c1)), self._word_blocks(blocks))
                            for col in range(c0, c1, cols)]
-
-    def _piece(self, blocks: tuple[int, int]) -> _Piece:
-        """Load weights and parameters of some output blocks."""
-        config = self.config
-        loaded = (blocks[0], blocks[0] + 1) if self.same else blocks
-        weights, params = self.packed.part(loaded, None), self._parameters(loaded)
-        if config.cols == config.word_bytes:
-            least = (config.param_words - self.param_step) * config.word_bytes
-            base, access = self.emitter.constant(params + weights.ljust(least, b"\0"), config.word_bytes)
-            return _Piece(blocks, base + len(params) // config.word_bytes, base, (access,))
-        base, access = self.emitter.constant(weights, config.cols)
-        params_base, params_access = self.emitter.constant(params, config.word_bytes)
-        return _Piece(blocks, base, params_base, (access, params_access))
-
-    def _parameters(self, blocks: tuple[int, int]) -> bytes:
-        size, used = self.config.param_words, self.param_step
-        words = self.config.word_bytes
-        return b"".join(self.parameters[block * size * words:(block * size + used) * words] for block in range(*blocks))
 
     def _in_rect(self, rect: Rect) -> tuple[tuple[int, int], tuple[int, int], tuple[int, int]]:
         """Input rows (over all images), columns and blocks that a rectangle touches."""
@@ -194,59 +151,70 @@ class _MacEmitter:
             self.windows.look_up(*self.ahead[-1])
         return self.ahead.pop(0)[0]
 
-    def _job(self, rect: Rect, blocks: tuple[int, int], pieces: list[_Piece], coming: Sequence[Rect]) -> None:
-        """All output blocks of `blocks` for one rectangle; the first rectangle loads the constants.
+    def _job(self, rect: Rect, constants: MacConstants, coming: Sequence[Rect]) -> None:
+        """All output blocks that have constants for one rectangle; the first rectangle loads these.
 
-        Operations cover as few output blocks as keep the array busy for a while, so that the next layer can
-        start on the first blocks while the last ones are computed. Constants come in pieces behind the rectangle's
-        input, so that the array starts after the first. Of the last rectangle, half of the blocks that are left are
-        stored as soon as they are done.
+        Constants come in pieces behind the rectangle's input, so that the array starts after the first. Of the last
+        rectangle, half of the blocks that are left are stored as soon as they are done.
         """
-        stored, sub = rect.blocks[0], self.config.sub_blocks
-        per_block = self.packed.words() + self.param_step
-        at_once = blocks[1] if self.same else max(sub, _PIECE_WORDS // per_block // sub * sub)
-        groups = [(first, min(first + at_once, blocks[1])) for first in range(*blocks, at_once)]
-        if not pieces and self._single_rect() and self.emitter.comes_back(self.layer.inputs[0]):
-            # Constants do not wait for the stores of another layer.
-            pieces += [self._piece(group) for group in groups[len(pieces):]]
+        blocks, sub = constants.blocks, self.config.sub_blocks
+        stored = rect.blocks[0]
+        groups = [blocks]
+        if constants.loaded < blocks[1]:
+            at_once = blocks[1] if self.same else max(sub, _PIECE_WORDS // constants.step // sub * sub)
+            groups = [(first, min(first + at_once, blocks[1])) for first in range(*blocks, at_once)]
+            if self._single_rect() and self.emitter.comes_back(self.layer.inputs[0]):
+                # Constants do not wait for the stores of another layer.
+                for _, last in groups:
+                    constants.bring(last)
         source, reads = self._source(rect, coming)
         target = self.emitter.target(self.layer, self.plan, rect)
-        for number, group in enumerate(groups):
-            if number == len(pieces):
-                pieces.append(self._piece(group))
-            for block in self._operations(rect, pieces[number], source, reads, target):
+        for group in groups:
+            if constants.loaded < group[1]:
+                constants.bring(group[1])
+            for block in self._operations(rect, group, constants, source, reads, target, bool(coming)):
                 done = block // sub
                 if not coming and rect.blocks[1] - stored <= 2 * (done - stored):
                     self.emitter.finish(self.layer, target, replace(rect, blocks=(stored, done)))
                     stored = done
         self.emitter.finish(self.layer, target, replace(rect, blocks=(stored, rect.blocks[1])))
 
-    def _operations(self, rect: Rect, piece: _Piece, source: View, reads: tuple[Access, ...],
-                    target: View) -> Iterator[int]:
-        """Operations for the output blocks of a piece; yields the first block that is not done after each."""
-        per_block, per_params = (0, 0) if self.same else (self.packed.words(), self.param_step)
-        size = 1 if self.packed.diagonal else -(-self.choice.operation_cycles // (rect.slots * self.packed.steps()))
-        if self.same:
-            size = max(1, min(size, (piece.blocks[1] - piece.blocks[0]) // 8))
-        for first in range(*piece.blocks, size):
-            group = (first, min(first + size, piece.blocks[1]))
-            at = first - piece.blocks[0]
+    def _at_once(self, rect: Rect, blocks: tuple[int, int], constants: MacConstants, more: bool) -> int:
+        """Output blocks of an operation.
+
+        As few as keep the array busy for a while, so that the next layer can start on the first blocks while the last
+        ones are computed; all of them if this layer has more rectangles and sees all channels, as nothing starts then.
+        """
+        if self.packed.diagonal or not constants.spans:
+            return 1
+        if more and self.plan.cuts is None and not self.layer.depthwise:
+            count, tiles = blocks[1] - blocks[0], -(-rect.slots // self.config.acc_words)
+            self.emitter.stream.work += min(count - 1, count * tiles // _TILES_OF_AN_OPERATION)
+            return count
+        size = -(-self.choice.operation_cycles // (rect.slots * self.packed.steps()))
+        return max(1, min(size, (blocks[1] - blocks[0]) // 8)) if self.same else size
+
+    def _operations(self, rect: Rect, blocks: tuple[int, int], constants: MacConstants, source: View,
+                    reads: tuple[Access, ...], target: View, more: bool) -> Iterator[int]:
+        """Operations for some output blocks; yields the first block that is not done after each."""
+        size = self._at_once(rect, blocks, constants, more)
+        for first in range(*blocks, size):
+            group = (first, min(first + size, blocks[1]))
             part = Rect(rect.image, rect.rows, rect.cols, self._word_blocks(group))
-            weights, params = piece.weights + at * per_block, piece.parameters + at * per_params
             if self.packed.fold is not None:
-                self._phases(part, source, group, (weights, params), (reads, piece.accesses), target)
+                self._phases(part, source, group, constants, reads, target)
             elif self.packed.dilated:
-                self._dilated(part, source, group, (weights, params), piece.accesses, target)
+                self._dilated(part, source, group, constants, target)
             else:
-                fields = self._array(part, source, group, weights, None)
+                fields = self._array(part, source, group, constants.array_fields(group))
                 if self.packed.mode is ArrayMode.DEPTHWISE:
                     reads = (source.access(self._in_rect(part)[0], part.blocks),)
-                self.emitter.array(fields, (*reads, *piece.accesses))
-                self._requantize(part, target, group, params, piece.accesses)
+                self.emitter.array(fields, (*reads, *constants.reads(group)))
+                self._requantize(part, target, group, constants.vector_fields(group), constants.reads(group))
             yield group[1]
 
-    def _dilated(self, part: Rect, source: View, group: tuple[int, int], bases: tuple[int, int],
-                 constants: tuple[Access, ...], target: View) -> None:
+    def _dilated(self, part: Rect, source: View, group: tuple[int, int], constants: MacConstants,
+                 target: View) -> None:
         """Output columns in turns: phases of columns, each of which sees every so-manieth input column without gaps.
 
         The phases of a turn are what the array takes for output blocks; kernel rows that share banks are operations of
@@ -255,10 +223,8 @@ class _MacEmitter:
         single = self.packed.singly or self.config.sub_blocks > 1
         for o in range(*group):
             rect = replace(part, blocks=self._word_blocks((o, o + 1)))
-            bases_of_block = (bases[0] + (o - group[0]) * self.packed.words(),
-                              bases[1] + (o - group[0]) * self.param_step)
             for turn in self._turns(part.cols, single):
-                self._turn(rect, source, o, bases_of_block, constants, target, turn)
+                self._turn(rect, source, o, constants, target, turn)
 
     def _turns(self, cols: tuple[int, int], single: bool) -> list[Turn]:
         """Turns of columns, which are the same for all rectangles of these columns."""
@@ -266,8 +232,7 @@ class _MacEmitter:
             self.turns[cols] = list(column_turns(self.layer, cols, single))
         return self.turns[cols]
 
-    def _turn(self, rect: Rect, source: View, o: int, bases: tuple[int, int], constants: tuple[Access, ...],
-              target: View, turn: Turn) -> None:
+    def _turn(self, rect: Rect, source: View, o: int, constants: MacConstants, target: View, turn: Turn) -> None:
         """Operations of one turn for output block `o`."""
         layer, config = self.layer, self.config
         dy, dx = layer.dilation
@@ -284,19 +249,22 @@ class _MacEmitter:
             self.emitter.stream.work += turn.phases * tiles // _TILES_OF_AN_OPERATION
             sizes = {"slots": rows * turn.count, "tile_rows": -(-rows // tiles),
                      "tile_slots": -(-rows // tiles) * turn.count}
-            reads = (source.access(self._in_rect(cut)[0], rect.blocks), *constants)
-            whole = self._array(cut, source, (o, o + 1), bases[0], None) | fields | sizes
+            reads = (source.access(self._in_rect(cut)[0], rect.blocks), *constants.reads((o, o + 1)))
+            parameters = constants.vector_fields((o, o + 1))
+            weights = constants.array_fields((o, o + 1))
+            whole = self._array(cut, source, (o, o + 1), weights) | fields | sizes
             taps = range(layer.kernel[0]) if self.packed.singly else (0,)
             for tap in taps:
                 in_row = cut.rows[0] - layer.pad[0] + tap * dy
                 base = source.address(cut.image * layer.inputs[0].shape[1] + in_row, rect.blocks[0], turn.column)
-                step = {"in_base": base, "row_first": in_row, "weight_base": bases[0] + tap * step_words,
+                step = {"in_base": base, "row_first": in_row, "weight_base": weights["weight_base"] + tap * step_words,
                         "acc_first": int(tap == 0), "acc_last": int(tap == taps[-1])}
                 self.emitter.array(whole | step | ({"kernel_rows": 1} if self.packed.singly else {}), reads)
-            self._requantize(cut, target, (o, o + 1), bases[1], constants, (turn.first, dx), turn.phases)
+            self._requantize(cut, target, (o, o + 1), parameters, constants.reads((o, o + 1)), (turn.first, dx),
+                             turn.phases)
 
-    def _phases(self, part: Rect, source: View, group: tuple[int, int], bases: tuple[int, int],
-                accesses: tuple[tuple[Access, ...], tuple[Access, ...]], target: View) -> None:
+    def _phases(self, part: Rect, source: View, group: tuple[int, int], constants: MacConstants,
+                reads: tuple[Access, ...], target: View) -> None:
         """One operation for each of the columns that share a window: every `phases`-th column of the rectangle."""
         fold = self.packed.fold
         assert fold is not None
@@ -305,9 +273,12 @@ class _MacEmitter:
             count = -(-(part.cols[1] - part.cols[0] - phase) // fold.phases)
             slots = (part.rows[1] - part.rows[0]) * count
             cut = {"out_cols": count, "slots": slots, **even_tiles(slots, self.config.acc_words)}
-            fields = self._array(part, source, group, bases[0] + phase * words, None)
-            self.emitter.array(fields | cut, (*accesses[0], *accesses[1]))
-            self._requantize(part, target, group, bases[1], accesses[1], (phase, fold.phases))
+            weights = constants.array_fields(group)
+            weights["weight_base"] += phase * words
+            self.emitter.array(self._array(part, source, group, weights) | cut,
+                               (*reads, *constants.reads(group)))
+            self._requantize(part, target, group, constants.vector_fields(group), constants.reads(group),
+                             (phase, fold.phases))
 
     def _split_kernel(self, ring: int) -> None:
         """Weights of one output block do not fit the ring: bring them in pieces, one tile at a time."""
@@ -328,103 +299,35 @@ class _MacEmitter:
                    limit: int) -> None:
         config = self.config
         with self.emitter.scope():
-            params = self._parameters((o, o + 1)).ljust(config.param_words * config.word_bytes, b"\0")
+            params = self.parameters[o].ljust(config.param_words * config.word_bytes, b"\0")
             at_params, access = self.emitter.constant(params, config.word_bytes)
             parts = list(kernel_parts(self.layer, self.packed, limit))
             for index, part in enumerate(parts):
                 with self.emitter.scope():
                     row_bytes = config.word_bytes if config.cols == config.word_bytes else config.cols
                     weights, read = self.emitter.constant(self.packed.part((o, o + 1), part), row_bytes)
-                    fields = self._array(rect, source, (o, o + 1), weights, part)
+                    fields = self._array(rect, source, (o, o + 1), {"weight_base": weights}, part)
                     fields |= {"acc_first": int(index == 0), "acc_last": int(index == len(parts) - 1)}
                     self.emitter.array(fields, (*reads, read))
-            self._requantize(rect, target, (o, o + 1), at_params, (access,))
+            self._requantize(rect, target, (o, o + 1), {"param_base": at_params}, (access,))
 
-    def _array(self, rect: Rect, source: View, blocks: tuple[int, int], weights: int,
-               kernel: Kernel | None) -> dict[str, int]:
-        layer, config = self.layer, self.config
-        _, h, w, _ = layer.inputs[0].shape
-        (sy, sx), (dy, dx), (pad_top, pad_left) = layer.stride, layer.dilation, layer.pad
-        row0 = rect.rows[0] * sy - pad_top
-        col0 = rect.cols[0] * sx - pad_left
-        width = rect.cols[1] - rect.cols[0]
-        fields = {
-            "mode": self.packed.mode, "acc_first": 1, "acc_last": 1, "blocks_inner": 1,
-            "zero_point": layer.pad_value, "in_row_step": signed_step(sy * source.row_pitch),
-            "row_first": row0, "col_first": col0, "row_stride": sy, "col_stride": sx, "kernel_row_dilation": dy,
-            "kernel_col_dilation": dx, "in_rows": h, "in_cols": w, "out_cols": width, "slots": rect.slots,
-            "out_blocks": blocks[1] - blocks[0], "weight_base": weights,
-            # A single block needs no step, which may be too long for its field.
-            "weight_block_step": 0 if self.same or (blocks[1] - blocks[0] == 1 and self.packed.words() > _STEP_LIMIT)
-            else self.packed.words(),
-            "weight_rows": self.packed.rows, "slices": 1}
-        image_row = rect.image * h
-        if self.packed.mode is ArrayMode.FOLDED:
-            assert self.packed.fold is not None
-            fields |= {"in_base": source.address(image_row + row0, 0, source.col0), "in_col_step": 1,
-                       "kernel_blocks": len(self.packed.fold.steps), "kernel_rows": 1, "kernel_cols": 1,
-                       **even_tiles(rect.slots, config.acc_words)}
-        elif self.packed.mode is ArrayMode.DEPTHWISE:
-            first = blocks[0] // config.sub_blocks
-            kernel_rows, kernel_cols = layer.kernel
-            if kernel is not None:
-                row0, col0 = row0 + kernel.rows[0] * config.groups * dy, col0 + 3 * kernel.cols[0]
-                kernel_rows = min(kernel_rows, kernel.rows[1] * config.groups) - kernel.rows[0] * config.groups
-                kernel_cols = min(kernel_cols, 3 * kernel.cols[1]) - 3 * kernel.cols[0]
-            rows = rect.rows[1] - rect.rows[0]
-            tiles = -(-rows // max(1, config.acc_words // width))
-            tile_rows = -(-rows // tiles)
-            fields |= {
-                "row_first": row0, "col_first": col0, "in_base": source.address(image_row + row0, first, col0),
-                "in_col_step": 1, "in_block_step": signed_step(source.block_pitch),
-                "kernel_row_step": signed_step(dy * source.row_pitch), "kernel_rows": kernel_rows,
-                "kernel_cols": kernel_cols, "tile_rows": tile_rows, "tile_slots": tile_rows * width,
-                "sub_first": blocks[0] % config.sub_blocks, "period": row_period(width, sx, kernel_cols, col0, w),
-                "blocks_inner": 0}
-        else:
-            rows_, cols_, blocks_ = (kernel.rows, kernel.cols, kernel.blocks) if kernel is not None else (
-                (0, layer.kernel[0]), (0, layer.kernel[1]), (0, self.packed.weights.shape[3]))
-            row0, col0 = row0 + rows_[0] * dy, col0 + cols_[0] * dx
-            in_block = blocks_[0] + (blocks[0] // config.sub_blocks if self.packed.diagonal else 0)
-            fields |= {
-                "row_first": row0, "col_first": col0, "in_base": source.address(image_row + row0, in_block, col0),
-                "in_col_step": sx, "kernel_col_step": dx, "kernel_row_step": signed_step(dy * source.row_pitch),
-                "kernel_block_step": signed_step(source.block_pitch), "kernel_blocks": blocks_[1] - blocks_[0],
-                "kernel_rows": rows_[1] - rows_[0], "kernel_cols": cols_[1] - cols_[0], "slices": config.slices,
-                **even_tiles(rect.slots, config.acc_words)}
-        return fields
+    def _array(self, rect: Rect, source: View, blocks: tuple[int, int], weights: Mapping[str, int],
+               kernel: Kernel | None = None) -> dict[str, int]:
+        return array_fields(self.layer, self.packed, self.config, rect, source, blocks, kernel) | dict(weights)
 
-    def _requantize(self, rect: Rect, target: View, blocks: tuple[int, int], params: int,
-                    constants: tuple[Access, ...], phase: tuple[int, int] = (0, 1), phases: int = 1) -> None:
-        """Requantize the rectangle, or every so-manieth of its columns from one on, and of as many behind it."""
-        config, layer = self.config, self.layer
-        first, step = phase
-        width = -(-(rect.cols[1] - rect.cols[0] - first) // step)
-        row = rect.image * layer.output.shape[1] + rect.rows[0]
-        slots = (rect.rows[1] - rect.rows[0]) * width
-        tiles = even_tiles(slots, config.acc_words)
-        inner = 1
-        if self.packed.mode is ArrayMode.DEPTHWISE:
-            rows = rect.rows[1] - rect.rows[0]
-            count = -(-rows // max(1, config.acc_words // width))
-            tiles = {"tile_slots": -(-rows // count) * width}
-            inner = 0
-        fields = {
-            "use_acc": 1, "use_params": 1, "blocks_inner": inner, "sub_first": blocks[0] % config.sub_blocks,
-            "out_base": target.address(row, blocks[0] // config.sub_blocks, rect.cols[0] + first),
-            "out_col_step": step * target.col_pitch,
-            "out_row_step": signed_step(target.row_pitch), "out_block_step": signed_step(target.block_pitch),
-            "cols": width, "out_blocks": blocks[1] - blocks[0], "slots": slots, **tiles,
-            "chunk_slots": tiles["tile_slots"], "param_base": params,
-            "param_block_step": 0 if self.same else self.param_step,
-            "first": self.uop, "body_first": self.uop + 1, "body_last": self.uop, "last": self.uop,
-            "repeat1": 1, "repeat2": 1}
+    def _requantize(self, rect: Rect, target: View, blocks: tuple[int, int], parameters: Mapping[str, int],
+                    reads: tuple[Access, ...], phase: tuple[int, int] = (0, 1), phases: int = 1) -> None:
+        """Requantize the rectangle, or those of its columns that are phase[0] behind a multiple of phase[1].
+
+        With more `phases`, the columns right behind these, too.
+        """
+        fields = requantize_fields(self.layer, self.packed, self.config, rect, target, blocks, phase)
+        fields |= {"first": self.uop, "body_first": self.uop + 1, "body_last": self.uop, "last": self.uop, **parameters}
         if phases > 1:
             fields |= {"out_blocks": phases, "out_block_step": target.col_pitch, "param_block_step": 0}
-        out_rows = (row, row + rect.rows[1] - rect.rows[0])
-        self.emitter.vector(fields, constants, (target.access(out_rows, self._word_blocks(blocks)),))
-
-    # Folding
+        row = rect.image * self.layer.output.shape[1]
+        written = target.access((row + rect.rows[0], row + rect.rows[1]), self._word_blocks(blocks))
+        self.emitter.vector(fields, reads, (written,))
 
 
 def emit_mac(emitter: Emitter, layer: Mac, plan: LayerPlan) -> Iterator[None]:

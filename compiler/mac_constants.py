@@ -1,0 +1,101 @@
+"""Weights and parameters of some output blocks in the ring: one place for all of them, loaded piece by piece."""
+
+from dataclasses import dataclass, field
+
+from tq_hw.compiler.emit import Emitter
+from tq_hw.compiler.mac_weights import Packed
+from tq_hw.compiler.ring import Constants
+from tq_hw.compiler.stream import Access
+
+__all__ = ["MacConstants"]
+
+#: Longest step that a field holds.
+_STEP_LIMIT = 0x7FFF
+
+
+@dataclass
+class MacConstants:
+    """Constants of output blocks `blocks`, block after block.
+
+    Where words of weights and of parameters are alike, a block has both. The parameters are first: where only biases
+    are loaded, the vector unit reads weights behind them, which must have been loaded with them.
+
+    Members
+    -------
+    parameters : bytes of each output block of the layer
+    same : constants of the first block serve all
+    loaded : first block that is not in the ring yet
+    step : words of a block
+    """
+
+    emitter: Emitter
+    packed: Packed
+    parameters: tuple[bytes, ...]
+    blocks: tuple[int, int]
+    same: bool = False
+    loaded: int = field(init=False)
+    step: int = field(init=False)
+    #: Words of a block in front of its weights.
+    _before: int = field(init=False, default=0)
+    _placed: Constants = field(init=False)
+    #: Parameters whose words are longer than those of weights.
+    _apart: Constants | None = field(init=False, default=None)
+
+    def __post_init__(self) -> None:
+        """Find a place for all blocks."""
+        config = self.emitter.config
+        first, last = self.blocks
+        self.loaded = first
+        parameters = self.parameters[first:first + 1 if self.same else last]
+        weights = [self.packed.part((block, block + 1), None) for block in range(first, first + len(parameters))]
+        self.step = self.packed.words()
+        if config.cols != config.word_bytes:
+            self._placed = self.emitter.place(b"".join(weights), config.cols)
+            self._apart = self.emitter.place(b"".join(parameters), config.word_bytes)
+            return
+        self._before = len(parameters[0]) // config.word_bytes
+        self.step = max(self._before + self.step, config.param_words)
+        self._placed = self.emitter.place(b"".join(
+            (a + b).ljust(self.step * config.word_bytes, b"\0") for a, b in zip(parameters, weights, strict=True)),
+            config.word_bytes)
+
+    @property
+    def spans(self) -> bool:
+        """Whether an operation may be one of several blocks."""
+        return self.step <= _STEP_LIMIT
+
+    def _number(self, block: int) -> int:
+        return 0 if self.same else block - self.blocks[0]
+
+    def array_fields(self, blocks: tuple[int, int]) -> dict[str, int]:
+        """Fields of the array for some blocks."""
+        step = 0 if self.same or not self.spans else self.step
+        return {"weight_base": self._placed.base + self._number(blocks[0]) * self.step + self._before,
+                "weight_block_step": step}
+
+    def vector_fields(self, blocks: tuple[int, int]) -> dict[str, int]:
+        """Fields of the vector unit for some blocks."""
+        placed, step = (self._placed, self.step) if self._apart is None else (
+            self._apart, self.emitter.config.param_words)
+        return {"param_base": placed.base + self._number(blocks[0]) * step,
+                "param_block_step": 0 if self.same or not self.spans else step}
+
+    def reads(self, blocks: tuple[int, int]) -> tuple[Access, ...]:
+        """What operations on some blocks read."""
+        first = self._number(blocks[0])
+        last = first + (1 if self.same else blocks[1] - blocks[0])
+        found = [Access("pad", self._placed.base + first * self.step, self._placed.base + last * self.step)]
+        if self._apart is not None:
+            size = self.emitter.config.param_words
+            found.append(Access("pad", self._apart.base + first * size, self._apart.base + last * size))
+        return tuple(found)
+
+    def bring(self, last: int) -> None:
+        """Load the blocks before `last` that are not there."""
+        first, self.loaded = self._number(self.loaded), last
+        if first == 0 or not self.same:
+            end = 1 if self.same else self._number(last)
+            self.emitter.bring(self._placed, first * self.step, end * self.step)
+            if self._apart is not None:
+                size = self.emitter.config.param_words
+                self.emitter.bring(self._apart, first * size, end * size)

@@ -1,0 +1,105 @@
+"""Fields of a multiply-accumulate layer's operations: the array's, and the vector unit's behind it."""
+
+from tq_hw.compiler.emit import Rect
+from tq_hw.compiler.ir import Mac
+from tq_hw.compiler.layout import View, even_tiles, row_period, signed_step
+from tq_hw.compiler.mac_weights import Kernel, Packed
+from tq_hw.isa.config import Config
+from tq_hw.isa.layout import ArrayMode
+from tq_hw.isa.uop import Alu, Destination, Multiply, Rounding, ShiftSource, Source
+
+__all__ = ["array_fields", "requantize_fields", "rounding_uop"]
+
+
+def rounding_uop(layer: Mac, uniform: bool) -> dict[str, int]:
+    """Bias, multiplier and shift, the last two as immediates where all channels have the same ones."""
+    high = Multiply.HIGH_IMMEDIATE if uniform else Multiply.HIGH_PARAM
+    stages: dict[str, dict[str, int]] = {
+        "tflite": {"multiply": high, "rounding": Rounding.HALF_AWAY},
+        "divide": {"multiply": high, "truncate": 1, "rounding": Rounding.HALF_UP},
+        "shift": {"multiply": Multiply.NONE, "rounding": Rounding.HALF_AWAY},
+    }
+    shift: dict[str, int] = {"shift_source": ShiftSource.PARAM}
+    if uniform:
+        shift = {"shift_source": ShiftSource.IMMEDIATE, "shift": int(layer.shift[0]),
+                 "immediate": int(layer.multiplier[0])}
+    return {"a_source": Source.ACC_OR_BIAS, "b_source": Source.ACC_OR_BIAS, "alu": Alu.ADD, **shift,
+            "zero_point": layer.zero_point, "clamp": 1, "act_min": layer.act_min, "act_max": layer.act_max,
+            "destination": Destination.OUTPUT, **stages[layer.rounding]}
+
+
+def array_fields(layer: Mac, packed: Packed, config: Config, rect: Rect, source: View, blocks: tuple[int, int],
+                 kernel: Kernel | None) -> dict[str, int]:
+    """Fields of an array operation for some output blocks of a rectangle, but for those of the weights.
+
+    `kernel` is the part of the kernel that it covers, None if that is all.
+    """
+    _, h, w, _ = layer.inputs[0].shape
+    (sy, sx), (dy, dx), (pad_top, pad_left) = layer.stride, layer.dilation, layer.pad
+    row0 = rect.rows[0] * sy - pad_top
+    col0 = rect.cols[0] * sx - pad_left
+    width = rect.cols[1] - rect.cols[0]
+    fields = {
+        "mode": packed.mode, "acc_first": 1, "acc_last": 1, "blocks_inner": 0,
+        "zero_point": layer.pad_value, "in_row_step": signed_step(sy * source.row_pitch),
+        "row_first": row0, "col_first": col0, "row_stride": sy, "col_stride": sx, "kernel_row_dilation": dy,
+        "kernel_col_dilation": dx, "in_rows": h, "in_cols": w, "out_cols": width, "slots": rect.slots,
+        "out_blocks": blocks[1] - blocks[0], "weight_rows": packed.rows, "slices": 1}
+    image_row = rect.image * h
+    if packed.mode is ArrayMode.FOLDED:
+        assert packed.fold is not None
+        fields |= {"in_base": source.address(image_row + row0, 0, source.col0), "in_col_step": 1,
+                   "kernel_blocks": len(packed.fold.steps), "kernel_rows": 1, "kernel_cols": 1,
+                   **even_tiles(rect.slots, config.acc_words)}
+    elif packed.mode is ArrayMode.DEPTHWISE:
+        first = blocks[0] // config.sub_blocks
+        kernel_rows, kernel_cols = layer.kernel
+        if kernel is not None:
+            row0, col0 = row0 + kernel.rows[0] * config.groups * dy, col0 + 3 * kernel.cols[0]
+            kernel_rows = min(kernel_rows, kernel.rows[1] * config.groups) - kernel.rows[0] * config.groups
+            kernel_cols = min(kernel_cols, 3 * kernel.cols[1]) - 3 * kernel.cols[0]
+        rows = rect.rows[1] - rect.rows[0]
+        tiles = -(-rows // max(1, config.acc_words // width))
+        tile_rows = -(-rows // tiles)
+        fields |= {
+            "row_first": row0, "col_first": col0, "in_base": source.address(image_row + row0, first, col0),
+            "in_col_step": 1, "in_block_step": signed_step(source.block_pitch),
+            "kernel_row_step": signed_step(dy * source.row_pitch), "kernel_rows": kernel_rows,
+            "kernel_cols": kernel_cols, "tile_rows": tile_rows, "tile_slots": tile_rows * width,
+            "sub_first": blocks[0] % config.sub_blocks, "period": row_period(width, sx, kernel_cols, col0, w)}
+    else:
+        rows_, cols_, blocks_ = (kernel.rows, kernel.cols, kernel.blocks) if kernel is not None else (
+            (0, layer.kernel[0]), (0, layer.kernel[1]), (0, packed.weights.shape[3]))
+        row0, col0 = row0 + rows_[0] * dy, col0 + cols_[0] * dx
+        in_block = blocks_[0] + (blocks[0] // config.sub_blocks if packed.diagonal else 0)
+        fields |= {
+            "row_first": row0, "col_first": col0, "in_base": source.address(image_row + row0, in_block, col0),
+            "in_col_step": sx, "kernel_col_step": dx, "kernel_row_step": signed_step(dy * source.row_pitch),
+            "kernel_block_step": signed_step(source.block_pitch), "kernel_blocks": blocks_[1] - blocks_[0],
+            "kernel_rows": rows_[1] - rows_[0], "kernel_cols": cols_[1] - cols_[0], "slices": config.slices,
+            **even_tiles(rect.slots, config.acc_words)}
+    return fields
+
+
+def requantize_fields(layer: Mac, packed: Packed, config: Config, rect: Rect, target: View, blocks: tuple[int, int],
+                      phase: tuple[int, int]) -> dict[str, int]:
+    """Fields of the vector operation behind it, but for those of the parameters and the program.
+
+    It makes those columns of the rectangle that are phase[0] behind a multiple of phase[1].
+    """
+    first, step = phase
+    width = -(-(rect.cols[1] - rect.cols[0] - first) // step)
+    row = rect.image * layer.output.shape[1] + rect.rows[0]
+    slots = (rect.rows[1] - rect.rows[0]) * width
+    tiles = even_tiles(slots, config.acc_words)
+    if packed.mode is ArrayMode.DEPTHWISE:
+        rows = rect.rows[1] - rect.rows[0]
+        count = -(-rows // max(1, config.acc_words // width))
+        tiles = {"tile_slots": -(-rows // count) * width}
+    return {
+        "use_acc": 1, "use_params": 1, "blocks_inner": 0, "sub_first": blocks[0] % config.sub_blocks,
+        "out_base": target.address(row, blocks[0] // config.sub_blocks, rect.cols[0] + first),
+        "out_col_step": step * target.col_pitch,
+        "out_row_step": signed_step(target.row_pitch), "out_block_step": signed_step(target.block_pitch),
+        "cols": width, "out_blocks": blocks[1] - blocks[0], "slots": slots, **tiles,
+        "chunk_slots": tiles["tile_slots"], "repeat1": 1, "repeat2": 1}
