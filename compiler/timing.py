@@ -49,7 +49,9 @@ _VECTOR_LEAST = 7
 #: Start of a program over streams; of one behind micro-operations, beside a cycle for each word of commands.
 _PROGRAM_BEGIN, _UOP_BEGIN = 6, 16
 #: From the end of outputs to a table's first entry; start of parameters, if nothing is under way meanwhile.
-_TABLE_BEGIN, _PARAMS_BEGIN = 16, 12
+_TABLE_BEGIN, _PARAMS_BEGIN = 2, 12
+#: One entry of a table in so many is late while the array reads.
+_TABLE_CONTENDED = 6
 #: From tokens to the operation they let go.
 _TOKEN = 4
 #: Commands reach the units so many cycles after the start.
@@ -104,7 +106,8 @@ class _Clock:
     queues: dict[Unit, deque[Operation]] = field(default_factory=dict)
     #: By tile, when the array adds to it, from and to, and in how many of these cycles.
     adding: dict[int, tuple[int, int, int]] = field(default_factory=dict)
-    #: Tiles, from and to, whose input words stay in two banks.
+    #: Tiles, from and to; those whose input words stay in two banks.
+    under_way: deque[tuple[int, int]] = field(default_factory=deque)
     even: deque[tuple[int, int]] = field(default_factory=deque)
     filled: int = 0
     emptied: int = 0
@@ -230,8 +233,9 @@ class _Clock:
             self.tiles.popleft()
             self.began.setdefault(tile.operation, start)
             self.free[Unit.ARRAY] = start + tile.cycles
+            self.under_way.append((start, start + tile.cycles))
             if tile.even:
-                self.even.append((start, start + tile.cycles))
+                self.even.append(self.under_way[-1])
             if tile.steps > 1 or not tile.opens:
                 first = start + (tile.cycles // tile.steps if tile.opens else 0)
                 low, _, adds = self.adding.get(self.filled, (first + _ADD_DELAY, 0, 0))
@@ -244,17 +248,15 @@ class _Clock:
 
     def _refused(self, start: int, end: int) -> int:
         """Cycles that a program over streams waits for the array's input, which keeps to the same banks."""
-        while self.even and self.even[0][1] <= start:
-            self.even.popleft()
-        return sum(max(0, min(high, end) - max(low, start)) for low, high in self.even) // (
-            2 * self.config.beats_per_word)
+        return _overlap(self.even, start, end) // (2 * self.config.beats_per_word)
 
     def vector(self, operation: Operation) -> None:
         f, config = operation.fields, self.config
         at = max(self.tokens(operation) + 2, self.free[Unit.VECTOR])
         self.began[id(operation)] = at
         if f.get("kind") == VectorKind.LOAD_TABLE:
-            at = max(at, self.written + _TABLE_BEGIN) + f["slots"]
+            at = max(at, self.written + _TABLE_BEGIN)
+            at += f["slots"] + _overlap(self.under_way, at, at + f["slots"]) // _TABLE_CONTENDED
         elif f.get("use_acc"):
             for size in tile_sizes(f):
                 while not self.sums:
@@ -277,6 +279,13 @@ class _Clock:
             self.written = self.drained
         self.free[Unit.VECTOR] = max(at, self.free[Unit.VECTOR] + _VECTOR_LEAST)
         self.done[id(operation)] = at + later + _VECTOR_END
+
+
+def _overlap(tiles: deque[tuple[int, int]], start: int, end: int) -> int:
+    """Cycles from `start` to `end` in which one of the tiles runs; those that end before are forgotten."""
+    while tiles and tiles[0][1] <= start:
+        tiles.popleft()
+    return sum(max(0, min(high, end) - max(low, start)) for low, high in tiles)
 
 
 def run_times(stream: Stream, config: Config, commands: Commands) -> Timeline:

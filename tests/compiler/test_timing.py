@@ -8,7 +8,7 @@ from tq_hw.compiler.operation_cycles import moved_bytes, read_beside
 from tq_hw.compiler.stream import Access, Commands, Stream
 from tq_hw.compiler.timing import Timeline, layer_cycles, run_times
 from tq_hw.isa.config import PRESETS, Config
-from tq_hw.isa.layout import ArrayMode, Unit
+from tq_hw.isa.layout import ArrayMode, Unit, VectorKind
 from tq_hw.model.errors import UnsupportedError
 from tq_hw.model.samples import sample
 
@@ -185,6 +185,28 @@ def test_streams_meet_input_that_keeps_to_two_banks() -> None:
         return int(done - began)
     assert took(1) == took(3) == 100 + 6 + 30
     assert 40 < took(2) - took(1) <= 50
+
+
+def test_tables_are_late_while_the_array_reads() -> None:
+    """An entry a cycle, the first 28 cycles behind outputs; beside the array one in six is late."""
+    table = {"kind": VectorKind.LOAD_TABLE, "slots": 256, "tile_slots": 256}
+
+    def took(steps: int) -> list[int]:
+        stream = Stream(CONFIG)
+        stream.uop(0, {"a_source": 3, "destination": 1})
+        if steps:
+            stream.add(Unit.ARRAY, ARRAY | {"kernel_blocks": steps}, (), (), 0)
+        stream.add(Unit.VECTOR, COPY, (), (RESULT,), 0)
+        for _ in range(2):
+            stream.add(Unit.VECTOR, table, (), (), 0)
+        times = times_of(stream)
+        return [*np.diff(times[Unit.VECTOR][:, 1]).tolist(), *(times[Unit.ARRAY][:, 1] - times[Unit.VECTOR][0, 1])]
+    assert took(0) == [256 + 28, 256]
+    assert took(10)[:2] == [256 + 28 + 42, 256 + 42]
+    ends_meanwhile = took(4)
+    beside = ends_meanwhile[2] + 30 - 28 - 28  # cycles of the array from the first entry on
+    assert 100 < beside < 256
+    assert ends_meanwhile[:2] == [256 + 28 + beside // 6, 256]
 
 
 def test_micro_operations_are_written_when_nothing_is_in_flight() -> None:
