@@ -3,7 +3,7 @@
 from collections import deque
 from itertools import accumulate
 
-from tq_hw.compiler.stream import Commands, Operation, Stream
+from tq_hw.compiler.stream import Commands, Operation, Stream, UopWrite
 from tq_hw.isa.config import Config
 from tq_hw.isa.encode import WORD_BYTES
 from tq_hw.isa.layout import QUEUE_WORDS, Unit
@@ -18,7 +18,7 @@ def beats_needed(stream: Stream, config: Config, commands: Commands) -> dict[int
     """Return, by the id of each load, the beats of commands that are fetched when it begins."""
     size = len(commands.data)
     return {id(item): min(size, WORD_BYTES * end + _AHEAD_BYTES) // config.bus_bytes
-            for (_, item), end in zip(stream.items, accumulate(commands.words), strict=True)
+            for item, end in zip(stream.items, accumulate(commands.words), strict=True)
             if isinstance(item, Operation) and item.unit is Unit.LOAD}
 
 
@@ -33,9 +33,9 @@ def held_up(stream: Stream, commands: Commands) -> dict[int, list[Operation]]:
     taken: dict[Unit, Operation] = {}
     full: dict[Unit, Operation] = {}
     behind = {}
-    for (kind, item), size in zip(stream.items, commands.words, strict=True):
+    for item, size in zip(stream.items, commands.words, strict=True):
         if not isinstance(item, Operation):
-            tables[Unit.VECTOR if kind == "uop" else Unit.ARRAY] += size
+            tables[item.unit] += size
         elif item.unit in held:
             unit = item.unit
             held[unit].append((item, tables[unit] + size))
@@ -54,9 +54,9 @@ def held_up(stream: Stream, commands: Commands) -> dict[int, list[Operation]]:
 def uop_words(stream: Stream, commands: Commands) -> dict[int, int]:
     """Return, by the id of each operation behind micro-operations, the words of these and of its own command."""
     found, words = {}, 0
-    for (kind, item), size in zip(stream.items, commands.words, strict=True):
-        if kind == "uop":
+    for item, size in zip(stream.items, commands.words, strict=True):
+        if isinstance(item, UopWrite):
             words += size
-        elif words and isinstance(item, Operation) and item.unit is Unit.VECTOR:
+        elif words and item.unit is Unit.VECTOR:
             found[id(item)], words = words + size, 0
     return found

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from tq_hw.compiler.compile import Compiled
-from tq_hw.compiler.stream import Operation
 from tq_hw.isa.layout import Unit
 from tq_hw.isa.program import REGION_ARENA, REGION_IMAGE, REGION_STATE
 
@@ -78,10 +77,7 @@ def memory_map(compiled: Compiled) -> tuple[Tenant, ...]:
     buffers: dict[int, int] = {}
     owners = np.full(program.config.scratchpad_words, -1, np.int64)
     runs = dict.fromkeys(emitter.stream.by_unit, 0)
-    for kind, operation in emitter.stream.items:
-        if kind != "run":
-            continue
-        assert isinstance(operation, Operation)
+    for operation in emitter.stream.operations:
         run = runs[operation.unit]
         runs[operation.unit] += 1
         for access, written in [*((a, False) for a in operation.reads), *((a, True) for a in operation.writes)]:

@@ -12,6 +12,7 @@ from bisect import bisect_right
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import ClassVar
 
 from tq_hw.compiler.history import Access, History
 from tq_hw.isa.config import Config
@@ -19,7 +20,7 @@ from tq_hw.isa.encode import Assembler, EncodeError
 from tq_hw.isa.layout import Unit
 from tq_hw.model.errors import UnsupportedError
 
-__all__ = ["Access", "Commands", "Operation", "Stream"]
+__all__ = ["Access", "Commands", "FoldWrite", "Operation", "Stream", "UopWrite"]
 
 _UNITS = (Unit.LOAD, Unit.ARRAY, Unit.VECTOR, Unit.STORE)
 #: A unit holds at most 255 tokens of another one. Where so many may be there at once, a wait is for the latest
@@ -50,6 +51,24 @@ class Operation:
 
 
 @dataclass(frozen=True)
+class FoldWrite:
+    """Entry `step` of the array's folding table, a mapping of fields for each feed."""
+
+    unit: ClassVar[Unit] = Unit.ARRAY
+    step: int
+    feeds: tuple[Mapping[str, int], ...]
+
+
+@dataclass(frozen=True)
+class UopWrite:
+    """Micro-operation `index`; absent fields are 0."""
+
+    unit: ClassVar[Unit] = Unit.VECTOR
+    index: int
+    values: Mapping[str, int]
+
+
+@dataclass(frozen=True)
 class Commands:
     """A stream as the accelerator reads it.
 
@@ -71,6 +90,7 @@ class Stream:
     -------
     names : what messages call each layer
     limit : more operations are refused
+    items, by_unit : operations and writes of tables in program order; operations alone
     work : operations that the compiler could make in the time that those with many tiles take beyond others
     """
 
@@ -78,7 +98,7 @@ class Stream:
     names: Sequence[str] = ()
     limit: int = sys.maxsize
     work: int = 0
-    items: list[tuple[str, object]] = field(default_factory=list)
+    items: list[Operation | FoldWrite | UopWrite] = field(default_factory=list)
     by_unit: dict[Unit, list[Operation]] = field(default_factory=lambda: {u: [] for u in _UNITS})
     _history: dict[Unit, History] = field(default_factory=lambda: {u: History() for u in _UNITS})
     _synced: dict[tuple[Unit, Unit], int] = field(default_factory=dict)
@@ -111,7 +131,7 @@ class Stream:
             self._known.setdefault((unit, other), []).append(max(index, known))
         self._history[unit].add(len(self.by_unit[unit]), reads, writes)
         self.by_unit[unit].append(operation)
-        self.items.append(("run", operation))
+        self.items.append(operation)
         return operation
 
     def _tokens(self, poster: Unit, taker: Unit, index: int) -> int:
@@ -129,31 +149,36 @@ class Stream:
 
     def fold(self, step: int, feeds: tuple[Mapping[str, int], ...]) -> None:
         """Write an entry of the folding table at this point."""
-        self.items.append(("fold", (step, feeds)))
+        self.items.append(FoldWrite(step, feeds))
 
     def uop(self, index: int, values: Mapping[str, int]) -> None:
         """Write a micro-operation at this point."""
         self._uops[index] = values
-        self.items.append(("uop", (index, values)))
+        self.items.append(UopWrite(index, values))
+
+    @property
+    def operations(self) -> list[Operation]:
+        """Operations of all units in program order."""
+        return [item for item in self.items if isinstance(item, Operation)]
 
     def assemble(self) -> Commands:
         """Encode the stream; UnsupportedError if a value is too large for its field."""
         assembler = Assembler(self.config)
         ends = [0]
-        for kind, item in self.items:
-            if kind == "run":
-                assert isinstance(item, Operation)
-                tokens = {f"wait_{u.name.lower()}": n for u, n in item.wait.items()}
-                tokens |= {f"post_{u.name.lower()}": n for u, n in item.post.items()}
-                try:
-                    assembler.run(item.unit, item.fields | tokens)
-                except EncodeError as error:
-                    raise UnsupportedError(f"{self.names[item.layer]} is too large for one command of the "
-                                           f"{item.unit.name.lower()} unit: {error}") from error
-            elif kind == "fold":
-                assembler.fold(*item)  # type: ignore[misc]  # (step, feeds)
-            else:
-                assembler.uop(*item)  # type: ignore[misc]  # (index, values)
+        for item in self.items:
+            match item:
+                case Operation():
+                    tokens = {f"wait_{u.name.lower()}": n for u, n in item.wait.items()}
+                    tokens |= {f"post_{u.name.lower()}": n for u, n in item.post.items()}
+                    try:
+                        assembler.run(item.unit, item.fields | tokens)
+                    except EncodeError as error:
+                        raise UnsupportedError(f"{self.names[item.layer]} is too large for one command of the "
+                                               f"{item.unit.name.lower()} unit: {error}") from error
+                case FoldWrite():
+                    assembler.fold(item.step, item.feeds)
+                case UopWrite():
+                    assembler.uop(item.index, item.values)
             ends.append(len(assembler.words))
         assembler.end()
         return Commands(assembler.to_bytes(), tuple(end - begin for begin, end in pairwise(ends)))

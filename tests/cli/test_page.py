@@ -125,9 +125,7 @@ def test_tenants_cover_what_the_operations_touch() -> None:
     compiled = compile_model(model, PRESETS["n16"])
     tenants = memory_map(compiled)
     at = dict.fromkeys(compiled.timeline, 0)
-    for kind, operation in compiled.emitter.stream.items:
-        if kind != "run":
-            continue
+    for operation in compiled.emitter.stream.operations:
         run, at[operation.unit] = at[operation.unit], at[operation.unit] + 1
         for access in (*operation.reads, *operation.writes):
             memory = "scratchpad" if access.space == "pad" else ("image", "arena", "state")[int(access.space[-1])]

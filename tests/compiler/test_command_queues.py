@@ -4,10 +4,10 @@ import pytest
 
 from tq_hw.compiler import compile_model
 from tq_hw.compiler.command_queues import beats_needed, held_up, uop_words
-from tq_hw.compiler.stream import Access, Commands, Operation, Stream
+from tq_hw.compiler.stream import Access, Commands, FoldWrite, Operation, Stream, UopWrite
 from tq_hw.isa.config import PRESETS
 from tq_hw.isa.encode import decode
-from tq_hw.isa.layout import FOLD_BASE, UOP_BASE, Unit
+from tq_hw.isa.layout import FOLD_BASE, UNITS, UOP_BASE, UOP_WORDS, Unit
 from tq_hw.model.samples import sample
 
 CONFIG = PRESETS["n16"]
@@ -30,6 +30,17 @@ def mixed() -> Stream:
     return stream
 
 
+def registers(item: Operation | FoldWrite | UopWrite) -> range:
+    """What an item may write."""
+    match item:
+        case Operation():
+            return range(len(UNITS[item.unit].registers))
+        case FoldWrite():
+            return range(FOLD_BASE + 3 * item.step, FOLD_BASE + 3 * item.step + 3)
+        case UopWrite():
+            return range(UOP_BASE + UOP_WORDS * item.index, UOP_BASE + UOP_WORDS * (item.index + 1))
+
+
 @pytest.mark.parametrize("stream", [mixed(), compile_model(sample("chain", 0), CONFIG).emitter.stream],
                          ids=["mixed", "chain"])
 def test_words_of_each_item_are_those_of_the_encoded_commands(stream: Stream) -> None:
@@ -38,19 +49,17 @@ def test_words_of_each_item_are_those_of_the_encoded_commands(stream: Stream) ->
     *found, end = decode(commands.data, CONFIG)
     assert sum(commands.words) == end.word_index and len(commands.data) == 4 * (end.word_index + 1)
     at = 0
-    for (kind, item), words in zip(stream.items, commands.words, strict=True):
+    for item, words in zip(stream.items, commands.words, strict=True):
         mine = []
         while sum(1 + len(command.values) for command in mine) < words:
             mine.append(found[at])
             at += 1
         assert sum(1 + len(command.values) for command in mine) == words
-        assert [command.run for command in mine] == [False] * (len(mine) - 1) + [kind == "run"] * bool(mine)
-        if isinstance(item, Operation):
-            assert {command.unit for command in mine} == {item.unit}
-            assert all(command.first < FOLD_BASE < UOP_BASE for command in mine)
-        else:
-            base = {"uop": UOP_BASE, "fold": FOLD_BASE}[kind]
-            assert all(command.first >= base for command in mine)
+        runs = [False] * (len(mine) - 1) + [isinstance(item, Operation)]
+        assert [command.run for command in mine] == (runs if mine else [])
+        assert all(command.unit is item.unit for command in mine)
+        written = [command.first + n for command in mine for n in range(len(command.values))]
+        assert set(written) <= set(registers(item))
     assert at == len(found)
 
 

@@ -103,7 +103,7 @@ def test_nothing_goes_through_memory_between_steps() -> None:
     assert isinstance(layer, Lstm)
     # The output, the hidden state, and the cell state in one part or two.
     assert len(compiled.emitter.stream.by_unit[Unit.STORE]) in (3, 4)
-    operations = [item for kind, item in compiled.emitter.stream.items if kind == "run"]
+    operations = compiled.emitter.stream.operations
     steps = [number for number, op in enumerate(operations) if op.unit is Unit.ARRAY][-layer.steps:]
     assert all(op.unit in (Unit.ARRAY, Unit.VECTOR) for op in operations[steps[0]:steps[-1]])
 

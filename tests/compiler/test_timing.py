@@ -266,5 +266,5 @@ def test_times_of_a_network() -> None:
 
 
 def test_moved_bytes() -> None:
-    load, array, _, store = [op for kind, op in chain().items if kind == "run"]
+    load, array, _, store = chain().operations
     assert (moved_bytes(load), moved_bytes(array), moved_bytes(store)) == (1600, 0, 1600)
