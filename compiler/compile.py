@@ -20,7 +20,8 @@ from tq_hw.compiler import (
     lower_vector,
     lower_wide,
 )
-from tq_hw.compiler.emit import Emitter, command_limit
+from tq_hw.compiler.command_limit import command_limit
+from tq_hw.compiler.emit import Emitter
 from tq_hw.compiler.emit_flat import emit_flat, emit_one_hot
 from tq_hw.compiler.emit_lstm import emit_lstm
 from tq_hw.compiler.emit_mac import emit_mac

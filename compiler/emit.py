@@ -9,7 +9,7 @@ import numpy as np
 from tq_hw.compiler.cascade import Rolling
 from tq_hw.compiler.hosts import part_view
 from tq_hw.compiler.image import Image, table_words
-from tq_hw.compiler.ir import Graph, IntArray, Layer, Mac, Resize, Value
+from tq_hw.compiler.ir import Graph, IntArray, Layer, Value
 from tq_hw.compiler.layout import View, block_count, row_words
 from tq_hw.compiler.places import Choice, LayerPlan, Plan, alternates
 from tq_hw.compiler.ring import Constants, Ring
@@ -19,11 +19,9 @@ from tq_hw.isa.layout import Unit, VectorKind
 from tq_hw.isa.uop import Alu, Destination, Source
 from tq_hw.model.errors import UnsupportedError
 
-__all__ = ["Emitter", "Rect", "command_limit"]
+__all__ = ["Emitter", "Rect"]
 
 _ALIGN = 16
-#: A model may have so many commands, and one more for so many bytes of weights at 256 multipliers.
-_COMMANDS, _BYTES_PER_COMMAND = 10_000, 8
 REGION_IMAGE, REGION_ARENA, REGION_STATE = 0, 1, 2
 
 
@@ -40,31 +38,6 @@ class Rect:
     def slots(self) -> int:
         """Pixels."""
         return (self.rows[1] - self.rows[0]) * (self.cols[1] - self.cols[0])
-
-
-#: Operators whose weights are the compiler's and not the model's.
-_WEIGHTS_OF_ONE = ("AVERAGE_POOL_2D", "MEAN", "SUM", "RESIZE_BILINEAR")
-
-
-def command_limit(graph: Graph, config: Config) -> int:
-    """Commands that a model may have, so that a small file with enormous shapes does not keep the compiler busy."""
-    layers = [layer for layer in graph.layers if isinstance(layer, Mac)]
-    weight_bytes = sum(layer.weights.size for layer in layers if layer.op not in _WEIGHTS_OF_ONE)
-    # Lines of a resized image have a few operations each, whatever the model's weights are.
-    lines = sum(sum(layer.output.shape[1:3]) * block_count(layer.output.shape[3], config)
-                for layer in graph.layers if isinstance(layer, Resize))
-    # A small array takes weights in more pieces, and those again for more rectangles.
-    pieces = max(1, 256 // (config.rows * config.cols)) ** 2
-    limit = _COMMANDS + pieces * weight_bytes // _BYTES_PER_COMMAND + min(_COMMANDS // 2, 16 * lines)
-    for layer in layers:
-        n, h, w, c = layer.output.shape
-        # An array operation fills one accumulator buffer, in one image.
-        least = max(n, n * h * w * block_count(c, config) // config.acc_words)
-        if least > limit:
-            raise UnsupportedError(f"operator {layer.index} ({layer.op}) takes at least {least} commands, a model with "
-                                   f"this amount of weights may have {limit}; use a larger configuration or smaller "
-                                   "tensors")
-    return limit
 
 
 @dataclass

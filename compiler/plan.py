@@ -6,18 +6,16 @@ that do not fit roll through a group of layers, or are sent to memory. What no v
 ring for weights, parameters and tables.
 """
 
-import itertools
 from collections.abc import Sequence, Set
-from dataclasses import replace
 
 from tq_hw.compiler.cascade import Group, cascades, schedule
-from tq_hw.compiler.dilated import phase_box, rectangle_cycles, row_phases, shares
+from tq_hw.compiler.dilated import phase_box
 from tq_hw.compiler.fold import FoldPlan, plan_fold
 from tq_hw.compiler.hosts import Box, find_hosts
-from tq_hw.compiler.ir import Elementwise, Graph, Layer, Mac, Pad, RowProgram, Staged, Turn, Value
-from tq_hw.compiler.layout import block_count, blocked_words, odd, row_words
+from tq_hw.compiler.ir import Elementwise, Graph, Layer, Mac, Pad, Staged, Turn, Value
+from tq_hw.compiler.layout import block_count, blocked_words, row_words
 from tq_hw.compiler.places import Item, LayerPlan, Name, Plan, alternates, first_fit
-from tq_hw.compiler.window import window
+from tq_hw.compiler.rectangles import Rectangles, constant_words
 from tq_hw.isa.config import Config
 from tq_hw.model.errors import UnsupportedError
 
@@ -30,19 +28,11 @@ _TABLE_BYTES = 1024
 _ROLL_SHARE = 16
 #: Layers of a group at most.
 _GROUP_LAYERS = 8
-#: Output pixels that a strip has at least, where there is a choice.
-_STRIP_SLOTS = 128
-#: Row phases are used if they take less than this part of the cycles.
-_WORTH = 0.95
 
 
 def _by_memory(layer: Layer) -> bool:
     """Whether a layer takes its inputs from memory in any case."""
     return isinstance(layer, Pad | Staged) and not isinstance(layer, Turn)
-
-
-def _cuts_channels(layer: Layer) -> bool:
-    return not isinstance(layer, RowProgram | Pad) and not (isinstance(layer, Mac) and not layer.depthwise)
 
 
 class _Planner:
@@ -65,10 +55,9 @@ class _Planner:
             self.defined[id(host)] = defined
             self.uses[id(host)] += self.uses.get(key, [])
         self.order = {key: number for number, key in enumerate(self.values)}
-        self.row_phases: dict[int, tuple[Mac, ...]] = {}
-        self.phase_plans: dict[tuple[int, int, bool], tuple[float, LayerPlan] | None] = {}
         self.barred: set[int] = set()  #: values that rolled in vain
         self.folds = [self._fold(layer) for layer in graph.layers]
+        self.rectangles = Rectangles(config, self.folds, self.kept)
         self.resident = {key for key, value in self.values.items() if self._may_reside(key, value)}
         self.rolling: set[int] = set()
         self.aliased = {id(v.root) for v in (*self.values.values(), *graph.outputs) if v.root is not v}
@@ -174,24 +163,9 @@ class _Planner:
                 return self.ring_minimum
             tables = any(table is not None for table in getattr(layer, "tables", ()))
             return min(self.ring_minimum, max(self.capacity // 16, _TABLE_BYTES // self.config.word_bytes * tables))
-        words = sum(self._constant_words(index) for index in range(first, last + 1))
+        words = sum(constant_words(self.graph.layers[index], self.folds[index], self.config)
+                    for index in range(first, last + 1))
         return max(self.ring_minimum, words + self.ring_minimum // 4)
-
-    def _constant_words(self, index: int) -> int:
-        """Words of weights and parameters of a layer."""
-        layer, config = self.graph.layers[index], self.config
-        if not isinstance(layer, Mac):
-            return 0
-        rows, cols = layer.kernel
-        fold = self.folds[index]
-        if fold is not None:
-            steps = fold.phases * len(fold.steps) * config.rows
-        elif layer.depthwise and (layer.stride == (1, 1) or (layer.dilation[1] == 1 and layer.dilation[0] % 2 == 1)):
-            steps = (rows + config.groups) * -(-cols // 3) * 3
-        else:
-            blocks = 1 if layer.depthwise else block_count(layer.weights.shape[3], config)
-            steps = rows * cols * blocks * config.slices * config.gemm_rows
-        return -(-layer.output.shape[3] // config.cols) * (steps + config.param_words)
 
     def _group(self, first: int, last: int, budget: int) -> tuple[Group, list[LayerPlan]] | None:
         """Strips and buffers of a group in `budget` words: strips as high as they can be, then room to roll."""
@@ -223,7 +197,7 @@ class _Planner:
         layer = self.graph.layers[index]
         _, _, w, c = layer.output.shape
         rows, blocks = group.rows(index), block_count(c, self.config)
-        ins, out = self.strip_words(layer, index, rows, w, blocks)
+        ins, out = self.rectangles.strip_words(layer, index, rows, w, blocks)
         return LayerPlan(rows, w, ins, out, blocks, 2, self.folds[index], group.cuts[index - group.first])
 
     # Strips
@@ -237,105 +211,6 @@ class _Planner:
         part = self.parts.get(id(value))
         return id(value) in self.resident or id(value) in self.rolling or (
             part is not None and id(part[0]) in self.resident)
-
-    def strip_words(self, layer: Layer, index: int, rows: int, cols: int, blocks: int) -> tuple[tuple[int, ...], int]:
-        if isinstance(layer, Staged):
-            return (0,) * len(layer.inputs), layer.minimum_words(self.config)
-        (sy, sx), (ey, ex), _ = window(layer)
-        fold = self.folds[index]
-        ins = []
-        for value in layer.inputs:
-            n, h, w, c = value.shape
-            if self.kept(value):
-                ins.append(0)
-                continue
-            in_rows = min(h, (rows - 1) * sy + ey)
-            if isinstance(layer, Pad):
-                ins.append(0)
-            elif fold is not None:
-                ins.append(in_rows * fold.pieces * odd(fold.words(cols)))
-            else:
-                in_blocks = min(blocks, block_count(c, self.config)) if _cuts_channels(layer) else block_count(
-                    c, self.config)
-                ins.append(in_rows * row_words(min(w, (cols - 1) * sx + ex), in_blocks))
-        out = 0
-        if not self.kept(layer.output):
-            out_blocks = min(blocks, block_count(layer.output.shape[3], self.config))
-            out = rows * row_words(cols, out_blocks)
-        return tuple(ins), out
-
-    def _largest(self, layer: Layer, index: int, budget: int) -> LayerPlan | None:
-        """Largest rectangle whose strip buffers fit `budget` words, or None."""
-        if isinstance(layer, Staged):
-            ins, least = self.strip_words(layer, index, 1, 1, 1)
-            return LayerPlan(1, 1, ins, budget, 1, 1) if budget >= least else None
-        _, h, w, c = layer.output.shape
-        if isinstance(layer, Mac) and layer.region is not None:
-            h, w = layer.region[1] - layer.region[0], layer.region[3] - layer.region[2]
-        all_blocks = block_count(c, self.config)
-        strips = self.strip_words(layer, index, 1, 1, 1)
-        streaming = any(strips[0]) or strips[1] > 0
-        blocks_options = [all_blocks]
-        if _cuts_channels(layer):
-            while blocks_options[-1] > 1:
-                blocks_options.append(-(-blocks_options[-1] // 2))
-        goal = max(1, -(-h // 4)) if streaming else h
-        if streaming:
-            # Four strips of an eighth are better than two of a quarter: the first one is there sooner.
-            rows = min(goal, max(-(-h // 8), -(-_STRIP_SLOTS // w)))
-            ins, out = self.strip_words(layer, index, rows, w, all_blocks)
-            if 4 * (sum(ins) + out) <= min(budget, self.capacity // 4):
-                return LayerPlan(rows, w, ins, out, all_blocks, 4, self.folds[index])
-        for blocks in blocks_options:
-            for slots in (2, 1):
-                cols = w
-                while True:
-                    rows = goal
-                    while rows >= 1:
-                        ins, out = self.strip_words(layer, index, rows, cols, blocks)
-                        if slots * (sum(ins) + out) <= budget:
-                            return LayerPlan(rows, cols, ins, out, blocks, slots, self.folds[index])
-                        rows = rows // 2 if rows > 1 else 0
-                    if cols == 1 or isinstance(layer, Pad):
-                        break
-                    cols = -(-cols // 2)
-        return None
-
-    def _by_phases(self, layer: Mac, index: int, budget: int) -> tuple[float, LayerPlan] | None:
-        """The rectangles of row phases that take the fewest cycles, with these; None if there are no such phases."""
-        key = index, budget, self.kept(layer.output)
-        if key in self.phase_plans:
-            return self.phase_plans[key]
-        if index not in self.row_phases:
-            self.row_phases[index] = row_phases(layer)
-        phases = self.row_phases[index]
-        best: tuple[float, LayerPlan] | None = None
-        if phases:
-            tallest = max((phase.inputs for phase in phases), key=lambda inputs: inputs[0].shape[1])
-            probe = replace(phases[0], inputs=tallest)
-            placed = replace(probe, output=layer.output)
-            _, h, w, c = probe.output.shape
-            all_blocks = block_count(c, self.config)
-            for rows, cols, blocks, slots in itertools.product(
-                    shares(h), shares(w), shares(all_blocks) if layer.depthwise else [all_blocks], (2, 1)):
-                ins, out = self.strip_words(placed, index, rows, cols, blocks)
-                if slots * (sum(ins) + out) <= budget:
-                    plan = LayerPlan(rows, cols, ins, out, blocks, slots, row_phases=phases)
-                    cycles = len(phases) * rectangle_cycles(probe, plan, self.config)
-                    best = (cycles, plan) if best is None or cycles < best[0] else best
-        self.phase_plans[key] = best
-        return best
-
-    def tile(self, layer: Layer, index: int, budget: int) -> LayerPlan | None:
-        """Rectangles for a layer, or its row phases, whose strip buffers fit `budget` words; None if there are none."""
-        whole = self._largest(layer, index, budget)
-        if (not isinstance(layer, Mac) or layer.dilation[0] == 1 or self.folds[index] is not None
-                or self.kept(layer.inputs[0])):
-            return whole
-        best = self._by_phases(layer, index, budget)
-        if best is None or (whole is not None and best[0] >= _WORTH * rectangle_cycles(layer, whole, self.config)):
-            return whole
-        return best[1]
 
     def _settle(self) -> None:
         """Send both tensors of a turn to memory if one of them goes there."""
@@ -365,8 +240,8 @@ class _Planner:
                     plans += made[1]
                     continue
                 layer = self.graph.layers[index]
-                plan = self.tile(layer, index, min(budget, self.capacity // 3)) if budget >= 0 else None
-                plan = plan or (self.tile(layer, index, budget) if budget >= 0 else None)
+                plan = self.rectangles.tile(layer, index, min(budget, self.capacity // 3)) if budget >= 0 else None
+                plan = plan or (self.rectangles.tile(layer, index, budget) if budget >= 0 else None)
                 if plan is None:
                     self._demote(index, (layer,))
                     break
@@ -394,7 +269,7 @@ class _Planner:
             self.rolling.discard(key)
             self.barred.add(key)
             return
-        needed = self.strip_words(self.graph.layers[index], index, 1, 1, 1)
+        needed = self.rectangles.strip_words(self.graph.layers[index], index, 1, 1, 1)
         raise UnsupportedError(
             f"operator {self.graph.layers[index].index} ({self.graph.layers[index].op}) needs at least "
             f"{sum(needed[0]) + needed[1] + self.ring_minimum} scratchpad words, configuration "

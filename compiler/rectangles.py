@@ -1,0 +1,156 @@
+"""The rectangles that a layer is computed in, as large as their strip buffers may be."""
+
+import itertools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+from tq_hw.compiler.dilated import rectangle_cycles, row_phases, shares
+from tq_hw.compiler.fold import FoldPlan
+from tq_hw.compiler.ir import Layer, Mac, Pad, RowProgram, Staged, Value
+from tq_hw.compiler.layout import block_count, odd, row_words
+from tq_hw.compiler.places import LayerPlan
+from tq_hw.compiler.window import window
+from tq_hw.isa.config import Config
+
+__all__ = ["Rectangles", "constant_words"]
+
+#: Output pixels that a strip has at least, where there is a choice.
+_STRIP_SLOTS = 128
+#: Row phases are used if they take less than this part of the cycles.
+_WORTH = 0.95
+
+
+def constant_words(layer: Layer, fold: FoldPlan | None, config: Config) -> int:
+    """Words of weights and parameters of a layer."""
+    if not isinstance(layer, Mac):
+        return 0
+    rows, cols = layer.kernel
+    if fold is not None:
+        steps = fold.phases * len(fold.steps) * config.rows
+    elif layer.depthwise and (layer.stride == (1, 1) or (layer.dilation[1] == 1 and layer.dilation[0] % 2 == 1)):
+        steps = (rows + config.groups) * -(-cols // 3) * 3
+    else:
+        blocks = 1 if layer.depthwise else block_count(layer.weights.shape[3], config)
+        steps = rows * cols * blocks * config.slices * config.gemm_rows
+    return -(-layer.output.shape[3] // config.cols) * (steps + config.param_words)
+
+
+def _cuts_channels(layer: Layer) -> bool:
+    return not isinstance(layer, RowProgram | Pad) and not (isinstance(layer, Mac) and not layer.depthwise)
+
+
+@dataclass
+class Rectangles:
+    """Finds them for one layer after the other.
+
+    Members
+    -------
+    folds : by number of the layer
+    kept : whether a value needs no strips
+    """
+
+    config: Config
+    folds: Sequence[FoldPlan | None]
+    kept: Callable[[Value], bool]
+    _row_phases: dict[int, tuple[Mac, ...]] = field(default_factory=dict)
+    _phase_plans: dict[tuple[int, int, bool], tuple[float, LayerPlan] | None] = field(default_factory=dict)
+
+    def strip_words(self, layer: Layer, index: int, rows: int, cols: int, blocks: int) -> tuple[tuple[int, ...], int]:
+        """Words of a strip buffer of each input and of the output, for so many rows, columns and channel blocks."""
+        if isinstance(layer, Staged):
+            return (0,) * len(layer.inputs), layer.minimum_words(self.config)
+        (sy, sx), (ey, ex), _ = window(layer)
+        fold = self.folds[index]
+        ins = []
+        for value in layer.inputs:
+            n, h, w, c = value.shape
+            if self.kept(value):
+                ins.append(0)
+                continue
+            in_rows = min(h, (rows - 1) * sy + ey)
+            if isinstance(layer, Pad):
+                ins.append(0)
+            elif fold is not None:
+                ins.append(in_rows * fold.pieces * odd(fold.words(cols)))
+            else:
+                in_blocks = min(blocks, block_count(c, self.config)) if _cuts_channels(layer) else block_count(
+                    c, self.config)
+                ins.append(in_rows * row_words(min(w, (cols - 1) * sx + ex), in_blocks))
+        out = 0
+        if not self.kept(layer.output):
+            out_blocks = min(blocks, block_count(layer.output.shape[3], self.config))
+            out = rows * row_words(cols, out_blocks)
+        return tuple(ins), out
+
+    def _largest(self, layer: Layer, index: int, budget: int) -> LayerPlan | None:
+        """Largest rectangle whose strip buffers fit `budget` words, or None."""
+        if isinstance(layer, Staged):
+            ins, least = self.strip_words(layer, index, 1, 1, 1)
+            return LayerPlan(1, 1, ins, budget, 1, 1) if budget >= least else None
+        _, h, w, c = layer.output.shape
+        if isinstance(layer, Mac) and layer.region is not None:
+            h, w = layer.region[1] - layer.region[0], layer.region[3] - layer.region[2]
+        all_blocks = block_count(c, self.config)
+        strips = self.strip_words(layer, index, 1, 1, 1)
+        streaming = any(strips[0]) or strips[1] > 0
+        blocks_options = [all_blocks]
+        if _cuts_channels(layer):
+            while blocks_options[-1] > 1:
+                blocks_options.append(-(-blocks_options[-1] // 2))
+        goal = max(1, -(-h // 4)) if streaming else h
+        if streaming:
+            # Four strips of an eighth are better than two of a quarter: the first one is there sooner.
+            rows = min(goal, max(-(-h // 8), -(-_STRIP_SLOTS // w)))
+            ins, out = self.strip_words(layer, index, rows, w, all_blocks)
+            if 4 * (sum(ins) + out) <= min(budget, self.config.scratchpad_words // 4):
+                return LayerPlan(rows, w, ins, out, all_blocks, 4, self.folds[index])
+        for blocks in blocks_options:
+            for slots in (2, 1):
+                cols = w
+                while True:
+                    rows = goal
+                    while rows >= 1:
+                        ins, out = self.strip_words(layer, index, rows, cols, blocks)
+                        if slots * (sum(ins) + out) <= budget:
+                            return LayerPlan(rows, cols, ins, out, blocks, slots, self.folds[index])
+                        rows = rows // 2 if rows > 1 else 0
+                    if cols == 1 or isinstance(layer, Pad):
+                        break
+                    cols = -(-cols // 2)
+        return None
+
+    def _by_phases(self, layer: Mac, index: int, budget: int) -> tuple[float, LayerPlan] | None:
+        """The rectangles of row phases that take the fewest cycles, with these; None if there are no such phases."""
+        key = index, budget, self.kept(layer.output)
+        if key in self._phase_plans:
+            return self._phase_plans[key]
+        if index not in self._row_phases:
+            self._row_phases[index] = row_phases(layer)
+        phases = self._row_phases[index]
+        best: tuple[float, LayerPlan] | None = None
+        if phases:
+            tallest = max((phase.inputs for phase in phases), key=lambda inputs: inputs[0].shape[1])
+            probe = replace(phases[0], inputs=tallest)
+            placed = replace(probe, output=layer.output)
+            _, h, w, c = probe.output.shape
+            all_blocks = block_count(c, self.config)
+            for rows, cols, blocks, slots in itertools.product(
+                    shares(h), shares(w), shares(all_blocks) if layer.depthwise else [all_blocks], (2, 1)):
+                ins, out = self.strip_words(placed, index, rows, cols, blocks)
+                if slots * (sum(ins) + out) <= budget:
+                    plan = LayerPlan(rows, cols, ins, out, blocks, slots, row_phases=phases)
+                    cycles = len(phases) * rectangle_cycles(probe, plan, self.config)
+                    best = (cycles, plan) if best is None or cycles < best[0] else best
+        self._phase_plans[key] = best
+        return best
+
+    def tile(self, layer: Layer, index: int, budget: int) -> LayerPlan | None:
+        """Rectangles for a layer, or its row phases, whose strip buffers fit `budget` words; None if there are none."""
+        whole = self._largest(layer, index, budget)
+        if (not isinstance(layer, Mac) or layer.dilation[0] == 1 or self.folds[index] is not None
+                or self.kept(layer.inputs[0])):
+            return whole
+        best = self._by_phases(layer, index, budget)
+        if best is None or (whole is not None and best[0] >= _WORTH * rectangle_cycles(layer, whole, self.config)):
+            return whole
+        return best[1]
