@@ -215,7 +215,7 @@ class _MacEmitter:
 
     def _dilated(self, part: Rect, source: View, group: tuple[int, int], constants: MacConstants,
                  target: View) -> None:
-        """Output columns in turns: phases of columns, each of which sees every so-manieth input column without gaps.
+        """Output columns in turns: phases of columns, each of which sees one input column in `dilation`, without gaps.
 
         The phases of a turn are what the array takes for output blocks; kernel rows that share banks are operations of
         their own, which add to one accumulator buffer.
