@@ -16,6 +16,7 @@ from tq_hw.compiler.stream import Operation, Stream
 from tq_hw.compiler.timing import Timeline, layer_cycles
 from tq_hw.isa.config import Config
 from tq_hw.isa.layout import Unit, VectorKind
+from tq_hw.isa.program import REGION_IMAGE
 
 __all__ = ["LayerReport", "report"]
 
@@ -72,7 +73,7 @@ def report(graph: Graph, stream: Stream, config: Config, times: Timeline) -> tup
                 work[index]["compute"] += sum(tile_cycles(operation.fields, config)[0])
             elif unit is Unit.VECTOR:
                 work[index]["vector"] += _vector_cycles(operation, config)
-            elif operation.fields.get("region") == 0 and unit is Unit.LOAD:
+            elif operation.fields.get("region") == REGION_IMAGE and unit is Unit.LOAD:
                 work[index]["weights"] += -(-size // config.bus_bytes)
             else:
                 work[index]["activations"] += -(-size // config.bus_bytes)
