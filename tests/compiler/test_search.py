@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 
 from tq_hw.compiler import compile_model, search
+from tq_hw.compiler.emit import Emitter
 from tq_hw.compiler.layout import row_cuts
 from tq_hw.compiler.places import Choice
 from tq_hw.isa.config import PRESETS
 from tq_hw.model.build import ModelBuilder
+from tq_hw.model.errors import UnsupportedError
 from tq_hw.model.graph import Model
 from tq_hw.model.reader import parse_model, read_model
 from tq_hw.sim import golden
@@ -74,3 +76,24 @@ def test_the_best_trial_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     best = cycles(model, "n16")
     monkeypatch.setattr(search, "_MOVES", (*search._MOVES, {"parts": 24}))
     assert cycles(model, "n16") <= best
+
+
+@pytest.mark.parametrize("refused", [1, 2])
+def test_a_trial_that_is_too_large_is_passed_over(monkeypatch: pytest.MonkeyPatch, refused: int) -> None:
+    """A move is tried on all layers that it concerns, then on those that it makes faster: here layer 3 alone."""
+    tried = []
+
+    class Trial(search._Trial):
+        def __init__(self, emitter: Emitter) -> None:
+            tried.append(sorted(emitter.choices))
+            if len(tried) == refused + 1:
+                raise UnsupportedError("too large")
+            super().__init__(emitter)
+
+        def spent(self, number: int) -> int:
+            return 0 if number == 3 and self.emitter.choices else 100
+
+    monkeypatch.setattr(search, "_Trial", Trial)
+    monkeypatch.setattr(search, "_MOVES", ({"parts": 3},))
+    assert compile_model(read_model(DIGITS), PRESETS["n16"]).emitter.choices == {}
+    assert tried == [[], [1, 2, 3, 4, 5], [3]][:refused + 1]
