@@ -35,6 +35,7 @@ from tq_hw.hdl.fetch import Fetch
 from tq_hw.hdl.load import LoadUnit
 from tq_hw.hdl.scratchpad import Scratchpad
 from tq_hw.hdl.store import StoreUnit
+from tq_hw.hdl.vector_activation import ActivationUnit
 from tq_hw.hdl.vector_unit import VectorUnit
 from tq_hw.isa.config import Config, ConfigError, load_config
 from tq_hw.model.errors import MissingToolError, TqError
@@ -45,7 +46,7 @@ DEVICE = "LFE5U-85F-6BG381"
 _NEXTPNR = ("--85k", "--package", "CABGA381", "--speed", "6", "--placer", "static", "--router", "router1")
 DESIGNS: dict[str, Callable[[Config], Any]] = {
     "accelerator": Accelerator, "array": ArrayUnit, "vector": VectorUnit, "load": LoadUnit, "store": StoreUnit,
-    "fetch": Fetch, "scratchpad": Scratchpad,
+    "fetch": Fetch, "scratchpad": Scratchpad, "activation": ActivationUnit,
 }
 _TOP = "harness"
 #: Amaranth's type stubs leave this module out.

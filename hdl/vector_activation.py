@@ -10,7 +10,7 @@ from tq_hw.hdl.activation import ActivationLane
 from tq_hw.hdl.delay import delayed
 from tq_hw.hdl.delay_line import DelayLine
 from tq_hw.hdl.vector_output import OutputLayout
-from tq_hw.isa.config import Config
+from tq_hw.isa.config import Config, ConfigError
 
 __all__ = ["ActivationUnit", "activation_cycles"]
 
@@ -40,6 +40,8 @@ class ActivationUnit(wiring.Component):
     y: Any
 
     def __init__(self, config: Config) -> None:
+        if config.activation_lanes == 0:
+            raise ConfigError(f"configuration {config.name!r} has no activation_lanes")
         self._config = config
         lanes = data.ArrayLayout(signed(32), config.requantize_lanes)
         super().__init__({
