@@ -13,15 +13,15 @@ import numpy as np
 from tq_hw.compiler.ir import IntArray
 from tq_hw.compiler.programs import OUT, STREAM_A, STREAM_B, Uop, high16, immediate, low, reg_a, reg_b, shifted, to
 from tq_hw.isa.uop import Alu, Multiply, Source
-from tq_hw.sim.golden.arith import rounding_divide_by_pot
+from tq_hw.sim.golden.fixedpoint import EXP_EIGHTH, EXP_STEPS, RECIPROCAL_SLOPE, RECIPROCAL_START, THIRD, narrowed
 
 __all__ = ["Activation", "computed_activation"]
 
 #: Vector registers. Where two share one, the second is written when the first is read no more.
 _SIGN, _NEGATED, _X, _X2, _X3, _RESULT, _T, _REST = range(8)
 _DIRECTION, _NEGATED_HALF, _TO, _LAST = _NEGATED, _X3, _REST, _RESULT
-#: e^-(2^k) in Q0.31 for k = -2..3.
-_EXP_STEPS = ((-2, 1672461947), (-1, 1302514674), (0, 790015084), (1, 290630308), (2, 39332535), (3, 720401))
+#: Factors of the exponential that are not 0 in 16 bits.
+_EXP_STEPS = [(exponent, factor) for exponent, factor in EXP_STEPS if narrowed(factor, 16)]
 #: Codes of logistic and tanh, without their shift.
 _LOGISTIC, _TANH = 96, 160
 #: Corrections that the reciprocal's second and third step may have, and more.
@@ -48,11 +48,6 @@ class Activation:
     cell: int
 
 
-def _narrow(value: int) -> int:
-    """Q0.31 constant in 16 bits."""
-    return int(rounding_divide_by_pot(value, 16))
-
-
 def _tables() -> tuple[IntArray, IntArray]:
     """Tables 1 and 2.
 
@@ -63,7 +58,7 @@ def _tables() -> tuple[IntArray, IntArray]:
     first, second = np.zeros(256, np.int64), np.zeros(256, np.int64)
     first[0] = 1 << 30
     for index, (_, factor) in enumerate(_EXP_STEPS):
-        first[1 << index] = _narrow(factor) << 15
+        first[1 << index] = narrowed(factor, 16) << 15
     for number in range(*_CORRECTIONS):
         second[number] = 4 * number
     first[_LOGISTIC:_LOGISTIC + 32] = 1 << 13
@@ -89,10 +84,10 @@ def _uops(fraction: int) -> tuple[Uop, ...]:
         to(_T, reg_a(_T), shifted(-2)),
         to(_REST, reg_a(_REST), immediate(fraction - 2), alu=Alu.SAR),
         to(_T, reg_a(_T), reg_b(_X3), alu=Alu.ADD),
-        to(_T, high16(_T, constant=_narrow(715827883))),
+        to(_T, high16(_T, constant=narrowed(THIRD, 16))),
         to(_T, reg_a(_T), reg_b(_X2), shifted(-1), alu=Alu.ADD),
         to(_T, reg_a(_T), reg_b(_X), alu=Alu.ADD),
-        to(_RESULT, high16(_T, constant=_narrow(1895147668)), zero_point=_narrow(1895147668), clamp=1)]
+        to(_RESULT, high16(_T, constant=narrowed(EXP_EIGHTH, 16)), zero_point=narrowed(EXP_EIGHTH, 16), clamp=1)]
     # Bits of the quarters, two steps ahead of the product that looks their factor up.
     steps = range(len(_EXP_STEPS))
     places = (_SIGN, _X3, _X2)
@@ -118,7 +113,7 @@ def _reciprocal() -> list[Uop]:
     uops = [
         to(_X2, reg_a(_RESULT), immediate(32767), shifted(-1), alu=Alu.ADD),
         to(_NEGATED_HALF, reg_a(_X2), immediate(-65536), low(), zero_point=-1),
-        to(_X, high16(_X2, constant=_narrow(-1010580540)), zero_point=_narrow(1515870810))]
+        to(_X, high16(_X2, constant=narrowed(RECIPROCAL_SLOPE, 16)), zero_point=narrowed(RECIPROCAL_START, 16))]
     for turn in range(3):
         iteration = [
             to(_T, reg_a(_NEGATED_HALF), reg_b(_X), multiply=Multiply.HIGH_B, zero_point=1 << 13),

@@ -14,7 +14,13 @@ from tq_hw.compiler.ir import IntArray
 from tq_hw.compiler.lstm_programs import Activation, computed_activation
 from tq_hw.compiler.programs import OUT, STREAM_A, STREAM_B, Uop, immediate, low, reg_a, reg_b, shifted, to
 from tq_hw.isa.uop import Alu, Multiply, Rounding, Source
-from tq_hw.sim.golden.fixedpoint import exp_on_negative_values
+from tq_hw.sim.golden.fixedpoint import (
+    EXP_STEPS,
+    RECIPROCAL_SLOPE,
+    RECIPROCAL_START,
+    exp_on_negative_values,
+    narrowed,
+)
 
 __all__ = ["activation"]
 
@@ -24,12 +30,12 @@ _LEAST_SCALE_LOG2 = -1 - _FRACTION
 _HALF = 16
 _LOW = (1 << _HALF) - 1
 #: e^-(2^k) in Q0.15 for k = -2..3.
-_FACTORS = {-2: 25520, -1: 19875, 0: 12055, 1: 4435, 2: 600, 3: 11}
+_FACTORS = {exponent: narrowed(factor, 16) for exponent, factor in EXP_STEPS if narrowed(factor, 16)}
 _ONE = 1 << 15
 #: Codes without the left shift of an argument; 32 times the slope.
 _LOGISTIC, _TANH = 32, 64
 #: 48/17 and -32/17 in Q2.13.
-_START, _SLOPE = 23130, -15420
+_START, _SLOPE = narrowed(RECIPROCAL_START, 16), narrowed(RECIPROCAL_SLOPE, 16)
 #: 1 / (3 * 2^17) in Q0.43, so that of 2^30 a half is left over. From half of 3 * 2^17 on, a sum's distance from 2^30
 #: has x corrected by 4 in the last step of the reciprocal; none that occurs is near.
 _THIRD_BITS = 12

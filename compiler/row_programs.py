@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from tq_hw.isa.uop import Alu, Destination, Multiply, Reduce, Rounding, ShiftSource, Source
+from tq_hw.sim.golden.fixedpoint import RECIPROCAL_SLOPE, RECIPROCAL_START
 
 __all__ = ["FIRST", "MAXIMUM", "PROGRAMS", "ROW", "RowCode", "RowParts", "TERM", "difference", "each_lane", "maximum",
            "parts_of", "scalars_of", "short_row", "start", "summand"]
@@ -95,8 +96,8 @@ _POWER: Uop = {"a_table": 1, **_shift(-12)}
 
 def _reciprocal_start(half: int, x: int) -> list[Uop]:
     """`half` = (1 + y) / 2 in Q0.31; x = 48/17 - 32/17 * half in Q2.29."""
-    return [_once(x, **_reg(half), **_high(-1010580540)),
-            _once(x, **_reg(x), **_imm(1515870810), alu=Alu.ADD)]
+    return [_once(x, **_reg(half), **_high(RECIPROCAL_SLOPE)),
+            _once(x, **_reg(x), **_imm(RECIPROCAL_START), alu=Alu.ADD)]
 
 
 def _half_plus_one(value: int) -> list[Uop]:

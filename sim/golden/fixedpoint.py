@@ -17,12 +17,16 @@ from tq_hw.sim.golden.arith import (
     saturating_rounding_doubling_high_mul,
 )
 
-__all__ = ["count_leading_zeros", "exp_on_negative_values", "high_mul", "inv_sqrt", "log_of_sum",
-           "logistic", "one_over_one_plus_x", "rescale", "rounding_half_sum", "tanh"]
+__all__ = ["EXP_EIGHTH", "EXP_STEPS", "RECIPROCAL_SLOPE", "RECIPROCAL_START", "THIRD", "count_leading_zeros",
+           "exp_on_negative_values", "high_mul", "inv_sqrt", "log_of_sum", "logistic", "narrowed",
+           "one_over_one_plus_x", "rescale", "rounding_half_sum", "tanh"]
 
-# e^-(2^k) in Q0.31 for k = -2..4.
-_EXP_STEPS = ((-2, 1672461947), (-1, 1302514674), (0, 790015084), (1, 290630308), (2, 39332535),
+#: e^-(2^k) in Q0.31 for k = -2..4; e^-1/8 and 1/3 in Q0.31, of the last quarter's Taylor expansion.
+EXP_STEPS = ((-2, 1672461947), (-1, 1302514674), (0, 790015084), (1, 290630308), (2, 39332535),
               (3, 720401), (4, 242))
+EXP_EIGHTH, THIRD = 1895147668, 715827883
+#: 48/17 and -32/17 in Q2.29: the reciprocal's first estimate is the sum of the first and of the second times a half.
+RECIPROCAL_START, RECIPROCAL_SLOPE = 1515870810, -1010580540
 
 
 def high_mul(a: IntLike, b: IntLike, bits: int = 32) -> IntArray:
@@ -53,15 +57,15 @@ def count_leading_zeros(x: IntLike) -> IntArray:
     return 32 - bit_length.astype(np.int64)
 
 
-def _constant(raw: int, bits: int) -> int:
-    """Q0.31 constant in the width at hand, rounded."""
+def narrowed(raw: int, bits: int) -> int:
+    """Constant of 32 bits with the same integer bits in `bits` bits, rounded."""
     return int(rounding_divide_by_pot(raw, 32 - bits))
 
 
 def _exp_on_last_quarter(a: IntArray, bits: int) -> IntArray:
     """e^a in Q0 for a in [-1/4, 0): Taylor expansion around -1/8."""
-    constant = _constant(1895147668, bits)  # e^-1/8
-    third = _constant(715827883, bits)
+    constant = narrowed(EXP_EIGHTH, bits)
+    third = narrowed(THIRD, bits)
     x = a + (1 << (bits - 4))
     x2 = high_mul(x, x, bits)
     x3 = high_mul(x2, x, bits)
@@ -79,10 +83,10 @@ def exp_on_negative_values(a: IntLike, integer_bits: int, bits: int = 32) -> Int
     last = (a & (quarter - 1)) - quarter
     result = _exp_on_last_quarter(rescale(last, integer_bits, bits), bits)
     remainder = last - a
-    for exponent, multiplier in _EXP_STEPS:
+    for exponent, multiplier in EXP_STEPS:
         if integer_bits > exponent:
             taken = (remainder >> (fractional_bits + exponent)) & 1
-            factor = _constant(multiplier, bits)
+            factor = narrowed(multiplier, bits)
             result = np.where(taken != 0, high_mul(result, factor, bits), result)
     if integer_bits > 5:
         result = np.where(a < -(32 << fractional_bits), 0, result)
@@ -91,8 +95,8 @@ def exp_on_negative_values(a: IntLike, integer_bits: int, bits: int = 32) -> Int
 
 def _reciprocal_of_half(half_denominator: IntArray, bits: int) -> IntArray:
     """`1 / half_denominator` in Q2 by three Newton-Raphson steps; the input is Q0 in [1/2, 1)."""
-    x = (_constant(1515870810, bits)  # 48/17
-         + high_mul(half_denominator, _constant(-1010580540, bits), bits))  # -32/17
+    x = (narrowed(RECIPROCAL_START, bits)
+         + high_mul(half_denominator, narrowed(RECIPROCAL_SLOPE, bits), bits))
     one = 1 << (bits - 3)
     for _ in range(3):
         error = one - high_mul(half_denominator, x, bits)
