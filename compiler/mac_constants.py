@@ -35,8 +35,9 @@ class MacConstants:
     same: bool = False
     loaded: int = field(init=False)
     step: int = field(init=False)
-    #: Words of a block in front of its weights.
+    #: Words of a block in front of its weights; words behind a short one that the vector unit reads with it.
     _before: int = field(init=False, default=0)
+    _behind: int = field(init=False, default=0)
     _placed: Constants = field(init=False)
     #: Parameters whose words are longer than those of weights.
     _apart: Constants | None = field(init=False, default=None)
@@ -54,9 +55,10 @@ class MacConstants:
             self._apart = self.emitter.place(b"".join(parameters), config.word_bytes)
             return
         self._before = len(parameters[0]) // config.word_bytes
-        self.step = max(self._before + self.step, config.param_words)
-        self._placed = self.emitter.place(b"".join(
-            (a + b).ljust(self.step * config.word_bytes, b"\0") for a, b in zip(parameters, weights, strict=True)),
+        self.step += self._before
+        self._behind = max(0, config.param_words - self.step)
+        self._placed = self.emitter.place(
+            b"".join(a + b for a, b in zip(parameters, weights, strict=True)) + bytes(self._behind * config.word_bytes),
             config.word_bytes)
 
     @property
@@ -84,7 +86,8 @@ class MacConstants:
         """What operations on some blocks read."""
         first = self._number(blocks[0])
         last = first + (1 if self.same else blocks[1] - blocks[0])
-        found = [Access("pad", self._placed.base + first * self.step, self._placed.base + last * self.step)]
+        base = self._placed.base
+        found = [Access("pad", base + first * self.step, base + last * self.step + self._behind)]
         if self._apart is not None:
             size = self.emitter.config.param_words
             found.append(Access("pad", self._apart.base + first * size, self._apart.base + last * size))
@@ -95,7 +98,8 @@ class MacConstants:
         first, self.loaded = self._number(self.loaded), last
         if first == 0 or not self.same:
             end = 1 if self.same else self._number(last)
-            self.emitter.bring(self._placed, first * self.step, end * self.step)
+            there = first * self.step + self._behind if first else 0
+            self.emitter.bring(self._placed, there, end * self.step + self._behind)
             if self._apart is not None:
                 size = self.emitter.config.param_words
                 self.emitter.bring(self._apart, first * size, end * size)

@@ -45,7 +45,8 @@ def test_rectangles_between_the_first_and_the_last_are_one_operation() -> None:
 @pytest.mark.parametrize("uniform", [False, True])
 @pytest.mark.parametrize("config", ["n16", "n8", "tiny", "n16x8"])
 @pytest.mark.parametrize(("shape", "outputs", "kernel"), [
-    ((1, 9, 11, 40), 72, 1), ((2, 10, 8, 17), 70, 3), ((1, 20, 20, 3), 40, 3), ((1, 1, 1, 300), 130, 1)])
+    ((1, 9, 11, 40), 72, 1), ((2, 10, 8, 17), 70, 3), ((1, 20, 20, 3), 40, 3), ((1, 1, 1, 300), 130, 1),
+    ((1, 6, 7, 3), 300, 1)])
 def test_integers_and_order(shape: tuple[int, ...], outputs: int, kernel: int, config: str, uniform: bool) -> None:
     """In `n16x8` words of parameters have 16 bytes, those of weights 8."""
     model = convolution(shape, outputs, kernel, uniform=uniform)
