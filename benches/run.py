@@ -78,14 +78,15 @@ def print_networks(found: Sequence[NetworkFigures], before: dict[str, Any] | Non
     table = Table(title=f"RTL at {found[0].config}, {memory.bytes_per_cycle:g} bytes per cycle, latency "
                         f"{memory.latency}; every integer equal to the golden model's")
     table.add_column("network")
-    for name in ("cycles", "use", "ideal", "x ideal", "to beat", "x to beat", "x stretch", "x last", "Vela", "x Vela",
-                 "estimate", "error", "layers: median", "worst", "compile s", "Mcycles / cpu s"):
+    for name in ("cycles", "warm", "use", "ideal", "x ideal", "to beat", "x to beat", "x stretch", "x last", "Vela",
+                 "x Vela", "estimate", "error", "layers: median", "worst", "compile s", "Mcycles / cpu s"):
         table.add_column(name, justify="right")
     last = {row["name"]: row["cycles"] for row in before["networks"]} if before else {}
     for row in found:
         middle, worst = row.errors
         table.add_row(
-            row.name, f"{row.cycles:,}", f"{row.utilization:.1%}", f"{row.ideal:,}", f"{row.ratio_ideal:.2f}",
+            row.name, f"{row.cycles:,}", f"{row.warm:,}" if row.warm else "",
+            f"{row.utilization:.1%}", f"{row.ideal:,}", f"{row.ratio_ideal:.2f}",
             f"{row.to_beat:,}" if row.to_beat else "", _ratio(row.ratio_to_beat), _ratio(row.ratio_stretch),
             _ratio(row.cycles / last[row.name] if row.name in last else None, 3),
             f"{row.vela:,}" if row.vela else "", _ratio(row.cycles / row.vela if row.vela else None),

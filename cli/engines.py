@@ -1,7 +1,7 @@
 """The engines behind one face: golden model, executor and Verilated RTL."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy.typing as npt
@@ -15,7 +15,7 @@ from tq_hw.model.graph import Model
 from tq_hw.sim import golden
 from tq_hw.sim.executor import execute
 from tq_hw.sim.rtl.build import Progress
-from tq_hw.sim.rtl.simulate import simulate
+from tq_hw.sim.rtl.simulate import simulate_in_turn
 
 __all__ = ["ORACLES", "Array", "Engine", "Inference", "golden_engine", "infer_all", "make_engine"]
 
@@ -35,12 +35,14 @@ class Inference:
     cycles : from start to the last write response; None where the engine knows no time
     layer_cycles : cycles by operator index, as far as they were measured
     timeline : cycles in which each operation was taken and done, by unit; {} where the engine knows no time
+    warm : the same once more, with the constants that the first one left in the scratchpad, where it was asked for
     """
 
     outputs: tuple[Array, ...]
     cycles: int | None = None
     layer_cycles: Mapping[int, int] = field(default_factory=dict)
     timeline: Mapping[Unit, Array] = field(default_factory=dict)
+    warm: "Inference | None" = None
 
 
 class Engine(Protocol):
@@ -61,22 +63,30 @@ class _Golden:
 @dataclass(frozen=True)
 class _Executor:
     program: Program
+    warm: Program | None
 
     def infer(self, inputs: InputSet, progress: Progress | None = None) -> Inference:
-        return Inference(execute(self.program, inputs).outputs)
+        first = execute(self.program, inputs, keep=self.warm is not None)
+        if self.warm is None:
+            return Inference(first.outputs)
+        return Inference(first.outputs,
+                         warm=Inference(execute(self.warm, inputs, scratchpad=first.scratchpad).outputs))
 
 
 class _Rtl:
     """The RTL; the simulator is built on the first inference, waves are written of that one alone."""
 
-    def __init__(self, program: Program, memory: Memory, waves: str | None) -> None:
-        self._program, self._memory, self._waves = program, memory, waves
+    def __init__(self, program: Program, warm: Program | None, memory: Memory, waves: str | None) -> None:
+        self._programs = (program,) if warm is None else (program, warm)
+        self._memory, self._waves = memory, waves
 
     def infer(self, inputs: InputSet, progress: Progress | None = None) -> Inference:
         memory, waves, self._waves = self._memory, self._waves, None
-        result = simulate(self._program, inputs, latency=memory.latency_cycles,
-                          bytes_per_cycle=memory.bytes_per_cycle, stalls=memory.stalls, waves=waves, progress=progress)
-        return Inference(result.outputs, result.cycles, result.layer_cycles, result.timeline)
+        results = simulate_in_turn(
+            self._programs, inputs, latency=memory.latency_cycles, bytes_per_cycle=memory.bytes_per_cycle,
+            stalls=memory.stalls, waves=waves, progress=progress)
+        first, *more = (Inference(r.outputs, r.cycles, r.layer_cycles, r.timeline) for r in results)
+        return replace(first, warm=more[0]) if more else first
 
 
 def golden_engine(model: Model) -> Engine:
@@ -85,15 +95,18 @@ def golden_engine(model: Model) -> Engine:
 
 
 def make_engine(name: str, model: Model | None, program: Program | None, memory: Memory,
-                waves: str | None = None) -> Engine:
-    """Return the engine that `--engine` names: golden needs the model, the others the program."""
+                waves: str | None = None, warm: Program | None = None) -> Engine:
+    """Return the engine that `--engine` names: golden needs the model, the others the program.
+
+    With `warm`, the program for what comes behind a first inference, each input set is run by both.
+    """
     if name == "golden":
         assert model is not None
         return _Golden(model)
     assert program is not None
     if name == "executor":
-        return _Executor(program)
-    return _Rtl(program, memory, waves)
+        return _Executor(program, warm)
+    return _Rtl(program, warm, memory, waves)
 
 
 def infer_all(engine: Engine, inputs: Sequence[InputSet], text: str) -> list[Inference]:

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 import click
 
 __all__ = ["BYTES_PER_CYCLE", "ENGINES", "LATENCY_CYCLES", "Memory", "config_option", "debug_option", "debugging",
-           "draw_options", "engine_option", "json_option", "memory_options", "seed_option"]
+           "draw_options", "engine_option", "json_option", "memory_options", "resident_option", "seed_option"]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -70,6 +70,12 @@ def memory_options(function: Function) -> Function:
     ):
         function = option(function)
     return function
+
+
+def resident_option(function: Function) -> Function:
+    """Add `--resident`."""
+    return click.option("--resident", is_flag=True, help="Run each input set twice: from a cold start, and again with "
+                        "the weights that stayed in the scratchpad.")(function)
 
 
 def seed_option(function: Function) -> Function:

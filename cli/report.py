@@ -12,7 +12,7 @@ from tq_hw.isa.program import Layer, Program
 from tq_hw.model.graph import Model, Operator
 
 __all__ = ["CLOCK_HZ", "Report", "compile_report", "layer_rows", "print_layers", "print_summary",
-           "sim_report", "utilization"]
+           "sim_report", "utilization", "warm_report"]
 
 Report = dict[str, Any]
 #: Clock at which cycles are also shown as time.
@@ -79,6 +79,15 @@ def sim_report(path: str, config: Config, model: Model | None, program: Program 
             "bytes": sum(row["bytes"] or 0 for row in layers), "layers": layers}
 
 
+def warm_report(config: Config, model: Model | None, program: Program, found: Inference) -> Report:
+    """Return the part of `sim --resident --json` about an inference whose weights stayed in the scratchpad."""
+    assert found.warm is not None
+    layers = layer_rows(program.layers, config, found.warm.layer_cycles, model)
+    macs = sum(row["macs"] or 0 for row in layers)
+    return {"cycles": found.warm.cycles, "utilization": utilization(macs, found.warm.cycles, config),
+            "bytes": sum(row["bytes"] or 0 for row in layers), "layers": layers}
+
+
 def print_summary(report: Report) -> None:
     """Print the figures of the whole network, one a line."""
     cycles, estimated = report["cycles"], " (estimated)" if report.get("estimated") else ""
@@ -89,6 +98,10 @@ def print_summary(report: Report) -> None:
         lines += [("cycles", f"{cycles:,}{estimated}, {time}"),
                   ("utilization", f"{percent(report['utilization']) or '0 %'} of the multipliers, "
                                   f"{report['macs']:,} MACs")]
+    if "resident" in report and report["resident"]["cycles"] is not None:
+        warm = report["resident"]
+        lines.append(("resident", f"{warm['cycles']:,} cycles with the weights that stayed in the scratchpad, "
+                                  f"{warm['bytes']:,} of {report['bytes']:,} bytes moved"))
     if report.get("bit_exact") is not None:
         lines.append(("bit exact", "yes" if report["bit_exact"] else "no"))
     for name, value in lines:

@@ -9,7 +9,7 @@ import click
 from tq_hw.boards.board import Board
 from tq_hw.boards.catalog import find_board
 from tq_hw.cli.arrays import InputSet, draw_inputs, find_inputs, output_arrays
-from tq_hw.cli.compile import DEFAULT_CONFIG, compile_program
+from tq_hw.cli.compile import DEFAULT_CONFIG, compile_all, compile_program
 from tq_hw.cli.engines import Array, Engine, Inference, golden_engine, infer_all, make_engine
 from tq_hw.cli.files import check_outputs, npz_bytes, read_npz, write, write_json
 from tq_hw.cli.options import (
@@ -20,10 +20,12 @@ from tq_hw.cli.options import (
     engine_option,
     json_option,
     memory_options,
+    resident_option,
 )
-from tq_hw.cli.report import Report, print_layers, print_summary, sim_report
+from tq_hw.cli.report import Report, print_layers, print_summary, sim_report, warm_report
 from tq_hw.cli.soc import print_console, run_soc, soc_report
 from tq_hw.cli.tensors import find_tensor, with_outputs
+from tq_hw.compiler.warm import warm_program
 from tq_hw.isa.config import Config, load_config
 from tq_hw.isa.program import Program, load
 from tq_hw.model.errors import MismatchError, OptionError
@@ -32,19 +34,24 @@ from tq_hw.model.reader import read_model
 from tq_hw.sim.compare import divergences
 from tq_hw.sim.trace import trace_events
 
-__all__ = ["Subject", "check_against_golden", "is_compiled", "open_for_board", "open_subject", "sim_command"]
+__all__ = ["Subject", "check_against_golden", "check_resident", "is_compiled", "open_for_board", "open_subject",
+           "sim_command"]
 
 _COMPILED = b"TQHM"
 
 
 @dataclass(frozen=True)
 class Subject:
-    """What is run: a model, compiled unless the golden model alone is to run it, or a compiled file alone."""
+    """What is run: a model, compiled unless the golden model alone is to run it, or a compiled file alone.
+
+    `warm` is the program for inferences behind the first one, where it was asked for.
+    """
 
     path: str
     config: Config
     model: Model | None
     program: Program | None
+    warm: Program | None = None
 
     def input_sets(self, file: str | None, sets: int, seed: int) -> tuple[list[InputSet], bool]:
         """Return the input sets of an `.npz`, or drawn ones, and whether outputs get an axis of sets."""
@@ -65,10 +72,13 @@ class Subject:
         return draw_inputs(self.model, sets, seed)
 
 
-def open_subject(path: str, config: str | None, engine: str) -> Subject:
+def open_subject(path: str, config: str | None, engine: str, resident: bool = False) -> Subject:
     """Read a model, and compile it unless `engine` is golden, or read a compiled file."""
+    check_resident(resident, engine)
     if is_compiled(path):
         program = load(path)
+        if resident:
+            raise OptionError(f"{path}: --resident needs the model, not a compiled file")
         if engine == "golden":
             raise OptionError(f"{path}: the golden model runs a .tflite model, not a compiled file")
         wanted = program.fingerprint if config is None else load_config(config).fingerprint
@@ -79,7 +89,16 @@ def open_subject(path: str, config: str | None, engine: str) -> Subject:
         return Subject(path, program.config, None, program)
     chosen = load_config(config or DEFAULT_CONFIG)
     model = read_model(path)
-    return Subject(path, chosen, model, None if engine == "golden" else compile_program(model, chosen, path))
+    if engine == "golden":
+        return Subject(path, chosen, model, None)
+    compiled = compile_all(model, chosen, path)
+    return Subject(path, chosen, model, compiled.program, warm_program(compiled) if resident else None)
+
+
+def check_resident(resident: bool, engine: str) -> None:
+    """Refuse --resident where there is no scratchpad."""
+    if resident and engine == "golden":
+        raise OptionError("--resident needs --engine rtl or executor, not golden")
 
 
 def open_for_board(path: str, board: Board) -> Subject:
@@ -108,6 +127,9 @@ def check_against_golden(subject: Subject, inputs: list[InputSet], found: list[I
         if different := divergences(one.outputs, other.outputs):
             return (f"{subject.path}: input set {number}, {different[0]} by the golden model; `tq-hw verify` finds the "
                     "operator")
+        if one.warm is not None and (different := divergences(one.warm.outputs, other.outputs)):
+            return (f"{subject.path}: input set {number}, with weights that stayed in the scratchpad, {different[0]} "
+                    "by the golden model")
     return None
 
 
@@ -157,6 +179,7 @@ def _soc_board(soc: bool, name: str | None, others: Mapping[str, object]) -> Boa
 @config_option
 @memory_options
 @draw_options(1)
+@resident_option
 @click.option("--dump", "dumped", metavar="TENSOR", multiple=True, help="Put an intermediate tensor into --outputs "
               "too, under its name; by name or index, may be repeated.")
 @click.option("--waves", metavar="OUT.fst", help="Write the waves of the first inference (--engine rtl).")
@@ -168,8 +191,8 @@ def _soc_board(soc: bool, name: str | None, others: Mapping[str, object]) -> Boa
 @json_option
 @debug_option
 def sim_command(path: str, inputs_file: str | None, outputs_file: str | None, engine: str, config: str | None,
-                latency: int, bytes_per_cycle: float, stalls: int | None, seed: int, sets: int, dumped: tuple[str, ...],
-                waves: str | None, trace_file: str | None, soc: bool, board_name: str | None,
+                latency: int, bytes_per_cycle: float, stalls: int | None, seed: int, sets: int, resident: bool,
+                dumped: tuple[str, ...], waves: str | None, trace_file: str | None, soc: bool, board_name: str | None,
                 json_file: str | None) -> None:
     """Run a model, or a file that `compile` made, and report cycles and utilization per layer.
 
@@ -182,14 +205,14 @@ def sim_command(path: str, inputs_file: str | None, outputs_file: str | None, en
         if file is not None and engine != "rtl":
             raise OptionError(f"{option} needs --engine rtl, not {engine}")
     board = _soc_board(soc, board_name, {"--engine": engine != "rtl", "--config": config, "--dump": dumped,
-                                         "--waves": waves, "--trace": trace_file})
-    subject = open_subject(path, config, engine) if board is None else open_for_board(path, board)
+                                         "--waves": waves, "--trace": trace_file, "--resident": resident})
+    subject = open_subject(path, config, engine, resident) if board is None else open_for_board(path, board)
     wanted = _wanted(subject, dumped, outputs_file)
     memory = Memory(latency, bytes_per_cycle, stalls)
     inputs, stacked = subject.input_sets(inputs_file, sets, seed)
     more: Report = {}
     if board is None:
-        runner: Engine = make_engine(engine, subject.model, subject.program, memory, waves)
+        runner: Engine = make_engine(engine, subject.model, subject.program, memory, waves, subject.warm)
         found = infer_all(runner, inputs, f"{engine} {Path(path).stem}")
     else:
         assert subject.program is not None
@@ -200,6 +223,8 @@ def sim_command(path: str, inputs_file: str | None, outputs_file: str | None, en
         difference = check_against_golden(subject, inputs, found)
     exact = None if subject.model is None or engine == "golden" else difference is None
     report = sim_report(subject.path, subject.config, subject.model, subject.program, engine, found, exact) | more
+    if subject.warm is not None:
+        report["resident"] = warm_report(subject.config, subject.model, subject.warm, found[0])
     if outputs_file is not None:
         arrays = output_arrays([one.outputs for one in found], stacked)
         for name, tensors in _dump(subject, wanted, engine, memory, inputs).items() if wanted else ():

@@ -9,7 +9,7 @@ import click
 
 from tq_hw.cli.arrays import InputSet, draw_inputs
 from tq_hw.cli.cases import Case, find_cases, read_stored
-from tq_hw.cli.compile import DEFAULT_CONFIG, compile_program
+from tq_hw.cli.compile import DEFAULT_CONFIG, compile_all
 from tq_hw.cli.engines import ORACLES, Array, golden_engine, infer_all, make_engine
 from tq_hw.cli.files import check_outputs, write_json
 from tq_hw.cli.locate import locate
@@ -21,8 +21,11 @@ from tq_hw.cli.options import (
     engine_option,
     json_option,
     memory_options,
+    resident_option,
 )
+from tq_hw.cli.simulate import check_resident
 from tq_hw.compiler import compile_model
+from tq_hw.compiler.warm import warm_program
 from tq_hw.isa.config import Config, load_config
 from tq_hw.isa.program import Program
 from tq_hw.model.errors import MismatchError, ModelError, OptionError, TqError, UnsupportedError
@@ -39,12 +42,21 @@ PASSED, FAILED, UNSUPPORTED = "passed", "failed", "unsupported"
 
 @dataclass(frozen=True)
 class Verdict:
-    """Outcome of one case; `cycles` of its first input set, where the engine counts them."""
+    """Outcome of one case.
+
+    `cycles` are those of its first input set, where the engine counts them, `resident_cycles` with weights that stayed.
+    """
 
     name: str
     status: str
     cycles: int | None
     message: str
+    resident_cycles: int | None = None
+
+    @property
+    def report(self) -> dict[str, object]:
+        """What --json says of it."""
+        return {name: value for name, value in vars(self).items() if name != "resident_cycles" or value is not None}
 
 
 class OracleRefusal(TqError):
@@ -59,16 +71,19 @@ class Verifier:
     engine : "rtl", "executor" or "golden"
     oracle : "golden", "tflm", "litert", or None: what is stored beside a case, else golden
     sets, seed : drawn inputs of a case that has none stored
+    resident : run each input set again, with the weights that stayed in the scratchpad
 
     Raises OptionError when engine and oracle are the same, MissingToolError when the oracle is not installed.
     """
 
-    def __init__(self, engine: str, oracle: str | None, config: Config, memory: Memory, sets: int, seed: int):
+    def __init__(self, engine: str, oracle: str | None, config: Config, memory: Memory, sets: int, seed: int,
+                 resident: bool = False):
+        check_resident(resident, engine)
         if engine == "golden" and oracle == "golden":
             raise OptionError("--engine golden cannot be held against --oracle golden: an engine is never compared "
                               "with itself; name --oracle tflm or litert")
         self.engine, self.oracle, self.config, self.memory = engine, oracle, config, memory
-        self.sets, self.seed = sets, seed
+        self.sets, self.seed, self.resident = sets, seed, resident
         self._open = ExitStack()
         self._public = self._open.enter_context(Oracle(ORACLES[oracle][0])) if oracle in ORACLES else None
 
@@ -91,7 +106,10 @@ class Verifier:
         model = read_model(case.model)
         stored = read_stored(case, model)
         inputs = stored.inputs if stored is not None else draw_inputs(model, self.sets, self.seed)
-        program = None if self.engine == "golden" else compile_program(model, self.config, str(case.model))
+        compiled = None if self.engine == "golden" else compile_all(model, self.config, str(case.model))
+        program, warm = None if compiled is None else compiled.program, None
+        if compiled is not None and self.resident:
+            warm = warm_program(compiled)
         if self.oracle is None and stored is not None:
             expected, source = stored.expected, "the stored expectations"
         elif self._public is not None:
@@ -102,14 +120,20 @@ class Verifier:
         else:
             golden = infer_all(golden_engine(model), inputs, f"golden model {case.name}")
             expected, source = [one.outputs for one in golden], "the golden model"
-        found = infer_all(make_engine(self.engine, model, program, self.memory), inputs, f"{self.engine} {case.name}")
+        engine = make_engine(self.engine, model, program, self.memory, warm=warm)
+        found = infer_all(engine, inputs, f"{self.engine} {case.name}")
         cycles = found[0].cycles if found else None
+        again = [one.warm for one in found if one.warm is not None]
         for number, (one, wanted) in enumerate(zip(found, expected, strict=True)):
             if different := divergences(one.outputs, wanted):
                 reason = self._explain(model, inputs[number], one.outputs)
                 return Verdict(case.name, FAILED, cycles, f"input set {number}, {different[0]} by {source}{reason}")
+        for number, (one, wanted) in enumerate(zip(again, expected, strict=False)):
+            if different := divergences(one.outputs, wanted):
+                return Verdict(case.name, FAILED, cycles, f"input set {number}, with weights that stayed in the "
+                               f"scratchpad, {different[0]} by {source}", one.cycles)
         count = f"{len(inputs)} input set{'s' if len(inputs) != 1 else ''}"
-        return Verdict(case.name, PASSED, cycles, f"{count} equal {source}")
+        return Verdict(case.name, PASSED, cycles, f"{count} equal {source}", again[0].cycles if again else None)
 
     def _ask_oracle(self, case: Case, inputs: Sequence[InputSet]) -> tuple[list[tuple[Array, ...]], str]:
         assert self._public is not None and self.oracle is not None
@@ -140,10 +164,12 @@ class Verifier:
 @config_option
 @memory_options
 @draw_options(3)
+@resident_option
 @json_option
 @debug_option
 def verify_command(paths: tuple[str, ...], engine: str, oracle: str | None, config: str | None, latency: int,
-                   bytes_per_cycle: float, stalls: int | None, seed: int, sets: int, json_file: str | None) -> int:
+                   bytes_per_cycle: float, stalls: int | None, seed: int, sets: int, resident: bool,
+                   json_file: str | None) -> int:
     """Check that an engine computes every integer of a model as it should.
 
     PATH is a model, or a folder of models, each with `input_j` and `expected_j` in an .npz of its name beside it where
@@ -153,17 +179,19 @@ def verify_command(paths: tuple[str, ...], engine: str, oracle: str | None, conf
     cases = find_cases(paths)
     verdicts = []
     with Verifier(engine, oracle, load_config(config or DEFAULT_CONFIG), Memory(latency, bytes_per_cycle, stalls), sets,
-                  seed) as verifier:
+                  seed, resident) as verifier:
         for case in cases:
             verdicts.append(verdict := verifier.check(case))
             if json_file != "-":
                 cycles = f"{verdict.cycles:,} cycles, " if verdict.cycles is not None else ""
+                if verdict.resident_cycles is not None:
+                    cycles += f"{verdict.resident_cycles:,} with resident weights, "
                 click.echo(f"{verdict.status:11} {verdict.name}: {cycles}{verdict.message}")
     counts = Counter(verdict.status for verdict in verdicts)
     if json_file != "-":
         click.echo(", ".join(f"{counts[status]} {status}" for status in (PASSED, FAILED, UNSUPPORTED)))
     write_json(json_file, {**{status: counts[status] for status in (PASSED, FAILED, UNSUPPORTED)},
-                           "cases": [vars(verdict) for verdict in verdicts]})
+                           "cases": [verdict.report for verdict in verdicts]})
     return _conclude(verdicts, counts)
 
 

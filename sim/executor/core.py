@@ -103,7 +103,7 @@ class Executor:
     """
 
     def __init__(self, program: Program, *, seed: int = 0, check_races: bool = False,
-                 state: bytes | None = None) -> None:
+                 state: bytes | None = None, scratchpad: Bytes | None = None) -> None:
         self.program, self.seed = program, seed
         if state is not None and len(state) != len(program.state):
             raise OptionError(f"{program.name}: the state has {len(program.state)} bytes, not {len(state)}")
@@ -115,6 +115,8 @@ class Executor:
         sizes: dict[object, int] = {number: region.size for number, region in enumerate(memory)}
         sizes["scratchpad"] = program.config.scratchpad_words
         self.machine = Machine(program.config, memory, seed, RaceChecker(sizes) if check_races else None)
+        if scratchpad is not None:
+            self.machine.scratchpad[:] = scratchpad
         try:
             self._operations = operations(program.commands, program.config)
         except EncodeError as error:
@@ -343,9 +345,11 @@ def _position(queue: _Queue) -> int:
 
 
 def execute(program: Program, inputs: Sequence[Array], *, seed: int = 0, check_races: bool = False, keep: bool = False,
-            state: bytes | None = None) -> ExecutionResult:
+            state: bytes | None = None, scratchpad: Bytes | None = None) -> ExecutionResult:
     """Run `program` once on one array per input; see `Executor` and `Executor.run`.
 
-    `state` is region 2 before the run (its size that of the program's state image, which is the default).
+    `state` is region 2 before the run (its size that of the program's state image, which is the default);
+    `scratchpad` what an earlier run left there, undefined by default.
     """
-    return Executor(program, seed=seed, check_races=check_races, state=state).run(inputs, keep=keep)
+    return Executor(program, seed=seed, check_races=check_races, state=state, scratchpad=scratchpad).run(
+        inputs, keep=keep)

@@ -18,7 +18,7 @@ from tq_hw.sim.rtl.bench import Bench
 from tq_hw.sim.rtl.bound import cycle_bound
 from tq_hw.sim.rtl.build import Progress, library
 
-__all__ = ["RtlResult", "layer_cycles", "simulate"]
+__all__ = ["RtlResult", "layer_cycles", "simulate", "simulate_in_turn"]
 
 Array = npt.NDArray[Any]
 
@@ -71,6 +71,21 @@ def simulate(program: Program, inputs: Sequence[Array], *, latency: int = 30, by
     Raises SimulationError for an error status or a hang, OptionError for wrong inputs or options, ToolError and
     MissingToolError from the build.
     """
+    return simulate_in_turn((program,), inputs, latency=latency, bytes_per_cycle=bytes_per_cycle,
+                            outstanding=outstanding, stalls=stalls, waves=waves, max_cycles=max_cycles, state=state,
+                            progress=progress)[0]
+
+
+def simulate_in_turn(programs: Sequence[Program], inputs: Sequence[Array], *, latency: int = 30,
+                     bytes_per_cycle: float = 8, outstanding: int = 16, stalls: int | None = None,
+                     waves: str | Path | None = None, max_cycles: int | None = None, state: bytes | None = None,
+                     progress: Progress | None = None) -> list[RtlResult]:
+    """Run programs one behind the other on hardware that is reset before the first one alone.
+
+    Each finds the scratchpad as the one before left it, and inputs and state as at first. The last one's image holds
+    what all need. Parameters, waves of all, and errors as of `simulate`.
+    """
+    program = programs[-1]
     edges.check_inputs(program, inputs)
     state = program.state if state is None else state
     if len(state) != len(program.state):
@@ -81,7 +96,7 @@ def simulate(program: Program, inputs: Sequence[Array], *, latency: int = 30, by
     with Bench(made, latency=latency, bytes_per_cycle=bytes_per_cycle, outstanding=outstanding, stalls=stalls) as bench:
         if waves is not None:
             bench.trace(Path(waves))
-        return _run(program, inputs, bench, state, stalls, bound)
+        return _run(programs, inputs, bench, state, stalls, bound)
 
 
 def _trace_kind(waves: str | Path | None) -> str:
@@ -93,19 +108,29 @@ def _trace_kind(waves: str | Path | None) -> str:
     return kind
 
 
-def _run(program: Program, inputs: Sequence[Array], bench: Bench, state: bytes, stalls: int | None,
-         bound: int) -> RtlResult:
+def _run(programs: Sequence[Program], inputs: Sequence[Array], bench: Bench, state: bytes, stalls: int | None,
+         bound: int) -> list[RtlResult]:
     rng = np.random.default_rng(0 if stalls is None else stalls)
     bases = [base + (0 if stalls is None else 16 * int(rng.integers(0, 256))) for base in _BASES]
-    for base, contents in zip(bases, (program.image, rng.bytes(program.arena_bytes), state), strict=True):
+    last = programs[-1]
+    for base, contents in zip(bases, (last.image, rng.bytes(last.arena_bytes), state), strict=True):
         bench.map(base, contents)
-    for port, array in zip(program.inputs, inputs, strict=True):
-        bench.write(bases[port.region] + port.region_offset_bytes, edges.to_port(port, array))
-    _check_identity(program, bench)
     for number, base in enumerate(bases):
         bench.write_register(f"base{number}", base)
+    results = []
+    for program in programs:
+        bench.write(bases[2], state)
+        for port, array in zip(program.inputs, inputs, strict=True):
+            bench.write(bases[port.region] + port.region_offset_bytes, edges.to_port(port, array))
+        results.append(_run_one(program, bench, bases, bound))
+    return results
+
+
+def _run_one(program: Program, bench: Bench, bases: Sequence[int], bound: int) -> RtlResult:
+    _check_identity(program, bench)
     bench.write_register("command_offset", program.command_offset)
     bench.write_register("command_bytes", program.command_bytes)
+    before = bench.statistics
     bench.write_register("control", 1)
     left = bound
     while not bench.run(min(left, _SLICE_CYCLES)):
@@ -120,8 +145,9 @@ def _run(program: Program, inputs: Sequence[Array], bench: Bench, state: bytes, 
         edges.from_port(port, bench.read(bases[port.region] + port.region_offset_bytes, port.size_bytes))
         for port in program.outputs)
     counters = {name: bench.read_register(f"counter_{name}") for name in COUNTERS}
+    beats = {name: count - before[name] for name, count in bench.statistics.items()}
     timeline = bench.timeline
-    return RtlResult(outputs, bench.read(bases[2], len(state)), cycles, counters, bench.statistics, timeline,
+    return RtlResult(outputs, bench.read(bases[2], len(program.state)), cycles, counters, beats, timeline,
                      layer_cycles(program, timeline))
 
 

@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 from tq_hw.cli.arrays import draw_inputs
+from tq_hw.compiler import warm
 from tq_hw.isa.config import PRESETS
+from tq_hw.isa.layout import Unit
 from tq_hw.isa.program import load
 from tq_hw.model.reader import read_model
 from tq_hw.sim import golden
@@ -91,6 +93,7 @@ def test_sim_of_a_compiled_file(tq: Tq, case: Path) -> None:
     (["--engine", "golden"], "small.tqm: the golden model runs a .tflite model, not a compiled file"),
     ([], "small.tqm: a compiled file needs --inputs; inputs are drawn for a model only"),
     (["--dump", "t3", "--outputs", "o.npz"], "small.tqm: --dump needs the model, not a compiled file"),
+    (["--resident"], "small.tqm: --resident needs the model, not a compiled file"),
 ])
 def test_what_a_compiled_file_cannot_do(tq: Tq, model: Path, options: list[str], message: str) -> None:
     tq("compile", model.name, "--config", "tiny")
@@ -189,3 +192,31 @@ def test_rtl_is_equal_under_stalls(tq: Tq, case: Path) -> None:
                          "--bytes-per-cycle", "1.5").out)["cases"][0]
     assert plain["status"] == slow["status"] == "passed"
     assert slow["cycles"] > plain["cycles"]
+
+
+def test_resident_weights_are_not_loaded_again(tq: Tq, case: Path) -> None:
+    report = json.loads(tq("sim", case.name, "--config", "tiny", "--json", "-", "--resident").out)
+    again = report["resident"]
+    assert report["bit_exact"] is True
+    assert again["cycles"] < report["cycles"] and again["bytes"] < report["bytes"]
+    assert again["utilization"] == round(report["macs"] / (again["cycles"] * PRESETS["tiny"].macs), 4)
+    assert all(set(layer) == LAYER_KEYS for layer in again["layers"])
+    text = tq("sim", case.name, "--config", "tiny", "--resident").out
+    assert (f"resident     {again['cycles']:,} cycles with the weights that stayed in the scratchpad, "
+            f"{again['bytes']:,} of {report['bytes']:,} bytes moved\n") in text
+    stalled = ("--stalls", "3", "--latency", "90")
+    for options in ((), stalled, ("--engine", "executor")):
+        found = json.loads(tq("verify", case.name, "--config", "tiny", "--json", "-", "--resident", *options).out)
+        verdict, = found["cases"]
+        assert verdict["status"] == "passed"
+        assert ("resident_cycles" in verdict) == ("--engine" not in options)
+    assert "with resident weights, 2 input sets equal" in tq("verify", case.name, "--config", "tiny", "--resident").out
+
+
+def test_weights_that_were_lost_are_noticed(tq: Tq, case: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(warm, "kept_loads", lambda stream, words: {
+        id(operation) for operation in stream.operations if operation.unit is Unit.LOAD})
+    for command in ("sim", "verify"):
+        result = tq(command, case.name, "--config", "tiny", "--engine", "executor", "--resident")
+        assert result.code == 1
+        assert "input set 0, with weights that stayed in the scratchpad, output 0" in result.err

@@ -1,0 +1,76 @@
+"""The program of inferences behind the first one, whose constants are in the scratchpad already.
+
+Constants that nothing else is written over are not loaded again. The first program is as it is without this: what it
+leaves in the scratchpad is what there was room for.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from tq_hw.compiler.compile import Compiled
+from tq_hw.compiler.image import Image
+from tq_hw.compiler.report import report
+from tq_hw.compiler.stream import FoldWrite, Operation, Stream, UopWrite
+from tq_hw.compiler.timing import run_times
+from tq_hw.isa.layout import Unit
+from tq_hw.isa.program import Layer, Program
+
+__all__ = ["kept_loads", "warm_program"]
+
+#: Of a scratchpad word: nothing writes it; different operations do.
+_NOBODY, _SEVERAL = -1, -2
+
+
+def kept_loads(stream: Stream, scratchpad_words: int) -> set[int]:
+    """Return the ids of loads of constants into words that nothing else writes, but the same constants again."""
+    writers: npt.NDArray[np.int64] = np.full(scratchpad_words, _NOBODY, np.int64)
+    numbers: dict[object, int] = {}
+    constants: list[tuple[Operation, int]] = []
+    for operation in stream.operations:
+        key: object = id(operation)
+        constant = operation.unit is Unit.LOAD and all(access.space == "region0" for access in operation.reads)
+        if constant:
+            key = tuple(sorted(operation.fields.items()))
+        number = numbers.setdefault(key, len(numbers))
+        if constant:
+            constants.append((operation, number))
+        for access in operation.writes:
+            if access.space == "pad":
+                words = writers[access.low:access.high]
+                words[:] = np.where((words == _NOBODY) | (words == number), number, _SEVERAL)
+    return {id(operation) for operation, number in constants
+            if all((writers[access.low:access.high] == number).all() for access in operation.writes)}
+
+
+def _without(stream: Stream, left_out: set[int]) -> Stream:
+    """Return a stream without some operations; what waits for what is found anew."""
+    rest = Stream(stream.config, stream.names)
+    for item in stream.items:
+        match item:
+            case Operation():
+                if id(item) not in left_out:
+                    rest.add(item.unit, item.fields, item.reads, item.writes, item.layer)
+            case FoldWrite():
+                rest.fold(item.step, item.feeds)
+            case UopWrite():
+                rest.uop(item.index, item.values)
+    return rest
+
+
+def warm_program(compiled: Compiled) -> Program:
+    """Return the program for inferences right behind one of `compiled.program`, or of itself, in the same hardware.
+
+    Its image is that of the first program, and more behind it: both can run from one memory.
+    """
+    emitter, first = compiled.emitter, compiled.program
+    stream = _without(emitter.stream, kept_loads(emitter.stream, emitter.config.scratchpad_words))
+    commands = stream.assemble()
+    image = Image(bytearray(first.image))
+    offset = image.add(commands.data)
+    rows = report(emitter.graph, stream, emitter.config, run_times(stream, emitter.config, commands))
+    layers = tuple(Layer(row.index, row.op, row.name, row.unit, row.macs, row.cycles, row.bytes, row.bound, row.runs)
+                   for row in rows)
+    return replace(first, image=bytes(image.data), command_offset=offset, command_bytes=len(commands.data),
+                   layers=layers)
