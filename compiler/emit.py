@@ -16,13 +16,11 @@ from tq_hw.compiler.ring import Constants, Ring
 from tq_hw.compiler.stream import Access, Operation, Stream
 from tq_hw.isa.config import Config
 from tq_hw.isa.layout import Unit, VectorKind
+from tq_hw.isa.program import ALIGN_BYTES, REGION_ARENA, REGION_IMAGE, REGION_STATE
 from tq_hw.isa.uop import Alu, Destination, Source
 from tq_hw.model.errors import UnsupportedError
 
 __all__ = ["Emitter", "Rect"]
-
-_ALIGN = 16
-REGION_IMAGE, REGION_ARENA, REGION_STATE = 0, 1, 2
 
 
 @dataclass(frozen=True)
@@ -90,10 +88,10 @@ class Emitter:
             elif root.initial is not None:
                 self._memory[id(root)] = (REGION_STATE, len(self.state))
                 data = root.initial.tobytes()
-                self.state += data.ljust(-(-len(data) // _ALIGN) * _ALIGN, b"\0")
+                self.state += data.ljust(-(-len(data) // ALIGN_BYTES) * ALIGN_BYTES, b"\0")
             else:
                 self._memory[id(root)] = (REGION_ARENA, self.arena_bytes)
-                self.arena_bytes += -(-root.size_bytes // _ALIGN) * _ALIGN
+                self.arena_bytes += -(-root.size_bytes // ALIGN_BYTES) * ALIGN_BYTES
         region, offset = self._memory[id(root)]
         return region, offset + value.place.offset_bytes
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tq_hw.compiler.emit import REGION_IMAGE, Emitter
+from tq_hw.compiler.emit import Emitter
 from tq_hw.compiler.emit_vector import program_fields
 from tq_hw.compiler.image import gemm_weights, parameter_blocks
 from tq_hw.compiler.ir import IntArray, Value
@@ -23,6 +23,7 @@ from tq_hw.compiler.places import LayerPlan
 from tq_hw.compiler.programs import OUT, STREAM_A, Uop, activated, reg_a, reg_b, shifted, to
 from tq_hw.compiler.stream import Access
 from tq_hw.isa.layout import ArrayMode, Unit
+from tq_hw.isa.program import REGION_IMAGE
 from tq_hw.isa.uop import Activation, Alu, Multiply, Rounding, ShiftSource, Source
 
 __all__ = ["emit_lstm"]

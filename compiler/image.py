@@ -7,11 +7,11 @@ import numpy.typing as npt
 
 from tq_hw.compiler.ir import IntArray
 from tq_hw.isa.config import Config
+from tq_hw.isa.program import ALIGN_BYTES
 
 __all__ = ["Image", "depthwise_weights", "folded_weights", "gemm_weights", "padded_elements", "parameter_blocks",
            "table_words"]
 
-_ALIGN = 16
 Int8Array = npt.NDArray[np.int8]
 
 
@@ -25,7 +25,7 @@ class Image:
     def add(self, piece: bytes) -> int:
         """Append a piece at a multiple of 16; return its offset."""
         if piece not in self._known:
-            self.data.extend(bytes(-len(self.data) % _ALIGN))
+            self.data.extend(bytes(-len(self.data) % ALIGN_BYTES))
             self._known[piece] = len(self.data)
             self.data.extend(piece)
         return self._known[piece]

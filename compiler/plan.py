@@ -203,6 +203,7 @@ class _Planner:
     # Strips
 
     def live_words(self, index: int) -> int:
+        """Words of the resident values that live while a layer runs."""
         return sum(blocked_words(self.values[k], self.config) for k in self.resident
                    if self.span(k)[0] <= index <= self.span(k)[1])
 

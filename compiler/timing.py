@@ -23,7 +23,8 @@ from tq_hw.compiler.operation_cycles import (
 )
 from tq_hw.compiler.stream import Commands, Operation, Stream
 from tq_hw.isa.config import Config
-from tq_hw.isa.layout import Unit, VectorKind
+from tq_hw.isa.encode import WORD_BYTES
+from tq_hw.isa.layout import QUEUE_WORDS, Unit, VectorKind
 from tq_hw.model.errors import UnsupportedError
 
 __all__ = ["Timeline", "layer_cycles", "run_times"]
@@ -45,6 +46,7 @@ _ARRAY_BEGIN = 8
 _ADD_DELAY = 22
 #: From a beat of the vector unit to its result; from an operation's last beat to the first of one that reads a stream.
 _VECTOR_END, _DRAIN = 30, 26
+#: From an operation of the vector unit to the next, at least.
 _VECTOR_LEAST = 7
 #: Start of a program over streams; of one behind micro-operations, beside a cycle for each word of commands.
 _PROGRAM_BEGIN, _UOP_BEGIN = 6, 16
@@ -56,8 +58,8 @@ _TABLE_CONTENDED = 6
 _TOKEN = 4
 #: Commands reach the units so many cycles after the start.
 _FIRST = 68
-#: What the units' queues hold of commands, as far as it is used.
-_QUEUES_BYTES = 4096
+#: What the queues of array and vector unit hold of commands.
+_QUEUES_BYTES = 2 * QUEUE_WORDS * WORD_BYTES
 #: One word in so many of a load of windows is refused.
 _CONTENDED = 4
 

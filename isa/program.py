@@ -29,9 +29,9 @@ from typing import Any
 from tq_hw.isa.config import Config, ConfigError
 from tq_hw.isa.layout import Unit
 
-__all__ = ["DTYPES", "EDGES", "FILE_MAGIC", "FORMAT_VERSION", "HEADER_WORDS", "PORT_MEMBERS", "REGION_ARENA",
-           "REGION_IMAGE", "REGION_STATE", "Layer", "Port", "Program", "ProgramError", "from_bytes", "load", "save",
-           "to_bytes"]
+__all__ = ["ALIGN_BYTES", "DTYPES", "EDGES", "FILE_MAGIC", "FORMAT_VERSION", "HEADER_WORDS", "PORT_MEMBERS",
+           "REGION_ARENA", "REGION_IMAGE", "REGION_STATE", "Layer", "Port", "Program", "ProgramError", "from_bytes",
+           "load", "save", "to_bytes"]
 
 FORMAT_VERSION = 1
 REGION_IMAGE, REGION_ARENA, REGION_STATE = 0, 1, 2
@@ -52,7 +52,8 @@ FILE_MAGIC = b"TQHM"
 
 _HEADER = struct.Struct(f"<4s{len(HEADER_WORDS)}I")
 _PORT = struct.Struct("<" + "".join(PORT_MEMBERS.values()))
-_ALIGN = 16
+#: Sections of a file, constants and tensors begin at multiples of it.
+ALIGN_BYTES = 16
 _CRC_FROM = 8
 
 
@@ -235,7 +236,7 @@ def to_bytes(program: Program) -> bytes:
     body = bytearray(_HEADER.size)
     at = []
     for section in (records, names, program.image, program.state, description):
-        body += bytes(-len(body) % _ALIGN)
+        body += bytes(-len(body) % ALIGN_BYTES)
         at.append(len(body))
         body += section
     _HEADER.pack_into(
@@ -261,8 +262,9 @@ def from_bytes(data: bytes) -> Program:
     _require(port_bytes == _PORT.size, f"port records should have {_PORT.size} bytes, not {port_bytes}")
 
     def section(what: str, start: int, size: int) -> bytes:
-        _require(start >= _HEADER.size and start + size <= len(data) and start % _ALIGN == 0,
-                 f"the {what} at byte {start}, {size} bytes, must start at a multiple of {_ALIGN} and lie in the file")
+        _require(start >= _HEADER.size and start + size <= len(data) and start % ALIGN_BYTES == 0,
+                 f"the {what} at byte {start}, {size} bytes, must start at a multiple of {ALIGN_BYTES} and lie in the "
+                 "file")
         return data[start:start + size]
 
     names = section("names", names_at, names_bytes)
