@@ -66,9 +66,9 @@ class _Executor:
     warm: Program | None
 
     def infer(self, inputs: InputSet, progress: Progress | None = None) -> Inference:
-        first = execute(self.program, inputs, keep=self.warm is not None)
         if self.warm is None:
-            return Inference(first.outputs)
+            return Inference(execute(self.program, inputs).outputs)
+        first = execute(self.program, inputs, keep=True)
         return Inference(first.outputs,
                          warm=Inference(execute(self.warm, inputs, scratchpad=first.scratchpad).outputs))
 
