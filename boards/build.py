@@ -199,15 +199,16 @@ def synthesize(board: Board, memory: Memory, folder: Path, *,
     return _Steps(folder, progress).synthesize(board, memory, b"", 1)[0]
 
 
-def build(board: Board, memory: Memory, folder: Path, *, image: bytes = b"", seed: int = 1, seeds: int = 0,
-          progress: Progress = lambda _text, _done: None) -> BuildResult:
+def build(board: Board, memory: Memory, folder: Path, *, image: bytes = b"", seed: int | None = None,
+          seeds: int = 0, progress: Progress = lambda _text, _done: None) -> BuildResult:
     """Elaborate, synthesize, place, route and pack in `folder`.
 
-    nextpnr runs with `seeds` seeds at once, by default as many as the board's record says, from `seed` on.
+    nextpnr runs with `seeds` seeds at once from `seed` on; None and 0 are what the board's record says.
     A program of the vendor that is missing is not an error: the folder then has all that it needs. Missed timing is
     none either: see `BuildResult.met`. Raises MissingToolError for programs that come from pip, ToolError when one
     fails or the design does not fit.
     """
+    seed = board.seed if seed is None else seed
     names = TOOLS_OF[board.toolchain]
     missing = tuple(missing_tools(names))
     for name in missing:

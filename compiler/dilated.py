@@ -16,7 +16,7 @@ from tq_hw.compiler.layout import block_count
 from tq_hw.compiler.places import LayerPlan
 from tq_hw.isa.config import BANKS, Config
 
-__all__ = ["Turn", "banks_meet", "column_turns", "phase_box", "rectangle_cycles", "row_phases", "shares"]
+__all__ = ["ColumnTurn", "banks_meet", "column_turns", "phase_box", "rectangle_cycles", "row_phases", "shares"]
 
 #: A layer has so many row phases at most.
 _MOST_PHASES = 1024
@@ -74,7 +74,7 @@ def banks_meet(layer: Mac, config: Config) -> bool:
 
 
 @dataclass(frozen=True)
-class Turn:
+class ColumnTurn:
     """Phases of output columns first, first + 1, ... of a rectangle, each with `count` columns, as the array sees them.
 
     Members
@@ -92,15 +92,16 @@ class Turn:
     in_cols: int
 
 
-def column_turns(layer: Mac, cols: tuple[int, int], single: bool) -> Iterator[Turn]:
+def column_turns(layer: Mac, cols: tuple[int, int], single: bool) -> Iterator[ColumnTurn]:
     """Cut the output columns of a rectangle into turns, of one phase each if `single`."""
     dilation, in_width = layer.dilation[1], layer.inputs[0].shape[2]
     width = cols[1] - cols[0]
-    turn: Turn | None = None
+    turn: ColumnTurn | None = None
     for first in range(min(dilation, width)):
         column = cols[0] + first - layer.pad[1]
         col_first, offset = divmod(column, dilation)
-        found = Turn(first, 1, -(-(width - first) // dilation), column, col_first, -(-(in_width - offset) // dilation))
+        found = ColumnTurn(first, 1, -(-(width - first) // dilation), column, col_first,
+                           -(-(in_width - offset) // dilation))
         if turn is not None and not single and (turn.count, turn.col_first, turn.in_cols) == (
                 found.count, found.col_first, found.in_cols):
             turn = replace(turn, phases=turn.phases + 1)

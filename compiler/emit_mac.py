@@ -4,7 +4,7 @@ import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from tq_hw.compiler.dilated import Turn, column_turns
+from tq_hw.compiler.dilated import ColumnTurn, column_turns
 from tq_hw.compiler.emit import Emitter, Rect
 from tq_hw.compiler.emit_windows import Windows
 from tq_hw.compiler.image import parameter_blocks
@@ -44,7 +44,7 @@ class _MacEmitter:
         #: What is cut into rectangles, one after the other.
         self.layers = self.plan.row_phases or (self.layer,)
         self.layer = self.layers[0]
-        self.turns: dict[tuple[int, int], list[Turn]] = {}
+        self.turns: dict[tuple[int, int], list[ColumnTurn]] = {}
         self.packed = pack(self.layer, self.plan, config)
         self.out_blocks = -(-self.layer.output.shape[3] // config.cols)
         # Equal multipliers and shifts stand in the micro-operation: only biases are loaded, and the weights behind
@@ -226,13 +226,13 @@ class _MacEmitter:
             for turn in self._turns(part.cols, single):
                 self._turn(rect, source, o, constants, target, turn)
 
-    def _turns(self, cols: tuple[int, int], single: bool) -> list[Turn]:
+    def _turns(self, cols: tuple[int, int], single: bool) -> list[ColumnTurn]:
         """Turns of columns, which are the same for all rectangles of these columns."""
         if cols not in self.turns:
             self.turns[cols] = list(column_turns(self.layer, cols, single))
         return self.turns[cols]
 
-    def _turn(self, rect: Rect, source: View, o: int, constants: MacConstants, target: View, turn: Turn) -> None:
+    def _turn(self, rect: Rect, source: View, o: int, constants: MacConstants, target: View, turn: ColumnTurn) -> None:
         """Operations of one turn for output block `o`."""
         layer, config = self.layer, self.config
         dy, dx = layer.dilation

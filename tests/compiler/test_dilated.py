@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tq_hw.compiler import Compiled, compile_model
-from tq_hw.compiler.dilated import Turn, banks_meet, column_turns, row_phases, shares
+from tq_hw.compiler.dilated import ColumnTurn, banks_meet, column_turns, row_phases, shares
 from tq_hw.compiler.ir import Mac
 from tq_hw.compiler.legalize import legalize
 from tq_hw.isa.config import load_config
@@ -117,9 +117,11 @@ def test_no_phases_of_a_single_row_or_too_many() -> None:
 
 def test_turns_are_phases_alike() -> None:
     layer = _layer(_model((1, 4, 10, 8), (3, 3), (4, 4)))
-    assert list(column_turns(layer, (0, 10), single=False)) == [Turn(0, 2, 3, -4, -1, 3), Turn(2, 2, 2, -2, -1, 2)]
+    assert list(column_turns(layer, (0, 10), single=False)) == [
+        ColumnTurn(0, 2, 3, -4, -1, 3), ColumnTurn(2, 2, 2, -2, -1, 2)]
     assert list(column_turns(layer, (0, 10), single=True)) == [
-        Turn(0, 1, 3, -4, -1, 3), Turn(1, 1, 3, -3, -1, 3), Turn(2, 1, 2, -2, -1, 2), Turn(3, 1, 2, -1, -1, 2)]
+        ColumnTurn(0, 1, 3, -4, -1, 3), ColumnTurn(1, 1, 3, -3, -1, 3), ColumnTurn(2, 1, 2, -2, -1, 2),
+        ColumnTurn(3, 1, 2, -1, -1, 2)]
 
 
 @pytest.mark.parametrize(("dilation", "config_name", "meet"), [
