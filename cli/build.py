@@ -174,8 +174,7 @@ def build_command(board_name: str, folder: str | None, model_file: str | None, m
             elif memory.name == "block RAM":
                 image = memory_contents(program)
         with ProgressBar(board.name) as bar:
-            result = build(board, memory, work, image=image, seed=board.seed if seed is None else seed,
-                           seeds=seeds or 0,
+            result = build(board, memory, work, image=image, seed=seed, seeds=seeds or 0,
                            progress=lambda text, done: bar.update(done, 1.0, f"{board.name}: {text}"))
         report = describe(board, memory, result, not no_verify) | {"soc": soc}
         if program is not None:

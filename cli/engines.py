@@ -44,6 +44,11 @@ class Inference:
     timeline: Mapping[Unit, Array] = field(default_factory=dict)
     warm: "Inference | None" = None
 
+    @property
+    def runs(self) -> "list[tuple[str, Inference]]":
+        """Itself and the warm one, each behind what a message says of it."""
+        return [("", self)] + ([(" with weights that stayed in the scratchpad,", self.warm)] if self.warm else [])
+
 
 class Engine(Protocol):
     """What runs input sets."""

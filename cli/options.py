@@ -6,8 +6,11 @@ from typing import Any, TypeVar
 
 import click
 
-__all__ = ["BYTES_PER_CYCLE", "ENGINES", "LATENCY_CYCLES", "Memory", "config_option", "debug_option", "debugging",
-           "draw_options", "engine_option", "json_option", "memory_options", "resident_option", "seed_option"]
+from tq_hw.model.errors import OptionError
+
+__all__ = ["BYTES_PER_CYCLE", "ENGINES", "LATENCY_CYCLES", "Memory", "check_resident", "config_option", "debug_option",
+           "debugging", "draw_options", "engine_option", "json_option", "memory_options", "resident_option",
+           "seed_option"]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -76,6 +79,12 @@ def resident_option(function: Function) -> Function:
     """Add `--resident`."""
     return click.option("--resident", is_flag=True, help="Run each input set twice: from a cold start, and again with "
                         "the weights that stayed in the scratchpad.")(function)
+
+
+def check_resident(resident: bool, engine: str) -> None:
+    """Refuse --resident where there is no scratchpad."""
+    if resident and engine == "golden":
+        raise OptionError("--resident needs --engine rtl or executor, not golden")
 
 
 def seed_option(function: Function) -> Function:

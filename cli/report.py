@@ -73,18 +73,19 @@ def sim_report(path: str, config: Config, model: Model | None, program: Program 
         layers = [{"index": op.index, "op": op.op, "name": model.main.tensors[op.outputs[0]].name if op.outputs else "",
                    "unit": engine, "cycles": None, "macs": None, "utilization": None, "bytes": None, "bound": ""}
                   for op in model.main.operators]
-    macs = sum(row["macs"] or 0 for row in layers)
-    return {"model": path, "config": config.name, "engine": engine, "cycles": first.cycles, "macs": macs,
-            "utilization": utilization(macs, first.cycles, config), "bit_exact": exact, "sets": len(found),
-            "bytes": sum(row["bytes"] or 0 for row in layers), "layers": layers}
+    return {"model": path, "config": config.name, "engine": engine, "bit_exact": exact, "sets": len(found),
+            **_figures(layers, first.cycles, config)}
 
 
 def warm_report(config: Config, model: Model | None, program: Program, found: Inference) -> Report:
     """Return the part of `sim --resident --json` about an inference whose weights stayed in the scratchpad."""
     assert found.warm is not None
-    layers = layer_rows(program.layers, config, found.warm.layer_cycles, model)
+    return _figures(layer_rows(program.layers, config, found.warm.layer_cycles, model), found.warm.cycles, config)
+
+
+def _figures(layers: list[Report], cycles: int | None, config: Config) -> Report:
     macs = sum(row["macs"] or 0 for row in layers)
-    return {"cycles": found.warm.cycles, "utilization": utilization(macs, found.warm.cycles, config),
+    return {"cycles": cycles, "macs": macs, "utilization": utilization(macs, cycles, config),
             "bytes": sum(row["bytes"] or 0 for row in layers), "layers": layers}
 
 

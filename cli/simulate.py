@@ -14,6 +14,7 @@ from tq_hw.cli.engines import Array, Engine, Inference, golden_engine, infer_all
 from tq_hw.cli.files import check_outputs, npz_bytes, read_npz, write, write_json
 from tq_hw.cli.options import (
     Memory,
+    check_resident,
     config_option,
     debug_option,
     draw_options,
@@ -34,7 +35,7 @@ from tq_hw.model.reader import read_model
 from tq_hw.sim.compare import divergences
 from tq_hw.sim.trace import trace_events
 
-__all__ = ["Subject", "check_against_golden", "check_resident", "is_compiled", "open_for_board", "open_subject",
+__all__ = ["Subject", "check_against_golden", "is_compiled", "open_for_board", "open_subject",
            "sim_command"]
 
 _COMPILED = b"TQHM"
@@ -95,12 +96,6 @@ def open_subject(path: str, config: str | None, engine: str, resident: bool = Fa
     return Subject(path, chosen, model, compiled.program, warm_program(compiled) if resident else None)
 
 
-def check_resident(resident: bool, engine: str) -> None:
-    """Refuse --resident where there is no scratchpad."""
-    if resident and engine == "golden":
-        raise OptionError("--resident needs --engine rtl or executor, not golden")
-
-
 def open_for_board(path: str, board: Board) -> Subject:
     """Read a model and compile it for a board's configuration, or read a compiled file."""
     if is_compiled(path):
@@ -124,12 +119,10 @@ def check_against_golden(subject: Subject, inputs: list[InputSet], found: list[I
     assert subject.model is not None
     expected = infer_all(golden_engine(subject.model), inputs, "golden model")
     for number, (one, other) in enumerate(zip(found, expected, strict=True)):
-        if different := divergences(one.outputs, other.outputs):
-            return (f"{subject.path}: input set {number}, {different[0]} by the golden model; `tq-hw verify` finds the "
-                    "operator")
-        if one.warm is not None and (different := divergences(one.warm.outputs, other.outputs)):
-            return (f"{subject.path}: input set {number}, with weights that stayed in the scratchpad, {different[0]} "
-                    "by the golden model")
+        for how, inference in one.runs:
+            if different := divergences(inference.outputs, other.outputs):
+                return (f"{subject.path}: input set {number},{how} {different[0]} by the golden model"
+                        + ("" if how else "; `tq-hw verify` finds the operator"))
     return None
 
 

@@ -62,7 +62,6 @@ from tq_hw.compiler.rows import spread_rows
 from tq_hw.compiler.search import search
 from tq_hw.compiler.specialize import specialize
 from tq_hw.compiler.timing import Timeline
-from tq_hw.isa import program as isa_program
 from tq_hw.isa.config import Config
 from tq_hw.isa.program import Port, Program
 from tq_hw.model.errors import OptionError, UnsupportedError
@@ -131,9 +130,7 @@ def compile_model(model: Model, config: Config, *, profile: str = "canon", resid
         outputs=tuple(_port(model, graph, emitter, index, value)
                       for index, value in zip(model.main.outputs, graph.outputs, strict=True)),
         state=bytes(emitter.state),
-        layers=tuple(isa_program.Layer(
-            row.index, row.op, row.name, row.unit, row.macs, row.cycles, row.bytes, row.bound, row.runs)
-            for row in rows))
+        layers=tuple(row.layer for row in rows))
     return Compiled(program, rows, times, emitter)
 
 

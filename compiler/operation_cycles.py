@@ -6,7 +6,7 @@ from tq_hw.compiler.ir import ELEMENT_BYTES
 from tq_hw.compiler.stream import Operation
 from tq_hw.isa.config import Config
 from tq_hw.isa.layout import ArrayMode, Unit
-from tq_hw.isa.uop import Destination, Source
+from tq_hw.isa.uop import OUTPUTS, Destination, Source
 
 __all__ = ["activation_cycles", "keeps_to_two_banks", "moved_bytes", "program_cycles", "read_beside", "tile_cycles",
            "tile_program_cycles", "tile_sizes"]
@@ -73,7 +73,7 @@ def _beat_words(f: Mapping[str, int], uop: Mapping[str, int], config: Config) ->
     """Most words that a beat of a micro-operation touches, of the streams that it has; steps of an activation."""
     names = [f"{name}_type" for name in "ab" if uop.get(f"{name}_source") == Source.STREAM]
     activates = uop.get("destination") == Destination.ACTIVATION
-    names += ["out_type"] * (activates or uop.get("destination") == Destination.OUTPUT)
+    names += ["out_type"] * (uop.get("destination") in OUTPUTS)
     size = max((ELEMENT_BYTES[f.get(name, 0)] for name in names), default=1)
     words = 1 if size == 1 else -(-config.requantize_lanes * size // config.word_bytes)
     return max(words, config.activation_steps) if activates else words

@@ -16,7 +16,7 @@ from tq_hw.compiler.stream import Operation, Stream
 from tq_hw.compiler.timing import Timeline, layer_cycles
 from tq_hw.isa.config import Config
 from tq_hw.isa.layout import Unit, VectorKind
-from tq_hw.isa.program import REGION_IMAGE
+from tq_hw.isa.program import REGION_IMAGE, Layer
 
 __all__ = ["LayerReport", "report"]
 
@@ -43,6 +43,12 @@ class LayerReport:
     bytes: int
     bound: str
     runs: Mapping[str, tuple[tuple[int, int], ...]] = field(default_factory=dict)
+
+    @property
+    def layer(self) -> Layer:
+        """What the compiled file says of it."""
+        return Layer(self.index, self.op, self.name, self.unit, self.macs, self.cycles, self.bytes, self.bound,
+                     self.runs)
 
 
 def _vector_cycles(operation: Operation, config: Config) -> int:

@@ -15,7 +15,7 @@ from tq_hw.compiler.report import report
 from tq_hw.compiler.stream import FoldWrite, Operation, Stream, UopWrite
 from tq_hw.compiler.timing import run_times
 from tq_hw.isa.layout import Unit
-from tq_hw.isa.program import Layer, Program
+from tq_hw.isa.program import Program
 
 __all__ = ["kept_loads", "warm_program"]
 
@@ -70,7 +70,5 @@ def warm_program(compiled: Compiled) -> Program:
     image = Image(bytearray(first.image))
     offset = image.add(commands.data)
     rows = report(emitter.graph, stream, emitter.config, run_times(stream, emitter.config, commands))
-    layers = tuple(Layer(row.index, row.op, row.name, row.unit, row.macs, row.cycles, row.bytes, row.bound, row.runs)
-                   for row in rows)
     return replace(first, image=bytes(image.data), command_offset=offset, command_bytes=len(commands.data),
-                   layers=layers)
+                   layers=tuple(row.layer for row in rows))

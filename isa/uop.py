@@ -23,9 +23,11 @@ x / 2^13, to the bit. There is hardware for it where a configuration has `activa
 
 from enum import IntEnum
 
+from tq_hw.isa.config import Config
 from tq_hw.isa.layout import Field, Register, register
 
-__all__ = ["UOP", "Activation", "Alu", "Destination", "Multiply", "Reduce", "Rounding", "ShiftSource", "Source"]
+__all__ = ["OUTPUTS", "UOP", "Activation", "Alu", "Destination", "Multiply", "Reduce", "Rounding", "ShiftSource",
+           "Source", "destinations"]
 
 
 class Source(IntEnum):
@@ -107,6 +109,15 @@ class Destination(IntEnum):
     REDUCE = 2
     #: to the output stream, through the logistic or tanh that `reduce` names
     ACTIVATION = 3
+
+
+#: Destinations that write the output stream.
+OUTPUTS = (Destination.OUTPUT, Destination.ACTIVATION)
+
+
+def destinations(config: Config) -> list[Destination]:
+    """Return the destinations that a configuration has."""
+    return [d for d in Destination if config.activation_lanes or d is not Destination.ACTIVATION]
 
 
 class Activation(IntEnum):

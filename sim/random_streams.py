@@ -14,7 +14,18 @@ from tq_hw.isa.config import Config
 from tq_hw.isa.encode import Assembler
 from tq_hw.isa.layout import ArrayMode, Unit, VectorKind
 from tq_hw.isa.program import Port, Program
-from tq_hw.isa.uop import Activation, Alu, Destination, Multiply, Reduce, Rounding, ShiftSource, Source
+from tq_hw.isa.uop import (
+    OUTPUTS,
+    Activation,
+    Alu,
+    Destination,
+    Multiply,
+    Reduce,
+    Rounding,
+    ShiftSource,
+    Source,
+    destinations,
+)
 
 __all__ = ["random_program"]
 
@@ -215,7 +226,7 @@ class _Maker:
         stores = False
         for index in range(first, first + count):
             uop = self._uop(use_acc, use_params, index == first + count - 1 and not stores)
-            stores |= uop["destination"] in (Destination.OUTPUT, Destination.ACTIVATION)
+            stores |= uop["destination"] in OUTPUTS
             self.assembler.uop(index, uop)
         self._run(Unit.VECTOR, f)
 
@@ -236,15 +247,14 @@ class _Maker:
         a_sources += [Source.ACC_OR_BIAS] * 2 * use_acc
         b_sources = [Source.IMMEDIATE, Source.REGISTER, Source.STREAM] + [Source.ACC_OR_BIAS] * use_params
         alus = [alu for alu in Alu if config.requantize_lanes % 2 == 0 or alu is not Alu.PAIR_DIFFERENCE]
-        destinations = [d for d in Destination if config.activation_lanes or d is not Destination.ACTIVATION]
-        destination = Destination.OUTPUT if must_store else rng.choice(destinations)
+        destination = Destination.OUTPUT if must_store else rng.choice(destinations(config))
         kinds = Activation if destination is Destination.ACTIVATION else Reduce
         return {
             "a_source": rng.choice(a_sources), "b_source": rng.choice(b_sources), "alu": rng.choice(alus),
             "a_register": rng.randrange(3), "b_register": rng.randrange(3), "d_register": rng.randrange(3),
             "a_hold": rng.random() < 0.2, "b_hold": rng.random() < 0.2, "a_table": rng.choice((0, 0, 0, 1, 2, 3)),
             "b_table": rng.choice((0, 0, 0, 1, 2)), "destination": destination, "reduce": rng.choice(list(kinds)),
-            "once": destination in (Destination.REGISTER, Destination.REDUCE) and rng.random() < 0.15,
+            "once": destination not in OUTPUTS and rng.random() < 0.15,
             "immediate": rng.choice((rng.randint(-1 << 31, (1 << 31) - 1), -1 << 31, 7)),
             "multiply": rng.choice([m for m in Multiply if use_params or m is not Multiply.HIGH_PARAM]),
             "truncate": rng.randint(0, 1), "shift": rng.randint(-31, 31), "rounding": rng.choice(list(Rounding)),

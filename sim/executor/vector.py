@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tq_hw.isa.uop import Activation, Destination, Multiply, Reduce, ShiftSource, Source
+from tq_hw.isa.uop import OUTPUTS, Activation, Destination, Multiply, Reduce, ShiftSource, Source
 from tq_hw.sim.executor.machine import Bytes, Index, Ints, Machine, require
 from tq_hw.sim.executor.uop import Parameters, activate, evaluate, look_up, reduce_all
 
@@ -17,8 +17,6 @@ Uops = Sequence[Mapping[str, int]]
 
 #: Bytes of an element of a stream and its numpy type, by the code in a register.
 _TYPES = ((1, np.dtype("i1")), (2, np.dtype("<i2")), (4, np.dtype("<i4")), (1, np.dtype("u1")))
-#: Destinations that write the output stream.
-_OUTPUTS = (Destination.OUTPUT, Destination.ACTIVATION)
 #: Register file entries of all chunks that run together.
 _GROUP_ENTRIES = 1 << 21
 
@@ -143,7 +141,7 @@ class _Program:
     def _uses(self, part: Sequence[int], stream: str) -> bool:
         for u in part:
             uop = self.uops[u]
-            if stream == "out" and uop["destination"] in _OUTPUTS:
+            if stream == "out" and uop["destination"] in OUTPUTS:
                 return True
             if stream != "out" and uop[f"{stream}_source"] == Source.STREAM:
                 return True
@@ -182,7 +180,7 @@ class _Program:
                     single = uop["once"] or uop[f"{operand}_hold"]
                     if not written[self._register(uop[f"{operand}_register"], 1 if single else beats)].all():
                         return False
-            if uop["destination"] not in _OUTPUTS:
+            if uop["destination"] not in OUTPUTS:
                 single = uop["once"] or uop["destination"] == Destination.REDUCE
                 written[self._register(uop["d_register"], 1 if single else beats)] = True
         return True
@@ -244,7 +242,7 @@ class _Program:
         destination = uop["destination"]
         if destination == Destination.REGISTER:
             registers[:, self._register(uop["d_register"], beats)] = x
-        elif destination in _OUTPUTS:
+        elif destination in OUTPUTS:
             if destination == Destination.ACTIVATION:
                 require(self.machine.config.activation_lanes > 0, "an activation needs activation_lanes")
                 require(uop["reduce"] in list(Activation), "a micro-operation's activation does not exist")

@@ -29,8 +29,9 @@ def steps(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     def verify(board: Board, model: Path, seed: int) -> None:
         noted.append(f"verify {model.name}")
 
-    def build(board: Board, memory: Memory, folder: Path, *, image: bytes, seed: int, seeds: int,
+    def build(board: Board, memory: Memory, folder: Path, *, image: bytes, seed: int | None, seeds: int,
               progress: Any) -> BuildResult:
+        seed = board.seed if seed is None else seed
         noted.append(f"build {memory.name} with {len(image)} bytes, seed {seed}" + f" of {seeds}" * (seeds > 0))
         missing = ("vivado",) if board.toolchain.value == "Vivado" else ()
         timing = Timing("clk", 70.0, 75.0, (Hop("logic", 1.5, "system.bridge.a"), Hop("routing", 2.5, "system.b.c")))

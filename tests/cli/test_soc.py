@@ -37,8 +37,10 @@ HAS_ZIG = importlib.util.find_spec("ziglang") is not None
 pytestmark = [
     pytest.mark.skipif(importlib.util.find_spec("pythondata_cpu_vexriscv") is None, reason="no soft core: pip install "
                        '"tq-hw[soc]"'),
-    pytest.mark.skipif(not HAS_GCC and not HAS_ZIG, reason="no RISC-V compiler: pip install ziglang"),
-    pytest.mark.skipif(importlib.util.find_spec("litedram") is None, reason="no LiteDRAM"),
+    pytest.mark.skipif(not HAS_GCC and not HAS_ZIG, reason="no RISC-V compiler: pip install "
+                       '"tq-hw[soc]"'),
+    pytest.mark.skipif(importlib.util.find_spec("litedram") is None,
+                       reason='no DRAM controller: pip install "tq-hw[soc]"'),
 ]
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from amaranth.sim import Simulator, SimulatorContext
+from pipeline_bench import rtl
 from vector_reference import VECTOR_CONFIGS, Operation, Scenario, Uop, check, operation, uop
 
 from tq_hw.hdl.activation import ActivationLane
@@ -21,25 +21,9 @@ CORNERS = [0, 1, -1, 2, 1024, 1025, -1024, *(sign << bit for bit in range(10, 18
            -65535, -65537, 32767, -32769, INT32_MAX, INT32_MIN]
 
 
-def rtl(cases: Sequence[tuple[Activation, int]]) -> list[int]:
-    """Return the lane's results, a case a cycle."""
-    lane = ActivationLane()
-    results: list[int] = []
-
-    async def bench(ctx: SimulatorContext) -> None:
-        for cycle in range(len(cases) + lane.LATENCY_CYCLES):
-            if cycle < len(cases):
-                ctx.set(lane.tanh, cases[cycle][0] == Activation.TANH)
-                ctx.set(lane.x, cases[cycle][1])
-            if cycle >= lane.LATENCY_CYCLES:
-                results.append(ctx.get(lane.y))
-            await ctx.tick()
-
-    sim = Simulator(lane)
-    sim.add_clock(1e-8)
-    sim.add_testbench(bench)
-    sim.run()
-    return results
+def found(cases: Sequence[tuple[Activation, int]]) -> list[int]:
+    """Return the lane's results."""
+    return rtl(ActivationLane(), [{"x": x, "tanh": function == Activation.TANH} for function, x in cases])
 
 
 def ref(cases: Sequence[tuple[Activation, int]]) -> list[int]:
@@ -50,14 +34,14 @@ def test_corners_and_random_arguments() -> None:
     rng = random.Random(1)
     spread = [rng.randint(-70_000, 70_000) for _ in range(1500)]
     cases = [(function, x) for x in (*CORNERS, *spread) for function in Activation]
-    assert rtl(cases) == ref(cases)
+    assert found(cases) == ref(cases)
 
 
 @pytest.mark.slow
 def test_every_int16() -> None:
     every = np.arange(-(1 << 15), 1 << 15)
     cases = [(function, int(x)) for x in every for function in Activation]
-    results = np.array(rtl(cases)).reshape(-1, 2)
+    results = np.array(found(cases)).reshape(-1, 2)
     assert np.array_equal(results[:, 0], logistic(every, 3))
     assert np.array_equal(results[:, 1], tanh(every, 2))
 

@@ -2,16 +2,15 @@
 
 import random
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 import pytest
 from amaranth import Module, signed
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
-from amaranth.sim import Simulator, SimulatorContext
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pipeline_bench import Case, rtl
 
 from tq_hw.hdl.alu import LaneAlu, alu_flags
 from tq_hw.hdl.requantize import AddClamp, HighMultiply, LeftShift, Requantize, RightShift
@@ -27,34 +26,10 @@ from tq_hw.sim.golden.arith import (
 CORNERS = (0, 1, -1, 2, -2, 3, 255, -256, 1 << 16, (1 << 17) - 1, 1 << 17, -(1 << 17), 1 << 30, -(1 << 30),
            INT32_MAX, INT32_MAX - 1, INT32_MIN, INT32_MIN + 1)
 INT32 = st.one_of(st.sampled_from(CORNERS), st.integers(INT32_MIN, INT32_MAX))
-Case = dict[str, int]
 
 
 def wrap(x: int) -> int:
     return (x + (1 << 31)) % (1 << 32) - (1 << 31)
-
-
-def rtl(component: Any, cases: Sequence[Case], when: dict[str, int] | None = None, output: str = "y") -> list[int]:
-    """Give one case per cycle to the inputs (`when`: cycles after the operand) and collect one result per cycle."""
-    when = when or {}
-    latency = component.LATENCY_CYCLES
-    results: list[int] = []
-
-    async def bench(ctx: SimulatorContext) -> None:
-        for cycle in range(-1, len(cases) + latency):
-            for name in cases[0]:
-                at = cycle - when.get(name, 0)
-                if 0 <= at < len(cases):
-                    ctx.set(getattr(component, name), cases[at][name])
-            if cycle >= latency:
-                results.append(ctx.get(getattr(component, output)))
-            await ctx.tick()
-
-    sim = Simulator(component)
-    sim.add_clock(1e-8)
-    sim.add_testbench(bench)
-    sim.run()
-    return results
 
 
 def round_shift(x: int, amount: int, rounding: int) -> int:

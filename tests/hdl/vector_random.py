@@ -5,7 +5,7 @@ import random
 from vector_reference import Operation, Scenario, Uop, operation, put_params
 
 from tq_hw.isa.config import Config
-from tq_hw.isa.uop import UOP, Activation, Alu, Destination, Multiply, ShiftSource, Source
+from tq_hw.isa.uop import UOP, Activation, Alu, Destination, Multiply, ShiftSource, Source, destinations
 
 #: Words left between two slots of a stream, enough for int32 elements.
 _REGION_WORDS = 512
@@ -37,8 +37,7 @@ def random_uop(rng: random.Random, config: Config, op: Operation, written: set[i
     uop["once"] = rng.random() < 0.15
     uop["act_min"], uop["act_max"] = sorted((uop["act_min"], uop["act_max"]))
     uop["immediate"] = rng.choice((uop["immediate"], rng.randint(-300, 300)))
-    destinations = [d for d in Destination if config.activation_lanes or d != Destination.ACTIVATION]
-    uop["destination"] = rng.choice((Destination.REGISTER, *destinations))
+    uop["destination"] = rng.choice((Destination.REGISTER, *destinations(config)))
     if uop["destination"] == Destination.ACTIVATION:
         uop["reduce"] = rng.choice(list(Activation))
         uop["once"] = 0

@@ -14,7 +14,7 @@ from tq_hw.hdl.vector_unit import VectorUnit
 from tq_hw.isa.config import Config
 from tq_hw.isa.encode import pack
 from tq_hw.isa.layout import VECTOR
-from tq_hw.isa.uop import UOP, Activation, Alu, Destination, Multiply, Reduce, Rounding, ShiftSource, Source
+from tq_hw.isa.uop import OUTPUTS, UOP, Activation, Alu, Destination, Multiply, Reduce, Rounding, ShiftSource, Source
 from tq_hw.sim.executor.uop import activate
 from tq_hw.sim.golden.arith import rounding_divide_by_pot, saturating_rounding_doubling_high_mul
 
@@ -197,7 +197,7 @@ class Reference:
                      for lane in range(lanes)]
                 if uop["destination"] == Destination.REGISTER:
                     self.registers[register(uop["d_register"], n)] = x
-                elif uop["destination"] in (Destination.OUTPUT, Destination.ACTIVATION):
+                elif uop["destination"] in OUTPUTS:
                     if uop["destination"] == Destination.ACTIVATION:
                         x = activate(Activation(uop["reduce"]), np.array(x)).tolist()
                     size, w = SIZES[op["out_type"]], config.word_bytes

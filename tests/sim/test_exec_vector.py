@@ -8,7 +8,19 @@ import pytest
 from tq_hw.isa.config import PRESETS, Config
 from tq_hw.isa.control import Status
 from tq_hw.isa.layout import UNITS, Unit
-from tq_hw.isa.uop import UOP, Activation, Alu, Destination, Multiply, Reduce, Rounding, ShiftSource, Source
+from tq_hw.isa.uop import (
+    OUTPUTS,
+    UOP,
+    Activation,
+    Alu,
+    Destination,
+    Multiply,
+    Reduce,
+    Rounding,
+    ShiftSource,
+    Source,
+    destinations,
+)
 from tq_hw.sim.executor.machine import Fault, Machine
 from tq_hw.sim.executor.uop import activate
 from tq_hw.sim.executor.vector import load_table, run_tiles, vector_tiles
@@ -177,7 +189,7 @@ class Reference:
         if u["destination"] == Destination.REGISTER:
             for n, row in enumerate(results):
                 self.registers[base + n] = row
-        elif u["destination"] in (Destination.OUTPUT, Destination.ACTIVATION):
+        elif u["destination"] in OUTPUTS:
             if u["destination"] == Destination.ACTIVATION:
                 results = [[activation(Activation(u["reduce"]), x) for x in row] for row in results]
             for n, row in enumerate(results):
@@ -208,8 +220,7 @@ def random_uop(rng: random.Random, config: Config, use_acc: bool, use_params: bo
     multiplies = [m for m in Multiply if use_params or m is not Multiply.HIGH_PARAM]
     shifts = [s for s in ShiftSource if use_params or s is not ShiftSource.PARAM]
     alus = [a for a in Alu if config.requantize_lanes % 2 == 0 or a is not Alu.PAIR_DIFFERENCE]
-    destinations = [d for d in Destination if config.activation_lanes or d is not Destination.ACTIVATION]
-    destination = rng.choice(destinations)
+    destination = rng.choice(destinations(config))
     kinds = Activation if destination is Destination.ACTIVATION else Reduce
     return NO_UOP | {
         "a_source": rng.choice(a_sources), "b_source": rng.choice(b_sources), "alu": rng.choice(alus),
@@ -261,7 +272,7 @@ def test_program(config, use_acc):
         for u in range(3, 3 + count):
             uops[u] = random_uop(rng, config, use_acc, use_params, 3)
             # What `once` leaves of an output word is undefined, so it goes to registers alone.
-            uops[u]["once"] &= uops[u]["destination"] not in (Destination.OUTPUT, Destination.ACTIVATION)
+            uops[u]["once"] &= uops[u]["destination"] not in OUTPUTS
         uops[2 + count] = uops[2 + count] | {"destination": Destination.OUTPUT, "once": 0}
         if f["valid_lanes"] and use_acc:
             f["valid_lanes"] = config.block
