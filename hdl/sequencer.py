@@ -238,6 +238,14 @@ class StepSequencer(wiring.Component):
         config = self._config
         gemm, folded, depthwise = (op.mode == mode for mode in (ArrayMode.GEMM, ArrayMode.FOLDED, ArrayMode.DEPTHWISE))
         single = (op.out_blocks == 1) & (op.slots <= op.tile_slots)
+        may_open, goes_on = single, []
+        if config.acc_open:
+            spread, left_open, left_spread = Signal(), Signal(), Signal()
+            m.d.comb += spread.eq((op.out_blocks == config.acc_open) & (op.slots <= op.tile_slots))
+            with m.If(delayed(m, self.accepted, 1, "taken", control=True)):
+                m.d.sync += [left_open.eq(~op.acc_last), left_spread.eq(spread)]
+            may_open = single | spread
+            goes_on = [left_open & ~Mux(left_spread, spread, single)]
         gemm_rows = Mux(gemm, config.gemm_rows, config.rows)
         broken = Signal()
         m.d.sync += broken.eq(Cat(
@@ -249,7 +257,7 @@ class StepSequencer(wiring.Component):
             gemm & (op.slices == 0),
             folded & (op.kernel_blocks > config.fold_steps),
             depthwise & ((op.col_stride == 0) | (op.period == 0) | (op.sub_first >= config.sub_blocks)),
-            ~(op.acc_first & op.acc_last) & ~single,
+            ~(op.acc_first & op.acc_last) & ~may_open, *goes_on,
         ).any())
         return broken
 

@@ -102,7 +102,7 @@ class SlotCounter(wiring.Component):
             advanced.cols.eq(Mux(row_end, constants.out_cols, cols - keep)),
         ]
 
-        begin, may_begin, begins_operation = self._admit(m, live=live, ending=ending, tail_over=tail[-1], after=after)
+        begin, may_begin, begins_operation, took_buffer = self._admit(m, live=live, ending=ending, tail_over=tail[-1], after=after)
         m.d.sync += [tail.eq(tail - ~tail[-1]), fresh.eq(begin)]
         with m.If(live):
             m.d.sync += [live.eq(~ending), position.eq(advanced), slots.eq(slots - keep), period.eq(period - 1),
@@ -115,7 +115,7 @@ class SlotCounter(wiring.Component):
         with m.If(begins_operation):
             m.d.sync += constants.eq(self.constants)
         with m.If(may_begin):
-            m.d.sync += [step.eq(new), took.eq(self.acc_take),
+            m.d.sync += [step.eq(new), took.eq(took_buffer),
                          slots.eq(new.slots), period.eq(after.period), stride.eq(-1), lead.eq(new.lag)]
             with m.If(new.place == Place.FIRST):
                 m.d.sync += [position.address.eq(after.in_base), position.next_row.eq(after.next_row_base),
@@ -201,17 +201,18 @@ class SlotCounter(wiring.Component):
         return m
 
     def _admit(self, m: Module, *, live: Signal, ending: Signal, tail_over: Value,
-               after: Any) -> tuple[Signal, Signal, Signal]:
+               after: Any) -> tuple[Signal, Signal, Signal, Value]:
         """Return the strobe that the next step begins in the following cycle, and that the present one allows it.
 
         The first step of an operation begins when no step is live, one cycle later than others may: the constants are
-        many. The third value is that the present step allows such a step.
+        many. The third value is that the present step allows such a step, the last one that the step that begins goes
+        on to the next buffer.
         """
         new = self.i.payload
         begin, may_begin, begins_operation, room, behind = (
             Signal(name=name) for name in ("begin", "may_begin", "begins_operation", "room", "behind"))
         over = Signal()
-        opened = Signal()  # the last operation left its buffer open
+        opened = Signal()  # the last operation left its buffers open
         gap = Signal(range(REWRITE_CYCLES))
         m.d.comb += [
             room.eq(~new.tile_first | opened | self.acc_free),
@@ -230,8 +231,15 @@ class SlotCounter(wiring.Component):
         ]
         with m.If(begin):
             m.d.sync += gap.eq(REWRITE_CYCLES - 1)
-            with m.If(new.tile_first):
+            with m.If(new.operation_last if self._config.acc_open else new.tile_first):
                 m.d.sync += opened.eq(~after.acc_last)
         with m.Elif(gap != 0):
             m.d.sync += gap.eq(gap - 1)
-        return begin, may_begin, begins_operation
+        if not self._config.acc_open:
+            return begin, may_begin, begins_operation, self.acc_take
+        # All buffers are open, or one: behind the last of all comes the first.
+        all_open = Signal()
+        with m.If(begin & new.tile_first):
+            m.d.sync += all_open.eq(~new.operation_first)
+        goes_round = opened & new.tile_first & (all_open | ~new.operation_first)
+        return begin, may_begin, begins_operation, self.acc_take | goes_round

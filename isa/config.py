@@ -23,7 +23,7 @@ DESIGNS = ("parallel", "serial")
 #: Members that are no sizes and make no difference to a program.
 _NAMES = ("name", "design")
 #: Members that say nothing where they are 0, so that configurations without them keep their fingerprints.
-_OPTIONS = ("activation_lanes",)
+_OPTIONS = ("activation_lanes", "acc_open")
 
 
 class ConfigError(ValueError):
@@ -45,6 +45,7 @@ class Config:
     scratchpad_bytes : power of two times `word_bytes`, at least 1024 words in all
     acc_words : int32 words (of `cols` lanes) of one accumulator buffer, power of two, 16..1024
     acc_buffers : accumulator buffers, 2 or 4
+    acc_open : buffers that an operation of the array may leave open together: acc_buffers, or 0: one
     bus_bytes : width of the memory bus: 4, 8 or 16
     fold_steps : entries of the patch-folding table, 1..16
     uops : micro-operations that the vector unit holds, power of two, 32 or 64
@@ -66,6 +67,7 @@ class Config:
     uops: int = 64
     vector_words: int = 512
     activation_lanes: int = 0
+    acc_open: int = 0
     design: str = "parallel"
 
     def __post_init__(self) -> None:
@@ -82,6 +84,7 @@ class Config:
             (16 <= self.acc_words <= 1024 and _power_of_two(self.acc_words),
              "acc_words must be a power of two from 16 to 1024"),
             (self.acc_buffers in (2, 4), "acc_buffers must be 2 or 4"),
+            (self.acc_open in (0, self.acc_buffers), "acc_open must be 0 or acc_buffers"),
             (self.bus_bytes in (4, 8, 16), "bus_bytes must be 4, 8 or 16"),
             (1 <= self.fold_steps <= 16, "fold_steps must be 1 to 16"),
             (self.uops in (32, 64), "uops must be 32 or 64"),
@@ -105,11 +108,11 @@ class Config:
         if self.design == "serial" and not (
                 (self.rows, self.cols, self.requantize_lanes, self.bus_bytes) == (4, 4, 1, 4)
                 and self.scratchpad_bytes <= 32 << 10 and self.acc_words * self.acc_buffers <= 1024
-                and self.vector_words <= 2048 and self.activation_lanes == 0):
+                and self.vector_words <= 2048 and self.activation_lanes == 0 and self.acc_open == 0):
             raise ConfigError(
                 f"configuration {self.name!r}: the serial design has 4 rows, 4 cols, 1 of requantize_lanes, 4 of "
                 "bus_bytes, at most 32768 of scratchpad_bytes, 2048 of vector_words and 1024 acc_words in all buffers, "
-                "and no activation_lanes")
+                "and no activation_lanes and acc_open")
 
     @property
     def gemm_rows(self) -> int:
@@ -215,7 +218,7 @@ class Config:
 
 PRESETS: dict[str, Config] = {
     config.name: config for config in (
-        Config("n16", 16, 16, 16, 256 << 10, activation_lanes=2),
+        Config("n16", 16, 16, 16, 256 << 10, activation_lanes=2, acc_open=4),
         Config("n16x8", 16, 8, 8, 64 << 10),
         Config("n9x8", 9, 8, 8, 64 << 10),
         Config("n8", 8, 8, 4, 64 << 10),

@@ -74,8 +74,12 @@ def _check(machine: Machine, fields: Mapping[str, int]) -> None:
         require(fields[name] >= 1, f"{name} must be at least 1")
     require(1 <= fields["tile_slots"] <= config.acc_words, f"tile_slots must be 1..{config.acc_words}")
     tiles = -(-fields["slots"] // fields["tile_slots"]) * fields["out_blocks"]
-    require(bool(fields["acc_first"] and fields["acc_last"]) or tiles == 1,
-            "acc_first = 0 or acc_last = 0 require exactly one tile and output block")
+    spread = fields["out_blocks"] == config.acc_open == tiles
+    require(bool(fields["acc_first"] and fields["acc_last"]) or tiles == 1 or spread,
+            "acc_first = 0 or acc_last = 0 require exactly one tile and output block"
+            + f", or {config.acc_open} output blocks of one tile each" * bool(config.acc_open))
+    require(not machine.open or tiles == len(machine.open),
+            f"the operation has {tiles} tiles, the one before left {len(machine.open)} accumulator buffers open")
     rows = config.gemm_rows if fields["mode"] == ArrayMode.GEMM else config.rows
     require(1 <= fields["weight_rows"] <= rows, f"weight_rows must be 1..{rows}")
     if fields["mode"] == ArrayMode.FOLDED:

@@ -262,15 +262,17 @@ class Executor:
 
     def _run_array(self, operation: Operation) -> _Progress:
         machine, races = self.machine, self.machine.races
+        left_open: list[AccBuffer] = []
         for tile in array_tiles(machine, operation.fields, operation.folds):
-            buffer = machine.open
-            if buffer is None:
+            if machine.open:
+                buffer = machine.open.pop(0)
+            else:
                 while not self._freed:
                     yield "a free accumulator buffer"
                 clock = self._freed.popleft()
                 if races is not None:
                     races.join(Unit.ARRAY, clock)
-                buffer = machine.open = AccBuffer(machine.noise_int32(*tile.values.shape))
+                buffer = AccBuffer(machine.noise_int32(*tile.values.shape))
             require(buffer.values.shape == tile.values.shape,
                     f"the open accumulator buffer has {len(buffer.values)} slots, the tile {len(tile.values)}")
             self._tick(operation)
@@ -281,8 +283,10 @@ class Executor:
                 if races is not None:
                     buffer.clock = races.snapshot(Unit.ARRAY)
                 machine.full.append(buffer)
-                machine.open = None
+            else:
+                left_open.append(buffer)
             yield None
+        machine.open = left_open
 
     def _run_vector(self, operation: Operation) -> _Progress:
         machine, fields, uops, races = self.machine, operation.fields, operation.uops, self.machine.races
@@ -322,7 +326,7 @@ class Executor:
             raise SimulationError(f"{self.program.name}: the commands wait for each other for ever: "
                                   + "; ".join(stuck))
         if self.machine.full or self.machine.open:
-            count = len(self.machine.full) + (self.machine.open is not None)
+            count = len(self.machine.full) + len(self.machine.open)
             raise SimulationError(f"{self.program.name}: {count} accumulator buffers are never read")
 
     def _why(self, queue: _Queue) -> str:

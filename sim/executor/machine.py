@@ -51,7 +51,7 @@ class Machine:
     scratchpad : [words, word_bytes]
     registers : vector registers, [vector_words, requantize_lanes]
     full : accumulator buffers handed over and not yet released, oldest first
-    open : buffer that an operation without `acc_last` left open
+    open : buffers that an operation without `acc_last` left open, in order
     writers : last writer of each scratchpad word, unit * 2^24 + RUN, or -1
     """
 
@@ -62,7 +62,7 @@ class Machine:
     unit: Unit = Unit.CONTROL
     run: int = 0
     full: list[AccBuffer] = field(default_factory=list)
-    open: AccBuffer | None = None
+    open: list[AccBuffer] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         """Fill everything with seeded random values."""

@@ -87,9 +87,10 @@ def inputs(config: Config, memory: np.ndarray, op: Operation, block: int) -> lis
 def reference(config: Config, memory: np.ndarray, operations: Sequence[Operation]) -> list[np.ndarray]:
     """Return the contents of the buffers that are handed over, in order."""
     buffers: list[np.ndarray] = []
-    opened = None
+    opened: list[np.ndarray] = []
     for op in operations:
         f = op.fields
+        before, opened = opened, []
         sums = np.zeros((f["out_blocks"], f["slots"], config.cols), np.int64)
         for o in range(f["out_blocks"]):
             for k, x in enumerate(inputs(config, memory, op, o)):
@@ -104,10 +105,8 @@ def reference(config: Config, memory: np.ndarray, operations: Sequence[Operation
         for o, t in order:
             new = sums[o, t]
             if not f["acc_first"]:
-                new = new + opened
-            opened = new
-            if f["acc_last"]:
-                buffers.append(new.astype(np.int32))
+                new = new + before.pop(0)
+            (buffers if f["acc_last"] else opened).append(new.astype(np.int32))
     return buffers
 
 
@@ -323,7 +322,10 @@ def random_operations(config: Config, rng: random.Random, count: int) -> list[Op
     operations: list[Operation] = []
     while len(operations) < count:
         op = random_operation(config, rng)
-        if op.fields["slots"] > op.fields["tile_slots"] or op.fields["out_blocks"] > 1 or rng.random() < 0.5:
+        if config.acc_open and rng.random() < 0.5:
+            op.fields["out_blocks"] = config.acc_open
+        if (op.fields["slots"] > op.fields["tile_slots"] or op.fields["out_blocks"] not in (1, config.acc_open)
+                or rng.random() < 0.5):
             operations.append(op)
             continue
         links = rng.randrange(2, 5)

@@ -87,10 +87,32 @@ def test_chain_into_one_buffer() -> None:
     run_all(c, chain, refuse=0.5, slow=1)
 
 
+@pytest.mark.parametrize("buffers", [2, 4])
+def test_chain_into_all_buffers(buffers: int) -> None:
+    c = replace(config(4, 4, acc_buffers=buffers), acc_open=buffers)
+    few = {"kernel_rows": 1, "kernel_cols": 1, "kernel_blocks": 1, "weight_rows": 1}
+    chain = [gemm(c, **few, slots=slots, tile_slots=slots, out_blocks=blocks, weight_base=100 * n,
+                  weight_block_step=7, acc_first=n % 3 == 0, acc_last=n % 3 == 2, blocks_inner=n % 2)
+             for slots in (1, 5, 16) for blocks in (1, buffers, buffers) for n in range(3)]
+    run_all(c, [gemm(c), *chain, gemm(c)])
+    run_all(c, chain, refuse=0.5, slow=1)
+
+
+@pytest.mark.parametrize("then", [{"out_blocks": 1}, {"out_blocks": 3}, {"slots": 4, "tile_slots": 2}], ids=str)
+def test_open_buffers_with_other_tiles(then: dict[str, int]) -> None:
+    c = replace(config(4, 4), acc_open=4)
+    first = gemm(c, slots=3, tile_slots=3, out_blocks=4, acc_last=0)
+    last = gemm(c, **({"slots": 3, "tile_slots": 3, "out_blocks": 4} | then))
+    assert run(c, make_memory(c, 0), [first, last], [], limit=2000).error == Status.BAD_OPERATION
+    assert run(c, make_memory(c, 0), [gemm(c, slots=3, tile_slots=3, out_blocks=3, acc_last=0)], [],
+               limit=20).error == Status.BAD_OPERATION
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_random(seed: int) -> None:
     rng = random.Random(seed)
     c = config(*((4, 4), (9, 4), (8, 4), (5, 12), (6, 4), (3, 4))[seed % 6], acc_buffers=rng.choice((2, 4)))
+    c = replace(c, acc_open=c.acc_buffers * (seed % 2))
     run_all(c, random_operations(c, rng, 6), seed, refuse=rng.choice((0, 0.3, 0.7)), slow=rng.choice((0, 0.5, 1)))
 
 
@@ -100,6 +122,7 @@ def test_random_long(seed: int) -> None:
     rng = random.Random(seed)
     shapes = ((4, 4), (9, 4), (8, 4), (12, 4), (3, 4), (4, 12), (5, 12), (7, 4), (9, 8), (7, 16))
     c = config(*shapes[seed % len(shapes)], acc_words=rng.choice((16, 32)), acc_buffers=rng.choice((2, 4)))
+    c = replace(c, acc_open=c.acc_buffers * (seed % 3 > 0))
     run_all(c, random_operations(c, rng, 12), seed, refuse=rng.choice((0, 0.3, 0.7)), slow=rng.choice((0, 0.5, 1)),
             limit=100000)
 
