@@ -131,13 +131,19 @@ class Emitter:
 
     def bring(self, constants: Constants, first: int, last: int) -> Access:
         """Load words `first` to `last` of what has a place in the ring; return what was written."""
+        return self.bring_each(constants, first, last, 1, 0)[0]
+
+    def bring_each(self, constants: Constants, first: int, last: int, count: int, step: int) -> tuple[Access, ...]:
+        """Load words `first` to `last`, and as many `step` words further, `count` times in all."""
         words, size = last - first, constants.row_bytes
-        access = Access("pad", constants.base + first, constants.base + last)
+        at = [constants.base + first + number * step for number in range(count)]
+        accesses = tuple(Access("pad", base, base + words) for base in at)
+        more = {"step2": step, "stride2_bytes": step * size} if count > 1 else {}
         self.load({"memory_offset_bytes": constants.offset_bytes + first * size, "region": REGION_IMAGE,
-                   "run_bytes": words * size, "destination": constants.base + first, "emit_bytes": size,
+                   "run_bytes": words * size, "destination": at[0], "emit_bytes": size,
                    "advance_bytes": size, "last_emit_bytes": size, "last_advance_bytes": size, "count0": words,
-                   "step0": 1, "count1": 1, "count2": 1, "count3": 1}, (), (access,))
-        return access
+                   "step0": 1, "count1": 1, "count2": count, "count3": 1, **more}, (), accesses)
+        return accesses
 
     def constant(self, data: bytes, row_bytes: int) -> tuple[int, Access]:
         """Load rows of `row_bytes` bytes, one a word, into the ring; return the first word and what was written."""
@@ -229,16 +235,20 @@ class Emitter:
         """View of an input's rectangle (rows over all images), loading it when the input is not resident."""
         value = layer.inputs[position]
         view = self.resident(value)
-        if view is not None:
-            return view
+        if view is None:
+            view = self.strip(layer, plan, position, rows, cols, blocks)
+            self.load_rect(value, view, rows, cols, blocks)
+        return view
+
+    def strip(self, layer: Layer, plan: LayerPlan, position: int, rows: tuple[int, int], cols: tuple[int, int],
+              blocks: tuple[int, int]) -> View:
+        """View of the next strip buffer of an input, for a rectangle of it; nothing is loaded."""
         base = self.strip_base(plan, "in", position)
         width, depth = cols[1] - cols[0], blocks[1] - blocks[0]
         pitch = row_words(width, depth)
         words = (rows[1] - rows[0]) * pitch
         assert words <= plan.in_words[position], (layer.op, words, plan.in_words)
-        view = View(self.new_buffer(value.name), base, words, pitch, width, rows[0], blocks[0], cols[0])
-        self.load_rect(value, view, rows, cols, blocks)
-        return view
+        return View(self.new_buffer(layer.inputs[position].name), base, words, pitch, width, rows[0], blocks[0], cols[0])
 
     def target(self, layer: Layer, plan: LayerPlan, rect: Rect) -> View:
         """View that a rectangle of the output is written to."""

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tq_hw.compiler.dilated import ColumnTurn, column_turns
+from tq_hw.compiler.cascade import Cut
 from tq_hw.compiler.emit import Emitter, Rect
 from tq_hw.compiler.emit_windows import Windows
 from tq_hw.compiler.image import parameter_blocks
@@ -114,8 +115,12 @@ class _MacEmitter:
         if slots_limit is not None:
             rows = max(1, min(rows, slots_limit // cols))
         ramp = max(-(-_RAMP_SLOTS // cols), rows // 4) if any(self.plan.in_words) and layer is self.layers[0] else 0
+        lead = self.plan.lead_rows if self.choice.slice_blocks and slots_limit is None else 0
         for image in range(n):
-            for span in self.plan.cuts or row_cuts(r0, r1, rows, 0 if image else ramp, dips=self.choice.dips):
+            cuts: Sequence[Cut] = self.plan.cuts or row_cuts(r0, r1, rows, 0 if image else ramp, dips=self.choice.dips)
+            if lead and image == 0:
+                cuts = [(0, lead), *row_cuts(lead, r1, rows)]
+            for span in cuts:
                 if span is not None:
                     yield [Rect(image, span, (col, min(col + cols, c1)), self._word_blocks(blocks))
                            for col in range(c0, c1, cols)]
@@ -159,16 +164,17 @@ class _MacEmitter:
         """
         blocks, sub = constants.blocks, self.config.sub_blocks
         stored = rect.blocks[0]
-        groups = [blocks]
+        begun = self._begin_by_slices(rect, constants) if self._has_slices(rect, constants) else None
+        first = blocks[0] if begun is None else constants.loaded
+        groups = [(first, blocks[1])] if first < blocks[1] else []
         if constants.loaded < blocks[1]:
             at_once = blocks[1] if self.same else max(sub, _PIECE_WORDS // constants.step // sub * sub)
-            groups = [(first, min(first + at_once, blocks[1])) for first in range(*blocks, at_once)]
+            groups = [(block, min(block + at_once, blocks[1])) for block in range(first, blocks[1], at_once)]
             if self._single_rect() and self.emitter.comes_back(self.layer.inputs[0]):
                 # Constants do not wait for the stores of another layer.
                 for _, last in groups:
                     constants.bring(last)
-        source, reads = self._source(rect, coming)
-        target = self.emitter.target(self.layer, self.plan, rect)
+        source, reads, target = begun or (*self._source(rect, coming), self.emitter.target(self.layer, self.plan, rect))
         for group in groups:
             if constants.loaded < group[1]:
                 constants.bring(group[1])
@@ -178,6 +184,35 @@ class _MacEmitter:
                     self.emitter.finish(self.layer, target, replace(rect, blocks=(stored, done)))
                     stored = done
         self.emitter.finish(self.layer, target, replace(rect, blocks=(stored, rect.blocks[1])))
+
+    def _has_slices(self, rect: Rect, constants: MacConstants) -> bool:
+        """Whether a rectangle is the first one, which waits for memory, and is begun by slices."""
+        blocks = constants.blocks
+        return (self.choice.slice_blocks > 0 and rect.rows == (0, self.plan.lead_rows) and rect.image == 0
+                and constants.loaded == blocks[0] and blocks[1] - blocks[0] >= self.config.acc_open)
+
+    def _begin_by_slices(self, rect: Rect, constants: MacConstants) -> tuple[View, tuple[Access, ...], View]:
+        """Make the first output blocks of a rectangle, one for each open buffer, while input and weights come by slices.
+
+        Returns the source and what is read of it, and the target, for the other output blocks.
+        """
+        layer, blocks = self.layer, (constants.loaded, constants.loaded + self.config.acc_open)
+        rows, cols, in_blocks = self._in_rect(rect)
+        source = self.emitter.strip(layer, self.plan, 0, rows, cols, in_blocks)
+        target = self.emitter.target(layer, self.plan, rect)
+        part = replace(rect, blocks=self._word_blocks(blocks))
+        words = self.packed.words() // in_blocks[1]
+        weights = constants.array_fields(blocks)
+        for low in range(0, in_blocks[1], self.choice.slice_blocks):
+            high = min(low + self.choice.slice_blocks, in_blocks[1])
+            self.emitter.load_rect(layer.inputs[0], source, rows, cols, (low, high))
+            reads = constants.bring_words(blocks[1], (low * words, high * words))
+            fields = self._array(part, source, blocks, weights, Kernel((0, 1), (0, 1), (low, high))) | {
+                "acc_first": int(low == 0), "acc_last": int(high == in_blocks[1])}
+            fields["weight_base"] += low * words
+            self.emitter.array(fields, (source.access(rows, (low, high)), *reads))
+        self._requantize(part, target, blocks, constants.vector_fields(blocks), constants.reads(blocks))
+        return source, (source.access(rows, in_blocks),), target
 
     def _at_once(self, rect: Rect, blocks: tuple[int, int], constants: MacConstants, more: bool) -> int:
         """Output blocks of an operation.

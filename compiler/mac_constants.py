@@ -93,6 +93,18 @@ class MacConstants:
             found.append(Access("pad", self._apart.base + first * size, self._apart.base + last * size))
         return tuple(found)
 
+    def bring_words(self, last: int, words: tuple[int, int]) -> tuple[Access, ...]:
+        """Load some weight words of each block before `last`, the first of them with the parameters.
+
+        Returns what was written of weights. The blocks count as loaded; none may be before.
+        """
+        first, self.loaded, config = self.blocks[0], last, self.emitter.config
+        assert not self._behind and not self.same, "weights are as long as parameters"
+        if words[0] == 0 and self._apart is not None:
+            self.emitter.bring(self._apart, 0, (last - first) * config.param_words)
+        low = self._before + words[0] if words[0] else 0
+        return self.emitter.bring_each(self._placed, low, self._before + words[1], last - first, self.step)
+
     def bring(self, last: int) -> None:
         """Load the blocks before `last` that are not there."""
         first, self.loaded = self._number(self.loaded), last

@@ -9,6 +9,7 @@ from tq_hw.compiler.fold import FoldPlan
 from tq_hw.compiler.ir import Layer, Mac, Pad, RowProgram, Staged, Value
 from tq_hw.compiler.layout import block_count, odd, row_words
 from tq_hw.compiler.places import LayerPlan
+from tq_hw.compiler.slices import lead_rows
 from tq_hw.compiler.window import window
 from tq_hw.isa.config import Config
 
@@ -101,6 +102,12 @@ class Rectangles:
         if streaming:
             # Four strips of an eighth are better than two of a quarter: the first one is there sooner.
             rows = min(goal, max(-(-h // 8), -(-_STRIP_SLOTS // w)))
+            slices = isinstance(layer, Mac) and self.folds[index] is None and any(strips[0])
+            lead = lead_rows(layer, self.config) if slices else 0
+            if lead:
+                ins, out = self.strip_words(layer, index, max(rows, lead), w, all_blocks)
+                if 4 * (sum(ins) + out) <= budget:
+                    return LayerPlan(rows, w, ins, out, all_blocks, 4, lead_rows=lead)
             ins, out = self.strip_words(layer, index, rows, w, all_blocks)
             if 4 * (sum(ins) + out) <= min(budget, self.config.scratchpad_words // 4):
                 return LayerPlan(rows, w, ins, out, all_blocks, 4, self.folds[index])

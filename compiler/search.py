@@ -20,7 +20,8 @@ from tq_hw.model.errors import UnsupportedError
 __all__ = ["search"]
 
 #: What is tried in turn.
-_MOVES: tuple[dict[str, Any], ...] = ({"dips": True}, {"parts": 4}, {"operation_cycles": 384}, {"parts": 3})
+_MOVES: tuple[dict[str, Any], ...] = ({"dips": True}, {"parts": 4}, {"operation_cycles": 384}, {"parts": 3},
+                                     {"slice_blocks": 1}, {"slice_blocks": 2})
 #: Operations that are emitted for trials at most; with the first schedule they are also at most half as many again as
 #: the commands that a model may have, so that a small file does not keep the compiler busy.
 _OPERATIONS = 40_000
@@ -59,6 +60,8 @@ def _concerns(move: Mapping[str, Any], graph: Graph, plan: Plan, number: int) ->
     layer, made = graph.layers[number], plan.layers[number]
     if not isinstance(layer, Mac | Elementwise | MaxPool) or made.cuts is not None:
         return False
+    if "slice_blocks" in move:
+        return made.lead_rows > 0
     whole = made.rows >= layer.output.shape[1]
     if "dips" in move:
         return isinstance(layer, Mac) and any(made.in_words) and not whole

@@ -66,11 +66,12 @@ _CONTENDED = 4
 
 @dataclass
 class _Tile:
-    """A tile on its way: cycles of the array, whether it opens and closes a buffer, rows of weights of a step.
+    """A tile on its way: its number, cycles of the array, whether it opens and closes a buffer, rows of a step's weights.
 
     In `adds` of the cycles it adds to what is there.
     """
 
+    number: int
     cycles: int
     opens: bool
     closes: bool
@@ -217,7 +218,7 @@ class _Clock:
         sizes, steps = tile_cycles(f, self.config)
         for number, (cycles, slots) in enumerate(zip(sizes, tile_sizes(f), strict=True)):
             self.tiles.append(_Tile(
-                cycles, bool(f["acc_first"]), bool(f["acc_last"]), id(operation), ready, f["weight_rows"],
+                number, cycles, bool(f["acc_first"]), bool(f["acc_last"]), id(operation), ready, f["weight_rows"],
                 number == len(sizes) - 1, steps, keeps_to_two_banks(f), (steps - f["acc_first"]) * slots))
 
     def _run_array(self) -> None:
@@ -240,8 +241,9 @@ class _Clock:
                 self.even.append(self.under_way[-1])
             if tile.steps > 1 or not tile.opens:
                 first = start + (tile.cycles // tile.steps if tile.opens else 0)
-                low, _, adds = self.adding.get(self.filled, (first + _ADD_DELAY, 0, 0))
-                self.adding[self.filled] = (low, start + tile.cycles + _ADD_DELAY, adds + tile.adds)
+                filling = self.filled + (0 if tile.closes else tile.number)
+                low, _, adds = self.adding.get(filling, (first + _ADD_DELAY, 0, 0))
+                self.adding[filling] = (low, start + tile.cycles + _ADD_DELAY, adds + tile.adds)
             self.filled += tile.closes
             if tile.closes:
                 self.sums.append(start + tile.cycles + _ARRAY_END)
