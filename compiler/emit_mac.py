@@ -10,11 +10,12 @@ from tq_hw.compiler.emit import Emitter, Rect
 from tq_hw.compiler.emit_windows import Windows
 from tq_hw.compiler.image import parameter_blocks
 from tq_hw.compiler.ir import Mac
-from tq_hw.compiler.layout import View, block_count, even_tiles, row_cuts, row_parts, row_period
+from tq_hw.compiler.layout import View, block_count, even_cuts, even_tiles, row_cuts, row_parts, row_period
 from tq_hw.compiler.mac_constants import MacConstants
 from tq_hw.compiler.mac_operations import array_fields, requantize_fields, rounding_uop
 from tq_hw.compiler.mac_weights import Kernel, kernel_parts, pack
 from tq_hw.compiler.places import LayerPlan
+from tq_hw.compiler.slices import slices
 from tq_hw.compiler.stream import Access
 from tq_hw.compiler.window import in_span, window
 from tq_hw.isa.layout import ArrayMode
@@ -119,7 +120,7 @@ class _MacEmitter:
         for image in range(n):
             cuts: Sequence[Cut] = self.plan.cuts or row_cuts(r0, r1, rows, 0 if image else ramp, dips=self.choice.dips)
             if lead and image == 0:
-                cuts = [(0, lead), *row_cuts(lead, r1, rows)]
+                cuts = [(0, lead), *even_cuts(lead, r1, rows)]
             for span in cuts:
                 if span is not None:
                     yield [Rect(image, span, (col, min(col + cols, c1)), self._word_blocks(blocks))
@@ -203,8 +204,7 @@ class _MacEmitter:
         part = replace(rect, blocks=self._word_blocks(blocks))
         words = self.packed.words() // in_blocks[1]
         weights = constants.array_fields(blocks)
-        for low in range(0, in_blocks[1], self.choice.slice_blocks):
-            high = min(low + self.choice.slice_blocks, in_blocks[1])
+        for low, high in slices(in_blocks[1], self.choice.slice_blocks):
             self.emitter.load_rect(layer.inputs[0], source, rows, cols, (low, high))
             reads = constants.bring_words(blocks[1], (low * words, high * words))
             fields = self._array(part, source, blocks, weights, Kernel((0, 1), (0, 1), (low, high))) | {

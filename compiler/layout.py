@@ -1,12 +1,13 @@
 """How tensors lie in the scratchpad: views with pitches, and the buffers behind them."""
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 from tq_hw.compiler.ir import Value
 from tq_hw.compiler.stream import Access
 from tq_hw.isa.config import Config
 
-__all__ = ["View", "block_count", "blocked_words", "even_tiles", "odd", "row_cuts", "row_parts", "row_period",
+__all__ = ["View", "block_count", "blocked_words", "even_cuts", "even_tiles", "odd", "row_cuts", "row_parts", "row_period",
            "row_words", "signed_step"]
 
 
@@ -59,6 +60,13 @@ def row_cuts(first: int, last: int, rows: int, ramp: int = 0, *, dips: bool = Fa
         else:
             size = min(2 * size, rows)
     return cuts
+
+
+def even_cuts(first: int, last: int, rows: int) -> list[tuple[int, int]]:
+    """Cut rows [first, last) into as few pieces of at most `rows` as there can be, nearly equal ones."""
+    count = -(-(last - first) // rows)
+    at = [first + (last - first) * number // max(count, 1) for number in range(count + 1)]
+    return list(pairwise(at))
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,8 @@ __all__ = ["Rectangles", "constant_words"]
 
 #: Output pixels that a strip has at least, where there is a choice.
 _STRIP_SLOTS = 128
+#: Strips of a layer whose first rectangle is begun by slices, which is a large one.
+_LEAD_STRIPS = 3
 #: Row phases are used if they take less than this part of the cycles.
 _WORTH = 0.95
 
@@ -106,8 +108,8 @@ class Rectangles:
             lead = lead_rows(layer, self.config) if slices else 0
             if lead:
                 ins, out = self.strip_words(layer, index, max(rows, lead), w, all_blocks)
-                if 4 * (sum(ins) + out) <= budget:
-                    return LayerPlan(rows, w, ins, out, all_blocks, 4, lead_rows=lead)
+                if _LEAD_STRIPS * (sum(ins) + out) <= budget:
+                    return LayerPlan(rows, w, ins, out, all_blocks, _LEAD_STRIPS, lead_rows=lead)
             ins, out = self.strip_words(layer, index, rows, w, all_blocks)
             if 4 * (sum(ins) + out) <= min(budget, self.config.scratchpad_words // 4):
                 return LayerPlan(rows, w, ins, out, all_blocks, 4, self.folds[index])

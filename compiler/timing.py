@@ -68,7 +68,7 @@ _CONTENDED = 4
 class _Tile:
     """A tile on its way: its number, cycles of the array, whether it opens and closes a buffer, rows of a step's weights.
 
-    In `adds` of the cycles it adds to what is there.
+    It may be one of several whose buffers stay open together. In `adds` of the cycles it adds to what is there.
     """
 
     number: int
@@ -82,6 +82,7 @@ class _Tile:
     steps: int
     even: bool
     adds: int
+    together: bool
 
 
 @dataclass
@@ -219,7 +220,8 @@ class _Clock:
         for number, (cycles, slots) in enumerate(zip(sizes, tile_sizes(f), strict=True)):
             self.tiles.append(_Tile(
                 number, cycles, bool(f["acc_first"]), bool(f["acc_last"]), id(operation), ready, f["weight_rows"],
-                number == len(sizes) - 1, steps, keeps_to_two_banks(f), (steps - f["acc_first"]) * slots))
+                number == len(sizes) - 1, steps, keeps_to_two_banks(f), (steps - f["acc_first"]) * slots,
+                len(sizes) > 1 and not (f["acc_first"] and f["acc_last"])))
 
     def _run_array(self) -> None:
         """Run the tiles whose buffers are known to become free."""
@@ -242,7 +244,8 @@ class _Clock:
             if tile.steps > 1 or not tile.opens:
                 first = start + (tile.cycles // tile.steps if tile.opens else 0)
                 filling = self.filled + (0 if tile.closes else tile.number)
-                low, _, adds = self.adding.get(filling, (first + _ADD_DELAY, 0, 0))
+                begins = first + _ADD_DELAY, 0, 0
+                low, _, adds = begins if tile.together else self.adding.get(filling, begins)
                 self.adding[filling] = (low, start + tile.cycles + _ADD_DELAY, adds + tile.adds)
             self.filled += tile.closes
             if tile.closes:
