@@ -54,12 +54,13 @@ from tq_hw.compiler.ir import (
 )
 from tq_hw.compiler.legalize import legalize
 from tq_hw.compiler.lstm import Lstm
-from tq_hw.compiler.places import Choice, LayerPlan
+from tq_hw.compiler.places import Choice, LayerPlan, Plan
 from tq_hw.compiler.plan import make_plan
 from tq_hw.compiler.report import LayerReport, report
 from tq_hw.compiler.rewrite import Pattern
 from tq_hw.compiler.rows import spread_rows
 from tq_hw.compiler.search import search
+from tq_hw.compiler.slices import leads
 from tq_hw.compiler.specialize import specialize
 from tq_hw.compiler.timing import Timeline
 from tq_hw.isa.config import Config
@@ -112,12 +113,12 @@ def compile_model(model: Model, config: Config, *, profile: str = "canon", resid
     limit = command_limit(graph, config)
     plan = make_plan(graph, config, resident=resident)
 
-    def emit(choices: Mapping[int, Choice]) -> Emitter:
+    def emit(plan: Plan, choices: Mapping[int, Choice]) -> Emitter:
         made = Emitter(graph, plan, config, limit, choices)
         emit_layers(made, _emission)
         return made
 
-    emitter, times, commands = search(graph, plan, emit)
+    emitter, times, commands = search(graph, plan, _lead_plans(graph, config, resident), emit)
     if emitter.arena_bytes >= _ARENA_LIMIT:
         raise UnsupportedError(f"{model.name}: activations take {emitter.arena_bytes} bytes of memory, less than "
                                f"{_ARENA_LIMIT} can be addressed; use smaller tensors")
@@ -132,6 +133,17 @@ def compile_model(model: Model, config: Config, *, profile: str = "canon", resid
         state=bytes(emitter.state),
         layers=tuple(row.layer for row in rows))
     return Compiled(program, rows, times, emitter)
+
+
+def _lead_plans(graph: Graph, config: Config, resident: bool) -> list[Plan]:
+    """Plans whose first layer begins by slices of its input, where it can."""
+    found = []
+    for rows in leads(graph, config):
+        try:
+            found.append(make_plan(graph, config, resident=resident, lead=rows))
+        except UnsupportedError:  # there is a plan without
+            continue
+    return found
 
 
 def _port(model: Model, graph: Graph, emitter: Emitter, tensor_index: int, value: Value) -> Port:

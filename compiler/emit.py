@@ -248,7 +248,8 @@ class Emitter:
         pitch = row_words(width, depth)
         words = (rows[1] - rows[0]) * pitch
         assert words <= plan.in_words[position], (layer.op, words, plan.in_words)
-        return View(self.new_buffer(layer.inputs[position].name), base, words, pitch, width, rows[0], blocks[0], cols[0])
+        name = layer.inputs[position].name
+        return View(self.new_buffer(name), base, words, pitch, width, rows[0], blocks[0], cols[0])
 
     def target(self, layer: Layer, plan: LayerPlan, rect: Rect) -> View:
         """View that a rectangle of the output is written to."""

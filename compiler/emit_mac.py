@@ -4,8 +4,8 @@ import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from tq_hw.compiler.dilated import ColumnTurn, column_turns
 from tq_hw.compiler.cascade import Cut
+from tq_hw.compiler.dilated import ColumnTurn, column_turns
 from tq_hw.compiler.emit import Emitter, Rect
 from tq_hw.compiler.emit_windows import Windows
 from tq_hw.compiler.image import parameter_blocks
@@ -84,8 +84,8 @@ class _MacEmitter:
             chunk = max(sub, min(limit, ring // 2) // per_block // sub * sub)
         if self.plan.blocks < block_count(self.layer.output.shape[3], self.config):
             chunk = min(chunk, self.plan.blocks * sub)
-        for first in range(0, self.out_blocks, chunk):
-            blocks = (first, min(first + chunk, self.out_blocks))
+        for first, last in even_cuts(0, -(-self.out_blocks // sub), -(-chunk // sub)):
+            blocks = (first * sub, min(last * sub, self.out_blocks))
             with self.emitter.scope():
                 constants = MacConstants(self.emitter, self.packed, self.parameters, blocks, self.same)
                 spans = [(layer, span) for layer in self.layers for span in self._spans(layer, blocks, None)]
@@ -116,7 +116,7 @@ class _MacEmitter:
         if slots_limit is not None:
             rows = max(1, min(rows, slots_limit // cols))
         ramp = max(-(-_RAMP_SLOTS // cols), rows // 4) if any(self.plan.in_words) and layer is self.layers[0] else 0
-        lead = self.plan.lead_rows if self.choice.slice_blocks and slots_limit is None else 0
+        lead = self.plan.lead_rows if slots_limit is None else 0
         for image in range(n):
             cuts: Sequence[Cut] = self.plan.cuts or row_cuts(r0, r1, rows, 0 if image else ramp, dips=self.choice.dips)
             if lead and image == 0:
@@ -189,11 +189,11 @@ class _MacEmitter:
     def _has_slices(self, rect: Rect, constants: MacConstants) -> bool:
         """Whether a rectangle is the first one, which waits for memory, and is begun by slices."""
         blocks = constants.blocks
-        return (self.choice.slice_blocks > 0 and rect.rows == (0, self.plan.lead_rows) and rect.image == 0
-                and constants.loaded == blocks[0] and blocks[1] - blocks[0] >= self.config.acc_open)
+        return (rect.image == 0 and rect.rows == (0, self.plan.lead_rows) and constants.loaded == 0
+                and blocks[1] >= self.config.acc_open)
 
     def _begin_by_slices(self, rect: Rect, constants: MacConstants) -> tuple[View, tuple[Access, ...], View]:
-        """Make the first output blocks of a rectangle, one for each open buffer, while input and weights come by slices.
+        """Make the first output blocks of a rectangle, one an open buffer, while input and weights come by slices.
 
         Returns the source and what is read of it, and the target, for the other output blocks.
         """
@@ -204,7 +204,7 @@ class _MacEmitter:
         part = replace(rect, blocks=self._word_blocks(blocks))
         words = self.packed.words() // in_blocks[1]
         weights = constants.array_fields(blocks)
-        for low, high in slices(in_blocks[1], self.choice.slice_blocks):
+        for low, high in slices(in_blocks[1]):
             self.emitter.load_rect(layer.inputs[0], source, rows, cols, (low, high))
             reads = constants.bring_words(blocks[1], (low * words, high * words))
             fields = self._array(part, source, blocks, weights, Kernel((0, 1), (0, 1), (low, high))) | {

@@ -7,8 +7,8 @@ from tq_hw.compiler.ir import Value
 from tq_hw.compiler.stream import Access
 from tq_hw.isa.config import Config
 
-__all__ = ["View", "block_count", "blocked_words", "even_cuts", "even_tiles", "odd", "row_cuts", "row_parts", "row_period",
-           "row_words", "signed_step"]
+__all__ = ["View", "block_count", "blocked_words", "even_cuts", "even_tiles", "odd", "row_cuts", "row_parts",
+           "row_period", "row_words", "signed_step"]
 
 
 def odd(words: int) -> int:

@@ -24,13 +24,11 @@ class Choice:
     parts : rectangles of a layer that could be one; 0: by the number of its pixels
     operation_cycles : cycles of the array that an operation should last at least, where there is a choice
     dips : of a layer that streams, the second rectangle is smaller than the first, and the rest are even
-    slice_blocks : input blocks of a slice, by which the first rectangle is begun where it can be; 0: not by slices
     """
 
     parts: int = 0
     operation_cycles: int = 192
     dips: bool = False
-    slice_blocks: int = 0
 
 
 @dataclass
@@ -45,7 +43,7 @@ class LayerPlan:
     blocks : channel blocks of a rectangle (depthwise and elementwise may cut channels; others take all)
     slots : strip buffers of each kind, 4 or 2 where they fit
     cuts : output rows of each strip, in a group of layers that cascade
-    lead_rows : output rows of a first rectangle that is begun by slices; 0: it is not
+    lead_rows : output rows of a first rectangle that is begun by slices of its input; 0: there is none
     row_phases : what is cut in place of the layer: layers that make rows at the distance of its dilation; or ()
     """
 

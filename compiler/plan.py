@@ -36,8 +36,8 @@ def _by_memory(layer: Layer) -> bool:
 
 
 class _Planner:
-    def __init__(self, graph: Graph, config: Config, resident: bool) -> None:
-        self.graph, self.config, self.whole = graph, config, resident
+    def __init__(self, graph: Graph, config: Config, resident: bool, lead: int) -> None:
+        self.graph, self.config, self.whole, self.lead = graph, config, resident, lead
         self.capacity = config.scratchpad_words
         self.ring_minimum = self.capacity // 4
         self.uses: dict[int, list[int]] = {}
@@ -241,7 +241,9 @@ class _Planner:
                     plans += made[1]
                     continue
                 layer = self.graph.layers[index]
-                plan = self.rectangles.tile(layer, index, min(budget, self.capacity // 3)) if budget >= 0 else None
+                plan = self.rectangles.leading(layer, index, self.lead, budget) if self.lead and index == 0 else None
+                if budget >= 0:
+                    plan = plan or self.rectangles.tile(layer, index, min(budget, self.capacity // 3))
                 plan = plan or (self.rectangles.tile(layer, index, budget) if budget >= 0 else None)
                 if plan is None:
                     self._demote(index, (layer,))
@@ -343,9 +345,10 @@ class _Planner:
         return stored
 
 
-def make_plan(graph: Graph, config: Config, *, resident: bool = False) -> Plan:
+def make_plan(graph: Graph, config: Config, *, resident: bool = False, lead: int = 0) -> Plan:
     """Decide residency, rectangles and addresses; UnsupportedError when a layer cannot fit at all.
 
-    With `resident`, inputs and outputs of the model are whole in the scratchpad, too, where they fit.
+    With `resident`, inputs and outputs of the model are whole in the scratchpad, too, where they fit; the
+    first layer begins with `lead` rows by slices of its input, where there is room for them.
     """
-    return _Planner(graph, config, resident).run()
+    return _Planner(graph, config, resident, lead).run()

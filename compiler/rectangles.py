@@ -9,7 +9,6 @@ from tq_hw.compiler.fold import FoldPlan
 from tq_hw.compiler.ir import Layer, Mac, Pad, RowProgram, Staged, Value
 from tq_hw.compiler.layout import block_count, odd, row_words
 from tq_hw.compiler.places import LayerPlan
-from tq_hw.compiler.slices import lead_rows
 from tq_hw.compiler.window import window
 from tq_hw.isa.config import Config
 
@@ -17,8 +16,8 @@ __all__ = ["Rectangles", "constant_words"]
 
 #: Output pixels that a strip has at least, where there is a choice.
 _STRIP_SLOTS = 128
-#: Strips of a layer whose first rectangle is begun by slices, which is a large one.
-_LEAD_STRIPS = 3
+#: Those of the rectangles behind a large first one.
+_LEAST_SLOTS = 32
 #: Row phases are used if they take less than this part of the cycles.
 _WORTH = 0.95
 
@@ -104,12 +103,6 @@ class Rectangles:
         if streaming:
             # Four strips of an eighth are better than two of a quarter: the first one is there sooner.
             rows = min(goal, max(-(-h // 8), -(-_STRIP_SLOTS // w)))
-            slices = isinstance(layer, Mac) and self.folds[index] is None and any(strips[0])
-            lead = lead_rows(layer, self.config) if slices else 0
-            if lead:
-                ins, out = self.strip_words(layer, index, max(rows, lead), w, all_blocks)
-                if _LEAD_STRIPS * (sum(ins) + out) <= budget:
-                    return LayerPlan(rows, w, ins, out, all_blocks, _LEAD_STRIPS, lead_rows=lead)
             ins, out = self.strip_words(layer, index, rows, w, all_blocks)
             if 4 * (sum(ins) + out) <= min(budget, self.config.scratchpad_words // 4):
                 return LayerPlan(rows, w, ins, out, all_blocks, 4, self.folds[index])
@@ -127,6 +120,19 @@ class Rectangles:
                         break
                     cols = -(-cols // 2)
         return None
+
+    def leading(self, layer: Layer, index: int, rows: int, budget: int) -> LayerPlan | None:
+        """Rectangles of a layer, the first one of `rows` rows, begun by slices; None if `budget` words are too few."""
+        if self.folds[index] is not None or self.kept(layer.inputs[0]):
+            return None
+        _, _, w, c = layer.output.shape
+        blocks = block_count(c, self.config)
+        ins, out = self.strip_words(layer, index, rows, w, blocks)
+        words = sum(ins) + out
+        slots = 3 if 3 * words <= min(budget, self.config.scratchpad_words // 3) else 2
+        if slots * words > budget:
+            return None
+        return LayerPlan(min(rows, -(-_LEAST_SLOTS // w)), w, ins, out, blocks, slots, lead_rows=rows)
 
     def _by_phases(self, layer: Mac, index: int, budget: int) -> tuple[float, LayerPlan] | None:
         """The rectangles of row phases that take the fewest cycles, with these; None if there are no such phases."""

@@ -5,7 +5,7 @@ thing about all layers that it concerns and is emitted, encoded and timed as a w
 it, with the one behind them, keep it, and if all of them together are faster, too, they are the base of the next trial.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -20,8 +20,7 @@ from tq_hw.model.errors import UnsupportedError
 __all__ = ["search"]
 
 #: What is tried in turn.
-_MOVES: tuple[dict[str, Any], ...] = ({"dips": True}, {"parts": 4}, {"operation_cycles": 384}, {"parts": 3},
-                                     {"slice_blocks": 1}, {"slice_blocks": 2})
+_MOVES: tuple[dict[str, Any], ...] = ({"dips": True}, {"parts": 4}, {"operation_cycles": 384}, {"parts": 3})
 #: Operations that are emitted for trials at most; with the first schedule they are also at most half as many again as
 #: the commands that a model may have, so that a small file does not keep the compiler busy.
 _OPERATIONS = 40_000
@@ -60,26 +59,28 @@ def _concerns(move: Mapping[str, Any], graph: Graph, plan: Plan, number: int) ->
     layer, made = graph.layers[number], plan.layers[number]
     if not isinstance(layer, Mac | Elementwise | MaxPool) or made.cuts is not None:
         return False
-    if "slice_blocks" in move:
-        return made.lead_rows > 0
     whole = made.rows >= layer.output.shape[1]
     if "dips" in move:
         return isinstance(layer, Mac) and any(made.in_words) and not whole
     return isinstance(layer, Mac) if "operation_cycles" in move else whole and layer.output.shape[1] > 1
 
 
-def search(graph: Graph, plan: Plan, emit: Callable[[Choices], Emitter]) -> tuple[Emitter, Timeline, bytes]:
-    """Return the best schedule found, its times and its commands; `emit` makes a schedule of choices."""
-    best = _Trial(emit({}))
+def search(graph: Graph, plan: Plan, others: Sequence[Plan],
+           emit: Callable[[Plan, Choices], Emitter]) -> tuple[Emitter, Timeline, bytes]:
+    """Return the best schedule found, its times and its commands.
+
+    `emit` makes a schedule of a plan and choices. The choices are tried with the first plan, then the best with others.
+    """
+    best = _Trial(emit(plan, {}))
     choices: Choices = {}
     stream = best.emitter.stream
     work = max(1, len(stream.items)) + stream.work
     left = min(_OPERATIONS, stream.limit * 3 // 2 - work) // work
 
-    def attempt(changed: Choices) -> _Trial:
+    def attempt(changed: Choices, plan: Plan = plan) -> _Trial:
         nonlocal left
         left -= 1
-        return _Trial(emit(changed))
+        return _Trial(emit(plan, changed))
 
     for move in _MOVES:
         changed = {number: replace(choices.get(number, Choice()), **move) for number in range(len(graph.layers))
@@ -96,4 +97,11 @@ def search(graph: Graph, plan: Plan, emit: Callable[[Choices], Emitter]) -> tupl
             continue
         if faster and tried.cycles + best.cycles // _LEAST_SHARE < best.cycles:
             best, choices = tried, {**choices, **faster}
+    for other in others[:max(0, left)]:
+        try:
+            tried = attempt(choices, other)
+        except UnsupportedError:
+            continue
+        if tried.cycles + best.cycles // _LEAST_SHARE < best.cycles:
+            best = tried
     return best.emitter, best.times, best.commands.data

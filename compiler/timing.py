@@ -66,9 +66,10 @@ _CONTENDED = 4
 
 @dataclass
 class _Tile:
-    """A tile on its way: its number, cycles of the array, whether it opens and closes a buffer, rows of a step's weights.
+    """A tile on its way: cycles of the array, whether it opens and closes a buffer, rows of weights of a step.
 
-    It may be one of several whose buffers stay open together. In `adds` of the cycles it adds to what is there.
+    In `adds` of the cycles it adds to what is there. It is tile `number` of its operation; `together`: of several whose
+    buffers are open at once.
     """
 
     number: int

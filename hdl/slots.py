@@ -102,7 +102,8 @@ class SlotCounter(wiring.Component):
             advanced.cols.eq(Mux(row_end, constants.out_cols, cols - keep)),
         ]
 
-        begin, may_begin, begins_operation, took_buffer = self._admit(m, live=live, ending=ending, tail_over=tail[-1], after=after)
+        begin, may_begin, begins_operation, took_buffer = self._admit(
+            m, live=live, ending=ending, tail_over=tail[-1], after=after)
         m.d.sync += [tail.eq(tail - ~tail[-1]), fresh.eq(begin)]
         with m.If(live):
             m.d.sync += [live.eq(~ending), position.eq(advanced), slots.eq(slots - keep), period.eq(period - 1),
