@@ -136,13 +136,15 @@ def compile_model(model: Model, config: Config, *, profile: str = "canon", resid
 
 
 def _lead_plans(graph: Graph, config: Config, resident: bool) -> list[Plan]:
-    """Plans whose first layer begins by slices of its input, where it can."""
+    """Plans whose first layer begins by slices of its input, where there is room."""
     found = []
     for rows in leads(graph, config):
         try:
-            found.append(make_plan(graph, config, resident=resident, lead=rows))
+            plan = make_plan(graph, config, resident=resident, lead=rows)
         except UnsupportedError:  # there is a plan without
             continue
+        if plan.layers[0].lead_rows:
+            found.append(plan)
     return found
 
 

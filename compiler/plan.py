@@ -241,7 +241,9 @@ class _Planner:
                     plans += made[1]
                     continue
                 layer = self.graph.layers[index]
-                plan = self.rectangles.leading(layer, index, self.lead, budget) if self.lead and index == 0 else None
+                plan = None
+                if self.lead and index == 0:
+                    plan = self.rectangles.leading(layer, index, self.lead, budget, self.ring_minimum)
                 if budget >= 0:
                     plan = plan or self.rectangles.tile(layer, index, min(budget, self.capacity // 3))
                 plan = plan or (self.rectangles.tile(layer, index, budget) if budget >= 0 else None)

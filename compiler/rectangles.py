@@ -121,10 +121,15 @@ class Rectangles:
                     cols = -(-cols // 2)
         return None
 
-    def leading(self, layer: Layer, index: int, rows: int, budget: int) -> LayerPlan | None:
-        """Rectangles of a layer, the first one of `rows` rows, begun by slices; None if `budget` words are too few."""
+    def leading(self, layer: Layer, index: int, rows: int, budget: int, ring: int) -> LayerPlan | None:
+        """Rectangles of a layer, the first one of `rows` rows, begun by slices; None if `budget` words are too few.
+
+        Half of the ring, which has `ring` words beside these, must have room for the blocks of the open buffers.
+        """
         if self.folds[index] is not None or self.kept(layer.inputs[0]):
             return None
+        per_block = constant_words(layer, None, self.config) // -(-layer.output.shape[3] // self.config.cols)
+        budget -= max(0, 2 * self.config.acc_open * per_block - ring)
         _, _, w, c = layer.output.shape
         blocks = block_count(c, self.config)
         ins, out = self.strip_words(layer, index, rows, w, blocks)

@@ -126,11 +126,30 @@ class _Maker:
              "col_first": rng.randint(-2, 1), "row_stride": rng.randint(1, 2), "col_stride": rng.randint(1, 3),
              "out_blocks": rng.randint(1, 3)}
         {ArrayMode.GEMM: self._gemm, ArrayMode.DEPTHWISE: self._depthwise, ArrayMode.FOLDED: self._folded}[mode](f)
-        self._run(Unit.ARRAY, f)
+        if config.acc_open and rng.random() < 0.5:
+            self._add_up(f)
+        else:
+            self._run(Unit.ARRAY, f)
         shape = {"use_acc": 1, "blocks_inner": f["blocks_inner"], "cols": out_cols, "out_blocks": f["out_blocks"],
                  "slots": f["slots"], "tile_slots": f["tile_slots"],
                  "sub_first": f.get("sub_first", rng.randrange(config.sub_blocks))}
         self._program(shape)
+
+    def _add_up(self, f: dict[str, int]) -> None:
+        """Operations that add to the same buffers: one, or all if they fit; `f` becomes what the buffers hold."""
+        config, rng = self.config, self.rng
+        rows = max(1, config.acc_words // f["out_cols"])
+        if f["mode"] is ArrayMode.DEPTHWISE:
+            f |= {"tile_rows": min(rows, f["slots"] // f["out_cols"])}
+            f["slots"] = f["tile_rows"] * f["out_cols"]
+        f["slots"] = f["tile_slots"] = min(f["slots"], config.acc_words)
+        words = f["weight_block_step"]
+        whole = words * config.acc_open <= _WEIGHT_WORDS and rng.random() < 0.7
+        f["out_blocks"] = config.acc_open if whole else 1
+        links = rng.randint(2, 4)
+        for link in range(links):
+            self._run(Unit.ARRAY, f | {"acc_first": int(link == 0), "acc_last": int(link == links - 1),
+                                       "weight_base": self._reserve(words * f["out_blocks"])})
 
     def _gemm(self, f: dict[str, int]) -> None:
         config, rng = self.config, self.rng

@@ -1,6 +1,7 @@
 """compiler.mac_constants, ring and emit_mac: one place for a layer's constants, operations of many output blocks."""
 
 import random
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -16,6 +17,10 @@ from tq_hw.model.graph import Model
 from tq_hw.model.reader import parse_model
 from tq_hw.sim import golden
 from tq_hw.sim.executor import execute
+
+
+#: Without layers that begin by slices, which have tests of their own.
+N16 = replace(PRESETS["n16"], acc_open=0)
 
 
 def convolution(shape: tuple[int, ...], outputs: int, kernel: int, *, uniform: bool = False) -> Model:
@@ -37,9 +42,15 @@ def blocks_of(made: Compiled, unit: Unit) -> list[tuple[int, int]]:
 
 def test_rectangles_between_the_first_and_the_last_are_one_operation() -> None:
     """The first waits for its weights block by block, the last is stored block by block."""
-    made = compile_model(convolution((1, 12, 12, 128), 128, 1), PRESETS["n16"])
+    made = compile_model(convolution((1, 12, 12, 128), 128, 1), N16)
     expected = [(36, 1)] * 8 + [(24, 8), (36, 8), (24, 8)] + [(24, 1)] * 8
     assert blocks_of(made, Unit.ARRAY) == expected == blocks_of(made, Unit.VECTOR)
+
+
+def test_chunks_of_output_blocks_are_alike() -> None:
+    """512 x 512 weights are four times as much as half of the ring: no chunk is small, and waits for its input."""
+    blocks = blocks_of(compile_model(convolution((1, 512, 1, 512), 512, 1), N16), Unit.ARRAY)
+    assert {count for _, count in blocks} - {1} == {10, 11}
 
 
 @pytest.mark.parametrize("uniform", [False, True])
@@ -60,7 +71,7 @@ def test_integers_and_order(shape: tuple[int, ...], outputs: int, kernel: int, c
 
 def test_blocks_lie_one_behind_the_other() -> None:
     """Nine words of parameters and 8 * 16 of weights each, in the ring as in memory."""
-    made = compile_model(convolution((1, 12, 12, 128), 128, 1), PRESETS["n16"])
+    made = compile_model(convolution((1, 12, 12, 128), 128, 1), N16)
     arrays, vectors = (made.emitter.stream.by_unit[unit] for unit in (Unit.ARRAY, Unit.VECTOR))
     loads = [o.fields for o in made.emitter.stream.by_unit[Unit.LOAD] if o.fields["region"] == 0]
     assert {f["run_bytes"] for f in loads} == {137 * 16}

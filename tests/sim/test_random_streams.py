@@ -12,7 +12,9 @@ from tq_hw.sim.rtl.simulate import simulate
 #: the narrowest and the widest bus, small memories.
 ODD = (Config("r6c3", 6, 3, 3, 4096, acc_words=16, acc_buffers=2, bus_bytes=4),
        Config("r4c6", 4, 6, 2, 8192, acc_words=16, bus_bytes=16, fold_steps=4, uops=32, vector_words=256))
-ACTIVATING = Config("r6c4a2", 6, 4, 4, 4096, acc_words=16, acc_buffers=2, bus_bytes=4, activation_lanes=2)
+#: What presets have only in part.
+OPTIONS = Config("r6c4a2o2", 6, 4, 4, 4096, acc_words=16, acc_buffers=2, bus_bytes=4, activation_lanes=2, acc_open=2)
+OPEN = Config("r4c4o4", 4, 4, 2, 4096, acc_words=16, acc_open=4)
 
 
 def defined(program) -> tuple[np.ndarray, np.ndarray]:
@@ -21,7 +23,7 @@ def defined(program) -> tuple[np.ndarray, np.ndarray]:
     return runs[0], np.logical_and.reduce([run == runs[0] for run in runs])
 
 
-@pytest.mark.parametrize("config", [*PRESETS.values(), *ODD, ACTIVATING], ids=lambda config: config.name)
+@pytest.mark.parametrize("config", [*PRESETS.values(), *ODD, OPTIONS, OPEN], ids=lambda config: config.name)
 def test_order_of_units_does_not_matter(config):
     shares = [defined(random_program(config, seed))[1].mean() for seed in range(4)]
     assert min(shares) > 0.5
@@ -36,12 +38,12 @@ def check(config: Config, seeds: range) -> None:
         assert not len(wrong), f"{program.name}: byte {wrong[0]} and {len(wrong) - 1} others"
 
 
-@pytest.mark.parametrize("config", [PRESETS["tiny"], ACTIVATING], ids=lambda config: config.name)
+@pytest.mark.parametrize("config", [PRESETS["tiny"], OPTIONS], ids=lambda config: config.name)
 def test_rtl(config):
     check(config, range(12))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("config", [*ODD, ACTIVATING], ids=lambda config: config.name)
+@pytest.mark.parametrize("config", [*ODD, OPTIONS, OPEN], ids=lambda config: config.name)
 def test_rtl_odd(config):
     check(config, range(200))
