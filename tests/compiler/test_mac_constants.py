@@ -18,7 +18,6 @@ from tq_hw.model.reader import parse_model
 from tq_hw.sim import golden
 from tq_hw.sim.executor import execute
 
-
 #: Without layers that begin by slices, which have tests of their own.
 N16 = replace(PRESETS["n16"], acc_open=0)
 
