@@ -52,7 +52,7 @@ def _lines() -> Iterator[str]:
     yield from ("", "## Presets", "", "The fingerprint stands in each compiled file and in the register `fingerprint`.",
                 "")
     keys = ("rows", "cols", "requantize_lanes", "scratchpad_bytes", "acc_words", "acc_buffers", "bus_bytes",
-            "word_bytes", "gemm_rows", "block", "activation_lanes", "design")
+            "word_bytes", "gemm_rows", "block", "activation_lanes", "acc_open", "design")
     yield from table(("name", *keys, "fingerprint"),
                       ((f"`{c.name}`", *(getattr(c, key) for key in keys), f"{c.fingerprint:08x}")
                        for c in PRESETS.values()))

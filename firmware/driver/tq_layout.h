@@ -59,7 +59,7 @@
 #define TQ_UNIT_STORE 4u
 
 /* Fingerprints of the presets. */
-#define TQ_FINGERPRINT_N16 0xa04643f3u
+#define TQ_FINGERPRINT_N16 0xc6975812u
 #define TQ_FINGERPRINT_N16X8 0x836c3941u
 #define TQ_FINGERPRINT_N9X8 0x876c4e33u
 #define TQ_FINGERPRINT_N8 0x306335c0u
