@@ -11,6 +11,7 @@ import numpy.typing as npt
 from yardsticks import Yardstick
 
 from tq_hw.compiler import compile_model
+from tq_hw.compiler.memory import Memory
 from tq_hw.compiler.warm import warm_program
 from tq_hw.isa.config import Config
 from tq_hw.isa.layout import Unit
@@ -24,14 +25,6 @@ __all__ = ["BOARD_MEMORIES", "LayerFigures", "Memory", "NetworkFigures", "measur
 
 _BOUND_SHARE = 0.75
 Array = npt.NDArray[Any]
-
-
-@dataclass(frozen=True)
-class Memory:
-    """The memory of the simulation; see `tq_hw.sim.rtl.bench`."""
-
-    latency: int = 30
-    bytes_per_cycle: float = 8
 
 
 #: What boards' memories give an accelerator of 100 MHz behind their LiteDRAM cores: SDR of 16 bits at 75 MHz (simulated
@@ -119,14 +112,14 @@ def measure(yardstick: Yardstick, config: Config, memory: Memory) -> NetworkFigu
     """
     model = yardstick.model()
     start = time.process_time()
-    compiled = compile_model(model, config, resident=yardstick.resident)
+    compiled = compile_model(model, config, resident=yardstick.resident, memory=memory)
     compile_seconds = time.process_time() - start
     program = compiled.program
     programs = [program] if yardstick.resident else [program, warm_program(compiled)]
 
     inputs = random_inputs(program, seed=1)
     start = time.process_time()
-    results = simulate_in_turn(programs, inputs, latency=memory.latency, bytes_per_cycle=memory.bytes_per_cycle)
+    results = simulate_in_turn(programs, inputs, latency=memory.latency_cycles, bytes_per_cycle=memory.bytes_per_cycle)
     seconds = time.process_time() - start
     expected = golden.run(model, inputs).outputs
     for result in results:

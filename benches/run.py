@@ -14,13 +14,14 @@ from pathlib import Path
 from typing import Any
 
 from fpga import FpgaResult, cached, print_result
-from measure import BOARD_MEMORIES, Memory, NetworkFigures, measure
+from measure import BOARD_MEMORIES, NetworkFigures, measure
 from rich.console import Console
 from rich.table import Table
 from vela import find_vela, vela_cycles
 from yardsticks import ROOT, YARDSTICKS, Yardstick
 
 from tq_hw.cli.main import describe
+from tq_hw.compiler.memory import Memory
 from tq_hw.isa.config import Config, load_config
 from tq_hw.model.errors import MissingToolError, OptionError, UnsupportedError
 from tq_hw.sim.rtl.build import library
@@ -76,7 +77,7 @@ def print_networks(found: Sequence[NetworkFigures], before: dict[str, Any] | Non
     if not found:
         return
     table = Table(title=f"RTL at {found[0].config}, {memory.bytes_per_cycle:g} bytes per cycle, latency "
-                        f"{memory.latency}; every integer equal to the golden model's")
+                        f"{memory.latency_cycles}; every integer equal to the golden model's")
     table.add_column("network")
     for name in ("cycles", "warm", "use", "ideal", "x ideal", "to beat", "x to beat", "x stretch", "x last", "Vela",
                  "x Vela", "estimate", "error", "layers: median", "worst", "compile s", "Mcycles / cpu s"):
@@ -175,7 +176,8 @@ def bench(options: argparse.Namespace) -> None:
     """Measure, print, write."""
     console = Console(width=None if sys.stdout.isatty() else 190)
     memory = memory_of(options)
-    settings = {"config": options.config, **asdict(memory)}
+    settings = {"config": options.config, "latency": memory.latency_cycles,
+                "bytes_per_cycle": memory.bytes_per_cycle}
     before = last_record(settings)
     found = run_networks(chosen(options.networks, options.all), load_config(options.config), memory, console,
                          options.layers)

@@ -6,10 +6,11 @@ from pathlib import Path
 import click
 
 from tq_hw.cli.files import check_outputs, write, write_json
-from tq_hw.cli.options import config_option, debug_option, json_option
+from tq_hw.cli.options import config_option, debug_option, json_option, rate_options
 from tq_hw.cli.progress import ProgressBar
 from tq_hw.cli.report import compile_report, print_layers, print_summary
 from tq_hw.compiler import Compiled, compile_model
+from tq_hw.compiler.memory import Memory
 from tq_hw.compiler.rewrite import Pattern, load_patterns
 from tq_hw.isa.config import Config, load_config
 from tq_hw.isa.program import Program, to_bytes
@@ -23,11 +24,11 @@ DEFAULT_CONFIG = "n16"
 
 
 def compile_all(model: Model, config: Config, path: str, profile: str = "canon",
-                patterns: Sequence[Pattern] = ()) -> Compiled:
+                patterns: Sequence[Pattern] = (), memory: Memory | None = None) -> Compiled:
     """Compile a model that was read from `path`, which every error names."""
     try:
         with ProgressBar(f"compiling {model.name}"):
-            return compile_model(model, config, profile=profile, patterns=patterns)
+            return compile_model(model, config, profile=profile, patterns=patterns, memory=memory)
     except TqError as error:
         raise type(error)(f"{path}: {error}") from error
 
@@ -42,6 +43,7 @@ def compile_program(model: Model, config: Config, path: str, profile: str = "can
 @click.option("-o", "--output", metavar="OUT", help="The compiled file.  [default: the model's name with .tqm, in the "
               "current directory]")
 @config_option
+@rate_options
 @click.option("--profile", type=click.Choice(["canon", "tflm"]), default="canon", show_default=True,
               help="Whose constants to use: the profile of the documentation, or TFLite Micro's.")
 @click.option("--patterns", "pattern_files", metavar="FILE.py", multiple=True,
@@ -49,15 +51,19 @@ def compile_program(model: Model, config: Config, path: str, profile: str = "can
               "inputs. May be repeated.")
 @json_option
 @debug_option
-def compile_command(model_file: str, output: str | None, config: str | None, profile: str,
+def compile_command(model_file: str, output: str | None, config: str | None, latency: int,
+                    bytes_per_cycle: float, profile: str,
                     pattern_files: tuple[str, ...], json_file: str | None) -> None:
-    """Compile a model and report cycles (estimated), utilization, bytes and what bounds each layer."""
+    """Compile a model and report cycles (estimated), utilization, bytes and what bounds each layer.
+
+    The schedule is the one found best for a memory of --latency and --bytes-per-cycle; it computes the same with any.
+    """
     target = output or f"{Path(model_file).stem}.tqm"
     check_outputs({"-o": target, "--json": json_file}, [model_file, *pattern_files])
     chosen = load_config(config or DEFAULT_CONFIG)
     model = read_model(model_file)
     patterns = [each for path in pattern_files for each in load_patterns(path)]
-    program = compile_all(model, chosen, model_file, profile, patterns).program
+    program = compile_all(model, chosen, model_file, profile, patterns, Memory(latency, bytes_per_cycle)).program
     data = to_bytes(program)
     report = compile_report(program, model, model_file, target, len(data))
     write(target, data)

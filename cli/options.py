@@ -6,28 +6,27 @@ from typing import Any, TypeVar
 
 import click
 
+from tq_hw.compiler import memory
 from tq_hw.model.errors import OptionError
 
 __all__ = ["BYTES_PER_CYCLE", "ENGINES", "LATENCY_CYCLES", "Memory", "check_resident", "config_option", "debug_option",
-           "debugging", "draw_options", "engine_option", "json_option", "memory_options", "resident_option",
-           "seed_option"]
+           "debugging", "draw_options", "engine_option", "json_option", "memory_options", "rate_options",
+           "resident_option", "seed_option"]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 ENGINES = ("rtl", "executor", "golden")
 #: The yardstick's memory.
-LATENCY_CYCLES, BYTES_PER_CYCLE = 30, 8.0
+LATENCY_CYCLES, BYTES_PER_CYCLE = memory.Memory().latency_cycles, memory.Memory().bytes_per_cycle
 
 #: Not empty once `--debug` was seen.
 debugging: set[str] = set()
 
 
 @dataclass(frozen=True)
-class Memory:
-    """The simulated memory: cycles from a request to its first data, peak rate, seed of random stalls or None."""
+class Memory(memory.Memory):
+    """The simulated memory, which stalls at random if it has a seed for that."""
 
-    latency_cycles: int = LATENCY_CYCLES
-    bytes_per_cycle: float = BYTES_PER_CYCLE
     stalls: int | None = None
 
 
@@ -61,11 +60,9 @@ def engine_option(function: Function) -> Function:
                         "golden model.")(function)
 
 
-def memory_options(function: Function) -> Function:
-    """Add `--latency`, `--bytes-per-cycle` and `--stalls`."""
+def rate_options(function: Function) -> Function:
+    """Add `--latency` and `--bytes-per-cycle`."""
     for option in (
-        click.option("--stalls", type=click.IntRange(0, 2**32 - 1), metavar="SEED",
-                     help="Let the memory stall at random."),
         click.option("--bytes-per-cycle", type=click.FloatRange(0.01, 1024), default=BYTES_PER_CYCLE, show_default=True,
                      help="Peak rate of the memory, reads and writes together."),
         click.option("--latency", type=click.IntRange(1, (1 << 20) - 1), default=LATENCY_CYCLES, show_default=True,
@@ -73,6 +70,13 @@ def memory_options(function: Function) -> Function:
     ):
         function = option(function)
     return function
+
+
+def memory_options(function: Function) -> Function:
+    """Add `--latency`, `--bytes-per-cycle` and `--stalls`."""
+    stalls = click.option("--stalls", type=click.IntRange(0, 2**32 - 1), metavar="SEED",
+                          help="Let the memory stall at random.")
+    return rate_options(stalls(function))
 
 
 def resident_option(function: Function) -> Function:

@@ -169,7 +169,7 @@ def report_command(model_file: str, output: str, engine: str, config: str | None
                           "lies where in the memories")
     chosen = load_config(config or DEFAULT_CONFIG)
     model = read_model(model_file)
-    compiled = compile_all(model, chosen, model_file)
+    compiled = compile_all(model, chosen, model_file, memory=memory)
     subject = Subject(model_file, chosen, model, compiled.program)
     inputs, _ = subject.input_sets(None, 1, seed)
     inferences = infer_all(make_engine(engine, model, compiled.program, memory), inputs, f"{engine} {model.name}")

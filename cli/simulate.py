@@ -73,8 +73,8 @@ class Subject:
         return draw_inputs(self.model, sets, seed)
 
 
-def open_subject(path: str, config: str | None, engine: str, resident: bool = False) -> Subject:
-    """Read a model, and compile it unless `engine` is golden, or read a compiled file."""
+def open_subject(path: str, config: str | None, engine: str, memory: Memory, resident: bool = False) -> Subject:
+    """Read a model, and compile it for a memory unless `engine` is golden, or read a compiled file."""
     check_resident(resident, engine)
     if is_compiled(path):
         program = load(path)
@@ -92,7 +92,7 @@ def open_subject(path: str, config: str | None, engine: str, resident: bool = Fa
     model = read_model(path)
     if engine == "golden":
         return Subject(path, chosen, model, None)
-    compiled = compile_all(model, chosen, path)
+    compiled = compile_all(model, chosen, path, memory=memory)
     return Subject(path, chosen, model, compiled.program, warm_program(compiled) if resident else None)
 
 
@@ -199,9 +199,9 @@ def sim_command(path: str, inputs_file: str | None, outputs_file: str | None, en
             raise OptionError(f"{option} needs --engine rtl, not {engine}")
     board = _soc_board(soc, board_name, {"--engine": engine != "rtl", "--config": config, "--dump": dumped,
                                          "--waves": waves, "--trace": trace_file, "--resident": resident})
-    subject = open_subject(path, config, engine, resident) if board is None else open_for_board(path, board)
-    wanted = _wanted(subject, dumped, outputs_file)
     memory = Memory(latency, bytes_per_cycle, stalls)
+    subject = open_subject(path, config, engine, memory, resident) if board is None else open_for_board(path, board)
+    wanted = _wanted(subject, dumped, outputs_file)
     inputs, stacked = subject.input_sets(inputs_file, sets, seed)
     more: Report = {}
     if board is None:

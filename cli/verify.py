@@ -106,7 +106,8 @@ class Verifier:
         model = read_model(case.model)
         stored = read_stored(case, model)
         inputs = stored.inputs if stored is not None else draw_inputs(model, self.sets, self.seed)
-        compiled = None if self.engine == "golden" else compile_all(model, self.config, str(case.model))
+        compiled = None if self.engine == "golden" else compile_all(
+            model, self.config, str(case.model), memory=self.memory)
         program, warm = None if compiled is None else compiled.program, None
         if compiled is not None and self.resident:
             warm = warm_program(compiled)

@@ -54,6 +54,7 @@ from tq_hw.compiler.ir import (
 )
 from tq_hw.compiler.legalize import legalize
 from tq_hw.compiler.lstm import Lstm
+from tq_hw.compiler.memory import Memory
 from tq_hw.compiler.places import Choice, LayerPlan, Plan
 from tq_hw.compiler.plan import make_plan
 from tq_hw.compiler.report import LayerReport, report
@@ -99,10 +100,12 @@ class Compiled:
 
 
 def compile_model(model: Model, config: Config, *, profile: str = "canon", resident: bool = False,
-                  patterns: Sequence[Pattern] = ()) -> Compiled:
+                  patterns: Sequence[Pattern] = (), memory: Memory | None = None) -> Compiled:
     """Compile the main subgraph of `model` for `config`.
 
     `patterns` are tried before the library's; what they make of the model is held against it on random inputs.
+    `memory` is the system memory that the schedule is searched for, and that the estimates are for; what is computed
+    does not depend on it. By default it is that of the yardsticks.
     `resident` keeps the model's inputs and outputs whole in the scratchpad while it runs, to measure a layer alone.
 
     Raises UnsupportedError (operator, index, reason), ModelError, or OptionError for an unknown profile.
@@ -114,7 +117,7 @@ def compile_model(model: Model, config: Config, *, profile: str = "canon", resid
     plan = make_plan(graph, config, resident=resident)
 
     def emit(plan: Plan, choices: Mapping[int, Choice]) -> Emitter:
-        made = Emitter(graph, plan, config, limit, choices)
+        made = Emitter(graph, plan, config, limit, memory or Memory(), choices)
         emit_layers(made, _emission)
         return made
 

@@ -11,6 +11,7 @@ from tq_hw.compiler.hosts import part_view
 from tq_hw.compiler.image import Image, table_words
 from tq_hw.compiler.ir import Graph, IntArray, Layer, Value
 from tq_hw.compiler.layout import View, block_count, row_words
+from tq_hw.compiler.memory import Memory
 from tq_hw.compiler.places import Choice, LayerPlan, Plan, alternates
 from tq_hw.compiler.ring import Constants, Ring
 from tq_hw.compiler.stream import Access, Operation, Stream
@@ -45,6 +46,7 @@ class Emitter:
     Members
     -------
     limit : commands that the model may have
+    memory : the system memory that the schedule is made for
     choices : how layers are cut that are not cut by rule, by their numbers
     buffers : name and kind ("tensor", "rolling" or "strip") of what each buffer number stands for
     """
@@ -53,6 +55,7 @@ class Emitter:
     plan: Plan
     config: Config
     limit: int
+    memory: Memory = field(default_factory=Memory)
     choices: Mapping[int, Choice] = field(default_factory=dict)
     image: Image = field(default_factory=Image)
     arena_bytes: int = 0

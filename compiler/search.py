@@ -36,7 +36,7 @@ class _Trial:
     def __init__(self, emitter: Emitter) -> None:
         self.emitter = emitter
         self.commands = emitter.stream.assemble()
-        self.times = run_times(emitter.stream, emitter.config, self.commands)
+        self.times = run_times(emitter.stream, emitter.config, self.commands, emitter.memory)
         ends = [0] * len(emitter.graph.layers)
         for unit, operations in emitter.stream.by_unit.items():
             for operation, done in zip(operations, self.times[unit][:, 1].tolist(), strict=True):

@@ -1,6 +1,6 @@
 """When every operation begins and ends: the units, their queues, tokens, accumulator buffers and the bus, tile by tile.
 
-The figures are those of docs/units, with a memory of `bus_bytes` per cycle and the latency that the yardsticks have.
+The figures are those of docs/units; the memory is a parameter.
 """
 
 from collections import deque
@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tq_hw.compiler.command_queues import beats_needed, held_up, uop_words
+from tq_hw.compiler.memory import Memory
 from tq_hw.compiler.operation_cycles import (
     activation_cycles,
     keeps_to_two_banks,
@@ -32,8 +33,6 @@ __all__ = ["Timeline", "layer_cycles", "run_times"]
 #: By unit, the cycles in which each RUN begins and is done: [runs, 2].
 Timeline = dict[Unit, npt.NDArray[np.int64]]
 
-#: Cycles of memory latency that estimates are made for.
-_LATENCY = 30
 #: From a load's start to its first burst, from a beat to its word, from the last word to `done`.
 _LOAD_BEGIN, _LOAD_END = 7, 9
 #: From a store's start to its first word, from its last beat to `done`.
@@ -56,8 +55,8 @@ _TABLE_BEGIN, _PARAMS_BEGIN = 2, 12
 _TABLE_CONTENDED = 6
 #: From tokens to the operation they let go.
 _TOKEN = 4
-#: Commands reach the units so many cycles after the start.
-_FIRST = 68
+#: Commands reach the units so many cycles after the start, beside the memory's latency.
+_FIRST = 38
 #: What the queues of array and vector unit hold of commands.
 _QUEUES_BYTES = 2 * QUEUE_WORDS * WORD_BYTES
 #: One word in so many of a load of windows is refused.
@@ -90,6 +89,7 @@ class _Tile:
 class _Clock:
     config: Config
     commands: Commands
+    memory: Memory
     names: Sequence[str] = ()
     #: Beats of commands that are fetched already, and those up to each load.
     fetched: int = 0
@@ -98,7 +98,7 @@ class _Clock:
     behind: dict[int, list[Operation]] = field(default_factory=dict)
     began: dict[int, int] = field(default_factory=dict)
     done: dict[int, int] = field(default_factory=dict)
-    free: dict[Unit, int] = field(default_factory=lambda: dict.fromkeys(Unit, _FIRST))
+    free: dict[Unit, int] = field(default_factory=dict)
     bus: int = 0
     words: int = 0
     tiles: deque[_Tile] = field(default_factory=deque)
@@ -117,6 +117,10 @@ class _Clock:
     filled: int = 0
     emptied: int = 0
 
+    def __post_init__(self) -> None:
+        """No unit begins before there are commands."""
+        self.free = dict.fromkeys(Unit, _FIRST + self.memory.latency_cycles)
+
     def tokens(self, operation: Operation) -> int:
         """When everything that an operation waits for is done."""
         return max((self.done[id(other)] + _TOKEN for other in operation.after if id(other) in self.done), default=0)
@@ -126,9 +130,11 @@ class _Clock:
         queues = max((self.began[id(other)] for other in self.behind[id(operation)]), default=0)
         start = max(self.tokens(operation), self.free[Unit.LOAD], queues)
         size = moved_bytes(operation)
-        first = start + _LOAD_BEGIN + _LATENCY if size else start
+        first = start + _LOAD_BEGIN + self.memory.latency_cycles if size else start
         first_beat = max(self.bus, first)
         beats = -(-size // self.config.bus_bytes)
+        runs = f["count2"] * f["count3"]
+        took = self.memory.cycles(self.config, beats, runs, size // runs)
         # Commands take turns with the data; what came while the bus was idle costs nothing.
         needed = self.needed.get(id(operation), 0)
         if self.bus:
@@ -137,16 +143,17 @@ class _Clock:
             self.fetched = max(self.fetched, min(most, self.fetched + first_beat - self.bus))
         fetch = min(max(0, needed - self.fetched), beats)
         self.fetched += fetch
-        self.bus = first_beat + beats + fetch
-        # Loads and stores share the bus: what overlaps takes twice as long.
-        shared = max(0, min(self.storing[1], self.bus) - max(self.storing[0], first_beat))
+        self.bus = first_beat + took + self.memory.cycles(self.config, fetch)
+        # Loads and stores share the memory.
+        shared = self.memory.slowed(
+            self.config, max(0, min(self.storing[1], self.bus) - max(self.storing[0], first_beat)))
         self.bus += shared
         self.storing = (self.storing[0], self.storing[1] + shared)
         count = f["count0"] * f["count1"] * f["count2"] * f["count3"]
         # Windows of which a beat gives two or more meet the vector unit's words at the banks.
         count += count // _CONTENDED if count >= 2 * beats else 0
         self.words = max(self.words, first, self.bus - count) + count
-        self.free[Unit.LOAD] = start + f["count2"] * f["count3"]
+        self.free[Unit.LOAD] = start + runs
         self.began[id(operation)] = start
         self.done[id(operation)] = max(self.bus, self.words) + _LOAD_END
 
@@ -158,12 +165,13 @@ class _Clock:
         per_run = moved_bytes(operation) // runs
         beats = runs * (-(-per_run // self.config.bus_bytes) + (per_run % self.config.bus_bytes != 0))
         begin = max(start + _STORE_BEGIN, self.storing[1])
-        shared = max(0, min(self.bus - begin, beats))
+        took = self.memory.cycles(self.config, beats, runs, per_run)
+        shared = self.memory.slowed(self.config, max(0, min(self.bus - begin, took)))
         self.bus += shared
-        self.storing = (begin, begin + beats + shared)
+        self.storing = (begin, begin + took + shared)
         self.free[Unit.STORE] = max(begin + count, self.storing[1])
         self.began[id(operation)] = start
-        self.done[id(operation)] = self.free[Unit.STORE] + _STORE_END + _LATENCY // 2
+        self.done[id(operation)] = self.free[Unit.STORE] + _STORE_END + self.memory.latency_cycles // 2
 
     def run(self, stream: Stream) -> None:
         """Let every unit go on as far as what it waits for is known, until all are through."""
@@ -296,9 +304,9 @@ def _overlap(tiles: deque[tuple[int, int]], start: int, end: int) -> int:
     return sum(max(0, min(high, end) - max(low, start)) for low, high in tiles)
 
 
-def run_times(stream: Stream, config: Config, commands: Commands) -> Timeline:
+def run_times(stream: Stream, config: Config, commands: Commands, memory: Memory) -> Timeline:
     """Return when each RUN begins and is done, from a cold start; `commands` is what the stream assembles to."""
-    clock = _Clock(config, commands)
+    clock = _Clock(config, commands, memory)
     clock.run(stream)
     return {unit: np.array([(clock.began[id(operation)], clock.done[id(operation)]) for operation in operations],
                            np.int64).reshape(-1, 2) for unit, operations in stream.by_unit.items()}
