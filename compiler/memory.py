@@ -3,11 +3,12 @@
 from dataclasses import dataclass
 
 from tq_hw.isa.config import Config
+from tq_hw.isa.layout import BURST_BYTES
 
 __all__ = ["Memory"]
 
-#: Bursts that a memory works on at once, and their longest, in bytes.
-_BURSTS, _BURST_BYTES = 16, 64
+#: Bursts that a memory works on at once.
+_BURSTS = 16
 #: From a burst's last beat to the next burst in its place.
 _NEXT = 2
 
@@ -30,7 +31,7 @@ class Memory:
 
         Beats come as fast as bus and memory let them; short runs as bursts are answered.
         """
-        bursts = runs * -(-run_bytes // _BURST_BYTES)
+        bursts = runs * -(-run_bytes // BURST_BYTES)
         return max(round(beats * max(1.0, config.bus_bytes / self.bytes_per_cycle)),
                    bursts * (self.latency_cycles + _NEXT) // _BURSTS)
 

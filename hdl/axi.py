@@ -14,11 +14,9 @@ from amaranth.lib.wiring import In, Out
 from tq_hw.hdl.queues import Queue, Slice
 from tq_hw.isa.config import Config
 
-__all__ = ["BURST_BYTES", "BurstLayout", "MemoryReadSignature", "ReadChannel", "WriteBeatLayout", "WriteChannel",
+__all__ = ["BurstLayout", "MemoryReadSignature", "ReadChannel", "WriteBeatLayout", "WriteChannel",
            "read_members", "write_members"]
 
-#: Bursts end at multiples of this.
-BURST_BYTES = 256
 _LENGTH_BITS = 8
 _READ_LIMIT = 255
 _WRITE_LIMIT = 16

@@ -7,7 +7,7 @@ from amaranth.hdl import Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from tq_hw.hdl.axi import BURST_BYTES, MemoryReadSignature
+from tq_hw.hdl.axi import MemoryReadSignature
 from tq_hw.hdl.control import HeaderLayout
 from tq_hw.hdl.delay import delayed
 from tq_hw.hdl.queues import Queue, Slice
@@ -16,7 +16,7 @@ from tq_hw.hdl.runs import BurstSplitter
 from tq_hw.hdl.tokens import WORKERS
 from tq_hw.isa.config import Config
 from tq_hw.isa.control import Status
-from tq_hw.isa.layout import QUEUE_WORDS, Unit
+from tq_hw.isa.layout import BURST_BYTES, QUEUE_WORDS, Unit
 
 __all__ = ["Fetch"]
 

@@ -6,7 +6,7 @@ from amaranth import Cat, Module, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from tq_hw.hdl.axi import BURST_BYTES, MemoryReadSignature
+from tq_hw.hdl.axi import MemoryReadSignature
 from tq_hw.hdl.delay import delayed
 from tq_hw.hdl.load_plan import LoadPlan, PlanLayout
 from tq_hw.hdl.queues import Queue
@@ -16,7 +16,7 @@ from tq_hw.hdl.runs import BurstSplitter, RunGenerator
 from tq_hw.hdl.signatures import OperationLayout, WriteSignature, operation_signature
 from tq_hw.isa.config import Config
 from tq_hw.isa.control import Status
-from tq_hw.isa.layout import Unit
+from tq_hw.isa.layout import BURST_BYTES, Unit
 
 __all__ = ["LoadUnit"]
 

@@ -6,10 +6,11 @@ from amaranth import Array, Const, Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from tq_hw.hdl.axi import BURST_BYTES, BurstLayout, WriteBeatLayout
+from tq_hw.hdl.axi import BurstLayout, WriteBeatLayout
 from tq_hw.hdl.load_plan import lane_bits, window_beats
 from tq_hw.hdl.store_plan import TakeLayout
 from tq_hw.isa.config import Config
+from tq_hw.isa.layout import BURST_BYTES
 
 __all__ = ["Packer"]
 

@@ -7,8 +7,9 @@ from amaranth.hdl import Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from tq_hw.hdl.axi import BURST_BYTES, BurstLayout
+from tq_hw.hdl.axi import BurstLayout
 from tq_hw.isa.config import Config
+from tq_hw.isa.layout import BURST_BYTES
 
 __all__ = ["BurstSplitter", "RunGenerator", "RunLayout", "SpanLayout", "first_turn", "next_turn"]
 

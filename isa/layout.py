@@ -28,9 +28,11 @@ from functools import cached_property
 
 from tq_hw.isa.config import Config
 
-__all__ = ["FOLD_BASE", "FOLD_ENTRY", "HEADER", "QUEUE_WORDS", "UNITS", "UOP_BASE", "UOP_WORDS", "ArrayMode", "Field",
-           "Register", "Unit", "UnitLayout", "VectorKind", "register", "register_count"]
+__all__ = ["BURST_BYTES", "FOLD_BASE", "FOLD_ENTRY", "HEADER", "QUEUE_WORDS", "UNITS", "UOP_BASE", "UOP_WORDS",
+           "ArrayMode", "Field", "Register", "Unit", "UnitLayout", "VectorKind", "register", "register_count"]
 
+#: Bursts to memory end at multiples of this.
+BURST_BYTES = 256
 #: Command words that wait in front of each unit.
 QUEUE_WORDS = 512
 
