@@ -9,7 +9,7 @@ import click
 
 from tq_hw.boards.catalog import find_board, find_memory
 from tq_hw.cli.emulator import Emulator
-from tq_hw.cli.options import BYTES_PER_CYCLE, LATENCY_CYCLES, debug_option
+from tq_hw.cli.options import debug_option, rate_options
 from tq_hw.cli.progress import ProgressBar
 from tq_hw.model.errors import OptionError
 
@@ -36,10 +36,7 @@ def _make_link(path: str, port: str) -> None:
 @click.option("--faults", type=click.IntRange(0, 2**31 - 1), metavar="SEED",
               help="Let the line drop, flip, double or delay one byte in 100, both ways.")
 @click.option("--port", "link", metavar="PATH", help="Make a link of this name to the port.")
-@click.option("--latency", type=click.IntRange(1, (1 << 20) - 1), default=LATENCY_CYCLES, show_default=True,
-              help="Cycles from a request to the memory to the first data.")
-@click.option("--bytes-per-cycle", type=click.FloatRange(0.01, 1024), default=BYTES_PER_CYCLE, show_default=True,
-              help="Peak rate of the memory, reads and writes together.")
+@rate_options
 @debug_option
 def emulate_command(board_name: str, memory_name: str | None, faults: int | None, link: str | None, latency: int,
                     bytes_per_cycle: float) -> None:

@@ -9,15 +9,13 @@ import click
 from tq_hw.compiler import memory
 from tq_hw.model.errors import OptionError
 
-__all__ = ["BYTES_PER_CYCLE", "ENGINES", "LATENCY_CYCLES", "Memory", "check_resident", "config_option", "debug_option",
-           "debugging", "draw_options", "engine_option", "json_option", "memory_options", "rate_options",
-           "resident_option", "seed_option"]
+__all__ = ["ENGINES", "Memory", "check_resident", "config_option", "debug_option", "debugging", "draw_options",
+           "engine_option", "json_option", "memory_options", "rate_options", "resident_option", "seed_option"]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 ENGINES = ("rtl", "executor", "golden")
-#: The yardstick's memory.
-LATENCY_CYCLES, BYTES_PER_CYCLE = memory.Memory().latency_cycles, memory.Memory().bytes_per_cycle
+_YARDSTICK = memory.Memory()
 
 #: Not empty once `--debug` was seen.
 debugging: set[str] = set()
@@ -63,10 +61,10 @@ def engine_option(function: Function) -> Function:
 def rate_options(function: Function) -> Function:
     """Add `--latency` and `--bytes-per-cycle`."""
     for option in (
-        click.option("--bytes-per-cycle", type=click.FloatRange(0.01, 1024), default=BYTES_PER_CYCLE, show_default=True,
-                     help="Peak rate of the memory, reads and writes together."),
-        click.option("--latency", type=click.IntRange(1, (1 << 20) - 1), default=LATENCY_CYCLES, show_default=True,
-                     help="Cycles from a request to the first data."),
+        click.option("--bytes-per-cycle", type=click.FloatRange(0.01, 1024), default=_YARDSTICK.bytes_per_cycle,
+                     show_default=True, help="Peak rate of the memory, reads and writes together."),
+        click.option("--latency", type=click.IntRange(1, (1 << 20) - 1), default=_YARDSTICK.latency_cycles,
+                     show_default=True, help="Cycles from a request to the first data."),
     ):
         function = option(function)
     return function

@@ -12,8 +12,6 @@ from tq_hw.cli.compile import DEFAULT_CONFIG, compile_all
 from tq_hw.cli.engines import Inference, infer_all, make_engine
 from tq_hw.cli.files import check_outputs, write
 from tq_hw.cli.options import (
-    BYTES_PER_CYCLE,
-    LATENCY_CYCLES,
     Memory,
     config_option,
     debug_option,
@@ -39,8 +37,7 @@ _COLUMNS = (("index", "number"), ("op", ""), ("unit", ""), ("cycles", "number"),
 _BAR_PIXELS = 160
 _HOW = {"rtl": "Cycles are those of one inference on the Verilated RTL, from a cold start; estimate is the compiler's "
                "figure before anything ran.",
-        "executor": "Cycles are the compiler's estimate, for a memory of 8 bytes per cycle and a latency of 30; the "
-                    "executor, which knows no time, ran the commands."}
+        "executor": "Cycles are the compiler's estimate; the executor, which knows no time, ran the commands."}
 _PLOTS = {
     "roofline": ("Roofline", "Layers that multiply, and the network (red). The line is what memory (its slope) and "
                  "multipliers (its top) allow. A layer whose weights came in earlier may be above the slope."),
@@ -161,9 +158,8 @@ def report_command(model_file: str, output: str, engine: str, config: str | None
     _need_plots()
     check_outputs({"-o": output}, [model_file])
     memory = Memory(latency, bytes_per_cycle, stalls)
-    if engine == "executor" and memory != Memory():
-        raise OptionError("--latency, --bytes-per-cycle and --stalls need --engine rtl: estimates are for "
-                          f"{BYTES_PER_CYCLE:g} bytes per cycle and a latency of {LATENCY_CYCLES}")
+    if engine == "executor" and stalls is not None:
+        raise OptionError("--stalls needs --engine rtl: the executor knows no time")
     if is_compiled(model_file):
         raise OptionError(f"{model_file}: expected a .tflite model, found a compiled file, which does not say what "
                           "lies where in the memories")

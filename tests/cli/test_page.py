@@ -182,9 +182,8 @@ def test_roofline_has_the_layers_that_multiply() -> None:
     (["small.tflite", "-o", "small.tflite"], "-o small.tflite: is an input of this command; choose another file"),
     (["small.tflite", "-o", "r.html", "--engine", "golden"], "Invalid value for '--engine': 'golden' is not one of "
      "'rtl', 'executor'. Try 'tq-hw report --help'."),
-    (["small.tflite", "-o", "r.html", "--engine", "executor", "--latency", "31"],
-     "--latency, --bytes-per-cycle and --stalls need --engine rtl: estimates are for 8 bytes per cycle and a latency "
-     "of 30"),
+    (["small.tflite", "-o", "r.html", "--engine", "executor", "--stalls", "31"],
+     "--stalls needs --engine rtl: the executor knows no time"),
     (["small.tqm", "-o", "r.html"], "small.tqm: expected a .tflite model, found a compiled file, which does not say "
      "what lies where in the memories"),
 ])

@@ -9,6 +9,7 @@ import pytest
 from tq_hw.compiler import compile_model
 from tq_hw.compiler.compile import Compiled
 from tq_hw.compiler.emit import Emitter
+from tq_hw.compiler.memory import Memory
 from tq_hw.compiler.places import Plan
 from tq_hw.compiler.search import Choices, search
 from tq_hw.compiler.slices import slices
@@ -68,6 +69,11 @@ def test_a_layer_that_waits_for_memory_begins_by_slices() -> None:
     assert begun(made) == [1, 1, 1, 1, 1, 1, 2] and not begun(plain)
     ends = [max(int(t[-1, 1]) for t in which.timeline.values()) for which in (made, plain)]
     assert ends[0] < ends[1]
+
+
+def test_slices_are_for_memories_that_answer_soon() -> None:
+    """Each run of 16 bytes waits for the memory, and only so many wait at once."""
+    assert not begun(compile_model(pixelwise((1, 12, 12, 128), 128), PRESETS["n16"], memory=Memory(100)))
 
 
 @pytest.mark.parametrize("model", [

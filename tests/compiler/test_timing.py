@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from tq_hw.compiler import compile_model
+from tq_hw.compiler.memory import Memory
 from tq_hw.compiler.operation_cycles import moved_bytes, read_beside
 from tq_hw.compiler.stream import Access, Commands, Stream
 from tq_hw.compiler.timing import Timeline, layer_cycles, run_times
@@ -39,7 +40,7 @@ def chain(**changes: int) -> Stream:
 
 def times_of(stream: Stream, config: Config = CONFIG) -> Timeline:
     """When each RUN begins and is done, with the commands that the stream has."""
-    return run_times(stream, config, stream.assemble())
+    return run_times(stream, config, stream.assemble(), Memory())
 
 
 def test_a_unit_begins_when_what_it_waits_for_is_done() -> None:
@@ -117,7 +118,7 @@ def test_commands_share_the_bus() -> None:
     def loaded(before: int, behind: int) -> int:
         stream = chain()
         words = (before, 0, behind, *(0 for _ in stream.items[3:]))
-        return int(run_times(stream, CONFIG, Commands(bytes(4 * sum(words)), words))[Unit.LOAD][0, 1])
+        return int(run_times(stream, CONFIG, Commands(bytes(4 * sum(words)), words), Memory())[Unit.LOAD][0, 1])
     cases = (100, 0), (0, 100), (0, 200), (0, 5000), (100, 200), (200, 5000), (5000, 0)
     assert [loaded(*words) - loaded(0, 0) for words in cases] == [50, 50, 100, 100, 150, 200, 200]
 
