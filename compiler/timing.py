@@ -98,7 +98,7 @@ class _Clock:
     behind: dict[int, list[Operation]] = field(default_factory=dict)
     began: dict[int, int] = field(default_factory=dict)
     done: dict[int, int] = field(default_factory=dict)
-    free: dict[Unit, int] = field(default_factory=dict)
+    free: dict[Unit, int] = field(init=False)
     bus: int = 0
     words: int = 0
     tiles: deque[_Tile] = field(default_factory=deque)

@@ -45,6 +45,15 @@ def test_compile_prints_layers_and_total(tq: Tq, model: Path) -> None:
     assert "total" in result.out.splitlines()[-1]
 
 
+def test_compile_estimates_for_the_memory_that_is_asked_for(tq: Tq, model: Path) -> None:
+    found = []
+    for options in ([], ["--latency", "30", "--bytes-per-cycle", "8"], ["--latency", "31"], ["--bytes-per-cycle", "1"]):
+        result = tq("compile", model.name, "--config", "tiny", *options, "--json", "-")
+        assert (result.code, result.err) == (0, "")
+        found.append(json.loads(result.out)["cycles"])
+    assert found[0] == found[1] < found[2] < found[3]
+
+
 def test_compiled_files_are_reproducible(tq: Tq, model: Path) -> None:
     for name in ("a", "b"):
         assert tq("compile", model.name, "-o", name).code == 0
