@@ -41,6 +41,8 @@ class _MacEmitter:
     def __post_init__(self) -> None:
         config = self.config = self.emitter.config
         self.choice = self.emitter.choice()
+        #: Slots of a tile at most, where an operation may have several.
+        self.tile_words = min(config.acc_words, self.choice.tile_slots)
         #: Windows that are looked up ahead of their rectangles, and their rows.
         self.ahead: list[tuple[View, tuple[int, int]]] = []
         #: What is cut into rectangles, one after the other.
@@ -211,7 +213,8 @@ class _MacEmitter:
                 "acc_first": int(low == 0), "acc_last": int(high == in_blocks[1])}
             fields["weight_base"] += low * words
             self.emitter.array(fields, (source.access(rows, (low, high)), *reads))
-        self._requantize(part, target, blocks, constants.vector_fields(blocks), constants.reads(blocks))
+        self._requantize(part, target, blocks, constants.vector_fields(blocks), constants.reads(blocks),
+                         tile_words=self.config.acc_words)
         return source, (source.access(rows, in_blocks),), target
 
     def _at_once(self, rect: Rect, blocks: tuple[int, int], constants: MacConstants, more: bool) -> int:
@@ -223,7 +226,7 @@ class _MacEmitter:
         if self.packed.diagonal or not constants.spans:
             return 1
         if more and self.plan.cuts is None and not self.layer.depthwise:
-            count, tiles = blocks[1] - blocks[0], -(-rect.slots // self.config.acc_words)
+            count, tiles = blocks[1] - blocks[0], -(-rect.slots // self.tile_words)
             self.emitter.stream.work += min(count - 1, count * tiles // _TILES_OF_AN_OPERATION)
             return count
         size = -(-self.choice.operation_cycles // (rect.slots * self.packed.steps()))
@@ -296,7 +299,7 @@ class _MacEmitter:
                         "acc_first": int(tap == 0), "acc_last": int(tap == taps[-1])}
                 self.emitter.array(whole | step | ({"kernel_rows": 1} if self.packed.singly else {}), reads)
             self._requantize(cut, target, (o, o + 1), parameters, constants.reads((o, o + 1)), (turn.first, dx),
-                             turn.phases)
+                             turn.phases, config.acc_words)
 
     def _phases(self, part: Rect, source: View, group: tuple[int, int], constants: MacConstants,
                 reads: tuple[Access, ...], target: View) -> None:
@@ -307,7 +310,7 @@ class _MacEmitter:
         for phase in range(min(fold.phases, part.cols[1] - part.cols[0])):
             count = -(-(part.cols[1] - part.cols[0] - phase) // fold.phases)
             slots = (part.rows[1] - part.rows[0]) * count
-            cut = {"out_cols": count, "slots": slots, **even_tiles(slots, self.config.acc_words)}
+            cut = {"out_cols": count, "slots": slots, **even_tiles(slots, self.tile_words)}
             weights = constants.array_fields(group)
             weights["weight_base"] += phase * words
             self.emitter.array(self._array(part, source, group, weights) | cut,
@@ -344,19 +347,25 @@ class _MacEmitter:
                     fields = self._array(rect, source, (o, o + 1), {"weight_base": weights}, part)
                     fields |= {"acc_first": int(index == 0), "acc_last": int(index == len(parts) - 1)}
                     self.emitter.array(fields, (*reads, read))
-            self._requantize(rect, target, (o, o + 1), {"param_base": at_params}, (access,))
+            self._requantize(rect, target, (o, o + 1), {"param_base": at_params}, (access,),
+                             tile_words=config.acc_words)
 
     def _array(self, rect: Rect, source: View, blocks: tuple[int, int], weights: Mapping[str, int],
                kernel: Kernel | None = None) -> dict[str, int]:
-        return array_fields(self.layer, self.packed, self.config, rect, source, blocks, kernel) | dict(weights)
+        tile_words = self.tile_words if kernel is None else self.config.acc_words
+        fields = array_fields(self.layer, self.packed, self.config, rect, source, blocks, kernel, tile_words)
+        return fields | dict(weights)
 
     def _requantize(self, rect: Rect, target: View, blocks: tuple[int, int], parameters: Mapping[str, int],
-                    reads: tuple[Access, ...], phase: tuple[int, int] = (0, 1), phases: int = 1) -> None:
+                    reads: tuple[Access, ...], phase: tuple[int, int] = (0, 1), phases: int = 1,
+                    tile_words: int = 0) -> None:
         """Requantize the rectangle, or those of its columns that are phase[0] behind a multiple of phase[1].
 
-        With more `phases`, the columns right behind these, too.
+        With more `phases`, the columns right behind these, too. `tile_words` is as in the array's operation, which has
+        whole buffers if it covers a part of the kernel.
         """
-        fields = requantize_fields(self.layer, self.packed, self.config, rect, target, blocks, phase)
+        tile_words = tile_words or self.tile_words
+        fields = requantize_fields(self.layer, self.packed, self.config, rect, target, blocks, phase, tile_words)
         fields |= {"first": self.uop, "body_first": self.uop + 1, "body_last": self.uop, "last": self.uop, **parameters}
         if phases > 1:
             fields |= {"out_blocks": phases, "out_block_step": target.col_pitch, "param_block_step": 0}

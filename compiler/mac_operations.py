@@ -29,10 +29,10 @@ def rounding_uop(layer: Mac, uniform: bool) -> dict[str, int]:
 
 
 def array_fields(layer: Mac, packed: Packed, config: Config, rect: Rect, source: View, blocks: tuple[int, int],
-                 kernel: Kernel | None) -> dict[str, int]:
+                 kernel: Kernel | None, tile_words: int) -> dict[str, int]:
     """Fields of an array operation for some output blocks of a rectangle, but for those of the weights.
 
-    `kernel` is the part of the kernel that it covers, None if that is all.
+    `kernel` is the part of the kernel that it covers, None if that is all; a tile has `tile_words` slots at most.
     """
     _, h, w, _ = layer.inputs[0].shape
     (sy, sx), (dy, dx), (pad_top, pad_left) = layer.stride, layer.dilation, layer.pad
@@ -50,7 +50,7 @@ def array_fields(layer: Mac, packed: Packed, config: Config, rect: Rect, source:
         assert packed.fold is not None
         fields |= {"in_base": source.address(image_row + row0, 0, source.col0), "in_col_step": 1,
                    "kernel_blocks": len(packed.fold.steps), "kernel_rows": 1, "kernel_cols": 1,
-                   **even_tiles(rect.slots, config.acc_words)}
+                   **even_tiles(rect.slots, tile_words)}
     elif packed.mode is ArrayMode.DEPTHWISE:
         first = blocks[0] // config.sub_blocks
         kernel_rows, kernel_cols = layer.kernel
@@ -59,7 +59,7 @@ def array_fields(layer: Mac, packed: Packed, config: Config, rect: Rect, source:
             kernel_rows = min(kernel_rows, kernel.rows[1] * config.groups) - kernel.rows[0] * config.groups
             kernel_cols = min(kernel_cols, 3 * kernel.cols[1]) - 3 * kernel.cols[0]
         rows = rect.rows[1] - rect.rows[0]
-        tiles = -(-rows // max(1, config.acc_words // width))
+        tiles = -(-rows // max(1, tile_words // width))
         tile_rows = -(-rows // tiles)
         fields |= {
             "row_first": row0, "col_first": col0, "in_base": source.address(image_row + row0, first, col0),
@@ -77,12 +77,12 @@ def array_fields(layer: Mac, packed: Packed, config: Config, rect: Rect, source:
             "in_col_step": sx, "kernel_col_step": dx, "kernel_row_step": signed_step(dy * source.row_pitch),
             "kernel_block_step": signed_step(source.block_pitch), "kernel_blocks": blocks_[1] - blocks_[0],
             "kernel_rows": rows_[1] - rows_[0], "kernel_cols": cols_[1] - cols_[0], "slices": config.slices,
-            **even_tiles(rect.slots, config.acc_words)}
+            **even_tiles(rect.slots, tile_words)}
     return fields
 
 
 def requantize_fields(layer: Mac, packed: Packed, config: Config, rect: Rect, target: View, blocks: tuple[int, int],
-                      phase: tuple[int, int]) -> dict[str, int]:
+                      phase: tuple[int, int], tile_words: int) -> dict[str, int]:
     """Fields of the vector operation behind it, but for those of the parameters and the program.
 
     It makes those columns of the rectangle that are phase[0] behind a multiple of phase[1].
@@ -91,10 +91,10 @@ def requantize_fields(layer: Mac, packed: Packed, config: Config, rect: Rect, ta
     width = -(-(rect.cols[1] - rect.cols[0] - first) // step)
     row = rect.image * layer.output.shape[1] + rect.rows[0]
     slots = (rect.rows[1] - rect.rows[0]) * width
-    tiles = even_tiles(slots, config.acc_words)
+    tiles = even_tiles(slots, tile_words)
     if packed.mode is ArrayMode.DEPTHWISE:
         rows = rect.rows[1] - rect.rows[0]
-        count = -(-rows // max(1, config.acc_words // width))
+        count = -(-rows // max(1, tile_words // width))
         tiles = {"tile_slots": -(-rows // count) * width}
     return {
         "use_acc": 1, "use_params": 1, "blocks_inner": 0, "sub_first": blocks[0] % config.sub_blocks,

@@ -1,5 +1,6 @@
 """What a plan says: where every value lives, how every layer is cut; and the search for free words."""
 
+import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
@@ -24,11 +25,13 @@ class Choice:
     parts : rectangles of a layer that could be one; 0: by the number of its pixels
     operation_cycles : cycles of the array that an operation should last at least, where there is a choice
     dips : of a layer that streams, the second rectangle is smaller than the first, and the rest are even
+    tile_slots : slots of a tile at most; the vector unit is through with the last one the sooner the fewer they are
     """
 
     parts: int = 0
     operation_cycles: int = 192
     dips: bool = False
+    tile_slots: int = sys.maxsize
 
 
 @dataclass

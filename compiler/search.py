@@ -20,7 +20,8 @@ from tq_hw.model.errors import UnsupportedError
 __all__ = ["search"]
 
 #: What is tried in turn.
-_MOVES: tuple[dict[str, Any], ...] = ({"dips": True}, {"parts": 4}, {"operation_cycles": 384}, {"parts": 3})
+_MOVES: tuple[dict[str, Any], ...] = ({"dips": True}, {"parts": 4}, {"operation_cycles": 384}, {"parts": 3},
+                                     {"tile_slots": 64}, {"tile_slots": 32})
 #: Operations that are emitted for trials at most; with the first schedule they are also at most half as many again as
 #: the commands that a model may have, so that a small file does not keep the compiler busy.
 _OPERATIONS = 40_000
@@ -62,7 +63,9 @@ def _concerns(move: Mapping[str, Any], graph: Graph, plan: Plan, number: int) ->
     whole = made.rows >= layer.output.shape[1]
     if "dips" in move:
         return isinstance(layer, Mac) and any(made.in_words) and not whole
-    return isinstance(layer, Mac) if "operation_cycles" in move else whole and layer.output.shape[1] > 1
+    if "parts" in move:
+        return whole and layer.output.shape[1] > 1
+    return isinstance(layer, Mac)
 
 
 def search(graph: Graph, plan: Plan, others: Sequence[Plan],

@@ -112,7 +112,7 @@ class Config:
             raise ConfigError(
                 f"configuration {self.name!r}: the serial design has 4 rows, 4 cols, 1 of requantize_lanes, 4 of "
                 "bus_bytes, at most 32768 of scratchpad_bytes, 2048 of vector_words and 1024 acc_words in all buffers, "
-                "and no activation_lanes and acc_open")
+                "no activation_lanes and no acc_open")
 
     @property
     def gemm_rows(self) -> int:

@@ -55,7 +55,8 @@ def test_a_streamed_layer_becomes_faster(monkeypatch: pytest.MonkeyPatch) -> Non
     assert max(t[-1, 1] for t in found.timeline.values()) < max(t[-1, 1] for t in plain.timeline.values())
 
 
-@pytest.mark.parametrize("move", [{"parts": 4}, {"parts": 1}, {"operation_cycles": 16}, {"dips": True}])
+@pytest.mark.parametrize("move", [
+    {"parts": 4}, {"parts": 1}, {"operation_cycles": 16}, {"dips": True}, {"tile_slots": 7}, {"tile_slots": 40}])
 @pytest.mark.parametrize("config", ["n16", "n8"])
 def test_every_move_leaves_the_integers(monkeypatch: pytest.MonkeyPatch, config: str, move: dict[str, int]) -> None:
     """Forced upon all layers, even where it does not pay."""

@@ -16,7 +16,7 @@ from array_bench import (
     run,
 )
 
-from tq_hw.isa.config import Config
+from tq_hw.isa.config import Config, ConfigError
 from tq_hw.isa.control import Status
 from tq_hw.isa.layout import ArrayMode
 
@@ -168,3 +168,11 @@ def test_two_buffers_are_enough() -> None:
     c = replace(config(4, 4), acc_buffers=2)
     result = run_all(c, [gemm(c, kernel_rows=1, kernel_blocks=1, out_blocks=4)], slow=1)
     assert result.stall_acc
+
+
+def test_all_buffers_are_open_or_one() -> None:
+    c = config(4, 4)
+    assert len({replace(c, acc_open=count).fingerprint for count in (0, 4)}) == 2
+    for count in (-1, 1, 2, 8):
+        with pytest.raises(ConfigError, match=r"^configuration '4x4': acc_open must be 0 or acc_buffers$"):
+            replace(c, acc_open=count)

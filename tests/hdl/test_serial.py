@@ -211,6 +211,6 @@ def test_configurations() -> None:
         Config("x", 4, 4, 1, 8 << 10, design="none")
     with pytest.raises(ConfigError, match=(
             r"^configuration 'x': the serial design has 4 rows, 4 cols, 1 of requantize_lanes, 4 of bus_bytes, at most "
-            r"32768 of scratchpad_bytes, 2048 of vector_words and 1024 acc_words in all buffers, and no "
-            r"activation_lanes$")):
+            r"32768 of scratchpad_bytes, 2048 of vector_words and 1024 acc_words in all buffers, no "
+            r"activation_lanes and no acc_open$")):
         Config("x", 4, 4, 2, 8 << 10, bus_bytes=4, design="serial")
