@@ -91,7 +91,8 @@ def test_both_ends_go_to_memory_if_one_does() -> None:
 
 
 def test_smaller_register_files_and_buffers() -> None:
-    for changes in ({"vector_words": 128}, {"requantize_lanes": 8}, {"acc_words": 32}, {"acc_buffers": 2, "acc_open": 2}):
+    for changes in ({"vector_words": 128}, {"requantize_lanes": 8}, {"acc_words": 32},
+                    {"acc_buffers": 2, "acc_open": 2}):
         assert turns(transpose((1, 32, 32, 16), (0, 3, 1, 2)), replace(N16, name="other", **changes),
                      resident=True) == [True]
 
