@@ -33,9 +33,9 @@ def compile_all(model: Model, config: Config, path: str, profile: str = "canon",
         raise type(error)(f"{path}: {error}") from error
 
 
-def compile_program(model: Model, config: Config, path: str, profile: str = "canon") -> Program:
+def compile_program(model: Model, config: Config, path: str, memory: Memory | None = None) -> Program:
     """Return the program alone."""
-    return compile_all(model, config, path, profile).program
+    return compile_all(model, config, path, memory=memory).program
 
 
 @click.command("compile")

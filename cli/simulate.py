@@ -35,8 +35,7 @@ from tq_hw.model.reader import read_model
 from tq_hw.sim.compare import divergences
 from tq_hw.sim.trace import trace_events
 
-__all__ = ["Subject", "check_against_golden", "is_compiled", "open_for_board", "open_subject",
-           "sim_command"]
+__all__ = ["Subject", "check_against_golden", "is_compiled", "open_for_board", "open_subject", "sim_command"]
 
 _COMPILED = b"TQHM"
 
@@ -96,13 +95,13 @@ def open_subject(path: str, config: str | None, engine: str, memory: Memory, res
     return Subject(path, chosen, model, compiled.program, warm_program(compiled) if resident else None)
 
 
-def open_for_board(path: str, board: Board) -> Subject:
-    """Read a model and compile it for a board's configuration, or read a compiled file."""
+def open_for_board(path: str, board: Board, memory: Memory | None = None) -> Subject:
+    """Read a model and compile it for a board's configuration and a memory, or read a compiled file."""
     if is_compiled(path):
         program = load(path)
         return Subject(path, program.config, None, program)
     model = read_model(path)
-    return Subject(path, board.config, model, compile_program(model, board.config, path))
+    return Subject(path, board.config, model, compile_program(model, board.config, path, memory))
 
 
 def is_compiled(path: str) -> bool:
@@ -142,7 +141,7 @@ def _dump(subject: Subject, indices: list[int], engine: str, memory: Memory,
     """Return intermediate tensors by name, one array per input set."""
     assert subject.model is not None
     model = with_outputs(subject.model, indices)
-    program = None if engine == "golden" else compile_program(model, subject.config, subject.path)
+    program = None if engine == "golden" else compile_program(model, subject.config, subject.path, memory)
     found = infer_all(make_engine(engine, model, program, memory), inputs, "dump")
     first = len(subject.model.main.outputs)
     return {subject.model.main.tensors[index].name: [one.outputs[first + position] for one in found]
@@ -200,7 +199,8 @@ def sim_command(path: str, inputs_file: str | None, outputs_file: str | None, en
     board = _soc_board(soc, board_name, {"--engine": engine != "rtl", "--config": config, "--dump": dumped,
                                          "--waves": waves, "--trace": trace_file, "--resident": resident})
     memory = Memory(latency, bytes_per_cycle, stalls)
-    subject = open_subject(path, config, engine, memory, resident) if board is None else open_for_board(path, board)
+    subject = (open_subject(path, config, engine, memory, resident) if board is None
+               else open_for_board(path, board, memory))
     wanted = _wanted(subject, dumped, outputs_file)
     inputs, stacked = subject.input_sets(inputs_file, sets, seed)
     more: Report = {}

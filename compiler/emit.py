@@ -55,7 +55,7 @@ class Emitter:
     plan: Plan
     config: Config
     limit: int
-    memory: Memory = field(default_factory=Memory)
+    memory: Memory
     choices: Mapping[int, Choice] = field(default_factory=dict)
     image: Image = field(default_factory=Image)
     arena_bytes: int = 0

@@ -20,18 +20,23 @@ from tq_hw.model.reader import read_model
 from tq_hw.sim import golden
 
 BOARD = "ulx3s_85f"
-MODEL = Path(__file__).parents[3] / "shared" / "models" / "mlperf_tiny_kws_dscnn.tflite"
 TQ = [sys.executable, "-m", "tq_hw.cli"]
 
-# The network is not part of the repository; test_board.py has the same steps with a small model.
-pytestmark = [pytest.mark.slow, pytest.mark.skipif(not MODEL.exists(), reason="../shared is absent")]
+# test_board.py has the same steps with a small model.
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def network(shared: Path) -> Path:
+    """The keyword network."""
+    return shared / "models" / "mlperf_tiny_kws_dscnn.tflite"
 
 
 @pytest.fixture(autouse=True)
-def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, network: Path) -> None:
     """in.npz with three input sets, and what the golden model makes of them in expected.npy."""
     monkeypatch.chdir(tmp_path)
-    model = read_model(MODEL)
+    model = read_model(network)
     shape = model.main.tensors[model.main.inputs[0]].shape
     sets = np.random.default_rng(5).integers(-128, 128, (3, *shape)).astype(np.int8)
     np.savez("in.npz", input_0=sets)
@@ -55,9 +60,9 @@ def run(model: object, *more: object) -> "subprocess.CompletedProcess[str]":
                           capture_output=True, text=True)
 
 
-def exact_run(*more: object) -> dict[str, Any]:
+def exact_run(network: Path, *more: object) -> dict[str, Any]:
     """Run the model's input sets; every output must be the golden model's."""
-    outcome = run(MODEL, "--inputs", "in.npz", "--outputs", "out.npz", "--json", "report.json", *more)
+    outcome = run(network, "--inputs", "in.npz", "--outputs", "out.npz", "--json", "report.json", *more)
     assert (outcome.returncode, outcome.stderr) == (0, "")
     outputs, expected = np.load("out.npz")["output_0"], np.load("expected.npy")
     assert outputs.dtype == expected.dtype
@@ -67,12 +72,12 @@ def exact_run(*more: object) -> dict[str, Any]:
     return report
 
 
-def test_good_line_and_wrong_files() -> None:
+def test_good_line_and_wrong_files(network: Path) -> None:
     with emulate():
-        report = exact_run("--bench", 3)
+        report = exact_run(network, "--bench", 3)
         assert report["bench"]["cycles"]["max"] == report["cycles"] == sum(row["cycles"] for row in report["layers"])
         for config, name in (("n16", "other.tqm"), ("n9x8", "short.tqm")):
-            subprocess.run([*TQ, "compile", MODEL, "--config", config, "-o", name], check=True, capture_output=True)
+            subprocess.run([*TQ, "compile", network, "--config", config, "-o", name], check=True, capture_output=True)
         outcome = run("other.tqm", "--inputs", "in.npz")
         assert outcome.returncode == 2 and "is compiled for configuration 'n16'" in outcome.stderr
         whole = Path("short.tqm").read_bytes()
@@ -87,20 +92,20 @@ def test_good_line_and_wrong_files() -> None:
                                                        scale=1.0)))
         outcome = run("large.tflite")
         assert outcome.returncode == 2 and outcome.stderr.endswith(f", the board has {32 << 20}\n")
-        exact_run("--no-layers")
+        exact_run(network, "--no-layers")
 
 
 @pytest.mark.parametrize("faults", [(), ("--faults", "1")], ids=["good", "faults"])
-def test_resets_in_the_middle(faults: tuple[str, ...]) -> None:
+def test_resets_in_the_middle(network: Path, faults: tuple[str, ...]) -> None:
     """Once while it loads, again while it runs."""
     with emulate(*faults) as board:
         began = time.monotonic()
-        exact_run("--no-layers")
+        exact_run(network, "--no-layers")
         whole = time.monotonic() - began
         timers = [threading.Timer(whole * share, os.kill, (board.pid, signal.SIGUSR1)) for share in (0.4, 0.8)]
         for timer in timers:
             timer.start()
-        report = exact_run("--no-layers")
+        report = exact_run(network, "--no-layers")
         for timer in timers:
             timer.join()
         assert 1 <= report["resets"] <= 2

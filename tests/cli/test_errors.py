@@ -24,7 +24,6 @@ from tq_hw.model.errors import DeviceError, MismatchError, MissingToolError, Too
 
 Tq = Callable[..., Any]
 NAMES = ", ".join(PRESETS)
-MALFORMED = Path(__file__).parents[3] / "shared" / "cases" / "malformed"
 
 
 def cumsum() -> bytes:
@@ -222,16 +221,12 @@ def test_describe_knows_every_error_of_ours() -> None:
     assert main_module.describe(MemoryError())[0] == 4
 
 
-def malformed() -> list[dict[str, Any]]:
-    index = MALFORMED / "index.json"
-    return json.loads(index.read_text())["files"] if index.is_file() else []
-
-
-# The files are not part of the repository; the tests above make their own.
-@pytest.mark.skipif(not MALFORMED.is_dir(), reason="../shared is not here")
-def test_malformed_models_are_refused_cleanly(tq: Tq, tmp_path: Path) -> None:
-    for entry in malformed():
-        result = tq("compile", MALFORMED / entry["file"], "-o", "out")
+def test_malformed_models_are_refused_cleanly(tq: Tq, tmp_path: Path, shared: Path) -> None:
+    malformed = shared / "cases" / "malformed"
+    entries = json.loads((malformed / "index.json").read_text())["files"]
+    assert entries
+    for entry in entries:
+        result = tq("compile", malformed / entry["file"], "-o", "out")
         assert result.code == 2 or (result.code == 0 and entry["verdict"] != "reject"), entry["file"]
         if result.code:
             assert re.fullmatch(r"tq-hw: [^\n]+\n", result.err), entry["file"]

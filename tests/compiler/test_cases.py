@@ -13,11 +13,8 @@ from tq_hw.sim.executor import execute
 
 
 @pytest.fixture
-def cases() -> Path:
-    folder = Path(__file__).parents[3] / "shared" / "cases"
-    if not folder.is_dir():
-        pytest.skip(f"{folder} is missing: the conformance cases are kept beside the project")
-    return folder
+def cases(shared: Path) -> Path:
+    return shared / "cases"
 
 
 def check(stem: Path, config_name: str, limit: int) -> None:

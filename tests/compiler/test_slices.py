@@ -9,6 +9,7 @@ import pytest
 from tq_hw.compiler import compile_model
 from tq_hw.compiler.compile import Compiled
 from tq_hw.compiler.emit import Emitter
+from tq_hw.compiler.ir import Graph
 from tq_hw.compiler.memory import Memory
 from tq_hw.compiler.places import Plan
 from tq_hw.compiler.search import Choices, search
@@ -51,11 +52,11 @@ def begun(made: Compiled) -> list[int]:
     return [o.fields["kernel_blocks"] for o in operations if not (o.fields["acc_first"] and o.fields["acc_last"])]
 
 
-def only_other(graph: object, plan: Plan, others: Sequence[Plan],
+def only_other(graph: Graph, plan: Plan, others: Sequence[Plan],
                emit: Callable[[Plan, Choices], Emitter]) -> tuple[Emitter, Timeline, bytes]:
     """In place of the search: the last of the plans, whatever it costs."""
     assert others
-    return search(graph, others[-1], (), emit)  # type: ignore[arg-type]
+    return search(graph, others[-1], (), emit)
 
 
 def test_slices() -> None:

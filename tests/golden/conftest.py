@@ -1,7 +1,6 @@
-"""Fixtures of the golden model's tests: the shared material, the public engines, the comparison."""
+"""Fixtures of the golden model's tests: the public engines, the comparison."""
 
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,17 +10,7 @@ from tq_hw.model.reader import parse_model
 from tq_hw.sim.golden.run import run
 from tq_hw.sim.oracles import ENGINES, Oracle, available
 
-SHARED = Path(__file__).parents[3] / "shared"
-
 Sets = Sequence[Sequence[np.ndarray]]
-
-
-@pytest.fixture(scope="session")
-def shared() -> Path:
-    """Folder with the conformance cases and real models."""
-    if not SHARED.is_dir():
-        pytest.skip("../shared, the conformance cases and real models, is not here")
-    return SHARED
 
 
 @pytest.fixture(scope="session")

@@ -11,22 +11,6 @@ from tq_hw.model.errors import TqError
 from tq_hw.model.reader import parse_model, read_model
 from tq_hw.model.write import write_model
 
-SHARED = Path(__file__).resolve().parents[3] / "shared"
-MALFORMED = SHARED / "cases" / "malformed"
-
-# The files are not part of the repository.
-pytestmark = pytest.mark.skipif(not SHARED.is_dir(), reason="../shared (cases and models) is not there")
-
-
-def good_files():
-    return [path for folder in ("cases/cases", "cases/nets", "models") for path in
-            sorted((SHARED / folder).glob("*.tflite"))]
-
-
-def verdicts():
-    index = MALFORMED / "index.json"
-    return json.loads(index.read_text())["files"] if index.is_file() else []
-
 
 def same(one, two):
     """Compare two tensors of frozen records that hold arrays."""
@@ -36,8 +20,9 @@ def same(one, two):
     return all(getattr(one, name) == getattr(two, name) for name in names)
 
 
-def test_every_case_and_model_is_read_and_survives_a_round_trip():
-    files = good_files()
+def test_every_case_and_model_is_read_and_survives_a_round_trip(shared: Path):
+    files = [path for folder in ("cases/cases", "cases/nets", "models")
+             for path in sorted((shared / folder).glob("*.tflite"))]
     assert files
     for path in files:
         model = read_model(path)
@@ -49,24 +34,27 @@ def test_every_case_and_model_is_read_and_survives_a_round_trip():
             assert all(map(same, first.tensors, second.tensors)), path
 
 
-@pytest.mark.parametrize("entry", verdicts(), ids=lambda entry: entry["file"])
-def test_every_malformed_file_gets_its_verdict(entry):
-    verdict, message = "accept", ""
-    try:
-        read_model(MALFORMED / entry["file"])
-    except TqError as error:
-        verdict, message = "reject", str(error)
-        assert error.exit_code == 2
-        assert "\n" not in message
-    assert entry["verdict"] in (verdict, "either")
-    if expected := verdict == "reject" and entry["message_should_mention_one_of"]:
-        assert any(re.search(pattern, message, re.IGNORECASE) for pattern in expected), message
+def test_every_malformed_file_gets_its_verdict(shared: Path):
+    malformed = shared / "cases" / "malformed"
+    entries = json.loads((malformed / "index.json").read_text())["files"]
+    assert entries
+    for entry in entries:
+        verdict, message = "accept", ""
+        try:
+            read_model(malformed / entry["file"])
+        except TqError as error:
+            verdict, message = "reject", str(error)
+            assert error.exit_code == 2, entry["file"]
+            assert "\n" not in message, entry["file"]
+        assert entry["verdict"] in (verdict, "either"), entry["file"]
+        if expected := verdict == "reject" and entry["message_should_mention_one_of"]:
+            assert any(re.search(pattern, message, re.IGNORECASE) for pattern in expected), (entry["file"], message)
 
 
-def test_every_model_agrees_with_the_generated_accessors():
+def test_every_model_agrees_with_the_generated_accessors(shared: Path):
     """Compare tensors and operators with the accessors that the FlatBuffers compiler generated."""
     schema = pytest.importorskip("ai_edge_litert.schema_py_generated", reason="the oracles are not installed")
-    for path in sorted((SHARED / "models").glob("*.tflite")):
+    for path in sorted((shared / "models").glob("*.tflite")):
         root = schema.ModelT.InitFromObj(schema.Model.GetRootAs(path.read_bytes(), 0))
         model = read_model(path)
         for graph, expected in zip(model.subgraphs, root.subgraphs, strict=True):
