@@ -16,9 +16,8 @@ from tq_hw.sim.golden.arith import (
     multiply_by_quantized_multiplier,
     quantize_multiplier,
     round_half_away,
-    rounding_divide_by_pot,
 )
-from tq_hw.sim.golden.fixedpoint import high_mul
+from tq_hw.sim.golden.fixedpoint import high_mul, rounding_divide_int16
 from tq_hw.sim.golden.libm import Float32, expf, tanhf
 from tq_hw.sim.golden.registry import (
     Array,
@@ -208,12 +207,12 @@ def hard_swish_int16(x: IntArray, output_multiplier: int, output_exponent: int,
     if reluish_exponent > 0:
         reluish = np.clip(reluish << 1, -32768, 32767)
     if reluish_exponent < 0:
-        reluish = rounding_divide_by_pot(reluish, -reluish_exponent)
+        reluish = rounding_divide_int16(reluish, -reluish_exponent)
     gate = (reluish + (1 << 15)) >> 1
     product = gate * preshift
     # Truncation toward zero here cancels the bias of the roundings above.
     truncated = np.where(product >= 0, product >> 15, -((-product) >> 15))
-    result = rounding_divide_by_pot(truncated, -output_exponent) + output_zero_point
+    result = rounding_divide_int16(truncated, -output_exponent) + output_zero_point
     wrapped = ((result + (1 << 15)) & 0xFFFF) - (1 << 15)
     return narrow(wrapped, -128, 127)
 

@@ -19,7 +19,7 @@ from tq_hw.sim.golden.arith import (
 
 __all__ = ["EXP_EIGHTH", "EXP_STEPS", "RECIPROCAL_SLOPE", "RECIPROCAL_START", "THIRD", "count_leading_zeros",
            "exp_on_negative_values", "high_mul", "inv_sqrt", "log_of_sum", "logistic", "narrowed",
-           "one_over_one_plus_x", "rescale", "rounding_half_sum", "tanh"]
+           "one_over_one_plus_x", "rescale", "rounding_divide_int16", "rounding_half_sum", "tanh"]
 
 #: e^-(2^k) in Q0.31 for k = -2..4; e^-1/8 and 1/3 in Q0.31, of the last quarter's Taylor expansion.
 EXP_STEPS = ((-2, 1672461947), (-1, 1302514674), (0, 790015084), (1, 290630308), (2, 39332535),
@@ -36,6 +36,15 @@ def high_mul(a: IntLike, b: IntLike, bits: int = 32) -> IntArray:
     product = np.asarray(a, np.int64) * np.asarray(b, np.int64)
     high: IntArray = np.minimum((product + (1 << (bits - 2))) >> (bits - 1), (1 << (bits - 1)) - 1)
     return high
+
+
+def rounding_divide_int16(x: IntLike, exponent: int) -> IntArray:
+    """RoundingDivideByPOT of int16 values, `exponent` in 0..31.
+
+    From 16 on the source's mask of the remainder is -1 in 16 bits: every x >= 0 gives 1, every other one -1.
+    """
+    x = np.asarray(x, np.int64)
+    return rounding_divide_by_pot(x, exponent) if exponent < 16 else np.where(x >= 0, 1, -1)
 
 
 def rescale(x: IntLike, exponent: int, bits: int = 32) -> IntArray:

@@ -109,3 +109,10 @@ def test_float_functions_at_their_corners() -> None:
 def test_float_functions_equal_the_library(name: str, low: float, high: float, digest: str) -> None:
     x = (low + (high - low) * np.arange(100_000) / 99_999).astype(np.float32)
     assert hashlib.sha256(getattr(libm, name)(x).tobytes()).hexdigest() == digest
+
+
+def test_division_of_16_bits_keeps_the_sign_from_an_exponent_of_16_on() -> None:
+    x = [-(1 << 15), -1, 0, 1, (1 << 15) - 1]
+    assert fixedpoint.rounding_divide_int16(x, 15).tolist() == [-1, 0, 0, 0, 1]
+    for exponent in (16, 17, 31):
+        assert fixedpoint.rounding_divide_int16(x, exponent).tolist() == [-1, -1, 1, 1, 1]

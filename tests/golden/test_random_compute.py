@@ -368,6 +368,16 @@ def test_equals_the_engines(op: str, agree: Callable[..., None], random_sets: Ca
     sweep(op, range(3), agree, random_sets)
 
 
+@pytest.mark.parametrize("engine", BOTH)
+@pytest.mark.parametrize("scales", [(1e-6, 1.0), (1e-7, 1e-6), (1e-9, 1e-9), (1e-9, 1e-5), (1e-30, 1e-24), (2e7, 1e9)])
+def test_hard_swish_with_shifts_of_16_and_more(scales: tuple[float, float], engine: str,
+                                               agree: Callable[..., None]) -> None:
+    b = ModelBuilder("hard_swish")
+    x = b.input((256,), scale=scales[0], zero_point=3)
+    data = b.build(b.add("HARD_SWISH", [x], scale=scales[1], zero_point=-5))
+    agree(engine, data, [[np.arange(-128, 128).astype(np.int8)]])
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("op", OPERATORS)
 def test_equals_the_engines_in_a_sweep(op: str, agree: Callable[..., None],
