@@ -9,6 +9,7 @@ from collections.abc import Callable
 from tq_hw.model.constraints_operator import (
     constraint_activation_is_a_range,
     constraint_comparison_scale,
+    constraint_hard_swish_input,
     constraint_hard_swish_scale,
     constraint_index_type,
     constraint_lstm_activation,
@@ -59,7 +60,7 @@ _RULES: dict[Rule, str] = {
     constraint_computed_weights: "FULLY_CONNECTED",
     constraint_weights_format: "FULLY_CONNECTED",
     constraint_bias_zero_point: f"{_CONV} SVDF",
-    constraint_bias_scale: f"{_CONV} SVDF",
+    constraint_bias_scale: "FULLY_CONNECTED",
     constraint_same_type: f"{_MOVES} ADD SUB MUL {' '.join(COMPARISONS)}",
     constraint_same_quantization: _MOVES,
     constraint_fixed_output: " ".join(FIXED_OUTPUTS),
@@ -75,6 +76,7 @@ _RULES: dict[Rule, str] = {
     constraint_softmax_scale: "SOFTMAX LOG_SOFTMAX",
     constraint_comparison_scale: " ".join(COMPARISONS),
     constraint_hard_swish_scale: "HARD_SWISH",
+    constraint_hard_swish_input: "HARD_SWISH",
     constraint_state_is_variable: f"SVDF {_LSTM}",
     constraint_index_type: "ARG_MAX ARG_MIN SHAPE",
 }

@@ -5,7 +5,8 @@ import math
 from tq_hw.model.constraints_quantization import WEIGHT_AXES, bias_of, label, source_of
 from tq_hw.model.node import Node
 
-__all__ = ["constraint_activation_is_a_range", "constraint_comparison_scale", "constraint_hard_swish_scale",
+__all__ = ["constraint_activation_is_a_range", "constraint_comparison_scale", "constraint_hard_swish_input",
+           "constraint_hard_swish_scale",
            "constraint_index_type",
            "constraint_lstm_activation", "constraint_lstm_cell_scale", "constraint_lstm_is_plain",
            "constraint_lstm_output", "constraint_multiplier_fits", "constraint_no_fused_activation",
@@ -91,6 +92,12 @@ def constraint_hard_swish_scale(node: Node) -> str | None:
     """Keep the input scale below 128 output scales: the kernels refuse more."""
     source, output = node.input(0).scale, node.output().scale
     return None if source < 128 * output else f"input scale {source:g}, output scale {output:g}"
+
+
+def constraint_hard_swish_input(node: Node) -> str | None:
+    """Keep the input scale below 3 * 2^23: the kernels shift left by at most 30 bits."""
+    scale = node.input(0).scale
+    return None if scale < 3 * 2.0**23 else f"input scale {scale:g}"
 
 
 def constraint_state_is_variable(node: Node) -> str | None:

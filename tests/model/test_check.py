@@ -94,10 +94,6 @@ def test_counts_outputs():
      "channel. Found scales along axis 3 for tensor 1 'w', output channels are axis 0."),
     (2, {"quantization": Quantization((0.05, 0.1), (0, 1))}, "Give the bias zero point 0. Found zero point 1 for "
      "tensor 2 'b'."),
-    (2, {"quantization": Quantization((0.05, 0.2), (0, 0))}, "Make the bias scale the input scale times the weight "
-     "scale, to 1/1000. Found bias scale 0.2 for tensor 2 'b', expected 0.1 (channel 1)."),
-    (2, {"quantization": Quantization((0.05,) * 3, (0,) * 3)}, "Make the bias scale the input scale times the weight "
-     "scale, to 1/1000. Found 3 bias scales for 2 weight scales."),
     (3, {"quantization": Quantization((1e-12,), (0,))}, "Keep the rescaling multiplier below 2^30: the kernels shift "
      "left by at most 30 bits. Found multiplier 1e+11 from the scales."),
     (3, {"shape": (1, 5, 5, 3)}, "output 0 has shape [1, 5, 5, 3], expected [1, 5, 5, 2]"),
@@ -122,8 +118,31 @@ def test_a_convolution_has_sound_options(changes, message):
     assert message_of(options(conv(), **changes)) == message
 
 
-def test_a_bias_scale_may_be_slightly_off():
-    check_model(edit_tensor(conv(), 2, quantization=Quantization((0.050001, 0.1), (0, 0))))
+@pytest.mark.parametrize("scales", [(0.05, 0.11), (1e3,), (1e-30, 1e30)])
+def test_the_bias_scale_of_a_convolution_is_not_read(scales):
+    check_model(edit_tensor(conv(), 2, quantization=Quantization(scales, (0,) * len(scales))))
+
+
+def dense(bias_scale, weight_scales=0.2, output_scale=0.5):
+    builder = ModelBuilder("m")
+    inputs = [builder.input((1, 4), scale=0.1), builder.constant(np.ones((3, 4), np.int8), scale=weight_scales),
+              builder.constant([1, 2, 3], scale=bias_scale, name="b")]
+    return builder.model(builder.add("FULLY_CONNECTED", inputs, scale=output_scale))
+
+
+@pytest.mark.parametrize("bias_scale, weight_scales, output_scale", [
+    (0.02, 0.2, 0.5), (0.0299, 0.2, 0.5), (0.0101, 0.2, 0.5), ([0.02, 5.0, 5.0], 0.2, 0.5), (None, 0.2, 1.01),
+    (1e3, [0.2] * 3, 0.5), (None, [0.2] * 3, 0.5)])
+def test_accepts_a_bias_scale(bias_scale, weight_scales, output_scale):
+    check_model(dense(bias_scale, weight_scales, output_scale))
+
+
+@pytest.mark.parametrize("bias_scale, found", [
+    (0.0301, "0.0301"), (0.0099, "0.0099"), (1e3, "1000"), (None, "0"), ([5.0, 0.02, 0.02], "5")])
+def test_refuses_a_bias_scale(bias_scale, found):
+    assert message_of(dense(bias_scale)) == (
+        "With one weight scale, keep the bias scale within 1/50 of the output scale of input scale times weight scale. "
+        f"Found bias scale {found} for tensor 2 'b', expected 0.02 at output scale 0.5.")
 
 
 def test_a_bias_needs_no_quantization():
@@ -231,6 +250,13 @@ def test_hard_swish_has_a_multiplier_below_one():
         "0.0078125.")
 
 
+def test_hard_swish_has_an_input_scale_that_is_shifted_by_at_most_30_bits():
+    check_model(unary("HARD_SWISH", source=(2.5e7, 0), result=(2.5e7, 0)))
+    assert message_of(unary("HARD_SWISH", source=(3 * 2.0**23, 0), result=(2.5e7, 0))) == (
+        "Keep the input scale below 3 * 2^23: the kernels shift left by at most 30 bits. Found input scale "
+        "2.51658e+07.")
+
+
 @pytest.mark.parametrize("model", [
     binary("MUL", 1e5, 1e5, 1e-6), unary("RELU", (1e5, 0), (1e-6, 0)), unary("LEAKY_RELU", (1e5, 0), (1e-6, 0)),
     unary("QUANTIZE", (1e5, 0), (1e-6, 0)),
@@ -275,9 +301,7 @@ def test_an_svdf_keeps_the_rules():
         "Fuse RELU: an int8 SVDF has no other activation. Found NONE.")
     assert message_of(edit_tensor(svdf(), 1, quantization=Quantization((0.1,) * 4, (0,) * 4))) == (
         "Give weights one scale: the kernel has none for each channel. Found 4 scales for tensor 1 'feature'.")
-    assert message_of(edit_tensor(svdf(), 3, quantization=Quantization((0.05,), (0,)))) == (
-        "Make the bias scale the input scale times the weight scale, to 1/1000. Found bias scale 0.05 for tensor 3 "
-        "'bias', expected 0.002 (channel 0).")
+    check_model(edit_tensor(svdf(), 3, quantization=Quantization((0.05,), (0,))))
     assert message_of(edit_tensor(svdf(), 4, shape=(1, 6))) == "state has shape [1, 6], expected 1 x 8"
 
 
