@@ -11,10 +11,10 @@ import numpy.typing as npt
 from yardsticks import Yardstick
 
 from tq_hw.compiler import compile_model
-from tq_hw.compiler.memory import Memory
 from tq_hw.compiler.warm import warm_program
 from tq_hw.isa.config import Config
 from tq_hw.isa.layout import Unit
+from tq_hw.isa.memory import YARDSTICK, Memory
 from tq_hw.isa.program import Layer, Program
 from tq_hw.model.errors import MismatchError
 from tq_hw.sim import golden
@@ -119,7 +119,7 @@ def measure(yardstick: Yardstick, config: Config, memory: Memory) -> NetworkFigu
 
     inputs = random_inputs(program, seed=1)
     start = time.process_time()
-    results = simulate_in_turn(programs, inputs, latency=memory.latency_cycles, bytes_per_cycle=memory.bytes_per_cycle)
+    results = simulate_in_turn(programs, inputs, memory)
     seconds = time.process_time() - start
     expected = golden.run(model, inputs).outputs
     for result in results:
@@ -131,7 +131,7 @@ def measure(yardstick: Yardstick, config: Config, memory: Memory) -> NetworkFigu
     moved = len(program.image) + sum(port.size_bytes for port in (*program.inputs, *program.outputs))
     moved = 0 if yardstick.resident else moved
     ideal = max(1, round(max(macs / config.macs, moved / memory.bytes_per_cycle)))
-    goals = [goal.get(config.name) if memory == Memory() else None for goal in (yardstick.to_beat, yardstick.stretch)]
+    goals = [goal.get(config.name) if memory == YARDSTICK else None for goal in (yardstick.to_beat, yardstick.stretch)]
     return NetworkFigures(
         yardstick.name, config.name, cycles, sum(layer.estimated_cycles for layer in program.layers), macs,
         macs / (cycles * config.macs), ideal, cycles / ideal,

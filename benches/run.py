@@ -21,8 +21,8 @@ from vela import find_vela, vela_cycles
 from yardsticks import ROOT, YARDSTICKS, Yardstick
 
 from tq_hw.cli.main import describe
-from tq_hw.compiler.memory import Memory
 from tq_hw.isa.config import Config, load_config
+from tq_hw.isa.memory import YARDSTICK, Memory
 from tq_hw.model.errors import MissingToolError, OptionError, UnsupportedError
 from tq_hw.sim.rtl.build import library
 
@@ -152,8 +152,10 @@ def _parser() -> argparse.ArgumentParser:
                         "four MLPerf Tiny networks)")
     parser.add_argument("--all", action="store_true", help="all networks of benches/yardsticks.py")
     parser.add_argument("--config", default="n16", help="preset or TOML file (default: %(default)s)")
-    parser.add_argument("--latency", type=int, default=30, help="cycles to memory (default: %(default)s)")
-    parser.add_argument("--bytes-per-cycle", type=float, default=8, help="of memory (default: %(default)s)")
+    parser.add_argument("--latency", type=int, default=YARDSTICK.latency_cycles,
+                        help="cycles to memory (default: %(default)s)")
+    parser.add_argument("--bytes-per-cycle", type=float, default=YARDSTICK.bytes_per_cycle,
+                        help="of memory (default: %(default)s)")
     parser.add_argument("--memory-of", metavar="BOARD", choices=sorted(BOARD_MEMORIES), help="latency and rate of a "
                         f"board's memory instead: {', '.join(sorted(BOARD_MEMORIES))}")
     parser.add_argument("--layers", action="store_true", help="one line per layer as well")

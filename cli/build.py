@@ -16,12 +16,12 @@ from tq_hw.boards.tools import TOOLS
 from tq_hw.cli.cases import find_cases
 from tq_hw.cli.compile import compile_program
 from tq_hw.cli.files import check_outputs, write_json
-from tq_hw.cli.options import Memory as SimulatedMemory
 from tq_hw.cli.options import debug_option, json_option
 from tq_hw.cli.progress import ProgressBar
 from tq_hw.cli.simulate import Subject
 from tq_hw.cli.soc import flash_contents
 from tq_hw.cli.verify import FAILED, PASSED, Verifier
+from tq_hw.isa.memory import YARDSTICK
 from tq_hw.isa.program import Program, to_bytes
 from tq_hw.model.errors import MismatchError, MissingToolError, OptionError, ToolError, UnsupportedError
 from tq_hw.model.reader import read_model
@@ -66,7 +66,7 @@ def with_soft_core(board: Board, memory: Memory) -> Board:
 def verify(board: Board, model: Path, seed: int) -> None:
     """Hold the RTL of the board's configuration against the golden model; MismatchError when they differ."""
     case = find_cases([str(model)])[0]
-    with Verifier("rtl", "golden", board.config, SimulatedMemory(), 1, seed) as verifier:
+    with Verifier("rtl", "golden", board.config, YARDSTICK, 1, seed) as verifier:
         verdict = verifier.check(case)
     if verdict.status == FAILED:
         raise MismatchError(f"{board.name}: the RTL differs from the golden model, nothing was built: "

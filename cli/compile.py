@@ -10,9 +10,9 @@ from tq_hw.cli.options import config_option, debug_option, json_option, rate_opt
 from tq_hw.cli.progress import ProgressBar
 from tq_hw.cli.report import compile_report, print_layers, print_summary
 from tq_hw.compiler import Compiled, compile_model
-from tq_hw.compiler.memory import Memory
 from tq_hw.compiler.rewrite import Pattern, load_patterns
 from tq_hw.isa.config import Config, load_config
+from tq_hw.isa.memory import Memory
 from tq_hw.isa.program import Program, to_bytes
 from tq_hw.model.errors import TqError
 from tq_hw.model.graph import Model

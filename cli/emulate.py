@@ -11,6 +11,7 @@ from tq_hw.boards.catalog import find_board, find_memory
 from tq_hw.cli.emulator import Emulator
 from tq_hw.cli.options import debug_option, rate_options
 from tq_hw.cli.progress import ProgressBar
+from tq_hw.isa.memory import Memory
 from tq_hw.model.errors import OptionError
 
 __all__ = ["MOST_MEMORY_BYTES", "emulate_command"]
@@ -48,8 +49,8 @@ def emulate_command(board_name: str, memory_name: str | None, faults: int | None
     memory = find_memory(board, memory_name)
     size_bytes = min(memory.size_bytes, MOST_MEMORY_BYTES)
     with ProgressBar(f"building {board.name}") as bar:
-        emulator = Emulator(board.config, size_bytes, board.clock_hz, faults=faults, latency=latency,
-                            bytes_per_cycle=bytes_per_cycle,
+        emulator = Emulator(board.config, size_bytes, board.clock_hz, faults=faults,
+                            memory=Memory(latency, bytes_per_cycle),
                             progress=lambda what, done: bar.update(done, 1.0, f"{board.name}: {what}"))
     signal.signal(signal.SIGUSR1, lambda _number, _frame: emulator.reset())
     signal.signal(signal.SIGTERM, lambda _number, _frame: emulator.end())

@@ -9,6 +9,7 @@ import tty
 from tq_hw.boards.link.emulated import GAP_CYCLES
 from tq_hw.boards.link.faults import Fault, damage
 from tq_hw.isa.config import Config
+from tq_hw.isa.memory import YARDSTICK, Memory
 from tq_hw.sim.rtl.bench import LinkBench
 from tq_hw.sim.rtl.build import Design, Progress, library
 
@@ -56,7 +57,7 @@ class Emulator:
     config : of the accelerator
     memory_bytes, clock_hz : of the board
     faults : seed of a bad line both ways, None for a good one
-    latency, bytes_per_cycle : of the memory, see `Bench`
+    memory : what the simulated one gives
     progress : told what is done while the simulator is built
 
     Members
@@ -65,9 +66,9 @@ class Emulator:
     """
 
     def __init__(self, config: Config, memory_bytes: int, clock_hz: int, *, faults: int | None = None,
-                 latency: int = 30, bytes_per_cycle: float = 8, progress: Progress | None = None) -> None:
+                 memory: Memory = YARDSTICK, progress: Progress | None = None) -> None:
         made = library(config, design=board_design(memory_bytes, clock_hz), progress=progress)
-        self._bench = LinkBench(made, latency=latency, bytes_per_cycle=bytes_per_cycle)
+        self._bench = LinkBench(made, memory)
         self._bench.add_memory(0, memory_bytes)
         self._resets = 0
         self._lines = None if faults is None else (BadLine(2 * faults), BadLine(2 * faults + 1))

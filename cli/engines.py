@@ -7,9 +7,9 @@ from typing import Any, Protocol
 import numpy.typing as npt
 
 from tq_hw.cli.arrays import InputSet
-from tq_hw.cli.options import Memory
 from tq_hw.cli.progress import ProgressBar
 from tq_hw.isa.layout import Unit
+from tq_hw.isa.memory import Memory
 from tq_hw.isa.program import Program
 from tq_hw.model.graph import Model
 from tq_hw.sim import golden
@@ -88,8 +88,7 @@ class _Rtl:
     def infer(self, inputs: InputSet, progress: Progress | None = None) -> Inference:
         memory, waves, self._waves = self._memory, self._waves, None
         results = simulate_in_turn(
-            self._programs, inputs, latency=memory.latency_cycles, bytes_per_cycle=memory.bytes_per_cycle,
-            stalls=memory.stalls, waves=waves, progress=progress)
+            self._programs, inputs, memory, waves=waves, progress=progress)
         first, *more = (Inference(r.outputs, r.cycles, r.layer_cycles, r.timeline) for r in results)
         return replace(first, warm=more[0]) if more else first
 

@@ -1,31 +1,22 @@
 """Options that several commands share."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import click
 
-from tq_hw.compiler import memory
+from tq_hw.isa.memory import YARDSTICK
 from tq_hw.model.errors import OptionError
 
-__all__ = ["ENGINES", "Memory", "check_resident", "config_option", "debug_option", "debugging", "draw_options",
+__all__ = ["ENGINES", "check_resident", "config_option", "debug_option", "debugging", "draw_options",
            "engine_option", "json_option", "memory_options", "rate_options", "resident_option", "seed_option"]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 ENGINES = ("rtl", "executor", "golden")
-_YARDSTICK = memory.Memory()
 
 #: Not empty once `--debug` was seen.
 debugging: set[str] = set()
-
-
-@dataclass(frozen=True)
-class Memory(memory.Memory):
-    """The simulated memory, which stalls at random if it has a seed for that."""
-
-    stalls: int | None = None
 
 
 def _note_debug(context: click.Context, parameter: click.Parameter, value: bool) -> None:
@@ -61,9 +52,9 @@ def engine_option(function: Function) -> Function:
 def rate_options(function: Function) -> Function:
     """Add `--latency` and `--bytes-per-cycle`."""
     for option in (
-        click.option("--bytes-per-cycle", type=click.FloatRange(0.01, 1024), default=_YARDSTICK.bytes_per_cycle,
+        click.option("--bytes-per-cycle", type=click.FloatRange(0.01, 1024), default=YARDSTICK.bytes_per_cycle,
                      show_default=True, help="Peak rate of the memory, reads and writes together."),
-        click.option("--latency", type=click.IntRange(1, (1 << 20) - 1), default=_YARDSTICK.latency_cycles,
+        click.option("--latency", type=click.IntRange(1, (1 << 20) - 1), default=YARDSTICK.latency_cycles,
                      show_default=True, help="Cycles from a request to the first data."),
     ):
         function = option(function)

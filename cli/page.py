@@ -12,7 +12,6 @@ from tq_hw.cli.compile import DEFAULT_CONFIG, compile_all
 from tq_hw.cli.engines import Inference, infer_all, make_engine
 from tq_hw.cli.files import check_outputs, write
 from tq_hw.cli.options import (
-    Memory,
     config_option,
     debug_option,
     memory_options,
@@ -24,6 +23,7 @@ from tq_hw.cli.tables import percent
 from tq_hw.compiler import Compiled
 from tq_hw.compiler.memory_map import MEMORIES, memory_map
 from tq_hw.isa.config import load_config
+from tq_hw.isa.memory import Memory
 from tq_hw.model.errors import MismatchError, MissingToolError, OptionError
 from tq_hw.model.reader import read_model
 from tq_hw.sim.rtl.simulate import layer_cycles
@@ -157,7 +157,7 @@ def report_command(model_file: str, output: str, engine: str, config: str | None
     """
     _need_plots()
     check_outputs({"-o": output}, [model_file])
-    memory = Memory(latency, bytes_per_cycle, stalls)
+    memory = Memory(latency, bytes_per_cycle, stalls=stalls)
     if engine == "executor" and stalls is not None:
         raise OptionError("--stalls needs --engine rtl: the executor knows no time")
     if is_compiled(model_file):

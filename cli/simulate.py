@@ -13,7 +13,6 @@ from tq_hw.cli.compile import DEFAULT_CONFIG, compile_all, compile_program
 from tq_hw.cli.engines import Array, Engine, Inference, golden_engine, infer_all, make_engine
 from tq_hw.cli.files import check_outputs, npz_bytes, read_npz, write, write_json
 from tq_hw.cli.options import (
-    Memory,
     check_resident,
     config_option,
     debug_option,
@@ -28,6 +27,7 @@ from tq_hw.cli.soc import print_console, run_soc, soc_report
 from tq_hw.cli.tensors import find_tensor, with_outputs
 from tq_hw.compiler.warm import warm_program
 from tq_hw.isa.config import Config, load_config
+from tq_hw.isa.memory import Memory
 from tq_hw.isa.program import Program, load
 from tq_hw.model.errors import MismatchError, OptionError
 from tq_hw.model.graph import Model
@@ -198,7 +198,7 @@ def sim_command(path: str, inputs_file: str | None, outputs_file: str | None, en
             raise OptionError(f"{option} needs --engine rtl, not {engine}")
     board = _soc_board(soc, board_name, {"--engine": engine != "rtl", "--config": config, "--dump": dumped,
                                          "--waves": waves, "--trace": trace_file, "--resident": resident})
-    memory = Memory(latency, bytes_per_cycle, stalls)
+    memory = Memory(latency, bytes_per_cycle, stalls=stalls)
     subject = (open_subject(path, config, engine, memory, resident) if board is None
                else open_for_board(path, board, memory))
     wanted = _wanted(subject, dumped, outputs_file)

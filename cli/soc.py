@@ -16,9 +16,9 @@ from tq_hw.boards.soc_map import FLASH_OFFSET, RAM_BYTES, flash_image
 from tq_hw.cli.arrays import InputSet
 from tq_hw.cli.emulate import MOST_MEMORY_BYTES
 from tq_hw.cli.engines import Inference
-from tq_hw.cli.options import Memory
 from tq_hw.cli.progress import ProgressBar
 from tq_hw.cli.report import Report
+from tq_hw.isa.memory import Memory
 from tq_hw.isa.program import Program, to_bytes
 from tq_hw.model.errors import DeviceError
 from tq_hw.sim import edges
@@ -85,8 +85,7 @@ def run_soc(board: Board, program: Program, inputs: Sequence[InputSet], memory: 
     with ProgressBar(f"{board.name} with a soft core") as bar:
         made = library(board.config, design=soc_design(facts),
                        progress=lambda what, done: bar.update(done, 1.0, f"{board.name} with a soft core: {what}"))
-        bench = SocBench(made, latency=memory.latency_cycles, bytes_per_cycle=memory.bytes_per_cycle,
-                         stalls=memory.stalls)
+        bench = SocBench(made, memory)
         with bench:
             bench.add_memory(0, facts.memory_bytes)
             bench.load(firmware.image, FLASH_OFFSET, image)

@@ -14,7 +14,6 @@ from tq_hw.cli.engines import ORACLES, Array, golden_engine, infer_all, make_eng
 from tq_hw.cli.files import check_outputs, write_json
 from tq_hw.cli.locate import locate
 from tq_hw.cli.options import (
-    Memory,
     check_resident,
     config_option,
     debug_option,
@@ -27,6 +26,7 @@ from tq_hw.cli.options import (
 from tq_hw.compiler import compile_model
 from tq_hw.compiler.warm import warm_program
 from tq_hw.isa.config import Config, load_config
+from tq_hw.isa.memory import Memory
 from tq_hw.isa.program import Program
 from tq_hw.model.errors import MismatchError, ModelError, OptionError, TqError, UnsupportedError
 from tq_hw.model.graph import Model
@@ -177,8 +177,8 @@ def verify_command(paths: tuple[str, ...], engine: str, oracle: str | None, conf
     check_outputs({"--json": json_file})
     cases = find_cases(paths)
     verdicts = []
-    with Verifier(engine, oracle, load_config(config or DEFAULT_CONFIG), Memory(latency, bytes_per_cycle, stalls), sets,
-                  seed, resident) as verifier:
+    memory = Memory(latency, bytes_per_cycle, stalls=stalls)
+    with Verifier(engine, oracle, load_config(config or DEFAULT_CONFIG), memory, sets, seed, resident) as verifier:
         for case in cases:
             verdicts.append(verdict := verifier.check(case))
             if json_file != "-":

@@ -54,7 +54,6 @@ from tq_hw.compiler.ir import (
 )
 from tq_hw.compiler.legalize import legalize
 from tq_hw.compiler.lstm import Lstm
-from tq_hw.compiler.memory import Memory
 from tq_hw.compiler.places import Choice, LayerPlan, Plan
 from tq_hw.compiler.plan import make_plan
 from tq_hw.compiler.report import LayerReport, report
@@ -65,6 +64,7 @@ from tq_hw.compiler.slices import leads
 from tq_hw.compiler.specialize import specialize
 from tq_hw.compiler.timing import Timeline
 from tq_hw.isa.config import Config
+from tq_hw.isa.memory import Memory
 from tq_hw.isa.program import Port, Program
 from tq_hw.model.errors import OptionError, UnsupportedError
 from tq_hw.model.graph import Model

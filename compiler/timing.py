@@ -11,7 +11,6 @@ import numpy as np
 import numpy.typing as npt
 
 from tq_hw.compiler.command_queues import beats_needed, held_up, uop_words
-from tq_hw.compiler.memory import Memory
 from tq_hw.compiler.operation_cycles import (
     activation_cycles,
     keeps_to_two_banks,
@@ -26,6 +25,7 @@ from tq_hw.compiler.stream import Commands, Operation, Stream
 from tq_hw.isa.config import Config
 from tq_hw.isa.encode import WORD_BYTES
 from tq_hw.isa.layout import QUEUE_WORDS, Unit, VectorKind
+from tq_hw.isa.memory import Memory
 from tq_hw.model.errors import UnsupportedError
 
 __all__ = ["Timeline", "layer_cycles", "run_times"]

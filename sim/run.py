@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tq_hw.isa.memory import YARDSTICK, Memory
 from tq_hw.isa.program import Port, Program
 from tq_hw.model.errors import OptionError
 from tq_hw.model.graph import Model, Tensor
@@ -33,15 +34,14 @@ class RunResult:
 
 
 def run(subject: Model | Program, inputs: Sequence[Array], engine: str = "golden", *, seed: int = 0,
-        check_races: bool = False, latency: int = 30, bytes_per_cycle: float = 8, stalls: int | None = None,
-        waves: str | Path | None = None) -> RunResult:
+        check_races: bool = False, memory: Memory = YARDSTICK, waves: str | Path | None = None) -> RunResult:
     """Run one inference from the initial state.
 
     Parameters
     ----------
     subject : a model for "golden", a compiled program for "executor" and "rtl"
     seed, check_races : of the executor: undefined bytes and the order of the units; whether to look for races
-    latency, bytes_per_cycle, stalls, waves : of the RTL's memory, see sim/rtl/simulate.py
+    memory, waves : of the RTL, see sim/rtl/simulate.py
     """
     if engine not in ENGINES:
         raise OptionError(f"the engine must be one of {', '.join(ENGINES)}, not {engine!r}")
@@ -51,7 +51,7 @@ def run(subject: Model | Program, inputs: Sequence[Array], engine: str = "golden
         return RunResult(tuple(run_golden(subject, inputs).outputs))
     if engine == "executor":
         return RunResult(execute(subject, inputs, seed=seed, check_races=check_races).outputs)
-    result = simulate(subject, inputs, latency=latency, bytes_per_cycle=bytes_per_cycle, stalls=stalls, waves=waves)
+    result = simulate(subject, inputs, memory, waves=waves)
     return RunResult(result.outputs, result.cycles)
 
 

@@ -11,10 +11,11 @@ import numpy as np
 
 from tq_hw.cli.engines import infer_all, make_engine
 from tq_hw.cli.main import describe
-from tq_hw.cli.options import ENGINES, Memory
+from tq_hw.cli.options import ENGINES
 from tq_hw.cli.report import CLOCK_HZ, print_layers, print_summary, sim_report
 from tq_hw.compiler import compile_model
 from tq_hw.isa.config import load_config
+from tq_hw.isa.memory import YARDSTICK
 from tq_hw.model.reader import read_model
 from tq_hw.sim import golden
 from tq_hw.sim.oracles import Oracle, available
@@ -31,7 +32,7 @@ def demo(config_name: str, engine_name: str, count: int) -> bool:
     inputs = [(image,) for image in images]
 
     program = compile_model(model, config).program
-    engine = make_engine(engine_name, model, program, Memory())
+    engine = make_engine(engine_name, model, program, YARDSTICK)
     found = infer_all(engine, inputs, f"{engine_name} {config.name}")
     outputs = np.stack([one.outputs[0] for one in found])
     reference = np.stack([golden.run(model, one).outputs[0] for one in inputs])

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from tq_hw.isa.control import REGISTERS
 from tq_hw.isa.layout import Unit
+from tq_hw.isa.memory import YARDSTICK, Memory
 from tq_hw.model.errors import OptionError, ToolError
 
 __all__ = ["Bench", "LinkBench", "SimulatedMemory", "SocBench"]
@@ -51,30 +52,27 @@ class SimulatedMemory:
     Parameters
     ----------
     library : what sim/rtl/build.py made
-    latency : cycles from a read's address to its first beat, and from a write's last beat to its response
-    bytes_per_cycle : of reads and writes together; may be a fraction
-    outstanding : bursts that the memory takes before it answers, reads and writes each
-    stalls : seed of random pauses on all channels, None for none
+    memory : what it gives
 
     Use it as a context manager.
     """
 
     _SIGNATURES: ClassVar = _SIGNATURES
 
-    def __init__(self, library: Path, *, latency: int = 30, bytes_per_cycle: float = 8, outstanding: int = 16,
-                 stalls: int | None = None) -> None:
-        if not 1 <= latency < 1 << 20:
-            raise OptionError(f"the latency of the memory must be 1 to 2^20-1 cycles, not {latency}")
-        if not 0.01 <= bytes_per_cycle <= 1024:
-            raise OptionError(f"the memory's bytes per cycle must be 0.01 to 1024, not {bytes_per_cycle}")
-        if outstanding < 1:
-            raise OptionError(f"the memory must take at least one burst at a time, not {outstanding}")
+    def __init__(self, library: Path, memory: Memory = YARDSTICK) -> None:
+        if not 1 <= memory.latency_cycles < 1 << 20:
+            raise OptionError(f"the latency of the memory must be 1 to 2^20-1 cycles, not {memory.latency_cycles}")
+        if not 0.01 <= memory.bytes_per_cycle <= 1024:
+            raise OptionError(f"the memory's bytes per cycle must be 0.01 to 1024, not {memory.bytes_per_cycle}")
+        if memory.bursts < 1:
+            raise OptionError(f"the memory must take at least one burst at a time, not {memory.bursts}")
         self._dll = ctypes.CDLL(str(library))
         for name, (result, arguments) in self._SIGNATURES.items():
             function = getattr(self._dll, name)
             function.restype, function.argtypes = result, arguments
-        seed = 0 if stalls is None else (stalls & (1 << 32) - 1) + 1
-        self._handle: Any = self._dll.tq_create(latency, float(bytes_per_cycle), outstanding, seed)
+        seed = 0 if memory.stalls is None else (memory.stalls & (1 << 32) - 1) + 1
+        self._handle: Any = self._dll.tq_create(memory.latency_cycles, float(memory.bytes_per_cycle),
+                                                memory.bursts, seed)
 
     def __enter__(self) -> Self:
         return self

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from tq_hw.isa.config import Config
 from tq_hw.isa.encode import EncodeError
 from tq_hw.isa.layout import ArrayMode, Unit
+from tq_hw.isa.memory import Memory
 from tq_hw.isa.program import Program
 from tq_hw.sim.executor.stream import Operation, operations
 
@@ -19,17 +20,17 @@ _SERIAL_START = 20_000
 _START_CYCLES = 100
 
 
-def cycle_bound(program: Program, latency: int, bytes_per_cycle: float, stalls: bool) -> int:
+def cycle_bound(program: Program, memory: Memory) -> int:
     """Return cycles that the program must end in, with every unit working alone and no overlap at all.
 
     Streams that break the layout stop the hardware within a bound that needs no look at them.
     """
-    config = program.config
+    config, latency = program.config, memory.latency_cycles
     try:
         runs = operations(program.commands, config)
     except EncodeError:
         return 1_000_000
-    per_byte = 1 / min(bytes_per_cycle, config.bus_bytes)
+    per_byte = 1 / min(memory.bytes_per_cycle, config.bus_bytes)
     total = program.command_bytes * per_byte + latency
     for unit, found in runs.items():
         for operation in found:
@@ -43,7 +44,7 @@ def cycle_bound(program: Program, latency: int, bytes_per_cycle: float, stalls: 
     if config.design == "serial":
         total = _serial(program, runs, latency)
     # Random pauses hold up each channel for about half the time.
-    return int(2 * total * (8 if stalls else 1)) + 20_000
+    return int(2 * total * (1 if memory.stalls is None else 8)) + 20_000
 
 
 def _serial(program: Program, runs: Mapping[Unit, Sequence[Operation]], latency: int) -> float:

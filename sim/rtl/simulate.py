@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from tq_hw.isa.control import COUNTERS, MAGIC, STATUS_DONE, STATUS_ERROR, Status
 from tq_hw.isa.layout import Unit
+from tq_hw.isa.memory import YARDSTICK, Memory
 from tq_hw.isa.program import Program
 from tq_hw.model.errors import OptionError
 from tq_hw.sim import edges
@@ -54,15 +55,13 @@ class RtlResult:
     layer_cycles: Mapping[int, int]
 
 
-def simulate(program: Program, inputs: Sequence[Array], *, latency: int = 30, bytes_per_cycle: float = 8,
-             outstanding: int = 16, stalls: int | None = None, waves: str | Path | None = None,
+def simulate(program: Program, inputs: Sequence[Array], memory: Memory = YARDSTICK, *, waves: str | Path | None = None,
              max_cycles: int | None = None, state: bytes | None = None, progress: Progress | None = None) -> RtlResult:
     """Run `program` once, from reset, on the RTL of its configuration (built first if need be).
 
     Parameters
     ----------
-    latency, bytes_per_cycle, outstanding : of the memory; see `Bench`
-    stalls : seed of random pauses on all channels of the bus, and of odd places of the regions
+    memory : that is simulated; its seed of pauses also puts the regions at odd places
     waves : file to write, .fst or .vcd by its name
     max_cycles : when to give up; by default a bound that no program reaches
     state : region 2 before the run, by default the program's
@@ -71,13 +70,11 @@ def simulate(program: Program, inputs: Sequence[Array], *, latency: int = 30, by
     Raises SimulationError for an error status or a hang, OptionError for wrong inputs or options, ToolError and
     MissingToolError from the build.
     """
-    return simulate_in_turn((program,), inputs, latency=latency, bytes_per_cycle=bytes_per_cycle,
-                            outstanding=outstanding, stalls=stalls, waves=waves, max_cycles=max_cycles, state=state,
+    return simulate_in_turn((program,), inputs, memory, waves=waves, max_cycles=max_cycles, state=state,
                             progress=progress)[0]
 
 
-def simulate_in_turn(programs: Sequence[Program], inputs: Sequence[Array], *, latency: int = 30,
-                     bytes_per_cycle: float = 8, outstanding: int = 16, stalls: int | None = None,
+def simulate_in_turn(programs: Sequence[Program], inputs: Sequence[Array], memory: Memory = YARDSTICK, *,
                      waves: str | Path | None = None, max_cycles: int | None = None, state: bytes | None = None,
                      progress: Progress | None = None) -> list[RtlResult]:
     """Run programs one behind the other on hardware that is reset before the first one alone.
@@ -91,12 +88,12 @@ def simulate_in_turn(programs: Sequence[Program], inputs: Sequence[Array], *, la
     if len(state) != len(program.state):
         raise OptionError(f"{program.name}: the state has {len(program.state)} bytes, not {len(state)}")
     trace = _trace_kind(waves)
-    bound = cycle_bound(program, latency, bytes_per_cycle, stalls is not None) if max_cycles is None else max_cycles
+    bound = cycle_bound(program, memory) if max_cycles is None else max_cycles
     made = library(program.config, trace=trace, progress=progress)
-    with Bench(made, latency=latency, bytes_per_cycle=bytes_per_cycle, outstanding=outstanding, stalls=stalls) as bench:
+    with Bench(made, memory) as bench:
         if waves is not None:
             bench.trace(Path(waves))
-        return _run(programs, inputs, bench, state, stalls, bound)
+        return _run(programs, inputs, bench, state, memory.stalls, bound)
 
 
 def _trace_kind(waves: str | Path | None) -> str:

@@ -20,6 +20,7 @@ from tq_hw.boards.soc_map import FLASH_OFFSET, RAM_BYTES
 from tq_hw.cli.soc import flash_contents, soc_design
 from tq_hw.compiler import compile_model
 from tq_hw.isa.config import load_config
+from tq_hw.isa.memory import Memory
 from tq_hw.isa.program import Program
 from tq_hw.model.reader import read_model
 from tq_hw.sim import golden
@@ -138,7 +139,7 @@ def test_both_compilers(boot: Boot, program: Program, model: Path, compiler: str
     assert compiler in made.compiler
     assert made.ram_bytes < RAM_BYTES - 2048, "too little is left for the stack"
     inputs = inputs_of(4)
-    lines = boot(flash_contents(program, inputs), made.image, stalls=stalls).listen()
+    lines = boot(flash_contents(program, inputs), made.image, memory=Memory(stalls=stalls)).listen()
     expected = golden.run(read_model(model), list(inputs[0])).outputs[0]
     assert f"set 0 output 0 {expected.tobytes().hex()}" in lines
     stack = int(next(line for line in lines if line.startswith("stack ")).split()[1])

@@ -10,13 +10,13 @@ from tq_hw.compiler import compile_model
 from tq_hw.compiler.compile import Compiled
 from tq_hw.compiler.emit import Emitter
 from tq_hw.compiler.ir import Graph
-from tq_hw.compiler.memory import Memory
 from tq_hw.compiler.places import Plan
 from tq_hw.compiler.search import Choices, search
 from tq_hw.compiler.slices import slices
 from tq_hw.compiler.timing import Timeline
 from tq_hw.isa.config import PRESETS, Config
 from tq_hw.isa.layout import Unit
+from tq_hw.isa.memory import Memory
 from tq_hw.model.build import ModelBuilder
 from tq_hw.model.graph import Model
 from tq_hw.model.reader import parse_model
@@ -115,5 +115,5 @@ def test_rtl(monkeypatch: pytest.MonkeyPatch, stalls: int | None) -> None:
     made = compile_model(model, SMALL)
     assert len(begun(made)) > 2
     inputs = [np.random.default_rng(1).integers(-128, 128, (2, 5, 4, 27)).astype(np.int8)]
-    found = simulate(made.program, inputs, stalls=stalls).outputs
+    found = simulate(made.program, inputs, Memory(stalls=stalls)).outputs
     assert np.array_equal(found[0], golden.run(model, inputs).outputs[0])

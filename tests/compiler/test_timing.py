@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from tq_hw.compiler import compile_model
-from tq_hw.compiler.memory import Memory
 from tq_hw.compiler.operation_cycles import moved_bytes, read_beside
 from tq_hw.compiler.stream import Access, Commands, Stream
 from tq_hw.compiler.timing import Timeline, layer_cycles, run_times
 from tq_hw.isa.config import PRESETS, Config
 from tq_hw.isa.layout import ArrayMode, Unit, VectorKind
+from tq_hw.isa.memory import Memory
 from tq_hw.model.errors import UnsupportedError
 from tq_hw.model.samples import sample
 

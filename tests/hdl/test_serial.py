@@ -12,6 +12,7 @@ from tq_hw.isa.config import Config, ConfigError
 from tq_hw.isa.control import COUNTERS, MAGIC, STATUS_BUSY, STATUS_DONE, Status
 from tq_hw.isa.encode import Assembler
 from tq_hw.isa.layout import Unit
+from tq_hw.isa.memory import Memory
 from tq_hw.isa.program import Program
 from tq_hw.model.samples import sample
 from tq_hw.sim.compare import require_equal
@@ -36,7 +37,7 @@ def test_random_streams_equal_the_executor(stream: Callable[[int], Program], see
     made = stream(seed)
     # What no stream writes holds noise; the machine's differs from the executor's.
     expected = np.array([execute(made, [], seed=noise).outputs[0] for noise in range(5)])
-    found = simulate(made, [], latency=1 + seed).outputs[0]
+    found = simulate(made, [], Memory(1 + seed)).outputs[0]
     fixed = (expected == expected[0]).all(axis=0)
     assert fixed.sum() > 100
     assert found[fixed].tolist() == expected[0][fixed].tolist()
@@ -48,8 +49,8 @@ def test_models_equal_the_executor(kind: str, seed: int) -> None:
     program = compile_model(sample(kind, seed), CONFIG).program
     inputs = random_inputs(program, 1)
     expected = execute(program, inputs).outputs
-    quick = simulate(program, inputs, latency=1)
-    slow = simulate(program, inputs, latency=60, stalls=4)
+    quick = simulate(program, inputs, Memory(1))
+    slow = simulate(program, inputs, Memory(60, stalls=4))
     for result in (quick, slow):
         require_equal(result.outputs, expected, "rtl")
         assert result.counters["cycles"] <= result.cycles <= result.counters["cycles"] + 20

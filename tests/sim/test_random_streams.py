@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from tq_hw.isa.config import PRESETS, Config
+from tq_hw.isa.memory import Memory
 from tq_hw.sim.executor import execute
 from tq_hw.sim.random_streams import random_program
 from tq_hw.sim.rtl.simulate import simulate
@@ -33,7 +34,7 @@ def check(config: Config, seeds: range) -> None:
     for seed in seeds:
         program = random_program(config, seed)
         expected, same = defined(program)
-        result = simulate(program, [], stalls=seed if seed % 2 else None)
+        result = simulate(program, [], Memory(stalls=seed if seed % 2 else None))
         wrong = np.flatnonzero(same & (result.outputs[0] != expected))
         assert not len(wrong), f"{program.name}: byte {wrong[0]} and {len(wrong) - 1} others"
 

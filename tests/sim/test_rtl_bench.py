@@ -6,6 +6,7 @@ import subprocess
 import pytest
 
 from tq_hw.isa.control import REGISTERS, STATUS_DONE, STATUS_ERROR
+from tq_hw.isa.memory import Memory
 from tq_hw.model.errors import MissingToolError, OptionError, ToolError
 from tq_hw.sim.rtl import build
 from tq_hw.sim.rtl.bench import Bench
@@ -103,13 +104,13 @@ def start(bench: Bench, size: int, options: int = 0, source: int = SOURCE, targe
 @pytest.mark.parametrize("latency", [1, 30])
 def test_copy_takes_the_time_it_should(copier, bus_bytes, latency):
     bursts = 3
-    with Bench(copier(bus_bytes), latency=latency, bytes_per_cycle=bus_bytes) as bench:
+    with Bench(copier(bus_bytes), Memory(latency, bus_bytes)) as bench:
         expected = start(bench, bursts * 16 * bus_bytes)
         assert bench.run(10_000)
         assert bench.read(TARGET, len(expected)) == expected
         assert bench.read_register("status") == STATUS_DONE and bench.read_register("base0") == SOURCE
         assert bench.statistics == {"read_beats": 48, "write_beats": 48, "read_bursts": 3, "write_bursts": 3}
-    with Bench(copier(bus_bytes), latency=latency, bytes_per_cycle=bus_bytes) as bench:
+    with Bench(copier(bus_bytes), Memory(latency, bus_bytes)) as bench:
         start(bench, bursts * 16 * bus_bytes)
         bench.run(10_000)
         # A beat comes `latency` cycles after its address, the next address the cycle after the response.
@@ -120,7 +121,7 @@ def test_copy_takes_the_time_it_should(copier, bus_bytes, latency):
     (4, 3200 * 2), (2.5, 3200 * 16 // 5 - 1), (16, 100 * (1 + 16 + 16 + 1))])
 def test_bytes_per_cycle(copier, bytes_per_cycle, cycles):
     """3200 beats of 8 bytes at the memory's rate; where it is not what limits, as above."""
-    with Bench(copier(8), latency=1, bytes_per_cycle=bytes_per_cycle) as bench:
+    with Bench(copier(8), Memory(1, bytes_per_cycle)) as bench:
         start(bench, 100 * 128)
         assert bench.run(100_000)
         assert bench.cycles == cycles
@@ -129,7 +130,7 @@ def test_bytes_per_cycle(copier, bytes_per_cycle, cycles):
 def test_stalls_change_times_and_nothing_else(copier):
     cycles = []
     for seed in (0, 1, 0):
-        with Bench(copier(8), stalls=seed) as bench:
+        with Bench(copier(8), Memory(stalls=seed)) as bench:
             expected = start(bench, 64 * 128)
             assert bench.run(1_000_000)
             assert bench.read(TARGET, len(expected)) == expected
@@ -157,7 +158,7 @@ def test_no_end(copier):
 
 
 def test_broken_rules(copier):
-    with Bench(copier(8), stalls=3) as bench:
+    with Bench(copier(8), Memory(stalls=3)) as bench:
         start(bench, 128, options=16)
         with pytest.raises(ToolError, match="AR channel changed what it offered"):
             bench.run(5_000)
@@ -167,12 +168,12 @@ def test_broken_rules(copier):
             bench.run(5_000)
 
 
-@pytest.mark.parametrize(("options", "message"), [
-    ({"latency": 0}, "latency"), ({"bytes_per_cycle": 0}, "bytes per cycle"), ({"outstanding": 0}, "at least one"),
+@pytest.mark.parametrize(("memory", "message"), [
+    (Memory(0), "latency"), (Memory(bytes_per_cycle=0), "bytes per cycle"), (Memory(bursts=0), "at least one"),
 ])
-def test_bad_option(copier, options, message):
+def test_bad_memory(copier, memory, message):
     with pytest.raises(OptionError, match=message):
-        Bench(copier(8), **options)
+        Bench(copier(8), memory)
 
 
 def test_waves(copier, tmp_path):

@@ -5,6 +5,7 @@ import pytest
 
 from tq_hw.compiler import compile_model
 from tq_hw.isa.config import PRESETS
+from tq_hw.isa.memory import Memory
 from tq_hw.model.samples_networks import NETWORKS, network
 from tq_hw.sim.golden import run
 from tq_hw.sim.rtl.simulate import simulate
@@ -14,7 +15,8 @@ from tq_hw.sim.run import random_inputs
 def _check(kind: str, seed: int, config_name: str) -> None:
     model = network(kind, seed)
     inputs = random_inputs(model, seed)
-    found = simulate(compile_model(model, PRESETS[config_name]).program, inputs, stalls=seed if seed % 2 else None)
+    memory = Memory(stalls=seed if seed % 2 else None)
+    found = simulate(compile_model(model, PRESETS[config_name]).program, inputs, memory)
     for got, want in zip(found.outputs, run(model, inputs).outputs, strict=True):
         np.testing.assert_array_equal(got, want, strict=True)
 

@@ -8,6 +8,7 @@ import pytest
 
 from tq_hw.compiler import compile_model
 from tq_hw.isa.config import PRESETS, Config
+from tq_hw.isa.memory import Memory
 from tq_hw.model.samples import KINDS, sample
 from tq_hw.sim.golden import run
 from tq_hw.sim.rtl.simulate import simulate
@@ -21,7 +22,7 @@ def _compare(kind: str, seed: int, config: Config) -> None:
     program = compile_model(model, config).program
     inputs = random_inputs(program, seed)
     stalls = seed if seed % 2 else None
-    found = simulate(program, inputs, latency=(1, 30, 7)[seed % 3], bytes_per_cycle=(8, 3)[seed % 2], stalls=stalls)
+    found = simulate(program, inputs, Memory((1, 30, 7)[seed % 3], (8, 3)[seed % 2], stalls=stalls))
     for got, want in zip(found.outputs, run(model, inputs).outputs, strict=True):
         np.testing.assert_array_equal(got, want)
 

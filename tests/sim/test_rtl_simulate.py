@@ -10,6 +10,7 @@ from tq_hw.isa.config import PRESETS
 from tq_hw.isa.control import Status
 from tq_hw.isa.encode import Assembler
 from tq_hw.isa.layout import Unit
+from tq_hw.isa.memory import Memory
 from tq_hw.isa.program import Layer, Port, Program
 from tq_hw.model.errors import OptionError
 from tq_hw.model.samples import sample
@@ -48,8 +49,8 @@ def test_chain_equals_the_executor():
     program = compile_model(sample("chain", 0), CONFIG).program
     inputs = random_inputs(program, 1)
     expected = execute(program, inputs).outputs
-    quick = simulate(program, inputs, latency=1, bytes_per_cycle=16)
-    slow = simulate(program, inputs, latency=60, bytes_per_cycle=0.75, stalls=4)
+    quick = simulate(program, inputs, Memory(1, 16))
+    slow = simulate(program, inputs, Memory(60, 0.75, stalls=4))
     for result in (quick, slow):
         require_equal(result.outputs, expected, "rtl")
         assert result.counters["cycles"] <= result.cycles <= result.counters["cycles"] + 20

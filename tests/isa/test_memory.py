@@ -1,4 +1,4 @@
-"""compiler.memory: what the cost model takes a memory for."""
+"""isa.memory: what the cost model takes a memory for."""
 
 from dataclasses import replace
 
@@ -7,8 +7,8 @@ import pytest
 
 from tq_hw.compiler import compile_model
 from tq_hw.compiler.compile import Compiled
-from tq_hw.compiler.memory import Memory
 from tq_hw.isa.config import PRESETS
+from tq_hw.isa.memory import Memory
 from tq_hw.model.samples_networks import network
 from tq_hw.sim import golden
 from tq_hw.sim.executor import execute
@@ -52,3 +52,8 @@ def test_estimates_follow_the_memory_and_integers_do_not() -> None:
         found = execute(one.program, x).outputs
         assert all(np.array_equal(a, b) for a, b in zip(found, right, strict=True))
     assert compile_model(model, CONFIG).program.image == made[1].program.image
+
+
+def test_positions_are_latency_and_rate_alone() -> None:
+    with pytest.raises(TypeError):
+        Memory(30, 8.0, 3)  # type: ignore[misc]  # a seed of pauses in the place of bursts

@@ -1,30 +1,33 @@
-"""The system memory that schedules are searched and cycles are estimated for."""
+"""The system memory: one record of what schedules are searched for, cycles are estimated for, and the RTL runs with."""
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 
 from tq_hw.isa.config import Config
 from tq_hw.isa.layout import BURST_BYTES
 
-__all__ = ["Memory"]
+__all__ = ["YARDSTICK", "Memory"]
 
-#: Bursts that a memory works on at once.
-_BURSTS = 16
 #: From a burst's last beat to the next burst in its place.
 _NEXT = 2
 
 
 @dataclass(frozen=True)
 class Memory:
-    """What a memory gives, as `tq-hw sim` simulates it; the defaults are those of the yardsticks.
+    """What a memory gives; the defaults are those of the yardsticks. `sim.rtl.bench` refuses what it cannot simulate.
 
     Members
     -------
-    latency_cycles : from a request to the first data
-    bytes_per_cycle : of reads and writes together
+    latency_cycles : from a read's address to its first beat, and from a write's last beat to its response
+    bytes_per_cycle : of reads and writes together; may be a fraction
+    bursts : that it takes before it answers, reads and writes each
+    stalls : seed of random pauses on all channels, None for none; estimates know nothing of them
     """
 
     latency_cycles: int = 30
     bytes_per_cycle: float = 8.0
+    _: KW_ONLY
+    bursts: int = 16
+    stalls: int | None = None
 
     def cycles(self, config: Config, beats: int, runs: int = 0, run_bytes: int = 0) -> int:
         """Cycles of so many beats in one direction, as long as the other moves nothing; they are of `runs` runs.
@@ -33,9 +36,13 @@ class Memory:
         """
         bursts = runs * -(-run_bytes // BURST_BYTES)
         return max(round(beats * max(1.0, config.bus_bytes / self.bytes_per_cycle)),
-                   bursts * (self.latency_cycles + _NEXT) // _BURSTS)
+                   bursts * (self.latency_cycles + _NEXT) // self.bursts)
 
     def slowed(self, config: Config, overlap: int) -> int:
         """Cycles that are lost where both directions are under way for `overlap` cycles."""
         rate = min(float(config.bus_bytes), self.bytes_per_cycle)
         return round(overlap * max(0.0, 2 * rate / self.bytes_per_cycle - 1))
+
+
+#: The memory that cycles are compared with: benches/yardsticks.py.
+YARDSTICK = Memory()
