@@ -42,7 +42,7 @@ class Config:
     -------
     rows, cols : multiplier rows and columns of the array; 3..32 and 2..32
     requantize_lanes : int32 lanes of the vector unit, each with a requantizer; divides `cols`
-    scratchpad_bytes : power of two times `word_bytes`, at least 1024 words in all
+    scratchpad_bytes : power of two of words of `word_bytes`, 512 to 65536 words
     acc_words : int32 words (of `cols` lanes) of one accumulator buffer, power of two, 16..1024
     acc_buffers : accumulator buffers, 2 or 4
     acc_open : buffers that an operation of the array may leave open together: acc_buffers, or 0: one
