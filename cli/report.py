@@ -43,10 +43,15 @@ def layer_rows(layers: Iterable[Layer], config: Config, cycles: Mapping[int, int
 
 
 def _idle_row(model: Model, op: Operator) -> Report:
-    tensors = [model.main.tensors[index] for index in (*op.inputs[:1], *op.outputs)]
+    tensors = [model.main.tensors[index] for index in (*op.inputs[:1], *op.outputs) if index >= 0]
     edge = op.op in ("QUANTIZE", "DEQUANTIZE") and any(tensor.dtype == "float32" for tensor in tensors)
-    return {"index": op.index, "op": op.op, "name": tensors[-1].name, "unit": "host" if edge else "none", "cycles": 0,
-            "macs": 0, "utilization": None, "bytes": 0, "bound": ""}
+    return {"index": op.index, "op": op.op, "name": _output_name(model, op), "unit": "host" if edge else "none",
+            "cycles": 0, "macs": 0, "utilization": None, "bytes": 0, "bound": ""}
+
+
+def _output_name(model: Model, op: Operator) -> str:
+    """Return the name of an operator's last output; CALL_ONCE and ASSIGN_VARIABLE have none."""
+    return model.main.tensors[op.outputs[-1]].name if op.outputs else ""
 
 
 def compile_report(program: Program, model: Model, path: str, output: str, output_bytes: int) -> Report:
@@ -70,8 +75,8 @@ def sim_report(path: str, config: Config, model: Model | None, program: Program 
         layers = layer_rows(program.layers, config, first.layer_cycles, model)
     else:
         assert model is not None
-        layers = [{"index": op.index, "op": op.op, "name": model.main.tensors[op.outputs[0]].name if op.outputs else "",
-                   "unit": engine, "cycles": None, "macs": None, "utilization": None, "bytes": None, "bound": ""}
+        layers = [{"index": op.index, "op": op.op, "name": _output_name(model, op), "unit": engine, "cycles": None,
+                   "macs": None, "utilization": None, "bytes": None, "bound": ""}
                   for op in model.main.operators]
     return {"model": path, "config": config.name, "engine": engine, "bit_exact": exact, "sets": len(found),
             **_figures(layers, first.cycles, config)}

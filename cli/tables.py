@@ -36,4 +36,7 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]],
 def _cell(value: object) -> str:
     if value is None:
         return ""
-    return f"{value:,}" if isinstance(value, int) else str(value)
+    if isinstance(value, int):
+        return f"{value:,}"
+    # A tensor's name may hold line ends and the terminal's own codes.
+    return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in str(value))

@@ -1,16 +1,27 @@
 """Fixtures of the command line's tests: small models, and a way to run a command in this process."""
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
+from tq_hw.boards.board import Board, Memory
+from tq_hw.boards.build import BuildResult
+from tq_hw.boards.figures import Hop, Timing
 from tq_hw.cli.main import run
 from tq_hw.model.build import ModelBuilder
 from tq_hw.model.reader import parse_model
 from tq_hw.sim import golden
+
+# The helpers beside these tests are imported by their plain names.
+sys.path.insert(0, str(Path(__file__).parent))
+
+RESOURCES = {"multipliers": 28, "luts": 1000, "carries": 1, "flip_flops": 2000, "block_rams": 30, "small_rams": 2}
 
 
 @dataclass(frozen=True)
@@ -67,3 +78,29 @@ def case(model: Path) -> Path:
     expected = np.stack([golden.run(graph, [one]).outputs[0] for one in inputs])
     np.savez(model.with_suffix(".npz"), input_0=inputs, expected_0=expected)
     return model
+
+
+@pytest.fixture
+def steps(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Let verification and tools only note that they ran; 75 MHz are asked for and `fmax` of the test is reached."""
+    noted: list[str] = []
+
+    def verify(board: Board, model: Path, seed: int) -> None:
+        noted.append(f"verify {model.name}")
+
+    def build(board: Board, memory: Memory, folder: Path, *, image: bytes, seed: int | None, seeds: int,
+              progress: Any) -> BuildResult:
+        seed = board.seed if seed is None else seed
+        noted.append(f"build {memory.name} with {len(image)} bytes, seed {seed}" + f" of {seeds}" * (seeds > 0))
+        missing = ("vivado",) if board.toolchain.value == "Vivado" else ()
+        timing = Timing("clk", 70.0, 75.0, (Hop("logic", 1.5, "system.bridge.a"), Hop("routing", 2.5, "system.b.c")))
+        if missing:
+            return BuildResult("", 0, {**RESOURCES, "block_rams": 3.5}, {}, missing, "Vivado", seed=seed)
+        (folder / "top.bit").write_bytes(b"12345")
+        return BuildResult("top.bit", 5, RESOURCES, {"clk": timing}, (), board.toolchain.value, {"yosys": 1.25},
+                           seed, {seed + number: 0.9 + number / 100 for number in range(seeds or 1)})
+
+    build_module = import_module("tq_hw.cli.build")
+    monkeypatch.setattr(build_module, "verify", verify)
+    monkeypatch.setattr(build_module, "build", build)
+    return noted
