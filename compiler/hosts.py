@@ -4,10 +4,13 @@ A part is a box of its host: rows, columns and whole channel blocks, with steps 
 host is resident, the layers that make the parts write into it, and nothing is left to move.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
+import numpy as np
+
 from tq_hw.compiler.ir import Graph, Staged, Value
-from tq_hw.compiler.layout import View
+from tq_hw.compiler.layout import View, block_count
 from tq_hw.isa.config import Config
 
 __all__ = ["Box", "box_of", "find_hosts", "part_view"]
@@ -25,39 +28,53 @@ class Box:
 
 
 def box_of(part: Value, config: Config) -> Box | None:
-    """Where a part lies in its host, or None if it is no box of whole words there."""
-    host, pitch = part.alias_of, part.pitch
-    if host is None or pitch is None or host.alias_of is not None:
+    """Where a part lies in the value that owns its bytes, or None if it is no box of whole words there."""
+    host, place = part.root, part.place
+    if host is part:
         return None
     (n, h, w, c), (host_n, host_h, host_w, host_c) = part.shape, host.shape
-    row, rest = divmod(pitch.offset_bytes, host_w * host_c)
+    row, rest = divmod(place.offset_bytes, host_w * host_c)
     col, channel = divmod(rest, host_c)
-    row_step, row_rest = divmod(pitch.row_bytes, host_w * host_c) if h > 1 else (1, 0)
-    col_step, col_rest = divmod(pitch.pixel_bytes, host_c) if w > 1 else (1, 0)
+    row_step, row_rest = divmod(place.row_bytes, host_w * host_c) if h > 1 else (1, 0)
+    col_step, col_rest = divmod(place.pixel_bytes, host_c) if w > 1 else (1, 0)
     inside = (n == host_n == 1 and row + (h - 1) * row_step < host_h and col + (w - 1) * col_step < host_w
               and channel + c <= host_c and row_step > 0 and col_step > 0 and row_rest == col_rest == 0)
     whole = channel % config.block == 0 and (c % config.block == 0 or channel + c == host_c)
     return Box(row, col, channel // config.block, row_step, col_step) if inside and whole else None
 
 
+def _fill(host: Value, parts: Mapping[Value, Box], config: Config) -> bool:
+    """Whether parts have every word of their host, each one once."""
+    _, height, width, channels = host.shape
+    words = np.zeros((height, width, block_count(channels, config)), np.uint16)
+    for (_, h, w, c), box in ((part.shape, box) for part, box in parts.items()):
+        words[box.row:box.row + h * box.row_step:box.row_step, box.col:box.col + w * box.col_step:box.col_step,
+              box.block:box.block + block_count(c, config)] += 1
+    return bool((words == 1).all())
+
+
 def find_hosts(graph: Graph, config: Config) -> dict[int, tuple[Value, Box]]:
-    """Host and box of each part, by its id, where all parts of the host are boxes that layers can write into it."""
+    """Host and box of each part, by its id, where all that is in a host are boxes that layers can write into it.
+
+    A part of a part, as nested concatenations make them, is a part of the host.
+    """
     parts: dict[Value, list[tuple[Value, bool]]] = {}
     read = {value for layer in graph.layers for value in layer.inputs}
     made = {layer.output for layer in graph.layers}
     for layer in graph.layers:
         part = layer.output
-        if part.alias_of is not None:
-            parts.setdefault(part.alias_of, []).append((part, isinstance(layer, Staged)))
+        if part.root is not part:
+            parts.setdefault(part.root, []).append((part, isinstance(layer, Staged)))
     found: dict[int, tuple[Value, Box]] = {}
     for host, members in parts.items():
-        boxes = {part: box_of(part, config) for part, _ in members}
+        boxes = {part: box for part, _ in members if (box := box_of(part, config)) is not None}
         # Who reads a part reads neighbouring rows and columns.
-        fits = all(box is not None and (part not in read or box.row_step == box.col_step == 1)
-                   for part, box in boxes.items())
+        fits = all(part in boxes and (part not in read or boxes[part].row_step == boxes[part].col_step == 1)
+                   for part, _ in members)
         if (fits and host in read and host not in made and not any(staged for _, staged in members)
-                and not host.flip and host.initial is None and host.data is None and host not in graph.inputs):
-            found |= {id(part): (host, box) for part, box in boxes.items() if box is not None}
+                and not host.flip and host.initial is None and host.data is None and host not in graph.inputs
+                and _fill(host, boxes, config)):
+            found |= {id(part): (host, box) for part, box in boxes.items()}
     return found
 
 
