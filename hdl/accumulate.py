@@ -11,12 +11,7 @@ from tq_hw.hdl.delay import delayed
 from tq_hw.hdl.signatures import AccReadSignature
 from tq_hw.isa.config import Config
 
-__all__ = ["REWRITE_CYCLES", "TAG_LEAD_CYCLES", "Accumulators", "SlotTag"]
-
-#: Cycles by which the tag of a slot is ahead of its sums: the old value is read meanwhile.
-TAG_LEAD_CYCLES = 4
-#: A word may be added to again this many cycles after the last time, at the earliest.
-REWRITE_CYCLES = 5
+__all__ = ["Accumulators", "SlotTag"]
 
 #: What happens to the sums of a slot.
 #: keep: the sums count (else they are dropped); start: first slot of a step, word 0, always kept;

@@ -16,6 +16,7 @@ from amaranth.lib.wiring import In, Out
 
 from tq_hw.hdl.delay import delayed
 from tq_hw.hdl.delay_line import DelayLine
+from tq_hw.isa.latency import ACTIVATION_LANE_CYCLES
 
 __all__ = ["ActivationLane"]
 
@@ -69,7 +70,8 @@ class ActivationLane(wiring.Component):
     _PRODUCT_CYCLES = 2
     _EXPONENTIAL_CYCLES = 4 + _PRODUCT_CYCLES * len(_FACTORS)
     _RECIPROCAL_CYCLES = _PRODUCT_CYCLES * (1 + 2 * _TURNS)
-    LATENCY_CYCLES = _EXPONENTIAL_CYCLES + _RECIPROCAL_CYCLES + 2
+    LATENCY_CYCLES = ACTIVATION_LANE_CYCLES
+    assert LATENCY_CYCLES == _EXPONENTIAL_CYCLES + _RECIPROCAL_CYCLES + 2
 
     x: Signal
     tanh: Signal

@@ -9,6 +9,7 @@ from amaranth.lib.wiring import In, Out
 
 from tq_hw.hdl.delay import delayed
 from tq_hw.hdl.requantize import one_of
+from tq_hw.isa.latency import ALU_CYCLES
 from tq_hw.isa.uop import Alu
 
 __all__ = ["AluFlags", "LaneAlu", "alu_flags"]
@@ -65,7 +66,7 @@ class LaneAlu(wiring.Component):
     x : Out(signed(32))
     """
 
-    LATENCY_CYCLES = 3
+    LATENCY_CYCLES = ALU_CYCLES
 
     a: Signal
     b: Signal

@@ -13,12 +13,7 @@ from amaranth.lib.wiring import In, Out
 from tq_hw.hdl.delay import delayed
 from tq_hw.isa.config import Config
 
-__all__ = ["MacArray", "array_latency_cycles"]
-
-
-def array_latency_cycles(config: Config) -> int:
-    """Return the cycles from a slot on `MacArray.a` to its sums on `MacArray.psum`."""
-    return config.rows + 2
+__all__ = ["MacArray"]
 
 
 class MacArray(wiring.Component):

@@ -6,16 +6,17 @@ from amaranth import Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from tq_hw.hdl.accumulate import TAG_LEAD_CYCLES, Accumulators
-from tq_hw.hdl.array import MacArray, array_latency_cycles
+from tq_hw.hdl.accumulate import Accumulators
+from tq_hw.hdl.array import MacArray
 from tq_hw.hdl.delay import delayed
-from tq_hw.hdl.feeds import FEED_CYCLES, Feeds
+from tq_hw.hdl.feeds import Feeds
 from tq_hw.hdl.sequencer import StepSequencer
 from tq_hw.hdl.signatures import AccReadSignature, ReadSignature, TableWriteSignature, operation_signature
-from tq_hw.hdl.slots import SLOT_TO_PORT_CYCLES, SlotCounter
+from tq_hw.hdl.slots import SlotCounter
 from tq_hw.hdl.weights import WeightLoader
 from tq_hw.isa.config import Config
 from tq_hw.isa.control import Status
+from tq_hw.isa.latency import FEED_CYCLES, SLOT_TO_PORT_CYCLES, TAG_LEAD_CYCLES, array_latency_cycles
 from tq_hw.isa.layout import Unit
 
 __all__ = ["ArrayUnit"]

@@ -8,13 +8,11 @@ from amaranth.lib.wiring import In, Out
 
 from tq_hw.hdl.array_steps import SLOT_FEEDS, Slot
 from tq_hw.hdl.delay import delayed
-from tq_hw.hdl.signatures import ARRAY_READ_LATENCY_CYCLES
 from tq_hw.isa.config import Config
+from tq_hw.isa.latency import ARRAY_READ_LATENCY_CYCLES, FEED_CYCLES
 
-__all__ = ["FEED_CYCLES", "Feeds", "rotate_up"]
+__all__ = ["Feeds", "rotate_up"]
 
-#: From `Feeds.slot` to the array's buses.
-FEED_CYCLES = ARRAY_READ_LATENCY_CYCLES + 2
 
 
 def rotate_up(m: Module, word: Signal, lanes: Signal, name: str) -> Signal:

@@ -18,22 +18,20 @@ from amaranth.lib.wiring import In, Out
 from tq_hw.hdl.alu import AluFlags, LaneAlu
 from tq_hw.hdl.delay import delayed
 from tq_hw.hdl.requantize import AddClamp, HighMultiply, LeftShift, RightShift
-from tq_hw.hdl.signatures import READ_LATENCY_CYCLES
 from tq_hw.hdl.tables import LaneTable
+from tq_hw.isa.latency import STAGE_OPERANDS, STAGE_RESULT
 from tq_hw.isa.uop import Multiply, ShiftSource, Source
 
-__all__ = ["Lane", "LaneControl", "STAGE_ALU", "STAGE_CLAMP", "STAGE_OPERANDS", "STAGE_PRODUCT", "STAGE_RESULT",
-           "STAGE_RIGHT", "STAGE_TABLE"]
+__all__ = ["Lane", "LaneControl", "STAGE_ALU", "STAGE_CLAMP", "STAGE_LEFT", "STAGE_PRODUCT", "STAGE_RIGHT",
+           "STAGE_TABLE"]
 
-#: The elements of a stream are there one cycle later.
-STAGE_OPERANDS = READ_LATENCY_CYCLES + 1
 STAGE_TABLE = STAGE_OPERANDS + 2
 STAGE_ALU = STAGE_TABLE + LaneTable.LATENCY_CYCLES
 STAGE_LEFT = STAGE_ALU + LaneAlu.LATENCY_CYCLES
 STAGE_PRODUCT = STAGE_LEFT + LeftShift.LATENCY_CYCLES
 STAGE_RIGHT = STAGE_PRODUCT + HighMultiply.LATENCY_CYCLES
 STAGE_CLAMP = STAGE_RIGHT + RightShift.LATENCY_CYCLES
-STAGE_RESULT = STAGE_CLAMP + AddClamp.LATENCY_CYCLES
+assert STAGE_RESULT == STAGE_CLAMP + AddClamp.LATENCY_CYCLES
 
 #: Every control of a lane and the stage at which the lane takes it.
 CONTROL: dict[str, tuple[int, ShapeLike]] = {

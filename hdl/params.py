@@ -9,8 +9,9 @@ from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
 from tq_hw.hdl.delay import delayed
-from tq_hw.hdl.signatures import READ_LATENCY_CYCLES, ReadSignature, bank_of, granted
+from tq_hw.hdl.signatures import ReadSignature, bank_of, granted
 from tq_hw.isa.config import BANKS, Config
+from tq_hw.isa.latency import READ_LATENCY_CYCLES
 
 __all__ = ["PARAM_BUFFERS", "ParameterBlocks"]
 

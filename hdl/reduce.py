@@ -9,17 +9,10 @@ from amaranth.lib.wiring import In, Out
 
 from tq_hw.hdl.delay import delayed
 from tq_hw.isa.config import Config
+from tq_hw.isa.latency import REDUCE_LEVEL_CYCLES
 from tq_hw.isa.uop import Reduce
 
-__all__ = ["ReduceLayout", "ReduceUnit", "reduce_latency_cycles"]
-
-#: Of a level of the tree.
-_LEVEL_CYCLES = 2
-
-
-def reduce_latency_cycles(config: Config) -> int:
-    """Return the cycles from a beat at the input to the result of a reduction that it ends."""
-    return 2 + _LEVEL_CYCLES * (config.requantize_lanes - 1).bit_length()
+__all__ = ["ReduceLayout", "ReduceUnit"]
 
 
 class ReduceLayout(data.StructLayout):
@@ -40,7 +33,7 @@ class ReduceLayout(data.StructLayout):
 class ReduceUnit(wiring.Component):
     """Reduce int32 lanes: SUM wraps, MAX and MIN are signed.
 
-    Timing: `done` comes reduce_latency_cycles(config) after the last beat; one beat a cycle.
+    Timing: `done` comes reduce_tree_cycles(config) after the last beat; one beat a cycle.
 
     Members
     -------
@@ -98,7 +91,7 @@ class ReduceUnit(wiring.Component):
                 above.append(value)
             level = above
             beat = delayed(m, later, 1, f"beat_late{depth}")
-            valid = delayed(m, valid, _LEVEL_CYCLES, f"valid{depth}", control=True)
+            valid = delayed(m, valid, REDUCE_LEVEL_CYCLES, f"valid{depth}", control=True)
             depth += 1
 
         # The first one meets what leaves it as it is.

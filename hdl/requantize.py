@@ -18,6 +18,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from tq_hw.hdl.delay import delayed
+from tq_hw.isa.latency import CLAMP_CYCLES, LEFT_SHIFT_CYCLES, PRODUCT_CYCLES, RIGHT_SHIFT_CYCLES
 from tq_hw.isa.uop import Rounding
 
 __all__ = ["AddClamp", "HighMultiply", "LeftShift", "Requantize", "RightShift", "one_of", "shifted_right"]
@@ -49,7 +50,7 @@ class LeftShift(wiring.Component):
     y : Out(signed(32))
     """
 
-    LATENCY_CYCLES = 2
+    LATENCY_CYCLES = LEFT_SHIFT_CYCLES
 
     x: Signal
     amount: Signal
@@ -95,7 +96,7 @@ class HighMultiply(wiring.Component):
     y : Out(signed(bits))
     """
 
-    LATENCY_CYCLES = 4
+    LATENCY_CYCLES = PRODUCT_CYCLES
 
     x: Signal
     multiplier: Signal
@@ -168,7 +169,7 @@ class RightShift(wiring.Component):
     y : Out(signed(32))
     """
 
-    LATENCY_CYCLES = 3
+    LATENCY_CYCLES = RIGHT_SHIFT_CYCLES
 
     amount: Signal
     rounding: Signal
@@ -223,7 +224,7 @@ class AddClamp(wiring.Component):
     y : Out(signed(32))
     """
 
-    LATENCY_CYCLES = 3
+    LATENCY_CYCLES = CLAMP_CYCLES
 
     x: Signal
     zero_point: Signal

@@ -20,9 +20,10 @@ from amaranth.lib.wiring import In, Out
 
 from tq_hw.hdl.block_memory import block_memory, block_read
 from tq_hw.hdl.delay import delayed
-from tq_hw.hdl.signatures import READ_LATENCY_CYCLES, ReadSignature, WriteSignature, bank_of, granted
+from tq_hw.hdl.signatures import ReadSignature, WriteSignature, bank_of, granted
 from tq_hw.isa.config import BANKS, Config
 from tq_hw.isa.control import Status
+from tq_hw.isa.latency import READ_LATENCY_CYCLES
 from tq_hw.isa.layout import Unit
 
 __all__ = ["READ_CLIENTS", "Scratchpad"]

@@ -1,7 +1,6 @@
 """The wires between the units: every interface that two components share.
 
-All client ports are seen from the client (the unit that asks). Latencies are constants here, so that
-both ends agree on them.
+All client ports are seen from the client (the unit that asks). Latencies are those of isa/latency.py.
 """
 
 from typing import Any
@@ -14,15 +13,8 @@ from amaranth.lib.wiring import In, Out
 from tq_hw.isa.config import BANKS, Config
 from tq_hw.isa.layout import UNITS, Field, Unit
 
-__all__ = ["ACC_READ_LATENCY_CYCLES", "ARRAY_READ_LATENCY_CYCLES", "READ_LATENCY_CYCLES", "AccReadSignature",
-           "OperationLayout", "ReadSignature", "TableWriteSignature", "WriteSignature", "bank_of", "granted",
-           "operation_signature"]
-
-#: Cycles from the cycle of the grant to the cycle in which `data` is valid (grant in t, data in t + 3).
-READ_LATENCY_CYCLES = 3
-#: The array unit's requests are registered first, so that all others know which banks they leave.
-ARRAY_READ_LATENCY_CYCLES = READ_LATENCY_CYCLES + 1
-ACC_READ_LATENCY_CYCLES = 3
+__all__ = ["AccReadSignature", "OperationLayout", "ReadSignature", "TableWriteSignature", "WriteSignature", "bank_of",
+           "granted", "operation_signature"]
 
 
 class OperationLayout(data.StructLayout):

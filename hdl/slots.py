@@ -7,16 +7,15 @@ from amaranth.hdl import Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from tq_hw.hdl.accumulate import REWRITE_CYCLES, SlotTag
+from tq_hw.hdl.accumulate import SlotTag
 from tq_hw.hdl.array_steps import COLUMN, COUNT, ROW, SLOT_FEEDS, Constants, Place, Slot, Step
 from tq_hw.hdl.delay import delayed
 from tq_hw.hdl.signatures import bank_of
 from tq_hw.isa.config import BANKS, Config
+from tq_hw.isa.latency import REWRITE_CYCLES, SLOT_TO_PORT_CYCLES
 
-__all__ = ["SLOT_TO_PORT_CYCLES", "SlotCounter"]
+__all__ = ["SlotCounter"]
 
-#: From the first cycle of a slot in the counter to `SlotCounter.slot` and the read ports.
-SLOT_TO_PORT_CYCLES = 2
 
 #: address: of the slot, without the step's offsets; next_row: of the next output row's first slot;
 #: row, col: input row and column of the slot, without the step's; cols: output columns left.

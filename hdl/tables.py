@@ -8,6 +8,7 @@ from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
 from tq_hw.hdl.delay import delayed
+from tq_hw.isa.latency import TABLE_CYCLES
 
 __all__ = ["LaneTable"]
 
@@ -27,7 +28,7 @@ class LaneTable(wiring.Component):
     write : In(1); index : In(9); entry : In(signed(32))
     """
 
-    LATENCY_CYCLES = 2
+    LATENCY_CYCLES = TABLE_CYCLES
 
     a_in: Signal
     b_in: Signal

@@ -11,13 +11,9 @@ from tq_hw.hdl.delay import delayed
 from tq_hw.hdl.delay_line import DelayLine
 from tq_hw.hdl.vector_output import OutputLayout
 from tq_hw.isa.config import Config, ConfigError
+from tq_hw.isa.latency import activation_cycles
 
-__all__ = ["ActivationUnit", "activation_cycles"]
-
-
-def activation_cycles(config: Config) -> int:
-    """Cycles that a beat to an activation comes to the output later than others."""
-    return ActivationLane.LATENCY_CYCLES + config.activation_steps + 1
+__all__ = ["ActivationUnit"]
 
 
 class ActivationUnit(wiring.Component):

@@ -10,6 +10,7 @@ from tq_hw.hdl.block_memory import block_memory, block_read
 from tq_hw.hdl.delay import delayed
 from tq_hw.hdl.vector_steps import register_word_bits
 from tq_hw.isa.config import Config
+from tq_hw.isa.latency import REGISTER_READ_CYCLES
 
 __all__ = ["VectorRegisters"]
 
@@ -27,7 +28,7 @@ class VectorRegisters(wiring.Component):
     write : In(1); d_word : In, address; d : In(lanes int32), one cycle later
     """
 
-    LATENCY_CYCLES = 2
+    LATENCY_CYCLES = REGISTER_READ_CYCLES
 
     a_word: Signal
     b_word: Signal

@@ -11,21 +11,19 @@ from amaranth import Cat, Module, Mux, Signal, signed
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
-from tq_hw.hdl.beats import Beats
 from tq_hw.hdl.delay import delayed
 from tq_hw.hdl.delay_line import DelayLine
-from tq_hw.hdl.lane import STAGE_LEFT, STAGE_OPERANDS, STAGE_PRODUCT, STAGE_RESULT, STAGE_TABLE, Lane
+from tq_hw.hdl.lane import STAGE_LEFT, STAGE_PRODUCT, STAGE_TABLE, Lane
 from tq_hw.hdl.params import ParameterBlocks
-from tq_hw.hdl.reduce import ReduceLayout, ReduceUnit, reduce_latency_cycles
+from tq_hw.hdl.reduce import ReduceLayout, ReduceUnit
 from tq_hw.hdl.signatures import (
-    ACC_READ_LATENCY_CYCLES,
     AccReadSignature,
     ReadSignature,
     TableWriteSignature,
     WriteSignature,
     operation_signature,
 )
-from tq_hw.hdl.vector_activation import ActivationUnit, activation_cycles
+from tq_hw.hdl.vector_activation import ActivationUnit
 from tq_hw.hdl.vector_control import STAGE_UOP, VectorControl
 from tq_hw.hdl.vector_issue import Issue
 from tq_hw.hdl.vector_operand import StreamOperand
@@ -36,13 +34,22 @@ from tq_hw.hdl.vector_steps import register_word_bits
 from tq_hw.hdl.vector_tiles import TileWalker
 from tq_hw.hdl.walker import SlotWalker
 from tq_hw.isa.config import BANKS, Config
+from tq_hw.isa.latency import (
+    ACC_READ_LATENCY_CYCLES,
+    REGISTER_LATENCY_CYCLES,
+    STAGE_OPERANDS,
+    STAGE_REGISTERS,
+    STAGE_RESULT,
+    activation_cycles,
+    done_cycles,
+    output_latency_cycles,
+    reduce_latency_cycles,
+)
 from tq_hw.isa.layout import Unit
 from tq_hw.isa.uop import Activation
 
 __all__ = ["VectorUnit"]
 
-#: A beat reads its vector registers at this stage.
-_STAGE_REGISTERS = STAGE_OPERANDS - VectorRegisters.LATENCY_CYCLES
 #: A step comes out of Issue, in a register, one cycle after it has started.
 _STAGE_ISSUED = 1
 #: More operations than ever are under way at once: each has one beat at least, the unit has fewer stages.
@@ -92,14 +99,12 @@ class VectorUnit(wiring.Component):
         """Wire the stages."""
         m = Module()
         config = self._config
-        steps = Beats(config).max_steps
-        reduced = STAGE_RESULT + reduce_latency_cycles(config)
         later = activation_cycles(config) if config.activation_lanes else 0
         # A beat may start so many cycles after another one whose result it reads: the result is written at its
         # stage, and visible to reads in the next cycle (register file) or granted two cycles later (scratchpad).
         m.submodules.issue = issue = Issue(
-            config, register_latency_cycles=STAGE_RESULT + 1 - _STAGE_REGISTERS,
-            reduce_latency_cycles=reduced + 1 - _STAGE_REGISTERS, output_latency_cycles=STAGE_RESULT + steps + 2,
+            config, register_latency_cycles=REGISTER_LATENCY_CYCLES,
+            reduce_latency_cycles=reduce_latency_cycles(config), output_latency_cycles=output_latency_cycles(config),
             activation_cycles=later)
         m.submodules.tiles = tiles = TileWalker(config)
         m.submodules.program = program = ProgramWalker(config)
@@ -152,7 +157,7 @@ class VectorUnit(wiring.Component):
 
         # The last beat of an operation has left when its last word and the result of a reduction are written.
         last = issue.o_valid & step.op_last & step.run_last
-        done = max(STAGE_RESULT + steps + 2, reduced + 1)
+        done = done_cycles(config)
         under_way = Signal(range(_MOST_OPERATIONS + 1))
         m.d.sync += under_way.eq(under_way + tiles.accepted - self.done)
         if config.activation_lanes:
@@ -186,8 +191,8 @@ class VectorUnit(wiring.Component):
         acc = delayed(m, chosen, STAGE_OPERANDS - ACC_READ_LATENCY_CYCLES - 1, "acc")
 
         m.submodules.registers = registers = VectorRegisters(config)
-        m.d.comb += [registers.a_word.eq(_at(m, step.a_word, _STAGE_REGISTERS, "a_word")),
-                     registers.b_word.eq(_at(m, step.b_word, _STAGE_REGISTERS, "b_word"))]
+        m.d.comb += [registers.a_word.eq(_at(m, step.a_word, STAGE_REGISTERS, "a_word")),
+                     registers.b_word.eq(_at(m, step.b_word, STAGE_REGISTERS, "b_word"))]
 
         # Parameters are read where they are used; the block is free again behind the last of them.
         at = _at(m, Cat(step.beat, issue.params_buffer), STAGE_OPERANDS - 1, "param_operand")

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 from amaranth.sim import Simulator
 
-from tq_hw.hdl.array import MacArray, array_latency_cycles
+from tq_hw.hdl.array import MacArray
 from tq_hw.isa.config import Config
+from tq_hw.isa.latency import array_latency_cycles
 
 CONFIGS = [Config("a", 4, 3, 1, 8 << 10), Config("b", 9, 4, 1, 8 << 10)]
 

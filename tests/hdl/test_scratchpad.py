@@ -8,9 +8,9 @@ import pytest
 from amaranth.sim import Simulator
 
 from tq_hw.hdl.scratchpad import READ_CLIENTS, Scratchpad
-from tq_hw.hdl.signatures import ARRAY_READ_LATENCY_CYCLES, READ_LATENCY_CYCLES
 from tq_hw.isa.config import PRESETS
 from tq_hw.isa.control import Status
+from tq_hw.isa.latency import ARRAY_READ_LATENCY_CYCLES, READ_LATENCY_CYCLES
 
 TINY = PRESETS["tiny"]
 FEEDS = ("feed0", "feed1", "feed2")

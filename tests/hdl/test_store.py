@@ -14,9 +14,9 @@ from dma_reference import Fields, random_store, store_ref
 from stalls import Stalls
 
 from tq_hw.hdl.axi import WriteChannel
-from tq_hw.hdl.signatures import READ_LATENCY_CYCLES
 from tq_hw.hdl.store import StoreUnit
 from tq_hw.isa.config import PRESETS, Config
+from tq_hw.isa.latency import READ_LATENCY_CYCLES
 
 BASES = (0, 4096, 8192 + 16, 512)
 REGION_BYTES = 8192

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from amaranth.sim import Simulator, SimulatorContext
 
-from tq_hw.hdl.signatures import ACC_READ_LATENCY_CYCLES, READ_LATENCY_CYCLES
 from tq_hw.hdl.vector_unit import VectorUnit
 from tq_hw.isa.config import Config
 from tq_hw.isa.encode import pack
+from tq_hw.isa.latency import ACC_READ_LATENCY_CYCLES, READ_LATENCY_CYCLES
 from tq_hw.isa.layout import VECTOR
 from tq_hw.isa.uop import OUTPUTS, UOP, Activation, Alu, Destination, Multiply, Reduce, Rounding, ShiftSource, Source
 from tq_hw.sim.executor.uop import activate

@@ -1,0 +1,107 @@
+"""How many cycles the hardware takes from one thing to the next: what `hdl` is built by and the cost model counts by.
+
+A constant holds for every configuration, a function takes one. docs/units says where each stands in the machine;
+tests/hdl/test_latencies.py measures them.
+"""
+
+from tq_hw.isa.config import Config
+
+__all__ = [
+    "ACC_READ_LATENCY_CYCLES", "ACTIVATION_LANE_CYCLES", "ALU_CYCLES", "ARRAY_READ_LATENCY_CYCLES", "CLAMP_CYCLES",
+    "FEED_CYCLES", "LEFT_SHIFT_CYCLES", "OPERATION_LEAST_CYCLES", "PRODUCT_CYCLES", "READ_LATENCY_CYCLES",
+    "REDUCE_LEVEL_CYCLES", "REGISTER_LATENCY_CYCLES", "REGISTER_READ_CYCLES", "REWRITE_CYCLES",
+    "RIGHT_SHIFT_CYCLES", "SLOT_TO_PORT_CYCLES", "STAGE_OPERANDS", "STAGE_REGISTERS", "STAGE_RESULT",
+    "STEP_LEAST_CYCLES", "TABLE_CYCLES", "TAG_LEAD_CYCLES", "TILE_LEAST_CYCLES", "activation_cycles",
+    "add_delay_cycles", "array_latency_cycles", "beat_words", "done_cycles", "output_latency_cycles",
+    "reduce_latency_cycles", "reduce_tree_cycles", "sums_delay_cycles"]
+
+# Scratchpad and accumulators, from the cycle of a grant to the one in which the word is there.
+READ_LATENCY_CYCLES = 3
+#: The array unit's requests are registered first, so that all others know which banks they leave.
+ARRAY_READ_LATENCY_CYCLES = READ_LATENCY_CYCLES + 1
+ACC_READ_LATENCY_CYCLES = 3
+
+# Array unit.
+#: From the first cycle of a slot in the counter to the read ports.
+SLOT_TO_PORT_CYCLES = 2
+#: From the read ports to row 0 of the array.
+FEED_CYCLES = ARRAY_READ_LATENCY_CYCLES + 2
+#: Cycles by which the tag of a slot is ahead of its sums: the old value is read meanwhile.
+TAG_LEAD_CYCLES = 4
+#: A word of an accumulator may be added to again this many cycles after the last time, at the earliest.
+REWRITE_CYCLES = 5
+#: From the sums of the array to the vector unit's first read of their word.
+_SUMS_TO_READ_CYCLES = 2
+#: What a step, a tile of one step and an operation of one step take in the sequencer.
+STEP_LEAST_CYCLES = 5
+TILE_LEAST_CYCLES = 7
+OPERATION_LEAST_CYCLES = 10
+
+
+def array_latency_cycles(config: Config) -> int:
+    """Return the cycles from a slot at row 0 of the array to its sums at the accumulators."""
+    return config.rows + 2
+
+
+def sums_delay_cycles(config: Config) -> int:
+    """Return the cycles from a slot in the counter to the vector unit's first read of its sums."""
+    return SLOT_TO_PORT_CYCLES + FEED_CYCLES + array_latency_cycles(config) + _SUMS_TO_READ_CYCLES
+
+
+def add_delay_cycles(config: Config) -> int:
+    """Return the cycles from a slot in the counter to the read of the accumulator that it is added to."""
+    return SLOT_TO_PORT_CYCLES + FEED_CYCLES + array_latency_cycles(config) - TAG_LEAD_CYCLES
+
+
+# Lane of the vector unit: its steps, and stages counted from the cycle in which a beat starts.
+TABLE_CYCLES = 2
+ALU_CYCLES = 3
+LEFT_SHIFT_CYCLES = 2
+PRODUCT_CYCLES = 4
+RIGHT_SHIFT_CYCLES = 3
+CLAMP_CYCLES = 3
+#: From the address of a vector register's word to its data.
+REGISTER_READ_CYCLES = 2
+#: From an element at an activation lane to its result.
+ACTIVATION_LANE_CYCLES = 32
+#: The elements of a stream are there one cycle later.
+STAGE_OPERANDS = READ_LATENCY_CYCLES + 1
+STAGE_REGISTERS = STAGE_OPERANDS - REGISTER_READ_CYCLES
+STAGE_RESULT = (STAGE_OPERANDS + 2 + TABLE_CYCLES + ALU_CYCLES + LEFT_SHIFT_CYCLES + PRODUCT_CYCLES
+                + RIGHT_SHIFT_CYCLES + CLAMP_CYCLES)
+#: From the start of a beat to the first start of another one that reads the register it writes.
+REGISTER_LATENCY_CYCLES = STAGE_RESULT + 1 - STAGE_REGISTERS
+#: Of a level of the reduction's tree.
+REDUCE_LEVEL_CYCLES = 2
+
+
+def beat_words(config: Config, element_bytes: int) -> int:
+    """Return the most scratchpad words that the elements of a beat lie in."""
+    beat = config.requantize_lanes * element_bytes
+    return max((position * beat % config.word_bytes + beat - 1) // config.word_bytes + 1
+               for position in range(config.beats_per_word))
+
+
+def reduce_tree_cycles(config: Config) -> int:
+    """Return the cycles from a beat at the reduction's input to the result of what it ends."""
+    return 2 + REDUCE_LEVEL_CYCLES * (config.requantize_lanes - 1).bit_length()
+
+
+def reduce_latency_cycles(config: Config) -> int:
+    """Return the cycles from the start of a reduction's last beat to the first start of any other run."""
+    return REGISTER_LATENCY_CYCLES + reduce_tree_cycles(config)
+
+
+def output_latency_cycles(config: Config) -> int:
+    """Return the cycles from the start of a beat to the first start of one that may read its output as a stream."""
+    return STAGE_RESULT + beat_words(config, 4) + 2
+
+
+def activation_cycles(config: Config) -> int:
+    """Return the cycles by which an output is later that goes through an activation."""
+    return ACTIVATION_LANE_CYCLES + config.activation_steps + 1
+
+
+def done_cycles(config: Config) -> int:
+    """Return the cycles from the start of an operation's last beat to its `done`."""
+    return max(output_latency_cycles(config), STAGE_RESULT + reduce_tree_cycles(config) + 1)
