@@ -1,6 +1,7 @@
 """What the executor's units share: memories, undefined bytes, and the records of who wrote what."""
 
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,14 @@ def require(holds: bool, message: str) -> None:
     """Stop the unit with BAD_OPERATION unless `holds`."""
     if not holds:
         raise Fault(Status.BAD_OPERATION, message)
+
+
+@lru_cache(maxsize=16)
+def _noise_of(seed: int) -> Bytes:
+    """Return a million random bytes, which nobody changes: drawing them takes longer than running a small program."""
+    noise = np.random.default_rng(seed).integers(0, 256, 1 << 20, np.uint8)
+    noise.flags.writeable = False
+    return noise
 
 
 @dataclass
@@ -68,7 +77,7 @@ class Machine:
         """Fill everything with seeded random values."""
         config = self.config
         rng = np.random.default_rng(self.seed)
-        self._noise: Bytes = rng.integers(0, 256, 1 << 20, np.uint8)
+        self._noise = _noise_of(self.seed)
         self._noise_at = int(rng.integers(0, 1 << 18))
         self.scratchpad: Bytes = rng.integers(0, 256, (config.scratchpad_words, config.word_bytes), np.uint8)
         self.table: Ints = rng.integers(-1 << 31, 1 << 31, 512).astype(np.int32)
