@@ -95,8 +95,10 @@ def _slice(b: ModelBuilder, rng: Rng, x: int) -> int:
         return b.add("SLICE", [x, b.constant(begin), b.constant(size)])
     strides = [int(rng.choice((1, 2, 3, -1, -2))) for _ in shape]
     end = [(size if s > 0 else -size - 1) for size, s in zip(shape, strides, strict=True)]
+    # An axis that is shrunk has a positive stride.
+    shrunk = int(rng.choice((0, 0, 1, 4, 8))) & sum((stride > 0) << axis for axis, stride in enumerate(strides))
     return b.add("STRIDED_SLICE", [x, b.constant(begin), b.constant(end), b.constant(strides)], begin_mask=0,
-                 end_mask=0, shrink_axis_mask=int(rng.choice((0, 0, 1, 4, 8))))
+                 end_mask=0, shrink_axis_mask=shrunk)
 
 
 def _transpose(b: ModelBuilder, rng: Rng, x: int) -> int:

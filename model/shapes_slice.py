@@ -105,6 +105,9 @@ def _axis_range(node: Node, axis: int, size: int, begin: int, end: int,
     if masked("shrink_axis_mask"):
         if not 0 <= start < size:
             raise node.error(f"index {begin} of axis {axis} is out of range of {size}")
+        if stride < 0:
+            # LiteRT's kernel writes no output then.
+            raise node.error(f"stride of axis {axis} is {stride}, expected 1 or more as the axis is shrunk")
         return range(start, start + 1), True
     stop = end + size if end < 0 else end
     if masked("end_mask"):

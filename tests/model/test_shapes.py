@@ -159,6 +159,8 @@ def test_splits():
     ("SLICE", [(4,), [-1], [1]], {}, "slice of axis 0 from -1 of size 1 is out of range of 4"),
     ("STRIDED_SLICE", [(4,), [0], [4], [0]], {}, "stride of axis 0 is 0"),
     ("STRIDED_SLICE", [(4,), [4], [5], [1]], {"shrink_axis_mask": 1}, "index 4 of axis 0 is out of range of 4"),
+    ("STRIDED_SLICE", [(4,), [2], [1], [-1]], {"shrink_axis_mask": 1},
+     "stride of axis 0 is -1, expected 1 or more as the axis is shrunk"),
     ("STRIDED_SLICE", [(4,), [0, 0], [4, 0], [1, 1]], {},
      "begin has shape [2], expected at most 1 elements beside new axes and at most one ellipsis, for at least one "
      "axis"),
