@@ -105,6 +105,9 @@ class Config:
             raise ConfigError(
                 f"configuration {self.name!r}: scratchpad_bytes must be a power of two of words of "
                 f"{self.word_bytes} bytes, 512 to 65536 words, not {self.scratchpad_bytes} bytes")
+        if self.vector_register_words < self.beats_per_word:
+            raise ConfigError(f"configuration {self.name!r}: vector_words must be at least 8 * block / "
+                              f"requantize_lanes, {8 * self.beats_per_word}: each of eight registers holds a word")
         if self.design == "serial" and not (
                 (self.rows, self.cols, self.requantize_lanes, self.bus_bytes) == (4, 4, 1, 4)
                 and self.scratchpad_bytes <= 32 << 10 and self.acc_words * self.acc_buffers <= 1024

@@ -109,6 +109,9 @@ def test_unsupported_operator_is_named(tq: Tq, tmp_path: Path) -> None:
      "configuration 'odd': rows must be 3 to 32 (a depthwise group takes three rows)"),
     ("rows = 8\ncols = 8\nrequantize_lanes = 3\nscratchpad_bytes = 16384\n",
      "configuration 'odd': requantize_lanes must divide cols"),
+    ("rows = 18\ncols = 9\nrequantize_lanes = 1\nscratchpad_bytes = 32768\nvector_words = 128\n",
+     "configuration 'odd': vector_words must be at least 8 * block / requantize_lanes, 144: each of eight registers "
+     "holds a word"),
     ("frob = 1\n", None),
     ("rows = [", None),
 ])
