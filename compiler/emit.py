@@ -12,7 +12,7 @@ from tq_hw.compiler.image import Image, table_words
 from tq_hw.compiler.ir import Graph, IntArray, Layer, Value
 from tq_hw.compiler.layout import View, block_count, row_words
 from tq_hw.compiler.places import Choice, LayerPlan, Plan, alternates
-from tq_hw.compiler.ring import Constants, Ring
+from tq_hw.compiler.ring import GRANULE_WORDS, Constants, Ring
 from tq_hw.compiler.stream import Access, Operation, Stream
 from tq_hw.isa.config import Config
 from tq_hw.isa.layout import Unit, VectorKind
@@ -123,6 +123,10 @@ class Emitter:
     def ring_words(self) -> int:
         """Size of the ring during this layer."""
         return self.config.scratchpad_words - self.plan.ring_bases[self.layer_index]
+
+    def holds(self, *pieces: int) -> bool:
+        """Whether constants of so many words, each in one piece, fit the ring of this layer together."""
+        return self._ring.holds(pieces, self.plan.ring_bases[self.layer_index])
 
     def place(self, data: bytes, row_bytes: int) -> Constants:
         """Give rows of `row_bytes` bytes, one a word, a place in the image and in the ring; nothing is loaded."""
@@ -381,8 +385,13 @@ class Emitter:
             if self._tables[number] == data:
                 continue
             self._tables[number] = data
-            with self.scope():
-                base, access = self.constant(data, self.config.word_bytes)
-                self.vector({"kind": VectorKind.LOAD_TABLE, "a_base": base, "a_col_step": 1, "slots": 256,
-                             "cols": 256, "out_blocks": 1, "tile_slots": 256, "chunk_slots": 256, "repeat1": 1,
-                             "repeat2": 1, "table_first": 256 * number}, (access,), ())
+            # A small scratchpad's ring holds only a part of a table at a time.
+            piece = min(len(data), self.ring_words() // GRANULE_WORDS * GRANULE_WORDS * self.config.word_bytes)
+            for first in range(0, len(data), piece):
+                part = data[first:first + piece]
+                entries = len(part) // 4
+                with self.scope():
+                    base, access = self.constant(part, self.config.word_bytes)
+                    self.vector({"kind": VectorKind.LOAD_TABLE, "a_base": base, "a_col_step": 1, "slots": entries,
+                                 "cols": entries, "out_blocks": 1, "tile_slots": entries, "chunk_slots": entries,
+                                 "repeat1": 1, "repeat2": 1, "table_first": 256 * number + first // 4}, (access,), ())

@@ -77,7 +77,9 @@ class _MacEmitter:
         sub = self.config.sub_blocks
         per_block = self.packed.words() + self.config.param_words
         ring = self.emitter.ring_words()
-        if per_block * sub > ring:
+        apart = self.config.cols != self.config.word_bytes
+        pieces = (self.packed.words() * sub, self.config.param_words * sub) if apart else (per_block * sub,)
+        if not self.emitter.holds(*pieces):
             self._split_kernel(ring)
             return
         chunk = self.out_blocks

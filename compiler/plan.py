@@ -16,6 +16,7 @@ from tq_hw.compiler.ir import Elementwise, Graph, Layer, Mac, Pad, Staged, Turn,
 from tq_hw.compiler.layout import block_count, blocked_words, row_words
 from tq_hw.compiler.places import Item, LayerPlan, Name, Plan, alternates, first_fit
 from tq_hw.compiler.rectangles import Rectangles, constant_words
+from tq_hw.compiler.ring import GRANULE_WORDS
 from tq_hw.isa.config import Config
 from tq_hw.model.errors import UnsupportedError
 
@@ -165,7 +166,9 @@ class _Planner:
             return min(self.ring_minimum, max(self.capacity // 16, _TABLE_BYTES // self.config.word_bytes * tables))
         words = sum(constant_words(self.graph.layers[index], self.folds[index], self.config)
                     for index in range(first, last + 1))
-        return max(self.ring_minimum, words + self.ring_minimum // 4)
+        # Each layer has weights and parameters, in whole granules.
+        gaps = GRANULE_WORDS * (2 * (last - first + 1) + 1)
+        return max(self.ring_minimum, words + max(self.ring_minimum // 4, gaps))
 
     def _group(self, first: int, last: int, budget: int) -> tuple[Group, list[LayerPlan]] | None:
         """Strips and buffers of a group in `budget` words: strips as high as they can be, then room to roll."""

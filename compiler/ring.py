@@ -1,15 +1,16 @@
 """The ring: the part of the scratchpad that constants come through."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from tq_hw.compiler.stream import Access
 
-__all__ = ["Constants", "Ring"]
+__all__ = ["GRANULE_WORDS", "Constants", "Ring"]
 
 #: Scratchpad words that constants are placed by.
-_GRANULE = 8
+GRANULE_WORDS = 8
 _HELD = 1 << 62
 
 
@@ -31,7 +32,7 @@ class Ring:
 
     def __init__(self, words: int) -> None:
         self.live: list[tuple[int, int]] = []
-        self._touched = np.zeros(words // _GRANULE, np.int64)
+        self._touched = np.zeros(words // GRANULE_WORDS, np.int64)
         self._clock = 0
 
     def touch(self, accesses: tuple[Access, ...]) -> None:
@@ -39,25 +40,35 @@ class Ring:
         self._clock += 1
         for access in accesses:
             if access.space == "pad":
-                self._touched[access.low // _GRANULE:-(-access.high // _GRANULE)] = self._clock
+                self._touched[access.low // GRANULE_WORDS:-(-access.high // GRANULE_WORDS)] = self._clock
+
+    def holds(self, pieces: Sequence[int], base: int) -> bool:
+        """Whether pieces of so many words fit at or above `base`, if nothing else is held."""
+        if len(pieces) == 1:
+            return pieces[0] <= len(self._touched) * GRANULE_WORDS - base
+        return sum(-(-words // GRANULE_WORDS) for words in pieces) <= len(self._touched) - -(-base // GRANULE_WORDS)
 
     def take(self, words: int, base: int, *, held: bool) -> int | None:
         """Place `words` words at or above `base`; None if they do not fit.
 
         What is held with others is placed at an end of what is free, so that this stays in one piece.
         """
-        first, count = -(-base // _GRANULE), -(-words // _GRANULE)
+        first, count = -(-base // GRANULE_WORDS), -(-words // GRANULE_WORDS)
         touched = self._touched.copy()
         for low, high in self.live:
-            touched[low // _GRANULE:-(-high // _GRANULE)] = _HELD
+            touched[low // GRANULE_WORDS:-(-high // GRANULE_WORDS)] = _HELD
         if count > len(touched) - first:
-            return None
+            # Only from the base itself on, in front of the first whole granule.
+            if base + words > len(touched) * GRANULE_WORDS or any(high > base for _, high in self.live):
+                return None
+            self.live.append((base, base + words))
+            return base
         latest = np.lib.stride_tricks.sliding_window_view(touched[first:], count).max(axis=1)
         free = np.flatnonzero(latest < _HELD)
         if not free.size:
             return None
         if held:
             free = free[[0, -1]]
-        start = (first + int(free[latest[free].argmin()])) * _GRANULE
+        start = (first + int(free[latest[free].argmin()])) * GRANULE_WORDS
         self.live.append((start, start + words))
         return start
