@@ -1,0 +1,170 @@
+"""Does a compiled model do what the golden model says: one comparison of all outputs, cold and warm, with states."""
+
+import importlib
+from contextlib import nullcontext
+from typing import Any
+from unittest import mock
+
+import numpy as np
+
+from tq_hw.compiler import compile_model
+from tq_hw.compiler.compile import Compiled
+from tq_hw.compiler.warm import warm_program
+from tq_hw.isa.config import Config, ConfigError
+from tq_hw.model.errors import ToolError, UnsupportedError
+from tq_hw.model.graph import Model
+from tq_hw.model.write import write_model
+from tq_hw.sim.executor import SimulationError, execute
+from tq_hw.sim.golden.run import run
+from tq_hw.sim.golden.state import State
+from tq_hw.sim.oracles import Oracle
+from tq_hw.sim.rtl.simulate import simulate, simulate_in_turn
+from tq_hw.sim.run import random_inputs
+
+__all__ = ["Difference", "Refused", "check_model", "check_oracle", "input_sets", "random_config"]
+
+_KINDS = ("mix", "min", "mix", "max", "mix", "zero_point")
+#: Commands of a program beyond which one inference is enough: such a graph takes as long as many small ones.
+_LONG_BYTES = 24_000
+_search: Any = importlib.import_module("tq_hw.compiler.search")
+
+
+class Difference(Exception):
+    """A model does not do on an engine what the golden model says; the message is what, where and when."""
+
+
+class Refused(Exception):
+    """The compiler refuses a model; the message is its reason."""
+
+
+def random_config(seed: int) -> Config:
+    """Return a legal configuration with odd numbers of rows and columns and small memories, the same for one seed."""
+    rng = np.random.default_rng([17, seed])
+    while True:
+        cols = int(rng.choice((2, 3, 4, 5, 6, 7, 8, 9, 12, 16)))
+        lanes = int(rng.choice([n for n in range(1, cols + 1) if cols % n == 0]))
+        buffers = int(rng.choice((2, 4)))
+        fields = {
+            "rows": int(rng.choice((3, 4, 5, 6, 7, 8, 9, 11, 12, 16, 18))), "cols": cols, "requantize_lanes": lanes,
+            "acc_words": int(rng.choice((16, 16, 32, 64, 128))), "acc_buffers": buffers,
+            "acc_open": int(rng.choice((0, buffers))), "bus_bytes": int(rng.choice((4, 8, 16))),
+            "fold_steps": int(rng.choice((1, 2, 4, 8, 16))), "vector_words": int(rng.choice((128, 256, 512, 1024))),
+            "activation_lanes": int(rng.choice([0, *(n for n in range(1, lanes + 1) if lanes % n == 0)]))}
+        words = int(rng.choice((512, 1024, 2048, 4096)))
+        try:
+            size = Config("probe", scratchpad_bytes=64 << 10, **fields).word_bytes
+            return Config(f"random{seed}", scratchpad_bytes=words * size, **fields)
+        except ConfigError:
+            continue
+
+
+def input_sets(model: Model, seed: int, sets: int) -> list[tuple[np.ndarray, ...]]:
+    """Return seeded inputs: random ones first, then some of extremes, zero points, and both."""
+    kinds = ["random", *(_KINDS[(seed + number) % len(_KINDS)] for number in range(sets - 1))]
+    return [random_inputs(model, seed * 10 + number, kind) for number, kind in enumerate(kinds)]
+
+
+def _compiled(model: Model, config: Config, trials: bool) -> Compiled:
+    # Without trials a schedule is as legal, and made in a third of the time.
+    with nullcontext() if trials else mock.patch.object(_search, "_OPERATIONS", 0):
+        try:
+            return compile_model(model, config)
+        except UnsupportedError as error:
+            raise Refused(str(error)) from None
+
+
+def check_model(model: Model, config: Config, seed: int = 0, sets: int = 2, engine: str = "executor",
+                trials: bool = True) -> None:
+    """Hold every output of some inferences in turn against the golden model, from the initial state.
+
+    The first inference is cold, those behind it find its constants and its state. The executor draws undefined bytes
+    and the order of the units by `seed`, and looks for races; a long program runs once. The RTL runs cold, then warm
+    with the same inputs, under random stalls of the memory by every other seed. Without `trials` the compiler takes
+    its first schedule.
+
+    Raises Difference, or Refused when the compiler does not take the model.
+    """
+    compiled = _compiled(model, config, trials)
+    try:
+        if engine == "rtl":
+            _check_rtl(compiled, model, seed)
+        else:
+            _check_executor(compiled, model, seed, sets)
+    except SimulationError as error:
+        raise Difference(str(error)) from error
+
+
+def _check_executor(compiled: Compiled, model: Model, seed: int, sets: int) -> None:
+    program = compiled.program
+    golden: State | None = None
+    state: bytes | None = None
+    scratchpad: np.ndarray | None = None
+    if program.command_bytes > _LONG_BYTES:
+        sets = 1
+    for number, inputs in enumerate(input_sets(model, seed, sets)):
+        want = run(model, inputs, golden)
+        found = execute(program, inputs, seed=(seed + number) % 16, check_races=True, keep=True, state=state,
+                        scratchpad=scratchpad)
+        _compare(found.outputs, want.outputs, f"inference {number}")
+        golden, state, scratchpad = want.state, found.state, found.scratchpad
+        if number == 0 and sets > 1:
+            program = warm_program(compiled)
+
+
+def _check_rtl(compiled: Compiled, model: Model, seed: int) -> None:
+    inputs = input_sets(model, seed, 1)[0]
+    want = run(model, inputs).outputs
+    memory: dict[str, Any] = {"latency": (1, 30, 7)[seed % 3], "bytes_per_cycle": (8, 3)[seed % 2],
+                              "stalls": seed if seed % 2 else None}
+    _compare(simulate(compiled.program, inputs, **memory).outputs, want, "cold")
+    programs = [compiled.program, warm_program(compiled)]
+    for name, found in zip(("cold in turn", "warm"), simulate_in_turn(programs, inputs, **memory), strict=True):
+        _compare(found.outputs, want, name)
+
+
+def _compare(found: tuple[np.ndarray, ...], wanted: tuple[np.ndarray, ...], name: str) -> None:
+    for position, (got, want) in enumerate(zip(found, wanted, strict=True)):
+        if got.dtype != want.dtype or got.shape != want.shape:
+            raise Difference(f"{name}: output {position} is {got.dtype}{list(got.shape)}, expected "
+                             f"{want.dtype}{list(want.shape)}")
+        if got.tobytes() != want.tobytes():
+            wrong = np.argwhere(got != want)
+            at = tuple(int(i) for i in wrong[0]) if len(wrong) else ()
+            raise Difference(f"{name}: output {position} differs in {len(wrong)} of {got.size} elements, first at "
+                             f"{list(at)}: {got[at]}, expected {want[at]}")
+
+
+#: What the engines compute otherwise than profile canon: LiteRT a product in double, and a sum that reads int8 as
+#: uint8; TFLite Micro multipliers from double, pads that nobody set, no rescaling, tables of logistic and tanh.
+_EXCEPTIONS = {"litert": ("FULLY_CONNECTED", "SUM"),
+               "tflm": ("MUL", "BATCH_MATMUL", "RELU", "LEAKY_RELU", "PRELU", "SPACE_TO_BATCH_ND", "RELU6",
+                        "UNIDIRECTIONAL_SEQUENCE_LSTM")}
+_oracles: dict[str, Oracle] = {}
+
+
+def check_oracle(model: Model, seed: int, engine: str, sets: int = 2) -> None:
+    """Hold the golden model against LiteRT's reference kernels ("litert") or TFLite Micro ("tflm").
+
+    Raises Difference, or Refused for a model that the engine does not take or computes otherwise by design.
+    """
+    ops = {op.op for op in model.main.operators}
+    for op in _EXCEPTIONS[engine]:
+        if op in ops:
+            raise Refused(f"{engine} computes {op} otherwise")
+    if engine == "tflm" and any(op.op in ("ADD", "SUB") and op.options["fused_activation_function"] != "NONE"
+                                and model.main.tensors[op.outputs[0]].dtype == "int32" for op in model.main.operators):
+        raise Refused("tflm computes activations of int32 otherwise")
+    name = "litert-ref" if engine == "litert" else engine
+    oracle = _oracles.setdefault(name, Oracle(name, 60.0))
+    inputs = input_sets(model, seed, sets)
+    try:
+        expected = oracle.run_sets(write_model(model), inputs, False)
+    except ToolError as error:
+        raise Refused(str(error)) from None
+    state: State | None = None
+    for number, (arrays, outputs) in enumerate(zip(inputs, expected, strict=True)):
+        result = run(model, arrays, state)
+        state = result.state
+        # TFLite Micro gives a scalar as shape (1,).
+        shaped = tuple(theirs.reshape(ours.shape) for ours, theirs in zip(result.outputs, outputs, strict=True))
+        _compare(result.outputs, shaped, f"inference {number} of golden")

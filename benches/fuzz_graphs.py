@@ -1,0 +1,196 @@
+"""Run random graphs on the executor or the RTL, every integer held against the golden model, or golden against TFLite.
+
+Each graph is seeded by its number, so that one can be run again. A graph whose outputs differ is made smaller and kept,
+with its inputs, its number and what was seen.
+"""
+
+import argparse
+import json
+import multiprocessing
+import re
+import sys
+import time
+import traceback
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+import numpy as np
+from agreement import Difference, Refused, check_model, check_oracle, input_sets, random_config
+from shrink import shrink
+
+from tq_hw.isa.config import Config, load_config
+from tq_hw.model.errors import TqError
+from tq_hw.model.graph import Model
+from tq_hw.model.random_graphs import GROUPS, random_graph
+from tq_hw.model.write import write_model
+
+__all__ = ["Finding", "Job", "Tally", "check_graph", "main", "run_chunk"]
+
+#: What is drawn for `--config mix`: the presets, and random configurations as often as all of them.
+_MIX = ("n16", "n8", "n9x8", "tiny", "tiny", "random", "random", "random", "random", "random")
+
+
+@dataclass(frozen=True)
+class Job:
+    """What is done with each graph."""
+
+    config: str = "mix"
+    engine: str = "executor"
+    group: str | None = None
+    oracle: str | None = None
+    keep: Path = Path("build/fuzz_graphs")
+
+    def config_of(self, seed: int) -> Config:
+        """Configuration that graph `seed` is compiled for."""
+        name = _MIX[seed % len(_MIX)] if self.config == "mix" else self.config
+        return random_config(seed) if name == "random" else load_config(name)
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A graph that went wrong: its number, the configuration, what was seen."""
+
+    seed: int
+    config: str
+    message: str
+
+
+@dataclass
+class Tally:
+    """What came of a run of graphs."""
+
+    graphs: int = 0
+    refused: Counter[str] = field(default_factory=Counter)
+    findings: list[Finding] = field(default_factory=list)
+
+    def add(self, other: "Tally") -> None:
+        """Take the counts of another one."""
+        self.graphs += other.graphs
+        self.refused += other.refused
+        self.findings += other.findings
+
+
+def check_graph(model: Model, seed: int, job: Job) -> None:
+    """Check one graph; Difference or Refused.
+
+    Any other exception is a Difference, too: neither compiler nor executor has a reason for one. One graph in eight is
+    compiled with the trials of schedules, and runs three times.
+    """
+    try:
+        if job.oracle is not None:
+            check_oracle(model, seed, job.oracle)
+        else:
+            thorough = seed % 8 == 0
+            check_model(model, job.config_of(seed), seed, 3 if thorough else 2, job.engine, trials=thorough)
+    except (Difference, Refused):
+        raise
+    except Exception as error:
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        raise Difference(f"{type(error).__name__} in {Path(place.filename).name}:{place.name}: {error}") from error
+
+
+def kind_of(message: str) -> str:
+    """Return what a message says without numbers and names, to tell kinds apart."""
+    message = re.sub(r"'[^']*'", "'..'", message.split(": ", 1)[-1] if message.startswith("graph_") else message)
+    return re.sub(r"-?\d+(\.\d+)?(e-?\d+)?", "#", message)[:160]
+
+
+def run_chunk(task: tuple[int, int, Job]) -> Tally:
+    """Run the graphs of a task: number of the first, how many, what is done with them."""
+    first, count, job = task
+    tally = Tally()
+    for seed in range(first, first + count):
+        tally.graphs += 1
+        model = random_graph(seed, job.group)
+        try:
+            check_graph(model, seed, job)
+        except Refused as error:
+            tally.refused[kind_of(str(error))] += 1
+        except Difference as error:
+            tally.findings.append(Finding(seed, job.config_of(seed).name, str(error)))
+            _keep(model, seed, job, error)
+    return tally
+
+
+def _keep(model: Model, seed: int, job: Job, found: Difference) -> None:
+    """Write what was found, then what is left of it."""
+    kind = _family(str(found))
+
+    def fails(smaller: Model) -> bool:
+        try:
+            check_graph(smaller, seed, job)
+        except Difference as error:
+            return _family(str(error)) == kind
+        except Refused:
+            pass
+        return False
+    job.keep.mkdir(parents=True, exist_ok=True)
+    stem = f"{seed}" if job.group is None else f"{seed}_{job.group}"
+    (job.keep / f"{stem}.tflite").write_bytes(write_model(model))
+    (job.keep / f"{stem}.small.toml").write_text("".join(
+        f"{key} = {json.dumps(value)}\n" for key, value in asdict(job.config_of(seed)).items()), encoding="utf-8")
+    (job.keep / f"{stem}.txt").write_text(f"graph {seed}, group {job.group}, {job.engine}, {job.config_of(seed)}\n"
+                                          f"{found}\n", encoding="utf-8")
+    small = shrink(model, fails)
+    (job.keep / f"{stem}.small.tflite").write_bytes(write_model(small))
+    arrays = {f"input_{number}_{position}": array for number, inputs in enumerate(input_sets(small, seed, 2))
+              for position, array in enumerate(inputs)}
+    np.savez(job.keep / f"{stem}.small.npz", **arrays)
+
+
+def _family(message: str) -> str:
+    """What has to stay the same while a model is made smaller: a wrong result, a race, an exception of a kind."""
+    if " differs in " in message:
+        return "differs"
+    return "race" if message.startswith("race") else message.split(":")[0][:40]
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--graphs", type=int, default=1000)
+    parser.add_argument("--seed", type=int, default=0, help="number of the first graph")
+    parser.add_argument("--config", default="mix", help="preset, file, random, or mix: presets and random ones in turn")
+    parser.add_argument("--engine", choices=("executor", "rtl"), default="executor")
+    parser.add_argument("--group", choices=GROUPS, help="operators that half of each graph is made of")
+    parser.add_argument("--oracle", choices=("litert", "tflm"), help="hold the golden model against this, instead")
+    parser.add_argument("--jobs", type=int, default=1, help="processes")
+    parser.add_argument("--keep", type=Path, default=Path("build/fuzz_graphs"), help="folder for what is found")
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the graphs; exit code 1 if there is a finding, 2 for a configuration that does not exist."""
+    options = _parser().parse_args(arguments)
+    job = Job(options.config, options.engine, options.group, options.oracle, options.keep)
+    try:
+        job.config_of(options.seed)
+    except (TqError, ValueError) as error:
+        print(f"fuzz_graphs: {error}", file=sys.stderr)
+        return 2
+    chunk = max(1, min(50, options.graphs // options.jobs))
+    last = options.seed + options.graphs
+    tasks = [(first, min(chunk, last - first), job) for first in range(options.seed, last, chunk)]
+    tally, start = Tally(), time.monotonic()
+    with multiprocessing.get_context("spawn").Pool(options.jobs) as pool:
+        for number, found in enumerate(pool.imap_unordered(run_chunk, tasks), 1):
+            for finding in found.findings:
+                print(f"graph {finding.seed}, {finding.config}: {finding.message}", flush=True)
+            tally.add(found)
+            if number % 20 == 0:
+                print(_summary(tally, start), flush=True)
+    print(_summary(tally, start))
+    for kind, count in tally.refused.most_common():
+        print(f"{count:7} {kind}")
+    return 1 if tally.findings else 0
+
+
+def _summary(tally: Tally, start: float) -> str:
+    seconds = time.monotonic() - start
+    return (f"{tally.graphs} graphs: {len(tally.findings)} differences, {tally.refused.total()} refused, "
+            f"{seconds:.0f} s, {tally.graphs / seconds:.1f} graphs/s")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,125 @@
+"""Recipes of random graphs for what works on elements and rows: tables, sums, reductions, comparisons, other types."""
+
+from typing import Any
+
+import numpy as np
+
+from tq_hw.model.random_sketch import Sketch, Unfit
+
+__all__ = ["arg", "binary", "compare", "dequantize", "integers", "largest", "quantize", "reduce", "rows", "unary"]
+
+
+def unary(s: Sketch, x: int) -> list[int]:
+    """A function of one byte."""
+    op = s.pick("LOGISTIC", "TANH", "RELU", "RELU6", "RELU_N1_TO_1", "LEAKY_RELU", "HARD_SWISH", "ABS", "RELU_0_TO_1")
+    if op in ("LOGISTIC", "TANH"):
+        return [s.b.add(op, [x])]
+    out = s.out(s.b.tensors[x].scale)
+    if op == "HARD_SWISH" and s.b.tensors[x].scale >= 100 * out["scale"]:
+        raise Unfit
+    options = {"alpha": float(np.float32(s.rng.uniform(-0.5, 1.5)))} if op == "LEAKY_RELU" else {}
+    shape = s.shape(x) if op in ("ABS", "RELU_0_TO_1") else None
+    return [s.b.add(op, [x], **out, options=options, shape=shape)]
+
+
+def quantize(s: Sketch, x: int) -> list[int]:
+    """The same values by other codes."""
+    return [s.b.add("QUANTIZE", [x], **s.out(s.b.tensors[x].scale))]
+
+
+def _second(s: Sketch, x: int, same: dict[str, Any] | None = None) -> int:
+    """Return a second operand: one that is there, a constant or an input, of the same shape or one that broadcasts."""
+    shape = s.shape(x)
+
+    def broadcasts(other: tuple[int, ...]) -> bool:
+        return len(other) <= len(shape) and all(
+            size in (1, mine) for size, mine in zip(other[::-1], shape[::-1], strict=False))
+    found = [y for y in s.live if broadcasts(s.shape(y)) and (same is None or s.like(y) == same)]
+    if found and s.chance(0.7):
+        others = [y for y in found if y != x]
+        return int(s.pick(*(others or found)))
+    dims = tuple(size if s.chance(0.6) else 1 for size in shape)
+    dims = shape if s.chance(0.3) else dims[s.between(0, len(dims)):] if s.chance(0.4) else dims
+    return s.constant(dims, **(same or {})) if s.chance(0.7) else s.input(dims, **(same or {}))
+
+
+def binary(s: Sketch, x: int) -> list[int]:
+    """Sum, difference, product, or PRELU."""
+    op = s.pick("ADD", "ADD", "ADD", "SUB", "MUL", "MUL", "PRELU")
+    other = _second(s, x)
+    pair = [x, other] if op == "PRELU" or s.chance(0.5) else [other, x]
+    scales = s.b.tensors[x].scale, s.b.tensors[other].scale
+    natural = 1.5 * max(scales) if op in ("ADD", "SUB") else scales[0] * scales[1] * 60
+    return [s.b.add(op, pair, **s.out(natural), options={} if op == "PRELU" else s.activation())]
+
+
+def largest(s: Sketch, x: int) -> list[int]:
+    """MAXIMUM or MINIMUM, whose operands share a quantization."""
+    other = _second(s, x, s.like(x))
+    return [s.b.add(s.pick("MAXIMUM", "MINIMUM"), [x, other] if s.chance(0.5) else [other, x])]
+
+
+def compare(s: Sketch, x: int) -> list[int]:
+    """Comparison of two tensors of one quantization or of two; gives bool."""
+    op = s.pick("LESS", "LESS_EQUAL", "GREATER", "GREATER_EQUAL", "EQUAL", "NOT_EQUAL")
+    other = _second(s, x, s.like(x) if s.chance(0.5) else None)
+    return [s.b.add(op, [x, other] if s.chance(0.5) else [other, x])]
+
+
+def reduce(s: Sketch, x: int) -> list[int]:
+    """Mean, sum or extreme over any axes."""
+    rank = len(s.shape(x))
+    if not rank:
+        raise Unfit
+    axes = sorted(s.rng.choice(rank, s.between(1, rank), replace=False).tolist())
+    if rank == 4 and s.chance(0.4):
+        axes = [1, 2]
+    op = s.pick("MEAN", "MEAN", "SUM", "REDUCE_MAX", "REDUCE_MIN")
+    out = {} if op.startswith("REDUCE") else s.out(s.b.tensors[x].scale * (0.4 if op == "MEAN" else 3.0))
+    axes = [axis - rank if s.chance(0.2) else axis for axis in axes]
+    return [s.b.add(op, [x, s.indices(axes)], keep_dims=s.chance(0.6), **out)]
+
+
+def arg(s: Sketch, x: int) -> list[int]:
+    """Place of the largest or smallest value; gives int32 or int64."""
+    if not s.shape(x):
+        raise Unfit
+    axis = s.between(0, len(s.shape(x)) - 1)
+    return [s.b.add(s.pick("ARG_MAX", "ARG_MIN"), [x, s.indices(axis)],
+                    options={"output_type": s.pick("int32", "int32", "int64")})]
+
+
+def rows(s: Sketch, x: int) -> list[int]:
+    """Functions of the last axis."""
+    op = s.pick("SOFTMAX", "SOFTMAX", "L2_NORMALIZATION", "LOG_SOFTMAX")
+    if not s.shape(x) or s.shape(x)[-1] > 400:
+        raise Unfit
+    return [s.b.add(op, [x], options={"beta": s.pick(1.0, 1.0, 0.5, 3.0)} if op == "SOFTMAX" else {})]
+
+
+def integers(s: Sketch, x: int) -> list[int]:
+    """Arithmetic of int32."""
+    found = [y for y in s.others if s.b.tensors[y].dtype == "int32"]
+    if found and s.chance(0.6):
+        first = s.pick(*found)
+    elif s.chance(0.5):
+        first = s.b.add("CAST", [x], in_data_type="int8", out_data_type="int32")
+    else:
+        first = arg(s, x)[0]
+        if s.b.tensors[first].dtype != "int32":
+            raise Unfit
+    same = [y for y in found if y != first and s.shape(y) == s.shape(first)]
+    if same and s.chance(0.7):
+        second = s.pick(*same)
+    else:
+        dims = tuple(size if s.chance(0.6) else 1 for size in s.shape(first))
+        second = s.b.constant(s.rng.integers(-9, 9, dims).astype(np.int32))
+    op = s.pick("ADD", "SUB", "MUL", "MAXIMUM", "MINIMUM", "LESS", "GREATER", "EQUAL")
+    return [first, s.b.add(op, [first, second] if s.chance(0.5) else [second, first],
+                           options=s.activation() if op in ("ADD", "SUB", "MUL") else {})]
+
+
+def dequantize(s: Sketch, x: int) -> list[int]:
+    """A float32 result; nothing may read it."""
+    s.b.add("DEQUANTIZE", [x])
+    return [len(s.b.tensors) - 1]

@@ -1,0 +1,172 @@
+"""Random graphs of all operators, cold and warm, on executor and RTL == golden; what long runs once found."""
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tq_hw.compiler import plan
+from tq_hw.compiler.hosts import Box, box_of
+from tq_hw.compiler.ir import Graph, Staged, Value
+from tq_hw.isa.config import Config, load_config
+from tq_hw.model.graph import Model
+from tq_hw.model.random_graphs import GROUPS, random_graph
+from tq_hw.model.reader import read_model
+from tq_hw.model.signatures import SIGNATURES
+from tq_hw.model.write import write_model
+from tq_hw.sim.golden.run import run
+from tq_hw.sim.oracles import ENGINES, available
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "benches"))
+import agreement
+import fuzz_graphs
+from agreement import Difference, Refused, check_model, check_oracle, random_config
+from fuzz_graphs import Job, check_graph, main
+from shrink import shrink
+
+CORPUS = sorted((Path(__file__).parent / "corpus").glob("*.tflite"))
+CONFIGS = [load_config(name) for name in ("n16", "n8", "n9x8", "tiny")]
+#: Reasons for which graphs may be refused.
+REASONS = ("scratchpad words, configuration", "micro-operations, configuration", "computes FULLY_CONNECTED otherwise",
+           "computes SUM otherwise", "more than")
+
+
+def _check(seed: int, job: Job) -> None:
+    try:
+        check_graph(random_graph(seed, job.group), seed, job)
+    except Refused as refused:
+        assert any(reason in str(refused) for reason in REASONS)
+
+
+@pytest.mark.parametrize("path", CORPUS, ids=lambda path: path.stem)
+def test_findings_of_long_runs(path: Path) -> None:
+    """On the presets, or on the configuration beside the file."""
+    own = path.with_suffix(".toml")
+    for config in [load_config(str(own))] if own.exists() else CONFIGS:
+        check_model(read_model(path), config)
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_graphs_equal_golden(group: str) -> None:
+    for seed in range(10):
+        _check(seed, Job(group=group))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("group", GROUPS)
+def test_many_graphs_equal_golden(group: str) -> None:
+    for seed in range(20, 520):
+        _check(seed, Job(group=group))
+
+
+@pytest.mark.xdist_group("tiny")
+def test_graphs_on_the_rtl_equal_golden() -> None:
+    for seed in range(20):
+        _check(seed, Job("tiny", "rtl"))
+
+
+@pytest.mark.parametrize("oracle", ["litert", "tflm"])
+def test_golden_equals_the_public_engines(oracle: str) -> None:
+    engine = "litert-ref" if oracle == "litert" else oracle
+    if not available(engine):
+        pytest.skip(f'{ENGINES[engine][0]} is not installed: pip install "tq-hw[oracles]"')
+    compared = 0
+    for seed in range(60):
+        try:
+            check_oracle(random_graph(seed), seed, oracle)
+            compared += 1
+        except Refused:
+            pass
+    assert compared > 20
+
+
+def test_a_graph_is_the_same_for_the_same_seed() -> None:
+    assert write_model(random_graph(5, "join")) == write_model(random_graph(5, "join"))
+    assert write_model(random_graph(5)) != write_model(random_graph(6))
+
+
+def test_graphs_have_all_operators_and_all_forms() -> None:
+    models = [random_graph(seed, group) for group in GROUPS for seed in range(40)]
+    graphs = [model.main for model in models]
+    # No recipe: these are constants or have models of their own.
+    assert set(SIGNATURES) - {op.op for graph in graphs for op in graph.operators} <= {"SHAPE", "EMBEDDING_LOOKUP"}
+    assert any(len(graph.outputs) > 2 for graph in graphs)
+    assert any(set(graph.outputs) & set(graph.inputs) for graph in graphs)
+    assert any(len(graph.inputs) > 2 for graph in graphs)
+    joins = {y for graph in graphs for op in graph.operators if op.op == "CONCATENATION" for y in op.outputs}
+    assert joins
+
+
+def _old_hosts(graph: Graph, config: Config) -> dict[int, tuple[Value, Box]]:
+    """Find hosts as it was: parts of a part were not asked, so a host could have contents in memory alone."""
+    parts: dict[Value, list[tuple[Value, bool]]] = {}
+    read = {value for layer in graph.layers for value in layer.inputs}
+    made = {layer.output for layer in graph.layers}
+    for layer in graph.layers:
+        if layer.output.alias_of is not None:
+            parts.setdefault(layer.output.alias_of, []).append((layer.output, isinstance(layer, Staged)))
+    found: dict[int, tuple[Value, Box]] = {}
+    for host, members in parts.items():
+        boxes = {part: box_of(part, config) if host.alias_of is None else None for part, _ in members}
+        fits = all(box is not None and (part not in read or box.row_step == box.col_step == 1)
+                   for part, box in boxes.items())
+        if fits and host in read and host not in made and not any(staged for _, staged in members):
+            found |= {id(part): (host, box) for part, box in boxes.items() if box is not None}
+    return found
+
+
+def test_a_host_that_is_not_whole_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    path = next(path for path in CORPUS if path.stem == "nested_join_1x1")
+    monkeypatch.setattr(plan, "find_hosts", _old_hosts)
+    with pytest.raises(Difference):
+        check_graph(read_model(path), 1, Job("n8"))
+
+
+def _wrong(monkeypatch: pytest.MonkeyPatch, spoils: Callable[[Model], bool]) -> None:
+    """Let the golden model give wrong results for the models that `spoils` names."""
+    def wrong(model: Model, *others: object) -> object:
+        result = run(model, *others)  # type: ignore[arg-type]  # what it is called with
+        if spoils(model):
+            for array in result.outputs:
+                array[...] = ~array
+        return result
+    monkeypatch.setattr(agreement, "run", wrong)
+
+
+def test_a_difference_is_kept_and_made_smaller(monkeypatch: pytest.MonkeyPatch, tmp_path: Path,
+                                               capsys: pytest.CaptureFixture[str]) -> None:
+    _wrong(monkeypatch, lambda model: any(op.op == "CONCATENATION" for op in model.main.operators))
+    seed = next(seed for seed in range(100) if len(random_graph(seed).main.operators) > 5
+                and any(op.op == "CONCATENATION" for op in random_graph(seed).main.operators))
+    found = fuzz_graphs.run_chunk((seed, 1, Job("n8", keep=tmp_path)))
+    assert [finding.seed for finding in found.findings] == [seed]
+    assert " differs in " in found.findings[0].message
+    assert f"graph {seed}, group None, executor" in (tmp_path / f"{seed}.txt").read_text(encoding="utf-8")
+    assert write_model(random_graph(seed)) == (tmp_path / f"{seed}.tflite").read_bytes()
+    assert [op.op for op in read_model(tmp_path / f"{seed}.small.tflite").main.operators] == ["CONCATENATION"]
+    assert load_config(str(tmp_path / f"{seed}.small.toml")) == load_config("n8")
+    assert "input_0_0" in np.load(tmp_path / f"{seed}.small.npz")
+
+
+def test_shrinking_keeps_what_fails() -> None:
+    model = next(graph for graph in map(random_graph, range(300))
+                 if any(op.op == "SOFTMAX" for op in graph.main.operators) and len(graph.main.operators) > 4)
+    small = shrink(model, lambda each: any(op.op == "SOFTMAX" for op in each.main.operators))
+    assert [op.op for op in small.main.operators] == ["SOFTMAX"]
+    assert sum(np.prod(tensor.shape) for tensor in small.main.tensors) == 2
+
+
+def test_random_configurations_are_legal_and_differ() -> None:
+    configs = [random_config(seed) for seed in range(100)]
+    assert len({config.fingerprint for config in configs}) > 90
+    assert any(config.rows % 2 for config in configs) and any(config.cols % 2 for config in configs)
+    assert min(config.scratchpad_words for config in configs) == 512
+
+
+def test_command(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert main(["--graphs", "3", "--config", "n8", "--keep", str(tmp_path)]) == 0
+    assert capsys.readouterr().out.startswith("3 graphs: 0 differences, 0 refused, ")
+    assert main(["--config", "none"]) == 2
+    assert capsys.readouterr().err.startswith("fuzz_graphs: no configuration 'none'")
