@@ -11,6 +11,7 @@ from tq_hw.compiler import compile_model
 from tq_hw.compiler.compile import Compiled
 from tq_hw.compiler.warm import warm_program
 from tq_hw.isa.config import Config, ConfigError
+from tq_hw.isa.memory import Memory
 from tq_hw.model.errors import ToolError, UnsupportedError
 from tq_hw.model.graph import Model
 from tq_hw.model.write import write_model
@@ -18,14 +19,14 @@ from tq_hw.sim.executor import SimulationError, execute
 from tq_hw.sim.golden.run import run
 from tq_hw.sim.golden.state import State
 from tq_hw.sim.oracles import Oracle
-from tq_hw.sim.rtl.simulate import simulate, simulate_in_turn
+from tq_hw.sim.rtl.simulate import simulate_in_turn
 from tq_hw.sim.run import random_inputs
 
 __all__ = ["Difference", "Refused", "check_model", "check_oracle", "input_sets", "random_config"]
 
 _KINDS = ("mix", "min", "mix", "max", "mix", "zero_point")
 #: Commands of a program beyond which one inference is enough: such a graph takes as long as many small ones.
-_LONG_BYTES = 24_000
+_LONG_BYTES = 12_000
 _search: Any = importlib.import_module("tq_hw.compiler.search")
 
 
@@ -114,11 +115,9 @@ def _check_executor(compiled: Compiled, model: Model, seed: int, sets: int) -> N
 def _check_rtl(compiled: Compiled, model: Model, seed: int) -> None:
     inputs = input_sets(model, seed, 1)[0]
     want = run(model, inputs).outputs
-    memory: dict[str, Any] = {"latency": (1, 30, 7)[seed % 3], "bytes_per_cycle": (8, 3)[seed % 2],
-                              "stalls": seed if seed % 2 else None}
-    _compare(simulate(compiled.program, inputs, **memory).outputs, want, "cold")
+    memory = Memory((1, 30, 7)[seed % 3], (8, 3)[seed % 2], stalls=seed if seed % 2 else None)
     programs = [compiled.program, warm_program(compiled)]
-    for name, found in zip(("cold in turn", "warm"), simulate_in_turn(programs, inputs, **memory), strict=True):
+    for name, found in zip(("cold", "warm"), simulate_in_turn(programs, inputs, memory), strict=True):
         _compare(found.outputs, want, name)
 
 
