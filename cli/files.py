@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tq_hw.cli.text import clean
 from tq_hw.model.errors import OptionError
 
 __all__ = ["check_outputs", "npz_bytes", "read_npz", "write", "write_json"]
@@ -68,7 +69,7 @@ def _write(path: Path, data: bytes) -> None:
     if _is_special(path):
         path.write_bytes(data)
         return
-    handle, temporary = tempfile.mkstemp(prefix=f".{path.name[:64]}.", dir=path.parent)
+    handle, temporary = tempfile.mkstemp(prefix=f".{path.name[:16]}.", dir=path.parent)
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(data)
@@ -85,7 +86,7 @@ def _write(path: Path, data: bytes) -> None:
 def write_json(name: str | None, value: object) -> None:
     """Write `value` as JSON, if a file is named."""
     if name is not None:
-        write(name, (json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode())
+        write(name, (json.dumps(clean(value), indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode())
 
 
 def npz_bytes(arrays: Mapping[str, Array]) -> bytes:

@@ -22,6 +22,7 @@ from tq_hw.cli.page import report_command
 from tq_hw.cli.program import program_command
 from tq_hw.cli.run_board import run_command
 from tq_hw.cli.simulate import sim_command
+from tq_hw.cli.text import set_up_streams
 from tq_hw.cli.verify import verify_command
 from tq_hw.isa.config import ConfigError
 from tq_hw.isa.encode import EncodeError
@@ -91,10 +92,7 @@ def run(arguments: Sequence[str]) -> int:
 
 def main() -> None:
     """Entry point of the installed program."""
-    for stream in (sys.stdout, sys.stderr):
-        # Tensor names are any Unicode; a terminal may know less.
-        if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="backslashreplace")
+    set_up_streams()
     code = run(sys.argv[1:])
     try:
         sys.stdout.flush()

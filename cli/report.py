@@ -7,6 +7,7 @@ import click
 
 from tq_hw.cli.engines import Inference
 from tq_hw.cli.tables import percent, print_table
+from tq_hw.cli.text import printable
 from tq_hw.isa.config import Config
 from tq_hw.isa.program import Layer, Program
 from tq_hw.model.graph import Model, Operator
@@ -59,10 +60,10 @@ def compile_report(program: Program, model: Model, path: str, output: str, outpu
     config, layers = program.config, program.layers
     cycles, macs = sum(layer.estimated_cycles for layer in layers), sum(layer.macs for layer in layers)
     return {
-        "model": path, "config": config.name, "fingerprint": f"{config.fingerprint:08x}", "output": output,
-        "output_bytes": output_bytes, "command_bytes": program.command_bytes, "image_bytes": len(program.image),
-        "arena_bytes": program.arena_bytes, "state_bytes": len(program.state), "estimated": True, "cycles": cycles,
-        "macs": macs, "utilization": utilization(macs, cycles, config),
+        "model": printable(path), "config": config.name, "fingerprint": f"{config.fingerprint:08x}",
+        "output": printable(output), "output_bytes": output_bytes, "command_bytes": program.command_bytes,
+        "image_bytes": len(program.image), "arena_bytes": program.arena_bytes, "state_bytes": len(program.state),
+        "estimated": True, "cycles": cycles, "macs": macs, "utilization": utilization(macs, cycles, config),
         "bytes": sum(layer.bytes_moved for layer in layers),
         "layers": layer_rows(layers, config, {layer.index: layer.estimated_cycles for layer in layers}, model)}
 
@@ -78,7 +79,7 @@ def sim_report(path: str, config: Config, model: Model | None, program: Program 
         layers = [{"index": op.index, "op": op.op, "name": _output_name(model, op), "unit": engine, "cycles": None,
                    "macs": None, "utilization": None, "bytes": None, "bound": ""}
                   for op in model.main.operators]
-    return {"model": path, "config": config.name, "engine": engine, "bit_exact": exact, "sets": len(found),
+    return {"model": printable(path), "config": config.name, "engine": engine, "bit_exact": exact, "sets": len(found),
             **_figures(layers, first.cycles, config)}
 
 

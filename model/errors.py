@@ -11,7 +11,7 @@ TqError
 """
 
 __all__ = ["DeviceError", "MismatchError", "MissingToolError", "ModelError", "OptionError",
-           "ToolError", "TqError", "UnsupportedError"]
+           "ToolError", "TqError", "UnsupportedError", "last_words"]
 
 
 class TqError(Exception):
@@ -54,3 +54,11 @@ class DeviceError(TqError):
     """The accelerator stopped with an error status, or the link to a board failed."""
 
     exit_code = 5
+
+
+def last_words(said: str, lines: int = 15) -> str:
+    """Return the end of what a program said, for the message about its failure; of a traceback the error alone."""
+    words = said.strip().splitlines()
+    if any(line.startswith("Traceback (most recent call last)") for line in words):
+        return f"the end of what it said: {words[-1]}"
+    return "the end of what it said:\n" + "\n".join(words[-lines:])

@@ -62,7 +62,8 @@ def read_model(path: str | os.PathLike[str], *, check: bool = True) -> Model:
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise ModelError(f"{path}: cannot read the file: {reason}") from error
-    return parse_model(data, path.name, check=check)
+    # A name that is no text in the user's locale is one in files all the same.
+    return parse_model(data, os.fsencode(path.name).decode("utf-8", "backslashreplace"), check=check)
 
 
 def parse_model(data: bytes, name: str, *, check: bool = True) -> Model:

@@ -1,6 +1,7 @@
 """Small models of odd forms, by name: what has no tensors, no outputs, no layers, no use, or more than one subgraph."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
@@ -141,9 +142,10 @@ def _absent_input() -> bytes:
 def _names() -> bytes:
     b = ModelBuilder("names")
     x = _image(b, "größe/图像 \U0001f600")
-    first = b.add("LOGISTIC", [x])
-    b.tensors[first] = Tensor(first, "a\nb\x1b[31m", "int8", (1, 4, 5, 3), b.tensors[first].quantization)
-    return b.build(first, _conv(b, x))
+    first, second = b.add("LOGISTIC", [x]), _conv(b, x)
+    for index, name in ((first, "a\nb\x1b[31m"), (second, "größe/图像 \U0001f600")):
+        b.tensors[index] = replace(b.tensors[index], name=name)
+    return b.build(first, second)
 
 
 def _scalar() -> bytes:

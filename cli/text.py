@@ -1,0 +1,51 @@
+"""Text that leaves the program: file names that are no text in the user's locale, and what a terminal cannot show."""
+
+import codecs
+import os
+import sys
+from typing import Any
+
+__all__ = ["clean", "printable", "set_up_streams"]
+
+_HANDLER = "tq-hw"
+
+
+def printable(name: str) -> str:
+    """Return a file name as text: in UTF-8 if it is that, whatever the locale is, with other bytes escaped.
+
+    Python gives bytes that the locale does not know as surrogates, which no file can hold.
+    """
+    try:
+        return os.fsencode(name).decode("utf-8", "backslashreplace")
+    except UnicodeEncodeError:
+        return name.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def clean(value: Any) -> Any:
+    """Return a JSON value whose texts are all printable."""
+    if isinstance(value, str):
+        return value if value.isascii() else printable(value)
+    if isinstance(value, dict):
+        return {clean(key): clean(item) for key, item in value.items()}
+    return [clean(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def _encode_anyway(error: UnicodeError) -> tuple[str | bytes, int]:
+    """Bytes of a file name go out as they came in; what the terminal does not know is escaped."""
+    assert isinstance(error, UnicodeEncodeError)
+    wrong = error.object[error.start:error.end]
+    if all("\udc80" <= letter <= "\udcff" for letter in wrong):
+        return bytes(ord(letter) - 0xDC00 for letter in wrong), error.end
+    return codecs.backslashreplace_errors(error)
+
+
+def set_up_streams() -> None:
+    """Let standard output and standard error take any text.
+
+    ASCII is what Python makes of a locale that says nothing: then it is UTF-8, as files are.
+    """
+    codecs.register_error(_HANDLER, _encode_anyway)
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            ascii_only = codecs.lookup(stream.encoding).name == "ascii"
+            stream.reconfigure(encoding="utf-8" if ascii_only else None, errors=_HANDLER)
