@@ -10,7 +10,6 @@ import importlib
 import importlib.metadata
 import importlib.util
 import json
-import os
 import sys
 import tempfile
 import time
@@ -39,6 +38,7 @@ from tq_hw.hdl.vector_activation import ActivationUnit
 from tq_hw.hdl.vector_unit import VectorUnit
 from tq_hw.isa.config import Config, ConfigError, load_config
 from tq_hw.model.errors import MissingToolError, TqError
+from tq_hw.sim.rtl.cache import intact, open_cache, seal
 
 __all__ = ["DESIGNS", "DEVICE", "FpgaResult", "sources_hash", "place_and_route"]
 
@@ -119,12 +119,6 @@ def sources_hash() -> str:
     return digest.hexdigest()[:16]
 
 
-def cache_dir() -> Path:
-    """Return the folder of finished runs: `$XDG_CACHE_HOME/tq-hw/fpga`, by default below `~/.cache`."""
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "tq-hw" / "fpga"
-
-
 def place_and_route(design: str, config: Config, *, seed: int = 1, freq_mhz: float = 100, keep: Path | None = None,
                     say: Callable[[str], None] = lambda _: None) -> FpgaResult:
     """Synthesize, place and route one of DESIGNS; ToolError when a tool fails.
@@ -160,13 +154,13 @@ def cached(design: str, config: Config, *, seed: int, freq_mhz: float, force: bo
            say: Callable[[str], None] = lambda _: None) -> FpgaResult:
     """Return the figures of the present sources, from an earlier run if there was one and no files are to be kept."""
     key = f"{design}-{config.fingerprint:08x}-{seed}-{freq_mhz:g}-{sources_hash()}"
-    entry = cache_dir() / f"{key}.json"
-    if entry.exists() and not force and keep is None:
+    entry = open_cache("fpga") / f"{key}.json"
+    if not force and keep is None and intact(entry):
         values = json.loads(entry.read_text(encoding="utf-8"))
         return FpgaResult(**{**values, "path": [Hop(**hop) for hop in values["path"]]})
     result = place_and_route(design, config, seed=seed, freq_mhz=freq_mhz, keep=keep, say=say)
-    entry.parent.mkdir(parents=True, exist_ok=True)
     entry.write_text(json.dumps(asdict(result), indent=1), encoding="utf-8")
+    seal(entry)
     return result
 
 

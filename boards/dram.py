@@ -20,7 +20,7 @@ from amaranth.lib.wiring import In, Out
 from tq_hw.boards.axi import MEMORY_ID_BITS, AxiSignature, Crossing, Narrow
 from tq_hw.boards.board import Ddr3, Sdr
 from tq_hw.boards.dram_generate import UNKNOWN_CHIP
-from tq_hw.model.errors import MissingToolError, OptionError, ToolError
+from tq_hw.model.errors import MissingToolError, OptionError, ToolError, last_words
 
 __all__ = ["ControlCrossing", "DramCore", "DramPath", "InitSequencer", "add_control", "add_sequencer",
            "core_description", "generate_core", "memory_ports"]
@@ -40,14 +40,13 @@ def _generate(description: str) -> DramCore:
     if importlib.util.find_spec("litedram") is None:
         raise MissingToolError('the Python package litedram is not installed: pip install "tq-hw[boards]"')
     with tempfile.TemporaryDirectory() as folder:
-        run = subprocess.run([sys.executable, "-m", "tq_hw.boards.dram_generate", folder], input=description, text=True,
-                             capture_output=True, check=False)
+        run = subprocess.run([sys.executable, "-m", "tq_hw.boards.dram_generate", folder], input=description,
+                             encoding="utf-8", errors="replace", capture_output=True, check=False)
         if run.returncode == UNKNOWN_CHIP:
             raise OptionError(f"LiteDRAM {importlib.metadata.version('litedram')} knows no chip "
                               f"{json.loads(description)['sdram_module']!r}; its names stand in litedram/modules.py")
         if run.returncode:
-            raise ToolError("LiteDRAM did not generate a core; the end of what it said:\n"
-                            + "\n".join(run.stderr.strip().splitlines()[-15:]))
+            raise ToolError(f"LiteDRAM did not generate a core; {last_words(run.stderr)}")
         facts = json.loads((Path(folder) / "facts.json").read_text(encoding="utf-8"))
         verilog = (Path(folder) / "core.v").read_text(encoding="utf-8")
     steps = tuple((address, value, wait) for address, value, wait in facts["sequence"])

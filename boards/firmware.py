@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tq_hw.boards.soc_header import SocFacts, header, linker_script
 from tq_hw.boards.soc_map import RAM_BYTES
-from tq_hw.model.errors import MissingToolError, ToolError
+from tq_hw.model.errors import MissingToolError, ToolError, last_words
 
 __all__ = ["FIRMWARE", "Firmware", "build_firmware", "find_compiler"]
 
@@ -65,10 +65,9 @@ def build_firmware(facts: SocFacts) -> Firmware:
         target = folder / "runtime.elf"
         run = subprocess.run([*command, *_FLAGS, "-I", str(folder), "-I", str(FIRMWARE / "driver"), "-T",
                               str(folder / "tq_soc.ld"), *(str(FIRMWARE / source) for source in _SOURCES), "-o",
-                              str(target)], capture_output=True, text=True, check=False)
+                              str(target)], capture_output=True, encoding="utf-8", errors="replace", check=False)
         if run.returncode:
-            raise ToolError(f"{name} did not compile the runtime; the end of what it said:\n"
-                            + "\n".join(run.stderr.strip().splitlines()[-15:]))
+            raise ToolError(f"{name} did not compile the runtime; {last_words(run.stderr)}")
         image, ram_bytes = read_elf(target.read_bytes())
     return Firmware(image, ram_bytes, name)
 

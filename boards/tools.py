@@ -14,7 +14,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from tq_hw.model.errors import MissingToolError, ToolError
+from tq_hw.model.errors import MissingToolError, ToolError, last_words
 
 __all__ = ["TOOLS", "Tool", "find_tool", "missing_tools", "require_tool", "run_tool"]
 
@@ -99,8 +99,7 @@ def run_tool(name: str, arguments: Sequence[str], folder: Path, progress: Callab
                 process.wait()
         if process.returncode:
             log.seek(0)
-            lines = log.read().decode(errors="replace").strip().splitlines()[-_LINES:]
-            raise ToolError(f"{name} failed with exit code {process.returncode}; the end of what it said:\n"
-                            + "\n".join(lines))
+            raise ToolError(f"{name} failed with exit code {process.returncode}; "
+                            + last_words(log.read().decode(errors="replace"), _LINES))
     words.unlink()
     return time.monotonic() - start

@@ -27,7 +27,7 @@ def to_verilog(component: wiring.Component, top: str) -> str:
     """
     text = rtlil.convert(component, name=top, emit_src=False)
     run = subprocess.run([sys.executable, "-c", _YOSYS], input=_SCRIPT.format(rtlil=text), capture_output=True,
-                         text=True, check=False)
+                         encoding="utf-8", errors="replace", check=False)
     if run.returncode:
         raise VerilogError(f"Yosys refused the design of {top}: {run.stderr.strip()}")
     return _ZEROS.sub("", run.stdout)

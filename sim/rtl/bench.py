@@ -1,6 +1,7 @@
 """The harness of harness.cpp from Python: one accelerator, its memory and its clock."""
 
 import ctypes
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -66,7 +67,11 @@ class SimulatedMemory:
             raise OptionError(f"the memory's bytes per cycle must be 0.01 to 1024, not {memory.bytes_per_cycle}")
         if memory.bursts < 1:
             raise OptionError(f"the memory must take at least one burst at a time, not {memory.bursts}")
-        self._dll = ctypes.CDLL(str(library))
+        try:
+            self._dll = ctypes.CDLL(str(library))
+        except OSError as error:
+            raise ToolError(f"the simulator cannot be loaded: {error}; set XDG_CACHE_HOME to a folder on a file system "
+                            "that programs may run from") from None
         for name, (result, arguments) in self._SIGNATURES.items():
             function = getattr(self._dll, name)
             function.restype, function.argtypes = result, arguments
@@ -105,7 +110,7 @@ class SimulatedMemory:
 
     def trace(self, path: Path) -> None:
         """Write waves from here on; the library must be built for the file's kind."""
-        if not self._dll.tq_trace(self._handle, str(path).encode()):
+        if not self._dll.tq_trace(self._handle, os.fsencode(path)):
             raise OptionError(f"waves cannot be written to {path}")
 
     @property

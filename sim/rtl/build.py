@@ -3,10 +3,9 @@
 The key of a build is a hash of everything it is made from: Verilog, harness, tool versions, options. A note
 beside it says which Verilog a configuration and the sources of the hardware give, since that takes a while, too.
 A build happens in a folder of its own beside the cache entry and is renamed when it is complete; a lock keeps
-a second process from doing the same work.
+a second process from doing the same work. What is not as it was written is built again.
 """
 
-import fcntl
 import hashlib
 import importlib.metadata
 import importlib.util
@@ -17,21 +16,24 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from tq_hw.isa.config import Config
-from tq_hw.model.errors import MissingToolError, OptionError, ToolError
+from tq_hw.model.errors import MissingToolError, OptionError, ToolError, last_words
+from tq_hw.sim.rtl.cache import cache_errors, intact, locked, open_cache, seal
 
-__all__ = ["ACCELERATOR", "TOP", "Design", "Progress", "build_verilog", "cache_dir", "library"]
+__all__ = ["ACCELERATOR", "TOP", "Design", "Progress", "build_verilog", "library"]
 
 #: Called with what is being done and how much of it is done, 0.0 to 1.0.
 Progress = Callable[[str, float], None]
 
 TOP = "accelerator"
 _LIBRARY = "libaccelerator.so"
+#: Kind of the cache's folder.
+_CACHE = "rtl"
+_KEY = re.compile("[0-9a-f]{16}")
 _HARNESS = tuple(Path(__file__).with_name(name) for name in ("harness.cpp", "flash.h"))
 #: What Debian calls the package of each program.
 _PACKAGES = {"perl": "perl", "make": "make", "g++": "g++"}
@@ -82,43 +84,36 @@ def _no_progress(_text: str, _done: float) -> None:
     """Report nothing."""
 
 
-def cache_dir() -> Path:
-    """Return the folder of finished builds: `$XDG_CACHE_HOME/tq-hw/rtl`, by default below `~/.cache`."""
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "tq-hw" / "rtl"
-
-
 def library(config: Config, *, trace: str = "", progress: Progress | None = None,
             design: Design = ACCELERATOR) -> Path:
     """Return the shared library of a design for `config`, building it if it is not in the cache.
 
     `trace` is "", "vcd" or "fst". Raises MissingToolError for a program or header that is not installed,
-    ToolError when one fails. A process asks the cache once per configuration: sources that change later
-    do not reach it.
+    ToolError when one fails, OptionError for a cache that cannot be used. A process asks the cache once per
+    configuration: sources that change later do not reach it.
     """
     if (config, trace, design) in _known:
         return _known[config, trace, design]
     values = {k: v for k, v in asdict(config).items() if k != "name"}
     sources = _sources_hash(design.packages)
     asked = {"config": values, "sources": sources} | ({} if design == ACCELERATOR else {"design": asdict(design)})
-    note = cache_dir() / f"{config.fingerprint:08x}-{_key(asked)}.verilog"
-    text = ""
-    if note.exists():
-        digest = note.read_text(encoding="utf-8")
-    else:
+    note = open_cache(_CACHE) / f"{config.fingerprint:08x}-{_key(asked)}.verilog"
+    text, digest = "", _read_note(note)
+    if not digest:
         (progress or _no_progress)("generating Verilog", 0.0)
         text = _generate(values, design)
         digest = _key(text)
     if text and _sources_hash(design.packages) == sources:
         # Most changes of the sources leave the Verilog as it was: remember which one these make.
-        note.parent.mkdir(parents=True, exist_ok=True)
         unfinished = note.with_suffix(f".{os.getpid()}")
-        unfinished.write_text(digest, encoding="utf-8")
-        unfinished.replace(note)
+        with cache_errors(note.parent):
+            unfinished.write_text(digest, encoding="ascii")
+            unfinished.replace(note)
 
     def verilog() -> str:
         made_now = text or _generate(values, design)
         if _key(made_now) != digest:
+            note.unlink(missing_ok=True)
             raise ToolError("the hardware's sources changed while the simulator was built: run it again")
         return made_now
     made = build_verilog(verilog, config.bus_bytes, f"{config.fingerprint:08x}-{digest}",
@@ -127,12 +122,22 @@ def library(config: Config, *, trace: str = "", progress: Progress | None = None
     return made
 
 
+def _read_note(note: Path) -> str:
+    """Return the key of a Verilog text, "" if there is none or it is damaged."""
+    try:
+        digest = note.read_text(encoding="ascii")
+    except (OSError, ValueError):
+        return ""
+    return digest if _KEY.fullmatch(digest) else ""
+
+
 def _generate(values: dict[str, object], design: Design) -> str:
     """Return the Verilog of a configuration, by a fresh interpreter that has not imported older sources."""
     asked = json.dumps([values, design.module, design.name, design.arguments])
-    run = subprocess.run([sys.executable, "-c", _GENERATE], input=asked, text=True, capture_output=True, check=False)
+    run = subprocess.run([sys.executable, "-X", "utf8", "-c", _GENERATE], input=asked, encoding="utf-8",
+                         capture_output=True, check=False)
     if run.returncode:
-        raise ToolError(f"the hardware could not be generated:\n{run.stderr.strip()[-2000:]}")
+        raise ToolError(f"the hardware could not be generated; {last_words(run.stderr)}")
     return run.stdout
 
 
@@ -148,15 +153,17 @@ def build_verilog(verilog: Callable[[], str], bus_bytes: int, name: str, *, trac
         raise OptionError(f"waves can be vcd or fst, not {trace!r}")
     options = [*(file.read_text(encoding="utf-8") for file in (*_HARNESS, Path(__file__))), bus_bytes, trace,
                _verilator_version(), watch, link, soc]
-    folder = cache_dir() / f"{name}-{_key(options)}{trace and '-' + trace}"
+    folder = open_cache(_CACHE) / f"{name}-{_key(options)}{trace and '-' + trace}"
     finished = folder / _LIBRARY
-    if finished.exists():
+    if intact(finished):
         return finished
     _check_tools(trace)
-    with _lock(folder):
-        if not finished.exists():
+    say = progress or _no_progress
+    with cache_errors(folder.parent), locked(folder.with_name(f"{folder.name}.lock"),
+                                             lambda: say("waiting for another process that builds the same", 0.0)):
+        if not intact(finished):
             macros = f"-DTQ_BUS_BYTES={bus_bytes} -DTQ_LINK={int(link)} -DTQ_SOC={int(soc)}"
-            _build(verilog, folder, trace, watch, macros, progress or _no_progress)
+            _build(verilog, folder, trace, watch, macros, say)
     return finished
 
 
@@ -188,6 +195,7 @@ def _build(verilog: Callable[[], str], folder: Path, trace: str, watch: bool, ma
         ready = work / "ready"
         ready.mkdir()
         (work / _LIBRARY).rename(ready / _LIBRARY)
+        seal(ready / _LIBRARY)
         shutil.rmtree(folder, ignore_errors=True)
         ready.rename(folder)
         progress("compiling C++", 1.0)
@@ -250,8 +258,8 @@ def _check_tools(trace: str) -> None:
             raise MissingToolError(f"{program} is needed to simulate the RTL and is not installed: "
                                    f"apt install {package}")
     if trace == "fst":
-        test = subprocess.run(["g++", "-x", "c++", "-E", "-"], input="#include <lz4.h>\n#include <zlib.h>\n", text=True,
-                              capture_output=True, check=False)
+        test = subprocess.run(["g++", "-x", "c++", "-E", "-"], input="#include <lz4.h>\n#include <zlib.h>\n",
+                              encoding="utf-8", errors="replace", capture_output=True, check=False)
         if test.returncode:
             raise MissingToolError("FST waves need the headers of lz4 and zlib: apt install liblz4-dev zlib1g-dev; or "
                                    "give the waves a name that ends in .vcd, which needs nothing")
@@ -260,7 +268,7 @@ def _check_tools(trace: str) -> None:
 def _run(command: list[str], folder: Path, line_done: Callable[[str], None] | None = None) -> None:
     """Run a tool in `folder`; ToolError with the end of what it said."""
     said: list[str] = []
-    with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+    with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, encoding="utf-8",
                           errors="replace") as process:
         assert process.stdout is not None
         for line in process.stdout:
@@ -268,15 +276,5 @@ def _run(command: list[str], folder: Path, line_done: Callable[[str], None] | No
             if line_done is not None:
                 line_done(line)
     if process.returncode:
-        end = "".join(said[-30:]).strip()
         raise ToolError(f"{Path(command[1] if command[0] == 'perl' else command[0]).name} failed with exit code "
-                        f"{process.returncode}; the end of what it said:\n{end}")
-
-
-@contextmanager
-def _lock(folder: Path) -> Iterator[None]:
-    """Hold the lock of one cache entry; waits for another process that builds the same."""
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with (folder.parent / f"{folder.name}.lock").open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
+                        f"{process.returncode}; {last_words(''.join(said), 30)}")
