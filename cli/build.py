@@ -22,7 +22,8 @@ from tq_hw.cli.simulate import Subject
 from tq_hw.cli.soc import flash_contents
 from tq_hw.cli.verify import FAILED, PASSED, Verifier
 from tq_hw.isa.memory import YARDSTICK
-from tq_hw.isa.program import Program, to_bytes
+from tq_hw.isa.program import Program
+from tq_hw.isa.program_file import to_bytes
 from tq_hw.model.errors import MismatchError, MissingToolError, OptionError, ToolError, UnsupportedError
 from tq_hw.model.reader import read_model
 

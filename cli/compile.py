@@ -13,7 +13,8 @@ from tq_hw.compiler import Compiled, compile_model
 from tq_hw.compiler.rewrite import Pattern, load_patterns
 from tq_hw.isa.config import Config, load_config
 from tq_hw.isa.memory import Memory
-from tq_hw.isa.program import Program, to_bytes
+from tq_hw.isa.program import Program
+from tq_hw.isa.program_file import to_bytes
 from tq_hw.model.errors import TqError
 from tq_hw.model.graph import Model
 from tq_hw.model.reader import read_model

@@ -11,9 +11,9 @@ import numpy as np
 
 from tq_hw.isa.encode import Assembler
 from tq_hw.isa.layout import Unit
+from tq_hw.isa.operations import Operation, operations
 from tq_hw.isa.program import Port, Program
 from tq_hw.isa.uop import Destination, Multiply, ShiftSource
-from tq_hw.sim.executor.stream import Operation, operations
 
 __all__ = ["STAGES", "Tile", "find_tile", "with_stage"]
 

@@ -28,7 +28,8 @@ from tq_hw.cli.tensors import find_tensor, with_outputs
 from tq_hw.compiler.warm import warm_program
 from tq_hw.isa.config import Config, load_config
 from tq_hw.isa.memory import Memory
-from tq_hw.isa.program import Program, load
+from tq_hw.isa.program import Program
+from tq_hw.isa.program_file import load
 from tq_hw.model.errors import MismatchError, OptionError
 from tq_hw.model.graph import Model
 from tq_hw.model.reader import read_model

@@ -19,7 +19,8 @@ from tq_hw.cli.engines import Inference
 from tq_hw.cli.progress import ProgressBar
 from tq_hw.cli.report import Report
 from tq_hw.isa.memory import Memory
-from tq_hw.isa.program import Program, to_bytes
+from tq_hw.isa.program import Program
+from tq_hw.isa.program_file import to_bytes
 from tq_hw.model.errors import DeviceError
 from tq_hw.sim import edges
 from tq_hw.sim.rtl.bench import SocBench

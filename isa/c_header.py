@@ -7,7 +7,7 @@ import struct
 from collections.abc import Iterable, Iterator
 from enum import IntEnum
 
-from tq_hw.isa import control, program
+from tq_hw.isa import control, program, program_file
 from tq_hw.isa.config import PRESETS
 from tq_hw.isa.layout import Unit
 
@@ -48,11 +48,11 @@ def _lines() -> Iterator[str]:
     yield from defines("Fingerprints of the presets.", ((f"fingerprint_{c.name}", c.fingerprint)
                                                         for c in PRESETS.values()), "#010x")
     yield from defines("A compiled file: byte offsets of its words.", (
-        ("file_magic_value", int.from_bytes(program.FILE_MAGIC, "little")),
-        ("file_version_value", program.FORMAT_VERSION),
-        ("file_crc_from", 8), ("file_magic", 0), *((f"file_{name}", 4 + 4 * number)
-                                                   for number, name in enumerate(program.HEADER_WORDS)),
-        ("file_header_bytes", 4 + 4 * len(program.HEADER_WORDS))))
+        ("file_magic_value", int.from_bytes(program_file.FILE_MAGIC, "little")),
+        ("file_version_value", program_file.FORMAT_VERSION),
+        ("file_crc_from", program_file.CRC_FROM), ("file_magic", 0), *((f"file_{name}", 4 + 4 * number)
+                                                   for number, name in enumerate(program_file.HEADER_WORDS)),
+        ("file_header_bytes", 4 + 4 * len(program_file.HEADER_WORDS))))
     yield from defines("A port record: byte offsets of its members.", _port_offsets())
     yield from defines("Element types of a port; what the host does at it; its region.", (
         *((f"dtype_{name}", number) for number, name in enumerate(program.DTYPES)),
@@ -65,7 +65,7 @@ def _lines() -> Iterator[str]:
 
 def _port_offsets() -> Iterator[tuple[str, int]]:
     before = "<"
-    for name, code in program.PORT_MEMBERS.items():
+    for name, (code, _) in program_file.PORT_MEMBERS.items():
         yield f"port_{name}", struct.calcsize(before)
         before += code
     yield "port_record_bytes", struct.calcsize(before)

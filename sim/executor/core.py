@@ -12,6 +12,7 @@ import numpy.typing as npt
 from tq_hw.isa.control import Status
 from tq_hw.isa.encode import EncodeError
 from tq_hw.isa.layout import QUEUE_WORDS, Unit, VectorKind
+from tq_hw.isa.operations import Operation, operations
 from tq_hw.isa.program import Program
 from tq_hw.model.errors import OptionError
 from tq_hw.sim import edges
@@ -19,7 +20,6 @@ from tq_hw.sim.executor import move
 from tq_hw.sim.executor.array import array_tiles
 from tq_hw.sim.executor.machine import AccBuffer, Bytes, Fault, Machine, require
 from tq_hw.sim.executor.races import UNITS_IN_ORDER, Race, RaceChecker
-from tq_hw.sim.executor.stream import Operation, operations
 from tq_hw.sim.executor.vector import load_table, run_tiles, vector_tiles
 from tq_hw.sim.faults import SimulationError, located
 

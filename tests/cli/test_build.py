@@ -11,7 +11,7 @@ import pytest
 
 from tq_hw.boards.board import OnChip
 from tq_hw.boards.catalog import BOARDS
-from tq_hw.isa.program import from_bytes
+from tq_hw.isa.program_file import from_bytes
 
 build_module: Any = import_module("tq_hw.cli.build")
 Tq = Callable[..., Any]

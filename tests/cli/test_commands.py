@@ -12,7 +12,7 @@ from tq_hw.cli.arrays import draw_inputs
 from tq_hw.compiler import warm
 from tq_hw.isa.config import PRESETS
 from tq_hw.isa.layout import Unit
-from tq_hw.isa.program import load
+from tq_hw.isa.program_file import load
 from tq_hw.model.reader import read_model
 from tq_hw.sim import golden
 

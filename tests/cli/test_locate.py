@@ -15,11 +15,11 @@ from tq_hw.cli.tensors import with_outputs
 from tq_hw.compiler import compile_model
 from tq_hw.isa.config import PRESETS
 from tq_hw.isa.layout import Unit
+from tq_hw.isa.operations import operations
 from tq_hw.isa.uop import Rounding
 from tq_hw.model.graph import Model
 from tq_hw.model.reader import read_model
 from tq_hw.sim.executor import execute, uop
-from tq_hw.sim.executor.stream import operations
 
 Tq = Callable[..., Any]
 FIRST = re.compile(r"first at operator 0 \(CONV_2D\), tensor 't3', tile \d+ of vector RUN \d+ \(output block 0, slots "

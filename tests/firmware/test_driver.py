@@ -36,7 +36,8 @@ from tq_hw.boards.link import c_header as link_header
 from tq_hw.isa import c_header, program
 from tq_hw.isa.config import load_config
 from tq_hw.isa.control import REGISTERS
-from tq_hw.isa.program import Program, to_bytes
+from tq_hw.isa.program import Program
+from tq_hw.isa.program_file import to_bytes
 from tq_hw.model.build import ModelBuilder
 from tq_hw.sim import edges
 from tq_hw.sim.executor import execute

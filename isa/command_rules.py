@@ -1,0 +1,101 @@
+"""What the commands of a compiled file must be, beyond keeping to the layout: rules of each operation, and of all.
+
+They are looked at when a file is written or read. What the machine itself refuses is in docs/reference/semantics.md.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from tq_hw.isa.encode import WORD_BYTES, EncodeError
+from tq_hw.isa.layout import Unit
+from tq_hw.isa.operations import Operation, walk
+from tq_hw.isa.program import Layer, Program
+from tq_hw.isa.program_rules import ProgramError, require, run_ranges
+from tq_hw.isa.work import array_steps, operation_cycles, stored_bytes
+
+__all__ = ["COMMAND_RULES", "CYCLES_PER_ESTIMATE", "FREE_CYCLES", "MOST_CYCLES", "MOST_OPERATION_CYCLES", "MOST_WORDS",
+           "check_commands"]
+
+#: Words that have an address of their own.
+MOST_WORDS = 1 << 16
+#: Cycles of one operation; the largest of a compiled network takes a hundredth of it.
+MOST_OPERATION_CYCLES = 1 << 24
+#: Cycles of a program: what the hardware's counter holds.
+MOST_CYCLES = 1 << 32
+#: Cycles of a program by what its layers say: at most so many for each, and so many besides. Units that work one after
+#: the other, and the rounding up of `operation_cycles`, come to 13 at most for a compiled network.
+CYCLES_PER_ESTIMATE, FREE_CYCLES = 64, 1 << 20
+
+
+def _rule_region(program: Program, operation: Operation) -> None:
+    """A load reads, and a store writes, bytes of a region that exists; no store writes the image."""
+    fields, unit = operation.fields, operation.unit
+    if unit not in (Unit.LOAD, Unit.STORE):
+        return
+    size = fields["run_bytes"] if unit is Unit.LOAD else stored_bytes(fields)
+    if size == 0:
+        return
+    region = fields["region"]
+    does = "reads" if unit is Unit.LOAD else "writes"
+    require(region <= 2, f"it {does} region 3, and a program has regions 0, 1 and 2")
+    require(unit is Unit.LOAD or region != 0, "it writes the image, which must stay as it is")
+    low = high = fields["memory_offset_bytes"]
+    for count, stride in (("count2", "stride2_bytes"), ("count3", "stride3_bytes")):
+        way = (fields[count] - 1) * fields[stride]
+        low, high = low + min(way, 0), high + max(way, 0)
+    require(low >= 0 and high + size <= program.region_bytes(region),
+            f"it {does} bytes {low}..{high + size - 1} of region {region}, which has {program.region_bytes(region)}")
+
+
+def _rule_words(program: Program, operation: Operation) -> None:
+    """A run of a move has at most 65,536 words, other operations so many slots in all blocks, and weight words."""
+    fields = operation.fields
+    if operation.unit in (Unit.LOAD, Unit.STORE):
+        counts = {"words in a run": fields["count0"] * fields["count1"]}
+    else:
+        counts = {"slots in all output blocks": fields["slots"] * fields["out_blocks"]}
+    if operation.unit is Unit.ARRAY:
+        counts["weight words"] = fields["out_blocks"] * fields["weight_rows"] * array_steps(fields, program.config)
+    for what, count in counts.items():
+        require(count <= MOST_WORDS, f"it has {count:,} {what}, at most {MOST_WORDS:,} have an address")
+
+
+#: Rules of each operation.
+COMMAND_RULES: Sequence[Callable[[Program, Operation], None]] = (_rule_region, _rule_words)
+
+
+def check_commands(program: Program) -> None:
+    """Raise ProgramError for the first rule of the commands that a program breaks.
+
+    The stream keeps to the layout and ends with END. Each operation keeps COMMAND_RULES and takes at most 16,777,216
+    cycles when it waits for nothing. The RUNs of the layers exist. All operations one behind the other take at most 64
+    times the cycles that the layers say, and 1,048,576, and never more than 2^32, where the hardware's counter ends.
+    """
+    said = sum(layer.estimated_cycles for layer in program.layers)
+    limit = min(CYCLES_PER_ESTIMATE * said + FREE_CYCLES, MOST_CYCLES)
+    runs = dict.fromkeys(Unit, 0)
+    total = program.command_bytes // WORD_BYTES
+    too_long = f"the commands take more than {limit:,} cycles, and the layers say {said:,}"
+    require(total <= limit, too_long)
+    try:
+        for operation in walk(program.commands, program.config):
+            runs[operation.unit] += 1
+            for rule in COMMAND_RULES:
+                rule(program, operation)
+            cycles = operation_cycles(operation, program.config)
+            require(cycles <= MOST_OPERATION_CYCLES,
+                    f"it takes up to {cycles:,} cycles, at most {MOST_OPERATION_CYCLES:,} are allowed")
+            total += cycles
+            require(total <= limit, too_long)
+    except ProgramError as error:
+        raise ProgramError(f"{operation.unit.name.lower()} RUN {operation.run}, at command word "
+                           f"{operation.word_index}: {error}") from None
+    except EncodeError as error:
+        raise ProgramError(f"the commands break the layout: {error}") from None
+    _check_ranges(program.layers, {unit.name.lower(): count for unit, count in runs.items()})
+
+
+def _check_ranges(layers: Iterable[Layer], runs: Mapping[str, int]) -> None:
+    for unit, ranges in run_ranges(layers).items():
+        first, last, layer = ranges[-1]
+        require(last < runs[unit], f"layer {layer} has RUNs {first}..{last} of the {unit} unit, the commands have "
+                f"{runs[unit]} of them")

@@ -1,0 +1,181 @@
+"""What the records of a compiled program must be, whoever made it: a rule a function, whose first line is the rule.
+
+They are looked at when a `Program` is made; its commands have rules of their own (command_rules.py). Together they let
+no program pass that makes an engine work without end or take memory without bound. docs/reference/compiled-file.md
+lists them.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tq_hw.isa.program import Layer, Port, Program
+
+__all__ = ["BOUNDS", "DTYPES", "EDGES", "LAYER_UNITS", "MOST_JSON_BYTES", "MOST_MEMORY_BYTES", "MOST_PORTS",
+           "MOST_TENSOR_BYTES", "PROGRAM_RULES", "ProgramError", "check_program", "quoted", "require", "run_ranges"]
+
+#: Bytes of an element; the position is the code in a port record.
+DTYPES = {"int8": 1, "uint8": 1, "int16": 2, "int32": 4, "int64": 8, "float32": 4, "bool": 1}
+#: What the host does at a port whose model tensor is float32; the position is the code in a port record.
+EDGES = ("none", "quantize", "dequantize")
+#: Element types of a port that has an edge.
+_EDGE_DTYPES = ("int8", "uint8", "int16")
+#: What computes a layer, and what limits it.
+LAYER_UNITS = ("load", "array", "vector", "store", "none", "host")
+BOUNDS = ("", "compute", "weights", "activations", "vector")
+
+#: Image, arena and state together: the largest memory of a board.
+MOST_MEMORY_BYTES = 1 << 28
+#: All inputs together, or all outputs.
+MOST_TENSOR_BYTES = 1 << 25
+MOST_PORTS = 1024
+MOST_NAME_BYTES = 1 << 16
+MOST_JSON_BYTES = 1 << 23
+_MOST_RANK = 8
+_FLOAT32 = (2.0 ** -149, (2 - 2.0 ** -23) * 2.0 ** 127)
+_SHOWN = 80
+
+
+class ProgramError(ValueError):
+    """A compiled file or a `Program` breaks the format; the message says what was expected and found."""
+
+
+def require(holds: bool, message: str) -> None:
+    """Raise ProgramError unless `holds`."""
+    if not holds:
+        raise ProgramError(message)
+
+
+def quoted(text: str) -> str:
+    """Return a name as messages show it: in quotes, on one line, and not without end."""
+    return repr(text if len(text) <= _SHOWN else text[:_SHOWN] + "...")
+
+
+def _rule_commands(program: "Program") -> None:
+    """The commands start at a multiple of 16, have whole words, at least one, and lie in the image."""
+    require(program.command_offset % 16 == 0 and program.command_bytes % 4 == 0,
+            f"commands must start at a multiple of 16 and have whole words, not offset {program.command_offset}, "
+            f"{program.command_bytes} bytes")
+    require(program.command_offset >= 0 and program.command_bytes > 0
+            and program.command_offset + program.command_bytes <= len(program.image),
+            f"commands at {program.command_offset}, {program.command_bytes} bytes, must lie in the image of "
+            f"{len(program.image)} bytes")
+
+
+def _rule_memory(program: "Program") -> None:
+    """Image, arena and state have at most 268,435,456 bytes together, which is the largest memory of a board."""
+    sizes = (len(program.image), program.arena_bytes, len(program.state))
+    require(min(sizes) >= 0 and sum(sizes) <= MOST_MEMORY_BYTES,
+            f"image, arena and state must have at most {MOST_MEMORY_BYTES:,} bytes together, not {sizes[0]:,}, "
+            f"{sizes[1]:,} and {sizes[2]:,}")
+
+
+def _rule_name(program: "Program") -> None:
+    """The model's name is printable text of at most 65,536 bytes."""
+    require(program.name.isprintable() and len(program.name.encode()) <= MOST_NAME_BYTES,
+            f"the model's name must be printable text of at most {MOST_NAME_BYTES:,} bytes, not {quoted(program.name)}")
+
+
+def _rule_ports(program: "Program") -> None:
+    """There are at most 1,024 inputs and outputs, and all inputs, and all outputs, have at most 33,554,432 bytes."""
+    count = len(program.inputs) + len(program.outputs)
+    require(count <= MOST_PORTS, f"there may be {MOST_PORTS:,} inputs and outputs, not {count:,}")
+    for what, ports in (("inputs", program.inputs), ("outputs", program.outputs)):
+        for port in ports:
+            _check_port(port, program)
+        size = sum(port.size_bytes for port in ports)
+        require(size <= MOST_TENSOR_BYTES, f"the {what} must have at most {MOST_TENSOR_BYTES:,} bytes together, not "
+                f"{size:,}")
+
+
+def _check_port(port: "Port", program: "Program") -> None:
+    where = f"port {quoted(port.name)}"
+    require(len(port.name.encode()) <= MOST_NAME_BYTES,
+            f"{where}: the name must have at most {MOST_NAME_BYTES:,} bytes")
+    require(port.dtype in DTYPES, f"{where}: dtype must be one of {', '.join(DTYPES)}, not {port.dtype!r}")
+    require(port.edge in EDGES, f"{where}: edge must be one of {', '.join(EDGES)}, not {port.edge!r}")
+    require(port.region in (0, 1, 2), f"{where}: region must be 0, 1 or 2, not {port.region}")
+    require(len(port.shape) <= _MOST_RANK and all(0 <= size < 1 << 31 for size in port.shape)
+            and math.prod(max(size, 1) for size in port.shape) < 1 << 31,
+            f"{where}: shape must have at most eight dimensions and less than 2^31 elements, not {port.shape}")
+    size_bytes = DTYPES[port.dtype] * math.prod(port.shape)
+    require(port.size_bytes == size_bytes, f"{where}: size must be {size_bytes} bytes, not {port.size_bytes}")
+    require(-1 << 31 <= port.zero_point < 1 << 31, f"{where}: zero point {port.zero_point} is not an int32")
+    require(math.isfinite(port.scale) and 0 <= port.scale <= _FLOAT32[1],
+            f"{where}: scale must be 0 or a positive float32, not {port.scale}")
+    region_bytes = program.region_bytes(port.region)
+    require(0 <= port.region_offset_bytes <= region_bytes - size_bytes,
+            f"{where}: {size_bytes} bytes at {port.region_offset_bytes} must lie in region {port.region} of "
+            f"{region_bytes} bytes")
+
+
+def _rule_edges(program: "Program") -> None:
+    """Inputs may be quantized and outputs dequantized; such a port is int8, uint8 or int16 and has a scale above 0."""
+    for port in program.inputs:
+        require(port.edge != "dequantize", f"input {quoted(port.name)} must not be dequantized")
+    for port in program.outputs:
+        require(port.edge != "quantize", f"output {quoted(port.name)} must not be quantized")
+    for port in (*program.inputs, *program.outputs):
+        require(port.edge == "none" or (port.dtype in _EDGE_DTYPES and port.scale >= _FLOAT32[0]),
+                f"port {quoted(port.name)}: only {', '.join(_EDGE_DTYPES)} with a scale above 0 can be {port.edge}d, "
+                f"not {port.dtype} with scale {port.scale}")
+
+
+def _rule_inputs(program: "Program") -> None:
+    """Inputs lie in arena or state, and no two of them overlap, unless they are one tensor."""
+    placed = sorted({(port.region, port.region_offset_bytes, port.size_bytes): port for port in program.inputs
+                     if port.size_bytes}.items(), key=lambda item: item[0])
+    for (region, _, _), port in placed:
+        require(region != 0, f"input {quoted(port.name)} must lie in region 1 or 2, not in the image")
+    for ((region, at, size), port), ((other_region, begin, _), other) in zip(placed, placed[1:], strict=False):
+        require(region != other_region or at + size <= begin,
+                f"inputs {quoted(port.name)} and {quoted(other.name)} overlap in region {region}")
+
+
+def _rule_layers(program: "Program") -> None:
+    """Layers have an index of their own; it, macs, cycles and bytes are 0 to 2^63-1; the operator is printable text."""
+    seen: set[int] = set()
+    for layer in program.layers:
+        where = f"layer {layer.index}"
+        require(min(layer.index, layer.macs, layer.estimated_cycles, layer.bytes_moved) >= 0
+                and max(layer.index, layer.macs, layer.estimated_cycles, layer.bytes_moved) < 1 << 63,
+                f"{where}: index, macs, estimated_cycles and bytes_moved must be 0 to 2^63-1")
+        require(layer.index not in seen, f"two layers have the index {layer.index}")
+        seen.add(layer.index)
+        require(layer.op.isprintable(), f"{where}: the operator must be printable text, not {quoted(layer.op)}")
+        require(layer.unit in LAYER_UNITS, f"{where}: unit must be one of {', '.join(LAYER_UNITS)}, not "
+                f"{quoted(layer.unit)}")
+        require(layer.bound in BOUNDS, f"{where}: bound must be one of {', '.join(BOUNDS[1:])} or empty, not "
+                f"{quoted(layer.bound)}")
+
+
+def _rule_runs(program: "Program") -> None:
+    """A layer's ranges of RUNs name units that exist, and no RUN belongs to two layers."""
+    for unit, ranges in run_ranges(program.layers).items():
+        for (a, b, one), (c, _, other) in zip(ranges, ranges[1:], strict=False):
+            require(c > b, f"RUNs {a}..{b} of the {unit} unit belong to layers {one} and {other} both")
+
+
+def run_ranges(layers: Iterable["Layer"]) -> dict[str, list[tuple[int, int, int]]]:
+    """Return (first, last, layer) of all ranges by unit, in order."""
+    out: dict[str, list[tuple[int, int, int]]] = {}
+    for layer in layers:
+        for unit, ranges in layer.runs.items():
+            require(unit in ("load", "array", "vector", "store"),
+                    f"layer {layer.index} names an unknown unit {quoted(unit)}")
+            for first, last in ranges:
+                require(0 <= first <= last, f"layer {layer.index} has RUNs {first}..{last} of the {unit} unit")
+                out.setdefault(unit, []).append((first, last, layer.index))
+    return {unit: sorted(ranges) for unit, ranges in out.items()}
+
+
+#: Rules of the records, in the order in which they are looked at.
+PROGRAM_RULES: Sequence[Callable[["Program"], None]] = (
+    _rule_name, _rule_memory, _rule_commands, _rule_ports, _rule_edges, _rule_inputs, _rule_layers, _rule_runs)
+
+
+def check_program(program: "Program") -> None:
+    """Raise ProgramError for the first rule of the records that a program breaks."""
+    for rule in PROGRAM_RULES:
+        rule(program)

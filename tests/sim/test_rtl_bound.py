@@ -1,0 +1,51 @@
+"""The bound of a run on the RTL: whatever stands in the fields, it is positive and finite."""
+
+import numpy as np
+import pytest
+
+from tq_hw.isa.config import PRESETS
+from tq_hw.isa.encode import Assembler
+from tq_hw.isa.layout import UNITS, Unit
+from tq_hw.isa.memory import YARDSTICK, Memory
+from tq_hw.isa.program import Program
+from tq_hw.sim.faults import SimulationError
+from tq_hw.sim.rtl.bound import cycle_bound
+from tq_hw.sim.rtl.simulate import simulate
+
+CONFIGS = ["tiny", "n16", "serial"]
+
+
+def program(config: str, unit: Unit, values: dict[str, int]) -> Program:
+    assembler = Assembler(PRESETS[config])
+    assembler.run(unit, values)
+    assembler.end()
+    commands = assembler.to_bytes()
+    return Program("net", PRESETS[config], commands, 0, len(commands), 16)
+
+
+@pytest.mark.parametrize("config", CONFIGS)
+@pytest.mark.parametrize("unit", UNITS)
+def test_any_fields_give_a_positive_and_finite_bound(config: str, unit: Unit) -> None:
+    rng = np.random.default_rng(unit)
+    largest = 0
+    for _ in range(500):
+        values = {name: int(rng.choice((field.low, field.high, 0, 1))) for name, (_, field) in
+                  UNITS[unit].fields.items()}
+        for stalls in (None, 5):
+            bound = cycle_bound(program(config, unit, values), Memory(30, 0.01, stalls=stalls))
+            assert 20_000 <= bound <= 1 << 32
+            largest = max(largest, bound)
+    assert largest == 1 << 32
+
+
+def test_a_program_that_waits_for_ever_is_given_up() -> None:
+    """Micro-operations from 200 to 1, as many words as there are: no cycle of it counts, and it waits for a token."""
+    values = {"wait_load": 1, "first": 200, "body_first": 201, "last": 1, "slots": (1 << 24) - 1, "out_blocks": 60,
+              "chunk_slots": 1, "tile_slots": 1, "repeat1": 1, "repeat2": 1, "cols": 1}
+    one = program("tiny", Unit.VECTOR, values)
+    assert cycle_bound(one, YARDSTICK) < 100_000
+    with pytest.raises(SimulationError) as found:
+        simulate(one, [])
+    assert str(found.value) == (
+        f"net: no end after {cycle_bound(one, YARDSTICK)} cycles: load did 0 RUNs and waits; array did 0 RUNs and "
+        "waits; vector did 0 RUNs and waits; store did 0 RUNs and waits")
