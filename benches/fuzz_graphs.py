@@ -169,7 +169,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (TqError, ValueError) as error:
         print(f"fuzz_graphs: {error}", file=sys.stderr)
         return 2
-    chunk = max(1, min(50, options.graphs // options.jobs))
+    chunk = max(1, min(25, options.graphs // options.jobs))
     last = options.seed + options.graphs
     tasks = [(first, min(chunk, last - first), job) for first in range(options.seed, last, chunk)]
     tally, start = Tally(), time.monotonic()
@@ -178,7 +178,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             for finding in found.findings:
                 print(f"graph {finding.seed}, {finding.config}: {finding.message}", flush=True)
             tally.add(found)
-            if number % 20 == 0:
+            if number % 8 == 0:
                 print(_summary(tally, start), flush=True)
     print(_summary(tally, start))
     for kind, count in tally.refused.most_common():

@@ -6,7 +6,8 @@ import numpy as np
 
 from tq_hw.model.random_sketch import Sketch, Unfit
 
-__all__ = ["arg", "binary", "compare", "dequantize", "integers", "largest", "quantize", "reduce", "rows", "unary"]
+__all__ = ["arg", "binary", "compare", "dequantize", "integers", "largest", "quantize", "reduce", "rows", "types",
+           "unary"]
 
 
 def unary(s: Sketch, x: int) -> list[int]:
@@ -117,6 +118,24 @@ def integers(s: Sketch, x: int) -> list[int]:
     op = s.pick("ADD", "SUB", "MUL", "MAXIMUM", "MINIMUM", "LESS", "GREATER", "EQUAL")
     return [first, s.b.add(op, [first, second] if s.chance(0.5) else [second, first],
                            options=s.activation() if op in ("ADD", "SUB", "MUL") else {})]
+
+
+def types(s: Sketch, x: int) -> list[int]:
+    """QUANTIZE and CAST between types: uint8 with the same codes or others, int16, int32, int64, bool."""
+    tensor = s.b.tensors[x]
+    if tensor.dtype in ("uint8", "int16") and tensor.quantization is not None:
+        if tensor.dtype == "uint8" and s.chance(0.5):
+            return [s.b.add("QUANTIZE", [x], dtype="int8", scale=tensor.scale, zero_point=tensor.zero_point - 128)]
+        return [s.b.add("QUANTIZE", [x], dtype="int8", **s.out(tensor.scale))]
+    if tensor.dtype == "int8" and tensor.quantization is not None and s.chance(0.6):
+        scale, zero_point = s.quantization(x)
+        if s.chance(0.3):
+            return [s.b.add("QUANTIZE", [x], dtype="int16", scale=scale / s.pick(1, 100, 256), zero_point=0)]
+        if s.chance(0.5):
+            return [s.b.add("QUANTIZE", [x], dtype="uint8", scale=scale, zero_point=zero_point + 128)]
+        return [s.b.add("QUANTIZE", [x], dtype="uint8", scale=s.out(scale)["scale"], zero_point=s.between(0, 255))]
+    dtype = s.pick(*sorted({"int32", "int64", "bool"} - {tensor.dtype}))
+    return [s.b.add("CAST", [x], in_data_type=tensor.dtype, out_data_type=dtype)]
 
 
 def dequantize(s: Sketch, x: int) -> list[int]:

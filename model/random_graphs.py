@@ -33,6 +33,7 @@ from tq_hw.model.random_elementwise import (
     quantize,
     reduce,
     rows,
+    types,
     unary,
 )
 from tq_hw.model.random_movement import (
@@ -95,7 +96,7 @@ RECIPES: dict[str, Recipe] = {
     "transpose": Recipe("move", 3, transpose, True), "pad": Recipe("move", 4, pad, True),
     "space": Recipe("move", 3, space, True), "blocks": Recipe("move", 3, blocks, True),
     "compare": Recipe("other", 2, compare), "arg": Recipe("other", 2, arg), "integers": Recipe("other", 1, integers),
-    "dequantize": Recipe("other", 1, dequantize),
+    "dequantize": Recipe("other", 1, dequantize), "types": Recipe("other", 3, types, True),
     "svdf": Recipe("state", 2, svdf), "lstm": Recipe("state", 2, lstm), "variable": Recipe("state", 1, variable),
 }
 GROUPS = tuple(dict.fromkeys(recipe.group for recipe in RECIPES.values()))
@@ -152,6 +153,10 @@ def _finished(s: Sketch, seed: int) -> Model:
     outputs = [y for y in ends if s.b.tensors[y].dtype == "float32" or s.chance(0.75)]
     outputs = outputs or [ends[-1] if ends else made[-1]]
     outputs += [y for y in made if y not in outputs and s.b.tensors[y].dtype != "float32" and s.chance(0.07)]
+    if s.chance(0.02):
+        outputs += [x for x in read if x >= 0 and s.b.tensors[x].data is not None][:1]
+    if s.chance(0.02):
+        outputs.append(s.pick(*outputs))
     if s.chance(0.04):
         outputs += [x for x in s.b.inputs if s.b.tensors[x].dtype == "int8"][:1]
     outputs = [outputs[at] for at in s.rng.permutation(len(outputs))]

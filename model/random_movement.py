@@ -91,7 +91,8 @@ def inception(s: Sketch, x: int) -> list[int]:
         y = conv_to(s, x, size, quantization, s.pick(1, 1, 1, 3))
         return s.b.add("RELU", [y], **quantization) if s.chance(0.15) else y
     channels = s.pick(8, 16) if whole else s.channels()
-    parts = [branch(2, channels) for _ in range(s.between(2, 3))]
+    depth = s.pick(0, 1, 1, 2)
+    parts = [branch(depth, channels) for _ in range(s.between(2, 3))]
     if axis == 3 and s.chance(0.2):
         parts.append(conv_to(s, x, s.channels(), quantization))
     joined = s.b.add("CONCATENATION", parts, axis=axis)

@@ -101,10 +101,15 @@ class Sketch:
         return {"scale": float(np.float32(min(max(wanted, 1e-4), 0.5))), "zero_point": self.point()}
 
     def input(self, shape: Sequence[int], **quantization: Any) -> int:
-        """Add an input of the model and return it; float32 with a QUANTIZE behind it now and then."""
+        """Add an input of the model and return it; float32 or uint8 with a QUANTIZE behind it now and then."""
         quantization = quantization or self.out()
         if self.chance(0.05):
             x = self.b.add("QUANTIZE", [self.b.input(shape, "float32")], **quantization)
+        elif self.chance(0.05):
+            # Converters write uint8 inputs so; the accelerator reads the same bytes with bit 7 inverted.
+            outer = self.b.input(shape, "uint8", scale=quantization["scale"],
+                                 zero_point=quantization["zero_point"] + 128)
+            x = self.b.add("QUANTIZE", [outer], **quantization)
         else:
             x = self.b.input(shape, **quantization)
         self.live.append(x)
