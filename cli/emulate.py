@@ -65,5 +65,6 @@ def emulate_command(board_name: str, memory_name: str | None, faults: int | None
         emulator.serve()
     finally:
         emulator.close()
-        if link is not None and os.path.islink(link):
+        # Another emulation may have taken the name meanwhile.
+        if link is not None and os.path.islink(link) and os.readlink(link) == emulator.port:
             os.unlink(link)

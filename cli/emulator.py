@@ -5,6 +5,7 @@ import random
 import select
 import time
 import tty
+from contextlib import suppress
 
 from tq_hw.boards.link.emulated import GAP_CYCLES
 from tq_hw.boards.link.faults import Fault, damage
@@ -24,6 +25,8 @@ _GAP_SECONDS = 0.05
 _CHUNK_BYTES = 4096
 _MOST_DELAY_SECONDS = 0.02
 _FAULT_ONE_IN = 100
+#: What is kept of answers that nobody reads; as on a wire, others are lost.
+_UNREAD_BYTES = 1 << 16
 
 
 def board_design(memory_bytes: int, clock_hz: int) -> Design:
@@ -74,6 +77,9 @@ class Emulator:
         self._lines = None if faults is None else (BadLine(2 * faults), BadLine(2 * faults + 1))
         self._master, self._slave = os.openpty()
         tty.setraw(self._slave)
+        # A peer that does not read must not keep the board, or whoever ends it.
+        os.set_blocking(self._master, False)
+        self._unread = bytearray()
         self.port = os.ttyname(self._slave)
         self._wanted_resets = 1
         self._ended = False
@@ -110,7 +116,10 @@ class Emulator:
                 self._send(self._bench.exchange(data, cycles))
 
     def _receive(self, wait_seconds: float) -> bytes:
-        if not select.select([self._master], [], [], wait_seconds)[0]:
+        readable, writable, _ = select.select([self._master], [self._master] * bool(self._unread), [], wait_seconds)
+        if writable:
+            self._send(b"")
+        if not readable:
             return b""
         data = os.read(self._master, _CHUNK_BYTES)
         return data if self._lines is None else self._lines[0].carry(data)
@@ -118,5 +127,7 @@ class Emulator:
     def _send(self, data: bytes) -> None:
         if self._lines is not None:
             data = self._lines[1].carry(data)
-        while data:
-            data = data[os.write(self._master, data):]
+        self._unread += data[:_UNREAD_BYTES - len(self._unread)]
+        with suppress(BlockingIOError):
+            while self._unread:
+                del self._unread[:os.write(self._master, self._unread)]

@@ -1,6 +1,7 @@
 """The host's end of the link: requests that survive a bad line."""
 
 import contextlib
+import errno
 import random
 import time
 from collections.abc import Callable
@@ -74,14 +75,19 @@ class Port(Protocol):
 
 
 class SerialPort:
-    """A serial port, or whatever pyserial takes for one; LinkError if it cannot be opened or goes away."""
+    """A serial port, or whatever pyserial takes for one; LinkError if it cannot be opened or goes away.
+
+    Of a device of this machine it is the only user: two that talk at once would get each other's answers.
+    """
 
     def __init__(self, name: str, baud: int) -> None:
         self.name = name
         self.byte_seconds = 10 / baud
         try:
-            self._serial = serial.serial_for_url(name, baud, timeout=0, write_timeout=5)
+            self._serial = serial.serial_for_url(name, baud, timeout=0, write_timeout=5, exclusive=True)
         except (OSError, ValueError) as error:
+            if getattr(error, "errno", None) in (errno.EAGAIN, errno.EBUSY):
+                raise LinkError(f"port {name} is in use by another program; end that first") from None
             raise LinkError(f"port {name} cannot be opened: {_reason(error)}") from None
         # USB adapters else keep what they got for up to 16 ms; not every port and system can be told so.
         with contextlib.suppress(AttributeError, NotImplementedError, OSError, ValueError):

@@ -2,12 +2,14 @@
 
 import json
 import os
+import select
 import signal
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,7 @@ import numpy as np
 import pytest
 
 from tq_hw.boards.catalog import BOARDS
+from tq_hw.boards.link.protocol import Command, Request
 from tq_hw.cli.emulator import Emulator
 from tq_hw.isa.config import load_config
 from tq_hw.model.build import ModelBuilder
@@ -216,4 +219,76 @@ def test_emulate_offers_a_port_and_survives_its_button(tq: Any, files: Path) -> 
         finally:
             process.terminate()
     assert process.returncode == 0
+    assert not os.path.lexists("board")
+
+
+@contextmanager
+def emulation(*options: str) -> Iterator[tuple["subprocess.Popen[str]", str]]:
+    """`tq-hw emulate` of the smallest board in a process of its own, and its port; killed if it does not end."""
+    with subprocess.Popen([sys.executable, "-m", "tq_hw.cli", "emulate", "--board", "icebreaker", *options],
+                          stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            port = process.stdout.readline().split()[1]
+            assert process.stdout.readline().startswith("icebreaker: ")
+            yield process, port
+        finally:
+            process.kill()
+
+
+def ask_without_reading(port: str, count: int) -> int:
+    """Ask a board who it is, so many times, and read no answer; return the handle."""
+    handle = os.open(port, os.O_RDWR | os.O_NOCTTY)
+    frames = Request(Command.OPEN, 1, 77, 24).to_bytes() * count
+    while frames:
+        assert select.select([], [handle], [], 20)[1], f"the board has not taken {len(frames)} bytes of requests"
+        frames = frames[os.write(handle, frames[:100]):]
+    return handle
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_peer_that_does_not_read_keeps_nobody(tq: Any, files: Path, number: signal.Signals) -> None:
+    with emulation("--port", "board") as (process, port):
+        # More answers than the terminal and the emulator hold.
+        handle = ask_without_reading(port, 5000)
+        process.send_signal(number)
+        assert process.wait(10) == (0 if number is signal.SIGTERM else 130)
+        os.close(handle)
+    assert not os.path.lexists("board")
+
+
+def test_a_peer_that_did_not_read_leaves_a_board_for_the_next(tq: Any, files: Path) -> None:
+    with emulation() as (process, port):
+        os.close(ask_without_reading(port, 5000))
+        outcome = tq("run", "--board", "icebreaker", "--port", port, "keywords.tflite", "--inputs", "in.npz",
+                     "--outputs", "out.npz")
+        assert (outcome.code, outcome.err) == (0, "")
+        check_outputs(files)
+        process.terminate()
+        assert process.wait(10) == 0
+
+
+def test_a_second_client_of_a_port_is_refused(tq: Any, files: Path) -> None:
+    hold = ("import sys; from tq_hw.boards.link.host import SerialPort; port = SerialPort(sys.argv[1], 115200)\n"
+            "print('open', flush=True); sys.stdin.read()")
+    arguments = ["run", "--board", "icebreaker", "keywords.tflite", "--inputs", "in.npz", "--port"]
+    with emulation("--port", "board") as (_, port):
+        with subprocess.Popen([sys.executable, "-c", hold, port], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                              text=True) as first:
+            assert first.stdout is not None and first.stdout.readline() == "open\n"
+            for name in (port, "board"):
+                outcome = tq(*arguments, name)
+                assert (outcome.code, outcome.err) == (
+                    5, f"tq-hw: port {name} is in use by another program; end that first\n")
+            first.communicate()
+        assert tq(*arguments, port).code == 0
+
+
+def test_an_emulation_leaves_the_name_of_another_one(tq: Any, files: Path) -> None:
+    with emulation("--port", "board") as (first, _), emulation("--port", "board") as (second, port):
+        first.terminate()
+        assert first.wait(10) == 0
+        assert os.readlink("board") == port
+        second.terminate()
+        assert second.wait(10) == 0
     assert not os.path.lexists("board")
