@@ -13,6 +13,7 @@ from amaranth.lib.wiring import In, Out
 
 from tq_hw.hdl.queues import Queue, Slice
 from tq_hw.isa.config import Config
+from tq_hw.isa.layout import LOAD_SHARES
 
 __all__ = ["BurstLayout", "MemoryReadSignature", "ReadChannel", "WriteBeatLayout", "WriteChannel",
            "read_members", "write_members"]
@@ -20,8 +21,6 @@ __all__ = ["BurstLayout", "MemoryReadSignature", "ReadChannel", "WriteBeatLayout
 _LENGTH_BITS = 8
 _READ_LIMIT = 255
 _WRITE_LIMIT = 16
-#: Load bursts in a row while fetch waits too: when commands run short, and when they do not.
-_LOAD_SHARES = (1, 15)
 
 
 def read_members(config: Config) -> dict[str, wiring.Member]:
@@ -116,7 +115,7 @@ class ReadChannel(wiring.Component):
         may_open = Signal()
         # One cycle late: one more burst may be open, or opened in the cycle of a halt.
         m.d.sync += may_open.eq(~self.halt & (open_bursts < _READ_LIMIT - 1))
-        in_a_row, next_in_a_row = (Signal(range(max(_LOAD_SHARES) + 1), name=name)
+        in_a_row, next_in_a_row = (Signal(range(max(LOAD_SHARES) + 1), name=name)
                                    for name in ("in_a_row", "next_in_a_row"))
         fetch_turn = Signal()
         choose_load = Signal()
@@ -135,7 +134,7 @@ class ReadChannel(wiring.Component):
         m.d.comb += next_in_a_row.eq(in_a_row)
         with m.If(opened):
             m.d.comb += next_in_a_row.eq(Mux(choose_load & fetch.burst.valid, in_a_row + 1, 0))
-        m.d.sync += [in_a_row.eq(next_in_a_row), fetch_turn.eq(next_in_a_row >= Mux(self.urgent, *_LOAD_SHARES))]
+        m.d.sync += [in_a_row.eq(next_in_a_row), fetch_turn.eq(next_in_a_row >= Mux(self.urgent, *LOAD_SHARES))]
 
         m.d.comb += [
             bus.arid.eq(address.o.payload.id), bus.araddr.eq(address.o.payload.addr),

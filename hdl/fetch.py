@@ -16,14 +16,9 @@ from tq_hw.hdl.runs import BurstSplitter
 from tq_hw.hdl.tokens import WORKERS
 from tq_hw.isa.config import Config
 from tq_hw.isa.control import Status
-from tq_hw.isa.layout import BURST_BYTES, QUEUE_WORDS, Unit
+from tq_hw.isa.layout import BURST_BYTES, FETCH_BYTES, FEW_WORDS, QUEUE_WORDS, Unit
 
 __all__ = ["Fetch"]
-
-_BUFFER_BYTES = 4 * BURST_BYTES
-#: Words in the queue of load, array or vector below which the next commands are urgent.
-_FEW_WORDS = 64
-
 
 #: A word of the stream, and what a header of these bits would be: one for a unit (a bit for each), or END.
 _WORD = data.StructLayout({"word": 32, "units": len(WORKERS), "is_end": 1})
@@ -76,7 +71,7 @@ class Fetch(wiring.Component):
         left = Signal(30)
 
         m.submodules.splitter = splitter = BurstSplitter(self._config, 32)
-        m.submodules.buffer = buffer = ReadBuffer(self._config, _BUFFER_BYTES // BURST_BYTES)
+        m.submodules.buffer = buffer = ReadBuffer(self._config, FETCH_BYTES // BURST_BYTES)
         wiring.connect(m, splitter.o, buffer.i)
         wiring.connect(m, buffer.memory, wiring.flipped(self.memory))
         # Words left in memory or the buffer; behind the last one, those of its beat are dropped.
@@ -128,7 +123,7 @@ class Fetch(wiring.Component):
         empty = Signal()
         m.d.sync += [
             empty.eq(~Cat(held).any()),
-            self.urgent.eq(Cat(queue.level < _FEW_WORDS for unit, queue in queues.items() if unit != Unit.STORE).any()),
+            self.urgent.eq(Cat(queue.level < FEW_WORDS for unit, queue in queues.items() if unit != Unit.STORE).any()),
         ]
 
         word = words.o.payload

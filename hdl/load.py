@@ -16,12 +16,10 @@ from tq_hw.hdl.runs import BurstSplitter, RunGenerator
 from tq_hw.hdl.signatures import OperationLayout, WriteSignature, operation_signature
 from tq_hw.isa.config import Config
 from tq_hw.isa.control import Status
-from tq_hw.isa.layout import BURST_BYTES, Unit
+from tq_hw.isa.layout import BURST_BYTES, LOAD_BYTES, Unit
 
 __all__ = ["LoadUnit"]
 
-#: Bytes that are on their way or wait: at 8 bytes per cycle they hide 400 cycles of latency.
-_BUFFER_BYTES = 4096
 #: Operations whose reads are asked for while earlier words are still written.
 _AHEAD = 4
 
@@ -149,7 +147,7 @@ class _Addresses(wiring.Component):
         m.submodules.runs = runs = RunGenerator(32)
         m.submodules.starts = starts = Queue(32, 2)
         m.submodules.splitter = splitter = BurstSplitter(config, len(self.op.run_bytes))
-        m.submodules.buffer = buffer = ReadBuffer(config, _BUFFER_BYTES // BURST_BYTES)
+        m.submodules.buffer = buffer = ReadBuffer(config, LOAD_BYTES // BURST_BYTES)
 
         begin = Signal()
         based = Signal()

@@ -28,13 +28,22 @@ from functools import cached_property
 
 from tq_hw.isa.config import Config
 
-__all__ = ["BURST_BYTES", "FOLD_BASE", "FOLD_ENTRY", "HEADER", "QUEUE_WORDS", "UNITS", "UOP_BASE", "UOP_WORDS",
-           "ArrayMode", "Field", "Register", "Unit", "UnitLayout", "VectorKind", "register", "register_count"]
+__all__ = ["BURST_BYTES", "FETCH_BURSTS", "FETCH_BYTES", "FEW_WORDS", "FOLD_BASE", "FOLD_ENTRY", "HEADER",
+           "LOAD_BURSTS", "LOAD_BYTES", "LOAD_SHARES", "QUEUE_WORDS", "UNITS", "UOP_BASE", "UOP_WORDS", "ArrayMode",
+           "Field", "Register", "Unit", "UnitLayout", "VectorKind", "register", "register_count"]
 
 #: Bursts to memory end at multiples of this.
 BURST_BYTES = 256
 #: Command words that wait in front of each unit.
 QUEUE_WORDS = 512
+#: Bytes that load and fetch have room for: at 8 bytes per cycle those of load hide 400 cycles of latency; bursts of the
+#: longest kind that each waits for at once.
+LOAD_BYTES, FETCH_BYTES = 16 * BURST_BYTES, 4 * BURST_BYTES
+LOAD_BURSTS, FETCH_BURSTS = 14, 2
+#: Fetch hurries while a queue of load, array or vector holds fewer words.
+FEW_WORDS = 64
+#: Bursts of loads between two of fetch, if both wait: while it hurries, and else.
+LOAD_SHARES = (1, 15)
 
 
 class Unit(IntEnum):
