@@ -1,25 +1,31 @@
 """Where commands wait: how much of them is fetched when a load begins, and which loads stand behind full queues."""
 
 from collections import deque
+from dataclasses import dataclass
 from itertools import accumulate
 
-from tq_hw.compiler.stream import Commands, Operation, Stream, UopWrite
-from tq_hw.isa.config import Config
+from tq_hw.compiler.stream import Commands, Operation, Stream
 from tq_hw.isa.encode import WORD_BYTES
-from tq_hw.isa.layout import QUEUE_WORDS, Unit
+from tq_hw.isa.layout import FETCH_BYTES, QUEUE_WORDS, Unit
 
-__all__ = ["beats_needed", "held_up", "uop_words"]
-
-#: Bytes of commands that are fetched ahead of the load that is begun; they take turns with its data on the bus.
-_AHEAD_BYTES = 800
+__all__ = ["CommandWords", "command_words", "held_up"]
 
 
-def beats_needed(stream: Stream, config: Config, commands: Commands) -> dict[int, int]:
-    """Return, by the id of each load, the beats of commands that are fetched when it begins."""
-    size = len(commands.data)
-    return {id(item): min(size, WORD_BYTES * end + _AHEAD_BYTES) // config.bus_bytes
-            for item, end in zip(stream.items, accumulate(commands.words), strict=True)
-            if isinstance(item, Operation) and item.unit is Unit.LOAD}
+@dataclass(frozen=True)
+class CommandWords:
+    """Words of commands around an operation.
+
+    Members
+    -------
+    table, own : of tables written before it, of its own command
+    end : of all commands up to its own
+    reach : up to where fetch reads when it begins, before a queue is full
+    """
+
+    table: int
+    own: int
+    end: int
+    reach: int
 
 
 def held_up(stream: Stream, commands: Commands) -> dict[int, list[Operation]]:
@@ -51,12 +57,32 @@ def held_up(stream: Stream, commands: Commands) -> dict[int, list[Operation]]:
     return behind
 
 
-def uop_words(stream: Stream, commands: Commands) -> dict[int, int]:
-    """Return, by the id of each operation behind micro-operations, the words of these and of its own command."""
-    found, words = {}, 0
-    for item, size in zip(stream.items, commands.words, strict=True):
-        if isinstance(item, UopWrite):
-            words += size
-        elif words and item.unit is Unit.VECTOR:
-            found[id(item)], words = words + size, 0
+def command_words(stream: Stream, commands: Commands) -> dict[int, CommandWords]:
+    """Return the words of each operation by its id."""
+    ends = list(accumulate(commands.words))
+    reach = _ahead(stream, commands)
+    found = {}
+    tables = dict.fromkeys(Unit, 0)
+    for number, (item, size) in enumerate(zip(stream.items, commands.words, strict=True)):
+        if isinstance(item, Operation):
+            found[id(item)] = CommandWords(
+                tables[item.unit], size, ends[number], ends[reach[number]] + FETCH_BYTES // WORD_BYTES)
+            tables[item.unit] = 0
+        else:
+            tables[item.unit] += size
+    return found
+
+
+def _ahead(stream: Stream, commands: Commands) -> list[int]:
+    """Return for each item up to which one words are dealt behind it until a queue is full."""
+    held = dict.fromkeys(Unit, 0)
+    found, end = [], 0
+    items = list(zip(stream.items, commands.words, strict=True))
+    for number in range(len(items)):
+        while end < len(items) - 1 and max(held.values()) <= QUEUE_WORDS:
+            end += 1
+            held[items[end][0].unit] += items[end][1]
+        found.append(end)
+        if number < len(items) - 1:
+            held[items[number + 1][0].unit] -= items[number + 1][1]
     return found

@@ -3,15 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from tq_hw.compiler.array_cycles import array_tiles, tile_sizes
 from tq_hw.compiler.ir import Graph, Mac
 from tq_hw.compiler.lstm import Lstm
-from tq_hw.compiler.operation_cycles import (
-    moved_bytes,
-    program_cycles,
-    tile_cycles,
-    tile_program_cycles,
-    tile_sizes,
-)
+from tq_hw.compiler.operation_cycles import moved_bytes, program_cycles, tile_program_cycles
 from tq_hw.compiler.stream import Operation, Stream
 from tq_hw.compiler.timing import Timeline, layer_cycles
 from tq_hw.isa.config import Config
@@ -76,7 +71,7 @@ def report(graph: Graph, stream: Stream, config: Config, times: Timeline) -> tup
             size = moved_bytes(operation)
             moved[index] = moved.get(index, 0) + size
             if unit is Unit.ARRAY:
-                work[index]["compute"] += sum(tile_cycles(operation.fields, config)[0])
+                work[index]["compute"] += sum(tile.cycles for tile in array_tiles(operation, config))
             elif unit is Unit.VECTOR:
                 work[index]["vector"] += _vector_cycles(operation, config)
             elif operation.fields.get("region") == REGION_IMAGE and unit is Unit.LOAD:

@@ -17,7 +17,7 @@ from typing import ClassVar
 from tq_hw.compiler.history import Access, History
 from tq_hw.isa.config import Config
 from tq_hw.isa.encode import Assembler, EncodeError
-from tq_hw.isa.layout import Unit
+from tq_hw.isa.layout import ArrayMode, Unit
 from tq_hw.model.errors import UnsupportedError
 
 __all__ = ["Access", "Commands", "FoldWrite", "Operation", "Stream", "UopWrite"]
@@ -37,6 +37,7 @@ class Operation:
     wait, post : tokens by unit
     after : operations whose tokens it takes
     uops : micro-operations of a vector program
+    folds : entries of the folding table that an operation of the array uses
     """
 
     unit: Unit
@@ -48,6 +49,7 @@ class Operation:
     post: dict[Unit, int] = field(default_factory=dict)
     after: "list[Operation]" = field(default_factory=list)
     uops: tuple[Mapping[str, int], ...] = ()
+    folds: tuple[tuple[Mapping[str, int], ...], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -106,6 +108,7 @@ class Stream:
     _takers: dict[tuple[Unit, Unit], list[int]] = field(default_factory=dict)
     _known: dict[tuple[Unit, Unit], list[int]] = field(default_factory=dict)
     _uops: dict[int, Mapping[str, int]] = field(default_factory=dict)
+    _folds: dict[int, tuple[Mapping[str, int], ...]] = field(default_factory=dict)
 
     def add(self, unit: Unit, fields: Mapping[str, int], reads: tuple[Access, ...], writes: tuple[Access, ...],
             layer: int) -> Operation:
@@ -116,6 +119,8 @@ class Stream:
         operation = Operation(unit, dict(fields), reads, writes, layer)
         if unit is Unit.VECTOR and "last" in fields:
             operation.uops = tuple(self._uops[index] for index in range(fields["first"], fields["last"] + 1))
+        if fields.get("mode") == ArrayMode.FOLDED:
+            operation.folds = tuple(self._folds[step] for step in range(fields["kernel_blocks"]))
         for other in _UNITS:
             if other is unit:
                 continue
@@ -149,6 +154,7 @@ class Stream:
 
     def fold(self, step: int, feeds: tuple[Mapping[str, int], ...]) -> None:
         """Write an entry of the folding table at this point."""
+        self._folds[step] = feeds
         self.items.append(FoldWrite(step, feeds))
 
     def uop(self, index: int, values: Mapping[str, int]) -> None:

@@ -5,15 +5,47 @@ tests/hdl/test_latencies.py measures them.
 """
 
 from tq_hw.isa.config import Config
+from tq_hw.isa.layout import Unit
 
 __all__ = [
-    "ACC_READ_LATENCY_CYCLES", "ACTIVATION_LANE_CYCLES", "ALU_CYCLES", "ARRAY_READ_LATENCY_CYCLES", "CLAMP_CYCLES",
-    "FEED_CYCLES", "LEFT_SHIFT_CYCLES", "OPERATION_LEAST_CYCLES", "PRODUCT_CYCLES", "READ_LATENCY_CYCLES",
-    "REDUCE_LEVEL_CYCLES", "REGISTER_LATENCY_CYCLES", "REGISTER_READ_CYCLES", "REWRITE_CYCLES",
-    "RIGHT_SHIFT_CYCLES", "SLOT_TO_PORT_CYCLES", "STAGE_OPERANDS", "STAGE_REGISTERS", "STAGE_RESULT",
-    "STEP_LEAST_CYCLES", "TABLE_CYCLES", "TAG_LEAD_CYCLES", "TILE_LEAST_CYCLES", "activation_cycles",
-    "add_delay_cycles", "array_latency_cycles", "beat_words", "done_cycles", "output_latency_cycles",
-    "reduce_latency_cycles", "reduce_tree_cycles", "sums_delay_cycles"]
+    "ACC_READ_LATENCY_CYCLES", "ACTIVATION_LANE_CYCLES", "ALU_CYCLES", "ARRAY_READ_LATENCY_CYCLES",
+    "ARRAY_START_CYCLES", "BEAT_TO_WORD_CYCLES", "CLAMP_CYCLES", "FEED_CYCLES", "FETCH_TO_BEAT_CYCLES",
+    "FETCH_TO_WORD_CYCLES", "LEFT_SHIFT_CYCLES", "LOAD_GAP_CYCLES", "LOAD_TAKE_GAP_CYCLES", "LOAD_TO_BURST_CYCLES",
+    "OFFER_CYCLES", "OPERATIONS_IN_FLIGHT", "PARAMS_START_CYCLES", "PRODUCT_CYCLES", "READ_LATENCY_CYCLES",
+    "REDUCE_LEVEL_CYCLES", "REGISTER_LATENCY_CYCLES", "REGISTER_READ_CYCLES", "RELEASE_CYCLES", "REWRITE_CYCLES",
+    "RIGHT_SHIFT_CYCLES", "RUN_LEAST_CYCLES", "SENT_TO_DONE_CYCLES", "SLOT_TO_PORT_CYCLES", "STAGE_OPERANDS",
+    "STAGE_REGISTERS", "STAGE_RESULT", "STEP_LEAST_CYCLES", "STORE_AHEAD_CYCLES", "STORE_GAP_CYCLES",
+    "STORE_TO_BEAT_CYCLES", "TABLE_CYCLES", "TAG_LEAD_CYCLES", "TAKE_CYCLES", "TILE_LEAST_CYCLES", "TOKEN_CYCLES",
+    "VECTOR_START_CYCLES", "VECTOR_TILE_CYCLES", "WEIGHTS_ASKED_CYCLES", "activation_cycles", "add_delay_cycles",
+    "array_latency_cycles", "beat_words", "done_cycles", "output_latency_cycles", "reduce_latency_cycles",
+    "reduce_tree_cycles", "sums_delay_cycles"]
+
+# Commands: fetch, the units' controls, tokens.
+#: From the start of fetch, or from room for bursts, to their first beat on the bus and to their first word dealt, in
+#: addition to the memory's latency; then one word a cycle.
+FETCH_TO_BEAT_CYCLES = 5
+FETCH_TO_WORD_CYCLES = 12
+#: From the last word of a RUN to the operation offered; from `done` to the operation offered that waits for its token,
+#: or for a place among those in flight.
+OFFER_CYCLES = 4
+TOKEN_CYCLES = 3
+OPERATIONS_IN_FLIGHT = 4
+#: From an operation offered to an engine that is free and takes it, by unit.
+TAKE_CYCLES = {Unit.LOAD: 2, Unit.STORE: 1}
+
+# Load and store.
+#: From a load taken to its first burst on the bus; beside its runs, to the next one taken.
+LOAD_TO_BURST_CYCLES = 7
+LOAD_TAKE_GAP_CYCLES = 9
+#: From a beat on the bus to its word in the scratchpad; from the last word of a load to the first of the next.
+BEAT_TO_WORD_CYCLES = 7
+LOAD_GAP_CYCLES = 6
+#: From a store taken to its first word packed; beside its words, to the next one taken; how far words are read ahead.
+STORE_TO_BEAT_CYCLES = 9
+STORE_GAP_CYCLES = 5
+STORE_AHEAD_CYCLES = 20
+#: From the last beat of a store to `done`, beside the memory's latency.
+SENT_TO_DONE_CYCLES = 7
 
 # Scratchpad and accumulators, from the cycle of a grant to the one in which the word is there.
 READ_LATENCY_CYCLES = 3
@@ -32,10 +64,14 @@ TAG_LEAD_CYCLES = 4
 REWRITE_CYCLES = 5
 #: From the sums of the array to the vector unit's first read of their word.
 _SUMS_TO_READ_CYCLES = 2
-#: What a step, a tile of one step and an operation of one step take in the sequencer.
+#: What a step, and the last one of a tile, take in the sequencer at least.
 STEP_LEAST_CYCLES = 5
 TILE_LEAST_CYCLES = 7
-OPERATION_LEAST_CYCLES = 10
+#: From an operation taken to its first slot: what the sequencer needs at least; beside a cycle for each row of weights.
+ARRAY_START_CYCLES = 8
+WEIGHTS_ASKED_CYCLES = 4
+#: From the last read of a buffer's sums to the first slot of a tile that takes the buffer.
+RELEASE_CYCLES = 1
 
 
 def array_latency_cycles(config: Config) -> int:
@@ -52,6 +88,14 @@ def add_delay_cycles(config: Config) -> int:
     """Return the cycles from a slot in the counter to the read of the accumulator that it is added to."""
     return SLOT_TO_PORT_CYCLES + FEED_CYCLES + array_latency_cycles(config) - TAG_LEAD_CYCLES
 
+
+# Vector unit.
+#: From an operation taken to its first beat; beside the cycles of a parameter block, if it has one.
+VECTOR_START_CYCLES = 13
+PARAMS_START_CYCLES = 10
+#: What a tile, and a run of a micro-operation, take at least.
+VECTOR_TILE_CYCLES = 3
+RUN_LEAST_CYCLES = 2
 
 # Lane of the vector unit: its steps, and stages counted from the cycle in which a beat starts.
 TABLE_CYCLES = 2

@@ -3,7 +3,6 @@
 from dataclasses import KW_ONLY, dataclass
 
 from tq_hw.isa.config import Config
-from tq_hw.isa.layout import BURST_BYTES
 
 __all__ = ["YARDSTICK", "Memory"]
 
@@ -29,14 +28,14 @@ class Memory:
     bursts: int = 16
     stalls: int | None = None
 
-    def cycles(self, config: Config, beats: int, runs: int = 0, run_bytes: int = 0) -> int:
-        """Cycles of so many beats in one direction, as long as the other moves nothing; they are of `runs` runs.
+    def cycles(self, config: Config, beats: int) -> int:
+        """Cycles of so many beats in one direction, as long as the other moves nothing and bursts are answered."""
+        return round(beats * max(1.0, config.bus_bytes / self.bytes_per_cycle))
 
-        Beats come as fast as bus and memory let them; short runs as bursts are answered.
-        """
-        bursts = runs * -(-run_bytes // BURST_BYTES)
-        return max(round(beats * max(1.0, config.bus_bytes / self.bytes_per_cycle)),
-                   bursts * (self.latency_cycles + _NEXT) // self.bursts)
+    @property
+    def burst_cycles(self) -> int:
+        """Cycles from a burst's first beat to that of the burst that has its place."""
+        return self.latency_cycles + _NEXT
 
     def slowed(self, config: Config, overlap: int) -> int:
         """Cycles that are lost where both directions are under way for `overlap` cycles."""

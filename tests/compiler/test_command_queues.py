@@ -3,7 +3,7 @@
 import pytest
 
 from tq_hw.compiler import compile_model
-from tq_hw.compiler.command_queues import beats_needed, held_up, uop_words
+from tq_hw.compiler.command_queues import CommandWords, command_words, held_up
 from tq_hw.compiler.stream import Access, Commands, FoldWrite, Operation, Stream, UopWrite
 from tq_hw.isa.config import PRESETS
 from tq_hw.isa.encode import decode
@@ -68,19 +68,25 @@ def test_words_of_what_changes() -> None:
     assert mixed().assemble().words == (1 + 13, 1 + 3, 1 + 4, 1 + 16, 1 + 17, 1, 1 + 1, 2 * (1 + 1), 1 + 1)
 
 
-def test_beats_up_to_a_load_and_800_bytes_behind_it() -> None:
+def test_words_of_each_operation_and_of_tables_before_it() -> None:
+    """Tables of an operation's own unit; 1024 bytes are read beyond the last word that a queue takes."""
     stream = mixed()
-    first, last = stream.by_unit[Unit.LOAD]
-    for behind, beats in ((20, 100), (1000, (4 * 180 + 800) // 8)):
-        words = (14, 0, 0, 0, 0, 0, 162, 4, behind)
-        needed = beats_needed(stream, CONFIG, Commands(bytes(4 * sum(words)), words))
-        assert needed == {id(first): min(beats, 107), id(last): beats}
+    words = command_words(stream, stream.assemble())
+    whole = 14 + 4 + 5 + 17 + 18 + 1 + 2 + 4 + 2 + 256
+    assert [words[id(operation)] for operation in stream.operations] == [
+        CommandWords(0, 14, 14, whole), CommandWords(4, 17, 40, whole), CommandWords(5, 18, 58, whole),
+        CommandWords(0, 1, 59, whole), CommandWords(0, 4, 65, whole), CommandWords(2, 2, 67, whole)]
 
 
-def test_words_of_micro_operations_and_the_operation_behind_them() -> None:
-    stream = mixed()
-    first, _, last = stream.by_unit[Unit.VECTOR]
-    assert uop_words(stream, stream.assemble()) == {id(first): 5 + 18, id(last): 2 + 2}
+@pytest.mark.parametrize(("words", "reach"), [
+    ((14, 510, 2, 1, 9), 536), ((14, 510, 3, 1, 9), 527), ((14, 1, 1, 1, 9), 26)])
+def test_commands_reach_as_far_as_a_queue_takes_them(words: tuple[int, ...], reach: int) -> None:
+    stream = Stream(CONFIG)
+    first = stream.add(Unit.LOAD, {}, (), (), 0)
+    for unit in (Unit.ARRAY, Unit.ARRAY, Unit.VECTOR, Unit.STORE):
+        stream.add(unit, {}, (), (), 0)
+    found = command_words(stream, Commands(bytes(4 * sum(words)), words))
+    assert found[id(first)].reach == reach + 256
 
 
 @pytest.mark.parametrize(("kind", "unit"), [("uop", Unit.VECTOR), ("fold", Unit.ARRAY)])
