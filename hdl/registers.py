@@ -51,7 +51,7 @@ class Registers(wiring.Component):
     reset_units : Out(1), for RESET_CYCLES; a unit is ready RESET_CYCLES later
     halt : Out(1), give out nothing more
     channels_idle : In(1), no burst is open
-    finished : In(1), END was met and all units are idle
+    finished : In(1), in the cycle before END was met and all units were idle
     errors : In(ArrayLayout(4, 5)), Status by unit; the lowest unit counts if several stop in one cycle
     runs : In(ArrayLayout(32, 5)), operations started, by unit
     events : In(len(EVENTS)), counted while running
@@ -164,8 +164,10 @@ class Registers(wiring.Component):
                     m.next = "START"
             with m.State("START"):
                 m.d.comb += self.start.eq(1)
-                m.d.sync += self.halt.eq(0)
+                m.d.sync += self.halt.eq(asked_stop)
                 m.next = "RUN"
+                with m.If(asked_stop):
+                    m.next = "DRAIN"
             with m.State("RUN"):
                 with m.If(wrong):
                     m.d.sync += [
