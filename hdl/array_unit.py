@@ -16,7 +16,14 @@ from tq_hw.hdl.slots import SlotCounter
 from tq_hw.hdl.weights import WeightLoader
 from tq_hw.isa.config import Config
 from tq_hw.isa.control import Status
-from tq_hw.isa.latency import FEED_CYCLES, SLOT_TO_PORT_CYCLES, TAG_LEAD_CYCLES, array_latency_cycles
+from tq_hw.isa.latency import (
+    FEED_CYCLES,
+    REWRITE_CYCLES,
+    SLOT_TO_PORT_CYCLES,
+    STEP_LEAST_CYCLES,
+    TAG_LEAD_CYCLES,
+    array_latency_cycles,
+)
 from tq_hw.isa.layout import Unit
 
 __all__ = ["ArrayUnit"]
@@ -91,6 +98,8 @@ class ArrayUnit(wiring.Component):
             m.d.comb += [port.en.eq(slots.en[g]), port.addr.eq(slots.addr[g]),
                          port.wants.eq(slots.wants[g]), feeds.data[g].eq(port.data)]
 
+        # Steps of fewer slots than that would add to a word whose last sum is not written.
+        assert STEP_LEAST_CYCLES >= REWRITE_CYCLES
         tag_cycles = FEED_CYCLES + array_latency_cycles(config) - TAG_LEAD_CYCLES
         m.d.comb += [
             slots.constants.eq(sequencer.constants),

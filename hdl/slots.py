@@ -12,7 +12,7 @@ from tq_hw.hdl.array_steps import COLUMN, COUNT, ROW, SLOT_FEEDS, Constants, Pla
 from tq_hw.hdl.delay import delayed
 from tq_hw.hdl.signatures import bank_of
 from tq_hw.isa.config import BANKS, Config
-from tq_hw.isa.latency import REWRITE_CYCLES, SLOT_TO_PORT_CYCLES
+from tq_hw.isa.latency import SLOT_TO_PORT_CYCLES
 
 __all__ = ["SlotCounter"]
 
@@ -213,14 +213,13 @@ class SlotCounter(wiring.Component):
             Signal(name=name) for name in ("begin", "may_begin", "begins_operation", "room", "behind"))
         over = Signal()
         opened = Signal()  # the last operation left its buffers open
-        gap = Signal(range(REWRITE_CYCLES))
         m.d.comb += [
             room.eq(~new.tile_first | opened | self.acc_free),
             behind.eq(new.follows | (~live & tail_over)),
             over.eq(~live | (ending & ~new.operation_first)),
             may_begin.eq(self.i.valid & behind & over),
             begins_operation.eq(self.i.valid & new.operation_first & ~live & (new.follows | tail_over)),
-            self.i.ready.eq(self.weights_ready & room & behind & (gap == 0) & over),
+            self.i.ready.eq(self.weights_ready & room & behind & over),
             begin.eq(self.i.valid & self.i.ready),
             self.start.eq(begin),
             self.acc_take.eq(begin & new.tile_first & ~opened),
@@ -229,12 +228,8 @@ class SlotCounter(wiring.Component):
             self.stall_weights.eq(self.i.valid & ~live & ~self.weights_ready),
             self.stall_acc.eq(self.i.valid & ~live & self.weights_ready & ~room),
         ]
-        with m.If(begin):
-            m.d.sync += gap.eq(REWRITE_CYCLES - 1)
-            with m.If(new.operation_last if self._config.acc_open else new.tile_first):
-                m.d.sync += opened.eq(~after.acc_last)
-        with m.Elif(gap != 0):
-            m.d.sync += gap.eq(gap - 1)
+        with m.If(begin & (new.operation_last if self._config.acc_open else new.tile_first)):
+            m.d.sync += opened.eq(~after.acc_last)
         if not self._config.acc_open:
             return begin, may_begin, begins_operation, self.acc_take
         # All buffers are open, or one: behind the last of all comes the first.

@@ -18,6 +18,7 @@ from array_bench import (
 
 from tq_hw.isa.config import Config, ConfigError
 from tq_hw.isa.control import Status
+from tq_hw.isa.latency import STEP_LEAST_CYCLES
 from tq_hw.isa.layout import ArrayMode
 
 
@@ -76,6 +77,15 @@ def test_one_slot_tiles() -> None:
     one = {"kernel_rows": 1, "kernel_cols": 1, "kernel_blocks": 1, "tile_slots": 1, "slots": 3}
     run_all(c, [gemm(c, **({"tile_slots": 1, "slots": 3} if n % 2 else one) | {"weight_rows": 1 + n % 4})
                 for n in range(8)])
+
+
+@pytest.mark.parametrize("slots", range(1, 7))
+def test_short_steps_add_to_the_same_words(slots: int) -> None:
+    """The sequencer is no faster than the accumulators, which need REWRITE_CYCLES from one sum to the next."""
+    c = config(4, 4)
+    one = {"slots": slots, "tile_slots": slots, "out_blocks": 1, "weight_rows": 1}
+    more, fewer = (run_all(c, [gemm(c, **one, kernel_blocks=count)]) for count in (4, 2))
+    assert more.cycles - fewer.cycles == 2 * 9 * max(slots, STEP_LEAST_CYCLES)
 
 
 def test_chain_into_one_buffer() -> None:
