@@ -1,22 +1,23 @@
-"""UnitControl with the token counters, and fetch: what reaches the engines, and when."""
+"""UnitControl, alone and with the token counters: what reaches the engines, and when."""
 
 import random
+from collections.abc import Callable
+from functools import cache
 from typing import Any
 
-import numpy as np
 import pytest
 from amaranth import Module
 from amaranth.lib import wiring
 from amaranth.sim import Simulator
-from stalls import Stalls, read_memory
+from bench import Bench
+from stalls import Stalls
 
 from tq_hw.hdl.control import IN_FLIGHT, UnitControl
-from tq_hw.hdl.fetch import Fetch
 from tq_hw.hdl.tokens import Tokens
 from tq_hw.isa.config import PRESETS
 from tq_hw.isa.control import Status
 from tq_hw.isa.encode import Assembler, decode, pack, unpack
-from tq_hw.isa.layout import FOLD_BASE, HEADER, UNITS, UOP_BASE, Unit
+from tq_hw.isa.layout import FOLD_BASE, HEADER, UNITS, UOP_BASE, Unit, register_count
 
 TINY = PRESETS["tiny"]
 WORKERS = (Unit.LOAD, Unit.ARRAY, Unit.VECTOR, Unit.STORE)
@@ -189,92 +190,341 @@ def test_tokens_keep_the_order() -> None:
     assert counts == there
 
 
-def fetched(commands: bytes, size_bytes: int, *, bus_bytes: int, chance: float, addr: int = 48,
-            stop: tuple[Unit, ...] = ()) -> tuple[dict[Unit, list[int]], int, bool]:
-    """Return the words each unit got, the error and whether END was met; units in `stop` take nothing."""
-    config = type(TINY)(**{**TINY.__dict__, "bus_bytes": bus_bytes})
-    memory = np.zeros(1 << 15, np.uint8)
-    memory[addr:addr + len(commands)] = np.frombuffer(commands, np.uint8)
-    dut: Any = Fetch(config)
-    got: dict[Unit, list[int]] = {unit: [] for unit in WORKERS}
-    error = 0
-    ended = False
-
-    async def bench(ctx: Any) -> None:
-        nonlocal error, ended
-        ctx.set(dut.addr, addr)
-        ctx.set(dut.size_bytes, size_bytes)
-        ctx.set(dut.start, 1)
-        await ctx.tick()
-        ctx.set(dut.start, 0)
-        rng = random.Random(4)
-        quiet = 0
-        while quiet < 300 and not ended and not error:
-            ready = {unit: unit not in stop and rng.random() >= chance for unit in WORKERS}
-            ports = [getattr(dut, unit.name.lower()) for unit in WORKERS]
-            for unit, port in zip(WORKERS, ports, strict=True):
-                ctx.set(port.ready, ready[unit])
-            _, _, *values = await ctx.tick().sample(*(p.valid for p in ports), *(p.payload for p in ports),
-                                                    dut.error, dut.ended)
-            quiet += 1
-            for unit, valid, word in zip(WORKERS, values[:4], values[4:8], strict=True):
-                if valid and ready[unit]:
-                    got[unit].append(word)
-                    quiet = 0
-            error, ended = values[8], bool(values[9])
-        # Words that wait in the queues are still given after an error.
-        for unit, port in zip(WORKERS, ports, strict=True):
-            ctx.set(port.ready, unit not in stop)
-        for _ in range(600):
-            _, _, *values = await ctx.tick().sample(*(p.valid for p in ports), *(p.payload for p in ports))
-            for unit, valid, word in zip(WORKERS, values[:4], values[4:8], strict=True):
-                if valid and unit not in stop:
-                    got[unit].append(word)
-
-    simulate(dut, read_memory(dut.memory, memory, bus_bytes, 20, Stalls(1, chance), Stalls(2, chance)), bench)
-    return got, error, ended
+@cache
+def control_of(unit: Unit) -> tuple[Any, Bench]:
+    dut = UnitControl(unit, TINY)
+    return dut, Bench(dut)
 
 
-def some_commands(count: int) -> bytes:
-    rng = random.Random(9)
-    assembler = Assembler(TINY)
-    for _ in range(count):
-        unit = rng.choice(WORKERS)
-        assembler.run(unit, random_fields(rng, unit) | {"wait_load": rng.randint(0, 1)})
-    assembler.end()
-    return assembler.to_bytes()
+class Around:
+    """What is around a control: queue, engine and counters, all played by the test. It notes what the control does."""
+
+    def __init__(self, ctx: Any, dut: Any) -> None:
+        self.ctx, self.dut = ctx, dut
+        self.now = 0
+        #: Operations offered and taken, with the cycle; tokens taken and given.
+        self.offered: list[int] = []
+        self.taken: list[int] = []
+        self.takes: list[int] = []
+        self.given: list[tuple[int, ...]] = []
+        self.table: list[tuple[int, int]] = []
+        self.waiting: list[int] = []
+        self.error = 0
+        self.word = False
+
+    def set(self, **values: int) -> None:
+        for name, value in values.items():
+            self.ctx.set(getattr(self.dut, name), value)
+
+    async def tick(self, cycles: int = 1) -> None:
+        dut = self.dut
+        for _ in range(cycles):
+            _, _, valid, ready, take, give, post, en, index, data, waiting, error, word = await self.ctx.tick().sample(
+                dut.o.valid, dut.o.ready, dut.tokens.take, dut.tokens.give, dut.tokens.post, dut.table.en,
+                dut.table.index, dut.table.data, dut.waiting, dut.error, dut.words.valid & dut.words.ready)
+            assert self.error in (Status.OK, error), "an error was taken back"
+            self.error, self.word = error, bool(word)
+            for happens, notes in ((valid, self.offered), (valid and ready, self.taken), (take, self.takes),
+                                   (waiting, self.waiting)):
+                if happens:
+                    notes.append(self.now)
+            if give:
+                self.given.append(tuple(post))
+            if en:
+                self.table.append((index, data))
+            self.now += 1
+
+    async def give(self, *words: int, limit: int = 20) -> int:
+        """Offer words one after the other; return how many are taken before one is refused for `limit` cycles."""
+        for number, word in enumerate(words):
+            self.ctx.set(self.dut.words.payload, word)
+            self.ctx.set(self.dut.words.valid, 1)
+            for _ in range(limit):
+                await self.tick()
+                if self.word:
+                    break
+            self.ctx.set(self.dut.words.valid, 0)
+            if not self.word:
+                return number
+        return len(words)
 
 
-@pytest.mark.parametrize("bus_bytes", [4, 8, 16])
-@pytest.mark.parametrize("chance", [0.0, 0.4])
-def test_fetch_deals_the_words(bus_bytes: int, chance: float) -> None:
-    commands = some_commands(40)
-    # What stands behind END is never looked at.
-    got, error, ended = fetched(commands + b"\xFF" * 12, len(commands) + 12, bus_bytes=bus_bytes, chance=chance)
-    assert error == Status.OK and ended
-    assert got == {unit: words_of(commands, unit) for unit in WORKERS}
+def play(unit: Unit, bench: Callable[[Around], Any]) -> None:
+    """Run a bench on the control of `unit`, whose engine is idle and takes everything, with all tokens there."""
+    dut, simulator = control_of(unit)
+
+    async def run(ctx: Any) -> None:
+        around = Around(ctx, dut)
+        around.set(engine_idle=1)
+        ctx.set(dut.o.ready, 1)
+        ctx.set(dut.tokens.enough, 1)
+        await around.tick(2)
+        await bench(around)
+
+    simulator.run(run)
 
 
-def test_fetch_waits_for_a_full_queue() -> None:
-    assembler = Assembler(TINY)
-    for number in range(400):
-        assembler.run(Unit.LOAD, {"fill": number % 2})
-    assembler.run(Unit.STORE, {"lane": 1})
-    assembler.end()
-    got, error, ended = fetched(assembler.to_bytes(), len(assembler.to_bytes()), bus_bytes=8, chance=0.0,
-                                stop=(Unit.LOAD,))
-    assert error == Status.OK and not ended and got[Unit.STORE] == []
+def header(unit: Unit, *, run: int = 0, first: int = 0, count: int = 0) -> int:
+    return pack(HEADER, {"unit": unit, "run": run, "first": first, "count": count})
 
 
-@pytest.mark.parametrize("missing", [4, 8, 12])
-def test_a_stream_without_end_stops(missing: int) -> None:
-    commands = some_commands(5)
-    _, error, ended = fetched(commands, len(commands) - missing, bus_bytes=8, chance=0.2)
-    assert error == Status.NO_END and not ended
+def post_words(unit: Unit, number: int) -> list[int]:
+    """Return a RUN that posts `number` to every other worker, and waits for none."""
+    word = sum(number << 8 * n for n, other in enumerate(WORKERS) if other is not unit)
+    return [header(unit, run=1, first=0, count=2), 0, word]
 
 
-@pytest.mark.parametrize("word", [5, 7, 1 << 24 | 1, 0, 1 << 14 | 8])
-def test_a_bad_header_stops(word: int) -> None:
-    commands = word.to_bytes(4, "little") + some_commands(2)
-    got, error, _ = fetched(commands, len(commands), bus_bytes=8, chance=0.0)
-    assert error == Status.BAD_COMMAND and got == {unit: [] for unit in WORKERS}
+@pytest.mark.parametrize("unit", WORKERS)
+def test_an_engine_holds_so_many_operations(unit: Unit) -> None:
+    """The next one waits, before it takes its tokens, for the first one to be done; each done gives its own tokens."""
+    async def bench(around: Around) -> None:
+        for number in range(IN_FLIGHT):
+            assert await around.give(*post_words(unit, number + 1)) == 3
+        assert await around.give(*post_words(unit, 77)) == 3
+        await around.tick(20)
+        assert len(around.taken) == len(around.takes) == IN_FLIGHT
+        for number in range(2 * IN_FLIGHT):
+            # Done once, in any cycle.
+            around.set(done=1)
+            await around.tick()
+            around.set(done=0)
+            posted = number + 1 if number < IN_FLIGHT else 77
+            assert around.given.pop() == tuple(posted * (other is not unit) for other in WORKERS)
+            assert not around.given
+            await around.tick(20)
+            assert len(around.taken) == len(around.takes) == IN_FLIGHT + number + 1
+            assert await around.give(*post_words(unit, 77)) == 3
+            await around.tick(5)
+        assert around.ctx.get(around.dut.runs) == len(around.taken)
+
+    play(unit, bench)
+
+
+@pytest.mark.parametrize("unit", WORKERS)
+def test_takes_no_tokens_in_a_halt(unit: Unit) -> None:
+    async def bench(around: Around) -> None:
+        for halted in (1, 0, 1):
+            around.takes, around.taken = [], []
+            around.set(halt=halted)
+            await around.tick()
+            await around.give(header(unit, run=1))
+            await around.tick(20)
+            assert len(around.takes) == len(around.taken) == 1 - halted
+            # It goes on where it was.
+            around.set(halt=0)
+            await around.tick(3)
+            assert len(around.takes) == len(around.taken) == 1
+            around.set(done=1)
+            await around.tick()
+            around.set(done=0)
+        # A halt in the cycle before the tokens would be taken.
+        for early in range(6):
+            around.takes, around.offered = [], []
+            await around.give(header(unit, run=1))
+            begin = around.now - 1
+            await around.tick(early)
+            around.set(halt=1)
+            halted_at = around.now
+            await around.tick(10)
+            assert around.takes == ([begin + 2] if begin + 2 <= halted_at else [])
+            around.set(halt=0)
+            await around.tick(5)
+            around.set(done=1)
+            await around.tick()
+            around.set(done=0)
+
+    play(unit, bench)
+
+
+@pytest.mark.parametrize("unit", WORKERS)
+@pytest.mark.parametrize("values", [0, 1, 3])
+def test_an_operation_is_offered_when_its_tokens_are_there(unit: Unit, values: int) -> None:
+    """And not before; docs/units/control.md gives the cycles."""
+    async def bench(around: Around) -> None:
+        enough = around.dut.tokens.enough
+        for late in range(8):
+            around.takes, around.offered, around.waiting = [], [], []
+            around.ctx.set(enough, late == 0)
+            assert await around.give(header(unit, run=1, first=2, count=values), *[0] * values) == 1 + values
+            last = around.now - 1
+            await around.tick(late)
+            around.ctx.set(enough, 1)
+            there = around.now
+            await around.tick(10)
+            # Values settle in one cycle more; the counters compare in one.
+            takes = max(last + 2 + (values > 0), there)
+            assert around.takes == [takes] and around.offered == [takes + 1]
+            assert around.waiting == list(range(last + 2 + (values > 0), takes))
+            around.set(done=1)
+            await around.tick()
+            around.set(done=0)
+
+    play(unit, bench)
+
+
+@pytest.mark.parametrize("unit", WORKERS)
+def test_an_offer_holds_still_until_it_is_taken(unit: Unit) -> None:
+    """The words behind it wait, so that its fields cannot change."""
+    async def bench(around: Around) -> None:
+        ctx, dut = around.ctx, around.dut
+        ctx.set(dut.o.ready, 0)
+        await around.give(header(unit, run=1, first=2, count=2), 0x5A5A5A5A, 0x12345678)
+        await around.tick(6)
+        payload = ctx.get(dut.o.payload.as_value())
+        assert await around.give(header(unit, run=1, first=2, count=1), 0x77777777) == 0
+        assert len(around.takes) == 1 and len(around.offered) > 20 and not ctx.get(dut.idle)
+        assert ctx.get(dut.o.payload.as_value()) == payload and not ctx.get(dut.runs)
+        ctx.set(dut.o.ready, 1)
+        await around.tick()
+        assert ctx.get(dut.runs) == 1 and not ctx.get(dut.o.valid)
+
+    play(unit, bench)
+
+
+@pytest.mark.parametrize(("unit", "base"), [(Unit.ARRAY, FOLD_BASE), (Unit.VECTOR, UOP_BASE)])
+def test_tables_are_written_when_nothing_is_in_flight_and_the_engine_is_idle(unit: Unit, base: int) -> None:
+    last = register_count(unit, TINY) - 1
+    words = [header(unit, first=base, count=2), 11, 12, header(unit, first=last, count=1), 13]
+    written = [(0, 11), (1, 12), (last - base, 13)]
+
+    async def bench(around: Around) -> None:
+        # The engine says that it is not idle, though it holds no operation of which this control knows.
+        around.set(engine_idle=0)
+        assert await around.give(*words) == 1 and not around.table
+        around.set(engine_idle=1)
+        assert await around.give(*words[1:]) == 4 and around.table == written
+        # Operations in flight, whatever the engine says; none of them done, then one, then both.
+        around.table = []
+        assert await around.give(header(unit, run=1), header(unit, run=1)) == 2
+        await around.tick(5)
+        assert len(around.taken) == 2
+        assert await around.give(*words) == 1 and not around.table
+        for done in range(2):
+            assert not around.table
+            around.set(done=1)
+            await around.tick()
+            around.set(done=0)
+            assert await around.give(words[1]) == done
+        assert await around.give(*words[2:]) == 3 and around.table == written
+        # The operation's own registers wait for none of this.
+        around.set(engine_idle=0)
+        assert await around.give(header(unit, first=2, count=2), 1, 2, header(unit, run=1)) == 4
+        await around.tick(5)
+        assert await around.give(header(unit, first=2, count=2), 1, 2) == 3 and not around.error
+
+    play(unit, bench)
+
+
+def registers_of(unit: Unit) -> set[int]:
+    """Return the numbers of all registers of a unit."""
+    base = {Unit.VECTOR: UOP_BASE, Unit.ARRAY: FOLD_BASE}.get(unit, 0)
+    return set(range(len(UNITS[unit].registers))) | set(range(base, register_count(unit, TINY)) if base else ())
+
+
+@pytest.mark.parametrize("unit", WORKERS)
+def test_a_register_that_does_not_exist_is_a_bad_command(unit: Unit) -> None:
+    """Each side of every border, as the first value of a command and behind one that exists."""
+    there = registers_of(unit)
+    borders = sorted({n for n in there if n + 1 not in there or n - 1 not in there}
+                     | {n + d for n in there for d in (-1, 1) if 0 <= n + d < 1023 and n + d not in there} | {1022})
+    for first in borders:
+        for count in (1, 2):
+            async def bench(around: Around, first: int = first, count: int = count) -> None:
+                good = [n for n in range(first, first + count) if n in there]
+                fits = len(good) == count
+                words = [header(unit, run=1, first=first, count=count), *[0] * count]
+                taken = await around.give(*words)
+                await around.tick(5)
+                assert around.error == (Status.OK if fits else Status.BAD_COMMAND)
+                assert len(around.taken) == fits
+                if not fits:
+                    # Nothing more is taken, and it neither waits nor is idle.
+                    assert taken == 1 + (good[:1] == [first])
+                    assert await around.give(header(unit, run=1)) == 0
+                    assert not around.taken and not around.takes and not around.ctx.get(around.dut.idle)
+                    assert len(around.table) <= len(good)
+
+            play(unit, bench)
+
+
+@pytest.mark.parametrize("unit", WORKERS)
+@pytest.mark.parametrize("register", [0, 1], ids=["wait", "post"])
+@pytest.mark.parametrize("tokens", [1, 128])
+def test_tokens_from_a_unit_to_itself_are_a_bad_operation(unit: Unit, register: int, tokens: int) -> None:
+    async def bench(around: Around) -> None:
+        own = WORKERS.index(unit)
+        others = sum(0xFF << 8 * n for n in range(4) if n != own)
+        assert await around.give(header(unit, run=1, first=register, count=1), others) == 2
+        await around.tick(5)
+        assert len(around.taken) == 1 and not around.error
+        assert await around.give(header(unit, run=1, first=register, count=1), tokens << 8 * own) == 2
+        await around.tick(5)
+        assert around.error == Status.BAD_OPERATION
+        assert len(around.taken) == len(around.takes) == len(around.offered) == 1
+        assert await around.give(header(unit, run=1, first=register, count=1), 0) == 0
+        assert around.ctx.get(around.dut.runs) == 1 and not around.ctx.get(around.dut.idle)
+
+    play(unit, bench)
+
+
+@pytest.mark.parametrize("unit", WORKERS)
+def test_is_idle_when_no_operation_waits_or_is_under_way(unit: Unit) -> None:
+    async def bench(around: Around) -> None:
+        ctx, dut = around.ctx, around.dut
+        idle = dut.idle
+        assert ctx.get(idle)
+        # Values without a RUN leave nothing behind.
+        await around.give(header(unit, first=2, count=2), 1, 2)
+        assert ctx.get(idle)
+        around.set(engine_idle=0)
+        assert not ctx.get(idle)
+        around.set(engine_idle=1)
+        # From the header to the last done.
+        ctx.set(dut.tokens.enough, 0)
+        ctx.set(dut.o.ready, 0)
+        await around.give(header(unit, run=1, first=2, count=1))
+        assert not ctx.get(idle)
+        await around.give(5)
+        for _ in range(6):
+            assert not ctx.get(idle)
+            await around.tick()
+        ctx.set(dut.tokens.enough, 1)
+        await around.tick(4)
+        assert not ctx.get(idle) and len(around.takes) == 1
+        ctx.set(dut.o.ready, 1)
+        await around.give(header(unit, run=1))
+        await around.tick(6)
+        for held in (2, 1):
+            assert not ctx.get(idle), held
+            around.set(done=1)
+            await around.tick()
+            around.set(done=0)
+        assert ctx.get(idle) and len(around.taken) == 2
+
+    play(unit, bench)
+
+
+@pytest.mark.parametrize("unit", WORKERS)
+def test_counts_operations_that_start_and_end_in_one_cycle(unit: Unit) -> None:
+    async def bench(around: Around) -> None:
+        ctx, dut = around.ctx, around.dut
+        ctx.set(dut.o.ready, 0)
+        await around.give(header(unit, run=1))
+        await around.tick(4)
+        ctx.set(dut.o.ready, 1)
+        await around.tick()
+        for number in range(10):
+            ctx.set(dut.o.ready, 0)
+            await around.give(header(unit, run=1))
+            await around.tick(4)
+            ctx.set(dut.o.ready, 1)
+            around.set(done=1)
+            await around.tick()
+            around.set(done=0)
+            assert not ctx.get(dut.idle) and ctx.get(dut.runs) == number + 2
+        around.set(done=1)
+        await around.tick()
+        around.set(done=0)
+        assert ctx.get(dut.idle) and ctx.get(dut.runs) == 11
+
+    play(unit, bench)

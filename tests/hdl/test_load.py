@@ -1,17 +1,21 @@
 """LoadUnit against the reference written from semantics.md."""
 
 import random
-from dataclasses import replace
+from collections import deque
+from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
 import pytest
-from amaranth.sim import Simulator
-from dma_reference import Fields, load_ref, random_load
+from bench import Bench
+from dma_reference import Fields, load_ref, random_load, runs
 from stalls import Stalls, read_memory
 
 from tq_hw.hdl.load import LoadUnit
 from tq_hw.isa.config import PRESETS, Config
+from tq_hw.isa.control import Status
+from tq_hw.isa.layout import UNITS, Unit
 
 BASES = (0, 4096, 8192 + 16, 512)
 MEMORY_BYTES = 16384
@@ -30,62 +34,121 @@ def memory_of(seed: int) -> np.ndarray:
     return np.random.default_rng(seed).integers(0, 256, MEMORY_BYTES, np.uint8)
 
 
+@cache
+def load_of(config: Config) -> tuple[Any, Bench]:
+    dut = LoadUnit(config)
+    return dut, Bench(dut)
+
+
+@dataclass
+class Loaded:
+    """Words written, the order of their addresses, beats asked for; cycles to the last done, those that were stalls.
+
+    taken, done, granted : cycles of each operation's start and end, and of each word; errors : status by cycle
+    """
+
+    written: dict[int, list[int]] = field(default_factory=dict)
+    asked: list[int] = field(default_factory=list)
+    cycles: int = 0
+    stalls: list[int] = field(default_factory=list)
+    taken: list[int] = field(default_factory=list)
+    done: list[int] = field(default_factory=list)
+    granted: list[int] = field(default_factory=list)
+    errors: dict[int, int] = field(default_factory=dict)
+
+
 def load_rtl(config: Config, ops: list[Fields], memory: np.ndarray, *, seed: int = 0, latency: int = 5,
-             chance: float = 0.0, limit: int = 20000) -> tuple[dict[int, list[int]], int]:
-    """Return the words written by `ops` and the cycles from the first operation to the last done."""
-    dut: Any = LoadUnit(config)
-    written: dict[int, list[int]] = {}
-    cycles = 0
+             chance: float = 0.0, grants_from: int = 0, wrong: int | None = None, limit: int = 20000,
+             refused: bool = False) -> Loaded:
+    """Run `ops`; no word is granted before cycle `grants_from`. `refused`: the last one is no operation."""
+    dut, simulator = load_of(config)
+    result = Loaded()
+    waiting: deque[tuple[int, int]] = deque()
+    most_done = len(ops) - refused
 
     async def give(ctx: Any) -> None:
         for slot, base in enumerate(BASES):
             ctx.set(dut.base[slot], base)
         for op in ops:
-            for name, value in op.items():
-                ctx.set(dut.i.payload[name], value)
+            for name in UNITS[Unit.LOAD].fields:
+                ctx.set(dut.i.payload[name], op.get(name, 0))
             ctx.set(dut.i.valid, 1)
-            await ctx.tick().until(dut.i.ready)
+            ready = False
+            while not ready:
+                _, _, ready = await ctx.tick().sample(dut.i.ready)
         ctx.set(dut.i.valid, 0)
 
     async def watch(ctx: Any) -> None:
-        nonlocal cycles
         grants = Stalls(seed + 1, chance)
-        done = 0
-        while done < len(ops):
-            grant = grants.go()
+        rest = 0
+        while rest < 30 or waiting:
+            cycle = result.cycles + rest
+            grant = cycle >= grants_from and grants.go()
             ctx.set(dut.port.grant, grant)
-            _, _, en, addr, data, finished, error = await ctx.tick().sample(
-                dut.port.en, dut.port.addr, dut.port.data, dut.done, dut.error)
-            assert error == 0
+            _, _, en, addr, data, mask, finished, error, idle, stall, take = await ctx.tick().sample(
+                dut.port.en, dut.port.addr, dut.port.data, dut.port.mask, dut.done, dut.error, dut.idle, dut.stall,
+                dut.i.valid & dut.i.ready)
             if en and grant:
-                written[addr] = list(data.to_bytes(config.word_bytes, "little"))
-            done += finished
-            cycles += 1
-            assert cycles < limit, "the load unit hangs"
-        await ctx.tick().repeat(40 + latency)
+                assert mask == (1 << config.word_bytes) - 1
+                result.written[addr] = list(data.to_bytes(config.word_bytes, "little"))
+                result.granted.append(cycle)
+            # An operation is under way from the cycle behind its start to its `done`, and as long as beats are owed.
+            assert not idle or len(result.taken) == len(result.done) and not waiting, "idle too early"
+            for happens, cycles in ((finished, result.done), (take, result.taken), (stall, result.stalls)):
+                if happens:
+                    cycles.append(cycle)
+            if error:
+                result.errors[cycle] = error
+            if len(result.done) == most_done:
+                rest += 1
+            else:
+                result.cycles += 1
+            assert cycle < limit, "the load unit hangs"
+        result.cycles += 1
         assert ctx.get(dut.idle), "not idle after the last operation"
+        assert len(result.taken) == len(result.done) == most_done
 
-    simulator = Simulator(dut)
-    simulator.add_clock(1e-8)
-    simulator.add_testbench(give, background=True)
-    simulator.add_testbench(read_memory(dut.memory, memory, config.bus_bytes, latency, Stalls(seed + 2, chance),
-                                        Stalls(seed + 3, chance)), background=True)
-    simulator.add_testbench(watch)
-    simulator.run()
-    return written, cycles
+    simulator.run(give, read_memory(dut.memory, memory, config.bus_bytes, latency, Stalls(seed + 2, chance),
+                                    Stalls(seed + 3, chance), wrong=wrong, asked=result.asked, waiting=waiting,
+                                    most_beats=4096 // config.bus_bytes), watch)
+    return result
+
+
+def load_words(config: Config, ops: list[Fields], memory: np.ndarray) -> dict[int, list[int | None]]:
+    """Return the words that `ops` leave behind; None is undefined."""
+    expected: dict[int, list[int | None]] = {}
+    for op in ops:
+        load_ref(config, op, memory, BASES[op["region"]], expected)
+    return expected
+
+
+def load_beats(config: Config, ops: list[Fields]) -> list[int]:
+    """Return the addresses of the beats that the runs of `ops` touch, in order."""
+    beats: list[int] = []
+    for op in ops:
+        for _, _, offset in runs(op):
+            first = BASES[op["region"]] + offset
+            if op["run_bytes"]:
+                beats += range(first - first % config.bus_bytes, first + op["run_bytes"], config.bus_bytes)
+    return beats
+
+
+def compare(result: Loaded, expected: dict[int, list[int | None]]) -> None:
+    assert result.written.keys() == expected.keys()
+    for address, word in expected.items():
+        for lane, byte in enumerate(word):
+            assert byte is None or result.written[address][lane] == byte, (address, lane)
 
 
 def check(config: Config, ops: list[Fields], seed: int, **options: Any) -> int:
     memory = memory_of(seed)
-    written, cycles = load_rtl(config, ops, memory, seed=seed, **options)
-    expected: dict[int, list[int | None]] = {}
-    for op in ops:
-        load_ref(config, op, memory, BASES[op["region"]], expected)
-    assert written.keys() == expected.keys()
-    for address, word in expected.items():
-        for lane, byte in enumerate(word):
-            assert byte is None or written[address][lane] == byte, (address, lane, ops)
-    return cycles
+    result = load_rtl(config, ops, memory, seed=seed, **options)
+    compare(result, load_words(config, ops, memory))
+    assert result.asked == load_beats(config, ops) and not result.errors
+    # `done` comes in the cycle behind the last word of an operation.
+    granted = set(result.granted)
+    assert all(cycle - 1 in granted for cycle in result.done) and result.done[-1] == result.granted[-1] + 1
+    return result.cycles
 
 
 @pytest.mark.parametrize("chance", [0.0, 0.4])
@@ -137,3 +200,87 @@ def test_a_fill_reads_no_memory() -> None:
     config = PRESETS["n16"]
     op = contiguous(config, 100, 1, run_bytes=0, fill=0x85)
     assert check(config, [op], 1, latency=1000) <= 100 + 20
+
+
+def test_operations_are_taken_ahead_of_their_words() -> None:
+    """Of four operations all beats are asked for, though no word is granted."""
+    config = PRESETS["tiny"]
+    ops: list[Fields] = [contiguous(config, 4, 5 * n, destination=20 * n) for n in range(8)]
+    memory = memory_of(1)
+    result = load_rtl(config, ops, memory, grants_from=150)
+    compare(result, load_words(config, ops, memory))
+    assert len([cycle for cycle in result.taken if cycle < 150]) >= 4
+    assert result.granted[0] == 150
+
+
+@pytest.mark.parametrize("grants_from", [0, 300])
+def test_more_bytes_than_the_buffer_holds(grants_from: int) -> None:
+    config = CONFIGS["n8_bus16"]
+    ops: list[Fields] = [contiguous(config, 600, 3, destination=8)]
+    memory = memory_of(2)
+    result = load_rtl(config, ops, memory, grants_from=grants_from)
+    compare(result, load_words(config, ops, memory))
+    assert result.asked == load_beats(config, ops)
+
+
+def test_waits_for_beats_that_no_word_needs() -> None:
+    """Done comes with the last word; but the unit is not idle before the rest of the run came."""
+    config = PRESETS["tiny"]
+    op = contiguous(config, 2, 0, run_bytes=200)
+    result = load_rtl(config, [op], memory_of(3), latency=30)
+    assert result.asked == load_beats(config, [op])
+    check(config, [op, contiguous(config, 2, 7), op | {"count1": 1, "count2": 3, "stride2_bytes": 65, "step2": 9}], 3,
+          latency=30)
+
+
+@pytest.mark.parametrize("name", ["tiny", "wide"])
+def test_says_when_a_word_waits(name: str) -> None:
+    config = CONFIGS[name]
+    fill = load_rtl(config, [contiguous(config, 40, 1, run_bytes=0)], memory_of(1))
+    assert not fill.stalls
+    refused = load_rtl(config, [contiguous(config, 4, 1, run_bytes=0)], memory_of(1), grants_from=60)
+    assert set(range(20, 60)) <= set(refused.stalls) and max(refused.stalls) < 60
+    late = load_rtl(config, [contiguous(config, 4, 1)], memory_of(1), latency=90)
+    assert set(range(20, 90)) <= set(late.stalls) and max(late.stalls) < late.cycles
+
+
+#: Changes of an operation that are at the border of the rules, and whether they break one. `W` stands for word_bytes.
+RULES = [
+    *(({f"count{level}": 0}, True) for level in range(4)),
+    ({"count0": 2, "step0": 50, "emit_bytes": 0}, True), ({"count0": 2, "step0": 50, "emit_bytes": "W"}, False),
+    ({"count0": 2, "step0": 50, "emit_bytes": "W+1"}, True), ({"count0": 2, "step0": 50, "emit_bytes": 64}, True),
+    ({"count0": 2, "step0": 50, "emit_bytes": 255}, True), ({"count0": 2, "step0": 50, "advance_bytes": 0}, False),
+    ({"count0": 2, "step0": 50, "advance_bytes": "W+1"}, True),
+    ({"count0": 2, "step0": 50, "advance_bytes": 128}, True),
+    # Of a single block there is nothing but the last one.
+    ({"count0": 1, "emit_bytes": 0, "advance_bytes": "W+1"}, False), ({"count0": 1, "emit_bytes": 255}, False),
+    ({"last_emit_bytes": 0}, True), ({"last_emit_bytes": 1}, False), ({"last_emit_bytes": "W+1"}, True),
+    ({"last_emit_bytes": 64}, True), ({"last_advance_bytes": 0}, False), ({"last_advance_bytes": "W+1"}, True),
+    ({"last_advance_bytes": 192}, True),
+]
+
+
+@pytest.mark.parametrize(("changes", "broken"), RULES, ids=range(len(RULES)))
+def test_an_operation_that_breaks_a_rule_is_refused(changes: dict[str, Any], broken: bool) -> None:
+    """With one strobe of an error, though it goes on to be offered; nothing is read or written."""
+    config = CONFIGS["wide"]
+    sizes = {"W": config.word_bytes, "W+1": config.word_bytes + 1}
+    op = contiguous(config, 3, 2) | {key: sizes.get(value, value) for key, value in changes.items()}
+    before = contiguous(config, 2, 1, destination=100)
+    if not broken:
+        check(config, [before, op], 1)
+        return
+    memory = memory_of(1)
+    result = load_rtl(config, [before, op], memory, refused=True)
+    assert list(result.errors.values()) == [Status.BAD_OPERATION]
+    compare(result, load_words(config, [before], memory))
+    assert result.asked == load_beats(config, [before])
+
+
+@pytest.mark.parametrize("beat", [0, 3, 8])
+def test_a_bus_error_is_told(beat: int) -> None:
+    """Also that of a beat which no word needs."""
+    config = PRESETS["tiny"]
+    op = contiguous(config, 8, 0, region=1, run_bytes=72)
+    result = load_rtl(config, [op], memory_of(1), wrong=BASES[1] + 8 * beat)
+    assert list(result.errors.values()) == [Status.BUS_ERROR]

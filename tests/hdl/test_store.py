@@ -2,21 +2,25 @@
 
 import random
 from collections import deque
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
 import pytest
 from amaranth import Module
 from amaranth.lib import wiring
-from amaranth.sim import Simulator
-from dma_reference import Fields, random_store, store_ref
+from axi_rules import AxiRules
+from bench import Bench
+from dma_reference import Fields, random_store, runs, store_ref
 from stalls import Stalls
 
 from tq_hw.hdl.axi import WriteChannel
 from tq_hw.hdl.store import StoreUnit
 from tq_hw.isa.config import PRESETS, Config
+from tq_hw.isa.control import Status
 from tq_hw.isa.latency import READ_LATENCY_CYCLES
+from tq_hw.isa.layout import BURST_BYTES, UNITS, Unit
 
 BASES = (0, 4096, 8192 + 16, 512)
 REGION_BYTES = 8192
@@ -32,113 +36,175 @@ CONFIGS = {
 }
 
 
-def store_rtl(config: Config, ops: list[Fields], memory: np.ndarray, scratchpad: np.ndarray, *, seed: int = 0,
-              latency: int = 5, chance: float = 0.0, limit: int = 20000) -> int:
-    """Write `ops` into `memory`; return the cycles from the first operation to the last done."""
+@cache
+def store_of(config: Config) -> tuple[Any, Any, Bench]:
     m = Module()
     m.submodules.store = dut = StoreUnit(config)
     m.submodules.channel = channel = WriteChannel(config)
     wiring.connect(m, dut.beats, channel.beats)
     wiring.connect(m, dut.bursts, channel.bursts)
-    m.d.comb += [dut.answered.eq(channel.answered), dut.write_error.eq(channel.error)]
     unit: Any = dut
-    cycles = 0
+    m.d.comb += [unit.answered.eq(channel.answered), unit.write_error.eq(channel.error)]
+    return dut, channel, Bench(m, 4)
+
+
+@dataclass
+class Stored:
+    """Bursts (address, beats) in order; cycles to the last done, those that were stalls; errors by cycle.
+
+    taken, done : cycles of each operation's start and end; answered : of each burst's answer; reads : words read
+    """
+
+    bursts: list[tuple[int, int]] = field(default_factory=list)
+    cycles: int = 0
+    stalls: list[int] = field(default_factory=list)
+    errors: dict[int, int] = field(default_factory=dict)
+    taken: list[int] = field(default_factory=list)
+    done: list[int] = field(default_factory=list)
+    answered: list[int] = field(default_factory=list)
+    reads: int = 0
+
+
+def store_rtl(config: Config, ops: list[Fields], memory: np.ndarray, scratchpad: np.ndarray, *, seed: int = 0,
+              latency: int = 5, chance: float = 0.0, grants_from: int = 0, takes_from: int = 0,
+              wrong: int | None = None, limit: int = 20000, refused: bool = False) -> Stored:
+    """Write `ops` into `memory`.
+
+    grants_from, takes_from : cycles from which words are granted, and addresses and data taken
+    wrong : burst that is answered with an error; refused : the last operation is none
+    """
+    dut, channel, simulator = store_of(config)
+    rules, result = AxiRules(config.bus_bytes, "write", runs=True), Stored()
+    most_done = len(ops) - refused
 
     async def give(ctx: Any) -> None:
         for slot, base in enumerate(BASES):
-            ctx.set(unit.base[slot], base)
+            ctx.set(dut.base[slot], base)
         for op in ops:
-            for name, value in op.items():
-                ctx.set(unit.i.payload[name], value)
-            ctx.set(unit.i.valid, 1)
-            await ctx.tick().until(unit.i.ready)
-        ctx.set(unit.i.valid, 0)
+            for name in UNITS[Unit.STORE].fields:
+                ctx.set(dut.i.payload[name], op.get(name, 0))
+            ctx.set(dut.i.valid, 1)
+            ready = False
+            while not ready:
+                _, _, ready = await ctx.tick().sample(dut.i.ready)
+        ctx.set(dut.i.valid, 0)
 
     async def read(ctx: Any) -> None:
         grants = Stalls(seed + 1, chance)
         asked: deque[int | None] = deque([None] * (READ_LATENCY_CYCLES - 1), READ_LATENCY_CYCLES - 1)
+        held = None
         while True:
-            grant = grants.go()
-            ctx.set(unit.port.taken, 0 if grant else 15)
-            _, _, en, addr, wants = await ctx.tick().sample(unit.port.en, unit.port.addr, unit.port.wants)
+            grant = result.cycles >= grants_from and grants.go()
+            ctx.set(dut.port.taken, 0 if grant else 15)
+            _, _, en, addr, wants = await ctx.tick().sample(dut.port.en, dut.port.addr, dut.port.wants)
             assert wants == (1 << addr % 4 if en else 0)
-            if (first := asked[-1]) is not None:
-                ctx.set(unit.port.data, int.from_bytes(scratchpad[first].tobytes(), "little"))
+            assert held is None or en and addr == held, "a word that was refused is not asked for again"
+            held = addr if en and not grant else None
+            # Nothing but the cycle of the answer may count.
+            first = asked[-1]
+            ctx.set(dut.port.data, 0x55 if first is None else int.from_bytes(scratchpad[first].tobytes(), "little"))
             asked.appendleft(addr if en and grant else None)
+            result.reads += bool(en and grant)
 
     async def write(ctx: Any) -> None:
-        nonlocal cycles
         asking, taking, answering = (Stalls(seed + n, chance) for n in (2, 3, 4))
-        bursts: deque[tuple[int, int]] = deque()
+        addresses: deque[tuple[int, int]] = deque()
         beats: deque[tuple[int, int, int]] = deque()
         answers: deque[int] = deque()
-        beat = done = 0
-        bus: Any = channel.bus
-        while done < len(ops):
-            awready, wready = asking.go(), taking.go()
-            ctx.set(bus.awready, awready)
-            ctx.set(bus.wready, wready)
-            answer = bool(answers) and answers[0] <= cycles and answering.go()
+        whole = rest = 0
+        bus = channel.bus
+        while rest < 30:
+            takes = result.cycles >= takes_from
+            ctx.set(bus.awready, takes and asking.go())
+            ctx.set(bus.wready, takes and taking.go())
+            answer = bool(answers) and answers[0] <= result.cycles and answering.go()
             ctx.set(bus.bvalid, answer)
+            ctx.set(bus.bresp, 2 if len(result.answered) == wrong else 0)
             if answer:
                 answers.popleft()
-            _, _, aw, addr, length, w, data, strobe, last, finished, error = await ctx.tick().sample(
-                bus.awvalid, bus.awaddr, bus.awlen, bus.wvalid, bus.wdata, bus.wstrb, bus.wlast, unit.done, unit.error)
-            assert error == 0
-            if aw and awready:
-                end = addr + (length + 1) * config.bus_bytes
-                assert addr % config.bus_bytes == 0 and addr // 256 == (end - 1) // 256
-                bursts.append((addr, length))
-            if w and wready:
-                beats.append((data, strobe, last))
+                result.answered.append(result.cycles)
+            _, _, finished, error, idle, idle_channel, stall, take, *seen = await ctx.tick().sample(
+                dut.done, dut.error, dut.idle, channel.idle, dut.stall, dut.i.valid & dut.i.ready,
+                *(getattr(bus, name) for name in rules.signals))
+            values = dict(zip(rules.signals, seen, strict=True))
+            rules.cycle(values)
+            if values["awvalid"] and values["awready"]:
+                addresses.append((values["awaddr"], values["awlen"] + 1))
+                result.bursts.append((values["awaddr"], values["awlen"] + 1))
+            if values["wvalid"] and values["wready"]:
+                beats.append((values["wdata"], values["wstrb"], values["wlast"]))
             # Data may come before its address.
-            if bursts and beats:
-                addr, length = bursts[0]
+            while addresses and beats:
+                addr, left = addresses.popleft()
                 data, strobe, last = beats.popleft()
-                assert strobe != 0
                 for lane in range(config.bus_bytes):
                     if strobe >> lane & 1:
-                        memory[addr + beat * config.bus_bytes + lane] = data >> 8 * lane & 0xFF
-                assert last == (beat == length)
-                beat += 1
-                if last:
-                    bursts.popleft()
-                    answers.append(cycles + latency)
-                    beat = 0
-            done += finished
-            cycles += 1
-            assert cycles < limit, "the store unit hangs"
-        assert not answers and not bursts and not beats
-        await ctx.tick().repeat(2)
-        assert ctx.get(unit.idle) and ctx.get(channel.idle)
+                        memory[addr + lane] = data >> 8 * lane & 0xFF
+                if not last:
+                    addresses.appendleft((addr + config.bus_bytes, left - 1))
+                else:
+                    whole += 1
+                    answers.append(result.cycles + latency)
+            assert not idle or len(result.taken) == len(result.done), "idle too early"
+            for happens, cycles in ((finished, result.done), (take, result.taken), (stall, result.stalls)):
+                if happens:
+                    cycles.append(result.cycles)
+            if error:
+                result.errors[result.cycles] = error
+            rest += len(result.done) == most_done
+            result.cycles += 1
+            assert result.cycles < limit, "the store unit hangs"
+        assert idle and idle_channel and rules.idle and not beats
+        result.cycles = result.done[-1] + 1
+        assert len(result.taken) == len(result.done) == most_done
 
-    simulator = Simulator(m)
-    simulator.add_clock(1e-8)
-    simulator.add_testbench(give, background=True)
-    simulator.add_testbench(read, background=True)
-    simulator.add_testbench(write)
-    simulator.run()
-    return cycles
+    simulator.run(give, read, write)
+    return result
 
 
-def check(config: Config, ops: list[Fields], seed: int, **options: Any) -> int:
+def bursts_of(config: Config, op: Fields) -> list[tuple[int, int]]:
+    """Return the bursts of an operation: each run is cut where a block of 256 bytes ends."""
+    bursts = []
+    size = op["count1"] * ((op["count0"] - 1) * op["take_bytes"] + op["last_take_bytes"])
+    for _, _, offset in runs(op):
+        first, end = BASES[op["region"]] + offset, BASES[op["region"]] + offset + size
+        while first < end:
+            block = min((first // BURST_BYTES + 1) * BURST_BYTES, end)
+            start = first // config.bus_bytes * config.bus_bytes
+            bursts.append((start, -(-(block - start) // config.bus_bytes)))
+            first = block
+    return bursts
+
+
+def words_of(op: Fields) -> int:
+    return op["count0"] * op["count1"] * op["count2"] * op["count3"]
+
+
+def check(config: Config, ops: list[Fields], seed: int, *, wrong: int | None = None, **options: Any) -> Stored:
+    """Compare the memory, the bursts, and when each operation was done; a broken one behind `ops` changes nothing."""
     rng = np.random.default_rng(seed)
     memory = rng.integers(0, 256, MEMORY_BYTES, np.uint8)
     scratchpad = rng.integers(0, 256, (config.scratchpad_words, config.word_bytes), np.uint8)
     expected = memory.copy()
-    cycles = store_rtl(config, ops, memory, scratchpad, seed=seed, **options)
-    for op in ops:
+    result = store_rtl(config, ops, memory, scratchpad, seed=seed, wrong=wrong, **options)
+    done = ops[:-1] if options.get("refused") else ops
+    for op in done:
         store_ref(config, op, expected, BASES[op["region"]], scratchpad)
     np.testing.assert_array_equal(memory, expected)
-    return cycles
+    bursts = [bursts_of(config, op) for op in done]
+    assert result.bursts == [burst for part in bursts for burst in part]
+    # Each is done in the cycle behind the answer to its last burst.
+    assert result.done == [result.answered[sum(map(len, bursts[:n + 1])) - 1] + 1 for n in range(len(done))]
+    assert result.reads == sum(map(words_of, done))
+    return result
 
 
 @pytest.mark.parametrize("chance", [0.0, 0.4])
 @pytest.mark.parametrize("name", CONFIGS)
 def test_random_operations(name: str, chance: float) -> None:
     rng = random.Random(f"{name} {chance}")
-    ops = [random_store(rng, CONFIGS[name], REGION_BYTES) for _ in range(16)]
-    check(CONFIGS[name], ops, 7, chance=chance)
+    ops: list[Fields] = [random_store(rng, CONFIGS[name], REGION_BYTES) for _ in range(16)]
+    assert not check(CONFIGS[name], ops, 7, chance=chance).errors
 
 
 def contiguous(config: Config, words: int, lane: int, **changes: int) -> dict[str, int]:
@@ -155,7 +221,7 @@ def contiguous(config: Config, words: int, lane: int, **changes: int) -> dict[st
 def test_contiguous_data_goes_at_the_rate_of_the_bus(name: str, lane: int) -> None:
     config = CONFIGS[name]
     words = 128
-    cycles = check(config, [contiguous(config, words, lane)], 1, latency=30)
+    cycles = check(config, [contiguous(config, words, lane)], 1, latency=30).cycles
     # The last burst leaves when it is whole.
     assert cycles <= max(words, words * config.word_bytes / config.bus_bytes) + 256 / config.bus_bytes + 30 + 24
 
@@ -163,7 +229,76 @@ def test_contiguous_data_goes_at_the_rate_of_the_bus(name: str, lane: int) -> No
 @pytest.mark.parametrize("name", ["tiny", "n8", "n16"])
 def test_runs_follow_each_other_without_a_gap(name: str) -> None:
     config = CONFIGS[name]
-    width, runs = config.word_bytes, 48
-    op = contiguous(config, 2, 3, count2=runs, stride2_bytes=2 * width + 5, step2=2)
+    width, count = config.word_bytes, 48
+    op = contiguous(config, 2, 3, count2=count, stride2_bytes=2 * width + 5, step2=2)
     beats = 2 * width // config.bus_bytes + 2
-    assert check(config, [op], 1, latency=4) <= runs * max(2, beats) + 40
+    assert check(config, [op], 1, latency=4).cycles <= count * max(2, beats) + 40
+
+
+@pytest.mark.parametrize("lane", [0, 1])
+def test_a_memory_that_takes_nothing_for_long_loses_no_beat(lane: int) -> None:
+    """More beats than wait in the unit, of few bursts."""
+    config = CONFIGS["tiny_bus4"]
+    result = check(config, [contiguous(config, 620, lane)], 3, takes_from=700)
+    assert len(result.bursts) == 10
+
+
+def test_a_memory_that_takes_nothing_for_long_loses_no_burst() -> None:
+    """More bursts than wait in the unit, of one beat each, and of two where a run crosses a block."""
+    config = CONFIGS["tiny_bus4"]
+    for size in (1, 4):
+        op = contiguous(config, 1, 0, last_take_bytes=size, count2=60, stride2_bytes=9)
+        check(config, [op], 3, takes_from=200)
+
+
+@pytest.mark.parametrize("takes_from", [0, 60])
+def test_operations_are_done_when_their_writes_are_answered(takes_from: int) -> None:
+    """The next ones start before that."""
+    config = CONFIGS["tiny"]
+    ops: list[Fields] = [contiguous(config, 2, 50 * n + n % 3) for n in range(6)]
+    result = check(config, ops, 3, latency=60, takes_from=takes_from)
+    assert result.taken[3] < result.done[0]
+
+
+def test_says_when_a_word_or_a_beat_waits() -> None:
+    config = CONFIGS["tiny_bus4"]
+    free = check(config, [contiguous(config, 60, 0)], 1)
+    # Behind a reset memory takes nothing for one cycle.
+    assert free.stalls == [0]
+    refused = check(config, [contiguous(config, 60, 0)], 1, grants_from=50)
+    assert set(range(10, 50)) <= set(refused.stalls) and max(refused.stalls) == 50
+    full = check(config, [contiguous(config, 620, 0)], 1, takes_from=700)
+    assert set(range(600, 700)) <= set(full.stalls) and full.stalls[1] > 500
+
+
+#: Changes of an operation that are at the border of the rules, and whether they break one. `W` stands for word_bytes.
+RULES = [
+    *(({f"count{level}": 0}, True) for level in range(4)),
+    ({"last_take_bytes": 0}, True), ({"last_take_bytes": 1}, False), ({"last_take_bytes": "W+1"}, True),
+    ({"last_take_bytes": 64}, True), ({"last_take_bytes": "W", "lane": 1}, True),
+    ({"last_take_bytes": 1, "lane": "W-1"}, False), ({"last_take_bytes": 1, "lane": "W"}, True),
+    ({"last_take_bytes": 1, "lane": 128}, True), ({"last_take_bytes": "W", "lane": 128}, True),
+    *(({"count0": 2, "step0": 50, "last_take_bytes": 1} | changes, broken) for changes, broken in (
+        ({"take_bytes": 0}, True), ({"take_bytes": "W"}, False), ({"take_bytes": "W+1"}, True),
+        ({"take_bytes": 64}, True), ({"take_bytes": "W", "lane": 1}, True), ({"take_bytes": "W-1", "lane": 1}, False))),
+    # Of a single block there is nothing but the last one.
+    ({"take_bytes": 0}, False), ({"take_bytes": 255}, False),
+]
+
+
+@pytest.mark.parametrize(("changes", "broken"), RULES, ids=range(len(RULES)))
+def test_an_operation_that_breaks_a_rule_is_refused(changes: dict[str, Any], broken: bool) -> None:
+    """With one strobe of an error, though it goes on to be offered; nothing of it is read or written."""
+    config = CONFIGS["wide"]
+    width = config.word_bytes
+    sizes = {"W": width, "W+1": width + 1, "W-1": width - 1}
+    op = contiguous(config, 3, 300) | {key: sizes.get(value, value) for key, value in changes.items()}
+    result = check(config, [contiguous(config, 2, 1), op], 1, refused=broken)
+    assert list(result.errors.values()) == [Status.BAD_OPERATION] * broken
+
+
+@pytest.mark.parametrize("burst", [0, 1, 2])
+def test_a_bus_error_is_told(burst: int) -> None:
+    config = CONFIGS["tiny"]
+    result = check(config, [contiguous(config, 100, 200)], 1, wrong=burst)
+    assert result.errors == {result.answered[burst] + 2: Status.BUS_ERROR}

@@ -1,0 +1,331 @@
+"""The two channels of hdl/axi.py between their clients and a memory that answers in any order AXI4 allows."""
+
+import random
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+import pytest
+from axi_rules import AxiRules
+from bench import Bench
+from stalls import STALLS, Stalls
+
+from tq_hw.hdl.axi import ReadChannel, WriteChannel
+from tq_hw.isa.config import PRESETS, Config
+from tq_hw.isa.layout import BURST_BYTES
+
+TINY = PRESETS["tiny"]
+CONFIGS = {bus_bytes: Config(f"bus{bus_bytes}", 4, 4, 2, 8 << 10, bus_bytes=bus_bytes) for bus_bytes in (4, 8, 16)}
+#: Address and beats less one.
+Burst = tuple[int, int]
+CLIENTS = ("fetch", "load")
+#: OKAY, EXOKAY, SLVERR, DECERR.
+RESPONSES = range(4)
+
+
+@cache
+def channel_of(kind: type, bus_bytes: int) -> tuple[Any, Bench]:
+    dut = kind(CONFIGS[bus_bytes])
+    return dut, Bench(dut)
+
+
+def random_bursts(rng: random.Random, bus_bytes: int, count: int) -> list[Burst]:
+    """Return bursts that stay in their block of 256 bytes; many end at its end."""
+    bursts = []
+    beats = BURST_BYTES // bus_bytes
+    for _ in range(count):
+        first = rng.randrange(beats)
+        length = rng.choice([0, beats - 1 - first, rng.randrange(beats - first)])
+        bursts.append((rng.getrandbits(24) * BURST_BYTES + first * bus_bytes, length))
+    return bursts
+
+
+def content(number: int, addr: int, bus_bytes: int) -> tuple[int, int]:
+    """Return what the memory of these tests answers a client at an address: data and response."""
+    seed = (addr // bus_bytes * 2 + number) * 0x9E3779B97F4A7C15F39CC0605CEDC835
+    return seed % (1 << 8 * bus_bytes), (0, 0, 0, *RESPONSES)[(seed >> 64) % 7]
+
+
+@dataclass
+class Reads:
+    """What each client got (data, error), the order in which bursts were taken, and the beats that were counted."""
+
+    got: tuple[list[Any], list[Any]] = field(default_factory=lambda: ([], []))
+    order: list[int] = field(default_factory=list)
+    beats: int = 0
+
+
+def read_rtl(config: Config, bursts: Sequence[Sequence[Burst]], *, idle: float = 0.0, pressure: float = 0.0,
+             urgent: int = 0, fetch_from: int = 0, answers_from: int = 0, halt_at: int | None = None,
+             limit: int = 6000) -> Reads:
+    """Read the bursts of fetch, which asks from cycle `fetch_from` on, and load; memory is silent to `answers_from`."""
+    dut, simulator = channel_of(ReadChannel, config.bus_bytes)
+    rules, result = AxiRules(config.bus_bytes, "read"), Reads()
+    wanted = [deque(b) for b in bursts]
+    rng = random.Random(5)
+
+    async def bench(ctx: Any) -> None:
+        asking, taking, giving = Stalls(1, idle), Stalls(2, pressure), Stalls(3, idle)
+        coming: list[deque[tuple[int, int]]] = [deque(), deque()]
+        offers = [False, False]
+        taken = ended = quiet = 0
+        ctx.set(dut.urgent, urgent)
+        for cycle in range(limit):
+            halted = halt_at is not None and cycle >= halt_at
+            ctx.set(dut.halt, halted)
+            for n, client in enumerate((dut.fetch, dut.load)):
+                begins = bool(n) or cycle >= fetch_from
+                offers[n] = begins and bool(wanted[n]) and (offers[n] or asking.go())
+                ctx.set(client.burst.valid, offers[n])
+                if offers[n]:
+                    ctx.set(client.burst.payload.addr, wanted[n][0][0])
+                    ctx.set(client.burst.payload.length, wanted[n][0][1])
+            ctx.set(dut.bus.arready, taking.go())
+            ids = [n for n in range(2) if coming[n]]
+            answers = bool(ids) and cycle >= answers_from and giving.go()
+            # What stands on the bus while nothing is valid means nothing.
+            number, (addr, last) = (rng.choice(ids), (0, 0)) if ids else (rng.randrange(2), (0, 1))
+            if answers:
+                addr, last = coming[number].popleft()
+            values, response = content(number, addr, config.bus_bytes) if answers else (rng.getrandbits(32), 3)
+            for name, value in (("valid", answers), ("id", number), ("data", values), ("resp", response),
+                                ("last", last)):
+                ctx.set(getattr(dut.bus, "r" + name), value)
+            sampled = [getattr(dut.bus, name) for name in rules.signals]
+            clients = [s for c in (dut.fetch, dut.load) for s in (c.burst.ready, c.valid, c.data, c.error)]
+            _, _, is_idle, beat, *seen = await ctx.tick().sample(dut.idle, dut.beat, *clients, *sampled)
+            bus = dict(zip(rules.signals, seen[8:], strict=True))
+            rules.cycle(bus)
+            result.beats += beat
+            if bus["arvalid"] and bus["arready"]:
+                coming[bus["arid"]] += [(bus["araddr"] + n * config.bus_bytes, int(n == bus["arlen"]))
+                                        for n in range(bus["arlen"] + 1)]
+            ended += bool(bus["rvalid"] and bus["rlast"])
+            for n in range(2):
+                ready, valid, data, error = seen[4 * n:4 * n + 4]
+                if offers[n] and ready:
+                    assert not halted or cycle == halt_at, "a burst was taken after the halt"
+                    wanted[n].popleft()
+                    offers[n] = False
+                    result.order.append(n)
+                    taken += 1
+                if valid:
+                    result.got[n].append((data, error))
+                else:
+                    assert not error
+            assert not is_idle or taken == ended, "idle with bursts under way"
+            quiet = quiet + 1 if taken == ended and rules.idle and (halted or not any(wanted)) else 0
+            if quiet == 3:
+                assert is_idle
+                return
+        raise AssertionError(f"stuck: {taken} bursts taken, {ended} ended")
+
+    simulator.run(bench)
+    return result
+
+
+def read_ref(config: Config, number: int, bursts: Sequence[Burst]) -> list[tuple[int, int]]:
+    """Return the data and the error strobes of a client's beats."""
+    beats = [content(number, addr + n * config.bus_bytes, config.bus_bytes)
+             for addr, length in bursts for n in range(length + 1)]
+    return [(data, response >> 1) for data, response in beats]
+
+
+@pytest.mark.parametrize(("idle", "pressure"), STALLS)
+@pytest.mark.parametrize("bus_bytes", CONFIGS)
+def test_every_client_reads_its_own_beats(bus_bytes: int, idle: float, pressure: float) -> None:
+    rng, config = random.Random(bus_bytes), CONFIGS[bus_bytes]
+    bursts = [random_bursts(rng, bus_bytes, count) for count in (5, 7)]
+    result = read_rtl(config, bursts, idle=idle, pressure=pressure, urgent=1)
+    expected = tuple(read_ref(config, n, b) for n, b in enumerate(bursts))
+    assert result.got == expected
+    assert result.beats == sum(map(len, expected))
+
+
+@pytest.mark.parametrize(("urgent", "share"), [(0, 15), (1, 1)])
+def test_load_gets_its_share_of_the_bursts(urgent: int, share: int) -> None:
+    turns = [n for _ in range(6) for n in [1] * share + [0]]
+    loads = 6 * share + 9
+    assert read_rtl(TINY, [[(0, 0)] * 6, [(0, 0)] * loads], urgent=urgent).order == turns + [1] * 9
+
+
+@pytest.mark.parametrize(("urgent", "share"), [(0, 15), (1, 1)])
+def test_what_load_got_while_it_was_alone_does_not_count(urgent: int, share: int) -> None:
+    for fetch_from in range(6, 12):
+        order = read_rtl(TINY, [[(0, 0)], [(0, 0)] * 40], urgent=urgent, fetch_from=fetch_from).order
+        # Load's first burst is taken in cycle 1.
+        assert order.index(0) == fetch_from - 1 + share
+
+
+def test_who_asks_alone_gets_every_burst() -> None:
+    for number in range(2):
+        bursts: list[list[Burst]] = [[], []]
+        bursts[number] = [(0, 0)] * 50
+        assert read_rtl(TINY, bursts, urgent=1 - number, limit=50 + 10).order == [number] * 50
+
+
+def test_reads_wait_while_all_are_open() -> None:
+    """No more than 255 are open (the rules tell), and all of them are counted."""
+    bursts = [[(256 * n, 0) for n in range(count)] for count in (30, 240)]
+    result = read_rtl(TINY, bursts, answers_from=265)
+    assert result.got == tuple(read_ref(TINY, n, b) for n, b in enumerate(bursts))
+    with pytest.raises(AssertionError, match="stuck: 255 bursts taken, 0 ended"):
+        read_rtl(TINY, bursts, answers_from=265, limit=265)
+
+
+@pytest.mark.parametrize("halt_at", [0, 1, 9, 40])
+@pytest.mark.parametrize("pressure", [0.0, 0.6])
+def test_a_halt_lets_reads_end(halt_at: int, pressure: float) -> None:
+    bursts = [random_bursts(random.Random(n), TINY.bus_bytes, 12) for n in range(2)]
+    result = read_rtl(TINY, bursts, pressure=pressure, idle=pressure, halt_at=halt_at)
+    for n in range(2):
+        taken = bursts[n][:result.order.count(n)]
+        assert result.got[n] == read_ref(TINY, n, taken)
+    assert (halt_at < 9) == (len(result.order) < 2)
+
+
+@dataclass
+class Writes:
+    """Beats (address, data, strobe) in the order of the bus; cycles of the answers; strobes of the channel."""
+
+    beats: list[tuple[int, int, int]] = field(default_factory=list)
+    taken: int = 0
+    answered: int = 0
+    errors: int = 0
+    counted: int = 0
+    cycles: int = 0
+
+
+@dataclass(frozen=True)
+class Write:
+    """A burst with its beats (data, strobe); `last` as in BurstLayout; the response that it gets."""
+
+    addr: int
+    beats: tuple[tuple[int, int], ...]
+    last: int = 1
+    response: int = 0
+
+
+def random_writes(rng: random.Random, config: Config, count: int) -> list[Write]:
+    return [Write(addr, tuple((rng.getrandbits(8 * config.bus_bytes), rng.randrange(1, 1 << config.bus_bytes))
+                              for _ in range(length + 1)), rng.randrange(2), rng.choice([0, 0, *RESPONSES]))
+            for addr, length in random_bursts(rng, config.bus_bytes, count)]
+
+
+def write_rtl(config: Config, writes: Sequence[Write], *, idle: float = 0.0, pressure: float = 0.0,
+              ahead: bool = False, answers_from: int = 0, halt_at: int | None = None, limit: int = 6000) -> Writes:
+    """Write bursts; `ahead`: the memory takes an address only when it has no data left to take."""
+    dut, simulator = channel_of(WriteChannel, config.bus_bytes)
+    rules, result = AxiRules(config.bus_bytes, "write"), Writes()
+    wanted, beats = deque(writes), deque([(*beat, int(n == len(w.beats) - 1))
+                                          for w in writes for n, beat in enumerate(w.beats)])
+
+    async def bench(ctx: Any) -> None:
+        asking, taking, filling, answering = Stalls(1, idle), Stalls(2, pressure), Stalls(3, pressure), Stalls(4, idle)
+        addresses: deque[int] = deque()
+        datas: deque[tuple[int, int, int]] = deque()
+        answers: deque[int] = deque()
+        responses = deque((w.response, w.last) for w in writes)
+        offers = False
+        position = ended = quiet = 0
+        expected: deque[tuple[int, int]] = deque([(0, 0)])
+        for cycle in range(limit):
+            halted = halt_at is not None and cycle >= halt_at
+            ctx.set(dut.halt, halted)
+            offers = bool(wanted) and (offers or asking.go())
+            ctx.set(dut.bursts.valid, offers)
+            if offers:
+                ctx.set(dut.bursts.payload.addr, wanted[0].addr)
+                ctx.set(dut.bursts.payload.length, len(wanted[0].beats) - 1)
+                ctx.set(dut.bursts.payload.last, wanted[0].last)
+            ctx.set(dut.beats.valid, bool(beats))
+            if beats:
+                for name, value in zip(("data", "strobe", "last"), beats[0], strict=True):
+                    ctx.set(getattr(dut.beats.payload, name), value)
+            ctx.set(dut.bus.awready, taking.go() and not (ahead and ctx.get(dut.bus.wvalid)))
+            ctx.set(dut.bus.wready, filling.go())
+            answers_now = bool(answers) and cycle >= answers_from and answering.go()
+            ctx.set(dut.bus.bvalid, answers_now)
+            ctx.set(dut.bus.bresp, answers.popleft() if answers_now else 3)
+            _, _, ready, beats_ready, answered, error, is_idle, counts, *seen = await ctx.tick().sample(
+                dut.bursts.ready, dut.beats.ready, dut.answered, dut.error, dut.idle, dut.beat,
+                *(getattr(dut.bus, name) for name in rules.signals))
+            bus = dict(zip(rules.signals, seen, strict=True))
+            rules.cycle(bus)
+            # The strobes come one cycle after the answer.
+            assert (answered, error) == expected.popleft()
+            response, last = responses.popleft() if answers_now else (0, 0)
+            expected.append((last, response >> 1))
+            result.answered += answered
+            result.errors += error
+            result.counted += counts
+            ended += answers_now
+            if offers and ready:
+                assert not halted, "a burst was taken in a halt"
+                wanted.popleft()
+                offers = False
+                result.taken += 1
+            assert not is_idle or result.taken == ended, "idle with bursts under way"
+            if beats and beats_ready:
+                beats.popleft()
+            if bus["awvalid"] and bus["awready"]:
+                addresses += [bus["awaddr"] + n * config.bus_bytes for n in range(bus["awlen"] + 1)]
+            if bus["wvalid"] and bus["wready"]:
+                datas.append((bus["wdata"], bus["wstrb"], bus["wlast"]))
+            while addresses and datas:
+                data, strobe, last = datas.popleft()
+                result.beats.append((addresses.popleft(), data, strobe))
+                if last:
+                    answers.append(writes[position].response)
+                    position += 1
+            quiet = quiet + 1 if rules.idle and (halted or not wanted) else 0
+            if quiet == 3:
+                assert is_idle
+                result.cycles = cycle
+                return
+        raise AssertionError(f"stuck: {result.taken} bursts taken, {ended} ended")
+
+    simulator.run(bench)
+    return result
+
+
+def write_ref(config: Config, writes: Sequence[Write]) -> list[tuple[int, int, int]]:
+    """Return the beats by address."""
+    return [(w.addr + n * config.bus_bytes, *beat) for w in writes for n, beat in enumerate(w.beats)]
+
+
+@pytest.mark.parametrize("ahead", [False, True])
+@pytest.mark.parametrize(("idle", "pressure"), STALLS)
+@pytest.mark.parametrize("bus_bytes", CONFIGS)
+def test_writes_every_beat(bus_bytes: int, idle: float, pressure: float, ahead: bool) -> None:
+    config = CONFIGS[bus_bytes]
+    writes = random_writes(random.Random(bus_bytes), config, 8)
+    result = write_rtl(config, writes, idle=idle, pressure=pressure, ahead=ahead)
+    assert result.beats == write_ref(config, writes)
+    assert result.answered == sum(w.last for w in writes)
+    assert result.errors == sum(w.response >> 1 for w in writes)
+    assert result.counted == len(result.beats)
+
+
+def test_writes_follow_each_other_without_a_gap() -> None:
+    for lengths in ([1] * 12, [3, 1, 1, 2, 1, 4]):
+        writes = [Write(256 * n, ((5, 1),) * length) for n, length in enumerate(lengths)]
+        assert write_rtl(TINY, writes).cycles <= sum(lengths) + 8
+
+
+def test_sixteen_writes_are_open() -> None:
+    writes = [Write(256 * n, ((n, 1),), last=n % 3 == 0, response=n % 4) for n in range(40)]
+    assert write_rtl(TINY, writes, answers_from=40).beats == write_ref(TINY, writes)
+    with pytest.raises(AssertionError, match="stuck: 16 bursts taken, 0 ended"):
+        write_rtl(TINY, writes, answers_from=40, limit=40)
+
+
+@pytest.mark.parametrize("halt_at", [0, 1, 9, 40])
+@pytest.mark.parametrize("pressure", [0.0, 0.6])
+def test_a_halt_lets_writes_end(halt_at: int, pressure: float) -> None:
+    writes = random_writes(random.Random(2), TINY, 12)
+    result = write_rtl(TINY, writes, pressure=pressure, idle=pressure, halt_at=halt_at)
+    assert result.beats == write_ref(TINY, writes[:result.taken])
+    assert (halt_at < 9) == (result.taken < 2)
