@@ -1,32 +1,16 @@
 """Named ways to break the RTL, each with the tests that must notice."""
 
-from dataclasses import dataclass
+from mutant import Mutant
+from mutants_control import CONTROL_MUTANTS
+from mutants_move import MOVE_MUTANTS
 
-__all__ = ["MUTANTS", "Mutant"]
+__all__ = ["MUTANTS"]
 
 _ARRAY, _UNIT = "tests/hdl/test_array.py::test_sums", "tests/hdl/test_array_unit.py"
 _REQUANTIZE, _ACTIVATION = "tests/hdl/test_requantize.py", "tests/hdl/test_activation.py"
 _STREAMS, _PROGRAMS = "tests/hdl/test_vector_streams.py", "tests/hdl/test_vector_programs.py"
 
-
-@dataclass(frozen=True)
-class Mutant:
-    """One change at one place.
-
-    Members
-    -------
-    file : in hdl/; old : text that stands there exactly once; new : what replaces it
-    tests : pytest nodes, of which at least one must fail
-    """
-
-    name: str
-    file: str
-    old: str
-    new: str
-    tests: tuple[str, ...]
-
-
-MUTANTS = (
+_COMPUTE_MUTANTS = (
     Mutant("requantizer's nudge one bit too low", "requantize.py",
            "Cat(joined[:bits - 2], joined[bits - 2:] + self.nudge)",
            "Cat(joined[:bits - 3], joined[bits - 3:] + self.nudge)",
@@ -64,12 +48,6 @@ MUTANTS = (
     Mutant("rows outside the image not masked in depthwise", "slots.py",
            "row_valid.eq(used1[g] & (rows1[g].as_unsigned() < in_rows1))", "row_valid.eq(used1[g])",
            (f"{_UNIT}::test_depthwise[4]", f"{_UNIT}::test_depthwise[9]")),
-    Mutant("scratchpad word of the wrong bank", "scratchpad.py",
-           "kept.eq(Array(found)[from_bank])", "kept.eq(Array(found)[~from_bank])",
-           ("tests/hdl/test_scratchpad.py::test_random_traffic",)),
-    Mutant("load's write allowed in a bank that the output writes", "scratchpad.py",
-           "load.grant.eq(~(out.en & (out.addr[:_BANK_BITS] == load.addr[:_BANK_BITS])))", "load.grant.eq(1)",
-           ("tests/hdl/test_scratchpad.py::test_random_traffic",)),
     Mutant("output's byte mask of earlier beats kept", "vector_output.py",
            "self.port.mask[byte].eq(0)", "self.port.mask[byte].eq(1)",
            (f"{_STREAMS}::test_sub_blocks_fill_their_part_of_a_word",)),
@@ -92,16 +70,8 @@ MUTANTS = (
     Mutant("reciprocal's correction halved", "activation.py",
            "late + _saturated(Cat(Const(0, 2), correction)", "late + _saturated(Cat(Const(0, 1), correction)",
            (f"{_ACTIVATION}::test_corners_and_random_arguments",)),
-    Mutant("token lost when given and taken in one cycle", "tokens.py",
-           "Mux(target.take, count + given - wanted, count + given)", "Mux(target.take, count - wanted, count + given)",
-           ("tests/hdl/test_control.py::test_tokens_keep_the_order",)),
-    Mutant("store's last byte strobe missing", "packer.py",
-           "[:config.word_bytes + 1] - 1", "[:config.word_bytes + 1] >> 1",
-           ("tests/hdl/test_store.py::test_random_operations",)),
-    Mutant("load drops a beat too early", "load_plan.py",
-           "word.drops.eq(next_beat - first_beat)", "word.drops.eq(next_beat - first_beat + 1)",
-           ("tests/hdl/test_load.py::test_random_operations",)),
-    Mutant("fill bytes flipped as well", "realigner.py",
-           "^ inverted, cut_word.fill)", "^ inverted, cut_word.fill ^ inverted)",
-           ("tests/hdl/test_load.py::test_random_operations",)),
+    Mutant("next step written over the one that is not taken", "sequencer.py",
+           "m.If((feed != 0) | ~self.steps.valid)", "m.If(1)", (f"{_UNIT}::test_short_steps_add_to_the_same_words",)),
 )
+
+MUTANTS = (*_COMPUTE_MUTANTS, *CONTROL_MUTANTS, *MOVE_MUTANTS)

@@ -17,7 +17,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from mutants import MUTANTS, Mutant
+from mutant import Mutant
+from mutants import MUTANTS
 from rich.console import Console
 from rich.table import Table
 

@@ -1,0 +1,209 @@
+"""Ways to break what commands pass: fetch, unit control, tokens, registers."""
+
+from mutant import mutants
+
+__all__ = ["CONTROL_MUTANTS"]
+
+CONTROL_MUTANTS = (
+    *mutants("tokens.py", "tests/hdl/test_tokens.py", {
+        "test_random_traffic": (
+            ("token lost when given and taken in one cycle",
+             "Mux(target.take, count + given - wanted, count + given)",
+             "Mux(target.take, count - wanted, count + given)"),
+            ("token overflow seen when the counter is half full", "over.eq(grown[_TOKEN_BITS])",
+             "over.eq(grown[_TOKEN_BITS - 1])"),
+            ("one token too few is enough", "enough[taker].append(count >= target.wait[giver])",
+             "enough[taker].append(count + 1 >= target.wait[giver])"),
+            ("as many tokens as wanted are not enough", "enough[taker].append(count >= target.wait[giver])",
+             "enough[taker].append(count > target.wait[giver])"),
+            ("tokens from one unit are enough", "Cat(*holds).all()", "Cat(*holds).any()"),
+            ("tokens taken from the opposite counter", "source.post[taker], target.wait[giver]",
+             "source.post[taker], target.wait[taker]"),
+        ),
+        "test_a_counter_holds_255": (
+            ("token overflow missed", "over.eq(grown[_TOKEN_BITS])", "over.eq(0)"),
+            ("overflow told of the last counter alone", "Cat(*overflows).any()", "overflows[-1]"),
+        ),
+        "test_a_reset_takes_all_tokens_and_the_error": (
+            ("token counters not reset", 'name=f"{WORKERS[giver].name.lower()}_to_{WORKERS[taker].name.lower()}")',
+             'name=f"{WORKERS[giver].name.lower()}_to_{WORKERS[taker].name.lower()}", reset_less=True)'),
+        ),
+    }),
+    *mutants("control.py", "tests/hdl/test_control.py", {
+        "test_tables_are_written_when_nothing_is_in_flight_and_the_engine_is_idle": (
+            ("table written while the engine is not idle", "quiet.eq((in_flight == 0) & self.engine_idle)",
+             "quiet.eq(in_flight == 0)"),
+            ("table written with operations in flight", "quiet.eq((in_flight == 0) & self.engine_idle)",
+             "quiet.eq(self.engine_idle)"),
+            ("last word of a table refused", "(next_index < register_count(self._unit, self._config))",
+             "(next_index < register_count(self._unit, self._config) - 1)"),
+        ),
+        "test_an_engine_holds_so_many_operations": (
+            ("no limit of operations in flight", "may_take.eq((in_flight != IN_FLIGHT) & ~self.halt)",
+             "may_take.eq(~self.halt)"),
+            ("one operation less in flight", "may_take.eq((in_flight != IN_FLIGHT) & ~self.halt)",
+             "may_take.eq((in_flight < IN_FLIGHT - 1) & ~self.halt)"),
+        ),
+        "test_takes_no_tokens_in_a_halt": (
+            ("operations start in a halt", "may_take.eq((in_flight != IN_FLIGHT) & ~self.halt)",
+             "may_take.eq(in_flight != IN_FLIGHT)"),
+        ),
+        "test_counts_operations_that_start_and_end_in_one_cycle": (
+            ("operation that starts when another is done not counted", "in_flight + started - self.done",
+             "in_flight + (started & ~self.done) - self.done"),
+        ),
+        "test_a_register_that_does_not_exist_is_a_bad_command": (
+            ("register behind the last accepted", "plain.eq(next_index < len(registers))",
+             "plain.eq(next_index <= len(registers))"),
+            ("table taken to begin a word early", "(next_index >= base)", "(next_index >= base - 1)"),
+            ("unit goes on behind a register that does not exist", "m.d.sync += self.error.eq(Status.BAD_COMMAND)\n"
+             '                    m.next = "STOPPED"', "m.d.sync += self.error.eq(Status.BAD_COMMAND)\n"
+             '                    m.next = "HEADER"'),
+        ),
+        "test_tokens_from_a_unit_to_itself_are_a_bad_operation": (
+            ("tokens for itself not refused", 'for kind in ("wait", "post")).any()', 'for kind in ("wait",)).any()'),
+        ),
+        "test_an_operation_is_offered_when_its_tokens_are_there": (
+            ("tokens compared before the last value is there", 'm.next = "SETTLE"', 'm.next = "CHECK"'),
+        ),
+        "test_tokens_keep_the_order": (
+            ("tokens taken in the cycle in which the counters compare", 'with m.State("CHECK"):\n'
+             "                # The counters compare in this cycle.\n" '                m.next = "TOKENS"',
+             'with m.State("CHECK"):\n' '                m.next = "OFFER"'),
+            ("tokens given when an operation starts", "self.tokens.give.eq(self.done)",
+             "self.tokens.give.eq(started)"),
+        ),
+        "test_is_idle_when_no_operation_waits_or_is_under_way": (
+            ("idle while the engine is not", "self.idle.eq((in_flight == 0) & self.engine_idle)",
+             "self.idle.eq(in_flight == 0)"),
+            ("idle with an operation in flight", "self.idle.eq((in_flight == 0) & self.engine_idle)",
+             "self.idle.eq(self.engine_idle)"),
+            ("idle while an operation waits for tokens", "self.waiting.eq(~self.tokens.enough)",
+             "[self.waiting.eq(~self.tokens.enough), self.idle.eq(in_flight == 0)]"),
+        ),
+        "test_operations_and_tables_come_in_order": (
+            ("operations counted when they are offered", "with m.If(started):", "with m.If(self.o.valid):"),
+        ),
+    }),
+    *mutants("fetch.py", "tests/hdl/test_fetch.py", {
+        "test_a_full_queue_holds_up_all_words_and_loses_none": (
+            ("fetch deals into a full queue", "queue.level < QUEUE_WORDS - 2", "queue.level < QUEUE_WORDS"),
+            ("fetch deals one word into a full queue", "queue.level < QUEUE_WORDS - 2",
+             "queue.level < QUEUE_WORDS - 1"),
+            ("fetch leaves places in a queue", "queue.level < QUEUE_WORDS - 2", "queue.level < QUEUE_WORDS - 8"),
+            ("fetch deals into a queue whose neighbour has room", "words.o.valid & (goes_to & Cat(rooms)).any()",
+             "words.o.valid & goes_to.any() & Cat(rooms).any()"),
+        ),
+        "test_deals_nothing_more_after_a_halt": (
+            ("fetch deals in a halt", "deal.eq(running & ~self.halt & words.o.valid",
+             "deal.eq(running & words.o.valid"),
+        ),
+        "test_ends_when_the_last_word_is_taken": (
+            ("fetch ends while a word enters a queue", "held += [queue.i.valid, queue.level.any(), ahead.o.valid]",
+             "held += [queue.level.any(), ahead.o.valid]"),
+        ),
+        "test_deals_the_words": (
+            ("fetch ends while a word is in a queue", "held += [queue.i.valid, queue.level.any(), ahead.o.valid]",
+             "held += [queue.i.valid, ahead.o.valid]"),
+            ("fetch ends while a word stands in front of its unit",
+             "held += [queue.i.valid, queue.level.any(), ahead.o.valid]",
+             "held += [queue.i.valid, queue.level.any()]"),
+            ("last value taken for a header", "to_values.eq(values != 1)", "to_values.eq(values > 2)"),
+            ("command without values takes the next header for one", "to_values.eq(header.count != 0)",
+             "to_values.eq(1)"),
+        ),
+        "test_a_bad_header_stops": (
+            ("reserved bits of a header ignored", "(arriving.unit == unit) & (arriving.reserved == 0)",
+             "(arriving.unit == unit)"),
+            ("reserved bits of END ignored", "(arriving.unit == Unit.CONTROL) & (arriving.reserved == 0)",
+             "(arriving.unit == Unit.CONTROL)"),
+            ("control command without RUN taken for END", "(arriving.count == 0)\n"
+             "                           & arriving.run)", "(arriving.count == 0))"),
+            ("control command with values taken for END", "(arriving.reserved == 0) & (arriving.count == 0)",
+             "(arriving.reserved == 0)"),
+        ),
+        "test_a_stream_without_end_stops": (
+            ("stream without END not noticed", "self.error.eq(Status.NO_END), running.eq(0)", "running.eq(0)"),
+            ("words behind the stream dealt", "words.i.valid.eq(buffer.o.valid & ~(running & none_left))",
+             "words.i.valid.eq(buffer.o.valid)"),
+        ),
+        "test_a_bus_error_stops": (
+            ("bus error of the commands ignored", "self.error.eq(Status.BUS_ERROR), running.eq(0)", "running.eq(0)"),
+            ("commands dealt behind a bus error", "self.error.eq(Status.BUS_ERROR), running.eq(0)",
+             "self.error.eq(Status.BUS_ERROR)"),
+        ),
+        "test_is_urgent_while_a_queue_runs_short": (
+            ("no queue is urgent before all are", "if unit != Unit.STORE).any()", "if unit != Unit.STORE).all()"),
+            ("the store unit's queue is urgent", " if unit != Unit.STORE).any()", ").any()"),
+        ),
+        "test_says_when_it_has_no_word_to_deal": (
+            ("a stall counted when END was met", "~words.o.valid & ~none_left)", "~words.o.valid)"),
+        ),
+    }),
+    *mutants("registers.py", "tests/hdl/test_registers.py", {
+        "test_a_start_at_the_end_of_a_run_waits_and_a_stop_undoes_it": (
+            ("a stop at the end of a run starts the machine", 'with m.State("DRAIN"):\n'
+             "                with m.If(asked_start | asked_stop):\n"
+             "                    m.d.sync += [busy.eq(1), again.eq(~asked_stop), *clear]", 'with m.State("DRAIN"):\n'
+             "                with m.If(asked_start | asked_stop):\n"
+             "                    m.d.sync += [busy.eq(1), again.eq(1), *clear]"),
+            ("a stop in a reset starts the machine", "m.d.sync += left.eq(left - 1)\n"
+             "                with m.If(asked_start | asked_stop):\n"
+             "                    m.d.sync += [busy.eq(1), again.eq(~asked_stop), *clear]",
+             "m.d.sync += left.eq(left - 1)\n" "                with m.If(asked_start | asked_stop):\n"
+             "                    m.d.sync += [busy.eq(1), again.eq(1), *clear]"),
+            ("a stop right behind a start ignored", "with m.If(asked_stop):\n" '                    m.next = "DRAIN"',
+             "with m.If(0):\n" '                    m.next = "DRAIN"'),
+            ("a start at the end of a run forgotten", "with m.Elif(asked_start | again):",
+             "with m.Elif(asked_start):"),
+        ),
+        "test_the_first_error_stops_the_machine": (
+            ("error_index of the next operation", "error_index.eq(first_index - 1)", "error_index.eq(first_index)"),
+            ("error_index of a later cycle", 'delayed(m, codes, 1, "codes"), delayed(m, runs, 1, "runs")',
+             'delayed(m, codes, 1, "codes"), runs'),
+        ),
+        "test_writes_while_busy_are_ignored": (
+            ("registers written while busy", "with m.If(self.write_en & ~busy &", "with m.If(self.write_en &"),
+        ),
+        "test_open_bursts_end_before_the_units_are_reset": (
+            ("units reset with open bursts", 'states.ongoing("DRAIN") & self.channels_idle',
+             'states.ongoing("DRAIN")'),
+            ("units ready before their reset is over", "m.d.sync += left.eq(2 * RESET_CYCLES - 1)",
+             "m.d.sync += left.eq(RESET_CYCLES + 1)"),
+            ("no halt at an error", "busy.eq(0), failed.eq(1), self.halt.eq(1),", "busy.eq(0), failed.eq(1),"),
+            ("no halt at the end", "busy.eq(0), done.eq(1), self.halt.eq(1)", "busy.eq(0), done.eq(1)"),
+            ("no halt at a stop", "busy.eq(1), self.halt.eq(1), *clear", "busy.eq(1), *clear"),
+            ("no interrupt of an error", "self.interrupt.eq(done | failed)", "self.interrupt.eq(done)"),
+        ),
+        "test_units_are_reset_at_power_on": (
+            ("reset half as long", "self.reset_units.eq(left >= RESET_CYCLES)",
+             "self.reset_units.eq(left >= RESET_CYCLES + RESET_CYCLES // 2)"),
+            ("units not reset at power-on", 'm.FSM(name="state", init="RESET")', 'm.FSM(name="state", init="IDLE")'),
+        ),
+        "test_of_errors_in_one_cycle_that_of_the_lowest_unit_counts": (
+            ("of two errors the higher unit's", "for unit in reversed(Unit):", "for unit in Unit:"),
+        ),
+        "test_an_error_before_or_with_the_end_is_an_error": (
+            ("end before the error that came with it",
+             'finished = delayed(m, self.finished, 2, "finished", control=True)', "finished = self.finished"),
+        ),
+        "test_a_stop_undoes_an_end_that_comes_with_it": (
+            ("an error ends a run that is stopped", "busy.eq(1), self.halt.eq(1), *clear",
+             "busy.eq(1), self.halt.eq(1)"),
+        ),
+        "test_counters_count_the_cycles_of_a_run": (
+            ("counters not cleared by a start", "(counter + counts)[:32] & ~clears.replicate(32)",
+             "(counter + counts)[:32]"),
+            ("events counted at rest", 'events.eq(self.events & states.ongoing("RUN").replicate(len(EVENTS)))',
+             "events.eq(self.events)"),
+            ("a counter clears later than it counts",
+             'delayed(m, event, number // _COUNTERS_AT_ONCE, f"event{number}", control=True)', "event"),
+        ),
+        "test_reads_what_was_written": (
+            ("low bits of the bases kept", '**{f"base{region}": ~15 for region in range(4)}',
+             '**{f"base{region}": ~7 for region in range(4)}'),
+            ("address of the commands from the arena", 'kept["base0"] + kept["command_offset"]',
+             'kept["base1"] + kept["command_offset"]'),
+        ),
+    }),
+)

@@ -1,0 +1,184 @@
+"""Ways to break what bytes pass: bus, bursts, load, store, scratchpad."""
+
+from mutant import mutants
+
+__all__ = ["MOVE_MUTANTS"]
+
+MOVE_MUTANTS = (
+    *mutants("axi.py", "tests/hdl/test_channels.py", {
+        "test_reads_wait_while_all_are_open": (
+            ("one read more than can be counted", "open_bursts < _READ_LIMIT - 1", "open_bursts < _READ_LIMIT"),
+            ("no limit of open reads", "may_open.eq(~self.halt & (open_bursts < _READ_LIMIT - 1))",
+             "may_open.eq(~self.halt)"),
+        ),
+        "test_a_halt_lets_reads_end": (
+            ("reads begin in a halt", "may_open.eq(~self.halt & (open_bursts < _READ_LIMIT - 1))",
+             "may_open.eq(open_bursts < _READ_LIMIT - 1)"),
+        ),
+        "test_a_halt_lets_writes_end": (
+            ("writes begin in a halt", "address.i.ready & flags.i.ready & ~self.halt",
+             "address.i.ready & flags.i.ready"),
+        ),
+        "test_sixteen_writes_are_open": (
+            ("no limit of open writes", "address.i.ready & flags.i.ready & ~self.halt",
+             "address.i.ready & ~self.halt"),
+        ),
+        "test_every_client_reads_its_own_beats": (
+            ("a read counted as ended at each of its beats", "open_bursts + opened - (came & came_last)",
+             "open_bursts + opened - came"),
+            ("a read counted as ended without an answer", "open_bursts + opened - (came & came_last)",
+             "open_bursts + opened - came_last"),
+            ("beats of one client given to both", "mine = came & (came_id == number)", "mine = came"),
+            ("beats given to the other client", "mine = came & (came_id == number)",
+             "mine = came & (came_id != number)"),
+            ("reads' errors without their valid", "client.error.eq(mine & came_wrong)",
+             "client.error.eq(came_wrong)"),
+            ("DECERR alone taken for an error", "came_wrong.eq(bus.rresp[1])", "came_wrong.eq(bus.rresp.all())"),
+            ("reads idle a cycle early", "(open_bursts == 0) & ~opened", "open_bursts == 0"),
+            ("fixed instead of incrementing reads", "bus.arburst.eq(1)", "bus.arburst.eq(0)"),
+        ),
+        "test_writes_every_beat": (
+            ("EXOKAY of a write taken for an error", "came_wrong.eq(bus.bresp[1])", "came_wrong.eq(bus.bresp.any())"),
+            ("writes idle a cycle early", "~Cat(started, flags.o.valid).any()", "~flags.o.valid"),
+            ("every write answered as the last of its operation", "self.answered.eq(came & flags.o.payload)",
+             "self.answered.eq(came)"),
+            ("write data in front of its address", "beats.i.valid.eq(self.beats.valid & owes)",
+             "beats.i.valid.eq(self.beats.valid)"),
+            ("the last owed beat sent twice over", "owes.eq(started | owes & ~(paid & (owed == 1)))",
+             "owes.eq(started | owes & ~(paid & (owed == 0)))"),
+            ("wlast of the beat before", "bus.wlast.eq(beats.o.payload.last)",
+             "bus.wlast.eq(self.beats.payload.last)"),
+            ("bursts of the wrong width", "bus.awsize.eq((self._config.bus_bytes - 1).bit_length())",
+             "bus.awsize.eq(2)"),
+        ),
+        "test_load_gets_its_share_of_the_bursts": (
+            ("load gets one burst more than its share", "next_in_a_row >= Mux(self.urgent",
+             "next_in_a_row > Mux(self.urgent"),
+            ("urgent commands wait as others do", "_LOAD_SHARES = (1, 15)", "_LOAD_SHARES = (15, 15)"),
+        ),
+        "test_what_load_got_while_it_was_alone_does_not_count": (
+            ("load's share counted while it is alone", "Mux(choose_load & fetch.burst.valid, in_a_row + 1, 0)",
+             "Mux(choose_load, in_a_row + 1, 0)"),
+        ),
+    }),
+    *mutants("runs.py", "tests/hdl/test_runs.py", {
+        "test_spans_of_few_bits": (
+            ("end of a span one bit short", "Signal(max(self._size_bits, block_bits) + 1 - lane_bits)",
+             "Signal(max(self._size_bits, block_bits) - lane_bits)"),
+        ),
+        "test_bursts_cover_the_spans": (
+            ("span's last byte not counted", "+ span.size_bytes - 1) >> lane_bits",
+             "+ span.size_bytes - 2) >> lane_bits"),
+            ("burst longer than its first block", "Mux(final, last, longest) - addr[:room_bits]",
+             "Mux(final, last, longest)"),
+            ("last burst of a span not marked", "final.eq(blocks == 1)", "final.eq(blocks == 0)"),
+        ),
+        "test_runs_follow_the_loops": (
+            ("outer step from where the inner loop ended", "next_outer = (outer + self.stride3)",
+             "next_outer = (addr + self.stride3)"),
+        ),
+    }),
+    *mutants("read_buffer.py", "tests/hdl/test_read_buffer.py", {
+        "test_asks_for_what_it_has_room_for_and_no_more": (
+            ("read buffer asks for a burst too many", "claimed <= beats - 3 * longest",
+             "claimed <= beats - 2 * longest"),
+            ("read buffer asks for bursts that it has no room for", "claimed <= beats - 3 * longest",
+             "claimed <= beats - longest"),
+            ("read buffer counts beats less one", "self.i.payload.length + 1, 0)", "self.i.payload.length, 0)"),
+            ("read buffer frees beats that are not taken", "claimed + asked - (buffer.o.valid & buffer.o.ready)",
+             "claimed + asked - buffer.o.valid"),
+        ),
+        "test_gives_the_beats_in_order": (
+            ("read buffer takes bursts that it does not ask for", "self.i.ready.eq(memory.burst.ready & room)",
+             "self.i.ready.eq(memory.burst.ready)"),
+            ("read buffer asks twice for a burst", "memory.burst.valid.eq(self.i.valid & room)",
+             "memory.burst.valid.eq(self.i.valid)"),
+        ),
+    }),
+    *mutants("load.py", "tests/hdl/test_load.py", {
+        "test_an_operation_that_breaks_a_rule_is_refused": (
+            ("load with a count of 0 in one loop taken", "for level in range(4)).any()",
+             "for level in range(4)).all()"),
+            ("load's last word not checked", "wrong.eq(zero | last_wrong | (op.count0 != 1) & word_wrong)",
+             "wrong.eq(zero | (op.count0 != 1) & word_wrong)"),
+            ("load's inner words checked where there are none",
+             "wrong.eq(zero | last_wrong | (op.count0 != 1) & word_wrong)",
+             "wrong.eq(zero | last_wrong | word_wrong)"),
+            ("load of whole words refused", "(op.emit_bytes > width)", "(op.emit_bytes >= width)"),
+            ("load of a word too long taken", "(op.last_emit_bytes > width)", "(op.last_emit_bytes[:6] > width)"),
+            ("load's advance not checked", " | (op.advance_bytes > width)", ""),
+            ("load's error told in every cycle",
+             'with m.If(checked & ~good & ~delayed(m, checked, 1, "checked", control=True)):',
+             "with m.If(checked & ~good):"),
+            ("load taken though it breaks a rule", "self.i.valid & checked & good & free",
+             "self.i.valid & checked & free"),
+        ),
+        "test_a_bus_error_is_told": (
+            ("load's bus error ignored", "with m.Elif(self.memory.error):", "with m.Elif(0):"),
+        ),
+        "test_random_operations": (
+            ("load taken twice", "checked & good & free & ~take", "checked & good & free"),
+            ("load taken while the plans have no place", "free.eq(addresses.ready & ahead.i.ready)",
+             "free.eq(addresses.ready)"),
+            ("load taken while bursts are not asked for", "free.eq(addresses.ready & ahead.i.ready)",
+             "free.eq(ahead.i.ready)"),
+            ("load idle with an operation", "(held == 0) & addresses.ready & realigner.idle",
+             "addresses.ready & realigner.idle"),
+            ("load from the address of the operation before", "first.eq(self.base[region] + offset)",
+             "first.eq(self.base[region] + self.op.memory_offset_bytes)"),
+        ),
+        "test_waits_for_beats_that_no_word_needs": (
+            ("load idle while beats are owed", "(held == 0) & addresses.ready & realigner.idle",
+             "(held == 0) & addresses.ready"),
+        ),
+        "test_a_fill_reads_no_memory": (
+            ("load reads memory for a fill", "begin.eq(self.start & (self.op.run_bytes != 0))",
+             "begin.eq(self.start)"),
+        ),
+    }),
+    *mutants("load_plan.py", "tests/hdl/test_load.py", {
+        "test_random_operations": (
+            ("load drops a beat too early", "word.drops.eq(next_beat - first_beat)",
+             "word.drops.eq(next_beat - first_beat + 1)"),
+            ("load's plans without room", "out.level <= _WAITING_WORDS - 4", "out.level <= _WAITING_WORDS - 1"),
+            ("load's rest of a run kept", "spent.eq(end1 | (left <= advance))", "spent.eq(left <= advance)"),
+        ),
+    }),
+    *mutants("realigner.py", "tests/hdl/test_load.py", {
+        "test_random_operations": (
+            ("fill bytes flipped as well", "^ inverted, cut_word.fill)", "^ inverted, cut_word.fill ^ inverted)"),
+            ("realigner's words without room", "out.level <= _WAITING_WORDS - 3", "out.level <= _WAITING_WORDS - 1"),
+            ("load done before its last word is granted",
+             "self.done.eq(self.port.en & self.port.grant & out.o.payload.last)",
+             "self.done.eq(self.port.en & out.o.payload.last)"),
+        ),
+    }),
+    *mutants("store.py", "tests/hdl/test_store.py", {
+        "test_a_memory_that_takes_nothing_for_long_loses_no_beat": (
+            ("store's beats without room", "beats.level <= _BEATS - 4", "beats.level <= _BEATS - 1"),
+            ("store's beats with room for one too few", "beats.level <= _BEATS - 4", "beats.level <= _BEATS - 2"),
+        ),
+        "test_a_memory_that_takes_nothing_for_long_loses_no_burst": (
+            ("store's bursts without room", "bursts.level <= _BURSTS - 3", "bursts.level <= _BURSTS - 1"),
+            ("store's bursts with room for one too few", "bursts.level <= _BURSTS - 3",
+             "bursts.level <= _BURSTS - 2"),
+        ),
+        "test_an_operation_that_breaks_a_rule_is_refused": (
+            ("store with a count of 0 in one loop taken", "for level in range(4)).any()",
+             "for level in range(4)).all()"),
+        ),
+    }),
+    *mutants("packer.py", "tests/hdl/test_store.py", {
+        "test_random_operations": (
+            ("store's last byte strobe missing", "[:config.word_bytes + 1] - 1", "[:config.word_bytes + 1] >> 1"),
+        ),
+    }),
+    *mutants("scratchpad.py", "tests/hdl/test_scratchpad.py", {
+        "test_random_traffic": (
+            ("scratchpad word of the wrong bank", "kept.eq(Array(found)[from_bank])",
+             "kept.eq(Array(found)[~from_bank])"),
+            ("load's write allowed in a bank that the output writes",
+             "load.grant.eq(~(out.en & (out.addr[:_BANK_BITS] == load.addr[:_BANK_BITS])))", "load.grant.eq(1)"),
+        ),
+    }),
+)
