@@ -5,6 +5,8 @@ yields commands; `disassemble` writes one line each. All raise EncodeError with 
 """
 
 import struct
+import sys
+from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -54,6 +56,15 @@ def _bits(f: Field, value: int) -> int:
 @lru_cache(maxsize=4096)
 def _header(unit: Unit, run: bool, first: int, count: int) -> int:
     return pack(HEADER, {"unit": unit, "run": run, "first": first, "count": count})
+
+
+@lru_cache(maxsize=4096)
+def _read_header(word: int) -> tuple[Unit, bool, int, int] | None:
+    """Return unit, run, first and count; None for what is no header."""
+    head = unpack(HEADER, word)
+    if head["unit"] > Unit.STORE or head["reserved"]:
+        return None
+    return Unit(head["unit"]), bool(head["run"]), head["first"], head["count"]
 
 
 def unpack(register: Register, word: int) -> dict[str, int]:
@@ -146,20 +157,24 @@ def decode(data: bytes, config: Config) -> Iterator[Command]:
     """Yield the commands of a stream up to and including END."""
     if len(data) % WORD_BYTES:
         raise EncodeError(f"a command stream has whole words, not {len(data)} bytes")
-    words = struct.unpack(f"<{len(data) // WORD_BYTES}I", data)
+    # An array takes four bytes a word; a tuple would take ten times as much.
+    words = array("I", data)
+    if sys.byteorder == "big":
+        words.byteswap()
+    counts = {unit: register_count(unit, config) for unit in UNITS}
     at = 0
     while at < len(words):
-        head = unpack(HEADER, words[at])
-        if head["unit"] > Unit.STORE or head["reserved"]:
+        head = _read_header(words[at])
+        if head is None:
             raise EncodeError(f"word {at}: {words[at]:#010x} is no command header")
-        unit, count = Unit(head["unit"]), head["count"]
+        unit, run, first, count = head
         if at + 1 + count > len(words):
             raise EncodeError(f"word {at}: {count} values expected, {len(words) - at - 1} left")
-        if unit is not Unit.CONTROL and head["first"] + count > register_count(unit, config):
-            raise EncodeError(f"word {at}: unit {unit.name.lower()} has no register {head['first'] + count - 1}")
-        if unit is Unit.CONTROL and (count or not head["run"]):
+        if unit is not Unit.CONTROL and first + count > counts[unit]:
+            raise EncodeError(f"word {at}: unit {unit.name.lower()} has no register {first + count - 1}")
+        if unit is Unit.CONTROL and (count or not run):
             raise EncodeError(f"word {at}: the control unit knows END alone")
-        yield Command(at, unit, bool(head["run"]), head["first"], words[at + 1:at + 1 + count])
+        yield Command(at, unit, run, first, tuple(words[at + 1:at + 1 + count]))
         if unit is Unit.CONTROL:
             return
         at += 1 + count

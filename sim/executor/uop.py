@@ -46,6 +46,8 @@ def evaluate(uop: Mapping[str, int], a: Ints, b: Ints, multiplier: Ints | int, s
     """
     wide_b = b.astype(np.int64)
     x = _alu(Alu(uop["alu"]), a.astype(np.int64), wide_b)
+    require(uop["multiply"] in list(Multiply), "a micro-operation's multiply does not exist")
+    require(uop["rounding"] in list(Rounding), "a micro-operation's rounding does not exist")
     multiply, source = Multiply(uop["multiply"]), ShiftSource(uop["shift_source"])
     amount: Long = np.asarray(0, np.int64)
     if source in (ShiftSource.IMMEDIATE, ShiftSource.PARAM):

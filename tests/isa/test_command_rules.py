@@ -15,6 +15,7 @@ from tq_hw.isa.program import Layer, Program, ProgramError
 from tq_hw.isa.program_file import from_bytes, to_bytes
 from tq_hw.isa.work import operation_cycles
 from tq_hw.model.samples import KINDS, sample
+from tq_hw.sim.executor import SimulationError, execute
 
 MOVE = {"count0": 1, "count1": 1, "count2": 1, "count3": 1, "region": 1}
 LOAD = {**MOVE, "run_bytes": 4, "emit_bytes": 4, "last_emit_bytes": 4}
@@ -72,6 +73,22 @@ def refusal(one: Program) -> str:
 ])
 def test_operations_that_are_refused(unit: Unit, values: Mapping[str, int], message: str) -> None:
     assert refusal(program(unit, values)) == f"{unit.name.lower()} RUN 0, at command word 0: {message}"
+
+
+@pytest.mark.parametrize(("name", "value", "last"), [("multiply", 5, 4), ("rounding", 3, 2)])
+def test_codes_of_micro_operations(name: str, value: int, last: int) -> None:
+    assembler = Assembler(PRESETS["tiny"])
+    assembler.uop(1, {name: value})
+    assembler.run(Unit.VECTOR, VECTOR | {"last": 1, "body_first": 2, "body_last": 1})
+    assembler.end()
+    commands = assembler.to_bytes()
+    one = Program("net", PRESETS["tiny"], commands, 0, len(commands), 0)
+    at = operations(commands, one.config)[Unit.VECTOR][0].word_index
+    assert refusal(one) == (
+        f"vector RUN 0, at command word {at}: micro-operation 1 has {name} {value}, the last one is {last}")
+    with pytest.raises(SimulationError) as found:
+        execute(one, [])
+    assert str(found.value) == f"vector RUN 0: BAD_OPERATION: a micro-operation's {name} does not exist"
 
 
 def test_bytes_are_counted_where_they_are_moved_only() -> None:
