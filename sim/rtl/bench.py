@@ -91,6 +91,10 @@ class SimulatedMemory:
             self._dll.tq_destroy(self._handle)
             self._handle = None
 
+    def add_memory(self, base: int, size_bytes: int) -> None:
+        """Put memory at byte address `base`: zeros, and noise after the reset of a `LinkBench`."""
+        self._dll.tq_map(self._handle, base, size_bytes, True)
+
     def map(self, base: int, contents: bytes, *, writable: bool = True) -> None:
         """Put memory at byte address `base`."""
         self._dll.tq_map(self._handle, base, len(contents), writable)
@@ -150,11 +154,9 @@ class Bench(SimulatedMemory):
         """Cycles since the last write of a register."""
         return int(self._dll.tq_cycles(self._handle))
 
-    @property
-    def timeline(self) -> Mapping[Unit, npt.NDArray[np.int64]]:
-        """Cycle in which each RUN began and was done, [runs, 2] per unit; -1: not done."""
+    def events(self, first: int = 0) -> npt.NDArray[np.int64]:
+        """Return what began and was done, from event `first` on: cycle, unit, and 1 for done, [events, 3]."""
         parts: list[npt.NDArray[np.uint64]] = []
-        first = 0
         while True:
             some = np.zeros((4096, 3), np.uint64)
             count = self._dll.tq_events(self._handle, first, some.ctypes.data, len(some))
@@ -162,7 +164,12 @@ class Bench(SimulatedMemory):
                 break
             parts.append(some[:count])
             first += count
-        events = np.concatenate([*parts, np.zeros((0, 3), np.uint64)]).astype(np.int64)
+        return np.concatenate([*parts, np.zeros((0, 3), np.uint64)]).astype(np.int64)
+
+    @property
+    def timeline(self) -> Mapping[Unit, npt.NDArray[np.int64]]:
+        """Cycle in which each RUN began and was done, [runs, 2] per unit; -1: not done."""
+        events = self.events()
         found = {}
         for number, unit in enumerate((Unit.LOAD, Unit.ARRAY, Unit.VECTOR, Unit.STORE)):
             began, done = (events[(events[:, 1] == number) & (events[:, 2] == kind), 0] for kind in (0, 1))
@@ -176,10 +183,6 @@ class LinkBench(SimulatedMemory):
     """A board: link, accelerator and memory, with the bytes of the link in place of a register bus."""
 
     _SIGNATURES: ClassVar = _SIGNATURES | _LINK_SIGNATURES
-
-    def add_memory(self, base: int, size_bytes: int) -> None:
-        """Put memory at byte address `base`; its contents are noise after the next reset."""
-        self._dll.tq_map(self._handle, base, size_bytes, True)
 
     def reset(self, seed: int = 0) -> None:
         """Reset the board; memory then holds noise of `seed`."""

@@ -11,7 +11,7 @@ from tq_hw.isa.operations import Operation, walk
 from tq_hw.isa.program import Program
 from tq_hw.isa.work import array_steps, stored_bytes, vector_passes
 
-__all__ = ["cycle_bound"]
+__all__ = ["cycle_bound", "quiet_bound"]
 
 #: Cycles of the serial machine for a byte of commands, which every unit looks at, and for a cycle of the parallel one:
 #: of moves (beside the memory's latency), of the array, of the vector unit.
@@ -29,23 +29,43 @@ def cycle_bound(program: Program, memory: Memory) -> int:
 
     At least 20,000 and at most 2^32, whatever the commands say.
     """
-    config, latency = program.config, memory.latency_cycles
-    found = list(_read(program))
-    per_byte = 1 / min(memory.bytes_per_cycle, config.bus_bytes)
-    if config.design == "serial":
-        total = _serial(program, found, latency)
+    if program.config.design == "serial":
+        total = _serial(program, memory.latency_cycles)
     else:
-        total = program.command_bytes * per_byte + latency
-        for operation in found:
-            total += _START_CYCLES + 2 * latency
-            if operation.unit is Unit.ARRAY:
-                total += _array(operation, config)
-            elif operation.unit is Unit.VECTOR:
-                total += _vector(operation, config)
-            else:
-                total += _move(operation.fields, config, latency, per_byte)
+        total = program.command_bytes * _per_byte(program.config, memory) + memory.latency_cycles
+        total += sum(_alone(operation, program.config, memory) for operation in _read(program))
+    return _rounded_up(total, memory)
+
+
+def quiet_bound(program: Program, memory: Memory) -> int:
+    """Return cycles in which an operation begins or ends, or a byte moves, in a machine that goes on.
+
+    The serial machine does not tell of its operations, so there it is the bound of all of them.
+    """
+    if program.config.design == "serial":
+        return cycle_bound(program, memory)
+    return _rounded_up(max((_alone(operation, program.config, memory) for operation in _read(program)), default=0),
+                       memory)
+
+
+def _rounded_up(cycles: float, memory: Memory) -> int:
     # Random pauses hold up each channel for about half the time.
-    return min(int(2 * total * (1 if memory.stalls is None else 8)) + _LEAST_CYCLES, MOST_CYCLES)
+    return min(int(2 * cycles * (1 if memory.stalls is None else 8)) + _LEAST_CYCLES, MOST_CYCLES)
+
+
+def _per_byte(config: Config, memory: Memory) -> float:
+    return 1 / min(memory.bytes_per_cycle, config.bus_bytes)
+
+
+def _alone(operation: Operation, config: Config, memory: Memory) -> float:
+    """Return cycles of an operation with no other under way."""
+    latency = memory.latency_cycles
+    started = _START_CYCLES + 2 * latency
+    if operation.unit is Unit.ARRAY:
+        return started + _array(operation, config)
+    if operation.unit is Unit.VECTOR:
+        return started + _vector(operation, config)
+    return started + _move(operation.fields, config, latency, _per_byte(config, memory))
 
 
 def _read(program: Program) -> Iterator[Operation]:
@@ -56,10 +76,10 @@ def _read(program: Program) -> Iterator[Operation]:
         return
 
 
-def _serial(program: Program, found: list[Operation], latency: int) -> float:
+def _serial(program: Program, latency: int) -> float:
     config = program.config
     total: float = _SERIAL_START + program.command_bytes * (_SERIAL_COMMAND + latency)
-    for operation in found:
+    for operation in _read(program):
         total += 10 * _START_CYCLES
         if operation.unit is Unit.ARRAY:
             total += _SERIAL_STEP * _array(operation, config)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +16,7 @@ from tq_hw.model.errors import OptionError
 from tq_hw.sim import edges
 from tq_hw.sim.faults import SimulationError, located
 from tq_hw.sim.rtl.bench import Bench
-from tq_hw.sim.rtl.bound import cycle_bound
+from tq_hw.sim.rtl.bound import cycle_bound, quiet_bound
 from tq_hw.sim.rtl.build import Progress, library
 
 __all__ = ["RtlResult", "layer_cycles", "simulate", "simulate_in_turn"]
@@ -25,10 +25,19 @@ Array = npt.NDArray[Any]
 
 #: Cycles between looks at the clock: a fraction of a second.
 _SLICE_CYCLES = 50_000
+#: Undefined bytes of the arena that are drawn at once.
+_NOISE_BYTES = 1 << 20
 #: `error_index` when the unit has started nothing.
 _NONE_STARTED = (1 << 32) - 1
 #: Where the host puts the regions.
 _BASES = (0x10000000, 0x50000000, 0x90000000)
+
+
+class _Bounds(NamedTuple):
+    """When a run is given up: cycles of all of it, and cycles in which nothing begins, ends or moves."""
+
+    cycles: int
+    quiet: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,12 +97,13 @@ def simulate_in_turn(programs: Sequence[Program], inputs: Sequence[Array], memor
     if len(state) != len(program.state):
         raise OptionError(f"{program.name}: the state has {len(program.state)} bytes, not {len(state)}")
     trace = _trace_kind(waves)
-    bound = cycle_bound(program, memory) if max_cycles is None else max_cycles
+    most = cycle_bound(program, memory) if max_cycles is None else max_cycles
+    bounds = _Bounds(most, quiet_bound(program, memory))
     made = library(program.config, trace=trace, progress=progress)
     with Bench(made, memory) as bench:
         if waves is not None:
             bench.trace(Path(waves))
-        return _run(programs, inputs, bench, state, memory.stalls, bound)
+        return _run(programs, inputs, bench, state, memory.stalls, bounds)
 
 
 def _trace_kind(waves: str | Path | None) -> str:
@@ -106,12 +116,15 @@ def _trace_kind(waves: str | Path | None) -> str:
 
 
 def _run(programs: Sequence[Program], inputs: Sequence[Array], bench: Bench, state: bytes, stalls: int | None,
-         bound: int) -> list[RtlResult]:
+         bounds: _Bounds) -> list[RtlResult]:
     rng = np.random.default_rng(0 if stalls is None else stalls)
     bases = [base + (0 if stalls is None else 16 * int(rng.integers(0, 256))) for base in _BASES]
     last = programs[-1]
-    for base, contents in zip(bases, (last.image, rng.bytes(last.arena_bytes), state), strict=True):
-        bench.map(base, contents)
+    bench.map(bases[0], last.image)
+    bench.add_memory(bases[1], last.arena_bytes)
+    for at in range(0, last.arena_bytes, _NOISE_BYTES):
+        bench.write(bases[1] + at, rng.bytes(min(_NOISE_BYTES, last.arena_bytes - at)))
+    bench.map(bases[2], state)
     for number, base in enumerate(bases):
         bench.write_register(f"base{number}", base)
     results = []
@@ -119,22 +132,33 @@ def _run(programs: Sequence[Program], inputs: Sequence[Array], bench: Bench, sta
         bench.write(bases[2], state)
         for port, array in zip(program.inputs, inputs, strict=True):
             bench.write(bases[port.region] + port.region_offset_bytes, edges.to_port(port, array))
-        results.append(_run_one(program, bench, bases, bound))
+        results.append(_run_one(program, bench, bases, bounds))
     return results
 
 
-def _run_one(program: Program, bench: Bench, bases: Sequence[int], bound: int) -> RtlResult:
+def _wait(program: Program, bench: Bench, bounds: _Bounds) -> int:
+    """Let the clock run until the interrupt and return the cycles; SimulationError when it does not come."""
+    cycles = quiet = events = 0
+    beats = bench.statistics
+    while not bench.run(slice_cycles := min(bounds.cycles - cycles, _SLICE_CYCLES)):
+        cycles += slice_cycles
+        if cycles >= bounds.cycles:
+            raise SimulationError(_hang_message(program, bench, f"no end after {cycles} cycles"))
+        more, now = len(bench.events(events)), bench.statistics
+        quiet = 0 if more or now != beats else quiet + slice_cycles
+        if quiet > bounds.quiet:
+            raise SimulationError(_hang_message(program, bench, f"nothing happens any more after {cycles} cycles"))
+        events, beats = events + more, now
+    return bench.cycles
+
+
+def _run_one(program: Program, bench: Bench, bases: Sequence[int], bounds: _Bounds) -> RtlResult:
     _check_identity(program, bench)
     bench.write_register("command_offset", program.command_offset)
     bench.write_register("command_bytes", program.command_bytes)
     before = bench.statistics
     bench.write_register("control", 1)
-    left = bound
-    while not bench.run(min(left, _SLICE_CYCLES)):
-        left -= _SLICE_CYCLES
-        if left <= 0:
-            raise SimulationError(_hang_message(program, bench, bound))
-    cycles = bench.cycles
+    cycles = _wait(program, bench, bounds)
     status = bench.read_register("status")
     if status != STATUS_DONE:
         raise _device_error(program, bench, status, cycles)
@@ -171,7 +195,7 @@ def _device_error(program: Program, bench: Bench, status: int, cycles: int) -> S
     return SimulationError(f"{where}: {found.name}, at cycle {cycles}", found, unit, run)
 
 
-def _hang_message(program: Program, bench: Bench, bound: int) -> str:
+def _hang_message(program: Program, bench: Bench, what: str) -> str:
     parts = []
     for unit, times in bench.timeline.items():
         under_way = [(run, began) for run, (began, done) in enumerate(times) if done < 0]
@@ -180,7 +204,7 @@ def _hang_message(program: Program, bench: Bench, bound: int) -> str:
             parts.append(f"{located(program, unit, run)} began in cycle {began} and is not done")
         else:
             parts.append(f"{unit.name.lower()} did {len(times)} RUNs and waits")
-    return f"{program.name}: no end after {bound} cycles: " + "; ".join(parts)
+    return f"{program.name}: {what}: " + "; ".join(parts)
 
 
 def layer_cycles(program: Program, timeline: Mapping[Unit, npt.NDArray[np.int64]]) -> dict[int, int]:

@@ -9,7 +9,7 @@ from tq_hw.isa.layout import UNITS, Unit
 from tq_hw.isa.memory import YARDSTICK, Memory
 from tq_hw.isa.program import Program
 from tq_hw.sim.faults import SimulationError
-from tq_hw.sim.rtl.bound import cycle_bound
+from tq_hw.sim.rtl.bound import cycle_bound, quiet_bound
 from tq_hw.sim.rtl.simulate import simulate
 
 CONFIGS = ["tiny", "n16", "serial"]
@@ -46,6 +46,21 @@ def test_a_program_that_waits_for_ever_is_given_up() -> None:
     assert cycle_bound(one, YARDSTICK) < 100_000
     with pytest.raises(SimulationError) as found:
         simulate(one, [])
-    assert str(found.value) == (
-        f"net: no end after {cycle_bound(one, YARDSTICK)} cycles: load did 0 RUNs and waits; array did 0 RUNs and "
-        "waits; vector did 0 RUNs and waits; store did 0 RUNs and waits")
+    waits = "; ".join(f"{unit} did 0 RUNs and waits" for unit in ("load", "array", "vector", "store"))
+    assert str(found.value) == f"net: no end after {cycle_bound(one, YARDSTICK)} cycles: {waits}"
+
+
+def test_a_machine_in_which_nothing_happens_is_given_up_early() -> None:
+    """Two long programs, of which the first one waits for a token: the bound of both is far away."""
+    values = {"slots": 4096, "out_blocks": 1, "chunk_slots": 16, "tile_slots": 4096, "cols": 1, "body_first": 1,
+              "repeat1": 1, "repeat2": 1}
+    assembler = Assembler(PRESETS["tiny"])
+    assembler.run(Unit.VECTOR, {**values, "wait_load": 1})
+    for _ in range(200):
+        assembler.run(Unit.VECTOR, values)
+    assembler.end()
+    commands = assembler.to_bytes()
+    one = Program("net", PRESETS["tiny"], commands, 0, len(commands), 16)
+    assert cycle_bound(one, YARDSTICK) > 20 * quiet_bound(one, YARDSTICK)
+    with pytest.raises(SimulationError, match=r"^net: nothing happens any more after \d{6} cycles: load did 0 RUNs"):
+        simulate(one, [])
