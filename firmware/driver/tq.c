@@ -233,8 +233,9 @@ tq_status tq_counter(const tq_model *model, uint32_t offset, uint32_t *value)
 
 static tq_status wait_for_end(const tq_bus *bus, uint32_t most_cycles, uint32_t *end)
 {
-    uint32_t cycles = 0, polls = 0;
-    for (;;) {
+    uint32_t cycles = 0, still = 0;
+    /* A look takes a cycle at least, but for those at a clock that stands still: a device that lies ends, too. */
+    for (uint64_t looks = 0;; looks++) {
         uint32_t now;
         tq_status status = read_register(bus, TQ_REG_STATUS, end);
         if (status != TQ_OK || (*end & TQ_STATUS_BUSY) == 0)
@@ -242,9 +243,9 @@ static tq_status wait_for_end(const tq_bus *bus, uint32_t most_cycles, uint32_t 
         status = read_register(bus, TQ_REG_COUNTER_CYCLES, &now);
         if (status != TQ_OK)
             return status;
-        polls = now == cycles ? polls + 1u : 0u;
+        still = now == cycles ? still + 1u : 0u;
         cycles = now;
-        if (cycles > most_cycles || polls > TQ_STUCK_POLLS) {
+        if (cycles > most_cycles || still > TQ_STUCK_POLLS || looks > (uint64_t)most_cycles + TQ_STUCK_POLLS) {
             status = stop(bus);
             return status == TQ_OK ? TQ_TIMED_OUT : status;
         }

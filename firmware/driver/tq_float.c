@@ -49,7 +49,7 @@ tq_status tq_dequantize(const tq_tensor *tensor, const void *stored, float *valu
             value = (int16_t)(uint16_t)(bytes[2u * i] | (uint32_t)bytes[2u * i + 1u] << 8);
         else
             value = bytes[i];
-        values[i] = (float)(tensor->scale * (double)(value - tensor->zero_point));
+        values[i] = (float)(tensor->scale * (double)((int64_t)value - tensor->zero_point));
     }
     return TQ_OK;
 }

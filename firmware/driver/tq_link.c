@@ -46,11 +46,12 @@ static int receive(const tq_link *link, uint8_t *to, uint32_t count)
     return 1;
 }
 
-/* Wait for one answer to the request under way; data of up to `room` bytes go to `data`. */
+/* Wait for one answer to the request under way; data of up to `room` bytes go to `data`. Whatever comes, it ends: at most
+ * TQ_LINK_MOST_LATE frames are looked at, and before each as many bytes of noise as the longest frame has. */
 static enum outcome receive_answer(const tq_link *link, uint8_t *data, uint32_t room, uint32_t *status, uint32_t *size)
 {
     uint8_t header[ANSWER_HEADER], crc[CRC_BYTES], byte, before = 0;
-    /* As many bytes may be noise as the longest frame has. */
+    uint32_t late = 0;
     for (uint32_t noise = 0; noise <= TQ_LINK_MOST_BYTES + ANSWER_HEADER + CRC_BYTES; noise++) {
         int got = receive(link, &byte, 1);
         if (got <= 0)
@@ -77,6 +78,8 @@ static enum outcome receive_answer(const tq_link *link, uint8_t *data, uint32_t 
         if (header[1] == link->sequence && get(header + 2, 2) == link->session)
             return *status == TQ_RESULT_BAD_FRAME ? DAMAGED : ANSWERED;
         /* An answer to an earlier request that was sent twice. */
+        if (++late == TQ_LINK_MOST_LATE)
+            break;
         noise = 0;
     }
     return DAMAGED;

@@ -5,12 +5,16 @@
 #include "tq.h"
 #include "tq_link_layout.h"
 
-/* How often a request is sent before the board is given up, and how long an answer may take. */
+/* How often a request is sent before the board is given up, how long a byte of an answer may take, and how many answers
+ * to earlier requests may come before it each time. */
 #ifndef TQ_LINK_ATTEMPTS
 #define TQ_LINK_ATTEMPTS 100u
 #endif
 #ifndef TQ_LINK_WAIT_MS
 #define TQ_LINK_WAIT_MS 200u
+#endif
+#ifndef TQ_LINK_MOST_LATE
+#define TQ_LINK_MOST_LATE 8u
 #endif
 
 /* The line. `send` sends all bytes; `receive` waits for one byte and returns 1, or 0 when none came in time. Both return

@@ -15,7 +15,7 @@ from tq_hw.model.errors import OptionError
 from tq_hw.sim import edges
 from tq_hw.sim.executor import execute
 
-__all__ = ["AcceleratorBoard", "BadLine"]
+__all__ = ["OFFSETS", "AcceleratorBoard", "BadLine"]
 
 OFFSETS = {register.name: register.offset_bytes for register in REGISTERS}
 
