@@ -54,7 +54,8 @@ MOVE_MUTANTS = (
         "test_load_gets_its_share_of_the_bursts": (
             ("load gets one burst more than its share", "next_in_a_row >= Mux(self.urgent",
              "next_in_a_row > Mux(self.urgent"),
-            ("urgent commands wait as others do", "_LOAD_SHARES = (1, 15)", "_LOAD_SHARES = (15, 15)"),
+            ("urgent commands wait as others do", "next_in_a_row >= Mux(self.urgent, *LOAD_SHARES)",
+             "next_in_a_row >= LOAD_SHARES[1]"),
         ),
         "test_what_load_got_while_it_was_alone_does_not_count": (
             ("load's share counted while it is alone", "Mux(choose_load & fetch.burst.valid, in_a_row + 1, 0)",
