@@ -53,8 +53,8 @@ def random_config(seed: int) -> Config:
             "activation_lanes": int(rng.choice([0, *(n for n in range(1, lanes + 1) if lanes % n == 0)]))}
         words = int(rng.choice((512, 1024, 2048, 4096)))
         try:
-            size = Config("probe", scratchpad_bytes=64 << 10, **fields).word_bytes
-            return Config(f"random{seed}", scratchpad_bytes=words * size, **fields)
+            size = Config.from_mapping({**fields, "scratchpad_bytes": 64 << 10}, "probe").word_bytes
+            return Config.from_mapping({**fields, "scratchpad_bytes": words * size}, f"random{seed}")
         except ConfigError:
             continue
 

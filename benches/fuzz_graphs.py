@@ -16,10 +16,10 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-import numpy as np
 from agreement import Difference, Refused, check_model, check_oracle, input_sets, random_config
 from shrink import shrink
 
+from tq_hw.cli.files import npz_bytes
 from tq_hw.isa.config import Config, load_config
 from tq_hw.model.errors import TqError
 from tq_hw.model.graph import Model
@@ -137,7 +137,7 @@ def _keep(model: Model, seed: int, job: Job, found: Difference) -> None:
     (job.keep / f"{stem}.small.tflite").write_bytes(write_model(small))
     arrays = {f"input_{number}_{position}": array for number, inputs in enumerate(input_sets(small, seed, 2))
               for position, array in enumerate(inputs)}
-    np.savez(job.keep / f"{stem}.small.npz", **arrays)
+    (job.keep / f"{stem}.small.npz").write_bytes(npz_bytes(arrays))
 
 
 def _family(message: str) -> str:
