@@ -273,7 +273,15 @@ def _limit_memory(extra_bytes: int) -> None:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the fuzzer; exit code 1 if there is a finding."""
+    """Run the fuzzer; exit code 1 if there is a finding. The process has its own limit of memory again afterwards."""
+    limits = resource.getrlimit(resource.RLIMIT_AS)
+    try:
+        return _fuzz(arguments)
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, limits)
+
+
+def _fuzz(arguments: list[str] | None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--inputs", type=int, default=100_000)
     parser.add_argument("--first", type=int, default=0, help="number of the first input (the seed of its mutation)")

@@ -218,7 +218,15 @@ def _options(arguments: list[str] | None) -> Any:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the fuzzer; exit code 1 if there is a finding."""
+    """Run the fuzzer; exit code 1 if there is a finding. The process has its own limit of memory again afterwards."""
+    limits = resource.getrlimit(resource.RLIMIT_AS)
+    try:
+        return _fuzz(arguments)
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, limits)
+
+
+def _fuzz(arguments: list[str] | None) -> int:
     options = _options(arguments)
     files = seeds()
     _simulator()

@@ -66,6 +66,7 @@ from tq_hw.compiler.timing import Timeline
 from tq_hw.isa.config import Config
 from tq_hw.isa.memory import Memory
 from tq_hw.isa.program import Port, Program
+from tq_hw.isa.program_rules import ProgramError
 from tq_hw.model.errors import OptionError, UnsupportedError
 from tq_hw.model.graph import Model
 
@@ -127,14 +128,17 @@ def compile_model(model: Model, config: Config, *, profile: str = "canon", resid
                                f"{_ARENA_LIMIT} can be addressed; use smaller tensors")
     offset = emitter.image.add(commands)
     rows = report(graph, emitter.stream, config, times)
-    program = Program(
-        model.name, config, bytes(emitter.image.data), offset, len(commands), emitter.arena_bytes,
-        inputs=tuple(_port(model, graph, emitter, index, value)
-                     for index, value in zip(model.main.inputs, graph.inputs, strict=True)),
-        outputs=tuple(_port(model, graph, emitter, index, value)
-                      for index, value in zip(model.main.outputs, graph.outputs, strict=True)),
-        state=bytes(emitter.state),
-        layers=tuple(row.layer for row in rows))
+    try:
+        program = Program(
+            model.name, config, bytes(emitter.image.data), offset, len(commands), emitter.arena_bytes,
+            inputs=tuple(_port(model, graph, emitter, index, value)
+                         for index, value in zip(model.main.inputs, graph.inputs, strict=True)),
+            outputs=tuple(_port(model, graph, emitter, index, value)
+                          for index, value in zip(model.main.outputs, graph.outputs, strict=True)),
+            state=bytes(emitter.state),
+            layers=tuple(row.layer for row in rows))
+    except ProgramError as error:
+        raise UnsupportedError(f"{model.name}: {error}; use smaller tensors") from None
     return Compiled(program, rows, times, emitter)
 
 

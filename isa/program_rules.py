@@ -111,14 +111,15 @@ def _check_port(port: "Port", program: "Program") -> None:
 
 
 def _rule_edges(program: "Program") -> None:
-    """Inputs may be quantized and outputs dequantized; such a port is int8, uint8 or int16 and has a scale above 0."""
+    """Inputs may be quantized (int8, uint8, int16), outputs dequantized (all but float32); both need a scale."""
     for port in program.inputs:
         require(port.edge != "dequantize", f"input {quoted(port.name)} must not be dequantized")
     for port in program.outputs:
         require(port.edge != "quantize", f"output {quoted(port.name)} must not be quantized")
     for port in (*program.inputs, *program.outputs):
-        require(port.edge == "none" or (port.dtype in _EDGE_DTYPES and port.scale >= _FLOAT32[0]),
-                f"port {quoted(port.name)}: only {', '.join(_EDGE_DTYPES)} with a scale above 0 can be {port.edge}d, "
+        dtypes = _EDGE_DTYPES if port.edge == "quantize" else tuple(dtype for dtype in DTYPES if dtype != "float32")
+        require(port.edge == "none" or (port.dtype in dtypes and port.scale >= _FLOAT32[0]),
+                f"port {quoted(port.name)}: only {', '.join(dtypes)} with a scale above 0 can be {port.edge}d, "
                 f"not {port.dtype} with scale {port.scale}")
 
 
