@@ -14,7 +14,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from tq_hw.boards.build import synthesize
+from tq_hw.boards.build.build import synthesize
 from tq_hw.boards.catalog import BOARDS, find_board
 from tq_hw.model.errors import TqError
 

@@ -24,10 +24,10 @@ from amaranth.lib.wiring import In
 from rich.console import Console
 from rich.table import Table
 
-from tq_hw.boards import floorplan
-from tq_hw.boards.figures import Hop, count_cells, modules, nextpnr_timing, read_json
-from tq_hw.boards.floorplan import place_blocks
-from tq_hw.boards.tools import run_tool
+from tq_hw.boards.build import floorplan
+from tq_hw.boards.build.figures import Hop, count_cells, modules, nextpnr_timing, read_json
+from tq_hw.boards.build.floorplan import place_blocks
+from tq_hw.boards.build.tools import run_tool
 from tq_hw.hdl.accelerator import Accelerator
 from tq_hw.hdl.array_unit import ArrayUnit
 from tq_hw.hdl.fetch import Fetch

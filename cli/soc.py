@@ -7,11 +7,11 @@ import click
 import numpy as np
 
 from tq_hw.boards.board import Board
+from tq_hw.boards.build.firmware import Firmware, build_firmware
+from tq_hw.boards.build.soc_header import SocFacts, soc_facts
 from tq_hw.boards.catalog import find_memory
-from tq_hw.boards.firmware import Firmware, build_firmware
 from tq_hw.boards.link.device import check_program
 from tq_hw.boards.soc import CPU_PACKAGE, cpu_verilog
-from tq_hw.boards.soc_header import SocFacts, soc_facts
 from tq_hw.boards.soc_map import FLASH_OFFSET, RAM_BYTES, flash_image
 from tq_hw.cli.arrays import InputSet
 from tq_hw.cli.emulate import MOST_MEMORY_BYTES

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tq_hw.boards.floorplan import MEMORY_ROWS, MULTIPLIER_ROWS, memory_sites, multiplier_sites, place_blocks
+from tq_hw.boards.build.floorplan import MEMORY_ROWS, MULTIPLIER_ROWS, memory_sites, multiplier_sites, place_blocks
 
 DEVICE = "LFE5UM5G-85F-8BG554"
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tq_hw.boards.seeds import place_and_route
-from tq_hw.boards.tools import TOOLS, Tool
+from tq_hw.boards.build.seeds import place_and_route
+from tq_hw.boards.build.tools import TOOLS, Tool
 from tq_hw.model.errors import ToolError
 
 #: Waits and reaches what `plan.json` says of its seed; writes what nextpnr writes, where it is told to.

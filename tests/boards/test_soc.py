@@ -9,11 +9,12 @@ from dataclasses import replace
 import pytest
 from amaranth.sim import Simulator, SimulatorContext
 
-from tq_hw.boards import soc, soc_header
-from tq_hw.boards.build import elaborate
+from tq_hw.boards import soc
+from tq_hw.boards.build import soc_header
+from tq_hw.boards.build.build import elaborate
+from tq_hw.boards.build.firmware import FIRMWARE, read_elf
 from tq_hw.boards.catalog import find_board
 from tq_hw.boards.dram import ControlCrossing
-from tq_hw.boards.firmware import FIRMWARE, read_elf
 from tq_hw.boards.soc_emulated import DramModel
 from tq_hw.boards.soc_flash import FlashReader
 from tq_hw.boards.soc_map import FLASH_MAGIC, RAM_BYTES, flash_image
@@ -154,7 +155,7 @@ def test_committed_files_are_current() -> None:
     board = find_board("ulx3s_85f")
     folder = FIRMWARE / "runtime" / board.name
     facts = soc_header.soc_facts(board, board.memories[0])
-    message = "run: python -m tq_hw.boards.soc_header"
+    message = "run: python -m tq_hw.boards.build.soc_header"
     assert (folder / "tq_soc.h").read_text() == soc_header.header(facts), message
     assert (folder / "tq_soc.ld").read_text() == soc_header.linker_script(), message
 

@@ -8,8 +8,8 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
 
-from tq_hw.boards.figures import Timing, nextpnr_timing, read_json
-from tq_hw.boards.tools import run_tool
+from tq_hw.boards.build.figures import Timing, nextpnr_timing, read_json
+from tq_hw.boards.build.tools import run_tool
 
 __all__ = ["Placed", "place_and_route"]
 

@@ -1,4 +1,4 @@
-"""Generate a LiteDRAM core: `python -m tq_hw.boards.dram_generate FOLDER < description.json`.
+"""Generate a LiteDRAM core: `python -m tq_hw.boards.build.dram_generate FOLDER < description.json`.
 
 A program of its own, because LiteX keeps its state in modules and reads the command line. It writes core.v, and
 facts.json: the size of the DRAM, and the register writes that bring it up, [[byte address, value, cycles to wait after

@@ -9,7 +9,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from tq_hw.boards.soc_header import SocFacts, header, linker_script
+from tq_hw.boards.build.soc_header import SocFacts, header, linker_script
 from tq_hw.boards.soc_map import RAM_BYTES
 from tq_hw.model.errors import MissingToolError, ToolError, last_words
 

@@ -9,8 +9,8 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from tq_hw.boards.figures import Timing
-from tq_hw.boards.tools import missing_tools
+from tq_hw.boards.build.figures import Timing
+from tq_hw.boards.build.tools import missing_tools
 from tq_hw.model.errors import ToolError
 
 __all__ = ["OPENXC7_TOOLS", "openxc7_commands", "openxc7_timing"]
