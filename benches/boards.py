@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.table import Table
 
 from tq_hw.boards.build.build import synthesize
-from tq_hw.boards.catalog import BOARDS, find_board
+from tq_hw.boards.catalog.catalog import BOARDS, find_board
 from tq_hw.model.errors import TqError
 
 __all__ = ["TABLE", "grown", "read_table"]

@@ -6,12 +6,12 @@ from typing import Any
 
 import click
 
-from tq_hw.boards.board import Board, Memory
 from tq_hw.boards.build.build import REPORT, BuildResult, build, critical_path, new_folder, with_chip
 from tq_hw.boards.build.firmware import build_firmware
 from tq_hw.boards.build.soc_header import soc_facts
 from tq_hw.boards.build.tools import TOOLS
-from tq_hw.boards.catalog import BOARDS, find_board, find_memory
+from tq_hw.boards.catalog.board import Board, Memory
+from tq_hw.boards.catalog.catalog import BOARDS, find_board, find_memory
 from tq_hw.boards.soc_map import FLASH_FILE, FLASH_OFFSET
 from tq_hw.cli.cases import find_cases
 from tq_hw.cli.compile import compile_program

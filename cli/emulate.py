@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from tq_hw.boards.catalog import find_board, find_memory
+from tq_hw.boards.catalog.catalog import find_board, find_memory
 from tq_hw.cli.emulator import Emulator
 from tq_hw.cli.options import debug_option, rate_options
 from tq_hw.cli.progress import ProgressBar

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from tq_hw.boards.catalog import find_board
+from tq_hw.boards.catalog.catalog import find_board
 from tq_hw.boards.link.device import Device, DeviceRun, MachineError
 from tq_hw.boards.link.host import Link, SerialPort
 from tq_hw.cli.arrays import InputSet, output_arrays

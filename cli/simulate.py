@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
-from tq_hw.boards.board import Board
-from tq_hw.boards.catalog import find_board
+from tq_hw.boards.catalog.board import Board
+from tq_hw.boards.catalog.catalog import find_board
 from tq_hw.cli.arrays import InputSet, draw_inputs, find_inputs, output_arrays
 from tq_hw.cli.compile import DEFAULT_CONFIG, compile_all, compile_program
 from tq_hw.cli.engines import Array, Engine, Inference, golden_engine, infer_all, make_engine

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 import click
 import numpy as np
 
-from tq_hw.boards.board import Board
 from tq_hw.boards.build.firmware import Firmware, build_firmware
 from tq_hw.boards.build.soc_header import SocFacts, soc_facts
-from tq_hw.boards.catalog import find_memory
+from tq_hw.boards.catalog.board import Board
+from tq_hw.boards.catalog.catalog import find_memory
 from tq_hw.boards.link.device import check_program
 from tq_hw.boards.soc import CPU_PACKAGE, cpu_verilog
 from tq_hw.boards.soc_map import FLASH_OFFSET, RAM_BYTES, flash_image

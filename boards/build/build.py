@@ -11,7 +11,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from tq_hw.boards.board import Board, Ddr3, Memory, Sdr, Toolchain
 from tq_hw.boards.build.dram_core import DramCore, core_description, generate_core
 from tq_hw.boards.build.figures import Timing, count_cells, modules, read_json, vivado_figures
 from tq_hw.boards.build.floorplan import place_blocks
@@ -19,6 +18,7 @@ from tq_hw.boards.build.openxc7 import openxc7_commands, openxc7_timing
 from tq_hw.boards.build.seeds import Placed, place_and_route
 from tq_hw.boards.build.tools import missing_tools, require_tool, run_tool
 from tq_hw.boards.build.top import BoardTop, input_hz, load_platform
+from tq_hw.boards.catalog.board import Board, Ddr3, Memory, Sdr, Toolchain
 from tq_hw.model.errors import OptionError, ToolError
 
 __all__ = ["TOOLS_OF", "BuildResult", "Progress", "build", "critical_path", "dram_core", "elaborate", "new_folder",

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from tq_hw.boards.board import Ddr3, Sdr
 from tq_hw.boards.build.dram_generate import UNKNOWN_CHIP
+from tq_hw.boards.catalog.board import Ddr3, Sdr
 from tq_hw.model.errors import MissingToolError, OptionError, ToolError, last_words
 
 __all__ = ["DramCore", "core_description", "generate_core"]

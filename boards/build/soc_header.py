@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tq_hw.boards import soc_map
-from tq_hw.boards.board import Board, Ddr3, Memory, Sdr, Spram
 from tq_hw.boards.build.dram_core import core_description, generate_core
 from tq_hw.boards.build.top import input_hz, load_platform
-from tq_hw.boards.catalog import find_board
+from tq_hw.boards.catalog.board import Board, Ddr3, Memory, Sdr, Spram
+from tq_hw.boards.catalog.catalog import find_board
 from tq_hw.isa.c_header import defines, guarded, members
 from tq_hw.model.errors import UnsupportedError
 

@@ -11,9 +11,9 @@ from amaranth import ClockDomain, ClockSignal, Const, Elaboratable, Instance, Mo
 from amaranth.lib import io, wiring
 from amaranth.lib.cdc import ResetSynchronizer
 
-from tq_hw.boards.board import Board, Ddr3, Memory, OnChip, Sdr, Spram, Toolchain
 from tq_hw.boards.build.dram_core import DramCore
 from tq_hw.boards.build.dram_generate import CORE
+from tq_hw.boards.catalog.board import Board, Ddr3, Memory, OnChip, Sdr, Spram, Toolchain
 from tq_hw.boards.dram import DramPath, add_control, add_sequencer, memory_ports
 from tq_hw.boards.on_chip import BlockCells, OnChipMemory
 from tq_hw.boards.pll import Clock, Ecp5Pll, Ice40Pll, XilinxPll, plan_ecp5, plan_ice40, plan_xilinx

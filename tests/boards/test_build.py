@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from tq_hw.boards.board import Board, OnChip
 from tq_hw.boards.build import build as build_module
 from tq_hw.boards.build import tools
 from tq_hw.boards.build.build import BuildResult, build, critical_path, dram_core, elaborate, new_folder, with_chip
 from tq_hw.boards.build.figures import Hop, Timing, count_cells, modules, nextpnr_timing, vivado_figures
 from tq_hw.boards.build.tools import find_tool, require_tool, run_tool
-from tq_hw.boards.catalog import BOARDS, find_board, find_memory
+from tq_hw.boards.catalog.board import Board, OnChip
+from tq_hw.boards.catalog.catalog import BOARDS, find_board, find_memory
 from tq_hw.isa.config import Config
 from tq_hw.model.errors import MissingToolError, OptionError, ToolError
 

@@ -5,9 +5,9 @@ from fractions import Fraction
 
 import pytest
 
-from tq_hw.boards.board import Toolchain
 from tq_hw.boards.build.top import board_clocks, input_hz, load_platform
-from tq_hw.boards.catalog import BOARDS
+from tq_hw.boards.catalog.board import Toolchain
+from tq_hw.boards.catalog.catalog import BOARDS
 from tq_hw.boards.pll import Clock, PllPlan, plan_ecp5, plan_ice40, plan_xilinx
 from tq_hw.model.errors import OptionError
 

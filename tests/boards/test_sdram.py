@@ -9,10 +9,10 @@ from amaranth.hdl import ClockSignal, IOPort, ResetSignal
 from amaranth.lib import wiring
 from verilated import RTL, SimulatedLine, to_verilog, verilate
 
-from tq_hw.boards.board import Sdr
 from tq_hw.boards.build.dram_core import DramCore, core_description, generate_core
 from tq_hw.boards.build.dram_generate import CORE
-from tq_hw.boards.catalog import BOARDS
+from tq_hw.boards.catalog.board import Sdr
+from tq_hw.boards.catalog.catalog import BOARDS
 from tq_hw.boards.dram import DramPath, add_sequencer, memory_ports
 from tq_hw.boards.link.device import Device
 from tq_hw.boards.link.host import Link

@@ -8,7 +8,7 @@ from amaranth import ClockDomain, Elaboratable, Module, Signal
 from amaranth.hdl import ClockSignal, ResetSignal
 from verilated import RTL, SimulatedLine, to_verilog, verilate
 
-from tq_hw.boards.catalog import BOARDS
+from tq_hw.boards.catalog.catalog import BOARDS
 from tq_hw.boards.link.device import Device
 from tq_hw.boards.link.host import Link
 from tq_hw.boards.spram_system import SpramSystem

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tq_hw.boards.board import Board, Memory
 from tq_hw.boards.build.build import BuildResult
 from tq_hw.boards.build.figures import Hop, Timing
+from tq_hw.boards.catalog.board import Board, Memory
 from tq_hw.cli.main import run
 from tq_hw.model.build import ModelBuilder
 from tq_hw.model.reader import parse_model

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tq_hw.boards.catalog import BOARDS
+from tq_hw.boards.catalog.catalog import BOARDS
 from tq_hw.boards.link.protocol import Command, Request
 from tq_hw.cli.emulator import Emulator
 from tq_hw.isa.config import load_config

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from tq_hw.boards.board import OnChip
-from tq_hw.boards.catalog import BOARDS
+from tq_hw.boards.catalog.board import OnChip
+from tq_hw.boards.catalog.catalog import BOARDS
 from tq_hw.isa.program_file import from_bytes
 
 build_module: Any = import_module("tq_hw.cli.build")

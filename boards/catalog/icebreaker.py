@@ -1,6 +1,6 @@
 """1BitSquared iCEBreaker with an iCE40UP5K."""
 
-from tq_hw.boards.board import Board, Device, Spram, Toolchain
+from tq_hw.boards.catalog.board import Board, Device, Spram, Toolchain
 from tq_hw.isa.config import PRESETS
 
 __all__ = ["BOARD"]

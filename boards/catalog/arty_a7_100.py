@@ -2,9 +2,9 @@
 
 from dataclasses import replace
 
-from tq_hw.boards.arty_a7 import BOARD as SMALLER
-from tq_hw.boards.arty_a7 import DDR3
-from tq_hw.boards.board import Device, OnChip
+from tq_hw.boards.catalog.arty_a7 import BOARD as SMALLER
+from tq_hw.boards.catalog.arty_a7 import DDR3
+from tq_hw.boards.catalog.board import Device, OnChip
 from tq_hw.isa.config import Config
 
 __all__ = ["BOARD"]

@@ -1,6 +1,6 @@
 """Digilent Arty A7 with an XC7A35T."""
 
-from tq_hw.boards.board import Board, Ddr3, Device, OnChip, Toolchain
+from tq_hw.boards.catalog.board import Board, Ddr3, Device, OnChip, Toolchain
 from tq_hw.isa.config import Config
 
 __all__ = ["BOARD", "DDR3"]

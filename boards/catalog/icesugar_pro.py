@@ -1,6 +1,6 @@
 """MuseLab iCESugar-pro with an LFE5U-25F."""
 
-from tq_hw.boards.board import Board, Device, OnChip, Sdr, Toolchain
+from tq_hw.boards.catalog.board import Board, Device, OnChip, Sdr, Toolchain
 from tq_hw.isa.config import Config
 
 __all__ = ["BOARD"]

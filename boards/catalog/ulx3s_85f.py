@@ -1,6 +1,6 @@
 """Radiona ULX3S with an LFE5U-85F."""
 
-from tq_hw.boards.board import Board, Device, OnChip, Sdr, Toolchain
+from tq_hw.boards.catalog.board import Board, Device, OnChip, Sdr, Toolchain
 from tq_hw.isa.config import PRESETS
 
 __all__ = ["BOARD"]

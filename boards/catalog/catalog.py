@@ -2,8 +2,8 @@
 
 from difflib import get_close_matches
 
-from tq_hw.boards import arty_a7, arty_a7_100, ecpix5_85f, icebreaker, icesugar_pro, ulx3s_85f
-from tq_hw.boards.board import Board, Memory
+from tq_hw.boards.catalog import arty_a7, arty_a7_100, ecpix5_85f, icebreaker, icesugar_pro, ulx3s_85f
+from tq_hw.boards.catalog.board import Board, Memory
 from tq_hw.model.errors import OptionError
 
 __all__ = ["BOARDS", "find_board", "find_memory"]

@@ -1,6 +1,6 @@
 """LambdaConcept ECPIX-5 with an LFE5UM5G-85F."""
 
-from tq_hw.boards.board import Board, Ddr3, Device, OnChip, Toolchain
+from tq_hw.boards.catalog.board import Board, Ddr3, Device, OnChip, Toolchain
 from tq_hw.isa.config import PRESETS
 
 __all__ = ["BOARD"]

@@ -1,0 +1,1 @@
+"""The boards: one record each, and the list of them."""
