@@ -11,9 +11,9 @@ from amaranth import Cat, ClockSignal, Const, Instance, Module, Mux, ResetSignal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from tq_hw.boards.axi import MEMORY_ID_BITS, AxiSignature, Merge
-from tq_hw.boards.link.uart import UartReceiver, UartTransmitter, bit_cycles
-from tq_hw.boards.on_chip import BlockCells
+from tq_hw.boards.gateware.axi import MEMORY_ID_BITS, AxiSignature, Merge
+from tq_hw.boards.gateware.on_chip import BlockCells
+from tq_hw.boards.gateware.uart import UartReceiver, UartTransmitter, bit_cycles
 from tq_hw.boards.soc_flash import FlashReader
 from tq_hw.boards.soc_map import RAM_BYTES, Device, Region
 from tq_hw.hdl.accelerator import Accelerator
@@ -211,7 +211,7 @@ class Soc(wiring.Component):
 
 
 class SocSystem(wiring.Component):
-    """`Soc` with the bits of its UART: what takes the place of `boards.system.System` on a board.
+    """`Soc` with the bits of its UART: what takes the place of `boards.gateware.system.System` on a board.
 
     Parameters
     ----------

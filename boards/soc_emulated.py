@@ -6,7 +6,7 @@ from amaranth import Array, DomainRenamer, Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from tq_hw.boards.axi import MEMORY_ID_BITS, AxiSignature
+from tq_hw.boards.gateware.axi import MEMORY_ID_BITS, AxiSignature
 from tq_hw.boards.soc import Soc, cpu_verilog
 from tq_hw.boards.soc_map import RAM_BYTES
 from tq_hw.hdl.simulation import late_reset

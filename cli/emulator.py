@@ -7,7 +7,7 @@ import time
 import tty
 from contextlib import suppress
 
-from tq_hw.boards.link.emulated import GAP_CYCLES
+from tq_hw.boards.gateware.emulated import GAP_CYCLES
 from tq_hw.boards.link.faults import Fault, damage
 from tq_hw.isa.config import Config
 from tq_hw.isa.memory import YARDSTICK, Memory
@@ -31,7 +31,7 @@ _UNREAD_BYTES = 1 << 16
 
 def board_design(memory_bytes: int, clock_hz: int) -> Design:
     """Return what the simulator of a board is built from."""
-    return Design("tq_hw.boards.link.emulated", "EmulatedSystem", ("tq_hw.hdl", "tq_hw.isa", "tq_hw.boards"),
+    return Design("tq_hw.boards.gateware.emulated", "EmulatedSystem", ("tq_hw.hdl", "tq_hw.isa", "tq_hw.boards"),
                   (memory_bytes, clock_hz), link=True)
 
 

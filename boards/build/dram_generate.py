@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from tq_hw.boards.axi import MEMORY_ID_BITS
+from tq_hw.boards.gateware.axi import MEMORY_ID_BITS
 
 __all__ = ["CORE", "UNKNOWN_CHIP", "generate", "single_assignments", "writes"]
 

@@ -1,7 +1,7 @@
 """The top of every board: clocks, reset, pins, and the memory that was chosen.
 
 Clock domains: `sync` is the accelerator's, the link's and that of memory on the chip; `mem` is the DRAM controller's;
-`mem_pin` is the lagging clock of an SDR chip. Only `boards.axi.Crossing` leads from `sync` to `mem` and back.
+`mem_pin` is the lagging clock of an SDR chip. Only `boards.gateware.axi.Crossing` leads from `sync` to `mem` and back.
 """
 
 import importlib
@@ -14,12 +14,12 @@ from amaranth.lib.cdc import ResetSynchronizer
 from tq_hw.boards.build.dram_core import DramCore
 from tq_hw.boards.build.dram_generate import CORE
 from tq_hw.boards.catalog.board import Board, Ddr3, Memory, OnChip, Sdr, Spram, Toolchain
-from tq_hw.boards.dram import DramPath, add_control, add_sequencer, memory_ports
-from tq_hw.boards.on_chip import BlockCells, OnChipMemory
-from tq_hw.boards.pll import Clock, Ecp5Pll, Ice40Pll, XilinxPll, plan_ecp5, plan_ice40, plan_xilinx
+from tq_hw.boards.gateware.dram import DramPath, add_control, add_sequencer, memory_ports
+from tq_hw.boards.gateware.on_chip import BlockCells, OnChipMemory
+from tq_hw.boards.gateware.pll import Clock, Ecp5Pll, Ice40Pll, XilinxPll, plan_ecp5, plan_ice40, plan_xilinx
+from tq_hw.boards.gateware.spram_system import SpramSystem
+from tq_hw.boards.gateware.system import System
 from tq_hw.boards.soc import SocSystem, cpu_verilog
-from tq_hw.boards.spram_system import SpramSystem
-from tq_hw.boards.system import System
 from tq_hw.model.errors import MissingToolError, OptionError
 
 __all__ = ["BoardTop", "board_clocks", "input_hz", "load_platform"]

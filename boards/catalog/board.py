@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from enum import Enum
 
-from tq_hw.boards.on_chip import SPRAM_BYTES
+from tq_hw.boards.gateware.on_chip import SPRAM_BYTES
 from tq_hw.isa.config import Config
 
 __all__ = ["Board", "Ddr3", "Device", "Memory", "OnChip", "Sdr", "Spram", "Toolchain"]

@@ -9,8 +9,8 @@ from amaranth import ClockDomain, DomainRenamer, Module
 from amaranth.lib import wiring
 from amaranth.sim import Simulator
 
-from tq_hw.boards.axi import DECODE_ERROR, AxiSignature, Crossing, Merge, Narrow
-from tq_hw.boards.on_chip import BlockCells, OnChipMemory
+from tq_hw.boards.gateware.axi import DECODE_ERROR, AxiSignature, Crossing, Merge, Narrow
+from tq_hw.boards.gateware.on_chip import BlockCells, OnChipMemory
 
 MEMORY_BYTES = 4096
 

@@ -7,7 +7,7 @@ import pytest
 from amaranth.sim import Simulator
 from link_reference import IDENTITY, ReferenceBoard
 
-from tq_hw.boards.link.bridge import Bridge
+from tq_hw.boards.gateware.bridge import Bridge
 from tq_hw.boards.link.protocol import Command, Request
 from tq_hw.isa.config import Config
 

@@ -8,9 +8,9 @@ from amaranth import Module
 from amaranth.sim import Simulator
 from link_reference import ReferenceBoard
 
-from tq_hw.boards.link.bridge import UartBridge
+from tq_hw.boards.gateware.bridge import UartBridge
+from tq_hw.boards.gateware.uart import UartReceiver, UartTransmitter, bit_cycles
 from tq_hw.boards.link.protocol import Command, Identity, Request
-from tq_hw.boards.link.uart import UartReceiver, UartTransmitter, bit_cycles
 from tq_hw.isa.config import load_config
 
 

@@ -8,7 +8,7 @@ import pytest
 from tq_hw.boards.build.top import board_clocks, input_hz, load_platform
 from tq_hw.boards.catalog.board import Toolchain
 from tq_hw.boards.catalog.catalog import BOARDS
-from tq_hw.boards.pll import Clock, PllPlan, plan_ecp5, plan_ice40, plan_xilinx
+from tq_hw.boards.gateware.pll import Clock, PllPlan, plan_ecp5, plan_ice40, plan_xilinx
 from tq_hw.model.errors import OptionError
 
 MHZ = 1_000_000

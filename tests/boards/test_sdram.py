@@ -13,10 +13,10 @@ from tq_hw.boards.build.dram_core import DramCore, core_description, generate_co
 from tq_hw.boards.build.dram_generate import CORE
 from tq_hw.boards.catalog.board import Sdr
 from tq_hw.boards.catalog.catalog import BOARDS
-from tq_hw.boards.dram import DramPath, add_sequencer, memory_ports
+from tq_hw.boards.gateware.dram import DramPath, add_sequencer, memory_ports
+from tq_hw.boards.gateware.system import System
 from tq_hw.boards.link.device import Device
 from tq_hw.boards.link.host import Link
-from tq_hw.boards.system import System
 from tq_hw.cli.arrays import draw_inputs
 from tq_hw.compiler import compile_model
 from tq_hw.isa.config import Config

@@ -14,7 +14,7 @@ from tq_hw.boards.build import soc_header
 from tq_hw.boards.build.build import elaborate
 from tq_hw.boards.build.firmware import FIRMWARE, read_elf
 from tq_hw.boards.catalog.catalog import find_board
-from tq_hw.boards.dram import ControlCrossing
+from tq_hw.boards.gateware.dram import ControlCrossing
 from tq_hw.boards.soc_emulated import DramModel
 from tq_hw.boards.soc_flash import FlashReader
 from tq_hw.boards.soc_map import FLASH_MAGIC, RAM_BYTES, flash_image

@@ -8,7 +8,7 @@ from amaranth.lib import wiring
 from amaranth.lib.cdc import FFSynchronizer
 from amaranth.lib.wiring import In, Out
 
-from tq_hw.boards.axi import MEMORY_ID_BITS, AxiSignature, Crossing, Narrow
+from tq_hw.boards.gateware.axi import MEMORY_ID_BITS, AxiSignature, Crossing, Narrow
 
 __all__ = ["ControlCrossing", "DramPath", "InitSequencer", "add_control", "add_sequencer", "memory_ports"]
 

@@ -7,8 +7,8 @@ from amaranth import Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from tq_hw.boards.link.bridge import UartBridge
-from tq_hw.boards.on_chip import SPRAM_BYTES, SpramCells
+from tq_hw.boards.gateware.bridge import UartBridge
+from tq_hw.boards.gateware.on_chip import SPRAM_BYTES, SpramCells
 from tq_hw.hdl.serial.accelerator import SerialCore
 from tq_hw.isa.config import Config
 

@@ -7,7 +7,8 @@ from amaranth import Array, Cat, Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from tq_hw.boards.link.frame_state import HEADER, FrameState
+from tq_hw.boards.gateware.frame_state import HEADER, FrameState
+from tq_hw.boards.gateware.uart import UartReceiver, UartTransmitter, bit_cycles
 from tq_hw.boards.link.protocol import (
     ANSWER_SYNC,
     CRC_BYTES,
@@ -20,7 +21,6 @@ from tq_hw.boards.link.protocol import (
     Identity,
     Result,
 )
-from tq_hw.boards.link.uart import UartReceiver, UartTransmitter, bit_cycles
 from tq_hw.hdl.axi import read_members, write_members
 from tq_hw.hdl.registers import ADDRESS_BITS
 from tq_hw.isa.config import Config

@@ -6,8 +6,8 @@ from amaranth import Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from tq_hw.boards.axi import MEMORY_ID_BITS, AxiSignature, Merge
-from tq_hw.boards.link.bridge import UartBridge
+from tq_hw.boards.gateware.axi import MEMORY_ID_BITS, AxiSignature, Merge
+from tq_hw.boards.gateware.bridge import UartBridge
 from tq_hw.hdl.machine import machine
 from tq_hw.isa.config import Config
 

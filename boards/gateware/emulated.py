@@ -6,8 +6,8 @@ from amaranth import DomainRenamer, Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from tq_hw.boards.axi import MEMORY_ID_BITS, AxiSignature, Merge
-from tq_hw.boards.link.bridge import Bridge
+from tq_hw.boards.gateware.axi import MEMORY_ID_BITS, AxiSignature, Merge
+from tq_hw.boards.gateware.bridge import Bridge
 from tq_hw.boards.link.protocol import MOST_BYTES, VERSION, Identity
 from tq_hw.hdl.machine import machine
 from tq_hw.hdl.simulation import late_reset
@@ -22,7 +22,7 @@ _CONTROL = next(register.offset_bytes for register in REGISTERS if register.name
 
 
 class EmulatedSystem(wiring.Component):
-    """`boards.system.System` without its UART; reset comes one cycle after the top's, which the simulator likes.
+    """`boards.gateware.system.System` without its UART; reset comes one cycle after the top's, which the simulator likes.
 
     Parameters
     ----------
