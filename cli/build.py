@@ -12,7 +12,7 @@ from tq_hw.boards.build.soc_header import soc_facts
 from tq_hw.boards.build.tools import TOOLS
 from tq_hw.boards.catalog.board import Board, Memory
 from tq_hw.boards.catalog.catalog import BOARDS, find_board, find_memory
-from tq_hw.boards.soc_map import FLASH_FILE, FLASH_OFFSET
+from tq_hw.boards.soc.map import FLASH_FILE, FLASH_OFFSET
 from tq_hw.cli.cases import find_cases
 from tq_hw.cli.compile import compile_program
 from tq_hw.cli.files import check_outputs, write_json

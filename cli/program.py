@@ -8,7 +8,7 @@ import click
 from tq_hw.boards.build.build import REPORT
 from tq_hw.boards.build.tools import require_tool, run_tool
 from tq_hw.boards.catalog.catalog import find_board
-from tq_hw.boards.soc_map import FLASH_FILE, FLASH_OFFSET
+from tq_hw.boards.soc.map import FLASH_FILE, FLASH_OFFSET
 from tq_hw.cli.options import debug_option
 from tq_hw.model.errors import DeviceError, OptionError, ToolError
 

@@ -11,8 +11,8 @@ from tq_hw.boards.build.soc_header import SocFacts, soc_facts
 from tq_hw.boards.catalog.board import Board
 from tq_hw.boards.catalog.catalog import find_memory
 from tq_hw.boards.link.device import check_program
-from tq_hw.boards.soc import CPU_PACKAGE, cpu_verilog
-from tq_hw.boards.soc_map import FLASH_OFFSET, RAM_BYTES, flash_image
+from tq_hw.boards.soc.map import FLASH_OFFSET, RAM_BYTES, flash_image
+from tq_hw.boards.soc.soc import CPU_PACKAGE, cpu_verilog
 from tq_hw.cli.arrays import InputSet
 from tq_hw.cli.emulate import MOST_MEMORY_BYTES
 from tq_hw.cli.engines import Inference
@@ -59,7 +59,7 @@ class SocRun:
 def soc_design(facts: SocFacts) -> Design:
     """Return what the simulator of a board with a soft core is built from."""
     sequence = (number for step in facts.dram_sequence for number in step)
-    return Design("tq_hw.boards.soc_emulated", "EmulatedSoc", ("tq_hw.hdl", "tq_hw.isa", "tq_hw.boards", CPU_PACKAGE),
+    return Design("tq_hw.boards.soc.emulated", "EmulatedSoc", ("tq_hw.hdl", "tq_hw.isa", "tq_hw.boards", CPU_PACKAGE),
                   (facts.memory_bytes, _FLASH_HALF_CYCLES, *sequence), link=True, soc=True)
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tq_hw.boards.build.soc_header import SocFacts, header, linker_script
-from tq_hw.boards.soc_map import RAM_BYTES
+from tq_hw.boards.soc.map import RAM_BYTES
 from tq_hw.model.errors import MissingToolError, ToolError, last_words
 
 __all__ = ["FIRMWARE", "Firmware", "build_firmware", "find_compiler"]

@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from tq_hw.boards import soc_map
 from tq_hw.boards.build.dram_core import core_description, generate_core
 from tq_hw.boards.build.top import input_hz, load_platform
 from tq_hw.boards.catalog.board import Board, Ddr3, Memory, Sdr, Spram
 from tq_hw.boards.catalog.catalog import find_board
+from tq_hw.boards.soc import map as soc_map
 from tq_hw.isa.c_header import defines, guarded, members
 from tq_hw.model.errors import UnsupportedError
 
@@ -64,7 +64,7 @@ def soc_facts(board: Board, memory: Memory, memory_bytes: int | None = None) -> 
 
 def header(facts: SocFacts) -> str:
     """Return tq_soc.h."""
-    return guarded("TQ_SOC_H", _COMMAND, "boards/soc_map.py", _lines(facts))
+    return guarded("TQ_SOC_H", _COMMAND, "boards/soc/map.py", _lines(facts))
 
 
 def _lines(facts: SocFacts) -> Iterator[str]:

@@ -19,7 +19,7 @@ from tq_hw.boards.gateware.on_chip import BlockCells, OnChipMemory
 from tq_hw.boards.gateware.pll import Clock, Ecp5Pll, Ice40Pll, XilinxPll, plan_ecp5, plan_ice40, plan_xilinx
 from tq_hw.boards.gateware.spram_system import SpramSystem
 from tq_hw.boards.gateware.system import System
-from tq_hw.boards.soc import SocSystem, cpu_verilog
+from tq_hw.boards.soc.soc import SocSystem, cpu_verilog
 from tq_hw.model.errors import MissingToolError, OptionError
 
 __all__ = ["BoardTop", "board_clocks", "input_hz", "load_platform"]

@@ -9,15 +9,15 @@ from dataclasses import replace
 import pytest
 from amaranth.sim import Simulator, SimulatorContext
 
-from tq_hw.boards import soc
 from tq_hw.boards.build import soc_header
 from tq_hw.boards.build.build import elaborate
 from tq_hw.boards.build.firmware import FIRMWARE, read_elf
 from tq_hw.boards.catalog.catalog import find_board
 from tq_hw.boards.gateware.dram import ControlCrossing
-from tq_hw.boards.soc_emulated import DramModel
-from tq_hw.boards.soc_flash import FlashReader
-from tq_hw.boards.soc_map import FLASH_MAGIC, RAM_BYTES, flash_image
+from tq_hw.boards.soc import soc
+from tq_hw.boards.soc.emulated import DramModel
+from tq_hw.boards.soc.flash import FlashReader
+from tq_hw.boards.soc.map import FLASH_MAGIC, RAM_BYTES, flash_image
 from tq_hw.isa.config import load_config
 from tq_hw.model.errors import ToolError
 

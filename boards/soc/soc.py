@@ -14,8 +14,8 @@ from amaranth.lib.wiring import In, Out
 from tq_hw.boards.gateware.axi import MEMORY_ID_BITS, AxiSignature, Merge
 from tq_hw.boards.gateware.on_chip import BlockCells
 from tq_hw.boards.gateware.uart import UartReceiver, UartTransmitter, bit_cycles
-from tq_hw.boards.soc_flash import FlashReader
-from tq_hw.boards.soc_map import RAM_BYTES, Device, Region
+from tq_hw.boards.soc.flash import FlashReader
+from tq_hw.boards.soc.map import RAM_BYTES, Device, Region
 from tq_hw.hdl.accelerator import Accelerator
 from tq_hw.hdl.memory_port import MemoryPort
 from tq_hw.isa.config import Config
@@ -43,7 +43,7 @@ def cpu_verilog() -> str:
 class Soc(wiring.Component):
     """Soft core, block RAM, UART without its bits, timer, flash and accelerator, in one clock domain.
 
-    Addresses are those of `boards.soc_map`. One access of the processor's data bus is under way at a time: block RAM
+    Addresses are those of `boards.soc.map`. One access of the processor's data bus is under way at a time: block RAM
     takes 4 cycles, the accelerator's registers 4, memory its latency and about 8. Nothing answers with an error: an
     address beyond the memory reads as anything.
 

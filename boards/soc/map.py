@@ -1,6 +1,6 @@
 """What a program on the soft core sees: the memory map, the devices' registers, and the image in flash.
 
-`boards/soc.py` decodes these addresses, `boards/build/soc_header.py` writes them down for C and the linker.
+`boards/soc/soc.py` decodes these addresses, `boards/build/soc_header.py` writes them down for C and the linker.
 """
 
 import zlib

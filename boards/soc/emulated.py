@@ -7,8 +7,8 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from tq_hw.boards.gateware.axi import MEMORY_ID_BITS, AxiSignature
-from tq_hw.boards.soc import Soc, cpu_verilog
-from tq_hw.boards.soc_map import RAM_BYTES
+from tq_hw.boards.soc.map import RAM_BYTES
+from tq_hw.boards.soc.soc import Soc, cpu_verilog
 from tq_hw.hdl.simulation import late_reset
 from tq_hw.isa.config import Config
 
@@ -54,7 +54,7 @@ class DramModel(wiring.Component):
 
 
 class EmulatedSoc(wiring.Component):
-    """`boards.soc.Soc`; reset comes one cycle after the top's, which the simulator likes.
+    """`boards.soc.soc.Soc`; reset comes one cycle after the top's, which the simulator likes.
 
     Parameters
     ----------

@@ -1,0 +1,1 @@
+"""A soft core beside the accelerator, with flash, UART and memory map."""
