@@ -1,42 +1,20 @@
 """`tq-hw compile`: a model to a compiled file, with the report of its layers."""
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
 from tq_hw.cli.files import check_outputs, write, write_json
 from tq_hw.cli.options import config_option, debug_option, json_option, rate_options
-from tq_hw.cli.progress import ProgressBar
 from tq_hw.cli.report import compile_report, print_layers, print_summary
-from tq_hw.compiler import Compiled, compile_model
-from tq_hw.compiler.rewrite import Pattern, load_patterns
-from tq_hw.isa.config import Config, load_config
+from tq_hw.cli.subject import DEFAULT_CONFIG, compile_all
+from tq_hw.compiler.rewrite import load_patterns
+from tq_hw.isa.config import load_config
 from tq_hw.isa.memory import Memory
-from tq_hw.isa.program import Program
 from tq_hw.isa.program_file import to_bytes
-from tq_hw.model.errors import TqError
-from tq_hw.model.graph import Model
 from tq_hw.model.reader import read_model
 
-__all__ = ["DEFAULT_CONFIG", "compile_all", "compile_command", "compile_program"]
-
-DEFAULT_CONFIG = "n16"
-
-
-def compile_all(model: Model, config: Config, path: str, profile: str = "canon",
-                patterns: Sequence[Pattern] = (), memory: Memory | None = None) -> Compiled:
-    """Compile a model that was read from `path`, which every error names."""
-    try:
-        with ProgressBar(f"compiling {model.name}"):
-            return compile_model(model, config, profile=profile, patterns=patterns, memory=memory)
-    except TqError as error:
-        raise type(error)(f"{path}: {error}") from error
-
-
-def compile_program(model: Model, config: Config, path: str, memory: Memory | None = None) -> Program:
-    """Return the program alone."""
-    return compile_all(model, config, path, memory=memory).program
+__all__ = ["compile_command"]
 
 
 @click.command("compile")

@@ -8,7 +8,6 @@ from typing import Any
 
 import click
 
-from tq_hw.cli.compile import DEFAULT_CONFIG, compile_all
 from tq_hw.cli.engines import Inference, infer_all, make_engine
 from tq_hw.cli.files import check_outputs, write
 from tq_hw.cli.options import (
@@ -18,7 +17,7 @@ from tq_hw.cli.options import (
     seed_option,
 )
 from tq_hw.cli.report import CLOCK_HZ, Report, sim_report
-from tq_hw.cli.simulate import Subject, check_against_golden, is_compiled
+from tq_hw.cli.subject import DEFAULT_CONFIG, Subject, check_against_golden, compile_all, is_compiled
 from tq_hw.cli.tables import percent
 from tq_hw.compiler import Compiled
 from tq_hw.compiler.memory_map import MEMORIES, memory_map

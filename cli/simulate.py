@@ -1,19 +1,16 @@
 """`tq-hw sim`: run a model or a compiled file on an engine."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 import click
 
 from tq_hw.boards.catalog.board import Board
 from tq_hw.boards.catalog.catalog import find_board
-from tq_hw.cli.arrays import InputSet, draw_inputs, find_inputs, output_arrays
-from tq_hw.cli.compile import DEFAULT_CONFIG, compile_all, compile_program
-from tq_hw.cli.engines import Array, Engine, Inference, golden_engine, infer_all, make_engine
-from tq_hw.cli.files import check_outputs, npz_bytes, read_npz, write, write_json
+from tq_hw.cli.arrays import InputSet, output_arrays
+from tq_hw.cli.engines import Array, Engine, infer_all, make_engine
+from tq_hw.cli.files import check_outputs, npz_bytes, write, write_json
 from tq_hw.cli.options import (
-    check_resident,
     config_option,
     debug_option,
     draw_options,
@@ -24,106 +21,19 @@ from tq_hw.cli.options import (
 )
 from tq_hw.cli.report import Report, print_layers, print_summary, sim_report, warm_report
 from tq_hw.cli.soc import print_console, run_soc, soc_report
+from tq_hw.cli.subject import (
+    Subject,
+    check_against_golden,
+    compile_program,
+    open_for_board,
+    open_subject,
+)
 from tq_hw.cli.tensors import find_tensor, with_outputs
-from tq_hw.compiler.warm import warm_program
-from tq_hw.isa.config import Config, load_config
 from tq_hw.isa.memory import Memory
-from tq_hw.isa.program import Program
-from tq_hw.isa.program_file import load
 from tq_hw.model.errors import MismatchError, OptionError
-from tq_hw.model.graph import Model
-from tq_hw.model.reader import read_model
-from tq_hw.sim.compare import divergences
 from tq_hw.sim.trace import trace_events
 
-__all__ = ["Subject", "check_against_golden", "is_compiled", "open_for_board", "open_subject", "sim_command"]
-
-_COMPILED = b"TQHM"
-
-
-@dataclass(frozen=True)
-class Subject:
-    """What is run: a model, compiled unless the golden model alone is to run it, or a compiled file alone.
-
-    `warm` is the program for inferences behind the first one, where it was asked for.
-    """
-
-    path: str
-    config: Config
-    model: Model | None
-    program: Program | None
-    warm: Program | None = None
-
-    def input_sets(self, file: str | None, sets: int, seed: int) -> tuple[list[InputSet], bool]:
-        """Return the input sets of an `.npz`, or drawn ones, and whether outputs get an axis of sets."""
-        if file is None:
-            return self._drawn(sets, seed), sets > 1
-        if self.model is not None:
-            tensors = [self.model.main.tensors[index] for index in self.model.main.inputs]
-            names, kinds = [t.name for t in tensors], [(t.dtype, t.shape) for t in tensors]
-        else:
-            assert self.program is not None
-            names = [port.name for port in self.program.inputs]
-            kinds = [(port.model_dtype, port.shape) for port in self.program.inputs]
-        return find_inputs(read_npz(file), names, kinds, file)
-
-    def _drawn(self, sets: int, seed: int) -> list[InputSet]:
-        if self.model is None:
-            raise OptionError(f"{self.path}: a compiled file needs --inputs; inputs are drawn for a model only")
-        return draw_inputs(self.model, sets, seed)
-
-
-def open_subject(path: str, config: str | None, engine: str, memory: Memory, resident: bool = False) -> Subject:
-    """Read a model, and compile it for a memory unless `engine` is golden, or read a compiled file."""
-    check_resident(resident, engine)
-    if is_compiled(path):
-        program = load(path)
-        if resident:
-            raise OptionError(f"{path}: --resident needs the model, not a compiled file")
-        if engine == "golden":
-            raise OptionError(f"{path}: the golden model runs a .tflite model, not a compiled file")
-        wanted = program.fingerprint if config is None else load_config(config).fingerprint
-        if wanted != program.fingerprint:
-            raise OptionError(f"{path}: is compiled for configuration {program.config.name!r} (fingerprint "
-                              f"{program.fingerprint:08x}), not for {config!r} ({wanted:08x}); compile it again or "
-                              "leave --config out")
-        return Subject(path, program.config, None, program)
-    chosen = load_config(config or DEFAULT_CONFIG)
-    model = read_model(path)
-    if engine == "golden":
-        return Subject(path, chosen, model, None)
-    compiled = compile_all(model, chosen, path, memory=memory)
-    return Subject(path, chosen, model, compiled.program, warm_program(compiled) if resident else None)
-
-
-def open_for_board(path: str, board: Board, memory: Memory | None = None) -> Subject:
-    """Read a model and compile it for a board's configuration and a memory, or read a compiled file."""
-    if is_compiled(path):
-        program = load(path)
-        return Subject(path, program.config, None, program)
-    model = read_model(path)
-    return Subject(path, board.config, model, compile_program(model, board.config, path, memory))
-
-
-def is_compiled(path: str) -> bool:
-    """Whether `path` is a file that `compile` made."""
-    try:
-        with Path(path).open("rb") as file:
-            return file.read(len(_COMPILED)) == _COMPILED
-    except OSError:
-        return False
-
-
-def check_against_golden(subject: Subject, inputs: list[InputSet], found: list[Inference]) -> str | None:
-    """Return the first difference as a message, or None when every output of every set is equal."""
-    assert subject.model is not None
-    expected = infer_all(golden_engine(subject.model), inputs, "golden model")
-    for number, (one, other) in enumerate(zip(found, expected, strict=True)):
-        for how, inference in one.runs:
-            if different := divergences(inference.outputs, other.outputs):
-                return (f"{subject.path}: input set {number},{how} {different[0]} by the golden model"
-                        + ("" if how else "; `tq-hw verify` finds the operator"))
-    return None
+__all__ = ["sim_command"]
 
 
 def _wanted(subject: Subject, names: tuple[str, ...], outputs_file: str | None) -> list[int]:

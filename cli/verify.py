@@ -9,7 +9,6 @@ import click
 
 from tq_hw.cli.arrays import InputSet, draw_inputs
 from tq_hw.cli.cases import Case, find_cases, read_stored
-from tq_hw.cli.compile import DEFAULT_CONFIG, compile_all
 from tq_hw.cli.engines import ORACLES, Array, golden_engine, infer_all, make_engine
 from tq_hw.cli.files import check_outputs, write_json
 from tq_hw.cli.locate import locate
@@ -23,6 +22,7 @@ from tq_hw.cli.options import (
     memory_options,
     resident_option,
 )
+from tq_hw.cli.subject import DEFAULT_CONFIG, compile_all
 from tq_hw.compiler import compile_model
 from tq_hw.compiler.warm import warm_program
 from tq_hw.isa.config import Config, load_config
