@@ -11,19 +11,19 @@ from collections.abc import Sequence
 
 import click
 
-from tq_hw.cli.boards import boards_command
-from tq_hw.cli.build import build_command
-from tq_hw.cli.compile import compile_command
-from tq_hw.cli.configs import configs_command
-from tq_hw.cli.emulate import emulate_command
-from tq_hw.cli.ops import ops_command
+from tq_hw.cli.commands.boards import boards_command
+from tq_hw.cli.commands.build import build_command
+from tq_hw.cli.commands.compile import compile_command
+from tq_hw.cli.commands.configs import configs_command
+from tq_hw.cli.commands.emulate import emulate_command
+from tq_hw.cli.commands.ops import ops_command
+from tq_hw.cli.commands.program import program_command
+from tq_hw.cli.commands.report import report_command
+from tq_hw.cli.commands.run import run_command
+from tq_hw.cli.commands.sim import sim_command
+from tq_hw.cli.commands.verify import verify_command
 from tq_hw.cli.options import debug_option, debugging
-from tq_hw.cli.page import report_command
-from tq_hw.cli.program import program_command
-from tq_hw.cli.run_board import run_command
-from tq_hw.cli.simulate import sim_command
 from tq_hw.cli.text import set_up_streams
-from tq_hw.cli.verify import verify_command
 from tq_hw.isa.config import ConfigError
 from tq_hw.isa.encode import EncodeError
 from tq_hw.isa.program import ProgramError

@@ -100,7 +100,7 @@ def steps(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         return BuildResult("top.bit", 5, RESOURCES, {"clk": timing}, (), board.toolchain.value, {"yosys": 1.25},
                            seed, {seed + number: 0.9 + number / 100 for number in range(seeds or 1)})
 
-    build_module = import_module("tq_hw.cli.build")
+    build_module = import_module("tq_hw.cli.commands.build")
     monkeypatch.setattr(build_module, "verify", verify)
     monkeypatch.setattr(build_module, "build", build)
     return noted

@@ -13,7 +13,7 @@ from tq_hw.boards.catalog.board import OnChip
 from tq_hw.boards.catalog.catalog import BOARDS
 from tq_hw.isa.program_file import from_bytes
 
-build_module: Any = import_module("tq_hw.cli.build")
+build_module: Any = import_module("tq_hw.cli.commands.build")
 Tq = Callable[..., Any]
 NAMES = ", ".join(BOARDS)
 

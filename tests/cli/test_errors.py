@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tq_hw.cli import compile as compile_module
 from tq_hw.cli import main as main_module
+from tq_hw.cli.commands import compile as compile_module
 from tq_hw.compiler.legalize import supported_operators
 from tq_hw.isa.config import PRESETS
 from tq_hw.isa.encode import EncodeError

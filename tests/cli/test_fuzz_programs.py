@@ -61,7 +61,7 @@ def test_command(inputs: int, first: int, tmp_path: Path) -> None:
 def test_an_internal_error_is_a_finding(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     def fail(*_: object, **__: object) -> None:
         raise ValueError("broken")
-    monkeypatch.setattr("tq_hw.cli.simulate.load", fail)
+    monkeypatch.setattr("tq_hw.cli.commands.sim.load", fail)
     with pytest.raises(AssertionError, match="^ValueError in test_fuzz_programs.py:fail: broken$"):
         check_one(seeds()[0], np.random.default_rng(0), tmp_path)
 

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tq_hw.cli import engines, verify
+from tq_hw.cli import engines
+from tq_hw.cli.commands import verify
 from tq_hw.cli.patch import Tile, find_tile
 from tq_hw.cli.tensors import with_outputs
 from tq_hw.compiler import compile_model
@@ -45,7 +46,7 @@ def test_wrong_accumulator(tq: Tq, model: Path, monkeypatch: pytest.MonkeyPatch)
         return compile_model(replace(graph, subgraphs=(main,)), *arguments, **options)
 
     monkeypatch.setattr(verify, "compile_model", wrong)
-    monkeypatch.setattr("tq_hw.cli.compile.compile_model", wrong)
+    monkeypatch.setattr("tq_hw.cli.commands.compile.compile_model", wrong)
     match = found(tq, model)
     acc = int(match[2])
     assert match[1].endswith(", 2]")

@@ -6,7 +6,7 @@ from tq_hw.boards.build.build import TOOLS_OF
 from tq_hw.boards.build.tools import missing_tools
 from tq_hw.boards.catalog.board import Board
 from tq_hw.boards.catalog.catalog import BOARDS
-from tq_hw.cli.configs import describe_config
+from tq_hw.cli.commands.configs import describe_config
 from tq_hw.cli.files import check_outputs, write_json
 from tq_hw.cli.options import debug_option, json_option
 from tq_hw.cli.tables import print_table

@@ -1,0 +1,1 @@
+"""One file per command of `tq-hw`, named as the command."""
