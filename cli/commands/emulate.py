@@ -8,16 +8,13 @@ from pathlib import Path
 import click
 
 from tq_hw.boards.catalog.catalog import find_board, find_memory
-from tq_hw.cli.emulator import Emulator
+from tq_hw.cli.emulation.emulator import MOST_MEMORY_BYTES, Emulator
 from tq_hw.cli.options import debug_option, rate_options
 from tq_hw.cli.progress import ProgressBar
 from tq_hw.isa.memory import Memory
 from tq_hw.model.errors import OptionError
 
-__all__ = ["MOST_MEMORY_BYTES", "emulate_command"]
-
-#: A board with more memory is emulated with this much.
-MOST_MEMORY_BYTES = 64 << 20
+__all__ = ["emulate_command"]
 
 
 def _make_link(path: str, port: str) -> None:

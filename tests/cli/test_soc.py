@@ -17,7 +17,7 @@ from tq_hw.boards.build.soc_header import soc_facts
 from tq_hw.boards.catalog.arty_a7 import DDR3
 from tq_hw.boards.catalog.catalog import BOARDS
 from tq_hw.boards.soc.map import FLASH_OFFSET, RAM_BYTES
-from tq_hw.cli.soc import flash_contents, soc_design
+from tq_hw.cli.emulation.soc import flash_contents, soc_design
 from tq_hw.compiler import compile_model
 from tq_hw.isa.config import load_config
 from tq_hw.isa.memory import Memory

@@ -14,7 +14,10 @@ from tq_hw.isa.memory import YARDSTICK, Memory
 from tq_hw.sim.rtl.bench import LinkBench
 from tq_hw.sim.rtl.build import Design, Progress, library
 
-__all__ = ["BadLine", "Emulator", "board_design"]
+__all__ = ["MOST_MEMORY_BYTES", "BadLine", "Emulator", "board_design"]
+
+#: A board with more memory is emulated with this much.
+MOST_MEMORY_BYTES = 64 << 20
 
 #: Cycles between looks at the line while the accelerator runs.
 _SLICE_CYCLES = 5_000

@@ -14,7 +14,7 @@ from tq_hw.boards.link.device import check_program
 from tq_hw.boards.soc.map import FLASH_OFFSET, RAM_BYTES, flash_image
 from tq_hw.boards.soc.soc import CPU_PACKAGE, cpu_verilog
 from tq_hw.cli.arrays import InputSet
-from tq_hw.cli.commands.emulate import MOST_MEMORY_BYTES
+from tq_hw.cli.emulation.emulator import MOST_MEMORY_BYTES
 from tq_hw.cli.engines import Inference
 from tq_hw.cli.progress import ProgressBar
 from tq_hw.cli.report import Report

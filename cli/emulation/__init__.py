@@ -1,0 +1,1 @@
+"""A simulated board behind a serial port, and a simulated soft core."""
