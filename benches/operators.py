@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from tq_hw.cli.operators import RECORD
+from tq_hw.cli.reference.operators import RECORD
 from tq_hw.compiler import compile_model
 from tq_hw.compiler.legalize import supported_operators
 from tq_hw.isa.config import load_config

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tq_hw.cli.operators import RECORD, page, rows
+from tq_hw.cli.reference.operators import RECORD, page, rows
 from tq_hw.compiler.legalize import supported_operators
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benches"))
@@ -17,7 +17,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "reference" / "operators.md"
 
 def test_page_is_up_to_date() -> None:
     assert PAGE.read_text(encoding="utf-8") == page(), (
-        "run: python -m tq_hw.cli.operators > docs/reference/operators.md")
+        "run: python -m tq_hw.cli.reference.operators > docs/reference/operators.md")
 
 
 def test_every_operator_has_a_row() -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tq_hw.cli.programs import page, text_of
+from tq_hw.cli.reference.programs import page, text_of
 from tq_hw.compiler.programs import OUT, STREAM_A, STREAM_B, Uop, immediate, low, reg_a, reg_b, rescale, shifted, to
 from tq_hw.isa.uop import Alu, Destination, Reduce, Rounding
 
@@ -12,7 +12,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "reference" / "programs.md"
 
 
 def test_page_is_up_to_date() -> None:
-    assert PAGE.read_text(encoding="utf-8") == page(), "run: python -m tq_hw.cli.programs > docs/reference/programs.md"
+    assert PAGE.read_text(encoding="utf-8") == page(), "run: python -m tq_hw.cli.reference.programs > docs/reference/programs.md"
 
 
 @pytest.mark.parametrize(("uop", "line"), [

@@ -1,4 +1,4 @@
-"""Write the page of programs: `python -m tq_hw.cli.programs > docs/reference/programs.md`.
+"""Write the page of programs: `python -m tq_hw.cli.reference.programs > docs/reference/programs.md`.
 
 For each operator, what the units do for a model of typical size: all of it is read from a compiled program.
 """
@@ -20,7 +20,7 @@ _CONFIG = "n16"
 _HEAD = """# What the units do for each operator
 
 Generated from compiled programs of one typical layer each (`model/samples_typical.py`) at `n16` by
-`python -m tq_hw.cli.programs`. The hardware knows no operators: the array multiplies and adds, load and store move
+`python -m tq_hw.cli.reference.programs`. The hardware knows no operators: the array multiplies and adds, load and store move
 bytes with strides, and the vector unit runs the lines below, each one pass of all lanes.
 
 | | |

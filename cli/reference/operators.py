@@ -1,4 +1,4 @@
-"""Write the page of operators: `python -m tq_hw.cli.operators > docs/reference/operators.md`.
+"""Write the page of operators: `python -m tq_hw.cli.reference.operators > docs/reference/operators.md`.
 
 Everything comes from what the tools themselves use: signatures, rules, limits, the lowerings that exist, compiled
 layers, and the record of `benches/operators.py`.
@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from tq_hw.cli.programs import listing
+from tq_hw.cli.reference.programs import listing
 from tq_hw.compiler.constraints import limits_of
 from tq_hw.compiler.legalize import supported_operators
 from tq_hw.model.check import rules_of
@@ -28,7 +28,7 @@ _STATE = ("VAR_HANDLE", "READ_VARIABLE", "ASSIGN_VARIABLE", "CALL_ONCE")
 _HEAD = """# Operators
 
 Generated from `model/signatures.py`, `model/constraints*.py`, `compiler/constraints.py`, compiled layers and the record
-`cli/operators.json` by `python -m tq_hw.cli.operators`; `tq-hw ops` prints the same, `tq-hw ops --json -` gives it to
+`cli/operators.json` by `python -m tq_hw.cli.reference.operators`; `tq-hw ops` prints the same, `tq-hw ops --json -` gives it to
 programs.
 
 * Types are those of inputs and outputs in order; `?` may be absent, `+` may repeat. A rule is of the specification, a

@@ -1,0 +1,1 @@
+"""Pages of docs/reference that are generated: operators and what the units do for each."""
