@@ -15,7 +15,7 @@ from tq_hw.cli.engines import Inference
 from tq_hw.cli.files import check_outputs, npz_bytes, write, write_json
 from tq_hw.cli.options import debug_option, draw_options, json_option
 from tq_hw.cli.progress import ProgressBar
-from tq_hw.cli.report import Report, print_layers, print_summary, sim_report
+from tq_hw.cli.report.layers import Report, print_layers, print_summary, sim_report
 from tq_hw.cli.subject import check_against_golden, open_for_board
 from tq_hw.isa.encode import decode, pack
 from tq_hw.isa.layout import HEADER, Unit

@@ -20,7 +20,7 @@ from tq_hw.cli.options import (
     memory_options,
     resident_option,
 )
-from tq_hw.cli.report import Report, print_layers, print_summary, sim_report, warm_report
+from tq_hw.cli.report.layers import Report, print_layers, print_summary, sim_report, warm_report
 from tq_hw.cli.subject import (
     Subject,
     check_against_golden,

@@ -17,7 +17,7 @@ from tq_hw.cli.arrays import InputSet
 from tq_hw.cli.emulation.emulator import MOST_MEMORY_BYTES
 from tq_hw.cli.engines import Inference
 from tq_hw.cli.progress import ProgressBar
-from tq_hw.cli.report import Report
+from tq_hw.cli.report.layers import Report
 from tq_hw.isa.memory import Memory
 from tq_hw.isa.program import Program
 from tq_hw.isa.program_file import to_bytes

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tq_hw.cli import page_plots
+from tq_hw.cli.report import plots as page_plots
 from tq_hw.compiler import compile_model
 from tq_hw.compiler.memory_map import memory_map
 from tq_hw.isa.config import PRESETS

@@ -10,7 +10,7 @@ from bokeh.palettes import Category20_20
 from bokeh.plotting import figure
 from bokeh.resources import Resources
 
-from tq_hw.cli.report import Report
+from tq_hw.cli.report.layers import Report
 from tq_hw.compiler.memory_map import Tenant
 from tq_hw.isa.config import Config
 from tq_hw.isa.layout import Unit
