@@ -19,7 +19,7 @@ from pathlib import Path
 from agreement import Difference, Refused, check_model, check_oracle, input_sets, random_config
 from shrink import shrink
 
-from tq_hw.cli.files import npz_bytes
+from tq_hw.cli.shared.files import npz_bytes
 from tq_hw.isa.config import Config, load_config
 from tq_hw.model.errors import TqError
 from tq_hw.model.graph import Model

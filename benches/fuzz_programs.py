@@ -31,8 +31,8 @@ import numpy as np
 from program_mutations import mutate
 
 from tq_hw.cli import main as cli_main
-from tq_hw.cli.files import npz_bytes
-from tq_hw.cli.options import debugging
+from tq_hw.cli.shared.files import npz_bytes
+from tq_hw.cli.shared.options import debugging
 from tq_hw.compiler import compile_model
 from tq_hw.isa.config import load_config
 from tq_hw.isa.control import STATUS_BUSY, STATUS_ERROR

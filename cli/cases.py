@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tq_hw.cli.arrays import InputSet, find_inputs, input_tensors
-from tq_hw.cli.files import read_npz
+from tq_hw.cli.shared.arrays import InputSet, find_inputs, input_tensors
+from tq_hw.cli.shared.files import read_npz
 from tq_hw.model.errors import OptionError
 from tq_hw.model.graph import Model
 

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tq_hw.cli.arrays import InputSet
 from tq_hw.cli.patch import STAGES, find_tile, with_stage
+from tq_hw.cli.shared.arrays import InputSet
 from tq_hw.cli.tensors import with_outputs
 from tq_hw.isa.program import Program
 from tq_hw.model.errors import TqError

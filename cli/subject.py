@@ -5,13 +5,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tq_hw.boards.catalog.board import Board
-from tq_hw.cli.arrays import InputSet, draw_inputs, find_inputs
-from tq_hw.cli.engines import Inference, golden_engine, infer_all
-from tq_hw.cli.files import read_npz
-from tq_hw.cli.options import (
-    check_resident,
-)
-from tq_hw.cli.progress import ProgressBar
+from tq_hw.cli.shared.arrays import InputSet, draw_inputs, find_inputs
+from tq_hw.cli.shared.files import read_npz
+from tq_hw.cli.shared.infer import Inference, golden_engine, infer_all
+from tq_hw.cli.shared.options import check_resident
+from tq_hw.cli.shared.progress import ProgressBar
 from tq_hw.compiler import Compiled, compile_model
 from tq_hw.compiler.rewrite import Pattern
 from tq_hw.compiler.warm import warm_program

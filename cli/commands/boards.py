@@ -7,9 +7,9 @@ from tq_hw.boards.build.tools import missing_tools
 from tq_hw.boards.catalog.board import Board
 from tq_hw.boards.catalog.catalog import BOARDS
 from tq_hw.cli.commands.configs import describe_config
-from tq_hw.cli.files import check_outputs, write_json
-from tq_hw.cli.options import debug_option, json_option
 from tq_hw.cli.report.tables import print_table
+from tq_hw.cli.shared.files import check_outputs, write_json
+from tq_hw.cli.shared.options import debug_option, json_option
 
 __all__ = ["boards_command", "describe_board"]
 

@@ -16,9 +16,9 @@ from tq_hw.boards.soc.map import FLASH_FILE, FLASH_OFFSET
 from tq_hw.cli.cases import find_cases
 from tq_hw.cli.commands.verify import FAILED, PASSED, Verifier
 from tq_hw.cli.emulation.soc import flash_contents
-from tq_hw.cli.files import check_outputs, write_json
-from tq_hw.cli.options import debug_option, json_option
-from tq_hw.cli.progress import ProgressBar
+from tq_hw.cli.shared.files import check_outputs, write_json
+from tq_hw.cli.shared.options import debug_option, json_option
+from tq_hw.cli.shared.progress import ProgressBar
 from tq_hw.cli.subject import Subject, compile_program
 from tq_hw.isa.memory import YARDSTICK
 from tq_hw.isa.program import Program

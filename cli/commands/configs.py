@@ -4,9 +4,9 @@ from dataclasses import asdict
 
 import click
 
-from tq_hw.cli.files import check_outputs, write_json
-from tq_hw.cli.options import debug_option, json_option
 from tq_hw.cli.report.tables import print_table
+from tq_hw.cli.shared.files import check_outputs, write_json
+from tq_hw.cli.shared.options import debug_option, json_option
 from tq_hw.isa.config import PRESETS, Config
 
 __all__ = ["configs_command", "describe_config"]

@@ -9,8 +9,8 @@ import click
 
 from tq_hw.boards.catalog.catalog import find_board, find_memory
 from tq_hw.cli.emulation.emulator import MOST_MEMORY_BYTES, Emulator
-from tq_hw.cli.options import debug_option, rate_options
-from tq_hw.cli.progress import ProgressBar
+from tq_hw.cli.shared.options import debug_option, rate_options
+from tq_hw.cli.shared.progress import ProgressBar
 from tq_hw.isa.memory import Memory
 from tq_hw.model.errors import OptionError
 

@@ -2,10 +2,10 @@
 
 import click
 
-from tq_hw.cli.files import check_outputs, write_json
-from tq_hw.cli.options import debug_option, json_option
 from tq_hw.cli.reference.operators import as_records, rows
 from tq_hw.cli.report.tables import print_table
+from tq_hw.cli.shared.files import check_outputs, write_json
+from tq_hw.cli.shared.options import debug_option, json_option
 
 __all__ = ["ops_command"]
 

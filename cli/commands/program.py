@@ -9,7 +9,7 @@ from tq_hw.boards.build.build import REPORT
 from tq_hw.boards.build.tools import require_tool, run_tool
 from tq_hw.boards.catalog.catalog import find_board
 from tq_hw.boards.soc.map import FLASH_FILE, FLASH_OFFSET
-from tq_hw.cli.options import debug_option
+from tq_hw.cli.shared.options import debug_option
 from tq_hw.model.errors import DeviceError, OptionError, ToolError
 
 __all__ = ["program_command"]

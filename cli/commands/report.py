@@ -4,16 +4,11 @@ from collections.abc import Sequence
 
 import click
 
-from tq_hw.cli.engines import Inference, infer_all, make_engine
-from tq_hw.cli.files import check_outputs, write
-from tq_hw.cli.options import (
-    config_option,
-    debug_option,
-    memory_options,
-    seed_option,
-)
 from tq_hw.cli.report.layers import sim_report
 from tq_hw.cli.report.page import _need_plots, render
+from tq_hw.cli.shared.files import check_outputs, write
+from tq_hw.cli.shared.infer import Inference, infer_all, make_engine
+from tq_hw.cli.shared.options import config_option, debug_option, memory_options, seed_option
 from tq_hw.cli.subject import DEFAULT_CONFIG, Subject, check_against_golden, compile_all, is_compiled
 from tq_hw.compiler import Compiled
 from tq_hw.isa.config import load_config

@@ -10,12 +10,12 @@ import click
 from tq_hw.boards.catalog.catalog import find_board
 from tq_hw.boards.link.device import Device, DeviceRun, MachineError
 from tq_hw.boards.link.host import Link, SerialPort
-from tq_hw.cli.arrays import InputSet, output_arrays
-from tq_hw.cli.engines import Inference
-from tq_hw.cli.files import check_outputs, npz_bytes, write, write_json
-from tq_hw.cli.options import debug_option, draw_options, json_option
-from tq_hw.cli.progress import ProgressBar
 from tq_hw.cli.report.layers import Report, print_layers, print_summary, sim_report
+from tq_hw.cli.shared.arrays import InputSet, output_arrays
+from tq_hw.cli.shared.files import check_outputs, npz_bytes, write, write_json
+from tq_hw.cli.shared.infer import Inference
+from tq_hw.cli.shared.options import debug_option, draw_options, json_option
+from tq_hw.cli.shared.progress import ProgressBar
 from tq_hw.cli.subject import check_against_golden, open_for_board
 from tq_hw.isa.encode import decode, pack
 from tq_hw.isa.layout import HEADER, Unit

@@ -7,11 +7,12 @@ import click
 
 from tq_hw.boards.catalog.board import Board
 from tq_hw.boards.catalog.catalog import find_board
-from tq_hw.cli.arrays import InputSet, output_arrays
 from tq_hw.cli.emulation.soc import print_console, run_soc, soc_report
-from tq_hw.cli.engines import Array, Engine, infer_all, make_engine
-from tq_hw.cli.files import check_outputs, npz_bytes, write, write_json
-from tq_hw.cli.options import (
+from tq_hw.cli.report.layers import Report, print_layers, print_summary, sim_report, warm_report
+from tq_hw.cli.shared.arrays import InputSet, output_arrays
+from tq_hw.cli.shared.files import check_outputs, npz_bytes, write, write_json
+from tq_hw.cli.shared.infer import Array, Engine, infer_all, make_engine
+from tq_hw.cli.shared.options import (
     config_option,
     debug_option,
     draw_options,
@@ -20,7 +21,6 @@ from tq_hw.cli.options import (
     memory_options,
     resident_option,
 )
-from tq_hw.cli.report.layers import Report, print_layers, print_summary, sim_report, warm_report
 from tq_hw.cli.subject import (
     Subject,
     check_against_golden,

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 import click
 
-from tq_hw.cli.arrays import InputSet, draw_inputs
 from tq_hw.cli.cases import Case, find_cases, read_stored
-from tq_hw.cli.engines import ORACLES, Array, golden_engine, infer_all, make_engine
-from tq_hw.cli.files import check_outputs, write_json
 from tq_hw.cli.locate import locate
-from tq_hw.cli.options import (
+from tq_hw.cli.shared.arrays import InputSet, draw_inputs
+from tq_hw.cli.shared.files import check_outputs, write_json
+from tq_hw.cli.shared.infer import ORACLES, Array, golden_engine, infer_all, make_engine
+from tq_hw.cli.shared.options import (
     check_resident,
     config_option,
     debug_option,

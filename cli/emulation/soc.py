@@ -13,11 +13,11 @@ from tq_hw.boards.catalog.catalog import find_memory
 from tq_hw.boards.link.device import check_program
 from tq_hw.boards.soc.map import FLASH_OFFSET, RAM_BYTES, flash_image
 from tq_hw.boards.soc.soc import CPU_PACKAGE, cpu_verilog
-from tq_hw.cli.arrays import InputSet
 from tq_hw.cli.emulation.emulator import MOST_MEMORY_BYTES
-from tq_hw.cli.engines import Inference
-from tq_hw.cli.progress import ProgressBar
 from tq_hw.cli.report.layers import Report
+from tq_hw.cli.shared.arrays import InputSet
+from tq_hw.cli.shared.infer import Inference
+from tq_hw.cli.shared.progress import ProgressBar
 from tq_hw.isa.memory import Memory
 from tq_hw.isa.program import Program
 from tq_hw.isa.program_file import to_bytes

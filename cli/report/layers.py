@@ -5,8 +5,8 @@ from typing import Any
 
 import click
 
-from tq_hw.cli.engines import Inference
 from tq_hw.cli.report.tables import percent, print_table
+from tq_hw.cli.shared.infer import Inference
 from tq_hw.cli.text import printable
 from tq_hw.isa.config import Config
 from tq_hw.isa.program import Layer, Program

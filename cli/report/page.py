@@ -5,9 +5,9 @@ import json
 from importlib.resources import files
 from typing import Any
 
-from tq_hw.cli.engines import Inference
 from tq_hw.cli.report.layers import CLOCK_HZ, Report
 from tq_hw.cli.report.tables import percent
+from tq_hw.cli.shared.infer import Inference
 from tq_hw.compiler import Compiled
 from tq_hw.compiler.memory_map import MEMORIES, memory_map
 from tq_hw.isa.memory import Memory

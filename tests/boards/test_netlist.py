@@ -10,7 +10,7 @@ import pytest
 from amaranth.back import rtlil
 from verilated import RTL, yosys
 
-from tq_hw.cli.arrays import draw_inputs
+from tq_hw.cli.shared.arrays import draw_inputs
 from tq_hw.compiler import compile_model
 from tq_hw.hdl.simulation import SimulatedAccelerator
 from tq_hw.isa.config import Config

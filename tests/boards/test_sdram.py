@@ -17,7 +17,7 @@ from tq_hw.boards.gateware.dram import DramPath, add_sequencer, memory_ports
 from tq_hw.boards.gateware.system import System
 from tq_hw.boards.link.device import Device
 from tq_hw.boards.link.host import Link
-from tq_hw.cli.arrays import draw_inputs
+from tq_hw.cli.shared.arrays import draw_inputs
 from tq_hw.compiler import compile_model
 from tq_hw.isa.config import Config
 from tq_hw.model.samples import sample

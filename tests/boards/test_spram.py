@@ -12,7 +12,7 @@ from tq_hw.boards.catalog.catalog import BOARDS
 from tq_hw.boards.gateware.spram_system import SpramSystem
 from tq_hw.boards.link.device import Device
 from tq_hw.boards.link.host import Link
-from tq_hw.cli.arrays import draw_inputs
+from tq_hw.cli.shared.arrays import draw_inputs
 from tq_hw.compiler import compile_model
 from tq_hw.hdl.serial.cells import Cells
 from tq_hw.model.reader import read_model

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tq_hw.cli.arrays import draw_inputs
+from tq_hw.cli.shared.arrays import draw_inputs
 from tq_hw.compiler import warm
 from tq_hw.isa.config import PRESETS
 from tq_hw.isa.layout import Unit

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tq_hw.cli import engines
 from tq_hw.cli.commands import verify
 from tq_hw.cli.patch import Tile, find_tile
+from tq_hw.cli.shared import infer as engines
 from tq_hw.cli.tensors import with_outputs
 from tq_hw.compiler import compile_model
 from tq_hw.isa.config import PRESETS

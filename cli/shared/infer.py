@@ -6,8 +6,8 @@ from typing import Any, Protocol
 
 import numpy.typing as npt
 
-from tq_hw.cli.arrays import InputSet
-from tq_hw.cli.progress import ProgressBar
+from tq_hw.cli.shared.arrays import InputSet
+from tq_hw.cli.shared.progress import ProgressBar
 from tq_hw.isa.layout import Unit
 from tq_hw.isa.memory import Memory
 from tq_hw.isa.program import Program

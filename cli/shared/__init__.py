@@ -1,0 +1,1 @@
+"""Options, files, arrays and progress that several commands share."""
