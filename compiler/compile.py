@@ -20,7 +20,6 @@ from tq_hw.compiler import (
     lower_vector,
     lower_wide,
 )
-from tq_hw.compiler.command_limit import command_limit
 from tq_hw.compiler.emit import Emitter
 from tq_hw.compiler.emit_flat import emit_flat, emit_one_hot
 from tq_hw.compiler.emit_lstm import emit_lstm
@@ -53,6 +52,7 @@ from tq_hw.compiler.ir import (
     Value,
 )
 from tq_hw.compiler.legalize import legalize
+from tq_hw.compiler.limits import command_limit
 from tq_hw.compiler.lstm import Lstm
 from tq_hw.compiler.places import Choice, LayerPlan, Plan
 from tq_hw.compiler.plan import make_plan
