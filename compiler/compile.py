@@ -20,6 +20,8 @@ from tq_hw.compiler import (
     lower_vector,
     lower_wide,
 )
+from tq_hw.compiler.cost.report import LayerReport, report
+from tq_hw.compiler.cost.timing import Timeline
 from tq_hw.compiler.emit import Emitter
 from tq_hw.compiler.emit_flat import emit_flat, emit_one_hot
 from tq_hw.compiler.emit_lstm import emit_lstm
@@ -56,13 +58,11 @@ from tq_hw.compiler.limits import command_limit
 from tq_hw.compiler.lstm import Lstm
 from tq_hw.compiler.places import Choice, LayerPlan, Plan
 from tq_hw.compiler.plan import make_plan
-from tq_hw.compiler.report import LayerReport, report
 from tq_hw.compiler.rewrite import Pattern
 from tq_hw.compiler.rows import spread_rows
 from tq_hw.compiler.search import search
 from tq_hw.compiler.slices import leads
 from tq_hw.compiler.specialize import specialize
-from tq_hw.compiler.timing import Timeline
 from tq_hw.isa.config import Config
 from tq_hw.isa.memory import Memory
 from tq_hw.isa.program import Port, Program

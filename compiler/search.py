@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from tq_hw.compiler.cost.timing import Timeline, run_times
 from tq_hw.compiler.emit import Emitter
 from tq_hw.compiler.ir import Elementwise, Graph, Mac, MaxPool
 from tq_hw.compiler.places import Choice, Plan
-from tq_hw.compiler.timing import Timeline, run_times
 from tq_hw.model.errors import UnsupportedError
 
 __all__ = ["search"]

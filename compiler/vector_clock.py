@@ -6,7 +6,7 @@ from tq_hw.compiler.array_clock import ArrayClock
 from tq_hw.compiler.array_cycles import tile_sizes
 from tq_hw.compiler.banks import BankLog, walk_banks, write_masks
 from tq_hw.compiler.control_clock import Controls
-from tq_hw.compiler.operation_cycles import (
+from tq_hw.compiler.cost.operation_cycles import (
     activation_delay,
     param_block_cycles,
     program_cycles,

@@ -8,12 +8,12 @@ import pytest
 
 from tq_hw.compiler import compile_model
 from tq_hw.compiler.compile import Compiled
+from tq_hw.compiler.cost.timing import Timeline
 from tq_hw.compiler.emit import Emitter
 from tq_hw.compiler.ir import Graph
 from tq_hw.compiler.places import Plan
 from tq_hw.compiler.search import Choices, search
 from tq_hw.compiler.slices import slices
-from tq_hw.compiler.timing import Timeline
 from tq_hw.isa.config import PRESETS, Config
 from tq_hw.isa.layout import Unit
 from tq_hw.isa.memory import Memory

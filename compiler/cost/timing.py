@@ -12,8 +12,8 @@ import numpy.typing as npt
 
 from tq_hw.compiler.array_clock import ArrayClock
 from tq_hw.compiler.banks import BankLog
-from tq_hw.compiler.command_queues import CommandWords, command_words, held_up
 from tq_hw.compiler.control_clock import Controls
+from tq_hw.compiler.cost.command_queues import CommandWords, command_words, held_up
 from tq_hw.compiler.move_clock import Mover
 from tq_hw.compiler.read_bus import ReadBus
 from tq_hw.compiler.stream import Commands, Operation, Stream
