@@ -22,19 +22,19 @@ from tq_hw.compiler import (
 )
 from tq_hw.compiler.cost.report import LayerReport, report
 from tq_hw.compiler.cost.timing import Timeline
-from tq_hw.compiler.emit import Emitter
-from tq_hw.compiler.emit_flat import emit_flat, emit_one_hot
-from tq_hw.compiler.emit_lstm import emit_lstm
-from tq_hw.compiler.emit_mac import emit_mac
-from tq_hw.compiler.emit_matmul import emit_matmul
-from tq_hw.compiler.emit_move import emit_move
-from tq_hw.compiler.emit_resize import emit_resize
-from tq_hw.compiler.emit_rows import emit_rows
-from tq_hw.compiler.emit_spread import emit_columns, emit_long_rows
-from tq_hw.compiler.emit_turn import emit_turn
-from tq_hw.compiler.emit_vector import emit_elementwise, emit_max_pool, emit_pad
+from tq_hw.compiler.emit.emitter import Emitter
+from tq_hw.compiler.emit.flat import emit_flat, emit_one_hot
+from tq_hw.compiler.emit.interleave import emit_layers
+from tq_hw.compiler.emit.long_rows import emit_columns, emit_long_rows
+from tq_hw.compiler.emit.lstm import emit_lstm
+from tq_hw.compiler.emit.mac import emit_mac
+from tq_hw.compiler.emit.matmul import emit_matmul
+from tq_hw.compiler.emit.move import emit_move
+from tq_hw.compiler.emit.resize import emit_resize
+from tq_hw.compiler.emit.rows import emit_rows
+from tq_hw.compiler.emit.transpose import emit_turn
+from tq_hw.compiler.emit.vector import emit_elementwise, emit_max_pool, emit_pad
 from tq_hw.compiler.in_place import in_place
-from tq_hw.compiler.interleave import emit_layers
 from tq_hw.compiler.ir import (
     Columns,
     Elementwise,

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tq_hw.compiler import compile_model, search
-from tq_hw.compiler.emit import Emitter
+from tq_hw.compiler.emit.emitter import Emitter
 from tq_hw.compiler.layout import row_cuts
 from tq_hw.compiler.places import Choice
 from tq_hw.isa.config import PRESETS

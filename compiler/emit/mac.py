@@ -6,14 +6,14 @@ from dataclasses import dataclass, replace
 
 from tq_hw.compiler.cascade import Cut
 from tq_hw.compiler.dilated import ColumnTurn, column_turns
-from tq_hw.compiler.emit import Emitter, Rect
-from tq_hw.compiler.emit_windows import Windows
-from tq_hw.compiler.image import parameter_blocks
+from tq_hw.compiler.emit.emitter import Emitter, Rect
+from tq_hw.compiler.emit.image import parameter_blocks
+from tq_hw.compiler.emit.mac_constants import MacConstants
+from tq_hw.compiler.emit.mac_operations import array_fields, requantize_fields, rounding_uop
+from tq_hw.compiler.emit.mac_weights import Kernel, kernel_parts, pack
+from tq_hw.compiler.emit.windows import Windows
 from tq_hw.compiler.ir import Mac
 from tq_hw.compiler.layout import View, block_count, even_cuts, even_tiles, row_cuts, row_parts, row_period
-from tq_hw.compiler.mac_constants import MacConstants
-from tq_hw.compiler.mac_operations import array_fields, requantize_fields, rounding_uop
-from tq_hw.compiler.mac_weights import Kernel, kernel_parts, pack
 from tq_hw.compiler.places import LayerPlan
 from tq_hw.compiler.slices import slices
 from tq_hw.compiler.stream import Access

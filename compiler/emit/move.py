@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
-from tq_hw.compiler.emit import Emitter
-from tq_hw.compiler.emit_transpose import emit_turned, turned
+from tq_hw.compiler.emit.emitter import Emitter
+from tq_hw.compiler.emit.move_bytes import emit_turned, turned
 from tq_hw.compiler.ir import Copy, Move, Value
 from tq_hw.compiler.layout import signed_step
 from tq_hw.compiler.places import LayerPlan

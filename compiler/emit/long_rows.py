@@ -6,9 +6,9 @@ Results are written where the elements were.
 
 from dataclasses import dataclass
 
-from tq_hw.compiler.emit import Emitter
-from tq_hw.compiler.emit_flat import Elements
-from tq_hw.compiler.emit_vector import program_fields
+from tq_hw.compiler.emit.emitter import Emitter
+from tq_hw.compiler.emit.flat import Elements
+from tq_hw.compiler.emit.vector import program_fields
 from tq_hw.compiler.ir import Columns, LongRows
 from tq_hw.compiler.layout import block_count
 from tq_hw.compiler.places import LayerPlan

@@ -6,7 +6,7 @@
 
 from dataclasses import dataclass
 
-from tq_hw.compiler.emit import Emitter
+from tq_hw.compiler.emit.emitter import Emitter
 from tq_hw.compiler.ir import Resize
 from tq_hw.compiler.layout import View, block_count, signed_step
 from tq_hw.compiler.places import LayerPlan

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tq_hw.compiler.emit import Emitter
-from tq_hw.compiler.emit_vector import program_fields
-from tq_hw.compiler.image import gemm_weights, parameter_blocks
+from tq_hw.compiler.emit.emitter import Emitter
+from tq_hw.compiler.emit.image import gemm_weights, parameter_blocks
+from tq_hw.compiler.emit.vector import program_fields
 from tq_hw.compiler.ir import IntArray, Value
 from tq_hw.compiler.layout import even_tiles, signed_step
 from tq_hw.compiler.lstm import TANH_FRACTION, Gate, Lstm, clip_uops, hidden_uops, product_uop

@@ -13,8 +13,8 @@ from functools import partial
 
 import numpy as np
 
-from tq_hw.compiler.emit import Emitter, Rect
-from tq_hw.compiler.emit_vector import program_fields
+from tq_hw.compiler.emit.emitter import Emitter, Rect
+from tq_hw.compiler.emit.vector import program_fields
 from tq_hw.compiler.ir import Turn
 from tq_hw.compiler.layout import View, block_count, even_tiles, row_cuts, signed_step
 from tq_hw.compiler.places import LayerPlan

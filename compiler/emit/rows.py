@@ -1,7 +1,7 @@
 """Programs over the channels of each pixel: one row is one chunk, its blocks are the columns that the unit walks."""
 
-from tq_hw.compiler.emit import Emitter
-from tq_hw.compiler.emit_vector import program_fields, rectangles
+from tq_hw.compiler.emit.emitter import Emitter
+from tq_hw.compiler.emit.vector import program_fields, rectangles
 from tq_hw.compiler.ir import RowProgram
 from tq_hw.compiler.layout import block_count, signed_step
 from tq_hw.compiler.places import LayerPlan

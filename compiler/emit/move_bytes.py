@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tq_hw.compiler.emit import Emitter
-from tq_hw.compiler.emit_vector import program_fields
-from tq_hw.compiler.image import gemm_weights
+from tq_hw.compiler.emit.emitter import Emitter
+from tq_hw.compiler.emit.image import gemm_weights
+from tq_hw.compiler.emit.vector import program_fields
 from tq_hw.compiler.ir import Copy, Value
 from tq_hw.compiler.layout import signed_step
 from tq_hw.compiler.stream import Access

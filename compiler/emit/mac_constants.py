@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass, field
 
-from tq_hw.compiler.emit import Emitter
-from tq_hw.compiler.mac_weights import Packed
-from tq_hw.compiler.ring import Constants
+from tq_hw.compiler.emit.emitter import Emitter
+from tq_hw.compiler.emit.mac_weights import Packed
+from tq_hw.compiler.emit.ring import Constants
 from tq_hw.compiler.stream import Access
 
 __all__ = ["MacConstants"]

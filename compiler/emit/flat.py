@@ -5,9 +5,9 @@ Vector registers keep their contents from operation to operation: a walk over ma
 
 from dataclasses import dataclass
 
-from tq_hw.compiler.emit import Emitter
-from tq_hw.compiler.emit_vector import program_fields
-from tq_hw.compiler.image import padded_elements
+from tq_hw.compiler.emit.emitter import Emitter
+from tq_hw.compiler.emit.image import padded_elements
+from tq_hw.compiler.emit.vector import program_fields
 from tq_hw.compiler.ir import ELEMENT_BYTES, Flat, OneHot, Value
 from tq_hw.compiler.places import LayerPlan
 from tq_hw.compiler.stream import Access

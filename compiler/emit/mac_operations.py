@@ -1,9 +1,9 @@
 """Fields of a multiply-accumulate layer's operations: the array's, and the vector unit's behind it."""
 
-from tq_hw.compiler.emit import Rect
+from tq_hw.compiler.emit.emitter import Rect
+from tq_hw.compiler.emit.mac_weights import Kernel, Packed
 from tq_hw.compiler.ir import Mac
 from tq_hw.compiler.layout import View, even_tiles, row_period, signed_step
-from tq_hw.compiler.mac_weights import Kernel, Packed
 from tq_hw.isa.config import Config
 from tq_hw.isa.layout import ArrayMode
 from tq_hw.isa.uop import Alu, Destination, Multiply, Rounding, ShiftSource, Source

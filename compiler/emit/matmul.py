@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tq_hw.compiler.emit import Emitter
-from tq_hw.compiler.emit_vector import program_fields
-from tq_hw.compiler.image import parameter_blocks
+from tq_hw.compiler.emit.emitter import Emitter
+from tq_hw.compiler.emit.image import parameter_blocks
+from tq_hw.compiler.emit.vector import program_fields
 from tq_hw.compiler.ir import MatMul, Value
 from tq_hw.compiler.layout import View, block_count, signed_step
 from tq_hw.compiler.places import LayerPlan

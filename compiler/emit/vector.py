@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from tq_hw.compiler.emit import Emitter, Rect
+from tq_hw.compiler.emit.emitter import Emitter, Rect
 from tq_hw.compiler.ir import Elementwise, Layer, MaxPool, Pad
 from tq_hw.compiler.layout import View, block_count, row_cuts, row_parts, signed_step
 from tq_hw.compiler.lower_mac import window_regions

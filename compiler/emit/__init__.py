@@ -1,0 +1,1 @@
+"""From plans to operations of the units, one file per kind of layer."""
