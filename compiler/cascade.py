@@ -12,8 +12,8 @@ not wait for the end of the strip.
 from collections.abc import Sequence, Set
 from dataclasses import dataclass
 
-from tq_hw.compiler.ir import Elementwise, Layer, Mac, MaxPool
-from tq_hw.compiler.window import in_span, window
+from tq_hw.compiler.ir.layers import Elementwise, Layer, Mac, MaxPool
+from tq_hw.compiler.ir.window import in_span, window
 
 __all__ = ["Cut", "Group", "Rolling", "cascades", "schedule"]
 

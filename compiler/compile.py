@@ -35,13 +35,14 @@ from tq_hw.compiler.emit.rows import emit_rows
 from tq_hw.compiler.emit.transpose import emit_turn
 from tq_hw.compiler.emit.vector import emit_elementwise, emit_max_pool, emit_pad
 from tq_hw.compiler.in_place import in_place
-from tq_hw.compiler.ir import (
+from tq_hw.compiler.ir.layers import (
     Columns,
     Elementwise,
     Flat,
     Graph,
     Layer,
     LongRows,
+    Lstm,
     Mac,
     MatMul,
     MaxPool,
@@ -55,7 +56,6 @@ from tq_hw.compiler.ir import (
 )
 from tq_hw.compiler.legalize import legalize
 from tq_hw.compiler.limits import command_limit
-from tq_hw.compiler.lstm import Lstm
 from tq_hw.compiler.places import Choice, LayerPlan, Plan
 from tq_hw.compiler.plan import make_plan
 from tq_hw.compiler.rewrite import Pattern

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from tq_hw.compiler.hosts import Box
-from tq_hw.compiler.ir import Mac, Pitch, Value
+from tq_hw.compiler.ir.layers import Mac, Pitch, Value
 from tq_hw.compiler.layout import block_count
 from tq_hw.compiler.places import LayerPlan
 from tq_hw.isa.config import BANKS, Config

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tq_hw.compiler.ir import Graph, Staged, Value
+from tq_hw.compiler.ir.layers import Graph, Staged, Value
 from tq_hw.compiler.layout import View, block_count
 from tq_hw.isa.config import Config
 

@@ -13,7 +13,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tq_hw.compiler.ir import Copy, Elementwise, Graph, Layer, Mac, MaxPool, Move, Pitch, Resize, RowProgram, Value
+from tq_hw.compiler.ir.layers import (
+    Copy,
+    Elementwise,
+    Graph,
+    Layer,
+    Mac,
+    MaxPool,
+    Move,
+    Pitch,
+    Resize,
+    RowProgram,
+    Value,
+)
 
 __all__ = ["in_place"]
 

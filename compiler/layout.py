@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from itertools import pairwise
 
-from tq_hw.compiler.ir import Value
+from tq_hw.compiler.ir.layers import Value
 from tq_hw.compiler.stream import Access
 from tq_hw.isa.config import Config
 

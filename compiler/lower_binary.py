@@ -8,12 +8,11 @@ from collections.abc import Callable
 
 import numpy as np
 
-from tq_hw.compiler.ir import Elementwise, Flat, IntArray, Value
+from tq_hw.compiler.ir.layers import TYPE_CODES, Elementwise, Flat, IntArray, Value
+from tq_hw.compiler.ir.strided import move_view
 from tq_hw.compiler.legalize import Legalizer, lowers
 from tq_hw.compiler.lower_unary import CODES, table_pass
-from tq_hw.compiler.lower_wide import TYPE_CODES
 from tq_hw.compiler.programs import OUT, Uop, immediate, reg_a, to
-from tq_hw.compiler.strided import move_view
 from tq_hw.isa.uop import Alu, Destination, Multiply, ShiftSource, Source
 from tq_hw.model.graph import Operator
 from tq_hw.sim.golden import activation, elementwise

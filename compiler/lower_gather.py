@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 
+from tq_hw.compiler.ir.strided import affine_segments, copy_between
 from tq_hw.compiler.legalize import Legalizer, lowers
 from tq_hw.compiler.lower_move import add_move, input_blank, output_blank
 from tq_hw.compiler.lower_wide import embedding_by_index, gather_by_index
-from tq_hw.compiler.strided import affine_segments, copy_between
 from tq_hw.model.errors import UnsupportedError
 from tq_hw.model.graph import Operator
 from tq_hw.sim.golden.registry import int_option, normalize_axis

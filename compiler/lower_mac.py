@@ -7,13 +7,13 @@ convolution with weights of one.
 
 import numpy as np
 
-from tq_hw.compiler.ir import IntArray, Mac
+from tq_hw.compiler.ir.layers import IntArray, Mac
 from tq_hw.compiler.legalize import Legalizer, lowers
 from tq_hw.model.graph import Operator
 from tq_hw.sim.golden import conv
 from tq_hw.sim.golden.arith import wrap_int32
 
-__all__ = ["bias_of", "divide_params", "folded_bias", "window_regions"]
+__all__ = ["bias_of", "divide_params", "folded_bias"]
 
 def folded_bias(bias: IntArray | None, sums: IntArray, zero_point: int) -> IntArray:
     """Bias less `zero_point * sums`, int32."""
@@ -84,16 +84,3 @@ def divide_params(count: int) -> tuple[str, int, int]:
         return "shift", 0, -(count.bit_length() - 1)
     n = count.bit_length() - 1
     return "divide", -(-(1 << 31 + n) // count), -n
-
-
-def window_regions(out_size: int, in_size: int, kernel: int, stride: int, pad: int) -> list[tuple[int, int, int, int]]:
-    """Split outputs into ranges whose windows see the same taps: (first, last + 1, first tap, last tap + 1)."""
-    regions: list[tuple[int, int, int, int]] = []
-    for o in range(out_size):
-        start = o * stride - pad
-        taps = (max(0, -start), min(kernel, in_size - start))
-        if regions and regions[-1][2:] == taps:
-            regions[-1] = (regions[-1][0], o + 1, *taps)
-        else:
-            regions.append((o, o + 1, *taps))
-    return regions

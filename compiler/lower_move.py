@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from tq_hw.compiler.ir import Copy, Move, Value
+from tq_hw.compiler.ir.layers import Copy, Move, Value
+from tq_hw.compiler.ir.strided import ByteView, affine_segments, blank, copy_between, fill_view
 from tq_hw.compiler.legalize import Legalizer, lowers
-from tq_hw.compiler.strided import ByteView, affine_segments, blank, copy_between, fill_view
 from tq_hw.model.graph import Operator
 from tq_hw.model.shapes_slice import strided_cuts
 from tq_hw.sim.golden import resize, slicing

@@ -3,9 +3,10 @@
 import numpy as np
 
 from tq_hw.compiler.constraints import KERNEL_LIMIT, covers_image
-from tq_hw.compiler.ir import Mac, MaxPool
+from tq_hw.compiler.ir.layers import Mac, MaxPool
+from tq_hw.compiler.ir.window import window_regions
 from tq_hw.compiler.legalize import Legalizer, lowers, publish
-from tq_hw.compiler.lower_mac import divide_params, window_regions
+from tq_hw.compiler.lower_mac import divide_params
 from tq_hw.compiler.walks import walk_average, walk_extreme
 from tq_hw.model.graph import Operator
 from tq_hw.sim.golden import pooling

@@ -4,7 +4,7 @@ A variable is a value in memory region 2. Its first contents are what CALL_ONCE'
 golden model; that subgraph has no inputs.
 """
 
-from tq_hw.compiler.ir import Copy, Move, Value
+from tq_hw.compiler.ir.layers import Copy, Move, Value
 from tq_hw.compiler.legalize import Legalizer, lowers
 from tq_hw.model.errors import UnsupportedError
 from tq_hw.model.graph import Operator

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tq_hw.compiler.ir import Copy, Mac, Move, Value
+from tq_hw.compiler.ir.layers import Copy, Mac, Move, Value
+from tq_hw.compiler.ir.strided import blank, copy_between
 from tq_hw.compiler.legalize import Legalizer, lowers
 from tq_hw.compiler.lower_mac import bias_of, folded_bias
-from tq_hw.compiler.strided import blank, copy_between
 from tq_hw.model.graph import Operator
 from tq_hw.sim.golden import conv
 

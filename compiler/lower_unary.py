@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tq_hw.compiler.ir import Elementwise, IntArray, Value
+from tq_hw.compiler.ir.layers import Elementwise, IntArray, Value
 from tq_hw.compiler.legalize import Legalizer, lowers
 from tq_hw.isa.uop import Alu, Destination, Source
 from tq_hw.model.graph import Operator

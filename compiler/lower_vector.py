@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tq_hw.compiler.ir import Pad
+from tq_hw.compiler.ir.layers import Pad
 from tq_hw.compiler.legalize import Legalizer, lowers
 from tq_hw.compiler.lower_move import lower_pad_move
 from tq_hw.compiler.lower_unary import table_pass

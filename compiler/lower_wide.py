@@ -6,26 +6,19 @@ zeros.
 
 import numpy as np
 
-from tq_hw.compiler.ir import Flat, Mac, MatMul, Move, OneHot, Value
+from tq_hw.compiler.ir.layers import TYPE_CODES, Flat, Mac, MatMul, Move, OneHot, Value, _size
+from tq_hw.compiler.ir.strided import blank, copy_between, move_view
 from tq_hw.compiler.legalize import Legalizer, lowers, publish, reshaped
 from tq_hw.compiler.programs import OUT, STREAM_A, STREAM_B, Uop, immediate, reg_a, reg_b, rescale, to
-from tq_hw.compiler.strided import blank, copy_between, move_view
 from tq_hw.isa.uop import Alu, Source
 from tq_hw.model.errors import UnsupportedError
 from tq_hw.model.graph import Operator, Tensor
 from tq_hw.sim.golden import quantize
 from tq_hw.sim.golden.registry import int_option, normalize_axis
 
-__all__ = ["TYPE_CODES", "look_up", "quantize_wide"]
-
-#: The vector unit's codes of integer types.
-TYPE_CODES = {"int8": 0, "bool": 0, "int16": 1, "int32": 2, "uint8": 3}
+__all__ = ["look_up", "quantize_wide"]
 #: Multiplier and shift that change nothing.
 _ONE = (1 << 30, 1)
-
-
-def _size(shape: tuple[int, ...]) -> int:
-    return int(np.prod(shape, dtype=np.int64))
 
 
 def quantize_wide(state: Legalizer, op: Operator) -> None:

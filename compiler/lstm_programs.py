@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tq_hw.compiler.ir import IntArray
+from tq_hw.compiler.ir.layers import IntArray
 from tq_hw.compiler.programs import OUT, STREAM_A, STREAM_B, Uop, high16, immediate, low, reg_a, reg_b, shifted, to
 from tq_hw.isa.uop import Alu, Multiply, Source
 from tq_hw.sim.golden.fixedpoint import EXP_EIGHTH, EXP_STEPS, RECIPROCAL_SLOPE, RECIPROCAL_START, THIRD, narrowed

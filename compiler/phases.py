@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tq_hw.compiler.ir import Elementwise, IntArray, Layer, Mac, Pitch, Resize, Value
-from tq_hw.compiler.taps import Group, groups
+from tq_hw.compiler.ir.layers import Elementwise, IntArray, Layer, Mac, Pitch, Resize, Value
+from tq_hw.compiler.ir.taps import Group, groups
 from tq_hw.isa.config import Config
 from tq_hw.isa.uop import Alu, Destination, Source
 

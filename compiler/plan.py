@@ -13,7 +13,7 @@ from tq_hw.compiler.dilated import phase_box
 from tq_hw.compiler.emit.ring import GRANULE_WORDS
 from tq_hw.compiler.fold import FoldPlan, plan_fold
 from tq_hw.compiler.hosts import Box, find_hosts
-from tq_hw.compiler.ir import Elementwise, Graph, Layer, Mac, Pad, Staged, Turn, Value
+from tq_hw.compiler.ir.layers import Elementwise, Graph, Layer, Mac, Pad, Staged, Turn, Value
 from tq_hw.compiler.layout import block_count, blocked_words, row_words
 from tq_hw.compiler.places import Item, LayerPlan, Name, Plan, alternates, first_fit
 from tq_hw.compiler.rectangles import Rectangles, constant_words

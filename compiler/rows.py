@@ -7,10 +7,10 @@ rows into columns, and one that turns them back. Rows that are longer than the r
 
 from dataclasses import replace
 
-from tq_hw.compiler.ir import Columns, Graph, Layer, LongRows, Move, RowProgram, Value
+from tq_hw.compiler.ir.layers import Columns, Graph, Layer, LongRows, Move, RowProgram, Value
+from tq_hw.compiler.ir.strided import blank, copy_between
 from tq_hw.compiler.layout import block_count
 from tq_hw.compiler.row_programs import PROGRAMS, ROW, parts_of, scalars_of
-from tq_hw.compiler.strided import blank, copy_between
 from tq_hw.isa.config import Config
 
 __all__ = ["row_registers", "spread_rows"]

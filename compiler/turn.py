@@ -3,14 +3,11 @@
 import itertools
 import math
 
-from tq_hw.compiler.ir import Layer, Move, Turn
-from tq_hw.compiler.strided import merged
+from tq_hw.compiler.ir.layers import GROUP, Layer, Move, Turn
+from tq_hw.compiler.ir.strided import merged
 from tq_hw.isa.config import Config
 
-__all__ = ["GROUP", "turn"]
-
-#: Bytes of one pixel, and pixels, that the array puts into one word.
-GROUP = 4
+__all__ = ["turn"]
 #: Bytes for which the weights pay.
 _LEAST_BYTES = 2048
 

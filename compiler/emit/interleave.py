@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from tq_hw.compiler.cascade import Group
 from tq_hw.compiler.emit.emitter import Emitter
 from tq_hw.compiler.emit.rows import prepare_rows
-from tq_hw.compiler.ir import Elementwise, Layer, Mac, RowProgram
+from tq_hw.compiler.ir.layers import Elementwise, Layer, Mac, RowProgram
 from tq_hw.compiler.layout import blocked_words
 from tq_hw.compiler.places import LayerPlan, alternates
 

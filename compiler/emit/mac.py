@@ -12,12 +12,12 @@ from tq_hw.compiler.emit.mac_constants import MacConstants
 from tq_hw.compiler.emit.mac_operations import array_fields, requantize_fields, rounding_uop
 from tq_hw.compiler.emit.mac_weights import Kernel, kernel_parts, pack
 from tq_hw.compiler.emit.windows import Windows
-from tq_hw.compiler.ir import Mac
+from tq_hw.compiler.ir.layers import Mac
+from tq_hw.compiler.ir.window import in_span, window
 from tq_hw.compiler.layout import View, block_count, even_cuts, even_tiles, row_cuts, row_parts, row_period
 from tq_hw.compiler.places import LayerPlan
 from tq_hw.compiler.slices import slices
 from tq_hw.compiler.stream import Access
-from tq_hw.compiler.window import in_span, window
 from tq_hw.isa.layout import ArrayMode
 
 __all__ = ["emit_mac"]

@@ -2,7 +2,7 @@
 
 from tq_hw.compiler.emit.emitter import Rect
 from tq_hw.compiler.emit.mac_weights import Kernel, Packed
-from tq_hw.compiler.ir import Mac
+from tq_hw.compiler.ir.layers import Mac
 from tq_hw.compiler.layout import View, even_tiles, row_period, signed_step
 from tq_hw.isa.config import Config
 from tq_hw.isa.layout import ArrayMode

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from tq_hw.compiler.dilated import banks_meet
 from tq_hw.compiler.emit.image import depthwise_weights, folded_weights, gemm_weights
 from tq_hw.compiler.fold import FoldPlan
-from tq_hw.compiler.ir import Mac
+from tq_hw.compiler.ir.layers import Mac
 from tq_hw.compiler.places import LayerPlan
 from tq_hw.isa.config import Config
 from tq_hw.isa.layout import ArrayMode

@@ -12,11 +12,11 @@ from functools import lru_cache
 
 from tq_hw.compiler.emit.emitter import Emitter
 from tq_hw.compiler.emit.move_bytes import emit_turned, turned
-from tq_hw.compiler.ir import Copy, Move, Value
+from tq_hw.compiler.ir.layers import Copy, Move, Value
+from tq_hw.compiler.ir.strided import merged
 from tq_hw.compiler.layout import signed_step
 from tq_hw.compiler.places import LayerPlan
 from tq_hw.compiler.stream import Access
-from tq_hw.compiler.strided import merged
 from tq_hw.isa.layout import Unit
 
 __all__ = ["emit_copies", "emit_move"]

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from tq_hw.compiler import compile_model, specialize
-from tq_hw.compiler.ir import Flat, MatMul, Move
-from tq_hw.compiler.lstm import Lstm
+from tq_hw.compiler.ir.layers import Flat, Lstm, MatMul, Move
 from tq_hw.compiler.lstm_table import activation
 from tq_hw.isa.config import PRESETS
 from tq_hw.isa.layout import Unit

@@ -9,7 +9,7 @@ import pytest
 
 from tq_hw.compiler import plan
 from tq_hw.compiler.hosts import Box, box_of
-from tq_hw.compiler.ir import Graph, Staged, Value
+from tq_hw.compiler.ir.layers import Graph, Staged, Value
 from tq_hw.isa.config import Config, load_config
 from tq_hw.model.graph import Model
 from tq_hw.model.random_graphs import GROUPS, random_graph

@@ -10,7 +10,7 @@ from tq_hw.compiler import compile_model
 from tq_hw.compiler.compile import Compiled
 from tq_hw.compiler.cost.timing import Timeline
 from tq_hw.compiler.emit.emitter import Emitter
-from tq_hw.compiler.ir import Graph
+from tq_hw.compiler.ir.layers import Graph
 from tq_hw.compiler.places import Plan
 from tq_hw.compiler.search import Choices, search
 from tq_hw.compiler.slices import slices

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tq_hw.compiler import compile_model
-from tq_hw.compiler.ir import Elementwise, Flat, Mac
+from tq_hw.compiler.ir.layers import Elementwise, Flat, Mac
 from tq_hw.isa.config import PRESETS
 from tq_hw.model.build import ModelBuilder
 from tq_hw.model.graph import Model

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tq_hw.compiler import compile_model
-from tq_hw.compiler.ir import Flat, Mac, Move
+from tq_hw.compiler.ir.layers import Flat, Mac, Move
 from tq_hw.isa.config import Config, load_config
 from tq_hw.model.build import ModelBuilder
 from tq_hw.model.errors import UnsupportedError

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from numpy.lib.stride_tricks import as_strided
 
-from tq_hw.compiler.ir import Copy, Move, Value
+from tq_hw.compiler.ir.layers import Copy, Move, Value
 from tq_hw.compiler.legalize import Legalizer
 from tq_hw.model.graph import Operator, Tensor
 

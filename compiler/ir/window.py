@@ -1,8 +1,9 @@
 """Which part of its input a rectangle of a layer's output touches."""
 
-from tq_hw.compiler.ir import Layer, Mac, MaxPool
 
-__all__ = ["in_span", "window"]
+from tq_hw.compiler.ir.layers import Layer, Mac, MaxPool
+
+__all__ = ["in_span", "window", "window_regions"]
 
 
 def in_span(out0: int, out1: int, stride: int, taps: int, pad: int, size: int) -> tuple[int, int]:
@@ -20,3 +21,16 @@ def window(layer: Layer) -> tuple[tuple[int, int], tuple[int, int], tuple[int, i
     if isinstance(layer, MaxPool):
         return layer.stride, layer.kernel, layer.pad
     return (1, 1), (1, 1), (0, 0)
+
+
+def window_regions(out_size: int, in_size: int, kernel: int, stride: int, pad: int) -> list[tuple[int, int, int, int]]:
+    """Split outputs into ranges whose windows see the same taps: (first, last + 1, first tap, last tap + 1)."""
+    regions: list[tuple[int, int, int, int]] = []
+    for o in range(out_size):
+        start = o * stride - pad
+        taps = (max(0, -start), min(kernel, in_size - start))
+        if regions and regions[-1][2:] == taps:
+            regions[-1] = (regions[-1][0], o + 1, *taps)
+        else:
+            regions.append((o, o + 1, *taps))
+    return regions
