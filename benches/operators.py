@@ -15,7 +15,7 @@ import numpy as np
 
 from tq_hw.cli.reference.operators import RECORD
 from tq_hw.compiler import compile_model
-from tq_hw.compiler.legalize import supported_operators
+from tq_hw.compiler.lower.legalize import supported_operators
 from tq_hw.isa.config import load_config
 from tq_hw.model.samples_typical import typical
 from tq_hw.sim.golden.run import run as run_golden

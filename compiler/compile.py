@@ -3,23 +3,6 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tq_hw.compiler import (
-    lower_binary,
-    lower_gather,
-    lower_mac,
-    lower_matmul,
-    lower_move,
-    lower_pool,
-    lower_recurrent,
-    lower_reduce,
-    lower_resize,
-    lower_rows,
-    lower_state,
-    lower_transpose_conv,
-    lower_unary,
-    lower_vector,
-    lower_wide,
-)
 from tq_hw.compiler.cost.report import LayerReport, report
 from tq_hw.compiler.cost.timing import Timeline
 from tq_hw.compiler.emit.emitter import Emitter
@@ -54,8 +37,11 @@ from tq_hw.compiler.ir.layers import (
     Turn,
     Value,
 )
-from tq_hw.compiler.legalize import legalize
 from tq_hw.compiler.limits import command_limit
+from tq_hw.compiler.lower import (
+    conv, elementwise, gather, matmul, movement, pooling, quantize, recurrent, reduce, resize, softmax, state,
+)
+from tq_hw.compiler.lower.legalize import legalize
 from tq_hw.compiler.places import Choice, LayerPlan, Plan
 from tq_hw.compiler.plan import make_plan
 from tq_hw.compiler.rewrite import Pattern
@@ -73,9 +59,8 @@ from tq_hw.model.graph import Model
 __all__ = ["Compiled", "compile_model"]
 
 #: The modules whose import registers the lowerings.
-LOWERING_MODULES = (lower_mac, lower_vector, lower_unary, lower_binary, lower_move, lower_pool, lower_reduce,
-                    lower_transpose_conv, lower_resize, lower_matmul, lower_rows,
-                    lower_gather, lower_wide, lower_recurrent, lower_state)
+LOWERING_MODULES = (conv, elementwise, gather, matmul, movement, pooling, quantize, recurrent, reduce, resize, softmax,
+                    state)
 
 
 #: The host's registers and files give places in the arena thirty bits.

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from tq_hw.cli.reference.programs import listing
-from tq_hw.compiler.constraints import limits_of
-from tq_hw.compiler.legalize import supported_operators
+from tq_hw.compiler.lower.constraints import limits_of
+from tq_hw.compiler.lower.legalize import supported_operators
 from tq_hw.model.check import rules_of
 from tq_hw.model.signatures import KINDS, SIGNATURES, Slot
 from tq_hw.sim.golden.pointwise import POINTWISE
@@ -27,7 +27,7 @@ _STATE = ("VAR_HANDLE", "READ_VARIABLE", "ASSIGN_VARIABLE", "CALL_ONCE")
 
 _HEAD = """# Operators
 
-Generated from `model/signatures.py`, `model/constraints*.py`, `compiler/constraints.py`, compiled layers and the record
+Generated from `model/signatures.py`, `model/constraints*.py`, `compiler/lower/constraints.py`, compiled layers and the record
 `cli/operators.json` by `python -m tq_hw.cli.reference.operators`; `tq-hw ops` prints the same, `tq-hw ops --json -` gives it to
 programs.
 

@@ -16,7 +16,7 @@ import pytest
 
 from tq_hw.cli import main as main_module
 from tq_hw.cli.commands import compile as compile_module
-from tq_hw.compiler.legalize import supported_operators
+from tq_hw.compiler.lower.legalize import supported_operators
 from tq_hw.isa.config import PRESETS
 from tq_hw.isa.encode import EncodeError
 from tq_hw.model.build import ModelBuilder

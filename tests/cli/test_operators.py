@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tq_hw.cli.reference.operators import RECORD, page, rows
-from tq_hw.compiler.legalize import supported_operators
+from tq_hw.compiler.lower.legalize import supported_operators
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benches"))
 from operators import main, measure, verified

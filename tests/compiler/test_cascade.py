@@ -5,7 +5,7 @@ import pytest
 
 from tq_hw.compiler import compile_model
 from tq_hw.compiler.cascade import schedule
-from tq_hw.compiler.legalize import legalize
+from tq_hw.compiler.lower.legalize import legalize
 from tq_hw.compiler.plan import make_plan
 from tq_hw.compiler.specialize import specialize
 from tq_hw.isa.config import Config

@@ -5,7 +5,7 @@ import pytest
 
 from tq_hw.compiler import compile_model
 from tq_hw.compiler.ir.window import window_regions
-from tq_hw.compiler.lower_mac import divide_params
+from tq_hw.compiler.lower.conv import divide_params
 from tq_hw.isa.config import load_config
 from tq_hw.model.build import ModelBuilder
 from tq_hw.model.reader import parse_model

@@ -4,7 +4,7 @@ import numpy as np
 
 from tq_hw.compiler.ir.layers import Move, RowProgram, Value
 from tq_hw.compiler.ir.strided import blank, copy_between
-from tq_hw.compiler.legalize import Legalizer, lowers
+from tq_hw.compiler.lower.legalize import Legalizer, lowers
 from tq_hw.model.graph import Operator
 from tq_hw.sim.golden import softmax
 from tq_hw.sim.golden.arith import multiply_by_quantized_multiplier

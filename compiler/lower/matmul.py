@@ -2,12 +2,12 @@
 
 import numpy as np
 
-from tq_hw.compiler.constraints import KERNEL_LIMIT
 from tq_hw.compiler.ir.layers import Mac, MatMul, Value
-from tq_hw.compiler.ir.strided import move_view
-from tq_hw.compiler.legalize import Legalizer, lowers, publish, reshaped
-from tq_hw.compiler.lower_mac import bias_of, folded_bias
-from tq_hw.compiler.lower_unary import CODES, table_pass
+from tq_hw.compiler.lower.constraints import KERNEL_LIMIT
+from tq_hw.compiler.lower.conv import bias_of, folded_bias
+from tq_hw.compiler.lower.elementwise import CODES, table_pass
+from tq_hw.compiler.lower.legalize import Legalizer, lowers, publish, reshaped
+from tq_hw.compiler.lower.movement import move_view
 from tq_hw.model.graph import Operator
 from tq_hw.sim.golden import fully_connected
 from tq_hw.sim.golden.registry import bool_option

@@ -5,7 +5,7 @@ golden model; that subgraph has no inputs.
 """
 
 from tq_hw.compiler.ir.layers import Copy, Move, Value
-from tq_hw.compiler.legalize import Legalizer, lowers
+from tq_hw.compiler.lower.legalize import Legalizer, lowers
 from tq_hw.model.errors import UnsupportedError
 from tq_hw.model.graph import Operator
 

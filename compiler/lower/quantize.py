@@ -6,19 +6,23 @@ zeros.
 
 import numpy as np
 
-from tq_hw.compiler.ir.layers import TYPE_CODES, Flat, Mac, MatMul, Move, OneHot, Value, _size
-from tq_hw.compiler.ir.strided import blank, copy_between, move_view
-from tq_hw.compiler.legalize import Legalizer, lowers, publish, reshaped
+from tq_hw.compiler.ir.layers import TYPE_CODES, Flat, Move, Pad, Value, _size
+from tq_hw.compiler.ir.strided import blank, copy_between
+from tq_hw.compiler.lower.elementwise import table_pass
+from tq_hw.compiler.lower.legalize import Legalizer, lowers
+from tq_hw.compiler.lower.movement import lower_pad_move
 from tq_hw.compiler.programs import OUT, STREAM_A, STREAM_B, Uop, immediate, reg_a, reg_b, rescale, to
 from tq_hw.isa.uop import Alu, Source
 from tq_hw.model.errors import UnsupportedError
-from tq_hw.model.graph import Operator, Tensor
+from tq_hw.model.graph import Operator
 from tq_hw.sim.golden import quantize
-from tq_hw.sim.golden.registry import int_option, normalize_axis
+from tq_hw.sim.golden.arith import multiply_by_quantized_multiplier
 
-__all__ = ["look_up", "quantize_wide"]
-#: Multiplier and shift that change nothing.
-_ONE = (1 << 30, 1)
+__all__ = ["quantize_wide"]
+
+_CODES = np.arange(256)
+#: Signed value of each table index (the low 8 bits of an operand).
+_SIGNED = np.where(_CODES < 128, _CODES, _CODES - 256).astype(np.int64)
 
 
 def quantize_wide(state: Legalizer, op: Operator) -> None:
@@ -93,57 +97,58 @@ def _to_int64(state: Legalizer, op: Operator, value: Value, dtype: str, count: i
         copy_between(number, base, base, target[:, 4 * number:4 * number + 4], target) for number in range(2))))
 
 
-def look_up(state: Legalizer, op: Operator, indices: int, table: Value, shape: tuple[int, int, int]) -> Value:
-    """Return [1, tables, indices, row bytes] at the run-time indices of an input; `shape`: tables, rows, bytes."""
-    tables, rows, row_bytes = shape
-    tensor = state.tensor(op, indices)
-    count = _size(tensor.shape)
-    name = state.subgraph.tensors[op.outputs[0]].name
-    # Indices are not negative: the low half of an int64 is the index.
-    value = _half(state, op, indices, 0) if tensor.dtype == "int64" else state.input(op, indices)
-    hot = Value(f"{name} (one-hot)", tensor.index, (1, count, 1, rows))
-    state.layers.append(OneHot(op.index, op.op, (value,), hot))
-    lhs = reshaped(hot, (1, tables, count // tables, rows))
-    out = Value(name, op.outputs[0], (1, tables, count // tables, row_bytes), table.zero_point)
-    if table.data is not None and tables == 1:
-        weights = np.frombuffer(table.data.tobytes(), np.int8).reshape(rows, row_bytes).T
-        state.layers.append(Mac(
-            op.index, op.op, (lhs,), out, depthwise=False,
-            weights=np.ascontiguousarray(weights).reshape(row_bytes, 1, 1, rows), bias=np.zeros(row_bytes, np.int64),
-            multiplier=np.full(row_bytes, _ONE[0]), shift=np.full(row_bytes, _ONE[1]), stride=(1, 1), dilation=(1, 1),
-            pad=(0, 0), pad_value=0, zero_point=0, act_min=-128, act_max=127))
-    else:
-        state.layers.append(MatMul(
-            op.index, op.op, (lhs, reshaped(table, (1, tables, rows, row_bytes))), out,
-            tuple((number, number) for number in range(tables)), (0, 0), *_ONE, 0))
-    return out
+@lowers("QUANTIZE")
+def lower_quantize(state: Legalizer, op: Operator) -> None:
+    """A table over the 256 codes; uint8 <-> int8 with the same scale is a view; float32 stays with the host."""
+    source, target = state.tensor(op, 0), state.subgraph.tensors[op.outputs[0]]
+    if source.dtype == "float32":
+        first = state.subgraph.tensors[state.edges.setdefault(source.index, target.index)]
+        if first is target:
+            state.output(op)
+        elif (first.dtype, first.quantization) == (target.dtype, target.quantization):
+            state.values[target.index] = state.values[first.index]
+        else:
+            raise UnsupportedError(f"float32 input {source.name!r} (tensor {source.index}) is quantized in two ways; "
+                                   "quantize it once, and its int8 tensor again")
+        return
+    if "int16" in (source.dtype, target.dtype) or target.dtype == "int32":
+        quantize_wide(state, op)
+        return
+    p = quantize.quantize_params(op, state.subgraph)
+    codes = _CODES.astype(np.int64) if source.dtype == "uint8" else _SIGNED
+    table = np.clip(multiply_by_quantized_multiplier(codes - p.input_zero_point, p.multiplier, p.shift)
+                    + p.output_zero_point, p.act_min, p.act_max)
+    value = state.input(op, 0)
+    if (source.dtype, target.dtype) == ("uint8", "int8") and np.array_equal(table, _CODES - 128):
+        state.values[target.index] = state.new_value(target, alias_of=value, flip=True)
+        return
+    table_pass(state, op, value, table)
 
 
-def gather_by_index(state: Legalizer, op: Operator, x: Tensor) -> None:
-    """GATHER with run-time indices: the axis comes to the front of each batch, is looked up in, and goes back."""
-    axis = normalize_axis(int_option(op, "axis"), len(x.shape))
-    indices = state.tensor(op, 1)
-    batch_dims = int_option(op, "batch_dims")
-    batch_dims += len(indices.shape) if batch_dims < 0 else 0
-    table, rank = state.input(op, 0), len(x.shape)
-    if axis > batch_dims:
-        order = [*range(batch_dims), axis, *(a for a in range(batch_dims, rank) if a != axis)]
-        table = move_view(state, op, table, x, lambda v: v.transpose(*order, rank))
-    tables, rows, element = _size(x.shape[:batch_dims]), x.shape[axis], np.dtype(x.dtype).itemsize
-    out = look_up(state, op, 1, table, (tables, rows, _size(x.shape) // (tables * rows) * element))
-    if axis > batch_dims:
-        count = _size(indices.shape) // tables
-        before, behind = _size(x.shape[batch_dims:axis]), _size(x.shape[axis + 1:])
-        base, target = blank((tables, count, before, behind), x.dtype), blank((tables, before, count, behind), x.dtype)
-        moved = Value(out.name, out.tensor, (1, 1, 1, out.size_bytes), out.zero_point)
-        state.layers.append(Move(op.index, op.op, (out,), moved, (
-            copy_between(0, base.transpose(0, 2, 1, 3, 4), base, target, target),)))
-        out = moved
-    publish(state, op, out)
+@lowers("DEQUANTIZE")
+def lower_dequantize(state: Legalizer, op: Operator) -> None:
+    """At a model output the host makes the floats."""
+    target = state.subgraph.tensors[op.outputs[0]]
+    state.edges[target.index] = state.tensor(op, 0).index
+    state.input(op, 0)
 
 
-def embedding_by_index(state: Legalizer, op: Operator, table: Tensor) -> None:
-    """EMBEDDING_LOOKUP with run-time indices."""
-    rows = table.shape[0]
-    row_bytes = _size(table.shape[1:]) * np.dtype(table.dtype).itemsize
-    publish(state, op, look_up(state, op, 0, state.input(op, 1), (1, rows, row_bytes)))
+@lowers("RESHAPE", "SQUEEZE", "EXPAND_DIMS")
+def lower_reshape(state: Legalizer, op: Operator) -> None:
+    """Another view of the same bytes; the same value where the view does not change."""
+    source = state.input(op, 0)
+    value = state.new_value(state.subgraph.tensors[op.outputs[0]], alias_of=source, flip=source.flip)
+    state.values[op.outputs[0]] = source if value.shape == source.shape else value
+
+
+@lowers("PAD")
+def lower_pad(state: Legalizer, op: Operator) -> None:
+    """Rows and columns around the image, usually taken over by the convolution behind it; other axes by a move."""
+    paddings = state.constant(op, 1).astype(int)
+    tensor = state.tensor(op, 0)
+    if len(tensor.shape) != 4 or paddings[0].any() or paddings[3].any() or tensor.dtype != "int8":
+        lower_pad_move(state, op)
+        return
+    source, output = state.input(op, 0), state.output(op)
+    state.layers.append(Pad(op.index, op.op, (source,), output, (int(paddings[1][0]), int(paddings[2][0])),
+                            source.zero_point))

@@ -6,11 +6,12 @@ images and of rows run on the array with weights of one, everything else in the 
 
 import numpy as np
 
-from tq_hw.compiler.constraints import KERNEL_LIMIT
 from tq_hw.compiler.ir.layers import Mac, Move, Value
-from tq_hw.compiler.ir.strided import blank, copy_between, fill_view, move_view
-from tq_hw.compiler.legalize import Legalizer, lowers, publish, reshaped
-from tq_hw.compiler.walks import WALK_LIMIT, walk_extreme, walk_index, walk_sum
+from tq_hw.compiler.ir.strided import blank, copy_between, fill_view
+from tq_hw.compiler.lower.constraints import KERNEL_LIMIT
+from tq_hw.compiler.lower.legalize import Legalizer, lowers, publish, reshaped
+from tq_hw.compiler.lower.movement import move_view
+from tq_hw.compiler.lower.walks import WALK_LIMIT, walk_extreme, walk_index, walk_sum
 from tq_hw.model.graph import Operator
 from tq_hw.sim.golden import reduce
 from tq_hw.sim.golden.arith import wrap_int32

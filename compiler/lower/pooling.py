@@ -2,12 +2,12 @@
 
 import numpy as np
 
-from tq_hw.compiler.constraints import KERNEL_LIMIT, covers_image
 from tq_hw.compiler.ir.layers import Mac, MaxPool
 from tq_hw.compiler.ir.window import window_regions
-from tq_hw.compiler.legalize import Legalizer, lowers, publish
-from tq_hw.compiler.lower_mac import divide_params
-from tq_hw.compiler.walks import walk_average, walk_extreme
+from tq_hw.compiler.lower.constraints import KERNEL_LIMIT, covers_image
+from tq_hw.compiler.lower.conv import divide_params
+from tq_hw.compiler.lower.legalize import Legalizer, lowers, publish
+from tq_hw.compiler.lower.walks import walk_average, walk_extreme
 from tq_hw.model.graph import Operator
 from tq_hw.sim.golden import pooling
 from tq_hw.sim.golden.registry import require

@@ -9,18 +9,21 @@ from collections.abc import Callable
 import numpy as np
 
 from tq_hw.compiler.ir.layers import TYPE_CODES, Elementwise, Flat, IntArray, Value
-from tq_hw.compiler.ir.strided import move_view
-from tq_hw.compiler.legalize import Legalizer, lowers
-from tq_hw.compiler.lower_unary import CODES, table_pass
+from tq_hw.compiler.lower.legalize import Legalizer, lowers
+from tq_hw.compiler.lower.movement import move_view
 from tq_hw.compiler.programs import OUT, Uop, immediate, reg_a, to
 from tq_hw.isa.uop import Alu, Destination, Multiply, ShiftSource, Source
 from tq_hw.model.graph import Operator
 from tq_hw.sim.golden import activation, elementwise
 from tq_hw.sim.golden.arith import INT32_MAX, INT32_MIN, multiply_by_quantized_multiplier
 from tq_hw.sim.golden.kernels import KERNELS
+from tq_hw.sim.golden.pointwise import POINTWISE
 from tq_hw.sim.golden.registry import require_dtype
 
-__all__ = ["spread"]
+__all__ = ["CODES", "spread", "table_pass"]
+
+#: int8 value of each table index (the low 8 bits of an operand).
+CODES = np.arange(256).astype(np.uint8).view(np.int8)
 
 _SIGNED = CODES.astype(np.int64)
 #: Micro-operations, tables 1 and 2, and whether the operands change places.
@@ -151,3 +154,22 @@ def lower_binary(state: Legalizer, op: Operator) -> None:
     inputs = (spread(state, op, 0), spread(state, op, 1))
     state.layers.append(Elementwise(op.index, op.op, inputs[::-1] if swapped else inputs, state.output(op), first,
                                     tables, tuple(rest)))
+
+
+def table_pass(state: Legalizer, op: Operator, source: Value, table: IntArray) -> None:
+    """Add a layer that looks every byte of `source` up in `table` (256 entries by unsigned code)."""
+    uop = {"a_source": Source.STREAM, "a_table": 1, "alu": Alu.PASS, "destination": Destination.OUTPUT}
+    state.layers.append(Elementwise(op.index, op.op, (source,), state.output(op), uop, (table.astype(np.int64), None)))
+
+
+@lowers("TABLE")
+def lower_table(state: Legalizer, op: Operator) -> None:
+    """What patterns made of several operators."""
+    table_pass(state, op, state.input(op, 0), state.constant(op, 1))
+
+
+@lowers("LOGISTIC", "TANH", "RELU", "RELU6", "RELU_N1_TO_1", "LEAKY_RELU", "HARD_SWISH", *POINTWISE)
+def lower_unary(state: Legalizer, op: Operator) -> None:
+    """Any function of one int8."""
+    table = KERNELS[op.op](op, state.subgraph, [CODES])[0]
+    table_pass(state, op, state.input(op, 0), table)
