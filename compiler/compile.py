@@ -39,15 +39,26 @@ from tq_hw.compiler.ir.layers import (
 )
 from tq_hw.compiler.limits import command_limit
 from tq_hw.compiler.lower import (
-    conv, elementwise, gather, matmul, movement, pooling, quantize, recurrent, reduce, resize, softmax, state,
+    conv,
+    elementwise,
+    gather,
+    matmul,
+    movement,
+    pooling,
+    quantize,
+    recurrent,
+    reduce,
+    resize,
+    softmax,
+    state,
 )
 from tq_hw.compiler.lower.legalize import legalize
-from tq_hw.compiler.places import Choice, LayerPlan, Plan
-from tq_hw.compiler.plan import make_plan
+from tq_hw.compiler.plan.lead import leads
+from tq_hw.compiler.plan.places import Choice, LayerPlan, Plan
+from tq_hw.compiler.plan.plan import make_plan
 from tq_hw.compiler.rewrite import Pattern
 from tq_hw.compiler.rows import spread_rows
 from tq_hw.compiler.search import search
-from tq_hw.compiler.slices import leads
 from tq_hw.compiler.specialize import specialize
 from tq_hw.isa.config import Config
 from tq_hw.isa.memory import Memory

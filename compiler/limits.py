@@ -1,7 +1,7 @@
 """How many commands a model may have, so that a small file with enormous shapes does not keep the compiler busy."""
 
 from tq_hw.compiler.ir.layers import Graph, Mac, Resize
-from tq_hw.compiler.layout import block_count
+from tq_hw.compiler.plan.layout import block_count
 from tq_hw.isa.config import Config
 from tq_hw.model.errors import UnsupportedError
 

@@ -9,11 +9,11 @@ from dataclasses import replace
 
 from tq_hw.compiler.ir.layers import Columns, Graph, Layer, LongRows, Move, RowProgram, Value
 from tq_hw.compiler.ir.strided import blank, copy_between
-from tq_hw.compiler.layout import block_count
+from tq_hw.compiler.plan.layout import block_count, row_registers
 from tq_hw.compiler.row_programs import PROGRAMS, ROW, parts_of, scalars_of
 from tq_hw.isa.config import Config
 
-__all__ = ["row_registers", "spread_rows"]
+__all__ = ["spread_rows"]
 
 #: Cycles from a micro-operation to one that needs its result; of a move, per byte; of two moves, at least.
 _WAIT_CYCLES, _MOVE_CYCLES, _MOVE_LEAST_CYCLES = 23, 0.45, 600
@@ -23,12 +23,6 @@ _PASSES, _COLUMN_PASSES = 5, 7
 _COLUMN_SHARE = 8
 #: Share of the scratchpad that is expected to be there for columns.
 _ROOM_SHARE = 6
-
-
-def row_registers(layer: RowProgram, config: Config) -> int:
-    """Vector registers that a row of `layer` takes."""
-    beats = block_count(layer.output.shape[3], config) * config.beats_per_word
-    return -(-beats // config.vector_register_words)
 
 
 def _fits(layer: RowProgram, config: Config) -> bool:

@@ -14,7 +14,7 @@ import numpy as np
 from tq_hw.compiler.cost.timing import Timeline, run_times
 from tq_hw.compiler.emit.emitter import Emitter
 from tq_hw.compiler.ir.layers import Elementwise, Graph, Mac, MaxPool
-from tq_hw.compiler.places import Choice, Plan
+from tq_hw.compiler.plan.places import Choice, Plan
 from tq_hw.model.errors import UnsupportedError
 
 __all__ = ["search"]

@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from tq_hw.compiler.cascade import Rolling
 from tq_hw.compiler.emit.image import Image, table_words
 from tq_hw.compiler.emit.ring import GRANULE_WORDS, Constants, Ring
-from tq_hw.compiler.hosts import part_view
 from tq_hw.compiler.ir.layers import Graph, IntArray, Layer, Value
-from tq_hw.compiler.layout import View, block_count, row_words
-from tq_hw.compiler.places import Choice, LayerPlan, Plan, alternates
+from tq_hw.compiler.plan.cascade import Rolling
+from tq_hw.compiler.plan.hosts import part_view
+from tq_hw.compiler.plan.layout import View, block_count, row_words
+from tq_hw.compiler.plan.places import Choice, LayerPlan, Plan, alternates
 from tq_hw.compiler.stream import Access, Operation, Stream
 from tq_hw.isa.config import Config
 from tq_hw.isa.layout import Unit, VectorKind

@@ -7,12 +7,12 @@ come into the vector unit during the layer before their user that leaves it most
 
 from collections.abc import Callable, Iterator
 
-from tq_hw.compiler.cascade import Group
 from tq_hw.compiler.emit.emitter import Emitter
 from tq_hw.compiler.emit.rows import prepare_rows
 from tq_hw.compiler.ir.layers import Elementwise, Layer, Mac, RowProgram
-from tq_hw.compiler.layout import blocked_words
-from tq_hw.compiler.places import LayerPlan, alternates
+from tq_hw.compiler.plan.cascade import Group
+from tq_hw.compiler.plan.layout import blocked_words
+from tq_hw.compiler.plan.places import LayerPlan, alternates
 
 __all__ = ["emit_layers"]
 

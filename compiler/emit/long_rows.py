@@ -10,8 +10,8 @@ from tq_hw.compiler.emit.emitter import Emitter
 from tq_hw.compiler.emit.flat import Elements
 from tq_hw.compiler.emit.vector import program_fields
 from tq_hw.compiler.ir.layers import Columns, LongRows
-from tq_hw.compiler.layout import block_count
-from tq_hw.compiler.places import LayerPlan
+from tq_hw.compiler.plan.layout import block_count
+from tq_hw.compiler.plan.places import LayerPlan
 from tq_hw.compiler.row_programs import (
     RowCode,
     difference,

@@ -4,8 +4,6 @@ import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from tq_hw.compiler.cascade import Cut
-from tq_hw.compiler.dilated import ColumnTurn, column_turns
 from tq_hw.compiler.emit.emitter import Emitter, Rect
 from tq_hw.compiler.emit.image import parameter_blocks
 from tq_hw.compiler.emit.mac_constants import MacConstants
@@ -14,9 +12,11 @@ from tq_hw.compiler.emit.mac_weights import Kernel, kernel_parts, pack
 from tq_hw.compiler.emit.windows import Windows
 from tq_hw.compiler.ir.layers import Mac
 from tq_hw.compiler.ir.window import in_span, window
-from tq_hw.compiler.layout import View, block_count, even_cuts, even_tiles, row_cuts, row_parts, row_period
-from tq_hw.compiler.places import LayerPlan
-from tq_hw.compiler.slices import slices
+from tq_hw.compiler.plan.cascade import Cut
+from tq_hw.compiler.plan.dilated import ColumnTurn, column_turns
+from tq_hw.compiler.plan.layout import View, block_count, even_cuts, even_tiles, row_cuts, row_parts, row_period
+from tq_hw.compiler.plan.lead import slices
+from tq_hw.compiler.plan.places import LayerPlan
 from tq_hw.compiler.stream import Access
 from tq_hw.isa.layout import ArrayMode
 

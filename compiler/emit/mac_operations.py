@@ -3,7 +3,7 @@
 from tq_hw.compiler.emit.emitter import Rect
 from tq_hw.compiler.emit.mac_weights import Kernel, Packed
 from tq_hw.compiler.ir.layers import Mac
-from tq_hw.compiler.layout import View, even_tiles, row_period, signed_step
+from tq_hw.compiler.plan.layout import View, even_tiles, row_period, signed_step
 from tq_hw.isa.config import Config
 from tq_hw.isa.layout import ArrayMode
 from tq_hw.isa.uop import Alu, Destination, Multiply, Rounding, ShiftSource, Source

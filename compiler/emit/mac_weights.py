@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tq_hw.compiler.dilated import banks_meet
 from tq_hw.compiler.emit.image import depthwise_weights, folded_weights, gemm_weights
-from tq_hw.compiler.fold import FoldPlan
 from tq_hw.compiler.ir.layers import Mac
-from tq_hw.compiler.places import LayerPlan
+from tq_hw.compiler.plan.dilated import banks_meet
+from tq_hw.compiler.plan.fold import FoldPlan
+from tq_hw.compiler.plan.places import LayerPlan
 from tq_hw.isa.config import Config
 from tq_hw.isa.layout import ArrayMode
 from tq_hw.model.errors import UnsupportedError

@@ -14,8 +14,8 @@ from tq_hw.compiler.emit.emitter import Emitter
 from tq_hw.compiler.emit.move_bytes import emit_turned, turned
 from tq_hw.compiler.ir.layers import Copy, Move, Value
 from tq_hw.compiler.ir.strided import merged
-from tq_hw.compiler.layout import signed_step
-from tq_hw.compiler.places import LayerPlan
+from tq_hw.compiler.plan.layout import signed_step
+from tq_hw.compiler.plan.places import LayerPlan
 from tq_hw.compiler.stream import Access
 from tq_hw.isa.layout import Unit
 

@@ -3,10 +3,9 @@
 from tq_hw.compiler.emit.emitter import Emitter
 from tq_hw.compiler.emit.vector import program_fields, rectangles
 from tq_hw.compiler.ir.layers import RowProgram
-from tq_hw.compiler.layout import block_count, signed_step
-from tq_hw.compiler.places import LayerPlan
+from tq_hw.compiler.plan.layout import block_count, row_registers, signed_step
+from tq_hw.compiler.plan.places import LayerPlan
 from tq_hw.compiler.row_programs import RowCode, short_row
-from tq_hw.compiler.rows import row_registers
 
 __all__ = ["emit_rows", "prepare_rows"]
 

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from tq_hw.compiler.emit.emitter import Emitter, Rect
 from tq_hw.compiler.ir.layers import Elementwise, Layer, MaxPool, Pad
 from tq_hw.compiler.ir.window import in_span, window_regions
-from tq_hw.compiler.layout import View, block_count, row_cuts, row_parts, signed_step
-from tq_hw.compiler.places import LayerPlan
+from tq_hw.compiler.plan.layout import View, block_count, row_cuts, row_parts, signed_step
+from tq_hw.compiler.plan.places import LayerPlan
 from tq_hw.isa.uop import Alu, Destination, Source
 
 __all__ = ["emit_elementwise", "emit_max_pool", "emit_pad", "program_fields", "rectangles"]

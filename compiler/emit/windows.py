@@ -4,10 +4,10 @@ from dataclasses import dataclass
 
 from tq_hw.compiler.emit.emitter import Emitter, Rect
 from tq_hw.compiler.emit.vector import program_fields
-from tq_hw.compiler.fold import FoldPlan
 from tq_hw.compiler.ir.layers import Mac
-from tq_hw.compiler.layout import View, odd, signed_step
-from tq_hw.compiler.places import LayerPlan
+from tq_hw.compiler.plan.fold import FoldPlan
+from tq_hw.compiler.plan.layout import View, odd, signed_step
+from tq_hw.compiler.plan.places import LayerPlan
 from tq_hw.compiler.stream import Access
 from tq_hw.isa.uop import Alu, Destination, Source
 

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from tq_hw.compiler import Compiled, compile_model
-from tq_hw.compiler.dilated import ColumnTurn, banks_meet, column_turns, row_phases, shares
 from tq_hw.compiler.ir.layers import Mac
 from tq_hw.compiler.lower.legalize import legalize
+from tq_hw.compiler.plan.dilated import ColumnTurn, banks_meet, column_turns, row_phases, shares
 from tq_hw.isa.config import load_config
 from tq_hw.isa.layout import Unit
 from tq_hw.model.build import ModelBuilder

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tq_hw.compiler import plan
-from tq_hw.compiler.hosts import Box, box_of
 from tq_hw.compiler.ir.layers import Graph, Staged, Value
+from tq_hw.compiler.plan import plan
+from tq_hw.compiler.plan.hosts import Box, box_of
 from tq_hw.isa.config import Config, load_config
 from tq_hw.model.graph import Model
 from tq_hw.model.random_graphs import GROUPS, random_graph

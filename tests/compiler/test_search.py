@@ -8,8 +8,8 @@ import pytest
 
 from tq_hw.compiler import compile_model, search
 from tq_hw.compiler.emit.emitter import Emitter
-from tq_hw.compiler.layout import row_cuts
-from tq_hw.compiler.places import Choice
+from tq_hw.compiler.plan.layout import row_cuts
+from tq_hw.compiler.plan.places import Choice
 from tq_hw.isa.config import PRESETS
 from tq_hw.model.build import ModelBuilder
 from tq_hw.model.errors import UnsupportedError

@@ -11,9 +11,9 @@ from tq_hw.compiler.compile import Compiled
 from tq_hw.compiler.cost.timing import Timeline
 from tq_hw.compiler.emit.emitter import Emitter
 from tq_hw.compiler.ir.layers import Graph
-from tq_hw.compiler.places import Plan
+from tq_hw.compiler.plan.lead import slices
+from tq_hw.compiler.plan.places import Plan
 from tq_hw.compiler.search import Choices, search
-from tq_hw.compiler.slices import slices
 from tq_hw.isa.config import PRESETS, Config
 from tq_hw.isa.layout import Unit
 from tq_hw.isa.memory import Memory

@@ -11,7 +11,7 @@ the next but one, which is in the same memory (docs/units/array.md); once it is 
 from itertools import pairwise
 
 from tq_hw.compiler.ir.layers import Graph, Mac
-from tq_hw.compiler.layout import block_count
+from tq_hw.compiler.plan.layout import block_count
 from tq_hw.isa.config import Config
 
 __all__ = ["leads", "slices"]

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tq_hw.compiler.ir.layers import Graph, Staged, Value
-from tq_hw.compiler.layout import View, block_count
+from tq_hw.compiler.plan.layout import View, block_count
 from tq_hw.isa.config import Config
 
 __all__ = ["Box", "box_of", "find_hosts", "part_view"]

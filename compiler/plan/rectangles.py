@@ -4,12 +4,12 @@ import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from tq_hw.compiler.dilated import rectangle_cycles, row_phases, shares
-from tq_hw.compiler.fold import FoldPlan
 from tq_hw.compiler.ir.layers import Layer, Mac, Pad, RowProgram, Staged, Value
 from tq_hw.compiler.ir.window import window
-from tq_hw.compiler.layout import block_count, odd, row_words
-from tq_hw.compiler.places import LayerPlan
+from tq_hw.compiler.plan.dilated import rectangle_cycles, row_phases, shares
+from tq_hw.compiler.plan.fold import FoldPlan
+from tq_hw.compiler.plan.layout import block_count, odd, row_words
+from tq_hw.compiler.plan.places import LayerPlan
 from tq_hw.isa.config import Config
 
 __all__ = ["Rectangles", "constant_words"]

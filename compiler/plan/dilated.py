@@ -10,10 +10,10 @@ Columns are taken apart by the array: a *turn* is a run of phases of columns tha
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from tq_hw.compiler.hosts import Box
 from tq_hw.compiler.ir.layers import Mac, Pitch, Value
-from tq_hw.compiler.layout import block_count
-from tq_hw.compiler.places import LayerPlan
+from tq_hw.compiler.plan.hosts import Box
+from tq_hw.compiler.plan.layout import block_count
+from tq_hw.compiler.plan.places import LayerPlan
 from tq_hw.isa.config import BANKS, Config
 
 __all__ = ["ColumnTurn", "banks_meet", "column_turns", "phase_box", "rectangle_cycles", "row_phases", "shares"]

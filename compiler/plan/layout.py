@@ -3,12 +3,14 @@
 from dataclasses import dataclass
 from itertools import pairwise
 
-from tq_hw.compiler.ir.layers import Value
+from tq_hw.compiler.ir.layers import RowProgram, Value
 from tq_hw.compiler.stream import Access
 from tq_hw.isa.config import Config
 
-__all__ = ["View", "block_count", "blocked_words", "even_cuts", "even_tiles", "odd", "row_cuts", "row_parts",
-           "row_period", "row_words", "signed_step"]
+__all__ = [
+    "View", "block_count", "blocked_words", "even_cuts", "even_tiles", "odd", "row_cuts", "row_parts", "row_period",
+    "row_registers", "row_words", "signed_step",
+]
 
 
 def odd(words: int) -> int:
@@ -130,3 +132,9 @@ def row_period(width: int, stride: int, kernel_cols: int, col_first: int, in_col
         high = min(in_cols, col_first + first + (width - 1) * stride + 3)
         period = max(period, high - low)
     return period
+
+
+def row_registers(layer: RowProgram, config: Config) -> int:
+    """Vector registers that a row of `layer` takes."""
+    beats = block_count(layer.output.shape[3], config) * config.beats_per_word
+    return -(-beats // config.vector_register_words)

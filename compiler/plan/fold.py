@@ -8,7 +8,7 @@ their bytes into the array rows without gaps.
 from dataclasses import dataclass
 
 from tq_hw.compiler.ir.layers import Mac
-from tq_hw.compiler.layout import block_count
+from tq_hw.compiler.plan.layout import block_count
 from tq_hw.isa.config import Config
 
 __all__ = ["FoldPlan", "Segment", "plan_fold"]

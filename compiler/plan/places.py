@@ -4,10 +4,10 @@ import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from tq_hw.compiler.cascade import Cut, Group
-from tq_hw.compiler.fold import FoldPlan
-from tq_hw.compiler.hosts import Box
 from tq_hw.compiler.ir.layers import Elementwise, Layer, Mac, Value
+from tq_hw.compiler.plan.cascade import Cut, Group
+from tq_hw.compiler.plan.fold import FoldPlan
+from tq_hw.compiler.plan.hosts import Box
 from tq_hw.isa.config import BANKS
 
 __all__ = ["Choice", "Item", "LayerPlan", "Name", "Placed", "Plan", "alternates", "first_fit"]
