@@ -8,35 +8,14 @@ import numpy.typing as npt
 
 from tq_hw.compiler.ir.layers import Copy, Flat, IntArray, Layer, Lstm, MatMul, Move, Value
 from tq_hw.compiler.ir.strided import blank, copy_between
-from tq_hw.compiler.lstm_programs import Activation
-from tq_hw.compiler.lstm_table import activation
-from tq_hw.compiler.programs import OUT, STREAM_A, STREAM_B, Uop, immediate, low, reg_a, rescale, shifted, to
+from tq_hw.compiler.programs.lstm import Activation, clip_uops, hidden_uops, product_uop
+from tq_hw.compiler.programs.lstm_table import activation
+from tq_hw.compiler.programs.words import OUT, STREAM_A, STREAM_B, Uop
 from tq_hw.isa.uop import Alu
 
-__all__ = ["CLAMP", "clip_uops", "hidden_uops", "product_uop", "steps_of"]
+__all__ = ["steps_of"]
 
 _INT8, _INT16 = 0, 1
-_INT16_MAX = (1 << 15) - 1
-CLAMP: Uop = {"clamp": 1, "act_min": -128, "act_max": 127}
-
-
-def product_uop(shift: int) -> Uop:
-    """Product of both streams, shifted right and rounded."""
-    return {**STREAM_A, **STREAM_B, **low(), **shifted(-shift)}
-
-
-def clip_uops(total: Uop, clip: int) -> tuple[Uop, ...]:
-    """An int16 sum, clipped to a magnitude unless it is 0, as output."""
-    if clip == 0:
-        return ({**total, **CLAMP, **OUT},)
-    above = () if clip == _INT16_MAX else (to(0, reg_a(0), immediate(clip), alu=Alu.MIN),)
-    return (to(0, {**total, **CLAMP}), *above, {**reg_a(0), **immediate(-clip), "alu": Alu.MAX, **OUT})
-
-
-def hidden_uops(multiplier: int, shift: int, zero_point: int) -> tuple[Uop, ...]:
-    """Hidden state of the output gate and the squashed cell state."""
-    return (to(0, STREAM_A, STREAM_B, low()),
-            {**reg_a(0), **rescale(multiplier, shift), "zero_point": zero_point, **CLAMP, **OUT})
 
 
 @dataclass

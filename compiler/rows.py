@@ -10,7 +10,7 @@ from dataclasses import replace
 from tq_hw.compiler.ir.layers import Columns, Graph, Layer, LongRows, Move, RowProgram, Value
 from tq_hw.compiler.ir.strided import blank, copy_between
 from tq_hw.compiler.plan.layout import block_count, row_registers
-from tq_hw.compiler.row_programs import PROGRAMS, ROW, parts_of, scalars_of
+from tq_hw.compiler.programs.rows import PROGRAMS, ROW, parts_of, scalars_of
 from tq_hw.isa.config import Config
 
 __all__ = ["spread_rows"]

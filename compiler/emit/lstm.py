@@ -16,11 +16,11 @@ from tq_hw.compiler.emit.emitter import Emitter
 from tq_hw.compiler.emit.image import gemm_weights, parameter_blocks
 from tq_hw.compiler.emit.vector import program_fields
 from tq_hw.compiler.ir.layers import TANH_FRACTION, Gate, IntArray, Lstm, Value
-from tq_hw.compiler.lstm import clip_uops, hidden_uops, product_uop
-from tq_hw.compiler.lstm_table import activation
 from tq_hw.compiler.plan.layout import even_tiles, signed_step
 from tq_hw.compiler.plan.places import LayerPlan
-from tq_hw.compiler.programs import OUT, STREAM_A, Uop, activated, reg_a, reg_b, shifted, to
+from tq_hw.compiler.programs.lstm import clip_uops, hidden_uops, product_uop
+from tq_hw.compiler.programs.lstm_table import activation
+from tq_hw.compiler.programs.words import OUT, STREAM_A, Uop, activated, reg_a, reg_b, shifted, to
 from tq_hw.compiler.stream import Access
 from tq_hw.isa.layout import ArrayMode, Unit
 from tq_hw.isa.program import REGION_IMAGE

@@ -5,7 +5,7 @@ from tq_hw.compiler.emit.vector import program_fields, rectangles
 from tq_hw.compiler.ir.layers import RowProgram
 from tq_hw.compiler.plan.layout import block_count, row_registers, signed_step
 from tq_hw.compiler.plan.places import LayerPlan
-from tq_hw.compiler.row_programs import RowCode, short_row
+from tq_hw.compiler.programs.rows import RowCode, short_row
 
 __all__ = ["emit_rows", "prepare_rows"]
 

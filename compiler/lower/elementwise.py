@@ -11,7 +11,7 @@ import numpy as np
 from tq_hw.compiler.ir.layers import TYPE_CODES, Elementwise, Flat, IntArray, Value
 from tq_hw.compiler.lower.legalize import Legalizer, lowers
 from tq_hw.compiler.lower.movement import move_view
-from tq_hw.compiler.programs import OUT, Uop, immediate, reg_a, to
+from tq_hw.compiler.programs.words import OUT, Uop, immediate, reg_a, to
 from tq_hw.isa.uop import Alu, Destination, Multiply, ShiftSource, Source
 from tq_hw.model.graph import Operator
 from tq_hw.sim.golden import activation, elementwise

@@ -11,7 +11,7 @@ from tq_hw.compiler.ir.strided import blank, copy_between
 from tq_hw.compiler.lower.elementwise import table_pass
 from tq_hw.compiler.lower.legalize import Legalizer, lowers
 from tq_hw.compiler.lower.movement import lower_pad_move
-from tq_hw.compiler.programs import OUT, STREAM_A, STREAM_B, Uop, immediate, reg_a, reg_b, rescale, to
+from tq_hw.compiler.programs.words import OUT, STREAM_A, STREAM_B, Uop, immediate, reg_a, reg_b, rescale, to
 from tq_hw.isa.uop import Alu, Source
 from tq_hw.model.errors import UnsupportedError
 from tq_hw.model.graph import Operator

@@ -11,7 +11,7 @@ from tq_hw.compiler.ir.layers import ELEMENT_BYTES, Flat, Move, Value
 from tq_hw.compiler.ir.strided import blank, copy_between, fill_view
 from tq_hw.compiler.lower.conv import divide_params
 from tq_hw.compiler.lower.legalize import Legalizer
-from tq_hw.compiler.programs import OUT, STREAM_A, Uop, immediate, low, reg_a, reg_b, rescale, shifted, to
+from tq_hw.compiler.programs.words import OUT, STREAM_A, Uop, immediate, low, reg_a, reg_b, rescale, shifted, to
 from tq_hw.isa.uop import Alu, Multiply, Rounding, Source
 from tq_hw.model.graph import Operator
 from tq_hw.sim.golden.arith import wrap_int32

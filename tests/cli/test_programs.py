@@ -5,7 +5,19 @@ from pathlib import Path
 import pytest
 
 from tq_hw.cli.reference.programs import page, text_of
-from tq_hw.compiler.programs import OUT, STREAM_A, STREAM_B, Uop, immediate, low, reg_a, reg_b, rescale, shifted, to
+from tq_hw.compiler.programs.words import (
+    OUT,
+    STREAM_A,
+    STREAM_B,
+    Uop,
+    immediate,
+    low,
+    reg_a,
+    reg_b,
+    rescale,
+    shifted,
+    to,
+)
 from tq_hw.isa.uop import Alu, Destination, Reduce, Rounding
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "programs.md"

@@ -11,11 +11,27 @@ from dataclasses import dataclass
 import numpy as np
 
 from tq_hw.compiler.ir.layers import IntArray
-from tq_hw.compiler.programs import OUT, STREAM_A, STREAM_B, Uop, high16, immediate, low, reg_a, reg_b, shifted, to
+from tq_hw.compiler.programs.words import (
+    OUT,
+    STREAM_A,
+    STREAM_B,
+    Uop,
+    high16,
+    immediate,
+    low,
+    reg_a,
+    reg_b,
+    rescale,
+    shifted,
+    to,
+)
 from tq_hw.isa.uop import Alu, Multiply, Source
 from tq_hw.sim.golden.fixedpoint import EXP_EIGHTH, EXP_STEPS, RECIPROCAL_SLOPE, RECIPROCAL_START, THIRD, narrowed
 
-__all__ = ["Activation", "computed_activation"]
+__all__ = ["CLAMP", "Activation", "clip_uops", "computed_activation", "hidden_uops", "product_uop"]
+
+_INT16_MAX = (1 << 15) - 1
+CLAMP: Uop = {"clamp": 1, "act_min": -128, "act_max": 127}
 
 #: Vector registers. Where two share one, the second is written when the first is read no more.
 _SIGN, _NEGATED, _X, _X2, _X3, _RESULT, _T, _REST = range(8)
@@ -144,3 +160,22 @@ def computed_activation(cell_scale_log2: int) -> Activation:
     fraction = -1 - cell_scale_log2
     shift = fraction - _GATE_FRACTION
     return Activation(_uops(fraction), _tables(), _LOGISTIC + shift, _TANH + shift + 1, _TANH)
+
+
+def product_uop(shift: int) -> Uop:
+    """Product of both streams, shifted right and rounded."""
+    return {**STREAM_A, **STREAM_B, **low(), **shifted(-shift)}
+
+
+def clip_uops(total: Uop, clip: int) -> tuple[Uop, ...]:
+    """An int16 sum, clipped to a magnitude unless it is 0, as output."""
+    if clip == 0:
+        return ({**total, **CLAMP, **OUT},)
+    above = () if clip == _INT16_MAX else (to(0, reg_a(0), immediate(clip), alu=Alu.MIN),)
+    return (to(0, {**total, **CLAMP}), *above, {**reg_a(0), **immediate(-clip), "alu": Alu.MAX, **OUT})
+
+
+def hidden_uops(multiplier: int, shift: int, zero_point: int) -> tuple[Uop, ...]:
+    """Hidden state of the output gate and the squashed cell state."""
+    return (to(0, STREAM_A, STREAM_B, low()),
+            {**reg_a(0), **rescale(multiplier, shift), "zero_point": zero_point, **CLAMP, **OUT})

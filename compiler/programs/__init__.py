@@ -1,0 +1,1 @@
+"""Micro-programs of the vector unit."""
