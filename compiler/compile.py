@@ -56,7 +56,7 @@ from tq_hw.compiler.lower.legalize import legalize
 from tq_hw.compiler.plan.lead import leads
 from tq_hw.compiler.plan.places import Choice, LayerPlan, Plan
 from tq_hw.compiler.plan.plan import make_plan
-from tq_hw.compiler.rewrite import Pattern
+from tq_hw.compiler.rewrite.rewrite import Pattern
 from tq_hw.compiler.rows import spread_rows
 from tq_hw.compiler.search import search
 from tq_hw.compiler.specialize import specialize

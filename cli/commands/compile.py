@@ -8,7 +8,7 @@ from tq_hw.cli.report.layers import compile_report, print_layers, print_summary
 from tq_hw.cli.shared.files import check_outputs, write, write_json
 from tq_hw.cli.shared.options import config_option, debug_option, json_option, rate_options
 from tq_hw.cli.subject import DEFAULT_CONFIG, compile_all
-from tq_hw.compiler.rewrite import load_patterns
+from tq_hw.compiler.rewrite.rewrite import load_patterns
 from tq_hw.isa.config import load_config
 from tq_hw.isa.memory import Memory
 from tq_hw.isa.program_file import to_bytes

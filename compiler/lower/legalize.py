@@ -9,11 +9,11 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from tq_hw.compiler.fold_constants import ALWAYS_CONSTANT, fold_constants
 from tq_hw.compiler.ir.layers import Copy, Graph, IntArray, Layer, Move, Pad, Value
 from tq_hw.compiler.lower.constraints import check
-from tq_hw.compiler.patterns import LIBRARY
-from tq_hw.compiler.rewrite import Pattern, check_rewrite, rewrite
+from tq_hw.compiler.rewrite.fold_constants import ALWAYS_CONSTANT, fold_constants
+from tq_hw.compiler.rewrite.library import LIBRARY
+from tq_hw.compiler.rewrite.rewrite import Pattern, check_rewrite, rewrite
 from tq_hw.model.check import check_shapes
 from tq_hw.model.errors import TqError, UnsupportedError
 from tq_hw.model.graph import Model, Operator, Quantization, Subgraph, Tensor

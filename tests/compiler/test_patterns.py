@@ -7,8 +7,17 @@ import numpy as np
 import pytest
 
 from tq_hw.compiler import compile_model
-from tq_hw.compiler.patterns import LIBRARY
-from tq_hw.compiler.rewrite import Pattern, Rewrite, Subject, changed, check_rewrite, load_patterns, pattern, rewrite
+from tq_hw.compiler.rewrite.library import LIBRARY
+from tq_hw.compiler.rewrite.rewrite import (
+    Pattern,
+    Rewrite,
+    Subject,
+    changed,
+    check_rewrite,
+    load_patterns,
+    pattern,
+    rewrite,
+)
 from tq_hw.isa.config import Config, load_config
 from tq_hw.model.build import ModelBuilder
 from tq_hw.model.errors import OptionError
@@ -300,7 +309,7 @@ def test_the_pattern_of_the_guide(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("text", "message"), [
-    ("x = 1\n", "has no patterns; decorate functions with @pattern of tq_hw.compiler.rewrite"),
+    ("x = 1\n", "has no patterns; decorate functions with @pattern of tq_hw.compiler.rewrite.rewrite"),
     ("x = 1 / 0\n", "cannot be run: ZeroDivisionError: division by zero")])
 def test_a_file_without_patterns(tmp_path: Path, text: str, message: str) -> None:
     path = tmp_path / "mine.py"

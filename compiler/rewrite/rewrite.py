@@ -212,5 +212,5 @@ def load_patterns(path: str | Path) -> tuple[Pattern, ...]:
         raise OptionError(f"{path} cannot be run: {type(error).__name__}: {error}") from error
     found = tuple(value for value in vars(module).values() if isinstance(value, Pattern))
     if not found:
-        raise OptionError(f"{path} has no patterns; decorate functions with @pattern of tq_hw.compiler.rewrite")
+        raise OptionError(f"{path} has no patterns; decorate functions with @pattern of tq_hw.compiler.rewrite.rewrite")
     return found

@@ -8,7 +8,7 @@ import math
 
 import numpy as np
 
-from tq_hw.compiler.rewrite import Rewrite, Subject, changed, pattern
+from tq_hw.compiler.rewrite.rewrite import Rewrite, Subject, changed, pattern
 from tq_hw.model.errors import TqError
 from tq_hw.model.graph import Operator
 from tq_hw.sim.golden.kernels import KERNELS

@@ -1,0 +1,1 @@
+"""Rewriting of the model's graph before it is lowered: patterns and constant folding."""
