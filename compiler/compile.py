@@ -17,7 +17,6 @@ from tq_hw.compiler.emit.resize import emit_resize
 from tq_hw.compiler.emit.rows import emit_rows
 from tq_hw.compiler.emit.transpose import emit_turn
 from tq_hw.compiler.emit.vector import emit_elementwise, emit_max_pool, emit_pad
-from tq_hw.compiler.in_place import in_place
 from tq_hw.compiler.ir.layers import (
     Columns,
     Elementwise,
@@ -57,9 +56,10 @@ from tq_hw.compiler.plan.lead import leads
 from tq_hw.compiler.plan.places import Choice, LayerPlan, Plan
 from tq_hw.compiler.plan.plan import make_plan
 from tq_hw.compiler.rewrite.rewrite import Pattern
-from tq_hw.compiler.rows import spread_rows
 from tq_hw.compiler.search import search
-from tq_hw.compiler.specialize import specialize
+from tq_hw.compiler.specialize.in_place import in_place
+from tq_hw.compiler.specialize.rows import spread_rows
+from tq_hw.compiler.specialize.specialize import specialize
 from tq_hw.isa.config import Config
 from tq_hw.isa.memory import Memory
 from tq_hw.isa.program import Port, Program

@@ -7,7 +7,7 @@ from tq_hw.compiler import compile_model
 from tq_hw.compiler.lower.legalize import legalize
 from tq_hw.compiler.plan.cascade import schedule
 from tq_hw.compiler.plan.plan import make_plan
-from tq_hw.compiler.specialize import specialize
+from tq_hw.compiler.specialize.specialize import specialize
 from tq_hw.isa.config import Config
 from tq_hw.model.build import ModelBuilder
 from tq_hw.model.graph import Model

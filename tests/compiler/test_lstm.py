@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
-from tq_hw.compiler import compile_model, specialize
+from tq_hw.compiler import compile_model
 from tq_hw.compiler.ir.layers import Flat, Lstm, MatMul, Move
 from tq_hw.compiler.programs.lstm_table import activation
+from tq_hw.compiler.specialize import specialize
 from tq_hw.isa.config import PRESETS
 from tq_hw.isa.layout import Unit
 from tq_hw.isa.uop import UOP, Destination, Source

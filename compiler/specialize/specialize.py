@@ -13,11 +13,11 @@ from dataclasses import replace
 import numpy as np
 
 from tq_hw.compiler.ir.layers import Elementwise, Flat, Graph, IntArray, Layer, Lstm, Resize, RowProgram, Value
-from tq_hw.compiler.lstm import steps_of
-from tq_hw.compiler.phases import resize_on_array
 from tq_hw.compiler.plan.layout import block_count
-from tq_hw.compiler.tabled import join_tables
-from tq_hw.compiler.turn import turn
+from tq_hw.compiler.specialize.join_tables import join_tables
+from tq_hw.compiler.specialize.lstm_steps import steps_of
+from tq_hw.compiler.specialize.resize import resize_on_array
+from tq_hw.compiler.specialize.transpose import turn
 from tq_hw.isa.config import Config
 from tq_hw.isa.uop import Alu, Destination, Source
 from tq_hw.sim.golden.softmax import softmax_of_table
