@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from tq_hw.compiler.array_cycles import ArrayTile, array_masks, array_tiles
 from tq_hw.compiler.banks import BankLog
 from tq_hw.compiler.control_clock import Controls
-from tq_hw.compiler.stream import Operation
+from tq_hw.compiler.stream.stream import Operation
 from tq_hw.isa.config import Config
 from tq_hw.isa.latency import (
     ARRAY_START_CYCLES,

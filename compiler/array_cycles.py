@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from tq_hw.compiler.stream import Operation
+from tq_hw.compiler.stream.stream import Operation
 from tq_hw.isa.config import BANKS, Config
 from tq_hw.isa.latency import SLOT_TO_PORT_CYCLES, STEP_LEAST_CYCLES, TILE_LEAST_CYCLES
 from tq_hw.isa.layout import ArrayMode

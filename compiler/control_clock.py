@@ -1,7 +1,7 @@
 """What stands in front of the units' engines: when the words of a command are there, and an engine may take it."""
 
 from tq_hw.compiler.cost.command_queues import CommandWords
-from tq_hw.compiler.stream import Operation
+from tq_hw.compiler.stream.stream import Operation
 from tq_hw.isa.latency import (
     FETCH_TO_WORD_CYCLES,
     OFFER_CYCLES,

@@ -7,7 +7,7 @@ are dealt, one a cycle; so what it reads comes before a load's beats, and among 
 from collections import deque
 
 from tq_hw.compiler.cost.command_queues import CommandWords
-from tq_hw.compiler.stream import Operation
+from tq_hw.compiler.stream.stream import Operation
 from tq_hw.isa.config import Config
 from tq_hw.isa.encode import WORD_BYTES
 from tq_hw.isa.latency import FETCH_TO_BEAT_CYCLES, FETCH_TO_WORD_CYCLES

@@ -14,7 +14,7 @@ from tq_hw.compiler.cost.operation_cycles import (
     stream_words,
     tile_program_cycles,
 )
-from tq_hw.compiler.stream import Operation
+from tq_hw.compiler.stream.stream import Operation
 from tq_hw.isa.config import Config
 from tq_hw.isa.latency import (
     PARAMS_START_CYCLES,

@@ -13,7 +13,7 @@ from tq_hw.compiler.compile import Compiled
 from tq_hw.compiler.cost.report import report
 from tq_hw.compiler.cost.timing import run_times
 from tq_hw.compiler.emit.image import Image
-from tq_hw.compiler.stream import FoldWrite, Operation, Stream, UopWrite
+from tq_hw.compiler.stream.stream import FoldWrite, Operation, Stream, UopWrite
 from tq_hw.isa.layout import Unit
 from tq_hw.isa.program import Program
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from tq_hw.compiler import compile_model
 from tq_hw.compiler.lower.legalize import supported_operators
-from tq_hw.compiler.stream import Operation
+from tq_hw.compiler.stream.stream import Operation
 from tq_hw.isa.config import load_config
 from tq_hw.isa.layout import ArrayMode, Unit, VectorKind
 from tq_hw.isa.uop import Activation, Alu, Destination, Multiply, Reduce, Rounding, ShiftSource, Source

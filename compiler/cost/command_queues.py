@@ -4,7 +4,7 @@ from collections import deque
 from dataclasses import dataclass
 from itertools import accumulate
 
-from tq_hw.compiler.stream import Commands, Operation, Stream
+from tq_hw.compiler.stream.stream import Commands, Operation, Stream
 from tq_hw.isa.encode import WORD_BYTES
 from tq_hw.isa.layout import FETCH_BYTES, QUEUE_WORDS, Unit
 

@@ -16,7 +16,7 @@ from tq_hw.compiler.control_clock import Controls
 from tq_hw.compiler.cost.command_queues import CommandWords, command_words, held_up
 from tq_hw.compiler.move_clock import Mover
 from tq_hw.compiler.read_bus import ReadBus
-from tq_hw.compiler.stream import Commands, Operation, Stream
+from tq_hw.compiler.stream.stream import Commands, Operation, Stream
 from tq_hw.compiler.vector_clock import VectorClock
 from tq_hw.isa.config import Config
 from tq_hw.isa.layout import Unit

@@ -13,7 +13,7 @@ from tq_hw.compiler.plan.cascade import Rolling
 from tq_hw.compiler.plan.hosts import part_view
 from tq_hw.compiler.plan.layout import View, block_count, row_words
 from tq_hw.compiler.plan.places import Choice, LayerPlan, Plan, alternates
-from tq_hw.compiler.stream import Access, Operation, Stream
+from tq_hw.compiler.stream.stream import Access, Operation, Stream
 from tq_hw.isa.config import Config
 from tq_hw.isa.layout import Unit, VectorKind
 from tq_hw.isa.memory import Memory

@@ -10,7 +10,7 @@ from tq_hw.compiler.emit.image import padded_elements
 from tq_hw.compiler.emit.vector import program_fields
 from tq_hw.compiler.ir.layers import ELEMENT_BYTES, Flat, OneHot, Value
 from tq_hw.compiler.plan.places import LayerPlan
-from tq_hw.compiler.stream import Access
+from tq_hw.compiler.stream.stream import Access
 from tq_hw.isa.config import Config
 from tq_hw.isa.layout import Unit
 from tq_hw.isa.uop import Alu, Destination, Reduce, Source

@@ -13,7 +13,7 @@ from tq_hw.compiler.ir.layers import Columns, LongRows
 from tq_hw.compiler.plan.layout import block_count
 from tq_hw.compiler.plan.places import LayerPlan
 from tq_hw.compiler.programs.rows import RowCode, difference, each_lane, maximum, parts_of, scalars_of, start, summand
-from tq_hw.compiler.stream import Access
+from tq_hw.compiler.stream.stream import Access
 
 __all__ = ["emit_columns", "emit_long_rows"]
 

@@ -21,7 +21,7 @@ from tq_hw.compiler.plan.places import LayerPlan
 from tq_hw.compiler.programs.lstm import clip_uops, hidden_uops, product_uop
 from tq_hw.compiler.programs.lstm_table import activation
 from tq_hw.compiler.programs.words import OUT, STREAM_A, Uop, activated, reg_a, reg_b, shifted, to
-from tq_hw.compiler.stream import Access
+from tq_hw.compiler.stream.stream import Access
 from tq_hw.isa.layout import ArrayMode, Unit
 from tq_hw.isa.program import REGION_IMAGE
 from tq_hw.isa.uop import Activation, Alu, Multiply, Rounding, ShiftSource, Source

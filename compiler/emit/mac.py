@@ -17,7 +17,7 @@ from tq_hw.compiler.plan.dilated import ColumnTurn, column_turns
 from tq_hw.compiler.plan.layout import View, block_count, even_cuts, even_tiles, row_cuts, row_parts, row_period
 from tq_hw.compiler.plan.lead import slices
 from tq_hw.compiler.plan.places import LayerPlan
-from tq_hw.compiler.stream import Access
+from tq_hw.compiler.stream.stream import Access
 from tq_hw.isa.layout import ArrayMode
 
 __all__ = ["emit_mac"]

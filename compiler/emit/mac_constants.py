@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from tq_hw.compiler.emit.emitter import Emitter
 from tq_hw.compiler.emit.mac_weights import Packed
 from tq_hw.compiler.emit.ring import Constants
-from tq_hw.compiler.stream import Access
+from tq_hw.compiler.stream.stream import Access
 
 __all__ = ["MacConstants"]
 

@@ -15,7 +15,7 @@ from tq_hw.compiler.emit.vector import program_fields
 from tq_hw.compiler.ir.layers import MatMul, Value
 from tq_hw.compiler.plan.layout import View, block_count, signed_step
 from tq_hw.compiler.plan.places import LayerPlan
-from tq_hw.compiler.stream import Access
+from tq_hw.compiler.stream.stream import Access
 from tq_hw.isa.layout import ArrayMode, Unit
 from tq_hw.isa.uop import Alu, Destination, Multiply, Rounding, ShiftSource, Source
 from tq_hw.sim.golden.arith import wrap_int32

@@ -16,7 +16,7 @@ from tq_hw.compiler.ir.layers import Copy, Move, Value
 from tq_hw.compiler.ir.strided import merged
 from tq_hw.compiler.plan.layout import signed_step
 from tq_hw.compiler.plan.places import LayerPlan
-from tq_hw.compiler.stream import Access
+from tq_hw.compiler.stream.stream import Access
 from tq_hw.isa.layout import Unit
 
 __all__ = ["emit_copies", "emit_move"]

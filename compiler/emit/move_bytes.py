@@ -15,7 +15,7 @@ from tq_hw.compiler.emit.image import gemm_weights
 from tq_hw.compiler.emit.vector import program_fields
 from tq_hw.compiler.ir.layers import Copy, Value
 from tq_hw.compiler.plan.layout import signed_step
-from tq_hw.compiler.stream import Access
+from tq_hw.compiler.stream.stream import Access
 from tq_hw.isa.config import Config
 from tq_hw.isa.layout import ArrayMode, Unit
 from tq_hw.isa.uop import Alu, Destination, Source

@@ -11,7 +11,7 @@ from tq_hw.compiler.ir.layers import Resize
 from tq_hw.compiler.ir.taps import Tap, groups
 from tq_hw.compiler.plan.layout import View, block_count, signed_step
 from tq_hw.compiler.plan.places import LayerPlan
-from tq_hw.compiler.stream import Access
+from tq_hw.compiler.stream.stream import Access
 from tq_hw.isa.uop import Alu, Destination, Multiply, Rounding, ShiftSource, Source
 from tq_hw.model.errors import UnsupportedError
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tq_hw.compiler.stream import Access
+from tq_hw.compiler.stream.stream import Access
 
 __all__ = ["GRANULE_WORDS", "Constants", "Ring"]
 

@@ -18,7 +18,7 @@ from tq_hw.compiler.emit.vector import program_fields
 from tq_hw.compiler.ir.layers import GROUP, Turn
 from tq_hw.compiler.plan.layout import View, block_count, even_tiles, row_cuts, signed_step
 from tq_hw.compiler.plan.places import LayerPlan
-from tq_hw.compiler.stream import Access
+from tq_hw.compiler.stream.stream import Access
 from tq_hw.isa.layout import ArrayMode
 from tq_hw.isa.uop import Alu, Destination, Rounding, ShiftSource, Source
 

@@ -8,7 +8,7 @@ from tq_hw.compiler.ir.layers import Mac
 from tq_hw.compiler.plan.fold import FoldPlan
 from tq_hw.compiler.plan.layout import View, odd, signed_step
 from tq_hw.compiler.plan.places import LayerPlan
-from tq_hw.compiler.stream import Access
+from tq_hw.compiler.stream.stream import Access
 from tq_hw.isa.uop import Alu, Destination, Source
 
 __all__ = ["Windows"]

@@ -4,7 +4,7 @@ import pytest
 
 from tq_hw.compiler import compile_model
 from tq_hw.compiler.cost.command_queues import CommandWords, command_words, held_up
-from tq_hw.compiler.stream import Access, Commands, FoldWrite, Operation, Stream, UopWrite
+from tq_hw.compiler.stream.stream import Access, Commands, FoldWrite, Operation, Stream, UopWrite
 from tq_hw.isa.config import PRESETS
 from tq_hw.isa.encode import decode
 from tq_hw.isa.layout import FOLD_BASE, UNITS, UOP_BASE, UOP_WORDS, Unit

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tq_hw.compiler.history import Access, History
+from tq_hw.compiler.stream.history import Access, History
 
 Rng = np.random.Generator
 Pair = tuple[tuple[Access, ...], tuple[Access, ...]]

@@ -9,7 +9,7 @@ import pytest
 from tq_hw.compiler import compile_model
 from tq_hw.compiler.compile import Compiled
 from tq_hw.compiler.emit.ring import Ring
-from tq_hw.compiler.stream import Access
+from tq_hw.compiler.stream.stream import Access
 from tq_hw.isa.config import PRESETS
 from tq_hw.isa.layout import Unit
 from tq_hw.model.build import ModelBuilder

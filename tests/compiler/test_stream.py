@@ -2,7 +2,7 @@
 
 import pytest
 
-from tq_hw.compiler.stream import Access, Stream
+from tq_hw.compiler.stream.stream import Access, Stream
 from tq_hw.isa.config import load_config
 from tq_hw.isa.layout import Unit
 

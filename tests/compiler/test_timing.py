@@ -6,7 +6,7 @@ import pytest
 from tq_hw.compiler import compile_model
 from tq_hw.compiler.cost.operation_cycles import moved_bytes, read_beside
 from tq_hw.compiler.cost.timing import Timeline, layer_cycles, run_times
-from tq_hw.compiler.stream import Access, Commands, Stream
+from tq_hw.compiler.stream.stream import Access, Commands, Stream
 from tq_hw.isa.config import PRESETS, Config
 from tq_hw.isa.latency import VECTOR_START_CYCLES, done_cycles
 from tq_hw.isa.layout import ArrayMode, Unit, VectorKind

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tq_hw.compiler import compile_model
-from tq_hw.compiler.stream import Access, Stream
+from tq_hw.compiler.stream.stream import Access, Stream
 from tq_hw.compiler.warm import kept_loads, warm_program
 from tq_hw.isa.config import PRESETS
 from tq_hw.isa.layout import Unit

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import ClassVar
 
-from tq_hw.compiler.history import Access, History
+from tq_hw.compiler.stream.history import Access, History
 from tq_hw.isa.config import Config
 from tq_hw.isa.encode import Assembler, EncodeError
 from tq_hw.isa.layout import ArrayMode, Unit

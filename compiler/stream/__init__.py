@@ -1,0 +1,1 @@
+"""The command stream: operations in order, tokens between units, encoding."""
