@@ -29,7 +29,7 @@ from tq_hw.boards.build.figures import Hop, count_cells, modules, nextpnr_timing
 from tq_hw.boards.build.floorplan import place_blocks
 from tq_hw.boards.build.tools import run_tool
 from tq_hw.hdl.accelerator import Accelerator
-from tq_hw.hdl.array_unit import ArrayUnit
+from tq_hw.hdl.array.unit import ArrayUnit
 from tq_hw.hdl.fetch import Fetch
 from tq_hw.hdl.load import LoadUnit
 from tq_hw.hdl.scratchpad import Scratchpad

@@ -6,7 +6,7 @@ from amaranth import Cat, ClockDomain, ClockSignal, DomainRenamer, Module, Mux, 
 from amaranth.lib import wiring
 from amaranth.lib.wiring import Out
 
-from tq_hw.hdl.array_unit import ArrayUnit
+from tq_hw.hdl.array.unit import ArrayUnit
 from tq_hw.hdl.axi import ReadChannel, WriteChannel, read_members, write_members
 from tq_hw.hdl.control import UnitControl
 from tq_hw.hdl.fetch import Fetch

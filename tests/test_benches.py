@@ -33,7 +33,7 @@ def test_there_are_ten_mutants_and_more() -> None:
 
 def test_text_that_is_not_there_once_is_an_error() -> None:
     for old in ("no such text", "self"):
-        with pytest.raises(MismatchError, match="expected its text once in hdl/array.py"):
+        with pytest.raises(MismatchError, match="expected its text once in hdl/array/grid.py"):
             mutation.mutated(mutation.Mutant("x", "array.py", old, "", ()))
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from amaranth.sim import Simulator
 
-from tq_hw.hdl.array_unit import ArrayUnit
+from tq_hw.hdl.array.unit import ArrayUnit
 from tq_hw.isa.config import Config
 from tq_hw.isa.latency import ACC_READ_LATENCY_CYCLES, ARRAY_READ_LATENCY_CYCLES
 from tq_hw.isa.layout import UNITS, ArrayMode, Unit

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from amaranth.sim import Simulator
 
-from tq_hw.hdl.array import MacArray
+from tq_hw.hdl.array.grid import MacArray
 from tq_hw.isa.config import Config
 from tq_hw.isa.latency import array_latency_cycles
 

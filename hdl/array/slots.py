@@ -7,8 +7,8 @@ from amaranth.hdl import Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from tq_hw.hdl.accumulate import SlotTag
-from tq_hw.hdl.array_steps import COLUMN, COUNT, ROW, SLOT_FEEDS, Constants, Place, Slot, Step
+from tq_hw.hdl.array.accumulate import SlotTag
+from tq_hw.hdl.array.steps import COLUMN, COUNT, ROW, SLOT_FEEDS, Constants, Place, Slot, Step
 from tq_hw.hdl.delay import delayed
 from tq_hw.hdl.signatures import bank_of
 from tq_hw.isa.config import BANKS, Config

@@ -3,7 +3,7 @@
 from amaranth import signed, unsigned
 from amaranth.lib import data
 
-from tq_hw.hdl.accumulate import SlotTag
+from tq_hw.hdl.array.accumulate import SlotTag
 from tq_hw.isa.config import Config
 
 __all__ = ["COLUMN", "COUNT", "ROW", "SLOT_FEEDS", "Constants", "Feed", "Place", "Slot", "Step"]

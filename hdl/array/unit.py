@@ -6,14 +6,14 @@ from amaranth import Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from tq_hw.hdl.accumulate import Accumulators
-from tq_hw.hdl.array import MacArray
+from tq_hw.hdl.array.accumulate import Accumulators
+from tq_hw.hdl.array.feeds import Feeds
+from tq_hw.hdl.array.grid import MacArray
+from tq_hw.hdl.array.sequencer import StepSequencer
+from tq_hw.hdl.array.slots import SlotCounter
+from tq_hw.hdl.array.weights import WeightLoader
 from tq_hw.hdl.delay import delayed
-from tq_hw.hdl.feeds import Feeds
-from tq_hw.hdl.sequencer import StepSequencer
 from tq_hw.hdl.signatures import AccReadSignature, ReadSignature, TableWriteSignature, operation_signature
-from tq_hw.hdl.slots import SlotCounter
-from tq_hw.hdl.weights import WeightLoader
 from tq_hw.isa.config import Config
 from tq_hw.isa.control import Status
 from tq_hw.isa.latency import (

@@ -1,0 +1,1 @@
+"""The array unit: systolic grid, sequencer, weights, feeds and accumulators."""
