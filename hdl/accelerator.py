@@ -7,7 +7,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import Out
 
 from tq_hw.hdl.array.unit import ArrayUnit
-from tq_hw.hdl.axi import ReadChannel, WriteChannel, read_members, write_members
+from tq_hw.hdl.bus.axi import ReadChannel, WriteChannel, read_members, write_members
 from tq_hw.hdl.control import UnitControl
 from tq_hw.hdl.fetch import Fetch
 from tq_hw.hdl.load import LoadUnit
@@ -32,7 +32,7 @@ class Accelerator(wiring.Component):
 
     Members
     -------
-    m_axi_* : AXI4 master of hdl/axi.py, 32-bit addresses, `bus_bytes` of data, 1-bit ids
+    m_axi_* : AXI4 master of hdl/bus/axi.py, 32-bit addresses, `bus_bytes` of data, 1-bit ids
     reg_addr : In(8), byte address; reg_write_en : In(1); reg_write_data : In(32)
     reg_read_data : Out(32), two cycles after `reg_addr`; registers of isa/control.py
     interrupt : Out(1), high from done or error to the next start or stop

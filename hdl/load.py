@@ -6,13 +6,14 @@ from amaranth import Cat, Module, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from tq_hw.hdl.axi import MemoryReadSignature
+from tq_hw.hdl.bus.axi import MemoryReadSignature
+from tq_hw.hdl.bus.bursts import BurstSplitter
+from tq_hw.hdl.bus.read_buffer import ReadBuffer
 from tq_hw.hdl.delay import delayed
 from tq_hw.hdl.load_plan import LoadPlan, PlanLayout
 from tq_hw.hdl.queues import Queue
-from tq_hw.hdl.read_buffer import ReadBuffer
 from tq_hw.hdl.realigner import Realigner
-from tq_hw.hdl.runs import BurstSplitter, RunGenerator
+from tq_hw.hdl.runs import RunGenerator
 from tq_hw.hdl.signatures import OperationLayout, WriteSignature, operation_signature
 from tq_hw.isa.config import Config
 from tq_hw.isa.control import Status

@@ -6,7 +6,7 @@ from amaranth import Array, Const, Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from tq_hw.hdl.axi import BurstLayout, WriteBeatLayout
+from tq_hw.hdl.bus.axi import BurstLayout, WriteBeatLayout
 from tq_hw.hdl.load_plan import lane_bits, window_beats
 from tq_hw.hdl.store_plan import TakeLayout
 from tq_hw.isa.config import Config

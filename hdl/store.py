@@ -6,7 +6,7 @@ from amaranth import Cat, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from tq_hw.hdl.axi import BurstLayout, WriteBeatLayout
+from tq_hw.hdl.bus.axi import BurstLayout, WriteBeatLayout
 from tq_hw.hdl.delay import delayed
 from tq_hw.hdl.packer import Packer
 from tq_hw.hdl.queues import Queue, Slice

@@ -1,4 +1,4 @@
-"""What lies between the masters of a board and its memory: AXI4 with the members of hdl/axi.py.
+"""What lies between the masters of a board and its memory: AXI4 with the members of hdl/bus/axi.py.
 
 Every part keeps the order of the bursts and works on the accelerator's kind alone: INCR bursts of whole beats, at
 most 256 bytes that do not cross 256 bytes. Each output is a register or comes from a small memory: no path leads from
@@ -12,7 +12,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.fifo import AsyncFIFO
 from amaranth.lib.wiring import In, Out
 
-from tq_hw.hdl.axi import read_members, write_members
+from tq_hw.hdl.bus.axi import read_members, write_members
 from tq_hw.hdl.queues import Queue, Slice
 from tq_hw.isa.config import PRESETS
 

@@ -21,7 +21,7 @@ from tq_hw.boards.link.protocol import (
     Identity,
     Result,
 )
-from tq_hw.hdl.axi import read_members, write_members
+from tq_hw.hdl.bus.axi import read_members, write_members
 from tq_hw.hdl.registers import ADDRESS_BITS
 from tq_hw.isa.config import Config
 
@@ -58,7 +58,7 @@ class Bridge(wiring.Component):
     rx_valid : In(1), strobe: a byte came, at least four cycles after the one before; rx_data : In(8), with it
     tx : Out(stream of 8 bits)
     busy : Out(1), a request is being executed or answered: bytes that come now are lost
-    m_axi_* : AXI4 master of hdl/axi.py
+    m_axi_* : AXI4 master of hdl/bus/axi.py
     reg_addr, reg_write_en, reg_write_data : Out; reg_read_data : In(32), two cycles after `reg_addr`
     """
 

@@ -17,7 +17,7 @@ from tq_hw.boards.gateware.uart import UartReceiver, UartTransmitter, bit_cycles
 from tq_hw.boards.soc.flash import FlashReader
 from tq_hw.boards.soc.map import RAM_BYTES, Device, Region
 from tq_hw.hdl.accelerator import Accelerator
-from tq_hw.hdl.memory_port import MemoryPort
+from tq_hw.hdl.bus.memory_port import MemoryPort
 from tq_hw.isa.config import Config
 from tq_hw.model.errors import MissingToolError
 

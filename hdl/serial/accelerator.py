@@ -6,8 +6,8 @@ from amaranth import Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from tq_hw.hdl.axi import read_members, write_members
-from tq_hw.hdl.memory_port import MemoryPort
+from tq_hw.hdl.bus.axi import read_members, write_members
+from tq_hw.hdl.bus.memory_port import MemoryPort
 from tq_hw.hdl.registers import host_members
 from tq_hw.hdl.serial.cells import Cells
 from tq_hw.hdl.serial.encoding import Sink

@@ -39,7 +39,7 @@ class _State(IntEnum):
 
 
 class WordPortSignature(wiring.Signature):
-    """A master's way to system memory, a word at a time; `hdl.memory_port.MemoryPort` says when.
+    """A master's way to system memory, a word at a time; `hdl.bus.memory_port.MemoryPort` says when.
 
     Members
     -------

@@ -1,4 +1,4 @@
-"""What AXI4 and hdl/axi.py promise about the bus in every cycle: a monitor for any bench."""
+"""What AXI4 and hdl/bus/axi.py promise about the bus in every cycle: a monitor for any bench."""
 
 from collections import deque
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""The two channels of hdl/axi.py between their clients and a memory that answers in any order AXI4 allows."""
+"""The two channels of hdl/bus/axi.py between their clients and a memory that answers in any order AXI4 allows."""
 
 import random
 from collections import deque
@@ -12,7 +12,7 @@ from axi_rules import AxiRules
 from bench import Bench
 from stalls import STALLS, Stalls
 
-from tq_hw.hdl.axi import ReadChannel, WriteChannel
+from tq_hw.hdl.bus.axi import ReadChannel, WriteChannel
 from tq_hw.isa.config import PRESETS, Config
 from tq_hw.isa.layout import BURST_BYTES
 

@@ -11,7 +11,7 @@ import pytest
 from bench import Bench
 from stalls import STALLS, Stalls
 
-from tq_hw.hdl.read_buffer import ReadBuffer
+from tq_hw.hdl.bus.read_buffer import ReadBuffer
 from tq_hw.isa.config import PRESETS, Config
 from tq_hw.isa.layout import BURST_BYTES
 

@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from stalls import Stalls
 
-from tq_hw.hdl.runs import BurstSplitter, RunGenerator
+from tq_hw.hdl.bus.bursts import BurstSplitter
+from tq_hw.hdl.runs import RunGenerator
 from tq_hw.isa.config import Config
 from tq_hw.isa.layout import BURST_BYTES
 

@@ -6,7 +6,7 @@ from amaranth import Cat, Const, Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from tq_hw.hdl.axi import read_members, write_members
+from tq_hw.hdl.bus.axi import read_members, write_members
 from tq_hw.isa.config import Config
 
 __all__ = ["MemoryPort"]
@@ -22,7 +22,7 @@ class MemoryPort(wiring.Component):
     pending : Out(1), an access is under way, from the cycle after the strobe on
     failed : Out(1), the memory answered with an error; came : Out(8 * bus_bytes), what was read; valid when `pending`
         has fallen, until the next strobe
-    bus : Out(AXI4 signals of hdl/axi.py); every output is a register
+    bus : Out(AXI4 signals of hdl/bus/axi.py); every output is a register
     """
 
     read: Signal

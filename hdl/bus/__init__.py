@@ -1,0 +1,1 @@
+"""AXI4 and what splits and buffers its bursts."""
