@@ -30,7 +30,7 @@ from tq_hw.boards.build.floorplan import place_blocks
 from tq_hw.boards.build.tools import run_tool
 from tq_hw.hdl.accelerator import Accelerator
 from tq_hw.hdl.array.unit import ArrayUnit
-from tq_hw.hdl.fetch import Fetch
+from tq_hw.hdl.control.fetch import Fetch
 from tq_hw.hdl.load import LoadUnit
 from tq_hw.hdl.scratchpad import Scratchpad
 from tq_hw.hdl.store import StoreUnit

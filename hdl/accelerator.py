@@ -8,13 +8,13 @@ from amaranth.lib.wiring import Out
 
 from tq_hw.hdl.array.unit import ArrayUnit
 from tq_hw.hdl.bus.axi import ReadChannel, WriteChannel, read_members, write_members
-from tq_hw.hdl.control import UnitControl
-from tq_hw.hdl.fetch import Fetch
+from tq_hw.hdl.control.fetch import Fetch
+from tq_hw.hdl.control.registers import EVENTS, RESET_CYCLES, Registers, host_members
+from tq_hw.hdl.control.tokens import WORKERS, Tokens
+from tq_hw.hdl.control.unit_control import UnitControl
 from tq_hw.hdl.load import LoadUnit
-from tq_hw.hdl.registers import EVENTS, RESET_CYCLES, Registers, host_members
 from tq_hw.hdl.scratchpad import Scratchpad
 from tq_hw.hdl.store import StoreUnit
-from tq_hw.hdl.tokens import WORKERS, Tokens
 from tq_hw.hdl.vector_unit import VectorUnit
 from tq_hw.isa.config import Config
 from tq_hw.isa.control import Status

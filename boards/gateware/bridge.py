@@ -22,7 +22,7 @@ from tq_hw.boards.link.protocol import (
     Result,
 )
 from tq_hw.hdl.bus.axi import read_members, write_members
-from tq_hw.hdl.registers import ADDRESS_BITS
+from tq_hw.hdl.control.registers import ADDRESS_BITS
 from tq_hw.isa.config import Config
 
 __all__ = ["Bridge", "UartBridge", "bus_members"]

@@ -8,13 +8,13 @@ from amaranth.lib.wiring import In, Out
 
 from tq_hw.hdl.bus.axi import read_members, write_members
 from tq_hw.hdl.bus.memory_port import MemoryPort
-from tq_hw.hdl.registers import host_members
+from tq_hw.hdl.control.registers import host_members
+from tq_hw.hdl.control.tokens import WORKERS
 from tq_hw.hdl.serial.cells import Cells
 from tq_hw.hdl.serial.encoding import Sink
 from tq_hw.hdl.serial.engine import Engine, WordPortSignature
 from tq_hw.hdl.serial.host import Host
 from tq_hw.hdl.serial.program import microprogram
-from tq_hw.hdl.tokens import WORKERS
 from tq_hw.isa.config import Config
 
 __all__ = ["SerialAccelerator", "SerialCore"]

@@ -7,7 +7,7 @@ from amaranth.lib import wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
-from tq_hw.hdl.registers import host_members
+from tq_hw.hdl.control.registers import host_members
 from tq_hw.hdl.serial.encoding import HOST_WORDS, WRITTEN_WORDS, Halt
 from tq_hw.isa.config import Config
 from tq_hw.isa.control import MAGIC, REGISTERS

@@ -8,6 +8,7 @@ buffers allow. Whatever a unit has to remember from turn to turn stands in regis
 from collections.abc import Callable
 from functools import lru_cache
 
+from tq_hw.hdl.control.tokens import WORKERS
 from tq_hw.hdl.serial.assembler import Assembler, Label, Listing, Reg
 from tq_hw.hdl.serial.encoding import PLACES, Halt, Op, Place, Sink
 from tq_hw.hdl.serial.host import WORD_OF
@@ -15,7 +16,6 @@ from tq_hw.hdl.serial.program_array import array
 from tq_hw.hdl.serial.program_move import load, store
 from tq_hw.hdl.serial.program_vector import vector
 from tq_hw.hdl.serial.shared import Shared
-from tq_hw.hdl.tokens import WORKERS
 from tq_hw.isa.config import Config
 from tq_hw.isa.control import REGISTERS, Status
 from tq_hw.isa.layout import HEADER, Unit, register_count

@@ -12,8 +12,8 @@ from amaranth.sim import Simulator
 from bench import Bench
 from stalls import Stalls
 
-from tq_hw.hdl.control import IN_FLIGHT, UnitControl
-from tq_hw.hdl.tokens import Tokens
+from tq_hw.hdl.control.tokens import Tokens
+from tq_hw.hdl.control.unit_control import IN_FLIGHT, UnitControl
 from tq_hw.isa.config import PRESETS
 from tq_hw.isa.control import Status
 from tq_hw.isa.encode import Assembler, decode, pack, unpack

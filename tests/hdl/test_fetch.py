@@ -11,8 +11,8 @@ import pytest
 from bench import Bench
 from stalls import STALLS, Stalls, read_memory
 
-from tq_hw.hdl.fetch import Fetch
-from tq_hw.hdl.tokens import WORKERS
+from tq_hw.hdl.control.fetch import Fetch
+from tq_hw.hdl.control.tokens import WORKERS
 from tq_hw.isa.config import PRESETS
 from tq_hw.isa.control import Status
 from tq_hw.isa.encode import pack

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from bench import Bench
 
-from tq_hw.hdl.registers import EVENTS, RESET_CYCLES, Registers
+from tq_hw.hdl.control.registers import EVENTS, RESET_CYCLES, Registers
 from tq_hw.isa.config import PRESETS
 from tq_hw.isa.control import COUNTERS, MAGIC, REGISTERS, STATUS_BUSY, STATUS_DONE, STATUS_ERROR, Status
 from tq_hw.isa.layout import Unit

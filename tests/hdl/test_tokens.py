@@ -10,7 +10,7 @@ import pytest
 from amaranth import ResetInserter, Signal
 from bench import Bench
 
-from tq_hw.hdl.tokens import WORKERS, Tokens
+from tq_hw.hdl.control.tokens import WORKERS, Tokens
 from tq_hw.isa.control import Status
 from tq_hw.isa.layout import Unit
 

@@ -6,10 +6,10 @@ from amaranth import Cat, Module, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from tq_hw.hdl.control.tokens import WORKERS, TokenSignature
 from tq_hw.hdl.delay import delayed
 from tq_hw.hdl.queues import Queue
 from tq_hw.hdl.signatures import TableWriteSignature, operation_signature
-from tq_hw.hdl.tokens import WORKERS, TokenSignature
 from tq_hw.isa.config import Config
 from tq_hw.isa.control import Status
 from tq_hw.isa.layout import FOLD_BASE, HEADER, UNITS, UOP_BASE, Unit, register_count

@@ -1,0 +1,1 @@
+"""Commands and host: fetch, decoding per unit, tokens, registers."""
