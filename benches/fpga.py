@@ -31,9 +31,9 @@ from tq_hw.boards.build.tools import run_tool
 from tq_hw.hdl.accelerator import Accelerator
 from tq_hw.hdl.array.unit import ArrayUnit
 from tq_hw.hdl.control.fetch import Fetch
-from tq_hw.hdl.load import LoadUnit
+from tq_hw.hdl.dma.load import LoadUnit
+from tq_hw.hdl.dma.store import StoreUnit
 from tq_hw.hdl.scratchpad import Scratchpad
-from tq_hw.hdl.store import StoreUnit
 from tq_hw.hdl.vector_activation import ActivationUnit
 from tq_hw.hdl.vector_unit import VectorUnit
 from tq_hw.isa.config import Config, ConfigError, load_config

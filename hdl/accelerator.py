@@ -12,9 +12,9 @@ from tq_hw.hdl.control.fetch import Fetch
 from tq_hw.hdl.control.registers import EVENTS, RESET_CYCLES, Registers, host_members
 from tq_hw.hdl.control.tokens import WORKERS, Tokens
 from tq_hw.hdl.control.unit_control import UnitControl
-from tq_hw.hdl.load import LoadUnit
+from tq_hw.hdl.dma.load import LoadUnit
+from tq_hw.hdl.dma.store import StoreUnit
 from tq_hw.hdl.scratchpad import Scratchpad
-from tq_hw.hdl.store import StoreUnit
 from tq_hw.hdl.vector_unit import VectorUnit
 from tq_hw.isa.config import Config
 from tq_hw.isa.control import Status

@@ -12,7 +12,7 @@ from bench import Bench
 from dma_reference import Fields, load_ref, random_load, runs
 from stalls import Stalls, read_memory
 
-from tq_hw.hdl.load import LoadUnit
+from tq_hw.hdl.dma.load import LoadUnit
 from tq_hw.isa.config import PRESETS, Config
 from tq_hw.isa.control import Status
 from tq_hw.isa.layout import UNITS, Unit

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from stalls import Stalls
 
 from tq_hw.hdl.bus.bursts import BurstSplitter
-from tq_hw.hdl.runs import RunGenerator
+from tq_hw.hdl.dma.runs import RunGenerator
 from tq_hw.isa.config import Config
 from tq_hw.isa.layout import BURST_BYTES
 

@@ -16,7 +16,7 @@ from dma_reference import Fields, random_store, runs, store_ref
 from stalls import Stalls
 
 from tq_hw.hdl.bus.axi import WriteChannel
-from tq_hw.hdl.store import StoreUnit
+from tq_hw.hdl.dma.store import StoreUnit
 from tq_hw.isa.config import PRESETS, Config
 from tq_hw.isa.control import Status
 from tq_hw.isa.latency import READ_LATENCY_CYCLES

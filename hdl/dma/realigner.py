@@ -6,7 +6,7 @@ from amaranth import Array, Cat, Const, Module, Mux, Signal, signed
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from tq_hw.hdl.load_plan import WordLayout, lane_bits, window_beats
+from tq_hw.hdl.dma.load_plan import WordLayout, lane_bits, window_beats
 from tq_hw.hdl.queues import Queue
 from tq_hw.hdl.signatures import WriteSignature
 from tq_hw.isa.config import Config

@@ -6,9 +6,9 @@ from amaranth import Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from tq_hw.hdl.load_plan import lane_bits, window_beats
+from tq_hw.hdl.dma.load_plan import lane_bits, window_beats
+from tq_hw.hdl.dma.runs import RunGenerator, first_turn, next_turn
 from tq_hw.hdl.queues import Queue
-from tq_hw.hdl.runs import RunGenerator, first_turn, next_turn
 from tq_hw.hdl.signatures import OperationLayout, operation_signature
 from tq_hw.isa.config import Config
 from tq_hw.isa.layout import Unit

@@ -7,8 +7,8 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from tq_hw.hdl.bus.axi import BurstLayout, WriteBeatLayout
-from tq_hw.hdl.load_plan import lane_bits, window_beats
-from tq_hw.hdl.store_plan import TakeLayout
+from tq_hw.hdl.dma.load_plan import lane_bits, window_beats
+from tq_hw.hdl.dma.store_plan import TakeLayout
 from tq_hw.isa.config import Config
 from tq_hw.isa.layout import BURST_BYTES
 

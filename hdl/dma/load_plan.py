@@ -10,8 +10,8 @@ from amaranth import Module, Mux, Signal, signed
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from tq_hw.hdl.dma.runs import RunGenerator, first_turn, next_turn
 from tq_hw.hdl.queues import Queue
-from tq_hw.hdl.runs import RunGenerator, first_turn, next_turn
 from tq_hw.isa.config import Config
 
 __all__ = ["LoadPlan", "PlanLayout", "WordLayout", "lane_bits", "window_beats"]

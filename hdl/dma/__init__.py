@@ -1,0 +1,1 @@
+"""Load and store units: N-dimensional runs between memory and scratchpad."""
