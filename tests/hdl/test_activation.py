@@ -9,7 +9,7 @@ import pytest
 from pipeline_bench import rtl
 from vector_reference import VECTOR_CONFIGS, Operation, Scenario, Uop, check, operation, uop
 
-from tq_hw.hdl.activation import ActivationLane
+from tq_hw.hdl.lane.activation import ActivationLane
 from tq_hw.isa.config import Config, ConfigError, load_config
 from tq_hw.isa.uop import Activation, Alu, Destination, Source
 from tq_hw.sim.executor.uop import activate

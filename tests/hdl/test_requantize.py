@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pipeline_bench import Case, rtl
 
-from tq_hw.hdl.alu import LaneAlu, alu_flags
-from tq_hw.hdl.requantize import AddClamp, HighMultiply, LeftShift, Requantize, RightShift
+from tq_hw.hdl.lane.alu import LaneAlu, alu_flags
+from tq_hw.hdl.lane.requantize import AddClamp, HighMultiply, LeftShift, Requantize, RightShift
 from tq_hw.isa.uop import Alu, Rounding
 from tq_hw.sim.golden.arith import (
     INT32_MAX,

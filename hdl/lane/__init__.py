@@ -1,0 +1,1 @@
+"""One lane of the vector unit: arithmetic, requantization, tables, activations."""
