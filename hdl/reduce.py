@@ -7,7 +7,7 @@ from amaranth.hdl import Value
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from tq_hw.hdl.delay import delayed
+from tq_hw.hdl.parts.delay import delayed
 from tq_hw.isa.config import Config
 from tq_hw.isa.latency import REDUCE_LEVEL_CYCLES
 from tq_hw.isa.uop import Reduce

@@ -18,8 +18,8 @@ from amaranth.hdl import Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from tq_hw.hdl.block_memory import block_memory, block_read
-from tq_hw.hdl.delay import delayed
+from tq_hw.hdl.parts.block_memory import block_memory, block_read
+from tq_hw.hdl.parts.delay import delayed
 from tq_hw.hdl.signatures import ReadSignature, WriteSignature, bank_of, granted
 from tq_hw.isa.config import BANKS, Config
 from tq_hw.isa.control import Status

@@ -6,9 +6,8 @@ from amaranth import Cat, Module, Signal, signed
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from tq_hw.hdl.delay import delayed
-from tq_hw.hdl.delay_line import DelayLine
 from tq_hw.hdl.lane.activation import ActivationLane
+from tq_hw.hdl.parts.delay import DelayLine, delayed
 from tq_hw.hdl.vector_output import OutputLayout
 from tq_hw.isa.config import Config, ConfigError
 from tq_hw.isa.latency import activation_cycles

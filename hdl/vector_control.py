@@ -8,10 +8,9 @@ from amaranth.lib import wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
-from tq_hw.hdl.delay import delayed
-from tq_hw.hdl.delay_line import DelayLine
 from tq_hw.hdl.lane.alu import alu_flags
 from tq_hw.hdl.lane.lane import CONTROL, STAGE_TABLE, LaneControl
+from tq_hw.hdl.parts.delay import DelayLine, delayed
 from tq_hw.hdl.signatures import TableWriteSignature
 from tq_hw.hdl.vector_steps import UopWord0, uop_layout
 from tq_hw.isa.config import Config

@@ -6,8 +6,8 @@ from amaranth import Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from tq_hw.hdl.delay import delayed
-from tq_hw.hdl.queues import Queue
+from tq_hw.hdl.parts.delay import delayed
+from tq_hw.hdl.parts.queues import Queue
 from tq_hw.hdl.signatures import OperationLayout
 from tq_hw.hdl.vector_steps import Restart, RunLayout, TileLayout, UopWord0
 from tq_hw.isa.config import Config

@@ -6,8 +6,8 @@ from amaranth import Module, Signal, signed
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from tq_hw.hdl.block_memory import block_memory, block_read
-from tq_hw.hdl.delay import delayed
+from tq_hw.hdl.parts.block_memory import block_memory, block_read
+from tq_hw.hdl.parts.delay import delayed
 from tq_hw.hdl.vector_steps import register_word_bits
 from tq_hw.isa.config import Config
 from tq_hw.isa.latency import REGISTER_READ_CYCLES

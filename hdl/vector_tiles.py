@@ -7,7 +7,7 @@ from amaranth.hdl import Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from tq_hw.hdl.delay import delayed
+from tq_hw.hdl.parts.delay import delayed
 from tq_hw.hdl.signatures import OperationLayout, operation_signature
 from tq_hw.hdl.vector_steps import Restart, TileLayout
 from tq_hw.isa.config import Config

@@ -11,10 +11,9 @@ from amaranth import Cat, Module, Mux, Signal, signed
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
-from tq_hw.hdl.delay import delayed
-from tq_hw.hdl.delay_line import DelayLine
 from tq_hw.hdl.lane.lane import STAGE_LEFT, STAGE_PRODUCT, STAGE_TABLE, Lane
 from tq_hw.hdl.params import ParameterBlocks
+from tq_hw.hdl.parts.delay import DelayLine, delayed
 from tq_hw.hdl.reduce import ReduceLayout, ReduceUnit
 from tq_hw.hdl.signatures import (
     AccReadSignature,

@@ -8,7 +8,7 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
 from tq_hw.hdl.beats import Beats
-from tq_hw.hdl.queues import Queue
+from tq_hw.hdl.parts.queues import Queue
 from tq_hw.hdl.signatures import OperationLayout
 from tq_hw.hdl.vector_pointers import SlotPointers
 from tq_hw.hdl.vector_steps import CountedStep, Restart, RunLayout, StepLayout

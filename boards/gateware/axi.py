@@ -13,7 +13,7 @@ from amaranth.lib.fifo import AsyncFIFO
 from amaranth.lib.wiring import In, Out
 
 from tq_hw.hdl.bus.axi import read_members, write_members
-from tq_hw.hdl.queues import Queue, Slice
+from tq_hw.hdl.parts.queues import Queue, Slice
 from tq_hw.isa.config import PRESETS
 
 __all__ = ["CHANNELS", "DECODE_ERROR", "MEMORY_ID_BITS", "AxiSignature", "Crossing", "Merge", "Narrow",

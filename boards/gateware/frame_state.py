@@ -7,9 +7,9 @@ from amaranth.lib import data
 from amaranth.lib.crc.catalog import CRC32_ISO_HDLC
 
 from tq_hw.boards.link.protocol import MOST_BYTES
-from tq_hw.hdl.block_memory import block_memory, block_read
 from tq_hw.hdl.bus.memory_port import MemoryPort
 from tq_hw.hdl.control.registers import ADDRESS_BITS
+from tq_hw.hdl.parts.block_memory import block_memory, block_read
 from tq_hw.isa.config import Config
 
 __all__ = ["HEADER", "FrameState"]

@@ -8,7 +8,7 @@ from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In
 
 from tq_hw.boards.gateware.axi import MEMORY_ID_BITS, AxiSignature, channel_layout, connect_channel
-from tq_hw.hdl.queues import Queue, Slice
+from tq_hw.hdl.parts.queues import Queue, Slice
 
 __all__ = ["SPRAM_BYTES", "BlockCells", "OnChipMemory", "SpramCells"]
 

@@ -6,8 +6,8 @@ from amaranth import Cat, Module, Mux, Signal, signed, unsigned
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from tq_hw.hdl.block_memory import block_memory, block_read
-from tq_hw.hdl.delay import delayed
+from tq_hw.hdl.parts.block_memory import block_memory, block_read
+from tq_hw.hdl.parts.delay import delayed
 from tq_hw.hdl.signatures import AccReadSignature
 from tq_hw.isa.config import Config
 

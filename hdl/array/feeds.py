@@ -7,7 +7,7 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from tq_hw.hdl.array.steps import SLOT_FEEDS, Slot
-from tq_hw.hdl.delay import delayed
+from tq_hw.hdl.parts.delay import delayed
 from tq_hw.isa.config import Config
 from tq_hw.isa.latency import ARRAY_READ_LATENCY_CYCLES, FEED_CYCLES
 

@@ -9,7 +9,7 @@ from amaranth.lib.wiring import In, Out
 
 from tq_hw.hdl.array.steps import COUNT, SLOT_FEEDS, Constants, Feed, Place, Step
 from tq_hw.hdl.array.weights import WeightRequest
-from tq_hw.hdl.delay import delayed
+from tq_hw.hdl.parts.delay import delayed
 from tq_hw.hdl.signatures import OperationLayout, TableWriteSignature, operation_signature
 from tq_hw.isa.config import Config
 from tq_hw.isa.layout import FOLD_ENTRY, ArrayMode, Unit

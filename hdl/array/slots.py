@@ -9,7 +9,7 @@ from amaranth.lib.wiring import In, Out
 
 from tq_hw.hdl.array.accumulate import SlotTag
 from tq_hw.hdl.array.steps import COLUMN, COUNT, ROW, SLOT_FEEDS, Constants, Place, Slot, Step
-from tq_hw.hdl.delay import delayed
+from tq_hw.hdl.parts.delay import delayed
 from tq_hw.hdl.signatures import bank_of
 from tq_hw.isa.config import BANKS, Config
 from tq_hw.isa.latency import SLOT_TO_PORT_CYCLES

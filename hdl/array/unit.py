@@ -12,7 +12,7 @@ from tq_hw.hdl.array.grid import MacArray
 from tq_hw.hdl.array.sequencer import StepSequencer
 from tq_hw.hdl.array.slots import SlotCounter
 from tq_hw.hdl.array.weights import WeightLoader
-from tq_hw.hdl.delay import delayed
+from tq_hw.hdl.parts.delay import delayed
 from tq_hw.hdl.signatures import AccReadSignature, ReadSignature, TableWriteSignature, operation_signature
 from tq_hw.isa.config import Config
 from tq_hw.isa.control import Status

@@ -6,7 +6,7 @@ from amaranth import Cat, Module, Mux, Signal, signed
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from tq_hw.hdl.delay import delayed
+from tq_hw.hdl.parts.delay import delayed
 from tq_hw.hdl.signatures import ReadSignature, bank_of, granted
 from tq_hw.isa.config import BANKS, Config
 from tq_hw.isa.latency import ARRAY_READ_LATENCY_CYCLES

@@ -11,7 +11,7 @@ from amaranth import Cat, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from tq_hw.hdl.queues import Queue, Slice
+from tq_hw.hdl.parts.queues import Queue, Slice
 from tq_hw.isa.config import Config
 from tq_hw.isa.layout import LOAD_SHARES
 

@@ -7,7 +7,7 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from tq_hw.hdl.bus.axi import BurstLayout, MemoryReadSignature
-from tq_hw.hdl.queues import Queue
+from tq_hw.hdl.parts.queues import Queue
 from tq_hw.isa.config import Config
 from tq_hw.isa.layout import BURST_BYTES
 

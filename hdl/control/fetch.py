@@ -12,8 +12,8 @@ from tq_hw.hdl.bus.bursts import BurstSplitter
 from tq_hw.hdl.bus.read_buffer import ReadBuffer
 from tq_hw.hdl.control.tokens import WORKERS
 from tq_hw.hdl.control.unit_control import HeaderLayout
-from tq_hw.hdl.delay import delayed
-from tq_hw.hdl.queues import Queue, Slice
+from tq_hw.hdl.parts.delay import delayed
+from tq_hw.hdl.parts.queues import Queue, Slice
 from tq_hw.isa.config import Config
 from tq_hw.isa.control import Status
 from tq_hw.isa.layout import BURST_BYTES, FETCH_BYTES, FEW_WORDS, QUEUE_WORDS, Unit

@@ -6,7 +6,7 @@ from amaranth import Array, Cat, Module, Mux, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from tq_hw.hdl.delay import delayed
+from tq_hw.hdl.parts.delay import delayed
 from tq_hw.isa.config import Config
 from tq_hw.isa.control import COUNTERS, MAGIC, REGISTERS
 from tq_hw.isa.layout import Unit

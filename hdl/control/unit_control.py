@@ -7,8 +7,8 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from tq_hw.hdl.control.tokens import WORKERS, TokenSignature
-from tq_hw.hdl.delay import delayed
-from tq_hw.hdl.queues import Queue
+from tq_hw.hdl.parts.delay import delayed
+from tq_hw.hdl.parts.queues import Queue
 from tq_hw.hdl.signatures import TableWriteSignature, operation_signature
 from tq_hw.isa.config import Config
 from tq_hw.isa.control import Status

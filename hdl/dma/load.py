@@ -9,11 +9,11 @@ from amaranth.lib.wiring import In, Out
 from tq_hw.hdl.bus.axi import MemoryReadSignature
 from tq_hw.hdl.bus.bursts import BurstSplitter
 from tq_hw.hdl.bus.read_buffer import ReadBuffer
-from tq_hw.hdl.delay import delayed
 from tq_hw.hdl.dma.load_plan import LoadPlan, PlanLayout
 from tq_hw.hdl.dma.realigner import Realigner
 from tq_hw.hdl.dma.runs import RunGenerator
-from tq_hw.hdl.queues import Queue
+from tq_hw.hdl.parts.delay import delayed
+from tq_hw.hdl.parts.queues import Queue
 from tq_hw.hdl.signatures import OperationLayout, WriteSignature, operation_signature
 from tq_hw.isa.config import Config
 from tq_hw.isa.control import Status

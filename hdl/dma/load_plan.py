@@ -11,7 +11,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from tq_hw.hdl.dma.runs import RunGenerator, first_turn, next_turn
-from tq_hw.hdl.queues import Queue
+from tq_hw.hdl.parts.queues import Queue
 from tq_hw.isa.config import Config
 
 __all__ = ["LoadPlan", "PlanLayout", "WordLayout", "lane_bits", "window_beats"]

@@ -7,7 +7,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from tq_hw.hdl.dma.load_plan import WordLayout, lane_bits, window_beats
-from tq_hw.hdl.queues import Queue
+from tq_hw.hdl.parts.queues import Queue
 from tq_hw.hdl.signatures import WriteSignature
 from tq_hw.isa.config import Config
 

@@ -7,10 +7,10 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from tq_hw.hdl.bus.axi import BurstLayout, WriteBeatLayout
-from tq_hw.hdl.delay import delayed
 from tq_hw.hdl.dma.packer import Packer
 from tq_hw.hdl.dma.store_plan import StorePlan, TakeLayout
-from tq_hw.hdl.queues import Queue, Slice
+from tq_hw.hdl.parts.delay import delayed
+from tq_hw.hdl.parts.queues import Queue, Slice
 from tq_hw.hdl.signatures import ReadSignature, bank_of, granted, operation_signature
 from tq_hw.isa.config import BANKS, Config
 from tq_hw.isa.control import Status

@@ -8,7 +8,7 @@ from amaranth.lib.wiring import In, Out
 
 from tq_hw.hdl.dma.load_plan import lane_bits, window_beats
 from tq_hw.hdl.dma.runs import RunGenerator, first_turn, next_turn
-from tq_hw.hdl.queues import Queue
+from tq_hw.hdl.parts.queues import Queue
 from tq_hw.hdl.signatures import OperationLayout, operation_signature
 from tq_hw.isa.config import Config
 from tq_hw.isa.layout import Unit

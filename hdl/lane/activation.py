@@ -14,8 +14,7 @@ from amaranth.lib import wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
-from tq_hw.hdl.delay import delayed
-from tq_hw.hdl.delay_line import DelayLine
+from tq_hw.hdl.parts.delay import DelayLine, delayed
 from tq_hw.isa.latency import ACTIVATION_LANE_CYCLES
 
 __all__ = ["ActivationLane"]

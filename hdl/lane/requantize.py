@@ -17,7 +17,7 @@ from amaranth.hdl import Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from tq_hw.hdl.delay import delayed
+from tq_hw.hdl.parts.delay import delayed
 from tq_hw.isa.latency import CLAMP_CYCLES, LEFT_SHIFT_CYCLES, PRODUCT_CYCLES, RIGHT_SHIFT_CYCLES
 from tq_hw.isa.uop import Rounding
 

