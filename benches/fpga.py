@@ -34,8 +34,8 @@ from tq_hw.hdl.control.fetch import Fetch
 from tq_hw.hdl.dma.load import LoadUnit
 from tq_hw.hdl.dma.store import StoreUnit
 from tq_hw.hdl.scratchpad import Scratchpad
-from tq_hw.hdl.vector_activation import ActivationUnit
-from tq_hw.hdl.vector_unit import VectorUnit
+from tq_hw.hdl.vector.activation import ActivationUnit
+from tq_hw.hdl.vector.unit import VectorUnit
 from tq_hw.isa.config import Config, ConfigError, load_config
 from tq_hw.model.errors import MissingToolError, TqError
 from tq_hw.sim.rtl.cache import intact, open_cache, seal

@@ -15,7 +15,7 @@ from tq_hw.hdl.control.unit_control import UnitControl
 from tq_hw.hdl.dma.load import LoadUnit
 from tq_hw.hdl.dma.store import StoreUnit
 from tq_hw.hdl.scratchpad import Scratchpad
-from tq_hw.hdl.vector_unit import VectorUnit
+from tq_hw.hdl.vector.unit import VectorUnit
 from tq_hw.isa.config import Config
 from tq_hw.isa.control import Status
 from tq_hw.isa.layout import Unit

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from amaranth.sim import Simulator, SimulatorContext
 
-from tq_hw.hdl.vector_unit import VectorUnit
+from tq_hw.hdl.vector.unit import VectorUnit
 from tq_hw.isa.config import Config
 from tq_hw.isa.encode import pack
 from tq_hw.isa.latency import ACC_READ_LATENCY_CYCLES, READ_LATENCY_CYCLES

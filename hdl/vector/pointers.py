@@ -7,8 +7,8 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from tq_hw.hdl.signatures import OperationLayout
-from tq_hw.hdl.vector_steps import CountedStep, Restart, SlotFields, StepLayout
-from tq_hw.hdl.vector_waits import WaitMarks
+from tq_hw.hdl.vector.steps import CountedStep, Restart, SlotFields, StepLayout
+from tq_hw.hdl.vector.waits import WaitMarks
 from tq_hw.isa.config import Config
 from tq_hw.isa.layout import Unit, VectorKind
 

@@ -7,7 +7,7 @@ from amaranth.hdl import Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from tq_hw.hdl.vector_steps import CountedStep, Waits
+from tq_hw.hdl.vector.steps import CountedStep, Waits
 from tq_hw.isa.config import Config
 
 __all__ = ["WaitMarks"]

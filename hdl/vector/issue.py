@@ -8,10 +8,10 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
-from tq_hw.hdl.beats import Beats
 from tq_hw.hdl.parts.delay import delayed
 from tq_hw.hdl.signatures import AccReadSignature, ReadSignature, bank_of, granted
-from tq_hw.hdl.vector_steps import StepLayout
+from tq_hw.hdl.vector.beats import Beats
+from tq_hw.hdl.vector.steps import StepLayout
 from tq_hw.isa.config import BANKS, Config
 
 __all__ = ["Issue"]

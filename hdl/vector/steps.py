@@ -10,7 +10,7 @@ from amaranth import signed, unsigned
 from amaranth.hdl import ShapeLike
 from amaranth.lib import data, enum
 
-from tq_hw.hdl.beats import Beats
+from tq_hw.hdl.vector.beats import Beats
 from tq_hw.isa.config import Config
 from tq_hw.isa.layout import VECTOR
 from tq_hw.isa.uop import UOP

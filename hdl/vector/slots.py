@@ -7,11 +7,11 @@ from amaranth.hdl import Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
-from tq_hw.hdl.beats import Beats
 from tq_hw.hdl.parts.queues import Queue
 from tq_hw.hdl.signatures import OperationLayout
-from tq_hw.hdl.vector_pointers import SlotPointers
-from tq_hw.hdl.vector_steps import CountedStep, Restart, RunLayout, StepLayout
+from tq_hw.hdl.vector.beats import Beats
+from tq_hw.hdl.vector.pointers import SlotPointers
+from tq_hw.hdl.vector.steps import CountedStep, Restart, RunLayout, StepLayout
 from tq_hw.isa.config import Config
 from tq_hw.isa.layout import Unit
 from tq_hw.isa.uop import Destination, Source

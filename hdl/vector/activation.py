@@ -8,7 +8,7 @@ from amaranth.lib.wiring import In, Out
 
 from tq_hw.hdl.lane.activation import ActivationLane
 from tq_hw.hdl.parts.delay import DelayLine, delayed
-from tq_hw.hdl.vector_output import OutputLayout
+from tq_hw.hdl.vector.output import OutputLayout
 from tq_hw.isa.config import Config, ConfigError
 from tq_hw.isa.latency import activation_cycles
 

@@ -6,9 +6,9 @@ from amaranth import Cat, Const, Module, Signal, signed
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from tq_hw.hdl.beats import Beats, element_bytes
 from tq_hw.hdl.parts.delay import delayed
-from tq_hw.hdl.vector_steps import OperandLayout
+from tq_hw.hdl.vector.beats import Beats, element_bytes
+from tq_hw.hdl.vector.steps import OperandLayout
 from tq_hw.isa.config import Config
 from tq_hw.isa.latency import READ_LATENCY_CYCLES
 

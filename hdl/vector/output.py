@@ -6,8 +6,8 @@ from amaranth import Cat, Module, Mux, Signal, signed
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from tq_hw.hdl.beats import Beats, element_bytes
 from tq_hw.hdl.signatures import WriteSignature
+from tq_hw.hdl.vector.beats import Beats, element_bytes
 from tq_hw.isa.config import Config
 
 __all__ = ["OutputLayout", "OutputWriter"]

@@ -12,9 +12,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
 from tq_hw.hdl.lane.lane import STAGE_LEFT, STAGE_PRODUCT, STAGE_TABLE, Lane
-from tq_hw.hdl.params import ParameterBlocks
 from tq_hw.hdl.parts.delay import DelayLine, delayed
-from tq_hw.hdl.reduce import ReduceLayout, ReduceUnit
 from tq_hw.hdl.signatures import (
     AccReadSignature,
     ReadSignature,
@@ -22,16 +20,18 @@ from tq_hw.hdl.signatures import (
     WriteSignature,
     operation_signature,
 )
-from tq_hw.hdl.vector_activation import ActivationUnit
-from tq_hw.hdl.vector_control import STAGE_UOP, VectorControl
-from tq_hw.hdl.vector_issue import Issue
-from tq_hw.hdl.vector_operand import StreamOperand
-from tq_hw.hdl.vector_output import OutputLayout, OutputWriter
-from tq_hw.hdl.vector_program import ProgramWalker
-from tq_hw.hdl.vector_registers import VectorRegisters
-from tq_hw.hdl.vector_steps import register_word_bits
-from tq_hw.hdl.vector_tiles import TileWalker
-from tq_hw.hdl.walker import SlotWalker
+from tq_hw.hdl.vector.activation import ActivationUnit
+from tq_hw.hdl.vector.control import STAGE_UOP, VectorControl
+from tq_hw.hdl.vector.issue import Issue
+from tq_hw.hdl.vector.operand import StreamOperand
+from tq_hw.hdl.vector.output import OutputLayout, OutputWriter
+from tq_hw.hdl.vector.params import ParameterBlocks
+from tq_hw.hdl.vector.program import ProgramWalker
+from tq_hw.hdl.vector.reduce import ReduceLayout, ReduceUnit
+from tq_hw.hdl.vector.registers import VectorRegisters
+from tq_hw.hdl.vector.slots import SlotWalker
+from tq_hw.hdl.vector.steps import register_word_bits
+from tq_hw.hdl.vector.tiles import TileWalker
 from tq_hw.isa.config import BANKS, Config
 from tq_hw.isa.latency import (
     ACC_READ_LATENCY_CYCLES,

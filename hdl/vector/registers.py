@@ -8,7 +8,7 @@ from amaranth.lib.wiring import In, Out
 
 from tq_hw.hdl.parts.block_memory import block_memory, block_read
 from tq_hw.hdl.parts.delay import delayed
-from tq_hw.hdl.vector_steps import register_word_bits
+from tq_hw.hdl.vector.steps import register_word_bits
 from tq_hw.isa.config import Config
 from tq_hw.isa.latency import REGISTER_READ_CYCLES
 

@@ -9,7 +9,7 @@ from amaranth.lib.wiring import In, Out
 from tq_hw.hdl.parts.delay import delayed
 from tq_hw.hdl.parts.queues import Queue
 from tq_hw.hdl.signatures import OperationLayout
-from tq_hw.hdl.vector_steps import Restart, RunLayout, TileLayout, UopWord0
+from tq_hw.hdl.vector.steps import Restart, RunLayout, TileLayout, UopWord0
 from tq_hw.isa.config import Config
 from tq_hw.isa.layout import Unit, VectorKind
 

@@ -12,7 +12,7 @@ from tq_hw.hdl.lane.alu import alu_flags
 from tq_hw.hdl.lane.lane import CONTROL, STAGE_TABLE, LaneControl
 from tq_hw.hdl.parts.delay import DelayLine, delayed
 from tq_hw.hdl.signatures import TableWriteSignature
-from tq_hw.hdl.vector_steps import UopWord0, uop_layout
+from tq_hw.hdl.vector.steps import UopWord0, uop_layout
 from tq_hw.isa.config import Config
 from tq_hw.isa.layout import UOP_WORDS
 from tq_hw.isa.uop import Multiply, Source

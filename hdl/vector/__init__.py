@@ -1,0 +1,1 @@
+"""The vector unit: programs over accumulators and scratchpad, lanes side by side."""
