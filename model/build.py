@@ -14,9 +14,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from tq_hw.model.graph import Model, Operator, OptionValue, Quantization, Subgraph, Tensor
-from tq_hw.model.node import Node
+from tq_hw.model.rules.node import Node
+from tq_hw.model.rules.shapes import output_shapes
 from tq_hw.model.schema import OPERATOR_OPTIONS, OPTIONS
-from tq_hw.model.shapes import output_shapes
 from tq_hw.model.write import write_model
 
 __all__ = ["ModelBuilder", "build_model"]

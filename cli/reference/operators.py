@@ -13,8 +13,8 @@ from typing import Any
 from tq_hw.cli.reference.programs import listing
 from tq_hw.compiler.lower.constraints import limits_of
 from tq_hw.compiler.lower.legalize import supported_operators
-from tq_hw.model.check import rules_of
-from tq_hw.model.signatures import KINDS, SIGNATURES, Slot
+from tq_hw.model.rules.check import rules_of
+from tq_hw.model.rules.signatures import KINDS, SIGNATURES, Slot
 from tq_hw.sim.golden.pointwise import POINTWISE
 
 __all__ = ["RECORD", "OperatorRow", "as_records", "engine_of", "page", "rows", "types_of"]
@@ -27,7 +27,7 @@ _STATE = ("VAR_HANDLE", "READ_VARIABLE", "ASSIGN_VARIABLE", "CALL_ONCE")
 
 _HEAD = """# Operators
 
-Generated from `model/signatures.py`, `model/constraints*.py`, `compiler/lower/constraints.py`, compiled layers and the record
+Generated from `model/rules/signatures.py`, `model/constraints*.py`, `compiler/lower/constraints.py`, compiled layers and the record
 `cli/operators.json` by `python -m tq_hw.cli.reference.operators`; `tq-hw ops` prints the same, `tq-hw ops --json -` gives it to
 programs.
 

@@ -1,7 +1,7 @@
 """Limits of the compiler per operator: the docstring of each function is the user's message.
 
 A `constraint_*` function returns what it found when the operator breaks the limit, else None. The specification's own
-rules (types, quantization) are checked when the model is read (`tq_hw.model.check`); these are this compiler's.
+rules (types, quantization) are checked when the model is read (`tq_hw.model.rules.check`); these are this compiler's.
 """
 
 from collections.abc import Callable, Iterable

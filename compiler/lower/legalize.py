@@ -14,12 +14,12 @@ from tq_hw.compiler.lower.constraints import check
 from tq_hw.compiler.rewrite.fold_constants import ALWAYS_CONSTANT, fold_constants
 from tq_hw.compiler.rewrite.library import LIBRARY
 from tq_hw.compiler.rewrite.rewrite import Pattern, check_rewrite, rewrite
-from tq_hw.model.check import check_shapes
 from tq_hw.model.errors import TqError, UnsupportedError
 from tq_hw.model.graph import Model, Operator, Quantization, Subgraph, Tensor
-from tq_hw.model.node import Node
-from tq_hw.model.signatures import SIGNATURES
-from tq_hw.model.variables import variable_names
+from tq_hw.model.rules.check import check_shapes
+from tq_hw.model.rules.node import Node
+from tq_hw.model.rules.signatures import SIGNATURES
+from tq_hw.model.rules.variables import variable_names
 from tq_hw.sim.golden.pointwise import POINTWISE
 from tq_hw.sim.golden.registry import located
 from tq_hw.sim.golden.run import run_operator

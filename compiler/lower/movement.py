@@ -10,7 +10,7 @@ from tq_hw.compiler.ir.layers import Copy, Move, Value
 from tq_hw.compiler.ir.strided import ByteView, blank, copy_between, fill_view
 from tq_hw.compiler.lower.legalize import Legalizer, lowers
 from tq_hw.model.graph import Operator, Tensor
-from tq_hw.model.shapes_slice import strided_cuts
+from tq_hw.model.rules.shapes_slice import strided_cuts
 from tq_hw.sim.golden import resize, slicing
 from tq_hw.sim.golden.movement import pad_value
 from tq_hw.sim.golden.registry import (

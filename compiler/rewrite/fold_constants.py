@@ -8,9 +8,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from tq_hw.model.check import check_shapes
 from tq_hw.model.graph import Model, Operator, Subgraph, Tensor
-from tq_hw.model.node import Node
+from tq_hw.model.rules.check import check_shapes
+from tq_hw.model.rules.node import Node
 from tq_hw.sim.golden.kernels import KERNELS
 from tq_hw.sim.golden.registry import located
 

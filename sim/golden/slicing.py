@@ -10,7 +10,7 @@ import numpy as np
 
 from tq_hw.model.errors import ModelError, OptionError
 from tq_hw.model.graph import Operator, Subgraph
-from tq_hw.model.shapes_slice import strided_cuts
+from tq_hw.model.rules.shapes_slice import strided_cuts
 from tq_hw.sim.golden.registry import (
     Array,
     Inputs,

@@ -2,6 +2,7 @@ import re
 
 import pytest
 
+from tq_hw.model.rules.signatures import KINDS, SIGNATURES
 from tq_hw.model.schema import (
     ENUMS,
     MAX_VERSIONS,
@@ -13,7 +14,6 @@ from tq_hw.model.schema import (
     TENSOR_TYPES,
     operator_code,
 )
-from tq_hw.model.signatures import KINDS, SIGNATURES
 
 schema = pytest.importorskip("ai_edge_litert.schema_py_generated", reason="the oracles are not installed")
 

@@ -6,7 +6,8 @@ the rule is broken, else None. Tables of operators in the documentation are made
 
 from collections.abc import Callable
 
-from tq_hw.model.constraints_operator import (
+from tq_hw.model.rules.node import Node
+from tq_hw.model.rules.options import (
     constraint_activation_is_a_range,
     constraint_comparison_scale,
     constraint_hard_swish_input,
@@ -25,7 +26,7 @@ from tq_hw.model.constraints_operator import (
     constraint_weights_are_constant,
     constraint_weights_format,
 )
-from tq_hw.model.constraints_quantization import (
+from tq_hw.model.rules.quantization import (
     COMPARISONS,
     FIXED_OUTPUTS,
     WEIGHT_AXES,
@@ -39,7 +40,6 @@ from tq_hw.model.constraints_quantization import (
     constraint_weight_axis,
     constraint_weights_are_symmetric,
 )
-from tq_hw.model.node import Node
 
 __all__ = ["MODEL_RULES", "SUPPORT_RULES", "Rule"]
 

@@ -6,13 +6,13 @@ Only properties of the model are checked, never limits of the accelerator. An op
 
 from collections.abc import Sequence
 
-from tq_hw.model.constraints import MODEL_RULES, SUPPORT_RULES
-from tq_hw.model.constraints_operator import constraint_not_empty
 from tq_hw.model.graph import Model, Tensor
-from tq_hw.model.node import Node
-from tq_hw.model.shapes import output_shapes
-from tq_hw.model.signatures import ACTIVATION_KINDS, KINDS, SIGNATURES, Slot
-from tq_hw.model.variables import check_variables
+from tq_hw.model.rules.node import Node
+from tq_hw.model.rules.options import constraint_not_empty
+from tq_hw.model.rules.shapes import output_shapes
+from tq_hw.model.rules.signatures import ACTIVATION_KINDS, KINDS, SIGNATURES, Slot
+from tq_hw.model.rules.table import MODEL_RULES, SUPPORT_RULES
+from tq_hw.model.rules.variables import check_variables
 
 __all__ = ["check_model", "check_shapes", "rules_of"]
 

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable
 
-from tq_hw.model.node import Node
+from tq_hw.model.rules.node import Node
 
 __all__ = ["MOVE_SHAPES"]
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from tq_hw.model.node import Node
+from tq_hw.model.rules.node import Node
 
 __all__ = ["SLICE_SHAPES", "Cut", "strided_cuts", "strided_ranges"]
 

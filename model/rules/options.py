@@ -2,8 +2,8 @@
 
 import math
 
-from tq_hw.model.constraints_quantization import WEIGHT_AXES, bias_of, label, source_of
-from tq_hw.model.node import Node
+from tq_hw.model.rules.node import Node
+from tq_hw.model.rules.quantization import WEIGHT_AXES, bias_of, label, source_of
 
 __all__ = ["constraint_activation_is_a_range", "constraint_comparison_scale", "constraint_hard_swish_input",
            "constraint_hard_swish_scale",

@@ -7,9 +7,9 @@ not constant are not known before the run; the answer is then None.
 import math
 from collections.abc import Callable
 
-from tq_hw.model.node import Node
-from tq_hw.model.shapes_move import MOVE_SHAPES
-from tq_hw.model.shapes_slice import SLICE_SHAPES
+from tq_hw.model.rules.node import Node
+from tq_hw.model.rules.shapes_move import MOVE_SHAPES
+from tq_hw.model.rules.shapes_slice import SLICE_SHAPES
 
 __all__ = ["broadcast", "output_shapes", "window_size"]
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from tq_hw.model.graph import Tensor
-from tq_hw.model.node import Node
+from tq_hw.model.rules.node import Node
 
 __all__ = ["COMPARISONS", "FIXED_OUTPUTS", "WEIGHT_AXES", "bias_of", "constraint_bias_scale",
            "constraint_bias_zero_point", "constraint_computed_weights", "constraint_fixed_output",
