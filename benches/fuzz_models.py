@@ -32,7 +32,7 @@ from tq_hw.model.graph import Model, Operator, OptionValue, Quantization, Subgra
 from tq_hw.model.reader import parse_model
 from tq_hw.model.rules.node import Node
 from tq_hw.model.rules.shapes import output_shapes
-from tq_hw.model.samples import KINDS, sample
+from tq_hw.model.samples.layers import KINDS, sample
 from tq_hw.model.schema import ENUMS, OPERATORS, OPTIONS
 from tq_hw.model.write import write_model
 

@@ -38,7 +38,7 @@ from tq_hw.isa.config import load_config
 from tq_hw.isa.control import STATUS_BUSY, STATUS_ERROR
 from tq_hw.isa.program import Port, Program, ProgramError
 from tq_hw.isa.program_file import from_bytes, to_bytes
-from tq_hw.model.samples import KINDS, sample
+from tq_hw.model.samples.layers import KINDS, sample
 from tq_hw.sim.faults import SimulationError
 from tq_hw.sim.rtl.build import library
 

@@ -1,6 +1,6 @@
 """Record what the table of operators says of cycles and of verified cases.
 
-Each operator's typical layer (`model/samples_typical.py`) runs on an engine, every integer is held against the golden
+Each operator's typical layer (`model/samples/typical.py`) runs on an engine, every integer is held against the golden
 model, and its cycles are noted. `--verified FILE` adds the verdicts of a `tq-hw verify FOLDER --json FILE`.
 """
 
@@ -17,7 +17,7 @@ from tq_hw.cli.reference.operators import RECORD
 from tq_hw.compiler import compile_model
 from tq_hw.compiler.lower.legalize import supported_operators
 from tq_hw.isa.config import load_config
-from tq_hw.model.samples_typical import typical
+from tq_hw.model.samples.typical import typical
 from tq_hw.sim.golden.run import run as run_golden
 from tq_hw.sim.run import random_inputs, run
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from tq_hw.model.build import ModelBuilder
 from tq_hw.model.errors import ModelError
 from tq_hw.model.graph import Tensor
+from tq_hw.model.samples.build import ModelBuilder
 
 __all__ = ["ACTIVATIONS", "Sketch", "Unfit"]
 

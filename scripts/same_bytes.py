@@ -22,10 +22,10 @@ from tq_hw.isa.config import PRESETS, Config, load_config
 from tq_hw.isa.program_file import to_bytes
 from tq_hw.model.errors import UnsupportedError
 from tq_hw.model.graph import Model
-from tq_hw.model.samples import KINDS, sample
-from tq_hw.model.samples_graphs import graph
-from tq_hw.model.samples_networks import NETWORKS, network
-from tq_hw.model.samples_typical import TYPICAL, typical
+from tq_hw.model.samples.graphs import graph
+from tq_hw.model.samples.layers import KINDS, sample
+from tq_hw.model.samples.networks import NETWORKS, network
+from tq_hw.model.samples.typical import TYPICAL, typical
 
 __all__ = ["RECORD", "differences", "digests"]
 

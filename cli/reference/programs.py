@@ -12,14 +12,14 @@ from tq_hw.compiler.stream.stream import Operation
 from tq_hw.isa.config import load_config
 from tq_hw.isa.layout import ArrayMode, Unit, VectorKind
 from tq_hw.isa.uop import Activation, Alu, Destination, Multiply, Reduce, Rounding, ShiftSource, Source
-from tq_hw.model.samples_typical import typical
+from tq_hw.model.samples.typical import typical
 
 __all__ = ["listing", "page", "text_of"]
 
 _CONFIG = "n16"
 _HEAD = """# What the units do for each operator
 
-Generated from compiled programs of one typical layer each (`model/samples_typical.py`) at `n16` by
+Generated from compiled programs of one typical layer each (`model/samples/typical.py`) at `n16` by
 `python -m tq_hw.cli.reference.programs`. The hardware knows no operators: the array multiplies and adds, load and store move
 bytes with strides, and the vector unit runs the lines below, each one pass of all lanes.
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from layers import Conv, Dense, DepthwiseConv, Layer, MaxPool, Residual
 
-from tq_hw.model.build import ModelBuilder
+from tq_hw.model.samples.build import ModelBuilder
 
 __all__ = ["quantize"]
 

@@ -13,8 +13,8 @@ from tq_hw.boards.link.protocol import Identity
 from tq_hw.isa.control import Status
 from tq_hw.isa.layout import Unit
 from tq_hw.isa.program import Program
-from tq_hw.model.build import ModelBuilder
 from tq_hw.model.errors import DeviceError, OptionError
+from tq_hw.model.samples.build import ModelBuilder
 from tq_hw.sim import edges
 from tq_hw.sim.executor import execute
 from tq_hw.sim.run import random_inputs

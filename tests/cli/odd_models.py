@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from tq_hw.model.build import ModelBuilder
 from tq_hw.model.graph import Model, Operator, Subgraph, Tensor
+from tq_hw.model.samples.build import ModelBuilder
 from tq_hw.model.write import write_model
 
 __all__ = ["ODD_MODELS"]

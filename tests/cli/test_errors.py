@@ -19,8 +19,8 @@ from tq_hw.cli.commands import compile as compile_module
 from tq_hw.compiler.lower.legalize import supported_operators
 from tq_hw.isa.config import PRESETS
 from tq_hw.isa.encode import EncodeError
-from tq_hw.model.build import ModelBuilder
 from tq_hw.model.errors import DeviceError, MismatchError, MissingToolError, ToolError
+from tq_hw.model.samples.build import ModelBuilder
 
 Tq = Callable[..., Any]
 NAMES = ", ".join(PRESETS)

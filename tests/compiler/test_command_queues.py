@@ -8,7 +8,7 @@ from tq_hw.compiler.stream.stream import Access, Commands, FoldWrite, Operation,
 from tq_hw.isa.config import PRESETS
 from tq_hw.isa.encode import decode
 from tq_hw.isa.layout import FOLD_BASE, UNITS, UOP_BASE, UOP_WORDS, Unit
-from tq_hw.model.samples import sample
+from tq_hw.model.samples.layers import sample
 
 CONFIG = PRESETS["n16"]
 FEEDS: tuple[dict[str, int], ...] = ({"address": 1}, {"address": 2}, {"address": 3})

@@ -5,7 +5,7 @@ import pytest
 
 from tq_hw.compiler import compile_model
 from tq_hw.isa.config import load_config
-from tq_hw.model.samples_graphs import graph
+from tq_hw.model.samples.graphs import graph
 from tq_hw.sim.executor import execute
 from tq_hw.sim.golden.run import run
 

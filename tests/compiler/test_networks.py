@@ -5,7 +5,7 @@ import pytest
 
 from tq_hw.compiler import compile_model
 from tq_hw.isa.config import load_config
-from tq_hw.model.samples_networks import NETWORKS, network
+from tq_hw.model.samples.networks import NETWORKS, network
 from tq_hw.sim.executor import execute
 from tq_hw.sim.golden.run import run
 from tq_hw.sim.run import random_inputs

@@ -6,8 +6,8 @@ import pytest
 from tq_hw.compiler import compile_model
 from tq_hw.isa.config import Config, load_config
 from tq_hw.model.errors import UnsupportedError
-from tq_hw.model.samples import KINDS, sample
-from tq_hw.model.samples_operators import OPERATOR_LAYERS
+from tq_hw.model.samples.layers import KINDS, sample
+from tq_hw.model.samples.operators import OPERATOR_LAYERS
 from tq_hw.sim.executor import execute
 from tq_hw.sim.golden.run import run
 

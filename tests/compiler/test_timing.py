@@ -12,7 +12,7 @@ from tq_hw.isa.latency import VECTOR_START_CYCLES, done_cycles
 from tq_hw.isa.layout import ArrayMode, Unit, VectorKind
 from tq_hw.isa.memory import Memory
 from tq_hw.model.errors import UnsupportedError
-from tq_hw.model.samples import sample
+from tq_hw.model.samples.layers import sample
 
 CONFIG = PRESETS["n16"]
 LOAD = {"memory_offset_bytes": 0, "region": 1, "run_bytes": 1600, "destination": 0, "emit_bytes": 16,

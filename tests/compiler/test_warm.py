@@ -8,7 +8,7 @@ from tq_hw.compiler.stream.stream import Access, Stream
 from tq_hw.compiler.warm import kept_loads, warm_program
 from tq_hw.isa.config import PRESETS
 from tq_hw.isa.layout import Unit
-from tq_hw.model.samples import KINDS, sample
+from tq_hw.model.samples.layers import KINDS, sample
 from tq_hw.sim.executor import execute
 from tq_hw.sim.golden.run import run
 

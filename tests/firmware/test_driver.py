@@ -38,7 +38,7 @@ from tq_hw.isa.config import load_config
 from tq_hw.isa.control import REGISTERS
 from tq_hw.isa.program import Program
 from tq_hw.isa.program_file import to_bytes
-from tq_hw.model.build import ModelBuilder
+from tq_hw.model.samples.build import ModelBuilder
 from tq_hw.sim import edges
 from tq_hw.sim.executor import execute
 from tq_hw.sim.rtl.bench import Bench

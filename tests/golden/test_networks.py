@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tq_hw.model.samples_networks import NETWORKS, network
+from tq_hw.model.samples.networks import NETWORKS, network
 from tq_hw.model.write import write_model
 
 

@@ -5,8 +5,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from tq_hw.model.build import ModelBuilder
 from tq_hw.model.errors import MissingToolError, OptionError, ToolError
+from tq_hw.model.samples.build import ModelBuilder
 from tq_hw.sim import oracles as module
 from tq_hw.sim.oracles import Oracle, run_litert, run_tflm
 

@@ -5,9 +5,9 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from tq_hw.model.build import ModelBuilder
 from tq_hw.model.errors import ModelError, OptionError, TqError, UnsupportedError
 from tq_hw.model.graph import Model, Operator
+from tq_hw.model.samples.build import ModelBuilder
 from tq_hw.sim.golden import activation, conv, elementwise, pooling, reduce, resize, run, softmax
 from tq_hw.sim.golden.slicing import strided_slice_ranges
 

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tq_hw.model.build import ModelBuilder
 from tq_hw.model.reader import parse_model
+from tq_hw.model.samples.build import ModelBuilder
 
 Rng = np.random.Generator
 Generator = Callable[[Rng, str], bytes]

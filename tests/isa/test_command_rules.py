@@ -14,7 +14,7 @@ from tq_hw.isa.operations import operations, walk
 from tq_hw.isa.program import Layer, Program, ProgramError
 from tq_hw.isa.program_file import from_bytes, to_bytes
 from tq_hw.isa.work import operation_cycles
-from tq_hw.model.samples import KINDS, sample
+from tq_hw.model.samples.layers import KINDS, sample
 from tq_hw.sim.executor import SimulationError, execute
 
 MOVE = {"count0": 1, "count1": 1, "count2": 1, "count3": 1, "region": 1}

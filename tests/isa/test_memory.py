@@ -9,7 +9,7 @@ from tq_hw.compiler import compile_model
 from tq_hw.compiler.compile import Compiled
 from tq_hw.isa.config import PRESETS
 from tq_hw.isa.memory import Memory
-from tq_hw.model.samples_networks import network
+from tq_hw.model.samples.networks import network
 from tq_hw.sim import golden
 from tq_hw.sim.executor import execute
 

@@ -3,11 +3,11 @@ import dataclasses
 import numpy as np
 import pytest
 
-from tq_hw.model.build import ModelBuilder
 from tq_hw.model.errors import ModelError, TqError, UnsupportedError
 from tq_hw.model.graph import Model, Operator, Quantization, Subgraph
 from tq_hw.model.rules.check import check_model, rules_of
 from tq_hw.model.rules.signatures import SIGNATURES
+from tq_hw.model.samples.build import ModelBuilder
 
 
 def conv(op="CONV_2D", channels=2, weight_scale=(0.1, 0.2), **options):

@@ -1,7 +1,7 @@
 import numpy as np
 
-from tq_hw.model.build import ModelBuilder
 from tq_hw.model.dump import dump
+from tq_hw.model.samples.build import ModelBuilder
 
 
 def test_writes_one_line_for_each_operator():

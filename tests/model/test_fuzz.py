@@ -8,7 +8,7 @@ import pytest
 
 from tq_hw.isa.config import load_config
 from tq_hw.model.reader import parse_model
-from tq_hw.model.samples import sample
+from tq_hw.model.samples.layers import sample
 from tq_hw.model.write import write_model
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benches"))

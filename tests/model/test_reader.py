@@ -8,11 +8,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tq_hw.model.build import ModelBuilder, build_model
 from tq_hw.model.dump import dump
 from tq_hw.model.errors import ModelError, TqError, UnsupportedError
 from tq_hw.model.graph import Model, Operator, Quantization, Subgraph, Tensor
 from tq_hw.model.reader import parse_model, read_model
+from tq_hw.model.samples.build import ModelBuilder, build_model
 from tq_hw.model.write import _Writer, write_model
 
 INT8 = Quantization((0.5,), (3,))

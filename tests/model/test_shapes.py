@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from tq_hw.model.build import ModelBuilder
 from tq_hw.model.errors import ModelError, UnsupportedError
+from tq_hw.model.samples.build import ModelBuilder
 
 INT32 = np.int32
 

@@ -13,7 +13,7 @@ from tq_hw.isa.layout import Unit
 from tq_hw.isa.memory import Memory
 from tq_hw.isa.program import Layer, Port, Program
 from tq_hw.model.errors import OptionError
-from tq_hw.model.samples import sample
+from tq_hw.model.samples.layers import sample
 from tq_hw.sim.compare import require_equal
 from tq_hw.sim.executor import execute
 from tq_hw.sim.faults import SimulationError

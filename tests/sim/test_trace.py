@@ -7,7 +7,7 @@ import numpy as np
 from tq_hw.compiler import compile_model
 from tq_hw.isa.config import PRESETS
 from tq_hw.isa.layout import Unit
-from tq_hw.model.samples import sample
+from tq_hw.model.samples.layers import sample
 from tq_hw.sim.trace import trace_events
 
 

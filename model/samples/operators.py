@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from tq_hw.model.build import ModelBuilder
+from tq_hw.model.samples.build import ModelBuilder
 
 __all__ = ["OPERATOR_LAYERS"]
 
@@ -224,7 +224,7 @@ def _computed_weights(b: ModelBuilder, rng: Rng, x: int) -> int:
                  fused_activation_function=_pick(rng, *_ACTIVATIONS))
 
 
-#: Layers by kind, as in `tq_hw.model.samples`.
+#: Layers by kind, as in `tq_hw.model.samples.layers`.
 OPERATOR_LAYERS: dict[str, Callable[[ModelBuilder, Rng, int], int]] = {
     "unary": _unary, "binary": _binary, "compare": _compare, "integers": _integers,
     "concatenation": _concatenation, "slice": _slice, "transpose": _transpose, "split": _split, "space": _space,

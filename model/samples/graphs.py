@@ -6,11 +6,11 @@ older, two tensors of one shape meet now and then, and there may be two outputs.
 
 import numpy as np
 
-from tq_hw.model.build import ModelBuilder
 from tq_hw.model.errors import ModelError
 from tq_hw.model.graph import Model
 from tq_hw.model.reader import parse_model
-from tq_hw.model.samples import LAYERS, image_input
+from tq_hw.model.samples.build import ModelBuilder
+from tq_hw.model.samples.layers import LAYERS, image_input
 
 __all__ = ["graph"]
 

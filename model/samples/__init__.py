@@ -1,0 +1,1 @@
+"""Models that are built here: small layers, operators, graphs and typical networks."""
