@@ -14,7 +14,7 @@ from tq_hw.isa.config import Config, ConfigError
 from tq_hw.isa.memory import Memory
 from tq_hw.model.errors import ToolError, UnsupportedError
 from tq_hw.model.graph import Model
-from tq_hw.model.write import write_model
+from tq_hw.model.tflite.writer import write_model
 from tq_hw.sim.executor import SimulationError, execute
 from tq_hw.sim.golden.run import run
 from tq_hw.sim.golden.state import State

@@ -26,15 +26,15 @@ import numpy as np
 
 from tq_hw.compiler import compile_model
 from tq_hw.isa.config import Config, load_config
-from tq_hw.model import flatbuffer
 from tq_hw.model.errors import TqError
 from tq_hw.model.graph import Model, Operator, OptionValue, Quantization, Subgraph, Tensor
-from tq_hw.model.reader import parse_model
 from tq_hw.model.rules.node import Node
 from tq_hw.model.rules.shapes import output_shapes
 from tq_hw.model.samples.layers import KINDS, sample
-from tq_hw.model.schema import ENUMS, OPERATORS, OPTIONS
-from tq_hw.model.write import write_model
+from tq_hw.model.tflite import flatbuffer
+from tq_hw.model.tflite.reader import parse_model
+from tq_hw.model.tflite.schema import ENUMS, OPERATORS, OPTIONS
+from tq_hw.model.tflite.writer import write_model
 
 __all__ = ["Sites", "check_one", "main", "mutate_bytes", "mutate_graph", "sites_of"]
 

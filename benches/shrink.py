@@ -13,10 +13,10 @@ import numpy as np
 from tq_hw.model.errors import TqError
 from tq_hw.model.graph import Model, Operator, Subgraph, Tensor
 from tq_hw.model.random_graphs import pruned
-from tq_hw.model.reader import parse_model
 from tq_hw.model.rules.node import Node
 from tq_hw.model.rules.shapes import output_shapes
-from tq_hw.model.write import write_model
+from tq_hw.model.tflite.reader import parse_model
+from tq_hw.model.tflite.writer import write_model
 
 __all__ = ["shrink", "size_of"]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from single_layers import LAYERS
 
 from tq_hw.model.graph import Model
-from tq_hw.model.reader import read_model
+from tq_hw.model.tflite.reader import read_model
 
 __all__ = ["ROOT", "YARDSTICKS", "Yardstick"]
 

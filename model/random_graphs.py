@@ -54,8 +54,8 @@ from tq_hw.model.random_movement import (
 )
 from tq_hw.model.random_sketch import Sketch
 from tq_hw.model.random_states import lstm, svdf, variable, with_initial_values
-from tq_hw.model.reader import parse_model
-from tq_hw.model.write import write_model
+from tq_hw.model.tflite.reader import parse_model
+from tq_hw.model.tflite.writer import write_model
 
 __all__ = ["GROUPS", "RECIPES", "Recipe", "pruned", "random_graph"]
 

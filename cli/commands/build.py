@@ -24,7 +24,7 @@ from tq_hw.isa.memory import YARDSTICK
 from tq_hw.isa.program import Program
 from tq_hw.isa.program_file import to_bytes
 from tq_hw.model.errors import MismatchError, MissingToolError, OptionError, ToolError, UnsupportedError
-from tq_hw.model.reader import read_model
+from tq_hw.model.tflite.reader import read_model
 
 __all__ = ["DEMO_MODEL", "build_command", "check_room", "memory_contents"]
 

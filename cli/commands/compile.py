@@ -12,7 +12,7 @@ from tq_hw.compiler.rewrite.rewrite import load_patterns
 from tq_hw.isa.config import load_config
 from tq_hw.isa.memory import Memory
 from tq_hw.isa.program_file import to_bytes
-from tq_hw.model.reader import read_model
+from tq_hw.model.tflite.reader import read_model
 
 __all__ = ["compile_command"]
 

@@ -14,7 +14,7 @@ from tq_hw.compiler import Compiled
 from tq_hw.isa.config import load_config
 from tq_hw.isa.memory import Memory
 from tq_hw.model.errors import MismatchError, OptionError
-from tq_hw.model.reader import read_model
+from tq_hw.model.tflite.reader import read_model
 from tq_hw.sim.rtl.simulate import layer_cycles
 
 __all__ = ["report_command"]

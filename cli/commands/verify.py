@@ -30,7 +30,7 @@ from tq_hw.isa.memory import Memory
 from tq_hw.isa.program import Program
 from tq_hw.model.errors import MismatchError, ModelError, OptionError, TqError, UnsupportedError
 from tq_hw.model.graph import Model
-from tq_hw.model.reader import read_model
+from tq_hw.model.tflite.reader import read_model
 from tq_hw.sim.compare import divergences
 from tq_hw.sim.faults import SimulationError
 from tq_hw.sim.oracles import Oracle

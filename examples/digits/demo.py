@@ -16,7 +16,7 @@ from tq_hw.cli.shared.options import ENGINES
 from tq_hw.compiler import compile_model
 from tq_hw.isa.config import load_config
 from tq_hw.isa.memory import YARDSTICK
-from tq_hw.model.reader import read_model
+from tq_hw.model.tflite.reader import read_model
 from tq_hw.sim import golden
 from tq_hw.sim.oracles import Oracle, available
 

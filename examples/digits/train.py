@@ -15,7 +15,7 @@ from layers import Conv, Dense, DepthwiseConv, Layer, MaxPool, Residual, softmax
 from quantize import quantize
 from sklearn.datasets import load_digits
 
-from tq_hw.model.reader import parse_model
+from tq_hw.model.tflite.reader import parse_model
 from tq_hw.sim.golden import run
 
 HERE = Path(__file__).parent

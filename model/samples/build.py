@@ -16,8 +16,8 @@ import numpy as np
 from tq_hw.model.graph import Model, Operator, OptionValue, Quantization, Subgraph, Tensor
 from tq_hw.model.rules.node import Node
 from tq_hw.model.rules.shapes import output_shapes
-from tq_hw.model.schema import OPERATOR_OPTIONS, OPTIONS
-from tq_hw.model.write import write_model
+from tq_hw.model.tflite.schema import OPERATOR_OPTIONS, OPTIONS
+from tq_hw.model.tflite.writer import write_model
 
 __all__ = ["ModelBuilder", "build_model"]
 

@@ -8,9 +8,9 @@ import numpy as np
 
 from tq_hw.model.errors import ModelError
 from tq_hw.model.graph import Model
-from tq_hw.model.reader import parse_model
 from tq_hw.model.samples.build import ModelBuilder
 from tq_hw.model.samples.layers import LAYERS, image_input
+from tq_hw.model.tflite.reader import parse_model
 
 __all__ = ["graph"]
 

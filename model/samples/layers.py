@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from tq_hw.model.graph import Model
-from tq_hw.model.reader import parse_model
 from tq_hw.model.samples.build import ModelBuilder
 from tq_hw.model.samples.operators import OPERATOR_LAYERS
+from tq_hw.model.tflite.reader import parse_model
 
 __all__ = ["KINDS", "LAYERS", "image_input", "sample"]
 

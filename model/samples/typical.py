@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from tq_hw.model.graph import Model, Operator, OptionValue, Subgraph, Tensor
-from tq_hw.model.reader import parse_model
 from tq_hw.model.samples.build import ModelBuilder
-from tq_hw.model.write import write_model
+from tq_hw.model.tflite.reader import parse_model
+from tq_hw.model.tflite.writer import write_model
 
 __all__ = ["TYPICAL", "typical"]
 

@@ -7,8 +7,8 @@ import numpy as np
 from tq_hw.compiler import compile_model
 from tq_hw.isa.config import load_config
 from tq_hw.isa.program import Program
-from tq_hw.model.reader import parse_model
 from tq_hw.model.samples.build import ModelBuilder
+from tq_hw.model.tflite.reader import parse_model
 from tq_hw.sim import edges
 
 __all__ = ["compiled", "stateful_program", "stored"]

@@ -15,8 +15,8 @@ from tq_hw.boards.link.host import Link
 from tq_hw.cli.shared.arrays import draw_inputs
 from tq_hw.compiler import compile_model
 from tq_hw.hdl.serial.cells import Cells
-from tq_hw.model.reader import read_model
 from tq_hw.model.samples.layers import sample
+from tq_hw.model.tflite.reader import read_model
 from tq_hw.sim import edges, golden
 
 BIT_CYCLES = 5

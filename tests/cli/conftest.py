@@ -14,8 +14,8 @@ from tq_hw.boards.build.build import BuildResult
 from tq_hw.boards.build.figures import Hop, Timing
 from tq_hw.boards.catalog.board import Board, Memory
 from tq_hw.cli.main import run
-from tq_hw.model.reader import parse_model
 from tq_hw.model.samples.build import ModelBuilder
+from tq_hw.model.tflite.reader import parse_model
 from tq_hw.sim import golden
 
 # The helpers beside these tests are imported by their plain names.

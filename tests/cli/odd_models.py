@@ -7,7 +7,7 @@ import numpy as np
 
 from tq_hw.model.graph import Model, Operator, Subgraph, Tensor
 from tq_hw.model.samples.build import ModelBuilder
-from tq_hw.model.write import write_model
+from tq_hw.model.tflite.writer import write_model
 
 __all__ = ["ODD_MODELS"]
 

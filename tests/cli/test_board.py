@@ -21,8 +21,8 @@ from tq_hw.boards.catalog.catalog import BOARDS
 from tq_hw.boards.link.protocol import Command, Request
 from tq_hw.cli.emulation.emulator import Emulator
 from tq_hw.isa.config import load_config
-from tq_hw.model.reader import parse_model
 from tq_hw.model.samples.build import ModelBuilder
+from tq_hw.model.tflite.reader import parse_model
 from tq_hw.sim import golden
 
 TINY = load_config("tiny")

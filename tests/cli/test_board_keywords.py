@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tq_hw.model.reader import read_model
 from tq_hw.model.samples.build import ModelBuilder
+from tq_hw.model.tflite.reader import read_model
 from tq_hw.sim import golden
 
 BOARD = "ulx3s_85f"

@@ -13,7 +13,7 @@ from tq_hw.compiler import warm
 from tq_hw.isa.config import PRESETS
 from tq_hw.isa.layout import Unit
 from tq_hw.isa.program_file import load
-from tq_hw.model.reader import read_model
+from tq_hw.model.tflite.reader import read_model
 from tq_hw.sim import golden
 
 Tq = Callable[..., Any]

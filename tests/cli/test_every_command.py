@@ -11,7 +11,7 @@ from odd_models import ODD_MODELS
 from tq_hw.compiler import compile_model
 from tq_hw.isa.config import load_config
 from tq_hw.model.errors import TqError
-from tq_hw.model.reader import read_model
+from tq_hw.model.tflite.reader import read_model
 
 Tq = Callable[..., Any]
 #: Commands by what a test calls them; `build` has stand-ins for verification and tools.

@@ -19,7 +19,7 @@ from tq_hw.isa.layout import Unit
 from tq_hw.isa.operations import operations
 from tq_hw.isa.uop import Rounding
 from tq_hw.model.graph import Model
-from tq_hw.model.reader import read_model
+from tq_hw.model.tflite.reader import read_model
 from tq_hw.sim.executor import execute, uop
 
 Tq = Callable[..., Any]

@@ -16,8 +16,8 @@ from tq_hw.compiler import compile_model
 from tq_hw.compiler.memory_map import memory_map
 from tq_hw.isa.config import PRESETS
 from tq_hw.isa.layout import Unit
-from tq_hw.model.reader import read_model
 from tq_hw.model.samples.build import ModelBuilder
+from tq_hw.model.tflite.reader import read_model
 from tq_hw.sim.rtl.simulate import layer_cycles
 from tq_hw.sim.trace import trace_events
 

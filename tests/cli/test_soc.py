@@ -22,7 +22,7 @@ from tq_hw.compiler import compile_model
 from tq_hw.isa.config import load_config
 from tq_hw.isa.memory import Memory
 from tq_hw.isa.program import Program
-from tq_hw.model.reader import read_model
+from tq_hw.model.tflite.reader import read_model
 from tq_hw.sim import golden
 from tq_hw.sim.rtl.bench import SocBench
 from tq_hw.sim.rtl.build import library

@@ -10,8 +10,8 @@ from tq_hw.compiler.plan.plan import make_plan
 from tq_hw.compiler.specialize.specialize import specialize
 from tq_hw.isa.config import Config
 from tq_hw.model.graph import Model
-from tq_hw.model.reader import parse_model
 from tq_hw.model.samples.build import ModelBuilder
+from tq_hw.model.tflite.reader import parse_model
 from tq_hw.sim.executor import execute
 from tq_hw.sim.golden.run import run
 

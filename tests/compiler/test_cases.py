@@ -8,7 +8,7 @@ import pytest
 
 from tq_hw.compiler import compile_model
 from tq_hw.isa.config import load_config
-from tq_hw.model.reader import read_model
+from tq_hw.model.tflite.reader import read_model
 from tq_hw.sim.executor import execute
 
 

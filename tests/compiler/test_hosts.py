@@ -10,8 +10,8 @@ from tq_hw.compiler.ir.layers import Move
 from tq_hw.compiler.lower.legalize import legalize
 from tq_hw.compiler.specialize.in_place import in_place
 from tq_hw.isa.config import load_config
-from tq_hw.model.reader import parse_model
 from tq_hw.model.samples.build import ModelBuilder
+from tq_hw.model.tflite.reader import parse_model
 from tq_hw.sim.executor import execute
 from tq_hw.sim.golden.run import run
 

@@ -7,8 +7,8 @@ from tq_hw.compiler import compile_model
 from tq_hw.compiler.ir.window import window_regions
 from tq_hw.compiler.lower.conv import divide_params
 from tq_hw.isa.config import load_config
-from tq_hw.model.reader import parse_model
 from tq_hw.model.samples.build import ModelBuilder
+from tq_hw.model.tflite.reader import parse_model
 from tq_hw.sim.executor import execute
 from tq_hw.sim.golden.arith import divide_toward_zero
 from tq_hw.sim.golden.run import run

@@ -11,8 +11,8 @@ from tq_hw.isa.config import PRESETS
 from tq_hw.isa.layout import Unit
 from tq_hw.isa.uop import UOP, Destination, Source
 from tq_hw.model.graph import Model
-from tq_hw.model.reader import parse_model
 from tq_hw.model.samples.build import ModelBuilder
+from tq_hw.model.tflite.reader import parse_model
 from tq_hw.sim import golden
 from tq_hw.sim.executor import execute
 from tq_hw.sim.executor.uop import evaluate, look_up

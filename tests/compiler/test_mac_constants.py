@@ -13,8 +13,8 @@ from tq_hw.compiler.stream.stream import Access
 from tq_hw.isa.config import PRESETS
 from tq_hw.isa.layout import Unit
 from tq_hw.model.graph import Model
-from tq_hw.model.reader import parse_model
 from tq_hw.model.samples.build import ModelBuilder
+from tq_hw.model.tflite.reader import parse_model
 from tq_hw.sim import golden
 from tq_hw.sim.executor import execute
 

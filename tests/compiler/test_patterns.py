@@ -21,8 +21,8 @@ from tq_hw.compiler.rewrite.rewrite import (
 from tq_hw.isa.config import Config, load_config
 from tq_hw.model.errors import OptionError
 from tq_hw.model.graph import Operator
-from tq_hw.model.reader import parse_model
 from tq_hw.model.samples.build import ModelBuilder
+from tq_hw.model.tflite.reader import parse_model
 from tq_hw.sim.executor import execute
 from tq_hw.sim.golden.run import run
 from tq_hw.sim.run import random_inputs

@@ -6,8 +6,8 @@ import pytest
 from tq_hw.compiler import compile_model
 from tq_hw.isa.config import PRESETS
 from tq_hw.model.graph import Model
-from tq_hw.model.reader import parse_model
 from tq_hw.model.samples.build import ModelBuilder
+from tq_hw.model.tflite.reader import parse_model
 
 
 def layer(op: str, shape: tuple[int, ...], outputs: int = 0) -> Model:

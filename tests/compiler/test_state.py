@@ -6,9 +6,9 @@ import pytest
 from tq_hw.compiler import compile_model
 from tq_hw.isa.config import load_config
 from tq_hw.model.graph import Model, Operator, Subgraph, Tensor
-from tq_hw.model.reader import parse_model
 from tq_hw.model.samples.build import ModelBuilder
-from tq_hw.model.write import write_model
+from tq_hw.model.tflite.reader import parse_model
+from tq_hw.model.tflite.writer import write_model
 from tq_hw.sim.executor import execute
 from tq_hw.sim.golden.run import run
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tq_hw.model.graph import Model
-from tq_hw.model.reader import parse_model
+from tq_hw.model.tflite.reader import parse_model
 from tq_hw.sim.golden.run import run
 from tq_hw.sim.oracles import ENGINES, Oracle, available
 

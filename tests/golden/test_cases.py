@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tq_hw.model.reader import read_model
+from tq_hw.model.tflite.reader import read_model
 from tq_hw.sim.golden.run import run
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tq_hw.model.samples.networks import NETWORKS, network
-from tq_hw.model.write import write_model
+from tq_hw.model.tflite.writer import write_model
 
 
 def _check(kind: str, seeds: range, agree: Callable[..., None], random_sets: Callable[..., Any]) -> None:

@@ -8,8 +8,8 @@ import pytest
 from tq_hw.compiler import compile_model
 from tq_hw.isa.config import load_config
 from tq_hw.model.errors import UnsupportedError
-from tq_hw.model.reader import parse_model
 from tq_hw.model.samples.build import ModelBuilder
+from tq_hw.model.tflite.reader import parse_model
 from tq_hw.sim.executor import execute
 from tq_hw.sim.golden.pointwise import POINTWISE
 from tq_hw.sim.golden.run import run

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tq_hw.model.reader import parse_model
 from tq_hw.model.samples.build import ModelBuilder
+from tq_hw.model.tflite.reader import parse_model
 
 Rng = np.random.Generator
 

@@ -5,8 +5,8 @@ import pytest
 
 from tq_hw.model.errors import ModelError, OptionError, UnsupportedError
 from tq_hw.model.graph import Model, Operator, OptionValue, Subgraph, Tensor
-from tq_hw.model.reader import parse_model
 from tq_hw.model.samples.build import ModelBuilder
+from tq_hw.model.tflite.reader import parse_model
 from tq_hw.sim.golden import State, accumulators, explain, run
 from tq_hw.sim.golden.kernels import KERNELS
 from tq_hw.sim.golden.registry import kernel

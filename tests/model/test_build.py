@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 
 from tq_hw.model.graph import Model, Operator, Subgraph, Tensor
-from tq_hw.model.reader import parse_model
 from tq_hw.model.samples.build import ModelBuilder
-from tq_hw.model.write import write_model
+from tq_hw.model.tflite.reader import parse_model
+from tq_hw.model.tflite.writer import write_model
 
 
 def test_infers_output_quantization():

@@ -4,7 +4,7 @@ import flatbuffers
 import pytest
 
 from tq_hw.model.errors import ModelError
-from tq_hw.model.flatbuffer import FlatBuffer
+from tq_hw.model.tflite.flatbuffer import FlatBuffer
 
 
 def file_of(*fields, identifier=b"TEST"):

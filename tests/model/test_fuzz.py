@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from tq_hw.isa.config import load_config
-from tq_hw.model.reader import parse_model
 from tq_hw.model.samples.layers import sample
-from tq_hw.model.write import write_model
+from tq_hw.model.tflite.reader import parse_model
+from tq_hw.model.tflite.writer import write_model
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benches"))
 from fuzz_models import check_one, main, mutate_bytes, mutate_graph, sites_of

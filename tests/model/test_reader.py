@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from tq_hw.model.dump import dump
 from tq_hw.model.errors import ModelError, TqError, UnsupportedError
 from tq_hw.model.graph import Model, Operator, Quantization, Subgraph, Tensor
-from tq_hw.model.reader import parse_model, read_model
 from tq_hw.model.samples.build import ModelBuilder, build_model
-from tq_hw.model.write import _Writer, write_model
+from tq_hw.model.tflite.reader import parse_model, read_model
+from tq_hw.model.tflite.writer import _Writer, write_model
 
 INT8 = Quantization((0.5,), (3,))
 

@@ -3,7 +3,7 @@ import re
 import pytest
 
 from tq_hw.model.rules.signatures import KINDS, SIGNATURES
-from tq_hw.model.schema import (
+from tq_hw.model.tflite.schema import (
     ENUMS,
     MAX_VERSIONS,
     OPERATOR_OPTIONS,

@@ -8,8 +8,8 @@ import pytest
 
 from tq_hw.model.dump import dump
 from tq_hw.model.errors import TqError
-from tq_hw.model.reader import parse_model, read_model
-from tq_hw.model.write import write_model
+from tq_hw.model.tflite.reader import parse_model, read_model
+from tq_hw.model.tflite.writer import write_model
 
 
 def same(one, two):

@@ -12,11 +12,11 @@ from pathlib import Path
 import numpy as np
 
 from tq_hw.model.errors import ModelError, UnsupportedError
-from tq_hw.model.flatbuffer import FlatBuffer, Table
 from tq_hw.model.graph import Model, Operator, OptionValue, Quantization, Subgraph, Tensor
-from tq_hw.model.order import check_order
 from tq_hw.model.rules.check import check_model
-from tq_hw.model.schema import (
+from tq_hw.model.tflite.flatbuffer import FlatBuffer, Table
+from tq_hw.model.tflite.order import check_order
+from tq_hw.model.tflite.schema import (
     ENUMS,
     MAX_VERSIONS,
     OPERATOR_OPTIONS,

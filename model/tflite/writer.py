@@ -10,7 +10,7 @@ import flatbuffers  # type: ignore[import-untyped]  # the package ships no types
 import numpy as np
 
 from tq_hw.model.graph import Model, Operator, OptionValue, Subgraph, Tensor
-from tq_hw.model.schema import (
+from tq_hw.model.tflite.schema import (
     ENUMS,
     OPERATOR_OPTIONS,
     OPERATORS,

@@ -1,0 +1,1 @@
+"""The `.tflite` file: verified FlatBuffer reader, schema, writer."""
