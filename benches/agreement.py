@@ -15,12 +15,12 @@ from tq_hw.isa.memory import Memory
 from tq_hw.model.errors import ToolError, UnsupportedError
 from tq_hw.model.graph import Model
 from tq_hw.model.tflite.writer import write_model
+from tq_hw.sim.engines import random_inputs
 from tq_hw.sim.executor import SimulationError, execute
 from tq_hw.sim.golden.run import run
 from tq_hw.sim.golden.state import State
 from tq_hw.sim.oracles import Oracle
 from tq_hw.sim.rtl.simulate import simulate_in_turn
-from tq_hw.sim.run import random_inputs
 
 __all__ = ["Difference", "Refused", "check_model", "check_oracle", "input_sets", "random_config"]
 

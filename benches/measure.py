@@ -18,8 +18,8 @@ from tq_hw.isa.memory import YARDSTICK, Memory
 from tq_hw.isa.program import Layer, Program
 from tq_hw.model.errors import MismatchError
 from tq_hw.sim import golden
+from tq_hw.sim.engines import random_inputs
 from tq_hw.sim.rtl.simulate import RtlResult, simulate_in_turn
-from tq_hw.sim.run import random_inputs
 
 __all__ = ["BOARD_MEMORIES", "LayerFigures", "Memory", "NetworkFigures", "measure"]
 

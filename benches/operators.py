@@ -18,8 +18,8 @@ from tq_hw.compiler import compile_model
 from tq_hw.compiler.lower.legalize import supported_operators
 from tq_hw.isa.config import load_config
 from tq_hw.model.samples.typical import typical
+from tq_hw.sim.engines import random_inputs, run
 from tq_hw.sim.golden.run import run as run_golden
-from tq_hw.sim.run import random_inputs, run
 
 __all__ = ["main", "measure", "verified"]
 

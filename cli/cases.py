@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tq_hw.cli.shared.arrays import InputSet, find_inputs, input_tensors
+from tq_hw.cli.shared.arrays import find_inputs, input_tensors
 from tq_hw.cli.shared.files import read_npz
 from tq_hw.model.errors import OptionError
 from tq_hw.model.graph import Model
+from tq_hw.sim.engines import InputSet
 
 __all__ = ["Case", "Stored", "find_cases", "read_stored"]
 

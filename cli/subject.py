@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tq_hw.boards.catalog.board import Board
-from tq_hw.cli.shared.arrays import InputSet, draw_inputs, find_inputs
+from tq_hw.cli.shared.arrays import draw_inputs, find_inputs
 from tq_hw.cli.shared.files import read_npz
-from tq_hw.cli.shared.infer import Inference, golden_engine, infer_all
+from tq_hw.cli.shared.infer import infer_all
 from tq_hw.cli.shared.options import check_resident
 from tq_hw.cli.shared.progress import ProgressBar
 from tq_hw.compiler import Compiled, compile_model
@@ -21,6 +21,7 @@ from tq_hw.model.errors import OptionError, TqError
 from tq_hw.model.graph import Model
 from tq_hw.model.tflite.reader import read_model
 from tq_hw.sim.compare import divergences
+from tq_hw.sim.engines import Inference, InputSet, golden_engine
 
 __all__ = [
     "DEFAULT_CONFIG", "Subject", "check_against_golden", "compile_all", "compile_program", "is_compiled",

@@ -35,7 +35,7 @@ def ours(tree: ast.AST) -> Iterator[tuple[int, str]]:
             elif node.module == "tq_hw":
                 yield from ((node.lineno, alias.name) for alias in node.names)
             elif node.module is not None and node.module.startswith("tq_hw."):
-                # `from tq_hw.sim import golden` names a package, `from tq_hw.sim.run import run` a function.
+                # `from tq_hw.sim import golden` names a package, `from tq_hw.sim.engines import run` a function.
                 base = node.module.removeprefix("tq_hw.")
                 yield from ((node.lineno, f"{base}.{alias.name}") for alias in node.names)
         elif isinstance(node, ast.Import):

@@ -7,7 +7,7 @@ import click
 from tq_hw.cli.report.layers import sim_report
 from tq_hw.cli.report.page import _need_plots, render
 from tq_hw.cli.shared.files import check_outputs, write
-from tq_hw.cli.shared.infer import Inference, infer_all, make_engine
+from tq_hw.cli.shared.infer import infer_all
 from tq_hw.cli.shared.options import config_option, debug_option, memory_options, seed_option
 from tq_hw.cli.subject import DEFAULT_CONFIG, Subject, check_against_golden, compile_all, is_compiled
 from tq_hw.compiler import Compiled
@@ -15,6 +15,7 @@ from tq_hw.isa.config import load_config
 from tq_hw.isa.memory import Memory
 from tq_hw.model.errors import MismatchError, OptionError
 from tq_hw.model.tflite.reader import read_model
+from tq_hw.sim.engines import Inference, make_engine
 from tq_hw.sim.rtl.simulate import layer_cycles
 
 __all__ = ["report_command"]

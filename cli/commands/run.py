@@ -11,9 +11,8 @@ from tq_hw.boards.catalog.catalog import find_board
 from tq_hw.boards.link.device import Device, DeviceRun, MachineError
 from tq_hw.boards.link.host import Link, SerialPort
 from tq_hw.cli.report.layers import Report, print_layers, print_summary, sim_report
-from tq_hw.cli.shared.arrays import InputSet, output_arrays
+from tq_hw.cli.shared.arrays import output_arrays
 from tq_hw.cli.shared.files import check_outputs, npz_bytes, write, write_json
-from tq_hw.cli.shared.infer import Inference
 from tq_hw.cli.shared.options import debug_option, draw_options, json_option
 from tq_hw.cli.shared.progress import ProgressBar
 from tq_hw.cli.subject import check_against_golden, open_for_board
@@ -22,6 +21,7 @@ from tq_hw.isa.layout import HEADER, Unit
 from tq_hw.isa.program import Program
 from tq_hw.model.errors import DeviceError, MismatchError
 from tq_hw.sim import edges
+from tq_hw.sim.engines import Inference, InputSet
 from tq_hw.sim.faults import located
 
 __all__ = ["layer_ends", "run_command"]

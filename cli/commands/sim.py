@@ -9,9 +9,9 @@ from tq_hw.boards.catalog.board import Board
 from tq_hw.boards.catalog.catalog import find_board
 from tq_hw.cli.emulation.soc import print_console, run_soc, soc_report
 from tq_hw.cli.report.layers import Report, print_layers, print_summary, sim_report, warm_report
-from tq_hw.cli.shared.arrays import InputSet, output_arrays
+from tq_hw.cli.shared.arrays import output_arrays
 from tq_hw.cli.shared.files import check_outputs, npz_bytes, write, write_json
-from tq_hw.cli.shared.infer import Array, Engine, infer_all, make_engine
+from tq_hw.cli.shared.infer import infer_all
 from tq_hw.cli.shared.options import (
     config_option,
     debug_option,
@@ -31,6 +31,7 @@ from tq_hw.cli.subject import (
 from tq_hw.cli.tensors import find_tensor, with_outputs
 from tq_hw.isa.memory import Memory
 from tq_hw.model.errors import MismatchError, OptionError
+from tq_hw.sim.engines import Array, Engine, InputSet, make_engine
 from tq_hw.sim.trace import trace_events
 
 __all__ = ["sim_command"]

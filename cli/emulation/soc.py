@@ -15,14 +15,13 @@ from tq_hw.boards.soc.map import FLASH_OFFSET, RAM_BYTES, flash_image
 from tq_hw.boards.soc.soc import CPU_PACKAGE, cpu_verilog
 from tq_hw.cli.emulation.emulator import MOST_MEMORY_BYTES
 from tq_hw.cli.report.layers import Report
-from tq_hw.cli.shared.arrays import InputSet
-from tq_hw.cli.shared.infer import Inference
 from tq_hw.cli.shared.progress import ProgressBar
 from tq_hw.isa.memory import Memory
 from tq_hw.isa.program import Program
 from tq_hw.isa.program_file import to_bytes
 from tq_hw.model.errors import DeviceError
 from tq_hw.sim import edges
+from tq_hw.sim.engines import Inference, InputSet
 from tq_hw.sim.rtl.bench import SocBench
 from tq_hw.sim.rtl.build import Design, library
 

@@ -6,11 +6,11 @@ from typing import Any
 import click
 
 from tq_hw.cli.report.tables import percent, print_table
-from tq_hw.cli.shared.infer import Inference
 from tq_hw.cli.text import printable
 from tq_hw.isa.config import Config
 from tq_hw.isa.program import Layer, Program
 from tq_hw.model.graph import Model, Operator
+from tq_hw.sim.engines import Inference
 
 __all__ = ["CLOCK_HZ", "Report", "compile_report", "layer_rows", "print_layers", "print_summary",
            "sim_report", "utilization", "warm_report"]

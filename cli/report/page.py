@@ -7,11 +7,11 @@ from typing import Any
 
 from tq_hw.cli.report.layers import CLOCK_HZ, Report
 from tq_hw.cli.report.tables import percent
-from tq_hw.cli.shared.infer import Inference
 from tq_hw.compiler import Compiled
 from tq_hw.compiler.memory_map import MEMORIES, memory_map
 from tq_hw.isa.memory import Memory
 from tq_hw.model.errors import MissingToolError
+from tq_hw.sim.engines import Inference
 from tq_hw.sim.trace import trace_events
 
 __all__ = ["render"]

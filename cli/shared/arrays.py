@@ -8,12 +8,11 @@ import numpy.typing as npt
 
 from tq_hw.model.errors import OptionError
 from tq_hw.model.graph import Model, Tensor
+from tq_hw.sim.engines import InputSet
 
 __all__ = ["draw_inputs", "find_inputs", "input_tensors", "output_arrays"]
 
 Array = npt.NDArray[Any]
-#: The inputs of one inference, in the model's order.
-InputSet = tuple[Array, ...]
 
 #: Inputs of these operators that are indices, and the input whose first axis they count.
 _INDICES = {"EMBEDDING_LOOKUP": (0, 1), "GATHER": (1, 0)}

@@ -11,13 +11,14 @@ import numpy as np
 
 from tq_hw.cli.main import describe
 from tq_hw.cli.report.layers import CLOCK_HZ, print_layers, print_summary, sim_report
-from tq_hw.cli.shared.infer import infer_all, make_engine
+from tq_hw.cli.shared.infer import infer_all
 from tq_hw.cli.shared.options import ENGINES
 from tq_hw.compiler import compile_model
 from tq_hw.isa.config import load_config
 from tq_hw.isa.memory import YARDSTICK
 from tq_hw.model.tflite.reader import read_model
 from tq_hw.sim import golden
+from tq_hw.sim.engines import make_engine
 from tq_hw.sim.oracles import Oracle, available
 
 HERE = Path(__file__).parent

@@ -16,8 +16,8 @@ from tq_hw.isa.program import Program
 from tq_hw.model.errors import DeviceError, OptionError
 from tq_hw.model.samples.build import ModelBuilder
 from tq_hw.sim import edges
+from tq_hw.sim.engines import random_inputs
 from tq_hw.sim.executor import execute
-from tq_hw.sim.run import random_inputs
 
 
 @pytest.fixture(scope="module")

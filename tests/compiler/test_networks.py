@@ -6,9 +6,9 @@ import pytest
 from tq_hw.compiler import compile_model
 from tq_hw.isa.config import load_config
 from tq_hw.model.samples.networks import NETWORKS, network
+from tq_hw.sim.engines import random_inputs
 from tq_hw.sim.executor import execute
 from tq_hw.sim.golden.run import run
-from tq_hw.sim.run import random_inputs
 
 
 def _check(kind: str, seed: int, config_name: str) -> None:

@@ -23,9 +23,9 @@ from tq_hw.model.errors import OptionError
 from tq_hw.model.graph import Operator
 from tq_hw.model.samples.build import ModelBuilder
 from tq_hw.model.tflite.reader import parse_model
+from tq_hw.sim.engines import random_inputs
 from tq_hw.sim.executor import execute
 from tq_hw.sim.golden.run import run
-from tq_hw.sim.run import random_inputs
 
 CONFIGS = [load_config("n16"), Config("odd", 4, 12, 4, 16 << 10)]
 Rng = np.random.Generator

@@ -40,10 +40,10 @@ from tq_hw.isa.program import Program
 from tq_hw.isa.program_file import to_bytes
 from tq_hw.model.samples.build import ModelBuilder
 from tq_hw.sim import edges
+from tq_hw.sim.engines import random_inputs
 from tq_hw.sim.executor import execute
 from tq_hw.sim.rtl.bench import Bench
 from tq_hw.sim.rtl.build import library as rtl_library
-from tq_hw.sim.run import random_inputs
 
 MEMORY, MEMORY_BYTES = 0x20000000, 1 << 16
 NAMES = {register.offset_bytes: register.name for register in REGISTERS}

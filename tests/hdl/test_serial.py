@@ -16,12 +16,12 @@ from tq_hw.isa.memory import Memory
 from tq_hw.isa.program import Program
 from tq_hw.model.samples.layers import sample
 from tq_hw.sim.compare import require_equal
+from tq_hw.sim.engines import random_inputs
 from tq_hw.sim.executor import execute
 from tq_hw.sim.faults import SimulationError
 from tq_hw.sim.rtl.bench import Bench
 from tq_hw.sim.rtl.build import library
 from tq_hw.sim.rtl.simulate import simulate
-from tq_hw.sim.run import random_inputs
 
 WORDS = {"count0": 1, "count1": 4, "count2": 1, "count3": 1, "step1": 1}
 LOAD = WORDS | {"run_bytes": 16, "emit_bytes": 4, "advance_bytes": 4, "last_emit_bytes": 4, "last_advance_bytes": 4}

@@ -7,9 +7,9 @@ from tq_hw.compiler import compile_model
 from tq_hw.isa.config import PRESETS
 from tq_hw.isa.memory import Memory
 from tq_hw.model.samples.networks import NETWORKS, network
+from tq_hw.sim.engines import random_inputs
 from tq_hw.sim.golden import run
 from tq_hw.sim.rtl.simulate import simulate
-from tq_hw.sim.run import random_inputs
 
 
 def _check(kind: str, seed: int, config_name: str) -> None:

@@ -10,9 +10,9 @@ from tq_hw.compiler import compile_model
 from tq_hw.isa.config import PRESETS, Config
 from tq_hw.isa.memory import Memory
 from tq_hw.model.samples.layers import KINDS, sample
+from tq_hw.sim.engines import random_inputs
 from tq_hw.sim.golden import run
 from tq_hw.sim.rtl.simulate import simulate
-from tq_hw.sim.run import random_inputs
 
 CONFIGS = {"tiny": PRESETS["tiny"], "odd": Config("odd", 4, 12, 4, 16 << 10)}
 

@@ -15,12 +15,12 @@ from tq_hw.isa.program import Layer, Port, Program
 from tq_hw.model.errors import OptionError
 from tq_hw.model.samples.layers import sample
 from tq_hw.sim.compare import require_equal
+from tq_hw.sim.engines import random_inputs
 from tq_hw.sim.executor import execute
 from tq_hw.sim.faults import SimulationError
 from tq_hw.sim.rtl.bench import Bench
 from tq_hw.sim.rtl.build import library
 from tq_hw.sim.rtl.simulate import simulate
-from tq_hw.sim.run import random_inputs
 
 CONFIG = PRESETS["tiny"]
 

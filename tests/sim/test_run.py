@@ -9,7 +9,7 @@ from tq_hw.isa.program import Port
 from tq_hw.model.errors import MismatchError, OptionError
 from tq_hw.model.samples.layers import sample
 from tq_hw.sim.compare import divergences, require_equal
-from tq_hw.sim.run import KINDS, random_inputs, run
+from tq_hw.sim.engines import KINDS, random_inputs, run
 
 
 def test_golden_equals_executor():
