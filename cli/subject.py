@@ -20,7 +20,7 @@ from tq_hw.isa.program_file import load
 from tq_hw.model.errors import OptionError, TqError
 from tq_hw.model.graph import Model
 from tq_hw.model.tflite.reader import read_model
-from tq_hw.sim.compare import divergences
+from tq_hw.sim.diagnose.compare import divergences
 from tq_hw.sim.engines import Inference, InputSet, golden_engine
 
 __all__ = [

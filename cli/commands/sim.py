@@ -28,11 +28,11 @@ from tq_hw.cli.subject import (
     open_for_board,
     open_subject,
 )
-from tq_hw.cli.tensors import find_tensor, with_outputs
 from tq_hw.isa.memory import Memory
 from tq_hw.model.errors import MismatchError, OptionError
+from tq_hw.sim.diagnose.tensors import find_tensor, with_outputs
+from tq_hw.sim.diagnose.trace import trace_events
 from tq_hw.sim.engines import Array, Engine, InputSet, make_engine
-from tq_hw.sim.trace import trace_events
 
 __all__ = ["sim_command"]
 

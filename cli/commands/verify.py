@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import click
 
 from tq_hw.cli.cases import Case, find_cases, read_stored
-from tq_hw.cli.locate import locate
 from tq_hw.cli.shared.arrays import draw_inputs
 from tq_hw.cli.shared.files import check_outputs, write_json
 from tq_hw.cli.shared.infer import infer_all
@@ -31,7 +30,8 @@ from tq_hw.isa.program import Program
 from tq_hw.model.errors import MismatchError, ModelError, OptionError, TqError, UnsupportedError
 from tq_hw.model.graph import Model
 from tq_hw.model.tflite.reader import read_model
-from tq_hw.sim.compare import divergences
+from tq_hw.sim.diagnose.compare import divergences
+from tq_hw.sim.diagnose.locate import locate
 from tq_hw.sim.engines import ORACLES, Array, InputSet, golden_engine, make_engine
 from tq_hw.sim.faults import SimulationError
 from tq_hw.sim.oracles import Oracle

@@ -11,8 +11,8 @@ from tq_hw.compiler import Compiled
 from tq_hw.compiler.memory_map import MEMORIES, memory_map
 from tq_hw.isa.memory import Memory
 from tq_hw.model.errors import MissingToolError
+from tq_hw.sim.diagnose.trace import trace_events
 from tq_hw.sim.engines import Inference
-from tq_hw.sim.trace import trace_events
 
 __all__ = ["render"]
 

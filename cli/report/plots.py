@@ -65,7 +65,7 @@ def roofline_plot(report: Report, config: Config, bytes_per_cycle: float) -> Plo
 
 
 def timeline_plot(events: Iterable[Mapping[str, Any]], cycles: int) -> Plot:
-    """Return the tracks of a trace (`tq_hw.sim.trace`): layers above, units below."""
+    """Return the tracks of a trace (`tq_hw.sim.diagnose.trace`): layers above, units below."""
     events = list(events)
     tracks = {event["tid"]: event["args"]["name"] for event in events if event["name"] == "thread_name"}
     slices = [event for event in events if event["ph"] == "X"]

@@ -10,9 +10,7 @@ import numpy as np
 import pytest
 
 from tq_hw.cli.commands import verify
-from tq_hw.cli.patch import Tile, find_tile
 from tq_hw.cli.shared import infer as engines
-from tq_hw.cli.tensors import with_outputs
 from tq_hw.compiler import compile_model
 from tq_hw.isa.config import PRESETS
 from tq_hw.isa.layout import Unit
@@ -20,6 +18,8 @@ from tq_hw.isa.operations import operations
 from tq_hw.isa.uop import Rounding
 from tq_hw.model.graph import Model
 from tq_hw.model.tflite.reader import read_model
+from tq_hw.sim.diagnose.patch import Tile, find_tile
+from tq_hw.sim.diagnose.tensors import with_outputs
 from tq_hw.sim.executor import execute, uop
 
 Tq = Callable[..., Any]

@@ -18,8 +18,8 @@ from tq_hw.isa.config import PRESETS
 from tq_hw.isa.layout import Unit
 from tq_hw.model.samples.build import ModelBuilder
 from tq_hw.model.tflite.reader import read_model
+from tq_hw.sim.diagnose.trace import trace_events
 from tq_hw.sim.rtl.simulate import layer_cycles
-from tq_hw.sim.trace import trace_events
 
 Tq = Callable[..., Any]
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")

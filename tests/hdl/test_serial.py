@@ -15,7 +15,7 @@ from tq_hw.isa.layout import Unit
 from tq_hw.isa.memory import Memory
 from tq_hw.isa.program import Program
 from tq_hw.model.samples.layers import sample
-from tq_hw.sim.compare import require_equal
+from tq_hw.sim.diagnose.compare import require_equal
 from tq_hw.sim.engines import random_inputs
 from tq_hw.sim.executor import execute
 from tq_hw.sim.faults import SimulationError

@@ -14,7 +14,7 @@ from tq_hw.isa.memory import Memory
 from tq_hw.isa.program import Layer, Port, Program
 from tq_hw.model.errors import OptionError
 from tq_hw.model.samples.layers import sample
-from tq_hw.sim.compare import require_equal
+from tq_hw.sim.diagnose.compare import require_equal
 from tq_hw.sim.engines import random_inputs
 from tq_hw.sim.executor import execute
 from tq_hw.sim.faults import SimulationError

@@ -8,7 +8,7 @@ from tq_hw.isa.config import PRESETS
 from tq_hw.isa.program import Port
 from tq_hw.model.errors import MismatchError, OptionError
 from tq_hw.model.samples.layers import sample
-from tq_hw.sim.compare import divergences, require_equal
+from tq_hw.sim.diagnose.compare import divergences, require_equal
 from tq_hw.sim.engines import KINDS, random_inputs, run
 
 

@@ -8,7 +8,7 @@ from tq_hw.compiler import compile_model
 from tq_hw.isa.config import PRESETS
 from tq_hw.isa.layout import Unit
 from tq_hw.model.samples.layers import sample
-from tq_hw.sim.trace import trace_events
+from tq_hw.sim.diagnose.trace import trace_events
 
 
 def test_slices_by_unit_and_layer():

@@ -6,13 +6,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tq_hw.cli.patch import STAGES, find_tile, with_stage
-from tq_hw.cli.tensors import with_outputs
 from tq_hw.isa.program import Program
 from tq_hw.model.errors import TqError
 from tq_hw.model.graph import Model
 from tq_hw.sim import golden
-from tq_hw.sim.compare import Divergence, divergences
+from tq_hw.sim.diagnose.compare import Divergence, divergences
+from tq_hw.sim.diagnose.patch import STAGES, find_tile, with_stage
+from tq_hw.sim.diagnose.tensors import with_outputs
 from tq_hw.sim.engines import InputSet
 from tq_hw.sim.golden.explain import MAC_OPERATORS, explain
 

@@ -1,0 +1,1 @@
+"""Where two engines differ first, and what ran when."""
