@@ -23,7 +23,7 @@ from tq_hw.cli.shared.files import npz_bytes
 from tq_hw.isa.config import Config, load_config
 from tq_hw.model.errors import TqError
 from tq_hw.model.graph import Model
-from tq_hw.model.random_graphs import GROUPS, random_graph
+from tq_hw.model.random.graphs import GROUPS, random_graph
 from tq_hw.model.tflite.writer import write_model
 
 __all__ = ["Finding", "Job", "Tally", "check_graph", "main", "run_chunk"]

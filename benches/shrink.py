@@ -12,7 +12,7 @@ import numpy as np
 
 from tq_hw.model.errors import TqError
 from tq_hw.model.graph import Model, Operator, Subgraph, Tensor
-from tq_hw.model.random_graphs import pruned
+from tq_hw.model.random.graphs import pruned
 from tq_hw.model.rules.node import Node
 from tq_hw.model.rules.shapes import output_shapes
 from tq_hw.model.tflite.reader import parse_model

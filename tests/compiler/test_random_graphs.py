@@ -12,7 +12,7 @@ from tq_hw.compiler.plan import plan
 from tq_hw.compiler.plan.hosts import Box, box_of
 from tq_hw.isa.config import Config, load_config
 from tq_hw.model.graph import Model
-from tq_hw.model.random_graphs import GROUPS, random_graph
+from tq_hw.model.random.graphs import GROUPS, random_graph
 from tq_hw.model.rules.signatures import SIGNATURES
 from tq_hw.model.tflite.reader import read_model
 from tq_hw.model.tflite.writer import write_model

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from tq_hw.model.graph import Model, Operator, OptionValue, Subgraph, Tensor
-from tq_hw.model.random_sketch import Sketch, Unfit
+from tq_hw.model.random.sketch import Sketch, Unfit
 
 __all__ = ["lstm", "svdf", "variable", "with_initial_values"]
 

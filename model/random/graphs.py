@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tq_hw.model.graph import Model, Operator, Subgraph, Tensor
-from tq_hw.model.random_compute import (
+from tq_hw.model.random.compute import (
     batch_matmul,
     computed_weights,
     conv,
@@ -23,7 +23,7 @@ from tq_hw.model.random_compute import (
     squeeze_excite,
     transpose_conv,
 )
-from tq_hw.model.random_elementwise import (
+from tq_hw.model.random.elementwise import (
     arg,
     binary,
     compare,
@@ -36,7 +36,7 @@ from tq_hw.model.random_elementwise import (
     types,
     unary,
 )
-from tq_hw.model.random_movement import (
+from tq_hw.model.random.movement import (
     blocks,
     concatenation,
     gather,
@@ -52,8 +52,8 @@ from tq_hw.model.random_movement import (
     transpose,
     unpack,
 )
-from tq_hw.model.random_sketch import Sketch
-from tq_hw.model.random_states import lstm, svdf, variable, with_initial_values
+from tq_hw.model.random.sketch import Sketch
+from tq_hw.model.random.states import lstm, svdf, variable, with_initial_values
 from tq_hw.model.tflite.reader import parse_model
 from tq_hw.model.tflite.writer import write_model
 

@@ -3,7 +3,7 @@
 import math
 from typing import Any
 
-from tq_hw.model.random_sketch import Sketch, Unfit
+from tq_hw.model.random.sketch import Sketch, Unfit
 
 __all__ = ["batch_matmul", "computed_weights", "conv", "conv_to", "depthwise", "dilated", "fully_connected", "pool",
            "residual", "squeeze_excite", "transpose_conv"]

@@ -4,8 +4,8 @@ import math
 
 import numpy as np
 
-from tq_hw.model.random_compute import conv_to
-from tq_hw.model.random_sketch import Sketch, Unfit
+from tq_hw.model.random.compute import conv_to
+from tq_hw.model.random.sketch import Sketch, Unfit
 
 __all__ = ["blocks", "concatenation", "gather", "inception", "pack", "pad", "part", "reshape", "resize", "shapes_only",
            "space", "split", "transpose", "unpack"]

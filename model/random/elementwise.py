@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from tq_hw.model.random_sketch import Sketch, Unfit
+from tq_hw.model.random.sketch import Sketch, Unfit
 
 __all__ = ["arg", "binary", "compare", "dequantize", "integers", "largest", "quantize", "reduce", "rows", "types",
            "unary"]

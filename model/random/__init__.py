@@ -1,0 +1,1 @@
+"""Seeded random graphs: many operators, branches, states, images of any size."""
