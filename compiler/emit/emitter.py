@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from tq_hw.compiler.emit.image import Image, table_words
-from tq_hw.compiler.emit.ring import GRANULE_WORDS, Constants, Ring
+from tq_hw.compiler.emit.ring import Constants, Ring
 from tq_hw.compiler.ir.layers import Graph, IntArray, Layer, Value
 from tq_hw.compiler.plan.cascade import Rolling
 from tq_hw.compiler.plan.hosts import part_view
-from tq_hw.compiler.plan.layout import View, block_count, row_words
+from tq_hw.compiler.plan.layout import GRANULE_WORDS, View, block_count, row_words
 from tq_hw.compiler.plan.places import Choice, LayerPlan, Plan, alternates
 from tq_hw.compiler.stream.stream import Access, Operation, Stream
 from tq_hw.isa.config import Config

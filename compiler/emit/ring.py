@@ -5,12 +5,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tq_hw.compiler.plan.layout import GRANULE_WORDS
 from tq_hw.compiler.stream.stream import Access
 
-__all__ = ["GRANULE_WORDS", "Constants", "Ring"]
-
-#: Scratchpad words that constants are placed by.
-GRANULE_WORDS = 8
+__all__ = ["Constants", "Ring"]
 _HELD = 1 << 62
 
 

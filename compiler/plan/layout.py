@@ -8,9 +8,12 @@ from tq_hw.compiler.stream.stream import Access
 from tq_hw.isa.config import Config
 
 __all__ = [
-    "View", "block_count", "blocked_words", "even_cuts", "even_tiles", "odd", "row_cuts", "row_parts", "row_period",
-    "row_registers", "row_words", "signed_step",
+    "GRANULE_WORDS", "View", "block_count", "blocked_words", "even_cuts", "even_tiles", "odd", "row_cuts",
+    "row_parts", "row_period", "row_registers", "row_words", "signed_step",
 ]
+
+#: Scratchpad words that constants are placed by.
+GRANULE_WORDS = 8
 
 
 def odd(words: int) -> int:

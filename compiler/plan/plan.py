@@ -8,13 +8,12 @@ ring for weights, parameters and tables.
 
 from collections.abc import Sequence, Set
 
-from tq_hw.compiler.emit.ring import GRANULE_WORDS
 from tq_hw.compiler.ir.layers import Elementwise, Graph, Layer, Mac, Pad, Staged, Turn, Value
 from tq_hw.compiler.plan.cascade import Group, cascades, schedule
 from tq_hw.compiler.plan.dilated import phase_box
 from tq_hw.compiler.plan.fold import FoldPlan, plan_fold
 from tq_hw.compiler.plan.hosts import Box, find_hosts
-from tq_hw.compiler.plan.layout import block_count, blocked_words, row_words
+from tq_hw.compiler.plan.layout import GRANULE_WORDS, block_count, blocked_words, row_words
 from tq_hw.compiler.plan.places import Item, LayerPlan, Name, Plan, alternates, first_fit
 from tq_hw.compiler.plan.rectangles import Rectangles, constant_words
 from tq_hw.isa.config import Config
