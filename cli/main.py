@@ -23,7 +23,7 @@ from tq_hw.cli.commands.run import run_command
 from tq_hw.cli.commands.sim import sim_command
 from tq_hw.cli.commands.verify import verify_command
 from tq_hw.cli.shared.options import debug_option, debugging
-from tq_hw.cli.text import set_up_streams
+from tq_hw.cli.shared.text import set_up_streams
 from tq_hw.isa.config import ConfigError
 from tq_hw.isa.encode import EncodeError
 from tq_hw.isa.program import ProgramError

@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from tq_hw.cli.report.tables import percent, print_table
-from tq_hw.cli.text import printable
+from tq_hw.cli.shared.text import printable
 from tq_hw.isa.config import Config
 from tq_hw.isa.program import Layer, Program
 from tq_hw.model.graph import Model, Operator

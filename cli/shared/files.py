@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tq_hw.cli.text import clean
+from tq_hw.cli.shared.text import clean
 from tq_hw.model.errors import OptionError
 
 __all__ = ["check_outputs", "npz_bytes", "read_npz", "write", "write_json"]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from odd_models import ODD_MODELS
 
-from tq_hw.cli.text import clean, printable
+from tq_hw.cli.shared.text import clean, printable
 from tq_hw.isa.program_file import load
 
 #: Runs command lines one after the other in one process, as the installed program does, and says how each ended. What
