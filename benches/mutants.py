@@ -6,9 +6,9 @@ from mutants_move import MOVE_MUTANTS
 
 __all__ = ["MUTANTS"]
 
-_ARRAY, _UNIT = "tests/hdl/test_array.py::test_sums", "tests/hdl/test_array_unit.py"
-_REQUANTIZE, _ACTIVATION = "tests/hdl/test_requantize.py", "tests/hdl/test_activation.py"
-_STREAMS, _PROGRAMS = "tests/hdl/test_vector_streams.py", "tests/hdl/test_vector_programs.py"
+_ARRAY, _UNIT = "tests/hdl/array/test_grid.py::test_sums", "tests/hdl/array/test_unit.py"
+_REQUANTIZE, _ACTIVATION = "tests/hdl/lane/test_requantize.py", "tests/hdl/lane/test_activation.py"
+_STREAMS, _PROGRAMS = "tests/hdl/vector/test_streams.py", "tests/hdl/vector/test_programs.py"
 
 _COMPUTE_MUTANTS = (
     Mutant("requantizer's nudge one bit too low", "requantize.py",

@@ -62,7 +62,7 @@ MOVE_MUTANTS = (
              "Mux(choose_load, in_a_row + 1, 0)"),
         ),
     }),
-    *mutants("runs.py", "tests/hdl/test_runs.py", {
+    *mutants("runs.py", "tests/hdl/dma/test_runs.py", {
         "test_spans_of_few_bits": (
             ("end of a span one bit short", "Signal(max(self._size_bits, block_bits) + 1 - lane_bits)",
              "Signal(max(self._size_bits, block_bits) - lane_bits)"),
@@ -79,7 +79,7 @@ MOVE_MUTANTS = (
              "next_outer = (addr + self.stride3)"),
         ),
     }),
-    *mutants("read_buffer.py", "tests/hdl/test_read_buffer.py", {
+    *mutants("read_buffer.py", "tests/hdl/bus/test_read_buffer.py", {
         "test_asks_for_what_it_has_room_for_and_no_more": (
             ("read buffer asks for a burst too many", "claimed <= beats - 3 * longest",
              "claimed <= beats - 2 * longest"),
@@ -96,7 +96,7 @@ MOVE_MUTANTS = (
              "memory.burst.valid.eq(self.i.valid)"),
         ),
     }),
-    *mutants("load.py", "tests/hdl/test_load.py", {
+    *mutants("load.py", "tests/hdl/dma/test_load.py", {
         "test_an_operation_that_breaks_a_rule_is_refused": (
             ("load with a count of 0 in one loop taken", "for level in range(4)).any()",
              "for level in range(4)).all()"),
@@ -137,7 +137,7 @@ MOVE_MUTANTS = (
              "begin.eq(self.start)"),
         ),
     }),
-    *mutants("load_plan.py", "tests/hdl/test_load.py", {
+    *mutants("load_plan.py", "tests/hdl/dma/test_load.py", {
         "test_random_operations": (
             ("load drops a beat too early", "word.drops.eq(next_beat - first_beat)",
              "word.drops.eq(next_beat - first_beat + 1)"),
@@ -145,7 +145,7 @@ MOVE_MUTANTS = (
             ("load's rest of a run kept", "spent.eq(end1 | (left <= advance))", "spent.eq(left <= advance)"),
         ),
     }),
-    *mutants("realigner.py", "tests/hdl/test_load.py", {
+    *mutants("realigner.py", "tests/hdl/dma/test_load.py", {
         "test_random_operations": (
             ("fill bytes flipped as well", "^ inverted, cut_word.fill)", "^ inverted, cut_word.fill ^ inverted)"),
             ("realigner's words without room", "out.level <= _WAITING_WORDS - 3", "out.level <= _WAITING_WORDS - 1"),
@@ -154,7 +154,7 @@ MOVE_MUTANTS = (
              "self.done.eq(self.port.en & out.o.payload.last)"),
         ),
     }),
-    *mutants("store.py", "tests/hdl/test_store.py", {
+    *mutants("store.py", "tests/hdl/dma/test_store.py", {
         "test_a_memory_that_takes_nothing_for_long_loses_no_beat": (
             ("store's beats without room", "beats.level <= _BEATS - 4", "beats.level <= _BEATS - 1"),
             ("store's beats with room for one too few", "beats.level <= _BEATS - 4", "beats.level <= _BEATS - 2"),
@@ -169,7 +169,7 @@ MOVE_MUTANTS = (
              "for level in range(4)).all()"),
         ),
     }),
-    *mutants("packer.py", "tests/hdl/test_store.py", {
+    *mutants("packer.py", "tests/hdl/dma/test_store.py", {
         "test_random_operations": (
             ("store's last byte strobe missing", "[:config.word_bytes + 1] - 1", "[:config.word_bytes + 1] >> 1"),
         ),

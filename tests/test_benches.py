@@ -38,7 +38,7 @@ def test_text_that_is_not_there_once_is_an_error() -> None:
 
 
 def test_an_unchanged_copy_passes_and_is_the_one_tested() -> None:
-    node = "tests/hdl/test_requantize.py::test_rounds_three_halves"
+    node = "tests/hdl/lane/test_requantize.py::test_rounds_three_halves"
     with mutation.tree(None) as path:
         assert mutation.run_tests(path, [node])[0]
     with pytest.raises(MismatchError, match="the tests would import"):

@@ -282,7 +282,7 @@ class Requantize(wiring.Component):
     zero_point, act_min, act_max : In(signed(16))
     y : Out(signed(32))
 
-    See also: tq_hw.sim.golden.arith.multiply_by_quantized_multiplier, tests/hdl/test_requantize.py.
+    See also: tq_hw.sim.golden.arith.multiply_by_quantized_multiplier, tests/hdl/lane/test_requantize.py.
     """
 
     LATENCY_CYCLES = (1 + LeftShift.LATENCY_CYCLES + HighMultiply.LATENCY_CYCLES + RightShift.LATENCY_CYCLES

@@ -29,7 +29,7 @@ from tq_hw.sim.rtl.build import library
 
 TINY = load_config("tiny")
 BOARD = replace(BOARDS["ulx3s_85f"], name="small", config=TINY)
-DIGITS = Path(__file__).parents[2] / "examples" / "digits" / "digits.tflite"
+DIGITS = Path(__file__).parents[3] / "examples" / "digits" / "digits.tflite"
 
 Boot = Callable[..., "Machine"]
 

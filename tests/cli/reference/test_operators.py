@@ -9,10 +9,10 @@ import pytest
 from tq_hw.cli.reference.operators import RECORD, page, rows
 from tq_hw.compiler.lower.legalize import supported_operators
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "benches"))
+sys.path.insert(0, str(Path(__file__).parents[3] / "benches"))
 from operators import main, measure, verified
 
-PAGE = Path(__file__).parents[2] / "docs" / "reference" / "operators.md"
+PAGE = Path(__file__).parents[3] / "docs" / "reference" / "operators.md"
 
 
 def test_page_is_up_to_date() -> None:

@@ -20,7 +20,7 @@ from tq_hw.compiler.programs.words import (
 )
 from tq_hw.isa.uop import Alu, Destination, Reduce, Rounding
 
-PAGE = Path(__file__).parents[2] / "docs" / "reference" / "programs.md"
+PAGE = Path(__file__).parents[3] / "docs" / "reference" / "programs.md"
 
 
 def test_page_is_up_to_date() -> None:

@@ -121,7 +121,7 @@ def test_names_of_a_model_stay_text(tq: Tq) -> None:
 
 
 def test_tenants_cover_what_the_operations_touch() -> None:
-    model = read_model(Path(__file__).parents[2] / "examples" / "digits" / "digits.tflite")
+    model = read_model(Path(__file__).parents[3] / "examples" / "digits" / "digits.tflite")
     compiled = compile_model(model, PRESETS["n16"])
     tenants = memory_map(compiled)
     at = dict.fromkeys(compiled.timeline, 0)
@@ -142,7 +142,7 @@ def test_tenants_cover_what_the_operations_touch() -> None:
 
 
 def test_plots_show_operations_layers_and_tenants() -> None:
-    model = read_model(Path(__file__).parents[2] / "examples" / "digits" / "digits.tflite")
+    model = read_model(Path(__file__).parents[3] / "examples" / "digits" / "digits.tflite")
     compiled = compile_model(model, PRESETS["n16"])
     program, times = compiled.program, compiled.timeline
     cycles = layer_cycles(program, times)

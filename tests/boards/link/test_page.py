@@ -4,7 +4,7 @@ from pathlib import Path
 
 from tq_hw.boards.link.reference import page
 
-PAGE = Path(__file__).parents[2] / "docs" / "reference" / "link.md"
+PAGE = Path(__file__).parents[3] / "docs" / "reference" / "link.md"
 
 
 def test_committed_page_is_current() -> None:

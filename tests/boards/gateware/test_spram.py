@@ -21,7 +21,7 @@ from tq_hw.sim import edges, golden
 
 BIT_CYCLES = 5
 BOARD = BOARDS["icebreaker"]
-DIGITS = Path(__file__).parents[2] / "examples" / "digits" / "digits.tflite"
+DIGITS = Path(__file__).parents[3] / "examples" / "digits" / "digits.tflite"
 
 
 class Design(Elaboratable):

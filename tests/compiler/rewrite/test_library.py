@@ -292,7 +292,7 @@ def test_a_broken_model_is_refused() -> None:
 
 def test_the_pattern_of_the_guide(tmp_path: Path) -> None:
     """It stands in the guide as it is here: it is read from there."""
-    guide = Path(__file__).parents[2] / "docs" / "guide" / "write-a-pattern.md"
+    guide = Path(__file__).parents[3] / "docs" / "guide" / "write-a-pattern.md"
     path = tmp_path / "mine.py"
     path.write_text(guide.read_text(encoding="utf-8").split("```python\n")[1].split("```")[0], encoding="utf-8")
     patterns = load_patterns(path)
