@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from tq_hw.compiler.array_cycles import array_tiles, tile_sizes
+from tq_hw.compiler.cost.array_cycles import array_tiles, tile_sizes
 from tq_hw.compiler.cost.operation_cycles import moved_bytes, program_cycles, tile_program_cycles
 from tq_hw.compiler.cost.timing import Timeline, layer_cycles
 from tq_hw.compiler.ir.layers import Graph, Lstm, Mac

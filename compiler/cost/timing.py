@@ -10,14 +10,14 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
-from tq_hw.compiler.array_clock import ArrayClock
-from tq_hw.compiler.banks import BankLog
-from tq_hw.compiler.control_clock import Controls
+from tq_hw.compiler.cost.array_clock import ArrayClock
+from tq_hw.compiler.cost.banks import BankLog
 from tq_hw.compiler.cost.command_queues import CommandWords, command_words, held_up
-from tq_hw.compiler.move_clock import Mover
-from tq_hw.compiler.read_bus import ReadBus
+from tq_hw.compiler.cost.control_clock import Controls
+from tq_hw.compiler.cost.move_clock import Mover
+from tq_hw.compiler.cost.read_bus import ReadBus
+from tq_hw.compiler.cost.vector_clock import VectorClock
 from tq_hw.compiler.stream.stream import Commands, Operation, Stream
-from tq_hw.compiler.vector_clock import VectorClock
 from tq_hw.isa.config import Config
 from tq_hw.isa.layout import Unit
 from tq_hw.isa.memory import Memory

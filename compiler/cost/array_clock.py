@@ -4,9 +4,9 @@ from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from tq_hw.compiler.array_cycles import ArrayTile, array_masks, array_tiles
-from tq_hw.compiler.banks import BankLog
-from tq_hw.compiler.control_clock import Controls
+from tq_hw.compiler.cost.array_cycles import ArrayTile, array_masks, array_tiles
+from tq_hw.compiler.cost.banks import BankLog
+from tq_hw.compiler.cost.control_clock import Controls
 from tq_hw.compiler.stream.stream import Operation
 from tq_hw.isa.config import Config
 from tq_hw.isa.latency import (

@@ -2,10 +2,10 @@
 
 from collections.abc import Callable, Mapping
 
-from tq_hw.compiler.array_clock import ArrayClock
-from tq_hw.compiler.array_cycles import tile_sizes
-from tq_hw.compiler.banks import BankLog, walk_banks, write_masks
-from tq_hw.compiler.control_clock import Controls
+from tq_hw.compiler.cost.array_clock import ArrayClock
+from tq_hw.compiler.cost.array_cycles import tile_sizes
+from tq_hw.compiler.cost.banks import BankLog, walk_banks, write_masks
+from tq_hw.compiler.cost.control_clock import Controls
 from tq_hw.compiler.cost.operation_cycles import (
     activation_delay,
     param_block_cycles,

@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping
 
-from tq_hw.compiler.banks import BankLog, walk_banks
-from tq_hw.compiler.control_clock import Controls
+from tq_hw.compiler.cost.banks import BankLog, walk_banks
+from tq_hw.compiler.cost.control_clock import Controls
 from tq_hw.compiler.cost.operation_cycles import moved_bytes, run_beats
-from tq_hw.compiler.read_bus import ReadBus
+from tq_hw.compiler.cost.read_bus import ReadBus
 from tq_hw.compiler.stream.stream import Operation
 from tq_hw.isa.config import Config
 from tq_hw.isa.latency import (
