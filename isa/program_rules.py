@@ -7,10 +7,8 @@ lists them.
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from tq_hw.isa.program import Layer, Port, Program
+from tq_hw.isa.record import Layer, Port, Record
 
 __all__ = ["BOUNDS", "DTYPES", "EDGES", "LAYER_UNITS", "MOST_JSON_BYTES", "MOST_MEMORY_BYTES", "MOST_PORTS",
            "MOST_TENSOR_BYTES", "PROGRAM_RULES", "ProgramError", "check_program", "quoted", "require", "run_ranges"]
@@ -52,7 +50,7 @@ def quoted(text: str) -> str:
     return repr(text if len(text) <= _SHOWN else text[:_SHOWN] + "...")
 
 
-def _rule_commands(program: "Program") -> None:
+def _rule_commands(program: Record) -> None:
     """The commands start at a multiple of 16, have whole words, at least one, and lie in the image."""
     require(program.command_offset % 16 == 0 and program.command_bytes % 4 == 0,
             f"commands must start at a multiple of 16 and have whole words, not offset {program.command_offset}, "
@@ -63,7 +61,7 @@ def _rule_commands(program: "Program") -> None:
             f"{len(program.image)} bytes")
 
 
-def _rule_memory(program: "Program") -> None:
+def _rule_memory(program: Record) -> None:
     """Image, arena and state have at most 268,435,456 bytes together, which is the largest memory of a board."""
     sizes = (len(program.image), program.arena_bytes, len(program.state))
     require(min(sizes) >= 0 and sum(sizes) <= MOST_MEMORY_BYTES,
@@ -71,13 +69,13 @@ def _rule_memory(program: "Program") -> None:
             f"{sizes[1]:,} and {sizes[2]:,}")
 
 
-def _rule_name(program: "Program") -> None:
+def _rule_name(program: Record) -> None:
     """The model's name is printable text of at most 65,536 bytes."""
     require(program.name.isprintable() and len(program.name.encode()) <= MOST_NAME_BYTES,
             f"the model's name must be printable text of at most {MOST_NAME_BYTES:,} bytes, not {quoted(program.name)}")
 
 
-def _rule_ports(program: "Program") -> None:
+def _rule_ports(program: Record) -> None:
     """There are at most 1,024 inputs and outputs, and all inputs, and all outputs, have at most 33,554,432 bytes."""
     count = len(program.inputs) + len(program.outputs)
     require(count <= MOST_PORTS, f"there may be {MOST_PORTS:,} inputs and outputs, not {count:,}")
@@ -89,7 +87,7 @@ def _rule_ports(program: "Program") -> None:
                 f"{size:,}")
 
 
-def _check_port(port: "Port", program: "Program") -> None:
+def _check_port(port: Port, program: Record) -> None:
     where = f"port {quoted(port.name)}"
     require(len(port.name.encode()) <= MOST_NAME_BYTES,
             f"{where}: the name must have at most {MOST_NAME_BYTES:,} bytes")
@@ -110,7 +108,7 @@ def _check_port(port: "Port", program: "Program") -> None:
             f"{region_bytes} bytes")
 
 
-def _rule_edges(program: "Program") -> None:
+def _rule_edges(program: Record) -> None:
     """Inputs may be quantized (int8, uint8, int16), outputs dequantized (all but float32); both need a scale."""
     for port in program.inputs:
         require(port.edge != "dequantize", f"input {quoted(port.name)} must not be dequantized")
@@ -123,7 +121,7 @@ def _rule_edges(program: "Program") -> None:
                 f"not {port.dtype} with scale {port.scale}")
 
 
-def _rule_inputs(program: "Program") -> None:
+def _rule_inputs(program: Record) -> None:
     """Inputs lie in arena or state, and no two of them overlap, unless they are one tensor."""
     placed = sorted({(port.region, port.region_offset_bytes, port.size_bytes): port for port in program.inputs
                      if port.size_bytes}.items(), key=lambda item: item[0])
@@ -134,7 +132,7 @@ def _rule_inputs(program: "Program") -> None:
                 f"inputs {quoted(port.name)} and {quoted(other.name)} overlap in region {region}")
 
 
-def _rule_layers(program: "Program") -> None:
+def _rule_layers(program: Record) -> None:
     """Layers have an index of their own; it, macs, cycles and bytes are 0 to 2^63-1; the operator is printable text."""
     seen: set[int] = set()
     for layer in program.layers:
@@ -151,14 +149,14 @@ def _rule_layers(program: "Program") -> None:
                 f"{quoted(layer.bound)}")
 
 
-def _rule_runs(program: "Program") -> None:
+def _rule_runs(program: Record) -> None:
     """A layer's ranges of RUNs name units that exist, and no RUN belongs to two layers."""
     for unit, ranges in run_ranges(program.layers).items():
         for (a, b, one), (c, _, other) in zip(ranges, ranges[1:], strict=False):
             require(c > b, f"RUNs {a}..{b} of the {unit} unit belong to layers {one} and {other} both")
 
 
-def run_ranges(layers: Iterable["Layer"]) -> dict[str, list[tuple[int, int, int]]]:
+def run_ranges(layers: Iterable[Layer]) -> dict[str, list[tuple[int, int, int]]]:
     """Return (first, last, layer) of all ranges by unit, in order."""
     out: dict[str, list[tuple[int, int, int]]] = {}
     for layer in layers:
@@ -172,11 +170,11 @@ def run_ranges(layers: Iterable["Layer"]) -> dict[str, list[tuple[int, int, int]
 
 
 #: Rules of the records, in the order in which they are looked at.
-PROGRAM_RULES: Sequence[Callable[["Program"], None]] = (
+PROGRAM_RULES: Sequence[Callable[[Record], None]] = (
     _rule_name, _rule_memory, _rule_commands, _rule_ports, _rule_edges, _rule_inputs, _rule_layers, _rule_runs)
 
 
-def check_program(program: "Program") -> None:
+def check_program(program: Record) -> None:
     """Raise ProgramError for the first rule of the records that a program breaks."""
     for rule in PROGRAM_RULES:
         rule(program)

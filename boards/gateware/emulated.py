@@ -22,7 +22,9 @@ _CONTROL = next(register.offset_bytes for register in REGISTERS if register.name
 
 
 class EmulatedSystem(wiring.Component):
-    """`boards.gateware.system.System` without its UART; reset comes one cycle after the top's, which the simulator likes.
+    """`boards.gateware.system.System` without its UART.
+
+    Reset comes one cycle after the top's, which the simulator likes.
 
     Parameters
     ----------

@@ -27,9 +27,9 @@ _STATE = ("VAR_HANDLE", "READ_VARIABLE", "ASSIGN_VARIABLE", "CALL_ONCE")
 
 _HEAD = """# Operators
 
-Generated from `model/rules/signatures.py`, `model/constraints*.py`, `compiler/lower/constraints.py`, compiled layers and the record
-`cli/operators.json` by `python -m tq_hw.cli.reference.operators`; `tq-hw ops` prints the same, `tq-hw ops --json -` gives it to
-programs.
+Generated from `model/rules/`, `compiler/lower/constraints.py`, compiled layers and the record
+`cli/reference/operators.json` by `python -m tq_hw.cli.reference.operators`; `tq-hw ops` prints the same,
+`tq-hw ops --json -` gives it to programs.
 
 * Types are those of inputs and outputs in order; `?` may be absent, `+` may repeat. A rule is of the specification, a
   limit of this compiler.

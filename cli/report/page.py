@@ -106,7 +106,7 @@ def render(report: Report, compiled: Compiled, found: Inference, memory: Memory)
     script, elements = page_plots.plot_parts(list(plots.values()))
     estimates = {layer.index: layer.estimated_cycles for layer in program.layers}
     template = Environment(autoescape=True, undefined=StrictUndefined).from_string(
-        files("tq_hw.cli").joinpath("page.html").read_text(encoding="utf-8"))
+        files("tq_hw.cli.report").joinpath("page.html").read_text(encoding="utf-8"))
     return template.render(
         title=f"{program.name} on {program.config.name}", library=page_plots.library_script(), script=script,
         summary=_summary(report, compiled, memory), how=_HOW[report["engine"]], columns=_COLUMNS,

@@ -24,7 +24,8 @@ PAGE = Path(__file__).parents[3] / "docs" / "reference" / "programs.md"
 
 
 def test_page_is_up_to_date() -> None:
-    assert PAGE.read_text(encoding="utf-8") == page(), "run: python -m tq_hw.cli.reference.programs > docs/reference/programs.md"
+    assert PAGE.read_text(encoding="utf-8") == page(), (
+        "run: python -m tq_hw.cli.reference.programs > docs/reference/programs.md")
 
 
 @pytest.mark.parametrize(("uop", "line"), [
