@@ -34,7 +34,7 @@ def test_there_are_ten_mutants_and_more() -> None:
 def test_text_that_is_not_there_once_is_an_error() -> None:
     for old in ("no such text", "self"):
         with pytest.raises(MismatchError, match="expected its text once in hdl/array/grid.py"):
-            mutation.mutated(mutation.Mutant("x", "array.py", old, "", ()))
+            mutation.mutated(mutation.Mutant("x", "array/grid.py", old, "", ()))
 
 
 def test_an_unchanged_copy_passes_and_is_the_one_tested() -> None:
@@ -46,7 +46,7 @@ def test_an_unchanged_copy_passes_and_is_the_one_tested() -> None:
 
 
 def test_a_survivor_is_told() -> None:
-    harmless = mutation.Mutant("harmless", "array.py", "__all__ =", "__all__  =", ("tests/test_docs.py",))
+    harmless = mutation.Mutant("harmless", "array/grid.py", "__all__ =", "__all__  =", ("tests/test_docs.py",))
     assert mutation.run_mutant(harmless).test is None
 
 
