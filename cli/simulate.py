@@ -20,6 +20,7 @@ from tq_hw.cli.options import (
     engine_option,
     json_option,
     memory_options,
+    profile_option,
     resident_option,
 )
 from tq_hw.cli.report import Report, print_layers, print_summary, sim_report, warm_report
@@ -73,11 +74,12 @@ class Subject:
         return draw_inputs(self.model, sets, seed)
 
 
-def open_subject(path: str, config: str | None, engine: str, memory: Memory, resident: bool = False) -> Subject:
+def open_subject(path: str, config: str | None, engine: str, memory: Memory, resident: bool = False,
+                 profile: str | None = None) -> Subject:
     """Read a model, and compile it for a memory unless `engine` is golden, or read a compiled file."""
     check_resident(resident, engine)
     if is_compiled(path):
-        program = load(path)
+        program = _load(path, profile)
         if resident:
             raise OptionError(f"{path}: --resident needs the model, not a compiled file")
         if engine == "golden":
@@ -89,20 +91,29 @@ def open_subject(path: str, config: str | None, engine: str, memory: Memory, res
                               "leave --config out")
         return Subject(path, program.config, None, program)
     chosen = load_config(config or DEFAULT_CONFIG)
-    model = read_model(path)
+    model = read_model(path).under(profile or "canon")
     if engine == "golden":
         return Subject(path, chosen, model, None)
     compiled = compile_all(model, chosen, path, memory=memory)
     return Subject(path, chosen, model, compiled.program, warm_program(compiled) if resident else None)
 
 
-def open_for_board(path: str, board: Board, memory: Memory | None = None) -> Subject:
+def open_for_board(path: str, board: Board, memory: Memory | None = None, profile: str | None = None) -> Subject:
     """Read a model and compile it for a board's configuration and a memory, or read a compiled file."""
     if is_compiled(path):
-        program = load(path)
+        program = _load(path, profile)
         return Subject(path, program.config, None, program)
-    model = read_model(path)
+    model = read_model(path).under(profile or "canon")
     return Subject(path, board.config, model, compile_program(model, board.config, path, memory))
+
+
+def _load(path: str, profile: str | None) -> Program:
+    """Read a compiled file; OptionError if it was compiled for another profile than one that was asked for."""
+    program = load(path)
+    if profile not in (None, program.profile):
+        raise OptionError(f"{path}: is compiled for profile {program.profile}, not for {profile}; compile it again or "
+                          "leave --profile out")
+    return program
 
 
 def is_compiled(path: str) -> bool:
@@ -170,6 +181,7 @@ def _soc_board(soc: bool, name: str | None, others: Mapping[str, object]) -> Boa
 @click.option("--outputs", "outputs_file", metavar="OUT.npz", help="Write the outputs as output_0, output_1, ...")
 @engine_option
 @config_option
+@profile_option
 @memory_options
 @draw_options(1)
 @resident_option
@@ -184,9 +196,9 @@ def _soc_board(soc: bool, name: str | None, others: Mapping[str, object]) -> Boa
 @json_option
 @debug_option
 def sim_command(path: str, inputs_file: str | None, outputs_file: str | None, engine: str, config: str | None,
-                latency: int, bytes_per_cycle: float, stalls: int | None, seed: int, sets: int, resident: bool,
-                dumped: tuple[str, ...], waves: str | None, trace_file: str | None, soc: bool, board_name: str | None,
-                json_file: str | None) -> None:
+                profile: str | None, latency: int, bytes_per_cycle: float, stalls: int | None, seed: int, sets: int,
+                resident: bool, dumped: tuple[str, ...], waves: str | None, trace_file: str | None, soc: bool,
+                board_name: str | None, json_file: str | None) -> None:
     """Run a model, or a file that `compile` made, and report cycles and utilization per layer.
 
     A model's outputs are held against the golden model; a difference is exit code 1. With --soc they are those that the
@@ -200,8 +212,8 @@ def sim_command(path: str, inputs_file: str | None, outputs_file: str | None, en
     board = _soc_board(soc, board_name, {"--engine": engine != "rtl", "--config": config, "--dump": dumped,
                                          "--waves": waves, "--trace": trace_file, "--resident": resident})
     memory = Memory(latency, bytes_per_cycle, stalls=stalls)
-    subject = (open_subject(path, config, engine, memory, resident) if board is None
-               else open_for_board(path, board, memory))
+    subject = (open_subject(path, config, engine, memory, resident, profile) if board is None
+               else open_for_board(path, board, memory, profile))
     wanted = _wanted(subject, dumped, outputs_file)
     inputs, stacked = subject.input_sets(inputs_file, sets, seed)
     more: Report = {}

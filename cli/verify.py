@@ -21,6 +21,7 @@ from tq_hw.cli.options import (
     engine_option,
     json_option,
     memory_options,
+    profile_option,
     resident_option,
 )
 from tq_hw.compiler import compile_model
@@ -71,19 +72,20 @@ class Verifier:
     engine : "rtl", "executor" or "golden"
     oracle : "golden", "tflm", "litert", or None: what is stored beside a case, else golden
     sets, seed : drawn inputs of a case that has none stored
+    profile : whose arithmetic the models have
     resident : run each input set again, with the weights that stayed in the scratchpad
 
     Raises OptionError when engine and oracle are the same, MissingToolError when the oracle is not installed.
     """
 
     def __init__(self, engine: str, oracle: str | None, config: Config, memory: Memory, sets: int, seed: int,
-                 resident: bool = False):
+                 resident: bool = False, profile: str = "canon"):
         check_resident(resident, engine)
         if engine == "golden" and oracle == "golden":
             raise OptionError("--engine golden cannot be held against --oracle golden: an engine is never compared "
                               "with itself; name --oracle tflm or litert")
         self.engine, self.oracle, self.config, self.memory = engine, oracle, config, memory
-        self.sets, self.seed, self.resident = sets, seed, resident
+        self.sets, self.seed, self.resident, self.profile = sets, seed, resident, profile
         self._open = ExitStack()
         self._public = self._open.enter_context(Oracle(ORACLES[oracle][0])) if oracle in ORACLES else None
 
@@ -103,7 +105,7 @@ class Verifier:
             return Verdict(case.name, FAILED, None, str(error))
 
     def _check(self, case: Case) -> Verdict:
-        model = read_model(case.model)
+        model = read_model(case.model).under(self.profile)
         stored = read_stored(case, model)
         inputs = stored.inputs if stored is not None else draw_inputs(model, self.sets, self.seed)
         compiled = None if self.engine == "golden" else compile_all(
@@ -161,13 +163,14 @@ class Verifier:
 @click.option("--oracle", type=click.Choice(["golden", *ORACLES]), help="What to hold the engine against.  [default: "
               "stored expectations, else golden]")
 @config_option
+@profile_option
 @memory_options
 @draw_options(3)
 @resident_option
 @json_option
 @debug_option
-def verify_command(paths: tuple[str, ...], engine: str, oracle: str | None, config: str | None, latency: int,
-                   bytes_per_cycle: float, stalls: int | None, seed: int, sets: int, resident: bool,
+def verify_command(paths: tuple[str, ...], engine: str, oracle: str | None, config: str | None, profile: str | None,
+                   latency: int, bytes_per_cycle: float, stalls: int | None, seed: int, sets: int, resident: bool,
                    json_file: str | None) -> int:
     """Check that an engine computes every integer of a model as it should.
 
@@ -178,7 +181,8 @@ def verify_command(paths: tuple[str, ...], engine: str, oracle: str | None, conf
     cases = find_cases(paths)
     verdicts = []
     memory = Memory(latency, bytes_per_cycle, stalls=stalls)
-    with Verifier(engine, oracle, load_config(config or DEFAULT_CONFIG), memory, sets, seed, resident) as verifier:
+    with Verifier(engine, oracle, load_config(config or DEFAULT_CONFIG), memory, sets, seed, resident,
+                  profile or "canon") as verifier:
         for case in cases:
             verdicts.append(verdict := verifier.check(case))
             if json_file != "-":

@@ -17,8 +17,7 @@ from tq_hw.compiler.emit_vector import program_fields
 from tq_hw.compiler.image import gemm_weights, parameter_blocks
 from tq_hw.compiler.ir import IntArray, Value
 from tq_hw.compiler.layout import even_tiles, signed_step
-from tq_hw.compiler.lstm import TANH_FRACTION, Gate, Lstm, clip_uops, hidden_uops, product_uop
-from tq_hw.compiler.lstm_table import activation
+from tq_hw.compiler.lstm import TANH_FRACTION, Gate, Lstm, clip_uops, hidden_uops
 from tq_hw.compiler.places import LayerPlan
 from tq_hw.compiler.programs import OUT, STREAM_A, Uop, activated, reg_a, reg_b, shifted, to
 from tq_hw.compiler.stream import Access
@@ -61,7 +60,7 @@ class _Emission:
         log2 = layer.cell_scale_log2
         #: Words of a vector that a register holds.
         self.at_once = max(1, config.vector_register_words // config.beats_per_word)
-        self.active = None if layer.activates(config) else activation(log2)
+        self.active = None if layer.activates(config) else layer.activation
         gate: Uop = {**STREAM_A, **reg_b(0), "alu": Alu.ADD}
         if self.active is None:
             # Arguments of a tanh beyond those of int16 change nothing: it is 1 or -1 there already.
@@ -71,10 +70,13 @@ class _Emission:
                 "tanh": (to(0, _SCALED), {**gate, **shifted(TANH_FRACTION - _GATE_FRACTION), **tanh}),
                 "cell tanh": ({**STREAM_A, **shifted(TANH_FRACTION + log2), **tanh},)}
         else:
-            first = {"sums": (to(0, _SCALED), {**gate, "clamp": 1, **OUT}), "active": self.active.uops}
+            scaled = to(0, _SCALED, clamp=int(layer.interpolated))
+            first = {"sums": (scaled, {**gate, "clamp": 1, **OUT}), "active": self.active.uops}
+        *new, added = layer.product_uops(30 + log2)
+        *old, kept = layer.product_uops(15)
         self.programs = first | {
-            "new": (to(1, product_uop(30 + log2)),),
-            "cell": (to(0, product_uop(15)), *clip_uops({**reg_a(0), **reg_b(1), "alu": Alu.ADD}, layer.cell_clip)),
+            "new": (*new, to(1, added)),
+            "cell": (*old, to(0, kept), *clip_uops({**reg_a(0), **reg_b(1), "alu": Alu.ADD}, layer.cell_clip)),
             "hidden": hidden_uops(*layer.hidden)}
 
     def run(self) -> None:

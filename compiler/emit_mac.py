@@ -7,12 +7,14 @@ from dataclasses import dataclass, replace
 from tq_hw.compiler.cascade import Cut
 from tq_hw.compiler.dilated import ColumnTurn, column_turns
 from tq_hw.compiler.emit import Emitter, Rect
+from tq_hw.compiler.emit_vector import program_fields
+from tq_hw.compiler.emit_wide import WideProgram
 from tq_hw.compiler.emit_windows import Windows
 from tq_hw.compiler.image import parameter_blocks
 from tq_hw.compiler.ir import Mac
 from tq_hw.compiler.layout import View, block_count, even_cuts, even_tiles, row_cuts, row_parts, row_period
 from tq_hw.compiler.mac_constants import MacConstants
-from tq_hw.compiler.mac_operations import array_fields, requantize_fields, rounding_uop
+from tq_hw.compiler.mac_operations import array_fields, requantize_fields, rounding_uops
 from tq_hw.compiler.mac_weights import Kernel, kernel_parts, pack
 from tq_hw.compiler.places import LayerPlan
 from tq_hw.compiler.slices import slices
@@ -53,8 +55,8 @@ class _MacEmitter:
         self.out_blocks = -(-self.layer.output.shape[3] // config.cols)
         # Equal multipliers and shifts stand in the micro-operation: only biases are loaded, and the weights behind
         # them are read where the multipliers would be.
-        uniform = (config.cols == config.word_bytes and len(set(self.layer.multiplier.tolist())) == 1
-                   and len(set(self.layer.shift.tolist())) == 1)
+        uniform = (self.layer.wide is None and config.cols == config.word_bytes
+                   and len(set(self.layer.multiplier.tolist())) == 1 and len(set(self.layer.shift.tolist())) == 1)
         param_words = -(-4 * config.cols // config.word_bytes) if uniform else config.param_words
         parameters = parameter_blocks(self.layer.bias, self.layer.multiplier, self.layer.shift, config)
         size = config.param_words * config.word_bytes
@@ -63,7 +65,15 @@ class _MacEmitter:
         # Averages have the same constants for all channels: those of the first block serve all.
         self.same = uniform and self.layer.depthwise and not (self.packed.diagonal or self.packed.dilated) and bool(
             (self.layer.weights == self.layer.weights[:, :, :1]).all()) and len(set(self.layer.bias.tolist())) == 1
-        self.uop = self.emitter.program([rounding_uop(self.layer, uniform)])
+        if self.layer.input_table is None:
+            self.emitter.tables(self.layer.tables)
+        self.wide = None
+        if self.layer.wide is not None:
+            self.wide = WideProgram(self.emitter, self.layer.wide, self.layer.zero_point, self.layer.act_min,
+                                    self.layer.act_max)
+        else:
+            self.uops = rounding_uops(self.layer, uniform)
+            self.uop = self.emitter.program(self.uops)
         fold = self.packed.fold
         self.windows = Windows(self.emitter, self.layer, self.plan, fold) if fold is not None else None
         if self.windows is not None:
@@ -367,13 +377,35 @@ class _MacEmitter:
         whole buffers if it covers a part of the kernel.
         """
         tile_words = tile_words or self.tile_words
+        if self.wide is not None:
+            self._rescale_wide(rect, target, blocks, parameters, reads, tile_words)
+            return
         fields = requantize_fields(self.layer, self.packed, self.config, rect, target, blocks, phase, tile_words)
-        fields |= {"first": self.uop, "body_first": self.uop + 1, "body_last": self.uop, "last": self.uop, **parameters}
+        fields |= {**program_fields(self.uop, len(self.uops)), **parameters}
+        if len(self.uops) > 1:
+            registers = max(1, self.config.vector_register_words // self.config.beats_per_acc_word)
+            fields["chunk_slots"] = min(fields["chunk_slots"], registers)
         if phases > 1:
             fields |= {"out_blocks": phases, "out_block_step": target.col_pitch, "param_block_step": 0}
         row = rect.image * self.layer.output.shape[1]
         written = target.access((row + rect.rows[0], row + rect.rows[1]), self._word_blocks(blocks))
         self.emitter.vector(fields, reads, (written,))
+
+
+    def _rescale_wide(self, rect: Rect, target: View, blocks: tuple[int, int], parameters: Mapping[str, int],
+                      reads: tuple[Access, ...], tile_words: int) -> None:
+        """Requantize one word block after the other, each with the words of its multipliers."""
+        assert self.wide is not None
+        row, sub = rect.image * self.layer.output.shape[1], self.config.sub_blocks
+        for block in range(*self._word_blocks(blocks)):
+            part = max(blocks[0], block * sub), min(blocks[1], (block + 1) * sub)
+            fields = requantize_fields(self.layer, self.packed, self.config, rect, target, part, (0, 1), tile_words)
+            skipped = (part[0] - blocks[0]) * parameters.get("param_block_step", 0)
+            with self.emitter.scope():
+                program, access = self.wide.fields(block, fields["tile_slots"])
+                written = target.access((row + rect.rows[0], row + rect.rows[1]), (block, block + 1))
+                fields |= {**parameters, **program, "param_base": parameters["param_base"] + skipped}
+                self.emitter.vector(fields, (*reads, access), (written,))
 
 
 def emit_mac(emitter: Emitter, layer: Mac, plan: LayerPlan) -> Iterator[None]:

@@ -14,10 +14,11 @@ from tq_hw.compiler.emit_vector import program_fields
 from tq_hw.compiler.image import parameter_blocks
 from tq_hw.compiler.ir import MatMul, Value
 from tq_hw.compiler.layout import View, block_count, signed_step
+from tq_hw.compiler.mac_operations import product_fields, steps_uops
 from tq_hw.compiler.places import LayerPlan
 from tq_hw.compiler.stream import Access
 from tq_hw.isa.layout import ArrayMode, Unit
-from tq_hw.isa.uop import Alu, Destination, Multiply, Rounding, ShiftSource, Source
+from tq_hw.isa.uop import Alu, Destination, ShiftSource, Source
 from tq_hw.sim.golden.arith import wrap_int32
 
 __all__ = ["emit_matmul"]
@@ -66,17 +67,24 @@ class _Product:
         self.rows_base = self.weight_base + 2 * self.weight_words
         self.row_words = most * self.rows
         self.out_base = self.rows_base + (2 if len(self.parts) > 1 else 1) * self.row_words
-        scaled = {
-            "a_source": Source.ACC_OR_BIAS, "b_source": Source.ACC_OR_BIAS, "alu": Alu.ADD,
-            "multiply": Multiply.HIGH_PARAM, "rounding": Rounding.HALF_AWAY, "shift_source": ShiftSource.PARAM,
-            "zero_point": self.layer.zero_point}
-        out = {"clamp": 1, "act_min": -128, "act_max": 127, "destination": Destination.OUTPUT}
-        self.uops = [scaled | out]
-        if self.added:
-            self.uops = [scaled | {"destination": Destination.REGISTER},
-                         {"a_source": Source.STREAM, "b_source": Source.REGISTER, "alu": Alu.ADD, **out}]
+        self.uops = self._uops()
+        self.emitter.tables(self.layer.tables)
         self.uop = self.emitter.program(self.uops)
         self.turn = 0
+
+    def _uops(self) -> list[dict[str, int]]:
+        """Program that rescales the accumulators."""
+        if self.layer.steps is not None:
+            return steps_uops(self.layer.steps, self.layer.zero_point, -128, 127)
+        scaled = {
+            "a_source": Source.ACC_OR_BIAS, "b_source": Source.ACC_OR_BIAS, "alu": Alu.ADD,
+            **product_fields(self.layer.rounding), "shift_source": ShiftSource.PARAM,
+            "zero_point": self.layer.zero_point}
+        out = {"clamp": 1, "act_min": -128, "act_max": 127, "destination": Destination.OUTPUT}
+        if self.added:
+            return [scaled | {"destination": Destination.REGISTER, "clamp": int(self.layer.saturates)},
+                    {"a_source": Source.STREAM, "b_source": Source.REGISTER, "alu": Alu.ADD, **out}]
+        return [scaled | out]
 
     def _cut(self, left: int, buffers: int, out_words: int) -> None:
         """Cut the depth into parts of whole blocks, and a last block; rows and weights of a part come twice."""
@@ -188,7 +196,7 @@ class _Product:
                 "use_acc": 1, "use_params": 1, "blocks_inner": 1, "sub_first": o % sub, "out_type": int(layer.wide),
                 "out_base": out_base + block * block_step, "out_col_step": self.wide, "cols": count, "out_blocks": 1,
                 "a_type": int(self.added), "a_base": add_base + block * block_step, "a_col_step": self.wide,
-                "slots": count, "tile_slots": count, "chunk_slots": slots if self.added else count,
+                "slots": count, "tile_slots": count, "chunk_slots": slots if len(self.uops) > 1 else count,
                 "param_base": params,
                 **program_fields(self.uop, len(self.uops))}, (params_access, *added),
                 (Access("pad", out_base, out_base + out_words, buffer, (number, number + 1), (block, block + 1)),))

@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tq_hw.compiler.ir import Copy, Flat, IntArray, Layer, MatMul, Move, Staged, Value
+from tq_hw.compiler.lstm_interpolated import interpolated_activation
 from tq_hw.compiler.lstm_programs import Activation
 from tq_hw.compiler.lstm_table import activation
 from tq_hw.compiler.programs import OUT, STREAM_A, STREAM_B, Uop, immediate, low, reg_a, rescale, shifted, to
@@ -14,7 +15,7 @@ from tq_hw.compiler.strided import blank, copy_between
 from tq_hw.isa.config import Config
 from tq_hw.isa.uop import Alu
 
-__all__ = ["CLAMP", "TANH_FRACTION", "Gate", "Lstm", "clip_uops", "hidden_uops", "product_uop", "steps_of"]
+__all__ = ["CLAMP", "TANH_FRACTION", "Gate", "Lstm", "clip_uops", "hidden_uops", "steps_of"]
 
 _INT8, _INT16 = 0, 1
 _INT16_MAX = (1 << 15) - 1
@@ -50,8 +51,9 @@ class Lstm(Staged):
     -------
     steps, batch, time_major : of the sequence, [batch, steps, inputs] or [steps, batch, inputs]
     gates : input, forget, output and cell gate
-    cell_scale_log2, cell_clip : the cell state's scale, and its largest magnitude or 0
+    cell_scale_log2, cell_clip : the cell state's scale, and its largest magnitude or None
     hidden : multiplier, shift and zero point of the hidden state
+    interpolated : as in the golden model's `LstmParams`
     """
 
     steps: int
@@ -59,8 +61,9 @@ class Lstm(Staged):
     time_major: bool
     gates: tuple[Gate, Gate, Gate, Gate]
     cell_scale_log2: int
-    cell_clip: int
+    cell_clip: int | None
     hidden: tuple[int, int, int]
+    interpolated: bool = False
 
     @property
     def cells(self) -> int:
@@ -74,7 +77,20 @@ class Lstm(Staged):
 
     def activates(self, config: Config) -> bool:
         """Whether the vector unit's activations serve: arguments of a tanh have 13 fraction bits there."""
-        return config.activation_lanes > 0 and self.cell_scale_log2 >= -TANH_FRACTION
+        return config.activation_lanes > 0 and self.cell_scale_log2 >= -TANH_FRACTION and not self.interpolated
+
+    @property
+    def activation(self) -> Activation:
+        """Program of logistic and tanh."""
+        make = interpolated_activation if self.interpolated else activation
+        return make(self.cell_scale_log2)
+
+    def product_uops(self, shift: int) -> list[Uop]:
+        """Product of both streams shifted right: rounded, or rounded twice and saturated to int16; see `to`."""
+        product: Uop = {**STREAM_A, **STREAM_B, **low()}
+        if not self.interpolated:
+            return [{**product, **shifted(-shift)}]
+        return [to(0, product), {**reg_a(0), **rescale(1 << 30, 1 - shift), "clamp": 1}]
 
     def width(self, config: Config) -> int:
         """Cells of a block: as many in each, as the array waits for the weights' rows."""
@@ -103,14 +119,9 @@ class Lstm(Staged):
         return sum(self.buffers(config).values())
 
 
-def product_uop(shift: int) -> Uop:
-    """Product of both streams, shifted right and rounded."""
-    return {**STREAM_A, **STREAM_B, **low(), **shifted(-shift)}
-
-
-def clip_uops(total: Uop, clip: int) -> tuple[Uop, ...]:
-    """An int16 sum, clipped to a magnitude unless it is 0, as output."""
-    if clip == 0:
+def clip_uops(total: Uop, clip: int | None) -> tuple[Uop, ...]:
+    """An int16 sum, clipped to a magnitude if there is one, as output."""
+    if clip is None:
         return ({**total, **CLAMP, **OUT},)
     above = () if clip == _INT16_MAX else (to(0, reg_a(0), immediate(clip), alu=Alu.MIN),)
     return (to(0, {**total, **CLAMP}), *above, {**reg_a(0), **immediate(-clip), "alu": Alu.MAX, **OUT})
@@ -153,7 +164,7 @@ class _Steps:
         out = Value(f"{self.layer.output.name} ({name})", self.layer.output.tensor, (1, 1, rows, 2 * out_size))
         seen = Value(lhs.name, lhs.tensor, (1, 1, rows, depth), lhs.zero_point, lhs.flip, lhs)
         self.layers.append(MatMul(self.layer.index, self.layer.op, (seen, matrix, *(() if added is None else (added,))),
-                                  out, ((0, 0),), (0, 0), *scale, 0, bias, True))
+                                  out, ((0, 0),), (0, 0), *scale, 0, bias, True, saturates=self.layer.interpolated))
         return out
 
     def move(self, name: str, inputs: Sequence[Value], copies: Sequence[Copy], size: int,
@@ -173,7 +184,7 @@ class _Steps:
 
 def steps_of(layer: Lstm) -> list[Layer]:
     """Return layers that make the same output through memory, step by step."""
-    b = _Steps(layer, [], activation(layer.cell_scale_log2))
+    b = _Steps(layer, [], layer.activation)
     x, hidden_state, cell_state = layer.inputs
     steps, batch, cells, log2 = layer.steps, layer.batch, layer.cells, layer.cell_scale_log2
     count = cells * batch
@@ -195,8 +206,10 @@ def steps_of(layer: Lstm) -> list[Layer]:
                               added)
             ready.append(b.activation("activation", total, b.active.tanh if number == 3 else b.active.logistic))
         i, f, o, g = ready
-        kept = b.flat("kept", [(f, _INT16), (c, _INT16)], count, _INT16, ({**product_uop(15), **OUT},))
-        new = b.flat("added", [(i, _INT16), (g, _INT16)], count, _INT16, ({**product_uop(30 + log2), **OUT},))
+        *first, last = layer.product_uops(15)
+        kept = b.flat("kept", [(f, _INT16), (c, _INT16)], count, _INT16, (*first, {**last, **OUT}))
+        *first, last = layer.product_uops(30 + log2)
+        new = b.flat("added", [(i, _INT16), (g, _INT16)], count, _INT16, (*first, {**last, **OUT}))
         total_uop: Uop = {**STREAM_A, **STREAM_B, "alu": Alu.ADD}
         c = b.flat("cell", [(kept, _INT16), (new, _INT16)], count, _INT16, clip_uops(total_uop, layer.cell_clip),
                    into=cell_state if step == steps - 1 else None)

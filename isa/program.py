@@ -80,6 +80,7 @@ class Program:
     arena_bytes : size of region 1
     state : first contents of region 2
     meta : anything else that the compiler wants to keep, JSON values by name
+    profile : whose arithmetic it computes: "canon", "tflm" or "litert"
     """
 
     name: str
@@ -93,6 +94,7 @@ class Program:
     outputs: tuple[Port, ...] = ()
     layers: tuple[Layer, ...] = ()
     meta: Mapping[str, object] = field(default_factory=dict)
+    profile: str = "canon"
 
     def __post_init__(self) -> None:
         """Hold it against the rules of program_rules.py that need no look at the commands."""
