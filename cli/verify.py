@@ -24,6 +24,7 @@ from tq_hw.cli.options import (
     profile_option,
     resident_option,
 )
+from tq_hw.cli.simulate import is_compiled
 from tq_hw.compiler import compile_model
 from tq_hw.compiler.warm import warm_program
 from tq_hw.isa.config import Config, load_config
@@ -34,6 +35,7 @@ from tq_hw.model.graph import Model
 from tq_hw.model.reader import read_model
 from tq_hw.sim.compare import divergences
 from tq_hw.sim.faults import SimulationError
+from tq_hw.sim.golden.profiles import check_profile
 from tq_hw.sim.oracles import Oracle
 
 __all__ = ["Verdict", "Verifier", "verify_command"]
@@ -75,7 +77,8 @@ class Verifier:
     profile : whose arithmetic the models have
     resident : run each input set again, with the weights that stayed in the scratchpad
 
-    Raises OptionError when engine and oracle are the same, MissingToolError when the oracle is not installed.
+    Raises OptionError when engine and oracle are the same, or the profile is of another engine than the oracle,
+    MissingToolError when the oracle is not installed.
     """
 
     def __init__(self, engine: str, oracle: str | None, config: Config, memory: Memory, sets: int, seed: int,
@@ -84,6 +87,9 @@ class Verifier:
         if engine == "golden" and oracle == "golden":
             raise OptionError("--engine golden cannot be held against --oracle golden: an engine is never compared "
                               "with itself; name --oracle tflm or litert")
+        if profile in ORACLES and oracle in ORACLES and oracle != profile:
+            raise OptionError(f"--profile {profile} is the arithmetic of {ORACLES[profile][1]}: it cannot be held "
+                              f"against --oracle {oracle}; name --oracle {profile} or golden")
         self.engine, self.oracle, self.config, self.memory = engine, oracle, config, memory
         self.sets, self.seed, self.resident, self.profile = sets, seed, resident, profile
         self._open = ExitStack()
@@ -106,6 +112,7 @@ class Verifier:
 
     def _check(self, case: Case) -> Verdict:
         model = read_model(case.model).under(self.profile)
+        check_profile(model)
         stored = read_stored(case, model)
         inputs = stored.inputs if stored is not None else draw_inputs(model, self.sets, self.seed)
         compiled = None if self.engine == "golden" else compile_all(
@@ -179,6 +186,9 @@ def verify_command(paths: tuple[str, ...], engine: str, oracle: str | None, conf
     """
     check_outputs({"--json": json_file})
     cases = find_cases(paths)
+    for case in cases:
+        if is_compiled(str(case.model)):
+            raise OptionError(f"{case.model}: expected a .tflite model, found a compiled file; `tq-hw sim` runs it")
     verdicts = []
     memory = Memory(latency, bytes_per_cycle, stalls=stalls)
     with Verifier(engine, oracle, load_config(config or DEFAULT_CONFIG), memory, sets, seed, resident,
