@@ -63,6 +63,7 @@ from tq_hw.compiler.search import search
 from tq_hw.compiler.slices import leads
 from tq_hw.compiler.specialize import specialize
 from tq_hw.compiler.timing import Timeline
+from tq_hw.compiler.verify import verify, verify_places
 from tq_hw.isa.config import Config
 from tq_hw.isa.memory import Memory
 from tq_hw.isa.program import Port, Program
@@ -115,7 +116,10 @@ def compile_model(model: Model, config: Config, *, profile: str | None = None, r
     """
     model = model if profile is None else model.under(profile)
     check_profile(model)
-    graph = spread_rows(specialize(in_place(legalize(model, patterns)), config), config)
+    legal = legalize(model, patterns)
+    placed = in_place(legal)
+    verify_places(legal, placed)
+    graph = spread_rows(specialize(placed, config), config)
     limit = command_limit(graph, config)
     plan = make_plan(graph, config, resident=resident)
 
@@ -128,6 +132,7 @@ def compile_model(model: Model, config: Config, *, profile: str | None = None, r
     if emitter.arena_bytes >= _ARENA_LIMIT:
         raise UnsupportedError(f"{model.name}: activations take {emitter.arena_bytes} bytes of memory, less than "
                                f"{_ARENA_LIMIT} can be addressed; use smaller tensors")
+    verify(emitter)
     offset = emitter.image.add(commands)
     rows = report(graph, emitter.stream, config, times)
     try:

@@ -1,6 +1,6 @@
 """What every layer's emission needs: constants in the ring, rectangles in and out, micro-operations, memory."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -11,7 +11,9 @@ from tq_hw.compiler.hosts import part_view
 from tq_hw.compiler.image import Image, table_words
 from tq_hw.compiler.ir import Graph, IntArray, Layer, Value
 from tq_hw.compiler.layout import View, block_count, row_words
+from tq_hw.compiler.meaning import Code, Meaning
 from tq_hw.compiler.places import Choice, LayerPlan, Plan, alternates
+from tq_hw.compiler.programs import program_fields
 from tq_hw.compiler.ring import GRANULE_WORDS, Constants, Ring
 from tq_hw.compiler.stream import Access, Operation, Stream
 from tq_hw.isa.config import Config
@@ -68,7 +70,7 @@ class Emitter:
     _slots: dict[tuple[int, str, int], int] = field(default_factory=dict)
     buffers: list[tuple[str, str]] = field(default_factory=list)
     _holds: bool = False
-    _uops: dict[tuple[frozenset[tuple[str, int]], ...], int] = field(default_factory=dict)
+    _uops: dict[tuple[frozenset[tuple[str, int]], ...], Code] = field(default_factory=dict)
     _uop_at: int = 0
     _tables: list[bytes | None] = field(default_factory=lambda: [None, None])
 
@@ -97,6 +99,10 @@ class Emitter:
                 self.arena_bytes += -(-root.size_bytes // ALIGN_BYTES) * ALIGN_BYTES
         region, offset = self._memory[id(root)]
         return region, offset + value.place.offset_bytes
+
+    def has_place(self, value: Value) -> bool:
+        """Whether a value's bytes have a place in memory."""
+        return id(value.root) in self._memory
 
     def _memory_access(self, value: Value, rows: tuple[int, int]) -> Access:
         region, offset = self.memory_of(value)
@@ -164,15 +170,16 @@ class Emitter:
         self._ring.touch(writes)
         return self.stream.add(Unit.LOAD, fields, reads, writes, self.layer_index)
 
-    def array(self, fields: Mapping[str, int], reads: tuple[Access, ...]) -> Operation:
+    def array(self, fields: Mapping[str, int], reads: tuple[Access, ...], meaning: Meaning | None = None) -> Operation:
         """Emit an array operation."""
         self._ring.touch(reads)
-        return self.stream.add(Unit.ARRAY, fields, reads, (), self.layer_index)
+        return self.stream.add(Unit.ARRAY, fields, reads, (), self.layer_index, meaning)
 
-    def vector(self, fields: Mapping[str, int], reads: tuple[Access, ...], writes: tuple[Access, ...]) -> Operation:
+    def vector(self, fields: Mapping[str, int], reads: tuple[Access, ...], writes: tuple[Access, ...],
+               meaning: Meaning | None = None) -> Operation:
         """Emit a vector operation."""
         self._ring.touch((*reads, *writes))
-        return self.stream.add(Unit.VECTOR, fields, reads, writes, self.layer_index)
+        return self.stream.add(Unit.VECTOR, fields, reads, writes, self.layer_index, meaning)
 
     def choice(self) -> Choice:
         """How this layer is cut; one that alternates with the layer before it is cut as that."""
@@ -287,12 +294,11 @@ class Emitter:
         self._views[id(value)] = moved
         if first < last:
             blocks = (0, block_count(value.shape[3], self.config))
-            at = self.program([{"a_source": Source.STREAM, "alu": Alu.PASS, "destination": Destination.OUTPUT}])
+            code = self.program([{"a_source": Source.STREAM, "alu": Alu.PASS, "destination": Destination.OUTPUT}])
             words = (last - first) * view.row_pitch
             self.vector({"a_base": view.address(first, 0, 0), "a_col_step": 1, "out_base": moved.base,
                          "out_col_step": 1, "cols": words, "out_blocks": 1, "slots": words, "tile_slots": words,
-                         "chunk_slots": words, "first": at, "body_first": at + 1, "body_last": at, "last": at,
-                         "repeat1": 1, "repeat2": 1},
+                         "chunk_slots": words, **program_fields(code)},
                         (view.access((first, last), blocks),), (moved.access((first, last), blocks),))
         return moved
 
@@ -359,8 +365,8 @@ class Emitter:
             self._uops.clear()
             self._uop_at = 0
 
-    def program(self, uops: list[dict[str, int]]) -> int:
-        """Place a program in the micro-operation memory, if it is not there already; return its first index."""
+    def program(self, uops: Sequence[Mapping[str, int]]) -> Code:
+        """Place a program in the micro-operation memory, if it is not there already."""
         if len(uops) > self.config.uops:
             layer = self.graph.layers[self.layer_index]
             raise UnsupportedError(f"operator {layer.index} ({layer.op}) takes {len(uops)} micro-operations, "
@@ -370,9 +376,10 @@ class Emitter:
             if self._uop_at + len(uops) > self.config.uops:
                 self._uops.clear()
                 self._uop_at = 0
-            for index, uop in enumerate(uops):
-                self.stream.uop(self._uop_at + index, {k: int(v) for k, v in uop.items()})
-            self._uops[key] = self._uop_at
+            code = Code(self._uop_at, tuple({k: int(v) for k, v in uop.items()} for uop in uops))
+            for index, values in enumerate(code.uops, code.first):
+                self.stream.uop(index, values)
+            self._uops[key] = code
             self._uop_at += len(uops)
         return self._uops[key]
 

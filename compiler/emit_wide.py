@@ -1,9 +1,9 @@
 """Programs of multipliers of two words: what they are, and the stream of the words."""
 
 from tq_hw.compiler.emit import Emitter
-from tq_hw.compiler.emit_vector import program_fields
 from tq_hw.compiler.ir import IntArray, Wide
-from tq_hw.compiler.programs import OUT, STREAM_A, Uop, immediate, low, reg_a, reg_b, shifted, to
+from tq_hw.compiler.meaning import Code, Walk
+from tq_hw.compiler.programs import OUT, STREAM_A, Uop, immediate, low, program_fields, reg_a, reg_b, shifted, to
 from tq_hw.compiler.stream import Access
 from tq_hw.isa.config import Config
 from tq_hw.isa.uop import Alu, Multiply, Rounding, Source
@@ -45,15 +45,15 @@ class WideProgram:
         #: Slots that the registers hold.
         self._slots = max(1, config.vector_register_words // config.beats_per_acc_word)
 
-    def fields(self, block: int, tile_slots: int) -> tuple[dict[str, int], Access]:
-        """Fields of an operation on one word block of channels, and what it reads beside; called in a scope."""
+    def fields(self, block: int, tile_slots: int) -> tuple[Code, dict[str, int], Access, Walk]:
+        """Program, fields of an operation on one word block of channels, what it reads beside; called in a scope."""
         config, first = self._emitter.config, block * self._emitter.config.block
-        base, access = self._emitter.constant(b"".join(
-            _padded(word[first:first + config.block], config) for word in (self._wide.low, self._wide.high)),
-            config.word_bytes)
-        program = program_fields(self._emitter.program(self._uops), len(self._uops), self._body)
-        return {**program, "repeat1": 2, "a_type": _INT32, "a_base": base, "a_col_step": 0,
-                "a_repeat1_step": self._step, "chunk_slots": min(tile_slots, self._slots)}, access
+        data = b"".join(_padded(word[first:first + config.block], config) for word in (self._wide.low, self._wide.high))
+        base, access = self._emitter.constant(data, config.word_bytes)
+        code = self._emitter.program(self._uops)
+        fields = {**program_fields(code, self._body), "repeat1": 2, "a_type": _INT32, "a_base": base, "a_col_step": 0,
+                  "a_repeat1_step": self._step, "chunk_slots": min(tile_slots, self._slots)}
+        return code, fields, access, Walk(data, len(data), repeat1=self._step * config.word_bytes)
 
 
 def _slot_words(config: Config) -> int:

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from itertools import pairwise
 
+from tq_hw.compiler.history import Access
 from tq_hw.compiler.ir import Value
-from tq_hw.compiler.stream import Access
 from tq_hw.isa.config import Config
 
 __all__ = ["View", "block_count", "blocked_words", "even_cuts", "even_tiles", "odd", "row_cuts", "row_parts",
