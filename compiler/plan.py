@@ -248,8 +248,7 @@ class _Planner:
                 if self.lead and index == 0:
                     plan = self.rectangles.leading(layer, index, self.lead, budget, self.ring_minimum)
                 if budget >= 0:
-                    plan = plan or self.rectangles.tile(layer, index, min(budget, self.capacity // 3))
-                plan = plan or (self.rectangles.tile(layer, index, budget) if budget >= 0 else None)
+                    plan = plan or self.rectangles.tile(layer, index, self.capacity // 3, budget)
                 if plan is None:
                     self._demote(index, (layer,))
                     break
