@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from tq_hw.compiler.arena import Arena, lives
 from tq_hw.compiler.cascade import Rolling
 from tq_hw.compiler.hosts import part_view
 from tq_hw.compiler.image import Image, table_words
@@ -60,11 +61,12 @@ class Emitter:
     memory: Memory
     choices: Mapping[int, Choice] = field(default_factory=dict)
     image: Image = field(default_factory=Image)
-    arena_bytes: int = 0
+    arena: Arena = field(default_factory=Arena)
     state: bytearray = field(default_factory=bytearray)
     stream: Stream = field(init=False)
     layer_index: int = 0
     _ring: Ring = field(init=False)
+    _lives: dict[int, tuple[int, int]] = field(init=False)
     _memory: dict[int, tuple[int, int]] = field(default_factory=dict)
     _views: dict[int, View] = field(default_factory=dict)
     _slots: dict[tuple[int, str, int], int] = field(default_factory=dict)
@@ -79,6 +81,7 @@ class Emitter:
         names = [f"operator {layer.index} ({layer.op})" for layer in self.graph.layers]
         self.stream = Stream(self.config, names, self.limit)
         self._ring = Ring(self.config.scratchpad_words)
+        self._lives = lives(self.graph, self.plan)
         for value in (*self.graph.inputs, *self.graph.outputs):
             self.memory_of(value)
 
@@ -95,8 +98,7 @@ class Emitter:
                 data = root.initial.tobytes()
                 self.state += data.ljust(-(-len(data) // ALIGN_BYTES) * ALIGN_BYTES, b"\0")
             else:
-                self._memory[id(root)] = (REGION_ARENA, self.arena_bytes)
-                self.arena_bytes += -(-root.size_bytes // ALIGN_BYTES) * ALIGN_BYTES
+                self._memory[id(root)] = (REGION_ARENA, self.arena.take(root, self._lives[id(root)]))
         region, offset = self._memory[id(root)]
         return region, offset + value.place.offset_bytes
 
@@ -193,11 +195,19 @@ class Emitter:
         self.buffers.append((name, kind))
         return len(self.buffers) - 1
 
-    def places(self) -> list[tuple[str, int, int, int]]:
-        """Name, region, first byte and size of every tensor that has a place in system memory."""
+    @property
+    def arena_bytes(self) -> int:
+        """Size of the arena."""
+        return self.arena.size_bytes
+
+    def places(self) -> list[tuple[str, int, int, int, tuple[int, int]]]:
+        """Name, region, first byte, size, first and last layer of every tensor that has a place in system memory.
+
+        Two whose layers do not meet may have the same bytes.
+        """
         roots = {id(v.root): v.root for layer in self.graph.layers for v in (*layer.inputs, layer.output)}
         roots |= {id(v.root): v.root for v in (*self.graph.inputs, *self.graph.outputs)}
-        return [(roots[key].name, region, offset, roots[key].size_bytes)
+        return [(roots[key].name, region, offset, roots[key].size_bytes, self._lives[key])
                 for key, (region, offset) in self._memory.items()]
 
     # Rectangles
