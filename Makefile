@@ -2,13 +2,14 @@
 PY := .venv/bin/python
 CONFIG ?= n16
 
-.PHONY: help setup demo test test-all check bench lock clean
+.PHONY: help setup demo test test-all check docs bench lock clean
 
 help:
 	@echo "make demo      run the digits network on the RTL (CONFIG=n16)"
 	@echo "make test      all tests but the long sweeps"
 	@echo "make test-all  all tests"
 	@echo "make check     ruff and mypy"
+	@echo "make docs      the documentation as a site, in build/site; checks every link"
 	@echo "make bench     cycles and simulator speed; resources and clock of the bare accelerator"
 	@echo "make lock      renew requirements.lock from pyproject.toml"
 	@echo "make clean     remove what the targets above made, .venv too"
@@ -28,7 +29,12 @@ test-all: setup
 check: setup
 	@$(PY) -m ruff check .
 	@$(PY) -m mypy
-	@$(PY) -m mypy examples scripts benches
+	@$(PY) -m mypy examples scripts benches docs/figures
+
+docs: setup
+	@$(PY) docs/figures/draw.py
+	@NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --quiet
+	@echo "open build/site/index.html"
 
 bench: setup
 	@$(PY) benches/run.py

@@ -1,7 +1,8 @@
 """What `verify` checks: a model, or every model of a folder, each with the inputs and expectations stored beside it.
 
 A case is `<name>.tflite` and, if there are expectations, `<name>.npz` with arrays `input_j` and `expected_j`
-whose first axis is the input set.
+whose first axis is the input set; where a public engine's output is another one, `tflm_j` or `ref_j` (LiteRT's
+reference kernels) has it.
 """
 
 from collections.abc import Iterable
@@ -22,6 +23,8 @@ __all__ = ["Case", "Stored", "find_cases", "read_stored"]
 
 Array = npt.NDArray[Any]
 _EXPECTED = "expected_"
+#: Arrays that go before those, by profile.
+_OWN = {"tflm": "tflm_", "litert": "ref_"}
 
 
 @dataclass(frozen=True)
@@ -67,7 +70,7 @@ def _case(model: Path) -> Case:
 
 
 def read_stored(case: Case, model: Model) -> Stored | None:
-    """Return the stored sets of a case, or None when there is no archive or it holds no expectations.
+    """Return the stored sets of a case, expectations those of the model's profile; None without any.
 
     Raises OptionError when the archive does not fit the model.
     """
@@ -75,7 +78,9 @@ def read_stored(case: Case, model: Model) -> Stored | None:
         return None
     arrays = read_npz(str(case.stored))
     count = len(model.main.outputs)
-    expected = [arrays[f"{_EXPECTED}{j}"] for j in range(count) if f"{_EXPECTED}{j}" in arrays]
+    own = _OWN.get(model.profile, _EXPECTED)
+    names = [f"{own}{j}" if f"{own}{j}" in arrays else f"{_EXPECTED}{j}" for j in range(count)]
+    expected = [arrays[name] for name in names if name in arrays]
     if not expected:
         return None
     if len(expected) < count:
@@ -85,9 +90,9 @@ def read_stored(case: Case, model: Model) -> Stored | None:
     inputs, _ = find_inputs(arrays, [t.name for t in tensors], [(t.dtype, t.shape) for t in tensors], str(case.stored))
     if not tensors:
         inputs = [()] * len(expected[0])
-    for position, (index, array) in enumerate(zip(model.main.outputs, expected, strict=True)):
+    for name, index, array in zip(names, model.main.outputs, expected, strict=True):
         tensor = model.main.tensors[index]
         if array.dtype != np.dtype(tensor.dtype) or array.shape != (len(inputs), *tensor.shape):
-            raise OptionError(f"{case.stored}: array '{_EXPECTED}{position}' must be {tensor.dtype}"
+            raise OptionError(f"{case.stored}: array '{name}' must be {tensor.dtype}"
                               f"{[len(inputs), *tensor.shape]}, found {array.dtype.name}{list(array.shape)}")
     return Stored(inputs, [tuple(array[number] for array in expected) for number in range(len(inputs))])

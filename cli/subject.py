@@ -65,11 +65,21 @@ class Subject:
         return draw_inputs(self.model, sets, seed)
 
 
-def open_subject(path: str, config: str | None, engine: str, memory: Memory, resident: bool = False) -> Subject:
+def _load(path: str, profile: str | None) -> Program:
+    """Read a compiled file; OptionError if it was compiled for another profile than one that was asked for."""
+    program = load(path)
+    if profile not in (None, program.profile):
+        raise OptionError(f"{path}: is compiled for profile {program.profile}, not for {profile}; compile it again or "
+                          "leave --profile out")
+    return program
+
+
+def open_subject(path: str, config: str | None, engine: str, memory: Memory, resident: bool = False,
+                 profile: str | None = None) -> Subject:
     """Read a model, and compile it for a memory unless `engine` is golden, or read a compiled file."""
     check_resident(resident, engine)
     if is_compiled(path):
-        program = load(path)
+        program = _load(path, profile)
         if resident:
             raise OptionError(f"{path}: --resident needs the model, not a compiled file")
         if engine == "golden":
@@ -81,19 +91,19 @@ def open_subject(path: str, config: str | None, engine: str, memory: Memory, res
                               "leave --config out")
         return Subject(path, program.config, None, program)
     chosen = load_config(config or DEFAULT_CONFIG)
-    model = read_model(path)
+    model = read_model(path).under(profile or "canon")
     if engine == "golden":
         return Subject(path, chosen, model, None)
     compiled = compile_all(model, chosen, path, memory=memory)
     return Subject(path, chosen, model, compiled.program, warm_program(compiled) if resident else None)
 
 
-def open_for_board(path: str, board: Board, memory: Memory | None = None) -> Subject:
+def open_for_board(path: str, board: Board, memory: Memory | None = None, profile: str | None = None) -> Subject:
     """Read a model and compile it for a board's configuration and a memory, or read a compiled file."""
     if is_compiled(path):
-        program = load(path)
+        program = _load(path, profile)
         return Subject(path, program.config, None, program)
-    model = read_model(path)
+    model = read_model(path).under(profile or "canon")
     return Subject(path, board.config, model, compile_program(model, board.config, path, memory))
 
 
@@ -118,12 +128,12 @@ def check_against_golden(subject: Subject, inputs: list[InputSet], found: list[I
     return None
 
 
-def compile_all(model: Model, config: Config, path: str, profile: str = "canon",
-                patterns: Sequence[Pattern] = (), memory: Memory | None = None) -> Compiled:
+def compile_all(model: Model, config: Config, path: str, patterns: Sequence[Pattern] = (),
+                memory: Memory | None = None) -> Compiled:
     """Compile a model that was read from `path`, which every error names."""
     try:
         with ProgressBar(f"compiling {model.name}"):
-            return compile_model(model, config, profile=profile, patterns=patterns, memory=memory)
+            return compile_model(model, config, patterns=patterns, memory=memory)
     except TqError as error:
         raise type(error)(f"{path}: {error}") from error
 

@@ -60,12 +60,14 @@ from tq_hw.compiler.search import search
 from tq_hw.compiler.specialize.in_place import in_place
 from tq_hw.compiler.specialize.rows import spread_rows
 from tq_hw.compiler.specialize.specialize import specialize
+from tq_hw.compiler.verify import verify, verify_places
 from tq_hw.isa.config import Config
 from tq_hw.isa.memory import Memory
 from tq_hw.isa.program import Port, Program
 from tq_hw.isa.program_rules import ProgramError
-from tq_hw.model.errors import OptionError, UnsupportedError
+from tq_hw.model.errors import UnsupportedError
 from tq_hw.model.graph import Model
+from tq_hw.sim.golden.profiles import check_profile
 
 __all__ = ["Compiled", "compile_model"]
 
@@ -96,10 +98,11 @@ class Compiled:
     emitter: Emitter = field(repr=False)
 
 
-def compile_model(model: Model, config: Config, *, profile: str = "canon", resident: bool = False,
+def compile_model(model: Model, config: Config, *, profile: str | None = None, resident: bool = False,
                   patterns: Sequence[Pattern] = (), memory: Memory | None = None) -> Compiled:
     """Compile the main subgraph of `model` for `config`.
 
+    `profile` says whose arithmetic is computed, "canon", "tflm" or "litert"; by default the model's.
     `patterns` are tried before the library's; what they make of the model is held against it on random inputs.
     `memory` is the system memory that the schedule is searched for, and that the estimates are for; what is computed
     does not depend on it. By default it is that of the yardsticks.
@@ -107,9 +110,12 @@ def compile_model(model: Model, config: Config, *, profile: str = "canon", resid
 
     Raises UnsupportedError (operator, index, reason), ModelError, or OptionError for an unknown profile.
     """
-    if profile != "canon":
-        raise OptionError(f"profile must be canon, not {profile!r}")
-    graph = spread_rows(specialize(in_place(legalize(model, patterns)), config), config)
+    model = model if profile is None else model.under(profile)
+    check_profile(model)
+    legal = legalize(model, patterns)
+    placed = in_place(legal)
+    verify_places(legal, placed)
+    graph = spread_rows(specialize(placed, config), config)
     limit = command_limit(graph, config)
     plan = make_plan(graph, config, resident=resident)
 
@@ -122,6 +128,7 @@ def compile_model(model: Model, config: Config, *, profile: str = "canon", resid
     if emitter.arena_bytes >= _ARENA_LIMIT:
         raise UnsupportedError(f"{model.name}: activations take {emitter.arena_bytes} bytes of memory, less than "
                                f"{_ARENA_LIMIT} can be addressed; use smaller tensors")
+    verify(emitter)
     offset = emitter.image.add(commands)
     rows = report(graph, emitter.stream, config, times)
     try:
@@ -132,7 +139,7 @@ def compile_model(model: Model, config: Config, *, profile: str = "canon", resid
             outputs=tuple(_port(model, graph, emitter, index, value)
                           for index, value in zip(model.main.outputs, graph.outputs, strict=True)),
             state=bytes(emitter.state),
-            layers=tuple(row.layer for row in rows))
+            layers=tuple(row.layer for row in rows), profile=model.profile)
     except ProgramError as error:
         raise UnsupportedError(f"{model.name}: {error}; use smaller tensors") from None
     return Compiled(program, rows, times, emitter)

@@ -69,11 +69,11 @@ def memory_map(compiled: Compiled) -> tuple[Tenant, ...]:
     end = program.command_offset + program.command_bytes
     collector.add("image", "commands", "", program.command_offset, end)
     collector.add("image", "constants", "", 0, program.command_offset)
-    places: dict[str, list[tuple[int, int, int]]] = {}
-    for name, region, offset, size in emitter.places():
+    places: dict[str, list[tuple[int, int, int, tuple[int, int]]]] = {}
+    for name, region, offset, size, life in emitter.places():
         memory = _REGIONS[region]
         number = collector.add(memory, "tensor", name, offset, offset + size)
-        places.setdefault(f"region{region}", []).append((offset, offset + size, number))
+        places.setdefault(f"region{region}", []).append((offset, offset + size, number, life))
     buffers: dict[int, int] = {}
     owners = np.full(program.config.scratchpad_words, -1, np.int64)
     runs = dict.fromkeys(emitter.stream.by_unit, 0)
@@ -84,8 +84,8 @@ def memory_map(compiled: Compiled) -> tuple[Tenant, ...]:
             if access.low >= access.high:
                 continue
             if access.space != "pad":
-                for low, high, number in places.get(access.space, ()):
-                    if low < access.high and access.low < high:
+                for low, high, number, (first, last) in places.get(access.space, ()):
+                    if first <= operation.layer <= last and low < access.high and access.low < high:
                         collector.touch(number, operation.unit, run, max(low, access.low), min(high, access.high))
                 continue
             if access.buffer >= 0:

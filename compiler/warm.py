@@ -14,6 +14,7 @@ from tq_hw.compiler.cost.report import report
 from tq_hw.compiler.cost.timing import run_times
 from tq_hw.compiler.emit.image import Image
 from tq_hw.compiler.stream.stream import FoldWrite, Operation, Stream, UopWrite
+from tq_hw.compiler.verify import verify_warm
 from tq_hw.isa.layout import Unit
 from tq_hw.isa.program import Program
 
@@ -51,7 +52,7 @@ def _without(stream: Stream, left_out: set[int]) -> Stream:
         match item:
             case Operation():
                 if id(item) not in left_out:
-                    rest.add(item.unit, item.fields, item.reads, item.writes, item.layer)
+                    rest.add(item.unit, item.fields, item.reads, item.writes, item.layer, item.meaning)
             case FoldWrite():
                 rest.fold(item.step, item.feeds)
             case UopWrite():
@@ -66,6 +67,7 @@ def warm_program(compiled: Compiled) -> Program:
     """
     emitter, first = compiled.emitter, compiled.program
     stream = _without(emitter.stream, kept_loads(emitter.stream, emitter.config.scratchpad_words))
+    verify_warm(emitter, stream)
     commands = stream.assemble()
     image = Image(bytearray(first.image))
     offset = image.add(commands.data)

@@ -96,13 +96,13 @@ def from_bytes(data: bytes) -> Program:
     require(count <= MOST_PORTS, f"there may be {MOST_PORTS:,} inputs and outputs, not {count:,}")
     sections = _sections(data, head | {"port_bytes": count * _PORT.size})
     ports = tuple(_read_port(sections["port"], number, sections["names"]) for number in range(count))
-    name, config, layers, meta = read_description(sections["json"])
+    name, config, layers, meta, profile = read_description(sections["json"])
     require(config.fingerprint == head["fingerprint"],
             f"the file's fingerprint {head['fingerprint']:#010x} is not that of its configuration "
             f"{quoted(config.name)}, {config.fingerprint:#010x}: compile the model again")
     program = Program(
         name, config, sections["image"], head["command_offset"], head["command_bytes"], head["arena_bytes"],
-        sections["state"], ports[:head["inputs"]], ports[head["inputs"]:], layers, meta)
+        sections["state"], ports[:head["inputs"]], ports[head["inputs"]:], layers, meta, profile)
     check_commands(program)
     return program
 

@@ -12,8 +12,8 @@ from tq_hw.isa.program_rules import MOST_JSON_BYTES, ProgramError, quoted, requi
 
 __all__ = ["Description", "description", "read_description"]
 
-#: Name, configuration, layers and meta of a program.
-Description = tuple[str, Config, tuple[Layer, ...], Mapping[str, object]]
+#: Name, configuration, layers, meta and profile of a program.
+Description = tuple[str, Config, tuple[Layer, ...], Mapping[str, object], str]
 
 _LAYER_NUMBERS = ("index", "macs", "estimated_cycles", "bytes_moved")
 _LAYER_TEXTS = ("op", "name", "unit", "bound")
@@ -24,7 +24,7 @@ _KINDS = {str: "a string", int: "an integer", dict: "an object", list: "a list"}
 def description(program: Program) -> bytes:
     """Return the JSON; ProgramError where meta holds something else than JSON values."""
     values = {"name": program.name, "config": asdict(program.config), "layers": [asdict(v) for v in program.layers],
-              "meta": dict(program.meta)}
+              "meta": dict(program.meta), "profile": program.profile}
     try:
         return json.dumps(values, ensure_ascii=False, allow_nan=False).encode()
     except (TypeError, ValueError, RecursionError) as error:
@@ -43,7 +43,10 @@ def read_description(data: bytes) -> Description:
         raise
     except ValueError as error:
         raise ProgramError(f"the JSON of the file cannot be read: {error}") from None
-    members = _object(values, "the JSON of the file", {"name": str, "config": dict, "layers": list, "meta": dict})
+    # Files from before there were profiles have none.
+    values = {"profile": "canon"} | values if isinstance(values, dict) else values
+    members = _object(values, "the JSON of the file", {
+        "name": str, "config": dict, "layers": list, "meta": dict, "profile": str})
     configuration = dict(members["config"])
     name = configuration.pop("name", None)
     require(isinstance(name, str), "config: name must be a string")
@@ -52,7 +55,8 @@ def read_description(data: bytes) -> Description:
     except ConfigError as error:
         raise ProgramError(f"the configuration of the file cannot be used: {str(error)[:_MOST_MESSAGE]}") from None
     layers = tuple(_layer(layer, number) for number, layer in enumerate(members["layers"]))
-    return _text(members["name"], "the model's name"), config, layers, members["meta"]
+    return (_text(members["name"], "the model's name"), config, layers, members["meta"],
+            _text(members["profile"], "the profile"))
 
 
 def _refuse(constant: str) -> NoReturn:

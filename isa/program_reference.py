@@ -30,8 +30,9 @@ host makes the element type of it before a run; `dequantize`: the host makes flo
 
 ## JSON
 
-An object with `name` (of the model), `config` (the configuration's members), `layers` and `meta` (anything else), at
-most {most_json:,} bytes. Each of `layers` has `index`, `op`, `name` (of the operator in the model, and its output),
+An object with `name` (of the model), `config` (the configuration's members), `layers`, `meta` (anything else)
+and `profile` (whose arithmetic it computes: {profiles}), at most {most_json:,} bytes.
+Each of `layers` has `index`, `op`, `name` (of the operator in the model, and its output),
 `unit` ({units}), `macs`, `estimated_cycles`, `bytes_moved`, `bound` (what limits it: {bounds}, or nothing) and
 `runs`: by unit (`load`, `array`, `vector`, `store`) a list of ranges [first, last] of its RUN commands.
 
@@ -64,6 +65,7 @@ def _lines() -> Iterator[str]:
     yield ""
     yield from _wrapped(_JSON.format(
         dtypes=_codes(program_rules.DTYPES), edges=_codes(program_rules.EDGES), most_json=program_rules.MOST_JSON_BYTES,
+        profiles=", ".join(f"`{profile}`" for profile in program_rules.PROFILES),
         units=", ".join(f"`{unit}`" for unit in program_rules.LAYER_UNITS),
         bounds=", ".join(f"`{bound}`" for bound in program_rules.BOUNDS if bound)))
     yield from ("", "Records", "")

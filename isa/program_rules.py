@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterable, Sequence
 from tq_hw.isa.record import Layer, Port, Record
 
 __all__ = ["BOUNDS", "DTYPES", "EDGES", "LAYER_UNITS", "MOST_JSON_BYTES", "MOST_MEMORY_BYTES", "MOST_PORTS",
-           "MOST_TENSOR_BYTES", "PROGRAM_RULES", "ProgramError", "check_program", "quoted", "require", "run_ranges"]
+           "MOST_TENSOR_BYTES", "PROFILES", "PROGRAM_RULES", "ProgramError", "check_program", "quoted", "require",
+           "run_ranges"]
 
 #: Bytes of an element; the position is the code in a port record.
 DTYPES = {"int8": 1, "uint8": 1, "int16": 2, "int32": 4, "int64": 8, "float32": 4, "bool": 1}
@@ -22,6 +23,8 @@ _EDGE_DTYPES = ("int8", "uint8", "int16")
 #: What computes a layer, and what limits it.
 LAYER_UNITS = ("load", "array", "vector", "store", "none", "host")
 BOUNDS = ("", "compute", "weights", "activations", "vector")
+#: Whose arithmetic a program computes: those of `model.graph`, which this package cannot import.
+PROFILES = ("canon", "tflm", "litert")
 
 #: Image, arena and state together: the largest memory of a board.
 MOST_MEMORY_BYTES = 1 << 28
@@ -73,6 +76,12 @@ def _rule_name(program: Record) -> None:
     """The model's name is printable text of at most 65,536 bytes."""
     require(program.name.isprintable() and len(program.name.encode()) <= MOST_NAME_BYTES,
             f"the model's name must be printable text of at most {MOST_NAME_BYTES:,} bytes, not {quoted(program.name)}")
+
+
+def _rule_profile(program: Record) -> None:
+    """The profile is canon, tflm or litert."""
+    require(program.profile in PROFILES,
+            f"profile must be one of {', '.join(PROFILES)}, not {quoted(program.profile)}")
 
 
 def _rule_ports(program: Record) -> None:
@@ -171,7 +180,8 @@ def run_ranges(layers: Iterable[Layer]) -> dict[str, list[tuple[int, int, int]]]
 
 #: Rules of the records, in the order in which they are looked at.
 PROGRAM_RULES: Sequence[Callable[[Record], None]] = (
-    _rule_name, _rule_memory, _rule_commands, _rule_ports, _rule_edges, _rule_inputs, _rule_layers, _rule_runs)
+    _rule_name, _rule_profile, _rule_memory, _rule_commands, _rule_ports, _rule_edges, _rule_inputs, _rule_layers,
+    _rule_runs)
 
 
 def check_program(program: Record) -> None:

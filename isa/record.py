@@ -77,6 +77,7 @@ class Record:
     arena_bytes : size of region 1
     state : first contents of region 2
     meta : anything else that the compiler wants to keep, JSON values by name
+    profile : whose arithmetic it computes: "canon", "tflm" or "litert"
     """
 
     name: str
@@ -90,6 +91,7 @@ class Record:
     outputs: tuple[Port, ...] = ()
     layers: tuple[Layer, ...] = ()
     meta: Mapping[str, object] = field(default_factory=dict)
+    profile: str = "canon"
 
     def region_bytes(self, region: int) -> int:
         """Size of region 0, 1 or 2."""

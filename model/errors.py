@@ -7,10 +7,11 @@ TqError
   + MismatchError     1  results differ
   + MissingToolError  3  a tool or package is missing
   + ToolError         4  a tool failed or a target was missed
+  + DataflowError     4  the compiler refuses commands that it has made itself: a defect of tq-hw
   + DeviceError       5  the accelerator, a board or its link reported an error
 """
 
-__all__ = ["DeviceError", "MismatchError", "MissingToolError", "ModelError", "OptionError",
+__all__ = ["DataflowError", "DeviceError", "MismatchError", "MissingToolError", "ModelError", "OptionError",
            "ToolError", "TqError", "UnsupportedError", "last_words"]
 
 
@@ -46,6 +47,16 @@ class MissingToolError(TqError):
 
 class ToolError(TqError):
     """An external tool failed, or a target was missed."""
+
+    exit_code = 4
+
+
+class DataflowError(TqError):
+    """An operation of a program finds something else than the model says, or may find it too early: a defect of tq-hw.
+
+    The message names the operator, the operation and its operand, the address, what should be there, what is there and
+    who wrote it.
+    """
 
     exit_code = 4
 

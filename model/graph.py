@@ -6,11 +6,17 @@ pass that changes a graph makes a new one with `dataclasses.replace`.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-__all__ = ["Model", "Operator", "OptionValue", "Quantization", "Subgraph", "Tensor"]
+from tq_hw.model.errors import OptionError
+
+__all__ = ["PROFILES", "Model", "Operator", "OptionValue", "Quantization", "Subgraph", "Tensor"]
+
+#: Whose arithmetic a model is computed in: LiteRT's reference kernels with FULLY_CONNECTED and SUM of TFLite Micro,
+#: TFLite Micro's kernels, LiteRT's reference kernels.
+PROFILES = ("canon", "tflm", "litert")
 
 OptionValue = int | float | bool | str | tuple[int, ...]
 
@@ -85,13 +91,19 @@ class Operator:
 
 @dataclass(frozen=True, eq=False)
 class Subgraph:
-    """Tensors and operators in execution order, with the indices of inputs and outputs."""
+    """Tensors and operators in execution order, with the indices of inputs and outputs.
+
+    Members
+    -------
+    profile : whose arithmetic the operators have, one of `PROFILES`; a file says nothing of it
+    """
 
     name: str
     tensors: tuple[Tensor, ...]
     operators: tuple[Operator, ...]
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
+    profile: str = "canon"
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,3 +117,14 @@ class Model:
     def main(self) -> Subgraph:
         """The subgraph that an inference runs."""
         return self.subgraphs[0]
+
+    @property
+    def profile(self) -> str:
+        """Whose arithmetic the model is computed in."""
+        return self.main.profile
+
+    def under(self, profile: str) -> "Model":
+        """Return the model computed in another arithmetic; raise `OptionError` for an unknown one."""
+        if profile not in PROFILES:
+            raise OptionError(f"profile must be one of {', '.join(PROFILES)}, not {profile!r}")
+        return replace(self, subgraphs=tuple(replace(each, profile=profile) for each in self.subgraphs))

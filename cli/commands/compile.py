@@ -6,7 +6,7 @@ import click
 
 from tq_hw.cli.report.layers import compile_report, print_layers, print_summary
 from tq_hw.cli.shared.files import check_outputs, write, write_json
-from tq_hw.cli.shared.options import config_option, debug_option, json_option, rate_options
+from tq_hw.cli.shared.options import config_option, debug_option, json_option, profile_option, rate_options
 from tq_hw.cli.subject import DEFAULT_CONFIG, compile_all
 from tq_hw.compiler.rewrite.rewrite import load_patterns
 from tq_hw.isa.config import load_config
@@ -23,15 +23,14 @@ __all__ = ["compile_command"]
               "current directory]")
 @config_option
 @rate_options
-@click.option("--profile", type=click.Choice(["canon", "tflm"]), default="canon", show_default=True,
-              help="Whose constants to use: the profile of the documentation, or TFLite Micro's.")
+@profile_option
 @click.option("--patterns", "pattern_files", metavar="FILE.py", multiple=True,
               help="Patterns of your own, tried before the library's; what they make of the model is checked on random "
               "inputs. May be repeated.")
 @json_option
 @debug_option
 def compile_command(model_file: str, output: str | None, config: str | None, latency: int,
-                    bytes_per_cycle: float, profile: str,
+                    bytes_per_cycle: float, profile: str | None,
                     pattern_files: tuple[str, ...], json_file: str | None) -> None:
     """Compile a model and report cycles (estimated), utilization, bytes and what bounds each layer.
 
@@ -40,9 +39,9 @@ def compile_command(model_file: str, output: str | None, config: str | None, lat
     target = output or f"{Path(model_file).stem}.tqm"
     check_outputs({"-o": target, "--json": json_file}, [model_file, *pattern_files])
     chosen = load_config(config or DEFAULT_CONFIG)
-    model = read_model(model_file)
+    model = read_model(model_file).under(profile or "canon")
     patterns = [each for path in pattern_files for each in load_patterns(path)]
-    program = compile_all(model, chosen, model_file, profile, patterns, Memory(latency, bytes_per_cycle)).program
+    program = compile_all(model, chosen, model_file, patterns, Memory(latency, bytes_per_cycle)).program
     data = to_bytes(program)
     report = compile_report(program, model, model_file, target, len(data))
     write(target, data)

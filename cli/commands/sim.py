@@ -19,6 +19,7 @@ from tq_hw.cli.shared.options import (
     engine_option,
     json_option,
     memory_options,
+    profile_option,
     resident_option,
 )
 from tq_hw.cli.subject import (
@@ -81,6 +82,7 @@ def _soc_board(soc: bool, name: str | None, others: Mapping[str, object]) -> Boa
 @click.option("--outputs", "outputs_file", metavar="OUT.npz", help="Write the outputs as output_0, output_1, ...")
 @engine_option
 @config_option
+@profile_option
 @memory_options
 @draw_options(1)
 @resident_option
@@ -95,9 +97,9 @@ def _soc_board(soc: bool, name: str | None, others: Mapping[str, object]) -> Boa
 @json_option
 @debug_option
 def sim_command(path: str, inputs_file: str | None, outputs_file: str | None, engine: str, config: str | None,
-                latency: int, bytes_per_cycle: float, stalls: int | None, seed: int, sets: int, resident: bool,
-                dumped: tuple[str, ...], waves: str | None, trace_file: str | None, soc: bool, board_name: str | None,
-                json_file: str | None) -> None:
+                profile: str | None, latency: int, bytes_per_cycle: float, stalls: int | None, seed: int, sets: int,
+                resident: bool, dumped: tuple[str, ...], waves: str | None, trace_file: str | None, soc: bool,
+                board_name: str | None, json_file: str | None) -> None:
     """Run a model, or a file that `compile` made, and report cycles and utilization per layer.
 
     A model's outputs are held against the golden model; a difference is exit code 1. With --soc they are those that the
@@ -111,8 +113,8 @@ def sim_command(path: str, inputs_file: str | None, outputs_file: str | None, en
     board = _soc_board(soc, board_name, {"--engine": engine != "rtl", "--config": config, "--dump": dumped,
                                          "--waves": waves, "--trace": trace_file, "--resident": resident})
     memory = Memory(latency, bytes_per_cycle, stalls=stalls)
-    subject = (open_subject(path, config, engine, memory, resident) if board is None
-               else open_for_board(path, board, memory))
+    subject = (open_subject(path, config, engine, memory, resident, profile) if board is None
+               else open_for_board(path, board, memory, profile))
     wanted = _wanted(subject, dumped, outputs_file)
     inputs, stacked = subject.input_sets(inputs_file, sets, seed)
     more: Report = {}

@@ -19,9 +19,10 @@ from tq_hw.cli.shared.options import (
     engine_option,
     json_option,
     memory_options,
+    profile_option,
     resident_option,
 )
-from tq_hw.cli.subject import DEFAULT_CONFIG, compile_all
+from tq_hw.cli.subject import DEFAULT_CONFIG, compile_all, is_compiled
 from tq_hw.compiler import compile_model
 from tq_hw.compiler.warm import warm_program
 from tq_hw.isa.config import Config, load_config
@@ -34,6 +35,7 @@ from tq_hw.sim.diagnose.compare import divergences
 from tq_hw.sim.diagnose.locate import locate
 from tq_hw.sim.engines import ORACLES, Array, InputSet, golden_engine, make_engine
 from tq_hw.sim.faults import SimulationError
+from tq_hw.sim.golden.profiles import check_profile
 from tq_hw.sim.oracles import Oracle
 
 __all__ = ["Verdict", "Verifier", "verify_command"]
@@ -72,19 +74,24 @@ class Verifier:
     engine : "rtl", "executor" or "golden"
     oracle : "golden", "tflm", "litert", or None: what is stored beside a case, else golden
     sets, seed : drawn inputs of a case that has none stored
+    profile : whose arithmetic the models have
     resident : run each input set again, with the weights that stayed in the scratchpad
 
-    Raises OptionError when engine and oracle are the same, MissingToolError when the oracle is not installed.
+    Raises OptionError when engine and oracle are the same, or the profile is of another engine than the oracle,
+    MissingToolError when the oracle is not installed.
     """
 
     def __init__(self, engine: str, oracle: str | None, config: Config, memory: Memory, sets: int, seed: int,
-                 resident: bool = False):
+                 resident: bool = False, profile: str = "canon"):
         check_resident(resident, engine)
         if engine == "golden" and oracle == "golden":
             raise OptionError("--engine golden cannot be held against --oracle golden: an engine is never compared "
                               "with itself; name --oracle tflm or litert")
+        if profile in ORACLES and oracle in ORACLES and oracle != profile:
+            raise OptionError(f"--profile {profile} is the arithmetic of {ORACLES[profile][1]}: it cannot be held "
+                              f"against --oracle {oracle}; name --oracle {profile} or golden")
         self.engine, self.oracle, self.config, self.memory = engine, oracle, config, memory
-        self.sets, self.seed, self.resident = sets, seed, resident
+        self.sets, self.seed, self.resident, self.profile = sets, seed, resident, profile
         self._open = ExitStack()
         self._public = self._open.enter_context(Oracle(ORACLES[oracle][0])) if oracle in ORACLES else None
 
@@ -104,7 +111,8 @@ class Verifier:
             return Verdict(case.name, FAILED, None, str(error))
 
     def _check(self, case: Case) -> Verdict:
-        model = read_model(case.model)
+        model = read_model(case.model).under(self.profile)
+        check_profile(model)
         stored = read_stored(case, model)
         inputs = stored.inputs if stored is not None else draw_inputs(model, self.sets, self.seed)
         compiled = None if self.engine == "golden" else compile_all(
@@ -162,13 +170,14 @@ class Verifier:
 @click.option("--oracle", type=click.Choice(["golden", *ORACLES]), help="What to hold the engine against.  [default: "
               "stored expectations, else golden]")
 @config_option
+@profile_option
 @memory_options
 @draw_options(3)
 @resident_option
 @json_option
 @debug_option
-def verify_command(paths: tuple[str, ...], engine: str, oracle: str | None, config: str | None, latency: int,
-                   bytes_per_cycle: float, stalls: int | None, seed: int, sets: int, resident: bool,
+def verify_command(paths: tuple[str, ...], engine: str, oracle: str | None, config: str | None, profile: str | None,
+                   latency: int, bytes_per_cycle: float, stalls: int | None, seed: int, sets: int, resident: bool,
                    json_file: str | None) -> int:
     """Check that an engine computes every integer of a model as it should.
 
@@ -177,9 +186,13 @@ def verify_command(paths: tuple[str, ...], engine: str, oracle: str | None, conf
     """
     check_outputs({"--json": json_file})
     cases = find_cases(paths)
+    for case in cases:
+        if is_compiled(str(case.model)):
+            raise OptionError(f"{case.model}: expected a .tflite model, found a compiled file; `tq-hw sim` runs it")
     verdicts = []
     memory = Memory(latency, bytes_per_cycle, stalls=stalls)
-    with Verifier(engine, oracle, load_config(config or DEFAULT_CONFIG), memory, sets, seed, resident) as verifier:
+    with Verifier(engine, oracle, load_config(config or DEFAULT_CONFIG), memory, sets, seed, resident,
+                  profile or "canon") as verifier:
         for case in cases:
             verdicts.append(verdict := verifier.check(case))
             if json_file != "-":

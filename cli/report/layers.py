@@ -61,8 +61,9 @@ def compile_report(program: Program, model: Model, path: str, output: str, outpu
     cycles, macs = sum(layer.estimated_cycles for layer in layers), sum(layer.macs for layer in layers)
     return {
         "model": printable(path), "config": config.name, "fingerprint": f"{config.fingerprint:08x}",
-        "output": printable(output), "output_bytes": output_bytes, "command_bytes": program.command_bytes,
-        "image_bytes": len(program.image), "arena_bytes": program.arena_bytes, "state_bytes": len(program.state),
+        "profile": program.profile, "output": printable(output), "output_bytes": output_bytes,
+        "command_bytes": program.command_bytes, "image_bytes": len(program.image),
+        "arena_bytes": program.arena_bytes, "state_bytes": len(program.state),
         "estimated": True, "cycles": cycles, "macs": macs, "utilization": utilization(macs, cycles, config),
         "bytes": sum(layer.bytes_moved for layer in layers),
         "layers": layer_rows(layers, config, {layer.index: layer.estimated_cycles for layer in layers}, model)}
@@ -79,7 +80,9 @@ def sim_report(path: str, config: Config, model: Model | None, program: Program 
         layers = [{"index": op.index, "op": op.op, "name": _output_name(model, op), "unit": engine, "cycles": None,
                    "macs": None, "utilization": None, "bytes": None, "bound": ""}
                   for op in model.main.operators]
-    return {"model": printable(path), "config": config.name, "engine": engine, "bit_exact": exact, "sets": len(found),
+    profile = program.profile if program is not None else model.profile if model is not None else None
+    return {"model": printable(path), "config": config.name, "profile": profile, "engine": engine, "bit_exact": exact,
+            "sets": len(found),
             **_figures(layers, first.cycles, config)}
 
 
@@ -98,7 +101,7 @@ def _figures(layers: list[Report], cycles: int | None, config: Config) -> Report
 def print_summary(report: Report) -> None:
     """Print the figures of the whole network, one a line."""
     cycles, estimated = report["cycles"], " (estimated)" if report.get("estimated") else ""
-    lines = [("model", report["model"]), ("config", report["config"])]
+    lines = [("model", report["model"]), ("config", report["config"]), ("profile", report["profile"])]
     lines += [(key, report[key]) for key in ("output", "engine") if key in report]
     if cycles is not None:
         time = f"{cycles / CLOCK_HZ * 1e6:,.1f} us at {CLOCK_HZ // 1_000_000} MHz"

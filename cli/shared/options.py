@@ -7,9 +7,11 @@ import click
 
 from tq_hw.isa.memory import YARDSTICK
 from tq_hw.model.errors import OptionError
+from tq_hw.model.graph import PROFILES
 
 __all__ = ["ENGINES", "check_resident", "config_option", "debug_option", "debugging", "draw_options",
-           "engine_option", "json_option", "memory_options", "rate_options", "resident_option", "seed_option"]
+           "engine_option", "json_option", "memory_options", "profile_option", "rate_options", "resident_option",
+           "seed_option"]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -34,6 +36,13 @@ def config_option(function: Function) -> Function:
     """Add `--config`."""
     return click.option("--config", metavar="NAME|FILE.toml", help="Configuration of the accelerator; `tq-hw configs` "
                         "lists the names.  [default: n16]")(function)
+
+
+def profile_option(function: Function) -> Function:
+    """Add `--profile`; without it the value is None."""
+    return click.option("--profile", type=click.Choice(PROFILES), help="Whose arithmetic: LiteRT's reference kernels "
+                        "with FULLY_CONNECTED and SUM of TFLite Micro (canon), TFLite Micro's kernels, or LiteRT's "
+                        "reference kernels.  [default: canon]")(function)
 
 
 def json_option(function: Function) -> Function:

@@ -1,18 +1,21 @@
 """What every layer's emission needs: constants in the ring, rectangles in and out, micro-operations, memory."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import numpy as np
 
+from tq_hw.compiler.emit.arena import Arena, lives
 from tq_hw.compiler.emit.image import Image, table_words
 from tq_hw.compiler.emit.ring import Constants, Ring
 from tq_hw.compiler.ir.layers import Graph, IntArray, Layer, Value
+from tq_hw.compiler.ir.meaning import Code, Meaning
 from tq_hw.compiler.plan.cascade import Rolling
 from tq_hw.compiler.plan.hosts import part_view
 from tq_hw.compiler.plan.layout import GRANULE_WORDS, View, block_count, row_words
 from tq_hw.compiler.plan.places import Choice, LayerPlan, Plan, alternates
+from tq_hw.compiler.programs.words import program_fields
 from tq_hw.compiler.stream.stream import Access, Operation, Stream
 from tq_hw.isa.config import Config
 from tq_hw.isa.layout import Unit, VectorKind
@@ -58,17 +61,18 @@ class Emitter:
     memory: Memory
     choices: Mapping[int, Choice] = field(default_factory=dict)
     image: Image = field(default_factory=Image)
-    arena_bytes: int = 0
+    arena: Arena = field(default_factory=Arena)
     state: bytearray = field(default_factory=bytearray)
     stream: Stream = field(init=False)
     layer_index: int = 0
     _ring: Ring = field(init=False)
+    _lives: dict[int, tuple[int, int]] = field(init=False)
     _memory: dict[int, tuple[int, int]] = field(default_factory=dict)
     _views: dict[int, View] = field(default_factory=dict)
     _slots: dict[tuple[int, str, int], int] = field(default_factory=dict)
     buffers: list[tuple[str, str]] = field(default_factory=list)
     _holds: bool = False
-    _uops: dict[tuple[frozenset[tuple[str, int]], ...], int] = field(default_factory=dict)
+    _uops: dict[tuple[frozenset[tuple[str, int]], ...], Code] = field(default_factory=dict)
     _uop_at: int = 0
     _tables: list[bytes | None] = field(default_factory=lambda: [None, None])
 
@@ -77,6 +81,7 @@ class Emitter:
         names = [f"operator {layer.index} ({layer.op})" for layer in self.graph.layers]
         self.stream = Stream(self.config, names, self.limit)
         self._ring = Ring(self.config.scratchpad_words)
+        self._lives = lives(self.graph, self.plan)
         for value in (*self.graph.inputs, *self.graph.outputs):
             self.memory_of(value)
 
@@ -93,10 +98,13 @@ class Emitter:
                 data = root.initial.tobytes()
                 self.state += data.ljust(-(-len(data) // ALIGN_BYTES) * ALIGN_BYTES, b"\0")
             else:
-                self._memory[id(root)] = (REGION_ARENA, self.arena_bytes)
-                self.arena_bytes += -(-root.size_bytes // ALIGN_BYTES) * ALIGN_BYTES
+                self._memory[id(root)] = (REGION_ARENA, self.arena.take(root, self._lives[id(root)]))
         region, offset = self._memory[id(root)]
         return region, offset + value.place.offset_bytes
+
+    def has_place(self, value: Value) -> bool:
+        """Whether a value's bytes have a place in memory."""
+        return id(value.root) in self._memory
 
     def _memory_access(self, value: Value, rows: tuple[int, int]) -> Access:
         region, offset = self.memory_of(value)
@@ -164,15 +172,16 @@ class Emitter:
         self._ring.touch(writes)
         return self.stream.add(Unit.LOAD, fields, reads, writes, self.layer_index)
 
-    def array(self, fields: Mapping[str, int], reads: tuple[Access, ...]) -> Operation:
+    def array(self, fields: Mapping[str, int], reads: tuple[Access, ...], meaning: Meaning | None = None) -> Operation:
         """Emit an array operation."""
         self._ring.touch(reads)
-        return self.stream.add(Unit.ARRAY, fields, reads, (), self.layer_index)
+        return self.stream.add(Unit.ARRAY, fields, reads, (), self.layer_index, meaning)
 
-    def vector(self, fields: Mapping[str, int], reads: tuple[Access, ...], writes: tuple[Access, ...]) -> Operation:
+    def vector(self, fields: Mapping[str, int], reads: tuple[Access, ...], writes: tuple[Access, ...],
+               meaning: Meaning | None = None) -> Operation:
         """Emit a vector operation."""
         self._ring.touch((*reads, *writes))
-        return self.stream.add(Unit.VECTOR, fields, reads, writes, self.layer_index)
+        return self.stream.add(Unit.VECTOR, fields, reads, writes, self.layer_index, meaning)
 
     def choice(self) -> Choice:
         """How this layer is cut; one that alternates with the layer before it is cut as that."""
@@ -186,11 +195,19 @@ class Emitter:
         self.buffers.append((name, kind))
         return len(self.buffers) - 1
 
-    def places(self) -> list[tuple[str, int, int, int]]:
-        """Name, region, first byte and size of every tensor that has a place in system memory."""
+    @property
+    def arena_bytes(self) -> int:
+        """Size of the arena."""
+        return self.arena.size_bytes
+
+    def places(self) -> list[tuple[str, int, int, int, tuple[int, int]]]:
+        """Name, region, first byte, size, first and last layer of every tensor that has a place in system memory.
+
+        Two whose layers do not meet may have the same bytes.
+        """
         roots = {id(v.root): v.root for layer in self.graph.layers for v in (*layer.inputs, layer.output)}
         roots |= {id(v.root): v.root for v in (*self.graph.inputs, *self.graph.outputs)}
-        return [(roots[key].name, region, offset, roots[key].size_bytes)
+        return [(roots[key].name, region, offset, roots[key].size_bytes, self._lives[key])
                 for key, (region, offset) in self._memory.items()]
 
     # Rectangles
@@ -287,12 +304,11 @@ class Emitter:
         self._views[id(value)] = moved
         if first < last:
             blocks = (0, block_count(value.shape[3], self.config))
-            at = self.program([{"a_source": Source.STREAM, "alu": Alu.PASS, "destination": Destination.OUTPUT}])
+            code = self.program([{"a_source": Source.STREAM, "alu": Alu.PASS, "destination": Destination.OUTPUT}])
             words = (last - first) * view.row_pitch
             self.vector({"a_base": view.address(first, 0, 0), "a_col_step": 1, "out_base": moved.base,
                          "out_col_step": 1, "cols": words, "out_blocks": 1, "slots": words, "tile_slots": words,
-                         "chunk_slots": words, "first": at, "body_first": at + 1, "body_last": at, "last": at,
-                         "repeat1": 1, "repeat2": 1},
+                         "chunk_slots": words, **program_fields(code)},
                         (view.access((first, last), blocks),), (moved.access((first, last), blocks),))
         return moved
 
@@ -359,8 +375,8 @@ class Emitter:
             self._uops.clear()
             self._uop_at = 0
 
-    def program(self, uops: list[dict[str, int]]) -> int:
-        """Place a program in the micro-operation memory, if it is not there already; return its first index."""
+    def program(self, uops: Sequence[Mapping[str, int]]) -> Code:
+        """Place a program in the micro-operation memory, if it is not there already."""
         if len(uops) > self.config.uops:
             layer = self.graph.layers[self.layer_index]
             raise UnsupportedError(f"operator {layer.index} ({layer.op}) takes {len(uops)} micro-operations, "
@@ -370,9 +386,10 @@ class Emitter:
             if self._uop_at + len(uops) > self.config.uops:
                 self._uops.clear()
                 self._uop_at = 0
-            for index, uop in enumerate(uops):
-                self.stream.uop(self._uop_at + index, {k: int(v) for k, v in uop.items()})
-            self._uops[key] = self._uop_at
+            code = Code(self._uop_at, tuple({k: int(v) for k, v in uop.items()} for uop in uops))
+            for index, values in enumerate(code.uops, code.first):
+                self.stream.uop(index, values)
+            self._uops[key] = code
             self._uop_at += len(uops)
         return self._uops[key]
 

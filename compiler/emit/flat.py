@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 from tq_hw.compiler.emit.emitter import Emitter
 from tq_hw.compiler.emit.image import padded_elements
-from tq_hw.compiler.emit.vector import program_fields
 from tq_hw.compiler.ir.layers import ELEMENT_BYTES, Flat, OneHot, Value
+from tq_hw.compiler.ir.meaning import Streams, Walk
 from tq_hw.compiler.plan.places import LayerPlan
+from tq_hw.compiler.programs.words import program_fields
 from tq_hw.compiler.stream.stream import Access
 from tq_hw.isa.config import Config
 from tq_hw.isa.layout import Unit
@@ -38,6 +39,15 @@ class Elements:
     def slot_words(self, config: Config) -> int:
         """Words of a slot of `block` elements."""
         return -(-self.size_bytes * config.block // config.word_bytes)
+
+    def walk(self, first: int, run: int, start: int = 0, repeat: int = 0) -> Walk:
+        """Slots from element `first` of a run on, which has `run` elements and begins with element `start`.
+
+        A repeat goes on `repeat` elements further.
+        """
+        size = self.size_bytes
+        return Walk(self.value, run * size, start * size, first * size, col=self.emitter.config.block * size,
+                    repeat1=repeat * size)
 
     def load(self, first: int, count: int, base: int, rows: int = 1, stride: int = 0) -> Access:
         """Bring `count` elements from element `first` on into slots at `base`; `rows` times, `stride` apart."""
@@ -111,9 +121,11 @@ def _walk(emitter: Emitter, layer: Flat, plan: LayerPlan, inputs: list[Elements]
         out_base = base = plan.out_bases[0] + number % buffers * slots * beside
         base += slots * out_words
         fields: dict[str, int] = {}
+        streams: dict[str, Walk] = {}
         reads = []
         for position, elements in enumerate(inputs[1:], 1):
             reads.append(elements.load(image * layer.count + low, count, base))
+            streams["ab"[position]] = elements.walk(low, layer.count, image * layer.count)
             name, step = "ab"[position], other_words[position - 1]
             fields |= {f"{name}_base": base, f"{name}_col_step": step, f"{name}_type": layer.types[position]}
             base += slots * step
@@ -124,14 +136,16 @@ def _walk(emitter: Emitter, layer: Flat, plan: LayerPlan, inputs: list[Elements]
             read = inputs[0].load((image * layer.rows + row) * layer.count + low, count, base, height, layer.count)
             last = row + height == layer.rows
             before = layer.before if row == 0 else ()
-            uops = [*before, *layer.body, *(layer.after if last else ())]
+            code = emitter.program([*before, *layer.body, *(layer.after if last else ())])
+            source = inputs[0].walk(low, layer.count, (image * layer.rows + row) * layer.count, layer.count)
             emitter.vector(fields | {
                 "a_base": base, "a_col_step": words, "a_type": layer.types[0], "out_type": layer.out_type,
                 "out_base": out_base, "out_col_step": out_words, "cols": width, "out_blocks": 1, "slots": width,
                 "tile_slots": width, "chunk_slots": width,
-                **program_fields(emitter.program(uops), len(uops), (len(before), len(layer.body))), "repeat1": height,
+                **program_fields(code, (len(before), len(layer.body))), "repeat1": height,
                 "a_repeat1_step": width * words}, (read, *reads),
-                (Access("pad", out_base, out_base + width * out_words),) if last else ())
+                (Access("pad", out_base, out_base + width * out_words),) if last else (),
+                Streams(code, source, streams.get("b"), output.walk(low, layer.count, image * layer.count)))
         output.store(image * layer.count + low, count, out_base)
 
 
@@ -148,7 +162,7 @@ def emit_flat(emitter: Emitter, layer: Flat, plan: LayerPlan) -> None:
     uops = [*layer.before, *layer.after]
     words = [e.slot_words(config) for e in (*inputs, output)]
     per_slot = sum(words)
-    first = emitter.program(uops)
+    code = emitter.program(uops)
     slot_limit = _stretch_slots(-(-layer.count // config.block), plan.out_words // per_slot)
     limit = slot_limit * config.block
     chunk_slots = max(1, config.vector_register_words // config.beats_per_word) if len(uops) > 1 else slot_limit
@@ -158,16 +172,19 @@ def emit_flat(emitter: Emitter, layer: Flat, plan: LayerPlan) -> None:
         slots = -(-count // config.block)
         base = plan.out_bases[0] + number % buffers * slot_limit * per_slot
         fields: dict[str, int] = {}
+        streams: dict[str, Walk] = {}
         reads = []
         for position, elements in enumerate(inputs):
             name = "ab"[position]
             reads.append(elements.load(low, count, base))
+            streams[name] = elements.walk(low, layer.count)
             fields |= {f"{name}_base": base, f"{name}_col_step": words[position], f"{name}_type": layer.types[position]}
             base += slots * words[position]
-        emitter.vector(fields | program_fields(first, len(uops)) | {
+        emitter.vector(fields | program_fields(code) | {
             "out_type": layer.out_type, "out_base": base, "out_col_step": words[-1], "cols": slots, "out_blocks": 1,
             "slots": slots, "tile_slots": slots, "chunk_slots": min(slots, chunk_slots)}, tuple(reads),
-            (Access("pad", base, base + slots * words[-1]),))
+            (Access("pad", base, base + slots * words[-1]),),
+            Streams(code, streams.get("a"), streams.get("b"), output.walk(low, layer.count)))
         output.store(low, count, base)
 
 
@@ -177,7 +194,7 @@ def emit_one_hot(emitter: Emitter, layer: OneHot, plan: LayerPlan) -> None:
     _, count, _, size = layer.output.shape
     source, output = Elements(emitter, layer.inputs[0], 4), Elements(emitter, layer.output, 1)
     wide, blocks = source.slot_words(config), -(-size // config.block)
-    first = emitter.program([
+    code = emitter.program([
         {"a_source": Source.STREAM, "destination": Destination.REDUCE, "reduce": Reduce.SUM},
         {"a_source": Source.REGISTER, "a_hold": 1, "b_source": Source.STREAM, "alu": Alu.EQUAL,
          "destination": Destination.OUTPUT}])
@@ -187,7 +204,9 @@ def emit_one_hot(emitter: Emitter, layer: OneHot, plan: LayerPlan) -> None:
     for low in range(0, blocks, limit):
         slots = min(limit, blocks - low)
         with emitter.scope():
-            numbers, access = emitter.constant(padded_elements(low, slots, config), config.word_bytes)
+            data = padded_elements(low, slots, config)
+            numbers, access = emitter.constant(data, config.word_bytes)
+            others = Walk(data, len(data), col=wide * config.word_bytes)
             for index in range(count):
                 read = source.load(index, 1, index_base)
                 write = Access("pad", out_base, out_base + slots)
@@ -195,6 +214,8 @@ def emit_one_hot(emitter: Emitter, layer: OneHot, plan: LayerPlan) -> None:
                     "a_type": 2, "a_base": index_base, "a_col_step": 0, "b_type": 2, "b_base": numbers,
                     "b_col_step": wide, "out_base": out_base, "out_col_step": 1, "cols": slots, "out_blocks": 1,
                     "slots": slots, "tile_slots": slots, "chunk_slots": 1, "valid_lanes": 1,
-                    **program_fields(first, 2)}, (read, access), (write,))
+                    **program_fields(code)}, (read, access), (write,), Streams(
+                        code, Walk(layer.inputs[0], 4, 4 * index), others,
+                        output.walk(low * config.block, size, index * size)))
                 at = low * config.block
                 output.store(index * size + at, min(size - at, slots * config.block), out_base)

@@ -4,15 +4,16 @@ Vector registers keep their contents from operation to operation: maxima, sums a
 Results are written where the elements were.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tq_hw.compiler.emit.emitter import Emitter
 from tq_hw.compiler.emit.flat import Elements
-from tq_hw.compiler.emit.vector import program_fields
 from tq_hw.compiler.ir.layers import Columns, LongRows
+from tq_hw.compiler.ir.meaning import Streams, Walk
 from tq_hw.compiler.plan.layout import block_count
 from tq_hw.compiler.plan.places import LayerPlan
 from tq_hw.compiler.programs.rows import RowCode, difference, each_lane, maximum, parts_of, scalars_of, start, summand
+from tq_hw.compiler.programs.words import program_fields
 from tq_hw.compiler.stream.stream import Access
 
 __all__ = ["emit_columns", "emit_long_rows"]
@@ -23,13 +24,13 @@ _NO_WAIT_BEATS = 23
 
 
 def _operation(emitter: Emitter, code: RowCode, fields: dict[str, int], accesses: tuple[Access, ...],
-               writes: bool) -> None:
-    """Emit one vector operation; without a base of stream A it works on registers alone."""
-    first = emitter.program(code.uops)
+               source: Walk | None = None, target: Walk | None = None) -> None:
+    """Emit one vector operation; without stream A it works on registers alone."""
+    placed = emitter.program(code.uops)
     body = code.body if code.body[1] else None
     emitter.vector({"out_blocks": 1, "tile_slots": fields["slots"], **fields,
-                    **program_fields(first, len(code.uops), body), "repeat1": code.repeats}, accesses,
-                   accesses if writes else ())
+                    **program_fields(placed, body), "repeat1": code.repeats}, accesses,
+                   accesses if target is not None else (), Streams(placed, source, out=target))
 
 
 def _once_through(uops: list[Uop]) -> RowCode:
@@ -76,19 +77,27 @@ class _LongRows:
                 self._row(row, col)
 
     def _row(self, row: int, col: int) -> None:
-        places = [value.place for value in (self.layer.inputs[0], self.layer.output)]
+        values = (self.layer.inputs[0], self.layer.output)
+        places = [value.place for value in values]
+        pixel = (row * values[0].shape[2] + col) * self.channels
+        source, target = (Walk(value, self.channels, pixel, col=self.config.block) for value in values)
         starts = [row * place.row_bytes + col * place.pixel_bytes for place in places]
         whole = self._load(starts[0], 0) if self.stretch >= self.slots else None
-        _operation(self.emitter, self.start, {"cols": 1, "slots": 1, "chunk_slots": 1}, (), False)
+        _operation(self.emitter, self.start, {"cols": 1, "slots": 1, "chunk_slots": 1}, ())
         for code in (self.maximum, self.sum) if self.has_maximum else (self.sum,):
             for first in range(0, self.slots, self.stretch):
-                self._reduce(code, first, whole or self._load(starts[0], first))
-        _operation(self.emitter, self.scalars, {"cols": 1, "slots": 1, "chunk_slots": 1}, (), False)
+                self._reduce(code, first, whole or self._load(starts[0], first), source)
+        _operation(self.emitter, self.scalars, {"cols": 1, "slots": 1, "chunk_slots": 1}, ())
         for first in range(0, self.slots, self.stretch):
             access = whole or self._load(starts[0], first)
             slots = min(self.stretch, self.slots - first)
-            _operation(self.emitter, self.apply, self._fields(access.low, slots), (access,), True)
+            _operation(self.emitter, self.apply, self._fields(access.low, slots), (access,), self._at(source, first),
+                       self._at(target, first))
             self.target.store(starts[1] + first * self.config.block, self._elements(first), access.low)
+
+    def _at(self, walk: Walk, first: int) -> Walk:
+        """The same from slot `first` of the row on."""
+        return replace(walk, at=first * self.config.block)
 
     def _elements(self, first: int) -> int:
         block = self.config.block
@@ -103,16 +112,16 @@ class _LongRows:
         return {"a_base": base, "a_col_step": 1, "out_base": base, "out_col_step": 1, "cols": slots, "slots": slots,
                 "chunk_slots": min(self.chunk, slots)}
 
-    def _reduce(self, code: RowCode, first: int, access: Access) -> None:
+    def _reduce(self, code: RowCode, first: int, access: Access, source: Walk) -> None:
         """Reduce whole chunks, then the last one, of whose last word some lanes are empty."""
         slots = min(self.stretch, self.slots - first)
         left = self.channels % self.config.block if first + slots == self.slots else 0
         last = (slots - 1) // self.chunk * self.chunk if left else slots
         if last:
-            _operation(self.emitter, code, self._fields(access.low, last), (access,), False)
+            _operation(self.emitter, code, self._fields(access.low, last), (access,), self._at(source, first))
         if left:
             _operation(self.emitter, code, self._fields(access.low + last, slots - last) | {"valid_lanes": left},
-                       (access,), False)
+                       (access,), self._at(source, first + last))
 
 
 def emit_long_rows(emitter: Emitter, layer: LongRows, plan: LayerPlan) -> None:
@@ -148,11 +157,12 @@ def emit_columns(emitter: Emitter, layer: Columns, plan: LayerPlan) -> None:
         access = source.load(low, lanes, base, count, rows)
         registers = {"cols": width, "slots": width, "chunk_slots": width}
         walk = registers | {"a_base": base, "a_col_step": 1, "a_repeat1_step": width}
+        lane, result = source.walk(low, rows, repeat=rows), replace(target.walk(low, rows), row=rows)
         if parts.less is None:
-            _operation(emitter, maxima, walk, (access,), False)
-        _operation(emitter, sums, walk, (access,), False)
-        _operation(emitter, scalars, registers, (), False)
+            _operation(emitter, maxima, walk, (access,), lane)
+        _operation(emitter, sums, walk, (access,), lane)
+        _operation(emitter, scalars, registers, ())
         _operation(emitter, apply, registers | {
             "slots": width * count, "a_base": base, "a_col_step": 1, "a_row_step": width, "out_base": base,
-            "out_col_step": 1, "out_row_step": width}, (access,), True)
+            "out_col_step": 1, "out_row_step": width}, (access,), replace(lane, row=rows), result)
         target.store(low, lanes, base, count, rows)

@@ -7,20 +7,20 @@ Vectors of cells lie as [block][image of the batch], those of gates as [gate][bl
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
 from tq_hw.compiler.emit.emitter import Emitter
 from tq_hw.compiler.emit.image import gemm_weights, parameter_blocks
-from tq_hw.compiler.emit.vector import program_fields
 from tq_hw.compiler.ir.layers import TANH_FRACTION, Gate, IntArray, Lstm, Value
+from tq_hw.compiler.ir.meaning import Scratch, Streams, Sums, Terms, Walk
 from tq_hw.compiler.plan.layout import even_tiles, signed_step
 from tq_hw.compiler.plan.places import LayerPlan
-from tq_hw.compiler.programs.lstm import clip_uops, hidden_uops, product_uop
-from tq_hw.compiler.programs.lstm_table import activation
-from tq_hw.compiler.programs.words import OUT, STREAM_A, Uop, activated, reg_a, reg_b, shifted, to
+from tq_hw.compiler.programs.interpolated import activation_of, product_uops
+from tq_hw.compiler.programs.lstm import clip_uops, hidden_uops
+from tq_hw.compiler.programs.words import OUT, STREAM_A, Uop, activated, program_fields, reg_a, reg_b, shifted, to
 from tq_hw.compiler.stream.stream import Access
 from tq_hw.isa.layout import ArrayMode, Unit
 from tq_hw.isa.program import REGION_IMAGE
@@ -34,6 +34,12 @@ _SCALED: Uop = {"a_source": Source.ACC_OR_BIAS, "b_source": Source.ACC_OR_BIAS, 
 _INT16 = 1
 #: Fraction bits of the gates' sums.
 _GATE_FRACTION = 12
+#: Slots that are one row.
+_ALL = 1 << 30
+_Streams = tuple[Walk | None, Walk | None, Walk | None]
+#: Sums, their first block, parameter blocks.
+_Sums = tuple[Sums | None, int, tuple[bytes, ...]]
+_NO_SUMS: _Sums = (None, 0, ())
 
 
 @dataclass
@@ -54,6 +60,8 @@ class _Emission:
             at += words
         self.blocks = -(-layer.cells // config.block)
         self.wide = -(-2 * config.block // config.word_bytes)
+        #: Bytes of a word of cells of int16.
+        self.size = 2 * config.block
         self.width = layer.width(config)
         #: Words of one vector of cells of int16, output blocks of all gates.
         self.vector = self.blocks * layer.batch * self.wide
@@ -61,7 +69,7 @@ class _Emission:
         log2 = layer.cell_scale_log2
         #: Words of a vector that a register holds.
         self.at_once = max(1, config.vector_register_words // config.beats_per_word)
-        self.active = None if layer.activates(config) else activation(log2)
+        self.active = None if layer.activates(config) else activation_of(layer)
         gate: Uop = {**STREAM_A, **reg_b(0), "alu": Alu.ADD}
         if self.active is None:
             # Arguments of a tanh beyond those of int16 change nothing: it is 1 or -1 there already.
@@ -71,10 +79,13 @@ class _Emission:
                 "tanh": (to(0, _SCALED), {**gate, **shifted(TANH_FRACTION - _GATE_FRACTION), **tanh}),
                 "cell tanh": ({**STREAM_A, **shifted(TANH_FRACTION + log2), **tanh},)}
         else:
-            first = {"sums": (to(0, _SCALED), {**gate, "clamp": 1, **OUT}), "active": self.active.uops}
+            scaled = to(0, _SCALED, clamp=int(layer.interpolated))
+            first = {"sums": (scaled, {**gate, "clamp": 1, **OUT}), "active": self.active.uops}
+        *new, added = product_uops(layer, 30 + log2)
+        *old, kept = product_uops(layer, 15)
         self.programs = first | {
-            "new": (to(1, product_uop(30 + log2)),),
-            "cell": (to(0, product_uop(15)), *clip_uops({**reg_a(0), **reg_b(1), "alu": Alu.ADD}, layer.cell_clip)),
+            "new": (*new, to(1, added)),
+            "cell": (*old, to(0, kept), *clip_uops({**reg_a(0), **reg_b(1), "alu": Alu.ADD}, layer.cell_clip)),
             "hidden": hidden_uops(*layer.hidden)}
 
     def run(self) -> None:
@@ -85,21 +96,26 @@ class _Emission:
         if self.active is not None:
             emitter.tables(self.active.tables)
         self._load_sequence(x)
-        self._products()
+        self.products = self._products()
         emitter.reserve_program(sum(map(len, self.programs.values())))
         for uops in self.programs.values():
             emitter.program(list(uops))
-        self._place("weights", self._weights(
-            lambda gate: self._spread(gate.recurrent_weights.T).T, layer.weight_rows(self.config)), self.config.cols)
-        self._place("parameters", self._parameters(
-            [(gate.recurrent_bias, gate.recurrent_scale) for gate in layer.gates]), self.config.word_bytes)
+        self.weights = self._weights(
+            lambda gate: self._spread(gate.recurrent_weights.T).T, layer.weight_rows(self.config))
+        self._place("weights", self.weights, self.config.cols)
+        parameters = self._parameters([(gate.recurrent_bias, gate.recurrent_scale) for gate in layer.gates])
+        self._place("parameters", parameters, self.config.word_bytes)
+        size = self.config.param_words * self.config.word_bytes
+        self.parameters = tuple(parameters[at:at + size] for at in range(0, len(parameters), size))
         if self.active is not None:
             gates = [self.active.logistic] * 3 + [self.active.tanh]
             codes = [code for code in gates for _ in range(self.blocks)] + [self.active.cell]
-            self._place("codes", b"".join(bytes([code & 255]) * self.config.word_bytes for code in codes),
-                        self.config.word_bytes)
+            self.codes = b"".join(bytes([code & 255]) * self.config.word_bytes for code in codes)
+            self._place("codes", self.codes, self.config.word_bytes)
         self._bytes(hidden, self.base["hidden"], self.whole["hidden"], steps=1, load=True)
         self._cell(cell, load=True)
+        flat = self.blocks * layer.batch
+        self.cells = [Scratch("cell states", flat * self.size) for _ in range(layer.steps - 1)]
         for step in range(layer.steps):
             self._step(step)
         after = self.base["hidden"] + self.blocks * layer.batch
@@ -194,20 +210,23 @@ class _Emission:
     # Operations
 
     def _gemm(self, base: int, count: int, depth_blocks: int, weights: int, out_blocks: int, tile: int,
-              reads: tuple[Access, ...], rows: int) -> None:
+              reads: tuple[Access, ...], rows: int, x: Walk, data: bytes) -> Sums:
+        sums = Sums()
         self.emitter.array({
             "mode": ArrayMode.GEMM, "acc_first": 1, "acc_last": 1, "blocks_inner": 0, "in_base": base, "in_col_step": 1,
             "kernel_block_step": count, "kernel_blocks": depth_blocks, "row_stride": 1, "col_stride": 1,
             "kernel_row_dilation": 1, "kernel_col_dilation": 1, "in_rows": 1, "in_cols": count, "out_cols": count,
             "slots": count, "tile_slots": tile, "out_blocks": out_blocks, "kernel_rows": 1, "kernel_cols": 1,
             "weight_base": weights, "weight_block_step": depth_blocks * self.config.slices * rows,
-            "weight_rows": rows, "slices": self.config.slices}, reads)
+            "weight_rows": rows, "slices": self.config.slices}, reads, Terms(sums, 0, x, data))
+        return sums
 
-    def _products(self) -> None:
+    def _products(self) -> Scratch:
         """Products of the whole sequence with the input weights, as int16 [step][gate][block][image]."""
         emitter, config, layer = self.emitter, self.config, self.layer
         count, sub = layer.steps * layer.batch, config.sub_blocks
-        depth_blocks = -(-layer.gates[0].input_weights.shape[1] // config.block)
+        depth = layer.gates[0].input_weights.shape[1]
+        depth_blocks = -(-depth // config.block)
         tile = even_tiles(count, config.acc_words)["tile_slots"]
         by_image, by_step = self.wide, 4 * self.vector
         cols, row_step, col_step = (layer.batch, by_step, by_image) if layer.time_major else (
@@ -216,35 +235,67 @@ class _Emission:
         weights = self._weights(lambda gate: gate.input_weights, rows)
         parameters = self._parameters([(gate.input_bias, gate.input_scale) for gate in layer.gates])
         size, params = depth_blocks * config.slices * rows * config.cols, config.param_words * config.word_bytes
-        uop = emitter.program([_SCALED | {"clamp": 1, **OUT}])
+        code = emitter.program([_SCALED | {"clamp": 1, **OUT}])
+        sequence = Walk(layer.inputs[0], depth, block=config.block, col=depth)
+        products = Scratch("products with the input", count * 4 * self.blocks * self.size)
         for o in range(self.out_blocks):
             with emitter.scope():
-                base, read = emitter.constant(weights[o * size:(o + 1) * size], config.cols)
-                param_base, access = emitter.constant(parameters[o * params:(o + 1) * params], config.word_bytes)
-                self._gemm(self.base["sequence"], count, depth_blocks, base, 1, tile, (self.whole["sequence"], read),
-                           rows)
+                data, block = weights[o * size:(o + 1) * size], parameters[o * params:(o + 1) * params]
+                base, read = emitter.constant(data, config.cols)
+                param_base, access = emitter.constant(block, config.word_bytes)
+                sums = self._gemm(self.base["sequence"], count, depth_blocks, base, 1, tile,
+                                  (self.whole["sequence"], read), rows, sequence, data)
                 emitter.vector({
                     "use_acc": 1, "use_params": 1, "blocks_inner": 0, "sub_first": o % sub, "param_base": param_base,
                     "out_type": _INT16,
                     "out_base": self.base["products"] + o // sub * layer.batch * self.wide, "cols": cols,
                     "out_row_step": signed_step(row_step), "out_col_step": signed_step(col_step), "out_blocks": 1,
-                    "slots": count, "tile_slots": tile, "chunk_slots": tile, **program_fields(uop, 1)}, (access,),
-                    (self.whole["products"],))
+                    "slots": count, "tile_slots": tile, "chunk_slots": tile, **program_fields(code)}, (access,),
+                    (self.whole["products"],), Streams(
+                        code, out=self._gates(products, o // sub), sums=sums, parameters=(block,)))
+        return products
+
+    def _gates(self, products: Scratch, block: int, step: int | None = None) -> Walk:
+        """Products with the input of all rows, or of one step, from `block` of all gates on: [row][gate][block]."""
+        layer, row = self.layer, 4 * self.blocks * self.size
+        first, apart = (0, 1) if step is None else (step * layer.batch, 1) if layer.time_major else (step, layer.steps)
+        return Walk(products, products.size_bytes, at=first * row + block * self.size, block=self.size,
+                    col=apart * row, cols=_ALL)
+
+    def _vector(self, scratch: Scratch, first: int = 0) -> Walk:
+        """Words of cells from word `first` on, one behind the other: [gate][block][image]."""
+        return Walk(scratch, scratch.size_bytes, at=first * self.size, block=self.layer.batch * self.size,
+                    col=self.size, cols=_ALL)
+
+    def _states(self, value: Value, first: int = 0, *, made: bool = True) -> Walk:
+        """States of all images from word `first` of [block][image] on."""
+        size = value.size_bytes // self.layer.batch
+        width = size // self.layer.cells * self.width
+        return Walk(value, size, block=width, row=width, col=size, cols=self.layer.batch, first=first, span=width,
+                    made=made)
+
+    def _results(self, step: int) -> Walk:
+        """Hidden states behind a step."""
+        layer = self.layer
+        start, image = (step * layer.batch, 1) if layer.time_major else (step, layer.steps)
+        return replace(self._states(layer.output), run=layer.cells, start=start * layer.cells, block=self.width,
+                       row=self.width, col=image * layer.cells, span=self.width)
 
     def _program(self, name: str, fields: Mapping[str, int], reads: tuple[str, ...],
-                 writes: tuple[Access, ...]) -> None:
+                 writes: tuple[Access, ...], streams: _Streams, sums: _Sums = _NO_SUMS) -> None:
         """Emit a program over streams."""
-        uops = self.programs[name]
-        slots = fields["slots"]
+        code, slots = self.emitter.program(self.programs[name]), fields["slots"]
+        a, b, out = streams
+        tables = (None, None) if self.active is None else self.active.tables
         self.emitter.vector({
             "cols": slots, "tile_slots": slots, "chunk_slots": min(slots, self.at_once), "out_blocks": 1,
-            **program_fields(self.emitter.program(list(uops)), len(uops)), **fields},
-            tuple(self.whole[read] for read in reads), writes)
+            **program_fields(code), **fields},
+            tuple(self.whole[read] for read in reads), writes, Streams(code, a, b, out, *sums, tables=tables))
 
     def _stream(self, which: str, base: int, *, code: int = _INT16) -> dict[str, int]:
         return {f"{which}_base": base, f"{which}_type": code, f"{which}_col_step": self.wide if code else 1}
 
-    def _sums(self, name: str, step: int, gates: range, into: str) -> None:
+    def _sums(self, name: str, step: int, gates: range, into: str, made: Scratch, sums: Sums) -> None:
         """Add the products with the input to those with the hidden state, for some of the gates."""
         config, base, batch = self.config, self.base, self.layer.batch
         tile = even_tiles(batch, config.acc_words)["tile_slots"]
@@ -258,45 +309,71 @@ class _Emission:
             **self._stream("a", base["products"] + (4 * step + gates.start) * self.vector), "a_block_step": by_block,
             **self._stream("out", base[into] + gates.start * self.vector), "out_block_step": by_block, "cols": batch,
             "out_blocks": len(gates) * blocks, "slots": batch, "tile_slots": tile, "chunk_slots": min(tile, limit)},
-            ("parameters", "products"), (self.whole[into],))
+            ("parameters", "products"), (self.whole[into],),
+            (self._gates(self.products, gates.start * self.blocks, step), None,
+             self._vector(made, gates.start * self.blocks * batch)),
+            (sums, gates.start * blocks, self.parameters[gates.start * blocks:gates.stop * blocks]))
 
     def _step(self, step: int) -> None:
         layer, config, base = self.layer, self.config, self.base
         batch, flat = layer.batch, self.blocks * layer.batch
         before = base["hidden"] + step * flat
         tile = even_tiles(batch, config.acc_words)["tile_slots"]
-        self._gemm(before, batch, self.blocks, base["weights"], self.out_blocks, tile,
-                   (Access("pad", before, before + flat), self.whole["weights"]), layer.weight_rows(config))
+        found = self._states(layer.inputs[1], made=False) if step == 0 else self._results(step - 1)
+        total = self._gemm(before, batch, self.blocks, base["weights"], self.out_blocks, tile,
+                           (Access("pad", before, before + flat), self.whole["weights"]), layer.weight_rows(config),
+                           found, self.weights)
+        active = Scratch("activations of gates", 4 * flat * self.size)
+        squashed = Scratch("tanh of cells", flat * self.size)
         if self.active is None:
-            self._sums("logistic", step, range(3), "active")
-            self._sums("tanh", step, range(3, 4), "active")
+            self._sums("logistic", step, range(3), "active", active, total)
+            self._sums("tanh", step, range(3, 4), "active", active, total)
         else:
-            self._sums("sums", step, range(4), "sums")
+            sums = Scratch("sums of gates", 4 * flat * self.size)
+            self._sums("sums", step, range(4), "sums", sums, total)
             by_block = batch * self.wide
             self._program("active", {
                 "slots": 4 * flat, "cols": batch, **self._stream("a", base["sums"]), "a_row_step": by_block,
                 "b_base": base["codes"], "b_row_step": 1, **self._stream("out", base["active"]),
-                "out_row_step": by_block}, ("sums", "codes"), (self.whole["active"],))
+                "out_row_step": by_block}, ("sums", "codes"), (self.whole["active"],),
+                (self._vector(sums), self._codes(0), self._vector(active)))
         entry, forget, out, cell = (base["active"] + number * self.vector for number in range(4))
         # What is added to the cells stays in a register between the two programs.
         for at in range(0, flat, self.at_once):
             cells = {"slots": min(self.at_once, flat - at)}
             self._program("new", {**cells, **self._stream("a", entry + at * self.wide),
-                                  **self._stream("b", cell + at * self.wide), "out_type": _INT16}, ("active",), ())
+                                  **self._stream("b", cell + at * self.wide), "out_type": _INT16}, ("active",), (),
+                          (self._vector(active, at), self._vector(active, 3 * flat + at), None))
             self._program("cell", {**cells, **self._stream("a", forget + at * self.wide),
                                    **self._stream("b", base["cell"] + at * self.wide),
                                    **self._stream("out", base["cell"] + at * self.wide)}, ("active", "cell"),
-                          (self.whole["cell"],))
+                          (self.whole["cell"],), (self._vector(active, flat + at), self._cells(step, at),
+                                                  self._cells(step + 1, at)))
         cells = {"slots": flat}
         tanh = {**cells, **self._stream("a", base["cell"]), **self._stream("out", base["squashed"])}
         if self.active is None:
-            self._program("cell tanh", tanh, ("cell",), (self.whole["squashed"],))
+            self._program("cell tanh", tanh, ("cell",), (self.whole["squashed"],),
+                          (self._cells(step + 1), None, self._vector(squashed)))
         else:
             self._program("active", {**tanh, "b_base": base["codes"] + 4 * self.blocks}, ("cell", "codes"),
-                          (self.whole["squashed"],))
+                          (self.whole["squashed"],),
+                          (self._cells(step + 1), self._codes(4 * self.blocks), self._vector(squashed)))
         self._program("hidden", {**cells, **self._stream("a", out), **self._stream("b", base["squashed"]),
                                  **self._stream("out", before + flat, code=0)}, ("active", "squashed"),
-                      (Access("pad", before + flat, before + 2 * flat),))
+                      (Access("pad", before + flat, before + 2 * flat),),
+                      (self._vector(active, 2 * flat), self._vector(squashed), self._results(step)))
+
+    def _codes(self, first: int) -> Walk:
+        """Codes of the activations, a word for all images of a block, from word `first` on."""
+        word = self.config.word_bytes
+        return Walk(self.codes, len(self.codes), at=first * word, row=word, cols=self.layer.batch)
+
+    def _cells(self, step: int, first: int = 0) -> Walk:
+        """Cell states before a step from word `first` of [block][image] on."""
+        value = self.layer.inputs[2]
+        if step in (0, self.layer.steps):
+            return self._states(value, first, made=step > 0)
+        return self._vector(self.cells[step - 1], first)
 
 
 def emit_lstm(emitter: Emitter, layer: Lstm, plan: LayerPlan) -> None:

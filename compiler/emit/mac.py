@@ -7,16 +7,19 @@ from dataclasses import dataclass, replace
 from tq_hw.compiler.emit.emitter import Emitter, Rect
 from tq_hw.compiler.emit.image import parameter_blocks
 from tq_hw.compiler.emit.mac_constants import MacConstants
-from tq_hw.compiler.emit.mac_operations import array_fields, requantize_fields, rounding_uop
+from tq_hw.compiler.emit.mac_operations import array_fields, requantize_fields, rounding_uops
 from tq_hw.compiler.emit.mac_weights import Kernel, kernel_parts, pack
+from tq_hw.compiler.emit.wide import WideProgram
 from tq_hw.compiler.emit.windows import Windows
 from tq_hw.compiler.ir.layers import Mac
+from tq_hw.compiler.ir.meaning import Part, Streams, Tile, tile_pixels
 from tq_hw.compiler.ir.window import in_span, window
 from tq_hw.compiler.plan.cascade import Cut
 from tq_hw.compiler.plan.dilated import ColumnTurn, column_turns
 from tq_hw.compiler.plan.layout import View, block_count, even_cuts, even_tiles, row_cuts, row_parts, row_period
 from tq_hw.compiler.plan.lead import slices
 from tq_hw.compiler.plan.places import LayerPlan
+from tq_hw.compiler.programs.words import program_fields
 from tq_hw.compiler.stream.stream import Access
 from tq_hw.isa.layout import ArrayMode
 
@@ -53,8 +56,8 @@ class _MacEmitter:
         self.out_blocks = -(-self.layer.output.shape[3] // config.cols)
         # Equal multipliers and shifts stand in the micro-operation: only biases are loaded, and the weights behind
         # them are read where the multipliers would be.
-        uniform = (config.cols == config.word_bytes and len(set(self.layer.multiplier.tolist())) == 1
-                   and len(set(self.layer.shift.tolist())) == 1)
+        uniform = (self.layer.wide is None and config.cols == config.word_bytes
+                   and len(set(self.layer.multiplier.tolist())) == 1 and len(set(self.layer.shift.tolist())) == 1)
         param_words = -(-4 * config.cols // config.word_bytes) if uniform else config.param_words
         parameters = parameter_blocks(self.layer.bias, self.layer.multiplier, self.layer.shift, config)
         size = config.param_words * config.word_bytes
@@ -63,7 +66,15 @@ class _MacEmitter:
         # Averages have the same constants for all channels: those of the first block serve all.
         self.same = uniform and self.layer.depthwise and not (self.packed.diagonal or self.packed.dilated) and bool(
             (self.layer.weights == self.layer.weights[:, :, :1]).all()) and len(set(self.layer.bias.tolist())) == 1
-        self.uop = self.emitter.program([rounding_uop(self.layer, uniform)])
+        if self.layer.input_table is None:
+            self.emitter.tables(self.layer.tables)
+        self.wide = None
+        if self.layer.wide is not None:
+            self.wide = WideProgram(self.emitter, self.layer.wide, self.layer.zero_point, self.layer.act_min,
+                                    self.layer.act_max)
+        else:
+            self.uops = rounding_uops(self.layer, uniform)
+            self.code = self.emitter.program(self.uops)
         fold = self.packed.fold
         self.windows = Windows(self.emitter, self.layer, self.plan, fold) if fold is not None else None
         if self.windows is not None:
@@ -206,16 +217,18 @@ class _MacEmitter:
         source = self.emitter.strip(layer, self.plan, 0, rows, cols, in_blocks)
         target = self.emitter.target(layer, self.plan, rect)
         part = replace(rect, blocks=self._word_blocks(blocks))
+        tile = self._tile(rect, blocks)
         words = self.packed.words() // in_blocks[1]
         weights = constants.array_fields(blocks)
         for low, high in slices(in_blocks[1]):
             self.emitter.load_rect(layer.inputs[0], source, rows, cols, (low, high))
             reads = constants.bring_words(blocks[1], (low * words, high * words))
-            fields = self._array(part, source, blocks, weights, Kernel((0, 1), (0, 1), (low, high))) | {
+            kernel = Kernel((0, 1), (0, 1), (low, high))
+            fields = self._array(part, source, blocks, weights, kernel) | {
                 "acc_first": int(low == 0), "acc_last": int(high == in_blocks[1])}
             fields["weight_base"] += low * words
-            self.emitter.array(fields, (source.access(rows, (low, high)), *reads))
-        self._requantize(part, target, blocks, constants.vector_fields(blocks), constants.reads(blocks),
+            self.emitter.array(fields, (source.access(rows, (low, high)), *reads), self._part(tile, kernel))
+        self._requantize(part, target, tile, constants.vector_fields(blocks), constants.reads(blocks),
                          tile_words=self.config.acc_words)
         return source, (source.access(rows, in_blocks),), target
 
@@ -249,8 +262,9 @@ class _MacEmitter:
                 fields = self._array(part, source, group, constants.array_fields(group))
                 if self.packed.mode is ArrayMode.DEPTHWISE:
                     reads = (source.access(self._in_rect(part)[0], part.blocks),)
-                self.emitter.array(fields, (*reads, *constants.reads(group)))
-                self._requantize(part, target, group, constants.vector_fields(group), constants.reads(group))
+                tile = self._tile(part, group)
+                self.emitter.array(fields, (*reads, *constants.reads(group)), self._part(tile))
+                self._requantize(part, target, tile, constants.vector_fields(group), constants.reads(group))
             yield group[1]
 
     def _dilated(self, part: Rect, source: View, group: tuple[int, int], constants: MacConstants,
@@ -294,14 +308,19 @@ class _MacEmitter:
             weights = constants.array_fields((o, o + 1))
             whole = self._array(cut, source, (o, o + 1), weights) | fields | sizes
             taps = range(layer.kernel[0]) if self.packed.singly else (0,)
+            tile = self._tile(cut, (o, o + 1), (turn.first, turn.count, dx), turn.phases)
             for tap in taps:
                 in_row = cut.rows[0] - layer.pad[0] + tap * dy
                 base = source.address(cut.image * layer.inputs[0].shape[1] + in_row, rect.blocks[0], turn.column)
                 step = {"in_base": base, "row_first": in_row, "weight_base": weights["weight_base"] + tap * step_words,
                         "acc_first": int(tap == 0), "acc_last": int(tap == taps[-1])}
-                self.emitter.array(whole | step | ({"kernel_rows": 1} if self.packed.singly else {}), reads)
-            self._requantize(cut, target, (o, o + 1), parameters, constants.reads((o, o + 1)), (turn.first, dx),
-                             turn.phases, config.acc_words)
+                kernel = None
+                if self.packed.singly:
+                    kernel = Kernel((tap, tap + 1), (0, self.packed.weights.shape[2]), (0, 1))
+                self.emitter.array(whole | step | ({"kernel_rows": 1} if self.packed.singly else {}), reads,
+                                   self._part(tile, kernel))
+            self._requantize(cut, target, tile, parameters, constants.reads((o, o + 1)), (turn.first, dx),
+                             config.acc_words)
 
     def _phases(self, part: Rect, source: View, group: tuple[int, int], constants: MacConstants,
                 reads: tuple[Access, ...], target: View) -> None:
@@ -315,9 +334,10 @@ class _MacEmitter:
             cut = {"out_cols": count, "slots": slots, **even_tiles(slots, self.tile_words)}
             weights = constants.array_fields(group)
             weights["weight_base"] += phase * words
+            tile = self._tile(part, group, (phase, count, fold.phases))
             self.emitter.array(self._array(part, source, group, weights) | cut,
-                               (*reads, *constants.reads(group)))
-            self._requantize(part, target, group, constants.vector_fields(group), constants.reads(group),
+                               (*reads, *constants.reads(group)), self._part(tile, None, phase))
+            self._requantize(part, target, tile, constants.vector_fields(group), constants.reads(group),
                              (phase, fold.phases))
 
     def _split_kernel(self, ring: int) -> None:
@@ -342,15 +362,15 @@ class _MacEmitter:
             params = self.parameters[o].ljust(config.param_words * config.word_bytes, b"\0")
             at_params, access = self.emitter.constant(params, config.word_bytes)
             parts = list(kernel_parts(self.layer, self.packed, limit))
+            tile = self._tile(rect, (o, o + 1))
             for index, part in enumerate(parts):
                 with self.emitter.scope():
                     row_bytes = config.word_bytes if config.cols == config.word_bytes else config.cols
                     weights, read = self.emitter.constant(self.packed.part((o, o + 1), part), row_bytes)
                     fields = self._array(rect, source, (o, o + 1), {"weight_base": weights}, part)
                     fields |= {"acc_first": int(index == 0), "acc_last": int(index == len(parts) - 1)}
-                    self.emitter.array(fields, (*reads, read))
-            self._requantize(rect, target, (o, o + 1), {"param_base": at_params}, (access,),
-                             tile_words=config.acc_words)
+                    self.emitter.array(fields, (*reads, read), self._part(tile, part))
+            self._requantize(rect, target, tile, {"param_base": at_params}, (access,), tile_words=config.acc_words)
 
     def _array(self, rect: Rect, source: View, blocks: tuple[int, int], weights: Mapping[str, int],
                kernel: Kernel | None = None) -> dict[str, int]:
@@ -358,22 +378,70 @@ class _MacEmitter:
         fields = array_fields(self.layer, self.packed, self.config, rect, source, blocks, kernel, tile_words)
         return fields | dict(weights)
 
-    def _requantize(self, rect: Rect, target: View, blocks: tuple[int, int], parameters: Mapping[str, int],
-                    reads: tuple[Access, ...], phase: tuple[int, int] = (0, 1), phases: int = 1,
-                    tile_words: int = 0) -> None:
-        """Requantize the rectangle, or those of its columns that are phase[0] behind a multiple of phase[1].
+    def _tile(self, rect: Rect, blocks: tuple[int, int], cols: tuple[int, int, int] | None = None,
+              phases: int = 1) -> Tile:
+        """Sums of some output blocks of a rectangle, or of its columns `cols`: the first one, how many, the distance.
 
-        With more `phases`, the columns right behind these, too. `tile_words` is as in the array's operation, which has
-        whole buffers if it covers a part of the kernel.
+        With more `phases`, those of the columns right behind these, too.
         """
-        tile_words = tile_words or self.tile_words
+        first, count, step = cols or (0, rect.cols[1] - rect.cols[0], 1)
+        return Tile(layer=self.layer, image=rect.image, rows=(rect.rows[0], rect.rows[1] - rect.rows[0]),
+                    cols=(rect.cols[0] + first, count), blocks=blocks, col_step=step, phases=phases)
+
+    def _part(self, tile: Tile, kernel: Kernel | None = None, phase: int = 0) -> Part:
+        """What an operation adds to sums: all, or what a part of the kernel gives."""
+        taps, packed = self.layer.kernel, self.packed
+        weights = packed.choose(tile.blocks, kernel)
+        if packed.fold is not None:
+            return Part(tile, weights[:, phase], (0, taps[0]), (0, taps[1]), (0, 1), packed.fold, phase)
+        if packed.mode is ArrayMode.GEMM:
+            k = kernel or Kernel((0, taps[0]), (0, taps[1]), (0, weights.shape[3]))
+            return Part(tile, weights, k.rows, k.cols, k.blocks, diagonal=packed.diagonal)
+        rows, cols = (0, taps[0]), (0, taps[1])
+        if kernel is not None:
+            groups = 1 if packed.singly else self.config.groups
+            rows = (kernel.rows[0] * groups, min(taps[0], kernel.rows[1] * groups))
+            cols = (kernel.cols[0] * 3, min(taps[1], kernel.cols[1] * 3))
+        return Part(tile, weights, rows, cols, (0, 1))
+
+    def _requantize(self, rect: Rect, target: View, tile: Tile, parameters: Mapping[str, int],
+                    reads: tuple[Access, ...], phase: tuple[int, int] = (0, 1), tile_words: int = 0) -> None:
+        """Requantize a tile: the rectangle, or those of its columns that are phase[0] behind a multiple of phase[1].
+
+        `tile_words` is as in the array's operation, which has whole buffers if it covers a part of the kernel.
+        """
+        blocks, tile_words = tile.blocks, tile_words or self.tile_words
+        if self.wide is not None:
+            self._rescale_wide(rect, target, tile, parameters, reads, tile_words)
+            return
         fields = requantize_fields(self.layer, self.packed, self.config, rect, target, blocks, phase, tile_words)
-        fields |= {"first": self.uop, "body_first": self.uop + 1, "body_last": self.uop, "last": self.uop, **parameters}
-        if phases > 1:
-            fields |= {"out_blocks": phases, "out_block_step": target.col_pitch, "param_block_step": 0}
+        fields |= program_fields(self.code) | dict(parameters)
+        if len(self.uops) > 1:
+            registers = max(1, self.config.vector_register_words // self.config.beats_per_acc_word)
+            fields["chunk_slots"] = min(fields["chunk_slots"], registers)
+        if tile.phases > 1:
+            fields |= {"out_blocks": tile.phases, "out_block_step": target.col_pitch, "param_block_step": 0}
         row = rect.image * self.layer.output.shape[1]
         written = target.access((row + rect.rows[0], row + rect.rows[1]), self._word_blocks(blocks))
-        self.emitter.vector(fields, reads, (written,))
+        self.emitter.vector(fields, reads, (written,), Streams(
+            self.code, out=tile_pixels(tile, self.config), sums=tile, parameters=self.parameters[blocks[0]:blocks[1]]))
+
+    def _rescale_wide(self, rect: Rect, target: View, tile: Tile, parameters: Mapping[str, int],
+                      reads: tuple[Access, ...], tile_words: int) -> None:
+        """Requantize one word block after the other, each with the words of its multipliers."""
+        assert self.wide is not None
+        row, sub, blocks = rect.image * self.layer.output.shape[1], self.config.sub_blocks, tile.blocks
+        for block in range(*self._word_blocks(blocks)):
+            part = max(blocks[0], block * sub), min(blocks[1], (block + 1) * sub)
+            fields = requantize_fields(self.layer, self.packed, self.config, rect, target, part, (0, 1), tile_words)
+            skipped = (part[0] - blocks[0]) * parameters.get("param_block_step", 0)
+            with self.emitter.scope():
+                code, program, access, words = self.wide.fields(block, fields["tile_slots"])
+                written = target.access((row + rect.rows[0], row + rect.rows[1]), (block, block + 1))
+                fields |= {**parameters, **program, "param_base": parameters["param_base"] + skipped}
+                self.emitter.vector(fields, (*reads, access), (written,), Streams(
+                    code, words, out=tile_pixels(tile, self.config, part[0] - blocks[0]), sums=tile,
+                    block=part[0] - blocks[0], parameters=self.parameters[part[0]:part[1]]))
 
 
 def emit_mac(emitter: Emitter, layer: Mac, plan: LayerPlan) -> Iterator[None]:

@@ -2,30 +2,57 @@
 
 from tq_hw.compiler.emit.emitter import Rect
 from tq_hw.compiler.emit.mac_weights import Kernel, Packed
-from tq_hw.compiler.ir.layers import Mac
+from tq_hw.compiler.ir.layers import Mac, Steps
 from tq_hw.compiler.plan.layout import View, even_tiles, row_period, signed_step
+from tq_hw.compiler.programs.words import OUT, Uop, immediate, reg_a, reg_b, shifted, to
 from tq_hw.isa.config import Config
 from tq_hw.isa.layout import ArrayMode
-from tq_hw.isa.uop import Alu, Destination, Multiply, Rounding, ShiftSource, Source
+from tq_hw.isa.uop import Alu, Multiply, Rounding, ShiftSource, Source
 
-__all__ = ["array_fields", "requantize_fields", "rounding_uop"]
+__all__ = ["array_fields", "product_fields", "requantize_fields", "rounding_uops", "steps_uops"]
 
 
-def rounding_uop(layer: Mac, uniform: bool) -> dict[str, int]:
-    """Bias, multiplier and shift, the last two as immediates where all channels have the same ones."""
-    high = Multiply.HIGH_IMMEDIATE if uniform else Multiply.HIGH_PARAM
+def product_fields(rounding: str) -> dict[str, int]:
+    """Fields of the multiply and the shift stage for a `rounding` of `ir.Mac`; the multiplier is the channel's."""
     stages: dict[str, dict[str, int]] = {
-        "tflite": {"multiply": high, "rounding": Rounding.HALF_AWAY},
-        "divide": {"multiply": high, "truncate": 1, "rounding": Rounding.HALF_UP},
+        "tflite": {"multiply": Multiply.HIGH_PARAM, "rounding": Rounding.HALF_AWAY},
+        "divide": {"multiply": Multiply.HIGH_PARAM, "truncate": 1, "rounding": Rounding.HALF_UP},
         "shift": {"multiply": Multiply.NONE, "rounding": Rounding.HALF_AWAY},
     }
+    return stages[rounding]
+
+
+def steps_uops(steps: Steps, zero_point: int, act_min: int, act_max: int) -> list[Uop]:
+    """Rescale accumulators by `steps`, whose table is table 2."""
+    clamp: Uop = {"clamp": 1, "act_min": act_min, "act_max": act_max}
+    limited = [] if steps.limit is None else [
+        to(1, reg_a(0), immediate(steps.limit), alu=Alu.MIN), to(1, reg_a(1), immediate(-steps.limit), alu=Alu.MAX)]
+    source = reg_a(1 if limited else 0)
+    product: Uop = {"multiply": Multiply.HIGH_IMMEDIATE, "immediate": steps.multiplier, "truncate": 1}
+    if steps.right_shift:
+        scaled = [to(1, source, product, clamp, shifted(-steps.right_shift, Rounding.HALF_UP), zero_point=zero_point)]
+    else:
+        scaled = [to(1, source, product, clamp, shifted(steps.left_shift), zero_point=zero_point + 1)]
+    return [
+        to(0, {"a_source": Source.ACC_OR_BIAS, "b_source": Source.ACC_OR_BIAS}, alu=Alu.ADD), *limited, *scaled,
+        to(2, reg_a(0), reg_b(1), b_table=2, alu=Alu.LESS),
+        {**reg_a(1), **reg_b(2), "alu": Alu.SUB, **OUT}]
+
+
+def rounding_uops(layer: Mac, uniform: bool) -> list[Uop]:
+    """Bias, multiplier and shift, the last two as immediates where all channels have the same ones."""
+    if layer.steps is not None:
+        return steps_uops(layer.steps, layer.zero_point, layer.act_min, layer.act_max)
+    stages = product_fields(layer.rounding)
+    if uniform and stages["multiply"] is Multiply.HIGH_PARAM:
+        stages["multiply"] = Multiply.HIGH_IMMEDIATE
     shift: dict[str, int] = {"shift_source": ShiftSource.PARAM}
     if uniform:
         shift = {"shift_source": ShiftSource.IMMEDIATE, "shift": int(layer.shift[0]),
                  "immediate": int(layer.multiplier[0])}
-    return {"a_source": Source.ACC_OR_BIAS, "b_source": Source.ACC_OR_BIAS, "alu": Alu.ADD, **shift,
-            "zero_point": layer.zero_point, "clamp": 1, "act_min": layer.act_min, "act_max": layer.act_max,
-            "destination": Destination.OUTPUT, **stages[layer.rounding]}
+    return [{"a_source": Source.ACC_OR_BIAS, "b_source": Source.ACC_OR_BIAS, "alu": Alu.ADD, **shift,
+             "zero_point": layer.zero_point, "clamp": 1, "act_min": layer.act_min, "act_max": layer.act_max, **OUT,
+             **stages}]
 
 
 def array_fields(layer: Mac, packed: Packed, config: Config, rect: Rect, source: View, blocks: tuple[int, int],

@@ -8,9 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from tq_hw.compiler.emit.image import depthwise_weights, folded_weights, gemm_weights
+from tq_hw.compiler.ir.fold import FoldPlan
 from tq_hw.compiler.ir.layers import Mac
 from tq_hw.compiler.plan.dilated import banks_meet
-from tq_hw.compiler.plan.fold import FoldPlan
 from tq_hw.compiler.plan.places import LayerPlan
 from tq_hw.isa.config import Config
 from tq_hw.isa.layout import ArrayMode
@@ -54,14 +54,18 @@ class Packed:
         """Steps of a tile."""
         return len(self.fold.steps) if self.fold is not None else int(np.prod(self.weights.shape[1:-2]))
 
-    def part(self, out_blocks: tuple[int, int], k: Kernel | None) -> bytes:
-        """Bytes of some output blocks, whole or of a part of the kernel."""
+    def choose(self, out_blocks: tuple[int, int], k: Kernel | None) -> npt.NDArray[np.int8]:
+        """Weights of some output blocks, whole or of a part of the kernel: a view."""
         chosen = self.weights[out_blocks[0]:out_blocks[1]]
         if k is not None and self.mode is ArrayMode.DEPTHWISE:
-            chosen = chosen[:, k.rows[0]:k.rows[1], k.cols[0]:k.cols[1]]
-        elif k is not None:
-            chosen = chosen[:, k.rows[0]:k.rows[1], k.cols[0]:k.cols[1], k.blocks[0]:k.blocks[1]]
-        return np.ascontiguousarray(chosen).tobytes()
+            return chosen[:, k.rows[0]:k.rows[1], k.cols[0]:k.cols[1]]
+        if k is not None:
+            return chosen[:, k.rows[0]:k.rows[1], k.cols[0]:k.cols[1], k.blocks[0]:k.blocks[1]]
+        return chosen
+
+    def part(self, out_blocks: tuple[int, int], k: Kernel | None) -> bytes:
+        """Bytes of some output blocks, whole or of a part of the kernel."""
+        return np.ascontiguousarray(self.choose(out_blocks, k)).tobytes()
 
 
 def pack(layer: Mac, plan: LayerPlan, config: Config) -> Packed:

@@ -11,13 +11,15 @@ import numpy as np
 
 from tq_hw.compiler.emit.emitter import Emitter
 from tq_hw.compiler.emit.image import parameter_blocks
-from tq_hw.compiler.emit.vector import program_fields
+from tq_hw.compiler.emit.mac_operations import product_fields, steps_uops
 from tq_hw.compiler.ir.layers import MatMul, Value
+from tq_hw.compiler.ir.meaning import Streams, Sums, Terms, Walk
 from tq_hw.compiler.plan.layout import View, block_count, signed_step
 from tq_hw.compiler.plan.places import LayerPlan
+from tq_hw.compiler.programs.words import program_fields
 from tq_hw.compiler.stream.stream import Access
 from tq_hw.isa.layout import ArrayMode, Unit
-from tq_hw.isa.uop import Alu, Destination, Multiply, Rounding, ShiftSource, Source
+from tq_hw.isa.uop import Alu, Destination, ShiftSource, Source
 from tq_hw.sim.golden.arith import wrap_int32
 
 __all__ = ["emit_matmul"]
@@ -66,17 +68,24 @@ class _Product:
         self.rows_base = self.weight_base + 2 * self.weight_words
         self.row_words = most * self.rows
         self.out_base = self.rows_base + (2 if len(self.parts) > 1 else 1) * self.row_words
+        self.uops = self._uops()
+        self.emitter.tables(self.layer.tables)
+        self.code = self.emitter.program(self.uops)
+        self.turn = 0
+
+    def _uops(self) -> list[dict[str, int]]:
+        """Program that rescales the accumulators."""
+        if self.layer.steps is not None:
+            return steps_uops(self.layer.steps, self.layer.zero_point, -128, 127)
         scaled = {
             "a_source": Source.ACC_OR_BIAS, "b_source": Source.ACC_OR_BIAS, "alu": Alu.ADD,
-            "multiply": Multiply.HIGH_PARAM, "rounding": Rounding.HALF_AWAY, "shift_source": ShiftSource.PARAM,
+            **product_fields(self.layer.rounding), "shift_source": ShiftSource.PARAM,
             "zero_point": self.layer.zero_point}
         out = {"clamp": 1, "act_min": -128, "act_max": 127, "destination": Destination.OUTPUT}
-        self.uops = [scaled | out]
         if self.added:
-            self.uops = [scaled | {"destination": Destination.REGISTER},
-                         {"a_source": Source.STREAM, "b_source": Source.REGISTER, "alu": Alu.ADD, **out}]
-        self.uop = self.emitter.program(self.uops)
-        self.turn = 0
+            return [scaled | {"destination": Destination.REGISTER, "clamp": int(self.layer.saturates)},
+                    {"a_source": Source.STREAM, "b_source": Source.REGISTER, "alu": Alu.ADD, **out}]
+        return [scaled | out]
 
     def _cut(self, left: int, buffers: int, out_words: int) -> None:
         """Cut the depth into parts of whole blocks, and a last block; rows and weights of a part come twice."""
@@ -173,12 +182,20 @@ class _Product:
         add_base = out_base + self.rows * self.out_blocks * self.wide
         added = self._load_added(number, span, add_base) if self.added else ()
         sub = config.sub_blocks
+        block_bytes, row = config.block * (1 + layer.wide), self.cols * (1 + layer.wide)
+        start = (number * layer.lhs_rows + span[0]) * row
         for o in range(-(-self.cols // config.cols)):
+            sums = Sums(len(self.parts) * (1 + sum(map(len, self.negated))))
             for part in self.parts:
                 source = single or self._load_rows(left, span, part)
                 weights, access = self._load_weights(right, o, part)
                 read = source.access((left, left + 1), part)
-                self._accumulate(source.address(left, part[0], span[0]), count, part, weights, (read, access))
+                rows = Walk(layer.inputs[0], self.depth, (left * layer.lhs_rows + span[0]) * self.depth,
+                            part[0] * config.block, config.block, col=self.depth)
+                matrix = Walk(layer.inputs[1], self.cols, (right * self.depth + part[0] * config.block) * self.cols,
+                              o * config.cols, row=self.cols)
+                self._accumulate(source.address(left, part[0], span[0]), count, part, weights, (read, access), sums,
+                                 (rows, matrix))
             block = o // sub
             slots = min(count, max(1, config.vector_register_words // config.beats_per_acc_word))
             size = config.param_words * config.word_bytes
@@ -188,10 +205,13 @@ class _Product:
                 "use_acc": 1, "use_params": 1, "blocks_inner": 1, "sub_first": o % sub, "out_type": int(layer.wide),
                 "out_base": out_base + block * block_step, "out_col_step": self.wide, "cols": count, "out_blocks": 1,
                 "a_type": int(self.added), "a_base": add_base + block * block_step, "a_col_step": self.wide,
-                "slots": count, "tile_slots": count, "chunk_slots": slots if self.added else count,
+                "slots": count, "tile_slots": count, "chunk_slots": slots if len(self.uops) > 1 else count,
                 "param_base": params,
-                **program_fields(self.uop, len(self.uops))}, (params_access, *added),
-                (Access("pad", out_base, out_base + out_words, buffer, (number, number + 1), (block, block + 1)),))
+                **program_fields(self.code)}, (params_access, *added),
+                (Access("pad", out_base, out_base + out_words, buffer, (number, number + 1), (block, block + 1)),),
+                Streams(self.code, Walk(layer.inputs[2], row, start, block * block_bytes, col=row) if added else None,
+                        out=Walk(layer.output, row, start, block * block_bytes, col=row), sums=sums,
+                        parameters=(self.parameters[o * size:(o + 1) * size],)))
         if layer.wide:
             whole = Access("pad", out_base, out_base + out_words, buffer, (number, number + 1), (0, self.out_blocks))
             self._store_wide(number, span, out_base, whole)
@@ -238,15 +258,19 @@ class _Product:
                 self.emitter.layer_index)
 
     def _accumulate(self, rows: int, count: int, part: tuple[int, int], weights: int,
-                    reads: tuple[Access, ...]) -> None:
+                    reads: tuple[Access, ...], sums: Sums, walks: tuple[Walk, Walk]) -> None:
         """Emit the array operations of one part of a tile; the accumulators stay open between them."""
         last = part[1] == self.in_blocks
         const = self.last_const_base if last and len(self.parts) > 1 else self.const_base
-        # (input word, step per row, step per block, weights, what is read)
-        passes = [(rows, 1, count, weights, reads)]
-        passes += [(self.words_base, 0, 0, weights, (self.words, reads[1]))] * len(self.negated[0])
-        passes += [(rows, 1, count, const, (reads[0], self.const))] * len(self.negated[1])
-        for index, (base, col_step, block_step, weight_base, touched) in enumerate(passes):
+        row, column = walks
+        # (input word, step per row, step per block, weights, what is read, what that is)
+        passes: list[tuple[int, int, int, int, tuple[Access, ...], tuple[Walk | int, Walk | int]]] = [
+            (rows, 1, count, weights, reads, walks)]
+        passes += [(self.words_base, 0, 0, weights, (self.words, reads[1]), (zero, column)) for zero in self.negated[0]]
+        passes += [(rows, 1, count, const, (reads[0], self.const), (row, zero)) for zero in self.negated[1]]
+        number = self.parts.index(part) * len(passes)
+        depth = min(self.depth, part[1] * self.config.block) - part[0] * self.config.block
+        for index, (base, col_step, block_step, weight_base, touched, (x, w)) in enumerate(passes):
             self.emitter.array({
                 "mode": ArrayMode.GEMM, "acc_first": int(index == 0 and part[0] == 0),
                 "acc_last": int(last and index == len(passes) - 1),
@@ -255,7 +279,7 @@ class _Product:
                 "col_stride": 1, "kernel_row_dilation": 1, "kernel_col_dilation": 1, "in_rows": 1, "in_cols": count,
                 "out_cols": count, "slots": count, "tile_slots": count, "out_blocks": 1, "kernel_rows": 1,
                 "kernel_cols": 1, "weight_base": weight_base, "weight_rows": self.config.gemm_rows,
-                "slices": self.config.slices}, touched)
+                "slices": self.config.slices}, touched, Terms(sums, number + index, x, w, depth))
 
 
 def emit_matmul(emitter: Emitter, layer: MatMul, plan: LayerPlan) -> None:

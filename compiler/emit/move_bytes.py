@@ -12,9 +12,10 @@ import numpy as np
 
 from tq_hw.compiler.emit.emitter import Emitter
 from tq_hw.compiler.emit.image import gemm_weights
-from tq_hw.compiler.emit.vector import program_fields
 from tq_hw.compiler.ir.layers import Copy, Value
+from tq_hw.compiler.ir.meaning import Code
 from tq_hw.compiler.plan.layout import signed_step
+from tq_hw.compiler.programs.words import program_fields
 from tq_hw.compiler.stream.stream import Access
 from tq_hw.isa.config import Config
 from tq_hw.isa.layout import ArrayMode, Unit
@@ -91,7 +92,7 @@ class _Turner:
         self.source_words = self.blocks * self.take * self.apart_words
         self.pitch = self.source_words * per_word // 2
 
-    def run(self, copy: Copy, weights: tuple[int, Access] | None, uop: int) -> None:
+    def run(self, copy: Copy, weights: tuple[int, Access] | None, code: Code | None) -> None:
         """Emit all tiles."""
         block = self.config.block
         near, far = self.turned.near, self.turned.far
@@ -103,22 +104,22 @@ class _Turner:
                 for left in range(0, far[0], self.columns):
                     columns = min(self.columns, far[0] - left)
                     self._tile(source + first + left * far[1], target + first * near[2] + left, channels, columns,
-                               weights, uop)
+                               weights, code)
 
     def _tile(self, source: int, target: int, channels: int, columns: int, weights: tuple[int, Access] | None,
-              uop: int) -> None:
+              code: Code | None) -> None:
         base = self.base + self.number % 2 * self.pitch
         self.number += 1
         blocks = -(-channels // self.config.block)
         read = self._load(source, channels, columns, base)
-        if weights is None:
+        if weights is None or code is None:
             self._store(target, channels, columns, base, self.apart_words, read)
             return
         slots = -(-columns // self.take)
         out = base + self.source_words
         words = blocks * self.parts * slots
         written = Access("pad", out, out + words, self.emitter.new_buffer(self.target.name), (0, 1), (0, 1))
-        self._turn(base, blocks, columns, out, slots, weights, uop, read, written)
+        self._turn(base, blocks, columns, out, slots, weights, code, read, written)
         self._store(target, channels, columns, out, slots, written)
 
     def _load(self, offset: int, channels: int, columns: int, base: int) -> Access:
@@ -151,8 +152,8 @@ class _Turner:
             self.emitter.load(fields, (Access(f"region{region}", low, end),), (access,))
         return access
 
-    def _turn(self, base: int, blocks: int, columns: int, out: int, slots: int, weights: tuple[int, Access], uop: int,
-              read: Access, written: Access) -> None:
+    def _turn(self, base: int, blocks: int, columns: int, out: int, slots: int, weights: tuple[int, Access],
+              code: Code, read: Access, written: Access) -> None:
         """Make `slots` words of each part of each source block: blocks are rows."""
         config = self.config
         tile = min(blocks * slots, config.acc_words)
@@ -170,7 +171,7 @@ class _Turner:
             "use_acc": 1, "blocks_inner": 1, "out_base": out, "out_block_step": slots, "out_col_step": 1,
             "out_row_step": self.parts * slots, "cols": slots, "out_blocks": out_blocks, "slots": blocks * slots,
             "tile_slots": tile, "chunk_slots": tile,
-            **program_fields(uop, 1)}, (), (written,))
+            **program_fields(code)}, (), (written,))
 
     def _store(self, offset: int, channels: int, columns: int, base: int, pitch: int, read: Access) -> None:
         """Bytes of every `apart`-th channel by one operation; `pitch` words lie between the channels' words."""
@@ -196,9 +197,9 @@ def emit_turned(emitter: Emitter, source: Value, target: Value, copy: Copy, foun
     config = emitter.config
     take = 4 if config.block >= 16 else 2
     if found.near[0] * found.far[0] < _ARRAY_BYTES or config.block % take or config.block < 2 * take:
-        _Turner(emitter, source, target, found, base, words, 1).run(copy, None, 0)
+        _Turner(emitter, source, target, found, base, words, 1).run(copy, None, None)
         return
-    uop = emitter.program([{"a_source": Source.ACC_OR_BIAS, "alu": Alu.PASS, "destination": Destination.OUTPUT}])
+    code = emitter.program([{"a_source": Source.ACC_OR_BIAS, "alu": Alu.PASS, "destination": Destination.OUTPUT}])
     with emitter.scope():
         weights = emitter.constant(_weights(take, config), config.cols)
-        _Turner(emitter, source, target, found, base, words, take).run(copy, weights, uop)
+        _Turner(emitter, source, target, found, base, words, take).run(copy, weights, code)

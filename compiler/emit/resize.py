@@ -8,9 +8,11 @@ from dataclasses import dataclass
 
 from tq_hw.compiler.emit.emitter import Emitter
 from tq_hw.compiler.ir.layers import Resize
+from tq_hw.compiler.ir.meaning import Scratch, Streams, Walk
 from tq_hw.compiler.ir.taps import Tap, groups
 from tq_hw.compiler.plan.layout import View, block_count, signed_step
 from tq_hw.compiler.plan.places import LayerPlan
+from tq_hw.compiler.programs.words import program_fields
 from tq_hw.compiler.stream.stream import Access
 from tq_hw.isa.uop import Alu, Destination, Multiply, Rounding, ShiftSource, Source
 from tq_hw.model.errors import UnsupportedError
@@ -93,20 +95,31 @@ class _Resizer:
         pitch = out_width * self.wide
         read = (source.access(span, blocks),)
         middle = Access("pad", between, between + (in_rows[1] - in_rows[0]) * pitch)
+        size = 4 * emitter.config.block
+        scratch = Scratch("columns of a resize", (in_rows[1] - in_rows[0]) * out_width * size)
         for g in groups(layer.cols[cols[0]:cols[1]]):
             count = in_rows[1] - in_rows[0]
+            a, b = (self._pixels(first_row, block, low, step) for low, step in (
+                (g.low, g.low_step), (g.high, g.high_step)))
+            out = Walk(scratch, scratch.size_bytes, at=g.first * size, row=out_width * size, col=g.step * size)
             self._operate(g.fraction, False, {
                 "a_base": source.address(first_row, block, g.low), "a_col_step": signed_step(g.low_step),
                 "a_row_step": source.row_pitch, "b_base": source.address(first_row, block, g.high),
                 "b_col_step": signed_step(g.high_step), "b_row_step": source.row_pitch, "out_type": 2,
                 "out_base": between + g.first * self.wide, "out_col_step": g.step * self.wide, "out_row_step": pitch,
-                "cols": g.count, "slots": count * g.count}, read, middle)
+                "cols": g.count, "slots": count * g.count}, read, middle, (a, b, out))
         out_row = image * layer.output.shape[1] + rows[0]
         out_words = (rows[1] - rows[0]) * (out_width | 1)
         target = View(emitter.new_buffer(layer.output.name), middle.high, out_words, out_width | 1, out_width,
                       out_row, block, cols[0])
         out_span = (out_row, out_row + rows[1] - rows[0])
         for g in groups(layer.rows[rows[0]:rows[1]]):
+            a, b = (Walk(scratch, scratch.size_bytes, at=(low - in_rows[0]) * out_width * size,
+                             row=step * out_width * size, col=size) for low, step in (
+                                 (g.low, g.low_step), (g.high, g.high_step)))
+            _, _, w, c = layer.output.shape
+            out = Walk(layer.output, c, ((out_row + g.first) * w + cols[0]) * c, block * emitter.config.block,
+                           row=g.step * w * c, col=c)
             self._operate(g.fraction, True, {
                 "a_base": between + (g.low - in_rows[0]) * pitch, "a_col_step": self.wide,
                 "a_row_step": signed_step(g.low_step * pitch), "a_type": 2,
@@ -114,18 +127,24 @@ class _Resizer:
                 "b_row_step": signed_step(g.high_step * pitch), "b_type": 2,
                 "out_base": target.address(out_row + g.first, block, cols[0]), "out_col_step": 1,
                 "out_row_step": signed_step(g.step * target.row_pitch), "cols": out_width,
-                "slots": g.count * out_width}, (middle,), target.access(out_span, blocks))
+                "slots": g.count * out_width}, (middle,), target.access(out_span, blocks), (a, b, out))
         emitter.store_rect(layer.output, target, out_span, cols, blocks)
 
+    def _pixels(self, row: int, block: int, col: int, step: int) -> Walk:
+        """All rows of the input from `row` on, every `step`-th column from `col` on."""
+        value = self.layer.inputs[0]
+        _, _, w, c = value.shape
+        return Walk(value, c, (row * w + col) * c, block * self.emitter.config.block, row=w * c, col=step * c)
+
     def _operate(self, fraction: int, last: bool, fields: dict[str, int], reads: tuple[Access, ...],
-                 write: Access) -> None:
+                 write: Access, streams: tuple[Walk, Walk, Walk]) -> None:
         # Differences of int8 take 9 bits, those of the columns' results 19 and a sign.
-        first = self.emitter.program(_program(fraction, 12 if last else 20, last))
+        code = self.emitter.program(_program(fraction, 12 if last else 20, last))
+        a, b, out = streams
         tile = min(fields["slots"], 0xFFFF)
         self.emitter.vector(fields | {
-            "out_blocks": 1, "tile_slots": tile, "chunk_slots": min(tile, self.chunk), "first": first,
-            "body_first": first + 3, "body_last": first + 2, "last": first + 2, "repeat1": 1, "repeat2": 1},
-            reads, (write,))
+            "out_blocks": 1, "tile_slots": tile, "chunk_slots": min(tile, self.chunk), **program_fields(code)},
+            reads, (write,), Streams(code, a, b, out))
 
 
 def emit_resize(emitter: Emitter, layer: Resize, plan: LayerPlan) -> None:

@@ -1,16 +1,18 @@
 """Programs over the channels of each pixel: one row is one chunk, its blocks are the columns that the unit walks."""
 
 from tq_hw.compiler.emit.emitter import Emitter
-from tq_hw.compiler.emit.vector import program_fields, rectangles
+from tq_hw.compiler.emit.vector import rectangles
 from tq_hw.compiler.ir.layers import RowProgram
+from tq_hw.compiler.ir.meaning import Code, Streams, Walk
 from tq_hw.compiler.plan.layout import block_count, row_registers, signed_step
 from tq_hw.compiler.plan.places import LayerPlan
 from tq_hw.compiler.programs.rows import RowCode, short_row
+from tq_hw.compiler.programs.words import program_fields
 
 __all__ = ["emit_rows", "prepare_rows"]
 
 
-def prepare_rows(emitter: Emitter, layer: RowProgram) -> tuple[RowCode, int]:
+def prepare_rows(emitter: Emitter, layer: RowProgram) -> tuple[RowCode, Code]:
     """Bring tables and program of a layer into the vector unit, if not there yet; return the code and its place."""
     code = short_row(layer.program, row_registers(layer, emitter.config), layer.numbers)
     emitter.tables(layer.tables)
@@ -22,8 +24,8 @@ def emit_rows(emitter: Emitter, layer: RowProgram, plan: LayerPlan) -> None:
     config = emitter.config
     channels = layer.output.shape[3]
     blocks = block_count(channels, config)
-    code, first = prepare_rows(emitter, layer)
-    height = layer.output.shape[1]
+    code, placed = prepare_rows(emitter, layer)
+    _, height, cols, _ = layer.output.shape
     for rect in rectangles(layer, plan, emitter):
         row = rect.image * height + rect.rows[0]
         rows = (row, row + rect.rows[1] - rect.rows[0])
@@ -36,6 +38,9 @@ def emit_rows(emitter: Emitter, layer: RowProgram, plan: LayerPlan) -> None:
                       "a_base": view.address(r, 0, rect.cols[0]), "a_col_step": signed_step(view.block_pitch),
                       "a_row_step": 1, "out_base": target.address(r, 0, rect.cols[0]),
                       "out_col_step": signed_step(target.block_pitch), "out_row_step": target.col_pitch,
-                      **program_fields(first, len(code.uops), code.body), "repeat1": code.repeats}
-            emitter.vector(fields, (view.access((r, r + 1), (0, blocks)),), (target.access((r, r + 1), (0, blocks)),))
+                      **program_fields(placed, code.body), "repeat1": code.repeats}
+            source, result = (Walk(value, channels, (r * cols + rect.cols[0]) * channels, row=channels,
+                                       col=config.block) for value in (layer.inputs[0], layer.output))
+            emitter.vector(fields, (view.access((r, r + 1), (0, blocks)),), (target.access((r, r + 1), (0, blocks)),),
+                           Streams(placed, source, out=result))
         emitter.finish(layer, target, rect)

@@ -14,10 +14,11 @@ from functools import partial
 import numpy as np
 
 from tq_hw.compiler.emit.emitter import Emitter, Rect
-from tq_hw.compiler.emit.vector import program_fields
 from tq_hw.compiler.ir.layers import GROUP, Turn
+from tq_hw.compiler.ir.meaning import Code
 from tq_hw.compiler.plan.layout import View, block_count, even_tiles, row_cuts, signed_step
 from tq_hw.compiler.plan.places import LayerPlan
+from tq_hw.compiler.programs.words import program_fields
 from tq_hw.compiler.stream.stream import Access
 from tq_hw.isa.layout import ArrayMode
 from tq_hw.isa.uop import Alu, Destination, Rounding, ShiftSource, Source
@@ -132,7 +133,7 @@ class _Turner:
                     for block in range(0, self.blocks, self.at_once):
                         yield _Piece(channel, turn, span, (block, min(block + self.at_once, self.blocks)))
 
-    def _make(self, piece: _Piece, weights: tuple[int, Access], program: int) -> None:
+    def _make(self, piece: _Piece, weights: tuple[int, Access], program: Code) -> None:
         """Words of four pixels x four channels, in two operations.
 
         Each is followed by half of what is left to do of the piece before: meanwhile the array adds to buffers which
@@ -159,7 +160,7 @@ class _Turner:
             self.emitter.vector({
                 "use_acc": 1, "blocks_inner": 1, "out_base": self.between + at * quads, "out_col_step": quads,
                 "out_row_step": 1, "cols": cols, "out_blocks": 1, "slots": quads * cols, **tiles,
-                "chunk_slots": tiles["tile_slots"], **program_fields(program, 1)}, (), (self.middle,))
+                "chunk_slots": tiles["tile_slots"], **program_fields(program)}, (), (self.middle,))
             self._let_go(GROUP // 2)
         self._let_go(GROUP)
 
@@ -174,19 +175,19 @@ class _Turner:
         slots = piece.height * piece.count
         return {"cols": piece.count, "out_blocks": 1, "slots": slots, "tile_slots": slots, "chunk_slots": slots}
 
-    def _read(self, piece: _Piece, program: int) -> None:
+    def _read(self, piece: _Piece, program: Code) -> None:
         self.emitter.vector({**self._beats(piece), "a_type": _INT32, "a_base": self.between,
-                             "a_col_step": GROUP * piece.height, "a_row_step": GROUP, **program_fields(program, 1)},
+                             "a_col_step": GROUP * piece.height, "a_row_step": GROUP, **program_fields(program)},
                             (self.middle,), ())
 
-    def _take(self, piece: _Piece, number: int, program: int) -> None:
+    def _take(self, piece: _Piece, number: int, program: Code) -> None:
         """One channel of a piece."""
         value, target = self.layer.output, self.target
         base = (target.base + piece.blocks[0] * target.block_pitch + (piece.channel + number) * self.channel_step
                 + piece.turn * self.outer[2] + piece.span[0] * self.inner[2])
         self.emitter.vector({
             **self._beats(piece), "out_base": base & 0xFFFF, "out_col_step": signed_step(self.inner[2]),
-            "out_row_step": signed_step(target.block_pitch), **program_fields(program, 1)}, (),
+            "out_row_step": signed_step(target.block_pitch), **program_fields(program)}, (),
             (target.access((0, value.shape[0] * value.shape[1]), (0, block_count(value.shape[3], self.config))),))
 
 

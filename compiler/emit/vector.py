@@ -1,15 +1,18 @@
 """Layers of the vector unit alone (elementwise, pooling by extremes) and padding by copies."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from tq_hw.compiler.emit.emitter import Emitter, Rect
 from tq_hw.compiler.ir.layers import Elementwise, Layer, MaxPool, Pad
+from tq_hw.compiler.ir.meaning import Streams, Walk, pixels
 from tq_hw.compiler.ir.window import in_span, window_regions
 from tq_hw.compiler.plan.layout import View, block_count, row_cuts, row_parts, signed_step
 from tq_hw.compiler.plan.places import LayerPlan
+from tq_hw.compiler.programs.words import program_fields
 from tq_hw.isa.uop import Alu, Destination, Source
 
-__all__ = ["emit_elementwise", "emit_max_pool", "emit_pad", "program_fields", "rectangles"]
+__all__ = ["emit_elementwise", "emit_max_pool", "emit_pad", "rectangles"]
 
 _TILE_LIMIT = 0xFFFF
 
@@ -36,13 +39,6 @@ def _stream(name: str, view: View, at: tuple[int, int, int], stride: tuple[int, 
             f"{name}_block_step": signed_step(view.block_pitch)}
 
 
-def program_fields(first: int, count: int, body: tuple[int, int] | None = None) -> dict[str, int]:
-    """Program fields; `body` is (offset, length) of the repeated part."""
-    body_first = first + (body[0] if body else count)
-    return {"first": first, "body_first": body_first, "body_last": body_first + (body[1] if body else 0) - 1,
-            "last": first + count - 1, "repeat1": 1, "repeat2": 1}
-
-
 def _walk(rect: Rect) -> dict[str, int]:
     return {"cols": rect.cols[1] - rect.cols[0], "out_blocks": rect.blocks[1] - rect.blocks[0], "slots": rect.slots,
             "tile_slots": min(rect.slots, _TILE_LIMIT)}
@@ -55,7 +51,7 @@ def emit_elementwise(emitter: Emitter, layer: Elementwise, plan: LayerPlan) -> I
     """
     emitter.tables(layer.tables)
     uops = [layer.uop, *layer.rest]
-    first = emitter.program(uops)
+    code, block = emitter.program(uops), emitter.config.block
     height = layer.output.shape[1]
     for rect in rectangles(layer, plan, emitter):
         row = rect.image * height + rect.rows[0]
@@ -65,16 +61,21 @@ def emit_elementwise(emitter: Emitter, layer: Elementwise, plan: LayerPlan) -> I
         parts = [((rect.image, rect.image + 1), (0, 1)) if one else (rows, rect.cols) for one in single]
         views = [emitter.source(layer, plan, position, *part, rect.blocks) for position, part in enumerate(parts)]
         target = emitter.target(layer, plan, rect)
-        fields = _walk(rect) | program_fields(first, len(uops))
-        fields |= _stream("out", target, (row, rect.blocks[0], rect.cols[0]))
-        for name, view, part, one in zip("ab", views, parts, single, strict=False):
-            fields |= _stream(name, view, (part[0][0], rect.blocks[0], part[1][0]), (0, 0) if one else (1, 1))
+        fields = _walk(rect) | program_fields(code)
+        at = (row, rect.blocks[0], rect.cols[0])
+        fields |= _stream("out", target, at)
+        streams: dict[str, Walk] = {}
+        for name, value, view, part, one in zip("ab", layer.inputs, views, parts, single, strict=False):
+            place, stride = (part[0][0], rect.blocks[0], part[1][0]), (0, 0) if one else (1, 1)
+            fields |= _stream(name, view, place, stride)
+            streams[name] = pixels(value, place, block, stride)
         fields["chunk_slots"] = fields["tile_slots"]
         if len(uops) > 1:
             register_slots = max(1, emitter.config.vector_register_words // emitter.config.beats_per_word)
             fields["chunk_slots"] = min(fields["tile_slots"], register_slots)
         reads = tuple(view.access(part[0], rect.blocks) for view, part in zip(views, parts, strict=True))
-        emitter.vector(fields, reads, (target.access(rows, rect.blocks),))
+        emitter.vector(fields, reads, (target.access(rows, rect.blocks),), Streams(
+            code, streams.get("a"), streams.get("b"), pixels(layer.output, at, block)))
         emitter.finish(layer, target, rect)
         yield
 
@@ -86,11 +87,11 @@ def emit_max_pool(emitter: Emitter, layer: MaxPool, plan: LayerPlan) -> Iterator
     """
     _, h, w, _ = layer.inputs[0].shape
     _, out_h, out_w, _ = layer.output.shape
-    first = emitter.program([
+    code, block = emitter.program([
         {"a_source": Source.IMMEDIATE, "immediate": -128, "alu": Alu.PASS, "destination": Destination.REGISTER},
         {"a_source": Source.STREAM, "b_source": Source.REGISTER, "alu": Alu.MAX, "destination": Destination.REGISTER},
         {"a_source": Source.REGISTER, "alu": Alu.PASS, "clamp": 1, "act_min": layer.act_min, "act_max": layer.act_max,
-         "destination": Destination.OUTPUT}])
+         "destination": Destination.OUTPUT}]), emitter.config.block
     chunk = max(1, emitter.config.vector_register_words // emitter.config.beats_per_word)
     row_regions = window_regions(out_h, h, layer.kernel[0], layer.stride[0], layer.pad[0])
     col_regions = window_regions(out_w, w, layer.kernel[1], layer.stride[1], layer.pad[1])
@@ -109,13 +110,18 @@ def emit_max_pool(emitter: Emitter, layer: MaxPool, plan: LayerPlan) -> Iterator
                 in_row = rect.image * h + part.rows[0] * layer.stride[0] - layer.pad[0] + ky0
                 in_col = part.cols[0] * layer.stride[1] - layer.pad[1] + kx0
                 out_row = rect.image * out_h + part.rows[0]
-                fields = _walk(part) | program_fields(first, 3, (1, 1))
-                fields |= _stream("a", view, (in_row, rect.blocks[0], in_col), layer.stride)
-                fields |= _stream("out", target, (out_row, rect.blocks[0], part.cols[0]))
+                source, at = (in_row, rect.blocks[0], in_col), (out_row, rect.blocks[0], part.cols[0])
+                fields = _walk(part) | program_fields(code, (1, 1))
+                fields |= _stream("a", view, source, layer.stride)
+                fields |= _stream("out", target, at)
                 fields |= {"chunk_slots": chunk, "repeat1": kx1 - kx0, "repeat2": ky1 - ky0, "a_repeat1_step": 1,
                            "a_repeat2_step": signed_step(view.row_pitch)}
+                channels = layer.inputs[0].shape[3]
+                taps = replace(pixels(layer.inputs[0], source, block, layer.stride), repeat1=channels,
+                               repeat2=w * channels)
                 emitter.vector(fields, (view.access(rows, rect.blocks),), (target.access(
-                    (out_row, out_row + part.rows[1] - part.rows[0]), rect.blocks),))
+                    (out_row, out_row + part.rows[1] - part.rows[0]), rect.blocks),), Streams(
+                        code, taps, out=pixels(layer.output, at, block)))
         emitter.finish(layer, target, rect)
         yield
 

@@ -17,7 +17,7 @@ from tq_hw.model.graph import Tensor
 __all__ = [
     "ELEMENT_BYTES", "GROUP", "TANH_FRACTION", "TYPE_CODES", "Columns", "Copy", "Elementwise", "Flat", "Gate",
     "Graph", "Layer", "LongRows", "Lstm", "Mac", "MatMul", "MaxPool", "Move", "OneHot", "Pad", "Pitch", "Resize",
-    "RowProgram", "Staged", "Turn", "Value",
+    "RowProgram", "Staged", "Turn", "Value", "Wide",
 ]
 
 #: Fraction bits of the argument of `isa.uop.Activation.TANH`.
@@ -109,6 +109,45 @@ class Layer:
 
 
 @dataclass(frozen=True, eq=False)
+class Wide:
+    """Multipliers of two words, by channel: `(high + low / 2^low_bits) / 2^(31 + right_shift)`, rounded half up once.
+
+    Members
+    -------
+    high, low : 31 and `low_bits` bits
+    low_bits : 29
+    left_shift, right_shift : of the accumulator, of the result; the same for all channels
+    limit : accumulators are clamped to this magnitude before they are shifted left, None if that is not necessary
+    """
+
+    high: IntArray
+    low: IntArray
+    low_bits: int
+    left_shift: int
+    right_shift: int
+    limit: int | None
+
+
+@dataclass(frozen=True, eq=False)
+class Steps:
+    """A product of one word that gives a result or one more, and the accumulators at which the results begin.
+
+    Members
+    -------
+    multiplier, left_shift, right_shift : truncated product of the accumulator shifted left, rounded half up; 1 is added
+        if `right_shift` is 0
+    limit : accumulators are clamped to this magnitude before they are shifted left, None if that is not necessary
+    table : by the low 8 bits of a result the least accumulator that gives it
+    """
+
+    multiplier: int
+    left_shift: int
+    right_shift: int
+    limit: int | None
+    table: IntArray
+
+
+@dataclass(frozen=True, eq=False)
 class Mac(Layer):
     """Multiply-accumulate over windows, then requantize.
 
@@ -119,7 +158,7 @@ class Mac(Layer):
     bias : int32 added to `sum(w * x_raw)`: the operator's bias less `zero_point * sum(w)`
     multiplier, shift : per output channel (TFLite's signed exponent)
     rounding : "tflite": doubling high multiply, then shift; "divide": truncated product, then half up (exact
-        division by a constant); "shift": no product, shift half away from zero
+        division by a constant); "shift": no product, shift half away from zero; "steps": by `steps`; "wide": by `wide`
     pad_value : what taps outside the image read
     """
 
@@ -140,11 +179,13 @@ class Mac(Layer):
     useful_weights: int | None = None  #: how many weights are not there for the shape of the matrix alone, None: all
     input_table: IntArray | None = None  #: by which the bytes of the input are looked up first, if it is folded
     outside: int | None = None  #: byte that the table makes `pad_value` of
+    steps: Steps | None = None
+    wide: Wide | None = None
 
     @property
     def tables(self) -> tuple[IntArray | None, IntArray | None]:
         """Contents of tables 1 and 2."""
-        return (self.input_table, None)
+        return (self.input_table, None if self.steps is None else self.steps.table)
 
     @property
     def kernel(self) -> tuple[int, int]:
@@ -352,6 +393,8 @@ class MatMul(Staged):
     multiplier, shift, zero_point : from the sum of products, less the zero points, to the output
     bias : int32 of each column, or None
     wide : the output is int16 and saturates
+    saturates : the result is saturated to int16 before the third input is added, too
+    rounding, steps : as of a `Mac`
     """
 
     pairs: tuple[tuple[int, int], ...]
@@ -361,6 +404,14 @@ class MatMul(Staged):
     zero_point: int
     bias: IntArray | None = None
     wide: bool = False
+    saturates: bool = False
+    rounding: str = "tflite"
+    steps: Steps | None = None
+
+    @property
+    def tables(self) -> tuple[IntArray | None, IntArray | None]:
+        """Contents of tables 1 and 2."""
+        return (None, None if self.steps is None else self.steps.table)
 
     @property
     def lhs_rows(self) -> int:
@@ -420,8 +471,9 @@ class Lstm(Staged):
     -------
     steps, batch, time_major : of the sequence, [batch, steps, inputs] or [steps, batch, inputs]
     gates : input, forget, output and cell gate
-    cell_scale_log2, cell_clip : the cell state's scale, and its largest magnitude or 0
+    cell_scale_log2, cell_clip : the cell state's scale, and its largest magnitude or None
     hidden : multiplier, shift and zero point of the hidden state
+    interpolated : as in the golden model's `LstmParams`
     """
 
     steps: int
@@ -429,8 +481,9 @@ class Lstm(Staged):
     time_major: bool
     gates: tuple[Gate, Gate, Gate, Gate]
     cell_scale_log2: int
-    cell_clip: int
+    cell_clip: int | None
     hidden: tuple[int, int, int]
+    interpolated: bool = False
 
     @property
     def cells(self) -> int:
@@ -444,7 +497,7 @@ class Lstm(Staged):
 
     def activates(self, config: Config) -> bool:
         """Whether the vector unit's activations serve: arguments of a tanh have 13 fraction bits there."""
-        return config.activation_lanes > 0 and self.cell_scale_log2 >= -TANH_FRACTION
+        return config.activation_lanes > 0 and self.cell_scale_log2 >= -TANH_FRACTION and not self.interpolated
 
     def width(self, config: Config) -> int:
         """Cells of a block: as many in each, as the array waits for the weights' rows."""

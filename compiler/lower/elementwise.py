@@ -156,10 +156,14 @@ def lower_binary(state: Legalizer, op: Operator) -> None:
                                     tables, tuple(rest)))
 
 
-def table_pass(state: Legalizer, op: Operator, source: Value, table: IntArray) -> None:
-    """Add a layer that looks every byte of `source` up in `table` (256 entries by unsigned code)."""
+def table_pass(state: Legalizer, op: Operator, source: Value, table: IntArray, into: Value | None = None) -> None:
+    """Add a layer that looks every byte of `source` up in `table` (256 entries by unsigned code).
+
+    It gives the operator's output unless it goes `into` another value.
+    """
     uop = {"a_source": Source.STREAM, "a_table": 1, "alu": Alu.PASS, "destination": Destination.OUTPUT}
-    state.layers.append(Elementwise(op.index, op.op, (source,), state.output(op), uop, (table.astype(np.int64), None)))
+    state.layers.append(Elementwise(op.index, op.op, (source,), into or state.output(op), uop,
+                                    (table.astype(np.int64), None)))
 
 
 @lowers("TABLE")

@@ -1,10 +1,13 @@
 """BATCH_MATMUL and FULLY_CONNECTED: with constant weights multiply-accumulate layers, else products of activations."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from tq_hw.compiler.ir.layers import Mac, MatMul, Value
 from tq_hw.compiler.lower.constraints import KERNEL_LIMIT
 from tq_hw.compiler.lower.conv import bias_of, folded_bias
+from tq_hw.compiler.lower.doubles import Scaling, double_scaling, reachable
 from tq_hw.compiler.lower.elementwise import CODES, table_pass
 from tq_hw.compiler.lower.legalize import Legalizer, lowers, publish, reshaped
 from tq_hw.compiler.lower.movement import move_view
@@ -80,10 +83,14 @@ def lower_fully_connected(state: Legalizer, op: Operator) -> None:
         pixels = source.shape[:3]
     output = Value(tensor.name, tensor.index, (*pixels, packed.shape[0]), tensor.zero_point)
     bias = folded_bias(bias_of(state, op, 2), packed.sum(axis=(1, 2, 3), dtype=np.int64), p.input_zero_point)
+    scaling = Scaling("tflite", p.multiplier, p.shift)
+    if p.real is not None:
+        scaling = double_scaling(p, *reachable(packed, bias))
     state.layers.append(Mac(
-        op.index, op.op, (source,), output, depthwise=False, weights=packed, bias=bias, multiplier=p.multiplier,
-        shift=p.shift, stride=(1, 1), dilation=(1, 1), pad=(0, 0), pad_value=p.input_zero_point,
-        zero_point=p.output_zero_point, act_min=p.act_min, act_max=p.act_max))
+        op.index, op.op, (source,), output, depthwise=False, weights=packed, bias=bias, multiplier=scaling.multiplier,
+        shift=scaling.shift, stride=(1, 1), dilation=(1, 1), pad=(0, 0), pad_value=p.input_zero_point,
+        zero_point=p.output_zero_point, act_min=p.act_min, act_max=p.act_max, rounding=scaling.rounding,
+        steps=scaling.steps, wide=scaling.wide))
     publish(state, op, output)
 
 
@@ -94,10 +101,22 @@ def _computed_weights(state: Legalizer, op: Operator) -> None:
     units, rows, bias = state.tensor(op, 1).shape[0], source.size_bytes // p.depth, bias_of(state, op, 2)
     weights, _ = _operand(state, op, 1, True)
     raw = Value(output.name, output.index, (1, 1, rows, units), output.zero_point)
+    scaling = Scaling("tflite", p.multiplier[:1], p.shift[:1])
+    if p.real is not None:
+        # What any bytes can give, less their zero points, with the least and the largest bias.
+        sides = [[-128 - point, 127 - point] for point in (p.input_zero_point, p.weight_zero_point)]
+        products = [p.depth * one * other for one in sides[0] for other in sides[1]]
+        biases = np.zeros(1, np.int64) if bias is None else bias.astype(np.int64)
+        # The activation comes behind it.
+        unclamped = replace(p, multiplier=p.multiplier[:1], shift=p.shift[:1], real=p.real[:1], act_min=-128,
+                            act_max=127)
+        scaling = double_scaling(unclamped, np.array([min(products) + biases.min()]),
+                                 np.array([max(products) + biases.max()]))
     state.layers.append(MatMul(
         op.index, op.op, (reshaped(source, (1, 1, rows, p.depth)), weights), raw, ((0, 0),),
-        (p.input_zero_point, p.weight_zero_point), int(p.multiplier[0]), int(p.shift[0]), p.output_zero_point,
-        None if bias is None else bias.reshape(-1)))
+        (p.input_zero_point, p.weight_zero_point), int(scaling.multiplier[0]), int(scaling.shift[0]),
+        p.output_zero_point, None if bias is None else bias.reshape(-1), rounding=scaling.rounding,
+        steps=scaling.steps))
     publish(state, op, raw)
     if (p.act_min, p.act_max) != (-128, 127):
         table_pass(state, op, state.values[op.outputs[0]], np.clip(CODES.astype(np.int64), p.act_min, p.act_max))

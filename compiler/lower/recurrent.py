@@ -14,7 +14,7 @@ from tq_hw.compiler.lower.legalize import Legalizer, lowers, reshaped
 from tq_hw.compiler.programs.words import OUT, STREAM_A, STREAM_B, Uop, immediate, low, reg_a, reg_b, rescale, to
 from tq_hw.isa.uop import Alu, Source
 from tq_hw.model.graph import Operator
-from tq_hw.sim.golden import recurrent
+from tq_hw.sim.golden import recurrent, svdf
 from tq_hw.sim.golden.arith import wrap_int32
 
 __all__: list[str] = []
@@ -88,13 +88,13 @@ def lower_lstm(state: Legalizer, op: Operator) -> None:
     state.layers.append(Lstm(
         op.index, op.op, (state.input(op, 0), hidden_state, cell_state), state.output(op), steps, batch, p.time_major,
         (gate(p.input_gate), gate(p.forget_gate), gate(p.output_gate), gate(p.cell_gate)), p.cell_scale_log2,
-        p.cell_clip, (p.hidden_multiplier, p.hidden_shift, p.hidden_zero_point)))
+        p.cell_clip, (p.hidden_multiplier, p.hidden_shift, p.hidden_zero_point), p.interpolated))
 
 
 @lowers("SVDF")
 def lower_svdf(state: Legalizer, op: Operator) -> None:
     """Features of the input enter the state; the state times the time weights is summed over memory and rank."""
-    p = recurrent.svdf_params(op, state.subgraph)
+    p = svdf.svdf_params(op, state.subgraph)
     b = _Builder(state, op)
     batch = state.tensor(op, 0).shape[0]
     time = state.constant(op, 2)
@@ -102,7 +102,7 @@ def lower_svdf(state: Legalizer, op: Operator) -> None:
     units, count = filters // p.rank, batch * filters * memory
     feature = b.product("feature", state.input(op, 0), batch, 1, None, (p.multiplier_1, p.shift_1),
                         p.input_zero_point)
-    kept = state.variable(op, recurrent.SVDF_STATE)
+    kept = state.variable(op, svdf.SVDF_STATE)
     code, size, dtype = (_INT16, 2, "int16") if p.state_bits == 16 else (_INT8, 1, "int8")
     if p.state_bits == 8:
         # The zero point is added after the saturation and may wrap.

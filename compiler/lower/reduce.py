@@ -4,11 +4,14 @@ Axes that lie together are one axis: [outer, reduced, inner]. What is not of tha
 images and of rows run on the array with weights of one, everything else in the vector unit (`walks.py`).
 """
 
+from dataclasses import replace
+
 import numpy as np
 
 from tq_hw.compiler.ir.layers import Mac, Move, Value
 from tq_hw.compiler.ir.strided import blank, copy_between, fill_view
 from tq_hw.compiler.lower.constraints import KERNEL_LIMIT
+from tq_hw.compiler.lower.elementwise import CODES, table_pass
 from tq_hw.compiler.lower.legalize import Legalizer, lowers, publish, reshaped
 from tq_hw.compiler.lower.movement import move_view
 from tq_hw.compiler.lower.walks import WALK_LIMIT, walk_extreme, walk_index, walk_sum
@@ -46,44 +49,63 @@ def _grouped(shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[int, int, i
     return counts[0], counts[1], counts[2]
 
 
-def _transposed(state: Legalizer, op: Operator, axes: tuple[int, ...], reduced_first: bool) -> tuple[Value, int, int]:
-    """Return a copy with the reduced axes in front or behind, the count of kept and of reduced elements."""
+def _transposed(state: Legalizer, op: Operator, axes: tuple[int, ...], reduced_first: bool,
+                value: Value | None = None) -> tuple[Value, int, int]:
+    """Return a copy with the reduced axes in front or behind, the count of kept and of reduced elements.
+
+    `value` is what has the input's bytes, the input itself by default.
+    """
     tensor = state.tensor(op, 0)
+    value = state.input(op, 0) if value is None else value
     rank = len(tensor.shape)
     kept = [axis for axis in range(rank) if axis not in axes]
     order = [*axes, *kept] if reduced_first else [*kept, *axes]
-    value = move_view(state, op, state.input(op, 0), tensor, lambda x: x.transpose(*order, rank))
+    value = move_view(state, op, value, tensor, lambda x: x.transpose(*order, rank))
     count = int(np.prod([tensor.shape[axis] for axis in axes], dtype=np.int64))
     return value, value.size_bytes // count, count
 
 
-def _grouped_value(state: Legalizer, op: Operator, axes: tuple[int, ...]) -> tuple[Value, tuple[int, int, int]]:
+def _grouped_value(state: Legalizer, op: Operator, axes: tuple[int, ...],
+                   value: Value | None = None) -> tuple[Value, tuple[int, int, int]]:
     """Return the input as [outer, reduced, inner], transposed if it is not of that form or would fill few lanes."""
+    value = state.input(op, 0) if value is None else value
     grouped = _grouped(state.tensor(op, 0).shape, axes)
     if grouped is not None and (grouped[0] <= _IMAGES or grouped[2] >= _LANES):
-        return state.input(op, 0), grouped
-    value, kept, count = _transposed(state, op, axes, True)
+        return value, grouped
+    value, kept, count = _transposed(state, op, axes, True, value)
     return value, (1, count, kept)
 
 
 @lowers("MEAN", "SUM")
 def lower_mean(state: Legalizer, op: Operator) -> None:
     """Images and rows on the array, with weights of one; the others in the vector unit."""
-    p = reduce.mean_params(op, state.subgraph)
-    tensor, value = state.tensor(op, 0), state.input(op, 0)
+    p, value = reduce.mean_params(op, state.subgraph), state.input(op, 0)
+    if p.unsigned:
+        # Bytes taken for uint8 are these with bit 7 inverted, less 128.
+        signed = Value(f"{value.name} (uint8)", value.tensor, value.shape)
+        table_pass(state, op, value, CODES ^ -128, signed)
+        value = signed
+        p = replace(p, input_zero_point=p.input_zero_point - 128, output_zero_point=p.output_zero_point - 128)
+    _sum_or_mean(state, op, p, value)
+    if p.unsigned:
+        table_pass(state, op, state.values[op.outputs[0]], CODES ^ -128)
+
+
+def _sum_or_mean(state: Legalizer, op: Operator, p: reduce.MeanParams, value: Value) -> None:
+    tensor = state.tensor(op, 0)
     grouped = _grouped(tensor.shape, p.axes)
     n, h, w, c = value.shape
     if len(tensor.shape) == 4 and p.axes == (1, 2) and p.count <= _WINDOW_LIMIT and max(h, w) <= KERNEL_LIMIT:
         _sum(state, op, p, value, _raw(state, op, (n, 1, 1, c)), np.ones((h, w, c), np.int8), depthwise=True)
     elif p.count > _DOT_LIMIT or (grouped is not None and (grouped[0] == 1 or grouped[2] > 1)) or (
             grouped is None and len(tensor.shape) - 1 not in p.axes):
-        value, shape = _grouped_value(state, op, p.axes)
+        value, shape = _grouped_value(state, op, p.axes, value)
         publish(state, op, walk_sum(state, op, value, shape, p))
     else:
         if grouped is not None:
             rows, count = grouped[:2]
         else:
-            value, rows, count = _transposed(state, op, p.axes, False)
+            value, rows, count = _transposed(state, op, p.axes, False, value)
         _sum(state, op, p, reshaped(value, (1, rows, 1, count)), _raw(state, op, (1, rows, 1, 1)),
              np.ones((1, 1, 1, count), np.int8), depthwise=False)
 
@@ -94,7 +116,7 @@ def _sum(state: Legalizer, op: Operator, p: reduce.MeanParams, value: Value, raw
     state.layers.append(Mac(
         op.index, op.op, (value,), raw, depthwise=depthwise, weights=weights,
         bias=np.full(c, wrap_int32(-p.input_zero_point * p.count)), multiplier=np.full(c, p.multiplier),
-        shift=np.full(c, p.shift), stride=(1, 1), dilation=(1, 1), pad=(0, 0), pad_value=p.input_zero_point,
+        shift=np.full(c, p.shift), stride=(1, 1), dilation=(1, 1), pad=(0, 0), pad_value=0,
         zero_point=p.output_zero_point, act_min=-128, act_max=127))
     publish(state, op, raw)
 

@@ -113,17 +113,18 @@ def walk_extreme(state: Legalizer, op: Operator, value: Value, shape: Shape, min
 
 def _summed(state: Legalizer, op: Operator, value: Value, shape: Shape, zero_point: int, result: Uop) -> Value:
     """`result` of the sum of [outer, count, inner], less the zero points."""
-    count = shape[1]
+    count, fill = shape[1], min(max(zero_point, -128), 127)
     add = (to(_ACC, STREAM_A, reg_b(_ACC), alu=Alu.ADD),)
     out: Uop = {**reg_a(_ACC), **result, "clamp": 1, **OUT}
 
     def codes(lanes: int) -> tuple[_Code, _Code, _Code]:
-        # What fills the elements up is zero points, too.
-        points = _set(_ACC, int(wrap_int32(-zero_point * -(-count // lanes) * lanes)))
+        # What fills the elements up is taken off, too.
+        filled = -(-count // lanes) * lanes - count
+        points = _set(_ACC, int(wrap_int32(-zero_point * count - fill * filled)))
         return (_Code((points,), add, (out,), (0, 0)),
                 _Code((_set(_ACC, 0),), add, ({**reg_a(_ACC), **OUT},), (0, 2)),
                 _Code((points,), add, (out,), (2, 0)))
-    return _reduced(state, op, value, shape, zero_point, codes)
+    return _reduced(state, op, value, shape, fill, codes)
 
 
 def walk_sum(state: Legalizer, op: Operator, value: Value, shape: Shape, p: MeanParams) -> Value:

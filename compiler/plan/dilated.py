@@ -12,16 +12,12 @@ from dataclasses import dataclass, replace
 
 from tq_hw.compiler.ir.layers import Mac, Pitch, Value
 from tq_hw.compiler.plan.hosts import Box
-from tq_hw.compiler.plan.layout import block_count
-from tq_hw.compiler.plan.places import LayerPlan
 from tq_hw.isa.config import BANKS, Config
 
-__all__ = ["ColumnTurn", "banks_meet", "column_turns", "phase_box", "rectangle_cycles", "row_phases", "shares"]
+__all__ = ["ColumnTurn", "banks_meet", "column_turns", "phase_box", "row_phases", "shares"]
 
 #: A layer has so many row phases at most.
 _MOST_PHASES = 1024
-#: Cycles beside those of pixels: of an operation of the array, of a rectangle, of one that nothing else runs under.
-_OPERATION_CYCLES, _RECTANGLE_CYCLES, _WAIT_CYCLES = 12, 40, 100
 
 
 def _rows(value: Value, first: int, step: int, count: int) -> Value:
@@ -111,45 +107,3 @@ def column_turns(layer: Mac, cols: tuple[int, int], single: bool) -> Iterator[Co
         turn = found
     if turn is not None:
         yield turn
-
-
-def _bus_cycles(value: Value, rows: int, cols: int, blocks: int, config: Config) -> int:
-    """Cycles of a load or store of a rectangle."""
-    channels = value.shape[3]
-    if blocks >= block_count(channels, config):
-        runs = 1 if value.place.row_bytes == cols * channels else rows
-        return runs * -(-rows // runs * cols * channels // config.bus_bytes)
-    beats = max(blocks, blocks * config.block // config.bus_bytes) + (channels % config.bus_bytes > 0)
-    return rows * cols * beats * 9 // 8  # short runs wait for each other
-
-
-def _array_cycles(layer: Mac, rows: int, cols: int, blocks: int, config: Config) -> int:
-    """Cycles of all operations of a rectangle: tiles of at least so many slots as there are rows of weights."""
-    kernel_rows, kernel_cols = layer.kernel
-    if not layer.depthwise:
-        tiles = -(-rows * cols // config.acc_words)
-        steps = block_count(layer.inputs[0].shape[3], config) * config.slices * kernel_rows * kernel_cols
-        return blocks * steps * max(rows * cols, tiles * config.gemm_rows)
-    phases = min(layer.dilation[1], cols)
-    count = -(-cols // phases)
-    tiles = -(-rows * count // config.acc_words)
-    singly = banks_meet(layer, config)
-    steps = -(-kernel_rows // (1 if singly else config.groups)) * -(-kernel_cols // 3)
-    operations = phases * tiles * kernel_rows if singly else min(phases, 2)
-    slots = phases * max(steps, config.beats_per_acc_word) * max(rows * count, tiles * 3 * config.groups)
-    return blocks * (slots + operations * _OPERATION_CYCLES)
-
-
-def rectangle_cycles(layer: Mac, plan: LayerPlan, config: Config) -> float:
-    """Estimate of the cycles of a layer, or of a row phase, with an input from memory, in a plan's rectangles."""
-    rows, cols, blocks = plan.rows, plan.cols, plan.blocks
-    images, height, width, channels = layer.output.shape
-    extent = [(kernel - 1) * dilation for kernel, dilation in zip(layer.kernel, layer.dilation, strict=True)]
-    source = layer.inputs[0]
-    bus = _bus_cycles(source, min(source.shape[1], rows + extent[0]), min(
-        source.shape[2], cols + extent[1]), blocks if layer.depthwise else block_count(source.shape[3], config), config)
-    if plan.out_words:
-        bus += _bus_cycles(layer.output, rows, cols, blocks, config)
-    array = _array_cycles(layer, rows, cols, blocks, config)
-    count = images * -(-height // rows) * -(-width // cols) * -(-block_count(channels, config) // blocks)
-    return count * (_RECTANGLE_CYCLES + (max(bus, array) if plan.slots > 1 else bus + array + _WAIT_CYCLES))

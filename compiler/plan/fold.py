@@ -5,51 +5,17 @@ more words ("pieces"). A step takes up to three such words, of neighbouring piec
 their bytes into the array rows without gaps.
 """
 
-from dataclasses import dataclass
 
+from tq_hw.compiler.ir.fold import FoldPlan, Segment
 from tq_hw.compiler.ir.layers import Mac
 from tq_hw.compiler.plan.layout import block_count
 from tq_hw.isa.config import Config
 
-__all__ = ["FoldPlan", "Segment", "plan_fold"]
+__all__ = ["plan_fold"]
 
 _KERNEL_ROW_LIMIT = 31
 #: Output columns that share a window, at most.
 _PHASES = 4
-
-
-@dataclass(frozen=True)
-class Segment:
-    """Bytes of one piece in one step: array rows [first_row, first_row + count)."""
-
-    kernel_row: int
-    piece: int
-    first_byte: int
-    first_row: int
-    count: int
-
-
-@dataclass(frozen=True)
-class FoldPlan:
-    """Steps of at most three segments each.
-
-    Members
-    -------
-    pieces : words per window row
-    phases : neighbouring output columns that share a window; each has weights of its own
-    """
-
-    pieces: int
-    steps: tuple[tuple[Segment, ...], ...]
-    phases: int = 1
-
-    def words(self, cols: int) -> int:
-        """Words of one piece of a row of `cols` output columns."""
-        return -(-cols // self.phases)
-
-    def rows(self) -> int:
-        """Array rows that the steps use."""
-        return max(s.first_row + s.count for step in self.steps for s in step)
 
 
 def plan_fold(layer: Mac, config: Config) -> FoldPlan | None:

@@ -8,10 +8,11 @@ ring for weights, parameters and tables.
 
 from collections.abc import Sequence, Set
 
+from tq_hw.compiler.ir.fold import FoldPlan
 from tq_hw.compiler.ir.layers import Elementwise, Graph, Layer, Mac, Pad, Staged, Turn, Value
 from tq_hw.compiler.plan.cascade import Group, cascades, schedule
 from tq_hw.compiler.plan.dilated import phase_box
-from tq_hw.compiler.plan.fold import FoldPlan, plan_fold
+from tq_hw.compiler.plan.fold import plan_fold
 from tq_hw.compiler.plan.hosts import Box, find_hosts
 from tq_hw.compiler.plan.layout import GRANULE_WORDS, block_count, blocked_words, row_words
 from tq_hw.compiler.plan.places import Item, LayerPlan, Name, Plan, alternates, first_fit
@@ -247,8 +248,7 @@ class _Planner:
                 if self.lead and index == 0:
                     plan = self.rectangles.leading(layer, index, self.lead, budget, self.ring_minimum)
                 if budget >= 0:
-                    plan = plan or self.rectangles.tile(layer, index, min(budget, self.capacity // 3))
-                plan = plan or (self.rectangles.tile(layer, index, budget) if budget >= 0 else None)
+                    plan = plan or self.rectangles.tile(layer, index, self.capacity // 3, budget)
                 if plan is None:
                     self._demote(index, (layer,))
                     break

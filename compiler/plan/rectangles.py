@@ -4,12 +4,13 @@ import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
+from tq_hw.compiler.ir.fold import FoldPlan
 from tq_hw.compiler.ir.layers import Layer, Mac, Pad, RowProgram, Staged, Value
 from tq_hw.compiler.ir.window import window
-from tq_hw.compiler.plan.dilated import rectangle_cycles, row_phases, shares
-from tq_hw.compiler.plan.fold import FoldPlan
+from tq_hw.compiler.plan.dilated import row_phases, shares
 from tq_hw.compiler.plan.layout import block_count, odd, row_words
 from tq_hw.compiler.plan.places import LayerPlan
+from tq_hw.compiler.plan.rectangle_cycles import rectangle_count, rectangle_cycles, streamed_cycles
 from tq_hw.isa.config import Config
 
 __all__ = ["Rectangles", "constant_words"]
@@ -18,8 +19,10 @@ __all__ = ["Rectangles", "constant_words"]
 _STRIP_SLOTS = 128
 #: Those of the rectangles behind a large first one.
 _LEAST_SLOTS = 32
-#: Row phases are used if they take less than this part of the cycles.
+#: Row phases, and other rectangles than the widest, are used if they take less than this part of the cycles.
 _WORTH = 0.95
+#: A layer of fewer rectangles has the widest. Cycles that are worth one rectangle less, as it has commands.
+_MANY, _WORTH_CYCLES = 16, 200
 
 
 def constant_words(layer: Layer, fold: FoldPlan | None, config: Config) -> int:
@@ -56,6 +59,7 @@ class Rectangles:
     kept: Callable[[Value], bool]
     _row_phases: dict[int, tuple[Mac, ...]] = field(default_factory=dict)
     _phase_plans: dict[tuple[int, int, bool], tuple[float, LayerPlan] | None] = field(default_factory=dict)
+    _shapes: dict[tuple[int, int, tuple[bool, ...]], LayerPlan] = field(default_factory=dict)
 
     def strip_words(self, layer: Layer, index: int, rows: int, cols: int, blocks: int) -> tuple[tuple[int, ...], int]:
         """Words of a strip buffer of each input and of the output, for so many rows, columns and channel blocks."""
@@ -121,6 +125,33 @@ class Rectangles:
                     cols = -(-cols // 2)
         return None
 
+    def _best_shape(self, layer: Layer, index: int, widest: LayerPlan, budget: int) -> LayerPlan:
+        """Rectangles that take the fewest cycles; narrow ones share few columns and rows with their neighbours."""
+        if isinstance(layer, Staged | Pad | RowProgram) or rectangle_count(layer, widest, self.config) < _MANY:
+            return widest
+        key = index, budget, (*map(self.kept, layer.inputs), self.kept(layer.output))
+        if key in self._shapes:
+            return self._shapes[key]
+        _, h, w, c = layer.output.shape
+        if isinstance(layer, Mac) and layer.region is not None:
+            h, w = layer.region[1] - layer.region[0], layer.region[3] - layer.region[2]
+        most, count = streamed_cycles(layer, widest, self.config), rectangle_count(layer, widest, self.config)
+        best, least = widest, most + _WORTH_CYCLES * count
+        all_blocks = block_count(c, self.config)
+        for cols, blocks, slots in itertools.product(
+                shares(w), shares(all_blocks) if _cuts_channels(layer) else [all_blocks], (2, 1)):
+            for rows in shares(h):
+                ins, out = self.strip_words(layer, index, rows, cols, blocks)
+                if slots * (sum(ins) + out) <= budget:
+                    plan = LayerPlan(rows, cols, ins, out, blocks, slots, self.folds[index])
+                    cycles, number = (find(layer, plan, self.config) for find in (streamed_cycles, rectangle_count))
+                    worth = cycles < _WORTH * most or (cycles <= most and 2 * number <= count)
+                    if worth and cycles + _WORTH_CYCLES * number < least:
+                        best, least = plan, cycles + _WORTH_CYCLES * number
+                    break
+        self._shapes[key] = best
+        return best
+
     def leading(self, layer: Layer, index: int, rows: int, budget: int, ring: int) -> LayerPlan | None:
         """Rectangles of a layer, the first one of `rows` rows, begun by slices; None if `budget` words are too few.
 
@@ -164,8 +195,17 @@ class Rectangles:
         self._phase_plans[key] = best
         return best
 
-    def tile(self, layer: Layer, index: int, budget: int) -> LayerPlan | None:
-        """Rectangles for a layer, or its row phases, whose strip buffers fit `budget` words; None if there are none."""
+    def tile(self, layer: Layer, index: int, usual: int, budget: int) -> LayerPlan | None:
+        """Rectangles for a layer, or its row phases, whose strip buffers fit `budget` words; None if there are none.
+
+        They have `usual` words, unless a layer of many rectangles is faster with more.
+        """
+        found = self._tile(layer, index, min(usual, budget)) or self._tile(layer, index, budget)
+        if found is None or found.row_phases:
+            return found
+        return self._best_shape(layer, index, found, budget)
+
+    def _tile(self, layer: Layer, index: int, budget: int) -> LayerPlan | None:
         whole = self._largest(layer, index, budget)
         if (not isinstance(layer, Mac) or layer.dilation[0] == 1 or self.folds[index] is not None
                 or self.kept(layer.inputs[0])):

@@ -28,7 +28,7 @@ from tq_hw.compiler.programs.words import (
 from tq_hw.isa.uop import Alu, Multiply, Source
 from tq_hw.sim.golden.fixedpoint import EXP_EIGHTH, EXP_STEPS, RECIPROCAL_SLOPE, RECIPROCAL_START, THIRD, narrowed
 
-__all__ = ["CLAMP", "Activation", "clip_uops", "computed_activation", "hidden_uops", "product_uop"]
+__all__ = ["CLAMP", "Activation", "clip_uops", "computed_activation", "hidden_uops"]
 
 _INT16_MAX = (1 << 15) - 1
 CLAMP: Uop = {"clamp": 1, "act_min": -128, "act_max": 127}
@@ -162,14 +162,9 @@ def computed_activation(cell_scale_log2: int) -> Activation:
     return Activation(_uops(fraction), _tables(), _LOGISTIC + shift, _TANH + shift + 1, _TANH)
 
 
-def product_uop(shift: int) -> Uop:
-    """Product of both streams, shifted right and rounded."""
-    return {**STREAM_A, **STREAM_B, **low(), **shifted(-shift)}
-
-
-def clip_uops(total: Uop, clip: int) -> tuple[Uop, ...]:
-    """An int16 sum, clipped to a magnitude unless it is 0, as output."""
-    if clip == 0:
+def clip_uops(total: Uop, clip: int | None) -> tuple[Uop, ...]:
+    """An int16 sum, clipped to a magnitude if there is one, as output."""
+    if clip is None:
         return ({**total, **CLAMP, **OUT},)
     above = () if clip == _INT16_MAX else (to(0, reg_a(0), immediate(clip), alu=Alu.MIN),)
     return (to(0, {**total, **CLAMP}), *above, {**reg_a(0), **immediate(-clip), "alu": Alu.MAX, **OUT})

@@ -1,9 +1,10 @@
-"""Short words for micro-operations over vector registers."""
+"""Short words for micro-operations over vector registers, and the fields of a program."""
 
+from tq_hw.compiler.ir.meaning import Code
 from tq_hw.isa.uop import Activation, Alu, Destination, Multiply, Rounding, ShiftSource, Source
 
-__all__ = ["OUT", "STREAM_A", "STREAM_B", "Uop", "activated", "high16", "immediate", "low", "reg_a", "reg_b", "rescale",
-           "shifted", "to"]
+__all__ = ["OUT", "STREAM_A", "STREAM_B", "Uop", "activated", "high16", "immediate", "low", "program_fields", "reg_a",
+           "reg_b", "rescale", "shifted", "to"]
 
 Uop = dict[str, int]
 STREAM_A: Uop = {"a_source": Source.STREAM}
@@ -62,3 +63,11 @@ def high16(a: int, b: int | None = None, constant: int = 0) -> Uop:
     if b is None:
         return {**reg_a(a), "multiply": Multiply.HIGH_IMMEDIATE, "immediate": constant << 16}
     return {**reg_a(a), **reg_b(b), "multiply": Multiply.HIGH_B, **shifted(16)}
+
+
+def program_fields(code: Code, body: tuple[int, int] | None = None) -> dict[str, int]:
+    """Fields of a program; `body` is (offset, length) of the repeated part."""
+    first, count = code.first, len(code.uops)
+    body_first = first + (body[0] if body else count)
+    return {"first": first, "body_first": body_first, "body_last": body_first + (body[1] if body else 0) - 1,
+            "last": first + count - 1, "repeat1": 1, "repeat2": 1}

@@ -8,8 +8,8 @@ import numpy.typing as npt
 
 from tq_hw.compiler.ir.layers import Copy, Flat, IntArray, Layer, Lstm, MatMul, Move, Value
 from tq_hw.compiler.ir.strided import blank, copy_between
-from tq_hw.compiler.programs.lstm import Activation, clip_uops, hidden_uops, product_uop
-from tq_hw.compiler.programs.lstm_table import activation
+from tq_hw.compiler.programs.interpolated import activation_of, product_uops
+from tq_hw.compiler.programs.lstm import Activation, clip_uops, hidden_uops
 from tq_hw.compiler.programs.words import OUT, STREAM_A, STREAM_B, Uop
 from tq_hw.isa.uop import Alu
 
@@ -49,7 +49,7 @@ class _Steps:
         out = Value(f"{self.layer.output.name} ({name})", self.layer.output.tensor, (1, 1, rows, 2 * out_size))
         seen = Value(lhs.name, lhs.tensor, (1, 1, rows, depth), lhs.zero_point, lhs.flip, lhs)
         self.layers.append(MatMul(self.layer.index, self.layer.op, (seen, matrix, *(() if added is None else (added,))),
-                                  out, ((0, 0),), (0, 0), *scale, 0, bias, True))
+                                  out, ((0, 0),), (0, 0), *scale, 0, bias, True, saturates=self.layer.interpolated))
         return out
 
     def move(self, name: str, inputs: Sequence[Value], copies: Sequence[Copy], size: int,
@@ -69,7 +69,7 @@ class _Steps:
 
 def steps_of(layer: Lstm) -> list[Layer]:
     """Return layers that make the same output through memory, step by step."""
-    b = _Steps(layer, [], activation(layer.cell_scale_log2))
+    b = _Steps(layer, [], activation_of(layer))
     x, hidden_state, cell_state = layer.inputs
     steps, batch, cells, log2 = layer.steps, layer.batch, layer.cells, layer.cell_scale_log2
     count = cells * batch
@@ -91,8 +91,10 @@ def steps_of(layer: Lstm) -> list[Layer]:
                               added)
             ready.append(b.activation("activation", total, b.active.tanh if number == 3 else b.active.logistic))
         i, f, o, g = ready
-        kept = b.flat("kept", [(f, _INT16), (c, _INT16)], count, _INT16, ({**product_uop(15), **OUT},))
-        new = b.flat("added", [(i, _INT16), (g, _INT16)], count, _INT16, ({**product_uop(30 + log2), **OUT},))
+        *first, last = product_uops(layer, 15)
+        kept = b.flat("kept", [(f, _INT16), (c, _INT16)], count, _INT16, (*first, {**last, **OUT}))
+        *first, last = product_uops(layer, 30 + log2)
+        new = b.flat("added", [(i, _INT16), (g, _INT16)], count, _INT16, (*first, {**last, **OUT}))
         total_uop: Uop = {**STREAM_A, **STREAM_B, "alu": Alu.ADD}
         c = b.flat("cell", [(kept, _INT16), (new, _INT16)], count, _INT16, clip_uops(total_uop, layer.cell_clip),
                    into=cell_state if step == steps - 1 else None)

@@ -14,7 +14,9 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import ClassVar
 
+from tq_hw.compiler.ir.meaning import Meaning
 from tq_hw.compiler.stream.history import Access, History
+from tq_hw.compiler.stream.uses import Uses, body_of, register_span, uses
 from tq_hw.isa.config import Config
 from tq_hw.isa.encode import Assembler, EncodeError
 from tq_hw.isa.layout import ArrayMode, Unit
@@ -38,6 +40,8 @@ class Operation:
     after : operations whose tokens it takes
     uops : micro-operations of a vector program
     folds : entries of the folding table that an operation of the array uses
+    meaning : what it is for; None: it moves bytes
+    takes : by vector register that the program finds something in, the operation of its layer that left it there
     """
 
     unit: Unit
@@ -50,6 +54,8 @@ class Operation:
     after: "list[Operation]" = field(default_factory=list)
     uops: tuple[Mapping[str, int], ...] = ()
     folds: tuple[tuple[Mapping[str, int], ...], ...] = ()
+    meaning: Meaning | None = None
+    takes: "dict[int, Operation]" = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -109,16 +115,19 @@ class Stream:
     _known: dict[tuple[Unit, Unit], list[int]] = field(default_factory=dict)
     _uops: dict[int, Mapping[str, int]] = field(default_factory=dict)
     _folds: dict[int, tuple[Mapping[str, int], ...]] = field(default_factory=dict)
+    #: By layer and vector register, what wrote it last. What programs use, until a micro-operation is written.
+    _owners: dict[tuple[int, int], Operation] = field(default_factory=dict)
+    _uses: dict[tuple[int, ...], Uses] = field(default_factory=dict)
 
     def add(self, unit: Unit, fields: Mapping[str, int], reads: tuple[Access, ...], writes: tuple[Access, ...],
-            layer: int) -> Operation:
+            layer: int, meaning: Meaning | None = None) -> Operation:
         """Append an operation and find what it must wait for."""
         if len(self.items) + self.work >= self.limit:
             raise UnsupportedError(f"{self.names[layer]} brings the model to more than {self.limit} commands, which is "
                                    "too many for its amount of weights; use a larger configuration or smaller tensors")
-        operation = Operation(unit, dict(fields), reads, writes, layer)
+        operation = Operation(unit, dict(fields), reads, writes, layer, meaning=meaning)
         if unit is Unit.VECTOR and "last" in fields:
-            operation.uops = tuple(self._uops[index] for index in range(fields["first"], fields["last"] + 1))
+            self._program(operation)
         if fields.get("mode") == ArrayMode.FOLDED:
             operation.folds = tuple(self._folds[step] for step in range(fields["kernel_blocks"]))
         for other in _UNITS:
@@ -138,6 +147,19 @@ class Stream:
         self.by_unit[unit].append(operation)
         self.items.append(operation)
         return operation
+
+    def _program(self, operation: Operation) -> None:
+        """Note the program of a vector operation, and what it finds in registers."""
+        f = operation.fields
+        operation.uops = tuple(self._uops[index] for index in range(f["first"], f["last"] + 1))
+        key = f["first"], f["last"], f["body_first"], f["body_last"], register_span(f, self.config)
+        if key not in self._uses:
+            self._uses[key] = uses(operation.uops, body_of(f), key[-1])
+        for register in self._uses[key].found:
+            if (operation.layer, register) in self._owners:
+                operation.takes[register] = self._owners[operation.layer, register]
+        for register in self._uses[key].left:
+            self._owners[operation.layer, register] = operation
 
     def _tokens(self, poster: Unit, taker: Unit, index: int) -> int:
         """Most tokens of `poster` that `taker` may hold when operation `index` of the one that posts is done."""
@@ -160,6 +182,7 @@ class Stream:
     def uop(self, index: int, values: Mapping[str, int]) -> None:
         """Write a micro-operation at this point."""
         self._uops[index] = values
+        self._uses.clear()
         self.items.append(UopWrite(index, values))
 
     @property

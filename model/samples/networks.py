@@ -12,7 +12,7 @@ from tq_hw.model.graph import Model
 from tq_hw.model.samples.build import ModelBuilder
 from tq_hw.model.tflite.reader import parse_model
 
-__all__ = ["NETWORKS", "network"]
+__all__ = ["NETWORKS", "network", "super_resolution"]
 
 Rng = np.random.Generator
 _SAME: dict[str, Any] = {"padding": "SAME"}
@@ -268,6 +268,16 @@ def _mobilenet_v3(n: _Net) -> list[int]:
     x = n.b.add("AVERAGE_POOL_2D", [x], filter_height=h, filter_width=w, padding="VALID")
     x = n.reshape(n.conv(n.hard_swish(n.conv(x, 40, 1)), 10, 1), -1, 10)
     return [n.b.add("SOFTMAX", [x])]
+
+
+def super_resolution(height: int, width: int, channels: int = 32, blocks: int = 5) -> Model:
+    """Return a network that makes an image twice as large: residual blocks at full size, then DEPTH_TO_SPACE."""
+    n = _Net("super_resolution", 0)
+    first = x = n.conv(n.input(1, height, width, 3), channels)
+    for _ in range(blocks):
+        x = n.add(x, n.conv(n.conv(x, channels, act="RELU"), channels))
+    x = n.conv(n.add(n.conv(x, channels), first), 12)
+    return parse_model(n.b.build(n.b.add("DEPTH_TO_SPACE", [x], block_size=2)), n.b.name)
 
 
 #: What `network` makes.

@@ -1,9 +1,11 @@
 """Unary operators: LOGISTIC, TANH, the RELU family, LEAKY_RELU, PRELU and HARD_SWISH.
 
 Sources: `activations.cc`, `LUTPopulate` in `internal/common.h`, `reference/reference_ops.h ReluX`,
-`reference/leaky_relu.h`, `reference/prelu.h`, `reference/hard_swish.h`.
+`reference/leaky_relu.h`, `reference/prelu.h`, `reference/hard_swish.h`; for profile tflm `integer_ops/logistic.h`,
+`integer_ops/tanh.h` and TFLite Micro's `activations_common.cc`.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -14,11 +16,14 @@ from tq_hw.sim.golden.arith import (
     IntArray,
     activation_range,
     multiply_by_quantized_multiplier,
+    quantize_limit,
     quantize_multiplier,
     round_half_away,
+    rounding_divide_by_pot,
 )
-from tq_hw.sim.golden.fixedpoint import high_mul, rounding_divide_int16
+from tq_hw.sim.golden.fixedpoint import high_mul, logistic, rounding_divide_int16, tanh
 from tq_hw.sim.golden.libm import Float32, expf, tanhf
+from tq_hw.sim.golden.profiles import factor
 from tq_hw.sim.golden.registry import (
     Array,
     Inputs,
@@ -96,6 +101,24 @@ def tanh_lut(scale: float, zero_point: int) -> Array:
     return _lut(scale, zero_point, 1.0 / 128, 0, tanhf)
 
 
+def _fixed_point_lut(op: str, scale: float, zero_point: int) -> Array:
+    """LOGISTIC or TANH as TFLite Micro computes it: 32-bit fixed point with 4 integer bits.
+
+    `scale` is at least 2^-28 and below 2^35.
+    """
+    integer_bits, output_bits = 4, 8 if op == "LOGISTIC" else 7
+    fraction, shift = math.frexp(scale * 2.0 ** (31 - integer_bits))
+    multiplier = int(round_half_away(fraction * (1 << 31)))
+    radius = math.floor(((1 << integer_bits) - 1) * 2.0 ** (31 - integer_bits) / 2.0**shift)
+    x = np.arange(-128, 128) - zero_point
+    # Outside the radius the shift is not done.
+    inside = np.abs(x) < radius
+    scaled = multiply_by_quantized_multiplier(np.where(inside, x, 0), multiplier, min(shift, 31))
+    exact = logistic(scaled, integer_bits, 32) if op == "LOGISTIC" else tanh(scaled, integer_bits, 32)
+    rounded = rounding_divide_by_pot(exact, 31 - output_bits) - (128 if op == "LOGISTIC" else 0)
+    return narrow(np.where(inside, rounded, np.where(x <= -radius, -128, 127)), -128, 127)
+
+
 def lut(op: Operator, subgraph: Subgraph) -> Array:
     """Table of 256 int8 results, indexed by input + 128, of any operator of this module but PRELU.
 
@@ -109,11 +132,15 @@ def lut(op: Operator, subgraph: Subgraph) -> Array:
         require(output.scale == 1.0 / 256 and output.zero_point == -128,
                 "output must have scale 1/256 and zero point -128, found "
                 f"{output.scale}, {output.zero_point}")
+        if subgraph.profile == "tflm":
+            return _fixed_point_lut(op.op, tensor.scale, tensor.zero_point)
         return logistic_lut(tensor.scale, tensor.zero_point)
     if op.op == "TANH":
         require(output.scale == 1.0 / 128 and output.zero_point == 0,
                 "output must have scale 1/128 and zero point 0, found "
                 f"{output.scale}, {output.zero_point}")
+        if subgraph.profile == "tflm":
+            return _fixed_point_lut(op.op, tensor.scale, tensor.zero_point)
         return tanh_lut(tensor.scale, tensor.zero_point)
     every = np.arange(-128, 128).astype(np.int8)
     functions = {"LEAKY_RELU": _leaky_relu, "HARD_SWISH": _hard_swish}
@@ -121,39 +148,41 @@ def lut(op: Operator, subgraph: Subgraph) -> Array:
 
 
 def relu_params(op: Operator, subgraph: Subgraph) -> ReluParams:
-    """Derive the integers of a RELU, RELU6 or RELU_N1_TO_1; the factor is a float32 quotient."""
+    """Derive the integers of a RELU, RELU6 or RELU_N1_TO_1."""
     tensor = require_dtype(op, subgraph, "int8")
     output = output_tensor(op, subgraph)
-    multiplier, shift = quantize_multiplier(
-        float(np.float32(tensor.scale) / np.float32(output.scale)))
+    multiplier, shift = quantize_multiplier(factor(subgraph, [tensor.scale], output.scale))
     act_min, act_max = activation_range(op.op, output.scale, output.zero_point)
     return ReluParams(tensor.zero_point, multiplier, shift, output.zero_point, act_min, act_max)
 
 
 def leaky_relu_params(op: Operator, subgraph: Subgraph) -> LeakyReluParams:
-    """Derive the integers of a LEAKY_RELU; the factors are float32 products and quotients."""
+    """Derive the integers of a LEAKY_RELU."""
     tensor = require_dtype(op, subgraph, "int8")
     output = output_tensor(op, subgraph)
-    scale, output_scale = np.float32(tensor.scale), np.float32(output.scale)
-    alpha = np.float32(float_option(op, "alpha"))
-    return LeakyReluParams(tensor.zero_point, *quantize_multiplier(float(scale / output_scale)),
-                           *quantize_multiplier(float(scale * alpha / output_scale)),
+    positive = factor(subgraph, [tensor.scale], output.scale)
+    negative = factor(subgraph, [tensor.scale, float_option(op, "alpha")], output.scale)
+    return LeakyReluParams(tensor.zero_point, *quantize_multiplier(positive), *quantize_multiplier(negative),
                            output.zero_point)
 
 
 def prelu_params(op: Operator, subgraph: Subgraph) -> PreluParams:
-    """Derive the integers of a PRELU; the factors are float32 products and quotients."""
+    """Derive the integers of a PRELU."""
     tensor = require_dtype(op, subgraph, "int8")
     alpha = require_dtype(op, subgraph, "int8", position=1)
     output = output_tensor(op, subgraph)
-    scale, output_scale = np.float32(tensor.scale), np.float32(output.scale)
-    return PreluParams(tensor.zero_point, alpha.zero_point,
-                       *quantize_multiplier(float(scale / output_scale)),
-                       *quantize_multiplier(float(scale * np.float32(alpha.scale) / output_scale)),
-                       output.zero_point)
+    positive = factor(subgraph, [tensor.scale], output.scale)
+    negative = factor(subgraph, [tensor.scale, alpha.scale], output.scale)
+    return PreluParams(tensor.zero_point, alpha.zero_point, *quantize_multiplier(positive),
+                       *quantize_multiplier(negative), output.zero_point)
 
 
 def _relu(op: Operator, subgraph: Subgraph, x: Array) -> Array:
+    if op.op == "RELU6" and subgraph.profile == "tflm":
+        # It clamps to the input's codes of 0 and 6, whatever the output's scale is.
+        tensor = require_dtype(op, subgraph, "int8")
+        six = min(quantize_limit(op.op, 6.0, tensor.scale, tensor.zero_point), 127)
+        return narrow(x, tensor.zero_point, six)
     p = relu_params(op, subgraph)
     scaled = multiply_by_quantized_multiplier(x.astype(np.int64) - p.input_zero_point,
                                               p.multiplier, p.shift)
@@ -172,11 +201,10 @@ def _leaky_relu(op: Operator, subgraph: Subgraph, x: Array) -> Array:
 
 def _hard_swish(op: Operator, subgraph: Subgraph, x: Array) -> Array:
     tensor, output = require_dtype(op, subgraph, "int8"), output_tensor(op, subgraph)
-    hires_scale = np.float32(1.0 / 128) * np.float32(tensor.scale)
     output_multiplier, output_exponent = quantize_multiplier(
-        float(hires_scale / np.float32(output.scale)))
+        factor(subgraph, [tensor.scale, 1 / 128], output.scale))
     reluish_multiplier, reluish_exponent = quantize_multiplier(
-        float(hires_scale / (np.float32(3.0) / np.float32(32768.0))))
+        factor(subgraph, [tensor.scale, 1 / 128], 3.0 / 32768))
     require(output_exponent <= 0,
             f"input scale {tensor.scale} must be below 128 times the output scale {output.scale}")
     return hard_swish_int16(x.astype(np.int64) - tensor.zero_point,

@@ -17,7 +17,7 @@ from tq_hw.model.errors import ModelError, UnsupportedError
 
 __all__ = ["INT32_MAX", "INT32_MIN", "IntArray", "IntLike", "Padding", "activation_range",
            "compute_padding", "divide_toward_zero", "dtype_range",
-           "multiply_by_quantized_multiplier", "quantize_multiplier", "quantize_multipliers",
+           "multiply_by_quantized_multiplier", "quantize_limit", "quantize_multiplier", "quantize_multipliers",
            "round_half_away", "rounding_divide_by_pot", "saturate",
            "saturating_rounding_doubling_high_mul", "wrap_int32"]
 
@@ -168,18 +168,22 @@ def activation_range(activation: str, scale: float, zero_point: int,
         raise UnsupportedError(f"fused activation must be one of {', '.join(limits)}, "
                                f"not {activation}; give the activation an operator of its own")
 
-    def quantize(real: float) -> int:
-        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-            quotient = float(round_half_away(np.float32(real) / np.float32(scale)))
-        if not INT32_MIN <= quotient <= INT32_MAX:
-            raise ModelError(f"fused activation {activation}: {real} is beyond int32 at scale "
-                             f"{scale}")
-        return zero_point + int(quotient)
-
     real_min, real_max = limits[activation]
-    act_min = low if real_min is None else max(low, quantize(real_min))
-    act_max = high if real_max is None else min(high, quantize(real_max))
+    act_min = low if real_min is None else max(low, quantize_limit(activation, real_min, scale, zero_point))
+    act_max = high if real_max is None else min(high, quantize_limit(activation, real_max, scale, zero_point))
     return act_min, act_max
+
+
+def quantize_limit(activation: str, real: float, scale: float, zero_point: int) -> int:
+    """Code of a limit of an activation: a float32 quotient, rounded half away from zero.
+
+    Raises `ModelError` when it leaves int32.
+    """
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+        quotient = float(round_half_away(np.float32(real) / np.float32(scale)))
+    if not INT32_MIN <= quotient <= INT32_MAX:
+        raise ModelError(f"activation {activation}: {real} is beyond int32 at scale {scale}")
+    return zero_point + int(quotient)
 
 
 def compute_padding(padding: str, in_size: int, filter_size: int, stride: int,

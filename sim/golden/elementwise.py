@@ -19,6 +19,7 @@ from tq_hw.sim.golden.arith import (
     quantize_multiplier,
     wrap_int32,
 )
+from tq_hw.sim.golden.profiles import factor
 from tq_hw.sim.golden.registry import (
     Array,
     Inputs,
@@ -121,14 +122,12 @@ def add_params(op: Operator, subgraph: Subgraph) -> AddParams:
 
 
 def mul_params(op: Operator, subgraph: Subgraph) -> MulParams:
-    """Derive the integers of a MUL; the factor is computed in float32 throughout (`mul.cc`)."""
+    """Derive the integers of a MUL."""
     first = require_dtype(op, subgraph, "int8")
     second = require_dtype(op, subgraph, "int8", position=1)
     output = output_tensor(op, subgraph)
     require(output.dtype == "int8", f"output must be int8, not {output.dtype}")
-    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-        real = float(np.float32(first.scale) * np.float32(second.scale) / np.float32(output.scale))
-    multiplier, shift = quantize_multiplier(real)
+    multiplier, shift = quantize_multiplier(factor(subgraph, [first.scale, second.scale], output.scale))
     act_min, act_max = activation_range(str_option(op, "fused_activation_function"),
                                         output.scale, output.zero_point)
     return MulParams(first.zero_point, second.zero_point, multiplier, shift, output.zero_point,

@@ -2,7 +2,7 @@
 
 FULLY_CONNECTED follows TFLite Micro (`integer_ops/fully_connected.h` with
 `MultiplyByQuantizedMultiplier`, double product of the scales); LiteRT's BUILTIN_REF requantizes this
-one operator in C `double`. BATCH_MATMUL follows LiteRT's `reference/batch_matmul.h`.
+one operator in C `double`, as profile litert does. BATCH_MATMUL follows LiteRT's `reference/batch_matmul.h`.
 """
 
 from dataclasses import dataclass
@@ -24,6 +24,7 @@ from tq_hw.sim.golden.mac import (
     requantize,
     weight_tensor,
 )
+from tq_hw.sim.golden.profiles import factor
 from tq_hw.sim.golden.registry import (
     Array,
     Inputs,
@@ -73,17 +74,20 @@ def params(op: Operator, subgraph: Subgraph) -> MatMulParams:
     multiplier, shift = channel_multipliers(tensor.scale, weights, output.scale, shape[0])
     act_min, act_max = activation_range(str_option(op, "fused_activation_function"),
                                         output.scale, output.zero_point)
+    real = None
+    if subgraph.profile == "litert" and weights.quantization is not None:
+        scales = np.array(weights.quantization.scale, np.float64)
+        real = np.broadcast_to(tensor.scale * scales / output.scale, shape[:1])
     return MatMulParams(multiplier, shift, tensor.zero_point, output.zero_point, act_min, act_max,
-                        shape[1], zero_points[0])
+                        shape[1], zero_points[0], real=real)
 
 
 def _batch_matmul_params(op: Operator, subgraph: Subgraph) -> MatMulParams:
     lhs = require_dtype(op, subgraph, "int8")
     rhs = require_dtype(op, subgraph, "int8", position=1)
     output = output_tensor(op, subgraph)
-    # `GetQuantizedConvolutionMultipler`: the product is a float32, the quotient a double.
-    product = float(np.float32(lhs.scale) * np.float32(rhs.scale))
-    multiplier, shift = quantize_multiplier(product / output.scale)
+    # `GetQuantizedConvolutionMultipler`: the quotient is a double in any case.
+    multiplier, shift = quantize_multiplier(factor(subgraph, [lhs.scale, rhs.scale], 1.0) / output.scale)
     depth = lhs.shape[-2 if bool_option(op, "adj_x") else -1]
     return MatMulParams(np.array([multiplier]), np.array([shift]), lhs.zero_point,
                         output.zero_point, -128, 127, depth, rhs.zero_point)

@@ -14,11 +14,12 @@ from tq_hw.sim.golden import (
     resize,
     slicing,
     softmax,
+    svdf,
 )
 from tq_hw.sim.golden.registry import KERNELS
 
 __all__ = ["FAMILIES", "KERNELS"]
 
 FAMILIES = (activation, conv, elementwise, fully_connected, movement, pooling, quantize, recurrent,
-            reduce, resize, slicing, softmax)
+            reduce, resize, slicing, softmax, svdf)
 pointwise.load_all()

@@ -1,14 +1,16 @@
 """What the multiply-accumulate kernels share: rescaling factors and the requantization stages."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
+import numpy.typing as npt
 
-from tq_hw.model.errors import ModelError
+from tq_hw.model.errors import ModelError, UnsupportedError
 from tq_hw.model.graph import Operator, Subgraph, Tensor
 from tq_hw.sim.golden.arith import (
     IntArray,
     quantize_multipliers,
+    round_half_away,
     rounding_divide_by_pot,
     saturating_rounding_doubling_high_mul,
     wrap_int32,
@@ -22,8 +24,12 @@ from tq_hw.sim.golden.registry import (
     require_dtype,
 )
 
-__all__ = ["MacParams", "Stages", "bias_values", "channel_multipliers", "requantize",
+__all__ = ["DOUBLE_LIMIT", "MacParams", "Stages", "bias_values", "channel_multipliers", "requantize",
            "requantize_stages", "weight_tensor"]
+
+
+#: Rounded products in double from here on leave int32, or do so with a zero point added.
+DOUBLE_LIMIT = (1 << 31) - 256
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,6 +43,7 @@ class MacParams:
     input_zero_point : subtracted from each input value; a padded tap contributes 0
     output_zero_point : added after the shift
     act_min, act_max : clamp limits, applied last
+    real : where a kernel rescales in C double, the factors instead of multiplier and shift, as many
     """
 
     multiplier: IntArray
@@ -45,6 +52,7 @@ class MacParams:
     output_zero_point: int
     act_min: int
     act_max: int
+    real: npt.NDArray[np.float64] | None = field(default=None, kw_only=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +62,7 @@ class Stages:
     Members
     -------
     accumulator : int32 sum including the bias
-    after_multiply : SaturatingRoundingDoublingHighMul of the (left shifted) accumulator
+    after_multiply : SaturatingRoundingDoublingHighMul of the (left shifted) accumulator; in double already shifted
     after_shift : RoundingDivideByPOT of that, the zero point not yet added
     after_clamp : the int8 result
     """
@@ -66,7 +74,18 @@ class Stages:
 
 
 def requantize_stages(acc: IntArray, params: MacParams) -> Stages:
-    """Requantize int32 accumulators, last axis = output channel, and keep each stage."""
+    """Requantize int32 accumulators, last axis = output channel, and keep each stage.
+
+    Raises UnsupportedError when a product in double leaves int32: C leaves the conversion undefined.
+    """
+    if params.real is not None:
+        rounded = round_half_away(acc.astype(np.float64) * params.real)
+        if np.any(np.abs(rounded) >= DOUBLE_LIMIT):
+            raise UnsupportedError(f"an accumulator times {params.real.max():g} leaves int32: LiteRT's reference "
+                                   "kernel is undefined there; use a larger output scale, or --profile canon")
+        scaled = rounded.astype(np.int64)
+        result = narrow(scaled + params.output_zero_point, params.act_min, params.act_max)
+        return Stages(acc, scaled, scaled, result)
     left = np.maximum(params.shift, 0)
     shifted = wrap_int32(acc << left) if left.any() else acc
     high = saturating_rounding_doubling_high_mul(shifted, params.multiplier)

@@ -3,8 +3,9 @@
 import numpy as np
 
 from tq_hw.model.graph import Operator, Subgraph
-from tq_hw.sim.golden.arith import IntArray, multiply_by_quantized_multiplier, quantize_multiplier, round_half_away
+from tq_hw.sim.golden.arith import IntArray, multiply_by_quantized_multiplier, quantize_limit, quantize_multiplier
 from tq_hw.sim.golden.pointwise import pointwise
+from tq_hw.sim.golden.profiles import factor
 from tq_hw.sim.golden.registry import output_tensor, require_dtype
 
 
@@ -12,8 +13,7 @@ from tq_hw.sim.golden.registry import output_tensor, require_dtype
 def relu_0_to_1(op: Operator, subgraph: Subgraph, codes: IntArray) -> IntArray:
     """Rescale, then clamp to the codes of 0 and 1."""
     source, output = require_dtype(op, subgraph, "int8"), output_tensor(op, subgraph)
-    scale = np.float32(output.scale)
+    one = quantize_limit("RELU_0_TO_1", 1.0, output.scale, output.zero_point)
     scaled = multiply_by_quantized_multiplier(
-        codes - source.zero_point, *quantize_multiplier(float(np.float32(source.scale) / scale)))
-    one = output.zero_point + int(round_half_away(np.float32(1.0) / scale))
+        codes - source.zero_point, *quantize_multiplier(factor(subgraph, [source.scale], output.scale)))
     return np.clip(scaled + output.zero_point, max(output.zero_point, -128), min(one, 127))

@@ -1,10 +1,8 @@
-"""SVDF and UNIDIRECTIONAL_SEQUENCE_LSTM, with int8 activations and their state.
+"""UNIDIRECTIONAL_SEQUENCE_LSTM, with int8 activations and its state.
 
-Sources: `reference/svdf.h EvalIntegerSVDF`, `svdf.cc`, for the int8 state TFLite Micro's
-`svdf_common.cc`; `lstm_eval.cc LstmStepInteger8x8_16`,
-`unidirectional_sequence_lstm.cc PopulateQuantizedLstmParams8x8_16`,
-`reference/portable_tensor_utils.cc`. State tensors are inputs; the kernels update the arrays in
-place, so the caller passes arrays that it owns.
+Sources: `lstm_eval.cc LstmStepInteger8x8_16`, `unidirectional_sequence_lstm.cc PopulateQuantizedLstmParams8x8_16`,
+`reference/portable_tensor_utils.cc`; for profile tflm its `lstm_eval.h` and `lstm_eval_common.cc`. State tensors are
+inputs; the kernel updates the arrays in place, so the caller passes arrays that it owns.
 """
 
 import math
@@ -23,95 +21,24 @@ from tq_hw.sim.golden.arith import (
     wrap_int32,
 )
 from tq_hw.sim.golden.fixedpoint import logistic, tanh
-from tq_hw.sim.golden.mac import bias_values
+from tq_hw.sim.golden.interpolated import interpolated_logistic, interpolated_tanh
+from tq_hw.sim.golden.profiles import factor
 from tq_hw.sim.golden.registry import (
     Array,
     Inputs,
     bool_option,
     float_option,
     input_tensor,
-    int_option,
     kernel,
-    narrow,
-    output_tensor,
     require,
     require_dtype,
     str_option,
     value,
 )
 
-__all__ = ["LstmGate", "LstmParams", "SvdfParams", "lstm_params", "svdf_params"]
+__all__ = ["LSTM_CELL", "LSTM_HIDDEN", "LstmGate", "LstmParams", "lstm_params"]
 
-SVDF_STATE, LSTM_HIDDEN, LSTM_CELL = 4, 18, 19
-
-
-@dataclass(frozen=True)
-class SvdfParams:
-    """Derived integers of SVDF: stage 1 fills the state, stage 2 the int8 output.
-
-    Members
-    -------
-    state_bits : 16, or 8 for the form that only TFLite Micro has; of the time weights too
-    state_zero_point : 0 with 16 bits
-    """
-
-    rank: int
-    input_zero_point: int
-    state_bits: int
-    state_zero_point: int
-    multiplier_1: int
-    shift_1: int
-    multiplier_2: int
-    shift_2: int
-    output_zero_point: int
-
-
-def svdf_params(op: Operator, subgraph: Subgraph) -> SvdfParams:
-    """Derive the integers of an SVDF; both factors are float32 products and quotients."""
-    tensor = require_dtype(op, subgraph, "int8")
-    feature = require_dtype(op, subgraph, "int8", position=1)
-    time = require_dtype(op, subgraph, "int16", "int8", position=2)
-    state = require_dtype(op, subgraph, time.dtype, position=SVDF_STATE)
-    require(state.dtype == "int8" or state.zero_point == 0,
-            f"an int16 state must have zero point 0, not {state.zero_point}")
-    require(feature.zero_point == 0 and time.zero_point == 0, "weights must have zero point 0")
-    output = output_tensor(op, subgraph)
-    require(output.dtype == "int8", f"output must be int8, not {output.dtype}")
-    activation = str_option(op, "fused_activation_function")
-    # The int8 clamp is all that the reference kernel does with it.
-    require(activation == "RELU", f"fused activation must be RELU, not {activation}")
-    rank = int_option(op, "rank")
-    require(rank >= 1 and feature.shape[0] % rank == 0,
-            f"rank {rank} must divide the {feature.shape[0]} filters")
-    scale_1 = np.float32(tensor.scale) * np.float32(feature.scale) / np.float32(state.scale)
-    scale_2 = np.float32(state.scale) * np.float32(time.scale) / np.float32(output.scale)
-    return SvdfParams(rank, tensor.zero_point, 16 if state.dtype == "int16" else 8,
-                      state.zero_point, *quantize_multiplier(float(scale_1)),
-                      *quantize_multiplier(float(scale_2)), output.zero_point)
-
-
-@kernel("SVDF")
-def svdf(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
-    """One step of a rank-decomposed filter over time.
-
-    Inputs: int8 [batch, in], int8 features [filters, in], time weights [filters, memory], int32 bias
-    [units] or none, state [batch, filters * memory], updated in place.
-    """
-    p = svdf_params(op, subgraph)
-    x = value(inputs, 0).astype(np.int64) - p.input_zero_point
-    feature = value(inputs, 1).astype(np.int64)
-    time = value(inputs, 2).astype(np.int64)
-    filters, memory = time.shape
-    state = value(inputs, SVDF_STATE).reshape(x.shape[0], filters, memory)
-    dot = multiply_by_quantized_multiplier(wrap_int32(x @ feature.T), p.multiplier_1, p.shift_1)
-    state[..., :-1] = state[..., 1:].copy()
-    # The zero point is added after the saturation; an int8 state then wraps in the source too.
-    state[..., -1] = (saturate(dot, p.state_bits) + p.state_zero_point).astype(state.dtype)
-    per_filter = ((state.astype(np.int64) - p.state_zero_point) * time).sum(axis=-1)
-    acc = per_filter.reshape(x.shape[0], filters // p.rank, p.rank).sum(axis=-1)
-    acc = wrap_int32(acc + bias_values(op, subgraph, inputs, 3))
-    scaled = multiply_by_quantized_multiplier(acc, p.multiplier_2, p.shift_2)
-    return [narrow(scaled + p.output_zero_point, -128, 127)]
+LSTM_HIDDEN, LSTM_CELL = 18, 19
 
 
 @dataclass(frozen=True)
@@ -135,8 +62,10 @@ class LstmParams:
     -------
     input_gate, forget_gate, cell_gate, output_gate : each in Q3.12 before its activation
     cell_scale_log2 : the cell state has scale 2^cell_scale_log2
-    cell_clip : magnitude limit of the raw cell state, 0 = none
+    cell_clip : magnitude limit of the raw cell state, or None
     hidden_multiplier, hidden_shift, hidden_zero_point : from Q0.30 to the output
+    interpolated : as TFLite Micro has it: logistic and tanh by an interpolated table, every product rounded twice and
+        saturated
     """
 
     input_gate: LstmGate
@@ -146,15 +75,16 @@ class LstmParams:
     input_zero_point: int
     state_zero_point: int
     cell_scale_log2: int
-    cell_clip: int
+    cell_clip: int | None
     hidden_multiplier: int
     hidden_shift: int
     hidden_zero_point: int
     time_major: bool
+    interpolated: bool
 
 
 def lstm_params(op: Operator, subgraph: Subgraph) -> LstmParams:
-    """Derive the integers of a UNIDIRECTIONAL_SEQUENCE_LSTM; factors are float32 throughout.
+    """Derive the integers of a UNIDIRECTIONAL_SEQUENCE_LSTM.
 
     Raises `UnsupportedError` for coupled gates, peepholes, projection and layer normalization.
     """
@@ -178,8 +108,7 @@ def lstm_params(op: Operator, subgraph: Subgraph) -> LstmParams:
             weights = require_dtype(op, subgraph, "int8", position=position)
             require(weights.zero_point == 0,
                     f"weights (tensor {weights.index}) must have zero point 0")
-            factor = np.float32(weights.scale) * np.float32(source) / np.float32(2.0 ** -12)
-            factors += quantize_multiplier(float(factor))
+            factors += quantize_multiplier(factor(subgraph, [weights.scale, source], 2.0 ** -12))
         return LstmGate(1 + number, 5 + number, 12 + number, *factors)
 
     log2 = math.log2(cell.scale)
@@ -189,12 +118,21 @@ def lstm_params(op: Operator, subgraph: Subgraph) -> LstmParams:
     if len(op.intermediates) < 5:
         raise ModelError(f"5 intermediate tensors expected, found {len(op.intermediates)}")
     intermediate = subgraph.tensors[op.intermediates[4]]
-    effective = np.float32(2.0 ** -15 / intermediate.scale * 2.0 ** -15)
-    clip = np.float32(float_option(op, "cell_clip")) / np.float32(cell.scale)
+    effective = 2.0**-30 / intermediate.scale
+    if subgraph.profile != "tflm":
+        effective = float(np.float32(effective))
     return LstmParams(gate(0), gate(1), gate(2), gate(3), tensor.zero_point, hidden.zero_point,
-                      round(log2), int(min(max(float(clip), 0.0), 32767.0)),
-                      *quantize_multiplier(float(effective)), intermediate.zero_point,
-                      bool_option(op, "time_major"))
+                      round(log2), _cell_clip(op, subgraph, cell.scale),
+                      *quantize_multiplier(effective), intermediate.zero_point,
+                      bool_option(op, "time_major"), subgraph.profile == "tflm")
+
+
+def _cell_clip(op: Operator, subgraph: Subgraph, scale: float) -> int | None:
+    clip = float_option(op, "cell_clip")
+    raw = int(min(max(factor(subgraph, [clip], scale), 0.0), 32767.0))
+    # TFLite Micro looks at the real limit, LiteRT at the integer.
+    clips = clip > 0 if subgraph.profile == "tflm" else raw > 0
+    return raw if clips else None
 
 
 def _gate(gate: LstmGate, p: LstmParams, inputs: Inputs, x: IntArray, h: IntArray) -> IntArray:
@@ -206,23 +144,30 @@ def _gate(gate: LstmGate, p: LstmParams, inputs: Inputs, x: IntArray, h: IntArra
     total = saturate(multiply_by_quantized_multiplier(
         acc, gate.input_multiplier, gate.input_shift), 16)
     acc = wrap_int32((h - p.state_zero_point) @ recurrent_weights.T)
-    return saturate(total + multiply_by_quantized_multiplier(
-        acc, gate.recurrent_multiplier, gate.recurrent_shift), 16)
+    more = multiply_by_quantized_multiplier(acc, gate.recurrent_multiplier, gate.recurrent_shift)
+    return saturate(total + (saturate(more, 16) if p.interpolated else more), 16)
 
 
 def _step(p: LstmParams, inputs: Inputs, x: IntArray, h: IntArray,
           c: IntArray) -> tuple[IntArray, IntArray]:
     """Next hidden state (int8 values) and cell state (int16 values)."""
-    i = logistic(_gate(p.input_gate, p, inputs, x, h), 3)
-    f = logistic(_gate(p.forget_gate, p, inputs, x, h), 3)
-    g = tanh(_gate(p.cell_gate, p, inputs, x, h), 3)
-    kept = rounding_divide_by_pot(f * c, 15)
-    added = rounding_divide_by_pot(i * g, 30 + p.cell_scale_log2)
-    c = saturate(kept + ((added + (1 << 15)) & 0xFFFF) - (1 << 15), 16)
-    if p.cell_clip > 0:
+    sums = [_gate(gate, p, inputs, x, h) for gate in (p.input_gate, p.forget_gate, p.cell_gate, p.output_gate)]
+    if p.interpolated:
+        i, f, o = (interpolated_logistic(sums[number]) for number in (0, 1, 3))
+        g = interpolated_tanh(sums[2])
+        # Multipliers of 2^30: a product is halved and rounded, then shifted and rounded.
+        kept = saturate(multiply_by_quantized_multiplier(f * c, 1 << 30, -14), 16)
+        added = saturate(multiply_by_quantized_multiplier(i * g, 1 << 30, -29 - p.cell_scale_log2), 16)
+    else:
+        i, f, o = (logistic(sums[number], 3) for number in (0, 1, 3))
+        g = tanh(sums[2], 3)
+        kept = rounding_divide_by_pot(f * c, 15)
+        added = (rounding_divide_by_pot(i * g, 30 + p.cell_scale_log2) + (1 << 15) & 0xFFFF) - (1 << 15)
+    c = saturate(kept + added, 16)
+    if p.cell_clip is not None:
         c = np.clip(c, -p.cell_clip, p.cell_clip)
-    o = logistic(_gate(p.output_gate, p, inputs, x, h), 3)
-    product = o * tanh(c, 15 + p.cell_scale_log2)
+    fraction_bits = -p.cell_scale_log2
+    product = o * (interpolated_tanh(c, fraction_bits) if p.interpolated else tanh(c, 15 - fraction_bits))
     h = multiply_by_quantized_multiplier(product, p.hidden_multiplier, p.hidden_shift)
     return np.clip(h + p.hidden_zero_point, -128, 127), c
 

@@ -1,7 +1,7 @@
 """MEAN, SUM, REDUCE_MAX, REDUCE_MIN, ARG_MAX and ARG_MIN.
 
 Sources: `reference/reduce.h QuantizedMeanOrSum`, `reduce.cc`, `arg_min_max.cc`. SUM follows TFLite
-Micro: LiteRT's BUILTIN_REF reads its int8 input as uint8.
+Micro: LiteRT's BUILTIN_REF reads its int8 input as uint8, as profile litert does.
 """
 
 from dataclasses import dataclass
@@ -41,6 +41,7 @@ class MeanParams:
     axes : reduced axes, ascending
     count : elements per result
     multiplier, shift : applied to `sum(x) - count * input_zero_point`; MEAN has 1 / count in them
+    unsigned : input and output bytes are taken for uint8
     """
 
     axes: tuple[int, ...]
@@ -49,6 +50,7 @@ class MeanParams:
     multiplier: int
     shift: int
     output_zero_point: int
+    unsigned: bool = False
 
 
 def axes(axis_values: Array, rank: int) -> tuple[int, ...]:
@@ -79,16 +81,22 @@ def mean_params(op: Operator, subgraph: Subgraph, axis_values: Array | None = No
         spare = min(count.bit_length() - 1, 32, 31 + shift)
         multiplier = (multiplier << spare) // count
         shift -= spare
-    return MeanParams(reduced, count, tensor.zero_point, multiplier, shift, output.zero_point)
+    # LiteRT's SUM of int8 reads and writes uint8.
+    unsigned = op.op == "SUM" and subgraph.profile == "litert"
+    return MeanParams(reduced, count, tensor.zero_point, multiplier, shift, output.zero_point, unsigned)
 
 
 @kernel("MEAN", "SUM")
 def mean(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
     """Int8 mean or sum over the axes of input 1."""
     p = mean_params(op, subgraph, value(inputs, 1))
-    total = value(inputs, 0).sum(axis=p.axes, dtype=np.int64, keepdims=bool_option(op, "keep_dims"))
+    x = value(inputs, 0)
+    x = x.view(np.uint8) if p.unsigned else x
+    total = x.sum(axis=p.axes, dtype=np.int64, keepdims=bool_option(op, "keep_dims"))
     acc = wrap_int32(total - p.input_zero_point * p.count)
     scaled = multiply_by_quantized_multiplier(acc, p.multiplier, p.shift)
+    if p.unsigned:
+        return [narrow(scaled + p.output_zero_point, 0, 255, "uint8").view(np.int8)]
     return [narrow(scaled + p.output_zero_point, -128, 127)]
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from tq_hw.model.errors import ModelError, OptionError, UnsupportedError
 from tq_hw.model.graph import Model, Operator, Tensor
 from tq_hw.sim.golden.kernels import KERNELS
+from tq_hw.sim.golden.profiles import check_profile
 from tq_hw.sim.golden.registry import Array, located
 from tq_hw.sim.golden.state import RESOURCE_KERNELS, State
 
@@ -44,7 +45,7 @@ def check_inputs(model: Model, inputs: Sequence[Array]) -> None:
 
 def run(model: Model, inputs: Sequence[Array], state: State | None = None,
         keep: bool = False) -> Result:
-    """Run one inference of `model`, profile canon.
+    """Run one inference of `model` in the arithmetic of its profile (`model.under("tflm")` for another one).
 
     Parameters
     ----------
@@ -56,6 +57,7 @@ def run(model: Model, inputs: Sequence[Array], state: State | None = None,
     inputs that do not fit.
     """
     check_inputs(model, inputs)
+    check_profile(model)
     new_state = State() if state is None else state.copy()
     values = _execute(model, 0, inputs, new_state)
     try:

@@ -16,6 +16,8 @@ from tq_hw.isa.encode import Assembler
 from tq_hw.isa.layout import Unit
 from tq_hw.isa.program import Layer, Port, Program, ProgramError
 from tq_hw.isa.program_file import HEADER_WORDS, from_bytes, load, save, to_bytes
+from tq_hw.isa.program_rules import PROFILES
+from tq_hw.model.graph import PROFILES as MODEL_PROFILES
 
 WORDS = {name: 1 + number for number, name in enumerate(HEADER_WORDS)}
 JSON = "the JSON of the file cannot be read: "
@@ -37,7 +39,7 @@ def small_program() -> Program:
               Layer(2, "RESHAPE", "z", "none"))
     return Program("net", config, bytes(range(32)) + commands, 32, len(commands), 64, b"state", tuple(ports),
                    (replace(ports[0], region=0, name="out"), replace(ports[1], edge="dequantize")), layers,
-                   {"profile": "canon"})
+                   {"seed": 3}, "tflm")
 
 
 def refusal(make: Callable[[], object]) -> str:
@@ -86,6 +88,13 @@ def test_round_trip(tmp_path: Path) -> None:
     assert [p.name for p in tmp_path.iterdir()] == ["net.tqm"]
     assert program.inputs[1].model_dtype == "float32"
     assert program.commands.endswith(struct.pack("<I", 8))
+
+
+def test_profiles() -> None:
+    assert PROFILES == MODEL_PROFILES
+    # A file from before there were profiles has none.
+    text = json.dumps(changed(described(), ("profile",), ...)).encode()
+    assert from_bytes(with_json(text)) == replace(small_program(), profile="canon")
 
 
 def test_layer_of() -> None:
@@ -142,7 +151,7 @@ def test_every_damaged_byte_is_noticed() -> None:
     ("port_bytes", 63, "port records should have 64 bytes, not 63"),
     ("names_offset", 4, "the names at byte 4, 20 bytes, must start at a multiple of 16 and lie in the file"),
     ("names_bytes", 1, "the name of port 0 must lie among the names and end with a NUL"),
-    ("json_offset", 0, "the JSON at byte 0, 646 bytes, must start at a multiple of 16 and lie in the file"),
+    ("json_offset", 0, "the JSON at byte 0, 656 bytes, must start at a multiple of 16 and lie in the file"),
     ("json_bytes", 3, JSON + "Unterminated string starting at: line 1 column 2 (char 1)"),
 ])
 def test_forged_header(word: str, value: int, message: str) -> None:
@@ -204,6 +213,8 @@ LAYER = ("layers", 0)
     (("config", "cols"), 8, "the file's fingerprint 0xbfb7bbd4 is not that of its configuration 'tiny', 0xa9a29b95: "
      "compile the model again"),
     (("layers",), {}, "the JSON of the file: layers must be a list, not an object"),
+    (("profile",), 7, "the JSON of the file: profile must be a string, not 7"),
+    (("profile",), "x", "profile must be one of canon, tflm, litert, not 'x'"),
     (("meta",), None, "the JSON of the file: meta must be an object, not null"),
     (LAYER, 7, "layer number 0 must be an object, not 7"),
     ((*LAYER, "index"), ..., "layer number 0: index is missing"),

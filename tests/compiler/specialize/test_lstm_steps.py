@@ -5,6 +5,7 @@ import pytest
 
 from tq_hw.compiler import compile_model
 from tq_hw.compiler.ir.layers import Flat, Lstm, MatMul, Move
+from tq_hw.compiler.programs.interpolated import interpolated_activation
 from tq_hw.compiler.programs.lstm_table import activation
 from tq_hw.compiler.specialize import specialize
 from tq_hw.isa.config import PRESETS
@@ -16,6 +17,7 @@ from tq_hw.model.tflite.reader import parse_model
 from tq_hw.sim import golden
 from tq_hw.sim.executor import execute
 from tq_hw.sim.executor.uop import evaluate, look_up
+from tq_hw.sim.golden.interpolated import interpolated_logistic, interpolated_tanh
 from tq_hw.sim.golden.recurrent import logistic, tanh
 
 EVERY = np.arange(-32768, 32768)
@@ -51,6 +53,16 @@ def test_activation_of_every_argument(log2: int) -> None:
         assert np.array_equal(run(active.uops, EVERY, codes, table), expected)
 
 
+@pytest.mark.parametrize("log2", range(-15, -8))
+def test_interpolated_activation_of_every_argument(log2: int) -> None:
+    active = interpolated_activation(log2)
+    table = np.concatenate(active.tables).astype(np.int32)
+    for code, expected in ((active.logistic, interpolated_logistic(EVERY)), (active.tanh, interpolated_tanh(EVERY)),
+                           (active.cell, interpolated_tanh(EVERY, -log2))):
+        codes = np.full(len(EVERY), code).astype(np.uint8).view(np.int8)
+        assert np.array_equal(run(active.uops, EVERY, codes, table), expected)
+
+
 def lstm(seed: int) -> Model:
     """A random LSTM: sizes, scales, order of the axes, with and without a clip."""
     rng = np.random.default_rng(seed)
@@ -74,14 +86,15 @@ def lstm(seed: int) -> Model:
     return parse_model(b.build(output), "lstm")
 
 
-@pytest.mark.parametrize("config", ["n16", "n8", "n16x8", "n9x8", "tiny"])
+@pytest.mark.parametrize("config, profile", [
+    *((config, "canon") for config in ("n16", "n8", "n16x8", "n9x8", "tiny")), ("n16", "tflm"), ("tiny", "tflm")])
 @pytest.mark.parametrize("resident", [True, False])
-def test_steps(config: str, resident: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_steps(config: str, profile: str, resident: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     fits: dict[bool, int] = {True: 0, False: 0}
     real = specialize._too_large
     monkeypatch.setattr(specialize, "_too_large", lambda layer, c: not resident or real(layer, c))
     for seed in range(7):
-        model = lstm(seed)
+        model = lstm(seed).under(profile)
         compiled = compile_model(model, PRESETS[config])
         kinds = {type(layer) for layer in compiled.emitter.graph.layers}
         assert kinds in ({Lstm}, {Flat, MatMul, Move})

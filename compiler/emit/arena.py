@@ -1,0 +1,61 @@
+"""The arena: activations in system memory. The bytes of a tensor that nothing reads any more are given away again.
+
+Who writes them next waits for the last read as for any other read of the same bytes (stream.py).
+"""
+
+from dataclasses import dataclass, field
+
+from tq_hw.compiler.ir.layers import Graph, Value
+from tq_hw.compiler.plan.places import Plan, alternates
+from tq_hw.isa.program import ALIGN_BYTES
+
+__all__ = ["Arena", "lives"]
+
+#: First and last layer at which bytes are in use.
+Life = tuple[int, int]
+
+
+def lives(graph: Graph, plan: Plan) -> dict[int, Life]:
+    """Return the life of the bytes of each tensor, by the id of the value that owns them.
+
+    Layers whose operations are emitted in turns are all there for as long as one of them is. Inputs, which a host may
+    look at again, and outputs live for ever.
+    """
+    found: dict[int, Life] = {}
+    layers = graph.layers
+    for number, layer in enumerate(layers):
+        group = plan.group_of(number)
+        first, last = (number, number) if group is None else (group.first, group.last)
+        if first and alternates(layers[first - 1], layers[first]):
+            first -= 1
+        if last + 1 < len(layers) and alternates(layers[last], layers[last + 1]):
+            last += 1
+        for value in (*layer.inputs, layer.output):
+            key = id(value.root)
+            low, high = found.get(key, (first, last))
+            found[key] = min(low, first), max(high, last)
+    return found | {id(value.root): (0, len(layers)) for value in (*graph.inputs, *graph.outputs)}
+
+
+@dataclass
+class Arena:
+    """Gives places to tensors, each as low as it fits.
+
+    Members
+    -------
+    size_bytes : of all of it
+    """
+
+    size_bytes: int = 0
+    _taken: list[tuple[int, int, Life]] = field(default_factory=list)
+
+    def take(self, value: Value, life: Life) -> int:
+        """Return the first byte of a place that nothing else has during a life."""
+        size = -(-value.size_bytes // ALIGN_BYTES) * ALIGN_BYTES
+        offset = 0
+        for low, high, (first, last) in sorted(self._taken):
+            if first <= life[1] and life[0] <= last and low < offset + size and offset < high:
+                offset = high
+        self._taken.append((offset, offset + size, life))
+        self.size_bytes = max(self.size_bytes, offset + size)
+        return offset

@@ -1,0 +1,39 @@
+"""How the rows of a kernel are folded into steps of the array."""
+
+from dataclasses import dataclass
+
+__all__ = ["FoldPlan", "Segment"]
+
+
+@dataclass(frozen=True)
+class Segment:
+    """Bytes of one piece in one step: array rows [first_row, first_row + count)."""
+
+    kernel_row: int
+    piece: int
+    first_byte: int
+    first_row: int
+    count: int
+
+
+@dataclass(frozen=True)
+class FoldPlan:
+    """Steps of at most three segments each.
+
+    Members
+    -------
+    pieces : words per window row
+    phases : neighbouring output columns that share a window; each has weights of its own
+    """
+
+    pieces: int
+    steps: tuple[tuple[Segment, ...], ...]
+    phases: int = 1
+
+    def words(self, cols: int) -> int:
+        """Words of one piece of a row of `cols` output columns."""
+        return -(-cols // self.phases)
+
+    def rows(self) -> int:
+        """Array rows that the steps use."""
+        return max(s.first_row + s.count for step in self.steps for s in step)

@@ -1,0 +1,209 @@
+"""Constants with which fixed point gives `round((double)acc * M)` for every accumulator that a layer can have.
+
+Both are monotonic in the accumulator, and what is clamped has at most 255 steps. So they are equal if each step is at
+the same accumulator: at `t` the result is `v` or more, at `t - 1` less. The first of these that has the right steps is
+taken: TFLite's multiplier and shift; a truncated product of 31 bits that is rounded once, whose multiplier may be
+anything in an interval; if all channels have one factor, a product that gives the result or one more, and a comparison
+with the accumulator at which that begins, from a table; else a product of 60 bits.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tq_hw.compiler.ir.layers import IntArray, Steps, Wide
+from tq_hw.model.errors import UnsupportedError
+from tq_hw.sim.golden.arith import INT32_MAX, INT32_MIN, multiply_by_quantized_multiplier, round_half_away
+from tq_hw.sim.golden.mac import DOUBLE_LIMIT, MacParams
+
+__all__ = ["Scaling", "double_scaling", "reachable"]
+
+Doubles = npt.NDArray[np.float64]
+_WORD_BITS = 31
+#: Bits of the lower word of a wide multiplier.
+_LOW_BITS = 29
+#: What the program of a wide multiplier leaves out of a product, in units of the lower word's last bit times 2^31.
+_LOST = 1 << 32
+_LARGEST_SHIFT = 31
+#: Results of this magnitude are clamped whatever the zero point is.
+_CLAMPED = 512
+
+
+@dataclass(frozen=True, eq=False)
+class Scaling:
+    """How accumulators become results: the members of `ir.Mac` with these names."""
+
+    rounding: str
+    multiplier: IntArray
+    shift: IntArray
+    steps: Steps | None = None
+    wide: Wide | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class _Conditions:
+    """Conditions [channel, step]: at accumulator `up` the result is `value` or more, at `down` less, if they count."""
+
+    value: npt.NDArray[np.int64]
+    up: npt.NDArray[np.int64]
+    counts_up: npt.NDArray[np.bool_]
+    down: npt.NDArray[np.int64]
+    counts_down: npt.NDArray[np.bool_]
+
+
+def reachable(weights: IntArray, bias: IntArray) -> tuple[IntArray, IntArray]:
+    """Least and largest `sum(w * x) + bias` of each row of weights over all int8 x."""
+    wide = weights.reshape(weights.shape[0], -1).astype(np.int64)
+    products = np.stack([wide * -128, wide * 127])
+    return products.min(axis=0).sum(axis=1) + bias, products.max(axis=0).sum(axis=1) + bias
+
+
+def double_scaling(p: MacParams, lowest: IntArray, highest: IntArray) -> Scaling:
+    """Return constants for a kernel that rescales in double; accumulators lie in lowest..highest, by channel.
+
+    Raises UnsupportedError where the kernel is undefined, or no constants give its results.
+    """
+    assert p.real is not None
+    wraps = (lowest < INT32_MIN) | (highest > INT32_MAX)
+    least, most = np.where(wraps, INT32_MIN, lowest), np.where(wraps, INT32_MAX, highest)
+    real = np.broadcast_to(p.real, least.shape)
+    reach = np.maximum(-least, most).astype(np.float64) * real
+    if reach.max() >= DOUBLE_LIMIT:
+        at = int(reach.argmax())
+        raise UnsupportedError(
+            f"accumulators of {least[at]}..{most[at]} times {real[at]:g} leave int32, where LiteRT's reference kernel "
+            "is undefined; use a larger output scale, or --profile canon")
+    steps = _steps(real, p, least, most)
+    multiplier, shift = (np.broadcast_to(each, least.shape) for each in (p.multiplier, p.shift))
+    if _is_tflite(steps, multiplier, shift, least, most):
+        return Scaling("tflite", multiplier, shift)
+    found = _single(steps, real)
+    if found is None and real.min() == real.max():
+        found = _compared(p, float(real[0]), least, most)
+    if found is None:
+        found = _two_words(steps, real, least, most)
+    if found is None:
+        raise UnsupportedError(f"no multipliers of {_WORD_BITS + _LOW_BITS} bits give LiteRT's result for every "
+                               f"accumulator in {least.min()}..{most.max()} at factors {real.min():g}..{real.max():g}; "
+                               "weight scales that differ less, or --profile canon, help")
+    return found
+
+
+def _steps(real: Doubles, p: MacParams, least: IntArray, most: IntArray) -> _Conditions:
+    """Find where `round(acc * real)` steps up."""
+    value = np.arange(p.act_min + 1, p.act_max + 1) - p.output_zero_point
+    with np.errstate(divide="ignore", over="ignore"):
+        guess = np.floor((value - 0.5) / real[:, None])
+    first = np.clip(guess, least[:, None] - 4.0, most[:, None] + 4.0).astype(np.int64) - 3
+    candidates = first[..., None] + np.arange(8)
+    reached = round_half_away(candidates.astype(np.float64) * real[:, None, None]) >= value[:, None]
+    # Candidates none of which reaches the value lie behind the last accumulator.
+    at = np.where(reached.any(axis=-1), first + reached.argmax(axis=-1), most[:, None] + 1)
+    return _Conditions(np.broadcast_to(value, at.shape), np.maximum(at, least[:, None]), at <= most[:, None],
+                  np.minimum(at - 1, most[:, None]), at > least[:, None])
+
+
+def _is_tflite(steps: _Conditions, multiplier: IntArray, shift: IntArray, least: IntArray, most: IntArray) -> bool:
+    """Whether TFLite's own multiplier and shift have the same steps."""
+    left = np.maximum(shift, 0)
+    if ((least << left) < INT32_MIN).any() or ((most << left) > INT32_MAX).any():
+        return False
+    up, down = (multiply_by_quantized_multiplier(at, multiplier[:, None], shift[:, None])
+                for at in (steps.up, steps.down))
+    return bool((~steps.counts_up | (up >= steps.value)).all() and (~steps.counts_down | (down < steps.value)).all())
+
+
+def _interval(steps: _Conditions, channel: int, bits: int, lost: int, left_shift: int) -> tuple[int, int]:
+    """Multipliers m with the right steps of `(acc * 2^left_shift * m - e + 2^(bits-1)) >> bits`, 0 <= e < lost.
+
+    Returns the least and the largest; there is none if the first is more.
+    """
+    low, high = 0, 1 << _WORD_BITS + _LOW_BITS
+    half = 1 << bits - 1
+    for at, counts, is_up in ((steps.up, steps.counts_up, True), (steps.down, steps.counts_down, False)):
+        which = counts[channel]
+        for acc, value in zip(at[channel][which].tolist(), steps.value[channel][which].tolist(), strict=True):
+            x, bound = acc << left_shift, (value << bits) - half + (lost if is_up else -1)
+            # x * m >= bound, or x * m <= bound
+            if x == 0:
+                if is_up == (bound > 0):
+                    return 1, 0
+            elif (x > 0) == is_up:
+                low = max(low, -(-bound // x))
+            else:
+                high = min(high, bound // x)
+    return low, high
+
+
+def _fits(low: IntArray, high: IntArray, left_shift: int) -> bool:
+    return bool(((low << left_shift) >= INT32_MIN).all() and ((high << left_shift) <= INT32_MAX).all())
+
+
+def _single(steps: _Conditions, real: Doubles) -> Scaling | None:
+    """Multipliers of one word whose truncated product is rounded half up."""
+    multipliers, shifts = [], []
+    for channel, factor in enumerate(real.tolist()):
+        # At least one bit is shifted out, so that it can be rounded.
+        right = min(-int(np.frexp(factor)[1]), _LARGEST_SHIFT)
+        if right < 1:
+            return None
+        low, high = _interval(steps, channel, _WORD_BITS + right, 0, 0)
+        high = min(high, INT32_MAX)
+        if low > high:
+            return None
+        multipliers.append((low + high) // 2)
+        shifts.append(-right)
+    return Scaling("divide", np.array(multipliers), np.array(shifts))
+
+
+def _compared(p: MacParams, real: float, least: IntArray, most: IntArray) -> Scaling | None:
+    """A product that gives the result or one more, and a table of the accumulators at which results begin."""
+    low, high = least.min(keepdims=True), most.max(keepdims=True)
+    steps = _steps(np.array([real]), p, low, high)
+    exponent = int(np.frexp(real)[1])
+    left = max(exponent, 0)
+    right = min(left - exponent, _LARGEST_SHIFT)
+    limit = None if _fits(low, high, left) else int(np.ceil(_CLAMPED / real))
+    # A little too much, so that no result is too small.
+    multiplier = min(int(real * 2.0 ** (_WORD_BITS + right - left)) + 1, INT32_MAX)
+    table = np.full(256, INT32_MIN, np.int64)
+    values = steps.value[0] + p.output_zero_point
+    table[values & 0xFF] = np.minimum(np.where(steps.counts_up[0], steps.down[0] + 1, high[0] + 1), INT32_MAX)
+    made = Steps(multiplier, left, right, limit, table)
+
+    def results(acc: IntArray) -> IntArray:
+        x = acc if limit is None else np.clip(acc, -limit, limit)
+        product = (x << left) * multiplier >> _WORD_BITS
+        about = (product + (1 << right >> 1) >> right) + p.output_zero_point + (right == 0)
+        about = np.clip(about, p.act_min, p.act_max)
+        found: IntArray = about - (acc < table[about & 0xFF])
+        return found
+    value = steps.value + p.output_zero_point
+    fits = (~steps.counts_up | (results(steps.up) >= value)) & (~steps.counts_down | (results(steps.down) < value))
+    count = len(least)
+    return Scaling("steps", np.full(count, multiplier), np.full(count, -right), made) if fits.all() else None
+
+
+def _two_words(steps: _Conditions, real: Doubles, least: IntArray, most: IntArray) -> Scaling | None:
+    """Multipliers of two words; all channels are shifted alike."""
+    largest = float(real.max())
+    exponent = int(np.frexp(largest)[1])
+    left = max(exponent + 1, 0)
+    right = min(left - exponent, _LARGEST_SHIFT)
+    limit = None
+    if not _fits(least, most, left):
+        limit = int(min(np.ceil(_CLAMPED / real.min()), INT32_MAX))
+        if limit << left > INT32_MAX:
+            return None
+    high, low = [], []
+    for channel in range(len(real)):
+        first, last = _interval(steps, channel, _WORD_BITS + _LOW_BITS + right, _LOST, left)
+        last = min(last, (1 << _WORD_BITS + _LOW_BITS) - 1)
+        if first > last:
+            return None
+        middle = (first + last) // 2
+        high.append(middle >> _LOW_BITS)
+        low.append(middle & (1 << _LOW_BITS) - 1)
+    wide = Wide(np.array(high), np.array(low), _LOW_BITS, left, right, limit)
+    return Scaling("wide", np.array(high), np.full(len(real), -right), wide=wide)

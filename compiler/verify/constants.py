@@ -1,0 +1,48 @@
+"""Weights and parameters: words that hold the bytes of a layer's constants."""
+
+import numpy as np
+import numpy.typing as npt
+
+from tq_hw.compiler.ir.meaning import Sums, Tile
+from tq_hw.compiler.verify.machine import Machine
+from tq_hw.compiler.verify.numbers import Index
+from tq_hw.isa.config import Config
+from tq_hw.model.errors import DataflowError
+
+__all__ = ["channels_of", "constants"]
+
+
+def channels_of(sums: Sums | None, config: Config) -> Index | None:
+    """How many columns have a channel in each block of a tile: None: all. What is in the others means nothing."""
+    if not isinstance(sums, Tile):
+        return None
+    channels = sums.layer.output.shape[3]
+    if sums.blocks[1] * config.cols <= channels:
+        return None
+    blocks = np.full(sums.phases, sums.blocks[0]) if sums.phases > 1 else np.arange(*sums.blocks)
+    left: Index = np.minimum(channels - blocks * config.cols, config.cols)
+    return left
+
+
+def constants(machine: Machine, words: Index, wanted: npt.NDArray[np.uint8], channels: Index | None, what: str, *,
+              element: int = 0) -> None:
+    """Check words [block, word] that hold constant bytes [block or one for all, word, byte] from their first one on.
+
+    Of each block the first `channels` bytes of every word mean something; with `element`, so many elements of this size
+    in all of its words together.
+    """
+    size = wanted.shape[2]
+    words = machine.words(words)
+    found = machine.there(words, what)[..., :size]
+    if machine.numbers.are(found, wanted):
+        return
+    lanes = np.arange(words.shape[1])[:, None] * size * (element > 0) + np.arange(size)
+    limits = np.full(len(words), size * words.shape[1]) if channels is None else channels * max(element, 1)
+    for block, word in np.ndindex(words.shape):
+        means = lanes[min(word, len(lanes) - 1)] < limits[block]
+        want = wanted[block % len(wanted), word][means]
+        if not machine.numbers.are(found[block, word][means], want):
+            at = int(words[block, word])
+            first = machine.numbers.describe(int(found[block, word, 0]))
+            raise DataflowError(f"{what} at scratchpad word {at} should be {want.tobytes().hex()}; the first byte is "
+                                f"{first}, {machine.written_by(at)}")

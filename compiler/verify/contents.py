@@ -1,0 +1,250 @@
+"""What the graph says: which bytes every layer finds in its inputs, followed layer by layer.
+
+Layers that move bytes give them on; all others make new ones. Tensors that share bytes are followed in the bytes of
+their root, so a layer that writes into a tensor which is still needed shows in what the next one finds.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+
+from tq_hw.compiler.ir.layers import Copy, Graph, Layer, Lstm, Mac, Move, Pad, Pitch, Value
+from tq_hw.compiler.verify.numbers import NOTHING, Bytes, Index, Numbers
+from tq_hw.model.errors import DataflowError
+
+__all__ = ["Contents", "Found", "moves", "size_of", "states"]
+
+
+@dataclass(frozen=True)
+class Found:
+    """Numbers of a value's dense bytes, which lie in an array at `place`.
+
+    Members
+    -------
+    grid : [rows of all images, columns, channels]
+    """
+
+    array: Bytes
+    place: Pitch
+    shape: tuple[int, int, int, int]
+    grid: Bytes
+
+    def at(self, offsets: Index) -> Index:
+        """Where in the array dense bytes are."""
+        _, _, w, c = self.shape
+        place = self.place
+        if place.pixel_bytes == c and place.row_bytes == w * c:
+            return offsets + place.offset_bytes
+        pixel, channel = np.divmod(offsets, c)
+        row, col = np.divmod(pixel, w)
+        places: Index = place.offset_bytes + row * place.row_bytes + col * place.pixel_bytes + channel
+        return places
+
+
+def _grid(array: Bytes, place: Pitch, shape: tuple[int, int, int, int]) -> Bytes:
+    n, h, w, c = shape
+    last = place.offset_bytes + (n * h - 1) * place.row_bytes + (w - 1) * place.pixel_bytes + c
+    if min(place.offset_bytes, place.row_bytes, place.pixel_bytes) < 0 or last > array.size:
+        raise DataflowError(f"a tensor of {shape} lies at {place} in one of {array.size} bytes")
+    steps = (place.row_bytes, place.pixel_bytes, 1)
+    return as_strided(array[place.offset_bytes:], (n * h, w, c), [step * array.itemsize for step in steps])
+
+
+def moves(layer: Layer) -> bool:
+    """Whether a layer gives on bytes as they are."""
+    return isinstance(layer, Move | Pad)
+
+
+def _read(layer: Layer) -> list[Value]:
+    """Inputs that a layer reads: a move that has lost copies may still name what they were of."""
+    if isinstance(layer, Move):
+        return [layer.inputs[source] for source in sorted({copy.source for copy in layer.copies if copy.source >= 0})]
+    return list(layer.inputs)
+
+
+def states(graph: Graph) -> list[Value]:
+    """Return the values that live on from one inference to the next."""
+    values = [value.root for layer in graph.layers for value in (*layer.inputs, layer.output)]
+    return list({id(value): value for value in values if value.initial is not None}.values())
+
+
+def size_of(graph: Graph) -> int:
+    """Numbers that a graph takes."""
+    values = {id(v.root): v.root for layer in graph.layers for v in (*layer.inputs, layer.output)}
+    values |= {id(v.root): v.root for v in (*graph.inputs, *graph.outputs)}
+    return sum(v.size_bytes for v in values.values()) + sum(
+        layer.output.size_bytes + sum(v.size_bytes for v in layer.inputs if isinstance(layer, Lstm))
+        for layer in graph.layers)
+
+
+class Contents:
+    """Follows a graph; `constant` gives the numbers of a constant's dense bytes."""
+
+    def __init__(self, graph: Graph, numbers: Numbers, names: Sequence[str],
+                 constant: Callable[[Value], Bytes]) -> None:
+        self.graph, self.numbers, self.names, self._constant = graph, numbers, names, constant
+        self._roots: dict[int, Bytes] = {}
+        #: Roots whose array was given to a reader; it changes no more.
+        self._given: set[int] = set()
+        #: Roots that are whole from the beginning, or by one layer.
+        self._whole: set[int] = set()
+        self._before: list[dict[int, Bytes]] = []
+        self._made: dict[tuple[int, int], int] = {}
+        self._found: dict[tuple[int, int, bool], Found] = {}
+        self._first: dict[int, Bytes] = {}
+        self._dropped = 0
+        for value in (*graph.inputs, *states(graph)):
+            self._root(value.root)
+        for number, layer in enumerate(graph.layers):
+            self._follow(number, layer)
+        #: What is left in the end.
+        self._before.append(dict(self._roots))
+
+    def _root(self, root: Value) -> Bytes:
+        key = id(root)
+        if key not in self._roots:
+            self._whole.add(key)
+            if root.data is not None:
+                self._roots[key] = self._constant(root)
+            elif root.initial is not None or any(value.root is root for value in self.graph.inputs):
+                first = self.numbers.allocate(root.size_bytes, root.name, "the caller" if root.initial is None else
+                                              "inferences before", root.shape)
+                self._roots[key] = self._first[key] = self.numbers.consecutive(first, root.size_bytes)
+                self._given.add(key)
+            else:
+                self._whole.discard(key)
+                self._roots[key] = np.full(root.size_bytes, NOTHING, self.numbers.dtype)
+        return self._roots[key]
+
+    def _follow(self, number: int, layer: Layer) -> None:
+        read = _read(layer)
+        self._before.append({id(value.root): self._root(value.root) for value in read})
+        for value in read:
+            self._given.add(id(value.root))
+            if id(value.root) not in self._whole and not self.find(number, value).grid.all():
+                raise DataflowError(f"{self.names[number]} reads bytes of {value.name!r} that no layer makes")
+        output = layer.output
+        if isinstance(layer, Move):
+            self._move(number, layer)
+        elif isinstance(layer, Pad):
+            self._pad(number, layer)
+        else:
+            first = self._make(number, output)
+            region = layer.region if isinstance(layer, Mac) else None
+            made = self.numbers.consecutive(first, output.size_bytes)
+            if region is None and output.root is output and not output.flip:
+                self._roots[id(output)] = made
+                self._given.discard(id(output))
+                self._whole.add(id(output))
+            else:
+                self._write(output, made, region)
+        if isinstance(layer, Lstm):
+            self._keep_states(number, layer, first)
+
+    def _make(self, number: int, value: Value) -> int:
+        first = self.numbers.allocate(value.size_bytes, value.name, self.names[number], value.shape)
+        self._made[number, id(value)] = first
+        return first
+
+    def _own(self, root: Value) -> Bytes:
+        """Return the array of a root for writing."""
+        array = self._root(root)
+        if id(root) in self._given:
+            self._given.discard(id(root))
+            array = self._roots[id(root)] = array.copy()
+        return array
+
+    def _write(self, value: Value, dense: Bytes, region: tuple[int, int, int, int] | None = None) -> None:
+        n, h, w, c = value.shape
+        grid = _grid(self._own(value.root), value.place, value.shape)
+        if value.flip:
+            dense = dense ^ self.numbers.flipped
+        r0, r1, c0, c1 = region or (0, h, 0, w)
+        for image in range(n):
+            grid[image * h + r0:image * h + r1, c0:c1] = dense.reshape(n, h, w, c)[image, r0:r1, c0:c1]
+
+    def _move(self, number: int, layer: Move) -> None:
+        output, size = layer.output, self.numbers.flipped
+        sources = {id(value): self.find(number, value) for value in _read(layer)}
+        array = self._own(output.root)
+        for copy in layer.copies:
+            counts = [count for count, _, _ in copy.dims]
+            target = self._strided(array, output.place.offset_bytes, copy, 2)
+            if copy.source < 0:
+                target[...] = self.numbers.fill(copy.fill)
+                continue
+            value = layer.inputs[copy.source]
+            found = sources[id(value)]
+            source = self._strided(found.array, found.place.offset_bytes, copy, 1).reshape(counts)
+            target[...] = source ^ size if output.flip else source
+            assert value.dense and output.dense, "copies are of dense bytes"
+
+    @staticmethod
+    def _strided(array: Bytes, offset: int, copy: Copy, which: int) -> Bytes:
+        first = offset + (copy.source_offset if which == 1 else copy.target_offset)
+        return as_strided(array[first:], [dim[0] for dim in copy.dims], [dim[which] * array.itemsize
+                                                                         for dim in copy.dims])
+
+    def _pad(self, number: int, layer: Pad) -> None:
+        value, output = layer.inputs[0], layer.output
+        n, h, w, c = value.shape
+        _, out_h, out_w, _ = output.shape
+        dense = np.full((n, out_h, out_w, c), self.numbers.fill(layer.fill), self.numbers.dtype)
+        top, left = layer.before
+        dense[:, top:top + h, left:left + w] = self.find(number, value).grid.reshape(n, h, w, c)
+        self._write(output, dense)
+
+    def _keep_states(self, number: int, layer: Lstm, first: int) -> None:
+        """Hidden states are those of the last step; cell states are made."""
+        _, hidden, cell = layer.inputs
+        rows = np.arange(layer.batch)
+        last = ((layer.steps - 1) * layer.batch + rows) if layer.time_major else (rows + 1) * layer.steps - 1
+        results = self.numbers.consecutive(first, layer.output.size_bytes).reshape(-1, layer.cells)
+        self._write(hidden, results[last].reshape(-1))
+        self._write(cell, self.numbers.consecutive(self._make(number, cell), cell.size_bytes))
+
+    def find(self, number: int, value: Value) -> Found:
+        """Return what layer `number` finds in one of its inputs, or in a part of it."""
+        key = number, id(value), False
+        if key not in self._found:
+            if id(value.root) not in self._before[number]:
+                raise DataflowError(f"{value.name!r} is no input of its layer")
+            array = self._before[number][id(value.root)]
+            if value.flip:
+                array = array ^ self.numbers.flipped
+            self._found[key] = Found(array, value.place, value.shape, _grid(array, value.place, value.shape))
+        return self._found[key]
+
+    def made(self, number: int, value: Value) -> Found:
+        """Return what layer `number` makes: its output, rows of it, or a state."""
+        key = number, id(value), True
+        if key not in self._found:
+            _, _, w, c = value.shape
+            whole, place = value, Pitch(0, w * c, c)
+            if (number, id(value)) not in self._made:
+                if value.alias_of is None or value.pitch is None or (number, id(value.alias_of)) not in self._made:
+                    raise DataflowError(f"its layer does not make {value.name!r}")
+                whole, row = value.alias_of, value.alias_of.place.row_bytes
+                place = Pitch(value.pitch.offset_bytes // row * w * c, value.pitch.row_bytes // row * w * c, c)
+            array = self.numbers.consecutive(self._made[number, id(whole)], whole.size_bytes)
+            self._found[key] = Found(array, place, value.shape, _grid(array, place, value.shape))
+        return self._found[key]
+
+    def first(self, root: Value) -> Bytes:
+        """Return the bytes of an input or a state before the first layer."""
+        return self._first[id(root)]
+
+    def left(self, value: Value) -> Bytes:
+        """Return the bytes in memory of a value behind the last layer."""
+        array, place = self._before[-1][id(value.root)], value.place
+        return array[place.offset_bytes:place.offset_bytes + value.size_bytes]
+
+    def drop(self, number: int) -> None:
+        """Forget what the layers before `number` find and make."""
+        for key in [key for key in self._found if key[0] < number]:
+            del self._found[key]
+        for layer in range(self._dropped, number):
+            self._before[layer] = {}
+        self._dropped = max(self._dropped, number)

@@ -1,0 +1,213 @@
+"""The state that a program works on, with a number in place of every byte."""
+
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from tq_hw.compiler.ir.layers import Value
+from tq_hw.compiler.ir.meaning import Part, Scratch, Sums, Terms
+from tq_hw.compiler.stream.stream import Operation
+from tq_hw.compiler.verify.contents import Contents, Found
+from tq_hw.compiler.verify.numbers import NOTHING, Bytes, Index, Numbers
+from tq_hw.compiler.verify.order import Late, Order, Touched
+from tq_hw.isa.config import Config
+from tq_hw.isa.layout import UNITS, Unit
+from tq_hw.model.errors import DataflowError
+
+__all__ = ["Buffers", "Machine", "Region"]
+
+_ADDRESSES = 1 << 16
+#: Fields that an operation does not name are 0.
+_ABSENT = {unit: dict.fromkeys(layout.fields, 0) for unit, layout in UNITS.items()}
+
+
+@dataclass
+class Region:
+    """One memory region: numbers of its bytes, who touched them, RUN of the store that wrote each, -1: none did."""
+
+    bytes: Bytes
+    touched: Touched
+    writer: npt.NDArray[np.int32]
+
+
+@dataclass
+class Buffers:
+    """Accumulator buffers that one operation of the array fills, in their order.
+
+    Members
+    -------
+    block, first, last : output block and slots of each
+    sums : what they hold, as the operations say; None: `bytes`, [block, slot, column]
+    parts : operations that added to it
+    taken : how many the vector unit has had
+    """
+
+    block: Index
+    first: Index
+    last: Index
+    sums: Sums | None
+    bytes: Bytes | None
+    parts: list[Part | Terms]
+    taken: int = 0
+
+
+@dataclass
+class Machine:
+    """Memories, tables and registers while the operations of a stream pass in program order.
+
+    Members
+    -------
+    pad, writers : numbers of the scratchpad's bytes; number of the operation that wrote each word last, -1: nobody
+    regions : the arena and the state by number; the image does not change
+    operation, fields, number : the present one, all of its fields, its number in program order
+    registers, wide : the operation that wrote each vector register; bytes of int32 that were moved into register 0
+    tables : bytes of each half of the table
+    """
+
+    config: Config
+    numbers: Numbers
+    contents: Contents
+    names: list[str]
+    pad: Bytes = field(init=False)
+    regions: dict[int, Region] = field(default_factory=dict)
+    order: Order = field(default_factory=Order)
+    operation: Operation = field(init=False)
+    fields: dict[str, int] = field(init=False)
+    number: int = -1
+    full: deque[Buffers] = field(default_factory=deque)
+    open: Buffers | None = None
+    registers: dict[int, Operation] = field(default_factory=dict)
+    wide: Bytes | None = None
+    tables: list[Bytes | None] = field(default_factory=lambda: [None, None])
+    uops: dict[int, Mapping[str, int]] = field(default_factory=dict)
+    folds: dict[int, tuple[Mapping[str, int], ...]] = field(default_factory=dict)
+    #: How often micro-operations and entries of the folding table were written.
+    versions: dict[str, int] = field(default_factory=lambda: {"uops": 0, "folds": 0, "table": 0})
+
+    #: What was found right and cannot have changed.
+    checked: set[tuple[int, ...]] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        """Nobody has written anything."""
+        words = self.config.scratchpad_words
+        self.pad = np.full((words, self.config.word_bytes), NOTHING, self.numbers.dtype)
+        self.writers: npt.NDArray[np.int32] = np.full(words, -1, np.int32)
+        self._touched = Touched(words, (Unit.ARRAY, Unit.VECTOR, Unit.STORE), (Unit.LOAD, Unit.VECTOR))
+        self._scratch: dict[int, int] = {}
+        self._read: list[Index] = []
+        self._seen: tuple[tuple[object, ...], int] = ((), -1)
+        self._runs: dict[Unit, int] = {}
+        self._log: list[tuple[Operation, int]] = []
+
+    def add_region(self, number: int, numbers: Bytes) -> None:
+        """Add a memory region with its contents."""
+        self.regions[number] = Region(numbers, Touched(numbers.size, (Unit.LOAD,), (Unit.STORE,)),
+                                      np.full(numbers.size, -1, np.int32))
+
+    def begin(self, operation: Operation) -> None:
+        """Go on to the next operation."""
+        self.operation, self.fields = operation, _ABSENT[operation.unit] | operation.fields
+        self.number += 1
+        run = self._runs[operation.unit] = self._runs.get(operation.unit, -1) + 1
+        self._log.append((operation, run))
+
+    # Scratchpad
+
+    def words(self, words: Index) -> Index:
+        """Return addresses modulo 2^16 that the present operation reads."""
+        words = words & _ADDRESSES - 1
+        self._read.append(words)
+        return words
+
+    def there(self, words: Index, what: str) -> Bytes:
+        """Return the bytes of words, [..., byte]."""
+        try:
+            return self.pad[words]
+        except IndexError:
+            raise DataflowError(f"{what} is scratchpad word {int(words.max())} of {len(self.pad)}") from None
+
+    def read(self, words: Index, what: str) -> Bytes:
+        """Return the bytes at addresses that the present operation reads, [..., byte]."""
+        return self.there(self.words(words), what)
+
+    def write(self, words: Index, low: int, values: Bytes, what: str) -> None:
+        """Write bytes from `low` on of words."""
+        words = words & _ADDRESSES - 1
+        try:
+            self.pad[words, low:low + values.shape[-1]] = values
+        except IndexError:
+            raise DataflowError(f"{what} goes to scratchpad word {int(words.max())} of {len(self.pad)}") from None
+        self.writers[words] = self.number
+        self._in_order(self._touched.touch(self.order, words, True), True, "scratchpad word")
+
+    def end(self) -> None:
+        """Check that all that the operation has read was there in time."""
+        if self._read:
+            read = np.concatenate([words.reshape(-1) for words in self._read])
+            self._read.clear()
+            self._in_order(self._touched.touch(self.order, read, False), False, "scratchpad word")
+
+    def left(self) -> Bytes:
+        """Return the scratchpad as the next inference finds it: all but constants belongs to this one."""
+        return np.where(self.numbers.stale(self.pad), np.asarray(NOTHING, self.pad.dtype), self.pad)
+
+    def _in_order(self, late: Late | None, writes: bool, what: str) -> None:
+        if late is not None:
+            where, unit, run, wrote = late
+            raise DataflowError(f"{what} {where} is {'written' if writes else 'read'}, and no token orders this after "
+                                f"RUN {run} of the {unit.name.lower()} unit, which {'writes' if wrote else 'reads'} it")
+
+    def touch_bytes(self, number: int, where: Index, writes: bool) -> None:
+        """Note that bytes of a region are touched, after a check that they exist and are touched in order."""
+        region = self.regions.get(number)
+        size = 0 if region is None else region.bytes.size
+        if region is None or int(where.min()) < 0 or int(where.max()) >= size:
+            raise DataflowError(f"bytes {int(where.min())}..{int(where.max())} of region {number} are "
+                                f"{'written' if writes else 'read'}, which has {size} of them")
+        self._in_order(region.touched.touch(self.order, where, writes), writes, f"byte of region {number},")
+
+    # What is found
+
+    def seen(self, key: tuple[object, ...], words: Index) -> bool:
+        """Whether the same was seen right before, in words that nobody has written since then."""
+        last, self._seen = self._seen, (key, self.number)
+        return last[0] == key and int(words.max()) < len(self.pad) and int(self.writers[words].max()) < last[1]
+
+    def expect(self, found: Bytes, wanted: Bytes, words: Index, what: str) -> None:
+        """Refuse words whose bytes are not as wanted, where that is something; `words` has the address of each."""
+        wrong = found != wanted
+        if not wrong.any():
+            return
+        wrong &= wanted != NOTHING
+        if not wrong.any():
+            return
+        at = tuple(int(axis) for axis in np.argwhere(wrong)[0])
+        word = int(np.broadcast_to(words[..., None], found.shape)[at]) & _ADDRESSES - 1
+        should, instead = (self.numbers.describe(int(numbers[at])) for numbers in (wanted, found))
+        raise DataflowError(f"{what} at scratchpad word {word}, byte {at[-1]}, should be {should}; it is {instead}, "
+                            f"{self.written_by(word)}")
+
+    def written_by(self, word: int) -> str:
+        """Say who wrote a word last."""
+        number = int(self.writers[word])
+        return "never written" if number < 0 else f"written by {self.title(number)}"
+
+    def title(self, number: int) -> str:
+        """Say which operation has a number in program order."""
+        operation, run = self._log[number]
+        return f"RUN {run} of the {operation.unit.name.lower()} unit for {self.names[operation.layer]}"
+
+    def found(self, value: Value, made: bool) -> Found:
+        """Return the bytes of a value as the present operation's layer finds it, or makes it."""
+        layer = self.operation.layer
+        return self.contents.made(layer, value) if made else self.contents.find(layer, value)
+
+    def scratch(self, scratch: Scratch) -> int:
+        """Return the first number of the bytes that a layer makes for itself."""
+        if id(scratch) not in self._scratch:
+            self._scratch[id(scratch)] = self.numbers.allocate(scratch.size_bytes, scratch.name,
+                                                               self.names[self.operation.layer])
+        return self._scratch[id(scratch)]

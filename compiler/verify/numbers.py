@@ -1,0 +1,120 @@
+"""A number for every byte that a program handles: which element of which tensor it is, by whom it was made.
+
+Two bytes are the same if they have the same number. A tensor has other numbers each time that it is made, so
+numbers tell versions apart, too.
+"""
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["NOTHING", "Bytes", "Flags", "Index", "Numbers"]
+
+#: Numbers of bytes, of an integer type that holds them all.
+Bytes = npt.NDArray[Any]
+#: Places, and differences of places.
+Index = npt.NDArray[Any]
+Flags = npt.NDArray[np.bool_]
+
+#: The number of a byte that nobody has written.
+NOTHING = 0
+_FILL, _IMAGE = 1, 257
+
+
+@dataclass
+class _Owner:
+    name: str
+    maker: str
+    shape: tuple[int, ...]
+
+
+@dataclass
+class Numbers:
+    """Gives numbers away.
+
+    Members
+    -------
+    image : bytes of region 0: each has a number of its own, as has each value of fill bytes
+    total : how many numbers are needed beside those
+    dtype : type of arrays of numbers
+    flipped, looked_up : set in the number of a byte whose bit 7 is inverted; that has gone through a layer's table
+    """
+
+    image: bytes
+    total: int
+    dtype: npt.DTypeLike = field(init=False)
+    flipped: int = field(init=False)
+    looked_up: int = field(init=False)
+    _bases: list[int] = field(default_factory=list)
+    _owners: list[_Owner] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        """Choose a type with two bits to spare."""
+        self._constants = np.concatenate([np.zeros(1, np.uint8), np.arange(256, dtype=np.uint8),
+                                          np.frombuffer(self.image, np.uint8)])
+        self._next = len(self._constants)
+        #: By number the byte that it is, for NOTHING and the first number that is no constant none.
+        self._values = np.append(self._constants.astype(np.int16), np.int16(-1))
+        self._values[NOTHING] = -1
+        bits = 31 if self._next + self.total < 1 << 29 else 63
+        self.dtype = np.int32 if bits == 31 else np.int64
+        self.flipped, self.looked_up = 1 << bits - 1, 1 << bits - 2
+
+    def allocate(self, size: int, name: str, maker: str, shape: Sequence[int] = ()) -> int:
+        """Return the first of `size` numbers for what `maker` makes."""
+        self._bases.append(self._next)
+        self._owners.append(_Owner(name, maker, tuple(shape)))
+        self._next += size
+        assert self._next < self.looked_up, "more numbers than were asked for"
+        return self._bases[-1]
+
+    def consecutive(self, first: int, size: int) -> Bytes:
+        """Return `size` numbers from `first` on."""
+        return np.arange(first, first + size, dtype=self.dtype)
+
+    @staticmethod
+    def fill(value: int) -> int:
+        """Return the number of a fill byte."""
+        return _FILL + (value & 0xFF)
+
+    @staticmethod
+    def constant(offset: int) -> int:
+        """Return the number of byte `offset` of the image."""
+        return _IMAGE + offset
+
+    def values(self, numbers: Bytes) -> npt.NDArray[np.uint8] | None:
+        """Return the bytes that constants and fill bytes are, None if one of the numbers is of something else."""
+        values = self._values.take(numbers, mode="clip")
+        return None if values.min(initial=0) < 0 else values.astype(np.uint8)
+
+    def are(self, numbers: Bytes, values: npt.NDArray[np.uint8]) -> bool:
+        """Whether numbers are those of constants or fill bytes with these values."""
+        return bool((self._values.take(numbers, mode="clip") == values).all())
+
+    def stale(self, numbers: Bytes) -> Flags:
+        """Whether numbers are of bytes that another inference makes anew."""
+        return numbers >= len(self._constants)
+
+    def describe(self, number: int) -> str:
+        """Say what a byte is."""
+        if number <= NOTHING:
+            return "nothing"
+        extra = ""
+        if number & self.flipped:
+            number, extra = number ^ self.flipped, ", bit 7 inverted"
+        if number & self.looked_up:
+            number, extra = number ^ self.looked_up, ", looked up" + extra
+        if number < _IMAGE:
+            return f"a fill byte of {number - _FILL}{extra}"
+        if number < len(self._constants):
+            return f"byte {number - _IMAGE} of the image{extra}"
+        at = bisect_right(self._bases, number) - 1
+        owner, byte = self._owners[at], number - self._bases[at]
+        place = f"byte {byte}"
+        if owner.shape:
+            place = f"element {[int(axis) for axis in np.unravel_index(byte, owner.shape)]}"
+        return f"{place} of {owner.name!r}, made by {owner.maker}{extra}"

@@ -1,0 +1,128 @@
+"""What programs of the vector unit rely on beside streams: micro-operations, registers, tables, parameters, sums."""
+
+import numpy as np
+
+from tq_hw.compiler.emit.image import table_words
+from tq_hw.compiler.ir.layers import IntArray
+from tq_hw.compiler.ir.meaning import Code, Streams
+from tq_hw.compiler.stream.uses import Uses
+from tq_hw.compiler.verify.constants import channels_of, constants
+from tq_hw.compiler.verify.machine import Buffers, Machine
+from tq_hw.compiler.verify.numbers import Index
+from tq_hw.compiler.verify.slots import tile_order
+from tq_hw.model.errors import DataflowError
+
+__all__ = ["check_parameters", "check_program", "check_registers", "check_tables", "load_table", "take_sums"]
+
+_ENTRY_BYTES = 4
+
+
+def load_table(machine: Machine) -> None:
+    """Bring entries into the table: halves are known, not single entries."""
+    f = machine.fields
+    size = f["slots"] * _ENTRY_BYTES
+    half, rest = divmod(f["table_first"], 256)
+    if rest or f["slots"] != 256 or half > 1:
+        raise DataflowError("a table is loaded by halves")
+    words = f["a_base"] + np.arange(-(-size // machine.config.word_bytes))
+    machine.tables[half] = machine.read(words, "the table").reshape(-1)[:size]
+    machine.versions["table"] += 1
+
+
+def check_program(machine: Machine, code: Code, found: Uses) -> None:
+    """Check that the micro-operations are the program's, and what is in the registers that it finds something in."""
+    f = machine.fields
+    key = id(code), machine.versions["uops"]
+    if key not in machine.checked:
+        for index, uop in enumerate(code.uops, code.first):
+            there = machine.uops.get(index)
+            if there != uop:
+                raise DataflowError(f"micro-operation {index} is not the one of its program: {there}, not {dict(uop)}")
+        machine.checked.add(key)
+    if (f["first"], f["last"]) != (code.first, code.first + len(code.uops) - 1):
+        raise DataflowError(f"it runs micro-operations {f['first']}..{f['last']}, its program has {len(code.uops)} "
+                            f"from {code.first} on")
+    check_registers(machine, found)
+
+
+def check_registers(machine: Machine, found: Uses) -> None:
+    """Check who wrote the registers that a program reads, and note those that it writes."""
+    operation = machine.operation
+    for register in found.found:
+        if register not in operation.takes or operation.takes[register] is not machine.registers.get(register):
+            raise DataflowError(f"vector register {register} does not hold what an earlier operation of the layer left "
+                                "there")
+    for register in found.left:
+        machine.registers[register] = operation
+
+
+def check_tables(machine: Machine, found: Uses, tables: tuple[IntArray | None, IntArray | None]) -> None:
+    """Check that the halves of the table that a program reads are those of its layer."""
+    for half in found.tables:
+        table = tables[half]
+        key = id(table), half, machine.versions["table"]
+        if key in machine.checked:
+            continue
+        there = machine.tables[half]
+        wanted = None if table is None else np.frombuffer(
+            table_words(np.asarray(table), machine.config), np.uint8)[:256 * _ENTRY_BYTES]
+        values = None if there is None else machine.numbers.values(there)
+        if wanted is None or values is None or not np.array_equal(values, wanted):
+            raise DataflowError(f"table {half + 1} is not that of its layer")
+        machine.checked.add(key)
+
+
+def take_sums(machine: Machine) -> list[tuple[Buffers, slice]]:
+    """Take the accumulator buffers of an operation's tiles; they must be of the same blocks and slots."""
+    f = machine.fields
+    block, first, last = tile_order(f["out_blocks"], f["slots"], f["tile_slots"], bool(f["blocks_inner"]))
+    base = getattr(machine.operation.meaning, "block", 0)
+    taken, at = [], 0
+    while at < len(block):
+        if not machine.full:
+            raise DataflowError(f"it takes {len(block)} accumulator buffers, the array has filled {at}")
+        head = machine.full[0]
+        count = min(len(block) - at, len(head.block) - head.taken)
+        here, there = slice(at, at + count), slice(head.taken, head.taken + count)
+        same = head.block is block and not base or (
+            np.array_equal(head.block[there], block[here] + base) and np.array_equal(head.first[there], first[here])
+            and np.array_equal(head.last[there], last[here]))
+        if not same:
+            raise DataflowError("the accumulator buffers are of other tiles: (block, first slot, last slot) "
+                                f"{_tile(head.block[there] - base, head.first[there], head.last[there])}, "
+                                f"not {_tile(block[here], first[here], last[here])}")
+        taken.append((head, there))
+        head.taken += count
+        at += count
+        if head.taken == len(head.block):
+            machine.full.popleft()
+    return taken
+
+
+def _tile(*of: Index) -> tuple[int, ...]:
+    return tuple(int(values[0]) for values in of)
+
+
+def check_parameters(machine: Machine, meaning: Streams, found: Uses) -> None:
+    """Check the biases, multipliers and shifts that a program reads; the hardware reads all of them."""
+    f, config, blocks = machine.fields, machine.config, meaning.parameters
+    words = f["param_base"] + np.arange(f["out_blocks"])[:, None] * f["param_block_step"] + np.arange(
+        config.param_words)
+    if not blocks or len(blocks) not in (1, f["out_blocks"]):
+        raise DataflowError(f"it reads parameters of {f['out_blocks']} output blocks, its layer has {len(blocks)}")
+    words = machine.words(words)
+    found_there = machine.there(words, "parameters")
+    wide = -(-4 * config.cols // config.word_bytes)
+    data = np.frombuffer(b"".join(blocks), np.uint8).reshape(len(blocks), -1, config.word_bytes)
+    if data.shape[1] <= wide * max(found.parameters):
+        raise DataflowError("it reads parameters that its layer does not have")
+    if machine.numbers.are(found_there[:, :data.shape[1]], data):
+        return
+    channels = channels_of(meaning.sums, config)
+    if channels is not None:
+        channels = channels[meaning.block:meaning.block + f["out_blocks"]]
+    for kind in sorted(found.parameters):
+        first, size = kind * wide, 4 * config.cols if kind < 2 else config.cols
+        count = -(-size // config.word_bytes)
+        constants(machine, words[:, first:first + count], data[:, first:first + count],
+                  channels, "parameters", element=4 if kind < 2 else 1)

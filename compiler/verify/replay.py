@@ -1,0 +1,210 @@
+"""A stream is replayed in program order, byte by byte: every operation must find what the graph says."""
+
+import numpy as np
+
+from tq_hw.compiler.emit.emitter import Emitter
+from tq_hw.compiler.ir.layers import Value
+from tq_hw.compiler.ir.meaning import LookUp, Part, Scratch, Streams, Sums, Terms, Tile, Walk
+from tq_hw.compiler.plan.layout import block_count
+from tq_hw.compiler.stream.stream import FoldWrite, Operation, Stream, UopWrite
+from tq_hw.compiler.stream.uses import Uses, body_of, register_span, uses
+from tq_hw.compiler.verify.contents import Contents, size_of, states
+from tq_hw.compiler.verify.machine import Buffers, Machine
+from tq_hw.compiler.verify.moved import look_up, move_program
+from tq_hw.compiler.verify.moves import load, store
+from tq_hw.compiler.verify.numbers import NOTHING, Bytes, Numbers
+from tq_hw.compiler.verify.products import moved_bytes, product_terms
+from tq_hw.compiler.verify.programs import load_table
+from tq_hw.compiler.verify.slots import tile_order
+from tq_hw.compiler.verify.streams import program
+from tq_hw.compiler.verify.windows import window_part
+from tq_hw.isa.layout import Unit, VectorKind
+from tq_hw.isa.program import REGION_ARENA, REGION_IMAGE, REGION_STATE
+from tq_hw.model.errors import DataflowError
+
+__all__ = ["Replay"]
+
+#: So many layers before the last one that was begun may have operations left.
+_ALTERNATING = 16
+_LOOPS = ("count0", "count1", "count2", "count3")
+#: Fields that are at least 1.
+_COUNTS = {Unit.LOAD: _LOOPS, Unit.STORE: _LOOPS, Unit.ARRAY: ("slots", "out_cols", "out_blocks", "tile_slots"),
+           Unit.VECTOR: ("slots", "cols", "out_blocks", "tile_slots", "chunk_slots", "repeat1", "repeat2")}
+
+
+def _scratch_bytes(stream: Stream) -> int:
+    """Bytes that layers make for themselves."""
+    found: dict[int, int] = {}
+    for operation in stream.operations:
+        meaning = operation.meaning
+        walks = (meaning.a, meaning.b, meaning.out) if isinstance(meaning, Streams) else ()
+        for walk in walks:
+            if isinstance(walk, Walk) and isinstance(walk.of, Scratch):
+                found[id(walk.of)] = walk.of.size_bytes
+    return sum(found.values())
+
+
+class Replay:
+    """The emission of a model, and the machine that its stream runs on, behind another stream or from a cold start."""
+
+    def __init__(self, emitter: Emitter, stream: Stream, behind: Machine | None = None) -> None:
+        self.emitter, self.stream, self.config = emitter, stream, emitter.config
+        self.names = [f"operator {layer.index} ({layer.op})" for layer in emitter.graph.layers]
+        self.numbers = Numbers(bytes(emitter.image.data), size_of(emitter.graph) + _scratch_bytes(stream))
+        self.contents = Contents(emitter.graph, self.numbers, self.names, self._constant)
+        self.machine = Machine(self.config, self.numbers, self.contents, self.names)
+        sizes = {REGION_ARENA: emitter.arena_bytes, REGION_STATE: len(emitter.state)}
+        for number, size in sizes.items():
+            self.machine.add_region(number, np.full(size, NOTHING, self.numbers.dtype))
+        if behind is not None:
+            self.machine.pad[...] = behind.left()
+        self._layer = -1
+        self._uses: dict[tuple[int, ...], Uses] = {}
+        for value in self._roots():
+            if value.initial is not None or any(port.root is value for port in emitter.graph.inputs):
+                self._memory(value)[...] = self.contents.first(value)
+
+    def _roots(self) -> list[Value]:
+        """Roots that have a place in memory."""
+        graph = self.emitter.graph
+        values = [*graph.inputs, *graph.outputs, *(v for layer in graph.layers for v in (*layer.inputs, layer.output))]
+        return list({id(v.root): v.root for v in values if self.emitter.has_place(v)}.values())
+
+    def _constant(self, value: Value) -> Bytes:
+        """Numbers of a constant tensor's bytes, which must be those of the image at its place."""
+        assert value.data is not None
+        region, offset = self.emitter.memory_of(value)
+        data = value.data.tobytes()
+        if region != REGION_IMAGE or self.numbers.image[offset:offset + len(data)] != data:
+            raise DataflowError(f"the image does not hold the constant {value.name!r}")
+        return self.numbers.consecutive(self.numbers.constant(offset), len(data))
+
+    def _memory(self, value: Value) -> Bytes:
+        region, offset = self.emitter.memory_of(value)
+        return self.machine.regions[region].bytes[offset:offset + value.root.size_bytes]
+
+    def run(self) -> None:
+        """Replay all; DataflowError names the first operation that finds something else, or in no certain order."""
+        machine = self.machine
+        for item in self.stream.items:
+            match item:
+                case Operation():
+                    machine.begin(item)
+                    self._forget(item.layer)
+                    try:
+                        self._operation(item)
+                    except DataflowError as error:
+                        raise DataflowError(f"{machine.title(machine.number)}: {error}") from None
+                case FoldWrite():
+                    machine.folds[item.step] = item.feeds
+                    machine.versions["folds"] += 1
+                case UopWrite():
+                    machine.uops[item.index] = item.values
+                    machine.versions["uops"] += 1
+        self._finish()
+
+    def _forget(self, layer: int) -> None:
+        """Forget what layers far before need: at most a group of layers alternates."""
+        if layer > self._layer:
+            self._layer = layer
+            self.contents.drop(layer - _ALTERNATING)
+
+    def _operation(self, operation: Operation) -> None:
+        machine = self.machine
+        machine.order.begin(operation)
+        least = min(machine.fields[name] for name in _COUNTS[operation.unit])
+        if least < 1:
+            raise DataflowError(f"one of its counts is {least}")
+        if operation.unit is Unit.LOAD:
+            load(machine)
+        elif operation.unit is Unit.STORE:
+            store(machine)
+        elif operation.unit is Unit.ARRAY:
+            self._array(operation)
+        elif machine.fields["kind"] == VectorKind.LOAD_TABLE:
+            load_table(machine)
+        else:
+            self._vector(operation)
+        machine.end()
+
+    def _array(self, operation: Operation) -> None:
+        f, machine, meaning = self.machine.fields, self.machine, operation.meaning
+        sums: Sums | None = None
+        moved: Bytes | None = None
+        if isinstance(meaning, Part):
+            window_part(machine, meaning)
+            sums = meaning.tile
+        elif isinstance(meaning, Terms):
+            product_terms(machine, meaning)
+            sums = meaning.sums
+        else:
+            moved = moved_bytes(machine)
+        parts = [meaning] if isinstance(meaning, Part | Terms) else []
+        order = tile_order(f["out_blocks"], f["slots"], f["tile_slots"], bool(f["blocks_inner"]))
+        buffers = Buffers(*order, sums, moved, parts)
+        before, machine.open = machine.open, None
+        if not f["acc_first"]:
+            if before is None or sums is None or before.sums is not sums or not all(
+                    map(np.array_equal, (before.block, before.first, before.last), order)):
+                raise DataflowError("it adds to sums that are not those of its tile")
+            buffers.parts[:0] = before.parts
+        if not f["acc_last"]:
+            machine.open = buffers
+            return
+        if sums is not None:
+            self._check_whole(sums, buffers.parts)
+        machine.full.append(buffers)
+
+    def _check_whole(self, sums: Sums, parts: list[Part | Terms]) -> None:
+        """Check that the operations on some buffers add up to what these should hold: every part once."""
+        if not isinstance(sums, Tile):
+            if sorted(part.part for part in parts if isinstance(part, Terms)) != list(range(sums.parts)):
+                raise DataflowError(f"{len(parts)} operations add to sums of {sums.parts} parts")
+            return
+        layer, windows = sums.layer, [part for part in parts if isinstance(part, Part)]
+        single = layer.depthwise or windows[0].fold is not None
+        blocks = 1 if single else block_count(layer.inputs[0].shape[3], self.config)
+        taps = np.zeros((*layer.kernel, blocks), np.int64)
+        for part in windows:
+            taps[slice(*part.rows), slice(*part.cols), slice(*part.blocks)] += 1
+        if (taps != 1).any():
+            raise DataflowError("the operations on a tile do not cover its kernel, each tap once")
+
+    def _vector(self, operation: Operation) -> None:
+        machine, meaning, f = self.machine, operation.meaning, self.machine.fields
+        if isinstance(meaning, Streams | LookUp):
+            uops, key = meaning.code.uops, id(meaning.code)
+        else:
+            uops = tuple(machine.uops.get(index, {}) for index in range(f["first"], f["last"] + 1))
+            key = -machine.versions["uops"]
+        body, span = body_of(f), register_span(f, self.config)
+        parts = key, f["first"], f["last"], body.start, body.stop, span
+        if parts not in self._uses:
+            self._uses[parts] = uses(uops, body, span)
+        found = self._uses[parts]
+        if isinstance(meaning, Streams):
+            program(machine, meaning, found)
+        elif isinstance(meaning, LookUp):
+            look_up(machine, meaning, found)
+        else:
+            move_program(machine, uops, found)
+
+    def _finish(self) -> None:
+        """Check what is left: outputs, states, accumulators that nobody reads."""
+        graph, machine = self.emitter.graph, self.machine
+        if machine.full or machine.open:
+            raise DataflowError("accumulator buffers are never read")
+        for value in [*graph.outputs, *states(graph)]:
+            if value.root.data is not None:
+                continue
+            wanted, there = self.contents.left(value), self._memory(value)[:value.size_bytes]
+            if not np.array_equal(there, wanted):
+                at = int(np.flatnonzero(there != wanted)[0])
+                region, offset = self.emitter.memory_of(value)
+                writer = int(machine.regions[region].writer[offset + at])
+                who = "never written" if writer < 0 else f"written by {machine.title(writer)}"
+                raise DataflowError(
+                    f"byte {at} of {value.name!r} is {machine.numbers.describe(int(there[at]))} in the end, {who}; it "
+                    f"should be {machine.numbers.describe(int(wanted[at]))}")
+
+

@@ -1,0 +1,106 @@
+"""Programs of the vector unit that compute: what their streams hold, and what they leave."""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from tq_hw.compiler.ir.layers import ELEMENT_BYTES
+from tq_hw.compiler.ir.meaning import Streams, Tile, Walk, tile_pixels
+from tq_hw.compiler.stream.uses import Uses
+from tq_hw.compiler.verify.machine import Machine
+from tq_hw.compiler.verify.numbers import Index
+from tq_hw.compiler.verify.programs import check_parameters, check_program, check_tables, take_sums
+from tq_hw.compiler.verify.slots import Slots, no_feedback, put
+from tq_hw.compiler.verify.walks import Loops, constant_bytes, expected, lengths
+from tq_hw.model.errors import DataflowError
+
+__all__ = ["program"]
+
+
+def program(machine: Machine, meaning: Streams, found: Uses) -> None:
+    """Check what a program reads, and note what it writes."""
+    f, config = machine.fields, machine.config
+    check_program(machine, meaning.code, found)
+    if found.tables:
+        layer = machine.contents.graph.layers[machine.operation.layer]
+        own = getattr(layer, "tables", (None, None))
+        check_tables(machine, found, own if meaning.tables is None else meaning.tables)
+    slots = Slots.of(f, config)
+    if f["use_acc"]:
+        for buffers, _ in take_sums(machine):
+            if buffers.sums is None or buffers.sums is not meaning.sums:
+                raise DataflowError("the accumulators hold sums of another tile")
+    if found.parameters:
+        check_parameters(machine, meaning, found)
+    reads = []
+    for name, in_body in found.streams.items():
+        walk = meaning.a if name == "a" else meaning.b
+        if walk is None:
+            raise DataflowError(f"it reads stream {name.upper()}, and its layer has nothing there")
+        reads.append(_read(machine, slots, name, walk, in_body, found.reduces))
+    if found.output:
+        if meaning.out is None:
+            raise DataflowError("it writes, and its layer has no result there")
+        if isinstance(meaning.sums, Tile) and meaning.out != tile_pixels(meaning.sums, config, meaning.block):
+            raise DataflowError("its results are those of another tile than its sums")
+        written = _write(machine, slots, meaning.out)
+        for words in reads:
+            no_feedback(slots, words, written)
+
+
+def _read(machine: Machine, slots: Slots, name: str, walk: Walk, in_body: bool, reduces: bool) -> Index:
+    """Check the words of a stream; return them, [repeat, block, slot, word]."""
+    f, width = slots.fields, machine.config.word_bytes
+    size = ELEMENT_BYTES[f[f"{name}_type"]]
+    bytes_ = slots.channels * size
+    repeat1, repeat2 = np.zeros(1, np.int64), np.zeros(1, np.int64)
+    if in_body:
+        repeat1 = np.tile(np.arange(f["repeat1"]), f["repeat2"])
+        repeat2 = np.repeat(np.arange(f["repeat2"]), f["repeat1"])
+    more = repeat1 * f["a_repeat1_step"] + repeat2 * f["a_repeat2_step"] if name == "a" else 0 * repeat1
+    words = slots.words(name)
+    found_words = []
+    for sub, which in slots.parts():
+        low = sub * bytes_
+        first, count = low // width, -(-(low + bytes_) // width) - low // width
+        at = (more[:, None, None] + words[which])[..., None] + np.arange(first, first + count)
+        at = machine.words(at)
+        found_words.append(at)
+        shift = low - first * width
+        there = machine.there(at, f"stream {name.upper()}").reshape(*at.shape[:-1], -1)[..., shift:shift + bytes_]
+        loops = Loops(slots.blocks[which], np.arange(f["slots"]), f["cols"], repeat1, repeat2)
+        if isinstance(walk.of, bytes):
+            if not machine.numbers.are(there, constant_bytes(walk, loops, bytes_)):
+                raise DataflowError(f"stream {name.upper()} from scratchpad word {int(at.flat[0])} on is not what its "
+                                    "constants are")
+            continue
+        wanted = expected(machine, walk, loops, low, bytes_)
+        for word in range(count):
+            part = slice(max(0, word * width - shift), (word + 1) * width - shift)
+            machine.expect(there[..., part], wanted[..., part], at[..., word], f"stream {name.upper()}")
+        if reduces:
+            _check_reduced(f, lengths(walk, loops) // size, slots.channels)
+    return slots.together(found_words, 1)
+
+
+def _check_reduced(f: Mapping[str, int], channels: Index, most: int) -> None:
+    """A reduction sees elements alone that mean something: all of a slot, or `valid_lanes` of a chunk's last one."""
+    slots = np.arange(f["slots"])
+    chunk = min(f["chunk_slots"], f["tile_slots"])
+    last = (slots % f["tile_slots"] % chunk == chunk - 1) | (slots % f["tile_slots"] == f["tile_slots"] - 1) | (
+        slots == f["slots"] - 1)
+    wanted = np.where(last, f["valid_lanes"] or most, most)
+    if not (np.minimum(channels, most) == wanted).all():
+        raise DataflowError("it reduces elements that mean nothing, or not all that do")
+
+
+def _write(machine: Machine, slots: Slots, walk: Walk) -> Index:
+    """Note what is written; return the words, [block, slot, word]."""
+    size = ELEMENT_BYTES[slots.fields["out_type"]]
+    bytes_ = slots.channels * size
+    found = []
+    for sub, which in slots.parts():
+        low = sub * bytes_
+        values = expected(machine, walk, slots.loops(which), low, bytes_, made=True)[0]
+        found.append(put(machine, slots, which, low, values))
+    return slots.together(found, 0)

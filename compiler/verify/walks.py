@@ -1,0 +1,71 @@
+"""Which bytes the slots of an operation should find, or make, by what the operation is for."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from tq_hw.compiler.ir.layers import Value
+from tq_hw.compiler.ir.meaning import Scratch, Walk
+from tq_hw.compiler.verify.machine import Machine
+from tq_hw.compiler.verify.numbers import NOTHING, Bytes, Index
+
+__all__ = ["Loops", "constant_bytes", "expected", "lengths"]
+
+
+def _once() -> Index:
+    return np.zeros(1, np.int64)
+
+
+@dataclass(frozen=True)
+class Loops:
+    """What an operation walks over: words of channels, slots, of which `cols` are a row, and turns of both repeats."""
+
+    blocks: Index
+    slots: Index
+    cols: int
+    repeat1: Index = field(default_factory=_once)
+    repeat2: Index = field(default_factory=_once)
+
+
+def _offsets(walk: Walk, loops: Loops) -> Index:
+    """Bytes [repeat, block, slot] behind the start of the first run."""
+    row, col = np.divmod(loops.slots + walk.first, walk.cols or loops.cols)
+    at = walk.at + row * walk.row + col * walk.col + loops.blocks[:, None] * walk.block
+    offsets: Index = at + (loops.repeat1 * walk.repeat1 + loops.repeat2 * walk.repeat2)[:, None, None]
+    return offsets
+
+
+def lengths(walk: Walk, loops: Loops) -> Index:
+    """Bytes of each slot that mean something, [repeat, block, slot]: to the end of its run."""
+    return _lengths(walk, _offsets(walk, loops))
+
+
+def _lengths(walk: Walk, offsets: Index) -> Index:
+    left = walk.run - offsets % walk.run
+    return np.minimum(left, walk.span) if walk.span else left
+
+
+def expected(machine: Machine, walk: Walk, loops: Loops, low: int, size: int, *,
+             made: bool = False) -> Bytes:
+    """Return the numbers of bytes `low`.. of each slot, [repeat, block, slot, `size`], NOTHING for any."""
+    offsets = _offsets(walk, loops)
+    lanes = np.arange(low, low + size)
+    left = _lengths(walk, offsets)
+    if isinstance(walk.of, Scratch):
+        first = machine.scratch(walk.of) + walk.start
+        numbers: Bytes = (first + offsets[..., None] + lanes).astype(machine.numbers.dtype)
+    else:
+        assert isinstance(walk.of, Value)
+        found = machine.found(walk.of, made or walk.made)
+        numbers = found.array.take(found.at(walk.start + offsets)[..., None] + lanes, mode="clip")
+    if int(left.min()) < low + size:
+        numbers[lanes >= left[..., None]] = NOTHING
+    return numbers
+
+
+def constant_bytes(walk: Walk, loops: Loops, size: int) -> npt.NDArray[np.uint8]:
+    """Return the bytes [repeat, block, slot, `size`] of constants."""
+    assert isinstance(walk.of, bytes)
+    places = (walk.start + _offsets(walk, loops))[..., None] + np.arange(size)
+    return np.frombuffer(walk.of, np.uint8).take(places, mode="clip")

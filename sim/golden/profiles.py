@@ -1,0 +1,134 @@
+"""What the profiles differ in: how a rescaling factor is computed, and what an engine has no defined result for.
+
+canon: LiteRT's reference kernels (BUILTIN_REF), but FULLY_CONNECTED and SUM as in TFLite Micro. tflm: TFLite Micro's
+kernels. litert: LiteRT's reference kernels. Kernels read the profile from the subgraph. Sources: the `Prepare`
+functions of both, and probes of the wheels: TFLite Micro's computes in double what its kernels write as a product of
+float32.
+
+A rule is a function of an operator and its subgraph whose docstring is the sentence that a user reads; it returns what
+was found when the operator has no result under the profile, else None. Either the engine refuses the model, or it
+runs and what it does is undefined.
+"""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from tq_hw.model.errors import UnsupportedError
+from tq_hw.model.graph import Model, Operator, Subgraph
+from tq_hw.sim.golden.registry import input_tensor, located, output_tensor
+
+__all__ = ["check_profile", "factor", "profile_rules"]
+
+Rule = Callable[[Operator, Subgraph], str | None]
+_NAMES = {"tflm": "TFLite Micro", "litert": "LiteRT"}
+_REFUSED, _UNDEFINED = "{} refuses it", "{}'s result is undefined"
+#: Rules by profile and operator, each with what the engine does.
+_RULES: dict[tuple[str, str], list[tuple[Rule, str]]] = {}
+
+
+def factor(subgraph: Subgraph, factors: Sequence[float], divisor: float) -> float:
+    """Product of float32 numbers by another one: step by step in float32, under tflm in double."""
+    kind = np.float64 if subgraph.profile == "tflm" else np.float32
+    with np.errstate(over="ignore", under="ignore", divide="ignore", invalid="ignore"):
+        product = kind(factors[0])
+        for each in factors[1:]:
+            product = kind(product * kind(each))
+        return float(product / kind(divisor))
+
+
+def check_profile(model: Model) -> None:
+    """Raise UnsupportedError with the first rule of the model's profile that an operator breaks."""
+    for subgraph in model.subgraphs:
+        for op in subgraph.operators:
+            for rule, why in _RULES.get((subgraph.profile, op.op), ()):
+                found = rule(op, subgraph)
+                if found is not None:
+                    with located(op):
+                        raise UnsupportedError(f"under --profile {subgraph.profile}: {_message(rule)}; found {found}. "
+                                               f"{why.format(_NAMES[subgraph.profile])}; --profile canon runs it")
+
+
+def profile_rules(profile: str) -> dict[str, list[str]]:
+    """Return the sentences of a profile's rules by operator."""
+    found: dict[str, list[str]] = {}
+    for (name, op), rules in _RULES.items():
+        if name == profile:
+            found[op] = [_message(rule) for rule, _ in rules]
+    return found
+
+
+def _message(rule: Rule) -> str:
+    return " ".join((rule.__doc__ or "").split()).rstrip(".")
+
+
+def _rule(profile: str, why: str, *ops: str) -> Callable[[Rule], Rule]:
+    def add(rule: Rule) -> Rule:
+        for op in ops:
+            _RULES.setdefault((profile, op), []).append((rule, why))
+        return rule
+    return add
+
+
+@_rule("tflm", _REFUSED, "RELU_N1_TO_1", "RELU_0_TO_1")
+def constraint_tflm_kernel(op: Operator, subgraph: Subgraph) -> str | None:
+    """Use an operator that the engine has."""
+    return op.op
+
+
+@_rule("tflm", _UNDEFINED, "SPACE_TO_BATCH_ND")
+def constraint_tflm_padding(op: Operator, subgraph: Subgraph) -> str | None:
+    """Pad nothing: the kernel pads with a value that is never set."""
+    paddings = input_tensor(op, subgraph, 2)
+    if paddings is None or paddings.data is None:
+        return "paddings computed at run time"
+    return f"paddings {paddings.data.tolist()}" if paddings.data.any() else None
+
+
+@_rule("tflm", _UNDEFINED, "LOGISTIC", "TANH")
+def constraint_tflm_gate_scale(op: Operator, subgraph: Subgraph) -> str | None:
+    """Keep the input scale at 2^-28 or more and below 2^35: the kernel shifts by its exponent."""
+    tensor = input_tensor(op, subgraph, 0)
+    return None if tensor is None or 2.0**-28 <= tensor.scale < 2.0**35 else f"{tensor.scale:g}"
+
+
+@_rule("tflm", _UNDEFINED, "RELU6")
+def constraint_tflm_six(op: Operator, subgraph: Subgraph) -> str | None:
+    """Keep 6 by the input scale below 2^31."""
+    tensor = input_tensor(op, subgraph, 0)
+    return None if tensor is None or 6 / tensor.scale < 2.0**31 - 128 else f"input scale {tensor.scale:g}"
+
+
+@_rule("tflm", _REFUSED, "SVDF")
+def constraint_tflm_bias(op: Operator, subgraph: Subgraph) -> str | None:
+    """Have a bias whose scale is within 1e-5 of state scale times time weight scale."""
+    time, bias, state = (input_tensor(op, subgraph, position) for position in (2, 3, 4))
+    if bias is None:
+        return "no bias"
+    if time is None or state is None:
+        return None
+    scale = bias.quantization.scale[0] if bias.quantization is not None else 0.0
+    expected = state.scale * time.scale
+    return None if abs(scale - expected) < 1e-5 else f"bias scale {scale:g}, expected {expected:g}"
+
+
+@_rule("litert", _UNDEFINED, "SVDF")
+def constraint_litert_state(op: Operator, subgraph: Subgraph) -> str | None:
+    """Have a state of int16."""
+    state = input_tensor(op, subgraph, 4)
+    return None if state is None or state.dtype == "int16" else state.dtype
+
+
+@_rule("litert", _REFUSED, "CONV_2D")
+def constraint_litert_bias(op: Operator, subgraph: Subgraph) -> str | None:
+    """Have a bias."""
+    return "none" if input_tensor(op, subgraph, 2) is None else None
+
+
+@_rule("litert", _REFUSED, "QUANTIZE")
+def constraint_litert_types(op: Operator, subgraph: Subgraph) -> str | None:
+    """Make no int32 of int8 or uint8."""
+    source, target = input_tensor(op, subgraph, 0), output_tensor(op, subgraph)
+    if source is None or target.dtype != "int32" or source.dtype not in ("int8", "uint8"):
+        return None
+    return f"{source.dtype} to {target.dtype}"

@@ -1,0 +1,176 @@
+"""Profiles: a network that mixes what they differ in equals its engine in golden model, executor and RTL; refusals."""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pytest
+
+from tq_hw.compiler import compile_model
+from tq_hw.isa.config import PRESETS
+from tq_hw.model.errors import OptionError, ToolError, UnsupportedError
+from tq_hw.model.graph import Model
+from tq_hw.model.samples.build import ModelBuilder
+from tq_hw.model.tflite.reader import parse_model
+from tq_hw.sim import golden
+from tq_hw.sim.executor import execute
+from tq_hw.sim.golden.profiles import profile_rules
+from tq_hw.sim.oracles import Oracle
+from tq_hw.sim.rtl.simulate import simulate
+
+ENGINES = {"tflm": "tflm", "litert": "litert-ref"}
+HIDDEN, STEPS, DEPTH = 2.0**-7, 4, 6
+
+
+def lstm(b: ModelBuilder, rng: np.random.Generator, x: int, cells: int) -> int:
+    """Add an LSTM over (1, STEPS, n) whose gates are neither dead nor saturated."""
+    depth, scale = b.tensors[x].shape[2], b.tensors[x].scale
+
+    def matrix(columns: int, real: float) -> int:
+        weights = rng.integers(-127, 128, (cells, columns)).astype(np.int8)
+        return b.constant(weights, scale=1 / (3000 * columns * real))
+
+    inputs = [x, *(matrix(depth, scale) for _ in range(4)), *(matrix(cells, HIDDEN) for _ in range(4)), -1, -1, -1]
+    inputs += [b.constant(rng.integers(-900, 900, cells).astype(np.int32), scale=0.001) for _ in range(4)]
+    inputs += [-1, -1, b.tensor((1, cells), scale=HIDDEN, is_variable=True),
+               b.tensor((1, cells), "int16", scale=2.0**-11, is_variable=True), -1, -1, -1, -1]
+    middle = [*(b.tensor((0,), "int16", scale=0.001) for _ in range(4)), b.tensor((0,), scale=HIDDEN)]
+    output = b.tensor((1, STEPS, cells), scale=HIDDEN)
+    b.operator("UNIDIRECTIONAL_SEQUENCE_LSTM", inputs, [output], {
+        "fused_activation_function": "TANH", "cell_clip": 0.0, "proj_clip": 0.0, "time_major": False},
+        intermediates=middle)
+    return output
+
+
+def network() -> bytes:
+    """Two LSTMs, and a dense layer whose sums are often halves of the output's scale."""
+    rng, b = np.random.default_rng(5), ModelBuilder("speech")
+    second = lstm(b, rng, lstm(b, rng, b.input((1, STEPS, DEPTH), scale=0.02, zero_point=-5), 10), 8)
+    flat = b.add("RESHAPE", [second, b.constant([STEPS, 8])], shape=(STEPS, 8))
+    weights = b.constant(rng.integers(-127, 128, (40, 8)).astype(np.int8), scale=2.0**-7)
+    bias = b.bias(flat, weights, rng.integers(-999, 999, 40))
+    return b.build(b.add("FULLY_CONNECTED", [flat, weights, bias], scale=2.0**-9, zero_point=3))
+
+
+def input_sets() -> list[list[np.ndarray]]:
+    rng = np.random.default_rng(6)
+    return [[rng.integers(-128, 128, (1, STEPS, DEPTH)).astype(np.int8)] for _ in range(4)]
+
+
+def differ(ours: Sequence[np.ndarray], theirs: Sequence[np.ndarray]) -> bool:
+    return any(not np.array_equal(a, b) for a, b in zip(ours, theirs, strict=True))
+
+
+def test_a_network_of_lstms_and_a_dense_layer_equals_its_engine(oracles: Callable[[str], Oracle]) -> None:
+    data, sets = network(), input_sets()
+    model = parse_model(data, "speech")
+    canon = [golden.run(model, inputs).outputs[0] for inputs in sets]
+    for profile, engine in ENGINES.items():
+        theirs = [outputs[0] for outputs in oracles(engine).run_sets(data, sets)]
+        assert differ(canon, theirs)
+        mine = model.under(profile)
+        assert not differ([golden.run(mine, inputs).outputs[0] for inputs in sets], theirs)
+        program = compile_model(mine, PRESETS["n8"]).program
+        assert program.profile == profile
+        assert not differ([execute(program, inputs).outputs[0] for inputs in sets], theirs)
+
+
+@pytest.mark.parametrize("profile", ENGINES)
+def test_the_hardware_computes_it(profile: str) -> None:
+    model, inputs = parse_model(network(), "speech").under(profile), input_sets()[0]
+    program = compile_model(model, PRESETS["tiny"]).program
+    assert not differ(simulate(program, inputs).outputs, golden.run(model, inputs).outputs)
+
+
+def one(op: str, scale: float = 0.5, output_scale: float | None = None) -> bytes:
+    b = ModelBuilder()
+    return b.build(b.add(op, [b.input((1, 5), scale=scale)], scale=output_scale))
+
+
+def padded() -> bytes:
+    b = ModelBuilder()
+    x = b.input((1, 2, 2, 1), scale=0.5)
+    return b.build(b.add("SPACE_TO_BATCH_ND", [x, b.constant([2, 2]), b.constant([[0, 2], [0, 0]])]))
+
+
+def without_bias() -> bytes:
+    b = ModelBuilder()
+    weights = b.constant(np.ones((2, 1, 1, 3), np.int8), scale=[0.5, 0.5])
+    return b.build(b.add("CONV_2D", [b.input((1, 2, 2, 3), scale=0.5), weights, -1], scale=4.0))
+
+
+def to_int32() -> bytes:
+    b = ModelBuilder()
+    x, y = b.input((1, 5), scale=0.5), b.tensor((1, 5), "int32", scale=0.1)
+    b.operator("QUANTIZE", [x], [y])
+    return b.build(y)
+
+
+def svdf(dtype: str, bias_scale: float) -> bytes:
+    b = ModelBuilder()
+    x = b.input((1, 3), scale=0.5)
+    feature = b.constant(np.ones((2, 3), np.int8), scale=0.5)
+    time = b.constant(np.ones((2, 4), "int16" if dtype == "int16" else "int8"), scale=0.25)
+    bias = b.constant(np.array([1], np.int32), scale=bias_scale)
+    state = b.tensor((1, 8), dtype, scale=0.5, is_variable=True)
+    return b.build(b.add("SVDF", [x, feature, time, bias, state], scale=0.5, rank=2, fused_activation_function="RELU"))
+
+
+UNDEFINED = "TFLite Micro's result is undefined"
+SHIFT = "Keep the input scale at 2^-28 or more and below 2^35: the kernel shifts by its exponent"
+REFUSED = [
+    ("tflm", one("RELU_N1_TO_1"), "operator 0 (RELU_N1_TO_1)", "Use an operator that the engine has; found "
+     "RELU_N1_TO_1. TFLite Micro refuses it"),
+    ("tflm", one("RELU_0_TO_1"), "operator 0 (RELU_0_TO_1)", "Use an operator that the engine has; found RELU_0_TO_1. "
+     "TFLite Micro refuses it"),
+    ("tflm", padded(), "operator 0 (SPACE_TO_BATCH_ND)", "Pad nothing: the kernel pads with a value that is never set; "
+     f"found paddings [[0, 2], [0, 0]]. {UNDEFINED}"),
+    ("tflm", one("LOGISTIC", 2.0**-29), "operator 0 (LOGISTIC)", f"{SHIFT}; found 1.86265e-09. {UNDEFINED}"),
+    ("tflm", one("TANH", 2.0**35), "operator 0 (TANH)", f"{SHIFT}; found 3.43597e+10. {UNDEFINED}"),
+    ("tflm", one("RELU6", 1e-9, 0.5), "operator 0 (RELU6)", "Keep 6 by the input scale below 2^31; found input scale "
+     f"1e-09. {UNDEFINED}"),
+    ("tflm", svdf("int16", 0.25), "operator 0 (SVDF)", "Have a bias whose scale is within 1e-5 of state scale times "
+     "time weight scale; found bias scale 0.25, expected 0.125. TFLite Micro refuses it"),
+    ("litert", svdf("int8", 0.125), "operator 0 (SVDF)", "Have a state of int16; found int8. LiteRT's result is "
+     "undefined"),
+    ("litert", without_bias(), "operator 0 (CONV_2D)", "Have a bias; found none. LiteRT refuses it"),
+    ("litert", to_int32(), "operator 0 (QUANTIZE)", "Make no int32 of int8 or uint8; found int8 to int32. LiteRT "
+     "refuses it"),
+]
+
+
+@pytest.mark.parametrize(("profile", "data", "where", "message"), REFUSED)
+def test_what_an_engine_has_no_result_for(profile: str, data: bytes, where: str, message: str) -> None:
+    model = parse_model(data, "m")
+    inputs = [np.zeros(model.main.tensors[index].shape, np.int8) for index in model.main.inputs]
+    assert golden.run(model, inputs).outputs
+    for run in (lambda: golden.run(model.under(profile), inputs),
+                lambda: compile_model(model, PRESETS["n16"], profile=profile)):
+        with pytest.raises(UnsupportedError) as found:
+            run()
+        assert str(found.value) == f"{where}: under --profile {profile}: {message}; --profile canon runs it"
+
+
+def test_every_rule_of_an_operator_is_here() -> None:
+    rules = [(profile, op, text) for profile in ENGINES for op, texts in profile_rules(profile).items()
+             for text in texts]
+    found = [(profile, where.partition("(")[2][:-1], message.partition("; found")[0])
+             for profile, _, where, message in REFUSED]
+    assert sorted(found) == sorted(rules)
+
+
+@pytest.mark.parametrize(("profile", "data", "where", "message"), [
+    each for each in REFUSED if each[3].endswith("refuses it")])
+def test_the_engine_refuses_it(oracles: Callable[[str], Oracle], profile: str, data: bytes, where: str,
+                               message: str) -> None:
+    model = parse_model(data, "m")
+    inputs = [np.zeros(model.main.tensors[index].shape, np.int8) for index in model.main.inputs]
+    with pytest.raises(ToolError, match=f"^{ENGINES[profile]} refused the model: "):
+        oracles(ENGINES[profile]).run(data, inputs)
+
+
+def test_unknown_profile() -> None:
+    model: Model = parse_model(network(), "speech")
+    assert (model.profile, model.under("litert").profile) == ("canon", "litert")
+    with pytest.raises(OptionError) as found:
+        model.under("x")
+    assert str(found.value) == "profile must be one of canon, tflm, litert, not 'x'"
