@@ -1,4 +1,4 @@
-"""The figures of the documentation are what their script draws."""
+"""The figures of the documentation are what their script draws; docstrings are read as they are written."""
 
 import importlib
 import sys
@@ -12,6 +12,7 @@ FOLDER = Path(__file__).parents[1] / "docs" / "figures"
 sys.path.insert(0, str(FOLDER))
 draw: Any = importlib.import_module("draw")
 svg: Any = importlib.import_module("svg")
+docstrings: Any = importlib.import_module("docstrings")
 
 
 @pytest.mark.parametrize("name", draw.FIGURES)
@@ -40,3 +41,9 @@ def test_every_figure_has_its_script_and_its_page() -> None:
 def test_a_slanted_arrow_is_refused() -> None:
     with pytest.raises(ValueError, match=r"horizontal or vertical, not from \(0, 0\) to \(3, 4\)"):
         svg.Drawing(10, 10, "none").arrow((0, 0), (3, 4))
+
+
+def test_members_are_a_list() -> None:
+    text = "A port.\n\nMembers\n-------\na, b : two\n    lines\nc : one : more\n\nThe end."
+    assert docstrings.with_lists(text) == (
+        "A port.\n\n**Members**\n\n- `a, b`: two lines\n- `c`: one : more\n\nThe end.")

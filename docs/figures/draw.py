@@ -1,6 +1,7 @@
 """Write the figures of the documentation: `python docs/figures/draw.py`; `--check` compares instead.
 
 A figure is computed from what it shows: addresses from the compiler's own rule, the wave form from a simulation.
+report.png is a photograph: `tq-hw report examples/digits/digits.tflite -o report.html --config n8` in a browser.
 """
 
 import argparse

@@ -26,7 +26,7 @@ def stages() -> str:
     d.arrow((_LEFT + _WIDTH / 2, 48), (_LEFT + _WIDTH / 2, _TOP))
     d.words(_LEFT + _WIDTH / 2 + 8, 84, "model", size=12, color=MUTED, anchor="start")
     d.arrow((_left(5) + _WIDTH / 2, _TOP), (_left(5) + _WIDTH / 2, 48))
-    d.words(_left(5) + _WIDTH / 2 + 8, 84, STAGES[-1][3], size=12, color=MUTED, anchor="start")
+    d.words(_left(5) + _WIDTH / 2 - 8, 76, f"{STAGES[-1][3]}, checked by verify", size=12, color=MUTED, anchor="end")
     d.words(480, 40, "each box is a folder of compiler/; compile.py calls them in this order", size=12, color=MUTED)
     for number, (name, first, second, gives) in enumerate(STAGES):
         x = _left(number)
