@@ -1,6 +1,10 @@
 """Links of the documentation lead somewhere, the files it names exist, and every page is to be found."""
 
+import os
 import re
+import subprocess
+import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -8,10 +12,12 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
-PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted(DOCS.rglob("*.md"))]
+PAGES = [*(ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md")), *sorted(DOCS.rglob("*.md"))]
 #: `folder/file.py` in a page; a star stands for any letters.
 SOURCE = re.compile(r"`((?:benches|boards|cli|compiler|examples|hdl|isa|model|scripts|sim|tests)"
                     r"/[\w/*.]+\.(?:py|cpp))`")
+#: What a browser would fetch from elsewhere; a link is not fetched.
+FETCHED = re.compile(r"""<(?:script|img|iframe)[^>]*\bsrc=["']?(?:https?:)?//|<link[^>]*\brel=["']?stylesheet[^>]*//""")
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#[\w-]*)?\)")
 
 
@@ -26,6 +32,37 @@ def test_links_and_named_files_exist(page: Path) -> None:
     assert [path for path in links(page) if not path.exists()] == []
     text = page.read_text(encoding="utf-8")
     assert [name for name in SOURCE.findall(text) if not list(ROOT.glob(name))] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_page_reads_the_same_everywhere(page: Path) -> None:
+    """Lines are short; lists and tables have an empty line before them, without which the site has none there."""
+    code, before = False, ""
+    for number, line in enumerate(page.read_text(encoding="utf-8").splitlines(), 1):
+        code ^= line.startswith("```")
+        assert code or line.startswith(("|", "#")) or len(line) <= 120, f"line {number} has {len(line)} columns"
+        begins = re.match(r"([-*]|\d+\.) |\|", line) and not re.match(r"([-*]|\d+\.) |  |[|#]|$", before)
+        assert code or not begins, f"line {number}: an empty line is missing before it"
+        before = line
+
+
+def test_the_site_builds_and_needs_no_network(tmp_path: Path) -> None:
+    """A link or an anchor that leads nowhere is an error of the build."""
+    done = subprocess.run([sys.executable, "-m", "mkdocs", "build", "--quiet", "--site-dir", str(tmp_path)], cwd=ROOT,
+                          env=os.environ | {"NO_MKDOCS_2_WARNING": "1"}, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    pages = sorted(tmp_path.rglob("*.html"))
+    assert len(pages) > len(list(DOCS.rglob("*.md")))
+    assert [page.name for page in pages if FETCHED.search(page.read_text(encoding="utf-8"))] == []
+
+
+def test_architecture_has_every_folder() -> None:
+    page = (DOCS / "architecture.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (`[^|]*) \|", page, re.M)
+    named = {name.rstrip("/") for row in rows for name in re.findall(r"`([^`]+)`", row)}
+    packages = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["packages"]
+    folders = {package.removeprefix("tq_hw.").replace(".", "/") for package in packages}
+    assert sorted(folders - named - {"boards"}) == []
 
 
 def test_every_page_can_be_reached_from_the_index() -> None:
