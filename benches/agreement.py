@@ -17,6 +17,7 @@ from tq_hw.model.graph import Model
 from tq_hw.model.tflite.writer import write_model
 from tq_hw.sim.engines import random_inputs
 from tq_hw.sim.executor import SimulationError, execute
+from tq_hw.sim.golden.profiles import check_profile
 from tq_hw.sim.golden.run import run
 from tq_hw.sim.golden.state import State
 from tq_hw.sim.oracles import Oracle
@@ -133,26 +134,19 @@ def _compare(found: tuple[np.ndarray, ...], wanted: tuple[np.ndarray, ...], name
                              f"{list(at)}: {got[at]}, expected {want[at]}")
 
 
-#: What the engines compute otherwise than profile canon: LiteRT a product in double, and a sum that reads int8 as
-#: uint8; TFLite Micro multipliers from double, pads that nobody set, no rescaling, tables of logistic and tanh.
-_EXCEPTIONS = {"litert": ("FULLY_CONNECTED", "SUM"),
-               "tflm": ("MUL", "BATCH_MATMUL", "RELU", "LEAKY_RELU", "PRELU", "SPACE_TO_BATCH_ND", "RELU6",
-                        "UNIDIRECTIONAL_SEQUENCE_LSTM")}
 _oracles: dict[str, Oracle] = {}
 
 
 def check_oracle(model: Model, seed: int, engine: str, sets: int = 2) -> None:
-    """Hold the golden model against LiteRT's reference kernels ("litert") or TFLite Micro ("tflm").
+    """Hold the golden model against LiteRT's reference kernels ("litert") or TFLite Micro ("tflm"), in its profile.
 
-    Raises Difference, or Refused for a model that the engine does not take or computes otherwise by design.
+    Raises Difference, or Refused for a model that the engine or the profile does not take.
     """
-    ops = {op.op for op in model.main.operators}
-    for op in _EXCEPTIONS[engine]:
-        if op in ops:
-            raise Refused(f"{engine} computes {op} otherwise")
-    if engine == "tflm" and any(op.op in ("ADD", "SUB") and op.options["fused_activation_function"] != "NONE"
-                                and model.main.tensors[op.outputs[0]].dtype == "int32" for op in model.main.operators):
-        raise Refused("tflm computes activations of int32 otherwise")
+    model = model.under(engine)
+    try:
+        check_profile(model)
+    except UnsupportedError as error:
+        raise Refused(str(error)) from None
     name = "litert-ref" if engine == "litert" else engine
     oracle = _oracles.setdefault(name, Oracle(name, 60.0))
     inputs = input_sets(model, seed, sets)

@@ -1,6 +1,6 @@
 """Write the page of operators: `python -m tq_hw.cli.reference.operators > docs/reference/operators.md`.
 
-Everything comes from what the tools themselves use: signatures, rules, limits, the lowerings that exist, compiled
+Everything comes from what the tools themselves use: signatures, rules, limits, profiles, lowerings that exist, compiled
 layers, and the record of `benches/operators.py`.
 """
 
@@ -13,9 +13,11 @@ from typing import Any
 from tq_hw.cli.reference.programs import listing
 from tq_hw.compiler.lower.constraints import limits_of
 from tq_hw.compiler.lower.legalize import supported_operators
+from tq_hw.model.graph import PROFILES
 from tq_hw.model.rules.check import rules_of
 from tq_hw.model.rules.signatures import KINDS, SIGNATURES, Slot
 from tq_hw.sim.golden.pointwise import POINTWISE
+from tq_hw.sim.golden.profiles import profile_rules
 
 __all__ = ["RECORD", "OperatorRow", "as_records", "engine_of", "page", "rows", "types_of"]
 
@@ -33,12 +35,22 @@ Generated from `model/rules/`, `compiler/lower/constraints.py`, compiled layers 
 
 * Types are those of inputs and outputs in order; `?` may be absent, `+` may repeat. A rule is of the specification, a
   limit of this compiler.
-* Results equal every integer of the engine in "equal to".
+* Results equal every integer of the engine in "equal to" under profile `canon`; under `tflm` and `litert` they equal
+  those of TFLite Micro and of LiteRT's reference kernels for every operator, see [below](#profiles).
 * Units are those that work on a typical layer, see [programs](programs.md).
 * Cycles are those of the typical layer from its start to its end for each element of its outputs, on the {engine} at
   `{config}`, with a memory of 8 bytes per cycle: input and output pass through memory. Between others it is faster.
 * Verified: cases that passed of all, in the last recorded runs of `tq-hw verify` over the conformance cases:
   {runs}. Chains of several operators: {chains}.
+"""
+_PROFILES = """
+## Profiles
+
+Under `tflm` and `litert` ([what they are](cli.md#profiles)) these rules hold besides. Where the engine's result is
+undefined, no result can be right; `canon` computes what the operator's definition says.
+
+| profile | operator | rule | else |
+|---|---|---|---|
 """
 
 
@@ -122,7 +134,9 @@ def page() -> str:
         sentences = " ".join([*row.rules, *(f"{limit}." for limit in row.limits)])
         lines.append(f"| {row.op} | {row.types} | {row.units or '-'} | {cycles} | {row.equal_to or '-'} | "
                      f"{_verified(row.verified)} | {sentences or '-'} |")
-    return "\n".join(lines) + "\n"
+    more = [f"| {profile} | {op} | {sentence}. | {why} |" for profile in PROFILES
+            for op, sentence, why in sorted(profile_rules(profile))]
+    return "\n".join(lines) + "\n" + _PROFILES + "\n".join(more) + "\n"
 
 
 def as_records() -> list[dict[str, Any]]:

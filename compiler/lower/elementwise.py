@@ -129,7 +129,8 @@ def _plain(state: Legalizer, op: Operator) -> None:
     first: Uop = {"multiply": Multiply.LOW_B} if op.op == "MUL" else {
         "alu": Alu[{"MAXIMUM": "MAX", "MINIMUM": "MIN"}.get(op.op, op.op.replace("GREATER", "LESS"))]}
     uops = [first | _STREAMS]
-    low, high = elementwise.INT32_RANGES[str(op.options.get("fused_activation_function", "NONE"))]
+    low, high = (INT32_MIN, INT32_MAX) if op.op not in ("ADD", "SUB", "MUL") else elementwise.int32_range(
+        op, state.subgraph)
     if low > INT32_MIN:
         uops.append({**reg_a(0), **immediate(low), "alu": Alu.MAX})
     if high < INT32_MAX:

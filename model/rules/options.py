@@ -170,7 +170,7 @@ def constraint_index_type(node: Node) -> str | None:
 
 
 def constraint_comparison_scale(node: Node) -> str | None:
-    """Keep input scales below 1: at more, the kernels abort or compare wrongly."""
+    """Keep input scales below 1: at more, TFLite Micro aborts and LiteRT's result is undefined."""
     if node.input(0).dtype != "int8":
         return None
     larger = max(node.input(0).scale, node.input(1).scale)

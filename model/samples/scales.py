@@ -152,8 +152,21 @@ def _same(d: ScaleDraw, op: str) -> int:
         case "RESIZE_BILINEAR":
             inputs.append(d.b.constant([11, 4]))
             options["half_pixel_centers"] = bool(d.rng.integers(2))
-        case "CONCATENATION" | "MAXIMUM":
+        case "CONCATENATION" | "MAXIMUM" | "MINIMUM" | "PACK":
             inputs.append(d.b.input(tensor.shape, scale=tensor.scale, zero_point=tensor.zero_point))
+            options = {"PACK": {"axis": 1, "values_count": 2}, "CONCATENATION": {"axis": 3}}.get(op, {})
+        case "ARG_MAX" | "ARG_MIN":
+            inputs.append(d.b.constant(1))
+            options["output_type"] = "int32"
+        case "REDUCE_MAX" | "REDUCE_MIN":
+            inputs.append(d.b.constant([1, 2]))
+        case "RESIZE_NEAREST_NEIGHBOR":
+            inputs.append(d.b.constant([11, 4]))
+        case "TRANSPOSE":
+            inputs.append(d.b.constant([0, 3, 1, 2]))
+        case "GATHER":
+            inputs.append(d.b.constant([5, 0, 3]))
+            options["axis"] = 1
     return d.b.add(op, inputs, options=options)
 
 
@@ -212,7 +225,8 @@ SCALE_OPERATORS: dict[str, Callable[[ScaleDraw, str], int]] = {
     **dict.fromkeys((f"QUANTIZE:{pair}" for pair in _QUANTIZED), _quantize),
     "DEQUANTIZE": _dequantize, "MEAN": _mean, "SUM": _mean,
     **dict.fromkeys(("AVERAGE_POOL_2D", "MAX_POOL_2D", "PAD", "SPACE_TO_BATCH_ND", "RESIZE_BILINEAR", "CONCATENATION",
-                     "MAXIMUM"), _same),
+                     "MAXIMUM", "MINIMUM", "PACK", "ARG_MAX", "ARG_MIN", "REDUCE_MAX", "REDUCE_MIN",
+                     "RESIZE_NEAREST_NEIGHBOR", "TRANSPOSE", "GATHER"), _same),
     "SVDF": _svdf, "SVDF:int8": _svdf, "UNIDIRECTIONAL_SEQUENCE_LSTM": _lstm,
 }
 

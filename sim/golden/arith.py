@@ -182,7 +182,8 @@ def quantize_limit(activation: str, real: float, scale: float, zero_point: int) 
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
         quotient = float(round_half_away(np.float32(real) / np.float32(scale)))
     if not INT32_MIN <= quotient <= INT32_MAX:
-        raise ModelError(f"activation {activation}: {real} is beyond int32 at scale {scale}")
+        raise ModelError(f"activation {activation}: {real} is beyond int32 at scale {scale}, where the engines refuse "
+                         "it or are undefined")
     return zero_point + int(quotient)
 
 

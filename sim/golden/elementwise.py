@@ -32,11 +32,10 @@ from tq_hw.sim.golden.registry import (
     value,
 )
 
-__all__ = ["INT32_RANGES", "AddParams", "CompareParams", "MulParams", "add_params", "compare_params",
-           "mul_params"]
+__all__ = ["AddParams", "CompareParams", "MulParams", "add_params", "compare_params", "int32_range", "mul_params"]
 
 #: What the fused activations leave of an int32.
-INT32_RANGES = {"NONE": (INT32_MIN, INT32_MAX), "RELU": (0, INT32_MAX), "RELU6": (0, 6), "RELU_N1_TO_1": (-1, 1)}
+_INT32_RANGES = {"NONE": (INT32_MIN, INT32_MAX), "RELU": (0, INT32_MAX), "RELU6": (0, 6), "RELU_N1_TO_1": (-1, 1)}
 _PLAIN: dict[str, Callable[[IntArray, IntArray], IntArray]] = {
     "ADD": np.add, "SUB": np.subtract, "MUL": np.multiply}
 
@@ -156,9 +155,15 @@ def _rescaled(x: Array, zero_point: int, left_shift: int, multiplier: int, shift
     return multiply_by_quantized_multiplier(centred, multiplier, shift)
 
 
-def _plain(op: Operator, inputs: Inputs) -> list[Array]:
+def int32_range(op: Operator, subgraph: Subgraph) -> tuple[int, int]:
+    """What the fused activation of an int32 ADD, SUB or MUL leaves; TFLite Micro's ADD does not look at it."""
+    ignored = op.op == "ADD" and subgraph.profile == "tflm"
+    return _INT32_RANGES["NONE" if ignored else str_option(op, "fused_activation_function")]
+
+
+def _plain(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
     """int32 without quantization: wrapping arithmetic and a clamp by the fused activation."""
-    low, high = INT32_RANGES[str_option(op, "fused_activation_function")]
+    low, high = int32_range(op, subgraph)
     result = _PLAIN[op.op](value(inputs, 0).astype(np.int64), value(inputs, 1).astype(np.int64))
     return [narrow(wrap_int32(result), low, high, "int32")]
 
@@ -167,7 +172,7 @@ def _plain(op: Operator, inputs: Inputs) -> list[Array]:
 def add(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
     """Int8 sum or difference on a common scale with 20 bits of headroom; int32 as it is."""
     if require_dtype(op, subgraph, "int8", "int32").dtype == "int32":
-        return _plain(op, inputs)
+        return _plain(op, subgraph, inputs)
     p = add_params(op, subgraph)
     first = _rescaled(value(inputs, 0), p.zero_point_1, p.left_shift, p.multiplier_1, p.shift_1)
     second = _rescaled(value(inputs, 1), p.zero_point_2, p.left_shift, p.multiplier_2, p.shift_2)
@@ -180,7 +185,7 @@ def add(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
 def mul(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
     """Int8 product; int32 as it is."""
     if require_dtype(op, subgraph, "int8", "int32").dtype == "int32":
-        return _plain(op, inputs)
+        return _plain(op, subgraph, inputs)
     p = mul_params(op, subgraph)
     product = ((value(inputs, 0).astype(np.int64) - p.zero_point_1)
                * (value(inputs, 1).astype(np.int64) - p.zero_point_2))

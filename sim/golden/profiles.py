@@ -49,13 +49,10 @@ def check_profile(model: Model) -> None:
                                                f"{why.format(_NAMES[subgraph.profile])}; --profile canon runs it")
 
 
-def profile_rules(profile: str) -> dict[str, list[str]]:
-    """Return the sentences of a profile's rules by operator."""
-    found: dict[str, list[str]] = {}
-    for (name, op), rules in _RULES.items():
-        if name == profile:
-            found[op] = [_message(rule) for rule, _ in rules]
-    return found
+def profile_rules(profile: str) -> list[tuple[str, str, str]]:
+    """Return operator, sentence and what the engine does, of each rule of a profile."""
+    return [(op, _message(rule), why.format(_NAMES[profile])) for (name, op), rules in _RULES.items() if name == profile
+            for rule, why in rules]
 
 
 def _message(rule: Rule) -> str:

@@ -29,8 +29,7 @@ from shrink import shrink
 CORPUS = sorted((Path(__file__).parent / "corpus").glob("*.tflite"))
 CONFIGS = [load_config(name) for name in ("n16", "n8", "n9x8", "tiny")]
 #: Reasons for which graphs may be refused.
-REASONS = ("scratchpad words, configuration", "micro-operations, configuration", "computes FULLY_CONNECTED otherwise",
-           "computes SUM otherwise", "more than")
+REASONS = ("scratchpad words, configuration", "micro-operations, configuration", "under --profile", "more than")
 
 
 def _check(seed: int, job: Job) -> None:
@@ -79,7 +78,7 @@ def test_golden_equals_the_public_engines(oracle: str) -> None:
             compared += 1
         except Refused:
             pass
-    assert compared > 20
+    assert compared > (55 if oracle == "litert" else 40)
 
 
 def test_a_graph_is_the_same_for_the_same_seed() -> None:

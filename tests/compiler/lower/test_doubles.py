@@ -17,6 +17,7 @@ from tq_hw.sim import golden
 from tq_hw.sim.executor import execute
 from tq_hw.sim.golden.arith import quantize_multipliers
 from tq_hw.sim.golden.mac import MacParams, requantize
+from tq_hw.sim.rtl.simulate import simulate
 
 
 def params(real: Sequence[float], zero_point: int = 3, limits: tuple[int, int] = (-128, 127)) -> MacParams:
@@ -71,6 +72,18 @@ def test_factors_by_channel(limits: tuple[float, float], config: str, monkeypatc
     without(monkeypatch, "wide")
     scales = np.random.default_rng(1).uniform(*limits, 300).astype(np.float32)
     check(dense(halves(scales.astype(np.float64)), 1.0, scales.tolist(), 1.0), "wide", config)
+
+
+@pytest.mark.parametrize("rounding", ["divide", "steps", "wide"])
+def test_the_hardware_computes_them(rounding: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    without(monkeypatch, rounding)
+    channels = np.random.default_rng(1).uniform(0.1, 3.0, 30).astype(np.float32)
+    scales = channels if rounding == "wide" else np.array([0.5])
+    model = dense(halves(scales.astype(np.float64) / 64, 30), 1.0, scales.tolist(), 64.0)
+    compiled = compile_model(model, PRESETS["tiny"])
+    assert [layer.rounding for layer in compiled.emitter.graph.layers if isinstance(layer, Mac)] == [rounding]
+    x = np.array([[-12], [3]], np.int8)
+    assert np.array_equal(simulate(compiled.program, [x]).outputs[0], golden.run(model, [x]).outputs[0])
 
 
 def test_the_kernel_differs_from_fixed_point() -> None:

@@ -236,7 +236,7 @@ def test_sums_have_a_multiplier_below_one(op):
 def test_comparisons_have_scales_below_one():
     check_model(binary("LESS", first=0.99))
     assert message_of(binary("LESS", second=1.0)) == (
-        "Keep input scales below 1: at more, the kernels abort or compare wrongly. Found scale 1.")
+        "Keep input scales below 1: at more, TFLite Micro aborts and LiteRT's result is undefined. Found scale 1.")
 
 
 def test_softmax_has_a_multiplier_above_one():

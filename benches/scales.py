@@ -1,0 +1,179 @@
+"""Hold every operator at scales of 1e-30 to 1e30 against a public engine: golden model and compiled program.
+
+Each profile is held against its engine: every result that the engine has is equal, or the model is refused because
+the engine's result is undefined, for a reason of `UNDEFINED`. `canon` is held against the engine that it takes for the
+operator. Models are those of `model/samples/scales.py`, seeded, so that one can be run again.
+"""
+
+import argparse
+import re
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from tq_hw.compiler import compile_model
+from tq_hw.isa.config import load_config
+from tq_hw.model.errors import TqError
+from tq_hw.model.graph import PROFILES, Model
+from tq_hw.model.samples.scales import SCALE_KINDS, SCALE_OPERATORS, sample_scales
+from tq_hw.model.tflite.reader import parse_model
+from tq_hw.sim.engines import KINDS, random_inputs
+from tq_hw.sim.executor import execute
+from tq_hw.sim.golden.run import run
+from tq_hw.sim.oracles import Oracle
+
+__all__ = ["UNDEFINED", "Outcome", "Sweep", "check_sample", "main"]
+
+#: Why a model is refused that the engine runs: what it does then is undefined in C, or memory that nobody set.
+UNDEFINED = (
+    "result is undefined", "where the engines refuse it or are undefined",
+    r"is undefined( there)?; use a larger output scale",
+    # A left shift of an int32 by 31 or more.
+    "the kernels shift left by at most 30 bits", r"must be below 2\^3[01], found",
+    # A float that is converted to an integer which does not hold it.
+    "a float input must be finite and below", "must be finite, found inf")
+#: What the compiler has no constants for, and says so.
+_LIMITS = ("no multipliers of 60 bits give LiteRT's result",)
+_CONFIGS = ("tiny", "n8", "n16")
+_ENGINES = {"tflm": "tflm", "litert": "litert-ref"}
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of one model.
+
+    Members
+    -------
+    verdict : "equal", "refused" by the engine, too, "undefined", "limit" of the compiler, "more" than the engine takes
+        (profile canon), or what is wrong: "differs", "refuses" a model that the engine runs, "accepts" one that it
+        does not
+    message : first difference or refusal
+    """
+
+    verdict: str
+    message: str = ""
+
+    @property
+    def is_wrong(self) -> bool:
+        """Whether this must not be."""
+        return self.verdict in ("differs", "refuses", "accepts")
+
+
+@dataclass
+class Sweep:
+    """Engines that stay open from model to model, and what was seen."""
+
+    counts: Counter[tuple[str, str]] = field(default_factory=Counter)
+    oracles: dict[str, Oracle] = field(default_factory=dict)
+
+    def __enter__(self) -> "Sweep":
+        return self
+
+    def __exit__(self, *details: object) -> None:
+        for oracle in self.oracles.values():
+            oracle.close()
+
+    def check(self, op: str, kind: str, seed: int, profile: str, compiled: bool = True) -> Outcome:
+        """Check a sample under a profile and count what came of it."""
+        engine = _ENGINES[profile] if profile in _ENGINES else _ENGINES[
+            "tflm" if op.partition(":")[0] in ("FULLY_CONNECTED", "SUM") else "litert"]
+        if engine not in self.oracles:
+            self.oracles[engine] = Oracle(engine, 60.0)
+        found = check_sample(op, kind, seed, profile, self.oracles[engine], compiled)
+        self.counts[profile, found.verdict] += 1
+        return found
+
+
+def input_sets(model: Model, seed: int) -> list[list[np.ndarray]]:
+    """Return an input set of each kind; the first one of bytes has every code in turn."""
+    sets = []
+    for number, kind in enumerate(KINDS):
+        arrays = list(random_inputs(model, seed * 7 + number, kind))
+        for position, array in enumerate(arrays):
+            if number == 0 and array.dtype.itemsize == 1 and array.size == 256:
+                arrays[position] = np.arange(256).astype(np.uint8).view(array.dtype).reshape(array.shape)
+            if array.dtype == np.float32:
+                magnitude = np.float32(10.0 ** np.random.default_rng(seed).uniform(-20, 20))
+                arrays[position] = (array * magnitude).astype(np.float32)
+        sets.append(arrays)
+    return sets
+
+
+def check_sample(op: str, kind: str, seed: int, profile: str, oracle: Oracle, compiled: bool = True) -> Outcome:
+    """Hold golden model and, if `compiled`, the executor's results for a sample against the engine's."""
+    data = sample_scales(op, kind, seed)
+    sets = input_sets(parse_model(data, op, check=False), seed)
+    try:
+        theirs, reason = oracle.run_sets(data, sets), ""
+    except TqError as error:
+        theirs, reason = [], str(error)
+    try:
+        ours = list(_ours(data, op, seed, profile, sets, compiled))
+    except TqError as error:
+        if reason:
+            return Outcome("refused", str(error))
+        for verdict, whys in (("undefined", UNDEFINED), ("limit", _LIMITS)):
+            if any(re.search(why, str(error)) for why in whys):
+                return Outcome(verdict, str(error))
+        return Outcome("refuses", str(error))
+    if reason:
+        return Outcome("more" if profile == "canon" else "accepts", reason)
+    for name, number, outputs in ours:
+        for got, want in zip(outputs, theirs[number], strict=True):
+            # TFLite Micro gives a scalar as shape (1,).
+            if got.tobytes() != want.reshape(got.shape).tobytes():
+                wrong = np.argwhere(got != want.reshape(got.shape))
+                return Outcome("differs", f"{name}, inputs {number} ({KINDS[number]}): {len(wrong)} of {got.size} "
+                               f"elements, first at {wrong[:1].tolist()}")
+    return Outcome("equal")
+
+
+def _ours(data: bytes, op: str, seed: int, profile: str, sets: Sequence[Sequence[np.ndarray]],
+          compiled: bool) -> Iterator[tuple[str, int, Sequence[np.ndarray]]]:
+    """Yield what runs, the number of the input set, and the outputs."""
+    model = parse_model(data, op).under(profile)
+    for number, inputs in enumerate(sets):
+        yield "golden", number, run(model, inputs).outputs
+    if compiled:
+        config = load_config(_CONFIGS[seed % len(_CONFIGS)])
+        program = compile_model(model, config).program
+        # The other kinds hold what the first two have.
+        for number, inputs in enumerate(sets[:2]):
+            yield f"executor at {config.name}", number, execute(program, inputs).outputs
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the sweep; exit code 1 if something is wrong."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--operators", nargs="+", choices=SCALE_OPERATORS, default=list(SCALE_OPERATORS), metavar="OP")
+    parser.add_argument("--profiles", nargs="+", choices=PROFILES, default=list(PROFILES))
+    parser.add_argument("--kinds", nargs="+", choices=SCALE_KINDS, default=list(SCALE_KINDS))
+    parser.add_argument("--seed", type=int, default=0, help="number of the first model")
+    parser.add_argument("--models", type=int, default=20, help="models by operator, kind and profile")
+    parser.add_argument("--golden", action="store_true", help="the golden model alone")
+    options = parser.parse_args(arguments)
+    wrong, start = 0, time.monotonic()
+    with Sweep() as sweep:
+        for profile in options.profiles:
+            for op in options.operators:
+                here: Counter[str] = Counter()
+                for kind in options.kinds:
+                    for seed in range(options.seed, options.seed + options.models):
+                        found = sweep.check(op, kind, seed, profile, not options.golden)
+                        here[found.verdict] += 1
+                        if found.is_wrong:
+                            wrong += 1
+                            print(f"{profile} {op} {kind} {seed}: {found.verdict}: {found.message}", flush=True)
+                print(f"{profile} {op}: " + ", ".join(f"{count} {verdict}" for verdict, count in sorted(here.items())),
+                      flush=True)
+        print(f"{sweep.counts.total()} models: {wrong} wrong, {time.monotonic() - start:.0f} s; "
+              + ", ".join(f"{profile} {count} {verdict}" for (profile, verdict), count in sorted(sweep.counts.items())))
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,70 @@
+"""Every operator at scales of 1e-30 to 1e30, golden model and executor == the engine of the profile."""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tq_hw.model.graph import PROFILES
+from tq_hw.model.samples.scales import SCALE_KINDS, SCALE_OPERATORS
+from tq_hw.sim.golden.kernels import KERNELS
+from tq_hw.sim.oracles import ENGINES, available
+
+sys.path.insert(0, str(Path(__file__).parents[3] / "benches"))
+from scales import Outcome, Sweep, main
+
+#: Operators whose results do not depend on scales in any profile: moves of whole elements, and types without scales.
+MOVES = {"BATCH_TO_SPACE_ND", "CAST", "DEPTH_TO_SPACE", "EMBEDDING_LOOKUP", "EXPAND_DIMS", "PADV2", "RESHAPE", "SHAPE",
+         "SLICE", "SPACE_TO_DEPTH", "SPLIT", "SPLIT_V", "SQUEEZE", "STRIDED_SLICE", "UNPACK"}
+
+
+@pytest.fixture(scope="module")
+def sweep() -> Iterator[Sweep]:
+    for engine in ("litert-ref", "tflm"):
+        if not available(engine):
+            pytest.skip(f'{ENGINES[engine][0]} is not installed: pip install "tq-hw[oracles]"')
+    with Sweep() as opened:
+        yield opened
+
+
+def test_no_operator_is_left_out() -> None:
+    # A TABLE is what a pattern makes of several operators.
+    assert {op.partition(":")[0] for op in SCALE_OPERATORS} | MOVES | {"TABLE"} == set(KERNELS)
+
+
+@pytest.mark.parametrize("op", SCALE_OPERATORS)
+def test_one_of_each(sweep: Sweep, op: str) -> None:
+    number = list(SCALE_OPERATORS).index(op)
+    profiles = ("tflm", "litert") if number % 2 else ("litert", "tflm")
+    for kind, profile in zip(SCALE_KINDS, profiles, strict=True):
+        found = sweep.check(op, kind, number, profile, compiled=kind == "wide")
+        assert not found.is_wrong, found.message
+
+
+def test_most_are_equal(sweep: Sweep) -> None:
+    """The sweep is of results, not of refusals alone."""
+    for profile in ("tflm", "litert"):
+        found = {verdict: count for (name, verdict), count in sweep.counts.items() if name == profile}
+        assert found["equal"] > 2 * sum(count for verdict, count in found.items() if verdict != "equal")
+
+
+@pytest.mark.parametrize("verdict", ["equal", "refused", "undefined", "limit", "more"])
+def test_verdicts_that_are_right(verdict: str) -> None:
+    assert not Outcome(verdict).is_wrong
+
+
+def test_a_difference_is_found(sweep: Sweep, capsys: pytest.CaptureFixture[str],
+                               monkeypatch: pytest.MonkeyPatch) -> None:
+    """TFLite Micro's RELU6 held against LiteRT, and a model that LiteRT does not take."""
+    monkeypatch.setitem(sys.modules["scales"]._ENGINES, "tflm", "litert-ref")
+    assert main(["--operators", "RELU6", "--profiles", "tflm", "--kinds", "ties", "--models", "1", "--golden"]) == 1
+    printed = capsys.readouterr().out
+    assert printed.startswith("tflm RELU6 ties 0: differs: golden, inputs 0 (random): ")
+    assert "\n1 models: 1 wrong, " in printed
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("profile", PROFILES)
+def test_many(profile: str) -> None:
+    assert main(["--profiles", profile, "--seed", "100", "--models", "15"]) == 0
