@@ -27,7 +27,7 @@ from tq_hw.cli.shared.text import set_up_streams
 from tq_hw.isa.config import ConfigError
 from tq_hw.isa.encode import EncodeError
 from tq_hw.isa.program import ProgramError
-from tq_hw.model.errors import TqError
+from tq_hw.model.errors import OptionError, TqError
 
 __all__ = ["main", "run", "tq_hw"]
 
@@ -58,17 +58,25 @@ def describe(error: BaseException) -> tuple[int, str]:
     if isinstance(error, click.ClickException):
         return BAD_INPUT, error.format_message()
     if isinstance(error, OSError):
-        return BAD_INPUT, f"{error.filename or 'a file'}: {error.strerror or error}"
+        return BAD_INPUT, f"{error.filename or _nameless(error)}: {error.strerror or error}"
     if isinstance(error, MemoryError):
         return TOOL_FAILED, "out of memory; try a smaller model, fewer --sets, or --engine golden"
     return TOOL_FAILED, (f"internal error: {type(error).__name__}: {error}; this is a defect of tq-hw, please report "
                          "it with the traceback that --debug shows")
 
 
+def _nameless(error: OSError) -> str:
+    """Say what an error without a file's name is about."""
+    return "the current directory" if isinstance(error, FileNotFoundError) else "standard output or a temporary file"
+
+
 def run(arguments: Sequence[str]) -> int:
     """Run one command line and return its exit code; messages go to stderr."""
     debugging.clear()
     try:
+        for number, argument in enumerate(arguments, 1):
+            if not argument or (argument.startswith("--") and argument.endswith("=")):
+                raise OptionError(f"argument {number} ({argument!r}) is empty: expected a name or a value")
         return int(tq_hw.main(list(arguments), prog_name="tq-hw", standalone_mode=False) or 0)
     except (KeyboardInterrupt, click.Abort):
         print("tq-hw: interrupted", file=sys.stderr)
@@ -98,4 +106,8 @@ def main() -> None:
         sys.stdout.flush()
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except OSError as error:
+        print(f"tq-hw: standard output: {error.strerror or error}", file=sys.stderr)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = code or BAD_INPUT
     sys.exit(code)

@@ -15,7 +15,7 @@ from tq_hw.model.errors import MissingToolError, ToolError, last_words
 
 __all__ = ["FIRMWARE", "Firmware", "build_firmware", "find_compiler"]
 
-FIRMWARE = Path(__file__).resolve().parents[1] / "firmware"
+FIRMWARE = Path(__file__).resolve().parents[2] / "firmware"
 _GCC = "riscv64-unknown-elf-gcc"
 _SOURCES = ("runtime/start.S", "runtime/main.c", "runtime/console.c", "runtime/memory.c", "runtime/string.c",
             "driver/tq.c", "driver/tq_mmio.c")

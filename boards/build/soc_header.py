@@ -102,7 +102,7 @@ SECTIONS {{
 def main() -> None:
     """Write both files."""
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else (
-        Path(__file__).resolve().parents[1] / "firmware" / "runtime" / _DEFAULT_BOARD)
+        Path(__file__).resolve().parents[2] / "firmware" / "runtime" / _DEFAULT_BOARD)
     board = find_board(_DEFAULT_BOARD)
     (folder / "tq_soc.h").write_text(header(soc_facts(board, board.memories[0])), encoding="utf-8")
     (folder / "tq_soc.ld").write_text(linker_script(), encoding="utf-8")

@@ -29,7 +29,7 @@ from tq_hw.model.tflite.reader import read_model
 __all__ = ["DEMO_MODEL", "build_command", "check_room", "memory_contents"]
 
 #: What the hardware is verified with when no model is named.
-DEMO_MODEL = Path(__file__).parents[1] / "examples" / "digits" / "digits.tflite"
+DEMO_MODEL = Path(__file__).parents[2] / "examples" / "digits" / "digits.tflite"
 #: Regions begin at multiples of this.
 _ALIGN_BYTES = 256
 

@@ -40,11 +40,20 @@ def _encode_anyway(error: UnicodeError) -> tuple[str | bytes, int]:
 
 
 def set_up_streams() -> None:
-    """Let standard output and standard error take any text.
+    """Let standard output and standard error take any text, also where a shell has closed them.
 
     ASCII is what Python makes of a locale that says nothing: then it is UTF-8, as files are.
     """
     codecs.register_error(_HANDLER, _encode_anyway)
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            # The lowest number that is free is this one; else a file would get it, and what programs print.
+            os.open(os.devnull, os.O_RDWR)
+    sys.stdin = sys.stdin or os.fdopen(0, "r", encoding="utf-8")
+    sys.stdout = sys.stdout or os.fdopen(1, "w", encoding="utf-8")
+    sys.stderr = sys.stderr or os.fdopen(2, "w", encoding="utf-8")
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             ascii_only = codecs.lookup(stream.encoding).name == "ascii"

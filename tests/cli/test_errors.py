@@ -21,6 +21,7 @@ from tq_hw.isa.config import PRESETS
 from tq_hw.isa.encode import EncodeError
 from tq_hw.model.errors import DeviceError, MismatchError, MissingToolError, ToolError
 from tq_hw.model.samples.build import ModelBuilder
+from tq_hw.sim.rtl import build as rtl_build
 
 Tq = Callable[..., Any]
 NAMES = ", ".join(PRESETS)
@@ -158,6 +159,57 @@ def test_read_only_directory(tq: Tq, model: Path, tmp_path: Path, monkeypatch: p
 def test_full_disk(tq: Tq, model: Path) -> None:
     result = tq("compile", model.name, "-o", "/dev/full")
     assert (result.code, result.err) == (2, "tq-hw: /dev/full: cannot be written: No space left on device\n")
+
+
+@pytest.mark.parametrize(("arguments", "message"), [
+    (["compile", ""], "argument 2 ('') is empty: expected a name or a value"),
+    (["sim", "m", "--outputs="], "argument 3 ('--outputs=') is empty: expected a name or a value"),
+])
+def test_an_empty_argument(tq: Tq, arguments: list[str], message: str) -> None:
+    result = tq(*arguments)
+    assert (result.code, result.err) == (2, f"tq-hw: {message}\n")
+
+
+def shell(line: str, folder: Path) -> "subprocess.CompletedProcess[bytes]":
+    """Run a line in which `tq-hw` is the program."""
+    return subprocess.run(["bash", "-c", line.replace("tq-hw", f"{sys.executable} -m tq_hw.cli")], cwd=folder,
+                          capture_output=True, check=False)
+
+
+@pytest.mark.parametrize("command", ["configs", "configs --json -", "compile small.tflite --config tiny"])
+def test_standard_output_that_is_full(model: Path, command: str) -> None:
+    done = shell(f"tq-hw {command} > /dev/full", model.parent)
+    assert (done.returncode, done.stderr) == (
+        2, b"tq-hw: standard output or a temporary file: No space left on device\n")
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&- >&- 2>&-"])
+def test_streams_that_a_shell_has_closed(model: Path, closed: str) -> None:
+    done = shell(f"tq-hw compile small.tflite --config tiny -o out {closed}", model.parent)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert (model.parent / "out").read_bytes().startswith(b"TQHM")
+    done = shell(f"tq-hw compile nope {closed}", model.parent)
+    assert (done.returncode, done.stdout) == (2, b"")
+
+
+def test_a_current_directory_that_is_gone(tmp_path: Path) -> None:
+    (tmp_path / "gone").mkdir()
+    done = shell("rmdir ../gone; tq-hw compile x", tmp_path / "gone")
+    assert done.returncode == 2
+    assert done.stderr == b"tq-hw: the current directory: No such file or directory\n"
+
+
+@pytest.mark.parametrize("command", ["sim small.tflite", "verify small.tflite", "report small.tflite -o x.html",
+                                     "emulate --board icebreaker", "build --board icebreaker"])
+def test_a_cache_that_is_a_file(tq: Tq, model: Path, monkeypatch: pytest.MonkeyPatch, command: str) -> None:
+    (model.parent / "cache").write_text("")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(model.parent / "cache"))
+    monkeypatch.setattr(rtl_build, "_known", {})
+    before = sorted(os.listdir(model.parent))
+    result = tq(*command.split())
+    assert (result.code, result.err) == (2, f"tq-hw: the cache folder {model.parent}/cache/tq-hw/rtl cannot be used: "
+                                            "it is no folder; set XDG_CACHE_HOME to a folder of your own\n")
+    assert sorted(os.listdir(model.parent)) == before
 
 
 @pytest.mark.parametrize(("error", "code"), [
