@@ -272,12 +272,13 @@ def new_folder(target: Path) -> Iterator[Path]:
     """Give a folder beside `target` that takes its place when the block ends without an error.
 
     An earlier build there is replaced; anything else that is there is an OptionError, as is a place that cannot be
-    written.
+    written. After an error nothing is left, not even the folders above it that were made for it.
     """
     target = Path(os.path.realpath(target))
     if target.exists() and not (target / REPORT).is_file() and not (target.is_dir() and not any(target.iterdir())):
         raise OptionError(f"{target}: exists and is not a folder of an earlier build; choose another --dir, or remove "
                           "it")
+    made = [place for place in target.parents if not place.exists()]
     nearest = next(place for place in target.parents if place.exists())
     if not nearest.is_dir():
         raise OptionError(f"{target}: cannot be written: {nearest} is not a directory")
@@ -300,3 +301,6 @@ def new_folder(target: Path) -> Iterator[Path]:
             work.rename(target)
     finally:
         shutil.rmtree(work, ignore_errors=True)
+        for place in made:
+            if place.is_dir() and not any(place.iterdir()):
+                place.rmdir()
