@@ -79,7 +79,7 @@ def check_model(model: Model, config: Config, seed: int = 0, sets: int = 2, engi
                 trials: bool = True) -> None:
     """Hold every output of some inferences in turn against the golden model, from the initial state.
 
-    The first inference is cold, those behind it find its constants and its state. The executor draws undefined bytes
+    The first inference is cold, those after it find its constants and its state. The executor draws undefined bytes
     and the order of the units by `seed`, and looks for races; a long program runs once. The RTL runs cold, then warm
     with the same inputs, under random stalls of the memory by every other seed. Without `trials` the compiler takes
     its first schedule.

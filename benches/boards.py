@@ -1,7 +1,7 @@
 """Resources of the boards against the table that is committed: `python benches/boards.py [BOARD]...`.
 
 Each board is synthesized whole, with its first memory. Exit code 1 when one needs more of anything than the table says
-(2 % are allowed: synthesis varies), `--record` writes the table anew.
+(2 % are allowed: synthesis varies), `--record` renews the table.
 """
 
 import argparse

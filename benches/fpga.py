@@ -62,7 +62,7 @@ class Harness(Elaboratable):
 
     @property
     def ports(self) -> list[Signal]:
-        """The pins beside clock and reset."""
+        """The pins other than clock and reset."""
         return [self.shift_in, self.shift_en, self.digest]
 
     def elaborate(self, platform: object) -> Module:

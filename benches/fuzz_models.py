@@ -212,7 +212,7 @@ def _settled(subgraph: Subgraph) -> Subgraph:
 
 
 def mutate_graph(rng: Rng, model: Model) -> bytes:
-    """Change one to three records of a model, half of the time with fitting shapes behind them.
+    """Change one to three records of a model, half of the time with fitting shapes after them.
 
     b"" if the writer has no form for the result.
     """

@@ -27,7 +27,7 @@ _BOUND_SHARE = 0.75
 Array = npt.NDArray[Any]
 
 
-#: What boards' memories give an accelerator of 100 MHz behind their LiteDRAM cores: SDR of 16 bits at 75 MHz (simulated
+#: What boards' memories give an accelerator of 100 MHz with their LiteDRAM cores: SDR of 16 bits at 75 MHz (simulated
 #: with the core: 1.93 bytes per cycle of its own), DDR3 of 16 bits at 400 MHz.
 BOARD_MEMORIES = {"ulx3s_85f": Memory(30, 1.45), "arty_a7": Memory(30, 12)}
 
@@ -44,7 +44,7 @@ class LayerFigures:
     utilization : MACs done per multiplier and cycle
     busy : cycles of these in which each unit had a RUN of this layer under way
     bound : the first unit in the direction of the data that was busy for _BOUND_SHARE of the cycles, else the
-        busiest: a unit behind it is under way as well while it waits
+        busiest: a unit after it is under way as well while it waits
     """
 
     index: int
@@ -152,7 +152,7 @@ def _compare(yardstick: Yardstick, outputs: Sequence[Array], expected: Sequence[
 def _resident_cycles(result: RtlResult) -> int:
     """Return the cycles from the first operation of the array to the last result.
 
-    Without one they begin with the first operation of the vector unit behind the loads of the operands.
+    Without one they begin with the first operation of the vector unit after the loads of the operands.
     """
     array, vector, load = (result.timeline[unit] for unit in (Unit.ARRAY, Unit.VECTOR, Unit.LOAD))
     loaded = max(int(done) for _, done in load)

@@ -1,6 +1,6 @@
 """Break the RTL in named ways and see whether the tests notice: `python benches/mutation.py`.
 
-Each mutant of benches/mutants.py is one change in a copy of hdl/; the rest of the package is linked beside it, and
+Each mutant of benches/mutants.py is one change in a copy of hdl/; the rest of the package is linked next to it, and
 the mutant's own tests run on that tree. Exit code 1 when a mutant survives.
 """
 

@@ -1,7 +1,7 @@
 """Mutations of compiled files: a file is taken apart, a few of its parts are changed, and it is sealed again.
 
 Whatever is changed, size and checksum are mostly put right, and so is the fingerprint of a changed configuration:
-otherwise nothing behind the first look at the file would ever be reached.
+otherwise nothing after the first look at the file would ever be reached.
 """
 
 import json
@@ -122,7 +122,7 @@ def _mutate_port(rng: Rng, parts: _Parts) -> None:
     old = int.from_bytes(record[at:at + size], "little")
     record[at:at + size] = (_number(rng, old) & (1 << 8 * size) - 1).to_bytes(size, "little")
     if rng.random() < 0.5:
-        # A size that goes with the shape, so that what is behind it is looked at.
+        # A size that goes with the shape, so that what is after it is looked at.
         shape = struct.unpack_from("<8I", record, 32)[:record[10]]
         width = (1, 1, 2, 4, 8, 4, 1)[record[8] % 7]
         struct.pack_into("<I", record, 28, width * int(np.prod(shape, dtype=object)) & 0xFFFFFFFF)

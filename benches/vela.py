@@ -21,7 +21,7 @@ _SECONDS = 300
 
 
 def find_vela() -> str | None:
-    """Return the program: beside this Python, or on the PATH."""
+    """Return the program: next to this Python, or on the PATH."""
     return shutil.which("vela", path=str(Path(sys.executable).parent)) or shutil.which("vela")
 
 

@@ -21,7 +21,7 @@ class Yardstick:
 
     Members
     -------
-    path : the model; the networks beside the checkout may be missing
+    path : the model; the networks next to the checkout may be missing
     build : makes the model instead
     resident : only the cycles from the first operand read to the last result written are counted, with operands and
         results in the scratchpad

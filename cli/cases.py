@@ -1,4 +1,4 @@
-"""What `verify` checks: a model, or every model of a folder, each with the inputs and expectations stored beside it.
+"""What `verify` checks: a model, or every model of a folder, each with the inputs and expectations stored next to it.
 
 A case is `<name>.tflite` and, if there are expectations, `<name>.npz` with arrays `input_j` and `expected_j`
 whose first axis is the input set; where a public engine's output is another one, `tflm_j` or `ref_j` (LiteRT's
@@ -29,7 +29,7 @@ _OWN = {"tflm": "tflm_", "litert": "ref_"}
 
 @dataclass(frozen=True)
 class Case:
-    """One model to verify; `stored` is the archive beside it, or None."""
+    """One model to verify; `stored` is the archive next to it, or None."""
 
     name: str
     model: Path

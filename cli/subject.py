@@ -37,7 +37,7 @@ _COMPILED = b"TQHM"
 class Subject:
     """What is run: a model, compiled unless the golden model alone is to run it, or a compiled file alone.
 
-    `warm` is the program for inferences behind the first one, where it was asked for.
+    `warm` is the program for inferences after the first one, where it was asked for.
     """
 
     path: str

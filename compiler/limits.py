@@ -7,7 +7,7 @@ from tq_hw.model.errors import UnsupportedError
 
 __all__ = ["command_limit"]
 
-#: A model may have so many commands, and one more for so many bytes of weights at 256 multipliers.
+#: A model may have this many commands, and one more for this many bytes of weights at 256 multipliers.
 _COMMANDS, _BYTES_PER_COMMAND = 10_000, 8
 #: Operators whose weights are the compiler's and not the model's.
 _WEIGHTS_OF_ONE = ("AVERAGE_POOL_2D", "MEAN", "SUM", "RESIZE_BILINEAR")

@@ -2,7 +2,7 @@
 
 The plan says where values live; into how many rectangles and operations a layer is cut is tried. A trial changes one
 thing about all layers that it concerns and is emitted, encoded and timed as a whole; the layers that became faster by
-it, with the one behind them, keep it, and if all of them together are faster, too, they are the base of the next trial.
+it, with the one after them, keep it, and if all of them together are faster, too, they are the base of the next trial.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -50,7 +50,7 @@ class _Trial:
         return int(self.ends[-1])
 
     def spent(self, number: int) -> int:
-        """Cycles from the end of all layers before a layer to the end of the one behind it."""
+        """Cycles from the end of all layers before a layer to the end of the one after it."""
         last = min(number + 1, len(self.ends) - 1)
         return int(self.ends[last] - (self.ends[number - 1] if number else 0))
 

@@ -1,4 +1,4 @@
-"""The program of inferences behind the first one, whose constants are in the scratchpad already.
+"""The program of inferences after the first one, whose constants are in the scratchpad already.
 
 Constants that nothing else is written over are not loaded again. The first program is as it is without this: what it
 leaves in the scratchpad is what there was room for.
@@ -46,7 +46,7 @@ def kept_loads(stream: Stream, scratchpad_words: int) -> set[int]:
 
 
 def _without(stream: Stream, left_out: set[int]) -> Stream:
-    """Return a stream without some operations; what waits for what is found anew."""
+    """Return a stream without some operations; what waits for what is found again."""
     rest = Stream(stream.config, stream.names)
     for item in stream.items:
         match item:
@@ -61,9 +61,9 @@ def _without(stream: Stream, left_out: set[int]) -> Stream:
 
 
 def warm_program(compiled: Compiled) -> Program:
-    """Return the program for inferences right behind one of `compiled.program`, or of itself, in the same hardware.
+    """Return the program for inferences right after one of `compiled.program`, or of itself, in the same hardware.
 
-    Its image is that of the first program, and more behind it: both can run from one memory.
+    Its image is that of the first program, and more after it: both can run from one memory.
     """
     emitter, first = compiled.emitter, compiled.program
     stream = _without(emitter.stream, kept_loads(emitter.stream, emitter.config.scratchpad_words))

@@ -22,8 +22,8 @@ MOST_WORDS = 1 << 16
 MOST_OPERATION_CYCLES = 1 << 24
 #: Cycles of a program: what the hardware's counter holds.
 MOST_CYCLES = 1 << 32
-#: Cycles of a program by what its layers say: at most so many for each, and so many besides. Units that work one after
-#: the other, and the rounding up of `operation_cycles`, come to 13 at most for a compiled network.
+#: Cycles of a program: at most the first for each cycle that its layers say, and the second once. Units that work one
+#: after the other, and the rounding up of `operation_cycles`, come to 13 at most for a compiled network.
 CYCLES_PER_ESTIMATE, FREE_CYCLES = 64, 1 << 20
 #: Fields of a micro-operation that have more bits than meanings, where the hardware looks at none of them.
 _LAST_CODES = (("multiply", max(Multiply)), ("rounding", max(Rounding)))
@@ -50,7 +50,7 @@ def _rule_region(program: Program, operation: Operation) -> None:
 
 
 def _rule_words(program: Program, operation: Operation) -> None:
-    """A run of a move has at most 65,536 words, other operations so many slots in all blocks, and weight words."""
+    """A run of a move has at most 65,536 words, other operations as many slots in all blocks, and weight words."""
     fields = operation.fields
     if operation.unit in (Unit.LOAD, Unit.STORE):
         counts = {"words in a run": fields["count0"] * fields["count1"]}
@@ -80,7 +80,7 @@ def check_commands(program: Program) -> None:
     """Raise ProgramError for the first rule of the commands that a program breaks.
 
     The stream keeps to the layout and ends with END. Each operation keeps COMMAND_RULES and takes at most 16,777,216
-    cycles when it waits for nothing. The RUNs of the layers exist. All operations one behind the other take at most 64
+    cycles when it waits for nothing. The RUNs of the layers exist. All operations one after the other take at most 64
     times the cycles that the layers say, and 1,048,576, and never more than 2^32, where the hardware's counter ends.
     """
     said = sum(layer.estimated_cycles for layer in program.layers)

@@ -34,17 +34,17 @@ OPERATIONS_IN_FLIGHT = 4
 TAKE_CYCLES = {Unit.LOAD: 2, Unit.STORE: 1}
 
 # Load and store.
-#: From a load taken to its first burst on the bus; beside its runs, to the next one taken.
+#: From a load taken to its first burst on the bus; plus its runs, to the next one taken.
 LOAD_TO_BURST_CYCLES = 7
 LOAD_TAKE_GAP_CYCLES = 9
 #: From a beat on the bus to its word in the scratchpad; from the last word of a load to the first of the next.
 BEAT_TO_WORD_CYCLES = 7
 LOAD_GAP_CYCLES = 6
-#: From a store taken to its first word packed; beside its words, to the next one taken; how far words are read ahead.
+#: From a store taken to its first word packed; plus its words, to the next one taken; how far words are read ahead.
 STORE_TO_BEAT_CYCLES = 9
 STORE_GAP_CYCLES = 5
 STORE_AHEAD_CYCLES = 20
-#: From the last beat of a store to `done`, beside the memory's latency.
+#: From the last beat of a store to `done`, plus the memory's latency.
 SENT_TO_DONE_CYCLES = 7
 
 # Scratchpad and accumulators, from the cycle of a grant to the one in which the word is there.
@@ -67,7 +67,7 @@ _SUMS_TO_READ_CYCLES = 2
 #: What a step, and the last one of a tile, take in the sequencer at least.
 STEP_LEAST_CYCLES = 5
 TILE_LEAST_CYCLES = 7
-#: From an operation taken to its first slot: what the sequencer needs at least; beside a cycle for each row of weights.
+#: From an operation taken to its first slot: what the sequencer needs at least; plus a cycle for each row of weights.
 ARRAY_START_CYCLES = 8
 WEIGHTS_ASKED_CYCLES = 4
 #: From the last read of a buffer's sums to the first slot of a tile that takes the buffer.
@@ -90,7 +90,7 @@ def add_delay_cycles(config: Config) -> int:
 
 
 # Vector unit.
-#: From an operation taken to its first beat; beside the cycles of a parameter block, if it has one.
+#: From an operation taken to its first beat; plus the cycles of a parameter block, if it has one.
 VECTOR_START_CYCLES = 13
 PARAMS_START_CYCLES = 10
 #: What a tile, and a run of a micro-operation, take at least.

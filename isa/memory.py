@@ -29,7 +29,7 @@ class Memory:
     stalls: int | None = None
 
     def cycles(self, config: Config, beats: int) -> int:
-        """Cycles of so many beats in one direction, as long as the other moves nothing and bursts are answered."""
+        """Cycles of this many beats in one direction, as long as the other moves nothing and bursts are answered."""
         return round(beats * max(1.0, config.bus_bytes / self.bytes_per_cycle))
 
     @property

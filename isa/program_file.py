@@ -24,7 +24,7 @@ __all__ = ["CRC_FROM", "FILE_MAGIC", "FORMAT_VERSION", "HEADER_WORDS", "PORT_MEM
 FORMAT_VERSION = 1
 FILE_MAGIC = b"TQHM"
 
-#: Words of the header behind the magic, in order, and what they are.
+#: Words of the header after the magic, in order, and what they are.
 HEADER_WORDS: Mapping[str, str] = {
     "crc": "CRC-32 of all bytes from offset 8 on", "version": "of this format, 1", "file_bytes": "of the whole file",
     "fingerprint": "of the configuration that the commands are for",

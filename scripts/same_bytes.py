@@ -2,7 +2,7 @@
 
     scripts/same_bytes.py                    hold `tiny` and `n8` against tests/same_bytes.json
     scripts/same_bytes.py --all              hold every preset against it
-    scripts/same_bytes.py --all --record     write it anew, after a change that is meant to change them
+    scripts/same_bytes.py --all --record     renew it, after a change that is meant to change them
 
 The record has a SHA-256 for the Verilog of each preset, and for the compiled files of each kind of sample, all seeds
 of a kind together. A difference is named by preset and kind. Exit codes: 0 the same, 1 something differs.

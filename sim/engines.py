@@ -138,7 +138,7 @@ class Inference:
 
     @property
     def runs(self) -> "list[tuple[str, Inference]]":
-        """Itself and the warm one, each behind what a message says of it."""
+        """Itself and the warm one, each after what a message says of it."""
         return [("", self)] + ([(" with weights that stayed in the scratchpad,", self.warm)] if self.warm else [])
 
 
@@ -194,7 +194,7 @@ def make_engine(name: str, model: Model | None, program: Program | None, memory:
                 waves: str | None = None, warm: Program | None = None) -> Engine:
     """Return the engine that `--engine` names: golden needs the model, the others the program.
 
-    With `warm`, the program for what comes behind a first inference, each input set is run by both.
+    With `warm`, the program for what comes after a first inference, each input set is run by both.
     """
     if name == "golden":
         assert model is not None

@@ -269,7 +269,7 @@ def critical_path(timing: Timing) -> dict[str, Any]:
 
 @contextmanager
 def new_folder(target: Path) -> Iterator[Path]:
-    """Give a folder beside `target` that takes its place when the block ends without an error.
+    """Give a folder next to `target` that takes its place when the block ends without an error.
 
     An earlier build there is replaced; anything else that is there is an OptionError, as is a place that cannot be
     written. After an error nothing is left, not even the folders above it that were made for it.

@@ -27,9 +27,9 @@ MULTIPLIER_ROWS: dict[str, tuple[tuple[int, ...], tuple[int, ...]]] = {
 MEMORY_ROWS: dict[str, tuple[tuple[int, ...], tuple[int, ...]]] = {
     "85F": ((22, 46, 70, 82), MULTIPLIER_ROWS["85F"][1]),
 }
-#: Columns of the four multipliers of a block behind its first one; these are their numbers as well.
+#: Columns of the four multipliers of a block after its first one; these are their numbers as well.
 _MULTIPLIERS = (0, 1, 4, 5)
-#: Columns of the four block RAMs of a block behind its first one, in the order of their numbers.
+#: Columns of the four block RAMs of a block after its first one, in the order of their numbers.
 _MEMORIES = (0, 2, 4, 6)
 #: Names that Yosys derives from `hdl.array.grid.MacArray` and `hdl.lane.requantize.HighMultiply`.
 _CELL = re.compile(r"\barray\.product_(?P<row>\d+)_(?P<col>\d+)_")

@@ -15,7 +15,7 @@ __all__ = ["Placed", "place_and_route"]
 
 #: Options of nextpnr before the names of files that it writes.
 _WRITES = ("--report", "--log", "--textcfg", "--asc")
-#: The others get so many times the time of the first one that came to its end: some placements take hours to route.
+#: The others get this many times the time of the first one that came to its end: some placements take hours to route.
 _PATIENCE = 1.5
 REPORT = "timing.json"
 

@@ -11,7 +11,7 @@ BOARD = Board(
     platform="amaranth_boards.icesugar_pro:ICESugarProPlatform",
     device=Device("LFE5U-25F-6BG256", luts=24288, flip_flops=24288, multipliers=28, block_rams=56),
     toolchain=Toolchain.ECP5,
-    # All that fits beside the link: what does not grow with the array takes most of this FPGA.
+    # All that fits next to the link: what does not grow with the array takes most of this FPGA.
     config=Config("icesugar_pro", 4, 4, 1, 16 << 10, acc_words=32, acc_buffers=2, bus_bytes=4, fold_steps=4, uops=32,
                   vector_words=128),
     clock_hz=50_000_000,

@@ -23,7 +23,7 @@ __all__ = ["CHANNELS", "DECODE_ERROR", "MEMORY_ID_BITS", "AxiSignature", "Crossi
 DECODE_ERROR = 3
 #: Ids of the memory's side of a `Merge`.
 MEMORY_ID_BITS = 3
-#: Channels with what each carries beside its handshake; the rest of the AXI signals is constant.
+#: Channels with what each carries in addition to its handshake; the rest of the AXI signals is constant.
 CHANNELS: dict[str, tuple[str, ...]] = {
     "ar": ("id", "addr", "len"), "aw": ("id", "addr", "len"), "w": ("data", "strb", "last"),
     "b": ("id", "resp"), "r": ("id", "data", "resp", "last"),

@@ -45,7 +45,7 @@ class Bridge(wiring.Component):
     """The link on bytes.
 
     Every output is a register; no path leads from an input to an output. One burst of one beat is open at a time, with
-    id 0. A byte of data takes six cycles at most, a beat the memory's latency beside.
+    id 0. A byte of data takes six cycles at most, a beat also the memory's latency.
 
     Parameters
     ----------

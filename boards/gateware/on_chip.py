@@ -32,7 +32,7 @@ class BlockCells(Elaboratable):
         self.wdata, self.rdata = Signal(8 * data_bytes), Signal(8 * data_bytes)
 
     def elaborate(self, platform: object) -> Module:
-        """One memory, and a register behind it."""
+        """One memory, and a register after it."""
         m = Module()
         width = self._bytes
         words = [int.from_bytes(self._image[at:at + width], "little") for at in range(0, len(self._image), width)]

@@ -1,1 +1,1 @@
-"""A soft core beside the accelerator, with flash, UART and memory map."""
+"""A soft core next to the accelerator, with flash, UART and memory map."""

@@ -12,7 +12,7 @@ __all__ = ["FLASH_FILE", "FLASH_HEADER_WORDS", "FLASH_MAGIC", "FLASH_OFFSET", "F
 
 #: Block RAM for code, data and stack.
 RAM_BYTES = 16 << 10
-#: Where the image begins in the board's flash: behind the largest bitstream.
+#: Where the image begins in the board's flash: after the largest bitstream.
 FLASH_OFFSET = 4 << 20
 #: Its name in a build's folder.
 FLASH_FILE = "flash.bin"
@@ -46,8 +46,8 @@ class Device(IntEnum):
 
 FLASH_MAGIC = int.from_bytes(b"TQFL", "little")
 FLASH_VERSION = 1
-#: Words of the header: the CRC-32 is that of all behind it up to the model, which has one of its own; offsets count
-#: from the magic; `set_bytes` are the inputs of one inference, one behind the other.
+#: Words of the header: the CRC-32 is that of all after it up to the model, which has one of its own; offsets count
+#: from the magic; `set_bytes` are the inputs of one inference, one after the other.
 FLASH_HEADER_WORDS = ("magic", "crc", "version", "model_offset", "model_bytes", "sets", "set_bytes", "inputs_offset")
 _ALIGN = 16
 

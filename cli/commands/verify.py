@@ -72,7 +72,7 @@ class Verifier:
     Parameters
     ----------
     engine : "rtl", "executor" or "golden"
-    oracle : "golden", "tflm", "litert", or None: what is stored beside a case, else golden
+    oracle : "golden", "tflm", "litert", or None: what is stored next to a case, else golden
     sets, seed : drawn inputs of a case that has none stored
     profile : whose arithmetic the models have
     resident : run each input set again, with the weights that stayed in the scratchpad
@@ -181,7 +181,7 @@ def verify_command(paths: tuple[str, ...], engine: str, oracle: str | None, conf
                    json_file: str | None) -> int:
     """Check that an engine computes every integer of a model as it should.
 
-    PATH is a model, or a folder of models, each with `input_j` and `expected_j` in an .npz of its name beside it where
+    PATH is a model, or a folder of models, each with `input_j` and `expected_j` in an .npz of its name next to it where
     expectations are stored. Exit code 1 if a case differs, 2 if none does and one is not supported.
     """
     check_outputs({"--json": json_file})

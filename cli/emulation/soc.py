@@ -32,7 +32,7 @@ __all__ = ["SocRun", "flash_contents", "print_console", "read_console", "run_soc
 _FLASH_HALF_CYCLES = 1
 #: Cycles between looks at the UART.
 _SLICE_CYCLES = 20_000
-#: Cycles without a letter on the UART after which the program is given up, beside four times the estimate of a run.
+#: Cycles without a letter on the UART after which the program is given up, plus four times the estimate of a run.
 _SILENCE_CYCLES = 60_000_000
 
 
@@ -153,7 +153,7 @@ def _find(console: Sequence[str], start: str) -> str:
 
 
 def soc_report(board: Board, run: SocRun) -> Report:
-    """Return what the report says beside that of a simulation."""
+    """Return what the report says in addition to that of a simulation."""
     return {"board": board.name, "console": run.console, "firmware_bytes": run.firmware.ram_bytes,
             "ram_bytes": RAM_BYTES, "compiler": run.firmware.compiler, "set_cycles": run.set_cycles,
             "total_cycles": run.total_cycles}

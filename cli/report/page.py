@@ -79,7 +79,7 @@ def _escaped(value: object) -> str:
 
 
 def render(report: Report, compiled: Compiled, found: Inference, memory: Memory) -> str:
-    """Return the page: HTML that needs nothing beside it.
+    """Return the page: HTML that needs no other file.
 
     Parameters
     ----------

@@ -80,7 +80,7 @@ def _draw(model: Model, tensor: Tensor, rng: np.random.Generator) -> Array:
 
 
 def _float_range(model: Model, tensor: Tensor) -> tuple[float, float]:
-    """Return what the int8 of the QUANTIZE behind the tensor can hold, else -1..1."""
+    """Return what the int8 of the QUANTIZE after the tensor can hold, else -1..1."""
     for op in model.main.operators:
         if op.op == "QUANTIZE" and op.inputs[0] == tensor.index:
             target = model.main.tensors[op.outputs[0]]

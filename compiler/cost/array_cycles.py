@@ -35,8 +35,8 @@ class ArrayTile:
     -------
     slots : output words
     steps : sets of weights
-    cycles : from its first slot to the first slot of the tile behind it, at least
-    last_slot : from its first slot to behind its last one
+    cycles : from its first slot to the first slot of the tile after it, at least
+    last_slot : from its first slot to after its last one
     lag : cycles by which reading is behind its last slot
     """
 
@@ -121,7 +121,7 @@ def _order(f: Mapping[str, int]) -> list[tuple[int, int, int]]:
 
 
 def _steps(f: Mapping[str, int], folds: _Folds, config: Config) -> list[tuple[int, tuple[int, ...], int]]:
-    """Of each step the offset of its words, beside it those of the feeds, and its lag."""
+    """Of each step the offset of its words, next to it those of the feeds, and its lag."""
     if f["mode"] == ArrayMode.FOLDED:
         return [(0, _used(entry), 0) for entry in folds]
     if f["mode"] == ArrayMode.DEPTHWISE:
@@ -195,7 +195,7 @@ def _masks(sizes: tuple[int, ...], addresses: tuple[int, ...], folds: _Folds, co
 
 
 class _Walk:
-    """Steps one behind the other: what the end of one leaves for the next."""
+    """Steps one after the other: what the end of one leaves for the next."""
 
     def __init__(self, rows: int) -> None:
         self._rows = rows
@@ -205,7 +205,7 @@ class _Walk:
 
     def step(self, pattern: tuple[int, ...], feeds: tuple[int, ...], base: int, weights: int | None,
              least: int) -> int:
-        """Return the cycles of a step, at least so many; `weights` is the place of the next one's, None: any."""
+        """Return the cycles of a step, at least this many; `weights` is the place of the next one's, None: any."""
         bank = -1 if weights is None else (weights - base) % BANKS
         cycles, tail = _step(pattern, feeds, self._rows, bank, self._late, self._tail_at(base), least)
         self._late = int(cycles <= STEP_LEAST_CYCLES)
@@ -225,7 +225,7 @@ def _turned(banks: int, by: int) -> int:
 @lru_cache(maxsize=1 << 16)
 def _step(pattern: tuple[int, ...], feeds: tuple[int, ...], rows: int, bank: int, late: int,
           tail: tuple[int, int], least: int) -> tuple[int, tuple[int, int]]:
-    """Return the cycles of a step, and the banks that its last slots read in the two cycles behind it.
+    """Return the cycles of a step, and the banks that its last slots read in the two cycles after it.
 
     Places count from the step's first word; `bank` is that of the next step's first word of weights, -1: of any.
     """

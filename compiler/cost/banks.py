@@ -1,4 +1,4 @@
-"""Who waits at the banks of the scratchpad: how much longer an operation takes beside those that go before it.
+"""Who waits at the banks of the scratchpad: how much longer an operation takes because of those that go before it.
 
 Both walk through the banks by fixed steps, so whether they meet is no chance: a walk that is refused once may never
 meet the other again, or each time. A stretch of both is therefore played through.
@@ -12,7 +12,7 @@ from tq_hw.isa.config import BANKS
 
 __all__ = ["BankLog", "Masks", "refused", "walk_banks", "write_masks"]
 
-#: Words that are played through, from so many places of what goes before them.
+#: Words that are played through, from this many places of what goes before them.
 _WORDS, _PHASES = 48, 4
 #: Banks that are used, a bit for each, cycle by cycle, again and again.
 Masks = tuple[int, ...]
@@ -20,7 +20,7 @@ Masks = tuple[int, ...]
 
 @dataclass(frozen=True)
 class _Walk:
-    """Words that operation `key` wants from `begin` on, in so many cycles if it is never refused."""
+    """Words that operation `key` wants from `begin` on, in this many cycles if it is never refused."""
 
     key: int
     begin: int

@@ -32,7 +32,7 @@ def held_up(stream: Stream, commands: Commands) -> dict[int, list[Operation]]:
     """Return, by the id of each load, the operations of array and vector unit that begin before its command is read.
 
     Each of the two units holds QUEUE_WORDS words, and has taken one operation more than it has begun. A command that
-    finds its queue full holds up all behind it.
+    finds its queue full holds up all after it.
     """
     held: dict[Unit, deque[tuple[Operation, int]]] = {Unit.ARRAY: deque(), Unit.VECTOR: deque()}
     words, tables = dict.fromkeys(held, 0), dict.fromkeys(held, 0)
@@ -74,7 +74,7 @@ def command_words(stream: Stream, commands: Commands) -> dict[int, CommandWords]
 
 
 def _ahead(stream: Stream, commands: Commands) -> list[int]:
-    """Return for each item up to which one words are dealt behind it until a queue is full."""
+    """Return for each item up to which one words are dealt after it until a queue is full."""
     held = dict.fromkeys(Unit, 0)
     found, end = [], 0
     items = list(zip(stream.items, commands.words, strict=True))

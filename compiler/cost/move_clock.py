@@ -64,7 +64,7 @@ class Mover:
             self._reads.free += shared
             self.written = (self.written[0], self.written[1] + shared)
             first_word, last_beat = first_beat + BEAT_TO_WORD_CYCLES, end + shared - 1
-        # The beats enter one a cycle, behind those of the load before.
+        # The beats enter one a cycle, after those of the load before.
         self._beats_in = max(self._beats_in + beats, last_beat)
         if self._last_word is not None:
             first_word = max(first_word, self._last_word + LOAD_GAP_CYCLES)
@@ -112,7 +112,7 @@ class _Window:
         self._busy = 0.0
 
     def beats(self, first: int, bursts: int) -> int:
-        """Return the least cycles from the first beat, in cycle `first`, to the last of so many bursts."""
+        """Return the least cycles from the first beat, in cycle `first`, to the last of this many bursts."""
         whole = self._memory.burst_cycles
         self._busy = max(self._busy, first - whole) + bursts * whole / self._memory.bursts
         return round(self._busy) - first

@@ -31,7 +31,7 @@ def program_cycles(operation: Operation, config: Config) -> int:
 
 
 def tile_program_cycles(operation: Operation, slots: int, beats: int, config: Config) -> int:
-    """Cycles of a program on a tile of words of so many beats: of each micro-operation, or the way to its result."""
+    """Cycles of a program on a tile of words of this many beats: of each micro-operation, or the way to its result."""
     f = operation.fields
     lengths = [beats * _beat_words(f, uop, config) for uop in operation.uops]
     return in_parts(slots, f["chunk_slots"], lambda part: _chunk_cycles(
@@ -81,7 +81,7 @@ def in_parts(slots: int, limit: int, cycles: Callable[[int], int]) -> int:
 
 def _chunk_cycles(f: Mapping[str, int], uops: Sequence[Mapping[str, int]], beats: Sequence[int],
                   config: Config) -> int:
-    """Cycles of a chunk in which each micro-operation has so many beats."""
+    """Cycles of a chunk in which each micro-operation has this many beats."""
     count = f["last"] - f["first"] + 1
     body = f["body_last"] - f["body_first"] + 1
     if count == 1 and body <= 0:
@@ -141,7 +141,7 @@ def _places(count: int, stride: int, width: int) -> list[tuple[int, int]]:
 
 
 def read_beside(at: int, count: int, low: int, high: int, adds: int) -> int:
-    """Return when so many words are read from `at` on, if `adds` cycles between `low` and `high` are not for them."""
+    """Return when this many words are read from `at` on, if `adds` cycles between `low` and `high` are not for them."""
     before = min(count, max(0, low - at))
     at, count = at + before, count - before
     if count == 0 or at >= high:

@@ -52,7 +52,7 @@ class ReadBus:
         return self._dealt if self._left_bytes > 0 else None
 
     def _fetch(self, begin: int) -> int:
-        """Return the cycle behind the bursts of fetch whose beats come from a cycle on."""
+        """Return the cycle after the bursts of fetch whose beats come from a cycle on."""
         for _ in range(self._together):
             size = min(self._left_bytes, BURST_BYTES - (self._offset + self._asked_bytes) % BURST_BYTES)
             if size:
@@ -77,7 +77,7 @@ class ReadBus:
             self._room = room
 
     def load(self, operation: Operation, asks: int, beats: int, bursts: int) -> tuple[int, int]:
-        """Return the cycle of the first beat of a load, and the one behind its last; it asks for bursts from `asks`."""
+        """Return the cycle of the first beat of a load, and the one after its last; it asks for bursts from `asks`."""
         config, memory = self._config, self._memory
         self._until(operation, asks)
         first = begin = max(self.free, asks + memory.latency_cycles)

@@ -27,7 +27,7 @@ __all__ = ["Timeline", "layer_cycles", "run_times"]
 
 #: By unit, the cycles in which each RUN begins and is done: [runs, 2].
 Timeline = dict[Unit, npt.NDArray[np.int64]]
-#: Who meets whom at the banks is known when all is worked out, so it is worked out so many times.
+#: Who meets whom at the banks is known when all is worked out, so it is worked out this many times.
 _PASSES = 2
 
 

@@ -133,7 +133,7 @@ class Emitter:
         return self.config.scratchpad_words - self.plan.ring_bases[self.layer_index]
 
     def holds(self, *pieces: int) -> bool:
-        """Whether constants of so many words, each in one piece, fit the ring of this layer together."""
+        """Whether constants of this many words, each in one piece, fit the ring of this layer together."""
         return self._ring.holds(pieces, self.plan.ring_bases[self.layer_index])
 
     def place(self, data: bytes, row_bytes: int) -> Constants:
@@ -294,7 +294,7 @@ class Emitter:
         return group.rolling.get(id(value)) if group is not None else None
 
     def _rolled(self, value: Value, view: View, rect: Rect) -> View:
-        """Move the rows that are still needed to the front of a rolling buffer, when a strip does not fit behind."""
+        """Move the rows that are still needed to the front of a rolling buffer, when a strip does not fit after."""
         rolling = self._rolling(value)
         if rolling is None or rolling.origins[rect.rows[0]] == view.row0:
             return view

@@ -19,7 +19,7 @@ from tq_hw.isa.uop import Alu, Destination, Reduce, Source
 __all__ = ["Elements", "emit_flat", "emit_one_hot"]
 
 _SLOT_LIMIT = 0xFFFF
-#: Elements of more slots than this are worked on in stretches, if they fit about so many of them.
+#: Elements of more slots than this are worked on in stretches, if they fit about this many of them.
 _SHORT_SLOTS, _STRETCHES = 128, 8
 
 

@@ -1,6 +1,6 @@
 """The order in which layers are emitted: an elementwise layer runs under the layer that feeds it.
 
-The vector unit has time while the array computes. When a layer is only read by the elementwise layer behind it, the
+The vector unit has time while the array computes. When a layer is only read by the elementwise layer after it, the
 rectangles of both alternate: the second works on a rectangle while the array computes the first one's next. Tables
 come into the vector unit during the layer before their user that leaves it most time.
 """
@@ -16,7 +16,7 @@ from tq_hw.compiler.plan.places import LayerPlan, alternates
 
 __all__ = ["emit_layers"]
 
-#: Bytes of both tables; they are loaded early where the ring is so many times as large.
+#: Bytes of both tables; they are loaded early where the ring is this many times as large.
 _TABLE_BYTES, _TABLE_SHARE = 2048, 8
 #: Micro-operations that the layers of a group take at most: none may displace another.
 _GROUP_UOPS = 24
@@ -24,7 +24,7 @@ Emission = Callable[[Emitter, Layer, LayerPlan], Iterator[None]]
 
 
 def _follows(emitter: Emitter, index: int) -> bool:
-    """Whether the layer behind layer `index` may alternate with it: both are then cut into the same rows."""
+    """Whether the layer after layer `index` may alternate with it: both are then cut into the same rows."""
     layers, plan = emitter.graph.layers, emitter.plan
     if (index + 1 == len(layers) or not alternates(layers[index], layers[index + 1])
             or plan.group_of(index) is not None or plan.group_of(index + 1) is not None):
@@ -112,7 +112,7 @@ def emit_layers(emitter: Emitter, emission: Emission) -> None:
             _prepare(emitter, user)
         if _follows(emitter, index):
             follower = emission(emitter, layers[index + 1], plans[index + 1])
-            # One rectangle behind: the first layer's next rectangle is in the array's queue before.
+            # One rectangle after: the first layer's next rectangle is in the array's queue before.
             next(steps, None)
             for _ in steps:
                 emitter.layer_index = index + 1

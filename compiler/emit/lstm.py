@@ -132,7 +132,7 @@ class _Emission:
                         for gate in self.layer.gates)
 
     def _spread(self, rows: IntArray) -> IntArray:
-        """Zeros behind the cells of each block."""
+        """Zeros after the cells of each block."""
         more = [(0, 0)] * (rows.ndim - 1)
         full = np.pad(rows, [(0, self.blocks * self.width - len(rows)), *more])
         parts = full.reshape(self.blocks, self.width, *rows.shape[1:])
@@ -263,7 +263,7 @@ class _Emission:
                     col=apart * row, cols=_ALL)
 
     def _vector(self, scratch: Scratch, first: int = 0) -> Walk:
-        """Words of cells from word `first` on, one behind the other: [gate][block][image]."""
+        """Words of cells from word `first` on, one after the other: [gate][block][image]."""
         return Walk(scratch, scratch.size_bytes, at=first * self.size, block=self.layer.batch * self.size,
                     col=self.size, cols=_ALL)
 
@@ -275,7 +275,7 @@ class _Emission:
                     made=made)
 
     def _results(self, step: int) -> Walk:
-        """Hidden states behind a step."""
+        """Hidden states after a step."""
         layer = self.layer
         start, image = (step * layer.batch, 1) if layer.time_major else (step, layer.steps)
         return replace(self._states(layer.output), run=layer.cells, start=start * layer.cells, block=self.width,

@@ -1,4 +1,4 @@
-"""Multiply-accumulate layers: the array's operations, the vector unit's requantization behind them."""
+"""Multiply-accumulate layers: the array's operations, the vector unit's requantization after them."""
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
@@ -31,7 +31,7 @@ _CHUNK_WORDS = 256
 _RAMP_SLOTS = 32
 #: Constants are loaded in pieces of about this many words.
 _PIECE_WORDS = 64
-#: So many tiles of one operation take the compiler as long as an operation more.
+#: This many tiles of one operation take the compiler as long as an operation more.
 _TILES_OF_AN_OPERATION = 8
 
 
@@ -54,7 +54,7 @@ class _MacEmitter:
         self.turns: dict[tuple[int, int], list[ColumnTurn]] = {}
         self.packed = pack(self.layer, self.plan, config)
         self.out_blocks = -(-self.layer.output.shape[3] // config.cols)
-        # Equal multipliers and shifts stand in the micro-operation: only biases are loaded, and the weights behind
+        # Equal multipliers and shifts stand in the micro-operation: only biases are loaded, and the weights after
         # them are read where the multipliers would be.
         uniform = (self.layer.wide is None and config.cols == config.word_bytes
                    and len(set(self.layer.multiplier.tolist())) == 1 and len(set(self.layer.shift.tolist())) == 1)
@@ -175,7 +175,7 @@ class _MacEmitter:
     def _job(self, rect: Rect, constants: MacConstants, coming: Sequence[Rect]) -> None:
         """All output blocks that have constants for one rectangle; the first rectangle loads these.
 
-        Constants come in pieces behind the rectangle's input, so that the array starts after the first. Of the last
+        Constants come in pieces after the rectangle's input, so that the array starts after the first. Of the last
         rectangle, half of the blocks that are left are stored as soon as they are done.
         """
         blocks, sub = constants.blocks, self.config.sub_blocks
@@ -382,7 +382,7 @@ class _MacEmitter:
               phases: int = 1) -> Tile:
         """Sums of some output blocks of a rectangle, or of its columns `cols`: the first one, how many, the distance.
 
-        With more `phases`, those of the columns right behind these, too.
+        With more `phases`, those of the columns right after these, too.
         """
         first, count, step = cols or (0, rect.cols[1] - rect.cols[0], 1)
         return Tile(layer=self.layer, image=rect.image, rows=(rect.rows[0], rect.rows[1] - rect.rows[0]),
@@ -406,7 +406,7 @@ class _MacEmitter:
 
     def _requantize(self, rect: Rect, target: View, tile: Tile, parameters: Mapping[str, int],
                     reads: tuple[Access, ...], phase: tuple[int, int] = (0, 1), tile_words: int = 0) -> None:
-        """Requantize a tile: the rectangle, or those of its columns that are phase[0] behind a multiple of phase[1].
+        """Requantize a tile: the rectangle, or those of its columns that are phase[0] after a multiple of phase[1].
 
         `tile_words` is as in the array's operation, which has whole buffers if it covers a part of the kernel.
         """

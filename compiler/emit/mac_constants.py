@@ -18,7 +18,7 @@ class MacConstants:
     """Constants of output blocks `blocks`, block after block.
 
     Where words of weights and of parameters are alike, a block has both. The parameters are first: where only biases
-    are loaded, the vector unit reads weights behind them, which must have been loaded with them.
+    are loaded, the vector unit reads weights after them, which must have been loaded with them.
 
     Members
     -------
@@ -35,7 +35,7 @@ class MacConstants:
     same: bool = False
     loaded: int = field(init=False)
     step: int = field(init=False)
-    #: Words of a block in front of its weights; words behind a short one that the vector unit reads with it.
+    #: Words of a block in front of its weights; words after a short one that the vector unit reads with it.
     _before: int = field(init=False, default=0)
     _behind: int = field(init=False, default=0)
     _placed: Constants = field(init=False)

@@ -1,4 +1,4 @@
-"""Fields of a multiply-accumulate layer's operations: the array's, and the vector unit's behind it."""
+"""Fields of a multiply-accumulate layer's operations: the array's, and the vector unit's after it."""
 
 from tq_hw.compiler.emit.emitter import Rect
 from tq_hw.compiler.emit.mac_weights import Kernel, Packed
@@ -110,9 +110,9 @@ def array_fields(layer: Mac, packed: Packed, config: Config, rect: Rect, source:
 
 def requantize_fields(layer: Mac, packed: Packed, config: Config, rect: Rect, target: View, blocks: tuple[int, int],
                       phase: tuple[int, int], tile_words: int) -> dict[str, int]:
-    """Fields of the vector operation behind it, but for those of the parameters and the program.
+    """Fields of the vector operation after it, but for those of the parameters and the program.
 
-    It makes those columns of the rectangle that are phase[0] behind a multiple of phase[1].
+    It makes those columns of the rectangle that are phase[0] after a multiple of phase[1].
     """
     first, step = phase
     width = -(-(rect.cols[1] - rect.cols[0] - first) // step)

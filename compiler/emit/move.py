@@ -2,7 +2,7 @@
 
 A copy is a run of bytes that is contiguous on both sides, inside loops. The load unit reads a run, or several runs
 that lie close together, at one go and puts each run into words of its own; the store unit joins words to as long a run
-as the target has. Both have two loops over memory beside that; loops beyond these become several operations.
+as the target has. Both have two loops over memory in addition; loops beyond these become several operations.
 """
 
 import itertools

@@ -41,7 +41,7 @@ class Ring:
                 self._touched[access.low // GRANULE_WORDS:-(-access.high // GRANULE_WORDS)] = self._clock
 
     def holds(self, pieces: Sequence[int], base: int) -> bool:
-        """Whether pieces of so many words fit at or above `base`, if nothing else is held."""
+        """Whether pieces of this many words fit at or above `base`, if nothing else is held."""
         if len(pieces) == 1:
             return pieces[0] <= len(self._touched) * GRANULE_WORDS - base
         return sum(-(-words // GRANULE_WORDS) for words in pieces) <= len(self._touched) - -(-base // GRANULE_WORDS)

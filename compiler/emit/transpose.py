@@ -117,7 +117,7 @@ class _Turner:
                 0, block_count(channels, config))))
 
     def _write_table(self, group: int) -> None:
-        """Channels of the group in rows 0 to 3 of a pixel's, one pixel behind the other."""
+        """Channels of the group in rows 0 to 3 of a pixel's, one pixel after the other."""
         def feed(pixel: int, end: int) -> dict[str, int]:
             return {"address": signed_step(pixel * self.far_step), "kernel_row": 0,
                     "rotate": (pixel - group) * GROUP % self.config.block, "lane_end": end}

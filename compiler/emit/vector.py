@@ -18,7 +18,7 @@ _TILE_LIMIT = 0xFFFF
 
 
 def rectangles(layer: Layer, plan: LayerPlan, emitter: Emitter) -> Iterator[Rect]:
-    """Cut the output as planned; what could be one rectangle is cut as the layers before and behind it are."""
+    """Cut the output as planned; what could be one rectangle is cut as the layers before and after it are."""
     n, h, w, c = layer.output.shape
     all_blocks = block_count(c, emitter.config)
     parts = emitter.choice().parts or row_parts(h * w, emitter.config)

@@ -46,7 +46,7 @@ class WideProgram:
         self._slots = max(1, config.vector_register_words // config.beats_per_acc_word)
 
     def fields(self, block: int, tile_slots: int) -> tuple[Code, dict[str, int], Access, Walk]:
-        """Program, fields of an operation on one word block of channels, what it reads beside; called in a scope."""
+        """Program, fields of an operation on one word block of channels, what else it reads; called in a scope."""
         config, first = self._emitter.config, block * self._emitter.config.block
         data = b"".join(_padded(word[first:first + config.block], config) for word in (self._wide.low, self._wide.high))
         base, access = self._emitter.constant(data, config.word_bytes)

@@ -210,7 +210,7 @@ class Elementwise(Layer):
     -------
     uop : fields of the first micro-operation
     tables : contents of tables 1 and 2 (256 int32 each) or None
-    rest : the micro-operations behind it; the last one of all writes the output
+    rest : the micro-operations after it; the last one of all writes the output
     """
 
     uop: dict[str, int]

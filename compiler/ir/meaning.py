@@ -1,6 +1,6 @@
 """What an operation is for, in the words of the graph: which elements of which tensors it takes and gives.
 
-Emitters say so beside the fields of every operation that computes; `verify` holds it against what the fields make the
+Emitters say so with the fields of every operation that computes; `verify` holds it against what the fields make the
 hardware touch. Nothing here knows an address. An operation without a meaning moves bytes: what it does with them
 follows from its fields alone.
 """
@@ -117,7 +117,7 @@ class Part:
     Members
     -------
     weights : [blocks of the tile, or 1 for all of them; ...; array row; column]
-    fold, window : how windows are folded, and the tile's first column behind those whose windows begin at it
+    fold, window : how windows are folded, and the tile's first column after those whose windows begin at it
     diagonal : each output block sees the input block of its own channels alone
     """
 
@@ -141,7 +141,7 @@ class Terms:
     x : rows (slots are columns of rows, input blocks blocks), or a byte that all of them are
     weights : bytes as the array takes them; columns of a matrix (a row is `row` bytes, an output block `block`), or a
         byte that all of them are
-    depth : rows of the matrix in these input blocks; behind them weights are 0
+    depth : rows of the matrix in these input blocks; after them weights are 0
     """
 
     sums: Sums

@@ -98,7 +98,7 @@ def _steps(real: Doubles, p: MacParams, least: IntArray, most: IntArray) -> _Con
     first = np.clip(guess, least[:, None] - 4.0, most[:, None] + 4.0).astype(np.int64) - 3
     candidates = first[..., None] + np.arange(8)
     reached = round_half_away(candidates.astype(np.float64) * real[:, None, None]) >= value[:, None]
-    # Candidates none of which reaches the value lie behind the last accumulator.
+    # Candidates none of which reaches the value lie after the last accumulator.
     at = np.where(reached.any(axis=-1), first + reached.argmax(axis=-1), most[:, None] + 1)
     return _Conditions(np.broadcast_to(value, at.shape), np.maximum(at, least[:, None]), at <= most[:, None],
                   np.minimum(at - 1, most[:, None]), at > least[:, None])

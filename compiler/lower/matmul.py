@@ -95,7 +95,7 @@ def lower_fully_connected(state: Legalizer, op: Operator) -> None:
 
 
 def _computed_weights(state: Legalizer, op: Operator) -> None:
-    """Product of the rows and the turned weights; the fused activation is a table behind it."""
+    """Product of the rows and the turned weights; the fused activation is a table after it."""
     p = fully_connected.params(op, state.subgraph)
     output, source = state.subgraph.tensors[op.outputs[0]], state.input(op, 0)
     units, rows, bias = state.tensor(op, 1).shape[0], source.size_bytes // p.depth, bias_of(state, op, 2)
@@ -107,7 +107,7 @@ def _computed_weights(state: Legalizer, op: Operator) -> None:
         sides = [[-128 - point, 127 - point] for point in (p.input_zero_point, p.weight_zero_point)]
         products = [p.depth * one * other for one in sides[0] for other in sides[1]]
         biases = np.zeros(1, np.int64) if bias is None else bias.astype(np.int64)
-        # The activation comes behind it.
+        # The activation comes after it.
         unclamped = replace(p, multiplier=p.multiplier[:1], shift=p.shift[:1], real=p.real[:1], act_min=-128,
                             act_max=127)
         scaling = double_scaling(unclamped, np.array([min(products) + biases.min()]),

@@ -85,7 +85,7 @@ def _half(state: Legalizer, op: Operator, position: int, part: int) -> Value:
 
 
 def _to_int64(state: Legalizer, op: Operator, value: Value, dtype: str, count: int) -> None:
-    """The number as int32, and its sign behind it."""
+    """The number as int32, and its sign after it."""
     name, words, parts = state.subgraph.tensors[op.outputs[0]].name, (1, 1, 1, 4 * count), []
     signed: Uop = {**immediate(31), "alu": Alu.SAR}
     for part, change in (("low", {}), ("high", signed)):
@@ -143,7 +143,7 @@ def lower_reshape(state: Legalizer, op: Operator) -> None:
 
 @lowers("PAD")
 def lower_pad(state: Legalizer, op: Operator) -> None:
-    """Rows and columns around the image, usually taken over by the convolution behind it; other axes by a move."""
+    """Rows and columns around the image, usually taken over by the convolution after it; other axes by a move."""
     paddings = state.constant(op, 1).astype(int)
     tensor = state.tensor(op, 0)
     if len(tensor.shape) != 4 or paddings[0].any() or paddings[3].any() or tensor.dtype != "int8":

@@ -31,7 +31,7 @@ class _Builder:
     op: Operator
 
     def value(self, name: str, shape: tuple[int, int, int, int]) -> Value:
-        """Make an intermediate value of so many bytes."""
+        """Make an intermediate value of this many bytes."""
         return Value(f"{self.state.subgraph.tensors[self.op.outputs[0]].name} ({name})", self.op.outputs[0], shape)
 
     def flat(self, name: str, inputs: Sequence[tuple[Value, int]], count: int, out_type: int, uops: Sequence[Uop],
@@ -119,7 +119,7 @@ def lower_svdf(state: Legalizer, op: Operator) -> None:
     weights = Value("time weights", op.inputs[2], (1, 1, 1, size * count), data=spread)
     products = b.flat("products", [(shifted_state, code), (weights, code)], count, _INT32, (
         to(0, STREAM_A, immediate(p.state_zero_point), alu=Alu.SUB), {**reg_a(0), **STREAM_B, **low(), **OUT}))
-    # Rows of the sum: rank and memory; behind them batch and units.
+    # Rows of the sum: rank and memory; after them batch and units.
     base = blank((batch, units, p.rank * memory), "int32")
     ordered = base.transpose(2, 0, 1, 3)
     dense = blank(ordered.shape[:-1], "int32")

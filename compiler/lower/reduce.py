@@ -24,7 +24,7 @@ __all__: list[str] = []
 
 #: More elements than this are not summed as a window, or as a dot product for each row.
 _WINDOW_LIMIT, _DOT_LIMIT = 1024, 4096
-#: More images than this are turned, so that they walk together, unless each has so many lanes.
+#: More images than this are turned, so that they walk together, unless each has this many lanes.
 _IMAGES, _LANES = 4, 256
 
 Shape = tuple[int, int, int, int]
@@ -51,7 +51,7 @@ def _grouped(shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[int, int, i
 
 def _transposed(state: Legalizer, op: Operator, axes: tuple[int, ...], reduced_first: bool,
                 value: Value | None = None) -> tuple[Value, int, int]:
-    """Return a copy with the reduced axes in front or behind, the count of kept and of reduced elements.
+    """Return a copy with the reduced axes before or after, the count of kept and of reduced elements.
 
     `value` is what has the input's bytes, the input itself by default.
     """
@@ -132,7 +132,7 @@ def lower_extreme(state: Legalizer, op: Operator) -> None:
 
 @lowers("ARG_MAX", "ARG_MIN")
 def lower_arg_extreme(state: Legalizer, op: Operator) -> None:
-    """Index of the first extreme as int32; int64 has zeros behind."""
+    """Index of the first extreme as int32; int64 has zeros after."""
     tensor, output = state.tensor(op, 0), state.subgraph.tensors[op.outputs[0]]
     axis = normalize_axis(int(state.constant(op, 1).reshape(-1)[0]), len(tensor.shape))
     value, shape = _grouped_value(state, op, (axis,))

@@ -36,7 +36,7 @@ Shape = tuple[int, int, int]
 
 @dataclass(frozen=True)
 class _Code:
-    """Micro-operations before the walk, for each step and behind it; types of elements and results."""
+    """Micro-operations before the walk, for each step and after it; types of elements and results."""
 
     before: _Uops
     body: _Uops
@@ -60,7 +60,7 @@ def _walk(state: Legalizer, op: Operator, value: Value, code: _Code, shape: Shap
 
 
 def _filled(state: Legalizer, op: Operator, value: Value, shape: Shape, more: int, fill: int) -> Value:
-    """Copy [outer, count, inner] with `more` rows of `fill` behind each count."""
+    """Copy [outer, count, inner] with `more` rows of `fill` after each count."""
     outer, count, inner = shape
     source, target = blank(shape, "int8"), blank((outer, count + more, inner), "int8")
     out = Value(f"{value.name} (filled)", value.tensor, (outer, count + more, 1, inner), value.zero_point)

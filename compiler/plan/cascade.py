@@ -1,10 +1,10 @@
 """Strips cascaded through several layers: what is between them never exists as a whole.
 
 A group of layers works in strips of rows. Values between its layers live in rolling buffers of a few rows. When a
-strip does not fit behind the last one, the rows that are still needed move to the front (a copy by the vector unit),
+strip does not fit after the last one, the rows that are still needed move to the front (a copy by the vector unit),
 so that every operation sees its rows at an even pitch.
 
-Strips are those of the last layer; each layer makes the rows that the ones behind it need. In one turn all layers
+Strips are those of the last layer; each layer makes the rows that the ones after it need. In one round all layers
 make a strip; a layer that reads all channels of a pixel is one strip behind what feeds it, so that it does
 not wait for the end of the strip.
 """

@@ -16,7 +16,7 @@ from tq_hw.isa.config import BANKS, Config
 
 __all__ = ["ColumnTurn", "banks_meet", "column_turns", "phase_box", "row_phases", "shares"]
 
-#: A layer has so many row phases at most.
+#: A layer has at most this many row phases.
 _MOST_PHASES = 1024
 
 

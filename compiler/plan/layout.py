@@ -1,4 +1,4 @@
-"""How tensors lie in the scratchpad: views with pitches, and the buffers behind them."""
+"""How tensors lie in the scratchpad: views with pitches, and the buffers that hold them."""
 
 from dataclasses import dataclass
 from itertools import pairwise
@@ -37,7 +37,7 @@ def blocked_words(value: Value, config: Config) -> int:
     return n * h * row_words(w, block_count(c, config))
 
 
-#: A layer of at least so many output pixels is cut into rectangles.
+#: A layer of at least this many output pixels is cut into rectangles.
 _CUT_SLOTS = 32
 
 

@@ -56,7 +56,7 @@ class _Planner:
             self.defined[id(host)] = defined
             self.uses[id(host)] += self.uses.get(key, [])
         self.order = {key: number for number, key in enumerate(self.values)}
-        self.barred: set[int] = set()  #: values that rolled in vain
+        self.barred: set[int] = set()  #: values whose rolling did not help
         self.folds = [self._fold(layer) for layer in graph.layers]
         self.rectangles = Rectangles(config, self.folds, self.kept)
         self.resident = {key for key, value in self.values.items() if self._may_reside(key, value)}

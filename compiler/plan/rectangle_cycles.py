@@ -9,7 +9,7 @@ from tq_hw.isa.config import Config
 
 __all__ = ["rectangle_count", "rectangle_cycles", "streamed_cycles"]
 
-#: Cycles beside those of pixels: of an operation of the array, of a rectangle, of one that nothing else runs under.
+#: Cycles without those of pixels: of an operation of the array, of a rectangle, of one that nothing else runs under.
 _OPERATION_CYCLES, _RECTANGLE_CYCLES, _WAIT_CYCLES = 12, 40, 100
 #: What a row adds that is a run of its own in memory.
 _RUN_CYCLES = 4
@@ -26,7 +26,7 @@ def _bus_cycles(value: Value, rows: int, cols: int, blocks: int, config: Config)
 
 
 def _array_cycles(layer: Mac, rows: int, cols: int, blocks: int, config: Config) -> int:
-    """Cycles of all operations of a rectangle: tiles of at least so many slots as there are rows of weights."""
+    """Cycles of all operations of a rectangle: tiles of at least as many slots as there are rows of weights."""
     kernel_rows, kernel_cols = layer.kernel
     if not layer.depthwise:
         tiles = -(-rows * cols // config.acc_words)

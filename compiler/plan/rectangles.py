@@ -17,7 +17,7 @@ __all__ = ["Rectangles", "constant_words"]
 
 #: Output pixels that a strip has at least, where there is a choice.
 _STRIP_SLOTS = 128
-#: Those of the rectangles behind a large first one.
+#: Those of the rectangles after a large first one.
 _LEAST_SLOTS = 32
 #: Row phases, and other rectangles than the widest, are used if they take less than this part of the cycles.
 _WORTH = 0.95
@@ -62,7 +62,7 @@ class Rectangles:
     _shapes: dict[tuple[int, int, tuple[bool, ...]], LayerPlan] = field(default_factory=dict)
 
     def strip_words(self, layer: Layer, index: int, rows: int, cols: int, blocks: int) -> tuple[tuple[int, ...], int]:
-        """Words of a strip buffer of each input and of the output, for so many rows, columns and channel blocks."""
+        """Words of a strip buffer of each input and of the output, for this many rows, columns and channel blocks."""
         if isinstance(layer, Staged):
             return (0,) * len(layer.inputs), layer.minimum_words(self.config)
         (sy, sx), (ey, ex), _ = window(layer)
@@ -155,7 +155,7 @@ class Rectangles:
     def leading(self, layer: Layer, index: int, rows: int, budget: int, ring: int) -> LayerPlan | None:
         """Rectangles of a layer, the first one of `rows` rows, begun by slices; None if `budget` words are too few.
 
-        Half of the ring, which has `ring` words beside these, must have room for the blocks of the open buffers.
+        Half of the ring, which has `ring` further words, must have room for the blocks of the open buffers.
         """
         if self.folds[index] is not None or self.kept(layer.inputs[0]):
             return None

@@ -33,7 +33,7 @@ _STEP_BITS = 10
 _FRACTION, _GATE_FRACTION = 9, 12
 #: Codes: their low five bits are a right shift.
 _LOGISTIC, _TANH, _CELL = 0, 32, 64
-#: Where table 2 has, behind a code, what is added and the factor for a negative argument; for others 8 further.
+#: Where table 2 has, after a code, what is added and the factor for a negative argument; for others 8 further.
 _ADDEND, _FACTOR, _POSITIVE = 8, 12, 8
 _VALUE, _RESULT, _INDEX, _ADDEND_AT, _FACTOR_AT, _ENTRY = range(6)
 

@@ -84,7 +84,7 @@ def _tables() -> tuple[IntArray, IntArray]:
 
 
 def _uops(fraction: int) -> tuple[Uop, ...]:
-    """1 / (1 + e^-a) or tanh(a) of stream A, by the codes in stream B; exponentials have so many fraction bits."""
+    """1 / (1 + e^-a) or tanh(a) of stream A, by the codes in stream B; exponentials have this many fraction bits."""
     quarter = 1 << fraction - 2
     uops = [
         to(_REST, STREAM_A, STREAM_B, alu=Alu.SHL),

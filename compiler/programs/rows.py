@@ -4,7 +4,7 @@ Each is told in parts: what an element adds to the sum of its row, what is compu
 does to an element. Three layers put the parts together: `RowProgram` has a row in registers, `LongRows` brings it in
 pieces, `Columns` has a row in each lane.
 
-A part names registers: elements lie in `row` and those behind it, scalars in `first` and those behind it. With `once`
+A part names registers: elements lie in `row` and those after it, scalars in `first` and those after it. With `once`
 a scalar is word 0 of its register, equal in all lanes; without, each lane and beat has its own.
 """
 

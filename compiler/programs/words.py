@@ -41,7 +41,7 @@ def immediate(value: int) -> Uop:
 
 
 def shifted(shift: int, rounding: Rounding = Rounding.HALF_AWAY) -> Uop:
-    """Left shift before, right shift (negative) behind the multiply stage."""
+    """Left shift before, right shift (negative) after the multiply stage."""
     return {"shift_source": ShiftSource.IMMEDIATE, "shift": shift, "rounding": rounding}
 
 

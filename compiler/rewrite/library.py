@@ -1,6 +1,6 @@
 """The library of patterns: each is exact for every input, and each has a test of its own.
 
-What needs no rewrite: RESHAPE is another view of the same bytes, a PAD disappears into the convolution behind it
+What needs no rewrite: RESHAPE is another view of the same bytes, a PAD disappears into the convolution after it
 (`Legalizer.through_pad`), copies into and out of larger tensors are dropped (`in_place.py`).
 """
 
@@ -61,7 +61,7 @@ def _applied(graph: Subject, op: Operator, position: int, values: Array) -> Arra
 
 @pattern(*_UNARY, *_BINARY)
 def table(graph: Subject, op: Operator) -> Rewrite | None:
-    """Functions of one byte behind one another are one table; a table that changes nothing goes.
+    """Functions of one byte in a chain are one table; a table that changes nothing goes.
 
     Among them QUANTIZE chains, by way of int16 or float32 too, and sums and products with constants.
     """
@@ -94,7 +94,7 @@ def table(graph: Subject, op: Operator) -> Rewrite | None:
 def neutral_constants(graph: Subject, op: Operator) -> Rewrite | None:
     """A sum, product or the like with constants of any shape, none of which changes a code, goes.
 
-    That is all that is exact of batch normalization beside a convolution: TFLite rounds the convolution's result and
+    That is all that is exact of batch normalization next to a convolution: TFLite rounds the convolution's result and
     then the product's, so that weights that have the factor in them give other integers.
     """
     position = _source(graph, op)
@@ -116,7 +116,7 @@ def neutral_constants(graph: Subject, op: Operator) -> Rewrite | None:
 
 @pattern(*_RELUS)
 def activation_into_producer(graph: Subject, op: Operator) -> Rewrite | None:
-    """RELU, RELU6 or RELU_N1_TO_1 with the scale of its input behind an operator that can fuse it."""
+    """RELU, RELU6 or RELU_N1_TO_1 with the scale of its input after an operator that can fuse it."""
     before = graph.producer(op)
     if (before is None or before.op not in _FUSE or str_option(before, "fused_activation_function") != "NONE"
             or graph.output(before).dtype != "int8" or graph.output(op).quantization != graph.input(op).quantization):

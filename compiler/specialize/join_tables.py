@@ -22,7 +22,7 @@ _LOOK_UP = {"a_source": Source.STREAM, "a_table": 1, "alu": Alu.PASS, "destinati
 
 
 def join_tables(graph: Graph, config: Config) -> Graph:
-    """Return the graph without the tables that convolutions behind them take over."""
+    """Return the graph without the tables that convolutions after them take over."""
     uses = Counter(id(value) for layer in graph.layers for value in layer.inputs)
     uses.update(id(value) for value in graph.outputs)
     roots = Counter(id(value.root) for layer in graph.layers for value in layer.inputs)

@@ -27,7 +27,7 @@ class _Steps:
     active: Activation
 
     def value(self, name: str, size: int) -> Value:
-        """Make an intermediate value of so many bytes."""
+        """Make an intermediate value of this many bytes."""
         output = self.layer.output
         return Value(f"{output.name} ({name})", output.tensor, (1, 1, 1, size))
 

@@ -25,7 +25,7 @@ __all__ = ["resize_on_array"]
 _FRACTION_BITS = 10
 #: A result of more layers than this stays with the vector unit.
 _LAYERS = 64
-#: Words are wide pixels where they hold at least so many pixels.
+#: Words are wide pixels where they hold at least this many pixels.
 _WIDE_PIXELS = 8
 
 

@@ -24,7 +24,7 @@ from tq_hw.sim.golden.softmax import softmax_of_table
 
 __all__ = ["specialize"]
 
-#: An elementwise layer goes by dense bytes if that saves at least so many words, and two thirds of them.
+#: An elementwise layer goes by dense bytes if that saves at least this many words, and two thirds of them.
 _DENSE_WORDS = 2048
 
 

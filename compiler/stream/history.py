@@ -1,4 +1,4 @@
-"""Which earlier operation of a unit touched what: the search behind every token.
+"""Which earlier operation of a unit touched what: the search that finds every token.
 
 Layers of many rectangles have tens of thousands of operations, but touch few different ranges: strips, the ring, rows
 of a tensor. Of each range only the last operation is kept, and within its newest buffer the last one for each box.

@@ -25,7 +25,7 @@ from tq_hw.model.errors import UnsupportedError
 __all__ = ["Access", "Commands", "FoldWrite", "Operation", "Stream", "UopWrite"]
 
 _UNITS = (Unit.LOAD, Unit.ARRAY, Unit.VECTOR, Unit.STORE)
-#: A unit holds at most 255 tokens of another one. Where so many may be there at once, a wait is for the latest
+#: A unit holds at most 255 tokens of another one. Where this many may be there at once, a wait is for the latest
 #: operation, which covers those that follow, and the unit that posts them waits for the one that takes.
 _MANY_TOKENS = 240
 

@@ -1,4 +1,4 @@
-"""What a program of the vector unit takes and gives beside its results: streams, parameters, tables, registers."""
+"""What a program of the vector unit takes and gives with its results: streams, parameters, tables, registers."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

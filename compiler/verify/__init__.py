@@ -3,7 +3,7 @@
     graph --contents--> what every layer finds: a number for each byte, by whom it was made
     stream --replay--> what every operation finds: the same numbers, moved by loads and stores as their fields say
 
-What an operation is for stands beside its fields in words of the graph (`compiler/ir/meaning.py`); nothing of what the
+What an operation is for stands with its fields in words of the graph (`compiler/ir/meaning.py`); nothing of what the
 plan, the ring or the emitters know of addresses is used. An operation that reads a byte which the graph does not put
 there, or which is not certainly there in time, is refused with a DataflowError.
 """
@@ -47,7 +47,7 @@ def verify(emitter: Emitter) -> None:
 
 
 def verify_warm(emitter: Emitter, warm: Stream) -> None:
-    """Check a stream that runs behind the one of `emitter`, or behind itself, with the scratchpad as that left it."""
+    """Check a stream that runs after the one of `emitter`, or after itself, with the scratchpad as that left it."""
     with _reported():
         replay = Replay(emitter, emitter.stream)
         replay.run()

@@ -28,7 +28,7 @@ def constants(machine: Machine, words: Index, wanted: npt.NDArray[np.uint8], cha
               element: int = 0) -> None:
     """Check words [block, word] that hold constant bytes [block or one for all, word, byte] from their first one on.
 
-    Of each block the first `channels` bytes of every word mean something; with `element`, so many elements of this size
+    Of each block the first `channels` bytes of every word mean something; with `element`, so many elements of that size
     in all of its words together.
     """
     size = wanted.shape[2]

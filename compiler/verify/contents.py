@@ -237,7 +237,7 @@ class Contents:
         return self._first[id(root)]
 
     def left(self, value: Value) -> Bytes:
-        """Return the bytes in memory of a value behind the last layer."""
+        """Return the bytes in memory of a value after the last layer."""
         array, place = self._before[-1][id(value.root)], value.place
         return array[place.offset_bytes:place.offset_bytes + value.size_bytes]
 

@@ -39,7 +39,7 @@ class Numbers:
     Members
     -------
     image : bytes of region 0: each has a number of its own, as has each value of fill bytes
-    total : how many numbers are needed beside those
+    total : how many numbers are needed in addition to those
     dtype : type of arrays of numbers
     flipped, looked_up : set in the number of a byte whose bit 7 is inverted; that has gone through a layer's table
     """
@@ -96,7 +96,7 @@ class Numbers:
         return bool((self._values.take(numbers, mode="clip") == values).all())
 
     def stale(self, numbers: Bytes) -> Flags:
-        """Whether numbers are of bytes that another inference makes anew."""
+        """Whether numbers are of bytes that another inference makes again."""
         return numbers >= len(self._constants)
 
     def describe(self, number: int) -> str:

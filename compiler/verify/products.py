@@ -58,7 +58,7 @@ def _rows(machine: Machine, terms: Terms) -> None:
 
 
 def _matrix(machine: Machine, terms: Terms, weights: Walk | int) -> None:
-    """Check weights [block of rows, row] that come from memory or are one byte; behind the last row they are 0."""
+    """Check weights [block of rows, row] that come from memory or are one byte; after the last row they are 0."""
     f, config = machine.fields, machine.config
     words = _weight_words(machine, 1).reshape(f["kernel_blocks"], -1)
     words = machine.words(words)

@@ -1,4 +1,4 @@
-"""What programs of the vector unit rely on beside streams: micro-operations, registers, tables, parameters, sums."""
+"""What programs of the vector unit rely on except streams: micro-operations, registers, tables, parameters, sums."""
 
 import numpy as np
 

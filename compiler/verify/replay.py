@@ -45,7 +45,7 @@ def _scratch_bytes(stream: Stream) -> int:
 
 
 class Replay:
-    """The emission of a model, and the machine that its stream runs on, behind another stream or from a cold start."""
+    """The emission of a model, and the machine that its stream runs on, after another stream or from a cold start."""
 
     def __init__(self, emitter: Emitter, stream: Stream, behind: Machine | None = None) -> None:
         self.emitter, self.stream, self.config = emitter, stream, emitter.config

@@ -29,7 +29,7 @@ class Loops:
 
 
 def _offsets(walk: Walk, loops: Loops) -> Index:
-    """Bytes [repeat, block, slot] behind the start of the first run."""
+    """Bytes [repeat, block, slot] after the start of the first run."""
     row, col = np.divmod(loops.slots + walk.first, walk.cols or loops.cols)
     at = walk.at + row * walk.row + col * walk.col + loops.blocks[:, None] * walk.block
     offsets: Index = at + (loops.repeat1 * walk.repeat1 + loops.repeat2 * walk.repeat2)[:, None, None]

@@ -64,7 +64,7 @@ def _axis(name: str, first: int, count: int, apart: int, pad: int, stride: int, 
 
 
 def _axes(part: Part, f: Mapping[str, int], column: int) -> tuple[_Axis, _Axis]:
-    """Rows and columns that an operation reads, columns `column` behind those of the tile."""
+    """Rows and columns that an operation reads, columns `column` after those of the tile."""
     tile, layer = part.tile, part.tile.layer
     _, h, w, _ = layer.inputs[0].shape
     deep = f["mode"] == ArrayMode.DEPTHWISE

@@ -35,7 +35,7 @@ def _same_padding(size: int, kernel: int, stride: int) -> tuple[int, int]:
 
 
 class _Windowed(Layer):
-    """Convolution with SAME padding and an optional RELU behind it."""
+    """Convolution with SAME padding and an optional RELU after it."""
 
     def __init__(self, weights: Array, stride: int, relu: bool):
         super().__init__()

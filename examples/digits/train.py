@@ -1,4 +1,4 @@
-"""Train the digits network, quantize it to int8 and write `digits.tflite` and `digits_test.npz` beside this file.
+"""Train the digits network, quantize it to int8 and write `digits.tflite` and `digits_test.npz` next to this file.
 
 The data are scikit-learn's 1797 images of handwritten digits, 8x8 pixels of 0..16 (UCI "Optical
 recognition of handwritten digits"); a fifth is held out. Needs the extra: `pip install -e '.[train]'`.

@@ -24,7 +24,7 @@ SlotTag = data.StructLayout({
 class Accumulators(wiring.Component):
     """acc_buffers buffers of acc_words words of cols int32 in two block memories (even and odd buffers).
 
-    A slot kept adds its sums to the word behind the last one. One word a cycle; two additions to one word must
+    A slot kept adds its sums to the word after the last one. One word a cycle; two additions to one word must
     be REWRITE_CYCLES apart, as the sequencer's steps are. Buffers go round: filled in order, read in order.
     The array's read of a memory goes before the vector unit's; overwriting needs no read.
 

@@ -27,7 +27,7 @@ class StepSequencer(wiring.Component):
 
     While the slot counter streams step n, the step n + 1 stands on `steps` and the weights of n + 1 are being
     fetched; the request for the weights of n + 2 waits. A step takes 5 cycles here, the first of a tile 7: hidden
-    behind steps that are as long. The next operation is taken as soon as the last step of this one is made and
+    after steps that are as long. The next operation is taken as soon as the last step of this one is made and
     the first one has been taken.
 
     Members
@@ -116,7 +116,7 @@ class StepSequencer(wiring.Component):
         feed = Signal(range(SLOT_FEEDS))
         with m.FSM():
             with m.State("IDLE"):
-                # The wide copy listens to little: what it copies in vain is copied again.
+                # Loaded speculatively; reloaded until an operation is accepted.
                 m.d.sync += ready.eq(~self.accepted & ~self.hold & ~keeps)
                 with m.If(~kept):
                     m.d.sync += op.eq(self.i.payload)
@@ -280,7 +280,7 @@ class StepSequencer(wiring.Component):
 
     def _fill_feed(self, m: Module, step: Any, feed: Signal, *, op: Any, entry: Any,
                    walk: Any, inner: Signal, rotate: Signal) -> None:
-        """Write feed `feed` of the step, and walk on by one kernel row (GEMM: only behind the first feed)."""
+        """Write feed `feed` of the step, and walk on by one kernel row (GEMM: only after the first feed)."""
         config = self._config
         gemm, folded = op.mode == ArrayMode.GEMM, op.mode == ArrayMode.FOLDED
         new = Signal(Feed(config))

@@ -139,7 +139,7 @@ class SlotCounter(wiring.Component):
         with m.If(ending & step.operation_last):
             m.d.sync += closing.eq(1)
 
-        # Stage 1. Where reading does not lead, it goes on behind the column read last.
+        # Stage 1. Where reading does not lead, it goes on after the column read last.
         leads1 = delayed(m, leads, 1, "leads", control=True)
         tails1 = delayed(m, tails, 1, "tails", control=True)
         image1 = delayed(m, Cat(constants.in_rows, constants.in_cols), 1, "image")
@@ -232,7 +232,7 @@ class SlotCounter(wiring.Component):
             m.d.sync += opened.eq(~after.acc_last)
         if not self._config.acc_open:
             return begin, may_begin, begins_operation, self.acc_take
-        # All buffers are open, or one: behind the last of all comes the first.
+        # All buffers are open, or one: after the last of all comes the first.
         all_open = Signal()
         with m.If(begin & new.tile_first):
             m.d.sync += all_open.eq(~new.operation_first)

@@ -44,7 +44,7 @@ class Step(data.StructLayout):
     operation_first, operation_last: first and last step of an operation; tile_first, tile_last: of a tile;
     place: Place; slots: tile slots less 2; col: columns from the slot's column;
     lag: cycles less 1 by which reading is behind the slots (depthwise, left padding), -1 for none;
-    follows: may come directly behind the previous step although that one still reads for its own lag.
+    follows: may come directly after the previous step although that one still reads for its own lag.
     """
 
     def __init__(self, config: Config) -> None:

@@ -15,7 +15,7 @@ __all__ = ["WeightLoader", "WeightRequest"]
 
 
 class WeightRequest(data.StructLayout):
-    """Weights of one step. jump: they start at address (else behind the last ones); rows: rows less 2."""
+    """Weights of one step. jump: they start at address (else after the last ones); rows: rows less 2."""
 
     def __init__(self, config: Config) -> None:
         super().__init__({"jump": 1, "address": 16, "rows": signed((config.rows - 1).bit_length() + 1)})
@@ -26,7 +26,7 @@ class WeightLoader(wiring.Component):
 
     The words of a step are asked for from the cycle of the previous step's first slot on, never before, and
     reach the array `latency_cycles` after their grant. A slot takes as long from the slot counter to the array;
-    so the rows are written right behind the wave that takes over the previous step's weights.
+    so the rows are written right after the wave that takes over the previous step's weights.
 
     Members
     -------

@@ -49,7 +49,7 @@ class BurstSplitter(wiring.Component):
         span_valid = Signal()
         span_addr = Signal(32 - lane_bits)
         span_last = Signal(max(self._size_bits, block_bits) + 1 - lane_bits)
-        # Stage 2: the burst's first beat, the blocks behind it, and the last beat in the last block.
+        # Stage 2: the burst's first beat, the blocks after it, and the last beat in the last block.
         valid = Signal()
         addr = Signal(32 - lane_bits)
         blocks = Signal(len(span_last) - room_bits)

@@ -25,7 +25,7 @@ _WORD = data.StructLayout({"word": 32, "units": len(WORKERS), "is_end": 1})
 
 
 class Fetch(wiring.Component):
-    """Deal one word per cycle, in order; a full queue holds up all words behind.
+    """Deal one word per cycle, in order; a full queue holds up all words after.
 
     Words are read as long as the buffer (1024 bytes) has room. Refused here: headers that name no unit or have reserved
     bits, and a stream that ends without END; registers that do not exist are found by UnitControl.
@@ -74,7 +74,7 @@ class Fetch(wiring.Component):
         m.submodules.buffer = buffer = ReadBuffer(self._config, FETCH_BYTES // BURST_BYTES)
         wiring.connect(m, splitter.o, buffer.i)
         wiring.connect(m, buffer.memory, wiring.flipped(self.memory))
-        # Words left in memory or the buffer; behind the last one, those of its beat are dropped.
+        # Words left in memory or the buffer; after the last one, those of its beat are dropped.
         none_left = Signal()
         m.d.comb += [
             splitter.i.payload.addr.eq(self.addr), splitter.i.payload.size_bytes.eq(self.size_bytes),
@@ -155,7 +155,7 @@ class Fetch(wiring.Component):
                 m.d.sync += [values.eq(values - 1), to_values.eq(values != 1)]
             with m.Else():
                 m.d.sync += [values.eq(header.count), to_values.eq(header.count != 0), target.eq(word.units)]
-        # What comes behind END, or after an error, is dropped.
+        # What comes after END, or after an error, is dropped.
         m.d.comb += [words.o.ready.eq(deal | ~running), self.ended.eq(met_end & empty)]
         with m.If(self.memory.error):
             m.d.sync += [self.error.eq(Status.BUS_ERROR), running.eq(0)]

@@ -19,7 +19,7 @@ ADDRESS_BITS = 8
 RESET_CYCLES = 8
 #: Counters that one flip-flop clears.
 _COUNTERS_AT_ONCE = 4
-#: What is counted beside the cycles, in the order of COUNTERS.
+#: What is counted in addition to the cycles, in the order of COUNTERS.
 EVENTS = COUNTERS[1:]
 _OFFSET = {register.name: register.offset_bytes for register in REGISTERS}
 #: Bits that a written register keeps: addresses are multiples of 16, the length of the commands a multiple of 4.

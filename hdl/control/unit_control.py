@@ -32,7 +32,7 @@ class UnitControl(wiring.Component):
     """Decode the commands of one unit and hand its operations to its engine.
 
     One word per cycle goes into the registers. A RUN takes its tokens, then stands on `o` until the engine takes it;
-    the words behind it wait so long, so `o.payload` holds still. The engine counts as free for table writes when
+    the words after it wait so long, so `o.payload` holds still. The engine counts as free for table writes when
     nothing is in flight and it says idle. From the last word of a RUN whose tokens are there to `o.valid`: 4 cycles, 3
     if it is a header alone.
 

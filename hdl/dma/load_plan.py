@@ -142,7 +142,7 @@ class LoadPlan(wiring.Component):
             spent.eq(end1 | (left <= advance)), beyond.eq(Mux(spent, beats << lanes, at + advance)),
             take_run.eq(run_valid & moves & begins_run),
         ]
-        # The wide registers do not ask whether the next run is there: what they copy in vain is copied again.
+        # The wide registers load speculatively; they reload until the next run is there.
         with m.If(moves):
             m.d.sync += [
                 valid.eq(run_valid | ~begins_run), at.eq(Mux(begins_run, run_at, beyond)),
@@ -157,7 +157,7 @@ class LoadPlan(wiring.Component):
                 m.d.sync += next_turn(left1, last1, op.count1)
             with m.If(end1):
                 m.d.sync += slot.eq(slot + beats)
-            # The innermost loop that goes on steps; the loops inside it begin anew from there.
+            # The innermost loop that goes on steps; the loops inside it start again from there.
             with m.If(~end0):
                 m.d.sync += bases[0].eq(steps[0])
             with m.Elif(~end1):
@@ -178,7 +178,7 @@ class LoadPlan(wiring.Component):
         with m.Elif(go & end1 & last_run):
             m.d.sync += active.eq(0)
 
-        # Stage 3: the word with its positions. Behind stage 2 nothing waits: four words may be on their way to the
+        # Stage 3: the word with its positions. After stage 2 nothing waits: four words may be on their way to the
         # queue that its level does not tell.
         m.submodules.out = out = Queue(WordLayout(config), _WAITING_WORDS)
         wiring.connect(m, out.o, wiring.flipped(self.o))

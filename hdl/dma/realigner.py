@@ -93,7 +93,7 @@ class Realigner(wiring.Component):
                                for lane in range(config.word_bytes))),
         ]
 
-        # Stage 2: the lanes within them, then the port. Behind stage 1 nothing waits: three words may be on their way
+        # Stage 2: the lanes within them, then the port. After stage 1 nothing waits: three words may be on their way
         # to the queue that its level does not tell.
         m.submodules.out = out = Queue(
             data.StructLayout({"addr": 16, "data": 8 * config.word_bytes, "last": 1}), _WAITING_WORDS)

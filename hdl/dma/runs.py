@@ -11,7 +11,7 @@ __all__ = ["RunGenerator", "RunLayout", "first_turn", "next_turn"]
 
 
 def next_turn(left: Signal, last: Signal, count: Value) -> list[Any]:
-    """Step a loop's registers: `left` turns come after this one, `last` if none; behind the last it begins anew."""
+    """Step a loop's registers: `left` turns come after this one, `last` if none; after the last it starts again."""
     return [left.eq(Mux(last, count, left) - 1), last.eq(Mux(last, count == 1, left == 1))]
 
 

@@ -118,7 +118,7 @@ class StorePlan(wiring.Component):
                 m.d.sync += next_turn(left1, last1, op.count1)
             with m.If(end1):
                 m.d.sync += valid.eq(0)
-            # The innermost loop that goes on steps; the loops inside it begin anew from there.
+            # The innermost loop that goes on steps; the loops inside it start again from there.
             with m.If(~end0):
                 m.d.sync += bases[0].eq(steps[0])
             with m.Elif(~end1):

@@ -80,7 +80,7 @@ class ActivationLane(wiring.Component):
         super().__init__({"x": In(signed(32)), "tanh": In(1), "y": Out(signed(16))})
 
     def elaborate(self, platform: object) -> Module:
-        """Chain the steps; sign, zero and the function go beside them."""
+        """Chain the steps; sign, zero and the function go next to them."""
         m = Module()
         flags = Cat(self.tanh, self.x[31], self.x == 0)
         m.submodules.flags = line = DelayLine(len(flags), self.LATENCY_CYCLES - 2)

@@ -132,7 +132,7 @@ class HighMultiply(wiring.Component):
         m.d.sync += [low_low.eq(x_low * m_low), low_high.eq(x_low * m_high), high_low.eq(x_high * m_low),
                      high_high.eq(x_high * m_high)]
 
-        # The outer products do not overlap; the nudge is added to them beside the sum of the inner ones.
+        # The outer products do not overlap; the nudge is added to them with the sum of the inner ones.
         middle = Signal(signed(bits + 2), reset_less=True)
         outer = Signal(2 * bits, reset_less=True)
         joined = Cat(low_low[:2 * low_bits], high_high[:2 * (bits - low_bits)])

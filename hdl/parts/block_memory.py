@@ -14,7 +14,7 @@ def block_memory(shape: Any, depth: int) -> Any:
 
     A synchronous read port of Amaranth promises the old word in that case. ECP5 block RAM cannot give it, and
     Yosys then builds it from a register per data bit. The attribute says that any word will do; Yosys heeds it
-    only where it joins an asynchronous read port with the register behind it (`block_read`).
+    only where it joins an asynchronous read port with the register after it (`block_read`).
     """
     attributes: Any = {"no_rw_check": 1}
     return Memory(shape=shape, depth=depth, init=[], attrs=attributes)

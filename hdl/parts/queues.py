@@ -42,7 +42,7 @@ class Slice(wiring.Component):
                 m.d.sync += front.eq(self.i.payload)
         with m.Elif(self.i.valid):
             m.d.sync += back_valid.eq(1)
-        # Copied in vain while it is not needed: `o.ready` may come late.
+        # Copied speculatively while it is not needed: `o.ready` may come late.
         with m.If(~back_valid):
             m.d.sync += back.eq(self.i.payload)
         return m

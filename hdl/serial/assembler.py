@@ -213,7 +213,7 @@ class Assembler:
 
     @contextmanager
     def loop(self) -> Iterator[tuple[Label, Label]]:
-        """Repeat the block for ever; gives the labels of its start and of what comes behind it."""
+        """Repeat the block for ever; gives the labels of its start and of what comes after it."""
         start, end = self.label("loop"), self.label("end of loop")
         self.place(start)
         yield start, end

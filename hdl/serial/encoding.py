@@ -103,7 +103,7 @@ class Trap(IntEnum):
 
 
 class Sink(IntEnum):
-    """Numbers of `OUT` beside those below HOST_WORDS, which are the host's registers."""
+    """Numbers of `OUT` other than those below HOST_WORDS, which are the host's registers."""
 
     #: rows of weights that MACW takes
     ROWS = HOST_WORDS

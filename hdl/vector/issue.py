@@ -130,7 +130,7 @@ class Issue(wiring.Component):
             m.d.comb += [port.en.eq(asking[f"{name}_read"]), port.wants.eq(asking[f"{name}_wants"]),
                          port.addr.eq(Cat(bank, address[len(bank):]))]
         m.d.comb += [self.acc.en.eq(asking.acc_read & self.acc.full), self.acc.word.eq(step.acc_word)]
-        # What was had is not wanted any more.
+        # A grant clears its want; a place that becomes free takes those of the next step.
         goes = {"a": granted(self.a), "b": granted(self.b), "acc": self.acc.full & self.acc.grant}
         for name, wanted in (("a", "a_read"), ("a", "a_wants"), ("b", "b_read"), ("b", "b_wants"), ("acc", "acc_read")):
             with m.If(free):

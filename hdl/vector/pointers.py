@@ -46,9 +46,9 @@ class SlotPointers(wiring.Component):
         })
 
     def elaborate(self, platform: object) -> Module:
-        """One register for the step; the pointers behind it."""
+        """One register for the step; the pointers after it."""
         m = Module()
-        # cols_left: columns of the row behind this one; row_last: there is none.
+        # cols_left: columns of the row after this one; row_last: there is none.
         pointers = data.StructLayout({
             **dict.fromkeys(_STREAMS, 16), **{f"{name}_row": 16 for name in _STREAMS}, "cols_left": 16, "row_last": 1,
             "acc": range(self._config.acc_words)})

@@ -45,7 +45,7 @@ class SlotWalker(wiring.Component):
         })
 
     def elaborate(self, platform: object) -> Module:
-        """Count, then add up the addresses one cycle later; behind the counter nothing waits but the queue."""
+        """Count, then add up the addresses one cycle later; after the counter nothing waits but the queue."""
         m = Module()
         m.submodules.counter = counter = BeatCounter(self._config)
         m.submodules.pointers = pointers = SlotPointers(self._config)
@@ -149,7 +149,7 @@ class BeatCounter(wiring.Component):
                                                       config.beats_per_word - 1))),
             ]
             was_walked = walked & ~new.save_chunk
-            # A program of `once` alone: its last run walks the chunk, so that the next chunk starts behind it.
+            # A program of `once` alone: its last run walks the chunk, so that the next chunk starts after it.
             walks = new.chunk_last & ~was_walked
             m.d.sync += [
                 run.eq(new), started.eq(0), silent.eq(0), step.eq(0), step_end.eq(new_step_end),
@@ -233,7 +233,7 @@ class BeatCounter(wiring.Component):
     def _words(self, m: Module, run: Any, types: dict[str, Value], position: Value, step: Value, beat: Value) -> None:
         """Say which words of the slot the step reads."""
         beats = self._beats
-        # Steps behind the last word take its elements again.
+        # Steps after the last word take its elements again.
         taken = step if len(step) == len(self.o.payload.step.a.step) else Mux(
             step < beats.max_steps, step, beats.max_steps - 1)
         for name, code in types.items():

@@ -85,7 +85,7 @@ class TileWalker(wiring.Component):
         m.d.comb += self.accepted.eq(self.i.valid & self.i.ready)
         with m.If(self.accepted):
             m.d.sync += [active.eq(1), fresh.eq(1)]
-        # Wide, so it listens to few: what it copies in vain is copied again.
+        # Loaded speculatively; reloaded until an operation is accepted.
         with m.If(~active & first_leaves):
             m.d.sync += [op.eq(self.i.payload), last_block.eq(self.i.payload.out_blocks - 1)]
             with m.If(is_table):
@@ -157,7 +157,7 @@ class TileWalker(wiring.Component):
             m.d.sync += [left.eq(Mux(again, op.slots, left - op.tile_slots)), tile_first.eq(again)]
         with m.If(fresh):
             m.d.sync += fresh.eq(0)
-        # Compared as the operation comes in; in the cycle behind that, what was found is gathered.
+        # Compared as the operation comes in; in the cycle after that, what was found is gathered.
         found = self._broken(self.i.payload)
         m.d.sync += broken.eq(fresh & delayed(m, found, 1, "rules").any())
         with m.If(broken):

@@ -2,7 +2,7 @@
 
     TileWalker -> ProgramWalker -> SlotWalker -> Issue -> operands -> lanes -> registers, output, reduction
 
-Up to Issue everything may wait; behind it a beat never does. docs/units/vector.md.
+Up to Issue everything may wait; after it a beat never does. docs/units/vector.md.
 """
 
 from typing import Any
@@ -99,7 +99,7 @@ class VectorUnit(wiring.Component):
         m = Module()
         config = self._config
         later = activation_cycles(config) if config.activation_lanes else 0
-        # A beat may start so many cycles after another one whose result it reads: the result is written at its
+        # A beat may start this many cycles after another one whose result it reads: the result is written at its
         # stage, and visible to reads in the next cycle (register file) or granted two cycles later (scratchpad).
         m.submodules.issue = issue = Issue(
             config, register_latency_cycles=REGISTER_LATENCY_CYCLES,
@@ -193,7 +193,7 @@ class VectorUnit(wiring.Component):
         m.d.comb += [registers.a_word.eq(_at(m, step.a_word, STAGE_REGISTERS, "a_word")),
                      registers.b_word.eq(_at(m, step.b_word, STAGE_REGISTERS, "b_word"))]
 
-        # Parameters are read where they are used; the block is free again behind the last of them.
+        # Parameters are read where they are used; the block is free again after the last of them.
         at = _at(m, Cat(step.beat, issue.params_buffer), STAGE_OPERANDS - 1, "param_operand")
         late = delayed(m, at, STAGE_LEFT - 1 - STAGE_OPERANDS, "param_shift")
         latest = delayed(m, late, STAGE_PRODUCT - STAGE_LEFT, "param_multiplier")

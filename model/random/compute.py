@@ -83,7 +83,7 @@ def transpose_conv(s: Sketch, x: int) -> list[int]:
 
 
 def fully_connected(s: Sketch, x: int) -> list[int]:
-    """FULLY_CONNECTED over the last axis, or behind a flattening RESHAPE."""
+    """FULLY_CONNECTED over the last axis, or after a flattening RESHAPE."""
     shape = s.shape(x)
     if not shape:
         raise Unfit

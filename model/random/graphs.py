@@ -1,4 +1,4 @@
-"""Seeded random graphs: every operator in front of, behind and beside every other.
+"""Seeded random graphs: every operator before, after and next to every other.
 
 `random_graph(seed)` gives a valid int8 model of up to a dozen operators with branches, joins of joins, parts of parts,
 residual sums, shared weights, several inputs and outputs, and states. Most images are 1x1 to 9x9, so that everything

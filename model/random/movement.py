@@ -198,7 +198,7 @@ def transpose(s: Sketch, x: int) -> list[int]:
 
 
 def pad(s: Sketch, x: int) -> list[int]:
-    """Zero points, or another value, around the rows and columns or along any axis; a convolution behind it."""
+    """Zero points, or another value, around the rows and columns or along any axis; a convolution after it."""
     shape = s.shape(x)
     if not shape:
         raise Unfit

@@ -101,7 +101,7 @@ class Sketch:
         return {"scale": float(np.float32(min(max(wanted, 1e-4), 0.5))), "zero_point": self.point()}
 
     def input(self, shape: Sequence[int], **quantization: Any) -> int:
-        """Add an input of the model and return it; float32 or uint8 with a QUANTIZE behind it now and then."""
+        """Add an input of the model and return it; float32 or uint8 with a QUANTIZE after it now and then."""
         quantization = quantization or self.out()
         if self.chance(0.05):
             x = self.b.add("QUANTIZE", [self.b.input(shape, "float32")], **quantization)

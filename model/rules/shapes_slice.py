@@ -46,14 +46,14 @@ def strided_cuts(shape: Sequence[int], count: int, options: Mapping[str, object]
     """Lay `count` entries of STRIDED_SLICE out over the axes, as `strided_slice.cc` does; None if they do not fit.
 
     An entry with a bit in `new_axis_mask` adds an axis; the one in `ellipsis_mask` stands for all axes that no other
-    entry takes. Axes behind the last entry are taken whole.
+    entry takes. Axes after the last entry are taken whole.
     """
     masks = (options.get("ellipsis_mask", 0), options.get("new_axis_mask", 0))
     ellipsis_mask, new_axis_mask = (mask if isinstance(mask, int) else 0 for mask in masks)
     is_ellipsis = [bool(ellipsis_mask >> entry & 1) for entry in range(count)]
     is_new = [bool(new_axis_mask >> entry & 1) and not is_ellipsis[entry] for entry in range(count)]
     spare = len(shape) - count + sum(is_ellipsis) + sum(is_new)
-    # LiteRT's kernel lets an ellipsis that stands for no axis take one from the entries behind it.
+    # LiteRT's kernel lets an ellipsis that stands for no axis take one from the entries after it.
     if spare < sum(is_ellipsis) or sum(is_ellipsis) > 1:
         return None
     cuts, axis = [], 0

@@ -7,7 +7,7 @@ __all__ = ["check_variables", "variable_names"]
 
 
 def variable_names(subgraph: Subgraph) -> dict[int, str]:
-    """Return the name of the variable behind each resource tensor that a VAR_HANDLE gives."""
+    """Return the name of the variable of each resource tensor that a VAR_HANDLE gives."""
     return {operator.outputs[0]: f"{operator.options['container']}/{operator.options['shared_name']}"
             for operator in subgraph.operators if operator.op == "VAR_HANDLE" and operator.outputs}
 

@@ -1,4 +1,4 @@
-"""Seeded random graphs: layers of all kinds behind and beside each other, what the compiler joins, moves and overlaps.
+"""Seeded random graphs: layers of all kinds after and next to each other, what the compiler joins, moves and overlaps.
 
 `graph(seed)` gives a valid int8 model of two to eight layers with branches; a layer reads what came last or something
 older, two tensors of one shape meet now and then, and there may be two outputs.

@@ -33,7 +33,7 @@ def _input(b: ModelBuilder, rng: Rng, shape: tuple[int, ...]) -> int:
 
 
 def image_input(b: ModelBuilder, rng: Rng, times: int = 1) -> int:
-    """Return an input of up to 14 rows and columns, or so many `times` as large."""
+    """Return an input of up to 14 rows and columns, or `times` times as large."""
     batch = 2 if rng.random() < 0.15 else 1
     rows, cols = times * int(rng.integers(1, 15)), times * int(rng.integers(1, 15))
     return _input(b, rng, (batch, rows, cols, _choice(rng, 1, 2, 3, 4, 5, 8, 9, 12, 16, 17, 24)))

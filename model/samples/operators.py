@@ -1,4 +1,4 @@
-"""Seeded random layers of the operators beside convolutions: elementwise, movement, reductions, products."""
+"""Seeded random layers of the operators other than convolutions: elementwise, movement, reductions, products."""
 
 from collections.abc import Callable
 

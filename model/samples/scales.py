@@ -214,7 +214,7 @@ def _lstm(d: ScaleDraw, op: str) -> int:
     return output
 
 
-#: How a model of an operator is drawn; a name behind a colon is of a form of it.
+#: How a model of an operator is drawn; a name after a colon is of a form of it.
 SCALE_OPERATORS: dict[str, Callable[[ScaleDraw, str], int]] = {
     **dict.fromkeys(("CONV_2D", "DEPTHWISE_CONV_2D", "TRANSPOSE_CONV"), _conv),
     "FULLY_CONNECTED": _fully_connected, "FULLY_CONNECTED:computed": _computed, "BATCH_MATMUL": _batch_matmul,

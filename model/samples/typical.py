@@ -144,7 +144,7 @@ def _state() -> Model:
 _RELU = {"RELU": {}, "RELU6": {}, "RELU_N1_TO_1": {}, "LEAKY_RELU": {"alpha": 0.125}, "HARD_SWISH": {}}
 _BLOCK = ([2, 2], [[0, 0], [0, 0]])
 
-#: Shape of the input, and the operator behind it.
+#: Shape of the input, and the operator after it.
 _LAYERS: dict[str, tuple[tuple[int, ...], _Layer]] = {
     **{op: (_SHAPE, _binary(op)) for op in ("ADD", "SUB", "MUL")},
     **{op: (_SHAPE, _binary(op, None)) for op in (

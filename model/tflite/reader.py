@@ -114,7 +114,7 @@ def _read_code(table: Table) -> tuple[str, int]:
 def _read_buffer(table: Table) -> np.ndarray | None:
     """Return the bytes of a buffer, or None when it holds nothing."""
     data = table.vector(0, "data", "uint8")
-    # Files above 2 GiB keep contents behind the FlatBuffer; 0 and 1 are placeholders there.
+    # Files above 2 GiB keep contents after the FlatBuffer; 0 and 1 are placeholders there.
     offset = table.integer(1, "offset", "uint64")
     size_bytes = table.integer(2, "size", "uint64")
     if data is None and offset > 1:

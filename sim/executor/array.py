@@ -92,7 +92,7 @@ def _check(machine: Machine, fields: Mapping[str, int]) -> None:
 
 @dataclass(frozen=True)
 class _Gathered:
-    """`sums[slot, block, col]` of a whole operation, and the addresses behind them (-1: none read).
+    """`sums[slot, block, col]` of a whole operation, and the addresses after them (-1: none read).
 
     `inputs[slot, ...]` or, depthwise, `inputs[slot, block, ...]`; `weights[block, ...]`.
     """

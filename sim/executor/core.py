@@ -164,7 +164,7 @@ class Executor:
                                tuple(self._operations[Unit.STORE]))
 
     def _deal(self) -> None:
-        """Give the units their commands in the stream's order; a full queue holds up all commands behind.
+        """Give the units their commands in the stream's order; a full queue holds up all commands after.
 
         Words leave the queue when the operation before them is done: the hardware is never slower.
         """

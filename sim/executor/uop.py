@@ -131,7 +131,7 @@ def _alu(alu: Alu, a: Long, b: Long) -> Long:
 
 def activate(function: Activation, x: Ints) -> Ints:
     """Return the logistic or tanh of isa/uop.py of any int32."""
-    # gemmlowp's 16 bits with 12 fraction bits end at 8; the step behind them multiplies by e^-8, 11 in Q0.15.
+    # gemmlowp's 16 bits with 12 fraction bits end at 8; the step after them multiplies by e^-8, 11 in Q0.15.
     magnitude = np.minimum(np.abs(x.astype(np.int64)), 1 << 16)
     below = np.where(magnitude > 1 << 15, magnitude - (1 << 15), magnitude)
     e = exp_on_negative_values(-below, 3, 16)

@@ -103,7 +103,7 @@ def weight_tensor(op: Operator, subgraph: Subgraph, position: int, axis: int, ch
                   asymmetric: bool = False) -> Tensor:
     """Int8 weights with one scale, or `channels` scales along `axis`, and zero point 0.
 
-    `asymmetric` allows another zero point beside a single scale.
+    `asymmetric` allows another zero point with a single scale.
     """
     weights = require_dtype(op, subgraph, "int8", position=position)
     quantization = weights.quantization

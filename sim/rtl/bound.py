@@ -14,11 +14,11 @@ from tq_hw.isa.work import array_steps, stored_bytes, vector_passes
 __all__ = ["cycle_bound", "quiet_bound"]
 
 #: Cycles of the serial machine for a byte of commands, which every unit looks at, and for a cycle of the parallel one:
-#: of moves (beside the memory's latency), of the array, of the vector unit.
+#: of moves (plus the memory's latency), of the array, of the vector unit.
 _SERIAL_COMMAND, _SERIAL_BYTE, _SERIAL_STEP, _SERIAL_BEAT = 40, 60, 400, 500
 #: Cycles in which the serial machine clears its registers.
 _SERIAL_START = 20_000
-#: Cycles that starting any operation, tile or step may cost beside its work.
+#: Cycles that starting any operation, tile or step may cost in addition to its work.
 _START_CYCLES = 100
 #: Cycles in which a machine stops that has nothing to do.
 _LEAST_CYCLES = 20_000

@@ -1,8 +1,8 @@
 """The Verilated accelerator as a shared library, built once per configuration and kept in the user's cache.
 
 The key of a build is a hash of everything it is made from: Verilog, harness, tool versions, options. A note
-beside it says which Verilog a configuration and the sources of the hardware give, since that takes a while, too.
-A build happens in a folder of its own beside the cache entry and is renamed when it is complete; a lock keeps
+next to it says which Verilog a configuration and the sources of the hardware give, since that takes a while, too.
+A build happens in a folder of its own next to the cache entry and is renamed when it is complete; a lock keeps
 a second process from doing the same work. What is not as it was written is built again.
 """
 

@@ -1,7 +1,7 @@
 """The user's cache: folders that nobody else can write to, and files that are as they were written.
 
 What is loaded from here runs in this process, so a folder or file of another user is refused, and a file counts only
-with its size and hash beside it: a disk that was full, or a machine that lost its power, leaves others.
+with its size and hash next to it: a disk that was full, or a machine that lost its power, leaves others.
 """
 
 import errno
@@ -85,7 +85,7 @@ def _facts(file: Path) -> dict[str, object]:
 
 
 def seal(file: Path) -> None:
-    """Write size and hash of a complete file beside it."""
+    """Write size and hash of a complete file next to it."""
     _note(file).write_text(json.dumps(_facts(file)), encoding="utf-8")
 
 

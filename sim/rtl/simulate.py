@@ -86,7 +86,7 @@ def simulate(program: Program, inputs: Sequence[Array], memory: Memory = YARDSTI
 def simulate_in_turn(programs: Sequence[Program], inputs: Sequence[Array], memory: Memory = YARDSTICK, *,
                      waves: str | Path | None = None, max_cycles: int | None = None, state: bytes | None = None,
                      progress: Progress | None = None) -> list[RtlResult]:
-    """Run programs one behind the other on hardware that is reset before the first one alone.
+    """Run programs one after the other on hardware that is reset before the first one alone.
 
     Each finds the scratchpad as the one before left it, and inputs and state as at first. The last one's image holds
     what all need. Parameters, waves of all, and errors as of `simulate`.
