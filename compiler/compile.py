@@ -36,7 +36,7 @@ from tq_hw.compiler.ir.layers import (
     Turn,
     Value,
 )
-from tq_hw.compiler.limits import command_limit
+from tq_hw.compiler.limits import check_commands, check_tensors
 from tq_hw.compiler.lower import (
     conv,
     elementwise,
@@ -76,10 +76,6 @@ LOWERING_MODULES = (conv, elementwise, gather, matmul, movement, pooling, quanti
                     state)
 
 
-#: The host's registers and files give places in the arena thirty bits.
-_ARENA_LIMIT = 1 << 30
-
-
 @dataclass(frozen=True)
 class Compiled:
     """A program with what a person wants to know of it.
@@ -116,18 +112,16 @@ def compile_model(model: Model, config: Config, *, profile: str | None = None, r
     placed = in_place(legal)
     verify_places(legal, placed)
     graph = spread_rows(specialize(placed, config), config)
-    limit = command_limit(graph, config)
+    check_tensors(model.name, graph)
     plan = make_plan(graph, config, resident=resident)
+    check_commands(graph, plan, config)
 
     def emit(plan: Plan, choices: Mapping[int, Choice]) -> Emitter:
-        made = Emitter(graph, plan, config, limit, memory or Memory(), choices)
+        made = Emitter(graph, plan, config, memory or Memory(), choices)
         emit_layers(made, _emission)
         return made
 
     emitter, times, commands = search(graph, plan, _lead_plans(graph, config, resident), emit)
-    if emitter.arena_bytes >= _ARENA_LIMIT:
-        raise UnsupportedError(f"{model.name}: activations take {emitter.arena_bytes} bytes of memory, less than "
-                               f"{_ARENA_LIMIT} can be addressed; use smaller tensors")
     verify(emitter)
     offset = emitter.image.add(commands)
     rows = report(graph, emitter.stream, config, times)

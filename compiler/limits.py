@@ -1,34 +1,39 @@
-"""How many commands a model may have, so that a small file with enormous shapes does not keep the compiler busy."""
+"""What a model may take at most, refused before it is worked out: a small file can ask for enormous tensors.
 
-from tq_hw.compiler.ir.layers import Graph, Mac, Resize
-from tq_hw.compiler.plan.layout import block_count
+Memory is what counts: inputs and outputs have a limit in the compiled file, and so has all memory together (emit.py).
+"""
+
+from collections.abc import Sequence
+
+from tq_hw.compiler.ir.layers import Graph, Staged, Value
+from tq_hw.compiler.plan.places import Plan
+from tq_hw.compiler.rectangle_cycles import rectangle_count
+from tq_hw.compiler.stream.stream import MOST_COMMANDS
 from tq_hw.isa.config import Config
+from tq_hw.isa.program_rules import ProgramError, check_tensor_bytes
 from tq_hw.model.errors import UnsupportedError
 
-__all__ = ["command_limit"]
-
-#: A model may have this many commands, and one more for this many bytes of weights at 256 multipliers.
-_COMMANDS, _BYTES_PER_COMMAND = 10_000, 8
-#: Operators whose weights are the compiler's and not the model's.
-_WEIGHTS_OF_ONE = ("AVERAGE_POOL_2D", "MEAN", "SUM", "RESIZE_BILINEAR")
+__all__ = ["check_commands", "check_tensors"]
 
 
-def command_limit(graph: Graph, config: Config) -> int:
-    """Return the limit; UnsupportedError for a layer that takes more in any case."""
-    layers = [layer for layer in graph.layers if isinstance(layer, Mac)]
-    weight_bytes = sum(layer.weights.size for layer in layers if layer.op not in _WEIGHTS_OF_ONE)
-    # Lines of a resized image have a few operations each, whatever the model's weights are.
-    lines = sum(sum(layer.output.shape[1:3]) * block_count(layer.output.shape[3], config)
-                for layer in graph.layers if isinstance(layer, Resize))
-    # A small array takes weights in more pieces, and those again for more rectangles.
-    pieces = max(1, 256 // (config.rows * config.cols)) ** 2
-    limit = _COMMANDS + pieces * weight_bytes // _BYTES_PER_COMMAND + min(_COMMANDS // 2, 16 * lines)
-    for layer in layers:
-        n, h, w, c = layer.output.shape
-        # An array operation fills one accumulator buffer, in one image.
-        least = max(n, n * h * w * block_count(c, config) // config.acc_words)
-        if least > limit:
-            raise UnsupportedError(f"operator {layer.index} ({layer.op}) takes at least {least} commands, a model with "
-                                   f"this amount of weights may have {limit}; use a larger configuration or smaller "
-                                   "tensors")
-    return limit
+def check_tensors(name: str, graph: Graph) -> None:
+    """Refuse inputs, or outputs, that no compiled file may have (UnsupportedError)."""
+    sides: tuple[tuple[str, Sequence[Value]], ...] = (("inputs", graph.inputs), ("outputs", graph.outputs))
+    try:
+        for what, values in sides:
+            check_tensor_bytes(what, sum(value.size_bytes for value in values))
+    except ProgramError as error:
+        raise UnsupportedError(f"{name}: {error}; use smaller tensors") from None
+
+
+def check_commands(graph: Graph, plan: Plan, config: Config) -> None:
+    """Refuse a layer whose rectangles alone are too many commands (UnsupportedError)."""
+    for layer, made in zip(graph.layers, plan.layers, strict=True):
+        if isinstance(layer, Staged):
+            continue
+        # A load, a store, and one that works.
+        each = 1 + any(made.in_words) + (made.out_words > 0)
+        least = each * rectangle_count(layer, made, config)
+        if least > MOST_COMMANDS:
+            raise UnsupportedError(f"operator {layer.index} ({layer.op}) takes at least {least} commands, a model may "
+                                   f"have {MOST_COMMANDS}; use a larger configuration or smaller tensors")

@@ -22,8 +22,7 @@ __all__ = ["search"]
 #: What is tried in turn.
 _MOVES: tuple[dict[str, Any], ...] = ({"dips": True}, {"parts": 4}, {"operation_cycles": 384}, {"parts": 3},
                                      {"tile_slots": 64}, {"tile_slots": 32})
-#: Operations that are emitted for trials at most; with the first schedule they are also at most half as many again as
-#: the commands that a model may have, so that a small file does not keep the compiler busy.
+#: Operations that are emitted for trials at most.
 _OPERATIONS = 40_000
 #: Cycles, and parts of all cycles, that are worth a change.
 _LEAST_CYCLES, _LEAST_SHARE = 8, 2000
@@ -78,7 +77,7 @@ def search(graph: Graph, plan: Plan, others: Sequence[Plan],
     choices: Choices = {}
     stream = best.emitter.stream
     work = max(1, len(stream.items)) + stream.work
-    left = min(_OPERATIONS, stream.limit * 3 // 2 - work) // work
+    left = _OPERATIONS // work
 
     def attempt(changed: Choices, plan: Plan = plan) -> _Trial:
         nonlocal left

@@ -9,6 +9,7 @@ import json
 import tomllib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
+from functools import cached_property
 from pathlib import Path
 
 __all__ = ["BANKS", "DESIGNS", "ISA_VERSION", "PRESETS", "Config", "ConfigError", "load_config"]
@@ -117,7 +118,7 @@ class Config:
                 "bus_bytes, at most 32768 of scratchpad_bytes, 2048 of vector_words and 1024 acc_words in all buffers, "
                 "no activation_lanes and no acc_open")
 
-    @property
+    @cached_property
     def gemm_rows(self) -> int:
         """Array rows that a GEMM step uses: all that divide evenly into words."""
         if self.rows >= self.cols:
@@ -125,32 +126,32 @@ class Config:
         slices = -(-self.cols // self.rows)
         return -(-self.cols // slices)
 
-    @property
+    @cached_property
     def block(self) -> int:
         """Channels stored in one scratchpad word."""
         return max(self.gemm_rows, self.cols)
 
-    @property
+    @cached_property
     def slices(self) -> int:
         """GEMM steps needed to feed one word of `block` channels to the array."""
         return -(-self.block // self.gemm_rows)
 
-    @property
+    @cached_property
     def sub_blocks(self) -> int:
         """Output blocks of `cols` channels that share one scratchpad word (1 unless rows > cols)."""
         return self.block // self.cols
 
-    @property
+    @cached_property
     def word_bytes(self) -> int:
         """Bytes of a scratchpad word: a power of two, at least `block`."""
         return max(4, 1 << (self.block - 1).bit_length())
 
-    @property
+    @cached_property
     def scratchpad_words(self) -> int:
         """Words of the scratchpad."""
         return self.scratchpad_bytes // self.word_bytes
 
-    @property
+    @cached_property
     def groups(self) -> int:
         """Kernel rows that one depthwise pass covers (three array rows each, one feed each)."""
         return min(3, self.rows // 3)
@@ -160,27 +161,27 @@ class Config:
         """Row feeds of the array: words read from the scratchpad per cycle."""
         return 3
 
-    @property
+    @cached_property
     def beats_per_acc_word(self) -> int:
         """Vector-unit beats for one accumulator word."""
         return self.cols // self.requantize_lanes
 
-    @property
+    @cached_property
     def beats_per_word(self) -> int:
         """Vector-unit beats for one scratchpad word."""
         return self.block // self.requantize_lanes
 
-    @property
+    @cached_property
     def vector_register_words(self) -> int:
         """Beats that one of the eight vector registers holds (longer vectors run into the next)."""
         return self.vector_words // 8
 
-    @property
+    @cached_property
     def activation_steps(self) -> int:
         """Cycles in which the activation lanes take one beat."""
         return self.requantize_lanes // self.activation_lanes if self.activation_lanes else 0
 
-    @property
+    @cached_property
     def param_words(self) -> int:
         """Scratchpad words of one parameter block: biases, multipliers, shifts of `cols` channels."""
         wide = -(-4 * self.cols // self.word_bytes)

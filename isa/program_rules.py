@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Sequence
 from tq_hw.isa.record import Layer, Port, Record
 
 __all__ = ["BOUNDS", "DTYPES", "EDGES", "LAYER_UNITS", "MOST_JSON_BYTES", "MOST_MEMORY_BYTES", "MOST_PORTS",
-           "MOST_TENSOR_BYTES", "PROFILES", "PROGRAM_RULES", "ProgramError", "check_program", "quoted", "require",
-           "run_ranges"]
+           "MOST_TENSOR_BYTES", "PROFILES", "PROGRAM_RULES", "ProgramError", "check_program", "check_tensor_bytes",
+           "quoted", "require", "run_ranges"]
 
 #: Bytes of an element; the position is the code in a port record.
 DTYPES = {"int8": 1, "uint8": 1, "int16": 2, "int32": 4, "int64": 8, "float32": 4, "bool": 1}
@@ -91,9 +91,13 @@ def _rule_ports(program: Record) -> None:
     for what, ports in (("inputs", program.inputs), ("outputs", program.outputs)):
         for port in ports:
             _check_port(port, program)
-        size = sum(port.size_bytes for port in ports)
-        require(size <= MOST_TENSOR_BYTES, f"the {what} must have at most {MOST_TENSOR_BYTES:,} bytes together, not "
-                f"{size:,}")
+        check_tensor_bytes(what, sum(port.size_bytes for port in ports))
+
+
+def check_tensor_bytes(what: str, size: int) -> None:
+    """Refuse more bytes than all inputs, or all outputs, may have (ProgramError)."""
+    require(size <= MOST_TENSOR_BYTES,
+            f"the {what} must have at most {MOST_TENSOR_BYTES:,} bytes together, not {size:,}")
 
 
 def _check_port(port: Port, program: Record) -> None:

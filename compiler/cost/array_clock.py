@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tq_hw.compiler.cost.array_cycles import ArrayTile, array_masks, array_tiles
-from tq_hw.compiler.cost.banks import BankLog
+from tq_hw.compiler.cost.banks import BankLog, Masks
 from tq_hw.compiler.cost.control_clock import Controls
 from tq_hw.compiler.stream.stream import Operation
 from tq_hw.isa.config import Config
@@ -22,7 +22,10 @@ __all__ = ["ArrayClock"]
 
 @dataclass(frozen=True)
 class _Waiting:
-    """A tile that was not run yet: number `number` of its operation; `together`: of several open at once."""
+    """A tile that was not run yet: number `number` of its operation; `together`: of several open at once.
+
+    `masks` are the banks that the operation reads.
+    """
 
     operation: Operation
     number: int
@@ -30,6 +33,7 @@ class _Waiting:
     first: bool
     last: bool
     together: bool
+    masks: Masks
 
     @property
     def fields(self) -> Mapping[str, int]:
@@ -71,8 +75,9 @@ class ArrayClock:
         """Queue the tiles of an operation whose tokens are known."""
         f, tiles = operation.fields, array_tiles(operation, self._config)
         together = len(tiles) > 1 and not (f["acc_first"] and f["acc_last"])
+        masks = array_masks(operation, self._config)
         self._waiting.extend(
-            _Waiting(operation, number, tile, number == 0, number == len(tiles) - 1, together)
+            _Waiting(operation, number, tile, number == 0, number == len(tiles) - 1, together, masks)
             for number, tile in enumerate(tiles))
 
     def run(self) -> None:
@@ -103,7 +108,7 @@ class ArrayClock:
             self._free = max(self._free, end + tile.lag + 1)
             self._controls.end(waiting.operation, end + tile.lag + sums_delay_cycles(self._config))
         self._alone = start + 2 if waiting.alone else 0
-        self._log.array.append((start, end, array_masks(waiting.operation, self._config)))
+        self._log.array.append((start, end, waiting.masks))
         if tile.steps > 1 or not f["acc_first"]:
             self._add(waiting, start, end)
         self._filled += f["acc_last"]

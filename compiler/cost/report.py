@@ -1,5 +1,6 @@
 """The per-layer report: estimated cycles from the emitted operations, bytes moved, what bounds a layer."""
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -51,7 +52,8 @@ def _vector_cycles(operation: Operation, config: Config) -> int:
     if f.get("kind") == VectorKind.LOAD_TABLE:
         return f["slots"]
     if f.get("use_acc"):
-        return sum(tile_program_cycles(operation, size, config.beats_per_acc_word, config) for size in tile_sizes(f))
+        return sum(count * tile_program_cycles(operation, size, config.beats_per_acc_word, config)
+                   for size, count in Counter(tile_sizes(f)).items())
     return program_cycles(operation, config)
 
 

@@ -73,25 +73,29 @@ class VectorClock:
         if words:
             self._log.vector_reads.append((at, end, write_masks(banks, max(1, (end - at) // words))))
         if not table:
-            self._writes(operation, at, end, f["slots"] * f["out_blocks"])
+            self._writes(_out_banks(f), at, end, f["slots"] * f["out_blocks"])
         return end
 
     def _tiles(self, operation: Operation, at: int, wait_for_sums: Callable[[], None]) -> int:
         """Return when the last tile's sums have been read."""
-        config = self._config
-        for size in tile_sizes(operation.fields):
+        config, sizes, banks = self._config, tile_sizes(operation.fields), _out_banks(operation.fields)
+        cycles = {size: max(VECTOR_TILE_CYCLES, tile_program_cycles(operation, size, config.beats_per_acc_word, config))
+                  for size in set(sizes)}
+        for size in sizes:
             wait_for_sums()
             begin = at = max(at, self._array.sums.popleft())
-            took = max(VECTOR_TILE_CYCLES, tile_program_cycles(operation, size, config.beats_per_acc_word, config))
             # A buffer cannot be read while the array adds to another one in the same memory.
-            at = read_beside(at, took, *self._array.added())
+            at = read_beside(at, cycles[size], *self._array.added())
             self._array.release(at)
-            self._writes(operation, begin, at, size)
+            self._writes(banks, begin, at, size)
         return at
 
-    def _writes(self, operation: Operation, begin: int, end: int, words: int) -> None:
+    def _writes(self, banks: tuple[int, ...], begin: int, end: int, words: int) -> None:
         """Note the words that are written, which go before those of loads."""
-        f = operation.fields
-        banks = walk_banks(f, _OUT_LOOPS, f.get("out_base", 0))
         self._log.vector_writes.append((begin + STAGE_RESULT, end + STAGE_RESULT,
                                         write_masks(banks, max(1, (end - begin) // words))))
+
+
+def _out_banks(f: Mapping[str, int]) -> tuple[int, ...]:
+    """Banks of the first words that an operation writes."""
+    return walk_banks(f, _OUT_LOOPS, f.get("out_base", 0))

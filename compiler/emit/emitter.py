@@ -21,6 +21,7 @@ from tq_hw.isa.config import Config
 from tq_hw.isa.layout import Unit, VectorKind
 from tq_hw.isa.memory import Memory
 from tq_hw.isa.program import ALIGN_BYTES, REGION_ARENA, REGION_IMAGE, REGION_STATE
+from tq_hw.isa.program_rules import MOST_MEMORY_BYTES
 from tq_hw.isa.uop import Alu, Destination, Source
 from tq_hw.model.errors import UnsupportedError
 
@@ -48,7 +49,6 @@ class Emitter:
 
     Members
     -------
-    limit : commands that the model may have
     memory : the system memory that the schedule is made for
     choices : how layers are cut that are not cut by rule, by their numbers
     buffers : name and kind ("tensor", "rolling" or "strip") of what each buffer number stands for
@@ -57,7 +57,6 @@ class Emitter:
     graph: Graph
     plan: Plan
     config: Config
-    limit: int
     memory: Memory
     choices: Mapping[int, Choice] = field(default_factory=dict)
     image: Image = field(default_factory=Image)
@@ -79,7 +78,7 @@ class Emitter:
     def __post_init__(self) -> None:
         """Make room in memory for inputs and outputs first, so that their places do not depend on the plan."""
         names = [f"operator {layer.index} ({layer.op})" for layer in self.graph.layers]
-        self.stream = Stream(self.config, names, self.limit)
+        self.stream = Stream(self.config, names)
         self._ring = Ring(self.config.scratchpad_words)
         self._lives = lives(self.graph, self.plan)
         for value in (*self.graph.inputs, *self.graph.outputs):
@@ -99,6 +98,10 @@ class Emitter:
                 self.state += data.ljust(-(-len(data) // ALIGN_BYTES) * ALIGN_BYTES, b"\0")
             else:
                 self._memory[id(root)] = (REGION_ARENA, self.arena.take(root, self._lives[id(root)]))
+                if self.arena_bytes > MOST_MEMORY_BYTES:
+                    raise UnsupportedError(f"{self.stream.names[self.layer_index]} brings the activations to "
+                                           f"{self.arena_bytes:,} bytes of memory, {MOST_MEMORY_BYTES:,} are the most; "
+                                           "use smaller tensors")
         region, offset = self._memory[id(root)]
         return region, offset + value.place.offset_bytes
 

@@ -7,7 +7,6 @@ points backward in program order the stream cannot deadlock by tokens. The array
 share accumulator buffers in order; what a vector operation waits for must stand before its array operation.
 """
 
-import sys
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
@@ -20,14 +19,17 @@ from tq_hw.compiler.stream.uses import Uses, body_of, register_span, uses
 from tq_hw.isa.config import Config
 from tq_hw.isa.encode import Assembler, EncodeError
 from tq_hw.isa.layout import ArrayMode, Unit
+from tq_hw.isa.program_rules import MOST_MEMORY_BYTES
 from tq_hw.model.errors import UnsupportedError
 
-__all__ = ["Access", "Commands", "FoldWrite", "Operation", "Stream", "UopWrite"]
+__all__ = ["MOST_COMMANDS", "Access", "Commands", "FoldWrite", "Operation", "Stream", "UopWrite"]
 
 _UNITS = (Unit.LOAD, Unit.ARRAY, Unit.VECTOR, Unit.STORE)
 #: A unit holds at most 255 tokens of another one. Where this many may be there at once, a wait is for the latest
 #: operation, which covers those that follow, and the unit that posts them waits for the one that takes.
 _MANY_TOKENS = 240
+#: Operations and writes of tables of a program: each stands for work on a kilobyte of memory at least, on average.
+MOST_COMMANDS = MOST_MEMORY_BYTES >> 10
 
 
 @dataclass
@@ -97,14 +99,12 @@ class Stream:
     Members
     -------
     names : what messages call each layer
-    limit : more operations are refused
     items, by_unit : operations and writes of tables in program order; operations alone
     work : operations that the compiler could make in the time that those with many tiles take beyond others
     """
 
     config: Config
     names: Sequence[str] = ()
-    limit: int = sys.maxsize
     work: int = 0
     items: list[Operation | FoldWrite | UopWrite] = field(default_factory=list)
     by_unit: dict[Unit, list[Operation]] = field(default_factory=lambda: {u: [] for u in _UNITS})
@@ -122,9 +122,9 @@ class Stream:
     def add(self, unit: Unit, fields: Mapping[str, int], reads: tuple[Access, ...], writes: tuple[Access, ...],
             layer: int, meaning: Meaning | None = None) -> Operation:
         """Append an operation and find what it must wait for."""
-        if len(self.items) + self.work >= self.limit:
-            raise UnsupportedError(f"{self.names[layer]} brings the model to more than {self.limit} commands, which is "
-                                   "too many for its amount of weights; use a larger configuration or smaller tensors")
+        if len(self.items) + self.work >= MOST_COMMANDS:
+            raise UnsupportedError(f"{self.names[layer]} brings the model to more than {MOST_COMMANDS} commands; use a "
+                                   "larger configuration or smaller tensors")
         operation = Operation(unit, dict(fields), reads, writes, layer, meaning=meaning)
         if unit is Unit.VECTOR and "last" in fields:
             self._program(operation)

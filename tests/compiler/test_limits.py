@@ -28,16 +28,35 @@ def test_many_images() -> None:
     x = b.input((100000, 6, 6, 5), scale=0.1)
     weights = b.constant(np.ones((7, 3, 3, 5), np.int8), scale=0.1)
     out = b.add("CONV_2D", [x, weights, b.bias(x, weights, [0] * 7)], padding="SAME", scale=0.1)
-    assert _refusal(b, out) == ("operator 0 (CONV_2D) takes at least 100000 commands, a model with this amount of "
-                                "weights may have 10039; use a larger configuration or smaller tensors")
+    assert _refusal(b, out) == ("operator 0 (CONV_2D) takes at least 300000 commands, a model may have 262144; use a "
+                                "larger configuration or smaller tensors")
 
 
-def test_many_commands() -> None:
+def test_inputs_larger_than_a_file_has() -> None:
     b = ModelBuilder("m")
     x = b.input((1, 3000, 3000, 16), scale=0.1)
     out = b.add("ADD", [x, b.input((1, 3000, 3000, 16), scale=0.1)], scale=0.2)
-    assert _refusal(b, out) == ("operator 0 (ADD) brings the model to more than 10000 commands, which is too many for "
-                                "its amount of weights; use a larger configuration or smaller tensors")
+    assert _refusal(b, out) == ("m: the inputs must have at most 33,554,432 bytes together, not 288,000,000; use "
+                                "smaller tensors")
+
+
+def test_activations_larger_than_memory() -> None:
+    b = ModelBuilder("m")
+    x = b.input((1, 2000, 1000, 16), scale=0.1)
+    weights = b.constant(np.ones((160, 1, 1, 16), np.int8), scale=0.1)
+    x = b.add("CONV_2D", [x, weights, b.bias(x, weights, [0] * 160)], padding="SAME", scale=0.1)
+    out = b.add("MAX_POOL_2D", [x], filter_height=4, filter_width=4, stride_h=4, stride_w=4, padding="SAME")
+    assert _refusal(b, out) == ("operator 0 (CONV_2D) brings the activations to 372,000,000 bytes of memory, "
+                                "268,435,456 are the most; use smaller tensors")
+
+
+def test_more_commands_than_there_may_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tq_hw.compiler.stream.stream.MOST_COMMANDS", 20)
+    b = ModelBuilder("m")
+    x = b.input((1, 40, 40, 16), scale=0.1)
+    out = b.add("ADD", [x, b.input((1, 40, 40, 16), scale=0.1)], scale=0.2)
+    assert _refusal(b, out) == ("operator 0 (ADD) brings the model to more than 20 commands; use a larger "
+                                "configuration or smaller tensors")
 
 
 def test_more_rows_than_a_field_holds() -> None:
@@ -109,8 +128,8 @@ def test_weights_of_ones_are_not_the_models() -> None:
     b = ModelBuilder("m")
     out = b.add("AVERAGE_POOL_2D", [b.input((16, 9, 14, 100000), scale=0.1)], filter_height=9, filter_width=14,
                 padding="VALID")
-    assert _refusal(b, out) == ("operator 0 (AVERAGE_POOL_2D) brings the model to more than 10000 commands, which is "
-                                "too many for its amount of weights; use a larger configuration or smaller tensors")
+    assert _refusal(b, out) == ("m: the inputs must have at most 33,554,432 bytes together, not 201,600,000; use "
+                                "smaller tensors")
 
 
 def test_the_shape_of_a_tensor_larger_than_memory() -> None:
@@ -121,8 +140,8 @@ def test_the_shape_of_a_tensor_larger_than_memory() -> None:
     # The input has no place that can be addressed, but finding that out takes no memory.
     with pytest.raises(UnsupportedError) as caught:
         compile_model(model, load_config("n16"))
-    assert str(caught.value) == ("m: activations take 1966080000 bytes of memory, less than 1073741824 can be "
-                                 "addressed; use smaller tensors")
+    assert str(caught.value) == ("m: the inputs must have at most 33,554,432 bytes together, not 1,966,080,000; use "
+                                 "smaller tensors")
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 50 << 20
