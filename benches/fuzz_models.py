@@ -25,6 +25,7 @@ from unittest import mock
 import numpy as np
 
 from tq_hw.compiler import compile_model
+from tq_hw.compiler.stream.stream import MOST_COMMANDS
 from tq_hw.isa.config import Config, load_config
 from tq_hw.model.errors import TqError
 from tq_hw.model.graph import Model, Operator, OptionValue, Quantization, Subgraph, Tensor
@@ -50,6 +51,8 @@ _FLOATS = (0.0, -1.0, 1.0, 1e-45, 1e-38, 1e38, float("inf"), float("nan"), 0.5, 
 _DTYPES = ("int8", "int8", "uint8", "int16", "int32", "int64", "bool", "float32", "resource")
 _SIZES = (0, 1, 1, 2, 3, 5, 16, 17, 255, 256, 257, 1000, 4097, 65536, 100000)
 _MESSAGE_LIMIT = 2000
+#: What a command may take the compiler.
+_COMMAND_SECONDS = 0.002
 
 
 def _raise_timeout(number: int, frame: FrameType | None) -> None:
@@ -241,11 +244,14 @@ def mutate_graph(rng: Rng, model: Model) -> bytes:
 
 
 def check_one(data: bytes, config: Config, seconds: float = 2.0) -> str:
-    """Return "compiled" or the class of a clean refusal; raise AssertionError about anything else."""
+    """Return "compiled" or the class of a clean refusal; raise AssertionError about anything else.
+
+    A model may take `seconds`, and more for each of its commands.
+    """
+    began = time.process_time()
     try:
-        with _watched(seconds):
-            compile_model(parse_model(data, "fuzz.tflite"), config)
-        return "compiled"
+        with _watched(seconds + MOST_COMMANDS * _COMMAND_SECONDS):
+            compiled = compile_model(parse_model(data, "fuzz.tflite"), config)
     except TqError as error:
         message = str(error)
         assert message.strip() and "\n" not in message and len(message) <= _MESSAGE_LIMIT, f"message {message[:200]!r}"
@@ -257,6 +263,10 @@ def check_one(data: bytes, config: Config, seconds: float = 2.0) -> str:
     except Exception as error:
         place = traceback.extract_tb(error.__traceback__)[-1]
         raise AssertionError(f"{type(error).__name__} in {Path(place.filename).name}:{place.name}: {error}") from error
+    seconds += len(compiled.emitter.stream.operations) * _COMMAND_SECONDS
+    if time.process_time() - began > seconds:
+        raise AssertionError(f"more than {seconds:g} s of CPU time")
+    return "compiled"
 
 
 def _seeds(folders: list[Path], most_bytes: int) -> list[bytes]:
@@ -286,8 +296,8 @@ def _fuzz(arguments: list[str] | None) -> int:
     parser.add_argument("--inputs", type=int, default=100_000)
     parser.add_argument("--first", type=int, default=0, help="number of the first input (the seed of its mutation)")
     parser.add_argument("--config", default="n16")
-    parser.add_argument("--seconds", type=float, default=2.0, help="CPU time allowed for one input")
-    parser.add_argument("--megabytes", type=int, default=200, help="memory allowed above what is used at the start")
+    parser.add_argument("--seconds", type=float, default=2.0, help="CPU time of one input, beside 2 ms a command")
+    parser.add_argument("--megabytes", type=int, default=4000, help="memory allowed above what is used at the start")
     parser.add_argument("--models", type=Path, nargs="*", default=[], help="folders of models besides the samples")
     parser.add_argument("--most-bytes", type=int, default=32 << 10, help="larger models are left out")
     parser.add_argument("--keep", type=Path, default=Path("build/fuzz"), help="folder for what is found")

@@ -1,13 +1,13 @@
 """What a model may take at most, refused before it is worked out: a small file can ask for enormous tensors.
 
-Memory is what counts: inputs and outputs have a limit in the compiled file, and so has all memory together (emit.py).
+Memory is what counts: inputs and outputs have a limit in the compiled file, and so has all memory together.
 """
 
 from collections.abc import Sequence
 
 from tq_hw.compiler.ir.layers import Graph, Staged, Value
 from tq_hw.compiler.plan.places import Plan
-from tq_hw.compiler.rectangle_cycles import rectangle_count
+from tq_hw.compiler.plan.rectangle_cycles import rectangle_count
 from tq_hw.compiler.stream.stream import MOST_COMMANDS
 from tq_hw.isa.config import Config
 from tq_hw.isa.program_rules import ProgramError, check_tensor_bytes

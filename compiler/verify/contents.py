@@ -71,9 +71,8 @@ def states(graph: Graph) -> list[Value]:
 
 
 def size_of(graph: Graph) -> int:
-    """Numbers that a graph takes."""
-    values = {id(v.root): v.root for layer in graph.layers for v in (*layer.inputs, layer.output)}
-    values |= {id(v.root): v.root for v in (*graph.inputs, *graph.outputs)}
+    """Numbers that a graph takes: of its inputs and states, and of what layers make."""
+    values = {id(v.root): v.root for v in (*graph.inputs, *states(graph))}
     return sum(v.size_bytes for v in values.values()) + sum(
         layer.output.size_bytes + sum(v.size_bytes for v in layer.inputs if isinstance(layer, Lstm))
         for layer in graph.layers)

@@ -14,7 +14,8 @@ from tq_hw.model.tflite.writer import write_model
 sys.path.insert(0, str(Path(__file__).parents[2] / "benches"))
 from fuzz_models import check_one, main, mutate_bytes, mutate_graph, sites_of
 
-#: The runs of benches/fuzz_models.py hold 2 s of CPU time; here a file that never ends is told from a busy machine.
+#: The runs of benches/fuzz_models.py hold 2 s of CPU time and 2 ms a command; here a file that never ends is told from
+#: a busy machine.
 _SECONDS = 20.0
 CORPUS = sorted((Path(__file__).parent / "corpus").glob("*.tflite"))
 
