@@ -105,17 +105,18 @@ class NetworkFigures:
         return asdict(self)
 
 
-def measure(yardstick: Yardstick, config: Config, memory: Memory) -> NetworkFigures:
+def measure(yardstick: Yardstick, config: Config, memory: Memory, *, warm: bool = True) -> NetworkFigures:
     """Measure one inference of seeded random inputs; MismatchError unless every integer equals the golden model's.
 
-    The simulator must be built already, else its building counts as simulation.
+    The simulator must be built already, else its building counts as simulation. `warm`: the next inference, too.
     """
     model = yardstick.model()
     start = time.process_time()
     compiled = compile_model(model, config, resident=yardstick.resident, memory=memory)
     compile_seconds = time.process_time() - start
     program = compiled.program
-    programs = [program] if yardstick.resident else [program, warm_program(compiled)]
+    warm = warm and not yardstick.resident
+    programs = [program, warm_program(compiled)] if warm else [program]
 
     inputs = random_inputs(program, seed=1)
     start = time.process_time()
@@ -138,7 +139,7 @@ def measure(yardstick: Yardstick, config: Config, memory: Memory) -> NetworkFigu
         goals[0], goals[0] and cycles / goals[0], goals[1], goals[1] and cycles / goals[1],
         compile_seconds, sum(each.cycles for each in results) / seconds, len(program.image), program.command_bytes,
         dict(result.counters), dict(result.beats), _layers(program, result),
-        warm=None if yardstick.resident else results[1].cycles)
+        warm=results[1].cycles if warm else None)
 
 
 def _compare(yardstick: Yardstick, outputs: Sequence[Array], expected: Sequence[Array]) -> None:

@@ -9,10 +9,10 @@ from single_layers import LAYERS
 from tq_hw.model.graph import Model
 from tq_hw.model.tflite.reader import read_model
 
-__all__ = ["ROOT", "YARDSTICKS", "Yardstick"]
+__all__ = ["MODELS", "ROOT", "YARDSTICKS", "Yardstick"]
 
 ROOT = Path(__file__).resolve().parents[1]
-_MODELS = ROOT.parent / "shared" / "models"
+MODELS = ROOT.parent / "shared" / "models"
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ def _layer(name: str, to_beat: int, stretch: int, *, resident: bool = False) -> 
 def _shared(name: str, file: str, n16: tuple[int, int] | None = None, n8: tuple[int, int] | None = None, *,
             extra: bool = False) -> Yardstick:
     goals = {config: pair for config, pair in (("n16", n16), ("n8", n8)) if pair}
-    return Yardstick(name, _MODELS / f"{file}.tflite", {key: pair[0] for key, pair in goals.items()},
+    return Yardstick(name, MODELS / f"{file}.tflite", {key: pair[0] for key, pair in goals.items()},
                      {key: pair[1] for key, pair in goals.items()}, extra)
 
 
@@ -68,7 +68,7 @@ YARDSTICKS = (
     _shared("emza_ssd_slim", "emza_ssd_slim_120x160", (110_000, 100_000), extra=True),
     _shared("cfu_mobilenetv2", "cfu_mobilenetv2_160_035", (220_000, 195_000), extra=True),
     _shared("MobileNetV2 224", "coral_tf2_mobilenet_v2_224_ptq", (1_650_000, 1_540_000), extra=True),
-    Yardstick("portrait", _MODELS.parent / "cases" / "nets" / "portrait.tflite", {"n16": 270_000}, {"n16": 200_000},
+    Yardstick("portrait", MODELS.parent / "cases" / "nets" / "portrait.tflite", {"n16": 270_000}, {"n16": 200_000},
               True),
     _shared("trained_lstm", "tflm_trained_lstm_int8", (25_000, 14_000), extra=True),
     _layer("1x1", 10_200, 9_600),
