@@ -21,6 +21,7 @@ __all__ = ["Elements", "emit_flat", "emit_one_hot"]
 _SLOT_LIMIT = 0xFFFF
 #: Elements of more slots than this are worked on in stretches, if they fit about this many of them.
 _SHORT_SLOTS, _STRETCHES = 128, 8
+_INT8, _INT32 = 0, 2
 
 
 @dataclass(frozen=True)
@@ -29,12 +30,17 @@ class Elements:
 
     Members
     -------
-    size_bytes : of an element
+    type : of the elements, as the vector unit's `a_type`
     """
 
     emitter: Emitter
     value: Value
-    size_bytes: int
+    type: int
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of an element."""
+        return ELEMENT_BYTES[self.type]
 
     def slot_words(self, config: Config) -> int:
         """Words of a slot of `block` elements."""
@@ -47,7 +53,7 @@ class Elements:
         """
         size = self.size_bytes
         return Walk(self.value, run * size, start * size, first * size, col=self.emitter.config.block * size,
-                    repeat1=repeat * size)
+                    repeat1=repeat * size, type=self.type)
 
     def load(self, first: int, count: int, base: int, rows: int = 1, stride: int = 0) -> Access:
         """Bring `count` elements from element `first` on into slots at `base`; `rows` times, `stride` apart."""
@@ -145,7 +151,8 @@ def _walk(emitter: Emitter, layer: Flat, plan: LayerPlan, inputs: list[Elements]
                 **program_fields(code, (len(before), len(layer.body))), "repeat1": height,
                 "a_repeat1_step": width * words}, (read, *reads),
                 (Access("pad", out_base, out_base + width * out_words),) if last else (),
-                Streams(code, source, streams.get("b"), output.walk(low, layer.count, image * layer.count)))
+                Streams(code, source, streams.get("b"), output.walk(low, layer.count, image * layer.count),
+                        body=(len(before), len(layer.body))))
         output.store(image * layer.count + low, count, out_base)
 
 
@@ -153,9 +160,8 @@ def emit_flat(emitter: Emitter, layer: Flat, plan: LayerPlan) -> None:
     """Per stretch of elements: elements in, one program, the results out."""
     config = emitter.config
     emitter.tables(layer.tables)
-    inputs = [Elements(emitter, value, ELEMENT_BYTES[code])
-              for value, code in zip(layer.inputs, layer.types, strict=True)]
-    output = Elements(emitter, layer.output, ELEMENT_BYTES[layer.out_type])
+    inputs = [Elements(emitter, value, code) for value, code in zip(layer.inputs, layer.types, strict=True)]
+    output = Elements(emitter, layer.output, layer.out_type)
     if layer.body:
         _walk(emitter, layer, plan, inputs, output)
         return
@@ -192,7 +198,7 @@ def emit_one_hot(emitter: Emitter, layer: OneHot, plan: LayerPlan) -> None:
     """Bring an index to all lanes by a reduction over one lane, then compare it with the numbers 0, 1, ..."""
     config = emitter.config
     _, count, _, size = layer.output.shape
-    source, output = Elements(emitter, layer.inputs[0], 4), Elements(emitter, layer.output, 1)
+    source, output = Elements(emitter, layer.inputs[0], _INT32), Elements(emitter, layer.output, _INT8)
     wide, blocks = source.slot_words(config), -(-size // config.block)
     code = emitter.program([
         {"a_source": Source.STREAM, "destination": Destination.REDUCE, "reduce": Reduce.SUM},
@@ -206,7 +212,7 @@ def emit_one_hot(emitter: Emitter, layer: OneHot, plan: LayerPlan) -> None:
         with emitter.scope():
             data = padded_elements(low, slots, config)
             numbers, access = emitter.constant(data, config.word_bytes)
-            others = Walk(data, len(data), col=wide * config.word_bytes)
+            others = Walk(data, len(data), col=wide * config.word_bytes, type=_INT32)
             for index in range(count):
                 read = source.load(index, 1, index_base)
                 write = Access("pad", out_base, out_base + slots)
@@ -215,7 +221,7 @@ def emit_one_hot(emitter: Emitter, layer: OneHot, plan: LayerPlan) -> None:
                     "b_col_step": wide, "out_base": out_base, "out_col_step": 1, "cols": slots, "out_blocks": 1,
                     "slots": slots, "tile_slots": slots, "chunk_slots": 1, "valid_lanes": 1,
                     **program_fields(code)}, (read, access), (write,), Streams(
-                        code, Walk(layer.inputs[0], 4, 4 * index), others,
+                        code, Walk(layer.inputs[0], 4, 4 * index, type=_INT32), others,
                         output.walk(low * config.block, size, index * size)))
                 at = low * config.block
                 output.store(index * size + at, min(size - at, slots * config.block), out_base)

@@ -21,6 +21,7 @@ __all__ = ["emit_columns", "emit_long_rows"]
 Uop = dict[str, int]
 #: Beats of a tile at which a micro-operation need not wait for the one before.
 _NO_WAIT_BEATS = 23
+_INT8 = 0
 
 
 def _operation(emitter: Emitter, code: RowCode, fields: dict[str, int], accesses: tuple[Access, ...],
@@ -30,7 +31,8 @@ def _operation(emitter: Emitter, code: RowCode, fields: dict[str, int], accesses
     body = code.body if code.body[1] else None
     emitter.vector({"out_blocks": 1, "tile_slots": fields["slots"], **fields,
                     **program_fields(placed, body), "repeat1": code.repeats}, accesses,
-                   accesses if target is not None else (), Streams(placed, source, out=target))
+                   accesses if target is not None else (),
+                   Streams(placed, source, out=target, body=code.body, turns=code.repeats))
 
 
 def _once_through(uops: list[Uop]) -> RowCode:
@@ -64,8 +66,8 @@ class _LongRows:
         self.stretch = self.slots if self.slots <= room else max(room // 2 // self.chunk, 1) * self.chunk
         self.buffers = max(1, min(2, room // self.stretch))
         self.turn = 0
-        self.source = Elements(self.emitter, self.layer.inputs[0], 1)
-        self.target = Elements(self.emitter, self.layer.output, 1)
+        self.source = Elements(self.emitter, self.layer.inputs[0], _INT8)
+        self.target = Elements(self.emitter, self.layer.output, _INT8)
 
     def run(self) -> None:
         """Emit all rows."""
@@ -149,7 +151,7 @@ def emit_columns(emitter: Emitter, layer: Columns, plan: LayerPlan) -> None:
     if half and (half == tile or half * config.beats_per_word >= _NO_WAIT_BEATS):
         tile, buffers = half, 2
     tile = -(-slots // -(-slots // tile))
-    source, target = Elements(emitter, layer.inputs[0], 1), Elements(emitter, layer.output, 1)
+    source, target = Elements(emitter, layer.inputs[0], _INT8), Elements(emitter, layer.output, _INT8)
     for number, first in enumerate(range(0, slots, tile)):
         width = min(tile, slots - first)
         base = plan.out_bases[0] + number % buffers * tile * count

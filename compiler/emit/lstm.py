@@ -115,7 +115,7 @@ class _Emission:
         self._bytes(hidden, self.base["hidden"], self.whole["hidden"], steps=1, load=True)
         self._cell(cell, load=True)
         flat = self.blocks * layer.batch
-        self.cells = [Scratch("cell states", flat * self.size) for _ in range(layer.steps - 1)]
+        self.cells = [Scratch("cell states", flat * self.size, _INT16) for _ in range(layer.steps - 1)]
         for step in range(layer.steps):
             self._step(step)
         after = self.base["hidden"] + self.blocks * layer.batch
@@ -237,7 +237,7 @@ class _Emission:
         size, params = depth_blocks * config.slices * rows * config.cols, config.param_words * config.word_bytes
         code = emitter.program([_SCALED | {"clamp": 1, **OUT}])
         sequence = Walk(layer.inputs[0], depth, block=config.block, col=depth)
-        products = Scratch("products with the input", count * 4 * self.blocks * self.size)
+        products = Scratch("products with the input", count * 4 * self.blocks * self.size, _INT16)
         for o in range(self.out_blocks):
             with emitter.scope():
                 data, block = weights[o * size:(o + 1) * size], parameters[o * params:(o + 1) * params]
@@ -272,14 +272,14 @@ class _Emission:
         size = value.size_bytes // self.layer.batch
         width = size // self.layer.cells * self.width
         return Walk(value, size, block=width, row=width, col=size, cols=self.layer.batch, first=first, span=width,
-                    made=made)
+                    made=made, type=int(width > self.width))
 
     def _results(self, step: int) -> Walk:
         """Hidden states after a step."""
         layer = self.layer
         start, image = (step * layer.batch, 1) if layer.time_major else (step, layer.steps)
         return replace(self._states(layer.output), run=layer.cells, start=start * layer.cells, block=self.width,
-                       row=self.width, col=image * layer.cells, span=self.width)
+                       row=self.width, col=image * layer.cells, span=self.width, type=0)
 
     def _program(self, name: str, fields: Mapping[str, int], reads: tuple[str, ...],
                  writes: tuple[Access, ...], streams: _Streams, sums: _Sums = _NO_SUMS) -> None:
@@ -323,13 +323,13 @@ class _Emission:
         total = self._gemm(before, batch, self.blocks, base["weights"], self.out_blocks, tile,
                            (Access("pad", before, before + flat), self.whole["weights"]), layer.weight_rows(config),
                            found, self.weights)
-        active = Scratch("activations of gates", 4 * flat * self.size)
-        squashed = Scratch("tanh of cells", flat * self.size)
+        active = Scratch("activations of gates", 4 * flat * self.size, _INT16)
+        squashed = Scratch("tanh of cells", flat * self.size, _INT16)
         if self.active is None:
             self._sums("logistic", step, range(3), "active", active, total)
             self._sums("tanh", step, range(3, 4), "active", active, total)
         else:
-            sums = Scratch("sums of gates", 4 * flat * self.size)
+            sums = Scratch("sums of gates", 4 * flat * self.size, _INT16)
             self._sums("sums", step, range(4), "sums", sums, total)
             by_block = batch * self.wide
             self._program("active", {

@@ -441,7 +441,7 @@ class _MacEmitter:
                 fields |= {**parameters, **program, "param_base": parameters["param_base"] + skipped}
                 self.emitter.vector(fields, (*reads, access), (written,), Streams(
                     code, words, out=tile_pixels(tile, self.config, part[0] - blocks[0]), sums=tile,
-                    block=part[0] - blocks[0], parameters=self.parameters[part[0]:part[1]]))
+                    block=part[0] - blocks[0], parameters=self.parameters[part[0]:part[1]], body=self.wide.body))
 
 
 def emit_mac(emitter: Emitter, layer: Mac, plan: LayerPlan) -> Iterator[None]:

@@ -5,7 +5,7 @@ operations into the same accumulators (a word of -za against the weights, the ro
 is the bias. A zero point of -128 is not an int8 when negated and takes two operations of 64.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -197,6 +197,7 @@ class _Product:
                 self._accumulate(source.address(left, part[0], span[0]), count, part, weights, (read, access), sums,
                                  (rows, matrix))
             block = o // sub
+            result = Walk(layer.output, row, start, block * block_bytes, col=row, type=int(layer.wide))
             slots = min(count, max(1, config.vector_register_words // config.beats_per_acc_word))
             size = config.param_words * config.word_bytes
             with emitter.scope():
@@ -209,8 +210,7 @@ class _Product:
                 "param_base": params,
                 **program_fields(self.code)}, (params_access, *added),
                 (Access("pad", out_base, out_base + out_words, buffer, (number, number + 1), (block, block + 1)),),
-                Streams(self.code, Walk(layer.inputs[2], row, start, block * block_bytes, col=row) if added else None,
-                        out=Walk(layer.output, row, start, block * block_bytes, col=row), sums=sums,
+                Streams(self.code, replace(result, of=layer.inputs[2]) if added else None, out=result, sums=sums,
                         parameters=(self.parameters[o * size:(o + 1) * size],)))
         if layer.wide:
             whole = Access("pad", out_base, out_base + out_words, buffer, (number, number + 1), (0, self.out_blocks))

@@ -19,6 +19,8 @@ from tq_hw.model.errors import UnsupportedError
 
 __all__ = ["emit_resize"]
 
+_INT32 = 2
+
 
 def _program(fraction: int, shift: int, last: bool) -> list[dict[str, int]]:
     """Stream A is the low tap, B the high one; `shift` bits of headroom are above their difference."""
@@ -35,7 +37,6 @@ def _program(fraction: int, shift: int, last: bool) -> list[dict[str, int]]:
         {"a_source": Source.REGISTER, "a_register": 0, "b_source": Source.REGISTER, "b_register": 1, "alu": Alu.ADD,
          **output},
     ]
-
 
 @dataclass
 class _Resizer:
@@ -96,7 +97,7 @@ class _Resizer:
         read = (source.access(span, blocks),)
         middle = Access("pad", between, between + (in_rows[1] - in_rows[0]) * pitch)
         size = 4 * emitter.config.block
-        scratch = Scratch("columns of a resize", (in_rows[1] - in_rows[0]) * out_width * size)
+        scratch = Scratch("columns of a resize", (in_rows[1] - in_rows[0]) * out_width * size, _INT32)
         for g in groups(layer.cols[cols[0]:cols[1]]):
             count = in_rows[1] - in_rows[0]
             a, b = (self._pixels(first_row, block, low, step) for low, step in (
@@ -105,7 +106,7 @@ class _Resizer:
             self._operate(g.fraction, False, {
                 "a_base": source.address(first_row, block, g.low), "a_col_step": signed_step(g.low_step),
                 "a_row_step": source.row_pitch, "b_base": source.address(first_row, block, g.high),
-                "b_col_step": signed_step(g.high_step), "b_row_step": source.row_pitch, "out_type": 2,
+                "b_col_step": signed_step(g.high_step), "b_row_step": source.row_pitch, "out_type": _INT32,
                 "out_base": between + g.first * self.wide, "out_col_step": g.step * self.wide, "out_row_step": pitch,
                 "cols": g.count, "slots": count * g.count}, read, middle, (a, b, out))
         out_row = image * layer.output.shape[1] + rows[0]

@@ -121,7 +121,7 @@ def emit_max_pool(emitter: Emitter, layer: MaxPool, plan: LayerPlan) -> Iterator
                                repeat2=w * channels)
                 emitter.vector(fields, (view.access(rows, rect.blocks),), (target.access(
                     (out_row, out_row + part.rows[1] - part.rows[0]), rect.blocks),), Streams(
-                        code, taps, out=pixels(layer.output, at, block)))
+                        code, taps, out=pixels(layer.output, at, block), body=(1, 1)))
         emitter.finish(layer, target, rect)
         yield
 

@@ -40,7 +40,7 @@ class WideProgram:
             to(1, reg_a(2), reg_b(3), alu=Alu.ADD)]
         after: Uop = {**reg_a(1), **shifted(-wide.right_shift, Rounding.HALF_UP), "zero_point": zero_point, "clamp": 1,
                       "act_min": act_min, "act_max": act_max, **OUT}
-        self._uops, self._body = [*before, *body, after], (len(before), len(body))
+        self._uops, self.body = [*before, *body, after], (len(before), len(body))
         self._step = _slot_words(config)
         #: Slots that the registers hold.
         self._slots = max(1, config.vector_register_words // config.beats_per_acc_word)
@@ -51,9 +51,9 @@ class WideProgram:
         data = b"".join(_padded(word[first:first + config.block], config) for word in (self._wide.low, self._wide.high))
         base, access = self._emitter.constant(data, config.word_bytes)
         code = self._emitter.program(self._uops)
-        fields = {**program_fields(code, self._body), "repeat1": 2, "a_type": _INT32, "a_base": base, "a_col_step": 0,
+        fields = {**program_fields(code, self.body), "repeat1": 2, "a_type": _INT32, "a_base": base, "a_col_step": 0,
                   "a_repeat1_step": self._step, "chunk_slots": min(tile_slots, self._slots)}
-        return code, fields, access, Walk(data, len(data), repeat1=self._step * config.word_bytes)
+        return code, fields, access, Walk(data, len(data), repeat1=self._step * config.word_bytes, type=_INT32)
 
 
 def _slot_words(config: Config) -> int:

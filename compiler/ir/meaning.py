@@ -29,10 +29,11 @@ class Code:
 
 @dataclass(frozen=True, eq=False)
 class Scratch:
-    """Bytes that a layer makes for itself and keeps in the scratchpad for a while."""
+    """Bytes that a layer makes for itself and keeps in the scratchpad for a while, elements of `type`."""
 
     name: str
     size_bytes: int
+    type: int
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,7 @@ class Walk:
     cols : slots that count as a row here, 0: as many as the operation says; `first` slots are before the first one
     span : bytes of a slot that mean something, 0: all
     made : they are those that the layer itself makes, not those that it finds
+    type : of the elements, as the vector unit's `a_type`
     """
 
     of: "Value | Scratch | bytes"
@@ -64,6 +66,7 @@ class Walk:
     first: int = 0
     span: int = 0
     made: bool = False
+    type: int = 0
 
 
 def pixels(value: Value, at: tuple[int, int, int], block: int, stride: tuple[int, int] = (1, 1)) -> Walk:
@@ -160,6 +163,8 @@ class Streams:
     sums, block : what is in the accumulators, and which block of it the operation begins with
     parameters : parameter block of each output block, or one for all
     tables : contents of the tables, if they are not the layer's
+    body : first of the repeated micro-operations, and how many they are
+    turns : how often they come, if they take no stream
     """
 
     code: Code
@@ -170,6 +175,8 @@ class Streams:
     block: int = 0
     parameters: tuple[bytes, ...] = ()
     tables: tuple[IntArray | None, IntArray | None] | None = None
+    body: tuple[int, int] = (0, 0)
+    turns: int = 1
 
 
 @dataclass(frozen=True, eq=False)

@@ -23,6 +23,8 @@ class Uses:
     parameters : which of bias, multiplier, shift it reads, by position
     tables : halves of the table
     found, left : registers that are read before they are written; that are written
+    vectors : first registers of whole vectors among those found
+    words : registers of which one word alone is written
     """
 
     streams: Mapping[str, bool]
@@ -33,6 +35,8 @@ class Uses:
     tables: frozenset[int]
     found: frozenset[int]
     left: frozenset[int]
+    vectors: frozenset[int]
+    words: frozenset[int]
 
 
 def uses(uops: Sequence[Uop], body: range, span: int) -> Uses:
@@ -42,6 +46,8 @@ def uses(uops: Sequence[Uop], body: range, span: int) -> Uses:
     tables: set[int] = set()
     found: set[int] = set()
     left: set[int] = set()
+    vectors: set[int] = set()
+    words: set[int] = set()
     output = sums = reduces = False
     for number, uop in enumerate(uops):
         once = uop.get("once", 0)
@@ -51,7 +57,10 @@ def uses(uops: Sequence[Uop], body: range, span: int) -> Uses:
                 streams[name] = streams.get(name, False) or number in body
             elif source == Source.REGISTER:
                 first = uop.get(f"{name}_register", 0)
-                found |= set(range(first, first + (1 if once or uop.get(f"{name}_hold") else span))) - left
+                single = once or uop.get(f"{name}_hold")
+                found |= set(range(first, first + (1 if single else span))) - left
+                if not single and first not in left:
+                    vectors.add(first)
             elif source == Source.ACC_OR_BIAS and name == "a":
                 sums = True
             elif source == Source.ACC_OR_BIAS:
@@ -67,11 +76,14 @@ def uses(uops: Sequence[Uop], body: range, span: int) -> Uses:
             output = True
         else:
             first = uop.get("d_register", 0)
-            left |= set(range(first, first + (1 if once or destination == Destination.REDUCE else span)))
+            single = once or destination == Destination.REDUCE
+            left |= set(range(first, first + (1 if single else span)))
+            words = words | {first} if single else words - {first}
             reduces = reduces or destination == Destination.REDUCE
     return Uses(streams, output, sums, reduces, frozenset(parameters), frozenset(tables),
                 frozenset(register for register in found if register < _REGISTERS),
-                frozenset(register for register in left if register < _REGISTERS))
+                frozenset(register for register in left if register < _REGISTERS), frozenset(vectors),
+                frozenset(words))
 
 
 def body_of(fields: Mapping[str, int]) -> range:

@@ -98,8 +98,6 @@ class Contents:
             self._root(value.root)
         for number, layer in enumerate(graph.layers):
             self._follow(number, layer)
-        #: What is left in the end.
-        self._before.append(dict(self._roots))
 
     def _root(self, root: Value) -> Bytes:
         key = id(root)
@@ -237,7 +235,8 @@ class Contents:
 
     def left(self, value: Value) -> Bytes:
         """Return the bytes in memory of a value after the last layer."""
-        array, place = self._before[-1][id(value.root)], value.place
+        # A constant that is an output is in no layer.
+        array, place = self._root(value.root), value.place
         return array[place.offset_bytes:place.offset_bytes + value.size_bytes]
 
     def drop(self, number: int) -> None:

@@ -17,7 +17,7 @@ from tq_hw.isa.config import Config
 from tq_hw.isa.layout import UNITS, Unit
 from tq_hw.model.errors import DataflowError
 
-__all__ = ["Buffers", "Machine", "Region"]
+__all__ = ["Buffers", "Collected", "Machine", "Region", "Run"]
 
 _ADDRESSES = 1 << 16
 #: Fields that an operation does not name are 0.
@@ -54,6 +54,29 @@ class Buffers:
     taken: int = 0
 
 
+@dataclass(frozen=True)
+class Run:
+    """A row of `size` bytes that begins with byte `where` of its tensor, reduced up to its byte `end`."""
+
+    where: int
+    end: int
+    size: int
+
+
+@dataclass
+class Collected:
+    """What of a layer's elements vector registers have collected since it last was whole.
+
+    Members
+    -------
+    rows : of a `Flat` layer
+    runs : by the registers that are written
+    """
+
+    rows: int = 0
+    runs: dict[frozenset[int], Run] = field(default_factory=dict)
+
+
 @dataclass
 class Machine:
     """Memories, tables and registers while the operations of a stream pass in program order.
@@ -63,7 +86,9 @@ class Machine:
     pad, writers : numbers of the scratchpad's bytes; number of the operation that wrote each word last, -1: nobody
     regions : the arena and the state by number; the image does not change
     operation, fields, number : the present one, all of its fields, its number in program order
-    registers, wide : the operation that wrote each vector register; bytes of int32 that were moved into register 0
+    registers, register_slots, wide : the operation that wrote each vector register, and for how many slots; bytes of
+        int32 that were moved into register 0
+    collected : by layer, what of it registers have collected
     tables : bytes of each half of the table
     """
 
@@ -80,7 +105,9 @@ class Machine:
     full: deque[Buffers] = field(default_factory=deque)
     open: Buffers | None = None
     registers: dict[int, Operation] = field(default_factory=dict)
+    register_slots: dict[int, int] = field(default_factory=dict)
     wide: Bytes | None = None
+    collected: dict[int, Collected] = field(default_factory=dict)
     tables: list[Bytes | None] = field(default_factory=lambda: [None, None])
     uops: dict[int, Mapping[str, int]] = field(default_factory=dict)
     folds: dict[int, tuple[Mapping[str, int], ...]] = field(default_factory=dict)

@@ -1,18 +1,21 @@
 """What programs of the vector unit rely on except streams: micro-operations, registers, tables, parameters, sums."""
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from tq_hw.compiler.emit.image import table_words
 from tq_hw.compiler.ir.layers import IntArray
 from tq_hw.compiler.ir.meaning import Code, Streams
-from tq_hw.compiler.stream.uses import Uses
+from tq_hw.compiler.stream.uses import Uses, body_of
 from tq_hw.compiler.verify.constants import channels_of, constants
 from tq_hw.compiler.verify.machine import Buffers, Machine
 from tq_hw.compiler.verify.numbers import Index
 from tq_hw.compiler.verify.slots import tile_order
 from tq_hw.model.errors import DataflowError
 
-__all__ = ["check_parameters", "check_program", "check_registers", "check_tables", "load_table", "take_sums"]
+__all__ = ["check_body", "check_parameters", "check_program", "check_registers", "check_tables", "load_table",
+           "take_sums"]
 
 _ENTRY_BYTES = 4
 
@@ -27,6 +30,18 @@ def load_table(machine: Machine) -> None:
     words = f["a_base"] + np.arange(-(-size // machine.config.word_bytes))
     machine.tables[half] = machine.read(words, "the table").reshape(-1)[:size]
     machine.versions["table"] += 1
+
+
+def check_body(machine: Machine, meaning: Streams, found: Uses) -> None:
+    """Check which micro-operations are repeated, and how often, where no stream tells."""
+    f, (first, count) = machine.fields, meaning.body
+    turns, body = f["repeat1"] * f["repeat2"], body_of(f)
+    if len(body) != count or (count and body.start != first):
+        raise DataflowError(f"it repeats micro-operations {body}, its program {range(first, first + count)}")
+    if not any(found.streams.values()) and turns != (meaning.turns if count else 1):
+        raise DataflowError(f"it repeats its body {turns} times, its program {meaning.turns}")
+    if found.vectors & found.left and f["slots"] > min(f["chunk_slots"], f["tile_slots"]):
+        raise DataflowError("each of its chunks goes on with what the one before left in registers")
 
 
 def check_program(machine: Machine, code: Code, found: Uses) -> None:
@@ -52,8 +67,20 @@ def check_registers(machine: Machine, found: Uses) -> None:
         if register not in operation.takes or operation.takes[register] is not machine.registers.get(register):
             raise DataflowError(f"vector register {register} does not hold what an earlier operation of the layer left "
                                 "there")
+    sizes = _chunk_slots(machine.fields)
+    for register in found.vectors:
+        if machine.register_slots.get(register, 0) < sizes[0]:
+            raise DataflowError(f"vector register {register} holds {machine.register_slots.get(register, 0)} of the "
+                                f"{sizes[0]} words that it reads")
     for register in found.left:
         machine.registers[register] = operation
+        machine.register_slots[register] = 1 if register in found.words else sizes[1]
+
+
+def _chunk_slots(f: Mapping[str, int]) -> tuple[int, int]:
+    """Slots of the first chunk of an operation, and of the last one."""
+    size = min(f["chunk_slots"], f["tile_slots"], f["slots"])
+    return size, ((f["slots"] - 1) % f["tile_slots"] + 1 - 1) % size + 1
 
 
 def check_tables(machine: Machine, found: Uses, tables: tuple[IntArray | None, IntArray | None]) -> None:

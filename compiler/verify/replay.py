@@ -95,6 +95,9 @@ class Replay:
                         self._operation(item)
                     except DataflowError as error:
                         raise DataflowError(f"{machine.title(machine.number)}: {error}") from None
+                    except (ArithmeticError, AssertionError, LookupError, ValueError) as error:
+                        raise DataflowError(f"{machine.title(machine.number)}: its fields do not fit what it is for: "
+                                            f"{error}") from None
                 case FoldWrite():
                     machine.folds[item.step] = item.feeds
                     machine.versions["folds"] += 1

@@ -76,6 +76,9 @@ class Slots:
         if len(found) == 1:
             return found[0]
         order = np.argsort(np.concatenate([which for _, which in self.parts()]))
+        # Some parts may lie in more words than others: the last one is named again.
+        most = max(words.shape[-1] for words in found)
+        found = [words.take(np.minimum(np.arange(most), words.shape[-1] - 1), axis=-1) for words in found]
         return np.concatenate(found, axis=axis).take(order, axis=axis)
 
 
@@ -86,19 +89,18 @@ def _rows(slots: int, cols: int) -> tuple[Index, Index]:
 
 def put(machine: Machine, slots: Slots, which: Index, low: int, values: Bytes) -> Index:
     """Write bytes [block, slot, byte] from byte `low` of slots on; other parts of their words stay."""
-    width = machine.config.word_bytes
-    first, count = low // width, -(-(low + values.shape[-1]) // width) - low // width
+    width, size = machine.config.word_bytes, values.shape[-1]
+    first, count = low // width, -(-(low + size) // width) - low // width
     words = slots.words("out")[which][..., None] + np.arange(first, first + count)
-    if count == 1:
-        whole = slots.fields["use_acc"] and machine.config.sub_blocks > 1
-        if not whole and values.shape[-1] < width:
-            values = np.pad(values, ((0, 0), (0, 0), (0, width - values.shape[-1])), constant_values=NOTHING)
-        machine.write(words[..., 0], low - first * width, values, "its result")
-        return words
-    more = -values.shape[-1] % width
-    if more:
-        values = np.pad(values, ((0, 0), (0, 0), (0, more)), constant_values=NOTHING)
-    machine.write(words, 0, values.reshape(*words.shape, width), "its result")
+    # Parts of words that belong to other blocks stay, others mean nothing.
+    whole = slots.fields["use_acc"] and machine.config.sub_blocks > 1
+    for word in range(count):
+        lane = max(0, low - (first + word) * width)
+        at = (first + word) * width + lane - low
+        part = values[..., at:at + width - lane]
+        if not whole and part.shape[-1] < width:
+            part = np.pad(part, ((0, 0), (0, 0), (0, width - part.shape[-1])), constant_values=NOTHING)
+        machine.write(words[..., word], lane, part, "its result")
     return words
 
 

@@ -5,13 +5,14 @@ from collections.abc import Mapping
 import numpy as np
 
 from tq_hw.compiler.ir.layers import ELEMENT_BYTES
-from tq_hw.compiler.ir.meaning import Streams, Tile, Walk, tile_pixels
+from tq_hw.compiler.ir.meaning import Scratch, Streams, Tile, Walk, tile_pixels
 from tq_hw.compiler.stream.uses import Uses
 from tq_hw.compiler.verify.machine import Machine
 from tq_hw.compiler.verify.numbers import Index
-from tq_hw.compiler.verify.programs import check_parameters, check_program, check_tables, take_sums
+from tq_hw.compiler.verify.programs import check_body, check_parameters, check_program, check_tables, take_sums
 from tq_hw.compiler.verify.slots import Slots, no_feedback, put
 from tq_hw.compiler.verify.walks import Loops, constant_bytes, expected, lengths
+from tq_hw.compiler.verify.whole import check_whole, reduced
 from tq_hw.model.errors import DataflowError
 
 __all__ = ["program"]
@@ -21,6 +22,8 @@ def program(machine: Machine, meaning: Streams, found: Uses) -> None:
     """Check what a program reads, and note what it writes."""
     f, config = machine.fields, machine.config
     check_program(machine, meaning.code, found)
+    check_body(machine, meaning, found)
+    check_whole(machine, meaning, found)
     if found.tables:
         layer = machine.contents.graph.layers[machine.operation.layer]
         own = getattr(layer, "tables", (None, None))
@@ -37,7 +40,7 @@ def program(machine: Machine, meaning: Streams, found: Uses) -> None:
         walk = meaning.a if name == "a" else meaning.b
         if walk is None:
             raise DataflowError(f"it reads stream {name.upper()}, and its layer has nothing there")
-        reads.append(_read(machine, slots, name, walk, in_body, found.reduces))
+        reads.append(_read(machine, slots, name, walk, in_body, found))
     if found.output:
         if meaning.out is None:
             raise DataflowError("it writes, and its layer has no result there")
@@ -48,9 +51,17 @@ def program(machine: Machine, meaning: Streams, found: Uses) -> None:
             no_feedback(slots, words, written)
 
 
-def _read(machine: Machine, slots: Slots, name: str, walk: Walk, in_body: bool, reduces: bool) -> Index:
+def _check_type(machine: Machine, name: str, walk: Walk) -> None:
+    wanted = walk.of.type if isinstance(walk.of, Scratch) else walk.type
+    if machine.fields[f"{name}_type"] != wanted:
+        raise DataflowError(f"stream {name.upper()} has elements of type {machine.fields[f'{name}_type']}, what it is "
+                            f"has elements of type {wanted}")
+
+
+def _read(machine: Machine, slots: Slots, name: str, walk: Walk, in_body: bool, found: Uses) -> Index:
     """Check the words of a stream; return them, [repeat, block, slot, word]."""
     f, width = slots.fields, machine.config.word_bytes
+    _check_type(machine, name, walk)
     size = ELEMENT_BYTES[f[f"{name}_type"]]
     bytes_ = slots.channels * size
     repeat1, repeat2 = np.zeros(1, np.int64), np.zeros(1, np.int64)
@@ -70,6 +81,8 @@ def _read(machine: Machine, slots: Slots, name: str, walk: Walk, in_body: bool, 
         there = machine.there(at, f"stream {name.upper()}").reshape(*at.shape[:-1], -1)[..., shift:shift + bytes_]
         loops = Loops(slots.blocks[which], np.arange(f["slots"]), f["cols"], repeat1, repeat2)
         if isinstance(walk.of, bytes):
+            if in_body and len(repeat1) * walk.repeat1 != len(walk.of):
+                raise DataflowError(f"it takes {len(repeat1) * walk.repeat1} of {len(walk.of)} bytes of constants")
             if not machine.numbers.are(there, constant_bytes(walk, loops, bytes_)):
                 raise DataflowError(f"stream {name.upper()} from scratchpad word {int(at.flat[0])} on is not what its "
                                     "constants are")
@@ -78,8 +91,9 @@ def _read(machine: Machine, slots: Slots, name: str, walk: Walk, in_body: bool, 
         for word in range(count):
             part = slice(max(0, word * width - shift), (word + 1) * width - shift)
             machine.expect(there[..., part], wanted[..., part], at[..., word], f"stream {name.upper()}")
-        if reduces:
+        if found.reduces:
             _check_reduced(f, lengths(walk, loops) // size, slots.channels)
+            reduced(machine, walk, loops, bytes_, found)
     return slots.together(found_words, 1)
 
 
@@ -96,6 +110,7 @@ def _check_reduced(f: Mapping[str, int], channels: Index, most: int) -> None:
 
 def _write(machine: Machine, slots: Slots, walk: Walk) -> Index:
     """Note what is written; return the words, [block, slot, word]."""
+    _check_type(machine, "out", walk)
     size = ELEMENT_BYTES[slots.fields["out_type"]]
     bytes_ = slots.channels * size
     found = []

@@ -9,8 +9,9 @@ from tq_hw.compiler.ir.layers import Value
 from tq_hw.compiler.ir.meaning import Scratch, Walk
 from tq_hw.compiler.verify.machine import Machine
 from tq_hw.compiler.verify.numbers import NOTHING, Bytes, Index
+from tq_hw.model.errors import DataflowError
 
-__all__ = ["Loops", "constant_bytes", "expected", "lengths"]
+__all__ = ["Loops", "constant_bytes", "expected", "lengths", "offsets"]
 
 
 def _once() -> Index:
@@ -28,17 +29,17 @@ class Loops:
     repeat2: Index = field(default_factory=_once)
 
 
-def _offsets(walk: Walk, loops: Loops) -> Index:
+def offsets(walk: Walk, loops: Loops) -> Index:
     """Bytes [repeat, block, slot] after the start of the first run."""
     row, col = np.divmod(loops.slots + walk.first, walk.cols or loops.cols)
     at = walk.at + row * walk.row + col * walk.col + loops.blocks[:, None] * walk.block
-    offsets: Index = at + (loops.repeat1 * walk.repeat1 + loops.repeat2 * walk.repeat2)[:, None, None]
-    return offsets
+    found: Index = at + (loops.repeat1 * walk.repeat1 + loops.repeat2 * walk.repeat2)[:, None, None]
+    return found
 
 
 def lengths(walk: Walk, loops: Loops) -> Index:
     """Bytes of each slot that mean something, [repeat, block, slot]: to the end of its run."""
-    return _lengths(walk, _offsets(walk, loops))
+    return _lengths(walk, offsets(walk, loops))
 
 
 def _lengths(walk: Walk, offsets: Index) -> Index:
@@ -49,16 +50,18 @@ def _lengths(walk: Walk, offsets: Index) -> Index:
 def expected(machine: Machine, walk: Walk, loops: Loops, low: int, size: int, *,
              made: bool = False) -> Bytes:
     """Return the numbers of bytes `low`.. of each slot, [repeat, block, slot, `size`], NOTHING for any."""
-    offsets = _offsets(walk, loops)
+    places = offsets(walk, loops)
     lanes = np.arange(low, low + size)
-    left = _lengths(walk, offsets)
+    left = _lengths(walk, places)
     if isinstance(walk.of, Scratch):
         first = machine.scratch(walk.of) + walk.start
-        numbers: Bytes = (first + offsets[..., None] + lanes).astype(machine.numbers.dtype)
+        numbers: Bytes = (first + places[..., None] + lanes).astype(machine.numbers.dtype)
     else:
         assert isinstance(walk.of, Value)
+        if not 0 <= walk.start + int(places.min()) <= walk.start + int(places.max()) < walk.of.size_bytes:
+            raise DataflowError(f"its slots walk beyond the ends of {walk.of.name!r}")
         found = machine.found(walk.of, made or walk.made)
-        numbers = found.array.take(found.at(walk.start + offsets)[..., None] + lanes, mode="clip")
+        numbers = found.array.take(found.at(walk.start + places)[..., None] + lanes, mode="clip")
     if int(left.min()) < low + size:
         numbers[lanes >= left[..., None]] = NOTHING
     return numbers
@@ -67,5 +70,5 @@ def expected(machine: Machine, walk: Walk, loops: Loops, low: int, size: int, *,
 def constant_bytes(walk: Walk, loops: Loops, size: int) -> npt.NDArray[np.uint8]:
     """Return the bytes [repeat, block, slot, `size`] of constants."""
     assert isinstance(walk.of, bytes)
-    places = (walk.start + _offsets(walk, loops))[..., None] + np.arange(size)
+    places = (walk.start + offsets(walk, loops))[..., None] + np.arange(size)
     return np.frombuffer(walk.of, np.uint8).take(places, mode="clip")

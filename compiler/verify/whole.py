@@ -1,0 +1,121 @@
+"""Whether programs of the vector unit see all that their layer collects: rows, windows, elements that face each other.
+
+That every byte is the right one does not say that none is missing where elements are added up, or the largest one is
+looked for.
+"""
+
+import numpy as np
+
+from tq_hw.compiler.ir.layers import Columns, Elementwise, Flat, MaxPool
+from tq_hw.compiler.ir.meaning import Streams, Walk, pixels
+from tq_hw.compiler.stream.uses import Uses
+from tq_hw.compiler.verify.machine import Collected, Machine, Run
+from tq_hw.compiler.verify.walks import Loops, lengths, offsets
+from tq_hw.model.errors import DataflowError
+
+__all__ = ["check_whole", "reduced"]
+
+_NO_RUN = Run(-1, 0, 0)
+
+
+def check_whole(machine: Machine, meaning: Streams, found: Uses) -> None:
+    """Check what an operation of a layer repeats, and that what it gives on is whole."""
+    f, layer = machine.fields, machine.contents.graph.layers[machine.operation.layer]
+    if isinstance(layer, Elementwise):
+        _facing(machine, layer, meaning)
+    elif isinstance(layer, MaxPool):
+        _windows(machine, layer, meaning)
+    elif isinstance(layer, Flat) and layer.body:
+        _rows(machine, layer, meaning, found)
+    elif isinstance(layer, Columns) and found.streams.get("a") and f["repeat1"] * f["repeat2"] != layer.output.shape[1]:
+        raise DataflowError(f"it sees {f['repeat1'] * f['repeat2']} of the {layer.output.shape[1]} elements of a row")
+    if not (found.reduces and found.streams):
+        _all_collected(machine)
+
+
+def _collected(machine: Machine) -> Collected:
+    return machine.collected.setdefault(machine.operation.layer, Collected())
+
+
+def _facing(machine: Machine, layer: Elementwise, meaning: Streams) -> None:
+    """Each element of the output comes from the one at its place, or of one pixel for all."""
+    out = meaning.out
+    if out is None or (out.of, out.made) != (layer.output, False):
+        raise DataflowError("its results are not those of its layer")
+    for value, walk in zip(layer.inputs, (meaning.a, meaning.b), strict=False):
+        _, h, w, c = layer.output.shape
+        wanted = pixels(value, (out.start // (h * w * c), out.at // machine.config.block, 0), machine.config.block,
+                        (0, 0))
+        if value.shape[1:3] != (1, 1):
+            wanted = Walk(value, out.run, out.start, out.at, out.block, out.row, out.col)
+        if walk != wanted:
+            raise DataflowError(f"it takes other elements of {value.name!r} than those that its results are of")
+
+
+def _windows(machine: Machine, layer: MaxPool, meaning: Streams) -> None:
+    """Each repeat is a tap of all windows, and all taps inside of the image come."""
+    f, out, taken = machine.fields, meaning.out, meaning.a
+    if out is None or taken is None or out.of is not layer.output or taken.of is not layer.inputs[0]:
+        raise DataflowError("its streams are not those of its layer")
+    value, once = layer.inputs[0], np.arange(1)
+    _, h, w, c = value.shape
+    _, out_h, out_w, _ = layer.output.shape
+    loops = Loops(once, np.arange(f["slots"]), f["cols"])
+    pixel, channel = np.divmod(out.start + offsets(out, loops)[0, 0], c)
+    image, at = np.divmod(pixel, out_h * out_w)
+    spans = []
+    for place, size, kernel, stride, pad in zip(np.divmod(at, out_w), (h, w), layer.kernel, layer.stride, layer.pad,
+                                                strict=True):
+        low = place * stride - pad
+        spans.append((np.maximum(low, 0), np.minimum(low + kernel, size)))
+    (top, bottom), (left, right) = spans
+    first = ((image * h + top) * w + left) * c + channel
+    if not (np.array_equal(taken.start + offsets(taken, loops)[0, 0], first)
+            and (bottom - top == f["repeat2"]).all() and (right - left == f["repeat1"]).all()
+            and (taken.block, taken.repeat1, taken.repeat2) == (out.block, c, w * c)):
+        raise DataflowError("its repeats are not the taps of its windows")
+
+
+def _rows(machine: Machine, layer: Flat, meaning: Streams, found: Uses) -> None:
+    """Rows come one after the other, all of them before a result."""
+    f, taken, collected = machine.fields, meaning.a, _collected(machine)
+    if taken is None or not found.streams.get("a"):
+        raise DataflowError("it has no rows")
+    row = taken.start // taken.run % layer.rows
+    if row != collected.rows or taken.repeat1 != taken.run:
+        raise DataflowError(f"it begins with row {row}, and {collected.rows} of {layer.rows} were there before")
+    collected.rows += f["repeat1"] * f["repeat2"]
+    if found.output:
+        if collected.rows != layer.rows:
+            raise DataflowError(f"its results are of {collected.rows} of {layer.rows} rows")
+        collected.rows = 0
+
+
+def reduced(machine: Machine, walk: Walk, loops: Loops, slot_bytes: int, found: Uses) -> None:
+    """Note which elements are reduced: those of a run in their order, all of them where results are written."""
+    f = machine.fields
+    if len(loops.repeat1) > 1 or len(loops.blocks) > 1:
+        raise DataflowError("it reduces several rows to one value")
+    at, sizes = offsets(walk, loops)[0, 0], np.minimum(lengths(walk, loops)[0, 0], slot_bytes)
+    turns, begins = np.divmod(at, walk.run)
+    if found.output:
+        chunk = min(f["chunk_slots"], f["tile_slots"])
+        first = np.arange(0, len(at), chunk)
+        if begins[first].any() or (np.add.reduceat(sizes, first) != walk.run).any():
+            raise DataflowError(f"its chunks of {chunk} slots are not the rows that it reduces")
+        return
+    runs = _collected(machine).runs
+    where, begin, end = walk.start + int(turns[0]) * walk.run, int(begins[0]), int(begins[-1] + sizes[-1])
+    last = runs.get(found.left, _NO_RUN)
+    before = last.end if last.where == where and last.end < last.size else 0
+    if int(sizes.sum()) != end - begin or begin != before:
+        raise DataflowError(f"it reduces bytes {begin}..{end - 1} of a row, {before} of {walk.run} were there before")
+    runs[found.left] = Run(where, end, walk.run)
+
+
+def _all_collected(machine: Machine) -> None:
+    collected = _collected(machine)
+    for run in collected.runs.values():
+        if run.end != run.size:
+            raise DataflowError(f"{run.end} of the {run.size} bytes of a row were reduced before it")
+    collected.runs.clear()
