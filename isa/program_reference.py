@@ -40,8 +40,8 @@ Each of `layers` has `index`, `op`, `name` (of the operator in the model, and it
 
 A compiled file is input like any other. Whoever made it and whatever its checksum says, `tq-hw` holds it against
 these rules before anything runs, and says which one it breaks, with exit code 2. So no file makes an engine work
-without end, or take more memory than these sizes say. What an operation may not do besides stops the machine with a
-status, or, in a simulation, is told as commands that wait for each other: exit code 5."""
+without end, or take more memory than these sizes say. Anything else that an operation may not do stops the machine with
+a status, or, in a simulation, is told as commands that wait for each other: exit code 5."""
 _DRIVER = """
 The C driver looks at the checksum, the header and the port records, not at the JSON and the commands. A machine
 that runs commands from anywhere can read and write all of the memory that it is connected to: load files that

@@ -46,7 +46,7 @@ Generated from `model/rules/`, `compiler/lower/constraints.py`, compiled layers 
 _PROFILES = """
 ## Profiles
 
-Under `tflm` and `litert` ([what they are](cli.md#profiles)) these rules hold besides. Where the engine's result is
+Under `tflm` and `litert` ([what they are](cli.md#profiles)) these rules also hold. Where the engine's result is
 undefined, no result can be right; `canon` computes what the operator's definition says.
 
 | profile | operator | rule | else |

@@ -138,7 +138,7 @@ static tq_status read_port(const tq_model *model, const uint8_t *record, tq_tens
     return TQ_OK;
 }
 
-/* Lay the regions out one behind the other. */
+/* Lay the regions out one after the other. */
 static tq_status place(tq_model *model, uint32_t memory, uint32_t memory_bytes)
 {
     const uint32_t sizes[3] = {field(model->file, TQ_FILE_IMAGE_BYTES), field(model->file, TQ_FILE_ARENA_BYTES),
