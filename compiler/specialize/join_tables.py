@@ -51,7 +51,9 @@ def _joined(layer: Mac, before: Elementwise, table: IntArray, config: Config) ->
     """The convolution with the table, None where it cannot take it."""
     source = before.inputs[0]
     padding = np.flatnonzero(table == layer.pad_value)
-    if (layer.depthwise or source.data is not None or not source.dense or not before.output.dense
-            or source.shape != before.output.shape or not padding.size or plan_fold(layer, config) is None):
+    # The vector unit writes the lanes of channels alone, windows have bytes in all.
+    if (layer.depthwise or config.block < config.word_bytes or source.data is not None or not source.dense
+            or not before.output.dense or source.shape != before.output.shape or not padding.size
+            or plan_fold(layer, config) is None):
         return None
     return replace(layer, inputs=(source,), input_table=table, outside=int(padding[0]))

@@ -20,6 +20,7 @@ from tq_hw.model.errors import DataflowError
 __all__ = ["Buffers", "Collected", "Machine", "Region", "Run"]
 
 _ADDRESSES = 1 << 16
+_TABLE_BYTES = 2048
 #: Fields that an operation does not name are 0.
 _ABSENT = {unit: dict.fromkeys(layout.fields, 0) for unit, layout in UNITS.items()}
 
@@ -89,7 +90,7 @@ class Machine:
     registers, register_slots, wide : the operation that wrote each vector register, and for how many slots; bytes of
         int32 that were moved into register 0
     collected : by layer, what of it registers have collected
-    tables : bytes of each half of the table
+    tables : bytes of all entries of the table
     """
 
     config: Config
@@ -108,7 +109,7 @@ class Machine:
     register_slots: dict[int, int] = field(default_factory=dict)
     wide: Bytes | None = None
     collected: dict[int, Collected] = field(default_factory=dict)
-    tables: list[Bytes | None] = field(default_factory=lambda: [None, None])
+    tables: Bytes = field(init=False)
     uops: dict[int, Mapping[str, int]] = field(default_factory=dict)
     folds: dict[int, tuple[Mapping[str, int], ...]] = field(default_factory=dict)
     #: How often micro-operations and entries of the folding table were written.
@@ -120,6 +121,7 @@ class Machine:
     def __post_init__(self) -> None:
         """Nobody has written anything."""
         words = self.config.scratchpad_words
+        self.tables = np.full(_TABLE_BYTES, NOTHING, self.numbers.dtype)
         self.pad = np.full((words, self.config.word_bytes), NOTHING, self.numbers.dtype)
         self.writers: npt.NDArray[np.int32] = np.full(words, -1, np.int32)
         self._touched = Touched(words, (Unit.ARRAY, Unit.VECTOR, Unit.STORE), (Unit.LOAD, Unit.VECTOR))

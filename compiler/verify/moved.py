@@ -37,6 +37,8 @@ def look_up(machine: Machine, meaning: LookUp, found: Uses) -> None:
         mapped = np.asarray(table)[bytes_].astype(np.int64) & 0xFF
         others = np.where(there == NOTHING, NOTHING, there | numbers.looked_up)
         changed = np.where(filled, numbers.fill(0) + mapped, others)
+    # The unit writes the lanes of channels, windows may have more.
+    changed[..., machine.config.block:] = NOTHING
     machine.write(words, 0, changed.astype(numbers.dtype), "its result")
 
 

@@ -17,18 +17,18 @@ from tq_hw.model.errors import DataflowError
 __all__ = ["check_body", "check_parameters", "check_program", "check_registers", "check_tables", "load_table",
            "take_sums"]
 
-_ENTRY_BYTES = 4
+_ENTRY_BYTES, _HALF_BYTES = 4, 1024
 
 
 def load_table(machine: Machine) -> None:
-    """Bring entries into the table: halves are known, not single entries."""
+    """Bring entries into the table."""
     f = machine.fields
-    size = f["slots"] * _ENTRY_BYTES
-    half, rest = divmod(f["table_first"], 256)
-    if rest or f["slots"] != 256 or half > 1:
-        raise DataflowError("a table is loaded by halves")
+    first, size = f["table_first"] * _ENTRY_BYTES, f["slots"] * _ENTRY_BYTES
+    if first + size > machine.tables.size:
+        raise DataflowError(f"it loads entries {f['table_first']}..{f['table_first'] + f['slots'] - 1} of a table of "
+                            f"{machine.tables.size // _ENTRY_BYTES}")
     words = f["a_base"] + np.arange(-(-size // machine.config.word_bytes))
-    machine.tables[half] = machine.read(words, "the table").reshape(-1)[:size]
+    machine.tables[first:first + size] = machine.read(words, "the table").reshape(-1)[:size]
     machine.versions["table"] += 1
 
 
@@ -90,10 +90,10 @@ def check_tables(machine: Machine, found: Uses, tables: tuple[IntArray | None, I
         key = id(table), half, machine.versions["table"]
         if key in machine.checked:
             continue
-        there = machine.tables[half]
+        there = machine.tables[half * _HALF_BYTES:(half + 1) * _HALF_BYTES]
         wanted = None if table is None else np.frombuffer(
-            table_words(np.asarray(table), machine.config), np.uint8)[:256 * _ENTRY_BYTES]
-        values = None if there is None else machine.numbers.values(there)
+            table_words(np.asarray(table), machine.config), np.uint8)[:_HALF_BYTES]
+        values = machine.numbers.values(there)
         if wanted is None or values is None or not np.array_equal(values, wanted):
             raise DataflowError(f"table {half + 1} is not that of its layer")
         machine.checked.add(key)
