@@ -33,7 +33,7 @@ _RECORD = ROOT / "benches" / "estimates.json"
 
 
 def networks(names: Sequence[str]) -> list[Yardstick]:
-    """Return the networks of these names: digits, or models beside the checkout; all without names."""
+    """Return the networks of these names: digits, or models next to the checkout; all without names."""
     known = {"digits": Yardstick("digits", ROOT / "examples" / "digits" / "digits.tflite")}
     known |= {path.stem: Yardstick(path.stem, path) for path in sorted(MODELS.glob("*.tflite"))}
     for name in names:

@@ -1,4 +1,4 @@
-"""Verilog and compiled samples are those of the record; `scripts/same_bytes.py --all --record` writes it anew."""
+"""Verilog and compiled samples are those of the record; `scripts/same_bytes.py --all --record` renews it."""
 
 import importlib.util
 import json

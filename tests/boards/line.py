@@ -106,7 +106,7 @@ class AcceleratorBoard(ReferenceBoard):
 class BadLine:
     """A port to a board in this process: each way, about one byte in `one_in` is dropped, flipped, doubled or late.
 
-    A late byte waits, with all behind it, until the host has waited in vain once; then the board's gap may have passed.
+    A late byte waits, with all after it, until the host has waited in vain once; then the board's gap may have passed.
     """
 
     def __init__(self, board: ReferenceBoard, *, seed: int = 0, one_in: int = 0) -> None:

@@ -72,7 +72,7 @@ def model(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def case(model: Path) -> Path:
-    """The same with `small.npz` beside it: two input sets and what the golden model makes of them."""
+    """The same with `small.npz` next to it: two input sets and what the golden model makes of them."""
     graph = parse_model(model.read_bytes(), model.name)
     inputs = np.random.default_rng(3).integers(-128, 128, (2, 1, 6, 5, 3)).astype(np.int8)
     expected = np.stack([golden.run(graph, [one]).outputs[0] for one in inputs])

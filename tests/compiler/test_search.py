@@ -38,7 +38,7 @@ def cycles(model: Model, config: str) -> int:
 
 
 def test_rows_that_dip() -> None:
-    """The array waits for the second rectangle behind all weights, so it is a small one."""
+    """The array waits for the second rectangle after all weights, so it is a small one."""
     assert row_cuts(0, 12, 3, 3, dips=True) == [(0, 3), (3, 5), (5, 8), (8, 10), (10, 12)]
     assert row_cuts(0, 12, 3, 3) == [(0, 3), (3, 6), (6, 9), (9, 12)]
     assert row_cuts(0, 2, 3, 3, dips=True) == [(0, 2)]

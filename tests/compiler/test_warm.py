@@ -1,4 +1,4 @@
-"""Inferences behind the first one: which constants stay, and that results stay the same."""
+"""Inferences after the first one: which constants stay, and that results stay the same."""
 
 import numpy as np
 import pytest

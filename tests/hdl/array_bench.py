@@ -318,7 +318,7 @@ def random_operation(config: Config, rng: random.Random) -> Operation:
 
 
 def random_operations(config: Config, rng: random.Random, count: int) -> list[Operation]:
-    """Return operations one behind the other; some add to one buffer."""
+    """Return operations one after the other; some add to one buffer."""
     operations: list[Operation] = []
     while len(operations) < count:
         op = random_operation(config, rng)

@@ -83,7 +83,7 @@ def test_random_traffic(seed: int) -> None:
                 ctx.set(port.mask, mask)
             await ctx.delay(1e-10)
             assert {name for name in asked if not ctx.get(getattr(dut, name).wants & getattr(dut, name).taken)} == wins
-            # What was asked for so many cycles ago is there, and stays.
+            # What was asked for this many cycles ago is there, and stays.
             for _, name, _, data in (p for p in pending if p[0] == now):
                 held[name] = data
             pending = [p for p in pending if p[0] > now]

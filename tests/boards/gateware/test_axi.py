@@ -44,7 +44,7 @@ class Path(wiring.Component):
 
 
 async def until(ctx: Any, condition: Any, *values: Any) -> list[int]:
-    """Tick until `condition` held at the edge; return the values there. (Amaranth's own leaves a generator behind.)"""
+    """Tick until `condition` held at the edge; return the values there. (Amaranth's own leaves a generator.)"""
     while True:
         _, _, held, *found = await ctx.tick().sample(condition, *values)
         if held:

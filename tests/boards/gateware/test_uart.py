@@ -1,4 +1,4 @@
-"""The UART: bytes over the pins, at wrong rates, with noise; the bridge behind it."""
+"""The UART: bytes over the pins, at wrong rates, with noise; the bridge after it."""
 
 import random
 from typing import Any

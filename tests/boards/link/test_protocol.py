@@ -81,7 +81,7 @@ def test_random_damage_is_seen() -> None:
         else:
             frame[at] ^= rng.randrange(1, 256)
         found = fed(Receiver(REQUEST_SYNC), bytes(frame))
-        # A byte doubled before or behind the frame leaves it whole.
+        # A byte doubled before or after the frame leaves it whole.
         assert all(isinstance(one, bytes) or one == good for one in found)
 
 

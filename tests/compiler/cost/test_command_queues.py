@@ -92,7 +92,7 @@ def test_commands_reach_as_far_as_a_queue_takes_them(words: tuple[int, ...], rea
 @pytest.mark.parametrize(("kind", "unit"), [("uop", Unit.VECTOR), ("fold", Unit.ARRAY)])
 @pytest.mark.parametrize(("table", "held"), [(0, 0), (510, 0), (511, 1), (600, 1)])
 def test_words_of_tables_fill_a_queue(kind: str, unit: Unit, table: int, held: int) -> None:
-    """Operations of 1 and `table` + 1 words wait behind one that is taken, as far as a queue holds 512."""
+    """Operations of 1 and `table` + 1 words wait after one that is taken, as far as a queue holds 512."""
     stream = Stream(CONFIG)
     operations = [stream.add(unit, {}, (), (), 0) for _ in range(2)]
     if kind == "uop":

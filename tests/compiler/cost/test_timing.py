@@ -86,7 +86,7 @@ def test_operations_of_the_array_follow_after_a_cycle() -> None:
 
 @pytest.mark.parametrize(("pairs", "waits"), [(20, False), (300, True)])
 def test_loads_behind_full_queues(pairs: int, waits: bool) -> None:
-    """A queue holds 512 words: more commands of array and vector unit hold up the load behind them."""
+    """A queue holds 512 words: more commands of array and vector unit hold up the load after them."""
     stream = Stream(CONFIG)
     stream.uop(0, {"a_source": 2, "destination": 1})
     for number in range(pairs):
@@ -115,7 +115,7 @@ def test_only_streams_that_are_touched_are_wide() -> None:
 
 
 def test_commands_share_the_bus() -> None:
-    """A load comes behind what fetch has asked for before it; behind a load, commands delay what is asked for later."""
+    """A load comes after what fetch has asked for before it; after a load, commands delay what is asked for later."""
     def loaded(before: int, behind: int) -> int:
         stream = chain()
         words = (before, 0, behind, *(0 for _ in stream.items[3:]))
@@ -173,7 +173,7 @@ COPY = VECTOR | {"use_acc": 0}
 
 @pytest.mark.parametrize(("at", "count", "adds", "end"), [
     (0, 100, 150, 100),  # over before the array adds
-    (400, 100, 150, 500),  # begins behind
+    (400, 100, 150, 500),  # begins after
     (150, 60, 150, 200 + 10 * 4),  # 10 words are left, and one cycle in four is free
     (150, 200, 150, 400 + 200 - 50 - 50),  # 50 before, 50 beside
     (200, 100, 200, 500)])

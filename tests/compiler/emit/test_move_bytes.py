@@ -55,7 +55,7 @@ def test_what_is_turned() -> None:
 
 
 def test_constants_do_not_wait_for_what_is_stored() -> None:
-    """Behind a copy through memory, weights are loaded ahead of the input that the copy stores."""
+    """After a copy through memory, weights are loaded ahead of the input that the copy stores."""
     builder = ModelBuilder("behind")
     source = builder.add("TRANSPOSE", [builder.input((1, 1, 8, 32), scale=0.05), builder.constant([0, 1, 3, 2])])
     weights = builder.constant(np.ones((16, 1, 1, 8), np.int8), scale=0.01)

@@ -32,7 +32,7 @@ SMALL = Config("r6c4a2o2", 6, 4, 4, 4096, acc_words=16, acc_buffers=2, bus_bytes
 
 
 def pixelwise(shape: tuple[int, ...], outputs: int, *, layers: int = 1, stride: int = 1) -> Model:
-    """1x1 convolutions, one behind the other."""
+    """1x1 convolutions, one after the other."""
     builder = ModelBuilder("pixelwise")
     at = builder.input(shape, scale=0.05, zero_point=3)
     rng = np.random.default_rng(0)

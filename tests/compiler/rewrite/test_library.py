@@ -147,7 +147,7 @@ def test_constants_of_several_values_stay() -> None:
 
 @pytest.mark.parametrize("op", ["ADD", "MUL", "MAXIMUM"])
 def test_constants_that_change_nothing_go(op: str) -> None:
-    """A factor of 1 and a term of 0 for each channel, behind a convolution; what is below every code of a maximum."""
+    """A factor of 1 and a term of 0 for each channel, after a convolution; what is below every code of a maximum."""
     def build(b: ModelBuilder, rng: Rng) -> int:
         x = conv(b, rng, image(b, rng))
         scale, zero_point = b.tensors[x].scale, b.tensors[x].zero_point

@@ -23,7 +23,7 @@ def stimulus(config: Config, seed: int) -> tuple[list[dict[str, Any]], list[np.n
     pick = random.Random(seed)
     at = rows + 2
     while at < 200:
-        # The rows of a step come right behind the wave of the step before, which is at least `rows` ago.
+        # The rows of a step come right after the wave of the step before, which is at least `rows` ago.
         used = pick.randrange(1, rows + 1)
         new = np.zeros((rows, cols), np.int64)
         values = extremes if pick.random() < 0.3 else np.arange(-128, 128)

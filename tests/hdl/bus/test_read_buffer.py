@@ -125,7 +125,7 @@ def test_takes_a_beat_every_cycle() -> None:
     result = buffer_rtl(16, 8, bursts, latency=5)
     assert result.got == beats(bursts)
     assert result.when == list(range(result.when[0], result.when[0] + len(result.got)))
-    # Asked in the cycle behind the reset, on the bus 5 later; 3 from there to the output.
+    # Asked in the cycle after the reset, on the bus 5 later; 3 from there to the output.
     assert result.when[0] == 1 + 5 + 3
 
 

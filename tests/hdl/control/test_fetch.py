@@ -20,7 +20,7 @@ from tq_hw.isa.layout import HEADER, QUEUE_WORDS, Unit
 
 TINY = PRESETS["tiny"]
 MEMORY_BYTES = 1 << 14
-#: What a command is: its unit, and the values behind its header.
+#: What a command is: its unit, and the values after its header.
 Command = tuple[Unit, Sequence[int]]
 END = pack(HEADER, {"unit": Unit.CONTROL, "run": 1})
 #: The queues that are urgent when they run short, and the words below which they do.
@@ -131,7 +131,7 @@ def fetch_rtl(words: Sequence[int], *, size_bytes: int | None = None, bus_bytes:
 @pytest.mark.parametrize(("idle", "pressure"), STALLS)
 @pytest.mark.parametrize("bus_bytes", [4, 8, 16])
 def test_deals_the_words(bus_bytes: int, idle: float, pressure: float) -> None:
-    """Each word of the stream goes to its unit, each beat of it is read once; the words behind END go nowhere."""
+    """Each word of the stream goes to its unit, each beat of it is read once; the words after END go nowhere."""
     commands = random_commands(random.Random(bus_bytes), 30)
     words = stream(commands) + [0xFFFFFFFF] * 3
     expected = dealt(commands)
@@ -200,7 +200,7 @@ def test_a_stream_without_end_stops(missing: int, bus_bytes: int) -> None:
     words = stream(commands)
     result = fetch_rtl(words, size_bytes=4 * (len(words) - missing), bus_bytes=bus_bytes, idle=0.2)
     assert result.error == Status.NO_END and not result.ended
-    # What came before is dealt, and nothing of the words behind.
+    # What came before is dealt, and nothing of the words after.
     kept = {unit: got[:len(result.got[unit])] for unit, got in dealt(commands).items()}
     assert result.got == kept and sum(map(len, kept.values())) == len(words) - max(missing, 1)
 

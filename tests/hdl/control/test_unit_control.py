@@ -364,7 +364,7 @@ def test_an_operation_is_offered_when_its_tokens_are_there(unit: Unit, values: i
 
 @pytest.mark.parametrize("unit", WORKERS)
 def test_an_offer_holds_still_until_it_is_taken(unit: Unit) -> None:
-    """The words behind it wait, so that its fields cannot change."""
+    """The words after it wait, so that its fields cannot change."""
     async def bench(around: Around) -> None:
         ctx, dut = around.ctx, around.dut
         ctx.set(dut.o.ready, 0)
@@ -423,7 +423,7 @@ def registers_of(unit: Unit) -> set[int]:
 
 @pytest.mark.parametrize("unit", WORKERS)
 def test_a_register_that_does_not_exist_is_a_bad_command(unit: Unit) -> None:
-    """Each side of every border, as the first value of a command and behind one that exists."""
+    """Each side of every border, as the first value of a command and after one that exists."""
     there = registers_of(unit)
     borders = sorted({n for n in there if n + 1 not in there or n - 1 not in there}
                      | {n + d for n in there for d in (-1, 1) if 0 <= n + d < 1023 and n + d not in there} | {1022})
@@ -473,7 +473,7 @@ def test_is_idle_when_no_operation_waits_or_is_under_way(unit: Unit) -> None:
         ctx, dut = around.ctx, around.dut
         idle = dut.idle
         assert ctx.get(idle)
-        # Values without a RUN leave nothing behind.
+        # Values without a RUN leave nothing.
         await around.give(header(unit, first=2, count=2), 1, 2)
         assert ctx.get(idle)
         around.set(engine_idle=0)

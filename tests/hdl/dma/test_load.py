@@ -92,7 +92,7 @@ def load_rtl(config: Config, ops: list[Fields], memory: np.ndarray, *, seed: int
                 assert mask == (1 << config.word_bytes) - 1
                 result.written[addr] = list(data.to_bytes(config.word_bytes, "little"))
                 result.granted.append(cycle)
-            # An operation is under way from the cycle behind its start to its `done`, and as long as beats are owed.
+            # An operation is under way from the cycle after its start to its `done`, and as long as beats are owed.
             assert not idle or len(result.taken) == len(result.done) and not waiting, "idle too early"
             for happens, cycles in ((finished, result.done), (take, result.taken), (stall, result.stalls)):
                 if happens:
@@ -115,7 +115,7 @@ def load_rtl(config: Config, ops: list[Fields], memory: np.ndarray, *, seed: int
 
 
 def load_words(config: Config, ops: list[Fields], memory: np.ndarray) -> dict[int, list[int | None]]:
-    """Return the words that `ops` leave behind; None is undefined."""
+    """Return the words that `ops` leave; None is undefined."""
     expected: dict[int, list[int | None]] = {}
     for op in ops:
         load_ref(config, op, memory, BASES[op["region"]], expected)
@@ -145,7 +145,7 @@ def check(config: Config, ops: list[Fields], seed: int, **options: Any) -> int:
     result = load_rtl(config, ops, memory, seed=seed, **options)
     compare(result, load_words(config, ops, memory))
     assert result.asked == load_beats(config, ops) and not result.errors
-    # `done` comes in the cycle behind the last word of an operation.
+    # `done` comes in the cycle after the last word of an operation.
     granted = set(result.granted)
     assert all(cycle - 1 in granted for cycle in result.done) and result.done[-1] == result.granted[-1] + 1
     return result.cycles

@@ -181,7 +181,7 @@ def words_of(op: Fields) -> int:
 
 
 def check(config: Config, ops: list[Fields], seed: int, *, wrong: int | None = None, **options: Any) -> Stored:
-    """Compare the memory, the bursts, and when each operation was done; a broken one behind `ops` changes nothing."""
+    """Compare the memory, the bursts, and when each operation was done; a broken one after `ops` changes nothing."""
     rng = np.random.default_rng(seed)
     memory = rng.integers(0, 256, MEMORY_BYTES, np.uint8)
     scratchpad = rng.integers(0, 256, (config.scratchpad_words, config.word_bytes), np.uint8)
@@ -193,7 +193,7 @@ def check(config: Config, ops: list[Fields], seed: int, *, wrong: int | None = N
     np.testing.assert_array_equal(memory, expected)
     bursts = [bursts_of(config, op) for op in done]
     assert result.bursts == [burst for part in bursts for burst in part]
-    # Each is done in the cycle behind the answer to its last burst.
+    # Each is done in the cycle after the answer to its last burst.
     assert result.done == [result.answered[sum(map(len, bursts[:n + 1])) - 1] + 1 for n in range(len(done))]
     assert result.reads == sum(map(words_of, done))
     return result
@@ -263,7 +263,7 @@ def test_operations_are_done_when_their_writes_are_answered(takes_from: int) -> 
 def test_says_when_a_word_or_a_beat_waits() -> None:
     config = CONFIGS["tiny_bus4"]
     free = check(config, [contiguous(config, 60, 0)], 1)
-    # Behind a reset memory takes nothing for one cycle.
+    # After a reset memory takes nothing for one cycle.
     assert free.stalls == [0]
     refused = check(config, [contiguous(config, 60, 0)], 1, grants_from=50)
     assert set(range(10, 50)) <= set(refused.stalls) and max(refused.stalls) == 50

@@ -167,7 +167,7 @@ def ref_alu(a: int, b: int, partner: int, alu: int) -> int:
 
 
 class DecodedAlu(wiring.Component):
-    """The ALU behind its decoder, which the vector unit has once for all lanes."""
+    """The ALU after its decoder, which the vector unit has once for all lanes."""
 
     LATENCY_CYCLES = LaneAlu.LATENCY_CYCLES
 

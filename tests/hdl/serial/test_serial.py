@@ -179,7 +179,7 @@ def test_registers() -> None:
         assert not bench.run(200)
         assert [bench.read_register(name) for name in ("status", "counter_cycles")] == [0, 0]
         for start in (2, 1):
-            # A stop, and a start behind it before it has ended.
+            # A stop, and a start after it before it has ended.
             bench.write_register("control", 2)
             bench.write_register("control", 1)
             assert not bench.run(30_000), start

@@ -60,7 +60,7 @@ def test_vectors_longer_than_a_register_run_into_the_next() -> None:
     slots = TINY.vector_register_words // TINY.beats_per_word * 2
     uops = [uop(STREAM, alu=Alu.PASS, destination=TO_REGISTER, d_register=2),
             uop(REGISTER, IMMEDIATE, Alu.ADD, TO_REGISTER, a_register=2, d_register=4, immediate=5),
-            # The second half alone, right behind the micro-operation that wrote it.
+            # The second half alone, right after the micro-operation that wrote it.
             uop(REGISTER, REGISTER, Alu.SUB, TO_REGISTER, a_register=5, b_register=3, d_register=6, once=1),
             uop(REGISTER, REGISTER, Alu.ADD, a_register=4, b_register=6, b_hold=1)]
     run(TINY, uops, slots=slots, tile_slots=slots)

@@ -128,7 +128,7 @@ def test_waiting_for_ever():
 
 
 def test_full_queue():
-    """Loads that wait for the array, whose command stands behind more of them than a queue holds."""
+    """Loads that wait for the array, whose command stands after more of them than a queue holds."""
     assembler = Assembler(CONFIG)
     for i in range(110):
         assembler.run(Unit.LOAD, move(1, destination=i, memory_offset_bytes=16 * (i % 2), fill=i % 251,
