@@ -35,6 +35,14 @@ def test_images_larger_than_the_scratchpad(config: Config, height: int, width: i
     _places_are_apart(compiled)
 
 
+@pytest.mark.slow
+def test_a_quarter_of_full_hd_made_twice_as_large() -> None:
+    compiled = compile_model(super_resolution(540, 960), load_config("n16"))
+    assert len(compiled.emitter.stream.operations) < 40_000
+    assert compiled.program.arena_bytes < 100_000_000
+    _places_are_apart(compiled)
+
+
 def _places_are_apart(compiled: Compiled) -> None:
     """Tensors that are needed together have bytes of their own; others share them."""
     places = [(offset, offset + size, life) for _, region, offset, size, life in compiled.emitter.places()
