@@ -61,14 +61,17 @@ CONTROL_MUTANTS = (
              '                    m.next = "HEADER"'),
         ),
         "test_tokens_from_a_unit_to_itself_are_a_bad_operation": (
-            ("tokens for itself not refused", 'for kind in ("wait", "post")).any()', 'for kind in ("wait",)).any()'),
+            ("operation that breaks a rule offered", "self.o.valid.eq(legality.legal)", "self.o.valid.eq(1)"),
+            ("refused while operations before are under way", "with m.If(quiet & ~legality.legal):",
+             "with m.If(~legality.legal):"),
         ),
         "test_an_operation_is_offered_when_its_tokens_are_there": (
             ("tokens compared before the last value is there", 'm.next = "SETTLE"', 'm.next = "CHECK"'),
         ),
         "test_tokens_keep_the_order": (
             ("tokens taken in the cycle in which the counters compare", 'with m.State("CHECK"):\n'
-             "                # The counters compare in this cycle.\n" '                m.next = "TOKENS"',
+             "                # The counters compare in this cycle, and the rules with the fields.\n"
+             '                m.next = "TOKENS"',
              'with m.State("CHECK"):\n' '                m.next = "OFFER"'),
             ("tokens given when an operation starts", "self.tokens.give.eq(self.done)",
              "self.tokens.give.eq(started)"),
@@ -83,6 +86,17 @@ CONTROL_MUTANTS = (
         ),
         "test_operations_and_tables_come_in_order": (
             ("operations counted when they are offered", "with m.If(started):", "with m.If(self.o.valid):"),
+        ),
+    }),
+    *mutants("legality.py", "tests/hdl/test_legality.py", {
+        "test_operations": (
+            ("first rule not looked at", "self.legal.eq(kept.all())", "self.legal.eq(kept[1:].all())"),
+            ("one rule kept is enough", "self.legal.eq(kept.all())", "self.legal.eq(kept.any())"),
+            ("buffers that stay open forgotten", "Mux(self.op.acc_last, 0, several)", "0"),
+        ),
+        "test_micro_operations": (
+            ("rules about the words of a micro-operation given to the wrong word", "if about == [word]:",
+             "if about != [word]:"),
         ),
     }),
     *mutants("control/fetch.py", "tests/hdl/control/test_fetch.py", {
@@ -142,9 +156,9 @@ CONTROL_MUTANTS = (
     }),
     *mutants("control/registers.py", "tests/hdl/control/test_registers.py", {
         "test_a_start_at_the_end_of_a_run_waits_and_a_stop_undoes_it": (
-            ("a stop at the end of a run starts the machine", 'with m.State("DRAIN"):\n'
+            ("a stop at the end of a run starts the machine", "error_index.eq(NO_RUN)]\n"
              "                with m.If(asked_start | asked_stop):\n"
-             "                    m.d.sync += [busy.eq(1), again.eq(~asked_stop), *clear]", 'with m.State("DRAIN"):\n'
+             "                    m.d.sync += [busy.eq(1), again.eq(~asked_stop), *clear]", "error_index.eq(NO_RUN)]\n"
              "                with m.If(asked_start | asked_stop):\n"
              "                    m.d.sync += [busy.eq(1), again.eq(1), *clear]"),
             ("a stop in a reset starts the machine", "m.d.sync += left.eq(left - 1)\n"
@@ -158,9 +172,21 @@ CONTROL_MUTANTS = (
              "with m.Elif(asked_start):"),
         ),
         "test_the_first_error_stops_the_machine": (
-            ("error_index of the next operation", "error_index.eq(first_index - 1)", "error_index.eq(first_index)"),
+            ("error_index of the next operation", "error_index.eq(first_index - first_behind)",
+             "error_index.eq(first_index)"),
             ("error_index of a later cycle", 'delayed(m, codes, 1, "codes"), delayed(m, runs, 1, "runs")',
              'delayed(m, codes, 1, "codes"), runs'),
+        ),
+        "test_an_error_names_its_run_by_the_low_bits_of_its_number": (
+            ("error_index of the last operation that began", "error_index.eq(first_index - first_behind)",
+             "error_index.eq(first_index - 1)"),
+        ),
+        "test_memory_that_is_given_up": (
+            ("a start waits for ever for answers", "busy.eq(0), owed.eq(1), again.eq(0)", "owed.eq(1), again.eq(0)"),
+            ("a start that memory does not let begin says nothing", "failed.eq(1), error_code.eq(Status.NO_ANSWER)",
+             "error_code.eq(Status.NO_ANSWER)"),
+            ("memory that answers late owes for ever", "left.eq(2 * RESET_CYCLES - 1), owed.eq(0)",
+             "left.eq(2 * RESET_CYCLES - 1)"),
         ),
         "test_writes_while_busy_are_ignored": (
             ("registers written while busy", "with m.If(self.write_en & ~busy &", "with m.If(self.write_en &"),
@@ -168,8 +194,8 @@ CONTROL_MUTANTS = (
         "test_open_bursts_end_before_the_units_are_reset": (
             ("units reset with open bursts", 'states.ongoing("DRAIN") & self.channels_idle',
              'states.ongoing("DRAIN")'),
-            ("units ready before their reset is over", "m.d.sync += left.eq(2 * RESET_CYCLES - 1)",
-             "m.d.sync += left.eq(RESET_CYCLES + 1)"),
+            ("units ready before their reset is over", "m.d.sync += [left.eq(2 * RESET_CYCLES - 1)",
+             "m.d.sync += [left.eq(RESET_CYCLES + 1)"),
             ("no halt at an error", "busy.eq(0), failed.eq(1), self.halt.eq(1),", "busy.eq(0), failed.eq(1),"),
             ("no halt at the end", "busy.eq(0), done.eq(1), self.halt.eq(1)", "busy.eq(0), done.eq(1)"),
             ("no halt at a stop", "busy.eq(1), self.halt.eq(1), *clear", "busy.eq(1), *clear"),

@@ -12,8 +12,10 @@ from tq_hw.hdl.control.fetch import Fetch
 from tq_hw.hdl.control.registers import EVENTS, RESET_CYCLES, Registers, host_members
 from tq_hw.hdl.control.tokens import WORKERS, Tokens
 from tq_hw.hdl.control.unit_control import UnitControl
+from tq_hw.hdl.control.watchdog import Watchdog
 from tq_hw.hdl.dma.load import LoadUnit
 from tq_hw.hdl.dma.store import StoreUnit
+from tq_hw.hdl.parts.numbers import NUMBER_BITS
 from tq_hw.hdl.scratchpad import Scratchpad
 from tq_hw.hdl.vector.unit import VectorUnit
 from tq_hw.isa.config import Config
@@ -96,8 +98,12 @@ class Accelerator(wiring.Component):
             load.base.eq(registers.base), store.base.eq(registers.base),
             store.answered.eq(writes.answered), store.write_error.eq(writes.error),
             reads.urgent.eq(fetch.urgent), reads.halt.eq(registers.halt), writes.halt.eq(registers.halt),
-            registers.channels_idle.eq(reads.idle & writes.idle), registers.errors[Unit.CONTROL].eq(fetch.error),
+            registers.channels_idle.eq(reads.idle & writes.idle),
         ]
+        m.submodules.watchdog = watchdog = Watchdog()
+        # No RUN is to blame for what fetch finds.
+        m.d.comb += [registers.errors[Unit.CONTROL].eq(_first((fetch.error, 0), (watchdog.error[Unit.CONTROL], 0))[0]),
+                     registers.error_at[Unit.CONTROL].eq(-1)]
         for unit, control in controls.items():
             name, engine = unit.name.lower(), engines[unit]
             wiring.connect(m, getattr(fetch, name), control.words)
@@ -108,9 +114,13 @@ class Accelerator(wiring.Component):
             m.d.comb += [
                 control.halt.eq(registers.halt), control.done.eq(engine.done), control.engine_idle.eq(engine.idle),
                 registers.runs[unit].eq(control.runs),
-                registers.errors[unit].eq(_first(control.error, engine.error, getattr(pad, f"error_{name}"),
-                                                 getattr(tokens, f"error_{name}"))),
+                watchdog.tokens[unit].eq(control.waiting), watchdog.under_way[unit].eq(control.under_way),
             ]
+            # Tokens are given for the operation before the one that is now the oldest.
+            code, at = _first((control.error, control.runs[:NUMBER_BITS]), (engine.error, engine.error_at),
+                              (getattr(tokens, f"error_{name}"), (control.oldest - 1)[:NUMBER_BITS]),
+                              (watchdog.error[unit], control.oldest))
+            m.d.comb += [registers.errors[unit].eq(code), registers.error_at[unit].eq(at)]
         m.d.sync += registers.finished.eq(fetch.ended & Cat(control.idle for control in controls.values()).all())
 
         events = {
@@ -122,6 +132,17 @@ class Accelerator(wiring.Component):
             **{f"{unit.name.lower()}_token": control.waiting for unit, control in controls.items()},
         }
         m.d.comb += registers.events.eq(Cat(events[name] for name in EVENTS))
+
+        moved = Signal()
+        m.d.sync += moved.eq(Cat(reads.moved, writes.moved, fetch.moved, registers.asked,
+                                 *(engine.moved for engine in engines.values())).any())
+        m.d.comb += [
+            watchdog.limit.eq(registers.watchdog), watchdog.running.eq(registers.running),
+            watchdog.draining.eq(registers.draining), watchdog.moved.eq(moved),
+            watchdog.memory[Unit.CONTROL].eq(reads.open[0]), watchdog.memory[Unit.LOAD].eq(reads.open[1]),
+            watchdog.memory[Unit.STORE].eq(~writes.idle), registers.given_up.eq(watchdog.given_up),
+            registers.owed.eq(watchdog.owed), reads.quiet.eq(watchdog.quiet),
+        ]
         return m
 
     def _connect_host(self, m: Module, registers: Registers, reads: ReadChannel, writes: WriteChannel) -> None:
@@ -136,9 +157,10 @@ class Accelerator(wiring.Component):
                 m.d.comb += outer.eq(inner) if member.flow is Out else inner.eq(outer)
 
 
-def _first(*codes: Any) -> Any:
-    """Return the first code that is not OK."""
-    chosen: Any = Status.OK
-    for code in reversed(codes):
-        chosen = Mux(code != Status.OK, code, chosen)
+def _first(*errors: tuple[Any, Any]) -> tuple[Any, Any]:
+    """Return the first code that is not OK, and what stands beside it."""
+    chosen: tuple[Any, Any] = (Status.OK, 0)
+    for code, beside in reversed(errors):
+        there = code != Status.OK
+        chosen = (Mux(there, code, chosen[0]), Mux(there, beside, chosen[1]))
     return chosen

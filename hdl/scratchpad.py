@@ -1,7 +1,7 @@
 """The scratchpad: four banks, and who may use them in a cycle.
 
     client         kind    order in each bank
-    feed0, 1, 2    read    first, never wait; two of them in one bank: BANK_CONFLICT
+    feed0, 1, 2    read    first, never wait; two of them in one bank: the array unit's BANK_CONFLICT
     weights        read    second
     a, b           read    third, fourth
     store          read    last
@@ -16,26 +16,20 @@ from typing import Any
 from amaranth import Array, Cat, Const, Module, Mux, Signal
 from amaranth.hdl import Value
 from amaranth.lib import wiring
-from amaranth.lib.wiring import In, Out
+from amaranth.lib.wiring import In
 
 from tq_hw.hdl.parts.block_memory import block_memory, block_read
 from tq_hw.hdl.parts.delay import delayed
 from tq_hw.hdl.signatures import ReadSignature, WriteSignature, bank_of, granted
 from tq_hw.isa.config import BANKS, Config
-from tq_hw.isa.control import Status
 from tq_hw.isa.latency import READ_LATENCY_CYCLES
-from tq_hw.isa.layout import Unit
 
 __all__ = ["READ_CLIENTS", "Scratchpad"]
 
-#: Read clients in order of priority, with the unit that an error is put down to.
-READ_CLIENTS: dict[str, Unit] = {
-    "feed0": Unit.ARRAY, "feed1": Unit.ARRAY, "feed2": Unit.ARRAY, "weights": Unit.ARRAY,
-    "a": Unit.VECTOR, "b": Unit.VECTOR, "store": Unit.STORE,
-}
-_FEEDS = ("feed0", "feed1", "feed2")
-_ARRAY = (*_FEEDS, "weights")
-_WRITE_CLIENTS: dict[str, Unit] = {"out": Unit.VECTOR, "load": Unit.LOAD}
+_ARRAY = ("feed0", "feed1", "feed2", "weights")
+#: Read clients in order of priority.
+READ_CLIENTS = (*_ARRAY, "a", "b", "store")
+_WRITE_CLIENTS = ("out", "load")
 _BANK_BITS = (BANKS - 1).bit_length()
 
 
@@ -51,8 +45,6 @@ class Scratchpad(wiring.Component):
     -------
     feed0, feed1, feed2, weights, a, b, store : In(ReadSignature)
     out, load : In(WriteSignature)
-    error_load, error_array, error_vector, error_store : Out(4), strobe of a Status one cycle after the access:
-        BAD_ADDRESS (beyond the last word), or two cycles after it BANK_CONFLICT (two feeds in one bank)
     """
 
     feed0: Any
@@ -64,18 +56,12 @@ class Scratchpad(wiring.Component):
     store: Any
     out: Any
     load: Any
-    error_load: Signal
-    error_array: Signal
-    error_vector: Signal
-    error_store: Signal
 
     def __init__(self, config: Config) -> None:
         self._config = config
         super().__init__({
             **{name: In(ReadSignature(config)) for name in READ_CLIENTS},
             **{name: In(WriteSignature(config)) for name in _WRITE_CLIENTS},
-            **{f"error_{unit.name.lower()}": Out(4)
-               for unit in (Unit.LOAD, Unit.ARRAY, Unit.VECTOR, Unit.STORE)},
         })
 
     def elaborate(self, platform: object) -> Module:
@@ -90,43 +76,31 @@ class Scratchpad(wiring.Component):
             m.submodules[f"bank{index}"] = bank
             banks.append((bank, bank.write_port(granularity=8)))
 
-        conflict = Signal()
-        self._read_side(m, [bank for bank, _ in banks], row_bits, conflict)
+        self._read_side(m, [bank for bank, _ in banks], row_bits)
         self._write_side(m, [write for _, write in banks], row_bits)
 
-        errors: dict[Unit, list[Value]] = {
-            unit: [] for unit in (Unit.LOAD, Unit.ARRAY, Unit.VECTOR, Unit.STORE)}
-        for name, unit in {**READ_CLIENTS, **_WRITE_CLIENTS}.items():
+        for name in (*READ_CLIENTS, *_WRITE_CLIENTS):
             port = getattr(self, name)
             goes = port.grant if name in _WRITE_CLIENTS else granted(port)
-            errors[unit].append(port.en & goes & (port.addr >> _BANK_BITS + row_bits).any())
-        for unit, wrong in errors.items():
-            code = Mux(Cat(*wrong).any(), Status.BAD_ADDRESS, Status.OK)
-            if unit is Unit.ARRAY:
-                code = Mux(conflict, Status.BANK_CONFLICT, code)
-            m.d.sync += getattr(self, f"error_{unit.name.lower()}").eq(code)
+            m.d.sync += port.beyond.eq(port.en & goes & (port.addr >> _BANK_BITS + row_bits).any())
         return m
 
-    def _read_side(self, m: Module, banks: list[Any], row_bits: int, conflict: Signal) -> None:
+    def _read_side(self, m: Module, banks: list[Any], row_bits: int) -> None:
         ports = {name: getattr(self, name) for name in READ_CLIENTS}
         width = 8 * self._config.word_bytes
         # Which bank each client wants, and where in it. The array unit's wants are put in order before their registers.
         # From `wants` for the array, which is near its registers; for the others apart from their grants.
         wants = {name: port.wants if name in _ARRAY else bank_of(port.en, port.addr) for name, port in ports.items()}
         rows = {name: port.addr[_BANK_BITS:_BANK_BITS + row_bits] for name, port in ports.items()}
-        clashes: Value = Const(0, BANKS)
         by_array: Value = Const(0, BANKS)
         for name in _ARRAY:
             port, wanted = ports[name], Signal(BANKS, name=f"{name}_wanted")
             m.d.comb += wanted.eq(wants[name] & ~by_array)
-            if name in _FEEDS:
-                clashes = clashes | (by_array & wants[name])
-            else:
+            if name == "weights":
                 m.d.comb += port.taken.eq(by_array)
             by_array = by_array | wants[name]
             wants[name] = delayed(m, wanted, 1, f"{name}_want", control=True)
             rows[name] = delayed(m, rows[name], 1, f"{name}_row")
-        m.d.comb += conflict.eq(delayed(m, clashes, 1, "clashes", control=True).any())
         taken_by_array = delayed(m, by_array, 1, "by_array", control=True)
 
         reads: dict[str, list[Value]] = {name: [] for name in ports}

@@ -13,8 +13,8 @@ from amaranth.lib.wiring import In, Out
 from tq_hw.isa.config import BANKS, Config
 from tq_hw.isa.layout import UNITS, Field, Unit
 
-__all__ = ["AccReadSignature", "OperationLayout", "ReadSignature", "TableWriteSignature", "WriteSignature", "bank_of",
-           "granted", "operation_signature"]
+__all__ = ["AccReadSignature", "OperationLayout", "ReadSignature", "TableWriteSignature",
+           "WriteSignature", "bank_of", "granted", "operation_signature"]
 
 
 class OperationLayout(data.StructLayout):
@@ -45,11 +45,13 @@ class ReadSignature(wiring.Signature):
         BANK_CONFLICT
     data : In(8 * word_bytes), valid READ_LATENCY_CYCLES (array unit: ARRAY_READ_LATENCY_CYCLES) after a granted
         cycle, held until the next granted read's data arrives
+    beyond : In(1), strobe: the address granted in the cycle before is beyond the last word
     """
 
     def __init__(self, config: Config) -> None:
         super().__init__({
-            "en": Out(1), "addr": Out(16), "wants": Out(BANKS), "taken": In(BANKS), "data": In(8 * config.word_bytes)})
+            "en": Out(1), "addr": Out(16), "wants": Out(BANKS), "taken": In(BANKS), "data": In(8 * config.word_bytes),
+            "beyond": In(1)})
 
 
 def bank_of(en: Any, addr: Any) -> Value:
@@ -72,12 +74,13 @@ class WriteSignature(wiring.Signature):
     en : Out(1); addr : Out(16); data : Out(8 * word_bytes); mask : Out(word_bytes), bytes written
     grant : In(1), combinational: the write of this cycle is taken (the vector unit's always is). A read
         granted two or more cycles after a granted write returns the new word
+    beyond : In(1), strobe: the address granted in the cycle before is beyond the last word
     """
 
     def __init__(self, config: Config) -> None:
         super().__init__({
             "en": Out(1), "addr": Out(16), "data": Out(8 * config.word_bytes),
-            "mask": Out(config.word_bytes), "grant": In(1)})
+            "mask": Out(config.word_bytes), "grant": In(1), "beyond": In(1)})
 
 
 class AccReadSignature(wiring.Signature):

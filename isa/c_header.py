@@ -42,7 +42,9 @@ def _lines() -> Iterator[str]:
                        "#04x")
     yield from defines("Value of the magic register; bits of the status register.", (
         ("magic", control.MAGIC), ("status_busy", control.STATUS_BUSY), ("status_done", control.STATUS_DONE),
-        ("status_error", control.STATUS_ERROR)), "#x")
+        ("status_error", control.STATUS_ERROR), ("status_owed", control.STATUS_OWED)), "#x")
+    yield from defines("What the driver writes to the watchdog register; cycles in which a stop comes back.", (
+        ("watchdog_cycles", control.WATCHDOG_CYCLES), ("drain_cycles", control.DRAIN_CYCLES)))
     yield from defines("Values of the error_code register.", members("machine", control.Status))
     yield from defines("Values of the error_unit register.", members("unit", Unit))
     yield from defines("Fingerprints of the presets.", ((f"fingerprint_{c.name}", c.fingerprint)

@@ -1,16 +1,15 @@
 """What the commands of a compiled file must be, beyond keeping to the layout: rules of each operation, and of all.
 
-They are looked at when a file is written or read. What the machine itself refuses is in docs/reference/semantics.md.
+They are looked at when a file is written or read. What the machine itself refuses is in isa/legality.py.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from tq_hw.isa.encode import WORD_BYTES, EncodeError
-from tq_hw.isa.layout import Unit, VectorKind
+from tq_hw.isa.layout import Unit
 from tq_hw.isa.operations import Operation, walk
 from tq_hw.isa.program import Layer, Program
 from tq_hw.isa.program_rules import ProgramError, require, run_ranges
-from tq_hw.isa.uop import Multiply, Rounding
 from tq_hw.isa.work import array_steps, operation_cycles, stored_bytes
 
 __all__ = ["COMMAND_RULES", "CYCLES_PER_ESTIMATE", "FREE_CYCLES", "MOST_CYCLES", "MOST_OPERATION_CYCLES", "MOST_WORDS",
@@ -25,8 +24,6 @@ MOST_CYCLES = 1 << 32
 #: Cycles of a program: at most the first for each cycle that its layers say, and the second once. Units that work one
 #: after the other, and the rounding up of `operation_cycles`, come to 13 at most for a compiled network.
 CYCLES_PER_ESTIMATE, FREE_CYCLES = 64, 1 << 20
-#: Fields of a micro-operation that have more bits than meanings, where the hardware looks at none of them.
-_LAST_CODES = (("multiply", max(Multiply)), ("rounding", max(Rounding)))
 
 
 def _rule_region(program: Program, operation: Operation) -> None:
@@ -62,18 +59,8 @@ def _rule_words(program: Program, operation: Operation) -> None:
         require(count <= MOST_WORDS, f"it has {count:,} {what}, at most {MOST_WORDS:,} have an address")
 
 
-def _rule_uops(program: Program, operation: Operation) -> None:
-    """A program of the vector unit executes micro-operations whose multiply and rounding exist."""
-    fields = operation.fields
-    if operation.unit is not Unit.VECTOR or fields["kind"] != VectorKind.PROGRAM:
-        return
-    for number, uop in enumerate(operation.uops[fields["first"]:fields["last"] + 1], fields["first"]):
-        for name, last in _LAST_CODES:
-            require(uop[name] <= last, f"micro-operation {number} has {name} {uop[name]}, the last one is {last}")
-
-
 #: Rules of each operation.
-COMMAND_RULES: Sequence[Callable[[Program, Operation], None]] = (_rule_region, _rule_words, _rule_uops)
+COMMAND_RULES: Sequence[Callable[[Program, Operation], None]] = (_rule_region, _rule_words)
 
 
 def check_commands(program: Program) -> None:

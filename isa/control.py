@@ -2,13 +2,17 @@
 
 32-bit registers at byte offsets; reads and writes are whole words. A run: write `base0`..`base3`,
 `command_offset`, `command_bytes`, then 1 to `control`; poll `status` until `done` or `error`.
+
+A memory that does not answer, and commands that wait for each other, end in an error where `watchdog` is not 0. Where
+memory owes answers when a run has ended, a stop is over after 1,048,576 cycles all the same, with bit 3 of `status`:
+nothing can start until the answers come, which clears it, or until memory and machine are reset together.
 """
 
 from dataclasses import dataclass
 from enum import IntEnum
 
-__all__ = ["COUNTERS", "MAGIC", "REGISTERS", "STATUS_DONE", "STATUS_BUSY", "STATUS_ERROR",
-           "ControlRegister", "Status"]
+__all__ = ["COUNTERS", "DRAIN_CYCLES", "MAGIC", "NO_RUN", "REGISTERS", "STATUS_BUSY", "STATUS_DONE", "STATUS_ERROR",
+           "STATUS_OWED", "WATCHDOG_CYCLES", "ControlRegister", "Status"]
 
 #: Value of the `magic` register: "TQHW" read as a little-endian word.
 MAGIC = 0x57485154
@@ -16,6 +20,14 @@ MAGIC = 0x57485154
 STATUS_BUSY = 1
 STATUS_DONE = 2
 STATUS_ERROR = 4
+STATUS_OWED = 8
+
+#: `error_index` of an error that no RUN is to blame for.
+NO_RUN = (1 << 32) - 1
+#: What drivers write to `watchdog`: a sixth of a second at 100 MHz, far more than any wait of a machine that works.
+WATCHDOG_CYCLES = 1 << 24
+#: After a run the memory may take so long to give answers that it owes; then the machine gives up waiting for them.
+DRAIN_CYCLES = 1 << 20
 
 
 class Status(IntEnum):
@@ -34,8 +46,13 @@ class Status(IntEnum):
     TOKEN_OVERFLOW = 5
     #: the commands end without END
     NO_END = 6
-    #: an operation's fields break a rule of docs/reference/semantics.md (a count of zero, ...)
+    #: an operation breaks a rule, see "What an operation must keep to"
     BAD_OPERATION = 7
+    #: nothing moved for `watchdog` cycles, and the memory owes `error_unit` (control: fetch) an answer
+    NO_ANSWER = 8
+    #: nothing moved for `watchdog` cycles: units wait for each other; `error_unit` is the first that waits for tokens,
+    #: or else for accumulators
+    DEADLOCK = 9
 
 
 @dataclass(frozen=True)
@@ -60,12 +77,13 @@ REGISTERS: tuple[ControlRegister, ...] = (
     ControlRegister("magic", 0x00, "r", "0x57485154"),
     ControlRegister("fingerprint", 0x04, "r", "fingerprint of the configuration"),
     ControlRegister("control", 0x08, "w", "1: start; 2: stop and reset all units"),
-    ControlRegister("status", 0x0C, "r", "bit 0 busy, bit 1 done, bit 2 error"),
+    ControlRegister("status", 0x0C, "r", "bit 0 busy, bit 1 done, bit 2 error, bit 3 memory owes answers"),
     ControlRegister("error_code", 0x10, "r", "Status of a stopped machine"),
     ControlRegister("error_unit", 0x14, "r", "unit that stopped"),
-    ControlRegister("error_index", 0x18, "r", "RUN commands that this unit had started, less one"),
+    ControlRegister("error_index", 0x18, "r", "RUN of this unit that the error is about; 0xFFFFFFFF: none"),
     ControlRegister("command_offset", 0x1C, "rw", "byte offset of the commands in region 0, a multiple of 16"),
     ControlRegister("command_bytes", 0x20, "rw", "length of the commands, a multiple of 4"),
+    ControlRegister("watchdog", 0x24, "rw", "cycles without progress after which the machine stops; 0: never"),
     ControlRegister("base0", 0x30, "rw", "byte address of region 0 (image), a multiple of 16"),
     ControlRegister("base1", 0x34, "rw", "byte address of region 1 (arena), a multiple of 16"),
     ControlRegister("base2", 0x38, "rw", "byte address of region 2 (state), a multiple of 16"),

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from tq_hw.isa.config import Config
+from tq_hw.isa.control import Status
 from tq_hw.isa.layout import (
     FOLD_BASE,
     FOLD_ENTRY,
@@ -23,10 +24,12 @@ from tq_hw.isa.layout import (
     Register,
     Unit,
     register_count,
+    register_exists,
 )
 from tq_hw.isa.uop import UOP
 
-__all__ = ["WORD_BYTES", "Assembler", "Command", "EncodeError", "decode", "disassemble", "pack", "unpack"]
+__all__ = ["WORD_BYTES", "Assembler", "Command", "EncodeError", "decode", "disassemble", "pack", "unpack",
+           "dealt"]
 
 #: Bytes of a command word.
 WORD_BYTES = 4
@@ -34,7 +37,18 @@ _UOP_FIELDS = frozenset(f.name for r in UOP for f in r.fields)
 
 
 class EncodeError(ValueError):
-    """A field does not fit, or a stream breaks the layout."""
+    """A field does not fit, or a stream breaks the layout.
+
+    Members
+    -------
+    status, unit : what the hardware says of such a stream
+    word_index : of the command, if it is one of a stream
+    """
+
+    def __init__(self, message: str, status: Status = Status.BAD_COMMAND, unit: Unit = Unit.CONTROL,
+                 word_index: int = 0) -> None:
+        super().__init__(message)
+        self.status, self.unit, self.word_index = status, unit, word_index
 
 
 def pack(register: Register, values: Mapping[str, int]) -> int:
@@ -85,6 +99,13 @@ class Command:
     run: bool
     first: int
     values: tuple[int, ...]
+
+    def check(self, config: Config) -> None:
+        """Raise EncodeError if one of the registers does not exist."""
+        for index in range(self.first, self.first + len(self.values)):
+            if not register_exists(self.unit, index, config):
+                raise EncodeError(f"word {self.word_index}: unit {self.unit.name.lower()} has no register {index}",
+                                  unit=self.unit, word_index=self.word_index)
 
 
 @dataclass
@@ -155,30 +176,35 @@ class Assembler:
 
 def decode(data: bytes, config: Config) -> Iterator[Command]:
     """Yield the commands of a stream up to and including END."""
+    for command in dealt(data):
+        command.check(config)
+        yield command
+
+
+def dealt(data: bytes) -> Iterator[Command]:
+    """Yield commands as fetch deals them, without a look at the registers that they name; one cut short without RUN."""
     if len(data) % WORD_BYTES:
         raise EncodeError(f"a command stream has whole words, not {len(data)} bytes")
     # An array takes four bytes a word; a tuple would take ten times as much.
     words = array("I", data)
     if sys.byteorder == "big":
         words.byteswap()
-    counts = {unit: register_count(unit, config) for unit in UNITS}
     at = 0
     while at < len(words):
         head = _read_header(words[at])
         if head is None:
             raise EncodeError(f"word {at}: {words[at]:#010x} is no command header")
         unit, run, first, count = head
-        if at + 1 + count > len(words):
-            raise EncodeError(f"word {at}: {count} values expected, {len(words) - at - 1} left")
-        if unit is not Unit.CONTROL and first + count > counts[unit]:
-            raise EncodeError(f"word {at}: unit {unit.name.lower()} has no register {first + count - 1}")
         if unit is Unit.CONTROL and (count or not run):
             raise EncodeError(f"word {at}: the control unit knows END alone")
+        if at + 1 + count > len(words):
+            yield Command(at, unit, False, first, tuple(words[at + 1:]))
+            raise EncodeError(f"word {at}: {count} values expected, {len(words) - at - 1} left", Status.NO_END)
         yield Command(at, unit, run, first, tuple(words[at + 1:at + 1 + count]))
         if unit is Unit.CONTROL:
             return
         at += 1 + count
-    raise EncodeError(f"word {at}: the stream has no END")
+    raise EncodeError(f"word {at}: the stream has no END", Status.NO_END)
 
 
 def disassemble(data: bytes, config: Config) -> Iterator[str]:

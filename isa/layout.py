@@ -30,7 +30,7 @@ from tq_hw.isa.config import Config
 
 __all__ = ["BURST_BYTES", "FETCH_BURSTS", "FETCH_BYTES", "FEW_WORDS", "FOLD_BASE", "FOLD_ENTRY", "HEADER",
            "LOAD_BURSTS", "LOAD_BYTES", "LOAD_SHARES", "QUEUE_WORDS", "UNITS", "UOP_BASE", "UOP_WORDS", "ArrayMode",
-           "Field", "Register", "Unit", "UnitLayout", "VectorKind", "register", "register_count"]
+           "Field", "Register", "Unit", "UnitLayout", "VectorKind", "register", "register_count", "register_exists"]
 
 #: Bursts to memory end at multiples of this.
 BURST_BYTES = 256
@@ -292,3 +292,9 @@ def register_count(unit: Unit, config: Config) -> int:
     if unit is Unit.ARRAY:
         return FOLD_BASE + 3 * config.fold_steps
     return len(UNITS[unit].registers)
+
+
+def register_exists(unit: Unit, index: int, config: Config) -> bool:
+    """Whether a command may write register `index`: one of the operation, or of the unit's table behind them."""
+    base = {Unit.ARRAY: FOLD_BASE, Unit.VECTOR: UOP_BASE}.get(unit, 0)
+    return index < len(UNITS[unit].registers) or base <= index < register_count(unit, config)

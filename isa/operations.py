@@ -1,15 +1,15 @@
 """A command stream as the RUNs of each unit, with the registers as they stand at each."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from tq_hw.isa.config import Config
-from tq_hw.isa.encode import decode, unpack
+from tq_hw.isa.encode import Command, EncodeError, dealt, decode, unpack
 from tq_hw.isa.layout import FOLD_BASE, FOLD_ENTRY, UNITS, UOP_BASE, UOP_WORDS, Unit, register_count
 from tq_hw.isa.uop import UOP
 
-__all__ = ["Operation", "operations", "walk"]
+__all__ = ["Operation", "Stream", "operations", "read_stream", "walk"]
 
 Fields = Mapping[str, int]
 
@@ -67,33 +67,47 @@ def _fold(words: tuple[int, ...]) -> tuple[Fields, ...]:
     return tuple(unpack(FOLD_ENTRY, word) for word in words)
 
 
+class _Registers:
+    """The registers of all units, command by command."""
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        self._held = {unit: [0] * register_count(unit, config) for unit in UNITS}
+        self._folds: tuple[tuple[Fields, ...], ...] | None = None
+        self._uops: tuple[Fields, ...] | None = None
+        self._words, self._runs = dict.fromkeys(UNITS, 0), dict.fromkeys(UNITS, 0)
+
+    def take(self, command: Command) -> Operation | None:
+        """Write a unit's registers, which exist, and return the operation if it RUNs."""
+        config, unit = self._config, command.unit
+        own, end, held = len(UNITS[unit].registers), command.first + len(command.values), self._held[unit]
+        self._words[unit] += 1 + len(command.values)
+        held[command.first:end] = command.values
+        if end > own:
+            self._folds, self._uops = (None, self._uops) if unit is Unit.ARRAY else (self._folds, None)
+        if not command.run:
+            return None
+        if self._folds is None and unit is Unit.ARRAY:
+            self._folds = tuple(_fold(tuple(held[FOLD_BASE + 3 * k:FOLD_BASE + 3 * k + 3]))
+                                for k in range(config.fold_steps))
+        if self._uops is None and unit is Unit.VECTOR:
+            self._uops = tuple(_uop(tuple(held[UOP_BASE + UOP_WORDS * k:UOP_BASE + UOP_WORDS * (k + 1)]))
+                               for k in range(config.uops))
+        operation = Operation(
+            unit, sum(self._runs.values()), self._runs[unit], command.word_index, self._words[unit], tuple(held[:own]),
+            (unit is Unit.ARRAY and self._folds) or (), (unit is Unit.VECTOR and self._uops) or ())
+        self._runs[unit] += 1
+        self._words[unit] = 0
+        return operation
+
+
 def walk(commands: bytes, config: Config) -> Iterator[Operation]:
     """Yield the RUNs of a stream in its order; EncodeError where it breaks the layout."""
-    held = {unit: [0] * register_count(unit, config) for unit in UNITS}
-    folds: tuple[tuple[Fields, ...], ...] | None = None
-    uops: tuple[Fields, ...] | None = None
-    words, runs = dict.fromkeys(UNITS, 0), dict.fromkeys(UNITS, 0)
+    registers = _Registers(config)
     for command in decode(commands, config):
-        unit = command.unit
-        if unit is Unit.CONTROL:
-            continue
-        own, end, registers = len(UNITS[unit].registers), command.first + len(command.values), held[unit]
-        words[unit] += 1 + len(command.values)
-        registers[command.first:end] = command.values
-        if end > own:
-            folds, uops = (None, uops) if unit is Unit.ARRAY else (folds, None)
-        if not command.run:
-            continue
-        if folds is None and unit is Unit.ARRAY:
-            folds = tuple(_fold(tuple(registers[FOLD_BASE + 3 * k:FOLD_BASE + 3 * k + 3]))
-                          for k in range(config.fold_steps))
-        if uops is None and unit is Unit.VECTOR:
-            uops = tuple(_uop(tuple(registers[UOP_BASE + UOP_WORDS * k:UOP_BASE + UOP_WORDS * (k + 1)]))
-                         for k in range(config.uops))
-        yield Operation(unit, sum(runs.values()), runs[unit], command.word_index, words[unit], tuple(registers[:own]),
-                        (unit is Unit.ARRAY and folds) or (), (unit is Unit.VECTOR and uops) or ())
-        runs[unit] += 1
-        words[unit] = 0
+        operation = None if command.unit is Unit.CONTROL else registers.take(command)
+        if operation is not None:
+            yield operation
 
 
 def operations(commands: bytes, config: Config) -> dict[Unit, list[Operation]]:
@@ -102,3 +116,40 @@ def operations(commands: bytes, config: Config) -> dict[Unit, list[Operation]]:
     for operation in walk(commands, config):
         found[operation.unit].append(operation)
     return found
+
+
+@dataclass(frozen=True)
+class Stream:
+    """A command stream, which may break the layout, as the units get it.
+
+    Members
+    -------
+    operations : RUNs of each working unit, in order
+    refused : units whose next command behind these names a register that does not exist
+    end : what is wrong with the stream behind all of these, or None where it ends as it should
+    """
+
+    operations: dict[Unit, list[Operation]]
+    refused: dict[Unit, EncodeError]
+    end: EncodeError | None
+
+
+def read_stream(commands: bytes, config: Config) -> Stream:
+    """Return what the units get of a stream, up to where it breaks the layout."""
+    registers = _Registers(config)
+    stream = Stream({unit: [] for unit in UNITS}, {}, None)
+    try:
+        for command in dealt(commands):
+            if command.unit is Unit.CONTROL or command.unit in stream.refused:
+                continue
+            try:
+                command.check(config)
+            except EncodeError as error:
+                stream.refused[command.unit] = error
+                continue
+            operation = registers.take(command)
+            if operation is not None:
+                stream.operations[operation.unit].append(operation)
+    except EncodeError as error:
+        return replace(stream, end=error)
+    return stream

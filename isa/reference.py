@@ -9,7 +9,7 @@ import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from enum import IntEnum
 
-from tq_hw.isa import control, encode, layout, uop
+from tq_hw.isa import control, encode, layout, legality, uop
 from tq_hw.isa.config import ISA_VERSION, PRESETS
 from tq_hw.isa.layout import Field, Register
 
@@ -42,6 +42,10 @@ def _lines() -> Iterator[str]:
                  uop.Activation):
         yield from ("", f"### {enum.__name__}", "")
         yield from members(enum)
+    yield from ("", "## What an operation must keep to", "")
+    yield from body(legality)
+    yield ""
+    yield from table(("of", "must hold", "where", "found"), _rules())
     yield from ("", "## Register bus", "")
     yield from body(control)
     yield ""
@@ -59,6 +63,14 @@ def _lines() -> Iterator[str]:
     yield from ("", "## A stream of commands", "", "```")
     yield from _example()
     yield "```"
+
+
+def _rules() -> Iterator[Sequence[str]]:
+    named = [(unit.name.lower(), rules) for unit, rules in legality.RULES.items()]
+    for name, rules in (*named, ("micro-operation", legality.UOP_RULES)):
+        for rule in rules:
+            when = f"`{rule.when}`" if rule.when else ""
+            yield name, f"`{rule.text}`", when, "running" if rule.running else "before"
 
 
 def _example() -> Iterator[str]:

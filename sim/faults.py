@@ -1,6 +1,6 @@
 """The error of a machine that stopped, for the executor, the RTL and a board alike."""
 
-from tq_hw.isa.control import Status
+from tq_hw.isa.control import NO_RUN, Status
 from tq_hw.isa.layout import Unit
 from tq_hw.isa.program import Program
 from tq_hw.model.errors import DeviceError
@@ -24,7 +24,9 @@ class SimulationError(DeviceError):
 
 
 def located(program: Program, unit: Unit, run: int) -> str:
-    """Return "array RUN 12 (operator 3, CONV_2D 'name')"."""
+    """Return "array RUN 12 (operator 3, CONV_2D 'name')"; "array" of NO_RUN."""
+    if run == NO_RUN:
+        return unit.name.lower()
     layer = program.layer_of(unit, run)
     of = "" if layer is None else f" (operator {layer.index}, {layer.op} {layer.name!r})"
     return f"{unit.name.lower()} RUN {run}{of}"

@@ -7,7 +7,17 @@ from typing import TypeVar
 
 from tq_hw.boards.link.host import Link, LinkError, Progress, SessionLostError
 from tq_hw.boards.link.protocol import Identity
-from tq_hw.isa.control import COUNTERS, MAGIC, STATUS_BUSY, STATUS_DONE, STATUS_ERROR, Status
+from tq_hw.isa.control import (
+    COUNTERS,
+    MAGIC,
+    NO_RUN,
+    STATUS_BUSY,
+    STATUS_DONE,
+    STATUS_ERROR,
+    STATUS_OWED,
+    WATCHDOG_CYCLES,
+    Status,
+)
 from tq_hw.isa.layout import Unit
 from tq_hw.isa.program import REGION_STATE, Port, Program
 from tq_hw.model.errors import DeviceError, OptionError
@@ -27,11 +37,11 @@ class MachineError(DeviceError):
 
     Members
     -------
-    status, unit, run : the code, the unit that stopped, and its RUN command
+    status, unit, run : the code, the unit that stopped, and its RUN command, or NO_RUN
     """
 
     def __init__(self, status: Status, unit: Unit, run: int) -> None:
-        super().__init__(f"{unit.name.lower()} RUN {run}: {status.name}")
+        super().__init__(f"{unit.name.lower()}{'' if run == NO_RUN else f' RUN {run}'}: {status.name}")
         self.status, self.unit, self.run = status, unit, run
 
 
@@ -169,7 +179,7 @@ class Device:
             link.write_memory(self._bases[REGION_STATE], program.state)
         for port, data in zip(program.inputs, inputs, strict=True):
             link.write_memory(self._address(port), data)
-        link.write_registers("command_offset", program.command_offset, program.command_bytes)
+        link.write_registers("command_offset", program.command_offset, program.command_bytes, WATCHDOG_CYCLES)
         link.write_registers("base0", *self._bases)
         link.write_registers("control", 1)
         began = time.monotonic()
@@ -199,9 +209,10 @@ class Device:
     def _stop(self) -> None:
         self._link.write_registers("control", 2)
         until = time.monotonic() + 1
-        while self._link.read_registers("status")[0] & STATUS_BUSY:
-            if time.monotonic() > until:
-                raise DeviceError("the accelerator does not stop: its memory does not answer; reset the board")
+        while (status := self._link.read_registers("status")[0]) & STATUS_BUSY and time.monotonic() < until:
+            pass
+        if status & (STATUS_BUSY | STATUS_OWED):
+            raise DeviceError("the accelerator does not stop: its memory does not answer; reset the board")
 
     def _address(self, port: Port) -> int:
         return self._bases[port.region] + port.region_offset_bytes

@@ -261,6 +261,8 @@ tq_status tq_run(tq_model *model, uint32_t most_cycles)
     status = write_register(model->bus, TQ_REG_COMMAND_OFFSET, field(model->file, TQ_FILE_COMMAND_OFFSET));
     if (status == TQ_OK)
         status = write_register(model->bus, TQ_REG_COMMAND_BYTES, field(model->file, TQ_FILE_COMMAND_BYTES));
+    if (status == TQ_OK)
+        status = write_register(model->bus, TQ_REG_WATCHDOG, TQ_WATCHDOG_CYCLES);
     for (uint32_t region = 0; status == TQ_OK && region < 3; region++)
         status = write_register(model->bus, TQ_REG_BASE0 + 4u * region, model->bases[region]);
     if (status == TQ_OK)

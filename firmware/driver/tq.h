@@ -11,7 +11,8 @@
 #ifndef TQ_MOST_TENSORS
 #define TQ_MOST_TENSORS 8u
 #endif
-/* Looks at a machine whose clock stands still, after which it is given up. */
+/* Looks at a machine whose clock stands still, or that does not stop, after which it is given up. They must take longer
+ * than TQ_DRAIN_CYCLES, in which a stop comes back. */
 #ifndef TQ_STUCK_POLLS
 #define TQ_STUCK_POLLS 100000u
 #endif

@@ -12,6 +12,7 @@
 #define TQ_REG_ERROR_INDEX 0x18u
 #define TQ_REG_COMMAND_OFFSET 0x1cu
 #define TQ_REG_COMMAND_BYTES 0x20u
+#define TQ_REG_WATCHDOG 0x24u
 #define TQ_REG_BASE0 0x30u
 #define TQ_REG_BASE1 0x34u
 #define TQ_REG_BASE2 0x38u
@@ -40,6 +41,11 @@
 #define TQ_STATUS_BUSY 0x1u
 #define TQ_STATUS_DONE 0x2u
 #define TQ_STATUS_ERROR 0x4u
+#define TQ_STATUS_OWED 0x8u
+
+/* What the driver writes to the watchdog register; cycles in which a stop comes back. */
+#define TQ_WATCHDOG_CYCLES 16777216u
+#define TQ_DRAIN_CYCLES 1048576u
 
 /* Values of the error_code register. */
 #define TQ_MACHINE_OK 0u
@@ -50,6 +56,8 @@
 #define TQ_MACHINE_TOKEN_OVERFLOW 5u
 #define TQ_MACHINE_NO_END 6u
 #define TQ_MACHINE_BAD_OPERATION 7u
+#define TQ_MACHINE_NO_ANSWER 8u
+#define TQ_MACHINE_DEADLOCK 9u
 
 /* Values of the error_unit register. */
 #define TQ_UNIT_CONTROL 0u

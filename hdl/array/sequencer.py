@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from amaranth import Cat, Module, Mux, Signal, signed
+from amaranth import Module, Mux, Signal, signed
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
@@ -10,6 +10,7 @@ from amaranth.lib.wiring import In, Out
 from tq_hw.hdl.array.steps import COUNT, SLOT_FEEDS, Constants, Feed, Place, Step
 from tq_hw.hdl.array.weights import WeightRequest
 from tq_hw.hdl.parts.delay import delayed
+from tq_hw.hdl.parts.numbers import NUMBER_BITS
 from tq_hw.hdl.signatures import OperationLayout, TableWriteSignature, operation_signature
 from tq_hw.isa.config import Config
 from tq_hw.isa.layout import FOLD_ENTRY, ArrayMode, Unit
@@ -36,7 +37,7 @@ class StepSequencer(wiring.Component):
     steps : Out(stream of Step), constants : Out, those of the operation whose first step is on `steps`
     weights : Out(stream of WeightRequest)
     hold : In(1), take no operation in the next cycle
-    accepted : Out(1), strobe; bad : Out(1), an operation broke a rule: nothing more happens until reset
+    accepted : Out(1), strobe
     """
 
     i: Any
@@ -46,7 +47,6 @@ class StepSequencer(wiring.Component):
     weights: Any
     hold: Signal
     accepted: Signal
-    bad: Signal
 
     def __init__(self, config: Config) -> None:
         self._config = config
@@ -54,7 +54,7 @@ class StepSequencer(wiring.Component):
             "i": In(operation_signature(Unit.ARRAY)), "table": In(TableWriteSignature()),
             "steps": Out(stream.Signature(Step(config))), "constants": Out(Constants),
             "weights": Out(stream.Signature(WeightRequest(config))),
-            "hold": In(1), "accepted": Out(1), "bad": Out(1),
+            "hold": In(1), "accepted": Out(1),
         })
 
     def elaborate(self, platform: object) -> Module:
@@ -69,7 +69,6 @@ class StepSequencer(wiring.Component):
         fold_entry, fold_index = self._fold_table(m)
         # The feed's entry, in a register: what it tells the step takes a few levels of logic.
         entry: Any = Signal(Feed(config), reset_less=True)
-        broken = self._check(m, op)
 
         # Loops over output blocks and tiles.
         blocks_left = Signal(COUNT)
@@ -110,8 +109,11 @@ class StepSequencer(wiring.Component):
         kept = delayed(m, keeps, 1, "kept", control=True)
         # In IDLE, and neither on hold nor `kept`: a register, for whether an operation is taken ends far away.
         ready = Signal()
+        # Low bits of the operation's number; -1 before the first.
+        number = Signal(NUMBER_BITS, init=(1 << NUMBER_BITS) - 1)
 
         m.d.comb += [self.i.ready.eq(ready), self.accepted.eq(self.i.valid & ready)]
+        m.d.sync += number.eq(number + self.accepted)
 
         feed = Signal(range(SLOT_FEEDS))
         with m.FSM():
@@ -138,14 +140,13 @@ class StepSequencer(wiring.Component):
                     inner.eq(in_block), column.eq(in_block), kernel_col.eq(0), fold_index.eq(0),
                 ]
                 m.next = "REQUEST"
-                with m.If(broken):
-                    m.next = "BAD"
 
             # Whether the last one is taken comes late in its cycle: the next one goes on a cycle later.
             with m.State("REQUEST"), m.If(~self.weights.valid):
                 request = self.weights.payload
                 m.d.sync += [self.weights.valid.eq(1), request.jump.eq(tile_first),
                              request.address.eq(weight_block), request.rows.eq(op.weight_rows - 2),
+                             request.number.eq(number),
                              walk.eq(kernel_row), feed.eq(0), fold_index.eq(fold_index + folded), entry.eq(fold_entry)]
                 m.next = "FEEDS"
 
@@ -211,9 +212,6 @@ class StepSequencer(wiring.Component):
                 with m.If(~next_tile & ~next_block):
                     m.d.sync += ready.eq(~self.hold & ~keeps)
                     m.next = "IDLE"
-
-            with m.State("BAD"):
-                m.d.comb += self.bad.eq(1)
         return m
 
     def _make_constants(self, m: Module, op: Any) -> None:
@@ -232,34 +230,6 @@ class StepSequencer(wiring.Component):
         for name in ("acc_first", "acc_last", "zero_point", "in_base", "in_col_step", "in_row_step", "row_first",
                      "col_first", "row_stride", "in_rows", "in_cols"):
             m.d.comb += c[name].eq(op[name])
-
-    def _check(self, m: Module, op: Any) -> Signal:
-        """Return whether the operation breaks a rule, from one cycle after it is in."""
-        config = self._config
-        gemm, folded, depthwise = (op.mode == mode for mode in (ArrayMode.GEMM, ArrayMode.FOLDED, ArrayMode.DEPTHWISE))
-        single = (op.out_blocks == 1) & (op.slots <= op.tile_slots)
-        may_open, goes_on = single, []
-        if config.acc_open:
-            spread, left_open, left_spread = Signal(), Signal(), Signal()
-            m.d.comb += spread.eq((op.out_blocks == config.acc_open) & (op.slots <= op.tile_slots))
-            with m.If(delayed(m, self.accepted, 1, "taken", control=True)):
-                m.d.sync += [left_open.eq(~op.acc_last), left_spread.eq(spread)]
-            may_open = single | spread
-            goes_on = [left_open & ~Mux(left_spread, spread, single)]
-        gemm_rows = Mux(gemm, config.gemm_rows, config.rows)
-        broken = Signal()
-        m.d.sync += broken.eq(Cat(
-            ~(gemm | folded | depthwise),
-            op.slots == 0, op.tile_slots == 0, op.tile_slots > config.acc_words, op.out_blocks == 0, op.out_cols == 0,
-            op.weight_rows == 0, op.weight_rows > gemm_rows,
-            ~folded & ((op.kernel_rows == 0) | (op.kernel_cols == 0)),
-            ~depthwise & (op.kernel_blocks == 0),
-            gemm & (op.slices == 0),
-            folded & (op.kernel_blocks > config.fold_steps),
-            depthwise & ((op.col_stride == 0) | (op.period == 0) | (op.sub_first >= config.sub_blocks)),
-            ~(op.acc_first & op.acc_last) & ~may_open, *goes_on,
-        ).any())
-        return broken
 
     def _fold_table(self, m: Module) -> tuple[Any, Signal]:
         """Return the entry at the returned index (3 * entry + feed), as a Feed without `used`."""

@@ -10,6 +10,7 @@ from amaranth.lib.wiring import In, Out
 from tq_hw.hdl.array.accumulate import SlotTag
 from tq_hw.hdl.array.steps import COLUMN, COUNT, ROW, SLOT_FEEDS, Constants, Place, Slot, Step
 from tq_hw.hdl.parts.delay import delayed
+from tq_hw.hdl.parts.numbers import NUMBER_BITS
 from tq_hw.hdl.signatures import bank_of
 from tq_hw.isa.config import BANKS, Config
 from tq_hw.isa.latency import SLOT_TO_PORT_CYCLES
@@ -37,7 +38,10 @@ class SlotCounter(wiring.Component):
     weights_ready, start : to the weight loader
     acc_free, acc_take : to the accumulators
     en, addr, wants : Out, the three feeds' ports; slot : Out(Slot), the same cycle; all come from registers
+    number : Out, low bits of the number of the operation whose words the feeds asked for in the cycle before
     conflict : Out(1), two feeds asked one bank in the cycle before
+    cut : Out(1), strobe: a row of a depthwise tile ended before its last output column; cut_number : Out, as `number`
+    live : Out(1), slots go on
     stall_weights, stall_acc : Out(1), a step waited in the cycle before for weights, for a buffer
     """
 
@@ -51,7 +55,11 @@ class SlotCounter(wiring.Component):
     addr: Any
     wants: Any
     slot: Any
+    number: Signal
     conflict: Signal
+    cut: Signal
+    cut_number: Signal
+    live: Signal
     stall_weights: Signal
     stall_acc: Signal
 
@@ -62,7 +70,8 @@ class SlotCounter(wiring.Component):
             "weights_ready": In(1), "start": Out(1), "acc_free": In(1), "acc_take": Out(1),
             "en": Out(SLOT_FEEDS), "addr": Out(data.ArrayLayout(16, SLOT_FEEDS)),
             "wants": Out(data.ArrayLayout(BANKS, SLOT_FEEDS)), "slot": Out(Slot(config)),
-            "conflict": Out(1), "stall_weights": Out(1), "stall_acc": Out(1),
+            "number": Out(NUMBER_BITS), "conflict": Out(1), "cut": Out(1), "cut_number": Out(NUMBER_BITS),
+            "live": Out(1), "stall_weights": Out(1), "stall_acc": Out(1),
         })
 
     def elaborate(self, platform: object) -> Module:
@@ -125,6 +134,14 @@ class SlotCounter(wiring.Component):
                 m.d.sync += position.eq(begun)
         with m.If(fresh & step.tile_first):
             m.d.sync += begun.eq(position)
+
+        # A tile is whole rows, and a row's slots reach its last column: the last column is kept here or has been.
+        number = Signal(NUMBER_BITS, init=(1 << NUMBER_BITS) - 1)
+        with m.If(begin & new.operation_first):
+            m.d.sync += number.eq(number + 1)
+        m.d.comb += self.live.eq(live)
+        m.d.sync += [self.cut.eq(row_end & depthwise & ~(cols[-1] & (keep | ~cols[0]))), self.cut_number.eq(number),
+                     self.number.eq(delayed(m, number, SLOT_TO_PORT_CYCLES, "number"))]
 
         # An operation is over when the rest of its last row has been read, too.
         tag: Any = Signal(SlotTag)

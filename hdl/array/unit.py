@@ -13,6 +13,7 @@ from tq_hw.hdl.array.sequencer import StepSequencer
 from tq_hw.hdl.array.slots import SlotCounter
 from tq_hw.hdl.array.weights import WeightLoader
 from tq_hw.hdl.parts.delay import delayed
+from tq_hw.hdl.parts.numbers import NUMBER_BITS
 from tq_hw.hdl.signatures import AccReadSignature, ReadSignature, TableWriteSignature, operation_signature
 from tq_hw.isa.config import Config
 from tq_hw.isa.control import Status
@@ -44,12 +45,14 @@ class ArrayUnit(wiring.Component):
     table : In, writes of the folding table, only while `idle`
     idle : Out(1), nothing taken that is not done
     done : Out(1), strobe for each operation in order: its sums are written and it reads no more
-    error : Out(4), 0 or the `Status` that stopped the unit, until reset
+    error : Out(4), 0 or the `Status` that stopped the unit, until reset; error_at : Out, low bits of the operation's
+        number
     feed0, feed1, feed2 : scratchpad ports that are always granted
     weights : scratchpad port that may be refused
     acc : the vector unit's port to the accumulators
     busy, stall_acc, stall_weight : Out(1), an operation is under way; a step waited in the cycle before for a free
         accumulator buffer; for its weights
+    moved : Out(1), slots go on
     """
 
     i: Any
@@ -57,6 +60,7 @@ class ArrayUnit(wiring.Component):
     idle: Signal
     done: Signal
     error: Signal
+    error_at: Signal
     feed0: Any
     feed1: Any
     feed2: Any
@@ -65,16 +69,17 @@ class ArrayUnit(wiring.Component):
     busy: Signal
     stall_acc: Signal
     stall_weight: Signal
+    moved: Signal
 
     def __init__(self, config: Config) -> None:
         self._config = config
         super().__init__({
             "i": In(operation_signature(Unit.ARRAY)), "table": In(TableWriteSignature()),
-            "idle": Out(1), "done": Out(1), "error": Out(4),
+            "idle": Out(1), "done": Out(1), "error": Out(4), "error_at": Out(NUMBER_BITS),
             "feed0": Out(ReadSignature(config)), "feed1": Out(ReadSignature(config)),
             "feed2": Out(ReadSignature(config)), "weights": Out(ReadSignature(config)),
             "acc": In(AccReadSignature(config)),
-            "busy": Out(1), "stall_acc": Out(1), "stall_weight": Out(1),
+            "busy": Out(1), "stall_acc": Out(1), "stall_weight": Out(1), "moved": Out(1),
         })
 
     def elaborate(self, platform: object) -> Module:
@@ -119,9 +124,13 @@ class ArrayUnit(wiring.Component):
             self.done.eq(accumulators.done),
             self.idle.eq(under_way == 0), self.busy.eq(under_way != 0),
         ]
+        beyond = self.feed0.beyond | self.feed1.beyond | self.feed2.beyond
         with m.If(self.error == Status.OK):
-            with m.If(sequencer.bad):
-                m.d.sync += self.error.eq(Status.BAD_OPERATION)
-            with m.If(slots.conflict):
-                m.d.sync += self.error.eq(Status.BANK_CONFLICT)
+            for wrong, status, number in ((self.weights.beyond, Status.BAD_ADDRESS, weights.number),
+                                          (beyond, Status.BAD_ADDRESS, slots.number),
+                                          (slots.conflict, Status.BANK_CONFLICT, slots.number),
+                                          (slots.cut, Status.BAD_OPERATION, slots.cut_number)):
+                with m.If(wrong):
+                    m.d.sync += [self.error.eq(status), self.error_at.eq(number)]
+        m.d.sync += self.moved.eq(slots.live)
         return m

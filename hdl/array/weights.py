@@ -7,6 +7,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from tq_hw.hdl.parts.delay import delayed
+from tq_hw.hdl.parts.numbers import NUMBER_BITS
 from tq_hw.hdl.signatures import ReadSignature, bank_of, granted
 from tq_hw.isa.config import BANKS, Config
 from tq_hw.isa.latency import ARRAY_READ_LATENCY_CYCLES
@@ -15,10 +16,14 @@ __all__ = ["WeightLoader", "WeightRequest"]
 
 
 class WeightRequest(data.StructLayout):
-    """Weights of one step. jump: they start at address (else after the last ones); rows: rows less 2."""
+    """Weights of one step.
+
+    jump: they start at address (else after the last ones); rows: rows less 2; number: low bits of the operation's.
+    """
 
     def __init__(self, config: Config) -> None:
-        super().__init__({"jump": 1, "address": 16, "rows": signed((config.rows - 1).bit_length() + 1)})
+        super().__init__({"jump": 1, "address": 16, "rows": signed((config.rows - 1).bit_length() + 1),
+                          "number": NUMBER_BITS})
 
 
 class WeightLoader(wiring.Component):
@@ -33,7 +38,7 @@ class WeightLoader(wiring.Component):
     i : In(stream of WeightRequest), in the order of the steps
     ready : Out(1), all words of the next step are granted, the last one perhaps in this cycle: it may start
     start : In(1), strobe while ready: the next step starts in the following cycle
-    weights : scratchpad port
+    weights : scratchpad port; number : Out, of the operation whose word was granted in the cycle before
     weight, weight_row : Out, to MacArray
     """
 
@@ -41,6 +46,7 @@ class WeightLoader(wiring.Component):
     ready: Signal
     start: Signal
     weights: Any
+    number: Signal
     weight: Any
     weight_row: Signal
 
@@ -51,7 +57,7 @@ class WeightLoader(wiring.Component):
         super().__init__({
             "i": In(stream.Signature(WeightRequest(config))),
             "ready": Out(1), "start": In(1),
-            "weights": Out(ReadSignature(config)),
+            "weights": Out(ReadSignature(config)), "number": Out(NUMBER_BITS),
             "weight": Out(data.ArrayLayout(signed(8), config.cols)),
             "weight_row": Out(config.rows),
         })
@@ -63,6 +69,8 @@ class WeightLoader(wiring.Component):
         loading, loaded, first = Signal(), Signal(), Signal()
         address, bank = Signal(16), Signal(BANKS)
         left = Signal.like(request.rows)
+        number = Signal(NUMBER_BITS)
+        m.d.sync += self.number.eq(number)
 
         got, ends = Signal(), Signal()
         m.d.comb += [
@@ -80,6 +88,7 @@ class WeightLoader(wiring.Component):
         with m.If(got | ~loading):
             m.d.sync += [
                 first.eq(begins), left.eq(Mux(begins, request.rows, left - 1)),
+                number.eq(Mux(begins, request.number, number)),
                 address.eq(Mux(begins & request.jump, request.address, address + loading)),
                 bank.eq(Mux(begins & request.jump, bank_of(1, request.address),
                             Mux(loading, bank.rotate_left(1), bank))),

@@ -3,23 +3,28 @@
 32-bit addresses, `bus_bytes` of data, INCR bursts of at most 256 bytes that never cross 256 bytes (and so never 4 KiB).
 Read id 0 is fetch, 1 is load; writes have id 0. Responses of the two ids may come in any order and mixed.
 `rready` and `bready` are always 1: whoever asks keeps room for the answer. Every other output is a register.
+
+The memory must end each read burst where it was asked to: RLAST with another beat is an error, after which nothing is
+known of what is still to come. It is waited for until the memory has been quiet for long enough.
 """
 
 from typing import Any
 
-from amaranth import Cat, Module, Mux, Signal
+from amaranth import Cat, Module, Mux, ResetInserter, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from tq_hw.hdl.parts.numbers import NUMBER_BITS
 from tq_hw.hdl.parts.queues import Queue, Slice
 from tq_hw.isa.config import Config
-from tq_hw.isa.layout import LOAD_SHARES
+from tq_hw.isa.layout import BURST_BYTES, LOAD_SHARES
 
-__all__ = ["BurstLayout", "MemoryReadSignature", "ReadChannel", "WriteBeatLayout", "WriteChannel",
-           "read_members", "write_members"]
+__all__ = ["BurstLayout", "MemoryReadSignature", "ReadBurstLayout", "ReadChannel", "WriteBeatLayout",
+           "WriteChannel", "read_members", "write_members"]
 
 _LENGTH_BITS = 8
-_READ_LIMIT = 255
+#: Bursts that may be open, of fetch and of load, of store.
+_FETCH_LIMIT, _LOAD_LIMIT = 8, 64
 _WRITE_LIMIT = 16
 
 
@@ -51,6 +56,13 @@ class BurstLayout(data.StructLayout):
         super().__init__({"addr": 32, "length": _LENGTH_BITS, "last": 1})
 
 
+class ReadBurstLayout(data.StructLayout):
+    """A read burst: first byte (a multiple of bus_bytes), beats less one, low bits of its operation's number."""
+
+    def __init__(self) -> None:
+        super().__init__({"addr": 32, "length": _LENGTH_BITS, "number": NUMBER_BITS})
+
+
 class WriteBeatLayout(data.StructLayout):
     """One beat of write data; `last` ends the burst."""
 
@@ -63,15 +75,16 @@ class MemoryReadSignature(wiring.Signature):
 
     Members
     -------
-    burst : Out(stream of BurstLayout); `last` is not used
+    burst : Out(stream of ReadBurstLayout)
     data : In(8 * bus_bytes); valid : In(1): the next beat of the client's bursts, in order; it must be taken at once
-    error : In(1), strobe: the memory answered with an error
+    error : In(1), strobe: the memory answered with an error, or ended a burst where it should not; error_at : In,
+        the burst's
     """
 
     def __init__(self, config: Config) -> None:
         super().__init__({
-            "burst": Out(stream.Signature(BurstLayout())),
-            "data": In(8 * config.bus_bytes), "valid": In(1), "error": In(1),
+            "burst": Out(stream.Signature(ReadBurstLayout())),
+            "data": In(8 * config.bus_bytes), "valid": In(1), "error": In(1), "error_at": In(NUMBER_BITS),
         })
 
 
@@ -83,8 +96,11 @@ class ReadChannel(wiring.Component):
     fetch, load : In(MemoryReadSignature)
     urgent : In(1), commands run short
     halt : In(1), take no more bursts
+    quiet : In(1), nothing has moved for so long that after a wrong RLAST no beat is expected any more
     bus : Out(read_members)
-    idle : Out(1), no burst is under way
+    open : Out(2), bursts of fetch, of load are under way
+    idle : Out(1), none is, as far as that is known
+    moved : Out(1), strobe: an address or a beat was taken
     beat : Out(1), strobe: a beat arrived
     """
 
@@ -92,16 +108,20 @@ class ReadChannel(wiring.Component):
     load: Any
     urgent: Signal
     halt: Signal
+    quiet: Signal
     bus: Any
+    open: Signal
     idle: Signal
+    moved: Signal
     beat: Signal
 
     def __init__(self, config: Config) -> None:
         self._config = config
         super().__init__({
             "fetch": In(MemoryReadSignature(config)), "load": In(MemoryReadSignature(config)), "urgent": In(1),
-            "halt": In(1),
-            "bus": Out(wiring.Signature(read_members(config))), "idle": Out(1), "beat": Out(1),
+            "halt": In(1), "quiet": In(1),
+            "bus": Out(wiring.Signature(read_members(config))), "open": Out(2), "idle": Out(1), "moved": Out(1),
+            "beat": Out(1),
         })
 
     def elaborate(self, platform: object) -> Module:
@@ -110,17 +130,20 @@ class ReadChannel(wiring.Component):
         bus, fetch, load = self.bus, self.fetch, self.load
         shape = data.StructLayout({"addr": 32, "length": _LENGTH_BITS, "id": 1})
         m.submodules.address = address = Slice(shape)
+        forget = Signal()
+        bursts = [_OpenBursts(self._config, limit) for limit in (_FETCH_LIMIT, _LOAD_LIMIT)]
+        for name, part in zip(("fetch_bursts", "load_bursts"), bursts, strict=True):
+            m.submodules[name] = ResetInserter(forget)(part)
 
-        open_bursts = Signal(range(_READ_LIMIT + 1))
         may_open = Signal()
-        # One cycle late: one more burst may be open, or opened in the cycle of a halt.
-        m.d.sync += may_open.eq(~self.halt & (open_bursts < _READ_LIMIT - 1))
+        # One cycle late: one more burst may be opened in the cycle of a halt.
+        m.d.sync += may_open.eq(~self.halt & Cat(part.room for part in bursts).all())
         in_a_row, next_in_a_row = (Signal(range(max(LOAD_SHARES) + 1), name=name)
                                    for name in ("in_a_row", "next_in_a_row"))
         fetch_turn = Signal()
         choose_load = Signal()
         chosen = Mux(choose_load, load.burst.payload.as_value(), fetch.burst.payload.as_value())
-        burst = data.View(BurstLayout(), chosen)
+        burst = data.View(ReadBurstLayout(), chosen)
         m.d.comb += [
             choose_load.eq(load.burst.valid & ~(fetch.burst.valid & fetch_turn)),
             address.i.valid.eq(may_open & (load.burst.valid | fetch.burst.valid)),
@@ -149,11 +172,79 @@ class ReadChannel(wiring.Component):
         came_data = Signal(8 * self._config.bus_bytes)
         m.d.sync += [came.eq(bus.rvalid), came_id.eq(bus.rid), came_last.eq(bus.rlast), came_wrong.eq(bus.rresp[1]),
                      came_data.eq(bus.rdata)]
-        for number, client in enumerate((fetch, load)):
+        # Once a burst has ended in the wrong place, nobody knows which beats will still come.
+        astray = Signal()
+        for number, (client, part) in enumerate(zip((fetch, load), bursts, strict=True)):
             mine = came & (came_id == number)
-            m.d.comb += [client.valid.eq(mine), client.data.eq(came_data), client.error.eq(mine & came_wrong)]
-        m.d.sync += open_bursts.eq(open_bursts + opened - (came & came_last))
-        m.d.comb += [self.idle.eq((open_bursts == 0) & ~opened), self.beat.eq(came)]
+            m.d.comb += [
+                part.opened.eq(opened & (choose_load == number)), part.length.eq(burst.length),
+                part.number.eq(burst.number), part.came.eq(mine), part.last.eq(came_last), part.wrong.eq(came_wrong),
+                client.valid.eq(mine), client.data.eq(came_data), client.error.eq(part.error),
+                client.error_at.eq(part.error_at), self.open[number].eq(part.open),
+            ]
+        with m.If(Cat(part.astray for part in bursts).any()):
+            m.d.sync += astray.eq(1)
+        with m.Elif(forget):
+            m.d.sync += astray.eq(0)
+        m.d.sync += forget.eq(astray & self.quiet & ~address.o.valid)
+        m.d.comb += [self.idle.eq(~(self.open.any() | opened | astray)), self.beat.eq(came)]
+        m.d.sync += self.moved.eq(bus.rvalid | address.o.valid & bus.arready)
+        return m
+
+
+class _OpenBursts(wiring.Component):
+    """Follow the beats of one client's bursts.
+
+    Members
+    -------
+    opened : In(1), strobe, only while `room`, or in the cycle after: a burst of `length`, of operation `number`
+    came : In(1), a beat of this client; last, wrong : In(1), its RLAST, and whether it is an error
+    room : Out(1); open : Out(1), a burst is under way
+    error : Out(1), strobe; error_at : Out
+    astray : Out(1), strobe: a burst ended where it should not, or a beat came that nobody asked for
+    """
+
+    opened: Signal
+    length: Signal
+    number: Signal
+    came: Signal
+    last: Signal
+    wrong: Signal
+    room: Signal
+    open: Signal
+    error: Signal
+    error_at: Signal
+    astray: Signal
+
+    def __init__(self, config: Config, limit: int) -> None:
+        self._beats, self._limit = BURST_BYTES // config.bus_bytes, limit
+        super().__init__({
+            "opened": In(1), "length": In(_LENGTH_BITS), "number": In(NUMBER_BITS), "came": In(1), "last": In(1),
+            "wrong": In(1), "room": Out(1), "open": Out(1), "error": Out(1), "error_at": Out(NUMBER_BITS),
+            "astray": Out(1),
+        })
+
+    def elaborate(self, platform: object) -> Module:
+        """Count beats up to the length of the oldest burst."""
+        m = Module()
+        length_bits = (self._beats - 1).bit_length()
+        m.submodules.bursts = bursts = Queue(
+            data.StructLayout({"length": length_bits, "number": NUMBER_BITS}), self._limit)
+        position = Signal(length_bits)
+        oldest = bursts.o.payload
+        is_last = Signal()
+        m.d.comb += [
+            bursts.i.valid.eq(self.opened), bursts.i.payload.length.eq(self.length),
+            bursts.i.payload.number.eq(self.number), is_last.eq(position == oldest.length),
+            bursts.o.ready.eq(self.came & is_last),
+            self.room.eq(bursts.level < self._limit - 1), self.open.eq(bursts.o.valid),
+        ]
+        with m.If(self.came):
+            m.d.sync += position.eq(Mux(is_last, 0, position + 1))
+        m.d.sync += [
+            self.astray.eq(self.came & ((self.last != is_last) | ~bursts.o.valid)), self.error_at.eq(oldest.number),
+            self.error.eq(self.came & (self.wrong | (self.last != is_last) | ~bursts.o.valid)),
+        ]
         return m
 
 
@@ -171,6 +262,7 @@ class WriteChannel(wiring.Component):
     answered : Out(1), strobe: a burst marked `last` is answered, and with it all before it
     error : Out(1), strobe: the memory answered with an error
     idle : Out(1), no burst is under way
+    moved : Out(1), strobe: an address, a beat or an answer was taken
     beat : Out(1), strobe: a beat was sent
     """
 
@@ -181,6 +273,7 @@ class WriteChannel(wiring.Component):
     answered: Signal
     error: Signal
     idle: Signal
+    moved: Signal
     beat: Signal
 
     def __init__(self, config: Config) -> None:
@@ -188,7 +281,7 @@ class WriteChannel(wiring.Component):
         super().__init__({
             "bursts": In(stream.Signature(BurstLayout())), "beats": In(stream.Signature(WriteBeatLayout(config))),
             "halt": In(1), "bus": Out(wiring.Signature(write_members(config))),
-            "answered": Out(1), "error": Out(1), "idle": Out(1), "beat": Out(1),
+            "answered": Out(1), "error": Out(1), "idle": Out(1), "moved": Out(1), "beat": Out(1),
         })
 
     def elaborate(self, platform: object) -> Module:
@@ -229,7 +322,8 @@ class WriteChannel(wiring.Component):
         came_wrong = Signal()
         m.d.sync += [came.eq(bus.bvalid), came_wrong.eq(bus.bresp[1])]
         m.d.comb += [
-            flags.o.ready.eq(came), self.answered.eq(came & flags.o.payload), self.error.eq(came & came_wrong),
-            self.idle.eq(~Cat(started, flags.o.valid).any()),
+            flags.o.ready.eq(came), self.answered.eq(came & flags.o.valid & flags.o.payload),
+            self.error.eq(came & came_wrong), self.idle.eq(~Cat(started, flags.o.valid).any()),
         ]
+        m.d.sync += self.moved.eq(bus.bvalid | address.o.valid & bus.awready | beats.o.valid & bus.wready)
         return m

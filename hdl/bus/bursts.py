@@ -4,7 +4,8 @@ from amaranth import Cat, Const, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from tq_hw.hdl.bus.axi import BurstLayout
+from tq_hw.hdl.bus.axi import ReadBurstLayout
+from tq_hw.hdl.parts.numbers import NUMBER_BITS
 from tq_hw.isa.config import Config
 from tq_hw.isa.layout import BURST_BYTES
 
@@ -12,10 +13,10 @@ __all__ = ["BurstSplitter", "SpanLayout"]
 
 
 class SpanLayout(data.StructLayout):
-    """Bytes to read: a byte address, and how many."""
+    """Bytes to read: a byte address, how many, and low bits of their operation's number."""
 
     def __init__(self, size_bits: int) -> None:
-        super().__init__({"addr": 32, "size_bytes": size_bits})
+        super().__init__({"addr": 32, "size_bytes": size_bits, "number": NUMBER_BITS})
 
 
 class BurstSplitter(wiring.Component):
@@ -24,7 +25,7 @@ class BurstSplitter(wiring.Component):
     Members
     -------
     i : In(stream of SpanLayout); spans have one byte or more
-    o : Out(stream of BurstLayout), latency 2 cycles; `last` marks the last burst of a span
+    o : Out(stream of ReadBurstLayout), latency 2 cycles
     idle : Out(1), nothing is held
     """
 
@@ -34,8 +35,8 @@ class BurstSplitter(wiring.Component):
 
     def __init__(self, config: Config, size_bits: int) -> None:
         self._config, self._size_bits = config, size_bits
-        super().__init__({"i": In(stream.Signature(SpanLayout(size_bits))), "o": Out(stream.Signature(BurstLayout())),
-                          "idle": Out(1)})
+        super().__init__({"i": In(stream.Signature(SpanLayout(size_bits))),
+                          "o": Out(stream.Signature(ReadBurstLayout())), "idle": Out(1)})
 
     def elaborate(self, platform: object) -> Module:
         """First find the end of a span, then go from block to block (of BURST_BYTES)."""
@@ -54,13 +55,14 @@ class BurstSplitter(wiring.Component):
         addr = Signal(32 - lane_bits)
         blocks = Signal(len(span_last) - room_bits)
         last = Signal(room_bits)
+        span_number, number = Signal(NUMBER_BITS), Signal(NUMBER_BITS)
 
         final = Signal()
         m.d.comb += [
             self.o.valid.eq(valid),
             self.o.payload.addr.eq(addr << lane_bits),
             self.o.payload.length.eq(Mux(final, last, longest) - addr[:room_bits]),
-            self.o.payload.last.eq(final),
+            self.o.payload.number.eq(number),
             self.idle.eq(~(span_valid | valid)),
         ]
         take = Signal()
@@ -71,7 +73,7 @@ class BurstSplitter(wiring.Component):
         with m.If(take):
             m.d.sync += [
                 valid.eq(1), addr.eq(span_addr), blocks.eq(span_last >> room_bits), last.eq(span_last),
-                final.eq((span_last >> room_bits) == 0),
+                final.eq((span_last >> room_bits) == 0), number.eq(span_number),
             ]
         with m.Elif(valid & self.o.ready):
             m.d.sync += [
@@ -82,6 +84,6 @@ class BurstSplitter(wiring.Component):
             span = self.i.payload
             m.d.sync += [
                 span_valid.eq(self.i.valid), span_addr.eq(span.addr >> lane_bits),
-                span_last.eq((span.addr[:block_bits] + span.size_bytes - 1) >> lane_bits),
+                span_last.eq((span.addr[:block_bits] + span.size_bytes - 1) >> lane_bits), span_number.eq(span.number),
             ]
         return m

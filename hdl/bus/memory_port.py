@@ -20,8 +20,8 @@ class MemoryPort(wiring.Component):
     read, write : In(1), strobes while `pending` is 0
     addr : In(32), byte address, whose lowest bits are ignored; data : In(8 * bus_bytes); strobe : In(bus_bytes)
     pending : Out(1), an access is under way, from the cycle after the strobe on
-    failed : Out(1), the memory answered with an error; came : Out(8 * bus_bytes), what was read; valid when `pending`
-        has fallen, until the next strobe
+    failed : Out(1), the memory answered with an error, or with more than a beat; came : Out(8 * bus_bytes), what was
+        read; valid when `pending` has fallen, until the next strobe
     bus : Out(AXI4 signals of hdl/bus/axi.py); every output is a register
     """
 
@@ -59,12 +59,14 @@ class MemoryPort(wiring.Component):
         for valid, ready in ((bus.arvalid, bus.arready), (bus.awvalid, bus.awready), (bus.wvalid, bus.wready)):
             with m.If(valid & ready):
                 m.d.sync += valid.eq(0)
-        with m.If(bus.rvalid):
-            m.d.sync += [self.pending.eq(0), self.failed.eq(bus.rresp[1]), self.came.eq(bus.rdata)]
-        with m.If(bus.bvalid):
+        reads = Signal()
+        with m.If(bus.rvalid & reads):
+            m.d.sync += [self.pending.eq(0), self.failed.eq(bus.rresp[1] | ~bus.rlast), self.came.eq(bus.rdata),
+                         reads.eq(0)]
+        with m.If(bus.bvalid & ~reads):
             m.d.sync += [self.pending.eq(0), self.failed.eq(bus.bresp[1])]
         with m.If(self.read):
-            m.d.sync += [self.pending.eq(1), bus.araddr.eq(word), bus.arvalid.eq(1)]
+            m.d.sync += [self.pending.eq(1), reads.eq(1), bus.araddr.eq(word), bus.arvalid.eq(1)]
         with m.If(self.write):
             m.d.sync += [self.pending.eq(1), bus.awaddr.eq(word), bus.awvalid.eq(1), bus.wvalid.eq(1),
                          bus.wdata.eq(self.data), bus.wstrb.eq(self.strobe)]

@@ -6,7 +6,7 @@ from amaranth import Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from tq_hw.hdl.bus.axi import BurstLayout, MemoryReadSignature
+from tq_hw.hdl.bus.axi import MemoryReadSignature, ReadBurstLayout
 from tq_hw.hdl.parts.queues import Queue
 from tq_hw.isa.config import Config
 from tq_hw.isa.layout import BURST_BYTES
@@ -24,7 +24,7 @@ class ReadBuffer(wiring.Component):
 
     Members
     -------
-    i : In(stream of BurstLayout)
+    i : In(stream of ReadBurstLayout)
     memory : Out(MemoryReadSignature)
     o : Out(stream of 8 * bus_bytes bits), latency 3 cycles
     """
@@ -38,7 +38,7 @@ class ReadBuffer(wiring.Component):
             raise ValueError(f"a read buffer has room for 4 or more bursts, not {bursts}")
         self._config, self._bursts = config, bursts
         super().__init__({
-            "i": In(stream.Signature(BurstLayout())), "memory": Out(MemoryReadSignature(config)),
+            "i": In(stream.Signature(ReadBurstLayout())), "memory": Out(MemoryReadSignature(config)),
             "o": Out(stream.Signature(8 * config.bus_bytes)),
         })
 

@@ -41,6 +41,7 @@ class Fetch(wiring.Component):
     urgent : Out(1), a queue runs short; not the store unit's, which often gets its only command at the end
     ended : Out(1), END was met and all queues are empty
     stall : Out(1), no word was there to deal in the cycle before and END was not met
+    moved : Out(1), strobe: a word was dealt
     error : Out(4), Status: BAD_COMMAND, NO_END, BUS_ERROR
     """
 
@@ -52,6 +53,7 @@ class Fetch(wiring.Component):
     urgent: Signal
     ended: Signal
     stall: Signal
+    moved: Signal
     error: Signal
 
     def __init__(self, config: Config) -> None:
@@ -60,7 +62,7 @@ class Fetch(wiring.Component):
             "start": In(1), "addr": In(32), "size_bytes": In(32), "halt": In(1),
             "memory": Out(MemoryReadSignature(config)),
             **{unit.name.lower(): Out(stream.Signature(32)) for unit in WORKERS},
-            "urgent": Out(1), "ended": Out(1), "stall": Out(1), "error": Out(4),
+            "urgent": Out(1), "ended": Out(1), "stall": Out(1), "moved": Out(1), "error": Out(4),
         })
 
     def elaborate(self, platform: object) -> Module:
@@ -135,6 +137,7 @@ class Fetch(wiring.Component):
         met_end = Signal()
         m.d.comb += [goes_to.eq(Mux(to_values, target, word.units)),
                      deal.eq(running & ~self.halt & words.o.valid & (goes_to & Cat(rooms)).any())]
+        m.d.sync += self.moved.eq(deal)
         m.d.sync += self.stall.eq(running & ~self.halt & ~words.o.valid & ~none_left)
         with m.If(self.start):
             m.d.sync += running.eq(1)

@@ -7,8 +7,9 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from tq_hw.hdl.parts.delay import delayed
+from tq_hw.hdl.parts.numbers import NUMBER_BITS
 from tq_hw.isa.config import Config
-from tq_hw.isa.control import COUNTERS, MAGIC, REGISTERS
+from tq_hw.isa.control import COUNTERS, MAGIC, NO_RUN, REGISTERS, Status
 from tq_hw.isa.layout import Unit
 
 __all__ = ["ADDRESS_BITS", "EVENTS", "RESET_CYCLES", "Registers", "host_members"]
@@ -23,7 +24,7 @@ _COUNTERS_AT_ONCE = 4
 EVENTS = COUNTERS[1:]
 _OFFSET = {register.name: register.offset_bytes for register in REGISTERS}
 #: Bits that a written register keeps: addresses are multiples of 16, the length of the commands a multiple of 4.
-_MASKS = {"command_offset": ~15, "command_bytes": ~3, **{f"base{region}": ~15 for region in range(4)}}
+_MASKS = {"command_offset": ~15, "command_bytes": ~3, "watchdog": ~0, **{f"base{region}": ~15 for region in range(4)}}
 
 
 def host_members() -> dict[str, wiring.Member]:
@@ -40,6 +41,9 @@ class Registers(wiring.Component):
     writes of other registers than `control` are ignored. At the first error everything halts: no unit is given an
     operation, no burst is started. Status, error and counters stay until the next start or stop.
 
+    Where memory does not give the answers that it owes, a stop comes back all the same, and a start ends in
+    NO_ANSWER: `status` says so until the answers come, or until memory and machine are reset.
+
     Members
     -------
     addr : In(8), byte address; its two low bits are ignored
@@ -53,7 +57,11 @@ class Registers(wiring.Component):
     channels_idle : In(1), no burst is open
     finished : In(1), in the cycle before END was met and all units were idle
     errors : In(ArrayLayout(4, 5)), Status by unit; the lowest unit counts if several stop in one cycle
-    runs : In(ArrayLayout(32, 5)), operations started, by unit
+    error_at : In(ArrayLayout(NUMBER_BITS, 5)), low bits of the number of the operation that the error is about
+    runs : In(ArrayLayout(32, 5)), operations started, by unit; the error is about one of the last ones, or the next
+    watchdog : Out(32), the register; running, draining : Out(1), a run is under way, or what it left open
+    asked : Out(1), strobe: a start or a stop
+    given_up : In(1), strobe: memory was waited for in vain; owed : In(3), the unit that it owes an answer
     events : In(len(EVENTS)), counted while running
     """
 
@@ -71,7 +79,14 @@ class Registers(wiring.Component):
     channels_idle: Signal
     finished: Signal
     errors: Any
+    error_at: Any
     runs: Any
+    watchdog: Signal
+    running: Signal
+    draining: Signal
+    asked: Signal
+    given_up: Signal
+    owed: Signal
     events: Signal
 
     def __init__(self, config: Config) -> None:
@@ -81,6 +96,8 @@ class Registers(wiring.Component):
             "interrupt": Out(1), "base": Out(data.ArrayLayout(32, 4)), "command_addr": Out(32),
             "command_bytes": Out(32), "start": Out(1), "reset_units": Out(1), "halt": Out(1, init=1),
             "channels_idle": In(1), "finished": In(1), "errors": In(data.ArrayLayout(4, len(Unit))),
+            "error_at": In(data.ArrayLayout(NUMBER_BITS, len(Unit))), "watchdog": Out(32), "running": Out(1),
+            "draining": Out(1), "asked": Out(1), "given_up": In(1), "owed": In(3),
             "runs": In(data.ArrayLayout(32, len(Unit))), "events": In(len(EVENTS)),
         })
 
@@ -88,17 +105,18 @@ class Registers(wiring.Component):
         """Keep the written registers, step the states, count."""
         m = Module()
         kept = {name: Signal(32, name=name) for name in _MASKS}
-        busy, done, failed = Signal(), Signal(), Signal()
+        busy, done, failed, owed = Signal(), Signal(), Signal(), Signal()
         error_code, error_unit, error_index = Signal(4), Signal(3), Signal(32)
         counters = [Signal(32, name=f"counter_{name}") for name in COUNTERS]
         m.d.comb += [
             *(self.base[region].eq(kept[f"base{region}"]) for region in range(4)),
-            self.command_bytes.eq(kept["command_bytes"]), self.interrupt.eq(done | failed),
+            self.command_bytes.eq(kept["command_bytes"]), self.watchdog.eq(kept["watchdog"]),
+            self.interrupt.eq(done | failed),
         ]
         m.d.sync += self.command_addr.eq(kept["base0"] + kept["command_offset"])
 
         values = {
-            "magic": MAGIC, "fingerprint": self._config.fingerprint, "status": Cat(busy, done, failed),
+            "magic": MAGIC, "fingerprint": self._config.fingerprint, "status": Cat(busy, done, failed, owed),
             "error_code": error_code, "error_unit": error_unit, "error_index": error_index, **kept,
             **{f"counter_{name}": counter for name, counter in zip(COUNTERS, counters, strict=True)},
         }
@@ -121,23 +139,27 @@ class Registers(wiring.Component):
         # the end of a run waits with them.
         codes = Signal(self.errors.shape())
         runs = Signal(self.runs.shape())
-        m.d.sync += [codes.eq(self.errors), runs.eq(self.runs)]
+        behind = Signal(self.error_at.shape())
+        m.d.sync += [codes.eq(self.errors), runs.eq(self.runs),
+                     *(behind[unit].eq(self.runs[unit][:NUMBER_BITS] - self.error_at[unit]) for unit in Unit)]
         chosen: Any = Unit.CONTROL
         for unit in reversed(Unit):
             chosen = Mux(codes[unit] != 0, unit, chosen)
         wrong, first = Signal(), Signal(3)
-        first_code, first_index = Signal(4), Signal(32)
+        first_code, first_index, first_behind = Signal(4), Signal(32), Signal(NUMBER_BITS)
         unit_wrong = Signal(3)
         codes_then, runs_then = delayed(m, codes, 1, "codes"), delayed(m, runs, 1, "runs")
+        behind_then = delayed(m, behind, 1, "behind")
         m.d.sync += [
             unit_wrong.eq(chosen), wrong.eq(delayed(m, codes.as_value().any(), 1, "any_code", control=True)),
             first.eq(unit_wrong), first_code.eq(Array(codes_then[unit] for unit in Unit)[unit_wrong]),
             first_index.eq(Array(runs_then[unit] for unit in Unit)[unit_wrong]),
+            first_behind.eq(Array(behind_then[unit] for unit in Unit)[unit_wrong]),
         ]
         finished = delayed(m, self.finished, 2, "finished", control=True)
 
         # Counters are hundreds of flip-flops: they hear of the state late, a few in each cycle.
-        running, begins = Signal(), Signal()
+        running, begins = self.running, Signal()
         events = Signal(len(EVENTS))
         clears: Any = begins
         for number, (counter, event) in enumerate(zip(counters, Cat(running, events), strict=True)):
@@ -152,7 +174,8 @@ class Registers(wiring.Component):
         left = Signal(range(2 * RESET_CYCLES), init=2 * RESET_CYCLES - 1)
         clear = [done.eq(0), failed.eq(0), error_code.eq(0), error_unit.eq(0), error_index.eq(0)]
         with m.FSM(name="state", init="RESET") as states:
-            m.d.sync += drained.eq(states.ongoing("DRAIN") & self.channels_idle)
+            m.d.sync += [drained.eq(states.ongoing("DRAIN") & self.channels_idle),
+                         self.draining.eq(states.ongoing("DRAIN")), self.asked.eq(asked_start | asked_stop)]
             m.d.sync += [running.eq(states.ongoing("RUN")), begins.eq(states.ongoing("START")),
                          events.eq(self.events & states.ongoing("RUN").replicate(len(EVENTS)))]
             with m.State("IDLE"):
@@ -172,7 +195,7 @@ class Registers(wiring.Component):
                 with m.If(wrong):
                     m.d.sync += [
                         busy.eq(0), failed.eq(1), self.halt.eq(1), error_unit.eq(first), error_code.eq(first_code),
-                        error_index.eq(first_index - 1),
+                        error_index.eq(first_index - first_behind),
                     ]
                     m.next = "DRAIN"
                 with m.Elif(finished):
@@ -182,10 +205,15 @@ class Registers(wiring.Component):
                     m.d.sync += [busy.eq(1), self.halt.eq(1), *clear]
                     m.next = "DRAIN"
             with m.State("DRAIN"):
+                with m.If(self.given_up):
+                    m.d.sync += [busy.eq(0), owed.eq(1), again.eq(0)]
+                    with m.If(again):
+                        m.d.sync += [failed.eq(1), error_code.eq(Status.NO_ANSWER), error_unit.eq(self.owed),
+                                     error_index.eq(NO_RUN)]
                 with m.If(asked_start | asked_stop):
                     m.d.sync += [busy.eq(1), again.eq(~asked_stop), *clear]
                 with m.If(drained):
-                    m.d.sync += left.eq(2 * RESET_CYCLES - 1)
+                    m.d.sync += [left.eq(2 * RESET_CYCLES - 1), owed.eq(0)]
                     m.next = "RESET"
             with m.State("RESET"):
                 m.d.comb += self.reset_units.eq(left >= RESET_CYCLES)

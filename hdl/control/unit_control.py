@@ -7,7 +7,9 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from tq_hw.hdl.control.tokens import WORKERS, TokenSignature
+from tq_hw.hdl.legality import Legality
 from tq_hw.hdl.parts.delay import delayed
+from tq_hw.hdl.parts.numbers import NUMBER_BITS
 from tq_hw.hdl.parts.queues import Queue
 from tq_hw.hdl.signatures import TableWriteSignature, operation_signature
 from tq_hw.isa.config import Config
@@ -34,7 +36,8 @@ class UnitControl(wiring.Component):
     One word per cycle goes into the registers. A RUN takes its tokens, then stands on `o` until the engine takes it;
     the words after it wait so long, so `o.payload` holds still. The engine counts as free for table writes when
     nothing is in flight and it says idle. From the last word of a RUN whose tokens are there to `o.valid`: 4 cycles, 3
-    if it is a header alone.
+    if it is a header alone. An operation that breaks a rule, and a register that does not exist, stop the unit when
+    nothing is in flight.
 
     Members
     -------
@@ -48,7 +51,9 @@ class UnitControl(wiring.Component):
     idle : Out(1), no operation is waiting or in flight; commands without RUN may be
     waiting : Out(1), a RUN waits for tokens
     runs : Out(32), operations that the engine took
-    error : Out(4), Status: BAD_COMMAND (no such register), BAD_OPERATION (tokens from or to itself)
+    oldest : Out(NUMBER_BITS), low bits of the number of the operation that is done next
+    under_way : Out(1), operations are in flight
+    error : Out(4), Status: BAD_COMMAND (no such register), BAD_OPERATION; of operation `runs`
     """
 
     words: stream.Interface
@@ -61,6 +66,8 @@ class UnitControl(wiring.Component):
     idle: Signal
     waiting: Signal
     runs: Signal
+    oldest: Signal
+    under_way: Signal
     error: Signal
 
     def __init__(self, unit: Unit, config: Config) -> None:
@@ -68,7 +75,8 @@ class UnitControl(wiring.Component):
         super().__init__({
             "words": In(stream.Signature(32)), "halt": In(1), "o": Out(operation_signature(unit)),
             "table": Out(TableWriteSignature()), "done": In(1), "engine_idle": In(1), "tokens": Out(TokenSignature()),
-            "idle": Out(1), "waiting": Out(1), "runs": Out(32), "error": Out(4),
+            "idle": Out(1), "waiting": Out(1), "runs": Out(32), "oldest": Out(NUMBER_BITS), "under_way": Out(1),
+            "error": Out(4),
         })
 
     def elaborate(self, platform: object) -> Module:
@@ -92,14 +100,18 @@ class UnitControl(wiring.Component):
         with m.If(started):
             m.d.sync += self.runs.eq(self.runs + 1)
 
+        m.submodules.legality = legality = Legality(self._unit, self._config)
+        m.d.comb += [
+            legality.op.eq(operation), legality.taken.eq(started), self.under_way.eq(in_flight != 0),
+            self.oldest.eq(self.runs[:NUMBER_BITS] - in_flight),
+        ]
+
         m.submodules.posts = posts = Queue(self.tokens.post.shape(), IN_FLIGHT)
-        own = Signal()
         names = [f"_{unit.name.lower()}" for unit in WORKERS]
         m.d.comb += [
             self.tokens.wait.eq(Cat(*(operation["wait" + name] for name in names))),
             posts.i.payload.eq(Cat(*(operation["post" + name] for name in names))), posts.i.valid.eq(started),
             self.tokens.post.eq(posts.o.payload), posts.o.ready.eq(self.done), self.tokens.give.eq(self.done),
-            own.eq(Cat(operation[kind + names[WORKERS.index(self._unit)]] for kind in ("wait", "post")).any()),
         ]
 
         header = data.View(HeaderLayout(), self.words.payload)
@@ -149,26 +161,26 @@ class UnitControl(wiring.Component):
                             m.next = "SETTLE"
                         with m.Else():
                             m.next = "HEADER"
-                with m.If(self.words.valid & ~(plain | in_table)):
+                with m.If(self.words.valid & ~(plain | in_table) & quiet):
                     m.d.sync += self.error.eq(Status.BAD_COMMAND)
                     m.next = "STOPPED"
             with m.State("SETTLE"):
                 m.next = "CHECK"
             with m.State("CHECK"):
-                # The counters compare in this cycle.
+                # The counters compare in this cycle, and the rules with the fields.
                 m.next = "TOKENS"
-                with m.If(own):
-                    m.d.sync += self.error.eq(Status.BAD_OPERATION)
-                    m.next = "STOPPED"
             with m.State("TOKENS"):
                 m.d.comb += self.waiting.eq(~self.tokens.enough)
                 with m.If(self.tokens.enough & may_take):
                     m.d.comb += self.tokens.take.eq(1)
                     m.next = "OFFER"
             with m.State("OFFER"):
-                m.d.comb += self.o.valid.eq(1)
-                with m.If(self.o.ready):
+                m.d.comb += self.o.valid.eq(legality.legal)
+                with m.If(self.o.ready & legality.legal):
                     m.next = "HEADER"
+                with m.If(quiet & ~legality.legal):
+                    m.d.sync += self.error.eq(Status.BAD_OPERATION)
+                    m.next = "STOPPED"
             with m.State("STOPPED"):
                 m.d.comb += self.waiting.eq(0)
         return m

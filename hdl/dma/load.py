@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from amaranth import Cat, Module, Signal
+from amaranth import Module, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -12,7 +12,7 @@ from tq_hw.hdl.bus.read_buffer import ReadBuffer
 from tq_hw.hdl.dma.load_plan import LoadPlan, PlanLayout
 from tq_hw.hdl.dma.realigner import Realigner
 from tq_hw.hdl.dma.runs import RunGenerator
-from tq_hw.hdl.parts.delay import delayed
+from tq_hw.hdl.parts.numbers import NUMBER_BITS
 from tq_hw.hdl.parts.queues import Queue
 from tq_hw.hdl.signatures import OperationLayout, WriteSignature, operation_signature
 from tq_hw.isa.config import Config
@@ -41,7 +41,8 @@ class LoadUnit(wiring.Component):
     done : Out(1), strobe per operation, in order, in the cycle after its last word was granted
     idle : Out(1), no operation and no beat is held
     stall : Out(1), a word waits for memory or for the port
-    error : Out(4), strobe of Status: BAD_OPERATION, BUS_ERROR
+    moved : Out(1), strobe: a word was written
+    error : Out(4), strobe of Status: BAD_ADDRESS, BUS_ERROR; error_at : Out, low bits of the operation's number
     """
 
     i: stream.Interface
@@ -51,18 +52,21 @@ class LoadUnit(wiring.Component):
     done: Signal
     idle: Signal
     stall: Signal
+    moved: Signal
     error: Signal
+    error_at: Signal
 
     def __init__(self, config: Config) -> None:
         self._config = config
         super().__init__({
             "i": In(operation_signature(Unit.LOAD)), "base": In(data.ArrayLayout(32, 4)),
             "memory": Out(MemoryReadSignature(config)), "port": Out(WriteSignature(config)),
-            "done": Out(1), "idle": Out(1), "stall": Out(1), "error": Out(4),
+            "done": Out(1), "idle": Out(1), "stall": Out(1), "moved": Out(1), "error": Out(4),
+            "error_at": Out(NUMBER_BITS),
         })
 
     def elaborate(self, platform: object) -> Module:
-        """Check an operation, then give it to addresses and plan."""
+        """Give an operation to addresses and plan."""
         m = Module()
         config, op = self._config, self.i.payload
         m.submodules.addresses = addresses = _Addresses(config)
@@ -76,28 +80,23 @@ class LoadUnit(wiring.Component):
         wiring.connect(m, realigner.port, wiring.flipped(self.port))
         m.d.comb += addresses.base.eq(self.base)
 
-        checked = Signal()
-        good = Signal()
-        width = config.word_bytes
-        zero = Cat((getattr(op, f"count{level}") == 0) for level in range(4)).any()
-        word_wrong = (op.emit_bytes == 0) | (op.emit_bytes > width) | (op.advance_bytes > width)
-        last_wrong = (op.last_emit_bytes == 0) | (op.last_emit_bytes > width) | (op.last_advance_bytes > width)
-        wrong = Signal()
-        m.d.comb += wrong.eq(zero | last_wrong | (op.count0 != 1) & word_wrong)
-        m.d.sync += [checked.eq(self.i.valid & ~self.i.ready), good.eq(~wrong)]
-        with m.If(checked & ~good & ~delayed(m, checked, 1, "checked", control=True)):
-            m.d.sync += self.error.eq(Status.BAD_OPERATION)
-        with m.Elif(self.memory.error):
-            m.d.sync += self.error.eq(Status.BUS_ERROR)
-        with m.Else():
-            m.d.sync += self.error.eq(Status.OK)
+        # Words come in the order of the operations; a beat's burst tells its own.
+        ends = Signal(NUMBER_BITS)
+        m.d.sync += ends.eq(ends + realigner.done)
+        m.d.sync += [self.error.eq(Status.OK), self.moved.eq(self.port.en & self.port.grant)]
+        with m.If(self.memory.error):
+            m.d.sync += [self.error.eq(Status.BUS_ERROR), self.error_at.eq(self.memory.error_at)]
+        with m.If(self.port.beyond):
+            m.d.sync += [self.error.eq(Status.BAD_ADDRESS), self.error_at.eq(ends)]
 
-        # One cycle late: an operation is checked in between.
+        # One cycle late, and so is the operation's own offer: what it is offered to lies far off.
+        offered = Signal()
+        m.d.sync += offered.eq(self.i.valid & ~self.i.ready)
         free = Signal()
         m.d.sync += free.eq(addresses.ready & ahead.i.ready)
         # A register: who hears of it lies all over the unit.
         take = Signal()
-        m.d.sync += take.eq(self.i.valid & checked & good & free & ~take)
+        m.d.sync += take.eq(self.i.valid & offered & free & ~take)
         m.d.comb += [
             self.i.ready.eq(take), addresses.start.eq(take), ahead.i.valid.eq(take),
             addresses.op.eq(op),
@@ -158,13 +157,15 @@ class _Addresses(wiring.Component):
         stride2, stride3 = Signal(32), Signal(32)
         count2, count3 = Signal(16), Signal(16)
         first = Signal(32)
+        number, next_number = Signal(NUMBER_BITS), Signal(NUMBER_BITS)
         m.d.sync += [begin.eq(self.start & (self.op.run_bytes != 0)), based.eq(begin),
                      first.eq(self.base[region] + offset)]
         with m.If(self.start):
             m.d.sync += [
                 run_bytes.eq(self.op.run_bytes), offset.eq(self.op.memory_offset_bytes), region.eq(self.op.region),
                 stride2.eq(self.op.stride2_bytes), stride3.eq(self.op.stride3_bytes),
-                count2.eq(self.op.count2), count3.eq(self.op.count3),
+                count2.eq(self.op.count2), count3.eq(self.op.count3), number.eq(next_number),
+                next_number.eq(next_number + 1),
             ]
         m.d.comb += [
             runs.start.eq(based), runs.base.eq(first), runs.stride2.eq(stride2), runs.stride3.eq(stride3),
@@ -172,7 +173,8 @@ class _Addresses(wiring.Component):
             starts.i.payload.eq(runs.o.payload.addr), starts.i.valid.eq(runs.o.valid),
             runs.o.ready.eq(starts.i.ready),
             splitter.i.payload.addr.eq(starts.o.payload), splitter.i.payload.size_bytes.eq(run_bytes),
-            splitter.i.valid.eq(starts.o.valid), starts.o.ready.eq(splitter.i.ready),
+            splitter.i.payload.number.eq(number), splitter.i.valid.eq(starts.o.valid),
+            starts.o.ready.eq(splitter.i.ready),
             self.ready.eq(~(begin | based | runs.o.valid | starts.o.valid)),
         ]
         wiring.connect(m, splitter.o, buffer.i)

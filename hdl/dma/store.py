@@ -10,6 +10,7 @@ from tq_hw.hdl.bus.axi import BurstLayout, WriteBeatLayout
 from tq_hw.hdl.dma.packer import Packer
 from tq_hw.hdl.dma.store_plan import StorePlan, TakeLayout
 from tq_hw.hdl.parts.delay import delayed
+from tq_hw.hdl.parts.numbers import NUMBER_BITS
 from tq_hw.hdl.parts.queues import Queue, Slice
 from tq_hw.hdl.signatures import ReadSignature, bank_of, granted, operation_signature
 from tq_hw.isa.config import BANKS, Config
@@ -41,7 +42,8 @@ class StoreUnit(wiring.Component):
     done : Out(1), strobe per operation, in order: all its writes are answered
     idle : Out(1), no operation is under way
     stall : Out(1), a word is refused by the port, or memory takes no more
-    error : Out(4), strobe of Status: BAD_OPERATION, BUS_ERROR
+    moved : Out(1), strobe: a word was asked for
+    error : Out(4), strobe of Status: BAD_ADDRESS, BUS_ERROR; error_at : Out, low bits of the operation's number
     """
 
     i: stream.Interface
@@ -54,7 +56,9 @@ class StoreUnit(wiring.Component):
     done: Signal
     idle: Signal
     stall: Signal
+    moved: Signal
     error: Signal
+    error_at: Signal
 
     def __init__(self, config: Config) -> None:
         self._config = config
@@ -62,11 +66,12 @@ class StoreUnit(wiring.Component):
             "i": In(operation_signature(Unit.STORE)), "base": In(data.ArrayLayout(32, 4)),
             "port": Out(ReadSignature(config)), "beats": Out(stream.Signature(WriteBeatLayout(config))),
             "bursts": Out(stream.Signature(BurstLayout())), "answered": In(1), "write_error": In(1),
-            "done": Out(1), "idle": Out(1), "stall": Out(1), "error": Out(4),
+            "done": Out(1), "idle": Out(1), "stall": Out(1), "moved": Out(1), "error": Out(4),
+            "error_at": Out(NUMBER_BITS),
         })
 
     def elaborate(self, platform: object) -> Module:
-        """Check an operation, plan it, read its words, pack them."""
+        """Plan an operation, read its words, pack them."""
         m = Module()
         config, op, port = self._config, self.i.payload, self.port
         m.submodules.plan = plan = StorePlan(config)
@@ -94,22 +99,12 @@ class StoreUnit(wiring.Component):
         wiring.connect(m, bursts.o, wiring.flipped(self.bursts))
         m.d.comb += plan.base.eq(self.base)
 
-        checked = Signal()
-        good = Signal()
-        zero = Cat((op[f"count{level}"] == 0) for level in range(4)).any()
-        wrong = Signal()
-        m.d.comb += wrong.eq(zero | _bad_take(config, op.last_take_bytes, op.lane)
-                             | (op.count0 != 1) & _bad_take(config, op.take_bytes, op.lane))
-        m.d.sync += [checked.eq(self.i.valid & ~self.i.ready), good.eq(~wrong)]
-        with m.If(checked & ~good & ~delayed(m, checked, 1, "checked", control=True)):
-            m.d.sync += self.error.eq(Status.BAD_OPERATION)
-        with m.Elif(self.write_error):
-            m.d.sync += self.error.eq(Status.BUS_ERROR)
-        with m.Else():
-            m.d.sync += self.error.eq(Status.OK)
+        # One cycle late: what an operation is offered to lies far off.
+        offered = Signal()
+        m.d.sync += offered.eq(self.i.valid & ~self.i.ready)
         take = Signal()
         m.d.comb += [
-            take.eq(self.i.valid & checked & good & plan.i.ready), plan.i.payload.eq(op), plan.i.valid.eq(take),
+            take.eq(self.i.valid & offered & plan.i.ready), plan.i.payload.eq(op), plan.i.valid.eq(take),
             self.i.ready.eq(take),
         ]
 
@@ -120,11 +115,11 @@ class StoreUnit(wiring.Component):
         used = Signal()
         coming = Signal(READ_LATENCY_CYCLES)
         # The grant comes late and from afar: what is asked for waits near the scratchpad, and words come in its order.
-        m.submodules.asks = asks = Slice(data.StructLayout({"addr": 16, "bank": BANKS}))
+        m.submodules.asks = asks = Slice(data.StructLayout({"addr": 16, "bank": BANKS, "last": 1}))
         m.d.comb += [
             taken.eq(plan.o.valid & plan.o.ready), plan.o.ready.eq(asks.i.ready & some_places),
             asks.i.valid.eq(plan.o.valid & some_places), asks.i.payload.addr.eq(plan.o.payload.addr),
-            asks.i.payload.bank.eq(bank_of(1, plan.o.payload.addr)),
+            asks.i.payload.bank.eq(bank_of(1, plan.o.payload.addr)), asks.i.payload.last.eq(plan.o.payload.last),
             port.en.eq(asks.o.valid), port.addr.eq(asks.o.payload.addr),
             port.wants.eq(asks.o.payload.bank & asks.o.valid.replicate(BANKS)), asks.o.ready.eq(granted(port)),
             takes.i.payload.eq(delayed(m, plan.o.payload, 1, "take")),
@@ -139,6 +134,17 @@ class StoreUnit(wiring.Component):
         m.d.sync += [coming.eq(Cat(asks.o.valid & asks.o.ready, coming)), places.eq(Mux(taken, back - 1, back)),
                      some_places.eq(Mux(taken, back != 1, back != 0))]
 
+        # Operations whose words were all asked for, and those that are answered, before what the error is about.
+        asked, answered = Signal(NUMBER_BITS), Signal(NUMBER_BITS)
+        asks_one = asks.o.valid & asks.o.ready
+        asked_then = delayed(m, asked, 1, "asked")
+        m.d.sync += [asked.eq(asked + (asks_one & asks.o.payload.last)), answered.eq(answered + self.answered),
+                     self.error.eq(Status.OK), self.moved.eq(asks_one)]
+        with m.If(self.write_error):
+            m.d.sync += [self.error.eq(Status.BUS_ERROR), self.error_at.eq(answered)]
+        with m.If(port.beyond):
+            m.d.sync += [self.error.eq(Status.BAD_ADDRESS), self.error_at.eq(asked_then)]
+
         held = Signal(range(64))
         m.d.sync += held.eq(held + take - self.answered)
         m.d.comb += [
@@ -147,7 +153,3 @@ class StoreUnit(wiring.Component):
         ]
         return m
 
-
-def _bad_take(config: Config, take: Any, lane: Any) -> Any:
-    """Return whether `take` bytes from `lane` on are none, or leave the word."""
-    return (take == 0) | (lane + take > config.word_bytes)

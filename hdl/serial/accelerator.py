@@ -81,7 +81,8 @@ class SerialCore(wiring.Component):
             host.reg_write_data.eq(self.reg_write_data), self.reg_read_data.eq(host.reg_read_data),
             self.interrupt.eq(host.interrupt),
             engine.restart.eq(host.restart), engine.go.eq(host.go), host.halted.eq(engine.halted),
-            host.halt.eq(engine.halt), engine.host_en.eq(host.write_en), engine.host_index.eq(host.write_index),
+            host.halt.eq(engine.halt), host.pending.eq(self.port.pending), engine.given_up.eq(host.given_up),
+            engine.host_en.eq(host.write_en), engine.host_index.eq(host.write_index),
             engine.host_data.eq(host.write_data), host.out_en.eq(engine.out_en), host.out_index.eq(engine.out_index),
             host.out_data.eq(engine.out_data),
         ]

@@ -100,6 +100,7 @@ class Trap(IntEnum):
 
     BAD_ADDRESS = 1
     BUS_ERROR = 2
+    NO_ANSWER = 3
 
 
 class Sink(IntEnum):
@@ -133,10 +134,12 @@ class Place(IntEnum):
     RUNS = 1544
     TOKENS = 1552
     STATE = 1560
-    #: where the unit's registers lie, and how many there are
+    #: where the unit's registers lie, and how many there are; those of its operations, and the first of its table
     BASE = 1568
     LIMIT = 1576
-    CLEARED = 1584
+    PLAIN = 1584
+    TABLES = 1592
+    CLEARED = 1600
     VECTOR_REGISTERS = 2048
     ACCUMULATORS = 4096
 

@@ -61,7 +61,8 @@ class Engine(wiring.Component):
     -------
     restart : In(1), begin with the first instruction
     go : In(1), Halt.READY goes on
-    halted : Out(1), strobe: HALT was met and no access is open; halt : Out(2), its Halt
+    given_up : In(1), while an access is open: it is not waited for any more
+    halted : Out(1), strobe: HALT was met and no access is waited for; halt : Out(2), its Halt
     port : Out(WordPortSignature)
     host_en : In(1); host_index : In(4); host_data : In(32): a register that the host writes while the engine stands
     out_en : Out(1); out_index : Out(8); out_data : Out(32), OUT
@@ -69,6 +70,7 @@ class Engine(wiring.Component):
 
     restart: Signal
     go: Signal
+    given_up: Signal
     halted: Signal
     halt: Signal
     port: Any
@@ -82,7 +84,8 @@ class Engine(wiring.Component):
     def __init__(self, config: Config, listing: Listing, cells: Any) -> None:
         self._config, self._listing, self._cells = config, listing, cells
         super().__init__({
-            "restart": In(1), "go": In(1), "halted": Out(1), "halt": Out(2), "port": Out(WordPortSignature()),
+            "restart": In(1), "go": In(1), "given_up": In(1),
+            "halted": Out(1), "halt": Out(2), "port": Out(WordPortSignature()),
             "host_en": In(1), "host_index": In(range(WRITTEN_WORDS)), "host_data": In(32),
             "out_en": Out(1), "out_index": Out(8), "out_data": Out(32),
         })
@@ -104,7 +107,7 @@ class Engine(wiring.Component):
         a, b, operands = self._registers(m, word, state == _State.READ)
 
         pc, next_pc, following = (Signal(range(CODE_WORDS), name=name) for name in ("pc", "next_pc", "following"))
-        finish, trap, bad = Signal(), Signal(), Signal()
+        finish, trap, bad, lost = Signal(), Signal(), Signal(), Signal()
         target = Cat(word.d, word.x)
         m.d.comb += [
             following.eq(pc + 1), fetch.addr.eq(next_pc), fetch.en.eq(finish | self.restart),
@@ -112,6 +115,8 @@ class Engine(wiring.Component):
         ]
         with m.If(self.restart):
             m.d.comb += next_pc.eq(0)
+        with m.Elif(lost):
+            m.d.comb += next_pc.eq(Trap.NO_ANSWER)
         with m.Elif(trap):
             m.d.comb += next_pc.eq(Mux(word.op[2:] == Op.LDX >> 2, Trap.BUS_ERROR, Trap.BAD_ADDRESS))
         with m.Elif((word.op == Op.JR) | (word.op[3:] == Op.BEQ >> 3) & word.op[1:3].any() & alu.taken):
@@ -163,11 +168,14 @@ class Engine(wiring.Component):
                     with m.Case(Op.MACW, Op.MACD):
                         m.d.comb += [trap.eq(bad), finish.eq(bad)]
                         m.d.sync += state.eq(_State.MULTIPLY)
-                    with m.Case(Op.LDX, Op.STX), m.If(~self.port.pending):
-                        m.d.comb += [self.port.read.eq(~word.op[0]), self.port.write.eq(word.op[0])]
-                        m.d.sync += state.eq(_State.PORT)
-                    with m.Case(Op.HALT), m.If(~self.port.pending):
-                        m.d.comb += [self.halted.eq(1), finish.eq((word.x == Halt.READY) & self.go)]
+                    with m.Case(Op.LDX, Op.STX):
+                        with m.If(~self.port.pending):
+                            m.d.comb += [self.port.read.eq(~word.op[0]), self.port.write.eq(word.op[0])]
+                            m.d.sync += state.eq(_State.PORT)
+                        m.d.comb += [lost.eq(self.given_up), finish.eq(self.given_up)]
+                    with m.Case(Op.HALT), m.If(~self.port.pending | self.given_up):
+                        goes_on = (word.x == Halt.READY) & self.go
+                        m.d.comb += [self.halted.eq(1), finish.eq(goes_on), lost.eq(goes_on & self.given_up)]
                         m.d.sync += state.eq(_State.STAND)
                     with m.Default():
                         # Jumps and CLR write no register.
@@ -179,6 +187,8 @@ class Engine(wiring.Component):
                 m.d.comb += [from_memory.eq(1), from_port.eq(1)]
                 with m.If(~self.port.pending):
                     m.d.comb += [finish.eq(1), trap.eq(self.port.failed), write.eq(~word.op[0] & ~self.port.failed)]
+                with m.Elif(self.given_up):
+                    m.d.comb += [finish.eq(1), lost.eq(1)]
             with m.Case(_State.MULTIPLY):
                 last = (row == rows) | (word.op == Op.MACD)
                 m.d.comb += [sums.en.eq(1), finish.eq(last | bad), trap.eq(bad & ~last)]

@@ -10,7 +10,7 @@ from amaranth.lib.wiring import In, Out
 from tq_hw.hdl.control.registers import host_members
 from tq_hw.hdl.serial.encoding import HOST_WORDS, WRITTEN_WORDS, Halt
 from tq_hw.isa.config import Config
-from tq_hw.isa.control import MAGIC, REGISTERS
+from tq_hw.isa.control import DRAIN_CYCLES, MAGIC, REGISTERS
 
 __all__ = ["WORD_OF", "Host"]
 
@@ -23,13 +23,15 @@ class Host(wiring.Component):
     """Registers that keep what was written, status, and a counter of cycles; all other counters read 0.
 
     While the machine is busy, a start and writes of other registers than `control` are ignored. A stop takes effect at
-    once; the machine is busy until the engine has cleared the registers that tell of an error.
+    once; the machine is busy until the engine has cleared the registers that tell of an error, and until memory has
+    answered or was waited for in vain.
 
     Members
     -------
     reg_* , interrupt : as of `hdl.accelerator.Accelerator`
     write_en, write_index, write_data : Out, what the host wrote, for the engine's copy
     restart, go : Out(1), to the engine; halted, halt : from it
+    pending : In(1), memory owes an answer; given_up : Out(1), it has been waited for in vain
     out_en, out_index, out_data : In, the engine writes a register
     """
 
@@ -45,6 +47,8 @@ class Host(wiring.Component):
     go: Signal
     halted: Signal
     halt: Signal
+    pending: Signal
+    given_up: Signal
     out_en: Signal
     out_index: Signal
     out_data: Signal
@@ -55,6 +59,7 @@ class Host(wiring.Component):
             **host_members(),
             "write_en": Out(1), "write_index": Out(range(WRITTEN_WORDS)), "write_data": Out(32),
             "restart": Out(1), "go": Out(1), "halted": In(1), "halt": In(2),
+            "pending": In(1), "given_up": Out(1),
             "out_en": In(1), "out_index": In(8), "out_data": In(32),
         })
 
@@ -77,8 +82,14 @@ class Host(wiring.Component):
         cycles_then = Signal(32)
         m.d.sync += [found.eq(reader.data), cycles_then.eq(cycles),
                      special.eq(Cat(index == WORD_OF["status"], index == WORD_OF["counter_cycles"]))]
-        status = Signal(3)
-        m.d.sync += status.eq(Cat(busy, done, failed))
+        # Memory owes an answer that nobody waits for any more.
+        owed = Signal()
+        with m.If(~self.pending):
+            m.d.sync += owed.eq(0)
+        with m.Elif(self.halted):
+            m.d.sync += owed.eq(1)
+        status = Signal(4)
+        m.d.sync += status.eq(Cat(busy, done, failed, owed))
         m.d.comb += self.reg_read_data.eq(Mux(special[0], status, Mux(special[1], cycles_then, found)))
 
         kept = Cat(index == word for word in _WRITTEN.values()).any()
@@ -92,6 +103,17 @@ class Host(wiring.Component):
             writer.data.eq(Mux(self.out_en, self.out_data, self.write_data)),
             self.interrupt.eq(done | failed),
         ]
+
+        # How long memory has owed an answer, of which a run waits as long as `watchdog` says, its end for DRAIN_CYCLES.
+        limit, waited = Signal(32), Signal(32)
+        with m.If(self.write_en & (index == WORD_OF["watchdog"])):
+            m.d.sync += limit.eq(self.reg_write_data)
+        with m.If(~self.pending | self.restart):
+            m.d.sync += [waited.eq(0), self.given_up.eq(0)]
+        with m.Else():
+            m.d.sync += waited.eq(waited + 1)
+            with m.If(Mux(self.go & ~owed, (waited == limit) & limit.any(), waited == DRAIN_CYCLES)):
+                m.d.sync += self.given_up.eq(1)
 
         asked = self.reg_write_en & (index == WORD_OF["control"])
         stop = asked & self.reg_write_data[1]

@@ -18,7 +18,7 @@ from tq_hw.hdl.serial.program_vector import vector
 from tq_hw.hdl.serial.shared import Shared
 from tq_hw.isa.config import Config
 from tq_hw.isa.control import REGISTERS, Status
-from tq_hw.isa.layout import HEADER, Unit, register_count
+from tq_hw.isa.layout import FOLD_BASE, HEADER, UNITS, UOP_BASE, Unit, register_count
 
 __all__ = ["microprogram"]
 
@@ -26,6 +26,8 @@ _OFFSET = {register.name: register.offset_bytes for register in REGISTERS}
 #: A unit's state: its next RUN is still to be found; found, its tokens are missing; under way; it met END.
 _SEEKING, _WAITING, _ACTIVE, _ENDED = range(4)
 _TOKEN_BITS, _MOST_TOKENS = 8, 255
+#: First registers of the units' tables.
+_TABLES = {Unit.ARRAY: FOLD_BASE, Unit.VECTOR: UOP_BASE}
 
 
 @lru_cache
@@ -41,10 +43,11 @@ def microprogram(config: Config) -> Listing:
 
 
 def _traps(asm: Assembler, shared: Shared) -> None:
-    """The first three instructions: restart, and where a bad access leads; then how an error ends the run."""
+    """The first instructions: restart, and where a bad access leads; then how an error ends the run."""
     asm.jump(shared.start)
     asm.jump(shared.error(Status.BAD_ADDRESS))
     asm.jump(shared.error(Status.BUS_ERROR))
+    asm.jump(shared.error(Status.NO_ANSWER))
     for status, label in shared.errors.items():
         asm.place(label)
         asm.move(shared.code, status)
@@ -65,6 +68,8 @@ def _start(asm: Assembler, shared: Shared) -> None:
     asm.place(shared.start)
     for name in ("error_code", "error_unit", "error_index"):
         asm.out(WORD_OF[name], 0)
+    # Memory may owe an answer still.
+    asm.move(shared.unit, Place.CURSOR + Unit.CONTROL)
     asm.halt(Halt.READY)
     at = asm.reg("cursor")
     asm.move(at, 0)
@@ -79,6 +84,8 @@ def _start(asm: Assembler, shared: Shared) -> None:
         asm.store_private(place, at)
         asm.store_private(place, PLACES[unit], Place.BASE - Place.CURSOR)
         asm.store_private(place, register_count(unit, shared.config), Place.LIMIT - Place.CURSOR)
+        asm.store_private(place, len(UNITS[unit].registers), Place.PLAIN - Place.CURSOR)
+        asm.store_private(place, _TABLES.get(unit, 0), Place.TABLES - Place.CURSOR)
     asm.move(shared.full, 0)
     asm.move(shared.open_buffer, 0)
     for unit in (Unit.ARRAY, Unit.VECTOR):
@@ -91,7 +98,8 @@ class _Scheduler:
     def __init__(self, asm: Assembler, shared: Shared) -> None:
         self.asm, self.shared = asm, shared
         self.cursor, self.end = asm.reg("cursor"), asm.reg("end")
-        self.alive = asm.reg("alive")
+        #: in this round of turns: whether a unit has still to do, and whether one could do something
+        self.alive, self.moved = asm.reg("alive"), asm.reg("moved")
         self.base, self.shift = asm.local("base"), asm.local("shift")
 
     def write(self) -> None:
@@ -102,11 +110,12 @@ class _Scheduler:
             "again", "following", "seek", "wait", "resume"))
         asm.place(again)
         asm.move(self.alive, 0)
+        asm.move(self.moved, 0)
         asm.move(shared.unit, Place.CURSOR + Unit.LOAD)
         asm.place(following)
         asm.sub(shared.number, shared.unit, Place.CURSOR)
         asm.load_private(state, shared.unit, Place.STATE - Place.CURSOR)
-        asm.select(state, [seek, wait, resume, shared.turn])
+        asm.select(state, [seek, wait, resume, shared.blocked])
         asm.place(seek)
         self._seek(wait)
         asm.place(wait)
@@ -123,9 +132,14 @@ class _Scheduler:
         self._set_state(_SEEKING)
         asm.move(self.alive, 1)
         asm.place(shared.turn)
+        asm.move(self.moved, 1)
+        asm.place(shared.blocked)
         asm.add(shared.unit, shared.unit, 1)
         asm.branch(Op.BNE, shared.unit, Place.CURSOR + len(Unit), following)
-        asm.branch(Op.BNE, self.alive, 0, again)
+        asm.branch(Op.BNE, self.moved, 0, again)
+        with asm.when(Op.BNE, self.alive, 0):
+            asm.branch(Op.BEQ, asm.host(_OFFSET["watchdog"]), 0, again)
+            self._deadlock()
         asm.halt(Halt.DONE)
 
         parts: tuple[tuple[Unit, Callable[[Shared], tuple[Label, Label]]], ...] = (
@@ -141,6 +155,24 @@ class _Scheduler:
         worker = self.asm.local("worker")
         self.asm.sub(worker, self.shared.number, Unit.LOAD)
         return worker
+
+    def _deadlock(self) -> None:
+        """End the run: name the first unit that waits for tokens, or else the first that waits for accumulators."""
+        asm, shared = self.asm, self.shared
+        state, wanted, found = asm.local("state"), asm.local("wanted"), asm.label("found")
+        asm.move(wanted, _WAITING)
+        with asm.loop():
+            asm.move(shared.unit, Place.CURSOR + Unit.LOAD)
+            with asm.loop() as (_, none):
+                asm.load_private(state, shared.unit, Place.STATE - Place.CURSOR)
+                asm.branch(Op.BEQ, state, wanted, found)
+                asm.add(shared.unit, shared.unit, 1)
+                asm.branch(Op.BEQ, shared.unit, Place.CURSOR + len(Unit), none)
+            asm.move(wanted, _ACTIVE)
+        asm.place(found)
+        with asm.when(Op.BEQ, state, _WAITING):
+            self._count_run()
+        asm.jump(shared.error(Status.DEADLOCK))
 
     def _set_state(self, state: int) -> None:
         self.asm.store_private(self.shared.unit, state, Place.STATE - Place.CURSOR)
@@ -169,16 +201,15 @@ class _Scheduler:
             asm.jump(again)
             asm.place(mine)
             asm.field(first, header, HEADER, "first")
-            asm.load_private(limit, shared.unit, Place.LIMIT - Place.CURSOR)
             asm.load_private(place, shared.unit, Place.BASE - Place.CURSOR)
             asm.add(place, place, first)
-            asm.add(first, first, count)
-            asm.branch(Op.BLTU, limit, first, shared.error(Status.BAD_COMMAND))
-            with asm.when(Op.BNE, count, 0), asm.times(count):
-                asm.load_memory(size, cursor)
-                asm.store_private(place, size)
-                asm.add(cursor, cursor, 4)
-                asm.add(place, place, 1)
+            with asm.when(Op.BNE, count, 0):
+                self._check_registers(first, count, limit)
+                with asm.times(count):
+                    asm.load_memory(size, cursor)
+                    asm.store_private(place, size)
+                    asm.add(cursor, cursor, 4)
+                    asm.add(place, place, 1)
             asm.field(first, header, HEADER, "run")
             asm.branch(Op.BNE, first, 0, leave)
         asm.store_private(shared.unit, cursor)
@@ -196,6 +227,23 @@ class _Scheduler:
             asm.move(shared.unit, Place.CURSOR + Unit.CONTROL)
             asm.jump(shared.error(status))
 
+    def _check_registers(self, first: Reg, count: Reg, limit: Reg) -> None:
+        """Require that registers `first` and up exist: those of the operation, or those of the unit's table."""
+        asm, shared = self.asm, self.shared
+        good, end = asm.label(), asm.local("registers end")
+        asm.add(end, first, count)
+        asm.load_private(limit, shared.unit, Place.PLAIN - Place.CURSOR)
+        asm.branch(Op.BGEU, limit, end, good)
+        asm.load_private(limit, shared.unit, Place.LIMIT - Place.CURSOR)
+        wrong = asm.label()
+        asm.branch(Op.BLTU, limit, end, wrong)
+        asm.load_private(limit, shared.unit, Place.TABLES - Place.CURSOR)
+        asm.branch(Op.BGEU, first, limit, good)
+        asm.place(wrong)
+        self._count_run()
+        asm.jump(shared.error(Status.BAD_COMMAND))
+        asm.place(good)
+
     def _own_shift(self) -> None:
         """Set `shift` to the unit's place among the four bytes of a token word."""
         asm, shared = self.asm, self.shared
@@ -210,22 +258,24 @@ class _Scheduler:
         asm.load_private(self.base, shared.unit, Place.BASE - Place.CURSOR)
         asm.load_private(wait, self.base, 0)
         asm.load_private(post, self.base, 1)
+        # Its own tokens are no reason to wait: they do not exist.
         self._own_shift()
+        own = asm.local("own")
         asm.op(Op.OR, post, post, wait)
-        asm.op(Op.SRL, post, post, self.shift)
-        asm.extract(post, post, 0, _TOKEN_BITS)
-        with asm.when(Op.BNE, post, 0):
-            self._count_run()
-            asm.jump(shared.error(Status.BAD_OPERATION))
+        asm.op(Op.SLL, own, (1 << _TOKEN_BITS) - 1, self.shift)
+        asm.op(Op.AND, post, post, own)
+        asm.op(Op.XOR, own, own, 0xFFFFFFFF)
+        asm.op(Op.AND, wait, wait, own)
         asm.load_private(tokens, shared.unit, Place.TOKENS - Place.CURSOR)
         for giver in range(len(WORKERS)):
             asm.extract(wanted, wait, _TOKEN_BITS * giver, _TOKEN_BITS)
             asm.extract(held, tokens, _TOKEN_BITS * giver, _TOKEN_BITS)
-            asm.branch(Op.BLTU, held, wanted, shared.turn)
+            asm.branch(Op.BLTU, held, wanted, shared.blocked)
         # No byte borrows from the next.
         asm.sub(tokens, tokens, wait)
         asm.store_private(shared.unit, tokens, Place.TOKENS - Place.CURSOR)
         self._count_run()
+        asm.branch(Op.BNE, post, 0, shared.error(Status.BAD_OPERATION))
         asm.out(Sink.BEGAN, shared.number)
 
     def _count_run(self) -> None:

@@ -10,11 +10,6 @@ __all__ = ["array"]
 
 #: Where a slot is: slots left in its row, its input row and column, its input word, that of its row's first slot.
 _PLACE = ("left", "row", "col", "word", "row_word")
-_COUNTS = {
-    ArrayMode.GEMM: ("kernel_rows", "kernel_cols", "kernel_blocks", "slices"),
-    ArrayMode.DEPTHWISE: ("kernel_rows", "kernel_cols"),
-    ArrayMode.FOLDED: ("kernel_blocks",),
-}
 #: Kernel columns of a depthwise step.
 _TAPS = 3
 
@@ -30,7 +25,7 @@ class _Array:
         asm = self.asm = shared.asm
         self.shared = shared
         #: The operation's fields keep their values from turn to turn.
-        unused = {"period", *(name for name in UNITS[Unit.ARRAY].fields if name.startswith(("wait_", "post_")))}
+        unused = {"tile_rows", *(name for name in UNITS[Unit.ARRAY].fields if name.startswith(("wait_", "post_")))}
         self.f = {name: asm.reg(f"array {name}") for name in UNITS[Unit.ARRAY].fields if name not in unused}
         self.tile = {name: asm.reg(f"array tile {name}") for name in _PLACE}
         self.here = {name: asm.local(f"here {name}") for name in _PLACE}
@@ -60,32 +55,16 @@ class _Array:
         return begin, resume
 
     def _check(self) -> None:
-        asm, f, shared, config = self.asm, self.f, self.shared, self.shared.config
-        for name in ("slots", "out_cols", "out_blocks", "tile_slots", "weight_rows"):
-            shared.require(Op.BNE, f[name], 0)
-        shared.require(Op.BGEU, config.acc_words, f["tile_slots"])
-        shared.require(Op.BGEU, LANES, f["weight_rows"])
-        # Accumulators that stay open, or were left open: one tile of one block.
-        one = asm.label()
-        both = asm.local("both")
-        asm.op(Op.AND, both, f["acc_first"], f["acc_last"])
-        asm.branch(Op.BNE, both, 0, one)
-        shared.require(Op.BGEU, f["tile_slots"], f["slots"])
-        shared.require(Op.BEQ, f["out_blocks"], 1)
-        asm.place(one)
-        good = asm.label()
-        labels = {mode: asm.label() for mode in ArrayMode}
-        asm.select(f["mode"], [*labels.values(), shared.error(Status.BAD_OPERATION)])
-        for mode, label in labels.items():
-            asm.place(label)
-            for name in _COUNTS[mode]:
-                shared.require(Op.BNE, f[name], 0)
-            if mode is ArrayMode.FOLDED:
-                shared.require(Op.BGEU, config.fold_steps, f["kernel_blocks"])
-            if mode is ArrayMode.DEPTHWISE:
-                asm.op(Op.MULL, both, f["tile_rows"], f["out_cols"])
-                shared.require(Op.BEQ, both, f["tile_slots"])
-            asm.jump(good)
+        """Refuse what breaks a rule: here the period, too, for which this machine has no use."""
+        asm, f, shared = self.asm, self.f, self.shared
+        shared.require_legal(Unit.ARRAY, f | {"open_buffers": shared.open_buffer})
+        good, reach = asm.label(), asm.local("reach")
+        asm.branch(Op.BNE, f["mode"], ArrayMode.DEPTHWISE, good)
+        asm.sub(reach, f["out_cols"], 1)
+        asm.op(Op.MULL, reach, reach, f["col_stride"])
+        asm.branch(Op.BLTU, reach, f["period"], good)
+        asm.add(reach, reach, f["col_first"])
+        shared.require(Op.BLT, reach, 1)
         asm.place(good)
 
     def _first_slot(self) -> None:
@@ -112,7 +91,7 @@ class _Array:
         asm, f, shared, here, tile = self.asm, self.f, self.shared, self.here, self.tile
         free = asm.label()
         asm.branch(Op.BNE, shared.open_buffer, 0, free)
-        asm.branch(Op.BEQ, shared.full, shared.config.acc_buffers, shared.turn)
+        asm.branch(Op.BEQ, shared.full, shared.config.acc_buffers, shared.blocked)
         asm.place(free)
         left, size, sums = asm.local("left"), asm.local("size"), asm.local("sums")
         asm.out(Sink.ROWS, f["weight_rows"])
@@ -141,6 +120,11 @@ class _Array:
             asm.move(shared.open_buffer, 0)
             asm.add(shared.full, shared.full, 1)
             shared.next_buffer(self.pointer)
+        # Depthwise tiles are whole rows.
+        whole = asm.label()
+        asm.branch(Op.BNE, f["mode"], ArrayMode.DEPTHWISE, whole)
+        shared.require(Op.BEQ, here["left"], f["out_cols"])
+        asm.place(whole)
         self._next_tile(size)
 
     def _keep(self, sums: Reg) -> None:
@@ -186,11 +170,6 @@ class _Array:
         for name in _PLACE:
             asm.move(tile[name], here[name])
         asm.branch(Op.BNE, self.slots_left, 0, shared.turn)
-        # Depthwise slots are whole rows.
-        whole = asm.label()
-        asm.branch(Op.BNE, f["mode"], ArrayMode.DEPTHWISE, whole)
-        shared.require(Op.BEQ, tile["left"], f["out_cols"])
-        asm.place(whole)
         asm.branch(Op.BNE, f["blocks_inner"], 0, last)
         self._first_slot()
         self._next_block()
@@ -302,10 +281,10 @@ class _Array:
         skip = asm.label()
         asm.load_private(word, entry, feed)
         asm.field(end, word, FOLD_ENTRY, "lane_end")
+        asm.op(Op.MIN, end, end, LANES)
         asm.branch(Op.BGE, covered, end, skip)
         asm.move(covered, end)
-        # Bytes below lane_end; a shift by 32 or more gives none or all, so it is cut.
-        asm.op(Op.MIN, end, end, LANES)
+        # Bytes below lane_end.
         asm.sub(end, LANES, end)
         asm.op(Op.SLL, end, end, 3)
         asm.op(Op.SRL, own, 0xFFFFFFFF, end)

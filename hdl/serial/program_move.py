@@ -24,11 +24,6 @@ class _Loops:
         #: byte address of the run, word address of the word, innermost words that are left of the pixel
         self.memory, self.word, self.left = asm.local("memory2"), asm.local("word0"), asm.local("left0")
 
-    def check(self) -> None:
-        """No count may be 0."""
-        for number in range(4):
-            self.shared.require(Op.BNE, self.f[f"count{number}"], 0)
-
     def run(self, before_run: Callable[[], None], one_word: Callable[[], None]) -> None:
         """Do `before_run()` for each run and `one_word()` for each of its words."""
         asm, f = self.asm, self.f
@@ -80,16 +75,7 @@ def load(shared: Shared) -> Label:
             "run_bytes", "fill", "pad_before_bytes", "emit_bytes", "advance_bytes", "last_emit_bytes",
             "last_advance_bytes")}
         shared.decode(Unit.LOAD, loops.f | own)
-        loops.check()
-        temporary = asm.local("temporary")
-        for usual, kind in (("last_", "emit_bytes"), ("", "emit_bytes")):
-            skip = asm.label()
-            if not usual:
-                asm.branch(Op.BEQ, loops.f["count0"], 1, skip)
-            asm.sub(temporary, own[f"{usual}{kind}"], 1)
-            shared.require(Op.BLTU, temporary, LANES)
-            shared.require(Op.BGEU, LANES, own[f"{usual}advance_bytes"])
-            asm.place(skip)
+        shared.require_legal(Unit.LOAD, loops.f | own)
         position, flip_word = asm.local("position"), asm.local("flip_word")
         asm.op(Op.MULL, flip_word, loops.f["flip"], 0x80 * _BYTES)
 
@@ -158,16 +144,8 @@ def store(shared: Shared) -> Label:
         loops = _Loops(shared, "source")
         own = {name: asm.local(name) for name in ("take_bytes", "last_take_bytes", "lane")}
         shared.decode(Unit.STORE, loops.f | own)
-        loops.check()
+        shared.require_legal(Unit.STORE, loops.f | own)
         temporary = asm.local("temporary")
-        for name in ("last_take_bytes", "take_bytes"):
-            skip = asm.label()
-            if name == "take_bytes":
-                asm.branch(Op.BEQ, loops.f["count0"], 1, skip)
-            shared.require(Op.BNE, own[name], 0)
-            asm.add(temporary, own["lane"], own[name])
-            shared.require(Op.BGEU, LANES, temporary)
-            asm.place(skip)
         at, flip_word, value = asm.local("at"), asm.local("flip_word"), asm.local("value")
         asm.op(Op.MULL, flip_word, loops.f["flip"], 0x80 * _BYTES)
         asm.op(Op.SLL, own["lane"], own["lane"], 3)

@@ -4,9 +4,11 @@ from collections.abc import Mapping
 
 from tq_hw.hdl.serial.assembler import Label, Reg
 from tq_hw.hdl.serial.encoding import Op, Place, Size
+from tq_hw.hdl.serial.rules import require_all
 from tq_hw.hdl.serial.shared import LANES, Shared
 from tq_hw.isa.control import Status
 from tq_hw.isa.layout import UOP_BASE, UOP_WORDS
+from tq_hw.isa.legality import UOP_RULES, bound, names
 from tq_hw.isa.uop import UOP, Alu, Destination, Multiply, Reduce, Rounding, ShiftSource, Source
 
 __all__ = ["Pass", "next_slot"]
@@ -17,6 +19,8 @@ _TYPES = ((Size.BYTE, 1), (Size.HALF, 2), (Size.WORD, 4), (Size.UNSIGNED_BYTE, 1
 _MOST, _LEAST = 0x7FFFFFFF, 0x80000000
 #: Words of a parameter block in front of multipliers and shifts.
 _MULTIPLIERS, _SHIFTS = 4, 8
+#: Low bits of a parameter that are its shift; the least value is none.
+_SHIFT_BITS = 6
 
 
 def next_slot(shared: Shared, f: Mapping[str, Reg], place: Mapping[str, Reg]) -> None:
@@ -109,6 +113,7 @@ class Pass:
         for name in ("a", "a_row"):
             asm.add(self.place[name], self.place[name], self.repeat)
         self._bytes()
+        self._require_legal()
         self._decode_registers()
         for name in ("a", "b"):
             self._decode_operand(name)
@@ -116,13 +121,17 @@ class Pass:
         asm.move(self.mask, 0xFF)
         with asm.when(Op.BEQ, u["a_table"], 3):
             asm.move(self.mask, 0x1FF)
-        shared.require(Op.BNE, u["b_table"], 3)
         for name in ("a", "b"):
             asm.move(self.table[name], Place.TABLE)
             with asm.when(Op.BEQ, u[f"{name}_table"], 2):
                 asm.move(self.table[name], Place.TABLE + 256)
         self._decode_limits()
-        self._decode_shift()
+
+    def _require_legal(self) -> None:
+        """Refuse a micro-operation that breaks a rule; how far registers reach is looked at where they are found."""
+        tests = [test for _, test in bound(UOP_RULES, self.shared.config) if "chunk_registers" not in names(test)]
+        fields = self.u | {name: self.f[name] for name in ("use_acc", "use_params")}
+        require_all(self.asm, tests, fields, self.shared.error(Status.BAD_OPERATION))
 
     def _decode_registers(self) -> None:
         """Find the vector registers, and require that they reach no further than the file."""
@@ -152,9 +161,8 @@ class Pass:
             asm.move(step, 0)
         with asm.when(Op.BEQ, source, Source.STREAM):
             asm.add(source, source, f[f"{name}_type"])
-        with asm.when(Op.BEQ, source, Source.ACC_OR_BIAS):
-            self.shared.require(Op.BNE, f["use_acc" if name == "a" else "use_params"], 0)
-            if name == "a":
+        if name == "a":
+            with asm.when(Op.BEQ, source, Source.ACC_OR_BIAS):
                 asm.move(self.at["a"], self.sums)
                 asm.move(step, 1)
 
@@ -174,7 +182,7 @@ class Pass:
         done = asm.label()
         labels = {reduce: asm.label() for reduce in Reduce}
         asm.branch(Op.BNE, u["destination"], Destination.REDUCE, done)
-        asm.select(u["reduce"], [*labels.values(), self.shared.error(Status.BAD_OPERATION)])
+        asm.select(u["reduce"], list(labels.values()))
         for reduce, label in labels.items():
             asm.place(label)
             asm.move(self.reduced, {Reduce.SUM: 0, Reduce.MAX: _LEAST, Reduce.MIN: _MOST}[reduce])
@@ -183,17 +191,6 @@ class Pass:
         asm.move(self.valid, 0xFFFF)
         with asm.when(Op.BNE, self.f["valid_lanes"], 0):
             asm.move(self.valid, self.f["valid_lanes"])
-
-    def _decode_shift(self) -> None:
-        asm, u, shared = self.asm, self.u, self.shared
-        for field, code in (("multiply", Multiply.HIGH_PARAM), ("shift_source", ShiftSource.PARAM)):
-            with asm.when(Op.BEQ, u[field], code):
-                shared.require(Op.BNE, self.f["use_params"], 0)
-        shared.require(Op.BGEU, Multiply.LOW_B, u["multiply"])
-        shared.require(Op.BNE, u["rounding"], len(Rounding))
-        shared.require(Op.BNE, u["destination"], Destination.ACTIVATION)
-        with asm.when(Op.BEQ, u["shift_source"], ShiftSource.IMMEDIATE):
-            shared.require(Op.BNE, u["shift"], -32)
 
     def _operand(self, name: str, value: Reg) -> None:
         """Fetch an operand and pass it through its table."""
@@ -237,9 +234,8 @@ class Pass:
         asm, a, b, x, t = self.asm, self.a, self.b, self.x, self.t
         done = asm.label()
         labels = {alu: asm.label(alu.name) for alu in Alu}
-        # One lane has no neighbour.
-        asm.select(self.u["alu"], [self.shared.error(Status.BAD_OPERATION) if alu is Alu.PAIR_DIFFERENCE else label
-                                   for alu, label in labels.items()])
+        # One lane has no neighbour: no pair difference comes as far as this.
+        asm.select(self.u["alu"], [label for alu, label in labels.items() if alu is not Alu.PAIR_DIFFERENCE])
         for alu, op in ((Alu.ADD, Op.ADD), (Alu.SUB, Op.SUB), (Alu.MAX, Op.MAX), (Alu.MIN, Op.MIN), (Alu.SHL, Op.SLL),
                         (Alu.SAR, Op.SRA), (Alu.AND, Op.AND)):
             asm.place(labels[alu])
@@ -284,8 +280,9 @@ class Pass:
         asm.op(Op.SLL, t, t, 2)
         asm.add(t, t, self.channel)
         asm.load(amount, t, Size.BYTE)
-        asm.add(t, amount, 31)
-        self.shared.require(Op.BGEU, 62, t)
+        asm.extract(amount, amount, 0, _SHIFT_BITS, signed=True)
+        asm.branch(Op.BNE, amount, -1 << _SHIFT_BITS - 1, found)
+        asm.move(amount, 0)
         asm.jump(found)
         asm.place(labels[ShiftSource.SHIFT_B])
         asm.op(Op.AND, amount, self.b, 31)

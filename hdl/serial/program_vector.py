@@ -4,13 +4,11 @@ from tq_hw.hdl.serial.assembler import Label, Reg
 from tq_hw.hdl.serial.encoding import Op, Place
 from tq_hw.hdl.serial.program_pass import Pass, next_slot
 from tq_hw.hdl.serial.shared import Shared
-from tq_hw.isa.layout import UNITS, Unit
+from tq_hw.isa.layout import UNITS, Unit, VectorKind
 
 __all__ = ["vector"]
 
 _STREAMS = ("a", "b", "out")
-#: Table entries.
-_ENTRIES = 512
 
 
 def vector(shared: Shared) -> tuple[Label, Label]:
@@ -43,13 +41,11 @@ class _Vector:
         asm.place(begin)
         kind, first, sub = asm.local("kind"), asm.local("table_first"), asm.local("sub")
         shared.decode(Unit.VECTOR, self.f | {"kind": kind, "table_first": first, "sub_first": sub})
-        shared.require(Op.BNE, self.f["slots"], 0)
+        shared.require_legal(Unit.VECTOR, self.f | {"kind": kind, "table_first": first, "sub_first": sub})
         program = asm.label()
-        asm.branch(Op.BEQ, kind, 0, program)
-        shared.require(Op.BEQ, kind, 1)
+        asm.branch(Op.BEQ, kind, VectorKind.PROGRAM, program)
         self._load_table(first)
         asm.place(program)
-        self._check(sub)
         self._first_slot()
         self._first_block()
         asm.place(resume)
@@ -62,8 +58,6 @@ class _Vector:
     def _load_table(self, entry: Reg) -> None:
         asm, f = self.asm, self.f
         value = asm.local("value")
-        asm.add(value, entry, f["slots"])
-        self.shared.require(Op.BGEU, _ENTRIES, value)
         asm.op(Op.OR, entry, entry, Place.TABLE)
         with asm.times(f["slots"]):
             asm.load(value, f["a_base"])
@@ -71,22 +65,6 @@ class _Vector:
             asm.add(entry, entry, 1)
             asm.add(f["a_base"], f["a_base"], 1)
         asm.jump(self.shared.done)
-
-    def _check(self, sub: Reg) -> None:
-        asm, f, shared = self.asm, self.f, self.shared
-        for name in ("cols", "out_blocks", "tile_slots", "chunk_slots", "repeat1", "repeat2"):
-            shared.require(Op.BNE, f[name], 0)
-        shared.require(Op.BNE, f["out_type"], 3)
-        shared.require(Op.BEQ, sub, 0)
-        behind = asm.local("behind")
-        asm.add(behind, f["body_last"], 1)
-        shared.require(Op.BGEU, f["body_first"], f["first"])
-        shared.require(Op.BGEU, behind, f["body_first"])
-        shared.require(Op.BGEU, f["last"], f["body_last"])
-        shared.require(Op.BLTU, f["last"], shared.config.uops)
-        with asm.when(Op.BEQ, behind, f["body_first"]):
-            shared.require(Op.BEQ, f["repeat1"], 1)
-            shared.require(Op.BEQ, f["repeat2"], 1)
 
     def _first_slot(self) -> None:
         asm, f, tile = self.asm, self.f, self.tile
@@ -114,7 +92,7 @@ class _Vector:
         asm, f, shared, here, tile = self.asm, self.f, self.shared, self.here, self.tile
         ready = asm.label()
         asm.branch(Op.BEQ, f["use_acc"], 0, ready)
-        asm.branch(Op.BEQ, shared.full, 0, shared.turn)
+        asm.branch(Op.BEQ, shared.full, 0, shared.blocked)
         asm.place(ready)
         left, tile_size = asm.local("left"), asm.local("tile size")
         asm.op(Op.MIN, tile_size, self.slots_left, f["tile_slots"])

@@ -5,9 +5,11 @@ from collections.abc import Mapping
 from tq_hw.hdl.serial.assembler import Assembler, Label, Reg
 from tq_hw.hdl.serial.encoding import PLACES, Op, Place
 from tq_hw.hdl.serial.host import WORD_OF
+from tq_hw.hdl.serial.rules import require_all
 from tq_hw.isa.config import Config
 from tq_hw.isa.control import Status
 from tq_hw.isa.layout import UNITS, Register, Unit
+from tq_hw.isa.legality import RULES, bound, names
 
 __all__ = ["LANES", "Shared"]
 
@@ -26,6 +28,7 @@ class Shared:
     start, stop : labels: of a run; of its end by the error `code`
     errors : labels: by Status, jump there to end the run
     done, turn : labels where a unit's turn ends: with the end of the operation, or before it
+    blocked : label where a turn ends in which the unit could do nothing
     full, open_buffer : registers: accumulator buffers handed over; whether one was left open
     """
 
@@ -35,7 +38,7 @@ class Shared:
         self.start, self.stop = asm.label("start"), asm.label("stop")
         self.errors: dict[Status, Label] = {
             status: asm.label(status.name) for status in Status if status is not Status.OK}
-        self.done, self.turn = asm.label("done"), asm.label("turn")
+        self.done, self.turn, self.blocked = asm.label("done"), asm.label("turn"), asm.label("blocked")
         self.full, self.open_buffer = asm.reg("full"), asm.reg("open")
 
     def error(self, status: Status) -> Label:
@@ -45,6 +48,12 @@ class Shared:
     def require(self, op: Op, a: Reg | int, b: Reg | int) -> None:
         """End the run with BAD_OPERATION unless op(a, b)."""
         self.asm.branch(Op(op ^ 1), a, b, self.errors[Status.BAD_OPERATION])
+
+    def require_legal(self, unit: Unit, fields: Mapping[str, Reg]) -> None:
+        """End the run with BAD_OPERATION unless the operation keeps to the rules; the scheduler looks at tokens."""
+        tests = [test for rule, test in bound(RULES[unit], self.config)
+                 if not rule.running and not any(name.startswith(("wait_", "post_")) for name in names(test))]
+        require_all(self.asm, tests, fields, self.errors[Status.BAD_OPERATION])
 
     def decode(self, unit: Unit, fields: Mapping[str, Reg]) -> None:
         """Fetch fields of a unit's registers, each register once."""

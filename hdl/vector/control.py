@@ -4,18 +4,19 @@ from typing import Any
 
 from amaranth import Cat, Module, Mux, Signal
 from amaranth.hdl import Value
-from amaranth.lib import wiring
+from amaranth.lib import data, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
 from tq_hw.hdl.lane.alu import alu_flags
 from tq_hw.hdl.lane.lane import CONTROL, STAGE_TABLE, LaneControl
+from tq_hw.hdl.legality import broken_by_word, uop_rules
 from tq_hw.hdl.parts.delay import DelayLine, delayed
 from tq_hw.hdl.signatures import TableWriteSignature
 from tq_hw.hdl.vector.steps import UopWord0, uop_layout
 from tq_hw.isa.config import Config
 from tq_hw.isa.layout import UOP_WORDS
-from tq_hw.isa.uop import Multiply, Source
+from tq_hw.isa.uop import UOP, Multiply, Source
 
 __all__ = ["VectorControl"]
 
@@ -31,7 +32,8 @@ class VectorControl(wiring.Component):
     Members
     -------
     table : writes of micro-operation words, UOP_WORDS each
-    number : In, fetch : In(1), for the program's walker; uop : Out(UopWord0), one cycle later, until the next fetch
+    number : In, fetch : In(1), for the program's walker; uop : Out(UopWord0), one cycle later, until the next fetch;
+        broken : Out(2), with it: whether the other words break a rule, with parameter blocks and without
     step_number : In, out_type : In(2), of the step that started in the cycle before
     take : In(1), a beat is at the last stage but one
     table_write : In(1), table_index : In(9), table_entry : In(32): load table, at the stage of the tables
@@ -43,6 +45,7 @@ class VectorControl(wiring.Component):
     number: Signal
     fetch: Signal
     uop: Any
+    broken: Signal
     step_number: Signal
     out_type: Signal
     take: Signal
@@ -56,8 +59,9 @@ class VectorControl(wiring.Component):
         self._config = config
         super().__init__({
             "table": In(TableWriteSignature()), "number": In(range(config.uops)), "fetch": In(1), "uop": Out(UopWord0),
-            "step_number": In(range(config.uops)), "out_type": In(2), "take": In(1), "table_write": In(1),
-            "table_index": In(9), "table_entry": In(32), "reduce": Out(2), "control": Out(LaneControl),
+            "broken": Out(2), "step_number": In(range(config.uops)), "out_type": In(2), "take": In(1),
+            "table_write": In(1), "table_index": In(9), "table_entry": In(32), "reduce": Out(2),
+            "control": Out(LaneControl),
         })
 
     def elaborate(self, platform: object) -> Module:
@@ -79,6 +83,7 @@ class VectorControl(wiring.Component):
             if number == 0:
                 ahead = memory.read_port()
                 m.d.comb += [ahead.addr.eq(self.number), ahead.en.eq(self.fetch), self.uop.as_value().eq(ahead.data)]
+        self._rules(m)
 
         first, second, third, fourth = words
         multiply = third.multiply
@@ -123,3 +128,18 @@ class VectorControl(wiring.Component):
         ]
         assert CONTROL["table_write"][0] == STAGE_TABLE
         return m
+
+    def _rules(self, m: Module) -> None:
+        """Look at a word when it is written: two bits are kept."""
+        assert not any(uop_rules(self._config, word) for word in (1, 3))
+        memory: Any = Memory(shape=2, depth=self._config.uops, init=[], attrs={"ram_style": "distributed"})
+        m.submodules.broken = memory
+        write, ahead = memory.write_port(), memory.read_port()
+        fields: Any = data.View(uop_layout(2), self.table.data)
+        values = {field.name: fields[field.name] for field in UOP[2].fields}
+        tests = uop_rules(self._config, 2)
+        m.d.comb += [
+            write.en.eq(self.table.en & (self.table.index[:2] == 2)), write.addr.eq(self.table.index[2:]),
+            write.data.eq(Cat(broken_by_word(tests, values | {"use_params": params}).any() for params in (1, 0))),
+            ahead.addr.eq(self.number), ahead.en.eq(self.fetch), self.broken.eq(ahead.data),
+        ]

@@ -6,6 +6,8 @@ from amaranth import Cat, Module, Mux, Signal, signed
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
+from tq_hw.hdl.parts.delay import delayed
+from tq_hw.hdl.parts.numbers import NUMBER_BITS
 from tq_hw.hdl.signatures import WriteSignature
 from tq_hw.hdl.vector.beats import Beats, element_bytes
 from tq_hw.isa.config import Config
@@ -20,10 +22,12 @@ class OutputLayout(data.StructLayout):
     -------
     type : element type, 0 to 2; address : of the beat's first word
     position : beat of the slot; first, last : first and last beat written to this slot
+    number : low bits of the operation's number
     """
 
     def __init__(self, config: Config) -> None:
-        super().__init__({"type": 2, "address": 16, "position": range(config.beats_per_word), "first": 1, "last": 1})
+        super().__init__({"type": 2, "address": 16, "position": range(config.beats_per_word), "first": 1, "last": 1,
+                          "number": NUMBER_BITS})
 
 
 class OutputWriter(wiring.Component):
@@ -35,19 +39,21 @@ class OutputWriter(wiring.Component):
     Members
     -------
     valid : In(1), a beat to write; beat : In(OutputLayout), with it; x : In(lanes int32), one cycle later
-    port : Out(WriteSignature)
+    port : Out(WriteSignature); number : Out, of the operation whose word was written in the cycle before
     """
 
     valid: Signal
     beat: Any
     x: Any
     port: Any
+    number: Signal
 
     def __init__(self, config: Config) -> None:
         self._config = config
         super().__init__({
             "valid": In(1), "beat": In(OutputLayout(config)),
             "x": In(data.ArrayLayout(signed(32), config.requantize_lanes)), "port": Out(WriteSignature(config)),
+            "number": Out(NUMBER_BITS),
         })
 
     def elaborate(self, platform: object) -> Module:
@@ -69,7 +75,7 @@ class OutputWriter(wiring.Component):
         shares = beats.look_up(beat.type, beat.position, lambda c, p: int(beats.shares_word(c, p)))
         shared = beats.look_up(beat.type, beat.position, lambda c, p: int(
             p + 1 < beats.positions and beats.shares_word(c, p + 1)))
-        m.d.sync += [held.eq(beat), step_held.eq(step + 1)]
+        m.d.sync += [held.eq(beat), step_held.eq(step + 1), self.number.eq(delayed(m, beat.number, 2, "number"))]
         with m.If(self.valid):
             m.d.sync += left.eq(words - 1)
         with m.Elif(left != 0):

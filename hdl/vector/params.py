@@ -9,11 +9,15 @@ from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
 from tq_hw.hdl.parts.delay import delayed
+from tq_hw.hdl.parts.numbers import NUMBER_BITS
 from tq_hw.hdl.signatures import ReadSignature, bank_of, granted
 from tq_hw.isa.config import BANKS, Config
 from tq_hw.isa.latency import READ_LATENCY_CYCLES
 
-__all__ = ["PARAM_BUFFERS", "ParameterBlocks"]
+__all__ = ["PARAM_BUFFERS", "BlockLayout", "ParameterBlocks"]
+
+#: A block that is asked for: its address, and low bits of its operation's number.
+BlockLayout = data.StructLayout({"address": 16, "number": NUMBER_BITS})
 
 #: Blocks held: the one in use, one whose last beats are under way, and two that come next.
 PARAM_BUFFERS = 4
@@ -49,8 +53,9 @@ class ParameterBlocks(wiring.Component):
 
     Members
     -------
-    i : In(stream of 16 bits), addresses of blocks
+    i : In(stream of BlockLayout)
     port : Out(ReadSignature)
+    number : Out, of the operation whose word was granted in the cycle before
     ready : Out(1), a block is complete that was not taken; take : In(1), strobe while ready
     release : In(1), strobe: the oldest block taken is not read any more
     buffer : In(2), for each of the three: block (counted modulo PARAM_BUFFERS) and beat of the words read
@@ -59,6 +64,7 @@ class ParameterBlocks(wiring.Component):
 
     i: stream.Interface
     port: Any
+    number: Signal
     ready: Signal
     take: Signal
     release: Signal
@@ -75,7 +81,8 @@ class ParameterBlocks(wiring.Component):
         self._beat_bits = (config.beats_per_acc_word - 1).bit_length()
         at = _BUFFER_BITS + self._beat_bits
         super().__init__({
-            "i": In(stream.Signature(16)), "port": Out(ReadSignature(config)), "ready": Out(1), "take": In(1),
+            "i": In(stream.Signature(BlockLayout)), "port": Out(ReadSignature(config)), "number": Out(NUMBER_BITS),
+            "ready": Out(1), "take": In(1),
             "release": In(1), "bias_at": In(at), "multiplier_at": In(at), "shift_at": In(at),
             "bias": Out(data.ArrayLayout(signed(32), lanes)), "multiplier": Out(data.ArrayLayout(signed(32), lanes)),
             "shift": Out(data.ArrayLayout(signed(6), lanes)),
@@ -97,7 +104,9 @@ class ParameterBlocks(wiring.Component):
         # What is asked for, `fetching & (piece == 0)`, and the bank of `address`, in registers.
         asking, bank = Signal(), Signal(BANKS)
         # One address waits, so that a block follows the one before at once.
-        waiting, waiting_valid = Signal(16), Signal()
+        waiting, waiting_valid = Signal(BlockLayout), Signal()
+        whose = Signal(NUMBER_BITS)
+        m.d.sync += self.number.eq(whose)
         m.d.comb += [
             self.i.ready.eq(~waiting_valid), self.port.en.eq(asking), self.port.addr.eq(address),
             self.port.wants.eq(bank & asking.replicate(BANKS)),
@@ -124,7 +133,8 @@ class ParameterBlocks(wiring.Component):
         with m.If(goes & last_piece | ~fetching):
             m.d.sync += [word.eq(word + 1), address.eq(address + 1), bank.eq(bank.rotate_left(1))]
             with m.If(begins & (~fetching | (word == len(pieces) - 1))):
-                m.d.sync += [word.eq(0), address.eq(waiting), bank.eq(bank_of(1, waiting))]
+                m.d.sync += [word.eq(0), address.eq(waiting.address), bank.eq(bank_of(1, waiting.address)),
+                             whose.eq(waiting.number)]
         with m.If(start):
             m.d.sync += [fetching.eq(1), buffer.eq(buffer + 1), waiting_valid.eq(0), asking.eq(1)]
         with m.Elif(ends):

@@ -2,16 +2,19 @@
 
 from typing import Any
 
-from amaranth import Module, Mux, Signal
+from amaranth import Cat, Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from tq_hw.hdl.legality import CHUNK_REGISTERS, broken_by_word, chunk_registers_of, uop_rules
 from tq_hw.hdl.parts.delay import delayed
+from tq_hw.hdl.parts.numbers import NUMBER_BITS
 from tq_hw.hdl.parts.queues import Queue
 from tq_hw.hdl.signatures import OperationLayout
 from tq_hw.hdl.vector.steps import Restart, RunLayout, TileLayout, UopWord0
 from tq_hw.isa.config import Config
 from tq_hw.isa.layout import Unit, VectorKind
+from tq_hw.isa.uop import UOP
 
 __all__ = ["ProgramWalker"]
 
@@ -31,7 +34,9 @@ class ProgramWalker(wiring.Component):
     o : Out(stream of RunLayout); operation : Out(OperationLayout) of the run at `o`, until `operation_taken`
     operation_taken : In(1), strobe
     number : Out, micro-operation wanted; fetch : Out(1), read it now
-    uop : In(UopWord0), the micro-operation fetched last, one cycle later and until the next fetch
+    uop : In(UopWord0), the micro-operation fetched last, one cycle later and until the next fetch; uop_broken : In(2),
+        with it, whether its other words break a rule, with parameter blocks and without
+    broken : Out(1), strobe: a micro-operation breaks a rule; broken_number : Out, low bits of its operation's number
     """
 
     i: stream.Interface
@@ -42,6 +47,9 @@ class ProgramWalker(wiring.Component):
     number: Signal
     fetch: Signal
     uop: Any
+    uop_broken: Signal
+    broken: Signal
+    broken_number: Signal
 
     def __init__(self, config: Config) -> None:
         self._config = config
@@ -50,6 +58,7 @@ class ProgramWalker(wiring.Component):
             "o": Out(stream.Signature(RunLayout(config))), "operation": Out(OperationLayout(Unit.VECTOR)),
             "operation_taken": In(1),
             "number": Out(range(config.uops)), "fetch": Out(1), "uop": In(UopWord0),
+            "uop_broken": In(2), "broken": Out(1), "broken_number": Out(NUMBER_BITS),
         })
 
     def elaborate(self, platform: object) -> Module:
@@ -61,6 +70,8 @@ class ProgramWalker(wiring.Component):
         active = Signal()
         # The next stage copies the operation with its first run; until then it must stay here.
         wanted = Signal()
+        # Low bits of the operation's number; -1 before the first.
+        op_number = Signal(NUMBER_BITS, init=(1 << NUMBER_BITS) - 1)
         m.d.comb += self.operation.eq(op)
         with m.If(self.operation_taken):
             m.d.sync += wanted.eq(0)
@@ -80,7 +91,8 @@ class ProgramWalker(wiring.Component):
             m.d.sync += [tile.eq(new), active.eq(1), left.eq(new.slots), tile_first.eq(1), chunk_first.eq(1)]
             m.d.sync += [repeat1.eq(0), repeat2.eq(0), address1.eq(new.a), address2.eq(new.a), settled.eq(0)]
             with m.If(new.op_first):
-                m.d.sync += [op.eq(self.tile_operation), wanted.eq(1), number.eq(self.tile_operation.first)]
+                m.d.sync += [op.eq(self.tile_operation), wanted.eq(1), number.eq(self.tile_operation.first),
+                             op_number.eq(op_number + 1)]
             with m.Else():
                 m.d.sync += number.eq(op.first)
 
@@ -123,6 +135,7 @@ class ProgramWalker(wiring.Component):
             made.param_first.eq(tile.param_first & chunk_first & tile_first),
             made.param_last.eq(tile.param_last & tile_last),
         ]
+        self._rules(m, op, made, made_valid, op_number)
         with m.If(step):
             m.d.sync += [chunk_first.eq(chunk_last), settled.eq(0)]
             with m.If(again1):
@@ -139,3 +152,17 @@ class ProgramWalker(wiring.Component):
             with m.Else():
                 m.d.sync += number.eq(number + 1)
         return m
+
+    def _rules(self, m: Module, op: Any, made: Any, made_valid: Signal, op_number: Signal) -> None:
+        """Look at each micro-operation as its run is made; compared in one cycle, gathered in the next."""
+        filled = Signal(range(CHUNK_REGISTERS + 1))
+        tests = uop_rules(self._config, 0)
+        values = {field.name: self.uop[field.name] for field in UOP[0].fields} | {
+            "use_acc": op.use_acc, "use_params": op.use_params, "chunk_registers": filled}
+        found, looks, whose = Signal(len(tests) + 1), Signal(), Signal(NUMBER_BITS)
+        m.d.comb += filled.eq(chunk_registers_of(self._config, op.use_acc, made.slots))
+        m.d.sync += [
+            found.eq(Cat(broken_by_word(tests, values), Mux(op.use_params, self.uop_broken[0], self.uop_broken[1]))),
+            looks.eq(made_valid & ~made.table), whose.eq(op_number),
+            self.broken.eq(looks & found.any()), self.broken_number.eq(whose),
+        ]

@@ -30,18 +30,20 @@ class SlotWalker(wiring.Component):
     i : In(stream of RunLayout); operation : In(OperationLayout) of the run at `i`, kept until `operation_taken`
     o : Out(stream of StepLayout)
     operation_taken : Out(1), strobe
+    moved : Out(1), strobe: a step was made
     """
 
     i: stream.Interface
     operation: Any
     o: stream.Interface
     operation_taken: Signal
+    moved: Signal
 
     def __init__(self, config: Config) -> None:
         self._config = config
         super().__init__({
             "i": In(stream.Signature(RunLayout(config))), "operation": In(OperationLayout(Unit.VECTOR)),
-            "o": Out(stream.Signature(StepLayout(config))), "operation_taken": Out(1),
+            "o": Out(stream.Signature(StepLayout(config))), "operation_taken": Out(1), "moved": Out(1),
         })
 
     def elaborate(self, platform: object) -> Module:
@@ -59,7 +61,7 @@ class SlotWalker(wiring.Component):
             steps.i.valid.eq(pointers.o.valid), steps.i.payload.eq(pointers.o.payload),
         ]
         m.d.comb += [counter.operation.eq(self.operation), pointers.operation.eq(self.operation),
-                     self.operation_taken.eq(pointers.operation_taken)]
+                     self.operation_taken.eq(pointers.operation_taken), self.moved.eq(pointers.i.valid)]
         return m
 
 

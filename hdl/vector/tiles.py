@@ -1,23 +1,20 @@
-"""The outer loops of a vector operation: output blocks and tiles, and the rules an operation must keep."""
+"""The outer loops of a vector operation: output blocks and tiles."""
 
 from typing import Any
 
-from amaranth import Cat, Module, Mux, Signal
-from amaranth.hdl import Value
+from amaranth import Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from tq_hw.hdl.parts.delay import delayed
+from tq_hw.hdl.parts.numbers import NUMBER_BITS
 from tq_hw.hdl.signatures import OperationLayout, operation_signature
+from tq_hw.hdl.vector.params import BlockLayout
 from tq_hw.hdl.vector.steps import Restart, TileLayout
 from tq_hw.isa.config import Config
-from tq_hw.isa.control import Status
 from tq_hw.isa.layout import Unit, VectorKind
+from tq_hw.isa.legality import TABLE_ENTRIES
 
-__all__ = ["TABLE_ENTRIES", "TileWalker"]
-
-#: Entries of a lane's table.
-TABLE_ENTRIES = 512
+__all__ = ["TileWalker"]
 
 
 class TileWalker(wiring.Component):
@@ -31,9 +28,8 @@ class TileWalker(wiring.Component):
     i : In(operations); taken when the first tile of the one before has left and all of its tiles are made
     o : Out(stream of TileLayout)
     operation : Out(OperationLayout), the operation of the tile at `o`
-    params : Out(stream of 16 bits), addresses of parameter blocks in the order in which tiles need them
+    params : Out(stream of BlockLayout), parameter blocks in the order in which tiles need them
     accepted : Out(1), strobe: an operation was taken
-    error : Out(4), Status.BAD_OPERATION for good once an operation breaks a rule; no more are taken
     """
 
     i: stream.Interface
@@ -41,31 +37,14 @@ class TileWalker(wiring.Component):
     operation: Any
     params: stream.Interface
     accepted: Signal
-    error: Signal
 
     def __init__(self, config: Config) -> None:
         self._config = config
         super().__init__({
             "i": In(operation_signature(Unit.VECTOR)), "o": Out(stream.Signature(TileLayout(config))),
-            "operation": Out(OperationLayout(Unit.VECTOR)), "params": Out(stream.Signature(16)), "accepted": Out(1),
-            "error": Out(4),
+            "operation": Out(OperationLayout(Unit.VECTOR)), "params": Out(stream.Signature(BlockLayout)),
+            "accepted": Out(1),
         })
-
-    def _broken(self, op: Any) -> Value:
-        """Whether an operation breaks a rule: a bit for each."""
-        config = self._config
-        no_body = op.body_first > op.body_last
-        program = (
-            *(field == 0 for field in (op.cols, op.out_blocks, op.tile_slots, op.chunk_slots, op.repeat1, op.repeat2)),
-            op.out_type == 3, op.first > op.body_first, op.body_first > op.body_last + 1, op.body_last > op.last,
-            op.first > op.last, op.last >= config.uops, no_body & ((op.repeat1 != 1) | (op.repeat2 != 1)),
-            op.use_acc & (op.tile_slots > config.acc_words), op.use_acc & (op.sub_first >= config.sub_blocks),
-            ~op.use_acc & (op.sub_first != 0), ~op.use_acc & op.use_params & (config.block != config.cols),
-        )
-        table = (op.slots > TABLE_ENTRIES, op.slots + op.table_first > TABLE_ENTRIES)
-        is_program = op.kind == VectorKind.PROGRAM
-        return Cat(op.slots == 0, op.kind > VectorKind.LOAD_TABLE, *(is_program & wrong for wrong in program),
-                   *(~is_program & wrong for wrong in table))
 
     def elaborate(self, platform: object) -> Module:
         """Keep the loops' state; make a tile every second cycle, for in the other one the counters are compared."""
@@ -73,18 +52,19 @@ class TileWalker(wiring.Component):
         config = self._config
         op: Any = Signal(OperationLayout(Unit.VECTOR), reset_less=True)
         active = Signal()
-        error = Signal(4)
-        m.d.comb += [self.operation.eq(op), self.error.eq(error)]
+        # Low bits of the operation's number; -1 before the first.
+        number = Signal(NUMBER_BITS, init=(1 << NUMBER_BITS) - 1)
+        m.d.comb += self.operation.eq(op)
 
         # Take an operation: fields that its kind ignores are made harmless, so that the loops need not ask.
         is_table = self.i.payload.kind == VectorKind.LOAD_TABLE
         first_leaves = ~(self.o.valid & self.o.payload.op_first)
-        m.d.comb += self.i.ready.eq(~active & first_leaves & (error == 0))
+        m.d.comb += self.i.ready.eq(~active & first_leaves)
         fresh = Signal()
         last_block = Signal(16, reset_less=True)
         m.d.comb += self.accepted.eq(self.i.valid & self.i.ready)
         with m.If(self.accepted):
-            m.d.sync += [active.eq(1), fresh.eq(1)]
+            m.d.sync += [active.eq(1), fresh.eq(1), number.eq(number + 1)]
         # Loaded speculatively; reloaded until an operation is accepted.
         with m.If(~active & first_leaves):
             m.d.sync += [op.eq(self.i.payload), last_block.eq(self.i.payload.out_blocks - 1)]
@@ -109,13 +89,14 @@ class TileWalker(wiring.Component):
         m.d.sync += param_first.eq(op.use_params & (inner | tile_first | fresh))
         last = block_last & tile_last
 
-        free, step, broken = Signal(), Signal(), Signal()
+        free, step = Signal(), Signal()
         m.d.sync += compared.eq(fresh | (active & ~step))
         # The next stage takes no two tiles in a row, so there is time to see that one has left.
         m.d.comb += [
-            free.eq(active & compared & ~broken & ~self.o.valid),
+            free.eq(active & compared & ~self.o.valid),
             step.eq(free & (self.params.ready | ~param_first)),
-            self.params.valid.eq(free & param_first), self.params.payload.eq(param),
+            self.params.valid.eq(free & param_first), self.params.payload.address.eq(param),
+            self.params.payload.number.eq(number),
         ]
         with m.If(self.o.ready):
             m.d.sync += self.o.valid.eq(0)
@@ -157,9 +138,4 @@ class TileWalker(wiring.Component):
             m.d.sync += [left.eq(Mux(again, op.slots, left - op.tile_slots)), tile_first.eq(again)]
         with m.If(fresh):
             m.d.sync += fresh.eq(0)
-        # Compared as the operation comes in; in the cycle after that, what was found is gathered.
-        found = self._broken(self.i.payload)
-        m.d.sync += broken.eq(fresh & delayed(m, found, 1, "rules").any())
-        with m.If(broken):
-            m.d.sync += [error.eq(Status.BAD_OPERATION), active.eq(0)]
         return m

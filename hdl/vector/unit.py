@@ -13,6 +13,7 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 
 from tq_hw.hdl.lane.lane import STAGE_LEFT, STAGE_PRODUCT, STAGE_TABLE, Lane
 from tq_hw.hdl.parts.delay import DelayLine, delayed
+from tq_hw.hdl.parts.numbers import NUMBER_BITS
 from tq_hw.hdl.signatures import (
     AccReadSignature,
     ReadSignature,
@@ -33,6 +34,7 @@ from tq_hw.hdl.vector.slots import SlotWalker
 from tq_hw.hdl.vector.steps import register_word_bits
 from tq_hw.hdl.vector.tiles import TileWalker
 from tq_hw.isa.config import BANKS, Config
+from tq_hw.isa.control import Status
 from tq_hw.isa.latency import (
     ACC_READ_LATENCY_CYCLES,
     REGISTER_LATENCY_CYCLES,
@@ -67,9 +69,10 @@ class VectorUnit(wiring.Component):
     table : In(TableWriteSignature), micro-operations, while idle
     idle : Out(1), no operation is under way
     done : Out(1), strobe per operation, in order: all that it wrote can be read
-    error : Out(4), Status of a broken operation, for good; else 0
+    error : Out(4), strobe of Status: BAD_OPERATION, BAD_ADDRESS; error_at : Out, low bits of the operation's number
     acc : accumulators; a, b : stream reads, b also parameters; out : writes
     busy, stall_acc, stall_port : Out(1), for the performance counters
+    moved : Out(1), slots go on
     """
 
     i: stream.Interface
@@ -77,6 +80,7 @@ class VectorUnit(wiring.Component):
     idle: Signal
     done: Signal
     error: Signal
+    error_at: Signal
     acc: Any
     a: Any
     b: Any
@@ -84,14 +88,15 @@ class VectorUnit(wiring.Component):
     busy: Signal
     stall_acc: Signal
     stall_port: Signal
+    moved: Signal
 
     def __init__(self, config: Config) -> None:
         self._config = config
         super().__init__({
             "i": In(operation_signature(Unit.VECTOR)), "table": In(TableWriteSignature()), "idle": Out(1),
-            "done": Out(1), "error": Out(4), "acc": Out(AccReadSignature(config)), "a": Out(ReadSignature(config)),
-            "b": Out(ReadSignature(config)), "out": Out(WriteSignature(config)), "busy": Out(1), "stall_acc": Out(1),
-            "stall_port": Out(1),
+            "done": Out(1), "error": Out(4), "error_at": Out(NUMBER_BITS), "acc": Out(AccReadSignature(config)),
+            "a": Out(ReadSignature(config)), "b": Out(ReadSignature(config)), "out": Out(WriteSignature(config)),
+            "busy": Out(1), "stall_acc": Out(1), "stall_port": Out(1), "moved": Out(1),
         })
 
     def elaborate(self, platform: object) -> Module:
@@ -121,6 +126,7 @@ class VectorUnit(wiring.Component):
             program.tile_operation.eq(tiles.operation), walker.operation.eq(program.operation),
             program.operation_taken.eq(walker.operation_taken),
             control.number.eq(program.number), control.fetch.eq(program.fetch), program.uop.eq(control.uop),
+            program.uop_broken.eq(control.broken),
         ]
 
         # Ports. Stream B goes before parameter blocks.
@@ -151,11 +157,15 @@ class VectorUnit(wiring.Component):
             control.take.eq(taken),
         ]
 
+        # Low bits of the number of the operation at Issue.
+        number = Signal(NUMBER_BITS)
         lanes, results = self._lanes(m, issue, params, control)
-        self._results(m, issue, control, lanes, results, to_register, to_output, to_reduce, to_activation)
+        output = self._results(m, issue, control, lanes, results, number, to_register, to_output, to_reduce,
+                               to_activation)
 
         # The last beat of an operation has left when its last word and the result of a reduction are written.
         last = issue.o_valid & step.op_last & step.run_last
+        m.d.sync += number.eq(number + last)
         done = done_cycles(config)
         under_way = Signal(range(_MOST_OPERATIONS + 1))
         m.d.sync += under_way.eq(under_way + tiles.accepted - self.done)
@@ -166,9 +176,18 @@ class VectorUnit(wiring.Component):
             left = _at(m, last, done, "last", control=True)
         m.d.comb += [
             self.done.eq(left), self.idle.eq(under_way == 0),
-            self.busy.eq(under_way != 0), self.error.eq(tiles.error), self.stall_acc.eq(issue.stall_acc),
+            self.busy.eq(under_way != 0), self.stall_acc.eq(issue.stall_acc),
             self.stall_port.eq(issue.stall_port),
         ]
+        m.d.sync += self.moved.eq(walker.moved)
+        of_issue = delayed(m, issue.b_busy, 1, "of_issue", control=True)
+        m.d.sync += self.error.eq(Status.OK)
+        for wrong, status, whose in ((self.b.beyond & ~of_issue, Status.BAD_ADDRESS, params.number),
+                                     (self.a.beyond | self.b.beyond & of_issue, Status.BAD_ADDRESS, number),
+                                     (self.out.beyond, Status.BAD_ADDRESS, output.number),
+                                     (program.broken, Status.BAD_OPERATION, program.broken_number)):
+            with m.If(wrong):
+                m.d.sync += [self.error.eq(status), self.error_at.eq(whose)]
         return m
 
     def _lanes(self, m: Module, issue: Any, params: Any, control: Any) -> tuple[Any, Any]:
@@ -229,9 +248,9 @@ class VectorUnit(wiring.Component):
             ]
         return registers, results
 
-    def _results(self, m: Module, issue: Any, control: Any, registers: Any, results: Any, to_register: Any,
-                 to_output: Any, to_reduce: Any, to_activation: Any) -> None:
-        """Send results to the output, the reduction, the registers and the activation lanes."""
+    def _results(self, m: Module, issue: Any, control: Any, registers: Any, results: Any, number: Any,
+                 to_register: Any, to_output: Any, to_reduce: Any, to_activation: Any) -> OutputWriter:
+        """Send results to the output, which is returned, the reduction, the registers and the activation lanes."""
         config = self._config
         step: Any = issue.o
         word_bits = register_word_bits(config)
@@ -246,7 +265,8 @@ class VectorUnit(wiring.Component):
             valid, at, x = self._activated(m, control, to_output, to_activation, at, x)
         m.d.comb += [
             where.type.eq(step.out_type), where.address.eq(step.out_address), where.position.eq(step.position),
-            where.first.eq(step.slot_first), where.last.eq(step.slot_last), place.i.eq(where.as_value()),
+            where.first.eq(step.slot_first), where.last.eq(step.slot_last), where.number.eq(number),
+            place.i.eq(where.as_value()),
             output.valid.eq(valid), output.beat.as_value().eq(at), output.x.eq(x),
         ]
         connect(m, output.port, flipped(self.out))
@@ -274,6 +294,7 @@ class VectorUnit(wiring.Component):
         ]
         for lane in range(config.requantize_lanes):
             m.d.comb += registers.d[lane].eq(Mux(reduce.done, reduce.result, results[lane]))
+        return output
 
     def _activated(self, m: Module, control: Any, to_output: Any, to_activation: Any, place: Any,
                    results: Any) -> tuple[Any, Any, Any]:

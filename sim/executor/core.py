@@ -10,69 +10,32 @@ import numpy as np
 import numpy.typing as npt
 
 from tq_hw.isa.control import Status
-from tq_hw.isa.encode import EncodeError
 from tq_hw.isa.layout import QUEUE_WORDS, Unit, VectorKind
-from tq_hw.isa.operations import Operation, operations
+from tq_hw.isa.operations import Operation, read_stream
 from tq_hw.isa.program import Program
 from tq_hw.model.errors import OptionError
 from tq_hw.sim import edges
 from tq_hw.sim.executor import move
 from tq_hw.sim.executor.array import array_tiles
-from tq_hw.sim.executor.machine import AccBuffer, Bytes, Fault, Machine, require
+from tq_hw.sim.executor.machine import AccBuffer, Bytes, Fault, Index, Machine
+from tq_hw.sim.executor.micropass import note_blocks
 from tq_hw.sim.executor.races import UNITS_IN_ORDER, Race, RaceChecker
+from tq_hw.sim.executor.result import ExecutionResult
 from tq_hw.sim.executor.vector import load_table, run_tiles, vector_tiles
 from tq_hw.sim.faults import SimulationError, located
 
-__all__ = ["ExecutionResult", "Executor", "execute"]
+__all__ = ["MAX_TOKENS", "ExecutionResult", "Executor", "Queue", "execute"]
 
 Array = npt.NDArray[Any]
 #: What an operation under way waits for, or None when it went on.
 _Progress = Generator[str | None]
 
-_MAX_TOKENS = 255
-
-
-@dataclass(frozen=True, eq=False)
-class ExecutionResult:
-    """Outcome of one run.
-
-    Members
-    -------
-    outputs : one array per output port, as the model has it
-    state : region 2 after the run; pass it to the next run of a stateful model
-    runs : RUN commands done, per unit
-    tokens_left : tokens that nobody took, per (giver, taker)
-    memory, scratchpad : contents after the run, when asked for with `keep`
-    """
-
-    outputs: tuple[Array, ...]
-    state: bytes
-    runs: dict[Unit, int]
-    tokens_left: dict[tuple[Unit, Unit], int]
-    memory: tuple[Bytes, ...] = ()
-    scratchpad: Bytes | None = None
-    _writers: npt.NDArray[np.int64] | None = None
-    _stores: tuple[Operation, ...] = ()
-
-    def writer_of_word(self, word: int) -> tuple[Unit, int] | None:
-        """Return (unit, RUN) that wrote a scratchpad word last; None: nobody. Needs `keep`."""
-        if self._writers is None:
-            raise OptionError("who wrote a word is known only of a run with keep=True")
-        value = int(self._writers[word])
-        return None if value < 0 else (Unit(value >> 24), value & 0xFFFFFF)
-
-    def writer_of(self, region: int, byte: int) -> tuple[Unit, int] | None:
-        """Return (unit, RUN) that wrote a byte of a region last; None: the host. Needs `keep`."""
-        if self._writers is None:
-            raise OptionError("who wrote a byte is known only of a run with keep=True")
-        for operation in reversed(self._stores):
-            if operation.fields["region"] == region and move.store_covers(operation.fields, byte):
-                return Unit.STORE, operation.run
-        return None
+#: Tokens that a counter holds.
+MAX_TOKENS = 255
 
 
 @dataclass
-class _Queue:
+class Queue:
     """One unit: the commands that were dealt to it, and what it is doing.
 
     `words` counts the command words that wait behind those of the next operation.
@@ -117,12 +80,9 @@ class Executor:
         self.machine = Machine(program.config, memory, seed, RaceChecker(sizes) if check_races else None)
         if scratchpad is not None:
             self.machine.scratchpad[:] = scratchpad
-        try:
-            self._operations = operations(program.commands, program.config)
-        except EncodeError as error:
-            status = Status.NO_END if "no END" in str(error) else Status.BAD_COMMAND
-            raise SimulationError(f"{program.name}: {status.name}: {error}", status, Unit.CONTROL) from None
-        self._queues = {unit: _Queue(unit) for unit in UNITS_IN_ORDER}
+        self._stream = read_stream(program.commands, program.config)
+        self._operations = self._stream.operations
+        self._queues = {unit: Queue(unit) for unit in UNITS_IN_ORDER}
         self._to_deal = deque(sorted((o for found in self._operations.values() for o in found),
                                      key=lambda operation: operation.position))
         self._tokens = {(giver, taker): _Tokens() for giver in UNITS_IN_ORDER for taker in UNITS_IN_ORDER}
@@ -136,11 +96,29 @@ class Executor:
         an error status, commands that wait for each other, a race (`check_races`), accumulators that
         nobody reads.
         """
+        self._check_stream()
+        self._place_inputs(inputs)
+        self._run_all()
+        self._check_end()
+        return self._result(keep)
+
+    def _check_stream(self) -> None:
+        """Raise SimulationError for a stream that breaks the layout."""
+        for error in (self._stream.end, *self._stream.refused.values()):
+            if error is not None:
+                run = None if error.unit is Unit.CONTROL else len(self._operations[error.unit])
+                raise SimulationError(f"{self.program.name}: {error.status.name}: {error}", error.status, error.unit,
+                                      run)
+
+    def _place_inputs(self, inputs: Sequence[Array]) -> None:
         edges.check_inputs(self.program, inputs)
         machine = self.machine
         for port, array in zip(self.program.inputs, inputs, strict=True):
             data = np.frombuffer(edges.to_port(port, array), np.uint8)
             machine.memory[port.region][port.region_offset_bytes:port.region_offset_bytes + data.size] = data
+
+    def _run_all(self) -> None:
+        """Let the units work until none of them goes on."""
         order = list(self._queues.values())
         while True:
             self._deal()
@@ -150,7 +128,9 @@ class Executor:
                 order.sort(key=_position)
             if not any(self._step(queue) for queue in order):
                 break
-        self._check_end()
+
+    def _result(self, keep: bool) -> ExecutionResult:
+        machine = self.machine
         outputs = tuple(
             edges.from_port(port, machine.memory[port.region][
                 port.region_offset_bytes:port.region_offset_bytes + port.size_bytes].tobytes())
@@ -172,12 +152,14 @@ class Executor:
             operation = self._to_deal[0]
             queue = self._queues[operation.unit]
             idle = not queue.waiting and queue.active is None
-            if not idle and queue.words + operation.words > QUEUE_WORDS:
+            # The serial machine has no queues.
+            limited = self.program.config.design == "parallel" and not idle
+            if limited and queue.words + operation.words > QUEUE_WORDS:
                 return
             queue.words += 0 if idle else operation.words
             queue.waiting.append(self._to_deal.popleft())
 
-    def _step(self, queue: _Queue) -> bool:
+    def _step(self, queue: Queue) -> bool:
         """Let a unit do one piece of work; return whether it did."""
         if queue.progress is None and not self._start(queue):
             return False
@@ -191,23 +173,25 @@ class Executor:
             self._finish(queue, operation)
             return True
         except Fault as fault:
-            where = located(self.program, queue.unit, operation.run)
-            raise SimulationError(f"{where}: {fault.status.name}: {fault}", fault.status, queue.unit,
-                                  operation.run) from None
+            self._stop(queue, operation, fault)
+            return False
         except Race as race:
             first, second = (located(self.program, *who) for who in (race.first, race.second))
             raise SimulationError(f"race: {first} {race.did} and {second} {race.does} {race.where}, and no token "
                                   "orders them", None, *race.second) from None
 
-    def _start(self, queue: _Queue) -> bool:
+    def _stop(self, queue: Queue, operation: Operation, fault: Fault) -> None:
+        """End the run with what stopped a unit."""
+        what = "undefined" if fault.status is None else fault.status.name
+        raise SimulationError(f"{located(self.program, queue.unit, operation.run)}: {what}: {fault}", fault.status,
+                              queue.unit, operation.run) from None
+
+    def _start(self, queue: Queue) -> bool:
         if not queue.waiting:
             return False
         operation = queue.waiting[0]
-        own = queue.unit.name.lower()
-        if operation.fields[f"wait_{own}"] or operation.fields[f"post_{own}"]:
-            raise SimulationError(f"{located(self.program, queue.unit, operation.run)}: BAD_OPERATION: a unit gives no "
-                                  "tokens to itself", Status.BAD_OPERATION, queue.unit, operation.run)
-        wanted = {giver: operation.fields[f"wait_{giver.name.lower()}"] for giver in UNITS_IN_ORDER}
+        wanted = {giver: operation.fields[f"wait_{giver.name.lower()}"] for giver in UNITS_IN_ORDER
+                  if giver is not queue.unit}
         if any(self._tokens[giver, queue.unit].count < count for giver, count in wanted.items()):
             return False
         for giver, count in wanted.items():
@@ -228,23 +212,26 @@ class Executor:
                 tokens.gifts.appendleft((given - count, clock))
             count -= min(given, count)
 
-    def _finish(self, queue: _Queue, operation: Operation) -> None:
+    def _finish(self, queue: Queue, operation: Operation) -> None:
         queue.active = queue.progress = queue.blocked_by = None
         if queue.waiting:
             queue.words -= queue.waiting[0].words
-        races = self.machine.races
         for taker in UNITS_IN_ORDER:
             count = operation.fields[f"post_{taker.name.lower()}"]
-            if not count:
-                continue
-            tokens = self._tokens[queue.unit, taker]
-            tokens.count += count
-            tokens.gifts.append((count, (0, 0, 0, 0) if races is None else races.snapshot(queue.unit)))
-            if tokens.count > _MAX_TOKENS:
-                where = located(self.program, queue.unit, operation.run)
-                raise SimulationError(
-                    f"{where}: TOKEN_OVERFLOW: the {taker.name.lower()} unit would hold {tokens.count} tokens, at most "
-                    f"{_MAX_TOKENS} are allowed", Status.TOKEN_OVERFLOW, queue.unit, operation.run)
+            if count:
+                self._give(queue, operation, taker, count)
+
+    def _give(self, queue: Queue, operation: Operation, taker: Unit, count: int) -> None:
+        races, tokens = self.machine.races, self._tokens[queue.unit, taker]
+        tokens.count += count
+        tokens.gifts.append((count, (0, 0, 0, 0) if races is None else races.snapshot(queue.unit)))
+        if tokens.count > MAX_TOKENS:
+            self._overflow(queue, operation, taker, tokens.count)
+
+    def _overflow(self, queue: Queue, operation: Operation, taker: Unit, count: int) -> None:
+        self._stop(queue, operation, Fault(
+            Status.TOKEN_OVERFLOW, f"the {taker.name.lower()} unit would hold {count} tokens, at most {MAX_TOKENS} are "
+            "allowed"))
 
     def _tick(self, operation: Operation) -> None:
         if self.machine.races is not None:
@@ -263,6 +250,8 @@ class Executor:
     def _run_array(self, operation: Operation) -> _Progress:
         machine, races = self.machine, self.machine.races
         left_open: list[AccBuffer] = []
+        # Weights are read ahead of the accumulators that they are for, which order nothing for them.
+        self._tick(operation)
         for tile in array_tiles(machine, operation.fields, operation.folds):
             if machine.open:
                 buffer = machine.open.pop(0)
@@ -272,13 +261,15 @@ class Executor:
                 clock = self._freed.popleft()
                 if races is not None:
                     races.join(Unit.ARRAY, clock)
-                buffer = AccBuffer(machine.noise_int32(*tile.values.shape))
-            require(buffer.values.shape == tile.values.shape,
-                    f"the open accumulator buffer has {len(buffer.values)} slots, the tile {len(tile.values)}")
+                buffer = AccBuffer(machine.noise_int32(*tile.values.shape), np.ones(tile.values.shape, bool))
+            machine.promise(buffer.values.shape == tile.values.shape,
+                            f"the open accumulator buffer has {len(buffer.values)} slots, the tile {len(tile.values)}")
+            buffer = _of_slots(machine, buffer, len(tile.values))
             self._tick(operation)
             if tile.words is not None:
-                machine.note_read(tile.words)
+                self._read_tile(tile.words)
             buffer.values = tile.values.copy() if tile.first else buffer.values + tile.values
+            buffer.unknown = tile.unknown.copy() if tile.first else buffer.unknown | tile.unknown
             if tile.last:
                 if races is not None:
                     buffer.clock = races.snapshot(Unit.ARRAY)
@@ -288,9 +279,12 @@ class Executor:
             yield None
         machine.open = left_open
 
+    def _read_tile(self, words: Index) -> None:
+        """Record what a tile reads."""
+        self.machine.note_read(words)
+
     def _run_vector(self, operation: Operation) -> _Progress:
         machine, fields, uops, races = self.machine, operation.fields, operation.uops, self.machine.races
-        require(fields["kind"] in list(VectorKind), f"kind {fields['kind']} does not exist")
         if fields["kind"] == VectorKind.LOAD_TABLE:
             self._tick(operation)
             load_table(machine, fields)
@@ -302,16 +296,21 @@ class Executor:
             run_tiles(machine, fields, uops, tiles, None)
             yield None
             return
+        # Parameters, too, are read before accumulators are full.
+        self._tick(operation)
+        note_blocks(machine, fields)
         for tile in tiles:
             while not machine.full:
                 yield "a full accumulator buffer"
             buffer = machine.full.pop(0)
-            require(len(buffer.values) == tile.last - tile.first,
-                    f"a tile has {tile.last - tile.first} slots, the accumulator buffer {len(buffer.values)}")
+            slots = tile.last - tile.first
+            machine.promise(len(buffer.values) == slots,
+                            f"a tile has {slots} slots, the accumulator buffer {len(buffer.values)}")
+            buffer = _of_slots(machine, buffer, slots)
             if races is not None:
                 races.join(Unit.VECTOR, buffer.clock)
             self._tick(operation)
-            run_tiles(machine, fields, uops, [tile], buffer.values)
+            run_tiles(machine, fields, uops, [tile], buffer.values, buffer.unknown)
             self._freed.append((0, 0, 0, 0) if races is None else races.snapshot(Unit.VECTOR))
             yield None
 
@@ -324,12 +323,19 @@ class Executor:
                          f"the commands from word {held.word_index} on")
         if stuck:
             raise SimulationError(f"{self.program.name}: the commands wait for each other for ever: "
-                                  + "; ".join(stuck))
+                                  + "; ".join(stuck), Status.DEADLOCK, *self._first_to_wait())
         if self.machine.full or self.machine.open:
             count = len(self.machine.full) + len(self.machine.open)
             raise SimulationError(f"{self.program.name}: {count} accumulator buffers are never read")
 
-    def _why(self, queue: _Queue) -> str:
+    def _first_to_wait(self) -> tuple[Unit, int]:
+        """Return the RUN that the hardware's watchdog names: the first unit that waits for tokens, or else waits."""
+        tokens = [(queue.unit, queue.waiting[0].run) for queue in self._queues.values()
+                  if queue.waiting and queue.active is None]
+        under_way = [(queue.unit, queue.active.run) for queue in self._queues.values() if queue.active is not None]
+        return (tokens + under_way)[0]
+
+    def _why(self, queue: Queue) -> str:
         if queue.active is not None:
             return f"{located(self.program, queue.unit, queue.active.run)} waits for {queue.blocked_by}"
         operation = queue.waiting[0]
@@ -342,7 +348,17 @@ class Executor:
                 + " and ".join(parts))
 
 
-def _position(queue: _Queue) -> int:
+def _of_slots(machine: Machine, buffer: AccBuffer, slots: int) -> AccBuffer:
+    """Return a buffer with so many slots; those that it does not have are undefined."""
+    missing = slots - len(buffer.values)
+    if missing <= 0:
+        return AccBuffer(buffer.values[:slots], buffer.unknown[:slots], buffer.clock)
+    cols = buffer.values.shape[1]
+    return AccBuffer(np.concatenate([buffer.values, machine.noise_int32(missing, cols)]),
+                     np.concatenate([buffer.unknown, np.ones((missing, cols), bool)]), buffer.clock)
+
+
+def _position(queue: Queue) -> int:
     if queue.active is not None:
         return queue.active.position
     return queue.waiting[0].position if queue.waiting else 1 << 62

@@ -1,5 +1,6 @@
 """What the executor's units share: memories, undefined bytes, and the records of who wrote what."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -10,7 +11,9 @@ import numpy.typing as npt
 from tq_hw.isa.config import Config
 from tq_hw.isa.control import Status
 from tq_hw.isa.layout import Unit
-from tq_hw.sim.executor.races import RaceChecker
+from tq_hw.isa.refusals import broken_rule, broken_while_running
+from tq_hw.sim.executor.races import Race, RaceChecker
+from tq_hw.sim.executor.unknown import Flags, Unknown
 
 __all__ = ["AccBuffer", "Bytes", "Fault", "Index", "Ints", "Machine"]
 
@@ -21,17 +24,11 @@ Index = npt.NDArray[np.int64]
 
 
 class Fault(Exception):
-    """A unit stops with `status`; the executor adds which RUN it was."""
+    """A unit stops with `status`, None where the hardware goes on; the executor adds which RUN it was."""
 
-    def __init__(self, status: Status, message: str) -> None:
+    def __init__(self, status: Status | None, message: str) -> None:
         super().__init__(message)
         self.status = status
-
-
-def require(holds: bool, message: str) -> None:
-    """Stop the unit with BAD_OPERATION unless `holds`."""
-    if not holds:
-        raise Fault(Status.BAD_OPERATION, message)
 
 
 @lru_cache(maxsize=16)
@@ -44,9 +41,10 @@ def _noise_of(seed: int) -> Bytes:
 
 @dataclass
 class AccBuffer:
-    """One accumulator buffer: `values[slot, col]` of the tile in it."""
+    """One accumulator buffer: `values[slot, col]` of the tile in it, and which of them are unknown."""
 
     values: Ints
+    unknown: Flags
     clock: tuple[int, ...] = ()
 
 
@@ -62,6 +60,8 @@ class Machine:
     full : accumulator buffers handed over and not yet released, oldest first
     open : buffers that an operation without `acc_last` left open, in order
     writers : last writer of each scratchpad word, unit * 2^24 + RUN, or -1
+    noted : in a survey, what went wrong in the operation under way; else None: the first fault ends the run
+    unknown : in a survey, what nobody knows
     """
 
     config: Config
@@ -72,6 +72,8 @@ class Machine:
     run: int = 0
     full: list[AccBuffer] = field(default_factory=list)
     open: list[AccBuffer] = field(default_factory=list)
+    noted: set[Status] | None = None
+    unknown: Unknown | None = None
 
     def __post_init__(self) -> None:
         """Fill everything with seeded random values."""
@@ -100,12 +102,31 @@ class Machine:
         """Return undefined 32-bit values."""
         return np.frombuffer(self.noise(*shape, 4).tobytes(), np.int32).reshape(shape).copy()
 
+    def fault(self, status: Status, message: str) -> None:
+        """Stop the unit, or note in a survey that it would have stopped."""
+        if self.noted is None:
+            raise Fault(status, message)
+        self.noted.add(status)
+
+    def promise(self, holds: bool, message: str) -> None:
+        """Stop unless `holds`: what makes results undefined and the hardware does not find."""
+        if not holds and self.noted is None:
+            raise Fault(None, message)
+
+    def require_legal(self, unit: Unit, fields: Mapping[str, int]) -> None:
+        """Refuse an operation that breaks a rule of isa/legality.py; note what it will break while it runs."""
+        if broken := broken_rule(self.config, unit, fields, len(self.open)):
+            raise Fault(Status.BAD_OPERATION, broken)
+        if broken := broken_while_running(self.config, unit, fields):
+            self.fault(Status.BAD_OPERATION, broken)
+
     def address(self, words: npt.NDArray[Any]) -> Index:
-        """Take word addresses modulo 2^16; Fault(BAD_ADDRESS) for one beyond the scratchpad."""
+        """Take word addresses modulo 2^16; BAD_ADDRESS for one beyond the scratchpad."""
         words = np.asarray(words, np.int64) & 0xFFFF
-        if words.size and int(words.max()) >= self.config.scratchpad_words:
-            raise Fault(Status.BAD_ADDRESS, f"word {int(words.max())} is accessed, the scratchpad has "
-                                            f"{self.config.scratchpad_words}")
+        size = self.config.scratchpad_words
+        if words.size and int(words.max()) >= size:
+            self.fault(Status.BAD_ADDRESS, f"word {int(words.max())} is accessed, the scratchpad has {size}")
+            words = words % size
         return words
 
     def read(self, words: npt.NDArray[Any]) -> Bytes:
@@ -114,22 +135,44 @@ class Machine:
         self.note_read(words)
         return self.scratchpad[words]
 
-    def note_read(self, words: Index) -> None:
-        """Record a read for the race check."""
-        if self.races is not None:
-            self.races.read(self.unit, self.run, words)
+    def read_unknown(self, words: npt.NDArray[Any]) -> Flags:
+        """Return which bytes of these words are unknown."""
+        assert self.unknown is not None
+        return np.asarray(self.unknown.scratchpad[(words & 0xFFFF) % self.config.scratchpad_words])
 
-    def write(self, words: npt.NDArray[Any], low: int, values: Bytes) -> None:
+    def note_read(self, words: Index, place: object = "scratchpad", unit: Unit | None = None) -> None:
+        """Record a read for the race check."""
+        self._note(words, place, unit, RaceChecker.read)
+
+    def note_write(self, words: Index, place: object = "scratchpad", unit: Unit | None = None) -> None:
+        """Record a write for the race check."""
+        self._note(words, place, unit, RaceChecker.write)
+
+    def _note(self, words: Index, place: object, unit: Unit | None, kind: Any) -> None:
+        if self.races is None:
+            return
+        try:
+            kind(self.races, self.unit if unit is None else unit, self.run, words, place)
+        except Race as race:
+            if self.unknown is None:
+                raise
+            self.unknown.give_up(f"race: {race.first} and {race.second} at {race.where}")
+
+    def write(self, words: npt.NDArray[Any], low: int, values: Bytes, unknown: Flags | None = None) -> None:
         """Write byte lanes `low`.. of the words at the given addresses; the last of equal addresses holds."""
         words = self.address(words)
-        self.scratchpad[words, low:low + values.shape[-1]] = values
+        lanes = slice(low, low + values.shape[-1])
+        self.scratchpad[words, lanes] = values
+        if self.unknown is not None:
+            self.unknown.scratchpad[words, lanes] = False if unknown is None else unknown
+            self.unknown.stamp(words)
         self.writers[words] = (self.unit << 24) + self.run
-        if self.races is not None:
-            self.races.write(self.unit, self.run, words)
+        self.note_write(words)
 
-    def region(self, number: int, first: int, last: int) -> Bytes:
-        """Return region `number` after a check that bytes first..last lie in it."""
+    def region(self, number: int, first: int, last: int) -> Bytes | None:
+        """Return region `number` after a check that bytes first..last lie in it; None in a survey if they do not."""
         size = self.memory[number].size
         if first < 0 or last >= size:
-            raise Fault(Status.BUS_ERROR, f"bytes {first}..{last} of region {number} are accessed, which has {size}")
+            self.fault(Status.BUS_ERROR, f"bytes {first}..{last} of region {number} are accessed, which has {size}")
+            return None
         return self.memory[number]

@@ -5,7 +5,8 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from tq_hw.isa.layout import Unit
-from tq_hw.sim.executor.machine import Bytes, Index, Machine, require
+from tq_hw.sim.executor.machine import Index, Machine
+from tq_hw.sim.executor.unknown import Flags
 
 __all__ = ["load", "store", "store_covers"]
 
@@ -32,11 +33,6 @@ def _per_word(fields: Mapping[str, int], usual: str, last: str) -> Index:
     return np.tile(values, fields["count1"])
 
 
-def _check_counts(fields: Mapping[str, int]) -> None:
-    for name in ("count0", "count1", "count2", "count3"):
-        require(fields[name] >= 1, f"{name} must be at least 1")
-
-
 def _parts(runs: int, run_bytes: int) -> Iterator[slice]:
     """Split runs into parts of bounded size."""
     size = max(1, _CHUNK_BYTES // max(run_bytes, 1))
@@ -46,12 +42,10 @@ def _parts(runs: int, run_bytes: int) -> Iterator[slice]:
 
 def load(machine: Machine, fields: Mapping[str, int]) -> None:
     """Run one load operation."""
-    _check_counts(fields)
+    machine.require_legal(Unit.LOAD, fields)
     width = machine.config.word_bytes
     emit = _per_word(fields, "emit_bytes", "last_emit_bytes")
     advance = _per_word(fields, "advance_bytes", "last_advance_bytes")
-    require(bool(emit.min() >= 1 and emit.max() <= width), f"emit_bytes must be 1..{width}")
-    require(bool(advance.max() <= width), f"advance_bytes must be 0..{width}")
     starts = np.cumsum(advance) - advance
     lanes = np.arange(width)
     # Position in the memory run of each byte of each word; outside 0..run_bytes-1 it is fill.
@@ -62,46 +56,60 @@ def load(machine: Machine, fields: Mapping[str, int]) -> None:
     offsets = fields["memory_offset_bytes"] + _runs(fields, fields["stride2_bytes"], fields["stride3_bytes"])
     bases = fields["destination"] + _runs(fields, fields["step2"], fields["step3"])
     words = _words(fields)
+    size = fields["run_bytes"]
+    if machine.config.design == "serial":
+        # It reads what the words hold, and leaves the rest of the run alone.
+        size = int(position[inside].max()) + 1 if inside.any() else 0
+    if size and machine.region(fields["region"], int(offsets.min()), int(offsets.max()) + size - 1) is None:
+        machine.address(bases[:, None] + words)
+        return
     for part in _parts(len(offsets), words.size * width):
-        values = _read_memory(machine, fields, offsets[part])[:, source] if fields["run_bytes"] else np.zeros(
-            (part.stop - part.start, *source.shape), np.uint8)
+        shape = (part.stop - part.start, *source.shape)
+        values, unknown = np.zeros(shape, np.uint8), None
+        if size:
+            values, unknown = _read_memory(machine, fields, offsets[part], size, source)
         values = np.where(inside, values, np.uint8(fields["fill"]))
         if not defined.all():
             values = np.where(defined, values, machine.noise(*values.shape))
-        machine.write((bases[part, None] + words).reshape(-1), 0, values.reshape(-1, width))
+        if machine.unknown is not None:
+            unknown = ~np.broadcast_to(defined, shape) | (False if unknown is None else inside & unknown)
+            unknown = unknown.reshape(-1, width)
+        machine.write((bases[part, None] + words).reshape(-1), 0, values.reshape(-1, width), unknown)
 
 
-def _read_memory(machine: Machine, fields: Mapping[str, int], offsets: Index) -> Bytes:
-    """Return the memory bytes of each run, [runs, run_bytes]."""
-    size = fields["run_bytes"]
-    region = machine.region(fields["region"], int(offsets.min()), int(offsets.max()) + size - 1)
+def _read_memory(machine: Machine, fields: Mapping[str, int], offsets: Index, size: int,
+                 source: Index) -> tuple[np.ndarray, Flags | None]:
+    """Return bytes `source` of each run, and which are unknown; each run is read whole."""
+    number = fields["region"]
     places = offsets[:, None] + np.arange(size)
-    if machine.races is not None:
-        machine.races.read(Unit.LOAD, machine.run, places.reshape(-1), fields["region"])
-    return np.asarray(region[places] ^ np.uint8(0x80 if fields["flip"] else 0))
+    machine.note_read(places.reshape(-1), number, Unit.LOAD)
+    places = places[:, source]
+    values = machine.memory[number][places] ^ np.uint8(0x80 if fields["flip"] else 0)
+    return values, None if machine.unknown is None else machine.unknown.memory[number][places]
 
 
 def store(machine: Machine, fields: Mapping[str, int]) -> None:
     """Run one store operation."""
-    _check_counts(fields)
-    width, lane = machine.config.word_bytes, fields["lane"]
+    machine.require_legal(Unit.STORE, fields)
     take = _per_word(fields, "take_bytes", "last_take_bytes")
-    require(bool(take.min() >= 1 and lane + take.max() <= width),
-            f"take_bytes must be at least 1 and lane + take_bytes at most {width}")
     run_bytes = int(take.sum())
     word_of_byte = np.repeat(_words(fields), take)
-    lane_of_byte = lane + np.arange(run_bytes) - np.repeat(np.cumsum(take) - take, take)
+    lane_of_byte = fields["lane"] + np.arange(run_bytes) - np.repeat(np.cumsum(take) - take, take)
     offsets = fields["memory_offset_bytes"] + _runs(fields, fields["stride2_bytes"], fields["stride3_bytes"])
     bases = fields["source"] + _runs(fields, fields["step2"], fields["step3"])
-    region = machine.region(fields["region"], int(offsets.min()), int(offsets.max()) + run_bytes - 1)
+    number = fields["region"]
+    region = machine.region(number, int(offsets.min()), int(offsets.max()) + run_bytes - 1)
     for part in _parts(len(offsets), run_bytes):
         words = machine.address(bases[part, None] + word_of_byte)
+        if region is None:
+            continue
         machine.note_read(words)
         values = machine.scratchpad[words, lane_of_byte]
         places = offsets[part, None] + np.arange(run_bytes)
-        if machine.races is not None:
-            machine.races.write(Unit.STORE, machine.run, places.reshape(-1), fields["region"])
+        machine.note_write(places.reshape(-1), number, Unit.STORE)
         region[places] = values ^ np.uint8(0x80) if fields["flip"] else values
+        if machine.unknown is not None:
+            machine.unknown.memory[number][places] = machine.unknown.scratchpad[words, lane_of_byte]
 
 
 def store_covers(fields: Mapping[str, int], byte: int) -> bool:

@@ -1,28 +1,19 @@
 """One micro-operation on arrays of beats: the arithmetic of isa/uop.py."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from tq_hw.isa.uop import Activation, Alu, Multiply, Reduce, Rounding, ShiftSource
-from tq_hw.sim.executor.machine import Ints, require
+from tq_hw.sim.executor.machine import Ints
+from tq_hw.sim.executor.unknown import Flags
 from tq_hw.sim.golden.fixedpoint import exp_on_negative_values, high_mul, one_over_one_plus_x
 
-__all__ = ["Parameters", "activate", "evaluate", "look_up", "reduce_all"]
+__all__ = ["activate", "entry_of", "evaluate", "look_up", "reduce_all", "result_unknown", "shift_of"]
 
 Long = npt.NDArray[np.int64]
-
-
-@dataclass(frozen=True)
-class Parameters:
-    """One output block's parameters, one per channel: int32 biases and multipliers, int8 shifts."""
-
-    bias: Ints
-    multiplier: Ints
-    shift: Ints
 
 
 def _wrap(x: npt.NDArray[Any]) -> Long:
@@ -31,28 +22,27 @@ def _wrap(x: npt.NDArray[Any]) -> Long:
 
 def look_up(table: Ints, which: int, operand: Ints) -> Ints:
     """Pass an operand through table `which` (0 passes it unchanged)."""
-    if which == 0:
-        return operand
-    entry = operand & 511 if which == 3 else (operand & 255) + 256 * (which - 1)
-    return np.asarray(table[entry])
+    return operand if which == 0 else np.asarray(table[entry_of(which, operand)])
+
+
+def entry_of(which: int, operand: Ints) -> Ints:
+    """Return the entry that an operand finds in table `which`, 1 to 3."""
+    return np.asarray(operand & 511 if which == 3 else (operand & 255) + 256 * (which - 1))
 
 
 def evaluate(uop: Mapping[str, int], a: Ints, b: Ints, multiplier: Ints | int, shift: Ints | int,
              int16_output: bool) -> Ints:
     """Run stages 2 to 5 on operands after their table lookup.
 
-    `multiplier`, `shift` are the values that the micro-operation's sources name (immediate or
+    `multiplier`, `shift` (-31..31) are the values that the micro-operation's sources name (immediate or
     parameters); lanes are the last axis.
     """
     wide_b = b.astype(np.int64)
     x = _alu(Alu(uop["alu"]), a.astype(np.int64), wide_b)
-    require(uop["multiply"] in list(Multiply), "a micro-operation's multiply does not exist")
-    require(uop["rounding"] in list(Rounding), "a micro-operation's rounding does not exist")
     multiply, source = Multiply(uop["multiply"]), ShiftSource(uop["shift_source"])
     amount: Long = np.asarray(0, np.int64)
     if source in (ShiftSource.IMMEDIATE, ShiftSource.PARAM):
         amount = np.asarray(shift, np.int64)
-        require(bool((amount >= -31).all() and (amount <= 31).all()), "a shift must be -31..31")
         if (amount > 0).any():
             x = _wrap(x << np.maximum(amount, 0))
     if multiply is Multiply.LOW_B:
@@ -123,10 +113,28 @@ def _alu(alu: Alu, a: Long, b: Long) -> Long:
         case Alu.SELECT_NEGATIVE:
             x = np.where(a >= 0, a, b)
         case Alu.PAIR_DIFFERENCE:
-            lanes = a.shape[-1]
-            require(lanes % 2 == 0, "a pair difference needs an even number of lanes")
-            x = a[..., np.arange(lanes) ^ 1] - a
+            x = a[..., np.arange(a.shape[-1]) ^ 1] - a
     return _wrap(x)
+
+
+def shift_of(parameter: Ints) -> Ints:
+    """Return the shift that a parameter stands for: its low six bits, signed; -32 is none."""
+    low = (parameter + 32 & 63) - 32
+    return np.asarray(np.where(low == -32, 0, low), np.int32)
+
+
+def result_unknown(uop: Mapping[str, int], a: Flags, b: Flags, multiplier: Flags, shift: Flags) -> Flags:
+    """Return which results of `evaluate` are unknown, given which operands and parameters are."""
+    unknown = a
+    if uop["alu"] == Alu.PAIR_DIFFERENCE:
+        unknown = a | a[..., np.arange(a.shape[-1]) ^ 1]
+    takes_b = (uop["alu"] not in (Alu.PASS, Alu.CLZ, Alu.PAIR_DIFFERENCE)
+               or uop["multiply"] in (Multiply.HIGH_B, Multiply.LOW_B) or uop["shift_source"] == ShiftSource.SHIFT_B)
+    if takes_b:
+        unknown = unknown | b
+    if uop["multiply"] == Multiply.HIGH_PARAM:
+        unknown = unknown | multiplier
+    return unknown | shift if uop["shift_source"] == ShiftSource.PARAM else unknown
 
 
 def activate(function: Activation, x: Ints) -> Ints:

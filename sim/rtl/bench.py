@@ -14,9 +14,12 @@ from tq_hw.isa.layout import Unit
 from tq_hw.isa.memory import YARDSTICK, Memory
 from tq_hw.model.errors import OptionError, ToolError
 
-__all__ = ["Bench", "LinkBench", "SimulatedMemory", "SocBench"]
+__all__ = ["CHANNELS", "LAST_FAULTS", "Bench", "LinkBench", "SimulatedMemory", "SocBench"]
 
 _OFFSETS = {register.name: register.offset_bytes for register in REGISTERS}
+#: Channels of the bus, and wrong places of RLAST, by their numbers in harness.cpp.
+CHANNELS = ("AR", "R", "AW", "W", "B")
+LAST_FAULTS = ("cut", "early", "late", "never")
 _STATISTICS = ("read_beats", "write_beats", "read_bursts", "write_bursts")
 _SIGNATURES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "tq_create": (ctypes.c_void_p, (ctypes.c_uint32, ctypes.c_double, ctypes.c_uint32, ctypes.c_uint64)),
@@ -24,6 +27,8 @@ _SIGNATURES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "tq_map": (None, (ctypes.c_void_p, ctypes.c_uint32, ctypes.c_uint32, ctypes.c_int)),
     "tq_write_memory": (ctypes.c_int, (ctypes.c_void_p, ctypes.c_uint32, ctypes.c_char_p, ctypes.c_uint32)),
     "tq_read_memory": (ctypes.c_int, (ctypes.c_void_p, ctypes.c_uint32, ctypes.c_char_p, ctypes.c_uint32)),
+    "tq_stop_channel": (None, (ctypes.c_void_p, ctypes.c_uint32, ctypes.c_uint64)),
+    "tq_wrong_last": (None, (ctypes.c_void_p, ctypes.c_uint64, ctypes.c_uint32, ctypes.c_uint32)),
     "tq_trace": (ctypes.c_int, (ctypes.c_void_p, ctypes.c_char_p)),
     "tq_statistic": (ctypes.c_uint64, (ctypes.c_void_p, ctypes.c_uint32)),
     "tq_error": (ctypes.c_char_p, (ctypes.c_void_p,)),
@@ -116,6 +121,22 @@ class SimulatedMemory:
         """Write waves from here on; the library must be built for the file's kind."""
         if not self._dll.tq_trace(self._handle, os.fsencode(path)):
             raise OptionError(f"waves cannot be written to {path}")
+
+    def stop_channel(self, channel: str, after: int) -> None:
+        """Let a channel of the bus (AR, R, AW, W, B) stand still when it has carried so many transfers since reset."""
+        self._dll.tq_stop_channel(self._handle, CHANNELS.index(channel), after)
+
+    def start_channel(self, channel: str) -> None:
+        """Let a channel go on."""
+        self.stop_channel(channel, (1 << 64) - 1)
+
+    def wrong_last(self, burst: int, kind: str, at: int = 0) -> None:
+        """Put RLAST of one read burst (counted from reset) to a wrong place.
+
+        `kind`: "cut": at beat `at`, and no beat comes behind it; "early": at that beat and at the last one; "late":
+        `at` beats behind the last one; "never".
+        """
+        self._dll.tq_wrong_last(self._handle, burst, LAST_FAULTS.index(kind), at)
 
     @property
     def statistics(self) -> Mapping[str, int]:

@@ -1,13 +1,13 @@
 """How long a program can take at most: what is longer is taken for a hang."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping
+from itertools import chain
 
 from tq_hw.isa.command_rules import MOST_CYCLES
 from tq_hw.isa.config import Config
-from tq_hw.isa.encode import EncodeError
 from tq_hw.isa.layout import ArrayMode, Unit
 from tq_hw.isa.memory import Memory
-from tq_hw.isa.operations import Operation, walk
+from tq_hw.isa.operations import Operation, read_stream
 from tq_hw.isa.program import Program
 from tq_hw.isa.work import array_steps, stored_bytes, vector_passes
 
@@ -68,12 +68,9 @@ def _alone(operation: Operation, config: Config, memory: Memory) -> float:
     return started + _move(operation.fields, config, latency, _per_byte(config, memory))
 
 
-def _read(program: Program) -> Iterator[Operation]:
-    """Yield the operations up to the one where the stream breaks the layout, which stops the hardware."""
-    try:
-        yield from walk(program.commands, program.config)
-    except EncodeError:
-        return
+def _read(program: Program) -> Iterable[Operation]:
+    """Return the operations that the units get; where a stream breaks the layout the hardware stops."""
+    return chain.from_iterable(read_stream(program.commands, program.config).operations.values())
 
 
 def _serial(program: Program, latency: int) -> float:

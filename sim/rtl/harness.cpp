@@ -3,6 +3,7 @@
 // The memory answers in order. A read's first beat comes `latency` cycles after its address is taken, a write's
 // response `latency` cycles after its last beat; data written can be read only once it is answered. All beats, read or
 // written, share `bytes_per_cycle`. With a stall seed every channel also pauses at random. Broken AXI rules end the run.
+// On request a channel stands still from some transfer on, or a read burst ends in the wrong place.
 
 #include <cstdarg>
 #include <cstdint>
@@ -61,7 +62,17 @@ struct Burst {
     uint32_t addr;
     uint32_t beats;
     uint32_t id;
-    uint64_t due;  // cycle of the first beat or of the response
+    uint64_t due;       // cycle of the first beat or of the response
+    uint32_t early = 0; // RLAST stands at the beat with so many left, too
+    bool endless = false; // RLAST does not stand at the last beat
+};
+
+// RLAST of one read burst that is not where it should be.
+enum LastFault : uint32_t {
+    kCut,   // at beat `at`, and no beat comes behind it
+    kEarly, // at beat `at`, and at the last one
+    kLate,  // `at` beats behind the last one
+    kNever, // nowhere
 };
 
 struct WriteBeat {
@@ -237,6 +248,15 @@ class Bench {
     }
 #endif
 
+    // From the `after`-th transfer on (from 0) a channel stands still: 0 AR, 1 R, 2 AW, 3 W, 4 B.
+    void stop_channel(uint32_t channel, uint64_t after) { stops_[channel] = after; }
+
+    void wrong_last(uint64_t burst, uint32_t kind, uint32_t at) {
+        wrong_burst_ = burst;
+        wrong_kind_ = kind;
+        wrong_at_ = at;
+    }
+
     // Verilator renames ports whose name some C++ compiler reserves: "interrupt" is one.
     int run(uint64_t max_cycles) {
         for (uint64_t i = 0; i < max_cycles; i++) {
@@ -354,8 +374,8 @@ class Bench {
         credit_ += bytes_per_cycle_;
         if (credit_ > most_credit_) credit_ = most_credit_;
 
-        const bool may_read = !r_valid_ && !reads_.empty() && reads_.front().due <= cycles_ && !pauses_[1].now();
-        const bool may_write = beats_.size() < 512 && !pauses_[3].now();
+        const bool may_read = !stopped(1) && !r_valid_ && !reads_.empty() && reads_.front().due <= cycles_ && !pauses_[1].now();
+        const bool may_write = !stopped(3) && beats_.size() < 512 && !pauses_[3].now();
         const bool wants_write = may_write && top.m_axi_wvalid;
         bool read_now = may_read && credit_ >= bus_bytes_;
         bool write_now = wants_write && credit_ >= bus_bytes_;
@@ -372,10 +392,10 @@ class Bench {
             put(top.m_axi_rdata, beat, bus_bytes_);
             top.m_axi_rid = burst.id;
             top.m_axi_rresp = response;
-            top.m_axi_rlast = burst.beats == 1;
+            top.m_axi_rlast = (burst.beats == 1 && !burst.endless) || burst.beats == burst.early;
             r_valid_ = true;
         }
-        if (!b_valid_ && !answers_.empty() && answers_.front().due <= cycles_ && !pauses_[4].now()) {
+        if (!stopped(4) && !b_valid_ && !answers_.empty() && answers_.front().due <= cycles_ && !pauses_[4].now()) {
             top.m_axi_bid = answers_.front().id;
             top.m_axi_bresp = commit(answers_.front()) ? 0 : kDecodeError;
             b_valid_ = true;
@@ -383,8 +403,8 @@ class Bench {
         top.m_axi_rvalid = r_valid_;
         top.m_axi_bvalid = b_valid_;
         top.m_axi_wready = write_now;
-        top.m_axi_arready = reads_.size() < outstanding_ && !pauses_[0].now();
-        top.m_axi_awready = writes_.size() + answers_.size() < outstanding_ && !pauses_[2].now();
+        top.m_axi_arready = !stopped(0) && reads_.size() < outstanding_ && !pauses_[0].now();
+        top.m_axi_awready = !stopped(2) && writes_.size() + answers_.size() < outstanding_ && !pauses_[2].now();
         top.clk = 0;
         top.eval();
         dump(0);
@@ -422,10 +442,13 @@ class Bench {
         if (top.m_axi_arvalid && top.m_axi_arready) {
             check_burst("AR", top.m_axi_araddr, top.m_axi_arlen + 1u, top.m_axi_arsize, top.m_axi_arburst);
             reads_.push_back({top.m_axi_araddr, top.m_axi_arlen + 1u, top.m_axi_arid, cycles_ + latency_});
+            if (transfers_[0] == wrong_burst_) misplace_last(reads_.back());
+            transfers_[0]++;
             statistics_[kReadBursts]++;
         }
         if (r_valid_ && top.m_axi_rready) {
             r_valid_ = false;
+            transfers_[1]++;
             statistics_[kReadBeats]++;
             Burst& burst = reads_.front();
             burst.addr += bus_bytes_;
@@ -434,6 +457,7 @@ class Bench {
         if (top.m_axi_awvalid && top.m_axi_awready) {
             check_burst("AW", top.m_axi_awaddr, top.m_axi_awlen + 1u, top.m_axi_awsize, top.m_axi_awburst);
             writes_.push_back({top.m_axi_awaddr, top.m_axi_awlen + 1u, top.m_axi_awid, 0});
+            transfers_[2]++;
             statistics_[kWriteBursts]++;
         }
         uint64_t w_key = top.m_axi_wstrb * 2u + top.m_axi_wlast;
@@ -447,9 +471,11 @@ class Bench {
             credit_ -= bus_bytes_;
             beats_.push_back({{w_data, w_data + bus_bytes_}, uint32_t(top.m_axi_wstrb), bool(top.m_axi_wlast)});
             statistics_[kWriteBeats]++;
+            transfers_[3]++;
         }
         if (b_valid_ && top.m_axi_bready) {
             b_valid_ = false;
+            transfers_[4]++;
             answers_.pop_front();
         }
         // A burst whose address and last beat are there is answered after the latency.
@@ -475,6 +501,17 @@ class Bench {
         }
         pending_ -= burst.beats;
         return good;
+    }
+
+    bool stopped(uint32_t channel) const { return transfers_[channel] >= stops_[channel]; }
+
+    void misplace_last(Burst& burst) const {
+        switch (wrong_kind_) {
+        case kCut: burst.beats = wrong_at_ + 1; break;
+        case kEarly: burst.early = burst.beats - wrong_at_; break;
+        case kLate: burst.beats += wrong_at_; break;
+        default: burst.endless = true;
+        }
     }
 
     static uint64_t burst_key(uint64_t addr, uint64_t length) { return addr << 8 | length; }
@@ -510,6 +547,10 @@ class Bench {
     Offer ar_offer_, aw_offer_, w_offer_;
     uint64_t cycles_ = 0, started_at_ = 0;
     uint64_t statistics_[4] = {};
+    uint64_t transfers_[5] = {};  // AR R AW W B
+    uint64_t stops_[5] = {UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX};
+    uint64_t wrong_burst_ = UINT64_MAX;
+    uint32_t wrong_kind_ = kCut, wrong_at_ = 0;
     std::vector<Event> events_;
     uint32_t runs_[4] = {}, done_[4] = {};
     std::string error_;
@@ -556,6 +597,12 @@ void tq_write_register(void* bench, uint32_t offset, uint32_t value) {
 }
 uint32_t tq_read_register(void* bench, uint32_t offset) { return static_cast<Bench*>(bench)->read_register(offset); }
 #endif
+void tq_stop_channel(void* bench, uint32_t channel, uint64_t after) {
+    static_cast<Bench*>(bench)->stop_channel(channel, after);
+}
+void tq_wrong_last(void* bench, uint64_t burst, uint32_t kind, uint32_t at) {
+    static_cast<Bench*>(bench)->wrong_last(burst, kind, at);
+}
 int tq_run(void* bench, uint64_t max_cycles) { return static_cast<Bench*>(bench)->run(max_cycles); }
 int tq_trace(void* bench, const char* path) { return static_cast<Bench*>(bench)->trace(path); }
 uint64_t tq_cycles(void* bench) { return static_cast<Bench*>(bench)->cycles(); }

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tq_hw.isa.control import COUNTERS, MAGIC, STATUS_DONE, STATUS_ERROR, Status
+from tq_hw.isa.control import COUNTERS, MAGIC, NO_RUN, STATUS_DONE, STATUS_ERROR, Status
 from tq_hw.isa.layout import Unit
 from tq_hw.isa.memory import YARDSTICK, Memory
 from tq_hw.isa.program import Program
@@ -27,8 +27,6 @@ Array = npt.NDArray[Any]
 _SLICE_CYCLES = 50_000
 #: Undefined bytes of the arena that are drawn at once.
 _NOISE_BYTES = 1 << 20
-#: `error_index` when the unit has started nothing.
-_NONE_STARTED = (1 << 32) - 1
 #: Where the host puts the regions.
 _BASES = (0x10000000, 0x50000000, 0x90000000)
 
@@ -65,7 +63,8 @@ class RtlResult:
 
 
 def simulate(program: Program, inputs: Sequence[Array], memory: Memory = YARDSTICK, *, waves: str | Path | None = None,
-             max_cycles: int | None = None, state: bytes | None = None, progress: Progress | None = None) -> RtlResult:
+             max_cycles: int | None = None, watchdog_cycles: int = 0, state: bytes | None = None,
+             progress: Progress | None = None) -> RtlResult:
     """Run `program` once, from reset, on the RTL of its configuration (built first if need be).
 
     Parameters
@@ -73,19 +72,20 @@ def simulate(program: Program, inputs: Sequence[Array], memory: Memory = YARDSTI
     memory : that is simulated; its seed of pauses also puts the regions at odd places
     waves : file to write, .fst or .vcd by its name
     max_cycles : when to give up; by default a bound that no program reaches
+    watchdog_cycles : for the machine's own watchdog; 0: it does not watch
     state : region 2 before the run, by default the program's
     progress : told what is done while the simulator is built
 
     Raises SimulationError for an error status or a hang, OptionError for wrong inputs or options, ToolError and
     MissingToolError from the build.
     """
-    return simulate_in_turn((program,), inputs, memory, waves=waves, max_cycles=max_cycles, state=state,
-                            progress=progress)[0]
+    return simulate_in_turn((program,), inputs, memory, waves=waves, max_cycles=max_cycles,
+                            watchdog_cycles=watchdog_cycles, state=state, progress=progress)[0]
 
 
 def simulate_in_turn(programs: Sequence[Program], inputs: Sequence[Array], memory: Memory = YARDSTICK, *,
-                     waves: str | Path | None = None, max_cycles: int | None = None, state: bytes | None = None,
-                     progress: Progress | None = None) -> list[RtlResult]:
+                     waves: str | Path | None = None, max_cycles: int | None = None, watchdog_cycles: int = 0,
+                     state: bytes | None = None, progress: Progress | None = None) -> list[RtlResult]:
     """Run programs one after the other on hardware that is reset before the first one alone.
 
     Each finds the scratchpad as the one before left it, and inputs and state as at first. The last one's image holds
@@ -103,6 +103,7 @@ def simulate_in_turn(programs: Sequence[Program], inputs: Sequence[Array], memor
     with Bench(made, memory) as bench:
         if waves is not None:
             bench.trace(Path(waves))
+        bench.write_register("watchdog", watchdog_cycles)
         return _run(programs, inputs, bench, state, memory.stalls, bounds)
 
 
@@ -187,12 +188,12 @@ def _device_error(program: Program, bench: Bench, status: int, cycles: int) -> S
                                f"{unit_number}, which mean nothing")
     found, unit = Status(code), Unit(unit_number)
     if unit is Unit.CONTROL:
-        return SimulationError(f"{program.name}: {found.name} in the command stream, at cycle {cycles}", found, unit)
-    # An operation that breaks a rule may be refused before it counts as started.
-    refused = found is Status.BAD_OPERATION
-    run = index if index != _NONE_STARTED else 0
-    where = located(program, unit, run) + (" or the one after it" if refused and index != _NONE_STARTED else "")
-    return SimulationError(f"{where}: {found.name}, at cycle {cycles}", found, unit, run)
+        where = "of fetch" if found is Status.NO_ANSWER else "in the command stream"
+        return SimulationError(f"{program.name}: {found.name} {where}, at cycle {cycles}", found, unit)
+    if index == NO_RUN:
+        what = f"{found.name} of the {unit.name.lower()} unit"
+        return SimulationError(f"{program.name}: {what}, at cycle {cycles}", found, unit)
+    return SimulationError(f"{located(program, unit, index)}: {found.name}, at cycle {cycles}", found, unit, index)
 
 
 def _hang_message(program: Program, bench: Bench, what: str) -> str:

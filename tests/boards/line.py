@@ -8,7 +8,16 @@ from link_reference import ReferenceBoard
 
 from tq_hw.boards.link.faults import Fault, damage
 from tq_hw.boards.link.protocol import Identity
-from tq_hw.isa.control import COUNTERS, MAGIC, REGISTERS, STATUS_DONE, STATUS_ERROR, Status
+from tq_hw.isa.control import (
+    COUNTERS,
+    MAGIC,
+    REGISTERS,
+    STATUS_DONE,
+    STATUS_ERROR,
+    STATUS_OWED,
+    WATCHDOG_CYCLES,
+    Status,
+)
 from tq_hw.isa.layout import Unit
 from tq_hw.isa.program import Program
 from tq_hw.model.errors import OptionError
@@ -37,7 +46,7 @@ class AcceleratorBoard(ReferenceBoard):
         self.runs = 0
         self.reset_at: list[int] = []
         self.stop_with: Status | None = None
-        self.endless = False
+        self.endless = self.owed = False
         self._taken = 0
         self._reset_registers()
         self.on_write = self._written
@@ -72,7 +81,7 @@ class AcceleratorBoard(ReferenceBoard):
         if offset != OFFSETS["control"]:
             return
         if value & 2:
-            self.put("status", 0)
+            self.put("status", STATUS_OWED * self.owed)
             return
         self.runs += 1
         program = self.program
@@ -87,6 +96,7 @@ class AcceleratorBoard(ReferenceBoard):
             return
         if self.get("command_offset") != program.command_offset:
             raise OptionError("the board was started with other commands")
+        assert self.get("watchdog") == WATCHDOG_CYCLES, "the board was started without a watchdog"
         assert bytes(self.memory[self.region(0, len(program.image))]) == program.image, "the image is damaged"
         inputs = []
         for port in program.inputs:

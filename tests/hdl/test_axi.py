@@ -14,6 +14,7 @@ from amaranth.lib.wiring import In, Out
 from cocotb_tools.runner import VerilatorControlFile, get_runner
 
 from tq_hw.hdl import accelerator
+from tq_hw.hdl.parts.numbers import NUMBER_BITS
 from tq_hw.hdl.signatures import (
     AccReadSignature,
     ReadSignature,
@@ -33,7 +34,8 @@ class NoEngine(wiring.Component):
 
     def __init__(self, unit: Unit, config: Config) -> None:
         common = {"i": In(operation_signature(unit)), "table": In(TableWriteSignature()), "idle": Out(1, init=1),
-                  "done": Out(1), "error": Out(4), "busy": Out(1), "stall_acc": Out(1)}
+                  "done": Out(1), "error": Out(4), "error_at": Out(NUMBER_BITS), "busy": Out(1), "stall_acc": Out(1),
+                  "moved": Out(1)}
         own = {
             Unit.ARRAY: {**{name: Out(ReadSignature(config)) for name in ("feed0", "feed1", "feed2", "weights")},
                          "acc": In(AccReadSignature(config)), "stall_weight": Out(1)},

@@ -75,20 +75,21 @@ def test_operations_that_are_refused(unit: Unit, values: Mapping[str, int], mess
     assert refusal(program(unit, values)) == f"{unit.name.lower()} RUN 0, at command word 0: {message}"
 
 
-@pytest.mark.parametrize(("name", "value", "last"), [("multiply", 5, 4), ("rounding", 3, 2)])
-def test_codes_of_micro_operations(name: str, value: int, last: int) -> None:
+@pytest.mark.parametrize(("name", "value", "rule"), [
+    ("multiply", 5, "multiply <= Multiply.LOW_B"), ("rounding", 3, "rounding <= Rounding.FLOOR")])
+def test_codes_of_micro_operations(name: str, value: int, rule: str) -> None:
+    """What the machine refuses itself is no matter of the file."""
     assembler = Assembler(PRESETS["tiny"])
     assembler.uop(1, {name: value})
     assembler.run(Unit.VECTOR, VECTOR | {"last": 1, "body_first": 2, "body_last": 1})
     assembler.end()
     commands = assembler.to_bytes()
     one = Program("net", PRESETS["tiny"], commands, 0, len(commands), 0)
-    at = operations(commands, one.config)[Unit.VECTOR][0].word_index
-    assert refusal(one) == (
-        f"vector RUN 0, at command word {at}: micro-operation 1 has {name} {value}, the last one is {last}")
+    check_commands(one)
     with pytest.raises(SimulationError) as found:
         execute(one, [])
-    assert str(found.value) == f"vector RUN 0: BAD_OPERATION: a micro-operation's {name} does not exist"
+    assert str(found.value) == (
+        f"vector RUN 0: BAD_OPERATION: micro-operation 1: {rule} does not hold: {name} {value}")
 
 
 def test_bytes_are_counted_where_they_are_moved_only() -> None:
@@ -126,11 +127,20 @@ def test_commands_that_run_nothing_count_too() -> None:
     (0xFF000000, "the commands break the layout: word 0: 0xff000000 is no command header"),
     (Unit.LOAD | 1023 << 14, "the commands break the layout: word 0: 1023 values expected, 0 left"),
     (Unit.LOAD, "the commands break the layout: word 1: the stream has no END"),
-    (Unit.LOAD | 1000 << 4, "the commands break the layout: word 0: unit load has no register 999"),
+    (Unit.LOAD | 1000 << 4, "the commands break the layout: word 1: the stream has no END"),
     (Unit.LOAD | 1000 << 4 | 1 << 14, "the commands break the layout: word 0: 1 values expected, 0 left"),
 ])
 def test_streams_that_break_the_layout(word: int, message: str) -> None:
     assert refusal(Program("net", PRESETS["tiny"], word.to_bytes(WORD_BYTES, "little"), 0, WORD_BYTES, 0)) == message
+
+
+@pytest.mark.parametrize(("unit", "first", "count", "missing"), [
+    (Unit.LOAD, 1000, 1, 1000), (Unit.LOAD, 12, 2, 13), (Unit.ARRAY, 15, 2, 16), (Unit.ARRAY, 63, 1, 63),
+    (Unit.ARRAY, 111, 2, 112), (Unit.VECTOR, 255, 1, 255), (Unit.VECTOR, 511, 2, 512), (Unit.STORE, 11, 1, 11)])
+def test_registers_that_do_not_exist(unit: Unit, first: int, count: int, missing: int) -> None:
+    data = (unit | first << 4 | count << 14).to_bytes(WORD_BYTES, "little") + bytes(WORD_BYTES * count)
+    assert refusal(Program("net", PRESETS["tiny"], data, 0, len(data), 0)) == (
+        f"the commands break the layout: word 0: unit {unit.name.lower()} has no register {missing}")
 
 
 @pytest.mark.parametrize("config", ["tiny", "n16", "n9x8", "serial"])

@@ -10,7 +10,7 @@ from networks import compiled, stateful_program, stored
 from tq_hw.boards.link.device import Device, MachineError
 from tq_hw.boards.link.host import Link, LinkError, SerialPort
 from tq_hw.boards.link.protocol import Identity
-from tq_hw.isa.control import Status
+from tq_hw.isa.control import NO_RUN, Status
 from tq_hw.isa.layout import Unit
 from tq_hw.isa.program import Program
 from tq_hw.model.errors import DeviceError, OptionError
@@ -160,7 +160,20 @@ def test_an_error_of_the_machine_names_the_operation(program: Program) -> None:
     with pytest.raises(MachineError, match="^array RUN 3: BUS_ERROR$") as found:
         one.run(stored(program, random_inputs(program)))
     assert (found.value.status, found.value.unit, found.value.run) == (Status.BUS_ERROR, Unit.ARRAY, 3)
+    assert str(MachineError(Status.NO_ANSWER, Unit.CONTROL, NO_RUN)) == "control: NO_ANSWER"
     board.stop_with = None
+    check(board, one, 1)
+
+
+def test_a_machine_whose_memory_owes_answers_behind_a_stop(program: Program) -> None:
+    board = AcceleratorBoard(program)
+    one, _, _ = device(board)
+    one.load(program)
+    board.owed = board.endless = True
+    with pytest.raises(DeviceError, match=r"^the accelerator does not stop: its memory does not answer; reset the "
+                                          "board$"):
+        one.run(stored(program, random_inputs(program)))
+    board.owed = board.endless = False
     check(board, one, 1)
 
 

@@ -9,15 +9,27 @@ import pytest
 from bench import Bench
 
 from tq_hw.hdl.control.registers import EVENTS, RESET_CYCLES, Registers
+from tq_hw.hdl.parts.numbers import NUMBER_BITS
 from tq_hw.isa.config import PRESETS
-from tq_hw.isa.control import COUNTERS, MAGIC, REGISTERS, STATUS_BUSY, STATUS_DONE, STATUS_ERROR, Status
+from tq_hw.isa.control import (
+    COUNTERS,
+    MAGIC,
+    NO_RUN,
+    REGISTERS,
+    STATUS_BUSY,
+    STATUS_DONE,
+    STATUS_ERROR,
+    STATUS_OWED,
+    Status,
+)
 from tq_hw.isa.layout import Unit
 
 TINY = PRESETS["tiny"]
 OFFSETS = {register.name: register.offset_bytes for register in REGISTERS}
 START, STOP = 1, 2
 #: Written registers, and the bits that they keep.
-KEPT = {"command_offset": 0xFFFFFFF0, "command_bytes": 0xFFFFFFFC, **{f"base{n}": 0xFFFFFFF0 for n in range(4)}}
+KEPT = {"command_offset": 0xFFFFFFF0, "command_bytes": 0xFFFFFFFC, "watchdog": 0xFFFFFFFF,
+        **{f"base{n}": 0xFFFFFFF0 for n in range(4)}}
 #: Cycles from an error or END of the units to `status`.
 NEWS_CYCLES = 4
 
@@ -65,13 +77,16 @@ class Host:
         await self.tick()
         assert self.starts == [self.now - 1]
 
-    async def fail(self, unit: Unit, code: Status, run: int = 0) -> None:
-        """Let a unit say an error, and let that come to the status."""
+    async def fail(self, unit: Unit, code: Status, run: int = 0, started: int | None = None) -> None:
+        """Let a unit say an error about a RUN, by default the last one it started, and let that come to the status."""
+        started = run + 1 if started is None else started
         self.ctx.set(self.dut.errors[unit], code)
-        self.ctx.set(self.dut.runs[unit], run)
+        self.ctx.set(self.dut.error_at[unit], run % (1 << NUMBER_BITS))
+        self.ctx.set(self.dut.runs[unit], started)
         await self.tick()
         self.ctx.set(self.dut.errors[unit], 0)
-        self.ctx.set(self.dut.runs[unit], run + 5)
+        self.ctx.set(self.dut.error_at[unit], (run + 3) % (1 << NUMBER_BITS))
+        self.ctx.set(self.dut.runs[unit], started + 5)
         await self.tick(NEWS_CYCLES)
 
     async def finish(self, cycles: int = NEWS_CYCLES) -> None:
@@ -319,7 +334,7 @@ def test_the_first_error_stops_the_machine(unit: Unit) -> None:
     async def bench(host: Host) -> None:
         ctx, dut = host.ctx, host.dut
         for code in list(Status)[1:]:
-            run = 0 if code == 1 else 10 * code
+            run = -1 if code == 1 else 10 * code
             await host.begin()
             ctx.set(dut.channels_idle, 0)
             # Operations of others, and of this unit a cycle later, do not count.
@@ -327,7 +342,7 @@ def test_the_first_error_stops_the_machine(unit: Unit) -> None:
                 ctx.set(dut.runs[other], 77)
             await host.fail(unit, code, run)
             assert ctx.get(dut.interrupt) and ctx.get(dut.halt)
-            expected = (STATUS_ERROR, code, unit, (run - 1) % (1 << 32))
+            expected = (STATUS_ERROR, code, unit, run % (1 << 32))
             assert await host.status() == expected
             # What comes later does not count.
             await host.fail(Unit.CONTROL, Status.BAD_COMMAND, 5)
@@ -335,6 +350,20 @@ def test_the_first_error_stops_the_machine(unit: Unit) -> None:
             assert await host.status() == expected
             await host.rest()
             assert await host.status() == expected
+
+    simulate(bench)
+
+
+@pytest.mark.parametrize("behind", range(1 << NUMBER_BITS))
+def test_an_error_names_its_run_by_the_low_bits_of_its_number(behind: int) -> None:
+    """From the next RUN to the seventh before it."""
+    async def bench(host: Host) -> None:
+        for started in (0, 1, 7, 8, 77):
+            await host.begin()
+            await host.fail(Unit.VECTOR, Status.BAD_OPERATION, started - behind, started)
+            assert await host.status() == (
+                STATUS_ERROR, Status.BAD_OPERATION, Unit.VECTOR, (started - behind) % (1 << 32))
+            await host.rest()
 
     simulate(bench)
 
@@ -349,7 +378,7 @@ def test_of_errors_in_one_cycle_that_of_the_lowest_unit_counts() -> None:
                 ctx.set(dut.runs[second], 9)
                 await host.fail(first, Status.BAD_ADDRESS, first)
                 ctx.set(dut.errors[second], 0)
-                assert await host.status() == (STATUS_ERROR, Status.BAD_ADDRESS, first, (first - 1) % (1 << 32))
+                assert await host.status() == (STATUS_ERROR, Status.BAD_ADDRESS, first, first)
                 await host.rest()
 
     simulate(bench)
@@ -362,6 +391,7 @@ def test_an_error_before_or_with_the_end_is_an_error(done_at: int) -> None:
         ctx, dut = host.ctx, host.dut
         await host.begin()
         ctx.set(dut.runs[Unit.STORE], 4)
+        ctx.set(dut.error_at[Unit.STORE], 3)
         for cycle in range(4):
             ctx.set(dut.errors[Unit.STORE], Status.BUS_ERROR if cycle == 1 else 0)
             ctx.set(dut.finished, cycle > done_at)
@@ -403,7 +433,7 @@ def test_status_stays_until_the_next_start_or_stop(then: int) -> None:
             await host.write("control", 0)
             await host.write("status", 0)
             expected = (STATUS_DONE, 0, 0, 0) if end == "finish" else (
-                STATUS_ERROR, Status.BANK_CONFLICT, Unit.ARRAY, 7)
+                STATUS_ERROR, Status.BANK_CONFLICT, Unit.ARRAY, 8)
             assert await host.status() == expected and host.ctx.get(host.dut.interrupt)
             await host.write("control", then)
             assert not host.ctx.get(host.dut.interrupt)
@@ -466,5 +496,52 @@ def test_a_start_clears_the_counters_and_a_stop_keeps_them() -> None:
         await host.tick()
         await host.rest()
         assert max([await host.read(f"counter_{name}") for name in COUNTERS]) < 5
+
+    simulate(bench)
+
+
+@pytest.mark.parametrize("write", [None, START, STOP], ids=lambda write: f"write{write}")
+def test_memory_that_is_given_up(write: int | None) -> None:
+    """A stop comes back, a start ends in NO_ANSWER, and `status` says what memory owes until the answers come."""
+    async def bench(host: Host) -> None:
+        ctx, dut = host.ctx, host.dut
+        await host.begin()
+        ctx.set(dut.channels_idle, 0)
+        await host.fail(Unit.STORE, Status.NO_ANSWER, 3)
+        await host.tick(5)
+        assert ctx.get(dut.draining) and not ctx.get(dut.running)
+        expected = (STATUS_ERROR, Status.NO_ANSWER, Unit.STORE, 3)
+        for _ in range(2):
+            if write is not None:
+                await host.write("control", write)
+                await host.tick(20)
+                assert await host.status() == (STATUS_BUSY | (expected[0] & STATUS_OWED), 0, 0, 0)
+            ctx.set(dut.given_up, 1)
+            ctx.set(dut.owed, Unit.LOAD)
+            await host.tick()
+            ctx.set(dut.given_up, 0)
+            ctx.set(dut.owed, 0)
+            expected = {None: expected, STOP: (0, 0, 0, 0),
+                        START: (STATUS_ERROR, Status.NO_ANSWER, Unit.LOAD, NO_RUN)}[write]
+            expected = (expected[0] | STATUS_OWED, *expected[1:])
+            assert await host.status() == expected
+            assert ctx.get(dut.interrupt) == (write != STOP)
+        host.starts = []
+        ctx.set(dut.channels_idle, 1)
+        await host.tick(2 * RESET_CYCLES + 4)
+        assert await host.status() == (expected[0] & ~STATUS_OWED, *expected[1:]) and not host.starts
+        await host.rest()
+        await host.begin()
+
+    simulate(bench)
+
+
+def test_asked_is_a_start_or_a_stop() -> None:
+    async def bench(host: Host) -> None:
+        for name, value, asks in (("control", START, 1), ("base0", 3, 0), ("control", 0, 0), ("control", STOP, 1)):
+            await host.write(name, value)
+            assert host.ctx.get(host.dut.asked) == asks
+            await host.tick()
+            assert not host.ctx.get(host.dut.asked)
 
     simulate(bench)

@@ -13,9 +13,11 @@ from dma_reference import Fields, load_ref, random_load, runs
 from stalls import Stalls, read_memory
 
 from tq_hw.hdl.dma.load import LoadUnit
+from tq_hw.hdl.parts.numbers import NUMBER_BITS
 from tq_hw.isa.config import PRESETS, Config
 from tq_hw.isa.control import Status
 from tq_hw.isa.layout import UNITS, Unit
+from tq_hw.isa.refusals import broken_rule
 
 BASES = (0, 4096, 8192 + 16, 512)
 MEMORY_BYTES = 16384
@@ -44,7 +46,8 @@ def load_of(config: Config) -> tuple[Any, Bench]:
 class Loaded:
     """Words written, the order of their addresses, beats asked for; cycles to the last done, those that were stalls.
 
-    taken, done, granted : cycles of each operation's start and end, and of each word; errors : status by cycle
+    taken, done, granted : cycles of each operation's start and end, and of each word
+    errors : by cycle, status and low bits of the operation's number
     """
 
     written: dict[int, list[int]] = field(default_factory=dict)
@@ -54,17 +57,17 @@ class Loaded:
     taken: list[int] = field(default_factory=list)
     done: list[int] = field(default_factory=list)
     granted: list[int] = field(default_factory=list)
-    errors: dict[int, int] = field(default_factory=dict)
+    errors: dict[int, tuple[int, int]] = field(default_factory=dict)
 
 
 def load_rtl(config: Config, ops: list[Fields], memory: np.ndarray, *, seed: int = 0, latency: int = 5,
-             chance: float = 0.0, grants_from: int = 0, wrong: int | None = None, limit: int = 20000,
-             refused: bool = False) -> Loaded:
-    """Run `ops`; no word is granted before cycle `grants_from`. `refused`: the last one is no operation."""
+             chance: float = 0.0, grants_from: int = 0, wrong: int | None = None, beyond: int | None = None,
+             limit: int = 20000) -> Loaded:
+    """Run `ops`; no word is granted before cycle `grants_from`; `beyond` is an address beyond the scratchpad."""
     dut, simulator = load_of(config)
     result = Loaded()
-    waiting: deque[tuple[int, int]] = deque()
-    most_done = len(ops) - refused
+    waiting: deque[tuple[int, int, int]] = deque()
+    most_done = len(ops)
 
     async def give(ctx: Any) -> None:
         for slot, base in enumerate(BASES):
@@ -85,9 +88,10 @@ def load_rtl(config: Config, ops: list[Fields], memory: np.ndarray, *, seed: int
             cycle = result.cycles + rest
             grant = cycle >= grants_from and grants.go()
             ctx.set(dut.port.grant, grant)
-            _, _, en, addr, data, mask, finished, error, idle, stall, take = await ctx.tick().sample(
-                dut.port.en, dut.port.addr, dut.port.data, dut.port.mask, dut.done, dut.error, dut.idle, dut.stall,
-                dut.i.valid & dut.i.ready)
+            _, _, en, addr, data, mask, finished, error, at, idle, stall, take = await ctx.tick().sample(
+                dut.port.en, dut.port.addr, dut.port.data, dut.port.mask, dut.done, dut.error, dut.error_at, dut.idle,
+                dut.stall, dut.i.valid & dut.i.ready)
+            ctx.set(dut.port.beyond, en and grant and addr == beyond)
             if en and grant:
                 assert mask == (1 << config.word_bytes) - 1
                 result.written[addr] = list(data.to_bytes(config.word_bytes, "little"))
@@ -98,7 +102,7 @@ def load_rtl(config: Config, ops: list[Fields], memory: np.ndarray, *, seed: int
                 if happens:
                     cycles.append(cycle)
             if error:
-                result.errors[cycle] = error
+                result.errors[cycle] = (error, at)
             if len(result.done) == most_done:
                 rest += 1
             else:
@@ -261,26 +265,34 @@ RULES = [
 
 
 @pytest.mark.parametrize(("changes", "broken"), RULES, ids=range(len(RULES)))
-def test_an_operation_that_breaks_a_rule_is_refused(changes: dict[str, Any], broken: bool) -> None:
-    """With one strobe of an error, though it goes on to be offered; nothing is read or written."""
+def test_what_the_rules_allow_works(changes: dict[str, Any], broken: bool) -> None:
+    """The unit is given nothing else."""
     config = CONFIGS["wide"]
     sizes = {"W": config.word_bytes, "W+1": config.word_bytes + 1}
     op = contiguous(config, 3, 2) | {key: sizes.get(value, value) for key, value in changes.items()}
-    before = contiguous(config, 2, 1, destination=100)
+    assert bool(broken_rule(config, Unit.LOAD, op)) == broken
     if not broken:
-        check(config, [before, op], 1)
-        return
-    memory = memory_of(1)
-    result = load_rtl(config, [before, op], memory, refused=True)
-    assert list(result.errors.values()) == [Status.BAD_OPERATION]
-    compare(result, load_words(config, [before], memory))
-    assert result.asked == load_beats(config, [before])
+        check(config, [contiguous(config, 2, 1, destination=100), op], 1)
 
 
 @pytest.mark.parametrize("beat", [0, 3, 8])
 def test_a_bus_error_is_told(beat: int) -> None:
-    """Also that of a beat which no word needs."""
+    """Also that of a beat which no word needs; of the operation that asked for it, and not of those around it."""
     config = PRESETS["tiny"]
-    op = contiguous(config, 8, 0, region=1, run_bytes=72)
-    result = load_rtl(config, [op], memory_of(1), wrong=BASES[1] + 8 * beat)
-    assert list(result.errors.values()) == [Status.BUS_ERROR]
+    for before in (0, 1, 9):
+        ops: list[Fields] = [contiguous(config, 3, 5 * n, run_bytes=24 * (n % 2)) for n in range(before)]
+        ops += [contiguous(config, 8, 0, region=1, run_bytes=72), contiguous(config, 3, 1), contiguous(config, 3, 2)]
+        result = load_rtl(config, ops, memory_of(1), wrong=BASES[1] + 8 * beat)
+        assert list(result.errors.values()) == [(Status.BUS_ERROR, before % (1 << NUMBER_BITS))]
+
+
+def test_a_word_beyond_the_scratchpad_is_told() -> None:
+    """In the cycle after the port told it, with the number of the operation that it is of."""
+    config = PRESETS["tiny"]
+    for before in (0, 1, 9):
+        ops: list[Fields] = [contiguous(config, 3, n, destination=100) for n in range(before)]
+        for word in (0, 7):
+            last: list[Fields] = [contiguous(config, 8, 0, destination=300), contiguous(config, 3, 1)]
+            result = load_rtl(config, ops + last, memory_of(1), beyond=300 + word)
+            granted = result.granted[3 * before + word]
+            assert result.errors == {granted + 2: (Status.BAD_ADDRESS, before % (1 << NUMBER_BITS))}

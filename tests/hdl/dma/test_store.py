@@ -17,10 +17,12 @@ from stalls import Stalls
 
 from tq_hw.hdl.bus.axi import WriteChannel
 from tq_hw.hdl.dma.store import StoreUnit
+from tq_hw.hdl.parts.numbers import NUMBER_BITS
 from tq_hw.isa.config import PRESETS, Config
 from tq_hw.isa.control import Status
 from tq_hw.isa.latency import READ_LATENCY_CYCLES
 from tq_hw.isa.layout import BURST_BYTES, UNITS, Unit
+from tq_hw.isa.refusals import broken_rule
 
 BASES = (0, 4096, 8192 + 16, 512)
 REGION_BYTES = 8192
@@ -50,32 +52,33 @@ def store_of(config: Config) -> tuple[Any, Any, Bench]:
 
 @dataclass
 class Stored:
-    """Bursts (address, beats) in order; cycles to the last done, those that were stalls; errors by cycle.
+    """Bursts (address, beats) in order; cycles to the last done, those that were stalls.
 
-    taken, done : cycles of each operation's start and end; answered : of each burst's answer; reads : words read
+    errors : by cycle, status and low bits of the operation's number
+    taken, done : cycles of each operation's start and end; answered : of each burst's answer; reads : of each word's
     """
 
     bursts: list[tuple[int, int]] = field(default_factory=list)
     cycles: int = 0
     stalls: list[int] = field(default_factory=list)
-    errors: dict[int, int] = field(default_factory=dict)
+    errors: dict[int, tuple[int, int]] = field(default_factory=dict)
     taken: list[int] = field(default_factory=list)
     done: list[int] = field(default_factory=list)
     answered: list[int] = field(default_factory=list)
-    reads: int = 0
+    reads: list[int] = field(default_factory=list)
 
 
 def store_rtl(config: Config, ops: list[Fields], memory: np.ndarray, scratchpad: np.ndarray, *, seed: int = 0,
               latency: int = 5, chance: float = 0.0, grants_from: int = 0, takes_from: int = 0,
-              wrong: int | None = None, limit: int = 20000, refused: bool = False) -> Stored:
+              wrong: int | None = None, beyond: int | None = None, limit: int = 20000) -> Stored:
     """Write `ops` into `memory`.
 
     grants_from, takes_from : cycles from which words are granted, and addresses and data taken
-    wrong : burst that is answered with an error; refused : the last operation is none
+    wrong : burst that is answered with an error; beyond : address beyond the scratchpad
     """
     dut, channel, simulator = store_of(config)
     rules, result = AxiRules(config.bus_bytes, "write", runs=True), Stored()
-    most_done = len(ops) - refused
+    most_done = len(ops)
 
     async def give(ctx: Any) -> None:
         for slot, base in enumerate(BASES):
@@ -104,7 +107,8 @@ def store_rtl(config: Config, ops: list[Fields], memory: np.ndarray, scratchpad:
             first = asked[-1]
             ctx.set(dut.port.data, 0x55 if first is None else int.from_bytes(scratchpad[first].tobytes(), "little"))
             asked.appendleft(addr if en and grant else None)
-            result.reads += bool(en and grant)
+            ctx.set(dut.port.beyond, en and grant and addr == beyond)
+            result.reads += [result.cycles] * (en and grant)
 
     async def write(ctx: Any) -> None:
         asking, taking, answering = (Stalls(seed + n, chance) for n in (2, 3, 4))
@@ -123,8 +127,8 @@ def store_rtl(config: Config, ops: list[Fields], memory: np.ndarray, scratchpad:
             if answer:
                 answers.popleft()
                 result.answered.append(result.cycles)
-            _, _, finished, error, idle, idle_channel, stall, take, *seen = await ctx.tick().sample(
-                dut.done, dut.error, dut.idle, channel.idle, dut.stall, dut.i.valid & dut.i.ready,
+            _, _, finished, error, at, idle, idle_channel, stall, take, *seen = await ctx.tick().sample(
+                dut.done, dut.error, dut.error_at, dut.idle, channel.idle, dut.stall, dut.i.valid & dut.i.ready,
                 *(getattr(bus, name) for name in rules.signals))
             values = dict(zip(rules.signals, seen, strict=True))
             rules.cycle(values)
@@ -150,7 +154,7 @@ def store_rtl(config: Config, ops: list[Fields], memory: np.ndarray, scratchpad:
                 if happens:
                     cycles.append(result.cycles)
             if error:
-                result.errors[result.cycles] = error
+                result.errors[result.cycles] = (error, at)
             rest += len(result.done) == most_done
             result.cycles += 1
             assert result.cycles < limit, "the store unit hangs"
@@ -181,21 +185,20 @@ def words_of(op: Fields) -> int:
 
 
 def check(config: Config, ops: list[Fields], seed: int, *, wrong: int | None = None, **options: Any) -> Stored:
-    """Compare the memory, the bursts, and when each operation was done; a broken one after `ops` changes nothing."""
+    """Compare the memory, the bursts, and when each operation was done."""
     rng = np.random.default_rng(seed)
     memory = rng.integers(0, 256, MEMORY_BYTES, np.uint8)
     scratchpad = rng.integers(0, 256, (config.scratchpad_words, config.word_bytes), np.uint8)
     expected = memory.copy()
     result = store_rtl(config, ops, memory, scratchpad, seed=seed, wrong=wrong, **options)
-    done = ops[:-1] if options.get("refused") else ops
-    for op in done:
+    for op in ops:
         store_ref(config, op, expected, BASES[op["region"]], scratchpad)
     np.testing.assert_array_equal(memory, expected)
-    bursts = [bursts_of(config, op) for op in done]
+    bursts = [bursts_of(config, op) for op in ops]
     assert result.bursts == [burst for part in bursts for burst in part]
     # Each is done in the cycle after the answer to its last burst.
-    assert result.done == [result.answered[sum(map(len, bursts[:n + 1])) - 1] + 1 for n in range(len(done))]
-    assert result.reads == sum(map(words_of, done))
+    assert result.done == [result.answered[sum(map(len, bursts[:n + 1])) - 1] + 1 for n in range(len(ops))]
+    assert len(result.reads) == sum(map(words_of, ops))
     return result
 
 
@@ -287,18 +290,36 @@ RULES = [
 
 
 @pytest.mark.parametrize(("changes", "broken"), RULES, ids=range(len(RULES)))
-def test_an_operation_that_breaks_a_rule_is_refused(changes: dict[str, Any], broken: bool) -> None:
-    """With one strobe of an error, though it goes on to be offered; nothing of it is read or written."""
+def test_what_the_rules_allow_works(changes: dict[str, Any], broken: bool) -> None:
+    """The unit is given nothing else."""
     config = CONFIGS["wide"]
     width = config.word_bytes
     sizes = {"W": width, "W+1": width + 1, "W-1": width - 1}
     op = contiguous(config, 3, 300) | {key: sizes.get(value, value) for key, value in changes.items()}
-    result = check(config, [contiguous(config, 2, 1), op], 1, refused=broken)
-    assert list(result.errors.values()) == [Status.BAD_OPERATION] * broken
+    assert bool(broken_rule(config, Unit.STORE, op)) == broken
+    if not broken:
+        assert not check(config, [contiguous(config, 2, 1), op], 1).errors
 
 
 @pytest.mark.parametrize("burst", [0, 1, 2])
 def test_a_bus_error_is_told(burst: int) -> None:
+    """Of the operation that wrote the burst, though the next ones are under way."""
     config = CONFIGS["tiny"]
-    result = check(config, [contiguous(config, 100, 200)], 1, wrong=burst)
-    assert result.errors == {result.answered[burst] + 2: Status.BUS_ERROR}
+    for before in (0, 1, 9):
+        ops: list[Fields] = [contiguous(config, 3, 256 + 40 * n) for n in range(before)]
+        ops += [contiguous(config, 100, 200 + 1024), contiguous(config, 3, 5000)]
+        wrong = sum(len(bursts_of(config, op)) for op in ops[:before]) + burst
+        result = check(config, ops, 1, wrong=wrong)
+        assert result.errors == {result.answered[wrong] + 2: (Status.BUS_ERROR, before % (1 << NUMBER_BITS))}
+
+
+def test_a_word_beyond_the_scratchpad_is_told() -> None:
+    """Two cycles after it was granted, with the number of the operation that it is of."""
+    config = CONFIGS["tiny"]
+    for before in (0, 1, 9):
+        for word in (0, 7):
+            ops: list[Fields] = [contiguous(config, 3, 40 * n, source=100) for n in range(before)]
+            ops += [contiguous(config, 8, 2000, source=300), contiguous(config, 3, 3000)]
+            result = check(config, ops, 1, beyond=300 + word, grants_from=20)
+            assert list(result.errors.values()) == [(Status.BAD_ADDRESS, before % (1 << NUMBER_BITS))]
+            assert abs(list(result.errors)[0] - result.reads[3 * before + word] - 2) <= 1

@@ -112,19 +112,14 @@ def test_works_in_place() -> None:
 
 
 @pytest.mark.parametrize("broken", [
-    {"slots": 0}, {"cols": 0}, {"out_blocks": 0}, {"tile_slots": 0, "chunk_slots": 1}, {"chunk_slots": 0},
-    {"repeat1": 0}, {"repeat2": 2}, {"out_type": 3}, {"first": 1, "last": 0, "body_first": 1, "body_last": 0},
-    {"last": 64}, {"use_acc": 1, "tile_slots": 17}, {"sub_first": 1}, {"use_acc": 1, "sub_first": 2},
-    {"use_params": 1}, {"kind": 2}, {"kind": 1, "slots": 513}, {"kind": 1, "slots": 2, "table_first": 511},
-], ids=lambda broken: "_".join(f"{name}{value}" for name, value in broken.items()))
-def test_refuses_an_operation_that_breaks_a_rule(broken: Mapping[str, int]) -> None:
-    outcome = run(Scenario(FOLDED, [uop()], [operation(**broken)], accs=[[[]]]))
+    uop(Source.ACC_OR_BIAS), uop(Source.STREAM, Source.ACC_OR_BIAS), uop(Source.STREAM, b_table=3),
+    uop(Source.STREAM, destination=3), uop(Source.STREAM, destination=2, reduce=3),
+    uop(Source.STREAM, multiply=2), uop(Source.STREAM, multiply=5), uop(Source.STREAM, shift_source=2),
+    uop(Source.STREAM, shift_source=1, shift=-32), uop(Source.STREAM, rounding=3),
+], ids=str)
+def test_stops_at_a_micro_operation_that_breaks_a_rule(broken: Mapping[str, int]) -> None:
+    good = added(slots=2, tile_slots=2, chunk_slots=2)
+    assert run(Scenario(TINY, [uop(Source.STREAM)], [good])).error == Status.OK
+    outcome = run(Scenario(TINY, [uop(Source.STREAM), uop(Source.STREAM), broken],
+                           [good, good | {"last": 2, "body_first": 3, "body_last": 2}, good]), limit_cycles=500)
     assert outcome.error == Status.BAD_OPERATION
-    assert outcome.done == [] and outcome.writes == []
-
-
-def test_an_error_stops_the_operations_behind_it() -> None:
-    good = added(slots=2, tile_slots=2)
-    outcome = run(Scenario(TINY, [uop(Source.STREAM)], [good, operation(slots=0), good]), limit_cycles=500)
-    assert outcome.error == Status.BAD_OPERATION
-    assert len(outcome.done) <= 1

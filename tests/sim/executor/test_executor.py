@@ -154,7 +154,7 @@ def test_accumulators_that_nobody_reads():
 
 
 def test_other_tiles_than_the_array():
-    with pytest.raises(SimulationError, match=r"vector RUN 1 .*BAD_OPERATION: a tile has 32 slots, the acc.* 64"):
+    with pytest.raises(SimulationError, match=r"vector RUN 1 .*undefined: a tile has 32 slots, the accumulator .* 64"):
         execute(pointwise(vector1={"tile_slots": 32, "chunk_slots": 32}), [drawn_input()])
 
 

@@ -309,12 +309,13 @@ def test_other_sub_blocks_are_kept():
 def test_load_table():
     machine = Machine(PRESETS["n16"], [], 0)
     before = machine.table.copy()
-    load_table(machine, FIELDS | {"a_base": 7, "slots": 10, "table_first": 250})
+    load_table(machine, FIELDS | {"kind": 1, "a_base": 7, "slots": 10, "table_first": 250})
     expected = machine.scratchpad[7:10].reshape(-1).view("<i4")[:10]
     assert np.array_equal(machine.table[250:260], expected)
     assert np.array_equal(np.delete(machine.table, range(250, 260)), np.delete(before, range(250, 260)))
-    with pytest.raises(Fault, match="512"):
-        load_table(machine, FIELDS | {"slots": 300, "table_first": 250})
+    with pytest.raises(Fault, match=r"^slots \+ table_first <= 512, where kind == VectorKind.LOAD_TABLE, does not "
+                                    "hold: kind 1, slots 300, table_first 250$"):
+        load_table(machine, FIELDS | {"kind": 1, "slots": 300, "table_first": 250})
 
 
 GOOD = FIELDS | {"cols": 1, "out_blocks": 1, "slots": 1, "tile_slots": 1, "chunk_slots": 1, "repeat1": 1, "repeat2": 1,
@@ -322,17 +323,27 @@ GOOD = FIELDS | {"cols": 1, "out_blocks": 1, "slots": 1, "tile_slots": 1, "chunk
 
 
 @pytest.mark.parametrize(("change", "uop", "message"), [
-    ({"repeat1": 0}, {}, "repeat1"), ({"chunk_slots": 0}, {}, "chunk_slots"), ({"out_type": 3}, {}, "out_type"),
-    ({"last": 64, "body_last": 63, "body_first": 64}, {}, "in order"), ({"repeat2": 2}, {}, "without a body"),
-    ({"sub_first": 1}, {}, "sub_first"), ({}, {"a_source": 2}, "without use_acc"),
-    ({}, {"b_source": 2}, "without use_params"), ({}, {"b_table": 3}, "tables 1 and 2"),
-    ({}, {"destination": 3, "reduce": 2}, "activation does not exist"),
-    ({"chunk_slots": 65, "tile_slots": 65, "slots": 65}, {"d_register": 7}, "register file"),
+    ({"repeat1": 0}, {}, "repeat1 >= 1, where kind == VectorKind.PROGRAM, does not hold: kind 0, repeat1 0"),
+    ({"chunk_slots": 0}, {}, "chunk_slots >= 1, .*"), ({"out_type": 3}, {}, "out_type <= 2, .*: kind 0, out_type 3"),
+    ({"last": 64, "body_last": 63, "body_first": 64}, {}, "last < config.uops, .* last 64, config.uops 64"),
+    ({"repeat2": 2}, {}, "repeat1 == 1 and repeat2 == 1, where kind == VectorKind.PROGRAM and body_first > body_last"
+     ", does not hold: kind 0, body_first 1, body_last 0, repeat1 1, repeat2 2"),
+    ({"sub_first": 1}, {}, "sub_first == 0, .*"),
+    ({}, {"a_source": 2}, "micro-operation 0: use_acc == 1, where a_source == Source.ACC_OR_BIAS, does not hold: "
+     "a_source 2, use_acc 0"),
+    ({}, {"b_source": 2}, "micro-operation 0: use_params == 1, .*"),
+    ({}, {"b_table": 3}, "micro-operation 0: b_table <= 2 does not hold: b_table 3"),
+    ({}, {"destination": 3, "reduce": 2}, "micro-operation 0: config.activation_lanes >= 1 and .* reduce 2, .*"),
+    ({}, {"destination": 2, "reduce": 3}, "micro-operation 0: reduce <= Reduce.MIN, .*"),
+    ({}, {"multiply": 5}, "micro-operation 0: multiply <= Multiply.LOW_B does not hold: multiply 5"),
+    ({}, {"rounding": 3}, "micro-operation 0: rounding <= Rounding.FLOOR does not hold: rounding 3"),
+    ({"chunk_slots": 65, "tile_slots": 65, "slots": 65}, {"d_register": 7}, "micro-operation 0: once == 1 or d_register"
+     r" \+ chunk_registers <= 8, .* d_register 7, once 0, chunk_registers 2"),
 ])
 def test_wrong(change, uop, message):
     machine = Machine(PRESETS["n16"], [], 0)
     f = GOOD | change
-    with pytest.raises(Fault, match=message) as caught:
+    with pytest.raises(Fault, match=f"^{message}$") as caught:
         run_tiles(machine, f, [NO_UOP | uop] * 64, list(vector_tiles(machine, f)), None)
     assert caught.value.status is Status.BAD_OPERATION
 
@@ -340,7 +351,7 @@ def test_wrong(change, uop, message):
 def test_an_activation_needs_lanes():
     machine = Machine(PRESETS["n8"], [], 0)
     uops = [NO_UOP | {"destination": Destination.ACTIVATION}] * 64
-    with pytest.raises(Fault, match=r"^an activation needs activation_lanes$") as caught:
+    with pytest.raises(Fault, match=r"activation_lanes >= 1 .* config.activation_lanes 0$") as caught:
         run_tiles(machine, GOOD, uops, list(vector_tiles(machine, GOOD)), None)
     assert caught.value.status is Status.BAD_OPERATION
 

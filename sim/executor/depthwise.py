@@ -1,0 +1,99 @@
+"""Depthwise array operations: taps of rows that pass the array."""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from tq_hw.sim.executor.array_reads import Gathered, Slots, check_banks, in_image, read_inside, weights_of
+from tq_hw.sim.executor.machine import Index, Machine
+
+__all__ = ["depthwise"]
+
+
+def depthwise(machine: Machine, fields: Mapping[str, int], places: Slots) -> Gathered:
+    """Run a depthwise operation."""
+    config = machine.config
+    cols, used, groups = config.cols, fields["weight_rows"], config.groups
+    row_steps, col_steps = -(-fields["kernel_rows"] // groups), -(-fields["kernel_cols"] // 3)
+    weights, weights_unknown, weight_words = weights_of(machine, fields, row_steps * col_steps)
+    shape = (fields["out_blocks"], row_steps * col_steps, used, cols)
+    weights, weights_unknown = weights.reshape(shape), weights_unknown.reshape(shape)
+    _promise_depthwise(machine, fields)
+    blocks = fields["sub_first"] + np.arange(fields["out_blocks"])
+    lane = (blocks % config.sub_blocks)[:, None] * cols + np.arange(cols)
+    block_words = blocks // config.sub_blocks * fields["in_block_step"]
+    serial = config.design == "serial"
+    sums = np.zeros((fields["slots"], fields["out_blocks"], cols), np.int32)
+    unknown = np.zeros(sums.shape, bool)
+    read: list[Index] = []
+    for i in range(row_steps):
+        if not serial:
+            passing = _passing_words(machine, fields, i, block_words, col_steps)
+            read += [] if machine.races is None else [words[places.oy] for words in passing]
+        for ky in range(groups * i, groups * i + groups):
+            row = fields["row_first"] + places.oy * fields["row_stride"] + ky * fields["kernel_row_dilation"]
+            row_inside = in_image(machine, row, fields["in_rows"]) & (ky < fields["kernel_rows"])
+            for kx in range(3 * col_steps):
+                r, step = 3 * (ky - groups * i) + kx % 3, i * col_steps + kx // 3
+                if r >= used:
+                    continue
+                col = fields["col_first"] + places.ox * fields["col_stride"] + kx
+                inside = row_inside & in_image(machine, col, fields["in_cols"])
+                w, w_unknown = weights[:, step, r], weights_unknown[:, step, r]
+                words = (fields["in_base"] + places.oy * fields["in_row_step"] + ky * fields["kernel_row_step"]
+                         + (places.ox * fields["col_stride"] + kx) * fields["in_col_step"])[:, None] + block_words
+                beyond = kx >= fields["kernel_cols"]
+                machine.promise(not (beyond and w.any()),
+                                f"weights of kernel column {kx}, which does not exist, must be 0")
+                # The serial design takes no step for such a column, the parallel one none for what has not passed.
+                reaches = inside & (not beyond if serial else col <= _last_column(fields, kx // 3))
+                x, x_unknown, here = read_inside(machine, words, reaches[:, None])
+                read += [here[..., None]] if serial else []
+                x = np.take_along_axis(x, lane[None], axis=2)
+                sums += np.where(inside[:, None, None], x, np.int8(fields["zero_point"])).astype(np.int32) * w
+                if x_unknown is not None:
+                    missed = (inside & ~reaches)[:, None, None] | (beyond and serial)
+                    x_unknown = np.take_along_axis(x_unknown, lane[None], axis=2) | missed
+                    unknown |= x_unknown & (w != 0) | w_unknown
+    inputs = np.concatenate([np.full((fields["slots"], fields["out_blocks"], 1), -1), *read], axis=2)
+    return Gathered(sums, unknown, inputs, weight_words, per_block=True)
+
+
+def _last_column(fields: Mapping[str, int], step: int) -> int:
+    """Return the last column that the parallel design reads of a row in the `step`-th step of kernel columns."""
+    first = fields["col_first"]
+    return int(max(0, first + 3 * step) + max(fields["period"], 1 - first) - 1)
+
+
+def _passing_words(machine: Machine, fields: Mapping[str, int], i: int, block_words: Index,
+                   col_steps: int) -> list[Index]:
+    """Return the words that pass the array in the steps of kernel rows `i`, [output row, block, word]: whole rows."""
+    groups, found = machine.config.groups, []
+    oy = np.arange(-(-fields["slots"] // fields["out_cols"]), dtype=np.int64)
+    for j in range(col_steps):
+        first = max(0, fields["col_first"] + 3 * j)
+        columns = np.arange(first, min(_last_column(fields, j) + 1, fields["in_cols"]))
+        if not len(columns):
+            continue
+        together = []
+        for ky in range(groups * i, min(groups * i + groups, fields["kernel_rows"])):
+            row = fields["row_first"] + oy * fields["row_stride"] + ky * fields["kernel_row_dilation"]
+            inside = in_image(machine, row, fields["in_rows"])
+            words = (fields["in_base"] + oy * fields["in_row_step"] + ky * fields["kernel_row_step"])[:, None] + (
+                columns - fields["col_first"]) * fields["in_col_step"]
+            words = machine.address(np.where(inside[:, None, None], words[:, None] + block_words[:, None], 0))
+            found.append(np.where(inside[:, None, None], words, -1))
+            together.append(np.where(inside, ky * fields["kernel_row_step"] + (1 << 20), -1))
+        check_banks(machine, np.stack(together, axis=1))
+    return found
+
+
+def _promise_depthwise(machine: Machine, fields: Mapping[str, int]) -> None:
+    """Require that tiles are as long as they say, and that all columns of a row pass the array within `period`."""
+    machine.promise(fields["tile_slots"] == fields["tile_rows"] * fields["out_cols"],
+                    "tile_slots must be tile_rows * out_cols")
+    reach = (fields["out_cols"] - 1) * fields["col_stride"]
+    needed = reach + 1
+    for col in range(fields["col_first"], fields["col_first"] + fields["kernel_cols"], 3):
+        needed = max(needed, min(fields["in_cols"] - 1, col + reach + 2) - max(0, col) + 1)
+    machine.promise(fields["period"] >= needed, f"period must be at least {needed}")

@@ -1,0 +1,178 @@
+"""All that a program may end in: what the hardware is held against when a stream is not as a compiler makes it.
+
+Units work at the same time, and the first error ends the run, so a stream with several errors may end in any of those
+that a unit can come to. A survey lets every unit go on until it has stopped or waits for ever: each stops by itself,
+and so it comes as far as it can in any order of the units. Addresses do not depend on data, so faults do not either.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tq_hw.isa.control import NO_RUN, Status
+from tq_hw.isa.layout import Unit
+from tq_hw.isa.operations import Operation
+from tq_hw.isa.program import Program
+from tq_hw.sim.executor.core import MAX_TOKENS, Executor, Queue
+from tq_hw.sim.executor.machine import Bytes, Fault, Index
+from tq_hw.sim.executor.unknown import Flags, Unknown
+
+__all__ = ["End", "Outcome", "survey"]
+
+Array = npt.NDArray[Any]
+#: Operations of a unit that may be under way together, so that an error in one may come before one in those before it.
+_IN_FLIGHT = 4
+
+
+@dataclass(frozen=True, order=True)
+class End:
+    """How a run ends: the status, the unit that stopped, and its RUN, or NO_RUN."""
+
+    status: Status
+    unit: Unit
+    run: int
+
+    def __str__(self) -> str:
+        where = "" if self.run == NO_RUN else f" RUN {self.run}"
+        return f"{self.status.name} of {self.unit.name.lower()}{where}"
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """What a run may end in.
+
+    Members
+    -------
+    ends : errors, one of which ends the run; none: it is done
+    possible : errors that may end it instead, or do not occur, as the units' times fall
+    memory, unknown : of each region after a run that is done, and which bytes are not known
+    why : why nothing is known of the memory, though of the end; empty if it is known
+    unclear : why nothing is known at all
+    """
+
+    ends: frozenset[End]
+    possible: frozenset[End]
+    memory: tuple[Bytes, ...]
+    unknown: tuple[Flags, ...]
+    why: str
+    unclear: str
+
+
+def survey(program: Program, inputs: Sequence[Array], arena: bytes | None = None) -> Outcome:
+    """Return what the program may end in, on inputs and an arena with these first contents, by default undefined."""
+    return _Survey(program, arena).run_survey(inputs)
+
+
+class _Survey(Executor):
+    def __init__(self, program: Program, arena: bytes | None) -> None:
+        super().__init__(program, check_races=True)
+        machine = self.machine
+        if arena is not None:
+            machine.memory[1][:] = np.frombuffer(arena, np.uint8)
+        machine.noted = set()
+        machine.unknown = Unknown.of(program.config, [
+            np.full(region.size, number == 1 and arena is None) for number, region in enumerate(machine.memory)])
+        self._ends: set[End] = set()
+        self._possible: set[End] = set()
+        #: operations that may still begin in a unit whose fault is noted: those that follow it closely
+        self._left: dict[Unit, int] = {}
+        self._given = dict.fromkeys(self._tokens, 0)
+        #: writes before the array operation under way
+        self._writes_before = 0
+
+    def run_survey(self, inputs: Sequence[Array]) -> Outcome:
+        """Run all units to their ends."""
+        self._place_inputs(inputs)
+        for port in self.program.inputs:
+            self._unknown.memory[port.region][port.region_offset_bytes:port.region_offset_bytes + port.size_bytes] = 0
+        self._run_all()
+        self._end_of_units()
+        self._end_of_stream()
+        if not self._ends and any(queue.waiting or queue.active for queue in self._queues.values()):
+            unit, run = self._first_to_wait()
+            self._ends.add(End(Status.DEADLOCK, unit, run))
+        return Outcome(frozenset(self._ends), frozenset(self._possible - self._ends), tuple(self.machine.memory),
+                       tuple(self._unknown.memory), self._unknown.why, self._unclear())
+
+    def _unclear(self) -> str:
+        program = self.program
+        commands = slice(program.command_offset, program.command_offset + program.command_bytes)
+        if self.machine.memory[0][commands].tobytes() != program.commands:
+            return "the program writes its own commands"
+        return "a queue is full" if self._to_deal else ""
+
+    @property
+    def _unknown(self) -> Unknown:
+        assert self.machine.unknown is not None
+        return self.machine.unknown
+
+    def _end_of_units(self) -> None:
+        """A register that does not exist is met when all commands before are done."""
+        for unit in self._stream.refused:
+            queue = self._queues[unit]
+            if not queue.waiting and queue.active is None and unit not in self._left:
+                self._ends.add(End(Status.BAD_COMMAND, unit, len(self._operations[unit])))
+
+    def _end_of_stream(self) -> None:
+        """The end of the stream is met when all commands are dealt; on the serial machine by a unit that is through."""
+        serial = self.program.config.design == "serial"
+        through = any(not queue.waiting and queue.active is None for queue in self._queues.values())
+        if self._stream.end is not None and not self._to_deal and (through or not serial):
+            self._ends.add(End(self._stream.end.status, Unit.CONTROL, NO_RUN))
+
+    def _start(self, queue: Queue) -> bool:
+        if queue.unit in self._left:
+            if not self._left[queue.unit]:
+                return False
+            self._left[queue.unit] -= 1
+        began = super()._start(queue)
+        if began and queue.unit is Unit.VECTOR:
+            self._unknown.written[:] = False
+        if began and queue.unit is Unit.ARRAY:
+            self._writes_before = self._unknown.writes
+        return began
+
+    def _read_tile(self, words: Index) -> None:
+        """Know nothing where words changed since the operation began, when the executor read them."""
+        super()._read_tile(words)
+        if (self._unknown.stamps[words] > self._writes_before).any():
+            self._unknown.give_up("words change while an array operation reads them")
+
+    def _step(self, queue: Queue) -> bool:
+        machine = self.machine
+        machine.noted = set()
+        went_on = super()._step(queue)
+        if machine.noted:
+            assert queue.active is not None
+            self._ends |= {End(status, queue.unit, queue.active.run) for status in machine.noted}
+            self._left.setdefault(queue.unit, _IN_FLIGHT - 1)
+        return went_on
+
+    def _stop(self, queue: Queue, operation: Operation, fault: Fault) -> None:
+        """Refuse an operation: its unit is over, unless an error before is what it ends with."""
+        assert fault.status is not None
+        if queue.unit not in self._left:
+            self._ends.add(End(fault.status, queue.unit, operation.run))
+        self._left[queue.unit] = 0
+        queue.active = queue.progress = None
+        queue.waiting.clear()
+
+    def _finish(self, queue: Queue, operation: Operation) -> None:
+        if queue.unit in self._left:
+            # What follows a fault is never done.
+            queue.active = queue.progress = queue.blocked_by = None
+            return
+        super()._finish(queue, operation)
+
+    def _give(self, queue: Queue, operation: Operation, taker: Unit, count: int) -> None:
+        """Count without an end; whether a counter overflows depends on when the taker takes."""
+        super()._give(queue, operation, taker, count)
+        self._given[queue.unit, taker] += count
+        if self._given[queue.unit, taker] > MAX_TOKENS:
+            self._possible.add(End(Status.TOKEN_OVERFLOW, queue.unit, operation.run))
+
+    def _overflow(self, queue: Queue, operation: Operation, taker: Unit, count: int) -> None:
+        """Let the counter hold what it may."""
