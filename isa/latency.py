@@ -1,7 +1,7 @@
 """How many cycles the hardware takes from one thing to the next: what `hdl` is built by and the cost model counts by.
 
-A constant holds for every configuration, a function takes one. docs/units says where each stands in the machine;
-tests/hdl/test_latencies.py measures them.
+A constant holds for every configuration, a function takes one. docs/units says where each stands in the machine.
+The tests of array, store, scratchpad and vector unit hold those that show at their ports.
 """
 
 from tq_hw.isa.config import Config

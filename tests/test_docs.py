@@ -18,6 +18,9 @@ SOURCE = re.compile(r"`((?:benches|boards|cli|compiler|examples|hdl|isa|model|sc
                     r"/[\w/*.]+\.(?:py|cpp))`")
 #: What a browser would fetch from elsewhere; a link is not fetched.
 FETCHED = re.compile(r"""<(?:script|img|iframe)[^>]*\bsrc=["']?(?:https?:)?//|<link[^>]*\brel=["']?stylesheet[^>]*//""")
+#: A file that a comment or docstring names.
+NAMED = re.compile(r"\b(?:benches|boards|cli|compiler|docs|examples|firmware|hdl|isa|model|scripts|sim|tests)"
+                   r"(?:/[\w-]+)+\.(?:cpp|md|py)\b")
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#[\w-]*)?\)")
 
 
@@ -54,6 +57,13 @@ def test_the_site_builds_and_needs_no_network(tmp_path: Path) -> None:
     pages = sorted(tmp_path.rglob("*.html"))
     assert len(pages) > len(list(DOCS.rglob("*.md")))
     assert [page.name for page in pages if FETCHED.search(page.read_text(encoding="utf-8"))] == []
+
+
+def test_files_named_in_sources_exist() -> None:
+    folders = "benches boards cli compiler docs examples hdl isa model scripts sim tests".split()
+    named = {(str(path.relative_to(ROOT)), name) for folder in folders for path in (ROOT / folder).rglob("*.py")
+             for name in NAMED.findall(path.read_text(encoding="utf-8"))}
+    assert [(path, name) for path, name in sorted(named) if not (ROOT / name).exists()] == []
 
 
 def test_architecture_has_every_folder() -> None:
