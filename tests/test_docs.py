@@ -60,7 +60,8 @@ def test_the_site_builds_and_needs_no_network(tmp_path: Path) -> None:
 
 
 def test_files_named_in_sources_exist() -> None:
-    folders = "benches boards cli compiler docs examples hdl isa model scripts sim tests".split()
+    folders = ("benches", "boards", "cli", "compiler", "docs", "examples", "hdl", "isa", "model", "scripts", "sim",
+               "tests")
     named = {(str(path.relative_to(ROOT)), name) for folder in folders for path in (ROOT / folder).rglob("*.py")
              for name in NAMED.findall(path.read_text(encoding="utf-8"))}
     assert [(path, name) for path, name in sorted(named) if not (ROOT / name).exists()] == []
