@@ -11,6 +11,7 @@ from tq_hw.cli.shared.infer import infer_all
 from tq_hw.cli.shared.options import check_resident
 from tq_hw.cli.shared.progress import ProgressBar
 from tq_hw.compiler import Compiled, compile_model
+from tq_hw.compiler.passes import Observer, unobserved
 from tq_hw.compiler.rewrite.rewrite import Pattern
 from tq_hw.compiler.warm import warm_program
 from tq_hw.isa.config import Config, load_config
@@ -129,11 +130,11 @@ def check_against_golden(subject: Subject, inputs: list[InputSet], found: list[I
 
 
 def compile_all(model: Model, config: Config, path: str, patterns: Sequence[Pattern] = (),
-                memory: Memory | None = None) -> Compiled:
-    """Compile a model that was read from `path`, which every error names."""
+                memory: Memory | None = None, observe: Observer = unobserved) -> Compiled:
+    """Compile a model that was read from `path`, which every error names; `observe` as for `compile_model`."""
     try:
         with ProgressBar(f"compiling {model.name}"):
-            return compile_model(model, config, patterns=patterns, memory=memory)
+            return compile_model(model, config, patterns=patterns, memory=memory, observe=observe)
     except TqError as error:
         raise type(error)(f"{path}: {error}") from error
 

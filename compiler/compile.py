@@ -1,41 +1,14 @@
-"""`compile_model`: the whole way from a graph to a compiled file."""
+"""`compile_model`: the passes from a graph to a compiled file; `passes.py` says what holds after each."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tq_hw.compiler.cost.report import LayerReport, report
 from tq_hw.compiler.cost.timing import Timeline
+from tq_hw.compiler.emit.emission import emission
 from tq_hw.compiler.emit.emitter import Emitter
-from tq_hw.compiler.emit.flat import emit_flat, emit_one_hot
 from tq_hw.compiler.emit.interleave import emit_layers
-from tq_hw.compiler.emit.long_rows import emit_columns, emit_long_rows
-from tq_hw.compiler.emit.lstm import emit_lstm
-from tq_hw.compiler.emit.mac import emit_mac
-from tq_hw.compiler.emit.matmul import emit_matmul
-from tq_hw.compiler.emit.move import emit_move
-from tq_hw.compiler.emit.resize import emit_resize
-from tq_hw.compiler.emit.rows import emit_rows
-from tq_hw.compiler.emit.transpose import emit_turn
-from tq_hw.compiler.emit.vector import emit_elementwise, emit_max_pool, emit_pad
-from tq_hw.compiler.ir.layers import (
-    Columns,
-    Elementwise,
-    Flat,
-    Graph,
-    Layer,
-    LongRows,
-    Lstm,
-    Mac,
-    MatMul,
-    MaxPool,
-    Move,
-    OneHot,
-    Pad,
-    Resize,
-    RowProgram,
-    Turn,
-    Value,
-)
+from tq_hw.compiler.ir.layers import Graph, Value
 from tq_hw.compiler.limits import check_commands, check_tensors
 from tq_hw.compiler.lower import (
     conv,
@@ -52,8 +25,9 @@ from tq_hw.compiler.lower import (
     state,
 )
 from tq_hw.compiler.lower.legalize import legalize
+from tq_hw.compiler.passes import Observer, unobserved
 from tq_hw.compiler.plan.lead import leads
-from tq_hw.compiler.plan.places import Choice, LayerPlan, Plan
+from tq_hw.compiler.plan.places import Choice, Plan
 from tq_hw.compiler.plan.plan import make_plan
 from tq_hw.compiler.rewrite.rewrite import Pattern
 from tq_hw.compiler.search import search
@@ -95,39 +69,56 @@ class Compiled:
 
 
 def compile_model(model: Model, config: Config, *, profile: str | None = None, resident: bool = False,
-                  patterns: Sequence[Pattern] = (), memory: Memory | None = None) -> Compiled:
+                  patterns: Sequence[Pattern] = (), memory: Memory | None = None,
+                  observe: Observer = unobserved) -> Compiled:
     """Compile the main subgraph of `model` for `config`.
 
     `profile` says whose arithmetic is computed, "canon", "tflm" or "litert"; by default the model's.
     `patterns` are tried before the library's; what they make of the model is held against it on random inputs.
     `memory` is the system memory that the schedule is searched for, and that the estimates are for; what is computed
     does not depend on it. By default it is that of the yardsticks.
+    `observe` is called with the name and the result of each pass: Graph, Plan, Emitter or Program.
     `resident` keeps the model's inputs and outputs whole in the scratchpad while it runs, to measure a layer alone.
 
     Raises UnsupportedError (operator, index, reason), ModelError, or OptionError for an unknown profile.
     """
     model = model if profile is None else model.under(profile)
     check_profile(model)
-    legal = legalize(model, patterns)
-    placed = in_place(legal)
-    verify_places(legal, placed)
-    graph = spread_rows(specialize(placed, config), config)
+    graph = legal = legalize(model, patterns)
+    observe("legalize", graph)
+    graph = in_place(graph)
+    verify_places(legal, graph)
+    observe("in_place", graph)
+    graph = specialize(graph, config)
+    observe("specialize", graph)
+    graph = spread_rows(graph, config)
+    observe("spread_rows", graph)
     check_tensors(model.name, graph)
     plan = make_plan(graph, config, resident=resident)
+    observe("plan", plan)
     check_commands(graph, plan, config)
 
     def emit(plan: Plan, choices: Mapping[int, Choice]) -> Emitter:
         made = Emitter(graph, plan, config, memory or Memory(), choices)
-        emit_layers(made, _emission)
+        emit_layers(made, emission)
         return made
 
     emitter, times, commands = search(graph, plan, _lead_plans(graph, config, resident), emit)
+    observe("emit", emitter)
     verify(emitter)
-    offset = emitter.image.add(commands)
+    observe("verify", emitter)
     rows = report(graph, emitter.stream, config, times)
+    program = _assemble(model, graph, emitter, commands, rows)
+    observe("assemble", program)
+    return Compiled(program, rows, times, emitter)
+
+
+def _assemble(model: Model, graph: Graph, emitter: Emitter, commands: bytes, rows: Sequence[LayerReport]) -> Program:
+    """Put commands after the constants, and name the ports; UnsupportedError if a compiled file has no room for it."""
+    offset = emitter.image.add(commands)
     try:
-        program = Program(
-            model.name, config, bytes(emitter.image.data), offset, len(commands), emitter.arena_bytes,
+        return Program(
+            model.name, emitter.config, bytes(emitter.image.data), offset, len(commands), emitter.arena_bytes,
             inputs=tuple(_port(model, graph, emitter, index, value)
                          for index, value in zip(model.main.inputs, graph.inputs, strict=True)),
             outputs=tuple(_port(model, graph, emitter, index, value)
@@ -136,7 +127,6 @@ def compile_model(model: Model, config: Config, *, profile: str | None = None, r
             layers=tuple(row.layer for row in rows), profile=model.profile)
     except ProgramError as error:
         raise UnsupportedError(f"{model.name}: {error}; use smaller tensors") from None
-    return Compiled(program, rows, times, emitter)
 
 
 def _lead_plans(graph: Graph, config: Config, resident: bool) -> list[Plan]:
@@ -162,36 +152,3 @@ def _port(model: Model, graph: Graph, emitter: Emitter, tensor_index: int, value
         edge = "quantize" if tensor_index in model.main.inputs else "dequantize"
     return Port(outer.name, inner.dtype, outer.shape, quantization.scale[0] if quantization else 0.0,
                 quantization.zero_point[0] if quantization else 0, offset, value.size_bytes, edge, region)
-
-
-def _emission(emitter: Emitter, layer: Layer, plan: LayerPlan) -> Iterator[None]:
-    """Emit one layer; those that others may be interleaved with yield after each rectangle."""
-    match layer:
-        case Mac():
-            yield from emit_mac(emitter, layer, plan)
-        case Elementwise():
-            yield from emit_elementwise(emitter, layer, plan)
-        case MaxPool():
-            yield from emit_max_pool(emitter, layer, plan)
-        case RowProgram():
-            emit_rows(emitter, layer, plan)
-        case LongRows():
-            emit_long_rows(emitter, layer, plan)
-        case Columns():
-            emit_columns(emitter, layer, plan)
-        case Pad():
-            emit_pad(emitter, layer, plan)
-        case Flat():
-            emit_flat(emitter, layer, plan)
-        case OneHot():
-            emit_one_hot(emitter, layer, plan)
-        case Resize():
-            emit_resize(emitter, layer, plan)
-        case Lstm():
-            emit_lstm(emitter, layer, plan)
-        case MatMul():
-            emit_matmul(emitter, layer, plan)
-        case Turn() if emitter.is_resident(layer.inputs[0]) and emitter.is_resident(layer.output):
-            emit_turn(emitter, layer, plan)
-        case Move():
-            emit_move(emitter, layer, plan)

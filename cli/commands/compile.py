@@ -1,5 +1,6 @@
 """`tq-hw compile`: a model to a compiled file, with the report of its layers."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -8,13 +9,30 @@ from tq_hw.cli.report.layers import compile_report, print_layers, print_summary
 from tq_hw.cli.shared.files import check_outputs, write, write_json
 from tq_hw.cli.shared.options import config_option, debug_option, json_option, profile_option, rate_options
 from tq_hw.cli.subject import DEFAULT_CONFIG, compile_all
+from tq_hw.compiler.ir.layers import Graph
+from tq_hw.compiler.passes import PASSES
 from tq_hw.compiler.rewrite.rewrite import load_patterns
+from tq_hw.compiler.show import show
 from tq_hw.isa.config import load_config
 from tq_hw.isa.memory import Memory
 from tq_hw.isa.program_file import to_bytes
 from tq_hw.model.tflite.reader import read_model
 
 __all__ = ["compile_command"]
+
+
+class _Dumper:
+    """Keeps the text of the passes that were asked for."""
+
+    def __init__(self, wanted: Sequence[str]) -> None:
+        self.wanted, self.lines = wanted, list[str]()
+        self._graph: Graph | None = None
+
+    def __call__(self, name: str, result: object) -> None:
+        if isinstance(result, Graph):
+            self._graph = result
+        if name in self.wanted and self._graph is not None:
+            self.lines += [f"after {name}: {PASSES[name]}", *show(self._graph, result)]
 
 
 @click.command("compile")
@@ -27,11 +45,13 @@ __all__ = ["compile_command"]
 @click.option("--patterns", "pattern_files", metavar="FILE.py", multiple=True,
               help="Patterns of your own, tried before the library's; what they make of the model is checked on random "
               "inputs. May be repeated.")
+@click.option("--dump-after", "dump_after", metavar="PASS", multiple=True, type=click.Choice(list(PASSES)),
+              help=f"Print what a pass made, in place of the report: {', '.join(PASSES)}. May be repeated.")
 @json_option
 @debug_option
 def compile_command(model_file: str, output: str | None, config: str | None, latency: int,
                     bytes_per_cycle: float, profile: str | None,
-                    pattern_files: tuple[str, ...], json_file: str | None) -> None:
+                    pattern_files: tuple[str, ...], dump_after: tuple[str, ...], json_file: str | None) -> None:
     """Compile a model and report cycles (estimated), utilization, bytes and what bounds each layer.
 
     The schedule is the one found best for a memory of --latency and --bytes-per-cycle; it computes the same with any.
@@ -41,11 +61,14 @@ def compile_command(model_file: str, output: str | None, config: str | None, lat
     chosen = load_config(config or DEFAULT_CONFIG)
     model = read_model(model_file).under(profile or "canon")
     patterns = [each for path in pattern_files for each in load_patterns(path)]
-    program = compile_all(model, chosen, model_file, patterns, Memory(latency, bytes_per_cycle)).program
+    dumper = _Dumper(dump_after)
+    program = compile_all(model, chosen, model_file, patterns, Memory(latency, bytes_per_cycle), dumper).program
     data = to_bytes(program)
     report = compile_report(program, model, model_file, target, len(data))
     write(target, data)
-    if "-" not in (json_file, target):
+    if dump_after:
+        click.echo("\n".join(dumper.lines))
+    elif "-" not in (json_file, target):
         print_summary(report)
         print_layers(report)
     write_json(json_file, report)

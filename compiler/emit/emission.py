@@ -1,0 +1,68 @@
+"""Which function emits which layer."""
+
+from collections.abc import Iterator
+
+from tq_hw.compiler.emit.emitter import Emitter
+from tq_hw.compiler.emit.flat import emit_flat, emit_one_hot
+from tq_hw.compiler.emit.long_rows import emit_columns, emit_long_rows
+from tq_hw.compiler.emit.lstm import emit_lstm
+from tq_hw.compiler.emit.mac import emit_mac
+from tq_hw.compiler.emit.matmul import emit_matmul
+from tq_hw.compiler.emit.move import emit_move
+from tq_hw.compiler.emit.resize import emit_resize
+from tq_hw.compiler.emit.rows import emit_rows
+from tq_hw.compiler.emit.transpose import emit_turn
+from tq_hw.compiler.emit.vector import emit_elementwise, emit_max_pool, emit_pad
+from tq_hw.compiler.ir.layers import (
+    Columns,
+    Elementwise,
+    Flat,
+    Layer,
+    LongRows,
+    Lstm,
+    Mac,
+    MatMul,
+    MaxPool,
+    Move,
+    OneHot,
+    Pad,
+    Resize,
+    RowProgram,
+    Turn,
+)
+from tq_hw.compiler.plan.places import LayerPlan
+
+__all__ = ["emission"]
+
+
+def emission(emitter: Emitter, layer: Layer, plan: LayerPlan) -> Iterator[None]:
+    """Emit one layer; those that others may be interleaved with yield after each rectangle."""
+    match layer:
+        case Mac():
+            yield from emit_mac(emitter, layer, plan)
+        case Elementwise():
+            yield from emit_elementwise(emitter, layer, plan)
+        case MaxPool():
+            yield from emit_max_pool(emitter, layer, plan)
+        case RowProgram():
+            emit_rows(emitter, layer, plan)
+        case LongRows():
+            emit_long_rows(emitter, layer, plan)
+        case Columns():
+            emit_columns(emitter, layer, plan)
+        case Pad():
+            emit_pad(emitter, layer, plan)
+        case Flat():
+            emit_flat(emitter, layer, plan)
+        case OneHot():
+            emit_one_hot(emitter, layer, plan)
+        case Resize():
+            emit_resize(emitter, layer, plan)
+        case Lstm():
+            emit_lstm(emitter, layer, plan)
+        case MatMul():
+            emit_matmul(emitter, layer, plan)
+        case Turn() if emitter.is_resident(layer.inputs[0]) and emitter.is_resident(layer.output):
+            emit_turn(emitter, layer, plan)
+        case Move():
+            emit_move(emitter, layer, plan)
