@@ -47,8 +47,9 @@ def test_a_dump_names_layers_rectangles_operations_and_ports() -> None:
     operations = [line for line in texts["emit"] if line.startswith(("load", "array", "vector", "store"))]
     assert len(operations) == sum(len(those) for those in done.emitter.stream.by_unit.values())
     assert texts["verify"] == texts["emit"]
-    assert texts["assemble"][0] == (f"image {len(done.program.image)} bytes, commands {done.program.command_bytes} from "
-                                    f"{done.program.command_offset}")
+    program = done.program
+    assert texts["assemble"][0] == (f"image {len(program.image)} bytes, commands {program.command_bytes} from "
+                                    f"{program.command_offset}")
 
 
 def test_what_is_no_result_has_no_text() -> None:
