@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import click
 
 from tq_hw.cli.report.layers import sim_report
-from tq_hw.cli.report.page import _need_plots, render
+from tq_hw.cli.report.page import need_plots, render
 from tq_hw.cli.shared.files import check_outputs, write
 from tq_hw.cli.shared.infer import infer_all
 from tq_hw.cli.shared.options import config_option, debug_option, memory_options, profile_option, seed_option
@@ -45,7 +45,7 @@ def report_command(model_file: str, output: str, engine: str, config: str | None
 
     One inference of drawn inputs is run and held against the golden model; a difference is exit code 1.
     """
-    _need_plots()
+    need_plots()
     check_outputs({"-o": output}, [model_file])
     memory = Memory(latency, bytes_per_cycle, stalls=stalls)
     if engine == "executor" and stalls is not None:

@@ -36,7 +36,7 @@ _PLOTS = {
 }
 
 
-def _need_plots() -> None:
+def need_plots() -> None:
     """Raise MissingToolError when the package that draws is not installed."""
     for module in ("bokeh", "jinja2"):
         if importlib.util.find_spec(module) is None:
