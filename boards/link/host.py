@@ -146,12 +146,18 @@ class Link:
         self.carried_bytes = 0
 
     def open(self) -> Identity:
-        """Begin a session and return who the board is; LinkError if it speaks another version."""
+        """Begin a session and return who the board is.
+
+        Raises LinkError if it speaks another version, makes no sense, or never stops sending.
+        """
         self._session = random.SystemRandom().randrange(1, 1 << 16)
         self._sequence = random.SystemRandom().randrange(1 << 8)
         self._answered = time.monotonic()
+        until = self._answered + self._patience
         while self._port.read(0):
-            pass
+            if time.monotonic() > until:
+                raise LinkError(f"the port sends bytes for {self._patience:g} seconds before it is asked for any: "
+                                "check that port and baud rate are the board's")
         self._receiver.reset()
         data = self.request(Command.OPEN, 0, 4 * len(IDENTITY))
         try:

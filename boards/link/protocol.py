@@ -142,7 +142,7 @@ IDENTITY: tuple[ControlRegister, ...] = tuple(
 
 @dataclass(frozen=True)
 class Identity:
-    """Who the board is; see IDENTITY. ValueError if the memory breaks its rules."""
+    """Who the board is; see IDENTITY. ValueError if the memory breaks its rules, or there is no clock."""
 
     version: int
     fingerprint: int
@@ -157,6 +157,8 @@ class Identity:
                 or self.memory_base + self.memory_bytes > 1 << 32):
             raise ValueError(f"memory must begin and end at multiples of {MOST_BYTES} below 2^32, not "
                              f"{self.memory_base:#x} and {self.memory_bytes:#x} bytes")
+        if self.clock_hz <= 0:
+            raise ValueError("clock_hz must be more than 0")
 
     def to_bytes(self) -> bytes:
         """Return the data of the answer to OPEN."""

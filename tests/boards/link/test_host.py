@@ -9,7 +9,7 @@ from networks import compiled, stateful_program, stored
 
 from tq_hw.boards.link.device import Device, MachineError
 from tq_hw.boards.link.host import Link, LinkError, SerialPort
-from tq_hw.boards.link.protocol import Identity
+from tq_hw.boards.link.protocol import REQUEST_SYNC, Answer, Identity, Receiver, Request, Result
 from tq_hw.isa.control import NO_RUN, Status
 from tq_hw.isa.layout import Unit
 from tq_hw.isa.program import Program
@@ -217,6 +217,66 @@ def test_an_echo_is_not_taken_for_a_board() -> None:
 
     with pytest.raises(LinkError, match=r"^the board did not answer for 0\.1 seconds"):
         Link(Echo(), patience_seconds=0.1).open()
+
+
+def test_a_port_that_sends_without_end_is_given_up() -> None:
+    class Flood:
+        byte_seconds = 0.0
+
+        def write(self, data: bytes) -> None:
+            pass
+
+        def read(self, wait_seconds: float) -> bytes:
+            return b"\x5a\xa5"
+
+    with pytest.raises(LinkError, match=r"^the port sends bytes for 0\.1 seconds before it is asked for any: check "
+                                        "that port and baud rate are the board's$"):
+        Link(Flood(), patience_seconds=0.1).open()
+
+
+def test_a_flood_of_bytes_after_the_question_is_given_up() -> None:
+    class Late:
+        byte_seconds = 0.0
+        asked = False
+
+        def write(self, data: bytes) -> None:
+            self.asked = True
+
+        def read(self, wait_seconds: float) -> bytes:
+            return b"\x5a\xa5" if self.asked else b""
+
+    with pytest.raises(LinkError, match=r"^the board did not answer for 0\.1 seconds"):
+        Link(Late(), patience_seconds=0.1).open()
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_a_peer_that_says_anything_is_refused_or_believed_in_time(seed: int) -> None:
+    """Answers with a right check sum and any contents: an identity that keeps its rules, or an error."""
+    rng = np.random.default_rng(seed)
+
+    class Peer:
+        byte_seconds = 0.0
+        waiting = b""
+
+        def write(self, data: bytes) -> None:
+            receiver = Receiver(REQUEST_SYNC)
+            asked, = (one for one in map(receiver.feed, data) if isinstance(one, Request))
+            words = rng.choice([0, 1, 256, 0x1000, 1 << 31, (1 << 32) - 256, (1 << 32) - 1], rng.choice([6, 6, 6, 3]))
+            status = Result.OK if rng.integers(4) else Result(int(rng.choice(list(Result))))
+            self.waiting += Answer(status, asked.sequence, asked.session, words.astype("<u4").tobytes()).to_bytes()
+
+        def read(self, wait_seconds: float) -> bytes:
+            data, self.waiting = self.waiting, b""
+            return data
+
+    try:
+        identity = Link(Peer(), patience_seconds=0.1).open()
+    except LinkError as error:
+        assert str(error)
+    else:
+        assert identity.version == 1
+        assert identity.clock_hz > 0
+        assert identity.memory_base + identity.memory_bytes <= 1 << 32
 
 
 def test_a_board_of_another_version_is_refused(program: Program) -> None:

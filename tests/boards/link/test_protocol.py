@@ -48,6 +48,8 @@ def test_identity_travels() -> None:
     assert Identity.from_bytes(identity.to_bytes()) == identity
     with pytest.raises(ValueError, match="^an identity has 24 bytes, not 23$"):
         Identity.from_bytes(identity.to_bytes()[1:])
+    with pytest.raises(ValueError, match="^clock_hz must be more than 0$"):
+        Identity.from_bytes(identity.to_bytes()[:-4] + bytes(4))
 
 
 def test_up_to_four_flipped_bits_are_always_seen() -> None:
