@@ -62,7 +62,7 @@ MOVE_MUTANTS = (
              "owes.eq(started | owes & ~(paid & (owed == 0)))"),
             ("wlast of the beat before", "bus.wlast.eq(beats.o.payload.last)",
              "bus.wlast.eq(self.beats.payload.last)"),
-            ("bursts of the wrong width", "bus.awsize.eq((self._config.bus_bytes - 1).bit_length())",
+            ("bursts of the wrong width", "bus.awsize.eq(ceil_log2(self._config.bus_bytes))",
              "bus.awsize.eq(2)"),
         ),
         "test_load_gets_its_share_of_the_bursts": (

@@ -17,6 +17,7 @@ from amaranth import Array, Cat, Const, Module, Mux, Signal
 from amaranth.hdl import Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In
+from amaranth.utils import ceil_log2
 
 from tq_hw.hdl.parts.block_memory import block_memory, block_read
 from tq_hw.hdl.parts.delay import delayed
@@ -30,7 +31,7 @@ _ARRAY = ("feed0", "feed1", "feed2", "weights")
 #: Read clients in order of priority.
 READ_CLIENTS = (*_ARRAY, "a", "b", "store")
 _WRITE_CLIENTS = ("out", "load")
-_BANK_BITS = (BANKS - 1).bit_length()
+_BANK_BITS = ceil_log2(BANKS)
 
 
 class Scratchpad(wiring.Component):
@@ -69,7 +70,7 @@ class Scratchpad(wiring.Component):
         m = Module()
         config = self._config
         rows = config.scratchpad_words // BANKS
-        row_bits = (rows - 1).bit_length()
+        row_bits = ceil_log2(rows)
         banks = []
         for index in range(BANKS):
             bank = block_memory(8 * config.word_bytes, rows)

@@ -9,6 +9,7 @@ from amaranth import Cat, signed, unsigned
 from amaranth.hdl import Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
+from amaranth.utils import ceil_log2
 
 from tq_hw.isa.config import BANKS, Config
 from tq_hw.isa.layout import UNITS, Field, Unit
@@ -56,7 +57,7 @@ class ReadSignature(wiring.Signature):
 
 def bank_of(en: Any, addr: Any) -> Value:
     """Return `wants` of a ReadSignature."""
-    bank = addr[:(BANKS - 1).bit_length()]
+    bank = addr[:ceil_log2(BANKS)]
     return Cat(en & (bank == number) for number in range(BANKS))
 
 

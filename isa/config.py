@@ -12,6 +12,8 @@ from dataclasses import asdict, dataclass, fields
 from functools import cached_property
 from pathlib import Path
 
+from tq_hw.isa.sizes import ceil_div, ceil_log2
+
 __all__ = ["BANKS", "DESIGNS", "ISA_VERSION", "PRESETS", "Config", "ConfigError", "load_config"]
 
 #: Raised whenever a command, a register or an arithmetic detail changes its meaning.
@@ -123,8 +125,8 @@ class Config:
         """Array rows that a GEMM step uses: all that divide evenly into words."""
         if self.rows >= self.cols:
             return self.rows // self.cols * self.cols
-        slices = -(-self.cols // self.rows)
-        return -(-self.cols // slices)
+        slices = ceil_div(self.cols, self.rows)
+        return ceil_div(self.cols, slices)
 
     @cached_property
     def block(self) -> int:
@@ -134,7 +136,7 @@ class Config:
     @cached_property
     def slices(self) -> int:
         """GEMM steps needed to feed one word of `block` channels to the array."""
-        return -(-self.block // self.gemm_rows)
+        return ceil_div(self.block, self.gemm_rows)
 
     @cached_property
     def sub_blocks(self) -> int:
@@ -144,7 +146,7 @@ class Config:
     @cached_property
     def word_bytes(self) -> int:
         """Bytes of a scratchpad word: a power of two, at least `block`."""
-        return max(4, 1 << (self.block - 1).bit_length())
+        return max(4, 1 << ceil_log2(self.block))
 
     @cached_property
     def scratchpad_words(self) -> int:
@@ -184,13 +186,13 @@ class Config:
     @cached_property
     def param_words(self) -> int:
         """Scratchpad words of one parameter block: biases, multipliers, shifts of `cols` channels."""
-        wide = -(-4 * self.cols // self.word_bytes)
-        return 2 * wide + -(-self.cols // self.word_bytes)
+        wide = ceil_div(4 * self.cols, self.word_bytes)
+        return 2 * wide + ceil_div(self.cols, self.word_bytes)
 
     @property
     def partial_sum_bits(self) -> int:
         """Width of a partial sum inside the array."""
-        return 16 + (self.rows - 1).bit_length()
+        return 16 + ceil_log2(self.rows)
 
     @property
     def macs(self) -> int:

@@ -6,6 +6,7 @@ The tests of array, store, scratchpad and vector unit hold those that show at th
 
 from tq_hw.isa.config import Config
 from tq_hw.isa.layout import Unit
+from tq_hw.isa.sizes import ceil_log2
 
 __all__ = [
     "ACC_READ_LATENCY_CYCLES", "ACTIVATION_LANE_CYCLES", "ALU_CYCLES", "ARRAY_READ_LATENCY_CYCLES",
@@ -128,7 +129,7 @@ def beat_words(config: Config, element_bytes: int) -> int:
 
 def reduce_tree_cycles(config: Config) -> int:
     """Return the cycles from a beat at the reduction's input to the result of what it ends."""
-    return 2 + REDUCE_LEVEL_CYCLES * (config.requantize_lanes - 1).bit_length()
+    return 2 + REDUCE_LEVEL_CYCLES * ceil_log2(config.requantize_lanes)
 
 
 def reduce_latency_cycles(config: Config) -> int:

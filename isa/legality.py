@@ -21,6 +21,7 @@ from typing import Any
 
 from tq_hw.isa.config import Config
 from tq_hw.isa.layout import ArrayMode, Unit, VectorKind
+from tq_hw.isa.sizes import ceil_div
 from tq_hw.isa.uop import Activation, Alu, Destination, Multiply, Reduce, Rounding, ShiftSource, Source
 
 __all__ = ["RULES", "TABLE_ENTRIES", "UOP_RULES", "AllOf", "AnyOf", "Bound", "Compare", "Name", "Operation", "Rule",
@@ -183,7 +184,7 @@ UOP_RULES: tuple[Rule, ...] = tuple(Rule(text, when, running=True) for text, whe
 def chunk_registers(config: Config, use_acc: bool, slots: int) -> int:
     """Return the vector registers that a chunk of so many slots fills."""
     beats = slots * (config.beats_per_acc_word if use_acc else config.beats_per_word)
-    return -(-beats // config.vector_register_words)
+    return ceil_div(beats, config.vector_register_words)
 
 
 def value(test: Test, values: Mapping[str, Any]) -> Any:

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from tq_hw.isa.config import Config
 from tq_hw.isa.layout import ArrayMode, Unit, VectorKind
 from tq_hw.isa.operations import Operation
+from tq_hw.isa.sizes import ceil_div
 
 __all__ = ["array_steps", "operation_cycles", "stored_bytes", "vector_passes"]
 
@@ -38,7 +39,7 @@ def array_steps(fields: Mapping[str, int], config: Config) -> int:
         return fields["kernel_rows"] * fields["kernel_cols"] * fields["kernel_blocks"] * fields["slices"]
     if fields["mode"] == ArrayMode.FOLDED:
         return fields["kernel_blocks"]
-    return -(-fields["kernel_rows"] // config.groups) * -(-fields["kernel_cols"] // 3)
+    return ceil_div(fields["kernel_rows"], config.groups) * ceil_div(fields["kernel_cols"], 3)
 
 
 def vector_passes(fields: Mapping[str, int]) -> int:
@@ -49,9 +50,9 @@ def vector_passes(fields: Mapping[str, int]) -> int:
 
 def _array(fields: Mapping[str, int], config: Config) -> int:
     slots = fields["slots"]
-    tiles = -(-slots // max(fields["tile_slots"], 1))
+    tiles = ceil_div(slots, max(fields["tile_slots"], 1))
     if fields["mode"] == ArrayMode.DEPTHWISE:
-        slots = -(-slots // max(fields["out_cols"], 1)) * max(fields["period"], fields["out_cols"])
+        slots = ceil_div(slots, max(fields["out_cols"], 1)) * max(fields["period"], fields["out_cols"])
     return array_steps(fields, config) * fields["out_blocks"] * (slots + tiles * (config.rows + _TILE))
 
 
@@ -60,6 +61,6 @@ def _vector(fields: Mapping[str, int], config: Config) -> int:
     if fields["kind"] == VectorKind.LOAD_TABLE:
         return slots
     tile = max(min(fields["tile_slots"], slots), 1)
-    chunks = -(-slots // tile) * -(-tile // max(fields["chunk_slots"], 1))
+    chunks = ceil_div(slots, tile) * ceil_div(tile, max(fields["chunk_slots"], 1))
     beats = max(config.beats_per_word, config.beats_per_acc_word, 1)
     return vector_passes(fields) * blocks * (slots * beats + chunks * _CHUNK)

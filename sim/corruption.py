@@ -18,6 +18,7 @@ from tq_hw.isa.encode import WORD_BYTES
 from tq_hw.isa.layout import Unit
 from tq_hw.isa.memory import Memory
 from tq_hw.isa.program import Program
+from tq_hw.isa.sizes import ceil_div
 from tq_hw.sim import edges
 from tq_hw.sim.executor.survey import End, Outcome, survey
 from tq_hw.sim.rtl.bench import Bench
@@ -109,7 +110,7 @@ def check(program: Program, inputs: Sequence[Array], seed: int) -> Verdict:
 def _whole_beats(program: Program) -> Program:
     """Return the program with regions of whole beats: a memory answers for beats, the executor for bytes."""
     def whole(size: int) -> int:
-        return -(-size // 16) * 16
+        return ceil_div(size, 16) * 16
     return replace(program, image=program.image.ljust(whole(len(program.image)), b"\0"),
                    arena_bytes=whole(program.arena_bytes), state=program.state.ljust(whole(len(program.state)), b"\0"))
 

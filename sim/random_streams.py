@@ -14,6 +14,7 @@ from tq_hw.isa.config import Config
 from tq_hw.isa.encode import Assembler
 from tq_hw.isa.layout import ArrayMode, Unit, VectorKind
 from tq_hw.isa.program import Port, Program
+from tq_hw.isa.sizes import ceil_div
 from tq_hw.isa.uop import (
     OUTPUTS,
     Activation,
@@ -193,7 +194,7 @@ class _Maker:
               "in_base": 20 + f["row_first"] * pitch + f["col_first"] & 0xFFFF}
         for col in range(f["col_first"], f["col_first"] + kernel_cols, 3):
             f["period"] = max(f["period"], min(f["in_cols"] - 1, col + reach + 2) - max(0, col) + 1)
-        self._weights(f, -(-kernel_rows // config.groups) * (kernel_cols // 3))
+        self._weights(f, ceil_div(kernel_rows, config.groups) * (kernel_cols // 3))
 
     def _folded(self, f: dict[str, int]) -> None:
         config, rng = self.config, self.rng
@@ -253,7 +254,7 @@ class _Maker:
         """Reserve parameter blocks with legal shifts."""
         config = self.config
         at = self._reserve(blocks * config.param_words)
-        shift_words = -(-config.cols // config.word_bytes)
+        shift_words = ceil_div(config.cols, config.word_bytes)
         for o in range(blocks):
             end = at + (o + 1) * config.param_words
             words = self.scratchpad[end - shift_words:end].view(np.int8)

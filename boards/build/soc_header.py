@@ -14,6 +14,7 @@ from tq_hw.boards.catalog.board import Board, Ddr3, Memory, Sdr, Spram
 from tq_hw.boards.catalog.catalog import find_board
 from tq_hw.boards.soc import map as soc_map
 from tq_hw.isa.c_header import defines, guarded, members
+from tq_hw.isa.sizes import ceil_div
 from tq_hw.model.errors import UnsupportedError
 
 __all__ = ["SocFacts", "header", "linker_script", "soc_facts"]
@@ -57,7 +58,7 @@ def soc_facts(board: Board, memory: Memory, memory_bytes: int | None = None) -> 
     if isinstance(memory, Sdr):
         core = generate_core(core_description(memory, board.device.name, input_hz(load_platform(board))))
         # LiteDRAM counts cycles of its own clock.
-        sequence = tuple((address, value, -(-wait * clock_hz // memory.clock_hz))
+        sequence = tuple((address, value, ceil_div(wait * clock_hz, memory.clock_hz))
                          for address, value, wait in core.sequence)
     return SocFacts(board, clock_hz, min(memory_bytes or memory.size_bytes, memory.size_bytes), sequence)
 

@@ -20,6 +20,7 @@ from tq_hw.boards.gateware.pll import Clock, Ecp5Pll, Ice40Pll, XilinxPll, plan_
 from tq_hw.boards.gateware.spram_system import SpramSystem
 from tq_hw.boards.gateware.system import System
 from tq_hw.boards.soc.soc import SocSystem, cpu_verilog
+from tq_hw.isa.sizes import ceil_log2
 from tq_hw.model.errors import MissingToolError, OptionError
 
 __all__ = ["BoardTop", "board_clocks", "input_hz", "load_platform"]
@@ -159,7 +160,7 @@ class BoardTop(Elaboratable):
         platform.add_file(f"{CORE}.v", self._core.verilog)
         m.submodules.path = path = DramPath(self._board.config.bus_bytes, memory.data_bytes)
         wiring.connect(m, system.memory, path.bus)
-        ports = memory_ports(path.core, (memory.size_bytes - 1).bit_length()) | (
+        ports = memory_ports(path.core, ceil_log2(memory.size_bytes)) | (
             add_control(m, system) if isinstance(system, SocSystem) else add_sequencer(m, self._core.sequence))
         if isinstance(memory, Sdr):
             ports |= {"i_clk": ClockSignal("mem"), "i_rst": ResetSignal("mem"), **_sdr_pads(m, platform)}

@@ -11,6 +11,7 @@ from amaranth import Cat, Const, DomainRenamer, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.fifo import AsyncFIFO
 from amaranth.lib.wiring import In, Out
+from amaranth.utils import ceil_log2
 
 from tq_hw.hdl.bus.axi import read_members, write_members
 from tq_hw.hdl.parts.queues import Queue, Slice
@@ -58,7 +59,7 @@ def connect_channel(m: Module, channel: str, bus: Any, flow: Any, *, to_bus: boo
     if to_bus:
         m.d.comb += [*(outer.eq(inner) for outer, inner in pairs), valid.eq(flow.valid), flow.ready.eq(ready)]
         if channel in ("ar", "aw"):
-            size = (len(bus.wstrb) - 1).bit_length()
+            size = ceil_log2(len(bus.wstrb))
             m.d.comb += [getattr(bus, channel + name).eq(value)
                          for name, value in (("size", size), ("burst", 1), ("cache", 3), ("prot", 0))]
     else:
@@ -180,7 +181,7 @@ class Narrow(wiring.Component):
         """Lengths times `ratio`; data in and out of shift registers."""
         m = Module()
         ratio = self._ratio
-        shift = (ratio - 1).bit_length()
+        shift = ceil_log2(ratio)
         for channel in ("ar", "aw"):
             part = Slice(channel_layout(channel, self._narrow, self._id_bits))
             m.submodules[channel] = part

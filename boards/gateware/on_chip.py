@@ -6,6 +6,7 @@ from amaranth import Cat, ClockSignal, Elaboratable, Instance, Module, Mux, Sign
 from amaranth.lib import wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In
+from amaranth.utils import ceil_log2
 
 from tq_hw.boards.gateware.axi import MEMORY_ID_BITS, AxiSignature, channel_layout, connect_channel
 from tq_hw.hdl.parts.queues import Queue, Slice
@@ -105,7 +106,7 @@ class OnChipMemory(wiring.Component):
         connect_channel(m, "b", self.bus, answer.o, to_bus=True)
         connect_channel(m, "r", self.bus, found.o, to_bus=True)
 
-        low_bits = (self._bytes - 1).bit_length()
+        low_bits = ceil_log2(self._bytes)
         word_bits = len(cells.addr)
         at, left, number = Signal(word_bits), Signal(8), Signal(self._id_bits)
         wrote_last = Signal()

@@ -20,6 +20,7 @@ from tq_hw.isa.control import (
 )
 from tq_hw.isa.layout import Unit
 from tq_hw.isa.program import REGION_STATE, Port, Program
+from tq_hw.isa.sizes import ceil_div
 from tq_hw.model.errors import DeviceError, OptionError
 
 __all__ = ["Device", "DeviceRun", "MachineError", "check_program"]
@@ -231,4 +232,4 @@ def check_program(program: Program, fingerprint: int, memory_bytes: int) -> None
 
 
 def _aligned(size_bytes: int) -> int:
-    return -(-size_bytes // _ALIGN) * _ALIGN
+    return ceil_div(size_bytes, _ALIGN) * _ALIGN

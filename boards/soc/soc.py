@@ -10,6 +10,7 @@ from typing import Any
 from amaranth import Cat, ClockSignal, Const, Instance, Module, Mux, ResetSignal, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
+from amaranth.utils import ceil_log2
 
 from tq_hw.boards.gateware.axi import MEMORY_ID_BITS, AxiSignature, Merge
 from tq_hw.boards.gateware.on_chip import BlockCells
@@ -19,6 +20,7 @@ from tq_hw.boards.soc.map import RAM_BYTES, Device, Region
 from tq_hw.hdl.accelerator import Accelerator
 from tq_hw.hdl.bus.memory_port import MemoryPort
 from tq_hw.isa.config import Config
+from tq_hw.isa.sizes import ceil_div
 from tq_hw.model.errors import MissingToolError
 
 __all__ = ["CPU_PACKAGE", "Soc", "SocSystem", "cpu_verilog"]
@@ -142,7 +144,7 @@ class Soc(wiring.Component):
         timer = Signal(32)
         came, waits = Signal(8), Signal()
         lanes = self._config.bus_bytes // 4
-        lane = data.adr[:(lanes - 1).bit_length()]
+        lane = data.adr[:ceil_log2(lanes)]
         m.d.sync += timer.eq(timer + 1)
         m.d.comb += [
             data.read.eq(answer),
@@ -236,7 +238,7 @@ class SocSystem(wiring.Component):
     memory: Any
 
     def __init__(self, config: Config, clock_hz: int, baud: int, memory_bytes: int, program: bytes) -> None:
-        half_cycles = -(-clock_hz // (2 * _FLASH_MOST_HZ))
+        half_cycles = ceil_div(clock_hz, 2 * _FLASH_MOST_HZ)
         self._soc = Soc(config, memory_bytes, flash_half_cycles=half_cycles, image=program)
         self._cycles = bit_cycles(clock_hz, baud)
         super().__init__({"rx": In(1, init=1), "tx": Out(1, init=1), **_shared(self._soc)})

@@ -23,6 +23,7 @@ from tq_hw.cli.subject import Subject, compile_program
 from tq_hw.isa.memory import YARDSTICK
 from tq_hw.isa.program import Program
 from tq_hw.isa.program_file import to_bytes
+from tq_hw.isa.sizes import ceil_div
 from tq_hw.model.errors import MismatchError, MissingToolError, OptionError, ToolError, UnsupportedError
 from tq_hw.model.tflite.reader import read_model
 
@@ -35,7 +36,7 @@ _ALIGN_BYTES = 256
 
 
 def _aligned(size_bytes: int) -> int:
-    return -(-size_bytes // _ALIGN_BYTES) * _ALIGN_BYTES
+    return ceil_div(size_bytes, _ALIGN_BYTES) * _ALIGN_BYTES
 
 
 def check_room(program: Program, board: Board, memory: Memory) -> None:

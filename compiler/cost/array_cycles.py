@@ -13,6 +13,7 @@ from tq_hw.compiler.stream.stream import Operation
 from tq_hw.isa.config import BANKS, Config
 from tq_hw.isa.latency import SLOT_TO_PORT_CYCLES, STEP_LEAST_CYCLES, TILE_LEAST_CYCLES
 from tq_hw.isa.layout import ArrayMode
+from tq_hw.isa.sizes import ceil_div
 
 __all__ = ["ArrayTile", "array_masks", "array_tiles", "tile_sizes"]
 
@@ -151,7 +152,7 @@ def _pattern(f: Mapping[str, int], first: int, slots: int) -> tuple[int, tuple[i
     if f["mode"] != ArrayMode.DEPTHWISE:
         return base + col * f["in_col_step"], _gemm_pattern(
             slots, f["out_cols"], f["in_row_step"], f["in_col_step"], col)
-    return base, _depthwise_pattern(-(-slots // f["out_cols"]), f["period"], f["in_row_step"], f["in_col_step"],
+    return base, _depthwise_pattern(ceil_div(slots, f["out_cols"]), f["period"], f["in_row_step"], f["in_col_step"],
                                     f["col_first"], f["in_cols"])
 
 

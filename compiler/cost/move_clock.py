@@ -20,6 +20,7 @@ from tq_hw.isa.latency import (
 )
 from tq_hw.isa.layout import BURST_BYTES
 from tq_hw.isa.memory import Memory
+from tq_hw.isa.sizes import ceil_div
 
 __all__ = ["Mover"]
 
@@ -57,7 +58,7 @@ class Mover:
         beats = last_beat = 0
         if f.get("run_bytes", 0):
             beats = run_beats(f, config)
-            bursts = runs * -(-f["run_bytes"] // BURST_BYTES)
+            bursts = runs * ceil_div(f["run_bytes"], BURST_BYTES)
             first_beat, end = self._reads.load(operation, taken + LOAD_TO_BURST_CYCLES, beats, bursts)
             # Loads and stores share the memory.
             shared = memory.slowed(config, max(0, min(self.written[1], end) - max(self.written[0], first_beat)))
@@ -92,7 +93,7 @@ class Mover:
         first, last = _bursts(f["memory_offset_bytes"], beats // runs, beats, config)
         start = max(begin + pack * first // beats, self.written[1])
         send = memory.cycles(config, beats)
-        send = max(send, self._writes.beats(start, runs * -(-per_run // BURST_BYTES)))
+        send = max(send, self._writes.beats(start, runs * ceil_div(per_run, BURST_BYTES)))
         each = send / beats
         end = max(start + send, self._packed + round(last * each),
                   begin + pack * (beats - last) // beats + round((first + last) * each) if beats > last else 0)

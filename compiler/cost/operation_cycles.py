@@ -14,6 +14,7 @@ from tq_hw.isa.latency import (
     reduce_latency_cycles,
 )
 from tq_hw.isa.layout import Unit
+from tq_hw.isa.sizes import ceil_div
 from tq_hw.isa.uop import OUTPUTS, Destination, Source
 
 __all__ = ["activation_delay", "in_parts", "moved_bytes", "param_block_cycles", "program_cycles",
@@ -63,7 +64,7 @@ def param_block_cycles(config: Config) -> int:
     lanes, found = config.requantize_lanes, 0
     for size in (4, 4, 1):
         of_word = config.word_bytes // size
-        found += sum(-(-min(of_word, config.cols - first) // lanes) for first in range(0, config.cols, of_word))
+        found += sum(ceil_div(min(of_word, config.cols - first), lanes) for first in range(0, config.cols, of_word))
     return found
 
 
@@ -129,7 +130,7 @@ def run_beats(f: Mapping[str, int], config: Config) -> int:
     found = 0
     for outer, times in _places(f["count3"], f.get("stride3_bytes", 0), width):
         for inner, each in _places(f["count2"], f.get("stride2_bytes", 0), width):
-            found += times * each * -(-((first + outer + inner) % width + size) // width)
+            found += times * each * ceil_div((first + outer + inner) % width + size, width)
     return found
 
 
@@ -137,7 +138,7 @@ def _places(count: int, stride: int, width: int) -> list[tuple[int, int]]:
     """Places in a beat at which runs begin, and how many do."""
     if stride % width == 0:
         return [(0, count)]
-    return [(number * stride % width, -(-(count - number) // width)) for number in range(min(count, width))]
+    return [(number * stride % width, ceil_div(count - number, width)) for number in range(min(count, width))]
 
 
 def read_beside(at: int, count: int, low: int, high: int, adds: int) -> int:

@@ -13,6 +13,7 @@ from tq_hw.isa.encode import WORD_BYTES
 from tq_hw.isa.latency import FETCH_TO_BEAT_CYCLES, FETCH_TO_WORD_CYCLES
 from tq_hw.isa.layout import BURST_BYTES, FETCH_BYTES, LOAD_BURSTS
 from tq_hw.isa.memory import Memory
+from tq_hw.isa.sizes import ceil_div
 
 __all__ = ["ReadBus"]
 
@@ -56,7 +57,7 @@ class ReadBus:
         for _ in range(self._together):
             size = min(self._left_bytes, BURST_BYTES - (self._offset + self._asked_bytes) % BURST_BYTES)
             if size:
-                end = begin + self._memory.cycles(self._config, -(-size // self._config.bus_bytes))
+                end = begin + self._memory.cycles(self._config, ceil_div(size, self._config.bus_bytes))
                 self._left_bytes -= size
                 self._asked_bytes += size
                 self._undealt.append((self._asked_bytes // WORD_BYTES,

@@ -12,6 +12,7 @@ from tq_hw.compiler.stream.stream import Operation, Stream
 from tq_hw.isa.config import Config
 from tq_hw.isa.layout import Unit, VectorKind
 from tq_hw.isa.program import REGION_IMAGE, Layer
+from tq_hw.isa.sizes import ceil_div
 
 __all__ = ["LayerReport", "report"]
 
@@ -76,9 +77,9 @@ def report(graph: Graph, stream: Stream, config: Config, times: Timeline) -> tup
             elif unit is Unit.VECTOR:
                 work[index]["vector"] += _vector_cycles(operation, config)
             elif operation.fields.get("region") == REGION_IMAGE and unit is Unit.LOAD:
-                work[index]["weights"] += -(-size // config.bus_bytes)
+                work[index]["weights"] += ceil_div(size, config.bus_bytes)
             else:
-                work[index]["activations"] += -(-size // config.bus_bytes)
+                work[index]["activations"] += ceil_div(size, config.bus_bytes)
     rows = []
     for index, parts in numbers.items():
         layers = [graph.layers[number] for number in parts]

@@ -25,6 +25,7 @@ from tq_hw.isa.latency import (
     output_latency_cycles,
 )
 from tq_hw.isa.layout import VectorKind
+from tq_hw.isa.sizes import ceil_div
 
 __all__ = ["VectorClock"]
 
@@ -67,7 +68,7 @@ class VectorClock:
         f, config = operation.fields, self._config
         cycles = f["slots"] if table else program_cycles(operation, config)
         banks = _IN_TURN if table else walk_banks(f, _A_LOOPS, f.get("a_base", 0))
-        words = -(-f["slots"] * 4 // config.word_bytes) if table else stream_words(operation, config)
+        words = ceil_div(f["slots"] * 4, config.word_bytes) if table else stream_words(operation, config)
         self._log.walk(self._log.streams, id(operation), at, cycles, words, banks)
         end = at + cycles + self._waits.get(id(operation), 0)
         if words:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from tq_hw.compiler.ir.layers import Graph, Value
 from tq_hw.compiler.plan.places import Plan, alternates
 from tq_hw.isa.program import ALIGN_BYTES
+from tq_hw.isa.sizes import ceil_div
 
 __all__ = ["Arena", "lives"]
 
@@ -51,7 +52,7 @@ class Arena:
 
     def take(self, value: Value, life: Life) -> int:
         """Return the first byte of a place that nothing else has during a life."""
-        size = -(-value.size_bytes // ALIGN_BYTES) * ALIGN_BYTES
+        size = ceil_div(value.size_bytes, ALIGN_BYTES) * ALIGN_BYTES
         offset = 0
         for low, high, (first, last) in sorted(self._taken):
             if first <= life[1] and life[0] <= last and low < offset + size and offset < high:

@@ -22,6 +22,7 @@ from tq_hw.isa.layout import Unit, VectorKind
 from tq_hw.isa.memory import Memory
 from tq_hw.isa.program import ALIGN_BYTES, REGION_ARENA, REGION_IMAGE, REGION_STATE
 from tq_hw.isa.program_rules import MOST_MEMORY_BYTES
+from tq_hw.isa.sizes import ceil_div
 from tq_hw.isa.uop import Alu, Destination, Source
 from tq_hw.model.errors import UnsupportedError
 
@@ -95,7 +96,7 @@ class Emitter:
             elif root.initial is not None:
                 self._memory[id(root)] = (REGION_STATE, len(self.state))
                 data = root.initial.tobytes()
-                self.state += data.ljust(-(-len(data) // ALIGN_BYTES) * ALIGN_BYTES, b"\0")
+                self.state += data.ljust(ceil_div(len(data), ALIGN_BYTES) * ALIGN_BYTES, b"\0")
             else:
                 self._memory[id(root)] = (REGION_ARENA, self.arena.take(root, self._lives[id(root)]))
                 if self.arena_bytes > MOST_MEMORY_BYTES:

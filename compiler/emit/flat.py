@@ -14,6 +14,7 @@ from tq_hw.compiler.programs.words import program_fields
 from tq_hw.compiler.stream.stream import Access
 from tq_hw.isa.config import Config
 from tq_hw.isa.layout import Unit
+from tq_hw.isa.sizes import ceil_div
 from tq_hw.isa.uop import Alu, Destination, Reduce, Source
 
 __all__ = ["Elements", "emit_flat", "emit_one_hot"]
@@ -44,7 +45,7 @@ class Elements:
 
     def slot_words(self, config: Config) -> int:
         """Words of a slot of `block` elements."""
-        return -(-self.size_bytes * config.block // config.word_bytes)
+        return ceil_div(self.size_bytes * config.block, config.word_bytes)
 
     def walk(self, first: int, run: int, start: int = 0, repeat: int = 0) -> Walk:
         """Slots from element `first` of a run on, which has `run` elements and begins with element `start`.
@@ -61,7 +62,7 @@ class Elements:
         region, offset = self.emitter.memory_of(self.value)
         slot_bytes = self.size_bytes * config.block
         last = slot_bytes - (words - 1) * config.word_bytes
-        slots = -(-count // config.block)
+        slots = ceil_div(count, config.block)
         at = offset + first * self.size_bytes
         access = Access("pad", base, base + rows * slots * words)
         self.emitter.load({
@@ -81,10 +82,10 @@ class Elements:
         parts = [(0, whole, config.block)] if whole else []
         parts += [(whole, 1, count % config.block)] if count % config.block else []
         at = offset + first * self.size_bytes
-        slots_of_row = -(-count // config.block)
+        slots_of_row = ceil_div(count, config.block)
         read = Access("pad", base, base + rows * slots_of_row * words)
         for slot, slots, elements in parts:
-            used = -(-elements * self.size_bytes // config.word_bytes)
+            used = ceil_div(elements * self.size_bytes, config.word_bytes)
             self.emitter.stream.add(Unit.STORE, {
                 "region": region, "memory_offset_bytes": at + slot * config.block * self.size_bytes,
                 "source": base + slot * words, "take_bytes": config.word_bytes,
@@ -99,7 +100,7 @@ def _stretch_slots(slots: int, room: int) -> int:
     """Slots of one stretch: a few stretches with two buffers, so that loads and stores run under the program."""
     if room < 2 or slots <= _SHORT_SLOTS:
         return min(slots, room, _SLOT_LIMIT)
-    return min(max(_SHORT_SLOTS, -(-slots // _STRETCHES)), room // 2, _SLOT_LIMIT)
+    return min(max(_SHORT_SLOTS, ceil_div(slots, _STRETCHES)), room // 2, _SLOT_LIMIT)
 
 
 def _walk(emitter: Emitter, layer: Flat, plan: LayerPlan, inputs: list[Elements], output: Elements) -> None:
@@ -110,7 +111,7 @@ def _walk(emitter: Emitter, layer: Flat, plan: LayerPlan, inputs: list[Elements]
     config = emitter.config
     words, out_words = inputs[0].slot_words(config), output.slot_words(config)
     other_words = [elements.slot_words(config) for elements in inputs[1:]]
-    total = -(-layer.count // config.block)
+    total = ceil_div(layer.count, config.block)
     chunk = max(1, config.vector_register_words // config.beats_per_word)
     # Two buffers of rows and two of everything else.
     beside = out_words + sum(other_words)
@@ -123,7 +124,7 @@ def _walk(emitter: Emitter, layer: Flat, plan: LayerPlan, inputs: list[Elements]
     stretches = [(image, low) for image in range(layer.images) for low in range(0, layer.count, slots * config.block)]
     for number, (image, low) in enumerate(stretches):
         count = min(slots * config.block, layer.count - low)
-        width = -(-count // config.block)
+        width = ceil_div(count, config.block)
         out_base = base = plan.out_bases[0] + number % buffers * slots * beside
         base += slots * out_words
         fields: dict[str, int] = {}
@@ -169,13 +170,13 @@ def emit_flat(emitter: Emitter, layer: Flat, plan: LayerPlan) -> None:
     words = [e.slot_words(config) for e in (*inputs, output)]
     per_slot = sum(words)
     code = emitter.program(uops)
-    slot_limit = _stretch_slots(-(-layer.count // config.block), plan.out_words // per_slot)
+    slot_limit = _stretch_slots(ceil_div(layer.count, config.block), plan.out_words // per_slot)
     limit = slot_limit * config.block
     chunk_slots = max(1, config.vector_register_words // config.beats_per_word) if len(uops) > 1 else slot_limit
     buffers = 2 if 2 * slot_limit * per_slot <= plan.out_words else 1
     for number, low in enumerate(range(0, layer.count, limit)):
         count = min(limit, layer.count - low)
-        slots = -(-count // config.block)
+        slots = ceil_div(count, config.block)
         base = plan.out_bases[0] + number % buffers * slot_limit * per_slot
         fields: dict[str, int] = {}
         streams: dict[str, Walk] = {}
@@ -199,7 +200,7 @@ def emit_one_hot(emitter: Emitter, layer: OneHot, plan: LayerPlan) -> None:
     config = emitter.config
     _, count, _, size = layer.output.shape
     source, output = Elements(emitter, layer.inputs[0], _INT32), Elements(emitter, layer.output, _INT8)
-    wide, blocks = source.slot_words(config), -(-size // config.block)
+    wide, blocks = source.slot_words(config), ceil_div(size, config.block)
     code = emitter.program([
         {"a_source": Source.STREAM, "destination": Destination.REDUCE, "reduce": Reduce.SUM},
         {"a_source": Source.REGISTER, "a_hold": 1, "b_source": Source.STREAM, "alu": Alu.EQUAL,

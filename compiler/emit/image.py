@@ -8,6 +8,7 @@ import numpy.typing as npt
 from tq_hw.compiler.ir.layers import IntArray
 from tq_hw.isa.config import Config
 from tq_hw.isa.program import ALIGN_BYTES
+from tq_hw.isa.sizes import ceil_div
 
 __all__ = ["Image", "depthwise_weights", "folded_weights", "gemm_weights", "padded_elements", "parameter_blocks",
            "table_words"]
@@ -40,7 +41,7 @@ def _pad_axis(array: Int8Array, axis: int, size: int) -> Int8Array:
 def gemm_weights(weights: Int8Array, config: Config) -> Int8Array:
     """[out block, kernel row, kernel col, in block, slice, row, col] of [out, kernel row, kernel col, in]."""
     out, rows, cols, channels = weights.shape
-    out_blocks, in_blocks = -(-out // config.cols), -(-channels // config.block)
+    out_blocks, in_blocks = ceil_div(out, config.cols), ceil_div(channels, config.block)
     padded = _pad_axis(_pad_axis(weights, 0, out_blocks * config.cols), 3, in_blocks * config.block)
     split = padded.reshape(out_blocks, config.cols, rows, cols, in_blocks, config.block)
     split = _pad_axis(split, 5, config.slices * config.gemm_rows)
@@ -51,8 +52,8 @@ def gemm_weights(weights: Int8Array, config: Config) -> Int8Array:
 def depthwise_weights(weights: Int8Array, groups: int, config: Config) -> Int8Array:
     """[out block, row step, col step, row, col] of [kernel row, kernel col, channel]; row = 3 * group + tap."""
     rows, cols, channels = weights.shape
-    row_steps, col_steps = -(-rows // groups), -(-cols // 3)
-    blocks = -(-channels // config.cols)
+    row_steps, col_steps = ceil_div(rows, groups), ceil_div(cols, 3)
+    blocks = ceil_div(channels, config.cols)
     padded = _pad_axis(_pad_axis(_pad_axis(weights, 0, row_steps * groups), 1, col_steps * 3), 2, blocks * config.cols)
     split = padded.reshape(row_steps, groups, col_steps, 3, blocks, config.cols)
     return split.transpose(4, 0, 2, 1, 3, 5).reshape(blocks, row_steps, col_steps, groups * 3, config.cols)
@@ -64,7 +65,7 @@ def folded_weights(weights: Int8Array, steps: "list[list[tuple[int, int, int, in
     A step is a list of (kernel row, first byte of its window row, first array row, bytes).
     """
     out, rows, cols, channels = weights.shape
-    blocks = -(-out // config.cols)
+    blocks = ceil_div(out, config.cols)
     flat = _pad_axis(weights, 0, blocks * config.cols).reshape(blocks, config.cols, rows, cols * channels)
     packed = np.zeros((blocks, len(steps), config.rows, config.cols), np.int8)
     for index, step in enumerate(steps):
@@ -77,13 +78,13 @@ def folded_weights(weights: Int8Array, steps: "list[list[tuple[int, int, int, in
 def parameter_blocks(bias: IntArray, multiplier: IntArray, shift: IntArray, config: Config) -> bytes:
     """Parameter blocks of all output blocks, each `param_words` words."""
     channels = len(bias)
-    blocks = -(-channels // config.cols)
+    blocks = ceil_div(channels, config.cols)
 
     def rows(values: IntArray, kind: str) -> list[bytes]:
         padded = np.zeros(blocks * config.cols, kind)
         padded[:channels] = values
         size = config.cols * padded.itemsize
-        words = -(-size // config.word_bytes) * config.word_bytes
+        words = ceil_div(size, config.word_bytes) * config.word_bytes
         return [row.tobytes().ljust(words, b"\0") for row in padded.reshape(blocks, config.cols)]
 
     return b"".join(b"".join(block) for block in
@@ -93,11 +94,11 @@ def parameter_blocks(bias: IntArray, multiplier: IntArray, shift: IntArray, conf
 def table_words(table: IntArray, config: Config) -> bytes:
     """256 int32 entries, padded to whole words."""
     data = np.asarray(table).astype("<i4").tobytes()
-    return data.ljust(-(-len(data) // config.word_bytes) * config.word_bytes, b"\0")
+    return data.ljust(ceil_div(len(data), config.word_bytes) * config.word_bytes, b"\0")
 
 
 def padded_elements(first: int, slots: int, config: Config) -> bytes:
     """Numbers from slot `first` on as int32 in slots of `block` elements, each padded to whole words."""
     rows = np.arange(first * config.block, (first + slots) * config.block, dtype="<i4").reshape(slots, config.block)
-    size = -(-4 * config.block // config.word_bytes) * config.word_bytes
+    size = ceil_div(4 * config.block, config.word_bytes) * config.word_bytes
     return b"".join(row.tobytes().ljust(size, b"\0") for row in rows)

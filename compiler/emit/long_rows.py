@@ -15,6 +15,7 @@ from tq_hw.compiler.plan.places import LayerPlan
 from tq_hw.compiler.programs.rows import RowCode, difference, each_lane, maximum, parts_of, scalars_of, start, summand
 from tq_hw.compiler.programs.words import program_fields
 from tq_hw.compiler.stream.stream import Access
+from tq_hw.isa.sizes import ceil_div
 
 __all__ = ["emit_columns", "emit_long_rows"]
 
@@ -145,12 +146,12 @@ def emit_columns(emitter: Emitter, layer: Columns, plan: LayerPlan) -> None:
     apply = _once_through(rest + each_lane(parts.apply))
     emitter.tables(layer.tables)
     _reserve(emitter, (maxima, sums, scalars, apply))
-    limit, slots = max(1, config.vector_register_words // config.beats_per_word), -(-rows // config.block)
+    limit, slots = max(1, config.vector_register_words // config.beats_per_word), ceil_div(rows, config.block)
     tile, buffers = min(limit, slots, plan.out_words // count), 1
     half = min(tile, plan.out_words // count // 2)
     if half and (half == tile or half * config.beats_per_word >= _NO_WAIT_BEATS):
         tile, buffers = half, 2
-    tile = -(-slots // -(-slots // tile))
+    tile = ceil_div(slots, ceil_div(slots, tile))
     source, target = Elements(emitter, layer.inputs[0], _INT8), Elements(emitter, layer.output, _INT8)
     for number, first in enumerate(range(0, slots, tile)):
         width = min(tile, slots - first)

@@ -24,6 +24,7 @@ from tq_hw.compiler.programs.words import OUT, STREAM_A, Uop, activated, program
 from tq_hw.compiler.stream.stream import Access
 from tq_hw.isa.layout import ArrayMode, Unit
 from tq_hw.isa.program import REGION_IMAGE
+from tq_hw.isa.sizes import ceil_div
 from tq_hw.isa.uop import Activation, Alu, Multiply, Rounding, ShiftSource, Source
 
 __all__ = ["emit_lstm"]
@@ -58,8 +59,8 @@ class _Emission:
         for name, words in layer.buffers(config).items():
             self.base[name], self.whole[name] = at, Access("pad", at, at + words)
             at += words
-        self.blocks = -(-layer.cells // config.block)
-        self.wide = -(-2 * config.block // config.word_bytes)
+        self.blocks = ceil_div(layer.cells, config.block)
+        self.wide = ceil_div(2 * config.block, config.word_bytes)
         #: Bytes of a word of cells of int16.
         self.size = 2 * config.block
         self.width = layer.width(config)
@@ -176,7 +177,7 @@ class _Emission:
         """Bring the input in as [block][row of memory]."""
         count = self.layer.steps * self.layer.batch
         depth = self.layer.gates[0].input_weights.shape[1]
-        blocks, block = -(-depth // self.config.block), self.config.block
+        blocks, block = ceil_div(depth, self.config.block), self.config.block
         self._move(x, {"base": self.base["sequence"], "run_bytes": count * depth, "bytes": block,
                        "last_bytes": depth - (blocks - 1) * block, "count0": blocks, "step0": count, "count1": count,
                        "step1": 1, "count2": 1, "count3": 1}, self.whole["sequence"], True)
@@ -200,7 +201,7 @@ class _Emission:
         whole, left = divmod(cells, self.width)
         parts = ([(0, whole, self.width)] if whole else []) + ([(whole, 1, left)] if left else [])
         for first, blocks, elements in parts:
-            words = -(-2 * elements // word)
+            words = ceil_div(2 * elements, word)
             self._move(value, {
                 "base": self.base["cell"] + first * batch * self.wide, "at": 2 * first * self.width,
                 "run_bytes": 2 * blocks * elements, "bytes": word, "last_bytes": 2 * elements - (words - 1) * word,
@@ -226,7 +227,7 @@ class _Emission:
         emitter, config, layer = self.emitter, self.config, self.layer
         count, sub = layer.steps * layer.batch, config.sub_blocks
         depth = layer.gates[0].input_weights.shape[1]
-        depth_blocks = -(-depth // config.block)
+        depth_blocks = ceil_div(depth, config.block)
         tile = even_tiles(count, config.acc_words)["tile_slots"]
         by_image, by_step = self.wide, 4 * self.vector
         cols, row_step, col_step = (layer.batch, by_step, by_image) if layer.time_major else (

@@ -22,6 +22,7 @@ from tq_hw.compiler.plan.places import LayerPlan
 from tq_hw.compiler.programs.words import program_fields
 from tq_hw.compiler.stream.stream import Access
 from tq_hw.isa.layout import ArrayMode
+from tq_hw.isa.sizes import ceil_div
 
 __all__ = ["emit_mac"]
 
@@ -53,12 +54,12 @@ class _MacEmitter:
         self.layer = self.layers[0]
         self.turns: dict[tuple[int, int], list[ColumnTurn]] = {}
         self.packed = pack(self.layer, self.plan, config)
-        self.out_blocks = -(-self.layer.output.shape[3] // config.cols)
+        self.out_blocks = ceil_div(self.layer.output.shape[3], config.cols)
         # Equal multipliers and shifts stand in the micro-operation: only biases are loaded, and the weights after
         # them are read where the multipliers would be.
         uniform = (self.layer.wide is None and config.cols == config.word_bytes
                    and len(set(self.layer.multiplier.tolist())) == 1 and len(set(self.layer.shift.tolist())) == 1)
-        param_words = -(-4 * config.cols // config.word_bytes) if uniform else config.param_words
+        param_words = ceil_div(4 * config.cols, config.word_bytes) if uniform else config.param_words
         parameters = parameter_blocks(self.layer.bias, self.layer.multiplier, self.layer.shift, config)
         size = config.param_words * config.word_bytes
         self.parameters = tuple(parameters[block * size:block * size + param_words * config.word_bytes]
@@ -99,7 +100,7 @@ class _MacEmitter:
             chunk = max(sub, min(limit, ring // 2) // per_block // sub * sub)
         if self.plan.blocks < block_count(self.layer.output.shape[3], self.config):
             chunk = min(chunk, self.plan.blocks * sub)
-        for first, last in even_cuts(0, -(-self.out_blocks // sub), -(-chunk // sub)):
+        for first, last in even_cuts(0, ceil_div(self.out_blocks, sub), ceil_div(chunk, sub)):
             blocks = (first * sub, min(last * sub, self.out_blocks))
             with self.emitter.scope():
                 constants = MacConstants(self.emitter, self.packed, self.parameters, blocks, self.same)
@@ -117,7 +118,7 @@ class _MacEmitter:
         return sum(len(span) for layer in self.layers for span in self._spans(layer, (0, 1), None)) == 1
 
     def _word_blocks(self, blocks: tuple[int, int]) -> tuple[int, int]:
-        return blocks[0] // self.config.sub_blocks, -(-blocks[1] // self.config.sub_blocks)
+        return blocks[0] // self.config.sub_blocks, ceil_div(blocks[1], self.config.sub_blocks)
 
     def _spans(self, layer: Mac, blocks: tuple[int, int], slots_limit: int | None) -> Iterator[list[Rect]]:
         """Cut the output region into rows, and those into columns; depthwise tiles are whole rows."""
@@ -125,12 +126,12 @@ class _MacEmitter:
         r0, r1, c0, c1 = layer.region or (0, h, 0, w)
         rows, cols = min(self.plan.rows, r1 - r0), min(self.plan.cols, c1 - c0)
         if rows == r1 - r0:
-            rows = -(-rows // (self.choice.parts or row_parts(rows * cols, self.config)))
+            rows = ceil_div(rows, self.choice.parts or row_parts(rows * cols, self.config))
         if self.packed.mode is ArrayMode.DEPTHWISE or slots_limit is not None:
             cols = min(cols, self.config.acc_words)
         if slots_limit is not None:
             rows = max(1, min(rows, slots_limit // cols))
-        ramp = max(-(-_RAMP_SLOTS // cols), rows // 4) if any(self.plan.in_words) and layer is self.layers[0] else 0
+        ramp = max(ceil_div(_RAMP_SLOTS, cols), rows // 4) if any(self.plan.in_words) and layer is self.layers[0] else 0
         lead = self.plan.lead_rows if slots_limit is None else 0
         for image in range(n):
             cuts: Sequence[Cut] = self.plan.cuts or row_cuts(r0, r1, rows, 0 if image else ramp, dips=self.choice.dips)
@@ -241,10 +242,10 @@ class _MacEmitter:
         if self.packed.diagonal or not constants.spans:
             return 1
         if more and self.plan.cuts is None and not self.layer.depthwise:
-            count, tiles = blocks[1] - blocks[0], -(-rect.slots // self.tile_words)
+            count, tiles = blocks[1] - blocks[0], ceil_div(rect.slots, self.tile_words)
             self.emitter.stream.work += min(count - 1, count * tiles // _TILES_OF_AN_OPERATION)
             return count
-        size = -(-self.choice.operation_cycles // (rect.slots * self.packed.steps()))
+        size = ceil_div(self.choice.operation_cycles, rect.slots * self.packed.steps())
         return max(1, min(size, (blocks[1] - blocks[0]) // 8)) if self.same else size
 
     def _operations(self, rect: Rect, blocks: tuple[int, int], constants: MacConstants, source: View,
@@ -299,10 +300,10 @@ class _MacEmitter:
         for row in range(*rect.rows, at_once if self.packed.singly else rect.rows[1] - rect.rows[0]):
             cut = replace(rect, rows=(row, min(row + at_once, rect.rows[1])) if self.packed.singly else rect.rows)
             rows = cut.rows[1] - cut.rows[0]
-            tiles = -(-rows // at_once)
+            tiles = ceil_div(rows, at_once)
             self.emitter.stream.work += turn.phases * tiles // _TILES_OF_AN_OPERATION
-            sizes = {"slots": rows * turn.count, "tile_rows": -(-rows // tiles),
-                     "tile_slots": -(-rows // tiles) * turn.count}
+            sizes = {"slots": rows * turn.count, "tile_rows": ceil_div(rows, tiles),
+                     "tile_slots": ceil_div(rows, tiles) * turn.count}
             reads = (source.access(self._in_rect(cut)[0], rect.blocks), *constants.reads((o, o + 1)))
             parameters = constants.vector_fields((o, o + 1))
             weights = constants.array_fields((o, o + 1))
@@ -329,7 +330,7 @@ class _MacEmitter:
         assert fold is not None
         words = len(fold.steps) * self.packed.rows
         for phase in range(min(fold.phases, part.cols[1] - part.cols[0])):
-            count = -(-(part.cols[1] - part.cols[0] - phase) // fold.phases)
+            count = ceil_div(part.cols[1] - part.cols[0] - phase, fold.phases)
             slots = (part.rows[1] - part.rows[0]) * count
             cut = {"out_cols": count, "slots": slots, **even_tiles(slots, self.tile_words)}
             weights = constants.array_fields(group)

@@ -7,6 +7,7 @@ from tq_hw.compiler.plan.layout import View, even_tiles, row_period, signed_step
 from tq_hw.compiler.programs.words import OUT, Uop, immediate, reg_a, reg_b, shifted, to
 from tq_hw.isa.config import Config
 from tq_hw.isa.layout import ArrayMode
+from tq_hw.isa.sizes import ceil_div
 from tq_hw.isa.uop import Alu, Multiply, Rounding, ShiftSource, Source
 
 __all__ = ["array_fields", "product_fields", "requantize_fields", "rounding_uops", "steps_uops"]
@@ -86,8 +87,8 @@ def array_fields(layer: Mac, packed: Packed, config: Config, rect: Rect, source:
             kernel_rows = min(kernel_rows, kernel.rows[1] * config.groups) - kernel.rows[0] * config.groups
             kernel_cols = min(kernel_cols, 3 * kernel.cols[1]) - 3 * kernel.cols[0]
         rows = rect.rows[1] - rect.rows[0]
-        tiles = -(-rows // max(1, tile_words // width))
-        tile_rows = -(-rows // tiles)
+        tiles = ceil_div(rows, max(1, tile_words // width))
+        tile_rows = ceil_div(rows, tiles)
         fields |= {
             "row_first": row0, "col_first": col0, "in_base": source.address(image_row + row0, first, col0),
             "in_col_step": 1, "in_block_step": signed_step(source.block_pitch),
@@ -115,14 +116,14 @@ def requantize_fields(layer: Mac, packed: Packed, config: Config, rect: Rect, ta
     It makes those columns of the rectangle that are phase[0] after a multiple of phase[1].
     """
     first, step = phase
-    width = -(-(rect.cols[1] - rect.cols[0] - first) // step)
+    width = ceil_div(rect.cols[1] - rect.cols[0] - first, step)
     row = rect.image * layer.output.shape[1] + rect.rows[0]
     slots = (rect.rows[1] - rect.rows[0]) * width
     tiles = even_tiles(slots, tile_words)
     if packed.mode is ArrayMode.DEPTHWISE:
         rows = rect.rows[1] - rect.rows[0]
-        count = -(-rows // max(1, tile_words // width))
-        tiles = {"tile_slots": -(-rows // count) * width}
+        count = ceil_div(rows, max(1, tile_words // width))
+        tiles = {"tile_slots": ceil_div(rows, count) * width}
     return {
         "use_acc": 1, "use_params": 1, "blocks_inner": 0, "sub_first": blocks[0] % config.sub_blocks,
         "out_base": target.address(row, blocks[0] // config.sub_blocks, rect.cols[0] + first),

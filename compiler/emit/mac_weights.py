@@ -14,6 +14,7 @@ from tq_hw.compiler.plan.dilated import banks_meet
 from tq_hw.compiler.plan.places import LayerPlan
 from tq_hw.isa.config import Config
 from tq_hw.isa.layout import ArrayMode
+from tq_hw.isa.sizes import ceil_div
 from tq_hw.model.errors import UnsupportedError
 
 __all__ = ["Kernel", "Packed", "kernel_parts", "pack"]
@@ -75,7 +76,7 @@ def pack(layer: Mac, plan: LayerPlan, config: Config) -> Packed:
     if layer.depthwise:
         singly = banks_meet(layer, config)
         dilated = layer.dilation[1] != 1 or singly
-        small = layer.kernel[0] * 3 * -(-layer.kernel[1] // 3) <= config.scratchpad_words // 16
+        small = layer.kernel[0] * 3 * ceil_div(layer.kernel[1], 3) <= config.scratchpad_words // 16
         if not dilated or (small and layer.stride == (1, 1)):
             # Rows that share banks are steps of their own.
             groups = 1 if singly else config.groups
@@ -103,7 +104,7 @@ def _phases(layer: Mac, fold: FoldPlan, config: Config) -> npt.NDArray[np.int8]:
 
 def _diagonal(layer: Mac, config: Config) -> npt.NDArray[np.int8]:
     rows, cols, channels = layer.weights.shape
-    blocks = -(-channels // config.cols)
+    blocks = ceil_div(channels, config.cols)
     dense = np.zeros((blocks * config.cols, rows, cols, config.block), np.int8)
     for channel in range(channels):
         dense[channel, :, :, channel % config.block] = layer.weights[:, :, channel]

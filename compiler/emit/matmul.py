@@ -19,6 +19,7 @@ from tq_hw.compiler.plan.places import LayerPlan
 from tq_hw.compiler.programs.words import program_fields
 from tq_hw.compiler.stream.stream import Access
 from tq_hw.isa.layout import ArrayMode, Unit
+from tq_hw.isa.sizes import ceil_div
 from tq_hw.isa.uop import Alu, Destination, ShiftSource, Source
 from tq_hw.sim.golden.arith import wrap_int32
 
@@ -48,7 +49,7 @@ class _Product:
         self.negated = [_negated(z) for z in self.layer.zero_points]
         self.out_blocks = block_count(self.cols, config)
         #: Words of an output slot: int16 elements of one block may take two.
-        self.wide = -(-2 * config.block // config.word_bytes) if self.layer.wide else 1
+        self.wide = ceil_div(2 * config.block, config.word_bytes) if self.layer.wide else 1
         self.added = len(self.layer.inputs) > 2
         out_words = self.out_blocks * self.wide * (2 if self.added else 1)
         left, constant = self.plan.out_words - 4, 1 if self.negated[1] else 0
@@ -184,7 +185,7 @@ class _Product:
         sub = config.sub_blocks
         block_bytes, row = config.block * (1 + layer.wide), self.cols * (1 + layer.wide)
         start = (number * layer.lhs_rows + span[0]) * row
-        for o in range(-(-self.cols // config.cols)):
+        for o in range(ceil_div(self.cols, config.cols)):
             sums = Sums(len(self.parts) * (1 + sum(map(len, self.negated))))
             for part in self.parts:
                 source = single or self._load_rows(left, span, part)
@@ -231,7 +232,7 @@ class _Product:
         count = span[1] - span[0]
         region, offset = self.emitter.memory_of(value)
         at = offset + 2 * self.cols * (number * self.layer.lhs_rows + span[0])
-        words = -(-2 * elements // self.config.word_bytes)
+        words = ceil_div(2 * elements, self.config.word_bytes)
         fields = {"region": region, "memory_offset_bytes": at + 2 * first * self.config.block, "count0": words,
                   "step0": 1, "count1": blocks, "step1": signed_step(count * self.wide), "count2": count,
                   "step2": self.wide, "stride2_bytes": 2 * self.cols, "count3": 1}

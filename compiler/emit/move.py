@@ -18,6 +18,7 @@ from tq_hw.compiler.plan.layout import signed_step
 from tq_hw.compiler.plan.places import LayerPlan
 from tq_hw.compiler.stream.stream import Access
 from tq_hw.isa.layout import Unit
+from tq_hw.isa.sizes import ceil_div
 
 __all__ = ["emit_copies", "emit_move"]
 
@@ -53,7 +54,7 @@ def _shape(dims: tuple[Dim, ...], is_fill: bool, word: int) -> _Shape:
     run_dim = max(contiguous, default=None)
     rest = [d for d in dims if d is not run_dim]
     run = run_dim[0] if run_dim else 1
-    words = -(-run // word)
+    words = ceil_div(run, word)
     best: _Shape | None = None
     for size in range(min(3, len(rest)), -1, -1):
         for loops in itertools.combinations(rest, size):
@@ -83,18 +84,18 @@ def _cut(copy: Copy, word: int, budget: int) -> Iterator[Copy]:
     """Pieces of a copy whose words fit the budget and whose loops fit the counters."""
     dims = tuple(merged(copy.dims))
     shape = _shape(dims, copy.source < 0, word)
-    words = -(-shape.run // word) * (_turns(shape.loops) if copy.source >= 0 else 1)
+    words = ceil_div(shape.run, word) * (_turns(shape.loops) if copy.source >= 0 else 1)
     long = [d for d in dims if d[0] > _COUNT_LIMIT]
     if (words <= budget or copy.source < 0) and (not long or shape.run in [d[0] for d in long] and (
-            -(-shape.run // word) <= _COUNT_LIMIT and len(long) == 1 and shape.run <= _RUN_LIMIT)):
+            ceil_div(shape.run, word) <= _COUNT_LIMIT and len(long) == 1 and shape.run <= _RUN_LIMIT)):
         yield Copy(copy.source, copy.source_offset, copy.target_offset, dims, copy.fill)
         return
     # The loop whose turns lie farthest apart in the target, so that the runs stay long.
     choices = [d for d in dims if d in shape.loops] or [max(dims)]
     dim = long[0] if long and words <= budget else max(choices, key=lambda d: abs(d[2]))
-    half = -(-dim[0] // 2)
+    half = ceil_div(dim[0], 2)
     if dim not in shape.loops:
-        half = -(-half // word) * word
+        half = ceil_div(half, word) * word
     for first, count in ((0, half), (half, dim[0] - half)):
         cut = tuple((count, *d[1:]) if d is dim else d for d in dims)
         yield from _cut(Copy(copy.source, copy.source_offset + first * dim[1], copy.target_offset + first * dim[2],
@@ -122,7 +123,7 @@ class _Copier:
 
     def _pair(self, copy: Copy, shape: _Shape, source: int, target: int) -> None:
         word = self.emitter.config.word_bytes
-        per_run = -(-shape.run // word)
+        per_run = ceil_div(shape.run, word)
         last = shape.run - (per_run - 1) * word
         base = self.bases[self.turn % 2]
         self.turn += 1
@@ -164,7 +165,7 @@ class _Copier:
         word = self.emitter.config.word_bytes
         value = self.inputs[copy.source]
         region, offset = self.emitter.memory_of(value)
-        per_run = -(-shape.run // word)
+        per_run = ceil_div(shape.run, word)
         last = shape.run - (per_run - 1) * word
         near = shape.load_near
         fields = {"region": region, "memory_offset_bytes": offset + source, "destination": base, "emit_bytes": word,

@@ -19,6 +19,7 @@ from tq_hw.compiler.programs.words import program_fields
 from tq_hw.compiler.stream.stream import Access
 from tq_hw.isa.config import Config
 from tq_hw.isa.layout import ArrayMode, Unit
+from tq_hw.isa.sizes import ceil_div
 from tq_hw.isa.uop import Alu, Destination, Source
 
 __all__ = ["Turned", "emit_turned", "turned"]
@@ -59,7 +60,7 @@ def turned(dims: list[Dim]) -> Turned | None:
 def _weights(take: int, config: Config) -> bytes:
     """Weights by which word kx of `take` gives bytes kx, kx + take, ... of the output words."""
     apart = config.block // take
-    weights = np.zeros((-(-config.block // apart) * config.block, 1, take, config.block), np.int8)
+    weights = np.zeros((ceil_div(config.block, apart) * config.block, 1, take, config.block), np.int8)
     for channel, kx in itertools.product(range(config.block), range(take)):
         weights[channel // apart * config.block + channel % apart * take + kx, 0, kx, channel] = 1
     return gemm_weights(weights, config).tobytes()
@@ -80,13 +81,13 @@ class _Turner:
         config = self.config = self.emitter.config
         #: Channels of one output word.
         self.apart = config.block // self.take
-        self.parts = -(-config.block // self.apart)
+        self.parts = ceil_div(config.block, self.apart)
         #: Words for each source word of a tile, in both buffers of source and result.
         per_word = 2 if self.take == 1 else 4
         room = min(_TILE_WORDS + self.take, self.words // per_word) - self.take
-        far = -(-self.turned.far[0] // self.take) * self.take
+        far = ceil_div(self.turned.far[0], self.take) * self.take
         self.columns = max(self.take, min(far, room) // self.take * self.take)
-        self.blocks = max(1, min(-(-self.turned.near[0] // config.block), room // (self.columns + self.take)))
+        self.blocks = max(1, min(ceil_div(self.turned.near[0], config.block), room // (self.columns + self.take)))
         #: Words between neighbouring columns of the source, and of one buffer.
         self.apart_words = self.columns // self.take | 1
         self.source_words = self.blocks * self.take * self.apart_words
@@ -110,12 +111,12 @@ class _Turner:
               code: Code | None) -> None:
         base = self.base + self.number % 2 * self.pitch
         self.number += 1
-        blocks = -(-channels // self.config.block)
+        blocks = ceil_div(channels, self.config.block)
         read = self._load(source, channels, columns, base)
         if weights is None or code is None:
             self._store(target, channels, columns, base, self.apart_words, read)
             return
-        slots = -(-columns // self.take)
+        slots = ceil_div(columns, self.take)
         out = base + self.source_words
         words = blocks * self.parts * slots
         written = Access("pad", out, out + words, self.emitter.new_buffer(self.target.name), (0, 1), (0, 1))
@@ -128,7 +129,7 @@ class _Turner:
         So the array reads one word after the other, and the banks take turns.
         """
         config, far = self.config, self.turned.far
-        blocks = -(-channels // config.block)
+        blocks = ceil_div(channels, config.block)
         region, start = self.emitter.memory_of(self.source)
         last = channels - (blocks - 1) * config.block
         whole, rest = divmod(columns, self.take)
@@ -177,9 +178,9 @@ class _Turner:
         """Bytes of every `apart`-th channel by one operation; `pitch` words lie between the channels' words."""
         near = self.turned.near
         region, start = self.emitter.memory_of(self.target)
-        words = -(-columns // self.take)
+        words = ceil_div(columns, self.take)
         for lane in range(min(self.apart, channels)):
-            count = -(-(channels - lane) // self.apart)
+            count = ceil_div(channels - lane, self.apart)
             first, end = start + offset + lane * near[2], (count - 1) * self.apart * near[2]
             low = min(first, first + end)
             self.emitter.stream.add(Unit.STORE, {

@@ -14,6 +14,7 @@ from tq_hw.compiler.plan.layout import View, block_count, signed_step
 from tq_hw.compiler.plan.places import LayerPlan
 from tq_hw.compiler.programs.words import program_fields
 from tq_hw.compiler.stream.stream import Access
+from tq_hw.isa.sizes import ceil_div
 from tq_hw.isa.uop import Alu, Destination, Multiply, Rounding, ShiftSource, Source
 from tq_hw.model.errors import UnsupportedError
 
@@ -46,7 +47,7 @@ class _Resizer:
 
     def __post_init__(self) -> None:
         config = self.emitter.config
-        self.wide = -(-4 * config.block // config.word_bytes)
+        self.wide = ceil_div(4 * config.block, config.word_bytes)
         self.chunk = max(1, config.vector_register_words // config.beats_per_word)
 
     def run(self) -> None:
@@ -60,7 +61,7 @@ class _Resizer:
             if rows == cols == 1:
                 raise UnsupportedError(f"operator {self.layer.index} ({self.layer.op}) needs {self._words(1, 1)} "
                                        "scratchpad words; a larger scratchpad_bytes helps")
-            rows, cols = (-(-rows // 2), cols) if rows >= cols else (rows, -(-cols // 2))
+            rows, cols = (ceil_div(rows, 2), cols) if rows >= cols else (rows, ceil_div(cols, 2))
         for image in range(n):
             for block in range(block_count(c, self.emitter.config)):
                 for row in range(0, out_h, rows):

@@ -7,6 +7,7 @@ import numpy as np
 
 from tq_hw.compiler.plan.layout import GRANULE_WORDS
 from tq_hw.compiler.stream.stream import Access
+from tq_hw.isa.sizes import ceil_div
 
 __all__ = ["Constants", "Ring"]
 _HELD = 1 << 62
@@ -38,23 +39,24 @@ class Ring:
         self._clock += 1
         for access in accesses:
             if access.space == "pad":
-                self._touched[access.low // GRANULE_WORDS:-(-access.high // GRANULE_WORDS)] = self._clock
+                self._touched[access.low // GRANULE_WORDS:ceil_div(access.high, GRANULE_WORDS)] = self._clock
 
     def holds(self, pieces: Sequence[int], base: int) -> bool:
         """Whether pieces of this many words fit at or above `base`, if nothing else is held."""
         if len(pieces) == 1:
             return pieces[0] <= len(self._touched) * GRANULE_WORDS - base
-        return sum(-(-words // GRANULE_WORDS) for words in pieces) <= len(self._touched) - -(-base // GRANULE_WORDS)
+        free = len(self._touched) - ceil_div(base, GRANULE_WORDS)
+        return sum(ceil_div(words, GRANULE_WORDS) for words in pieces) <= free
 
     def take(self, words: int, base: int, *, held: bool) -> int | None:
         """Place `words` words at or above `base`; None if they do not fit.
 
         What is held with others is placed at an end of what is free, so that this stays in one piece.
         """
-        first, count = -(-base // GRANULE_WORDS), -(-words // GRANULE_WORDS)
+        first, count = ceil_div(base, GRANULE_WORDS), ceil_div(words, GRANULE_WORDS)
         touched = self._touched.copy()
         for low, high in self.live:
-            touched[low // GRANULE_WORDS:-(-high // GRANULE_WORDS)] = _HELD
+            touched[low // GRANULE_WORDS:ceil_div(high, GRANULE_WORDS)] = _HELD
         if count > len(touched) - first:
             # Only from the base itself on, in front of the first whole granule.
             if base + words > len(touched) * GRANULE_WORDS or any(high > base for _, high in self.live):

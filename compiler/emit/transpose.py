@@ -21,6 +21,7 @@ from tq_hw.compiler.plan.places import LayerPlan
 from tq_hw.compiler.programs.words import program_fields
 from tq_hw.compiler.stream.stream import Access
 from tq_hw.isa.layout import ArrayMode
+from tq_hw.isa.sizes import ceil_div
 from tq_hw.isa.uop import Alu, Destination, Rounding, ShiftSource, Source
 
 __all__ = ["emit_turn"]
@@ -128,7 +129,7 @@ class _Turner:
     def _pieces(self, group: int) -> Iterator[_Piece]:
         for channel in range(group * GROUP, self.channels, self.config.block):
             for turn in range(self.outer[0]):
-                ramp = -(-self.width // 2) if channel == turn == 0 else 0
+                ramp = ceil_div(self.width, 2) if channel == turn == 0 else 0
                 for span in row_cuts(0, self.inner[0], self.width, ramp):
                     for block in range(0, self.blocks, self.at_once):
                         yield _Piece(channel, turn, span, (block, min(block + self.at_once, self.blocks)))
@@ -140,7 +141,7 @@ class _Turner:
         would be in the way of the second one's.
         """
         quads, count = GROUP * piece.height, piece.count
-        half = -(-count // 2) if quads * count > 2 * self.config.acc_words else count
+        half = ceil_div(count, 2) if quads * count > 2 * self.config.acc_words else count
         value, source = self.layer.inputs[0], self.source
         rows = (0, value.shape[0] * value.shape[1])
         read = source.access(rows, (0, block_count(self.channels, self.config)))

@@ -10,6 +10,7 @@ from tq_hw.compiler.ir.window import in_span, window_regions
 from tq_hw.compiler.plan.layout import View, block_count, row_cuts, row_parts, signed_step
 from tq_hw.compiler.plan.places import LayerPlan
 from tq_hw.compiler.programs.words import program_fields
+from tq_hw.isa.sizes import ceil_div
 from tq_hw.isa.uop import Alu, Destination, Source
 
 __all__ = ["emit_elementwise", "emit_max_pool", "emit_pad", "rectangles"]
@@ -22,7 +23,7 @@ def rectangles(layer: Layer, plan: LayerPlan, emitter: Emitter) -> Iterator[Rect
     n, h, w, c = layer.output.shape
     all_blocks = block_count(c, emitter.config)
     parts = emitter.choice().parts or row_parts(h * w, emitter.config)
-    rows = plan.rows if plan.rows < h else -(-h // parts)
+    rows = plan.rows if plan.rows < h else ceil_div(h, parts)
     for image in range(n):
         for first in range(0, all_blocks, plan.blocks):
             for span in plan.cuts or row_cuts(0, h, rows):

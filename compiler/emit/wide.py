@@ -6,6 +6,7 @@ from tq_hw.compiler.ir.meaning import Code, Walk
 from tq_hw.compiler.programs.words import OUT, STREAM_A, Uop, immediate, low, program_fields, reg_a, reg_b, shifted, to
 from tq_hw.compiler.stream.stream import Access
 from tq_hw.isa.config import Config
+from tq_hw.isa.sizes import ceil_div
 from tq_hw.isa.uop import Alu, Multiply, Rounding, Source
 
 __all__ = ["WideProgram"]
@@ -57,7 +58,7 @@ class WideProgram:
 
 
 def _slot_words(config: Config) -> int:
-    return -(-4 * config.block // config.word_bytes)
+    return ceil_div(4 * config.block, config.word_bytes)
 
 
 def _padded(numbers: IntArray, config: Config) -> bytes:

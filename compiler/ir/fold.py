@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from tq_hw.isa.sizes import ceil_div
+
 __all__ = ["FoldPlan", "Segment"]
 
 
@@ -32,7 +34,7 @@ class FoldPlan:
 
     def words(self, cols: int) -> int:
         """Words of one piece of a row of `cols` output columns."""
-        return -(-cols // self.phases)
+        return ceil_div(cols, self.phases)
 
     def rows(self) -> int:
         """Array rows that the steps use."""

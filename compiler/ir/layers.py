@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tq_hw.isa.config import Config
+from tq_hw.isa.sizes import ceil_div
 from tq_hw.model.graph import Tensor
 
 __all__ = [
@@ -328,7 +329,7 @@ class Flat(Staged):
     def minimum_words(self, config: Config) -> int:
         """One row of one word of channels, and what goes with it."""
         sizes = [ELEMENT_BYTES[code] for code in (*self.types, self.out_type)]
-        return sum(-(-size * config.block // config.word_bytes) for size in sizes)
+        return sum(ceil_div(size * config.block, config.word_bytes) for size in sizes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -359,7 +360,7 @@ class OneHot(Staged):
 
     def minimum_words(self, config: Config) -> int:
         """One index, one word of a row."""
-        wide = -(-4 * config.block // config.word_bytes)
+        wide = ceil_div(4 * config.block, config.word_bytes)
         return wide + 1
 
 
@@ -377,7 +378,7 @@ class Resize(Staged):
 
     def minimum_words(self, config: Config) -> int:
         """One output pixel: four input pixels, two int32 between, one result."""
-        return 16 + 2 * -(-4 * config.block // config.word_bytes)
+        return 16 + 2 * ceil_div(4 * config.block, config.word_bytes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -420,9 +421,9 @@ class MatMul(Staged):
 
     def minimum_words(self, config: Config) -> int:
         """One row, of the whole depth or of a block at a time; zero points, one row of results."""
-        blocks = -(-self.inputs[0].shape[3] // config.block)
+        blocks = ceil_div(self.inputs[0].shape[3], config.block)
         block_words = config.slices * config.gemm_rows
-        out_words = -(-self.inputs[1].shape[3] // config.block) * (6 if self.wide else 1)
+        out_words = ceil_div(self.inputs[1].shape[3], config.block) * (6 if self.wide else 1)
         return min(4 + blocks * (3 * block_words + 1) + out_words, 8 + 2 * (4 * block_words + 2 + out_words))
 
 
@@ -501,7 +502,7 @@ class Lstm(Staged):
 
     def width(self, config: Config) -> int:
         """Cells of a block: as many in each, as the array waits for the weights' rows."""
-        return -(-self.cells // -(-self.cells // config.block))
+        return ceil_div(self.cells, ceil_div(self.cells, config.block))
 
     def weight_rows(self, config: Config) -> int:
         """Rows of recurrent weights that the array takes in a step."""
@@ -509,11 +510,11 @@ class Lstm(Staged):
 
     def buffers(self, config: Config) -> dict[str, int]:
         """Return the scratchpad words of everything that stays there during all steps, by name."""
-        blocks = -(-self.cells // config.block)
-        wide = -(-2 * config.block // config.word_bytes)
+        blocks = ceil_div(self.cells, config.block)
+        wide = ceil_div(2 * config.block, config.word_bytes)
         rows = config.slices * self.weight_rows(config)
         vector, gates = blocks * self.batch * wide, 4 * blocks
-        inputs = -(-self.gates[0].input_weights.shape[1] // config.block)
+        inputs = ceil_div(self.gates[0].input_weights.shape[1], config.block)
         return {
             "weights": gates * config.sub_blocks * blocks * rows,
             "parameters": gates * config.sub_blocks * config.param_words,

@@ -12,6 +12,7 @@ import numpy as np
 from tq_hw.compiler.ir.layers import Copy, IntArray, Mac, Move, Value
 from tq_hw.compiler.ir.strided import blank, copy_between
 from tq_hw.compiler.lower.legalize import Legalizer, lowers
+from tq_hw.isa.sizes import ceil_div
 from tq_hw.model.graph import Operator
 from tq_hw.sim.golden import conv
 from tq_hw.sim.golden.arith import wrap_int32
@@ -86,7 +87,7 @@ def divide_params(count: int) -> tuple[str, int, int]:
     if count & (count - 1) == 0:
         return "shift", 0, -(count.bit_length() - 1)
     n = count.bit_length() - 1
-    return "divide", -(-(1 << 31 + n) // count), -n
+    return "divide", ceil_div(1 << 31 + n, count), -n
 
 
 @dataclass(frozen=True)
@@ -104,7 +105,7 @@ def _phases(out_size: int, kernel: int, stride: int, pad: int) -> list[_Phase]:
     for phase in range(min(stride, out_size)):
         first = (phase + pad) % stride
         taps = tuple(range(first, kernel, stride))[::-1]
-        size = -(-(out_size - phase) // stride)
+        size = ceil_div(out_size - phase, stride)
         phases.append(_Phase(phase, size, taps, max(len(taps), 1) - 1 - (phase + pad - first) // stride))
     return phases
 

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tq_hw.compiler.ir.layers import IntArray, Steps, Wide
+from tq_hw.isa.sizes import ceil_div
 from tq_hw.model.errors import UnsupportedError
 from tq_hw.sim.golden.arith import INT32_MAX, INT32_MIN, multiply_by_quantized_multiplier, round_half_away
 from tq_hw.sim.golden.mac import DOUBLE_LIMIT, MacParams
@@ -130,7 +131,7 @@ def _interval(steps: _Conditions, channel: int, bits: int, lost: int, left_shift
                 if is_up == (bound > 0):
                     return 1, 0
             elif (x > 0) == is_up:
-                low = max(low, -(-bound // x))
+                low = max(low, ceil_div(bound, x))
             else:
                 high = min(high, bound // x)
     return low, high

@@ -9,6 +9,7 @@ import numpy as np
 from tq_hw.compiler.ir.layers import Copy, Move, Value
 from tq_hw.compiler.ir.strided import ByteView, blank, copy_between, fill_view
 from tq_hw.compiler.lower.legalize import Legalizer, lowers
+from tq_hw.isa.sizes import ceil_div
 from tq_hw.model.graph import Operator, Tensor
 from tq_hw.model.rules.shapes_slice import strided_cuts
 from tq_hw.sim.golden import resize, slicing
@@ -218,8 +219,8 @@ def lower_padv2(state: Legalizer, op: Operator) -> None:
 
 def _phase(size: int, out_size: int, block: int, phase: int, before: int) -> tuple[slice, slice]:
     """Return where `out = t * block + phase - before` meets 0 <= out < out_size: slices of t < size and of out."""
-    first = max(0, -(-(before - phase) // block))
-    last = min(size, -(-(out_size + before - phase) // block))
+    first = max(0, ceil_div(before - phase, block))
+    last = min(size, ceil_div(out_size + before - phase, block))
     start = first * block + phase - before
     return slice(first, max(first, last)), slice(start, start + max(0, last - first) * block, block)
 

@@ -12,6 +12,7 @@ from tq_hw.compiler.ir.strided import blank, copy_between, fill_view
 from tq_hw.compiler.lower.conv import divide_params
 from tq_hw.compiler.lower.legalize import Legalizer
 from tq_hw.compiler.programs.words import OUT, STREAM_A, Uop, immediate, low, reg_a, reg_b, rescale, shifted, to
+from tq_hw.isa.sizes import ceil_div
 from tq_hw.isa.uop import Alu, Multiply, Rounding, Source
 from tq_hw.model.graph import Operator
 from tq_hw.sim.golden.arith import wrap_int32
@@ -78,7 +79,7 @@ def _cycles(shape: Shape, lanes: int, sizes: tuple[int, int, int]) -> float:
     if lanes == 1:
         return walk(count, inner, sizes[0])
     filled = _FILL_CYCLES + outer * count * inner / 2 if count % lanes else 0
-    return (walk(-(-count // lanes), lanes * inner, sizes[1]) + walk(lanes, inner, sizes[2]) + filled
+    return (walk(ceil_div(count, lanes), lanes * inner, sizes[1]) + walk(lanes, inner, sizes[2]) + filled
             + _LAYER_CYCLES * outer)
 
 
@@ -119,7 +120,7 @@ def _summed(state: Legalizer, op: Operator, value: Value, shape: Shape, zero_poi
 
     def codes(lanes: int) -> tuple[_Code, _Code, _Code]:
         # What fills the elements up is taken off, too.
-        filled = -(-count // lanes) * lanes - count
+        filled = ceil_div(count, lanes) * lanes - count
         points = _set(_ACC, int(wrap_int32(-zero_point * count - fill * filled)))
         return (_Code((points,), add, (out,), (0, 0)),
                 _Code((_set(_ACC, 0),), add, ({**reg_a(_ACC), **OUT},), (0, 2)),

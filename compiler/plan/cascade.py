@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from tq_hw.compiler.ir.layers import Elementwise, Layer, Mac, MaxPool
 from tq_hw.compiler.ir.window import in_span, window
+from tq_hw.isa.sizes import ceil_div
 
 __all__ = ["Cut", "Group", "Rolling", "cascades", "schedule"]
 
@@ -69,7 +70,7 @@ def _all_channels(layer: Layer) -> bool:
 class _Schedule:
     def __init__(self, layers: Sequence[Layer], rolling: Set[int], height: int) -> None:
         self.layers, self.rolling = layers, rolling
-        self.count = -(-layers[-1].output.shape[1] // height)
+        self.count = ceil_div(layers[-1].output.shape[1], height)
         self.readers = [[(other, position) for other, reader in enumerate(layers)
                          for position, value in enumerate(reader.inputs) if value is layer.output] for layer in layers]
         self.cuts: list[tuple[Cut, ...]] = [()] * len(layers)
@@ -90,7 +91,7 @@ class _Schedule:
             elif self.readers[number]:
                 end = max(ends, default=at)
             else:
-                end = -(-(strip + 1) * rows // self.count)
+                end = ceil_div((strip + 1) * rows, self.count)
             if strip == self.count - 1 and id(layer.output) not in self.rolling:
                 end = rows
             found.append((at, end) if end > at else None)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from tq_hw.compiler.ir.layers import Mac, Pitch, Value
 from tq_hw.compiler.plan.hosts import Box
 from tq_hw.isa.config import BANKS, Config
+from tq_hw.isa.sizes import ceil_div
 
 __all__ = ["ColumnTurn", "banks_meet", "column_turns", "phase_box", "row_phases", "shares"]
 
@@ -45,9 +46,9 @@ def row_phases(layer: Mac) -> tuple[Mac, ...]:
     found = []
     for number in range(images * count):
         image, first = divmod(number, count)
-        rows = -(-(out_height - first) // dilation)
+        rows = ceil_div(out_height - first, dilation)
         below, start = divmod(first - layer.pad[0], dilation)
-        in_rows = -(-(height - start) // dilation)
+        in_rows = ceil_div(height - start, dilation)
         if in_rows < 1:  # all of its taps are padding
             below, start, in_rows = -(rows + layer.kernel[0]), 0, 1
         found.append(replace(
@@ -60,7 +61,7 @@ def row_phases(layer: Mac) -> tuple[Mac, ...]:
 def shares(size: int) -> list[int]:
     """Sizes of what is cut into 1, 2, 3, 4, 6, 8, ... parts."""
     counts = (count << power for power in range(size.bit_length()) for count in (1, 3))
-    return sorted({-(-size // count) for count in counts}, reverse=True)
+    return sorted({ceil_div(size, count) for count in counts}, reverse=True)
 
 
 def banks_meet(layer: Mac, config: Config) -> bool:
@@ -96,8 +97,8 @@ def column_turns(layer: Mac, cols: tuple[int, int], single: bool) -> Iterator[Co
     for first in range(min(dilation, width)):
         column = cols[0] + first - layer.pad[1]
         col_first, offset = divmod(column, dilation)
-        found = ColumnTurn(first, 1, -(-(width - first) // dilation), column, col_first,
-                           -(-(in_width - offset) // dilation))
+        found = ColumnTurn(first, 1, ceil_div(width - first, dilation), column, col_first,
+                           ceil_div(in_width - offset, dilation))
         if turn is not None and not single and (turn.count, turn.col_first, turn.in_cols) == (
                 found.count, found.col_first, found.in_cols):
             turn = replace(turn, phases=turn.phases + 1)

@@ -10,6 +10,7 @@ from tq_hw.compiler.ir.fold import FoldPlan, Segment
 from tq_hw.compiler.ir.layers import Mac
 from tq_hw.compiler.plan.layout import block_count
 from tq_hw.isa.config import Config
+from tq_hw.isa.sizes import ceil_div
 
 __all__ = ["plan_fold"]
 
@@ -38,7 +39,7 @@ def plan_fold(layer: Mac, config: Config) -> FoldPlan | None:
         found = _fold(kernel_rows, (kernel_cols + (phases - 1) * layer.stride[1]) * channels, phases, config)
         if len(found.steps) > config.fold_steps or len(found.steps) >= plain:
             continue
-        array = rows * cols * len(found.steps) * -(-outputs // config.cols)
+        array = rows * cols * len(found.steps) * ceil_div(outputs, config.cols)
         cycles = max(array, in_rows * found.pieces * found.words(cols))
         if best is None or cycles < best[0]:
             best = (cycles, found)
@@ -46,7 +47,7 @@ def plan_fold(layer: Mac, config: Config) -> FoldPlan | None:
 
 
 def _fold(kernel_rows: int, window_bytes: int, phases: int, config: Config) -> FoldPlan:
-    pieces = -(-window_bytes // config.word_bytes)
+    pieces = ceil_div(window_bytes, config.word_bytes)
     steps: list[tuple[Segment, ...]] = []
     current: list[Segment] = []
     used = 0

@@ -6,6 +6,7 @@ from itertools import pairwise
 from tq_hw.compiler.ir.layers import RowProgram, Value
 from tq_hw.compiler.stream.stream import Access
 from tq_hw.isa.config import Config
+from tq_hw.isa.sizes import ceil_div
 
 __all__ = [
     "GRANULE_WORDS", "View", "block_count", "blocked_words", "even_cuts", "even_tiles", "odd", "row_cuts",
@@ -23,7 +24,7 @@ def odd(words: int) -> int:
 
 def block_count(channels: int, config: Config) -> int:
     """Words that the channels of one pixel fill."""
-    return -(-channels // config.block)
+    return ceil_div(channels, config.block)
 
 
 def row_words(cols: int, blocks: int) -> int:
@@ -45,7 +46,7 @@ def row_parts(slots: int, config: Config) -> int:
     """Into how many rectangles to cut what could be one: the next layer starts when the first ones are done."""
     if slots < _CUT_SLOTS:
         return 1
-    return min(4, max(2, -(-slots // config.acc_words)))
+    return min(4, max(2, ceil_div(slots, config.acc_words)))
 
 
 def row_cuts(first: int, last: int, rows: int, ramp: int = 0, *, dips: bool = False) -> list[tuple[int, int]]:
@@ -61,7 +62,7 @@ def row_cuts(first: int, last: int, rows: int, ramp: int = 0, *, dips: bool = Fa
         if dips and len(cuts) == 1:
             size = max(1, size * 2 // 3)
         elif dips and len(cuts) > 1 and at < last:
-            size = -(-(last - at) // -(-(last - at) // rows))
+            size = ceil_div(last - at, ceil_div(last - at, rows))
         else:
             size = min(2 * size, rows)
     return cuts
@@ -69,7 +70,7 @@ def row_cuts(first: int, last: int, rows: int, ramp: int = 0, *, dips: bool = Fa
 
 def even_cuts(first: int, last: int, rows: int) -> list[tuple[int, int]]:
     """Cut rows [first, last) into as few pieces of at most `rows` as there can be, nearly equal ones."""
-    count = -(-(last - first) // rows)
+    count = ceil_div(last - first, rows)
     at = [first + (last - first) * number // max(count, 1) for number in range(count + 1)]
     return list(pairwise(at))
 
@@ -124,7 +125,7 @@ def signed_step(step: int) -> int:
 
 def even_tiles(slots: int, acc_words: int) -> dict[str, int]:
     """Tiles of nearly equal size."""
-    return {"tile_slots": -(-slots // -(-slots // acc_words))}
+    return {"tile_slots": ceil_div(slots, ceil_div(slots, acc_words))}
 
 
 def row_period(width: int, stride: int, kernel_cols: int, col_first: int, in_cols: int) -> int:
@@ -140,4 +141,4 @@ def row_period(width: int, stride: int, kernel_cols: int, col_first: int, in_col
 def row_registers(layer: RowProgram, config: Config) -> int:
     """Vector registers that a row of `layer` takes."""
     beats = block_count(layer.output.shape[3], config) * config.beats_per_word
-    return -(-beats // config.vector_register_words)
+    return ceil_div(beats, config.vector_register_words)

@@ -18,6 +18,7 @@ from tq_hw.compiler.plan.layout import GRANULE_WORDS, block_count, blocked_words
 from tq_hw.compiler.plan.places import Item, LayerPlan, Name, Plan, alternates, first_fit
 from tq_hw.compiler.plan.rectangles import Rectangles, constant_words
 from tq_hw.isa.config import Config
+from tq_hw.isa.sizes import ceil_div
 from tq_hw.model.errors import UnsupportedError
 
 __all__ = ["make_plan"]
@@ -176,8 +177,8 @@ class _Planner:
         height = layers[-1].output.shape[1]
         rolling = {key for key in self.rolling if first <= self.defined[key] <= last}
         for parts in range(4, height + 1):
-            rows = -(-height // parts)
-            if parts > 4 and rows == -(-height // (parts - 1)):
+            rows = ceil_div(height, parts)
+            if parts > 4 and rows == ceil_div(height, parts - 1):
                 continue
             for extra in (3, 2, 1, 0):
                 group = schedule(layers, first, rolling, rows, extra)

@@ -6,6 +6,7 @@ from tq_hw.compiler.plan.dilated import banks_meet
 from tq_hw.compiler.plan.layout import block_count
 from tq_hw.compiler.plan.places import LayerPlan
 from tq_hw.isa.config import Config
+from tq_hw.isa.sizes import ceil_div
 
 __all__ = ["rectangle_count", "rectangle_cycles", "streamed_cycles"]
 
@@ -20,7 +21,7 @@ def _bus_cycles(value: Value, rows: int, cols: int, blocks: int, config: Config)
     channels = value.shape[3]
     if blocks >= block_count(channels, config):
         runs = 1 if value.place.row_bytes == cols * channels else rows
-        return runs * -(-rows // runs * cols * channels // config.bus_bytes)
+        return runs * ceil_div(ceil_div(rows, runs) * cols * channels, config.bus_bytes)
     beats = max(blocks, blocks * config.block // config.bus_bytes) + (channels % config.bus_bytes > 0)
     return rows * cols * beats * 9 // 8  # short runs wait for each other
 
@@ -29,14 +30,14 @@ def _array_cycles(layer: Mac, rows: int, cols: int, blocks: int, config: Config)
     """Cycles of all operations of a rectangle: tiles of at least as many slots as there are rows of weights."""
     kernel_rows, kernel_cols = layer.kernel
     if not layer.depthwise:
-        tiles = -(-rows * cols // config.acc_words)
+        tiles = ceil_div(rows * cols, config.acc_words)
         steps = block_count(layer.inputs[0].shape[3], config) * config.slices * kernel_rows * kernel_cols
         return blocks * steps * max(rows * cols, tiles * config.gemm_rows)
     phases = min(layer.dilation[1], cols)
-    count = -(-cols // phases)
-    tiles = -(-rows * count // config.acc_words)
+    count = ceil_div(cols, phases)
+    tiles = ceil_div(rows * count, config.acc_words)
     singly = banks_meet(layer, config)
-    steps = -(-kernel_rows // (1 if singly else config.groups)) * -(-kernel_cols // 3)
+    steps = ceil_div(kernel_rows, 1 if singly else config.groups) * ceil_div(kernel_cols, 3)
     operations = phases * tiles * kernel_rows if singly else min(phases, 2)
     slots = phases * max(steps, config.beats_per_acc_word) * max(rows * count, tiles * 3 * config.groups)
     return blocks * (slots + operations * _OPERATION_CYCLES)
@@ -53,14 +54,15 @@ def rectangle_cycles(layer: Mac, plan: LayerPlan, config: Config) -> float:
     if plan.out_words:
         bus += _bus_cycles(layer.output, rows, cols, blocks, config)
     array = _array_cycles(layer, rows, cols, blocks, config)
-    count = images * -(-height // rows) * -(-width // cols) * -(-block_count(channels, config) // blocks)
+    count = images * ceil_div(height, rows) * ceil_div(width, cols) * ceil_div(block_count(channels, config), blocks)
     return count * (_RECTANGLE_CYCLES + (max(bus, array) if plan.slots > 1 else bus + array + _WAIT_CYCLES))
 
 
 def rectangle_count(layer: Layer, plan: LayerPlan, config: Config) -> int:
     """Rectangles of a layer."""
     images, height, width, channels = layer.output.shape
-    return images * -(-height // plan.rows) * -(-width // plan.cols) * -(-block_count(channels, config) // plan.blocks)
+    blocks = ceil_div(block_count(channels, config), plan.blocks)
+    return images * ceil_div(height, plan.rows) * ceil_div(width, plan.cols) * blocks
 
 
 def _work_cycles(layer: Layer, plan: LayerPlan, config: Config) -> int:

@@ -12,6 +12,7 @@ from tq_hw.compiler.plan.layout import block_count, odd, row_words
 from tq_hw.compiler.plan.places import LayerPlan
 from tq_hw.compiler.plan.rectangle_cycles import rectangle_count, rectangle_cycles, streamed_cycles
 from tq_hw.isa.config import Config
+from tq_hw.isa.sizes import ceil_div
 
 __all__ = ["Rectangles", "constant_words"]
 
@@ -33,11 +34,11 @@ def constant_words(layer: Layer, fold: FoldPlan | None, config: Config) -> int:
     if fold is not None:
         steps = fold.phases * len(fold.steps) * config.rows
     elif layer.depthwise and (layer.stride == (1, 1) or (layer.dilation[1] == 1 and layer.dilation[0] % 2 == 1)):
-        steps = (rows + config.groups) * -(-cols // 3) * 3
+        steps = (rows + config.groups) * ceil_div(cols, 3) * 3
     else:
         blocks = 1 if layer.depthwise else block_count(layer.weights.shape[3], config)
         steps = rows * cols * blocks * config.slices * config.gemm_rows
-    return -(-layer.output.shape[3] // config.cols) * (steps + config.param_words)
+    return ceil_div(layer.output.shape[3], config.cols) * (steps + config.param_words)
 
 
 def _cuts_channels(layer: Layer) -> bool:
@@ -102,11 +103,11 @@ class Rectangles:
         blocks_options = [all_blocks]
         if _cuts_channels(layer):
             while blocks_options[-1] > 1:
-                blocks_options.append(-(-blocks_options[-1] // 2))
-        goal = max(1, -(-h // 4)) if streaming else h
+                blocks_options.append(ceil_div(blocks_options[-1], 2))
+        goal = max(1, ceil_div(h, 4)) if streaming else h
         if streaming:
             # Four strips of an eighth are better than two of a quarter: the first one is there sooner.
-            rows = min(goal, max(-(-h // 8), -(-_STRIP_SLOTS // w)))
+            rows = min(goal, max(ceil_div(h, 8), ceil_div(_STRIP_SLOTS, w)))
             ins, out = self.strip_words(layer, index, rows, w, all_blocks)
             if 4 * (sum(ins) + out) <= min(budget, self.config.scratchpad_words // 4):
                 return LayerPlan(rows, w, ins, out, all_blocks, 4, self.folds[index])
@@ -122,7 +123,7 @@ class Rectangles:
                         rows = rows // 2 if rows > 1 else 0
                     if cols == 1 or isinstance(layer, Pad):
                         break
-                    cols = -(-cols // 2)
+                    cols = ceil_div(cols, 2)
         return None
 
     def _best_shape(self, layer: Layer, index: int, widest: LayerPlan, budget: int) -> LayerPlan:
@@ -159,7 +160,7 @@ class Rectangles:
         """
         if self.folds[index] is not None or self.kept(layer.inputs[0]):
             return None
-        per_block = constant_words(layer, None, self.config) // -(-layer.output.shape[3] // self.config.cols)
+        per_block = constant_words(layer, None, self.config) // ceil_div(layer.output.shape[3], self.config.cols)
         budget -= max(0, 2 * self.config.acc_open * per_block - ring)
         _, _, w, c = layer.output.shape
         blocks = block_count(c, self.config)
@@ -168,7 +169,7 @@ class Rectangles:
         slots = 3 if 3 * words <= min(budget, self.config.scratchpad_words // 3) else 2
         if slots * words > budget:
             return None
-        return LayerPlan(min(rows, -(-_LEAST_SLOTS // w)), w, ins, out, blocks, slots, lead_rows=rows)
+        return LayerPlan(min(rows, ceil_div(_LEAST_SLOTS, w)), w, ins, out, blocks, slots, lead_rows=rows)
 
     def _by_phases(self, layer: Mac, index: int, budget: int) -> tuple[float, LayerPlan] | None:
         """The rectangles of row phases that take the fewest cycles, with these; None if there are no such phases."""

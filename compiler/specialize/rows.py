@@ -12,6 +12,7 @@ from tq_hw.compiler.ir.strided import blank, copy_between
 from tq_hw.compiler.plan.layout import block_count, row_registers
 from tq_hw.compiler.programs.rows import PROGRAMS, ROW, parts_of, scalars_of
 from tq_hw.isa.config import Config
+from tq_hw.isa.sizes import ceil_div
 
 __all__ = ["spread_rows"]
 
@@ -44,9 +45,9 @@ def _column_cycles(layer: RowProgram, config: Config) -> float:
     rows = n * h * w
     code = scalars_of(parts_of(layer.program, layer.numbers))
     chain = len(code.uops) + code.body[1] * (code.repeats - 1)
-    beats = -(-rows // config.block) * config.beats_per_word
+    beats = ceil_div(rows, config.block) * config.beats_per_word
     room = config.scratchpad_words // _ROOM_SHARE // c * config.beats_per_word
-    tiles = -(-beats // max(1, min(room, config.vector_register_words)))
+    tiles = ceil_div(beats, max(1, min(room, config.vector_register_words)))
     passes = _COLUMN_PASSES * c + chain
     return passes * max(tiles * _WAIT_CYCLES, beats) + 2 * _MOVE_CYCLES * rows * c + _MOVE_LEAST_CYCLES
 

@@ -19,6 +19,7 @@ from tq_hw.compiler.specialize.lstm_steps import steps_of
 from tq_hw.compiler.specialize.resize import resize_on_array
 from tq_hw.compiler.specialize.transpose import turn
 from tq_hw.isa.config import Config
+from tq_hw.isa.sizes import ceil_div
 from tq_hw.isa.uop import Alu, Destination, Source
 from tq_hw.sim.golden.softmax import softmax_of_table
 
@@ -75,7 +76,7 @@ def _dense(layer: Layer, config: Config) -> Layer:
     if (not isinstance(layer, Elementwise) or not _dense_bytes(layer)
             or any(value.shape != layer.output.shape for value in layer.inputs)):
         return layer
-    dense = -(-layer.output.size_bytes // config.block)
+    dense = ceil_div(layer.output.size_bytes, config.block)
     if _words(layer.output, config) < max(3 * dense, dense + _DENSE_WORDS):
         return layer
     return Flat(layer.index, layer.op, layer.inputs, layer.output, layer.output.size_bytes, (0,) * len(layer.inputs),

@@ -5,6 +5,7 @@ from typing import Any
 from amaranth import Cat, Module, Mux, Signal, signed, unsigned
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
+from amaranth.utils import ceil_log2
 
 from tq_hw.hdl.parts.block_memory import block_memory, block_read
 from tq_hw.hdl.parts.delay import delayed
@@ -58,7 +59,7 @@ class Accumulators(wiring.Component):
         m = Module()
         config = self._config
         word_shape = data.ArrayLayout(signed(32), config.cols)
-        buffer_bits = (config.acc_buffers - 1).bit_length()
+        buffer_bits = ceil_log2(config.acc_buffers)
 
         # Counts of buffers.
         free = Signal(range(config.acc_buffers + 1), init=config.acc_buffers)

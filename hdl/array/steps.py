@@ -2,6 +2,7 @@
 
 from amaranth import signed, unsigned
 from amaranth.lib import data
+from amaranth.utils import ceil_log2
 
 from tq_hw.hdl.array.accumulate import SlotTag
 from tq_hw.isa.config import Config
@@ -27,7 +28,7 @@ class Feed(data.StructLayout):
     def __init__(self, config: Config) -> None:
         super().__init__({
             "offset": unsigned(16), "row": unsigned(16), "used": 1,
-            "rotate": (config.word_bytes - 1).bit_length(), "lane_end": range(config.rows + 1)})
+            "rotate": ceil_log2(config.word_bytes), "lane_end": range(config.rows + 1)})
 
 
 class Place:
@@ -50,7 +51,7 @@ class Step(data.StructLayout):
     def __init__(self, config: Config) -> None:
         super().__init__({
             "operation_first": 1, "operation_last": 1, "tile_first": 1, "tile_last": 1,
-            "place": range(3), "slots": signed((config.acc_words - 1).bit_length() + 1),
+            "place": range(3), "slots": signed(ceil_log2(config.acc_words) + 1),
             "feeds": data.ArrayLayout(Feed(config), SLOT_FEEDS),
             "col": unsigned(16), "lag": COUNT, "follows": 1})
 

@@ -5,6 +5,7 @@ from typing import Any
 from amaranth import Cat, Module, Mux, Signal, signed
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
+from amaranth.utils import ceil_log2
 
 from tq_hw.hdl.parts.delay import delayed
 from tq_hw.hdl.parts.numbers import NUMBER_BITS
@@ -22,7 +23,7 @@ class WeightRequest(data.StructLayout):
     """
 
     def __init__(self, config: Config) -> None:
-        super().__init__({"jump": 1, "address": 16, "rows": signed((config.rows - 1).bit_length() + 1),
+        super().__init__({"jump": 1, "address": 16, "rows": signed(ceil_log2(config.rows) + 1),
                           "number": NUMBER_BITS})
 
 

@@ -13,6 +13,7 @@ from typing import Any
 from amaranth import Cat, Module, Mux, ResetInserter, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
+from amaranth.utils import ceil_log2
 
 from tq_hw.hdl.parts.numbers import NUMBER_BITS
 from tq_hw.hdl.parts.queues import Queue, Slice
@@ -162,7 +163,7 @@ class ReadChannel(wiring.Component):
         m.d.comb += [
             bus.arid.eq(address.o.payload.id), bus.araddr.eq(address.o.payload.addr),
             bus.arlen.eq(address.o.payload.length), bus.arvalid.eq(address.o.valid), address.o.ready.eq(bus.arready),
-            bus.arsize.eq((self._config.bus_bytes - 1).bit_length()), bus.arburst.eq(1), bus.arcache.eq(3),
+            bus.arsize.eq(ceil_log2(self._config.bus_bytes)), bus.arburst.eq(1), bus.arcache.eq(3),
             bus.arprot.eq(0), bus.rready.eq(1),
         ]
         came = Signal()
@@ -227,7 +228,7 @@ class _OpenBursts(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         """Count beats up to the length of the oldest burst."""
         m = Module()
-        length_bits = (self._beats - 1).bit_length()
+        length_bits = ceil_log2(self._beats)
         m.submodules.bursts = bursts = Queue(
             data.StructLayout({"length": length_bits, "number": NUMBER_BITS}), self._limit)
         position = Signal(length_bits)
@@ -312,7 +313,7 @@ class WriteChannel(wiring.Component):
         m.d.comb += [
             bus.awid.eq(0), bus.awaddr.eq(address.o.payload.addr), bus.awlen.eq(address.o.payload.length),
             bus.awvalid.eq(address.o.valid), address.o.ready.eq(bus.awready),
-            bus.awsize.eq((self._config.bus_bytes - 1).bit_length()), bus.awburst.eq(1), bus.awcache.eq(3),
+            bus.awsize.eq(ceil_log2(self._config.bus_bytes)), bus.awburst.eq(1), bus.awcache.eq(3),
             bus.awprot.eq(0),
             bus.wdata.eq(beats.o.payload.data), bus.wstrb.eq(beats.o.payload.strobe),
             bus.wlast.eq(beats.o.payload.last), bus.wvalid.eq(beats.o.valid), beats.o.ready.eq(bus.wready),

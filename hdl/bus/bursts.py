@@ -3,6 +3,7 @@
 from amaranth import Cat, Const, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
+from amaranth.utils import ceil_log2
 
 from tq_hw.hdl.bus.axi import ReadBurstLayout
 from tq_hw.hdl.parts.numbers import NUMBER_BITS
@@ -41,8 +42,8 @@ class BurstSplitter(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         """First find the end of a span, then go from block to block (of BURST_BYTES)."""
         m = Module()
-        lane_bits = (self._config.bus_bytes - 1).bit_length()
-        block_bits = (BURST_BYTES - 1).bit_length()
+        lane_bits = ceil_log2(self._config.bus_bytes)
+        block_bits = ceil_log2(BURST_BYTES)
         room_bits = block_bits - lane_bits
         longest = (1 << room_bits) - 1
 

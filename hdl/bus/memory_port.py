@@ -5,6 +5,7 @@ from typing import Any
 from amaranth import Cat, Const, Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
+from amaranth.utils import ceil_log2
 
 from tq_hw.hdl.bus.axi import read_members, write_members
 from tq_hw.isa.config import Config
@@ -48,7 +49,7 @@ class MemoryPort(wiring.Component):
         """Hold each offer until it is taken."""
         m = Module()
         bus = self.bus
-        low_bits = (self._bus_bytes - 1).bit_length()
+        low_bits = ceil_log2(self._bus_bytes)
         word = Cat(Const(0, low_bits), self.addr[low_bits:])
         m.d.comb += [
             bus.arid.eq(0), bus.arlen.eq(0), bus.arsize.eq(low_bits), bus.arburst.eq(1), bus.arcache.eq(3),

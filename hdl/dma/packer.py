@@ -5,6 +5,7 @@ from typing import Any
 from amaranth import Array, Const, Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
+from amaranth.utils import ceil_log2
 
 from tq_hw.hdl.bus.axi import BurstLayout, WriteBeatLayout
 from tq_hw.hdl.dma.load_plan import lane_bits, window_beats
@@ -53,7 +54,7 @@ class Packer(wiring.Component):
         m = Module()
         config = self._config
         bus_bytes, slots, lanes = config.bus_bytes, window_beats(config), lane_bits(config)
-        slot_bits = (slots - 1).bit_length()
+        slot_bits = ceil_log2(slots)
         beat_bits = 8 * bus_bytes
 
         # Stage 1: the lanes within a beat.
@@ -107,7 +108,7 @@ class Packer(wiring.Component):
 
         # Whole beats leave, and bursts with their last beat.
         addr_bits = 32 - lanes
-        room_bits = (BURST_BYTES // bus_bytes - 1).bit_length()
+        room_bits = ceil_log2(BURST_BYTES // bus_bytes)
         in_run = Signal()
         next_addr = Signal(addr_bits)
         addr = Signal(addr_bits)

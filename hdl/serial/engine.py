@@ -7,6 +7,7 @@ from amaranth import Cat, Const, Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
+from amaranth.utils import ceil_log2
 
 from tq_hw.hdl.serial.alu import Alu
 from tq_hw.hdl.serial.assembler import Listing
@@ -25,6 +26,7 @@ from tq_hw.hdl.serial.encoding import (
 )
 from tq_hw.hdl.serial.sums import Sums
 from tq_hw.isa.config import Config
+from tq_hw.isa.sizes import ceil_div
 
 __all__ = ["Engine", "WordPortSignature"]
 
@@ -98,7 +100,7 @@ class Engine(wiring.Component):
         m.submodules.sums = sums = Sums()
         code = self._listing.code
         # Block RAM takes as many words as there are instructions, rounded up to whole blocks.
-        words = -(-len(code) // 256) * 256
+        words = ceil_div(len(code), 256) * 256
         m.submodules.code = memory = Memory(shape=32, depth=words, init=code)
         fetch = memory.read_port()
         word = Signal(InstructionLayout())
@@ -218,13 +220,13 @@ class Engine(wiring.Component):
 
     def _memory(self, m: Module, word: Any, a: Signal, b: Signal, cells: Any, at: Any, bad: Signal) -> None:
         """Drive address and data of the cells; `at` is a word address, `bad` tells of one beyond the scratchpad."""
-        scratchpad_bits = (self._config.scratchpad_words - 1).bit_length()
+        scratchpad_bits = ceil_log2(self._config.scratchpad_words)
         private = (word.op == Op.LDP) | (word.op == Op.STP)
         by_byte = word.x.any() & ((word.op == Op.LDS) | (word.op == Op.STS))
         place = Signal(16)
         m.d.comb += place.eq(Mux(by_byte, a[2:18], at))
         offset = Mux(word.op[0], word.d, word.b)
-        private_bits = (PRIVATE_WORDS - 1).bit_length()
+        private_bits = ceil_log2(PRIVATE_WORDS)
         inside = Signal(private_bits)
         m.d.comb += [
             inside.eq(a[:private_bits] + offset),

@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping
 
+from amaranth.utils import ceil_log2
+
 from tq_hw.hdl.serial.assembler import Label, Reg
 from tq_hw.hdl.serial.encoding import Op, Place, Size
 from tq_hw.hdl.serial.rules import require_all
@@ -94,7 +96,7 @@ class Pass:
     def _decode(self) -> None:
         asm, u, shared = self.asm, self.u, self.shared
         word, t = asm.local("word"), self.t
-        asm.op(Op.SLL, t, self.uop, (UOP_WORDS - 1).bit_length())
+        asm.op(Op.SLL, t, self.uop, ceil_log2(UOP_WORDS))
         asm.add(t, t, Place.VECTOR + UOP_BASE)
         for register in UOP:
             asm.load_private(word, t, register.index)
@@ -136,7 +138,7 @@ class Pass:
     def _decode_registers(self) -> None:
         """Find the vector registers, and require that they reach no further than the file."""
         asm, u, config = self.asm, self.u, self.shared.config
-        shift = (config.vector_register_words - 1).bit_length()
+        shift = ceil_log2(config.vector_register_words)
         last = asm.local("last")
         for name in ("a", "b", "d"):
             at = self.at[name]

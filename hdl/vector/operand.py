@@ -5,6 +5,7 @@ from typing import Any
 from amaranth import Cat, Const, Module, Signal, signed
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
+from amaranth.utils import ceil_log2
 
 from tq_hw.hdl.parts.delay import delayed
 from tq_hw.hdl.vector.beats import Beats, element_bytes
@@ -64,7 +65,7 @@ class StreamOperand(wiring.Component):
                             for name in ("position", "step")))
         signs = delayed(m, ~code.all(), 1, "signs")
         beats = Beats(config)
-        position_bits = (beats.positions - 1).bit_length()
+        position_bits = ceil_log2(beats.positions)
         for lane in range(config.requantize_lanes):
             choices: dict[tuple[int, int], list[int]] = {}
             for kind in range(4):

@@ -5,6 +5,7 @@ from typing import Any
 from amaranth import Cat, Module, Mux, Signal, signed
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
+from amaranth.utils import ceil_log2
 
 from tq_hw.hdl.parts.delay import delayed
 from tq_hw.hdl.parts.numbers import NUMBER_BITS
@@ -92,7 +93,7 @@ class OutputWriter(wiring.Component):
             where.eq(Cat(beat.type, beat.position, step)),
             self.port.en.eq(closes), self.port.addr.eq(address),
         ]
-        position_bits = (beats.positions - 1).bit_length()
+        position_bits = ceil_log2(beats.positions)
         for byte in range(config.word_bytes):
             data_byte = self.port.data[8 * byte:8 * byte + 8]
             choices: dict[tuple[int, int], list[int]] = {}

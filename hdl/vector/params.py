@@ -7,6 +7,7 @@ from amaranth.hdl import Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
+from amaranth.utils import ceil_log2
 
 from tq_hw.hdl.parts.delay import delayed
 from tq_hw.hdl.parts.numbers import NUMBER_BITS
@@ -78,7 +79,7 @@ class ParameterBlocks(wiring.Component):
     def __init__(self, config: Config) -> None:
         self._config = config
         lanes = config.requantize_lanes
-        self._beat_bits = (config.beats_per_acc_word - 1).bit_length()
+        self._beat_bits = ceil_log2(config.beats_per_acc_word)
         at = _BUFFER_BITS + self._beat_bits
         super().__init__({
             "i": In(stream.Signature(BlockLayout)), "port": Out(ReadSignature(config)), "number": Out(NUMBER_BITS),

@@ -6,6 +6,7 @@ from amaranth import Cat, Const, Module, Mux, Signal
 from amaranth.hdl import Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
+from amaranth.utils import ceil_log2
 
 from tq_hw.hdl.parts.queues import Queue
 from tq_hw.hdl.signatures import OperationLayout
@@ -107,7 +108,7 @@ class BeatCounter(wiring.Component):
         beat_last = Signal()
         slots_left, chunk_end = Signal(16), Signal()
         position = Signal(range(beats.positions))
-        n = Signal((config.vector_words - 1).bit_length())
+        n = Signal(ceil_log2(config.vector_words))
         entry, table_word = Signal(range(config.word_bytes // 4)), Signal(9)
         # started: not the first step; silent: a `once` run walks the slots behind its beat; single: it need not.
         started, silent, single, walked, long = Signal(), Signal(), Signal(), Signal(), Signal()
@@ -209,7 +210,7 @@ class BeatCounter(wiring.Component):
 
     def _register_word(self, register: Value, n: Value) -> Value:
         """Return the word of the register file."""
-        bits = (self._config.vector_register_words - 1).bit_length()
+        bits = ceil_log2(self._config.vector_register_words)
         return (Cat(Const(0, bits), register) + n)[:bits + 3]
 
     def _first_position(self, use_acc: Value, sub: Value) -> Value:

@@ -9,6 +9,7 @@ of the issue stage: it reads at most one word of each stream, and the last step 
 from amaranth import signed, unsigned
 from amaranth.hdl import ShapeLike
 from amaranth.lib import data, enum
+from amaranth.utils import ceil_log2
 
 from tq_hw.hdl.vector.beats import Beats
 from tq_hw.isa.config import Config
@@ -58,7 +59,7 @@ SlotFields = operation_fields(
 
 def register_word_bits(config: Config) -> int:
     """Width of an address into the vector registers, or into the table."""
-    return max(9, (config.vector_words - 1).bit_length())
+    return max(9, ceil_log2(config.vector_words))
 
 
 class TileLayout(data.StructLayout):

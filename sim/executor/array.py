@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tq_hw.isa.layout import ArrayMode, Unit
+from tq_hw.isa.sizes import ceil_div
 from tq_hw.sim.executor.array_reads import Gathered, Slots, check_banks, in_image, read_inside, weights_of
 from tq_hw.sim.executor.depthwise import depthwise
 from tq_hw.sim.executor.machine import Index, Ints, Machine
@@ -47,7 +48,7 @@ def array_tiles(machine: Machine, fields: Mapping[str, int], folds: FoldTable) -
         gathered = depthwise(machine, fields, places)
     else:
         gathered = _matrix(machine, fields, places, folds if mode is ArrayMode.FOLDED else None)
-    tiles = range(-(-slots // size))
+    tiles = range(ceil_div(slots, size))
     order = ((o, t) for t in tiles for o in range(blocks)) if fields["blocks_inner"] else (
         (o, t) for o in range(blocks) for t in tiles)
     for o, t in order:

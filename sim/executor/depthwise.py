@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from tq_hw.isa.sizes import ceil_div
 from tq_hw.sim.executor.array_reads import Gathered, Slots, check_banks, in_image, read_inside, weights_of
 from tq_hw.sim.executor.machine import Index, Machine
 
@@ -14,7 +15,7 @@ def depthwise(machine: Machine, fields: Mapping[str, int], places: Slots) -> Gat
     """Run a depthwise operation."""
     config = machine.config
     cols, used, groups = config.cols, fields["weight_rows"], config.groups
-    row_steps, col_steps = -(-fields["kernel_rows"] // groups), -(-fields["kernel_cols"] // 3)
+    row_steps, col_steps = ceil_div(fields["kernel_rows"], groups), ceil_div(fields["kernel_cols"], 3)
     weights, weights_unknown, weight_words = weights_of(machine, fields, row_steps * col_steps)
     shape = (fields["out_blocks"], row_steps * col_steps, used, cols)
     weights, weights_unknown = weights.reshape(shape), weights_unknown.reshape(shape)
@@ -69,7 +70,7 @@ def _passing_words(machine: Machine, fields: Mapping[str, int], i: int, block_wo
                    col_steps: int) -> list[Index]:
     """Return the words that pass the array in the steps of kernel rows `i`, [output row, block, word]: whole rows."""
     groups, found = machine.config.groups, []
-    oy = np.arange(-(-fields["slots"] // fields["out_cols"]), dtype=np.int64)
+    oy = np.arange(ceil_div(fields["slots"], fields["out_cols"]), dtype=np.int64)
     for j in range(col_steps):
         first = max(0, fields["col_first"] + 3 * j)
         columns = np.arange(first, min(_last_column(fields, j) + 1, fields["in_cols"]))

@@ -6,6 +6,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from tq_hw.isa.sizes import ceil_div
 from tq_hw.isa.uop import OUTPUTS, Activation, Destination, Multiply, Reduce, ShiftSource, Source
 from tq_hw.sim.executor.machine import Bytes, Index, Ints, Machine
 from tq_hw.sim.executor.unknown import Flags
@@ -35,7 +36,7 @@ class ParameterBlock:
         config = self.config = machine.config
         self.machine = machine
         self.words = fields["param_base"] + block * fields["param_block_step"] + np.arange(config.param_words)
-        wide = -(-4 * config.cols // config.word_bytes)
+        wide = ceil_div(4 * config.cols, config.word_bytes)
         self._parts = {"bias": (0, 4), "multiplier": (wide, 4), "shift": (2 * wide, 1)}
         if config.design == "parallel":
             machine.note_read(machine.address(self.words))

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tq_hw.isa.layout import Unit
+from tq_hw.isa.sizes import ceil_div
 from tq_hw.sim.executor.machine import Ints, Machine
 from tq_hw.sim.executor.microprogram import MicroProgram, Uops
 from tq_hw.sim.executor.overlaps import note_overlaps, note_parameters
@@ -30,7 +31,7 @@ def vector_tiles(machine: Machine, fields: Mapping[str, int]) -> Iterator[Vector
     """Check the operation and yield its tiles in order."""
     machine.require_legal(Unit.VECTOR, fields)
     slots, size = fields["slots"], fields["tile_slots"]
-    tiles = range(-(-slots // size))
+    tiles = range(ceil_div(slots, size))
     blocks = range(fields["out_blocks"])
     pairs = [(o, t) for t in tiles for o in blocks]
     if not fields["blocks_inner"]:
@@ -43,7 +44,7 @@ def load_table(machine: Machine, fields: Mapping[str, int]) -> None:
     """Run one load-table operation."""
     machine.require_legal(Unit.VECTOR, fields)
     first, count, per_word = fields["table_first"], fields["slots"], machine.config.word_bytes // 4
-    places = fields["a_base"] + np.arange(-(-count // per_word))
+    places = fields["a_base"] + np.arange(ceil_div(count, per_word))
     words = machine.read(places)
     machine.table[first:first + count] = words.reshape(-1).view("<i4")[:count]
     if machine.unknown is not None:

@@ -9,6 +9,7 @@ from tq_hw.isa.layout import ArrayMode, Unit
 from tq_hw.isa.memory import Memory
 from tq_hw.isa.operations import Operation, read_stream
 from tq_hw.isa.program import Program
+from tq_hw.isa.sizes import ceil_div
 from tq_hw.isa.work import array_steps, stored_bytes, vector_passes
 
 __all__ = ["cycle_bound", "quiet_bound"]
@@ -100,8 +101,8 @@ def _array(operation: Operation, config: Config) -> float:
     if fields["mode"] == ArrayMode.DEPTHWISE:
         # The serial machine takes a step for each tap.
         steps = fields["kernel_rows"] * fields["kernel_cols"]
-        slots = -(-slots // max(fields["out_cols"], 1)) * (fields["period"] + abs(fields["col_first"]))
-    tiles = -(-fields["slots"] // max(fields["tile_slots"], 1)) * fields["out_blocks"]
+        slots = ceil_div(slots, max(fields["out_cols"], 1)) * (fields["period"] + abs(fields["col_first"]))
+    tiles = ceil_div(fields["slots"], max(fields["tile_slots"], 1)) * fields["out_blocks"]
     return steps * (slots * fields["out_blocks"] + tiles * (2 * config.rows + _START_CYCLES))
 
 
