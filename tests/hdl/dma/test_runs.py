@@ -13,6 +13,7 @@ from stalls import Stalls
 
 from tq_hw.hdl.bus.bursts import BurstSplitter
 from tq_hw.hdl.dma.runs import RunGenerator
+from tq_hw.hdl.parts.numbers import NUMBER_BITS
 from tq_hw.isa.config import Config
 from tq_hw.isa.layout import BURST_BYTES
 
@@ -23,7 +24,7 @@ Loops = tuple[int, int, int, int, int]
 Run = tuple[int, int, int]
 #: address, bytes
 Span = tuple[int, int]
-#: address, beats less one, whether it is the last of its span
+#: address, beats less one, low bits of its span's number
 Burst = tuple[int, int, int]
 
 
@@ -99,31 +100,31 @@ def split_rtl(bus_bytes: int, size_bits: int, spans: Sequence[Span], *, idle: fl
     dut, simulator = splitter_of(bus_bytes, size_bits)
     got: list[Burst] = []
     wanted = list(spans)
+    of_burst = [index for index, span in enumerate(spans) for _ in split_ref(bus_bytes, [span])]
     cycles = 0
 
     async def bench(ctx: Any) -> None:
         nonlocal cycles
         giving, taking = Stalls(1, idle), Stalls(2, pressure)
-        left = len(spans)
         offers = False
         held = None
         assert ctx.get(dut.idle)
-        while left:
+        while len(got) < len(of_burst):
             offers = bool(wanted) and (offers or giving.go())
             ctx.set(dut.i.valid, offers)
             if offers:
                 ctx.set(dut.i.payload.addr, wanted[0][0])
                 ctx.set(dut.i.payload.size_bytes, wanted[0][1])
+                ctx.set(dut.i.payload.number, number_of(len(spans) - len(wanted)))
             takes = taking.go()
             ctx.set(dut.o.ready, takes)
             _, _, ready, valid, o, idles = await ctx.tick().sample(dut.i.ready, dut.o.valid, dut.o.payload, dut.idle)
-            burst = (int(o.addr), int(o.length), int(o.last))
+            burst = (int(o.addr), int(o.length), int(o.number))
             assert held is None or valid and burst == held
             held = burst if valid and not takes else None
-            assert bool(idles) == (len(spans) - left == len(spans) - len(wanted))
+            assert bool(idles) == (of_burst[len(got)] == len(spans) - len(wanted))
             if valid and takes:
                 got.append(burst)
-                left -= burst[2]
             if offers and ready:
                 wanted.pop(0)
                 offers = False
@@ -135,14 +136,18 @@ def split_rtl(bus_bytes: int, size_bits: int, spans: Sequence[Span], *, idle: fl
     return got, cycles
 
 
+def number_of(index: int) -> int:
+    return index % (1 << NUMBER_BITS)
+
+
 def split_ref(bus_bytes: int, spans: Sequence[Span]) -> list[Burst]:
     bursts = []
-    for addr, size_bytes in spans:
+    for index, (addr, size_bytes) in enumerate(spans):
         first, end = addr // bus_bytes * bus_bytes, addr + size_bytes
         while first < end:
             block = min((first // BURST_BYTES + 1) * BURST_BYTES, end)
             beats = -(-(block - first) // bus_bytes)
-            bursts.append((first % (1 << 32), beats - 1, int(block == end)))
+            bursts.append((first % (1 << 32), beats - 1, number_of(index)))
             first = block
     return bursts
 
