@@ -13,6 +13,7 @@ import hashlib
 import json
 import sys
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 
 from tq_hw.compiler import compile_model
@@ -40,11 +41,11 @@ def digests(config: Config) -> dict[str, str]:
     """SHA-256 of the Verilog and of each kind's compiled files, by "verilog" and the kind's name."""
     found = {"verilog": _digest([to_verilog(machine(config), "accelerator").encode()])}
     for kind in KINDS:
-        found[kind] = _compiled(config, (lambda seed, kind=kind: sample(kind, seed)), _SEEDS)
+        found[kind] = _compiled(config, partial(sample, kind), _SEEDS)
     for kind in NETWORKS:
-        found[f"network {kind}"] = _compiled(config, (lambda seed, kind=kind: network(kind, seed)), _SEEDS)
+        found[f"network {kind}"] = _compiled(config, partial(network, kind), _SEEDS)
     for op in TYPICAL:
-        found[f"typical {op}"] = _compiled(config, (lambda _, op=op: typical(op)), range(1))
+        found[f"typical {op}"] = _digest([_file(typical(op), config)])
     found["graph"] = _compiled(config, graph, _GRAPHS)
     return found
 

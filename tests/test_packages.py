@@ -8,15 +8,23 @@ from pathlib import Path
 
 import pytest
 
+from tq_hw.boards.build.firmware import FIRMWARE, SOURCES
+from tq_hw.cli.commands.build import DEMO_MODEL
+from tq_hw.cli.reference.operators import RECORD
+
 ROOT = Path(__file__).parents[1]
 TOOLS = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]
 MAPPED = {package: ROOT / folder for package, folder in TOOLS["setuptools"]["package-dir"].items()}
 
 
+#: It holds files for others than Python.
+DATA = ("tq_hw.firmware",)
+
+
 def packages() -> Iterator[tuple[str, Path]]:
     """Yield every folder with Python files below a mapped one."""
     for package, folder in MAPPED.items():
-        for path in sorted({file.parent for file in folder.rglob("*.py")}):
+        for path in [folder] if package in DATA else sorted({file.parent for file in folder.rglob("*.py")}):
             yield ".".join([package, *path.relative_to(folder).parts]), path
 
 
@@ -42,7 +50,7 @@ def test_every_mapped_folder_is_marked_as_typed() -> None:
 
 def test_type_checkers_follow_one_link_per_folder() -> None:
     links = {f"tq_hw.{link.name}": link.resolve() for link in (ROOT / ".typing" / "tq_hw").iterdir()}
-    assert links == MAPPED
+    assert links == {package: folder for package, folder in MAPPED.items() if package not in DATA}
 
 
 def test_folder_names_are_banned_as_imports() -> None:
@@ -55,3 +63,22 @@ def test_module_imports_and_its_doctests_hold(name: str) -> None:
     module = importlib.import_module(name)
     assert Path(module.__file__ or "").is_relative_to(ROOT), f"{name} comes from {module.__file__}"
     assert doctest.testmod(module).failed == 0
+
+
+def installed(package: str) -> set[Path]:
+    """Files next to a package's modules that an installation has."""
+    patterns = TOOLS["setuptools"]["package-data"]
+    folder = MAPPED["tq_hw." + package.split(".")[0]].joinpath(*package.split(".")[1:])
+    wanted = (*patterns["*"], *patterns.get(f"tq_hw.{package}", ()))
+    return {path for pattern in wanted for path in folder.glob(pattern)}
+
+
+def test_an_installation_has_what_commands_read() -> None:
+    sources = {FIRMWARE / source for source in (*SOURCES, "runtime/memory.h", "runtime/console.h", "driver/tq.h",
+                                                "driver/tq_layout.h")}
+    assert {path for path in sources if path.is_file()} == sources
+    assert sources <= installed("firmware")
+    assert DEMO_MODEL in installed("model.samples")
+    assert RECORD in installed("cli.reference")
+    assert ROOT / "cli" / "report" / "page.html" in installed("cli.report")
+    assert {ROOT / "sim" / "rtl" / "harness.cpp", ROOT / "sim" / "rtl" / "flash.h"} <= installed("sim.rtl")

@@ -7,17 +7,18 @@ import subprocess
 import sys
 import tempfile
 from dataclasses import dataclass
+from importlib.resources import files
 from pathlib import Path
 
 from tq_hw.boards.build.soc_header import SocFacts, header, linker_script
 from tq_hw.boards.soc.map import RAM_BYTES
 from tq_hw.model.errors import MissingToolError, ToolError, last_words
 
-__all__ = ["FIRMWARE", "Firmware", "build_firmware", "find_compiler"]
+__all__ = ["FIRMWARE", "SOURCES", "Firmware", "build_firmware", "find_compiler"]
 
-FIRMWARE = Path(__file__).resolve().parents[2] / "firmware"
+FIRMWARE = Path(str(files("tq_hw.firmware")))
 _GCC = "riscv64-unknown-elf-gcc"
-_SOURCES = ("runtime/start.S", "runtime/main.c", "runtime/console.c", "runtime/memory.c", "runtime/string.c",
+SOURCES = ("runtime/start.S", "runtime/main.c", "runtime/console.c", "runtime/memory.c", "runtime/string.c",
             "driver/tq.c", "driver/tq_mmio.c")
 _FLAGS = ("-std=c11", "-ffreestanding", "-Os", "-ffunction-sections", "-Wall", "-Wextra", "-Wconversion", "-Werror",
           "-nostdlib", "-Wl,--gc-sections,-e,tq_start")
@@ -64,7 +65,7 @@ def build_firmware(facts: SocFacts) -> Firmware:
         (folder / "tq_soc.ld").write_text(linker_script(), encoding="utf-8")
         target = folder / "runtime.elf"
         run = subprocess.run([*command, *_FLAGS, "-I", str(folder), "-I", str(FIRMWARE / "driver"), "-T",
-                              str(folder / "tq_soc.ld"), *(str(FIRMWARE / source) for source in _SOURCES), "-o",
+                              str(folder / "tq_soc.ld"), *(str(FIRMWARE / source) for source in SOURCES), "-o",
                               str(target)], capture_output=True, encoding="utf-8", errors="replace", check=False)
         if run.returncode:
             raise ToolError(f"{name} did not compile the runtime; {last_words(run.stderr)}")

@@ -1,6 +1,7 @@
 """`tq-hw build`: a board's bitstream, after the simulated hardware has agreed with the golden model."""
 
 from dataclasses import replace
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,7 @@ from tq_hw.model.tflite.reader import read_model
 __all__ = ["DEMO_MODEL", "build_command", "check_room", "memory_contents"]
 
 #: What the hardware is verified with when no model is named.
-DEMO_MODEL = Path(__file__).parents[2] / "examples" / "digits" / "digits.tflite"
+DEMO_MODEL = Path(str(files("tq_hw.model.samples"))) / "digits.tflite"
 #: Regions begin at multiples of this.
 _ALIGN_BYTES = 256
 
