@@ -1,55 +1,21 @@
 """What the graph says: which bytes every layer finds in its inputs, followed layer by layer.
 
 Layers that move bytes give them on; all others make new ones. Tensors that share bytes are followed in the bytes of
-their root, so a layer that writes into a tensor which is still needed shows in what the next one finds.
+their root, so a layer that writes into a tensor which is still needed shows in what the next one finds. Bytes that
+one layer makes have numbers that follow each other: there is an array only of those that several layers put together.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from tq_hw.compiler.ir.layers import Copy, Graph, Layer, Lstm, Mac, Move, Pad, Pitch, Value
-from tq_hw.compiler.verify.numbers import NOTHING, Bytes, Index, Numbers
+from tq_hw.compiler.verify.found import Found, grid_of
+from tq_hw.compiler.verify.numbers import Bytes, Numbers
 from tq_hw.model.errors import DataflowError
 
-__all__ = ["Contents", "Found", "moves", "size_of", "states"]
-
-
-@dataclass(frozen=True)
-class Found:
-    """Numbers of a value's dense bytes, which lie in an array at `place`.
-
-    Members
-    -------
-    grid : [rows of all images, columns, channels]
-    """
-
-    array: Bytes
-    place: Pitch
-    shape: tuple[int, int, int, int]
-    grid: Bytes
-
-    def at(self, offsets: Index) -> Index:
-        """Where in the array dense bytes are."""
-        _, _, w, c = self.shape
-        place = self.place
-        if place.pixel_bytes == c and place.row_bytes == w * c:
-            return offsets + place.offset_bytes
-        pixel, channel = np.divmod(offsets, c)
-        row, col = np.divmod(pixel, w)
-        places: Index = place.offset_bytes + row * place.row_bytes + col * place.pixel_bytes + channel
-        return places
-
-
-def _grid(array: Bytes, place: Pitch, shape: tuple[int, int, int, int]) -> Bytes:
-    n, h, w, c = shape
-    last = place.offset_bytes + (n * h - 1) * place.row_bytes + (w - 1) * place.pixel_bytes + c
-    if min(place.offset_bytes, place.row_bytes, place.pixel_bytes) < 0 or last > array.size:
-        raise DataflowError(f"a tensor of {shape} lies at {place} in one of {array.size} bytes")
-    steps = (place.row_bytes, place.pixel_bytes, 1)
-    return as_strided(array[place.offset_bytes:], (n * h, w, c), [step * array.itemsize for step in steps])
+__all__ = ["Contents", "moves", "size_of", "states"]
 
 
 def moves(layer: Layer) -> bool:
@@ -78,41 +44,58 @@ def size_of(graph: Graph) -> int:
         for layer in graph.layers)
 
 
+def _last_uses(graph: Graph) -> dict[int, int]:
+    """Last layer that reads or writes each root, of those that nobody needs in the end."""
+    last = {id(value.root): number for number, layer in enumerate(graph.layers)
+            for value in (*layer.inputs, layer.output)}
+    for value in (*graph.inputs, *graph.outputs, *states(graph)):
+        last[id(value.root)] = len(graph.layers)
+    return last
+
+
 class Contents:
-    """Follows a graph; `constant` gives the numbers of a constant's dense bytes."""
+    """Follows a graph; `constant` gives the number of a constant's first dense byte."""
 
     def __init__(self, graph: Graph, numbers: Numbers, names: Sequence[str],
-                 constant: Callable[[Value], Bytes]) -> None:
+                 constant: Callable[[Value], int]) -> None:
         self.graph, self.numbers, self.names, self._constant = graph, numbers, names, constant
-        self._roots: dict[int, Bytes] = {}
+        #: Numbers of the bytes of roots; the first one where they follow each other.
+        self._roots: dict[int, Bytes | int] = {}
         #: Roots whose array was given to a reader; it changes no more.
         self._given: set[int] = set()
         #: Roots that are whole from the beginning, or by one layer.
         self._whole: set[int] = set()
-        self._before: list[dict[int, Bytes]] = []
+        self._before: list[dict[int, Bytes | int]] = []
         self._made: dict[tuple[int, int], int] = {}
         self._found: dict[tuple[int, int, bool], Found] = {}
-        self._first: dict[int, Bytes] = {}
+        self._first: dict[int, int] = {}
         self._dropped = 0
+        self._last = _last_uses(graph)
         for value in (*graph.inputs, *states(graph)):
             self._root(value.root)
-        for number, layer in enumerate(graph.layers):
-            self._follow(number, layer)
 
-    def _root(self, root: Value) -> Bytes:
+    def follow(self, number: int) -> None:
+        """Go on to layer `number`."""
+        for at in range(len(self._before), min(number + 1, len(self.graph.layers))):
+            layer = self.graph.layers[at]
+            self._follow(at, layer)
+            for value in (*layer.inputs, layer.output):
+                if self._last.get(id(value.root), at) <= at:
+                    self._roots.pop(id(value.root), None)
+
+    def _root(self, root: Value) -> Bytes | int:
         key = id(root)
         if key not in self._roots:
             self._whole.add(key)
             if root.data is not None:
                 self._roots[key] = self._constant(root)
             elif root.initial is not None or any(value.root is root for value in self.graph.inputs):
-                first = self.numbers.allocate(root.size_bytes, root.name, "the caller" if root.initial is None else
-                                              "inferences before", root.shape)
-                self._roots[key] = self._first[key] = self.numbers.consecutive(first, root.size_bytes)
-                self._given.add(key)
+                self._roots[key] = self._first[key] = self.numbers.allocate(
+                    root.size_bytes, root.name, "the caller" if root.initial is None else "inferences before",
+                    root.shape)
             else:
                 self._whole.discard(key)
-                self._roots[key] = np.full(root.size_bytes, NOTHING, self.numbers.dtype)
+                self._roots[key] = np.zeros(root.size_bytes, self.numbers.dtype)
         return self._roots[key]
 
     def _follow(self, number: int, layer: Layer) -> None:
@@ -120,7 +103,7 @@ class Contents:
         self._before.append({id(value.root): self._root(value.root) for value in read})
         for value in read:
             self._given.add(id(value.root))
-            if id(value.root) not in self._whole and not self.find(number, value).grid.all():
+            if id(value.root) not in self._whole and not self.find(number, value).grid().all():
                 raise DataflowError(f"{self.names[number]} reads bytes of {value.name!r} that no layer makes")
         output = layer.output
         if isinstance(layer, Move):
@@ -130,13 +113,11 @@ class Contents:
         else:
             first = self._make(number, output)
             region = layer.region if isinstance(layer, Mac) else None
-            made = self.numbers.consecutive(first, output.size_bytes)
             if region is None and output.root is output and not output.flip:
-                self._roots[id(output)] = made
-                self._given.discard(id(output))
+                self._roots[id(output)] = first
                 self._whole.add(id(output))
             else:
-                self._write(output, made, region)
+                self._write(output, self.numbers.consecutive(first, output.size_bytes), region)
         if isinstance(layer, Lstm):
             self._keep_states(number, layer, first)
 
@@ -148,14 +129,16 @@ class Contents:
     def _own(self, root: Value) -> Bytes:
         """Return the array of a root for writing."""
         array = self._root(root)
-        if id(root) in self._given:
-            self._given.discard(id(root))
+        if isinstance(array, int):
+            array = self._roots[id(root)] = self.numbers.consecutive(array, root.size_bytes)
+        elif id(root) in self._given:
             array = self._roots[id(root)] = array.copy()
+        self._given.discard(id(root))
         return array
 
     def _write(self, value: Value, dense: Bytes, region: tuple[int, int, int, int] | None = None) -> None:
         n, h, w, c = value.shape
-        grid = _grid(self._own(value.root), value.place, value.shape)
+        grid = grid_of(self._own(value.root), value.place, value.shape)
         if value.flip:
             dense = dense ^ self.numbers.flipped
         r0, r1, c0, c1 = region or (0, h, 0, w)
@@ -174,7 +157,7 @@ class Contents:
                 continue
             value = layer.inputs[copy.source]
             found = sources[id(value)]
-            source = self._strided(found.array, found.place.offset_bytes, copy, 1).reshape(counts)
+            source = self._strided(found.array(), found.place.offset_bytes, copy, 1).reshape(counts)
             target[...] = source ^ size if output.flip else source
             assert value.dense and output.dense, "copies are of dense bytes"
 
@@ -190,7 +173,7 @@ class Contents:
         _, out_h, out_w, _ = output.shape
         dense = np.full((n, out_h, out_w, c), self.numbers.fill(layer.fill), self.numbers.dtype)
         top, left = layer.before
-        dense[:, top:top + h, left:left + w] = self.find(number, value).grid.reshape(n, h, w, c)
+        dense[:, top:top + h, left:left + w] = self.find(number, value).grid().reshape(n, h, w, c)
         self._write(output, dense)
 
     def _keep_states(self, number: int, layer: Lstm, first: int) -> None:
@@ -208,10 +191,10 @@ class Contents:
         if key not in self._found:
             if id(value.root) not in self._before[number]:
                 raise DataflowError(f"{value.name!r} is no input of its layer")
-            array = self._before[number][id(value.root)]
+            there = self._before[number][id(value.root)]
             if value.flip:
-                array = array ^ self.numbers.flipped
-            self._found[key] = Found(array, value.place, value.shape, _grid(array, value.place, value.shape))
+                there = there ^ self.numbers.flipped
+            self._found[key] = Found(there, value.root.size_bytes, value.place, value.shape, self.numbers)
         return self._found[key]
 
     def made(self, number: int, value: Value) -> Found:
@@ -225,19 +208,21 @@ class Contents:
                     raise DataflowError(f"its layer does not make {value.name!r}")
                 whole, row = value.alias_of, value.alias_of.place.row_bytes
                 place = Pitch(value.pitch.offset_bytes // row * w * c, value.pitch.row_bytes // row * w * c, c)
-            array = self.numbers.consecutive(self._made[number, id(whole)], whole.size_bytes)
-            self._found[key] = Found(array, place, value.shape, _grid(array, place, value.shape))
+            self._found[key] = Found(self._made[number, id(whole)], whole.size_bytes, place, value.shape, self.numbers)
         return self._found[key]
 
     def first(self, root: Value) -> Bytes:
         """Return the bytes of an input or a state before the first layer."""
-        return self._first[id(root)]
+        return self.numbers.consecutive(self._first[id(root)], root.size_bytes)
 
     def left(self, value: Value) -> Bytes:
         """Return the bytes in memory of a value after the last layer."""
+        self.follow(len(self.graph.layers))
         # A constant that is an output is in no layer.
-        array, place = self._root(value.root), value.place
-        return array[place.offset_bytes:place.offset_bytes + value.size_bytes]
+        there, first = self._root(value.root), value.place.offset_bytes
+        if isinstance(there, int):
+            return self.numbers.consecutive(there + first, value.size_bytes)
+        return there[first:first + value.size_bytes]
 
     def drop(self, number: int) -> None:
         """Forget what the layers before `number` find and make."""

@@ -3,6 +3,7 @@
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -10,14 +11,16 @@ import numpy.typing as npt
 from tq_hw.compiler.ir.layers import Value
 from tq_hw.compiler.ir.meaning import Part, Scratch, Sums, Terms
 from tq_hw.compiler.stream.stream import Operation
-from tq_hw.compiler.verify.contents import Contents, Found
+from tq_hw.compiler.verify.areas import Area
+from tq_hw.compiler.verify.contents import Contents
+from tq_hw.compiler.verify.found import Found
 from tq_hw.compiler.verify.numbers import NOTHING, Bytes, Index, Numbers
-from tq_hw.compiler.verify.order import Late, Order, Touched
+from tq_hw.compiler.verify.order import Late, Order, Pending, Touched
 from tq_hw.isa.config import Config
 from tq_hw.isa.layout import UNITS, Unit
 from tq_hw.model.errors import DataflowError
 
-__all__ = ["Buffers", "Collected", "Machine", "Region", "Run"]
+__all__ = ["Buffers", "Collected", "Machine", "Region", "Run", "runs_of", "stored_runs"]
 
 _ADDRESSES = 1 << 16
 _TABLE_BYTES = 2048
@@ -25,13 +28,28 @@ _TABLE_BYTES = 2048
 _ABSENT = {unit: dict.fromkeys(layout.fields, 0) for unit, layout in UNITS.items()}
 
 
+def runs_of(f: Mapping[str, int], step2: str, step3: str) -> Index:
+    """What the loops over runs of a load or a store add to an address."""
+    return _runs(f["count2"], f[step2], f["count3"], f[step3])
+
+
+@lru_cache(maxsize=1024)
+def _runs(count2: int, step2: int, count3: int, step3: int) -> Index:
+    return (np.arange(count3)[:, None] * step3 + np.arange(count2) * step2).reshape(-1)
+
+
+def stored_runs(f: Mapping[str, int]) -> tuple[Index, int]:
+    """Offsets of the runs that a store writes, and the bytes of each."""
+    size = f["count1"] * ((f["count0"] - 1) * f["take_bytes"] + f["last_take_bytes"])
+    return f["memory_offset_bytes"] + runs_of(f, "stride2_bytes", "stride3_bytes"), size
+
+
 @dataclass
 class Region:
-    """One memory region: numbers of its bytes, who touched them, RUN of the store that wrote each, -1: none did."""
+    """One memory region: numbers of its bytes, and loads and stores that the other unit does not know to be done."""
 
     bytes: Bytes
-    touched: Touched
-    writer: npt.NDArray[np.int32]
+    pending: dict[Unit, Pending]
 
 
 @dataclass
@@ -85,7 +103,7 @@ class Machine:
     Members
     -------
     pad, writers : numbers of the scratchpad's bytes; number of the operation that wrote each word last, -1: nobody
-    regions : the arena and the state by number; the image does not change
+    image, regions : numbers of the image's bytes, which do not change; the arena and the state by number
     operation, fields, number : the present one, all of its fields, its number in program order
     registers, register_slots, wide : the operation that wrote each vector register, and for how many slots; bytes of
         int32 that were moved into register 0
@@ -98,6 +116,7 @@ class Machine:
     contents: Contents
     names: list[str]
     pad: Bytes = field(init=False)
+    image: Bytes = field(init=False)
     regions: dict[int, Region] = field(default_factory=dict)
     order: Order = field(default_factory=Order)
     operation: Operation = field(init=False)
@@ -121,20 +140,20 @@ class Machine:
     def __post_init__(self) -> None:
         """Nobody has written anything."""
         words = self.config.scratchpad_words
+        self.image = self.numbers.consecutive(self.numbers.constant(0), len(self.numbers.image))
         self.tables = np.full(_TABLE_BYTES, NOTHING, self.numbers.dtype)
         self.pad = np.full((words, self.config.word_bytes), NOTHING, self.numbers.dtype)
         self.writers: npt.NDArray[np.int32] = np.full(words, -1, np.int32)
         self._touched = Touched(words, (Unit.ARRAY, Unit.VECTOR, Unit.STORE), (Unit.LOAD, Unit.VECTOR))
         self._scratch: dict[int, int] = {}
-        self._read: list[Index] = []
+        self._read: list[Index | Area] = []
         self._seen: tuple[tuple[object, ...], int] = ((), -1)
         self._runs: dict[Unit, int] = {}
         self._log: list[tuple[Operation, int]] = []
 
     def add_region(self, number: int, numbers: Bytes) -> None:
         """Add a memory region with its contents."""
-        self.regions[number] = Region(numbers, Touched(numbers.size, (Unit.LOAD,), (Unit.STORE,)),
-                                      np.full(numbers.size, -1, np.int32))
+        self.regions[number] = Region(numbers, {Unit.LOAD: Pending(), Unit.STORE: Pending()})
 
     def begin(self, operation: Operation) -> None:
         """Go on to the next operation."""
@@ -158,6 +177,13 @@ class Machine:
         except IndexError:
             raise DataflowError(f"{what} is scratchpad word {int(words.max())} of {len(self.pad)}") from None
 
+    def area(self, area: Area) -> Bytes | None:
+        """Return a view [..., byte] of words that the present operation reads; None if not all of them exist."""
+        there = area.of(self.pad)
+        if there is not None:
+            self._read.append(area)
+        return there
+
     def read(self, words: Index, what: str) -> Bytes:
         """Return the bytes at addresses that the present operation reads, [..., byte]."""
         return self.there(self.words(words), what)
@@ -172,12 +198,18 @@ class Machine:
         self.writers[words] = self.number
         self._in_order(self._touched.touch(self.order, words, True), True, "scratchpad word")
 
+    def written(self, area: Area) -> None:
+        """Note that words, which exist, are written."""
+        writers = area.of(self.writers)
+        assert writers is not None, "the words exist"
+        writers[...] = self.number
+        self._in_order(self._touched.touch(self.order, area, True), True, "scratchpad word")
+
     def end(self) -> None:
         """Check that all that the operation has read was there in time."""
-        if self._read:
-            read = np.concatenate([words.reshape(-1) for words in self._read])
-            self._read.clear()
-            self._in_order(self._touched.touch(self.order, read, False), False, "scratchpad word")
+        for words in self._read:
+            self._in_order(self._touched.touch(self.order, words, False), False, "scratchpad word")
+        self._read.clear()
 
     def left(self) -> Bytes:
         """Return the scratchpad as the next inference finds it: all but constants belongs to this one."""
@@ -189,14 +221,31 @@ class Machine:
             raise DataflowError(f"{what} {where} is {'written' if writes else 'read'}, and no token orders this after "
                                 f"RUN {run} of the {unit.name.lower()} unit, which {'writes' if wrote else 'reads'} it")
 
-    def touch_bytes(self, number: int, where: Index, writes: bool) -> None:
-        """Note that bytes of a region are touched, after a check that they exist and are touched in order."""
-        region = self.regions.get(number)
-        size = 0 if region is None else region.bytes.size
-        if region is None or int(where.min()) < 0 or int(where.max()) >= size:
-            raise DataflowError(f"bytes {int(where.min())}..{int(where.max())} of region {number} are "
-                                f"{'written' if writes else 'read'}, which has {size} of them")
-        self._in_order(region.touched.touch(self.order, where, writes), writes, f"byte of region {number},")
+    def touch_bytes(self, number: int, offsets: Index, size: int, writes: bool) -> None:
+        """Note that runs of a region are touched, after a check that they exist and are touched in order.
+
+        They are touched by the load unit, which reads, or by the store unit, which writes.
+        """
+        region, low, high = self.regions.get(number), int(offsets.min()), int(offsets.max()) + size
+        there = 0 if region is None else region.bytes.size
+        if region is None or low < 0 or high > there:
+            raise DataflowError(f"bytes {low}..{high - 1} of region {number} are "
+                                f"{'written' if writes else 'read'}, which has {there} of them")
+        other = Unit.LOAD if writes else Unit.STORE
+        late = region.pending[other].late(self.order.known[other], offsets, size)
+        if late is not None:
+            self._in_order((late[0], other, late[1], not writes), writes, f"byte of region {number},")
+        region.pending[self.order.unit].add(self.order.run, offsets, size)
+
+    def writer_of(self, region: int, byte: int) -> str:
+        """Say which store wrote a byte of a region last."""
+        for number, (operation, _) in reversed(list(enumerate(self._log))):
+            f = _ABSENT[operation.unit] | operation.fields
+            if operation.unit is Unit.STORE and f["region"] == region:
+                offsets, size = stored_runs(f)
+                if ((offsets <= byte) & (byte < offsets + size)).any():
+                    return f"written by {self.title(number)}"
+        return "never written"
 
     # What is found
 

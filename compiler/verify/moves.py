@@ -6,23 +6,19 @@ from functools import lru_cache
 
 import numpy as np
 
-from tq_hw.compiler.verify.machine import Machine
+from tq_hw.compiler.verify.areas import Area
+from tq_hw.compiler.verify.machine import Machine, runs_of, stored_runs
 from tq_hw.compiler.verify.numbers import NOTHING, Bytes, Flags, Index
 from tq_hw.isa.program import REGION_IMAGE
 from tq_hw.model.errors import DataflowError
 
 __all__ = ["load", "store"]
 
+#: Of words of a load or a store: four loops, and bytes.
+_DIMENSIONS = 5
+
 _LOOPS = ("count0", "count1", "emit_bytes", "last_emit_bytes", "advance_bytes", "last_advance_bytes",
           "pad_before_bytes", "run_bytes")
-
-
-def _runs(f: Mapping[str, int], step2: str, step3: str) -> Index:
-    """What the loops over runs add."""
-    inner = np.arange(f["count2"]) * f[step2]
-    if f["count3"] == 1:
-        return inner
-    return (np.arange(f["count3"])[:, None] * f[step3] + inner).reshape(-1)
 
 
 def _words(f: Mapping[str, int]) -> Index:
@@ -35,11 +31,15 @@ def _words(f: Mapping[str, int]) -> Index:
 
 @dataclass(frozen=True)
 class _Bytes:
-    """For each byte of each word of a run: which byte of the run it is; whether it is one, or fill; whether it is."""
+    """For each byte of each word of a run: which byte of the run it is; whether it is one, or fill; whether it is.
+
+    `plain` says that none of those that are is fill.
+    """
 
     source: Index
     inside: Flags | None
     emitted: Flags | None
+    plain: bool
 
 
 @lru_cache(maxsize=1024)
@@ -53,41 +53,73 @@ def _loaded(width: int, count0: int, count1: int, emit: int, last_emit: int, adv
     lanes = np.arange(width)
     source = (np.cumsum(advances) - advances)[:, None] + lanes - before
     inside, emitted = (source >= 0) & (source < size), lanes < emits[:, None]
-    return _Bytes(np.where(inside, source, 0), None if inside.all() else inside, None if emitted.all() else emitted)
+    return _Bytes(np.where(inside, source, 0), None if inside.all() else inside, None if emitted.all() else emitted,
+                  bool((inside | ~emitted).all()))
 
 
 def load(machine: Machine) -> None:
     """Bring bytes of memory, or fill, into words."""
-    f, numbers = machine.fields, machine.numbers
-    loop = _loaded(machine.config.word_bytes, *(f[name] for name in _LOOPS))
-    words = (f["destination"] + _runs(f, "step2", "step3"))[:, None] + _words(f)
+    f, numbers, width = machine.fields, machine.numbers, machine.config.word_bytes
+    loop = _loaded(width, *(f[name] for name in _LOOPS))
     fill, size = numbers.fill(f["fill"]), f["run_bytes"]
     if size:
-        offsets = f["memory_offset_bytes"] + _runs(f, "stride2_bytes", "stride3_bytes")
-        values = _memory(machine, f["region"], offsets, size, loop.source)
+        offsets = f["memory_offset_bytes"] + runs_of(f, "stride2_bytes", "stride3_bytes")
+        memory = _memory(machine, f["region"], offsets, size)
+        if loop.plain and _loaded_plainly(machine, f, memory):
+            return
+        values = memory.take(offsets[:, None, None] + loop.source)
         if f["flip"]:
             values = values ^ numbers.flipped
         if loop.inside is not None:
             values = np.where(loop.inside, values, np.asarray(fill, numbers.dtype))
     else:
-        values = np.full((*words.shape, machine.config.word_bytes), fill, numbers.dtype)
+        values = np.full((f["count2"] * f["count3"], f["count0"] * f["count1"], width), fill, numbers.dtype)
     if loop.emitted is not None:
         values = np.where(loop.emitted, values, np.asarray(NOTHING, numbers.dtype))
+    words = (f["destination"] + runs_of(f, "step2", "step3"))[:, None] + _words(f)
     machine.write(words, 0, values, "what it loads")
 
 
-def _memory(machine: Machine, region: int, offsets: Index, size: int, source: Index) -> Bytes:
-    """Return the numbers of bytes [run, word, byte]."""
-    numbers = machine.numbers
-    if region == REGION_IMAGE:
-        if int(offsets.min()) < 0 or int(offsets.max()) + size > len(numbers.image):
-            raise DataflowError(f"bytes {int(offsets.min())}..{int(offsets.max()) + size - 1} of the image are read, "
-                                f"which has {len(numbers.image)}")
-        first = (offsets + numbers.constant(0)).astype(numbers.dtype)
-        values: Bytes = first[:, None, None] + source.astype(numbers.dtype)
-        return values
-    machine.touch_bytes(region, offsets[:, None] + np.arange(size), False)
-    return machine.regions[region].bytes.take(offsets[:, None, None] + source)
+def _memory(machine: Machine, region: int, offsets: Index, size: int) -> Bytes:
+    """Return the numbers of a region of which runs of bytes are read."""
+    if region != REGION_IMAGE:
+        machine.touch_bytes(region, offsets, size, False)
+        return machine.regions[region].bytes
+    if int(offsets.min()) < 0 or int(offsets.max()) + size > machine.image.size:
+        raise DataflowError(f"bytes {int(offsets.min())}..{int(offsets.max()) + size - 1} of the image are read, "
+                            f"which has {machine.image.size}")
+    return machine.image
+
+
+def _area(f: Mapping[str, int], base: str) -> Area:
+    """Words that a load or a store walks over."""
+    return Area(f[base], (f["count3"], f["count2"], f["count1"], f["count0"]),
+                (f["step3"], f["step2"], f["step1"], f["step0"]))
+
+
+def _bytes(f: Mapping[str, int], advance: int, last: int, most: int) -> Area:
+    """Bytes of memory, [run, run, loop, word, byte], that go into the words of a load or come from those of a store."""
+    count0 = f["count0"]
+    return Area(f["memory_offset_bytes"], (f["count3"], f["count2"], f["count1"], count0, most),
+                (f["stride3_bytes"], f["stride2_bytes"], (count0 - 1) * advance + last, advance, 1))
+
+
+def _loaded_plainly(machine: Machine, f: Mapping[str, int], memory: Bytes) -> bool:
+    """Load words without fill bytes, all of them different; whether that was possible."""
+    area, emit, last = _area(f, "destination"), f["emit_bytes"], f["last_emit_bytes"]
+    most = max(emit, last)
+    there = area.of(machine.pad)
+    values = _bytes(f, f["advance_bytes"], f["last_advance_bytes"], most).of(memory)
+    if there is None or values is None or not area.apart():
+        return False
+    there[..., :most] = values ^ machine.numbers.flipped if f["flip"] else values
+    there[..., most:] = NOTHING
+    if emit < last:
+        there[..., :-1, emit:] = NOTHING
+    elif last < emit:
+        there[..., -1, last:] = NOTHING
+    machine.written(area)
+    return True
 
 
 @lru_cache(maxsize=1024)
@@ -106,14 +138,18 @@ def store(machine: Machine) -> None:
     take, last, lane = (f[name] for name in ("take_bytes", "last_take_bytes", "lane"))
     if min(take, last) < 1 or lane + max(take, last) > machine.config.word_bytes:
         raise DataflowError(f"a store takes 1 to {machine.config.word_bytes} bytes of a word")
+    area, number = _area(f, "source"), f["region"]
+    offsets, size = stored_runs(f)
+    there = machine.area(area)
+    if there is None:
+        there = machine.read((f["source"] + runs_of(f, "step2", "step3"))[:, None] + _words(f), "what it stores")
+    machine.touch_bytes(number, offsets, size, True)
+    memory, flip = machine.regions[number].bytes, numbers.flipped if f["flip"] else 0
+    runs = Area(f["memory_offset_bytes"], (f["count3"], f["count2"], size), (f["stride3_bytes"], f["stride2_bytes"], 1))
+    if there.ndim == _DIMENSIONS and take == last and runs.apart():
+        target = _bytes(f, take, last, take).of(memory)
+        assert target is not None, "the bytes exist"
+        target[...] = there[..., lane:lane + take] ^ flip
+        return
     word, lanes = _taken(f["count0"], f["count1"], take, last, lane)
-    words = (f["source"] + _runs(f, "step2", "step3"))[:, None] + _words(f)
-    there = machine.read(words, "what it stores")
-    offsets = f["memory_offset_bytes"] + _runs(f, "stride2_bytes", "stride3_bytes")
-    places = offsets[:, None] + np.arange(len(word))
-    number = f["region"]
-    machine.touch_bytes(number, places, True)
-    values = there[:, word, lanes]
-    region = machine.regions[number]
-    region.bytes[places] = values ^ numbers.flipped if f["flip"] else values
-    region.writer[places] = machine.number
+    memory[offsets[:, None] + np.arange(size)] = there.reshape(len(offsets), -1, there.shape[-1])[:, word, lanes] ^ flip

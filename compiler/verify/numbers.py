@@ -46,7 +46,7 @@ class Numbers:
 
     image: bytes
     total: int
-    dtype: npt.DTypeLike = field(init=False)
+    dtype: np.dtype[Any] = field(init=False)
     flipped: int = field(init=False)
     looked_up: int = field(init=False)
     _bases: list[int] = field(default_factory=list)
@@ -61,7 +61,7 @@ class Numbers:
         self._values = np.append(self._constants.astype(np.int16), np.int16(-1))
         self._values[NOTHING] = -1
         bits = 31 if self._next + self.total < 1 << 29 else 63
-        self.dtype = np.int32 if bits == 31 else np.int64
+        self.dtype = np.dtype(np.int32 if bits == 31 else np.int64)
         self.flipped, self.looked_up = 1 << bits - 1, 1 << bits - 2
 
     def allocate(self, size: int, name: str, maker: str, shape: Sequence[int] = ()) -> int:

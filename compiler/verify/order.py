@@ -4,17 +4,19 @@ A stream is replayed in program order. That is what the hardware does, too, what
 operations that touch the same word or byte, one of them writing, stand in that order: this is checked for each of them.
 """
 
+from bisect import bisect_right
 from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
 
 from tq_hw.compiler.stream.stream import Operation
+from tq_hw.compiler.verify.areas import Area
 from tq_hw.compiler.verify.numbers import Index
 from tq_hw.isa.layout import Unit
 from tq_hw.model.errors import DataflowError
 
-__all__ = ["Late", "Order", "Touched"]
+__all__ = ["Late", "Order", "Pending", "Touched"]
 
 #: The units by number; the first one has no operations.
 _UNITS = len(Unit)
@@ -74,15 +76,81 @@ class Touched:
         self._stamps += [(unit, True, np.full(size, -1, np.int32)) for unit in writers]
         self._mine: dict[tuple[Unit, bool], Stamps] = {(unit, wrote): stamps for unit, wrote, stamps in self._stamps}
 
-    def touch(self, order: Order, where: Index, writes: bool) -> Late | None:
+    def touch(self, order: Order, where: Index | Area, writes: bool) -> Late | None:
         """Note that the present operation touches places; return one that another unit touches in no order with it."""
         for unit, wrote, stamps in self._stamps:
             known = order.known[unit]
             if unit is order.unit or not (writes or wrote) or known == order.runs[unit]:
                 continue
-            found = stamps[where]
+            found = _at(stamps, where)
             if found.max(initial=-1) > known:
                 late = np.flatnonzero(found > known)[0]
-                return int(where.reshape(-1)[late]), unit, int(found.reshape(-1)[late]), wrote
-        self._mine[order.unit, writes][where] = order.run
+                places = where.places() if isinstance(where, Area) else where
+                return int(places.reshape(-1)[late]), unit, int(found.reshape(-1)[late]), wrote
+        mine = self._mine[order.unit, writes]
+        if isinstance(where, Area):
+            _at(mine, where)[...] = order.run
+        else:
+            mine[where] = order.run
         return None
+
+
+def _at(stamps: Stamps, where: Index | Area) -> Stamps:
+    found: Stamps | None = where.of(stamps) if isinstance(where, Area) else stamps[where]
+    assert found is not None, "the words exist"
+    return found
+
+
+class Pending:
+    """Operations of one unit on a memory region that another one does not know to be done; each touches runs of bytes.
+
+    What the other unit knows only grows, so that what it once knows to be done is forgotten.
+    """
+
+    def __init__(self) -> None:
+        self._runs: list[int] = []
+        self._offsets: list[tuple[Index, int]] = []
+        #: First byte of each and the byte after the last one; those from `_begin` on are pending.
+        self._ends = np.zeros((2, 64), np.int64)
+        self._begin = 0
+
+    def add(self, run: int, offsets: Index, size: int) -> None:
+        """Note that operation `run` touches `size` bytes from each of some offsets on."""
+        if self._begin > 64 and 2 * self._begin > len(self._runs):
+            count = len(self._runs) - self._begin
+            self._ends[:, :count] = self._ends[:, self._begin:self._begin + count].copy()
+            del self._runs[:self._begin], self._offsets[:self._begin]
+            self._begin = 0
+        at = len(self._runs)
+        if at == self._ends.shape[1]:
+            self._ends = np.concatenate([self._ends, np.zeros_like(self._ends)], axis=1)
+        self._ends[:, at] = int(offsets.min()), int(offsets.max()) + size
+        self._runs.append(run)
+        self._offsets.append((offsets, size))
+
+    def late(self, known: int, offsets: Index, size: int) -> tuple[int, int] | None:
+        """Return a byte of some runs that an operation after `known` touches, and which one."""
+        begin = self._begin = bisect_right(self._runs, known, self._begin)
+        if begin == len(self._runs):
+            return None
+        low, high = self._ends[:, begin:len(self._runs)]
+        near = (low < int(offsets.max()) + size) & (high > int(offsets.min()))
+        if not near.any():
+            return None
+        for at in np.flatnonzero(near)[::-1].tolist():
+            where = _shared(offsets, size, *self._offsets[begin + at])
+            if where is not None:
+                return where, self._runs[begin + at]
+        return None
+
+
+def _shared(offsets: Index, size: int, others: Index, other_size: int) -> int | None:
+    """Return a byte that is in runs of `size` bytes from some offsets on, and in runs of others."""
+    others = np.sort(others)
+    before = np.searchsorted(others, offsets, "right")
+    inside = (before > 0) & (others[before - 1] + other_size > offsets)
+    if inside.any():
+        return int(offsets[inside.argmax()])
+    following = others[np.minimum(before, len(others) - 1)]
+    inside = (before < len(others)) & (following < offsets + size)
+    return int(following[inside.argmax()]) if inside.any() else None

@@ -23,11 +23,15 @@ def check_places(before: Graph, after: Graph) -> None:
     one, other = (_follow(graph, offsets, size) for graph in (before, after))
     pairs = list(zip(_computing(before), _computing(after), strict=True))
     for (first, was), (second, layer) in pairs:
+        one.follow(first)
+        other.follow(second)
         for value, now in zip(was.inputs, layer.inputs, strict=True):
             found, wanted = other.find(second, now), one.find(first, value)
-            if not np.array_equal(found.grid, wanted.grid):
-                _refuse(f"operator {layer.index} ({layer.op}) finds in {now.name!r}", found.grid, wanted.grid,
+            if not found.equals(wanted):
+                _refuse(f"operator {layer.index} ({layer.op}) finds in {now.name!r}", found.grid(), wanted.grid(),
                         other.numbers)
+        one.drop(first)
+        other.drop(second)
     for value, now in zip((*before.outputs, *states(before)), (*after.outputs, *states(after)), strict=True):
         if not np.array_equal(one.left(value), other.left(now)):
             _refuse(f"in the end {now.name!r} is", other.left(now), one.left(value), other.numbers)
@@ -48,8 +52,8 @@ def _constants(graphs: Iterable[Graph]) -> tuple[dict[int, int], int]:
 def _follow(graph: Graph, offsets: dict[int, int], size: int) -> Contents:
     numbers = Numbers(bytes(size), size_of(graph))
 
-    def constant(value: Value) -> Bytes:
-        return numbers.consecutive(numbers.constant(offsets[id(value.data)]), value.size_bytes)
+    def constant(value: Value) -> int:
+        return numbers.constant(offsets[id(value.data)])
 
     return Contents(graph, numbers, [f"operator {layer.index} ({layer.op})" for layer in graph.layers], constant)
 

@@ -12,7 +12,7 @@ from tq_hw.compiler.verify.contents import Contents, size_of, states
 from tq_hw.compiler.verify.machine import Buffers, Machine
 from tq_hw.compiler.verify.moved import look_up, move_program
 from tq_hw.compiler.verify.moves import load, store
-from tq_hw.compiler.verify.numbers import NOTHING, Bytes, Numbers
+from tq_hw.compiler.verify.numbers import Bytes, Numbers
 from tq_hw.compiler.verify.products import moved_bytes, product_terms
 from tq_hw.compiler.verify.programs import load_table
 from tq_hw.compiler.verify.slots import tile_order
@@ -55,7 +55,7 @@ class Replay:
         self.machine = Machine(self.config, self.numbers, self.contents, self.names)
         sizes = {REGION_ARENA: emitter.arena_bytes, REGION_STATE: len(emitter.state)}
         for number, size in sizes.items():
-            self.machine.add_region(number, np.full(size, NOTHING, self.numbers.dtype))
+            self.machine.add_region(number, np.zeros(size, self.numbers.dtype))
         if behind is not None:
             self.machine.pad[...] = behind.left()
         self._layer = -1
@@ -70,14 +70,14 @@ class Replay:
         values = [*graph.inputs, *graph.outputs, *(v for layer in graph.layers for v in (*layer.inputs, layer.output))]
         return list({id(v.root): v.root for v in values if self.emitter.has_place(v)}.values())
 
-    def _constant(self, value: Value) -> Bytes:
-        """Numbers of a constant tensor's bytes, which must be those of the image at its place."""
+    def _constant(self, value: Value) -> int:
+        """Number of a constant tensor's first byte; its bytes must be those of the image at its place."""
         assert value.data is not None
         region, offset = self.emitter.memory_of(value)
         data = value.data.tobytes()
         if region != REGION_IMAGE or self.numbers.image[offset:offset + len(data)] != data:
             raise DataflowError(f"the image does not hold the constant {value.name!r}")
-        return self.numbers.consecutive(self.numbers.constant(offset), len(data))
+        return self.numbers.constant(offset)
 
     def _memory(self, value: Value) -> Bytes:
         region, offset = self.emitter.memory_of(value)
@@ -110,6 +110,7 @@ class Replay:
         """Forget what layers far before need: at most a group of layers alternates."""
         if layer > self._layer:
             self._layer = layer
+            self.contents.follow(layer)
             self.contents.drop(layer - _ALTERNATING)
 
     def _operation(self, operation: Operation) -> None:
@@ -204,8 +205,7 @@ class Replay:
             if not np.array_equal(there, wanted):
                 at = int(np.flatnonzero(there != wanted)[0])
                 region, offset = self.emitter.memory_of(value)
-                writer = int(machine.regions[region].writer[offset + at])
-                who = "never written" if writer < 0 else f"written by {machine.title(writer)}"
+                who = machine.writer_of(region, offset + at)
                 raise DataflowError(
                     f"byte {at} of {value.name!r} is {machine.numbers.describe(int(there[at]))} in the end, {who}; it "
                     f"should be {machine.numbers.describe(int(wanted[at]))}")

@@ -61,7 +61,7 @@ def expected(machine: Machine, walk: Walk, loops: Loops, low: int, size: int, *,
         if not 0 <= walk.start + int(places.min()) <= walk.start + int(places.max()) < walk.of.size_bytes:
             raise DataflowError(f"its slots walk beyond the ends of {walk.of.name!r}")
         found = machine.found(walk.of, made or walk.made)
-        numbers = found.array.take(found.at(walk.start + places)[..., None] + lanes, mode="clip")
+        numbers = found.runs(walk.start + places, lanes)
     if int(left.min()) < low + size:
         numbers[lanes >= left[..., None]] = NOTHING
     return numbers

@@ -141,9 +141,8 @@ def _pixels(machine: Machine, part: Part, rows: _Axis, cols: _Axis, blocks: Inde
     if machine.seen(key, words):
         return
     found = machine.there(words, "input 0")
-    picked = machine.found(value, False).grid[rows.of(part.tile.image * h)]
     first, last = channels[0] // block, -(-min(channels[1], c) // block)
-    wanted = picked[:, cols.of()]
+    wanted = machine.found(value, False).pixels(rows.of(part.tile.image * h), cols.of())
     full = min(last, c // block)
     if channels[0] % block or (channels[1] % block and channels[1] < c):
         _lanes(machine, found, wanted, words, (channels[0], min(channels[1], c)), first)
@@ -209,7 +208,7 @@ def _folded(machine: Machine, part: Part) -> None:
     first = ((tile.cols[0] - part.window + columns * tile.col_step) * layer.stride[1] - layer.pad[1]) * c
     source = first[:, None, None] + lanes
     there = (source >= 0) & (source < w * c)
-    flat = machine.found(value, False).grid.reshape(-1, w * c)[tile.image * h + rows]
+    flat = machine.found(value, False).rows(tile.image * h + rows)
     wanted = flat[:, np.where(there, source, 0)]
     if layer.input_table is not None:
         wanted = wanted | machine.numbers.looked_up
