@@ -48,10 +48,16 @@ def _traps(asm: Assembler, shared: Shared) -> None:
     asm.jump(shared.error(Status.BAD_ADDRESS))
     asm.jump(shared.error(Status.BUS_ERROR))
     asm.jump(shared.error(Status.NO_ANSWER))
+    memory, state = asm.label("memory"), asm.reg("index")
     for status, label in shared.errors.items():
         asm.place(label)
         asm.move(shared.code, status)
-        asm.jump(shared.stop)
+        asm.jump(memory if status in (Status.BUS_ERROR, Status.NO_ANSWER) else shared.stop)
+    asm.place(memory)
+    # A unit whose RUN is still to be found reads commands, which no RUN is to blame for.
+    asm.load_private(state, shared.unit, Place.STATE - Place.CURSOR)
+    with asm.when(Op.BEQ, state, _SEEKING):
+        asm.move(shared.unit, Place.CURSOR + Unit.CONTROL)
     asm.place(shared.stop)
     index = asm.reg("index")
     asm.load_private(index, shared.unit, Place.RUNS - Place.CURSOR)
