@@ -1,7 +1,8 @@
 """How many cycles the hardware takes from one thing to the next: what `hdl` is built by and the cost model counts by.
 
 A constant holds for every configuration, a function takes one. docs/units says where each stands in the machine.
-The tests of array, store, scratchpad and vector unit hold those that show at their ports.
+tests/hdl/test_latencies.py holds the way from a slot to its requantized word, the tests of load, store, scratchpad and
+vector unit hold what shows at their ports.
 """
 
 from tq_hw.isa.config import Config

@@ -1,4 +1,4 @@
-"""Simulate one tile: array unit, scratchpad and vector unit of `tiny`, in Amaranth's own simulator."""
+"""Simulate one tile: array unit, scratchpad and vector unit in Amaranth's own simulator."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from amaranth.sim import Simulator
 from tq_hw.hdl.array.unit import ArrayUnit
 from tq_hw.hdl.scratchpad import Scratchpad
 from tq_hw.hdl.vector.unit import VectorUnit
-from tq_hw.isa.config import load_config
+from tq_hw.isa.config import Config, load_config
 from tq_hw.isa.encode import pack
 from tq_hw.isa.latency import TAG_LEAD_CYCLES
 from tq_hw.isa.layout import UNITS, ArrayMode, Unit
@@ -24,7 +24,6 @@ __all__ = ["SLOTS", "STEPS", "TileRun", "run_tile"]
 
 #: Output pixels of the tile, and the sets of weights that each meets: blocks of input channels under a 1x1 kernel.
 SLOTS, STEPS = 8, 2
-_CONFIG = load_config("tiny")
 _MULTIPLIER, _SHIFT, _ZERO_POINT = 1_527_099_489, -7, 4
 #: Scratchpad addresses.
 _IN, _WEIGHTS, _PARAMS, _OUT = 0, 32, 64, 96
@@ -36,8 +35,9 @@ class TileRun:
 
     Members
     -------
-    signals : value by cycle: `begin` a step, `read` a word by feed 0, `keep` a slot's tag, `psum` of column 0, `full` a
-        buffer, `take` its words, `out` a result, `bytes` of it
+    signals : value by cycle: `taken` the array's operation, `weights` a word asked for, `begin` a step, `read` a word
+        by feed 0, `keep` a slot's tag, `psum` of column 0, `full` a buffer, `take` its words, `out` a result, `bytes`
+        of it
     sums : int32 sums of column 0 after each step, [steps, slots]
     outputs : int8 outputs, [slots, cols]
     """
@@ -50,8 +50,8 @@ class TileRun:
 class _Bench(Elaboratable):
     """The two units around the scratchpad, wired as in the accelerator."""
 
-    def __init__(self) -> None:
-        self.pad, self.array, self.vector = Scratchpad(_CONFIG), ArrayUnit(_CONFIG), VectorUnit(_CONFIG)
+    def __init__(self, config: Config) -> None:
+        self.pad, self.array, self.vector = Scratchpad(config), ArrayUnit(config), VectorUnit(config)
         self.done = Signal()
 
     def elaborate(self, platform: object) -> Module:
@@ -67,20 +67,24 @@ class _Bench(Elaboratable):
         return m
 
 
-def run_tile() -> TileRun:
-    """Run the tile and hold every output byte against the golden model's arithmetic."""
+def run_tile(config: Config | None = None) -> TileRun:
+    """Run the tile and hold every output byte against the golden model's arithmetic.
+
+    `config` is `tiny` by default; another one must have as many rows as columns, and words of as many bytes.
+    """
+    config = config or load_config("tiny")
     rng = np.random.default_rng(5)
-    rows, cols = _CONFIG.rows, _CONFIG.cols
+    rows, cols = config.rows, config.cols
     images = rng.integers(-128, 128, (STEPS, SLOTS, rows)).astype(np.int8)
     weights = rng.integers(-127, 128, (STEPS, rows, cols)).astype(np.int8)
-    parameters = np.zeros(_CONFIG.param_words * _CONFIG.word_bytes, np.int8)
+    parameters = np.zeros(config.param_words * config.word_bytes, np.int8)
     sums = np.cumsum(np.einsum("snr,src->snc", images.astype(np.int64), weights.astype(np.int64)), axis=0)
     scaled = multiply_by_quantized_multiplier(sums[-1], _MULTIPLIER, _SHIFT)
     outputs = np.clip(scaled + _ZERO_POINT, -128, 127).astype(np.int8)
 
-    dut = _Bench()
+    dut = _Bench(config)
     words = {_IN: images.reshape(-1, rows), _WEIGHTS: weights.reshape(-1, cols),
-             _PARAMS: parameters.reshape(-1, _CONFIG.word_bytes)}
+             _PARAMS: parameters.reshape(-1, config.word_bytes)}
 
     async def bench(ctx: Any) -> None:
         pad, array, vector = dut.pad, dut.array, dut.vector
@@ -98,7 +102,8 @@ def run_tile() -> TileRun:
             ctx.set(vector.table.data, pack(register, _uop()))
             await ctx.tick()
         ctx.set(vector.table.en, 0)
-        for unit, fields, stream in ((Unit.VECTOR, _vector_fields(), vector.i), (Unit.ARRAY, _array_fields(), array.i)):
+        for unit, fields, stream in ((Unit.VECTOR, _vector_fields(), vector.i),
+                                     (Unit.ARRAY, _array_fields(config), array.i)):
             ctx.set(stream.payload, {name: fields.get(name, 0) for name in UNITS[unit].fields})
             ctx.set(stream.valid, 1)
             await ctx.tick().until(stream.ready)
@@ -109,7 +114,8 @@ def run_tile() -> TileRun:
     fragment = elaborate(dut, None)
     accumulators, counter = _parts(fragment, "array", "accumulators"), _parts(fragment, "array", "slots")
     watched = {
-        "begin": counter.start, "read": dut.array.feed0.en, "keep": accumulators.tag.keep,
+        "taken": dut.array.i.valid & dut.array.i.ready, "weights": dut.array.weights.en, "begin": counter.start,
+        "read": dut.array.feed0.en, "keep": accumulators.tag.keep,
         "psum": accumulators.psum[0], "full": dut.array.acc.full, "take": dut.array.acc.en,
         "out": dut.vector.out.en, "bytes": dut.vector.out.data,
     }
@@ -135,13 +141,13 @@ def run_tile() -> TileRun:
     return TileRun(signals, sums[:, :, 0], outputs)
 
 
-def _array_fields() -> dict[str, int]:
+def _array_fields(config: Config) -> dict[str, int]:
     """A 1x1 kernel over two blocks of channels, one tile."""
     return {"mode": ArrayMode.GEMM, "acc_first": 1, "acc_last": 1, "in_base": _IN, "in_col_step": 1,
             "kernel_block_step": SLOTS, "kernel_blocks": STEPS, "row_stride": 1, "col_stride": 1,
             "kernel_row_dilation": 1, "kernel_col_dilation": 1, "in_rows": 1, "in_cols": SLOTS, "out_cols": SLOTS,
             "slots": SLOTS, "tile_slots": SLOTS, "out_blocks": 1, "kernel_rows": 1, "kernel_cols": 1,
-            "weight_base": _WEIGHTS, "weight_rows": _CONFIG.rows, "slices": 1}
+            "weight_base": _WEIGHTS, "weight_rows": config.rows, "slices": 1}
 
 
 def _vector_fields() -> dict[str, int]:
