@@ -20,6 +20,7 @@ from tq_hw.isa.program import Program
 from tq_hw.isa.program_file import load
 from tq_hw.model.errors import OptionError, TqError
 from tq_hw.model.graph import Model
+from tq_hw.model.rules.propagate import InputShapes
 from tq_hw.model.tflite.reader import read_model
 from tq_hw.sim.diagnose.compare import divergences
 from tq_hw.sim.engines import Inference, InputSet, golden_engine
@@ -75,11 +76,18 @@ def _load(path: str, profile: str | None) -> Program:
     return program
 
 
+def _refuse_shapes(path: str, shapes: InputShapes | None) -> None:
+    if shapes is not None and shapes != InputShapes():
+        raise OptionError(f"{path}: the shapes of a compiled file are fixed; give --batch and --shape to "
+                          "`tq-hw compile`")
+
+
 def open_subject(path: str, config: str | None, engine: str, memory: Memory, resident: bool = False,
-                 profile: str | None = None) -> Subject:
+                 profile: str | None = None, shapes: InputShapes | None = None) -> Subject:
     """Read a model, and compile it for a memory unless `engine` is golden, or read a compiled file."""
     check_resident(resident, engine)
     if is_compiled(path):
+        _refuse_shapes(path, shapes)
         program = _load(path, profile)
         if resident:
             raise OptionError(f"{path}: --resident needs the model, not a compiled file")
@@ -92,19 +100,21 @@ def open_subject(path: str, config: str | None, engine: str, memory: Memory, res
                               "leave --config out")
         return Subject(path, program.config, None, program)
     chosen = load_config(config or DEFAULT_CONFIG)
-    model = read_model(path).under(profile or "canon")
+    model = read_model(path, shapes=shapes).under(profile or "canon")
     if engine == "golden":
         return Subject(path, chosen, model, None)
     compiled = compile_all(model, chosen, path, memory=memory)
     return Subject(path, chosen, model, compiled.program, warm_program(compiled) if resident else None)
 
 
-def open_for_board(path: str, board: Board, memory: Memory | None = None, profile: str | None = None) -> Subject:
+def open_for_board(path: str, board: Board, memory: Memory | None = None, profile: str | None = None,
+                   shapes: InputShapes | None = None) -> Subject:
     """Read a model and compile it for a board's configuration and a memory, or read a compiled file."""
     if is_compiled(path):
+        _refuse_shapes(path, shapes)
         program = _load(path, profile)
         return Subject(path, program.config, None, program)
-    model = read_model(path).under(profile or "canon")
+    model = read_model(path, shapes=shapes).under(profile or "canon")
     return Subject(path, board.config, model, compile_program(model, board.config, path, memory))
 
 

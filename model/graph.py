@@ -47,6 +47,7 @@ class Tensor:
     dtype : "int8", "uint8", "int16", "int32", "int64", "float32", "bool", "resource", ...
     shape : dimensions, all >= 0; () for a scalar
     data : constant contents as an array of `shape` (read-only), or None
+    shape_signature : `shape` with -1 at dimensions that the file leaves open; () where it leaves none open
     """
 
     index: int
@@ -56,6 +57,7 @@ class Tensor:
     quantization: Quantization | None = None
     data: np.ndarray | None = None
     is_variable: bool = False
+    shape_signature: tuple[int, ...] = ()
 
     @property
     def scale(self) -> float:
@@ -108,10 +110,16 @@ class Subgraph:
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """A whole file. `name` is the file's stem; subgraph 0 is the entry."""
+    """A whole file. `name` is the file's stem; subgraph 0 is the entry.
+
+    Members
+    -------
+    is_propagated : shapes follow from the inputs' and are not all those of the file, see `rules/propagate.py`
+    """
 
     name: str
     subgraphs: tuple[Subgraph, ...]
+    is_propagated: bool = False
 
     @property
     def main(self) -> Subgraph:

@@ -212,9 +212,16 @@ class _LiteRt:
         resolver = getattr(module.OpResolverType, ENGINES[engine][2])
         self.interpreter = module.Interpreter(model_content=model,
                                               experimental_op_resolver_type=resolver, num_threads=1)
-        self.interpreter.allocate_tensors()
+        self.is_allocated = False
 
     def infer(self, inputs: list[Array]) -> list[Array]:
+        if not self.is_allocated:
+            # Only dimensions that the file leaves open can have another size.
+            for detail, array in zip(self.interpreter.get_input_details(), inputs, strict=True):
+                if tuple(detail["shape"]) != array.shape:
+                    self.interpreter.resize_tensor_input(detail["index"], array.shape, strict=True)
+            self.interpreter.allocate_tensors()
+            self.is_allocated = True
         for detail, array in zip(self.interpreter.get_input_details(), inputs, strict=True):
             self.interpreter.set_tensor(detail["index"], array)
         self.interpreter.invoke()

@@ -18,7 +18,7 @@ from tq_hw.cli.cases import find_cases
 from tq_hw.cli.commands.verify import FAILED, PASSED, Verifier
 from tq_hw.cli.emulation.soc import flash_contents
 from tq_hw.cli.shared.files import check_outputs, write_json
-from tq_hw.cli.shared.options import debug_option, json_option
+from tq_hw.cli.shared.options import debug_option, json_option, shape_options
 from tq_hw.cli.shared.progress import ProgressBar
 from tq_hw.cli.subject import Subject, compile_program
 from tq_hw.isa.memory import YARDSTICK
@@ -26,6 +26,7 @@ from tq_hw.isa.program import Program
 from tq_hw.isa.program_file import to_bytes
 from tq_hw.isa.sizes import ceil_div
 from tq_hw.model.errors import MismatchError, MissingToolError, OptionError, ToolError, UnsupportedError
+from tq_hw.model.rules.propagate import InputShapes
 from tq_hw.model.tflite.reader import read_model
 
 __all__ = ["DEMO_MODEL", "build_command", "check_room", "memory_contents"]
@@ -65,10 +66,10 @@ def with_soft_core(board: Board, memory: Memory) -> Board:
     return replace(board, clock_hz=facts.clock_hz, program=build_firmware(facts).image)
 
 
-def verify(board: Board, model: Path, seed: int) -> None:
+def verify(board: Board, model: Path, seed: int, shapes: InputShapes | None = None) -> None:
     """Hold the RTL of the board's configuration against the golden model; MismatchError when they differ."""
     case = find_cases([str(model)])[0]
-    with Verifier("rtl", "golden", board.config, YARDSTICK, 1, seed) as verifier:
+    with Verifier("rtl", "golden", board.config, YARDSTICK, 1, seed, shapes=shapes) as verifier:
         verdict = verifier.check(case)
     if verdict.status == FAILED:
         raise MismatchError(f"{board.name}: the RTL differs from the golden model, nothing was built: "
@@ -134,11 +135,13 @@ def print_report(report: dict[str, Any], folder: Path) -> None:
 @click.option("--seed", type=click.IntRange(0, 2**31 - 1), help="Of the placer.  [default: the board's, mostly 1]")
 @click.option("--seeds", type=click.IntRange(1, 64), help="Seeds to try at once, from --seed on: a process each, the "
               "first that meets the timing is taken, or else the best.  [default: the board's, mostly 1]")
+@shape_options
 @json_option
 @debug_option
 def build_command(board_name: str, folder: str | None, model_file: str | None, memory_name: str | None,
                   dram_chip: str | None, soc: bool, inputs_file: str | None, no_verify: bool, allow_timing_fail: bool,
-                  seed: int | None, seeds: int | None, json_file: str | None) -> int:
+                  seed: int | None, seeds: int | None, shapes: InputShapes,
+                  json_file: str | None) -> int:
     """Make the bitstream of a board: verify, synthesize, place, route, pack.
 
     Exit code 3 when a program is missing (for the vendor's, the folder is complete without it), 4 when the design does
@@ -152,12 +155,14 @@ def build_command(board_name: str, folder: str | None, model_file: str | None, m
     check_outputs({"--json": json_file}, [model_file, inputs_file])
     if inputs_file is not None and not (soc and model_file):
         raise OptionError("--inputs needs --soc and --model, with which they go into flash")
+    if model_file is None and shapes != InputShapes():
+        raise OptionError("--batch and --shape need --model, whose inputs they size")
     if soc:
         board = with_soft_core(board, memory)
     program = None
     flash = b""
     if model_file is not None:
-        model = read_model(model_file)
+        model = read_model(model_file, shapes=shapes)
         program = compile_program(model, board.config, model_file)
         check_room(program, board, memory)
         if soc:
@@ -167,7 +172,7 @@ def build_command(board_name: str, folder: str | None, model_file: str | None, m
         raise OptionError(f"there is no {DEMO_MODEL.name} to verify with: name a model with --model, or --no-verify")
     with new_folder(target) as work:
         if not no_verify:
-            verify(board, Path(model_file) if model_file else DEMO_MODEL, seed=0)
+            verify(board, Path(model_file) if model_file else DEMO_MODEL, seed=0, shapes=shapes)
         image = b""
         if program is not None:
             (work / f"{Path(str(model_file)).stem}.tqm").write_bytes(to_bytes(program))

@@ -7,7 +7,14 @@ import click
 
 from tq_hw.cli.report.layers import compile_report, print_layers, print_summary
 from tq_hw.cli.shared.files import check_outputs, write, write_json
-from tq_hw.cli.shared.options import config_option, debug_option, json_option, profile_option, rate_options
+from tq_hw.cli.shared.options import (
+    config_option,
+    debug_option,
+    json_option,
+    profile_option,
+    rate_options,
+    shape_options,
+)
 from tq_hw.cli.subject import DEFAULT_CONFIG, compile_all
 from tq_hw.compiler.ir.layers import Graph
 from tq_hw.compiler.passes import PASSES
@@ -16,6 +23,7 @@ from tq_hw.compiler.show import show
 from tq_hw.isa.config import load_config
 from tq_hw.isa.memory import Memory
 from tq_hw.isa.program_file import to_bytes
+from tq_hw.model.rules.propagate import InputShapes
 from tq_hw.model.tflite.reader import read_model
 
 __all__ = ["compile_command"]
@@ -42,6 +50,7 @@ class _Dumper:
 @config_option
 @rate_options
 @profile_option
+@shape_options
 @click.option("--patterns", "pattern_files", metavar="FILE.py", multiple=True,
               help="Patterns of your own, tried before the library's; what they make of the model is checked on random "
               "inputs. May be repeated.")
@@ -50,7 +59,7 @@ class _Dumper:
 @json_option
 @debug_option
 def compile_command(model_file: str, output: str | None, config: str | None, latency: int,
-                    bytes_per_cycle: float, profile: str | None,
+                    bytes_per_cycle: float, profile: str | None, shapes: InputShapes,
                     pattern_files: tuple[str, ...], dump_after: tuple[str, ...], json_file: str | None) -> None:
     """Compile a model and report cycles (estimated), utilization, bytes and what bounds each layer.
 
@@ -59,7 +68,7 @@ def compile_command(model_file: str, output: str | None, config: str | None, lat
     target = output or f"{Path(model_file).stem}.tqm"
     check_outputs({"-o": target, "--json": json_file}, [model_file, *pattern_files])
     chosen = load_config(config or DEFAULT_CONFIG)
-    model = read_model(model_file).under(profile or "canon")
+    model = read_model(model_file, shapes=shapes).under(profile or "canon")
     patterns = [each for path in pattern_files for each in load_patterns(path)]
     dumper = _Dumper(dump_after)
     program = compile_all(model, chosen, model_file, patterns, Memory(latency, bytes_per_cycle), dumper).program

@@ -8,12 +8,20 @@ from tq_hw.cli.report.layers import sim_report
 from tq_hw.cli.report.page import need_plots, render
 from tq_hw.cli.shared.files import check_outputs, write
 from tq_hw.cli.shared.infer import infer_all
-from tq_hw.cli.shared.options import config_option, debug_option, memory_options, profile_option, seed_option
+from tq_hw.cli.shared.options import (
+    config_option,
+    debug_option,
+    memory_options,
+    profile_option,
+    seed_option,
+    shape_options,
+)
 from tq_hw.cli.subject import DEFAULT_CONFIG, Subject, check_against_golden, compile_all, is_compiled
 from tq_hw.compiler import Compiled
 from tq_hw.isa.config import load_config
 from tq_hw.isa.memory import Memory
 from tq_hw.model.errors import MismatchError, OptionError
+from tq_hw.model.rules.propagate import InputShapes
 from tq_hw.model.tflite.reader import read_model
 from tq_hw.sim.engines import Inference, make_engine
 from tq_hw.sim.rtl.simulate import layer_cycles
@@ -36,11 +44,12 @@ def _with_estimate(compiled: Compiled, inferences: Sequence[Inference]) -> Infer
               "compiler's estimate.")
 @config_option
 @profile_option
+@shape_options
 @memory_options
 @seed_option
 @debug_option
-def report_command(model_file: str, output: str, engine: str, config: str | None, profile: str | None, latency: int,
-                   bytes_per_cycle: float, stalls: int | None, seed: int) -> None:
+def report_command(model_file: str, output: str, engine: str, config: str | None, profile: str | None,
+                   shapes: InputShapes, latency: int, bytes_per_cycle: float, stalls: int | None, seed: int) -> None:
     """Write one page of a model's layers, roofline, timeline and memories that opens without a network.
 
     One inference of drawn inputs is run and held against the golden model; a difference is exit code 1.
@@ -54,7 +63,7 @@ def report_command(model_file: str, output: str, engine: str, config: str | None
         raise OptionError(f"{model_file}: expected a .tflite model, found a compiled file, which does not say what "
                           "lies where in the memories")
     chosen = load_config(config or DEFAULT_CONFIG)
-    model = read_model(model_file).under(profile or "canon")
+    model = read_model(model_file, shapes=shapes).under(profile or "canon")
     compiled = compile_all(model, chosen, model_file, memory=memory)
     subject = Subject(model_file, chosen, model, compiled.program)
     inputs, _ = subject.input_sets(None, 1, seed)

@@ -13,13 +13,14 @@ from tq_hw.boards.link.host import Link, SerialPort
 from tq_hw.cli.report.layers import Report, print_layers, print_summary, sim_report
 from tq_hw.cli.shared.arrays import output_arrays
 from tq_hw.cli.shared.files import check_outputs, npz_bytes, write, write_json
-from tq_hw.cli.shared.options import debug_option, draw_options, json_option
+from tq_hw.cli.shared.options import debug_option, draw_options, json_option, shape_options
 from tq_hw.cli.shared.progress import ProgressBar
 from tq_hw.cli.subject import check_against_golden, open_for_board
 from tq_hw.isa.encode import decode, pack
 from tq_hw.isa.layout import HEADER, Unit
 from tq_hw.isa.program import Program
 from tq_hw.model.errors import DeviceError, MismatchError
+from tq_hw.model.rules.propagate import InputShapes
 from tq_hw.sim import edges
 from tq_hw.sim.engines import Inference, InputSet
 from tq_hw.sim.faults import located
@@ -114,11 +115,12 @@ def _print_board(report: Report) -> None:
 @click.option("--layers/--no-layers", default=True, help="Measure the cycles of each layer, with one run each.")
 @click.option("--time-limit", type=click.FloatRange(0.1), default=60, show_default=True, metavar="SECONDS",
               help="Stop an inference after this time.")
+@shape_options
 @json_option
 @debug_option
 def run_command(path: str, board_name: str, port: str, baud: int | None, inputs_file: str | None,
                 outputs_file: str | None, seed: int, sets: int, bench: int | None, layers: bool, time_limit: float,
-                json_file: str | None) -> None:
+                shapes: InputShapes, json_file: str | None) -> None:
     """Load a model, or a file that `compile` made, onto a board and run it there.
 
     Each input set starts from the initial state. A model's outputs are held against the golden model; a difference is
@@ -126,7 +128,7 @@ def run_command(path: str, board_name: str, port: str, baud: int | None, inputs_
     """
     check_outputs({"--outputs": outputs_file, "--json": json_file}, [path, inputs_file])
     board = find_board(board_name)
-    subject = open_for_board(path, board)
+    subject = open_for_board(path, board, shapes=shapes)
     program = subject.program
     assert program is not None
     inputs, stacked = subject.input_sets(inputs_file, sets, seed)

@@ -21,6 +21,7 @@ from tq_hw.cli.shared.options import (
     memory_options,
     profile_option,
     resident_option,
+    shape_options,
 )
 from tq_hw.cli.subject import (
     Subject,
@@ -31,6 +32,7 @@ from tq_hw.cli.subject import (
 )
 from tq_hw.isa.memory import Memory
 from tq_hw.model.errors import MismatchError, OptionError
+from tq_hw.model.rules.propagate import InputShapes
 from tq_hw.sim.diagnose.tensors import find_tensor, with_outputs
 from tq_hw.sim.diagnose.trace import trace_events
 from tq_hw.sim.engines import Array, Engine, InputSet, make_engine
@@ -83,6 +85,7 @@ def _soc_board(soc: bool, name: str | None, others: Mapping[str, object]) -> Boa
 @engine_option
 @config_option
 @profile_option
+@shape_options
 @memory_options
 @draw_options(1)
 @resident_option
@@ -97,9 +100,9 @@ def _soc_board(soc: bool, name: str | None, others: Mapping[str, object]) -> Boa
 @json_option
 @debug_option
 def sim_command(path: str, inputs_file: str | None, outputs_file: str | None, engine: str, config: str | None,
-                profile: str | None, latency: int, bytes_per_cycle: float, stalls: int | None, seed: int, sets: int,
-                resident: bool, dumped: tuple[str, ...], waves: str | None, trace_file: str | None, soc: bool,
-                board_name: str | None, json_file: str | None) -> None:
+                profile: str | None, shapes: InputShapes, latency: int, bytes_per_cycle: float, stalls: int | None,
+                seed: int, sets: int, resident: bool, dumped: tuple[str, ...], waves: str | None,
+                trace_file: str | None, soc: bool, board_name: str | None, json_file: str | None) -> None:
     """Run a model, or a file that `compile` made, and report cycles and utilization per layer.
 
     A model's outputs are held against the golden model; a difference is exit code 1. With --soc they are those that the
@@ -113,8 +116,8 @@ def sim_command(path: str, inputs_file: str | None, outputs_file: str | None, en
     board = _soc_board(soc, board_name, {"--engine": engine != "rtl", "--config": config, "--dump": dumped,
                                          "--waves": waves, "--trace": trace_file, "--resident": resident})
     memory = Memory(latency, bytes_per_cycle, stalls=stalls)
-    subject = (open_subject(path, config, engine, memory, resident, profile) if board is None
-               else open_for_board(path, board, memory, profile))
+    subject = (open_subject(path, config, engine, memory, resident, profile, shapes) if board is None
+               else open_for_board(path, board, memory, profile, shapes))
     wanted = _wanted(subject, dumped, outputs_file)
     inputs, stacked = subject.input_sets(inputs_file, sets, seed)
     more: Report = {}

@@ -21,6 +21,7 @@ from tq_hw.cli.shared.options import (
     memory_options,
     profile_option,
     resident_option,
+    shape_options,
 )
 from tq_hw.cli.subject import DEFAULT_CONFIG, compile_all, is_compiled
 from tq_hw.compiler import compile_model
@@ -30,7 +31,9 @@ from tq_hw.isa.memory import Memory
 from tq_hw.isa.program import Program
 from tq_hw.model.errors import MismatchError, ModelError, OptionError, TqError, UnsupportedError
 from tq_hw.model.graph import Model
+from tq_hw.model.rules.propagate import InputShapes
 from tq_hw.model.tflite.reader import read_model
+from tq_hw.model.tflite.writer import write_model
 from tq_hw.sim.diagnose.compare import divergences
 from tq_hw.sim.diagnose.locate import locate
 from tq_hw.sim.engines import ORACLES, Array, InputSet, golden_engine, make_engine
@@ -76,13 +79,14 @@ class Verifier:
     sets, seed : drawn inputs of a case that has none stored
     profile : whose arithmetic the models have
     resident : run each input set again, with the weights that stayed in the scratchpad
+    shapes : sizes of open dimensions of the models' inputs
 
     Raises OptionError when engine and oracle are the same, or the profile is of another engine than the oracle,
     MissingToolError when the oracle is not installed.
     """
 
     def __init__(self, engine: str, oracle: str | None, config: Config, memory: Memory, sets: int, seed: int,
-                 resident: bool = False, profile: str = "canon"):
+                 resident: bool = False, profile: str = "canon", shapes: InputShapes | None = None):
         check_resident(resident, engine)
         if engine == "golden" and oracle == "golden":
             raise OptionError("--engine golden cannot be held against --oracle golden: an engine is never compared "
@@ -92,6 +96,7 @@ class Verifier:
                               f"against --oracle {oracle}; name --oracle {profile} or golden")
         self.engine, self.oracle, self.config, self.memory = engine, oracle, config, memory
         self.sets, self.seed, self.resident, self.profile = sets, seed, resident, profile
+        self.shapes = shapes
         self._open = ExitStack()
         self._public = self._open.enter_context(Oracle(ORACLES[oracle][0])) if oracle in ORACLES else None
 
@@ -111,7 +116,7 @@ class Verifier:
             return Verdict(case.name, FAILED, None, str(error))
 
     def _check(self, case: Case) -> Verdict:
-        model = read_model(case.model).under(self.profile)
+        model = read_model(case.model, shapes=self.shapes).under(self.profile)
         check_profile(model)
         stored = read_stored(case, model)
         inputs = stored.inputs if stored is not None else draw_inputs(model, self.sets, self.seed)
@@ -123,7 +128,7 @@ class Verifier:
         if self.oracle is None and stored is not None:
             expected, source = stored.expected, "the stored expectations"
         elif self._public is not None:
-            expected, source = self._ask_oracle(case, inputs)
+            expected, source = self._ask_oracle(case, model, inputs)
         elif self.engine == "golden":
             raise OptionError(f"{case.model}: --engine golden needs stored expectations or --oracle tflm|litert: an "
                               "engine is never compared with itself")
@@ -143,11 +148,14 @@ class Verifier:
         count = f"{len(inputs)} input set{'s' if len(inputs) != 1 else ''}"
         return Verdict(case.name, PASSED, cycles, f"{count} equal {source}", warm_cycles)
 
-    def _ask_oracle(self, case: Case, inputs: Sequence[InputSet]) -> tuple[list[tuple[Array, ...]], str]:
+    def _ask_oracle(self, case: Case, model: Model,
+                    inputs: Sequence[InputSet]) -> tuple[list[tuple[Array, ...]], str]:
         assert self._public is not None and self.oracle is not None
         name = ORACLES[self.oracle][1]
+        # LiteRT carries the inputs' shapes through the model itself, TFLite Micro believes the file.
+        source = write_model(model) if self.oracle == "tflm" and model.is_propagated else case.model
         try:
-            return self._public.run_sets(case.model, inputs), name
+            return self._public.run_sets(source, inputs), name
         except TqError as error:
             raise OracleRefusal(f"{case.model}: {name} does not run the model: {error}") from error
 
@@ -171,14 +179,15 @@ class Verifier:
               "stored expectations, else golden]")
 @config_option
 @profile_option
+@shape_options
 @memory_options
 @draw_options(3)
 @resident_option
 @json_option
 @debug_option
 def verify_command(paths: tuple[str, ...], engine: str, oracle: str | None, config: str | None, profile: str | None,
-                   latency: int, bytes_per_cycle: float, stalls: int | None, seed: int, sets: int, resident: bool,
-                   json_file: str | None) -> int:
+                   shapes: InputShapes, latency: int, bytes_per_cycle: float, stalls: int | None, seed: int, sets: int,
+                   resident: bool, json_file: str | None) -> int:
     """Check that an engine computes every integer of a model as it should.
 
     PATH is a model, or a folder of models, each with `input_j` and `expected_j` in an .npz of its name next to it where
@@ -192,7 +201,7 @@ def verify_command(paths: tuple[str, ...], engine: str, oracle: str | None, conf
     verdicts = []
     memory = Memory(latency, bytes_per_cycle, stalls=stalls)
     with Verifier(engine, oracle, load_config(config or DEFAULT_CONFIG), memory, sets, seed, resident,
-                  profile or "canon") as verifier:
+                  profile or "canon", shapes) as verifier:
         for case in cases:
             verdicts.append(verdict := verifier.check(case))
             if json_file != "-":

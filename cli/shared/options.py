@@ -1,17 +1,19 @@
 """Options that several commands share."""
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from functools import wraps
+from typing import Any, TypeVar, cast
 
 import click
 
 from tq_hw.isa.memory import YARDSTICK
 from tq_hw.model.errors import OptionError
 from tq_hw.model.graph import PROFILES
+from tq_hw.model.rules.propagate import InputShapes
 
 __all__ = ["ENGINES", "check_resident", "config_option", "debug_option", "debugging", "draw_options",
            "engine_option", "json_option", "memory_options", "profile_option", "rate_options", "resident_option",
-           "seed_option"]
+           "seed_option", "shape_options"]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -43,6 +45,43 @@ def profile_option(function: Function) -> Function:
     return click.option("--profile", type=click.Choice(PROFILES), help="Whose arithmetic: LiteRT's reference kernels "
                         "with FULLY_CONNECTED and SUM of TFLite Micro (canon), TFLite Micro's kernels, or LiteRT's "
                         "reference kernels.  [default: canon]")(function)
+
+
+def _read_shapes(context: click.Context, parameter: click.Parameter,
+                 values: tuple[str, ...]) -> dict[str, tuple[int, ...]]:
+    """Turn NAME=1,96,96,3 into names and shapes."""
+    shapes: dict[str, tuple[int, ...]] = {}
+    for value in values:
+        name, equals, sizes = value.rpartition("=")
+        try:
+            shape = tuple(int(size) for size in sizes.split(","))
+        except ValueError:
+            shape = ()
+        if not (name and equals and shape) or not all(1 <= size < 2**31 for size in shape):
+            raise click.BadParameter(f"expected an input's name and its sizes, each 1 or more, as in "
+                                     f"x=1,96,96,3; found {value!r}")
+        if name in shapes:
+            raise click.BadParameter(f"the input {name!r} is named twice")
+        shapes[name] = shape
+    return shapes
+
+
+def shape_options(function: Function) -> Function:
+    """Add `--batch` and `--shape`, as one argument `shapes`."""
+    @wraps(function)
+    def command(*args: Any, batch: int | None, named: dict[str, tuple[int, ...]], **others: Any) -> Any:
+        return function(*args, shapes=InputShapes(batch, named), **others)
+
+    for option in (
+        click.option("--shape", "named", callback=_read_shapes, multiple=True, metavar="NAME=1,96,96,3",
+                     help="Sizes of an input whose dimensions the model leaves open. May be repeated.  [default: as "
+                     "stored]"),
+        click.option("--batch", type=click.IntRange(1, 2**31 - 1), metavar="N",
+                     help="Size of the first dimension of each input that leaves it open.  [default: as stored, "
+                     "mostly 1]"),
+    ):
+        command = option(command)
+    return cast(Function, command)
 
 
 def json_option(function: Function) -> Function:

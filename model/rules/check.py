@@ -14,7 +14,7 @@ from tq_hw.model.rules.signatures import ACTIVATION_KINDS, KINDS, SIGNATURES, Sl
 from tq_hw.model.rules.table import MODEL_RULES, SUPPORT_RULES
 from tq_hw.model.rules.variables import check_variables
 
-__all__ = ["check_model", "check_shapes", "rules_of"]
+__all__ = ["check_model", "check_shapes", "check_signature", "rules_of"]
 
 #: Types of other kinds that need a scale and a zero point.
 _QUANTIZED = {("q8or32", "int8"), *(("real", dtype) for dtype in KINDS["real"] if dtype != "float32")}
@@ -40,7 +40,7 @@ def _check_node(node: Node) -> None:
     op = node.operator.op
     if op not in SIGNATURES:
         return
-    _check_signature(node)
+    check_signature(node)
     if (found := constraint_not_empty(node)) is not None:
         raise node.error(f"{constraint_not_empty.__doc__} Found {found}.")
     for rule in MODEL_RULES.get(op, ()):
@@ -52,7 +52,10 @@ def _check_node(node: Node) -> None:
     check_shapes(node)
 
 
-def _check_signature(node: Node) -> None:
+def check_signature(node: Node) -> None:
+    """Raise `ModelError` unless an operator with a signature has its inputs and outputs, and these their types."""
+    if node.operator.op not in SIGNATURES:
+        return
     operator, signature = node.operator, SIGNATURES[node.operator.op]
     inputs = [None if index < 0 else node.tensors[index] for index in operator.inputs]
     _check_side(node, "input", inputs, signature.inputs, signature.many_inputs)

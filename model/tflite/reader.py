@@ -14,6 +14,8 @@ import numpy as np
 from tq_hw.model.errors import ModelError, UnsupportedError
 from tq_hw.model.graph import Model, Operator, OptionValue, Quantization, Subgraph, Tensor
 from tq_hw.model.rules.check import check_model
+from tq_hw.model.rules.propagate import InputShapes, propagate_shapes
+from tq_hw.model.rules.sizes import MAX_RANK, NUMPY_TYPES, item_bytes, too_large
 from tq_hw.model.tflite.flatbuffer import FlatBuffer, Table
 from tq_hw.model.tflite.order import check_order
 from tq_hw.model.tflite.schema import (
@@ -32,22 +34,19 @@ __all__ = ["parse_model", "read_model"]
 
 _SCHEMA_VERSION = 3
 _MAX_FILE_BYTES = 2**31 - 1
-_MAX_TENSOR_BYTES = 2**31 - 1
-_MAX_RANK = 8
 _MIN_SCALE = 2.0**-126
 
-_NUMPY_TYPES = frozenset(TENSOR_TYPES) - {"string", "resource", "variant", "int4", "bfloat16", "int2", "uint4",
-                                          "float8_e4m3fn", "float8_e5m2"}
 _INTEGER_RANGES = {"int8": (-128, 127), "uint8": (0, 255), "int16": (-32768, 32767),
                    "uint16": (0, 65535), "int32": (-2**31, 2**31 - 1)}
 
 
-def read_model(path: str | os.PathLike[str], *, check: bool = True) -> Model:
+def read_model(path: str | os.PathLike[str], *, check: bool = True, shapes: InputShapes | None = None) -> Model:
     """Read and verify the file at `path`.
 
     Raises `ModelError` when the file cannot be read, breaks the format, or (unless `check` is false)
     breaks the rules of its operators; `UnsupportedError` for legal contents that nothing here can
-    represent.
+    represent. `shapes` are sizes of open dimensions of the inputs, by default those stored; `OptionError` when the
+    inputs cannot have them. With `check`, all shapes follow from the inputs'.
     """
     path = Path(path)
     try:
@@ -63,10 +62,10 @@ def read_model(path: str | os.PathLike[str], *, check: bool = True) -> Model:
         reason = getattr(error, "strerror", None) or str(error)
         raise ModelError(f"{path}: cannot read the file: {reason}") from error
     # A name that is no text in the user's locale is one in files all the same.
-    return parse_model(data, os.fsencode(path.name).decode("utf-8", "backslashreplace"), check=check)
+    return parse_model(data, os.fsencode(path.name).decode("utf-8", "backslashreplace"), check=check, shapes=shapes)
 
 
-def parse_model(data: bytes, name: str, *, check: bool = True) -> Model:
+def parse_model(data: bytes, name: str, *, check: bool = True, shapes: InputShapes | None = None) -> Model:
     """Read and verify a model in memory; `name` is the file name that messages use.
 
     Constant data are read-only views of `data`, and aligned where the file aligns them. Raises as `read_model` does.
@@ -84,6 +83,7 @@ def parse_model(data: bytes, name: str, *, check: bool = True) -> Model:
     model = Model(name.removesuffix(".tflite"), subgraphs)
     check_order(model, name)
     if check:
+        model = propagate_shapes(model, name, shapes or InputShapes())
         check_model(model, name)
     return model
 
@@ -166,7 +166,7 @@ def _read_tensor(table: Table, index: int, buffers: list[np.ndarray | None]) -> 
     data = _read_constant(table, dtype, shape, buffers)
     if data is not None and is_variable:
         raise table.error("is a variable, but has constant contents")
-    return Tensor(index, name, dtype, shape, quantization, data, is_variable)
+    return Tensor(index, name, dtype, shape, quantization, data, is_variable, _read_signature(table, shape))
 
 
 def _shorten(name: str) -> str:
@@ -176,22 +176,28 @@ def _shorten(name: str) -> str:
 
 def _read_shape(table: Table, dtype: str) -> tuple[int, ...]:
     shape = table.integers(0, "shape")
-    if len(shape) > _MAX_RANK:
-        raise table.error(f"rank is {len(shape)}, at most {_MAX_RANK} dimensions are supported",
+    if len(shape) > MAX_RANK:
+        raise table.error(f"rank is {len(shape)}, at most {MAX_RANK} dimensions are supported",
                           "shape")
     for axis, size in enumerate(shape):
         if size < 0:
             raise table.error(f"dimension {axis} is {size}, expected 0 or more; convert the model with fixed shapes",
                               "shape")
-    size_bytes = math.prod(shape) * _item_bytes(dtype)
-    if size_bytes > _MAX_TENSOR_BYTES:
-        raise table.error(f"{list(shape)} of {dtype} is too large: its size is {size_bytes} bytes, "
-                          f"at most {_MAX_TENSOR_BYTES} fit", "shape")
+    if (found := too_large(shape, dtype)) is not None:
+        raise table.error(found, "shape")
     return shape
 
 
-def _item_bytes(dtype: str) -> int:
-    return np.dtype(dtype).itemsize if dtype in _NUMPY_TYPES else 1
+def _read_signature(table: Table, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the shape with -1 at open dimensions, () when none is open."""
+    signature = table.integers(7, "shape_signature")
+    if -1 not in signature:
+        return ()
+    if len(signature) != len(shape):
+        raise table.error(f"is {list(signature)} where the shape is {list(shape)}, expected as many dimensions",
+                          "shape_signature")
+    # Converters that merge operators leave old sizes here; those of the shape are right.
+    return tuple(-1 if given == -1 else size for given, size in zip(signature, shape, strict=True))
 
 
 def _read_constant(table: Table, dtype: str, shape: tuple[int, ...],
@@ -206,10 +212,10 @@ def _read_constant(table: Table, dtype: str, shape: tuple[int, ...],
     count = math.prod(shape)
     if contents is None or index == 0 or (len(contents) == 0 and count > 0):
         return None
-    if dtype not in _NUMPY_TYPES:
+    if dtype not in NUMPY_TYPES:
         raise UnsupportedError(f"{table.file.name}: {table.place}: constants of type {dtype} are "
                                "not supported; convert the model with int8 weights")
-    need_bytes = count * _item_bytes(dtype)
+    need_bytes = count * item_bytes(dtype)
     if len(contents) != need_bytes:
         raise table.error(f"{list(shape)} of {dtype} needs {need_bytes} bytes, buffer {index} has "
                           f"{len(contents)} bytes")

@@ -109,6 +109,8 @@ class _Writer:
             (3, None, self.builder.CreateString(tensor.name)), (5, "Bool", tensor.is_variable),
             (8, "Bool", True),
         ]
+        if tensor.shape_signature:
+            fields.append((7, None, self._array(tensor.shape_signature, "<i4")))
         if (quantization := tensor.quantization) is not None:
             fields.append((4, None, self._table([
                 (2, None, self._array(quantization.scale, "<f4")),

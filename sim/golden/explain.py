@@ -21,7 +21,8 @@ def accumulators(model: Model, tensors: Mapping[int, Array],
 
     `tensors` are the main subgraph's tensors by index, as `run(..., keep=True)` returns them.
     """
-    op = model.main.operators[op_index]
+    # Operators that depend on shapes alone may have gone; the others keep their index.
+    op = next(each for each in model.main.operators if each.index == op_index)
     with located(op):
         inputs = operator_inputs(op, dict(tensors))
         if op.op in ("FULLY_CONNECTED", "BATCH_MATMUL"):

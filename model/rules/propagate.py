@@ -1,0 +1,165 @@
+"""Shapes from the inputs: a model with open dimensions becomes one whose every shape is known.
+
+Exporters leave the batch open: `shape_signature` holds -1 and the stored shape 1, at tensors inside the model too,
+where it is only a hint. The sizes of the inputs, stored or asked for, are carried through every operator as LiteRT's
+`AllocateTensors` does, and operators that compute with shapes become constants.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from tq_hw.model.errors import OptionError
+from tq_hw.model.graph import Model, Operator, Subgraph, Tensor
+from tq_hw.model.rules.check import check_signature
+from tq_hw.model.rules.node import Node
+from tq_hw.model.rules.shape_values import ELEMENT_LIMIT, shape_values
+from tq_hw.model.rules.shapes import output_shapes
+from tq_hw.model.rules.sizes import MAX_RANK, too_large
+
+__all__ = ["InputShapes", "propagate_shapes"]
+
+#: Elements of all values that are computed from shapes, so that a small file may not grow without bound.
+_VALUES_LIMIT = 64 * ELEMENT_LIMIT
+
+
+@dataclass(frozen=True)
+class InputShapes:
+    """Sizes that a user wants the open dimensions of inputs to have.
+
+    Members
+    -------
+    batch : size of each open dimension 0, or None: as stored
+    named : whole shapes by the input's name; they go before `batch`
+    """
+
+    batch: int | None = None
+    named: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+
+
+def propagate_shapes(model: Model, name: str, wanted: InputShapes) -> Model:
+    """Return the model with shapes that follow from its inputs; the model itself if no dimension is open.
+
+    Operators keep their index. Raises `OptionError` for a wish that the inputs cannot meet, `ModelError` or
+    `UnsupportedError` naming the operator whose shapes contradict each other or depend on data.
+    """
+    main = model.main
+    if not any(-1 in tensor.shape_signature for tensor in main.tensors):
+        if wanted.batch is not None or wanted.named:
+            raise OptionError(f"{name}: {_option(wanted)} sizes open dimensions, but all dimensions of the inputs are "
+                              f"fixed: {_inputs(main)}; export the model with an open batch")
+        return model
+    found = _Propagation(main, name, wanted).run()
+    return replace(model, subgraphs=(found, *model.subgraphs[1:]), is_propagated=True)
+
+
+def _option(wanted: InputShapes) -> str:
+    if wanted.named:
+        return f"--shape {next(iter(wanted.named))}"
+    return f"--batch {wanted.batch}"
+
+
+def _open_shape(tensor: Tensor) -> list[int]:
+    return list(tensor.shape_signature or tensor.shape)
+
+
+def _fits(shape: Sequence[int], signature: Sequence[int]) -> bool:
+    """Whether a shape has the sizes of a signature where that is not open."""
+    return len(shape) == len(signature) and all(
+        size in (-1, new) for size, new in zip(signature, shape, strict=True))
+
+
+def _inputs(subgraph: Subgraph) -> str:
+    return ", ".join(f"{tensor.name[:60]!r} {_open_shape(tensor)}" for tensor in map(
+        subgraph.tensors.__getitem__, subgraph.inputs))
+
+
+class _Propagation:
+    """One pass over the main subgraph.
+
+    Members
+    -------
+    stored : tensors as the file has them
+    tensors : tensors as far as they are known by now
+    """
+
+    def __init__(self, subgraph: Subgraph, name: str, wanted: InputShapes):
+        self.subgraph, self.name = subgraph, name
+        self.stored = subgraph.tensors
+        self.tensors = list(subgraph.tensors)
+        self.value_count = 0
+        self._set_inputs(wanted)
+
+    def run(self) -> Subgraph:
+        """Return the subgraph with all shapes, without the operators that became constants."""
+        kept = [op for op in self.subgraph.operators if not self._visit(op)]
+        tensors = tuple(replace(tensor, shape_signature=()) for tensor in self.tensors)
+        return replace(self.subgraph, tensors=tensors, operators=tuple(kept))
+
+    def _set_inputs(self, wanted: InputShapes) -> None:
+        names = {self.stored[index].name for index in self.subgraph.inputs}
+        for name in wanted.named:
+            if name not in names:
+                raise OptionError(f"{self.name}: --shape {name}: there is no such input; inputs are "
+                                  f"{_inputs(self.subgraph)}")
+        met = wanted.batch is None
+        for index in self.subgraph.inputs:
+            tensor = self.stored[index]
+            signature = _open_shape(tensor)
+            shape = list(tensor.shape)
+            if (named := wanted.named.get(tensor.name)) is not None:
+                if min(named, default=1) < 1 or not _fits(named, signature):
+                    raise OptionError(f"{self.name}: --shape {tensor.name}={','.join(map(str, named))} does not fit "
+                                      f"the input's {signature}; -1 is open")
+                shape = list(named)
+            elif wanted.batch is not None and signature[:1] == [-1]:
+                shape[0], met = wanted.batch, True
+            if (found := too_large(shape, tensor.dtype)) is not None:
+                raise OptionError(f"{self.name}: input {tensor.name[:60]!r}: {found}")
+            self.tensors[index] = replace(tensor, shape=tuple(shape))
+        if not met:
+            raise OptionError(f"{self.name}: --batch {wanted.batch}: the first dimension of no input is open; inputs "
+                              f"are {_inputs(self.subgraph)}")
+
+    def _visit(self, op: Operator) -> bool:
+        """Set the outputs of one operator; return whether they are constants now."""
+        node = Node(op, self.tensors, f"{self.name}: subgraph 0, operator {op.index} {op.op}")
+        check_signature(node)
+        if self.value_count < _VALUES_LIMIT and (values := shape_values(node)) is not None:
+            for index, value in zip(op.outputs, values, strict=True):
+                self._set_output(node, index, value.shape)
+                self.tensors[index] = replace(self.tensors[index], data=value)
+                self.value_count += value.size if 0 not in value.strides else 1
+            return True
+        shapes = output_shapes(node)
+        if shapes is None:
+            self._keep_stored(node)
+            return False
+        if len(shapes) != len(op.outputs):
+            raise node.error(f"has {len(op.outputs)} outputs, expected {len(shapes)}")
+        for index, shape in zip(op.outputs, shapes, strict=True):
+            self._set_output(node, index, shape)
+        return False
+
+    def _set_output(self, node: Node, index: int, shape: tuple[int, ...]) -> None:
+        """Give an output its shape, which must be the file's where that is not open."""
+        signature = _open_shape(self.stored[index])
+        # Where the converter did not know the rank, it stores that of a scalar.
+        if signature and not _fits(shape, signature):
+            raise node.error(f"output tensor {index} {self.stored[index].name[:60]!r} has shape {signature}, where -1 "
+                             f"is open, expected {list(shape)}")
+        if len(shape) > MAX_RANK:
+            raise node.error(f"output tensor {index}: rank is {len(shape)}, at most {MAX_RANK} dimensions are "
+                             "supported")
+        if (found := too_large(shape, self.stored[index].dtype)) is not None:
+            raise node.error(f"output tensor {index}: {found}")
+        self.tensors[index] = replace(self.tensors[index], shape=shape)
+
+    def _keep_stored(self, node: Node) -> None:
+        """Leave the stored shapes of an operator without a rule, or whose shapes depend on data, if nothing moved."""
+        moved = any(self.tensors[index].shape != self.stored[index].shape for index in node.operator.inputs
+                    if index >= 0)
+        for index in node.operator.outputs:
+            if moved and -1 in self.stored[index].shape_signature:
+                raise node.unsupported(f"output tensor {index} {self.stored[index].name[:60]!r} has an open shape "
+                                       f"{_open_shape(self.stored[index])} that does not follow from the inputs' "
+                                       "shapes; export the model with fixed shapes")
