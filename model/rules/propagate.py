@@ -106,13 +106,14 @@ class _Propagation:
             tensor = self.stored[index]
             signature = _open_shape(tensor)
             shape = list(tensor.shape)
+            met |= signature[:1] == [-1]
             if (named := wanted.named.get(tensor.name)) is not None:
                 if min(named, default=1) < 1 or not _fits(named, signature):
                     raise OptionError(f"{self.name}: --shape {tensor.name}={','.join(map(str, named))} does not fit "
                                       f"the input's {signature}; -1 is open")
                 shape = list(named)
             elif wanted.batch is not None and signature[:1] == [-1]:
-                shape[0], met = wanted.batch, True
+                shape[0] = wanted.batch
             if (found := too_large(shape, tensor.dtype)) is not None:
                 raise OptionError(f"{self.name}: input {tensor.name[:60]!r}: {found}")
             self.tensors[index] = replace(tensor, shape=tuple(shape))

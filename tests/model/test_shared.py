@@ -16,7 +16,7 @@ def same(one, two):
     """Compare two tensors of frozen records that hold arrays."""
     if (one.data is None) != (two.data is None) or (one.data is not None and (one.data != two.data).any()):
         return False
-    names = ("index", "name", "dtype", "shape", "quantization", "is_variable")
+    names = ("index", "name", "dtype", "shape", "quantization", "is_variable", "shape_signature")
     return all(getattr(one, name) == getattr(two, name) for name in names)
 
 
@@ -27,8 +27,11 @@ def test_every_case_and_model_is_read_and_survives_a_round_trip(shared: Path):
     for path in files:
         model = read_model(path)
         assert dump(model).count("\n") > len(model.main.operators)
-        again = parse_model(write_model(model), path.name)
-        for first, second in zip(model.subgraphs, again.subgraphs, strict=True):
+        assert len(parse_model(write_model(model), path.name).main.operators) == len(model.main.operators)
+        # With checks, open dimensions get sizes and arithmetic on shapes goes; here all is as the file has it.
+        stored = read_model(path, check=False)
+        again = parse_model(write_model(stored), path.name, check=False)
+        for first, second in zip(stored.subgraphs, again.subgraphs, strict=True):
             assert (first.inputs, first.outputs) == (second.inputs, second.outputs)
             assert [vars(each) for each in first.operators] == [vars(each) for each in second.operators], path
             assert all(map(same, first.tensors, second.tensors)), path
@@ -56,7 +59,7 @@ def test_every_model_agrees_with_the_generated_accessors(shared: Path):
     schema = pytest.importorskip("ai_edge_litert.schema_py_generated", reason="the oracles are not installed")
     for path in sorted((shared / "models").glob("*.tflite")):
         root = schema.ModelT.InitFromObj(schema.Model.GetRootAs(path.read_bytes(), 0))
-        model = read_model(path)
+        model = read_model(path, check=False)
         for graph, expected in zip(model.subgraphs, root.subgraphs, strict=True):
             assert graph.inputs == tuple(expected.inputs if expected.inputs is not None else ())
             for tensor, each in zip(graph.tensors, expected.tensors, strict=True):

@@ -1,0 +1,195 @@
+"""Models with open dimensions: shapes follow from the inputs, arithmetic on shapes becomes constants."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tq_hw.compiler import compile_model
+from tq_hw.isa.config import load_config
+from tq_hw.isa.memory import Memory
+from tq_hw.isa.program_file import to_bytes
+from tq_hw.model.errors import ModelError, OptionError, TqError, UnsupportedError
+from tq_hw.model.graph import Model
+from tq_hw.model.rules.propagate import InputShapes
+from tq_hw.model.samples.build import ModelBuilder
+from tq_hw.model.samples.open_shapes import left_open, open_network
+from tq_hw.model.tflite.reader import parse_model
+from tq_hw.model.tflite.writer import write_model
+from tq_hw.sim.engines import golden_engine, make_engine
+from tq_hw.sim.oracles import Oracle, available
+
+#: What converters compute shapes with; none of it is left.
+_ARITHMETIC = {"SHAPE", "STRIDED_SLICE", "PACK", "GATHER", "CONCATENATION", "REDUCE_PROD", "FLOOR_DIV", "EXPAND_DIMS",
+               "FILL"}
+
+
+def drawn(model: Model, seed: int) -> list[np.ndarray]:
+    rng = np.random.default_rng(seed)
+    return [rng.integers(-128, 128, model.main.tensors[index].shape).astype(np.int8) for index in model.main.inputs]
+
+
+def propagated(model: Model, batch: int | None = None, **named: tuple[int, ...]) -> Model:
+    return parse_model(write_model(model), "m.tflite", shapes=InputShapes(batch, named))
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_random_networks_have_the_shapes_of_their_batch(seed: int) -> None:
+    """The networks differ in their reshapes; for a batch they are what they would be if built for it."""
+    batch = 1 + seed % 4
+    model = propagated(left_open(lambda size: open_network(seed, size)), batch)
+    built = open_network(seed, batch).main
+    assert [tensor.shape for tensor in model.main.tensors] == [tensor.shape for tensor in built.tensors]
+    assert not _ARITHMETIC & {op.op for op in model.main.operators}
+    assert all(op.op == built.operators[op.index].op for op in model.main.operators)
+    assert model.is_propagated and not any(tensor.shape_signature for tensor in model.main.tensors)
+    # What is written again is a model without open dimensions, and the same one.
+    again = parse_model(write_model(model), "open.tflite")
+    assert not again.is_propagated
+    inputs = drawn(model, seed)
+    for found, wanted in zip(golden_engine(model).infer(inputs).outputs, golden_engine(again).infer(inputs).outputs,
+                             strict=True):
+        np.testing.assert_array_equal(found, wanted)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_random_networks_run(seed: int) -> None:
+    model = propagated(left_open(lambda size: open_network(seed, size)), 3)
+    inputs = drawn(model, seed)
+    compiled = compile_model(model, load_config("n8"))
+    found = make_engine("executor", model, compiled.program, Memory()).infer(inputs).outputs
+    for one, other in zip(found, golden_engine(model).infer(inputs).outputs, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("engine", ["litert-ref", "tflm"])
+def test_random_networks_equal_the_public_engines(engine: str) -> None:
+    if not available(engine):
+        pytest.skip("the engine is not installed")
+    with Oracle(engine) as oracle:
+        for seed in range(6):
+            opened = left_open(lambda size, seed=seed: open_network(seed, size))
+            model = propagated(opened, 3).under("tflm" if engine == "tflm" else "litert")
+            inputs = drawn(model, seed)
+            # LiteRT carries the shapes itself, from the inputs; TFLite Micro takes those of the file.
+            found = oracle.run(write_model(model if engine == "tflm" else opened), inputs)
+            for one, other in zip(found, golden_engine(model).infer(inputs).outputs, strict=True):
+                np.testing.assert_array_equal(one, other)
+
+
+def test_stored_shapes_that_hold_give_the_same_program() -> None:
+    """Batch 1 of an open model is the model that was exported with batch 1, word for word."""
+    def pooled(batch: int) -> Model:
+        b = ModelBuilder("m")
+        x = b.input((batch, 6, 6, 4), scale=0.5)
+        weights = b.constant(np.ones((3, 3, 3, 4), np.int8), scale=[0.1] * 3)
+        x = b.add("CONV_2D", [x, weights, b.bias(x, weights, [1, 2, 3])], scale=0.7)
+        return b.model(b.add("MAX_POOL_2D", [x], filter_height=2, filter_width=2))
+
+    config = load_config("n8")
+    fixed = replace(parse_model(write_model(pooled(1)), "m"), name="m")
+    programs = [to_bytes(compile_model(model, config).program) for model in (fixed, propagated(left_open(pooled)))]
+    assert programs[0] == programs[1]
+
+
+def batched(op: str = "SOFTMAX") -> Model:
+    """An open batch of rows; the second input is fixed."""
+    def build(batch: int) -> Model:
+        b = ModelBuilder("m")
+        x, y = b.input((batch, 4), scale=0.5, name="x"), b.input((1, 4), scale=0.5, name="y")
+        return b.model(b.add(op, [x], shape=(batch, 4)), b.add("ADD", [x, y]))
+    return left_open(build)
+
+
+@pytest.mark.parametrize("shapes, message", [
+    (InputShapes(named={"z": (1, 4)}),
+     "m.tflite: --shape z: there is no such input; inputs are 'x' [-1, 4], 'y' [1, 4]"),
+    (InputShapes(named={"x": (2, 5)}), "m.tflite: --shape x=2,5 does not fit the input's [-1, 4]; -1 is open"),
+    (InputShapes(named={"x": (2,)}), "m.tflite: --shape x=2 does not fit the input's [-1, 4]; -1 is open"),
+    (InputShapes(named={"x": (-2, 4)}), "m.tflite: --shape x=-2,4 does not fit the input's [-1, 4]; -1 is open"),
+    (InputShapes(named={"y": (2, 4)}), "m.tflite: --shape y=2,4 does not fit the input's [1, 4]; -1 is open"),
+    (InputShapes(2**31 - 1), "m.tflite: input 'x': [2147483647, 4] of int8 is too large: its size is 8589934588 bytes, "
+     "at most 2147483647 fit"),
+])
+def test_wishes_that_inputs_cannot_meet(shapes: InputShapes, message: str) -> None:
+    with pytest.raises(OptionError) as error:
+        parse_model(write_model(batched()), "m.tflite", shapes=shapes)
+    assert str(error.value) == message
+
+
+def test_a_name_goes_before_the_batch() -> None:
+    model = propagated(batched(), 3, x=(5, 4))
+    assert [tensor.shape for tensor in model.main.tensors] == [(5, 4), (1, 4), (5, 4), (5, 4)]
+
+
+def test_a_model_without_open_dimensions_has_its_shapes() -> None:
+    fixed = open_network(0, 1)
+    assert not parse_model(write_model(batched()), "m").main.tensors[0].shape_signature
+    for wish, option in ((InputShapes(2), "--batch 2"), (InputShapes(named={"image": (1, 2)}), "--shape image")):
+        with pytest.raises(OptionError) as error:
+            parse_model(write_model(fixed), "m.tflite", shapes=wish)
+        shape = list(fixed.main.tensors[0].shape)
+        assert str(error.value) == (f"m.tflite: {option} sizes open dimensions, but all dimensions of the inputs are "
+                                    f"fixed: 'image' {shape}; export the model with an open batch")
+
+
+def test_no_input_with_an_open_batch() -> None:
+    def build(width: int) -> Model:
+        b = ModelBuilder("m")
+        return b.model(b.add("SOFTMAX", [b.input((1, width), scale=0.5, name="x")]))
+
+    with pytest.raises(OptionError) as error:
+        propagated(left_open(build), 2)
+    assert str(error.value) == ("m.tflite: --batch 2: the first dimension of no input is open; inputs are "
+                                "'x' [1, -1]")
+    assert propagated(left_open(build), x=(1, 9)).main.tensors[1].shape == (1, 9)
+
+
+def broken(*, rows: int = 4, op: str = "RESHAPE", computed: bool = False) -> Model:
+    """An open model with one operator that contradicts the rest."""
+    def build(batch: int) -> Model:
+        b = ModelBuilder("m")
+        x = b.input((batch, 4), scale=0.5, name="x")
+        target = b.input((2,), "int32", name="target") if computed else b.constant([-1, rows])
+        return b.model(b.add(op, [x, target], shape=(batch, 4)))
+    return left_open(build)
+
+
+@pytest.mark.parametrize("model, kind, message", [
+    (broken(rows=3), ModelError, "m.tflite: subgraph 0, operator 0 RESHAPE: cannot reshape 8 elements [2, 4] into "
+     "[-1, 3]"),
+    (broken(rows=2), ModelError, "m.tflite: subgraph 0, operator 0 RESHAPE: output tensor 2 't2' has shape [-1, 4], "
+     "where -1 is open, expected [4, 2]"),
+    (broken(computed=True), UnsupportedError, "m.tflite: subgraph 0, operator 0 RESHAPE: output tensor 2 't2' has an "
+     "open shape [-1, 4] that does not follow from the inputs' shapes; export the model with fixed shapes"),
+    (batched("GELU"), UnsupportedError, "m.tflite: subgraph 0, operator 0 GELU: output tensor 2 't2' has an open shape "
+     "[-1, 4] that does not follow from the inputs' shapes; export the model with fixed shapes"),
+])
+def test_contradictions_name_the_operator(model: Model, kind: type[TqError], message: str) -> None:
+    with pytest.raises(kind) as error:
+        propagated(model, 2)
+    assert str(error.value) == message
+
+
+def test_signature_of_another_rank() -> None:
+    model = batched()
+    tensors = (replace(model.main.tensors[0], shape_signature=(-1,)), *model.main.tensors[1:])
+    with pytest.raises(ModelError) as error:
+        propagated(replace(model, subgraphs=(replace(model.main, tensors=tensors),)))
+    assert str(error.value) == ("m.tflite: subgraph 0, tensor 0 'x', shape_signature: is [-1] where the shape is "
+                                "[1, 4], expected as many dimensions")
+
+
+def test_shape_of_float32() -> None:
+    """What a shape is taken of needs no values; here it is the model's float32 output."""
+    def build(batch: int) -> Model:
+        b = ModelBuilder("m")
+        x = b.input((batch, 2, 2), scale=0.5)
+        real = b.add("DEQUANTIZE", [x], dtype="float32")
+        return b.model(real, b.add("SHAPE", [real], out_type="int32"))
+
+    for model in (parse_model(write_model(build(3)), "m"), propagated(left_open(build), 3)):
+        inputs = drawn(model, 1)
+        compiled = compile_model(model, load_config("n8"))
+        for engine in (golden_engine(model), make_engine("executor", model, compiled.program, Memory())):
+            assert engine.infer(inputs).outputs[1].tolist() == [3, 2, 2]
