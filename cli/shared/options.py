@@ -59,9 +59,9 @@ def _read_shapes(context: click.Context, parameter: click.Parameter,
             shape = ()
         if not (name and equals and shape) or not all(1 <= size < 2**31 for size in shape):
             raise click.BadParameter(f"expected an input's name and its sizes, each 1 or more, as in "
-                                     f"x=1,96,96,3; found {value!r}")
+                                     f"x=1,96,96,3; found {value!r}.")
         if name in shapes:
-            raise click.BadParameter(f"the input {name!r} is named twice")
+            raise click.BadParameter(f"the input {name!r} is named twice.")
         shapes[name] = shape
     return shapes
 

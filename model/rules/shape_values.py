@@ -60,7 +60,9 @@ def _stored(node: Node, results: Sequence[Array]) -> list[Array]:
     if len(results) != len(node.operator.outputs):
         raise node.error(f"has {len(node.operator.outputs)} outputs, expected {len(results)}")
     stored = []
-    for result, tensor in zip(results, node.outputs(), strict=True):
+    # An element that numpy took out of an array of objects is no array any more.
+    arrays = [np.array(result, object) for result in results]
+    for result, tensor in zip(arrays, node.outputs(), strict=True):
         if tensor.dtype != "bool":
             limits = np.iinfo(tensor.dtype)
             for value in result.ravel():

@@ -1,0 +1,73 @@
+"""`--batch` and `--shape`: what the commands do with them, and what they say."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tq_hw.model.samples.open_shapes import left_open, open_network
+from tq_hw.model.tflite.writer import write_model
+from tq_hw.sim.oracles import available
+
+Tq = Callable[..., Any]
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> str:
+    (tmp_path / "open.tflite").write_bytes(write_model(left_open(lambda batch: open_network(3, batch))))
+    return "open.tflite"
+
+
+def test_batch_sizes_inputs_and_outputs(tq: Tq, model: str) -> None:
+    shape = open_network(3, 2).main.tensors[0].shape
+    np.savez("in.npz", image=np.arange(np.prod(shape)).reshape(shape).astype(np.int8))
+    for wish in (["--batch", 2], ["--shape", f"image={','.join(map(str, shape))}"]):
+        result = tq("sim", model, "--engine", "executor", "--config", "n8", *wish, "--inputs", "in.npz", "--outputs",
+                    "out.npz")
+        assert (result.code, result.err) == (0, "")
+        with np.load("out.npz") as outputs:
+            assert outputs["output_0"].shape == (2, 5)
+
+
+def test_compiled_file_keeps_its_batch(tq: Tq, model: str) -> None:
+    assert tq("compile", model, "--batch", 2, "--config", "n8", "-o", "open.tqm").code == 0
+    np.savez("in.npz", image=np.zeros(open_network(3, 2).main.tensors[0].shape, np.int8))
+    assert tq("sim", "open.tqm", "--engine", "executor", "--inputs", "in.npz").code == 0
+    result = tq("sim", "open.tqm", "--engine", "executor", "--inputs", "in.npz", "--batch", 2)
+    assert (result.code, result.err) == (
+        2, "tq-hw: open.tqm: the shapes of a compiled file are fixed; give --batch and --shape to `tq-hw compile`\n")
+
+
+@pytest.mark.parametrize("oracle", ["litert", "tflm"])
+def test_engines_get_the_same_batch(tq: Tq, model: str, oracle: str) -> None:
+    if not available({"litert": "litert-ref"}.get(oracle, oracle)):
+        pytest.skip("the engine is not installed")
+    result = tq("verify", model, "--batch", 3, "--engine", "executor", "--config", "n8", "--profile", oracle,
+                "--oracle", oracle)
+    assert (result.code, result.err) == (0, "")
+    assert result.out.endswith("1 passed, 0 failed, 0 unsupported\n")
+
+
+@pytest.mark.parametrize("wish, message", [
+    (["--batch", 0], "Invalid value for '--batch': 0 is not in the range 1<=x<=2147483647. Try 'tq-hw compile "
+     "--help'."),
+    (["--shape", "1,2"], "Invalid value for '--shape': expected an input's name and its sizes, each 1 or more, as in "
+     "x=1,96,96,3; found '1,2'. Try 'tq-hw compile --help'."),
+    (["--shape", "image=1,-2"], "Invalid value for '--shape': expected an input's name and its sizes, each 1 or more, "
+     "as in x=1,96,96,3; found 'image=1,-2'. Try 'tq-hw compile --help'."),
+    (["--shape", "image=1", "--shape", "image=2"], "Invalid value for '--shape': the input 'image' is named twice. "
+     "Try 'tq-hw compile --help'."),
+    (["--shape", "picture=1"], "open.tflite: --shape picture: there is no such input; inputs are "
+     "'image' [-1, {}, {}, {}]"),
+])
+def test_messages(tq: Tq, model: str, wish: list[object], message: str) -> None:
+    result = tq("compile", model, *wish)
+    assert (result.code, result.out) == (2, "")
+    assert result.err == f"tq-hw: {message.format(*open_network(3, 1).main.tensors[0].shape[1:])}\n"
+
+
+def test_build_without_a_model_has_nothing_to_size(tq: Tq) -> None:
+    result = tq("build", "--board", "ulx3s_85f", "--batch", 2)
+    assert (result.code, result.err) == (2, "tq-hw: --batch and --shape need --model, whose inputs they size\n")
