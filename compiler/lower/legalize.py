@@ -158,6 +158,18 @@ def supported_operators() -> list[str]:
     return sorted([*(op for op in LOWERINGS if op in SIGNATURES or op in POINTWISE), *ALWAYS_CONSTANT])
 
 
+def _refuse_unknown(subgraph: Subgraph) -> None:
+    """Name all operators that there is no lowering for, how often each occurs, and where first."""
+    places: dict[str, list[int]] = {}
+    for op in subgraph.operators:
+        if op.op not in LOWERINGS:
+            places.setdefault(op.op, []).append(op.index)
+    if places:
+        found = ", ".join(f"{name} (operator {at[0]})" if len(at) == 1 else f"{name} ({len(at)}, the first is operator "
+                          f"{at[0]})" for name, at in sorted(places.items(), key=lambda item: item[1][0]))
+        raise UnsupportedError(f"not supported: {found}; `tq-hw ops` lists the operators that are")
+
+
 def legalize(model: Model, patterns: Sequence[Pattern] = ()) -> Graph:
     """Turn the model's main subgraph into layers, after the library's patterns and `patterns`.
 
@@ -169,6 +181,7 @@ def legalize(model: Model, patterns: Sequence[Pattern] = ()) -> Graph:
     subgraph = rewrite(fold_constants(model), (*patterns, *LIBRARY))
     if patterns:
         check_rewrite(model, subgraph)
+    _refuse_unknown(subgraph)
     state = Legalizer(subgraph, variable_names=variable_names(subgraph))
     _initialize(state, model)
     for index in subgraph.inputs:
@@ -179,10 +192,7 @@ def legalize(model: Model, patterns: Sequence[Pattern] = ()) -> Graph:
             raise UnsupportedError(f"model input {tensor.name!r} (tensor {index}) is {tensor.dtype}; inputs must be "
                                    f"{', '.join(_STORED)} or float32")
     for op in subgraph.operators:
-        lowering = LOWERINGS.get(op.op)
-        if lowering is None:
-            raise UnsupportedError(f"operator {op.index} ({op.op}) is not supported; supported are "
-                                   f"{', '.join(supported_operators())}")
+        lowering = LOWERINGS[op.op]
         try:
             # Again, as shapes that were computed are known by now.
             check_shapes(Node(op, subgraph.tensors, f"operator {op.index} ({op.op})"))

@@ -86,9 +86,21 @@ class FlatBuffer:
         return Table(self, self.offset(0, "root offset"), place)
 
 
+_ZIP = b"PK\x03\x04"
+#: By the name of a file in the archive.
+_ZIPPED = {
+    b"data.pkl": "a PyTorch file; convert it with litert-torch, quantized to int8",
+    b"model.weights.h5": "a Keras file; convert it with tf.lite.TFLiteConverter, quantized to int8",
+}
+
+
 def _guess_format(data: bytes) -> str:
-    """Name a format that is often mistaken for a `.tflite` file."""
-    starts = {b"PK\x03\x04": "a ZIP archive (.keras, .task or .zip)", b"\x89HDF": "HDF5 (Keras .h5)",
+    """Name a format that is often mistaken for a `.tflite` file, and how to make one of it."""
+    if data.startswith(_ZIP):
+        for name, kind in _ZIPPED.items():
+            if name in data:
+                return f"; it looks like {kind}"
+    starts = {_ZIP: "a ZIP archive (.keras, .task or .zip)", b"\x89HDF": "HDF5 (Keras .h5)",
               b"\x08": "protobuf (ONNX or a frozen graph)", b"version https://git-lfs":
               "a Git LFS pointer; fetch the file itself", b"<": "HTML or XML"}
     for start, kind in starts.items():

@@ -79,7 +79,10 @@ def test_names_a_short_file():
 
 
 @pytest.mark.parametrize("start, hint", [
-    (b"PK\x03\x04abcd", "a ZIP archive (.keras, .task or .zip)"), (b"\x89HDFabcd", "HDF5 (Keras .h5)"),
+    (b"PK\x03\x04abcd", "a ZIP archive (.keras, .task or .zip)"),
+    (b"PK\x03\x04abcdnet/data.pklPK", "a PyTorch file; convert it with litert-torch, quantized to int8"),
+    (b"PK\x03\x04abcdmodel.weights.h5PK", "a Keras file; convert it with tf.lite.TFLiteConverter, quantized to int8"),
+    (b"\x89HDFabcd", "HDF5 (Keras .h5)"),
     (b"\x08\x07abcdef", "protobuf (ONNX or a frozen graph)"), (b"<html>..", "HTML or XML"),
     (b"version https://git-lfs.x", "a Git LFS pointer; fetch the file itself"),
 ])
