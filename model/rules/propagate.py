@@ -18,8 +18,8 @@ from tq_hw.model.rules.sizes import MAX_RANK, too_large
 
 __all__ = ["InputShapes", "propagate_shapes"]
 
-#: Elements of all values that are computed from shapes, so that a small file may not grow without bound.
-_VALUES_LIMIT = 64 * ELEMENT_LIMIT
+#: Elements that arithmetic on shapes reads and writes in all, so that a small file takes neither long nor much memory.
+_VALUES_LIMIT = 256 * ELEMENT_LIMIT
 
 
 @dataclass(frozen=True)
@@ -126,6 +126,7 @@ class _Propagation:
         node = Node(op, self.tensors, f"{self.name}: subgraph 0, operator {op.index} {op.op}")
         check_signature(node)
         if self.value_count < _VALUES_LIMIT and (values := shape_values(node)) is not None:
+            self.value_count += sum(tensor.data.size for tensor in node.inputs() if tensor.data is not None)
             for index, value in zip(op.outputs, values, strict=True):
                 self._set_output(node, index, value.shape)
                 self.tensors[index] = replace(self.tensors[index], data=value)

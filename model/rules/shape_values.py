@@ -5,6 +5,7 @@ CONCATENATION, and RESHAPE or FILL at its end. `shape_values` evaluates such an 
 integers and truth values are computed; quantized data stay with the golden model.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -20,7 +21,7 @@ __all__ = ["ELEMENT_LIMIT", "shape_values"]
 Array = npt.NDArray[Any]
 
 #: An operator with more elements than this is no arithmetic on shapes; it stays in the graph.
-ELEMENT_LIMIT = 1 << 16
+ELEMENT_LIMIT = 1 << 12
 #: FILL and ZEROS_LIKE keep one element, however large they are; the compiler folds no more either.
 _FILL_LIMIT = 1 << 22
 _INTEGERS = ("int32", "int64", "bool")
@@ -41,15 +42,15 @@ def shape_values(node: Node) -> list[Array] | None:
     tensors = [*node.inputs(), *node.outputs()]
     if rule is None or not node.operator.inputs or any(tensor.dtype not in _INTEGERS for tensor in tensors):
         return None
-    arrays = [tensor.data for tensor in node.inputs()]
-    # Python's integers have no width: a result that does not fit is seen.
-    known = [array.astype(object) for array in arrays if array is not None and array.size <= ELEMENT_LIMIT]
-    if len(known) != len(arrays) or node.text("fused_activation_function") != "NONE":
+    known = [tensor.data for tensor in node.inputs() if tensor.data is not None and tensor.data.size <= ELEMENT_LIMIT]
+    if (len(known) != len(node.inputs()) or node.text("fused_activation_function") != "NONE"
+            or node.option("batch_dims")):
         return None
     shapes = output_shapes(node)
-    if shapes is not None and sum(int(np.prod(shape, dtype=object)) for shape in shapes) > ELEMENT_LIMIT:
+    if shapes is not None and sum(map(math.prod, shapes)) > ELEMENT_LIMIT:
         return None
-    results = rule(node, known)
+    # Python's integers have no width: a result that does not fit is seen.
+    results = rule(node, [array.astype(object) for array in known])
     if results is None:
         return None
     return _stored(node, results)
@@ -67,7 +68,7 @@ def _stored(node: Node, results: Sequence[Array]) -> list[Array]:
             limits = np.iinfo(tensor.dtype)
             for value in result.ravel():
                 if not limits.min <= value <= limits.max:
-                    raise node.error(f"gives {value}, which does not fit {tensor.dtype}")
+                    raise node.error(f"gives a number that does not fit {tensor.dtype}")
         array = np.array(result, tensor.dtype)
         array.flags.writeable = False
         stored.append(array)
@@ -90,7 +91,7 @@ def _repeat(node: Node, value: Array, shape: tuple[int, ...]) -> list[Array] | N
     """Return one value at every place of `shape`, None if these are too many."""
     if len(node.operator.outputs) != 1:
         raise node.error(f"has {len(node.operator.outputs)} outputs, expected 1")
-    if node.output().dtype != value.dtype.name or int(np.prod(shape, dtype=object)) > _FILL_LIMIT:
+    if node.output().dtype != value.dtype.name or math.prod(shape) > _FILL_LIMIT:
         return None
     return [np.broadcast_to(value.reshape(()), shape)]
 
@@ -123,9 +124,7 @@ def _range(node: Node, x: list[Array]) -> list[Array] | None:
     return [np.array(found, object)] if len(found) <= ELEMENT_LIMIT else None
 
 
-def _gather(node: Node, x: list[Array]) -> list[Array] | None:
-    if node.option("batch_dims"):
-        return None
+def _gather(node: Node, x: list[Array]) -> list[Array]:
     return [np.take(x[0], x[1].astype(np.int64), node.axis(node.option("axis"), x[0].ndim))]
 
 

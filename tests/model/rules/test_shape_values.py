@@ -88,7 +88,8 @@ def test_no_arithmetic_on_shapes(found):
 
 
 @pytest.mark.parametrize("op, inputs, options, message", [
-    ("MUL", [1 << 16, 1 << 15], {}, "MUL: gives 2147483648, which does not fit int32"),
+    ("MUL", [1 << 16, 1 << 15], {}, "MUL: gives a number that does not fit int32"),
+    ("REDUCE_PROD", [[2] * ELEMENT_LIMIT, [0]], {}, "REDUCE_PROD: gives a number that does not fit int32"),
     ("FLOOR_DIV", [1, 0], {}, "FLOOR_DIV: divides by 0"),
     ("ADD", [[1, 2], [1, 2, 3]], {}, "ADD: shapes [2] and [3] cannot be broadcast"),
     ("NOT_EQUAL", [[1]], {"dtype": "bool"}, "NOT_EQUAL: input 1 is missing"),
