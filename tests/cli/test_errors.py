@@ -21,6 +21,7 @@ from tq_hw.isa.config import PRESETS, load_config
 from tq_hw.isa.encode import EncodeError
 from tq_hw.model.errors import DeviceError, MismatchError, MissingToolError, ToolError, UnsupportedError
 from tq_hw.model.samples.build import ModelBuilder
+from tq_hw.model.tflite.reader import parse_model
 from tq_hw.sim.rtl import build as rtl_build
 
 Tq = Callable[..., Any]
@@ -110,7 +111,7 @@ def test_all_unsupported_operators_are_named_with_their_counts() -> None:
         x = b.add(op, [x], scale=0.5, shape=(1, 4, 4, 2))
     with pytest.raises(UnsupportedError, match=r"^not supported: BUCKETIZE \(2, the first is operator 1\), UNIQUE "
                                                r"\(operator 3\); `tq-hw ops` lists the operators that are$"):
-        compile_model(b.build(x), load_config("tiny"))
+        compile_model(parse_model(b.build(x), "many"), load_config("tiny"))
 
 
 @pytest.mark.parametrize(("text", "message"), [
