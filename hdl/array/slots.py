@@ -1,14 +1,15 @@
 """The slot counter: streams the slots of one step after another, and asks the scratchpad for their words."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
-from amaranth import Cat, Module, Mux, Signal, signed
+from amaranth import Cat, Module, Mux, Signal
 from amaranth.hdl import Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from tq_hw.hdl.array.accumulate import SlotTag
-from tq_hw.hdl.array.steps import COLUMN, COUNT, ROW, SLOT_FEEDS, Constants, Place, Slot, Step
+from tq_hw.hdl.array.counters import Counters, last, some_left
+from tq_hw.hdl.array.steps import COLUMN, ROW, SLOT_FEEDS, Constants, Place, Slot, Step
 from tq_hw.hdl.parts.delay import delayed
 from tq_hw.hdl.parts.numbers import NUMBER_BITS
 from tq_hw.hdl.signatures import bank_of
@@ -18,9 +19,19 @@ from tq_hw.isa.latency import SLOT_TO_PORT_CYCLES
 __all__ = ["SlotCounter"]
 
 
-#: address: of the slot, without the step's offsets; next_row: of the next output row's first slot;
-#: row, col: input row and column of the slot, without the step's; cols: output columns left.
-_Position = data.StructLayout({"address": 16, "next_row": 16, "row": ROW, "col": COLUMN, "cols": COUNT})
+class _Offset(NamedTuple):
+    """What stage 1 hands to stage 2: the slot's place with the step's offsets, and the image it is compared with."""
+
+    leads: Value
+    tails: Value
+    in_rows: Value
+    in_cols: Value
+    folded: Value
+    used: Value
+    read_col: Signal
+    cols: list[Signal]
+    rows: list[Signal]
+    addresses: list[Signal]
 
 
 class SlotCounter(wiring.Component):
@@ -78,91 +89,102 @@ class SlotCounter(wiring.Component):
         """Stage 0 counts, stage 1 adds the step's offsets, stage 2 (the ports) compares with the image."""
         m = Module()
         new = self.i.payload
-        step: Any = Signal(Step(self._config), reset_less=True)
-        constants: Any = Signal(Constants, reset_less=True)  # of `step`
-        after: Any = Signal(Constants, reset_less=True)      # of `new`
-        m.d.comb += after.eq(Mux(new.operation_first, self.constants.as_value(), constants.as_value()))
-
-        # Stage 0. `slots` and `cols` go one further than their last (-1) in depthwise mode: none left (-2).
-        live, fresh, took, closing = (Signal(name=n) for n in ("live", "fresh", "took", "closing"))
-        position: Any = Signal(_Position)
-        advanced: Any = Signal(_Position)
-        begun: Any = Signal(_Position)
-        period, lead = Signal(COUNT), Signal(COUNT)
-        tail = Signal(COUNT, init=-1)
-        slots = Signal.like(new.slots)
-        stride = Signal(signed(9))
-        depthwise, cols = constants.depthwise, position.cols
-        keep, row_end, ending, leads, tails = (
-            Signal(name=n) for n in ("keep", "row_end", "ending", "leads", "tails"))
-        m.d.comb += [
-            keep.eq(live & (~depthwise | (stride[-1] & (~cols[-1] | cols[0]) & (~slots[-1] | slots[0])))),
-            row_end.eq(live & Mux(depthwise, period[-1], cols[-1])),
-            # Depthwise: no slot is left, or this one is kept and the last.
-            ending.eq(live & slots[-1] & (~depthwise | (
-                period[-1] & (~slots[0] | (stride[-1] & (~cols[-1] | cols[0])))))),
-            leads.eq(live & lead[-1]),
-            tails.eq(~leads & ~tail[-1]),
-            advanced.address.eq(Mux(row_end, position.next_row, position.address + constants.in_col_step)),
-            advanced.next_row.eq(position.next_row + Mux(row_end, constants.in_row_step, 0)),
-            advanced.row.eq(position.row + Mux(row_end, constants.row_stride, 0)),
-            advanced.col.eq(Mux(row_end, constants.col_first, position.col + constants.col_advance)),
-            advanced.cols.eq(Mux(row_end, constants.out_cols, cols - keep)),
-        ]
-
-        begin, may_begin, begins_operation, took_buffer = self._admit(
-            m, live=live, ending=ending, tail_over=tail[-1], after=after)
-        m.d.sync += [tail.eq(tail - ~tail[-1]), fresh.eq(begin)]
-        with m.If(live):
-            m.d.sync += [live.eq(~ending), position.eq(advanced), slots.eq(slots - keep), period.eq(period - 1),
-                         lead.eq(lead - ~lead[-1]), stride.eq(Mux(stride[-1], constants.stride, stride - 1))]
-        with m.If(row_end):
-            m.d.sync += [period.eq(constants.period), stride.eq(-1), lead.eq(step.lag), tail.eq(step.lag)]
-        with m.If(begin):
-            m.d.sync += live.eq(1)
-        # The wide registers do not ask for weights and buffers: what they copy before the step begins is copied again.
-        with m.If(begins_operation):
-            m.d.sync += constants.eq(self.constants)
-        with m.If(may_begin):
-            m.d.sync += [step.eq(new), took.eq(took_buffer),
-                         slots.eq(new.slots), period.eq(after.period), stride.eq(-1), lead.eq(new.lag)]
-            with m.If(new.place == Place.FIRST):
-                m.d.sync += [position.address.eq(after.in_base), position.next_row.eq(after.next_row_base),
-                             position.row.eq(after.row_first), position.col.eq(after.col_first),
-                             position.cols.eq(after.out_cols)]
-            with m.If(new.place == Place.AGAIN):
-                m.d.sync += position.eq(begun)
-        with m.If(fresh & step.tile_first):
-            m.d.sync += begun.eq(position)
+        s = Counters(self._config)
+        after: Any = Signal(Constants, reset_less=True)  # of `new`
+        m.d.comb += after.eq(Mux(new.operation_first, self.constants.as_value(), s.constants.as_value()))
+        self._advance(m, s)
+        begin, may_begin = self._begin(m, s, after)
 
         # A tile is whole rows, and a row's slots reach its last column: the last column is kept here or has been.
         number = Signal(NUMBER_BITS, init=(1 << NUMBER_BITS) - 1)
         with m.If(begin & new.operation_first):
             m.d.sync += number.eq(number + 1)
-        m.d.comb += self.live.eq(live)
-        m.d.sync += [self.cut.eq(row_end & depthwise & ~(cols[-1] & (keep | ~cols[0]))), self.cut_number.eq(number),
-                     self.number.eq(delayed(m, number, SLOT_TO_PORT_CYCLES, "number"))]
+        m.d.comb += self.live.eq(s.live)
+        cols, depthwise = s.position.cols, s.constants.depthwise
+        m.d.sync += [self.cut.eq(s.row_end & depthwise & ~(last(cols) & (s.keep | ~cols[0]))),
+                     self.cut_number.eq(number), self.number.eq(delayed(m, number, SLOT_TO_PORT_CYCLES, "number"))]
 
-        # An operation is over when the rest of its last row has been read, too.
-        tag: Any = Signal(SlotTag)
+        tag = self._tag(m, s)
+        self._ports(m, s, tag, self._add_offsets(m, s, may_begin))
+        pairs = [(a, b) for b in range(SLOT_FEEDS) for a in range(b)]
+        m.d.sync += self.conflict.eq(Cat(self.wants[a] & self.wants[b] for a, b in pairs).any())
+        return m
+
+    def _advance(self, m: Module, s: Counters) -> None:
+        """Say what this slot is, and where the next one of the step lies."""
+        advanced, position, constants = s.advanced, s.position, s.constants
+        depthwise, cols, slots = constants.depthwise, position.cols, s.slots
         m.d.comb += [
-            tag.keep.eq(keep), tag.start.eq(fresh), tag.take.eq(took),
-            tag.overwrite.eq(step.tile_first & constants.acc_first),
-            tag.full.eq(keep & slots[-1] & step.tile_last & constants.acc_last),
-            tag.operation_end.eq(closing & tail[-1]),
+            s.keep.eq(s.live & (~depthwise | (last(s.stride) & some_left(cols) & some_left(slots)))),
+            s.row_end.eq(s.live & Mux(depthwise, last(s.period), last(cols))),
+            # Depthwise: no slot is left, or this one is kept and the last.
+            s.ending.eq(s.live & last(slots) & (~depthwise | (
+                last(s.period) & (~slots[0] | (last(s.stride) & some_left(cols)))))),
+            s.leads.eq(s.live & last(s.lead)),
+            s.tails.eq(~s.leads & ~last(s.tail)),
+            advanced.address.eq(Mux(s.row_end, position.next_row, position.address + constants.in_col_step)),
+            advanced.next_row.eq(position.next_row + Mux(s.row_end, constants.in_row_step, 0)),
+            advanced.row.eq(position.row + Mux(s.row_end, constants.row_stride, 0)),
+            advanced.col.eq(Mux(s.row_end, constants.col_first, position.col + constants.col_advance)),
+            advanced.cols.eq(Mux(s.row_end, constants.out_cols, cols - s.keep)),
+        ]
+
+    def _begin(self, m: Module, s: Counters, after: Any) -> tuple[Signal, Signal]:
+        """Count, and begin steps; return the strobe that one begins, and that the present one allows it."""
+        new, position, constants = self.i.payload, s.position, s.constants
+        begin, may_begin, begins_operation, took_buffer = self._admit(
+            m, live=s.live, ending=s.ending, tail_over=last(s.tail), after=after)
+        m.d.sync += [s.tail.eq(s.tail - ~last(s.tail)), s.fresh.eq(begin)]
+        with m.If(s.live):
+            m.d.sync += [
+                s.live.eq(~s.ending), position.eq(s.advanced), s.slots.eq(s.slots - s.keep),
+                s.period.eq(s.period - 1), s.lead.eq(s.lead - ~last(s.lead)),
+                s.stride.eq(Mux(last(s.stride), constants.stride, s.stride - 1))]
+        with m.If(s.row_end):
+            m.d.sync += [s.period.eq(constants.period), s.stride.eq(-1), s.lead.eq(s.step.lag), s.tail.eq(s.step.lag)]
+        with m.If(begin):
+            m.d.sync += s.live.eq(1)
+        # The wide registers are loaded speculatively, whether weights and buffers are there or not, and reloaded
+        # until the step begins: their enables do not wait for these late signals.
+        with m.If(begins_operation):
+            m.d.sync += constants.eq(self.constants)
+        with m.If(may_begin):
+            m.d.sync += [s.step.eq(new), s.took.eq(took_buffer),
+                         s.slots.eq(new.slots), s.period.eq(after.period), s.stride.eq(-1), s.lead.eq(new.lag)]
+            with m.If(new.place == Place.FIRST):
+                m.d.sync += [position.address.eq(after.in_base), position.next_row.eq(after.next_row_base),
+                             position.row.eq(after.row_first), position.col.eq(after.col_first),
+                             position.cols.eq(after.out_cols)]
+            with m.If(new.place == Place.AGAIN):
+                m.d.sync += position.eq(s.begun)
+        with m.If(s.fresh & s.step.tile_first):
+            m.d.sync += s.begun.eq(position)
+        return begin, may_begin
+
+    def _tag(self, m: Module, s: Counters) -> Any:
+        """Return what the accumulators are told; an operation is over when the rest of its last row is read, too."""
+        tag: Any = Signal(SlotTag)
+        closing = Signal()
+        m.d.comb += [
+            tag.keep.eq(s.keep), tag.start.eq(s.fresh), tag.take.eq(s.took),
+            tag.overwrite.eq(s.step.tile_first & s.constants.acc_first),
+            tag.full.eq(s.keep & last(s.slots) & s.step.tile_last & s.constants.acc_last),
+            tag.operation_end.eq(closing & last(s.tail)),
         ]
         with m.If(tag.operation_end):
             m.d.sync += closing.eq(0)
-        with m.If(ending & step.operation_last):
+        with m.If(s.ending & s.step.operation_last):
             m.d.sync += closing.eq(1)
+        return tag
 
-        # Stage 1. Where reading does not lead, it goes on after the column read last.
-        leads1 = delayed(m, leads, 1, "leads", control=True)
-        tails1 = delayed(m, tails, 1, "tails", control=True)
+    def _add_offsets(self, m: Module, s: Counters, may_begin: Signal) -> _Offset:
+        """Stage 1. Where reading does not lead, it goes on after the column read last."""
+        new, position, constants = self.i.payload, s.position, s.constants
+        leads1 = delayed(m, s.leads, 1, "leads", control=True)
+        tails1 = delayed(m, s.tails, 1, "tails", control=True)
         image1 = delayed(m, Cat(constants.in_rows, constants.in_cols), 1, "image")
-        in_rows1, in_cols1 = image1[:16], image1[16:]
         folded1 = delayed(m, constants.folded, 1, "folded")
-        used1 = delayed(m, Cat(feed.used for feed in step.feeds), 1, "used")
+        used1 = delayed(m, Cat(feed.used for feed in s.step.feeds), 1, "used")
         read_col1 = Signal(COLUMN, reset_less=True)
         cols1 = [Signal(COLUMN, name=f"col{k}", reset_less=True) for k in range(3)]
         rows1 = [Signal(ROW, name=f"row{g}", reset_less=True) for g in range(SLOT_FEEDS)]
@@ -170,52 +192,51 @@ class SlotCounter(wiring.Component):
         tap_cols = [Signal(17, name=f"tap_col{k}", reset_less=True) for k in range(3)]
         with m.If(may_begin):
             m.d.sync += [tap_cols[k].eq(new.col + k) for k in range(3)]
-        m.d.sync += read_col1.eq(Mux(leads, position.col, read_col1) + Mux(leads, step.col, 1))
+        m.d.sync += read_col1.eq(Mux(s.leads, position.col, read_col1) + Mux(s.leads, s.step.col, 1))
         m.d.sync += [cols1[k].eq(position.col + tap_cols[k]) for k in range(3)]
-        for g, feed in enumerate(step.feeds):
+        for g, feed in enumerate(s.step.feeds):
             m.d.sync += [
                 rows1[g].eq(position.row + feed.row),
-                addresses1[g].eq(Mux(leads, position.address, addresses1[g])
-                                 + Mux(leads, feed.offset, constants.in_col_step)),
+                addresses1[g].eq(Mux(s.leads, position.address, addresses1[g])
+                                 + Mux(s.leads, feed.offset, constants.in_col_step)),
             ]
+        return _Offset(leads1, tails1, image1[:16], image1[16:], folded1, used1, read_col1, cols1, rows1, addresses1)
 
-        # Stage 2.
-        slot = self.slot
-        depthwise1 = delayed(m, depthwise, 1, "depthwise")
+    def _ports(self, m: Module, s: Counters, tag: Any, o: _Offset) -> None:
+        """Stage 2: read what lies in the image; the slot, with its tag, goes along with the ports."""
+        slot, constants = self.slot, s.constants
+        depthwise1 = delayed(m, constants.depthwise, 1, "depthwise")
         col_valid = [Signal(name=f"col_valid{k}") for k in range(3)]
-        m.d.comb += [col_valid[k].eq(cols1[k].as_unsigned() < in_cols1) for k in range(3)]
+        m.d.comb += [col_valid[k].eq(o.cols[k].as_unsigned() < o.in_cols) for k in range(3)]
         read_col_valid = Signal()
-        m.d.comb += read_col_valid.eq(folded1 | (read_col1.as_unsigned() < in_cols1))
+        m.d.comb += read_col_valid.eq(o.folded | (o.read_col.as_unsigned() < o.in_cols))
         m.d.sync += slot.col_valid.eq(Cat(col_valid))
         for g in range(SLOT_FEEDS):
             row_valid, last_row_valid = Signal(name=f"row_valid{g}"), Signal(name=f"last_row_valid{g}")
             reads = Signal(name=f"reads{g}")
-            m.d.comb += [row_valid.eq(used1[g] & (rows1[g].as_unsigned() < in_rows1)),
-                         reads.eq(((leads1 & row_valid) | (tails1 & last_row_valid)) & read_col_valid)]
-            with m.If(leads1):
+            m.d.comb += [row_valid.eq(o.used[g] & (o.rows[g].as_unsigned() < o.in_rows)),
+                         reads.eq(((o.leads & row_valid) | (o.tails & last_row_valid)) & read_col_valid)]
+            with m.If(o.leads):
                 m.d.sync += last_row_valid.eq(row_valid)
             m.d.sync += [
-                slot.row_valid[g].eq(row_valid & (folded1 | depthwise1 | col_valid[0])),
-                self.en[g].eq(reads), self.addr[g].eq(addresses1[g]), self.wants[g].eq(bank_of(reads, addresses1[g])),
+                slot.row_valid[g].eq(row_valid & (o.folded | depthwise1 | col_valid[0])),
+                self.en[g].eq(reads), self.addr[g].eq(o.addresses[g]),
+                self.wants[g].eq(bank_of(reads, o.addresses[g])),
             ]
         m.d.comb += [
             slot.depthwise.eq(delayed(m, depthwise1, 1, "depthwise_late")),
             slot.zero_point.eq(delayed(m, constants.zero_point, SLOT_TO_PORT_CYCLES, "zero_point")),
-            slot.swap.eq(delayed(m, fresh, SLOT_TO_PORT_CYCLES, "swap", control=True)),
+            slot.swap.eq(delayed(m, s.fresh, SLOT_TO_PORT_CYCLES, "swap", control=True)),
             slot.tag.eq(delayed(m, tag, SLOT_TO_PORT_CYCLES, "tag", control=True)),
         ]
-        for g, feed in enumerate(step.feeds):
+        for g, feed in enumerate(s.step.feeds):
             rotate1 = Signal.like(feed.rotate, name=f"rotate{g}")
-            with m.If(leads):
+            with m.If(s.leads):
                 m.d.sync += rotate1.eq(feed.rotate)
             m.d.comb += [
                 slot.rotate[g].eq(delayed(m, rotate1, 1, f"rotate{g}")),
                 slot.lane_end[g].eq(delayed(m, feed.lane_end, SLOT_TO_PORT_CYCLES, f"lane_end{g}")),
             ]
-
-        pairs = [(a, b) for b in range(SLOT_FEEDS) for a in range(b)]
-        m.d.sync += self.conflict.eq(Cat(self.wants[a] & self.wants[b] for a, b in pairs).any())
-        return m
 
     def _admit(self, m: Module, *, live: Signal, ending: Signal, tail_over: Value,
                after: Any) -> tuple[Signal, Signal, Signal, Value]:
