@@ -7,11 +7,12 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
-from tq_hw.hdl.array.steps import COUNT, SLOT_FEEDS, Constants, Feed, Place, Step
+from tq_hw.hdl.array.loops import Loops
+from tq_hw.hdl.array.steps import COUNT, SLOT_FEEDS, Constants, Feed, Step
 from tq_hw.hdl.array.weights import WeightRequest
 from tq_hw.hdl.parts.delay import delayed
 from tq_hw.hdl.parts.numbers import NUMBER_BITS
-from tq_hw.hdl.signatures import OperationLayout, TableWriteSignature, operation_signature
+from tq_hw.hdl.signatures import TableWriteSignature, operation_signature
 from tq_hw.isa.config import Config
 from tq_hw.isa.layout import FOLD_ENTRY, ArrayMode, Unit
 
@@ -19,8 +20,6 @@ __all__ = ["StepSequencer"]
 
 #: A folding table entry as the compiler writes it.
 _WrittenFold = data.StructLayout({f.name: f.bits for f in FOLD_ENTRY.fields})
-#: Start of a kernel row of the step, and what is left: kernel rows below it, less 1.
-_KernelRow = data.StructLayout({"offset": 16, "row": 16, "left": signed(10)})
 
 
 class StepSequencer(wiring.Component):
@@ -58,60 +57,31 @@ class StepSequencer(wiring.Component):
         })
 
     def elaborate(self, platform: object) -> Module:
-        """One state per row of the loops' bodies; `step` is filled feed by feed."""
+        """One state per row of the loops' bodies, each a method; `step` is filled feed by feed."""
         m = Module()
-        config = self._config
-        op, step = Signal(OperationLayout(Unit.ARRAY), reset_less=True), self.steps.payload
-        gemm, folded, depthwise = (Signal(name=n) for n in ("gemm", "folded", "depthwise"))
-        m.d.comb += [gemm.eq(op.mode == ArrayMode.GEMM), folded.eq(op.mode == ArrayMode.FOLDED),
-                     depthwise.eq(op.mode == ArrayMode.DEPTHWISE)]
+        s = Loops(self._config, self.steps.payload)
+        op = s.op
+        m.d.comb += [s.gemm.eq(op.mode == ArrayMode.GEMM), s.folded.eq(op.mode == ArrayMode.FOLDED),
+                     s.depthwise.eq(op.mode == ArrayMode.DEPTHWISE)]
         self._make_constants(m, op)
         fold_entry, fold_index = self._fold_table(m)
         # The feed's entry, in a register: what it tells the step takes a few levels of logic.
-        entry: Any = Signal(Feed(config), reset_less=True)
-
-        # Loops over output blocks and tiles.
-        blocks_left = Signal(COUNT)
-        slots_left, slots_after = Signal(signed(25)), Signal(signed(25))  # less 1
-        weight_block, in_block = Signal(16), Signal(16)
-        sub, sub_rotate = Signal(range(max(2, config.sub_blocks))), Signal.like(step.feeds[0].rotate)
-        first, tile_first = Signal(), Signal()
-        place = Signal.like(step.place)
-        tile_over = slots_after[-1]
-
-        # Loops inside a tile. inner, column: offsets of the channel block and of the kernel column.
-        kernel_row, walk = Signal(_KernelRow), Signal(_KernelRow)
-        slices_left, blocks_in_left, cols_left = Signal(signed(9)), Signal(COUNT), Signal(signed(10))
-        rotate = Signal.like(sub_rotate)
-        inner, column, kernel_col = Signal(16), Signal(16), Signal(16)
-        column_step, triple_step = Signal(16), Signal(16)
-        m.d.comb += column_step.eq(Mux(depthwise, triple_step, op.kernel_col_step))
-        slice_last = ~gemm | slices_left[-1]
-        block_last = depthwise | blocks_in_left[-1]
-        col_last = folded | cols_left[-1]
-        row_last = folded | walk.left[-1]
-        tile_last = Signal()
-        m.d.comb += tile_last.eq(slice_last & block_last & col_last & row_last)
+        entry: Any = Signal(Feed(self._config), reset_less=True)
+        tile_last = s.ends(m)
 
         with m.If(self.steps.ready):
             m.d.sync += self.steps.valid.eq(0)
         with m.If(self.weights.ready):
             m.d.sync += self.weights.valid.eq(0)
 
-        def first_block() -> list[Any]:
-            shift = (-config.cols * op.sub_first)[:len(sub_rotate)]
-            return [blocks_left.eq(op.out_blocks - 2), weight_block.eq(op.weight_base), in_block.eq(0),
-                    sub.eq(op.sub_first), sub_rotate.eq(shift if config.sub_blocks > 1 else 0)]
-
         # The constants of the last operation are asked for until its first step is taken; known one cycle late, which
         # is soon enough, for no step becomes valid on the way to IDLE.
-        keeps = self.steps.valid & step.operation_first
+        keeps = self.steps.valid & self.steps.payload.operation_first
         kept = delayed(m, keeps, 1, "kept", control=True)
         # In IDLE, and neither on hold nor `kept`: a register, for whether an operation is taken ends far away.
         ready = Signal()
         # Low bits of the operation's number; -1 before the first.
         number = Signal(NUMBER_BITS, init=(1 << NUMBER_BITS) - 1)
-
         m.d.comb += [self.i.ready.eq(ready), self.accepted.eq(self.i.valid & ready)]
         m.d.sync += number.eq(number + self.accepted)
 
@@ -124,95 +94,59 @@ class StepSequencer(wiring.Component):
                     m.d.sync += op.eq(self.i.payload)
                 with m.If(self.accepted):
                     m.next = "PREPARE"
-
             with m.State("PREPARE"):
-                m.d.sync += [first_block(), slots_left.eq(op.slots - 1), first.eq(1), tile_first.eq(1),
-                             place.eq(Place.FIRST), triple_step.eq(op.in_col_step + (op.in_col_step << 1))]
+                m.d.sync += s.begin_operation()
                 m.next = "TILE"
-
             with m.State("TILE"):
-                m.d.sync += [
-                    slots_after.eq(slots_left - op.tile_slots),
-                    kernel_row.offset.eq(0), kernel_row.row.eq(0), kernel_row.left.eq(op.kernel_rows - 1),
-                    slices_left.eq(op.slices - 2), blocks_in_left.eq(op.kernel_blocks - 2),
-                    cols_left.eq(Mux(depthwise, op.kernel_cols - 4, op.kernel_cols - 2)),
-                    rotate.eq(Mux(depthwise, sub_rotate, 0)),
-                    inner.eq(in_block), column.eq(in_block), kernel_col.eq(0), fold_index.eq(0),
-                ]
+                m.d.sync += [*s.begin_tile(), fold_index.eq(0)]
                 m.next = "REQUEST"
-
             # Whether the last one is taken comes late in its cycle: the next one goes on a cycle later.
             with m.State("REQUEST"), m.If(~self.weights.valid):
-                request = self.weights.payload
-                m.d.sync += [self.weights.valid.eq(1), request.jump.eq(tile_first),
-                             request.address.eq(weight_block), request.rows.eq(op.weight_rows - 2),
-                             request.number.eq(number),
-                             walk.eq(kernel_row), feed.eq(0), fold_index.eq(fold_index + folded), entry.eq(fold_entry)]
+                self._request_weights(m, s, number)
+                m.d.sync += [s.walk.eq(s.kernel_row), feed.eq(0), fold_index.eq(fold_index + s.folded),
+                             entry.eq(fold_entry)]
                 m.next = "FEEDS"
-
             with m.State("FEEDS"), m.If((feed != 0) | ~self.steps.valid):
-                self._fill_feed(m, step, feed, op=op, entry=entry, walk=walk, inner=inner, rotate=rotate)
-                with m.If(feed == 0):
-                    m.d.sync += [
-                        step.operation_first.eq(first), step.tile_first.eq(tile_first), step.place.eq(place),
-                        step.slots.eq(Mux(tile_over, slots_left - 1, op.tile_slots - 2)),
-                        step.col.eq(kernel_col),
-                    ]
-                m.d.sync += feed.eq(feed + 1)
-                self._make_lag(m, step, feed, depthwise=depthwise, col_first=op.col_first, col=kernel_col)
+                self._fill_step(m, s, feed, entry)
                 with m.If(feed == SLOT_FEEDS - 1):
                     m.next = "ADVANCE"
                 with m.Else():
-                    m.d.sync += [fold_index.eq(fold_index + folded), entry.eq(fold_entry)]
-
+                    m.d.sync += [fold_index.eq(fold_index + s.folded), entry.eq(fold_entry)]
             with m.State("ADVANCE"):
-                m.d.sync += [
-                    self.steps.valid.eq(1), step.tile_last.eq(tile_last),
-                    step.operation_last.eq(tile_last & tile_over & blocks_left[-1]),
-                    first.eq(0), tile_first.eq(0), place.eq(Place.AGAIN),
-                    slices_left.eq(slices_left - 1), rotate.eq(rotate - Mux(gemm, config.gemm_rows, 0)),
-                ]
-                with m.If(slice_last):
-                    m.d.sync += [slices_left.eq(op.slices - 2), blocks_in_left.eq(blocks_in_left - 1),
-                                 inner.eq(inner + Mux(gemm, op.kernel_block_step, 0))]
-                    with m.If(~depthwise):
-                        m.d.sync += rotate.eq(0)
-                with m.If(slice_last & block_last):
-                    m.d.sync += [blocks_in_left.eq(op.kernel_blocks - 2),
-                                 cols_left.eq(cols_left - Mux(depthwise, 3, 1)),
-                                 column.eq(column + column_step), inner.eq(column + column_step),
-                                 kernel_col.eq(kernel_col + Mux(depthwise, 3, op.kernel_col_dilation))]
-                with m.If(slice_last & block_last & col_last):
-                    m.d.sync += [kernel_row.eq(walk), column.eq(in_block), inner.eq(in_block), kernel_col.eq(0),
-                                 cols_left.eq(Mux(depthwise, op.kernel_cols - 4, op.kernel_cols - 2))]
+                self._end_step(m, s, tile_last)
+                s.advance(m)
                 m.next = "REQUEST"
                 with m.If(tile_last):
                     m.next = "NEXT"
-
             with m.State("NEXT"):
-                m.d.sync += tile_first.eq(1)
                 m.next = "TILE"
-                next_tile, next_block = Signal(), Signal()
-                with m.If(op.blocks_inner):
-                    m.d.comb += [next_block.eq(~blocks_left[-1]), next_tile.eq(blocks_left[-1] & ~tile_over)]
-                    with m.If(next_tile):
-                        m.d.sync += first_block()
-                with m.Else():
-                    m.d.comb += [next_tile.eq(~tile_over), next_block.eq(tile_over & ~blocks_left[-1])]
-                    with m.If(next_block):
-                        m.d.sync += [slots_left.eq(op.slots - 1), place.eq(Place.FIRST)]
-                with m.If(next_tile):
-                    m.d.sync += [slots_left.eq(slots_after), place.eq(Place.ON)]
-                with m.If(next_block):
-                    m.d.sync += [blocks_left.eq(blocks_left - 1), weight_block.eq(weight_block + op.weight_block_step),
-                                 sub.eq(sub + 1), sub_rotate.eq(sub_rotate - config.cols)]
-                    with m.If(sub == config.sub_blocks - 1):
-                        m.d.sync += [sub.eq(0), sub_rotate.eq(0),
-                                     in_block.eq(in_block + Mux(depthwise, op.in_block_step, 0))]
-                with m.If(~next_tile & ~next_block):
+                with m.If(s.next_tile(m)):
                     m.d.sync += ready.eq(~self.hold & ~keeps)
                     m.next = "IDLE"
         return m
+
+    def _request_weights(self, m: Module, s: Loops, number: Signal) -> None:
+        request = self.weights.payload
+        m.d.sync += [self.weights.valid.eq(1), request.jump.eq(s.tile_first), request.address.eq(s.weight_block),
+                     request.rows.eq(s.op.weight_rows - 2), request.number.eq(number)]
+
+    def _fill_step(self, m: Module, s: Loops, feed: Signal, entry: Any) -> None:
+        """Fill a feed of the step, with the first one what all feeds share."""
+        op, step = s.op, self.steps.payload
+        self._fill_feed(m, step, feed, op=op, entry=entry, walk=s.walk, inner=s.inner, rotate=s.rotate)
+        with m.If(feed == 0):
+            m.d.sync += [
+                step.operation_first.eq(s.first), step.tile_first.eq(s.tile_first), step.place.eq(s.place),
+                step.slots.eq(Mux(s.tile_over, s.slots_left - 1, op.tile_slots - 2)),
+                step.col.eq(s.kernel_col),
+            ]
+        m.d.sync += feed.eq(feed + 1)
+        self._make_lag(m, step, feed, depthwise=s.depthwise, col_first=op.col_first, col=s.kernel_col)
+
+    def _end_step(self, m: Module, s: Loops, tile_last: Signal) -> None:
+        step = self.steps.payload
+        m.d.sync += [self.steps.valid.eq(1), step.tile_last.eq(tile_last),
+                     step.operation_last.eq(tile_last & s.tile_over & s.blocks_left[-1])]
 
     def _make_constants(self, m: Module, op: Any) -> None:
         """Derive them once an operation is in: ready two cycles later, long before its first step."""
