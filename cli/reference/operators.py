@@ -25,6 +25,8 @@ __all__ = ["RECORD", "OperatorRow", "as_records", "engine_of", "page", "rows", "
 RECORD = Path(__file__).parent / "operators.json"
 #: Operators whose reference kernel in LiteRT is not followed: it computes in double, or reads int8 as uint8.
 _BY_TFLM = ("FULLY_CONNECTED", "SUM")
+#: Operators that the reference resolver does not have.
+_BY_OPTIMIZED = ("ELU",)
 _STATE = ("VAR_HANDLE", "READ_VARIABLE", "ASSIGN_VARIABLE", "CALL_ONCE")
 
 _HEAD = """# Operators
@@ -92,6 +94,8 @@ def types_of(op: str) -> str:
 
 def engine_of(op: str) -> str:
     """Return the engine whose integers an operator gives."""
+    if op in _BY_OPTIMIZED:
+        return "LiteRT"
     return "TFLite Micro" if op in _BY_TFLM else "LiteRT BUILTIN_REF"
 
 

@@ -12,15 +12,19 @@ __all__ = ["arg", "binary", "compare", "dequantize", "integers", "largest", "qua
 
 def unary(s: Sketch, x: int) -> list[int]:
     """A function of one byte."""
-    op = s.pick("LOGISTIC", "TANH", "RELU", "RELU6", "RELU_N1_TO_1", "LEAKY_RELU", "HARD_SWISH", "ABS", "RELU_0_TO_1")
+    op = s.pick("LOGISTIC", "TANH", "RELU", "RELU6", "RELU_N1_TO_1", "LEAKY_RELU", "HARD_SWISH", "ABS", "RELU_0_TO_1",
+                "GELU", "ELU", "EXP", "LOG", "RSQRT")
     if op in ("LOGISTIC", "TANH"):
         return [s.b.add(op, [x])]
-    out = s.out(s.b.tensors[x].scale)
+    scale, zero_point = s.quantization(x)
+    if (op == "RSQRT" and zero_point != -128) or (op == "EXP" and scale * (127 - zero_point) > 15):
+        raise Unfit
+    natural = {"EXP": float(np.exp(scale * (127 - zero_point)) / 200), "LOG": 0.04, "RSQRT": 0.06 / scale**0.5}
+    out = s.out(natural.get(op, scale))
     if op == "HARD_SWISH" and s.b.tensors[x].scale >= 100 * out["scale"]:
         raise Unfit
     options = {"alpha": float(np.float32(s.rng.uniform(-0.5, 1.5)))} if op == "LEAKY_RELU" else {}
-    shape = s.shape(x) if op in ("ABS", "RELU_0_TO_1") else None
-    return [s.b.add(op, [x], **out, options=options, shape=shape)]
+    return [s.b.add(op, [x], **out, options=options)]
 
 
 def quantize(s: Sketch, x: int) -> list[int]:

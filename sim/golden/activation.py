@@ -6,7 +6,6 @@ Sources: `activations.cc`, `LUTPopulate` in `internal/common.h`, `reference/refe
 """
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,6 +22,7 @@ from tq_hw.sim.golden.arith import (
 )
 from tq_hw.sim.golden.fixedpoint import high_mul, logistic, rounding_divide_int16, tanh
 from tq_hw.sim.golden.libm import Float32, expf, tanhf
+from tq_hw.sim.golden.lut import Transform, populate
 from tq_hw.sim.golden.profiles import factor
 from tq_hw.sim.golden.registry import (
     Array,
@@ -76,14 +76,10 @@ class PreluParams:
     output_zero_point: int
 
 
-def _lut(scale: float, zero_point: int, output_scale: float, output_zero_point: int,
-         transform: Callable[[Float32], Float32]) -> Array:
-    """256 int8 results for inputs -128..127, in that order; every step in float32."""
-    q = np.arange(-128, 128)
-    real = np.float32(scale) * (q - zero_point).astype(np.float32)
-    inverse = np.float32(1.0) / np.float32(output_scale)
-    rescaled = round_half_away(transform(real) * inverse)
-    return narrow(rescaled + output_zero_point, -128, 127)
+def _lut(scale: float, zero_point: int, output_scale: float, output_zero_point: int, transform: Transform) -> Array:
+    """256 int8 results for inputs -128..127, in that order."""
+    return narrow(populate(np.arange(-128, 128), scale, zero_point, output_scale, output_zero_point, transform),
+                  -128, 127)
 
 
 def _logistic(x: Float32) -> Float32:

@@ -67,9 +67,15 @@ def _rule(profile: str, why: str, *ops: str) -> Callable[[Rule], Rule]:
     return add
 
 
-@_rule("tflm", _REFUSED, "RELU_N1_TO_1", "RELU_0_TO_1")
+@_rule("tflm", _REFUSED, "RELU_N1_TO_1", "RELU_0_TO_1", "GELU", "EXP", "LOG")
 def constraint_tflm_kernel(op: Operator, subgraph: Subgraph) -> str | None:
     """Use an operator that the engine has."""
+    return op.op
+
+
+@_rule("litert", _REFUSED, "ELU")
+def constraint_litert_kernel(op: Operator, subgraph: Subgraph) -> str | None:
+    """Use an operator that the reference resolver has."""
     return op.op
 
 

@@ -7,15 +7,36 @@ import pytest
 
 from tq_hw.compiler import compile_model
 from tq_hw.isa.config import load_config
-from tq_hw.model.errors import UnsupportedError
+from tq_hw.model.errors import ModelError, TqError, UnsupportedError
 from tq_hw.model.samples.build import ModelBuilder
 from tq_hw.model.tflite.reader import parse_model
 from tq_hw.sim.executor import execute
 from tq_hw.sim.golden.pointwise import POINTWISE
 from tq_hw.sim.golden.run import run
+from tq_hw.sim.oracles import Oracle
 
 #: Engines that each operator is held against.
-ENGINES = {"ABS": ("litert-ref", "tflm"), "RELU_0_TO_1": ("litert-ref",)}
+ENGINES = {"ABS": ("litert-ref", "tflm"), "RELU_0_TO_1": ("litert-ref",), "GELU": ("litert-ref",),
+           "EXP": ("litert-ref",), "LOG": ("litert-ref",), "RSQRT": ("litert-ref", "tflm"),
+           # The reference resolver has no ELU.
+           "ELU": ("litert-opt",)}
+#: Those whose integers TFLite Micro computes in another way, which its profile follows.
+OF_TFLM = ("ELU", "RSQRT")
+EVERY = np.arange(-128, 128).astype(np.int8)
+
+
+def tables(op: str, rng: np.random.Generator, count: int) -> bytes:
+    """A model of `count` operators, each of its own input of 256 codes, with scales of all sizes."""
+    b, outputs = ModelBuilder(op), []
+    for _ in range(count):
+        scale = float(np.float32(10.0 ** rng.uniform(-3.5, -0.5)))
+        point, out_point = (int(rng.choice([-128, 127, 0, rng.integers(-128, 128)])) for _ in range(2))
+        natural = {"EXP": np.exp((127 - point) * scale) / 200, "LOG": 0.03, "RSQRT": 0.06 / scale**0.5}.get(op, scale)
+        x = b.input((256,), scale=scale, zero_point=-128 if op == "RSQRT" else point)
+        options = {"approximate": bool(rng.integers(2))} if op == "GELU" else {}
+        outputs.append(b.add(op, [x], shape=(256,), scale=float(np.float32(natural * rng.choice([1, 0.3, 1.7, 3]))),
+                             zero_point=out_point, options=options))
+    return b.build(*outputs)
 
 
 def test_every_operator_is_listed() -> None:
@@ -24,26 +45,51 @@ def test_every_operator_is_listed() -> None:
 
 @pytest.mark.parametrize("op", ENGINES)
 def test_equals_the_engines(op: str, agree: Callable[..., None]) -> None:
-    every = np.arange(-128, 128).astype(np.int8)
-    for seed in range(8):
-        rng, b = np.random.default_rng(seed), ModelBuilder(op)
-        scale, point, out_point = float(rng.uniform(0.002, 0.1)), *(int(n) for n in rng.integers(-128, 128, 2))
-        x = b.input((256,), scale=scale, zero_point=point)
-        data = b.build(b.add(op, [x], shape=(256,), scale=scale * (1, 0.3, 1.7, 3)[seed % 4], zero_point=out_point))
-        for engine in ENGINES[op]:
-            agree(engine, data, [[every]])
-        model = parse_model(data, op)
-        found = execute(compile_model(model, load_config("n16")).program, [every]).outputs[0]
-        np.testing.assert_array_equal(found, run(model, [every]).outputs[0], strict=True)
+    data = tables(op, np.random.default_rng(0), 24)
+    for engine in ENGINES[op]:
+        agree(engine, data, [[EVERY] * 24])
+    model = parse_model(tables(op, np.random.default_rng(1), 3), op)
+    found = execute(compile_model(model, load_config("n16")).program, [EVERY] * 3).outputs
+    for ours, theirs in zip(found, run(model, [EVERY] * 3).outputs, strict=True):
+        np.testing.assert_array_equal(ours, theirs, strict=True)
 
 
-@pytest.mark.parametrize(("output", "message"), [
-    ({"shape": (3, 1)}, "operator 0 (ABS): output must have shape (3,), not (3, 1)"),
-    ({"shape": (3,), "dtype": "int32"},
-     "operator 0 (ABS): output must be int8 with a scale and a zero point, not int32")])
-def test_refusals(output: dict[str, object], message: str) -> None:
+@pytest.mark.parametrize("op", OF_TFLM)
+def test_equals_tflm_under_its_profile(op: str, oracles: Callable[[str], Oracle]) -> None:
+    data = tables(op, np.random.default_rng(2), 24)
+    expected = oracles("tflm").run(data, [EVERY] * 24)
+    for ours, theirs in zip(run(parse_model(data, op).under("tflm"), [EVERY] * 24).outputs, expected, strict=True):
+        np.testing.assert_array_equal(ours, theirs, strict=True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("op", ENGINES)
+def test_sweep_of_scales(op: str, agree: Callable[..., None]) -> None:
+    for seed in range(10):
+        agree(ENGINES[op][0], tables(op, np.random.default_rng([seed, 7]), 100), [[EVERY] * 100])
+
+
+@pytest.mark.parametrize(("op", "quantization", "message"), [
+    ("RSQRT", (0.1, 3, 0.1), "operator 0 (RSQRT): the input must have zero point -128, as the kernel refuses what is "
+     "below 0; found 3"),
+    ("EXP", (0.5, -128, 0.01), "operator 0 (EXP): results must be numbers below 2^31 times the output scale "
+     "0.009999999776482582, that of 17 is not; use a larger output scale")])
+def test_refused_scales(op: str, quantization: tuple[float, int, float], message: str) -> None:
+    scale, point, out_scale = quantization
     b = ModelBuilder("m")
-    out = b.add("ABS", [b.input((3,), scale=0.1)], **output)  # type: ignore[arg-type]  # mixed options
+    out = b.add(op, [b.input((3,), scale=scale, zero_point=point)], shape=(3,), scale=out_scale)
     with pytest.raises(UnsupportedError) as caught:
         compile_model(parse_model(b.build(out), "m"), load_config("n16"))
     assert str(caught.value) == message
+
+
+@pytest.mark.parametrize(("output", "message"), [
+    ({"shape": (3, 1)}, (ModelError, "operator 0 (ABS): output 0 has shape [3, 1], expected [3]")),
+    ({"shape": (3,), "dtype": "int32"},
+     (UnsupportedError, "operator 0 (ABS): output must be int8 with a scale and a zero point, not int32"))])
+def test_refusals(output: dict[str, object], message: tuple[type[TqError], str]) -> None:
+    b = ModelBuilder("m")
+    out = b.add("ABS", [b.input((3,), scale=0.1)], **output)  # type: ignore[arg-type]  # mixed options
+    with pytest.raises(message[0]) as caught:
+        compile_model(parse_model(b.build(out), "m", check=False), load_config("n16"))
+    assert str(caught.value) == message[1]

@@ -131,10 +131,8 @@ def svdf(dtype: str, bias_scale: float) -> bytes:
 UNDEFINED = "TFLite Micro's result is undefined"
 SHIFT = "Keep the input scale at 2^-28 or more and below 2^35: the kernel shifts by its exponent"
 REFUSED = [
-    ("tflm", one("RELU_N1_TO_1"), "operator 0 (RELU_N1_TO_1)", "Use an operator that the engine has; found "
-     "RELU_N1_TO_1. TFLite Micro refuses it"),
-    ("tflm", one("RELU_0_TO_1"), "operator 0 (RELU_0_TO_1)", "Use an operator that the engine has; found RELU_0_TO_1. "
-     "TFLite Micro refuses it"),
+    *(("tflm", one(op, 0.05), f"operator 0 ({op})", f"Use an operator that the engine has; found {op}. TFLite Micro refuses "
+       "it") for op in ("RELU_N1_TO_1", "RELU_0_TO_1", "GELU", "EXP", "LOG")),
     ("tflm", padded(), "operator 0 (SPACE_TO_BATCH_ND)", "Pad nothing: the kernel pads with a value that is never set; "
      f"found paddings [[0, 2], [0, 0]]. {UNDEFINED}"),
     ("tflm", one("LOGISTIC", 2.0**-29), "operator 0 (LOGISTIC)", f"{SHIFT}; found 1.86265e-09. {UNDEFINED}"),
@@ -145,6 +143,8 @@ REFUSED = [
      "time weight scale; found bias scale 0.25, expected 0.125. TFLite Micro refuses it"),
     ("litert", svdf("int8", 0.125), "operator 0 (SVDF)", "Have a state of int16; found int8. LiteRT's result is "
      "undefined"),
+    ("litert", one("ELU"), "operator 0 (ELU)", "Use an operator that the reference resolver has; found ELU. LiteRT "
+     "refuses it"),
     ("litert", without_bias(), "operator 0 (CONV_2D)", "Have a bias; found none. LiteRT refuses it"),
     ("litert", to_int32(), "operator 0 (QUANTIZE)", "Make no int32 of int8 or uint8; found int8 to int32. LiteRT "
      "refuses it"),

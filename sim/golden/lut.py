@@ -1,0 +1,38 @@
+"""Tables of 256 entries that kernels fill by a function of float32 numbers: `LUTPopulate` in `internal/common.h`."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from tq_hw.model.graph import Operator, Subgraph
+from tq_hw.sim.golden.arith import IntArray, round_half_away
+from tq_hw.sim.golden.libm import Float32
+from tq_hw.sim.golden.registry import output_tensor, require, require_dtype
+
+__all__ = ["Transform", "float_results", "populate"]
+
+Transform = Callable[[Float32], Float32]
+
+
+def populate(codes: IntArray, scale: float, zero_point: int, output_scale: float, output_zero_point: int,
+             transform: Transform) -> IntArray:
+    """Results of int8 codes before the clamp; every step up to the rounding is in float32.
+
+    Raises `UnsupportedError` where a result is no number, or 2^31 output scales or more from 0: the kernels convert it
+    to int32, which C leaves undefined.
+    """
+    real = np.float32(scale) * (codes - zero_point).astype(np.float32)
+    inverse = np.float32(1.0) / np.float32(output_scale)
+    with np.errstate(over="ignore", invalid="ignore"):
+        rounded = round_half_away(transform(real) * inverse)
+    bad = ~(np.abs(rounded) < 1 << 31)
+    found = f"{real[bad][0]:g}" if bad.any() else ""
+    require(not bad.any(), f"results must be numbers below 2^31 times the output scale {output_scale}, that of {found} "
+                           "is not; use a larger output scale")
+    return rounded.astype(np.int64) + output_zero_point
+
+
+def float_results(op: Operator, subgraph: Subgraph, codes: IntArray, transform: Transform) -> IntArray:
+    """`populate` with the scales and zero points of an operator of one int8 tensor."""
+    source, output = require_dtype(op, subgraph, "int8"), output_tensor(op, subgraph)
+    return populate(codes, source.scale, source.zero_point, output.scale, output.zero_point, transform)

@@ -1,0 +1,34 @@
+"""GELU. Sources: `activations.cc GeluPrepare`, `reference/gelu.h`."""
+
+import math
+
+import numpy as np
+
+from tq_hw.model.graph import Operator, Subgraph
+from tq_hw.sim.golden.arith import IntArray
+from tq_hw.sim.golden.libm import Float32, erfcf, tanhf
+from tq_hw.sim.golden.lut import float_results
+from tq_hw.sim.golden.pointwise import pointwise
+from tq_hw.sim.golden.registry import bool_option
+
+_HALF, _ONE = np.float32(0.5), np.float32(1)
+_ROOT_HALF, _CUBIC = np.float32(math.sqrt(0.5)), np.float32(0.044715)
+_ROOT_TWO_BY_PI = np.float32(math.sqrt(2 / math.pi))
+
+
+def exact(x: Float32) -> Float32:
+    """Half the value times erfc of the value by minus the root of 2."""
+    result: Float32 = _HALF * x * erfcf(x * -_ROOT_HALF)
+    return result
+
+
+def approximate(x: Float32) -> Float32:
+    """The same by a hyperbolic tangent of a cubic."""
+    result: Float32 = _HALF * x * (_ONE + tanhf(_ROOT_TWO_BY_PI * (x + _CUBIC * x * x * x)))
+    return result
+
+
+@pointwise("GELU")
+def gelu(op: Operator, subgraph: Subgraph, codes: IntArray) -> IntArray:
+    """The value times the chance that a normal number is below it."""
+    return float_results(op, subgraph, codes, approximate if bool_option(op, "approximate") else exact)

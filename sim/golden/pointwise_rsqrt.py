@@ -1,0 +1,32 @@
+"""RSQRT. Sources: `elementwise.cc RsqrtEvalQuantizedInt8`, TFLite Micro's `elementwise.cc`."""
+
+import math
+
+import numpy as np
+
+from tq_hw.model.graph import Operator, Subgraph
+from tq_hw.sim.golden.arith import IntArray, multiply_by_quantized_multiplier, quantize_multiplier
+from tq_hw.sim.golden.fixedpoint import inv_sqrt
+from tq_hw.sim.golden.pointwise import pointwise
+from tq_hw.sim.golden.registry import output_tensor, require, require_dtype
+
+#: Bits that keep the root of an integer one.
+_SHIFT = 20
+
+
+@pointwise("RSQRT")
+def rsqrt(op: Operator, subgraph: Subgraph, codes: IntArray) -> IntArray:
+    """1 by the square root in fixed point; 0 gives the largest output. The kernel refuses what is below 0."""
+    source, output = require_dtype(op, subgraph, "int8"), output_tensor(op, subgraph)
+    require(source.zero_point == -128, "the input must have zero point -128, as the kernel refuses what is below 0; "
+                                       f"found {source.zero_point}")
+    if subgraph.profile == "tflm":
+        real = 1.0 / (math.sqrt(source.scale) * output.scale)
+    else:
+        real = 1.0 / float(np.sqrt(np.float32(source.scale)) * np.float32(output.scale))
+    multiplier, shift = quantize_multiplier(real)
+    x = codes - source.zero_point
+    root_multiplier, root_shift = inv_sqrt(np.maximum(x, 1))
+    root = multiply_by_quantized_multiplier(np.ones_like(x), root_multiplier, root_shift + _SHIFT)
+    scaled = multiply_by_quantized_multiplier(root, multiplier, shift - _SHIFT)
+    return np.where(x == 0, 127, scaled + output.zero_point)
