@@ -15,7 +15,7 @@ from tq_hw.compiler.lower.constraints import limits_of
 from tq_hw.compiler.lower.legalize import supported_operators
 from tq_hw.model.graph import PROFILES
 from tq_hw.model.rules.check import rules_of
-from tq_hw.model.rules.signatures import KINDS, SIGNATURES, Slot
+from tq_hw.model.rules.signatures import FLOAT_OPERATORS, KINDS, SIGNATURES, Slot
 from tq_hw.sim.golden.pointwise import POINTWISE
 from tq_hw.sim.golden.profiles import profile_rules
 
@@ -37,6 +37,8 @@ Generated from `model/rules/`, `compiler/lower/constraints.py`, compiled layers 
 
 * Types are those of inputs and outputs in order; `?` may be absent, `+` may repeat. A rule is of the specification, a
   limit of this compiler.
+* Between a DEQUANTIZE and a QUANTIZE float32 operators of single elements may stand, which together are a function of
+  one int8 tensor: they become a table. They are {floats}.
 * Results equal every integer of the engine in "equal to" under profile `canon`; under `tflm` and `litert` they equal
   those of TFLite Micro and of LiteRT's reference kernels for every operator, see [below](#profiles).
 * Units are those that work on a typical layer, see [programs](programs.md).
@@ -129,7 +131,7 @@ def page() -> str:
     runs = sorted(record["verified"])
     chains = _verified({run: record["verified"][run]["CHAIN"] for run in runs if "CHAIN" in record["verified"][run]})
     engine = {"rtl": "RTL"}.get(record["engine"], record["engine"])
-    head = _HEAD.format(engine=engine, config=record["config"], chains=chains,
+    head = _HEAD.format(engine=engine, floats=", ".join(FLOAT_OPERATORS), config=record["config"], chains=chains,
                         runs=", ".join(run.replace("-", " at ") for run in runs))
     lines = [head, "| operator | types | units | cycles per element | equal to | verified | rules and limits |",
              "|---|---|---|--:|---|---|---|"]

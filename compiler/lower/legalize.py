@@ -11,6 +11,7 @@ import numpy as np
 
 from tq_hw.compiler.ir.layers import Copy, Graph, IntArray, Layer, Move, Pad, Value
 from tq_hw.compiler.lower.constraints import check
+from tq_hw.compiler.rewrite.float_islands import check_floats
 from tq_hw.compiler.rewrite.fold_constants import ALWAYS_CONSTANT, fold_constants
 from tq_hw.compiler.rewrite.library import LIBRARY
 from tq_hw.compiler.rewrite.rewrite import Pattern, check_rewrite, rewrite
@@ -181,6 +182,7 @@ def legalize(model: Model, patterns: Sequence[Pattern] = ()) -> Graph:
     subgraph = rewrite(fold_constants(model), (*patterns, *LIBRARY))
     if patterns:
         check_rewrite(model, subgraph)
+    check_floats(subgraph)
     _refuse_unknown(subgraph)
     state = Legalizer(subgraph, variable_names=variable_names(subgraph))
     _initialize(state, model)

@@ -83,6 +83,14 @@ class Subject:
         found = self._producers.get(op.inputs[position])
         return found if found is not None and len(found.outputs) == 1 else None
 
+    def maker(self, tensor: int) -> Operator | None:
+        """Operator that makes a tensor, whoever needs it; None for an input or a constant."""
+        return self._producers.get(tensor)
+
+    def is_used(self, tensor: int) -> bool:
+        """Whether an operator or the caller needs a tensor."""
+        return self._uses.get(tensor, 0) > 0
+
     def is_output(self, tensor: int) -> bool:
         """Whether the model gives the tensor to its caller."""
         return tensor in self._subgraph.outputs

@@ -6,8 +6,8 @@ import numpy as np
 
 from tq_hw.model.random.sketch import Sketch, Unfit
 
-__all__ = ["arg", "binary", "compare", "dequantize", "integers", "largest", "quantize", "reduce", "rows", "types",
-           "unary"]
+__all__ = ["arg", "binary", "compare", "dequantize", "floats", "integers", "largest", "quantize", "reduce", "rows",
+           "types", "unary"]
 
 
 def unary(s: Sketch, x: int) -> list[int]:
@@ -30,6 +30,23 @@ def unary(s: Sketch, x: int) -> list[int]:
 def quantize(s: Sketch, x: int) -> list[int]:
     """The same values by other codes."""
     return [s.b.add("QUANTIZE", [x], **s.out(s.b.tensors[x].scale))]
+
+
+def floats(s: Sketch, x: int) -> list[int]:
+    """Float32 operators between a DEQUANTIZE and a QUANTIZE: of one number each, of a constant, of two results."""
+    scale, _ = s.quantization(x)
+    first = s.b.add("DEQUANTIZE", [x])
+    values = [first]
+    for _ in range(s.pick(1, 1, 2, 3)):
+        # A square of more than the codes could leave what QUANTIZE takes.
+        op = s.pick("NEG", "ABS", "SQUARE" if len(values) == 1 else "SIN", "COS", "FLOOR", "SIGN", "LOGISTIC", "TANH",
+                    "RELU", "HARD_SWISH", "ADD", "SUB", "MUL", "DIV", "MAXIMUM")
+        inputs = [s.pick(*values)]
+        if op in ("ADD", "SUB", "MUL", "DIV", "MAXIMUM"):
+            constant = s.b.constant(np.array(s.pick(-1, 1) * s.rng.uniform(0.5, 3), np.float32))
+            inputs.append(constant if op in ("MUL", "DIV") or s.chance(0.5) else s.pick(*values))
+        values.append(s.b.add(op, inputs))
+    return [s.b.add("QUANTIZE", [values[-1]], **s.out(s.pick(scale, 0.01)))]
 
 
 def _second(s: Sketch, x: int, same: dict[str, Any] | None = None) -> int:

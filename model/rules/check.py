@@ -10,7 +10,7 @@ from tq_hw.model.graph import Model, Tensor
 from tq_hw.model.rules.node import Node
 from tq_hw.model.rules.options import constraint_not_empty
 from tq_hw.model.rules.shapes import output_shapes
-from tq_hw.model.rules.signatures import ACTIVATION_KINDS, KINDS, SIGNATURES, Slot
+from tq_hw.model.rules.signatures import ACTIVATION_KINDS, FLOAT_OPERATORS, KINDS, SIGNATURES, Slot
 from tq_hw.model.rules.table import MODEL_RULES, SUPPORT_RULES
 from tq_hw.model.rules.variables import check_variables
 
@@ -38,6 +38,10 @@ def rules_of(op: str) -> list[str]:
 
 def _check_node(node: Node) -> None:
     op = node.operator.op
+    if _is_float(node):
+        _check_float(node)
+        check_shapes(node)
+        return
     if op not in SIGNATURES:
         return
     check_signature(node)
@@ -52,8 +56,24 @@ def _check_node(node: Node) -> None:
     check_shapes(node)
 
 
+def _is_float(node: Node) -> bool:
+    """Whether an operator computes single elements in float32."""
+    return node.operator.op in FLOAT_OPERATORS and any(tensor.dtype == "float32" for tensor in node.inputs())
+
+
+def _check_float(node: Node) -> None:
+    for side, tensors in (("input", node.inputs()), ("output", node.outputs())):
+        for position, tensor in enumerate(tensors):
+            if tensor.dtype != "float32":
+                raise node.error(f"{side} {position}, tensor {tensor.index} {tensor.name[:60]!r}, has type "
+                                 f"{tensor.dtype}, expected float32 like the other inputs")
+
+
 def check_signature(node: Node) -> None:
     """Raise `ModelError` unless an operator with a signature has its inputs and outputs, and these their types."""
+    if _is_float(node):
+        _check_float(node)
+        return
     if node.operator.op not in SIGNATURES:
         return
     operator, signature = node.operator, SIGNATURES[node.operator.op]

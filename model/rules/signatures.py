@@ -6,7 +6,7 @@ out), `+` one or more of a kind. Operators without a signature have no rules her
 
 from dataclasses import dataclass
 
-__all__ = ["ACTIVATION_KINDS", "KINDS", "SIGNATURES", "Signature", "Slot"]
+__all__ = ["ACTIVATION_KINDS", "FLOAT_OPERATORS", "KINDS", "SIGNATURES", "Signature", "Slot"]
 
 #: Types of each kind. `q8` and `q16` are activations: one scale, one zero point; int32 of `q8or32` has neither.
 KINDS = {
@@ -20,6 +20,12 @@ KINDS = {
     "code16": ("int8", "uint8", "int16"), "f32": ("float32",), "resource": ("resource",),
 }
 ACTIVATION_KINDS = ("q8", "q16", "q8or16", "code", "code16")
+
+#: Operators of one element each that may be float32 inside a model: all of their inputs and outputs then are.
+FLOAT_OPERATORS = (
+    "ABS", "ADD", "CEIL", "COS", "DIV", "ELU", "EXP", "FLOOR", "FLOOR_DIV", "HARD_SWISH", "LEAKY_RELU", "LOG",
+    "LOGISTIC", "MAXIMUM", "MINIMUM", "MUL", "NEG", "POW", "PRELU", "RELU", "RELU6", "RELU_0_TO_1", "RELU_N1_TO_1",
+    "ROUND", "RSQRT", "SIGN", "SIN", "SQRT", "SQUARE", "SQUARED_DIFFERENCE", "SUB", "TANH")
 
 _TABLE = {
     "q8 w8 b32? -> q8": "CONV_2D DEPTHWISE_CONV_2D FULLY_CONNECTED",

@@ -93,6 +93,17 @@ def _unary(d: ScaleDraw, op: str) -> int:
     return d.b.add(op, [source], scale=d.near(real), zero_point=d.point(), options=options, shape=(_CODES,))
 
 
+def _float(d: ScaleDraw, op: str) -> int:
+    """A float32 operator between DEQUANTIZE and QUANTIZE; a second operand is a constant."""
+    source, name = d.input(_CODES), op.partition(":")[0]
+    real = d.b.tensors[source].scale
+    inputs = [d.b.add("DEQUANTIZE", [source])]
+    if name in ("DIV", "POW", "FLOOR_DIV", "SQUARED_DIFFERENCE"):
+        number = d.pick(2, 0.5, -1) if name == "POW" else d.pick(1, -1) * d.float32(real * 10.0 ** d.rng.uniform(-1, 3))
+        inputs.append(d.b.constant(np.array(number, np.float32)))
+    return d.b.add("QUANTIZE", [d.b.add(name, inputs)], scale=d.near(d.pick(real, 0.01)), zero_point=d.point())
+
+
 def _fixed(d: ScaleDraw, op: str) -> int:
     """Operators whose output has a scale of its own."""
     options: dict[str, Any] = {}
@@ -220,7 +231,11 @@ SCALE_OPERATORS: dict[str, Callable[[ScaleDraw, str], int]] = {
     "FULLY_CONNECTED": _fully_connected, "FULLY_CONNECTED:computed": _computed, "BATCH_MATMUL": _batch_matmul,
     **dict.fromkeys(("ADD", "SUB", "MUL"), _binary), "PRELU": _prelu,
     **dict.fromkeys(("LESS", "LESS_EQUAL", "GREATER", "GREATER_EQUAL", "EQUAL", "NOT_EQUAL"), _compare),
-    **dict.fromkeys(("RELU", "RELU6", "RELU_N1_TO_1", "RELU_0_TO_1", "LEAKY_RELU", "HARD_SWISH", "ABS"), _unary),
+    **dict.fromkeys(("RELU", "RELU6", "RELU_N1_TO_1", "RELU_0_TO_1", "LEAKY_RELU", "HARD_SWISH", "ABS", "GELU", "ELU",
+                     "EXP", "LOG", "RSQRT"), _unary),
+    **dict.fromkeys((f"{op}:float32" for op in (
+        "NEG", "SQRT", "SQUARE", "SIN", "COS", "FLOOR", "CEIL", "ROUND", "SIGN", "ELU", "DIV", "POW", "FLOOR_DIV",
+        "SQUARED_DIFFERENCE")), _float),
     **dict.fromkeys(("LOGISTIC", "TANH", "SOFTMAX", "SOFTMAX:int16", "LOG_SOFTMAX", "L2_NORMALIZATION"), _fixed),
     **dict.fromkeys((f"QUANTIZE:{pair}" for pair in _QUANTIZED), _quantize),
     "DEQUANTIZE": _dequantize, "MEAN": _mean, "SUM": _mean,

@@ -1,5 +1,6 @@
 """Every kernel, registered: importing a family's module fills the table."""
 
+from tq_hw.model.rules.signatures import FLOAT_OPERATORS
 from tq_hw.sim.golden import (
     activation,
     conv,
@@ -16,6 +17,7 @@ from tq_hw.sim.golden import (
     softmax,
     svdf,
 )
+from tq_hw.sim.golden.float32 import either
 from tq_hw.sim.golden.registry import KERNELS
 
 __all__ = ["FAMILIES", "KERNELS"]
@@ -23,3 +25,5 @@ __all__ = ["FAMILIES", "KERNELS"]
 FAMILIES = (activation, conv, elementwise, fully_connected, movement, pooling, quantize, recurrent,
             reduce, resize, slicing, softmax, svdf)
 pointwise.load_all()
+for _name in FLOAT_OPERATORS:
+    KERNELS[_name] = either(KERNELS.get(_name))

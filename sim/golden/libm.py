@@ -132,14 +132,14 @@ def erfcf(x: Float32) -> Float32:
     one, half, two, quarter = np.float32(1), np.float32(0.5), np.float32(2), np.float32(0.25)
     magnitude = np.abs(x)
     bounded = np.minimum(magnitude, np.float32(28))
-    inner = np.clip(x, -one, one)
+    inner: Float32 = np.clip(x, -one, one)
     near = _ratio(inner * inner, _ERF_NEAR)
     near = np.where(x < quarter, one - (inner + inner * near), half - (inner * near + (inner - half)))
     around = _ratio(bounded - one, _ERF_ONE)
     around = np.where(x >= 0, (one - _ERF_1) - around, one + (_ERF_1 + around))
     # e^-x^2 / x by way of a head of 11 bits, whose square is exact.
     outer = np.maximum(bounded, one)
-    inverse = one / (outer * outer)
+    inverse: Float32 = np.asarray(one / (outer * outer), np.float32)
     ratio = np.where(outer < np.float32(1 / 0.35), _ratio(inverse, _ERF_FAR), _ratio(inverse, _ERF_END))
     head = (outer.view(np.uint32) & np.uint32(0xFFFFE000)).view(np.float32)
     tail = expf(-head * head - np.float32(0.5625)) * expf((head - outer) * (head + outer) + ratio) / outer

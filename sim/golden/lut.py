@@ -28,7 +28,7 @@ def populate(codes: IntArray, scale: float, zero_point: int, output_scale: float
     bad = ~(np.abs(rounded) < 1 << 31)
     found = f"{real[bad][0]:g}" if bad.any() else ""
     require(not bad.any(), f"results must be numbers below 2^31 times the output scale {output_scale}, that of {found} "
-                           "is not; use a larger output scale")
+                           "is not, and what the kernels make of it is undefined; use a larger output scale")
     return rounded.astype(np.int64) + output_zero_point
 
 

@@ -9,5 +9,5 @@ from tq_hw.sim.golden.pointwise import pointwise
 
 @pointwise("EXP")
 def exponential(op: Operator, subgraph: Subgraph, codes: IntArray) -> IntArray:
-    """e to the power of the real value."""
+    """E to the power of the real value."""
     return float_results(op, subgraph, codes, expf)

@@ -23,7 +23,9 @@ def rsqrt(op: Operator, subgraph: Subgraph, codes: IntArray) -> IntArray:
     if subgraph.profile == "tflm":
         real = 1.0 / (math.sqrt(source.scale) * output.scale)
     else:
-        real = 1.0 / float(np.sqrt(np.float32(source.scale)) * np.float32(output.scale))
+        with np.errstate(all="ignore"):
+            product = np.sqrt(np.float32(source.scale)) * np.float32(output.scale)
+            real = float(1.0 / product.astype(np.float64))
     multiplier, shift = quantize_multiplier(real)
     x = codes - source.zero_point
     root_multiplier, root_shift = inv_sqrt(np.maximum(x, 1))

@@ -67,13 +67,14 @@ def _rule(profile: str, why: str, *ops: str) -> Callable[[Rule], Rule]:
     return add
 
 
-@_rule("tflm", _REFUSED, "RELU_N1_TO_1", "RELU_0_TO_1", "GELU", "EXP", "LOG")
+@_rule("tflm", _REFUSED, "RELU_N1_TO_1", "RELU_0_TO_1", "GELU", "EXP", "LOG", "POW", "SIGN")
 def constraint_tflm_kernel(op: Operator, subgraph: Subgraph) -> str | None:
     """Use an operator that the engine has."""
-    return op.op
+    tensor = input_tensor(op, subgraph, 0)
+    return None if op.op in ("EXP", "LOG") and tensor is not None and tensor.dtype == "float32" else op.op
 
 
-@_rule("litert", _REFUSED, "ELU")
+@_rule("litert", _REFUSED, "ELU", "CEIL", "ROUND")
 def constraint_litert_kernel(op: Operator, subgraph: Subgraph) -> str | None:
     """Use an operator that the reference resolver has."""
     return op.op

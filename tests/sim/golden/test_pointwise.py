@@ -73,7 +73,8 @@ def test_sweep_of_scales(op: str, agree: Callable[..., None]) -> None:
     ("RSQRT", (0.1, 3, 0.1), "operator 0 (RSQRT): the input must have zero point -128, as the kernel refuses what is "
      "below 0; found 3"),
     ("EXP", (0.5, -128, 0.01), "operator 0 (EXP): results must be numbers below 2^31 times the output scale "
-     "0.009999999776482582, that of 17 is not; use a larger output scale")])
+     "0.009999999776482582, that of 17 is not, and what the kernels make of it is undefined; use a larger output "
+     "scale")])
 def test_refused_scales(op: str, quantization: tuple[float, int, float], message: str) -> None:
     scale, point, out_scale = quantization
     b = ModelBuilder("m")

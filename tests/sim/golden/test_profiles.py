@@ -99,6 +99,13 @@ def one(op: str, scale: float = 0.5, output_scale: float | None = None) -> bytes
     return b.build(b.add(op, [b.input((1, 5), scale=scale)], scale=output_scale))
 
 
+def floating(op: str) -> bytes:
+    b = ModelBuilder()
+    x = b.input((1, 5), "float32")
+    inputs = [x, b.constant(np.array(2, np.float32))] if op == "POW" else [x]
+    return b.build(b.add("QUANTIZE", [b.add(op, inputs)], scale=0.5))
+
+
 def padded() -> bytes:
     b = ModelBuilder()
     x = b.input((1, 2, 2, 1), scale=0.5)
@@ -131,8 +138,12 @@ def svdf(dtype: str, bias_scale: float) -> bytes:
 UNDEFINED = "TFLite Micro's result is undefined"
 SHIFT = "Keep the input scale at 2^-28 or more and below 2^35: the kernel shifts by its exponent"
 REFUSED = [
-    *(("tflm", one(op, 0.05), f"operator 0 ({op})", f"Use an operator that the engine has; found {op}. TFLite Micro refuses "
-       "it") for op in ("RELU_N1_TO_1", "RELU_0_TO_1", "GELU", "EXP", "LOG")),
+    *(("tflm", floating(op), f"operator 0 ({op})", f"Use an operator that the engine has; found {op}. TFLite Micro "
+       "refuses it") for op in ("POW", "SIGN")),
+    *(("litert", floating(op), f"operator 0 ({op})", "Use an operator that the reference resolver has; found "
+       f"{op}. LiteRT refuses it") for op in ("CEIL", "ROUND")),
+    *(("tflm", one(op, 0.05), f"operator 0 ({op})", "Use an operator that the engine has; found "
+       f"{op}. TFLite Micro refuses it") for op in ("RELU_N1_TO_1", "RELU_0_TO_1", "GELU", "EXP", "LOG")),
     ("tflm", padded(), "operator 0 (SPACE_TO_BATCH_ND)", "Pad nothing: the kernel pads with a value that is never set; "
      f"found paddings [[0, 2], [0, 0]]. {UNDEFINED}"),
     ("tflm", one("LOGISTIC", 2.0**-29), "operator 0 (LOGISTIC)", f"{SHIFT}; found 1.86265e-09. {UNDEFINED}"),
@@ -154,7 +165,7 @@ REFUSED = [
 @pytest.mark.parametrize(("profile", "data", "where", "message"), REFUSED)
 def test_what_an_engine_has_no_result_for(profile: str, data: bytes, where: str, message: str) -> None:
     model = parse_model(data, "m")
-    inputs = [np.zeros(model.main.tensors[index].shape, np.int8) for index in model.main.inputs]
+    inputs = [np.zeros(t.shape, t.dtype) for t in (model.main.tensors[index] for index in model.main.inputs)]
     assert golden.run(model, inputs).outputs
     for run in (lambda: golden.run(model.under(profile), inputs),
                 lambda: compile_model(model, PRESETS["n16"], profile=profile)):
@@ -176,7 +187,7 @@ def test_every_rule_of_an_operator_is_here() -> None:
 def test_the_engine_refuses_it(oracles: Callable[[str], Oracle], profile: str, data: bytes, where: str,
                                message: str) -> None:
     model = parse_model(data, "m")
-    inputs = [np.zeros(model.main.tensors[index].shape, np.int8) for index in model.main.inputs]
+    inputs = [np.zeros(t.shape, t.dtype) for t in (model.main.tensors[index] for index in model.main.inputs)]
     with pytest.raises(ToolError, match=f"^{ENGINES[profile]} refused the model: "):
         oracles(ENGINES[profile]).run(data, inputs)
 

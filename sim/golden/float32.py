@@ -1,0 +1,89 @@
+"""float32 operators that work on each element alone, between a DEQUANTIZE and a QUANTIZE.
+
+Sources: LiteRT's reference kernels: `activations.cc`, `elementwise.cc`, `floor.cc`, `ceil.cc`, `round.h`, `sign.cc`,
+`neg.h`, `elu.h`, `leaky_relu.h`, `hard_swish.h`, `logistic.h`, `add.cc`, `sub.cc`, `mul.cc`, `div.cc`, `pow.cc`,
+`floor_div.cc`, `squared_difference.cc`, `maximum_minimum.cc`. Every step is one float32 operation as it is written
+there; functions of C's library are those of `libm.py`.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from tq_hw.model.errors import ModelError
+from tq_hw.model.graph import Operator, Subgraph
+from tq_hw.sim.golden.libm import Float32, cosf, expf, expm1f, logf, powf, sinf, tanhf
+from tq_hw.sim.golden.registry import Array, Inputs, Kernel, float_option, require, str_option, value
+
+__all__ = ["BINARY", "UNARY", "either"]
+
+_ZERO, _ONE, _THREE, _SIX = (np.float32(number) for number in (0, 1, 3, 6))
+#: Above it a LOGISTIC is 1, below -9 it is the exponential.
+_CUTOFF, _LEAST = np.float32(16.619047164916992188), np.float32(-9)
+_RANGES = {"NONE": (-np.inf, np.inf), "RELU": (0, np.inf), "RELU6": (0, 6), "RELU_N1_TO_1": (-1, 1)}
+
+
+def _logistic(x: Float32) -> Float32:
+    middle = _ONE / (_ONE + expf(-np.clip(x, _LEAST, _CUTOFF)))
+    return np.where(x > _CUTOFF, _ONE, np.where(x < _LEAST, expf(np.minimum(x, _LEAST)), middle))
+
+
+def _rsqrt(x: Float32) -> Float32:
+    result: Float32 = np.asarray(_ONE / np.sqrt(x), np.float32)
+    return result
+
+
+def _elu(x: Float32) -> Float32:
+    return np.where(x < 0, expm1f(np.minimum(x, _ZERO)), x)
+
+
+def _hard_swish(x: Float32) -> Float32:
+    result: Float32 = x * np.minimum(_SIX, np.maximum(_ZERO, x + _THREE)) / _SIX
+    return result
+
+
+def _clamped(low: float, high: float) -> Callable[[Float32], Float32]:
+    return lambda x: np.clip(x, np.float32(low), np.float32(high))
+
+
+#: Functions of one number; LEAKY_RELU has an option besides.
+UNARY: dict[str, Callable[[Float32], Float32]] = {
+    "ABS": np.abs, "NEG": np.negative, "SQRT": np.sqrt, "RSQRT": _rsqrt, "SQUARE": lambda x: x * x,
+    "EXP": expf, "LOG": logf, "SIN": sinf, "COS": cosf, "FLOOR": np.floor, "CEIL": np.ceil, "ROUND": np.rint,
+    "SIGN": np.sign, "TANH": tanhf, "LOGISTIC": _logistic, "ELU": _elu, "HARD_SWISH": _hard_swish,
+    "RELU": _clamped(0, np.inf), "RELU6": _clamped(0, 6), "RELU_N1_TO_1": _clamped(-1, 1),
+    "RELU_0_TO_1": _clamped(0, 1)}
+#: Functions of two numbers.
+BINARY: dict[str, Callable[[Float32, Float32], Float32]] = {
+    "ADD": np.add, "SUB": np.subtract, "MUL": np.multiply, "DIV": np.divide, "POW": powf, "MAXIMUM": np.maximum,
+    "MINIMUM": np.minimum, "SQUARED_DIFFERENCE": lambda x, y: (x - y) * (x - y),
+    "FLOOR_DIV": lambda x, y: np.floor(x / y), "PRELU": lambda x, y: np.where(x >= 0, x, x * y)}
+
+
+def _float(op: Operator, inputs: Inputs) -> list[Array]:
+    x = value(inputs, 0)
+    with np.errstate(all="ignore"):
+        if op.op == "LEAKY_RELU":
+            result = np.where(x > 0, x, x * np.float32(float_option(op, "alpha")))
+        elif op.op in UNARY:
+            result = UNARY[op.op](x)
+        else:
+            y = value(inputs, 1)
+            if op.op == "FLOOR_DIV" and not y.all():
+                raise ModelError("the kernel refuses a division by 0")
+            result = BINARY[op.op](x, y)
+            if "fused_activation_function" in op.options:
+                low, high = _RANGES[str_option(op, "fused_activation_function")]
+                result = np.clip(result, np.float32(low), np.float32(high))
+    return [np.asarray(result, np.float32)]
+
+
+def either(other: Kernel | None) -> Kernel:
+    """Return a kernel that computes float32 inputs here, and gives others to `other`, if there is one."""
+    def run(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
+        if value(inputs, 0).dtype == np.float32:
+            return _float(op, inputs)
+        require(other is not None, f"its inputs must be float32, not {value(inputs, 0).dtype.name}")
+        assert other is not None
+        return other(op, subgraph, inputs)
+    return run

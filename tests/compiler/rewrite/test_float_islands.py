@@ -1,0 +1,155 @@
+"""DEQUANTIZE, float32 operators, QUANTIZE: a table that equals the engines; what is none is refused by name."""
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import pytest
+
+from tq_hw.compiler import compile_model
+from tq_hw.compiler.rewrite.library import LIBRARY
+from tq_hw.compiler.rewrite.rewrite import rewrite
+from tq_hw.isa.config import load_config
+from tq_hw.model.errors import ModelError, UnsupportedError
+from tq_hw.model.graph import Model
+from tq_hw.model.rules.signatures import FLOAT_OPERATORS
+from tq_hw.model.samples.build import ModelBuilder
+from tq_hw.model.tflite.reader import parse_model
+from tq_hw.sim.executor import execute
+from tq_hw.sim.golden.float32 import BINARY, UNARY
+from tq_hw.sim.golden.run import run
+from tq_hw.sim.oracles import ENGINES, Oracle, available
+
+EVERY = np.arange(-128, 128).astype(np.int8)
+#: LiteRT's reference resolver has none of these, its other one and TFLite Micro do.
+NOT_IN_REFERENCE = ("CEIL", "ELU", "ROUND", "RELU_0_TO_1")
+SUPPORTED = ("; supported are float32 operators that together are a function of one int8 tensor, from DEQUANTIZE to "
+             "QUANTIZE")
+
+
+def islands(op: str, rng: np.random.Generator, count: int) -> bytes:
+    """A model of `count` islands of one operator, each of its own input of 256 codes, with scales of all sizes."""
+    b, outputs = ModelBuilder(op), []
+    for _ in range(count):
+        scale = float(np.float32(10.0 ** rng.uniform(-3, -1)))
+        positive = op in ("LOG", "SQRT", "RSQRT", "POW")
+        point = -128 if positive else int(rng.choice([-128, 127, 0, rng.integers(-128, 128)]))
+        x = b.add("DEQUANTIZE", [b.input((256,), scale=scale, zero_point=point)])
+        if positive:
+            x = b.add("ADD", [x, b.constant(np.array(scale, np.float32))])
+        inputs = [x]
+        if op in BINARY:
+            number = np.float32(rng.choice([-1, 1]) * rng.uniform(0.3, 3))
+            inputs.insert(int(rng.integers(2)) if op in ("SUB", "MAXIMUM", "MUL") else 1, b.constant(np.array(number)))
+        options = {"alpha": float(np.float32(rng.uniform(-0.5, 1.5)))} if op == "LEAKY_RELU" else {}
+        natural = {"EXP": np.exp((127 - point) * scale) / 200, "RSQRT": 0.006 / scale**0.5}.get(op, scale)
+        outputs.append(b.add("QUANTIZE", [b.add(op, inputs, options=options)],
+                             scale=float(np.float32(natural * rng.choice([1, 0.3, 1.7, 3]))),
+                             zero_point=int(rng.integers(-128, 128))))
+    return b.build(*outputs)
+
+
+def engine_of(op: str) -> str:
+    return "litert-opt" if op in NOT_IN_REFERENCE else "litert-ref"
+
+
+@pytest.fixture(scope="module")
+def oracle() -> Iterator[Callable[[str], Oracle]]:
+    started: dict[str, Oracle] = {}
+
+    def get(engine: str) -> Oracle:
+        if not available(engine):
+            pytest.skip(f'{ENGINES[engine][0]} is not installed: pip install "tq-hw[oracles]"')
+        if engine not in started:
+            started[engine] = Oracle(engine)
+        return started[engine]
+
+    yield get
+    for each in started.values():
+        each.close()
+
+
+def test_the_kernels_are_those_of_the_rules() -> None:
+    assert {*UNARY, *BINARY, "LEAKY_RELU"} == set(FLOAT_OPERATORS)
+
+
+@pytest.mark.parametrize("op", FLOAT_OPERATORS)
+def test_golden_equals_the_engine(op: str, oracle: Callable[[str], Oracle]) -> None:
+    data = islands(op, np.random.default_rng(0), 16)
+    for ours, theirs in zip(run(parse_model(data, op), [EVERY] * 16).outputs,
+                            oracle(engine_of(op)).run(data, [EVERY] * 16), strict=True):
+        np.testing.assert_array_equal(ours, theirs, strict=True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("op", FLOAT_OPERATORS)
+def test_sweep_of_scales(op: str, oracle: Callable[[str], Oracle]) -> None:
+    for seed in range(10):
+        data = islands(op, np.random.default_rng([seed, 7]), 100)
+        for ours, theirs in zip(run(parse_model(data, op), [EVERY] * 100).outputs,
+                                oracle(engine_of(op)).run(data, [EVERY] * 100), strict=True):
+            np.testing.assert_array_equal(ours, theirs, strict=True)
+
+
+def tables(model: Model, *ops: str) -> None:
+    """Assert that the operators become `ops`, and that the executor gives what the golden model does."""
+    assert [op.op for op in rewrite(model.main, LIBRARY).operators] == list(ops)
+    inputs = [EVERY.reshape(model.main.tensors[index].shape) for index in model.main.inputs]
+    found = execute(compile_model(model, load_config("n8")).program, inputs).outputs
+    for ours, theirs in zip(found, run(model, inputs).outputs, strict=True):
+        np.testing.assert_array_equal(ours, theirs, strict=True)
+
+
+@pytest.mark.parametrize("op", ["SIN", "DIV", "LEAKY_RELU", "SQRT", "LOGISTIC"])
+def test_an_island_is_a_table(op: str) -> None:
+    tables(parse_model(islands(op, np.random.default_rng(1), 2), op), "TABLE", "TABLE")
+
+
+def test_results_that_meet_again_and_are_shared() -> None:
+    b = ModelBuilder("m")
+    x = b.add("DEQUANTIZE", [b.input((4, 64), scale=0.05, zero_point=7)])
+    y = b.add("MUL", [x, b.add("LOGISTIC", [x])])
+    tables(parse_model(b.build(b.add("QUANTIZE", [y], scale=0.03), b.add("QUANTIZE", [b.add("NEG", [y])], scale=0.04)),
+                       "m"), "TABLE", "TABLE")
+
+
+def test_float_result_that_the_caller_wants_too() -> None:
+    b = ModelBuilder("m")
+    x = b.add("DEQUANTIZE", [b.input((256,), scale=0.05, zero_point=7)])
+    tables(parse_model(b.build(x, b.add("QUANTIZE", [b.add("SQUARE", [x])], scale=0.3)), "m"), "DEQUANTIZE", "TABLE")
+
+
+Build = Callable[[ModelBuilder, int], int]
+
+
+def _two(b: ModelBuilder, x: int) -> int:
+    return b.add("ADD", [x, b.add("DEQUANTIZE", [b.input((3,), scale=0.1)])])
+
+
+@pytest.mark.parametrize(("build", "message"), [
+    (_two, "operator 2 (ADD): input 0, tensor 1 ('t1'), is float32 computed inside the model (operator 1 "
+     "(DEQUANTIZE): the float32 result comes of tensor 0 ('t0') and tensor 2 ('t2'): it is no function of one byte)"),
+    (lambda b, x: b.add("MUL", [x, b.constant(np.array([1, 2, 3], np.float32))]),
+     "operator 1 (MUL): input 0, tensor 1 ('t1'), is float32 computed inside the model (operator 1 (MUL): tensor 2 "
+     "('t2') holds different numbers: the result is no function of one byte)"),
+    (lambda b, x: b.add("DIV", [x, b.constant(np.array(0, np.float32))]),
+     "operator 1 (DIV): input 0, tensor 1 ('t1'), is float32 computed inside the model (a float input must be "
+     "finite and below 214748368.0 in magnitude, found nan)"),
+    (lambda b, x: b.add("CUMSUM", [x, b.constant(0)], shape=(3,)),
+     "operator 1 (CUMSUM): input 0, tensor 1 ('t1'), is float32 computed inside the model")])
+def test_what_is_no_table(build: Build, message: str) -> None:
+    b = ModelBuilder("m")
+    x = b.add("DEQUANTIZE", [b.input((3,), scale=0.1)])
+    out = b.add("QUANTIZE", [build(b, x)], scale=0.1)
+    with pytest.raises(UnsupportedError) as caught:
+        compile_model(parse_model(b.build(out), "m"), load_config("n16"))
+    assert str(caught.value) == message + SUPPORTED
+
+
+def test_mixed_types_are_refused() -> None:
+    b = ModelBuilder("m")
+    x = b.input((3,), scale=0.1)
+    out = b.add("QUANTIZE", [b.add("ADD", [b.add("DEQUANTIZE", [x]), x])], scale=0.1)
+    with pytest.raises(ModelError) as caught:
+        parse_model(b.build(out), "m")
+    assert str(caught.value) == ("m: subgraph 0, operator 1 ADD: input 1, tensor 0 't0', has type int8, expected "
+                                 "float32 like the other inputs")
