@@ -10,6 +10,7 @@ from tq_hw.isa.layout import Unit
 from tq_hw.isa.operations import Operation, walk
 from tq_hw.isa.program import Layer, Program
 from tq_hw.isa.program_rules import ProgramError, require, run_ranges
+from tq_hw.isa.promises import Buffers, broken_depthwise
 from tq_hw.isa.work import array_steps, operation_cycles, stored_bytes
 
 __all__ = ["COMMAND_RULES", "CYCLES_PER_ESTIMATE", "FREE_CYCLES", "MOST_CYCLES", "MOST_OPERATION_CYCLES", "MOST_WORDS",
@@ -59,16 +60,25 @@ def _rule_words(program: Program, operation: Operation) -> None:
         require(count <= MOST_WORDS, f"it has {count:,} {what}, at most {MOST_WORDS:,} have an address")
 
 
+def _rule_depthwise(program: Program, operation: Operation) -> None:
+    """A depthwise tile is `tile_rows` rows; all columns that a row's taps need pass the array within its period."""
+    if operation.unit is Unit.ARRAY:
+        broken = broken_depthwise(operation.fields)
+        require(not broken, f"{broken}: what it computes is undefined")
+
+
 #: Rules of each operation.
-COMMAND_RULES: Sequence[Callable[[Program, Operation], None]] = (_rule_region, _rule_words)
+COMMAND_RULES: Sequence[Callable[[Program, Operation], None]] = (_rule_region, _rule_words, _rule_depthwise)
 
 
 def check_commands(program: Program) -> None:
     """Raise ProgramError for the first rule of the commands that a program breaks.
 
     The stream keeps to the layout and ends with END. Each operation keeps COMMAND_RULES and takes at most 16,777,216
-    cycles when it waits for nothing. The RUNs of the layers exist. All operations one after the other take at most 64
-    times the cycles that the layers say, and 1,048,576, and never more than 2^32, where the hardware's counter ends.
+    cycles when it waits for nothing. Tiles of the vector unit have as many slots as the accumulator buffers that they
+    take, and open buffers go on with as many as they have. The RUNs of the layers exist. All operations one after the
+    other take at most 64 times the cycles that the layers say, and 1,048,576, and never more than 2^32, where the
+    hardware's counter ends.
     """
     said = sum(layer.estimated_cycles for layer in program.layers)
     limit = min(CYCLES_PER_ESTIMATE * said + FREE_CYCLES, MOST_CYCLES)
@@ -76,6 +86,7 @@ def check_commands(program: Program) -> None:
     total = program.command_bytes // WORD_BYTES
     too_long = f"the commands take more than {limit:,} cycles, and the layers say {said:,}"
     require(total <= limit, too_long)
+    buffers = Buffers()
     try:
         for operation in walk(program.commands, program.config):
             runs[operation.unit] += 1
@@ -84,6 +95,8 @@ def check_commands(program: Program) -> None:
             cycles = operation_cycles(operation, program.config)
             require(cycles <= MOST_OPERATION_CYCLES,
                     f"it takes up to {cycles:,} cycles, at most {MOST_OPERATION_CYCLES:,} are allowed")
+            broken = buffers.follow(operation)
+            require(not broken, broken)
             total += cycles
             require(total <= limit, too_long)
     except ProgramError as error:

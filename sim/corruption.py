@@ -2,7 +2,7 @@
 
 `check` compares how a run ends: status, unit and RUN of an error, or all of the memory when it is done, as far as it is
 known. Not compared, and said so, are programs that would run too long and those that the survey calls unclear; of
-those with races or the like the end alone.
+those with races or the like the end alone. Where results are undefined, it is said so: that is no agreement.
 """
 
 import random
@@ -45,9 +45,9 @@ class Verdict:
 
     Members
     -------
-    kind : "same", "different" or "not compared"
+    kind : "same", "different", "not compared", or "undefined": done, as it should, with results that are undefined
     end : how the RTL's run ended, or why nothing was compared
-    about : what was compared, or what differs
+    about : what was compared, what differs, or what makes results undefined
     """
 
     kind: str
@@ -104,7 +104,10 @@ def check(program: Program, inputs: Sequence[Array], seed: int) -> Verdict:
             return Verdict("same", ended.status.name, about) if same else _different(str(ended), outcome)
         if ended != "done" or outcome.ends:
             return _different(ended, outcome)
-        return _compare_memory(bench, outcome)
+        verdict = _compare_memory(bench, outcome)
+        if verdict.kind == "same" and outcome.undefined:
+            return Verdict("undefined", "done", outcome.undefined)
+        return verdict
 
 
 def _whole_beats(program: Program) -> Program:

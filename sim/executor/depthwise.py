@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from tq_hw.isa.promises import broken_depthwise
 from tq_hw.isa.sizes import ceil_div
 from tq_hw.sim.executor.array_reads import Gathered, Slots, check_banks, in_image, read_inside, weights_of
 from tq_hw.sim.executor.machine import Index, Machine
@@ -19,7 +20,8 @@ def depthwise(machine: Machine, fields: Mapping[str, int], places: Slots) -> Gat
     weights, weights_unknown, weight_words = weights_of(machine, fields, row_steps * col_steps)
     shape = (fields["out_blocks"], row_steps * col_steps, used, cols)
     weights, weights_unknown = weights.reshape(shape), weights_unknown.reshape(shape)
-    _promise_depthwise(machine, fields)
+    broken = broken_depthwise(fields)
+    machine.promise(not broken, broken)
     blocks = fields["sub_first"] + np.arange(fields["out_blocks"])
     lane = (blocks % config.sub_blocks)[:, None] * cols + np.arange(cols)
     block_words = blocks // config.sub_blocks * fields["in_block_step"]
@@ -87,14 +89,3 @@ def _passing_words(machine: Machine, fields: Mapping[str, int], i: int, block_wo
             together.append(np.where(inside, ky * fields["kernel_row_step"] + (1 << 20), -1))
         check_banks(machine, np.stack(together, axis=1))
     return found
-
-
-def _promise_depthwise(machine: Machine, fields: Mapping[str, int]) -> None:
-    """Require that tiles are as long as they say, and that all columns of a row pass the array within `period`."""
-    machine.promise(fields["tile_slots"] == fields["tile_rows"] * fields["out_cols"],
-                    "tile_slots must be tile_rows * out_cols")
-    reach = (fields["out_cols"] - 1) * fields["col_stride"]
-    needed = reach + 1
-    for col in range(fields["col_first"], fields["col_first"] + fields["kernel_cols"], 3):
-        needed = max(needed, min(fields["in_cols"] - 1, col + reach + 2) - max(0, col) + 1)
-    machine.promise(fields["period"] >= needed, f"period must be at least {needed}")

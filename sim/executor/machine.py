@@ -62,6 +62,7 @@ class Machine:
     writers : last writer of each scratchpad word, unit * 2^24 + RUN, or -1
     noted : in a survey, what went wrong in the operation under way; else None: the first fault ends the run
     unknown : in a survey, what nobody knows
+    undefined : in a survey, the first promise that was broken; empty if none was
     """
 
     config: Config
@@ -74,6 +75,7 @@ class Machine:
     open: list[AccBuffer] = field(default_factory=list)
     noted: set[Status] | None = None
     unknown: Unknown | None = None
+    undefined: str = ""
 
     def __post_init__(self) -> None:
         """Fill everything with seeded random values."""
@@ -109,9 +111,12 @@ class Machine:
         self.noted.add(status)
 
     def promise(self, holds: bool, message: str) -> None:
-        """Stop unless `holds`: what makes results undefined and the hardware does not find."""
-        if not holds and self.noted is None:
+        """Stop unless `holds`, or note it in a survey: what makes results undefined and the hardware does not find."""
+        if holds:
+            return
+        if self.noted is None:
             raise Fault(None, message)
+        self.undefined = self.undefined or message
 
     def require_legal(self, unit: Unit, fields: Mapping[str, int]) -> None:
         """Refuse an operation that breaks a rule of isa/legality.py; note what it will break while it runs."""

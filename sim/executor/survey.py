@@ -51,6 +51,7 @@ class Outcome:
     memory, unknown : of each region after a run that is done, and which bytes are not known
     why : why nothing is known of the memory, though of the end; empty if it is known
     unclear : why nothing is known at all
+    undefined : what the program breaks that no machine finds, where results are undefined; empty if nothing
     """
 
     ends: frozenset[End]
@@ -59,6 +60,7 @@ class Outcome:
     unknown: tuple[Flags, ...]
     why: str
     unclear: str
+    undefined: str
 
 
 def survey(program: Program, inputs: Sequence[Array], arena: bytes | None = None) -> Outcome:
@@ -95,7 +97,8 @@ class _Survey(Executor):
             unit, run = self._first_to_wait()
             self._ends.add(End(Status.DEADLOCK, unit, run))
         return Outcome(frozenset(self._ends), frozenset(self._possible - self._ends), tuple(self.machine.memory),
-                       tuple(self._unknown.memory), self._unknown.why, self._unclear())
+                       tuple(self._unknown.memory), self._unknown.why, self._unclear(),
+                       self.machine.undefined)
 
     def _unclear(self) -> str:
         program = self.program

@@ -68,11 +68,61 @@ def refusal(one: Program) -> str:
      "it takes up to 4,947,651,331,264 cycles, at most 16,777,216 are allowed"),
     (Unit.LOAD, LOAD | {"run_bytes": 0, "count2": 65535, "count3": 60},
      "it takes up to 19,660,564 cycles, at most 16,777,216 are allowed"),
-    (Unit.ARRAY, ARRAY | {"mode": 1, "slots": 65536, "period": 65535, "out_cols": 1},
+    (Unit.ARRAY, ARRAY | {"mode": 1, "out_cols": 2, "tile_rows": 1},
+     "tile_slots must be tile_rows * out_cols: what it computes is undefined"),
+    (Unit.ARRAY, ARRAY | {"mode": 1, "tile_slots": 5, "out_cols": 5, "tile_rows": 1, "col_stride": 2, "period": 8},
+     "period must be at least 9: what it computes is undefined"),
+    (Unit.ARRAY, ARRAY | {"mode": 1, "out_cols": 1, "tile_rows": 1, "period": 2, "in_cols": 9, "col_first": 2,
+                          "kernel_cols": 4}, "period must be at least 3: what it computes is undefined"),
+    (Unit.ARRAY, ARRAY | {"mode": 1, "slots": 65536, "period": 65535, "out_cols": 1, "tile_rows": 1},
      "it takes up to 4,296,212,544 cycles, at most 16,777,216 are allowed"),
 ])
 def test_operations_that_are_refused(unit: Unit, values: Mapping[str, int], message: str) -> None:
     assert refusal(program(unit, values)) == f"{unit.name.lower()} RUN 0, at command word 0: {message}"
+
+
+def stream(*runs: tuple[Unit, Mapping[str, int]]) -> Program:
+    assembler = Assembler(PRESETS["tiny"])
+    for unit, values in runs:
+        assembler.run(unit, values)
+    assembler.end()
+    commands = assembler.to_bytes()
+    return Program("net", PRESETS["tiny"], commands, 0, len(commands), 0)
+
+
+def fills(slots: int, tile_slots: int, blocks: int = 1, inner: int = 0, last: int = 1) -> tuple[Unit, dict[str, int]]:
+    return Unit.ARRAY, ARRAY | {"slots": slots, "tile_slots": tile_slots, "out_blocks": blocks, "blocks_inner": inner,
+                                "acc_first": 1, "acc_last": last}
+
+
+def takes(slots: int, tile_slots: int, blocks: int = 1, inner: int = 0) -> tuple[Unit, dict[str, int]]:
+    return Unit.VECTOR, VECTOR | {"slots": slots, "tile_slots": tile_slots, "out_blocks": blocks,
+                                  "blocks_inner": inner, "use_acc": 1}
+
+
+@pytest.mark.parametrize("runs", [
+    (fills(20, 8, 3), takes(20, 8, 3)), (takes(20, 8, 3), fills(20, 8, 3)), (fills(20, 8, 3, 1), takes(20, 8, 3, 1)),
+    (fills(20, 8, 3), takes(20, 8, 1), takes(20, 8, 2)), (fills(20, 8, 2), takes(16, 8), takes(4, 4), takes(20, 8)),
+    (fills(16, 8, 3), takes(48, 8)), (fills(16, 8, 3), takes(16, 8, 3, 1)), (fills(4, 8, 2), takes(4, 4, 2)),
+    (fills(8, 8, last=0), fills(8, 16, last=0), fills(8, 8), takes(8, 8)), (fills(8, 8), takes(16, 8)),
+    (fills(20, 8), (Unit.VECTOR, VECTOR), takes(20, 8)), (fills(6001, 2, 3), takes(6001, 2, 3)),
+])
+def test_tiles_of_the_accumulator_buffers_slots(runs: tuple[tuple[Unit, dict[str, int]], ...]) -> None:
+    check_commands(stream(*runs))
+
+
+@pytest.mark.parametrize(("runs", "where", "message"), [
+    ((fills(16, 16), takes(16, 8)), "vector RUN 0, at command word 17",
+     "vector RUN 0 takes a tile of 8 slots from an accumulator buffer that array RUN 0 fills with 16"),
+    ((takes(20, 8, 2), fills(20, 8), fills(20, 10)), "array RUN 1, at command word 35",
+     "vector RUN 0 takes a tile of 8 slots from an accumulator buffer that array RUN 1 fills with 10"),
+    ((fills(20, 8, 2, 1), takes(20, 8, 2)), "vector RUN 0, at command word 17",
+     "vector RUN 0 takes a tile of 4 slots from an accumulator buffer that array RUN 0 fills with 8"),
+    ((fills(8, 8, last=0), fills(7, 8)), "array RUN 1, at command word 19",
+     "it goes on with 7 slots in accumulator buffers that array RUN 0 left open with 8"),
+])
+def test_tiles_of_other_slots(runs: tuple[tuple[Unit, dict[str, int]], ...], where: str, message: str) -> None:
+    assert refusal(stream(*runs)) == f"{where}: {message}"
 
 
 @pytest.mark.parametrize(("name", "value", "rule"), [

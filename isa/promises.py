@@ -1,0 +1,111 @@
+"""What an operation must keep to that no machine looks at: where it is broken, results are undefined."""
+
+from collections import deque
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from tq_hw.isa.layout import ArrayMode, Unit, VectorKind
+from tq_hw.isa.operations import Operation
+
+__all__ = ["Buffers", "broken_depthwise"]
+
+Fields = Mapping[str, int]
+
+
+def broken_depthwise(fields: Fields) -> str:
+    """Return what an array operation breaks, if it is depthwise; empty if nothing.
+
+    Tiles are as long as they say, and all columns of a row pass the array within `period`.
+    """
+    if fields["mode"] != ArrayMode.DEPTHWISE:
+        return ""
+    if fields["tile_slots"] != fields["tile_rows"] * fields["out_cols"]:
+        return "tile_slots must be tile_rows * out_cols"
+    reach = (fields["out_cols"] - 1) * fields["col_stride"]
+    needed = reach + 1
+    for col in range(fields["col_first"], fields["col_first"] + fields["kernel_cols"], 3):
+        needed = max(needed, min(fields["in_cols"] - 1, col + reach + 2) - max(0, col) + 1)
+    return "" if fields["period"] >= needed else f"period must be at least {needed}"
+
+
+@dataclass
+class _Tiles:
+    """Tiles of one RUN that follow each other: (slots, how many) for each size, all of it `repeat` times."""
+
+    run: int
+    sizes: tuple[tuple[int, int], ...]
+    repeat: int
+
+
+class Buffers:
+    """Accumulator buffers, on their way from the array's operations to those of the vector unit."""
+
+    def __init__(self) -> None:
+        self._filled: deque[_Tiles] = deque()
+        self._taken: deque[_Tiles] = deque()
+        self._open: tuple[int, int] | None = None
+
+    def follow(self, operation: Operation) -> str:
+        """Return what the next operation of a stream breaks: tiles have as many slots as the buffers they get."""
+        fields = operation.fields
+        if operation.unit is Unit.ARRAY:
+            before, self._open = self._open, None if fields["acc_last"] else (operation.run, fields["slots"])
+            if before is not None and before[1] != fields["slots"]:
+                return (f"it goes on with {fields['slots']:,} slots in accumulator buffers that array RUN {before[0]} "
+                        f"left open with {before[1]:,}")
+            if fields["acc_last"]:
+                self._filled.extend(_tiles(operation))
+        elif operation.unit is Unit.VECTOR and fields["kind"] == VectorKind.PROGRAM and fields["use_acc"]:
+            self._taken.extend(_tiles(operation))
+        return self._match()
+
+    def _match(self) -> str:
+        """Hand over as much as is there; steps are few even where tiles are many."""
+        queues = self._filled, self._taken
+        while self._filled and self._taken:
+            filled, taken = self._filled[0], self._taken[0]
+            if filled.sizes == taken.sizes:
+                repeat = min(filled.repeat, taken.repeat)
+                for queue in queues:
+                    _drop(queue, repeat)
+            elif max(len(filled.sizes), len(taken.sizes)) > 1:
+                for queue in queues:
+                    _unroll(queue)
+            else:
+                (full, had), (slots, wanted) = filled.sizes[0], taken.sizes[0]
+                if full != slots:
+                    return (f"vector RUN {taken.run} takes a tile of {slots:,} slots from an accumulator buffer that "
+                            f"array RUN {filled.run} fills with {full:,}")
+                for queue, count, other in ((self._filled, had, wanted), (self._taken, wanted, had)):
+                    queue[0].sizes = ((slots, count - min(count, other)),)
+                    _drop(queue, int(count <= other))
+        return ""
+
+
+def _drop(queue: deque[_Tiles], repeat: int) -> None:
+    queue[0].repeat -= repeat
+    if not queue[0].repeat:
+        queue.popleft()
+
+
+def _unroll(queue: deque[_Tiles]) -> None:
+    """Put the first tiles of a RUN for themselves, size by size."""
+    first = queue[0]
+    sizes = first.sizes
+    if len(sizes) > 1:
+        _drop(queue, 1)
+        queue.extendleft(_Tiles(first.run, (size,), 1) for size in reversed(sizes))
+
+
+def _tiles(operation: Operation) -> Iterator[_Tiles]:
+    """Yield the tiles of an operation in the order of their accumulator buffers."""
+    fields = operation.fields
+    blocks = fields["out_blocks"]
+    full, rest = divmod(fields["slots"], max(fields["tile_slots"], 1))
+    sizes = [(slots, count) for slots, count in ((fields["tile_slots"], full), (rest, int(rest > 0))) if count]
+    if not blocks or not sizes:
+        return
+    if fields["blocks_inner"] or len(sizes) == 1:
+        yield from (_Tiles(operation.run, ((slots, count * blocks),), 1) for slots, count in sizes)
+    else:
+        yield _Tiles(operation.run, tuple(sizes), blocks)

@@ -1,0 +1,50 @@
+"""Streams with words changed end alike on the RTL and in the executor; `benches/corrupt.py` runs thousands of them."""
+
+from collections import Counter
+
+from tq_hw.compiler import compile_model
+from tq_hw.isa.config import PRESETS
+from tq_hw.isa.encode import Assembler
+from tq_hw.isa.layout import Unit
+from tq_hw.isa.program import Program
+from tq_hw.model.samples.layers import sample
+from tq_hw.sim.corruption import Verdict, check, corrupted
+from tq_hw.sim.engines import random_inputs
+
+TINY = PRESETS["tiny"]
+ARRAY = {"acc_first": 1, "acc_last": 1, "out_cols": 4, "slots": 4, "tile_slots": 4, "out_blocks": 1, "kernel_rows": 1,
+         "kernel_cols": 1, "kernel_blocks": 1, "slices": 1, "weight_rows": 1}
+VECTOR = {"use_acc": 1, "cols": 4, "out_blocks": 1, "slots": 4, "tile_slots": 4, "chunk_slots": 4, "repeat1": 1,
+          "repeat2": 1, "body_first": 1}
+
+
+def test_streams_with_words_changed() -> None:
+    programs = [compile_model(sample(kind, 1), TINY).program for kind in ("conv", "depthwise", "add", "softmax")]
+    found: Counter[str] = Counter()
+    for seed in range(80):
+        program = programs[seed % len(programs)]
+        verdict = check(corrupted(program, seed, 1 + seed % 2), random_inputs(program, 1), seed)
+        assert verdict.kind != "different", (seed, program.name, verdict)
+        found[f"{verdict.kind} {verdict.end}" if verdict.kind == "same" else verdict.kind] += 1
+    assert found["same done"] >= 5 and found["same BAD_OPERATION"] >= 5, found
+    assert sum(count for name, count in found.items() if name.startswith("same")) >= 60, found
+
+
+def verdict_of(*runs: tuple[Unit, dict[str, int]]) -> Verdict:
+    assembler = Assembler(TINY)
+    for unit, fields in runs:
+        assembler.run(unit, fields)
+    assembler.end()
+    commands = assembler.to_bytes()
+    return check(Program("made", TINY, commands, 0, len(commands), 16), [], 1)
+
+
+def test_what_is_undefined_is_no_agreement() -> None:
+    assert verdict_of((Unit.ARRAY, ARRAY), (Unit.VECTOR, VECTOR)) == Verdict("same", "done", "memory")
+    assert verdict_of((Unit.ARRAY, ARRAY), (Unit.VECTOR, VECTOR | {"slots": 2})) == Verdict(
+        "undefined", "done", "a tile has 2 slots, the accumulator buffer 4")
+    assert verdict_of((Unit.ARRAY, ARRAY | {"acc_last": 0}), (Unit.ARRAY, ARRAY | {"slots": 3}),
+                      (Unit.VECTOR, VECTOR | {"slots": 3})) == Verdict(
+        "undefined", "done", "the open accumulator buffer has 4 slots, the tile 3")
+    assert verdict_of((Unit.ARRAY, ARRAY | {"mode": 1, "col_stride": 1, "period": 4}),
+                      (Unit.VECTOR, VECTOR)) == Verdict("undefined", "done", "tile_slots must be tile_rows * out_cols")
