@@ -31,8 +31,7 @@ def depthwise(machine: Machine, fields: Mapping[str, int], places: Slots) -> Gat
     read: list[Index] = []
     for i in range(row_steps):
         if not serial:
-            passing = _passing_words(machine, fields, i, block_words, col_steps)
-            read += [] if machine.races is None else [words[places.oy] for words in passing]
+            _check_passing(machine, fields, i, block_words, col_steps)
         for ky in range(groups * i, groups * i + groups):
             row = fields["row_first"] + places.oy * fields["row_stride"] + ky * fields["kernel_row_dilation"]
             row_inside = in_image(machine, row, fields["in_rows"]) & (ky < fields["kernel_rows"])
@@ -51,7 +50,8 @@ def depthwise(machine: Machine, fields: Mapping[str, int], places: Slots) -> Gat
                 # The serial design takes no step for such a column, the parallel one none for what has not passed.
                 reaches = inside & (not beyond if serial else col <= _last_column(fields, kx // 3))
                 x, x_unknown, here = read_inside(machine, words, reaches[:, None])
-                read += [here[..., None]] if serial else []
+                # What passes the array and meets no weight may be anything: nobody waits for it.
+                read += [] if beyond else [here[..., None]]
                 x = np.take_along_axis(x, lane[None], axis=2)
                 sums += np.where(inside[:, None, None], x, np.int8(fields["zero_point"])).astype(np.int32) * w
                 if x_unknown is not None:
@@ -68,10 +68,12 @@ def _last_column(fields: Mapping[str, int], step: int) -> int:
     return int(max(0, first + 3 * step) + max(fields["period"], 1 - first) - 1)
 
 
-def _passing_words(machine: Machine, fields: Mapping[str, int], i: int, block_words: Index,
-                   col_steps: int) -> list[Index]:
-    """Return the words that pass the array in the steps of kernel rows `i`, [output row, block, word]: whole rows."""
-    groups, found = machine.config.groups, []
+def _check_passing(machine: Machine, fields: Mapping[str, int], i: int, block_words: Index, col_steps: int) -> None:
+    """Check the words of whole rows that pass the array in the steps of kernel rows `i`.
+
+    BAD_ADDRESS for one beyond the scratchpad, BANK_CONFLICT if two rows that pass together share a bank.
+    """
+    groups = machine.config.groups
     oy = np.arange(ceil_div(fields["slots"], fields["out_cols"]), dtype=np.int64)
     for j in range(col_steps):
         first = max(0, fields["col_first"] + 3 * j)
@@ -84,8 +86,6 @@ def _passing_words(machine: Machine, fields: Mapping[str, int], i: int, block_wo
             inside = in_image(machine, row, fields["in_rows"])
             words = (fields["in_base"] + oy * fields["in_row_step"] + ky * fields["kernel_row_step"])[:, None] + (
                 columns - fields["col_first"]) * fields["in_col_step"]
-            words = machine.address(np.where(inside[:, None, None], words[:, None] + block_words[:, None], 0))
-            found.append(np.where(inside[:, None, None], words, -1))
+            machine.address(np.where(inside[:, None, None], words[:, None] + block_words[:, None], 0))
             together.append(np.where(inside, ky * fields["kernel_row_step"] + (1 << 20), -1))
         check_banks(machine, np.stack(together, axis=1))
-    return found
