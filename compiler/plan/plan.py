@@ -127,19 +127,12 @@ class _Planner:
 
     def _roll(self, key: int) -> bool:
         """Let a value roll through a group of layers, if there is a group in which it can."""
-        value = self.values[key]
-        if (key not in self.defined or key not in self.uses or key in self.aliased or value.initial is not None
-                or value.root is not value or any(value is output for output in self.graph.outputs)
-                or key in self.barred):
+        if not self._is_made_and_used_here(key):
             return False
         low, high = self.defined[key], max(self.uses[key])
         near = [span for span in self.spans() if span[0] <= high and low <= span[1]]
         first, last = min([low, *(s[0] for s in near)]), max([high, *(s[1] for s in near)])
-        layers = self.graph.layers[first:last + 1]
-        if (len(near) > 1 or last - first >= _GROUP_LAYERS or not all(cascades(layer) for layer in layers)
-                or sum(self.folds[index] is not None for index in range(first, last + 1)) > 1
-                or sum(any(t is not None for t in getattr(layer, "tables", ())) for layer in layers) > 1
-                or self._ring_least(first, last) > self.capacity // 2 or self._reads_views(layers)):
+        if len(near) > 1 or not self._is_cascadable(first, last):
             return False
         was = self.resident.copy()
         self.rolling.add(key)
@@ -149,6 +142,25 @@ class _Planner:
             self.resident = was
             return False
         return True
+
+    def _is_made_and_used_here(self, key: int) -> bool:
+        """Whether layers alone see a value, under its own name: no input, output or state, and not barred."""
+        value = self.values[key]
+        return (key in self.defined and key in self.uses and key not in self.aliased and value.initial is None
+                and value.root is value and not any(value is output for output in self.graph.outputs)
+                and key not in self.barred)
+
+    def _is_cascadable(self, first: int, last: int) -> bool:
+        """Whether layers `first`..`last` can be a group.
+
+        They are few, go by rows, at most one folds windows and one has tables, and half of the scratchpad is left.
+        """
+        layers = self.graph.layers[first:last + 1]
+        folded = sum(self.folds[index] is not None for index in range(first, last + 1))
+        tabled = sum(any(table is not None for table in getattr(layer, "tables", ())) for layer in layers)
+        return (last - first < _GROUP_LAYERS and all(cascades(layer) for layer in layers) and folded <= 1
+                and tabled <= 1 and self._ring_least(first, last) <= self.capacity // 2
+                and not self._reads_views(layers))
 
     @staticmethod
     def _reads_views(layers: Sequence[Layer]) -> bool:
