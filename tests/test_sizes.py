@@ -19,8 +19,6 @@ OVER = {
     "compiler/emit/emitter.py:Emitter",
     "compiler/emit/lstm.py",
     "compiler/emit/lstm.py:_Emission",
-    "compiler/emit/mac.py",
-    "compiler/emit/mac.py:_MacEmitter",
     "compiler/ir/layers.py",
     "compiler/lower/movement.py",
     "compiler/plan/plan.py",

@@ -1,0 +1,207 @@
+"""What all forms of a multiply-accumulate layer share: rectangles, their input, operations and requantization."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from tq_hw.compiler.emit.emitter import Emitter, Rect
+from tq_hw.compiler.emit.image import parameter_blocks
+from tq_hw.compiler.emit.mac_operations import array_fields, requantize_fields, rounding_uops
+from tq_hw.compiler.emit.mac_weights import Kernel, pack
+from tq_hw.compiler.emit.wide import WideProgram
+from tq_hw.compiler.emit.windows import Windows
+from tq_hw.compiler.ir.layers import Mac
+from tq_hw.compiler.ir.meaning import Part, Streams, Tile, tile_pixels
+from tq_hw.compiler.ir.window import in_span, window
+from tq_hw.compiler.plan.cascade import Cut
+from tq_hw.compiler.plan.dilated import ColumnTurn
+from tq_hw.compiler.plan.layout import View, block_count, even_cuts, row_cuts, row_parts
+from tq_hw.compiler.plan.places import LayerPlan
+from tq_hw.compiler.programs.words import program_fields
+from tq_hw.compiler.stream.stream import Access
+from tq_hw.isa.layout import ArrayMode
+from tq_hw.isa.sizes import ceil_div
+
+__all__ = ["TILES_OF_AN_OPERATION", "MacLayer"]
+
+#: This many tiles of one operation take the compiler as long as an operation more.
+TILES_OF_AN_OPERATION = 8
+#: Least output pixels of the first rectangle of a layer that reads from memory.
+_RAMP_SLOTS = 32
+
+
+@dataclass
+class MacLayer:
+    """One layer while it is emitted. `layer` is the part of it that is cut into rectangles now, see `layers`."""
+
+    emitter: Emitter
+    layer: Mac
+    plan: LayerPlan
+
+    def __post_init__(self) -> None:
+        config = self.config = self.emitter.config
+        self.choice = self.emitter.choice()
+        #: Slots of a tile at most, where an operation may have several.
+        self.tile_words = min(config.acc_words, self.choice.tile_slots)
+        #: Windows that are looked up ahead of their rectangles, and their rows.
+        self.ahead: list[tuple[View, tuple[int, int]]] = []
+        #: What is cut into rectangles, one after the other.
+        self.layers = self.plan.row_phases or (self.layer,)
+        self.layer = self.layers[0]
+        self.turns: dict[tuple[int, int], list[ColumnTurn]] = {}
+        self.packed = pack(self.layer, self.plan, config)
+        self.out_blocks = ceil_div(self.layer.output.shape[3], config.cols)
+        # Equal multipliers and shifts stand in the micro-operation: only biases are loaded, and the weights after
+        # them are read where the multipliers would be.
+        uniform = (self.layer.wide is None and config.cols == config.word_bytes
+                   and len(set(self.layer.multiplier.tolist())) == 1 and len(set(self.layer.shift.tolist())) == 1)
+        param_words = ceil_div(4 * config.cols, config.word_bytes) if uniform else config.param_words
+        parameters = parameter_blocks(self.layer.bias, self.layer.multiplier, self.layer.shift, config)
+        size = config.param_words * config.word_bytes
+        self.parameters = tuple(parameters[block * size:block * size + param_words * config.word_bytes]
+                                for block in range(self.out_blocks))
+        # Averages have the same constants for all channels: those of the first block serve all.
+        self.same = uniform and self.layer.depthwise and not (self.packed.diagonal or self.packed.dilated) and bool(
+            (self.layer.weights == self.layer.weights[:, :, :1]).all()) and len(set(self.layer.bias.tolist())) == 1
+        if self.layer.input_table is None:
+            self.emitter.tables(self.layer.tables)
+        self.wide = None
+        if self.layer.wide is not None:
+            self.wide = WideProgram(self.emitter, self.layer.wide, self.layer.zero_point, self.layer.act_min,
+                                    self.layer.act_max)
+        else:
+            self.uops = rounding_uops(self.layer, uniform)
+            self.code = self.emitter.program(self.uops)
+        fold = self.packed.fold
+        self.windows = Windows(self.emitter, self.layer, self.plan, fold) if fold is not None else None
+        if self.windows is not None:
+            self.windows.write_table()
+
+    def word_blocks(self, blocks: tuple[int, int]) -> tuple[int, int]:
+        """Blocks of a word that hold these output blocks."""
+        return blocks[0] // self.config.sub_blocks, ceil_div(blocks[1], self.config.sub_blocks)
+
+    def spans(self, layer: Mac, blocks: tuple[int, int], slots_limit: int | None) -> Iterator[list[Rect]]:
+        """Cut the output region into rows, and those into columns; depthwise tiles are whole rows."""
+        n, h, w, _ = layer.output.shape
+        r0, r1, c0, c1 = layer.region or (0, h, 0, w)
+        rows, cols = min(self.plan.rows, r1 - r0), min(self.plan.cols, c1 - c0)
+        if rows == r1 - r0:
+            rows = ceil_div(rows, self.choice.parts or row_parts(rows * cols, self.config))
+        if self.packed.mode is ArrayMode.DEPTHWISE or slots_limit is not None:
+            cols = min(cols, self.config.acc_words)
+        if slots_limit is not None:
+            rows = max(1, min(rows, slots_limit // cols))
+        ramp = max(ceil_div(_RAMP_SLOTS, cols), rows // 4) if any(self.plan.in_words) and layer is self.layers[0] else 0
+        lead = self.plan.lead_rows if slots_limit is None else 0
+        for image in range(n):
+            cuts: Sequence[Cut] = self.plan.cuts or row_cuts(r0, r1, rows, 0 if image else ramp, dips=self.choice.dips)
+            if lead and image == 0:
+                cuts = [(0, lead), *even_cuts(lead, r1, rows)]
+            for span in cuts:
+                if span is not None:
+                    yield [Rect(image, span, (col, min(col + cols, c1)), self.word_blocks(blocks))
+                           for col in range(c0, c1, cols)]
+
+    def in_rect(self, rect: Rect) -> tuple[tuple[int, int], tuple[int, int], tuple[int, int]]:
+        """Input rows (over all images), columns and blocks that a rectangle touches."""
+        value = self.layer.inputs[0]
+        stride, extent, pad = window(self.layer)
+        rows = in_span(*rect.rows, stride[0], extent[0], pad[0], value.shape[1])
+        cols = in_span(*rect.cols, stride[1], extent[1], pad[1], value.shape[2])
+        first = rect.image * value.shape[1]
+        blocks = rect.blocks if self.layer.depthwise else (0, block_count(value.shape[3], self.config))
+        return (first + rows[0], first + rows[1]), cols, blocks
+
+    def source(self, rect: Rect, coming: Sequence[Rect] = ()) -> tuple[View, tuple[Access, ...]]:
+        """Bring a rectangle's input; return where it lies, and what is read of it."""
+        rows, cols, blocks = self.in_rect(rect)
+        if self.windows is not None:
+            looked_up = self.layer.input_table is not None
+            view = self._looked_up(rect, coming) if looked_up else self.windows.load(rect, rows)
+            return view, (view.access(rows, (0, 1 << 16)),)
+        view = self.emitter.source(self.layer, self.plan, 0, rows, cols, blocks)
+        return view, (view.access(rows, blocks),)
+
+    def _looked_up(self, rect: Rect, coming: Sequence[Rect]) -> View:
+        """Windows that have gone through the table.
+
+        Those of the next rectangle are looked up before the vector unit has to wait for the array.
+        """
+        assert self.windows is not None
+        for other in (rect, *coming)[len(self.ahead):min(2, self.plan.slots)]:
+            rows, _, _ = self.in_rect(other)
+            self.ahead.append((self.windows.load(other, rows), rows))
+            self.windows.look_up(*self.ahead[-1])
+        return self.ahead.pop(0)[0]
+
+    def array(self, rect: Rect, source: View, blocks: tuple[int, int], weights: Mapping[str, int],
+              kernel: Kernel | None = None) -> dict[str, int]:
+        """Fields of the array's operation for a rectangle, or a part of the kernel."""
+        tile_words = self.tile_words if kernel is None else self.config.acc_words
+        fields = array_fields(self.layer, self.packed, self.config, rect, source, blocks, kernel, tile_words)
+        return fields | dict(weights)
+
+    def tile(self, rect: Rect, blocks: tuple[int, int], cols: tuple[int, int, int] | None = None,
+             phases: int = 1) -> Tile:
+        """Sums of some output blocks of a rectangle, or of its columns `cols`: the first one, how many, the distance.
+
+        With more `phases`, those of the columns right after these, too.
+        """
+        first, count, step = cols or (0, rect.cols[1] - rect.cols[0], 1)
+        return Tile(layer=self.layer, image=rect.image, rows=(rect.rows[0], rect.rows[1] - rect.rows[0]),
+                    cols=(rect.cols[0] + first, count), blocks=blocks, col_step=step, phases=phases)
+
+    def part(self, tile: Tile, kernel: Kernel | None = None, phase: int = 0) -> Part:
+        """What an operation adds to sums: all, or what a part of the kernel gives."""
+        taps, packed = self.layer.kernel, self.packed
+        weights = packed.choose(tile.blocks, kernel)
+        if packed.fold is not None:
+            return Part(tile, weights[:, phase], (0, taps[0]), (0, taps[1]), (0, 1), packed.fold, phase)
+        if packed.mode is ArrayMode.GEMM:
+            k = kernel or Kernel((0, taps[0]), (0, taps[1]), (0, weights.shape[3]))
+            return Part(tile, weights, k.rows, k.cols, k.blocks, diagonal=packed.diagonal)
+        rows, cols = (0, taps[0]), (0, taps[1])
+        if kernel is not None:
+            groups = 1 if packed.singly else self.config.groups
+            rows = (kernel.rows[0] * groups, min(taps[0], kernel.rows[1] * groups))
+            cols = (kernel.cols[0] * 3, min(taps[1], kernel.cols[1] * 3))
+        return Part(tile, weights, rows, cols, (0, 1))
+
+    def requantize(self, rect: Rect, target: View, tile: Tile, parameters: Mapping[str, int],
+                   reads: tuple[Access, ...], phase: tuple[int, int] = (0, 1), tile_words: int = 0) -> None:
+        """Requantize a tile: the rectangle, or those of its columns that are phase[0] after a multiple of phase[1].
+
+        `tile_words` is as in the array's operation, which has whole buffers if it covers a part of the kernel.
+        """
+        blocks, tile_words = tile.blocks, tile_words or self.tile_words
+        if self.wide is not None:
+            self._rescale_wide(rect, target, tile, parameters, reads, tile_words)
+            return
+        fields = requantize_fields(self.layer, self.packed, self.config, rect, target, blocks, phase, tile_words)
+        fields |= program_fields(self.code) | dict(parameters)
+        if len(self.uops) > 1:
+            registers = max(1, self.config.vector_register_words // self.config.beats_per_acc_word)
+            fields["chunk_slots"] = min(fields["chunk_slots"], registers)
+        if tile.phases > 1:
+            fields |= {"out_blocks": tile.phases, "out_block_step": target.col_pitch, "param_block_step": 0}
+        row = rect.image * self.layer.output.shape[1]
+        written = target.access((row + rect.rows[0], row + rect.rows[1]), self.word_blocks(blocks))
+        self.emitter.vector(fields, reads, (written,), Streams(
+            self.code, out=tile_pixels(tile, self.config), sums=tile, parameters=self.parameters[blocks[0]:blocks[1]]))
+
+    def _rescale_wide(self, rect: Rect, target: View, tile: Tile, parameters: Mapping[str, int],
+                      reads: tuple[Access, ...], tile_words: int) -> None:
+        """Requantize one word block after the other, each with the words of its multipliers."""
+        assert self.wide is not None
+        row, sub, blocks = rect.image * self.layer.output.shape[1], self.config.sub_blocks, tile.blocks
+        for block in range(*self.word_blocks(blocks)):
+            part = max(blocks[0], block * sub), min(blocks[1], (block + 1) * sub)
+            fields = requantize_fields(self.layer, self.packed, self.config, rect, target, part, (0, 1), tile_words)
+            skipped = (part[0] - blocks[0]) * parameters.get("param_block_step", 0)
+            with self.emitter.scope():
+                code, program, access, words = self.wide.fields(block, fields["tile_slots"])
+                written = target.access((row + rect.rows[0], row + rect.rows[1]), (block, block + 1))
+                fields |= {**parameters, **program, "param_base": parameters["param_base"] + skipped}
+                self.emitter.vector(fields, (*reads, access), (written,), Streams(
+                    code, words, out=tile_pixels(tile, self.config, part[0] - blocks[0]), sums=tile,
+                    block=part[0] - blocks[0], parameters=self.parameters[part[0]:part[1]], body=self.wide.body))
