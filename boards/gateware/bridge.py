@@ -22,6 +22,7 @@ from tq_hw.boards.link.protocol import (
     Result,
 )
 from tq_hw.hdl.bus.axi import read_members, write_members
+from tq_hw.hdl.bus.pass_through import pass_through
 from tq_hw.hdl.control.registers import ADDRESS_BITS
 from tq_hw.isa.config import Config
 
@@ -80,9 +81,7 @@ class Bridge(wiring.Component):
         """Receive, decide, execute, answer."""
         m = Module()
         s = FrameState(m, self, self._config, self._gap_cycles)
-        for name, member in s.port.bus.signature.members.items():
-            outer, inner = getattr(self, f"m_axi_{name}"), getattr(s.port.bus, name)
-            m.d.comb += outer.eq(inner) if member.flow is Out else inner.eq(outer)
+        m.d.comb += pass_through(s.port.bus.signature.members, self, s.port.bus, "m_axi_")
         m.d.sync += self.reg_write_en.eq(0)
         with m.If(self.tx.valid & self.tx.ready):
             m.d.sync += self.tx.valid.eq(0)
@@ -355,7 +354,5 @@ class UartBridge(wiring.Component):
             self.tx.eq(transmitter.tx),
         ]
         wiring.connect(m, bridge.tx, transmitter.i)
-        for name, member in self._members.items():
-            outer, inner = getattr(self, name), getattr(bridge, name)
-            m.d.comb += outer.eq(inner) if member.flow is Out else inner.eq(outer)
+        m.d.comb += pass_through(self._members, self, bridge)
         return m

@@ -9,6 +9,7 @@ from amaranth.lib.wiring import In, Out
 from tq_hw.boards.gateware.axi import MEMORY_ID_BITS, AxiSignature, Merge
 from tq_hw.boards.gateware.bridge import Bridge
 from tq_hw.boards.link.protocol import MOST_BYTES, VERSION, Identity
+from tq_hw.hdl.bus.pass_through import pass_through
 from tq_hw.hdl.machine import machine
 from tq_hw.hdl.simulation import late_reset
 from tq_hw.isa.config import Config
@@ -69,12 +70,8 @@ class EmulatedSystem(wiring.Component):
             m.submodules[name] = DomainRenamer("core")(part)
         masters: tuple[tuple[Any, Any], ...] = ((merge.a, bridge), (merge.b, accelerator))
         for port, master in masters:
-            for name, member in port.signature.members.items():
-                here, there = getattr(port, name), getattr(master, f"m_axi_{name}")
-                m.d.comb += there.eq(here) if member.flow is Out else here.eq(there)
-        for name, member in merge.o.signature.members.items():
-            outer, inner = getattr(self, f"m_axi_{name}"), getattr(merge.o, name)
-            m.d.comb += outer.eq(inner) if member.flow is Out else inner.eq(outer)
+            m.d.comb += pass_through(port.signature.members, master, port, "m_axi_")
+        m.d.comb += pass_through(merge.o.signature.members, self, merge.o, "m_axi_")
         ended = Signal()
         m.d.core += ended.eq(accelerator.interrupt)
         with m.If(bridge.reg_write_en & (bridge.reg_addr == _CONTROL)):

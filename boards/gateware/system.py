@@ -8,6 +8,7 @@ from amaranth.lib.wiring import In, Out
 
 from tq_hw.boards.gateware.axi import MEMORY_ID_BITS, AxiSignature, Merge
 from tq_hw.boards.gateware.bridge import UartBridge
+from tq_hw.hdl.bus.pass_through import pass_through
 from tq_hw.hdl.machine import machine
 from tq_hw.isa.config import Config
 
@@ -48,9 +49,7 @@ class System(wiring.Component):
         m.submodules.accelerator = accelerator = machine(self._config)
         m.submodules.merge = merge = Merge(self._config.bus_bytes, self._memory_bytes)
         for port, master in ((merge.a, bridge), (merge.b, accelerator)):
-            for name, member in port.signature.members.items():
-                here, there = getattr(port, name), getattr(master, f"m_axi_{name}")
-                m.d.comb += there.eq(here) if member.flow is Out else here.eq(there)
+            m.d.comb += pass_through(port.signature.members, master, port, "m_axi_")
         wiring.connect(m, merge.o, wiring.flipped(self.memory))
         m.d.comb += [
             bridge.rx.eq(self.rx), self.tx.eq(bridge.tx), self.interrupt.eq(accelerator.interrupt),

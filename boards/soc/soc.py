@@ -19,6 +19,7 @@ from tq_hw.boards.soc.flash import FlashReader
 from tq_hw.boards.soc.map import RAM_BYTES, Device, Region
 from tq_hw.hdl.accelerator import Accelerator
 from tq_hw.hdl.bus.memory_port import MemoryPort
+from tq_hw.hdl.bus.pass_through import pass_through
 from tq_hw.isa.config import Config
 from tq_hw.isa.sizes import ceil_div
 from tq_hw.model.errors import MissingToolError
@@ -106,9 +107,7 @@ class Soc(wiring.Component):
         m.submodules.flash = flash = FlashReader(self._flash_half_cycles)
         m.submodules.ram = ram = BlockCells(4, RAM_BYTES, self._image)
         for side, master, prefix in ((merge.a, port.bus, ""), (merge.b, accelerator, "m_axi_")):
-            for name, member in side.signature.members.items():
-                here, there = getattr(side, name), getattr(master, prefix + name)
-                m.d.comb += there.eq(here) if member.flow is Out else here.eq(there)
+            m.d.comb += pass_through(side.signature.members, master, side, prefix)
         wiring.connect(m, merge.o, wiring.flipped(self.memory))
         m.d.comb += [
             self.interrupt.eq(accelerator.interrupt), self.flash_select.eq(flash.select),
@@ -252,12 +251,10 @@ class SocSystem(wiring.Component):
         wiring.connect(m, soc.tx, transmitter.i)
         m.d.comb += [receiver.rx.eq(self.rx), self.tx.eq(transmitter.tx), soc.rx_valid.eq(receiver.valid),
                      soc.rx_data.eq(receiver.data)]
-        for name, member in _shared(soc).items():
-            if name == "memory":
-                wiring.connect(m, soc.memory, wiring.flipped(self.memory))
-            else:
-                here, there = getattr(self, name), getattr(soc, name)
-                m.d.comb += here.eq(there) if member.flow is Out else there.eq(here)
+        shared = _shared(soc)
+        del shared["memory"]
+        m.d.comb += pass_through(shared, self, soc)
+        wiring.connect(m, soc.memory, wiring.flipped(self.memory))
         return m
 
 

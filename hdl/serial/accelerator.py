@@ -8,6 +8,7 @@ from amaranth.lib.wiring import In, Out
 
 from tq_hw.hdl.bus.axi import read_members, write_members
 from tq_hw.hdl.bus.memory_port import MemoryPort
+from tq_hw.hdl.bus.pass_through import pass_through
 from tq_hw.hdl.control.registers import host_members
 from tq_hw.hdl.control.tokens import WORKERS
 from tq_hw.hdl.serial.cells import Cells
@@ -128,7 +129,5 @@ class SerialAccelerator(wiring.Component):
             *(getattr(core, name).eq(getattr(self, name)) for name in _HOST[:3]),
             *(getattr(self, name).eq(getattr(core, name)) for name in _HOST[3:]),
         ]
-        for name, member in (write_members(self._config) | read_members(self._config)).items():
-            outer, inner = getattr(self, f"m_axi_{name}"), getattr(port.bus, name)
-            m.d.comb += outer.eq(inner) if member.flow is Out else inner.eq(outer)
+        m.d.comb += pass_through(write_members(self._config) | read_members(self._config), self, port.bus, "m_axi_")
         return m

@@ -1,0 +1,17 @@
+"""Ports that go through a component: each outer one is an inner one, under the same name or with a prefix."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from amaranth.lib.wiring import Member, Out
+
+__all__ = ["pass_through"]
+
+
+def pass_through(members: Mapping[str, Member], outer: Any, inner: Any, prefix: str = "") -> list[Any]:
+    """Return the assignments between `outer.<prefix><name>` and `inner.<name>` of each member, as `inner` flows."""
+    found = []
+    for name, member in members.items():
+        there, here = getattr(outer, prefix + name), getattr(inner, name)
+        found.append(there.eq(here) if member.flow is Out else here.eq(there))
+    return found
