@@ -8,7 +8,7 @@ lists them.
 import math
 from collections.abc import Callable, Iterable, Sequence
 
-from tq_hw.isa.record import Layer, Port, Record
+from tq_hw.isa.record import REGION_ARENA, REGION_IMAGE, REGION_STATE, Layer, Port, Record
 
 __all__ = ["BOUNDS", "DTYPES", "EDGES", "LAYER_UNITS", "MOST_JSON_BYTES", "MOST_MEMORY_BYTES", "MOST_PORTS",
            "MOST_TENSOR_BYTES", "PROFILES", "PROGRAM_RULES", "ProgramError", "check_program", "check_tensor_bytes",
@@ -106,7 +106,8 @@ def _check_port(port: Port, program: Record) -> None:
             f"{where}: the name must have at most {MOST_NAME_BYTES:,} bytes")
     require(port.dtype in DTYPES, f"{where}: dtype must be one of {', '.join(DTYPES)}, not {port.dtype!r}")
     require(port.edge in EDGES, f"{where}: edge must be one of {', '.join(EDGES)}, not {port.edge!r}")
-    require(port.region in (0, 1, 2), f"{where}: region must be 0, 1 or 2, not {port.region}")
+    require(port.region in (REGION_IMAGE, REGION_ARENA, REGION_STATE),
+            f"{where}: region must be 0, 1 or 2, not {port.region}")
     require(len(port.shape) <= _MOST_RANK and all(0 <= size < 1 << 31 for size in port.shape)
             and math.prod(max(size, 1) for size in port.shape) < 1 << 31,
             f"{where}: shape must have at most eight dimensions and less than 2^31 elements, not {port.shape}")
