@@ -7,7 +7,10 @@ import numpy as np
 
 from tq_hw.compiler.verify.numbers import Bytes, Index
 
-__all__ = ["Area"]
+__all__ = ["ADDRESSES", "Area"]
+
+#: Addresses of words are modulo this.
+ADDRESSES = 1 << 16
 
 
 class Area(NamedTuple):

@@ -4,6 +4,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tq_hw.compiler.ir.meaning import Sums, Tile
+from tq_hw.compiler.verify.areas import ADDRESSES, Area
 from tq_hw.compiler.verify.machine import Machine
 from tq_hw.compiler.verify.numbers import Index
 from tq_hw.isa.config import Config
@@ -24,18 +25,19 @@ def channels_of(sums: Sums | None, config: Config) -> Index | None:
     return left
 
 
-def constants(machine: Machine, words: Index, wanted: npt.NDArray[np.uint8], channels: Index | None, what: str, *,
+def constants(machine: Machine, area: Area, wanted: npt.NDArray[np.uint8], channels: Index | None, what: str, *,
               element: int = 0) -> None:
-    """Check words [block, word] that hold constant bytes [block or one for all, word, byte] from their first one on.
+    """Check an area [block, word] that holds constant bytes [block or one for all, word, byte] from their first one on.
 
     Of each block the first `channels` bytes of every word mean something; with `element`, so many elements of that size
     in all of its words together.
     """
     size = wanted.shape[2]
-    words = machine.words(words)
-    found = machine.there(words, what)[..., :size]
+    view = machine.area(area)
+    found = (machine.read(area.places(), what) if view is None else view)[..., :size]
     if machine.numbers.are(found, wanted):
         return
+    words = area.places() & ADDRESSES - 1
     lanes = np.arange(words.shape[1])[:, None] * size * (element > 0) + np.arange(size)
     limits = np.full(len(words), size * words.shape[1]) if channels is None else channels * max(element, 1)
     for block, word in np.ndindex(words.shape):

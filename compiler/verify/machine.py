@@ -3,7 +3,6 @@
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -11,37 +10,31 @@ import numpy.typing as npt
 from tq_hw.compiler.ir.layers import Value
 from tq_hw.compiler.ir.meaning import Part, Scratch, Sums, Terms
 from tq_hw.compiler.stream.stream import Operation
-from tq_hw.compiler.verify.areas import Area
+from tq_hw.compiler.verify.areas import ADDRESSES, Area
 from tq_hw.compiler.verify.contents import Contents
 from tq_hw.compiler.verify.found import Found
 from tq_hw.compiler.verify.numbers import NOTHING, Bytes, Index, Numbers
-from tq_hw.compiler.verify.order import Late, Order, Pending, Touched
+from tq_hw.compiler.verify.order import Late, Order, Pending, Runs, Touched
 from tq_hw.isa.config import Config
 from tq_hw.isa.layout import UNITS, Unit
 from tq_hw.model.errors import DataflowError
 
-__all__ = ["Buffers", "Collected", "Machine", "Region", "Run", "runs_of", "stored_runs"]
+__all__ = ["Buffers", "Collected", "Machine", "Region", "Run", "memory_runs", "stored_runs"]
 
-_ADDRESSES = 1 << 16
 _TABLE_BYTES = 2048
 #: Fields that an operation does not name are 0.
 _ABSENT = {unit: dict.fromkeys(layout.fields, 0) for unit, layout in UNITS.items()}
 
 
-def runs_of(f: Mapping[str, int], step2: str, step3: str) -> Index:
-    """What the loops over runs of a load or a store add to an address."""
-    return _runs(f["count2"], f[step2], f["count3"], f[step3])
-
-
-@lru_cache(maxsize=1024)
-def _runs(count2: int, step2: int, count3: int, step3: int) -> Index:
-    return (np.arange(count3)[:, None] * step3 + np.arange(count2) * step2).reshape(-1)
-
-
-def stored_runs(f: Mapping[str, int]) -> tuple[Index, int]:
-    """Offsets of the runs that a store writes, and the bytes of each."""
+def stored_runs(f: Mapping[str, int]) -> Runs:
+    """Bytes that a store writes."""
     size = f["count1"] * ((f["count0"] - 1) * f["take_bytes"] + f["last_take_bytes"])
-    return f["memory_offset_bytes"] + runs_of(f, "stride2_bytes", "stride3_bytes"), size
+    return memory_runs(f, size)
+
+
+def memory_runs(f: Mapping[str, int], size: int) -> Runs:
+    """Runs of bytes that a load or a store touches."""
+    return Runs.of(f["memory_offset_bytes"], (f["count3"], f["count2"]), (f["stride3_bytes"], f["stride2_bytes"]), size)
 
 
 @dataclass
@@ -144,10 +137,11 @@ class Machine:
         self.tables = np.full(_TABLE_BYTES, NOTHING, self.numbers.dtype)
         self.pad = np.full((words, self.config.word_bytes), NOTHING, self.numbers.dtype)
         self.writers: npt.NDArray[np.int32] = np.full(words, -1, np.int32)
-        self._touched = Touched(words, (Unit.ARRAY, Unit.VECTOR, Unit.STORE), (Unit.LOAD, Unit.VECTOR))
+        self._touched = Touched(words)
         self._scratch: dict[int, int] = {}
         self._read: list[Index | Area] = []
         self._seen: tuple[tuple[object, ...], int] = ((), -1)
+        self._right: dict[tuple[object, ...], int] = {}
         self._runs: dict[Unit, int] = {}
         self._log: list[tuple[Operation, int]] = []
 
@@ -166,7 +160,7 @@ class Machine:
 
     def words(self, words: Index) -> Index:
         """Return addresses modulo 2^16 that the present operation reads."""
-        words = words & _ADDRESSES - 1
+        words = words & ADDRESSES - 1
         self._read.append(words)
         return words
 
@@ -190,7 +184,7 @@ class Machine:
 
     def write(self, words: Index, low: int, values: Bytes, what: str) -> None:
         """Write bytes from `low` on of words."""
-        words = words & _ADDRESSES - 1
+        words = words & ADDRESSES - 1
         try:
             self.pad[words, low:low + values.shape[-1]] = values
         except IndexError:
@@ -221,40 +215,56 @@ class Machine:
             raise DataflowError(f"{what} {where} is {'written' if writes else 'read'}, and no token orders this after "
                                 f"RUN {run} of the {unit.name.lower()} unit, which {'writes' if wrote else 'reads'} it")
 
-    def touch_bytes(self, number: int, offsets: Index, size: int, writes: bool) -> None:
+    def touch_bytes(self, number: int, runs: Runs, writes: bool) -> None:
         """Note that runs of a region are touched, after a check that they exist and are touched in order.
 
         They are touched by the load unit, which reads, or by the store unit, which writes.
         """
-        region, low, high = self.regions.get(number), int(offsets.min()), int(offsets.max()) + size
+        region = self.regions.get(number)
         there = 0 if region is None else region.bytes.size
-        if region is None or low < 0 or high > there:
-            raise DataflowError(f"bytes {low}..{high - 1} of region {number} are "
+        if region is None or runs.low < 0 or runs.high > there:
+            raise DataflowError(f"bytes {runs.low}..{runs.high - 1} of region {number} are "
                                 f"{'written' if writes else 'read'}, which has {there} of them")
         other = Unit.LOAD if writes else Unit.STORE
-        late = region.pending[other].late(self.order.known[other], offsets, size)
+        late = region.pending[other].late(self.order.known[other], runs)
         if late is not None:
             self._in_order((late[0], other, late[1], not writes), writes, f"byte of region {number},")
-        region.pending[self.order.unit].add(self.order.run, offsets, size)
+        region.pending[self.order.unit].add(self.order.run, runs)
 
     def writer_of(self, region: int, byte: int) -> str:
         """Say which store wrote a byte of a region last."""
         for number, (operation, _) in reversed(list(enumerate(self._log))):
             f = _ABSENT[operation.unit] | operation.fields
             if operation.unit is Unit.STORE and f["region"] == region:
-                offsets, size = stored_runs(f)
-                if ((offsets <= byte) & (byte < offsets + size)).any():
+                runs = stored_runs(f)
+                offsets = runs.offsets()
+                if ((offsets <= byte) & (byte < offsets + runs.size)).any():
                     return f"written by {self.title(number)}"
         return "never written"
 
     # What is found
 
-    def seen(self, key: tuple[object, ...], words: Index) -> bool:
+    def seen(self, key: tuple[object, ...], words: Index | Area) -> bool:
         """Whether the same was seen right before, in words that nobody has written since then."""
         last, self._seen = self._seen, (key, self.number)
-        return last[0] == key and int(words.max()) < len(self.pad) and int(self.writers[words].max()) < last[1]
+        if last[0] != key:
+            return False
+        if isinstance(words, Area):
+            writers = words.of(self.writers)
+            return writers is not None and int(writers.max()) < last[1]
+        return int(words.max()) < len(self.pad) and int(self.writers[words].max()) < last[1]
 
-    def expect(self, found: Bytes, wanted: Bytes, words: Index, what: str) -> None:
+    def right(self, key: tuple[object, ...], words: Area) -> bool:
+        """Whether words were noted under a key, and nobody has written them since then."""
+        number = self._right.get(key, -1)
+        writers = None if number < 0 else words.of(self.writers)
+        return writers is not None and int(writers.max()) < number
+
+    def note_right(self, key: tuple[object, ...]) -> None:
+        """Note that the words that a key tells hold what it tells."""
+        self._right[key] = self.number
+
+    def expect(self, found: Bytes, wanted: Bytes, words: Index | Area, what: str) -> None:
         """Refuse words whose bytes are not as wanted, where that is something; `words` has the address of each."""
         wrong = found != wanted
         if not wrong.any():
@@ -263,7 +273,9 @@ class Machine:
         if not wrong.any():
             return
         at = tuple(int(axis) for axis in np.argwhere(wrong)[0])
-        word = int(np.broadcast_to(words[..., None], found.shape)[at]) & _ADDRESSES - 1
+        if isinstance(words, Area):
+            words = words.places()
+        word = int(np.broadcast_to(words[..., None], found.shape)[at]) & ADDRESSES - 1
         should, instead = (self.numbers.describe(int(numbers[at])) for numbers in (wanted, found))
         raise DataflowError(f"{what} at scratchpad word {word}, byte {at[-1]}, should be {should}; it is {instead}, "
                             f"{self.written_by(word)}")

@@ -7,26 +7,16 @@ from functools import lru_cache
 import numpy as np
 
 from tq_hw.compiler.verify.areas import Area
-from tq_hw.compiler.verify.machine import Machine, runs_of, stored_runs
+from tq_hw.compiler.verify.machine import Machine, memory_runs, stored_runs
 from tq_hw.compiler.verify.numbers import NOTHING, Bytes, Flags, Index
+from tq_hw.compiler.verify.order import Runs
 from tq_hw.isa.program import REGION_IMAGE
 from tq_hw.model.errors import DataflowError
 
 __all__ = ["load", "store"]
 
-#: Of words of a load or a store: four loops, and bytes.
-_DIMENSIONS = 5
-
 _LOOPS = ("count0", "count1", "emit_bytes", "last_emit_bytes", "advance_bytes", "last_advance_bytes",
           "pad_before_bytes", "run_bytes")
-
-
-def _words(f: Mapping[str, int]) -> Index:
-    """What the loops within a run add to the word."""
-    inner = np.arange(f["count0"]) * f["step0"]
-    if f["count1"] == 1:
-        return inner
-    return (np.arange(f["count1"])[:, None] * f["step1"] + inner).reshape(-1)
 
 
 @dataclass(frozen=True)
@@ -63,11 +53,11 @@ def load(machine: Machine) -> None:
     loop = _loaded(width, *(f[name] for name in _LOOPS))
     fill, size = numbers.fill(f["fill"]), f["run_bytes"]
     if size:
-        offsets = f["memory_offset_bytes"] + runs_of(f, "stride2_bytes", "stride3_bytes")
-        memory = _memory(machine, f["region"], offsets, size)
+        runs = memory_runs(f, size)
+        memory = _memory(machine, f["region"], runs)
         if loop.plain and _loaded_plainly(machine, f, memory):
             return
-        values = memory.take(offsets[:, None, None] + loop.source)
+        values = memory.take(runs.offsets()[:, None, None] + loop.source)
         if f["flip"]:
             values = values ^ numbers.flipped
         if loop.inside is not None:
@@ -76,18 +66,17 @@ def load(machine: Machine) -> None:
         values = np.full((f["count2"] * f["count3"], f["count0"] * f["count1"], width), fill, numbers.dtype)
     if loop.emitted is not None:
         values = np.where(loop.emitted, values, np.asarray(NOTHING, numbers.dtype))
-    words = (f["destination"] + runs_of(f, "step2", "step3"))[:, None] + _words(f)
+    words = _area(f, "destination").places().reshape(values.shape[:2])
     machine.write(words, 0, values, "what it loads")
 
 
-def _memory(machine: Machine, region: int, offsets: Index, size: int) -> Bytes:
+def _memory(machine: Machine, region: int, runs: Runs) -> Bytes:
     """Return the numbers of a region of which runs of bytes are read."""
     if region != REGION_IMAGE:
-        machine.touch_bytes(region, offsets, size, False)
+        machine.touch_bytes(region, runs, False)
         return machine.regions[region].bytes
-    if int(offsets.min()) < 0 or int(offsets.max()) + size > machine.image.size:
-        raise DataflowError(f"bytes {int(offsets.min())}..{int(offsets.max()) + size - 1} of the image are read, "
-                            f"which has {machine.image.size}")
+    if runs.low < 0 or runs.high > machine.image.size:
+        raise DataflowError(f"bytes {runs.low}..{runs.high - 1} of the image are read, which has {machine.image.size}")
     return machine.image
 
 
@@ -139,17 +128,18 @@ def store(machine: Machine) -> None:
     if min(take, last) < 1 or lane + max(take, last) > machine.config.word_bytes:
         raise DataflowError(f"a store takes 1 to {machine.config.word_bytes} bytes of a word")
     area, number = _area(f, "source"), f["region"]
-    offsets, size = stored_runs(f)
-    there = machine.area(area)
+    runs, there = stored_runs(f), machine.area(area)
     if there is None:
-        there = machine.read((f["source"] + runs_of(f, "step2", "step3"))[:, None] + _words(f), "what it stores")
-    machine.touch_bytes(number, offsets, size, True)
+        there = machine.read(area.places(), "what it stores")
+    machine.touch_bytes(number, runs, True)
     memory, flip = machine.regions[number].bytes, numbers.flipped if f["flip"] else 0
-    runs = Area(f["memory_offset_bytes"], (f["count3"], f["count2"], size), (f["stride3_bytes"], f["stride2_bytes"], 1))
-    if there.ndim == _DIMENSIONS and take == last and runs.apart():
+    if take == last and Area(runs.first, (*runs.counts, runs.size), (*runs.steps, 1)).apart():
         target = _bytes(f, take, last, take).of(memory)
         assert target is not None, "the bytes exist"
-        target[...] = there[..., lane:lane + take] ^ flip
+        there = there[..., lane:lane + take]
+        target[...] = there ^ flip if flip else there
         return
     word, lanes = _taken(f["count0"], f["count1"], take, last, lane)
-    memory[offsets[:, None] + np.arange(size)] = there.reshape(len(offsets), -1, there.shape[-1])[:, word, lanes] ^ flip
+    offsets = runs.offsets()
+    memory[offsets[:, None] + np.arange(runs.size)] = there.reshape(len(offsets), -1, there.shape[-1])[
+        :, word, lanes] ^ flip

@@ -6,6 +6,7 @@ operations that touch the same word or byte, one of them writing, stand in that 
 
 from bisect import bisect_right
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +17,7 @@ from tq_hw.compiler.verify.numbers import Index
 from tq_hw.isa.layout import Unit
 from tq_hw.model.errors import DataflowError
 
-__all__ = ["Late", "Order", "Pending", "Touched"]
+__all__ = ["Late", "Order", "Pending", "Runs", "Touched"]
 
 #: The units by number; the first one has no operations.
 _UNITS = len(Unit)
@@ -33,11 +34,13 @@ class Order:
     -------
     known : by unit, its last operation that is certainly done when the present one begins
     runs : by unit, its last operation in program order
+    limits : the same, and of its own unit all
     unit, run : the present operation
     """
 
     known: list[int] = field(default_factory=lambda: [-1] * _UNITS)
     runs: list[int] = field(default_factory=lambda: [-1] * _UNITS)
+    limits: Stamps = field(default_factory=lambda: np.full(_UNITS, -1, np.int32))
     unit: Unit = Unit.CONTROL
     run: int = -1
     #: By unit and operation, what was known to be done when it was done; what it began with is in `_last`.
@@ -61,6 +64,8 @@ class Order:
             if count:
                 known = list(map(max, known, self._done[giver][given[taken - 1]]))
         self.known = known
+        self.limits = np.array(known, np.int32)
+        self.limits[unit] = self.run
         done = self._last[unit] = known.copy()
         done[unit] = self.run
         self._done[unit].append(done)
@@ -69,36 +74,62 @@ class Order:
 
 
 class Touched:
-    """The last operation of each unit that read, and that wrote, each place of one memory."""
+    """The last operation of each unit that touched, and that wrote, each word."""
 
-    def __init__(self, size: int, readers: tuple[Unit, ...], writers: tuple[Unit, ...]) -> None:
-        self._stamps = [(unit, False, np.full(size, -1, np.int32)) for unit in readers]
-        self._stamps += [(unit, True, np.full(size, -1, np.int32)) for unit in writers]
-        self._mine: dict[tuple[Unit, bool], Stamps] = {(unit, wrote): stamps for unit, wrote, stamps in self._stamps}
+    def __init__(self, size: int) -> None:
+        self._any = np.full((size, _UNITS), -1, np.int32)
+        self._wrote = self._any.copy()
 
     def touch(self, order: Order, where: Index | Area, writes: bool) -> Late | None:
-        """Note that the present operation touches places; return one that another unit touches in no order with it."""
-        for unit, wrote, stamps in self._stamps:
-            known = order.known[unit]
-            if unit is order.unit or not (writes or wrote) or known == order.runs[unit]:
-                continue
-            found = _at(stamps, where)
-            if found.max(initial=-1) > known:
-                late = np.flatnonzero(found > known)[0]
-                places = where.places() if isinstance(where, Area) else where
-                return int(places.reshape(-1)[late]), unit, int(found.reshape(-1)[late]), wrote
-        mine = self._mine[order.unit, writes]
-        if isinstance(where, Area):
-            _at(mine, where)[...] = order.run
-        else:
-            mine[where] = order.run
+        """Note that the present operation touches words; return one that another unit touches in no order with it."""
+        stamps = self._any if writes else self._wrote
+        found = _at(stamps, where)
+        late = found > order.limits
+        if late.any():
+            at, unit = divmod(int(np.flatnonzero(late)[0]), _UNITS)
+            places = where.places() if isinstance(where, Area) else where
+            place, run = int(places.reshape(-1)[at]), int(found.reshape(-1)[at * _UNITS + unit])
+            return place, Unit(unit), run, int(self._wrote[place, unit]) == run
+        for mine in (self._any, self._wrote) if writes else (self._any,):
+            if isinstance(where, Area):
+                _at(mine, where)[..., order.unit] = order.run
+            else:
+                mine[where, order.unit] = order.run
         return None
 
 
 def _at(stamps: Stamps, where: Index | Area) -> Stamps:
-    found: Stamps | None = where.of(stamps) if isinstance(where, Area) else stamps[where]
+    found: Stamps | None = where.of(stamps) if isinstance(where, Area) else stamps.take(where, axis=0)
     assert found is not None, "the words exist"
     return found
+
+
+class Runs(NamedTuple):
+    """`size` bytes from each of some offsets on.
+
+    Members
+    -------
+    first, counts, steps : offsets, by two loops, the outer one first
+    low, high : the first byte, and the one after the last byte
+    """
+
+    first: int
+    counts: tuple[int, int]
+    steps: tuple[int, int]
+    size: int
+    low: int
+    high: int
+
+    @classmethod
+    def of(cls, first: int, counts: tuple[int, int], steps: tuple[int, int], size: int) -> "Runs":
+        """Runs of two loops."""
+        ends = [(count - 1) * step for count, step in zip(counts, steps, strict=True)]
+        return cls(first, counts, steps, size, first + sum(min(end, 0) for end in ends),
+                   first + sum(max(end, 0) for end in ends) + size)
+
+    def offsets(self) -> Index:
+        """Return all offsets."""
+        return Area(self.first, self.counts, self.steps).places().reshape(-1)
 
 
 class Pending:
@@ -109,48 +140,49 @@ class Pending:
 
     def __init__(self) -> None:
         self._runs: list[int] = []
-        self._offsets: list[tuple[Index, int]] = []
+        self._touched: list[Runs] = []
         #: First byte of each and the byte after the last one; those from `_begin` on are pending.
         self._ends = np.zeros((2, 64), np.int64)
         self._begin = 0
 
-    def add(self, run: int, offsets: Index, size: int) -> None:
-        """Note that operation `run` touches `size` bytes from each of some offsets on."""
+    def add(self, run: int, runs: Runs) -> None:
+        """Note what operation `run` touches."""
         if self._begin > 64 and 2 * self._begin > len(self._runs):
             count = len(self._runs) - self._begin
             self._ends[:, :count] = self._ends[:, self._begin:self._begin + count].copy()
-            del self._runs[:self._begin], self._offsets[:self._begin]
+            del self._runs[:self._begin], self._touched[:self._begin]
             self._begin = 0
         at = len(self._runs)
         if at == self._ends.shape[1]:
             self._ends = np.concatenate([self._ends, np.zeros_like(self._ends)], axis=1)
-        self._ends[:, at] = int(offsets.min()), int(offsets.max()) + size
+        self._ends[:, at] = runs.low, runs.high
         self._runs.append(run)
-        self._offsets.append((offsets, size))
+        self._touched.append(runs)
 
-    def late(self, known: int, offsets: Index, size: int) -> tuple[int, int] | None:
+    def late(self, known: int, runs: Runs) -> tuple[int, int] | None:
         """Return a byte of some runs that an operation after `known` touches, and which one."""
         begin = self._begin = bisect_right(self._runs, known, self._begin)
         if begin == len(self._runs):
             return None
         low, high = self._ends[:, begin:len(self._runs)]
-        near = (low < int(offsets.max()) + size) & (high > int(offsets.min()))
+        near = (low < runs.high) & (high > runs.low)
         if not near.any():
             return None
         for at in np.flatnonzero(near)[::-1].tolist():
-            where = _shared(offsets, size, *self._offsets[begin + at])
+            where = _shared(runs, self._touched[begin + at])
             if where is not None:
                 return where, self._runs[begin + at]
         return None
 
 
-def _shared(offsets: Index, size: int, others: Index, other_size: int) -> int | None:
-    """Return a byte that is in runs of `size` bytes from some offsets on, and in runs of others."""
-    others = np.sort(others)
-    before = np.searchsorted(others, offsets, "right")
-    inside = (before > 0) & (others[before - 1] + other_size > offsets)
+def _shared(runs: Runs, others: Runs) -> int | None:
+    """Return a byte that both have."""
+    offsets, size = runs.offsets(), runs.size
+    sorted_others = np.sort(others.offsets())
+    before = np.searchsorted(sorted_others, offsets, "right")
+    inside = (before > 0) & (sorted_others[before - 1] + others.size > offsets)
     if inside.any():
         return int(offsets[inside.argmax()])
-    following = others[np.minimum(before, len(others) - 1)]
-    inside = (before < len(others)) & (following < offsets + size)
+    following = sorted_others[np.minimum(before, len(sorted_others) - 1)]
+    inside = (before < len(sorted_others)) & (following < offsets + size)
     return int(following[inside.argmax()]) if inside.any() else None

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from tq_hw.compiler.ir.meaning import Terms, Walk
+from tq_hw.compiler.verify.areas import Area
 from tq_hw.compiler.verify.constants import constants
 from tq_hw.compiler.verify.machine import Machine
 from tq_hw.compiler.verify.numbers import Bytes, Flags, Index
@@ -22,19 +23,19 @@ def product_terms(machine: Machine, terms: Terms) -> None:
         raise DataflowError("products of rows have a kernel of one row and column")
     _rows(machine, terms)
     if isinstance(terms.weights, bytes):
-        words = _weight_words(machine, f["out_blocks"])
-        data = np.frombuffer(terms.weights, np.uint8)
-        if data.size != words.size * machine.config.cols:
-            raise DataflowError(f"it has {words.size} rows of weights, its matrix {data.size // machine.config.cols}")
-        constants(machine, words, data.reshape(*words.shape, -1), None, "weights")
+        words = _weight_area(machine, f["out_blocks"])
+        data, rows = np.frombuffer(terms.weights, np.uint8), words.counts[0] * words.counts[1]
+        if data.size != rows * machine.config.cols:
+            raise DataflowError(f"it has {rows} rows of weights, its matrix {data.size // machine.config.cols}")
+        constants(machine, words, data.reshape(*words.counts, -1), None, "weights")
     else:
         _matrix(machine, terms, terms.weights)
 
 
-def _weight_words(machine: Machine, blocks: int) -> Index:
+def _weight_area(machine: Machine, blocks: int) -> Area:
     f = machine.fields
     rows = f["kernel_blocks"] * f["slices"] * f["weight_rows"]
-    return f["weight_base"] + np.arange(blocks)[:, None] * f["weight_block_step"] + np.arange(rows)
+    return Area(f["weight_base"], (blocks, rows), (f["weight_block_step"], 1))
 
 
 def _rows(machine: Machine, terms: Terms) -> None:
@@ -60,7 +61,7 @@ def _rows(machine: Machine, terms: Terms) -> None:
 def _matrix(machine: Machine, terms: Terms, weights: Walk | int) -> None:
     """Check weights [block of rows, row] that come from memory or are one byte; after the last row they are 0."""
     f, config = machine.fields, machine.config
-    words = _weight_words(machine, 1).reshape(f["kernel_blocks"], -1)
+    words = _weight_area(machine, 1).places().reshape(f["kernel_blocks"], -1)
     words = machine.words(words)
     found = machine.there(words, "its matrix")[..., :config.cols]
     lane = np.arange(f["slices"])[:, None] * config.gemm_rows + np.arange(f["weight_rows"])

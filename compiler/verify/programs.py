@@ -6,8 +6,9 @@ import numpy as np
 
 from tq_hw.compiler.emit.image import table_words
 from tq_hw.compiler.ir.layers import IntArray
-from tq_hw.compiler.ir.meaning import Code, Streams
+from tq_hw.compiler.ir.meaning import Code, Streams, Tile
 from tq_hw.compiler.stream.uses import Uses, body_of
+from tq_hw.compiler.verify.areas import Area
 from tq_hw.compiler.verify.constants import channels_of, constants
 from tq_hw.compiler.verify.machine import Buffers, Machine
 from tq_hw.compiler.verify.numbers import Index
@@ -133,12 +134,17 @@ def _tile(*of: Index) -> tuple[int, ...]:
 def check_parameters(machine: Machine, meaning: Streams, found: Uses) -> None:
     """Check the biases, multipliers and shifts that a program reads; the hardware reads all of them."""
     f, config, blocks = machine.fields, machine.config, meaning.parameters
-    words = f["param_base"] + np.arange(f["out_blocks"])[:, None] * f["param_block_step"] + np.arange(
-        config.param_words)
+    words = Area(f["param_base"], (f["out_blocks"], config.param_words), (f["param_block_step"], 1))
+    key = "parameters", blocks, words, meaning.block, found.parameters, *(
+        (meaning.sums.layer, meaning.sums.blocks, meaning.sums.phases) if isinstance(meaning.sums, Tile) else ())
+    if machine.right(key, words):
+        machine.area(words)
+        return
     if not blocks or len(blocks) not in (1, f["out_blocks"]):
         raise DataflowError(f"it reads parameters of {f['out_blocks']} output blocks, its layer has {len(blocks)}")
-    words = machine.words(words)
-    found_there = machine.there(words, "parameters")
+    view = machine.area(words)
+    found_there = machine.read(words.places(), "parameters") if view is None else view
+    machine.note_right(key)
     wide = -(-4 * config.cols // config.word_bytes)
     data = np.frombuffer(b"".join(blocks), np.uint8).reshape(len(blocks), -1, config.word_bytes)
     if data.shape[1] <= wide * max(found.parameters):
@@ -151,5 +157,5 @@ def check_parameters(machine: Machine, meaning: Streams, found: Uses) -> None:
     for kind in sorted(found.parameters):
         first, size = kind * wide, 4 * config.cols if kind < 2 else config.cols
         count = -(-size // config.word_bytes)
-        constants(machine, words[:, first:first + count], data[:, first:first + count],
-                  channels, "parameters", element=4 if kind < 2 else 1)
+        part = Area(words.base + first, (words.counts[0], count), words.steps)
+        constants(machine, part, data[:, first:first + count], channels, "parameters", element=4 if kind < 2 else 1)

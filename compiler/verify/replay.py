@@ -116,9 +116,9 @@ class Replay:
     def _operation(self, operation: Operation) -> None:
         machine = self.machine
         machine.order.begin(operation)
-        least = min(machine.fields[name] for name in _COUNTS[operation.unit])
-        if least < 1:
-            raise DataflowError(f"one of its counts is {least}")
+        for name in _COUNTS[operation.unit]:
+            if machine.fields[name] < 1:
+                raise DataflowError(f"one of its counts is {machine.fields[name]}")
         if operation.unit is Unit.LOAD:
             load(machine)
         elif operation.unit is Unit.STORE:

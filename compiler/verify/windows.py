@@ -11,6 +11,7 @@ from functools import lru_cache
 import numpy as np
 
 from tq_hw.compiler.ir.meaning import Part
+from tq_hw.compiler.verify.areas import Area
 from tq_hw.compiler.verify.constants import channels_of, constants
 from tq_hw.compiler.verify.machine import Machine
 from tq_hw.compiler.verify.numbers import Bytes, Index
@@ -175,8 +176,14 @@ def _weights(machine: Machine, part: Part) -> None:
     if steps * f["weight_rows"] != wanted.shape[1]:
         raise DataflowError(f"it has {steps} steps of {f['weight_rows']} rows of weights, its part of the kernel "
                             f"{wanted.shape[1]} rows")
-    words = f["weight_base"] + np.arange(f["out_blocks"])[:, None] * f["weight_block_step"] + np.arange(wanted.shape[1])
-    constants(machine, words, wanted.view(np.uint8), channels_of(part.tile, config), "weights")
+    tile = part.tile
+    words = Area(f["weight_base"], (f["out_blocks"], wanted.shape[1]), (f["weight_block_step"], 1))
+    key = "weights", id(part.weights), words, tile.layer, tile.blocks, tile.phases
+    if machine.right(key, words):
+        machine.area(words)
+        return
+    constants(machine, words, wanted.view(np.uint8), channels_of(tile, config), "weights")
+    machine.note_right(key)
 
 
 def _folded(machine: Machine, part: Part) -> None:
