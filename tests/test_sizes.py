@@ -65,7 +65,7 @@ def long_parts(source: str, path: str) -> Iterator[str]:
                 if (inner.end_lineno or 0) - inner.lineno >= limit:
                     yield f"{path}:{name}"
                 yield from visit(inner, name)
-            else:
+            elif isinstance(inner, ast.stmt | ast.ExceptHandler | ast.match_case):  # expressions define nothing
                 yield from visit(inner, outer)
 
     yield from visit(ast.parse(source), "")
