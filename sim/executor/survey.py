@@ -93,9 +93,14 @@ class _Survey(Executor):
         self._run_all()
         self._end_of_units()
         self._end_of_stream()
-        if not self._ends and any(queue.waiting or queue.active for queue in self._queues.values()):
-            unit, run = self._first_to_wait()
-            self._ends.add(End(Status.DEADLOCK, unit, run))
+        if any(queue.waiting or queue.active for queue in self._queues.values()):
+            deadlock = End(Status.DEADLOCK, *self._first_to_wait())
+            array = self._queues[Unit.ARRAY]
+            if not self._ends:
+                self._ends.add(deadlock)
+            elif array.active is not None and array.blocked_by and Unit.ARRAY in self._left:
+                # Its faults are noted when it begins; those of tiles that never get a buffer do not occur.
+                self._possible.add(deadlock)
         return Outcome(frozenset(self._ends), frozenset(self._possible - self._ends), tuple(self.machine.memory),
                        tuple(self._unknown.memory), self._unknown.why, self._unclear(),
                        self.machine.undefined)
