@@ -14,27 +14,16 @@ from tq_hw.compiler.verify.areas import ADDRESSES, Area
 from tq_hw.compiler.verify.contents import Contents
 from tq_hw.compiler.verify.found import Found
 from tq_hw.compiler.verify.numbers import NOTHING, Bytes, Index, Numbers
-from tq_hw.compiler.verify.order import Late, Order, Pending, Runs, Touched
+from tq_hw.compiler.verify.order import Late, Order, Pending, Runs, Touched, stored_runs
 from tq_hw.isa.config import Config
 from tq_hw.isa.layout import UNITS, Unit
 from tq_hw.model.errors import DataflowError
 
-__all__ = ["Buffers", "Collected", "Machine", "Region", "Run", "memory_runs", "stored_runs"]
+__all__ = ["Buffers", "Collected", "Machine", "Region", "Run"]
 
 _TABLE_BYTES = 2048
 #: Fields that an operation does not name are 0.
 _ABSENT = {unit: dict.fromkeys(layout.fields, 0) for unit, layout in UNITS.items()}
-
-
-def stored_runs(f: Mapping[str, int]) -> Runs:
-    """Bytes that a store writes."""
-    size = f["count1"] * ((f["count0"] - 1) * f["take_bytes"] + f["last_take_bytes"])
-    return memory_runs(f, size)
-
-
-def memory_runs(f: Mapping[str, int], size: int) -> Runs:
-    """Runs of bytes that a load or a store touches."""
-    return Runs.of(f["memory_offset_bytes"], (f["count3"], f["count2"]), (f["stride3_bytes"], f["stride2_bytes"]), size)
 
 
 @dataclass

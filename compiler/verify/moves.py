@@ -7,9 +7,9 @@ from functools import lru_cache
 import numpy as np
 
 from tq_hw.compiler.verify.areas import Area
-from tq_hw.compiler.verify.machine import Machine, memory_runs, stored_runs
+from tq_hw.compiler.verify.machine import Machine
 from tq_hw.compiler.verify.numbers import NOTHING, Bytes, Flags, Index
-from tq_hw.compiler.verify.order import Runs
+from tq_hw.compiler.verify.order import Runs, memory_runs, stored_runs
 from tq_hw.isa.program import REGION_IMAGE
 from tq_hw.model.errors import DataflowError
 

@@ -5,6 +5,7 @@ operations that touch the same word or byte, one of them writing, stand in that 
 """
 
 from bisect import bisect_right
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -17,7 +18,7 @@ from tq_hw.compiler.verify.numbers import Index
 from tq_hw.isa.layout import Unit
 from tq_hw.model.errors import DataflowError
 
-__all__ = ["Late", "Order", "Pending", "Runs", "Touched"]
+__all__ = ["Late", "Order", "Pending", "Runs", "Touched", "memory_runs", "stored_runs"]
 
 #: The units by number; the first one has no operations.
 _UNITS = len(Unit)
@@ -186,3 +187,14 @@ def _shared(runs: Runs, others: Runs) -> int | None:
     following = sorted_others[np.minimum(before, len(sorted_others) - 1)]
     inside = (before < len(sorted_others)) & (following < offsets + size)
     return int(following[inside.argmax()]) if inside.any() else None
+
+
+def stored_runs(f: Mapping[str, int]) -> Runs:
+    """Bytes that a store writes."""
+    size = f["count1"] * ((f["count0"] - 1) * f["take_bytes"] + f["last_take_bytes"])
+    return memory_runs(f, size)
+
+
+def memory_runs(f: Mapping[str, int], size: int) -> Runs:
+    """Runs of bytes that a load or a store touches."""
+    return Runs.of(f["memory_offset_bytes"], (f["count3"], f["count2"]), (f["stride3_bytes"], f["stride2_bytes"]), size)

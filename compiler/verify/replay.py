@@ -1,5 +1,7 @@
 """A stream is replayed in program order, byte by byte: every operation must find what the graph says."""
 
+from functools import lru_cache
+
 import numpy as np
 
 from tq_hw.compiler.emit.emitter import Emitter
@@ -42,6 +44,15 @@ def _scratch_bytes(stream: Stream) -> int:
             if isinstance(walk, Walk) and isinstance(walk.of, Scratch):
                 found[id(walk.of)] = walk.of.size_bytes
     return sum(found.values())
+
+
+@lru_cache(maxsize=1024)
+def _cover(kernel: tuple[int, ...], parts: tuple[tuple[tuple[int, int], ...], ...]) -> bool:
+    """Whether parts of a kernel, ranges of rows, columns and blocks, have each tap once."""
+    taps = np.zeros(kernel, np.int64)
+    for part in parts:
+        taps[tuple(slice(*axis) for axis in part)] += 1
+    return bool((taps == 1).all())
 
 
 class Replay:
@@ -168,10 +179,7 @@ class Replay:
         layer, windows = sums.layer, [part for part in parts if isinstance(part, Part)]
         single = layer.depthwise or windows[0].fold is not None
         blocks = 1 if single else block_count(layer.inputs[0].shape[3], self.config)
-        taps = np.zeros((*layer.kernel, blocks), np.int64)
-        for part in windows:
-            taps[slice(*part.rows), slice(*part.cols), slice(*part.blocks)] += 1
-        if (taps != 1).any():
+        if not _cover((*layer.kernel, blocks), tuple((part.rows, part.cols, part.blocks) for part in windows)):
             raise DataflowError("the operations on a tile do not cover its kernel, each tap once")
 
     def _vector(self, operation: Operation) -> None:

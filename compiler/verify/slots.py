@@ -26,50 +26,67 @@ def tile_order(blocks: int, slots: int, size: int, inner: bool) -> tuple[Index, 
     return block, tile * size, np.minimum((tile + 1) * size, slots)
 
 
-@dataclass(frozen=True)
-class Slots:
-    """Words of channels that an operation walks over.
+@dataclass(frozen=True, eq=False)
+class _Geometry:
+    """What operations of one shape walk over: word of channels and part of it of each block; number, row and column."""
 
-    Members
-    -------
-    blocks, sub : word of channels of each output block, and which part of it
-    row, col : of each slot
-    channels : of a slot
-    """
-
-    fields: Mapping[str, int]
     blocks: Index
-    sub: Index
+    numbers: Index
     row: Index
     col: Index
+    parts: list[tuple[int, Index]]
+
+
+@lru_cache(maxsize=512)
+def _geometry(out_blocks: int, slots: int, cols: int, sub_first: int, sub_blocks: int) -> _Geometry:
+    numbers = np.arange(slots)
+    row, col = np.divmod(numbers, cols)
+    blocks, sub = np.divmod(np.arange(out_blocks) + sub_first, sub_blocks)
+    parts = [(int(part), np.flatnonzero(sub == part)) for part in np.unique(sub)]
+    return _Geometry(blocks, numbers, row, col, parts)
+
+
+@lru_cache(maxsize=512)
+def _pattern(geometry: _Geometry, block_step: int, row_step: int, col_step: int) -> Index:
+    words: Index = geometry.blocks[:, None] * block_step + geometry.row * row_step + geometry.col * col_step
+    return words
+
+
+@lru_cache(maxsize=512)
+def _loops(geometry: _Geometry, part: int, cols: int, repeat1: int, repeat2: int) -> Loops:
+    return Loops(geometry.blocks[geometry.parts[part][1]], geometry.numbers, cols,
+                 np.tile(np.arange(repeat1), repeat2), np.repeat(np.arange(repeat2), repeat1))
+
+
+@dataclass(frozen=True)
+class Slots:
+    """Words of channels that an operation walks over; `channels` are those of a slot."""
+
+    fields: Mapping[str, int]
     channels: int
+    geometry: _Geometry
 
     @classmethod
     def of(cls, f: Mapping[str, int], config: Config) -> "Slots":
         """Slots of an operation."""
-        row, col = _rows(f["slots"], f["cols"])
-        numbers = np.arange(f["out_blocks"])
         if not f["use_acc"]:
-            return cls(f, numbers, np.zeros_like(numbers), row, col, config.block)
-        blocks, sub = np.divmod(numbers + f["sub_first"], config.sub_blocks)
-        return cls(f, blocks, sub, row, col, config.cols)
+            return cls(f, config.block, _geometry(f["out_blocks"], f["slots"], f["cols"], 0, 1))
+        return cls(f, config.cols, _geometry(f["out_blocks"], f["slots"], f["cols"], f["sub_first"], config.sub_blocks))
 
     def words(self, stream: str) -> Index:
         """Word [block, slot] of a stream."""
         f = self.fields
-        words: Index = (f[f"{stream}_base"] + self.blocks[:, None] * f[f"{stream}_block_step"]
-                        + self.row * f[f"{stream}_row_step"] + self.col * f[f"{stream}_col_step"])
+        words: Index = f[f"{stream}_base"] + _pattern(self.geometry, f[f"{stream}_block_step"], f[f"{stream}_row_step"],
+                                                      f[f"{stream}_col_step"])
         return words
 
-    def loops(self, which: Index) -> Loops:
-        """Loops over some of the output blocks."""
-        return Loops(self.blocks[which], np.arange(len(self.row)), self.fields["cols"])
+    def loops(self, part: int, repeat1: int = 1, repeat2: int = 1) -> Loops:
+        """Loops over the output blocks of one of the parts, and repeats."""
+        return _loops(self.geometry, part, self.fields["cols"], repeat1, repeat2)
 
     def parts(self) -> list[tuple[int, Index]]:
         """Parts of a word, each with the output blocks that it is."""
-        if len(self.sub) == 1 or not self.sub.any():
-            return [(int(self.sub[0]), np.arange(len(self.sub)))]
-        return [(int(sub), np.flatnonzero(self.sub == sub)) for sub in np.unique(self.sub)]
+        return self.geometry.parts
 
     def together(self, found: list[Index], axis: int) -> Index:
         """Put what was found for each of the parts in the order of output blocks."""
@@ -80,11 +97,6 @@ class Slots:
         most = max(words.shape[-1] for words in found)
         found = [words.take(np.minimum(np.arange(most), words.shape[-1] - 1), axis=-1) for words in found]
         return np.concatenate(found, axis=axis).take(order, axis=axis)
-
-
-@lru_cache(maxsize=1024)
-def _rows(slots: int, cols: int) -> tuple[Index, Index]:
-    return np.divmod(np.arange(slots), cols)
 
 
 def put(machine: Machine, slots: Slots, which: Index, low: int, values: Bytes) -> Index:

@@ -11,7 +11,7 @@ from tq_hw.compiler.verify.machine import Machine
 from tq_hw.compiler.verify.numbers import Index
 from tq_hw.compiler.verify.programs import check_body, check_parameters, check_program, check_tables, take_sums
 from tq_hw.compiler.verify.slots import Slots, no_feedback, put
-from tq_hw.compiler.verify.walks import Loops, constant_bytes, expected, lengths
+from tq_hw.compiler.verify.walks import constant_bytes, expected, lengths
 from tq_hw.compiler.verify.whole import check_whole, reduced
 from tq_hw.model.errors import DataflowError
 
@@ -64,14 +64,13 @@ def _read(machine: Machine, slots: Slots, name: str, walk: Walk, in_body: bool, 
     _check_type(machine, name, walk)
     size = ELEMENT_BYTES[f[f"{name}_type"]]
     bytes_ = slots.channels * size
-    repeat1, repeat2 = np.zeros(1, np.int64), np.zeros(1, np.int64)
-    if in_body:
-        repeat1 = np.tile(np.arange(f["repeat1"]), f["repeat2"])
-        repeat2 = np.repeat(np.arange(f["repeat2"]), f["repeat1"])
+    repeats = (f["repeat1"], f["repeat2"]) if in_body else (1, 1)
+    once = slots.loops(0, *repeats)
+    repeat1, repeat2 = once.repeat1, once.repeat2
     more = repeat1 * f["a_repeat1_step"] + repeat2 * f["a_repeat2_step"] if name == "a" else 0 * repeat1
     words = slots.words(name)
     found_words = []
-    for sub, which in slots.parts():
+    for number, (sub, which) in enumerate(slots.parts()):
         low = sub * bytes_
         first, count = low // width, -(-(low + bytes_) // width) - low // width
         at = (more[:, None, None] + words[which])[..., None] + np.arange(first, first + count)
@@ -79,7 +78,7 @@ def _read(machine: Machine, slots: Slots, name: str, walk: Walk, in_body: bool, 
         found_words.append(at)
         shift = low - first * width
         there = machine.there(at, f"stream {name.upper()}").reshape(*at.shape[:-1], -1)[..., shift:shift + bytes_]
-        loops = Loops(slots.blocks[which], np.arange(f["slots"]), f["cols"], repeat1, repeat2)
+        loops = slots.loops(number, *repeats)
         if isinstance(walk.of, bytes):
             if in_body and len(repeat1) * walk.repeat1 != len(walk.of):
                 raise DataflowError(f"it takes {len(repeat1) * walk.repeat1} of {len(walk.of)} bytes of constants")
@@ -114,8 +113,8 @@ def _write(machine: Machine, slots: Slots, walk: Walk) -> Index:
     size = ELEMENT_BYTES[slots.fields["out_type"]]
     bytes_ = slots.channels * size
     found = []
-    for sub, which in slots.parts():
+    for number, (sub, which) in enumerate(slots.parts()):
         low = sub * bytes_
-        values = expected(machine, walk, slots.loops(which), low, bytes_, made=True)[0]
+        values = expected(machine, walk, slots.loops(number), low, bytes_, made=True)[0]
         found.append(put(machine, slots, which, low, values))
     return slots.together(found, 0)

@@ -1,6 +1,7 @@
 """Which bytes the slots of an operation should find, or make, by what the operation is for."""
 
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -14,11 +15,15 @@ from tq_hw.model.errors import DataflowError
 __all__ = ["Loops", "constant_bytes", "expected", "lengths", "offsets"]
 
 
+#: Places of so few slots are kept.
+_FEW = 2048
+
+
 def _once() -> Index:
     return np.zeros(1, np.int64)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Loops:
     """What an operation walks over: words of channels, slots, of which `cols` are a row, and turns of both repeats."""
 
@@ -29,12 +34,22 @@ class Loops:
     repeat2: Index = field(default_factory=_once)
 
 
+def _offsets(loops: Loops, first_byte: int, first: int, cols: int, row_step: int, col_step: int, block_step: int,
+             repeat1: int, repeat2: int) -> Index:
+    row, col = np.divmod(loops.slots + first, cols)
+    at = first_byte + row * row_step + col * col_step + loops.blocks[:, None] * block_step
+    found: Index = at + (loops.repeat1 * repeat1 + loops.repeat2 * repeat2)[:, None, None]
+    return found
+
+
+_few_offsets = lru_cache(maxsize=1024)(_offsets)
+
+
 def offsets(walk: Walk, loops: Loops) -> Index:
     """Bytes [repeat, block, slot] after the start of the first run."""
-    row, col = np.divmod(loops.slots + walk.first, walk.cols or loops.cols)
-    at = walk.at + row * walk.row + col * walk.col + loops.blocks[:, None] * walk.block
-    found: Index = at + (loops.repeat1 * walk.repeat1 + loops.repeat2 * walk.repeat2)[:, None, None]
-    return found
+    make = _few_offsets if len(loops.repeat1) * len(loops.blocks) * len(loops.slots) <= _FEW else _offsets
+    return make(loops, walk.at, walk.first, walk.cols or loops.cols, walk.row, walk.col, walk.block, walk.repeat1,
+                walk.repeat2)
 
 
 def lengths(walk: Walk, loops: Loops) -> Index:
