@@ -8,6 +8,7 @@ import json
 import sys
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 
 from tq_hw.cli.reference.programs import listing
@@ -38,7 +39,8 @@ Generated from `model/rules/`, `compiler/lower/constraints.py`, compiled layers 
 * Types are those of inputs and outputs in order; `?` may be absent, `+` may repeat. A rule is of the specification, a
   limit of this compiler.
 * Between a DEQUANTIZE and a QUANTIZE float32 operators of single elements may stand, which together are a function of
-  one int8 tensor: they become a table. They are {floats}.
+  one int8 tensor: they become a table. They are:
+{floats}.
 * Results equal every integer of the engine in "equal to" under profile `canon`; under `tflm` and `litert` they equal
   those of TFLite Micro and of LiteRT's reference kernels for every operator, see [below](#profiles).
 * Units are those that work on a typical layer, see [programs](programs.md).
@@ -131,7 +133,8 @@ def page() -> str:
     runs = sorted(record["verified"])
     chains = _verified({run: record["verified"][run]["CHAIN"] for run in runs if "CHAIN" in record["verified"][run]})
     engine = {"rtl": "RTL"}.get(record["engine"], record["engine"])
-    head = _HEAD.format(engine=engine, floats=", ".join(FLOAT_OPERATORS), config=record["config"], chains=chains,
+    floats = fill(", ".join(FLOAT_OPERATORS), 116, initial_indent="  ", subsequent_indent="  ")
+    head = _HEAD.format(engine=engine, floats=floats, config=record["config"], chains=chains,
                         runs=", ".join(run.replace("-", " at ") for run in runs))
     lines = [head, "| operator | types | units | cycles per element | equal to | verified | rules and limits |",
              "|---|---|---|--:|---|---|---|"]
