@@ -24,7 +24,6 @@ OVER = {
     "compiler/plan/plan.py",
     "compiler/plan/plan.py:_Planner",
     "compiler/programs/rows.py",
-    "compiler/verify/machine.py",
     "hdl/accelerator.py:Accelerator.elaborate",
     "hdl/bus/axi.py",
     "hdl/control/fetch.py:Fetch.elaborate",

@@ -85,7 +85,7 @@ def steps(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Let verification and tools only note that they ran; 75 MHz are asked for and `fmax` of the test is reached."""
     noted: list[str] = []
 
-    def verify(board: Board, model: Path, seed: int) -> None:
+    def verify(board: Board, model: Path, seed: int, *_: object, **__: object) -> None:
         noted.append(f"verify {model.name}")
 
     def build(board: Board, memory: Memory, folder: Path, *, image: bytes, seed: int | None, seeds: int,

@@ -30,13 +30,22 @@ def test_findings_of_long_runs(path: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(("name", "message"), [
     ("negative_bound", "vector RUN 0, at command word 0: it has 1,006,632,900 slots in all output blocks, at most "
      "65,536 have an address"),
-    ("found_943", "vector RUN 4, at command word 336: micro-operation 22 has multiply 6, the last one is 4"),
 ])
 def test_each_engine_refuses_alike(tq: Tq, name: str, message: str) -> None:
     path = Path(__file__).parent / "corpus" / f"{name}.tqm"
     for engine in ("rtl", "executor", "golden"):
         run = tq("sim", path, "--engine", engine)
         assert (run.code, run.out, run.err) == (2, "", f"tq-hw: {path}: {message}\n")
+
+
+def test_an_illegal_micro_operation_ends_alike(tq: Tq, tmp_path: Path) -> None:
+    """The table of isa/legality.py is the machine's: a file may have one, and it ends where it would be run."""
+    path = Path(__file__).parent / "corpus" / "found_943.tqm"
+    np.savez(tmp_path / "in.npz", input_0=np.zeros((1, 5, 8, 1), np.int8))
+    for engine in ("rtl", "executor"):
+        run = tq("sim", path, "--engine", engine, "--inputs", tmp_path / "in.npz")
+        assert (run.code, run.out) == (5, "")
+        assert run.err.startswith("tq-hw: vector RUN 4 (operator 0, LOG_SOFTMAX 't1'): BAD_OPERATION")
 
 
 def test_mutations_reach_every_stage(tmp_path: Path) -> None:
@@ -61,7 +70,7 @@ def test_command(inputs: int, first: int, tmp_path: Path) -> None:
 def test_an_internal_error_is_a_finding(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     def fail(*_: object, **__: object) -> None:
         raise ValueError("broken")
-    monkeypatch.setattr("tq_hw.cli.commands.sim.load", fail)
+    monkeypatch.setattr("tq_hw.cli.subject.load", fail)
     with pytest.raises(AssertionError, match="^ValueError in test_fuzz_programs.py:fail: broken$"):
         check_one(seeds()[0], np.random.default_rng(0), tmp_path)
 

@@ -29,7 +29,8 @@ from shrink import shrink
 CORPUS = sorted((Path(__file__).parent / "corpus").glob("*.tflite"))
 CONFIGS = [load_config(name) for name in ("n16", "n8", "n9x8", "tiny")]
 #: Reasons for which graphs may be refused.
-REASONS = ("scratchpad words, configuration", "micro-operations, configuration", "under --profile", "more than")
+REASONS = ("scratchpad words, configuration", "micro-operations, configuration", "under --profile", "more than",
+           "is float32 computed inside the model")
 
 
 def _check(seed: int, job: Job) -> None:
@@ -87,7 +88,7 @@ def test_a_graph_is_the_same_for_the_same_seed() -> None:
 
 
 def test_graphs_have_all_operators_and_all_forms() -> None:
-    models = [random_graph(seed, group) for group in GROUPS for seed in range(40)]
+    models = [random_graph(seed, group) for group in GROUPS for seed in range(60)]
     graphs = [model.main for model in models]
     # No recipe: these are constants or have models of their own.
     assert set(SIGNATURES) - {op.op for graph in graphs for op in graph.operators} <= {"SHAPE", "EMBEDDING_LOOKUP"}

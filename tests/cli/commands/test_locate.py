@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from tq_hw.cli.commands import verify
-from tq_hw.cli.shared import infer as engines
 from tq_hw.compiler import compile_model
 from tq_hw.isa.config import PRESETS
 from tq_hw.isa.layout import Unit
@@ -18,6 +17,7 @@ from tq_hw.isa.operations import operations
 from tq_hw.isa.uop import Rounding
 from tq_hw.model.graph import Model
 from tq_hw.model.tflite.reader import read_model
+from tq_hw.sim import engines
 from tq_hw.sim.diagnose.patch import Tile, find_tile
 from tq_hw.sim.diagnose.tensors import with_outputs
 from tq_hw.sim.executor import execute, uop
@@ -46,7 +46,7 @@ def test_wrong_accumulator(tq: Tq, model: Path, monkeypatch: pytest.MonkeyPatch)
         return compile_model(replace(graph, subgraphs=(main,)), *arguments, **options)
 
     monkeypatch.setattr(verify, "compile_model", wrong)
-    monkeypatch.setattr("tq_hw.cli.commands.compile.compile_model", wrong)
+    monkeypatch.setattr("tq_hw.cli.subject.compile_model", wrong)
     match = found(tq, model)
     acc = int(match[2])
     assert match[1].endswith(", 2]")

@@ -95,8 +95,8 @@ def test_a_truncated_library_does_not_end_the_process(copier: Callable[..., Path
               "from tq_hw.sim.rtl import build, bench\n"
               "made = build.build_verilog(lambda: COPIER, 8, f'copier-{build._key(COPIER)}')\n"
               "bench.Bench(made).close(); print(made)")
-    done = subprocess.run([sys.executable, "-c", script, str(Path(__file__).parent)], capture_output=True, text=True,
-                          env={**os.environ, "XDG_CACHE_HOME": str(tmp_path)}, check=False)
+    done = subprocess.run([sys.executable, "-c", script, str(Path(__file__).parents[1])], capture_output=True,
+                          text=True, env={**os.environ, "XDG_CACHE_HOME": str(tmp_path)}, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, f"{place / library.name}\n", "")
 
 
