@@ -8,7 +8,8 @@ from tq_hw.compiler.cost.timing import Timeline
 from tq_hw.compiler.emit.emission import emission
 from tq_hw.compiler.emit.emitter import Emitter
 from tq_hw.compiler.emit.interleave import emit_layers
-from tq_hw.compiler.ir.layers import Graph, Value
+from tq_hw.compiler.ir.layers import Graph
+from tq_hw.compiler.ir.value import Value
 from tq_hw.compiler.limits import check_commands, check_tensors
 from tq_hw.compiler.lower import (
     conv,

@@ -5,7 +5,9 @@ Memory is what counts: inputs and outputs have a limit in the compiled file, and
 
 from collections.abc import Sequence
 
-from tq_hw.compiler.ir.layers import Graph, Staged, Value
+from tq_hw.compiler.ir.layers import Graph
+from tq_hw.compiler.ir.staged import Staged
+from tq_hw.compiler.ir.value import Value
 from tq_hw.compiler.plan.places import Plan
 from tq_hw.compiler.plan.rectangle_cycles import rectangle_count
 from tq_hw.compiler.stream.stream import MOST_COMMANDS

@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from dataclasses import fields
 
 from tq_hw.compiler.emit.emitter import Emitter
-from tq_hw.compiler.ir.layers import Graph, Layer, Value
+from tq_hw.compiler.ir.layers import Graph, Layer
+from tq_hw.compiler.ir.value import Value
 from tq_hw.compiler.plan.places import LayerPlan, Plan
 from tq_hw.compiler.stream.stream import Access, Operation
 from tq_hw.isa.program import Program

@@ -19,7 +19,6 @@ OVER = {
     "compiler/emit/emitter.py:Emitter",
     "compiler/emit/lstm.py",
     "compiler/emit/lstm.py:_Emission",
-    "compiler/ir/layers.py",
     "compiler/lower/movement.py",
     "compiler/plan/plan.py",
     "compiler/plan/plan.py:_Planner",

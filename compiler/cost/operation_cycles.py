@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 
-from tq_hw.compiler.ir.layers import ELEMENT_BYTES
+from tq_hw.compiler.ir.value import ELEMENT_BYTES
 from tq_hw.compiler.stream.stream import Operation
 from tq_hw.isa.config import Config
 from tq_hw.isa.latency import (

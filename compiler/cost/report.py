@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from tq_hw.compiler.cost.array_cycles import array_tiles, tile_sizes
 from tq_hw.compiler.cost.operation_cycles import moved_bytes, program_cycles, tile_program_cycles
 from tq_hw.compiler.cost.timing import Timeline, layer_cycles
-from tq_hw.compiler.ir.layers import Graph, Lstm, Mac
+from tq_hw.compiler.ir.layers import Graph, Mac
+from tq_hw.compiler.ir.lstm import Lstm
 from tq_hw.compiler.stream.stream import Operation, Stream
 from tq_hw.isa.config import Config
 from tq_hw.isa.layout import Unit, VectorKind

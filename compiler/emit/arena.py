@@ -5,7 +5,8 @@ Who writes them next waits for the last read as for any other read of the same b
 
 from dataclasses import dataclass, field
 
-from tq_hw.compiler.ir.layers import Graph, Value
+from tq_hw.compiler.ir.layers import Graph
+from tq_hw.compiler.ir.value import Value
 from tq_hw.compiler.plan.places import Plan, alternates
 from tq_hw.isa.program import ALIGN_BYTES
 from tq_hw.isa.sizes import ceil_div

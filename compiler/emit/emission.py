@@ -13,23 +13,9 @@ from tq_hw.compiler.emit.resize import emit_resize
 from tq_hw.compiler.emit.rows import emit_rows
 from tq_hw.compiler.emit.transpose import emit_turn
 from tq_hw.compiler.emit.vector import emit_elementwise, emit_max_pool, emit_pad
-from tq_hw.compiler.ir.layers import (
-    Columns,
-    Elementwise,
-    Flat,
-    Layer,
-    LongRows,
-    Lstm,
-    Mac,
-    MatMul,
-    MaxPool,
-    Move,
-    OneHot,
-    Pad,
-    Resize,
-    RowProgram,
-    Turn,
-)
+from tq_hw.compiler.ir.layers import Elementwise, Layer, Mac, MaxPool, Pad, RowProgram
+from tq_hw.compiler.ir.lstm import Lstm
+from tq_hw.compiler.ir.staged import Columns, Flat, LongRows, MatMul, Move, OneHot, Resize, Turn
 from tq_hw.compiler.plan.places import LayerPlan
 
 __all__ = ["emission"]

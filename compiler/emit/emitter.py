@@ -9,8 +9,9 @@ import numpy as np
 from tq_hw.compiler.emit.arena import Arena, lives
 from tq_hw.compiler.emit.image import Image, table_words
 from tq_hw.compiler.emit.ring import Constants, Ring
-from tq_hw.compiler.ir.layers import Graph, IntArray, Layer, Value
+from tq_hw.compiler.ir.layers import Graph, Layer
 from tq_hw.compiler.ir.meaning import Code, Meaning
+from tq_hw.compiler.ir.value import IntArray, Value
 from tq_hw.compiler.plan.cascade import Rolling
 from tq_hw.compiler.plan.hosts import part_view
 from tq_hw.compiler.plan.layout import GRANULE_WORDS, View, block_count, row_words

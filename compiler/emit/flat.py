@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 from tq_hw.compiler.emit.emitter import Emitter
 from tq_hw.compiler.emit.image import padded_elements
-from tq_hw.compiler.ir.layers import ELEMENT_BYTES, Flat, OneHot, Value
 from tq_hw.compiler.ir.meaning import Streams, Walk
+from tq_hw.compiler.ir.staged import Flat, OneHot
+from tq_hw.compiler.ir.value import ELEMENT_BYTES, Value
 from tq_hw.compiler.plan.places import LayerPlan
 from tq_hw.compiler.programs.words import program_fields
 from tq_hw.compiler.stream.stream import Access

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from tq_hw.compiler.ir.layers import IntArray
+from tq_hw.compiler.ir.value import IntArray
 from tq_hw.isa.config import Config
 from tq_hw.isa.program import ALIGN_BYTES
 from tq_hw.isa.sizes import ceil_div

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 
 from tq_hw.compiler.emit.emitter import Emitter
 from tq_hw.compiler.emit.flat import Elements
-from tq_hw.compiler.ir.layers import Columns, LongRows
 from tq_hw.compiler.ir.meaning import Streams, Walk
+from tq_hw.compiler.ir.staged import Columns, LongRows
 from tq_hw.compiler.plan.layout import block_count
 from tq_hw.compiler.plan.places import LayerPlan
 from tq_hw.compiler.programs.rows import RowCode, difference, each_lane, maximum, parts_of, scalars_of, start, summand

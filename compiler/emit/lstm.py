@@ -14,8 +14,9 @@ import numpy.typing as npt
 
 from tq_hw.compiler.emit.emitter import Emitter
 from tq_hw.compiler.emit.image import gemm_weights, parameter_blocks
-from tq_hw.compiler.ir.layers import TANH_FRACTION, Gate, IntArray, Lstm, Value
+from tq_hw.compiler.ir.lstm import TANH_FRACTION, Gate, Lstm
 from tq_hw.compiler.ir.meaning import Scratch, Streams, Sums, Terms, Walk
+from tq_hw.compiler.ir.value import IntArray, Value
 from tq_hw.compiler.plan.layout import even_tiles, signed_step
 from tq_hw.compiler.plan.places import LayerPlan
 from tq_hw.compiler.programs.interpolated import activation_of, product_uops

@@ -12,8 +12,9 @@ import numpy as np
 from tq_hw.compiler.emit.emitter import Emitter
 from tq_hw.compiler.emit.image import parameter_blocks
 from tq_hw.compiler.emit.mac_operations import product_fields, steps_uops
-from tq_hw.compiler.ir.layers import MatMul, Value
 from tq_hw.compiler.ir.meaning import Streams, Sums, Terms, Walk
+from tq_hw.compiler.ir.staged import MatMul
+from tq_hw.compiler.ir.value import Value
 from tq_hw.compiler.plan.layout import View, block_count, signed_step
 from tq_hw.compiler.plan.places import LayerPlan
 from tq_hw.compiler.programs.words import program_fields

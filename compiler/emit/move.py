@@ -12,8 +12,9 @@ from functools import lru_cache
 
 from tq_hw.compiler.emit.emitter import Emitter
 from tq_hw.compiler.emit.move_bytes import emit_turned, turned
-from tq_hw.compiler.ir.layers import Copy, Move, Value
+from tq_hw.compiler.ir.staged import Copy, Move
 from tq_hw.compiler.ir.strided import merged
+from tq_hw.compiler.ir.value import Value
 from tq_hw.compiler.plan.layout import signed_step
 from tq_hw.compiler.plan.places import LayerPlan
 from tq_hw.compiler.stream.stream import Access

@@ -12,8 +12,9 @@ import numpy as np
 
 from tq_hw.compiler.emit.emitter import Emitter
 from tq_hw.compiler.emit.image import gemm_weights
-from tq_hw.compiler.ir.layers import Copy, Value
 from tq_hw.compiler.ir.meaning import Code
+from tq_hw.compiler.ir.staged import Copy
+from tq_hw.compiler.ir.value import Value
 from tq_hw.compiler.plan.layout import signed_step
 from tq_hw.compiler.programs.words import program_fields
 from tq_hw.compiler.stream.stream import Access

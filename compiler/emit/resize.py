@@ -7,8 +7,8 @@
 from dataclasses import dataclass
 
 from tq_hw.compiler.emit.emitter import Emitter
-from tq_hw.compiler.ir.layers import Resize
 from tq_hw.compiler.ir.meaning import Scratch, Streams, Walk
+from tq_hw.compiler.ir.staged import Resize
 from tq_hw.compiler.ir.taps import Tap, groups
 from tq_hw.compiler.plan.layout import View, block_count, signed_step
 from tq_hw.compiler.plan.places import LayerPlan

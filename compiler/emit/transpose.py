@@ -14,8 +14,9 @@ from functools import partial
 import numpy as np
 
 from tq_hw.compiler.emit.emitter import Emitter, Rect
-from tq_hw.compiler.ir.layers import GROUP, Turn
+from tq_hw.compiler.ir.layers import GROUP
 from tq_hw.compiler.ir.meaning import Code
+from tq_hw.compiler.ir.staged import Turn
 from tq_hw.compiler.plan.layout import View, block_count, even_tiles, row_cuts, signed_step
 from tq_hw.compiler.plan.places import LayerPlan
 from tq_hw.compiler.programs.words import program_fields

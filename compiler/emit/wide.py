@@ -1,8 +1,9 @@
 """Programs of multipliers of two words: what they are, and the stream of the words."""
 
 from tq_hw.compiler.emit.emitter import Emitter
-from tq_hw.compiler.ir.layers import IntArray, Wide
+from tq_hw.compiler.ir.layers import Wide
 from tq_hw.compiler.ir.meaning import Code, Walk
+from tq_hw.compiler.ir.value import IntArray
 from tq_hw.compiler.programs.words import OUT, STREAM_A, Uop, immediate, low, program_fields, reg_a, reg_b, shifted, to
 from tq_hw.compiler.stream.stream import Access
 from tq_hw.isa.config import Config

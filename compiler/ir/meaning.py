@@ -12,7 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tq_hw.compiler.ir.fold import FoldPlan
-from tq_hw.compiler.ir.layers import IntArray, Mac, Value
+from tq_hw.compiler.ir.layers import Mac
+from tq_hw.compiler.ir.value import IntArray, Value
 from tq_hw.isa.config import Config
 
 __all__ = ["Code", "LookUp", "Meaning", "Part", "Scratch", "Streams", "Sums", "Terms", "Tile", "Walk", "pixels",

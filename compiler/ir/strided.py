@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from numpy.lib.stride_tricks import as_strided
 
-from tq_hw.compiler.ir.layers import Copy
+from tq_hw.compiler.ir.staged import Copy
 
 __all__ = ["blank", "copy_between", "fill_view", "merged"]
 

@@ -9,8 +9,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tq_hw.compiler.ir.layers import Copy, IntArray, Mac, Move, Value
+from tq_hw.compiler.ir.layers import Mac
+from tq_hw.compiler.ir.staged import Copy, Move
 from tq_hw.compiler.ir.strided import blank, copy_between
+from tq_hw.compiler.ir.value import IntArray, Value
 from tq_hw.compiler.lower.legalize import Legalizer, lowers
 from tq_hw.isa.sizes import ceil_div
 from tq_hw.model.graph import Operator

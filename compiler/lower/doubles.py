@@ -12,7 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tq_hw.compiler.ir.layers import IntArray, Steps, Wide
+from tq_hw.compiler.ir.layers import Steps, Wide
+from tq_hw.compiler.ir.value import IntArray
 from tq_hw.isa.sizes import ceil_div
 from tq_hw.model.errors import UnsupportedError
 from tq_hw.sim.golden.arith import INT32_MAX, INT32_MIN, multiply_by_quantized_multiplier, round_half_away

@@ -8,7 +8,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from tq_hw.compiler.ir.layers import TYPE_CODES, Elementwise, Flat, IntArray, Value
+from tq_hw.compiler.ir.layers import Elementwise
+from tq_hw.compiler.ir.staged import Flat
+from tq_hw.compiler.ir.value import TYPE_CODES, IntArray, Value
 from tq_hw.compiler.lower.legalize import Legalizer, lowers
 from tq_hw.compiler.lower.movement import move_view
 from tq_hw.compiler.programs.words import OUT, Uop, immediate, reg_a, to

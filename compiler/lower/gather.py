@@ -5,8 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from tq_hw.compiler.ir.layers import Mac, MatMul, Move, OneHot, Value, _size
+from tq_hw.compiler.ir.layers import Mac
+from tq_hw.compiler.ir.staged import MatMul, Move, OneHot
 from tq_hw.compiler.ir.strided import blank, copy_between
+from tq_hw.compiler.ir.value import Value, element_count
 from tq_hw.compiler.lower.legalize import Legalizer, lowers, publish, reshaped
 from tq_hw.compiler.lower.movement import (
     add_move,
@@ -73,7 +75,7 @@ def look_up(state: Legalizer, op: Operator, indices: int, table: Value, shape: t
     """Return [1, tables, indices, row bytes] at the run-time indices of an input; `shape`: tables, rows, bytes."""
     tables, rows, row_bytes = shape
     tensor = state.tensor(op, indices)
-    count = _size(tensor.shape)
+    count = element_count(tensor.shape)
     name = state.subgraph.tensors[op.outputs[0]].name
     # Indices are not negative: the low half of an int64 is the index.
     value = _half(state, op, indices, 0) if tensor.dtype == "int64" else state.input(op, indices)
@@ -105,11 +107,11 @@ def gather_by_index(state: Legalizer, op: Operator, x: Tensor) -> None:
     if axis > batch_dims:
         order = [*range(batch_dims), axis, *(a for a in range(batch_dims, rank) if a != axis)]
         table = move_view(state, op, table, x, lambda v: v.transpose(*order, rank))
-    tables, rows, element = _size(x.shape[:batch_dims]), x.shape[axis], np.dtype(x.dtype).itemsize
-    out = look_up(state, op, 1, table, (tables, rows, _size(x.shape) // (tables * rows) * element))
+    tables, rows, element = element_count(x.shape[:batch_dims]), x.shape[axis], np.dtype(x.dtype).itemsize
+    out = look_up(state, op, 1, table, (tables, rows, element_count(x.shape) // (tables * rows) * element))
     if axis > batch_dims:
-        count = _size(indices.shape) // tables
-        before, behind = _size(x.shape[batch_dims:axis]), _size(x.shape[axis + 1:])
+        count = element_count(indices.shape) // tables
+        before, behind = element_count(x.shape[batch_dims:axis]), element_count(x.shape[axis + 1:])
         base, target = blank((tables, count, before, behind), x.dtype), blank((tables, before, count, behind), x.dtype)
         moved = Value(out.name, out.tensor, (1, 1, 1, out.size_bytes), out.zero_point)
         state.layers.append(Move(op.index, op.op, (out,), moved, (
@@ -121,5 +123,5 @@ def gather_by_index(state: Legalizer, op: Operator, x: Tensor) -> None:
 def embedding_by_index(state: Legalizer, op: Operator, table: Tensor) -> None:
     """EMBEDDING_LOOKUP with run-time indices."""
     rows = table.shape[0]
-    row_bytes = _size(table.shape[1:]) * np.dtype(table.dtype).itemsize
+    row_bytes = element_count(table.shape[1:]) * np.dtype(table.dtype).itemsize
     publish(state, op, look_up(state, op, 0, state.input(op, 1), (1, rows, row_bytes)))

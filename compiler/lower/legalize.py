@@ -9,7 +9,9 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from tq_hw.compiler.ir.layers import Copy, Graph, IntArray, Layer, Move, Pad, Value
+from tq_hw.compiler.ir.layers import Graph, Layer, Pad
+from tq_hw.compiler.ir.staged import Copy, Move
+from tq_hw.compiler.ir.value import IntArray, Value
 from tq_hw.compiler.lower.constraints import check
 from tq_hw.compiler.rewrite.float_islands import check_floats
 from tq_hw.compiler.rewrite.fold_constants import ALWAYS_CONSTANT, fold_constants

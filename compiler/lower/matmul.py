@@ -4,7 +4,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from tq_hw.compiler.ir.layers import Mac, MatMul, Value
+from tq_hw.compiler.ir.layers import Mac
+from tq_hw.compiler.ir.staged import MatMul
+from tq_hw.compiler.ir.value import Value
 from tq_hw.compiler.lower.constraints import KERNEL_LIMIT
 from tq_hw.compiler.lower.conv import bias_of, folded_bias
 from tq_hw.compiler.lower.doubles import Scaling, double_scaling, reachable

@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from tq_hw.compiler.ir.layers import Copy, Move, Value
+from tq_hw.compiler.ir.staged import Copy, Move
 from tq_hw.compiler.ir.strided import ByteView, blank, copy_between, fill_view
+from tq_hw.compiler.ir.value import Value
 from tq_hw.compiler.lower.legalize import Legalizer, lowers
 from tq_hw.isa.sizes import ceil_div
 from tq_hw.model.graph import Operator, Tensor

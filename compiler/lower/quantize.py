@@ -6,8 +6,10 @@ zeros.
 
 import numpy as np
 
-from tq_hw.compiler.ir.layers import TYPE_CODES, Flat, Move, Pad, Value, _size
+from tq_hw.compiler.ir.layers import Pad
+from tq_hw.compiler.ir.staged import Flat, Move
 from tq_hw.compiler.ir.strided import blank, copy_between
+from tq_hw.compiler.ir.value import TYPE_CODES, Value, element_count
 from tq_hw.compiler.lower.elementwise import table_pass
 from tq_hw.compiler.lower.legalize import Legalizer, lowers
 from tq_hw.compiler.lower.movement import lower_pad_move
@@ -38,7 +40,7 @@ def quantize_wide(state: Legalizer, op: Operator) -> None:
     else:
         clamp: Uop = {} if target.dtype == "int32" else {"clamp": 1, "act_min": -128, "act_max": 127}
         uops = (centre, {**scaled, **clamp, **OUT})
-    state.layers.append(Flat(op.index, op.op, (state.input(op, 0),), state.output(op), _size(target.shape),
+    state.layers.append(Flat(op.index, op.op, (state.input(op, 0),), state.output(op), element_count(target.shape),
                              (TYPE_CODES[source.dtype],), TYPE_CODES[target.dtype] % 3, uops))
 
 
@@ -54,7 +56,7 @@ def lower_cast(state: Legalizer, op: Operator) -> None:
     if not {source.dtype, target.dtype} <= {*TYPE_CODES, "int64"}:
         raise UnsupportedError(f"CAST from {source.dtype} to {target.dtype} is not supported; known are "
                                f"{', '.join(TYPE_CODES)}, int64, and float32 as an output of the model")
-    count = _size(target.shape)
+    count = element_count(target.shape)
     value, dtype = state.input(op, 0), source.dtype
     if (source.dtype, target.dtype) == ("int64", "bool"):
         low, high = (_half(state, op, 0, part) for part in range(2))
@@ -76,7 +78,7 @@ def lower_cast(state: Legalizer, op: Operator) -> None:
 def _half(state: Legalizer, op: Operator, position: int, part: int) -> Value:
     """Low (`part` 0) or high 32 bits of an int64 input."""
     tensor = state.tensor(op, position)
-    count = _size(tensor.shape)
+    count = element_count(tensor.shape)
     base, target = blank((count,), "int64"), blank((count,), "int32")
     half = Value(f"{tensor.name} ({('low', 'high')[part]} int32)", tensor.index, (1, 1, 1, 4 * count))
     state.layers.append(Move(op.index, op.op, (state.input(op, position),), half, (

@@ -8,8 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tq_hw.compiler.ir.layers import Copy, Flat, Gate, IntArray, Lstm, MatMul, Move, Value
+from tq_hw.compiler.ir.lstm import Gate, Lstm
+from tq_hw.compiler.ir.staged import Copy, Flat, MatMul, Move
 from tq_hw.compiler.ir.strided import blank, copy_between
+from tq_hw.compiler.ir.value import IntArray, Value
 from tq_hw.compiler.lower.legalize import Legalizer, lowers, reshaped
 from tq_hw.compiler.programs.words import OUT, STREAM_A, STREAM_B, Uop, immediate, low, reg_a, reg_b, rescale, to
 from tq_hw.isa.uop import Alu, Source

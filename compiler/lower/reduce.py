@@ -8,8 +8,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from tq_hw.compiler.ir.layers import Mac, Move, Value
+from tq_hw.compiler.ir.layers import Mac
+from tq_hw.compiler.ir.staged import Move
 from tq_hw.compiler.ir.strided import blank, copy_between, fill_view
+from tq_hw.compiler.ir.value import Value
 from tq_hw.compiler.lower.constraints import KERNEL_LIMIT
 from tq_hw.compiler.lower.elementwise import CODES, table_pass
 from tq_hw.compiler.lower.legalize import Legalizer, lowers, publish, reshaped

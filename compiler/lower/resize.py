@@ -1,6 +1,6 @@
 """RESIZE_BILINEAR: exact integer interpolation along columns, then along rows, in the vector unit."""
 
-from tq_hw.compiler.ir.layers import Resize
+from tq_hw.compiler.ir.staged import Resize
 from tq_hw.compiler.lower.legalize import Legalizer, lowers
 from tq_hw.model.graph import Operator
 from tq_hw.sim.golden import resize

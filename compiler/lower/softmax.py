@@ -2,8 +2,10 @@
 
 import numpy as np
 
-from tq_hw.compiler.ir.layers import Move, RowProgram, Value
+from tq_hw.compiler.ir.layers import RowProgram
+from tq_hw.compiler.ir.staged import Move
 from tq_hw.compiler.ir.strided import blank, copy_between
+from tq_hw.compiler.ir.value import Value
 from tq_hw.compiler.lower.legalize import Legalizer, lowers
 from tq_hw.model.graph import Operator
 from tq_hw.sim.golden import softmax

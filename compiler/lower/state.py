@@ -4,7 +4,8 @@ A variable is a value in memory region 2. Its first contents are what CALL_ONCE'
 golden model; that subgraph has no inputs.
 """
 
-from tq_hw.compiler.ir.layers import Copy, Move, Value
+from tq_hw.compiler.ir.staged import Copy, Move
+from tq_hw.compiler.ir.value import Value
 from tq_hw.compiler.lower.legalize import Legalizer, lowers
 from tq_hw.model.errors import UnsupportedError
 from tq_hw.model.graph import Operator

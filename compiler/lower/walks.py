@@ -7,8 +7,9 @@ reduced in two layers: over the steps, then over the lanes; it is filled up to a
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tq_hw.compiler.ir.layers import ELEMENT_BYTES, Flat, Move, Value
+from tq_hw.compiler.ir.staged import Flat, Move
 from tq_hw.compiler.ir.strided import blank, copy_between, fill_view
+from tq_hw.compiler.ir.value import ELEMENT_BYTES, Value
 from tq_hw.compiler.lower.conv import divide_params
 from tq_hw.compiler.lower.legalize import Legalizer
 from tq_hw.compiler.programs.words import OUT, STREAM_A, Uop, immediate, low, reg_a, reg_b, rescale, shifted, to

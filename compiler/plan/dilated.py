@@ -10,7 +10,8 @@ Columns are taken apart by the array: a *turn* is a run of phases of columns tha
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from tq_hw.compiler.ir.layers import Mac, Pitch, Value
+from tq_hw.compiler.ir.layers import Mac
+from tq_hw.compiler.ir.value import Pitch, Value
 from tq_hw.compiler.plan.hosts import Box
 from tq_hw.isa.config import BANKS, Config
 from tq_hw.isa.sizes import ceil_div

@@ -9,7 +9,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tq_hw.compiler.ir.layers import Graph, Staged, Value
+from tq_hw.compiler.ir.layers import Graph
+from tq_hw.compiler.ir.staged import Staged
+from tq_hw.compiler.ir.value import Value
 from tq_hw.compiler.plan.layout import View, block_count
 from tq_hw.isa.config import Config
 

@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 from itertools import pairwise
 
-from tq_hw.compiler.ir.layers import RowProgram, Value
+from tq_hw.compiler.ir.layers import RowProgram
+from tq_hw.compiler.ir.value import Value
 from tq_hw.compiler.stream.stream import Access
 from tq_hw.isa.config import Config
 from tq_hw.isa.sizes import ceil_div

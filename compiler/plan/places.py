@@ -5,7 +5,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from tq_hw.compiler.ir.fold import FoldPlan
-from tq_hw.compiler.ir.layers import Elementwise, Layer, Mac, Value
+from tq_hw.compiler.ir.layers import Elementwise, Layer, Mac
+from tq_hw.compiler.ir.value import Value
 from tq_hw.compiler.plan.cascade import Cut, Group
 from tq_hw.compiler.plan.hosts import Box
 from tq_hw.isa.config import BANKS

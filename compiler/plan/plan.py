@@ -9,7 +9,9 @@ ring for weights, parameters and tables.
 from collections.abc import Sequence, Set
 
 from tq_hw.compiler.ir.fold import FoldPlan
-from tq_hw.compiler.ir.layers import Elementwise, Graph, Layer, Mac, Pad, Staged, Turn, Value
+from tq_hw.compiler.ir.layers import Elementwise, Graph, Layer, Mac, Pad
+from tq_hw.compiler.ir.staged import Staged, Turn
+from tq_hw.compiler.ir.value import Value
 from tq_hw.compiler.plan.cascade import Group, cascades, schedule
 from tq_hw.compiler.plan.dilated import phase_box
 from tq_hw.compiler.plan.fold import plan_fold

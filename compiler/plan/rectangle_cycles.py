@@ -1,6 +1,7 @@
 """Estimates of what a layer takes in rectangles of some size, to choose among sizes."""
 
-from tq_hw.compiler.ir.layers import Layer, Mac, MaxPool, Value
+from tq_hw.compiler.ir.layers import Layer, Mac, MaxPool
+from tq_hw.compiler.ir.value import Value
 from tq_hw.compiler.ir.window import window
 from tq_hw.compiler.plan.dilated import banks_meet
 from tq_hw.compiler.plan.layout import block_count

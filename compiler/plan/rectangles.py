@@ -5,7 +5,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from tq_hw.compiler.ir.fold import FoldPlan
-from tq_hw.compiler.ir.layers import Layer, Mac, Pad, RowProgram, Staged, Value
+from tq_hw.compiler.ir.layers import Layer, Mac, Pad, RowProgram
+from tq_hw.compiler.ir.staged import Staged
+from tq_hw.compiler.ir.value import Value
 from tq_hw.compiler.ir.window import window
 from tq_hw.compiler.plan.dilated import row_phases, shares
 from tq_hw.compiler.plan.layout import block_count, odd, row_words

@@ -6,7 +6,8 @@ the distance to the next one, table 2 what depends on the function and on the si
 
 import numpy as np
 
-from tq_hw.compiler.ir.layers import IntArray, Lstm
+from tq_hw.compiler.ir.lstm import Lstm
+from tq_hw.compiler.ir.value import IntArray
 from tq_hw.compiler.programs.lstm import Activation
 from tq_hw.compiler.programs.lstm_table import activation
 from tq_hw.compiler.programs.words import (

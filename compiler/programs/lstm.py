@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tq_hw.compiler.ir.layers import IntArray
+from tq_hw.compiler.ir.value import IntArray
 from tq_hw.compiler.programs.words import (
     OUT,
     STREAM_A,

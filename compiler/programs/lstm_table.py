@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from tq_hw.compiler.ir.layers import IntArray
+from tq_hw.compiler.ir.value import IntArray
 from tq_hw.compiler.programs.lstm import Activation, computed_activation
 from tq_hw.compiler.programs.words import OUT, STREAM_A, STREAM_B, Uop, immediate, low, reg_a, reg_b, shifted, to
 from tq_hw.isa.uop import Alu, Multiply, Rounding, Source

@@ -13,19 +13,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tq_hw.compiler.ir.layers import (
-    Copy,
-    Elementwise,
-    Graph,
-    Layer,
-    Mac,
-    MaxPool,
-    Move,
-    Pitch,
-    Resize,
-    RowProgram,
-    Value,
-)
+from tq_hw.compiler.ir.layers import Elementwise, Graph, Layer, Mac, MaxPool, RowProgram
+from tq_hw.compiler.ir.staged import Copy, Move, Resize
+from tq_hw.compiler.ir.value import Pitch, Value
 
 __all__ = ["in_place"]
 

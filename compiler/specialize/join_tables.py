@@ -11,7 +11,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from tq_hw.compiler.ir.layers import Elementwise, Graph, IntArray, Layer, Mac
+from tq_hw.compiler.ir.layers import Elementwise, Graph, Layer, Mac
+from tq_hw.compiler.ir.value import IntArray
 from tq_hw.compiler.plan.fold import plan_fold
 from tq_hw.isa.config import Config
 from tq_hw.isa.uop import Alu, Destination, Source

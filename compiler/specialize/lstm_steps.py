@@ -6,8 +6,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tq_hw.compiler.ir.layers import Copy, Flat, IntArray, Layer, Lstm, MatMul, Move, Value
+from tq_hw.compiler.ir.layers import Layer
+from tq_hw.compiler.ir.lstm import Lstm
+from tq_hw.compiler.ir.staged import Copy, Flat, MatMul, Move
 from tq_hw.compiler.ir.strided import blank, copy_between
+from tq_hw.compiler.ir.value import IntArray, Value
 from tq_hw.compiler.programs.interpolated import activation_of, product_uops
 from tq_hw.compiler.programs.lstm import Activation, clip_uops, hidden_uops
 from tq_hw.compiler.programs.words import OUT, STREAM_A, STREAM_B, Uop

@@ -14,8 +14,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tq_hw.compiler.ir.layers import Elementwise, IntArray, Layer, Mac, Pitch, Resize, Value
+from tq_hw.compiler.ir.layers import Elementwise, Layer, Mac
+from tq_hw.compiler.ir.staged import Resize
 from tq_hw.compiler.ir.taps import Group, groups
+from tq_hw.compiler.ir.value import IntArray, Pitch, Value
 from tq_hw.isa.config import Config
 from tq_hw.isa.uop import Alu, Destination, Source
 

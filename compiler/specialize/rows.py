@@ -7,8 +7,10 @@ rows into columns, and one that turns them back. Rows that are longer than the r
 
 from dataclasses import replace
 
-from tq_hw.compiler.ir.layers import Columns, Graph, Layer, LongRows, Move, RowProgram, Value
+from tq_hw.compiler.ir.layers import Graph, Layer, RowProgram
+from tq_hw.compiler.ir.staged import Columns, LongRows, Move
 from tq_hw.compiler.ir.strided import blank, copy_between
+from tq_hw.compiler.ir.value import Value
 from tq_hw.compiler.plan.layout import block_count, row_registers
 from tq_hw.compiler.programs.rows import PROGRAMS, ROW, parts_of, scalars_of
 from tq_hw.isa.config import Config

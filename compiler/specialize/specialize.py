@@ -12,7 +12,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from tq_hw.compiler.ir.layers import Elementwise, Flat, Graph, IntArray, Layer, Lstm, Resize, RowProgram, Value
+from tq_hw.compiler.ir.layers import Elementwise, Graph, Layer, RowProgram
+from tq_hw.compiler.ir.lstm import Lstm
+from tq_hw.compiler.ir.staged import Flat, Resize
+from tq_hw.compiler.ir.value import IntArray, Value
 from tq_hw.compiler.plan.layout import block_count
 from tq_hw.compiler.specialize.join_tables import join_tables
 from tq_hw.compiler.specialize.lstm_steps import steps_of

@@ -3,7 +3,8 @@
 import itertools
 import math
 
-from tq_hw.compiler.ir.layers import GROUP, Layer, Move, Turn
+from tq_hw.compiler.ir.layers import GROUP, Layer
+from tq_hw.compiler.ir.staged import Move, Turn
 from tq_hw.compiler.ir.strided import merged
 from tq_hw.isa.config import Config
 

@@ -10,7 +10,10 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from tq_hw.compiler.ir.layers import Copy, Graph, Layer, Lstm, Mac, Move, Pad, Pitch, Value
+from tq_hw.compiler.ir.layers import Graph, Layer, Mac, Pad
+from tq_hw.compiler.ir.lstm import Lstm
+from tq_hw.compiler.ir.staged import Copy, Move
+from tq_hw.compiler.ir.value import Pitch, Value
 from tq_hw.compiler.verify.found import Found, grid_of
 from tq_hw.compiler.verify.numbers import Bytes, Numbers
 from tq_hw.model.errors import DataflowError

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from tq_hw.compiler.ir.layers import Pitch
+from tq_hw.compiler.ir.value import Pitch
 from tq_hw.compiler.verify.numbers import Bytes, Index, Numbers
 from tq_hw.model.errors import DataflowError
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from tq_hw.compiler.ir.layers import Value
 from tq_hw.compiler.ir.meaning import Part, Scratch, Sums, Terms
+from tq_hw.compiler.ir.value import Value
 from tq_hw.compiler.stream.stream import Operation
 from tq_hw.compiler.verify.areas import ADDRESSES, Area
 from tq_hw.compiler.verify.contents import Contents

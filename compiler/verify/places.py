@@ -4,7 +4,8 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from tq_hw.compiler.ir.layers import Graph, Layer, Value
+from tq_hw.compiler.ir.layers import Graph, Layer
+from tq_hw.compiler.ir.value import Value
 from tq_hw.compiler.verify.contents import Contents, moves, size_of, states
 from tq_hw.compiler.verify.numbers import Bytes, Numbers
 from tq_hw.model.errors import DataflowError

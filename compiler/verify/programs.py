@@ -5,8 +5,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from tq_hw.compiler.emit.image import table_words
-from tq_hw.compiler.ir.layers import IntArray
 from tq_hw.compiler.ir.meaning import Code, Streams, Tile
+from tq_hw.compiler.ir.value import IntArray
 from tq_hw.compiler.stream.uses import Uses, body_of
 from tq_hw.compiler.verify.areas import Area
 from tq_hw.compiler.verify.constants import channels_of, constants

@@ -5,8 +5,8 @@ from functools import lru_cache
 import numpy as np
 
 from tq_hw.compiler.emit.emitter import Emitter
-from tq_hw.compiler.ir.layers import Value
 from tq_hw.compiler.ir.meaning import LookUp, Part, Scratch, Streams, Sums, Terms, Tile, Walk
+from tq_hw.compiler.ir.value import Value
 from tq_hw.compiler.plan.layout import block_count
 from tq_hw.compiler.stream.stream import FoldWrite, Operation, Stream, UopWrite
 from tq_hw.compiler.stream.uses import Uses, body_of, register_span, uses

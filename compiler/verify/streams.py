@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from tq_hw.compiler.ir.layers import ELEMENT_BYTES
 from tq_hw.compiler.ir.meaning import Scratch, Streams, Tile, Walk, tile_pixels
+from tq_hw.compiler.ir.value import ELEMENT_BYTES
 from tq_hw.compiler.stream.uses import Uses
 from tq_hw.compiler.verify.machine import Machine
 from tq_hw.compiler.verify.numbers import Index

@@ -6,8 +6,8 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from tq_hw.compiler.ir.layers import Value
 from tq_hw.compiler.ir.meaning import Scratch, Walk
+from tq_hw.compiler.ir.value import Value
 from tq_hw.compiler.verify.machine import Machine
 from tq_hw.compiler.verify.numbers import NOTHING, Bytes, Index
 from tq_hw.model.errors import DataflowError

@@ -6,8 +6,9 @@ looked for.
 
 import numpy as np
 
-from tq_hw.compiler.ir.layers import Columns, Elementwise, Flat, MaxPool
+from tq_hw.compiler.ir.layers import Elementwise, MaxPool
 from tq_hw.compiler.ir.meaning import Streams, Walk, pixels
+from tq_hw.compiler.ir.staged import Columns, Flat
 from tq_hw.compiler.stream.uses import Uses
 from tq_hw.compiler.verify.machine import Collected, Machine, Run
 from tq_hw.compiler.verify.walks import Loops, lengths, offsets

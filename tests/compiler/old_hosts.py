@@ -1,6 +1,8 @@
 """How hosts were found once: networks with nested concatenations of one pixel came out wrong."""
 
-from tq_hw.compiler.ir.layers import Graph, Staged, Value
+from tq_hw.compiler.ir.layers import Graph
+from tq_hw.compiler.ir.staged import Staged
+from tq_hw.compiler.ir.value import Value
 from tq_hw.compiler.plan.hosts import Box, box_of
 from tq_hw.isa.config import Config
 

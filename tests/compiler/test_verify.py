@@ -11,7 +11,7 @@ from old_hosts import old_hosts
 from tq_hw.cli.main import run as main
 from tq_hw.compiler import compile as compile_module
 from tq_hw.compiler import compile_model
-from tq_hw.compiler.ir.layers import Pitch
+from tq_hw.compiler.ir.value import Pitch
 from tq_hw.compiler.lower.legalize import legalize
 from tq_hw.compiler.plan import plan
 from tq_hw.compiler.specialize.in_place import in_place

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from tq_hw.compiler import compile_model
-from tq_hw.compiler.ir.layers import Mac, MatMul
+from tq_hw.compiler.ir.layers import Mac
+from tq_hw.compiler.ir.staged import MatMul
 from tq_hw.compiler.lower import doubles
 from tq_hw.isa.config import PRESETS
 from tq_hw.model.errors import UnsupportedError

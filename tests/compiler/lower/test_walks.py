@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from tq_hw.compiler import compile_model
-from tq_hw.compiler.ir.layers import Flat, Mac, Move
+from tq_hw.compiler.ir.layers import Mac
+from tq_hw.compiler.ir.staged import Flat, Move
 from tq_hw.isa.config import Config, load_config
 from tq_hw.model.errors import UnsupportedError
 from tq_hw.model.samples.build import ModelBuilder

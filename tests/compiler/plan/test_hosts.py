@@ -5,7 +5,7 @@ import pytest
 from nested import CASES, Net
 
 from tq_hw.compiler import compile_model
-from tq_hw.compiler.ir.layers import Move
+from tq_hw.compiler.ir.staged import Move
 from tq_hw.compiler.lower.legalize import legalize
 from tq_hw.compiler.specialize.in_place import in_place
 from tq_hw.isa.config import load_config

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tq_hw.compiler import compile_model
-from tq_hw.compiler.ir.layers import Move
+from tq_hw.compiler.ir.staged import Move
 from tq_hw.compiler.lower.legalize import legalize
 from tq_hw.compiler.specialize.in_place import in_place
 from tq_hw.isa.config import Config, load_config

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from tq_hw.compiler import compile_model
-from tq_hw.compiler.ir.layers import Elementwise, Flat, Mac
+from tq_hw.compiler.ir.layers import Elementwise, Mac
+from tq_hw.compiler.ir.staged import Flat
 from tq_hw.isa.config import PRESETS
 from tq_hw.model.graph import Model
 from tq_hw.model.samples.build import ModelBuilder

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from tq_hw.compiler import compile_model
-from tq_hw.compiler.ir.layers import Flat, Lstm, MatMul, Move
+from tq_hw.compiler.ir.lstm import Lstm
+from tq_hw.compiler.ir.staged import Flat, MatMul, Move
 from tq_hw.compiler.programs.interpolated import interpolated_activation
 from tq_hw.compiler.programs.lstm_table import activation
 from tq_hw.compiler.specialize import specialize

@@ -5,7 +5,8 @@ import pytest
 
 from tq_hw.compiler import compile_model
 from tq_hw.compiler.compile import Compiled
-from tq_hw.compiler.ir.layers import Columns, LongRows, Move, RowProgram
+from tq_hw.compiler.ir.layers import RowProgram
+from tq_hw.compiler.ir.staged import Columns, LongRows, Move
 from tq_hw.isa.config import Config, load_config
 from tq_hw.model.samples.build import ModelBuilder
 from tq_hw.model.tflite.reader import parse_model

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from tq_hw.compiler import compile_model
-from tq_hw.compiler.ir.layers import Elementwise, Flat, Mac, Resize, RowProgram
+from tq_hw.compiler.ir.layers import Elementwise, Mac, RowProgram
+from tq_hw.compiler.ir.staged import Flat, Resize
 from tq_hw.isa.config import PRESETS
 from tq_hw.model.graph import Model
 from tq_hw.model.samples.build import ModelBuilder

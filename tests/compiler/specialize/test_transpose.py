@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tq_hw.compiler import compile_model
-from tq_hw.compiler.ir.layers import Turn
+from tq_hw.compiler.ir.staged import Turn
 from tq_hw.isa.config import PRESETS, Config
 from tq_hw.isa.layout import Unit
 from tq_hw.model.graph import Model

@@ -1,0 +1,183 @@
+"""Layers that fetch their inputs from memory in an order of their own, and leave their outputs there."""
+
+from dataclasses import dataclass
+
+from tq_hw.compiler.ir.layers import Layer, Steps
+from tq_hw.compiler.ir.value import ELEMENT_BYTES, IntArray
+from tq_hw.isa.config import Config
+from tq_hw.isa.sizes import ceil_div
+
+__all__ = ["Columns", "Copy", "Flat", "LongRows", "MatMul", "Move", "OneHot", "Resize", "Staged", "Turn"]
+
+
+@dataclass(frozen=True, eq=False)
+class Staged(Layer):
+    """A layer from system memory to system memory that divides the scratchpad words it gets by itself."""
+
+    def minimum_words(self, config: Config) -> int:
+        """Fewest scratchpad words that it can work with."""
+        return 64
+
+
+@dataclass(frozen=True)
+class Copy:
+    """Bytes of dense tensors that move: for each index, one byte from `source_offset` to `target_offset`.
+
+    Members
+    -------
+    source : position among the layer's inputs; -1 writes `fill`
+    dims : (count, source stride, target stride) in bytes of each loop, in any order
+    """
+
+    source: int
+    source_offset: int
+    target_offset: int
+    dims: tuple[tuple[int, int, int], ...]
+    fill: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class Move(Staged):
+    """Strided copies of dense bytes; a later copy may overwrite what an earlier one wrote."""
+
+    copies: tuple[Copy, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Turn(Move):
+    """A copy of a whole tensor that permutes its axes, so that other bytes than the channels share a word.
+
+    From scratchpad to scratchpad if both tensors are there, else a move.
+
+    Members
+    -------
+    axes : for each axis of the output, the axis of the input
+    """
+
+    axes: tuple[int, int, int, int]
+
+
+@dataclass(frozen=True, eq=False)
+class Flat(Staged):
+    """Micro-operations over dense elements of any size, without regard to channels.
+
+    The first input has `rows` times as many elements as the output; the body runs once for each row.
+
+    Members
+    -------
+    count : elements of the output
+    types : element type of each input, as the vector unit's `a_type`: 0 int8, 1 int16, 2 int32, 3 uint8
+    out_type : the output's, coded alike
+    before, body, after : micro-operations
+    images : how often all of this is done, with inputs and outputs that follow each other
+    """
+
+    count: int
+    types: tuple[int, ...]
+    out_type: int
+    before: tuple[dict[str, int], ...]
+    body: tuple[dict[str, int], ...] = ()
+    after: tuple[dict[str, int], ...] = ()
+    rows: int = 1
+    tables: tuple[IntArray | None, IntArray | None] = (None, None)
+    images: int = 1
+
+    def minimum_words(self, config: Config) -> int:
+        """One row of one word of channels, and what goes with it."""
+        sizes = [ELEMENT_BYTES[code] for code in (*self.types, self.out_type)]
+        return sum(ceil_div(size * config.block, config.word_bytes) for size in sizes)
+
+
+@dataclass(frozen=True, eq=False)
+class LongRows(Staged):
+    """A program over the channels of each pixel, of which there are more than registers hold; as `RowProgram`."""
+
+    program: str
+    numbers: dict[str, int]
+    tables: tuple[IntArray | None, IntArray | None] = (None, None)
+
+
+@dataclass(frozen=True, eq=False)
+class Columns(Staged):
+    """A program over rows that lie across: [1, elements of a row, 1, rows]; as `RowProgram`."""
+
+    program: str
+    numbers: dict[str, int]
+    tables: tuple[IntArray | None, IntArray | None] = (None, None)
+
+    def minimum_words(self, config: Config) -> int:
+        """One word of every element."""
+        return self.output.shape[1]
+
+
+@dataclass(frozen=True, eq=False)
+class OneHot(Staged):
+    """For each int32 index of the input a row of the output, [1, indices, 1, row bytes]: 1 at the index, else 0."""
+
+    def minimum_words(self, config: Config) -> int:
+        """One index, one word of a row."""
+        wide = ceil_div(4 * config.block, config.word_bytes)
+        return wide + 1
+
+
+@dataclass(frozen=True, eq=False)
+class Resize(Staged):
+    """Linear interpolation along columns and rows: `x[low] * (1024 - fraction) + x[high] * fraction` each.
+
+    Members
+    -------
+    rows, cols : (low, high, fraction) of each output row and column
+    """
+
+    rows: tuple[tuple[int, int, int], ...]
+    cols: tuple[tuple[int, int, int], ...]
+
+    def minimum_words(self, config: Config) -> int:
+        """One output pixel: four input pixels, two int32 between, one result."""
+        return 16 + 2 * ceil_div(4 * config.block, config.word_bytes)
+
+
+@dataclass(frozen=True, eq=False)
+class MatMul(Staged):
+    """Products of matrices that may both be computed at run time: inputs [n, rows, depth] and [m, depth, cols].
+
+    A third input, int16 of the output's shape, is added to the result.
+
+    Members
+    -------
+    pairs : for each matrix of the output, the matrix of either input
+    zero_points : of both inputs
+    multiplier, shift, zero_point : from the sum of products, less the zero points, to the output
+    bias : int32 of each column, or None
+    wide : the output is int16 and saturates
+    saturates : the result is saturated to int16 before the third input is added, too
+    rounding, steps : as of a `Mac`
+    """
+
+    pairs: tuple[tuple[int, int], ...]
+    zero_points: tuple[int, int]
+    multiplier: int
+    shift: int
+    zero_point: int
+    bias: IntArray | None = None
+    wide: bool = False
+    saturates: bool = False
+    rounding: str = "tflite"
+    steps: Steps | None = None
+
+    @property
+    def tables(self) -> tuple[IntArray | None, IntArray | None]:
+        """Contents of tables 1 and 2."""
+        return (None, None if self.steps is None else self.steps.table)
+
+    @property
+    def lhs_rows(self) -> int:
+        """Rows of each matrix of the first input and of the output."""
+        return self.inputs[0].shape[2]
+
+    def minimum_words(self, config: Config) -> int:
+        """One row, of the whole depth or of a block at a time; zero points, one row of results."""
+        blocks = ceil_div(self.inputs[0].shape[3], config.block)
+        block_words = config.slices * config.gemm_rows
+        out_words = ceil_div(self.inputs[1].shape[3], config.block) * (6 if self.wide else 1)
+        return min(4 + blocks * (3 * block_words + 1) + out_words, 8 + 2 * (4 * block_words + 2 + out_words))
