@@ -45,7 +45,6 @@ OVER = {
     "hdl/vector/unit.py",
     "hdl/vector/unit.py:VectorUnit",
     "hdl/vector/unit.py:VectorUnit.elaborate",
-    "model/tflite/reader.py",
     "sim/executor/core.py",
     "sim/executor/core.py:Executor",
 }

@@ -38,6 +38,8 @@ Generated from `model/rules/`, `compiler/lower/constraints.py`, compiled layers 
 
 * Types are those of inputs and outputs in order; `?` may be absent, `+` may repeat. A rule is of the specification, a
   limit of this compiler.
+* Constant weights of CONV_2D, DEPTHWISE_CONV_2D and FULLY_CONNECTED may be int4, which is unpacked, and any int8
+  constant may be sparse, which is made dense, with or without a DENSIFY after it: both when the model is read.
 * Between a DEQUANTIZE and a QUANTIZE float32 operators of single elements may stand, which together are a function of
   one int8 tensor: they become a table. They are:
 {floats}.

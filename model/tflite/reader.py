@@ -15,7 +15,8 @@ from tq_hw.model.errors import ModelError, UnsupportedError
 from tq_hw.model.graph import Model, Operator, OptionValue, Quantization, Subgraph, Tensor
 from tq_hw.model.rules.check import check_model
 from tq_hw.model.rules.propagate import InputShapes, propagate_shapes
-from tq_hw.model.rules.sizes import MAX_RANK, NUMPY_TYPES, item_bytes, too_large
+from tq_hw.model.rules.sizes import MAX_RANK, too_large
+from tq_hw.model.tflite.constants import read_constant
 from tq_hw.model.tflite.flatbuffer import FlatBuffer, Table
 from tq_hw.model.tflite.order import check_order
 from tq_hw.model.tflite.schema import (
@@ -29,6 +30,7 @@ from tq_hw.model.tflite.schema import (
     TENSOR_TYPES,
     operator_code,
 )
+from tq_hw.model.tflite.weights import plain_weights
 
 __all__ = ["parse_model", "read_model"]
 
@@ -37,7 +39,7 @@ _MAX_FILE_BYTES = 2**31 - 1
 _MIN_SCALE = 2.0**-126
 
 _INTEGER_RANGES = {"int8": (-128, 127), "uint8": (0, 255), "int16": (-32768, 32767),
-                   "uint16": (0, 65535), "int32": (-2**31, 2**31 - 1)}
+                   "uint16": (0, 65535), "int4": (-8, 7), "int32": (-2**31, 2**31 - 1)}
 
 
 def read_model(path: str | os.PathLike[str], *, check: bool = True, shapes: InputShapes | None = None) -> Model:
@@ -83,7 +85,7 @@ def parse_model(data: bytes, name: str, *, check: bool = True, shapes: InputShap
     model = Model(name.removesuffix(".tflite"), subgraphs)
     check_order(model, name)
     if check:
-        model = propagate_shapes(model, name, shapes or InputShapes())
+        model = propagate_shapes(plain_weights(model), name, shapes or InputShapes())
         check_model(model, name)
     return model
 
@@ -155,15 +157,13 @@ def _read_tensor(table: Table, index: int, buffers: list[np.ndarray | None]) -> 
         raise table.error(f"tensor type {code} is unknown; the schema has types 0 to "
                           f"{len(TENSOR_TYPES) - 1}")
     dtype = TENSOR_TYPES[code]
-    for slot, what in ((6, "sparse contents (sparsity)"), (10, "contents in an external buffer")):
-        stored = table.integer(10, what, "uint32") if slot == 10 else table.has(6)
-        if stored:
-            raise UnsupportedError(f"{table.file.name}: {table.place}: has {what}, which are not "
-                                   "supported; convert the model with dense, embedded weights")
+    if table.integer(10, what := "contents in an external buffer", "uint32"):
+        raise UnsupportedError(f"{table.file.name}: {table.place}: has {what}, which are not supported; convert the "
+                               "model with embedded weights")
     shape = _read_shape(table, dtype)
     quantization = _read_quantization(table, dtype, shape)
     is_variable = table.boolean(5, "is_variable")
-    data = _read_constant(table, dtype, shape, buffers)
+    data = read_constant(table, dtype, shape, buffers)
     if data is not None and is_variable:
         raise table.error("is a variable, but has constant contents")
     return Tensor(index, name, dtype, shape, quantization, data, is_variable, _read_signature(table, shape))
@@ -198,30 +198,6 @@ def _read_signature(table: Table, shape: tuple[int, ...]) -> tuple[int, ...]:
                           "shape_signature")
     # Converters that merge operators leave old sizes here; those of the shape are right.
     return tuple(-1 if given == -1 else size for given, size in zip(signature, shape, strict=True))
-
-
-def _read_constant(table: Table, dtype: str, shape: tuple[int, ...],
-                   buffers: list[np.ndarray | None]) -> np.ndarray | None:
-    index = table.integer(2, "buffer", "uint32")
-    if index >= len(buffers):
-        # Buffer 0 means "no contents" even where a writer has left the list out.
-        if index == 0:
-            return None
-        raise table.error(f"refers to buffer {index}; the file has {len(buffers)} buffers")
-    contents = buffers[index]
-    count = math.prod(shape)
-    if contents is None or index == 0 or (len(contents) == 0 and count > 0):
-        return None
-    if dtype not in NUMPY_TYPES:
-        raise UnsupportedError(f"{table.file.name}: {table.place}: constants of type {dtype} are "
-                               "not supported; convert the model with int8 weights")
-    need_bytes = count * item_bytes(dtype)
-    if len(contents) != need_bytes:
-        raise table.error(f"{list(shape)} of {dtype} needs {need_bytes} bytes, buffer {index} has "
-                          f"{len(contents)} bytes")
-    if dtype == "bool" and count and contents.max() > 1:
-        raise table.error(f"a bool in buffer {index} is neither 0 nor 1")
-    return contents.view(np.dtype(dtype).newbyteorder("<")).reshape(shape)
 
 
 def _read_quantization(table: Table, dtype: str, shape: tuple[int, ...]) -> Quantization | None:

@@ -10,6 +10,7 @@ import flatbuffers  # type: ignore[import-untyped]  # the package ships no types
 import numpy as np
 
 from tq_hw.model.graph import Model, Operator, OptionValue, Subgraph, Tensor
+from tq_hw.model.tflite.constants import pack_nibbles
 from tq_hw.model.tflite.schema import (
     ENUMS,
     OPERATOR_OPTIONS,
@@ -28,8 +29,8 @@ _ALIGNMENT_BYTES = 16
 def write_model(model: Model) -> bytes:
     """Return the file contents of `model`.
 
-    Constants that are the same array share a buffer. Raises `ValueError` for an operator, option,
-    enumeration or dtype that the schema does not have.
+    Constants that are the same array share a buffer; those of int4 tensors are packed. Raises `ValueError` for an
+    operator, option, enumeration or dtype that the schema does not have.
     """
     return _Writer(model).write()
 
@@ -38,7 +39,7 @@ class _Writer:
     def __init__(self, model: Model):
         self.model = model
         self.builder = flatbuffers.Builder(1024)
-        self.buffers: dict[int, int] = {}
+        self.buffers: dict[tuple[int, bool], int] = {}
         self.contents: list[np.ndarray] = []
         self.codes: dict[tuple[str, int], int] = {}
 
@@ -105,7 +106,7 @@ class _Writer:
             raise ValueError(f"dtype must be in the schema, not {tensor.dtype!r}")
         fields: list[tuple[int, str | None, int]] = [
             (0, None, self._array(tensor.shape, "<i4")),
-            (1, "Int8", TENSOR_TYPES.index(tensor.dtype)), (2, "Uint32", self._index(tensor.data)),
+            (1, "Int8", TENSOR_TYPES.index(tensor.dtype)), (2, "Uint32", self._index(tensor)),
             (3, None, self.builder.CreateString(tensor.name)), (5, "Bool", tensor.is_variable),
             (8, "Bool", True),
         ]
@@ -118,13 +119,14 @@ class _Writer:
                 (6, "Int32", quantization.dimension)])))
         return self._table(fields)
 
-    def _index(self, data: np.ndarray | None) -> int:
-        if data is None:
+    def _index(self, tensor: Tensor) -> int:
+        if (data := tensor.data) is None:
             return 0
-        if id(data) not in self.buffers:
-            self.contents.append(data)
-            self.buffers[id(data)] = len(self.contents)
-        return self.buffers[id(data)]
+        key = id(data), tensor.dtype == "int4"
+        if key not in self.buffers:
+            self.contents.append(pack_nibbles(data) if tensor.dtype == "int4" else data)
+            self.buffers[key] = len(self.contents)
+        return self.buffers[key]
 
     def _operator(self, operator: Operator) -> int:
         code = self.codes.setdefault((operator.op, operator.version), len(self.codes))

@@ -215,8 +215,8 @@ def test_rejects_bad_tensors(changes, message):
 
 
 def test_rejects_constants_of_strange_types():
-    assert message_of(edit_tensor(chain(), 2, dtype="int4"), UnsupportedError) == (
-        "m.tflite: subgraph 0, tensor 2 't2': constants of type int4 are not supported; convert the model with int8 "
+    assert message_of(edit_tensor(chain(), 2, dtype="int2"), UnsupportedError) == (
+        "m.tflite: subgraph 0, tensor 2 't2': constants of type int2 are not supported; convert the model with int8 "
         "weights")
 
 
