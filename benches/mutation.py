@@ -28,6 +28,8 @@ __all__ = ["Verdict", "mutated", "run_mutant", "tree"]
 
 _ROOT = Path(__file__).resolve().parents[1]
 _PACKAGE = "tq_hw"
+#: The folder whose files are those of the package itself.
+_PACKAGE_FILES = "api"
 #: pytest's exit codes that mean that the tests ran.
 _PASSED, _FAILED = 0, 1
 
@@ -61,8 +63,10 @@ def tree(mutant: Mutant | None) -> Iterator[Path]:
         package = Path(temporary) / _PACKAGE
         package.mkdir()
         for folder in sorted(_ROOT.iterdir()):
-            if folder.name != "hdl" and (folder / "py.typed").is_file():
+            if folder.name not in ("hdl", _PACKAGE_FILES) and (folder / "py.typed").is_file():
                 (package / folder.name).symlink_to(folder)
+        for file in sorted((_ROOT / _PACKAGE_FILES).glob("*.*")):
+            (package / file.name).symlink_to(file)
         shutil.copytree(_ROOT / "hdl", package / "hdl", ignore=shutil.ignore_patterns("__pycache__"))
         if mutant is not None:
             (package / "hdl" / mutant.file).write_text(mutated(mutant), encoding="utf-8")

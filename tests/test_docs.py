@@ -14,12 +14,12 @@ ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 PAGES = [*(ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md")), *sorted(DOCS.rglob("*.md"))]
 #: `folder/file.py` in a page; a star stands for any letters.
-SOURCE = re.compile(r"`((?:benches|boards|cli|compiler|examples|hdl|isa|model|scripts|sim|tests)"
+SOURCE = re.compile(r"`((?:api|benches|boards|cli|compiler|examples|hdl|isa|model|scripts|sim|tests)"
                     r"/[\w/*.]+\.(?:py|cpp))`")
 #: What a browser would fetch from elsewhere; a link is not fetched.
 FETCHED = re.compile(r"""<(?:script|img|iframe)[^>]*\bsrc=["']?(?:https?:)?//|<link[^>]*\brel=["']?stylesheet[^>]*//""")
 #: A file that a comment or docstring names.
-NAMED = re.compile(r"\b(?:benches|boards|cli|compiler|docs|examples|firmware|hdl|isa|model|scripts|sim|tests)"
+NAMED = re.compile(r"\b(?:api|benches|boards|cli|compiler|docs|examples|firmware|hdl|isa|model|scripts|sim|tests)"
                    r"(?:/[\w-]+)+\.(?:cpp|md|py)\b")
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#[\w-]*)?\)")
 
@@ -60,8 +60,8 @@ def test_the_site_builds_and_needs_no_network(tmp_path: Path) -> None:
 
 
 def test_files_named_in_sources_exist() -> None:
-    folders = ("benches", "boards", "cli", "compiler", "docs", "examples", "hdl", "isa", "model", "scripts", "sim",
-               "tests")
+    folders = ("api", "benches", "boards", "cli", "compiler", "docs", "examples", "hdl", "isa", "model", "scripts",
+               "sim", "tests")
     named = {(str(path.relative_to(ROOT)), name) for folder in folders for path in (ROOT / folder).rglob("*.py")
              for name in NAMED.findall(path.read_text(encoding="utf-8"))}
     assert [(path, name) for path, name in sorted(named) if not (ROOT / name).exists()] == []
@@ -72,7 +72,7 @@ def test_architecture_has_every_folder() -> None:
     rows = re.findall(r"^\| (`[^|]*) \|", page, re.M)
     named = {name.rstrip("/") for row in rows for name in re.findall(r"`([^`]+)`", row)}
     packages = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["packages"]
-    folders = {package.removeprefix("tq_hw.").replace(".", "/") for package in packages}
+    folders = {package.removeprefix("tq_hw.").replace(".", "/") for package in packages if package != "tq_hw"} | {"api"}
     assert sorted(folders - named - {"boards"}) == []
 
 

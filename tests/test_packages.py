@@ -2,12 +2,16 @@
 
 import doctest
 import importlib
+import subprocess
+import sys
 import tomllib
 from collections.abc import Iterator
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
 
+import tq_hw
 from tq_hw.boards.build.firmware import FIRMWARE, SOURCES
 from tq_hw.cli.commands.build import DEMO_MODEL
 from tq_hw.cli.reference.operators import RECORD
@@ -49,8 +53,29 @@ def test_every_mapped_folder_is_marked_as_typed() -> None:
 
 
 def test_type_checkers_follow_one_link_per_folder() -> None:
+    """And one per file of the package itself, whose folder cannot be a link: the others lie in it."""
     links = {f"tq_hw.{link.name}": link.resolve() for link in (ROOT / ".typing" / "tq_hw").iterdir()}
-    assert links == {package: folder for package, folder in MAPPED.items() if package not in DATA}
+    own = {f"tq_hw.{file.name}": file for file in MAPPED["tq_hw"].glob("*.*")}
+    folders = {package: folder for package, folder in MAPPED.items() if package not in ("tq_hw", *DATA)}
+    assert links == folders | own
+
+
+def test_the_package_says_what_it_is() -> None:
+    assert tq_hw.__version__ == version("tq-hw")
+    assert set(tq_hw.__all__) <= set(dir(tq_hw))
+    assert all(getattr(tq_hw, name) is not None for name in tq_hw.__all__)
+    with pytest.raises(AttributeError, match="^module 'tq_hw' has no attribute 'lod'$"):
+        getattr(tq_hw, "lo" + "d")
+
+
+def test_the_package_is_run_as_the_command_is(tmp_path: Path) -> None:
+    """From any folder, and without what the commands import being loaded by the package's own import."""
+    done = subprocess.run([sys.executable, "-m", "tq_hw", "--version"], cwd=tmp_path, capture_output=True, text=True,
+                          check=True)
+    assert done.stdout == f"tq-hw {tq_hw.__version__}\n"
+    code = "import sys, tq_hw; print(sorted(n for n in sys.modules if n.startswith(('tq_hw', 'numpy', 'amaranth'))))"
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stdout == "['tq_hw']\n"
 
 
 def test_folder_names_are_banned_as_imports() -> None:
