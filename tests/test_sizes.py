@@ -15,8 +15,6 @@ OVER = {
     "boards/build/build.py",
     "boards/gateware/bridge.py",
     "boards/gateware/bridge.py:Bridge",
-    "compiler/emit/emitter.py",
-    "compiler/emit/emitter.py:Emitter",
     "compiler/emit/lstm.py",
     "compiler/emit/lstm.py:_Emission",
     "compiler/lower/movement.py",

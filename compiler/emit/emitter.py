@@ -1,31 +1,17 @@
-"""What every layer's emission needs: constants in the ring, rectangles in and out, micro-operations, memory."""
+"""The state of an emission: what `Basis` has, and rectangles of tensors that come into the scratchpad and leave it."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-import numpy as np
-
-from tq_hw.compiler.emit.arena import Arena, lives
-from tq_hw.compiler.emit.image import Image, table_words
-from tq_hw.compiler.emit.ring import Constants, Ring
-from tq_hw.compiler.ir.layers import Graph, Layer
-from tq_hw.compiler.ir.meaning import Code, Meaning
-from tq_hw.compiler.ir.value import IntArray, Value
+from tq_hw.compiler.emit.basis import Basis
+from tq_hw.compiler.ir.layers import Layer
+from tq_hw.compiler.ir.value import Value
 from tq_hw.compiler.plan.cascade import Rolling
 from tq_hw.compiler.plan.hosts import part_view
-from tq_hw.compiler.plan.layout import GRANULE_WORDS, View, block_count, row_words
-from tq_hw.compiler.plan.places import Choice, LayerPlan, Plan, alternates
+from tq_hw.compiler.plan.layout import View, block_count, row_words
+from tq_hw.compiler.plan.places import LayerPlan
 from tq_hw.compiler.programs.words import program_fields
-from tq_hw.compiler.stream.stream import Access, Operation, Stream
-from tq_hw.isa.config import Config
-from tq_hw.isa.layout import Unit, VectorKind
-from tq_hw.isa.memory import Memory
-from tq_hw.isa.program import ALIGN_BYTES, REGION_ARENA, REGION_IMAGE, REGION_STATE
-from tq_hw.isa.program_rules import MOST_MEMORY_BYTES
-from tq_hw.isa.sizes import ceil_div
+from tq_hw.isa.layout import Unit
 from tq_hw.isa.uop import Alu, Destination, Source
-from tq_hw.model.errors import UnsupportedError
 
 __all__ = ["Emitter", "Rect"]
 
@@ -46,176 +32,11 @@ class Rect:
 
 
 @dataclass
-class Emitter:
-    """State of one emission.
+class Emitter(Basis):
+    """The state of an emission, by rectangles of tensors."""
 
-    Members
-    -------
-    memory : the system memory that the schedule is made for
-    choices : how layers are cut that are not cut by rule, by their numbers
-    buffers : name and kind ("tensor", "rolling" or "strip") of what each buffer number stands for
-    """
-
-    graph: Graph
-    plan: Plan
-    config: Config
-    memory: Memory
-    choices: Mapping[int, Choice] = field(default_factory=dict)
-    image: Image = field(default_factory=Image)
-    arena: Arena = field(default_factory=Arena)
-    state: bytearray = field(default_factory=bytearray)
-    stream: Stream = field(init=False)
-    layer_index: int = 0
-    _ring: Ring = field(init=False)
-    _lives: dict[int, tuple[int, int]] = field(init=False)
-    _memory: dict[int, tuple[int, int]] = field(default_factory=dict)
     _views: dict[int, View] = field(default_factory=dict)
     _slots: dict[tuple[int, str, int], int] = field(default_factory=dict)
-    buffers: list[tuple[str, str]] = field(default_factory=list)
-    _holds: bool = False
-    _uops: dict[tuple[frozenset[tuple[str, int]], ...], Code] = field(default_factory=dict)
-    _uop_at: int = 0
-    _tables: list[bytes | None] = field(default_factory=lambda: [None, None])
-
-    def __post_init__(self) -> None:
-        """Make room in memory for inputs and outputs first, so that their places do not depend on the plan."""
-        names = [f"operator {layer.index} ({layer.op})" for layer in self.graph.layers]
-        self.stream = Stream(self.config, names)
-        self._ring = Ring(self.config.scratchpad_words)
-        self._lives = lives(self.graph, self.plan)
-        for value in (*self.graph.inputs, *self.graph.outputs):
-            self.memory_of(value)
-
-    # Memory
-
-    def memory_of(self, value: Value) -> tuple[int, int]:
-        """Region and byte offset of the first byte of `value`."""
-        root = value.root
-        if id(root) not in self._memory:
-            if root.data is not None:
-                self._memory[id(root)] = (REGION_IMAGE, self.image.add(root.data.tobytes()))
-            elif root.initial is not None:
-                self._memory[id(root)] = (REGION_STATE, len(self.state))
-                data = root.initial.tobytes()
-                self.state += data.ljust(ceil_div(len(data), ALIGN_BYTES) * ALIGN_BYTES, b"\0")
-            else:
-                self._memory[id(root)] = (REGION_ARENA, self.arena.take(root, self._lives[id(root)]))
-                if self.arena_bytes > MOST_MEMORY_BYTES:
-                    raise UnsupportedError(f"{self.stream.names[self.layer_index]} brings the activations to "
-                                           f"{self.arena_bytes:,} bytes of memory, {MOST_MEMORY_BYTES:,} are the most; "
-                                           "use smaller tensors")
-        region, offset = self._memory[id(root)]
-        return region, offset + value.place.offset_bytes
-
-    def has_place(self, value: Value) -> bool:
-        """Whether a value's bytes have a place in memory."""
-        return id(value.root) in self._memory
-
-    def _memory_access(self, value: Value, rows: tuple[int, int]) -> Access:
-        region, offset = self.memory_of(value)
-        place = value.place
-        last = (value.shape[2] - 1) * place.pixel_bytes + value.shape[3]
-        return Access(f"region{region}", offset + rows[0] * place.row_bytes,
-                      offset + (rows[1] - 1) * place.row_bytes + last)
-
-    # Ring
-
-    @contextmanager
-    def scope(self, hold: bool = False) -> Iterator[None]:
-        """Constants loaded inside stay in the ring until the end of the scope, or of one around it that holds."""
-        held, outer = len(self._ring.live), self._holds
-        self._holds = outer or hold
-        try:
-            yield
-        finally:
-            if hold or not self._holds:
-                del self._ring.live[held:]
-            if hold:
-                self._holds = outer
-
-    def ring_words(self) -> int:
-        """Size of the ring during this layer."""
-        return self.config.scratchpad_words - self.plan.ring_bases[self.layer_index]
-
-    def holds(self, *pieces: int) -> bool:
-        """Whether constants of this many words, each in one piece, fit the ring of this layer together."""
-        return self._ring.holds(pieces, self.plan.ring_bases[self.layer_index])
-
-    def place(self, data: bytes, row_bytes: int) -> Constants:
-        """Give rows of `row_bytes` bytes, one a word, a place in the image and in the ring; nothing is loaded."""
-        words = len(data) // row_bytes
-        base = self._ring.take(words, self.plan.ring_bases[self.layer_index], held=self._holds)
-        if base is None:
-            raise AssertionError(f"{words} words of constants do not fit the ring of {self.ring_words()}")
-        return Constants(base, words, self.image.add(data), row_bytes)
-
-    def bring(self, constants: Constants, first: int, last: int) -> Access:
-        """Load words `first` to `last` of what has a place in the ring; return what was written."""
-        return self.bring_each(constants, first, last, 1, 0)[0]
-
-    def bring_each(self, constants: Constants, first: int, last: int, count: int, step: int) -> tuple[Access, ...]:
-        """Load words `first` to `last`, and as many `step` words further, `count` times in all."""
-        words, size = last - first, constants.row_bytes
-        at = [constants.base + first + number * step for number in range(count)]
-        accesses = tuple(Access("pad", base, base + words) for base in at)
-        more = {"step2": step, "stride2_bytes": step * size} if count > 1 else {}
-        self.load({"memory_offset_bytes": constants.offset_bytes + first * size, "region": REGION_IMAGE,
-                   "run_bytes": words * size, "destination": at[0], "emit_bytes": size,
-                   "advance_bytes": size, "last_emit_bytes": size, "last_advance_bytes": size, "count0": words,
-                   "step0": 1, "count1": 1, "count2": count, "count3": 1, **more}, (), accesses)
-        return accesses
-
-    def constant(self, data: bytes, row_bytes: int) -> tuple[int, Access]:
-        """Load rows of `row_bytes` bytes, one a word, into the ring; return the first word and what was written."""
-        placed = self.place(data, row_bytes)
-        return placed.base, self.bring(placed, 0, placed.words)
-
-    # Operations
-
-    def load(self, fields: Mapping[str, int], reads: tuple[Access, ...], writes: tuple[Access, ...]) -> Operation:
-        """Emit a load."""
-        self._ring.touch(writes)
-        return self.stream.add(Unit.LOAD, fields, reads, writes, self.layer_index)
-
-    def array(self, fields: Mapping[str, int], reads: tuple[Access, ...], meaning: Meaning | None = None) -> Operation:
-        """Emit an array operation."""
-        self._ring.touch(reads)
-        return self.stream.add(Unit.ARRAY, fields, reads, (), self.layer_index, meaning)
-
-    def vector(self, fields: Mapping[str, int], reads: tuple[Access, ...], writes: tuple[Access, ...],
-               meaning: Meaning | None = None) -> Operation:
-        """Emit a vector operation."""
-        self._ring.touch((*reads, *writes))
-        return self.stream.add(Unit.VECTOR, fields, reads, writes, self.layer_index, meaning)
-
-    def choice(self) -> Choice:
-        """How this layer is cut; one that alternates with the layer before it is cut as that."""
-        number, layers = self.layer_index, self.graph.layers
-        if number and alternates(layers[number - 1], layers[number]):
-            number -= 1
-        return self.choices.get(number, Choice())
-
-    def new_buffer(self, name: str, kind: str = "strip") -> int:
-        """Return a fresh number for a buffer of the scratchpad that holds (a part of) tensor `name`."""
-        self.buffers.append((name, kind))
-        return len(self.buffers) - 1
-
-    @property
-    def arena_bytes(self) -> int:
-        """Size of the arena."""
-        return self.arena.size_bytes
-
-    def places(self) -> list[tuple[str, int, int, int, tuple[int, int]]]:
-        """Name, region, first byte, size, first and last layer of every tensor that has a place in system memory.
-
-        Two whose layers do not meet may have the same bytes.
-        """
-        roots = {id(v.root): v.root for layer in self.graph.layers for v in (*layer.inputs, layer.output)}
-        roots |= {id(v.root): v.root for v in (*self.graph.inputs, *self.graph.outputs)}
-        return [(roots[key].name, region, offset, roots[key].size_bytes, self._lives[key])
-                for key, (region, offset) in self._memory.items()]
-
-    # Rectangles
 
     def resident(self, value: Value) -> View | None:
         """View of a resident value, loaded at its first use if it comes from memory; None if it is not resident."""
@@ -371,49 +192,3 @@ class Emitter:
         fields["step2" if whole else "step3"] = view.row_pitch
         self.stream.add(Unit.STORE, fields, (view.access(rows, blocks),), (self._memory_access(value, rows),),
                         self.layer_index)
-
-    # Micro-operations and tables
-
-    def reserve_program(self, count: int) -> None:
-        """Make sure that the next programs, `count` micro-operations in all, do not displace each other."""
-        if self._uop_at + count > self.config.uops:
-            self._uops.clear()
-            self._uop_at = 0
-
-    def program(self, uops: Sequence[Mapping[str, int]]) -> Code:
-        """Place a program in the micro-operation memory, if it is not there already."""
-        if len(uops) > self.config.uops:
-            layer = self.graph.layers[self.layer_index]
-            raise UnsupportedError(f"operator {layer.index} ({layer.op}) takes {len(uops)} micro-operations, "
-                                   f"configuration {self.config.name!r} holds {self.config.uops}; set uops to 64")
-        key = tuple(frozenset(uop.items()) for uop in uops)
-        if key not in self._uops:
-            if self._uop_at + len(uops) > self.config.uops:
-                self._uops.clear()
-                self._uop_at = 0
-            code = Code(self._uop_at, tuple({k: int(v) for k, v in uop.items()} for uop in uops))
-            for index, values in enumerate(code.uops, code.first):
-                self.stream.uop(index, values)
-            self._uops[key] = code
-            self._uop_at += len(uops)
-        return self._uops[key]
-
-    def tables(self, contents: tuple[IntArray | None, IntArray | None]) -> None:
-        """Bring the contents of tables 1 and 2 into the vector unit."""
-        for number, table in enumerate(contents):
-            if table is None:
-                continue
-            data = table_words(np.asarray(table), self.config)
-            if self._tables[number] == data:
-                continue
-            self._tables[number] = data
-            # A small scratchpad's ring holds only a part of a table at a time.
-            piece = min(len(data), self.ring_words() // GRANULE_WORDS * GRANULE_WORDS * self.config.word_bytes)
-            for first in range(0, len(data), piece):
-                part = data[first:first + piece]
-                entries = len(part) // 4
-                with self.scope():
-                    base, access = self.constant(part, self.config.word_bytes)
-                    self.vector({"kind": VectorKind.LOAD_TABLE, "a_base": base, "a_col_step": 1, "slots": entries,
-                                 "cols": entries, "out_blocks": 1, "tile_slots": entries, "chunk_slots": entries,
-                                 "repeat1": 1, "repeat2": 1, "table_first": 256 * number + first // 4}, (access,), ())
