@@ -78,8 +78,8 @@ def _load(path: str, profile: str | None) -> Program:
 
 def _refuse_shapes(path: str, shapes: InputShapes | None) -> None:
     if shapes is not None and shapes != InputShapes():
-        raise OptionError(f"{path}: the shapes of a compiled file are fixed; give --batch and --shape to "
-                          "`tq-hw compile`")
+        raise OptionError(f"{path}: the shapes of a compiled file are fixed; give --batch, --shape and "
+                          "--signature to `tq-hw compile`")
 
 
 def open_subject(path: str, config: str | None, engine: str, memory: Memory, resident: bool = False,

@@ -156,7 +156,7 @@ def build_command(board_name: str, folder: str | None, model_file: str | None, m
     if inputs_file is not None and not (soc and model_file):
         raise OptionError("--inputs needs --soc and --model, with which they go into flash")
     if model_file is None and shapes != InputShapes():
-        raise OptionError("--batch and --shape need --model, whose inputs they size")
+        raise OptionError("--batch, --shape and --signature need --model")
     if soc:
         board = with_soft_core(board, memory)
     program = None

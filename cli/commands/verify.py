@@ -153,7 +153,8 @@ class Verifier:
         assert self._public is not None and self.oracle is not None
         name = ORACLES[self.oracle][1]
         # LiteRT carries the inputs' shapes through the model itself, TFLite Micro believes the file.
-        source = write_model(model) if self.oracle == "tflm" and model.is_propagated else case.model
+        changed = (self.oracle == "tflm" and model.is_propagated) or (self.shapes and self.shapes.signature)
+        source = write_model(model) if changed else case.model
         try:
             return self._public.run_sets(source, inputs), name
         except TqError as error:

@@ -67,12 +67,15 @@ def _read_shapes(context: click.Context, parameter: click.Parameter,
 
 
 def shape_options(function: Function) -> Function:
-    """Add `--batch` and `--shape`, as one argument `shapes`."""
+    """Add `--batch`, `--shape` and `--signature`, as one argument `shapes`."""
     @wraps(function)
-    def command(*args: Any, batch: int | None, named: dict[str, tuple[int, ...]], **others: Any) -> Any:
-        return function(*args, shapes=InputShapes(batch, named), **others)
+    def command(*args: Any, batch: int | None, named: dict[str, tuple[int, ...]], signature: str | None,
+                **others: Any) -> Any:
+        return function(*args, shapes=InputShapes(batch, named, signature or ""), **others)
 
     for option in (
+        click.option("--signature", metavar="NAME", help="Run the subgraph of this signature.  [default: the first "
+                     "subgraph]"),
         click.option("--shape", "named", callback=_read_shapes, multiple=True, metavar="NAME=1,96,96,3",
                      help="Sizes of an input whose dimensions the model leaves open. May be repeated.  [default: as "
                      "stored]"),

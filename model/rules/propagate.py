@@ -24,16 +24,18 @@ _VALUES_LIMIT = 256 * ELEMENT_LIMIT
 
 @dataclass(frozen=True)
 class InputShapes:
-    """Sizes that a user wants the open dimensions of inputs to have.
+    """What a user wants to run of a model: which signature, with which sizes of open dimensions of its inputs.
 
     Members
     -------
     batch : size of each open dimension 0, or None: as stored
     named : whole shapes by the input's name; they go before `batch`
+    signature : its name, "" for the first subgraph
     """
 
     batch: int | None = None
     named: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    signature: str = ""
 
 
 def propagate_shapes(model: Model, name: str, wanted: InputShapes) -> Model:

@@ -7,9 +7,10 @@ written once, and never over an input, a constant or a variable.
 from tq_hw.model.errors import ModelError
 from tq_hw.model.graph import Model, Operator, Subgraph, Tensor
 
-__all__ = ["check_order"]
+__all__ = ["SUBGRAPH_OPTIONS", "check_order"]
 
-_SUBGRAPH_OPTIONS = ("subgraph", "init_subgraph_index", "then_subgraph_index",
+#: Options that are the index of a subgraph.
+SUBGRAPH_OPTIONS = ("subgraph", "init_subgraph_index", "then_subgraph_index",
                      "else_subgraph_index", "cond_subgraph_index", "body_subgraph_index")
 
 
@@ -26,7 +27,7 @@ def check_order(model: Model, name: str) -> None:
 
 def _check_calls(operator: Operator, caller: int, model: Model, place: str) -> None:
     subgraph_count = len(model.subgraphs)
-    for option in _SUBGRAPH_OPTIONS:
+    for option in SUBGRAPH_OPTIONS:
         callee = operator.options.get(option)
         if callee is None:
             continue

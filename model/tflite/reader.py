@@ -12,24 +12,16 @@ from pathlib import Path
 import numpy as np
 
 from tq_hw.model.errors import ModelError, UnsupportedError
-from tq_hw.model.graph import Model, Operator, OptionValue, Quantization, Subgraph, Tensor
+from tq_hw.model.graph import Model, Operator, Quantization, Subgraph, Tensor
 from tq_hw.model.rules.check import check_model
 from tq_hw.model.rules.propagate import InputShapes, propagate_shapes
 from tq_hw.model.rules.sizes import MAX_RANK, too_large
 from tq_hw.model.tflite.constants import read_constant
+from tq_hw.model.tflite.entry import enter, read_signatures
 from tq_hw.model.tflite.flatbuffer import FlatBuffer, Table
+from tq_hw.model.tflite.options import read_options
 from tq_hw.model.tflite.order import check_order
-from tq_hw.model.tflite.schema import (
-    ENUMS,
-    MAX_VERSIONS,
-    OPERATOR_OPTIONS,
-    OPERATORS,
-    OPTION_TABLES,
-    OPTIONS,
-    OPTIONS_REQUIRED,
-    TENSOR_TYPES,
-    operator_code,
-)
+from tq_hw.model.tflite.schema import MAX_VERSIONS, OPERATORS, TENSOR_TYPES, operator_code
 from tq_hw.model.tflite.weights import plain_weights
 
 __all__ = ["parse_model", "read_model"]
@@ -47,8 +39,9 @@ def read_model(path: str | os.PathLike[str], *, check: bool = True, shapes: Inpu
 
     Raises `ModelError` when the file cannot be read, breaks the format, or (unless `check` is false)
     breaks the rules of its operators; `UnsupportedError` for legal contents that nothing here can
-    represent. `shapes` are sizes of open dimensions of the inputs, by default those stored; `OptionError` when the
-    inputs cannot have them. With `check`, all shapes follow from the inputs'.
+    represent. `shapes` names the signature and the sizes of open dimensions of the inputs, by default subgraph 0 and
+    those stored; `OptionError` when there is none or the inputs cannot have them. With `check`, all shapes follow from
+    the inputs', and subgraphs that are not called are left out.
     """
     path = Path(path)
     try:
@@ -84,8 +77,11 @@ def parse_model(data: bytes, name: str, *, check: bool = True, shapes: InputShap
     subgraphs = tuple(_read_subgraph(table, codes, buffers) for table in tables)
     model = Model(name.removesuffix(".tflite"), subgraphs)
     check_order(model, name)
+    shapes = shapes or InputShapes()
+    if check or shapes.signature:
+        model = enter(model, read_signatures(root, len(subgraphs)), shapes.signature, name)
     if check:
-        model = propagate_shapes(plain_weights(model), name, shapes or InputShapes())
+        model = propagate_shapes(plain_weights(model), name, shapes)
         check_model(model, name)
     return model
 
@@ -253,45 +249,4 @@ def _read_operator(table: Table, index: int, codes: list[tuple[str, int]],
     inputs = _read_indices(table, 1, "inputs", tensor_count, lowest=-1)
     outputs = _read_indices(table, 2, "outputs", tensor_count)
     intermediates = _read_indices(table, 8, "intermediates", tensor_count, lowest=-1)
-    return Operator(index, op, inputs, outputs, _read_options(table, op), intermediates, version)
-
-
-def _read_options(table: Table, op: str) -> dict[str, OptionValue]:
-    code = table.integer(3, "builtin_options_type", "uint8")
-    found = OPTION_TABLES[code] if code < len(OPTION_TABLES) else f"unknown ({code})"
-    expected = OPERATOR_OPTIONS.get(op)
-    options = table.table(4, "builtin_options") if code else None
-    if options is None:
-        if op in OPTIONS_REQUIRED:
-            raise table.error(f"has no options, {op} needs its {expected}")
-    elif expected is not None and found != expected:
-        raise table.error(f"options are of type {found}, expected {expected}")
-    if expected is None:
-        return {}
-    return {field.name: field.default if options is None else
-            _read_option(options, field.slot, field.name, field.kind, field.default)
-            for field in OPTIONS.get(expected, ())}
-
-
-def _read_option(options: Table, slot: int, name: str, kind: str,
-                 default: OptionValue) -> OptionValue:
-    if kind in ENUMS:
-        names = ENUMS[kind]
-        value = options.integer(slot, name, "int8", names.index(str(default)))
-        if not 0 <= value < len(names):
-            known = ", ".join(f"{text} ({number})" for number, text in enumerate(names))
-            raise options.error(f"{value} is unknown; the schema has {known}", name)
-        return names[value]
-    if kind == "float32":
-        number = options.float32(slot, name)
-        if not math.isfinite(number):
-            raise options.error(f"is {number}, expected a finite number", name)
-        return number
-    if kind == "string":
-        return options.string(slot, name)
-    if kind == "int32s":
-        return options.integers(slot, name)
-    if kind == "bool":
-        return options.boolean(slot, name, bool(default))
-    assert isinstance(default, int)
-    return options.integer(slot, name, kind, default)
+    return Operator(index, op, inputs, outputs, read_options(table, op), intermediates, version)

@@ -37,7 +37,8 @@ def test_compiled_file_keeps_its_batch(tq: Tq, model: str) -> None:
     assert tq("sim", "open.tqm", "--engine", "executor", "--inputs", "in.npz").code == 0
     result = tq("sim", "open.tqm", "--engine", "executor", "--inputs", "in.npz", "--batch", 2)
     assert (result.code, result.err) == (
-        2, "tq-hw: open.tqm: the shapes of a compiled file are fixed; give --batch and --shape to `tq-hw compile`\n")
+        2, "tq-hw: open.tqm: the shapes of a compiled file are fixed; give --batch, --shape and --signature "
+        "to `tq-hw compile`\n")
 
 
 @pytest.mark.parametrize("oracle", ["litert", "tflm"])
@@ -70,4 +71,4 @@ def test_messages(tq: Tq, model: str, wish: list[object], message: str) -> None:
 
 def test_build_without_a_model_has_nothing_to_size(tq: Tq) -> None:
     result = tq("build", "--board", "ulx3s_85f", "--batch", 2)
-    assert (result.code, result.err) == (2, "tq-hw: --batch and --shape need --model, whose inputs they size\n")
+    assert (result.code, result.err) == (2, "tq-hw: --batch, --shape and --signature need --model\n")

@@ -1,0 +1,54 @@
+"""Read the option tables of operators, as the schema's lines say."""
+
+import math
+
+from tq_hw.model.graph import OptionValue
+from tq_hw.model.tflite.flatbuffer import Table
+from tq_hw.model.tflite.schema import ENUMS, OPERATOR_OPTIONS, OPTION_TABLES, OPTIONS, OPTIONS_REQUIRED
+
+__all__ = ["read_options"]
+
+
+def read_options(table: Table, op: str) -> dict[str, OptionValue]:
+    """Return the options of operator `op`, which `table` describes, by the schema's names, with its defaults.
+
+    Raises `ModelError` for options of another operator, missing ones, and values that the schema does not have.
+    """
+    code = table.integer(3, "builtin_options_type", "uint8")
+    found = OPTION_TABLES[code] if code < len(OPTION_TABLES) else f"unknown ({code})"
+    expected = OPERATOR_OPTIONS.get(op)
+    options = table.table(4, "builtin_options") if code else None
+    if options is None:
+        if op in OPTIONS_REQUIRED:
+            raise table.error(f"has no options, {op} needs its {expected}")
+    elif expected is not None and found != expected:
+        raise table.error(f"options are of type {found}, expected {expected}")
+    if expected is None:
+        return {}
+    return {field.name: field.default if options is None else
+            _read_option(options, field.slot, field.name, field.kind, field.default)
+            for field in OPTIONS.get(expected, ())}
+
+
+def _read_option(options: Table, slot: int, name: str, kind: str,
+                 default: OptionValue) -> OptionValue:
+    if kind in ENUMS:
+        names = ENUMS[kind]
+        value = options.integer(slot, name, "int8", names.index(str(default)))
+        if not 0 <= value < len(names):
+            known = ", ".join(f"{text} ({number})" for number, text in enumerate(names))
+            raise options.error(f"{value} is unknown; the schema has {known}", name)
+        return names[value]
+    if kind == "float32":
+        number = options.float32(slot, name)
+        if not math.isfinite(number):
+            raise options.error(f"is {number}, expected a finite number", name)
+        return number
+    if kind == "string":
+        return options.string(slot, name)
+    if kind == "int32s":
+        return options.integers(slot, name)
+    if kind == "bool":
+        return options.boolean(slot, name, bool(default))
+    assert isinstance(default, int)
+    return options.integer(slot, name, kind, default)
