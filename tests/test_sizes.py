@@ -43,8 +43,6 @@ OVER = {
     "hdl/vector/unit.py",
     "hdl/vector/unit.py:VectorUnit",
     "hdl/vector/unit.py:VectorUnit.elaborate",
-    "sim/executor/core.py",
-    "sim/executor/core.py:Executor",
 }
 
 

@@ -2,61 +2,28 @@
 
 import random
 from collections import deque
-from collections.abc import Generator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from tq_hw.isa.control import Status
-from tq_hw.isa.layout import QUEUE_WORDS, Unit, VectorKind
+from tq_hw.isa.layout import QUEUE_WORDS, Unit
 from tq_hw.isa.operations import Operation, read_stream
 from tq_hw.isa.program import Program
 from tq_hw.model.errors import OptionError
 from tq_hw.sim import edges
-from tq_hw.sim.executor import move
-from tq_hw.sim.executor.array import array_tiles
-from tq_hw.sim.executor.machine import AccBuffer, Bytes, Fault, Index, Machine
-from tq_hw.sim.executor.micropass import note_blocks
+from tq_hw.sim.executor.machine import Bytes, Fault, Index, Machine
+from tq_hw.sim.executor.queues import MAX_TOKENS, Queue, Tokens
 from tq_hw.sim.executor.races import UNITS_IN_ORDER, Race, RaceChecker
 from tq_hw.sim.executor.result import ExecutionResult
-from tq_hw.sim.executor.vector import load_table, run_tiles, vector_tiles
+from tq_hw.sim.executor.units import Units
 from tq_hw.sim.faults import SimulationError, located
 
-__all__ = ["MAX_TOKENS", "ExecutionResult", "Executor", "Queue", "execute"]
+__all__ = ["ExecutionResult", "Executor", "execute"]
 
 Array = npt.NDArray[Any]
-#: What an operation under way waits for, or None when it went on.
-_Progress = Generator[str | None]
-
-#: Tokens that a counter holds.
-MAX_TOKENS = 255
-
-
-@dataclass
-class Queue:
-    """One unit: the commands that were dealt to it, and what it is doing.
-
-    `words` counts the command words that wait behind those of the next operation.
-    """
-
-    unit: Unit
-    waiting: deque[Operation] = field(default_factory=deque)
-    words: int = 0
-    active: Operation | None = None
-    progress: _Progress | None = None
-    blocked_by: str | None = None
-
-
-@dataclass
-class _Tokens:
-    """Tokens from one unit to another: how many, and the giver's clock at each gift still to be taken."""
-
-    count: int = 0
-    gifts: deque[tuple[int, tuple[int, ...]]] = field(default_factory=deque)
-
-
 class Executor:
     """Runs one program once.
 
@@ -85,8 +52,8 @@ class Executor:
         self._queues = {unit: Queue(unit) for unit in UNITS_IN_ORDER}
         self._to_deal = deque(sorted((o for found in self._operations.values() for o in found),
                                      key=lambda operation: operation.position))
-        self._tokens = {(giver, taker): _Tokens() for giver in UNITS_IN_ORDER for taker in UNITS_IN_ORDER}
-        self._freed: deque[tuple[int, ...]] = deque([(0, 0, 0, 0)] * program.config.acc_buffers)
+        self._tokens = {(giver, taker): Tokens() for giver in UNITS_IN_ORDER for taker in UNITS_IN_ORDER}
+        self._units = Units(self.machine, self._read_tile)
         self._random = random.Random(seed)
 
     def run(self, inputs: Sequence[Array], *, keep: bool = False) -> ExecutionResult:
@@ -198,19 +165,13 @@ class Executor:
             self._take(giver, queue.unit, count)
         queue.waiting.popleft()
         queue.active = operation
-        queue.progress = getattr(self, f"_run_{queue.unit.name.lower()}")(operation)
+        queue.progress = self._units.begin(operation)
         return True
 
     def _take(self, giver: Unit, taker: Unit, count: int) -> None:
-        tokens = self._tokens[giver, taker]
-        tokens.count -= count
-        while count:
-            given, clock = tokens.gifts.popleft()
+        for clock in self._tokens[giver, taker].take(count):
             if self.machine.races is not None:
                 self.machine.races.join(taker, clock)
-            if given > count:
-                tokens.gifts.appendleft((given - count, clock))
-            count -= min(given, count)
 
     def _finish(self, queue: Queue, operation: Operation) -> None:
         queue.active = queue.progress = queue.blocked_by = None
@@ -233,86 +194,9 @@ class Executor:
             Status.TOKEN_OVERFLOW, f"the {taker.name.lower()} unit would hold {count} tokens, at most {MAX_TOKENS} are "
             "allowed"))
 
-    def _tick(self, operation: Operation) -> None:
-        if self.machine.races is not None:
-            self.machine.races.tick(operation.unit, operation.run)
-
-    def _run_load(self, operation: Operation) -> _Progress:
-        self._tick(operation)
-        move.load(self.machine, operation.fields)
-        yield None
-
-    def _run_store(self, operation: Operation) -> _Progress:
-        self._tick(operation)
-        move.store(self.machine, operation.fields)
-        yield None
-
-    def _run_array(self, operation: Operation) -> _Progress:
-        machine, races = self.machine, self.machine.races
-        left_open: list[AccBuffer] = []
-        # Weights are read ahead of the accumulators that they are for, which order nothing for them.
-        self._tick(operation)
-        for tile in array_tiles(machine, operation.fields, operation.folds):
-            if machine.open:
-                buffer = machine.open.pop(0)
-            else:
-                while not self._freed:
-                    yield "a free accumulator buffer"
-                clock = self._freed.popleft()
-                if races is not None:
-                    races.join(Unit.ARRAY, clock)
-                buffer = AccBuffer(machine.noise_int32(*tile.values.shape), np.ones(tile.values.shape, bool))
-            machine.promise(buffer.values.shape == tile.values.shape,
-                            f"the open accumulator buffer has {len(buffer.values)} slots, the tile {len(tile.values)}")
-            buffer = _of_slots(machine, buffer, len(tile.values))
-            self._tick(operation)
-            if tile.words is not None:
-                self._read_tile(tile.words)
-            buffer.values = tile.values.copy() if tile.first else buffer.values + tile.values
-            buffer.unknown = tile.unknown.copy() if tile.first else buffer.unknown | tile.unknown
-            if tile.last:
-                if races is not None:
-                    buffer.clock = races.snapshot(Unit.ARRAY)
-                machine.full.append(buffer)
-            else:
-                left_open.append(buffer)
-            yield None
-        machine.open = left_open
-
     def _read_tile(self, words: Index) -> None:
         """Record what a tile reads."""
         self.machine.note_read(words)
-
-    def _run_vector(self, operation: Operation) -> _Progress:
-        machine, fields, uops, races = self.machine, operation.fields, operation.uops, self.machine.races
-        if fields["kind"] == VectorKind.LOAD_TABLE:
-            self._tick(operation)
-            load_table(machine, fields)
-            yield None
-            return
-        tiles = list(vector_tiles(machine, fields))
-        if not fields["use_acc"]:
-            self._tick(operation)
-            run_tiles(machine, fields, uops, tiles, None)
-            yield None
-            return
-        # Parameters, too, are read before accumulators are full.
-        self._tick(operation)
-        note_blocks(machine, fields)
-        for tile in tiles:
-            while not machine.full:
-                yield "a full accumulator buffer"
-            buffer = machine.full.pop(0)
-            slots = tile.last - tile.first
-            machine.promise(len(buffer.values) == slots,
-                            f"a tile has {slots} slots, the accumulator buffer {len(buffer.values)}")
-            buffer = _of_slots(machine, buffer, slots)
-            if races is not None:
-                races.join(Unit.VECTOR, buffer.clock)
-            self._tick(operation)
-            run_tiles(machine, fields, uops, [tile], buffer.values, buffer.unknown)
-            self._freed.append((0, 0, 0, 0) if races is None else races.snapshot(Unit.VECTOR))
-            yield None
 
     def _check_end(self) -> None:
         """Raise SimulationError unless every unit has done all its commands."""
@@ -346,16 +230,6 @@ class Executor:
                 parts.append(f"{wanted} tokens from {giver.name.lower()} (it has {held})")
         return (f"{located(self.program, queue.unit, operation.run)} at command word {operation.word_index} waits for "
                 + " and ".join(parts))
-
-
-def _of_slots(machine: Machine, buffer: AccBuffer, slots: int) -> AccBuffer:
-    """Return a buffer with so many slots; those that it does not have are undefined."""
-    missing = slots - len(buffer.values)
-    if missing <= 0:
-        return AccBuffer(buffer.values[:slots], buffer.unknown[:slots], buffer.clock)
-    cols = buffer.values.shape[1]
-    return AccBuffer(np.concatenate([buffer.values, machine.noise_int32(missing, cols)]),
-                     np.concatenate([buffer.unknown, np.ones((missing, cols), bool)]), buffer.clock)
 
 
 def _position(queue: Queue) -> int:

@@ -16,8 +16,9 @@ from tq_hw.isa.control import NO_RUN, Status
 from tq_hw.isa.layout import Unit
 from tq_hw.isa.operations import Operation
 from tq_hw.isa.program import Program
-from tq_hw.sim.executor.core import MAX_TOKENS, Executor, Queue
+from tq_hw.sim.executor.core import Executor
 from tq_hw.sim.executor.machine import Bytes, Fault, Index
+from tq_hw.sim.executor.queues import MAX_TOKENS, Queue
 from tq_hw.sim.executor.unknown import Flags, Unknown
 
 __all__ = ["End", "Outcome", "survey"]
