@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tq_hw.cli.shared.arrays import find_inputs, input_tensors
+from tq_hw.cli.shared.arrays import find_inputs, input_kinds
 from tq_hw.cli.shared.files import read_npz
 from tq_hw.model.errors import OptionError
 from tq_hw.model.graph import Model
@@ -86,9 +86,8 @@ def read_stored(case: Case, model: Model) -> Stored | None:
     if len(expected) < count:
         raise OptionError(f"{case.stored}: expected the arrays {_EXPECTED}0 to {_EXPECTED}{count - 1}, found "
                           f"{', '.join(arrays)}")
-    tensors = input_tensors(model)
-    inputs, _ = find_inputs(arrays, [t.name for t in tensors], [(t.dtype, t.shape) for t in tensors], str(case.stored))
-    if not tensors:
+    inputs, _ = find_inputs(arrays, input_kinds(model), str(case.stored))
+    if not model.main.inputs:
         inputs = [()] * len(expected[0])
     for name, index, array in zip(names, model.main.outputs, expected, strict=True):
         tensor = model.main.tensors[index]

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tq_hw.boards.catalog.board import Board
-from tq_hw.cli.shared.arrays import draw_inputs, find_inputs
+from tq_hw.cli.shared.arrays import draw_inputs, find_inputs, input_kinds, port_kinds
 from tq_hw.cli.shared.files import read_npz
+from tq_hw.cli.shared.images import is_image, read_image
 from tq_hw.cli.shared.infer import infer_all
 from tq_hw.cli.shared.options import check_resident
 from tq_hw.cli.shared.progress import ProgressBar
@@ -49,17 +50,19 @@ class Subject:
     warm: Program | None = None
 
     def input_sets(self, file: str | None, sets: int, seed: int) -> tuple[list[InputSet], bool]:
-        """Return the input sets of an `.npz`, or drawn ones, and whether outputs get an axis of sets."""
+        """Return the input sets of an `.npz` or a picture, or drawn ones, and whether outputs get an axis of sets."""
         if file is None:
             return self._drawn(sets, seed), sets > 1
+        if is_image(file):
+            if self.model is None:
+                raise OptionError(f"{file}: a picture needs the model, not a compiled file; give an .npz")
+            return [(read_image(file, self.model),)], False
         if self.model is not None:
-            tensors = [self.model.main.tensors[index] for index in self.model.main.inputs]
-            names, kinds = [t.name for t in tensors], [(t.dtype, t.shape) for t in tensors]
+            kinds = input_kinds(self.model)
         else:
             assert self.program is not None
-            names = [port.name for port in self.program.inputs]
-            kinds = [(port.model_dtype, port.shape) for port in self.program.inputs]
-        return find_inputs(read_npz(file), names, kinds, file)
+            kinds = port_kinds(self.program.inputs)
+        return find_inputs(read_npz(file), kinds, file)
 
     def _drawn(self, sets: int, seed: int) -> list[InputSet]:
         if self.model is None:

@@ -128,8 +128,8 @@ def print_report(report: dict[str, Any], folder: Path) -> None:
 @click.option("--memory", "memory_name", metavar="NAME", help="Kind of memory, of those that the board has.")
 @click.option("--dram-chip", metavar="CHIP", help="LiteDRAM's name of the board's DRAM chip, where it is another one.")
 @click.option("--soc", is_flag=True, help="With a soft core that runs the firmware, in place of the link to a host.")
-@click.option("--inputs", "inputs_file", metavar="IN.npz", help="Inputs that go into flash with the --model of --soc.  "
-              "[default: one drawn set]")
+@click.option("--inputs", "inputs_file", metavar="IN.npz|PICTURE", help="Inputs that go into flash with the --model of "
+              "--soc.  [default: one drawn set]")
 @click.option("--no-verify", is_flag=True, help="Build without holding the RTL against the golden model first.")
 @click.option("--allow-timing-fail", is_flag=True, help="A clock that misses its target is no error.")
 @click.option("--seed", type=click.IntRange(0, 2**31 - 1), help="Of the placer.  [default: the board's, mostly 1]")

@@ -21,12 +21,13 @@ from tq_hw.compiler import Compiled
 from tq_hw.isa.config import load_config
 from tq_hw.isa.memory import Memory
 from tq_hw.model.errors import MismatchError, OptionError
+from tq_hw.model.graph import Model
 from tq_hw.model.rules.propagate import InputShapes
 from tq_hw.model.tflite.reader import read_model
 from tq_hw.sim.engines import Inference, make_engine
 from tq_hw.sim.rtl.simulate import layer_cycles
 
-__all__ = ["report_command"]
+__all__ = ["make_page", "report_command"]
 
 
 def _with_estimate(compiled: Compiled, inferences: Sequence[Inference]) -> Inference:
@@ -34,6 +35,20 @@ def _with_estimate(compiled: Compiled, inferences: Sequence[Inference]) -> Infer
     times = compiled.timeline
     cycles = layer_cycles(compiled.program, times)
     return Inference(inferences[0].outputs, sum(cycles.values()), cycles, times)
+
+
+def make_page(path: str, model: Model, compiled: Compiled, engine: str, memory: Memory,
+              seed: int) -> tuple[bytes, str | None]:
+    """Run one inference of drawn inputs; return the page, and the first difference from the golden model if any."""
+    need_plots()
+    config = compiled.program.config
+    subject = Subject(path, config, model, compiled.program)
+    inputs, _ = subject.input_sets(None, 1, seed)
+    inferences = infer_all(make_engine(engine, model, compiled.program, memory), inputs, f"{engine} {model.name}")
+    found = inferences[0] if engine == "rtl" else _with_estimate(compiled, inferences)
+    difference = check_against_golden(subject, inputs, inferences)
+    report = sim_report(path, config, model, compiled.program, engine, [found], difference is None)
+    return render(report, compiled, found, memory).encode(), difference
 
 
 @click.command("report")
@@ -65,12 +80,7 @@ def report_command(model_file: str, output: str, engine: str, config: str | None
     chosen = load_config(config or DEFAULT_CONFIG)
     model = read_model(model_file, shapes=shapes).under(profile or "canon")
     compiled = compile_all(model, chosen, model_file, memory=memory)
-    subject = Subject(model_file, chosen, model, compiled.program)
-    inputs, _ = subject.input_sets(None, 1, seed)
-    inferences = infer_all(make_engine(engine, model, compiled.program, memory), inputs, f"{engine} {model.name}")
-    found = inferences[0] if engine == "rtl" else _with_estimate(compiled, inferences)
-    difference = check_against_golden(subject, inputs, inferences)
-    report = sim_report(model_file, chosen, model, compiled.program, engine, [found], difference is None)
-    write(output, render(report, compiled, found, memory).encode())
+    page, difference = make_page(model_file, model, compiled, engine, memory, seed)
+    write(output, page)
     if difference is not None:
         raise MismatchError(difference)

@@ -108,7 +108,7 @@ def _print_board(report: Report) -> None:
 @click.option("--board", "board_name", metavar="BOARD", required=True, help="`tq-hw boards` lists them.")
 @click.option("--port", metavar="PORT", required=True, help="Serial port of the board, or what `emulate` printed.")
 @click.option("--baud", type=click.IntRange(1), metavar="N", help="Baud rate.  [default: the board's]")
-@click.option("--inputs", "inputs_file", metavar="IN.npz", help="Input arrays, as for `sim`.  [default: drawn]")
+@click.option("--inputs", "inputs_file", metavar="IN.npz|PICTURE", help="Input arrays, as for `sim`.  [default: drawn]")
 @click.option("--outputs", "outputs_file", metavar="OUT.npz", help="Write the outputs as output_0, output_1, ...")
 @draw_options(1)
 @click.option("--bench", type=click.IntRange(1), metavar="N", help="Repeat the first inference N times, for latency.")

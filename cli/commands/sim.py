@@ -79,8 +79,9 @@ def _soc_board(soc: bool, name: str | None, others: Mapping[str, object]) -> Boa
 
 @click.command("sim")
 @click.argument("path", metavar="MODEL.tflite|OUT")
-@click.option("--inputs", "inputs_file", metavar="IN.npz", help="Input arrays, named by tensor or input_0, input_1, "
-              "...; one more axis in front holds several sets.  [default: drawn]")
+@click.option("--inputs", "inputs_file", metavar="IN.npz|PICTURE", help="Input arrays, named by tensor or input_0, "
+              "input_1, ...; one more axis in front holds several sets. Or a picture (PNG, JPEG, ...), which is "
+              "resized and quantized.  [default: drawn]")
 @click.option("--outputs", "outputs_file", metavar="OUT.npz", help="Write the outputs as output_0, output_1, ...")
 @engine_option
 @config_option

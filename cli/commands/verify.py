@@ -25,6 +25,7 @@ from tq_hw.cli.shared.options import (
 )
 from tq_hw.cli.subject import DEFAULT_CONFIG, compile_all, is_compiled
 from tq_hw.compiler import compile_model
+from tq_hw.compiler.rewrite.rewrite import Pattern
 from tq_hw.compiler.warm import warm_program
 from tq_hw.isa.config import Config, load_config
 from tq_hw.isa.memory import Memory
@@ -64,6 +65,10 @@ class Verdict:
         """What --json says of it."""
         return {name: value for name, value in vars(self).items() if name != "resident_cycles" or value is not None}
 
+    def __bool__(self) -> bool:
+        """Whether every integer was equal."""
+        return self.status == PASSED
+
 
 class OracleRefusal(TqError):
     """A public engine does not run the model."""
@@ -80,13 +85,15 @@ class Verifier:
     profile : whose arithmetic the models have
     resident : run each input set again, with the weights that stayed in the scratchpad
     shapes : sizes of open dimensions of the models' inputs
+    patterns : of the user, tried before the library's
 
     Raises OptionError when engine and oracle are the same, or the profile is of another engine than the oracle,
     MissingToolError when the oracle is not installed.
     """
 
     def __init__(self, engine: str, oracle: str | None, config: Config, memory: Memory, sets: int, seed: int,
-                 resident: bool = False, profile: str = "canon", shapes: InputShapes | None = None):
+                 resident: bool = False, profile: str = "canon", shapes: InputShapes | None = None,
+                 patterns: Sequence[Pattern] = ()):
         check_resident(resident, engine)
         if engine == "golden" and oracle == "golden":
             raise OptionError("--engine golden cannot be held against --oracle golden: an engine is never compared "
@@ -96,7 +103,7 @@ class Verifier:
                               f"against --oracle {oracle}; name --oracle {profile} or golden")
         self.engine, self.oracle, self.config, self.memory = engine, oracle, config, memory
         self.sets, self.seed, self.resident, self.profile = sets, seed, resident, profile
-        self.shapes = shapes
+        self.shapes, self.patterns = shapes, patterns
         self._open = ExitStack()
         self._public = self._open.enter_context(Oracle(ORACLES[oracle][0])) if oracle in ORACLES else None
 
@@ -121,7 +128,7 @@ class Verifier:
         stored = read_stored(case, model)
         inputs = stored.inputs if stored is not None else draw_inputs(model, self.sets, self.seed)
         compiled = None if self.engine == "golden" else compile_all(
-            model, self.config, str(case.model), memory=self.memory)
+            model, self.config, str(case.model), self.patterns, self.memory)
         program, warm = None if compiled is None else compiled.program, None
         if compiled is not None and self.resident:
             warm = warm_program(compiled)
@@ -170,7 +177,10 @@ class Verifier:
         def run_program(program: Program, inputs: InputSet) -> Sequence[Array]:
             return make_engine(self.engine, None, program, self.memory).infer(inputs).outputs
 
-        return f"; {locate(model, inputs, lambda other: compile_model(other, self.config).program, run_program)}"
+        def compile_part(other: Model) -> Program:
+            return compile_model(other, self.config, patterns=self.patterns).program
+
+        return f"; {locate(model, inputs, compile_part, run_program)}"
 
 
 @click.command("verify")

@@ -1,19 +1,23 @@
 """Input arrays: from a user's `.npz`, or drawn."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from tq_hw.isa.program import Port
 from tq_hw.model.errors import OptionError
 from tq_hw.model.graph import Model, Tensor
 from tq_hw.sim.engines import InputSet
 
-__all__ = ["draw_inputs", "find_inputs", "input_tensors", "output_arrays"]
+__all__ = ["Array", "InputKind", "draw_inputs", "find_inputs", "float_range", "input_kinds", "input_tensors",
+           "output_arrays", "port_kinds"]
 
 Array = npt.NDArray[Any]
 
+_INTEGERS = ("int8", "uint8", "int16")
 #: Inputs of these operators that are indices, and the input whose first axis they count.
 _INDICES = {"EMBEDDING_LOOKUP": (0, 1), "GATHER": (1, 0)}
 
@@ -23,29 +27,70 @@ def input_tensors(model: Model) -> list[Tensor]:
     return [model.main.tensors[index] for index in model.main.inputs]
 
 
-def find_inputs(arrays: Mapping[str, Array], names: Sequence[str], kinds: Sequence[tuple[str, tuple[int, ...]]],
+@dataclass(frozen=True)
+class InputKind:
+    """What an array for an input must be; scale and zero point where the input is quantized as a whole."""
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    quantization: tuple[float, int] | None = None
+
+    def hint(self, array: Array) -> str:
+        """Say how to make the array fit, where that is plain: real numbers for a quantized input."""
+        if array.dtype.kind != "f" or self.quantization is None or self.dtype not in _INTEGERS:
+            return ""
+        scale, zero_point = self.quantization
+        info = np.iinfo(self.dtype)
+        return (f"; quantize real numbers: np.clip(np.rint(x / {scale!r}) + {zero_point}, {info.min}, "
+                f"{info.max}).astype(np.{self.dtype})")
+
+
+def input_kinds(model: Model) -> list[InputKind]:
+    """Return what `find_inputs` looks for, of a model."""
+    return [InputKind(tensor.name, tensor.dtype, tensor.shape, _whole_quantization(tensor))
+            for tensor in input_tensors(model)]
+
+
+def port_kinds(ports: Sequence[Port]) -> list[InputKind]:
+    """Return what `find_inputs` looks for, of a compiled file."""
+    return [InputKind(port.name, port.model_dtype, port.shape, (port.scale, port.zero_point) if port.scale else None)
+            for port in ports]
+
+
+def _whole_quantization(tensor: Tensor) -> tuple[float, int] | None:
+    quantization = tensor.quantization
+    if quantization is None or len(quantization.scale) != 1:
+        return None
+    return quantization.scale[0], quantization.zero_point[0]
+
+
+def find_inputs(arrays: Mapping[str, Array], kinds: Sequence[InputKind],
                 source: str) -> tuple[list[InputSet], bool]:
     """Return one or more input sets from named arrays, and whether the arrays have an axis of sets.
 
     Parameters
     ----------
     arrays : by tensor name, or `input_0`, `input_1`, ...; others are ignored
-    names, kinds : of each input its tensor's name, and dtype and shape
+    kinds : of each input
     source : the file, for messages
 
     An array has the tensor's shape, or one more axis in front, whose length is the number of sets.
     """
+    names = [kind.name for kind in kinds]
     found = []
     stacked = False
-    for position, (name, (dtype, shape)) in enumerate(zip(names, kinds, strict=True)):
-        key = name if name in arrays and names.count(name) == 1 else f"input_{position}"
+    for position, kind in enumerate(kinds):
+        key = kind.name if kind.name in arrays and names.count(kind.name) == 1 else f"input_{position}"
         if key not in arrays:
-            raise OptionError(f"{source}: expected an array named {name!r} or 'input_{position}', found "
-                              f"{', '.join(map(repr, arrays)) or 'no arrays'}")
+            raise OptionError(f"{source}: no array for input {position}: expected one named {kind.name!r}, as the "
+                              f"tensor, or 'input_{position}', found {', '.join(map(repr, arrays)) or 'no arrays'}")
         array = arrays[key]
-        if array.dtype.name != dtype or (array.shape != shape and array.shape[1:] != shape):
-            raise OptionError(f"{source}: array {key!r} must be {dtype}{list(shape)}, alone or with one more axis in "
-                              f"front for several sets, found {array.dtype.name}{list(array.shape)}")
+        shape = kind.shape
+        if array.dtype.name != kind.dtype or (array.shape != shape and array.shape[1:] != shape):
+            raise OptionError(f"{source}: array {key!r} must be {kind.dtype}{list(shape)}, alone or with one more axis "
+                              f"in front for several sets, found {array.dtype.name}{list(array.shape)}"
+                              + kind.hint(array))
         stacked |= array.shape != shape
         found.append(array[None] if array.shape == shape else array)
     counts = {len(array) for array in found}
@@ -71,7 +116,7 @@ def _draw(model: Model, tensor: Tensor, rng: np.random.Generator) -> Array:
     if tensor.dtype == "bool":
         return rng.integers(0, 2, tensor.shape).astype(bool)
     if tensor.dtype == "float32":
-        low, high = _float_range(model, tensor)
+        low, high = float_range(model, tensor)
         return rng.uniform(low, high, tensor.shape).astype(np.float32)
     if tensor.dtype in ("int32", "int64"):
         return rng.integers(0, _index_limit(model, tensor), tensor.shape).astype(tensor.dtype)
@@ -79,7 +124,7 @@ def _draw(model: Model, tensor: Tensor, rng: np.random.Generator) -> Array:
     return rng.integers(info.min, info.max + 1, tensor.shape).astype(tensor.dtype)
 
 
-def _float_range(model: Model, tensor: Tensor) -> tuple[float, float]:
+def float_range(model: Model, tensor: Tensor) -> tuple[float, float]:
     """Return what the int8 of the QUANTIZE after the tensor can hold, else -1..1."""
     for op in model.main.operators:
         if op.op == "QUANTIZE" and op.inputs[0] == tensor.index:

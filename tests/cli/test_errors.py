@@ -136,7 +136,11 @@ def test_bad_configuration_file(tq: Tq, model: Path, tmp_path: Path, text: str, 
 
 
 @pytest.mark.parametrize(("arrays", "message"), [
-    ({"x": np.zeros((1, 6, 5, 3), np.int8)}, "in.npz: expected an array named 'image' or 'input_0', found 'x'"),
+    ({"x": np.zeros((1, 6, 5, 3), np.int8)}, "in.npz: no array for input 0: expected one named 'image', as the "
+     "tensor, or 'input_0', found 'x'"),
+    ({"input_0": np.zeros((1, 6, 5, 3), np.float32)}, "in.npz: array 'input_0' must be int8[1, 6, 5, 3], alone or with "
+     "one more axis in front for several sets, found float32[1, 6, 5, 3]; quantize real numbers: np.clip(np.rint(x / "
+     "0.5) + -3, -128, 127).astype(np.int8)"),
     ({"image": np.zeros((1, 6, 5, 3), np.uint8)}, "in.npz: array 'image' must be int8[1, 6, 5, 3], alone or with one "
      "more axis in front for several sets, found uint8[1, 6, 5, 3]"),
     ({"input_0": np.zeros((6, 5, 3), np.int8)}, "in.npz: array 'input_0' must be int8[1, 6, 5, 3], alone or with one "

@@ -1,0 +1,1 @@
+../../api/network.py

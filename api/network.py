@@ -1,0 +1,104 @@
+"""`load`: a model file, and what can be asked of it before it is compiled."""
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tq_hw.boards.catalog.catalog import find_board
+from tq_hw.cli.subject import DEFAULT_CONFIG, compile_all, is_compiled
+from tq_hw.compiled import CompiledNetwork
+from tq_hw.compiler.rewrite.rewrite import load_patterns
+from tq_hw.isa.config import Config, load_config
+from tq_hw.isa.memory import YARDSTICK, Memory
+from tq_hw.model.errors import OptionError
+from tq_hw.model.graph import Model
+from tq_hw.model.rules.propagate import InputShapes
+from tq_hw.model.tflite.reader import read_model
+from tq_hw.tensors import TensorInfo, describe
+
+__all__ = ["Network", "load"]
+
+FilePath = str | os.PathLike[str]
+
+
+@dataclass(frozen=True, repr=False)
+class Network:
+    """A model that was read and found sound.
+
+    Members
+    -------
+    path : the file
+    model : its graph, see `tq_hw.model.graph`
+    shapes : sizes that were asked for of open dimensions
+    """
+
+    path: Path
+    model: Model
+    shapes: InputShapes
+
+    @property
+    def name(self) -> str:
+        """The file's name without its ending."""
+        return self.model.name
+
+    @property
+    def inputs(self) -> tuple[TensorInfo, ...]:
+        """One record per input."""
+        return tuple(describe(self.model.main.tensors[index]) for index in self.model.main.inputs)
+
+    @property
+    def outputs(self) -> tuple[TensorInfo, ...]:
+        """One record per output."""
+        return tuple(describe(self.model.main.tensors[index]) for index in self.model.main.outputs)
+
+    def compile(self, config: str | Config | None = None, *, board: str | None = None,
+                memory: Memory = YARDSTICK, patterns: Sequence[FilePath] = ()) -> CompiledNetwork:
+        """Compile for a configuration, or for that of a board.
+
+        Parameters
+        ----------
+        config : a preset's name ("n16" by default), a path that ends in .toml, or a Config
+        board : a board's name, in place of `config`
+        memory : the memory that the schedule is searched for and that cycles are counted with; results are the same
+            with any
+        patterns : files with patterns of your own, as `--patterns` takes them
+
+        Raises UnsupportedError (operator, index, reason), OptionError, or ConfigError.
+        """
+        if config is not None and board is not None:
+            raise OptionError("compile takes config or board, not both: a board has its own configuration")
+        if board is not None:
+            chosen = find_board(board).config
+        else:
+            chosen = config if isinstance(config, Config) else load_config(config or DEFAULT_CONFIG)
+        found = [each for path in patterns for each in load_patterns(os.fspath(path))]
+        compiled = compile_all(self.model, chosen, str(self.path), found, memory)
+        return CompiledNetwork(self.path, self.model, self.shapes, compiled, memory, tuple(found))
+
+    def __repr__(self) -> str:
+        return f"<Network {self.name}: {len(self.model.main.operators)} operators, {_shapes(self.inputs)} to " \
+               f"{_shapes(self.outputs)}>"
+
+
+def _shapes(tensors: Sequence[TensorInfo]) -> str:
+    return ", ".join(f"{tensor.dtype}{list(tensor.shape)}" for tensor in tensors) or "nothing"
+
+
+def load(path: FilePath, *, profile: str = "canon", batch: int | None = None,
+         shapes: Mapping[str, Sequence[int]] | None = None) -> Network:
+    """Read a `.tflite` model and check it.
+
+    Parameters
+    ----------
+    profile : whose arithmetic: "canon", "tflm" or "litert"
+    batch : size of the first dimension of each input that leaves it open
+    shapes : sizes of inputs that leave dimensions open, by name
+
+    Raises ModelError, UnsupportedError or OptionError; each says what to do.
+    """
+    name = os.fspath(path)
+    if is_compiled(name):
+        raise OptionError(f"{name}: expected a .tflite model, found a compiled file; `tq-hw sim` runs it")
+    wanted = InputShapes(batch, {key: tuple(sizes) for key, sizes in (shapes or {}).items()})
+    return Network(Path(name), read_model(name, shapes=wanted).under(profile), wanted)
