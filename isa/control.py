@@ -12,10 +12,13 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 __all__ = ["COUNTERS", "DRAIN_CYCLES", "MAGIC", "NO_RUN", "REGISTERS", "STATUS_BUSY", "STATUS_DONE", "STATUS_ERROR",
-           "STATUS_OWED", "WATCHDOG_CYCLES", "ControlRegister", "Status"]
+           "STATUS_OWED", "WATCHDOG_CYCLES", "WINDOW_BYTES", "ControlRegister", "Status"]
 
 #: Value of the `magic` register: "TQHW" read as a little-endian word.
 MAGIC = 0x57485154
+
+#: Of an address space, what the registers take where a standard bus leads to them: a page.
+WINDOW_BYTES = 4096
 
 STATUS_BUSY = 1
 STATUS_DONE = 2

@@ -1,0 +1,101 @@
+"""AXI4-Lite to the register bus."""
+
+from typing import Any
+
+from amaranth import Module, Mux, Signal
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+
+from tq_hw.hdl.bus.register_port import ADDRESS_BITS, RegisterPort
+
+__all__ = ["AxiLiteBridge", "axi_lite_members"]
+
+_OKAY, _SLVERR = 0, 2
+
+
+def axi_lite_members() -> dict[str, wiring.Member]:
+    """Return the signals by their AXI names, seen from the slave."""
+    return {
+        "awaddr": In(ADDRESS_BITS), "awprot": In(3), "awvalid": In(1), "awready": Out(1),
+        "wdata": In(32), "wstrb": In(4), "wvalid": In(1), "wready": Out(1),
+        "bresp": Out(2), "bvalid": Out(1), "bready": In(1),
+        "araddr": In(ADDRESS_BITS), "arprot": In(3), "arvalid": In(1), "arready": Out(1),
+        "rdata": Out(32), "rresp": Out(2), "rvalid": Out(1), "rready": In(1),
+    }
+
+
+class AxiLiteBridge(wiring.Component):
+    """A slave that takes each channel at any pace; every output is a register or the inverse of one.
+
+    One address of each kind and one word wait here while an access is under way; of a read and a write that both
+    wait, they go in turn. A write waits for both its address and its word, whichever comes first. An answer that is
+    not taken holds up further accesses of its own kind alone. What is an error is `RegisterPort`'s to say: SLVERR.
+    The `prot` signals are ignored. From the cycle in which an address (and word) is taken to `rvalid`, `bvalid`: 6.
+
+    Members
+    -------
+    bus : In(axi_lite_members)
+    reg_* : as of `RegisterPort`
+    """
+
+    bus: Any
+    reg_addr: Signal
+    reg_write_en: Signal
+    reg_write_data: Signal
+    reg_read_data: Signal
+
+    def __init__(self) -> None:
+        members = {name: member.flip() for name, member in axi_lite_members().items()}
+        super().__init__({
+            "bus": In(wiring.Signature(members)),
+            "reg_addr": Out(8), "reg_write_en": Out(1), "reg_write_data": Out(32), "reg_read_data": In(32),
+        })
+
+    def elaborate(self, platform: object) -> Module:
+        """Fill what waits, empty it into the port, keep the answers."""
+        m = Module()
+        bus = self.bus
+        m.submodules.port = port = RegisterPort()
+        m.d.comb += [
+            self.reg_addr.eq(port.reg_addr), self.reg_write_en.eq(port.reg_write_en),
+            self.reg_write_data.eq(port.reg_write_data), port.reg_read_data.eq(self.reg_read_data),
+        ]
+        # Answers are kept in `bresp`, `rdata` and `rresp` themselves.
+        read, write = Signal(), Signal()
+        waits = {"aw": Signal(name="aw_waits"), "w": Signal(name="w_waits"), "ar": Signal(name="ar_waits")}
+        layouts = {"aw": {"addr": ADDRESS_BITS}, "w": {"data": 32, "strb": 4}, "ar": {"addr": ADDRESS_BITS}}
+        held: dict[str, Any] = {channel: Signal(data.StructLayout(fields), name=f"{channel}_held", reset_less=True)
+                                for channel, fields in layouts.items()}
+        for channel, waiting in waits.items():
+            ready, valid = getattr(bus, f"{channel}ready"), getattr(bus, f"{channel}valid")
+            m.d.comb += ready.eq(~waiting)
+            with m.If(~waiting):
+                m.d.sync += [waiting.eq(valid),
+                             *(held[channel][name].eq(getattr(bus, channel + name)) for name in layouts[channel])]
+            with m.Elif(read if channel == "ar" else write):
+                m.d.sync += waiting.eq(0)
+
+        write_last, writing, busy = Signal(), Signal(), Signal()
+        may_write, may_read = Signal(), Signal()
+        m.d.comb += [
+            may_write.eq(waits["aw"] & waits["w"] & ~bus.bvalid & ~busy),
+            may_read.eq(waits["ar"] & ~bus.rvalid & ~busy),
+            write.eq(may_write & ~(may_read & write_last)), read.eq(may_read & ~write),
+            port.i.valid.eq(write | read), port.i.payload.write.eq(write),
+            port.i.payload.addr.eq(Mux(write, held["aw"].addr, held["ar"].addr)),
+            port.i.payload.data.eq(held["w"].data), port.i.payload.strobe.eq(held["w"].strb),
+        ]
+        with m.If(write | read):
+            m.d.sync += [busy.eq(1), writing.eq(write), write_last.eq(write)]
+        with m.Elif(port.o.valid):
+            m.d.sync += busy.eq(0)
+        resp = Mux(port.o.payload.error, _SLVERR, _OKAY)
+        with m.If(bus.bvalid & bus.bready):
+            m.d.sync += bus.bvalid.eq(0)
+        with m.If(bus.rvalid & bus.rready):
+            m.d.sync += bus.rvalid.eq(0)
+        with m.If(port.o.valid & writing):
+            m.d.sync += [bus.bvalid.eq(1), bus.bresp.eq(resp)]
+        with m.If(port.o.valid & ~writing):
+            m.d.sync += [bus.rvalid.eq(1), bus.rresp.eq(resp), bus.rdata.eq(port.o.payload.data)]
+        return m

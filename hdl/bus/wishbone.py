@@ -1,0 +1,80 @@
+"""Wishbone classic to the register bus."""
+
+from typing import Any
+
+from amaranth import Module, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from tq_hw.hdl.bus.register_port import ADDRESS_BITS, RegisterPort
+
+__all__ = ["WishboneBridge", "wishbone_members"]
+
+
+def wishbone_members() -> dict[str, wiring.Member]:
+    """Return the signals, seen from the slave; `adr` counts words."""
+    return {
+        "adr": In(ADDRESS_BITS - 2), "dat_w": In(32), "dat_r": Out(32), "sel": In(4), "we": In(1), "cyc": In(1),
+        "stb": In(1), "ack": Out(1), "err": Out(1),
+    }
+
+
+class WishboneBridge(wiring.Component):
+    """A slave of classic cycles (Wishbone B4), single or in a block; every output is a register.
+
+    An access ends in `ack` or, where `RegisterPort` refuses it, in `err`, 6 cycles after it began, for one cycle. A
+    master that withdraws `cyc` or `stb` before gets neither; its write may have been carried out.
+
+    Members
+    -------
+    bus : In(wishbone_members)
+    reg_* : as of `RegisterPort`
+    """
+
+    bus: Any
+    reg_addr: Signal
+    reg_write_en: Signal
+    reg_write_data: Signal
+    reg_read_data: Signal
+
+    def __init__(self) -> None:
+        members = {name: member.flip() for name, member in wishbone_members().items()}
+        super().__init__({
+            "bus": In(wiring.Signature(members)),
+            "reg_addr": Out(8), "reg_write_en": Out(1), "reg_write_data": Out(32), "reg_read_data": In(32),
+        })
+
+    def elaborate(self, platform: object) -> Module:
+        """Register the access, carry it out, answer for a cycle."""
+        m = Module()
+        bus = self.bus
+        m.submodules.port = port = RegisterPort()
+        asks = Signal()
+        withdrawn = Signal()
+        m.d.comb += [
+            self.reg_addr.eq(port.reg_addr), self.reg_write_en.eq(port.reg_write_en),
+            self.reg_write_data.eq(port.reg_write_data), port.reg_read_data.eq(self.reg_read_data),
+        ]
+        m.d.sync += [
+            port.i.payload.addr.eq(bus.adr << 2), port.i.payload.write.eq(bus.we), port.i.payload.data.eq(bus.dat_w),
+            port.i.payload.strobe.eq(bus.sel), bus.ack.eq(0), bus.err.eq(0), port.i.valid.eq(0),
+        ]
+        m.d.comb += asks.eq(bus.cyc & bus.stb)
+        with m.FSM(name="state"):
+            with m.State("IDLE"):
+                m.d.sync += withdrawn.eq(0)
+                with m.If(asks):
+                    m.d.sync += port.i.valid.eq(1)
+                    m.next = "ACCESS"
+            with m.State("ACCESS"):
+                with m.If(~asks):
+                    m.d.sync += withdrawn.eq(1)
+                with m.If(port.o.valid):
+                    m.d.sync += bus.dat_r.eq(port.o.payload.data)
+                    m.next = "IDLE"
+                    with m.If(asks & ~withdrawn):
+                        m.d.sync += [bus.ack.eq(~port.o.payload.error), bus.err.eq(port.o.payload.error)]
+                        m.next = "ANSWER"
+            with m.State("ANSWER"):
+                m.next = "IDLE"
+        return m
