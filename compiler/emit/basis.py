@@ -120,6 +120,10 @@ class Basis:
         """Whether constants of this many words, each in one piece, fit the ring of this layer together."""
         return self._ring.holds(pieces, self.plan.ring_bases[self.layer_index])
 
+    def room_words(self) -> int:
+        """Words of the longest piece of constants that now fits the ring of this layer."""
+        return self._ring.room(self.plan.ring_bases[self.layer_index])
+
     def place(self, data: bytes, row_bytes: int) -> Constants:
         """Give rows of `row_bytes` bytes, one a word, a place in the image and in the ring; nothing is loaded."""
         words = len(data) // row_bytes

@@ -109,8 +109,11 @@ def emit_layers(emitter: Emitter, emission: Emission) -> None:
         for user in early.get(index, ()):
             if index == 0:
                 next(steps, None)  # what the first layer needs is loaded first
-            _prepare(emitter, user)
+            if emitter.room_words() * emitter.config.word_bytes >= _TABLE_BYTES:
+                _prepare(emitter, user)
         if _follows(emitter, index):
+            # Later its tables may find no room beside what the first layer holds in the ring.
+            emitter.tables(getattr(layers[index + 1], "tables", (None, None)))
             follower = emission(emitter, layers[index + 1], plans[index + 1])
             # One rectangle after: the first layer's next rectangle is in the array's queue before.
             next(steps, None)

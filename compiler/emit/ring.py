@@ -48,6 +48,15 @@ class Ring:
         free = len(self._touched) - ceil_div(base, GRANULE_WORDS)
         return sum(ceil_div(words, GRANULE_WORDS) for words in pieces) <= free
 
+    def room(self, base: int) -> int:
+        """Words of the longest piece at or above `base`, in whole granules, that no open scope holds."""
+        first = ceil_div(base, GRANULE_WORDS)
+        held = sorted((max(low // GRANULE_WORDS, first), ceil_div(high, GRANULE_WORDS)) for low, high in self.live)
+        longest, end = 0, first
+        for low, high in [*held, (len(self._touched), len(self._touched))]:
+            longest, end = max(longest, low - end), max(end, high)
+        return longest * GRANULE_WORDS
+
     def take(self, words: int, base: int, *, held: bool) -> int | None:
         """Place `words` words at or above `base`; None if they do not fit.
 

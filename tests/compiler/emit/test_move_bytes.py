@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from tq_hw.compiler import compile_model
-from tq_hw.compiler.emit.emitter import REGION_ARENA, REGION_IMAGE
 from tq_hw.compiler.emit.move_bytes import turned
 from tq_hw.isa.config import PRESETS
 from tq_hw.isa.layout import Unit
+from tq_hw.isa.program import REGION_ARENA, REGION_IMAGE
 from tq_hw.model.samples.build import ModelBuilder
 from tq_hw.model.tflite.reader import parse_model
 from tq_hw.sim import golden
