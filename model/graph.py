@@ -79,7 +79,8 @@ class Operator:
     """One operator: TFLite's name, tensor indices (-1 = absent optional input), options by schema name.
 
     Option names are the schema's (`stride_h`, `dilation_w_factor`, `fused_activation_function`), absent
-    ones carry the schema's default, enumerations are their names ("SAME", "RELU6").
+    ones carry the schema's default, enumerations are their names ("SAME", "RELU6"). `custom_options` are the bytes of
+    a custom operator, whose `op` is "CUSTOM:" and its name.
     """
 
     index: int
@@ -89,6 +90,7 @@ class Operator:
     options: Mapping[str, OptionValue] = field(default_factory=dict)
     intermediates: tuple[int, ...] = ()
     version: int = 1
+    custom_options: bytes = b""
 
 
 @dataclass(frozen=True, eq=False)

@@ -128,6 +128,8 @@ class Inference:
     layer_cycles : cycles by operator index, as far as they were measured
     timeline : cycles in which each operation was taken and done, by unit; {} where the engine knows no time
     warm : the same once more, with the constants that the first one left in the scratchpad, where it was asked for
+    host_seconds : wall time of operators that stay with the host, None where there is no host
+    crossing_bytes : what goes from the host to the accelerator and back in a mixed model, None in others
     """
 
     outputs: tuple[Array, ...]
@@ -135,6 +137,8 @@ class Inference:
     layer_cycles: Mapping[int, int] = field(default_factory=dict)
     timeline: Mapping[Unit, Array] = field(default_factory=dict)
     warm: "Inference | None" = None
+    host_seconds: float | None = None
+    crossing_bytes: int | None = None
 
     @property
     def runs(self) -> "list[tuple[str, Inference]]":

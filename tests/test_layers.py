@@ -9,7 +9,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 _MODEL = {"model", "model.rules", "model.tflite"}
-_BELOW_CLI = {"isa", *_MODEL, "sim", "sim.golden", "sim.executor", "sim.rtl", "sim.diagnose"}
+_BELOW_CLI = {"isa", *_MODEL, "sim", "sim.golden", "sim.executor", "sim.rtl", "sim.diagnose", "sim.mixed"}
 _LOWERING = {"compiler.ir", "isa", *_MODEL, "sim.golden"}
 _UNITS = {"hdl.parts", "hdl", "isa"}
 _HDL = {"hdl", "hdl.parts", "hdl.bus", "hdl.control", "hdl.serial"}
@@ -36,6 +36,7 @@ ALLOWED: dict[str, set[str]] = {
     "sim.executor": {"sim", "sim.golden", "isa", *_MODEL},
     "sim.rtl": {"sim", "sim.executor", "isa", *_MODEL, "hdl"},
     "sim.diagnose": {"sim", "sim.golden", "sim.executor", "sim.rtl", "isa", *_MODEL},
+    "sim.mixed": {"sim", "sim.golden", "sim.rtl", "isa", *_MODEL},
     "compiler.ir": {"isa", *_MODEL},
     "compiler.stream": {"compiler.ir", "isa", *_MODEL},
     "compiler.rewrite": {*_MODEL, "sim.golden"},
@@ -46,6 +47,7 @@ ALLOWED: dict[str, set[str]] = {
     "compiler.emit": {"compiler.programs", "compiler.plan", "compiler.stream", *_LOWERING},
     "compiler.cost": {"compiler.ir", "compiler.stream", "isa", *_MODEL},
     "compiler.verify": {"compiler.ir", "compiler.stream", "compiler.emit", "compiler.plan", "isa", *_MODEL},
+    "compiler.partition": {"compiler", "compiler.lower", "compiler.rewrite", "isa", *_MODEL, "sim.golden"},
     "compiler": {"compiler.plan", "compiler.specialize", "compiler.emit", "compiler.cost", "compiler.stream",
                  "compiler.lower", "compiler.programs", "compiler.rewrite", "compiler.verify", *_LOWERING},
     "boards": set(),

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from tq_hw.model.errors import TqError
 from tq_hw.model.graph import Model, Operator, Subgraph, Tensor
 from tq_hw.model.rules.check import check_shapes
 from tq_hw.model.rules.node import Node
@@ -22,27 +23,30 @@ _ELEMENT_LIMIT = 1 << 22
 ALWAYS_CONSTANT = ("SHAPE",)
 
 
-def _foldable(op: Operator, tensors: list[Tensor]) -> bool:
+def _foldable(op: Operator, tensors: list[Tensor], integers: bool) -> bool:
     if op.op not in KERNELS or not op.outputs or not op.inputs:
         return False
     outputs = [tensors[index] for index in op.outputs]
     if sum(int(np.prod(tensor.shape, dtype=np.int64)) for tensor in outputs) > _ELEMENT_LIMIT:
+        return False
+    if integers and any(tensor.dtype.startswith("float") for tensor in outputs):
         return False
     if op.op in ALWAYS_CONSTANT:
         return True
     return all(index < 0 or tensors[index].data is not None for index in op.inputs)
 
 
-def fold_constants(model: Model) -> Subgraph:
+def fold_constants(model: Model, *, integers: bool = False) -> Subgraph:
     """Return the main subgraph with constant results as constants and without the operators that gave them.
 
-    Operators keep their index. Raises UnsupportedError or ModelError of the golden kernel, naming the operator.
+    Operators keep their index. `integers`: results of float stay operators, as does what the golden model has no result
+    for. Otherwise raises UnsupportedError or ModelError of the golden kernel, naming the operator.
     """
     subgraph = model.main
     tensors = list(subgraph.tensors)
     kept = []
     for op in subgraph.operators:
-        if not _foldable(op, tensors):
+        if not _foldable(op, tensors, integers):
             kept.append(op)
             continue
         inputs = [None if index < 0 else tensors[index].data for index in op.inputs]
@@ -50,9 +54,15 @@ def fold_constants(model: Model) -> Subgraph:
             # One byte, seen as a whole tensor: it may be larger than memory.
             inputs = [np.broadcast_to(np.int8(0), tensors[op.inputs[0]].shape)]
         current = replace(subgraph, tensors=tuple(tensors))
-        with located(op):
-            check_shapes(Node(op, tensors, f"operator {op.index} ({op.op})"))
-            results = KERNELS[op.op](op, current, inputs)
+        try:
+            with located(op):
+                check_shapes(Node(op, tensors, f"operator {op.index} ({op.op})"))
+                results = KERNELS[op.op](op, current, inputs)
+        except TqError:
+            if not integers:
+                raise
+            kept.append(op)
+            continue
         for index, result in zip(op.outputs, results, strict=True):
             tensors[index] = replace(tensors[index], data=result)
     return replace(subgraph, tensors=tuple(tensors), operators=tuple(kept))

@@ -8,7 +8,7 @@ where it is only a hint. The sizes of the inputs, stored or asked for, are carri
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from tq_hw.model.errors import OptionError
+from tq_hw.model.errors import OptionError, TqError
 from tq_hw.model.graph import Model, Operator, Subgraph, Tensor
 from tq_hw.model.rules.check import check_signature
 from tq_hw.model.rules.node import Node
@@ -38,10 +38,11 @@ class InputShapes:
     signature: str = ""
 
 
-def propagate_shapes(model: Model, name: str, wanted: InputShapes) -> Model:
+def propagate_shapes(model: Model, name: str, wanted: InputShapes, *, rules: bool = True) -> Model:
     """Return the model with shapes that follow from its inputs; the model itself if no dimension is open.
 
-    Operators keep their index. Raises `OptionError` for a wish that the inputs cannot meet, `ModelError` or
+    Operators keep their index. Without `rules`, an operator that breaks one leaves the stored shapes of its outputs.
+    Raises `OptionError` for a wish that the inputs cannot meet, `ModelError` or
     `UnsupportedError` naming the operator whose shapes contradict each other or depend on data.
     """
     main = model.main
@@ -50,7 +51,7 @@ def propagate_shapes(model: Model, name: str, wanted: InputShapes) -> Model:
             raise OptionError(f"{name}: {_option(wanted)} sizes open dimensions, but all dimensions of the inputs are "
                               f"fixed: {_inputs(main)}; export the model with an open batch")
         return model
-    found = _Propagation(main, name, wanted).run()
+    found = _Propagation(main, name, wanted, rules).run()
     return replace(model, subgraphs=(found, *model.subgraphs[1:]), is_propagated=True)
 
 
@@ -84,8 +85,8 @@ class _Propagation:
     tensors : tensors as far as they are known by now
     """
 
-    def __init__(self, subgraph: Subgraph, name: str, wanted: InputShapes):
-        self.subgraph, self.name = subgraph, name
+    def __init__(self, subgraph: Subgraph, name: str, wanted: InputShapes, rules: bool):
+        self.subgraph, self.name, self.rules = subgraph, name, rules
         self.stored = subgraph.tensors
         self.tensors = list(subgraph.tensors)
         self.value_count = 0
@@ -93,7 +94,7 @@ class _Propagation:
 
     def run(self) -> Subgraph:
         """Return the subgraph with all shapes, without the operators that became constants."""
-        kept = [op for op in self.subgraph.operators if not self._visit(op)]
+        kept = [op for op in self.subgraph.operators if not self._visit_or_keep(op)]
         tensors = tuple(replace(tensor, shape_signature=()) for tensor in self.tensors)
         return replace(self.subgraph, tensors=tensors, operators=tuple(kept))
 
@@ -122,6 +123,16 @@ class _Propagation:
         if not met:
             raise OptionError(f"{self.name}: --batch {wanted.batch}: the first dimension of no input is open; inputs "
                               f"are {_inputs(self.subgraph)}")
+
+    def _visit_or_keep(self, op: Operator) -> bool:
+        """Visit an operator; where rules are not held, one that breaks them keeps the stored shapes."""
+        try:
+            return self._visit(op)
+        except TqError:
+            if self.rules:
+                raise
+            self._keep_stored(Node(op, self.tensors, f"{self.name}: subgraph 0, operator {op.index} {op.op}"))
+            return False
 
     def _visit(self, op: Operator) -> bool:
         """Set the outputs of one operator; return whether they are constants now."""

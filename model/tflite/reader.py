@@ -34,14 +34,15 @@ _INTEGER_RANGES = {"int8": (-128, 127), "uint8": (0, 255), "int16": (-32768, 327
                    "uint16": (0, 65535), "int4": (-8, 7), "int32": (-2**31, 2**31 - 1)}
 
 
-def read_model(path: str | os.PathLike[str], *, check: bool = True, shapes: InputShapes | None = None) -> Model:
+def read_model(path: str | os.PathLike[str], *, check: bool = True, rules: bool = True,
+               shapes: InputShapes | None = None) -> Model:
     """Read and verify the file at `path`.
 
     Raises `ModelError` when the file cannot be read, breaks the format, or (unless `check` is false)
     breaks the rules of its operators; `UnsupportedError` for legal contents that nothing here can
     represent. `shapes` names the signature and the sizes of open dimensions of the inputs, by default subgraph 0 and
     those stored; `OptionError` when there is none or the inputs cannot have them. With `check`, all shapes follow from
-    the inputs', and subgraphs that are not called are left out.
+    the inputs', and subgraphs that are not called are left out. Without `rules` operators need not keep theirs.
     """
     path = Path(path)
     try:
@@ -57,10 +58,12 @@ def read_model(path: str | os.PathLike[str], *, check: bool = True, shapes: Inpu
         reason = getattr(error, "strerror", None) or str(error)
         raise ModelError(f"{path}: cannot read the file: {reason}") from error
     # A name that is no text in the user's locale is one in files all the same.
-    return parse_model(data, os.fsencode(path.name).decode("utf-8", "backslashreplace"), check=check, shapes=shapes)
+    return parse_model(data, os.fsencode(path.name).decode("utf-8", "backslashreplace"), check=check, rules=rules,
+                       shapes=shapes)
 
 
-def parse_model(data: bytes, name: str, *, check: bool = True, shapes: InputShapes | None = None) -> Model:
+def parse_model(data: bytes, name: str, *, check: bool = True, rules: bool = True,
+                shapes: InputShapes | None = None) -> Model:
     """Read and verify a model in memory; `name` is the file name that messages use.
 
     Constant data are read-only views of `data`, and aligned where the file aligns them. Raises as `read_model` does.
@@ -81,8 +84,9 @@ def parse_model(data: bytes, name: str, *, check: bool = True, shapes: InputShap
     if check or shapes.signature:
         model = enter(model, read_signatures(root, len(subgraphs)), shapes.signature, name)
     if check:
-        model = propagate_shapes(plain_weights(model), name, shapes)
-        check_model(model, name)
+        model = propagate_shapes(plain_weights(model), name, shapes, rules=rules)
+        if rules:
+            check_model(model, name)
     return model
 
 
@@ -249,4 +253,9 @@ def _read_operator(table: Table, index: int, codes: list[tuple[str, int]],
     inputs = _read_indices(table, 1, "inputs", tensor_count, lowest=-1)
     outputs = _read_indices(table, 2, "outputs", tensor_count)
     intermediates = _read_indices(table, 8, "intermediates", tensor_count, lowest=-1)
-    return Operator(index, op, inputs, outputs, read_options(table, op), intermediates, version)
+    custom = table.vector(5, "custom_options", "uint8")
+    if table.integer(9, what := "custom options after the FlatBuffer", "uint64") > 1:
+        raise UnsupportedError(f"{table.file.name}: {table.place}: has {what}, which are not supported; make a smaller "
+                               "model")
+    return Operator(index, op, inputs, outputs, read_options(table, op), intermediates, version,
+                    b"" if custom is None else custom.tobytes())

@@ -6,7 +6,7 @@ Facts from `schema.fbs` of google-ai-edge/LiteRT as of ai-edge-litert 2.3.0. A t
 
 from dataclasses import dataclass
 
-__all__ = ["ENUMS", "MAX_VERSIONS", "OPERATOR_OPTIONS", "OPERATORS", "OPTIONS", "OPTION_TABLES",
+__all__ = ["ENUMS", "LOST_OPTIONS", "MAX_VERSIONS", "OPERATOR_OPTIONS", "OPERATORS", "OPTIONS", "OPTION_TABLES",
            "OPTIONS_REQUIRED", "TENSOR_TYPES", "OptionField", "operator_code"]
 
 def _words(text: str) -> tuple[str, ...]:
@@ -169,6 +169,14 @@ _TABLES = {
     "CallOnceOptions": "init_subgraph_index:int32",
     "VarHandleOptions": "container:string shared_name:string",
     "GeluOptions": "approximate:bool",
+    "LocalResponseNormalizationOptions": "radius:int32 bias:float32 alpha:float32 beta:float32",
+    "RNNOptions": f"{_ACTIVATION} {_QUANTIZE_INPUTS}",
+    "BidirectionalSequenceRNNOptions": f"time_major:bool {_ACTIVATION} merge_outputs:bool {_QUANTIZE_INPUTS}",
+    "SparseToDenseOptions": "validate_indices:bool",
+    "FakeQuantOptions": "min:float32 max:float32 num_bits:int32 narrow_range:bool",
+    "Conv3DOptions": f"padding:Padding stride_d:int32 stride_w:int32 stride_h:int32 {_ACTIVATION} "
+                     "dilation_d_factor:int32=1 dilation_w_factor:int32=1 dilation_h_factor:int32=1",
+    "RandomOptions": "seed:int64 seed2:int64",
 }
 
 
@@ -197,7 +205,8 @@ _SPECIAL = {
     "REDUCE_MIN": "ReducerOptions", "REDUCE_PROD": "ReducerOptions",
     "REDUCE_ANY": "ReducerOptions", "REDUCE_ALL": "ReducerOptions",
     "MAXIMUM": "MaximumMinimumOptions", "MINIMUM": "MaximumMinimumOptions",
-    "UNIDIRECTIONAL_SEQUENCE_RNN": "SequenceRNNOptions",
+    "UNIDIRECTIONAL_SEQUENCE_RNN": "SequenceRNNOptions", "CONV_3D_TRANSPOSE": "Conv3DOptions",
+    "RANDOM_STANDARD_NORMAL": "RandomOptions", "RANDOM_UNIFORM": "RandomOptions", "MULTINOMIAL": "RandomOptions",
 }
 
 
@@ -210,6 +219,11 @@ def _operator_options() -> dict[str, str]:
 
 #: Option table of each operator that has one.
 OPERATOR_OPTIONS = _operator_options()
+
+#: Operators with options that are not read: what writes one again would lose them.
+LOST_OPTIONS = frozenset((*(op for op in OPERATORS if op.startswith("STABLEHLO_")), *_words("""
+CONCAT_EMBEDDINGS LSH_PROJECTION SKIP_GRAM EMBEDDING_LOOKUP_SPARSE UNIQUE HASHTABLE BUCKETIZE DILATE REDUCE_WINDOW
+""")))
 
 #: Operators that have no meaning without their option table: a default in it is out of range.
 OPTIONS_REQUIRED = frozenset(_words("""

@@ -135,6 +135,9 @@ class _Writer:
             (2, None, self._array(operator.outputs, "<i4"))]
         if operator.intermediates:
             fields.append((8, None, self._array(operator.intermediates, "<i4")))
+        if operator.custom_options:
+            self.builder.Prep(_ALIGNMENT_BYTES, len(operator.custom_options))
+            fields.append((5, None, self.builder.CreateByteVector(operator.custom_options)))
         table = OPERATOR_OPTIONS.get(operator.op)
         if table is not None:
             fields.append((3, "Uint8", OPTION_TABLES.index(table)))

@@ -10,7 +10,7 @@ was found when the operator has no result under the profile, else None. Either t
 runs and what it does is undefined.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 import numpy as np
 
@@ -37,11 +37,17 @@ def factor(subgraph: Subgraph, factors: Sequence[float], divisor: float) -> floa
         return float(product / kind(divisor))
 
 
-def check_profile(model: Model) -> None:
-    """Raise UnsupportedError with the first rule of the model's profile that an operator breaks."""
-    for subgraph in model.subgraphs:
+def check_profile(model: Model, operators: Collection[int] | None = None, *, refused: bool = True) -> None:
+    """Raise UnsupportedError with the first rule of the model's profile that an operator breaks.
+
+    `operators` are those of the main subgraph that are looked at, by default all of all subgraphs. Without `refused`,
+    only what an engine runs without a defined result is an error.
+    """
+    for subgraph in model.subgraphs if operators is None else (model.main,):
         for op in subgraph.operators:
             for rule, why in _RULES.get((subgraph.profile, op.op), ()):
+                if (why is _REFUSED and not refused) or (operators is not None and op.index not in operators):
+                    continue
                 found = rule(op, subgraph)
                 if found is not None:
                     with located(op):

@@ -346,3 +346,9 @@ def test_damaged_bytes_read_or_give_one_line(changes, length):
     except TqError as error:
         assert "\n" not in str(error)
         assert str(error).startswith("m.tflite: ")
+
+
+def test_custom_options_are_kept():
+    custom = Operator(0, "CUSTOM:mine", (0,), (1,), custom_options=b"\0\1\2")
+    model = edit(chain(), operators=(custom, chain().main.operators[1]))
+    assert parse_model(write_model(model), "m.tflite").main.operators[0].custom_options == b"\0\1\2"

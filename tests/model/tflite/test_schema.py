@@ -5,6 +5,7 @@ import pytest
 from tq_hw.model.rules.signatures import KINDS, SIGNATURES
 from tq_hw.model.tflite.schema import (
     ENUMS,
+    LOST_OPTIONS,
     MAX_VERSIONS,
     OPERATOR_OPTIONS,
     OPERATORS,
@@ -61,6 +62,12 @@ def test_option_fields_are_those_of_the_schema(table):
 
 with open(schema.__file__, encoding="utf-8") as file:
     SOURCE = file.read()
+
+
+def test_options_that_are_not_read_are_known():
+    tables = {name for name in OPTION_TABLES[1:] if re.search(rf"def {name}Add\w+\(", SOURCE)} - set(OPTIONS)
+    assert {op for op, table in OPERATOR_OPTIONS.items() if table in tables} <= LOST_OPTIONS
+    assert tables <= set(OPERATOR_OPTIONS.values())
 
 
 def test_every_name_in_a_table_is_an_operator():

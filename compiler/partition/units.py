@@ -1,0 +1,181 @@
+"""What of a model is taken or left as one: single operators, float32 islands, and what shares a state.
+
+Whether the accelerator takes a unit is found by lowering it alone: there is no second list of what is supported.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from tq_hw.compiler.lower.legalize import LOWERINGS, legalize
+from tq_hw.compiler.partition.clusters import Edges
+from tq_hw.model.cut import cut
+from tq_hw.model.errors import TqError
+from tq_hw.model.graph import Model, Operator, Subgraph
+from tq_hw.model.rules.check import check_model
+from tq_hw.model.rules.signatures import FLOAT_OPERATORS
+from tq_hw.sim.golden.profiles import check_profile
+from tq_hw.sim.golden.state import RESOURCE_KERNELS
+
+__all__ = ["Unit", "find_units", "order_of", "used_outputs"]
+
+_ENTRIES = ("DEQUANTIZE", "CAST")
+
+
+@dataclass(frozen=True, eq=False)
+class Unit:
+    """Operators that run on the same side.
+
+    Members
+    -------
+    operators : in the order of the model
+    refusal : why the accelerator does not take them, "" where it does
+    """
+
+    operators: tuple[Operator, ...]
+    refusal: str
+
+
+def order_of(subgraph: Subgraph, groups: Sequence[Sequence[Operator]]) -> Edges:
+    """Return for each group of operators the groups that read what it gives."""
+    giver = {index: number for number, group in enumerate(groups) for op in group for index in op.outputs}
+    after: list[set[int]] = [set() for _ in groups]
+    for number, group in enumerate(groups):
+        for op in group:
+            for index in op.inputs:
+                if index in giver and giver[index] != number:
+                    after[giver[index]].add(number)
+    return after
+
+
+def used_outputs(subgraph: Subgraph, operators: Iterable[Operator]) -> set[int]:
+    """Return the tensors that these operators give and others, or the caller, or nobody, read."""
+    chosen = list(operators)
+    own = {op.index for op in chosen}
+    outside = {index for op in subgraph.operators if op.index not in own for index in op.inputs}
+    inside = {index for op in chosen for index in op.inputs}
+    return {index for op in chosen for index in op.outputs
+            if index in outside or index in subgraph.outputs or index not in inside}
+
+
+def find_units(model: Model) -> list[Unit]:
+    """Return the units of the main subgraph, in an order in which they can run."""
+    main = model.main
+    groups = _Groups(main)
+    for island in _islands(main):
+        operators = [op for op in main.operators if op.index in island]
+        if not _refusal(model, operators):
+            groups.join(island)
+    for sharing in _stateful(main):
+        groups.join(sharing)
+    found = []
+    for operators in groups.in_order():
+        found.append(Unit(tuple(operators), _refusal(model, operators)))
+    return found
+
+
+def _refusal(model: Model, operators: Sequence[Operator]) -> str:
+    main = model.main
+    part = cut(model, operators, used_outputs(main, operators))
+    if not part.main.inputs:
+        return "it reads constants alone"
+    try:
+        check_model(part)
+        check_profile(part)
+        legalize(part)
+    except TqError as error:
+        return _without_place(str(error), operators)
+    return ""
+
+
+def _without_place(message: str, operators: Sequence[Operator]) -> str:
+    """Return what a message says of an operator that its reader names already."""
+    if len(operators) > 1:
+        return message
+    if operators[0].op not in LOWERINGS and message.startswith("not supported: "):
+        return "the accelerator does not have this operator"
+    return re.sub(r"^(.*: subgraph 0, )?operator \d+ \(?[\w:]+\)?: ", "", message, count=1)
+
+
+def _islands(main: Subgraph) -> list[set[int]]:
+    """Return the operators of each float32 result that a QUANTIZE reads and that comes of bytes alone."""
+    maker = {index: op for op in main.operators for index in op.outputs}
+    found = []
+    for op in main.operators:
+        if op.op != "QUANTIZE" or main.tensors[op.inputs[0]].dtype != "float32":
+            continue
+        island, todo = {op.index}, list(op.inputs)
+        while todo:
+            index = todo.pop()
+            if main.tensors[index].data is not None:
+                continue
+            made_by = maker.get(index)
+            if made_by is None or made_by.op not in (*_ENTRIES, *FLOAT_OPERATORS):
+                island.clear()
+                break
+            if made_by.index not in island:
+                island.add(made_by.index)
+                todo += made_by.inputs if made_by.op not in _ENTRIES else ()
+        if len(island) > 1:
+            found.append(island)
+    return found
+
+
+def _stateful(main: Subgraph) -> list[set[int]]:
+    """Return operators that share a state: those of resources, and those of each variable tensor."""
+    resources = {op.index for op in main.operators if op.op in RESOURCE_KERNELS}
+    variables = [{op.index for op in main.operators if tensor.index in op.inputs}
+                 for tensor in main.tensors if tensor.is_variable]
+    return [group for group in (resources, *variables) if len(group) > 1]
+
+
+class _Groups:
+    """Operators that belong together, with all that lies on paths between them."""
+
+    def __init__(self, main: Subgraph):
+        self.main = main
+        self.group = {op.index: op.index for op in main.operators}
+        giver = {index: op.index for op in main.operators for index in op.outputs}
+        self.before = {op.index: {giver[index] for index in op.inputs if index in giver} for op in main.operators}
+        self.after: dict[int, set[int]] = {op.index: set() for op in main.operators}
+        for index, sources in self.before.items():
+            for source in sources:
+                self.after[source].add(index)
+
+    def join(self, members: set[int]) -> None:
+        """Make one group of operators, of the groups that they are in, and of what lies between."""
+        size = 0
+        while len(members) > size:
+            size = len(members)
+            members = members | (self._reach(members, self.after) & self._reach(members, self.before))
+            touched = {self.group[index] for index in members}
+            members |= {index for index, group in self.group.items() if group in touched}
+        first = min(members)
+        self.group |= dict.fromkeys(members, first)
+
+    @staticmethod
+    def _reach(start: set[int], edges: dict[int, set[int]]) -> set[int]:
+        seen: set[int] = set()
+        todo = list(start)
+        while todo:
+            more = edges[todo.pop()] - seen
+            seen |= more
+            todo += more
+        return seen
+
+    def in_order(self) -> list[list[Operator]]:
+        """Return the groups in an order in which they can run."""
+        members: dict[int, list[Operator]] = {}
+        for op in self.main.operators:
+            members.setdefault(self.group[op.index], []).append(op)
+        waiting = {group: {self.group[source] for op in ops for source in self.before[op.index]} - {group}
+                   for group, ops in members.items()}
+        order: list[list[Operator]] = []
+        done: set[int] = set()
+        while waiting:
+            ready = next(group for group, needs in waiting.items() if needs <= done)
+            del waiting[ready]
+            done.add(ready)
+            order.append(members[ready])
+        return order
+

@@ -1,0 +1,6 @@
+"""Mixed models: accelerated parts on an engine of ours, the host's operators in LiteRT."""
+
+from tq_hw.sim.mixed.engine import MixedEngine
+from tq_hw.sim.mixed.parts import AcceleratedPart, HostPart, split
+
+__all__ = ["AcceleratedPart", "HostPart", "MixedEngine", "split"]

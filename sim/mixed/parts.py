@@ -1,0 +1,120 @@
+"""The steps of a mixed model: programs, and models of the host's operators between them."""
+
+from dataclasses import dataclass
+
+from tq_hw.isa.program import Port, Program
+from tq_hw.isa.program_file import from_bytes
+from tq_hw.isa.program_rules import ProgramError
+from tq_hw.model.cut import cut
+from tq_hw.model.errors import ModelError, UnsupportedError
+from tq_hw.model.graph import Model, Operator
+from tq_hw.model.mixed import CUSTOM_NAME, is_accelerated
+from tq_hw.model.tflite.schema import LOST_OPTIONS
+
+__all__ = ["AcceleratedPart", "HostPart", "split"]
+
+_STATEFUL = ("VAR_HANDLE", "READ_VARIABLE", "ASSIGN_VARIABLE", "CALL_ONCE")
+
+
+@dataclass(frozen=True, eq=False)
+class AcceleratedPart:
+    """One program.
+
+    Members
+    -------
+    inputs, outputs : tensors of the mixed model, in the order of the program's ports
+    """
+
+    program: Program
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class HostPart:
+    """Operators of the host that follow each other, as a model of their own, whose tensors have the same index."""
+
+    model: Model
+
+    @property
+    def inputs(self) -> tuple[int, ...]:
+        """Tensors of the mixed model that it reads."""
+        return self.model.main.inputs
+
+    @property
+    def outputs(self) -> tuple[int, ...]:
+        """Tensors of the mixed model that it gives."""
+        return self.model.main.outputs
+
+    @property
+    def operators(self) -> tuple[Operator, ...]:
+        """What it runs."""
+        return self.model.main.operators
+
+    @property
+    def is_stateful(self) -> bool:
+        """Whether one inference leaves something for the next one."""
+        main = self.model.main
+        return any(op.op in _STATEFUL or any(index >= 0 and main.tensors[index].is_variable for index in op.inputs)
+                   for op in main.operators)
+
+
+def split(model: Model) -> list[AcceleratedPart | HostPart]:
+    """Return the parts of a mixed model in order.
+
+    Raises `ModelError` for an accelerated part that holds no program, or one with other inputs and outputs than its
+    operator, `UnsupportedError` when resource variables are shared by several host parts.
+    """
+    parts: list[AcceleratedPart | HostPart] = []
+    waiting: list[Operator] = []
+
+    def close() -> None:
+        if waiting:
+            parts.append(_host(model, list(waiting)))
+            waiting.clear()
+
+    for op in model.main.operators:
+        if is_accelerated(op):
+            close()
+            parts.append(_accelerated(model, op))
+        else:
+            waiting.append(op)
+    close()
+    sharing = [next(op.index for op in part.operators if op.op in _STATEFUL) for part in parts
+               if isinstance(part, HostPart) and any(op.op in _STATEFUL for op in part.operators)]
+    if len(sharing) > 1:
+        raise UnsupportedError(f"{model.name}: operators {sharing[0]} and {sharing[1]} use resource variables, and an "
+                               "accelerated part lies between: the host would keep a state of its own for each")
+    return parts
+
+
+def _host(model: Model, operators: list[Operator]) -> HostPart:
+    for op in operators:
+        if op.op in LOST_OPTIONS:
+            raise UnsupportedError(f"{model.name}: operator {op.index} ({op.op}): stays with the host, but its options "
+                                   "are not read, so that it cannot be written for LiteRT")
+    own = {id(op) for op in operators}
+    wanted = {index for op in model.main.operators if id(op) not in own for index in op.inputs} | set(
+        model.main.outputs)
+    return HostPart(cut(model, operators, wanted))
+
+
+def _accelerated(model: Model, op: Operator) -> AcceleratedPart:
+    where = f"{model.name}: operator {op.index} {CUSTOM_NAME}"
+    try:
+        program = from_bytes(op.custom_options)
+    except ProgramError as error:
+        raise ModelError(f"{where}: {error}") from error
+    for side, indices, ports in (("input", op.inputs, program.inputs), ("output", op.outputs, program.outputs)):
+        if len(indices) != len(ports):
+            raise ModelError(f"{where}: has {len(indices)} {side}s, its program {len(ports)}")
+        for position, (index, port) in enumerate(zip(indices, ports, strict=True)):
+            _check_port(where, f"{side} {position}", model, index, port)
+    return AcceleratedPart(program, op.inputs, op.outputs)
+
+
+def _check_port(where: str, which: str, model: Model, index: int, port: Port) -> None:
+    tensor = model.main.tensors[index] if index >= 0 else None
+    if tensor is None or (tensor.dtype, tensor.shape) != (port.model_dtype, port.shape):
+        found = "absent" if tensor is None else f"{tensor.dtype}{list(tensor.shape)}"
+        raise ModelError(f"{where}: {which} is {found}, that of its program {port.model_dtype}{list(port.shape)}")

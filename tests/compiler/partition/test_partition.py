@@ -1,0 +1,95 @@
+"""What becomes a unit, what the host keeps, and what is refused with the whole model."""
+
+import sys
+from dataclasses import replace
+
+import pytest
+
+from tests.sim.mixed.networks import NETWORKS, conv, float_middle
+from tq_hw.compiler.partition import partition
+from tq_hw.compiler.partition.units import find_units
+from tq_hw.isa.config import load_config
+from tq_hw.model.cut import compact
+from tq_hw.model.errors import UnsupportedError
+from tq_hw.model.samples.build import ModelBuilder
+from tq_hw.model.samples.typical import typical
+
+TINY = load_config("tiny")
+
+
+def units_of(model):
+    return [[op.op for op in unit.operators] for unit in find_units(model.under("litert"))]
+
+
+def test_an_island_that_is_a_table_is_one_unit():
+    b = ModelBuilder("island")
+    image = b.input((1, 4), scale=0.1)
+    real = b.add("EXP", [b.add("NEG", [b.add("DEQUANTIZE", [image])], dtype="float32")], dtype="float32")
+    model = b.model(b.add("QUANTIZE", [real], scale=0.1))
+    assert units_of(model) == [["DEQUANTIZE", "NEG", "EXP", "QUANTIZE"]]
+    assert find_units(model.under("litert"))[0].refusal == ""
+
+
+def test_operators_of_an_island_that_is_none_are_units():
+    assert units_of(float_middle())[:4] == [["CONV_2D"], ["DEQUANTIZE"], ["SOFTMAX"], ["QUANTIZE"]]
+
+
+def test_what_shares_a_state_is_a_unit_with_what_lies_between():
+    found = [unit for unit in units_of(NETWORKS["towers"]()) if "VAR_HANDLE" in unit]
+    assert found == [["CALL_ONCE", "VAR_HANDLE", "READ_VARIABLE", "ADD", "ASSIGN_VARIABLE"]]
+
+
+def test_conversions_alone_stay_with_the_host():
+    b = ModelBuilder("trifle")
+    image = b.input((1, 4, 4, 2), scale=0.1)
+    real = b.add("SOFTMAX", [b.add("DEQUANTIZE", [image])], dtype="float32")
+    model = b.model(conv(b, b.add("QUANTIZE", [real], scale=0.01), 2))
+    made = partition(model, TINY)
+    assert [(op.op, why) for op, why in made.refused if op.op != "SOFTMAX"] == [
+        ("DEQUANTIZE", "it computes nothing by itself, next to operators of the host")]
+    assert len(made.parts) == 1
+
+
+def test_a_model_of_the_host_alone_is_refused():
+    b = ModelBuilder("float")
+    model = b.model(b.add("SOFTMAX", [b.input((1, 4), dtype="float32")], dtype="float32"))
+    with pytest.raises(UnsupportedError) as caught:
+        partition(model, TINY)
+    assert str(caught.value) == (
+        "float: the accelerator takes no operator of the model: operator 0 (SOFTMAX): input 0, tensor 0 't0', "
+        "has type float32, expected int8; quantize the whole model to int8")
+
+
+def test_undefined_results_are_refused():
+    model = typical("SVDF")
+    tensors = [replace(t, dtype="int8") if t.is_variable else t for t in model.main.tensors]
+    with pytest.raises(UnsupportedError) as caught:
+        partition(replace(model, subgraphs=(replace(model.main, tensors=tuple(tensors)),)), TINY)
+    assert str(caught.value).startswith("operator 0 (SVDF): under --profile litert: Have a state of int16; found int8.")
+
+
+def test_a_part_that_does_not_compile_goes_to_the_host(monkeypatch):
+    """The compiler has limits that no lowering knows."""
+    module = sys.modules[partition.__module__]
+    plain = module.compile_model
+
+    def compile_model(model, config, **more):
+        if any(op.index == 4 for op in model.main.operators):
+            raise UnsupportedError("operator 4 (CONV_2D): too large")
+        return plain(model, config, **more)
+
+    monkeypatch.setattr(module, "compile_model", compile_model)
+    b = ModelBuilder("chain")
+    image = b.input((1, 4, 4, 2), scale=0.1)
+    for _ in range(5):
+        image = conv(b, image, 2)
+    made = partition(b.model(image), TINY)
+    assert [(op.index, why) for op, why in made.refused] == [(4, "too large")]
+    assert [len(part.program.layers) for part in made.parts] == [4]
+
+
+def test_compact_leaves_out_what_nothing_names():
+    made = partition(float_middle(), TINY)
+    small = compact(made.model)
+    assert len(small.main.tensors) < len(made.model.main.tensors)
+    assert [small.main.tensors[index].name for index in small.main.inputs] == ["image"]

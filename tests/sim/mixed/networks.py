@@ -1,0 +1,94 @@
+"""Networks with operators that stay with the host, and the two ways in which they are run."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from tq_hw.compiler.partition import partition
+from tq_hw.isa.config import load_config
+from tq_hw.model.cut import compact
+from tq_hw.model.graph import Model
+from tq_hw.model.samples.build import ModelBuilder
+from tq_hw.model.tflite.reader import parse_model
+from tq_hw.model.tflite.writer import write_model
+
+RNG = np.random.default_rng(11)
+
+
+def conv(b, image, channels, scale=0.15):
+    depth = b.tensors[image].shape[-1]
+    weights = b.constant(RNG.integers(-99, 99, (channels, 3, 3, depth)).astype(np.int8), scale=[0.01] * channels)
+    bias = b.bias(image, weights, RNG.integers(-99, 99, channels))
+    return b.add("CONV_2D", [image, weights, bias], scale=scale, zero_point=-3, padding="SAME")
+
+
+def float_middle():
+    """CONV_2D, a float32 softmax over an axis, CONV_2D; and a way around it."""
+    b = ModelBuilder("middle")
+    image = b.input((1, 5, 4, 3), scale=0.1, zero_point=2, name="image")
+    first = conv(b, image, 6)
+    real = b.add("DEQUANTIZE", [first])
+    soft = b.add("SOFTMAX", [real], dtype="float32")
+    back = b.add("QUANTIZE", [soft], scale=0.004, zero_point=-128)
+    second = conv(b, back, 4)
+    around = conv(b, first, 4)
+    return b.model(b.add("ADD", [second, around], scale=0.3, zero_point=1))
+
+
+def topk_head():
+    """A dense layer whose five largest outputs are found on the host; both of its outputs are the model's."""
+    b = ModelBuilder("head")
+    image = b.input((1, 5, 4, 3), scale=0.1, zero_point=2, name="image")
+    features = b.add("RESHAPE", [conv(b, image, 2), b.constant([1, 40])])
+    weights = b.constant(RNG.integers(-99, 99, (9, 40)).astype(np.int8), scale=[0.02])
+    bias = b.bias(features, weights, RNG.integers(-99, 99, 9))
+    dense = b.add("FULLY_CONNECTED", [features, weights, bias], scale=1.0)
+    best = b.add_many("TOPK_V2", [dense, b.constant(np.array(5, np.int32))], 2, shapes=[(1, 5), (1, 5)])
+    model = b.model(*best)
+    tensors = list(model.main.tensors)
+    tensors[best[1]] = replace(tensors[best[1]], dtype="int32", quantization=None)
+    return Model("head", (replace(model.main, tensors=tuple(tensors)),))
+
+
+def two_towers():
+    """Two inputs; one tower ends on the host, whose state both of its last operators share."""
+    b = ModelBuilder("towers")
+    left = b.input((1, 4, 4, 2), scale=0.1, name="left")
+    right = b.input((1, 4, 4, 2), scale=0.1, zero_point=5, name="right")
+    b.operator("CALL_ONCE", [], [], {"init_subgraph_index": 1})
+    options = {"container": "", "shared_name": "v"}
+    handle = b.add("VAR_HANDLE", [], shape=(), options=options)
+    held = b.add("READ_VARIABLE", [handle], shape=(1, 4, 4, 3), dtype="float32")
+    real = b.add("DEQUANTIZE", [conv(b, right, 3)])
+    sums = b.add("CUMSUM", [real, b.constant(np.array(1, np.int32))], shape=(1, 4, 4, 3), dtype="float32")
+    total = b.add("ADD", [sums, held], dtype="float32")
+    b.operator("ASSIGN_VARIABLE", [handle, total], [])
+    code = b.add("QUANTIZE", [total], scale=0.2, zero_point=3)
+    both = b.add("CONCATENATION", [conv(b, left, 3, 0.2), code], scale=0.2, zero_point=3, axis=3, shape=(1, 4, 4, 6))
+    tensors = [replace(t, quantization=replace(t.quantization, zero_point=(3,)))
+               if t.index == b.operators[-1].inputs[0] else t for t in b.tensors]
+    first = ModelBuilder("init")
+    handle = first.add("VAR_HANDLE", [], shape=(), options=options)
+    first.operator("ASSIGN_VARIABLE", [handle, first.constant(np.full((1, 4, 4, 3), 1.5, np.float32))], [])
+    main = replace(b.model(both).main, tensors=tuple(tensors))
+    return Model("towers", (main, first.model().main))
+
+
+NETWORKS = {"middle": float_middle, "head": topk_head, "towers": two_towers}
+
+
+def draw(model, seed=0):
+    rng = np.random.default_rng(seed)
+    return tuple(rng.integers(-128, 128, model.main.tensors[index].shape).astype(np.int8)
+                 for index in model.main.inputs)
+
+
+def parts_of(data, config="tiny"):
+    """Return the partition of a file's contents, and the mixed model as it is read from its own file."""
+    made = partition(parse_model(data, "m.tflite", rules=False), load_config(config))
+    return made, parse_model(write_model(compact(made.model)), "m_tq.tflite", rules=False)
+
+
+def names(model: Model) -> list[str]:
+    return [op.op for op in model.main.operators]
+

@@ -1,0 +1,114 @@
+"""Mixed models compute what the whole model computes in LiteRT, from memory and from a file."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tests.sim.mixed.networks import NETWORKS, draw, names, parts_of
+from tq_hw.isa.memory import Memory
+from tq_hw.model.errors import MissingToolError, ModelError, OptionError, UnsupportedError
+from tq_hw.model.mixed import is_mixed
+from tq_hw.model.tflite.writer import write_model
+from tq_hw.sim.mixed import AcceleratedPart, HostPart, MixedEngine, split
+from tq_hw.sim.mixed import host as host_module
+from tq_hw.sim.oracles import Oracle
+
+
+@pytest.fixture(scope="module")
+def litert():
+    with Oracle("litert-ref") as oracle:
+        yield oracle
+
+
+@pytest.mark.parametrize("name, expected", [
+    ("middle", ["CUSTOM:tq-hw", "SOFTMAX", "CUSTOM:tq-hw"]),
+    ("head", ["CUSTOM:tq-hw", "TOPK_V2"]),
+    ("towers", ["CALL_ONCE", "VAR_HANDLE", "READ_VARIABLE", "CUSTOM:tq-hw", "CUMSUM", "ADD", "ASSIGN_VARIABLE",
+                "CUSTOM:tq-hw"]),
+])
+def test_equals_the_whole_model(name, expected, litert):
+    data = write_model(NETWORKS[name]())
+    made, read = parts_of(data)
+    assert sorted(names(made.model)) == sorted(expected)
+    assert names(read) == names(made.model)
+    assert is_mixed(read)
+    sets = [draw(made.model, seed) for seed in range(3)]
+    for wanted, one in zip(litert.run_sets(data, sets), sets, strict=True):
+        for model in (made.model, read):
+            found = MixedEngine(model, "executor", Memory()).infer(one)
+            for array, other in zip(found.outputs, wanted, strict=True):
+                assert array.dtype == other.dtype
+                np.testing.assert_array_equal(array, other)
+
+
+def test_one_inference_after_the_other_begins_anew(litert):
+    data = write_model(NETWORKS["towers"]())
+    made, _ = parts_of(data)
+    engine = MixedEngine(made.model, "executor", Memory())
+    one = draw(made.model)
+    first, second = engine.infer(one), engine.infer(one)
+    np.testing.assert_array_equal(first.outputs[0], second.outputs[0])
+
+
+def test_figures_of_the_border():
+    made, _ = parts_of(write_model(NETWORKS["head"]()))
+    found = MixedEngine(made.model, "executor", Memory()).infer(draw(made.model))
+    assert found.host_seconds > 0
+    assert found.crossing_bytes == 60 + 9  # the image, and what the dense layer gives
+    assert found.cycles is None
+    assert made.macs == (20 * 2 * 27 + 9 * 40, 20 * 2 * 27 + 9 * 40)
+
+
+def test_a_missing_package_is_one_message(monkeypatch):
+    made, _ = parts_of(write_model(NETWORKS["head"]()))
+    monkeypatch.setattr(host_module, "available", lambda engine: False)
+    with pytest.raises(MissingToolError) as caught:
+        MixedEngine(made.model, "executor", Memory())
+    assert str(caught.value) == ("ai-edge-litert is not installed, which runs the operators that stay with the host; "
+                                 'run: pip install "tq-hw[oracles]"')
+
+
+def test_the_golden_model_does_not_run_it():
+    made, _ = parts_of(write_model(NETWORKS["head"]()))
+    with pytest.raises(OptionError) as caught:
+        MixedEngine(made.model, "golden", Memory())
+    assert str(caught.value) == ("m: the golden model does not run the operators that stay with the host; name "
+                                 "--engine executor or rtl")
+
+
+def edited(model, number, **changes):
+    operators = list(model.main.operators)
+    operators[number] = replace(operators[number], **changes)
+    return replace(model, subgraphs=(replace(model.main, operators=tuple(operators)), *model.subgraphs[1:]))
+
+
+def test_rejects_what_is_no_program():
+    made, _ = parts_of(write_model(NETWORKS["head"]()))
+    inputs = made.model.main.operators[0].inputs
+    options = made.model.main.operators[0].custom_options
+    for changes, message in (
+            ({"custom_options": options[:40]}, "m: operator 0 tq-hw: a compiled file has at least 80 bytes, not 40"),
+            ({"custom_options": options[:-1]}, f"m: operator 0 tq-hw: the file should have {len(options)} bytes, it "
+             f"has {len(options) - 1}"),
+            ({"inputs": (*inputs, *inputs)}, "m: operator 0 tq-hw: has 2 inputs, its program 1"),
+            ({"inputs": made.model.main.outputs[:1]}, "m: operator 0 tq-hw: input 0 is int8[1, 5], that of its program "
+             "int8[1, 5, 4, 3]")):
+        with pytest.raises(ModelError) as caught:
+            split(edited(made.model, 0, **changes))
+        assert str(caught.value) == message
+
+
+def test_rejects_options_that_are_lost():
+    made, _ = parts_of(write_model(NETWORKS["head"]()))
+    with pytest.raises(UnsupportedError) as caught:
+        split(edited(made.model, 1, op="UNIQUE"))
+    assert str(caught.value) == (f"m: operator {made.model.main.operators[1].index} (UNIQUE): stays with the host, but "
+                                 "its options are not read, so that it cannot be written for LiteRT")
+
+
+def test_parts_in_order():
+    made, _ = parts_of(write_model(NETWORKS["middle"]()))
+    kinds = [type(part) for part in split(made.model)]
+    assert kinds == [AcceleratedPart, HostPart, AcceleratedPart]
+    assert [op.op for op, _ in made.refused] == ["SOFTMAX"]
