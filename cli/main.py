@@ -19,6 +19,7 @@ from tq_hw.cli.commands.emulate import emulate_command
 from tq_hw.cli.commands.ops import ops_command
 from tq_hw.cli.commands.program import program_command
 from tq_hw.cli.commands.report import report_command
+from tq_hw.cli.commands.resources import resources_command
 from tq_hw.cli.commands.run import run_command
 from tq_hw.cli.commands.sim import sim_command
 from tq_hw.cli.commands.verify import verify_command
@@ -42,7 +43,7 @@ def tq_hw() -> None:
 
 
 for command in (compile_command, sim_command, verify_command, build_command, program_command, run_command,
-                emulate_command, report_command, boards_command, configs_command, ops_command):
+                emulate_command, report_command, resources_command, boards_command, configs_command, ops_command):
     tq_hw.add_command(command)
 
 

@@ -55,6 +55,7 @@ ALLOWED: dict[str, set[str]] = {
     "boards.gateware": {"boards.link", *_HDL, "isa", "model"},
     "boards.soc": {"boards.gateware", *_HDL, "isa", "model"},
     "boards.catalog": {"boards.gateware", "isa", *_MODEL},
+    "boards.resources": {"boards.catalog", "isa", *_MODEL},
     "boards.build": {"boards.catalog", "boards.soc", "boards.gateware", *_HDL, "isa", *_MODEL},
     "cli.shared": {*_BELOW_CLI},
     "cli.emulation": {"cli.shared", "cli.report", "boards.link", "boards.gateware", "boards.soc", "boards.catalog",

@@ -18,7 +18,7 @@ from tq_hw.boards.build.openxc7 import openxc7_commands, openxc7_timing
 from tq_hw.boards.build.seeds import Placed, place_and_route
 from tq_hw.boards.build.tools import missing_tools, require_tool, run_tool
 from tq_hw.boards.build.top import BoardTop, input_hz, load_platform
-from tq_hw.boards.catalog.board import Board, Ddr3, Memory, Sdr, Toolchain
+from tq_hw.boards.catalog.board import FAMILIES, Board, Ddr3, Memory, Sdr, Toolchain
 from tq_hw.model.errors import OptionError, ToolError
 
 __all__ = ["TOOLS_OF", "BuildResult", "Progress", "build", "critical_path", "dram_core", "elaborate", "new_folder",
@@ -35,7 +35,6 @@ TOOLS_OF: dict[Toolchain, tuple[str, ...]] = {
     Toolchain.ICE40: ("yosys", "nextpnr-ice40", "icepack"),
     Toolchain.XILINX: ("yosys", "vivado"),
 }
-_FAMILY = {Toolchain.ECP5: "ecp5", Toolchain.ICE40: "ice40", Toolchain.XILINX: "xc7"}
 _BITSTREAM = {Toolchain.ECP5: "top.bit", Toolchain.ICE40: "top.bin", Toolchain.XILINX: "top.bit"}
 #: What each program does, and the share of the time at which it starts.
 _STEPS = {"yosys": ("synthesizing", 0.05), "nextpnr-ecp5": ("placing and routing", 0.2),
@@ -182,7 +181,7 @@ class _Steps:
                                            f"write_json {TOP}.json; tee -q -o {_STAT} stat -tech xilinx -json"])
         else:
             self.run(*_split(commands.pop(0)))
-        resources = count_cells(read_json(self.folder / _STAT), _FAMILY[board.toolchain])
+        resources = count_cells(read_json(self.folder / _STAT), FAMILIES[board.toolchain])
         (self.folder / _STAT).unlink()
         if board.toolchain is Toolchain.ECP5:
             place_blocks(self.folder / f"{TOP}.json", board.device.name)

@@ -6,7 +6,7 @@ from enum import Enum
 from tq_hw.boards.gateware.on_chip import SPRAM_BYTES
 from tq_hw.isa.config import Config
 
-__all__ = ["Board", "Ddr3", "Device", "Memory", "OnChip", "Sdr", "Spram", "Toolchain"]
+__all__ = ["FAMILIES", "Board", "Ddr3", "Device", "Memory", "OnChip", "Sdr", "Spram", "Toolchain"]
 
 
 class Toolchain(Enum):
@@ -15,6 +15,10 @@ class Toolchain(Enum):
     ECP5 = "Yosys, nextpnr-ecp5"
     ICE40 = "Yosys, nextpnr-ice40"
     XILINX = "Vivado"
+
+
+#: Kinds of FPGA, as Yosys' scripts are named.
+FAMILIES = {Toolchain.ECP5: "ecp5", Toolchain.ICE40: "ice40", Toolchain.XILINX: "xc7"}
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,221 @@
+"""Cells of each unit by synthesis, for the resource model: `python benches/area.py n8 9x8x4 --family ecp5`.
+
+A configuration is elaborated whole and each of its units synthesized alone, so that a unit that is the same in another
+configuration is not synthesized again. What is found is kept in boards/resources/record.json after each unit, so that
+a run that is stopped loses one unit.
+"""
+
+import argparse
+import hashlib
+import importlib
+import json
+import re
+import resource
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, fields
+from pathlib import Path
+from typing import Any
+
+from amaranth.hdl import Value
+
+from tq_hw.boards.build.build import synthesize as synthesize_board
+from tq_hw.boards.build.figures import count_cells, read_json
+from tq_hw.boards.build.tools import run_tool
+from tq_hw.boards.catalog.board import Board, Memory
+from tq_hw.boards.catalog.catalog import find_board, find_memory
+from tq_hw.boards.gateware.on_chip import SpramCells
+from tq_hw.hdl.machine import machine
+from tq_hw.hdl.serial.accelerator import SerialCore
+from tq_hw.isa.config import PRESETS, Config, ConfigError, load_config
+from tq_hw.model.errors import TqError
+
+_RECORD = Path(__file__).parents[1] / "boards" / "resources" / "record.json"
+#: Amaranth's type stubs leave this module out.
+_rtlil: Any = importlib.import_module("amaranth.back.rtlil")
+_TOP = "top"
+#: What a family's units are synthesized with: the words of `tq-hw build`.
+_SYNTHESIS = {
+    "ecp5": "synth_ecp5 -top {top}; tee -q -o stat.json stat -json",
+    "ice40": "setattr -unset ram_style */*; synth_ice40 -dsp -top {top}; tee -q -o stat.json stat -json",
+    "xc7": "synth_xilinx -flatten -noiopad -noclkbuf -top {top}; tee -q -o stat.json stat -tech xilinx -json",
+}
+_PORT = re.compile(r"^\s*wire (?:width (\d+) )?(input|output) (\d+) +(?:signed )?(\\\S+)$", re.MULTILINE)
+_SIZES = re.compile(r"(\d+)x(\d+)x(\d+)((?:,\w+=\d+)*)")
+
+
+def parse_config(text: str) -> Config:
+    """Return a preset, a TOML file's, or ROWSxCOLSxLANES[,key=value...] with the scratchpad of `n8`."""
+    sizes = _SIZES.fullmatch(text)
+    if sizes is None:
+        return load_config(text)
+    rows, cols, lanes = (int(sizes[n]) for n in (1, 2, 3))
+    values = {"rows": rows, "cols": cols, "requantize_lanes": lanes, "scratchpad_bytes": 64 << 10}
+    values |= {key: int(value) for key, value in (part.split("=") for part in sizes[4].split(",")[1:])}
+    return Config.from_mapping(values, text)
+
+
+def modules(text: str) -> dict[str, str]:
+    """Return the modules of RTLIL by name."""
+    starts = [match.start() for match in re.finditer(r"^(?:attribute .*\n)*module ", text, re.MULTILINE)]
+    parts = [text[start:end] for start, end in zip(starts, [*starts[1:], len(text)], strict=True)]
+    return {re.search(r"^module (\S+)", part, re.MULTILINE)[1]: part for part in parts}  # type: ignore[index]
+
+
+def digest(parts: dict[str, str], top: str) -> str:
+    """Return a hash of a module and all below it, blind to numbers in names."""
+    names: dict[str, str] = {}
+    text = "".join(part for name, part in parts.items() if name == top or name.startswith(top + "."))
+    plain = re.sub(r"\$\d+", lambda found: names.setdefault(found[0], f"${len(names)}"), text)
+    return hashlib.sha256(plain.encode()).hexdigest()[:16]
+
+
+def units(parts: dict[str, str], design: str) -> Iterator[tuple[str, str, str]]:
+    """Give name, module and hash of each unit; what connects them is the unit `top`."""
+    if design == "serial":
+        yield design, f"\\{_TOP}", digest(parts, f"\\{_TOP}")
+        return
+    for name in parts:
+        if name.count(".") == 1:
+            yield name.partition(".")[2].partition("$")[0], name, digest(parts, name)
+    yield _TOP, f"\\{_TOP}", digest({f"\\{_TOP}": parts[f"\\{_TOP}"]}, f"\\{_TOP}")
+
+
+def registered(part: str, module: str) -> tuple[str, int]:
+    """Return a module with a flip-flop at each port of another one, and how many there are.
+
+    ABC9 ends without a word on some units whose ports lead to the outside, at least for a 7 series.
+    """
+    lines, ends, flip_flops = ["attribute \\top 1", "module \\harness", "  wire input 0 \\clk"], [], 0
+    for width, way, number, name in _PORT.findall(part):
+        bits = int(width or 1)
+        if name.endswith("clk"):
+            ends.append(f"    connect {name} \\clk")
+            continue
+        flip_flops += bits
+        source, target = (name, f"{name}_inner") if way == "input" else (f"{name}_inner", name)
+        lines += [f"  wire width {bits} {way} {int(number) + 1} {name}", f"  wire width {bits} {name}_inner",
+                  f"  cell $dff {name}_register", f"    parameter \\WIDTH {bits}", "    parameter \\CLK_POLARITY 1'1",
+                  "    connect \\CLK \\clk", f"    connect \\D {source}", f"    connect \\Q {target}", "  end"]
+        ends.append(f"    connect {name} {name}_inner")
+    return "\n".join([*lines, f"  cell {module} \\dut", *ends, "  end", "end", ""]), flip_flops
+
+
+def synthesize(text: str, module: str, family: str, black: list[str]) -> dict[str, Any]:
+    """Return the cells of a module by kind, and the CPU seconds that it took."""
+    taken = 0
+    if family == "xc7" and not black:
+        harness, taken = registered(modules(text)[module], module)
+        text, module = text + harness, "\\harness"
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        (folder / "design.il").write_text(text, encoding="utf-8")
+        script = _SYNTHESIS[family].format(top=module)
+        hidden = "".join(f"blackbox {name}; " for name in black)
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        run_tool("yosys", ["-q", "-p", f"read_rtlil design.il; {hidden}{script}"], folder)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        cells = count_cells(read_json(folder / "stat.json"), family)
+    cells["flip_flops"] -= taken
+    return {**cells, "cpu_seconds": round(after.ru_utime - before.ru_utime, 1)}
+
+
+def values_of(config: Config) -> dict[str, Any]:
+    """Return the members of a configuration that are sizes, or the design."""
+    return {field.name: value for field in fields(config)
+            if (value := asdict(config)[field.name]) != field.default and field.name != "name"}
+
+
+def record(config: Config, family: str, only: list[str]) -> None:
+    """Synthesize what of a configuration has not been synthesized, smallest text first, and keep it."""
+    # An iCE40 has room for the serial machine alone, and that with its own memory.
+    top: Any = SerialCore(config, SpramCells()) if family == "ice40" else machine(config)
+    ports = [Value.cast(value) for _path, _member, value in top.signature.flatten(top)]
+    start = time.monotonic()
+    text: str = _rtlil.convert(top, name=_TOP, ports=ports, emit_src=False)
+    parts = modules(text)
+    print(f"{config.name}: elaborated in {time.monotonic() - start:.0f} s", flush=True)
+    everything = list(units(parts, config.design))
+    below = {module for name, module, _ in everything if name != _TOP}
+    for name, module, source in sorted(everything, key=lambda unit: len(parts[unit[1]])):
+        if only and name not in only:
+            continue
+        known = load()
+        cells = known.setdefault(family, {"cells": {}, "machines": []})["cells"]
+        if source not in cells:
+            black = sorted(below) if name == _TOP and config.design != "serial" else []
+            wanted = text if black else "".join(part for other, part in parts.items()
+                                                if other == module or other.startswith(module + "."))
+            found = synthesize(wanted, module, family, black)
+            known = load()
+            cells = known.setdefault(family, {"cells": {}, "machines": []})["cells"]
+            cells[source] = found
+            print(f"{config.name} {name}: {cells[source]}", flush=True)
+        machines = known[family]["machines"]
+        values = values_of(config)
+        row = next((row for row in machines if row["config"] == values), None)
+        if row is None:
+            row = {"config": values, "units": {}}
+            machines.append(row)
+        row["units"][name] = source
+        write(known)
+
+
+def record_board(board: Board, memory: Memory) -> None:
+    """Synthesize a whole board with a memory and keep its cells."""
+    with tempfile.TemporaryDirectory() as folder:
+        cells = dict(synthesize_board(board, memory, Path(folder)))
+    print(f"{board.name} with {memory.name}: {cells}", flush=True)
+    known = load()
+    rows = [row for row in known.get("boards", ()) if (row["board"], row["memory"]) != (board.name, memory.name)]
+    rows.append({"board": board.name, "memory": memory.name, "config": values_of(board.config), "cells": cells})
+    known["boards"] = sorted(rows, key=lambda row: (row["board"], row["memory"]))
+    write(known)
+
+
+def load() -> dict[str, Any]:
+    """Return what there is, by family."""
+    return json.loads(_RECORD.read_text(encoding="utf-8")) if _RECORD.exists() else {}
+
+
+def write(known: dict[str, Any]) -> None:
+    """Write one line per machine and per unit, in the order of their hashes."""
+    families = []
+    rows = known.pop("boards", [])
+    for family, values in sorted(known.items()):
+        cells = ",\n".join(f'   "{key}": {json.dumps(value)}' for key, value in sorted(values["cells"].items()))
+        machines = ",\n".join(f"   {json.dumps(row, sort_keys=True)}" for row in values["machines"])
+        families.append(f' "{family}": {{\n  "cells": {{\n{cells}\n  }},\n  "machines": [\n{machines}\n  ]\n }}')
+    families.append(' "boards": [\n' + ",\n".join(f"  {json.dumps(row)}" for row in rows) + "\n ]")
+    _RECORD.write_text("{\n" + ",\n".join(families) + "\n}\n", encoding="utf-8")
+
+
+def main() -> int:
+    """Run the command; return its exit code."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("configs", nargs="*", metavar="CONFIG", help=f"{', '.join(PRESETS)}, a TOML file, or "
+                        "ROWSxCOLSxLANES[,key=value...]")
+    parser.add_argument("--family", choices=_SYNTHESIS, default="ecp5", help="(default: %(default)s)")
+    parser.add_argument("--unit", action="append", default=[], help="only this one; may be repeated")
+    parser.add_argument("--board", help="a whole board instead")
+    parser.add_argument("--memory", help="the board's memory (default: its first)")
+    options = parser.parse_args()
+    try:
+        if options.board is not None:
+            board = find_board(options.board)
+            record_board(board, find_memory(board, options.memory))
+        for config in [parse_config(text) for text in options.configs]:
+            record(config, options.family, options.unit)
+    except ConfigError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    except TqError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return error.exit_code
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,58 @@
+"""A machine on a board: what clocks, link and memory take beside it, and whether all of it fits."""
+
+from collections.abc import Mapping
+
+from tq_hw.boards.catalog.board import FAMILIES, Board, Memory
+from tq_hw.boards.resources.model import Resources, estimate_resources
+from tq_hw.boards.resources.record import KINDS, BoardRecord, boards
+from tq_hw.isa.config import Config
+from tq_hw.model.errors import UnsupportedError
+
+__all__ = ["BOARD_UNIT", "LIMITED", "board_resources", "recorded_memories", "shortages", "taken"]
+
+#: The unit that is everything on a board but the machine.
+BOARD_UNIT = "board"
+#: What a device has a number of.
+LIMITED = ("luts", "flip_flops", "multipliers", "block_rams")
+#: LUTs of an ECP5 that a carry cell and a small RAM stand in; for a 7 series LUTs are counted with them.
+_ECP5_CARRY, _ECP5_SMALL_RAM = 2, 6
+
+
+def recorded_memories(board: Board) -> tuple[str, ...]:
+    """Return the names of the memories with which a board was synthesized."""
+    return tuple(record.memory for record in boards() if record.board == board.name)
+
+
+def _record(board: Board, memory: Memory) -> BoardRecord:
+    for record in boards():
+        if (record.board, record.memory) == (board.name, memory.name):
+            return record
+    raise UnsupportedError(f"{board.name} was never synthesized with {memory.name}; it was with "
+                           f"{' and '.join(recorded_memories(board)) or 'no memory'}: benches/area.py makes the record")
+
+
+def board_resources(board: Board, memory: Memory, config: Config) -> Resources:
+    """Return what a configuration takes on a board with a memory, with all that is on the board beside it.
+
+    What is beside it is what the board took when it was synthesized whole, less its machine's estimate. Raises
+    UnsupportedError where that was never done.
+    """
+    record = _record(board, memory)
+    machine = estimate_resources(config, FAMILIES[board.toolchain])
+    recorded = estimate_resources(record.config, machine.family)
+    beside = {kind: max(0, record.cells.get(kind, 0) - recorded.total(kind)) for kind in KINDS}
+    return Resources(machine.family, {**machine.units, BOARD_UNIT: beside})
+
+
+def taken(resources: Resources) -> Mapping[str, float]:
+    """Return the totals of what a device has a number of, LUTs with those that carries and small RAMs stand in."""
+    totals = {kind: resources.total(kind) for kind in LIMITED}
+    if resources.family == "ecp5":
+        totals["luts"] += (_ECP5_CARRY * resources.total("carries") + _ECP5_SMALL_RAM * resources.total("small_rams"))
+    return totals
+
+
+def shortages(board: Board, resources: Resources) -> list[str]:
+    """Return what the device has too little of, as a person reads it."""
+    return [f"{kind.replace('_', ' ')}: {count:,.10g} of {getattr(board.device, kind):,}"
+            for kind, count in taken(resources).items() if count > getattr(board.device, kind)]

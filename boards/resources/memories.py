@@ -1,0 +1,75 @@
+"""Multipliers and block RAM of each unit: what Yosys makes of the memories and products that the units have.
+
+Both families have block RAM of 18 Kbit, which is 36, 18, 9, 4, 2 or 1 bits wide; a 7 series has them in pairs, which
+count one. Shallow memories become LUTs: see _LUT_DEPTH.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from tq_hw.isa.config import BANKS, Config
+from tq_hw.isa.layout import FETCH_BYTES, LOAD_BYTES, QUEUE_WORDS
+from tq_hw.isa.sizes import ceil_div
+
+__all__ = ["block_rams", "lut_memory_bits", "multipliers"]
+
+#: Words by width in bits of one block RAM, and what it counts.
+_SHAPES = ((36, 512), (18, 1024), (9, 2048), (4, 4096), (2, 8192), (1, 16384))
+_COUNTS = {"ecp5": 1.0, "xc7": 0.5}
+#: Words of the deepest memory that is made from LUTs.
+_LUT_DEPTH = {"ecp5": 32, "xc7": 64}
+_LANE_MULTIPLIERS, _ACTIVATION_MULTIPLIERS = 4, 8
+#: Beats that the store unit's queue holds, and bits of one beside its data: a strobe per byte, the end of a burst.
+_STORE_BEATS = 512
+#: Commands that fetch holds, a queue for each unit that works.
+_COMMAND_QUEUES = 4
+#: The table of an activation lane.
+_EXPONENT_BITS, _EXPONENT_WORDS = 15, 1024
+
+
+class _Memory(NamedTuple):
+    """Memories of one shape: bits of a word, words, and how many there are, one per read port."""
+
+    unit: str
+    bits: int
+    words: int
+    copies: int
+
+
+def multipliers(config: Config) -> Mapping[str, int]:
+    """Return multipliers by unit; what is not named has none."""
+    return {"array": config.rows * config.cols,
+            "vector": _LANE_MULTIPLIERS * config.requantize_lanes + _ACTIVATION_MULTIPLIERS * config.activation_lanes}
+
+
+def _memories(config: Config) -> Iterator[_Memory]:
+    beat = 8 * config.bus_bytes
+    yield _Memory("scratchpad", 8 * config.word_bytes, config.scratchpad_words // BANKS, BANKS)
+    yield _Memory("array", 32 * config.cols, acc_depth(config), 2)
+    yield _Memory("vector", 32 * config.requantize_lanes, config.vector_words, 2)
+    yield _Memory("vector", 32, 512, 2 * config.requantize_lanes)
+    yield _Memory("vector", _EXPONENT_BITS, _EXPONENT_WORDS, config.activation_lanes)
+    yield _Memory("load", beat, LOAD_BYTES // config.bus_bytes, 1)
+    yield _Memory("store", beat + config.bus_bytes + 1, _STORE_BEATS, 1)
+    yield _Memory("fetch", beat, FETCH_BYTES // config.bus_bytes, 1)
+    yield _Memory("fetch", 32, QUEUE_WORDS, _COMMAND_QUEUES)
+
+
+def acc_depth(config: Config) -> int:
+    """Words of one of the two accumulator memories."""
+    return config.acc_words * config.acc_buffers // 2
+
+
+def lut_memory_bits(config: Config, family: str) -> int:
+    """Return the bits of the accumulators where they are made from LUTs, else 0."""
+    return 2 * 32 * config.cols * acc_depth(config) if acc_depth(config) <= _LUT_DEPTH[family] else 0
+
+
+def block_rams(config: Config, family: str) -> Mapping[str, float]:
+    """Return block RAMs by unit, 18 Kbit each in an ECP5 and 36 in a 7 series; what is not named has none."""
+    found: dict[str, float] = {}
+    for memory in _memories(config):
+        if memory.words > _LUT_DEPTH[family]:
+            least = min(ceil_div(memory.bits, bits) * ceil_div(memory.words, words) for bits, words in _SHAPES)
+            found[memory.unit] = found.get(memory.unit, 0) + memory.copies * least * _COUNTS[family]
+    return found

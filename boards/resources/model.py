@@ -1,0 +1,178 @@
+"""What a configuration takes of an FPGA, estimated in milliseconds.
+
+Multipliers and block RAM follow from rules (memories.py). LUTs, carries, flip-flops and small RAMs of each unit are
+sums of a few sizes of the configuration, with factors that fit the recorded syntheses best in parts of their counts.
+How far that is off is told by leaving each recorded machine out of the fit.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+import numpy.typing as npt
+
+from tq_hw.boards.resources.memories import acc_depth, block_rams, lut_memory_bits, multipliers
+from tq_hw.boards.resources.record import KINDS, Machine, families, machines
+from tq_hw.isa.config import Config
+from tq_hw.isa.sizes import ceil_log2
+from tq_hw.model.errors import UnsupportedError
+
+__all__ = ["FITTED", "Resources", "Spread", "estimate_resources", "families_of", "spread"]
+
+#: Kinds of cells that are fitted; multipliers and block RAM are exact.
+FITTED = ("luts", "carries", "flip_flops", "small_rams")
+#: Machines that are recorded, at least, where a family is offered.
+_LEAST = 3
+Array = npt.NDArray[np.float64]
+Sizes = Callable[[Config, str], Sequence[float]]
+
+
+@dataclass(frozen=True)
+class Resources:
+    """Cells by unit and kind, estimated."""
+
+    family: str
+    units: Mapping[str, Mapping[str, float]]
+
+    def total(self, kind: str) -> float:
+        """Return the sum over all units."""
+        return sum(cells[kind] for cells in self.units.values())
+
+
+@dataclass(frozen=True)
+class Spread:
+    """How far the totals of recorded machines are off when each is left out of the fit, in parts of their counts."""
+
+    machines: int
+    median: float
+    worst: float
+
+
+def _beats(config: Config, family: str) -> Sequence[float]:
+    return (1, config.bus_bytes)
+
+
+def _words(config: Config, family: str) -> Sequence[float]:
+    return (1, config.word_bytes, config.bus_bytes, ceil_log2(config.scratchpad_words))
+
+
+def _scratchpad(config: Config, family: str) -> Sequence[float]:
+    return (1, config.word_bytes, ceil_log2(config.scratchpad_words))
+
+
+def _array(config: Config, family: str) -> Sequence[float]:
+    opens = config.cols * (config.acc_open > 0)
+    return (1, config.rows * config.cols, config.cols, config.word_bytes, lut_memory_bits(config, family),
+            ceil_log2(acc_depth(config)), opens)
+
+
+def _vector(config: Config, family: str) -> Sequence[float]:
+    lanes = config.requantize_lanes
+    return (1, lanes, config.word_bytes, config.cols, config.activation_lanes, config.uops,
+            lanes * config.beats_per_acc_word)
+
+
+def _constant(config: Config, family: str) -> Sequence[float]:
+    return (1,)
+
+
+#: Sizes that a unit's cells grow with; of units that are not named no cell does.
+_SIZES: dict[str, Sizes] = {
+    "array": _array, "vector": _vector, "scratchpad": _scratchpad, "load": _words, "store": _words, "fetch": _beats,
+    "read_channel": _beats, "write_channel": _beats,
+}
+
+
+def families_of(config: Config) -> tuple[str, ...]:
+    """Return the families in which machines of the configuration's design were recorded."""
+    least = _LEAST if config.design == "parallel" else 1
+    return tuple(family for family in families() if len(_complete(family, config.design)) >= least)
+
+
+def _complete(family: str, design: str) -> tuple[Machine, ...]:
+    """Return the recorded machines of a design of which every unit was synthesized."""
+    same = [machine for machine in machines(family) if machine.config.design == design]
+    most = max((len(machine.units) for machine in same), default=0)
+    return tuple(machine for machine in same if len(machine.units) == most)
+
+
+def _fit(rows: Array, counts: Array) -> Array:
+    """Return factors, none of which is negative, that fit best in parts of the counts.
+
+    What would need a negative factor is taken out, the most negative first. Of sizes that the rows do not tell apart
+    each gets a share.
+    """
+    weights = 1 / np.maximum(counts, 1)
+    scales = np.maximum(rows.max(axis=0), 1)
+    scaled = rows / scales * weights[:, None]
+    kept = list(range(rows.shape[1]))
+    found: Array = np.zeros(rows.shape[1])
+    while kept:
+        factors = np.linalg.lstsq(scaled[:, kept], counts * weights, rcond=1e-6)[0]
+        if factors.min() >= 0:
+            found[kept] = factors
+            break
+        del kept[int(factors.argmin())]
+    factors_of: Array = found / scales
+    return factors_of
+
+
+Factors = Mapping[str, Mapping[str, Array]]
+
+
+def _factors(family: str, known: Sequence[Machine]) -> Factors:
+    found: dict[str, dict[str, Array]] = {}
+    for unit in known[0].units:
+        rows = np.array([_SIZES.get(unit, _constant)(machine.config, family) for machine in known], np.float64)
+        found[unit] = {kind: _fit(rows, np.array([machine.units[unit].get(kind, 0) for machine in known], np.float64))
+                       for kind in FITTED}
+    return found
+
+
+@cache
+def _all_factors(family: str, design: str) -> Factors:
+    return _factors(family, _complete(family, design))
+
+
+def _estimate(config: Config, family: str, factors: Factors) -> dict[str, dict[str, float]]:
+    units: dict[str, dict[str, float]] = {}
+    for unit, kinds in factors.items():
+        sizes = np.array(_SIZES.get(unit, _constant)(config, family), np.float64)
+        units[unit] = {kind: round(float(sizes @ vector)) for kind, vector in kinds.items()}
+    return units
+
+
+def estimate_resources(config: Config, family: str) -> Resources:
+    """Return what a configuration takes; UnsupportedError where no machine of its design was recorded."""
+    if family not in families_of(config):
+        raise UnsupportedError(
+            f"configuration {config.name!r}: the {config.design} design was never synthesized for {family}; it was for "
+            f"{' and '.join(families_of(config)) or 'no family'}: benches/area.py makes the record")
+    if config.design == "serial":
+        # Its memories and its engine have one size.
+        return Resources(family, {unit: {kind: cells.get(kind, 0) for kind in KINDS}
+                                  for unit, cells in _complete(family, config.design)[0].units.items()})
+    units = _estimate(config, family, _all_factors(family, config.design))
+    exact, rams = multipliers(config), block_rams(config, family)
+    for unit, cells in units.items():
+        cells |= {"multipliers": exact.get(unit, 0), "block_rams": rams.get(unit, 0)}
+    return Resources(family, units)
+
+
+@cache
+def spread(family: str, design: str) -> Mapping[str, Spread]:
+    """Return by kind how far totals are off for machines that are left out of the fit, one at a time.
+
+    Of the serial design nothing is fitted, and nothing returned.
+    """
+    known = _complete(family, design)
+    if design == "serial":
+        return {}
+    errors: dict[str, list[float]] = {kind: [] for kind in FITTED}
+    for machine in known:
+        units = _estimate(machine.config, family, _factors(family, [one for one in known if one is not machine]))
+        for kind in FITTED:
+            real = sum(cells.get(kind, 0) for cells in machine.units.values())
+            errors[kind].append(abs(sum(cells[kind] for cells in units.values()) / max(real, 1) - 1))
+    return {kind: Spread(len(known), float(np.median(found)), max(found)) for kind, found in errors.items()}

@@ -1,0 +1,62 @@
+"""Recorded syntheses by unit: record.json, which benches/area.py makes and extends."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from tq_hw.isa.config import Config
+
+__all__ = ["KINDS", "BoardRecord", "Machine", "boards", "families", "machines"]
+
+#: What is counted, by the names of `tq-hw build`.
+KINDS = ("luts", "carries", "flip_flops", "small_rams", "multipliers", "block_rams")
+
+Cells = Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class Machine:
+    """One configuration as it was synthesized: cells by unit."""
+
+    config: Config
+    units: Mapping[str, Cells]
+
+
+@dataclass(frozen=True)
+class BoardRecord:
+    """A whole board as it was synthesized, with the memory of that name."""
+
+    board: str
+    memory: str
+    config: Config
+    cells: Cells
+
+
+@cache
+def _record() -> Mapping[str, Any]:
+    record: Mapping[str, Any] = json.loads(files(__package__).joinpath("record.json").read_text(encoding="utf-8"))
+    return record
+
+
+def families() -> tuple[str, ...]:
+    """Return the families that there are records of."""
+    return tuple(name for name in _record() if name != "boards")
+
+
+@cache
+def machines(family: str) -> tuple[Machine, ...]:
+    """Return what was synthesized for a family."""
+    values = _record()[family]
+    return tuple(Machine(Config.from_mapping(row["config"], f"record {number}"),
+                         {unit: values["cells"][source] for unit, source in row["units"].items()})
+                 for number, row in enumerate(values["machines"]))
+
+
+@cache
+def boards() -> tuple[BoardRecord, ...]:
+    """Return the boards that were synthesized whole."""
+    return tuple(BoardRecord(row["board"], row["memory"], Config.from_mapping(row["config"], row["board"]),
+                             row["cells"]) for row in _record()["boards"])

@@ -1,0 +1,97 @@
+"""`tq-hw resources`: LUTs, flip-flops, multipliers and block RAM of a configuration, without synthesis."""
+
+from typing import Any
+
+import click
+
+from tq_hw.boards.catalog.board import FAMILIES, Board
+from tq_hw.boards.catalog.catalog import find_board, find_memory
+from tq_hw.boards.resources.board import LIMITED, board_resources, recorded_memories, shortages, taken
+from tq_hw.boards.resources.model import FITTED, Resources, estimate_resources, families_of, spread
+from tq_hw.boards.resources.record import KINDS, families
+from tq_hw.cli.commands.configs import describe_config
+from tq_hw.cli.report.tables import percent, print_table
+from tq_hw.cli.shared.files import check_outputs, write_json
+from tq_hw.cli.shared.options import config_option, debug_option, json_option
+from tq_hw.cli.subject import DEFAULT_CONFIG
+from tq_hw.isa.config import Config, load_config
+from tq_hw.model.errors import OptionError
+
+__all__ = ["describe_resources", "resources_command"]
+
+
+def describe_resources(resources: Resources, config: Config) -> dict[str, Any]:
+    """Return cells by unit and in total, and how far the totals of recorded machines are off."""
+    errors = spread(resources.family, config.design)
+    return {
+        "family": resources.family, **{kind: resources.total(kind) for kind in KINDS},
+        "units": [{"unit": unit, **{kind: cells[kind] for kind in KINDS}} for unit, cells in resources.units.items()],
+        "spread": {kind: {"machines": errors[kind].machines, "median": round(errors[kind].median, 4),
+                          "worst": round(errors[kind].worst, 4)} for kind in FITTED if kind in errors},
+    }
+
+
+def _show(resources: Resources, config: Config, board: Board | None) -> None:
+    click.echo(f"{config.name}, {resources.family}" + (f", {board.name}" if board is not None else ""))
+    rows = [(unit, *(_count(cells[kind]) for kind in KINDS)) for unit, cells in resources.units.items()]
+    total = ("total", *(_count(resources.total(kind)) for kind in KINDS))
+    print_table(("unit", *(f">{kind.replace('_', ' ')}" for kind in KINDS)), rows, total)
+    if board is not None:
+        device = board.device
+        click.echo(f"of {device.name}: " + ", ".join(
+            f"{percent(count / getattr(device, kind)) or '0 %'} of the {kind.replace('_', ' ')}"
+            for kind, count in taken(resources).items()))
+        lacking = shortages(board, resources)
+        click.echo("does not fit: " + "; ".join(lacking) if lacking else "fits")
+    errors = spread(resources.family, config.design)
+    if errors:
+        click.echo("multipliers and block RAMs by rule; of " + ", ".join(
+            f"{kind.replace('_', ' ')} the total was off by {errors[kind].median:.1%}, at most {errors[kind].worst:.1%}"
+            for kind in ("luts", "flip_flops")) + f", for each of {errors['luts'].machines} synthesized machines that "
+            "was left out of the fit")
+
+
+def _count(value: float) -> str:
+    return f"{value:,.10g}"
+
+
+@click.command("resources")
+@config_option
+@click.option("--board", "board_name", metavar="BOARD", help="A board: its configuration unless --config is given, its "
+              "family, and what it has beside the machine.")
+@click.option("--memory", "memory_name", metavar="NAME", help="The board's memory.  [default: the first that was "
+              "synthesized]")
+@click.option("--family", metavar="FAMILY", help=f"Kind of FPGA: {', '.join(families())}.  [default: all that the "
+              "design was synthesized for]")
+@json_option
+@debug_option
+def resources_command(config: str | None, board_name: str | None, memory_name: str | None, family: str | None,
+                      json_file: str | None) -> None:
+    """Estimate what a configuration takes of an FPGA, by unit: from recorded syntheses, in less than a second."""
+    check_outputs({"--json": json_file})
+    found: list[Resources]
+    report: dict[str, Any] = {}
+    board = None
+    if family is not None and family not in families():
+        raise OptionError(f"--family {family}: expected one of {', '.join(families())}")
+    if board_name is not None:
+        board = find_board(board_name)
+        if family not in (None, FAMILIES[board.toolchain]):
+            raise OptionError(f"--family {family}: {board.name} is an {FAMILIES[board.toolchain]}; leave --family out")
+        chosen = load_config(config) if config is not None else board.config
+        memory = find_memory(board, memory_name or next(iter(recorded_memories(board)), None))
+        found = [board_resources(board, memory, chosen)]
+        report = {"board": board.name, "memory": memory.name, "taken": dict(taken(found[0])),
+                  "device": {"name": board.device.name, **{kind: getattr(board.device, kind) for kind in LIMITED}},
+                  "shortages": shortages(board, found[0])}
+    else:
+        if memory_name is not None:
+            raise OptionError(f"--memory {memory_name}: is a board's; give --board")
+        chosen = load_config(config or DEFAULT_CONFIG)
+        found = [estimate_resources(chosen, one) for one in ([family] if family else families_of(chosen))]
+    if json_file != "-":
+        for number, resources in enumerate(found):
+            click.echo("" if number else None, nl=bool(number))
+            _show(resources, chosen, board)
+    write_json(json_file, {"config": describe_config(chosen), **report,
+                           "resources": [describe_resources(resources, chosen) for resources in found]})

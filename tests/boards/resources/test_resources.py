@@ -1,0 +1,82 @@
+"""Resources without synthesis: multipliers and block RAM are exact, LUTs near, of every machine in the record."""
+
+import pytest
+
+from tq_hw.boards.catalog.catalog import BOARDS
+from tq_hw.boards.resources.board import BOARD_UNIT, board_resources, recorded_memories, shortages, taken
+from tq_hw.boards.resources.memories import block_rams, multipliers
+from tq_hw.boards.resources.model import FITTED, estimate_resources, families_of, spread
+from tq_hw.boards.resources.record import Machine, boards, families, machines
+from tq_hw.isa.config import PRESETS, Config
+from tq_hw.model.errors import UnsupportedError
+
+PARALLEL = [(family, machine) for family in families() for machine in machines(family)
+            if machine.config.design == "parallel"]
+
+
+def name_of(value: object) -> str:
+    if not isinstance(value, Machine):
+        return str(value)
+    config = value.config
+    return f"{config.rows}x{config.cols}x{config.requantize_lanes}-{config.fingerprint:08x}"
+
+
+@pytest.mark.parametrize(("family", "machine"), PARALLEL, ids=name_of)
+def test_multipliers_and_block_rams_are_those_of_synthesis(family: str, machine: Machine) -> None:
+    exact, rams = multipliers(machine.config), block_rams(machine.config, family)
+    for unit, cells in machine.units.items():
+        assert (unit, exact.get(unit, 0), rams.get(unit, 0)) == (unit, cells["multipliers"], cells["block_rams"])
+
+
+@pytest.mark.parametrize(("family", "machine"), PARALLEL, ids=name_of)
+def test_luts_and_flip_flops_are_near_those_of_synthesis(family: str, machine: Machine) -> None:
+    found = estimate_resources(machine.config, family)
+    for kind in ("luts", "flip_flops"):
+        real = sum(machine.units[unit][kind] for unit in machine.units)
+        assert sum(found.units[unit][kind] for unit in machine.units) == pytest.approx(real, rel=0.1), kind
+
+
+def test_the_spread_is_of_machines_that_were_left_out() -> None:
+    known = spread("ecp5", "parallel")
+    assert set(known) == set(FITTED)
+    assert known["luts"].machines >= 3
+    assert 0 < known["luts"].median <= known["luts"].worst
+
+
+@pytest.mark.parametrize("record", boards(), ids=lambda record: f"{record.board}-{record.memory}")
+def test_a_board_takes_what_it_took(record: object) -> None:
+    one = next(each for each in boards() if each is record)
+    board = BOARDS[one.board]
+    memory = next(each for each in board.memories if each.name == one.memory)
+    assert one.memory in recorded_memories(board)
+    found = board_resources(board, memory, one.config)
+    assert found.units[BOARD_UNIT]
+    for kind in ("luts", "flip_flops", "multipliers", "block_rams"):
+        assert found.total(kind) >= one.cells[kind]
+    assert found.total("multipliers") == one.cells["multipliers"]
+    assert found.total("block_rams") == one.cells["block_rams"]
+
+
+def test_what_does_not_fit_is_named() -> None:
+    board = BOARDS["ulx3s_85f"]
+    memory = board.memories[0]
+    assert shortages(board, board_resources(board, memory, board.config)) == []
+    large = board_resources(board, memory, PRESETS["n16"])
+    assert taken(large)["multipliers"] == 256 + 64 + 16
+    assert "multipliers: 336 of 156" in shortages(board, large)
+
+
+def test_a_memory_that_was_never_built_is_an_error() -> None:
+    board = BOARDS["ulx3s_85f"]
+    with pytest.raises(UnsupportedError) as error:
+        board_resources(board, board.memories[1], board.config)
+    assert str(error.value) == ("ulx3s_85f was never synthesized with block RAM; it was with SDR SDRAM: "
+                                "benches/area.py makes the record")
+
+
+def test_a_family_without_a_record_is_an_error() -> None:
+    assert "ecp5" in families_of(PRESETS["n8"])
+    with pytest.raises(UnsupportedError) as error:
+        estimate_resources(Config("other", 8, 8, 8, 65536), "ice40")
+    assert str(error.value).startswith("configuration 'other': the parallel design was never synthesized for ice40; "
+                                       "it was for ecp5")

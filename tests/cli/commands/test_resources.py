@@ -1,0 +1,46 @@
+"""`tq-hw resources`."""
+
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+Tq = Callable[..., Any]
+
+
+def test_a_configuration_in_all_families(tq: Tq) -> None:
+    start = time.process_time()
+    result = tq("resources", "--config", "n9x8")
+    assert (result.code, result.err) == (0, "")
+    assert time.process_time() - start < 1
+    assert "n9x8, ecp5" in result.out
+    assert "multipliers and block RAMs by rule; of luts the total was off by" in result.out
+
+
+def test_a_board_with_what_is_beside_the_machine(tq: Tq) -> None:
+    assert tq("resources", "--board", "ulx3s_85f", "--json", "r.json").code == 0
+    report = json.loads(Path("r.json").read_text(encoding="utf-8"))
+    assert (report["board"], report["memory"], report["shortages"]) == ("ulx3s_85f", "SDR SDRAM", [])
+    resources, = report["resources"]
+    assert resources["multipliers"] == 104
+    assert sum(unit["multipliers"] for unit in resources["units"]) == 104
+    assert {"luts", "flip_flops"} <= set(resources["spread"])
+    assert tq("resources", "--board", "ulx3s_85f", "--config", "n16").out.count("does not fit: ") == 1
+
+
+def test_the_serial_design(tq: Tq) -> None:
+    result = tq("resources", "--board", "icebreaker")
+    assert result.code == 0
+
+
+def test_bad_options(tq: Tq) -> None:
+    for arguments, message in (
+            (("--family", "foo"), "--family foo: expected one of "),
+            (("--family", "ice40", "--board", "ulx3s_85f"), "--family ice40: ulx3s_85f is an ecp5; leave --family out"),
+            (("--memory", "DDR3"), "--memory DDR3: is a board's; give --board"),
+            (("--board", "arty"), "no board 'arty': expected one of "),
+            (("--config", "n8", "--family", "ice40"), "configuration 'n8': the parallel design was never synthesized")):
+        result = tq("resources", *arguments)
+        assert result.code == 2
+        assert message in result.err
