@@ -100,7 +100,7 @@ def test_the_layer_that_is_followed(capsys: pytest.CaptureFixture[str], monkeypa
     text = "\n".join(others)
     # The words of the input, the output and the constants, the tokens and the shape of the array's operation.
     assert "scratchpad tensor residual_1_0 72 144 " in text and "scratchpad tensor residual_1_1 145 217 " in text
-    assert "scratchpad constants 2 CONV_2D 296 321 " in text
+    assert "scratchpad constants 2 CONV_2D 424 449 " in text
     array = next(line for line in others if line.startswith("ARRAY "))
     parts = ("{<Unit.LOAD: 1>: 1, <Unit.VECTOR: 3>: 1}", "'slots': 32", "'weight_rows': 16")
     assert all(part in array for part in parts)
