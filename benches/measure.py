@@ -10,6 +10,9 @@ import numpy as np
 import numpy.typing as npt
 from yardsticks import Yardstick
 
+from tq_hw.boards.catalog.board import Ddr3, Sdr
+from tq_hw.boards.catalog.catalog import BOARDS
+from tq_hw.boards.catalog.rates import memory_rate
 from tq_hw.compiler import compile_model
 from tq_hw.compiler.warm import warm_program
 from tq_hw.isa.config import Config
@@ -27,9 +30,9 @@ _BOUND_SHARE = 0.75
 Array = npt.NDArray[Any]
 
 
-#: What boards' memories give an accelerator of 100 MHz with their LiteDRAM cores: SDR of 16 bits at 75 MHz (simulated
-#: with the core: 1.93 bytes per cycle of its own), DDR3 of 16 bits at 400 MHz.
-BOARD_MEMORIES = {"ulx3s_85f": Memory(30, 1.45), "arty_a7": Memory(30, 12)}
+#: What the DRAM of boards gives an accelerator.
+BOARD_MEMORIES = {name: memory_rate(board, memory) for name, board in BOARDS.items()
+                  for memory in board.memories if isinstance(memory, Sdr | Ddr3)}
 
 
 @dataclass(frozen=True)

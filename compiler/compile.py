@@ -44,7 +44,7 @@ from tq_hw.model.errors import UnsupportedError
 from tq_hw.model.graph import Model
 from tq_hw.sim.golden.profiles import check_profile
 
-__all__ = ["Compiled", "compile_model"]
+__all__ = ["Compiled", "compile_model", "plan_model"]
 
 #: The modules whose import registers the lowerings.
 LOWERING_MODULES = (conv, elementwise, gather, matmul, movement, pooling, quantize, recurrent, reduce, resize, softmax,
@@ -84,20 +84,7 @@ def compile_model(model: Model, config: Config, *, profile: str | None = None, r
     Raises UnsupportedError (operator, index, reason), ModelError, or OptionError for an unknown profile.
     """
     model = model if profile is None else model.under(profile)
-    check_profile(model)
-    graph = legal = legalize(model, patterns)
-    observe("legalize", graph)
-    graph = in_place(graph)
-    verify_places(legal, graph)
-    observe("in_place", graph)
-    graph = specialize(graph, config)
-    observe("specialize", graph)
-    graph = spread_rows(graph, config)
-    observe("spread_rows", graph)
-    check_tensors(model.name, graph)
-    plan = make_plan(graph, config, resident=resident)
-    observe("plan", plan)
-    check_commands(graph, plan, config)
+    graph, plan = plan_model(model, config, patterns, resident, observe)
 
     def emit(plan: Plan, choices: Mapping[int, Choice]) -> Emitter:
         made = Emitter(graph, plan, config, memory or Memory(), choices)
@@ -112,6 +99,29 @@ def compile_model(model: Model, config: Config, *, profile: str | None = None, r
     program = _assemble(model, graph, emitter, commands, rows)
     observe("assemble", program)
     return Compiled(program, rows, times, emitter)
+
+
+def plan_model(model: Model, config: Config, patterns: Sequence[Pattern] = (), resident: bool = False,
+               observe: Observer = unobserved) -> tuple[Graph, Plan]:
+    """Return the layers of a model and where everything lives: the passes before any command is emitted.
+
+    Arguments and errors are those of `compile_model`.
+    """
+    check_profile(model)
+    graph = legal = legalize(model, patterns)
+    observe("legalize", graph)
+    graph = in_place(graph)
+    verify_places(legal, graph)
+    observe("in_place", graph)
+    graph = specialize(graph, config)
+    observe("specialize", graph)
+    graph = spread_rows(graph, config)
+    observe("spread_rows", graph)
+    check_tensors(model.name, graph)
+    plan = make_plan(graph, config, resident=resident)
+    observe("plan", plan)
+    check_commands(graph, plan, config)
+    return graph, plan
 
 
 def _assemble(model: Model, graph: Graph, emitter: Emitter, commands: bytes, rows: Sequence[LayerReport]) -> Program:

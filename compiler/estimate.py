@@ -1,0 +1,64 @@
+"""What a model takes on a configuration, without compiling it whole: the plan, emitted and timed once.
+
+A compile tries several schedules and checks the commands of the best, which takes five to ten times as long and finds
+a schedule that is as fast or a few percent faster. Whoever has to choose among hundreds of configurations asks here.
+"""
+
+from dataclasses import dataclass
+
+from tq_hw.compiler.compile import plan_model
+from tq_hw.compiler.cost.report import report
+from tq_hw.compiler.cost.timing import run_times
+from tq_hw.compiler.emit.emission import emission
+from tq_hw.compiler.emit.emitter import Emitter
+from tq_hw.compiler.emit.interleave import emit_layers
+from tq_hw.isa.config import Config
+from tq_hw.isa.memory import Memory
+from tq_hw.model.graph import Model
+
+__all__ = ["Estimate", "estimate_model"]
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """One inference from a cold start.
+
+    Members
+    -------
+    cycles : from start to done, of the schedule that the plan gives; a compile keeps it or finds a faster one
+    macs : multiply-accumulates of the model
+    bytes : moved to and from system memory, without commands
+    memory_bytes : of system memory: constants, commands, arena and state
+    bounds : cycles of the layers that each kind of work bounds: "compute", "weights", "activations", "vector"
+    """
+
+    cycles: int
+    macs: int
+    bytes: int
+    memory_bytes: int
+    bounds: dict[str, int]
+
+    @property
+    def bound(self) -> str:
+        """What bounds most of the cycles."""
+        return max(self.bounds, key=lambda name: self.bounds[name], default="")
+
+
+def estimate_model(model: Model, config: Config, memory: Memory | None = None) -> Estimate:
+    """Return what the main subgraph of `model` takes on `config` with a memory, by default the yardsticks'.
+
+    Raises UnsupportedError where `compile_model` does, but for what only its check of the commands finds.
+    """
+    memory = memory or Memory()
+    graph, plan = plan_model(model, config)
+    emitter = Emitter(graph, plan, config, memory, {})
+    emit_layers(emitter, emission)
+    commands = emitter.stream.assemble()
+    times = run_times(emitter.stream, config, commands, memory)
+    rows = report(graph, emitter.stream, config, times)
+    bounds: dict[str, int] = {}
+    for row in rows:
+        bounds[row.bound] = bounds.get(row.bound, 0) + row.cycles
+    size = len(emitter.image.data) + len(commands.data) + emitter.arena_bytes + len(emitter.state)
+    return Estimate(sum(row.cycles for row in rows), sum(row.macs for row in rows), sum(row.bytes for row in rows),
+                    size, bounds)
