@@ -7,27 +7,21 @@ memory; its file is kept.
 """
 
 import argparse
-import gc
 import importlib
 import io
 import os
-import resource
-import signal
 import sys
 import tempfile
-import time
-import traceback
-from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
+from collections.abc import Callable
+from contextlib import ExitStack, redirect_stderr, redirect_stdout
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from types import FrameType
 from typing import Any
 from unittest import mock
 
 import numpy as np
+from findings import Rng, hunt, limited_memory, place_of, unclean, watched
 from program_mutations import mutate
 
 from tq_hw.cli import main as cli_main
@@ -48,8 +42,6 @@ OFFSETS, AcceleratorBoard, BadLine = _line.OFFSETS, _line.AcceleratorBoard, _lin
 
 __all__ = ["check_one", "main", "seeds"]
 
-Rng = np.random.Generator
-
 #: What a file may be given to: how often, and the arguments; FILE, IN, OUT stand for names.
 _COMMANDS: tuple[tuple[float, tuple[str, ...]], ...] = (
     (0.55, ("sim", "FILE", "--engine", "executor", "--inputs", "IN")),
@@ -65,25 +57,6 @@ _CLEAN = (0, 2, 5)
 _MESSAGE_LIMIT = 2000
 #: A file whose layers say more cycles than this is a long one by its own words, and is only read.
 _LONG_CYCLES = 1 << 18
-
-
-class _TooSlowError(BaseException):
-    """Nothing between here and the interpreter catches it."""
-
-
-def _raise_timeout(number: int, frame: FrameType | None) -> None:
-    raise _TooSlowError
-
-
-@contextmanager
-def _watched(seconds: float) -> Iterator[None]:
-    """Raise inside when it takes more CPU time than `seconds`."""
-    signal.signal(signal.SIGVTALRM, _raise_timeout)
-    signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
 
 
 def _port_of_board(program: Program | None) -> Any:
@@ -142,22 +115,8 @@ def check_one(data: bytes, rng: Rng, folder: Path, seconds: float = 3.0) -> str:
     """Return how a clean run ended, as "command exit code"; raise AssertionError about anything else."""
     names = {"FILE": str(folder / "fuzz.tqm"), "IN": str(folder / "in.npz"), "OUT": str(folder / "out")}
     Path(names["FILE"]).write_bytes(data)
-    try:
-        with _watched(seconds):
-            return _run(data, rng, names)
-    except _TooSlowError:
-        raise AssertionError(f"more than {seconds:g} s of CPU time") from None
-    except MemoryError:
-        raise AssertionError("too much memory") from None
-    except AssertionError:
-        raise
-    except Exception as error:
-        raise AssertionError(_place(error)) from error
-
-
-def _place(error: BaseException) -> str:
-    place = traceback.extract_tb(error.__traceback__)[-1]
-    return f"{type(error).__name__} in {Path(place.filename).name}:{place.name}: {error}"
+    with watched(seconds), unclean():
+        return _run(data, rng, names)
 
 
 def _run(data: bytes, rng: Rng, names: dict[str, str]) -> str:
@@ -183,7 +142,7 @@ def _run(data: bytes, rng: Rng, names: dict[str, str]) -> str:
         code = cli_main.run(arguments)
     debugging.clear()
     message = err.getvalue()
-    assert code in _CLEAN, _place(seen[0]) if seen else f"exit code {code}: {message[:200]!r}"
+    assert code in _CLEAN, place_of(seen[0]) if seen else f"exit code {code}: {message[:200]!r}"
     assert (code == 0) == (not message), f"exit code {code} with message {message[:200]!r}"
     assert message.count("\n") <= 1, f"several lines: {message[:200]!r}"
     assert len(message) <= _MESSAGE_LIMIT, f"a message of {len(message)} characters: {message[:200]!r}"
@@ -202,11 +161,6 @@ def _noting(seen: list[BaseException]) -> Callable[[BaseException], tuple[int, s
     return describe
 
 
-def _limit_memory(extra_bytes: int) -> None:
-    used = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0]) * resource.getpagesize()
-    resource.setrlimit(resource.RLIMIT_AS, (used + extra_bytes, resource.RLIM_INFINITY))
-
-
 def _options(arguments: list[str] | None) -> Any:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--inputs", type=int, default=100_000)
@@ -218,47 +172,15 @@ def _options(arguments: list[str] | None) -> Any:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the fuzzer; exit code 1 if there is a finding. The process has its own limit of memory again afterwards."""
-    limits = resource.getrlimit(resource.RLIMIT_AS)
-    try:
-        return _fuzz(arguments)
-    finally:
-        resource.setrlimit(resource.RLIMIT_AS, limits)
-
-
-def _fuzz(arguments: list[str] | None) -> int:
+    """Run the fuzzer; exit code 1 if there is a finding."""
     options = _options(arguments)
     files = seeds()
     _simulator()
-    _limit_memory(options.megabytes << 20)
-    verdicts: Counter[str] = Counter()
-    findings: Counter[str] = Counter()
-    slowest, start = 0.0, time.monotonic()
     shared = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
-    with tempfile.TemporaryDirectory(dir=shared) as folder:
-        for number in range(options.first, options.first + options.inputs):
-            rng = np.random.default_rng(number)
-            data = mutate(rng, files[int(rng.integers(len(files)))])
-            began = time.process_time()
-            try:
-                verdicts[check_one(data, rng, Path(folder), options.seconds)] += 1
-            except AssertionError as found:
-                text = str(found)[:300]
-                if text not in findings:
-                    options.keep.mkdir(parents=True, exist_ok=True)
-                    (options.keep / f"{number}.tqm").write_bytes(data)
-                    print(f"input {number}: {text}", flush=True)
-                findings[text] += 1
-                gc.collect()
-            slowest = max(slowest, time.process_time() - began)
-            if (number + 1) % 5000 == 0:
-                print(f"{number + 1}: {dict(verdicts)}, {sum(findings.values())} findings, slowest {slowest:.2f} s, "
-                      f"{time.monotonic() - start:.0f} s", flush=True)
-    print(f"{options.inputs} inputs: {dict(sorted(verdicts.items()))}, slowest {slowest:.2f} s of CPU time, "
-          f"{options.inputs / (time.monotonic() - start):.0f} a second, {sum(findings.values())} findings")
-    for text, count in findings.most_common():
-        print(f"{count:7} {text}")
-    return 1 if findings else 0
+    with limited_memory(options.megabytes << 20), tempfile.TemporaryDirectory(dir=shared) as folder:
+        return int(hunt(options.first, options.inputs, lambda rng: mutate(rng, files[int(rng.integers(len(files)))]),
+                        lambda data, rng: check_one(data, rng, Path(folder), options.seconds), options.keep,
+                        ".tqm") > 0)
 
 
 if __name__ == "__main__":

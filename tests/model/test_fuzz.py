@@ -12,7 +12,8 @@ from tq_hw.model.tflite.reader import parse_model
 from tq_hw.model.tflite.writer import write_model
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benches"))
-from fuzz_models import check_one, main, mutate_bytes, mutate_graph, sites_of
+from fuzz_models import check_one, main
+from model_mutations import mutate_bytes, mutate_graph, sites_of
 
 #: The runs of benches/fuzz_models.py hold 2 s of CPU time and 2 ms a command; here a file that never ends is told from
 #: a busy machine.

@@ -23,7 +23,8 @@ from tq_hw.sim.engines import golden_engine, make_engine
 from tq_hw.sim.oracles import Oracle, available
 
 sys.path.insert(0, str(Path(__file__).parents[3] / "benches"))
-from fuzz_models import check_one, mutate_bytes, mutate_graph, sites_of
+from fuzz_models import check_one
+from model_mutations import mutate_bytes, mutate_graph, sites_of
 
 #: What converters compute shapes with; none of it is left.
 _ARITHMETIC = {"SHAPE", "STRIDED_SLICE", "PACK", "GATHER", "CONCATENATION", "REDUCE_PROD", "FLOOR_DIV", "EXPAND_DIMS",
