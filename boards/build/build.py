@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -12,29 +11,27 @@ from pathlib import Path
 from typing import Any
 
 from tq_hw.boards.build.dram_core import DramCore, core_description, generate_core
+from tq_hw.boards.build.fasm_check import check_frames
 from tq_hw.boards.build.figures import Timing, count_cells, modules, read_json, vivado_figures
 from tq_hw.boards.build.floorplan import place_blocks
-from tq_hw.boards.build.openxc7 import openxc7_commands, openxc7_timing
+from tq_hw.boards.build.folder import FailedStepError
+from tq_hw.boards.build.open_netlist import SINGLE_PORT, SINGLE_PORT_FILE, clock_table, prepare, synthesis_script
+from tq_hw.boards.build.open_pins import PINS_FILE, pin_constraints
+from tq_hw.boards.build.openxc7 import OpenFlow, openxc7_timing
 from tq_hw.boards.build.seeds import Placed, place_and_route
-from tq_hw.boards.build.tools import missing_tools, require_tool, run_tool
+from tq_hw.boards.build.toolchains import choose
+from tq_hw.boards.build.tools import require_tool, run_tool
 from tq_hw.boards.build.top import BoardTop, input_hz, load_platform
 from tq_hw.boards.catalog.board import FAMILIES, Board, Ddr3, Memory, Sdr, Toolchain
 from tq_hw.model.errors import OptionError, ToolError
 
-__all__ = ["TOOLS_OF", "BuildResult", "Progress", "build", "critical_path", "dram_core", "elaborate", "new_folder",
-           "synthesize", "with_chip"]
+__all__ = ["BuildResult", "Progress", "build", "critical_path", "dram_core", "elaborate", "synthesize", "with_chip"]
 
 #: Called with what is being done, and how far the whole build is, 0.0 to 1.0.
 Progress = Callable[[str, float], None]
 
 TOP = "top"
-REPORT = "report.json"
 _MHZ = 1_000_000
-TOOLS_OF: dict[Toolchain, tuple[str, ...]] = {
-    Toolchain.ECP5: ("yosys", "nextpnr-ecp5", "ecppack"),
-    Toolchain.ICE40: ("yosys", "nextpnr-ice40", "icepack"),
-    Toolchain.XILINX: ("yosys", "vivado"),
-}
 _BITSTREAM = {Toolchain.ECP5: "top.bit", Toolchain.ICE40: "top.bin", Toolchain.XILINX: "top.bit"}
 #: What each program does, and the share of the time at which it starts.
 _STEPS = {"yosys": ("synthesizing", 0.05), "nextpnr-ecp5": ("placing and routing", 0.2),
@@ -60,6 +57,7 @@ class BuildResult:
     missing : programs that were not there, the folder is complete without them
     seconds : by step
     seed, seeds : the placer's; what each that was tried reached, as the least part of a clock's target
+    why : why other programs were not taken, "" where there was no choice
     """
 
     bitstream: str
@@ -71,6 +69,7 @@ class BuildResult:
     seconds: Mapping[str, float] = field(default_factory=dict)
     seed: int = 1
     seeds: Mapping[int, float] = field(default_factory=dict)
+    why: str = ""
 
     @property
     def slowest(self) -> Timing | None:
@@ -123,7 +122,11 @@ def elaborate(board: Board, memory: Memory, *, image: bytes = b"", seed: int = 1
         options |= {"script_after_synth": stat, "nextpnr_opts": f"{pnr} --router router2", "synth_opts": "-dsp",
                     "script_after_read": "setattr -unset ram_style */*"}
     with _yosys_for_amaranth():
-        return platform.prepare(top, TOP, **options)
+        plan = platform.prepare(top, TOP, **options)
+    if board.toolchain is Toolchain.XILINX:
+        plan.add_file(PINS_FILE, pin_constraints(platform.iter_port_constraints_bits()))
+        plan.add_file(SINGLE_PORT_FILE, SINGLE_PORT)
+    return plan
 
 
 @contextmanager
@@ -156,14 +159,20 @@ class _Steps:
     def run(self, name: str, arguments: list[str]) -> None:
         text, share = _STEPS[name]
         self._progress(text, share)
-        self.seconds[name] = run_tool(name, arguments, self.folder,
-                                      lambda taken: self._progress(f"{text}, {taken:.0f} s", share),
-                                      output=_OUTPUTS.get(name, ""))
+        try:
+            self.seconds[name] = run_tool(name, arguments, self.folder,
+                                          lambda taken: self._progress(f"{text}, {taken:.0f} s", share),
+                                          output=_OUTPUTS.get(name, ""))
+        except ToolError as error:
+            raise FailedStepError(str(error)) from error
 
     def place(self, name: str, arguments: list[str], seeds: range) -> Placed:
         text, share = _STEPS[name]
-        placed = place_and_route(name, arguments, self.folder, seeds,
-                                 lambda taken: self._progress(f"{text}, {taken:.0f} s", share))
+        try:
+            placed = place_and_route(name, arguments, self.folder, seeds,
+                                     lambda taken: self._progress(f"{text}, {taken:.0f} s", share))
+        except ToolError as error:
+            raise FailedStepError(str(error)) from error
         self.seconds[name] = placed.seconds
         return placed
 
@@ -177,8 +186,7 @@ class _Steps:
         commands = json.loads(plan.files[f"build_{TOP}.json"])["commands"]
         if board.toolchain is Toolchain.XILINX:
             sources = " ".join(sorted(name for name in plan.files if _is_source(name)))
-            self.run("yosys", ["-q", "-p", f"read_verilog {sources}; synth_xilinx -flatten -top {TOP}; "
-                                           f"write_json {TOP}.json; tee -q -o {_STAT} stat -tech xilinx -json"])
+            self.run("yosys", ["-q", "-p", synthesis_script(sources, TOP, _STAT)])
         else:
             self.run(*_split(commands.pop(0)))
         resources = count_cells(read_json(self.folder / _STAT), FAMILIES[board.toolchain])
@@ -199,54 +207,67 @@ def synthesize(board: Board, memory: Memory, folder: Path, *,
 
 
 def build(board: Board, memory: Memory, folder: Path, *, image: bytes = b"", seed: int | None = None,
-          seeds: int = 0, progress: Progress = lambda _text, _done: None) -> BuildResult:
+          seeds: int = 0, toolchain: str = "", progress: Progress = lambda _text, _done: None) -> BuildResult:
     """Elaborate, synthesize, place, route and pack in `folder`.
 
-    nextpnr runs with `seeds` seeds at once from `seed` on; None and 0 are what the board's record says.
-    A program of the vendor that is missing is not an error: the folder then has all that it needs. Missed timing is
-    none either: see `BuildResult.met`. Raises MissingToolError for programs that come from pip, ToolError when one
-    fails or the design does not fit.
+    nextpnr runs with `seeds` seeds at once from `seed` on; None and 0 are what the board's record says. `toolchain` is
+    one of `toolchains.VIVADO` and `OPENXC7`, "" for what is installed. What does not come from pip and is missing is
+    not an error: the folder then has all that it needs. Missed timing is none either: see `BuildResult.met`. Raises
+    MissingToolError for programs that come from pip, ToolError when one fails or the design does not fit.
     """
     seed = board.seed if seed is None else seed
-    names = TOOLS_OF[board.toolchain]
-    missing = tuple(missing_tools(names))
-    for name in missing:
-        if name != "vivado":
-            require_tool(name)
-    toolchain = board.toolchain.value
-    open_commands = openxc7_commands(board.device.name, board.clock_hz / _MHZ, seed) if missing else None
+    choice = choose(board, toolchain)
     steps = _Steps(folder, progress)
     resources, commands = steps.synthesize(board, memory, image, seed)
-    if open_commands is not None:
-        commands, missing, toolchain = open_commands, (), "Yosys, nextpnr-xilinx"
-    if board.toolchain is not Toolchain.XILINX:
-        # Vivado shares LUTs that Yosys counts one by one: it is the judge there.
-        _check_fit(board, resources)
     timings: Mapping[str, Timing] = {}
     reached: Mapping[int, float] = {}
-    for command in commands:
-        if command[0] in missing:
-            continue
-        if board.toolchain is Toolchain.XILINX or not command[0].startswith("nextpnr"):
-            steps.run(*_split(command))
-        else:
-            placed = steps.place(*_split(command), range(seed, seed + (seeds or board.seeds)))
-            seed, timings, reached = placed.seed, placed.timings, placed.reached
-    if open_commands is not None:
-        timings = openxc7_timing((folder / "top.tim").read_text(encoding="utf-8", errors="replace"))
-    elif board.toolchain is Toolchain.XILINX and not missing:
-        resources, timing = vivado_figures(folder, TOP, board.clock_hz / _MHZ)
-        timings = {timing.clock: timing}
-    bitstream = "" if missing else _BITSTREAM[board.toolchain]
+    if board.toolchain is Toolchain.XILINX:
+        # Vivado shares LUTs that Yosys counts one by one: the placer is the judge there.
+        if choice.flow is not None or choice.missing:
+            prepare(folder / f"{TOP}.json", TOP)
+        if choice.flow is not None:
+            timings = _place_openly(steps, board, choice.flow, seed)
+        elif not choice.missing:
+            for command in commands:
+                steps.run(*_split(command))
+            resources, timing = vivado_figures(folder, TOP, board.clock_hz / _MHZ)
+            timings = {timing.clock: timing}
+    else:
+        _check_fit(board, resources)
+        for command in commands:
+            if command[0].startswith("nextpnr"):
+                placed = steps.place(*_split(command), range(seed, seed + (seeds or board.seeds)))
+                seed, timings, reached = placed.seed, placed.timings, placed.reached
+            else:
+                steps.run(*_split(command))
+    bitstream = "" if choice.missing else _BITSTREAM[board.toolchain]
     if bitstream and not (folder / bitstream).is_file():
-        raise ToolError(f"{commands[-1][0]} ended without an error and wrote no {bitstream}")
+        raise FailedStepError(f"{list(steps.seconds)[-1]} ended without an error and wrote no {bitstream}")
     progress("done", 1.0)
-    return BuildResult(bitstream, (folder / bitstream).stat().st_size if bitstream else 0, resources, timings, missing,
-                       toolchain, steps.seconds, seed, reached)
+    return BuildResult(bitstream, (folder / bitstream).stat().st_size if bitstream else 0, resources, timings,
+                       choice.missing, choice.name, steps.seconds, seed, reached, choice.why)
+
+
+def _place_openly(steps: _Steps, board: Board, flow: OpenFlow, seed: int) -> Mapping[str, Timing]:
+    """Run the open tools of an Artix-7; return the clocks, each against its own target."""
+    platform = load_platform(board)
+    pins = {f"{platform.default_clk}_0__io": input_hz(platform)}
+    targets = clock_table(read_json(steps.folder / f"{TOP}.json"), TOP, pins)
+    timings: Mapping[str, Timing] = {}
+    for command in flow.commands(board.clock_hz / _MHZ, seed):
+        steps.run(*_split(command))
+        try:
+            if command[0] == "nextpnr-xilinx":
+                timings = openxc7_timing(steps.folder, targets)
+            elif command[0] == "fasm2frames":
+                check_frames(steps.folder, flow.family, flow.part, flow.die)
+        except ToolError as error:
+            raise FailedStepError(str(error)) from error
+    return timings
 
 
 def _is_source(name: str) -> bool:
-    return name.endswith(".v") and not name.endswith(".debug.v")
+    return name.endswith(".v") and not name.endswith(".debug.v") and name != SINGLE_PORT_FILE
 
 
 def _check_fit(board: Board, resources: Mapping[str, float]) -> None:
@@ -264,42 +285,3 @@ def critical_path(timing: Timing) -> dict[str, Any]:
     return {"ns": round(sum(hop.delay_ns for hop in timing.path), 2),
             "wires_ns": round(sum(hop.delay_ns for hop in timing.path if hop.kind == "routing"), 2),
             "modules": modules(timing.path)}
-
-
-@contextmanager
-def new_folder(target: Path) -> Iterator[Path]:
-    """Give a folder next to `target` that takes its place when the block ends without an error.
-
-    An earlier build there is replaced; anything else that is there is an OptionError, as is a place that cannot be
-    written. After an error nothing is left, not even the folders above it that were made for it.
-    """
-    target = Path(os.path.realpath(target))
-    if target.exists() and not (target / REPORT).is_file() and not (target.is_dir() and not any(target.iterdir())):
-        raise OptionError(f"{target}: exists and is not a folder of an earlier build; choose another --dir, or remove "
-                          "it")
-    made = [place for place in target.parents if not place.exists()]
-    nearest = next(place for place in target.parents if place.exists())
-    if not nearest.is_dir():
-        raise OptionError(f"{target}: cannot be written: {nearest} is not a directory")
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        work = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
-    except OSError as error:
-        raise OptionError(f"{target}: cannot be written: {error.strerror or error}") from error
-    try:
-        yield work
-        mask = os.umask(0)
-        os.umask(mask)
-        work.chmod(0o777 & ~mask)
-        if target.exists():
-            old = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
-            target.rename(old / "old")
-            work.rename(target)
-            shutil.rmtree(old)
-        else:
-            work.rename(target)
-    finally:
-        shutil.rmtree(work, ignore_errors=True)
-        for place in made:
-            if place.is_dir() and not any(place.iterdir()):
-                place.rmdir()

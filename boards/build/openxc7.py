@@ -1,54 +1,130 @@
 """The open tools for Artix-7, where somebody has installed them: nextpnr-xilinx and Project X-Ray.
 
-They and their databases cannot be had from pip. `CHIPDB` names the folder of nextpnr's chip databases,
-`PRJXRAY_DB_DIR` that of Project X-Ray's.
+They and their databases cannot be had from pip. `PRJXRAY_DB_DIR` names the folder of Project X-Ray's, `CHIPDB` that of
+nextpnr's chip databases; packages since autumn 2026 bring these with the program.
 """
 
 import os
 import re
+import subprocess
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from tq_hw.boards.build.figures import Timing
-from tq_hw.boards.build.tools import missing_tools
+from tq_hw.boards.build.figures import Timing, nextpnr_timing, read_json
+from tq_hw.boards.build.open_pins import PINS_FILE
+from tq_hw.boards.build.tools import find_tool, missing_tools
 from tq_hw.model.errors import ToolError
 
-__all__ = ["OPENXC7_TOOLS", "openxc7_commands", "openxc7_timing"]
+__all__ = ["OPENXC7_TOOLS", "OpenFlow", "find_openxc7", "openxc7_timing"]
 
 OPENXC7_TOOLS = ("nextpnr-xilinx", "fasm2frames", "xc7frames2bit")
-_DEVICE = re.compile(r"(?P<die>XC7A\d+T)I?-(?P<speed>\d)L?(?P<package>[A-Z]+\d+)")
+#: Files that the placer writes: what it says, and in newer versions figures.
+LOG, REPORT = "top.tim", "timing.json"
+_DEVICE = re.compile(r"(?P<device>XC7A\d+T)I?-(?P<speed>\d)L?(?P<package>[A-Z]+\d+)")
 _FMAX = re.compile(r"Max frequency for clock\s+'([^']+)': ([\d.]+) MHz \(\w+ at ([\d.]+) MHz\)")
+#: Devices that are parts of the same die have its database.
+_DIES = {"xc7a35t": "xc7a50t", "xc7a50t": "xc7a50t", "xc7a75t": "xc7a100t", "xc7a100t": "xc7a100t"}
+_HELP_SECONDS = 60
 
 
-def openxc7_commands(device: str, freq_mhz: float, seed: int) -> list[list[str]] | None:
-    """Return the commands from top.json and top.xdc to top.bit; None when programs or databases are missing.
+@dataclass(frozen=True)
+class OpenFlow:
+    """An installation that is complete.
 
-    `fasm2frames` writes to its standard output, which belongs into top.frames.
+    Members
+    -------
+    part : name of the device in the databases
+    family : Project X-Ray's folder of the family
+    die : the device whose fabric this one has
+    chipdb : nextpnr's database; None where the program finds its own
+    by_device : the newer command line
     """
+
+    part: str
+    family: Path
+    die: str
+    chipdb: Path | None
+    by_device: bool
+
+    def commands(self, freq_mhz: float, seed: int) -> list[list[str]]:
+        """Return the commands from top.json and `PINS_FILE` to top.bit.
+
+        `fasm2frames` writes to its standard output, which belongs into top.frames.
+        """
+        database = ["--chipdb", str(self.chipdb)] if self.chipdb else []
+        if self.by_device:
+            files = ["--device", self.part, *database, "-o", f"xdc={PINS_FILE}", "-o", "fasm=top.fasm", "--report",
+                     REPORT]
+        else:
+            files = [*database, "--xdc", PINS_FILE, "--fasm", "top.fasm"]
+        return [
+            ["nextpnr-xilinx", *files, "--json", "top.json", "--freq", f"{freq_mhz:g}", "--seed", str(seed),
+             "--timing-allow-fail", "--log", LOG],
+            ["fasm2frames", "--part", self.part, "--db-root", str(self.family), "top.fasm"],
+            ["xc7frames2bit", "--part_file", str(self.family / self.part / "part.yaml"), "--part_name", self.part,
+             "--frm_file", "top.frames", "--output_file", "top.bit"],
+        ]
+
+
+def find_openxc7(device: str) -> OpenFlow | str:
+    """Return the installed flow for a device by AMD's name, or why there is none."""
     found = _DEVICE.fullmatch(device)
-    chips, xray = os.environ.get("CHIPDB"), os.environ.get("PRJXRAY_DB_DIR")
-    if found is None or not chips or not xray or missing_tools(OPENXC7_TOOLS):
-        return None
-    die = found["die"].lower()
-    part = f"{die}{found['package'].lower()}-{found['speed']}"
-    # Packagers name the database by the part or by the die.
-    candidates = (Path(chips) / f"{part}.bin", Path(chips) / f"{die}.bin")
-    database = next((path for path in candidates if path.is_file()), None)
+    if found is None:
+        return f"{device} is not an Artix-7 whose databases are known by name"
+    missing = missing_tools(OPENXC7_TOOLS)
+    if missing:
+        return f"{', '.join(missing)} not on the PATH"
+    xray = os.environ.get("PRJXRAY_DB_DIR")
+    if not xray:
+        return "PRJXRAY_DB_DIR does not name the folder of Project X-Ray's database"
+    name = found["device"].lower()
+    footprint = name + found["package"].lower()
+    part, die = f"{footprint}-{found['speed']}", _DIES.get(name, name)
     family = Path(xray) / "artix7"
-    if database is None or not family.is_dir():
+    if not (family / part / "part.yaml").is_file():
+        return f"{family} has no {part}/part.yaml"
+    by_device = _takes_device()
+    if by_device is None:
+        return "nextpnr-xilinx --help names neither --device nor --fasm: not a version that is known"
+    names = [f"{stem}.bin" for stem in (part, footprint, name, f"chipdb-{die}")]
+    if by_device:
+        names = names[-1:]
+    chips = os.environ.get("CHIPDB")
+    chipdb = next((path for path in (Path(chips) / one for one in names) if path.is_file()), None) if chips else None
+    if chipdb is None and not by_device:
+        return (f"CHIPDB ({chips}) has none of {', '.join(names)}" if chips else
+                "CHIPDB does not name the folder of nextpnr's chip databases")
+    return OpenFlow(part, family, die, chipdb, by_device)
+
+
+def _takes_device() -> bool | None:
+    """Return whether the program has the newer command line, None when it has neither."""
+    command = find_tool("nextpnr-xilinx")
+    assert command is not None
+    try:
+        run = subprocess.run([*command, "--help"], stdin=subprocess.DEVNULL, capture_output=True, check=False,
+                             timeout=_HELP_SECONDS)
+    except (OSError, subprocess.TimeoutExpired):
         return None
-    return [
-        ["nextpnr-xilinx", "--chipdb", str(database), "--xdc", "top.xdc", "--json", "top.json", "--fasm", "top.fasm",
-         "--freq", f"{freq_mhz:g}", "--seed", str(seed), "--timing-allow-fail", "--log", "top.tim"],
-        ["fasm2frames", "--part", part, "--db-root", str(family), "top.fasm"],
-        ["xc7frames2bit", "--part_file", str(family / part / "part.yaml"), "--part_name", part, "--frm_file",
-         "top.frames", "--output_file", "top.bit"],
-    ]
+    words = (run.stdout + run.stderr).decode(errors="replace")
+    return True if "--device" in words else False if "--fasm" in words else None
 
 
-def openxc7_timing(log: str) -> Mapping[str, Timing]:
-    """Return the clocks by the last words of nextpnr's log, without paths; ToolError when it has none."""
-    clocks = {name: Timing(name, float(fmax), float(target), ()) for name, fmax, target in _FMAX.findall(log)}
-    if not clocks:
-        raise ToolError("nextpnr-xilinx wrote no clock into top.tim")
-    return clocks
+def openxc7_timing(folder: Path, targets_mhz: Mapping[str, float]) -> dict[str, Timing]:
+    """Return the clocks that the placer speaks of, each against our own target; ToolError when there are none.
+
+    `targets_mhz` are those of the netlist by every name of a clock. The placer knows one rate for all clocks, which it
+    calls passed where a faster one was meant. A clock that is not in the table has to reach the fastest of it.
+    """
+    report = folder / REPORT
+    if report.is_file():
+        found: dict[str, Any] = dict(nextpnr_timing(read_json(report)))
+    else:
+        log = (folder / LOG).read_text(encoding="utf-8", errors="replace")
+        found = {name: Timing(name, float(fmax), float(target), ()) for name, fmax, target in _FMAX.findall(log)}
+    if not found:
+        raise ToolError("nextpnr-xilinx told the rate of no clock")
+    fastest = max(targets_mhz.values())
+    return {name: Timing(name, one.fmax_mhz, targets_mhz.get(name, fastest), one.path) for name, one in found.items()}

@@ -2,7 +2,7 @@
 
 import click
 
-from tq_hw.boards.build.build import TOOLS_OF
+from tq_hw.boards.build.toolchains import TOOLS_OF
 from tq_hw.boards.build.tools import missing_tools
 from tq_hw.boards.catalog.board import Board
 from tq_hw.boards.catalog.catalog import BOARDS

@@ -7,9 +7,12 @@ from typing import Any
 
 import click
 
-from tq_hw.boards.build.build import REPORT, BuildResult, build, critical_path, new_folder, with_chip
+from tq_hw.boards.build.build import BuildResult, build, critical_path, with_chip
 from tq_hw.boards.build.firmware import build_firmware
+from tq_hw.boards.build.folder import REPORT, new_folder
+from tq_hw.boards.build.open_pins import PINS_FILE
 from tq_hw.boards.build.soc_header import soc_facts
+from tq_hw.boards.build.toolchains import OPENXC7, VIVADO
 from tq_hw.boards.build.tools import TOOLS
 from tq_hw.boards.catalog.board import Board, Memory
 from tq_hw.boards.catalog.catalog import BOARDS, find_board, find_memory
@@ -95,7 +98,8 @@ def describe(board: Board, memory: Memory, result: BuildResult, verified: bool) 
         "brams": resources["block_rams"], "resources": dict(resources),
         "available": {kind: getattr(board.device, kind) for kind in ("luts", "flip_flops", "multipliers",
                                                                      "block_rams")},
-        "toolchain": result.toolchain, "missing": list(result.missing), "verified": verified,
+        "toolchain": result.toolchain, "toolchain_why": result.why or None, "missing": list(result.missing),
+        "verified": verified,
         "seed": result.seed, "seeds": {str(seed): round(part, 3) for seed, part in result.seeds.items()},
         "seconds": {name: round(taken, 1) for name, taken in result.seconds.items()},
     }
@@ -114,6 +118,8 @@ def print_report(report: dict[str, Any], folder: Path) -> None:
     if len(report["seeds"]) > 1:
         click.echo(f"seed {report['seed']} of " + ", ".join(
             f"{seed} ({part:.1%} of the target)" for seed, part in report["seeds"].items()))
+    if report["toolchain_why"]:
+        click.echo(report["toolchain_why"])
     click.echo("verified against the golden model before the build" if report["verified"] else
                "NOT VERIFIED: --no-verify was given")
     if report["bitstream"]:
@@ -135,12 +141,14 @@ def print_report(report: dict[str, Any], folder: Path) -> None:
 @click.option("--seed", type=click.IntRange(0, 2**31 - 1), help="Of the placer.  [default: the board's, mostly 1]")
 @click.option("--seeds", type=click.IntRange(1, 64), help="Seeds to try at once, from --seed on: a process each, the "
               "first that meets the timing is taken, or else the best.  [default: the board's, mostly 1]")
+@click.option("--toolchain", type=click.Choice([VIVADO, OPENXC7]), help="What makes the bitstream of an Artix-7.  "
+              "[default: what is installed, vivado first]")
 @shape_options
 @json_option
 @debug_option
 def build_command(board_name: str, folder: str | None, model_file: str | None, memory_name: str | None,
                   dram_chip: str | None, soc: bool, inputs_file: str | None, no_verify: bool, allow_timing_fail: bool,
-                  seed: int | None, seeds: int | None, shapes: InputShapes,
+                  seed: int | None, seeds: int | None, toolchain: str | None, shapes: InputShapes,
                   json_file: str | None) -> int:
     """Make the bitstream of a board: verify, synthesize, place, route, pack.
 
@@ -181,7 +189,7 @@ def build_command(board_name: str, folder: str | None, model_file: str | None, m
             elif memory.name == "block RAM":
                 image = memory_contents(program)
         with ProgressBar(board.name) as bar:
-            result = build(board, memory, work, image=image, seed=seed, seeds=seeds or 0,
+            result = build(board, memory, work, image=image, seed=seed, seeds=seeds or 0, toolchain=toolchain or "",
                            progress=lambda text, done: bar.update(done, 1.0, f"{board.name}: {text}"))
         report = describe(board, memory, result, not no_verify) | {"soc": soc}
         if program is not None:
@@ -204,8 +212,11 @@ def build_command(board_name: str, folder: str | None, model_file: str | None, m
 
 
 def finish_elsewhere(target: Path, result: BuildResult) -> str:
-    """Return the message for a folder that waits for a vendor's program."""
+    """Return the message for a folder that waits for programs that do not come from pip."""
     name = result.missing[0]
+    if name not in TOOLS:
+        return (f"{result.why}. {target} holds what {name} needs, the netlist top.json and the pins {PINS_FILE}: "
+                f"complete it here and build again, or copy the folder to a machine that has it")
     return (f"{name} is not installed, so there is no bitstream. {target} holds all that it needs: copy it to a "
             f"machine with {name} and run there: {name} -mode batch -source top.tcl; or {TOOLS[name].install}, and "
-            "build again")
+            "build again" + (f". {result.why}" if result.why else ""))

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from tq_hw.boards.build.build import REPORT
+from tq_hw.boards.build.folder import REPORT
 from tq_hw.boards.build.tools import require_tool, run_tool
 from tq_hw.boards.catalog.catalog import find_board
 from tq_hw.boards.soc.map import FLASH_FILE, FLASH_OFFSET

@@ -89,13 +89,15 @@ def steps(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         noted.append(f"verify {model.name}")
 
     def build(board: Board, memory: Memory, folder: Path, *, image: bytes, seed: int | None, seeds: int,
-              progress: Any) -> BuildResult:
+              toolchain: str, progress: Any) -> BuildResult:
         seed = board.seed if seed is None else seed
         noted.append(f"build {memory.name} with {len(image)} bytes, seed {seed}" + f" of {seeds}" * (seeds > 0))
         missing = ("vivado",) if board.toolchain.value == "Vivado" else ()
         timing = Timing("clk", 70.0, 75.0, (Hop("logic", 1.5, "system.bridge.a"), Hop("routing", 2.5, "system.b.c")))
         if missing:
-            return BuildResult("", 0, {**RESOURCES, "block_rams": 3.5}, {}, missing, "Vivado", seed=seed)
+            lacking = ("openXC7",) if toolchain == "openxc7" else missing
+            return BuildResult("", 0, {**RESOURCES, "block_rams": 3.5}, {}, lacking, "Vivado", seed=seed,
+                               why="openXC7 was not taken: fasm2frames not on the PATH")
         (folder / "top.bit").write_bytes(b"12345")
         return BuildResult("top.bit", 5, RESOURCES, {"clk": timing}, (), board.toolchain.value, {"yosys": 1.25},
                            seed, {seed + number: 0.9 + number / 100 for number in range(seeds or 1)})

@@ -1,31 +1,21 @@
 """What `build` makes of a record, with stand-ins for the slow programs; and what it says when something is wrong."""
 
 import json
-import os
-import sys
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
+from stand_ins import STAT, small, stand_in
 
-from tq_hw.boards.build import build as build_module
 from tq_hw.boards.build import tools
-from tq_hw.boards.build.build import BuildResult, build, critical_path, dram_core, elaborate, new_folder, with_chip
+from tq_hw.boards.build.build import BuildResult, build, critical_path, dram_core, elaborate, with_chip
 from tq_hw.boards.build.figures import Hop, Timing, count_cells, modules, nextpnr_timing, vivado_figures
+from tq_hw.boards.build.folder import FailedStepError, new_folder
 from tq_hw.boards.build.tools import find_tool, require_tool, run_tool
-from tq_hw.boards.catalog.board import Board, OnChip
+from tq_hw.boards.catalog.board import OnChip
 from tq_hw.boards.catalog.catalog import BOARDS, find_board, find_memory
-from tq_hw.isa.config import Config
 from tq_hw.model.errors import MissingToolError, OptionError, ToolError
 
-SMALL = Config("small", 3, 2, 1, 4 << 10, acc_words=16, acc_buffers=2, bus_bytes=4, fold_steps=1, uops=32,
-               vector_words=128)
-STAT = {"design": {"num_cells_by_type": {"MULT18X18D": 3, "LUT4": 100, "CCU2C": 7, "TRELLIS_FF": 90, "DP16KD": 2,
-                                         "DSP48E1": 5, "LUT2": 10, "LUT6": 20, "FDRE": 30, "RAMB36E1": 2,
-                                         "RAMB18E1": 3, "RAM32M": 2, "SRL16E": 4, "other": 9},
-                   "estimated_num_lc": 25}}
 TIMING = {
     "fmax": {"$glbnet$clk": {"achieved": 101.5, "constraint": 100.0}, "slow": {"achieved": 60.0, "constraint": 75.0}},
     "critical_paths": [
@@ -48,40 +38,6 @@ TIMING_SUMMARY = """
 """
 
 
-def stand_in(folder: Path, name: str, text: str, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Put a program on the PATH that notes its arguments in `called` of the folder where it runs."""
-    folder.mkdir(exist_ok=True)
-    program = folder / name
-    program.write_text(f"#!{sys.executable}\nimport json, sys\njson.dump(sys.argv[1:], open('called', 'w'))\n{text}",
-                       encoding="utf-8")
-    program.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
-    return program
-
-
-def small(name: str) -> Board:
-    board = BOARDS[name]
-    return board if board.config.design == "serial" else replace(
-        board, config=replace(SMALL, bus_bytes=board.config.bus_bytes))
-
-
-@pytest.fixture
-def quick_synthesis(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
-    """Let synthesis only write its statistics; return the list of Yosys' arguments."""
-    called: list[list[str]] = []
-
-    def run(name: str, arguments: Sequence[str], folder: Path, progress: Any = None, *, output: str = "") -> float:
-        if name != "yosys":
-            return run_tool(name, arguments, folder, output=output)
-        called.append(list(arguments))
-        (folder / "stat.json").write_text(json.dumps(STAT), encoding="utf-8")
-        (folder / "top.json").write_text('{"modules": {}}', encoding="utf-8")
-        return 1.0
-
-    monkeypatch.setattr(build_module, "run_tool", run)
-    return called
-
-
 @pytest.mark.parametrize(("name", "memory", "pin"), [
     ("ulx3s_85f", 0, 'LOCATE COMP "sdram_0__dq__io[0]" SITE "J16";'),
     ("ecpix5_85f", 1, 'LOCATE COMP "ddr3_0__dqs__p[1]" SITE "V1";'),
@@ -102,9 +58,15 @@ def test_project_without_vivado_is_complete(tmp_path: Path, quick_synthesis: lis
     assert (result.bitstream, result.bitstream_bytes, result.timings, result.slowest) == ("", 0, {}, None)
     assert result.resources == {"multipliers": 5, "luts": 37, "carries": 0, "flip_flops": 30, "block_rams": 3.5,
                                 "small_rams": 2, "shift_registers": 4}
-    assert quick_synthesis == [["-q", "-p", "read_verilog top.v; synth_xilinx -flatten -top top; write_json top.json; "
-                                            "tee -q -o stat.json stat -tech xilinx -json"]]
-    assert {"top.v", "top.tcl", "top.xdc", "build_top.sh"} <= {path.name for path in tmp_path.iterdir()}
+    assert quick_synthesis == [["-q", "-p", (
+        "read_verilog top.v; synth_xilinx -flatten -top top -run begin:map_ffram; techmap -map single_port.v; "
+        "synth_xilinx -flatten -top top -run map_ffram:; delete t:$scopeinfo; write_json top.json; "
+        "tee -q -o stat.json stat -tech xilinx -json")]]
+    assert result.why == "openXC7 was not taken: nextpnr-xilinx, fasm2frames, xc7frames2bit not on the PATH"
+    made = {path.name for path in tmp_path.iterdir()}
+    assert {"top.v", "top.tcl", "top.xdc", "build_top.sh", "openxc7.xdc", "single_port.v"} <= made
+    pins = (tmp_path / "openxc7.xdc").read_text(encoding="utf-8")
+    assert "set_property LOC E3 [get_ports clk100_0__io]\nset_property IOSTANDARD LVCMOS33 [get_ports clk" in pins
     assert not {"stat.json", "yosys.said"} & {path.name for path in tmp_path.iterdir()}
     script = (tmp_path / "top.tcl").read_text(encoding="utf-8")
     assert "-part xc7a35ticsg324-1L" in script and "write_bitstream -force -bin_file top.bit" in script
@@ -127,41 +89,6 @@ def test_vivado_is_called_as_it_expects(tmp_path: Path, quick_synthesis: list[li
     assert result.resources == {"luts": 18123, "flip_flops": 21900, "block_rams": 46.5, "multipliers": 88}
     assert result.system is not None and result.system.fmax_mhz == 1000 / 11.111
     assert not result.met
-
-
-def test_open_tools_are_taken_where_vivado_is_missing(tmp_path: Path, quick_synthesis: list[list[str]],
-                                                      monkeypatch: pytest.MonkeyPatch) -> None:
-    programs = tmp_path / "bin"
-    note = "json.dump(sys.argv[1:], open(sys.argv[0].split('/')[-1] + '.called', 'w'))\n"
-    words = "Info: Max frequency for clock 'clk': {} MHz (FAIL at 100.00 MHz)\n"
-    log = words.format("60.10") + words.format("98.76")
-    stand_in(programs, "nextpnr-xilinx", f"{note}open('top.tim', 'w').write({log!r})",
-             monkeypatch)
-    stand_in(programs, "fasm2frames", f"{note}print('frames')", monkeypatch)
-    stand_in(programs, "xc7frames2bit", f"{note}open('top.bit', 'w').write(open('top.frames').read())", monkeypatch)
-    monkeypatch.setenv("PATH", f"{programs}:/usr/bin:/bin")
-    folder = tmp_path / "out"
-    folder.mkdir()
-    result = build(replace(small("arty_a7"), seed=7), OnChip(4096), folder)
-    assert (result.missing, result.seed) == (("vivado",), 7)
-    (tmp_path / "chips").mkdir()
-    (tmp_path / "chips" / "xc7a35t.bin").touch()
-    (tmp_path / "xray" / "artix7").mkdir(parents=True)
-    monkeypatch.setenv("CHIPDB", str(tmp_path / "chips"))
-    monkeypatch.setenv("PRJXRAY_DB_DIR", str(tmp_path / "xray"))
-    result = build(small("arty_a7"), OnChip(4096), folder, seed=5)
-    assert (result.missing, result.toolchain) == ((), "Yosys, nextpnr-xilinx")
-    assert (result.bitstream, result.bitstream_bytes) == ("top.bit", len("frames\n"))
-    assert result.timings == {"clk": Timing("clk", 98.76, 100.0, ())}
-    assert json.loads((folder / "nextpnr-xilinx.called").read_text()) == [
-        "--chipdb", f"{tmp_path}/chips/xc7a35t.bin", "--xdc", "top.xdc", "--json", "top.json", "--fasm", "top.fasm",
-        "--freq", "100", "--seed", "5", "--timing-allow-fail", "--log", "top.tim"]
-    part = "xc7a35tcsg324-1"
-    assert json.loads((folder / "fasm2frames.called").read_text()) == [
-        "--part", part, "--db-root", f"{tmp_path}/xray/artix7", "top.fasm"]
-    assert json.loads((folder / "xc7frames2bit.called").read_text()) == [
-        "--part_file", f"{tmp_path}/xray/artix7/{part}/part.yaml", "--part_name", part, "--frm_file", "top.frames",
-        "--output_file", "top.bit"]
 
 
 def test_vivado_that_writes_nothing_is_an_error(tmp_path: Path, quick_synthesis: list[list[str]],
@@ -232,12 +159,29 @@ def test_folder_appears_whole_or_not_at_all(tmp_path: Path) -> None:
     with pytest.raises(ToolError), new_folder(target) as work:
         (work / "half").write_text("x", encoding="utf-8")
         raise ToolError("no")
-    assert list((tmp_path / "made").iterdir()) == []
+    assert list(tmp_path.iterdir()) == []
     for text in ("first", "second"):
         with new_folder(target) as work:
             (work / "report.json").write_text(text, encoding="utf-8")
         assert [path.name for path in target.parent.iterdir()] == ["here"]
         assert (target / "report.json").read_text(encoding="utf-8") == text
+
+
+def test_what_a_failed_program_left_is_kept(tmp_path: Path) -> None:
+    target = tmp_path / "made" / "here"
+    for text in ("first", "second"):
+        with pytest.raises(ToolError) as error, new_folder(target) as work:
+            (work / "top.fasm").write_text(text, encoding="utf-8")
+            raise FailedStepError("fasm2frames failed")
+        assert str(error.value) == f"fasm2frames failed\nwhat was made until then is kept in {target}.failed"
+        assert [path.name for path in target.parent.iterdir()] == ["here.failed"]
+        assert (target.parent / "here.failed" / "top.fasm").read_text(encoding="utf-8") == text
+    (target.parent / "here.failed" / "failed.txt").unlink()
+    with pytest.raises(ToolError), new_folder(target):
+        raise FailedStepError("no")
+    kept = [path for path in target.parent.iterdir() if path.name != "here.failed"]
+    assert len(kept) == 1 and (kept[0] / "failed.txt").read_text(encoding="utf-8") == "no\n"
+    assert (target.parent / "here.failed" / "top.fasm").is_file()
 
 
 def test_folders_of_others_are_left_alone(tmp_path: Path) -> None:

@@ -83,9 +83,20 @@ def test_missing_vivado_is_exit_code_3_and_the_folder_is_there(tq: Tq, steps: li
     assert outcome.err == (
         "tq-hw: vivado is not installed, so there is no bitstream. arty holds all that it needs: copy it to a machine "
         "with vivado and run there: vivado -mode batch -source top.tcl; or install AMD Vivado (the free edition has "
-        "these devices) and put it on the PATH, and build again\n")
+        "these devices) and put it on the PATH, and build again. openXC7 was not taken: fasm2frames not on the PATH\n")
     report = json.loads(Path("arty/report.json").read_text(encoding="utf-8"))
     assert report["bitstream"] is None and report["fmax_mhz"] is None and report["missing"] == ["vivado"]
+    assert report["toolchain_why"] == "openXC7 was not taken: fasm2frames not on the PATH"
+
+
+def test_open_tools_that_were_asked_for_and_are_not_there(tq: Tq, steps: list[str]) -> None:
+    outcome = tq("build", "--board", "arty_a7", "-o", "arty", "--toolchain", "openxc7")
+    assert outcome.code == 3
+    assert outcome.err == (
+        "tq-hw: openXC7 was not taken: fasm2frames not on the PATH. arty holds what openXC7 needs, the netlist "
+        "top.json and the pins openxc7.xdc: complete it here and build again, or copy the folder to a machine that has "
+        "it\n")
+    assert json.loads(Path("arty/report.json").read_text(encoding="utf-8"))["missing"] == ["openXC7"]
 
 
 def test_model_goes_into_block_ram_or_beside_the_bitstream(tq: Tq, steps: list[str], model: Path) -> None:

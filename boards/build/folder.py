@@ -1,0 +1,73 @@
+"""The folder of a build: it appears whole, or what a failed program left is kept beside it."""
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tq_hw.model.errors import OptionError, ToolError
+
+__all__ = ["REPORT", "FailedStepError", "new_folder"]
+
+REPORT = "report.json"
+#: Written into a kept folder, so that the next failure may replace it.
+_MARK = "failed.txt"
+
+
+class FailedStepError(ToolError):
+    """A program failed after others had done their work: the folder is worth keeping."""
+
+
+@contextmanager
+def new_folder(target: Path) -> Iterator[Path]:
+    """Give a folder next to `target` that takes its place when the block ends without an error.
+
+    An earlier build there is replaced; anything else that is there is an OptionError, as is a place that cannot be
+    written. After a FailedStepError the folder is `target`.failed, and the ToolError says so; after any other error
+    nothing is left, not even the folders above it that were made for it.
+    """
+    target = Path(os.path.realpath(target))
+    if target.exists() and not (target / REPORT).is_file() and not (target.is_dir() and not any(target.iterdir())):
+        raise OptionError(f"{target}: exists and is not a folder of an earlier build; choose another --dir, or remove "
+                          "it")
+    made = [place for place in target.parents if not place.exists()]
+    nearest = next(place for place in target.parents if place.exists())
+    if not nearest.is_dir():
+        raise OptionError(f"{target}: cannot be written: {nearest} is not a directory")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        work = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
+    except OSError as error:
+        raise OptionError(f"{target}: cannot be written: {error.strerror or error}") from error
+    try:
+        yield work
+        _replace(work, target)
+    except FailedStepError as error:
+        (work / _MARK).write_text(f"{error}\n", encoding="utf-8")
+        kept = target.with_name(f"{target.name}.failed")
+        if kept.exists() and not (kept / _MARK).is_file():
+            # Somebody else's: it stays, under that name.
+            kept = Path(tempfile.mkdtemp(prefix=f"{kept.name}.", dir=target.parent))
+        _replace(work, kept)
+        raise ToolError(f"{error}\nwhat was made until then is kept in {kept}") from error
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+        for place in made:
+            if place.is_dir() and not any(place.iterdir()):
+                place.rmdir()
+
+
+def _replace(work: Path, target: Path) -> None:
+    """Give a folder its name, in place of what has it, with the permissions of a new one."""
+    mask = os.umask(0)
+    os.umask(mask)
+    work.chmod(0o777 & ~mask)
+    if target.exists():
+        old = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
+        target.rename(old / "old")
+        work.rename(target)
+        shutil.rmtree(old)
+    else:
+        work.rename(target)

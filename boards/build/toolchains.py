@@ -1,0 +1,60 @@
+"""Which programs make a board's bitstream, and why others do not."""
+
+from dataclasses import dataclass
+
+from tq_hw.boards.build.openxc7 import OpenFlow, find_openxc7
+from tq_hw.boards.build.tools import find_tool, missing_tools, require_tool
+from tq_hw.boards.catalog.board import Board, Toolchain
+from tq_hw.model.errors import OptionError
+
+__all__ = ["OPENXC7", "TOOLS_OF", "VIVADO", "Choice", "choose"]
+
+VIVADO, OPENXC7 = "vivado", "openxc7"
+TOOLS_OF: dict[Toolchain, tuple[str, ...]] = {
+    Toolchain.ECP5: ("yosys", "nextpnr-ecp5", "ecppack"),
+    Toolchain.ICE40: ("yosys", "nextpnr-ice40", "icepack"),
+    Toolchain.XILINX: ("yosys", "vivado"),
+}
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What runs after synthesis.
+
+    Members
+    -------
+    name : what makes the bitstream, or is to make it
+    flow : the open tools, None for others
+    missing : what is not installed; the bitstream is not made then
+    why : why other programs, or those asked for, were not taken; "" where there was no choice
+    """
+
+    name: str
+    flow: OpenFlow | None = None
+    missing: tuple[str, ...] = ()
+    why: str = ""
+
+
+def choose(board: Board, wanted: str = "") -> Choice:
+    """Return the programs for a board: `wanted` ones, or by default what is installed, the vendor's first.
+
+    Raises OptionError for a choice that the board does not have, MissingToolError for programs that come from pip.
+    """
+    if board.toolchain is not Toolchain.XILINX:
+        if wanted:
+            raise OptionError(f"--toolchain {wanted}: {board.name} is built with {board.toolchain.value} alone")
+        for name in missing_tools(TOOLS_OF[board.toolchain]):
+            require_tool(name)
+        return Choice(board.toolchain.value)
+    require_tool("yosys")
+    vivado = find_tool("vivado") is not None
+    if wanted == VIVADO or (not wanted and vivado):
+        return Choice(board.toolchain.value, missing=() if vivado else ("vivado",))
+    flow = find_openxc7(board.device.name)
+    if isinstance(flow, OpenFlow):
+        return Choice("Yosys, nextpnr-xilinx", flow, why="" if wanted else "Vivado was not taken: vivado not on the "
+                                                                           "PATH")
+    why = f"openXC7 was not taken: {flow}"
+    if wanted == OPENXC7:
+        return Choice("Yosys, nextpnr-xilinx", missing=("openXC7",), why=why)
+    return Choice(board.toolchain.value, missing=("vivado",), why=why)
