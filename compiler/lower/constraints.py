@@ -6,6 +6,8 @@ rules (types, quantization) are checked when the model is read (`tq_hw.model.rul
 
 from collections.abc import Callable, Iterable
 
+import numpy as np
+
 from tq_hw.model.errors import UnsupportedError
 from tq_hw.model.graph import Operator, Subgraph, Tensor
 from tq_hw.sim.golden.registry import int_option
@@ -105,10 +107,29 @@ def constraint_constant_transposed_weights(op: Operator, subgraph: Subgraph) -> 
 
 
 @_limits("TRANSPOSE", "SLICE", "STRIDED_SLICE", "SPACE_TO_BATCH_ND", "BATCH_TO_SPACE_ND", "RESIZE_BILINEAR",
-         "RESIZE_NEAREST_NEIGHBOR", "EXPAND_DIMS", "PADV2", "SPLIT_V")
+         "RESIZE_NEAREST_NEIGHBOR", "EXPAND_DIMS", "PADV2", "SPLIT_V", "TILE", "BROADCAST_TO", "REVERSE_V2",
+         "MIRROR_PAD")
 def constraint_constant_geometry(op: Operator, subgraph: Subgraph) -> str | None:
     """Permutation, sizes, begins, blocks, crops and fill values must be constants of the model."""
     return _first_computed(op, subgraph, range(1, len(op.inputs)))
+
+
+@_limits("GATHER_ND")
+def constraint_constant_places(op: Operator, subgraph: Subgraph) -> str | None:
+    """Indices must be constants of the model; GATHER along one axis takes computed ones."""
+    return _first_computed(op, subgraph, (1,))
+
+
+@_limits("SCATTER_ND")
+def constraint_constant_targets(op: Operator, subgraph: Subgraph) -> str | None:
+    """Indices, each of them once, and the shape must be constants of the model."""
+    indices = _tensor(op, subgraph, 0)
+    if indices is not None and indices.data is not None and indices.data.size:
+        rows = indices.data.reshape(-1, indices.data.shape[-1])
+        different, counts = np.unique(rows, axis=0, return_counts=True)
+        if len(different) < len(rows):
+            return f"index {different[counts.argmax()].tolist()} {counts.max()} times"
+    return _first_computed(op, subgraph, (0, 2))
 
 
 @_limits("SVDF", "UNIDIRECTIONAL_SEQUENCE_LSTM")

@@ -1,4 +1,4 @@
-"""Binary elementwise operators: ADD, SUB, MUL, MAXIMUM, MINIMUM, comparisons, PRELU.
+"""Binary elementwise operators: ADD, SUB, MUL, SQUARED_DIFFERENCE, MAXIMUM, MINIMUM, comparisons, PRELU.
 
 An operand of another shape than the output is spread to it: a constant at compile time, another one by a move. With a
 constant of one value, or the same tensor twice, the operator is a table.
@@ -13,7 +13,7 @@ from tq_hw.compiler.ir.staged import Flat
 from tq_hw.compiler.ir.value import TYPE_CODES, IntArray, Value
 from tq_hw.compiler.lower.legalize import Legalizer, lowers
 from tq_hw.compiler.lower.movement import move_view
-from tq_hw.compiler.programs.words import OUT, Uop, immediate, reg_a, to
+from tq_hw.compiler.programs.words import OUT, Uop, immediate, reg_a, reg_b, to
 from tq_hw.isa.uop import Alu, Destination, Multiply, ShiftSource, Source
 from tq_hw.model.graph import Operator
 from tq_hw.sim.golden import activation, elementwise
@@ -31,7 +31,9 @@ _SIGNED = CODES.astype(np.int64)
 #: Micro-operations, tables 1 and 2, and whether the operands change places.
 Program = tuple[list[dict[str, int]], tuple[IntArray | None, IntArray | None], bool]
 _INT32 = TYPE_CODES["int32"]
-_STREAMS = {"a_source": Source.STREAM, "b_source": Source.STREAM}
+#: Register 0 times itself.
+_SQUARE: Uop = {**reg_a(0), **reg_b(0), "multiply": Multiply.LOW_B}
+_STREAMS: Uop = {"a_source": Source.STREAM, "b_source": Source.STREAM}
 
 
 def _add(state: Legalizer, op: Operator) -> Program:
@@ -59,9 +61,23 @@ def _mul(state: Legalizer, op: Operator) -> Program:
     return [product, out], (_SIGNED - p.zero_point_1, _SIGNED - p.zero_point_2), False
 
 
+def _squared_difference(state: Legalizer, op: Operator) -> Program:
+    p = elementwise.square_params(op, state.subgraph)
+    tables = (
+        multiply_by_quantized_multiplier((_SIGNED - p.zero_point_1) << p.left_shift, p.multiplier_1, p.shift_1),
+        multiply_by_quantized_multiplier((_SIGNED - p.zero_point_2) << p.left_shift, p.multiplier_2, p.shift_2))
+    out = {**_rescale(0, p.output_multiplier, p.output_shift), "zero_point": p.output_zero_point, "clamp": 1,
+           "act_min": -128, "act_max": 127, **OUT}
+    return [to(0, _STREAMS, alu=Alu.SUB, a_table=1, b_table=2), to(0, _SQUARE), out], tables, False
+
+
 def _extreme(state: Legalizer, op: Operator) -> Program:
     require_dtype(op, state.subgraph, "int8")
     return [{**_STREAMS, "alu": Alu.MAX if op.op == "MAXIMUM" else Alu.MIN, **OUT}], (None, None), False
+
+
+def _logical(state: Legalizer, op: Operator) -> Program:
+    return [{**_STREAMS, "alu": Alu.MIN if op.op == "LOGICAL_AND" else Alu.MAX, **OUT}], (None, None), False
 
 
 def _compare(state: Legalizer, op: Operator) -> Program:
@@ -91,7 +107,8 @@ def _prelu(state: Legalizer, op: Operator) -> Program:
 
 
 _PROGRAMS: dict[str, Callable[[Legalizer, Operator], Program]] = {
-    "ADD": _add, "SUB": _add, "MUL": _mul, "MAXIMUM": _extreme, "MINIMUM": _extreme, "PRELU": _prelu,
+    "ADD": _add, "SUB": _add, "MUL": _mul, "SQUARED_DIFFERENCE": _squared_difference, "MAXIMUM": _extreme,
+    "MINIMUM": _extreme, "PRELU": _prelu, "LOGICAL_AND": _logical, "LOGICAL_OR": _logical,
     **dict.fromkeys(("LESS", "LESS_EQUAL", "GREATER", "GREATER_EQUAL", "EQUAL", "NOT_EQUAL"), _compare)}
 
 
@@ -127,10 +144,16 @@ def _as_table(state: Legalizer, op: Operator) -> bool:
     return True
 
 
+#: Operators of the vector unit with another name than the model's operator.
+_ALU_NAMES = {"MAXIMUM": "MAX", "MINIMUM": "MIN", "SQUARED_DIFFERENCE": "SUB"}
+
+
 def _plain(state: Legalizer, op: Operator) -> None:
     first: Uop = {"multiply": Multiply.LOW_B} if op.op == "MUL" else {
-        "alu": Alu[{"MAXIMUM": "MAX", "MINIMUM": "MIN"}.get(op.op, op.op.replace("GREATER", "LESS"))]}
+        "alu": Alu[_ALU_NAMES.get(op.op, op.op.replace("GREATER", "LESS"))]}
     uops = [first | _STREAMS]
+    if op.op == "SQUARED_DIFFERENCE":
+        uops = [{"alu": Alu.SUB} | _STREAMS, _SQUARE]
     low, high = (INT32_MIN, INT32_MAX) if op.op not in ("ADD", "SUB", "MUL") else elementwise.int32_range(
         op, state.subgraph)
     if low > INT32_MIN:
@@ -175,7 +198,7 @@ def lower_table(state: Legalizer, op: Operator) -> None:
     table_pass(state, op, state.input(op, 0), state.constant(op, 1))
 
 
-@lowers("LOGISTIC", "TANH", "RELU", "RELU6", "RELU_N1_TO_1", "LEAKY_RELU", "HARD_SWISH", *POINTWISE)
+@lowers("LOGICAL_NOT", "LOGISTIC", "TANH", "RELU", "RELU6", "RELU_N1_TO_1", "LEAKY_RELU", "HARD_SWISH", *POINTWISE)
 def lower_unary(state: Legalizer, op: Operator) -> None:
     """Any function of one int8."""
     table = KERNELS[op.op](op, state.subgraph, [CODES])[0]

@@ -56,13 +56,13 @@ class _Island:
             return KERNELS[maker.op](maker, self.graph.subgraph, inputs)[0]
 
     def _codes(self, source: Tensor) -> Array:
-        if source.dtype not in _BYTES:
-            raise UnsupportedError(f"{_label(source)} is {source.dtype}: a table is of {' or '.join(_BYTES)}")
+        if source.dtype not in (*_BYTES, "bool"):
+            raise UnsupportedError(f"{_label(source)} is {source.dtype}: a table is of {', '.join(_BYTES)} or bool")
         if self.source is not None and self.source.index != source.index:
             raise UnsupportedError(f"the float32 result comes of {_label(self.source)} and {_label(source)}: it is no "
                                    "function of one byte")
         self.source = source
-        return _CODES.view(source.dtype)
+        return _CODES != 0 if source.dtype == "bool" else _CODES.view(source.dtype)
 
 
 def _label(tensor: Tensor) -> str:

@@ -66,13 +66,14 @@ def _second(s: Sketch, x: int, same: dict[str, Any] | None = None) -> int:
 
 
 def binary(s: Sketch, x: int) -> list[int]:
-    """Sum, difference, product, or PRELU."""
-    op = s.pick("ADD", "ADD", "ADD", "SUB", "MUL", "MUL", "PRELU")
+    """Sum, difference, product, square of a difference, or PRELU."""
+    op = s.pick("ADD", "ADD", "ADD", "SUB", "MUL", "MUL", "PRELU", "SQUARED_DIFFERENCE")
     other = _second(s, x)
     pair = [x, other] if op == "PRELU" or s.chance(0.5) else [other, x]
     scales = s.b.tensors[x].scale, s.b.tensors[other].scale
     natural = 1.5 * max(scales) if op in ("ADD", "SUB") else scales[0] * scales[1] * 60
-    return [s.b.add(op, pair, **s.out(natural), options={} if op == "PRELU" else s.activation())]
+    fuses = op in ("ADD", "SUB", "MUL")
+    return [s.b.add(op, pair, **s.out(natural), options=s.activation() if fuses else {})]
 
 
 def largest(s: Sketch, x: int) -> list[int]:

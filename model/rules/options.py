@@ -6,12 +6,12 @@ from tq_hw.model.rules.node import Node
 from tq_hw.model.rules.quantization import WEIGHT_AXES, bias_of, label, source_of
 
 __all__ = ["constraint_activation_is_a_range", "constraint_comparison_scale", "constraint_hard_swish_input",
-           "constraint_hard_swish_scale",
-           "constraint_index_type",
-           "constraint_lstm_activation", "constraint_lstm_cell_scale", "constraint_lstm_is_plain",
-           "constraint_lstm_output", "constraint_multiplier_fits", "constraint_no_fused_activation",
-           "constraint_not_empty", "constraint_softmax_scale", "constraint_state_is_variable", "constraint_sum_scale",
-           "constraint_svdf_activation", "constraint_weights_are_constant", "constraint_weights_format", "multipliers"]
+           "constraint_hard_swish_scale", "constraint_index_type", "constraint_lstm_activation",
+           "constraint_lstm_cell_scale", "constraint_lstm_is_plain", "constraint_lstm_output",
+           "constraint_multiplier_fits", "constraint_no_fused_activation", "constraint_not_empty",
+           "constraint_softmax_scale", "constraint_square_scale", "constraint_state_is_variable",
+           "constraint_sum_scale", "constraint_svdf_activation", "constraint_weights_are_constant",
+           "constraint_weights_format", "multipliers"]
 
 _MAX_LEFT_SHIFT = 30
 
@@ -79,6 +79,14 @@ def constraint_sum_scale(node: Node) -> str | None:
         return None
     larger, output = max(node.input(0).scale, node.input(1).scale), node.output().scale
     return None if 2 * larger < 2.0**20 * output else f"input scale {larger:g}, output scale {output:g}"
+
+
+def constraint_square_scale(node: Node) -> str | None:
+    """Keep the square of the larger input scale below 2^12 output scales: the kernels abort at more."""
+    if node.output().dtype != "int8":
+        return None
+    larger, output = max(node.input(0).scale, node.input(1).scale), node.output().scale
+    return None if larger * larger < 2.0**12 * output else f"input scale {larger:g}, output scale {output:g}"
 
 
 def constraint_softmax_scale(node: Node) -> str | None:

@@ -117,13 +117,15 @@ def constraint_same_quantization(node: Node) -> str | None:
 def _data_tensors(node: Node) -> Sequence[Tensor]:
     """Return the tensors that carry the data, without axes, shapes and the like."""
     op = node.operator.op
-    if op in ("CONCATENATION", "PACK", "MAXIMUM", "MINIMUM", "ADD", "SUB", "MUL"):
+    if op in ("CONCATENATION", "PACK", "MAXIMUM", "MINIMUM", "ADD", "SUB", "MUL", "SQUARED_DIFFERENCE"):
         return node.inputs() + node.outputs()
     if op in COMPARISONS:
         return node.inputs()
+    if op in ("SELECT", "SELECT_V2"):
+        return [node.input(1), node.input(2), *node.outputs()]
     if op == "PADV2":
         return [node.input(0), node.input(2), *node.outputs()]
-    return [node.input(1 if op in ("SPLIT", "EMBEDDING_LOOKUP") else 0), *node.outputs()]
+    return [node.input(1 if op in ("SPLIT", "EMBEDDING_LOOKUP", "SCATTER_ND") else 0), *node.outputs()]
 
 
 def constraint_same_type(node: Node) -> str | None:

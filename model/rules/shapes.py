@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 from tq_hw.model.rules.node import Node
 from tq_hw.model.rules.shapes_move import MOVE_SHAPES
+from tq_hw.model.rules.shapes_repeat import REPEAT_SHAPES, broadcast
 from tq_hw.model.rules.shapes_slice import SLICE_SHAPES
 
 __all__ = ["broadcast", "output_shapes", "window_size"]
@@ -39,19 +40,6 @@ def window_size(node: Node, size: int, kernel: int, stride: int, dilation: int, 
     if size < span:
         raise node.error(f"{axis} is {size}, less than the filter's {span}, with padding VALID")
     return (size - span) // stride + 1
-
-
-def broadcast(node: Node, first: tuple[int, ...], second: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the common shape of two shapes, aligned at their last dimension."""
-    rank = max(len(first), len(second))
-    pairs = zip((1,) * (rank - len(first)) + first, (1,) * (rank - len(second)) + second,
-                strict=True)
-    result = []
-    for one, other in pairs:
-        if one != other and 1 not in (one, other):
-            raise node.error(f"shapes {list(first)} and {list(second)} cannot be broadcast")
-        result.append(other if one == 1 else one)
-    return tuple(result)
 
 
 def _conv_2d(node: Node) -> Shapes:
@@ -252,13 +240,13 @@ _GROUPS: dict[_Rule, str] = {
     _rows: "SOFTMAX LOG_SOFTMAX L2_NORMALIZATION",
     _same: "LOGISTIC TANH RELU RELU6 RELU_N1_TO_1 "
            "RELU_0_TO_1 LEAKY_RELU HARD_SWISH QUANTIZE DEQUANTIZE CAST ABS ELU GELU EXP LOG RSQRT "
-           "NEG SQRT SQUARE SIN COS FLOOR CEIL ROUND SIGN",
+           "NEG SQRT SQUARE SIN COS FLOOR CEIL ROUND SIGN LOGICAL_NOT",
     _binary: "ADD SUB MUL DIV POW FLOOR_DIV SQUARED_DIFFERENCE MAXIMUM MINIMUM LESS LESS_EQUAL GREATER GREATER_EQUAL "
-             "EQUAL NOT_EQUAL",
+             "EQUAL NOT_EQUAL LOGICAL_AND LOGICAL_OR",
     _prelu: "PRELU",
     _reduce: "MEAN SUM REDUCE_MAX REDUCE_MIN", _arg: "ARG_MAX ARG_MIN",
     _resize: "RESIZE_BILINEAR RESIZE_NEAREST_NEIGHBOR", _batch_matmul: "BATCH_MATMUL",
     _shape: "SHAPE", _svdf: "SVDF", _lstm: "UNIDIRECTIONAL_SEQUENCE_LSTM",
 }
 _SHAPES: dict[str, _Rule] = {op: rule for rule, ops in _GROUPS.items() for op in ops.split()}
-_SHAPES |= MOVE_SHAPES | SLICE_SHAPES
+_SHAPES |= MOVE_SHAPES | REPEAT_SHAPES | SLICE_SHAPES

@@ -20,6 +20,7 @@ from tq_hw.model.rules.options import (
     constraint_multiplier_fits,
     constraint_no_fused_activation,
     constraint_softmax_scale,
+    constraint_square_scale,
     constraint_state_is_variable,
     constraint_sum_scale,
     constraint_svdf_activation,
@@ -48,6 +49,8 @@ Rule = Callable[[Node], str | None]
 _MOVES = ("RESHAPE SQUEEZE EXPAND_DIMS TRANSPOSE PAD PADV2 SPACE_TO_DEPTH DEPTH_TO_SPACE SPACE_TO_BATCH_ND "
           "BATCH_TO_SPACE_ND GATHER EMBEDDING_LOOKUP CONCATENATION PACK UNPACK SLICE STRIDED_SLICE SPLIT SPLIT_V "
           "AVERAGE_POOL_2D MAX_POOL_2D RESIZE_BILINEAR RESIZE_NEAREST_NEIGHBOR MAXIMUM MINIMUM REDUCE_MAX REDUCE_MIN")
+#: Kernels that copy codes, whatever the scales are.
+_COPIES = "TILE BROADCAST_TO REVERSE_V2 MIRROR_PAD GATHER_ND SCATTER_ND SELECT SELECT_V2"
 _FUSED = "CONV_2D DEPTHWISE_CONV_2D TRANSPOSE_CONV FULLY_CONNECTED AVERAGE_POOL_2D MAX_POOL_2D ADD SUB MUL"
 
 _LSTM = "UNIDIRECTIONAL_SEQUENCE_LSTM"
@@ -61,7 +64,7 @@ _RULES: dict[Rule, str] = {
     constraint_weights_format: "FULLY_CONNECTED",
     constraint_bias_zero_point: f"{_CONV} SVDF",
     constraint_bias_scale: "FULLY_CONNECTED",
-    constraint_same_type: f"{_MOVES} ADD SUB MUL {' '.join(COMPARISONS)}",
+    constraint_same_type: f"{_MOVES} {_COPIES} ADD SUB MUL SQUARED_DIFFERENCE {' '.join(COMPARISONS)}",
     constraint_same_quantization: _MOVES,
     constraint_fixed_output: " ".join(FIXED_OUTPUTS),
     constraint_activation_is_a_range: _FUSED,
@@ -73,6 +76,7 @@ _RULES: dict[Rule, str] = {
     constraint_multiplier_fits: f"{_CONV} SVDF MUL BATCH_MATMUL PRELU LEAKY_RELU RELU RELU6 RELU_N1_TO_1 MEAN SUM "
                                 "QUANTIZE",
     constraint_sum_scale: "ADD SUB",
+    constraint_square_scale: "SQUARED_DIFFERENCE",
     constraint_softmax_scale: "SOFTMAX LOG_SOFTMAX",
     constraint_comparison_scale: " ".join(COMPARISONS),
     constraint_hard_swish_scale: "HARD_SWISH",

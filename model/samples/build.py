@@ -174,7 +174,9 @@ class ModelBuilder:
 
 def _data_position(op: str) -> int:
     """Return the position of the input that gives dtype and quantization."""
-    return {"TRANSPOSE_CONV": 2, "SPLIT": 1, "EMBEDDING_LOOKUP": 1}.get(op, 0)
+    if op in ("SPLIT", "EMBEDDING_LOOKUP", "SELECT", "SELECT_V2", "SCATTER_ND"):
+        return 1
+    return 2 if op == "TRANSPOSE_CONV" else 0
 
 
 def _output_dtype(op: str, source: str, options: dict[str, OptionValue]) -> str:

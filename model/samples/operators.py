@@ -45,11 +45,11 @@ def _other(b: ModelBuilder, rng: Rng, x: int, scale: float, zero_point: int) -> 
 
 
 def _binary(b: ModelBuilder, rng: Rng, x: int) -> int:
-    op = _pick(rng, "ADD", "SUB", "MUL", "PRELU")
+    op = _pick(rng, "ADD", "SUB", "MUL", "PRELU", "SQUARED_DIFFERENCE")
     scale = float(rng.uniform(0.005, 0.1))
     other = _other(b, rng, x, scale, _point(rng))
     pair = [x, other] if op == "PRELU" or rng.random() < 0.5 else [other, x]
-    options = {} if op == "PRELU" else {"fused_activation_function": _pick(rng, *_ACTIVATIONS)}
+    options = {} if op in ("PRELU", "SQUARED_DIFFERENCE") else {"fused_activation_function": _pick(rng, *_ACTIVATIONS)}
     out = max(b.tensors[x].scale, scale) if op in ("ADD", "SUB") else b.tensors[x].scale * scale * 80
     return b.add(op, pair, scale=out * float(rng.uniform(0.5, 3)), zero_point=_point(rng), options=options)
 
@@ -73,6 +73,42 @@ def _integers(b: ModelBuilder, rng: Rng, x: int) -> int:
         second = b.add("CAST", [b.input(dims, scale=0.1)], out_data_type="int32")
     options = {"fused_activation_function": _pick(rng, *_ACTIVATIONS)} if op in ("ADD", "SUB", "MUL") else {}
     return b.add(op, [first, second] if rng.random() < 0.5 else [second, first], options=options)
+
+
+def _rearranged(b: ModelBuilder, rng: Rng, x: int) -> int:
+    """Repeats, mirrored borders, axes turned round, picked and scattered slices."""
+    shape = b.tensors[x].shape
+    op = _pick(rng, "TILE", "REVERSE_V2", "MIRROR_PAD", "GATHER_ND", "SCATTER_ND")
+    if op == "TILE":
+        return b.add(op, [x, b.constant(rng.integers(1, 3, 4).astype(np.int32))])
+    if op == "REVERSE_V2":
+        first = int(rng.integers(0, 4))
+        return b.add(op, [x, b.constant(list(range(first, int(rng.integers(first, 4)) + 1)))])
+    if op == "MIRROR_PAD":
+        mode = _pick(rng, "REFLECT", "SYMMETRIC")
+        most = np.array([[min(4, size - (mode == "REFLECT"))] * 2 for size in shape])
+        return b.add(op, [x, b.constant(rng.integers(0, most + 1).astype(np.int32))], mode=mode)
+    if op == "GATHER_ND":
+        depth = int(rng.integers(1, 5))
+        indices = np.stack([rng.integers(0, size, 5) for size in shape[:depth]], axis=-1)
+        return b.add(op, [x, b.constant(indices.astype(np.int32))])
+    target = (2 * shape[0] + 1, *shape[1:])
+    indices = rng.permutation(target[0])[:shape[0], None].astype(np.int32)
+    return b.add(op, [b.constant(indices), x, b.constant(list(target))])
+
+
+def _choice(b: ModelBuilder, rng: Rng, x: int) -> int:
+    """One of two by a comparison or a constant condition."""
+    tensor = b.tensors[x]
+    other = _other(b, rng, x, tensor.scale, tensor.zero_point)
+    if rng.random() < 0.5:
+        condition = b.add(_pick(rng, "LESS", "GREATER"), [x, other])
+        third = b.add("EQUAL", [x, other])
+        condition = b.add(_pick(rng, "LOGICAL_AND", "LOGICAL_OR"), [condition, third])
+        condition = b.add("LOGICAL_NOT", [condition]) if rng.random() < 0.5 else condition
+    else:
+        condition = b.constant(rng.random([size if rng.random() < 0.7 else 1 for size in tensor.shape]) < 0.5)
+    return b.add("SELECT_V2", [condition, x, other] if rng.random() < 0.5 else [condition, other, x])
 
 
 def _concatenation(b: ModelBuilder, rng: Rng, x: int) -> int:
@@ -227,6 +263,7 @@ def _computed_weights(b: ModelBuilder, rng: Rng, x: int) -> int:
 #: Layers by kind, as in `tq_hw.model.samples.layers`.
 OPERATOR_LAYERS: dict[str, Callable[[ModelBuilder, Rng, int], int]] = {
     "unary": _unary, "binary": _binary, "compare": _compare, "integers": _integers,
+    "rearranged": _rearranged, "choice": _choice,
     "concatenation": _concatenation, "slice": _slice, "transpose": _transpose, "split": _split, "space": _space,
     "gather": _gather, "pad_any": _pad_any,
     "resize": _resize, "reduce": _reduce, "rows": _rows, "transpose_conv": _transpose_conv,

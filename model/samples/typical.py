@@ -97,6 +97,22 @@ def _embedding(b: ModelBuilder, x: int) -> int:
     return b.add("EMBEDDING_LOOKUP", [b.add("ARG_MAX", [x, b.constant(1)], output_type="int32"), table])
 
 
+def _scatter(b: ModelBuilder, x: int) -> int:
+    return b.add("SCATTER_ND", [b.constant(np.array([[1]], np.int32)), x, b.constant([2, *_SHAPE[1:]])])
+
+
+def _logical(op: str) -> _Layer:
+    def add(b: ModelBuilder, x: int) -> int:
+        return b.add(op, [b.input(_SHAPE, "bool") for _ in range(1 if op == "LOGICAL_NOT" else 2)])
+    return add
+
+
+def _select(op: str) -> _Layer:
+    def add(b: ModelBuilder, x: int) -> int:
+        return b.add(op, [b.input(_SHAPE, "bool"), x, b.input(_SHAPE, scale=_SCALE, zero_point=3)])
+    return add
+
+
 def _svdf(b: ModelBuilder, x: int) -> int:
     rng = np.random.default_rng(0)
     feature = b.constant(rng.integers(-127, 128, (32, 64)).astype(np.int8), scale=0.01)
@@ -146,7 +162,7 @@ _BLOCK = ([2, 2], [[0, 0], [0, 0]])
 
 #: Shape of the input, and the operator after it.
 _LAYERS: dict[str, tuple[tuple[int, ...], _Layer]] = {
-    **{op: (_SHAPE, _binary(op)) for op in ("ADD", "SUB", "MUL")},
+    **{op: (_SHAPE, _binary(op)) for op in ("ADD", "SUB", "MUL", "SQUARED_DIFFERENCE")},
     **{op: (_SHAPE, _binary(op, None)) for op in (
         "MAXIMUM", "MINIMUM", "LESS", "LESS_EQUAL", "GREATER", "GREATER_EQUAL", "EQUAL", "NOT_EQUAL")},
     **{op: (_SHAPE, _plain(op, 3, output_type="int32")) for op in ("ARG_MAX", "ARG_MIN")},
@@ -169,6 +185,13 @@ _LAYERS: dict[str, tuple[tuple[int, ...], _Layer]] = {
     "SLICE": (_SHAPE, _plain("SLICE", [0, 1, 2, 3], [1, 30, 30, 10])),
     "STRIDED_SLICE": (_SHAPE, _plain("STRIDED_SLICE", [0, 0, 0, 0], [1, 32, 32, 16], [1, 2, 2, 1])),
     "GATHER": (_SHAPE, _plain("GATHER", [5, 3, 31, 0, 7, 8, 9, 10], axis=1, batch_dims=0)),
+    "TILE": ((1, 16, 16, 16), _plain("TILE", [1, 2, 2, 1])),
+    "BROADCAST_TO": ((1, 1, 1, 16), _plain("BROADCAST_TO", list(_SHAPE))),
+    "REVERSE_V2": (_SHAPE, _plain("REVERSE_V2", [1])),
+    "MIRROR_PAD": (_SHAPE, _plain("MIRROR_PAD", [[0, 0], [1, 1], [2, 2], [0, 0]], mode="REFLECT")),
+    "GATHER_ND": (_SHAPE, _plain("GATHER_ND", [[0, 5], [0, 3], [0, 31], [0, 0]])), "SCATTER_ND": (_SHAPE, _scatter),
+    **{op: (_SHAPE, _logical(op)) for op in ("LOGICAL_AND", "LOGICAL_OR", "LOGICAL_NOT")},
+    **{op: (_SHAPE, _select(op)) for op in ("SELECT", "SELECT_V2")},
     "SPACE_TO_DEPTH": (_SHAPE, _plain("SPACE_TO_DEPTH", block_size=2)),
     "DEPTH_TO_SPACE": (_SHAPE, _plain("DEPTH_TO_SPACE", block_size=2)),
     "SPACE_TO_BATCH_ND": (_SHAPE, _plain("SPACE_TO_BATCH_ND", *_BLOCK)),

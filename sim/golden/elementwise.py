@@ -1,7 +1,7 @@
-"""ADD, SUB, MUL, MAXIMUM, MINIMUM and the six comparisons, with numpy's broadcasting.
+"""ADD, SUB, MUL, SQUARED_DIFFERENCE, MAXIMUM, MINIMUM and the six comparisons, with numpy's broadcasting.
 
 Sources: `integer_ops/add.h`, `reference/sub.h`, `integer_ops/mul.h`, `reference/comparisons.h`,
-`maximum_minimum.cc`, and the `Prepare` of `add.cc`, `sub.cc`, `mul.cc`, `comparisons.cc`.
+`maximum_minimum.cc`, `squared_difference.cc`, and the `Prepare` of `add.cc`, `sub.cc`, `mul.cc`, `comparisons.cc`.
 """
 
 from collections.abc import Callable
@@ -32,12 +32,14 @@ from tq_hw.sim.golden.registry import (
     value,
 )
 
-__all__ = ["AddParams", "CompareParams", "MulParams", "add_params", "compare_params", "int32_range", "mul_params"]
+__all__ = ["AddParams", "CompareParams", "MulParams", "SquareParams", "add_params", "compare_params", "int32_range",
+           "mul_params", "square_params"]
 
 #: What the fused activations leave of an int32.
 _INT32_RANGES = {"NONE": (INT32_MIN, INT32_MAX), "RELU": (0, INT32_MAX), "RELU6": (0, 6), "RELU_N1_TO_1": (-1, 1)}
 _PLAIN: dict[str, Callable[[IntArray, IntArray], IntArray]] = {
-    "ADD": np.add, "SUB": np.subtract, "MUL": np.multiply}
+    "ADD": np.add, "SUB": np.subtract, "MUL": np.multiply,
+    "SQUARED_DIFFERENCE": lambda x, y: wrap_int32(x - y) ** 2}
 
 
 @dataclass(frozen=True)
@@ -76,6 +78,22 @@ class MulParams:
     output_zero_point: int
     act_min: int
     act_max: int
+
+
+@dataclass(frozen=True)
+class SquareParams:
+    """Derived integers of SQUARED_DIFFERENCE: both inputs on a common scale of 7 fraction bits, the square rescaled."""
+
+    left_shift: int
+    zero_point_1: int
+    multiplier_1: int
+    shift_1: int
+    zero_point_2: int
+    multiplier_2: int
+    shift_2: int
+    output_multiplier: int
+    output_shift: int
+    output_zero_point: int
 
 
 @dataclass(frozen=True)
@@ -133,6 +151,24 @@ def mul_params(op: Operator, subgraph: Subgraph) -> MulParams:
                      act_min, act_max)
 
 
+def square_params(op: Operator, subgraph: Subgraph) -> SquareParams:
+    """Derive the integers of a SQUARED_DIFFERENCE.
+
+    Raises `UnsupportedError` when the output multiplier is 1 or more: the engines abort on it.
+    """
+    first = require_dtype(op, subgraph, "int8")
+    second = require_dtype(op, subgraph, "int8", position=1)
+    output = output_tensor(op, subgraph)
+    require(output.dtype == "int8", f"output must be int8, not {output.dtype}")
+    left_shift, twice_max = 7, 2.0 * max(first.scale, second.scale)
+    real = twice_max * twice_max / ((1 << 2 * left_shift) * output.scale)
+    multiplier, shift = quantize_multiplier(real)
+    require(real < 1.0 and shift <= 0, f"output scale {output.scale} must be above {twice_max**2 / (1 << 14)}, 2^-12 "
+                                       "of the larger input scale's square")
+    return SquareParams(left_shift, first.zero_point, *quantize_multiplier(first.scale / twice_max), second.zero_point,
+                        *quantize_multiplier(second.scale / twice_max), multiplier, shift, output.zero_point)
+
+
 def compare_params(op: Operator, subgraph: Subgraph) -> CompareParams:
     """Derive the integers of a comparison.
 
@@ -157,6 +193,8 @@ def _rescaled(x: Array, zero_point: int, left_shift: int, multiplier: int, shift
 
 def int32_range(op: Operator, subgraph: Subgraph) -> tuple[int, int]:
     """What the fused activation of an int32 ADD, SUB or MUL leaves; TFLite Micro's ADD does not look at it."""
+    if op.op == "SQUARED_DIFFERENCE":
+        return _INT32_RANGES["NONE"]
     ignored = op.op == "ADD" and subgraph.profile == "tflm"
     return _INT32_RANGES["NONE" if ignored else str_option(op, "fused_activation_function")]
 
@@ -191,6 +229,18 @@ def mul(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
                * (value(inputs, 1).astype(np.int64) - p.zero_point_2))
     scaled = multiply_by_quantized_multiplier(product, p.multiplier, p.shift)
     return [narrow(scaled + p.output_zero_point, p.act_min, p.act_max)]
+
+
+@kernel("SQUARED_DIFFERENCE")
+def squared_difference(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
+    """Square of an int8 difference on a common scale; int32 as it is."""
+    if require_dtype(op, subgraph, "int8", "int32").dtype == "int32":
+        return _plain(op, subgraph, inputs)
+    p = square_params(op, subgraph)
+    first = _rescaled(value(inputs, 0), p.zero_point_1, p.left_shift, p.multiplier_1, p.shift_1)
+    second = _rescaled(value(inputs, 1), p.zero_point_2, p.left_shift, p.multiplier_2, p.shift_2)
+    scaled = multiply_by_quantized_multiplier((first - second) ** 2, p.output_multiplier, p.output_shift)
+    return [narrow(scaled + p.output_zero_point, -128, 127)]
 
 
 @kernel("MAXIMUM", "MINIMUM")

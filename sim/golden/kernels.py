@@ -6,10 +6,12 @@ from tq_hw.sim.golden import (
     conv,
     elementwise,
     fully_connected,
+    logical,
     movement,
     pointwise,
     pooling,
     quantize,
+    rearrange,
     recurrent,
     reduce,
     resize,
@@ -22,8 +24,8 @@ from tq_hw.sim.golden.registry import KERNELS
 
 __all__ = ["FAMILIES", "KERNELS"]
 
-FAMILIES = (activation, conv, elementwise, fully_connected, movement, pooling, quantize, recurrent,
-            reduce, resize, slicing, softmax, svdf)
+FAMILIES = (activation, conv, elementwise, fully_connected, logical, movement, pooling, quantize, rearrange,
+            recurrent, reduce, resize, slicing, softmax, svdf)
 pointwise.load_all()
 for _name in FLOAT_OPERATORS:
     KERNELS[_name] = either(KERNELS.get(_name))

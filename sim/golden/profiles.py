@@ -73,7 +73,8 @@ def _rule(profile: str, why: str, *ops: str) -> Callable[[Rule], Rule]:
     return add
 
 
-@_rule("tflm", _REFUSED, "RELU_N1_TO_1", "RELU_0_TO_1", "GELU", "EXP", "LOG", "POW", "SIGN")
+@_rule("tflm", _REFUSED, "RELU_N1_TO_1", "RELU_0_TO_1", "GELU", "EXP", "LOG", "POW", "SIGN", "TILE", "SELECT",
+       "SCATTER_ND")
 def constraint_tflm_kernel(op: Operator, subgraph: Subgraph) -> str | None:
     """Use an operator that the engine has."""
     tensor = input_tensor(op, subgraph, 0)

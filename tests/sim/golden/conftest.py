@@ -38,6 +38,9 @@ def random_inputs(model: Model, rng: np.random.Generator) -> list[np.ndarray]:
         if tensor.dtype == "float32":
             arrays.append(rng.normal(0, 2, tensor.shape).astype(np.float32))
             continue
+        if tensor.dtype == "bool":
+            arrays.append(rng.random(tensor.shape) < 0.5)
+            continue
         info = np.iinfo(tensor.dtype)
         point = tensor.zero_point if tensor.quantization is not None else 0
         kind = rng.integers(8)

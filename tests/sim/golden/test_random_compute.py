@@ -126,6 +126,9 @@ def binary(rng: Rng, op: str) -> bytes:
     elif op == "MUL":
         options |= {"scale": float(np.float32(pair[0][0] * pair[1][0] * pick(rng, 0.7, 30, 100))),
                     "zero_point": point(rng)}
+    elif op == "SQUARED_DIFFERENCE":
+        options = {"scale": float(np.float32(max(pair)[0] ** 2 * pick(rng, 0.01, 3, 80, 200))),
+                   "zero_point": point(rng)}
     return b.build(b.add(op, [left, right], **options))
 
 
@@ -322,7 +325,7 @@ OPERATORS: dict[str, tuple[Generator, tuple[str, ...]]] = {
     "FULLY_CONNECTED": (fully_connected, TFLM),
     "BATCH_MATMUL": (batch_matmul, REF),
     **dict.fromkeys(("ADD", "SUB", "MAXIMUM", "MINIMUM", "LESS", "LESS_EQUAL", "GREATER", "GREATER_EQUAL",
-                     "EQUAL", "NOT_EQUAL"), (binary, BOTH)),
+                     "EQUAL", "NOT_EQUAL", "SQUARED_DIFFERENCE"), (binary, BOTH)),
     "MUL": (binary, REF),
     **dict.fromkeys(("LOGISTIC", "TANH"), (unary, REF)),
     **dict.fromkeys(("PRELU", "HARD_SWISH", "QUANTIZE", "DEQUANTIZE"), (unary, BOTH)),
@@ -337,7 +340,7 @@ OPERATORS: dict[str, tuple[Generator, tuple[str, ...]]] = {
     "UNIDIRECTIONAL_SEQUENCE_LSTM": (lstm, REF),
     "FLOAT_QUANTIZE": (from_float, BOTH),
     # TFLite Micro leaves out the activation of int32.
-    **dict.fromkeys(("ADD:int32", "SUB:int32", "MUL:int32"), (integers, REF)),
+    **dict.fromkeys(("ADD:int32", "SUB:int32", "MUL:int32", "SQUARED_DIFFERENCE:int32"), (integers, REF)),
     **dict.fromkeys((f"{op}:int32" for op in ("MAXIMUM", "MINIMUM", "LESS", "LESS_EQUAL", "GREATER", "GREATER_EQUAL",
                                               "EQUAL", "NOT_EQUAL")), (integers, BOTH)),
     **dict.fromkeys(("uint8:int8", "int8:uint8", "int16:int8"), (from_integer, BOTH)),

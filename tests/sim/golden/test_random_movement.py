@@ -1,6 +1,7 @@
 """Operators that move values, in generated models of one operator, against the public engines."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -193,6 +194,74 @@ def embedding_lookup(rng: Rng, op: str) -> bytes:
     return b.build(b.add(op, [ids, source(rng, b, (9, int(rng.integers(1, 6))))]))
 
 
+def tile(rng: Rng, op: str) -> bytes:
+    b = ModelBuilder(op)
+    dims = shape(rng)
+    return b.build(b.add(op, [source(rng, b, dims), b.constant(rng.integers(1, 4, len(dims)).astype(np.int32))]))
+
+
+def broadcast_to(rng: Rng, op: str) -> bytes:
+    b = ModelBuilder(op)
+    dims = tuple(pick(rng, 1, size) for size in shape(rng))
+    target = [int(rng.integers(1, 4)) if size == 1 else size for size in dims]
+    if len(dims) < 4 and rng.random() < 0.5:
+        target.insert(0, int(rng.integers(1, 4)))
+    y = b.add(op, [source(rng, b, dims), b.constant(target)])
+    # There is no version 1.
+    b.operators[-1] = replace(b.operators[-1], version=2)
+    return b.build(y)
+
+
+def reverse(rng: Rng, op: str) -> bytes:
+    b = ModelBuilder(op)
+    dims = shape(rng)
+    first = int(rng.integers(len(dims)))
+    axes = rng.permutation(np.arange(first, int(rng.integers(first, len(dims))) + 1)) - pick(rng, 0, len(dims))
+    return b.build(b.add(op, [source(rng, b, dims), b.constant(axes.astype(np.int32))], scale=0.3))
+
+
+def mirror_pad(rng: Rng, op: str) -> bytes:
+    b = ModelBuilder(op)
+    dims, mode = shape(rng), pick(rng, "REFLECT", "SYMMETRIC")
+    most = np.array([[size + (mode == "SYMMETRIC")] * 2 for size in dims])
+    return b.build(b.add(op, [source(rng, b, dims), b.constant(rng.integers(0, most).astype(np.int32))], mode=mode))
+
+
+def gather_nd(rng: Rng, op: str) -> bytes:
+    b = ModelBuilder(op)
+    dims = shape(rng)
+    count = shape(rng, int(rng.integers(1, 3)), 3)
+    indices = np.stack([rng.integers(0, size, count) for size in dims[:int(rng.integers(1, len(dims) + 1))]], axis=-1)
+    return b.build(b.add(op, [source(rng, b, dims), b.constant(indices.astype(np.int32))]))
+
+
+def scatter_nd(rng: Rng, op: str) -> bytes:
+    b = ModelBuilder(op)
+    target = shape(rng)
+    depth = int(rng.integers(1, len(target) + 1))
+    every = np.stack(np.unravel_index(rng.permutation(int(np.prod(target[:depth]))), target[:depth]), axis=-1)
+    indices = every[:int(rng.integers(1, len(every) + 1))].astype(np.int32)
+    updates = source(rng, b, (len(indices), *target[depth:]))
+    return b.build(b.add(op, [b.constant(indices), updates, b.constant([int(size) for size in target])]))
+
+
+def select(rng: Rng, op: str) -> bytes:
+    b = ModelBuilder(op)
+    dims = shape(rng)
+    ones = [tuple(pick(rng, 1, size) for size in dims)[pick(rng, 0, 0, 1):] for _ in range(3)]
+    condition = pick(rng, dims, (), dims[:1]) if op == "SELECT" else ones[0]
+    x, y = (source(rng, b, dims if op == "SELECT" else each) for each in ones[1:])
+    return b.build(b.add(op, [b.input(condition, "bool"), x, y]))
+
+
+def logical(rng: Rng, op: str) -> bytes:
+    b = ModelBuilder(op)
+    dims = shape(rng)
+    second = tuple(pick(rng, 1, size) for size in dims)
+    inputs = [b.input(each, "bool") for each in ((dims,) if op == "LOGICAL_NOT" else (dims, second))]
+    return b.build(b.add(op, inputs))
+
+
 def shape_of(rng: Rng, op: str) -> bytes:
     b = ModelBuilder(op)
     return b.build(b.add(op, [source(rng, b, shape(rng))]))
@@ -209,6 +278,10 @@ OPERATORS: dict[str, tuple[Callable[[Rng, str], bytes], tuple[str, ...]]] = {
     "STRIDED_SLICE:masks": (strided_slice_masks, ("litert-ref",)),
     "SPLIT": (split, BOTH), "SPLIT_V": (split, BOTH), "PACK": (pack, BOTH), "UNPACK": (unpack, BOTH),
     "EMBEDDING_LOOKUP": (embedding_lookup, BOTH), "SHAPE": (shape_of, BOTH),
+    "TILE": (tile, REF), "BROADCAST_TO": (broadcast_to, REF), "REVERSE_V2": (reverse, REF),
+    "MIRROR_PAD": (mirror_pad, BOTH), "GATHER_ND": (gather_nd, BOTH), "SCATTER_ND": (scatter_nd, REF),
+    "SELECT": (select, REF), "SELECT_V2": (select, BOTH),
+    "LOGICAL_AND": (logical, BOTH), "LOGICAL_OR": (logical, BOTH), "LOGICAL_NOT": (logical, BOTH),
 }
 
 

@@ -1,0 +1,79 @@
+"""SELECT and SELECT_V2: what is not chosen becomes zeros, and the two sides are added byte by byte.
+
+With one value for all bytes of a side it is one pass: `(other - value) * chosen + value`. Under a condition that is
+known and the same everywhere the output is the chosen side.
+"""
+
+import numpy as np
+
+from tq_hw.compiler.ir.layers import Elementwise
+from tq_hw.compiler.ir.staged import Move
+from tq_hw.compiler.ir.strided import blank, copy_between
+from tq_hw.compiler.ir.value import IntArray, Value
+from tq_hw.compiler.lower.elementwise import CODES, spread, table_pass
+from tq_hw.compiler.lower.legalize import Legalizer, lowers, publish
+from tq_hw.compiler.programs.words import OUT, STREAM_A, STREAM_B, Uop, low
+from tq_hw.isa.uop import Alu
+from tq_hw.model.graph import Operator
+from tq_hw.sim.golden.logical import condition_shape
+
+__all__: list[str] = []
+
+#: 1 where a condition holds; by unsigned code.
+_CHOSEN: IntArray = (CODES != 0).astype(np.int64)
+_BOTH: Uop = {**STREAM_A, **STREAM_B}
+
+
+def _condition(state: Legalizer, op: Operator) -> Value:
+    """Return the condition once for every byte of the output."""
+    tensor, output = state.tensor(op, 0), state.subgraph.tensors[op.outputs[0]]
+    size, view = np.dtype(output.dtype).itemsize, state.view(output.shape, output.dtype)
+    shape = condition_shape(op.op, tensor.shape, len(output.shape))
+    if tensor.data is not None:
+        data = np.broadcast_to(tensor.data.reshape(shape)[..., None], (*output.shape, size))
+        return Value(tensor.name, tensor.index, view, data=np.ascontiguousarray(data).view(np.int8))
+    value = state.input(op, 0)
+    if tensor.shape == output.shape and size == 1:
+        return value
+    base, target = blank(shape, "bool"), blank(output.shape, output.dtype)
+    wide = Value(f"{tensor.name} ({op.op})", tensor.index, view)
+    state.layers.append(Move(op.index, op.op, (value,), wide, (
+        copy_between(0, np.broadcast_to(base, target.shape), base, target, target),)))
+    return wide
+
+
+def _only_byte(state: Legalizer, op: Operator, position: int) -> int | None:
+    """Byte that a constant side consists of, None if it has several or is computed."""
+    data = state.tensor(op, position).data
+    if data is None or data.size == 0:
+        return None
+    found = np.unique(np.frombuffer(data.tobytes(), np.int8))
+    return int(found[0]) if found.size == 1 else None
+
+
+@lowers("SELECT", "SELECT_V2")
+def lower_select(state: Legalizer, op: Operator) -> None:
+    """A copy, a table, one pass, or three."""
+    known = state.tensor(op, 0).data
+    if known is not None and known.size and (known == known.flat[0]).all():
+        publish(state, op, spread(state, op, 1 if known.flat[0] else 2))
+        return
+    single = [_only_byte(state, op, position) for position in (1, 2)]
+    condition = _condition(state, op)
+    if single[0] is not None and single[1] is not None:
+        table_pass(state, op, condition, np.where(_CHOSEN, single[0], single[1]))
+        return
+    sides: list[Value] = []
+    for side, taken in ((1, _CHOSEN), (2, 1 - _CHOSEN)):
+        other = single[2 - side]
+        if other is not None:
+            uop = {**_BOTH, "a_table": 1, "b_table": 2, **low(), "zero_point": other, **OUT}
+            inputs = spread(state, op, side), condition
+            state.layers.append(Elementwise(op.index, op.op, inputs, state.output(op), uop,
+                                            (CODES.astype(np.int64) - other, taken)))
+            return
+        part = Value(f"{state.tensor(op, side).name} ({op.op})", op.outputs[0], condition.shape)
+        state.layers.append(Elementwise(op.index, op.op, (spread(state, op, side), condition), part,
+                                        {**_BOTH, "b_table": 2, **low(), **OUT}, (None, taken)))
+        sides.append(part)
+    state.layers.append(Elementwise(op.index, op.op, tuple(sides), state.output(op), {**_BOTH, "alu": Alu.ADD, **OUT}))

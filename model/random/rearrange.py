@@ -1,0 +1,105 @@
+"""Recipes of random graphs that repeat, mirror and pick parts of tensors of any type, and that choose between two."""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from tq_hw.model.random.elementwise import compare
+from tq_hw.model.random.sketch import Sketch, Unfit
+
+__all__ = ["choice", "logical", "mirrored", "places", "repeated", "reversed_axes"]
+
+
+def repeated(s: Sketch, x: int) -> list[int]:
+    """TILE, or BROADCAST_TO of axes of size 1."""
+    shape = s.shape(x)
+    if not shape or len(shape) > 4:
+        raise Unfit
+    if 1 in shape and s.chance(0.4):
+        target = [s.between(1, 4) if size == 1 else size for size in shape]
+        return [s.b.add("BROADCAST_TO", [x, s.indices(([s.between(1, 2)] if len(shape) < 4 else []) + target)])]
+    counts = [s.pick(1, 1, 2, 2, 3) if s.chance(0.5) else 1 for _ in shape]
+    if math.prod(shape) * math.prod(counts) > s.most_elements:
+        raise Unfit
+    return [s.b.add("TILE", [x, s.indices(counts)])]
+
+
+def reversed_axes(s: Sketch, x: int) -> list[int]:
+    """Neighbouring axes turned round."""
+    rank = len(s.shape(x))
+    if not rank:
+        raise Unfit
+    first = s.between(0, rank - 1)
+    return [s.b.add("REVERSE_V2", [x, s.indices(range(first, s.between(first, rank - 1) + 1))])]
+
+
+def mirrored(s: Sketch, x: int) -> list[int]:
+    """Mirrored borders along some axes."""
+    shape = s.shape(x)
+    if not shape:
+        raise Unfit
+    mode = s.pick("REFLECT", "SYMMETRIC")
+    most = [min(3, size - (mode == "REFLECT")) if s.chance(0.5) else 0 for size in shape]
+    return [s.b.add("MIRROR_PAD", [x, s.indices([[s.between(0, each), s.between(0, each)] for each in most])],
+                    mode=mode)]
+
+
+def places(s: Sketch, x: int) -> list[int]:
+    """GATHER_ND at constant indices, and SCATTER_ND of slices among zeros."""
+    shape = s.shape(x)
+    if not shape:
+        raise Unfit
+    if s.chance(0.4) and s.b.tensors[x].dtype not in ("int16", "uint8"):
+        target = (s.between(shape[0], 2 * shape[0] + 1), *shape[1:])
+        indices = s.rng.permutation(target[0])[:shape[0], None]
+        return [s.b.add("SCATTER_ND", [s.indices(indices), x, s.indices(target)])]
+    depth = s.between(1, len(shape))
+    count = (s.between(1, 6),) if s.chance(0.7) else (s.between(1, 3), s.between(1, 3))
+    indices = np.stack([s.rng.integers(0, size, count) for size in shape[:depth]], axis=-1)
+    if len(count) + len(shape) - depth > 5:
+        raise Unfit
+    return [s.b.add("GATHER_ND", [x, s.indices(indices)])]
+
+
+def _condition(s: Sketch, x: int) -> int:
+    """Return bool of the shape of `x`, or a constant one that broadcasts."""
+    if s.b.tensors[x].dtype == "int8" and s.chance(0.5):
+        return compare(s, x)[0]
+    found = [y for y in s.others if s.b.tensors[y].dtype == "bool" and s.shape(y) == s.shape(x)]
+    if found and s.chance(0.7):
+        return int(s.pick(*found))
+    dims = tuple(size if s.chance(0.7) else 1 for size in s.shape(x))
+    return s.b.constant(s.rng.random(dims) < s.pick(0.5, 0.5, 1.1))
+
+
+def choice(s: Sketch, x: int) -> list[int]:
+    """One of two tensors, or a constant."""
+    shape, tensor = s.shape(x), s.b.tensors[x]
+    if not shape or len(shape) > 4:
+        raise Unfit
+    condition = _condition(s, x)
+    others = s.partners(x, lambda other: other == shape)
+    if others and s.chance(0.6):
+        other = int(s.pick(*others))
+    elif tensor.dtype == "int8" and tensor.quantization is not None:
+        dims: tuple[int, ...] = tuple(size if s.chance(0.6) else 1 for size in shape)
+        like: dict[str, Any] = s.like(x)
+        other = s.constant(() if s.chance(0.5) else dims, **like) if s.chance(0.6) else s.input(shape, **like)
+    else:
+        raise Unfit
+    pair = [x, other] if s.chance(0.5) else [other, x]
+    plain = s.shape(other) == shape and s.shape(condition) == shape and s.chance(0.4)
+    return [s.b.add("SELECT" if plain else "SELECT_V2", [condition, *pair])]
+
+
+def logical(s: Sketch, x: int) -> list[int]:
+    """Arithmetic of truth values."""
+    found = [y for y in s.others if s.b.tensors[y].dtype == "bool"]
+    first = int(s.pick(*found)) if found and s.chance(0.6) else compare(s, x)[0]
+    if s.chance(0.3):
+        return [first, s.b.add("LOGICAL_NOT", [first])]
+    same = [y for y in found if y != first and s.shape(y) == s.shape(first)]
+    dims = tuple(size if s.chance(0.7) else 1 for size in s.shape(first))
+    second = int(s.pick(*same)) if same else s.b.constant(s.rng.random(dims) < 0.5)
+    return [first, s.b.add(s.pick("LOGICAL_AND", "LOGICAL_OR"), [first, second])]

@@ -1,0 +1,86 @@
+"""Operators that repeat, mirror or pick parts of a tensor; values are copied as they are, whatever their scale.
+
+Sources: `tile.cc`, `broadcast_to.cc`, `reverse.cc`, `mirror_pad.cc`, `gather_nd.cc`, `scatter_nd.cc`. None of the
+kernels looks at scales and zero points.
+"""
+
+import numpy as np
+
+from tq_hw.model.errors import ModelError, OptionError, UnsupportedError
+from tq_hw.model.graph import Operator, Subgraph
+from tq_hw.sim.golden.registry import Array, Inputs, kernel, normalize_axis, str_option, value
+
+__all__ = ["flat_indices", "mirror_indices"]
+
+
+@kernel("TILE")
+def tile(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
+    """Repeat each axis as often as input 1 says."""
+    return [np.tile(value(inputs, 0), [int(count) for count in value(inputs, 1)])]
+
+
+@kernel("BROADCAST_TO")
+def broadcast_to(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
+    """Repeat axes of size 1 to the shape in input 1."""
+    return [np.broadcast_to(value(inputs, 0), [int(size) for size in value(inputs, 1)])]
+
+
+@kernel("REVERSE_V2")
+def reverse(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
+    """Turn the axes in input 1 round."""
+    x = value(inputs, 0)
+    return [np.flip(x, tuple(normalize_axis(int(axis), x.ndim) for axis in value(inputs, 1)))]
+
+
+def mirror_indices(size: int, before: int, after: int, mode: str) -> list[int]:
+    """Index of the input at each place of an axis that MIRROR_PAD pads; REFLECT leaves the border out."""
+    padded = np.pad(np.arange(size), (before, after), "reflect" if mode == "REFLECT" else "symmetric")
+    return [int(index) for index in padded]
+
+
+@kernel("MIRROR_PAD")
+def mirror_pad(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
+    """Surround with the mirrored contents."""
+    x = value(inputs, 0)
+    for axis, (before, after) in enumerate(value(inputs, 1)):
+        x = np.take(x, mirror_indices(x.shape[axis], int(before), int(after), str_option(op, "mode")), axis)
+    return [x]
+
+
+def flat_indices(indices: Array, shape: tuple[int, ...]) -> Array:
+    """Number of the slice at each index of the last axis of `indices`, in the order of a tensor of `shape`.
+
+    Raises `OptionError` for an index that there is not.
+    """
+    depth = indices.shape[-1]
+    sizes = np.array(shape[:depth], np.int64)
+    wide = indices.reshape(-1, depth).astype(np.int64)
+    if wide.size and not ((wide >= 0) & (wide < sizes)).all():
+        worst = wide[~((wide >= 0) & (wide < sizes)).all(axis=1)][0].tolist()
+        raise OptionError(f"indices must lie in {sizes.tolist()}, found {worst}")
+    steps = np.array([int(np.prod(sizes[axis + 1:])) for axis in range(depth)], np.int64)
+    return wide @ steps
+
+
+@kernel("GATHER_ND")
+def gather_nd(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
+    """Slices of input 0 at the indices in the last axis of input 1."""
+    x, indices = value(inputs, 0), value(inputs, 1)
+    depth = indices.shape[-1]
+    if depth > x.ndim:
+        raise ModelError(f"indices have {depth} numbers each, the input {x.ndim} axes")
+    rows = x.reshape(-1, *x.shape[depth:]) if depth else x[None]
+    return [rows[flat_indices(indices, x.shape)].reshape(*indices.shape[:-1], *x.shape[depth:])]
+
+
+@kernel("SCATTER_ND")
+def scatter_nd(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
+    """Zeros, with the slices of input 1 at the indices in input 0; what meets at one place would be added."""
+    indices, updates, shape = value(inputs, 0), value(inputs, 1), tuple(int(size) for size in value(inputs, 2))
+    depth = indices.shape[-1]
+    places = flat_indices(indices, shape)
+    if np.unique(places).size != places.size:
+        raise UnsupportedError("an index occurs twice: sums of codes have no meaning; add before SCATTER_ND")
+    result = np.zeros(shape, updates.dtype).reshape(-1, *shape[depth:])
+    result[places] = updates.reshape(-1, *shape[depth:])
+    return [result.reshape(shape)]
