@@ -7,11 +7,15 @@ from tq_hw.boards.build.tools import missing_tools
 from tq_hw.boards.catalog.board import Board
 from tq_hw.boards.catalog.catalog import BOARDS
 from tq_hw.cli.commands.configs import describe_config
-from tq_hw.cli.report.tables import print_table
+from tq_hw.cli.report.tables import Column, print_table
 from tq_hw.cli.shared.files import check_outputs, write_json
-from tq_hw.cli.shared.options import debug_option, json_option
+from tq_hw.cli.shared.options import debug_option, json_option, wide_option
 
 __all__ = ["boards_command", "describe_board"]
+
+_COLUMNS = (Column("name"), Column("device", least=16, gives_way=2), Column("array", number=True),
+            Column("lanes", number=True), Column("MACs", number=True), Column("MHz", number=True),
+            Column("memory", least=16, folds=True), Column("toolchain", least=16, folds=True))
 
 
 def describe_board(board: Board) -> dict[str, object]:
@@ -27,8 +31,9 @@ def describe_board(board: Board) -> dict[str, object]:
 
 @click.command("boards")
 @json_option
+@wide_option
 @debug_option
-def boards_command(json_file: str | None) -> None:
+def boards_command(json_file: str | None, wide: bool) -> None:
     """List the boards with device, configuration, memory (the default first), and whether the tools are installed."""
     check_outputs({"--json": json_file})
     records = [describe_board(board) for board in BOARDS.values()]
@@ -40,7 +45,7 @@ def boards_command(json_file: str | None) -> None:
             tools = f"{board.toolchain.value}: " + (f"{', '.join(missing)} missing" if missing else "found")
             rows.append((board.name, board.device.name, f"{board.config.rows}x{board.config.cols}",
                          board.config.requantize_lanes, board.config.macs, f"{record['clock_mhz']:g}", memory, tools))
-        print_table(("name", "device", "array", ">lanes", ">MACs per cycle", ">MHz", "memory", "toolchain"), rows)
+        print_table(_COLUMNS, rows, wide=wide)
     write_json(json_file, {"boards": records})
 
 

@@ -14,6 +14,7 @@ from tq_hw.cli.shared.options import (
     profile_option,
     rate_options,
     shape_options,
+    wide_option,
 )
 from tq_hw.cli.subject import DEFAULT_CONFIG, compile_all
 from tq_hw.compiler.ir.layers import Graph
@@ -57,10 +58,12 @@ class _Dumper:
 @click.option("--dump-after", "dump_after", metavar="PASS", multiple=True, type=click.Choice(list(PASSES)),
               help=f"Print what a pass made, in place of the report: {', '.join(PASSES)}. May be repeated.")
 @json_option
+@wide_option
 @debug_option
 def compile_command(model_file: str, output: str | None, config: str | None, latency: int,
                     bytes_per_cycle: float, profile: str | None, shapes: InputShapes,
-                    pattern_files: tuple[str, ...], dump_after: tuple[str, ...], json_file: str | None) -> None:
+                    pattern_files: tuple[str, ...], dump_after: tuple[str, ...], json_file: str | None,
+                    wide: bool) -> None:
     """Compile a model and report cycles (estimated), utilization, bytes and what bounds each layer.
 
     The schedule is the one found best for a memory of --latency and --bytes-per-cycle; it computes the same with any.
@@ -79,5 +82,5 @@ def compile_command(model_file: str, output: str | None, config: str | None, lat
         click.echo("\n".join(dumper.lines))
     elif "-" not in (json_file, target):
         print_summary(report)
-        print_layers(report)
+        print_layers(report, wide)
     write_json(json_file, report)

@@ -10,7 +10,7 @@ from tq_hw.boards.resources.board import LIMITED, board_resources, recorded_memo
 from tq_hw.boards.resources.model import FITTED, Resources, estimate_resources, families_of, spread
 from tq_hw.boards.resources.record import KINDS, families
 from tq_hw.cli.commands.configs import describe_config
-from tq_hw.cli.report.tables import percent, print_table
+from tq_hw.cli.report.tables import Column, percent, print_table
 from tq_hw.cli.shared.files import check_outputs, write_json
 from tq_hw.cli.shared.options import config_option, debug_option, json_option
 from tq_hw.cli.subject import DEFAULT_CONFIG
@@ -35,7 +35,8 @@ def _show(resources: Resources, config: Config, board: Board | None) -> None:
     click.echo(f"{config.name}, {resources.family}" + (f", {board.name}" if board is not None else ""))
     rows = [(unit, *(_count(cells[kind]) for kind in KINDS)) for unit, cells in resources.units.items()]
     total = ("total", *(_count(resources.total(kind)) for kind in KINDS))
-    print_table(("unit", *(f">{kind.replace('_', ' ')}" for kind in KINDS)), rows, total)
+    columns = (Column("unit"), *(Column(kind.replace("_", " "), number=True) for kind in KINDS))
+    print_table(columns, rows, total)
     if board is not None:
         device = board.device
         click.echo(f"of {device.name}: " + ", ".join(

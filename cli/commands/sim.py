@@ -22,6 +22,7 @@ from tq_hw.cli.shared.options import (
     profile_option,
     resident_option,
     shape_options,
+    wide_option,
 )
 from tq_hw.cli.subject import (
     Subject,
@@ -99,11 +100,12 @@ def _soc_board(soc: bool, name: str | None, others: Mapping[str, object]) -> Boa
               "its flash.")
 @click.option("--board", "board_name", metavar="BOARD", help="Board of --soc; `tq-hw boards` lists them.")
 @json_option
+@wide_option
 @debug_option
 def sim_command(path: str, inputs_file: str | None, outputs_file: str | None, engine: str, config: str | None,
                 profile: str | None, shapes: InputShapes, latency: int, bytes_per_cycle: float, stalls: int | None,
                 seed: int, sets: int, resident: bool, dumped: tuple[str, ...], waves: str | None,
-                trace_file: str | None, soc: bool, board_name: str | None, json_file: str | None) -> None:
+                trace_file: str | None, soc: bool, board_name: str | None, json_file: str | None, wide: bool) -> None:
     """Run a model, or a file that `compile` made, and report cycles and utilization per layer.
 
     A model's outputs are held against the golden model; a difference is exit code 1. With --soc they are those that the
@@ -147,7 +149,7 @@ def sim_command(path: str, inputs_file: str | None, outputs_file: str | None, en
     if "-" not in (json_file, outputs_file, trace_file):
         print_summary(report)
         if board is None:
-            print_layers(report)
+            print_layers(report, wide)
         else:
             print_console(report)
     write_json(json_file, report)

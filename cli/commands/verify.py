@@ -225,14 +225,18 @@ def verify_command(paths: tuple[str, ...], engine: str, oracle: str | None, conf
         click.echo(", ".join(f"{counts[status]} {status}" for status in (PASSED, FAILED, UNSUPPORTED)))
     write_json(json_file, {**{status: counts[status] for status in (PASSED, FAILED, UNSUPPORTED)},
                            "cases": [verdict.report for verdict in verdicts]})
-    return _conclude(verdicts, counts)
+    return _conclude(verdicts, counts, json_file != "-")
 
 
-def _conclude(verdicts: Sequence[Verdict], counts: Counter[str]) -> int:
-    """Raise the error that stands for the first bad verdict of the worst kind, if there is one."""
+def _conclude(verdicts: Sequence[Verdict], counts: Counter[str], printed: bool) -> int:
+    """Raise the error that stands for the first bad verdict of the worst kind, if there is one.
+
+    What is wrong with it is said once: by the line of the case where those are printed, else by the error.
+    """
     for status, error, what in ((FAILED, MismatchError, "differ"),
                                 (UNSUPPORTED, UnsupportedError, "are not supported")):
         if counts[status]:
             first = next(verdict for verdict in verdicts if verdict.status == status)
-            raise error(f"{counts[status]} of {len(verdicts)} cases {what}; first {first.name}: {first.message}")
+            about = "" if printed else f": {first.message}"
+            raise error(f"{counts[status]} of {len(verdicts)} cases {what}; first {first.name}{about}")
     return 0

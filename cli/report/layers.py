@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from tq_hw.cli.report.tables import percent, print_table
+from tq_hw.cli.report.tables import Column, percent, print_table
 from tq_hw.cli.shared.text import printable
 from tq_hw.isa.config import Config
 from tq_hw.isa.program import Layer, Program
@@ -18,6 +18,10 @@ __all__ = ["CLOCK_HZ", "Report", "compile_report", "layer_rows", "print_layers",
 Report = dict[str, Any]
 #: Clock at which cycles are also shown as time.
 CLOCK_HZ = 100_000_000
+_COLUMNS = (
+    Column("#", number=True), Column("op", least=8, gives_way=1), Column("unit", least=6, gives_way=4),
+    Column("cycles", number=True), Column("MACs", number=True), Column("util", number=True),
+    Column("bytes", number=True), Column("bound", least=7, gives_way=3), Column("tensor", least=12, gives_way=5))
 
 
 def utilization(macs: int, cycles: int | None, config: Config) -> float | None:
@@ -37,6 +41,9 @@ def layer_rows(layers: Iterable[Layer], config: Config, cycles: Mapping[int, int
              "utilization": utilization(layer.macs, cycles.get(layer.index), config), "bytes": layer.bytes_moved,
              "bound": layer.bound} for layer in layers]
     if model is not None:
+        outputs = {op.index: _output(model, op) for op in model.main.operators}
+        for row in rows:
+            row["tensor"] = outputs.get(row["index"])
         seen = {row["index"] for row in rows}
         rows += [_idle_row(model, op) for op in model.main.operators if op.index not in seen]
         rows.sort(key=lambda row: row["index"])
@@ -47,7 +54,12 @@ def _idle_row(model: Model, op: Operator) -> Report:
     tensors = [model.main.tensors[index] for index in (*op.inputs[:1], *op.outputs) if index >= 0]
     edge = op.op in ("QUANTIZE", "DEQUANTIZE") and any(tensor.dtype == "float32" for tensor in tensors)
     return {"index": op.index, "op": op.op, "name": _output_name(model, op), "unit": "host" if edge else "none",
-            "cycles": 0, "macs": 0, "utilization": None, "bytes": 0, "bound": ""}
+            "cycles": 0, "macs": 0, "utilization": None, "bytes": 0, "bound": "", "tensor": _output(model, op)}
+
+
+def _output(model: Model, op: Operator) -> int | None:
+    """Return the index of an operator's last output; CALL_ONCE and ASSIGN_VARIABLE have none."""
+    return op.outputs[-1] if op.outputs else None
 
 
 def _output_name(model: Model, op: Operator) -> str:
@@ -78,7 +90,7 @@ def sim_report(path: str, config: Config, model: Model | None, program: Program 
     else:
         assert model is not None
         layers = [{"index": op.index, "op": op.op, "name": _output_name(model, op), "unit": engine, "cycles": None,
-                   "macs": None, "utilization": None, "bytes": None, "bound": ""}
+                   "macs": None, "utilization": None, "bytes": None, "bound": "", "tensor": _output(model, op)}
                   for op in model.main.operators]
     profile = program.profile if program is not None else model.profile if model is not None else None
     return {"model": printable(path), "config": config.name, "profile": profile, "engine": engine, "bit_exact": exact,
@@ -118,14 +130,20 @@ def print_summary(report: Report) -> None:
         click.echo(f"{name:12} {value}")
 
 
-def print_layers(report: Report) -> None:
-    """Print one line per layer."""
-    rows = report["layers"]
+def short_name(row: Report, wide: bool = False) -> str:
+    """Return a tensor's index, for `--dump`, and its name; unless `wide`, of the names of a fused one the first."""
+    first, *others = row["name"].split(";")
+    index = f"{row['tensor']}: " if row.get("tensor") is not None else ""
+    return index + (f"{first};.." if others and not wide else row["name"])
+
+
+def print_layers(report: Report, wide: bool = False) -> None:
+    """Print one line per layer; with `wide` whole names, whatever the terminal's width is."""
     click.echo()
     print_table(
-        (">index", "op", "unit", ">cycles", ">MACs", ">utilization", ">bytes", "bound", "name"),
+        _COLUMNS,
         [(row["index"], row["op"], row["unit"], row["cycles"], row["macs"],
-          percent(row["utilization"]), row["bytes"], row["bound"], row["name"])
-         for row in rows],
+          percent(row["utilization"]), row["bytes"], row["bound"], short_name(row, wide))
+         for row in report["layers"]],
         ("", "total", "", report["cycles"], report["macs"],
-         percent(report["utilization"]), report["bytes"], "", ""))
+         percent(report["utilization"]), report["bytes"], "", ""), wide)

@@ -1,15 +1,37 @@
-"""Tables for people. On a terminal they fit its width; in a pipe they are never folded."""
+"""Tables for people. On a terminal they fit its width and no number is ever cut; in a pipe a row is one line."""
 
+import shutil
 import sys
+import textwrap
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
-from rich import box
-from rich.console import Console
-from rich.table import Table
+import click
 
-__all__ = ["percent", "print_table"]
+__all__ = ["Column", "layout", "percent", "print_table", "shortened"]
 
-_PIPE_COLUMNS = 200
+_ELLIPSIS = ".."
+_GAPS = (3, 2, 1)
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a table.
+
+    Members
+    -------
+    name : its head
+    number : right-aligned, never cut
+    least : characters that a text may be shortened to, in its middle
+    gives_way : the larger, the earlier it is shortened and then left out; 0: it is never left out
+    folds : what does not fit continues in the next line, at spaces
+    """
+
+    name: str
+    number: bool = False
+    least: int = 6
+    gives_way: int = 0
+    folds: bool = False
 
 
 def percent(share: float | None) -> str:
@@ -17,20 +39,100 @@ def percent(share: float | None) -> str:
     return f"{100 * share:.1f} %" if share else ""
 
 
-def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]],
-                total: Sequence[object] | None = None) -> None:
-    """Print rows under a header; a name that starts with '>' is a right-aligned column; `total` is a last line."""
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    for name in columns:
-        table.add_column(name.removeprefix(">"), justify="right" if name.startswith(">") else "left",
-                         overflow="fold" if name == columns[-1] else "ellipsis", no_wrap=name != columns[-1])
-    for row in rows:
-        table.add_row(*map(_cell, row))
-    if total is not None:
-        table.add_section()
-        table.add_row(*map(_cell, total))
-    console = Console(width=None if sys.stdout.isatty() else _PIPE_COLUMNS, markup=False, highlight=False, emoji=False)
-    console.print(table)
+def shortened(text: str, width: int) -> str:
+    """Return a text of at most `width` characters: its middle gives way."""
+    if len(text) <= width:
+        return text
+    if width <= len(_ELLIPSIS) + 1:
+        return text[:width]
+    tail = (width - len(_ELLIPSIS)) // 2
+    return text[:width - len(_ELLIPSIS) - tail] + _ELLIPSIS + text[len(text) - tail:]
+
+
+def print_table(columns: Sequence[Column], rows: Iterable[Sequence[object]], total: Sequence[object] | None = None,
+                wide: bool = False) -> None:
+    """Print rows under a header; `total` is a last line. With `wide` a terminal's width does not matter."""
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() and not wide else None
+    click.echo("\n".join(layout(columns, rows, total, width)))
+
+
+def layout(columns: Sequence[Column], rows: Iterable[Sequence[object]], total: Sequence[object] | None = None,
+           width: int | None = None) -> list[str]:
+    """Return the lines of a table of at most `width` characters.
+
+    Texts are shortened first, then left out; if the numbers alone are too wide, a row takes several lines.
+    """
+    cells = [[_cell(value) for value in row] for row in rows]
+    last = [[_cell(value) for value in total]] if total is not None else []
+    natural = [max([len(column.name), *(len(row[number]) for row in cells + last)])
+               for number, column in enumerate(columns)]
+    gap, widths = _fit(columns, natural, width)
+    lines = _parts(widths, gap, width)
+    for alone in (numbers[0] for numbers in lines[1:] if len(numbers) == 1 and columns[numbers[0]].folds):
+        widths[alone] = min(natural[alone], (width or 0) - 2)
+    rule = "-" * max(sum(widths[number] for number in numbers) + gap * (len(numbers) - 1)
+                     + 2 * (numbers is not lines[0]) for numbers in lines)
+    made = _row([column.name for column in columns], columns, widths, lines, gap) + [rule]
+    for row in cells:
+        made += _row(row, columns, widths, lines, gap)
+    for row in last:
+        made += [rule, *_row(row, columns, widths, lines, gap)]
+    return made
+
+
+def _fit(columns: Sequence[Column], natural: Sequence[int], width: int | None) -> tuple[int, dict[int, int]]:
+    """Return the gap, and the widths of the columns that are shown, by number."""
+    widths = dict(enumerate(natural))
+    if width is None:
+        return _GAPS[0], widths
+    order = sorted((n for n, column in enumerate(columns) if not column.number and (column.gives_way or column.folds)),
+                   key=lambda n: (-columns[n].gives_way, -n))
+    for gap in _GAPS:
+        widths = dict(enumerate(natural))
+        for number in order:
+            over = sum(widths.values()) + gap * (len(widths) - 1) - width
+            if over > 0:
+                widths[number] = max(min(columns[number].least, widths[number]), widths[number] - over)
+        if sum(widths.values()) + gap * (len(widths) - 1) <= width:
+            return gap, widths
+    for number in order:
+        if columns[number].gives_way and sum(widths.values()) + len(widths) - 1 > width:
+            del widths[number]
+    # What the last one that was left out had is room for the others.
+    for number in [n for n in order if n in widths]:
+        room = width - sum(widths.values()) - (len(widths) - 1)
+        widths[number] = min(natural[number], widths[number] + max(room, 0))
+    return 1, widths
+
+
+def _parts(widths: dict[int, int], gap: int, width: int | None) -> list[list[int]]:
+    """Return the columns of each line of a row: one line, unless even so they are too wide."""
+    lines: list[list[int]] = [[]]
+    used = 0
+    for number, size in widths.items():
+        if width is not None and lines[-1] and used + gap + size > width:
+            lines.append([])
+            used = 2
+        used += size + (gap if lines[-1] else 0)
+        lines[-1].append(number)
+    return lines
+
+
+def _row(row: Sequence[str], columns: Sequence[Column], widths: dict[int, int], lines: Sequence[Sequence[int]],
+         gap: int) -> list[str]:
+    """Return a row's lines; a column that folds takes further ones."""
+    folded = {number: textwrap.wrap(row[number], widths[number]) or [""]
+              for number in widths if columns[number].folds and len(row[number]) > widths[number]}
+    made = []
+    for position, numbers in enumerate(lines):
+        for turn in range(max([1, *(len(folded[number]) for number in numbers if number in folded)])):
+            texts = []
+            for number in numbers:
+                text = (folded[number][turn] if turn < len(folded[number]) else "") if number in folded else (
+                    shortened(row[number], widths[number]) if turn == 0 else "")
+                texts.append(text.rjust(widths[number]) if columns[number].number else text.ljust(widths[number]))
+            made.append(("  " * (position > 0) + (" " * gap).join(texts)).rstrip())
+    return made
 
 
 def _cell(value: object) -> str:

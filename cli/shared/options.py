@@ -13,7 +13,7 @@ from tq_hw.model.rules.propagate import InputShapes
 
 __all__ = ["ENGINES", "check_resident", "config_option", "debug_option", "debugging", "draw_options",
            "engine_option", "json_option", "memory_options", "profile_option", "rate_options", "resident_option",
-           "seed_option", "shape_options"]
+           "seed_option", "shape_options", "wide_option"]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -91,6 +91,12 @@ def json_option(function: Function) -> Function:
     """Add `--json`."""
     return click.option("--json", "json_file", metavar="FILE", help="Write the report as JSON, '-' for standard "
                         "output.")(function)
+
+
+def wide_option(function: Function) -> Function:
+    """Add `--wide`."""
+    return click.option("--wide", is_flag=True, help="Do not fit the table to the terminal: whole names, a line per "
+                        "row.")(function)
 
 
 def engine_option(function: Function) -> Function:

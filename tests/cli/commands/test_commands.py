@@ -1,6 +1,9 @@
 """What the commands print and write when all is well, and how a difference is told."""
 
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,7 +20,7 @@ from tq_hw.model.tflite.reader import read_model
 from tq_hw.sim import golden
 
 Tq = Callable[..., Any]
-LAYER_KEYS = {"index", "op", "name", "unit", "cycles", "macs", "utilization", "bound", "bytes"}
+LAYER_KEYS = {"index", "op", "name", "unit", "cycles", "macs", "utilization", "bound", "bytes", "tensor"}
 
 
 def expected(model: Path, inputs: Sequence[np.ndarray]) -> np.ndarray:
@@ -139,7 +142,7 @@ def test_verify_a_folder(tq: Tq, case: Path) -> None:
     result = tq("verify", "folder", "--engine", "executor", "--json", "j.json")
     report = json.loads(Path("j.json").read_text())
     assert result.code == 2
-    assert result.err.startswith("tq-hw: 1 of 2 cases are not supported; first broken: ")
+    assert result.err == "tq-hw: 1 of 2 cases are not supported; first broken\n"
     assert {key: report[key] for key in ("passed", "failed", "unsupported")} == {
         "passed": 1, "failed": 0, "unsupported": 1}
     assert [set(entry) for entry in report["cases"]] == [{"name", "status", "cycles", "message"}] * 2
@@ -158,7 +161,10 @@ def test_stored_expectation_that_is_wrong_is_a_failure(tq: Tq, case: Path) -> No
     right = int(arrays["expected_0"][1, 0, 2, 1, 3])
     message = (f"input set 1, output 0, element [0, 2, 1, 3] is {right ^ 1}, expected {right} (1 of 24 differ) by the "
                "stored expectations; the golden model gives what the executor gives")
-    assert (result.code, result.err) == (1, f"tq-hw: 1 of 1 cases differ; first small: {message}\n")
+    assert (result.code, result.err) == (1, "tq-hw: 1 of 1 cases differ; first small\n")
+    assert result.out == f"failed      small: {message}\n0 passed, 1 failed, 0 unsupported\n"
+    quiet = tq("verify", case.name, "--engine", "executor", "--config", "tiny", "--json", "-")
+    assert quiet.err == f"tq-hw: 1 of 1 cases differ; first small: {message}\n"
     assert json.loads(Path("j.json").read_text())["cases"][0]["message"] == message
 
 
@@ -233,4 +239,12 @@ def test_weights_that_were_lost_are_noticed(tq: Tq, case: Path, monkeypatch: pyt
     for command in ("sim", "verify"):
         result = tq(command, case.name, "--config", "tiny", "--engine", "executor", "--resident")
         assert result.code == 1
-        assert "input set 0, with weights that stayed in the scratchpad, output 0" in result.err
+        said = result.err if command == "sim" else result.out
+        assert "input set 0, with weights that stayed in the scratchpad, output 0" in said
+
+
+def test_completion_of_a_shell(tmp_path: Path) -> None:
+    environment = os.environ | {"_TQ_HW_COMPLETE": "bash_complete", "COMP_WORDS": "tq-hw comp", "COMP_CWORD": "1"}
+    done = subprocess.run([sys.executable, "-m", "tq_hw"], env=environment, cwd=tmp_path, capture_output=True,
+                          text=True, check=False)
+    assert (done.stdout, done.stderr) == ("plain,compile\n", "")
