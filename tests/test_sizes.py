@@ -16,8 +16,6 @@ OVER = {
     "compiler/emit/lstm.py",
     "compiler/emit/lstm.py:_Emission",
     "compiler/lower/movement.py",
-    "compiler/plan/plan.py",
-    "compiler/plan/plan.py:_Planner",
     "compiler/programs/rows.py",
     "hdl/accelerator.py:Accelerator.elaborate",
     "hdl/bus/axi.py",

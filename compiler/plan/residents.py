@@ -1,0 +1,209 @@
+"""Which values are in the scratchpad: whole, or rolling through a group of layers; the others go through memory."""
+
+from collections.abc import Sequence
+
+from tq_hw.compiler.ir.layers import Layer, Mac
+from tq_hw.compiler.ir.staged import Staged, Turn
+from tq_hw.compiler.ir.value import Value
+from tq_hw.compiler.plan.cascade import Group, cascades, schedule
+from tq_hw.compiler.plan.layout import GRANULE_WORDS, block_count, blocked_words, row_words
+from tq_hw.compiler.plan.places import LayerPlan, alternates
+from tq_hw.compiler.plan.rectangles import Rectangles, constant_words
+from tq_hw.compiler.plan.uses import Uses
+from tq_hw.isa.config import Config
+from tq_hw.isa.sizes import ceil_div
+from tq_hw.model.errors import UnsupportedError
+
+__all__ = ["Residents"]
+
+#: Bytes of one table, which comes through the ring.
+_TABLE_BYTES = 1024
+#: What takes less of the scratchpad than this share does not roll to make room.
+_ROLL_SHARE = 16
+#: Layers of a group at most.
+_GROUP_LAYERS = 8
+
+
+class Residents:
+    """The choice of a plan, which is taken back value by value until all fits.
+
+    Members
+    -------
+    facts : the graph
+    capacity, ring_minimum : words of the scratchpad, and of the ring of a layer with weights
+    resident, rolling : ids of values that are whole in the scratchpad, and of those that roll
+    rectangles : how layers are cut under this choice
+    """
+
+    def __init__(self, facts: Uses, config: Config) -> None:
+        self.facts, self.config = facts, config
+        self.capacity = config.scratchpad_words
+        self.ring_minimum = self.capacity // 4
+        self.rectangles = Rectangles(config, facts.folds, self.kept)
+        self.resident = {key for key in facts.values if facts.may_reside(key, self.capacity - self.ring_minimum)}
+        self.rolling: set[int] = set()
+        self._barred: set[int] = set()  #: values whose rolling did not help
+        large = [key for key in facts.values if key not in self.resident]
+        for key in sorted(large, key=lambda key: -blocked_words(facts.values[key], config)):
+            self._roll(key)
+
+    def span(self, key: int) -> tuple[int, int]:
+        """First and last layer at which a value is in use; layers that alternate count as one."""
+        users = self.facts.users.get(key, [])
+        first = self.facts.defined.get(key, users[0] if users else 0)
+        last = max([first, *users])
+        layers = self.facts.graph.layers
+        if first > 0 and alternates(layers[first - 1], layers[first]):
+            first -= 1
+        if last + 1 < len(layers) and alternates(layers[last], layers[last + 1]):
+            last += 1
+        for low, high in self.spans():
+            if first <= high and low <= last:
+                first, last = min(first, low), max(last, high)
+        return first, last
+
+    def spans(self) -> list[tuple[int, int]]:
+        """First and last layer of each group: the layers between which values roll."""
+        found: list[tuple[int, int]] = []
+        for low, high in sorted((self.facts.defined[key], max(self.facts.users[key])) for key in self.rolling):
+            if found and low <= found[-1][1]:
+                found[-1] = (found[-1][0], max(found[-1][1], high))
+            else:
+                found.append((low, high))
+        return found
+
+    def kept(self, value: Value) -> bool:
+        """Whether a value needs no strips: it is resident, rolls, or lies inside a resident one."""
+        part = self.facts.parts.get(id(value))
+        return id(value) in self.resident or id(value) in self.rolling or (
+            part is not None and id(part[0]) in self.resident)
+
+    def live_words(self, index: int) -> int:
+        """Words of the resident values that live while a layer runs."""
+        return sum(blocked_words(self.facts.values[k], self.config) for k in self.resident
+                   if self.span(k)[0] <= index <= self.span(k)[1])
+
+    def settle(self) -> None:
+        """Send both tensors of a turn to memory if one of them goes there."""
+        before = None
+        while before != self.resident:
+            before = self.resident.copy()
+            for layer in self.facts.graph.layers:
+                ends = {id(value) for value in (*layer.inputs, layer.output)}
+                if isinstance(layer, Turn) and not ends <= self.resident:
+                    self.resident -= ends
+
+    def _roll(self, key: int) -> bool:
+        """Let a value roll through a group of layers, if there is a group in which it can."""
+        if key in self._barred or not self.facts.is_made_and_used_here(key):
+            return False
+        low, high = self.facts.defined[key], max(self.facts.users[key])
+        near = [span for span in self.spans() if span[0] <= high and low <= span[1]]
+        first, last = min([low, *(s[0] for s in near)]), max([high, *(s[1] for s in near)])
+        if len(near) > 1 or not self._is_cascadable(first, last):
+            return False
+        was = self.resident.copy()
+        self.rolling.add(key)
+        self.resident = {k for k in self.resident if k != key}
+        if self.group(first, last, self.capacity - self.ring_least(first, last)) is None:
+            self.rolling.discard(key)
+            self.resident = was
+            return False
+        return True
+
+    def _is_cascadable(self, first: int, last: int) -> bool:
+        """Whether layers `first`..`last` can be a group.
+
+        They are few, go by rows, at most one folds windows and one has tables, and half of the scratchpad is left.
+        """
+        layers = self.facts.graph.layers[first:last + 1]
+        folded = sum(self.facts.folds[index] is not None for index in range(first, last + 1))
+        tabled = sum(any(table is not None for table in getattr(layer, "tables", ())) for layer in layers)
+        return (last - first < _GROUP_LAYERS and all(cascades(layer) for layer in layers) and folded <= 1
+                and tabled <= 1 and self.ring_least(first, last) <= self.capacity // 2
+                and not _reads_views(layers))
+
+    def ring_least(self, first: int, last: int) -> int:
+        """Ring that layers `first`..`last` need: all constants of a group, with some room for those of the next."""
+        if first == last:
+            layer = self.facts.graph.layers[first]
+            if isinstance(layer, Mac | Staged):
+                return self.ring_minimum
+            tables = any(table is not None for table in getattr(layer, "tables", ()))
+            return min(self.ring_minimum, max(self.capacity // 16, _TABLE_BYTES // self.config.word_bytes * tables))
+        words = sum(constant_words(self.facts.graph.layers[index], self.facts.folds[index], self.config)
+                    for index in range(first, last + 1))
+        # Each layer has weights and parameters, in whole granules.
+        gaps = GRANULE_WORDS * (2 * (last - first + 1) + 1)
+        return max(self.ring_minimum, words + max(self.ring_minimum // 4, gaps))
+
+    def group(self, first: int, last: int, budget: int) -> tuple[Group, list[LayerPlan]] | None:
+        """Strips and buffers of a group in `budget` words: strips as high as they can be, then room to roll."""
+        layers = self.facts.graph.layers[first:last + 1]
+        height = layers[-1].output.shape[1]
+        rolling = {key for key in self.rolling if first <= self.facts.defined[key] <= last}
+        for parts in range(4, height + 1):
+            rows = ceil_div(height, parts)
+            if parts > 4 and rows == ceil_div(height, parts - 1):
+                continue
+            for extra in (3, 2, 1, 0):
+                group = schedule(layers, first, rolling, rows, extra)
+                if group is None:
+                    continue
+                plans = [self._strip_plan(group, index) for index in range(first, last + 1)]
+                words = sum(plan.slots * (sum(plan.in_words) + plan.out_words) for plan in plans)
+                if words + self._rolling_words(group) <= budget:
+                    return group, plans
+        return None
+
+    def _rolling_words(self, group: Group) -> int:
+        return sum(self.buffer_words(key, group) for key in group.rolling)
+
+    def buffer_words(self, key: int, group: Group) -> int:
+        """Words of the buffer that a value of a group rolls through."""
+        _, _, w, c = self.facts.values[key].shape
+        return group.rolling[key].rows * row_words(w, block_count(c, self.config))
+
+    def _strip_plan(self, group: Group, index: int) -> LayerPlan:
+        layer = self.facts.graph.layers[index]
+        _, _, w, c = layer.output.shape
+        rows, blocks = group.rows(index), block_count(c, self.config)
+        ins, out = self.rectangles.strip_words(layer, index, rows, w, blocks)
+        return LayerPlan(rows, w, ins, out, blocks, 2, self.facts.folds[index], group.cuts[index - group.first])
+
+    def demote(self, index: int, layers: Sequence[Layer]) -> None:
+        """Take a value out of the scratchpad around layer `index`, better one that `layers` do not use."""
+        live = [k for k in self.facts.ordered(self.resident) if self.span(k)[0] <= index <= self.span(k)[1]]
+        used = {id(v) for layer in layers for v in (*layer.inputs, layer.output)}
+        if live:
+            live.sort(key=lambda k: (k not in used, self._sparse(k), blocked_words(self.facts.values[k], self.config)),
+                      reverse=True)
+            least = self.capacity // _ROLL_SHARE
+            large = [key for key in live if blocked_words(self.facts.values[key], self.config) >= least]
+            if not any(self._roll(key) for key in large):
+                self.resident.discard(live[0])
+            return
+        span = next((s for s in self.spans() if s[0] <= index <= s[1]), None)
+        if span is not None:
+            key = min((k for k in self.facts.ordered(self.rolling) if span[0] <= self.facts.defined[k] <= span[1]),
+                      key=lambda k: self.facts.values[k].size_bytes)
+            self.rolling.discard(key)
+            self._barred.add(key)
+            return
+        needed = self.rectangles.strip_words(self.facts.graph.layers[index], index, 1, 1, 1)
+        raise UnsupportedError(
+            f"operator {self.facts.graph.layers[index].index} ({self.facts.graph.layers[index].op}) needs at least "
+            f"{sum(needed[0]) + needed[1] + self.ring_minimum} scratchpad words, configuration "
+            f"{self.config.name!r} has {self.capacity}; a larger scratchpad_bytes helps")
+
+    def _sparse(self, key: int) -> bool:
+        """Whether three quarters of a value's words would be empty: it is cheap to have in memory."""
+        value = self.facts.values[key]
+        return blocked_words(value, self.config) * self.config.block >= 4 * value.size_bytes
+
+
+def _reads_views(layers: Sequence[Layer]) -> bool:
+    """Whether bytes that one of the layers makes are read under another name by one of them."""
+    made = {layer.output for layer in layers}
+    roots = {value.root for value in made}
+    return any(value.root in roots and value not in made for layer in layers for value in layer.inputs)

@@ -1,0 +1,92 @@
+"""What a plan starts from: which layers make and use each value, what lies inside what, and what may be resident."""
+
+from collections.abc import Iterable
+
+from tq_hw.compiler.ir.fold import FoldPlan
+from tq_hw.compiler.ir.layers import Graph, Layer, Mac, Pad
+from tq_hw.compiler.ir.staged import Staged, Turn
+from tq_hw.compiler.ir.value import Value
+from tq_hw.compiler.plan.fold import plan_fold
+from tq_hw.compiler.plan.hosts import find_hosts
+from tq_hw.compiler.plan.layout import blocked_words
+from tq_hw.isa.config import Config
+
+__all__ = ["Uses"]
+
+
+def _by_memory(layer: Layer) -> bool:
+    """Whether a layer takes its inputs from memory in any case."""
+    return isinstance(layer, Pad | Staged) and not isinstance(layer, Turn)
+
+
+class Uses:
+    """Values and layers of a graph.
+
+    Members
+    -------
+    values, order : every value, and its number in the order of the graph, by id
+    defined, users : first layer that makes it, layers that use it; those of a host also make and use its parts
+    parts : host and place in it of what is a part of another value
+    aliased : values whose bytes have another name
+    folds : by layer, how its windows are folded
+    whole : whether inputs and outputs of the model may be resident, too
+    """
+
+    def __init__(self, graph: Graph, config: Config, whole: bool) -> None:
+        self.graph, self.config, self.whole = graph, config, whole
+        self.users: dict[int, list[int]] = {}
+        self.values: dict[int, Value] = {}
+        self.defined: dict[int, int] = {}
+        for index, layer in enumerate(graph.layers):
+            for value in layer.inputs:
+                self.users.setdefault(id(value), []).append(index)
+                self.values[id(value)] = value
+            self.values[id(layer.output)] = layer.output
+            self.defined.setdefault(id(layer.output), index)
+        self.parts = find_hosts(graph, config)
+        for key, (host, _) in self.parts.items():
+            defined = min(self.defined[key], self.defined.get(id(host), self.defined[key]))
+            self.defined[id(host)] = defined
+            self.users[id(host)] += self.users.get(key, [])
+        self.order = {key: number for number, key in enumerate(self.values)}
+        self.folds = [self._fold(layer) for layer in graph.layers]
+        self.aliased = {id(v.root) for v in (*self.values.values(), *graph.outputs) if v.root is not v}
+
+    def _fold(self, layer: Layer) -> FoldPlan | None:
+        if not isinstance(layer, Mac):
+            return None
+        source = layer.inputs[0]
+        made = self.defined.get(id(source))
+        fold = None
+        if not layer.depthwise and source.dense and (made is None or isinstance(self.graph.layers[made], Staged)):
+            fold = plan_fold(layer, self.config)
+        assert fold is not None or layer.input_table is None, "only windows are looked up"
+        return fold
+
+    def may_reside(self, key: int, words: int) -> bool:
+        """Whether a value may be whole in the scratchpad, of which values get so many words."""
+        value = self.values[key]
+        if key in self.parts:
+            return False
+        if blocked_words(value, self.config) > words:
+            return False
+        if key in self.defined:
+            maker = self.graph.layers[self.defined[key]]
+            if (key not in self.users and not self.whole) or (isinstance(maker, Staged) and _by_memory(maker)):
+                return False
+            return not any(_by_memory(self.graph.layers[i]) for i in self.users.get(key, ()))
+        users = self.users[key]
+        if any(self.folds[i] is not None or _by_memory(self.graph.layers[i]) for i in users):
+            return False
+        # An input of one layer streams in strips under its computation.
+        return self.whole or len(users) > 1 or value.shape[0] * value.shape[1] == 1
+
+    def ordered(self, keys: Iterable[int]) -> list[int]:
+        """Ids in the order of the graph, which is the same in every run."""
+        return sorted(keys, key=lambda key: self.order[key])
+
+    def is_made_and_used_here(self, key: int) -> bool:
+        """Whether layers alone see a value, under its own name: no input, output or state."""
+        value = self.values[key]
+        return (key in self.defined and key in self.users and key not in self.aliased and value.initial is None
+                and value.root is value and not any(value is output for output in self.graph.outputs))
