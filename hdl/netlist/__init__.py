@@ -1,0 +1,1 @@
+"""From RTLIL, as Amaranth writes it, to Verilog that people read."""

@@ -1,0 +1,102 @@
+"""A design as Verilog-2005: modules that are the same but for their name are written once."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from tq_hw.hdl.netlist.names import Names, legal
+from tq_hw.hdl.netlist.narrow import narrow
+from tq_hw.hdl.netlist.nets import Nets
+from tq_hw.hdl.netlist.rtlil import Module, Part, parse
+from tq_hw.hdl.netlist.uses import Uses, only_wire
+from tq_hw.hdl.netlist.writer import Child, ModuleWriter
+
+__all__ = ["Design", "readable_verilog"]
+
+
+@dataclass(frozen=True)
+class Design:
+    """Verilog, and how much of it is named.
+
+    Members
+    -------
+    text : all modules, the top last
+    modules, instances : as written, and as there would be without sharing
+    nets, made_up : nets and ports of all modules as written, and those whose name stands nowhere in the source
+    """
+
+    text: str
+    modules: int
+    instances: int
+    nets: int
+    made_up: int
+
+
+def readable_verilog(rtlil: str, name: str, ports: Sequence[str] = ()) -> Design:
+    """Return the Verilog of a design, whose top, the first module, is called `name` and keeps its ports' names.
+
+    `ports` stand first in the top's list of ports, in this order.
+    """
+    return _Writer(parse(rtlil), name, ports).design()
+
+
+class _Writer:
+    def __init__(self, modules: dict[str, Module], name: str, ports: Sequence[str]) -> None:
+        self._modules, self._name, self._ports = modules, name, ports
+        self._top = next(iter(modules))
+        self._outputs = {f"\\{module.name}": {wire.name.removeprefix("\\") for wire in module.wires.values()
+                                             if wire.port == "output"} for module in modules.values()}
+        for module in modules.values():
+            narrow(module, self._outputs)
+        self._uses = {name: Uses(module, self._outputs) for name, module in modules.items()}
+        self._nets: dict[str, Nets] = {}
+        self._children: dict[str, Child] = {}
+        self._names = Names()
+        self._same: dict[str, str] = {}
+        self._texts: list[str] = []
+        self._total = self._made = self._instances = 0
+
+    def design(self) -> Design:
+        self._name_nets(self._top, {})
+        self._names.take(self._name)
+        self._write(self._top)
+        text = "`default_nettype none\n\n" + "\n".join(self._texts) + "\n`default_nettype wire\n"
+        return Design(text, len(self._texts), self._instances, self._total, self._made)
+
+    def _name_nets(self, name: str, wanted: Mapping[str, str]) -> None:
+        """Name the nets of a module, then those of its instances, which may want names for their ports."""
+        nets = Nets(self._modules[name], self._uses[name], wanted,
+                    self._ports if name == self._top else None)
+        self._nets[name] = nets
+        for cell in self._uses[name].instances:
+            child = self._modules[cell.kind.removeprefix("\\")]
+            hints = {}
+            for port, sig in cell.ports.items():
+                if port.startswith("port$"):
+                    part = next((part for part in sig if isinstance(part, Part) and nets.known(part.wire)), None)
+                    hints[f"\\{port}"] = nets.known(part.wire) or "" if part else _inner_name(child, f"\\{port}")
+            self._name_nets(child.name, hints)
+
+    def _write(self, name: str) -> None:
+        """Write the modules of a module's instances, then the module."""
+        self._instances += 1
+        for cell in self._uses[name].instances:
+            self._write(cell.kind.removeprefix("\\"))
+        nets = self._nets[name]
+        body = ModuleWriter(self._modules[name], self._uses[name], nets, self._children).body()
+        if body not in self._same:
+            own = self._name if name == self._top else self._names.take(
+                "_".join([self._name, *(legal(part) for part in name.split(".")[1:])]))
+            self._same[body] = own
+            self._texts.append(f"module {own}{body}endmodule\n")
+            self._total += len(nets.ports) + len(nets.nets)
+            self._made += nets.made_up
+        self._children[f"\\{name}"] = (self._same[body], {
+            wire.removeprefix("\\"): port for wire, port in nets.ports_by_name.items()})
+
+
+def _inner_name(module: Module, port: str) -> str:
+    """Return a name for a port out of what is behind it."""
+    for target, value in module.aliases:
+        if only_wire(target) == port and isinstance(value[0], Part) and value[0].wire.startswith("\\"):
+            return f"{legal(value[0].wire)}_out"
+    return "port"
