@@ -25,10 +25,11 @@ from tq_hw.model.rules.propagate import InputShapes
 from tq_hw.model.tflite.reader import read_model
 from tq_hw.sim.diagnose.compare import divergences
 from tq_hw.sim.engines import Inference, InputSet, golden_engine
+from tq_hw.sim.rtl.build import ready
 
 __all__ = [
-    "DEFAULT_CONFIG", "Subject", "check_against_golden", "compile_all", "compile_program", "is_compiled",
-    "open_for_board", "open_subject",
+    "DEFAULT_CONFIG", "Subject", "check_against_golden", "check_engine", "compile_all", "compile_program",
+    "is_compiled", "open_for_board", "open_subject",
 ]
 
 DEFAULT_CONFIG = "n16"
@@ -86,8 +87,11 @@ def _refuse_shapes(path: str, shapes: InputShapes | None) -> None:
 
 
 def open_subject(path: str, config: str | None, engine: str, memory: Memory, resident: bool = False,
-                 profile: str | None = None, shapes: InputShapes | None = None) -> Subject:
-    """Read a model, and compile it for a memory unless `engine` is golden, or read a compiled file."""
+                 profile: str | None = None, shapes: InputShapes | None = None, trace: str = "") -> Subject:
+    """Read a model, and compile it for a memory unless `engine` is golden, or read a compiled file.
+
+    What the RTL engine lacks is said before anything takes long; `trace` is the kind of its waves.
+    """
     check_resident(resident, engine)
     if is_compiled(path):
         _refuse_shapes(path, shapes)
@@ -101,13 +105,21 @@ def open_subject(path: str, config: str | None, engine: str, memory: Memory, res
             raise OptionError(f"{path}: is compiled for configuration {program.config.name!r} (fingerprint "
                               f"{program.fingerprint:08x}), not for {config!r} ({wanted:08x}); compile it again or "
                               "leave --config out")
+        check_engine(engine, program.config, trace)
         return Subject(path, program.config, None, program)
     chosen = load_config(config or DEFAULT_CONFIG)
     model = read_model(path, shapes=shapes).under(profile or "canon")
     if engine == "golden":
         return Subject(path, chosen, model, None)
+    check_engine(engine, chosen, trace)
     compiled = compile_all(model, chosen, path, memory=memory)
     return Subject(path, chosen, model, compiled.program, warm_program(compiled) if resident else None)
+
+
+def check_engine(engine: str, config: Config, trace: str = "") -> None:
+    """Raise now what building the simulator would raise after minutes, if one has to be built."""
+    if engine == "rtl":
+        ready(config, trace=trace)
 
 
 def open_for_board(path: str, board: Board, memory: Memory | None = None, profile: str | None = None,

@@ -15,7 +15,7 @@ from tq_hw.boards.build.dram_generate import UNKNOWN_CHIP
 from tq_hw.boards.catalog.board import Ddr3, Sdr
 from tq_hw.model.errors import MissingToolError, OptionError, ToolError, last_words
 
-__all__ = ["DramCore", "core_description", "generate_core"]
+__all__ = ["DramCore", "core_description", "generate_core", "need_litedram"]
 
 
 @dataclass(frozen=True)
@@ -27,10 +27,15 @@ class DramCore:
     size_bytes: int
 
 
-@lru_cache(maxsize=4)
-def _generate(description: str) -> DramCore:
+def need_litedram() -> None:
+    """Raise MissingToolError when LiteDRAM is not installed."""
     if importlib.util.find_spec("litedram") is None:
         raise MissingToolError('the Python package litedram is not installed: pip install "tq-hw[boards]"')
+
+
+@lru_cache(maxsize=4)
+def _generate(description: str) -> DramCore:
+    need_litedram()
     with tempfile.TemporaryDirectory() as folder:
         run = subprocess.run([sys.executable, "-m", "tq_hw.boards.build.dram_generate", folder], input=description,
                              encoding="utf-8", errors="replace", capture_output=True, check=False)

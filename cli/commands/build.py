@@ -8,13 +8,15 @@ from typing import Any
 import click
 
 from tq_hw.boards.build.build import BuildResult, build, critical_path, with_chip
+from tq_hw.boards.build.dram_core import need_litedram
 from tq_hw.boards.build.firmware import build_firmware
 from tq_hw.boards.build.folder import REPORT, new_folder
 from tq_hw.boards.build.open_pins import PINS_FILE
 from tq_hw.boards.build.soc_header import soc_facts
-from tq_hw.boards.build.toolchains import OPENXC7, VIVADO
+from tq_hw.boards.build.toolchains import OPENXC7, VIVADO, choose
 from tq_hw.boards.build.tools import TOOLS
-from tq_hw.boards.catalog.board import Board, Memory
+from tq_hw.boards.build.top import load_platform
+from tq_hw.boards.catalog.board import Board, Ddr3, Memory, Sdr
 from tq_hw.boards.catalog.catalog import BOARDS, find_board, find_memory
 from tq_hw.boards.soc.map import FLASH_FILE, FLASH_OFFSET
 from tq_hw.cli.cases import find_cases
@@ -23,7 +25,7 @@ from tq_hw.cli.emulation.soc import flash_contents
 from tq_hw.cli.shared.files import check_outputs, write_json
 from tq_hw.cli.shared.options import debug_option, json_option, shape_options
 from tq_hw.cli.shared.progress import ProgressBar
-from tq_hw.cli.subject import Subject, compile_program
+from tq_hw.cli.subject import Subject, check_engine, compile_program
 from tq_hw.isa.memory import YARDSTICK
 from tq_hw.isa.program import Program
 from tq_hw.isa.program_file import to_bytes
@@ -58,6 +60,19 @@ def memory_contents(program: Program) -> bytes:
     """Return what stands in memory before the first run, where the host's end of the link would put it."""
     parts = (program.image, bytes(program.arena_bytes), program.state)
     return b"".join(part.ljust(_aligned(len(part)), b"\0") for part in parts)
+
+
+def check_programs(board: Board, memory: Memory, toolchain: str, verify: bool) -> None:
+    """Raise MissingToolError now for what a build would lack after minutes of verification.
+
+    The vendor's programs are no part of that: without them the folder is made all the same.
+    """
+    choose(board, toolchain)
+    load_platform(board)
+    if isinstance(memory, Sdr | Ddr3):
+        need_litedram()
+    if verify:
+        check_engine("rtl", board.config)
 
 
 def with_soft_core(board: Board, memory: Memory) -> Board:
@@ -165,6 +180,7 @@ def build_command(board_name: str, folder: str | None, model_file: str | None, m
         raise OptionError("--inputs needs --soc and --model, with which they go into flash")
     if model_file is None and shapes != InputShapes():
         raise OptionError("--batch, --shape and --signature need --model")
+    check_programs(board, memory, toolchain or "", not no_verify)
     if soc:
         board = with_soft_core(board, memory)
     program = None

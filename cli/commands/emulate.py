@@ -48,7 +48,7 @@ def emulate_command(board_name: str, memory_name: str | None, faults: int | None
     with ProgressBar(f"building {board.name}") as bar:
         emulator = Emulator(board.config, size_bytes, board.clock_hz, faults=faults,
                             memory=Memory(latency, bytes_per_cycle),
-                            progress=lambda what, done: bar.update(done, 1.0, f"{board.name}: {what}"))
+                            progress=bar.building(f"{board.name}: "))
     signal.signal(signal.SIGUSR1, lambda _number, _frame: emulator.reset())
     signal.signal(signal.SIGTERM, lambda _number, _frame: emulator.end())
     try:

@@ -16,7 +16,7 @@ from tq_hw.cli.shared.options import (
     seed_option,
     shape_options,
 )
-from tq_hw.cli.subject import DEFAULT_CONFIG, Subject, check_against_golden, compile_all, is_compiled
+from tq_hw.cli.subject import DEFAULT_CONFIG, Subject, check_against_golden, check_engine, compile_all, is_compiled
 from tq_hw.compiler import Compiled
 from tq_hw.isa.config import load_config
 from tq_hw.isa.memory import Memory
@@ -79,6 +79,7 @@ def report_command(model_file: str, output: str, engine: str, config: str | None
                           "lies where in the memories")
     chosen = load_config(config or DEFAULT_CONFIG)
     model = read_model(model_file, shapes=shapes).under(profile or "canon")
+    check_engine(engine, chosen)
     compiled = compile_all(model, chosen, model_file, memory=memory)
     page, difference = make_page(model_file, model, compiled, engine, memory, seed)
     write(output, page)

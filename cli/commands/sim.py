@@ -37,6 +37,7 @@ from tq_hw.model.rules.propagate import InputShapes
 from tq_hw.sim.diagnose.tensors import find_tensor, with_outputs
 from tq_hw.sim.diagnose.trace import trace_events
 from tq_hw.sim.engines import Array, Engine, InputSet, make_engine
+from tq_hw.sim.rtl.simulate import waves_kind
 
 __all__ = ["sim_command"]
 
@@ -119,7 +120,7 @@ def sim_command(path: str, inputs_file: str | None, outputs_file: str | None, en
     board = _soc_board(soc, board_name, {"--engine": engine != "rtl", "--config": config, "--dump": dumped,
                                          "--waves": waves, "--trace": trace_file, "--resident": resident})
     memory = Memory(latency, bytes_per_cycle, stalls=stalls)
-    subject = (open_subject(path, config, engine, memory, resident, profile, shapes) if board is None
+    subject = (open_subject(path, config, engine, memory, resident, profile, shapes, waves_kind(waves)) if board is None
                else open_for_board(path, board, memory, profile, shapes))
     wanted = _wanted(subject, dumped, outputs_file)
     inputs, stacked = subject.input_sets(inputs_file, sets, seed)

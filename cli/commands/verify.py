@@ -23,7 +23,7 @@ from tq_hw.cli.shared.options import (
     resident_option,
     shape_options,
 )
-from tq_hw.cli.subject import DEFAULT_CONFIG, compile_all, is_compiled
+from tq_hw.cli.subject import DEFAULT_CONFIG, check_engine, compile_all, is_compiled
 from tq_hw.compiler import compile_model
 from tq_hw.compiler.rewrite.rewrite import Pattern
 from tq_hw.compiler.warm import warm_program
@@ -95,6 +95,7 @@ class Verifier:
                  resident: bool = False, profile: str = "canon", shapes: InputShapes | None = None,
                  patterns: Sequence[Pattern] = ()):
         check_resident(resident, engine)
+        check_engine(engine, config)
         if engine == "golden" and oracle == "golden":
             raise OptionError("--engine golden cannot be held against --oracle golden: an engine is never compared "
                               "with itself; name --oracle tflm or litert")

@@ -84,7 +84,7 @@ def run_soc(board: Board, program: Program, inputs: Sequence[InputSet], memory: 
     image = flash_contents(program, inputs)
     with ProgressBar(f"{board.name} with a soft core") as bar:
         made = library(board.config, design=soc_design(facts),
-                       progress=lambda what, done: bar.update(done, 1.0, f"{board.name} with a soft core: {what}"))
+                       progress=bar.building(f"{board.name} with a soft core: "))
         bench = SocBench(made, memory)
         with bench:
             bench.add_memory(0, facts.memory_bytes)

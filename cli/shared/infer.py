@@ -17,7 +17,8 @@ def infer_all(engine: Engine, inputs: Sequence[InputSet], text: str) -> list[Inf
     """Run every input set, with a progress bar called `text`."""
     found = []
     with ProgressBar(text) as bar:
+        building = bar.building("RTL simulator: ")
         for number, one in enumerate(inputs):
-            found.append(engine.infer(one, lambda what, done: bar.update(done, 1.0, f"RTL simulator: {what}")))
+            found.append(engine.infer(one, building))
             bar.update(number + 1, len(inputs), text)
     return found

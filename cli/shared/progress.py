@@ -2,6 +2,7 @@
 
 import sys
 import threading
+from collections.abc import Callable
 from types import TracebackType
 
 from rich.console import Console
@@ -40,6 +41,23 @@ class ProgressBar:
         self._progress.update(self._task, completed=done, total=total)
         if text is not None:
             self._progress.update(self._task, description=text)
+
+    def say(self, line: str) -> None:
+        """Print a line that stays, on a terminal and in a pipe."""
+        self._console.print(f"tq-hw: {line}", markup=False, highlight=False, soft_wrap=True)
+
+    def building(self, prefix: str = "") -> Callable[[str, float], None]:
+        """Return what a build of a simulator tells its progress to: its first words stay, the others move the bar."""
+        said = False
+
+        def told(what: str, done: float) -> None:
+            nonlocal said
+            if not said:
+                self.say(what)
+            said = True
+            self.update(done, 1.0, f"{prefix}{what}")
+
+        return told
 
     def __enter__(self) -> "ProgressBar":
         if not self._done:

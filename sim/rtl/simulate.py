@@ -19,7 +19,7 @@ from tq_hw.sim.rtl.bench import Bench
 from tq_hw.sim.rtl.bound import cycle_bound, quiet_bound
 from tq_hw.sim.rtl.build import Progress, library
 
-__all__ = ["RtlResult", "layer_cycles", "simulate", "simulate_in_turn"]
+__all__ = ["RtlResult", "layer_cycles", "simulate", "simulate_in_turn", "waves_kind"]
 
 Array = npt.NDArray[Any]
 
@@ -96,7 +96,7 @@ def simulate_in_turn(programs: Sequence[Program], inputs: Sequence[Array], memor
     state = program.state if state is None else state
     if len(state) != len(program.state):
         raise OptionError(f"{program.name}: the state has {len(program.state)} bytes, not {len(state)}")
-    trace = _trace_kind(waves)
+    trace = waves_kind(waves)
     most = cycle_bound(program, memory) if max_cycles is None else max_cycles
     bounds = _Bounds(most, quiet_bound(program, memory))
     made = library(program.config, trace=trace, progress=progress)
@@ -107,7 +107,8 @@ def simulate_in_turn(programs: Sequence[Program], inputs: Sequence[Array], memor
         return _run(programs, inputs, bench, state, memory.stalls, bounds)
 
 
-def _trace_kind(waves: str | Path | None) -> str:
+def waves_kind(waves: str | Path | None) -> str:
+    """Return what a file of waves is, by its name: "fst" or "vcd", "" for none; OptionError for another."""
     if waves is None:
         return ""
     kind = Path(waves).suffix[1:]

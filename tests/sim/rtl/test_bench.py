@@ -2,13 +2,15 @@
 
 import random
 import subprocess
+from types import SimpleNamespace
 
 import pytest
 
+from tq_hw.isa.config import PRESETS, Config
 from tq_hw.isa.control import REGISTERS, STATUS_DONE, STATUS_ERROR
 from tq_hw.isa.memory import Memory
 from tq_hw.model.errors import MissingToolError, OptionError, ToolError
-from tq_hw.sim.rtl import build
+from tq_hw.sim.rtl import build, tools
 from tq_hw.sim.rtl.bench import Bench
 
 SOURCE, TARGET = 0x10000000, 0x20000000
@@ -114,13 +116,38 @@ def test_waves(copier, tmp_path):
 def test_missing_tools(monkeypatch):
     def make():
         return build.build_verilog(lambda: "", 8, "never")
-    monkeypatch.setattr(build.shutil, "which", lambda name: None if name == "make" else name)
-    with pytest.raises(MissingToolError, match="make is needed .* apt install make"):
+    monkeypatch.setattr(tools.shutil, "which", lambda name: None if name == "make" else name)
+    with pytest.raises(MissingToolError, match="^make is needed to simulate the RTL and is not installed: apt install "
+                                               "make$"):
+        make()
+    monkeypatch.setattr(tools.shutil, "which", lambda name: None)
+    with pytest.raises(MissingToolError, match=r"^perl, make and g\+\+ are needed to simulate the RTL and are not "
+                                               r"installed: apt install perl make g\+\+$"):
         make()
 
 
+def test_a_full_disk_is_seen_before_the_build(monkeypatch):
+    monkeypatch.setattr(tools.shutil, "disk_usage", lambda folder: SimpleNamespace(free=5 << 20))
+    with pytest.raises(OptionError, match=r"^the cache folder .*/tq-hw/rtl has 5 MiB of room, building a simulator "
+                                          r"takes 300; make room \(`tq-hw doctor --clear-cache`"):
+        build.build_verilog(lambda: "", 8, "never")
+
+
+def test_what_is_missing_is_known_before_anything_is_made(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert build.ready(Config("new", 5, 5, 1, 4096)) is False
+    monkeypatch.setattr(tools.shutil, "which", lambda name: None)
+    with pytest.raises(MissingToolError, match="^perl, make"):
+        build.ready(Config("new", 5, 5, 1, 4096))
+
+
+@pytest.mark.parametrize(("name", "about"), [("tiny", "20 s"), ("n8", "a minute"), ("n16", "2 min")])
+def test_a_build_is_announced(name, about):
+    assert tools.announcement(PRESETS[name]) == f"building the simulator of {name}, once, about {about}"
+
+
 def test_fst_without_lz4(monkeypatch):
-    monkeypatch.setattr(build.subprocess, "run", lambda *_, **__: subprocess.CompletedProcess([], 1))
+    monkeypatch.setattr(tools.subprocess, "run", lambda *_, **__: subprocess.CompletedProcess([], 1))
     with pytest.raises(MissingToolError, match="apt install liblz4-dev zlib1g-dev; .* ends in .vcd"):
         build.build_verilog(lambda: "", 8, "never", trace="fst")
 
