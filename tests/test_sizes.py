@@ -13,8 +13,6 @@ OVER = {
     "benches/program_mutations.py",
     "boards/gateware/bridge.py",
     "boards/gateware/bridge.py:Bridge",
-    "compiler/emit/lstm.py",
-    "compiler/emit/lstm.py:_Emission",
     "compiler/lower/movement.py",
     "compiler/programs/rows.py",
     "hdl/accelerator.py:Accelerator.elaborate",

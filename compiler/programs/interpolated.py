@@ -8,7 +8,7 @@ import numpy as np
 
 from tq_hw.compiler.ir.lstm import Lstm
 from tq_hw.compiler.ir.value import IntArray
-from tq_hw.compiler.programs.lstm import Activation
+from tq_hw.compiler.programs.lstm import ActivationProgram
 from tq_hw.compiler.programs.lstm_table import activation
 from tq_hw.compiler.programs.words import (
     OUT,
@@ -76,14 +76,15 @@ def _uops() -> tuple[Uop, ...]:
         {**reg_a(_RESULT), **reg_b(_ADDEND_AT), "b_table": 2, "alu": Alu.ADD, **shifted(-10, floor), **OUT})
 
 
-def interpolated_activation(cell_scale_log2: int) -> Activation:
+def interpolated_activation(cell_scale_log2: int) -> ActivationProgram:
     """Return the activation of an LSTM whose cells have this scale, -15..-9."""
     fraction_bits = -cell_scale_log2
     cell_code = _CELL + max(fraction_bits - _GATE_FRACTION, 0)
-    return Activation(_uops(), _tables(cell_code, max(_GATE_FRACTION - fraction_bits, 0)), _LOGISTIC, _TANH, cell_code)
+    left = max(_GATE_FRACTION - fraction_bits, 0)
+    return ActivationProgram(_uops(), _tables(cell_code, left), _LOGISTIC, _TANH, cell_code)
 
 
-def activation_of(layer: Lstm) -> Activation:
+def activation_of(layer: Lstm) -> ActivationProgram:
     """Return the program of logistic and tanh."""
     make = interpolated_activation if layer.interpolated else activation
     return make(layer.cell_scale_log2)

@@ -28,7 +28,7 @@ from tq_hw.compiler.programs.words import (
 from tq_hw.isa.uop import Alu, Multiply, Source
 from tq_hw.sim.golden.fixedpoint import EXP_EIGHTH, EXP_STEPS, RECIPROCAL_SLOPE, RECIPROCAL_START, THIRD, narrowed
 
-__all__ = ["CLAMP", "Activation", "clip_uops", "computed_activation", "hidden_uops"]
+__all__ = ["CLAMP", "ActivationProgram", "clip_uops", "computed_activation", "hidden_uops"]
 
 _INT16_MAX = (1 << 15) - 1
 CLAMP: Uop = {"clamp": 1, "act_min": -128, "act_max": 127}
@@ -47,7 +47,7 @@ _GATE_FRACTION = 12
 
 
 @dataclass(frozen=True)
-class Activation:
+class ActivationProgram:
     """A program for logistic and tanh of int16.
 
     Members
@@ -155,11 +155,11 @@ def _mirrored() -> list[Uop]:
         {**reg_a(_X), **reg_b(_TO), "alu": Alu.ADD, **OUT}]
 
 
-def computed_activation(cell_scale_log2: int) -> Activation:
+def computed_activation(cell_scale_log2: int) -> ActivationProgram:
     """Return the activation for cells of a scale of 2^-14 or 2^-15: arguments are not larger than those of gates."""
     fraction = -1 - cell_scale_log2
     shift = fraction - _GATE_FRACTION
-    return Activation(_uops(fraction), _tables(), _LOGISTIC + shift, _TANH + shift + 1, _TANH)
+    return ActivationProgram(_uops(fraction), _tables(), _LOGISTIC + shift, _TANH + shift + 1, _TANH)
 
 
 def clip_uops(total: Uop, clip: int | None) -> tuple[Uop, ...]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from tq_hw.compiler.ir.value import IntArray
-from tq_hw.compiler.programs.lstm import Activation, computed_activation
+from tq_hw.compiler.programs.lstm import ActivationProgram, computed_activation
 from tq_hw.compiler.programs.words import OUT, STREAM_A, STREAM_B, Uop, immediate, low, reg_a, reg_b, shifted, to
 from tq_hw.isa.uop import Alu, Multiply, Rounding, Source
 from tq_hw.sim.golden.fixedpoint import (
@@ -162,9 +162,9 @@ def _allocated(steps: Sequence[_Step]) -> tuple[Uop, ...]:
     return tuple(uops)
 
 
-def activation(cell_scale_log2: int) -> Activation:
+def activation(cell_scale_log2: int) -> ActivationProgram:
     """Return the logistic and tanh of an LSTM whose cells have this scale."""
     if cell_scale_log2 < _LEAST_SCALE_LOG2:
         return computed_activation(cell_scale_log2)
-    return Activation(_allocated(_chain()), _tables(), _LOGISTIC, _TANH + 1,
+    return ActivationProgram(_allocated(_chain()), _tables(), _LOGISTIC, _TANH + 1,
                       _TANH + cell_scale_log2 - _LEAST_SCALE_LOG2)

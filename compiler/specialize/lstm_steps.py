@@ -12,7 +12,7 @@ from tq_hw.compiler.ir.staged import Copy, Flat, MatMul, Move
 from tq_hw.compiler.ir.strided import blank, copy_between
 from tq_hw.compiler.ir.value import IntArray, Value
 from tq_hw.compiler.programs.interpolated import activation_of, product_uops
-from tq_hw.compiler.programs.lstm import Activation, clip_uops, hidden_uops
+from tq_hw.compiler.programs.lstm import ActivationProgram, clip_uops, hidden_uops
 from tq_hw.compiler.programs.words import OUT, STREAM_A, STREAM_B, Uop
 from tq_hw.isa.uop import Alu
 
@@ -27,7 +27,7 @@ class _Steps:
 
     layer: Lstm
     layers: list[Layer]
-    active: Activation
+    active: ActivationProgram
 
     def value(self, name: str, size: int) -> Value:
         """Make an intermediate value of this many bytes."""
