@@ -130,6 +130,7 @@ class Inference:
     warm : the same once more, with the constants that the first one left in the scratchpad, where it was asked for
     host_seconds : wall time of operators that stay with the host, None where there is no host
     crossing_bytes : what goes from the host to the accelerator and back in a mixed model, None in others
+    parts : of a mixed model the inferences of the accelerated parts, in order
     """
 
     outputs: tuple[Array, ...]
@@ -139,6 +140,7 @@ class Inference:
     warm: "Inference | None" = None
     host_seconds: float | None = None
     crossing_bytes: int | None = None
+    parts: "tuple[Inference, ...]" = ()
 
     @property
     def runs(self) -> "list[tuple[str, Inference]]":

@@ -5,12 +5,15 @@ from pathlib import Path
 
 import click
 
-from tq_hw.cli.report.layers import compile_report, print_layers, print_summary
+from tq_hw.cli.mixed import check_options, mixed_bytes, open_mixed, wrapped
+from tq_hw.cli.report.layers import Report, compile_report, print_layers, print_summary
+from tq_hw.cli.report.mixed import mixed_compile_report
 from tq_hw.cli.shared.files import check_outputs, write, write_json
 from tq_hw.cli.shared.options import (
     config_option,
     debug_option,
     json_option,
+    partition_option,
     profile_option,
     rate_options,
     shape_options,
@@ -24,10 +27,14 @@ from tq_hw.compiler.show import show
 from tq_hw.isa.config import load_config
 from tq_hw.isa.memory import Memory
 from tq_hw.isa.program_file import to_bytes
+from tq_hw.model.errors import OptionError
 from tq_hw.model.rules.propagate import InputShapes
 from tq_hw.model.tflite.reader import read_model
 
 __all__ = ["compile_command"]
+
+
+_MODEL_SUFFIX = ".tflite"
 
 
 class _Dumper:
@@ -44,10 +51,26 @@ class _Dumper:
             self.lines += [f"after {name}: {PASSES[name]}", *show(self._graph, result)]
 
 
+def _compile_parts(path: str, target: str, config: str | None, memory: Memory, shapes: InputShapes) -> Report:
+    """Write the mixed model of a model and return the report."""
+    if target != "-" and Path(target).suffix != _MODEL_SUFFIX:
+        raise OptionError(f"-o {target}: a model of which a part stays with the host is a {_MODEL_SUFFIX} file; name "
+                          "one")
+    subject = open_mixed(path, config, memory, shapes)
+    if subject.made is None:
+        raise OptionError(f"{path}: has accelerated parts already; `tq-hw sim` runs it")
+    data = mixed_bytes(subject.model)
+    report = mixed_compile_report(subject.config, subject.model, subject.programs, path, target, len(data))
+    write(target, data)
+    return report
+
+
 @click.command("compile")
 @click.argument("model_file", metavar="MODEL.tflite")
-@click.option("-o", "--output", metavar="OUT", help="The compiled file.  [default: the model's name with .tqm, in the "
+@click.option("-o", "--output", metavar="OUT", help="The compiled file, or with .tflite a model whose accelerated "
+              "parts are custom operators.  [default: the model's name with .tqm, with --partition _tq.tflite, in the "
               "current directory]")
+@partition_option
 @config_option
 @rate_options
 @profile_option
@@ -60,7 +83,7 @@ class _Dumper:
 @json_option
 @wide_option
 @debug_option
-def compile_command(model_file: str, output: str | None, config: str | None, latency: int,
+def compile_command(model_file: str, output: str | None, partitioned: bool, config: str | None, latency: int,
                     bytes_per_cycle: float, profile: str | None, shapes: InputShapes,
                     pattern_files: tuple[str, ...], dump_after: tuple[str, ...], json_file: str | None,
                     wide: bool) -> None:
@@ -68,14 +91,22 @@ def compile_command(model_file: str, output: str | None, config: str | None, lat
 
     The schedule is the one found best for a memory of --latency and --bytes-per-cycle; it computes the same with any.
     """
-    target = output or f"{Path(model_file).stem}.tqm"
+    target = output or f"{Path(model_file).stem}{'_tq.tflite' if partitioned else '.tqm'}"
     check_outputs({"-o": target, "--json": json_file}, [model_file, *pattern_files])
+    if partitioned:
+        check_options(profile, {"--patterns": pattern_files, "--dump-after": dump_after})
+        report = _compile_parts(model_file, target, config, Memory(latency, bytes_per_cycle), shapes)
+        if "-" not in (json_file, target):
+            print_summary(report)
+            print_layers(report, wide)
+        write_json(json_file, report)
+        return
     chosen = load_config(config or DEFAULT_CONFIG)
     model = read_model(model_file, shapes=shapes).under(profile or "canon")
     patterns = [each for path in pattern_files for each in load_patterns(path)]
     dumper = _Dumper(dump_after)
     program = compile_all(model, chosen, model_file, patterns, Memory(latency, bytes_per_cycle), dumper).program
-    data = to_bytes(program)
+    data = mixed_bytes(wrapped(model, program)) if Path(target).suffix == _MODEL_SUFFIX else to_bytes(program)
     report = compile_report(program, model, model_file, target, len(data))
     write(target, data)
     if dump_after:

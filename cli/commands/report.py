@@ -1,10 +1,13 @@
 """`tq-hw report`: one self-contained page of a model's layers, roofline, timeline and memories."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import click
 
+from tq_hw.cli.mixed import check_options, check_whole, is_mixed_file, open_mixed
 from tq_hw.cli.report.layers import sim_report
+from tq_hw.cli.report.mixed import mixed_sim_report
 from tq_hw.cli.report.page import need_plots, render
 from tq_hw.cli.shared.files import check_outputs, write
 from tq_hw.cli.shared.infer import infer_all
@@ -12,6 +15,7 @@ from tq_hw.cli.shared.options import (
     config_option,
     debug_option,
     memory_options,
+    partition_option,
     profile_option,
     seed_option,
     shape_options,
@@ -25,6 +29,7 @@ from tq_hw.model.graph import Model
 from tq_hw.model.rules.propagate import InputShapes
 from tq_hw.model.tflite.reader import read_model
 from tq_hw.sim.engines import Inference, make_engine
+from tq_hw.sim.mixed import MixedEngine
 from tq_hw.sim.rtl.simulate import layer_cycles
 
 __all__ = ["make_page", "report_command"]
@@ -48,7 +53,26 @@ def make_page(path: str, model: Model, compiled: Compiled, engine: str, memory: 
     found = inferences[0] if engine == "rtl" else _with_estimate(compiled, inferences)
     difference = check_against_golden(subject, inputs, inferences)
     report = sim_report(path, config, model, compiled.program, engine, [found], difference is None)
-    return render(report, compiled, found, memory).encode(), difference
+    return render(report, [(compiled, found)], memory).encode(), difference
+
+
+def _make_mixed_page(path: str, config: str | None, engine: str, memory: Memory, shapes: InputShapes,
+                     seed: int) -> tuple[bytes, str | None]:
+    """Do as `make_page` for a model of which a part stays with the host, held against the whole model in LiteRT."""
+    subject = open_mixed(path, config, memory, shapes)
+    if subject.made is None:
+        raise OptionError(f"{path}: expected a whole model, found one with accelerated parts, which does not say what "
+                          "lies where in the memories")
+    inputs, _ = subject.input_sets(None, 1, seed)
+    found = infer_all(MixedEngine(subject.model, engine, memory), inputs, f"{engine} {subject.source.name}")
+    difference = check_whole(subject, shapes, inputs, found)
+    parts = [(compiled, one if engine == "rtl" else _with_estimate(compiled, [one]))
+             for compiled, one in zip(subject.made.parts, found[0].parts, strict=True)]
+    whole = replace(found[0], cycles=sum(one.cycles or 0 for _, one in parts),
+                    layer_cycles={index: count for _, one in parts for index, count in one.layer_cycles.items()})
+    report = mixed_sim_report(path, subject.config, subject.model, subject.programs, engine, [whole],
+                              difference is None)
+    return render(report, parts, memory).encode(), difference
 
 
 @click.command("report")
@@ -57,14 +81,16 @@ def make_page(path: str, model: Model, compiled: Compiled, engine: str, memory: 
 @click.option("--engine", type=click.Choice(["rtl", "executor"]), default="rtl", show_default=True,
               help="What runs the model: the Verilated RTL, which measures, or the executor; with it, cycles are the "
               "compiler's estimate.")
+@partition_option
 @config_option
 @profile_option
 @shape_options
 @memory_options
 @seed_option
 @debug_option
-def report_command(model_file: str, output: str, engine: str, config: str | None, profile: str | None,
-                   shapes: InputShapes, latency: int, bytes_per_cycle: float, stalls: int | None, seed: int) -> None:
+def report_command(model_file: str, output: str, engine: str, partitioned: bool, config: str | None,
+                   profile: str | None, shapes: InputShapes, latency: int, bytes_per_cycle: float, stalls: int | None,
+                   seed: int) -> None:
     """Write one page of a model's layers, roofline, timeline and memories that opens without a network.
 
     One inference of drawn inputs is run and held against the golden model; a difference is exit code 1.
@@ -77,11 +103,15 @@ def report_command(model_file: str, output: str, engine: str, config: str | None
     if is_compiled(model_file):
         raise OptionError(f"{model_file}: expected a .tflite model, found a compiled file, which does not say what "
                           "lies where in the memories")
-    chosen = load_config(config or DEFAULT_CONFIG)
-    model = read_model(model_file, shapes=shapes).under(profile or "canon")
-    check_engine(engine, chosen)
-    compiled = compile_all(model, chosen, model_file, memory=memory)
-    page, difference = make_page(model_file, model, compiled, engine, memory, seed)
+    if partitioned or is_mixed_file(model_file):
+        check_options(profile, {})
+        page, difference = _make_mixed_page(model_file, config, engine, memory, shapes, seed)
+    else:
+        chosen = load_config(config or DEFAULT_CONFIG)
+        model = read_model(model_file, shapes=shapes).under(profile or "canon")
+        check_engine(engine, chosen)
+        compiled = compile_all(model, chosen, model_file, memory=memory)
+        page, difference = make_page(model_file, model, compiled, engine, memory, seed)
     write(output, page)
     if difference is not None:
         raise MismatchError(difference)

@@ -8,7 +8,9 @@ import click
 from tq_hw.boards.catalog.board import Board
 from tq_hw.boards.catalog.catalog import find_board
 from tq_hw.cli.emulation.soc import print_console, run_soc, soc_report
+from tq_hw.cli.mixed import MixedSubject, check_options, check_whole, is_mixed_file, open_mixed
 from tq_hw.cli.report.layers import Report, print_layers, print_summary, sim_report, warm_report
+from tq_hw.cli.report.mixed import mixed_sim_report
 from tq_hw.cli.shared.arrays import output_arrays
 from tq_hw.cli.shared.files import check_outputs, npz_bytes, write, write_json
 from tq_hw.cli.shared.infer import infer_all
@@ -19,6 +21,7 @@ from tq_hw.cli.shared.options import (
     engine_option,
     json_option,
     memory_options,
+    partition_option,
     profile_option,
     resident_option,
     shape_options,
@@ -32,11 +35,12 @@ from tq_hw.cli.subject import (
     open_subject,
 )
 from tq_hw.isa.memory import Memory
-from tq_hw.model.errors import MismatchError, OptionError
+from tq_hw.model.errors import MismatchError, OptionError, ToolError
 from tq_hw.model.rules.propagate import InputShapes
 from tq_hw.sim.diagnose.tensors import find_tensor, with_outputs
 from tq_hw.sim.diagnose.trace import trace_events
-from tq_hw.sim.engines import Array, Engine, InputSet, make_engine
+from tq_hw.sim.engines import Array, Engine, Inference, InputSet, make_engine
+from tq_hw.sim.mixed import MixedEngine
 from tq_hw.sim.rtl.simulate import waves_kind
 
 __all__ = ["sim_command"]
@@ -79,6 +83,27 @@ def _soc_board(soc: bool, name: str | None, others: Mapping[str, object]) -> Boa
     return find_board(name)
 
 
+def _finish_mixed(mixed: MixedSubject, shapes: InputShapes, inputs: list[InputSet], found: list[Inference],
+                  engine: str, stacked: bool, outputs_file: str | None, json_file: str | None, wide: bool) -> None:
+    """Hold what was made of a whole model against that, and write what was asked for."""
+    difference, exact = None, None
+    if mixed.made is not None:
+        try:
+            difference = check_whole(mixed, shapes, inputs, found)
+            exact = difference is None
+        except ToolError as error:
+            click.echo(f"tq-hw: {mixed.path}: not held against the whole model: {error}", err=True)
+    report = mixed_sim_report(mixed.path, mixed.config, mixed.model, mixed.programs, engine, found, exact)
+    if outputs_file is not None:
+        write(outputs_file, npz_bytes(output_arrays([one.outputs for one in found], stacked)))
+    if "-" not in (json_file, outputs_file):
+        print_summary(report)
+        print_layers(report, wide)
+    write_json(json_file, report)
+    if difference is not None:
+        raise MismatchError(difference)
+
+
 @click.command("sim")
 @click.argument("path", metavar="MODEL.tflite|OUT")
 @click.option("--inputs", "inputs_file", metavar="IN.npz|PICTURE", help="Input arrays, named by tensor or input_0, "
@@ -86,6 +111,7 @@ def _soc_board(soc: bool, name: str | None, others: Mapping[str, object]) -> Boa
               "resized and quantized.  [default: drawn]")
 @click.option("--outputs", "outputs_file", metavar="OUT.npz", help="Write the outputs as output_0, output_1, ...")
 @engine_option
+@partition_option
 @config_option
 @profile_option
 @shape_options
@@ -103,14 +129,14 @@ def _soc_board(soc: bool, name: str | None, others: Mapping[str, object]) -> Boa
 @json_option
 @wide_option
 @debug_option
-def sim_command(path: str, inputs_file: str | None, outputs_file: str | None, engine: str, config: str | None,
-                profile: str | None, shapes: InputShapes, latency: int, bytes_per_cycle: float, stalls: int | None,
-                seed: int, sets: int, resident: bool, dumped: tuple[str, ...], waves: str | None,
+def sim_command(path: str, inputs_file: str | None, outputs_file: str | None, engine: str, partitioned: bool,
+                config: str | None, profile: str | None, shapes: InputShapes, latency: int, bytes_per_cycle: float,
+                stalls: int | None, seed: int, sets: int, resident: bool, dumped: tuple[str, ...], waves: str | None,
                 trace_file: str | None, soc: bool, board_name: str | None, json_file: str | None, wide: bool) -> None:
     """Run a model, or a file that `compile` made, and report cycles and utilization per layer.
 
-    A model's outputs are held against the golden model; a difference is exit code 1. With --soc they are those that the
-    firmware prints.
+    A model's outputs are held against the golden model, with --partition against the whole model in LiteRT; a
+    difference is exit code 1. With --soc they are those that the firmware prints.
     """
     check_outputs({"--outputs": outputs_file, "--waves": waves, "--trace": trace_file, "--json": json_file},
                   [path, inputs_file])
@@ -120,6 +146,13 @@ def sim_command(path: str, inputs_file: str | None, outputs_file: str | None, en
     board = _soc_board(soc, board_name, {"--engine": engine != "rtl", "--config": config, "--dump": dumped,
                                          "--waves": waves, "--trace": trace_file, "--resident": resident})
     memory = Memory(latency, bytes_per_cycle, stalls=stalls)
+    if partitioned or is_mixed_file(path):
+        check_options(profile, {"--soc": soc, "--resident": resident, "--dump": dumped, "--trace": trace_file})
+        mixed = open_mixed(path, config, memory, shapes)
+        inputs, stacked = mixed.input_sets(inputs_file, sets, seed)
+        found = infer_all(MixedEngine(mixed.model, engine, memory, waves), inputs, f"{engine} {Path(path).stem}")
+        _finish_mixed(mixed, shapes, inputs, found, engine, stacked, outputs_file, json_file, wide)
+        return
     subject = (open_subject(path, config, engine, memory, resident, profile, shapes, waves_kind(waves)) if board is None
                else open_for_board(path, board, memory, profile, shapes))
     wanted = _wanted(subject, dumped, outputs_file)

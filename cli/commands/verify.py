@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import click
 
 from tq_hw.cli.cases import Case, find_cases, read_stored
+from tq_hw.cli.mixed import PROFILE, check_options, is_mixed_file, open_mixed
 from tq_hw.cli.shared.arrays import draw_inputs
 from tq_hw.cli.shared.files import check_outputs, write_json
 from tq_hw.cli.shared.infer import infer_all
@@ -19,6 +20,7 @@ from tq_hw.cli.shared.options import (
     engine_option,
     json_option,
     memory_options,
+    partition_option,
     profile_option,
     resident_option,
     shape_options,
@@ -40,6 +42,7 @@ from tq_hw.sim.diagnose.locate import locate
 from tq_hw.sim.engines import ORACLES, Array, InputSet, golden_engine, make_engine
 from tq_hw.sim.faults import SimulationError
 from tq_hw.sim.golden.profiles import check_profile
+from tq_hw.sim.mixed import MixedEngine
 from tq_hw.sim.oracles import Oracle
 
 __all__ = ["Verdict", "Verifier", "verify_command"]
@@ -153,8 +156,7 @@ class Verifier:
                     reason = "" if how else self._explain(model, inputs[number], one.outputs)
                     return Verdict(case.name, FAILED, cycles, f"input set {number},{how} {different[0]} by "
                                    f"{source}{reason}", warm_cycles)
-        count = f"{len(inputs)} input set{'s' if len(inputs) != 1 else ''}"
-        return Verdict(case.name, PASSED, cycles, f"{count} equal {source}", warm_cycles)
+        return Verdict(case.name, PASSED, cycles, f"{_sets(inputs)} equal {source}", warm_cycles)
 
     def _ask_oracle(self, case: Case, model: Model,
                     inputs: Sequence[InputSet]) -> tuple[list[tuple[Array, ...]], str]:
@@ -184,9 +186,30 @@ class Verifier:
         return f"; {locate(model, inputs, compile_part, run_program)}"
 
 
+class PartitionVerifier(Verifier):
+    """Leaves operators that the accelerator does not take to the host, and holds all against the whole in LiteRT."""
+
+    def _check(self, case: Case) -> Verdict:
+        subject = open_mixed(str(case.model), self.config, self.memory, self.shapes)
+        stored = read_stored(case, subject.source)
+        inputs = stored.inputs if stored is not None else draw_inputs(subject.source, self.sets, self.seed)
+        expected, source = self._ask_oracle(case, subject.source, inputs)
+        found = infer_all(MixedEngine(subject.model, self.engine, self.memory), inputs, f"{self.engine} {case.name}")
+        cycles = found[0].cycles if found else None
+        for number, (one, wanted) in enumerate(zip(found, expected, strict=True)):
+            if different := divergences(one.outputs, wanted):
+                return Verdict(case.name, FAILED, cycles, f"input set {number}, {different[0]} by {source}")
+        return Verdict(case.name, PASSED, cycles, f"{_sets(inputs)} equal {source}, {subject.summary}")
+
+
+def _sets(inputs: Sequence[InputSet]) -> str:
+    return f"{len(inputs)} input set{'s' if len(inputs) != 1 else ''}"
+
+
 @click.command("verify")
 @click.argument("paths", metavar="PATH...", nargs=-1, required=True)
 @engine_option
+@partition_option
 @click.option("--oracle", type=click.Choice(["golden", *ORACLES]), help="What to hold the engine against.  [default: "
               "stored expectations, else golden]")
 @config_option
@@ -197,9 +220,9 @@ class Verifier:
 @resident_option
 @json_option
 @debug_option
-def verify_command(paths: tuple[str, ...], engine: str, oracle: str | None, config: str | None, profile: str | None,
-                   shapes: InputShapes, latency: int, bytes_per_cycle: float, stalls: int | None, seed: int, sets: int,
-                   resident: bool, json_file: str | None) -> int:
+def verify_command(paths: tuple[str, ...], engine: str, partitioned: bool, oracle: str | None, config: str | None,
+                   profile: str | None, shapes: InputShapes, latency: int, bytes_per_cycle: float, stalls: int | None,
+                   seed: int, sets: int, resident: bool, json_file: str | None) -> int:
     """Check that an engine computes every integer of a model as it should.
 
     PATH is a model, or a folder of models, each with `input_j` and `expected_j` in an .npz of its name next to it where
@@ -210,9 +233,17 @@ def verify_command(paths: tuple[str, ...], engine: str, oracle: str | None, conf
     for case in cases:
         if is_compiled(str(case.model)):
             raise OptionError(f"{case.model}: expected a .tflite model, found a compiled file; `tq-hw sim` runs it")
+        if is_mixed_file(str(case.model)):
+            raise OptionError(f"{case.model}: expected a whole model, found one with accelerated parts; `tq-hw sim` "
+                              "runs it")
     verdicts = []
     memory = Memory(latency, bytes_per_cycle, stalls=stalls)
-    with Verifier(engine, oracle, load_config(config or DEFAULT_CONFIG), memory, sets, seed, resident,
+    if partitioned:
+        check_options(profile, {"--resident": resident, f"--oracle {oracle}": oracle not in (None, PROFILE),
+                                "--engine golden": engine == "golden"})
+        oracle, profile = PROFILE, PROFILE
+    kind = PartitionVerifier if partitioned else Verifier
+    with kind(engine, oracle, load_config(config or DEFAULT_CONFIG), memory, sets, seed, resident,
                   profile or "canon", shapes) as verifier:
         for case in cases:
             verdicts.append(verdict := verifier.check(case))

@@ -12,8 +12,8 @@ from tq_hw.isa.program import Layer, Program
 from tq_hw.model.graph import Model, Operator
 from tq_hw.sim.engines import Inference
 
-__all__ = ["CLOCK_HZ", "Report", "compile_report", "layer_rows", "print_layers", "print_summary",
-           "sim_report", "utilization", "warm_report"]
+__all__ = ["CLOCK_HZ", "Report", "compile_report", "figures", "host_lines", "idle_row", "layer_rows",
+           "print_layers", "print_summary", "sim_report", "utilization", "warm_report"]
 
 Report = dict[str, Any]
 #: Clock at which cycles are also shown as time.
@@ -45,12 +45,13 @@ def layer_rows(layers: Iterable[Layer], config: Config, cycles: Mapping[int, int
         for row in rows:
             row["tensor"] = outputs.get(row["index"])
         seen = {row["index"] for row in rows}
-        rows += [_idle_row(model, op) for op in model.main.operators if op.index not in seen]
+        rows += [idle_row(model, op) for op in model.main.operators if op.index not in seen]
         rows.sort(key=lambda row: row["index"])
     return rows
 
 
-def _idle_row(model: Model, op: Operator) -> Report:
+def idle_row(model: Model, op: Operator) -> Report:
+    """Return the row of an operator that takes no command."""
     tensors = [model.main.tensors[index] for index in (*op.inputs[:1], *op.outputs) if index >= 0]
     edge = op.op in ("QUANTIZE", "DEQUANTIZE") and any(tensor.dtype == "float32" for tensor in tensors)
     return {"index": op.index, "op": op.op, "name": _output_name(model, op), "unit": "host" if edge else "none",
@@ -95,16 +96,17 @@ def sim_report(path: str, config: Config, model: Model | None, program: Program 
     profile = program.profile if program is not None else model.profile if model is not None else None
     return {"model": printable(path), "config": config.name, "profile": profile, "engine": engine, "bit_exact": exact,
             "sets": len(found),
-            **_figures(layers, first.cycles, config)}
+            **figures(layers, first.cycles, config)}
 
 
 def warm_report(config: Config, model: Model | None, program: Program, found: Inference) -> Report:
     """Return the part of `sim --resident --json` about an inference whose weights stayed in the scratchpad."""
     assert found.warm is not None
-    return _figures(layer_rows(program.layers, config, found.warm.layer_cycles, model), found.warm.cycles, config)
+    return figures(layer_rows(program.layers, config, found.warm.layer_cycles, model), found.warm.cycles, config)
 
 
-def _figures(layers: list[Report], cycles: int | None, config: Config) -> Report:
+def figures(layers: list[Report], cycles: int | None, config: Config) -> Report:
+    """Return the sums of a report's rows, and the rows."""
     macs = sum(row["macs"] or 0 for row in layers)
     return {"cycles": cycles, "macs": macs, "utilization": utilization(macs, cycles, config),
             "bytes": sum(row["bytes"] or 0 for row in layers), "layers": layers}
@@ -120,6 +122,8 @@ def print_summary(report: Report) -> None:
         lines += [("cycles", f"{cycles:,}{estimated}, {time}"),
                   ("utilization", f"{percent(report['utilization']) or '0 %'} of the multipliers, "
                                   f"{report['macs']:,} MACs")]
+    if "host" in report:
+        lines += host_lines(report)
     if "resident" in report and report["resident"]["cycles"] is not None:
         warm = report["resident"]
         lines.append(("resident", f"{warm['cycles']:,} cycles with the weights that stayed in the scratchpad, "
@@ -128,6 +132,17 @@ def print_summary(report: Report) -> None:
         lines.append(("bit exact", "yes" if report["bit_exact"] else "no"))
     for name, value in lines:
         click.echo(f"{name:12} {value}")
+
+
+def host_lines(report: Report) -> list[tuple[str, str]]:
+    """Return what the summary says of operators that stay with the host."""
+    host, parts = report["host"], len(report["parts"])
+    took = f", {host['seconds'] * 1e3:,.2f} ms in LiteRT" if "seconds" in host else ""
+    lines = [("host", f"{host['operators']} operator{'' if host['operators'] == 1 else 's'}{took}; {parts} accelerated "
+                      f"part{'' if parts == 1 else 's'}")]
+    if "crossing_bytes" in report:
+        lines.append(("crossing", f"{report['crossing_bytes']:,} bytes between host and accelerator"))
+    return lines
 
 
 def short_name(row: Report, wide: bool = False) -> str:

@@ -2,14 +2,16 @@
 
 import importlib.util
 import json
+from collections.abc import Sequence
 from importlib.resources import files
 from typing import Any
 
-from tq_hw.cli.report.layers import CLOCK_HZ, Report
+from tq_hw.cli.report.layers import CLOCK_HZ, Report, host_lines
 from tq_hw.cli.report.tables import percent
 from tq_hw.compiler import Compiled
 from tq_hw.compiler.memory_map import MEMORIES, memory_map
 from tq_hw.isa.memory import Memory
+from tq_hw.isa.program import Program
 from tq_hw.model.errors import MissingToolError
 from tq_hw.sim.diagnose.trace import trace_events
 from tq_hw.sim.engines import Inference
@@ -56,9 +58,9 @@ def _rows(report: Report, estimates: dict[int, int], engine: str) -> list[dict[s
     return found
 
 
-def _summary(report: Report, compiled: Compiled, memory: Memory) -> list[tuple[str, str]]:
-    program, cycles = compiled.program, report["cycles"]
-    config = program.config
+def _summary(report: Report, programs: Sequence[Program], memory: Memory) -> list[tuple[str, str]]:
+    cycles, config = report["cycles"], programs[0].config
+    commands = sum(program.command_bytes for program in programs)
     estimated = ", estimated" if report["engine"] == "executor" else ""
     stalls = "" if memory.stalls is None else f", random stalls of seed {memory.stalls}"
     return [
@@ -68,8 +70,10 @@ def _summary(report: Report, compiled: Compiled, memory: Memory) -> list[tuple[s
         ("memory", f"{memory.bytes_per_cycle:g} bytes per cycle, latency of {memory.latency_cycles} cycles{stalls}"),
         ("cycles", f"{cycles:,}{estimated} ({cycles / CLOCK_HZ * 1e6:,.1f} us at {CLOCK_HZ // 1_000_000} MHz)"),
         ("utilization", f"{percent(report['utilization']) or '0 %'} of the multipliers, {report['macs']:,} MACs"),
-        ("memory traffic", f"{report['bytes']:,} bytes, and {program.command_bytes:,} of commands"),
-        ("every integer equal to the golden model's", "yes" if report["bit_exact"] else "NO"),
+        ("memory traffic", f"{report['bytes']:,} bytes, and {commands:,} of commands"),
+        *(host_lines(report) if "host" in report else ()),
+        ("every number equal to the whole model's in LiteRT" if "host" in report else
+         "every integer equal to the golden model's", "yes" if report["bit_exact"] else "NO"),
     ]
 
 
@@ -78,23 +82,15 @@ def _escaped(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, allow_nan=False).replace("<", "\\u003c")
 
 
-def render(report: Report, compiled: Compiled, found: Inference, memory: Memory) -> str:
-    """Return the page: HTML that needs no other file.
-
-    Parameters
-    ----------
-    report : of the inference, as `sim --json` has it
-    found : with cycles, cycles by layer, and the timeline of the inference
-    """
-    from jinja2 import Environment, StrictUndefined
-
+def _plots(compiled: Compiled, found: Inference) -> dict[str, Any]:
+    """Return the timeline and the memories of one program."""
     from tq_hw.cli.report import plots as page_plots
 
     program = compiled.program
     assert found.cycles is not None
     events = trace_events(program, found.timeline, found.layer_cycles)["traceEvents"]
     timeline = page_plots.timeline_plot(events, found.cycles)
-    plots = {"roofline": page_plots.roofline_plot(report, program.config, memory.bytes_per_cycle), "timeline": timeline}
+    plots = {"timeline": timeline}
     tenants = memory_map(compiled)
     sizes = {"scratchpad": program.config.scratchpad_words, "image": len(program.image), "arena": program.arena_bytes,
              "state": len(program.state)}
@@ -103,15 +99,36 @@ def render(report: Report, compiled: Compiled, found: Inference, memory: Memory)
                                       "word" if name == "scratchpad" else "byte", timeline)
         if plot is not None:
             plots[name] = plot
-    script, elements = page_plots.plot_parts(list(plots.values()))
-    estimates = {layer.index: layer.estimated_cycles for layer in program.layers}
+    return plots
+
+
+def render(report: Report, parts: Sequence[tuple[Compiled, Inference]], memory: Memory) -> str:
+    """Return the page: HTML that needs no other file.
+
+    Parameters
+    ----------
+    report : of the inference, as `sim --json` has it
+    parts : what was compiled, one program unless a part of the model stays with the host, and of each the inference
+        with cycles, cycles by layer, and the timeline
+    """
+    from jinja2 import Environment, StrictUndefined
+
+    from tq_hw.cli.report import plots as page_plots
+
+    programs = [compiled.program for compiled, _ in parts]
+    plots = [(*_PLOTS["roofline"], page_plots.roofline_plot(report, programs[0].config, memory.bytes_per_cycle))]
+    for number, (compiled, found) in enumerate(parts, 1):
+        prefix = f"Part {number}: " if len(parts) > 1 else ""
+        plots += [(prefix + _PLOTS[name][0], _PLOTS[name][1], plot) for name, plot in _plots(compiled, found).items()]
+    script, elements = page_plots.plot_parts([plot for *_, plot in plots])
+    estimates = {layer.index: layer.estimated_cycles for program in programs for layer in program.layers}
     template = Environment(autoescape=True, undefined=StrictUndefined).from_string(
         files("tq_hw.cli.report").joinpath("page.html").read_text(encoding="utf-8"))
     return template.render(
-        title=f"{program.name} on {program.config.name}", library=page_plots.library_script(), script=script,
-        summary=_summary(report, compiled, memory), how=_HOW[report["engine"]], columns=_COLUMNS,
+        title=f"{programs[0].name} on {programs[0].config.name}", library=page_plots.library_script(), script=script,
+        summary=_summary(report, programs, memory), how=_HOW[report["engine"]], columns=_COLUMNS,
         rows=_rows(report, estimates, report["engine"]),
         total=("", "total", "", f"{report['cycles']:,}", f"{sum(estimates.values()):,}", "", f"{report['macs']:,}",
                percent(report["utilization"]), f"{report['bytes']:,}", "", ""),
-        plots=[(*_PLOTS[name], element) for name, element in zip(plots, elements, strict=True)],
+        plots=[(heading, text, element) for (heading, text, _), element in zip(plots, elements, strict=True)],
         data=_escaped(report))

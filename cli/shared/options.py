@@ -12,8 +12,8 @@ from tq_hw.model.graph import PROFILES
 from tq_hw.model.rules.propagate import InputShapes
 
 __all__ = ["ENGINES", "check_resident", "config_option", "debug_option", "debugging", "draw_options",
-           "engine_option", "json_option", "memory_options", "profile_option", "rate_options", "resident_option",
-           "seed_option", "shape_options", "wide_option"]
+           "engine_option", "json_option", "memory_options", "partition_option", "profile_option", "rate_options",
+           "resident_option", "seed_option", "shape_options", "wide_option"]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -85,6 +85,12 @@ def shape_options(function: Function) -> Function:
     ):
         command = option(command)
     return cast(Function, command)
+
+
+def partition_option(function: Function) -> Function:
+    """Add `--partition`."""
+    return click.option("--partition", "partitioned", is_flag=True, help="Leave operators that the accelerator does "
+                        "not take to the host, which runs them in LiteRT.")(function)
 
 
 def json_option(function: Function) -> Function:

@@ -89,5 +89,4 @@ class MixedEngine:
         cycles = [one.cycles for one in found]
         total = sum(each for each in cycles if each is not None) if None not in cycles else None
         layers = {index: count for one in found for index, count in one.layer_cycles.items()}
-        timeline = found[0].timeline if len(found) == 1 else {}
-        return Inference(outputs, total, layers, timeline, host_seconds=seconds, crossing_bytes=crossing)
+        return Inference(outputs, total, layers, host_seconds=seconds, crossing_bytes=crossing, parts=tuple(found))

@@ -1,0 +1,136 @@
+"""Models of which a part stays with the host, for several commands: open, write, hold against LiteRT."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from tq_hw.cli.shared.progress import ProgressBar
+from tq_hw.cli.subject import DEFAULT_CONFIG, Subject
+from tq_hw.compiler.partition import Partition, partition
+from tq_hw.isa.config import Config, load_config
+from tq_hw.isa.memory import Memory
+from tq_hw.isa.program import Program
+from tq_hw.isa.program_file import to_bytes
+from tq_hw.model.cut import compact
+from tq_hw.model.errors import OptionError, TqError
+from tq_hw.model.graph import Model, Operator
+from tq_hw.model.mixed import ACCELERATED, CUSTOM_NAME, is_accelerated, is_mixed
+from tq_hw.model.rules.propagate import InputShapes
+from tq_hw.model.tflite.reader import read_model
+from tq_hw.model.tflite.writer import write_model
+from tq_hw.sim.diagnose.compare import divergences
+from tq_hw.sim.engines import Array, Inference, InputSet
+from tq_hw.sim.mixed import AcceleratedPart, split
+from tq_hw.sim.oracles import Oracle
+
+__all__ = ["PROFILE", "MixedSubject", "check_options", "check_whole", "is_mixed_file", "mixed_bytes", "open_mixed",
+           "whole_model", "wrapped"]
+
+#: The arithmetic of the host, hence of accelerated parts.
+PROFILE = "litert"
+
+
+@dataclass(frozen=True)
+class MixedSubject:
+    """What is run: the mixed model, and where it was made here, the whole model and what was compiled.
+
+    Members
+    -------
+    source : the whole model, which inputs are drawn for; of a file with accelerated parts that file's
+    """
+
+    path: str
+    config: Config
+    source: Model
+    model: Model
+    programs: tuple[Program, ...]
+    made: Partition | None = None
+
+    @property
+    def summary(self) -> str:
+        """How much of the model is where, in a few words."""
+        parts, host = len(self.programs), sum(not is_accelerated(op) for op in self.model.main.operators)
+        return (f"{parts} accelerated part{'' if parts == 1 else 's'}, {host} operator{'' if host == 1 else 's'} on "
+                "the host")
+
+    def input_sets(self, file: str | None, sets: int, seed: int) -> tuple[list[InputSet], bool]:
+        """Return input sets and whether outputs get an axis of sets, as for any other model."""
+        return Subject(self.path, self.config, self.source, None).input_sets(file, sets, seed)
+
+
+def is_mixed_file(path: str) -> bool:
+    """Whether `path` is a `.tflite` with accelerated parts; False for a file that cannot be read."""
+    try:
+        if CUSTOM_NAME.encode() not in Path(path).read_bytes():
+            return False
+        return is_mixed(read_model(path, check=False))
+    except (OSError, TqError):
+        return False
+
+
+def check_options(profile: str | None, others: Mapping[str, object]) -> None:
+    """Raise OptionError for options that do not go with operators on the host; `others` says which were given."""
+    if profile not in (None, PROFILE):
+        raise OptionError(f"--profile {profile}: operators that stay with the host are computed by LiteRT, and the "
+                          f"accelerated ones with them: leave --profile out, or name {PROFILE}")
+    for option, given in others.items():
+        if given:
+            raise OptionError(f"{option} does not go with a model of which a part stays with the host")
+
+
+def open_mixed(path: str, config: Config | str | None, memory: Memory,
+               shapes: InputShapes | None = None) -> MixedSubject:
+    """Read a model and compile what the accelerator takes of it, or read a `.tflite` with accelerated parts."""
+    if not is_mixed_file(path):
+        chosen = config if isinstance(config, Config) else load_config(config or DEFAULT_CONFIG)
+        source = read_model(path, rules=False, shapes=shapes)
+        try:
+            with ProgressBar(f"compiling {source.name}"):
+                made = partition(source, chosen, memory)
+        except TqError as error:
+            raise type(error)(f"{path}: {error}") from error
+        return MixedSubject(path, chosen, source, made.model, tuple(part.program for part in made.parts), made)
+    if shapes is not None and shapes != InputShapes():
+        raise OptionError(f"{path}: the shapes of a file with accelerated parts are fixed; give --batch, --shape and "
+                          "--signature to `tq-hw compile`")
+    model = read_model(path, rules=False)
+    programs = tuple(part.program for part in split(model) if isinstance(part, AcceleratedPart))
+    found = programs[0].config
+    different = [program for program in programs if program.fingerprint != found.fingerprint]
+    wanted = found if config is None else config if isinstance(config, Config) else load_config(config)
+    if different or wanted.fingerprint != found.fingerprint:
+        other = different[0].config.name if different else wanted.name
+        raise OptionError(f"{path}: is compiled for configuration {found.name!r}, not for {other!r}; compile it again "
+                          "or leave --config out")
+    return MixedSubject(path, found, model, model, programs)
+
+
+def mixed_bytes(model: Model) -> bytes:
+    """Return the `.tflite` of a mixed model."""
+    return write_model(compact(model))
+
+
+def wrapped(model: Model, program: Program) -> Model:
+    """Return the mixed model of a model that is compiled whole."""
+    main = model.main
+    only = Operator(0, ACCELERATED, main.inputs, main.outputs, custom_options=to_bytes(program))
+    tensors = tuple(replace(tensor, data=None) for tensor in main.tensors)
+    return replace(model, subgraphs=(replace(main, operators=(only,), tensors=tensors),))
+
+
+def whole_model(path: str, source: Model, shapes: InputShapes | None,
+                inputs: Sequence[InputSet]) -> list[tuple[Array, ...]]:
+    """Return LiteRT's outputs of the whole model; ToolError where its reference kernels do not run it."""
+    contents = write_model(source) if shapes is not None and shapes.signature else Path(path).read_bytes()
+    with Oracle("litert-ref") as oracle:
+        return oracle.run_sets(contents, inputs)
+
+
+def check_whole(subject: MixedSubject, shapes: InputShapes | None, inputs: Sequence[InputSet],
+                found: Sequence[Inference]) -> str | None:
+    """Return the first difference from the whole model in LiteRT as a message, or None."""
+    expected = whole_model(subject.path, subject.source, shapes, inputs)
+    for number, (one, wanted) in enumerate(zip(found, expected, strict=True)):
+        if different := divergences(one.outputs, wanted):
+            return f"{subject.path}: input set {number}, {different[0]} by LiteRT's reference kernels"
+    return None

@@ -1,0 +1,136 @@
+"""`--partition`: what the commands write, print and refuse."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.sim.mixed.networks import NETWORKS, draw, float_middle, topk_head
+from tq_hw.model.samples.build import ModelBuilder
+from tq_hw.model.tflite.reader import read_model
+from tq_hw.model.tflite.writer import write_model
+from tq_hw.sim.oracles import available, run_litert
+
+Tq = Callable[..., Any]
+pytestmark = pytest.mark.skipif(not available("litert-ref"), reason="the oracles are not installed")
+TINY = ("--config", "tiny", "--engine", "executor")
+
+
+@pytest.fixture
+def head(tmp_path: Path) -> str:
+    (tmp_path / "head.tflite").write_bytes(write_model(topk_head()))
+    return "head.tflite"
+
+
+def test_compile_writes_a_model(tq: Tq, head: str) -> None:
+    result = tq("compile", "--partition", head, "--config", "tiny", "--json", "r.json")
+    assert (result.code, result.err) == (0, "")
+    assert "host         1 operator; 1 accelerated part" in result.out
+    report = json.loads(Path("r.json").read_text())
+    assert report["output"] == "head_tq.tflite"
+    assert report["output_bytes"] == Path("head_tq.tflite").stat().st_size
+    assert report["host"] == {"operators": 1}
+    assert [part["inputs"] for part in report["parts"]] == [["image"]]
+    assert [(row["op"], row["unit"]) for row in report["layers"]] == [
+        ("CONV_2D", "array"), ("FULLY_CONNECTED", "array"), ("TOPK_V2", "host")]
+    model = read_model("head_tq.tflite", check=False)
+    assert [op.op for op in model.main.operators] == ["CUSTOM:tq-hw", "TOPK_V2"]
+
+
+def test_a_written_model_runs(tq: Tq, head: str) -> None:
+    inputs = draw(topk_head())
+    np.savez("in.npz", image=inputs[0])
+    assert tq("compile", "--partition", head, "--config", "tiny", "-o", "out.tflite").code == 0
+    result = tq("sim", "out.tflite", "--engine", "executor", "--inputs", "in.npz", "--outputs", "out.npz", "--json",
+                "r.json")
+    assert (result.code, result.err) == (0, "")
+    assert "69 bytes between host and accelerator" in result.out
+    report = json.loads(Path("r.json").read_text())
+    assert (report["bit_exact"], report["crossing_bytes"], report["host"]["operators"]) == (None, 69, 1)
+    assert report["host"]["seconds"] > 0
+    with np.load("out.npz") as outputs:
+        for position, array in enumerate(run_litert(head, inputs)):
+            np.testing.assert_array_equal(outputs[f"output_{position}"], array)
+
+
+def test_a_whole_model_may_be_one_operator(tq: Tq, tmp_path: Path) -> None:
+    b = ModelBuilder("whole")
+    (tmp_path / "whole.tflite").write_bytes(b.build(b.add("LOGISTIC", [b.input((1, 8), scale=0.1)])))
+    assert tq("compile", "whole.tflite", "--config", "tiny", "-o", "out.tflite").code == 0
+    assert [op.op for op in read_model("out.tflite", check=False).main.operators] == ["CUSTOM:tq-hw"]
+    result = tq("sim", "out.tflite", "--engine", "executor")
+    assert (result.code, result.err) == (0, "")
+    assert "host         0 operators, 0.00 ms in LiteRT; 1 accelerated part" in result.out
+
+
+def test_verify_holds_it_against_the_whole_model(tq: Tq, tmp_path: Path) -> None:
+    for name, network in NETWORKS.items():
+        (tmp_path / f"{name}.tflite").write_bytes(write_model(network()))
+    result = tq("verify", "--partition", ".", *TINY)
+    assert (result.code, result.err) == (0, "")
+    assert result.out.splitlines() == [
+        "passed      head: 3 input sets equal LiteRT's reference kernels, 1 accelerated part, 1 operator on the host",
+        "passed      middle: 3 input sets equal LiteRT's reference kernels, 2 accelerated parts, 1 operator on the "
+        "host",
+        "passed      towers: 3 input sets equal LiteRT's reference kernels, 2 accelerated parts, 6 operators on the "
+        "host", "3 passed, 0 failed, 0 unsupported"]
+
+
+def test_sim_on_the_rtl(tq: Tq, tmp_path: Path) -> None:
+    (tmp_path / "m.tflite").write_bytes(write_model(float_middle()))
+    result = tq("sim", "--partition", "m.tflite", "--config", "tiny", "--json", "-")
+    assert (result.code, result.err) == (0, "")
+    report = json.loads(result.out)
+    assert report["bit_exact"] is True
+    cycles = {row["op"]: row["cycles"] for row in report["layers"] if row["unit"] == "host"}
+    assert cycles == {"SOFTMAX": None}
+    assert 0 < sum(row["cycles"] or 0 for row in report["layers"]) <= report["cycles"]
+
+
+def test_report(tq: Tq, tmp_path: Path) -> None:
+    pytest.importorskip("bokeh")
+    (tmp_path / "m.tflite").write_bytes(write_model(float_middle()))
+    result = tq("report", "--partition", "m.tflite", "-o", "r.html", *TINY)
+    assert (result.code, result.err) == (0, "")
+    page = Path("r.html").read_text()
+    for heading in ("Part 1: Timeline", "Part 2: Scratchpad over time", "bytes between host and accelerator"):
+        assert heading in page
+
+
+@pytest.mark.parametrize("arguments, message", [
+    (("compile", "--partition", "head.tflite", "-o", "x.tqm"), "-o x.tqm: a model of which a part stays with the host "
+     "is a .tflite file; name one"),
+    (("compile", "--partition", "head.tflite", "--profile", "tflm"), "--profile tflm: operators that stay with the "
+     "host are computed by LiteRT, and the accelerated ones with them: leave --profile out, or name litert"),
+    (("compile", "--partition", "head.tflite", "--dump-after", "plan"), "--dump-after does not go with a model of "
+     "which a part stays with the host"),
+    (("verify", "--partition", "head.tflite", "--oracle", "tflm"), "--oracle tflm does not go with a model of which a "
+     "part stays with the host"),
+    (("sim", "--partition", "head.tflite", "--engine", "golden"), "head: the golden model does not run the operators "
+     "that stay with the host; name --engine executor or rtl"),
+    (("verify", "tq.tflite"), "tq.tflite: expected a whole model, found one with accelerated parts; `tq-hw sim` runs "
+     "it"),
+    (("compile", "--partition", "tq.tflite"), "tq.tflite: has accelerated parts already; `tq-hw sim` runs it"),
+    (("sim", "tq.tflite", "--config", "n8"), "tq.tflite: is compiled for configuration 'tiny', not for 'n8'; compile "
+     "it again or leave --config out"),
+    (("sim", "tq.tflite", "--batch", "2"), "tq.tflite: the shapes of a file with accelerated parts are fixed; give "
+     "--batch, --shape and --signature to `tq-hw compile`"),
+])
+def test_refusals(tq: Tq, head: str, arguments: tuple[str, ...], message: str) -> None:
+    if "tq.tflite" in arguments:
+        assert tq("compile", "--partition", head, "--config", "tiny", "-o", "tq.tflite").code == 0
+    result = tq(*arguments)
+    assert (result.code, result.err) == (2, f"tq-hw: {message}\n")
+
+
+def test_a_model_of_the_host_alone(tq: Tq, tmp_path: Path) -> None:
+    b = ModelBuilder("soft")
+    (tmp_path / "soft.tflite").write_bytes(
+        b.build(b.add("SOFTMAX", [b.input((1, 4), dtype="float32")], dtype="float32")))
+    result = tq("compile", "--partition", "soft.tflite")
+    assert (result.code, result.err) == (
+        2, "tq-hw: soft.tflite: soft: the accelerator takes no operator of the model: operator 0 (SOFTMAX): input 0, "
+        "tensor 0 't0', has type float32, expected int8; quantize the whole model to int8\n")
