@@ -19,6 +19,7 @@ from tq_hw.compiler.lower import (
     movement,
     pooling,
     quantize,
+    ranking,
     rearrange,
     recurrent,
     reduce,
@@ -49,8 +50,8 @@ from tq_hw.sim.golden.profiles import check_profile
 __all__ = ["Compiled", "compile_model", "plan_model"]
 
 #: The modules whose import registers the lowerings.
-LOWERING_MODULES = (conv, elementwise, gather, matmul, movement, pooling, quantize, rearrange, recurrent, reduce,
-                    resize, select, softmax, state)
+LOWERING_MODULES = (conv, elementwise, gather, matmul, movement, pooling, quantize, ranking, rearrange, recurrent,
+                    reduce, resize, select, softmax, state)
 
 
 @dataclass(frozen=True)

@@ -120,6 +120,12 @@ def constraint_constant_places(op: Operator, subgraph: Subgraph) -> str | None:
     return _first_computed(op, subgraph, (1,))
 
 
+@_limits("ONE_HOT", "TOPK_V2")
+def constraint_constant_counts(op: Operator, subgraph: Subgraph) -> str | None:
+    """The depth, the count, and on and off values must be constants of the model."""
+    return _first_computed(op, subgraph, range(1, len(op.inputs)))
+
+
 @_limits("SCATTER_ND")
 def constraint_constant_targets(op: Operator, subgraph: Subgraph) -> str | None:
     """Indices, each of them once, and the shape must be constants of the model."""
@@ -159,7 +165,7 @@ def constraint_weight_zero_point(op: Operator, subgraph: Subgraph) -> str | None
     return None
 
 
-@_limits("MEAN", "SUM", "REDUCE_MAX", "REDUCE_MIN", "ARG_MAX", "ARG_MIN")
+@_limits("MEAN", "SUM", "REDUCE_MAX", "REDUCE_MIN", "REDUCE_PROD", "REDUCE_ANY", "REDUCE_ALL", "ARG_MAX", "ARG_MIN")
 def constraint_constant_axes(op: Operator, subgraph: Subgraph) -> str | None:
     """The axes must be constants."""
     axes = _tensor(op, subgraph, 1)

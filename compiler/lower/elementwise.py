@@ -13,10 +13,11 @@ from tq_hw.compiler.ir.staged import Flat
 from tq_hw.compiler.ir.value import TYPE_CODES, IntArray, Value
 from tq_hw.compiler.lower.legalize import Legalizer, lowers
 from tq_hw.compiler.lower.movement import move_view
+from tq_hw.compiler.programs.divide import divide_program, reciprocal_table
 from tq_hw.compiler.programs.words import OUT, Uop, immediate, reg_a, reg_b, to
 from tq_hw.isa.uop import Alu, Destination, Multiply, ShiftSource, Source
 from tq_hw.model.graph import Operator
-from tq_hw.sim.golden import activation, elementwise
+from tq_hw.sim.golden import activation, elementwise, product
 from tq_hw.sim.golden.arith import INT32_MAX, INT32_MIN, multiply_by_quantized_multiplier
 from tq_hw.sim.golden.kernels import KERNELS
 from tq_hw.sim.golden.pointwise import POINTWISE
@@ -76,6 +77,11 @@ def _extreme(state: Legalizer, op: Operator) -> Program:
     return [{**_STREAMS, "alu": Alu.MAX if op.op == "MAXIMUM" else Alu.MIN, **OUT}], (None, None), False
 
 
+def _div(state: Legalizer, op: Operator) -> Program:
+    uops = divide_program(product.div_params(op, state.subgraph))
+    return uops, (None, reciprocal_table()), False
+
+
 def _logical(state: Legalizer, op: Operator) -> Program:
     return [{**_STREAMS, "alu": Alu.MIN if op.op == "LOGICAL_AND" else Alu.MAX, **OUT}], (None, None), False
 
@@ -108,7 +114,7 @@ def _prelu(state: Legalizer, op: Operator) -> Program:
 
 _PROGRAMS: dict[str, Callable[[Legalizer, Operator], Program]] = {
     "ADD": _add, "SUB": _add, "MUL": _mul, "SQUARED_DIFFERENCE": _squared_difference, "MAXIMUM": _extreme,
-    "MINIMUM": _extreme, "PRELU": _prelu, "LOGICAL_AND": _logical, "LOGICAL_OR": _logical,
+    "MINIMUM": _extreme, "PRELU": _prelu, "DIV": _div, "LOGICAL_AND": _logical, "LOGICAL_OR": _logical,
     **dict.fromkeys(("LESS", "LESS_EQUAL", "GREATER", "GREATER_EQUAL", "EQUAL", "NOT_EQUAL"), _compare)}
 
 

@@ -1,4 +1,4 @@
-"""Reductions over any axes: MEAN, SUM, REDUCE_MAX, REDUCE_MIN, ARG_MAX, ARG_MIN.
+"""Reductions over any axes: sums, extremes and their places, products, truth values.
 
 Axes that lie together are one axis: [outer, reduced, inner]. What is not of that form is transposed by a move. Sums of
 images and of rows run on the array with weights of one, everything else in the vector unit (`walks.py`).
@@ -16,9 +16,9 @@ from tq_hw.compiler.lower.constraints import KERNEL_LIMIT
 from tq_hw.compiler.lower.elementwise import CODES, table_pass
 from tq_hw.compiler.lower.legalize import Legalizer, lowers, publish, reshaped
 from tq_hw.compiler.lower.movement import move_view
-from tq_hw.compiler.lower.walks import WALK_LIMIT, walk_extreme, walk_index, walk_sum
+from tq_hw.compiler.lower.walks import WALK_LIMIT, walk_extreme, walk_index, walk_product, walk_sum
 from tq_hw.model.graph import Operator
-from tq_hw.sim.golden import reduce
+from tq_hw.sim.golden import product, reduce
 from tq_hw.sim.golden.arith import wrap_int32
 from tq_hw.sim.golden.registry import normalize_axis, require, require_same_quantization
 
@@ -123,13 +123,21 @@ def _sum(state: Legalizer, op: Operator, p: reduce.MeanParams, value: Value, raw
     publish(state, op, raw)
 
 
-@lowers("REDUCE_MAX", "REDUCE_MIN")
+@lowers("REDUCE_MAX", "REDUCE_MIN", "REDUCE_ANY", "REDUCE_ALL")
 def lower_extreme(state: Legalizer, op: Operator) -> None:
-    """Running extreme over rows."""
+    """Running extreme over rows; of truth values the largest is any, the smallest all."""
     require_same_quantization(op, state.subgraph)
     axes = reduce.axes(state.constant(op, 1), len(state.tensor(op, 0).shape))
     value, shape = _grouped_value(state, op, axes)
-    publish(state, op, walk_extreme(state, op, value, shape, op.op == "REDUCE_MIN"))
+    publish(state, op, walk_extreme(state, op, value, shape, op.op in ("REDUCE_MIN", "REDUCE_ALL")))
+
+
+@lowers("REDUCE_PROD")
+def lower_product(state: Legalizer, op: Operator) -> None:
+    """One factor after the other, in all lanes at once."""
+    p = product.product_params(op, state.subgraph, state.constant(op, 1))
+    value, kept, count = _transposed(state, op, p.axes, True)
+    publish(state, op, walk_product(state, op, value, (1, count, kept), p))
 
 
 @lowers("ARG_MAX", "ARG_MIN")

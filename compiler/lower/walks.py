@@ -12,23 +12,38 @@ from tq_hw.compiler.ir.strided import blank, copy_between, fill_view
 from tq_hw.compiler.ir.value import ELEMENT_BYTES, Value
 from tq_hw.compiler.lower.conv import divide_params
 from tq_hw.compiler.lower.legalize import Legalizer
-from tq_hw.compiler.programs.words import OUT, STREAM_A, Uop, immediate, low, reg_a, reg_b, rescale, shifted, to
+from tq_hw.compiler.programs.words import (
+    OUT,
+    STREAM_A,
+    STREAM_B,
+    Uop,
+    immediate,
+    low,
+    reg_a,
+    reg_b,
+    rescale,
+    shifted,
+    to,
+)
 from tq_hw.isa.sizes import ceil_div
 from tq_hw.isa.uop import Alu, Multiply, Rounding, Source
 from tq_hw.model.graph import Operator
 from tq_hw.sim.golden.arith import wrap_int32
+from tq_hw.sim.golden.product import ProductParams
 from tq_hw.sim.golden.reduce import MeanParams
+from tq_hw.sim.golden.registry import require
 
-__all__ = ["WALK_LIMIT", "walk_average", "walk_extreme", "walk_index", "walk_sum"]
+__all__ = ["PLACE_BITS", "WALK_LIMIT", "walk_average", "walk_below", "walk_extreme", "walk_index", "walk_product",
+           "walk_sum"]
 
 #: Parts of a count, at most.
 _MOST_LANES = 1024
 #: Cycles from a micro-operation to one that needs its result; of a layer; of filling up (and half of one per byte).
 _WAIT_CYCLES, _LAYER_CYCLES, _FILL_CYCLES = 23, 300, 400
 #: An element and its place in one number: `element * 2^23 - place`.
-_PLACE_BITS = 23
+PLACE_BITS = 23
 #: More elements than this have no such number.
-WALK_LIMIT = 1 << _PLACE_BITS
+WALK_LIMIT = 1 << PLACE_BITS
 _ACC, _INDEX, _KEEP, _TURN, _X = range(5)
 
 _Uops = tuple[Uop, ...]
@@ -145,14 +160,55 @@ def walk_average(state: Legalizer, op: Operator, value: Value, shape: Shape, cla
     return _summed(state, op, value, shape, 0, {**divide[rounding], "act_min": clamp[0], "act_max": clamp[1]})
 
 
+def walk_product(state: Legalizer, op: Operator, value: Value, shape: Shape, p: ProductParams) -> Value:
+    """Product of [outer, count, inner], rescaled after each factor and once more.
+
+    Raises UnsupportedError where a product may leave the 32 bits of the vector unit.
+    """
+    exponent = 15 - p.shift
+    # Half up: the last of the bits is shifted out after the product, whose upper half is cut off.
+    left = max(exponent + 1, 0)
+    require(p.largest_product << left < 1 << 31, "a product may leave 32 bits, in which the vector unit multiplies; a "
+                                                 "larger output scale or fewer elements help")
+    scale: Uop = {"multiply": Multiply.HIGH_IMMEDIATE, "immediate": p.multiplier << 16, "truncate": 1,
+                  **shifted(min(exponent, -1), Rounding.HALF_UP)}
+    widen = (to(_ACC, reg_a(_ACC), immediate(left), alu=Alu.SHL),) if left else ()
+    # The first factor is added to the rescaled product of nothing, which is 0.
+    body = (to(_X, STREAM_A, immediate(p.input_zero_point), alu=Alu.SUB), to(_KEEP, reg_a(_X), reg_b(_TURN), low()),
+            to(_ACC, reg_a(_ACC), reg_b(_X), low()), *widen, to(_ACC, reg_a(_ACC), scale),
+            to(_ACC, reg_a(_ACC), reg_b(_KEEP), alu=Alu.ADD), _set(_TURN, 0))
+    out: Uop = {**reg_a(_ACC), **scale, "zero_point": p.output_zero_point, "clamp": 1, "act_min": -128,
+                "act_max": 127, **OUT}
+    return _walk(state, op, value, _Code((_set(_ACC, 0), _set(_TURN, 1)), body, (*widen, out), (0, 0)), shape)
+
+
 def _keys(minimum: bool) -> tuple[_Uops, _Uops]:
     """Best of `element * 2^23 - place` (smallest: plus), so that the first of equal elements is the best."""
     worst = (1 << 31) - 1 if minimum else -1 << 31
     return (_set(_ACC, worst), _set(_TURN, 0)), (
-        to(_X, STREAM_A, shifted(_PLACE_BITS)),
+        to(_X, STREAM_A, shifted(PLACE_BITS)),
         to(_X, reg_a(_X), reg_b(_TURN), alu=Alu.ADD if minimum else Alu.SUB),
         to(_ACC, reg_a(_ACC), reg_b(_X), alu=Alu.MIN if minimum else Alu.MAX),
         to(_TURN, reg_a(_TURN), immediate(1), alu=Alu.ADD))
+
+
+def walk_below(state: Legalizer, op: Operator, value: Value, shape: Shape, above: Value | None) -> Value:
+    """Largest `element * 2^23 - place` of [1, count, inner] that is less than the one in `above`, if there is one."""
+    _, count, inner = shape
+    before, (key, placed, best, turn) = _keys(False)
+    below: _Uops = ()
+    if above is not None:
+        before = (*before, to(_INDEX, {"a_source": Source.IMMEDIATE, "immediate": 0}, STREAM_B, alu=Alu.ADD))
+        # The least number instead of what is not below.
+        below = (to(_KEEP, reg_a(_X), reg_b(_INDEX), alu=Alu.LESS), to(_X, reg_a(_X), reg_b(_KEEP), low()),
+                 to(_KEEP, reg_a(_KEEP), immediate(1), alu=Alu.SUB),
+                 to(_KEEP, reg_a(_KEEP), immediate(31), alu=Alu.SHL),
+                 to(_X, reg_a(_X), reg_b(_KEEP), alu=Alu.ADD))
+    inputs = (value,) if above is None else (value, above)
+    out = Value(f"{value.name} (best)", op.outputs[0], (1, 1, 1, 4 * inner))
+    state.layers.append(Flat(op.index, op.op, inputs, out, inner, (0, 2)[:len(inputs)], 2, before,
+                             (key, placed, *below, best, turn), ({**reg_a(_ACC), **OUT},), count))
+    return out
 
 
 def _place(minimum: bool) -> _Uops:

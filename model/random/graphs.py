@@ -53,7 +53,17 @@ from tq_hw.model.random.movement import (
     transpose,
     unpack,
 )
-from tq_hw.model.random.rearrange import choice, logical, mirrored, places, repeated, reversed_axes
+from tq_hw.model.random.rearrange import (
+    choice,
+    divided,
+    hot,
+    logical,
+    mirrored,
+    places,
+    repeated,
+    reversed_axes,
+    top,
+)
 from tq_hw.model.random.sketch import Sketch
 from tq_hw.model.random.states import lstm, svdf, variable, with_initial_values
 from tq_hw.model.tflite.reader import parse_model
@@ -100,6 +110,7 @@ RECIPES: dict[str, Recipe] = {
     "repeated": Recipe("move", 3, repeated, True), "reversed_axes": Recipe("move", 2, reversed_axes, True),
     "mirrored": Recipe("move", 2, mirrored, True), "places": Recipe("part", 2, places, True),
     "choice": Recipe("other", 3, choice, True), "logical": Recipe("other", 2, logical),
+    "divided": Recipe("element", 2, divided), "hot": Recipe("other", 1, hot), "top": Recipe("other", 1, top),
     "compare": Recipe("other", 2, compare), "arg": Recipe("other", 2, arg), "integers": Recipe("other", 1, integers),
     "dequantize": Recipe("other", 1, dequantize), "types": Recipe("other", 3, types, True),
     "svdf": Recipe("state", 2, svdf), "lstm": Recipe("state", 2, lstm), "variable": Recipe("state", 1, variable),

@@ -1,4 +1,4 @@
-"""Recipes of random graphs that repeat, mirror and pick parts of tensors of any type, and that choose between two."""
+"""Recipes of random graphs that repeat, mirror, pick and order parts of tensors, and that choose between two."""
 
 import math
 from typing import Any
@@ -8,7 +8,7 @@ import numpy as np
 from tq_hw.model.random.elementwise import compare
 from tq_hw.model.random.sketch import Sketch, Unfit
 
-__all__ = ["choice", "logical", "mirrored", "places", "repeated", "reversed_axes"]
+__all__ = ["choice", "divided", "hot", "logical", "mirrored", "places", "repeated", "reversed_axes", "top"]
 
 
 def repeated(s: Sketch, x: int) -> list[int]:
@@ -103,3 +103,39 @@ def logical(s: Sketch, x: int) -> list[int]:
     dims = tuple(size if s.chance(0.7) else 1 for size in s.shape(first))
     second = int(s.pick(*same)) if same else s.b.constant(s.rng.random(dims) < 0.5)
     return [first, s.b.add(s.pick("LOGICAL_AND", "LOGICAL_OR"), [first, second])]
+
+
+def divided(s: Sketch, x: int) -> list[int]:
+    """Quotient by constants that are no zero, or product of a few elements."""
+    shape, (scale, _) = s.shape(x), s.quantization(x)
+    if shape and s.chance(0.3) and shape[-1] <= 4:
+        return [s.b.add("REDUCE_PROD", [x, s.indices([len(shape) - 1])], keep_dims=s.chance(0.5),
+                        **s.out(min((scale * 60) ** shape[-1] / 60, 0.5)))]
+    other, zero = s.scale(), s.point()
+    data = s.rng.integers(-128, 128, shape[-1:] if s.chance(0.5) else shape)
+    data = np.where(data == zero, 1 if zero == 0 else 0, data).astype(np.int8)
+    divisor = s.b.constant(data, scale=other, zero_point=zero)
+    return [s.b.add("DIV", [x, divisor], **s.out(scale / other * 0.03), options=s.activation())]
+
+
+def hot(s: Sketch, x: int) -> list[int]:
+    """Rows with one value at the place of the largest element, or truth of a row."""
+    if not s.shape(x):
+        raise Unfit
+    if s.chance(0.3):
+        y = compare(s, x)[0]
+        return [y, s.b.add(s.pick("REDUCE_ANY", "REDUCE_ALL"), [y, s.indices([len(s.shape(y)) - 1])],
+                           keep_dims=s.chance(0.5))]
+    index = s.b.add("ARG_MAX", [x, s.indices(len(s.shape(x)) - 1)], options={"output_type": s.pick("int32", "int64")})
+    if math.prod(s.shape(index)) > 24 or len(s.shape(index)) > 3:
+        raise Unfit
+    like: dict[str, Any] = s.like(x)
+    on, off = (s.constant((), **like) for _ in range(2))
+    return [s.b.add("ONE_HOT", [index, s.indices(s.between(1, 9)), on, off], axis=s.pick(-1, -1, 0))]
+
+
+def top(s: Sketch, x: int) -> list[int]:
+    """The largest elements of rows, and their places."""
+    if not s.shape(x):
+        raise Unfit
+    return s.b.add_many("TOPK_V2", [x, s.indices(s.between(1, min(4, s.shape(x)[-1])))], 2)

@@ -123,6 +123,10 @@ def _data_tensors(node: Node) -> Sequence[Tensor]:
         return node.inputs()
     if op in ("SELECT", "SELECT_V2"):
         return [node.input(1), node.input(2), *node.outputs()]
+    if op == "ONE_HOT":
+        return [node.input(2), node.input(3), *node.outputs()]
+    if op == "TOPK_V2":
+        return [node.input(0), node.output()]
     if op == "PADV2":
         return [node.input(0), node.input(2), *node.outputs()]
     return [node.input(1 if op in ("SPLIT", "EMBEDDING_LOOKUP", "SCATTER_ND") else 0), *node.outputs()]

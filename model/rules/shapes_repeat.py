@@ -115,8 +115,31 @@ def _select_v2(node: Node) -> Shapes:
     return [broadcast(node, broadcast(node, node.shape(0), node.shape(1)), node.shape(2))]
 
 
+def _one_hot(node: Node) -> Shapes:
+    indices, depth = node.shape(0), node.integers(1, "depth", 1, any_rank=True)
+    for position, what in ((2, "on value"), (3, "off value")):
+        if math.prod(node.shape(position)) != 1:
+            raise node.error(f"{what} has shape {list(node.shape(position))}, expected one element")
+    if depth is None:
+        return None
+    if depth[0] < 0:
+        raise node.error(f"depth is {depth[0]}, expected 0 or more")
+    axis = node.axis(node.option("axis"), len(indices) + 1)
+    return [(*indices[:axis], depth[0], *indices[axis:])]
+
+
+def _top_k(node: Node) -> Shapes:
+    shape, count = node.shape(0), node.integers(1, "k", 1, any_rank=True)
+    if count is None:
+        return None
+    if not shape or not 0 <= count[0] <= shape[-1]:
+        raise node.error(f"k is {count[0]}, expected 0 to the size of the last axis of {list(shape)}")
+    return [(*shape[:-1], count[0])] * 2
+
+
 #: Rules by operator.
 REPEAT_SHAPES: dict[str, Callable[[Node], Shapes]] = {
     "TILE": _tile, "BROADCAST_TO": _broadcast_to, "REVERSE_V2": _reverse, "MIRROR_PAD": _mirror_pad,
     "GATHER_ND": _gather_nd, "SCATTER_ND": _scatter_nd, "SELECT": _select, "SELECT_V2": _select_v2,
+    "ONE_HOT": _one_hot, "TOPK_V2": _top_k,
 }

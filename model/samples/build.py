@@ -23,6 +23,8 @@ __all__ = ["ModelBuilder", "build_model"]
 
 _STRIDED = ("CONV_2D", "DEPTHWISE_CONV_2D", "TRANSPOSE_CONV", "AVERAGE_POOL_2D", "MAX_POOL_2D")
 _COMPARISONS = ("LESS", "LESS_EQUAL", "GREATER", "GREATER_EQUAL", "EQUAL", "NOT_EQUAL")
+#: Operators whose first version is not 1.
+_FIRST_VERSIONS = {"BROADCAST_TO": 2}
 #: (scale, zero point) that the int8 specification fixes for an operator's output.
 _FIXED = {"LOGISTIC": (1 / 256, -128), "SOFTMAX": (1 / 256, -128), "TANH": (1 / 128, 0),
           "L2_NORMALIZATION": (1 / 128, 0), "LOG_SOFTMAX": (16 / 256, 127)}
@@ -118,12 +120,12 @@ class ModelBuilder:
                  scale: float | None = None, zero_point: int | None = None,
                  dtype: str | None = None, shapes: Sequence[Sequence[int]] | None = None,
                  options: Mapping[str, OptionValue] | None = None) -> list[int]:
-        """Add an operator of `output_count` outputs (SPLIT, SPLIT_V, UNPACK) and return them."""
+        """Add an operator of `output_count` outputs (SPLIT, SPLIT_V, UNPACK, TOPK_V2) and return them."""
         complete = self._defaults(op, inputs, output_count) | dict(options or {})
         source = self.tensors[inputs[_data_position(op)]] if inputs else None
         first = len(self.tensors)
         operator = Operator(len(self.operators), op, tuple(inputs),
-                            tuple(range(first, first + output_count)), complete)
+                            tuple(range(first, first + output_count)), complete, version=_FIRST_VERSIONS.get(op, 1))
         if shapes is None:
             node = Node(operator, self.tensors, f"{self.name}, operator {operator.index} {op}")
             shapes = output_shapes(node)
@@ -133,9 +135,11 @@ class ModelBuilder:
         quantization = None
         if dtype in ("int8", "uint8", "int16"):
             quantization = self._quantization(op, source, scale, zero_point)
-        for each in shapes:
-            self.tensor(each, dtype, scale=quantization and quantization[0],
-                        zero_point=quantization[1] if quantization else 0)
+        for number, each in enumerate(shapes):
+            # The places that TOPK_V2 gives have no scale.
+            codes = not number or op != "TOPK_V2"
+            self.tensor(each, dtype if codes else "int32", scale=quantization[0] if quantization and codes else None,
+                        zero_point=quantization[1] if quantization and codes else 0)
         self.operators.append(operator)
         return list(operator.outputs)
 
@@ -176,7 +180,7 @@ def _data_position(op: str) -> int:
     """Return the position of the input that gives dtype and quantization."""
     if op in ("SPLIT", "EMBEDDING_LOOKUP", "SELECT", "SELECT_V2", "SCATTER_ND"):
         return 1
-    return 2 if op == "TRANSPOSE_CONV" else 0
+    return 2 if op in ("TRANSPOSE_CONV", "ONE_HOT") else 0
 
 
 def _output_dtype(op: str, source: str, options: dict[str, OptionValue]) -> str:

@@ -101,6 +101,27 @@ def _scatter(b: ModelBuilder, x: int) -> int:
     return b.add("SCATTER_ND", [b.constant(np.array([[1]], np.int32)), x, b.constant([2, *_SHAPE[1:]])])
 
 
+def _divided(b: ModelBuilder, x: int) -> int:
+    divisors = np.random.default_rng(0).integers(4, 128, _SHAPE[-1:]).astype(np.int8)
+    return b.add("DIV", [x, b.constant(divisors, scale=_SCALE, zero_point=3)], scale=0.1, zero_point=-7)
+
+
+def _truth(op: str) -> _Layer:
+    def add(b: ModelBuilder, x: int) -> int:
+        return b.add(op, [b.input(_SHAPE, "bool"), b.constant([1, 2])], keep_dims=True)
+    return add
+
+
+def _one_hot(b: ModelBuilder, x: int) -> int:
+    on, off = (b.constant(np.array(each, np.int8), scale=_SCALE) for each in (1, 0))
+    places = b.add("ARG_MAX", [x, b.constant(1)], output_type="int32")
+    return b.add("ONE_HOT", [places, b.constant(np.array(100, np.int32)), on, off], axis=-1)
+
+
+def _top_k(b: ModelBuilder, x: int) -> int:
+    return b.add_many("TOPK_V2", [x, b.constant(np.array(3, np.int32))], 2)[0]
+
+
 def _logical(op: str) -> _Layer:
     def add(b: ModelBuilder, x: int) -> int:
         return b.add(op, [b.input(_SHAPE, "bool") for _ in range(1 if op == "LOGICAL_NOT" else 2)])
@@ -185,6 +206,9 @@ _LAYERS: dict[str, tuple[tuple[int, ...], _Layer]] = {
     "SLICE": (_SHAPE, _plain("SLICE", [0, 1, 2, 3], [1, 30, 30, 10])),
     "STRIDED_SLICE": (_SHAPE, _plain("STRIDED_SLICE", [0, 0, 0, 0], [1, 32, 32, 16], [1, 2, 2, 1])),
     "GATHER": (_SHAPE, _plain("GATHER", [5, 3, 31, 0, 7, 8, 9, 10], axis=1, batch_dims=0)),
+    "DIV": (_SHAPE, _divided), "REDUCE_PROD": (_SHAPE, _plain("REDUCE_PROD", [3], out=1e10, keep_dims=True)),
+    **{op: (_SHAPE, _truth(op)) for op in ("REDUCE_ANY", "REDUCE_ALL")},
+    "ONE_HOT": ((64, 100), _one_hot), "TOPK_V2": ((64, 100), _top_k),
     "TILE": ((1, 16, 16, 16), _plain("TILE", [1, 2, 2, 1])),
     "BROADCAST_TO": ((1, 1, 1, 16), _plain("BROADCAST_TO", list(_SHAPE))),
     "REVERSE_V2": (_SHAPE, _plain("REVERSE_V2", [1])),

@@ -10,7 +10,9 @@ from tq_hw.sim.golden import (
     movement,
     pointwise,
     pooling,
+    product,
     quantize,
+    ranking,
     rearrange,
     recurrent,
     reduce,
@@ -24,8 +26,8 @@ from tq_hw.sim.golden.registry import KERNELS
 
 __all__ = ["FAMILIES", "KERNELS"]
 
-FAMILIES = (activation, conv, elementwise, fully_connected, logical, movement, pooling, quantize, rearrange,
-            recurrent, reduce, resize, slicing, softmax, svdf)
+FAMILIES = (activation, conv, elementwise, fully_connected, logical, movement, pooling, product, quantize, ranking,
+            rearrange, recurrent, reduce, resize, slicing, softmax, svdf)
 pointwise.load_all()
 for _name in FLOAT_OPERATORS:
     KERNELS[_name] = either(KERNELS.get(_name))

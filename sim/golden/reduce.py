@@ -113,6 +113,14 @@ def reduce_extreme(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Arr
     return [np.asarray(result)]
 
 
+@kernel("REDUCE_ANY", "REDUCE_ALL")
+def reduce_logical(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
+    """Whether one element is true, or all of them, over the axes of input 1."""
+    x = value(inputs, 0)
+    choose = np.any if op.op == "REDUCE_ANY" else np.all
+    return [np.asarray(choose(x, axis=axes(value(inputs, 1), x.ndim), keepdims=bool_option(op, "keep_dims")))]
+
+
 @kernel("ARG_MAX", "ARG_MIN")
 def arg_extreme(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
     """Position of the largest or smallest value along the axis of input 1, the first of ties."""

@@ -17,7 +17,7 @@ from tq_hw.sim.oracles import Oracle
 
 #: Engines that each operator is held against.
 ENGINES = {"ABS": ("litert-ref", "tflm"), "RELU_0_TO_1": ("litert-ref",), "GELU": ("litert-ref",),
-           "EXP": ("litert-ref",), "LOG": ("litert-ref",), "RSQRT": ("litert-ref", "tflm"),
+           "NEG": ("litert-ref",), "EXP": ("litert-ref",), "LOG": ("litert-ref",), "RSQRT": ("litert-ref", "tflm"),
            # The reference resolver has no ELU.
            "ELU": ("litert-opt",)}
 #: Those whose integers TFLite Micro computes in another way, which its profile follows.

@@ -301,6 +301,61 @@ def svdf_int8(rng: Rng, op: str) -> bytes:
                          zero_point=point(rng), rank=2, fused_activation_function="RELU"))
 
 
+def div(rng: Rng, op: str) -> bytes:
+    """By divisors that are no zero, of any sign."""
+    b = ModelBuilder(op)
+    dims = shape(rng)
+    second, points = dims if rng.random() < 0.5 else dims[-1:], (point(rng), point(rng))
+    scales = scale(rng), scale(rng)
+    data = rng.integers(-128, 128, second)
+    data[data == points[1]] += 1 if points[1] < 127 else -1
+    left = b.input(dims, scale=scales[0], zero_point=points[0])
+    right = b.constant(data.astype(np.int8), scale=scales[1], zero_point=points[1])
+    out = float(np.float32(scales[0] / scales[1] * pick(rng, 0.0005, 0.005, 0.02, 0.04, 0.3)))
+    return b.build(b.add(op, [left, right], scale=out, zero_point=point(rng),
+                         fused_activation_function=pick(rng, *ACTIVATIONS)))
+
+
+def product(rng: Rng, op: str) -> bytes:
+    b = ModelBuilder(op)
+    dims = shape(rng, 3, 3)
+    axes = sorted(rng.choice(3, int(rng.integers(1, 3)), replace=False).tolist())
+    source, zero = scale(rng), point(rng)
+    count = int(np.prod([dims[axis] for axis in axes]))
+    largest = (source * max(127 - zero, 128 + zero)) ** count
+    out = float(np.float32(max(largest / pick(rng, 30, 127, 400), 1e-30)))
+    return b.build(b.add(op, [b.input(dims, scale=source, zero_point=zero), b.constant(axes)], scale=out,
+                         zero_point=point(rng), keep_dims=bool(rng.integers(2))))
+
+
+def truth(rng: Rng, op: str) -> bytes:
+    b = ModelBuilder(op)
+    dims = shape(rng)
+    axes = rng.choice(len(dims), int(rng.integers(1, len(dims) + 1)), replace=False).tolist()
+    return b.build(b.add(op, [b.input(dims, "bool"), b.constant(axes)], keep_dims=bool(rng.integers(2))))
+
+
+def one_hot(rng: Rng, op: str) -> bytes:
+    """Of any bytes, which are outside now and then."""
+    b = ModelBuilder(op)
+    indices = b.add("CAST", [b.input(shape(rng, 2, 4), scale=0.5)], out_data_type=pick(rng, "int32", "int64"))
+    indices = b.add("MINIMUM", [indices, b.constant(9)]) if b.tensors[indices].dtype == "int32" else indices
+    values = [np.array(each, pick(rng, "int8", "int32")) for each in rng.integers(-128, 128, 2)]
+    on, off = (b.constant(each.astype(values[0].dtype), **QUANTIZED.get(values[0].dtype.name, {})) for each in values)
+    return b.build(b.add(op, [indices, b.constant(int(rng.integers(1, 12))), on, off], axis=pick(rng, -1, 0, 1, 2)))
+
+
+def top_k(rng: Rng, op: str) -> bytes:
+    b = ModelBuilder(op)
+    dims = (*shape(rng, int(rng.integers(0, 3)) or None, 3)[:2], int(rng.integers(1, 20)))
+    x = b.add("RELU6", [b.input(dims, scale=0.2)])
+    count = b.constant(int(rng.integers(1, dims[-1] + 1)))
+    found = [b.tensor((*dims[:-1], int(b.tensors[count].data)), dtype, **QUANTIZED.get(dtype, {}))
+             for dtype in ("int8", "int32")]
+    b.operator(op, [x, count], found)
+    return b.build(*found)
+
+
 def integers(rng: Rng, op: str) -> bytes:
     """Elementwise operators on int32."""
     b = ModelBuilder(op)
@@ -318,6 +373,7 @@ def from_float(rng: Rng, op: str) -> bytes:
                          zero_point=point(rng)))
 
 
+QUANTIZED = {"int8": {"scale": 0.2, "zero_point": 0}}
 BOTH, REF, TFLM = ("litert-ref", "tflm"), ("litert-ref",), ("tflm",)
 #: Operator -> generator, engines that profile canon equals.
 OPERATORS: dict[str, tuple[Generator, tuple[str, ...]]] = {
@@ -336,7 +392,8 @@ OPERATORS: dict[str, tuple[Generator, tuple[str, ...]]] = {
     **dict.fromkeys(("MEAN", "REDUCE_MAX", "REDUCE_MIN", "ARG_MAX", "ARG_MIN"), (reduction, BOTH)),
     "SUM": (reduction, TFLM),
     **dict.fromkeys(("RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR"), (resize, BOTH)),
-    "SVDF": (svdf, BOTH),
+    "SVDF": (svdf, BOTH), "DIV": (div, REF), "REDUCE_PROD": (product, REF), "ONE_HOT": (one_hot, REF),
+    "TOPK_V2": (top_k, REF), **dict.fromkeys(("REDUCE_ANY", "REDUCE_ALL"), (truth, REF)),
     "UNIDIRECTIONAL_SEQUENCE_LSTM": (lstm, REF),
     "FLOAT_QUANTIZE": (from_float, BOTH),
     # TFLite Micro leaves out the activation of int32.

@@ -1,7 +1,6 @@
 """Operators that move values, in generated models of one operator, against the public engines."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -206,10 +205,7 @@ def broadcast_to(rng: Rng, op: str) -> bytes:
     target = [int(rng.integers(1, 4)) if size == 1 else size for size in dims]
     if len(dims) < 4 and rng.random() < 0.5:
         target.insert(0, int(rng.integers(1, 4)))
-    y = b.add(op, [source(rng, b, dims), b.constant(target)])
-    # There is no version 1.
-    b.operators[-1] = replace(b.operators[-1], version=2)
-    return b.build(y)
+    return b.build(b.add(op, [source(rng, b, dims), b.constant(target)]))
 
 
 def reverse(rng: Rng, op: str) -> bytes:

@@ -1,0 +1,11 @@
+"""NEG. Source: `neg.cc`, `reference/neg.h`."""
+
+from tq_hw.model.graph import Operator, Subgraph
+from tq_hw.sim.golden.arith import IntArray
+from tq_hw.sim.golden.pointwise import pointwise
+
+
+@pointwise("NEG")
+def negate(op: Operator, subgraph: Subgraph, codes: IntArray) -> IntArray:
+    """The code itself with the other sign, whatever scale and zero point are; -128 stays."""
+    return (-codes + 128) % 256 - 128

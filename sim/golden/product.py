@@ -1,0 +1,154 @@
+"""DIV of int8 and REDUCE_PROD. Sources: `div.cc`, `reference/div.h`, `reduce.cc`, `reference/reduce.h`, `common.h`."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from tq_hw.model.errors import OptionError
+from tq_hw.model.graph import Operator, Subgraph
+from tq_hw.sim.golden.arith import (
+    INT32_MAX,
+    IntArray,
+    activation_range,
+    quantize_multiplier,
+    rounding_divide_by_pot,
+    saturating_rounding_doubling_high_mul,
+)
+from tq_hw.sim.golden.fixedpoint import count_leading_zeros, one_over_one_plus_x
+from tq_hw.sim.golden.reduce import axes
+from tq_hw.sim.golden.registry import (
+    Array,
+    Inputs,
+    bool_option,
+    kernel,
+    narrow,
+    output_tensor,
+    require,
+    require_dtype,
+    str_option,
+    value,
+)
+
+__all__ = ["DivParams", "ProductParams", "div_params", "product_params", "reciprocals"]
+
+
+@dataclass(frozen=True)
+class DivParams:
+    """Derived integers of DIV: the quotient of the centred inputs, rescaled."""
+
+    zero_point_1: int
+    zero_point_2: int
+    multiplier: int
+    shift: int
+    output_zero_point: int
+    act_min: int
+    act_max: int
+
+
+def div_params(op: Operator, subgraph: Subgraph) -> DivParams:
+    """Derive the integers of a DIV.
+
+    Raises `UnsupportedError` for a quotient of scales of 2^23 or more, and for tiny ones.
+    """
+    first = require_dtype(op, subgraph, "int8")
+    second = require_dtype(op, subgraph, "int8", position=1)
+    output = output_tensor(op, subgraph)
+    require(output.dtype == "int8", f"output must be int8, not {output.dtype}")
+    kind = np.float64 if subgraph.profile == "tflm" else np.float32
+    with np.errstate(all="ignore"):
+        real = float(kind(first.scale) / (kind(second.scale) * kind(output.scale)))
+    require(2.0**-15 <= real < 2.0**23, f"the first scale by the other two must be 2^-15 or more and below 2^23, where "
+                                        f"the kernels shift by a negative count; found {real:g}")
+    multiplier, shift = quantize_multiplier(real)
+    low, high = activation_range(str_option(op, "fused_activation_function"), output.scale, output.zero_point)
+    return DivParams(first.zero_point, second.zero_point, multiplier, shift, output.zero_point, low, high)
+
+
+def reciprocals(x: IntArray) -> IntArray:
+    """`GetReciprocal` of 1..255 in Q0.31, for a power of two above: 2^31 / x * 2^floor(log2 x), less than 2^31."""
+    zeros = count_leading_zeros(x)
+    return one_over_one_plus_x((x << zeros) - (1 << 31))
+
+
+@kernel("DIV")
+def div(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
+    """Int8 quotient; the engines refuse to run with a divisor of 0."""
+    p = div_params(op, subgraph)
+    x = value(inputs, 0).astype(np.int64) - p.zero_point_1
+    y = value(inputs, 1).astype(np.int64) - p.zero_point_2
+    if not y.all():
+        raise OptionError("a divisor is 0: the engines refuse to run")
+    x, y = np.broadcast_arrays(np.where(y < 0, -x, x), np.abs(y))
+    # Leading bits that repeat the sign.
+    headroom = count_leading_zeros(np.maximum(x, -1 - x)) - 1
+    quotient = saturating_rounding_doubling_high_mul(x << headroom, reciprocals(y))
+    scaled = saturating_rounding_doubling_high_mul(quotient, p.multiplier)
+    right = headroom + 31 - count_leading_zeros(y) - p.shift
+    # C does not define a shift by more than 31 bits; both engines' wheels shift by the rest, and round up from 0 on.
+    result = np.where(right > 31, (scaled >> (right & 31)) + (scaled >= 0),
+                      rounding_divide_by_pot(scaled, np.minimum(right, 31)))
+    return [narrow(result + p.output_zero_point, p.act_min, p.act_max)]
+
+
+@dataclass(frozen=True)
+class ProductParams:
+    """Derived integers of REDUCE_PROD: each product, and the last one again, is rescaled with 15 bits.
+
+    Members
+    -------
+    count : elements of a product
+    multiplier : of 15 bits
+    shift : right shift after it, 15 less TFLite's exponent
+    largest_product : what no product is above, before it is rescaled
+    """
+
+    axes: tuple[int, ...]
+    count: int
+    input_zero_point: int
+    multiplier: int
+    shift: int
+    output_zero_point: int
+    largest_product: int
+
+
+def product_params(op: Operator, subgraph: Subgraph, axis_values: Array) -> ProductParams:
+    """Derive the integers of a REDUCE_PROD of int8.
+
+    Raises `UnsupportedError` where a product may leave 47 bits or a rescaled one int32, which C does not define.
+    """
+    tensor, output = require_dtype(op, subgraph, "int8"), output_tensor(op, subgraph)
+    require(output.dtype == "int8", f"output must be int8, not {output.dtype}")
+    reduced = axes(axis_values, len(tensor.shape))
+    count = math.prod(tensor.shape[axis] for axis in reduced)
+    require(count >= 1, f"input of shape {tensor.shape} has nothing to reduce")
+    multiplier, exponent = quantize_multiplier(tensor.scale / math.pow(output.scale, 1.0 / count))
+    require(exponent < 8, f"the factor of each step is 2^{exponent}, the kernels shift left by at most 7 bits")
+    short = (multiplier + (1 << 15)) >> 16 if multiplier < 0x7FFF0000 else 0x7FFF
+    factor = max(127 - tensor.zero_point, 128 + tensor.zero_point)
+    largest, product = factor, 0
+    for _ in range(count - 1):
+        product = max(product, largest * factor)
+        largest = (largest * factor * short >> 15 - exponent) + 1
+        require(product < 1 << 47 and largest <= INT32_MAX, "a product may leave 47 bits, or 32 when it is rescaled, "
+                                                            "where the kernels are undefined; reduce fewer elements")
+    return ProductParams(reduced, count, tensor.zero_point, short, 15 - exponent, output.zero_point, product)
+
+
+@kernel("REDUCE_PROD")
+def reduce_product(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
+    """Product over the axes of input 1, one factor after the other."""
+    p = product_params(op, subgraph, value(inputs, 1))
+    x = value(inputs, 0).astype(np.int64) - p.input_zero_point
+    kept = [axis for axis in range(x.ndim) if axis not in p.axes]
+    rows = x.transpose(*p.axes, *kept).reshape(p.count, -1)
+
+    def rescaled(product: IntArray) -> IntArray:
+        result: IntArray = (product * p.multiplier + (1 << p.shift - 1)) >> p.shift
+        return result
+    product = rows[0]
+    for row in rows[1:]:
+        product = rescaled(product * row)
+    shape = tuple(1 if axis in p.axes else size for axis, size in enumerate(x.shape)
+                  if bool_option(op, "keep_dims") or axis not in p.axes)
+    return [narrow(rescaled(product) + p.output_zero_point, -128, 127).reshape(shape)]

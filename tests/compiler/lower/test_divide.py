@@ -1,0 +1,74 @@
+"""DIV of every dividend by divisors of both signs; what is refused of it and of products."""
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import pytest
+
+from tq_hw.compiler import compile_model
+from tq_hw.isa.config import PRESETS
+from tq_hw.model.errors import OptionError, UnsupportedError
+from tq_hw.model.samples.build import ModelBuilder
+from tq_hw.model.tflite.reader import parse_model
+from tq_hw.sim.executor import execute
+from tq_hw.sim.golden.run import run
+from tq_hw.sim.oracles import ENGINES, Oracle, available
+
+EVERY = np.arange(-128, 128).astype(np.int8)
+
+
+@pytest.fixture(scope="module")
+def engines() -> Iterator[Callable[[str], Oracle]]:
+    started: dict[str, Oracle] = {}
+
+    def engine(name: str) -> Oracle:
+        if not available(name):
+            pytest.skip(f'{ENGINES[name][0]} is not installed: pip install "tq-hw[oracles]"')
+        return started.setdefault(name, Oracle(name))
+    yield engine
+    for each in started.values():
+        each.close()
+
+
+def quotients(out_scale: float, zero_points: tuple[int, int] = (3, -20)) -> bytes:
+    b = ModelBuilder("quotients")
+    x = b.input((256, 1), scale=0.05, zero_point=zero_points[0])
+    y = b.input((1, 12), scale=0.02, zero_point=zero_points[1])
+    return b.build(b.add("DIV", [x, y], scale=out_scale, zero_point=-7))
+
+
+@pytest.mark.parametrize(("profile", "engine"), [("canon", "litert-ref"), ("tflm", "tflm")])
+@pytest.mark.parametrize("out_scale", [0.0003, 0.02, 0.2, 3.0])
+def test_quotients_equal_the_engine(engines: Callable[[str], Oracle], profile: str, engine: str,
+                                    out_scale: float) -> None:
+    data = quotients(out_scale)
+    inputs = [EVERY[:, None], np.array([[-128, -127, -60, -24, -22, -21, -19, -17, 0, 44, 100, 127]], np.int8)]
+    model = parse_model(data, "quotients").under(profile)
+    expected = engines(engine).run(data, inputs)[0]
+    np.testing.assert_array_equal(run(model, inputs).outputs[0], expected)
+    np.testing.assert_array_equal(execute(compile_model(model, PRESETS["n8"]).program, inputs).outputs[0], expected)
+
+
+def test_a_divisor_of_zero() -> None:
+    inputs = [EVERY[:, None], np.full((1, 12), -20, np.int8)]
+    with pytest.raises(OptionError, match=r"^operator 0 \(DIV\): a divisor is 0: the engines refuse to run$"):
+        run(parse_model(quotients(0.02), "quotients"), inputs)
+
+
+@pytest.mark.parametrize(("op", "out_scale", "message"), [
+    ("DIV", 1e-7, "operator 0 (DIV): the first scale by the other two must be 2^-15 or more and below 2^23, where the "
+     "kernels shift by a negative count; found 2.5e+07"),
+    ("REDUCE_PROD", 1e-9, "operator 0 (REDUCE_PROD): a product may leave 47 bits, or 32 when it is rescaled, where the "
+     "kernels are undefined; reduce fewer elements"),
+    ("REDUCE_PROD", 3e-4, "operator 0 (REDUCE_PROD): a product may leave 32 bits, in which the vector unit multiplies; "
+     "a larger output scale or fewer elements help"),
+])
+def test_refused(op: str, out_scale: float, message: str) -> None:
+    data = quotients(out_scale)
+    if op == "REDUCE_PROD":
+        b = ModelBuilder(op)
+        x = b.input((6, 2), scale=0.05)
+        data = b.build(b.add(op, [x, b.constant([0])], scale=out_scale))
+    with pytest.raises(UnsupportedError) as error:
+        compile_model(parse_model(data, op), PRESETS["n8"])
+    assert str(error.value) == message
