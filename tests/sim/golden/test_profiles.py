@@ -10,7 +10,9 @@ from tq_hw.isa.config import PRESETS
 from tq_hw.model.errors import OptionError, ToolError, UnsupportedError
 from tq_hw.model.graph import Model
 from tq_hw.model.samples.build import ModelBuilder
+from tq_hw.model.samples.typical import typical
 from tq_hw.model.tflite.reader import parse_model
+from tq_hw.model.tflite.writer import write_model
 from tq_hw.sim import golden
 from tq_hw.sim.executor import execute
 from tq_hw.sim.golden.profiles import profile_rules
@@ -106,6 +108,12 @@ def floating(op: str) -> bytes:
     return b.build(b.add("QUANTIZE", [b.add(op, inputs)], scale=0.5))
 
 
+def hot() -> bytes:
+    b = ModelBuilder()
+    on, off = (b.constant(np.array(each, np.int8), scale=0.5) for each in (1, 0))
+    return b.build(b.add("ONE_HOT", [b.input((1, 5), "int32"), b.constant(np.array(3, np.int32)), on, off], axis=-1))
+
+
 def padded() -> bytes:
     b = ModelBuilder()
     x = b.input((1, 2, 2, 1), scale=0.5)
@@ -143,7 +151,10 @@ REFUSED = [
     *(("litert", floating(op), f"operator 0 ({op})", "Use an operator that the reference resolver has; found "
        f"{op}. LiteRT refuses it") for op in ("CEIL", "ROUND")),
     *(("tflm", one(op, 0.05), f"operator 0 ({op})", "Use an operator that the engine has; found "
-       f"{op}. TFLite Micro refuses it") for op in ("RELU_N1_TO_1", "RELU_0_TO_1", "GELU", "EXP", "LOG")),
+       f"{op}. TFLite Micro refuses it") for op in ("RELU_N1_TO_1", "RELU_0_TO_1", "GELU", "EXP", "LOG", "NEG")),
+    *(("tflm", data, f"operator 0 ({op})", f"Use an operator that the engine has; found {op}. TFLite Micro refuses it")
+      for op, data in (("ONE_HOT", hot()), *((op, write_model(typical(op))) for op in (
+          "TILE", "SELECT", "SCATTER_ND", "REDUCE_PROD", "REDUCE_ANY", "TOPK_V2")))),
     ("tflm", padded(), "operator 0 (SPACE_TO_BATCH_ND)", "Pad nothing: the kernel pads with a value that is never set; "
      f"found paddings [[0, 2], [0, 0]]. {UNDEFINED}"),
     ("tflm", one("LOGISTIC", 2.0**-29), "operator 0 (LOGISTIC)", f"{SHIFT}; found 1.86265e-09. {UNDEFINED}"),
