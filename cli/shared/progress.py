@@ -1,16 +1,27 @@
-"""A progress bar for what takes longer than two seconds, on a terminal only."""
+"""Progress: a bar for what takes longer than two seconds, on a terminal only, and a meter of many tasks."""
 
 import sys
 import threading
+import time
 from collections.abc import Callable
 from types import TracebackType
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 
-__all__ = ["ProgressBar"]
+__all__ = ["Meter", "ProgressBar"]
 
 DELAY_SECONDS = 2.0
+#: Between two lines of a meter where there is no terminal.
+LINE_SECONDS = 10.0
 
 
 class ProgressBar:
@@ -72,3 +83,44 @@ class ProgressBar:
             # A bar that never showed must not leave an empty line.
             if self._shown:
                 self._progress.stop()
+
+
+class Meter:
+    """Shows how many of many tasks are done, with rate and rest: a bar on a terminal, else a line now and then."""
+
+    def __init__(self) -> None:
+        self._console = Console(stderr=True)
+        self._progress: Progress | None = None
+        if sys.stderr.isatty():
+            self._progress = Progress(TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(),
+                                      TextColumn("{task.fields[rate]}"), TimeRemainingColumn(), console=self._console,
+                                      transient=True)
+        self._what = ""
+        self._start = self._said = time.monotonic()
+        self._task: TaskID | None = None
+
+    def seen(self, done: int, total: int, what: str) -> None:
+        """Note that `done` of `total` are done."""
+        now = time.monotonic()
+        if what != self._what or done == 1:
+            self._what, self._start, self._said = what, now, now
+            if self._progress is not None:
+                self._progress.start()
+                if self._task is not None:
+                    self._progress.remove_task(self._task)
+                self._task = self._progress.add_task(what, total=total, rate="")
+        rate = done / max(now - self._start, 1e-3)
+        if self._progress is not None and self._task is not None:
+            self._progress.update(self._task, completed=done, rate=f"{rate:.1f} per second")
+        elif now - self._said >= LINE_SECONDS:
+            self._said = now
+            print(f"{done:,} of {total:,} {what}, {rate:.1f} per second, {(total - done) / rate:,.0f} s left",
+                  file=sys.stderr, flush=True)
+
+    def __enter__(self) -> "Meter":
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
+                 trace: TracebackType | None) -> None:
+        if self._progress is not None:
+            self._progress.stop()

@@ -1,0 +1,177 @@
+"""`tq-hw explore`: which machine for these models, on this board or within these limits."""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import click
+
+from tq_hw.boards.catalog.catalog import find_board, find_memory
+from tq_hw.boards.resources.board import recorded_memories
+from tq_hw.cli.explore.front import Aim, Point
+from tq_hw.cli.explore.page import render_front
+from tq_hw.cli.explore.search import Exploration, Workers, confirm, explore
+from tq_hw.cli.explore.target import Target, board_target, file_target
+from tq_hw.cli.report.page import need_plots
+from tq_hw.cli.report.tables import Column, print_table
+from tq_hw.cli.shared.files import check_outputs, write, write_json
+from tq_hw.cli.shared.options import debug_option, json_option
+from tq_hw.cli.shared.progress import Meter
+from tq_hw.cli.shared.text import printable
+from tq_hw.compiler import estimate_model
+from tq_hw.isa.config import Config
+from tq_hw.model.errors import OptionError, ToolError
+from tq_hw.model.tflite.reader import read_model
+from tq_hw.work import default_store
+
+__all__ = ["explore_command", "to_toml"]
+
+_SHOWN = 20
+
+
+def to_toml(config: Config) -> str:
+    """Return a configuration as the file that --config takes."""
+    return "".join(f"{key} = {value if isinstance(value, int) else repr(value).replace(chr(39), chr(34))}\n"
+                   for key, value in asdict(config).items())
+
+
+def _by_model(option: str, values: Sequence[str], names: Sequence[str]) -> dict[str, float]:
+    found = {}
+    for value in values:
+        name, equals, number = value.rpartition("=")
+        if name not in names:
+            raise OptionError(f"{option} {value}: expected NAME=NUMBER with the name of a model: {', '.join(names)}")
+        try:
+            found[name] = float(number)
+        except ValueError:
+            found[name] = 0.0
+        if not 0 < found[name] < 1e9:
+            raise OptionError(f"{option} {value}: expected a number over 0, found {number!r}")
+    return found
+
+
+def read_aims(paths: Sequence[str], weights: Sequence[str], deadlines: Sequence[str]) -> list[Aim]:
+    """Read and check the models; OptionError for two of one name, or options about none of them."""
+    names = [Path(path).stem for path in paths]
+    for name in names:
+        if names.count(name) > 1:
+            raise OptionError(f"two models are called {name!r}; give them different names")
+    by_weight, by_deadline = _by_model("--weight", weights, names), _by_model("--deadline", deadlines, names)
+    aims = []
+    for name, path in zip(names, paths, strict=True):
+        read_model(path)
+        aims.append(Aim(name, printable(path), Path(path).read_bytes(), by_weight.get(name, 1.0),
+                        by_deadline.get(name, 0.0)))
+    return aims
+
+
+def _target(board_name: str | None, memory_name: str | None, space: str | None, paths: Sequence[str]) -> Target:
+    if (board_name is None) == (space is None):
+        raise OptionError("expected either --board or --space")
+    if space is not None:
+        if memory_name is not None:
+            raise OptionError(f"--memory {memory_name}: is a board's; give --board")
+        return file_target(space)
+    assert board_name is not None
+    board = find_board(board_name)
+    if memory_name is not None:
+        return board_target(board, find_memory(board, memory_name))
+    targets = [board_target(board, find_memory(board, name)) for name in recorded_memories(board)]
+    if not targets:
+        return board_target(board, board.memories[0])
+    # The first memory in which there is room for every model.
+    needed = max(estimate_model(read_model(path), board.config).memory_bytes for path in paths)
+    return next((target for target in targets if target.memory_bytes >= needed), targets[-1])
+
+
+def _row(point: Point, found: Exploration) -> tuple[object, ...]:
+    preset = found.preset.milliseconds if found.preset is not None else None
+    return (point.config.name, f"{point.milliseconds:.3f}", f"{preset / point.milliseconds:.2f}" if preset else "",
+            *(f"{values['cycles']:,}" for values in point.models.values()),
+            *(f"{point.taken[kind]:,.10g}" for kind in ("luts", "flip_flops", "multipliers", "block_rams")),
+            f"{point.bytes:,}", point.confirmed_by)
+
+
+def _show(found: Exploration, aims: Sequence[Aim], target: Target) -> None:
+    every = "all" if found.exhaustive else f"{found.estimated:,}"
+    click.echo(f"{target.name}: {every} of {found.space:,} machines that fit, {len(found.front):,} on the front; "
+               f"memory of {target.rate.bytes_per_cycle:g} bytes per cycle, {target.clock_hz / 1e6:g} MHz")
+    numbers = ("ms", "x preset", *(aim.name for aim in aims), "LUTs", "flip-flops", "multipliers", "block RAMs",
+               "bytes")
+    columns = [Column("machine", least=12), *(Column(name, number=True) for name in numbers),
+               Column("confirmed by", gives_way=1)]
+    print_table(columns, [_row(point, found) for point in found.front[:_SHOWN]],
+                _row(found.preset, found) if found.preset is not None else None)
+    if len(found.front) > _SHOWN:
+        click.echo(f"and {len(found.front) - _SHOWN:,} slower ones: --json and --html have them all")
+    for reason, count in sorted(found.refused.items(), key=lambda item: -item[1])[:3]:
+        click.echo(f"{count:,} refused: {reason}")
+
+
+def front_json(found: Exploration, aims: Sequence[Aim], target: Target) -> dict[str, Any]:
+    """Return what `--json` writes."""
+    return {
+        "target": target.name, "family": target.family, "clock_mhz": target.clock_hz / 1e6,
+        "latency": target.rate.latency_cycles, "bytes_per_cycle": target.rate.bytes_per_cycle,
+        "models": [{"name": aim.name, "file": aim.path, "weight": aim.weight, "deadline_ms": aim.deadline_ms or None}
+                   for aim in aims],
+        "space": found.space, "estimated": found.estimated, "exhaustive": found.exhaustive,
+        "refused": dict(found.refused), "preset": found.preset.to_json() if found.preset is not None else None,
+        "preset_on_front": found.preset in found.front if found.preset is not None else None,
+        "chosen": found.front[0].to_json() if found.front else None,
+        "front": [point.to_json() for point in found.front]}
+
+
+@click.command("explore")
+@click.argument("models", metavar="MODEL...", nargs=-1, required=True)
+@click.option("--board", "board_name", metavar="BOARD", help="Board whose device and memory are the limits.")
+@click.option("--memory", "memory_name", metavar="NAME", help="The board's memory.  [default: the first that was "
+              "synthesized and holds the models]")
+@click.option("--space", metavar="FILE.toml", help="Sizes to try, limits and memory, instead of a board.")
+@click.option("--weight", "weights", metavar="NAME=NUMBER", multiple=True, help="Importance of a model.  [default: 1]")
+@click.option("--deadline", "deadlines", metavar="NAME=MS", multiple=True, help="Most time for a model.")
+@click.option("--most", type=click.IntRange(0), default=1000, show_default=True, help="Machines to estimate; 0: all. "
+              "Of more the search takes those near the front.")
+@click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True, help="Seed of the search.")
+@click.option("--confirm", "by", type=click.Choice(["rtl"]), help="Run the finalists and the preset on the RTL.")
+@click.option("--finalists", type=click.IntRange(1, 100), default=2, show_default=True, help="How many, the fastest "
+              "first.")
+@click.option("--store", metavar="FILE", help="SQLite file for results.  [default: results.sqlite in the user's data]")
+@click.option("--jobs", type=click.IntRange(1, 1024), metavar="N", help="Processes.  [default: one per processor]")
+@click.option("--scheduler", metavar="tcp://HOST:PORT", help="Let the workers of a Dask cluster do it.")
+@click.option("-o", "output", metavar="FILE.toml", help="Write the fastest machine of the front.")
+@click.option("--html", metavar="FILE.html", help="Write a page with the front.")
+@json_option
+@debug_option
+def explore_command(models: tuple[str, ...], board_name: str | None, memory_name: str | None, space: str | None,
+                    weights: tuple[str, ...], deadlines: tuple[str, ...], most: int, seed: int, by: str | None,
+                    finalists: int, store: str | None, jobs: int | None, scheduler: str | None, output: str | None,
+                    html: str | None, json_file: str | None) -> None:
+    """Search the machines that fit for the fastest ones, and for those that take less: the front of what is best.
+
+    Cycles and resources are estimated for all; results are kept, so that a search that is stopped goes on.
+    """
+    check_outputs({"-o": output, "--html": html, "--json": json_file}, models)
+    if html is not None:
+        need_plots()
+    aims = read_aims(models, weights, deadlines)
+    target = _target(board_name, memory_name, space, models)
+    with Meter() as meter:
+        workers = Workers(Path(store) if store is not None else default_store(), jobs, scheduler, meter.seen)
+        found = explore(aims, target, workers, most=most, seed=seed)
+        if by is not None:
+            found = confirm(found, aims, target, workers, finalists)
+    if json_file != "-":
+        _show(found, aims, target)
+    write_json(json_file, front_json(found, aims, target))
+    if html is not None:
+        toml = to_toml(found.front[0].config) if found.front else ""
+        write(html, render_front(found, aims, target, front_json(found, aims, target), toml).encode())
+    if not found.front:
+        nearest = min(found.points, key=lambda point: point.milliseconds)
+        raise ToolError("no machine meets all deadlines; the fastest, " + nearest.config.name + ", takes "
+                                + ", ".join(f"{time:.3f} ms for {name}"
+                                            for name, time in nearest.milliseconds_by_model.items()))
+    if output is not None:
+        write(output, to_toml(found.front[0].config).encode())

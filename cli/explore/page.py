@@ -1,0 +1,67 @@
+"""`render_front`: the page of an exploration, HTML that needs no other file. Needs the packages Bokeh and Jinja."""
+
+import json
+from collections.abc import Mapping, Sequence
+from importlib.resources import files
+from typing import Any
+
+from tq_hw.cli.explore.front import OBJECTIVES, Aim, Point
+from tq_hw.cli.explore.search import Exploration
+from tq_hw.cli.explore.target import Target
+
+__all__ = ["render_front"]
+
+_ROWS = 200
+_PLOTS = {
+    "front": ("Time and LUTs", "Every machine that was estimated; red ones are on the front, the square is the preset. "
+              "Turn the wheel to zoom, point at a machine to read its sizes."),
+    "parallel": ("The front in all its sizes", "A line per machine of the front, the fastest red. Each axis goes from "
+                 "its least value, below, to its greatest."),
+    "models": ("Time by model", "The fastest machines of the front."),
+}
+
+
+def _columns(aims: Sequence[Aim]) -> list[str]:
+    return ["machine", "ms", *(aim.name for aim in aims), "LUTs", "flip-flops", "multipliers", "block RAMs", "bytes",
+            "confirmed by"]
+
+
+def _row(point: Point) -> list[str]:
+    return [point.config.name, f"{point.milliseconds:.3f}",
+            *(f"{values['cycles']:,} {values['bound']}" for values in point.models.values()),
+            *(f"{point.taken[kind]:,.10g}" for kind in ("luts", "flip_flops", "multipliers", "block_rams")),
+            f"{point.bytes:,}", point.confirmed_by]
+
+
+def _summary(found: Exploration, aims: Sequence[Aim], target: Target) -> list[tuple[str, str]]:
+    rows = [("target", f"{target.name} ({target.family})"), ("models", ", ".join(aim.name for aim in aims)),
+            ("memory", f"{target.rate.bytes_per_cycle:g} bytes per cycle, latency of {target.rate.latency_cycles} "
+             "cycles"),
+            ("clock", f"{target.clock_hz / 1e6:g} MHz"),
+            ("machines", f"{found.estimated:,} estimated of {found.space:,} that fit"
+             + (": all of them" if found.exhaustive else ""))]
+    if found.preset is not None:
+        rows.append(("preset", f"{found.preset.config.name}: {found.preset.milliseconds:.3f} ms, "
+                     + ("on the front" if found.preset in found.front else "not on the front")))
+    return rows
+
+
+def render_front(found: Exploration, aims: Sequence[Aim], target: Target, data: Mapping[str, Any], toml: str) -> str:
+    """Return the page; `data` is what `--json` writes, `toml` the fastest machine."""
+    from jinja2 import Environment, StrictUndefined
+
+    from tq_hw.cli.explore import plots as drawn
+    from tq_hw.cli.report.plots import library_script, plot_parts
+
+    plots = {"front": drawn.front_plot(found.points, found.front, found.preset),
+             "parallel": drawn.parallel_plot(found.front, OBJECTIVES),
+             "models": drawn.models_plot(found.front, [aim.name for aim in aims])}
+    script, elements = plot_parts(list(plots.values()))
+    template = Environment(autoescape=True, undefined=StrictUndefined).from_string(
+        files("tq_hw.cli.explore").joinpath("front.html").read_text(encoding="utf-8"))
+    return template.render(
+        title=f"Machines for {', '.join(aim.name for aim in aims)} on {target.name}", library=library_script(),
+        script=script, summary=_summary(found, aims, target), columns=_columns(aims),
+        rows=[_row(point) for point in found.front[:_ROWS]], toml=toml,
+        plots=[(*_PLOTS[name], element) for name, element in zip(plots, elements, strict=True)],
+        data=json.dumps(data, ensure_ascii=False, allow_nan=False).replace("<", "\\u003c"))

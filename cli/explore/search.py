@@ -1,0 +1,187 @@
+"""The search: every machine of a small space, of a large one those near the best, and the finalists on the RTL."""
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from tq_hw.boards.resources.board import taken
+from tq_hw.cli.explore.front import Aim, Point, front_of, in_time, make_point
+from tq_hw.cli.explore.target import Target, configurations, fitting
+from tq_hw.cli.explore.tasks import estimate_task, rtl_task
+from tq_hw.isa.config import Config
+from tq_hw.model.errors import OptionError, UnsupportedError
+from tq_hw.work import Store, Task, run_tasks
+
+__all__ = ["Exploration", "Workers", "confirm", "explore"]
+
+#: Rounds of a search in a large space: a part of all estimates is spent at random, then on neighbours of the front.
+_ROUNDS, _RANDOM_SHARE = 10, 3
+
+
+@dataclass(frozen=True)
+class Workers:
+    """Who works, where results are kept, and who is told of each: done and all of what is asked for at present."""
+
+    store: Path
+    jobs: int | None = None
+    scheduler: str | None = None
+    seen: Callable[[int, int, str], None] = lambda _done, _all, _what: None
+
+    def run(self, tasks: Sequence[Task], what: str) -> dict[str, Any]:
+        """Return the results by key."""
+        count, done = len({task.key for task in tasks}), 0
+        store = Store(self.store)
+
+        def note(_key: str, _value: Any) -> None:
+            nonlocal done
+            done += 1
+            self.seen(done, count, what)
+
+        try:
+            return run_tasks(tasks, store, jobs=self.jobs, scheduler=self.scheduler, seen=note)
+        finally:
+            store.close()
+
+
+@dataclass(frozen=True)
+class Exploration:
+    """What was found.
+
+    Members
+    -------
+    points : every machine that runs all models in the memory there is, in no order
+    front : those in time that no other in time beats, fastest first
+    preset : the point of the target's preset, if it has one
+    space, estimated : machines that fit, and those of them that were estimated
+    refused : why machines were refused, with how many
+    """
+
+    points: tuple[Point, ...]
+    front: tuple[Point, ...]
+    preset: Point | None
+    space: int
+    estimated: int
+    refused: Mapping[str, int]
+
+    @property
+    def exhaustive(self) -> bool:
+        """Whether every machine that fits was estimated."""
+        return self.estimated == self.space
+
+
+class _Search:
+    """The machines that fit, and what is known of them."""
+
+    def __init__(self, aims: Sequence[Aim], target: Target, workers: Workers) -> None:
+        self._aims, self._target, self._workers = aims, target, workers
+        self.fits: dict[Config, Mapping[str, float]] = {}
+        for config in configurations(target.space, target.preset):
+            resources = fitting(target, config)
+            if resources is not None:
+                self.fits[config] = taken(resources)
+        self.known: dict[Config, Point | None] = {}
+        self.refused: dict[str, int] = {}
+
+    def estimate(self, configs: Sequence[Config]) -> None:
+        """Estimate machines for all models."""
+        tasks = {(config, aim.name): estimate_task(aim.blob, config, self._target.rate)
+                 for config in configs for aim in self._aims}
+        results = self._workers.run(list(tasks.values()), "estimates")
+        for config in configs:
+            models = {aim.name: results[tasks[config, aim.name].key] for aim in self._aims}
+            reason = next(filter(None, (self._refusal(name, values) for name, values in models.items())), None)
+            if reason is not None:
+                self.refused[reason] = self.refused.get(reason, 0) + 1
+                self.known[config] = None
+                continue
+            models = {name: {**values, "bound": max(values["bounds"], key=lambda kind: values["bounds"][kind])}
+                      for name, values in models.items()}
+            self.known[config] = make_point(config, self.fits[config], self._aims, models, self._target.clock_hz)
+
+    def _refusal(self, name: str, values: Mapping[str, Any]) -> str | None:
+        if "error" in values:
+            return f"{name}: {values['error']}"
+        if self._target.memory_bytes and values["memory_bytes"] > self._target.memory_bytes:
+            return f"{name} needs more than the {self._target.memory_bytes:,} bytes of memory of {self._target.name}"
+        return None
+
+    @property
+    def points(self) -> list[Point]:
+        """What runs all models."""
+        return [point for point in self.known.values() if point is not None]
+
+    def neighbours(self) -> list[Config]:
+        """Machines that nobody has looked at, one step of one size away from the front; near its fast end first."""
+        axes = {key: {value: number for number, value in enumerate(values)}
+                for key, values in self._target.space.items()}
+
+        def place(config: Config) -> tuple[int, ...]:
+            return tuple(axis.get(getattr(config, key), -9) for key, axis in axes.items())
+
+        places = {place(config): config for config in self.fits}
+        found: dict[Config, None] = {}
+        for point in front_of(self.points):
+            here = place(point.config)
+            for axis in range(len(here)):
+                for step in (-1, 1):
+                    config = places.get((*here[:axis], here[axis] + step, *here[axis + 1:]))
+                    if config is not None and config not in self.known:
+                        found[config] = None
+        return list(found)
+
+
+def explore(aims: Sequence[Aim], target: Target, workers: Workers, *, most: int, seed: int = 0) -> Exploration:
+    """Estimate at most `most` machines of the target's space (0: all) and return the front.
+
+    Of a space that is larger, machines are drawn from `seed` first, then those near the front of what is known: the
+    same in each run. Raises UnsupportedError where no machine fits or runs the models.
+    """
+    search = _Search(aims, target, workers)
+    everything = list(search.fits)
+    if not everything:
+        raise UnsupportedError(f"no machine of the space fits {target.name}; allow smaller sizes or higher limits")
+    if not most or len(everything) <= most:
+        search.estimate(everything)
+    else:
+        chance = random.Random(seed)
+        drawn = chance.sample(everything[1:], len(everything) - 1)
+        search.estimate([everything[0], *drawn[:max(0, most // _RANDOM_SHARE - 1)]])
+        share = max(1, most // _ROUNDS)
+        while len(search.known) < most:
+            near = search.neighbours()
+            others = (config for config in drawn if config not in search.known and config not in near)
+            batch = [*near, *others][:min(max(share, 1), most - len(search.known))]
+            search.estimate(batch)
+    points = search.points
+    if not points:
+        reason = max(search.refused, key=lambda text: search.refused[text])
+        raise UnsupportedError(f"none of {len(search.known):,} machines runs all models: {reason}")
+    preset = search.known.get(target.preset) if target.preset is not None else None
+    return Exploration(tuple(points), tuple(_front(points, aims)), preset, len(everything), len(search.known),
+                       search.refused)
+
+
+def _front(points: Sequence[Point], aims: Sequence[Aim]) -> list[Point]:
+    return front_of([point for point in points if in_time(point, aims)])
+
+
+def confirm(found: Exploration, aims: Sequence[Aim], target: Target, workers: Workers, finalists: int) -> Exploration:
+    """Run the fastest of the front, and the preset, on the RTL, whose cycles replace the estimates."""
+    if finalists < 1:
+        raise OptionError(f"--finalists {finalists}: expected 1 or more")
+    chosen = list(found.front[:finalists])
+    if found.preset is not None and found.preset not in chosen:
+        chosen.append(found.preset)
+    tasks = {(point.config, aim.name): rtl_task(aim.blob, point.config, target.rate)
+             for point in chosen for aim in aims}
+    results = workers.run(list(tasks.values()), "RTL runs")
+    better: dict[Config, Point] = {}
+    for point in chosen:
+        models = {name: {**values, **results[tasks[point.config, name].key], "estimate": values["cycles"]}
+                  for name, values in point.models.items()}
+        better[point.config] = make_point(point.config, point.taken, aims, models, target.clock_hz, "rtl")
+    points = [better.get(point.config, point) for point in found.points]
+    preset = better.get(found.preset.config) if found.preset is not None else None
+    return replace(found, points=tuple(points), front=tuple(_front(points, aims)), preset=preset)

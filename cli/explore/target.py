@@ -1,0 +1,156 @@
+"""What machines are looked for: the values of each size, and the limits that they are held to."""
+
+import tomllib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from tq_hw.boards.catalog.board import FAMILIES, Board, Memory
+from tq_hw.boards.catalog.rates import memory_rate
+from tq_hw.boards.resources.board import LIMITED, board_resources, taken
+from tq_hw.boards.resources.memories import block_rams, multipliers
+from tq_hw.boards.resources.model import Resources, estimate_resources, families_of
+from tq_hw.isa.config import PRESETS, Config, ConfigError
+from tq_hw.isa.memory import YARDSTICK
+from tq_hw.isa.memory import Memory as Rate
+from tq_hw.model.errors import OptionError
+
+__all__ = ["Space", "Target", "board_target", "configurations", "file_target", "fitting"]
+
+#: Values of each size, in the order of the configuration's members.
+Space = Mapping[str, tuple[int, ...]]
+_SIZES = tuple(field.name for field in fields(Config) if field.name not in ("name", "design"))
+#: What is tried for a board, beside the sizes of its own configuration.
+_TRIED: Space = {
+    "rows": (4, 6, 8, 9, 12, 16, 18, 24, 27, 32), "cols": (4, 6, 8, 10, 12, 16, 24, 32),
+    "requantize_lanes": (1, 2, 4, 6, 8, 12, 16),
+    "scratchpad_bytes": (16 << 10, 32 << 10, 64 << 10, 128 << 10, 256 << 10, 512 << 10), "acc_words": (64, 128, 256),
+    "acc_open": (0, 4),
+}
+_FILE_KEYS = ("family", "clock_mhz", "latency", "bytes_per_cycle", "memory_bytes", "limits", "space", "preset")
+
+
+@dataclass(frozen=True)
+class Target:
+    """Where machines have to live.
+
+    Members
+    -------
+    name : of the board, or of the file
+    clock_hz : at which cycles are times
+    rate : of the system memory
+    memory_bytes : of the system memory; 0: enough
+    limits : most of each kind of LIMITED; kinds that are left out have none
+    space : what is tried
+    preset : what other machines are compared with, None for nothing
+    resources : of a configuration
+    """
+
+    name: str
+    family: str
+    clock_hz: int
+    rate: Rate
+    memory_bytes: int
+    limits: Mapping[str, float]
+    space: Space
+    preset: Config | None
+    resources: Callable[[Config], Resources]
+
+
+def _name(values: Mapping[str, int]) -> str:
+    """Return a name that says the sizes which mostly differ."""
+    rest = "".join(f"-{key}{values[key]}" for key in _SIZES[5:] if key in values and key != "acc_open")
+    return (f"{values['rows']}x{values['cols']}x{values['requantize_lanes']}-{values['scratchpad_bytes'] >> 10}k"
+            f"-a{values.get('acc_words', 128)}{'o' if values.get('acc_open') else ''}{rest}")
+
+
+def configurations(space: Space, preset: Config | None) -> Iterator[Config]:
+    """Yield every legal configuration of a space, the preset first; sizes that the preset has are not repeated."""
+    if preset is not None:
+        yield preset
+    seen = set() if preset is None else {preset.fingerprint}
+    common = {key: values[0] for key, values in space.items() if len(values) == 1}
+    for values in product(*space.values()):
+        sizes = dict(zip(space, values, strict=True))
+        try:
+            config = Config.from_mapping(sizes, _name({key: value for key, value in sizes.items()
+                                                       if key not in common or key in _SIZES[:4]}))
+        except ConfigError:  # the space holds what cannot be built
+            continue
+        if config.fingerprint not in seen:
+            seen.add(config.fingerprint)
+            yield config
+
+
+def fitting(target: Target, config: Config) -> Resources | None:
+    """Return what a configuration takes, or None where a limit is broken."""
+    # Rules first: they are quick, and rule out most.
+    if (sum(multipliers(config).values()) > target.limits.get("multipliers", float("inf"))
+            or sum(block_rams(config, target.family).values()) > target.limits.get("block_rams", float("inf"))):
+        return None
+    resources = target.resources(config)
+    totals = taken(resources)
+    return resources if all(totals[kind] <= most for kind, most in target.limits.items()) else None
+
+
+def board_target(board: Board, memory: Memory) -> Target:
+    """Return a board's target: the space is around its configuration, with its bus; UnsupportedError without record."""
+    preset = board.config
+    if preset.design == "serial":
+        raise OptionError(f"--board {board.name}: has room for the serial machine alone, of which there is one size")
+    board_resources(board, memory, preset)
+    space = {key: tuple(sorted({*_TRIED.get(key, ()), getattr(preset, key)})) for key in _SIZES}
+    return Target(board.name, FAMILIES[board.toolchain], board.clock_hz, memory_rate(board, memory), memory.size_bytes,
+                  {kind: getattr(board.device, kind) for kind in LIMITED}, space, preset,
+                  lambda config: board_resources(board, memory, config))
+
+
+def _values(path: str, key: str, values: object) -> tuple[int, ...]:
+    chosen = values if isinstance(values, list) else [values]
+    if not chosen or not all(isinstance(value, int) and not isinstance(value, bool) for value in chosen):
+        raise OptionError(f"{path}: space.{key} must be an integer or a list of integers, not {values!r}")
+    return tuple(dict.fromkeys(chosen))
+
+
+def _number(path: str, table: Mapping[str, Any], key: str, default: float) -> float:
+    value = table.get(key, default)
+    if not isinstance(value, int | float) or isinstance(value, bool) or value <= 0:
+        raise OptionError(f"{path}: {key} must be a number over 0, not {value!r}")
+    return value
+
+
+def _known(path: str, what: str, table: object, keys: Sequence[str]) -> Mapping[str, Any]:
+    if not isinstance(table, dict):
+        raise OptionError(f"{path}: {what} must be a table, not {table!r}")
+    for key in table:
+        if key not in keys:
+            raise OptionError(f"{path}: unknown key {key!r} in {what}; known keys are {', '.join(keys)}")
+    return table
+
+
+def file_target(path: str) -> Target:
+    """Read a target from a TOML file; OptionError says what is wrong with it."""
+    try:
+        table: Mapping[str, Any] = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise OptionError(f"--space {path}: cannot be read: {error}") from None
+    _known(path, "the file", table, _FILE_KEYS)
+    space = {key: _values(path, key, values)
+             for key, values in _known(path, "space", table.get("space"), _SIZES).items()}
+    for key in _SIZES[:4]:
+        if key not in space:
+            raise OptionError(f"{path}: space.{key} is missing")
+    family, limits = table.get("family", "ecp5"), _known(path, "limits", table.get("limits", {}), LIMITED)
+    known = families_of(PRESETS["n8"])
+    if family not in known:
+        raise OptionError(f"{path}: family must be {' or '.join(known)}, not {family!r}")
+    preset = table.get("preset")
+    if preset is not None and preset not in PRESETS:
+        raise OptionError(f"{path}: preset must be one of {', '.join(PRESETS)}, not {preset!r}")
+    rate = Rate(int(_number(path, table, "latency", YARDSTICK.latency_cycles)),
+                float(_number(path, table, "bytes_per_cycle", YARDSTICK.bytes_per_cycle)))
+    return Target(Path(path).stem, family, round(1e6 * _number(path, table, "clock_mhz", 100)), rate,
+                  int(table.get("memory_bytes", 0)), {kind: _number(path, limits, kind, 0) for kind in limits}, space,
+                  PRESETS.get(preset or ""), lambda config: estimate_resources(config, family))

@@ -1,0 +1,76 @@
+"""Tasks in processes: results are kept, what was kept is not done again, and a process that dies costs its tasks."""
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from tq_hw.cli.explore.tasks import estimate_task
+from tq_hw.isa.config import Config, load_config
+from tq_hw.isa.memory import Memory
+from tq_hw.model.errors import OptionError
+from tq_hw.work import Store, Task, run_tasks
+
+DIGITS = (Path(__file__).parents[2] / "examples" / "digits" / "digits.tflite").read_bytes()
+SIZES = (4096, 8192, 16384, 32768)
+
+
+def tasks() -> list[Task]:
+    return [estimate_task(DIGITS, Config("x", 4, 4, 2, 4 * size), Memory()) for size in SIZES]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return Store(tmp_path / "deep" / "results.sqlite")
+
+
+def test_processes_find_what_one_finds(store: Store, tmp_path: Path) -> None:
+    alone, told = Store(tmp_path / "other.sqlite"), []
+    expected = run_tasks(tasks(), alone, jobs=1)
+    found = run_tasks(tasks(), store, jobs=2, seen=lambda key, value: told.append(key))
+    assert found == expected
+    assert sorted(told) == sorted(expected)
+    assert len({value["cycles"] for value in expected.values()}) > 1
+
+
+def test_what_was_kept_is_not_done_again(store: Store, tmp_path: Path) -> None:
+    first, *others = tasks()
+    store.keep(first.key, {"cycles": -1})
+    store.keep(first.key, {"cycles": -2})
+    found = run_tasks([first, first, *others[:1]], store, jobs=1)
+    assert found[first.key] == {"cycles": -1}
+    assert found[others[0].key]["cycles"] > 0
+    # Another run that is under way has the same file open.
+    second = Store(tmp_path / "deep" / "results.sqlite")
+    assert second.find(others[0].key) == found[others[0].key]
+    assert second.find(others[1].key) is None
+
+
+def test_a_key_says_all_that_a_result_depends_on() -> None:
+    config, memory = load_config("tiny"), Memory()
+    first = estimate_task(DIGITS, config, memory)
+    assert estimate_task(bytes(DIGITS), config, Memory(30, 8)).key == first.key
+    renamed = Config(**{**{key: getattr(config, key) for key in Config.__dataclass_fields__}, "name": "other"})
+    assert estimate_task(DIGITS, renamed, memory).key == first.key
+    others = [estimate_task(DIGITS + b"\0", config, memory), estimate_task(DIGITS, load_config("n8"), memory),
+              estimate_task(DIGITS, config, Memory(31))]
+    assert len({first.key, *(task.key for task in others)}) == 4
+
+
+def test_a_file_of_another_kind_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "text").write_text("no database, but long enough to look at" * 9, encoding="utf-8")
+    for path in (tmp_path / "text", tmp_path):
+        with pytest.raises(OptionError, match="cannot keep results there: .*; choose another --store"):
+            Store(path)
+
+
+def test_a_store_is_a_table_that_others_can_read(store: Store, tmp_path: Path) -> None:
+    store.keep("a", {"b": 1})
+    base = sqlite3.connect(tmp_path / "deep" / "results.sqlite")
+    assert base.execute("SELECT * FROM results").fetchall() == [("a", '{"b": 1}')]
+    base.close()
+
+
+def test_a_scheduler_that_is_not_there_is_named(store: Store) -> None:
+    with pytest.raises(OptionError, match="--scheduler nonsense://x: no Dask scheduler answers there"):
+        run_tasks(tasks(), store, scheduler="nonsense://x")

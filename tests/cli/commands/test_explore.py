@@ -1,0 +1,170 @@
+"""`tq-hw explore`: small spaces and the digits network."""
+
+import json
+import os
+import re
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tq_hw.isa.config import Config, load_config
+
+Tq = Callable[..., Any]
+DIGITS = Path(__file__).parents[3] / "examples" / "digits" / "digits.tflite"
+SPACE = """\
+preset = "tiny"
+clock_mhz = 50
+[limits]
+multipliers = 40
+[space]
+rows = [4, 6]
+cols = 4
+requantize_lanes = [1, 2, 4]
+scratchpad_bytes = [8192, 16384]
+acc_words = 16
+"""
+
+
+@pytest.fixture
+def space(tmp_path: Path) -> Path:
+    path = tmp_path / "space.toml"
+    path.write_text(SPACE, encoding="utf-8")
+    return path
+
+
+def front(path: str = "r.json") -> dict[str, Any]:
+    report: dict[str, Any] = json.loads(Path(path).read_text(encoding="utf-8"))
+    return report
+
+
+def test_the_front_of_a_small_space(tq: Tq, space: Path) -> None:
+    result = tq("explore", DIGITS, "--space", space, "--store", "s.db", "--jobs", "1", "--json", "r.json", "-o",
+                "c.toml", "--html", "p.html")
+    assert (result.code, result.err) == (0, "")
+    report = front()
+    # 24 array rows and 16 of four lanes are too many of them: 6x4x4 takes 40, 6x4 with all lanes is the limit.
+    assert (report["space"], report["estimated"], report["exhaustive"]) == (12, 12, True)
+    points = report["front"]
+    times = [point["milliseconds"] for point in points]
+    assert times == sorted(times)
+    assert points[0]["cycles"]["digits"] / 50e3 == pytest.approx(times[0])
+    keys = ("milliseconds", "bytes")
+    for one in points:
+        for other in points:
+            better = all(other[key] <= one[key] for key in keys) and all(
+                other["resources"][kind] <= one["resources"][kind] for kind in ("luts", "multipliers", "block_rams"))
+            assert other is one or not better
+    chosen = load_config("c.toml")
+    assert f"{chosen.fingerprint:08x}" == points[0]["fingerprint"] == report["chosen"]["fingerprint"]
+    assert tomllib.loads(Path("c.toml").read_text(encoding="utf-8"))["rows"] == chosen.rows
+    page = Path("p.html").read_text(encoding="utf-8")
+    assert chosen.name in page
+    assert not re.search(r"<(?:script|link|img)[^>]*(?:src|href)=", page)
+
+
+def test_a_second_run_estimates_nothing_more(tq: Tq, space: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    options = ("explore", DIGITS, "--space", space, "--store", "s.db", "--jobs", "1", "--json", "r.json")
+    assert tq(*options).code == 0
+    first = front()
+    monkeypatch.setattr("tq_hw.cli.explore.tasks.estimate_model", lambda *_: pytest.fail("estimated again"))
+    assert tq(*options).code == 0
+    assert front() == first
+
+
+def test_a_large_space_is_searched_the_same_way_each_time(tq: Tq, space: Path) -> None:
+    options = ("explore", DIGITS, "--space", space, "--store", "s.db", "--jobs", "1", "--most", "6", "--json", "r.json")
+    assert tq(*options).code == 0
+    first = front()
+    assert (first["space"], first["estimated"], first["exhaustive"]) == (12, 6, False)
+    assert tq(*options).code == 0
+    assert front() == first
+
+
+def test_killed_and_started_again_it_goes_on(tq: Tq, space: Path, tmp_path: Path) -> None:
+    store = tmp_path / "s.db"
+
+    def kept() -> int:
+        if not store.exists():
+            return 0
+        base = sqlite3.connect(store, timeout=60)
+        tables = base.execute("SELECT name FROM sqlite_master").fetchall()
+        count = base.execute("SELECT count(*) FROM results").fetchone()[0] if tables else 0
+        base.close()
+        return int(count)
+
+    arguments = ["explore", str(DIGITS), "--space", str(space), "--store", str(store), "--jobs", "1"]
+    process = subprocess.Popen([sys.executable, "-m", "tq_hw", *arguments], stdout=subprocess.DEVNULL)
+    while kept() < 2 and process.poll() is None:
+        time.sleep(0.01)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    assert 2 <= kept() <= 12
+    assert tq(*arguments, "--json", "r.json").code == 0
+    assert kept() == 12
+    assert tq("explore", DIGITS, "--space", space, "--store", "new.db", "--jobs", "1", "--json", "new.json").code == 0
+    assert front() == front("new.json")
+
+
+def test_weights_and_deadlines(tq: Tq, space: Path) -> None:
+    options = ("explore", DIGITS, "--space", space, "--store", "s.db", "--jobs", "1", "--json", "r.json")
+    assert tq(*options).code == 0
+    times = [point["milliseconds"] for point in front()["front"]]
+    assert tq(*options, "--deadline", f"digits={times[0] * 1.001}").code == 0
+    assert [point["milliseconds"] for point in front()["front"]][0] == times[0]
+    assert all(point["milliseconds"] <= times[0] * 1.001 for point in front()["front"])
+    result = tq(*options, "--deadline", "digits=0.001", "-o", "c.toml")
+    assert result.code == 4
+    assert "no machine meets all deadlines; the fastest, " in result.err
+    assert not Path("c.toml").exists()
+
+
+def test_finalists_run_on_the_rtl(tq: Tq, tmp_path: Path) -> None:
+    path = tmp_path / "one.toml"
+    path.write_text(SPACE.replace("[4, 6]", "4").replace("[1, 2, 4]", "2").replace("[8192, 16384]", "8192"),
+                    encoding="utf-8")
+    result = tq("explore", DIGITS, "--space", path, "--store", "s.db", "--jobs", "1", "--confirm", "rtl", "--json",
+                "r.json")
+    assert (result.code, result.err) == (0, "")
+    point, = front()["front"]
+    assert point["confirmed_by"] == "rtl"
+    assert point["config"]["name"] == "tiny"
+    assert front()["preset_on_front"] is True
+
+
+def test_bad_options(tq: Tq, space: Path, tmp_path: Path) -> None:
+    for text, message in (
+            ("rows = 3", "unknown key 'rows' in the file; known keys are family, clock_mhz,"),
+            ("[space]\nrows = 'x'", "space.rows must be an integer or a list of integers, not 'x'"),
+            ("[space]\nrows = 4", "space.cols is missing"),
+            (SPACE.replace("multipliers = 40", "multipliers = 4"), "no machine of the space fits bad; allow small"),
+            ('preset = "n99"\n' + SPACE.partition("\n")[2], "preset must be one of n16,"),
+            ('family = "ice40"\n' + SPACE, "family must be ecp5"),
+            ("memory_bytes = 100\n" + SPACE, "none of 12 machines runs all models: digits needs more than the 100")):
+        path = tmp_path / "bad.toml"
+        path.write_text(text, encoding="utf-8")
+        result = tq("explore", DIGITS, "--space", path, "--store", "s.db", "--jobs", "1")
+        assert (result.code, message in result.err) == (2, True), result.err
+    for arguments, message in (
+            ((), "expected either --board or --space"),
+            (("--board", "icebreaker"), "--board icebreaker: has room for the serial machine alone"),
+            (("--space", str(space), "--weight", "x=1"), "--weight x=1: expected NAME=NUMBER with the name of a"),
+            (("--space", str(space), "--weight", "digits=-1"), "--weight digits=-1: expected a number over 0"),
+            (("--space", str(space), str(DIGITS)), "two models are called 'digits'")):
+        result = tq("explore", DIGITS, "--store", "s.db", *arguments)
+        assert (result.code, message in result.err) == (2, True), result.err
+
+
+def test_names_of_machines_are_different() -> None:
+    from tq_hw.cli.explore.target import configurations
+    space = {"rows": (4, 8), "cols": (4, 8), "requantize_lanes": (2, 3), "scratchpad_bytes": (16384,),
+             "bus_bytes": (4, 8), "acc_words": (64,), "acc_open": (0, 4)}
+    found: list[Config] = list(configurations(space, None))
+    assert len({config.name for config in found}) == len(found) == 16
