@@ -6,15 +6,18 @@ A configuration is a preset (`n16`, `n8`, `n9x8`, `n16x8`, `tiny`, `serial`) or 
 
 import hashlib
 import json
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
+from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
 
+from tq_hw.isa.config_rules import broken_rule
 from tq_hw.isa.sizes import ceil_div, ceil_log2
 
-__all__ = ["BANKS", "DESIGNS", "ISA_VERSION", "PRESETS", "Config", "ConfigError", "load_config"]
+__all__ = ["BANKS", "DESIGNS", "ISA_VERSION", "PRESETS", "REQUIRED", "Config", "ConfigError", "load_config"]
 
 #: Raised whenever a command, a register or an arithmetic detail changes its meaning.
 ISA_VERSION = 1
@@ -29,12 +32,20 @@ _NAMES = ("name", "design")
 _OPTIONS = ("activation_lanes", "acc_open")
 
 
+#: Keys without a default.
+REQUIRED = ("rows", "cols", "requantize_lanes", "scratchpad_bytes")
+#: Units of sizes in a TOML file.
+_UNITS = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20}
+
+
 class ConfigError(ValueError):
     """A configuration breaks a rule; the message is the rule."""
 
 
-def _power_of_two(value: int) -> bool:
-    return value > 0 and value & (value - 1) == 0
+def _bytes(value: object) -> object:
+    """Return the number that a text such as "64 KiB" stands for; any other value as it is."""
+    found = re.fullmatch(r"(\d+) ?(B|KiB|MiB)", value) if isinstance(value, str) else None
+    return int(found[1]) * _UNITS[found[2]] if found else value
 
 
 @dataclass(frozen=True)
@@ -78,39 +89,19 @@ class Config:
         for field in fields(self):
             value = getattr(self, field.name)
             if field.name not in _NAMES and (not isinstance(value, int) or isinstance(value, bool)):
-                raise ConfigError(f"{field.name} must be an integer, not {value!r}")
-        checks = (
-            (3 <= self.rows <= 32, "rows must be 3 to 32 (a depthwise group takes three rows)"),
-            (2 <= self.cols <= 32, "cols must be 2 to 32"),
-            (self.requantize_lanes >= 1 and self.cols % max(self.requantize_lanes, 1) == 0,
-             "requantize_lanes must divide cols"),
-            (16 <= self.acc_words <= 1024 and _power_of_two(self.acc_words),
-             "acc_words must be a power of two from 16 to 1024"),
-            (self.acc_buffers in (2, 4), "acc_buffers must be 2 or 4"),
-            (self.acc_open in (0, self.acc_buffers), "acc_open must be 0 or acc_buffers"),
-            (self.bus_bytes in (4, 8, 16), "bus_bytes must be 4, 8 or 16"),
-            (1 <= self.fold_steps <= 16, "fold_steps must be 1 to 16"),
-            (self.uops in (32, 64), "uops must be 32 or 64"),
-            (128 <= self.vector_words <= 4096 and _power_of_two(self.vector_words),
-             "vector_words must be a power of two from 128 to 4096"),
-            (self.activation_lanes >= 0 and self.requantize_lanes % max(self.activation_lanes, 1) == 0,
-             "activation_lanes must be 0 or divide requantize_lanes"),
-        )
-        for holds, rule in checks:
-            if not holds:
-                raise ConfigError(f"configuration {self.name!r}: {rule}")
+                kind = 'an integer, or a size such as "64 KiB"' if field.name.endswith("_bytes") else "an integer"
+                raise ConfigError(f"configuration {self.name!r}: {field.name} must be {kind}, not {value!r}")
         if self.design not in DESIGNS:
             raise ConfigError(f"configuration {self.name!r}: design must be {' or '.join(DESIGNS)}, "
                               f"not {self.design!r}")
-        if (self.scratchpad_bytes % self.word_bytes
-                or not _power_of_two(self.scratchpad_bytes // self.word_bytes)
-                or not 512 <= self.scratchpad_words <= 1 << 16):
-            raise ConfigError(
-                f"configuration {self.name!r}: scratchpad_bytes must be a power of two of words of "
-                f"{self.word_bytes} bytes, 512 to 65536 words, not {self.scratchpad_bytes} bytes")
-        if self.vector_register_words < self.beats_per_word:
-            raise ConfigError(f"configuration {self.name!r}: vector_words must be at least 8 * block / "
-                              f"requantize_lanes, {8 * self.beats_per_word}: each of eight registers holds a word")
+        broken = broken_rule(self)
+        if broken is not None:
+            rule, legal = broken
+            # A word's size follows from rows and cols: said as a number.
+            words = rule.rule.replace("`word_bytes`", f"{self.word_bytes} bytes") if "word_bytes" in rule.rule \
+                else rule.rule
+            raise ConfigError(f"configuration {self.name!r}: {rule.key} {words}, not {getattr(self, rule.key)}; the "
+                              f"nearest legal value is {legal}")
         if self.design == "serial" and not (
                 (self.rows, self.cols, self.requantize_lanes, self.bus_bytes) == (4, 4, 1, 4)
                 and self.scratchpad_bytes <= 32 << 10 and self.acc_words * self.acc_buffers <= 1024
@@ -210,16 +201,16 @@ class Config:
     @staticmethod
     def from_mapping(values: Mapping[str, object], name: str) -> "Config":
         """Make a configuration from a mapping with the constructor's keys; others are refused."""
-        known = {field.name for field in fields(Config)}
+        known = [field.name for field in fields(Config)]
         for key in values:
             if key not in known:
-                raise ConfigError(f"configuration {name!r}: unknown key {key!r}; known keys are "
-                                  f"{', '.join(sorted(known))}")
-        required = ("rows", "cols", "requantize_lanes", "scratchpad_bytes")
-        for key in required:
+                near = "".join(f"; did you mean {one}?" for one in get_close_matches(key, known, 1))
+                raise ConfigError(f"configuration {name!r}: unknown key {key!r}{near or '; known keys are '}"
+                                  + ("" if near else ", ".join(sorted(known))))
+        for key in REQUIRED:
             if key not in values:
                 raise ConfigError(f"configuration {name!r}: key {key!r} is missing")
-        return Config(**{"name": name, **values})  # type: ignore[arg-type]  # checked above
+        return Config(**{"name": name, **values})  # type: ignore[arg-type]  # checked when it is made
 
 
 PRESETS: dict[str, Config] = {
@@ -242,7 +233,18 @@ def load_config(name_or_path: str) -> Config:
         raise ConfigError(f"no configuration {name_or_path!r}: expected one of {', '.join(PRESETS)} "
                           "or a file that ends in .toml")
     try:
-        values = tomllib.loads(Path(name_or_path).read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise ConfigError(f"cannot read configuration {name_or_path!r}: {error}") from None
-    return Config.from_mapping(values, str(values.pop("name", Path(name_or_path).stem)))
+        values = tomllib.loads(Path(name_or_path).read_bytes().decode("utf-8"))
+    except OSError as error:
+        raise ConfigError(f"{name_or_path}: cannot be read: {error.strerror or error}") from None
+    except UnicodeDecodeError:
+        raise ConfigError(f"{name_or_path}: expected a TOML file, found one that is no text") from None
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{name_or_path}: expected a TOML file: {error}") from None
+    name = values.pop("name", Path(name_or_path).stem)
+    if not isinstance(name, str):
+        raise ConfigError(f"{name_or_path}: name must be a text, not {name!r}")
+    sizes = {key: _bytes(value) if key.endswith("_bytes") else value for key, value in values.items()}
+    try:
+        return Config.from_mapping(sizes, name)
+    except ConfigError as error:
+        raise ConfigError(f"{name_or_path}: {str(error).removeprefix(f'configuration {name!r}: ')}") from None

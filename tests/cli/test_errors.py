@@ -41,7 +41,7 @@ def cumsum() -> bytes:
     (["compile", "small.tflite", "--config", "n17"],
      f"no configuration 'n17': expected one of {NAMES} or a file that ends in .toml"),
     (["compile", "small.tflite", "--config", "nope.toml"],
-     "cannot read configuration 'nope.toml': [Errno 2] No such file or directory: 'nope.toml'"),
+     "nope.toml: cannot be read: No such file or directory"),
     (["compile", "small.tflite", "-o", "no/where"], "-o no/where: the directory no does not exist"),
     (["compile", "small.tflite", "-o", "."], "-o .: expected a file to write, found a directory"),
     (["compile", "small.tflite", "-o", "small.tflite"],
@@ -115,14 +115,23 @@ def test_all_unsupported_operators_are_named_with_their_counts() -> None:
 
 
 @pytest.mark.parametrize(("text", "message"), [
-    ("rows = 8\n", "configuration 'odd': key 'cols' is missing"),
+    ("rows = 8\n", "odd.toml: key 'cols' is missing"),
     ("rows = 2\ncols = 8\nrequantize_lanes = 8\nscratchpad_bytes = 16384\n",
-     "configuration 'odd': rows must be 3 to 32 (a depthwise group takes three rows)"),
+     "odd.toml: rows must be 3 to 32 (a depthwise group takes three rows), not 2; the nearest legal value is 3"),
     ("rows = 8\ncols = 8\nrequantize_lanes = 3\nscratchpad_bytes = 16384\n",
-     "configuration 'odd': requantize_lanes must divide cols"),
+     "odd.toml: requantize_lanes must divide cols, not 3; the nearest legal value is 2"),
+    ("rows = 8\ncols = 8\nrequantize_lanes = 4\nscratchpad_bytes = '96 KiB'\n",
+     "odd.toml: scratchpad_bytes must be a power of two of words of 8 bytes, 512 to 65536 words, not 98304; the "
+     "nearest legal value is 65536"),
+    ("rows = 8\ncols = '8'\nrequantize_lanes = 4\nscratchpad_bytes = 8192\n",
+     "odd.toml: cols must be an integer, not '8'"),
+    ("rows = 8\ncols = 8\nrequantize_lanes = 4\nscratchpad_bytes = '64k'\n",
+     "odd.toml: scratchpad_bytes must be an integer, or a size such as \"64 KiB\", not '64k'"),
+    ("row = 8\n", "odd.toml: unknown key 'row'; did you mean rows?"),
+    ("name = 8\n", "odd.toml: name must be a text, not 8"),
     ("rows = 18\ncols = 9\nrequantize_lanes = 1\nscratchpad_bytes = 32768\nvector_words = 128\n",
-     "configuration 'odd': vector_words must be at least 8 * block / requantize_lanes, 144: each of eight registers "
-     "holds a word"),
+     "odd.toml: vector_words must be a power of two from 128 to 4096, at least 8 * block / requantize_lanes (each of "
+     "eight registers holds a word), not 128; the nearest legal value is 256"),
     ("frob = 1\n", None),
     ("rows = [", None),
 ])
@@ -133,6 +142,12 @@ def test_bad_configuration_file(tq: Tq, model: Path, tmp_path: Path, text: str, 
     assert result.err.count("\n") == 1 and "odd" in result.err
     if message is not None:
         assert result.err == f"tq-hw: {message}\n"
+
+
+def test_a_configuration_that_is_no_text(tq: Tq, model: Path, tmp_path: Path) -> None:
+    (tmp_path / "odd.toml").write_bytes(b"\x7fELF\xff")
+    result = tq("compile", model.name, "--config", "odd.toml")
+    assert (result.code, result.err) == (2, "tq-hw: odd.toml: expected a TOML file, found one that is no text\n")
 
 
 @pytest.mark.parametrize(("arrays", "message"), [

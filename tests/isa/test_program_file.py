@@ -202,9 +202,10 @@ LAYER = ("layers", 0)
     (("config",), [], "the JSON of the file: config must be an object, not a list"),
     (("config", "name"), ..., "config: name must be a string"),
     (("config", "rows"), ..., CONFIG + "configuration 'tiny': key 'rows' is missing"),
-    (("config", "rows"), 4.0, CONFIG + "rows must be an integer, not 4.0"),
+    (("config", "rows"), 4.0, CONFIG + "configuration 'tiny': rows must be an integer, not 4.0"),
     (("config", "rows"), 1 << 60,
-     CONFIG + "configuration 'tiny': rows must be 3 to 32 (a depthwise group takes three rows)"),
+     CONFIG + "configuration 'tiny': rows must be 3 to 32 (a depthwise group takes three rows), not "
+     "1152921504606846976; the nearest legal value is 32"),
     (("config", "design"), ["serial"],
      CONFIG + "configuration 'tiny': design must be parallel or serial, not ['serial']"),
     (("config", "depth"), 5, CONFIG + "configuration 'tiny': unknown key 'depth'; "

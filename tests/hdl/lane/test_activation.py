@@ -96,5 +96,6 @@ def test_configurations() -> None:
     assert len({replace(n16, activation_lanes=lanes).fingerprint for lanes in (0, 1, 2, 4)}) == 4
     for lanes in (-1, 3):
         with pytest.raises(ConfigError, match=(
-                r"^configuration 'n16': activation_lanes must be 0 or divide requantize_lanes$")):
+                r"^configuration 'n16': activation_lanes must be 0 or divide requantize_lanes, not -?\d; the nearest "
+                r"legal value is [02]$")):
             replace(n16, activation_lanes=lanes)
