@@ -20,6 +20,8 @@ Array = npt.NDArray[Any]
 _INTEGERS = ("int8", "uint8", "int16")
 #: Inputs of these operators that are indices, and the input whose first axis they count.
 _INDICES = {"EMBEDDING_LOOKUP": (0, 1), "GATHER": (1, 0)}
+#: Operators that make other indices of indices.
+_OF_INDICES = ("ADD", "CAST", "EXPAND_DIMS", "MAXIMUM", "MINIMUM", "RESHAPE", "SELECT", "SELECT_V2", "SQUEEZE", "SUB")
 
 
 def input_tensors(model: Model) -> list[Tensor]:
@@ -135,13 +137,19 @@ def float_range(model: Model, tensor: Tensor) -> tuple[float, float]:
 
 
 def _index_limit(model: Model, tensor: Tensor) -> int:
-    """Return one more than the largest integer that makes sense for the tensor."""
+    """Return one more than the largest integer that makes sense for the tensor: of the smallest table that it reaches.
+
+    Keras adds the rows of a table to indices below 0, and chooses between the two.
+    """
+    reached, limits = {tensor.index}, []
     for op in model.main.operators:
-        if op.op in _INDICES and op.inputs[_INDICES[op.op][0]] == tensor.index:
+        if op.op in _INDICES and op.inputs[_INDICES[op.op][0]] in reached:
             table = model.main.tensors[op.inputs[_INDICES[op.op][1]]]
             axis = op.options.get("axis", 0)
-            return table.shape[axis if op.op == "GATHER" and isinstance(axis, int) else 0]
-    return 128
+            limits.append(table.shape[axis if op.op == "GATHER" and isinstance(axis, int) else 0])
+        elif op.op in _OF_INDICES and reached & set(op.inputs):
+            reached.update(op.outputs)
+    return min(limits, default=128)
 
 
 def output_arrays(outputs: Sequence[Sequence[Array]], stacked: bool) -> dict[str, Array]:

@@ -8,9 +8,11 @@ from dataclasses import dataclass
 
 __all__ = ["ACTIVATION_KINDS", "FLOAT_OPERATORS", "KINDS", "SIGNATURES", "Signature", "Slot"]
 
-#: Types of each kind. `q8` and `q16` are activations: one scale, one zero point; int32 of `q8or32` has neither.
+#: Types of each kind. `q8` and `q16` are activations: one scale, one zero point; int32 and int64 of `q8or32` and
+#: `q8orint` have neither.
 KINDS = {
     "q8": ("int8",), "q16": ("int16",), "q8or16": ("int8", "int16"), "q8or32": ("int8", "int32"),
+    "q8orint": ("int8", "int32", "int64"),
     "w8": ("int8",), "w16": ("int16",),
     "w8or16": ("int8", "int16"), "b32": ("int32",), "index": ("int32", "int64"), "i32": ("int32",), "bool": ("bool",),
     "data": ("int8", "uint8", "int16", "int32", "int64", "bool"),
@@ -33,10 +35,12 @@ _TABLE = {
     "q8 -> q8": "AVERAGE_POOL_2D MAX_POOL_2D LOGISTIC TANH LOG_SOFTMAX L2_NORMALIZATION RELU RELU6 RELU_N1_TO_1 "
                 "LEAKY_RELU HARD_SWISH",
     "q8 -> q8or16": "SOFTMAX",
-    "q8 q8 -> q8": "PRELU BATCH_MATMUL DIV",
+    "q8 q8 -> q8": "PRELU BATCH_MATMUL",
     "q8or32 q8or32 -> q8or32": "ADD SUB MUL MAXIMUM MINIMUM SQUARED_DIFFERENCE",
     "q8or32 q8or32 -> bool": "LESS LESS_EQUAL GREATER GREATER_EQUAL EQUAL NOT_EQUAL",
-    "q8 index -> q8": "MEAN SUM REDUCE_MAX REDUCE_MIN REDUCE_PROD",
+    "q8 index -> q8": "MEAN SUM REDUCE_MAX REDUCE_MIN",
+    "q8orint index -> q8orint": "REDUCE_PROD",
+    "q8orint q8orint -> q8orint": "DIV",
     "bool index -> bool": "REDUCE_ANY REDUCE_ALL",
     "index i32 data data -> data": "ONE_HOT",
     "q8 i32 -> q8 i32": "TOPK_V2",

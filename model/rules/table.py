@@ -64,7 +64,7 @@ _RULES: dict[Rule, str] = {
     constraint_weights_format: "FULLY_CONNECTED",
     constraint_bias_zero_point: f"{_CONV} SVDF",
     constraint_bias_scale: "FULLY_CONNECTED",
-    constraint_same_type: f"{_MOVES} {_COPIES} ADD SUB MUL SQUARED_DIFFERENCE {' '.join(COMPARISONS)}",
+    constraint_same_type: f"{_MOVES} {_COPIES} ADD SUB MUL SQUARED_DIFFERENCE DIV REDUCE_PROD {' '.join(COMPARISONS)}",
     constraint_same_quantization: _MOVES,
     constraint_fixed_output: " ".join(FIXED_OUTPUTS),
     constraint_activation_is_a_range: f"{_FUSED} DIV",
