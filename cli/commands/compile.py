@@ -5,6 +5,8 @@ from pathlib import Path
 
 import click
 
+from tq_hw.boards.catalog.catalog import find_board
+from tq_hw.cli.explore.fit import fit_board, fit_json, fit_lines
 from tq_hw.cli.mixed import check_options, mixed_bytes, open_mixed, wrapped
 from tq_hw.cli.report.layers import Report, compile_report, print_layers, print_summary
 from tq_hw.cli.report.mixed import mixed_compile_report
@@ -19,6 +21,8 @@ from tq_hw.cli.shared.options import (
     shape_options,
     wide_option,
 )
+from tq_hw.cli.shared.progress import ProgressBar
+from tq_hw.cli.shared.text import printable
 from tq_hw.cli.subject import DEFAULT_CONFIG, compile_all
 from tq_hw.compiler.ir.layers import Graph
 from tq_hw.compiler.passes import PASSES
@@ -27,7 +31,7 @@ from tq_hw.compiler.show import show
 from tq_hw.isa.config import load_config
 from tq_hw.isa.memory import Memory
 from tq_hw.isa.program_file import to_bytes
-from tq_hw.model.errors import OptionError
+from tq_hw.model.errors import OptionError, ToolError
 from tq_hw.model.rules.propagate import InputShapes
 from tq_hw.model.tflite.reader import read_model
 
@@ -65,6 +69,23 @@ def _compile_parts(path: str, target: str, config: str | None, memory: Memory, s
     return report
 
 
+def _fit(path: str, board_name: str, given: Sequence[str], profile: str | None, shapes: InputShapes,
+         json_file: str | None) -> None:
+    """Report how a model goes on a board; ToolError when no memory of it holds the model."""
+    if given:
+        raise OptionError(f"--fit {board_name}: compiles nothing; leave {' and '.join(given)} out")
+    check_outputs({"--json": json_file}, [path])
+    board, model = find_board(board_name), read_model(path, shapes=shapes).under(profile or "canon")
+    with ProgressBar(f"fitting {model.name} to {board.name}"):
+        found = fit_board(model, board)
+    if json_file != "-":
+        click.echo("\n".join((f"{model.name}:", *fit_lines(found))))
+    write_json(json_file, {"model": printable(path), **fit_json(found)})
+    if found.memory is None:
+        raise ToolError(f"{path}: needs {found.preset.estimate.memory_bytes:,} bytes of memory, more than any of "
+                        f"{board.name}")
+
+
 @click.command("compile")
 @click.argument("model_file", metavar="MODEL.tflite")
 @click.option("-o", "--output", metavar="OUT", help="The compiled file, or with .tflite a model whose accelerated "
@@ -80,17 +101,24 @@ def _compile_parts(path: str, target: str, config: str | None, memory: Memory, s
               "inputs. May be repeated.")
 @click.option("--dump-after", "dump_after", metavar="PASS", multiple=True, type=click.Choice(list(PASSES)),
               help=f"Print what a pass made, in place of the report: {', '.join(PASSES)}. May be repeated.")
+@click.option("--fit", "board_name", metavar="BOARD", help="Say how the model goes on a board: memory, time, the "
+              "largest machine that fits, what would have to give. Nothing is compiled.")
 @json_option
 @wide_option
 @debug_option
 def compile_command(model_file: str, output: str | None, partitioned: bool, config: str | None, latency: int,
                     bytes_per_cycle: float, profile: str | None, shapes: InputShapes,
-                    pattern_files: tuple[str, ...], dump_after: tuple[str, ...], json_file: str | None,
-                    wide: bool) -> None:
+                    pattern_files: tuple[str, ...], dump_after: tuple[str, ...],
+                    board_name: str | None, json_file: str | None, wide: bool) -> None:
     """Compile a model and report cycles (estimated), utilization, bytes and what bounds each layer.
 
     The schedule is the one found best for a memory of --latency and --bytes-per-cycle; it computes the same with any.
     """
+    if board_name is not None:
+        given = {"-o": output, "--config": config, "--partition": partitioned, "--patterns": pattern_files,
+                 "--dump-after": dump_after}
+        _fit(model_file, board_name, [name for name, value in given.items() if value], profile, shapes, json_file)
+        return
     target = output or f"{Path(model_file).stem}{'_tq.tflite' if partitioned else '.tqm'}"
     check_outputs({"-o": target, "--json": json_file}, [model_file, *pattern_files])
     if partitioned:

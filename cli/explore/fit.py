@@ -1,0 +1,149 @@
+"""Whether a model fits a board: the memory that it needs, how fast the board's machine is, and the largest one."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from tq_hw.boards.catalog.board import Board, Memory
+from tq_hw.boards.catalog.rates import memory_rate
+from tq_hw.boards.resources.board import board_resources, recorded_memories, shortages, taken
+from tq_hw.boards.resources.model import Resources
+from tq_hw.cli.explore.target import Target, board_target, configurations, fitting
+from tq_hw.compiler import Estimate, estimate_model
+from tq_hw.isa.config import Config, ConfigError
+from tq_hw.model.errors import UnsupportedError
+from tq_hw.model.graph import Model
+
+__all__ = ["Fit", "Machine", "fit_board", "fit_json", "fit_lines"]
+
+#: Machines that are estimated in search of the largest one that runs the model.
+_LARGEST = 8
+
+
+@dataclass(frozen=True)
+class Machine:
+    """A configuration on the board, and the model on it.
+
+    Members
+    -------
+    resources : what it takes there; None where the board was never synthesized with that memory
+    milliseconds : of an inference; None for the serial machine, of whose time there is no estimate
+    """
+
+    config: Config
+    resources: Resources | None
+    estimate: Estimate
+    milliseconds: float | None
+
+
+@dataclass(frozen=True)
+class Fit:
+    """What `fit_board` finds.
+
+    Members
+    -------
+    memory : the first of the board's memories that holds the model; None: none does
+    preset : the board's machine, with that memory or else the board's last
+    largest : of the machines that fit, the fastest of those with the most multipliers; None: not known or none
+    gives : what would have to give, for the model to fit, or for a machine twice as large
+    """
+
+    board: Board
+    memory: Memory | None
+    preset: Machine
+    largest: Machine | None
+    gives: tuple[str, ...]
+
+
+def _machine(model: Model, board: Board, memory: Memory, config: Config) -> Machine:
+    recorded = memory.name in recorded_memories(board)
+    found = estimate_model(model, config, memory_rate(board, memory))
+    return Machine(config, board_resources(board, memory, config) if recorded else None, found,
+                   None if config.design == "serial" else 1000 * found.cycles / board.clock_hz)
+
+
+def _largest(model: Model, board: Board, memory: Memory, target: Target) -> Machine | None:
+    """Return the fastest machine among the largest that fit and run the model."""
+    configs = [config for config in configurations(target.space, target.preset) if fitting(target, config)]
+    configs.sort(key=lambda config: (-config.macs, -config.requantize_lanes, -config.scratchpad_bytes, config.name))
+    machines: list[Machine] = []
+    for config in configs[:_LARGEST]:
+        try:
+            machine = _machine(model, board, memory, config)
+        except UnsupportedError:  # a smaller one may have what it takes
+            continue
+        if machine.estimate.memory_bytes <= memory.size_bytes:
+            machines.append(machine)
+    return min(machines, key=lambda machine: (-machine.config.macs, machine.estimate.cycles), default=None)
+
+
+def _twice(config: Config) -> Config | None:
+    """Return a machine with twice the columns and lanes, None where that is no configuration."""
+    try:
+        return replace(config, name=f"{config.name} with twice the columns and lanes", cols=2 * config.cols,
+                       requantize_lanes=2 * config.requantize_lanes,
+                       scratchpad_bytes=2 * config.scratchpad_bytes)
+    except ConfigError:
+        return None
+
+
+def _gives(board: Board, memory: Memory | None, preset: Machine) -> Sequence[str]:
+    if memory is None:
+        most = max(each.size_bytes for each in board.memories)
+        return [f"{preset.estimate.memory_bytes - most:,} bytes of the model, or a board with more memory"]
+    twice = _twice(preset.config)
+    if twice is None or preset.resources is None or preset.config.design == "serial":
+        return []
+    return [f"{line} for {twice.name}" for line in shortages(board, board_resources(board, memory, twice))]
+
+
+def fit_board(model: Model, board: Board) -> Fit:
+    """Return how a model and a board go together; UnsupportedError names what the board's machine cannot run."""
+    needed = estimate_model(model, board.config, memory_rate(board, board.memories[0])).memory_bytes
+    memory = next((each for each in board.memories if each.size_bytes >= needed), None)
+    used = memory or board.memories[-1]
+    preset = _machine(model, board, used, board.config)
+    largest = None
+    if memory is not None and preset.resources is not None and board.config.design == "parallel":
+        largest = _largest(model, board, memory, board_target(board, memory))
+    return Fit(board, memory, preset, largest, tuple(_gives(board, memory, preset)))
+
+
+def _machine_json(machine: Machine) -> dict[str, Any]:
+    timed = machine.milliseconds is not None
+    return {"config": asdict(machine.config), "cycles": machine.estimate.cycles if timed else None,
+            "milliseconds": machine.milliseconds, "bytes": machine.estimate.bytes,
+            "bound": machine.estimate.bound if timed else None,
+            "resources": dict(taken(machine.resources)) if machine.resources is not None else None}
+
+
+def fit_json(fit: Fit) -> dict[str, Any]:
+    """Return what `compile --fit --json` writes."""
+    return {"board": fit.board.name, "device": fit.board.device.name, "fits": fit.memory is not None,
+            "memory_bytes": fit.preset.estimate.memory_bytes, "memory": fit.memory.name if fit.memory else None,
+            "memories": [{"name": memory.name, "bytes": memory.size_bytes} for memory in fit.board.memories],
+            "clock_mhz": fit.board.clock_hz / 1e6, "preset": _machine_json(fit.preset),
+            "largest": _machine_json(fit.largest) if fit.largest is not None else None, "gives": list(fit.gives)}
+
+
+def _machine_text(machine: Machine) -> str:
+    config = machine.config
+    text = (f"{config.name}: {config.rows} x {config.cols} multipliers, {config.requantize_lanes} lanes, scratchpad of "
+            f"{config.scratchpad_bytes >> 10} KiB: ")
+    if machine.milliseconds is None:
+        return text + "of its time there is no estimate"
+    return text + (f"{machine.estimate.cycles:,} cycles, {machine.milliseconds:.3f} ms, bound by "
+                   f"{machine.estimate.bound}")
+
+
+def fit_lines(fit: Fit) -> list[str]:
+    """Return a fit as a person reads it."""
+    memories = ", ".join(f"{memory.name} of {memory.size_bytes:,} bytes" for memory in fit.board.memories)
+    lines = [f"needs {fit.preset.estimate.memory_bytes:,} bytes of memory; {fit.board.name} has {memories}",
+             f"with {fit.memory.name} every operator runs on the accelerator, at {fit.board.clock_hz / 1e6:g} MHz"
+             if fit.memory is not None else "no memory of the board holds it",
+             "the board's machine   " + _machine_text(fit.preset)]
+    if fit.largest is not None:
+        lines.append("the largest that fits " + _machine_text(fit.largest))
+    lines += [f"what would have to give: {line}" for line in fit.gives]
+    return lines
