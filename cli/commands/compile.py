@@ -8,6 +8,7 @@ import click
 from tq_hw.boards.catalog.catalog import find_board
 from tq_hw.cli.explore.fit import fit_board, fit_json, fit_lines
 from tq_hw.cli.mixed import check_options, mixed_bytes, open_mixed, wrapped
+from tq_hw.cli.refusal import explained
 from tq_hw.cli.report.layers import Report, compile_report, print_layers, print_summary
 from tq_hw.cli.report.mixed import mixed_compile_report
 from tq_hw.cli.shared.files import check_outputs, write, write_json
@@ -130,10 +131,11 @@ def compile_command(model_file: str, output: str | None, partitioned: bool, conf
         write_json(json_file, report)
         return
     chosen = load_config(config or DEFAULT_CONFIG)
-    model = read_model(model_file, shapes=shapes).under(profile or "canon")
     patterns = [each for path in pattern_files for each in load_patterns(path)]
     dumper = _Dumper(dump_after)
-    program = compile_all(model, chosen, model_file, patterns, Memory(latency, bytes_per_cycle), dumper).program
+    with explained(model_file, shapes, profile):
+        model = read_model(model_file, shapes=shapes).under(profile or "canon")
+        program = compile_all(model, chosen, model_file, patterns, Memory(latency, bytes_per_cycle), dumper).program
     data = mixed_bytes(wrapped(model, program)) if Path(target).suffix == _MODEL_SUFFIX else to_bytes(program)
     report = compile_report(program, model, model_file, target, len(data))
     write(target, data)

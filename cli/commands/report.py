@@ -6,6 +6,7 @@ from dataclasses import replace
 import click
 
 from tq_hw.cli.mixed import check_options, check_whole, is_mixed_file, open_mixed
+from tq_hw.cli.refusal import explained
 from tq_hw.cli.report.layers import sim_report
 from tq_hw.cli.report.mixed import mixed_sim_report
 from tq_hw.cli.report.page import need_plots, render
@@ -108,9 +109,10 @@ def report_command(model_file: str, output: str, engine: str, partitioned: bool,
         page, difference = _make_mixed_page(model_file, config, engine, memory, shapes, seed)
     else:
         chosen = load_config(config or DEFAULT_CONFIG)
-        model = read_model(model_file, shapes=shapes).under(profile or "canon")
-        check_engine(engine, chosen)
-        compiled = compile_all(model, chosen, model_file, memory=memory)
+        with explained(model_file, shapes, profile):
+            model = read_model(model_file, shapes=shapes).under(profile or "canon")
+            check_engine(engine, chosen)
+            compiled = compile_all(model, chosen, model_file, memory=memory)
         page, difference = make_page(model_file, model, compiled, engine, memory, seed)
     write(output, page)
     if difference is not None:

@@ -9,6 +9,7 @@ from tq_hw.boards.catalog.board import Board
 from tq_hw.boards.catalog.catalog import find_board
 from tq_hw.cli.emulation.soc import print_console, run_soc, soc_report
 from tq_hw.cli.mixed import MixedSubject, check_options, check_whole, is_mixed_file, open_mixed
+from tq_hw.cli.refusal import explained
 from tq_hw.cli.report.layers import Report, print_layers, print_summary, sim_report, warm_report
 from tq_hw.cli.report.mixed import mixed_sim_report
 from tq_hw.cli.shared.arrays import output_arrays
@@ -153,8 +154,9 @@ def sim_command(path: str, inputs_file: str | None, outputs_file: str | None, en
         found = infer_all(MixedEngine(mixed.model, engine, memory, waves), inputs, f"{engine} {Path(path).stem}")
         _finish_mixed(mixed, shapes, inputs, found, engine, stacked, outputs_file, json_file, wide)
         return
-    subject = (open_subject(path, config, engine, memory, resident, profile, shapes, waves_kind(waves)) if board is None
-               else open_for_board(path, board, memory, profile, shapes))
+    with explained(path, shapes, profile):
+        subject = (open_for_board(path, board, memory, profile, shapes) if board is not None else
+                   open_subject(path, config, engine, memory, resident, profile, shapes, waves_kind(waves)))
     wanted = _wanted(subject, dumped, outputs_file)
     inputs, stacked = subject.input_sets(inputs_file, sets, seed)
     more: Report = {}

@@ -62,7 +62,8 @@ class Partition:
 def partition(model: Model, config: Config, memory: Memory | None = None) -> Partition:
     """Split `model` (read without rules) and compile the accelerated parts for `config` and `memory`.
 
-    Raises `UnsupportedError` when the accelerator takes none of it, or LiteRT has no defined result for what is left.
+    Raises `UnsupportedError` when the accelerator takes none of it, or LiteRT has no defined result for what is left,
+    `ModelError` for an operator of int8 that breaks its rules.
     """
     model = model.under("litert")
     model = replace(model, subgraphs=(fold_constants(model, integers=True), *model.subgraphs[1:]))

@@ -10,16 +10,18 @@ from dataclasses import dataclass
 from tq_hw.compiler.lower.legalize import LOWERINGS, legalize
 from tq_hw.compiler.partition.clusters import Edges
 from tq_hw.model.cut import cut
-from tq_hw.model.errors import TqError
+from tq_hw.model.errors import ModelError, TqError
 from tq_hw.model.graph import Model, Operator, Subgraph
 from tq_hw.model.rules.check import check_model
-from tq_hw.model.rules.signatures import FLOAT_OPERATORS
+from tq_hw.model.rules.signatures import FLOAT_OPERATORS, SIGNATURES
 from tq_hw.sim.golden.profiles import check_profile
 from tq_hw.sim.golden.state import RESOURCE_KERNELS
 
 __all__ = ["Unit", "find_units", "order_of", "used_outputs"]
 
 _ENTRIES = ("DEQUANTIZE", "CAST")
+#: Types of int8 models.
+_KNOWN = ("int8", "int32", "int64", "bool", "resource")
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +61,10 @@ def used_outputs(subgraph: Subgraph, operators: Iterable[Operator]) -> set[int]:
 
 
 def find_units(model: Model) -> list[Unit]:
-    """Return the units of the main subgraph, in an order in which they can run."""
+    """Return the units of the main subgraph, in an order in which they can run.
+
+    Raises `ModelError` for an operator of int8 that breaks its rules.
+    """
     main = model.main
     groups = _Groups(main)
     for island in _islands(main):
@@ -84,8 +89,17 @@ def _refusal(model: Model, operators: Sequence[Operator]) -> str:
         check_profile(part)
         legalize(part)
     except TqError as error:
+        # A float32 model is none of int8; an int8 operator that breaks its rules is wrong for every engine.
+        if isinstance(error, ModelError) and not any(_is_foreign(main, op) for op in operators):
+            raise
         return _without_place(str(error), operators)
     return ""
+
+
+def _is_foreign(main: Subgraph, op: Operator) -> bool:
+    """Whether an operator has tensors of types that the rules of int8 models say nothing of."""
+    return op.op not in SIGNATURES or any(main.tensors[index].dtype not in _KNOWN for index in (*op.inputs, *op.outputs)
+                                          if index >= 0)
 
 
 def _without_place(message: str, operators: Sequence[Operator]) -> str:

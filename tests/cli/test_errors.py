@@ -101,7 +101,10 @@ def test_unsupported_operator_is_named(tq: Tq, tmp_path: Path) -> None:
     result = tq("compile", "cumsum.tflite")
     assert result.code == 2
     assert result.err == ("tq-hw: cumsum.tflite: not supported: CUMSUM (operator 1); `tq-hw ops` lists the operators "
-                          "that are\n")
+                          "that are\n1 of 2 operators are not taken; `tq-hw ops` lists those that are:\n"
+                          "  CUMSUM (operator 1): the accelerator does not have this operator\n"
+                          "with --partition 1 of 2 operators, none of which multiplies, would be on the accelerator, "
+                          "the rest in LiteRT\n")
 
 
 def test_all_unsupported_operators_are_named_with_their_counts() -> None:

@@ -47,9 +47,9 @@ def test_a_written_model_runs(tq: Tq, head: str) -> None:
     result = tq("sim", "out.tflite", "--engine", "executor", "--inputs", "in.npz", "--outputs", "out.npz", "--json",
                 "r.json")
     assert (result.code, result.err) == (0, "")
-    assert "69 bytes between host and accelerator" in result.out
+    assert "96 bytes between host and accelerator" in result.out
     report = json.loads(Path("r.json").read_text())
-    assert (report["bit_exact"], report["crossing_bytes"], report["host"]["operators"]) == (None, 69, 1)
+    assert (report["bit_exact"], report["crossing_bytes"], report["host"]["operators"]) == (None, 96, 1)
     assert report["host"]["seconds"] > 0
     with np.load("out.npz") as outputs:
         for position, array in enumerate(run_litert(head, inputs)):
@@ -134,3 +134,37 @@ def test_a_model_of_the_host_alone(tq: Tq, tmp_path: Path) -> None:
     assert (result.code, result.err) == (
         2, "tq-hw: soft.tflite: soft: the accelerator takes no operator of the model: operator 0 (SOFTMAX): input 0, "
         "tensor 0 't0', has type float32, expected int8; quantize the whole model to int8\n")
+
+
+REFUSED = ("middle.tflite: subgraph 0, operator 2 SOFTMAX: input 0, tensor 4 't4', has type float32, expected int8; "
+           "quantize the whole model to int8\n"
+           "1 of 7 operators are not taken; `tq-hw ops` lists those that are:\n"
+           "  SOFTMAX (operator 2): input 0, tensor 4 't4', has type float32, expected int8; quantize the whole model "
+           "to int8\n"
+           "with --partition 11,880 of 11,880 MACs (100.0%) would be on the accelerator, the rest in LiteRT\n")
+
+
+@pytest.mark.parametrize("command", [("compile",), ("sim", "--engine", "executor"), ("report", "-o", "r.html")])
+def test_a_refusal_says_what_a_partition_gives(tq: Tq, tmp_path: Path, command: tuple[str, ...]) -> None:
+    (tmp_path / "middle.tflite").write_bytes(write_model(float_middle()))
+    name, *options = command
+    result = tq(name, "middle.tflite", *options)
+    assert (result.code, result.err) == (2, f"tq-hw: {REFUSED}")
+
+
+def test_a_refusal_counts_operators_of_one_kind(tq: Tq, tmp_path: Path) -> None:
+    b = ModelBuilder("many")
+    image = b.add("LOGISTIC", [b.input((1, 8), scale=0.1)])
+    for _ in range(3):
+        image = b.add("CUSTOM:mine", [image], shape=(1, 8))
+    (tmp_path / "many.tflite").write_bytes(b.build(image))
+    result = tq("compile", "many.tflite")
+    assert result.err.splitlines()[1:] == [
+        "3 of 4 operators are not taken; `tq-hw ops` lists those that are:",
+        "  CUSTOM:mine (3, the first is operator 1): the accelerator does not have this operator",
+        "with --partition 1 of 4 operators, none of which multiplies, would be on the accelerator, the rest in LiteRT"]
+
+
+def test_a_broken_file_is_only_that(tq: Tq, head: str) -> None:
+    Path(head).write_bytes(Path(head).read_bytes()[:300])
+    assert len(tq("compile", head).err.splitlines()) == 1

@@ -10,7 +10,7 @@ from tq_hw.compiler.partition import partition
 from tq_hw.compiler.partition.units import find_units
 from tq_hw.isa.config import load_config
 from tq_hw.model.cut import compact
-from tq_hw.model.errors import UnsupportedError
+from tq_hw.model.errors import ModelError, UnsupportedError
 from tq_hw.model.samples.build import ModelBuilder
 from tq_hw.model.samples.typical import typical
 
@@ -93,3 +93,13 @@ def test_compact_leaves_out_what_nothing_names():
     small = compact(made.model)
     assert len(small.main.tensors) < len(made.model.main.tensors)
     assert [small.main.tensors[index].name for index in small.main.inputs] == ["image"]
+
+
+def test_a_broken_operator_of_int8_is_an_error():
+    b = ModelBuilder("broken")
+    image = conv(b, b.input((1, 4, 4, 2), scale=0.1), 2)
+    b.operator("MAX_POOL_2D", [image, image], [b.tensor((1, 4, 4, 2), "int8", scale=0.1)],
+               {"padding": "SAME", "stride_w": 1, "stride_h": 1, "filter_width": 1, "filter_height": 1})
+    with pytest.raises(ModelError) as caught:
+        partition(b.model(len(b.tensors) - 1), TINY)
+    assert str(caught.value) == "broken: subgraph 0, operator 1 MAX_POOL_2D: has 2 inputs, expected 1"

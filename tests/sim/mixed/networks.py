@@ -43,10 +43,11 @@ def topk_head():
     weights = b.constant(RNG.integers(-99, 99, (9, 40)).astype(np.int8), scale=[0.02])
     bias = b.bias(features, weights, RNG.integers(-99, 99, 9))
     dense = b.add("FULLY_CONNECTED", [features, weights, bias], scale=1.0)
-    best = b.add_many("TOPK_V2", [dense, b.constant(np.array(5, np.int32))], 2, shapes=[(1, 5), (1, 5)])
+    real = b.add("DEQUANTIZE", [dense])
+    best = b.add_many("TOPK_V2", [real, b.constant(np.array(5, np.int32))], 2, shapes=[(1, 5), (1, 5)])
     model = b.model(*best)
     tensors = list(model.main.tensors)
-    tensors[best[1]] = replace(tensors[best[1]], dtype="int32", quantization=None)
+    tensors[best[1]] = replace(tensors[best[1]], dtype="int32")
     return Model("head", (replace(model.main, tensors=tuple(tensors)),))
 
 

@@ -55,7 +55,7 @@ def test_figures_of_the_border():
     made, _ = parts_of(write_model(NETWORKS["head"]()))
     found = MixedEngine(made.model, "executor", Memory()).infer(draw(made.model))
     assert found.host_seconds > 0
-    assert found.crossing_bytes == 60 + 9  # the image, and what the dense layer gives
+    assert found.crossing_bytes == 60 + 4 * 9  # the image, and what the dense layer gives, as float32
     assert found.cycles is None
     assert made.macs == (20 * 2 * 27 + 9 * 40, 20 * 2 * 27 + 9 * 40)
 
@@ -92,7 +92,7 @@ def test_rejects_what_is_no_program():
             ({"custom_options": options[:-1]}, f"m: operator 0 tq-hw: the file should have {len(options)} bytes, it "
              f"has {len(options) - 1}"),
             ({"inputs": (*inputs, *inputs)}, "m: operator 0 tq-hw: has 2 inputs, its program 1"),
-            ({"inputs": made.model.main.outputs[:1]}, "m: operator 0 tq-hw: input 0 is int8[1, 5], that of its program "
+            ({"inputs": made.model.main.outputs[:1]}, "m: operator 0 tq-hw: input 0 is float32[1, 5], that of its program "
              "int8[1, 5, 4, 3]")):
         with pytest.raises(ModelError) as caught:
             split(edited(made.model, 0, **changes))

@@ -1,0 +1,70 @@
+"""What is said in addition of a refused model: all operators that are not taken, and what `--partition` gives."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+
+from tq_hw.compiler.partition import Unit
+from tq_hw.compiler.partition.macs import macs_of
+from tq_hw.compiler.partition.units import find_units
+from tq_hw.compiler.rewrite.fold_constants import fold_constants
+from tq_hw.model.errors import ModelError, TqError, UnsupportedError
+from tq_hw.model.graph import Model, Operator
+from tq_hw.model.rules.propagate import InputShapes
+from tq_hw.model.tflite.reader import read_model
+
+__all__ = ["explained"]
+
+
+@contextmanager
+def explained(path: str, shapes: InputShapes | None, profile: str | None) -> Iterator[None]:
+    """Add to a refusal of the model at `path` what would be taken of it; to that of a broken file nothing."""
+    try:
+        yield
+    except (ModelError, UnsupportedError) as error:
+        more = _explanation(path, shapes, profile or "canon")
+        if not more:
+            raise
+        raise type(error)("\n".join([str(error), *more])) from error
+
+
+def _explanation(path: str, shapes: InputShapes | None, profile: str) -> list[str]:
+    """Return lines about operators that are not taken, [] where a partition would be of no use."""
+    try:
+        model = read_model(path, rules=False, shapes=shapes)
+        model = replace(model, subgraphs=(fold_constants(model, integers=True), *model.subgraphs[1:]))
+        units = find_units(model.under(profile))
+    except TqError:
+        return []
+    refused = [(op, unit.refusal) for unit in units if unit.refusal for op in unit.operators]
+    count = len(model.main.operators)
+    if not 0 < len(refused) < count:
+        return []
+    gain = _gain(model, units if profile == "litert" else find_units(model.under("litert")))
+    return [f"{len(refused)} of {count} operators are not taken; `tq-hw ops` lists those that are:", *_lines(refused),
+            gain] if gain else []
+
+
+def _lines(refused: Sequence[tuple[Operator, str]]) -> Iterator[str]:
+    """Yield a line for each kind of operator: how many, where, and why the first is not taken."""
+    kinds: dict[str, list[tuple[Operator, str]]] = {}
+    for op, why in refused:
+        kinds.setdefault(op.op, []).append((op, why))
+    for name, found in kinds.items():
+        first, why = found[0]
+        where = (f"operator {first.index}" if len(found) == 1 else
+                 f"{len(found)}, the first is operator {first.index}")
+        yield f"  {name} ({where}): {why}"
+
+
+def _gain(model: Model, units: Sequence[Unit]) -> str:
+    """Return the sentence about what a partition leaves on the accelerator, "" where that multiplies nothing."""
+    counts = [(not unit.refusal, macs_of(op, model.main.tensors)) for unit in units for op in unit.operators]
+    taken, total = sum(count for is_taken, count in counts if is_taken), sum(count for _, count in counts)
+    if total and not taken:
+        return ""
+    if total:
+        gain = f"{taken:,} of {total:,} MACs ({taken / total:.1%})"
+    else:
+        gain = f"{sum(is_taken for is_taken, _ in counts)} of {len(counts)} operators, none of which multiplies,"
+    return f"with --partition {gain} would be on the accelerator, the rest in LiteRT"
