@@ -92,8 +92,8 @@ def test_rejects_what_is_no_program():
             ({"custom_options": options[:-1]}, f"m: operator 0 tq-hw: the file should have {len(options)} bytes, it "
              f"has {len(options) - 1}"),
             ({"inputs": (*inputs, *inputs)}, "m: operator 0 tq-hw: has 2 inputs, its program 1"),
-            ({"inputs": made.model.main.outputs[:1]}, "m: operator 0 tq-hw: input 0 is float32[1, 5], that of its program "
-             "int8[1, 5, 4, 3]")):
+            ({"inputs": made.model.main.outputs[:1]}, "m: operator 0 tq-hw: input 0 is float32[1, 5], that of its "
+             "program int8[1, 5, 4, 3]")):
         with pytest.raises(ModelError) as caught:
             split(edited(made.model, 0, **changes))
         assert str(caught.value) == message
