@@ -13,6 +13,7 @@ from pathlib import Path
 
 from tq_hw.boards.build.dram_generate import UNKNOWN_CHIP
 from tq_hw.boards.catalog.board import Ddr3, Sdr
+from tq_hw.boards.gateware.levelling_plan import Levelling, PhyShape, plan_levelling
 from tq_hw.model.errors import MissingToolError, OptionError, ToolError, last_words
 
 __all__ = ["DramCore", "core_description", "generate_core", "need_litedram"]
@@ -20,11 +21,15 @@ __all__ = ["DramCore", "core_description", "generate_core", "need_litedram"]
 
 @dataclass(frozen=True)
 class DramCore:
-    """A generated core: Verilog, the register writes that bring it up (address, value, cycles to wait), the size."""
+    """A generated core: Verilog, the register writes that bring it up (address, value, cycles to wait), the size.
+
+    `levelling` is what a DDR3 needs besides; None for others.
+    """
 
     verilog: str
     sequence: tuple[tuple[int, int, int], ...]
     size_bytes: int
+    levelling: Levelling | None = None
 
 
 def need_litedram() -> None:
@@ -47,7 +52,9 @@ def _generate(description: str) -> DramCore:
         facts = json.loads((Path(folder) / "facts.json").read_text(encoding="utf-8"))
         verilog = (Path(folder) / "core.v").read_text(encoding="utf-8")
     steps = tuple((address, value, wait) for address, value, wait in facts["sequence"])
-    return DramCore(verilog, steps, facts["size_bytes"])
+    shape = facts["shape"]
+    levelling = None if shape is None else plan_levelling(steps, facts["registers"], PhyShape(**shape))
+    return DramCore(verilog, steps, facts["size_bytes"], levelling)
 
 
 def generate_core(description: Mapping[str, object]) -> DramCore:

@@ -1,8 +1,8 @@
 """Generate a LiteDRAM core: `python -m tq_hw.boards.build.dram_generate FOLDER < description.json`.
 
 A program of its own, because LiteX keeps its state in modules and reads the command line. It writes core.v, and
-facts.json: the size of the DRAM, and the register writes that bring it up, [[byte address, value, cycles to wait after
-it], ...].
+facts.json: the size of the DRAM, the register writes that bring it up, [[byte address, value, cycles to wait after
+it], ...], the byte addresses of all registers by name, and of a PHY that has to be levelled the members of `PhyShape`.
 """
 
 import contextlib
@@ -108,7 +108,20 @@ def generate(description: dict[str, Any], folder: Path) -> None:
     geometry = soc.sdram.controller.settings.geom
     words = 1 << geometry.bankbits + geometry.rowbits + geometry.colbits
     size_bytes = words * soc.sdram.controller.settings.phy.databits // 8
-    (folder / "facts.json").write_text(json.dumps({"sequence": steps, "size_bytes": size_bytes}), encoding="utf-8")
+    facts = {"sequence": steps, "size_bytes": size_bytes, "shape": _shape(soc.sdram.controller.settings.phy),
+             "registers": {name: register["addr"] for name, register in registers.items()}}
+    (folder / "facts.json").write_text(json.dumps(facts), encoding="utf-8")
+
+
+def _shape(phy: Any) -> dict[str, int] | None:
+    """Return what a leveller has to know of a PHY, None of one that needs none."""
+    if not phy.read_leveling:
+        return None
+    # Phases are registers of some PHYs; what they are after reset is what the controller uses.
+    phases = {name: int(phase.reset.value if hasattr(phase, "reset") else phase)
+              for name, phase in (("read_phase", phy.rdphase), ("write_phase", phy.wrphase))}
+    return {"phases": phy.nphases, "words": phy.dfi_databits // 32, "lanes": phy.databits // 8, "delays": phy.delays,
+            "slips": phy.bitslips, **phases}
 
 
 def main() -> None:

@@ -14,7 +14,7 @@ from amaranth.lib.cdc import ResetSynchronizer
 from tq_hw.boards.build.dram_core import DramCore
 from tq_hw.boards.build.dram_generate import CORE
 from tq_hw.boards.catalog.board import Board, Ddr3, Memory, OnChip, Sdr, Spram, Toolchain
-from tq_hw.boards.gateware.dram import DramPath, add_control, add_sequencer, memory_ports
+from tq_hw.boards.gateware.dram import DramPath, add_control, add_leveller, add_sequencer, memory_ports
 from tq_hw.boards.gateware.on_chip import BlockCells, OnChipMemory
 from tq_hw.boards.gateware.pll import Clock, Ecp5Pll, Ice40Pll, XilinxPll, plan_ecp5, plan_ice40, plan_xilinx
 from tq_hw.boards.gateware.spram_system import SpramSystem
@@ -85,7 +85,8 @@ class BoardTop(Elaboratable):
         elif isinstance(memory, Spram):
             system = SpramSystem(board.config, board.clock_hz, board.baud)
         else:
-            system = System(board.config, board.clock_hz, board.baud, memory.size_bytes)
+            system = System(board.config, board.clock_hz, board.baud, memory.size_bytes,
+                            levelled=isinstance(memory, Ddr3))
         m.submodules.system = system
         uart = platform.request("uart", 0, dir="-")
         m.submodules.pin_rx = rx = io.Buffer(io.Direction.Input, uart.rx)
@@ -160,8 +161,14 @@ class BoardTop(Elaboratable):
         platform.add_file(f"{CORE}.v", self._core.verilog)
         m.submodules.path = path = DramPath(self._board.config.bus_bytes, memory.data_bytes)
         wiring.connect(m, system.memory, path.bus)
-        ports = memory_ports(path.core, ceil_log2(memory.size_bytes)) | (
-            add_control(m, system) if isinstance(system, SocSystem) else add_sequencer(m, self._core.sequence))
+        ports = memory_ports(path.core, ceil_log2(memory.size_bytes))
+        if isinstance(system, SocSystem):
+            ports |= add_control(m, system)
+        elif system.status is None:
+            ports |= add_sequencer(m, self._core.sequence)
+        else:
+            assert self._core.levelling is not None
+            ports |= add_leveller(m, self._core.levelling, system.status)
         if isinstance(memory, Sdr):
             ports |= {"i_clk": ClockSignal("mem"), "i_rst": ResetSignal("mem"), **_sdr_pads(m, platform)}
         else:

@@ -9,8 +9,12 @@ from amaranth.lib.cdc import FFSynchronizer
 from amaranth.lib.wiring import In, Out
 
 from tq_hw.boards.gateware.axi import MEMORY_ID_BITS, AxiSignature, Crossing, Narrow
+from tq_hw.boards.gateware.board_status import BoardStatus
+from tq_hw.boards.gateware.levelling import Leveller
+from tq_hw.boards.gateware.levelling_plan import Levelling
 
-__all__ = ["ControlCrossing", "DramPath", "InitSequencer", "add_control", "add_sequencer", "memory_ports"]
+__all__ = ["ControlCrossing", "DramPath", "InitSequencer", "add_control", "add_leveller", "add_sequencer",
+           "memory_ports"]
 
 
 class InitSequencer(wiring.Component):
@@ -148,6 +152,15 @@ def add_control(m: Module, master: Any) -> dict[str, Any]:
     m.d.comb += [control.adr.eq(master.dram_adr), control.dat_w.eq(master.dram_dat_w),
                  control.request.eq(master.dram_request), master.dram_ack.eq(control.ack)]
     return control_ports(control.core_adr, control.core_dat_w, control.core_request, control.core_ack)
+
+
+def add_leveller(m: Module, levelling: Levelling, status: BoardStatus) -> dict[str, Any]:
+    """Add a Leveller in domain `mem` that tells `status`; return the connections of the core's control port."""
+    m.submodules.init = init = DomainRenamer("mem")(Leveller(levelling))
+    m.d.comb += [status.done.eq(init.done), status.failed.eq(init.failed), status.bad.eq(init.bad),
+                 status.windows.eq(init.windows)]
+    return control_ports(init.adr, init.dat_w, init.request, init.ack) | {
+        "i_wb_ctrl_we": init.we, "o_wb_ctrl_dat_r": init.dat_r}
 
 
 def control_ports(adr: Signal, dat_w: Signal, request: Signal, ack: Signal) -> dict[str, Any]:

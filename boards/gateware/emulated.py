@@ -7,7 +7,9 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from tq_hw.boards.gateware.axi import MEMORY_ID_BITS, AxiSignature, Merge
+from tq_hw.boards.gateware.board_status import BoardStatus
 from tq_hw.boards.gateware.bridge import Bridge
+from tq_hw.boards.gateware.emulated_dram import EmulatedDram
 from tq_hw.boards.link.protocol import MOST_BYTES, VERSION, Identity
 from tq_hw.hdl.bus.pass_through import pass_through
 from tq_hw.hdl.machine import machine
@@ -32,6 +34,7 @@ class EmulatedSystem(wiring.Component):
     config : of the accelerator
     memory_bytes : from address 0 on
     clock_hz : what the board says of itself
+    levelled : the memory is a DDR3 that has to be levelled: `EmulatedDram`
 
     Members
     -------
@@ -50,8 +53,8 @@ class EmulatedSystem(wiring.Component):
     running: Signal
     interrupt: Signal
 
-    def __init__(self, config: Config, memory_bytes: int, clock_hz: int) -> None:
-        self._config = config
+    def __init__(self, config: Config, memory_bytes: int, clock_hz: int, levelled: bool = False) -> None:
+        self._config, self._levelled = config, levelled
         self._identity = Identity(VERSION, config.fingerprint, 0, memory_bytes, MOST_BYTES, clock_hz)
         memory = AxiSignature(config.bus_bytes, MEMORY_ID_BITS)
         super().__init__({
@@ -71,7 +74,7 @@ class EmulatedSystem(wiring.Component):
         masters: tuple[tuple[Any, Any], ...] = ((merge.a, bridge), (merge.b, accelerator))
         for port, master in masters:
             m.d.comb += pass_through(port.signature.members, master, port, "m_axi_")
-        m.d.comb += pass_through(merge.o.signature.members, self, merge.o, "m_axi_")
+        self._connect_memory(m, merge, bridge, accelerator)
         ended = Signal()
         m.d.core += ended.eq(accelerator.interrupt)
         with m.If(bridge.reg_write_en & (bridge.reg_addr == _CONTROL)):
@@ -83,6 +86,22 @@ class EmulatedSystem(wiring.Component):
             self.tx_data.eq(bridge.tx.payload), bridge.tx.ready.eq(self.tx_ready), self.busy.eq(bridge.busy),
             self.interrupt.eq(accelerator.interrupt),
             accelerator.reg_addr.eq(bridge.reg_addr), accelerator.reg_write_en.eq(bridge.reg_write_en),
-            accelerator.reg_write_data.eq(bridge.reg_write_data), bridge.reg_read_data.eq(accelerator.reg_read_data),
+            accelerator.reg_write_data.eq(bridge.reg_write_data),
         ]
         return m
+
+    def _connect_memory(self, m: Module, merge: Merge, bridge: Any, accelerator: Any) -> None:
+        """Lead to the simulator's memory, through the DRAM that has to be levelled if there is one."""
+        if not self._levelled:
+            m.d.comb += [*pass_through(merge.o.signature.members, self, merge.o, "m_axi_"),
+                         bridge.reg_read_data.eq(accelerator.reg_read_data)]
+            return
+        status = BoardStatus()
+        dram = EmulatedDram(self._config.bus_bytes, status)
+        m.submodules.status, m.submodules.dram = DomainRenamer("core")(status), DomainRenamer("core")(dram)
+        wiring.connect(m, merge.o, dram.bus)
+        m.d.comb += [
+            *pass_through(dram.memory.signature.members, self, dram.memory, "m_axi_"),
+            status.reg_addr.eq(bridge.reg_addr), status.inner_read_data.eq(accelerator.reg_read_data),
+            bridge.reg_read_data.eq(status.reg_read_data),
+        ]

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
+from tq_hw.boards.link.dram import await_dram
 from tq_hw.boards.link.host import Link, LinkError, Progress, SessionLostError
 from tq_hw.boards.link.protocol import Identity
 from tq_hw.isa.control import (
@@ -140,6 +141,7 @@ class Device:
         if magic != MAGIC or fingerprint != identity.fingerprint:
             raise LinkError(f"the board has no accelerator at its registers: magic {magic:08x} and fingerprint "
                             f"{fingerprint:08x}, expected {MAGIC:08x} and {identity.fingerprint:08x}")
+        self.dram = await_dram(self._link)
         return identity
 
     def _loaded(self) -> Program:

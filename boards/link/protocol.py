@@ -41,8 +41,8 @@ from enum import IntEnum
 
 from tq_hw.isa.control import ControlRegister
 
-__all__ = ["ANSWER_SYNC", "CRC_BYTES", "GAP_SECONDS", "IDENTITY", "MOST_BYTES", "REQUEST_SYNC", "VERSION", "Answer",
-           "Command", "Identity", "Receiver", "Request", "Result"]
+__all__ = ["ANSWER_SYNC", "CRC_BYTES", "DRAM_LANES", "DRAM_REGISTERS", "GAP_SECONDS", "IDENTITY", "MOST_BYTES",
+           "REQUEST_SYNC", "VERSION", "Answer", "Command", "DramState", "Identity", "Receiver", "Request", "Result"]
 
 #: Raised whenever a frame, a command or a status changes its meaning.
 VERSION = 1
@@ -91,6 +91,29 @@ class Result(IntEnum):
     BUS_ERROR = 6
     #: the memory does not answer
     BUS_TIMEOUT = 7
+
+
+class DramState(IntEnum):
+    """How the board's DRAM came up: bits 0 to 7 of `dram_status`."""
+
+    #: the memory needs no levelling
+    NONE = 0
+    #: settings are being tried; the memory does not answer yet
+    UNDER_WAY = 1
+    #: settings were found and work
+    READY = 2
+    #: some byte has none; the memory never answers
+    FAILED = 3
+
+
+#: Bytes of a DRAM's width that have a register each.
+DRAM_LANES = 2
+#: Read by READ_REGISTERS, above those of the accelerator.
+DRAM_REGISTERS: tuple[ControlRegister, ...] = (
+    ControlRegister("dram_status", 0xE0, "r", "bits 0 to 7: the state; from bit 8 on: a bit for each byte that failed"),
+    *(ControlRegister(f"dram_window{lane}", 0xE4 + 4 * lane, "r", f"byte {lane}: first delay without an error, number "
+                      "of them, bitslip, delay that is set; 8 bits each, from bit 0 on") for lane in range(DRAM_LANES)),
+)
 
 
 @dataclass(frozen=True)

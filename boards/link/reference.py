@@ -27,6 +27,11 @@ def _lines() -> Iterator[str]:
     yield from ("", "## Identity", "", "Six words, the data of the answer to OPEN.", "")
     yield from table(("offset", "name", "meaning"),
                      ((word.offset_bytes, f"`{word.name}`", word.doc) for word in protocol.IDENTITY))
+    yield from ("", "## State of the DRAM", "")
+    yield from members(protocol.DramState)
+    yield from ("", "Registers, 0 on boards whose memory needs no levelling:", "")
+    yield from table(("offset", "name", "meaning"),
+                     ((f"{word.offset_bytes:#04x}", f"`{word.name}`", word.doc) for word in protocol.DRAM_REGISTERS))
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from tq_hw.boards.catalog.board import Ddr3
 from tq_hw.boards.catalog.catalog import find_board, find_memory
 from tq_hw.cli.emulation.emulator import MOST_MEMORY_BYTES, Emulator
 from tq_hw.cli.shared.options import debug_option, rate_options
@@ -47,7 +48,7 @@ def emulate_command(board_name: str, memory_name: str | None, faults: int | None
     size_bytes = min(memory.size_bytes, MOST_MEMORY_BYTES)
     with ProgressBar(f"building {board.name}") as bar:
         emulator = Emulator(board.config, size_bytes, board.clock_hz, faults=faults,
-                            memory=Memory(latency, bytes_per_cycle),
+                            levelled=isinstance(memory, Ddr3), memory=Memory(latency, bytes_per_cycle),
                             progress=bar.building(f"{board.name}: "))
     signal.signal(signal.SIGUSR1, lambda _number, _frame: emulator.reset())
     signal.signal(signal.SIGTERM, lambda _number, _frame: emulator.end())

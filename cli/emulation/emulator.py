@@ -8,6 +8,7 @@ import tty
 from contextlib import suppress
 
 from tq_hw.boards.gateware.emulated import GAP_CYCLES
+from tq_hw.boards.gateware.emulated_dram import LEVELLING_CYCLES
 from tq_hw.boards.link.faults import Fault, damage
 from tq_hw.isa.config import Config
 from tq_hw.isa.memory import YARDSTICK, Memory
@@ -30,12 +31,13 @@ _MOST_DELAY_SECONDS = 0.02
 _FAULT_ONE_IN = 100
 #: What is kept of answers that nobody reads; as on a wire, others are lost.
 _UNREAD_BYTES = 1 << 16
+_MOST_IDLE_CYCLES = 5_000
 
 
-def board_design(memory_bytes: int, clock_hz: int) -> Design:
-    """Return what the simulator of a board is built from."""
+def board_design(memory_bytes: int, clock_hz: int, levelled: bool = False) -> Design:
+    """Return what the simulator of a board is built from; `levelled` where its memory has to be."""
     return Design("tq_hw.boards.gateware.emulated", "EmulatedSystem", ("tq_hw.hdl", "tq_hw.isa", "tq_hw.boards"),
-                  (memory_bytes, clock_hz), link=True)
+                  (memory_bytes, clock_hz, levelled) if levelled else (memory_bytes, clock_hz), link=True)
 
 
 class BadLine:
@@ -63,6 +65,7 @@ class Emulator:
     config : of the accelerator
     memory_bytes, clock_hz : of the board
     faults : seed of a bad line both ways, None for a good one
+    levelled : the memory is a DDR3, which is levelled after each reset
     memory : what the simulated one gives
     progress : told what is done while the simulator is built
 
@@ -72,10 +75,14 @@ class Emulator:
     """
 
     def __init__(self, config: Config, memory_bytes: int, clock_hz: int, *, faults: int | None = None,
-                 memory: Memory = YARDSTICK, progress: Progress | None = None) -> None:
-        made = library(config, design=board_design(memory_bytes, clock_hz), progress=progress)
+                 levelled: bool = False, memory: Memory = YARDSTICK, progress: Progress | None = None) -> None:
+        made = library(config, design=board_design(memory_bytes, clock_hz, levelled), progress=progress)
         self._bench = LinkBench(made, memory)
         self._bench.add_memory(0, memory_bytes)
+        self._levelled = levelled
+        if levelled:
+            # The windows are drawn from what has gone on since power came.
+            self._bench.exchange(b"", random.SystemRandom().randrange(1, _MOST_IDLE_CYCLES))
         self._resets = 0
         self._lines = None if faults is None else (BadLine(2 * faults), BadLine(2 * faults + 1))
         self._master, self._slave = os.openpty()
@@ -108,6 +115,8 @@ class Emulator:
             if self._resets != self._wanted_resets:
                 self._resets = self._wanted_resets
                 self._bench.reset(self._resets)
+                if self._levelled:
+                    self._bench.exchange(b"", LEVELLING_CYCLES)
             data = self._receive(0 if self._bench.running else 0.02)
             cycles = _SLICE_CYCLES if self._bench.running else _AFTER_CYCLES if data else 0
             if data:

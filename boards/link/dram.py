@@ -1,0 +1,63 @@
+"""How a board's DRAM came up, as the host reads it."""
+
+import time
+from dataclasses import dataclass
+
+from tq_hw.boards.link.host import Link, LinkError
+from tq_hw.boards.link.protocol import DRAM_REGISTERS, Command, DramState
+
+__all__ = ["DramStatus", "Window", "await_dram", "read_dram"]
+
+#: Levelling takes some milliseconds, of which a slow emulation makes seconds.
+_PATIENCE_SECONDS = 30.0
+
+
+@dataclass(frozen=True)
+class Window:
+    """Settings at which a byte is right: from delay `first` on, `length` of them, at one bitslip; `delay` is set."""
+
+    first: int
+    length: int
+    slip: int
+    delay: int
+
+
+@dataclass(frozen=True)
+class DramStatus:
+    """The state, the windows of the bytes, and which bytes failed."""
+
+    state: DramState
+    windows: tuple[Window, ...]
+    failed: tuple[int, ...]
+
+
+def read_dram(link: Link) -> DramStatus:
+    """Read it over an open link; LinkError for a state that does not exist."""
+    data = link.request(Command.READ_REGISTERS, DRAM_REGISTERS[0].offset_bytes, 4 * len(DRAM_REGISTERS))
+    word = int.from_bytes(data[:4], "little")
+    try:
+        state = DramState(word & 0xFF)
+    except ValueError:
+        raise LinkError(f"the state of the board's DRAM makes no sense: {word & 0xFF}") from None
+    return DramStatus(state, tuple(Window(*data[at:at + 4]) for at in range(4, len(data), 4)),
+                      tuple(lane for lane in range(24) if word >> 8 + lane & 1))
+
+
+def await_dram(link: Link) -> DramStatus:
+    """Wait until the DRAM is up; LinkError says which bytes failed, or that it never ends."""
+    until = time.monotonic() + _PATIENCE_SECONDS
+    status = read_dram(link)
+    while status.state is DramState.UNDER_WAY:
+        if time.monotonic() > until:
+            raise LinkError(f"the levelling of the board's DRAM has not ended after {_PATIENCE_SECONDS:g} seconds: "
+                            "check the clock of the DRAM's controller")
+        time.sleep(0.01)
+        status = read_dram(link)
+    if status.state is DramState.FAILED:
+        raise LinkError(f"the board's DRAM did not come up: no setting reads byte {_listed(status.failed)} of its "
+                        "width right; reset the board, or build it for the DRAM chip that it has")
+    return status
+
+
+def _listed(lanes: tuple[int, ...]) -> str:
+    return " and byte ".join(map(str, lanes))

@@ -1,0 +1,77 @@
+"""What the host learns of a DRAM that is levelled, and what it says when that fails."""
+
+from typing import Any
+
+import pytest
+from amaranth.sim import Simulator
+
+from tq_hw.boards.gateware.board_status import BoardStatus
+from tq_hw.boards.link import dram
+from tq_hw.boards.link.dram import DramStatus, Window, await_dram, read_dram
+from tq_hw.boards.link.host import LinkError
+from tq_hw.boards.link.protocol import DRAM_REGISTERS, Command, DramState
+from tq_hw.isa.control import REGISTERS
+
+
+class Board:
+    """A link whose registers are given; the last ones stay."""
+
+    def __init__(self, *answers: tuple[int, int, int]) -> None:
+        self.answers = list(answers)
+
+    def request(self, command: Command, address: int, size: int) -> bytes:
+        assert (command, address, size) == (Command.READ_REGISTERS, 0xE0, 12)
+        words = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        return b"".join(word.to_bytes(4, "little") for word in words)
+
+
+def test_board_registers_are_beside_the_accelerators() -> None:
+    assert max(register.offset_bytes for register in REGISTERS) < DRAM_REGISTERS[0].offset_bytes
+
+
+def test_windows_are_read_when_the_levelling_has_ended() -> None:
+    board: Any = Board((1, 0, 0), (2, 0x09_03_07_05, 0x01_00_02_00))
+    assert await_dram(board) == DramStatus(DramState.READY, (Window(5, 7, 3, 9), Window(0, 2, 0, 1)), ())
+
+
+def test_failures_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    failed: Any = Board((0x303, 0, 0))
+    assert read_dram(failed).failed == (0, 1)
+    for board, message in (
+            (failed, "the board's DRAM did not come up: no setting reads byte 0 and byte 1 of its width right; reset "
+                     "the board, or build it for the DRAM chip that it has"),
+            (Board((9, 0, 0)), "the state of the board's DRAM makes no sense: 9"),
+            (Board((1, 0, 0)), "the levelling of the board's DRAM has not ended after 0 seconds: check the clock of "
+                               "the DRAM's controller")):
+        monkeypatch.setattr(dram, "_PATIENCE_SECONDS", 0)
+        link: Any = board
+        with pytest.raises(LinkError) as error:
+            await_dram(link)
+        assert str(error.value) == message
+
+
+def test_registers_of_the_board_and_the_accelerator_share_a_bus() -> None:
+    status = BoardStatus()
+    seen = []
+
+    async def run(ctx: Any) -> None:
+        ctx.set(status.inner_read_data, 0x77)
+        ctx.set(status.bad, 2)
+        ctx.set(status.windows[1], {"first": 1, "length": 2, "slip": 3, "delay": 4})
+        for ended in ((), ("done",), ("done", "failed"), ("failed",)):
+            for name in ("done", "failed"):
+                ctx.set(getattr(status, name), name in ended)
+            await ctx.tick().repeat(3)
+            words = []
+            for address in (0xC4, 0xE0, 0xE8, 0xFC):
+                ctx.set(status.reg_addr, address)
+                await ctx.tick().repeat(2)
+                words.append(ctx.get(status.reg_read_data))
+            seen.append(words)
+
+    simulator = Simulator(status)
+    simulator.add_clock(1e-8)
+    simulator.add_testbench(run)
+    simulator.run()
+    window = 0x04030201
+    assert seen == [[0x77, 1, 0, 0], [0x77, 0x202, window, 0], [0x77, 0x202, window, 0], [0x77, 0x203, window, 0]]
