@@ -14,6 +14,7 @@ import numpy as np
 from tq_hw.model.errors import ModelError, UnsupportedError
 from tq_hw.model.graph import Model, Operator, Quantization, Subgraph, Tensor
 from tq_hw.model.rules.check import check_model
+from tq_hw.model.rules.decided import decided
 from tq_hw.model.rules.propagate import InputShapes, propagate_shapes
 from tq_hw.model.rules.sizes import MAX_RANK, too_large
 from tq_hw.model.tflite.constants import read_constant
@@ -84,6 +85,8 @@ def parse_model(data: bytes, name: str, *, check: bool = True, rules: bool = Tru
     if check or shapes.signature:
         model = enter(model, read_signatures(root, len(subgraphs)), shapes.signature, name)
     if check:
+        # Subgraphs whose operators were copied are called no more.
+        model = enter(decided(model), {}, "", name)
         model = propagate_shapes(plain_weights(model), name, shapes, rules=rules)
         if rules:
             check_model(model, name)

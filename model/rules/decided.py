@@ -1,0 +1,185 @@
+"""What a model decides before it runs: WHILE and IF whose conditions follow from constants, variables that stay.
+
+A loop becomes as many copies of its body as it has turns, a choice the operators of its branch. A variable that
+CALL_ONCE sets and nothing else writes is a constant.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from tq_hw.model.errors import TqError
+from tq_hw.model.graph import Model, Operator, Subgraph, Tensor
+from tq_hw.model.rules.node import Node
+from tq_hw.model.rules.shape_values import shape_values
+from tq_hw.model.rules.variables import variable_names
+
+__all__ = ["decided"]
+
+#: Longer loops, and more operators in all, stay what they are: a small file may not grow without bound.
+_TURN_LIMIT, _OPERATOR_LIMIT = 1024, 1 << 14
+_CHOICES = ("IF", "WHILE")
+
+
+def decided(model: Model) -> Model:
+    """Return the model with copies of loop bodies and branches, and constants for variables that stay.
+
+    What is not known before the run stays as it is. Operators that come of a loop or a choice have its index.
+    """
+    constants = _constant_variables(model)
+    if constants:
+        model = replace(model, subgraphs=(_read(model.main, constants), *model.subgraphs[1:]))
+    if not any(op.op in _CHOICES for op in model.main.operators):
+        return model
+    return replace(model, subgraphs=(_Unrolled(model).run(), *model.subgraphs[1:]))
+
+
+def _constant_variables(model: Model) -> dict[str, Tensor]:
+    """Return what variables hold that only CALL_ONCE of the main subgraph sets, to a constant."""
+    first = {op.options.get("init_subgraph_index") for op in model.main.operators if op.op == "CALL_ONCE"}
+    found: dict[str, Tensor] = {}
+    written: set[str] = set()
+    for number, subgraph in enumerate(model.subgraphs):
+        names = variable_names(subgraph)
+        for op in subgraph.operators:
+            if op.op != "ASSIGN_VARIABLE" or len(op.inputs) != 2 or op.inputs[0] not in names:
+                continue
+            name, value = names[op.inputs[0]], subgraph.tensors[op.inputs[1]]
+            if number in first and value.data is not None and name not in written:
+                found[name] = value
+            else:
+                found.pop(name, None)
+            written.add(name)
+    return found
+
+
+def _read(main: Subgraph, constants: dict[str, Tensor]) -> Subgraph:
+    """Return the main subgraph with constants for what is read of these variables."""
+    names, tensors, kept = variable_names(main), list(main.tensors), []
+    for op in main.operators:
+        source = constants.get(names.get(op.inputs[0], "")) if op.op == "READ_VARIABLE" and op.inputs else None
+        target = tensors[op.outputs[0]] if op.outputs else None
+        if (source is not None and target is not None and op.outputs[0] not in main.outputs
+                and (source.dtype, source.shape) == (target.dtype, target.shape)):
+            tensors[target.index] = replace(target, data=source.data)
+        else:
+            kept.append(op)
+    read = {index for op in kept for index in op.inputs}
+    kept = [op for op in kept if op.op != "VAR_HANDLE" or op.outputs[0] in read]
+    if not any(op.op == "VAR_HANDLE" for op in kept):
+        kept = [op for op in kept if op.op != "CALL_ONCE"]
+    return replace(main, tensors=tuple(tensors), operators=tuple(kept))
+
+
+class _Unrolled:
+    """One walk over the main subgraph.
+
+    Members
+    -------
+    tensors : of the result; what is known of integers before the run is in `known`, place by place
+    """
+
+    def __init__(self, model: Model):
+        self.model = model
+        self.tensors, self.known = list(model.main.tensors), list(model.main.tensors)
+        self._operators: list[Operator] = []
+        self._same: dict[int, int] = {}
+
+    def run(self) -> Subgraph:
+        """Return the main subgraph without the loops and choices that are known."""
+        main = self.model.main
+        for op in main.operators:
+            self._visit(op)
+        outputs = tuple(self._same.get(index, index) for index in main.outputs)
+        for old, new in zip(main.outputs, outputs, strict=True):
+            # The caller knows its outputs by their names.
+            self.tensors[new] = replace(self.tensors[new], name=main.tensors[old].name)
+        return replace(main, tensors=tuple(self.tensors), operators=tuple(self._operators), outputs=outputs)
+
+    def _visit(self, op: Operator) -> None:
+        op = replace(op, inputs=tuple(self._same.get(index, index) for index in op.inputs))
+        if op.op in _CHOICES and (outputs := self._chosen(op)) is not None:
+            self._same.update(zip(op.outputs, outputs, strict=True))
+            return
+        self._operators.append(op)
+        _evaluate(op, self.known)
+
+    def _chosen(self, op: Operator) -> list[int] | None:
+        """Unroll a loop or enter a branch; return the tensors that its outputs are, None if it is not known."""
+        before = len(self.tensors), len(self._operators), dict(self._same)
+        outputs = self._branch(op) if op.op == "IF" else self._loop(op)
+        if outputs is None or len(outputs) != len(op.outputs) or len(self._operators) > _OPERATOR_LIMIT:
+            del self.tensors[before[0]:], self.known[before[0]:], self._operators[before[1]:]
+            self._same = before[2]
+            return None
+        return outputs
+
+    def _branch(self, op: Operator) -> list[int] | None:
+        taken = _truth(self.known[op.inputs[0]])
+        if taken is None:
+            return None
+        return self._copy(op, "then_subgraph_index" if taken else "else_subgraph_index", op.inputs[1:])
+
+    def _loop(self, op: Operator) -> list[int] | None:
+        current: list[int] | None = list(op.inputs)
+        for _ in range(_TURN_LIMIT):
+            goes_on = self._condition(op, current or ())
+            if current is None or goes_on is None or len(self._operators) > _OPERATOR_LIMIT:
+                return None
+            if not goes_on:
+                return current
+            current = self._copy(op, "body_subgraph_index", current)
+        return None
+
+    def _callee(self, op: Operator, option: str) -> Subgraph | None:
+        """Return a subgraph that keeps nothing from one turn to the next."""
+        number = op.options.get(option)
+        if not isinstance(number, int) or not 0 < number < len(self.model.subgraphs):
+            return None
+        callee = self.model.subgraphs[number]
+        return None if any(tensor.is_variable for tensor in callee.tensors) else callee
+
+    def _condition(self, op: Operator, inputs: Sequence[int]) -> bool | None:
+        callee = self._callee(op, "cond_subgraph_index")
+        if callee is None or len(callee.inputs) != len(inputs) or len(callee.outputs) != 1:
+            return None
+        tensors = list(callee.tensors)
+        for inner, outer in zip(callee.inputs, inputs, strict=True):
+            tensors[inner] = replace(tensors[inner], shape=self.known[outer].shape, data=self.known[outer].data)
+        for each in callee.operators:
+            _evaluate(each, tensors)
+        return _truth(tensors[callee.outputs[0]])
+
+    def _copy(self, op: Operator, option: str, inputs: Sequence[int]) -> list[int] | None:
+        """Add the operators of a subgraph; return the tensors of its outputs."""
+        callee = self._callee(op, option)
+        if callee is None or len(callee.inputs) != len(inputs):
+            return None
+        new = {-1: -1, **dict(zip(callee.inputs, inputs, strict=True))}
+        for tensor in callee.tensors:
+            if tensor.index not in new:
+                new[tensor.index] = len(self.tensors)
+                self.tensors.append(replace(tensor, index=len(self.tensors)))
+                self.known.append(self.tensors[-1])
+        for each in callee.operators:
+            self._visit(replace(each, index=op.index, inputs=tuple(new[index] for index in each.inputs),
+                                outputs=tuple(new[index] for index in each.outputs),
+                                intermediates=tuple(new[index] for index in each.intermediates)))
+        return [self._same.get(new[index], new[index]) for index in callee.outputs]
+
+
+def _evaluate(op: Operator, tensors: list[Tensor]) -> None:
+    """Keep the results of an operator that are known."""
+    try:
+        results = shape_values(Node(op, tensors, f"operator {op.index} {op.op}"))
+    except TqError:  # said where the operator's rules are checked
+        return
+    for index, result in zip(op.outputs, results or (), strict=False):
+        tensors[index] = replace(tensors[index], shape=result.shape, data=result)
+
+
+def _truth(tensor: Tensor) -> bool | None:
+    if tensor.data is None or tensor.data.size != 1 or tensor.dtype != "bool":
+        return None
+    return bool(np.asarray(tensor.data).reshape(()))

@@ -1,0 +1,99 @@
+"""Loops and choices that are known before the run, and variables that stay, against the engines and compiled."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tq_hw.compiler import compile_model
+from tq_hw.isa.config import PRESETS
+from tq_hw.model.errors import TqError
+from tq_hw.model.graph import Model, Operator, OptionValue, Subgraph, Tensor
+from tq_hw.model.samples.build import ModelBuilder
+from tq_hw.model.tflite.reader import parse_model
+from tq_hw.model.tflite.writer import write_model
+from tq_hw.sim.executor import execute
+from tq_hw.sim.golden.run import run
+from tq_hw.sim.oracles import Oracle
+
+SHAPE, QUANTIZATION = (1, 6), {"scale": 0.05, "zero_point": -3}
+
+
+def part(fill: Callable[[ModelBuilder, list[int]], list[int]], inputs: int) -> Subgraph:
+    """A subgraph of a counter and so many activations."""
+    b = ModelBuilder("part")
+    outputs = fill(b, [b.input((), "int32"), *(b.input(SHAPE, **QUANTIZATION) for _ in range(inputs))])
+    return b.model(*outputs).main
+
+
+def doubled(b: ModelBuilder, x: list[int]) -> list[int]:
+    return [b.add("ADD", [x[0], b.constant(1)], shape=()), b.add("ADD", [x[1], x[1]], **QUANTIZATION)]
+
+
+def loop(turns: int | None) -> bytes:
+    """Double the input so often; None: as often as another input says."""
+    b = ModelBuilder("loop")
+    x = b.input(SHAPE, **QUANTIZATION)
+    counter = b.constant(np.array(3 - turns, np.int32)) if turns is not None else b.input((), "int32")
+    outputs = [b.tensor((), "int32"), b.tensor(SHAPE, **QUANTIZATION)]
+    b.operator("WHILE", [counter, x], outputs, {"cond_subgraph_index": 1, "body_subgraph_index": 2})
+    y = b.add("RELU", [outputs[1]], scale=0.07)
+    goes_on = part(lambda b, x: [b.add("LESS", [x[0], b.constant(np.array(3, np.int32))], shape=())], 1)
+    return write_model(Model("loop", (b.model(y, outputs[0]).main, goes_on, part(doubled, 1))))
+
+
+def choice(taken: bool) -> bytes:
+    b = ModelBuilder("choice")
+    x = b.input(SHAPE, **QUANTIZATION)
+    condition, counter = b.constant(np.array(taken)), b.constant(np.array(0, np.int32))
+    y = b.tensor(SHAPE, **QUANTIZATION)
+    b.operator("IF", [condition, counter, x], [y], {"then_subgraph_index": 1, "else_subgraph_index": 2})
+    added = part(lambda b, x: [b.add("ADD", [x[1], x[1]], **QUANTIZATION)], 1)
+    multiplied = part(lambda b, x: [b.add("MUL", [x[1], x[1]], **QUANTIZATION)], 1)
+    return write_model(Model("choice", (b.model(b.add("RELU", [y], scale=0.07)).main, added, multiplied)))
+
+
+def kept(is_written: bool) -> bytes:
+    """Add a variable, which the model may write itself."""
+    b = ModelBuilder("kept")
+    x, handle, value = b.input(SHAPE, **QUANTIZATION), b.tensor((), "resource"), b.tensor(SHAPE, **QUANTIZATION)
+    name: Mapping[str, OptionValue] = {"container": "", "shared_name": "v"}
+    b.operator("CALL_ONCE", [], [], {"init_subgraph_index": 1})
+    b.operator("VAR_HANDLE", [], [handle], dict(name))
+    b.operator("READ_VARIABLE", [handle], [value])
+    if is_written:
+        b.operator("ASSIGN_VARIABLE", [handle, x], [])
+    main = b.model(b.add("ADD", [x, value], scale=0.1)).main
+    first = replace(main.tensors[x], index=1, name="first", data=np.arange(6, dtype=np.int8)[None])
+    once = Subgraph("once", (Tensor(0, "handle", "resource", ()), first), (
+        Operator(0, "VAR_HANDLE", (), (0,), name), Operator(1, "ASSIGN_VARIABLE", (0, 1), ())), (), ())
+    return write_model(Model("kept", (main, once)))
+
+
+@pytest.mark.parametrize("data", [loop(3), loop(1), loop(0), choice(True), choice(False), kept(False)],
+                         ids=["three", "one", "none", "then", "else", "variable"])
+def test_equals_the_engines(data: bytes, oracles: Callable[[str], Oracle]) -> None:
+    inputs = [np.array([[-128, -9, -3, 0, 9, 127]], np.int8)]
+    model = parse_model(data, "m")
+    assert len(model.subgraphs) == 1
+    found = run(model, inputs).outputs
+    for ours, theirs in zip(found, execute(compile_model(model, PRESETS["n8"]).program, inputs).outputs, strict=True):
+        np.testing.assert_array_equal(ours, theirs.reshape(ours.shape))
+    for engine in ("litert-ref", "tflm"):
+        for ours, theirs in zip(found, oracles(engine).run(data, inputs), strict=True):
+            np.testing.assert_array_equal(ours, theirs.reshape(ours.shape), err_msg=engine)
+
+
+def test_a_variable_that_is_written_stays() -> None:
+    assert [op.op for op in parse_model(kept(True), "m").main.operators][:2] == ["CALL_ONCE", "VAR_HANDLE"]
+
+
+def test_what_is_not_known() -> None:
+    with pytest.raises(TqError) as error:
+        compile_model(parse_model(loop(None), "m"), PRESETS["n8"])
+    assert str(error.value) == "not supported: WHILE (operator 0); `tq-hw ops` lists the operators that are"
+
+
+def test_long_loops_stay() -> None:
+    assert [op.op for op in parse_model(loop(2000), "m").main.operators] == ["WHILE", "RELU"]
