@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from tq_hw.compiled import CompiledNetwork
+    from tq_hw.interpreter import Interpreter
     from tq_hw.isa.config import Config, ConfigError
     from tq_hw.isa.memory import Memory
     from tq_hw.model.errors import TqError
@@ -19,16 +20,16 @@ if TYPE_CHECKING:
     from tq_hw.results import Result
     from tq_hw.tensors import TensorInfo
 
-__all__ = ["CompiledNetwork", "Config", "ConfigError", "Memory", "Network", "Result", "TensorInfo", "TqError",
-           "__version__", "load"]
+__all__ = ["CompiledNetwork", "Config", "ConfigError", "Interpreter", "Memory", "Network", "Result", "TensorInfo",
+           "TqError", "__version__", "load"]
 
 __version__: str
 
 #: Name -> the module it comes from, imported when it is asked for first: the command line starts without numpy's cost.
 _HOMES = {
     "CompiledNetwork": "tq_hw.compiled", "Config": "tq_hw.isa.config", "ConfigError": "tq_hw.isa.config",
-    "Memory": "tq_hw.isa.memory", "Network": "tq_hw.network", "Result": "tq_hw.results",
-    "TensorInfo": "tq_hw.tensors", "TqError": "tq_hw.model.errors", "load": "tq_hw.network",
+    "Interpreter": "tq_hw.interpreter", "Memory": "tq_hw.isa.memory", "Network": "tq_hw.network",
+    "Result": "tq_hw.results", "TensorInfo": "tq_hw.tensors", "TqError": "tq_hw.model.errors", "load": "tq_hw.network",
 }
 
 

@@ -1,6 +1,7 @@
 """Mixed models: accelerated parts on an engine of ours, the host's operators in LiteRT."""
 
-from tq_hw.sim.mixed.engine import MixedEngine
+from tq_hw.sim.mixed.engine import MixedEngine, run_parts
+from tq_hw.sim.mixed.host import HostRunner
 from tq_hw.sim.mixed.parts import AcceleratedPart, HostPart, split
 
-__all__ = ["AcceleratedPart", "HostPart", "MixedEngine", "split"]
+__all__ = ["AcceleratedPart", "HostPart", "HostRunner", "MixedEngine", "run_parts", "split"]

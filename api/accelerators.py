@@ -1,0 +1,114 @@
+"""What runs the accelerated parts of an `Interpreter`, one inference after the other: executor, RTL, or a board."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from tq_hw.boards.link.device import Device, MachineError
+from tq_hw.isa.memory import Memory
+from tq_hw.isa.program import Program
+from tq_hw.model.errors import DeviceError, OptionError
+from tq_hw.sim import edges
+from tq_hw.sim.engines import Array, InputSet
+from tq_hw.sim.executor import execute
+from tq_hw.sim.faults import located
+from tq_hw.sim.rtl.simulate import simulate
+
+__all__ = ["Accelerator", "BoardAccelerator", "ExecutorAccelerator", "RtlAccelerator"]
+
+
+class Accelerator(Protocol):
+    """Runs programs, and keeps the state of each from one inference to the next."""
+
+    def open(self, programs: Sequence[Program]) -> None:
+        """Take the programs that are run from now on; `OptionError` where they cannot run together."""
+
+    def run(self, program: Program, inputs: InputSet) -> Sequence[Array]:
+        """Run one inference of a program, from the state that the one before left."""
+
+    def reset(self) -> None:
+        """Go back to the initial state."""
+
+
+class ExecutorAccelerator:
+    """The executor of the command stream."""
+
+    def __init__(self) -> None:
+        self._states: dict[int, bytes] = {}
+
+    def open(self, programs: Sequence[Program]) -> None:
+        """Forget the programs before."""
+        self.reset()
+
+    def run(self, program: Program, inputs: InputSet) -> Sequence[Array]:
+        """Run one inference."""
+        found = execute(program, inputs, state=self._states.get(id(program)))
+        self._states[id(program)] = found.state
+        return found.outputs
+
+    def reset(self) -> None:
+        """Go back to the initial state."""
+        self._states.clear()
+
+
+class RtlAccelerator:
+    """The Verilated RTL; its simulator is built by the first inference.
+
+    Attributes
+    ----------
+    cycles : of all inferences since the programs were taken
+    """
+
+    def __init__(self, memory: Memory) -> None:
+        self._memory = memory
+        self._states: dict[int, bytes] = {}
+        self.cycles = 0
+
+    def open(self, programs: Sequence[Program]) -> None:
+        """Forget the programs before."""
+        self.reset()
+        self.cycles = 0
+
+    def run(self, program: Program, inputs: InputSet) -> Sequence[Array]:
+        """Run one inference."""
+        found = simulate(program, inputs, self._memory, state=self._states.get(id(program)))
+        self._states[id(program)], self.cycles = found.state, self.cycles + found.cycles
+        return found.outputs
+
+    def reset(self) -> None:
+        """Go back to the initial state."""
+        self._states.clear()
+
+
+class BoardAccelerator:
+    """A board at the end of a link; it holds one program, and another one is loaded in its place."""
+
+    def __init__(self, device: Device) -> None:
+        self._device = device
+        self._loaded: Program | None = None
+        self._keeps = False
+
+    def open(self, programs: Sequence[Program]) -> None:
+        """Refuse programs whose states would be lost when another one is loaded."""
+        if len(programs) > 1 and any(program.state for program in programs):
+            raise OptionError(f"{programs[0].name}: has {len(programs)} accelerated parts, of which one keeps a state: "
+                              'a board holds one part at a time and would lose it; use device="executor" or "rtl"')
+        self._loaded = None
+
+    def run(self, program: Program, inputs: InputSet) -> Sequence[Array]:
+        """Run one inference, after the program is loaded unless it is there."""
+        edges.check_inputs(program, inputs)
+        if self._loaded is not program:
+            self._device.load(program)
+            self._loaded, self._keeps = program, False
+        stored = [edges.to_port(port, array) for port, array in zip(program.inputs, inputs, strict=True)]
+        try:
+            found = self._device.run(stored, keep_state=self._keeps)
+        except MachineError as error:
+            where = located(program, error.unit, error.run)
+            raise DeviceError(f"{program.name}: {where}: {error.status.name}") from None
+        self._keeps = True
+        return [edges.from_port(port, data) for port, data in zip(program.outputs, found.outputs, strict=True)]
+
+    def reset(self) -> None:
+        """Let the next inference begin from the program's state."""
+        self._keeps = False

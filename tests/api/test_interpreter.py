@@ -1,0 +1,146 @@
+"""`tq_hw.Interpreter` and LiteRT's run the same script and give the same numbers."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tq_hw
+from tests.sim.mixed.networks import NETWORKS, parts_of, topk_head
+from tq_hw.model.cut import compact
+from tq_hw.model.errors import OptionError, UnsupportedError
+from tq_hw.model.samples.build import ModelBuilder
+from tq_hw.model.samples.open_shapes import left_open, open_network
+from tq_hw.model.samples.typical import typical
+from tq_hw.model.tflite.writer import write_model
+
+litert = pytest.importorskip("ai_edge_litert.interpreter", reason="the oracles are not installed")
+MODELS = {**{name: lambda name=name: write_model(NETWORKS[name]()) for name in NETWORKS},
+          "state": lambda: write_model(typical("SVDF"))}
+
+
+def reference(data):
+    return litert.Interpreter(model_content=data, experimental_op_resolver_type=litert.OpResolverType.BUILTIN_REF)
+
+
+def script(interpreter, count, shape=None):
+    """What a person's script does; returns details and outputs of each inference."""
+    if shape is not None:
+        interpreter.resize_tensor_input(interpreter.get_input_details()[0]["index"], shape)
+    interpreter.allocate_tensors()
+    found = []
+    for number in range(count):
+        rng = np.random.default_rng(number)
+        for detail in interpreter.get_input_details():
+            value = rng.integers(-128, 128, detail["shape"]).astype(detail["dtype"])
+            interpreter.set_tensor(detail["index"], value)
+        interpreter.invoke()
+        found.append([interpreter.get_tensor(detail["index"]) for detail in interpreter.get_output_details()])
+    return interpreter.get_input_details() + interpreter.get_output_details(), found
+
+
+def check_same(one, other):
+    details, outputs = one
+    expected_details, expected = other
+    for found, wanted in zip(details, expected_details, strict=True):
+        assert found.keys() == wanted.keys()
+        for key in found:
+            np.testing.assert_equal(found[key], wanted[key])
+    for found, wanted in zip(outputs, expected, strict=True):
+        for array, right in zip(found, wanted, strict=True):
+            assert array.dtype == right.dtype
+            np.testing.assert_array_equal(array, right)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_runs_what_litert_runs(name):
+    """Variables live on from one inference to the next, on both sides."""
+    data = MODELS[name]()
+    check_same(script(tq_hw.Interpreter(model_content=data, config="tiny"), 3), script(reference(data), 3))
+
+
+def test_the_rtl():
+    data = write_model(topk_head())
+    check_same(script(tq_hw.Interpreter(model_content=data, config="tiny", device="rtl"), 2),
+               script(reference(data), 2))
+
+
+def test_inputs_are_resized():
+    data = write_model(left_open(lambda batch: open_network(3, batch)))
+    shape = (2, *open_network(3, 2).main.tensors[0].shape[1:])
+    check_same(script(tq_hw.Interpreter(model_content=data, config="n8"), 1, shape), script(reference(data), 1, shape))
+
+
+def test_a_compiled_model_is_not_compiled_again(tmp_path: Path):
+    data = write_model(topk_head())
+    made, _ = parts_of(data)
+    (tmp_path / "tq.tflite").write_bytes(write_model(compact(made.model)))
+    _, found = script(tq_hw.Interpreter(tmp_path / "tq.tflite"), 1)
+    _, wanted = script(reference(data), 1)
+    np.testing.assert_array_equal(found[0][0], wanted[0][0])
+    np.testing.assert_array_equal(found[0][1], wanted[0][1])
+
+
+def test_a_board(monkeypatch):
+    """Over a line that damages bytes, on a board that runs the executor."""
+    monkeypatch.setattr(sys, "path", [str(Path(__file__).parents[1] / "boards"), *sys.path])
+    from line import AcceleratorBoard, BadLine
+
+    from tq_hw.boards.link.device import Device
+    from tq_hw.boards.link.host import Link
+    data = write_model(topk_head())
+    made, _ = parts_of(data)
+    board = AcceleratorBoard(made.parts[0].program)
+    device = Device(Link(BadLine(board, seed=1, one_in=300), patience_seconds=5), time_limit_seconds=0.2)
+    interpreter = tq_hw.Interpreter(model_content=data, config="tiny", device=device)
+    check_same(script(interpreter, 2), script(reference(data), 2))
+    assert board.runs >= 2
+    assert interpreter.crossing_bytes == 96
+
+
+def test_arrays_in_place():
+    data = write_model(topk_head())
+    one, other = tq_hw.Interpreter(model_content=data, config="tiny"), reference(data)
+    for interpreter in (one, other):
+        interpreter.allocate_tensors()
+        interpreter.tensor(interpreter.get_input_details()[0]["index"])().fill(7)
+        interpreter.invoke()
+    index = one.get_output_details()[0]["index"]
+    np.testing.assert_array_equal(one.tensor(index)(), other.get_tensor(index))
+
+
+def test_misuse_raises_what_litert_raises():
+    interpreter = tq_hw.Interpreter(model_content=write_model(topk_head()), config="tiny")
+    for call, error, message in (
+            (interpreter.invoke, RuntimeError, "call allocate_tensors first, and again after resize_tensor_input"),
+            (lambda: interpreter.resize_tensor_input(0, (2, 5, 4, 3)), ValueError, "input 0 ('image') has shape "
+             "[1, 5, 4, 3], where -1 is open: it cannot be resized to [2, 5, 4, 3]"),
+            (lambda: interpreter.set_tensor(3, 0), ValueError, "tensor 3 is no input of the model; inputs are [0]"),
+            (lambda: interpreter.set_tensor(0, np.zeros((1, 5, 4, 3), np.float32)), ValueError, "Cannot set tensor: "
+             "Got value of type float32 but expected type int8 for input 0, name: image"),
+            (lambda: interpreter.set_tensor(0, np.zeros((5, 4, 3), np.int8)), ValueError, "Cannot set tensor: Got "
+             "value of shape [5, 4, 3] but expected [1, 5, 4, 3] for input 0, name: image")):
+        with pytest.raises(error) as caught:
+            call()
+        assert str(caught.value) == message
+    interpreter.allocate_tensors()
+    for index, message in ((3, "tensor 3 is neither an input nor an output of the model"),
+                           (interpreter.get_output_details()[0]["index"], None)):
+        with pytest.raises(ValueError) as caught:
+            interpreter.get_tensor(index)
+        assert str(caught.value) == (message or f"output {index} holds nothing before invoke")
+
+
+def test_refusals():
+    with pytest.raises(ValueError, match="needs model_path or model_content, and not both"):
+        tq_hw.Interpreter()
+    data = write_model(topk_head())
+    with pytest.raises(OptionError) as caught:
+        tq_hw.Interpreter(model_content=data, device="/dev/ttyUSB0")
+    assert str(caught.value) == ("device '/dev/ttyUSB0' is taken for a serial port, which needs board, the name of the "
+                                 'board there; other devices are "executor" and "rtl"')
+    b = ModelBuilder("soft")
+    soft = b.build(b.add("SOFTMAX", [b.input((1, 4), dtype="float32")], dtype="float32"))
+    with pytest.raises(UnsupportedError):
+        tq_hw.Interpreter(model_content=soft).allocate_tensors()
