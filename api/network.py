@@ -5,7 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tq_hw.boards.catalog.catalog import find_board
+from tq_hw.boards.catalog.catalog import find_board, find_memory
+from tq_hw.boards.catalog.rates import memory_rate
 from tq_hw.cli.subject import DEFAULT_CONFIG, compile_all, is_compiled
 from tq_hw.compiled import CompiledNetwork
 from tq_hw.compiler.rewrite.rewrite import load_patterns
@@ -53,28 +54,30 @@ class Network:
         return tuple(describe(self.model.main.tensors[index]) for index in self.model.main.outputs)
 
     def compile(self, config: str | Config | None = None, *, board: str | None = None,
-                memory: Memory = YARDSTICK, patterns: Sequence[FilePath] = ()) -> CompiledNetwork:
+                memory: Memory | None = None, patterns: Sequence[FilePath] = ()) -> CompiledNetwork:
         """Compile for a configuration, or for that of a board.
 
         Parameters
         ----------
         config : a preset's name ("n16" by default), a path that ends in .toml, or a Config
         board : a board's name, in place of `config`
-        memory : the memory that the schedule is searched for and that cycles are counted with; results are the same
-            with any
+        memory : the memory that the schedule is searched for and that cycles are counted with, by default the board's;
+            results are the same with any
         patterns : files with patterns of your own, as `--patterns` takes them
 
         Raises UnsupportedError (operator, index, reason), OptionError, or ConfigError.
         """
         if config is not None and board is not None:
             raise OptionError("compile takes config or board, not both: a board has its own configuration")
+        rate = memory or YARDSTICK
         if board is not None:
-            chosen = find_board(board).config
+            found_board = find_board(board)
+            chosen, rate = found_board.config, memory or memory_rate(found_board, find_memory(found_board, None))
         else:
-            chosen = config if isinstance(config, Config) else load_config(config or DEFAULT_CONFIG)
+            chosen = load_config(config or DEFAULT_CONFIG)
         found = [each for path in patterns for each in load_patterns(os.fspath(path))]
-        compiled = compile_all(self.model, chosen, str(self.path), found, memory)
-        return CompiledNetwork(self.path, self.model, self.shapes, compiled, memory, tuple(found))
+        compiled = compile_all(self.model, chosen, str(self.path), found, rate)
+        return CompiledNetwork(self.path, self.model, self.shapes, compiled, rate, tuple(found))
 
     def __repr__(self) -> str:
         return f"<Network {self.name}: {len(self.model.main.operators)} operators, {_shapes(self.inputs)} to " \

@@ -86,7 +86,7 @@ def _refuse_shapes(path: str, shapes: InputShapes | None) -> None:
                           "--signature to `tq-hw compile`")
 
 
-def open_subject(path: str, config: str | None, engine: str, memory: Memory, resident: bool = False,
+def open_subject(path: str, config: str | Config | None, engine: str, memory: Memory, resident: bool = False,
                  profile: str | None = None, shapes: InputShapes | None = None, trace: str = "") -> Subject:
     """Read a model, and compile it for a memory unless `engine` is golden, or read a compiled file.
 
@@ -100,11 +100,11 @@ def open_subject(path: str, config: str | None, engine: str, memory: Memory, res
             raise OptionError(f"{path}: --resident needs the model, not a compiled file")
         if engine == "golden":
             raise OptionError(f"{path}: the golden model runs a .tflite model, not a compiled file")
-        wanted = program.fingerprint if config is None else load_config(config).fingerprint
-        if wanted != program.fingerprint:
+        other = program.config if config is None else load_config(config)
+        if other.fingerprint != program.fingerprint:
             raise OptionError(f"{path}: is compiled for configuration {program.config.name!r} (fingerprint "
-                              f"{program.fingerprint:08x}), not for {config!r} ({wanted:08x}); compile it again or "
-                              "leave --config out")
+                              f"{program.fingerprint:08x}), not for {other.name!r} ({other.fingerprint:08x}); compile "
+                              "it again or leave --config and --board out")
         check_engine(engine, program.config, trace)
         return Subject(path, program.config, None, program)
     chosen = load_config(config or DEFAULT_CONFIG)

@@ -225,8 +225,10 @@ PRESETS: dict[str, Config] = {
 }
 
 
-def load_config(name_or_path: str) -> Config:
-    """Return a preset by name or read a TOML file; ConfigError says which names there are."""
+def load_config(name_or_path: str | Config) -> Config:
+    """Return a preset by name or read a TOML file; ConfigError says which names there are. A Config is returned."""
+    if isinstance(name_or_path, Config):
+        return name_or_path
     if name_or_path in PRESETS:
         return PRESETS[name_or_path]
     if not name_or_path.endswith(".toml"):

@@ -13,24 +13,21 @@ from tq_hw.cli.report.layers import Report, compile_report, print_layers, print_
 from tq_hw.cli.report.mixed import mixed_compile_report
 from tq_hw.cli.shared.files import check_outputs, write, write_json
 from tq_hw.cli.shared.options import (
-    config_option,
     debug_option,
     json_option,
     partition_option,
     profile_option,
-    rate_options,
     shape_options,
     wide_option,
 )
 from tq_hw.cli.shared.progress import ProgressBar
 from tq_hw.cli.shared.text import printable
-from tq_hw.cli.subject import DEFAULT_CONFIG, compile_all
+from tq_hw.cli.subject import compile_all
+from tq_hw.cli.target import Target, target_options
 from tq_hw.compiler.ir.layers import Graph
 from tq_hw.compiler.passes import PASSES
 from tq_hw.compiler.rewrite.rewrite import load_patterns
 from tq_hw.compiler.show import show
-from tq_hw.isa.config import load_config
-from tq_hw.isa.memory import Memory
 from tq_hw.isa.program_file import to_bytes
 from tq_hw.model.errors import OptionError, ToolError
 from tq_hw.model.rules.propagate import InputShapes
@@ -56,18 +53,18 @@ class _Dumper:
             self.lines += [f"after {name}: {PASSES[name]}", *show(self._graph, result)]
 
 
-def _compile_parts(path: str, target: str, config: str | None, memory: Memory, shapes: InputShapes) -> Report:
+def _compile_parts(path: str, output: str, target: Target, shapes: InputShapes) -> Report:
     """Write the mixed model of a model and return the report."""
-    if target != "-" and Path(target).suffix != _MODEL_SUFFIX:
-        raise OptionError(f"-o {target}: a model of which a part stays with the host is a {_MODEL_SUFFIX} file; name "
+    if output != "-" and Path(output).suffix != _MODEL_SUFFIX:
+        raise OptionError(f"-o {output}: a model of which a part stays with the host is a {_MODEL_SUFFIX} file; name "
                           "one")
-    subject = open_mixed(path, config, memory, shapes)
+    subject = open_mixed(path, target.config, target.memory, shapes)
     if subject.made is None:
         raise OptionError(f"{path}: has accelerated parts already; `tq-hw sim` runs it")
     data = mixed_bytes(subject.model)
-    report = mixed_compile_report(subject.config, subject.model, subject.programs, path, target, len(data))
-    write(target, data)
-    return report
+    report = mixed_compile_report(subject.config, subject.model, subject.programs, path, output, len(data))
+    write(output, data)
+    return report | {"clock_hz": target.clock_hz}
 
 
 def _fit(path: str, board_name: str, given: Sequence[str], profile: str | None, shapes: InputShapes,
@@ -93,8 +90,7 @@ def _fit(path: str, board_name: str, given: Sequence[str], profile: str | None, 
               "parts are custom operators.  [default: the model's name with .tqm, with --partition _tq.tflite, in the "
               "current directory]")
 @partition_option
-@config_option
-@rate_options
+@target_options(stalls=False)
 @profile_option
 @shape_options
 @click.option("--patterns", "pattern_files", metavar="FILE.py", multiple=True,
@@ -102,46 +98,46 @@ def _fit(path: str, board_name: str, given: Sequence[str], profile: str | None, 
               "inputs. May be repeated.")
 @click.option("--dump-after", "dump_after", metavar="PASS", multiple=True, type=click.Choice(list(PASSES)),
               help=f"Print what a pass made, in place of the report: {', '.join(PASSES)}. May be repeated.")
-@click.option("--fit", "board_name", metavar="BOARD", help="Say how the model goes on a board: memory, time, the "
+@click.option("--fit", "fit_name", metavar="BOARD", help="Say how the model goes on a board: memory, time, the "
               "largest machine that fits, what would have to give. Nothing is compiled.")
 @json_option
 @wide_option
 @debug_option
-def compile_command(model_file: str, output: str | None, partitioned: bool, config: str | None, latency: int,
-                    bytes_per_cycle: float, profile: str | None, shapes: InputShapes,
-                    pattern_files: tuple[str, ...], dump_after: tuple[str, ...],
-                    board_name: str | None, json_file: str | None, wide: bool) -> None:
+def compile_command(model_file: str, output: str | None, partitioned: bool, target: Target,
+                    profile: str | None, shapes: InputShapes, pattern_files: tuple[str, ...],
+                    dump_after: tuple[str, ...], fit_name: str | None, json_file: str | None, wide: bool) -> None:
     """Compile a model and report cycles (estimated), utilization, bytes and what bounds each layer.
 
-    The schedule is the one found best for a memory of --latency and --bytes-per-cycle; it computes the same with any.
+    The schedule is the one found best for a memory of --latency and --bytes-per-cycle, or for a board's; it computes
+    the same with any.
     """
-    if board_name is not None:
-        given = {"-o": output, "--config": config, "--partition": partitioned, "--patterns": pattern_files,
-                 "--dump-after": dump_after}
-        _fit(model_file, board_name, [name for name, value in given.items() if value], profile, shapes, json_file)
+    if fit_name is not None:
+        given = {"-o": output, "--config or --board": target.config, "--partition": partitioned,
+                 "--patterns": pattern_files, "--dump-after": dump_after}
+        _fit(model_file, fit_name, [name for name, value in given.items() if value], profile, shapes, json_file)
         return
-    target = output or f"{Path(model_file).stem}{'_tq.tflite' if partitioned else '.tqm'}"
-    check_outputs({"-o": target, "--json": json_file}, [model_file, *pattern_files])
+    output_file = output or f"{Path(model_file).stem}{'_tq.tflite' if partitioned else '.tqm'}"
+    check_outputs({"-o": output_file, "--json": json_file}, [model_file, *pattern_files])
     if partitioned:
         check_options(profile, {"--patterns": pattern_files, "--dump-after": dump_after})
-        report = _compile_parts(model_file, target, config, Memory(latency, bytes_per_cycle), shapes)
-        if "-" not in (json_file, target):
+        report = _compile_parts(model_file, output_file, target, shapes)
+        if "-" not in (json_file, output_file):
             print_summary(report)
             print_layers(report, wide)
         write_json(json_file, report)
         return
-    chosen = load_config(config or DEFAULT_CONFIG)
+    chosen = target.sizes
     patterns = [each for path in pattern_files for each in load_patterns(path)]
     dumper = _Dumper(dump_after)
     with explained(model_file, shapes, profile):
         model = read_model(model_file, shapes=shapes).under(profile or "canon")
-        program = compile_all(model, chosen, model_file, patterns, Memory(latency, bytes_per_cycle), dumper).program
-    data = mixed_bytes(wrapped(model, program)) if Path(target).suffix == _MODEL_SUFFIX else to_bytes(program)
-    report = compile_report(program, model, model_file, target, len(data))
-    write(target, data)
+        program = compile_all(model, chosen, model_file, patterns, target.memory, dumper).program
+    data = mixed_bytes(wrapped(model, program)) if Path(output_file).suffix == _MODEL_SUFFIX else to_bytes(program)
+    report = compile_report(program, model, model_file, output_file, len(data)) | {"clock_hz": target.clock_hz}
+    write(output_file, data)
     if dump_after:
         click.echo("\n".join(dumper.lines))
-    elif "-" not in (json_file, target):
+    elif "-" not in (json_file, output_file):
         print_summary(report)
         print_layers(report, wide)
     write_json(json_file, report)

@@ -10,9 +10,9 @@ import click
 from tq_hw.boards.catalog.board import Ddr3
 from tq_hw.boards.catalog.catalog import find_board, find_memory
 from tq_hw.cli.emulation.emulator import MOST_MEMORY_BYTES, Emulator
-from tq_hw.cli.shared.options import debug_option, rate_options
+from tq_hw.cli.shared.options import debug_option, rate_of, rate_options
 from tq_hw.cli.shared.progress import ProgressBar
-from tq_hw.isa.memory import Memory
+from tq_hw.isa.memory import YARDSTICK
 from tq_hw.model.errors import OptionError
 
 __all__ = ["emulate_command"]
@@ -37,8 +37,8 @@ def _make_link(path: str, port: str) -> None:
 @click.option("--port", "link", metavar="PATH", help="Make a link of this name to the port.")
 @rate_options
 @debug_option
-def emulate_command(board_name: str, memory_name: str | None, faults: int | None, link: str | None, latency: int,
-                    bytes_per_cycle: float) -> None:
+def emulate_command(board_name: str, memory_name: str | None, faults: int | None, link: str | None,
+                    latency: int | None, bytes_per_cycle: float | None) -> None:
     """Run a board in the simulator until interrupted; `tq-hw run --port` finds it at the port that is printed.
 
     The signal USR1 resets it as the board's button does; its memory then holds noise.
@@ -48,7 +48,8 @@ def emulate_command(board_name: str, memory_name: str | None, faults: int | None
     size_bytes = min(memory.size_bytes, MOST_MEMORY_BYTES)
     with ProgressBar(f"building {board.name}") as bar:
         emulator = Emulator(board.config, size_bytes, board.clock_hz, faults=faults,
-                            levelled=isinstance(memory, Ddr3), memory=Memory(latency, bytes_per_cycle),
+                            levelled=isinstance(memory, Ddr3),
+                            memory=rate_of(latency, bytes_per_cycle, None, YARDSTICK),
                             progress=bar.building(f"{board.name}: "))
     signal.signal(signal.SIGUSR1, lambda _number, _frame: emulator.reset())
     signal.signal(signal.SIGTERM, lambda _number, _frame: emulator.end())

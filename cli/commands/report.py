@@ -7,23 +7,21 @@ import click
 
 from tq_hw.cli.mixed import check_options, check_whole, is_mixed_file, open_mixed
 from tq_hw.cli.refusal import explained
-from tq_hw.cli.report.layers import sim_report
+from tq_hw.cli.report.layers import CLOCK_HZ, sim_report
 from tq_hw.cli.report.mixed import mixed_sim_report
 from tq_hw.cli.report.page import need_plots, render
 from tq_hw.cli.shared.files import check_outputs, write
 from tq_hw.cli.shared.infer import infer_all
 from tq_hw.cli.shared.options import (
-    config_option,
     debug_option,
-    memory_options,
     partition_option,
     profile_option,
     seed_option,
     shape_options,
 )
-from tq_hw.cli.subject import DEFAULT_CONFIG, Subject, check_against_golden, check_engine, compile_all, is_compiled
+from tq_hw.cli.subject import Subject, check_against_golden, check_engine, compile_all, is_compiled
+from tq_hw.cli.target import Target, target_options
 from tq_hw.compiler import Compiled
-from tq_hw.isa.config import load_config
 from tq_hw.isa.memory import Memory
 from tq_hw.model.errors import MismatchError, OptionError
 from tq_hw.model.graph import Model
@@ -44,7 +42,7 @@ def _with_estimate(compiled: Compiled, inferences: Sequence[Inference]) -> Infer
 
 
 def make_page(path: str, model: Model, compiled: Compiled, engine: str, memory: Memory,
-              seed: int) -> tuple[bytes, str | None]:
+              seed: int, clock_hz: int = CLOCK_HZ) -> tuple[bytes, str | None]:
     """Run one inference of drawn inputs; return the page, and the first difference from the golden model if any."""
     need_plots()
     config = compiled.program.config
@@ -53,27 +51,28 @@ def make_page(path: str, model: Model, compiled: Compiled, engine: str, memory: 
     inferences = infer_all(make_engine(engine, model, compiled.program, memory), inputs, f"{engine} {model.name}")
     found = inferences[0] if engine == "rtl" else _with_estimate(compiled, inferences)
     difference = check_against_golden(subject, inputs, inferences)
-    report = sim_report(path, config, model, compiled.program, engine, [found], difference is None)
+    report = sim_report(path, config, model, compiled.program, engine, [found], difference is None) | {
+        "clock_hz": clock_hz}
     return render(report, [(compiled, found)], memory).encode(), difference
 
 
-def _make_mixed_page(path: str, config: str | None, engine: str, memory: Memory, shapes: InputShapes,
+def _make_mixed_page(path: str, target: Target, engine: str, shapes: InputShapes,
                      seed: int) -> tuple[bytes, str | None]:
     """Do as `make_page` for a model of which a part stays with the host, held against the whole model in LiteRT."""
-    subject = open_mixed(path, config, memory, shapes)
+    subject = open_mixed(path, target.config, target.memory, shapes)
     if subject.made is None:
         raise OptionError(f"{path}: expected a whole model, found one with accelerated parts, which does not say what "
                           "lies where in the memories")
     inputs, _ = subject.input_sets(None, 1, seed)
-    found = infer_all(MixedEngine(subject.model, engine, memory), inputs, f"{engine} {subject.source.name}")
+    found = infer_all(MixedEngine(subject.model, engine, target.memory), inputs, f"{engine} {subject.source.name}")
     difference = check_whole(subject, shapes, inputs, found)
     parts = [(compiled, one if engine == "rtl" else _with_estimate(compiled, [one]))
              for compiled, one in zip(subject.made.parts, found[0].parts, strict=True)]
     whole = replace(found[0], cycles=sum(one.cycles or 0 for _, one in parts),
                     layer_cycles={index: count for _, one in parts for index, count in one.layer_cycles.items()})
     report = mixed_sim_report(path, subject.config, subject.model, subject.programs, engine, [whole],
-                              difference is None)
-    return render(report, parts, memory).encode(), difference
+                              difference is None) | {"clock_hz": target.clock_hz}
+    return render(report, parts, target.memory).encode(), difference
 
 
 @click.command("report")
@@ -83,37 +82,34 @@ def _make_mixed_page(path: str, config: str | None, engine: str, memory: Memory,
               help="What runs the model: the Verilated RTL, which measures, or the executor; with it, cycles are the "
               "compiler's estimate.")
 @partition_option
-@config_option
+@target_options()
 @profile_option
 @shape_options
-@memory_options
 @seed_option
 @debug_option
-def report_command(model_file: str, output: str, engine: str, partitioned: bool, config: str | None,
-                   profile: str | None, shapes: InputShapes, latency: int, bytes_per_cycle: float, stalls: int | None,
-                   seed: int) -> None:
+def report_command(model_file: str, output: str, engine: str, partitioned: bool, target: Target,
+                   profile: str | None, shapes: InputShapes, seed: int) -> None:
     """Write one page of a model's layers, roofline, timeline and memories that opens without a network.
 
     One inference of drawn inputs is run and held against the golden model; a difference is exit code 1.
     """
     need_plots()
     check_outputs({"-o": output}, [model_file])
-    memory = Memory(latency, bytes_per_cycle, stalls=stalls)
-    if engine == "executor" and stalls is not None:
+    if engine == "executor" and target.memory.stalls is not None:
         raise OptionError("--stalls needs --engine rtl: the executor knows no time")
     if is_compiled(model_file):
         raise OptionError(f"{model_file}: expected a .tflite model, found a compiled file, which does not say what "
                           "lies where in the memories")
     if partitioned or is_mixed_file(model_file):
         check_options(profile, {})
-        page, difference = _make_mixed_page(model_file, config, engine, memory, shapes, seed)
+        page, difference = _make_mixed_page(model_file, target, engine, shapes, seed)
     else:
-        chosen = load_config(config or DEFAULT_CONFIG)
+        chosen = target.sizes
         with explained(model_file, shapes, profile):
             model = read_model(model_file, shapes=shapes).under(profile or "canon")
             check_engine(engine, chosen)
-            compiled = compile_all(model, chosen, model_file, memory=memory)
-        page, difference = make_page(model_file, model, compiled, engine, memory, seed)
+            compiled = compile_all(model, chosen, model_file, memory=target.memory)
+        page, difference = make_page(model_file, model, compiled, engine, target.memory, seed, target.clock_hz)
     write(output, page)
     if difference is not None:
         raise MismatchError(difference)

@@ -16,12 +16,10 @@ from tq_hw.cli.shared.arrays import output_arrays
 from tq_hw.cli.shared.files import check_outputs, npz_bytes, write, write_json
 from tq_hw.cli.shared.infer import infer_all
 from tq_hw.cli.shared.options import (
-    config_option,
     debug_option,
     draw_options,
     engine_option,
     json_option,
-    memory_options,
     partition_option,
     profile_option,
     resident_option,
@@ -35,6 +33,7 @@ from tq_hw.cli.subject import (
     open_for_board,
     open_subject,
 )
+from tq_hw.cli.target import Target, target_options
 from tq_hw.isa.memory import Memory
 from tq_hw.model.errors import MismatchError, OptionError, ToolError
 from tq_hw.model.rules.propagate import InputShapes
@@ -70,18 +69,18 @@ def _dump(subject: Subject, indices: list[int], engine: str, memory: Memory,
             for position, index in enumerate(indices)}
 
 
-def _soc_board(soc: bool, name: str | None, others: Mapping[str, object]) -> Board | None:
+def _soc_board(soc: bool, target: Target, others: Mapping[str, object]) -> Board | None:
     """Return the board of --soc; `others` are options that do not go with it, and whether they were given."""
     if not soc:
-        if name is not None:
-            raise OptionError("--board needs --soc; without it the accelerator runs alone, see --config")
         return None
-    if name is None:
+    if target.board is None:
         raise OptionError("--soc needs --board")
+    if isinstance(target.config, str):
+        others = {"--config": True, **others}
     for option, given in others.items():
         if given:
             raise OptionError(f"--soc runs the firmware of a board: {option} does not go with it")
-    return find_board(name)
+    return find_board(target.board)
 
 
 def _finish_mixed(mixed: MixedSubject, shapes: InputShapes, inputs: list[InputSet], found: list[Inference],
@@ -113,10 +112,9 @@ def _finish_mixed(mixed: MixedSubject, shapes: InputShapes, inputs: list[InputSe
 @click.option("--outputs", "outputs_file", metavar="OUT.npz", help="Write the outputs as output_0, output_1, ...")
 @engine_option
 @partition_option
-@config_option
+@target_options()
 @profile_option
 @shape_options
-@memory_options
 @draw_options(1)
 @resident_option
 @click.option("--dump", "dumped", metavar="TENSOR", multiple=True, help="Put an intermediate tensor into --outputs "
@@ -126,14 +124,13 @@ def _finish_mixed(mixed: MixedSubject, shapes: InputShapes, inputs: list[InputSe
               "Chrome's tracing page (--engine rtl).")
 @click.option("--soc", is_flag=True, help="Run the firmware on the soft core of a Verilated --board, with the model in "
               "its flash.")
-@click.option("--board", "board_name", metavar="BOARD", help="Board of --soc; `tq-hw boards` lists them.")
 @json_option
 @wide_option
 @debug_option
 def sim_command(path: str, inputs_file: str | None, outputs_file: str | None, engine: str, partitioned: bool,
-                config: str | None, profile: str | None, shapes: InputShapes, latency: int, bytes_per_cycle: float,
-                stalls: int | None, seed: int, sets: int, resident: bool, dumped: tuple[str, ...], waves: str | None,
-                trace_file: str | None, soc: bool, board_name: str | None, json_file: str | None, wide: bool) -> None:
+                target: Target, profile: str | None, shapes: InputShapes, seed: int, sets: int, resident: bool,
+                dumped: tuple[str, ...], waves: str | None, trace_file: str | None, soc: bool, json_file: str | None,
+                wide: bool) -> None:
     """Run a model, or a file that `compile` made, and report cycles and utilization per layer.
 
     A model's outputs are held against the golden model, with --partition against the whole model in LiteRT; a
@@ -144,19 +141,19 @@ def sim_command(path: str, inputs_file: str | None, outputs_file: str | None, en
     for option, file in (("--waves", waves), ("--trace", trace_file)):
         if file is not None and engine != "rtl":
             raise OptionError(f"{option} needs --engine rtl, not {engine}")
-    board = _soc_board(soc, board_name, {"--engine": engine != "rtl", "--config": config, "--dump": dumped,
+    board = _soc_board(soc, target, {"--engine": engine != "rtl", "--dump": dumped,
                                          "--waves": waves, "--trace": trace_file, "--resident": resident})
-    memory = Memory(latency, bytes_per_cycle, stalls=stalls)
+    memory = target.memory if board is None else target.plain
     if partitioned or is_mixed_file(path):
         check_options(profile, {"--soc": soc, "--resident": resident, "--dump": dumped, "--trace": trace_file})
-        mixed = open_mixed(path, config, memory, shapes)
+        mixed = open_mixed(path, target.config, memory, shapes)
         inputs, stacked = mixed.input_sets(inputs_file, sets, seed)
         found = infer_all(MixedEngine(mixed.model, engine, memory, waves), inputs, f"{engine} {Path(path).stem}")
         _finish_mixed(mixed, shapes, inputs, found, engine, stacked, outputs_file, json_file, wide)
         return
     with explained(path, shapes, profile):
         subject = (open_for_board(path, board, memory, profile, shapes) if board is not None else
-                   open_subject(path, config, engine, memory, resident, profile, shapes, waves_kind(waves)))
+                   open_subject(path, target.config, engine, memory, resident, profile, shapes, waves_kind(waves)))
     wanted = _wanted(subject, dumped, outputs_file)
     inputs, stacked = subject.input_sets(inputs_file, sets, seed)
     more: Report = {}
@@ -172,6 +169,7 @@ def sim_command(path: str, inputs_file: str | None, outputs_file: str | None, en
         difference = check_against_golden(subject, inputs, found)
     exact = None if subject.model is None or engine == "golden" else difference is None
     report = sim_report(subject.path, subject.config, subject.model, subject.program, engine, found, exact) | more
+    report["clock_hz"] = target.clock_hz if board is None else board.soc_clock_hz
     if subject.warm is not None:
         report["resident"] = warm_report(subject.config, subject.model, subject.warm, found[0])
     if outputs_file is not None:

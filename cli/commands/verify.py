@@ -14,22 +14,21 @@ from tq_hw.cli.shared.files import check_outputs, write_json
 from tq_hw.cli.shared.infer import infer_all
 from tq_hw.cli.shared.options import (
     check_resident,
-    config_option,
     debug_option,
     draw_options,
     engine_option,
     json_option,
-    memory_options,
     partition_option,
     profile_option,
     resident_option,
     shape_options,
 )
-from tq_hw.cli.subject import DEFAULT_CONFIG, check_engine, compile_all, is_compiled
+from tq_hw.cli.subject import check_engine, compile_all, is_compiled
+from tq_hw.cli.target import Target, target_options
 from tq_hw.compiler import compile_model
 from tq_hw.compiler.rewrite.rewrite import Pattern
 from tq_hw.compiler.warm import warm_program
-from tq_hw.isa.config import Config, load_config
+from tq_hw.isa.config import Config
 from tq_hw.isa.memory import Memory
 from tq_hw.isa.program import Program
 from tq_hw.model.errors import MismatchError, ModelError, OptionError, TqError, UnsupportedError
@@ -212,17 +211,16 @@ def _sets(inputs: Sequence[InputSet]) -> str:
 @partition_option
 @click.option("--oracle", type=click.Choice(["golden", *ORACLES]), help="What to hold the engine against.  [default: "
               "stored expectations, else golden]")
-@config_option
+@target_options()
 @profile_option
 @shape_options
-@memory_options
 @draw_options(3)
 @resident_option
 @json_option
 @debug_option
-def verify_command(paths: tuple[str, ...], engine: str, partitioned: bool, oracle: str | None, config: str | None,
-                   profile: str | None, shapes: InputShapes, latency: int, bytes_per_cycle: float, stalls: int | None,
-                   seed: int, sets: int, resident: bool, json_file: str | None) -> int:
+def verify_command(paths: tuple[str, ...], engine: str, partitioned: bool, oracle: str | None, target: Target,
+                   profile: str | None, shapes: InputShapes, seed: int, sets: int, resident: bool,
+                   json_file: str | None) -> int:
     """Check that an engine computes every integer of a model as it should.
 
     PATH is a model, or a folder of models, each with `input_j` and `expected_j` in an .npz of its name next to it where
@@ -237,13 +235,12 @@ def verify_command(paths: tuple[str, ...], engine: str, partitioned: bool, oracl
             raise OptionError(f"{case.model}: expected a whole model, found one with accelerated parts; `tq-hw sim` "
                               "runs it")
     verdicts = []
-    memory = Memory(latency, bytes_per_cycle, stalls=stalls)
     if partitioned:
         check_options(profile, {"--resident": resident, f"--oracle {oracle}": oracle not in (None, PROFILE),
                                 "--engine golden": engine == "golden"})
         oracle, profile = PROFILE, PROFILE
     kind = PartitionVerifier if partitioned else Verifier
-    with kind(engine, oracle, load_config(config or DEFAULT_CONFIG), memory, sets, seed, resident,
+    with kind(engine, oracle, target.sizes, target.memory, sets, seed, resident,
                   profile or "canon", shapes) as verifier:
         for case in cases:
             verdicts.append(verdict := verifier.check(case))

@@ -1,6 +1,7 @@
 """The reports of `compile` and `sim`, as JSON values and as text."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import click
@@ -13,11 +14,13 @@ from tq_hw.model.graph import Model, Operator
 from tq_hw.sim.engines import Inference
 
 __all__ = ["CLOCK_HZ", "Report", "compile_report", "figures", "host_lines", "idle_row", "layer_rows",
-           "print_layers", "print_summary", "sim_report", "utilization", "warm_report"]
+           "print_layers", "print_summary", "sim_report", "time_text", "utilization", "warm_report"]
 
 Report = dict[str, Any]
 #: Clock at which cycles are also shown as time.
 CLOCK_HZ = 100_000_000
+#: What follows cycles that are an estimate, by the configuration's design.
+_ESTIMATED = {"parallel": " (estimated)", "serial": " (estimated for a parallel machine of this size)"}
 _COLUMNS = (
     Column("#", number=True), Column("op", least=8, gives_way=1), Column("unit", least=6, gives_way=4),
     Column("cycles", number=True), Column("MACs", number=True), Column("util", number=True),
@@ -70,11 +73,13 @@ def _output_name(model: Model, op: Operator) -> str:
 
 def compile_report(program: Program, model: Model, path: str, output: str, output_bytes: int) -> Report:
     """Return what `compile --json` writes. Cycles are the compiler's estimate."""
-    config, layers = program.config, program.layers
+    # The estimate is that of the parallel machine, also for the serial design, which takes longer.
+    config, layers = replace(program.config, design="parallel"), program.layers
     cycles, macs = sum(layer.estimated_cycles for layer in layers), sum(layer.macs for layer in layers)
     return {
-        "model": printable(path), "config": config.name, "fingerprint": f"{config.fingerprint:08x}",
-        "profile": program.profile, "output": printable(output), "output_bytes": output_bytes,
+        "model": printable(path), "config": config.name, "design": program.config.design,
+        "fingerprint": f"{config.fingerprint:08x}", "profile": program.profile,
+        "output": printable(output), "output_bytes": output_bytes,
         "command_bytes": program.command_bytes, "image_bytes": len(program.image),
         "arena_bytes": program.arena_bytes, "state_bytes": len(program.state),
         "estimated": True, "cycles": cycles, "macs": macs, "utilization": utilization(macs, cycles, config),
@@ -114,11 +119,12 @@ def figures(layers: list[Report], cycles: int | None, config: Config) -> Report:
 
 def print_summary(report: Report) -> None:
     """Print the figures of the whole network, one a line."""
-    cycles, estimated = report["cycles"], " (estimated)" if report.get("estimated") else ""
+    cycles, estimated = report["cycles"], _ESTIMATED[report.get("design", "parallel")] if report.get(
+        "estimated") else ""
     lines = [("model", report["model"]), ("config", report["config"]), ("profile", report["profile"])]
     lines += [(key, report[key]) for key in ("output", "engine") if key in report]
     if cycles is not None:
-        time = f"{cycles / CLOCK_HZ * 1e6:,.1f} us at {CLOCK_HZ // 1_000_000} MHz"
+        time = time_text(cycles, report.get("clock_hz", CLOCK_HZ))
         lines += [("cycles", f"{cycles:,}{estimated}, {time}"),
                   ("utilization", f"{percent(report['utilization']) or '0 %'} of the multipliers, "
                                   f"{report['macs']:,} MACs")]
@@ -132,6 +138,13 @@ def print_summary(report: Report) -> None:
         lines.append(("bit exact", "yes" if report["bit_exact"] else "no"))
     for name, value in lines:
         click.echo(f"{name:12} {value}")
+
+
+def time_text(cycles: int, clock_hz: int) -> str:
+    """Return cycles as a time at a clock."""
+    seconds = cycles / clock_hz
+    amount = f"{seconds * 1e3:,.3f} ms" if seconds >= 1e-3 else f"{seconds * 1e6:,.1f} us"
+    return f"{amount} at {clock_hz / 1e6:g} MHz"
 
 
 def host_lines(report: Report) -> list[tuple[str, str]]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from importlib.resources import files
 from typing import Any
 
-from tq_hw.cli.report.layers import CLOCK_HZ, Report, host_lines
+from tq_hw.cli.report.layers import CLOCK_HZ, Report, host_lines, time_text
 from tq_hw.cli.report.tables import percent
 from tq_hw.compiler import Compiled
 from tq_hw.compiler.memory_map import MEMORIES, memory_map
@@ -68,7 +68,7 @@ def _summary(report: Report, programs: Sequence[Program], memory: Memory) -> lis
          f"{config.requantize_lanes} lanes, scratchpad of {config.scratchpad_bytes:,} bytes"),
         ("engine", report["engine"]),
         ("memory", f"{memory.bytes_per_cycle:g} bytes per cycle, latency of {memory.latency_cycles} cycles{stalls}"),
-        ("cycles", f"{cycles:,}{estimated} ({cycles / CLOCK_HZ * 1e6:,.1f} us at {CLOCK_HZ // 1_000_000} MHz)"),
+        ("cycles", f"{cycles:,}{estimated} ({time_text(cycles, report.get('clock_hz', CLOCK_HZ))})"),
         ("utilization", f"{percent(report['utilization']) or '0 %'} of the multipliers, {report['macs']:,} MACs"),
         ("memory traffic", f"{report['bytes']:,} bytes, and {commands:,} of commands"),
         *(host_lines(report) if "host" in report else ()),

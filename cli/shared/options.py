@@ -5,15 +5,17 @@ from functools import wraps
 from typing import Any, TypeVar, cast
 
 import click
+from click.shell_completion import CompletionItem
 
-from tq_hw.isa.memory import YARDSTICK
+from tq_hw.isa.config import PRESETS
+from tq_hw.isa.memory import YARDSTICK, Memory
 from tq_hw.model.errors import OptionError
 from tq_hw.model.graph import PROFILES
 from tq_hw.model.rules.propagate import InputShapes
 
 __all__ = ["ENGINES", "check_resident", "config_option", "debug_option", "debugging", "draw_options",
-           "engine_option", "json_option", "memory_options", "partition_option", "profile_option", "rate_options",
-           "resident_option", "seed_option", "shape_options", "wide_option"]
+           "engine_option", "json_option", "memory_options", "partition_option", "profile_option", "rate_of",
+           "rate_options", "resident_option", "seed_option", "shape_options", "wide_option"]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -34,10 +36,17 @@ def debug_option(function: Function) -> Function:
                         help="Show the traceback of an error.")(function)
 
 
+def complete_config(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Return the presets whose names begin so, and else files."""
+    return [CompletionItem(name) for name in PRESETS if name.startswith(incomplete)] or [
+        CompletionItem(incomplete, type="file")]
+
+
 def config_option(function: Function) -> Function:
     """Add `--config`."""
-    return click.option("--config", metavar="NAME|FILE.toml", help="Configuration of the accelerator; `tq-hw configs` "
-                        "lists the names.  [default: n16]")(function)
+    return click.option("--config", metavar="NAME|FILE.toml", shell_complete=complete_config,
+                        help="Configuration of the accelerator; `tq-hw configs` lists the names.  "
+                        "[default: n16]")(function)
 
 
 def profile_option(function: Function) -> Function:
@@ -115,13 +124,19 @@ def engine_option(function: Function) -> Function:
 def rate_options(function: Function) -> Function:
     """Add `--latency` and `--bytes-per-cycle`."""
     for option in (
-        click.option("--bytes-per-cycle", type=click.FloatRange(0.01, 1024), default=YARDSTICK.bytes_per_cycle,
-                     show_default=True, help="Peak rate of the memory, reads and writes together."),
-        click.option("--latency", type=click.IntRange(1, (1 << 20) - 1), default=YARDSTICK.latency_cycles,
-                     show_default=True, help="Cycles from a request to the first data."),
+        click.option("--bytes-per-cycle", type=click.FloatRange(0.01, 1024), help="Peak rate of the memory, "
+                     f"reads and writes together.  [default: {YARDSTICK.bytes_per_cycle:g}, or the board's]"),
+        click.option("--latency", type=click.IntRange(1, (1 << 20) - 1), help="Cycles from a request to the "
+                     f"first data.  [default: {YARDSTICK.latency_cycles}, or the board's]"),
     ):
         function = option(function)
     return function
+
+
+def rate_of(latency: int | None, bytes_per_cycle: float | None, stalls: int | None, rate: Memory) -> Memory:
+    """Return the memory that the options say; what they leave out is that of `rate`."""
+    return Memory(rate.latency_cycles if latency is None else latency,
+                  rate.bytes_per_cycle if bytes_per_cycle is None else bytes_per_cycle, stalls=stalls)
 
 
 def memory_options(function: Function) -> Function:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tq_hw.boards.catalog.catalog import BOARDS
 from tq_hw.cli.shared.arrays import draw_inputs
 from tq_hw.compiler import warm
 from tq_hw.isa.config import PRESETS
@@ -101,7 +102,7 @@ def test_sim_of_a_compiled_file(tq: Tq, case: Path) -> None:
 
 @pytest.mark.parametrize(("options", "message"), [
     (["--config", "n8"], "small.tqm: is compiled for configuration 'tiny' (fingerprint {tiny}), not for 'n8' ({n8}); "
-     "compile it again or leave --config out"),
+     "compile it again or leave --config and --board out"),
     (["--engine", "golden"], "small.tqm: the golden model runs a .tflite model, not a compiled file"),
     ([], "small.tqm: a compiled file needs --inputs; inputs are drawn for a model only"),
     (["--dump", "t3", "--outputs", "o.npz"], "small.tqm: --dump needs the model, not a compiled file"),
@@ -248,3 +249,25 @@ def test_completion_of_a_shell(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-m", "tq_hw"], env=environment, cwd=tmp_path, capture_output=True,
                           text=True, check=False)
     assert (done.stdout, done.stderr) == ("plain,compile\n", "")
+
+
+def test_a_board_gives_configuration_memory_and_clock(tq: Tq, model: Path) -> None:
+    board = BOARDS["ulx3s_85f"]
+    report = json.loads(tq("compile", model.name, "--board", board.name, "--json", "-").out)
+    assert (report["config"], report["clock_hz"]) == (board.config.name, board.clock_hz)
+    fast = json.loads(tq("compile", model.name, "--board", board.name, "--bytes-per-cycle", "8", "--json", "-").out)
+    assert fast["cycles"] < report["cycles"], "the board's memory is slower than that"
+    other = json.loads(tq("compile", model.name, "--board", board.name, "--config", "n8", "--json", "-").out)
+    assert (other["config"], other["clock_hz"]) == ("n8", board.clock_hz)
+    assert tq("verify", model.name, "--board", board.name, "--engine", "executor", "--sets", "1").code == 0
+    assert json.loads(tq("sim", model.name, "--board", board.name, "--engine", "executor", "--json", "-").out)[
+        "config"] == board.config.name
+    assert tq("sim", model.name, "--board", "ulx").err == (
+        f"tq-hw: no board 'ulx': expected one of {', '.join(BOARDS)}\n")
+
+
+def test_the_serial_design_is_no_faster_than_it_can_be(tq: Tq, model: Path) -> None:
+    result = tq("compile", model.name, "--config", "serial")
+    assert "(estimated for a parallel machine of this size)" in result.out
+    report = json.loads(tq("compile", model.name, "--config", "serial", "--json", "-").out)
+    assert report["design"] == "serial" and 0 < report["utilization"] <= 1

@@ -47,4 +47,4 @@ def test_a_board_without_room(tq: Tq, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_options_that_go_with_a_file(tq: Tq) -> None:
     result = tq("compile", DIGITS, "--fit", "ulx3s_85f", "-o", "x.tqm", "--config", "n8")
     assert result.code == 2
-    assert result.err == "tq-hw: --fit ulx3s_85f: compiles nothing; leave -o and --config out\n"
+    assert result.err == "tq-hw: --fit ulx3s_85f: compiles nothing; leave -o and --config or --board out\n"
