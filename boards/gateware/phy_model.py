@@ -4,7 +4,7 @@ Data are right only at one bitslip and inside a window of delays, for each byte 
 not selected for a step. Else a byte is noise, or that of another beat. Nothing is read from a row that is not open.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from amaranth import Array, Cat, Module, Mux, Signal
@@ -39,7 +39,12 @@ def model_registers(shape: PhyShape) -> dict[str, int]:
 
 
 class PhyModel(wiring.Component):
-    """The registers of `model_registers`, and what reading gives.
+    """Registers of a core, and what reading gives.
+
+    Parameters
+    ----------
+    shape : of the PHY
+    registers : byte addresses by LiteDRAM's names, by default those of `model_registers`
 
     Members
     -------
@@ -51,8 +56,8 @@ class PhyModel(wiring.Component):
     error : Out(1), the leveller gave up
     """
 
-    def __init__(self, shape: PhyShape) -> None:
-        self._shape = shape
+    def __init__(self, shape: PhyShape, registers: Mapping[str, int] | None = None) -> None:
+        self._shape, self._registers = shape, registers or model_registers(shape)
         super().__init__({
             "adr": In(30), "dat_w": In(32), "dat_r": Out(32), "we": In(1), "request": In(1), "ack": Out(1),
             "eyes": In(data.ArrayLayout(EYE, shape.lanes)), "noise": Out(32), "ready": Out(1),
@@ -61,7 +66,7 @@ class PhyModel(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         """Settings by byte, a row of the DRAM, and the commands that reach it."""
         m = Module()
-        shape, place = self._shape, model_registers(self._shape)
+        shape, place = self._shape, self._registers
         # It goes on through resets, so that what is drawn from it is other after each.
         noise = Signal(32, init=0x1234567, reset_less=True)
         m.d.sync += noise.eq(Cat(Cat(noise[tap] for tap in _NOISE_TAPS).xor(), noise[:-1]))
