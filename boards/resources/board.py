@@ -19,8 +19,9 @@ _ECP5_CARRY, _ECP5_SMALL_RAM = 2, 6
 
 
 def recorded_memories(board: Board) -> tuple[str, ...]:
-    """Return the names of the memories with which a board was synthesized."""
-    return tuple(record.memory for record in boards() if record.board == board.name)
+    """Return the names of the memories with which a board was synthesized, in the board's order."""
+    known = {record.memory for record in boards() if record.board == board.name}
+    return tuple(memory.name for memory in board.memories if memory.name in known)
 
 
 def _record(board: Board, memory: Memory) -> BoardRecord:

@@ -78,7 +78,7 @@ def configurations(space: Space, preset: Config | None) -> Iterator[Config]:
         sizes = dict(zip(space, values, strict=True))
         try:
             config = Config.from_mapping(sizes, _name({key: value for key, value in sizes.items()
-                                                       if key not in common or key in _SIZES[:4]}))
+                                                       if key not in common or key in _SIZES[:5]}))
         except ConfigError:  # the space holds what cannot be built
             continue
         if config.fingerprint not in seen:
