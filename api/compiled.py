@@ -68,10 +68,11 @@ class CompiledNetwork:
     def layers(self) -> tuple[Mapping[str, Any], ...]:
         """A record per operator, with the compiler's cycles: `pandas.DataFrame(compiled.layers)`.
 
-        Keys: index, op, name, unit, cycles, macs, utilization (0..1 or None), bytes, bound.
+        Keys: index, op, name, unit, cycles, array_cycles, macs, utilization (0..1 or None), bytes, bound, group,
+        tensor.
         """
         estimates = {layer.index: layer.estimated_cycles for layer in self.program.layers}
-        return tuple(layer_rows(self.program.layers, self.config, estimates, self.model))
+        return tuple(layer_rows(self.program, self.config, estimates, self.compiled.timeline, self.model))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the compiled file that `tq-hw sim` and `run` take."""

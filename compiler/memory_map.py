@@ -1,15 +1,17 @@
 """What lies where in the memories, and which RUNs touch it: for reports."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from tq_hw.compiler.compile import Compiled
 from tq_hw.isa.layout import Unit
 from tq_hw.isa.program import REGION_ARENA, REGION_IMAGE, REGION_STATE
 
-__all__ = ["MEMORIES", "Tenant", "memory_map"]
+__all__ = ["MEMORIES", "Tenant", "memory_map", "peak_words"]
 
 #: Names of the memories; the scratchpad counts in words, the others in bytes.
 SCRATCHPAD = "scratchpad"
@@ -108,3 +110,19 @@ def memory_map(compiled: Compiled) -> tuple[Tenant, ...]:
                     low, high = collector.tenants[number].low, collector.tenants[number].high
                 collector.touch(number, operation.unit, run, low, high)
     return tuple(collector.tenants)
+
+
+def peak_words(tenants: Sequence[Tenant], timeline: Mapping[Unit, npt.NDArray[Any]]) -> int:
+    """Return the words of the scratchpad that have a tenant at once, at most; a tenant stays from first RUN to last."""
+    steps: list[tuple[int, int]] = []
+    for tenant in tenants:
+        if tenant.memory == SCRATCHPAD and tenant.runs:
+            begin = min(int(timeline[unit][first, 0]) for unit, (first, _) in tenant.runs.items())
+            end = max(int(timeline[unit][last, 1]) for unit, (_, last) in tenant.runs.items())
+            steps += [(begin, tenant.high - tenant.low), (end, tenant.low - tenant.high)]
+    most = now = 0
+    # What ends in a cycle makes room for what begins in it.
+    for _, change in sorted(steps):
+        now += change
+        most = max(most, now)
+    return most

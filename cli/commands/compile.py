@@ -62,7 +62,7 @@ def _compile_parts(path: str, output: str, target: Target, shapes: InputShapes) 
     if subject.made is None:
         raise OptionError(f"{path}: has accelerated parts already; `tq-hw sim` runs it")
     data = mixed_bytes(subject.model)
-    report = mixed_compile_report(subject.config, subject.model, subject.programs, path, output, len(data))
+    report = mixed_compile_report(subject.config, subject.model, subject.made.parts, path, output, len(data))
     write(output, data)
     return report | {"clock_hz": target.clock_hz}
 
@@ -131,9 +131,10 @@ def compile_command(model_file: str, output: str | None, partitioned: bool, targ
     dumper = _Dumper(dump_after)
     with explained(model_file, shapes, profile):
         model = read_model(model_file, shapes=shapes).under(profile or "canon")
-        program = compile_all(model, chosen, model_file, patterns, target.memory, dumper).program
+        compiled = compile_all(model, chosen, model_file, patterns, target.memory, dumper)
+    program = compiled.program
     data = mixed_bytes(wrapped(model, program)) if Path(output_file).suffix == _MODEL_SUFFIX else to_bytes(program)
-    report = compile_report(program, model, model_file, output_file, len(data)) | {"clock_hz": target.clock_hz}
+    report = compile_report(compiled, model, model_file, output_file, len(data)) | {"clock_hz": target.clock_hz}
     write(output_file, data)
     if dump_after:
         click.echo("\n".join(dumper.lines))

@@ -1,6 +1,6 @@
 """The reports of `compile` and `sim`, as JSON values and as text."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -8,12 +8,14 @@ import click
 
 from tq_hw.cli.report.tables import Column, percent, print_table
 from tq_hw.cli.shared.text import printable
+from tq_hw.compiler import Compiled
 from tq_hw.isa.config import Config
-from tq_hw.isa.program import Layer, Program
+from tq_hw.isa.program import Program
 from tq_hw.model.graph import Model, Operator
+from tq_hw.sim.diagnose.busy import REASONS, Timeline, array_cycles, groups, lost_cycles
 from tq_hw.sim.engines import Inference
 
-__all__ = ["CLOCK_HZ", "Report", "compile_report", "figures", "host_lines", "idle_row", "layer_rows",
+__all__ = ["CLOCK_HZ", "Report", "bound_text", "compile_report", "figures", "host_lines", "idle_row", "layer_rows",
            "print_layers", "print_summary", "sim_report", "time_text", "utilization", "warm_report"]
 
 Report = dict[str, Any]
@@ -32,17 +34,22 @@ def utilization(macs: int, cycles: int | None, config: Config) -> float | None:
     return round(macs / (cycles * config.macs), 4) if cycles else None
 
 
-def layer_rows(layers: Iterable[Layer], config: Config, cycles: Mapping[int, int],
+def layer_rows(program: Program, config: Config, cycles: Mapping[int, int], timeline: Timeline,
                model: Model | None = None) -> list[Report]:
     """Return one row per layer; `cycles` by operator index, absent where unknown.
+
+    A layer's utilization is its share of the multipliers' cycles while the array worked for it, None where that is not
+    known: without a timeline. Layers that take turns have one `group`, the index of the first of them.
 
     With the model, operators that take no command have a row too: unit "host" for the conversion of float32 inputs
     and outputs, "none" for what is only another view of the same bytes, or was absorbed by a neighbour.
     """
+    busy = array_cycles(program, timeline) if timeline else {}
+    group = {index: members[0] for members in groups(program.layers) if len(members) > 1 for index in members}
     rows: list[Report] = [{"index": layer.index, "op": layer.op, "name": layer.name, "unit": layer.unit,
-             "cycles": cycles.get(layer.index), "macs": layer.macs,
-             "utilization": utilization(layer.macs, cycles.get(layer.index), config), "bytes": layer.bytes_moved,
-             "bound": layer.bound} for layer in layers]
+             "cycles": cycles.get(layer.index), "array_cycles": busy.get(layer.index), "macs": layer.macs,
+             "utilization": utilization(layer.macs, busy.get(layer.index), config), "bytes": layer.bytes_moved,
+             "bound": layer.bound, "group": group.get(layer.index)} for layer in program.layers]
     if model is not None:
         outputs = {op.index: _output(model, op) for op in model.main.operators}
         for row in rows:
@@ -58,7 +65,8 @@ def idle_row(model: Model, op: Operator) -> Report:
     tensors = [model.main.tensors[index] for index in (*op.inputs[:1], *op.outputs) if index >= 0]
     edge = op.op in ("QUANTIZE", "DEQUANTIZE") and any(tensor.dtype == "float32" for tensor in tensors)
     return {"index": op.index, "op": op.op, "name": _output_name(model, op), "unit": "host" if edge else "none",
-            "cycles": 0, "macs": 0, "utilization": None, "bytes": 0, "bound": "", "tensor": _output(model, op)}
+            "cycles": 0, "array_cycles": None, "macs": 0, "utilization": None, "bytes": 0, "bound": "", "group": None,
+            "tensor": _output(model, op)}
 
 
 def _output(model: Model, op: Operator) -> int | None:
@@ -71,8 +79,9 @@ def _output_name(model: Model, op: Operator) -> str:
     return model.main.tensors[op.outputs[-1]].name if op.outputs else ""
 
 
-def compile_report(program: Program, model: Model, path: str, output: str, output_bytes: int) -> Report:
+def compile_report(compiled: Compiled, model: Model, path: str, output: str, output_bytes: int) -> Report:
     """Return what `compile --json` writes. Cycles are the compiler's estimate."""
+    program = compiled.program
     # The estimate is that of the parallel machine, also for the serial design, which takes longer.
     config, layers = replace(program.config, design="parallel"), program.layers
     cycles, macs = sum(layer.estimated_cycles for layer in layers), sum(layer.macs for layer in layers)
@@ -84,7 +93,9 @@ def compile_report(program: Program, model: Model, path: str, output: str, outpu
         "arena_bytes": program.arena_bytes, "state_bytes": len(program.state),
         "estimated": True, "cycles": cycles, "macs": macs, "utilization": utilization(macs, cycles, config),
         "bytes": sum(layer.bytes_moved for layer in layers),
-        "layers": layer_rows(layers, config, {layer.index: layer.estimated_cycles for layer in layers}, model)}
+        "lost": lost_cycles(program, compiled.timeline, cycles),
+        "layers": layer_rows(program, config, {layer.index: layer.estimated_cycles for layer in layers},
+                             compiled.timeline, model)}
 
 
 def sim_report(path: str, config: Config, model: Model | None, program: Program | None, engine: str,
@@ -92,22 +103,30 @@ def sim_report(path: str, config: Config, model: Model | None, program: Program 
     """Return what `sim --json` writes: cycles of the first inference, from a cold start."""
     first = found[0]
     if program is not None:
-        layers = layer_rows(program.layers, config, first.layer_cycles, model)
+        layers = layer_rows(program, config, first.layer_cycles, first.timeline, model)
     else:
         assert model is not None
         layers = [{"index": op.index, "op": op.op, "name": _output_name(model, op), "unit": engine, "cycles": None,
-                   "macs": None, "utilization": None, "bytes": None, "bound": "", "tensor": _output(model, op)}
+                   "array_cycles": None, "macs": None, "utilization": None, "bytes": None, "group": None, "bound": "",
+                   "tensor": _output(model, op)}
                   for op in model.main.operators]
     profile = program.profile if program is not None else model.profile if model is not None else None
     return {"model": printable(path), "config": config.name, "profile": profile, "engine": engine, "bit_exact": exact,
-            "sets": len(found),
-            **figures(layers, first.cycles, config)}
+            "sets": len(found), "lost": _lost(program, first), **figures(layers, first.cycles, config)}
+
+
+def _lost(program: Program | None, found: Inference) -> dict[str, int] | None:
+    """Return where the cycles went, None where the engine knows no time or tells no times of operations."""
+    if program is None or not found.timeline or found.cycles is None:
+        return None
+    return lost_cycles(program, found.timeline, found.cycles)
 
 
 def warm_report(config: Config, model: Model | None, program: Program, found: Inference) -> Report:
     """Return the part of `sim --resident --json` about an inference whose weights stayed in the scratchpad."""
     assert found.warm is not None
-    return figures(layer_rows(program.layers, config, found.warm.layer_cycles, model), found.warm.cycles, config)
+    return figures(layer_rows(program, config, found.warm.layer_cycles, found.warm.timeline, model), found.warm.cycles,
+                   config)
 
 
 def figures(layers: list[Report], cycles: int | None, config: Config) -> Report:
@@ -128,6 +147,8 @@ def print_summary(report: Report) -> None:
         lines += [("cycles", f"{cycles:,}{estimated}, {time}"),
                   ("utilization", f"{percent(report['utilization']) or '0 %'} of the multipliers, "
                                   f"{report['macs']:,} MACs")]
+    if report.get("lost"):
+        lines.append(("bound by", bound_text(report["lost"])))
     if "host" in report:
         lines += host_lines(report)
     if "resident" in report and report["resident"]["cycles"] is not None:
@@ -145,6 +166,13 @@ def time_text(cycles: int, clock_hz: int) -> str:
     seconds = cycles / clock_hz
     amount = f"{seconds * 1e3:,.3f} ms" if seconds >= 1e-3 else f"{seconds * 1e6:,.1f} us"
     return f"{amount} at {clock_hz / 1e6:g} MHz"
+
+
+def bound_text(lost: Mapping[str, int]) -> str:
+    """Say what takes most of an inference's cycles, and what would help."""
+    reason = max(lost, key=lambda name: lost[name])
+    what, remedy = REASONS[reason]
+    return f"{what}, {lost[reason] / max(sum(lost.values()), 1):.0%} of the cycles; would help: {remedy}"
 
 
 def host_lines(report: Report) -> list[tuple[str, str]]:

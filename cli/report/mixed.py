@@ -4,20 +4,23 @@ from collections.abc import Mapping, Sequence
 
 from tq_hw.cli.report.layers import Report, figures, idle_row, layer_rows
 from tq_hw.cli.shared.text import printable
+from tq_hw.compiler import Compiled
 from tq_hw.isa.config import Config
 from tq_hw.isa.program import Program
 from tq_hw.model.graph import Model
 from tq_hw.model.mixed import is_accelerated
+from tq_hw.sim.diagnose.busy import Timeline
 from tq_hw.sim.engines import Inference
 
 __all__ = ["mixed_compile_report", "mixed_sim_report"]
 
 
-def mixed_compile_report(config: Config, model: Model, programs: Sequence[Program], path: str, output: str,
+def mixed_compile_report(config: Config, model: Model, parts: Sequence[Compiled], path: str, output: str,
                          output_bytes: int) -> Report:
     """Return what `compile --json` writes of a mixed model. Cycles are the compiler's estimate, of all parts."""
+    programs = [compiled.program for compiled in parts]
     estimates = {layer.index: layer.estimated_cycles for program in programs for layer in program.layers}
-    rows = _rows(config, model, programs, estimates)
+    rows = _rows(config, model, programs, estimates, [compiled.timeline for compiled in parts])
     return {
         "model": printable(path), "config": config.name, "fingerprint": f"{config.fingerprint:08x}",
         "profile": programs[0].profile, "output": printable(output), "output_bytes": output_bytes,
@@ -32,19 +35,21 @@ def mixed_sim_report(path: str, config: Config, model: Model, programs: Sequence
                      found: Sequence[Inference], exact: bool | None) -> Report:
     """Return what `sim --json` writes of a mixed model: cycles of all parts, in the first inference."""
     first = found[0]
-    rows = _rows(config, model, programs, first.layer_cycles)
+    rows = _rows(config, model, programs, first.layer_cycles, [one.timeline for one in first.parts])
     return {"model": printable(path), "config": config.name, "profile": programs[0].profile, "engine": engine,
             "bit_exact": exact, "sets": len(found), **figures(rows, first.cycles, config), **_host(model, first),
             "parts": _parts(model, programs)}
 
 
-def _rows(config: Config, model: Model, programs: Sequence[Program], cycles: Mapping[int, int]) -> list[Report]:
+def _rows(config: Config, model: Model, programs: Sequence[Program], cycles: Mapping[int, int],
+          timelines: Sequence[Timeline]) -> list[Report]:
     """Return the rows of all operators; those of a part stand where the part runs."""
     rows: list[Report] = []
-    waiting = iter(programs)
+    waiting = iter(zip(programs, timelines, strict=True))
     for op in model.main.operators:
         if is_accelerated(op):
-            rows += [row | {"tensor": None} for row in layer_rows(next(waiting).layers, config, cycles)]
+            program, timeline = next(waiting)
+            rows += [row | {"tensor": None} for row in layer_rows(program, config, cycles, timeline)]
         else:
             rows.append(idle_row(model, op) | {"unit": "host", "cycles": None})
     return rows

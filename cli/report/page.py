@@ -2,17 +2,22 @@
 
 import importlib.util
 import json
+import shlex
+import sys
 from collections.abc import Sequence
+from importlib.metadata import version
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
-from tq_hw.cli.report.layers import CLOCK_HZ, Report, host_lines, time_text
+from tq_hw.cli.report.layers import CLOCK_HZ, Report, bound_text, host_lines, time_text
 from tq_hw.cli.report.tables import percent
 from tq_hw.compiler import Compiled
-from tq_hw.compiler.memory_map import MEMORIES, memory_map
+from tq_hw.compiler.memory_map import MEMORIES, memory_map, peak_words
 from tq_hw.isa.memory import Memory
 from tq_hw.isa.program import Program
 from tq_hw.model.errors import MissingToolError
+from tq_hw.sim.diagnose.busy import REASONS
 from tq_hw.sim.diagnose.trace import trace_events
 from tq_hw.sim.engines import Inference
 
@@ -27,7 +32,8 @@ _HOW = {"rtl": "Cycles are those of one inference on the Verilated RTL, from a c
         "executor": "Cycles are the compiler's estimate; the executor, which knows no time, ran the commands."}
 _PLOTS = {
     "roofline": ("Roofline", "Layers that multiply, and the network (red). The line is what memory (its slope) and "
-                 "multipliers (its top) allow. A layer whose weights came in earlier may be above the slope."),
+                 "multipliers (its top) allow. A layer's time is that of the array for it, or that of its bytes at the "
+                 "memory's full rate, whichever is longer."),
     "timeline": ("Timeline", "A slice per operation and unit, in the colors of the layers. Where a track is empty its "
                  "unit waits. Drag to move, turn the wheel to zoom; the plots below follow."),
     "scratchpad": ("Scratchpad over time", "Each box is there from the first operation that touches it to the last. "
@@ -45,25 +51,51 @@ def need_plots() -> None:
             raise MissingToolError(f'the Python package {module} is not installed: pip install "tq-hw[report]"')
 
 
+def _group(members: Sequence[Report], estimates: dict[int, int]) -> Report:
+    """Return the row that stands for layers that take turns, strip by strip."""
+    macs, busy = sum(row["macs"] for row in members), sum(row["array_cycles"] or 0 for row in members)
+    share = sum(row["utilization"] * row["array_cycles"] for row in members if row["utilization"])
+    return {"index": f"{members[0]['index']}-{members[-1]['index']}", "op": f"{len(members)} layers in turns",
+            "unit": "", "cycles": sum(row["cycles"] or 0 for row in members), "macs": macs,
+            "utilization": share / busy if busy else None, "bytes": sum(row["bytes"] for row in members), "bound": "",
+            "name": "", "estimate": sum(estimates.get(row["index"], 0) for row in members)}
+
+
 def _rows(report: Report, estimates: dict[int, int], engine: str) -> list[dict[str, Any]]:
-    most = max((row["cycles"] or 0 for row in report["layers"]), default=0)
-    found = []
+    members: dict[int, list[Report]] = {}
     for row in report["layers"]:
-        cycles, estimate = row["cycles"] or 0, estimates.get(row["index"], 0)
+        if row.get("group") is not None:
+            members.setdefault(row["group"], []).append(row)
+    shown = [row for row in report["layers"] for row in (
+        [_group(members[row["index"]], estimates), row] if row["index"] in members else [row])]
+    most = max((row["cycles"] or 0 for row in shown), default=0)
+    found = []
+    for row in shown:
+        cycles, estimate = row["cycles"] or 0, estimates.get(row["index"], row.get("estimate", 0))
         measured = engine == "rtl" and cycles > 0
+        inside = row.get("group") is not None
+        if inside:
+            # How a group's cycles are shared out among layers that take turns means nothing.
+            found.append({"cells": (row["index"], row["op"], row["unit"], "", "", "", f"{row['macs']:,}",
+                                    percent(row["utilization"]), f"{row['bytes']:,}", row["bound"], row["name"]),
+                          "pixels": 0, "inside": True})
+            continue
         cells = (row["index"], row["op"], row["unit"], f"{cycles:,}", f"{estimate:,}",
                  f"{estimate / cycles - 1:+.1%}" if measured else "", f"{row['macs']:,}",
                  percent(row["utilization"]), f"{row['bytes']:,}", row["bound"], row["name"])
-        found.append({"cells": cells, "pixels": round(_BAR_PIXELS * cycles / most) if most else 0})
+        found.append({"cells": cells, "pixels": round(_BAR_PIXELS * cycles / most) if most else 0, "inside": False})
     return found
 
 
-def _summary(report: Report, programs: Sequence[Program], memory: Memory) -> list[tuple[str, str]]:
+def _summary(report: Report, programs: Sequence[Program], memory: Memory,
+             peaks: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
     cycles, config = report["cycles"], programs[0].config
     commands = sum(program.command_bytes for program in programs)
     estimated = ", estimated" if report["engine"] == "executor" else ""
     stalls = "" if memory.stalls is None else f", random stalls of seed {memory.stalls}"
+    lost = [("bound by", bound_text(report["lost"]))] if report.get("lost") else []
     return [
+        *lost,
         ("model", report["model"]), ("configuration", f"{config.name}: {config.rows} x {config.cols} multipliers, "
          f"{config.requantize_lanes} lanes, scratchpad of {config.scratchpad_bytes:,} bytes"),
         ("engine", report["engine"]),
@@ -71,10 +103,28 @@ def _summary(report: Report, programs: Sequence[Program], memory: Memory) -> lis
         ("cycles", f"{cycles:,}{estimated} ({time_text(cycles, report.get('clock_hz', CLOCK_HZ))})"),
         ("utilization", f"{percent(report['utilization']) or '0 %'} of the multipliers, {report['macs']:,} MACs"),
         ("memory traffic", f"{report['bytes']:,} bytes, and {commands:,} of commands"),
+        *peaks,
         *(host_lines(report) if "host" in report else ()),
         ("every number equal to the whole model's in LiteRT" if "host" in report else
          "every integer equal to the golden model's", "yes" if report["bit_exact"] else "NO"),
+        ("made by", f"tq-hw {version('tq-hw')}: {shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])}"),
     ]
+
+
+def _lost(report: Report) -> list[tuple[str, str, str]]:
+    """Return what the cycles went to, the most first: words, cycles, share."""
+    lost, cycles = report.get("lost") or {}, report["cycles"]
+    return [(REASONS[reason][0], f"{count:,}", percent(count / cycles) or "0 %")
+            for reason, count in sorted(lost.items(), key=lambda item: -item[1])]
+
+
+def _peaks(parts: Sequence[tuple[Compiled, Inference]]) -> list[tuple[str, str]]:
+    """Return how much of the scratchpad is in use at once, at most, and the arena's size, of the largest program."""
+    words = max(peak_words(memory_map(compiled), found.timeline) for compiled, found in parts)
+    config = parts[0][0].program.config
+    arena = max(compiled.program.arena_bytes for compiled, _ in parts)
+    return [("scratchpad in use, at most", f"{words * config.word_bytes:,} of {config.scratchpad_bytes:,} bytes "
+             f"({words / config.scratchpad_words:.0%})"), ("arena", f"{arena:,} bytes")]
 
 
 def _escaped(value: object) -> str:
@@ -126,7 +176,8 @@ def render(report: Report, parts: Sequence[tuple[Compiled, Inference]], memory: 
         files("tq_hw.cli.report").joinpath("page.html").read_text(encoding="utf-8"))
     return template.render(
         title=f"{programs[0].name} on {programs[0].config.name}", library=page_plots.library_script(), script=script,
-        summary=_summary(report, programs, memory), how=_HOW[report["engine"]], columns=_COLUMNS,
+        summary=_summary(report, programs, memory, _peaks(parts)), lost=_lost(report),
+        how=_HOW[report["engine"]], columns=_COLUMNS,
         rows=_rows(report, estimates, report["engine"]),
         total=("", "total", "", f"{report['cycles']:,}", f"{sum(estimates.values()):,}", "", f"{report['macs']:,}",
                percent(report["utilization"]), f"{report['bytes']:,}", "", ""),

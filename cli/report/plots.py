@@ -37,13 +37,18 @@ def plot_parts(plots: Sequence[Plot]) -> tuple[str, tuple[str, ...]]:
 
 
 def roofline_plot(report: Report, config: Config, bytes_per_cycle: float) -> Plot:
-    """Return the layers that multiply: MACs per cycle over MACs per byte of memory traffic, under both roofs."""
+    """Return the layers that multiply: MACs per cycle over MACs per byte of memory traffic, under both roofs.
+
+    The cycles of a layer are those in which the array worked for it, or what its bytes take at the memory's rate if
+    that is more: weights may have come in while another layer ran.
+    """
     rows = [row for row in report["layers"] if row["macs"] and row["cycles"] and row["bytes"]]
     rows.append({"index": "", "op": "network", "name": report["model"], "macs": report["macs"],
                  "cycles": report["cycles"], "bytes": report["bytes"], "bound": ""})
     rows = [row for row in rows if row["macs"] and row["cycles"] and row["bytes"]]
     intensity = [row["macs"] / row["bytes"] for row in rows]
-    rate = [row["macs"] / row["cycles"] for row in rows]
+    took = [max(row.get("array_cycles") or row["cycles"], row["bytes"] / bytes_per_cycle) for row in rows]
+    rate = [row["macs"] / cycles for row, cycles in zip(rows, took, strict=True)]
     ridge = config.macs / bytes_per_cycle
     low, high = min([ridge, *intensity]) / 2, max([ridge, *intensity]) * 2
     plot = figure(width=_WIDTH, height=420, x_axis_type="log", y_axis_type="log", tools="pan,wheel_zoom,reset",

@@ -21,7 +21,8 @@ from tq_hw.model.tflite.reader import read_model
 from tq_hw.sim import golden
 
 Tq = Callable[..., Any]
-LAYER_KEYS = {"index", "op", "name", "unit", "cycles", "macs", "utilization", "bound", "bytes", "tensor"}
+LAYER_KEYS = {"index", "op", "name", "unit", "cycles", "macs", "utilization", "bound", "bytes", "tensor",
+              "array_cycles", "group"}
 
 
 def expected(model: Path, inputs: Sequence[np.ndarray]) -> np.ndarray:

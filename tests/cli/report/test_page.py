@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+import tq_hw
 from tq_hw.cli.report import plots as page_plots
+from tq_hw.cli.report.layers import bound_text, compile_report
 from tq_hw.compiler import compile_model
 from tq_hw.compiler.memory_map import memory_map
 from tq_hw.isa.config import PRESETS
@@ -101,7 +103,14 @@ def test_the_page_says_what_sim_says(tq: Tq, engine: str) -> None:
         (str(layer["index"]), layer["op"], f"{layer['cycles']:,}", f"{estimate.cycles:,}", f"{layer['macs']:,}")
         for layer, estimate in zip(report["layers"], compiled.report, strict=True)]
     assert total[1:5] == ["total", "", f"{report['cycles']:,}", f"{sum(row.cycles for row in compiled.report):,}"]
-    assert dict(page.tables["summary"])["every integer equal to the golden model's"] == "yes"
+    summary = dict(page.tables["summary"])
+    assert summary["every integer equal to the golden model's"] == "yes"
+    assert page.tables["summary"][0] == ["bound by", bound_text(report["lost"])]
+    assert sum(report["lost"].values()) == report["cycles"]
+    assert summary["made by"].startswith(f"tq-hw {tq_hw.__version__}: ")
+    assert "of 8,192 bytes" in summary["scratchpad in use, at most"]
+    counts = [int(row[1].replace(",", "")) for row in page.tables["lost"]]
+    assert counts == sorted(report["lost"].values(), reverse=True)
 
 
 def test_nothing_is_fetched(tq: Tq) -> None:
@@ -173,6 +182,35 @@ def test_roofline_has_the_layers_that_multiply() -> None:
     assert (points["layer"], points["x"], points["y"]) == (["3 CONV_2D", "network"], [20.0, 12.0], [60.0, 40.0])
     assert (roof["x"][1], roof["y"][1:]) == (32.0, [256, 256])
     assert roof["y"][0] == 8 * roof["x"][0]
+
+
+def test_layers_that_take_turns_are_one_group(tq: Tq) -> None:
+    """A wide image goes strip by strip through two layers: cycles are of both together, no share is over 100 %."""
+    rng = np.random.default_rng(1)
+    builder = ModelBuilder("wide")
+    x = builder.input((1, 96, 96, 8), scale=0.5, zero_point=-3)
+    for kernel in (3, 3):
+        weights = builder.constant(rng.integers(-127, 128, (8, kernel, kernel, 8)).astype(np.int8), scale=[0.01] * 8)
+        x = builder.add("CONV_2D", [x, weights, builder.bias(x, weights, [0] * 8)], scale=0.9, zero_point=4,
+                        padding="SAME")
+    Path("wide.tflite").write_bytes(builder.build(x))
+    assert tq("report", "wide.tflite", "-o", "r.html", "--config", "n8", "--engine", "executor").code == 0
+    page = Page(Path("r.html").read_text(encoding="utf-8"))
+    report = json.loads(page.scripts["report"])
+    assert [layer["group"] for layer in report["layers"]] == [0, 0]
+    assert all(0 < layer["utilization"] <= 1 for layer in report["layers"])
+    _, group, first, second, _ = page.tables["layers"]
+    assert group[:4] == ["0-1", "2 layers in turns", "", f"{report['cycles']:,}"]
+    assert (first[0], first[3], second[0], second[3]) == ("0", "", "1", "")
+
+
+def test_no_point_is_above_the_roof() -> None:
+    model = read_model(Path(__file__).parents[3] / "examples" / "digits" / "digits.tflite")
+    report = compile_report(compile_model(model, PRESETS["n16"]), model, "digits", "out", 0)
+    _, points = (renderer.data_source.data for renderer in page_plots.roofline_plot(
+        report, PRESETS["n16"], 8.0).renderers)
+    assert all(rate <= min(256, 8 * intensity) * 1.0001 for intensity, rate in zip(points["x"], points["y"],
+                                                                                  strict=True))
 
 
 @pytest.mark.parametrize(("arguments", "message"), [

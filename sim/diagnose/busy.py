@@ -1,0 +1,104 @@
+"""Who was at work when: of a timeline, the array's cycles by layer, windows, groups, and the time lost by reason."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tq_hw.isa.layout import Unit
+from tq_hw.isa.program import Layer, Program
+
+__all__ = ["REASONS", "Timeline", "array_cycles", "groups", "lost_cycles", "slices", "windows"]
+
+Timeline = Mapping[Unit, npt.NDArray[Any]]
+
+#: Where an inference's cycles go, each cycle to the first that holds: what it is, and what would take it away.
+REASONS = {
+    "multiplying": ("the multipliers at full rate", "more multipliers: rows, cols"),
+    "shape": ("the array at work with a part of its multipliers idle", "layers with more channels, or an array of "
+              "another shape: depthwise convolutions and few channels do not fill this one"),
+    "vector": ("the vector unit, while the array waits", "more requantize_lanes"),
+    "first load": ("the first load, before anything is computed", "weights that stay in the scratchpad (--resident), "
+                   "or a faster memory"),
+    "load": ("loads from memory, while all else waits", "a faster memory, a wider bus, or a larger scratchpad"),
+    "store": ("stores to memory, while all else waits", "a faster memory, a wider bus, or a larger scratchpad"),
+    "latency": ("latency between operations that depend on each other, and of memory", "larger layers, or several "
+                "inputs at once (--batch)"),
+}
+
+
+def slices(timeline: Timeline, unit: Unit) -> npt.NDArray[np.int64]:
+    """Return begin and end of each RUN of a unit, [runs, 2]; one taken early begins when the one before ends."""
+    times = np.asarray(timeline[unit], np.int64).reshape(-1, 2).copy()
+    times[1:, 0] = np.maximum(times[1:, 0], times[:-1, 1])
+    return times
+
+
+def array_cycles(program: Program, timeline: Timeline) -> dict[int, int]:
+    """Return the cycles in which the array worked for each layer that it works for, by layer index."""
+    times = slices(timeline, Unit.ARRAY)
+    took = times[:, 1] - times[:, 0]
+    return {layer.index: sum(int(took[first:last + 1].sum()) for first, last in layer.runs["array"])
+            for layer in program.layers if layer.runs.get("array")}
+
+
+def windows(program: Program, timeline: Timeline) -> dict[int, tuple[int, int]]:
+    """Return when each layer's first operation begins and its last one ends, whatever the unit, by layer index."""
+    found = {}
+    for layer in program.layers:
+        times = [(int(timeline[Unit[name.upper()]][first, 0]), int(timeline[Unit[name.upper()]][last, 1]))
+                 for name, ranges in layer.runs.items() for first, last in ranges]
+        if times:
+            found[layer.index] = min(begin for begin, _ in times), max(end for _, end in times)
+    return found
+
+
+def groups(layers: Sequence[Layer]) -> list[list[int]]:
+    """Return the indices of layers by group: those whose operations take turns on a unit that computes."""
+    parent = {layer.index: layer.index for layer in layers}
+
+    def root(index: int) -> int:
+        while parent[index] != index:
+            index = parent[index]
+        return index
+
+    for unit in ("array", "vector"):
+        spans = sorted((layer.runs[unit][0][0], layer.runs[unit][-1][1], layer.index)
+                       for layer in layers if layer.runs.get(unit))
+        end, owner = -1, -1
+        for first, last, index in spans:
+            if first < end:
+                parent[root(index)] = root(owner)
+            if last > end:
+                end, owner = last, index
+    found: dict[int, list[int]] = {}
+    for layer in layers:
+        found.setdefault(root(layer.index), []).append(layer.index)
+    return [sorted(members) for members in found.values()]
+
+
+def lost_cycles(program: Program, timeline: Timeline, cycles: int) -> dict[str, int]:
+    """Return an inference's cycles by REASONS; they add up to `cycles`."""
+    busy = {unit: _covered(slices(timeline, unit), cycles) for unit in
+            (Unit.LOAD, Unit.ARRAY, Unit.VECTOR, Unit.STORE)}
+    computing = busy[Unit.ARRAY] | busy[Unit.VECTOR]
+    begin = int(computing.argmax()) if computing.any() else cycles
+    early = np.arange(cycles) < begin
+    idle = ~computing
+    loads = idle & ~early & busy[Unit.LOAD]
+    stores = idle & ~early & ~busy[Unit.LOAD] & busy[Unit.STORE]
+    array = int(busy[Unit.ARRAY].sum())
+    full = min(array, sum(layer.macs for layer in program.layers) // program.config.macs)
+    found = {"multiplying": full, "shape": array - full,
+             "vector": int((busy[Unit.VECTOR] & ~busy[Unit.ARRAY]).sum()), "first load": begin,
+             "load": int(loads.sum()), "store": int(stores.sum())}
+    return found | {"latency": cycles - sum(found.values())}
+
+
+def _covered(times: npt.NDArray[np.int64], cycles: int) -> npt.NDArray[np.bool_]:
+    """Return for each cycle whether one of the spans covers it."""
+    steps = np.zeros(cycles + 1, np.int64)
+    np.add.at(steps, np.clip(times[:, 0], 0, cycles), 1)
+    np.add.at(steps, np.clip(times[:, 1], 0, cycles), -1)
+    return np.cumsum(steps[:-1]) > 0
