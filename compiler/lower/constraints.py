@@ -120,6 +120,12 @@ def constraint_constant_places(op: Operator, subgraph: Subgraph) -> str | None:
     return _first_computed(op, subgraph, (1,))
 
 
+@_limits("DYNAMIC_UPDATE_SLICE")
+def constraint_constant_start(op: Operator, subgraph: Subgraph) -> str | None:
+    """The start must be a constant of the model."""
+    return _first_computed(op, subgraph, (2,))
+
+
 @_limits("ONE_HOT", "TOPK_V2")
 def constraint_constant_counts(op: Operator, subgraph: Subgraph) -> str | None:
     """The depth, the count, and on and off values must be constants of the model."""

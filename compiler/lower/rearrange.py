@@ -1,4 +1,4 @@
-"""TILE, BROADCAST_TO, REVERSE_V2, MIRROR_PAD, GATHER_ND and SCATTER_ND: strided copies of bytes."""
+"""TILE, BROADCAST_TO, REVERSE_V2, MIRROR_PAD, GATHER_ND, SCATTER_ND, DYNAMIC_UPDATE_SLICE: strided copies of bytes."""
 
 import itertools
 
@@ -8,7 +8,7 @@ from tq_hw.compiler.ir.strided import copy_between, fill_view
 from tq_hw.compiler.lower.legalize import Legalizer, lowers
 from tq_hw.compiler.lower.movement import add_move, affine_segments, input_blank, output_blank
 from tq_hw.model.graph import Operator
-from tq_hw.sim.golden.rearrange import flat_indices, mirror_indices
+from tq_hw.sim.golden.rearrange import flat_indices, mirror_indices, start_of_update
 from tq_hw.sim.golden.registry import normalize_axis, str_option
 
 __all__: list[str] = []
@@ -81,3 +81,15 @@ def lower_scatter_nd(state: Legalizer, op: Operator) -> None:
     copies += [copy_between(0, rows[picked], base, flat[out], target)
                for picked, out in affine_segments(flat_indices(indices, target.shape[:-1]).tolist())]
     add_move(state, op, [state.input(op, 1)], copies)
+
+
+@lowers("DYNAMIC_UPDATE_SLICE")
+def lower_dynamic_update_slice(state: Legalizer, op: Operator) -> None:
+    """The whole, then the update over it."""
+    base, part, target = input_blank(state, op), input_blank(state, op, 1), output_blank(state, op)
+    start = start_of_update(state.constant(op, 2), base.shape[:-1], part.shape[:-1])
+    inside = target[tuple(slice(at, at + size) for at, size in zip(start, part.shape, strict=False))]
+    copies = [copy_between(0, base, base, target, target)]
+    if part.size:
+        copies.append(copy_between(1, part, part, inside, target))
+    add_move(state, op, [state.input(op, 0), state.input(op, 1)], copies)

@@ -46,7 +46,7 @@ def mirrored(s: Sketch, x: int) -> list[int]:
 
 
 def places(s: Sketch, x: int) -> list[int]:
-    """GATHER_ND at constant indices, and SCATTER_ND of slices among zeros."""
+    """GATHER_ND at constant indices, SCATTER_ND of slices among zeros, a tensor with another one in it."""
     shape = s.shape(x)
     if not shape:
         raise Unfit
@@ -54,6 +54,12 @@ def places(s: Sketch, x: int) -> list[int]:
         target = (s.between(shape[0], 2 * shape[0] + 1), *shape[1:])
         indices = s.rng.permutation(target[0])[:shape[0], None]
         return [s.b.add("SCATTER_ND", [s.indices(indices), x, s.indices(target)])]
+    if s.chance(0.3):
+        smaller = s.partners(x, lambda other: len(other) == len(shape) and all(
+            a <= b for a, b in zip(other, shape, strict=True)))
+        if smaller:
+            start = [s.between(-1, size) for size in shape]
+            return [s.b.add("DYNAMIC_UPDATE_SLICE", [x, s.pick(*smaller), s.indices(start)])]
     depth = s.between(1, len(shape))
     count = (s.between(1, 6),) if s.chance(0.7) else (s.between(1, 3), s.between(1, 3))
     indices = np.stack([s.rng.integers(0, size, count) for size in shape[:depth]], axis=-1)

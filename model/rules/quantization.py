@@ -125,6 +125,8 @@ def _data_tensors(node: Node) -> Sequence[Tensor]:
         return [node.input(1), node.input(2), *node.outputs()]
     if op == "ONE_HOT":
         return [node.input(2), node.input(3), *node.outputs()]
+    if op == "DYNAMIC_UPDATE_SLICE":
+        return [node.input(0), node.input(1), *node.outputs()]
     if op == "TOPK_V2":
         return [node.input(0), node.output()]
     if op == "PADV2":

@@ -141,6 +141,20 @@ def _strided_slice(node: Node, x: list[Array]) -> list[Array]:
     return [taken.reshape(_expected(node))]
 
 
+def _broadcast_args(node: Node, x: list[Array]) -> list[Array]:
+    if len(x) != 2 or x[0].ndim != 1 or x[1].ndim != 1:
+        raise node.error(f"has inputs of shapes {[list(part.shape) for part in x]}, expected two shapes")
+    return [np.array(broadcast(node, tuple(x[0].tolist()), tuple(x[1].tolist())), object)]
+
+
+def _broadcast_to(node: Node, x: list[Array]) -> list[Array]:
+    return [np.broadcast_to(x[0], _expected(node))]
+
+
+def _tile(node: Node, x: list[Array]) -> list[Array]:
+    return [np.tile(x[0], [int(count) for count in x[1]])]
+
+
 def _expected(node: Node) -> tuple[int, ...]:
     shapes = output_shapes(node)
     assert shapes is not None  # all inputs are known
@@ -204,6 +218,9 @@ _SHAPE_ONLY: dict[str, Callable[[Node], list[Array] | None]] = {
 _VALUES: dict[str, Callable[[Node, list[Array]], list[Array] | None]] = {
     "GATHER": _gather, "SLICE": _slice, "STRIDED_SLICE": _strided_slice, "RESHAPE": _reshape, "SQUEEZE": _reshape,
     "EXPAND_DIMS": _reshape, "CONCATENATION": _concatenation, "PACK": _pack, "UNPACK": _unpack, "RANGE": _range,
+    "LOGICAL_AND": _binary(np.logical_and), "LOGICAL_OR": _binary(np.logical_or),
+    "LOGICAL_NOT": _unary(np.logical_not),
+    "BROADCAST_ARGS": _broadcast_args, "BROADCAST_TO": _broadcast_to, "TILE": _tile,
     "SELECT": _select, "SELECT_V2": _select, "CAST": _unary(np.copy), "NEG": _unary(np.negative), "ABS": _unary(abs),
     "REDUCE_PROD": _reduce(np.prod), "SUM": _reduce(np.sum), "REDUCE_MAX": _reduce(np.max),
     "REDUCE_MIN": _reduce(np.min), "ADD": _binary(np.add), "SUB": _binary(np.subtract), "MUL": _binary(np.multiply),

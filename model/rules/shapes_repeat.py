@@ -115,6 +115,14 @@ def _select_v2(node: Node) -> Shapes:
     return [broadcast(node, broadcast(node, node.shape(0), node.shape(1)), node.shape(2))]
 
 
+def _update_slice(node: Node) -> Shapes:
+    shape, update = node.shape(0), node.shape(1)
+    if len(update) != len(shape) or any(part > size for part, size in zip(update, shape, strict=True)):
+        raise node.error(f"update has shape {list(update)}, expected at most {list(shape)}")
+    node.integers(2, "start indices", len(shape))
+    return [shape]
+
+
 def _one_hot(node: Node) -> Shapes:
     indices, depth = node.shape(0), node.integers(1, "depth", 1, any_rank=True)
     for position, what in ((2, "on value"), (3, "off value")):
@@ -141,5 +149,5 @@ def _top_k(node: Node) -> Shapes:
 REPEAT_SHAPES: dict[str, Callable[[Node], Shapes]] = {
     "TILE": _tile, "BROADCAST_TO": _broadcast_to, "REVERSE_V2": _reverse, "MIRROR_PAD": _mirror_pad,
     "GATHER_ND": _gather_nd, "SCATTER_ND": _scatter_nd, "SELECT": _select, "SELECT_V2": _select_v2,
-    "ONE_HOT": _one_hot, "TOPK_V2": _top_k,
+    "ONE_HOT": _one_hot, "DYNAMIC_UPDATE_SLICE": _update_slice, "TOPK_V2": _top_k,
 }

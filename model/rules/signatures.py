@@ -25,9 +25,9 @@ ACTIVATION_KINDS = ("q8", "q16", "q8or16", "code", "code16")
 
 #: Operators of one element each that may be float32 inside a model: all of their inputs and outputs then are.
 FLOAT_OPERATORS = (
-    "ABS", "ADD", "CEIL", "COS", "DIV", "ELU", "EXP", "FLOOR", "FLOOR_DIV", "HARD_SWISH", "LEAKY_RELU", "LOG",
-    "LOGISTIC", "MAXIMUM", "MINIMUM", "MUL", "NEG", "POW", "PRELU", "RELU", "RELU6", "RELU_0_TO_1", "RELU_N1_TO_1",
-    "ROUND", "RSQRT", "SIGN", "SIN", "SQRT", "SQUARE", "SQUARED_DIFFERENCE", "SUB", "TANH")
+    "ABS", "ADD", "CEIL", "COS", "DIV", "ELU", "EXP", "FLOOR", "FLOOR_DIV", "FLOOR_MOD", "HARD_SWISH", "LEAKY_RELU",
+    "LOG", "LOGISTIC", "MAXIMUM", "MINIMUM", "MUL", "NEG", "POW", "PRELU", "RELU", "RELU6", "RELU_0_TO_1",
+    "RELU_N1_TO_1", "ROUND", "RSQRT", "SIGN", "SIN", "SQRT", "SQUARE", "SQUARED_DIFFERENCE", "SUB", "TANH")
 
 _TABLE = {
     "q8 w8 b32? -> q8": "CONV_2D DEPTHWISE_CONV_2D FULLY_CONNECTED",
@@ -54,6 +54,7 @@ _TABLE = {
     "bool -> bool": "LOGICAL_NOT",
     "bool data data -> data": "SELECT SELECT_V2",
     "data index data -> data": "PADV2",
+    "data data index -> data": "DYNAMIC_UPDATE_SLICE",
     "data -> data": "SQUEEZE SPACE_TO_DEPTH DEPTH_TO_SPACE",
     "data index index -> data": "SPACE_TO_BATCH_ND BATCH_TO_SPACE_ND SLICE",
     "data index index index -> data": "STRIDED_SLICE",

@@ -122,6 +122,11 @@ def _top_k(b: ModelBuilder, x: int) -> int:
     return b.add_many("TOPK_V2", [x, b.constant(np.array(3, np.int32))], 2)[0]
 
 
+def _updated(b: ModelBuilder, x: int) -> int:
+    update = b.input((1, 8, 8, 16), scale=_SCALE, zero_point=3)
+    return b.add("DYNAMIC_UPDATE_SLICE", [x, update, b.constant([0, 4, 5, 0])])
+
+
 def _logical(op: str) -> _Layer:
     def add(b: ModelBuilder, x: int) -> int:
         return b.add(op, [b.input(_SHAPE, "bool") for _ in range(1 if op == "LOGICAL_NOT" else 2)])
@@ -213,6 +218,7 @@ _LAYERS: dict[str, tuple[tuple[int, ...], _Layer]] = {
     "BROADCAST_TO": ((1, 1, 1, 16), _plain("BROADCAST_TO", list(_SHAPE))),
     "REVERSE_V2": (_SHAPE, _plain("REVERSE_V2", [1])),
     "MIRROR_PAD": (_SHAPE, _plain("MIRROR_PAD", [[0, 0], [1, 1], [2, 2], [0, 0]], mode="REFLECT")),
+    "DYNAMIC_UPDATE_SLICE": (_SHAPE, _updated),
     "GATHER_ND": (_SHAPE, _plain("GATHER_ND", [[0, 5], [0, 3], [0, 31], [0, 0]])), "SCATTER_ND": (_SHAPE, _scatter),
     **{op: (_SHAPE, _logical(op)) for op in ("LOGICAL_AND", "LOGICAL_OR", "LOGICAL_NOT")},
     **{op: (_SHAPE, _select(op)) for op in ("SELECT", "SELECT_V2")},

@@ -2,8 +2,8 @@
 
 Sources: LiteRT's reference kernels: `activations.cc`, `elementwise.cc`, `floor.cc`, `ceil.cc`, `round.h`, `sign.cc`,
 `neg.h`, `elu.h`, `leaky_relu.h`, `hard_swish.h`, `logistic.h`, `add.cc`, `sub.cc`, `mul.cc`, `div.cc`, `pow.cc`,
-`floor_div.cc`, `squared_difference.cc`, `maximum_minimum.cc`. Every step is one float32 operation as it is written
-there; functions of C's library are those of `libm.py`.
+`floor_div.cc`, `floor_mod.h`, `squared_difference.cc`, `maximum_minimum.cc`. Every step is one float32 operation as
+it is written there; functions of C's library are those of `libm.py`.
 """
 
 from collections.abc import Callable
@@ -42,6 +42,12 @@ def _hard_swish(x: Float32) -> Float32:
     return result
 
 
+def _floor_mod(x: Float32, y: Float32) -> Float32:
+    rest = np.fmod(x, y)
+    result: Float32 = np.where((rest != 0) & ((y < 0) != (rest < 0)), rest + y, rest)
+    return result
+
+
 def _clamped(low: float, high: float) -> Callable[[Float32], Float32]:
     return lambda x: np.clip(x, np.float32(low), np.float32(high))
 
@@ -57,7 +63,8 @@ UNARY: dict[str, Callable[[Float32], Float32]] = {
 BINARY: dict[str, Callable[[Float32, Float32], Float32]] = {
     "ADD": np.add, "SUB": np.subtract, "MUL": np.multiply, "DIV": np.divide, "POW": powf, "MAXIMUM": np.maximum,
     "MINIMUM": np.minimum, "SQUARED_DIFFERENCE": lambda x, y: (x - y) * (x - y),
-    "FLOOR_DIV": lambda x, y: np.floor(x / y), "PRELU": lambda x, y: np.where(x >= 0, x, x * y)}
+    "FLOOR_DIV": lambda x, y: np.floor(x / y), "FLOOR_MOD": _floor_mod,
+    "PRELU": lambda x, y: np.where(x >= 0, x, x * y)}
 
 
 def _float(op: Operator, inputs: Inputs) -> list[Array]:

@@ -1,7 +1,7 @@
 """Operators that repeat, mirror or pick parts of a tensor; values are copied as they are, whatever their scale.
 
-Sources: `tile.cc`, `broadcast_to.cc`, `reverse.cc`, `mirror_pad.cc`, `gather_nd.cc`, `scatter_nd.cc`. None of the
-kernels looks at scales and zero points.
+Sources: `tile.cc`, `broadcast_to.cc`, `reverse.cc`, `mirror_pad.cc`, `gather_nd.cc`, `scatter_nd.cc`,
+`dynamic_update_slice.cc`. None of the kernels looks at scales and zero points.
 """
 
 import numpy as np
@@ -10,7 +10,7 @@ from tq_hw.model.errors import ModelError, OptionError, UnsupportedError
 from tq_hw.model.graph import Operator, Subgraph
 from tq_hw.sim.golden.registry import Array, Inputs, kernel, normalize_axis, str_option, value
 
-__all__ = ["flat_indices", "mirror_indices"]
+__all__ = ["flat_indices", "mirror_indices", "start_of_update"]
 
 
 @kernel("TILE")
@@ -84,3 +84,17 @@ def scatter_nd(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
     result = np.zeros(shape, updates.dtype).reshape(-1, *shape[depth:])
     result[places] = updates.reshape(-1, *shape[depth:])
     return [result.reshape(shape)]
+
+
+def start_of_update(start: Array, shape: tuple[int, ...], update: tuple[int, ...]) -> list[int]:
+    """Where an update lies: moved so far that all of it is inside."""
+    return [min(max(int(at), 0), size - part) for at, size, part in zip(start, shape, update, strict=True)]
+
+
+@kernel("DYNAMIC_UPDATE_SLICE")
+def dynamic_update_slice(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
+    """Input 0 with input 1 from the start in input 2 on."""
+    x, update = value(inputs, 0).copy(), value(inputs, 1)
+    start = start_of_update(value(inputs, 2), x.shape, update.shape)
+    x[tuple(slice(at, at + size) for at, size in zip(start, update.shape, strict=True))] = update
+    return [x]

@@ -241,6 +241,15 @@ def scatter_nd(rng: Rng, op: str) -> bytes:
     return b.build(b.add(op, [b.constant(indices), updates, b.constant([int(size) for size in target])]))
 
 
+def update_slice(rng: Rng, op: str) -> bytes:
+    """From starts that are outside, too."""
+    b = ModelBuilder(op)
+    dims = shape(rng)
+    part = tuple(int(rng.integers(1, size + 1)) for size in dims)
+    start = b.constant([int(rng.integers(-2, size + 2)) for size in dims])
+    return b.build(b.add(op, [source(rng, b, dims), source(rng, b, part), start]))
+
+
 def select(rng: Rng, op: str) -> bytes:
     b = ModelBuilder(op)
     dims = shape(rng)
@@ -276,7 +285,7 @@ OPERATORS: dict[str, tuple[Callable[[Rng, str], bytes], tuple[str, ...]]] = {
     "EMBEDDING_LOOKUP": (embedding_lookup, BOTH), "SHAPE": (shape_of, BOTH),
     "TILE": (tile, REF), "BROADCAST_TO": (broadcast_to, REF), "REVERSE_V2": (reverse, REF),
     "MIRROR_PAD": (mirror_pad, BOTH), "GATHER_ND": (gather_nd, BOTH), "SCATTER_ND": (scatter_nd, REF),
-    "SELECT": (select, REF), "SELECT_V2": (select, BOTH),
+    "DYNAMIC_UPDATE_SLICE": (update_slice, BOTH), "SELECT": (select, REF), "SELECT_V2": (select, BOTH),
     "LOGICAL_AND": (logical, BOTH), "LOGICAL_OR": (logical, BOTH), "LOGICAL_NOT": (logical, BOTH),
 }
 
