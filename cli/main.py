@@ -18,6 +18,7 @@ from tq_hw.cli.commands.configs import configs_command
 from tq_hw.cli.commands.doctor import doctor_command
 from tq_hw.cli.commands.emulate import emulate_command
 from tq_hw.cli.commands.explore import explore_command
+from tq_hw.cli.commands.generate import generate_command
 from tq_hw.cli.commands.ops import ops_command
 from tq_hw.cli.commands.program import program_command
 from tq_hw.cli.commands.report import report_command
@@ -44,9 +45,9 @@ def tq_hw() -> None:
     """Compile int8 .tflite models for the accelerator, run them, and check every integer."""
 
 
-for command in (compile_command, sim_command, verify_command, build_command, program_command, run_command,
-                emulate_command, report_command, explore_command, resources_command, boards_command, configs_command,
-                ops_command, doctor_command):
+for command in (compile_command, sim_command, verify_command, build_command, generate_command, program_command,
+                run_command, emulate_command, report_command, explore_command, resources_command, boards_command,
+                configs_command, ops_command, doctor_command):
     tq_hw.add_command(command)
 
 

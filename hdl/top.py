@@ -17,7 +17,7 @@ from tq_hw.hdl.control.registers import host_members
 from tq_hw.hdl.machine import machine
 from tq_hw.isa.config import Config
 
-__all__ = ["CONTROLS", "Control", "Top"]
+__all__ = ["CONTROLS", "Control", "Top", "top_members"]
 
 _REGISTER_BUS = ("reg_addr", "reg_write_en", "reg_write_data", "reg_read_data")
 
@@ -43,6 +43,17 @@ CONTROLS = {
     "apb": Control(apb_members, "s_apb_", ApbBridge),
     "plain": Control(_plain_members, "reg_", None),
 }
+
+
+def top_members(config: Config, control: str) -> dict[str, wiring.Member]:
+    """Return the ports of `Top`, in their order."""
+    bus = CONTROLS[control]
+    return {
+        "aclk": In(1), "aresetn": In(1),
+        **{f"{bus.prefix}{name}": member for name, member in bus.members().items()},
+        **{f"m_axi_{name}": member for name, member in _memory_members(config).items()},
+        "interrupt": Out(1),
+    }
 
 
 class Top(wiring.Component):
@@ -71,13 +82,7 @@ class Top(wiring.Component):
 
     def __init__(self, config: Config, control: str) -> None:
         self._config, self._control = config, CONTROLS[control]
-        prefix, members = self._control.prefix, self._control.members()
-        super().__init__({
-            "aclk": In(1), "aresetn": In(1),
-            **{f"{prefix}{name}": member for name, member in members.items()},
-            **{f"m_axi_{name}": member for name, member in _memory_members(config).items()},
-            "interrupt": Out(1),
-        })
+        super().__init__(top_members(config, control))
 
     def elaborate(self, platform: object) -> Module:
         """Put a register on the reset, and the bridge before the registers."""

@@ -7,7 +7,9 @@ import sys
 from amaranth.back import rtlil
 from amaranth.lib import wiring
 
-__all__ = ["VerilogError", "to_verilog"]
+from tq_hw.hdl.netlist.design import Design, readable_verilog
+
+__all__ = ["VerilogError", "to_readable_verilog", "to_verilog"]
 
 #: A memory that starts as zeros, row by row: tens of thousands of lines that nothing relies on.
 _ZEROS = re.compile(r"^ *initial begin\n(?: *\S+ ?\[\d+\] = \d+'h0+;\n)+ *end\n", re.MULTILINE)
@@ -31,3 +33,12 @@ def to_verilog(component: wiring.Component, top: str) -> str:
     if run.returncode:
         raise VerilogError(f"Yosys refused the design of {top}: {run.stderr.strip()}")
     return _ZEROS.sub("", run.stdout)
+
+
+def to_readable_verilog(component: wiring.Component, top: str) -> Design:
+    """Return the Verilog of `component` for people and for other tools, its ports in the order of the signature.
+
+    It has the same flip-flops and memories as that of `to_verilog`; the same bytes on every run.
+    """
+    text = rtlil.convert(component, name=top, emit_src=False)
+    return readable_verilog(text, top, list(component.signature.members))

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 __all__ = ["COUNTERS", "DRAIN_CYCLES", "MAGIC", "NO_RUN", "REGISTERS", "STATUS_BUSY", "STATUS_DONE", "STATUS_ERROR",
-           "STATUS_OWED", "WATCHDOG_CYCLES", "WINDOW_BYTES", "ControlRegister", "Status"]
+           "STATUS_OWED", "WATCHDOG_CYCLES", "WINDOW_BYTES", "ControlField", "ControlRegister", "Status"]
 
 #: Value of the `magic` register: "TQHW" read as a little-endian word.
 MAGIC = 0x57485154
@@ -59,13 +59,30 @@ class Status(IntEnum):
 
 
 @dataclass(frozen=True)
+class ControlField:
+    """Bits of a register, from `first` up; what is in none of its fields reads as 0."""
+
+    name: str
+    first: int
+    bits: int
+    doc: str
+
+
+@dataclass(frozen=True)
 class ControlRegister:
-    """One register of the bus."""
+    """One register of the bus; without fields of its own it is one value of 32 bits."""
 
     name: str
     offset_bytes: int
     access: str
     doc: str
+    fields: tuple[ControlField, ...] = (ControlField("value", 0, 32, "the whole register"),)
+
+
+def _aligned(size_bytes: int) -> tuple[ControlField, ...]:
+    """Return the field of a register whose low bits are 0."""
+    low = size_bytes.bit_length() - 1
+    return (ControlField("value", low, 32 - low, f"in units of {size_bytes} bytes"),)
 
 
 #: Counters since the start, in order from byte offset 0x80. "busy": an operation is under way;
@@ -79,18 +96,24 @@ COUNTERS: tuple[str, ...] = (
 REGISTERS: tuple[ControlRegister, ...] = (
     ControlRegister("magic", 0x00, "r", "0x57485154"),
     ControlRegister("fingerprint", 0x04, "r", "fingerprint of the configuration"),
-    ControlRegister("control", 0x08, "w", "1: start; 2: stop and reset all units"),
-    ControlRegister("status", 0x0C, "r", "bit 0 busy, bit 1 done, bit 2 error, bit 3 memory owes answers"),
-    ControlRegister("error_code", 0x10, "r", "Status of a stopped machine"),
-    ControlRegister("error_unit", 0x14, "r", "unit that stopped"),
+    ControlRegister("control", 0x08, "w", "1: start; 2: stop and reset all units", (
+        ControlField("start", 0, 1, "write 1 to start"), ControlField("stop", 1, 1, "write 1 to stop"))),
+    ControlRegister("status", 0x0C, "r", "bit 0 busy, bit 1 done, bit 2 error, bit 3 memory owes answers", (
+        ControlField("busy", 0, 1, "a run or a stop is under way"), ControlField("done", 1, 1, "the last run ended"),
+        ControlField("error", 2, 1, "the last run stopped with an error"),
+        ControlField("owed", 3, 1, "memory owes answers"))),
+    ControlRegister("error_code", 0x10, "r", "Status of a stopped machine", (
+        ControlField("code", 0, 4, "Status"),)),
+    ControlRegister("error_unit", 0x14, "r", "unit that stopped", (ControlField("unit", 0, 3, "Unit"),)),
     ControlRegister("error_index", 0x18, "r", "RUN of this unit that the error is about; 0xFFFFFFFF: none"),
-    ControlRegister("command_offset", 0x1C, "rw", "byte offset of the commands in region 0, a multiple of 16"),
-    ControlRegister("command_bytes", 0x20, "rw", "length of the commands, a multiple of 4"),
+    ControlRegister("command_offset", 0x1C, "rw", "byte offset of the commands in region 0, a multiple of 16",
+                    _aligned(16)),
+    ControlRegister("command_bytes", 0x20, "rw", "length of the commands, a multiple of 4", _aligned(4)),
     ControlRegister("watchdog", 0x24, "rw", "cycles without progress after which the machine stops; 0: never"),
-    ControlRegister("base0", 0x30, "rw", "byte address of region 0 (image), a multiple of 16"),
-    ControlRegister("base1", 0x34, "rw", "byte address of region 1 (arena), a multiple of 16"),
-    ControlRegister("base2", 0x38, "rw", "byte address of region 2 (state), a multiple of 16"),
-    ControlRegister("base3", 0x3C, "rw", "byte address of region 3, a multiple of 16"),
+    ControlRegister("base0", 0x30, "rw", "byte address of region 0 (image), a multiple of 16", _aligned(16)),
+    ControlRegister("base1", 0x34, "rw", "byte address of region 1 (arena), a multiple of 16", _aligned(16)),
+    ControlRegister("base2", 0x38, "rw", "byte address of region 2 (state), a multiple of 16", _aligned(16)),
+    ControlRegister("base3", 0x3C, "rw", "byte address of region 3, a multiple of 16", _aligned(16)),
     *(ControlRegister(f"counter_{name}", 0x80 + 4 * i, "r", f"cycle counter `{name}`")
       for i, name in enumerate(COUNTERS)),
 )

@@ -1,0 +1,1 @@
+"""What `tq-hw generate` writes: a folder that needs nothing of ours."""

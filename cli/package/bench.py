@@ -1,0 +1,107 @@
+"""The simulation: a cocotb test that stands alone, with a compiled model and what its outputs must be."""
+
+from importlib.resources import files
+from pathlib import Path
+
+import numpy as np
+
+from tq_hw.cli.package.facts import Core
+from tq_hw.cli.shared.files import npz_bytes
+from tq_hw.compiler import compile_model
+from tq_hw.isa.program_file import to_bytes
+from tq_hw.model.tflite.reader import read_model
+from tq_hw.sim.golden.run import run
+
+__all__ = ["bench_files", "filled"]
+
+_MODEL = Path(str(files("tq_hw.model.samples"))) / "digits.tflite"
+_IMPORTS = {"axi4lite": "AxiBus, AxiLiteBus, AxiLiteMaster, AxiRam, AxiResp",
+            "apb": "ApbBus, ApbMaster, AxiBus, AxiRam, AxiResp", "wishbone": "AxiBus, AxiRam",
+            "plain": "AxiBus, AxiRam"}
+_LIBRARY_MASTER = '''        self.master = {kind}Master({kind}Bus.from_prefix(dut, "{prefix}"), dut.aclk, dut.aresetn,
+                                    reset_active_level=False)
+
+    async def write(self, address: int, value: int) -> None:
+        answer = await self.master.write(address, value.to_bytes(4, "little"))
+        assert answer.resp is AxiResp.OKAY, hex(address)
+
+    async def read(self, address: int) -> int:
+        answer = await self.master.read(address, 4)
+        assert answer.resp is AxiResp.OKAY, hex(address)
+        return int.from_bytes(answer.data, "little")
+
+'''
+_WISHBONE_MASTER = '''        dut.s_wb_cyc.value = dut.s_wb_stb.value = 0
+        self.errors = 0
+
+    async def access(self, address: int, value: int | None) -> int:
+        dut = self.dut
+        dut.s_wb_adr.value, dut.s_wb_sel.value = address >> 2, 15
+        dut.s_wb_we.value, dut.s_wb_dat_w.value = int(value is not None), value or 0
+        dut.s_wb_cyc.value = dut.s_wb_stb.value = 1
+        while True:
+            await RisingEdge(dut.aclk)
+            if int(dut.s_wb_ack.value) or int(dut.s_wb_err.value):
+                dut.s_wb_cyc.value = dut.s_wb_stb.value = 0
+                self.errors += int(dut.s_wb_err.value)
+                return int(dut.s_wb_dat_r.value)
+
+    async def write(self, address: int, value: int) -> None:
+        await self.access(address, value)
+
+    async def read(self, address: int) -> int:
+        return await self.access(address, None)
+
+'''
+_PLAIN_MASTER = '''        dut.reg_write_en.value = 0
+
+    async def write(self, address: int, value: int) -> None:
+        self.dut.reg_addr.value, self.dut.reg_write_data.value = address, value
+        self.dut.reg_write_en.value = 1
+        await RisingEdge(self.dut.aclk)
+        self.dut.reg_write_en.value = 0
+        await RisingEdge(self.dut.aclk)
+
+    async def read(self, address: int) -> int:
+        self.dut.reg_addr.value = address
+        for _ in range(4):
+            await RisingEdge(self.dut.aclk)
+        return int(self.dut.reg_read_data.value)
+
+'''
+_MASTERS = {"axi4lite": _LIBRARY_MASTER.format(kind="AxiLite", prefix="s_axi"),
+            "apb": _LIBRARY_MASTER.format(kind="Apb", prefix="s_apb"), "wishbone": _WISHBONE_MASTER,
+            "plain": _PLAIN_MASTER}
+_LIBRARY_ERRORS = '''    assert (await unit.master.read(0x28, 4)).resp is AxiResp.SLVERR
+    assert (await unit.master.write(0x00, bytes(4))).resp is AxiResp.SLVERR
+'''
+_WISHBONE_ERRORS = '''    assert unit.errors == 0
+    await unit.read(0x28)
+    await unit.write(0x00, 0)
+    assert unit.errors == 2
+'''
+_ERRORS = {"axi4lite": _LIBRARY_ERRORS, "apb": _LIBRARY_ERRORS, "wishbone": _WISHBONE_ERRORS, "plain": ""}
+
+
+def filled(template: str, **values: str) -> str:
+    """Return a file of `templates/` with what stands between at-signs replaced."""
+    text = files("tq_hw.cli.package").joinpath("templates", template).read_text(encoding="utf-8")
+    for name, value in values.items():
+        text = text.replace(f"@{name}@", value)
+    return text
+
+
+def bench_files(core: Core) -> dict[str, bytes]:
+    """Return the files of `tb/`: the test, what runs it, and the digits model with a picture and its answer."""
+    model = read_model(str(_MODEL))
+    program = compile_model(model, core.config).program
+    with np.load(_MODEL.with_name("digits_test.npz")) as arrays:
+        image = arrays["input_0"][0]
+    vectors = {"input_0": image, **{f"expected_{number}": output
+                                    for number, output in enumerate(run(model, [image]).outputs)}}
+    test = filled("test.py.in", NAME=core.name, IMPORTS=_IMPORTS[core.control], MASTER=_MASTERS[core.control],
+                  ERRORS=_ERRORS[core.control])
+    return {f"tb/test_{core.name}.py": test.encode(), "tb/run.py": filled("run.py.in", NAME=core.name).encode(),
+            "tb/ports.vlt": filled("ports.vlt.in", NAME=core.name).encode(),
+            "tb/requirements.txt": b"cocotb>=2.0\ncocotbext-axi>=0.1.28\nnumpy\n",
+            "tb/digits.tqm": to_bytes(program), "tb/digits.npz": npz_bytes(vectors)}

@@ -1,0 +1,89 @@
+"""What there is to say about a generated core, once: every file of the folder is made of it."""
+
+import re
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from typing import Any
+
+from amaranth.lib.wiring import In
+
+from tq_hw.hdl.netlist.design import Design
+from tq_hw.hdl.netlist.names import legal
+from tq_hw.hdl.top import CONTROLS, top_members
+from tq_hw.isa.config import Config
+from tq_hw.isa.control import MAGIC, REGISTERS, WINDOW_BYTES, ControlRegister, Status
+from tq_hw.isa.layout import BURST_BYTES, Unit
+from tq_hw.isa.program_file import FILE_MAGIC, HEADER_WORDS, PORT_MEMBERS
+from tq_hw.model.errors import OptionError
+
+__all__ = ["Core", "Port", "core_of"]
+
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,47}")
+
+
+@dataclass(frozen=True)
+class Port:
+    """A port of the top; `direction` is "input" or "output"."""
+
+    name: str
+    direction: str
+    width: int
+
+
+@dataclass(frozen=True)
+class Core:
+    """A configuration with a bus to its registers, under a name."""
+
+    name: str
+    config: Config
+    control: str
+    ports: tuple[Port, ...]
+
+    @property
+    def prefix(self) -> str:
+        """Of the ports that lead to the registers."""
+        return CONTROLS[self.control].prefix
+
+    @property
+    def version(self) -> str:
+        """Of the generator."""
+        return version("tq-hw")
+
+    def reset_value(self, register: ControlRegister) -> int:
+        """What a register reads as after a reset."""
+        return {"magic": MAGIC, "fingerprint": self.config.fingerprint}.get(register.name, 0)
+
+    def facts(self, design: Design) -> dict[str, Any]:
+        """Return everything as one value for JSON."""
+        return {
+            "name": self.name, "generator": f"tq-hw {self.version}", "config": asdict(self.config),
+            "fingerprint": f"{self.config.fingerprint:08x}", "magic": f"{MAGIC:08x}", "control": self.control,
+            "clock": "aclk", "reset": "aresetn", "interrupt": "interrupt", "macs_per_cycle": self.config.macs,
+            "ports": [asdict(port) for port in self.ports], "window_bytes": WINDOW_BYTES,
+            "memory_bus": {"protocol": "AXI4", "address_bits": 32, "data_bits": 8 * self.config.bus_bytes,
+                           "id_bits": 1, "burst": "INCR", "most_burst_bytes": BURST_BYTES},
+            "registers": [{"name": register.name, "offset": register.offset_bytes, "access": register.access,
+                           "reset": self.reset_value(register), "doc": register.doc,
+                           "fields": [asdict(field) for field in register.fields]} for register in REGISTERS],
+            "status_codes": {status.name: status.value for status in Status},
+            "units": {unit.name.lower(): unit.value for unit in Unit},
+            "compiled_file": {"magic": FILE_MAGIC.decode(), "header_words": list(HEADER_WORDS),
+                              "port_format": "<" + "".join(code for code, _ in PORT_MEMBERS.values()),
+                              "port_members": list(PORT_MEMBERS)},
+            "verilog": {"modules": design.modules, "nets": design.nets, "nets_without_a_name": design.made_up},
+        }
+
+
+def core_of(config: Config, control: str, name: str | None) -> Core:
+    """Return the core; OptionError for a name that Verilog, C or a file system would not take."""
+    chosen = name if name is not None else re.sub(r"\W", "_", f"tq_hw_{config.name}", flags=re.ASCII)
+    if not _NAME.fullmatch(chosen) or legal(chosen) != chosen:
+        raise OptionError(f"--name {chosen!r}: expected a name for a Verilog module: a letter, then up to 47 letters, "
+                          "digits and underscores, no keyword and no underscore at the end")
+    return Core(chosen, config, control, tuple(
+        Port(port, "input" if member.flow is In else "output", _width(member.shape))
+        for port, member in top_members(config, control).items()))
+
+
+def _width(shape: Any) -> int:
+    return shape if isinstance(shape, int) else int(shape.width)

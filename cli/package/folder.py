@@ -1,0 +1,66 @@
+"""The folder as a whole: made next to its place, and put there when it is complete."""
+
+import json
+import os
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from tq_hw.cli.package.bench import bench_files
+from tq_hw.cli.package.facts import Core
+from tq_hw.cli.package.ipxact import component
+from tq_hw.cli.package.readme import readme
+from tq_hw.cli.package.sources import source_files
+from tq_hw.hdl.netlist.design import Design
+from tq_hw.hdl.top import Top
+from tq_hw.hdl.verilog import to_readable_verilog
+from tq_hw.model.errors import OptionError
+
+__all__ = ["check_target", "verilog", "write_folder"]
+
+
+def check_target(target: Path) -> None:
+    """Raise OptionError unless the folder can be made: it does not exist, or is empty."""
+    if target.exists() and not target.is_dir():
+        raise OptionError(f"-o {target}: expected a folder to make, found a file")
+    if target.is_dir() and any(target.iterdir()):
+        raise OptionError(f"-o {target}: is not empty; name a new folder, or remove this one first")
+    if not target.parent.is_dir():
+        raise OptionError(f"-o {target}: the directory {target.parent} does not exist")
+    if not os.access(target.parent, os.W_OK):
+        raise OptionError(f"-o {target}: cannot be written: permission denied")
+
+
+def verilog(core: Core) -> Design:
+    """Return the Verilog of a core; the same bytes on every run."""
+    return to_readable_verilog(Top(core.config, core.control), core.name)
+
+
+def write_folder(core: Core, target: Path) -> dict[str, Any]:
+    """Write everything; return the facts, which are `NAME.json`, too."""
+    design = verilog(core)
+    facts = core.facts(design)
+    contents = {
+        f"rtl/{core.name}.v": design.text.encode(),
+        **source_files(core), **bench_files(core),
+        f"{core.name}.json": (json.dumps(facts, indent=1) + "\n").encode(),
+        "component.xml": component(core, {f"rtl/{core.name}.v": "verilogSource"}).encode(),
+        "README.md": readme(core).encode(),
+    }
+    target = Path(os.path.realpath(target))
+    work = Path(tempfile.mkdtemp(prefix=f".{target.name[:16]}.", dir=target.parent))
+    try:
+        for name, data in contents.items():
+            path = work / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(data)
+        mask = os.umask(0)
+        os.umask(mask)
+        work.chmod(0o777 & ~mask)
+        # An empty folder in its place is replaced; one that was filled meanwhile is an error.
+        work.rename(target)
+    except BaseException:
+        shutil.rmtree(work, ignore_errors=True)
+        raise
+    return facts

