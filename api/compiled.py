@@ -127,10 +127,10 @@ class CompiledNetwork:
         """Write the page of `tq-hw report`, and return its path; MismatchError when the outputs differ."""
         if engine not in ENGINES[1:]:
             raise OptionError(f"the engine of a report must be one of {', '.join(ENGINES[1:])}, not {engine!r}")
-        page, difference = make_page(str(self.path), self.model, self.compiled, engine, self.memory, seed)
-        write(os.fspath(path), page)
-        if difference is not None:
-            raise MismatchError(difference)
+        page = make_page(str(self.path), self.model, self.compiled, engine, self.memory, seed)
+        write(os.fspath(path), page.html)
+        if page.difference is not None:
+            raise MismatchError(page.difference)
         return Path(path)
 
     def __repr__(self) -> str:

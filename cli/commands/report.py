@@ -1,19 +1,21 @@
 """`tq-hw report`: one self-contained page of a model's layers, roofline, timeline and memories."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import click
 
 from tq_hw.cli.mixed import check_options, check_whole, is_mixed_file, open_mixed
 from tq_hw.cli.refusal import explained
-from tq_hw.cli.report.layers import CLOCK_HZ, sim_report
+from tq_hw.cli.report.compare import read_report
+from tq_hw.cli.report.layers import CLOCK_HZ, Report, sim_report
 from tq_hw.cli.report.mixed import mixed_sim_report
 from tq_hw.cli.report.page import need_plots, render
-from tq_hw.cli.shared.files import check_outputs, write
+from tq_hw.cli.shared.files import check_outputs, write, write_json
 from tq_hw.cli.shared.infer import infer_all
 from tq_hw.cli.shared.options import (
     debug_option,
+    json_option,
     partition_option,
     profile_option,
     seed_option,
@@ -31,7 +33,7 @@ from tq_hw.sim.engines import Inference, make_engine
 from tq_hw.sim.mixed import MixedEngine
 from tq_hw.sim.rtl.simulate import layer_cycles
 
-__all__ = ["make_page", "report_command"]
+__all__ = ["Page", "make_page", "report_command"]
 
 
 def _with_estimate(compiled: Compiled, inferences: Sequence[Inference]) -> Inference:
@@ -41,9 +43,18 @@ def _with_estimate(compiled: Compiled, inferences: Sequence[Inference]) -> Infer
     return Inference(inferences[0].outputs, sum(cycles.values()), cycles, times)
 
 
+@dataclass(frozen=True)
+class Page:
+    """A page, the first difference of the run from what it is held against if any, and the report as `sim` has it."""
+
+    html: bytes
+    difference: str | None
+    report: Report
+
+
 def make_page(path: str, model: Model, compiled: Compiled, engine: str, memory: Memory,
-              seed: int, clock_hz: int = CLOCK_HZ) -> tuple[bytes, str | None]:
-    """Run one inference of drawn inputs; return the page, and the first difference from the golden model if any."""
+              seed: int, clock_hz: int = CLOCK_HZ, before: Report | None = None) -> Page:
+    """Run one inference of drawn inputs; `before` is the report of another run, to be shown beside it."""
     need_plots()
     config = compiled.program.config
     subject = Subject(path, config, model, compiled.program)
@@ -53,11 +64,11 @@ def make_page(path: str, model: Model, compiled: Compiled, engine: str, memory: 
     difference = check_against_golden(subject, inputs, inferences)
     report = sim_report(path, config, model, compiled.program, engine, [found], difference is None) | {
         "clock_hz": clock_hz}
-    return render(report, [(compiled, found)], memory).encode(), difference
+    return Page(render(report, [(compiled, found)], memory, before).encode(), difference, report)
 
 
-def _make_mixed_page(path: str, target: Target, engine: str, shapes: InputShapes,
-                     seed: int) -> tuple[bytes, str | None]:
+def _make_mixed_page(path: str, target: Target, engine: str, shapes: InputShapes, seed: int,
+                     before: Report | None) -> Page:
     """Do as `make_page` for a model of which a part stays with the host, held against the whole model in LiteRT."""
     subject = open_mixed(path, target.config, target.memory, shapes)
     if subject.made is None:
@@ -72,7 +83,7 @@ def _make_mixed_page(path: str, target: Target, engine: str, shapes: InputShapes
                     layer_cycles={index: count for _, one in parts for index, count in one.layer_cycles.items()})
     report = mixed_sim_report(path, subject.config, subject.model, subject.programs, engine, [whole],
                               difference is None) | {"clock_hz": target.clock_hz}
-    return render(report, parts, target.memory).encode(), difference
+    return Page(render(report, parts, target.memory, before).encode(), difference, report)
 
 
 @click.command("report")
@@ -86,15 +97,20 @@ def _make_mixed_page(path: str, target: Target, engine: str, shapes: InputShapes
 @profile_option
 @shape_options
 @seed_option
+@click.option("--compare", "other_file", metavar="OTHER.json", help="Put the run beside another one, whose report "
+              "`--json` of sim, compile or report wrote.")
+@json_option
 @debug_option
 def report_command(model_file: str, output: str, engine: str, partitioned: bool, target: Target,
-                   profile: str | None, shapes: InputShapes, seed: int) -> None:
+                   profile: str | None, shapes: InputShapes, seed: int, other_file: str | None,
+                   json_file: str | None) -> None:
     """Write one page of a model's layers, roofline, timeline and memories that opens without a network.
 
     One inference of drawn inputs is run and held against the golden model; a difference is exit code 1.
     """
     need_plots()
-    check_outputs({"-o": output}, [model_file])
+    check_outputs({"-o": output, "--json": json_file}, [model_file, other_file])
+    before = None if other_file is None else read_report(other_file)
     if engine == "executor" and target.memory.stalls is not None:
         raise OptionError("--stalls needs --engine rtl: the executor knows no time")
     if is_compiled(model_file):
@@ -102,14 +118,15 @@ def report_command(model_file: str, output: str, engine: str, partitioned: bool,
                           "lies where in the memories")
     if partitioned or is_mixed_file(model_file):
         check_options(profile, {})
-        page, difference = _make_mixed_page(model_file, target, engine, shapes, seed)
+        page = _make_mixed_page(model_file, target, engine, shapes, seed, before)
     else:
         chosen = target.sizes
         with explained(model_file, shapes, profile):
             model = read_model(model_file, shapes=shapes).under(profile or "canon")
             check_engine(engine, chosen)
             compiled = compile_all(model, chosen, model_file, memory=target.memory)
-        page, difference = make_page(model_file, model, compiled, engine, target.memory, seed, target.clock_hz)
-    write(output, page)
-    if difference is not None:
-        raise MismatchError(difference)
+        page = make_page(model_file, model, compiled, engine, target.memory, seed, target.clock_hz, before)
+    write(output, page.html)
+    write_json(json_file, page.report)
+    if page.difference is not None:
+        raise MismatchError(page.difference)

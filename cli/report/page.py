@@ -10,6 +10,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from tq_hw.cli.report.compare import compared
 from tq_hw.cli.report.layers import CLOCK_HZ, Report, bound_text, host_lines, time_text
 from tq_hw.cli.report.tables import percent
 from tq_hw.compiler import Compiled
@@ -152,7 +153,8 @@ def _plots(compiled: Compiled, found: Inference) -> dict[str, Any]:
     return plots
 
 
-def render(report: Report, parts: Sequence[tuple[Compiled, Inference]], memory: Memory) -> str:
+def render(report: Report, parts: Sequence[tuple[Compiled, Inference]], memory: Memory,
+           before: Report | None = None) -> str:
     """Return the page: HTML that needs no other file.
 
     Parameters
@@ -160,6 +162,7 @@ def render(report: Report, parts: Sequence[tuple[Compiled, Inference]], memory: 
     report : of the inference, as `sim --json` has it
     parts : what was compiled, one program unless a part of the model stays with the host, and of each the inference
         with cycles, cycles by layer, and the timeline
+    before : the report of another run, to stand beside this one
     """
     from jinja2 import Environment, StrictUndefined
 
@@ -177,6 +180,8 @@ def render(report: Report, parts: Sequence[tuple[Compiled, Inference]], memory: 
     return template.render(
         title=f"{programs[0].name} on {programs[0].config.name}", library=page_plots.library_script(), script=script,
         summary=_summary(report, programs, memory, _peaks(parts)), lost=_lost(report),
+        before=compared(before, report) if before is not None else [],
+        other=f"{before['model']} on {before['config']}" if before is not None else "",
         how=_HOW[report["engine"]], columns=_COLUMNS,
         rows=_rows(report, estimates, report["engine"]),
         total=("", "total", "", f"{report['cycles']:,}", f"{sum(estimates.values()):,}", "", f"{report['macs']:,}",

@@ -204,6 +204,34 @@ def test_layers_that_take_turns_are_one_group(tq: Tq) -> None:
     assert (first[0], first[3], second[0], second[3]) == ("0", "", "1", "")
 
 
+def test_two_runs_side_by_side(tq: Tq) -> None:
+    two_convolutions(Path("two.tflite"))
+    assert tq("compile", "two.tflite", "--config", "tiny", "--json", "before.json").code == 0
+    assert tq("report", "two.tflite", "-o", "r.html", "--config", "n8", "--engine", "executor", "--compare",
+              "before.json", "--json", "now.json").code == 0
+    before, now = (json.loads(Path(name).read_text()) for name in ("before.json", "now.json"))
+    _, network, *rows = Page(Path("r.html").read_text(encoding="utf-8")).tables["compared"]
+    assert network[1:5] == ["network", f"{before['cycles']:,}", f"{now['cycles']:,}",
+                            f"{now['cycles'] / before['cycles'] - 1:+.1%}"]
+    assert [row[:4] for row in rows] == [
+        [str(index), "CONV_2D", f"{before['layers'][index]['cycles']:,}", f"{now['layers'][index]['cycles']:,}"]
+        for index in (0, 1)]
+
+
+@pytest.mark.parametrize(("text", "message"), [
+    ("{", "other.json: expected a report that --json wrote, found no JSON: Expecting property name enclosed in double "
+          "quotes: line 1 column 2 (char 1)"),
+    ("[]", "other.json: expected a report that `tq-hw sim`, `compile` or `report` wrote with --json, found other JSON"),
+    ('{"layers": [], "cycles": null}', "other.json: has no cycles to compare with: its engine knew no time"),
+    (None, "other.json: cannot be read: No such file or directory"),
+])
+def test_what_cannot_be_compared(tq: Tq, model: Path, text: str | None, message: str) -> None:
+    if text is not None:
+        Path("other.json").write_text(text)
+    outcome = tq("report", model.name, "-o", "r.html", "--engine", "executor", "--compare", "other.json")
+    assert (outcome.code, outcome.err) == (2, f"tq-hw: {message}\n")
+
+
 def test_no_point_is_above_the_roof() -> None:
     model = read_model(Path(__file__).parents[3] / "examples" / "digits" / "digits.tflite")
     report = compile_report(compile_model(model, PRESETS["n16"]), model, "digits", "out", 0)

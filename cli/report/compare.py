@@ -1,0 +1,54 @@
+"""Two runs side by side: the report of another one, as `--json` wrote it, and this one."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from tq_hw.cli.report.layers import Report
+from tq_hw.model.errors import OptionError
+
+__all__ = ["compared", "read_report"]
+
+
+def read_report(name: str) -> Report:
+    """Read what `sim`, `compile` or `report` wrote with `--json`; OptionError for anything else."""
+    try:
+        found = json.loads(Path(name).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise OptionError(f"{name}: cannot be read: {error.strerror or error}") from error
+    except ValueError as error:
+        raise OptionError(f"{name}: expected a report that --json wrote, found no JSON: {error}") from error
+    layers = found.get("layers") if isinstance(found, dict) else None
+    rows = layers if isinstance(layers, list) else [None]
+    if not all(isinstance(row, dict) and {"index", "op", "cycles", "bytes"} <= row.keys() for row in rows):
+        raise OptionError(f"{name}: expected a report that `tq-hw sim`, `compile` or `report` wrote with --json, found "
+                          "other JSON")
+    if not isinstance(found.get("cycles"), int):
+        raise OptionError(f"{name}: has no cycles to compare with: its engine knew no time")
+    return dict(found)
+
+
+def compared(before: Report, now: Report) -> list[tuple[str, ...]]:
+    """Return a row for the network and for each operator of either: what, cycles before and now, change, bytes alike.
+
+    Operators are the same when index and name of the operator are.
+    """
+    old = {(row["index"], row["op"]): row for row in before["layers"]}
+    new = {(row["index"], row["op"]): row for row in now["layers"]}
+    rows: list[tuple[str, ...]] = [("", "network", *_pair(before, now, "cycles"), *_pair(before, now, "bytes"))]
+    for key in sorted({*old, *new}, key=lambda key: (key[0], key[1])):
+        pair = old.get(key, {}), new.get(key, {})
+        cells = (*_pair(*pair, "cycles"), *_pair(*pair, "bytes"))
+        if any(row.get("cycles") or row.get("bytes") for row in pair):
+            rows.append((str(key[0]), key[1], *cells))
+    return rows
+
+
+def _pair(before: Report, now: Report, key: str) -> tuple[str, str, str]:
+    one, other = before.get(key), now.get(key)
+    change = f"{other / one - 1:+.1%}" if one and other is not None else ""
+    return _count(one), _count(other), change
+
+
+def _count(value: Any) -> str:
+    return f"{value:,}" if isinstance(value, int) else ""
