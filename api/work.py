@@ -1,8 +1,7 @@
 """Many tasks on this computer's processes or on a Dask cluster, with results that are kept in a SQLite file.
 
-A task is a function of this package, bytes that many tasks share (a model), and JSON arguments; its result is a JSON
-value. Its key says all that the result depends on, so that a result that was kept is never worked out again: what is
-killed goes on when it is started again, and two runs may use one store at once.
+A task is a function of this package, bytes that many tasks share (a model), and JSON arguments; its result is JSON.
+Its key says all that the result depends on: a run that was killed goes on, and two runs may use one store at once.
 """
 
 import hashlib
@@ -44,7 +43,6 @@ class Task:
 
 
 def _version_here() -> str:
-    """Return the version of whoever runs this."""
     return version("tq-hw")
 
 
@@ -67,18 +65,24 @@ class Store:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._base = sqlite3.connect(path, timeout=60, isolation_level=None)
-            self._base.execute("CREATE TABLE IF NOT EXISTS results (key TEXT PRIMARY KEY, value TEXT NOT NULL)")
         except (OSError, sqlite3.Error) as error:
             raise OptionError(f"{path}: cannot keep results there: {error}; choose another --store") from error
+        self._ask("CREATE TABLE IF NOT EXISTS results (key TEXT PRIMARY KEY, value TEXT NOT NULL)")
+
+    def _ask(self, words: str, *values: str) -> Any:
+        try:
+            return self._base.execute(words, values).fetchone()
+        except sqlite3.Error as error:
+            raise OptionError(f"{self._path}: cannot keep results there: {error}; choose another --store") from error
 
     def find(self, key: str) -> Any:
         """Return a result, or None where there is none."""
-        row = self._base.execute("SELECT value FROM results WHERE key = ?", (key,)).fetchone()
+        row = self._ask("SELECT value FROM results WHERE key = ?", key)
         return None if row is None else json.loads(row[0])
 
     def keep(self, key: str, value: Any) -> None:
         """Keep a result; the one that was there first stays."""
-        self._base.execute("INSERT OR IGNORE INTO results VALUES (?, ?)", (key, json.dumps(value)))
+        self._ask("INSERT OR IGNORE INTO results VALUES (?, ?)", key, json.dumps(value))
 
     def close(self) -> None:
         """Close the file."""
@@ -89,8 +93,8 @@ def run_tasks(tasks: Iterable[Task], store: Store, *, jobs: int | None = None, s
               seen: Callable[[str, Any], None] = lambda _key, _value: None) -> dict[str, Any]:
     """Return the results of all tasks by key; each is kept as soon as it is there.
 
-    `jobs` processes work here, by default one per processor; with `scheduler`, an address such as tcp://host:8786,
-    the workers of a Dask cluster do. `seen` is told each result. What a task raises ends the run.
+    `jobs` processes work here (None: one per processor), or the workers of the Dask cluster at `scheduler`, such as
+    tcp://host:8786. `seen` is told each result. What a task raises ends the run.
     """
     found: dict[str, Any] = {}
 
@@ -138,16 +142,14 @@ def _named(tasks: Sequence[Task]) -> tuple[dict[str, bytes], dict[str, str]]:
 
 def _on_processes(tasks: Sequence[Task], is_left: Callable[[Task], bool], jobs: int) -> Iterator[tuple[str, Any]]:
     """Give results as they come; a process that dies costs what it had under way, which is tried again."""
-    blobs, blob_of = _named(tasks)
-    waiting, deaths = deque(tasks), 0
+    (blobs, blob_of), waiting, deaths = _named(tasks), deque(tasks), 0
     while waiting:
         running: dict[Future[Any], Task] = {}
         pool = ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn"), _give, (blobs,))
         try:
             while waiting or running:
                 while waiting and len(running) < _AHEAD * jobs:
-                    task = waiting.popleft()
-                    if is_left(task):
+                    if is_left(task := waiting.popleft()):
                         running[pool.submit(_call, task.function, blob_of[task.key], task.arguments)] = task
                 for future in wait(running, return_when=FIRST_COMPLETED).done:
                     value = future.result()
@@ -155,8 +157,7 @@ def _on_processes(tasks: Sequence[Task], is_left: Callable[[Task], bool], jobs: 
         except BrokenProcessPool:
             deaths += 1
             if deaths > _DEATHS:
-                raise ToolError(f"{deaths} processes died at their tasks, for want of memory perhaps; what was done is "
-                                "kept: try fewer --jobs") from None
+                raise ToolError(f"{deaths} processes died, for want of memory perhaps; try fewer --jobs") from None
             waiting.extendleft(running.values())
         finally:
             pool.shutdown(cancel_futures=True)
@@ -167,7 +168,7 @@ def _on_cluster(tasks: Sequence[Task], is_left: Callable[[Task], bool], schedule
     try:
         distributed: Any = import_module("distributed")
     except ImportError:
-        raise MissingToolError('the package distributed is not installed: pip install "tq-hw[cluster]"') from None
+        raise MissingToolError('distributed is not installed: pip install "tq-hw[cluster]"') from None
     try:
         client = distributed.Client(scheduler, timeout=_CONNECT_SECONDS)
     except (OSError, ValueError) as error:
@@ -185,8 +186,7 @@ def _on_cluster(tasks: Sequence[Task], is_left: Callable[[Task], bool], schedule
 
         def submit() -> Any:
             while waiting:
-                task = waiting.popleft()
-                if is_left(task):
+                if is_left(task := waiting.popleft()):
                     return client.submit(task.function, shared[blob_of[task.key]], task.arguments,
                                          key=f"tq-hw-{task.key}", retries=_DEATHS)
             return None
