@@ -7,9 +7,7 @@ as wheels that the product does not need: `pip install "tq-hw[oracles]"`.
 """
 
 import contextlib
-import importlib
 import importlib.util
-import io
 import os
 import select
 import struct
@@ -20,28 +18,18 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from tq_hw.model.errors import MissingToolError, OptionError, ToolError
+from tq_hw.sim.oracle_worker import ENGINES, pack, unpack
 
 __all__ = ["ENGINES", "Oracle", "available", "run_litert", "run_tflm"]
 
 Array = npt.NDArray[Any]
 ModelSource = str | os.PathLike[str] | bytes
-
-#: Engine name -> (package, module to import, LiteRT's op resolver or "").
-ENGINES = {
-    "litert-ref": ("ai-edge-litert", "ai_edge_litert.interpreter", "BUILTIN_REF"),
-    "litert-opt": ("ai-edge-litert", "ai_edge_litert.interpreter", "BUILTIN_WITHOUT_DEFAULT_DELEGATES"),
-    "litert-xnn": ("ai-edge-litert", "ai_edge_litert.interpreter", "AUTO"),
-    "tflm": ("tflite-micro", "tflite_micro.python.tflite_micro.runtime", ""),
-}
-
-_ARENA_BYTES = 64 << 20
-
 
 def available(engine: str) -> bool:
     """Whether the engine's wheel is installed."""
@@ -90,6 +78,8 @@ class Oracle:
         self.engine = engine
         self.timeout_seconds = timeout_seconds
         self._process: subprocess.Popen[bytes] | None = None
+        self._kept: set[int] = set()
+        self._dropped: list[int] = []
         # A file cannot fill up as a pipe does when the engine is talkative.
         self._messages, path = tempfile.mkstemp(prefix="tq-hw-oracle-")
         os.unlink(path)
@@ -108,6 +98,7 @@ class Oracle:
 
     def _stop(self) -> None:
         process, self._process = self._process, None
+        self._kept.clear()
         if process is not None:
             process.kill()
             # What is left of a request cannot be written any more.
@@ -138,7 +129,7 @@ class Oracle:
                   for position, array in enumerate(inputs)}
         arrays["model"] = np.frombuffer(contents, np.uint8)
         arrays["counts"] = np.array([len(inputs) for inputs in sets] + [int(reset)])
-        reply = self._exchange(_pack(arrays))
+        reply = self._exchange(pack(arrays))
         if "error" in reply:
             raise ToolError(f"{self.engine} refused the model: {_shorten(str(reply['error']))} "
                             f"({self._last_message()})")
@@ -148,10 +139,40 @@ class Oracle:
             outputs.append(tuple(reply[f"{number}_{position}"] for position in range(count)))
         return outputs
 
+    def run_kept(self, key: int, contents: bytes, inputs: Sequence[Array], fresh: bool = False
+                 ) -> tuple[list[Array], float]:
+        """Run one inference of an interpreter that stays; return its outputs and the seconds of the inference.
+
+        `key` is the interpreter's number, `contents` its model, which goes to the worker once, and again with `fresh`,
+        for the initial state, or after the engine has taken the worker down. Errors as `run_sets`.
+        """
+        if self._process is None or self._process.poll() is not None:
+            self._stop()
+        arrays = {f"0_{position}": array for position, array in enumerate(inputs)}
+        arrays |= {"keep": np.array(key), "counts": np.array(len(inputs)), "drop": np.array(self._dropped, np.int64)}
+        if fresh or key not in self._kept:
+            arrays["model"] = np.frombuffer(contents, np.uint8)
+        self._dropped.clear()
+        self._kept.discard(key)
+        reply = self._exchange(pack(arrays))
+        if "error" in reply:
+            raise ToolError(f"{self.engine} refused the model: {_shorten(str(reply['error']))} "
+                            f"({self._last_message()})")
+        self._kept.add(key)
+        return [reply[f"0_{position}"] for position in range(int(reply["0_count"]))], float(reply["seconds"])
+
+    def keeps(self, key: int) -> bool:
+        """Whether an interpreter that stayed is there, with its state."""
+        return key in self._kept and self._process is not None and self._process.poll() is None
+
+    def drop(self, key: int) -> None:
+        """Let an interpreter that stayed go, with the next request."""
+        self._dropped.append(key)
+
     def _exchange(self, request: bytes) -> dict[str, Array]:
         if self._process is None or self._process.poll() is not None:
             self._stop()
-            self._process = subprocess.Popen([sys.executable, "-m", "tq_hw.sim.oracles", self.engine],
+            self._process = subprocess.Popen([sys.executable, "-m", "tq_hw.sim.oracle_worker", self.engine],
                                              stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                              stderr=self._messages)
         process = self._process
@@ -163,7 +184,7 @@ class Oracle:
             process.stdin.flush()
             deadline = time.monotonic() + self.timeout_seconds
             size = struct.unpack("<Q", self._read(process, 8, deadline))[0]
-            return _unpack(self._read(process, size, deadline))
+            return unpack(self._read(process, size, deadline))
         except (EOFError, OSError) as error:
             code = process.wait()
             self._stop()
@@ -190,99 +211,3 @@ class Oracle:
 
 def _shorten(text: str) -> str:
     return text if len(text) <= 300 else f"{text[:300]}..."
-
-
-def _pack(arrays: dict[str, Array]) -> bytes:
-    stream = io.BytesIO()
-    members: dict[str, Any] = dict(arrays)
-    np.savez(stream, **members)
-    return stream.getvalue()
-
-
-def _unpack(data: bytes) -> dict[str, Array]:
-    with np.load(io.BytesIO(data)) as archive:
-        return dict(archive)
-
-
-class _LiteRt:
-    """One LiteRT interpreter."""
-
-    def __init__(self, engine: str, model: bytes):
-        module = importlib.import_module(ENGINES[engine][1])
-        resolver = getattr(module.OpResolverType, ENGINES[engine][2])
-        self.interpreter = module.Interpreter(model_content=model,
-                                              experimental_op_resolver_type=resolver, num_threads=1)
-        self.is_allocated = False
-
-    def infer(self, inputs: list[Array]) -> list[Array]:
-        if not self.is_allocated:
-            # Only dimensions that the file leaves open can have another size.
-            for detail, array in zip(self.interpreter.get_input_details(), inputs, strict=True):
-                if tuple(detail["shape"]) != array.shape:
-                    self.interpreter.resize_tensor_input(detail["index"], array.shape, strict=True)
-            self.interpreter.allocate_tensors()
-            self.is_allocated = True
-        for detail, array in zip(self.interpreter.get_input_details(), inputs, strict=True):
-            self.interpreter.set_tensor(detail["index"], array)
-        self.interpreter.invoke()
-        return [self.interpreter.get_tensor(detail["index"])
-                for detail in self.interpreter.get_output_details()]
-
-
-class _Tflm:
-    """One TFLite Micro interpreter."""
-
-    def __init__(self, engine: str, model: bytes):
-        module = importlib.import_module(ENGINES[engine][1])
-        self.interpreter = module.Interpreter.from_bytes(model, arena_size=_ARENA_BYTES)
-        schema = importlib.import_module(
-            "tflite_micro.tensorflow.lite.micro.python.schema_py_generated")
-        self.output_count = schema.Model.GetRootAs(model, 0).Subgraphs(0).OutputsLength()
-
-    def infer(self, inputs: list[Array]) -> list[Array]:
-        for position, array in enumerate(inputs):
-            self.interpreter.set_input(array, position)
-        self.interpreter.invoke()
-        return [np.array(self.interpreter.get_output(position))
-                for position in range(self.output_count)]
-
-
-def _answer(engine: str, request: dict[str, Array]) -> dict[str, Array]:
-    model = request["model"].tobytes()
-    *counts, reset = request["counts"].tolist()
-    create = _Tflm if engine == "tflm" else _LiteRt
-    answer: dict[str, Array] = {}
-    try:
-        interpreter: _Tflm | _LiteRt | None = None
-        for number, count in enumerate(counts):
-            if interpreter is None or reset:
-                interpreter = create(engine, model)
-            outputs = interpreter.infer([request[f"{number}_{position}"]
-                                         for position in range(count)])
-            answer[f"{number}_count"] = np.array(len(outputs))
-            answer |= {f"{number}_{position}": array for position, array in enumerate(outputs)}
-    except (RuntimeError, ValueError, SystemError) as error:
-        return {"error": np.array(" ".join(str(error).split()))}
-    return answer
-
-
-def _read_exactly(stream: IO[bytes], size: int) -> bytes:
-    data = stream.read(size)
-    if len(data) < size:
-        raise SystemExit(0)
-    return data
-
-
-def _serve(engine: str) -> None:
-    """Answer requests on standard input until it closes; the engines' own output goes to stderr."""
-    answers = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)
-    while True:
-        size = struct.unpack("<Q", _read_exactly(sys.stdin.buffer, 8))[0]
-        reply = _pack(_answer(engine, _unpack(_read_exactly(sys.stdin.buffer, size))))
-        answers.write(struct.pack("<Q", len(reply)) + reply)
-        answers.flush()
-
-
-if __name__ == "__main__":
-    _serve(sys.argv[1])

@@ -1,17 +1,17 @@
-"""Operators of the host, in LiteRT's reference kernels."""
+"""Operators of the host, in LiteRT's reference kernels; LiteRT is in a process of its own, which it may take down."""
 
-import importlib
-import time
+import atexit
+import itertools
+import weakref
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 
 from tq_hw.model.errors import MissingToolError, ToolError
 from tq_hw.model.tflite.writer import write_model
 from tq_hw.sim.mixed.parts import HostPart
-from tq_hw.sim.oracles import ENGINES, available
+from tq_hw.sim.oracles import ENGINES, Oracle, available
 
 __all__ = ["HostRunner"]
 
@@ -20,6 +20,18 @@ Array = npt.NDArray[Any]
 #: Kernels in the order in which they are tried: the second for operators that the reference resolver does not have.
 KERNELS = ("litert-ref", "litert-opt")
 _MISSING = "Didn't find op"
+_numbers = itertools.count()
+
+
+#: The engines that all host parts of this process share, as far as one was asked for.
+_engines: dict[str, Oracle] = {}
+
+
+def _engine(name: str) -> Oracle:
+    if name not in _engines:
+        _engines[name] = Oracle(name)
+        atexit.register(_engines[name].close)
+    return _engines[name]
 
 
 class HostRunner:
@@ -38,52 +50,37 @@ class HostRunner:
                                    'with the host; run: pip install "tq-hw[oracles]"')
         self.part, self.seconds = part, 0.0
         self._contents = write_model(part.model)
-        self._interpreter: Any = None
-        self._sizes: list[tuple[int, ...]] = []
+        self._key, self._kernels, self._fresh = next(_numbers), KERNELS[0], True
+        weakref.finalize(self, _drop, self._key)
 
     def reset(self) -> None:
         """Go back to the initial state."""
-        if self.part.is_stateful:
-            self._interpreter = None
+        self._fresh = self._fresh or self.part.is_stateful
 
     def run(self, inputs: Sequence[Array]) -> list[Array]:
         """Run one inference."""
         try:
             return self._run(inputs)
-        except (RuntimeError, ValueError) as error:
+        except ToolError as error:
             names = ", ".join(f"{op.index} ({op.op})" for op in self.part.operators[:8])
             more = ", ..." if len(self.part.operators) > 8 else ""
-            raise ToolError(f"LiteRT does not run the host's operators {names}{more}: "
-                            f"{' '.join(str(error).split())}") from error
-
-    def _open(self) -> Any:
-        """Return an interpreter with the first kernels that have all operators."""
-        module = importlib.import_module(ENGINES[KERNELS[0]][1])
-        for engine in KERNELS:
-            resolver = getattr(module.OpResolverType, ENGINES[engine][2])
-            try:
-                return module.Interpreter(model_content=self._contents, experimental_op_resolver_type=resolver,
-                                          num_threads=1)
-            except ValueError as error:
-                if engine == KERNELS[-1] or _MISSING not in str(error):
-                    raise
-        raise AssertionError("one of the kernels was returned or has raised")
+            raise ToolError(f"LiteRT does not run the host's operators {names}{more}: {error}") from error
 
     def _run(self, inputs: Sequence[Array]) -> list[Array]:
-        sizes = [array.shape for array in inputs]
-        if self._interpreter is None:
-            self._interpreter, self._sizes = self._open(), []
-        interpreter = self._interpreter
-        details = interpreter.get_input_details()
-        if self._sizes != sizes:
-            for detail, array in zip(details, inputs, strict=True):
-                if tuple(detail["shape"]) != array.shape:
-                    interpreter.resize_tensor_input(detail["index"], array.shape)
-            interpreter.allocate_tensors()
-            self._sizes = sizes
-        for detail, array in zip(details, inputs, strict=True):
-            interpreter.set_tensor(detail["index"], np.ascontiguousarray(array))
-        start = time.perf_counter()
-        interpreter.invoke()
-        self.seconds = time.perf_counter() - start
-        return [interpreter.get_tensor(detail["index"]) for detail in interpreter.get_output_details()]
+        if self.part.is_stateful and not self._fresh and not _engine(self._kernels).keeps(self._key):
+            raise ToolError("their state was lost with LiteRT's process; begin again from the initial state")
+        try:
+            found, self.seconds = _engine(self._kernels).run_kept(self._key, self._contents, inputs, self._fresh)
+        except ToolError as error:
+            if self._kernels == KERNELS[-1] or _MISSING not in str(error):
+                raise
+            self._kernels = KERNELS[-1]
+            found, self.seconds = _engine(self._kernels).run_kept(self._key, self._contents, inputs, self._fresh)
+        self._fresh = False
+        return found
+
+
+def _drop(key: int) -> None:
+    """Let the interpreter of a runner that is gone go."""
+    for engine in _engines.values():
+        engine.drop(key)

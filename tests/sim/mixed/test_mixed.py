@@ -5,10 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tests.sim.mixed.networks import NETWORKS, draw, names, parts_of
+from tests.sim.mixed.networks import NETWORKS, conv, draw, names, parts_of
 from tq_hw.isa.memory import Memory
-from tq_hw.model.errors import MissingToolError, ModelError, OptionError, UnsupportedError
+from tq_hw.model.errors import MissingToolError, ModelError, OptionError, ToolError, UnsupportedError
 from tq_hw.model.mixed import is_mixed
+from tq_hw.model.samples.build import ModelBuilder
 from tq_hw.model.tflite.writer import write_model
 from tq_hw.sim.mixed import AcceleratedPart, HostPart, MixedEngine, split
 from tq_hw.sim.mixed import host as host_module
@@ -112,3 +113,36 @@ def test_parts_in_order():
     kinds = [type(part) for part in split(made.model)]
     assert kinds == [AcceleratedPart, HostPart, AcceleratedPart]
     assert [op.op for op, _ in made.refused] == ["SOFTMAX"]
+
+
+def test_what_takes_litert_down_is_one_message():
+    """A state that is gone with the process is an error, and what has none goes on."""
+    made, _ = parts_of(write_model(NETWORKS["towers"]()))
+    engine = MixedEngine(made.model, "executor", Memory())
+    one = draw(made.model)
+    first = engine.infer(one)
+    stateful, = (host for host in engine.hosts if host.part.is_stateful)
+    host_module._engines["litert-ref"]._process.kill()
+    host_module._engines["litert-ref"]._process.wait()
+    with pytest.raises(ToolError) as caught:
+        stateful.run([np.zeros((1, 4, 4, 3), np.int8)])
+    assert str(caught.value).endswith("their state was lost with LiteRT's process; begin again from the initial state")
+    np.testing.assert_array_equal(engine.infer(one).outputs[0], first.outputs[0])
+
+
+def test_kernels_that_the_reference_resolver_does_not_have():
+    """LiteRT's optimized ELU of int8 is a table, which is not in the reference resolver."""
+    b = ModelBuilder("elu")
+    model = b.model(b.add("ELU", [conv(b, b.input((1, 5, 4, 3), scale=0.1), 2)], scale=0.1))
+    made, _ = parts_of(write_model(model))
+    assert names(made.model) == ["CUSTOM:tq-hw", "ELU"]
+    one = draw(made.model)
+    with Oracle("litert-opt") as oracle:
+        tensor, = made.model.main.operators[1].inputs
+        engine = MixedEngine(made.model, "executor", Memory())
+        found = engine.infer(one).outputs[0]
+        head = replace(made.model, subgraphs=(replace(
+            made.model.main, operators=made.model.main.operators[:1], outputs=(tensor,)),))
+        between = MixedEngine(head, "executor", Memory()).infer(one).outputs[0]
+        wanted = oracle.run(write_model(engine.hosts[0].part.model), [between])[0]
+    np.testing.assert_array_equal(found, wanted)
