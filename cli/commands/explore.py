@@ -1,7 +1,6 @@
 """`tq-hw explore`: which machine for these models, on this board or within these limits."""
 
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -15,25 +14,19 @@ from tq_hw.cli.explore.search import Exploration, Workers, confirm_cells, confir
 from tq_hw.cli.explore.target import Target, board_target, file_target
 from tq_hw.cli.report.page import need_plots
 from tq_hw.cli.report.tables import Column, print_table
+from tq_hw.cli.shared.configurations import to_toml
 from tq_hw.cli.shared.files import check_outputs, write, write_json
 from tq_hw.cli.shared.options import debug_option, json_option
 from tq_hw.cli.shared.progress import Meter
 from tq_hw.cli.shared.text import printable
 from tq_hw.compiler import estimate_model
-from tq_hw.isa.config import Config
 from tq_hw.model.errors import OptionError, ToolError
 from tq_hw.model.tflite.reader import read_model
 from tq_hw.work import default_store
 
-__all__ = ["explore_command", "to_toml"]
+__all__ = ["explore_command"]
 
 _SHOWN = 20
-
-
-def to_toml(config: Config) -> str:
-    """Return a configuration as the file that --config takes."""
-    return "".join(f"{key} = {value if isinstance(value, int) else repr(value).replace(chr(39), chr(34))}\n"
-                   for key, value in asdict(config).items())
 
 
 def _by_model(option: str, values: Sequence[str], names: Sequence[str]) -> dict[str, float]:

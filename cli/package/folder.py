@@ -12,6 +12,7 @@ from tq_hw.cli.package.facts import Core
 from tq_hw.cli.package.ipxact import component
 from tq_hw.cli.package.readme import readme
 from tq_hw.cli.package.sources import source_files
+from tq_hw.cli.shared.configurations import to_toml
 from tq_hw.hdl.netlist.design import Design
 from tq_hw.hdl.top import Top
 from tq_hw.hdl.verilog import to_readable_verilog
@@ -46,6 +47,7 @@ def write_folder(core: Core, target: Path) -> dict[str, Any]:
         **source_files(core), **bench_files(core),
         f"{core.name}.json": (json.dumps(facts, indent=1) + "\n").encode(),
         "component.xml": component(core, {f"rtl/{core.name}.v": "verilogSource"}).encode(),
+        f"{core.name}.toml": to_toml(core.config).encode(),
         "README.md": readme(core).encode(),
     }
     target = Path(os.path.realpath(target))

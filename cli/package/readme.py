@@ -39,7 +39,7 @@ def readme(core: Core) -> str:
     """Return the page."""
     name, config = core.name, core.config
     rules = "" if core.control == "plain" else _RULES
-    compile_config = config.name if PRESETS.get(config.name) == config else f"{config.name}.toml"
+    compile_config = config.name if PRESETS.get(config.name) == config else f"{name}.toml"
     return filled(
         "readme.in", NAME=name, CONFIG=config.name, COMPILE=compile_config, CONTROL=_CONTROL[core.control],
         RULES=rules, FINGERPRINT=f"{config.fingerprint:08x}", MACS=str(config.macs),

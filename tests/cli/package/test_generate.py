@@ -109,6 +109,10 @@ def test_ip_xact_has_every_register_field_and_port(core: Path, facts: Any) -> No
         "m_axi", "s_axi", "clock", "reset", "irq"}
 
 
+def test_the_configuration_is_in_the_folder(core: Path) -> None:
+    assert load_config(str(core / "npu.toml")) == PRESETS["serial"]
+
+
 def test_fields_of_a_register_do_not_overlap() -> None:
     for register in REGISTERS:
         bits = [bit for field in register.fields for bit in range(field.first, field.first + field.bits)]
