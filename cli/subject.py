@@ -13,7 +13,7 @@ from tq_hw.cli.shared.options import check_resident
 from tq_hw.cli.shared.progress import ProgressBar
 from tq_hw.compiler import Compiled, compile_model
 from tq_hw.compiler.passes import Observer, unobserved
-from tq_hw.compiler.rewrite.rewrite import Pattern
+from tq_hw.compiler.rewrite.rewrite import Pattern, load_patterns
 from tq_hw.compiler.warm import warm_program
 from tq_hw.isa.config import Config, load_config
 from tq_hw.isa.memory import Memory
@@ -29,7 +29,7 @@ from tq_hw.sim.rtl.build import ready
 
 __all__ = [
     "DEFAULT_CONFIG", "Subject", "check_against_golden", "check_engine", "compile_all", "compile_program",
-    "is_compiled", "open_for_board", "open_subject",
+    "is_compiled", "open_for_board", "open_subject", "patterns_of",
 ]
 
 DEFAULT_CONFIG = "n16"
@@ -87,12 +87,16 @@ def _refuse_shapes(path: str, shapes: InputShapes | None) -> None:
 
 
 def open_subject(path: str, config: str | Config | None, engine: str, memory: Memory, resident: bool = False,
-                 profile: str | None = None, shapes: InputShapes | None = None, trace: str = "") -> Subject:
+                 profile: str | None = None, shapes: InputShapes | None = None, trace: str = "",
+                 pattern_files: Sequence[str] = ()) -> Subject:
     """Read a model, and compile it for a memory unless `engine` is golden, or read a compiled file.
 
     What the RTL engine lacks is said before anything takes long; `trace` is the kind of its waves.
     """
     check_resident(resident, engine)
+    if pattern_files and (is_compiled(path) or engine == "golden"):
+        raise OptionError(f"{path}: --patterns are for a model that is compiled: a .tflite, with --engine rtl or "
+                          "executor")
     if is_compiled(path):
         _refuse_shapes(path, shapes)
         program = _load(path, profile)
@@ -112,8 +116,13 @@ def open_subject(path: str, config: str | Config | None, engine: str, memory: Me
     if engine == "golden":
         return Subject(path, chosen, model, None)
     check_engine(engine, chosen, trace)
-    compiled = compile_all(model, chosen, path, memory=memory)
+    compiled = compile_all(model, chosen, path, patterns_of(pattern_files), memory)
     return Subject(path, chosen, model, compiled.program, warm_program(compiled) if resident else None)
+
+
+def patterns_of(files: Sequence[str]) -> list[Pattern]:
+    """Return the patterns of all files, in order."""
+    return [each for path in files for each in load_patterns(path)]
 
 
 def check_engine(engine: str, config: Config, trace: str = "") -> None:

@@ -16,17 +16,17 @@ from tq_hw.cli.shared.options import (
     debug_option,
     json_option,
     partition_option,
+    patterns_option,
     profile_option,
     shape_options,
     wide_option,
 )
 from tq_hw.cli.shared.progress import ProgressBar
 from tq_hw.cli.shared.text import printable
-from tq_hw.cli.subject import compile_all
+from tq_hw.cli.subject import compile_all, patterns_of
 from tq_hw.cli.target import Target, target_options
 from tq_hw.compiler.ir.layers import Graph
 from tq_hw.compiler.passes import PASSES
-from tq_hw.compiler.rewrite.rewrite import load_patterns
 from tq_hw.compiler.show import show
 from tq_hw.isa.program_file import to_bytes
 from tq_hw.model.errors import OptionError, ToolError
@@ -93,9 +93,7 @@ def _fit(path: str, board_name: str, given: Sequence[str], profile: str | None, 
 @target_options(stalls=False)
 @profile_option
 @shape_options
-@click.option("--patterns", "pattern_files", metavar="FILE.py", multiple=True,
-              help="Patterns of your own, tried before the library's; what they make of the model is checked on random "
-              "inputs. May be repeated.")
+@patterns_option
 @click.option("--dump-after", "dump_after", metavar="PASS", multiple=True, type=click.Choice(list(PASSES)),
               help=f"Print what a pass made, in place of the report: {', '.join(PASSES)}. May be repeated.")
 @click.option("--fit", "fit_name", metavar="BOARD", help="Say how the model goes on a board: memory, time, the "
@@ -127,7 +125,7 @@ def compile_command(model_file: str, output: str | None, partitioned: bool, targ
         write_json(json_file, report)
         return
     chosen = target.sizes
-    patterns = [each for path in pattern_files for each in load_patterns(path)]
+    patterns = patterns_of(pattern_files)
     dumper = _Dumper(dump_after)
     with explained(model_file, shapes, profile):
         model = read_model(model_file, shapes=shapes).under(profile or "canon")

@@ -17,11 +17,12 @@ from tq_hw.cli.shared.options import (
     debug_option,
     json_option,
     partition_option,
+    patterns_option,
     profile_option,
     seed_option,
     shape_options,
 )
-from tq_hw.cli.subject import Subject, check_against_golden, check_engine, compile_all, is_compiled
+from tq_hw.cli.subject import Subject, check_against_golden, check_engine, compile_all, is_compiled, patterns_of
 from tq_hw.cli.target import Target, target_options
 from tq_hw.compiler import Compiled
 from tq_hw.isa.memory import Memory
@@ -97,13 +98,14 @@ def _make_mixed_page(path: str, target: Target, engine: str, shapes: InputShapes
 @profile_option
 @shape_options
 @seed_option
+@patterns_option
 @click.option("--compare", "other_file", metavar="OTHER.json", help="Put the run beside another one, whose report "
               "`--json` of sim, compile or report wrote.")
 @json_option
 @debug_option
 def report_command(model_file: str, output: str, engine: str, partitioned: bool, target: Target,
-                   profile: str | None, shapes: InputShapes, seed: int, other_file: str | None,
-                   json_file: str | None) -> None:
+                   profile: str | None, shapes: InputShapes, seed: int, pattern_files: tuple[str, ...],
+                   other_file: str | None,                   json_file: str | None) -> None:
     """Write one page of a model's layers, roofline, timeline and memories that opens without a network.
 
     One inference of drawn inputs is run and held against the golden model; a difference is exit code 1.
@@ -117,14 +119,14 @@ def report_command(model_file: str, output: str, engine: str, partitioned: bool,
         raise OptionError(f"{model_file}: expected a .tflite model, found a compiled file, which does not say what "
                           "lies where in the memories")
     if partitioned or is_mixed_file(model_file):
-        check_options(profile, {})
+        check_options(profile, {"--patterns": pattern_files})
         page = _make_mixed_page(model_file, target, engine, shapes, seed, before)
     else:
         chosen = target.sizes
         with explained(model_file, shapes, profile):
             model = read_model(model_file, shapes=shapes).under(profile or "canon")
             check_engine(engine, chosen)
-            compiled = compile_all(model, chosen, model_file, memory=target.memory)
+            compiled = compile_all(model, chosen, model_file, patterns_of(pattern_files), target.memory)
         page = make_page(model_file, model, compiled, engine, target.memory, seed, target.clock_hz, before)
     write(output, page.html)
     write_json(json_file, page.report)

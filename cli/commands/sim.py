@@ -21,6 +21,7 @@ from tq_hw.cli.shared.options import (
     engine_option,
     json_option,
     partition_option,
+    patterns_option,
     profile_option,
     resident_option,
     shape_options,
@@ -117,6 +118,7 @@ def _finish_mixed(mixed: MixedSubject, shapes: InputShapes, inputs: list[InputSe
 @shape_options
 @draw_options(1)
 @resident_option
+@patterns_option
 @click.option("--dump", "dumped", metavar="TENSOR", multiple=True, help="Put an intermediate tensor into --outputs "
               "too, under its name; by name or index, may be repeated.")
 @click.option("--waves", metavar="OUT.fst", help="Write the waves of the first inference (--engine rtl).")
@@ -129,8 +131,8 @@ def _finish_mixed(mixed: MixedSubject, shapes: InputShapes, inputs: list[InputSe
 @debug_option
 def sim_command(path: str, inputs_file: str | None, outputs_file: str | None, engine: str, partitioned: bool,
                 target: Target, profile: str | None, shapes: InputShapes, seed: int, sets: int, resident: bool,
-                dumped: tuple[str, ...], waves: str | None, trace_file: str | None, soc: bool, json_file: str | None,
-                wide: bool) -> None:
+                pattern_files: tuple[str, ...], dumped: tuple[str, ...], waves: str | None,
+                trace_file: str | None, soc: bool, json_file: str | None, wide: bool) -> None:
     """Run a model, or a file that `compile` made, and report cycles and utilization per layer.
 
     A model's outputs are held against the golden model, with --partition against the whole model in LiteRT; a
@@ -141,11 +143,12 @@ def sim_command(path: str, inputs_file: str | None, outputs_file: str | None, en
     for option, file in (("--waves", waves), ("--trace", trace_file)):
         if file is not None and engine != "rtl":
             raise OptionError(f"{option} needs --engine rtl, not {engine}")
-    board = _soc_board(soc, target, {"--engine": engine != "rtl", "--dump": dumped,
-                                         "--waves": waves, "--trace": trace_file, "--resident": resident})
+    board = _soc_board(soc, target, {"--engine": engine != "rtl", "--dump": dumped, "--waves": waves,
+                                     "--trace": trace_file, "--resident": resident, "--patterns": pattern_files})
     memory = target.memory if board is None else target.plain
     if partitioned or is_mixed_file(path):
-        check_options(profile, {"--soc": soc, "--resident": resident, "--dump": dumped, "--trace": trace_file})
+        check_options(profile, {"--soc": soc, "--resident": resident, "--dump": dumped, "--trace": trace_file,
+                                "--patterns": pattern_files})
         mixed = open_mixed(path, target.config, memory, shapes)
         inputs, stacked = mixed.input_sets(inputs_file, sets, seed)
         found = infer_all(MixedEngine(mixed.model, engine, memory, waves), inputs, f"{engine} {Path(path).stem}")
@@ -153,7 +156,8 @@ def sim_command(path: str, inputs_file: str | None, outputs_file: str | None, en
         return
     with explained(path, shapes, profile):
         subject = (open_for_board(path, board, memory, profile, shapes) if board is not None else
-                   open_subject(path, target.config, engine, memory, resident, profile, shapes, waves_kind(waves)))
+                   open_subject(path, target.config, engine, memory, resident, profile, shapes, waves_kind(waves),
+                                pattern_files))
     wanted = _wanted(subject, dumped, outputs_file)
     inputs, stacked = subject.input_sets(inputs_file, sets, seed)
     more: Report = {}

@@ -19,11 +19,12 @@ from tq_hw.cli.shared.options import (
     engine_option,
     json_option,
     partition_option,
+    patterns_option,
     profile_option,
     resident_option,
     shape_options,
 )
-from tq_hw.cli.subject import check_engine, compile_all, is_compiled
+from tq_hw.cli.subject import check_engine, compile_all, is_compiled, patterns_of
 from tq_hw.cli.target import Target, target_options
 from tq_hw.compiler import compile_model
 from tq_hw.compiler.rewrite.rewrite import Pattern
@@ -216,11 +217,12 @@ def _sets(inputs: Sequence[InputSet]) -> str:
 @shape_options
 @draw_options(3)
 @resident_option
+@patterns_option
 @json_option
 @debug_option
 def verify_command(paths: tuple[str, ...], engine: str, partitioned: bool, oracle: str | None, target: Target,
                    profile: str | None, shapes: InputShapes, seed: int, sets: int, resident: bool,
-                   json_file: str | None) -> int:
+                   pattern_files: tuple[str, ...], json_file: str | None) -> int:
     """Check that an engine computes every integer of a model as it should.
 
     PATH is a model, or a folder of models, each with `input_j` and `expected_j` in an .npz of its name next to it where
@@ -236,12 +238,13 @@ def verify_command(paths: tuple[str, ...], engine: str, partitioned: bool, oracl
                               "runs it")
     verdicts = []
     if partitioned:
-        check_options(profile, {"--resident": resident, f"--oracle {oracle}": oracle not in (None, PROFILE),
+        check_options(profile, {"--resident": resident, "--patterns": pattern_files,
+                                f"--oracle {oracle}": oracle not in (None, PROFILE),
                                 "--engine golden": engine == "golden"})
         oracle, profile = PROFILE, PROFILE
     kind = PartitionVerifier if partitioned else Verifier
     with kind(engine, oracle, target.sizes, target.memory, sets, seed, resident,
-                  profile or "canon", shapes) as verifier:
+                  profile or "canon", shapes, patterns_of(pattern_files)) as verifier:
         for case in cases:
             verdicts.append(verdict := verifier.check(case))
             if json_file != "-":

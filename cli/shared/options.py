@@ -14,8 +14,8 @@ from tq_hw.model.graph import PROFILES
 from tq_hw.model.rules.propagate import InputShapes
 
 __all__ = ["ENGINES", "check_resident", "config_option", "debug_option", "debugging", "draw_options",
-           "engine_option", "json_option", "memory_options", "partition_option", "profile_option", "rate_of",
-           "rate_options", "resident_option", "seed_option", "shape_options", "wide_option"]
+           "engine_option", "json_option", "memory_options", "partition_option", "patterns_option", "profile_option",
+           "rate_of", "rate_options", "resident_option", "seed_option", "shape_options", "wide_option"]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -106,6 +106,13 @@ def json_option(function: Function) -> Function:
     """Add `--json`."""
     return click.option("--json", "json_file", metavar="FILE", help="Write the report as JSON, '-' for standard "
                         "output.")(function)
+
+
+def patterns_option(function: Function) -> Function:
+    """Add `--patterns`."""
+    return click.option("--patterns", "pattern_files", metavar="FILE.py", multiple=True,
+                        help="Patterns of your own, tried before the library's; what they make of the model is checked "
+                        "on random inputs. May be repeated.")(function)
 
 
 def wide_option(function: Function) -> Function:

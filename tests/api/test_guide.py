@@ -3,6 +3,7 @@
 import re
 import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -28,3 +29,15 @@ def test_the_snippets_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsy
     assert f"prints `{shape}`" in PAGE
     assert verdict == "True 2 input sets equal the golden model"
     assert (tmp_path / "digits.html").stat().st_size > 100_000
+
+
+def test_the_snippet_for_mismatches_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+                                         capsys: pytest.CaptureFixture[str]) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "guide" / "debug-a-mismatch.md").read_text(encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    shutil.copy(DEMO_MODEL, "model.tflite")
+    names: dict[str, Any] = {}
+    exec(compile("\n".join(re.findall(r"```python\n(.*?)```", page, re.S)), "debug-a-mismatch.md", "exec"), names)
+    output, result = names["output"], names["result"]
+    assert result.writer_of(output.region, output.region_offset_bytes)[0].name == "STORE"
+    assert " array " in capsys.readouterr().out

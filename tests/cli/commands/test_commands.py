@@ -272,3 +272,18 @@ def test_the_serial_design_is_no_faster_than_it_can_be(tq: Tq, model: Path) -> N
     assert "(estimated for a parallel machine of this size)" in result.out
     report = json.loads(tq("compile", model.name, "--config", "serial", "--json", "-").out)
     assert report["design"] == "serial" and 0 < report["utilization"] <= 1
+
+
+def test_patterns_of_your_own_go_to_every_command(tq: Tq, model: Path) -> None:
+    Path("none.py").write_text('from pathlib import Path\nfrom tq_hw.compiler.rewrite.rewrite import pattern\n\n'
+                               '@pattern("CONV_2D")\ndef seen(graph, op):\n    Path("seen").write_text("x")\n'
+                               "    return None\n")
+    for command in (("compile",), ("sim", "--engine", "executor"), ("verify", "--engine", "executor", "--sets", "1"),
+                    ("report", "--engine", "executor", "-o", "r.html")):
+        Path("seen").unlink(missing_ok=True)
+        name, *options = command
+        result = tq(name, model.name, "--config", "tiny", "--patterns", "none.py", *options)
+        assert (result.code, result.err) == (0, "")
+        assert Path("seen").read_text()
+    assert tq("sim", model.name, "--engine", "golden", "--patterns", "none.py").err == (
+        "tq-hw: small.tflite: --patterns are for a model that is compiled: a .tflite, with --engine rtl or executor\n")
