@@ -4,9 +4,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
-from tq_hw.compiler.partition import Unit
+from tq_hw.compiler.partition import Piece
 from tq_hw.compiler.partition.macs import macs_of
-from tq_hw.compiler.partition.units import find_units
+from tq_hw.compiler.partition.pieces import find_pieces
 from tq_hw.compiler.rewrite.fold_constants import fold_constants
 from tq_hw.model.errors import ModelError, TqError, UnsupportedError
 from tq_hw.model.graph import Model, Operator
@@ -33,14 +33,14 @@ def _explanation(path: str, shapes: InputShapes | None, profile: str) -> list[st
     try:
         model = read_model(path, rules=False, shapes=shapes)
         model = replace(model, subgraphs=(fold_constants(model, integers=True), *model.subgraphs[1:]))
-        units = find_units(model.under(profile))
+        pieces = find_pieces(model.under(profile))
     except TqError:
         return []
-    refused = [(op, unit.refusal) for unit in units if unit.refusal for op in unit.operators]
+    refused = [(op, piece.refusal) for piece in pieces if piece.refusal for op in piece.operators]
     count = len(model.main.operators)
     if not 0 < len(refused) < count:
         return []
-    gain = _gain(model, units if profile == "litert" else find_units(model.under("litert")))
+    gain = _gain(model, pieces if profile == "litert" else find_pieces(model.under("litert")))
     return [f"{len(refused)} of {count} operators are not taken; `tq-hw ops` lists those that are:", *_lines(refused),
             gain] if gain else []
 
@@ -57,9 +57,9 @@ def _lines(refused: Sequence[tuple[Operator, str]]) -> Iterator[str]:
         yield f"  {name} ({where}): {why}"
 
 
-def _gain(model: Model, units: Sequence[Unit]) -> str:
+def _gain(model: Model, pieces: Sequence[Piece]) -> str:
     """Return the sentence about what a partition leaves on the accelerator, "" where that multiplies nothing."""
-    counts = [(not unit.refusal, macs_of(op, model.main.tensors)) for unit in units for op in unit.operators]
+    counts = [(not piece.refusal, macs_of(op, model.main.tensors)) for piece in pieces for op in piece.operators]
     taken, total = sum(count for is_taken, count in counts if is_taken), sum(count for _, count in counts)
     if total and not taken:
         return ""

@@ -1,4 +1,4 @@
-"""What becomes a unit, what the host keeps, and what is refused with the whole model."""
+"""What becomes a piece, what the host keeps, and what is refused with the whole model."""
 
 import sys
 from dataclasses import replace
@@ -7,7 +7,7 @@ import pytest
 
 from tests.sim.mixed.networks import NETWORKS, conv, float_middle
 from tq_hw.compiler.partition import partition
-from tq_hw.compiler.partition.units import find_units
+from tq_hw.compiler.partition.pieces import find_pieces
 from tq_hw.isa.config import load_config
 from tq_hw.model.cut import compact
 from tq_hw.model.errors import ModelError, UnsupportedError
@@ -17,8 +17,8 @@ from tq_hw.model.samples.typical import typical
 TINY = load_config("tiny")
 
 
-def units_of(model):
-    return [[op.op for op in unit.operators] for unit in find_units(model.under("litert"))]
+def pieces_of(model):
+    return [[op.op for op in piece.operators] for piece in find_pieces(model.under("litert"))]
 
 
 def test_an_island_that_is_a_table_is_one_unit():
@@ -26,16 +26,16 @@ def test_an_island_that_is_a_table_is_one_unit():
     image = b.input((1, 4), scale=0.1)
     real = b.add("EXP", [b.add("NEG", [b.add("DEQUANTIZE", [image])], dtype="float32")], dtype="float32")
     model = b.model(b.add("QUANTIZE", [real], scale=0.1))
-    assert units_of(model) == [["DEQUANTIZE", "NEG", "EXP", "QUANTIZE"]]
-    assert find_units(model.under("litert"))[0].refusal == ""
+    assert pieces_of(model) == [["DEQUANTIZE", "NEG", "EXP", "QUANTIZE"]]
+    assert find_pieces(model.under("litert"))[0].refusal == ""
 
 
 def test_operators_of_an_island_that_is_none_are_units():
-    assert units_of(float_middle())[:4] == [["CONV_2D"], ["DEQUANTIZE"], ["SOFTMAX"], ["QUANTIZE"]]
+    assert pieces_of(float_middle())[:4] == [["CONV_2D"], ["DEQUANTIZE"], ["SOFTMAX"], ["QUANTIZE"]]
 
 
 def test_what_shares_a_state_is_a_unit_with_what_lies_between():
-    found = [unit for unit in units_of(NETWORKS["towers"]()) if "VAR_HANDLE" in unit]
+    found = [piece for piece in pieces_of(NETWORKS["towers"]()) if "VAR_HANDLE" in piece]
     assert found == [["CALL_ONCE", "VAR_HANDLE", "READ_VARIABLE", "ADD", "ASSIGN_VARIABLE"]]
 
 

@@ -1,6 +1,6 @@
 """What of a model is taken or left as one: single operators, float32 islands, and what shares a state.
 
-Whether the accelerator takes a unit is found by lowering it alone: there is no second list of what is supported.
+Whether the accelerator takes a piece is found by lowering it alone: there is no second list of what is supported.
 """
 
 import re
@@ -17,7 +17,7 @@ from tq_hw.model.rules.signatures import FLOAT_OPERATORS, SIGNATURES
 from tq_hw.sim.golden.profiles import check_profile
 from tq_hw.sim.golden.state import RESOURCE_KERNELS
 
-__all__ = ["Unit", "find_units", "order_of", "used_outputs"]
+__all__ = ["Piece", "find_pieces", "order_of", "used_outputs"]
 
 _ENTRIES = ("DEQUANTIZE", "CAST")
 #: Types of int8 models.
@@ -25,7 +25,7 @@ _KNOWN = ("int8", "int32", "int64", "bool", "resource")
 
 
 @dataclass(frozen=True, eq=False)
-class Unit:
+class Piece:
     """Operators that run on the same side.
 
     Members
@@ -60,8 +60,8 @@ def used_outputs(subgraph: Subgraph, operators: Iterable[Operator]) -> set[int]:
             if index in outside or index in subgraph.outputs or index not in inside}
 
 
-def find_units(model: Model) -> list[Unit]:
-    """Return the units of the main subgraph, in an order in which they can run.
+def find_pieces(model: Model) -> list[Piece]:
+    """Return the pieces of the main subgraph, in an order in which they can run.
 
     Raises `ModelError` for an operator of int8 that breaks its rules.
     """
@@ -75,7 +75,7 @@ def find_units(model: Model) -> list[Unit]:
         groups.join(sharing)
     found = []
     for operators in groups.in_order():
-        found.append(Unit(tuple(operators), _refusal(model, operators)))
+        found.append(Piece(tuple(operators), _refusal(model, operators)))
     return found
 
 
