@@ -181,11 +181,12 @@ def load() -> dict[str, Any]:
 
 
 def write(known: dict[str, Any]) -> None:
-    """Write one line per machine and per unit, in the order of their hashes."""
+    """Write one line per machine and per unit, in the order of their hashes; units of earlier sources are dropped."""
     families = []
     rows = known.pop("boards", [])
     for family, values in sorted(known.items()):
-        cells = ",\n".join(f'   "{key}": {json.dumps(value)}' for key, value in sorted(values["cells"].items()))
+        cells = ",\n".join(f'   "{key}": {json.dumps(value)}' for key, value in sorted(values["cells"].items())
+                          if any(key in row["units"].values() for row in values["machines"]))
         machines = ",\n".join(f"   {json.dumps(row, sort_keys=True)}" for row in values["machines"])
         families.append(f' "{family}": {{\n  "cells": {{\n{cells}\n  }},\n  "machines": [\n{machines}\n  ]\n }}')
     families.append(' "boards": [\n' + ",\n".join(f"  {json.dumps(row)}" for row in rows) + "\n ]")
