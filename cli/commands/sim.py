@@ -39,7 +39,7 @@ from tq_hw.isa.memory import Memory
 from tq_hw.model.errors import MismatchError, OptionError, ToolError
 from tq_hw.model.rules.propagate import InputShapes
 from tq_hw.sim.diagnose.tensors import find_tensor, with_outputs
-from tq_hw.sim.diagnose.trace import trace_events
+from tq_hw.sim.diagnose.trace import timed, trace_events
 from tq_hw.sim.engines import Array, Engine, Inference, InputSet, make_engine
 from tq_hw.sim.mixed import MixedEngine
 from tq_hw.sim.rtl.simulate import waves_kind
@@ -183,7 +183,8 @@ def sim_command(path: str, inputs_file: str | None, outputs_file: str | None, en
         write(outputs_file, npz_bytes(arrays))
     if trace_file is not None:
         assert subject.program is not None
-        write_json(trace_file, trace_events(subject.program, found[0].timeline, found[0].layer_cycles))
+        trace = trace_events(subject.program, found[0].timeline, found[0].layer_cycles)
+        write_json(trace_file, timed(trace, target.clock_hz))
     if "-" not in (json_file, outputs_file, trace_file):
         print_summary(report)
         if board is None:

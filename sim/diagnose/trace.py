@@ -1,8 +1,7 @@
 """The timeline of a run in the trace-event format, which Perfetto and Chrome's tracing page open.
 
 One track per unit with a slice per operation, named by the operator it belongs to, and one track with a slice per
-layer. A cycle is a microsecond of the page. Where a track is empty, its unit waited: for tokens, for commands, or for
-another unit.
+layer. Where a track is empty, its unit waited: for tokens, for commands, or for another unit.
 """
 
 from collections.abc import Mapping
@@ -13,7 +12,7 @@ import numpy.typing as npt
 from tq_hw.isa.layout import Unit
 from tq_hw.isa.program import Program
 
-__all__ = ["trace_events"]
+__all__ = ["timed", "trace_events"]
 
 _PROCESS = 1
 _LAYERS = "layers"
@@ -23,7 +22,7 @@ _TRACKS = (_LAYERS, *(unit.name.lower() for unit in (Unit.LOAD, Unit.ARRAY, Unit
 
 def trace_events(program: Program, timeline: Mapping[Unit, npt.NDArray[Any]],
                  layer_cycles: Mapping[int, int]) -> dict[str, Any]:
-    """Return the trace of one run as JSON values.
+    """Return the trace of one run as JSON values, with cycles as its unit of time.
 
     A unit takes an operation while the one before is under way: its slice begins when that one is done, and
     `taken_cycle` says when it was taken.
@@ -48,6 +47,16 @@ def trace_events(program: Program, timeline: Mapping[Unit, npt.NDArray[Any]],
             events.append(_slice(number, name, max(taken, before), done, {"run": run, "taken_cycle": taken}))
             before = done
     return {"traceEvents": events, "displayTimeUnit": "ms"}
+
+
+def timed(trace: dict[str, Any], clock_hz: int) -> dict[str, Any]:
+    """Return a trace with the times at a clock: microseconds, as the format has it, and the cycles as arguments."""
+    microseconds = 1e6 / clock_hz
+    events = [event if event["ph"] != "X" else event | {
+        "ts": event["ts"] * microseconds, "dur": event["dur"] * microseconds,
+        "args": event["args"] | {"begin_cycle": event["ts"], "end_cycle": event["ts"] + event["dur"]}}
+        for event in trace["traceEvents"]]
+    return trace | {"traceEvents": events, "otherData": {"clock_hz": clock_hz}}
 
 
 def _name(kind: str, thread: int, name: str) -> dict[str, Any]:

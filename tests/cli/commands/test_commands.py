@@ -287,3 +287,12 @@ def test_patterns_of_your_own_go_to_every_command(tq: Tq, model: Path) -> None:
         assert Path("seen").read_text()
     assert tq("sim", model.name, "--engine", "golden", "--patterns", "none.py").err == (
         "tq-hw: small.tflite: --patterns are for a model that is compiled: a .tflite, with --engine rtl or executor\n")
+
+
+def test_a_trace_has_real_times(tq: Tq, model: Path) -> None:
+    assert tq("sim", model.name, "--config", "tiny", "--trace", "t.json", "--json", "s.json").code == 0
+    trace, cycles = json.loads(Path("t.json").read_text()), json.loads(Path("s.json").read_text())["cycles"]
+    layers = [event for event in trace["traceEvents"] if event["ph"] == "X" and event["tid"] == 0]
+    assert trace["otherData"] == {"clock_hz": 100_000_000}
+    assert layers[-1]["args"]["end_cycle"] == cycles
+    assert abs(layers[-1]["ts"] + layers[-1]["dur"] - cycles / 100) < 1e-6

@@ -8,7 +8,7 @@ from tq_hw.compiler import compile_model
 from tq_hw.isa.config import PRESETS
 from tq_hw.isa.layout import Unit
 from tq_hw.model.samples.layers import sample
-from tq_hw.sim.diagnose.trace import trace_events
+from tq_hw.sim.diagnose.trace import timed, trace_events
 
 
 def test_slices_by_unit_and_layer():
@@ -34,3 +34,16 @@ def test_slices_by_unit_and_layer():
             owners = {run: f"{layer.index} {layer.op}" for layer in program.layers
                       for first, last in layer.runs.get(name, ()) for run in range(first, last + 1)}
             assert [event["name"] for event in slices] == [owners[event["args"]["run"]] for event in slices]
+
+
+def test_times_at_a_clock():
+    program = compile_model(sample("chain", 0), PRESETS["tiny"]).program
+    timeline = {unit: np.array([(0, 50)] * 100) for unit in Unit}
+    trace = trace_events(program, timeline, {})
+    real = timed(trace, 25_000_000)
+    assert real["otherData"] == {"clock_hz": 25_000_000}
+    first = next(event for event in real["traceEvents"] if event["ph"] == "X")
+    assert (first["ts"], first["dur"]) == (0.0, 2.0)
+    assert (first["args"]["begin_cycle"], first["args"]["end_cycle"]) == (0, 50)
+    assert [event for event in real["traceEvents"] if event["ph"] == "M"] == [
+        event for event in trace["traceEvents"] if event["ph"] == "M"]
