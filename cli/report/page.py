@@ -13,6 +13,7 @@ from typing import Any
 from tq_hw.cli.report.compare import compared
 from tq_hw.cli.report.layers import CLOCK_HZ, Report, bound_text, host_lines, time_text
 from tq_hw.cli.report.tables import percent
+from tq_hw.cli.shared.text import printable
 from tq_hw.compiler import Compiled
 from tq_hw.compiler.memory_map import MEMORIES, memory_map, peak_words
 from tq_hw.isa.memory import Memory
@@ -108,14 +109,19 @@ def _summary(report: Report, programs: Sequence[Program], memory: Memory,
         *(host_lines(report) if "host" in report else ()),
         ("every number equal to the whole model's in LiteRT" if "host" in report else
          "every integer equal to the golden model's", "yes" if report["bit_exact"] else "NO"),
-        ("made by", f"tq-hw {version('tq-hw')}: {shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])}"),
+        ("made by", f"tq-hw {version('tq-hw')}: {_command_line()}"),
     ]
+
+
+def _command_line() -> str:
+    """Return how this program was called, as text that may stand on a page."""
+    return printable(shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]]))
 
 
 def _lost(report: Report) -> list[tuple[str, str, str]]:
     """Return what the cycles went to, the most first: words, cycles, share."""
     lost, cycles = report.get("lost") or {}, report["cycles"]
-    return [(REASONS[reason][0], f"{count:,}", percent(count / cycles) or "0 %")
+    return [(REASONS[reason][0], f"{count:,}", percent(count / max(cycles, 1)) or "0 %")
             for reason, count in sorted(lost.items(), key=lambda item: -item[1])]
 
 
