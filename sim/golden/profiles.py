@@ -100,14 +100,18 @@ def constraint_tflm_padding(op: Operator, subgraph: Subgraph) -> str | None:
 def constraint_tflm_gate_scale(op: Operator, subgraph: Subgraph) -> str | None:
     """Keep the input scale at 2^-28 or more and below 2^35: the kernel shifts by its exponent."""
     tensor = input_tensor(op, subgraph, 0)
-    return None if tensor is None or 2.0**-28 <= tensor.scale < 2.0**35 else f"{tensor.scale:g}"
+    if tensor is None or tensor.dtype == "float32":
+        return None
+    return None if 2.0**-28 <= tensor.scale < 2.0**35 else f"{tensor.scale:g}"
 
 
 @_rule("tflm", _UNDEFINED, "RELU6")
 def constraint_tflm_six(op: Operator, subgraph: Subgraph) -> str | None:
     """Keep 6 by the input scale below 2^31."""
     tensor = input_tensor(op, subgraph, 0)
-    return None if tensor is None or 6 / tensor.scale < 2.0**31 - 128 else f"input scale {tensor.scale:g}"
+    if tensor is None or tensor.dtype == "float32":
+        return None
+    return None if 6 / tensor.scale < 2.0**31 - 128 else f"input scale {tensor.scale:g}"
 
 
 @_rule("tflm", _REFUSED, "SVDF")

@@ -185,6 +185,12 @@ def test_what_an_engine_has_no_result_for(profile: str, data: bytes, where: str,
         assert str(found.value) == f"{where}: under --profile {profile}: {message}; --profile canon runs it"
 
 
+@pytest.mark.parametrize("op", ["LOGISTIC", "TANH", "RELU6"])
+def test_float32_between_quantize_and_dequantize_has_no_scale(op: str) -> None:
+    model = parse_model(floating(op), "m").under("tflm")
+    assert golden.run(model, [np.zeros((1, 5), np.float32)]).outputs
+
+
 def test_every_rule_of_an_operator_is_here() -> None:
     rules = [(profile, f"operator 0 ({op})", sentence, why) for profile in ENGINES
              for op, sentence, why in profile_rules(profile)]
