@@ -9,7 +9,7 @@ import pytest
 from old_hosts import old_hosts
 
 from tq_hw.compiler import compile
-from tq_hw.compiler.plan import plan
+from tq_hw.compiler.plan import uses
 from tq_hw.isa.config import load_config
 from tq_hw.model.graph import Model
 from tq_hw.model.random.graphs import GROUPS, random_graph
@@ -103,7 +103,7 @@ def test_graphs_have_all_operators_and_all_forms() -> None:
 
 def test_a_host_that_is_not_whole_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     path = next(path for path in CORPUS if path.stem == "nested_join_1x1")
-    monkeypatch.setattr(plan, "find_hosts", old_hosts)
+    monkeypatch.setattr(uses, "find_hosts", old_hosts)
     with pytest.raises(Difference, match="^DataflowError in .*: internal error: the compiler's check refuses its own"):
         check_graph(read_model(path), 1, Job("n8"))
     monkeypatch.setattr(compile, "verify", lambda emitter: None)

@@ -13,7 +13,7 @@ from tq_hw.compiler import compile as compile_module
 from tq_hw.compiler import compile_model
 from tq_hw.compiler.ir.value import Pitch
 from tq_hw.compiler.lower.legalize import legalize
-from tq_hw.compiler.plan import plan
+from tq_hw.compiler.plan import uses
 from tq_hw.compiler.specialize.in_place import in_place
 from tq_hw.compiler.verify import DataflowError, verify_places
 from tq_hw.isa.config import load_config
@@ -37,7 +37,7 @@ def _model(name: str, shape: tuple[int, int, int]) -> Model:
 
 def test_parts_that_never_reach_their_host_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nested concatenations of one pixel, as they were once compiled."""
-    monkeypatch.setattr(plan, "find_hosts", old_hosts)
+    monkeypatch.setattr(uses, "find_hosts", old_hosts)
     with pytest.raises(DataflowError) as refused:
         compile_model(_model("nested", (1, 1, 16)), load_config("n16"))
     assert str(refused.value) == (
@@ -52,7 +52,7 @@ def test_the_network_that_once_came_out_wrong_is_refused(config: str, shared: Pa
     models = [read_model(shared / "zoo" / "rep2_one.tflite"), read_model(CORPUS / "nested_join_1x1.tflite")]
     for model in models:
         compile_model(model, load_config(config))
-    monkeypatch.setattr(plan, "find_hosts", old_hosts)
+    monkeypatch.setattr(uses, "find_hosts", old_hosts)
     for model in models:
         with pytest.raises(DataflowError, match=r"RUN \d+ of the array unit for operator 5 \(CONV_2D\): input 0 at "
                            r"scratchpad word \d+, byte 0, should be element \[0, 0, 0, 0\] of '.*', made by operator "
@@ -63,7 +63,7 @@ def test_the_network_that_once_came_out_wrong_is_refused(config: str, shared: Pa
 @pytest.mark.parametrize("name", CASES)
 def test_what_is_not_refused_is_right(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """With hosts as they were: every stream is refused, or equals golden; without the check, some do not."""
-    monkeypatch.setattr(plan, "find_hosts", old_hosts)
+    monkeypatch.setattr(uses, "find_hosts", old_hosts)
     model = _model(name, (1, 1, 16))
     image = np.random.default_rng(1).integers(-128, 128, (1, 1, 1, 16)).astype(np.int8)
     wanted = run(model, [image]).outputs
@@ -99,7 +99,7 @@ def test_places_that_are_not_the_copies_are_refused() -> None:
 
 def test_command_line_refuses_with_one_message_and_no_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path,
                                                           capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr(plan, "find_hosts", old_hosts)
+    monkeypatch.setattr(uses, "find_hosts", old_hosts)
     path, out = CORPUS / "nested_join_1x1.tflite", tmp_path / "out.tqm"
     assert main(["compile", str(path), "-o", str(out)]) == 4
     assert list(tmp_path.iterdir()) == []
