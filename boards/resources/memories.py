@@ -28,12 +28,13 @@ _EXPONENT_BITS, _EXPONENT_WORDS = 15, 1024
 
 
 class _Memory(NamedTuple):
-    """Memories of one shape: bits of a word, words, and how many there are, one per read port."""
+    """Memories of one shape: bits of a word, words, how many there are, one per read port, and if bytes are written."""
 
     unit: str
     bits: int
     words: int
     copies: int
+    by_bytes: bool = False
 
 
 def multipliers(config: Config) -> Mapping[str, int]:
@@ -44,7 +45,7 @@ def multipliers(config: Config) -> Mapping[str, int]:
 
 def _memories(config: Config) -> Iterator[_Memory]:
     beat = 8 * config.bus_bytes
-    yield _Memory("scratchpad", 8 * config.word_bytes, config.scratchpad_words // BANKS, BANKS)
+    yield _Memory("scratchpad", 8 * config.word_bytes, config.scratchpad_words // BANKS, BANKS, True)
     yield _Memory("array", 32 * config.cols, acc_depth(config), 2)
     yield _Memory("vector", 32 * config.requantize_lanes, config.vector_words, 2)
     yield _Memory("vector", 32, 512, 2 * config.requantize_lanes)
@@ -70,6 +71,8 @@ def block_rams(config: Config, family: str) -> Mapping[str, float]:
     found: dict[str, float] = {}
     for memory in _memories(config):
         if memory.words > _LUT_DEPTH[family]:
-            least = min(ceil_div(memory.bits, bits) * ceil_div(memory.words, words) for bits, words in _SHAPES)
+            # A byte that is written alone has no use for the ninth bit.
+            least = min(ceil_div(memory.bits, bits // 9 * 8 if memory.by_bytes and bits >= 9 else bits)
+                        * ceil_div(memory.words, words) for bits, words in _SHAPES)
             found[memory.unit] = found.get(memory.unit, 0) + memory.copies * least * _COUNTS[family]
     return found

@@ -80,3 +80,9 @@ def test_a_family_without_a_record_is_an_error() -> None:
         estimate_resources(Config("other", 8, 8, 8, 65536), "ice40")
     assert str(error.value).startswith("configuration 'other': the parallel design was never synthesized for ice40; "
                                        "it was for ecp5")
+
+
+def test_bytes_that_are_written_alone_have_no_ninth_bit() -> None:
+    """A whole ULX3S with this machine took 172 block RAMs, one of them for its link."""
+    found = block_rams(Config("x", 16, 8, 4, 256 << 10), "ecp5")
+    assert (found["scratchpad"], sum(found.values())) == (128, 171)
