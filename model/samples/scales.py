@@ -69,6 +69,24 @@ def _binary(d: ScaleDraw, op: str) -> int:
     return d.b.add(op, [left, right], scale=out, zero_point=d.point(), fused_activation_function=d.activation())
 
 
+def _difference(d: ScaleDraw, op: str) -> int:
+    """Both operands through all codes, and no activation."""
+    left = d.input(_CODES, 1)
+    right = d.input(1, _CODES, scale=d.near(d.b.tensors[left].scale))
+    real = max(d.b.tensors[left].scale, d.b.tensors[right].scale)
+    return d.b.add(op, [left, right], scale=d.near(real * real * 100), zero_point=d.point())
+
+
+def _quotient(d: ScaleDraw, op: str) -> int:
+    """All codes by all codes but that of 0, by which the kernels do not divide."""
+    left, point = d.input(_CODES, 1), d.point()
+    codes = np.array([code for code in range(-128, 128) if code != point], np.int8).reshape(1, -1)
+    right = d.b.constant(codes, scale=d.near(d.b.tensors[left].scale), zero_point=point)
+    real = d.b.tensors[left].scale / d.b.tensors[right].scale
+    return d.b.add(op, [left, right], scale=d.near(real), zero_point=d.point(),
+                   fused_activation_function=d.activation())
+
+
 def _prelu(d: ScaleDraw, op: str) -> int:
     source = d.input(99, _CODES)
     alpha = d.b.constant(np.arange(-128, 128).astype(np.int8).reshape(1, _CODES), scale=d.scale(), zero_point=d.point())
@@ -98,7 +116,7 @@ def _float(d: ScaleDraw, op: str) -> int:
     source, name = d.input(_CODES), op.partition(":")[0]
     real = d.b.tensors[source].scale
     inputs = [d.b.add("DEQUANTIZE", [source])]
-    if name in ("DIV", "POW", "FLOOR_DIV", "SQUARED_DIFFERENCE"):
+    if name in ("DIV", "POW", "FLOOR_DIV", "FLOOR_MOD", "SQUARED_DIFFERENCE"):
         number = d.pick(2, 0.5, -1) if name == "POW" else d.pick(1, -1) * d.float32(real * 10.0 ** d.rng.uniform(-1, 3))
         inputs.append(d.b.constant(np.array(number, np.float32)))
     return d.b.add("QUANTIZE", [d.b.add(name, inputs)], scale=d.near(d.pick(real, 0.01)), zero_point=d.point())
@@ -142,6 +160,15 @@ def _mean(d: ScaleDraw, op: str) -> int:
     count = int(np.prod([shape[axis] for axis in axes]))
     real = d.b.tensors[source].scale * (count**0.5 if op == "SUM" else 1)
     return d.b.add(op, [source, d.b.constant(axes)], scale=d.near(real), zero_point=d.point(),
+                   keep_dims=bool(d.rng.integers(2)))
+
+
+def _product(d: ScaleDraw, op: str) -> int:
+    shape = (60, int(d.rng.integers(1, 4)), int(d.rng.integers(1, 4)))
+    source, axes = d.input(*shape), d.pick([1], [2], [1, 2])
+    count = int(np.prod([shape[axis] for axis in axes]))
+    real = d.b.tensors[source].scale ** count * 50.0 ** (count - 1)
+    return d.b.add(op, [source, d.b.constant(axes)], scale=d.near(min(max(real, 1e-30), 1e30)), zero_point=d.point(),
                    keep_dims=bool(d.rng.integers(2)))
 
 
@@ -229,13 +256,14 @@ def _lstm(d: ScaleDraw, op: str) -> int:
 SCALE_OPERATORS: dict[str, Callable[[ScaleDraw, str], int]] = {
     **dict.fromkeys(("CONV_2D", "DEPTHWISE_CONV_2D", "TRANSPOSE_CONV"), _conv),
     "FULLY_CONNECTED": _fully_connected, "FULLY_CONNECTED:computed": _computed, "BATCH_MATMUL": _batch_matmul,
-    **dict.fromkeys(("ADD", "SUB", "MUL"), _binary), "PRELU": _prelu,
+    **dict.fromkeys(("ADD", "SUB", "MUL"), _binary), "PRELU": _prelu, "DIV": _quotient,
+    "SQUARED_DIFFERENCE": _difference, "REDUCE_PROD": _product,
     **dict.fromkeys(("LESS", "LESS_EQUAL", "GREATER", "GREATER_EQUAL", "EQUAL", "NOT_EQUAL"), _compare),
     **dict.fromkeys(("RELU", "RELU6", "RELU_N1_TO_1", "RELU_0_TO_1", "LEAKY_RELU", "HARD_SWISH", "ABS", "GELU", "ELU",
-                     "EXP", "LOG", "RSQRT"), _unary),
+                     "EXP", "LOG", "RSQRT", "NEG"), _unary),
     **dict.fromkeys((f"{op}:float32" for op in (
         "NEG", "SQRT", "SQUARE", "SIN", "COS", "FLOOR", "CEIL", "ROUND", "SIGN", "ELU", "DIV", "POW", "FLOOR_DIV",
-        "SQUARED_DIFFERENCE")), _float),
+        "FLOOR_MOD", "SQUARED_DIFFERENCE")), _float),
     **dict.fromkeys(("LOGISTIC", "TANH", "SOFTMAX", "SOFTMAX:int16", "LOG_SOFTMAX", "L2_NORMALIZATION"), _fixed),
     **dict.fromkeys((f"QUANTIZE:{pair}" for pair in _QUANTIZED), _quantize),
     "DEQUANTIZE": _dequantize, "MEAN": _mean, "SUM": _mean,

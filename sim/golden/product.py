@@ -123,15 +123,18 @@ def product_params(op: Operator, subgraph: Subgraph, axis_values: Array) -> Prod
     count = math.prod(tensor.shape[axis] for axis in reduced)
     require(count >= 1, f"input of shape {tensor.shape} has nothing to reduce")
     multiplier, exponent = quantize_multiplier(tensor.scale / math.pow(output.scale, 1.0 / count))
-    require(exponent < 8, f"the factor of each step is 2^{exponent}, the kernels shift left by at most 7 bits")
+    require(exponent < 8, f"the factor of each step is 2^{exponent}, from 2^7 on the kernels are undefined; use a "
+                          "larger output scale")
     short = (multiplier + (1 << 15)) >> 16 if multiplier < 0x7FFF0000 else 0x7FFF
     factor = max(127 - tensor.zero_point, 128 + tensor.zero_point)
     largest, product = factor, 0
-    for _ in range(count - 1):
-        product = max(product, largest * factor)
-        largest = (largest * factor * short >> 15 - exponent) + 1
-        require(product < 1 << 47 and largest <= INT32_MAX, "a product may leave 47 bits, or 32 when it is rescaled, "
-                                                            "where the kernels are undefined; reduce fewer elements")
+    # The last product is rescaled once more, and the zero point is added to that.
+    for times in [factor] * (count - 1) + [1]:
+        product = max(product, largest * times)
+        largest = (largest * times * short >> 15 - exponent) + 1
+        require(product < 1 << 47 and largest <= INT32_MAX - 128,
+                "a product may leave 47 bits, or 32 when it is rescaled, where the kernels are undefined; reduce fewer "
+                "elements")
     return ProductParams(reduced, count, tensor.zero_point, short, 15 - exponent, output.zero_point, product)
 
 

@@ -86,7 +86,7 @@ def shared_models(folder: str) -> list[Path]:
 def test_real_networks(tq: Tq, steps: list[str], model: Path) -> None:
     for command in COMMANDS:
         run_command(tq, model, command, "n16")
-    run_build(tq, model, "arty_a7_100" if model.stem.startswith("coral") else "ulx3s_85f")
+    run_build(tq, model, "ulx3s_85f")
 
 
 @pytest.mark.slow

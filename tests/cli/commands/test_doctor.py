@@ -51,6 +51,7 @@ def test_the_cache_is_cleared(tq: Tq, tmp_path: Path, monkeypatch: pytest.Monkey
 def test_missing_programs_are_named_before_the_model_is_compiled(
         tq: Tq, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr("tq_hw.sim.rtl.build._known", {})  # what this process has found in another cache
     without(monkeypatch, "perl", "make")
     for module in ("subject", "commands.verify", "commands.report"):
         monkeypatch.setattr(f"tq_hw.cli.{module}.compile_all", lambda *_, **__: pytest.fail("compiled"))
@@ -64,6 +65,7 @@ def test_a_cache_that_cannot_be_used_is_named_at_once(tq: Tq, model: Path, tmp_p
                                                       monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    monkeypatch.setattr("tq_hw.sim.rtl.build._known", {})
     result = tq("sim", model.name, "--config", "tiny")
     assert (result.code, result.err) == (
         2, f"tq-hw: the cache folder {tmp_path}/file/tq-hw/rtl cannot be used: it is no folder; set XDG_CACHE_HOME to "

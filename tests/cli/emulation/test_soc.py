@@ -182,7 +182,6 @@ def test_a_foreign_compiled_file_is_refused_before(tq: Any, model: Path, board: 
 
 @pytest.mark.parametrize(("arguments", "message"), [
     (("--soc",), "--soc needs --board"),
-    (("--board", "small"), "--board needs --soc; without it the accelerator runs alone, see --config"),
     (("--soc", "--board", "small", "--engine", "golden"),
      "--soc runs the firmware of a board: --engine does not go with it"),
     (("--soc", "--board", "small", "--config", "n8"),

@@ -15,8 +15,10 @@ sys.path.insert(0, str(Path(__file__).parents[3] / "benches"))
 from scales import Outcome, Sweep, main
 
 #: Operators whose results do not depend on scales in any profile: moves of whole elements, and types without scales.
-MOVES = {"BATCH_TO_SPACE_ND", "CAST", "DEPTH_TO_SPACE", "EMBEDDING_LOOKUP", "EXPAND_DIMS", "PADV2", "RESHAPE", "SHAPE",
-         "SLICE", "SPACE_TO_DEPTH", "SPLIT", "SPLIT_V", "SQUEEZE", "STRIDED_SLICE", "UNPACK"}
+MOVES = {"BATCH_TO_SPACE_ND", "BROADCAST_TO", "CAST", "DEPTH_TO_SPACE", "DYNAMIC_UPDATE_SLICE", "EMBEDDING_LOOKUP",
+         "EXPAND_DIMS", "GATHER_ND", "LOGICAL_AND", "LOGICAL_NOT", "LOGICAL_OR", "MIRROR_PAD", "ONE_HOT", "PADV2",
+         "REDUCE_ALL", "REDUCE_ANY", "RESHAPE", "REVERSE_V2", "SCATTER_ND", "SELECT", "SELECT_V2", "SHAPE", "SLICE",
+         "SPACE_TO_DEPTH", "SPLIT", "SPLIT_V", "SQUEEZE", "STRIDED_SLICE", "TILE", "TOPK_V2", "UNPACK"}
 
 
 @pytest.fixture(scope="module")
