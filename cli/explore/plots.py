@@ -10,7 +10,7 @@ from tq_hw.cli.explore.front import Point
 
 __all__ = ["front_plot", "models_plot", "parallel_plot"]
 
-_WIDTH, _FASTEST = 1100, 12
+_FASTEST = 12
 _FRONT, _OTHER, _PRESET = "#e15759", "#bab0ac", "#4e79a7"
 #: Sizes that are axes beside the objectives.
 _SIZES = ("rows", "cols", "requantize_lanes", "scratchpad_bytes", "acc_words")
@@ -28,7 +28,7 @@ def _source(points: Sequence[Point]) -> ColumnDataSource:
 
 def front_plot(points: Sequence[Point], front: Sequence[Point], preset: Point | None) -> Plot:
     """Return all machines, time over LUTs."""
-    plot = figure(width=_WIDTH, height=460, x_axis_label="LUTs", y_axis_label="ms", y_axis_type="log",
+    plot = figure(sizing_mode="stretch_width", height=460, x_axis_label="LUTs", y_axis_label="ms", y_axis_type="log",
                   tools="pan,wheel_zoom,box_zoom,reset", active_scroll="wheel_zoom", name="front")
     best = {id(point) for point in front}
     drawn: list[Any] = [plot.scatter("x", "y", size=5, color=_OTHER, alpha=0.6, legend_label="estimated",
@@ -45,12 +45,17 @@ def front_plot(points: Sequence[Point], front: Sequence[Point], preset: Point | 
     return plot
 
 
+def _short(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.4g}"
+
+
 def parallel_plot(front: Sequence[Point], objectives: Sequence[str]) -> Plot:
     """Return a line per machine over its objectives and sizes, each axis from its least to its greatest value."""
     axes: dict[str, list[float]] = {name: [point.objectives[number] for point in front]
                                     for number, name in enumerate(objectives)}
     axes |= {name: [getattr(point.config, name) for point in front] for name in _SIZES}
-    labels = [f"{name} {min(values):,.4g}..{max(values):,.4g}" if values else name for name, values in axes.items()]
+    labels = [f"{name} {_short(min(values))}..{_short(max(values))}" if values else name
+              for name, values in axes.items()]
     shares: list[list[float]] = []
     for number in range(len(front)):
         line = []
@@ -58,8 +63,8 @@ def parallel_plot(front: Sequence[Point], objectives: Sequence[str]) -> Plot:
             low, high = min(values), max(values)
             line.append((values[number] - low) / (high - low) if high > low else 0.5)
         shares.append(line)
-    plot = figure(width=_WIDTH, height=420, x_range=FactorRange(factors=labels), tools="", toolbar_location=None,
-                  name="parallel")
+    plot = figure(sizing_mode="stretch_width", height=420, x_range=FactorRange(factors=labels), tools="",
+                  toolbar_location=None, name="parallel")
     # The fastest last, over the others.
     order: list[Any] = list(range(len(front)))[::-1]
     source = ColumnDataSource({
@@ -79,7 +84,7 @@ def models_plot(front: Sequence[Point], names: Sequence[str]) -> Plot:
     shown = front[:_FASTEST]
     factors = [(name, point.config.name) for name in names for point in shown]
     most = max((time for point in shown for time in point.milliseconds_by_model.values()), default=1.0)
-    plot = figure(width=_WIDTH, height=420, x_range=FactorRange(factors=factors), y_axis_label="ms",
+    plot = figure(sizing_mode="stretch_width", height=420, x_range=FactorRange(factors=factors), y_axis_label="ms",
                   y_range=Range1d(start=0, end=1.05 * most), tools="pan,wheel_zoom,reset", name="models")
     source = ColumnDataSource({
         "x": factors, "top": [point.milliseconds_by_model[name] for name in names for point in shown],

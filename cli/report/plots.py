@@ -1,6 +1,7 @@
 """The plots of the report page: roofline, timeline, what lies in the memories. Needs the package Bokeh."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy.typing as npt
@@ -18,15 +19,15 @@ from tq_hw.isa.layout import Unit
 __all__ = ["Timeline", "library_script", "memory_plot", "plot_parts", "roofline_plot", "timeline_plot"]
 
 Timeline = Mapping[Unit, npt.NDArray[Any]]
-_WIDTH = 1100
 _TOOLS = "xpan,xwheel_zoom,box_zoom,reset"
 _KINDS = {"tensor": "#4e79a7", "rolling": "#76b7b2", "strip": "#f28e2b", "constants": "#b07aa1", "commands": "#9c755f"}
 Plot = figure
 
 
 def library_script() -> str:
-    """Return Bokeh's script for the head of the page."""
-    return str(Resources(mode="inline", components=["bokeh"]).render_js())
+    """Return the scripts for the head of the page: Bokeh's, and one that sorts tables."""
+    sort = (Path(__file__).parent / "sort.js").read_text(encoding="utf-8")
+    return f"{Resources(mode='inline', components=['bokeh']).render_js()}\n<script>\n{sort}</script>"
 
 
 def plot_parts(plots: Sequence[Plot]) -> tuple[str, tuple[str, ...]]:
@@ -51,9 +52,9 @@ def roofline_plot(report: Report, config: Config, bytes_per_cycle: float) -> Plo
     rate = [row["macs"] / cycles for row, cycles in zip(rows, took, strict=True)]
     ridge = config.macs / bytes_per_cycle
     low, high = min([ridge, *intensity]) / 2, max([ridge, *intensity]) * 2
-    plot = figure(width=_WIDTH, height=420, x_axis_type="log", y_axis_type="log", tools="pan,wheel_zoom,reset",
-                  x_axis_label="MACs per byte moved", y_axis_label="MACs per cycle", name="roofline",
-                  x_range=Range1d(start=low, end=high),
+    plot = figure(sizing_mode="stretch_width", height=420, x_axis_type="log", y_axis_type="log",
+                  tools="pan,wheel_zoom,reset", x_axis_label="MACs per byte moved", y_axis_label="MACs per cycle",
+                  name="roofline", x_range=Range1d(start=low, end=high),
                   y_range=Range1d(start=min([config.macs / 64, *rate]) / 2, end=config.macs * 2))
     plot.line([low, ridge, high], [low * bytes_per_cycle, config.macs, config.macs], color="#444444", line_width=2)
     source = ColumnDataSource({
@@ -74,7 +75,7 @@ def timeline_plot(events: Iterable[Mapping[str, Any]], cycles: int) -> Plot:
     events = list(events)
     tracks = {event["tid"]: event["args"]["name"] for event in events if event["name"] == "thread_name"}
     slices = [event for event in events if event["ph"] == "X"]
-    plot = figure(width=_WIDTH, height=260, y_range=FactorRange(factors=list(tracks.values())[::-1]),
+    plot = figure(sizing_mode="stretch_width", height=260, y_range=FactorRange(factors=list(tracks.values())[::-1]),
                   x_range=Range1d(start=0, end=cycles), tools=_TOOLS, active_scroll="xwheel_zoom",
                   x_axis_label="cycle", name="timeline")
     source = ColumnDataSource({
@@ -99,8 +100,9 @@ def memory_plot(name: str, tenants: Iterable[Tenant], timeline: Timeline, cycles
     if not shown or not size:
         return None
     spans = [_span(tenant, timeline, cycles) for tenant in shown]
-    plot = figure(width=_WIDTH, height=340, x_range=with_range.x_range, y_range=Range1d(start=0, end=size),
-                  tools=_TOOLS, active_scroll="xwheel_zoom", x_axis_label="cycle", y_axis_label=unit, name=name)
+    plot = figure(sizing_mode="stretch_width", height=340, x_range=with_range.x_range,
+                  y_range=Range1d(start=0, end=size), tools=_TOOLS, active_scroll="xwheel_zoom",
+                  x_axis_label="cycle", y_axis_label=unit, name=name)
     for kind, color in _KINDS.items():
         chosen = [(tenant, span) for tenant, span in zip(shown, spans, strict=True) if tenant.kind == kind]
         if not chosen:

@@ -307,5 +307,13 @@ def test_a_browser_draws_it(tq: Tq, browser: Any) -> None:
     page.evaluate("Bokeh.documents[0].roots()[1].x_range.setv({start: 10, end: 50})")
     assert page.evaluate("Bokeh.documents[0].roots().slice(1).map(root => [root.x_range.start, root.x_range.end])") == [
         [10, 50]] * 4
+    # A click sorts the layers, the largest first, a second one the other way.
+    for order in (sorted, lambda found: sorted(found, reverse=True)):
+        page.locator("#layers thead th").nth(0).click()
+        shown = [int(text) for text in page.locator("#layers tbody td:first-child").all_inner_texts()]
+        assert shown == order(shown)[::-1] and len(shown) == 2
+    # Nothing but wide tables is wider than a phone.
+    page.set_viewport_size({"width": 390, "height": 800})
+    page.wait_for_function("document.documentElement.scrollWidth <= 390")
     assert problems == []
     context.close()
