@@ -76,7 +76,7 @@ def _condition(s: Sketch, x: int) -> int:
     if found and s.chance(0.7):
         return int(s.pick(*found))
     dims = tuple(size if s.chance(0.7) else 1 for size in s.shape(x))
-    return s.b.constant(s.rng.random(dims) < s.pick(0.5, 0.5, 1.1))
+    return s.b.constant(np.asarray(s.rng.random(dims) < s.pick(0.5, 0.5, 1.1)))
 
 
 def choice(s: Sketch, x: int) -> list[int]:
@@ -107,7 +107,7 @@ def logical(s: Sketch, x: int) -> list[int]:
         return [first, s.b.add("LOGICAL_NOT", [first])]
     same = [y for y in found if y != first and s.shape(y) == s.shape(first)]
     dims = tuple(size if s.chance(0.7) else 1 for size in s.shape(first))
-    second = int(s.pick(*same)) if same else s.b.constant(s.rng.random(dims) < 0.5)
+    second = int(s.pick(*same)) if same else s.b.constant(np.asarray(s.rng.random(dims) < 0.5))
     return [first, s.b.add(s.pick("LOGICAL_AND", "LOGICAL_OR"), [first, second])]
 
 

@@ -36,12 +36,13 @@ def islands(op: str, rng: np.random.Generator, count: int) -> bytes:
         x = b.add("DEQUANTIZE", [b.input((256,), scale=scale, zero_point=point)])
         if positive:
             x = b.add("ADD", [x, b.constant(np.array(scale, np.float32))])
-        inputs = [x]
+        inputs, number = [x], np.float32(1)
         if op in BINARY:
             number = np.float32(rng.choice([-1, 1]) * rng.uniform(0.3, 3))
             inputs.insert(int(rng.integers(2)) if op in ("SUB", "MAXIMUM", "MUL") else 1, b.constant(np.array(number)))
         options = {"alpha": float(np.float32(rng.uniform(-0.5, 1.5)))} if op == "LEAKY_RELU" else {}
-        natural = {"EXP": np.exp((127 - point) * scale) / 200, "RSQRT": 0.006 / scale**0.5}.get(op, scale)
+        natural = {"EXP": np.exp((127 - point) * scale) / 200, "RSQRT": 0.006 / scale**0.5,
+                   "POW": max(scale ** number, (256 * scale) ** number) / 200}.get(op, scale)
         outputs.append(b.add("QUANTIZE", [b.add(op, inputs, options=options)],
                              scale=float(np.float32(natural * rng.choice([1, 0.3, 1.7, 3]))),
                              zero_point=int(rng.integers(-128, 128))))
