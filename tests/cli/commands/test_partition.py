@@ -12,10 +12,9 @@ from tests.sim.mixed.networks import NETWORKS, draw, float_middle, topk_head
 from tq_hw.model.samples.build import ModelBuilder
 from tq_hw.model.tflite.reader import read_model
 from tq_hw.model.tflite.writer import write_model
-from tq_hw.sim.oracles import available, run_litert
+from tq_hw.sim.oracles import run_litert
 
 Tq = Callable[..., Any]
-pytestmark = pytest.mark.skipif(not available("litert-ref"), reason="the oracles are not installed")
 TINY = ("--config", "tiny", "--engine", "executor")
 
 
