@@ -5,7 +5,7 @@ from mutant import mutants
 __all__ = ["CONTROL_MUTANTS"]
 
 CONTROL_MUTANTS = (
-    *mutants("control/tokens.py", "tests/hdl/control/test_tokens.py", {
+    *mutants("control/tokens.py", ("tests/hdl/control/test_tokens.py",), {
         "test_random_traffic": (
             ("token lost when given and taken in one cycle",
              "Mux(target.take, count + given - wanted, count + given)",
@@ -29,7 +29,8 @@ CONTROL_MUTANTS = (
              'name=f"{WORKERS[giver].name.lower()}_to_{WORKERS[taker].name.lower()}", reset_less=True)'),
         ),
     }),
-    *mutants("control/unit_control.py", "tests/hdl/control/test_unit_control.py", {
+    *mutants("control/unit_control.py", ("tests/hdl/control/test_unit_control.py",
+                                         "tests/hdl/control/test_unit_offers.py"), {
         "test_tables_are_written_when_nothing_is_in_flight_and_the_engine_is_idle": (
             ("table written while the engine is not idle", "quiet.eq((in_flight == 0) & self.engine_idle)",
              "quiet.eq(in_flight == 0)"),
@@ -88,7 +89,7 @@ CONTROL_MUTANTS = (
             ("operations counted when they are offered", "with m.If(started):", "with m.If(self.o.valid):"),
         ),
     }),
-    *mutants("legality.py", "tests/hdl/test_legality.py", {
+    *mutants("legality.py", ("tests/hdl/test_legality.py",), {
         "test_operations": (
             ("first rule not looked at", "self.legal.eq(kept.all())", "self.legal.eq(kept[1:].all())"),
             ("one rule kept is enough", "self.legal.eq(kept.all())", "self.legal.eq(kept.any())"),
@@ -99,7 +100,7 @@ CONTROL_MUTANTS = (
              "if about != [word]:"),
         ),
     }),
-    *mutants("control/fetch.py", "tests/hdl/control/test_fetch.py", {
+    *mutants("control/fetch.py", ("tests/hdl/control/test_fetch.py",), {
         "test_a_full_queue_holds_up_all_words_and_loses_none": (
             ("fetch deals into a full queue", "queue.level < QUEUE_WORDS - 2", "queue.level < QUEUE_WORDS"),
             ("fetch deals one word into a full queue", "queue.level < QUEUE_WORDS - 2",
@@ -154,7 +155,7 @@ CONTROL_MUTANTS = (
             ("a stall counted when END was met", "~words.o.valid & ~none_left)", "~words.o.valid)"),
         ),
     }),
-    *mutants("control/registers.py", "tests/hdl/control/test_registers.py", {
+    *mutants("control/registers.py", ("tests/hdl/control/test_registers.py", "tests/hdl/control/test_run_ends.py"), {
         "test_a_start_at_the_end_of_a_run_waits_and_a_stop_undoes_it": (
             ("a stop at the end of a run starts the machine", "error_index.eq(NO_RUN)]\n"
              "                with m.If(asked_start | asked_stop):\n"

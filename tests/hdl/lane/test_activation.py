@@ -7,7 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from pipeline_bench import rtl
-from vector_reference import VECTOR_CONFIGS, Operation, Scenario, Uop, check, operation, uop
+from vector_bench import check
+from vector_reference import VECTOR_CONFIGS, Operation, Scenario, Uop, operation, uop
 
 from tq_hw.hdl.lane.activation import ActivationLane
 from tq_hw.isa.config import Config, ConfigError, load_config

@@ -1,7 +1,8 @@
 """Programs of micro-operations on the vector unit: sources, registers, repeats, reductions, tables."""
 
 import pytest
-from vector_reference import VECTOR_CONFIGS, Operation, Scenario, Uop, check, operation, put_params, uop
+from vector_bench import check
+from vector_reference import VECTOR_CONFIGS, Operation, Scenario, Uop, operation, put_params, uop
 
 from tq_hw.isa.config import Config
 from tq_hw.isa.uop import Alu, Destination, Multiply, Reduce, Rounding, ShiftSource, Source

@@ -1,8 +1,9 @@
 """Streams of the vector unit: element types, addresses, sub-blocks, refusals; and random programs."""
 
 import pytest
+from vector_bench import check
 from vector_random import random_scenario
-from vector_reference import VECTOR_CONFIGS, Scenario, check, operation, uop
+from vector_reference import VECTOR_CONFIGS, Scenario, operation, uop
 
 from tq_hw.isa.config import Config
 from tq_hw.isa.uop import Alu, Source

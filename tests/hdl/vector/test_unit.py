@@ -3,18 +3,8 @@
 from collections.abc import Mapping
 
 import pytest
-from vector_reference import (
-    VECTOR_CONFIGS,
-    Operation,
-    Outcome,
-    Scenario,
-    check,
-    operation,
-    put_params,
-    requantize,
-    run,
-    uop,
-)
+from vector_bench import Outcome, check, run
+from vector_reference import VECTOR_CONFIGS, Operation, Scenario, operation, put_params, requantize, uop
 
 from tq_hw.isa.config import Config
 from tq_hw.isa.control import Status

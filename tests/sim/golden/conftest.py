@@ -1,6 +1,8 @@
 """Fixtures of the golden model's tests: the public engines, the comparison."""
 
+import sys
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,6 +11,8 @@ from tq_hw.model.graph import Model
 from tq_hw.model.tflite.reader import parse_model
 from tq_hw.sim.golden.run import run
 from tq_hw.sim.oracles import ENGINES, Oracle, available
+
+sys.path.insert(0, str(Path(__file__).parent))
 
 Sets = Sequence[Sequence[np.ndarray]]
 
