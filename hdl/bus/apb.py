@@ -1,12 +1,10 @@
 """APB to the register bus."""
 
-from typing import Any
-
 from amaranth import Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from tq_hw.hdl.bus.register_port import ADDRESS_BITS, RegisterPort
+from tq_hw.hdl.bus.register_port import ADDRESS_BITS, RegisterBridge
 
 __all__ = ["ApbBridge", "apb_members"]
 
@@ -19,7 +17,7 @@ def apb_members() -> dict[str, wiring.Member]:
     }
 
 
-class ApbBridge(wiring.Component):
+class ApbBridge(RegisterBridge):
     """A completer of APB4; every output is a register.
 
     `pready` is 1 for the last cycle of a transfer, 6 cycles after its setup, with `pslverr` where `RegisterPort`
@@ -31,28 +29,14 @@ class ApbBridge(wiring.Component):
     reg_* : as of `RegisterPort`
     """
 
-    bus: Any
-    reg_addr: Signal
-    reg_write_en: Signal
-    reg_write_data: Signal
-    reg_read_data: Signal
-
     def __init__(self) -> None:
-        members = {name: member.flip() for name, member in apb_members().items()}
-        super().__init__({
-            "bus": In(wiring.Signature(members)),
-            "reg_addr": Out(8), "reg_write_en": Out(1), "reg_write_data": Out(32), "reg_read_data": In(32),
-        })
+        super().__init__(apb_members())
 
     def elaborate(self, platform: object) -> Module:
         """Take what stands on the bus in the setup cycle, answer in the access phase."""
         m = Module()
         bus = self.bus
-        m.submodules.port = port = RegisterPort()
-        m.d.comb += [
-            self.reg_addr.eq(port.reg_addr), self.reg_write_en.eq(port.reg_write_en),
-            self.reg_write_data.eq(port.reg_write_data), port.reg_read_data.eq(self.reg_read_data),
-        ]
+        port = self.connect_port(m)
         setup = Signal()
         m.d.comb += setup.eq(bus.psel & ~bus.penable)
         m.d.sync += [

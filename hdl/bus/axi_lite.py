@@ -6,7 +6,7 @@ from amaranth import Module, Mux, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from tq_hw.hdl.bus.register_port import ADDRESS_BITS, RegisterPort
+from tq_hw.hdl.bus.register_port import ADDRESS_BITS, RegisterBridge
 
 __all__ = ["AxiLiteBridge", "axi_lite_members"]
 
@@ -24,7 +24,7 @@ def axi_lite_members() -> dict[str, wiring.Member]:
     }
 
 
-class AxiLiteBridge(wiring.Component):
+class AxiLiteBridge(RegisterBridge):
     """A slave that takes each channel at any pace; every output is a register or the inverse of one.
 
     One address of each kind and one word wait here while an access is under way; of a read and a write that both
@@ -38,28 +38,14 @@ class AxiLiteBridge(wiring.Component):
     reg_* : as of `RegisterPort`
     """
 
-    bus: Any
-    reg_addr: Signal
-    reg_write_en: Signal
-    reg_write_data: Signal
-    reg_read_data: Signal
-
     def __init__(self) -> None:
-        members = {name: member.flip() for name, member in axi_lite_members().items()}
-        super().__init__({
-            "bus": In(wiring.Signature(members)),
-            "reg_addr": Out(8), "reg_write_en": Out(1), "reg_write_data": Out(32), "reg_read_data": In(32),
-        })
+        super().__init__(axi_lite_members())
 
     def elaborate(self, platform: object) -> Module:
         """Fill what waits, empty it into the port, keep the answers."""
         m = Module()
         bus = self.bus
-        m.submodules.port = port = RegisterPort()
-        m.d.comb += [
-            self.reg_addr.eq(port.reg_addr), self.reg_write_en.eq(port.reg_write_en),
-            self.reg_write_data.eq(port.reg_write_data), port.reg_read_data.eq(self.reg_read_data),
-        ]
+        port = self.connect_port(m)
         # Answers are kept in `bresp`, `rdata` and `rresp` themselves.
         read, write = Signal(), Signal()
         waits = {"aw": Signal(name="aw_waits"), "w": Signal(name="w_waits"), "ar": Signal(name="ar_waits")}

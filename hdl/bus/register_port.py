@@ -1,15 +1,16 @@
 """One access of the register bus at a time, for the bridges from the buses of others."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from amaranth import Cat, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
-from amaranth.lib.wiring import In, Out
+from amaranth.lib.wiring import In, Member, Out
 
 from tq_hw.isa.control import REGISTERS, WINDOW_BYTES
 from tq_hw.isa.sizes import ceil_log2
 
-__all__ = ["ADDRESS_BITS", "ANSWER_CYCLES", "AccessLayout", "AnswerLayout", "RegisterPort"]
+__all__ = ["ADDRESS_BITS", "ANSWER_CYCLES", "AccessLayout", "AnswerLayout", "RegisterBridge", "RegisterPort"]
 
 #: Byte addresses of a bridge: all of a page, so that nothing in it is another name of a register.
 ADDRESS_BITS = ceil_log2(WINDOW_BYTES)
@@ -81,3 +82,34 @@ class RegisterPort(wiring.Component):
             self.o.payload.data.eq(Mux(access.write | refused, 0, self.reg_read_data)),
         ]
         return m
+
+
+class RegisterBridge(wiring.Component):
+    """What bridges from the buses of others have in common: the bus on one side, the register bus on the other.
+
+    Members
+    -------
+    bus : In, of the bus's members as its master sees them
+    reg_* : as of `RegisterPort`
+    """
+
+    bus: Any
+    reg_addr: Signal
+    reg_write_en: Signal
+    reg_write_data: Signal
+    reg_read_data: Signal
+
+    def __init__(self, members: Mapping[str, Member]) -> None:
+        super().__init__({
+            "bus": In(wiring.Signature({name: member.flip() for name, member in members.items()})),
+            "reg_addr": Out(8), "reg_write_en": Out(1), "reg_write_data": Out(32), "reg_read_data": In(32),
+        })
+
+    def connect_port(self, m: Module) -> RegisterPort:
+        """Return the port behind the bridge, on the register bus."""
+        m.submodules.port = port = RegisterPort()
+        m.d.comb += [
+            self.reg_addr.eq(port.reg_addr), self.reg_write_en.eq(port.reg_write_en),
+            self.reg_write_data.eq(port.reg_write_data), port.reg_read_data.eq(self.reg_read_data),
+        ]
+        return port

@@ -1,12 +1,10 @@
 """Wishbone classic to the register bus."""
 
-from typing import Any
-
 from amaranth import Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from tq_hw.hdl.bus.register_port import ADDRESS_BITS, RegisterPort
+from tq_hw.hdl.bus.register_port import ADDRESS_BITS, RegisterBridge
 
 __all__ = ["WishboneBridge", "wishbone_members"]
 
@@ -19,7 +17,7 @@ def wishbone_members() -> dict[str, wiring.Member]:
     }
 
 
-class WishboneBridge(wiring.Component):
+class WishboneBridge(RegisterBridge):
     """A slave of classic cycles (Wishbone B4), single or in a block; every output is a register.
 
     An access ends in `ack` or, where `RegisterPort` refuses it, in `err`, 6 cycles after it began, for one cycle. A
@@ -31,30 +29,16 @@ class WishboneBridge(wiring.Component):
     reg_* : as of `RegisterPort`
     """
 
-    bus: Any
-    reg_addr: Signal
-    reg_write_en: Signal
-    reg_write_data: Signal
-    reg_read_data: Signal
-
     def __init__(self) -> None:
-        members = {name: member.flip() for name, member in wishbone_members().items()}
-        super().__init__({
-            "bus": In(wiring.Signature(members)),
-            "reg_addr": Out(8), "reg_write_en": Out(1), "reg_write_data": Out(32), "reg_read_data": In(32),
-        })
+        super().__init__(wishbone_members())
 
     def elaborate(self, platform: object) -> Module:
         """Register the access, carry it out, answer for a cycle."""
         m = Module()
         bus = self.bus
-        m.submodules.port = port = RegisterPort()
+        port = self.connect_port(m)
         asks = Signal()
         withdrawn = Signal()
-        m.d.comb += [
-            self.reg_addr.eq(port.reg_addr), self.reg_write_en.eq(port.reg_write_en),
-            self.reg_write_data.eq(port.reg_write_data), port.reg_read_data.eq(self.reg_read_data),
-        ]
         m.d.sync += [
             port.i.payload.addr.eq(bus.adr << 2), port.i.payload.write.eq(bus.we), port.i.payload.data.eq(bus.dat_w),
             port.i.payload.strobe.eq(bus.sel), bus.ack.eq(0), bus.err.eq(0), port.i.valid.eq(0),
