@@ -25,9 +25,11 @@ Plot = figure
 
 
 def library_script() -> str:
-    """Return the scripts for the head of the page: Bokeh's, and one that sorts tables."""
-    sort = (Path(__file__).parent / "sort.js").read_text(encoding="utf-8")
-    return f"{Resources(mode='inline', components=['bokeh']).render_js()}\n<script>\n{sort}</script>"
+    """Return what the heads of all pages have: Bokeh's script, one that sorts tables, and their style."""
+    folder = Path(__file__).parent
+    style, sort = ((folder / name).read_text(encoding="utf-8") for name in ("page.css", "sort.js"))
+    library = Resources(mode="inline", components=["bokeh"]).render_js()
+    return f"{library}\n<script>\n{sort}</script>\n<style>\n{style}</style>"
 
 
 def plot_parts(plots: Sequence[Plot]) -> tuple[str, tuple[str, ...]]:
