@@ -13,11 +13,12 @@ from tq_hw.hdl.bus.axi import read_members, write_members
 from tq_hw.hdl.bus.axi_lite import AxiLiteBridge, axi_lite_members
 from tq_hw.hdl.bus.pass_through import pass_through
 from tq_hw.hdl.bus.wishbone import WishboneBridge, wishbone_members
+from tq_hw.hdl.bus.wishbone_master import WishboneMaster, wishbone_master_members
 from tq_hw.hdl.control.registers import host_members
 from tq_hw.hdl.machine import machine
 from tq_hw.isa.config import Config
 
-__all__ = ["CONTROLS", "Control", "Top", "top_members"]
+__all__ = ["CONTROLS", "MEMORY_BUSES", "Control", "MemoryBus", "Top", "top_members"]
 
 _REGISTER_BUS = ("reg_addr", "reg_write_en", "reg_write_data", "reg_read_data")
 
@@ -29,6 +30,15 @@ class Control:
     members: Callable[[], dict[str, wiring.Member]]
     prefix: str
     bridge: Callable[[], Any] | None
+
+
+@dataclass(frozen=True)
+class MemoryBus:
+    """A bus to memory: its signals as the master sees them, what they are called outside, and the bridge."""
+
+    members: Callable[[Config], dict[str, wiring.Member]]
+    prefix: str
+    bridge: Callable[[Config], Any] | None
 
 
 def _plain_members() -> dict[str, wiring.Member]:
@@ -45,19 +55,30 @@ CONTROLS = {
 }
 
 
-def top_members(config: Config, control: str) -> dict[str, wiring.Member]:
+def _axi_members(config: Config) -> dict[str, wiring.Member]:
+    return read_members(config) | write_members(config)
+
+
+#: Buses that lead to memory, by name.
+MEMORY_BUSES = {
+    "axi4": MemoryBus(_axi_members, "m_axi_", None),
+    "wishbone": MemoryBus(wishbone_master_members, "m_wb_", WishboneMaster),
+}
+
+
+def top_members(config: Config, control: str, memory_bus: str = "axi4") -> dict[str, wiring.Member]:
     """Return the ports of `Top`, in their order."""
-    bus = CONTROLS[control]
+    bus, memory = CONTROLS[control], MEMORY_BUSES[memory_bus]
     return {
         "aclk": In(1), "aresetn": In(1),
         **{f"{bus.prefix}{name}": member for name, member in bus.members().items()},
-        **{f"m_axi_{name}": member for name, member in _memory_members(config).items()},
+        **{f"{memory.prefix}{name}": member for name, member in memory.members(config).items()},
         "interrupt": Out(1),
     }
 
 
 class Top(wiring.Component):
-    """The machine of a configuration between an AXI4 master and a bus to its registers, with a reset that is low.
+    """The machine of a configuration between a master of memory and a bus to its registers, with a reset that is low.
 
     One clock; `aresetn` is sampled with it, and may be low for a single cycle. What was under way on any bus is
     forgotten, so memory and masters must be reset with it, unless nothing is: after a stop, once `status` is 0.
@@ -67,11 +88,12 @@ class Top(wiring.Component):
     ----------
     config : of the machine
     control : bus to the registers, one of CONTROLS; "plain" is the machine's own
+    memory_bus : one of MEMORY_BUSES
 
     Members
     -------
     aclk, aresetn : In(1)
-    m_axi_* : AXI4 master of hdl/bus/axi.py
+    m_axi_* : AXI4 master of hdl/bus/axi.py, or m_wb_* : Wishbone master of hdl/bus/wishbone_master.py
     s_axi_*, s_wb_*, s_apb_* or reg_* : the signals that `Control.members` names
     interrupt : Out(1), high from done or error to the next start or stop
     """
@@ -80,9 +102,9 @@ class Top(wiring.Component):
     aresetn: Signal
     interrupt: Signal
 
-    def __init__(self, config: Config, control: str) -> None:
-        self._config, self._control = config, CONTROLS[control]
-        super().__init__(top_members(config, control))
+    def __init__(self, config: Config, control: str, memory_bus: str = "axi4") -> None:
+        self._config, self._control, self._memory = config, CONTROLS[control], MEMORY_BUSES[memory_bus]
+        super().__init__(top_members(config, control, memory_bus))
 
     def elaborate(self, platform: object) -> Module:
         """Put a register on the reset, and the bridge before the registers."""
@@ -92,7 +114,7 @@ class Top(wiring.Component):
         m.d.sync += reset.eq(~self.aresetn)
         m.d.comb += [ClockSignal().eq(self.aclk), ResetSignal().eq(reset)]
         m.submodules.accelerator = accelerator = machine(self._config)
-        m.d.comb += pass_through(_memory_members(self._config), self, accelerator, "m_axi_", "m_axi_")
+        self._connect_memory(m, accelerator)
         m.d.comb += self.interrupt.eq(accelerator.interrupt)
         members = self._control.members()
         if self._control.bridge is None:
@@ -103,6 +125,11 @@ class Top(wiring.Component):
         m.d.comb += pass_through({name: host_members()[name] for name in _REGISTER_BUS}, bridge, accelerator)
         return m
 
-
-def _memory_members(config: Config) -> dict[str, wiring.Member]:
-    return read_members(config) | write_members(config)
+    def _connect_memory(self, m: Module, accelerator: Any) -> None:
+        members, axi = self._memory.members(self._config), _axi_members(self._config)
+        if self._memory.bridge is None:
+            m.d.comb += pass_through(members, self, accelerator, self._memory.prefix, "m_axi_")
+            return
+        m.submodules.memory_bridge = bridge = self._memory.bridge(self._config)
+        m.d.comb += pass_through(axi, bridge.axi, accelerator, inner_prefix="m_axi_")
+        m.d.comb += pass_through(members, self, bridge.bus, self._memory.prefix)

@@ -15,9 +15,20 @@ from tq_hw.sim.golden.run import run
 __all__ = ["bench_files", "filled"]
 
 _MODEL = Path(str(files("tq_hw.model.samples"))) / "digits.tflite"
-_IMPORTS = {"axi4lite": "AxiBus, AxiLiteBus, AxiLiteMaster, AxiRam, AxiResp",
-            "apb": "ApbBus, ApbMaster, AxiBus, AxiRam, AxiResp", "wishbone": "AxiBus, AxiRam",
-            "plain": "AxiBus, AxiRam"}
+_IMPORTS = {"axi4lite": ("AxiLiteBus", "AxiLiteMaster", "AxiResp"), "apb": ("ApbBus", "ApbMaster", "AxiResp")}
+_AXI_IMPORTS = ("AxiBus", "AxiRam")
+_AXI_RAM = '''\
+        self.ram = AxiRam(AxiBus.from_prefix(dut, "m_axi"), dut.aclk, dut.aresetn, reset_active_level=False,
+                          size=MEMORY_BYTES)
+'''
+_AXI_STALL = '''\
+        read, write = self.ram.read_if, self.ram.write_if
+        channels = (read.ar_channel, read.r_channel, write.aw_channel, write.w_channel, write.b_channel)
+        for seed, channel in enumerate(channels):
+            channel.set_pause_generator(chances(seed, chance))
+'''
+_WISHBONE_RAM = "        self.ram = WishboneRam(dut, MEMORY_BYTES)\n"
+_WISHBONE_STALL = "        self.ram.waits = chances(0, chance)\n"
 _LIBRARY_MASTER = '''        self.master = {kind}Master({kind}Bus.from_prefix(dut, "{prefix}"), dut.aclk, dut.aresetn,
                                     reset_active_level=False)
 
@@ -99,9 +110,26 @@ def bench_files(core: Core) -> dict[str, bytes]:
         image = arrays["input_0"][0]
     vectors = {"input_0": image, **{f"expected_{number}": output
                                     for number, output in enumerate(run(model, [image]).outputs)}}
-    test = filled("test.py.in", NAME=core.name, IMPORTS=_IMPORTS[core.control], MASTER=_MASTERS[core.control],
-                  ERRORS=_ERRORS[core.control])
+    test = _test(core)
     return {f"tb/test_{core.name}.py": test.encode(), "tb/run.py": filled("run.py.in", NAME=core.name).encode(),
             "tb/ports.vlt": filled("ports.vlt.in", NAME=core.name).encode(),
-            "tb/requirements.txt": b"cocotb>=2.0\ncocotbext-axi>=0.1.28\nnumpy\n",
+            "tb/requirements.txt": f"cocotb>=2.0\n{_library(core, 'cocotbext-axi>=0.1.28')}numpy\n".encode(),
             "tb/digits.tqm": to_bytes(program), "tb/digits.npz": npz_bytes(vectors)}
+
+
+def _names(core: Core) -> list[str]:
+    """Return what the test takes of cocotbext-axi."""
+    return sorted((*_IMPORTS.get(core.control, ()), *(_AXI_IMPORTS if core.memory_bus == "axi4" else ())))
+
+
+def _library(core: Core, text: str) -> str:
+    return f"{text}\n" if _names(core) else ""
+
+
+def _test(core: Core) -> str:
+    names, axi = _names(core), core.memory_bus == "axi4"
+    return filled("test.py.in", NAME=core.name, MASTER=_MASTERS[core.control], ERRORS=_ERRORS[core.control],
+                  IMPORTS=f"from cocotbext.axi import {', '.join(names)}\n" if names else "",
+                  LIBRARY="cocotbext-axi and " if names else "and ",
+                  MEMORY="" if axi else filled("wishbone_ram.in"), RAM=_AXI_RAM if axi else _WISHBONE_RAM,
+                  STALL=_AXI_STALL if axi else _WISHBONE_STALL)

@@ -9,7 +9,7 @@ from amaranth.lib.wiring import In
 
 from tq_hw.hdl.netlist.design import Design
 from tq_hw.hdl.netlist.names import legal
-from tq_hw.hdl.top import CONTROLS, top_members
+from tq_hw.hdl.top import CONTROLS, MEMORY_BUSES, top_members
 from tq_hw.isa.config import Config
 from tq_hw.isa.control import MAGIC, REGISTERS, WINDOW_BYTES, ControlRegister, Status
 from tq_hw.isa.layout import BURST_BYTES, Unit
@@ -18,6 +18,10 @@ from tq_hw.model.errors import OptionError
 
 __all__ = ["Core", "Port", "core_of"]
 
+_PROTOCOLS = {"axi4": "AXI4", "wishbone": "Wishbone B4"}
+_DETAILS: dict[str, dict[str, object]] = {
+    "axi4": {"id_bits": 1, "burst": "INCR"},
+    "wishbone": {"cycles": "classic, registered feedback", "burst": "linear", "address_unit": "word"}}
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,47}")
 
 
@@ -32,17 +36,23 @@ class Port:
 
 @dataclass(frozen=True)
 class Core:
-    """A configuration with a bus to its registers, under a name."""
+    """A configuration with a bus to its registers and one to memory, under a name."""
 
     name: str
     config: Config
     control: str
     ports: tuple[Port, ...]
+    memory_bus: str = "axi4"
 
     @property
     def prefix(self) -> str:
         """Of the ports that lead to the registers."""
         return CONTROLS[self.control].prefix
+
+    @property
+    def memory_prefix(self) -> str:
+        """Of the ports that lead to memory."""
+        return MEMORY_BUSES[self.memory_bus].prefix
 
     @property
     def version(self) -> str:
@@ -60,8 +70,9 @@ class Core:
             "fingerprint": f"{self.config.fingerprint:08x}", "magic": f"{MAGIC:08x}", "control": self.control,
             "clock": "aclk", "reset": "aresetn", "interrupt": "interrupt", "macs_per_cycle": self.config.macs,
             "ports": [asdict(port) for port in self.ports], "window_bytes": WINDOW_BYTES,
-            "memory_bus": {"protocol": "AXI4", "address_bits": 32, "data_bits": 8 * self.config.bus_bytes,
-                           "id_bits": 1, "burst": "INCR", "most_burst_bytes": BURST_BYTES},
+            "memory_bus": {"protocol": _PROTOCOLS[self.memory_bus], "address_bits": 32,
+                           "data_bits": 8 * self.config.bus_bytes, "most_burst_bytes": BURST_BYTES,
+                           **_DETAILS[self.memory_bus]},
             "registers": [{"name": register.name, "offset": register.offset_bytes, "access": register.access,
                            "reset": self.reset_value(register), "doc": register.doc,
                            "fields": [asdict(field) for field in register.fields]} for register in REGISTERS],
@@ -74,7 +85,7 @@ class Core:
         }
 
 
-def core_of(config: Config, control: str, name: str | None) -> Core:
+def core_of(config: Config, control: str, name: str | None, memory_bus: str = "axi4") -> Core:
     """Return the core; OptionError for a name that Verilog, C or a file system would not take."""
     chosen = name if name is not None else re.sub(r"\W", "_", f"tq_hw_{config.name}", flags=re.ASCII)
     if not _NAME.fullmatch(chosen) or legal(chosen) != chosen:
@@ -82,7 +93,7 @@ def core_of(config: Config, control: str, name: str | None) -> Core:
                           "digits and underscores, no keyword and no underscore at the end")
     return Core(chosen, config, control, tuple(
         Port(port, "input" if member.flow is In else "output", _width(member.shape))
-        for port, member in top_members(config, control).items()))
+        for port, member in top_members(config, control, memory_bus).items()), memory_bus)
 
 
 def _width(shape: Any) -> int:

@@ -35,7 +35,7 @@ def check_target(target: Path) -> None:
 
 def verilog(core: Core) -> Design:
     """Return the Verilog of a core; the same bytes on every run."""
-    return to_readable_verilog(Top(core.config, core.control), core.name)
+    return to_readable_verilog(Top(core.config, core.control, core.memory_bus), core.name)
 
 
 def write_folder(core: Core, target: Path) -> dict[str, Any]:

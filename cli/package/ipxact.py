@@ -23,7 +23,7 @@ def component(core: Core, files: dict[str, str]) -> str:
     root = Element(_tag("component"))
     _texts(root, vendor="tq-hw", library="npu", name=core.name, version=core.version)
     buses = SubElement(root, _tag("busInterfaces"))
-    _bus(buses, core, "m_axi", "axi4", "m_axi_")
+    _bus(buses, core, core.memory_prefix.rstrip("_"), core.memory_bus, core.memory_prefix, master=True)
     if core.control in _BUSES:
         _bus(buses, core, core.prefix.rstrip("_"), core.control, core.prefix)
     _single(buses, "clock", "CLK", "aclk", ("amba.com", "signal", "clock"))
@@ -67,10 +67,10 @@ def _interface(parent: Element, name: str, kind: tuple[str, str, str, str], maps
     return interface
 
 
-def _bus(parent: Element, core: Core, name: str, kind: str, prefix: str) -> None:
+def _bus(parent: Element, core: Core, name: str, kind: str, prefix: str, *, master: bool = False) -> None:
     maps = [(port.name.removeprefix(prefix).upper(), port.name) for port in core.ports if port.name.startswith(prefix)]
     interface = _interface(parent, name, _BUSES[kind], maps)
-    if kind == "axi4":
+    if master:
         SubElement(SubElement(interface, _tag("master")), _tag("addressSpaceRef"), addressSpaceRef="memory")
     else:
         SubElement(SubElement(interface, _tag("slave")), _tag("memoryMapRef"), memoryMapRef="registers")

@@ -27,6 +27,28 @@ The machine's own register bus: `reg_write_data` is written to `reg_addr` in eac
 `reg_read_data` is the register at `reg_addr` two cycles later. No handshake and no errors: writes of what is no
 register are ignored, and reads of it give any value.""",
 }
+_MEMORY = {
+    "axi4": """\
+AXI4 master `m_axi_*`: 32 address bits, {bits} data bits.
+
+- INCR bursts of whole beats, at most {burst} bytes, that never cross {burst} bytes, and so never 4 KiB.
+- Reads have id 0 (commands) or 1 (data), writes id 0. Answers of different ids may come in any order, mixed too.
+- `rready` and `bready` are always 1. VALID never waits for READY. At most 16 writes are open.
+- `arcache` and `awcache` are 3 (modifiable, bufferable, not cached), `prot` is 0. There is no lock, qos, region, user.
+- SLVERR and DECERR stop the machine with BUS_ERROR. RLAST in a wrong place is an error, too.""",
+    "wishbone": """\
+Wishbone B4 master `m_wb_*`, classic cycles with registered feedback: {bits} data bits; `m_wb_adr` counts words of them,
+of a byte address of 32 bits.
+
+- A cycle (`cyc`) is one burst of reads or of writes, of at most {burst} bytes, which never crosses {burst} bytes. Its
+  addresses go up by one; `cti` is 2 until the last word and 7 with it; `bte` is 0 (linear).
+- A slave without bursts ignores `cti` and `bte`. `ack` may come in the cycle of `stb` or in any later one. There is no
+  `rty`, `lock` or tag.
+- `err` in place of `ack` stops the machine with BUS_ERROR; the rest of the burst is still asked for.
+- `cyc` falls for a cycle between bursts. `stb` may fall within a burst of writes.
+- Reads select all bytes. A burst of n words takes n + 1 cycles and those that the slave waits; only one is under way:
+  with a slow memory the machine is slower than by AXI4.""",
+}
 _RULES = """\
 - The two low bits of a byte address are ignored.
 - An error, with nothing written: a word where no register is; a write of a register that is only read; a write of some
@@ -42,8 +64,10 @@ def readme(core: Core) -> str:
     compile_config = config.name if PRESETS.get(config.name) == config else f"{name}.toml"
     return filled(
         "readme.in", NAME=name, CONFIG=config.name, COMPILE=compile_config, CONTROL=_CONTROL[core.control],
+        PROTOCOL="AXI4" if core.memory_bus == "axi4" else "Wishbone",
+        MEMORY=_MEMORY[core.memory_bus].format(bits=8 * config.bus_bytes, burst=BURST_BYTES),
         RULES=rules, FINGERPRINT=f"{config.fingerprint:08x}", MACS=str(config.macs),
-        BITS=str(8 * config.bus_bytes), BURST=str(BURST_BYTES), DRAIN=f"{DRAIN_CYCLES:,}", VERSION=core.version,
+        DRAIN=f"{DRAIN_CYCLES:,}", VERSION=core.version,
         SIZES=_table(("size", "value"), _sizes(config)),
         PORTS=_table(("port", "direction", "bits"), [(f"`{port.name}`", port.direction, port.width)
                                                      for port in core.ports]),

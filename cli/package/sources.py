@@ -51,8 +51,10 @@ def source_files(core: Core) -> dict[str, bytes]:
 def _assertions(core: Core) -> str:
     ports = ",\n".join(f"  input wire {f'[{port.width - 1}:0] ' if port.width > 1 else ''}{port.name}"
                        for port in core.ports)
-    return filled("sva.sv.in", NAME=core.name, PORTS=ports, BUS_BYTES=str(core.config.bus_bytes),
-                  SIZE=f"3'd{ceil_log2(core.config.bus_bytes)}", CONTROL=_ASSERTIONS[core.control])
+    lane_bits = ceil_log2(core.config.bus_bytes)
+    memory = filled(f"sva_{core.memory_bus}.in", BUS_BYTES=str(core.config.bus_bytes), SIZE=f"3'd{lane_bits}",
+                    ZEROS=str(lane_bits))
+    return filled("sva.sv.in", NAME=core.name, PORTS=ports, MEMORY=memory, CONTROL=_ASSERTIONS[core.control])
 
 
 def _header(core: Core) -> str:

