@@ -123,7 +123,7 @@ def _depthwise(machine: Machine, part: Part) -> None:
             _pixels(machine, part, rows, cols, np.array([phase * step]), channels)
         return
     rows, cols = _axes(part, f, 0)
-    words = (np.arange(tile.blocks[0], tile.blocks[1]) // config.sub_blocks - first)[::config.sub_blocks]
+    words = np.arange(-(-tile.blocks[1] // config.sub_blocks) - first)
     _pixels(machine, part, rows, cols, words * step, channels)
 
 
