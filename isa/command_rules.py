@@ -6,11 +6,11 @@ They are looked at when a file is written or read. What the machine itself refus
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from tq_hw.isa.encode import WORD_BYTES, EncodeError
-from tq_hw.isa.layout import Unit
+from tq_hw.isa.layout import Unit, VectorKind
 from tq_hw.isa.operations import Operation, walk
 from tq_hw.isa.program import Layer, Program
 from tq_hw.isa.program_rules import ProgramError, require, run_ranges
-from tq_hw.isa.promises import Buffers, broken_depthwise
+from tq_hw.isa.promises import Buffers, broken_clamp, broken_depthwise
 from tq_hw.isa.work import array_steps, operation_cycles, stored_bytes
 
 __all__ = ["COMMAND_RULES", "CYCLES_PER_ESTIMATE", "FREE_CYCLES", "MOST_CYCLES", "MOST_OPERATION_CYCLES", "MOST_WORDS",
@@ -67,8 +67,18 @@ def _rule_depthwise(program: Program, operation: Operation) -> None:
         require(not broken, f"{broken}: what it computes is undefined")
 
 
+def _rule_clamp(program: Program, operation: Operation) -> None:
+    """A clamp's `act_min` is at most its `act_max`."""
+    fields = operation.fields
+    if operation.unit is Unit.VECTOR and fields["kind"] == VectorKind.PROGRAM:
+        for number, uop in enumerate(operation.uops[fields["first"]:fields["last"] + 1], fields["first"]):
+            broken = broken_clamp(uop, fields)
+            require(not broken, f"micro-operation {number}: {broken}: what it computes is undefined")
+
+
 #: Rules of each operation.
-COMMAND_RULES: Sequence[Callable[[Program, Operation], None]] = (_rule_region, _rule_words, _rule_depthwise)
+COMMAND_RULES: Sequence[Callable[[Program, Operation], None]] = (
+    _rule_region, _rule_words, _rule_depthwise, _rule_clamp)
 
 
 def check_commands(program: Program) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from tq_hw.isa.layout import ArrayMode, Unit, VectorKind
 from tq_hw.isa.operations import Operation
 
-__all__ = ["Buffers", "broken_depthwise"]
+__all__ = ["Buffers", "broken_clamp", "broken_depthwise"]
 
 Fields = Mapping[str, int]
 
@@ -26,6 +26,16 @@ def broken_depthwise(fields: Fields) -> str:
     for col in range(fields["col_first"], fields["col_first"] + fields["kernel_cols"], 3):
         needed = max(needed, min(fields["in_cols"] - 1, col + reach + 2) - max(0, col) + 1)
     return "" if fields["period"] >= needed else f"period must be at least {needed}"
+
+
+def broken_clamp(uop: Fields, fields: Fields) -> str:
+    """Return what a micro-operation of a vector operation breaks; empty if nothing.
+
+    There is a value between the limits of a clamp: which of them wins otherwise is not the same on both designs.
+    """
+    if not uop["clamp"] or fields["out_type"] == 1 or uop["act_min"] <= uop["act_max"]:
+        return ""
+    return f"act_min {uop['act_min']} must be at most act_max {uop['act_max']}"
 
 
 @dataclass

@@ -13,7 +13,8 @@ Every stage can be passed over. Stages, in order, all on 32-bit two's complement
    truncated: (x*m) >> 31; LOW_B gives the low 32 bits of a*b of the alu's result times b.
 4. right shift by max(-shift, 0) (or by b for SHIFT_B), rounding HALF_AWAY (RoundingDivideByPOT),
    HALF_UP (add half, floor) or FLOOR.
-5. add `zero_point`, wrapping; clamp to [act_min, act_max] if `clamp`; to int16 if the output is int16.
+5. add `zero_point`, wrapping; clamp to [act_min, act_max] if `clamp`, act_min <= act_max; to int16 if the output is
+   int16.
 6. to a vector register, to the output stream, into a reduction, or through an activation to the output stream.
 
 An activation takes the result x with 12 fraction bits. With e = exp(-|x| / 2^12) a logistic is 1 / (1 + e), a tanh

@@ -6,6 +6,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from tq_hw.isa.promises import broken_clamp
 from tq_hw.isa.sizes import ceil_div
 from tq_hw.isa.uop import OUTPUTS, Activation, Destination, Multiply, Reduce, ShiftSource, Source
 from tq_hw.sim.executor.machine import Bytes, Index, Ints, Machine
@@ -101,6 +102,8 @@ class Pass:
     def run(self, acc: Ints | None, acc_unknown: Flags | None) -> None:
         """Fetch operands, compute, send the results to where they go."""
         uop = self.uop
+        broken = broken_clamp(uop, self.fields)
+        self.machine.promise(not broken, broken)
         multiplier: tuple[Ints | int, Flags] = (uop["immediate"], _NONE)
         if uop["multiply"] == Multiply.HIGH_PARAM:
             multiplier = self._by_channel("multiplier")

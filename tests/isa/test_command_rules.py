@@ -142,6 +142,23 @@ def test_codes_of_micro_operations(name: str, value: int, rule: str) -> None:
         f"vector RUN 0: BAD_OPERATION: micro-operation 1: {rule} does not hold: {name} {value}")
 
 
+@pytest.mark.parametrize(("limits", "out_type", "refused"), [
+    ((5, 4), 0, True), ((-128, -128), 0, False), ((5, 4), 1, False)])
+def test_limits_of_a_clamp(limits: tuple[int, int], out_type: int, refused: bool) -> None:
+    """An output of int16 has limits of its own."""
+    assembler = Assembler(PRESETS["tiny"])
+    assembler.uop(1, {"clamp": 1, "act_min": limits[0], "act_max": limits[1]})
+    assembler.run(Unit.VECTOR, VECTOR | {"first": 1, "last": 1, "body_first": 2, "body_last": 1, "out_type": out_type})
+    assembler.end()
+    commands = assembler.to_bytes()
+    one = Program("net", PRESETS["tiny"], commands, 0, len(commands), 0)
+    if not refused:
+        check_commands(one)
+        return
+    assert refusal(one) == ("vector RUN 0, at command word 5: micro-operation 1: act_min 5 must be at most act_max 4: "
+                            "what it computes is undefined")
+
+
 def test_bytes_are_counted_where_they_are_moved_only() -> None:
     for unit, values in ((Unit.LOAD, LOAD | {"run_bytes": 0, "region": 3}),
                          (Unit.LOAD, LOAD | {"memory_offset_bytes": 60}),

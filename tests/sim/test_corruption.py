@@ -7,6 +7,7 @@ from tq_hw.isa.config import PRESETS
 from tq_hw.isa.encode import Assembler
 from tq_hw.isa.layout import Unit
 from tq_hw.isa.program import Program
+from tq_hw.isa.uop import Source
 from tq_hw.model.samples.layers import sample
 from tq_hw.sim.corruption import Verdict, check, corrupted
 from tq_hw.sim.engines import random_inputs
@@ -48,3 +49,14 @@ def test_what_is_undefined_is_no_agreement() -> None:
         "undefined", "done", "the open accumulator buffer has 4 slots, the tile 3")
     assert verdict_of((Unit.ARRAY, ARRAY | {"mode": 1, "col_stride": 1, "period": 4}),
                       (Unit.VECTOR, VECTOR)) == Verdict("undefined", "done", "tile_slots must be tile_rows * out_cols")
+
+
+def test_a_clamp_with_its_limits_crossed_is_undefined() -> None:
+    assembler = Assembler(TINY)
+    assembler.run(Unit.ARRAY, ARRAY)
+    assembler.uop(0, {"a_source": Source.ACC_OR_BIAS, "clamp": 1, "act_min": 5, "act_max": 4})
+    assembler.run(Unit.VECTOR, VECTOR)
+    assembler.end()
+    commands = assembler.to_bytes()
+    assert check(Program("made", TINY, commands, 0, len(commands), 16), [], 1) == Verdict(
+        "undefined", "done", "act_min 5 must be at most act_max 4")
