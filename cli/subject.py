@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tq_hw.boards.catalog.board import Board
 from tq_hw.cli.shared.arrays import draw_inputs, find_inputs, input_kinds, port_kinds
 from tq_hw.cli.shared.files import read_npz
 from tq_hw.cli.shared.images import is_image, read_image
@@ -131,7 +130,7 @@ def check_engine(engine: str, config: Config, trace: str = "") -> None:
         ready(config, trace=trace)
 
 
-def open_for_board(path: str, board: Board, memory: Memory | None = None, profile: str | None = None,
+def open_for_board(path: str, config: Config, memory: Memory | None = None, profile: str | None = None,
                    shapes: InputShapes | None = None) -> Subject:
     """Read a model and compile it for a board's configuration and a memory, or read a compiled file."""
     if is_compiled(path):
@@ -139,7 +138,7 @@ def open_for_board(path: str, board: Board, memory: Memory | None = None, profil
         program = _load(path, profile)
         return Subject(path, program.config, None, program)
     model = read_model(path, shapes=shapes).under(profile or "canon")
-    return Subject(path, board.config, model, compile_program(model, board.config, path, memory))
+    return Subject(path, config, model, compile_program(model, config, path, memory))
 
 
 def is_compiled(path: str) -> bool:

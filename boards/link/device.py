@@ -3,10 +3,10 @@
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from tq_hw.boards.link.dram import await_dram
-from tq_hw.boards.link.host import Link, LinkError, Progress, SessionLostError
+from tq_hw.boards.link.host import LinkError, Progress, SessionLostError
 from tq_hw.boards.link.protocol import Identity
 from tq_hw.isa.control import (
     COUNTERS,
@@ -24,7 +24,7 @@ from tq_hw.isa.program import REGION_STATE, Port, Program
 from tq_hw.isa.sizes import ceil_div
 from tq_hw.model.errors import DeviceError, OptionError
 
-__all__ = ["Device", "DeviceRun", "MachineError", "check_program"]
+__all__ = ["Device", "DeviceLink", "DeviceRun", "MachineError", "check_program"]
 
 Result = TypeVar("Result")
 
@@ -32,6 +32,28 @@ _ALIGN = 256
 #: A board that is reset more often than this during one inference is broken.
 _MOST_RESETS = 5
 _FIRST_SLEEP, _MOST_SLEEP = 0.001, 0.02
+
+
+class DeviceLink(Protocol):
+    """The way to an accelerator: a `Link` with a board at its end, or a `MappedLink` where it is in reach."""
+
+    def open(self) -> Identity:
+        """Begin, and return who is there; LinkError for what cannot be used."""
+
+    def dram_words(self) -> list[int]:
+        """Return DRAM_REGISTERS of the protocol."""
+
+    def read_registers(self, name: str, count: int = 1) -> list[int]:
+        """Return `count` registers from `name` on."""
+
+    def write_registers(self, name: str, *values: int) -> None:
+        """Write registers from `name` on, one word each."""
+
+    def write_memory(self, address: int, data: bytes, progress: Progress | None = None) -> None:
+        """Write bytes from a byte address on."""
+
+    def read_memory(self, address: int, size_bytes: int, progress: Progress | None = None) -> bytes:
+        """Return bytes from a byte address on."""
 
 
 class MachineError(DeviceError):
@@ -69,7 +91,7 @@ class DeviceRun:
 
 
 class Device:
-    """The board at the end of a link.
+    """The accelerator at the end of a link.
 
     After a reset of the board in the middle of its work, the device opens a session again, loads the model again and
     repeats the inference.
@@ -80,7 +102,7 @@ class Device:
     time_limit_seconds : of one inference
     """
 
-    def __init__(self, link: Link, *, time_limit_seconds: float = 60) -> None:
+    def __init__(self, link: DeviceLink, *, time_limit_seconds: float = 60) -> None:
         self._link = link
         self._limit = time_limit_seconds
         self._program: Program | None = None

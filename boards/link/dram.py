@@ -2,14 +2,22 @@
 
 import time
 from dataclasses import dataclass
+from typing import Protocol
 
-from tq_hw.boards.link.host import Link, LinkError
-from tq_hw.boards.link.protocol import DRAM_REGISTERS, Command, DramState
+from tq_hw.boards.link.host import LinkError
+from tq_hw.boards.link.protocol import DramState
 
-__all__ = ["DramStatus", "Window", "await_dram", "read_dram"]
+__all__ = ["DramLink", "DramStatus", "Window", "await_dram", "read_dram"]
 
 #: Levelling takes some milliseconds, of which a slow emulation makes seconds.
 _PATIENCE_SECONDS = 30.0
+
+
+class DramLink(Protocol):
+    """A way to a board."""
+
+    def dram_words(self) -> list[int]:
+        """Return DRAM_REGISTERS."""
 
 
 @dataclass(frozen=True)
@@ -31,19 +39,18 @@ class DramStatus:
     failed: tuple[int, ...]
 
 
-def read_dram(link: Link) -> DramStatus:
+def read_dram(link: DramLink) -> DramStatus:
     """Read it over an open link; LinkError for a state that does not exist."""
-    data = link.request(Command.READ_REGISTERS, DRAM_REGISTERS[0].offset_bytes, 4 * len(DRAM_REGISTERS))
-    word = int.from_bytes(data[:4], "little")
+    word, *windows = link.dram_words()
     try:
         state = DramState(word & 0xFF)
     except ValueError:
         raise LinkError(f"the state of the board's DRAM makes no sense: {word & 0xFF}") from None
-    return DramStatus(state, tuple(Window(*data[at:at + 4]) for at in range(4, len(data), 4)),
+    return DramStatus(state, tuple(Window(*window.to_bytes(4, "little")) for window in windows),
                       tuple(lane for lane in range(24) if word >> 8 + lane & 1))
 
 
-def await_dram(link: Link) -> DramStatus:
+def await_dram(link: DramLink) -> DramStatus:
     """Wait until the DRAM is up; LinkError says which bytes failed, or that it never ends."""
     until = time.monotonic() + _PATIENCE_SECONDS
     status = read_dram(link)

@@ -12,6 +12,7 @@ import serial
 from tq_hw.boards.link.protocol import (
     ANSWER_SYNC,
     CRC_BYTES,
+    DRAM_REGISTERS,
     IDENTITY,
     MOST_BYTES,
     VERSION,
@@ -21,6 +22,7 @@ from tq_hw.boards.link.protocol import (
     Receiver,
     Request,
     Result,
+    words_of,
 )
 from tq_hw.isa.control import REGISTERS
 from tq_hw.model.errors import DeviceError
@@ -159,9 +161,8 @@ class Link:
                 raise LinkError(f"the port sends bytes for {self._patience:g} seconds before it is asked for any: "
                                 "check that port and baud rate are the board's")
         self._receiver.reset()
-        data = self.request(Command.OPEN, 0, 4 * len(IDENTITY))
         try:
-            identity = Identity.from_bytes(data)
+            identity = Identity.from_bytes(self.request(Command.OPEN, 0, 4 * len(IDENTITY)))
         except ValueError as error:
             raise LinkError(f"the board's identity makes no sense: {error}") from None
         if identity.version != VERSION:
@@ -171,8 +172,11 @@ class Link:
 
     def read_registers(self, name: str, count: int = 1) -> list[int]:
         """Return `count` registers from `name` on."""
-        data = self._read(Command.READ_REGISTERS, _OFFSETS[name], 4 * count)
-        return [int.from_bytes(data[at:at + 4], "little") for at in range(0, len(data), 4)]
+        return words_of(self._read(Command.READ_REGISTERS, _OFFSETS[name], 4 * count))
+
+    def dram_words(self) -> list[int]:
+        """Return the registers that say how the board's DRAM came up."""
+        return words_of(self.request(Command.READ_REGISTERS, DRAM_REGISTERS[0].offset_bytes, 4 * len(DRAM_REGISTERS)))
 
     def write_registers(self, name: str, *values: int) -> None:
         """Write registers from `name` on, one word each."""

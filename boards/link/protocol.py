@@ -42,7 +42,8 @@ from enum import IntEnum
 from tq_hw.isa.control import ControlRegister
 
 __all__ = ["ANSWER_SYNC", "CRC_BYTES", "DRAM_LANES", "DRAM_REGISTERS", "GAP_SECONDS", "IDENTITY", "MOST_BYTES",
-           "REQUEST_SYNC", "VERSION", "Answer", "Command", "DramState", "Identity", "Receiver", "Request", "Result"]
+           "REQUEST_SYNC", "VERSION", "Answer", "Command", "DramState", "Identity", "Receiver", "Request", "Result",
+           "words_of"]
 
 #: Raised whenever a frame, a command or a status changes its meaning.
 VERSION = 1
@@ -145,6 +146,11 @@ class Answer:
     def to_bytes(self) -> bytes:
         """Return the frame."""
         return _framed(ANSWER_SYNC, _ANSWER.pack(self.status, self.sequence, self.session, len(self.data)) + self.data)
+
+
+def words_of(data: bytes) -> list[int]:
+    """Return the words that bytes hold, low byte first."""
+    return list(struct.unpack(f"<{len(data) // 4}I", data))
 
 
 def _framed(sync: bytes, body: bytes) -> bytes:

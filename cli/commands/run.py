@@ -7,9 +7,8 @@ from typing import Any
 
 import click
 
-from tq_hw.boards.catalog.catalog import find_board
 from tq_hw.boards.link.device import Device, DeviceRun, MachineError
-from tq_hw.boards.link.host import Link, SerialPort
+from tq_hw.cli.attached import Place, attached_options
 from tq_hw.cli.report.layers import Report, print_layers, print_summary, sim_report
 from tq_hw.cli.shared.arrays import output_arrays
 from tq_hw.cli.shared.files import check_outputs, npz_bytes, write, write_json
@@ -105,9 +104,7 @@ def _print_board(report: Report) -> None:
 
 @click.command("run")
 @click.argument("path", metavar="MODEL")
-@click.option("--board", "board_name", metavar="BOARD", required=True, help="`tq-hw boards` lists them.")
-@click.option("--port", metavar="PORT", required=True, help="Serial port of the board, or what `emulate` printed.")
-@click.option("--baud", type=click.IntRange(1), metavar="N", help="Baud rate.  [default: the board's]")
+@attached_options
 @click.option("--inputs", "inputs_file", metavar="IN.npz|PICTURE", help="Input arrays, as for `sim`.  [default: drawn]")
 @click.option("--outputs", "outputs_file", metavar="OUT.npz", help="Write the outputs as output_0, output_1, ...")
 @draw_options(1)
@@ -118,23 +115,21 @@ def _print_board(report: Report) -> None:
 @shape_options
 @json_option
 @debug_option
-def run_command(path: str, board_name: str, port: str, baud: int | None, inputs_file: str | None,
-                outputs_file: str | None, seed: int, sets: int, bench: int | None, layers: bool, time_limit: float,
-                shapes: InputShapes, json_file: str | None) -> None:
-    """Load a model, or a file that `compile` made, onto a board and run it there.
+def run_command(path: str, place: Place, inputs_file: str | None, outputs_file: str | None, seed: int, sets: int,
+                bench: int | None, layers: bool, time_limit: float, shapes: InputShapes,
+                json_file: str | None) -> None:
+    """Load a model, or a file that `compile` made, onto an accelerator in hardware and run it there.
 
     Each input set starts from the initial state. A model's outputs are held against the golden model; a difference is
     exit code 1.
     """
     check_outputs({"--outputs": outputs_file, "--json": json_file}, [path, inputs_file])
-    board = find_board(board_name)
-    subject = open_for_board(path, board, shapes=shapes)
+    subject = open_for_board(path, place.config, shapes=shapes)
     program = subject.program
     assert program is not None
     inputs, stacked = subject.input_sets(inputs_file, sets, seed)
-    serial = SerialPort(port, baud or board.baud)
+    link, close = place.open()
     try:
-        link = Link(serial)
         device = Device(link, time_limit_seconds=time_limit)
         began = time.monotonic()
         with ProgressBar(f"loading {program.name}") as bar:
@@ -150,12 +145,12 @@ def run_command(path: str, board_name: str, port: str, baud: int | None, inputs_
         if layers:
             found[0] = Inference(found[0].outputs, whole, layer_cycles(device, program, whole))
     finally:
-        serial.close()
+        close()
     difference = None if subject.model is None else check_against_golden(subject, inputs, found)
     exact = None if subject.model is None else difference is None
-    report: dict[str, Any] = sim_report(path, program.config, subject.model, program, board.name, found, exact)
+    report: dict[str, Any] = sim_report(path, program.config, subject.model, program, place.name, found, exact)
     report |= {
-        "board": report.pop("engine"), "port": port, "clock_hz": device.identity.clock_hz,
+        "board": report.pop("engine"), "port": place.port, "clock_hz": device.identity.clock_hz,
         "upload_bytes": len(program.image), "upload_seconds": round(upload_seconds, 3),
         "upload_bytes_per_second": round(len(program.image) / max(upload_seconds, 1e-6)),
         "repeats": link.repeats, "resets": device.resets, "bench": benched,

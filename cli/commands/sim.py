@@ -155,7 +155,7 @@ def sim_command(path: str, inputs_file: str | None, outputs_file: str | None, en
         _finish_mixed(mixed, shapes, inputs, found, engine, stacked, outputs_file, json_file, wide)
         return
     with explained(path, shapes, profile):
-        subject = (open_for_board(path, board, memory, profile, shapes) if board is not None else
+        subject = (open_for_board(path, board.config, memory, profile, shapes) if board is not None else
                    open_subject(path, target.config, engine, memory, resident, profile, shapes, waves_kind(waves),
                                 pattern_files))
     wanted = _wanted(subject, dumped, outputs_file)

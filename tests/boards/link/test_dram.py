@@ -9,7 +9,7 @@ from tq_hw.boards.gateware.board_status import BoardStatus
 from tq_hw.boards.link import dram
 from tq_hw.boards.link.dram import DramStatus, Window, await_dram, read_dram
 from tq_hw.boards.link.host import LinkError
-from tq_hw.boards.link.protocol import DRAM_REGISTERS, Command, DramState
+from tq_hw.boards.link.protocol import DRAM_REGISTERS, DramState
 from tq_hw.isa.control import REGISTERS
 
 
@@ -19,10 +19,8 @@ class Board:
     def __init__(self, *answers: tuple[int, int, int]) -> None:
         self.answers = list(answers)
 
-    def request(self, command: Command, address: int, size: int) -> bytes:
-        assert (command, address, size) == (Command.READ_REGISTERS, 0xE0, 12)
-        words = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
-        return b"".join(word.to_bytes(4, "little") for word in words)
+    def dram_words(self) -> list[int]:
+        return list(self.answers.pop(0) if len(self.answers) > 1 else self.answers[0])
 
 
 def test_board_registers_are_beside_the_accelerators() -> None:

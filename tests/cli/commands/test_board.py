@@ -18,8 +18,10 @@ import numpy as np
 import pytest
 
 from tq_hw.boards.catalog.catalog import BOARDS
+from tq_hw.boards.link import uio
 from tq_hw.boards.link.protocol import Command, Request
 from tq_hw.cli.emulation.emulator import Emulator
+from tq_hw.compiler import compile_model
 from tq_hw.isa.config import load_config
 from tq_hw.model.samples.build import ModelBuilder
 from tq_hw.model.tflite.reader import parse_model
@@ -292,3 +294,34 @@ def test_an_emulation_leaves_the_name_of_another_one(tq: Any, files: Path) -> No
         second.terminate()
         assert second.wait(10) == 0
     assert not os.path.lexists("board")
+
+
+@pytest.mark.parametrize(("arguments", "message"), [
+    ((), "run needs --board and --port, for a board at the end of a cable, or --uio, for an accelerator in this "
+         "processor's address space"),
+    (("--port", "x", "--udmabuf", "/dev/udmabuf0"), "--udmabuf goes with --uio: a board has its own"),
+    (("--uio", "x", "--port", "x"), "--port does not go with --uio: the accelerator is in this processor's address "
+                                    "space"),
+])
+def test_places_that_do_not_go_together(tq: Any, files: Path, arguments: tuple[str, ...], message: str) -> None:
+    outcome = tq("run", "keywords.tflite", *arguments)
+    assert (outcome.code, outcome.err) == (2, f"tq-hw: {message}\n")
+
+
+def test_an_accelerator_in_the_address_space(tq: Any, files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "path", [str(Path(__file__).parents[2] / "boards"), *sys.path])
+    from fake_uio import FakeUio
+
+    program = compile_model(parse_model(keywords(), "keywords"), TINY).program
+    fake = FakeUio(files, program)
+    monkeypatch.setattr(uio, "_SYSFS", fake.sysfs)
+    with fake:
+        outcome = tq("run", "--uio", "uio0", "--udmabuf", "./udmabuf0", "--config", "tiny", "--clock-mhz", 150,
+                     "keywords.tflite", "--inputs", "in.npz", "--outputs", "out.npz", "--no-layers", "--json", "r.json")
+    assert (outcome.code, outcome.err) == (0, "")
+    check_outputs(files)
+    report = json.loads(Path("r.json").read_text())
+    assert [report[key] for key in ("board", "port", "clock_hz", "bit_exact")] == ["uio", "uio0", 150_000_000, True]
+    outcome = tq("run", "--uio", "uio1", "keywords.tflite")
+    assert (outcome.code, outcome.err) == (
+        5, "tq-hw: UIO device uio1 cannot be mapped: No such file or directory\n")

@@ -1,0 +1,127 @@
+"""Registers through Linux's UIO, memory through the kernel module u-dma-buf."""
+
+import mmap
+import os
+from pathlib import Path
+
+from tq_hw.boards.link.host import LinkError
+from tq_hw.boards.link.mapped import MappedLink
+from tq_hw.isa.control import WINDOW_BYTES
+
+__all__ = ["UdmaBuffer", "UioRegisters", "open_uio"]
+
+#: Where Linux says how large a u-dma-buf is; older versions of the module have the second name.
+_SYSFS = Path("/sys/class")
+_CLASSES = ("u-dma-buf", "udmabuf")
+
+
+def _mapped(path: str, size_bytes: int, what: str) -> mmap.mmap:
+    try:
+        # Linux never caches the map of a UIO device.
+        handle = os.open(path, os.O_RDWR)
+        try:
+            return mmap.mmap(handle, size_bytes)
+        finally:
+            os.close(handle)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise LinkError(f"{what} {path} cannot be mapped: {reason}") from None
+
+
+class UioRegisters:
+    """The first map of a UIO device; LinkError when it cannot be mapped."""
+
+    def __init__(self, path: str) -> None:
+        self._map = _mapped(path, WINDOW_BYTES, "UIO device")
+        # Of a view of words, an item is read and written at once.
+        self._words = memoryview(self._map).cast("I")
+
+    def read(self, offset: int) -> int:
+        """Return a word."""
+        return self._words[offset // 4]
+
+    def write(self, offset: int, value: int) -> None:
+        """Write a word."""
+        self._words[offset // 4] = value
+
+    def close(self) -> None:
+        """Give the map back."""
+        self._words.release()
+        self._map.close()
+
+
+class UdmaBuffer:
+    """A buffer of the kernel module u-dma-buf, cached; the module's files keep caches and memory in step.
+
+    LinkError when it is not there.
+    """
+
+    def __init__(self, path: str) -> None:
+        name = Path(path).name
+        folders = [_SYSFS / each / name for each in _CLASSES]
+        found = next((folder for folder in folders if folder.is_dir()), None)
+        if found is None:
+            raise LinkError(f"buffer {path}: there is no {folders[0]}: load the kernel module u-dma-buf, with a buffer "
+                            "of this name in the device tree")
+        self._folder = found
+        self.address, self.size_bytes = self._number("phys_addr"), self._number("size")
+        self._map = _mapped(path, self.size_bytes, "buffer")
+        #: Bytes from the begin of the buffer that this program has touched; no cache has changes of others.
+        self._touched = 0
+
+    def write(self, offset: int, data: bytes) -> None:
+        """Write bytes."""
+        self._touch(offset + len(data))
+        self._map[offset:offset + len(data)] = data
+
+    def read(self, offset: int, size_bytes: int) -> bytes:
+        """Return bytes."""
+        if offset + size_bytes > self._touched:
+            # The call before did not reach so far.
+            self._touch(offset + size_bytes)
+            self.for_cpu()
+        return self._map[offset:offset + size_bytes]
+
+    def for_device(self) -> None:
+        """Write back what the caches have."""
+        self._say("sync_for_device", 1)
+
+    def for_cpu(self) -> None:
+        """Drop what the caches have."""
+        self._say("sync_for_cpu", 1)
+
+    def close(self) -> None:
+        """Give the map back."""
+        self._map.close()
+
+    def _touch(self, end: int) -> None:
+        if end > self._touched:
+            self._touched = end
+            self._say("sync_size", end)
+
+    def _number(self, name: str) -> int:
+        path = self._folder / name
+        try:
+            return int(path.read_text(encoding="ascii"), 0)
+        except (OSError, ValueError) as error:
+            raise LinkError(f"{path} cannot be read as a number: {getattr(error, 'strerror', None) or error}") from None
+
+    def _say(self, name: str, value: int) -> None:
+        path = self._folder / name
+        try:
+            path.write_text(f"{value}\n", encoding="ascii")
+        except OSError as error:
+            raise LinkError(f"{path} cannot be written: {error.strerror}") from None
+
+
+def open_uio(uio: str, buffer: str, clock_hz: int) -> MappedLink:
+    """Return the accelerator at a UIO device, `/dev/uio0`, with a u-dma-buf, `/dev/udmabuf0`.
+
+    LinkError for what is not there.
+    """
+    registers = UioRegisters(uio)
+    try:
+        return MappedLink(registers, UdmaBuffer(buffer), clock_hz)
+    except LinkError:
+        registers.close()
+        raise

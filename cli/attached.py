@@ -1,0 +1,94 @@
+"""The accelerator in hardware that a command works on: at the end of a cable, or in this processor's address space."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import wraps
+from typing import Any, TypeVar, cast
+
+import click
+
+from tq_hw.boards.catalog.catalog import find_board
+from tq_hw.boards.link.host import Link, SerialPort
+from tq_hw.boards.link.mapped import MappedLink
+from tq_hw.boards.link.uio import open_uio
+from tq_hw.cli.subject import DEFAULT_CONFIG
+from tq_hw.isa.config import Config, load_config
+from tq_hw.model.errors import OptionError
+
+__all__ = ["Place", "attached_options"]
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+_OPTIONS = ("board_name", "port", "baud", "uio", "udmabuf", "config", "clock_mhz")
+_BUFFER = "/dev/udmabuf0"
+_CLOCK_MHZ = 100.0
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where the accelerator is, as the options say it.
+
+    Members
+    -------
+    name : of the board, or "uio"
+    config : that a model is compiled for
+    port : serial port, or UIO device
+    baud : of a serial port
+    buffer, clock_hz : of an accelerator behind UIO
+    """
+
+    name: str
+    config: Config
+    port: str
+    baud: int = 0
+    buffer: str = ""
+    clock_hz: int = 0
+
+    def open(self) -> tuple[Link | MappedLink, Callable[[], None]]:
+        """Return the way to it and what closes that again; DeviceError when it is not there."""
+        if self.buffer:
+            mapped = open_uio(self.port, self.buffer, self.clock_hz)
+            return mapped, mapped.close
+        serial = SerialPort(self.port, self.baud)
+        return Link(serial), serial.close
+
+
+def attached_options(command: Function) -> Function:
+    """Add the options that say where the accelerator is; the command takes a `place`."""
+    @wraps(command)
+    def called(**options: Any) -> Any:
+        place = _place(**{name: options.pop(name) for name in _OPTIONS})
+        return command(place=place, **options)
+
+    for option in reversed((
+            click.option("--board", "board_name", metavar="BOARD", help="`tq-hw boards` lists them."),
+            click.option("--port", metavar="PORT", help="Serial port of the board, or what `emulate` printed."),
+            click.option("--baud", type=click.IntRange(1), metavar="N", help="Baud rate.  [default: the board's]"),
+            click.option("--uio", metavar="DEVICE", help="In place of a board: UIO device of the registers."),
+            click.option("--udmabuf", metavar="DEVICE", help=f"With --uio: the memory.  [default: {_BUFFER}]"),
+            click.option("--config", metavar="NAME|FILE.toml", help="With --uio: what a model is compiled for.  "
+                         f"[default: {DEFAULT_CONFIG}]"),
+            click.option("--clock-mhz", type=click.FloatRange(0.001), metavar="MHZ", help="With --uio: clock of the "
+                         f"accelerator, for times.  [default: {_CLOCK_MHZ:g}]"))):
+        called = option(called)
+    return cast(Function, called)
+
+
+def _place(board_name: str | None, port: str | None, baud: int | None, uio: str | None, udmabuf: str | None,
+           config: str | None, clock_mhz: float | None) -> Place:
+    """Return the place that options name; OptionError for options that do not go together."""
+    if uio is None:
+        for option, value in (("--udmabuf", udmabuf), ("--config", config), ("--clock-mhz", clock_mhz)):
+            if value is not None:
+                raise OptionError(f"{option} goes with --uio: a board has its own")
+        if board_name is None or port is None:
+            raise OptionError("run needs --board and --port, for a board at the end of a cable, or --uio, for an "
+                              "accelerator in this processor's address space")
+        board = find_board(board_name)
+        return Place(board.name, board.config, port, baud or board.baud)
+    for option, other in (("--board", board_name), ("--port", port), ("--baud", baud)):
+        if other is not None:
+            raise OptionError(f"{option} does not go with --uio: the accelerator is in this processor's address "
+                              "space")
+    return Place("uio", load_config(config or DEFAULT_CONFIG), uio, buffer=udmabuf or _BUFFER,
+                 clock_hz=round((clock_mhz or _CLOCK_MHZ) * 1e6))

@@ -1,0 +1,121 @@
+"""A UIO device and a u-dma-buf that are files: what a thread of this process serves as the accelerator does."""
+
+import mmap
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Self
+
+from line import OFFSETS, AcceleratorBoard
+
+from tq_hw.isa.control import REGISTERS, STATUS_BUSY, WINDOW_BYTES
+from tq_hw.isa.program import Program
+from tq_hw.sim.rtl.bench import Bench
+from tq_hw.sim.rtl.build import library
+
+__all__ = ["BASE", "FakeUio", "on_rtl"]
+
+#: Physical address of the buffer.
+BASE = 0x10000
+
+
+class _Board(AcceleratorBoard):
+    """Shows its status last of all, as the host looks at it while the others are written."""
+
+    held: int | None = None
+    holds = False
+
+    def put(self, name: str, value: int) -> None:
+        if name == "status" and self.holds:
+            self.held = value
+        else:
+            super().put(name, value)
+
+    def work(self, value: int) -> None:
+        """Take a write of `control`."""
+        self.holds, self.held = True, None
+        self.on_write(OFFSETS["control"], value)
+        self.holds = False
+        self.put("status", 0 if self.held is None else self.held)
+
+
+class FakeUio:
+    """Files `uio0`, `udmabuf0` and `class/u-dma-buf/udmabuf0/` in a folder, served while it is used as a context.
+
+    A write of `control` is taken, as on a bus that posts writes, some time after it was made: then `status` is busy
+    and `control` reads as 0.
+
+    Members
+    -------
+    board : what runs programs by the executor
+    work : called with the value of `control`, in place of the board
+    dead : no write has any effect
+    """
+
+    def __init__(self, folder: Path, program: Program, *, memory_bytes: int = 1 << 20) -> None:
+        self.uio, self.buffer = folder / "uio0", folder / "udmabuf0"
+        self.sysfs = folder / "class"
+        self.sync = self.sysfs / "u-dma-buf" / "udmabuf0"
+        self.sync.mkdir(parents=True)
+        for name, value in (("phys_addr", f"0x{BASE:08x}"), ("size", str(memory_bytes)), ("sync_size", ""),
+                            ("sync_for_cpu", ""), ("sync_for_device", "")):
+            (self.sync / name).write_text(f"{value}\n")
+        self.board = _Board(program, memory_bytes=memory_bytes)
+        self._maps = []
+        for path, contents in ((self.uio, bytes(self.board.registers).ljust(WINDOW_BYTES, b"\xff")),
+                               (self.buffer, bytes(memory_bytes))):
+            path.write_bytes(contents)
+            with path.open("r+b") as file:
+                self._maps.append(mmap.mmap(file.fileno(), 0))
+        registers: Any = self._maps[0]
+        memory: Any = self._maps[1]
+        self.board.registers, self.board.memory = registers, memory
+        self.work: Callable[[int], None] = self.board.work
+        self.dead = False
+        self._ends = threading.Event()
+        self._thread = threading.Thread(target=self._serve)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ends.set()
+        self._thread.join()
+        for each in self._maps:
+            each.close()
+
+    def _serve(self) -> None:
+        while not self._ends.is_set():
+            value = 0 if self.dead else self.board.get("control")
+            if not value:
+                time.sleep(0.0005)
+                continue
+            self.board.put("status", STATUS_BUSY)
+            self.board.put("control", 0)
+            self.work(value)
+
+
+def on_rtl(fake: FakeUio, bench: Bench) -> None:
+    """Let the Verilated accelerator do the work; the memory is copied before and after."""
+    bench.map(BASE, bytes(len(fake.board.memory)))
+
+    def work(value: int) -> None:
+        bench.write(BASE, bytes(fake.board.memory))
+        for register in REGISTERS:
+            if register.access == "rw":
+                bench.write_register(register.name, fake.board.get(register.name))
+        bench.write_register("control", value)
+        bench.run(1_000_000 if value == 1 else 1000)
+        fake.board.memory[:] = bench.read(BASE, len(fake.board.memory))
+        # The status last of all.
+        for register in sorted(REGISTERS, key=lambda register: register.name == "status"):
+            if register.access == "r":
+                fake.board.put(register.name, bench.read_register(register.name))
+    fake.work = work
+
+
+def rtl_bench(program: Program) -> Bench:
+    """Return the Verilated accelerator of a program's configuration."""
+    return Bench(library(program.config))
