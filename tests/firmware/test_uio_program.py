@@ -1,0 +1,89 @@
+"""The program for Linux that `tq-hw generate` writes, on a UIO device and a u-dma-buf that are files."""
+
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+from fake_uio import FakeUio, on_rtl, rtl_bench
+from native import WARNINGS
+from networks import compiled, stored
+
+from tq_hw.cli.package.facts import core_of
+from tq_hw.cli.package.sources import source_files
+from tq_hw.isa.config import PRESETS
+from tq_hw.isa.control import Status
+from tq_hw.isa.program import Program
+from tq_hw.isa.program_file import to_bytes
+from tq_hw.model.samples.typical import typical
+from tq_hw.model.tflite.writer import write_model
+from tq_hw.sim import edges
+from tq_hw.sim.engines import random_inputs
+from tq_hw.sim.executor import execute
+
+
+@pytest.fixture(scope="module")
+def program() -> Program:
+    return compiled(write_model(typical("ADD")), "add")
+
+
+@pytest.fixture
+def fake(tmp_path: Path, program: Program) -> FakeUio:
+    return FakeUio(tmp_path, program)
+
+
+def build(folder: Path, fake: FakeUio) -> Path:
+    """Write the folder's C and compile it, with the kernel's files where the fake has them."""
+    for name, data in source_files(core_of(PRESETS["tiny"], "axi4lite", "npu")).items():
+        path = folder / "core" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+    driver, target = folder / "core" / "driver", folder / "npu_run"
+    # The fake looks at its registers now and then, an accelerator in every cycle.
+    subprocess.run(["gcc", *WARNINGS, "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all",
+                    f'-DTQ_SYSFS="{fake.sysfs}/u-dma-buf"', "-DTQ_STUCK_POLLS=4000000000u", f"-I{driver}",
+                    folder / "core" / "sw" / "npu_run.c", driver / "tq.c", driver / "tq_mmio.c", "-o", target],
+                   check=True)
+    return target
+
+
+def run(folder: Path, fake: FakeUio, program: Program, seed: int) -> subprocess.CompletedProcess[str]:
+    (folder / "model.tqm").write_bytes(to_bytes(program))
+    (folder / "in.bin").write_bytes(b"".join(stored(program, random_inputs(program, seed))))
+    return subprocess.run([folder / "npu_run", "model.tqm", "in.bin", "out.bin", fake.uio, fake.buffer], cwd=folder,
+                          capture_output=True, text=True, check=False, timeout=60)
+
+
+def check(folder: Path, fake: FakeUio, program: Program, seed: int) -> None:
+    done = run(folder, fake, program, seed)
+    assert (done.returncode, done.stderr) == (0, "")
+    expected = execute(program, random_inputs(program, seed)).outputs
+    assert (folder / "out.bin").read_bytes() == b"".join(
+        edges.to_port(port, np.asarray(array)) for port, array in zip(program.outputs, expected, strict=True))
+    assert (fake.sync / "sync_for_device").read_text() == (fake.sync / "sync_for_cpu").read_text() == "1\n"
+
+
+def test_outputs_are_exact_and_errors_are_told(tmp_path: Path, fake: FakeUio, program: Program) -> None:
+    build(tmp_path, fake)
+    with fake:
+        for seed in range(2):
+            check(tmp_path, fake, program, seed)
+        fake.board.stop_with = Status.BAD_ADDRESS
+        done = run(tmp_path, fake, program, 0)
+    assert (done.returncode, done.stderr) == (5, "error 2 of unit 2 at RUN 3: see README.md\n"
+                                                 "run: the accelerator stopped with an error\n")
+
+
+def test_the_verilated_accelerator(tmp_path: Path, fake: FakeUio, program: Program) -> None:
+    build(tmp_path, fake)
+    with rtl_bench(program) as bench:
+        on_rtl(fake, bench)
+        with fake:
+            check(tmp_path, fake, program, 2)
+
+
+def test_what_is_not_there_is_named(tmp_path: Path, fake: FakeUio, program: Program) -> None:
+    build(tmp_path, fake)
+    fake.uio.unlink()
+    done = run(tmp_path, fake, program, 0)
+    assert (done.returncode, done.stderr) == (5, f"{fake.uio}: No such file or directory\n")
