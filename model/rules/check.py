@@ -17,7 +17,7 @@ from tq_hw.model.rules.variables import check_variables
 __all__ = ["check_model", "check_shapes", "check_signature", "rules_of"]
 
 #: Types of other kinds that need a scale and a zero point.
-_QUANTIZED = {("q8or32", "int8"), ("q8orint", "int8"),
+_QUANTIZED = {("q8or32", "int8"), ("q8orint", "int8"), ("q8or16or32", "int8"), ("q8or16or32", "int16"),
               *(("real", dtype) for dtype in KINDS["real"] if dtype != "float32")}
 
 

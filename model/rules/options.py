@@ -74,11 +74,12 @@ def multipliers(node: Node) -> list[float]:
 
 
 def constraint_sum_scale(node: Node) -> str | None:
-    """Keep twice the larger input scale below 2^20 output scales: the kernels abort at more."""
-    if node.output().dtype != "int8":
+    """Keep twice the larger input scale below 2^20 output scales, 2^15 of int16: the kernels abort at more."""
+    bits = {"int8": 20, "int16": 15}.get(node.output().dtype)
+    if bits is None:
         return None
     larger, output = max(node.input(0).scale, node.input(1).scale), node.output().scale
-    return None if 2 * larger < 2.0**20 * output else f"input scale {larger:g}, output scale {output:g}"
+    return None if 2 * larger < 2.0**bits * output else f"input scale {larger:g}, output scale {output:g}"
 
 
 def constraint_square_scale(node: Node) -> str | None:

@@ -148,7 +148,9 @@ def constraint_fixed_output(node: Node) -> str | None:
     output = node.output()
     scale, zero_point = FIXED_OUTPUTS[node.operator.op]
     near = 0.0
-    if output.dtype == "int16":
+    if output.dtype == "int16" and node.input(0).dtype == "int16":
+        scale, zero_point, near = 2.0**-15, 0, 1e-3 if node.operator.op == "SOFTMAX" else 0.0
+    elif output.dtype == "int16":
         # TFLite Micro's int16 SOFTMAX: converters write 1/65535 or 1/65536.
         scale, zero_point, near = 2.0**-16, -32768, 1e-3
     if abs(output.scale - scale) <= near * scale and output.zero_point == zero_point:

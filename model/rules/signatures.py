@@ -8,13 +8,14 @@ from dataclasses import dataclass
 
 __all__ = ["ACTIVATION_KINDS", "FLOAT_OPERATORS", "KINDS", "SIGNATURES", "Signature", "Slot"]
 
-#: Types of each kind. `q8` and `q16` are activations: one scale, one zero point; int32 and int64 of `q8or32` and
-#: `q8orint` have neither.
+#: Types of each kind. `q8` and `q16` are activations: one scale, one zero point; int32 and int64 of `q8or32`, `q8orint`
+#: and `q8or16or32` have neither.
 KINDS = {
     "q8": ("int8",), "q16": ("int16",), "q8or16": ("int8", "int16"), "q8or32": ("int8", "int32"),
-    "q8orint": ("int8", "int32", "int64"),
+    "q8orint": ("int8", "int32", "int64"), "q8or16or32": ("int8", "int16", "int32"),
     "w8": ("int8",), "w16": ("int16",),
-    "w8or16": ("int8", "int16"), "b32": ("int32",), "index": ("int32", "int64"), "i32": ("int32",), "bool": ("bool",),
+    "w8or16": ("int8", "int16"), "b32": ("int32",),
+    "bias": ("int32", "int64"), "index": ("int32", "int64"), "i32": ("int32",), "bool": ("bool",),
     "data": ("int8", "uint8", "int16", "int32", "int64", "bool"),
     "any": ("int8", "uint8", "int16", "int32", "int64", "bool", "float32"),
     "number": ("float32", "int8", "uint8", "int16", "int32", "int64", "bool"),
@@ -30,22 +31,24 @@ FLOAT_OPERATORS = (
     "RELU_N1_TO_1", "ROUND", "RSQRT", "SIGN", "SIN", "SQRT", "SQUARE", "SQUARED_DIFFERENCE", "SUB", "TANH")
 
 _TABLE = {
-    "q8 w8 b32? -> q8": "CONV_2D DEPTHWISE_CONV_2D FULLY_CONNECTED",
+    "q8or16 w8 bias? -> q8or16": "CONV_2D DEPTHWISE_CONV_2D FULLY_CONNECTED",
     "index w8 q8 b32? -> q8": "TRANSPOSE_CONV",
-    "q8 -> q8": "AVERAGE_POOL_2D MAX_POOL_2D LOGISTIC TANH LOG_SOFTMAX L2_NORMALIZATION RELU RELU6 RELU_N1_TO_1 "
-                "LEAKY_RELU HARD_SWISH",
-    "q8 -> q8or16": "SOFTMAX",
+    "q8 -> q8": "LOG_SOFTMAX L2_NORMALIZATION RELU_N1_TO_1 HARD_SWISH",
+    "q8or16 -> q8or16": "AVERAGE_POOL_2D MAX_POOL_2D LOGISTIC TANH RELU RELU6 LEAKY_RELU SOFTMAX",
     "q8 q8 -> q8": "PRELU BATCH_MATMUL",
-    "q8or32 q8or32 -> q8or32": "ADD SUB MUL MAXIMUM MINIMUM SQUARED_DIFFERENCE",
+    "q8or16or32 q8or16or32 -> q8or16or32": "ADD SUB MUL MAXIMUM MINIMUM",
+    "q8or32 q8or32 -> q8or32": "SQUARED_DIFFERENCE",
     "q8or32 q8or32 -> bool": "LESS LESS_EQUAL GREATER GREATER_EQUAL EQUAL NOT_EQUAL",
-    "q8 index -> q8": "MEAN SUM REDUCE_MAX REDUCE_MIN",
+    "q8 index -> q8": "SUM REDUCE_MAX REDUCE_MIN",
+    "q8or16 index -> q8or16": "MEAN",
     "q8orint index -> q8orint": "REDUCE_PROD",
     "q8orint q8orint -> q8orint": "DIV",
     "bool index -> bool": "REDUCE_ANY REDUCE_ALL",
     "index i32 data data -> data": "ONE_HOT",
     "q8 i32 -> q8 i32": "TOPK_V2",
     "q8 index -> index": "ARG_MAX ARG_MIN",
-    "q8 i32 -> q8": "RESIZE_BILINEAR RESIZE_NEAREST_NEIGHBOR",
+    "q8 i32 -> q8": "RESIZE_BILINEAR",
+    "q8or16 i32 -> q8or16": "RESIZE_NEAREST_NEIGHBOR",
     "data index? -> data": "RESHAPE",
     "data index -> data": "EXPAND_DIMS TRANSPOSE PAD GATHER TILE BROADCAST_TO MIRROR_PAD GATHER_ND",
     "data i32 -> data": "REVERSE_V2",

@@ -41,6 +41,13 @@ from tq_hw.model.rules.quantization import (
     constraint_weight_axis,
     constraint_weights_are_symmetric,
 )
+from tq_hw.model.rules.sixteen import (
+    constraint_bias_type,
+    constraint_int16_output,
+    constraint_int16_zero_point,
+    constraint_power_of_two_sum,
+    constraint_wide_multiplier,
+)
 
 __all__ = ["MODEL_RULES", "SUPPORT_RULES", "Rule"]
 
@@ -54,6 +61,9 @@ _COPIES = ("TILE BROADCAST_TO REVERSE_V2 MIRROR_PAD GATHER_ND SCATTER_ND SELECT 
            "DYNAMIC_UPDATE_SLICE")
 _FUSED = "CONV_2D DEPTHWISE_CONV_2D TRANSPOSE_CONV FULLY_CONNECTED AVERAGE_POOL_2D MAX_POOL_2D ADD SUB MUL"
 
+#: Operators that take activations of int16 as well as of int8.
+_SIXTEEN = ("CONV_2D DEPTHWISE_CONV_2D FULLY_CONNECTED AVERAGE_POOL_2D MAX_POOL_2D LOGISTIC TANH RELU RELU6 LEAKY_RELU "
+            "ADD SUB MUL MAXIMUM MINIMUM MEAN RESIZE_NEAREST_NEIGHBOR")
 _LSTM = "UNIDIRECTIONAL_SEQUENCE_LSTM"
 _CONV = " ".join(WEIGHT_AXES)
 
@@ -65,7 +75,12 @@ _RULES: dict[Rule, str] = {
     constraint_weights_format: "FULLY_CONNECTED",
     constraint_bias_zero_point: f"{_CONV} SVDF",
     constraint_bias_scale: "FULLY_CONNECTED",
-    constraint_same_type: f"{_MOVES} {_COPIES} ADD SUB MUL SQUARED_DIFFERENCE DIV REDUCE_PROD {' '.join(COMPARISONS)}",
+    constraint_same_type: f"{_MOVES} {_COPIES} ADD SUB MUL SQUARED_DIFFERENCE DIV REDUCE_PROD {' '.join(COMPARISONS)} "
+                          "CONV_2D DEPTHWISE_CONV_2D FULLY_CONNECTED LOGISTIC TANH RELU RELU6 LEAKY_RELU MEAN",
+    constraint_bias_type: "CONV_2D DEPTHWISE_CONV_2D FULLY_CONNECTED",
+    constraint_int16_output: "SOFTMAX",
+    constraint_int16_zero_point: f"{_SIXTEEN} SOFTMAX",
+    constraint_wide_multiplier: "CONV_2D DEPTHWISE_CONV_2D FULLY_CONNECTED",
     constraint_same_quantization: _MOVES,
     constraint_fixed_output: " ".join(FIXED_OUTPUTS),
     constraint_activation_is_a_range: f"{_FUSED} DIV",
@@ -99,4 +114,5 @@ def _by_operator(rules: dict[Rule, str]) -> dict[str, list[Rule]]:
 MODEL_RULES = _by_operator(_RULES)
 #: Rules by operator: a model that breaks one is legal, but not supported.
 SUPPORT_RULES = _by_operator({constraint_lstm_is_plain: _LSTM,
-                              constraint_weights_are_constant: f"{_CONV} SVDF {_LSTM}"})
+                              constraint_weights_are_constant: f"{_CONV} SVDF {_LSTM}",
+                              constraint_power_of_two_sum: "ADD SUB"})

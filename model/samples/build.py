@@ -87,12 +87,13 @@ class ModelBuilder:
 
     def bias(self, source: int, weights: int, data: np.ndarray | Sequence[int],
              name: str | None = None) -> int:
-        """Add an int32 bias whose scales are those of the input times those of the weights."""
+        """Add a bias, int64 for an int16 input, whose scales are the input's times those of the weights."""
         quantization = self.tensors[weights].quantization
         if quantization is None:
             raise ValueError(f"tensor {weights} must have scales to give a bias")
         scales = np.float32(self.tensors[source].scale) * np.array(quantization.scale, np.float32)
-        return self.constant(np.asarray(data, np.int32), scale=scales.tolist(), name=name)
+        kind = np.int64 if self.tensors[source].dtype == "int16" else np.int32
+        return self.constant(np.asarray(data, kind), scale=scales.tolist(), name=name)
 
     def operator(self, op: str, inputs: Sequence[int], outputs: Sequence[int],
                  options: dict[str, OptionValue] | None = None, *, version: int = 1,
@@ -162,7 +163,8 @@ class ModelBuilder:
         if scale is not None:
             return scale, zero_point or 0
         if op in _FIXED:
-            return _FIXED[op]
+            sixteen = source is not None and source.dtype == "int16"
+            return (2.0**-15, 0) if sixteen else _FIXED[op]
         return (source.scale, source.zero_point) if source and source.quantization is not None else None
 
     def model(self, *outputs: int) -> Model:

@@ -11,9 +11,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from tq_hw.model.graph import Operator, Subgraph
+from tq_hw.sim.golden import sixteen
 from tq_hw.sim.golden.arith import (
     IntArray,
     activation_range,
+    dtype_range,
     multiply_by_quantized_multiplier,
     quantize_limit,
     quantize_multiplier,
@@ -145,16 +147,16 @@ def lut(op: Operator, subgraph: Subgraph) -> Array:
 
 def relu_params(op: Operator, subgraph: Subgraph) -> ReluParams:
     """Derive the integers of a RELU, RELU6 or RELU_N1_TO_1."""
-    tensor = require_dtype(op, subgraph, "int8")
+    tensor = require_dtype(op, subgraph, "int8", "int16")
     output = output_tensor(op, subgraph)
     multiplier, shift = quantize_multiplier(factor(subgraph, [tensor.scale], output.scale))
-    act_min, act_max = activation_range(op.op, output.scale, output.zero_point)
+    act_min, act_max = activation_range(op.op, output.scale, output.zero_point, tensor.dtype)
     return ReluParams(tensor.zero_point, multiplier, shift, output.zero_point, act_min, act_max)
 
 
 def leaky_relu_params(op: Operator, subgraph: Subgraph) -> LeakyReluParams:
     """Derive the integers of a LEAKY_RELU."""
-    tensor = require_dtype(op, subgraph, "int8")
+    tensor = require_dtype(op, subgraph, "int8", "int16")
     output = output_tensor(op, subgraph)
     positive = factor(subgraph, [tensor.scale], output.scale)
     negative = factor(subgraph, [tensor.scale, float_option(op, "alpha")], output.scale)
@@ -176,13 +178,13 @@ def prelu_params(op: Operator, subgraph: Subgraph) -> PreluParams:
 def _relu(op: Operator, subgraph: Subgraph, x: Array) -> Array:
     if op.op == "RELU6" and subgraph.profile == "tflm":
         # It clamps to the input's codes of 0 and 6, whatever the output's scale is.
-        tensor = require_dtype(op, subgraph, "int8")
-        six = min(quantize_limit(op.op, 6.0, tensor.scale, tensor.zero_point), 127)
-        return narrow(x, tensor.zero_point, six)
+        tensor = require_dtype(op, subgraph, "int8", "int16")
+        six = min(quantize_limit(op.op, 6.0, tensor.scale, tensor.zero_point), dtype_range(tensor.dtype)[1])
+        return narrow(x, tensor.zero_point, six, tensor.dtype)
     p = relu_params(op, subgraph)
     scaled = multiply_by_quantized_multiplier(x.astype(np.int64) - p.input_zero_point,
                                               p.multiplier, p.shift)
-    return narrow(scaled + p.output_zero_point, p.act_min, p.act_max)
+    return narrow(scaled + p.output_zero_point, p.act_min, p.act_max, x.dtype.name)
 
 
 def _leaky_relu(op: Operator, subgraph: Subgraph, x: Array) -> Array:
@@ -192,7 +194,8 @@ def _leaky_relu(op: Operator, subgraph: Subgraph, x: Array) -> Array:
     # The magnitude is multiplied and then negated: the two roundings are not odd functions.
     negative = multiply_by_quantized_multiplier(centred, abs(p.alpha_multiplier), p.alpha_shift)
     negative = -negative if p.alpha_multiplier < 0 else negative
-    return narrow(np.where(centred >= 0, positive, negative) + p.output_zero_point, -128, 127)
+    return narrow(np.where(centred >= 0, positive, negative) + p.output_zero_point, *dtype_range(x.dtype.name),
+                  x.dtype.name)
 
 
 def _hard_swish(op: Operator, subgraph: Subgraph, x: Array) -> Array:
@@ -247,9 +250,20 @@ def table(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
     return [value(inputs, 1)[value(inputs, 0).view(np.uint8)]]
 
 
+def _wide(op: Operator, subgraph: Subgraph, x: Array) -> Array:
+    if op.op in ("LOGISTIC", "TANH"):
+        function = sixteen.logistic if op.op == "LOGISTIC" else sixteen.tanh
+        return function(x.astype(np.int64), sixteen.gate_params(op, subgraph)).astype(np.int16)
+    require(op.op in ("RELU", "RELU6", "LEAKY_RELU"), f"input must be int8, not int16; {op.op} has no int16 kernel")
+    require(output_tensor(op, subgraph).dtype == "int16", "output must be int16 like the input")
+    return (_leaky_relu if op.op == "LEAKY_RELU" else _relu)(op, subgraph, x)
+
+
 @kernel("LOGISTIC", "TANH", "RELU", "RELU6", "RELU_N1_TO_1", "LEAKY_RELU", "HARD_SWISH")
 def unary(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
-    """Int8 table look-up."""
+    """Int8 table look-up; int16 computed."""
+    if require_dtype(op, subgraph, "int8", "int16").dtype == "int16":
+        return [_wide(op, subgraph, value(inputs, 0))]
     table = lut(op, subgraph)
     return [table[value(inputs, 0).astype(np.int64) + 128]]
 

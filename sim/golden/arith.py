@@ -17,7 +17,8 @@ from tq_hw.model.errors import ModelError, UnsupportedError
 
 __all__ = ["INT32_MAX", "INT32_MIN", "IntArray", "IntLike", "Padding", "activation_range",
            "compute_padding", "divide_toward_zero", "dtype_range",
-           "multiply_by_quantized_multiplier", "quantize_limit", "quantize_multiplier", "quantize_multipliers",
+           "multiply_by_quantized_multiplier", "multiply_wide", "quantize_limit", "quantize_multiplier",
+           "quantize_multipliers",
            "round_half_away", "rounding_divide_by_pot", "saturate",
            "saturating_rounding_doubling_high_mul", "wrap_int32"]
 
@@ -100,6 +101,18 @@ def multiply_by_quantized_multiplier(x: IntLike, multiplier: IntLike, shift: Int
         x = wrap_int32(x << np.maximum(shift, 0))
     high = saturating_rounding_doubling_high_mul(x, multiplier)
     return rounding_divide_by_pot(high, np.maximum(-shift, 0))
+
+
+def multiply_wide(x: IntLike, multiplier: IntLike, shift: IntLike) -> IntArray:
+    """`x * multiplier * 2^(shift - 31)` of an int64, rounded once; the other `MultiplyByQuantizedMultiplier`.
+
+    `x` has 48 bits, `shift` is in -31..7. The multiplier is rounded to 15 bits first. Halves go up. Of the result the
+    low 32 bits are kept, as the source does.
+    """
+    multiplier, shift = _int64(multiplier), _int64(shift)
+    reduced = np.where(multiplier < 0x7FFF0000, (multiplier + (1 << 15)) >> 16, 0x7FFF)
+    right = 15 - shift
+    return wrap_int32((_int64(x) * reduced + (np.int64(1) << (right - 1))) >> right)
 
 
 def round_half_away(x: npt.ArrayLike) -> npt.NDArray[np.float64]:

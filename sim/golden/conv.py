@@ -10,11 +10,13 @@ import numpy as np
 
 from tq_hw.model.errors import ModelError
 from tq_hw.model.graph import Operator, Subgraph
-from tq_hw.sim.golden.arith import IntArray, activation_range, compute_padding, wrap_int32
+from tq_hw.sim.golden.arith import IntArray, activation_range, compute_padding
 from tq_hw.sim.golden.mac import (
     MacParams,
+    activation_type,
     bias_values,
     channel_multipliers,
+    is_wide,
     requantize,
     weight_tensor,
 )
@@ -65,15 +67,14 @@ class ConvParams(MacParams):
 def params(op: Operator, subgraph: Subgraph) -> ConvParams:
     """Derive the integers of a CONV_2D, DEPTHWISE_CONV_2D or TRANSPOSE_CONV.
 
-    Raises `UnsupportedError` for dtypes other than int8, weights with a zero point, or a geometry
-    that does not fit, `ModelError` for missing tensors.
+    Raises `UnsupportedError` for dtypes other than int8 (and int16 of the first two), weights with a zero point, or
+    a geometry that does not fit, `ModelError` for missing tensors.
     """
     if op.op == "TRANSPOSE_CONV":
         return _transpose_params(op, subgraph)
     depthwise = op.op == "DEPTHWISE_CONV_2D"
-    tensor = require_dtype(op, subgraph, "int8")
-    output = output_tensor(op, subgraph)
-    require(output.dtype == "int8", f"output must be int8, not {output.dtype}")
+    dtype = activation_type(op, subgraph)
+    tensor, output = require_dtype(op, subgraph, dtype), output_tensor(op, subgraph)
     filter_shape = require_dtype(op, subgraph, "int8", position=1).shape
     require(len(tensor.shape) == 4 and len(filter_shape) == 4,
             f"input and weights must have 4 dimensions, found {tensor.shape} and {filter_shape}")
@@ -104,11 +105,12 @@ def params(op: Operator, subgraph: Subgraph) -> ConvParams:
             f"{tensor.shape[1]}x{tensor.shape[2]}")
     multiplier, shift = channel_multipliers(tensor.scale, weights, output.scale, out_channels)
     act_min, act_max = activation_range(str_option(op, "fused_activation_function"),
-                                        output.scale, output.zero_point)
+                                        output.scale, output.zero_point, dtype)
     return ConvParams(multiplier, shift, tensor.zero_point, output.zero_point, act_min, act_max,
                       rows.before, cols.before, rows.after, cols.after,
                       rows.out_size, cols.out_size, filter_shape[1], filter_shape[2],
-                      stride_h, stride_w, dilation_h, dilation_w, groups, depth_multiplier)
+                      stride_h, stride_w, dilation_h, dilation_w, groups, depth_multiplier,
+                      dtype=dtype, wide=is_wide(op, subgraph))
 
 
 def _transpose_params(op: Operator, subgraph: Subgraph) -> ConvParams:
@@ -152,7 +154,7 @@ def _tap(x: Array, p: ConvParams, row: int, col: int) -> Array:
 
 
 def _accumulate_conv(x: Array, weights: Array, p: ConvParams) -> IntArray:
-    # Doubles hold these sums exactly: a product is below 2^15 (255 * 127), and 2^38 of them would
+    # Doubles hold these sums exactly: a product is below 2^15 (255 * 127), 2^22 with int16, and 2^31 of them would
     # be needed to pass 2^53. A product by BLAS is much faster than numpy's integer one.
     padded = _padded(x, p).astype(np.float64)
     kernels = weights.astype(np.float64)
@@ -171,10 +173,11 @@ def _accumulate_conv(x: Array, weights: Array, p: ConvParams) -> IntArray:
 
 def _accumulate_depthwise(x: Array, weights: Array, p: ConvParams) -> IntArray:
     # A filter of less than 2^16 taps cannot leave int32; a larger one wraps, as the source does.
-    padded = _padded(x, p).astype(np.int32)
-    kernels = weights[0].astype(np.int32)
+    kind = np.int64 if p.wide else np.int32
+    padded = _padded(x, p).astype(kind)
+    kernels = weights[0].astype(kind)
     shape = (x.shape[0], p.out_height, p.out_width, weights.shape[3])
-    acc = np.zeros(shape, np.int32)
+    acc = np.zeros(shape, kind)
     for row in range(p.filter_height):
         for col in range(p.filter_width):
             window = np.repeat(_tap(padded, p, row, col), p.depth_multiplier, axis=3)
@@ -200,7 +203,7 @@ def _accumulate_transpose(x: Array, weights: Array, p: ConvParams) -> IntArray:
 
 
 def accumulate(op: Operator, subgraph: Subgraph, inputs: Inputs, p: ConvParams) -> IntArray:
-    """Int32 accumulators including the bias, of the output's shape."""
+    """Accumulators including the bias, of the output's shape."""
     bias_position = 2
     if op.op == "TRANSPOSE_CONV":
         bias_position = 3
@@ -213,11 +216,11 @@ def accumulate(op: Operator, subgraph: Subgraph, inputs: Inputs, p: ConvParams) 
         acc = _accumulate_depthwise(value(inputs, 0), value(inputs, 1), p)
     else:
         acc = _accumulate_conv(value(inputs, 0), value(inputs, 1), p)
-    return wrap_int32(acc + bias_values(op, subgraph, inputs, bias_position))
+    return p.summed(acc + bias_values(op, subgraph, inputs, bias_position))
 
 
 @kernel("CONV_2D", "DEPTHWISE_CONV_2D", "TRANSPOSE_CONV")
 def conv_2d(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
-    """Int8 convolution with bias, requantization per channel and fused activation."""
+    """Convolution of int8 or int16 with bias, requantization per channel and fused activation."""
     p = params(op, subgraph)
     return [requantize(accumulate(op, subgraph, inputs, p), p)]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tq_hw.model.graph import Operator, Subgraph
+from tq_hw.model.graph import Operator, Subgraph, Tensor
 from tq_hw.sim.golden.arith import (
     INT32_MAX,
     INT32_MIN,
@@ -48,7 +48,7 @@ class AddParams:
 
     Members
     -------
-    left_shift : applied to each input less its zero point; 20
+    left_shift : applied to each input less its zero point; 20, of int16 15
     multiplier_1, shift_1, multiplier_2, shift_2 : to the common scale `2 * max(scale_1, scale_2)`
     output_multiplier, output_shift : from the common scale to the output's; shifts are <= 0
     """
@@ -112,17 +112,24 @@ class CompareParams:
     shift_2: int
 
 
+def _operands(op: Operator, subgraph: Subgraph) -> tuple[Tensor, Tensor, Tensor]:
+    """Both inputs and the output, all int8, or all int16 with zero points 0."""
+    first = require_dtype(op, subgraph, "int8", "int16")
+    second, output = require_dtype(op, subgraph, first.dtype, position=1), output_tensor(op, subgraph)
+    require(output.dtype == first.dtype, f"output must be {first.dtype}, not {output.dtype}")
+    points = [tensor.zero_point for tensor in (first, second, output)]
+    require(first.dtype == "int8" or not any(points), f"activations of int16 must have zero point 0, found {points}")
+    return first, second, output
+
+
 def add_params(op: Operator, subgraph: Subgraph) -> AddParams:
     """Derive the integers of an ADD or SUB.
 
     Raises `UnsupportedError` when the output scale is so small that the output multiplier is 1 or
     more: the engines abort on it, or leave it undefined.
     """
-    first = require_dtype(op, subgraph, "int8")
-    second = require_dtype(op, subgraph, "int8", position=1)
-    output = output_tensor(op, subgraph)
-    require(output.dtype == "int8", f"output must be int8, not {output.dtype}")
-    left_shift = 20
+    first, second, output = _operands(op, subgraph)
+    left_shift = 15 if first.dtype == "int16" else 20
     twice_max = 2.0 * max(first.scale, second.scale)
     multiplier_1, shift_1 = quantize_multiplier(first.scale / twice_max)
     multiplier_2, shift_2 = quantize_multiplier(second.scale / twice_max)
@@ -130,9 +137,9 @@ def add_params(op: Operator, subgraph: Subgraph) -> AddParams:
     output_multiplier, output_shift = quantize_multiplier(real)
     require(real < 1.0 and output_shift <= 0,
             f"output scale {output.scale} must be above {twice_max / (1 << left_shift)}, "
-            "2^-19 of the larger input scale")
+            f"2^-{left_shift - 1} of the larger input scale")
     act_min, act_max = activation_range(str_option(op, "fused_activation_function"),
-                                        output.scale, output.zero_point)
+                                        output.scale, output.zero_point, output.dtype)
     return AddParams(left_shift, first.zero_point, multiplier_1, shift_1,
                      second.zero_point, multiplier_2, shift_2,
                      output_multiplier, output_shift, output.zero_point, act_min, act_max)
@@ -140,13 +147,10 @@ def add_params(op: Operator, subgraph: Subgraph) -> AddParams:
 
 def mul_params(op: Operator, subgraph: Subgraph) -> MulParams:
     """Derive the integers of a MUL."""
-    first = require_dtype(op, subgraph, "int8")
-    second = require_dtype(op, subgraph, "int8", position=1)
-    output = output_tensor(op, subgraph)
-    require(output.dtype == "int8", f"output must be int8, not {output.dtype}")
+    first, second, output = _operands(op, subgraph)
     multiplier, shift = quantize_multiplier(factor(subgraph, [first.scale, second.scale], output.scale))
     act_min, act_max = activation_range(str_option(op, "fused_activation_function"),
-                                        output.scale, output.zero_point)
+                                        output.scale, output.zero_point, output.dtype)
     return MulParams(first.zero_point, second.zero_point, multiplier, shift, output.zero_point,
                      act_min, act_max)
 
@@ -208,27 +212,27 @@ def _plain(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
 
 @kernel("ADD", "SUB")
 def add(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
-    """Int8 sum or difference on a common scale with 20 bits of headroom; int32 as it is."""
-    if require_dtype(op, subgraph, "int8", "int32").dtype == "int32":
+    """Int8 or int16 sum or difference on a common scale with 20 or 15 bits of headroom; int32 as it is."""
+    if require_dtype(op, subgraph, "int8", "int16", "int32").dtype == "int32":
         return _plain(op, subgraph, inputs)
     p = add_params(op, subgraph)
     first = _rescaled(value(inputs, 0), p.zero_point_1, p.left_shift, p.multiplier_1, p.shift_1)
     second = _rescaled(value(inputs, 1), p.zero_point_2, p.left_shift, p.multiplier_2, p.shift_2)
     total = first + second if op.op == "ADD" else first - second
     scaled = multiply_by_quantized_multiplier(total, p.output_multiplier, p.output_shift)
-    return [narrow(scaled + p.output_zero_point, p.act_min, p.act_max)]
+    return [narrow(scaled + p.output_zero_point, p.act_min, p.act_max, value(inputs, 0).dtype.name)]
 
 
 @kernel("MUL")
 def mul(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
-    """Int8 product; int32 as it is."""
-    if require_dtype(op, subgraph, "int8", "int32").dtype == "int32":
+    """Int8 or int16 product; int32 as it is."""
+    if require_dtype(op, subgraph, "int8", "int16", "int32").dtype == "int32":
         return _plain(op, subgraph, inputs)
     p = mul_params(op, subgraph)
     product = ((value(inputs, 0).astype(np.int64) - p.zero_point_1)
                * (value(inputs, 1).astype(np.int64) - p.zero_point_2))
     scaled = multiply_by_quantized_multiplier(product, p.multiplier, p.shift)
-    return [narrow(scaled + p.output_zero_point, p.act_min, p.act_max)]
+    return [narrow(scaled + p.output_zero_point, p.act_min, p.act_max, value(inputs, 0).dtype.name)]
 
 
 @kernel("SQUARED_DIFFERENCE")
@@ -246,7 +250,7 @@ def squared_difference(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list
 @kernel("MAXIMUM", "MINIMUM")
 def maximum(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
     """Larger or smaller raw value; no rescaling, so the quantization must be shared."""
-    require_dtype(op, subgraph, "int8", "int32")
+    require_dtype(op, subgraph, "int8", "int16", "int32")
     choose = np.maximum if op.op == "MAXIMUM" else np.minimum
     return [choose(value(inputs, 0), value(inputs, 1))]
 

@@ -19,8 +19,10 @@ from tq_hw.sim.golden.arith import (
 )
 from tq_hw.sim.golden.mac import (
     MacParams,
+    activation_type,
     bias_values,
     channel_multipliers,
+    is_wide,
     requantize,
     weight_tensor,
 )
@@ -57,13 +59,12 @@ class MatMulParams(MacParams):
 def params(op: Operator, subgraph: Subgraph) -> MatMulParams:
     """Derive the integers of a FULLY_CONNECTED or BATCH_MATMUL.
 
-    Raises `UnsupportedError` for dtypes other than int8 or weights with a zero point.
+    Raises `UnsupportedError` for dtypes other than int8 (and int16 of the first) or weights with a zero point.
     """
-    tensor = require_dtype(op, subgraph, "int8")
-    output = output_tensor(op, subgraph)
-    require(output.dtype == "int8", f"output must be int8, not {output.dtype}")
     if op.op == "BATCH_MATMUL":
         return _batch_matmul_params(op, subgraph)
+    dtype = activation_type(op, subgraph)
+    tensor, output = require_dtype(op, subgraph, dtype), output_tensor(op, subgraph)
     shape = require_dtype(op, subgraph, "int8", position=1).shape
     require(len(shape) == 2, f"weights must have 2 dimensions, found {shape}")
     # Both engines subtract a zero point of weights with a single scale; old converters wrote one.
@@ -73,19 +74,20 @@ def params(op: Operator, subgraph: Subgraph) -> MatMulParams:
     require(layout == "DEFAULT", f"weights_format must be DEFAULT, not {layout}")
     multiplier, shift = channel_multipliers(tensor.scale, weights, output.scale, shape[0])
     act_min, act_max = activation_range(str_option(op, "fused_activation_function"),
-                                        output.scale, output.zero_point)
+                                        output.scale, output.zero_point, dtype)
     real = None
     if subgraph.profile == "litert" and weights.quantization is not None:
         scales = np.array(weights.quantization.scale, np.float64)
         real = np.broadcast_to(tensor.scale * scales / output.scale, shape[:1])
     return MatMulParams(multiplier, shift, tensor.zero_point, output.zero_point, act_min, act_max,
-                        shape[1], zero_points[0], real=real)
+                        shape[1], zero_points[0], real=real, dtype=dtype, wide=is_wide(op, subgraph))
 
 
 def _batch_matmul_params(op: Operator, subgraph: Subgraph) -> MatMulParams:
     lhs = require_dtype(op, subgraph, "int8")
     rhs = require_dtype(op, subgraph, "int8", position=1)
     output = output_tensor(op, subgraph)
+    require(output.dtype == "int8", f"output must be int8, not {output.dtype}")
     # `GetQuantizedConvolutionMultipler`: the quotient is a double in any case.
     multiplier, shift = quantize_multiplier(factor(subgraph, [lhs.scale, rhs.scale], 1.0) / output.scale)
     depth = lhs.shape[-2 if bool_option(op, "adj_x") else -1]
@@ -94,8 +96,8 @@ def _batch_matmul_params(op: Operator, subgraph: Subgraph) -> MatMulParams:
 
 
 def accumulate(op: Operator, subgraph: Subgraph, inputs: Inputs, p: MatMulParams) -> IntArray:
-    """Int32 accumulators including the bias, of the output's shape."""
-    # Doubles hold these sums exactly: each product is below 2^16, and 2^37 would be needed.
+    """Accumulators including the bias, of the output's shape."""
+    # Doubles hold these sums exactly: each product is below 2^16, 2^23 with int16, and 2^30 would be needed.
     lhs = (value(inputs, 0).astype(np.int64) - p.input_zero_point).astype(np.float64)
     rhs = (value(inputs, 1).astype(np.int64) - p.weight_zero_point).astype(np.float64)
     if op.op == "BATCH_MATMUL":
@@ -110,12 +112,12 @@ def accumulate(op: Operator, subgraph: Subgraph, inputs: Inputs, p: MatMulParams
     shape: tuple[int, ...] = acc.shape
     if bool_option(op, "keep_num_dims"):
         shape = (*value(inputs, 0).shape[:-1], rhs.shape[0])
-    return wrap_int32(acc.reshape(shape))
+    return p.summed(acc.reshape(shape))
 
 
 @kernel("FULLY_CONNECTED")
 def fully_connected(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
-    """Int8 product with a weight matrix [units, depth], bias, fused activation."""
+    """Product of int8 or int16 with a weight matrix [units, depth], bias, fused activation."""
     p = params(op, subgraph)
     return [requantize(accumulate(op, subgraph, inputs, p), p)]
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from tq_hw.sim.golden.arith import IntArray
 
-__all__ = ["interpolated_logistic", "interpolated_tanh", "logistic_table"]
+__all__ = ["interpolated_logistic", "interpolated_tanh", "logistic_table", "looked_up"]
 
 #: Entries of the table in 1.
 _ENTRIES_IN_ONE = 24
@@ -26,7 +26,7 @@ def logistic_table() -> IntArray:
     return table
 
 
-def _looked_up(magnitude: IntArray, fraction_bits: int) -> IntArray:
+def looked_up(magnitude: IntArray, fraction_bits: int) -> IntArray:
     """Value of the table's polygon at `magnitude`, with as many fraction bits more; the last entry from there on."""
     table = np.append(logistic_table(), 0)
     index = np.minimum(magnitude >> fraction_bits, 255)
@@ -40,7 +40,7 @@ def interpolated_logistic(x: IntArray) -> IntArray:
     """`1 / (1 + e^-x)` in Q0.15 of x with 12 fraction bits."""
     scaled = x * 3
     # An int16 does not come to the table's end.
-    value = _looked_up(np.abs(scaled), 9)
+    value = looked_up(np.abs(scaled), 9)
     return np.where(scaled >= 0, value + (1 << 9), (1 << 25) - value + (1 << 9) - 1) >> 10
 
 
@@ -48,5 +48,5 @@ def interpolated_tanh(x: IntArray, fraction_bits: int = 12) -> IntArray:
     """Hyperbolic tangent in Q0.15 of x with 9..15 fraction bits."""
     left, right = max(12 - fraction_bits, 0), max(fraction_bits - 12, 0)
     scaled = ((x * 3 << left) + (1 << right >> 1)) >> right
-    value = _looked_up(np.abs(scaled), 8)
+    value = looked_up(np.abs(scaled), 8)
     return np.where(scaled >= 0, value - (1 << 23) + (1 << 7), -value + (1 << 23) + (1 << 7) - 1) >> 8

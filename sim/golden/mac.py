@@ -9,6 +9,7 @@ from tq_hw.model.errors import ModelError, UnsupportedError
 from tq_hw.model.graph import Operator, Subgraph, Tensor
 from tq_hw.sim.golden.arith import (
     IntArray,
+    multiply_wide,
     quantize_multipliers,
     round_half_away,
     rounding_divide_by_pot,
@@ -20,11 +21,13 @@ from tq_hw.sim.golden.registry import (
     Inputs,
     input_tensor,
     narrow,
+    output_tensor,
     require,
     require_dtype,
 )
 
-__all__ = ["DOUBLE_LIMIT", "MacParams", "Stages", "bias_values", "channel_multipliers", "requantize",
+__all__ = ["DOUBLE_LIMIT", "MacParams", "Stages", "activation_type", "bias_values", "channel_multipliers", "is_wide",
+           "requantize",
            "requantize_stages", "weight_tensor"]
 
 
@@ -44,6 +47,8 @@ class MacParams:
     output_zero_point : added after the shift
     act_min, act_max : clamp limits, applied last
     real : where a kernel rescales in C double, the factors instead of multiplier and shift, as many
+    dtype : of input and output, "int8" or "int16"
+    wide : accumulators are int64, and multipliers are reduced to 15 bits
     """
 
     multiplier: IntArray
@@ -53,6 +58,12 @@ class MacParams:
     act_min: int
     act_max: int
     real: npt.NDArray[np.float64] | None = field(default=None, kw_only=True)
+    dtype: str = field(default="int8", kw_only=True)
+    wide: bool = field(default=False, kw_only=True)
+
+    def summed(self, acc: IntArray) -> IntArray:
+        """Accumulators as the kernel holds them."""
+        return acc if self.wide else wrap_int32(acc)
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,10 +72,11 @@ class Stages:
 
     Members
     -------
-    accumulator : int32 sum including the bias
-    after_multiply : SaturatingRoundingDoublingHighMul of the (left shifted) accumulator; in double already shifted
+    accumulator : int32 or int64 sum including the bias
+    after_multiply : SaturatingRoundingDoublingHighMul of the (left shifted) accumulator; in double, or of int64,
+        already shifted
     after_shift : RoundingDivideByPOT of that, the zero point not yet added
-    after_clamp : the int8 result
+    after_clamp : the int8 or int16 result
     """
 
     accumulator: IntArray
@@ -74,9 +86,10 @@ class Stages:
 
 
 def requantize_stages(acc: IntArray, params: MacParams) -> Stages:
-    """Requantize int32 accumulators, last axis = output channel, and keep each stage.
+    """Requantize accumulators, last axis = output channel, and keep each stage.
 
-    Raises UnsupportedError when a product in double leaves int32: C leaves the conversion undefined.
+    Raises UnsupportedError when a product in double leaves int32: C leaves the conversion undefined; and when an int64
+    accumulator leaves the 48 bits that its kernel takes.
     """
     if params.real is not None:
         rounded = round_half_away(acc.astype(np.float64) * params.real)
@@ -84,19 +97,41 @@ def requantize_stages(acc: IntArray, params: MacParams) -> Stages:
             raise UnsupportedError(f"an accumulator times {params.real.max():g} leaves int32: LiteRT's reference "
                                    "kernel is undefined there; use a larger output scale, or --profile canon")
         scaled = rounded.astype(np.int64)
-        result = narrow(scaled + params.output_zero_point, params.act_min, params.act_max)
+        result = narrow(scaled + params.output_zero_point, params.act_min, params.act_max, params.dtype)
         return Stages(acc, scaled, scaled, result)
+    if params.wide:
+        if np.any(np.abs(acc) >= 1 << 47):
+            raise UnsupportedError("an accumulator leaves 48 bits, where the kernel is undefined; use a smaller "
+                                   "bias or fewer inputs")
+        scaled = multiply_wide(acc, params.multiplier, params.shift)
+        return Stages(acc, scaled, scaled, narrow(scaled, params.act_min, params.act_max, params.dtype))
     left = np.maximum(params.shift, 0)
     shifted = wrap_int32(acc << left) if left.any() else acc
     high = saturating_rounding_doubling_high_mul(shifted, params.multiplier)
     scaled = rounding_divide_by_pot(high, np.maximum(-params.shift, 0))
-    result = narrow(scaled + params.output_zero_point, params.act_min, params.act_max)
+    result = narrow(scaled + params.output_zero_point, params.act_min, params.act_max, params.dtype)
     return Stages(acc, high, scaled, result)
 
 
 def requantize(acc: IntArray, params: MacParams) -> Array:
-    """Int8 results of int32 accumulators, last axis = output channel."""
+    """Results of accumulators, last axis = output channel."""
     return requantize_stages(acc, params).after_clamp
+
+
+def is_wide(op: Operator, subgraph: Subgraph) -> bool:
+    """Whether activations are int16 and their products are summed in int64."""
+    source = input_tensor(op, subgraph, 0)
+    named = op.options.get("quantized_bias_type", "int64")
+    return source is not None and source.dtype == "int16" and named != "int32"
+
+
+def activation_type(op: Operator, subgraph: Subgraph) -> str:
+    """Type of input and output, int8, or int16 with zero points 0."""
+    tensor, output = require_dtype(op, subgraph, "int8", "int16"), output_tensor(op, subgraph)
+    require(output.dtype == tensor.dtype, f"output must be {tensor.dtype}, not {output.dtype}")
+    points = [tensor.zero_point, output.zero_point]
+    require(tensor.dtype == "int8" or not any(points), f"activations of int16 must have zero point 0, found {points}")
+    return tensor.dtype
 
 
 def weight_tensor(op: Operator, subgraph: Subgraph, position: int, axis: int, channels: int,
@@ -135,11 +170,11 @@ def channel_multipliers(input_scale: float, weights: Tensor, output_scale: float
 
 
 def bias_values(op: Operator, subgraph: Subgraph, inputs: Inputs, position: int) -> Array | int:
-    """Int32 bias per output channel whatever its shape, or 0 when the operator has none."""
+    """Bias per output channel whatever its shape, or 0 when the operator has none; int64 only beside int16."""
     tensor = input_tensor(op, subgraph, position)
     if tensor is None:
         return 0
-    require(tensor.dtype == "int32",
+    require(tensor.dtype == "int32" or (tensor.dtype == "int64" and is_wide(op, subgraph)),
             f"bias (tensor {tensor.index}) must be int32, not {tensor.dtype}")
     bias = inputs[position]
     if bias is None:

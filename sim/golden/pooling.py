@@ -56,7 +56,7 @@ def params(op: Operator, subgraph: Subgraph) -> PoolParams:
 
     Raises `UnsupportedError` when input and output are not quantized alike.
     """
-    tensor = require_dtype(op, subgraph, "int8")
+    tensor = require_dtype(op, subgraph, "int8", "int16")
     require_same_quantization(op, subgraph, tolerance=1e-6)
     output = output_tensor(op, subgraph)
     require(len(tensor.shape) == 4, f"input must have 4 dimensions, found {tensor.shape}")
@@ -71,7 +71,7 @@ def params(op: Operator, subgraph: Subgraph) -> PoolParams:
             f"the filter {filter_height}x{filter_width} does not fit the input "
             f"{tensor.shape[1]}x{tensor.shape[2]}")
     act_min, act_max = activation_range(str_option(op, "fused_activation_function"),
-                                        output.scale, output.zero_point)
+                                        output.scale, output.zero_point, tensor.dtype)
     return PoolParams(rows.before, cols.before, rows.after, cols.after, rows.out_size,
                       cols.out_size, filter_height, filter_width, stride_h, stride_w,
                       act_min, act_max)
@@ -96,14 +96,14 @@ def average_pool(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array
     inside = np.ones((1, *x.shape[1:3], 1), np.int64)
     count = _windows(inside, p, 0).sum(axis=(4, 5))
     rounded = divide_toward_zero(np.where(acc > 0, acc + count // 2, acc - count // 2), count)
-    return [narrow(rounded, p.act_min, p.act_max)]
+    return [narrow(rounded, p.act_min, p.act_max, x.dtype.name)]
 
 
 @kernel("MAX_POOL_2D")
 def max_pool(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
     """Largest raw value inside the image."""
-    p = params(op, subgraph)
-    return [narrow(_windows(value(inputs, 0), p, -128).max(axis=(4, 5)), p.act_min, p.act_max)]
+    p, x = params(op, subgraph), value(inputs, 0)
+    return [narrow(_windows(x, p, np.iinfo(x.dtype).min).max(axis=(4, 5)), p.act_min, p.act_max, x.dtype.name)]
 
 
 @kernel("L2_NORMALIZATION")

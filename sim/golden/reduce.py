@@ -11,6 +11,7 @@ import numpy as np
 from tq_hw.model.errors import ModelError
 from tq_hw.model.graph import Operator, Subgraph
 from tq_hw.sim.golden.arith import (
+    dtype_range,
     multiply_by_quantized_multiplier,
     quantize_multiplier,
     wrap_int32,
@@ -64,9 +65,9 @@ def mean_params(op: Operator, subgraph: Subgraph, axis_values: Array | None = No
 
     `axis_values` are the contents of input 1; by default its constant data.
     """
-    tensor = require_dtype(op, subgraph, "int8")
+    tensor = require_dtype(op, subgraph, *(("int8", "int16") if op.op == "MEAN" else ("int8",)))
     output = output_tensor(op, subgraph)
-    require(output.dtype == "int8", f"output must be int8, not {output.dtype}")
+    require(output.dtype == tensor.dtype, f"output must be {tensor.dtype}, not {output.dtype}")
     if axis_values is None:
         axis_values = require_dtype(op, subgraph, "int32", position=1).data
         if axis_values is None:
@@ -88,7 +89,7 @@ def mean_params(op: Operator, subgraph: Subgraph, axis_values: Array | None = No
 
 @kernel("MEAN", "SUM")
 def mean(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
-    """Int8 mean or sum over the axes of input 1."""
+    """Int8 mean or sum over the axes of input 1; int16 mean."""
     p = mean_params(op, subgraph, value(inputs, 1))
     x = value(inputs, 0)
     x = x.view(np.uint8) if p.unsigned else x
@@ -97,7 +98,7 @@ def mean(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
     scaled = multiply_by_quantized_multiplier(acc, p.multiplier, p.shift)
     if p.unsigned:
         return [narrow(scaled + p.output_zero_point, 0, 255, "uint8").view(np.int8)]
-    return [narrow(scaled + p.output_zero_point, -128, 127)]
+    return [narrow(scaled + p.output_zero_point, *dtype_range(x.dtype.name), x.dtype.name)]
 
 
 @kernel("REDUCE_MAX", "REDUCE_MIN")

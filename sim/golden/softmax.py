@@ -11,6 +11,7 @@ import numpy as np
 
 from tq_hw.model.errors import UnsupportedError
 from tq_hw.model.graph import Operator, Subgraph
+from tq_hw.sim.golden import sixteen
 from tq_hw.sim.golden.arith import (
     INT32_MAX,
     INT32_MIN,
@@ -134,13 +135,15 @@ def softmax_of_table(x: IntArray, exponentials: IntArray, output_bits: int = 8) 
 
 @kernel("SOFTMAX")
 def softmax(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
-    """Softmax of int8 to int8 or int16 with a fixed-point exponential and reciprocal.
+    """Softmax of int8 to int8 or int16 with a fixed-point exponential and reciprocal; of int16 with two tables.
 
     Raises `UnsupportedError` when a row sums to 512 or more for an int8 output, that is about 512
     classes equal to the maximum: the reference kernels abort there.
     """
-    p = params(op, subgraph)
     x = value(inputs, 0).astype(np.int64)
+    if require_dtype(op, subgraph, "int8", "int16").dtype == "int16":
+        return [sixteen.softmax(x, sixteen.softmax_params(op, subgraph), *sixteen.softmax_tables(subgraph.profile))]
+    p = params(op, subgraph)
     low = -(1 << (p.output_bits - 1))
     result = narrow(softmax_of_table(x, exp_table(p), p.output_bits), low, -low - 1, f"int{p.output_bits}")
     return [np.where(x - x.max(axis=-1, keepdims=True) >= p.diff_min, result, result.dtype.type(low))]

@@ -132,14 +132,14 @@ def test_a_model_of_the_host_alone(tq: Tq, tmp_path: Path) -> None:
     result = tq("compile", "--partition", "soft.tflite")
     assert (result.code, result.err) == (
         2, "tq-hw: soft.tflite: soft: the accelerator takes no operator of the model: operator 0 (SOFTMAX): input 0, "
-        "tensor 0 't0', has type float32, expected int8; quantize the whole model to int8\n")
+        "tensor 0 't0', has type float32, expected int8 or int16; quantize the whole model to int8\n")
 
 
-REFUSED = ("middle.tflite: subgraph 0, operator 2 SOFTMAX: input 0, tensor 4 't4', has type float32, expected int8; "
-           "quantize the whole model to int8\n"
+REFUSED = ("middle.tflite: subgraph 0, operator 2 SOFTMAX: input 0, tensor 4 't4', has type float32, expected int8 or "
+           "int16; quantize the whole model to int8\n"
            "1 of 7 operators are not taken; `tq-hw ops` lists those that are:\n"
-           "  SOFTMAX (operator 2): input 0, tensor 4 't4', has type float32, expected int8; quantize the whole model "
-           "to int8\n"
+           "  SOFTMAX (operator 2): input 0, tensor 4 't4', has type float32, expected int8 or int16; quantize the "
+           "whole model to int8\n"
            "with --partition 11,880 of 11,880 MACs (100.0%) would be on the accelerator, the rest in LiteRT\n")
 
 

@@ -57,7 +57,7 @@ def test_a_model_of_the_host_alone_is_refused():
         partition(model, TINY)
     assert str(caught.value) == (
         "float: the accelerator takes no operator of the model: operator 0 (SOFTMAX): input 0, tensor 0 't0', "
-        "has type float32, expected int8; quantize the whole model to int8")
+        "has type float32, expected int8 or int16; quantize the whole model to int8")
 
 
 def test_undefined_results_are_refused():

@@ -79,9 +79,14 @@ def test_counts_outputs():
 
 
 @pytest.mark.parametrize("index, changes, message", [
-    (0, {"dtype": "float32"}, "input 0, tensor 0 'in', has type float32, expected int8; quantize the whole model to "
+    (0, {"dtype": "float32"}, "input 0, tensor 0 'in', has type float32, expected int8 or int16; quantize the whole "
+     "model to int8"),
+    (2, {"dtype": "int8"}, "input 2, tensor 2 'b', has type int8, expected int32 or int64; quantize the whole model to "
      "int8"),
-    (2, {"dtype": "int64"}, "input 2, tensor 2 'b', has type int64, expected int32; quantize the whole model to int8"),
+    (2, {"dtype": "int64"}, "Give int8 activations an int32 bias, int16 ones an int64 bias or an int32 one that "
+     "quantized_bias_type names. Found int64 for tensor 2 'b'."),
+    (0, {"dtype": "int16"}, "Keep one type for inputs and outputs. Found int16 for tensor 0 'in' and int8 for tensor 3 "
+     "'t3'."),
     (0, {"quantization": None}, "input 0, tensor 0 'in', has no quantization, int8 needs a scale and a zero point"),
     (3, {"quantization": None}, "output 0, tensor 3 't3', has no quantization, int8 needs a scale and a zero point"),
     (0, {"quantization": Quantization((0.5,) * 3, (0,) * 3, 3)}, "input 0, tensor 0 'in', has 3 scales, an "
@@ -229,8 +234,8 @@ def test_a_concatenation_fuses_nothing():
 def test_sums_have_a_multiplier_below_one(op):
     check_model(binary(op, first=1.0, result=2.0**-18))
     assert message_of(binary(op, first=1.0, result=2.0**-19)) == (
-        "Keep twice the larger input scale below 2^20 output scales: the kernels abort at more. Found input scale 1, "
-        "output scale 1.90735e-06.")
+        "Keep twice the larger input scale below 2^20 output scales, 2^15 of int16: the kernels abort at more. Found "
+        "input scale 1, output scale 1.90735e-06.")
 
 
 def test_comparisons_have_scales_below_one():

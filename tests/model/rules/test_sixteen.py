@@ -1,0 +1,81 @@
+"""What the tensors of 16x8 models must be: activations of int16, weights of int8."""
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tq_hw.model.errors import ModelError, TqError, UnsupportedError
+from tq_hw.model.graph import Model, Quantization
+from tq_hw.model.rules.check import check_model
+from tq_hw.model.samples.build import ModelBuilder
+
+
+def conv(bias: Any = np.int64, scale: float = 0.25, **options: Any) -> Model:
+    b = ModelBuilder("m")
+    image = b.input((1, 5, 5, 3), "int16", scale=0.5, name="in")
+    weights = b.constant(np.ones((2, 3, 3, 3), np.int8), scale=[0.1, 0.2], name="w")
+    biases = b.constant(np.ones(2, bias), scale=[0.05, 0.1], name="b")
+    return b.model(b.add("CONV_2D", [image, weights, biases], scale=scale, **options))
+
+
+def unary(op: str, **changes: Any) -> Model:
+    b = ModelBuilder("m")
+    return b.model(b.add(op, [b.input((1, 4), "int16", scale=0.05, name="in")], **changes))
+
+
+def add(scale: float, **options: Any) -> Model:
+    b = ModelBuilder("m")
+    return b.model(b.add("ADD", [b.input((1, 4), "int16", scale=scale) for _ in range(2)], scale=scale, **options))
+
+
+def edited(model: Model, index: int, **changes: Any) -> Model:
+    tensors = list(model.main.tensors)
+    tensors[index] = dataclasses.replace(tensors[index], **changes)
+    return Model(model.name, (dataclasses.replace(model.main, tensors=tuple(tensors)),))
+
+
+def message_of(model: Model, error: type[TqError] = ModelError) -> str:
+    with pytest.raises(TqError) as caught:
+        check_model(model, "m.tflite")
+    assert type(caught.value) is error
+    prefix = f"m.tflite: subgraph 0, operator 0 {model.main.operators[0].op}: "
+    assert str(caught.value).startswith(prefix)
+    return str(caught.value)[len(prefix):]
+
+
+def test_accepts_what_converters_write() -> None:
+    for model in (conv(), conv(quantized_bias_type="int64"), conv(np.int32, quantized_bias_type="int32"),
+                  unary("LOGISTIC"), unary("TANH"), unary("SOFTMAX"), unary("RELU"), add(0.3),
+                  add(0.25, pot_scale_int16=False)):
+        check_model(model)
+
+
+BIAS = ("Give int8 activations an int32 bias, int16 ones an int64 bias or an int32 one that quantized_bias_type names. "
+        "Found ")
+
+
+@pytest.mark.parametrize("model, message", [
+    (conv(np.int32), BIAS + "int32 for tensor 2 'b', quantized_bias_type float32."),
+    (conv(np.int64, quantized_bias_type="int32"), BIAS + "int64 for tensor 2 'b', quantized_bias_type int32."),
+    (conv(np.int64, quantized_bias_type="int16"), BIAS + "quantized_bias_type int16."),
+    (edited(conv(), 0, quantization=Quantization((0.5,), (3,))),
+     "Give activations of int16 zero point 0. Found zero point 3 for tensor 0 'in'."),
+    (edited(conv(), 3, dtype="int8"),
+     "Keep one type for inputs and outputs. Found int16 for tensor 0 'in' and int8 for tensor 3 't3'."),
+    (conv(scale=0.0001), "Keep the rescaling multiplier of sums of 64 bits below 2^7: the kernels shift left by at "
+     "most 7 bits. Found multiplier 1000 from the scales."),
+    (unary("LOGISTIC", scale=0.25), "Give the output the scale and zero point that the specification fixes. Found "
+     "scale 0.25, zero point 0 for tensor 1 't1', expected scale 1/32768, zero point 0."),
+    (unary("SOFTMAX", dtype="int8"), "Give a SOFTMAX of int16 an output of int16. Found int8 for tensor 1 't1'."),
+    (unary("HARD_SWISH"), "input 0, tensor 0 'in', has type int16, expected int8; quantize the whole model to int8"),
+])
+def test_refuses(model: Model, message: str) -> None:
+    assert message_of(model) == message
+
+
+def test_sums_that_are_shifted_only() -> None:
+    assert message_of(add(0.25), UnsupportedError) == (
+        "Clear pot_scale_int16 where all scales are powers of two: the sum that is shifted only is not supported. "
+        "Found scales 0.25, 0.25, 0.25.")

@@ -1,0 +1,153 @@
+"""Generated 16x8 models of one operator: activations of int16, weights of int8."""
+
+from typing import Any
+
+import numpy as np
+from random_draws import ACTIVATIONS, Rng, int8, pick, shape
+
+from tq_hw.model.samples.build import ModelBuilder
+
+#: Scale of inputs, most of the time; a power of two as often as not.
+_SCALES = (2.0**-15, 2.0**-12, 2.0**-11, 3e-5, 2.3e-4, 0.0113)
+
+
+def _input(rng: Rng, b: ModelBuilder, *dims: int) -> int:
+    return b.input(dims, "int16", scale=float(np.float32(pick(rng, *_SCALES))))
+
+
+def _weights(rng: Rng, b: ModelBuilder, dims: tuple[int, ...], axis: int) -> int:
+    count = dims[axis] if rng.random() < 0.7 else 1
+    scales = [float(np.float32(each)) for each in 10.0 ** rng.uniform(-4, -1, count)]
+    return b.constant(int8(rng, *dims), scale=scales, dimension=axis if count > 1 else 0)
+
+
+def _bias(rng: Rng, b: ModelBuilder, source: int, weights: int, count: int, options: dict[str, Any]) -> int:
+    if options.get("quantized_bias_type") == "int32":
+        return b.constant(rng.integers(-2**24, 2**24, count).astype(np.int32), scale=_product(b, source, weights))
+    large = 1 << int(rng.integers(1, 36))
+    return b.constant(rng.integers(-large, large, count), scale=_product(b, source, weights))
+
+
+def _product(b: ModelBuilder, source: int, weights: int) -> list[float]:
+    quantization = b.tensors[weights].quantization
+    assert quantization is not None
+    return [float(np.float32(b.tensors[source].scale * each)) for each in quantization.scale]
+
+
+def _scale(rng: Rng, b: ModelBuilder, source: int, weights: int, depth: int) -> float:
+    wanted = max(_product(b, source, weights)) * depth ** 0.5 * 19000 * 70 / 12000
+    return float(np.float32(wanted * pick(rng, 0.3, 1, 1, 3, 100)))
+
+
+def conv(rng: Rng, op: str) -> bytes:
+    b = ModelBuilder(op)
+    size, kernel = rng.integers(3, 9, 2), rng.integers(1, 4, 2)
+    channels, depthwise = int(rng.integers(1, 12)), op.startswith("DEPTHWISE")
+    source = _input(rng, b, int(rng.integers(1, 3)), *map(int, size), channels)
+    dims = (1, *map(int, kernel), channels * pick(rng, 1, 1, 2)) if depthwise else (
+        int(rng.integers(1, 12)), *map(int, kernel), channels)
+    axis = 3 if depthwise else 0
+    weights = _weights(rng, b, dims, axis)
+    options: dict[str, Any] = {"padding": pick(rng, "SAME", "VALID"), "stride_h": int(rng.integers(1, 3)),
+                               "stride_w": int(rng.integers(1, 3)),
+                               "fused_activation_function": pick(rng, *ACTIVATIONS)}
+    if not depthwise:
+        options["quantized_bias_type"] = pick(rng, "int64", "int64", "float32", "int32")
+    taps = int(np.prod(kernel)) * (1 if depthwise else channels)
+    bias = _bias(rng, b, source, weights, dims[axis], options)
+    return b.build(b.add(op, [source, weights, bias], scale=_scale(rng, b, source, weights, taps), **options))
+
+
+def fully_connected(rng: Rng, op: str) -> bytes:
+    b = ModelBuilder(op)
+    depth, units = int(rng.integers(1, 100)), int(rng.integers(1, 20))
+    source = _input(rng, b, *shape(rng, int(rng.integers(1, 3)), 4), depth)
+    weights = _weights(rng, b, (units, depth), 0)
+    options: dict[str, Any] = {"quantized_bias_type": pick(rng, "int64", "float32", "int32"),
+                               "keep_num_dims": bool(rng.integers(2)),
+                               "fused_activation_function": pick(rng, *ACTIVATIONS)}
+    bias = _bias(rng, b, source, weights, units, options) if rng.random() < 0.7 else -1
+    return b.build(b.add(op, [source, weights, bias], scale=_scale(rng, b, source, weights, depth), **options))
+
+
+def binary(rng: Rng, op: str) -> bytes:
+    b = ModelBuilder(op)
+    dims = shape(rng)
+    left = _input(rng, b, *dims)
+    other = tuple(1 if rng.random() < 0.25 else size for size in dims) if rng.random() < 0.4 else dims
+    scale = b.tensors[left].scale
+    if op in ("MAXIMUM", "MINIMUM"):
+        return b.build(b.add(op, [left, b.input(other, "int16", scale=scale)]))
+    right = b.input(other, "int16", scale=float(np.float32(scale * 10.0 ** rng.uniform(-2, 2))))
+    scales = scale, b.tensors[right].scale
+    natural = scales[0] * scales[1] * 12000 if op == "MUL" else max(scales)
+    options: dict[str, Any] = {} if op == "MUL" else {"pot_scale_int16": False}
+    return b.build(b.add(op, [left, right], scale=float(np.float32(natural * pick(rng, 0.4, 1, 2, 9))),
+                         fused_activation_function=pick(rng, *ACTIVATIONS), **options))
+
+
+def pool(rng: Rng, op: str) -> bytes:
+    b = ModelBuilder(op)
+    source = _input(rng, b, 1, *shape(rng, 3, 12))
+    _, height, width, _ = b.tensors[source].shape
+    return b.build(b.add(op, [source], padding=pick(rng, "SAME", "VALID"),
+                         filter_height=int(rng.integers(1, height + 1)), filter_width=int(rng.integers(1, width + 1)),
+                         stride_h=int(rng.integers(1, 4)), stride_w=int(rng.integers(1, 4)),
+                         fused_activation_function=pick(rng, *ACTIVATIONS)))
+
+
+def unary(rng: Rng, op: str) -> bytes:
+    """Every code; scales of arguments far beyond and far within what a table covers."""
+    b = ModelBuilder(op)
+    scale = float(np.float32(2.0 ** -12 if rng.random() < 0.2 else 10.0 ** rng.uniform(-6, -1)))
+    source = b.input((999,), "int16", scale=scale)
+    options: dict[str, Any] = {}
+    if op in ("RELU", "RELU6", "LEAKY_RELU"):
+        options["scale"] = float(np.float32(scale * pick(rng, 0.6, 1, 2.7)))
+    if op == "LEAKY_RELU":
+        options["alpha"] = float(np.float32(rng.uniform(-0.5, 1.5)))
+    return b.build(b.add(op, [source], **options))
+
+
+def softmax(rng: Rng, op: str) -> bytes:
+    b = ModelBuilder(op)
+    source = _input(rng, b, *shape(rng, most=20))
+    return b.build(b.add(op, [source], beta=pick(rng, 1.0, 1.0, 0.5, 3.0)))
+
+
+def mean(rng: Rng, op: str) -> bytes:
+    b = ModelBuilder(op)
+    dims = shape(rng, most=9)
+    source = _input(rng, b, *dims)
+    axes = rng.choice(len(dims), int(rng.integers(1, len(dims) + 1)), replace=False).tolist()
+    return b.build(b.add(op, [source, b.constant(axes)], keep_dims=bool(rng.integers(2)),
+                         scale=float(np.float32(b.tensors[source].scale * pick(rng, 0.1, 1, 2)))))
+
+
+def move(rng: Rng, op: str) -> bytes:
+    """Movement of elements of two bytes."""
+    b = ModelBuilder(op)
+    n, height, width, channels = dims = shape(rng, 4)
+    source = _input(rng, b, *dims)
+    second = b.input(dims, "int16", scale=b.tensors[source].scale)
+    made = {
+        "RESHAPE": lambda: b.add(op, [source, b.constant([n * height, width * channels])],
+                                 shape=(n * height, width * channels)),
+        "CONCATENATION": lambda: b.add(op, [source, second], axis=int(rng.integers(4))),
+        "PAD": lambda: b.add(op, [source, b.constant(rng.integers(0, 3, (4, 2)).astype(np.int32))]),
+        "TRANSPOSE": lambda: b.add(op, [source, b.constant(rng.permutation(4).tolist())]),
+        "SLICE": lambda: b.add(op, [source, b.constant([0, height // 2, 0, channels // 2]), b.constant([-1] * 4)]),
+        "PACK": lambda: b.add(op, [source, second], axis=int(rng.integers(5))),
+        "RESIZE_NEAREST_NEIGHBOR": lambda: b.add(op, [source, b.constant([2 * height, width + 3])]),
+    }
+    return b.build(made[op]())
+
+
+def quantize(rng: Rng, op: str) -> bytes:
+    """QUANTIZE from one type to another, `op` is both."""
+    b = ModelBuilder(op)
+    first, second = op.split(":")
+    source = b.input((999,), first, scale=float(np.float32(10.0 ** rng.uniform(-4, -2))))
+    target = b.tensors[source].scale * {"int8:int16": 1 / 256, "int16:int8": 256}.get(op, 1)
+    return b.build(b.add("QUANTIZE", [source], dtype=second, zero_point=0,
+                         scale=float(np.float32(target * pick(rng, 0.5, 1, 1.7)))))

@@ -1,0 +1,52 @@
+"""16x8 operators in generated models of one operator, under every profile against the engine whose arithmetic it is."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from random_draws import Generator
+from random_sixteen import binary, conv, fully_connected, mean, move, pool, quantize, softmax, unary
+
+from tq_hw.model.tflite.reader import parse_model
+from tq_hw.sim.golden.run import run
+from tq_hw.sim.oracles import Oracle
+
+_MOVES = ("RESHAPE", "CONCATENATION", "PAD", "TRANSPOSE", "SLICE", "PACK", "RESIZE_NEAREST_NEIGHBOR")
+OPERATORS: dict[str, Generator] = {
+    "CONV_2D": conv, "DEPTHWISE_CONV_2D": conv, "FULLY_CONNECTED": fully_connected,
+    **dict.fromkeys(("ADD", "SUB", "MUL", "MAXIMUM", "MINIMUM"), binary),
+    **dict.fromkeys(("AVERAGE_POOL_2D", "MAX_POOL_2D"), pool),
+    **dict.fromkeys(("LOGISTIC", "TANH", "RELU", "RELU6", "LEAKY_RELU"), unary),
+    "SOFTMAX": softmax, "MEAN": mean, **dict.fromkeys(_MOVES, move),
+    **dict.fromkeys(("int16:int8", "int8:int16", "int16:int16"), quantize),
+}
+
+
+def sweep(op: str, seeds: range, oracles: Callable[[str], Oracle], random_sets: Callable[..., Any]) -> None:
+    for seed in seeds:
+        data = OPERATORS[op](np.random.default_rng([16, seed, *op.encode()]), op)
+        model = parse_model(data, op)
+        sets = random_sets(model, seed)
+        # Canon is LiteRT's, but for FULLY_CONNECTED.
+        profiles = {"litert-ref": ["litert", "canon"], "tflm": ["tflm"]}
+        if op == "FULLY_CONNECTED":
+            profiles = {"litert-ref": ["litert"], "tflm": ["tflm", "canon"]}
+        for engine, names in profiles.items():
+            for inputs, expected in zip(sets, oracles(engine).run_sets(data, sets), strict=True):
+                for name in names:
+                    for ours, theirs in zip(run(model.under(name), inputs).outputs, expected, strict=True):
+                        np.testing.assert_array_equal(ours, theirs.reshape(ours.shape), f"{op} {seed} {name}")
+                        assert ours.dtype == theirs.dtype
+
+
+@pytest.mark.parametrize("op", OPERATORS)
+def test_equals_the_engines(op: str, oracles: Callable[[str], Oracle], random_sets: Callable[..., Any]) -> None:
+    sweep(op, range(3), oracles, random_sets)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("op", OPERATORS)
+def test_equals_the_engines_in_a_sweep(op: str, oracles: Callable[[str], Oracle],
+                                       random_sets: Callable[..., Any]) -> None:
+    sweep(op, range(3, 60), oracles, random_sets)
