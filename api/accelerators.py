@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from tq_hw.boards.link.device import Device, MachineError
+from tq_hw.boards.link.device import Device, MachineError, memory_bytes
 from tq_hw.isa.memory import Memory
 from tq_hw.isa.program import Program
 from tq_hw.model.errors import DeviceError, OptionError
@@ -80,35 +80,37 @@ class RtlAccelerator:
 
 
 class BoardAccelerator:
-    """A board at the end of a link; it holds one program, and another one is loaded in its place."""
+    """A board at the end of a link, which holds as many programs as its memory does."""
 
     def __init__(self, device: Device) -> None:
         self._device = device
-        self._loaded: Program | None = None
-        self._keeps = False
+        self._begun: set[int] = set()
 
     def open(self, programs: Sequence[Program]) -> None:
-        """Refuse programs whose states would be lost when another one is loaded."""
-        if len(programs) > 1 and any(program.state for program in programs):
-            raise OptionError(f"{programs[0].name}: has {len(programs)} accelerated parts, of which one keeps a state: "
-                              'a board holds one part at a time and would lose it; use device="executor" or "rtl"')
-        self._loaded = None
+        """Refuse programs that the board does not hold together, where one would lose its state for another."""
+        needed, most = memory_bytes(programs), self._device.identity.memory_bytes
+        if len(programs) > 1 and needed > most and any(program.state for program in programs):
+            raise OptionError(f"{programs[0].name}: has {len(programs)} accelerated parts, of which one keeps a state "
+                              f"that another would take the place of: they need {needed} bytes of memory together, the "
+                              f'board has {most}; use device="executor" or "rtl"')
+        self.reset()
 
     def run(self, program: Program, inputs: InputSet) -> Sequence[Array]:
         """Run one inference, after the program is loaded unless it is there."""
         edges.check_inputs(program, inputs)
-        if self._loaded is not program:
-            self._device.load(program)
-            self._loaded, self._keeps = program, False
+        begun = id(program) in self._begun
+        if not self._device.select(program) and begun and program.state:
+            raise DeviceError(f"{program.name}: the board held another program meanwhile, or was reset, and the state "
+                              "of the model is lost: call reset_all_variables")
         stored = [edges.to_port(port, array) for port, array in zip(program.inputs, inputs, strict=True)]
         try:
-            found = self._device.run(stored, keep_state=self._keeps)
+            found = self._device.run(stored, keep_state=begun)
         except MachineError as error:
             where = located(program, error.unit, error.run)
             raise DeviceError(f"{program.name}: {where}: {error.status.name}") from None
-        self._keeps = True
+        self._begun.add(id(program))
         return [edges.from_port(port, data) for port, data in zip(program.outputs, found.outputs, strict=True)]
 
     def reset(self) -> None:
-        """Let the next inference begin from the program's state."""
-        self._keeps = False
+        """Let the next inference begin from the programs' states."""
+        self._begun.clear()

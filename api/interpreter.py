@@ -16,30 +16,19 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from tq_hw.accelerators import Accelerator, BoardAccelerator, ExecutorAccelerator, RtlAccelerator
 from tq_hw.boards.catalog.catalog import find_board
 from tq_hw.boards.link.device import Device
 from tq_hw.boards.link.host import Link, SerialPort
-from tq_hw.cli.subject import DEFAULT_CONFIG
-from tq_hw.compiler.partition import partition
-from tq_hw.isa.config import Config, load_config
+from tq_hw.isa.config import Config
 from tq_hw.isa.memory import YARDSTICK, Memory
-from tq_hw.model.errors import OptionError
-from tq_hw.model.graph import Model, Tensor
-from tq_hw.model.mixed import is_mixed
-from tq_hw.model.rules.propagate import InputShapes
-from tq_hw.model.tflite.reader import parse_model
+from tq_hw.model.errors import OptionError, UnsupportedError
+from tq_hw.model.graph import Signature
+from tq_hw.session import Session
+from tq_hw.signature_runner import SignatureRunner
 from tq_hw.sim.engines import Array
-from tq_hw.sim.mixed import AcceleratedPart, HostPart, HostRunner, run_parts, split
 
 __all__ = ["Interpreter"]
-
-#: What details say of a tensor's type.
-_TYPES = {"bool": np.bool_, "float32": np.float32, "int8": np.int8, "uint8": np.uint8, "int16": np.int16,
-          "int32": np.int32, "int64": np.int64, "float16": np.float16, "float64": np.float64, "uint16": np.uint16,
-          "uint32": np.uint32, "uint64": np.uint64}
 
 
 class Interpreter:
@@ -66,28 +55,39 @@ class Interpreter:
             raise ValueError("Interpreter needs model_path or model_content, and not both")
         self._name = "model.tflite" if model_path is None else Path(model_path).name
         self._data = bytes(model_content) if model_content is not None else _read(model_path)
-        self._memory, self._shapes = memory, dict[str, tuple[int, ...]]()
+        self._memory = memory
         self._serial: SerialPort | None = None
         self._config = find_board(board).config if config is None and board is not None else config
-        self._accelerator = self._open(device, board)
-        self._stored = parse_model(self._data, self._name, check=False)
-        self._source = parse_model(self._data, self._name, rules=False)
-        self._model: Model = self._source
-        self._parts: list[AcceleratedPart | HostPart] | None = None
-        self._hosts: list[HostRunner] = []
-        self._values: dict[int, Array] = {}
-        self.host_seconds, self.crossing_bytes = 0.0, 0
+        self._device = self._open(device, board)
+        self._main = self._session()
+        #: Of signatures that run other subgraphs than the first.
+        self._others: dict[str, Session] = {}
 
-    def _open(self, device: str | Device, board: str | None) -> Accelerator:
-        if isinstance(device, Device):
-            return BoardAccelerator(device)
-        if device in ("executor", "rtl"):
-            return ExecutorAccelerator() if device == "executor" else RtlAccelerator(self._memory)
+    def _open(self, device: str | Device, board: str | None) -> Device | str:
+        if isinstance(device, Device) or device in ("executor", "rtl"):
+            return device
         if board is None:
             raise OptionError(f"device {device!r} is taken for a serial port, which needs board, the name of the board "
                               'there; other devices are "executor" and "rtl"')
         self._serial = SerialPort(device, find_board(board).baud)
-        return BoardAccelerator(Device(Link(self._serial)))
+        return Device(Link(self._serial))
+
+    def _session(self, signature: str = "") -> Session:
+        if isinstance(self._device, Device):
+            accelerator: Accelerator = BoardAccelerator(self._device)
+        else:
+            accelerator = ExecutorAccelerator() if self._device == "executor" else RtlAccelerator(self._memory)
+        return Session(self._data, self._name, accelerator, self._config, self._memory, signature)
+
+    @property
+    def host_seconds(self) -> float:
+        """Wall time of the host's operators in the last `invoke`."""
+        return self._main.host_seconds
+
+    @property
+    def crossing_bytes(self) -> int:
+        """Bytes between host and accelerator in the last `invoke`."""
+        return self._main.crossing_bytes
 
     def close(self) -> None:
         """Close the serial port, if there is one."""
@@ -96,37 +96,19 @@ class Interpreter:
 
     def allocate_tensors(self) -> None:
         """Compile the model for the shapes of its inputs, where that is not done, and clear variables."""
-        if self._parts is None:
-            self._source = parse_model(self._data, self._name, rules=False, shapes=InputShapes(named=self._shapes))
-            model = self._source
-            if not is_mixed(model):
-                chosen = self._config if isinstance(self._config, Config) else load_config(
-                    self._config or DEFAULT_CONFIG)
-                model = partition(model, chosen, self._memory).model
-            parts = split(model)
-            self._accelerator.open([part.program for part in parts if isinstance(part, AcceleratedPart)])
-            self._hosts = [HostRunner(part) for part in parts if isinstance(part, HostPart)]
-            self._model, self._parts = model, parts
-        self.reset_all_variables()
-        main = self._model.main
-        self._values = {index: np.zeros(main.tensors[index].shape, main.tensors[index].dtype)
-                        for index in main.inputs} | self._values
+        self._main.allocate()
 
     def get_input_details(self) -> list[dict[str, Any]]:
         """Return a record per input: name, index, shape, shape_signature, dtype, quantization, ..."""
-        return self._details(self._source.main.inputs)
+        return self._main.details(self._main.source.main.inputs)
 
     def get_output_details(self) -> list[dict[str, Any]]:
         """Return a record per output."""
-        return self._details(self._source.main.outputs)
+        return self._main.details(self._main.source.main.outputs)
 
     def get_tensor_details(self) -> list[dict[str, Any]]:
         """Return a record per tensor of the model."""
-        return self._details(range(len(self._source.main.tensors)))
-
-    def _details(self, indices: Sequence[int]) -> list[dict[str, Any]]:
-        return [_detail(self._source.main.tensors[index], _signature(self._stored.main.tensors[index]))
-                for index in indices]
+        return self._main.details()
 
     def resize_tensor_input(self, input_index: int, tensor_size: Sequence[int], strict: bool = False) -> None:
         """Give an input another shape, where the model leaves it open; `allocate_tensors` has to follow.
@@ -134,72 +116,67 @@ class Interpreter:
         ValueError for what is no input, or a dimension that the model fixes, also without `strict`: the model would
         be another one.
         """
-        tensor = self._input(input_index)
-        size = tuple(int(each) for each in tensor_size)
-        signature = _signature(self._stored.main.tensors[input_index])
-        if len(size) != len(signature) or any(old not in (-1, new) for old, new in zip(signature, size, strict=True)):
-            raise ValueError(f"input {input_index} ({tensor.name!r}) has shape {list(signature)}, where -1 is open: it "
-                             f"cannot be resized to {list(size)}")
-        self._shapes[tensor.name] = size
-        self._parts = None
-        self._values = {}
+        self._main.resize(input_index, tensor_size)
 
     def set_tensor(self, tensor_index: int, value: Any) -> None:
         """Copy an array into an input; ValueError unless it has the input's type and shape."""
-        tensor, array = self._input(tensor_index), np.asarray(value)
-        if array.dtype != tensor.dtype:
-            raise ValueError(f"Cannot set tensor: Got value of type {array.dtype} but expected type {tensor.dtype} for "
-                             f"input {tensor_index}, name: {tensor.name}")
-        if array.shape != tensor.shape:
-            raise ValueError(f"Cannot set tensor: Got value of shape {list(array.shape)} but expected "
-                             f"{list(tensor.shape)} for input {tensor_index}, name: {tensor.name}")
-        self._ready()
-        self._values[tensor_index] = array.copy()
+        self._main.set(tensor_index, value)
 
     def invoke(self) -> None:
         """Run one inference on what the inputs hold."""
-        parts = self._ready()
-        main = self._model.main
-        inputs = tuple(self._values[index] for index in main.inputs)
-        outputs, self.host_seconds, self.crossing_bytes = run_parts(
-            self._model, parts, self._hosts, inputs, lambda part, given: self._accelerator.run(part.program, given))
-        self._values |= dict(zip(main.outputs, outputs, strict=True))
+        self._main.invoke()
 
     def get_tensor(self, tensor_index: int) -> Array:
         """Return a copy of an input or output; ValueError for others, which an accelerated part may never make."""
-        self._ready()
-        return self._held(tensor_index).copy()
+        return self._main.held(tensor_index).copy()
 
     def tensor(self, tensor_index: int) -> Callable[[], Array]:
         """Return a function that gives an input's array, to be written in place, or an output's after `invoke`."""
-        def view() -> Array:
-            self._ready()
-            return self._held(tensor_index)
-        return view
+        return lambda: self._main.held(tensor_index)
 
     def reset_all_variables(self) -> None:
         """Go back to the initial state."""
-        self._accelerator.reset()
-        for host in self._hosts:
-            host.reset()
+        for session in (self._main, *self._others.values()):
+            session.reset()
 
-    def _ready(self) -> list[AcceleratedPart | HostPart]:
-        if self._parts is None:
-            raise RuntimeError("call allocate_tensors first, and again after resize_tensor_input")
-        return self._parts
+    def get_signature_list(self) -> dict[str, dict[str, list[str]]]:
+        """Return the names of inputs and outputs of each signature, by its name."""
+        return {each.name: {"inputs": sorted(each.inputs), "outputs": sorted(each.outputs)}
+                for each in self._signatures}
 
-    def _input(self, index: int) -> Tensor:
-        if index not in self._source.main.inputs:
-            raise ValueError(f"tensor {index} is no input of the model; inputs are {list(self._source.main.inputs)}")
-        return self._source.main.tensors[index]
+    def get_signature_runner(self, signature_key: str | None = None) -> SignatureRunner:
+        """Return what runs a signature by the names of its inputs; the name may be left out where there is one.
 
-    def _held(self, index: int) -> Array:
-        main = self._source.main
-        if index not in (*main.inputs, *main.outputs):
-            raise ValueError(f"tensor {index} is neither an input nor an output of the model")
-        if index not in self._values:
-            raise ValueError(f"output {index} holds nothing before invoke")
-        return self._values[index]
+        ValueError for another name; `UnsupportedError` when several subgraphs use resource variables, which each would
+        keep for itself here.
+        """
+        if signature_key is None and len(self._signatures) != 1:
+            raise ValueError(f"SignatureDef signature_key is None and model has {len(self._signatures)} Signatures. "
+                             "None is only allowed when the model has 1 SignatureDef")
+        named = {each.name: each for each in self._signatures}
+        key = next(iter(named)) if signature_key is None else signature_key
+        if key not in named:
+            raise ValueError(f'Invalid signature_key provided: "{key}".')
+        if named[key].subgraph == 0:
+            return SignatureRunner(self._main, named[key])
+        if key not in self._others:
+            self._check_resources(named[key])
+            self._others[key] = self._session(key)
+        return SignatureRunner(self._others[key], named[key])
+
+    @property
+    def _signatures(self) -> tuple[Signature, ...]:
+        return self._main.stored.signatures
+
+    def _check_resources(self, wanted: Signature) -> None:
+        """Raise `UnsupportedError` when this signature's subgraph shares resource variables with another one's."""
+        stored = self._main.stored
+        using = {each.name: each.subgraph for each in self._signatures
+                 if any(op.op == "VAR_HANDLE" for op in stored.subgraphs[each.subgraph].operators)}
+        if wanted.name in using and (others := [name for name, subgraph in using.items()
+                                                if subgraph != wanted.subgraph]):
+            raise UnsupportedError(f"{self._name}: signatures {wanted.name!r} and {others[0]!r} both use resource "
+                                   "variables in subgraphs of their own: each would keep them for itself")
 
 
 def _read(path: str | os.PathLike[str] | None) -> bytes:
@@ -208,26 +185,3 @@ def _read(path: str | os.PathLike[str] | None) -> bytes:
         return Path(path).read_bytes()
     except OSError as error:
         raise ValueError(f"{os.fspath(path)}: cannot read the file: {error.strerror or error}") from error
-
-
-def _signature(tensor: Tensor) -> tuple[int, ...]:
-    """Return a tensor's shape as the file has it, with -1 at open dimensions."""
-    return tensor.shape_signature or tensor.shape
-
-
-def _detail(tensor: Tensor, signature: tuple[int, ...]) -> dict[str, Any]:
-    """Return what LiteRT says of a tensor, with the same keys."""
-    quantization = tensor.quantization
-    scales = quantization.scale if quantization is not None else ()
-    zero_points = quantization.zero_point if quantization is not None else ()
-    single = len(scales) == 1
-    return {
-        "name": tensor.name, "index": tensor.index, "shape": np.array(tensor.shape, np.int32),
-        "shape_signature": np.array(signature, np.int32),
-        "dtype": _TYPES.get(tensor.dtype, np.object_),
-        "quantization": (float(scales[0]), int(zero_points[0])) if single else (0.0, 0),
-        "quantization_parameters": {
-            "scales": np.array(scales, np.float32), "zero_points": np.array(zero_points, np.int32),
-            "quantized_dimension": quantization.dimension if quantization is not None else 0, "block_size": 0},
-        "sparsity_parameters": {}}
-

@@ -30,11 +30,14 @@ def cut(model: Model, operators: Sequence[Operator], wanted: Collection[int]) ->
     outputs = tuple(index for op in operators for index in op.outputs if index in wanted)
     part = replace(main, tensors=tensors, operators=tuple(operators), inputs=tuple(inputs), outputs=outputs)
     calls = any("subgraph" in option for op in operators for option in op.options)
-    return replace(model, subgraphs=(part, *(model.subgraphs[1:] if calls else ())))
+    return replace(model, subgraphs=(part, *(model.subgraphs[1:] if calls else ())), signatures=())
 
 
 def compact(model: Model) -> Model:
-    """Return the model without tensors of the main subgraph that nothing names; the others are counted again."""
+    """Return the model without tensors of the main subgraph that nothing names; the others are counted again.
+
+    Signatures keep what is left of their tensors.
+    """
     main = model.main
     named = {*main.inputs, *main.outputs}
     named.update(index for op in main.operators for index in (*op.inputs, *op.outputs, *op.intermediates))
@@ -48,4 +51,8 @@ def compact(model: Model) -> Model:
         operators=tuple(replace(op, inputs=renumbered(op.inputs), outputs=renumbered(op.outputs),
                                 intermediates=renumbered(op.intermediates)) for op in main.operators),
         inputs=renumbered(main.inputs), outputs=renumbered(main.outputs))
-    return replace(model, subgraphs=(part, *model.subgraphs[1:]))
+    signatures = tuple(each if each.subgraph else replace(
+        each, inputs={name: numbers[index] for name, index in each.inputs.items() if index in numbers},
+        outputs={name: numbers[index] for name, index in each.outputs.items() if index in numbers})
+        for each in model.signatures)
+    return replace(model, subgraphs=(part, *model.subgraphs[1:]), signatures=signatures)

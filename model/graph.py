@@ -12,7 +12,7 @@ import numpy as np
 
 from tq_hw.model.errors import OptionError
 
-__all__ = ["PROFILES", "Model", "Operator", "OptionValue", "Quantization", "Subgraph", "Tensor"]
+__all__ = ["PROFILES", "Model", "Operator", "OptionValue", "Quantization", "Signature", "Subgraph", "Tensor"]
 
 #: Whose arithmetic a model is computed in: LiteRT's reference kernels with FULLY_CONNECTED and SUM of TFLite Micro,
 #: TFLite Micro's kernels, LiteRT's reference kernels.
@@ -110,18 +110,36 @@ class Subgraph:
     profile: str = "canon"
 
 
+@dataclass(frozen=True)
+class Signature:
+    """A way to run a model by names.
+
+    Members
+    -------
+    subgraph : number of the one that is run
+    inputs, outputs : tensors of that subgraph by the signature's own names
+    """
+
+    name: str
+    subgraph: int
+    inputs: Mapping[str, int]
+    outputs: Mapping[str, int]
+
+
 @dataclass(frozen=True, eq=False)
 class Model:
     """A whole file. `name` is the file's stem; subgraph 0 is the entry.
 
     Members
     -------
+    signatures : those of the subgraphs that are here, in the file's order
     is_propagated : shapes follow from the inputs' and are not all those of the file, see `rules/propagate.py`
     """
 
     name: str
     subgraphs: tuple[Subgraph, ...]
     is_propagated: bool = False
+    signatures: tuple[Signature, ...] = ()
 
     @property
     def main(self) -> Subgraph:

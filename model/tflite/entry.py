@@ -1,34 +1,47 @@
 """Which subgraph an inference runs: the first one, or that of a signature; the others stay as far as it calls them."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from tq_hw.model.errors import OptionError
-from tq_hw.model.graph import Model, Operator
+from tq_hw.model.graph import Model, Operator, Signature, Subgraph
 from tq_hw.model.tflite.flatbuffer import Table
 from tq_hw.model.tflite.order import SUBGRAPH_OPTIONS
 
 __all__ = ["enter", "read_signatures"]
 
 
-def read_signatures(root: Table, subgraph_count: int) -> dict[str, int]:
-    """Return the subgraph of each signature by its name; raise `ModelError` for one that does not exist."""
-    found: dict[str, int] = {}
+def read_signatures(root: Table, subgraphs: Sequence[Subgraph]) -> tuple[Signature, ...]:
+    """Return the signatures, of two of one name the first; raise `ModelError` for what they name and is not there."""
+    found: dict[str, Signature] = {}
     for table in root.tables(7, "signatures", "signature") or ():
         name = table.string(2, "signature_key")
         index = table.integer(4, "subgraph_index", "uint32")
-        if index >= subgraph_count:
-            raise table.error(f"refers to subgraph {index}; the file has {subgraph_count} subgraphs", "subgraph_index")
-        found.setdefault(name, index)
-    return found
+        if index >= len(subgraphs):
+            raise table.error(f"refers to subgraph {index}; the file has {len(subgraphs)} subgraphs", "subgraph_index")
+        count = len(subgraphs[index].tensors)
+        found.setdefault(name, Signature(name, index, _tensors(table, 0, "inputs", count),
+                                         _tensors(table, 1, "outputs", count)))
+    return tuple(found.values())
 
 
-def enter(model: Model, signatures: Mapping[str, int], wanted: str, name: str) -> Model:
+def _tensors(table: Table, slot: int, field: str, count: int) -> dict[str, int]:
+    named: dict[str, int] = {}
+    for entry in table.tables(slot, field, f"signature {field.removesuffix('s')}") or ():
+        index = entry.integer(1, "tensor_index", "uint32")
+        if index >= count:
+            raise entry.error(f"refers to tensor {index}; the subgraph has {count} tensors", "tensor_index")
+        named[entry.string(0, "name")] = index
+    return named
+
+
+def enter(model: Model, wanted: str, name: str) -> Model:
     """Return the model of the subgraph that the signature `wanted` names ("": subgraph 0) and of those that it calls.
 
-    Subgraphs keep their order and are counted again. Raises `OptionError`, naming the file as `name`, when there is no
-    such signature.
+    Subgraphs keep their order and are counted again; signatures of others are left out. Raises `OptionError`, naming
+    the file as `name`, when there is no such signature.
     """
+    signatures = {each.name: each.subgraph for each in model.signatures}
     if wanted and wanted not in signatures:
         has = f"the file has {', '.join(map(repr, signatures))}" if signatures else "the file has none"
         raise OptionError(f"{name}: --signature {wanted}: there is no such signature; {has}")
@@ -41,7 +54,9 @@ def enter(model: Model, signatures: Mapping[str, int], wanted: str, name: str) -
     numbers = {old: new for new, old in enumerate(sorted(reached))}
     subgraphs = (replace(model.subgraphs[old], operators=tuple(
         _renumbered(op, numbers) for op in model.subgraphs[old].operators)) for old in numbers)
-    return replace(model, subgraphs=tuple(subgraphs))
+    kept = tuple(replace(each, subgraph=numbers[each.subgraph]) for each in model.signatures
+                 if each.subgraph in numbers)
+    return replace(model, subgraphs=tuple(subgraphs), signatures=kept)
 
 
 def _callees(op: Operator) -> dict[str, int]:

@@ -79,14 +79,14 @@ def parse_model(data: bytes, name: str, *, check: bool = True, rules: bool = Tru
     if not tables:
         raise root.error("has no subgraph")
     subgraphs = tuple(_read_subgraph(table, codes, buffers) for table in tables)
-    model = Model(name.removesuffix(".tflite"), subgraphs)
+    model = Model(name.removesuffix(".tflite"), subgraphs, signatures=read_signatures(root, subgraphs))
     check_order(model, name)
     shapes = shapes or InputShapes()
     if check or shapes.signature:
-        model = enter(model, read_signatures(root, len(subgraphs)), shapes.signature, name)
+        model = enter(model, shapes.signature, name)
     if check:
         # Subgraphs whose operators were copied are called no more.
-        model = enter(decided(model), {}, "", name)
+        model = enter(decided(model), "", name)
         model = propagate_shapes(plain_weights(model), name, shapes, rules=rules)
         if rules:
             check_model(model, name)

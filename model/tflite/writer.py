@@ -4,12 +4,12 @@ Nothing is verified, so that broken models can be written on purpose; only names
 not have are refused.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import flatbuffers  # type: ignore[import-untyped]  # the package ships no types
 import numpy as np
 
-from tq_hw.model.graph import Model, Operator, OptionValue, Subgraph, Tensor
+from tq_hw.model.graph import Model, Operator, OptionValue, Signature, Subgraph, Tensor
 from tq_hw.model.tflite.constants import pack_nibbles
 from tq_hw.model.tflite.schema import (
     ENUMS,
@@ -47,10 +47,12 @@ class _Writer:
         subgraphs = [self._subgraph(subgraph) for subgraph in self.model.subgraphs]
         codes = [self._code(op, version) for op, version in self.codes]
         buffers = [self._table([]), *(self._buffer(data) for data in self.contents)]
+        signatures = [self._offsets([self._signature(each) for each in self.model.signatures])
+                      ] if self.model.signatures else []
         root = self._table([
             (0, "Uint32", 3), (1, None, self._offsets(codes)), (2, None, self._offsets(subgraphs)),
             (3, None, self.builder.CreateString(self.model.name)),
-            (4, None, self._offsets(buffers)),
+            (4, None, self._offsets(buffers)), *((7, None, signed) for signed in signatures),
         ])
         self.builder.Finish(root, file_identifier=b"TFL3")
         return bytes(self.builder.Output())
@@ -100,6 +102,15 @@ class _Writer:
             (2, None, self._array(subgraph.outputs, "<i4")), (3, None, operators),
             (4, None, self.builder.CreateString(subgraph.name)),
         ])
+
+    def _signature(self, signature: Signature) -> int:
+        def named(tensors: Mapping[str, int]) -> int:
+            return self._offsets([self._table([(0, None, self.builder.CreateString(name)), (1, "Uint32", index)])
+                                  for name, index in tensors.items()])
+
+        inputs, outputs = named(signature.inputs), named(signature.outputs)
+        return self._table([(0, None, inputs), (1, None, outputs), (2, None, self.builder.CreateString(signature.name)),
+                            (4, "Uint32", signature.subgraph)])
 
     def _tensor(self, tensor: Tensor) -> int:
         if tensor.dtype not in TENSOR_TYPES:

@@ -1,15 +1,18 @@
 """`tq_hw.Interpreter` and LiteRT's run the same script and give the same numbers."""
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import tq_hw
+from tests.model.tflite.signed import signed_model, stateful
 from tests.sim.mixed.networks import NETWORKS, parts_of, topk_head
 from tq_hw.model.cut import compact
 from tq_hw.model.errors import OptionError, UnsupportedError
+from tq_hw.model.graph import Model, Signature
 from tq_hw.model.samples.build import ModelBuilder
 from tq_hw.model.samples.open_shapes import left_open, open_network
 from tq_hw.model.samples.typical import typical
@@ -97,6 +100,58 @@ def test_a_board(monkeypatch):
     check_same(script(interpreter, 2), script(reference(data), 2))
     assert board.runs >= 2
     assert interpreter.crossing_bytes == 96
+
+
+def test_signatures():
+    """One subgraph each; the third keeps a variable from one call to the next."""
+    data = write_model(signed_model())
+    one, other = tq_hw.Interpreter(model_content=data, config="tiny"), reference(data)
+    assert one.get_signature_list() == other.get_signature_list()
+    for name in ("plain", "six", "sum"):
+        runner, wanted = one.get_signature_runner(name), other.get_signature_runner(name)
+        for found, expected in ((runner.get_input_details(), wanted.get_input_details()),
+                                (runner.get_output_details(), wanted.get_output_details())):
+            np.testing.assert_equal(found, expected)
+        for number in range(3):
+            value = np.random.default_rng(number).integers(-128, 128, (1, 6)).astype(np.int8)
+            np.testing.assert_equal(runner(x0=value), wanted(x0=value))
+
+
+def test_a_signature_takes_other_shapes():
+    """And the interpreter's own methods see the same subgraph."""
+    model = left_open(lambda batch: open_network(3, batch))
+    main = model.main
+    data = write_model(replace(model, signatures=(Signature(
+        "serve", 0, {"b": main.inputs[0]}, dict(zip("zyx", main.outputs, strict=False))),)))
+    one, other = tq_hw.Interpreter(model_content=data, config="n8"), reference(data)
+    assert one.get_signature_list() == other.get_signature_list()
+    shape = open_network(3, 1).main.tensors[0].shape
+    for batch in (2, 1):
+        value = np.random.default_rng(batch).integers(-128, 128, (batch, *shape[1:])).astype(np.int8)
+        found = one.get_signature_runner()(b=value)
+        np.testing.assert_equal(found, other.get_signature_runner()(b=value))
+        np.testing.assert_equal(one.get_tensor(main.outputs[0]), found["z"])
+
+
+def test_misuse_of_signatures():
+    one = tq_hw.Interpreter(model_content=write_model(signed_model()), config="tiny")
+    plain = one.get_signature_runner("plain")
+    for call, message in (
+            (one.get_signature_runner, "SignatureDef signature_key is None and model has 3 Signatures. None is only "
+             "allowed when the model has 1 SignatureDef"),
+            (lambda: one.get_signature_runner("seven"), 'Invalid signature_key provided: "seven".'),
+            (plain, "Invalid number of inputs provided for running a SignatureDef, expected 1 vs provided 0"),
+            (lambda: plain(z=np.zeros((1, 6), np.int8)), "Invalid Input name (z) for SignatureDef")):
+        with pytest.raises(ValueError) as caught:
+            call()
+        assert str(caught.value) == message
+    main, first = stateful()
+    twice = Model("m", (main, replace(main, name="again"), first, first), signatures=(
+        Signature("one", 0, {}, {}), Signature("two", 1, {}, {})))
+    with pytest.raises(UnsupportedError) as caught:
+        tq_hw.Interpreter(model_content=write_model(twice)).get_signature_runner("two")
+    assert str(caught.value) == ("model.tflite: signatures 'two' and 'one' both use resource variables in subgraphs of "
+                                 "their own: each would keep them for itself")
 
 
 def test_arrays_in_place():

@@ -1,0 +1,1 @@
+../../api/signature_runner.py

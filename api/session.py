@@ -1,0 +1,167 @@
+"""One subgraph of a model behind `Interpreter`: its parts, its tensors, and what they hold."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tq_hw.accelerators import Accelerator
+from tq_hw.cli.subject import DEFAULT_CONFIG
+from tq_hw.compiler.partition import partition
+from tq_hw.isa.config import Config, load_config
+from tq_hw.isa.memory import Memory
+from tq_hw.model.graph import Model, Tensor
+from tq_hw.model.mixed import is_mixed
+from tq_hw.model.rules.propagate import InputShapes
+from tq_hw.model.tflite.reader import parse_model
+from tq_hw.sim.engines import Array
+from tq_hw.sim.mixed import AcceleratedPart, HostPart, HostRunner, run_parts, split
+
+__all__ = ["Session"]
+
+#: What details say of a tensor's type.
+_TYPES = {"bool": np.bool_, "float32": np.float32, "int8": np.int8, "uint8": np.uint8, "int16": np.int16,
+          "int32": np.int32, "int64": np.int64, "float16": np.float16, "float64": np.float64, "uint16": np.uint16,
+          "uint32": np.uint32, "uint64": np.uint64}
+
+
+class Session:
+    """Runs one subgraph.
+
+    Parameters
+    ----------
+    data, name : the file's contents and name
+    accelerator : of this session alone
+    config, memory : that it is compiled for
+    signature : whose subgraph it is, "" for the first one
+
+    Attributes
+    ----------
+    host_seconds, crossing_bytes : of the last inference: wall time of the host's operators, bytes between host and
+        accelerator
+    """
+
+    def __init__(self, data: bytes, name: str, accelerator: Accelerator, config: str | Config | None, memory: Memory,
+                 signature: str = ""):
+        self._data, self._name, self._signature = data, name, signature
+        self._accelerator, self._config, self._memory = accelerator, config, memory
+        self._shapes = dict[str, tuple[int, ...]]()
+        self.stored = parse_model(data, name, check=False, shapes=InputShapes(signature=signature))
+        self.source = parse_model(data, name, rules=False, shapes=InputShapes(signature=signature))
+        self._model: Model = self.source
+        self._parts: list[AcceleratedPart | HostPart] | None = None
+        self._hosts: list[HostRunner] = []
+        self._values: dict[int, Array] = {}
+        self.host_seconds, self.crossing_bytes = 0.0, 0
+
+    def allocate(self) -> None:
+        """Compile for the shapes of the inputs, where that is not done, and clear variables."""
+        if self._parts is None:
+            self.source = parse_model(self._data, self._name, rules=False,
+                                      shapes=InputShapes(named=self._shapes, signature=self._signature))
+            model = self.source
+            if not is_mixed(model):
+                chosen = self._config if isinstance(self._config, Config) else load_config(
+                    self._config or DEFAULT_CONFIG)
+                model = partition(model, chosen, self._memory).model
+            parts = split(model)
+            self._accelerator.open([part.program for part in parts if isinstance(part, AcceleratedPart)])
+            self._hosts = [HostRunner(part) for part in parts if isinstance(part, HostPart)]
+            self._model, self._parts = model, parts
+        self.reset()
+        main = self._model.main
+        self._values = {index: np.zeros(main.tensors[index].shape, main.tensors[index].dtype)
+                        for index in main.inputs} | self._values
+
+    @property
+    def is_allocated(self) -> bool:
+        """Whether it is compiled for the shapes that its inputs have now."""
+        return self._parts is not None
+
+    def details(self, indices: Iterable[int] | None = None) -> list[dict[str, Any]]:
+        """Return a record per tensor, by default of all."""
+        wanted = range(len(self.source.main.tensors)) if indices is None else indices
+        return [_detail(self.source.main.tensors[index], _signature(self.stored.main.tensors[index]))
+                for index in wanted]
+
+    def resize(self, index: int, size: Sequence[int]) -> None:
+        """Give an input another shape; ValueError for what is no input, or a dimension that the model fixes."""
+        tensor = self._input(index)
+        wanted = tuple(int(each) for each in size)
+        signature = _signature(self.stored.main.tensors[index])
+        if len(wanted) != len(signature) or any(
+                old not in (-1, new) for old, new in zip(signature, wanted, strict=True)):
+            raise ValueError(f"input {index} ({tensor.name!r}) has shape {list(signature)}, where -1 is open: it "
+                             f"cannot be resized to {list(wanted)}")
+        self._shapes[tensor.name] = wanted
+        self._parts = None
+        self._values = {}
+
+    def set(self, index: int, value: Any) -> None:
+        """Copy an array into an input; ValueError unless it has the input's type and shape."""
+        tensor, array = self._input(index), np.asarray(value)
+        if array.dtype != tensor.dtype:
+            raise ValueError(f"Cannot set tensor: Got value of type {array.dtype} but expected type {tensor.dtype} for "
+                             f"input {index}, name: {tensor.name}")
+        if array.shape != tensor.shape:
+            raise ValueError(f"Cannot set tensor: Got value of shape {list(array.shape)} but expected "
+                             f"{list(tensor.shape)} for input {index}, name: {tensor.name}")
+        self._ready()
+        self._values[index] = array.copy()
+
+    def invoke(self) -> None:
+        """Run one inference on what the inputs hold."""
+        parts = self._ready()
+        main = self._model.main
+        inputs = tuple(self._values[index] for index in main.inputs)
+        outputs, self.host_seconds, self.crossing_bytes = run_parts(
+            self._model, parts, self._hosts, inputs, lambda part, given: self._accelerator.run(part.program, given))
+        self._values |= dict(zip(main.outputs, outputs, strict=True))
+
+    def held(self, index: int) -> Array:
+        """Return what an input or output holds; ValueError for others, which an accelerated part may never make."""
+        self._ready()
+        main = self.source.main
+        if index not in (*main.inputs, *main.outputs):
+            raise ValueError(f"tensor {index} is neither an input nor an output of the model")
+        if index not in self._values:
+            raise ValueError(f"output {index} holds nothing before invoke")
+        return self._values[index]
+
+    def reset(self) -> None:
+        """Go back to the initial state."""
+        self._accelerator.reset()
+        for host in self._hosts:
+            host.reset()
+
+    def _ready(self) -> list[AcceleratedPart | HostPart]:
+        if self._parts is None:
+            raise RuntimeError("call allocate_tensors first, and again after resize_tensor_input")
+        return self._parts
+
+    def _input(self, index: int) -> Tensor:
+        if index not in self.source.main.inputs:
+            raise ValueError(f"tensor {index} is no input of the model; inputs are {list(self.source.main.inputs)}")
+        return self.source.main.tensors[index]
+
+
+def _signature(tensor: Tensor) -> tuple[int, ...]:
+    """Return a tensor's shape as the file has it, with -1 at open dimensions."""
+    return tensor.shape_signature or tensor.shape
+
+
+def _detail(tensor: Tensor, signature: tuple[int, ...]) -> dict[str, Any]:
+    """Return what LiteRT says of a tensor, with the same keys."""
+    quantization = tensor.quantization
+    scales = quantization.scale if quantization is not None else ()
+    zero_points = quantization.zero_point if quantization is not None else ()
+    single = len(scales) == 1
+    return {
+        "name": tensor.name, "index": tensor.index, "shape": np.array(tensor.shape, np.int32),
+        "shape_signature": np.array(signature, np.int32),
+        "dtype": _TYPES.get(tensor.dtype, np.object_),
+        "quantization": (float(scales[0]), int(zero_points[0])) if single else (0.0, 0),
+        "quantization_parameters": {
+            "scales": np.array(scales, np.float32), "zero_points": np.array(zero_points, np.int32),
+            "quantized_dimension": quantization.dimension if quantization is not None else 0, "block_size": 0},
+        "sparsity_parameters": {}}
