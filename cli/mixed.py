@@ -78,7 +78,7 @@ def check_options(profile: str | None, others: Mapping[str, object]) -> None:
             raise OptionError(f"{option} does not go with a model of which a part stays with the host")
 
 
-def open_mixed(path: str, config: Config | str | None, memory: Memory,
+def open_mixed(path: str, config: Config | str | None, memory: Memory | None,
                shapes: InputShapes | None = None) -> MixedSubject:
     """Read a model and compile what the accelerator takes of it, or read a `.tflite` with accelerated parts."""
     if not is_mixed_file(path):

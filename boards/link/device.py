@@ -1,7 +1,7 @@
 """An accelerator behind a link: load a compiled model, run it."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol, TypeVar
 
@@ -24,7 +24,7 @@ from tq_hw.isa.program import REGION_STATE, Port, Program
 from tq_hw.isa.sizes import ceil_div
 from tq_hw.model.errors import DeviceError, OptionError
 
-__all__ = ["Device", "DeviceLink", "DeviceRun", "MachineError", "check_program"]
+__all__ = ["Device", "DeviceLink", "DeviceRun", "MachineError", "check_program", "memory_bytes"]
 
 Result = TypeVar("Result")
 
@@ -90,6 +90,15 @@ class DeviceRun:
         return self.counters["cycles"]
 
 
+@dataclass(frozen=True)
+class _Place:
+    """Where a loaded program is: the bases of its regions, and the address after them. It keeps the program alive."""
+
+    program: Program
+    bases: tuple[int, ...]
+    end: int
+
+
 class Device:
     """The accelerator at the end of a link.
 
@@ -106,19 +115,33 @@ class Device:
         self._link = link
         self._limit = time_limit_seconds
         self._program: Program | None = None
-        self._bases: tuple[int, ...] = ()
+        #: Where the regions of programs are whose images are in memory, by the program's identity.
+        self._places: dict[int, _Place] = {}
         self.identity = self._open()
         #: Times that the board was found reset.
         self.resets = 0
 
     def load(self, program: Program, progress: Progress | None = None) -> None:
-        """Write a program's image into the board's memory.
+        """Write a program's image into the board's memory, after those that are there if there is room for all.
 
-        Raises OptionError when it is compiled for another configuration or does not fit; SessionLostError never.
+        It is the one that is run from now on. Raises OptionError when it is compiled for another configuration or does
+        not fit; SessionLostError never.
         """
         check_program(program, self.identity.fingerprint, self.identity.memory_bytes)
         self._program = program
         self._survive(lambda: self._load(program, progress), reload=False)
+
+    def select(self, program: Program, progress: Progress | None = None) -> bool:
+        """Run this program from now on, and load it unless its image is still in memory; return whether it was.
+
+        What was loaded keeps its state, unless that image had to go for another one or the board was reset.
+        """
+        kept = id(program) in self._places
+        if kept:
+            self._program = program
+        else:
+            self.load(program, progress)
+        return kept
 
     def run(self, inputs: Sequence[bytes], *, keep_state: bool = False) -> DeviceRun:
         """Run one inference on the stored bytes of the inputs.
@@ -134,11 +157,12 @@ class Device:
                               f"found {[len(data) for data in inputs]}")
         if keep_state and program.state:
             try:
-                return self._run(program, inputs, fresh=False)
+                return self._run(program, inputs, self._bases(program), fresh=False)
             except SessionLostError:
+                self._places.clear()
                 raise DeviceError(f"{program.name}: the board was reset, and the state of the model is lost: load it "
                                   "again") from None
-        return self._survive(lambda: self._run(program, inputs, fresh=True))
+        return self._survive(lambda: self._run(program, inputs, self._bases(program), fresh=True))
 
     def run_part(self, command_bytes: int, end: bytes) -> int:
         """Run the first `command_bytes` of the commands and `end`, on whatever the memory holds; return the cycles.
@@ -146,13 +170,14 @@ class Device:
         The commands are whole again afterwards.
         """
         program = self._loaded()
-        at = self._bases[0] + program.command_offset + command_bytes
         whole = program.commands[command_bytes:command_bytes + len(end)]
         part = replace(program, command_bytes=command_bytes + len(end), inputs=(), outputs=(), layers=())
 
         def run() -> int:
+            bases = self._bases(program)
+            at = bases[0] + program.command_offset + command_bytes
             self._link.write_memory(at, end)
-            cycles = self._run(part, (), fresh=False).cycles
+            cycles = self._run(part, (), bases, fresh=False).cycles
             self._link.write_memory(at, whole)
             return cycles
         return self._survive(run)
@@ -171,6 +196,12 @@ class Device:
             raise OptionError("no model is loaded")
         return self._program
 
+    def _bases(self, program: Program) -> tuple[int, ...]:
+        """Return where a program's regions are; SessionLostError when they went with a session."""
+        if id(program) not in self._places:
+            raise SessionLostError("the board was reset")
+        return self._places[id(program)].bases
+
     def _survive(self, work: Callable[[], Result], *, reload: bool = True) -> Result:
         """Do something again after each reset of the board."""
         for _ in range(_MOST_RESETS):
@@ -178,6 +209,7 @@ class Device:
                 return work()
             except SessionLostError:
                 self.resets += 1
+            self._places.clear()
             try:
                 self.identity = self._open()
                 program = self._loaded()
@@ -190,22 +222,27 @@ class Device:
 
     def _load(self, program: Program, progress: Progress | None) -> None:
         self._stop()
-        bases, at = [], self.identity.memory_base
+        self._places.pop(id(program), None)
+        at = max((place.end for place in self._places.values()), default=self.identity.memory_base)
+        if at + memory_bytes([program]) > self.identity.memory_base + self.identity.memory_bytes:
+            self._places.clear()
+            at = self.identity.memory_base
+        bases = []
         for region in range(3):
             bases.append(at)
             at += _aligned(program.region_bytes(region))
-        self._bases = tuple(bases)
         self._link.write_memory(bases[0], program.image, progress)
         self._link.write_memory(bases[REGION_STATE], program.state)
+        self._places[id(program)] = _Place(program, tuple(bases), at)
 
-    def _run(self, program: Program, inputs: Sequence[bytes], *, fresh: bool) -> DeviceRun:
+    def _run(self, program: Program, inputs: Sequence[bytes], bases: tuple[int, ...], *, fresh: bool) -> DeviceRun:
         link = self._link
         if fresh:
-            link.write_memory(self._bases[REGION_STATE], program.state)
+            link.write_memory(bases[REGION_STATE], program.state)
         for port, data in zip(program.inputs, inputs, strict=True):
-            link.write_memory(self._address(port), data)
+            link.write_memory(_address(port, bases), data)
         link.write_registers("command_offset", program.command_offset, program.command_bytes, WATCHDOG_CYCLES)
-        link.write_registers("base0", *self._bases)
+        link.write_registers("base0", *bases)
         link.write_registers("control", 1)
         began = time.monotonic()
         status = self._wait_while_busy(program)
@@ -217,7 +254,7 @@ class Device:
                                   f"{unit}, which mean nothing")
             raise MachineError(Status(code), Unit(unit), run)
         counters = dict(zip(COUNTERS, link.read_registers(f"counter_{COUNTERS[0]}", len(COUNTERS)), strict=True))
-        outputs = tuple(link.read_memory(self._address(port), port.size_bytes) for port in program.outputs)
+        outputs = tuple(link.read_memory(_address(port, bases), port.size_bytes) for port in program.outputs)
         return DeviceRun(outputs, counters, seconds)
 
     def _wait_while_busy(self, program: Program) -> int:
@@ -239,20 +276,26 @@ class Device:
         if status & (STATUS_BUSY | STATUS_OWED):
             raise DeviceError("the accelerator does not stop: its memory does not answer; reset the board")
 
-    def _address(self, port: Port) -> int:
-        return self._bases[port.region] + port.region_offset_bytes
+
+def _address(port: Port, bases: tuple[int, ...]) -> int:
+    return bases[port.region] + port.region_offset_bytes
 
 
-def check_program(program: Program, fingerprint: int, memory_bytes: int) -> None:
+def memory_bytes(programs: Iterable[Program]) -> int:
+    """Return what programs take together of a board's memory."""
+    return sum(_aligned(program.region_bytes(region)) for program in programs for region in range(3))
+
+
+def check_program(program: Program, fingerprint: int, most_bytes: int) -> None:
     """Raise OptionError unless a program is for a board's configuration and fits into its memory."""
     if program.fingerprint != fingerprint:
         raise OptionError(f"{program.name}: is compiled for configuration {program.config.name!r} (fingerprint "
                           f"{program.fingerprint:08x}), the board has {fingerprint:08x}; compile it for the board's "
                           "configuration")
-    needed = sum(_aligned(program.region_bytes(region)) for region in range(3))
-    if needed > memory_bytes:
+    needed = memory_bytes([program])
+    if needed > most_bytes:
         raise OptionError(f"{program.name}: needs {needed} bytes of memory (image {len(program.image)}, arena "
-                          f"{program.arena_bytes}, state {len(program.state)}), the board has {memory_bytes}")
+                          f"{program.arena_bytes}, state {len(program.state)}), the board has {most_bytes}")
 
 
 def _aligned(size_bytes: int) -> int:

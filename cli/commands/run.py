@@ -1,91 +1,79 @@
 """`tq-hw run`: a model on a board."""
 
-import statistics
-import time
 from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import click
 
-from tq_hw.boards.link.device import Device, DeviceRun, MachineError
+from tq_hw.boards.link.device import Device
 from tq_hw.cli.attached import Place, attached_options
+from tq_hw.cli.board import BoardEngine, repeat
+from tq_hw.cli.mixed import MixedSubject, check_whole, is_mixed_file, open_mixed
+from tq_hw.cli.refusal import explained
 from tq_hw.cli.report.layers import Report, print_layers, print_summary, sim_report
+from tq_hw.cli.report.mixed import mixed_sim_report
 from tq_hw.cli.shared.arrays import output_arrays
 from tq_hw.cli.shared.files import check_outputs, npz_bytes, write, write_json
-from tq_hw.cli.shared.options import debug_option, draw_options, json_option, shape_options
-from tq_hw.cli.shared.progress import ProgressBar
-from tq_hw.cli.subject import check_against_golden, open_for_board
-from tq_hw.isa.encode import decode, pack
-from tq_hw.isa.layout import HEADER, Unit
+from tq_hw.cli.shared.infer import infer_all
+from tq_hw.cli.shared.options import debug_option, draw_options, json_option, partition_option, shape_options
+from tq_hw.cli.subject import Subject, check_against_golden, open_for_board
+from tq_hw.isa.config import Config
 from tq_hw.isa.program import Program
-from tq_hw.model.errors import DeviceError, MismatchError
+from tq_hw.model.errors import MismatchError, ToolError
 from tq_hw.model.rules.propagate import InputShapes
-from tq_hw.sim import edges
-from tq_hw.sim.engines import Inference, InputSet
-from tq_hw.sim.faults import located
+from tq_hw.sim.engines import Engine, Inference, InputSet
+from tq_hw.sim.mixed import MixedEngine
 
-__all__ = ["layer_ends", "run_command"]
-
-_END = pack(HEADER, {"unit": Unit.CONTROL, "run": 1}).to_bytes(4, "little")
+__all__ = ["run_command"]
 
 
-def layer_ends(program: Program) -> list[tuple[int, int]]:
-    """Return layer index and bytes of commands up to the layer's last RUN, in the order of the stream."""
-    ends: dict[tuple[str, int], int] = {}
-    runs = dict.fromkeys(Unit, 0)
-    for command in decode(program.commands, program.config):
-        if command.run:
-            ends[command.unit.name.lower(), runs[command.unit]] = 4 * (command.word_index + 1 + len(command.values))
-            runs[command.unit] += 1
-    found = [(max(ends[unit, last] for unit, ranges in layer.runs.items() for _, last in ranges), layer.index)
-             for layer in program.layers if any(layer.runs.values())]
-    return [(index, end) for end, index in sorted(found)]
+def _open(path: str, config: Config, partitioned: bool, shapes: InputShapes) -> Subject | MixedSubject:
+    """Read and compile what is run; a file with accelerated parts is held against the board's own configuration."""
+    if is_mixed_file(path):
+        return open_mixed(path, None, None, shapes)
+    if partitioned:
+        return open_mixed(path, config, None, shapes)
+    with explained(path, shapes, None):
+        return open_for_board(path, config, shapes=shapes)
 
 
-def layer_cycles(device: Device, program: Program, whole: int) -> dict[int, int]:
-    """Return cycles by operator index: what the commands up to a layer's end take more than those before.
+def _engines(subject: Subject | MixedSubject, device: Device) -> tuple[Engine, list[BoardEngine]]:
+    """Return what runs an inference, and the engine of each program that it has on the board, with images loaded."""
+    parts: list[BoardEngine] = []
 
-    Cycles do not depend on data, so the runs need no inputs.
-    """
+    def on_board(program: Program) -> Engine:
+        parts.append(BoardEngine(device, program))
+        parts[-1].load()
+        return parts[-1]
+
+    if isinstance(subject, MixedSubject):
+        return MixedEngine(subject.model, on_board), parts
+    assert subject.program is not None
+    return on_board(subject.program), parts
+
+
+def _with_layers(found: Inference, parts: Sequence[BoardEngine]) -> Inference:
+    """Return an inference with the cycles of its layers, measured now."""
     cycles: dict[int, int] = {}
-    before = 0
-    ends = layer_ends(program)
-    with ProgressBar("cycles of the layers") as bar:
-        for number, (index, end) in enumerate(ends):
-            until = whole if number == len(ends) - 1 else max(before, min(device.run_part(end, _END), whole))
-            cycles[index] = until - before
-            before = until
-            bar.update(number + 1, len(ends))
-    return cycles
+    for part, one in zip(parts, found.parts or (found,), strict=True):
+        cycles |= part.layer_cycles(one.cycles or 0)
+    return replace(found, layer_cycles=cycles)
 
 
-def _infer(device: Device, program: Program, inputs: InputSet) -> tuple[Inference, DeviceRun]:
-    edges.check_inputs(program, inputs)
-    stored = [edges.to_port(port, array) for port, array in zip(program.inputs, inputs, strict=True)]
+def _check(subject: Subject | MixedSubject, shapes: InputShapes, inputs: list[InputSet],
+           found: list[Inference]) -> tuple[bool | None, str | None]:
+    """Return whether the outputs are right, None where nothing tells, and the first difference as a message."""
     try:
-        run = device.run(stored)
-    except MachineError as error:
-        raise DeviceError(f"{program.name}: {located(program, error.unit, error.run)}: {error.status.name}") from None
-    outputs = tuple(edges.from_port(port, data) for port, data in zip(program.outputs, run.outputs, strict=True))
-    return Inference(outputs, run.cycles), run
-
-
-def _bench(device: Device, program: Program, inputs: InputSet, count: int) -> Report:
-    """Return latencies of `count` inferences: on the accelerator, and from the host with the link."""
-    cycles: list[int] = []
-    seconds: list[float] = []
-    with ProgressBar("bench") as bar:
-        for number in range(count):
-            began = time.monotonic()
-            cycles.append(_infer(device, program, inputs)[1].cycles)
-            seconds.append(time.monotonic() - began)
-            bar.update(number + 1, count)
-
-    def summary(values: Sequence[float]) -> dict[str, float]:
-        return {"min": min(values), "median": statistics.median(values), "max": max(values)}
-    return {"inferences": count, "cycles": summary(cycles), "microseconds": summary(
-        [round(one * 1e6 / device.identity.clock_hz, 3) for one in cycles]),
-        "host_seconds": summary([round(one, 6) for one in seconds])}
+        if isinstance(subject, MixedSubject):
+            difference = check_whole(subject, shapes, inputs, found) if subject.made is not None else None
+            return (None if subject.made is None else difference is None), difference
+        difference = None if subject.model is None else check_against_golden(subject, inputs, found)
+    except ToolError as error:
+        click.echo(f"tq-hw: {subject.path}: not held against the whole model: {error}", err=True)
+        return None, None
+    return (None if subject.model is None else difference is None), difference
 
 
 def _print_board(report: Report) -> None:
@@ -107,6 +95,7 @@ def _print_board(report: Report) -> None:
 @attached_options
 @click.option("--inputs", "inputs_file", metavar="IN.npz|PICTURE", help="Input arrays, as for `sim`.  [default: drawn]")
 @click.option("--outputs", "outputs_file", metavar="OUT.npz", help="Write the outputs as output_0, output_1, ...")
+@partition_option
 @draw_options(1)
 @click.option("--bench", type=click.IntRange(1), metavar="N", help="Repeat the first inference N times, for latency.")
 @click.option("--layers/--no-layers", default=True, help="Measure the cycles of each layer, with one run each.")
@@ -115,44 +104,39 @@ def _print_board(report: Report) -> None:
 @shape_options
 @json_option
 @debug_option
-def run_command(path: str, place: Place, inputs_file: str | None, outputs_file: str | None, seed: int, sets: int,
-                bench: int | None, layers: bool, time_limit: float, shapes: InputShapes,
+def run_command(path: str, place: Place, inputs_file: str | None, outputs_file: str | None, partitioned: bool,
+                seed: int, sets: int, bench: int | None, layers: bool, time_limit: float, shapes: InputShapes,
                 json_file: str | None) -> None:
     """Load a model, or a file that `compile` made, onto an accelerator in hardware and run it there.
 
-    Each input set starts from the initial state. A model's outputs are held against the golden model; a difference is
-    exit code 1.
+    Each input set starts from the initial state. A model's outputs are held against the golden model, with --partition
+    against the whole model in LiteRT; a difference is exit code 1.
     """
     check_outputs({"--outputs": outputs_file, "--json": json_file}, [path, inputs_file])
-    subject = open_for_board(path, place.config, shapes=shapes)
-    program = subject.program
-    assert program is not None
+    subject = _open(path, place.config, partitioned, shapes)
     inputs, stacked = subject.input_sets(inputs_file, sets, seed)
     link, close = place.open()
     try:
         device = Device(link, time_limit_seconds=time_limit)
-        began = time.monotonic()
-        with ProgressBar(f"loading {program.name}") as bar:
-            device.load(program, lambda done: bar.update(done, len(program.image)))
-        upload_seconds = time.monotonic() - began
-        found: list[Inference] = []
-        with ProgressBar(f"running {program.name}") as bar:
-            for number, one in enumerate(inputs):
-                found.append(_infer(device, program, one)[0])
-                bar.update(number + 1, len(inputs))
-        benched = None if bench is None else _bench(device, program, inputs[0], bench)
-        whole = found[0].cycles or 0
+        engine, parts = _engines(subject, device)
+        found = infer_all(engine, inputs, f"running {Path(path).stem}")
+        benched = None if bench is None else repeat(engine, inputs[0], bench, device.identity.clock_hz)
         if layers:
-            found[0] = Inference(found[0].outputs, whole, layer_cycles(device, program, whole))
+            found[0] = _with_layers(found[0], parts)
     finally:
         close()
-    difference = None if subject.model is None else check_against_golden(subject, inputs, found)
-    exact = None if subject.model is None else difference is None
-    report: dict[str, Any] = sim_report(path, program.config, subject.model, program, place.name, found, exact)
+    exact, difference = _check(subject, shapes, inputs, found)
+    report: dict[str, Any]
+    if isinstance(subject, MixedSubject):
+        report = mixed_sim_report(path, subject.config, subject.model, subject.programs, place.name, found, exact)
+    else:
+        report = sim_report(path, subject.config, subject.model, subject.program, place.name, found, exact)
+    upload_bytes = sum(part.upload_bytes for part in parts)
+    upload_seconds = sum(part.upload_seconds for part in parts)
     report |= {
         "board": report.pop("engine"), "port": place.port, "clock_hz": device.identity.clock_hz,
-        "upload_bytes": len(program.image), "upload_seconds": round(upload_seconds, 3),
-        "upload_bytes_per_second": round(len(program.image) / max(upload_seconds, 1e-6)),
+        "upload_bytes": upload_bytes, "upload_seconds": round(upload_seconds, 3),
+        "upload_bytes_per_second": round(upload_bytes / max(upload_seconds, 1e-6)),
         "repeats": link.repeats, "resets": device.resets, "bench": benched,
     }
     if outputs_file is not None:

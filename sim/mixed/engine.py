@@ -5,10 +5,11 @@ from typing import Any
 
 import numpy.typing as npt
 
-from tq_hw.isa.memory import Memory
+from tq_hw.isa.memory import YARDSTICK, Memory
+from tq_hw.isa.program import Program
 from tq_hw.model.errors import OptionError
 from tq_hw.model.graph import Model
-from tq_hw.sim.engines import Inference, InputSet, make_engine
+from tq_hw.sim.engines import Engine, Inference, InputSet, make_engine
 from tq_hw.sim.golden.run import check_inputs
 from tq_hw.sim.mixed.host import HostRunner
 from tq_hw.sim.mixed.parts import AcceleratedPart, HostPart, split
@@ -50,24 +51,25 @@ class MixedEngine:
     Parameters
     ----------
     model : a mixed model
-    engine : of the accelerated parts, "executor" or "rtl"
+    engine : of the accelerated parts, "executor" or "rtl", or a function that returns the engine of a program
     memory : of the RTL
     waves : file for the waves of the first accelerated part
 
     Raises `OptionError` for another engine, and as `split` and `HostRunner`.
     """
 
-    def __init__(self, model: Model, engine: str, memory: Memory, waves: str | None = None):
+    def __init__(self, model: Model, engine: str | Callable[[Program], Engine], memory: Memory = YARDSTICK,
+                 waves: str | None = None):
         if engine == "golden":
             raise OptionError(f"{model.name}: the golden model does not run the operators that stay with the host; "
                               "name --engine executor or rtl")
         self.model, self.parts = model, split(model)
         self.hosts = [HostRunner(part) for part in self.parts if isinstance(part, HostPart)]
-        self._engines = {}
-        for part in self.parts:
-            if isinstance(part, AcceleratedPart):
-                self._engines[part] = make_engine(engine, None, part.program, memory, waves)
-                waves = None
+        self._engines: dict[AcceleratedPart, Engine] = {}
+        for part in self.programs:
+            self._engines[part] = (make_engine(engine, None, part.program, memory, waves) if isinstance(engine, str)
+                                   else engine(part.program))
+            waves = None
 
     @property
     def programs(self) -> list[AcceleratedPart]:

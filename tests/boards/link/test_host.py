@@ -7,7 +7,7 @@ import pytest
 from line import AcceleratorBoard, BadLine
 from networks import compiled, stateful_program, stored
 
-from tq_hw.boards.link.device import Device, MachineError
+from tq_hw.boards.link.device import Device, MachineError, memory_bytes
 from tq_hw.boards.link.host import Link, LinkError, SerialPort
 from tq_hw.boards.link.protocol import REQUEST_SYNC, Answer, Identity, Receiver, Request, Result
 from tq_hw.isa.control import NO_RUN, Status
@@ -124,6 +124,29 @@ def test_a_reset_loses_a_state_that_was_to_be_kept(stateful: Program) -> None:
         one.run(inputs, keep_state=True)
     one.load(stateful)
     check(board, one, 1)
+
+
+def test_programs_stay_in_memory_as_long_as_there_is_room(stateful: Program) -> None:
+    """Each keeps its image and its state; one that does not fit takes the place of all."""
+    other = replace(stateful, name="other")
+    board = AcceleratorBoard(stateful, memory_bytes=2 * memory_bytes([stateful]))
+    one, link, _ = device(board)
+    assert [one.select(each) for each in (stateful, other, stateful, other)] == [False, False, True, True]
+    state = stateful.state
+    for number in range(3):
+        inputs = random_inputs(stateful, number)
+        expected = execute(stateful, inputs, state=state)
+        one.select(stateful)
+        found = one.run(stored(stateful, inputs), keep_state=number > 0)
+        assert found.outputs[0] == expected.outputs[0].tobytes()
+        state = expected.state
+        one.select(other)
+        assert one.run(stored(other, inputs)).outputs[0] == execute(other, inputs).outputs[0].tobytes()
+    assert not one.select(replace(stateful, name="third"))
+    assert [one.select(each) for each in (stateful, other)] == [False, False]
+    board.reset()
+    check(board, one, 1)
+    assert [one.select(each) for each in (other, stateful)] == [True, False]
 
 
 def test_another_configuration_is_refused(program: Program) -> None:

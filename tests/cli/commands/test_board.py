@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.sim.mixed.networks import float_middle
 from tq_hw.boards.catalog.catalog import BOARDS
 from tq_hw.boards.link import uio
 from tq_hw.boards.link.protocol import Command, Request
@@ -25,6 +26,7 @@ from tq_hw.compiler import compile_model
 from tq_hw.isa.config import load_config
 from tq_hw.model.samples.build import ModelBuilder
 from tq_hw.model.tflite.reader import parse_model
+from tq_hw.model.tflite.writer import write_model
 from tq_hw.sim import golden
 
 TINY = load_config("tiny")
@@ -325,3 +327,33 @@ def test_an_accelerator_in_the_address_space(tq: Any, files: Path, monkeypatch: 
     outcome = tq("run", "--uio", "uio1", "keywords.tflite")
     assert (outcome.code, outcome.err) == (
         5, "tq-hw: UIO device uio1 cannot be mapped: No such file or directory\n")
+
+
+def test_a_model_of_which_a_part_stays_with_the_host(tq: Any, files: Path, start: Start) -> None:
+    """Two parts with an operator of the host between them; the file that `compile --partition` writes does as well."""
+    pytest.importorskip("ai_edge_litert")
+    (files / "middle.tflite").write_bytes(write_model(float_middle()))
+    board = start()
+    outcome = tq("run", "--partition", "--board", "small", "--port", board.port, "middle.tflite", "--sets", 2,
+                 "--bench", 1, "--json", "report.json", "--outputs", "one.npz")
+    assert (outcome.code, outcome.err) == (0, "")
+    assert "host         1 operator, " in outcome.out
+    report = json.loads(Path("report.json").read_text())
+    assert (report["bit_exact"], report["board"], report["sets"], len(report["parts"])) == (True, "small", 2, 2)
+    assert sum(row["cycles"] or 0 for row in report["layers"]) == report["cycles"] > 100
+    assert [row["cycles"] for row in report["layers"] if row["unit"] == "host"] == [None]
+    assert report["upload_bytes"] == sum(part["image_bytes"] for part in report["parts"])
+    assert report["bench"]["cycles"]["median"] == report["cycles"]
+    assert tq("compile", "--partition", "middle.tflite", "--config", "tiny", "-o", "tq.tflite").code == 0
+    outcome = tq("run", "--board", "small", "--port", board.port, "tq.tflite", "--sets", 2, "--no-layers", "--outputs",
+                 "two.npz", "--json", "report.json")
+    assert (outcome.code, outcome.err) == (0, "")
+    assert json.loads(Path("report.json").read_text())["bit_exact"] is None
+    one, two = np.load("one.npz")["output_0"], np.load("two.npz")["output_0"]
+    assert np.array_equal(one, two)
+    assert len(np.unique(one)) > 3, "the outputs say nothing"
+    assert tq("compile", "--partition", "middle.tflite", "--config", "n8", "-o", "n8.tflite").code == 0
+    outcome = tq("run", "--board", "small", "--port", board.port, "n8.tflite")
+    assert outcome.code == 2
+    assert "is compiled for configuration 'n8' (fingerprint " in outcome.err
+    assert "compile it for the board's configuration" in outcome.err
