@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from tq_hw.boards.link.device import Device, MachineError, memory_bytes
+from tq_hw.boards.link.device import Device, MachineError
+from tq_hw.boards.link.room import memory_bytes
 from tq_hw.isa.memory import Memory
 from tq_hw.isa.program import Program
 from tq_hw.model.errors import DeviceError, OptionError

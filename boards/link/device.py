@@ -1,13 +1,14 @@
 """An accelerator behind a link: load a compiled model, run it."""
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol, TypeVar
 
 from tq_hw.boards.link.dram import await_dram
 from tq_hw.boards.link.host import LinkError, Progress, SessionLostError
 from tq_hw.boards.link.protocol import Identity
+from tq_hw.boards.link.room import aligned, check_program, memory_bytes
 from tq_hw.isa.control import (
     COUNTERS,
     MAGIC,
@@ -21,14 +22,12 @@ from tq_hw.isa.control import (
 )
 from tq_hw.isa.layout import Unit
 from tq_hw.isa.program import REGION_STATE, Port, Program
-from tq_hw.isa.sizes import ceil_div
 from tq_hw.model.errors import DeviceError, OptionError
 
-__all__ = ["Device", "DeviceLink", "DeviceRun", "MachineError", "check_program", "memory_bytes"]
+__all__ = ["Device", "DeviceLink", "DeviceRun", "MachineError"]
 
 Result = TypeVar("Result")
 
-_ALIGN = 256
 #: A board that is reset more often than this during one inference is broken.
 _MOST_RESETS = 5
 _FIRST_SLEEP, _MOST_SLEEP = 0.001, 0.02
@@ -230,7 +229,7 @@ class Device:
         bases = []
         for region in range(3):
             bases.append(at)
-            at += _aligned(program.region_bytes(region))
+            at += aligned(program.region_bytes(region))
         self._link.write_memory(bases[0], program.image, progress)
         self._link.write_memory(bases[REGION_STATE], program.state)
         self._places[id(program)] = _Place(program, tuple(bases), at)
@@ -279,24 +278,3 @@ class Device:
 
 def _address(port: Port, bases: tuple[int, ...]) -> int:
     return bases[port.region] + port.region_offset_bytes
-
-
-def memory_bytes(programs: Iterable[Program]) -> int:
-    """Return what programs take together of a board's memory."""
-    return sum(_aligned(program.region_bytes(region)) for program in programs for region in range(3))
-
-
-def check_program(program: Program, fingerprint: int, most_bytes: int) -> None:
-    """Raise OptionError unless a program is for a board's configuration and fits into its memory."""
-    if program.fingerprint != fingerprint:
-        raise OptionError(f"{program.name}: is compiled for configuration {program.config.name!r} (fingerprint "
-                          f"{program.fingerprint:08x}), the board has {fingerprint:08x}; compile it for the board's "
-                          "configuration")
-    needed = memory_bytes([program])
-    if needed > most_bytes:
-        raise OptionError(f"{program.name}: needs {needed} bytes of memory (image {len(program.image)}, arena "
-                          f"{program.arena_bytes}, state {len(program.state)}), the board has {most_bytes}")
-
-
-def _aligned(size_bytes: int) -> int:
-    return ceil_div(size_bytes, _ALIGN) * _ALIGN

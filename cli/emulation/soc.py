@@ -10,7 +10,7 @@ from tq_hw.boards.build.firmware import Firmware, build_firmware
 from tq_hw.boards.build.soc_header import SocFacts, soc_facts
 from tq_hw.boards.catalog.board import Board
 from tq_hw.boards.catalog.catalog import find_memory
-from tq_hw.boards.link.device import check_program
+from tq_hw.boards.link.room import check_program
 from tq_hw.boards.soc.map import FLASH_OFFSET, RAM_BYTES, flash_image
 from tq_hw.boards.soc.soc import CPU_PACKAGE, cpu_verilog
 from tq_hw.cli.emulation.emulator import MOST_MEMORY_BYTES
