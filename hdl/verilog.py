@@ -35,10 +35,11 @@ def to_verilog(component: wiring.Component, top: str) -> str:
     return _ZEROS.sub("", run.stdout)
 
 
-def to_readable_verilog(component: wiring.Component, top: str) -> Design:
+def to_readable_verilog(component: wiring.Component, top: str, *, macros: bool = False) -> Design:
     """Return the Verilog of `component` for people and for other tools, its ports in the order of the signature.
 
-    It has the same flip-flops and memories as that of `to_verilog`; the same bytes on every run.
+    It has the same flip-flops and memories as that of `to_verilog`; the same bytes on every run. With `macros`, the
+    memories that a RAM compiler would make are left out: `hdl/netlist/macros.py`.
     """
     text = rtlil.convert(component, name=top, emit_src=False)
-    return readable_verilog(text, top, list(component.signature.members))
+    return readable_verilog(text, top, list(component.signature.members), macros=macros)

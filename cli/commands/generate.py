@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from tq_hw.cli.package.facts import core_of
+from tq_hw.cli.package.facts import MEMORIES, core_of
 from tq_hw.cli.package.folder import check_target, write_folder
 from tq_hw.cli.shared.files import check_outputs, write_json
 from tq_hw.cli.shared.options import config_option, debug_option, json_option
@@ -21,19 +21,21 @@ __all__ = ["generate_command"]
               help="Bus to the registers; plain is the machine's own.")
 @click.option("--memory-bus", type=click.Choice(list(MEMORY_BUSES)), default="axi4", show_default=True,
               help="Bus to memory.")
+@click.option("--memories", type=click.Choice(MEMORIES), default="inferred", show_default=True,
+              help="Memories in the Verilog, or left out as macros, with models.")
 @click.option("--name", metavar="NAME", help="Name of the top module and of the files.  [default: tq_hw_CONFIG]")
 @click.option("-o", "--dir", "folder", metavar="DIR", required=True, help="Folder to make: new, or empty.")
 @json_option
 @debug_option
-def generate_command(config: str | None, control: str, memory_bus: str, name: str | None, folder: str,
-                     json_file: str | None) -> None:
+def generate_command(config: str | None, control: str, memory_bus: str, memories: str, name: str | None,
+                     folder: str, json_file: str | None) -> None:
     """Write the accelerator as a Verilog core with standard buses, with all that it takes to use it elsewhere.
 
     The folder has Verilog, lint waivers, assertions, a simulation with a model, C driver, Linux program, FuseSoC and
     IP-XACT descriptions, and a README. It appears when it is complete.
     """
     target = Path(folder)
-    core = core_of(load_config(config or DEFAULT_CONFIG), control, name, memory_bus)
+    core = core_of(load_config(config or DEFAULT_CONFIG), control, name, memory_bus, memories)
     check_outputs({"--json": json_file})
     check_target(target)
     facts = write_folder(core, target)

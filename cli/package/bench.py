@@ -111,10 +111,16 @@ def bench_files(core: Core) -> dict[str, bytes]:
     vectors = {"input_0": image, **{f"expected_{number}": output
                                     for number, output in enumerate(run(model, [image]).outputs)}}
     test = _test(core)
-    return {f"tb/test_{core.name}.py": test.encode(), "tb/run.py": filled("run.py.in", NAME=core.name).encode(),
+    runner = filled("run.py.in", NAME=core.name, SOURCES=_sources(core))
+    return {f"tb/test_{core.name}.py": test.encode(), "tb/run.py": runner.encode(),
             "tb/ports.vlt": filled("ports.vlt.in", NAME=core.name).encode(),
             "tb/requirements.txt": f"cocotb>=2.0\n{_library(core, 'cocotbext-axi>=0.1.28')}numpy\n".encode(),
             "tb/digits.tqm": to_bytes(program), "tb/digits.npz": npz_bytes(vectors)}
+
+
+def _sources(core: Core) -> str:
+    return ", ".join("HERE.parent / " + " / ".join(f'"{part}"' for part in file.split("/"))
+                     for file in (*core.sources, *core.models))
 
 
 def _names(core: Core) -> list[str]:

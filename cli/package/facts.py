@@ -16,7 +16,10 @@ from tq_hw.isa.layout import BURST_BYTES, Unit
 from tq_hw.isa.program_file import FILE_MAGIC, HEADER_WORDS, PORT_MEMBERS
 from tq_hw.model.errors import OptionError
 
-__all__ = ["Core", "Port", "core_of"]
+__all__ = ["MEMORIES", "Core", "Port", "core_of"]
+
+#: Whether memories stand in the Verilog, or are left out as macros.
+MEMORIES = ("inferred", "blackbox")
 
 _PROTOCOLS = {"axi4": "AXI4", "wishbone": "Wishbone B4"}
 _DETAILS: dict[str, dict[str, object]] = {
@@ -43,6 +46,17 @@ class Core:
     control: str
     ports: tuple[Port, ...]
     memory_bus: str = "axi4"
+    memories: str = "inferred"
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """Files of Verilog in the folder, without the memories if those are left out."""
+        return (f"rtl/{self.name}.v",)
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """Files of Verilog that stand for what is left out."""
+        return (f"rtl/{self.name}_memories.v",) if self.memories == "blackbox" else ()
 
     @property
     def prefix(self) -> str:
@@ -81,19 +95,32 @@ class Core:
             "compiled_file": {"magic": FILE_MAGIC.decode(), "header_words": list(HEADER_WORDS),
                               "port_format": "<" + "".join(code for code, _ in PORT_MEMBERS.values()),
                               "port_members": list(PORT_MEMBERS)},
+            "memories": {"style": self.memories, "macros": [
+                {"module": macro.name, "instances": count, "depth": macro.depth, "width": macro.width,
+                 "write_bits": macro.write_bits, "read_ports": macro.reads, "write_ports": 1, "read_latency_cycles": 1,
+                 "collision": macro.collision, "ports": [{"name": name, "direction": way, "width": bits}
+                                                         for name, way, bits in macro.ports]}
+                for macro, count in design.macros]},
             "verilog": {"modules": design.modules, "nets": design.nets, "nets_without_a_name": design.made_up},
         }
 
 
-def core_of(config: Config, control: str, name: str | None, memory_bus: str = "axi4") -> Core:
-    """Return the core; OptionError for a name that Verilog, C or a file system would not take."""
+def core_of(config: Config, control: str, name: str | None, memory_bus: str = "axi4",
+            memories: str = "inferred") -> Core:
+    """Return the core; OptionError for a name that Verilog, C or a file system would not take.
+
+    Macros have no first contents, which the serial machine's memories need: OptionError, too.
+    """
+    if memories == "blackbox" and config.design == "serial":
+        raise OptionError(f"--memories blackbox: the serial machine ({config.name}) starts with its program in memory, "
+                          "which RAM of an ASIC cannot; use a configuration of the pipelined design, such as tiny")
     chosen = name if name is not None else re.sub(r"\W", "_", f"tq_hw_{config.name}", flags=re.ASCII)
     if not _NAME.fullmatch(chosen) or legal(chosen) != chosen:
         raise OptionError(f"--name {chosen!r}: expected a name for a Verilog module: a letter, then up to 47 letters, "
                           "digits and underscores, no keyword and no underscore at the end")
     return Core(chosen, config, control, tuple(
         Port(port, "input" if member.flow is In else "output", _width(member.shape))
-        for port, member in top_members(config, control, memory_bus).items()), memory_bus)
+        for port, member in top_members(config, control, memory_bus).items()), memory_bus, memories)
 
 
 def _width(shape: Any) -> int:

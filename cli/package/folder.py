@@ -20,6 +20,11 @@ from tq_hw.model.errors import OptionError
 
 __all__ = ["check_target", "verilog", "write_folder"]
 
+_MODELS = """\
+// Behavioural models of the memories that the core leaves out: simulate with this file, and put RAM of your process in
+// its place. What a macro need not give is undefined here.
+"""
+
 
 def check_target(target: Path) -> None:
     """Raise OptionError unless the folder can be made: it does not exist, or is empty."""
@@ -35,7 +40,8 @@ def check_target(target: Path) -> None:
 
 def verilog(core: Core) -> Design:
     """Return the Verilog of a core; the same bytes on every run."""
-    return to_readable_verilog(Top(core.config, core.control, core.memory_bus), core.name)
+    return to_readable_verilog(Top(core.config, core.control, core.memory_bus), core.name,
+                               macros=core.memories == "blackbox")
 
 
 def write_folder(core: Core, target: Path) -> dict[str, Any]:
@@ -43,12 +49,13 @@ def write_folder(core: Core, target: Path) -> dict[str, Any]:
     design = verilog(core)
     facts = core.facts(design)
     contents = {
-        f"rtl/{core.name}.v": design.text.encode(),
+        **{file: design.text.encode() for file in core.sources},
+        **{file: (_MODELS + design.models).encode() for file in core.models},
         **source_files(core), **bench_files(core),
         f"{core.name}.json": (json.dumps(facts, indent=1) + "\n").encode(),
-        "component.xml": component(core, {f"rtl/{core.name}.v": "verilogSource"}).encode(),
+        "component.xml": component(core, dict.fromkeys((*core.sources, *core.models), "verilogSource")).encode(),
         f"{core.name}.toml": to_toml(core.config).encode(),
-        "README.md": readme(core).encode(),
+        "README.md": readme(core, design).encode(),
     }
     target = Path(os.path.realpath(target))
     work = Path(tempfile.mkdtemp(prefix=f".{target.name[:16]}.", dir=target.parent))

@@ -4,6 +4,8 @@ from collections.abc import Iterable, Sequence
 
 from tq_hw.cli.package.bench import filled
 from tq_hw.cli.package.facts import Core
+from tq_hw.hdl.netlist.design import Design
+from tq_hw.hdl.netlist.macros import LEAST_BITS
 from tq_hw.isa.config import PRESETS, Config
 from tq_hw.isa.control import DRAIN_CYCLES, REGISTERS, Status
 from tq_hw.isa.layout import BURST_BYTES, Unit
@@ -49,6 +51,14 @@ of a byte address of 32 bits.
 - Reads select all bytes. A burst of n words takes n + 1 cycles and those that the slave waits; only one is under way:
   with a slow memory the machine is slower than by AXI4.""",
 }
+_MACROS = """\
+Memories of {bits} bits or more are left out: `rtl/{name}.v` has instances of the macros below, and
+`rtl/{name}_memories.v` behavioural models to simulate with. A macro has one clock, one write port, and read ports that
+may all be used in each cycle. A word is written where its bit of `w_en` is 1, which stands for as many bits as are
+written together. A read takes a cycle: with `r0_en`, `r0_data` is the word at `r0_addr` after the clock's edge, and
+stays until the next read. Contents may start undefined. The models give undefined words where the last column allows
+it. Smaller memories, and those that are read within a cycle, stand in the Verilog as registers.
+"""
 _RULES = """\
 - The two low bits of a byte address are ignored.
 - An error, with nothing written: a word where no register is; a write of a register that is only read; a write of some
@@ -57,7 +67,7 @@ _RULES = """\
 """
 
 
-def readme(core: Core) -> str:
+def readme(core: Core, design: Design) -> str:
     """Return the page."""
     name, config = core.name, core.config
     rules = "" if core.control == "plain" else _RULES
@@ -67,6 +77,7 @@ def readme(core: Core) -> str:
         PROTOCOL="AXI4" if core.memory_bus == "axi4" else "Wishbone",
         MEMORY=_MEMORY[core.memory_bus].format(bits=8 * config.bus_bytes, burst=BURST_BYTES),
         RULES=rules, FINGERPRINT=f"{config.fingerprint:08x}", MACS=str(config.macs),
+        MEMORIES=_memories(core, design), SOURCES=" ".join((*core.sources, *core.models)),
         DRAIN=f"{DRAIN_CYCLES:,}", VERSION=core.version,
         SIZES=_table(("size", "value"), _sizes(config)),
         PORTS=_table(("port", "direction", "bits"), [(f"`{port.name}`", port.direction, port.width)
@@ -88,6 +99,20 @@ def _sizes(config: Config) -> Iterable[tuple[object, ...]]:
     yield "accumulators", f"{config.acc_buffers} x {config.acc_words} words of {config.cols} x 32 bits"
     yield "memory bus", f"{8 * config.bus_bytes} bits"
     yield "design", config.design
+
+
+_COLLISIONS = {"never": "does not happen", "any": "any word", "old": "the old word"}
+
+
+def _memories(core: Core, design: Design) -> str:
+    if core.memories == "inferred":
+        return ("Memories are inferred, with `ram_style` where it matters. Where `no_rw_check` stands, a read of a "
+                "word in the\ncycle of its write may give any word.")
+    rows = [(f"`{macro.name}`", count, macro.depth, macro.width, macro.write_bits, macro.reads,
+             _COLLISIONS[macro.collision]) for macro, count in design.macros]
+    return (_MACROS.format(name=core.name, bits=LEAST_BITS) + "\n"
+            + _table(("macro", "instances", "words", "bits", "written together", "read ports",
+                      "read of a word as it is written"), rows))
 
 
 def _table(head: Sequence[object], rows: Iterable[Sequence[object]]) -> str:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from importlib.resources import files
+from pathlib import Path
 
 from tq_hw.cli.package.bench import filled
 from tq_hw.cli.package.facts import Core
@@ -35,8 +36,9 @@ def source_files(core: Core) -> dict[str, bytes]:
     name = core.name
     texts = {
         f"{name}.core": filled("fusesoc.in", NAME=name, VERSION=core.version, CONFIG=core.config.name,
-                               CONTROL=core.control),
-        f"lint/{name}.vlt": filled("lint.vlt.in", NAME=name),
+                               CONTROL=core.control, RTL=", ".join((*core.sources, *core.models))),
+        f"lint/{name}.vlt": filled("lint.vlt.in", NAME=name, MODELS="".join(
+            filled("lint_models.vlt.in", FILE=Path(file).name) for file in core.models)),
         f"sv/{name}_sva.sv": _assertions(core),
         f"driver/tq_{name}.h": _header(core),
         f"sw/{name}_run.c": filled("uio.c.in", NAME=name, MACRO=name.upper()),

