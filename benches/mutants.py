@@ -11,14 +11,14 @@ _REQUANTIZE, _ACTIVATION = "tests/hdl/lane/test_requantize.py", "tests/hdl/lane/
 _STREAMS, _PROGRAMS = "tests/hdl/vector/test_streams.py", "tests/hdl/vector/test_programs.py"
 
 _COMPUTE_MUTANTS = (
-    Mutant("requantizer's nudge one bit too low", "lane/requantize.py",
+    Mutant("requantizer's nudge one bit too low", "lane/high_multiply.py",
            "Cat(joined[:bits - 2], joined[bits - 2:] + self.nudge)",
            "Cat(joined[:bits - 3], joined[bits - 3:] + self.nudge)",
            (f"{_REQUANTIZE}::test_equals_multiply_by_quantized_multiplier",)),
-    Mutant("product of INT32_MIN by itself not saturated", "lane/requantize.py",
+    Mutant("product of INT32_MIN by itself not saturated", "lane/high_multiply.py",
            "self.saturate & ~product[2 * bits - 1]", "self.saturate & product[2 * bits - 1]",
            (f"{_REQUANTIZE}::test_saturates_the_one_product_that_overflows",)),
-    Mutant("negative ties rounded toward zero", "lane/requantize.py",
+    Mutant("negative ties rounded toward zero", "lane/shift.py",
            "Mux(away & self.x[31], below, half)", "half",
            (f"{_REQUANTIZE}::test_rounds_three_halves",)),
     Mutant("clamp compares with the wrong limit", "lane/requantize.py",

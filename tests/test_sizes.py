@@ -24,19 +24,12 @@ OVER = {
     "hdl/dma/packer.py:Packer.elaborate",
     "hdl/dma/store.py:StoreUnit.elaborate",
     "hdl/dma/store_plan.py:StorePlan.elaborate",
-    "hdl/lane/requantize.py",
     "hdl/serial/engine.py:Engine.elaborate",
     "hdl/serial/program.py",
     "hdl/serial/program_array.py",
     "hdl/serial/program_array.py:_Array",
     "hdl/serial/program_pass.py",
     "hdl/serial/program_pass.py:Pass",
-    "hdl/vector/program.py:ProgramWalker.elaborate",
-    "hdl/vector/slots.py:BeatCounter.elaborate",
-    "hdl/vector/tiles.py:TileWalker.elaborate",
-    "hdl/vector/unit.py",
-    "hdl/vector/unit.py:VectorUnit",
-    "hdl/vector/unit.py:VectorUnit.elaborate",
 }
 
 

@@ -31,7 +31,7 @@ MEMORY_ROWS: dict[str, tuple[tuple[int, ...], tuple[int, ...]]] = {
 _MULTIPLIERS = (0, 1, 4, 5)
 #: Columns of the four block RAMs of a block after its first one, in the order of their numbers.
 _MEMORIES = (0, 2, 4, 6)
-#: Names that Yosys derives from `hdl.array.grid.MacArray` and `hdl.lane.requantize.HighMultiply`.
+#: Names that Yosys derives from `hdl.array.grid.MacArray` and `hdl.lane.high_multiply.HighMultiply`.
 _CELL = re.compile(r"\barray\.product_(?P<row>\d+)_(?P<col>\d+)_")
 _LANE = re.compile(r"\blane(?P<lane>\d+)\.product\.(?P<part>[a-z_]+)_")
 #: Names that Yosys derives from memories; `part` counts the block RAMs along a word.

@@ -7,7 +7,7 @@ from amaranth.hdl import Value
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from tq_hw.hdl.lane.requantize import one_of
+from tq_hw.hdl.lane.shift import one_of
 from tq_hw.hdl.parts.delay import delayed
 from tq_hw.isa.latency import ALU_CYCLES
 from tq_hw.isa.uop import Alu

@@ -16,7 +16,9 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from tq_hw.hdl.lane.alu import AluFlags, LaneAlu
-from tq_hw.hdl.lane.requantize import AddClamp, HighMultiply, LeftShift, RightShift
+from tq_hw.hdl.lane.high_multiply import HighMultiply
+from tq_hw.hdl.lane.requantize import AddClamp
+from tq_hw.hdl.lane.shift import LeftShift, RightShift
 from tq_hw.hdl.lane.table import LaneTable
 from tq_hw.hdl.parts.delay import delayed
 from tq_hw.isa.latency import STAGE_OPERANDS, STAGE_RESULT

@@ -1,210 +1,25 @@
 """The arithmetic between an int32 and an int8: shifts, products and their roundings, one step a component.
 
-    y = right_shift(high_product(x << left, multiplier), right)
+    y = clamp(right_shift(high_product(x << left, multiplier), right) + zero_point)
 
-High product: `(x * m + 2^30) >> 31`, which is TFLite's SaturatingRoundingDoublingHighMul for every int32 x and m:
-halves go up (x * m = 2^30 gives 1, -2^30 gives 0), and INT32_MIN * INT32_MIN gives INT32_MAX. Its C source adds a
-nudge that depends on the sign and divides toward zero; both are one function, proved in tests/formal.
-Right shift, HALF_AWAY: RoundingDivideByPOT, 3 / 2 gives 2 and -3 / 2 gives -2; HALF_UP: 2 and -1; FLOOR: 1 and -2.
-Bit-exact with `tq_hw.sim.golden.arith`; the source is LiteRT `kernels/internal/common.h` (double rounding).
+The shifts are in `hdl.lane.shift`, the product in `hdl.lane.high_multiply`; here are the zero point and the clamp, and
+the steps in a row. Bit-exact with `tq_hw.sim.golden.arith`; the source is LiteRT `kernels/internal/common.h` (double
+rounding).
 
 The steps take control inputs in stated cycles after their operand, so that all lanes share one pipeline of them.
 No step has back pressure, and none resets its data registers.
 """
 
-from amaranth import Cat, Const, Module, Mux, Shape, Signal, signed
-from amaranth.hdl import Value
+from amaranth import Module, Mux, Signal, signed
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
+from tq_hw.hdl.lane.high_multiply import HighMultiply
+from tq_hw.hdl.lane.shift import LeftShift, RightShift
 from tq_hw.hdl.parts.delay import delayed
-from tq_hw.isa.latency import CLAMP_CYCLES, LEFT_SHIFT_CYCLES, PRODUCT_CYCLES, RIGHT_SHIFT_CYCLES
-from tq_hw.isa.uop import Rounding
+from tq_hw.isa.latency import CLAMP_CYCLES
 
-__all__ = ["AddClamp", "HighMultiply", "LeftShift", "Requantize", "RightShift", "one_of", "shifted_right"]
-
-
-def one_of(choices: list[Value], index: Value) -> Value:
-    """Return choices[index]; a power of two of them."""
-    while len(choices) > 1:
-        choices = [Mux(index[0], choices[i + 1], choices[i]) for i in range(0, len(choices), 2)]
-        index = index[1:]
-    return choices[0]
-
-
-def shifted_right(x: Value, bits: int, sign: Value, unit: int, ways: int, amount: Value) -> Value:
-    """Return `bits` bits of x >> (unit * amount), filled with `sign` from above, amount < ways."""
-    wide = Cat(x, sign.replicate(unit * (ways - 1)))
-    return one_of([wide[unit * k:unit * k + bits] for k in range(ways)], amount)
-
-
-class LeftShift(wiring.Component):
-    """Shift left, wrapping at 32 bits.
-
-    Range: all x, amount 0..31. Timing: LATENCY_CYCLES, one result a cycle.
-
-    Members
-    -------
-    x : In(signed(32))
-    amount : In(5), with x
-    y : Out(signed(32))
-    """
-
-    LATENCY_CYCLES = LEFT_SHIFT_CYCLES
-
-    x: Signal
-    amount: Signal
-    y: Signal
-
-    def __init__(self) -> None:
-        super().__init__({"x": In(signed(32)), "amount": In(5), "y": Out(signed(32))})
-
-    def elaborate(self, platform: object) -> Module:
-        """Shift by whole bytes, then by the rest."""
-        m = Module()
-        y = Signal(signed(32), name="result", reset_less=True)
-        m.d.comb += self.y.eq(y)
-        coarse = Signal(32, reset_less=True)
-        fine = delayed(m, self.amount[:3], 1, "fine")
-        m.d.sync += [
-            coarse.eq(one_of([Cat(Const(0, 8 * k), self.x)[:32] for k in range(4)], self.amount[3:])),
-            y.eq(one_of([Cat(Const(0, k), coarse)[:32] for k in range(8)], fine)),
-        ]
-        return m
-
-
-class HighMultiply(wiring.Component):
-    """Multiply two int32 and keep the high or the low word.
-
-    high, nudged: `(x * multiplier + 2^30) >> 31`, saturated to int32; high, not nudged: `(x * multiplier) >> 31`,
-    wrapping; low: the low 32 bits of the product. So `low` with multiplier 1 passes x on.
-
-    Range: all x, all multipliers; only INT32_MIN * INT32_MIN leaves int32.
-    Timing: LATENCY_CYCLES, one result a cycle; x and multiplier should come from registers.
-    Resources: four 18x18 multipliers (or four DSP48E1) between registers.
-
-    Parameters
-    ----------
-    bits : width of the factors and the result; all numbers above are those of 32, others serve proofs
-
-    Members
-    -------
-    x, multiplier : In(signed(bits))
-    nudge : In(1), one cycle after x
-    low : In(1), three cycles after x
-    saturate : In(1), three cycles after x: nudged high product
-    y : Out(signed(bits))
-    """
-
-    LATENCY_CYCLES = PRODUCT_CYCLES
-
-    x: Signal
-    multiplier: Signal
-    nudge: Signal
-    low: Signal
-    saturate: Signal
-    y: Signal
-
-    def __init__(self, bits: int = 32) -> None:
-        self._bits = bits
-        super().__init__({
-            "x": In(signed(bits)), "multiplier": In(signed(bits)), "nudge": In(1), "low": In(1), "saturate": In(1),
-            "y": Out(signed(bits)),
-        })
-
-    def elaborate(self, platform: object) -> Module:
-        """Multiply by parts of 17 and 15 bits, which fit signed 18-bit multipliers; add the parts, choose the word."""
-        m = Module()
-        y = Signal(signed(self._bits), name="result", reset_less=True)
-        m.d.comb += self.y.eq(y)
-        bits = self._bits
-        low_bits = bits // 2 + 1
-
-        def parts(factor: Value) -> tuple[Value, Value]:
-            return Cat(factor[:low_bits], Const(0, 1)).as_signed(), factor[low_bits:].as_signed()
-
-        x_low, x_high = parts(self.x)
-        m_low, m_high = parts(self.multiplier)
-        low_low, low_high, high_low, high_high = (
-            Signal(Shape.cast((a * b).shape()), name=name, reset_less=True)
-            for name, a, b in (("low_low", x_low, m_low), ("low_high", x_low, m_high), ("high_low", x_high, m_low),
-                               ("high_high", x_high, m_high)))
-        m.d.sync += [low_low.eq(x_low * m_low), low_high.eq(x_low * m_high), high_low.eq(x_high * m_low),
-                     high_high.eq(x_high * m_high)]
-
-        # The outer products do not overlap; the nudge is added to them with the sum of the inner ones.
-        middle = Signal(signed(bits + 2), reset_less=True)
-        outer = Signal(2 * bits, reset_less=True)
-        joined = Cat(low_low[:2 * low_bits], high_high[:2 * (bits - low_bits)])
-        m.d.sync += [
-            middle.eq(low_high + high_low),
-            outer.eq(Cat(joined[:bits - 2], joined[bits - 2:] + self.nudge)),
-        ]
-
-        product = Signal(2 * bits, reset_less=True)
-        m.d.sync += product.eq(Cat(outer[:low_bits], outer[low_bits:].as_signed() + middle))
-
-        overflow = self.saturate & ~product[2 * bits - 1] & product[2 * bits - 2]
-        with m.If(self.low):
-            m.d.sync += y.eq(product[:bits])
-        with m.Elif(overflow):
-            m.d.sync += y.eq((1 << bits - 1) - 1)
-        with m.Else():
-            m.d.sync += y.eq(product[bits - 1:2 * bits - 1])
-        return m
-
-
-class RightShift(wiring.Component):
-    """Shift right arithmetically, rounding as `isa.uop.Rounding` says.
-
-    Rounding: HALF_AWAY is RoundingDivideByPOT; HALF_UP is `(x + half) >> n`; FLOOR is `x >> n`. n = 0 changes nothing.
-    Range: all x, amount 0..31: the sum with the half has 33 bits inside.
-    Timing: LATENCY_CYCLES after x, one result a cycle.
-
-    Members
-    -------
-    amount : In(5), one cycle *before* x
-    rounding : In(Rounding), one cycle before x
-    x : In(signed(32))
-    y : Out(signed(32))
-    """
-
-    LATENCY_CYCLES = RIGHT_SHIFT_CYCLES
-
-    amount: Signal
-    rounding: Signal
-    x: Signal
-    y: Signal
-
-    def __init__(self) -> None:
-        super().__init__({"amount": In(5), "rounding": In(2), "x": In(signed(32)), "y": Out(signed(32))})
-
-    def elaborate(self, platform: object) -> Module:
-        """Make the mask of what is shifted out, add the half, shift."""
-        m = Module()
-        y = Signal(signed(32), name="result", reset_less=True)
-        m.d.comb += self.y.eq(y)
-        # mask[i]: bit i is shifted out. The half is the mask's top bit; a negative tie gets the bits below it.
-        mask = Signal(32, reset_less=True)
-        away = Signal(reset_less=True)
-        rounds = self.rounding != Rounding.FLOOR
-        m.d.sync += [
-            mask.eq(~(Const(-1, 32) << self.amount) & rounds.replicate(31)),
-            away.eq(self.rounding == Rounding.HALF_AWAY),
-        ]
-        below = Cat(mask[1:], Const(0, 1))
-        half = mask & ~below
-        total = Signal(signed(33), reset_less=True)
-        m.d.sync += total.eq(self.x + Cat(Mux(away & self.x[31], below, half), Const(0, 1)).as_signed())
-
-        amount = delayed(m, self.amount, 2, "amount")
-        coarse = Signal(signed(33), reset_less=True)
-        fine = delayed(m, amount[:3], 1, "fine")
-        m.d.sync += [
-            coarse.eq(shifted_right(total, 33, total[32], 8, 4, amount[3:])),
-            y.eq(shifted_right(coarse, 33, coarse[32], 1, 8, fine)[:32]),
-        ]
-        return m
+__all__ = ["AddClamp", "Requantize"]
 
 
 class AddClamp(wiring.Component):

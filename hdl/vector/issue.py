@@ -14,7 +14,10 @@ from tq_hw.hdl.vector.beats import Beats
 from tq_hw.hdl.vector.steps import StepLayout
 from tq_hw.isa.config import BANKS, Config
 
-__all__ = ["Issue"]
+__all__ = ["STAGE_ISSUED", "Issue", "at_stage"]
+
+#: A step comes out of Issue, in a register, one cycle after it has started.
+STAGE_ISSUED = 1
 
 #: What a step wants of the ports: words of the streams (for the port, and by banks for the grant), an accumulator word,
 #: a complete buffer, which it may be the last to use.
@@ -218,3 +221,8 @@ class Issue(wiring.Component):
                 m.d.sync += [*start(newest_output, output + later), *start(activating, later + max(waits_for))]
             everything = everything | new.behind_activation & activating.runs
         return Cat(*(new.waits[name] & runs for name, runs in ends.items()), new.run_first & everything).any()
+
+
+def at_stage(m: Module, value: Any, stage: int, name: str, *, control: bool = False) -> Any:
+    """Return what is known of the step that Issue gives out, as it stands at a stage of the lanes."""
+    return delayed(m, value, stage - STAGE_ISSUED, name, control=control)

@@ -1,8 +1,8 @@
 """The middle loops of a vector operation: chunks of a tile, micro-operations of the program, repeats of its body."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
-from amaranth import Cat, Module, Mux, Signal
+from amaranth import Cat, Module, Mux, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -64,94 +64,95 @@ class ProgramWalker(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         """Keep the loops' state; one run a cycle into two waiting places."""
         m = Module()
-        config = self._config
-        op: Any = Signal(OperationLayout(Unit.VECTOR), reset_less=True)
-        tile: Any = Signal(TileLayout(config), reset_less=True)
-        active = Signal()
-        # The next stage copies the operation with its first run; until then it must stay here.
-        wanted = Signal()
-        # Low bits of the operation's number; -1 before the first.
-        op_number = Signal(NUMBER_BITS, init=(1 << NUMBER_BITS) - 1)
-        m.d.comb += self.operation.eq(op)
+        at = _Position(self._config)
+        m.d.comb += self.operation.eq(at.op)
         with m.If(self.operation_taken):
-            m.d.sync += wanted.eq(0)
+            m.d.sync += at.wanted.eq(0)
+        m.d.sync += at.settled.eq(1)
+        self._take(m, at)
+        ends = self._ends(m, at)
+        step = self._make(m, at, ends)
+        with m.If(step):
+            self._advance(m, at, ends)
+        return m
 
-        number = Signal(8)
-        left = Signal(16)
-        tile_first, chunk_first = Signal(), Signal()
-        repeat1, repeat2 = Signal(16), Signal(16)
-        address1, address2 = Signal(16), Signal(16)
-        # What a run is follows from its number in one cycle, and the run is made in the next one.
-        settled = Signal()
-        m.d.sync += settled.eq(1)
-
-        m.d.comb += self.i.ready.eq(~active & ~(wanted & self.i.payload.op_first))
+    def _take(self, m: Module, at: "_Position") -> None:
+        """Take a tile when none is walked, and with its first one the operation."""
+        m.d.comb += self.i.ready.eq(~at.active & ~(at.wanted & self.i.payload.op_first))
         with m.If(self.i.valid & self.i.ready):
             new = self.i.payload
-            m.d.sync += [tile.eq(new), active.eq(1), left.eq(new.slots), tile_first.eq(1), chunk_first.eq(1)]
-            m.d.sync += [repeat1.eq(0), repeat2.eq(0), address1.eq(new.a), address2.eq(new.a), settled.eq(0)]
+            m.d.sync += [at.tile.eq(new), at.active.eq(1), at.left.eq(new.slots), at.tile_first.eq(1),
+                         at.chunk_first.eq(1)]
+            m.d.sync += [at.repeat1.eq(0), at.repeat2.eq(0), at.address1.eq(new.a), at.address2.eq(new.a),
+                         at.settled.eq(0)]
             with m.If(new.op_first):
-                m.d.sync += [op.eq(self.tile_operation), wanted.eq(1), number.eq(self.tile_operation.first),
-                             op_number.eq(op_number + 1)]
+                m.d.sync += [at.op.eq(self.tile_operation), at.wanted.eq(1), at.number.eq(self.tile_operation.first),
+                             at.op_number.eq(at.op_number + 1)]
             with m.Else():
-                m.d.sync += number.eq(op.first)
+                m.d.sync += at.number.eq(at.op.first)
 
+    def _ends(self, m: Module, at: "_Position") -> "_Ends":
+        """Return which loops end with the run, in registers: right from the second cycle of a position on."""
+        op, number = at.op, at.number
         is_table = op.kind == VectorKind.LOAD_TABLE
-        end = is_table | (number == op.last)
-        in_body = (number >= op.body_first) & (number <= op.body_last)
         body_end = ~is_table & (number == op.body_last) & (op.body_first <= op.body_last)
-        again1 = body_end & (repeat1 != op.repeat1 - 1)
-        again2 = body_end & (repeat2 != op.repeat2 - 1)
-        left_last = is_table | (left <= op.chunk_slots)
+        ends = _Ends(is_table=is_table, in_body=(number >= op.body_first) & (number <= op.body_last),
+                     end=is_table | (number == op.last), again1=body_end & (at.repeat1 != op.repeat1 - 1),
+                     again2=body_end & (at.repeat2 != op.repeat2 - 1),
+                     left_last=is_table | (at.left <= op.chunk_slots))
+        return _Ends(*(delayed(m, flag, 1, name) for name, flag in ends._asdict().items()))
 
-        is_table, in_body, end, again1, again2, left_last = (
-            delayed(m, flag, 1, name) for flag, name in (
-                (is_table, "is_table"), (in_body, "in_body"), (end, "end"), (again1, "again1"), (again2, "again2"),
-                (left_last, "left_last")))
-        chunk_last = end & ~again1 & ~again2
-        tile_last = chunk_last & left_last
-
-        # A run is made in one cycle, with its micro-operation from memory in the next one, then queued.
+    def _make(self, m: Module, at: "_Position", ends: "_Ends") -> Signal:
+        """Make the run in one cycle, queue it with its micro-operation from memory in the next; return the strobe."""
+        config, op, tile = self._config, at.op, at.tile
         m.submodules.runs = runs = Queue(RunLayout(config), _WAITING_RUNS, registered=True)
         wiring.connect(m, runs.o, wiring.flipped(self.o))
         made: Any = Signal(RunLayout(config), reset_less=True)
         made_valid, room, step = Signal(), Signal(), Signal()
         m.d.comb += [
-            step.eq(active & settled & room), self.number.eq(number), self.fetch.eq(step),
+            step.eq(at.active & at.settled & room), self.number.eq(at.number), self.fetch.eq(step),
             runs.i.valid.eq(made_valid), runs.i.payload.eq(made),
             runs.i.payload.uop.eq(self.uop.as_value() & ~made.table.replicate(UopWord0.size)),
         ]
+        first = at.chunk_first & at.tile_first
         m.d.sync += [
             # Two runs may be on their way to the queue that its level does not tell.
             room.eq(runs.level <= _WAITING_RUNS - 2), made_valid.eq(step),
-            made.number.eq(number), made.table.eq(is_table), made.slots.eq(Mux(left_last, left, op.chunk_slots)),
-            made.a.eq(Mux(in_body & ~is_table, address1, tile.a)), made.b.eq(tile.b),
+            made.number.eq(at.number), made.table.eq(ends.is_table),
+            made.slots.eq(Mux(ends.left_last, at.left, op.chunk_slots)),
+            made.a.eq(Mux(ends.in_body & ~ends.is_table, at.address1, tile.a)), made.b.eq(tile.b),
             made.out.eq(tile.out), made.sub.eq(tile.sub),
-            made.restart.eq(Mux(~chunk_first, Restart.CHUNK, Mux(tile_first, tile.restart, Restart.CONTINUE))),
-            made.save_tile.eq(chunk_first & tile_first & tile.save), made.save_chunk.eq(chunk_first),
-            made.tile_first.eq(chunk_first & tile_first), made.tile_last.eq(tile_last),
-            made.chunk_last.eq(chunk_last),
-            made.op_first.eq(tile.op_first & chunk_first & tile_first), made.op_last.eq(tile.op_last & tile_last),
-            made.param_first.eq(tile.param_first & chunk_first & tile_first),
-            made.param_last.eq(tile.param_last & tile_last),
+            made.restart.eq(Mux(~at.chunk_first, Restart.CHUNK,
+                                Mux(at.tile_first, tile.restart, Restart.CONTINUE))),
+            made.save_tile.eq(first & tile.save), made.save_chunk.eq(at.chunk_first),
+            made.tile_first.eq(first), made.tile_last.eq(ends.tile_last),
+            made.chunk_last.eq(ends.chunk_last),
+            made.op_first.eq(tile.op_first & at.chunk_first & at.tile_first),
+            made.op_last.eq(tile.op_last & ends.tile_last),
+            made.param_first.eq(tile.param_first & at.chunk_first & at.tile_first),
+            made.param_last.eq(tile.param_last & ends.tile_last),
         ]
-        self._rules(m, op, made, made_valid, op_number)
-        with m.If(step):
-            m.d.sync += [chunk_first.eq(chunk_last), settled.eq(0)]
-            with m.If(again1):
-                m.d.sync += [number.eq(op.body_first), repeat1.eq(repeat1 + 1),
-                             address1.eq(address1 + op.a_repeat1_step)]
-            with m.Elif(again2):
-                m.d.sync += [number.eq(op.body_first), repeat1.eq(0), repeat2.eq(repeat2 + 1),
-                             address1.eq(address2 + op.a_repeat2_step), address2.eq(address2 + op.a_repeat2_step)]
-            with m.Elif(end):
-                m.d.sync += [number.eq(op.first), repeat1.eq(0), repeat2.eq(0), address1.eq(tile.a),
-                             address2.eq(tile.a), left.eq(left - op.chunk_slots), tile_first.eq(0)]
-                with m.If(tile_last):
-                    m.d.sync += active.eq(0)
-            with m.Else():
-                m.d.sync += number.eq(number + 1)
-        return m
+        self._rules(m, op, made, made_valid, at.op_number)
+        return step
+
+    def _advance(self, m: Module, at: "_Position", ends: "_Ends") -> None:
+        """Go on to the next micro-operation, repeat of the body, chunk, or past the tile."""
+        op, tile = at.op, at.tile
+        m.d.sync += [at.chunk_first.eq(ends.chunk_last), at.settled.eq(0)]
+        with m.If(ends.again1):
+            m.d.sync += [at.number.eq(op.body_first), at.repeat1.eq(at.repeat1 + 1),
+                         at.address1.eq(at.address1 + op.a_repeat1_step)]
+        with m.Elif(ends.again2):
+            m.d.sync += [at.number.eq(op.body_first), at.repeat1.eq(0), at.repeat2.eq(at.repeat2 + 1),
+                         at.address1.eq(at.address2 + op.a_repeat2_step),
+                         at.address2.eq(at.address2 + op.a_repeat2_step)]
+        with m.Elif(ends.end):
+            m.d.sync += [at.number.eq(op.first), at.repeat1.eq(0), at.repeat2.eq(0), at.address1.eq(tile.a),
+                         at.address2.eq(tile.a), at.left.eq(at.left - op.chunk_slots), at.tile_first.eq(0)]
+            with m.If(ends.tile_last):
+                m.d.sync += at.active.eq(0)
+        with m.Else():
+            m.d.sync += at.number.eq(at.number + 1)
 
     def _rules(self, m: Module, op: Any, made: Any, made_valid: Signal, op_number: Signal) -> None:
         """Look at each micro-operation as its run is made; compared in one cycle, gathered in the next."""
@@ -166,3 +167,52 @@ class ProgramWalker(wiring.Component):
             looks.eq(made_valid & ~made.table), whose.eq(op_number),
             self.broken.eq(looks & found.any()), self.broken_number.eq(whose),
         ]
+
+
+class _Position:
+    """Where the walk stands: the tile and its operation, the chunk, the micro-operation, the repeats of the body."""
+
+    def __init__(self, config: Config) -> None:
+        self.op: Any = Signal(OperationLayout(Unit.VECTOR), reset_less=True)
+        self.tile: Any = Signal(TileLayout(config), reset_less=True)
+        #: A tile is walked.
+        self.active = Signal()
+        #: The next stage copies the operation with its first run; until then it must stay here.
+        self.wanted = Signal()
+        #: Low bits of the operation's number; -1 before the first.
+        self.op_number = Signal(NUMBER_BITS, init=(1 << NUMBER_BITS) - 1)
+        #: Number of the micro-operation.
+        self.number = Signal(8)
+        #: Slots of the tile from this chunk on.
+        self.left = Signal(16)
+        #: This is the first chunk of the tile; the first micro-operation of the chunk.
+        self.tile_first, self.chunk_first = Signal(), Signal(name="chunk_first")
+        #: Repeats of the body that are over, inner and outer, and where stream A begins in them.
+        self.repeat1, self.repeat2 = Signal(16), Signal(16, name="repeat2")
+        self.address1, self.address2 = Signal(16), Signal(16, name="address2")
+        #: What a run is follows from its number in one cycle, and the run is made in the next one.
+        self.settled = Signal()
+
+
+class _Ends(NamedTuple):
+    """What the position is the end of, one flag each."""
+
+    #: The operation loads a table: one micro-operation of its own, all slots in one chunk.
+    is_table: Value
+    in_body: Value
+    #: The last micro-operation; the body is repeated once more, by the inner loop, by the outer one.
+    end: Value
+    again1: Value
+    again2: Value
+    #: The chunk is the last of its tile.
+    left_last: Value
+
+    @property
+    def chunk_last(self) -> Value:
+        """The run is the last of its chunk."""
+        return self.end & ~self.again1 & ~self.again2
+
+    @property
+    def tile_last(self) -> Value:
+        """The run is the last of its tile."""
+        return self.chunk_last & self.left_last

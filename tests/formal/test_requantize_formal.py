@@ -14,7 +14,9 @@ from amaranth import Assert, Module, Mux, Signal, signed
 from amaranth.back import rtlil
 from amaranth.hdl import Value
 
-from tq_hw.hdl.lane.requantize import AddClamp, HighMultiply, LeftShift, RightShift
+from tq_hw.hdl.lane.high_multiply import HighMultiply
+from tq_hw.hdl.lane.requantize import AddClamp
+from tq_hw.hdl.lane.shift import LeftShift, RightShift
 from tq_hw.hdl.parts.delay import delayed
 from tq_hw.isa.uop import Rounding
 

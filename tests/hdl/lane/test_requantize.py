@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 from pipeline_bench import Case, rtl
 
 from tq_hw.hdl.lane.alu import LaneAlu, alu_flags
-from tq_hw.hdl.lane.requantize import AddClamp, HighMultiply, LeftShift, Requantize, RightShift
+from tq_hw.hdl.lane.high_multiply import HighMultiply
+from tq_hw.hdl.lane.requantize import AddClamp, Requantize
+from tq_hw.hdl.lane.shift import LeftShift, RightShift
 from tq_hw.isa.uop import Alu, Rounding
 from tq_hw.sim.golden.arith import (
     INT32_MAX,

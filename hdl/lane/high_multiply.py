@@ -1,0 +1,96 @@
+"""The product of two int32, of which one word is kept: SaturatingRoundingDoublingHighMul, or the low word.
+
+High product: `(x * m + 2^30) >> 31`, which is TFLite's SaturatingRoundingDoublingHighMul for every int32 x and m:
+halves go up (x * m = 2^30 gives 1, -2^30 gives 0), and INT32_MIN * INT32_MIN gives INT32_MAX. Its C source adds a
+nudge that depends on the sign and divides toward zero; both are one function, proved in tests/formal.
+"""
+
+from amaranth import Cat, Const, Module, Shape, Signal, signed
+from amaranth.hdl import Value
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from tq_hw.isa.latency import PRODUCT_CYCLES
+
+__all__ = ["HighMultiply"]
+
+
+class HighMultiply(wiring.Component):
+    """Multiply two int32 and keep the high or the low word.
+
+    high, nudged: `(x * multiplier + 2^30) >> 31`, saturated to int32; high, not nudged: `(x * multiplier) >> 31`,
+    wrapping; low: the low 32 bits of the product. So `low` with multiplier 1 passes x on.
+
+    Range: all x, all multipliers; only INT32_MIN * INT32_MIN leaves int32.
+    Timing: LATENCY_CYCLES, one result a cycle; x and multiplier should come from registers.
+    Resources: four 18x18 multipliers (or four DSP48E1) between registers.
+
+    Parameters
+    ----------
+    bits : width of the factors and the result; all numbers above are those of 32, others serve proofs
+
+    Members
+    -------
+    x, multiplier : In(signed(bits))
+    nudge : In(1), one cycle after x
+    low : In(1), three cycles after x
+    saturate : In(1), three cycles after x: nudged high product
+    y : Out(signed(bits))
+    """
+
+    LATENCY_CYCLES = PRODUCT_CYCLES
+
+    x: Signal
+    multiplier: Signal
+    nudge: Signal
+    low: Signal
+    saturate: Signal
+    y: Signal
+
+    def __init__(self, bits: int = 32) -> None:
+        self._bits = bits
+        super().__init__({
+            "x": In(signed(bits)), "multiplier": In(signed(bits)), "nudge": In(1), "low": In(1), "saturate": In(1),
+            "y": Out(signed(bits)),
+        })
+
+    def elaborate(self, platform: object) -> Module:
+        """Multiply by parts of 17 and 15 bits, which fit signed 18-bit multipliers; add the parts, choose the word."""
+        m = Module()
+        y = Signal(signed(self._bits), name="result", reset_less=True)
+        m.d.comb += self.y.eq(y)
+        bits = self._bits
+        low_bits = bits // 2 + 1
+
+        def parts(factor: Value) -> tuple[Value, Value]:
+            return Cat(factor[:low_bits], Const(0, 1)).as_signed(), factor[low_bits:].as_signed()
+
+        x_low, x_high = parts(self.x)
+        m_low, m_high = parts(self.multiplier)
+        low_low, low_high, high_low, high_high = (
+            Signal(Shape.cast((a * b).shape()), name=name, reset_less=True)
+            for name, a, b in (("low_low", x_low, m_low), ("low_high", x_low, m_high), ("high_low", x_high, m_low),
+                               ("high_high", x_high, m_high)))
+        m.d.sync += [low_low.eq(x_low * m_low), low_high.eq(x_low * m_high), high_low.eq(x_high * m_low),
+                     high_high.eq(x_high * m_high)]
+
+        # The outer products do not overlap; the nudge is added to them with the sum of the inner ones.
+        middle = Signal(signed(bits + 2), reset_less=True)
+        outer = Signal(2 * bits, reset_less=True)
+        joined = Cat(low_low[:2 * low_bits], high_high[:2 * (bits - low_bits)])
+        m.d.sync += [
+            middle.eq(low_high + high_low),
+            outer.eq(Cat(joined[:bits - 2], joined[bits - 2:] + self.nudge)),
+        ]
+
+        product = Signal(2 * bits, reset_less=True)
+        m.d.sync += product.eq(Cat(outer[:low_bits], outer[low_bits:].as_signed() + middle))
+
+        overflow = self.saturate & ~product[2 * bits - 1] & product[2 * bits - 2]
+        with m.If(self.low):
+            m.d.sync += y.eq(product[:bits])
+        with m.Elif(overflow):
+            m.d.sync += y.eq((1 << bits - 1) - 1)
+        with m.Else():
+            m.d.sync += y.eq(product[bits - 1:2 * bits - 1])
+        return m
