@@ -47,7 +47,8 @@ class AxiLiteBridge(RegisterBridge):
         bus = self.bus
         port = self.connect_port(m)
         # Answers are kept in `bresp`, `rdata` and `rresp` themselves.
-        read, write = Signal(), Signal()
+        read = Signal()
+        write = Signal()
         waits = {"aw": Signal(name="aw_waits"), "w": Signal(name="w_waits"), "ar": Signal(name="ar_waits")}
         layouts = {"aw": {"addr": ADDRESS_BITS}, "w": {"data": 32, "strb": 4}, "ar": {"addr": ADDRESS_BITS}}
         held: dict[str, Any] = {channel: Signal(data.StructLayout(fields), name=f"{channel}_held", reset_less=True)
@@ -61,8 +62,11 @@ class AxiLiteBridge(RegisterBridge):
             with m.Elif(read if channel == "ar" else write):
                 m.d.sync += waiting.eq(0)
 
-        write_last, writing, busy = Signal(), Signal(), Signal()
-        may_write, may_read = Signal(), Signal()
+        write_last = Signal()
+        writing = Signal()
+        busy = Signal()
+        may_write = Signal()
+        may_read = Signal()
         m.d.comb += [
             may_write.eq(waits["aw"] & waits["w"] & ~bus.bvalid & ~busy),
             may_read.eq(waits["ar"] & ~bus.rvalid & ~busy),

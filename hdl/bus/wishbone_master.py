@@ -57,9 +57,15 @@ class WishboneMaster(wiring.Component):
         m = Module()
         axi, bus = self.axi, self.bus
         low_bits = ceil_log2(self._bus_bytes)
-        left, last, write_turn, wrong = Signal(8), Signal(), Signal(), Signal()
+        left = Signal(8)
+        last = Signal()
+        write_turn = Signal()
+        wrong = Signal()
         burst_id = Signal()
-        may_read, may_write, read, write = Signal(), Signal(), Signal(), Signal()
+        may_read = Signal()
+        may_write = Signal()
+        read = Signal()
+        write = Signal()
         done = Signal()
         m.d.comb += [
             may_read.eq(axi.arvalid & ~bus.cyc), may_write.eq(axi.awvalid & axi.wvalid & ~bus.cyc),
