@@ -8,6 +8,7 @@ import json
 import struct
 import zlib
 from collections.abc import Callable, Iterator, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -156,13 +157,13 @@ def _mutate_json(rng: Rng, parts: _Parts) -> None:
     container, key = _pick(rng, places)
     choice = rng.random()
     if choice < 0.6:
-        container[key] = _pick(rng, _VALUES)
+        container[key] = deepcopy(_pick(rng, _VALUES))
     elif choice < 0.75:
         del container[key]
     elif choice < 0.85 and isinstance(container, dict):
-        container[str(_pick(rng, ("x", "", "runs", "rows", "name", "gpu", "\ud800")))] = _pick(rng, _VALUES)
+        container[str(_pick(rng, ("x", "", "runs", "rows", "name", "gpu", "\ud800")))] = deepcopy(_pick(rng, _VALUES))
     elif isinstance(container, list):
-        container.append(container[key])
+        container.append(deepcopy(container[key]))
     elif isinstance(container[key], int):
         container[key] = _number(rng, container[key])
 
