@@ -22,12 +22,13 @@ class VerilogError(RuntimeError):
     """Yosys failed; the message is its own."""
 
 
-def to_verilog(component: wiring.Component, top: str) -> str:
+def to_verilog(component: wiring.Component, top: str, platform: object = None) -> str:
     """Return the Verilog of `component` as module `top`, with the ports that its signature names, `clk` and `rst`.
 
-    Memories that Amaranth would start with zeros start undefined, as the scratchpad does.
+    Memories that Amaranth would start with zeros start undefined, as the scratchpad does. `platform` is given to every
+    `elaborate`.
     """
-    text = rtlil.convert(component, name=top, emit_src=False)
+    text = rtlil.convert(component, name=top, platform=platform, emit_src=False)
     run = subprocess.run([sys.executable, "-c", _YOSYS], input=_SCRIPT.format(rtlil=text), capture_output=True,
                          encoding="utf-8", errors="replace", check=False)
     if run.returncode:

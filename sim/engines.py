@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
@@ -18,6 +17,7 @@ from tq_hw.sim.executor import execute
 from tq_hw.sim.golden import run as run_golden
 from tq_hw.sim.rtl.build import Progress
 from tq_hw.sim.rtl.simulate import simulate, simulate_in_turn
+from tq_hw.sim.rtl.waves import Waves
 
 __all__ = [
     "ENGINES", "KINDS", "ORACLES", "Engine", "Inference", "RunResult", "golden_engine", "make_engine",
@@ -46,14 +46,15 @@ class RunResult:
 
 
 def run(subject: Model | Program, inputs: Sequence[Array], engine: str = "golden", *, seed: int = 0,
-        check_races: bool = False, memory: Memory = YARDSTICK, waves: str | Path | None = None) -> RunResult:
+        check_races: bool = False, memory: Memory = YARDSTICK, waves: Waves | None = None,
+        array: str = "rtl") -> RunResult:
     """Run one inference from the initial state.
 
     Parameters
     ----------
     subject : a model for "golden", a compiled program for "executor" and "rtl"
     seed, check_races : of the executor: undefined bytes and the order of the units; whether to look for races
-    memory, waves : of the RTL, see sim/rtl/simulate.py
+    memory, waves, array : of the RTL, see sim/rtl/simulate.py
     """
     if engine not in ENGINES:
         raise OptionError(f"the engine must be one of {', '.join(ENGINES)}, not {engine!r}")
@@ -63,7 +64,7 @@ def run(subject: Model | Program, inputs: Sequence[Array], engine: str = "golden
         return RunResult(tuple(run_golden(subject, inputs).outputs))
     if engine == "executor":
         return RunResult(execute(subject, inputs, seed=seed, check_races=check_races).outputs)
-    result = simulate(subject, inputs, memory, waves=waves)
+    result = simulate(subject, inputs, memory, waves=waves, array=array)
     return RunResult(result.outputs, result.cycles)
 
 
@@ -179,14 +180,15 @@ class _Executor:
 class _Rtl:
     """The RTL; the simulator is built on the first inference, waves are written of that one alone."""
 
-    def __init__(self, program: Program, warm: Program | None, memory: Memory, waves: str | None) -> None:
+    def __init__(self, program: Program, warm: Program | None, memory: Memory, waves: Waves | None,
+                 array: str) -> None:
         self._programs = (program,) if warm is None else (program, warm)
-        self._memory, self._waves = memory, waves
+        self._memory, self._waves, self._array = memory, waves, array
 
     def infer(self, inputs: InputSet, progress: Progress | None = None) -> Inference:
         memory, waves, self._waves = self._memory, self._waves, None
         results = simulate_in_turn(
-            self._programs, inputs, memory, waves=waves, progress=progress)
+            self._programs, inputs, memory, waves=waves, progress=progress, array=self._array)
         first, *more = (Inference(r.outputs, r.cycles, r.layer_cycles, r.timeline) for r in results)
         return replace(first, warm=more[0]) if more else first
 
@@ -197,10 +199,11 @@ def golden_engine(model: Model) -> Engine:
 
 
 def make_engine(name: str, model: Model | None, program: Program | None, memory: Memory,
-                waves: str | None = None, warm: Program | None = None) -> Engine:
+                waves: Waves | None = None, warm: Program | None = None, array: str = "rtl") -> Engine:
     """Return the engine that `--engine` names: golden needs the model, the others the program.
 
-    With `warm`, the program for what comes after a first inference, each input set is run by both.
+    `waves` and `array` are the RTL's. With `warm`, the program for what comes after a first inference, each input set
+    is run by both.
     """
     if name == "golden":
         assert model is not None
@@ -208,4 +211,4 @@ def make_engine(name: str, model: Model | None, program: Program | None, memory:
     assert program is not None
     if name == "executor":
         return _Executor(program, warm)
-    return _Rtl(program, warm, memory, waves)
+    return _Rtl(program, warm, memory, waves, array)

@@ -35,6 +35,7 @@ from tq_hw.cli.subject import (
     open_subject,
 )
 from tq_hw.cli.target import Target, target_options
+from tq_hw.cli.waves import array_option, check_array_option, waves_options, write_layout
 from tq_hw.isa.memory import Memory
 from tq_hw.model.errors import MismatchError, OptionError, ToolError
 from tq_hw.model.rules.propagate import InputShapes
@@ -42,7 +43,7 @@ from tq_hw.sim.diagnose.tensors import find_tensor, with_outputs
 from tq_hw.sim.diagnose.trace import timed, trace_events
 from tq_hw.sim.engines import Array, Engine, Inference, InputSet, make_engine
 from tq_hw.sim.mixed import MixedEngine
-from tq_hw.sim.rtl.simulate import waves_kind
+from tq_hw.sim.rtl.waves import Waves
 
 __all__ = ["sim_command"]
 
@@ -121,7 +122,8 @@ def _finish_mixed(mixed: MixedSubject, shapes: InputShapes, inputs: list[InputSe
 @patterns_option
 @click.option("--dump", "dumped", metavar="TENSOR", multiple=True, help="Put an intermediate tensor into --outputs "
               "too, under its name; by name or index, may be repeated.")
-@click.option("--waves", metavar="OUT.fst", help="Write the waves of the first inference (--engine rtl).")
+@waves_options
+@array_option
 @click.option("--trace", "trace_file", metavar="OUT.json", help="Write the first inference's timeline, for Perfetto or "
               "Chrome's tracing page (--engine rtl).")
 @click.option("--soc", is_flag=True, help="Run the firmware on the soft core of a Verilated --board, with the model in "
@@ -131,38 +133,41 @@ def _finish_mixed(mixed: MixedSubject, shapes: InputShapes, inputs: list[InputSe
 @debug_option
 def sim_command(path: str, inputs_file: str | None, outputs_file: str | None, engine: str, partitioned: bool,
                 target: Target, profile: str | None, shapes: InputShapes, seed: int, sets: int, resident: bool,
-                pattern_files: tuple[str, ...], dumped: tuple[str, ...], waves: str | None,
-                trace_file: str | None, soc: bool, json_file: str | None, wide: bool) -> None:
+                pattern_files: tuple[str, ...], dumped: tuple[str, ...], waves: Waves | None,
+                array: str, trace_file: str | None, soc: bool, json_file: str | None, wide: bool) -> None:
     """Run a model, or a file that `compile` made, and report cycles and utilization per layer.
 
     A model's outputs are held against the golden model, with --partition against the whole model in LiteRT; a
     difference is exit code 1. With --soc they are those that the firmware prints.
     """
-    check_outputs({"--outputs": outputs_file, "--waves": waves, "--trace": trace_file, "--json": json_file},
+    waves_file = None if waves is None else str(waves.path)
+    check_outputs({"--outputs": outputs_file, "--waves": waves_file, "--trace": trace_file, "--json": json_file},
                   [path, inputs_file])
-    for option, file in (("--waves", waves), ("--trace", trace_file)):
+    for option, file in (("--waves", waves_file), ("--trace", trace_file)):
         if file is not None and engine != "rtl":
             raise OptionError(f"{option} needs --engine rtl, not {engine}")
+    check_array_option(array, engine, waves)
     board = _soc_board(soc, target, {"--engine": engine != "rtl", "--dump": dumped, "--waves": waves,
-                                     "--trace": trace_file, "--resident": resident, "--patterns": pattern_files})
+                                     "--array": array != "rtl", "--trace": trace_file, "--resident": resident,
+                                     "--patterns": pattern_files})
     memory = target.memory if board is None else target.plain
     if partitioned or is_mixed_file(path):
         check_options(profile, {"--soc": soc, "--resident": resident, "--dump": dumped, "--trace": trace_file,
                                 "--patterns": pattern_files})
         mixed = open_mixed(path, target.config, memory, shapes)
         inputs, stacked = mixed.input_sets(inputs_file, sets, seed)
-        found = infer_all(MixedEngine(mixed.model, engine, memory, waves), inputs, f"{engine} {Path(path).stem}")
+        found = infer_all(MixedEngine(mixed.model, engine, memory, waves, array), inputs, f"{engine} {Path(path).stem}")
         _finish_mixed(mixed, shapes, inputs, found, engine, stacked, outputs_file, json_file, wide)
         return
     with explained(path, shapes, profile):
         subject = (open_for_board(path, board.config, memory, profile, shapes) if board is not None else
-                   open_subject(path, target.config, engine, memory, resident, profile, shapes, waves_kind(waves),
-                                pattern_files))
+                   open_subject(path, target.config, engine, memory, resident, profile, shapes, waves, pattern_files,
+                                array))
     wanted = _wanted(subject, dumped, outputs_file)
     inputs, stacked = subject.input_sets(inputs_file, sets, seed)
     more: Report = {}
     if board is None:
-        runner: Engine = make_engine(engine, subject.model, subject.program, memory, waves, subject.warm)
+        runner: Engine = make_engine(engine, subject.model, subject.program, memory, waves, subject.warm, array)
         found = infer_all(runner, inputs, f"{engine} {Path(path).stem}")
     else:
         assert subject.program is not None
@@ -173,6 +178,7 @@ def sim_command(path: str, inputs_file: str | None, outputs_file: str | None, en
         difference = check_against_golden(subject, inputs, found)
     exact = None if subject.model is None or engine == "golden" else difference is None
     report = sim_report(subject.path, subject.config, subject.model, subject.program, engine, found, exact) | more
+    report["array"] = array if engine == "rtl" else None
     report["clock_hz"] = target.clock_hz if board is None else board.soc_clock_hz
     if subject.warm is not None:
         report["resident"] = warm_report(subject.config, subject.model, subject.warm, found[0])
@@ -181,6 +187,9 @@ def sim_command(path: str, inputs_file: str | None, outputs_file: str | None, en
         for name, tensors in _dump(subject, wanted, engine, memory, inputs).items() if wanted else ():
             arrays[name] = output_arrays([(tensor,) for tensor in tensors], stacked)["output_0"]
         write(outputs_file, npz_bytes(arrays))
+    if waves is not None:
+        assert subject.program is not None
+        write_layout(subject.program, waves)
     if trace_file is not None:
         assert subject.program is not None
         trace = trace_events(subject.program, found[0].timeline, found[0].layer_cycles)

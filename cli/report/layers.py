@@ -142,6 +142,8 @@ def print_summary(report: Report) -> None:
         "estimated") else ""
     lines = [("model", report["model"]), ("config", report["config"]), ("profile", report["profile"])]
     lines += [(key, report[key]) for key in ("output", "engine") if key in report]
+    if report.get("array") == "model":
+        lines.append(("array", "a model in C++ that is held against the RTL; the rest is RTL"))
     if cycles is not None:
         time = time_text(cycles, report.get("clock_hz", CLOCK_HZ))
         lines += [("cycles", f"{cycles:,}{estimated}, {time}"),

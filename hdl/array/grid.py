@@ -10,6 +10,7 @@ from amaranth import Module, Mux, Signal, signed
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
+from tq_hw.hdl.outside import ArrayOutside, outside_instance
 from tq_hw.hdl.parts.delay import delayed
 from tq_hw.isa.config import Config
 
@@ -60,6 +61,8 @@ class MacArray(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         """Build the rows from the top."""
+        if isinstance(platform, ArrayOutside):
+            return outside_instance(self)
         m = Module()
         config = self._config
         above: list[Signal] = []

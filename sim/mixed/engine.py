@@ -14,6 +14,7 @@ from tq_hw.sim.golden.run import check_inputs
 from tq_hw.sim.mixed.host import HostRunner
 from tq_hw.sim.mixed.parts import AcceleratedPart, HostPart, split
 from tq_hw.sim.rtl.build import Progress
+from tq_hw.sim.rtl.waves import Waves
 
 __all__ = ["MixedEngine", "run_parts"]
 
@@ -53,13 +54,14 @@ class MixedEngine:
     model : a mixed model
     engine : of the accelerated parts, "executor" or "rtl", or a function that returns the engine of a program
     memory : of the RTL
-    waves : file for the waves of the first accelerated part
+    waves : waves of the first accelerated part
+    array : the RTL's multipliers, "rtl" or "model"
 
     Raises `OptionError` for another engine, and as `split` and `HostRunner`.
     """
 
     def __init__(self, model: Model, engine: str | Callable[[Program], Engine], memory: Memory = YARDSTICK,
-                 waves: str | None = None):
+                 waves: Waves | None = None, array: str = "rtl"):
         if engine == "golden":
             raise OptionError(f"{model.name}: the golden model does not run the operators that stay with the host; "
                               "name --engine executor or rtl")
@@ -67,8 +69,8 @@ class MixedEngine:
         self.hosts = [HostRunner(part) for part in self.parts if isinstance(part, HostPart)]
         self._engines: dict[AcceleratedPart, Engine] = {}
         for part in self.programs:
-            self._engines[part] = (make_engine(engine, None, part.program, memory, waves) if isinstance(engine, str)
-                                   else engine(part.program))
+            self._engines[part] = (make_engine(engine, None, part.program, memory, waves, array=array)
+                                   if isinstance(engine, str) else engine(part.program))
             waves = None
 
     @property

@@ -13,6 +13,7 @@ from tq_hw.isa.control import REGISTERS
 from tq_hw.isa.layout import Unit
 from tq_hw.isa.memory import YARDSTICK, Memory
 from tq_hw.model.errors import OptionError, ToolError
+from tq_hw.sim.rtl.waves import Waves, full_scopes
 
 __all__ = ["CHANNELS", "LAST_FAULTS", "Bench", "LinkBench", "SimulatedMemory", "SocBench"]
 
@@ -20,6 +21,7 @@ _OFFSETS = {register.name: register.offset_bytes for register in REGISTERS}
 #: Channels of the bus, and wrong places of RLAST, by their numbers in harness.cpp.
 CHANNELS = ("AR", "R", "AW", "W", "B")
 LAST_FAULTS = ("cut", "early", "late", "never")
+_FOREVER = (1 << 64) - 1
 _STATISTICS = ("read_beats", "write_beats", "read_bursts", "write_bursts")
 _SIGNATURES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "tq_create": (ctypes.c_void_p, (ctypes.c_uint32, ctypes.c_double, ctypes.c_uint32, ctypes.c_uint64)),
@@ -29,7 +31,7 @@ _SIGNATURES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "tq_read_memory": (ctypes.c_int, (ctypes.c_void_p, ctypes.c_uint32, ctypes.c_char_p, ctypes.c_uint32)),
     "tq_stop_channel": (None, (ctypes.c_void_p, ctypes.c_uint32, ctypes.c_uint64)),
     "tq_wrong_last": (None, (ctypes.c_void_p, ctypes.c_uint64, ctypes.c_uint32, ctypes.c_uint32)),
-    "tq_trace": (ctypes.c_int, (ctypes.c_void_p, ctypes.c_char_p)),
+    "tq_trace": (ctypes.c_int, (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_uint64, ctypes.c_uint64)),
     "tq_statistic": (ctypes.c_uint64, (ctypes.c_void_p, ctypes.c_uint32)),
     "tq_error": (ctypes.c_char_p, (ctypes.c_void_p,)),
 }
@@ -72,6 +74,7 @@ class SimulatedMemory:
             raise OptionError(f"the memory's bytes per cycle must be 0.01 to 1024, not {memory.bytes_per_cycle}")
         if memory.bursts < 1:
             raise OptionError(f"the memory must take at least one burst at a time, not {memory.bursts}")
+        self._library = library
         try:
             self._dll = ctypes.CDLL(str(library))
         except OSError as error:
@@ -117,9 +120,16 @@ class SimulatedMemory:
             raise ValueError(f"{size_bytes} bytes at {address:#x} are not mapped")
         return buffer.raw[:size_bytes]
 
-    def trace(self, path: Path) -> None:
-        """Write waves from here on; the library must be built for the file's kind."""
-        if not self._dll.tq_trace(self._handle, os.fsencode(path)):
+    def trace(self, waves: Waves) -> None:
+        """Write waves from the next cycle on, which is their cycle 0; the library must be built for the file's kind."""
+        path = Path(waves.path)
+        try:
+            path.touch()
+        except OSError as error:
+            raise OptionError(f"waves cannot be written to {path}: {error.strerror or error}") from None
+        scopes = "\n".join(full_scopes(waves.scopes, self._library))
+        last = _FOREVER if waves.last_cycle is None else waves.last_cycle
+        if not self._dll.tq_trace(self._handle, os.fsencode(path), scopes.encode(), waves.first_cycle, last):
             raise OptionError(f"waves cannot be written to {path}")
 
     def stop_channel(self, channel: str, after: int) -> None:
@@ -128,7 +138,7 @@ class SimulatedMemory:
 
     def start_channel(self, channel: str) -> None:
         """Let a channel go on."""
-        self.stop_channel(channel, (1 << 64) - 1)
+        self.stop_channel(channel, _FOREVER)
 
     def wrong_last(self, burst: int, kind: str, at: int = 0) -> None:
         """Put RLAST of one read burst (counted from reset) to a wrong place.

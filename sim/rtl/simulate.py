@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,9 +16,10 @@ from tq_hw.sim import edges
 from tq_hw.sim.faults import SimulationError, located
 from tq_hw.sim.rtl.bench import Bench
 from tq_hw.sim.rtl.bound import cycle_bound, quiet_bound
-from tq_hw.sim.rtl.build import Progress, library
+from tq_hw.sim.rtl.build import Progress, accelerator_with, library
+from tq_hw.sim.rtl.waves import Waves
 
-__all__ = ["RtlResult", "layer_cycles", "simulate", "simulate_in_turn", "waves_kind"]
+__all__ = ["RtlResult", "layer_cycles", "simulate", "simulate_in_turn"]
 
 Array = npt.NDArray[Any]
 
@@ -62,15 +62,16 @@ class RtlResult:
     layer_cycles: Mapping[int, int]
 
 
-def simulate(program: Program, inputs: Sequence[Array], memory: Memory = YARDSTICK, *, waves: str | Path | None = None,
+def simulate(program: Program, inputs: Sequence[Array], memory: Memory = YARDSTICK, *, waves: Waves | None = None,
              max_cycles: int | None = None, watchdog_cycles: int = 0, state: bytes | None = None,
-             progress: Progress | None = None) -> RtlResult:
+             progress: Progress | None = None, array: str = "rtl") -> RtlResult:
     """Run `program` once, from reset, on the RTL of its configuration (built first if need be).
 
     Parameters
     ----------
     memory : that is simulated; its seed of pauses also puts the regions at odd places
-    waves : file to write, .fst or .vcd by its name
+    waves : file to write
+    array : the multipliers as "rtl" or as "model", see array_model.py; waves are of the RTL alone
     max_cycles : when to give up; by default a bound that no program reaches
     watchdog_cycles : for the machine's own watchdog; 0: it does not watch
     state : region 2 before the run, by default the program's
@@ -80,12 +81,13 @@ def simulate(program: Program, inputs: Sequence[Array], memory: Memory = YARDSTI
     MissingToolError from the build.
     """
     return simulate_in_turn((program,), inputs, memory, waves=waves, max_cycles=max_cycles,
-                            watchdog_cycles=watchdog_cycles, state=state, progress=progress)[0]
+                            watchdog_cycles=watchdog_cycles, state=state, progress=progress, array=array)[0]
 
 
 def simulate_in_turn(programs: Sequence[Program], inputs: Sequence[Array], memory: Memory = YARDSTICK, *,
-                     waves: str | Path | None = None, max_cycles: int | None = None, watchdog_cycles: int = 0,
-                     state: bytes | None = None, progress: Progress | None = None) -> list[RtlResult]:
+                     waves: Waves | None = None, max_cycles: int | None = None, watchdog_cycles: int = 0,
+                     state: bytes | None = None, progress: Progress | None = None,
+                     array: str = "rtl") -> list[RtlResult]:
     """Run programs one after the other on hardware that is reset before the first one alone.
 
     Each finds the scratchpad as the one before left it, and inputs and state as at first. The last one's image holds
@@ -96,29 +98,19 @@ def simulate_in_turn(programs: Sequence[Program], inputs: Sequence[Array], memor
     state = program.state if state is None else state
     if len(state) != len(program.state):
         raise OptionError(f"{program.name}: the state has {len(program.state)} bytes, not {len(state)}")
-    trace = waves_kind(waves)
+    if waves is not None and array != "rtl":
+        raise OptionError("waves are of the whole RTL: leave --array out")
     most = cycle_bound(program, memory) if max_cycles is None else max_cycles
     bounds = _Bounds(most, quiet_bound(program, memory))
-    made = library(program.config, trace=trace, progress=progress)
+    made = library(program.config, trace="" if waves is None else waves.kind, progress=progress,
+                   design=accelerator_with(array, program.config))
     with Bench(made, memory) as bench:
-        if waves is not None:
-            bench.trace(Path(waves))
         bench.write_register("watchdog", watchdog_cycles)
-        return _run(programs, inputs, bench, state, memory.stalls, bounds)
-
-
-def waves_kind(waves: str | Path | None) -> str:
-    """Return what a file of waves is, by its name: "fst" or "vcd", "" for none; OptionError for another."""
-    if waves is None:
-        return ""
-    kind = Path(waves).suffix[1:]
-    if kind not in ("fst", "vcd"):
-        raise OptionError(f"the name of a file of waves must end in .fst or .vcd, not {str(waves)!r}")
-    return kind
+        return _run(programs, inputs, bench, state, memory.stalls, bounds, waves)
 
 
 def _run(programs: Sequence[Program], inputs: Sequence[Array], bench: Bench, state: bytes, stalls: int | None,
-         bounds: _Bounds) -> list[RtlResult]:
+         bounds: _Bounds, waves: Waves | None) -> list[RtlResult]:
     rng = np.random.default_rng(0 if stalls is None else stalls)
     bases = [base + (0 if stalls is None else 16 * int(rng.integers(0, 256))) for base in _BASES]
     last = programs[-1]
@@ -134,7 +126,8 @@ def _run(programs: Sequence[Program], inputs: Sequence[Array], bench: Bench, sta
         bench.write(bases[2], state)
         for port, array in zip(program.inputs, inputs, strict=True):
             bench.write(bases[port.region] + port.region_offset_bytes, edges.to_port(port, array))
-        results.append(_run_one(program, bench, bases, bounds))
+        results.append(_run_one(program, bench, bases, bounds, waves))
+        waves = None  # the file goes on
     return results
 
 
@@ -154,11 +147,14 @@ def _wait(program: Program, bench: Bench, bounds: _Bounds) -> int:
     return bench.cycles
 
 
-def _run_one(program: Program, bench: Bench, bases: Sequence[int], bounds: _Bounds) -> RtlResult:
+def _run_one(program: Program, bench: Bench, bases: Sequence[int], bounds: _Bounds,
+             waves: Waves | None) -> RtlResult:
     _check_identity(program, bench)
     bench.write_register("command_offset", program.command_offset)
     bench.write_register("command_bytes", program.command_bytes)
     before = bench.statistics
+    if waves is not None:
+        bench.trace(waves)
     bench.write_register("control", 1)
     cycles = _wait(program, bench, bounds)
     status = bench.read_register("status")

@@ -4,16 +4,19 @@ import importlib.metadata
 import importlib.util
 import shutil
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 from tq_hw.isa.config import Config
-from tq_hw.model.errors import MissingToolError, OptionError
+from tq_hw.model.errors import MissingToolError, OptionError, ToolError, last_words
 
-__all__ = ["PROGRAMS", "announcement", "check_tools", "missing_programs", "room", "verilator",
+__all__ = ["PROGRAMS", "announcement", "check_tools", "compiler", "missing_programs", "room", "run_tool", "verilator",
            "verilator_version"]
 
 #: Programs that build a simulator, and what Debian calls the package of each.
 PROGRAMS = {"perl": "perl", "make": "make", "g++": "g++"}
+#: Makes the faster simulator, and is taken in place of g++ where it is.
+_CLANG = "clang++"
 #: What a build of the largest preset takes while it goes on.
 _ROOM_BYTES = 300 << 20
 #: CPU seconds of a build: those of any, and those per multiplier.
@@ -28,9 +31,36 @@ def announcement(config: Config) -> str:
     return f"building the simulator of {config.name}, once, {about}"
 
 
+def compiler() -> tuple[str, tuple[str, ...]]:
+    """Return the C++ compiler, and the arguments of make that it needs besides."""
+    if shutil.which(_CLANG):
+        return _CLANG, (f"CXX={_CLANG} -std=c++17", f"LINK={_CLANG}", "LDLIBS=-shared -latomic")
+    return "g++", ("CXX=g++", "LINK=g++", "LDLIBS=-shared")
+
+
 def missing_programs() -> list[str]:
     """Return the names of the programs that are not installed."""
-    return [program for program in PROGRAMS if shutil.which(program) is None]
+    return [program for program in PROGRAMS if shutil.which(program) is None and program != _without()]
+
+
+def _without() -> str:
+    """Return the program that is not needed, "" if all are."""
+    return "g++" if shutil.which(_CLANG) else ""
+
+
+def run_tool(command: list[str], folder: Path, line_done: Callable[[str], None] | None = None) -> None:
+    """Run a tool in `folder`; ToolError with the end of what it said."""
+    said: list[str] = []
+    with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, encoding="utf-8",
+                          errors="replace") as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            said.append(line)
+            if line_done is not None:
+                line_done(line)
+    if process.returncode:
+        raise ToolError(f"{Path(command[1] if command[0] == 'perl' else command[0]).name} failed with exit code "
+                        f"{process.returncode}; {last_words(''.join(said), 30)}")
 
 
 def room(folder: Path) -> tuple[int, bool]:
@@ -39,23 +69,14 @@ def room(folder: Path) -> tuple[int, bool]:
     return free, free >= _ROOM_BYTES
 
 
-def check_tools(trace: str, folder: Path) -> None:
-    """Raise for all that is missing: MissingToolError for programs and headers, OptionError for room in `folder`.
-
-    `trace` is "", "vcd" or "fst".
-    """
+def check_tools(folder: Path) -> None:
+    """Raise for all that is missing: MissingToolError for programs, OptionError for room in `folder`."""
     missing = missing_programs()
     if missing:
         names = " and ".join([", ".join(missing[:-1]), missing[-1]] if missing[1:] else missing)
         raise MissingToolError(f"{names} {'are' if missing[1:] else 'is'} needed to simulate the RTL and "
                                f"{'are' if missing[1:] else 'is'} not installed: apt install "
                                f"{' '.join(PROGRAMS[name] for name in missing)}")
-    if trace == "fst":
-        test = subprocess.run(["g++", "-x", "c++", "-E", "-"], input="#include <lz4.h>\n#include <zlib.h>\n",
-                              encoding="utf-8", errors="replace", capture_output=True, check=False)
-        if test.returncode:
-            raise MissingToolError("FST waves need the headers of lz4 and zlib: apt install liblz4-dev zlib1g-dev; or "
-                                   "give the waves a name that ends in .vcd, which needs nothing")
     free, enough = room(folder)
     if not enough:
         raise OptionError(f"the cache folder {folder} has {free >> 20} MiB of room, building a simulator takes "

@@ -1,7 +1,6 @@
 """The harness and its memory, on a small machine that copies: exact times, stalls, errors, rules of the bus."""
 
 import random
-import subprocess
 from types import SimpleNamespace
 
 import pytest
@@ -12,6 +11,7 @@ from tq_hw.isa.memory import Memory
 from tq_hw.model.errors import MissingToolError, OptionError, ToolError
 from tq_hw.sim.rtl import build, tools
 from tq_hw.sim.rtl.bench import Bench
+from tq_hw.sim.rtl.waves import Waves
 
 SOURCE, TARGET = 0x10000000, 0x20000000
 
@@ -105,12 +105,14 @@ def test_bad_memory(copier, memory, message):
 
 def test_waves(copier, tmp_path):
     with Bench(copier(8, "vcd")) as bench:
-        bench.trace(tmp_path / "a.vcd")
+        bench.trace(Waves(tmp_path / "a.vcd"))
         start(bench, 128)
         assert bench.run(5_000)
     assert "m_axi_araddr" in (tmp_path / "a.vcd").read_text()
     with Bench(copier(8)) as bench, pytest.raises(OptionError, match="waves cannot be written"):
-        bench.trace(tmp_path / "b.vcd")
+        bench.trace(Waves(tmp_path / "b.vcd"))
+    with Bench(copier(8)) as bench, pytest.raises(OptionError, match="waves cannot be written .*: No such file"):
+        bench.trace(Waves(tmp_path / "missing" / "b.vcd"))
 
 
 def test_missing_tools(monkeypatch):
@@ -146,10 +148,11 @@ def test_a_build_is_announced(name, about):
     assert tools.announcement(PRESETS[name]) == f"building the simulator of {name}, once, about {about}"
 
 
-def test_fst_without_lz4(monkeypatch):
-    monkeypatch.setattr(tools.subprocess, "run", lambda *_, **__: subprocess.CompletedProcess([], 1))
-    with pytest.raises(MissingToolError, match="apt install liblz4-dev zlib1g-dev; .* ends in .vcd"):
-        build.build_verilog(lambda: "", 8, "never", trace="fst")
+def test_the_compiler_that_is_there(monkeypatch):
+    monkeypatch.setattr(tools.shutil, "which", lambda name: name if name == "clang++" else None)
+    assert tools.compiler()[0] == "clang++" and tools.missing_programs() == ["perl", "make"]
+    monkeypatch.setattr(tools.shutil, "which", lambda name: None if name == "clang++" else name)
+    assert tools.compiler()[0] == "g++" and tools.missing_programs() == []
 
 
 def test_failed_build_leaves_nothing(tmp_path, monkeypatch):

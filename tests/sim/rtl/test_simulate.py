@@ -21,6 +21,7 @@ from tq_hw.sim.faults import SimulationError
 from tq_hw.sim.rtl.bench import Bench
 from tq_hw.sim.rtl.build import library
 from tq_hw.sim.rtl.simulate import simulate
+from tq_hw.sim.rtl.waves import Waves
 
 CONFIG = PRESETS["tiny"]
 
@@ -126,7 +127,7 @@ def test_program_of_another_configuration(monkeypatch):
 
 def test_options():
     with pytest.raises(OptionError, match=r"must end in .fst or .vcd, not 'waves.txt'"):
-        simulate(copy_program(), [DATA], waves="waves.txt")
+        simulate(copy_program(), [DATA], waves=Waves("waves.txt"))
     with pytest.raises(OptionError, match="state has 5 bytes, not 1"):
         simulate(copy_program(), [DATA], state=b"x")
     with pytest.raises(OptionError, match="expected 1 inputs"):

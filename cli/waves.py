@@ -1,0 +1,72 @@
+"""`--waves` and `--array`: what is written of a run of the RTL, and what stands for its multipliers."""
+
+from collections.abc import Callable
+from functools import wraps
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+import click
+
+from tq_hw.cli.shared.files import write
+from tq_hw.isa.program import Program
+from tq_hw.model.errors import OptionError
+from tq_hw.sim.diagnose.wave_layout import layout_files
+from tq_hw.sim.rtl.array_model import ARRAYS
+from tq_hw.sim.rtl.build import library
+from tq_hw.sim.rtl.waves import Waves, read_signals
+
+__all__ = ["array_option", "check_array_option", "waves_options", "write_layout"]
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def waves_options(function: Function) -> Function:
+    """Add `--waves`, `--waves-scope`, `--waves-from` and `--waves-to`, as one argument `waves`."""
+    @wraps(function)
+    def command(*args: Any, waves: str | None, waves_scopes: tuple[str, ...], waves_from: int | None,
+                waves_to: int | None, **others: Any) -> Any:
+        if waves is None and (waves_scopes or waves_from is not None or waves_to is not None):
+            raise OptionError("--waves-scope, --waves-from and --waves-to need --waves, the file that they are about")
+        chosen = None if waves is None else Waves(waves, waves_scopes, waves_from or 0, waves_to)
+        return function(*args, waves=chosen, **others)
+
+    cycle = click.IntRange(0, 2**48)
+    for option in (
+        click.option("--waves-to", type=cycle, metavar="CYCLE", help="Last cycle of the waves.  [default: the end]"),
+        click.option("--waves-from", type=cycle, metavar="CYCLE", help="First cycle of the waves.  [default: 0, the "
+                     "start]"),
+        click.option("--waves-scope", "waves_scopes", multiple=True, metavar="SCOPE", help="Write the waves of this "
+                     "part of the machine alone, as array, control_load or fetch.queue_load. May be repeated.  "
+                     "[default: all]"),
+        click.option("--waves", metavar="OUT.fst|OUT.vcd", help="Write the waves of the first inference (--engine "
+                     "rtl), and layouts of them for GTKWave and Surfer."),
+    ):
+        command = option(command)
+    return cast(Function, command)
+
+
+def array_option(function: Function) -> Function:
+    """Add `--array`."""
+    return click.option("--array", type=click.Choice(ARRAYS), default="rtl", show_default=True,
+                        help="The multipliers of --engine rtl: their RTL, or a model of them in C++ that is held "
+                        "against it, which is faster.")(function)
+
+
+def check_array_option(array: str, engine: str, waves: Waves | None) -> None:
+    """Refuse a model of the array where nothing simulates it, and with waves."""
+    if array == "rtl":
+        return
+    if engine != "rtl":
+        raise OptionError(f"--array {array} needs --engine rtl, not {engine}")
+    if waves is not None:
+        raise OptionError("--waves shows the whole RTL: leave --array model out")
+
+
+def write_layout(program: Program, waves: Waves) -> None:
+    """Write what viewers need to show waves of a program with text."""
+    everything = read_signals(library(program.config, trace=waves.kind))
+    signals = {module: bits for module, bits in everything.items() if not waves.scopes or any(
+        f"{module}.".startswith(f"{scope}.") for scope in waves.scopes)}
+    for path, text in layout_files(program, Path(waves.path), signals).items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write(str(path), text.encode())

@@ -1,0 +1,58 @@
+"""`--array model`: a C++ model of the multipliers in place of their RTL, for sweeps; all else stays RTL.
+
+The design is generated with an instance where the cells were (hdl/outside.py); the module that this file writes
+for it calls mac_array.cpp at each rising edge. `tests/sim/rtl/test_array_model.py` holds the model against the RTL
+cycle by cycle.
+"""
+
+from pathlib import Path
+
+from tq_hw.hdl.outside import OUTSIDE_NAME
+from tq_hw.isa.config import Config
+from tq_hw.model.errors import OptionError
+
+__all__ = ["ARRAYS", "SOURCE", "check_array", "macros", "stub"]
+
+#: What can stand for the multipliers in a simulator.
+ARRAYS = ("rtl", "model")
+SOURCE = Path(__file__).with_name("mac_array.cpp")
+
+
+def check_array(array: str, config: Config) -> None:
+    """Raise OptionError for a name that does not exist, and for a machine without an array to model."""
+    if array not in ARRAYS:
+        raise OptionError(f"the array can be rtl or model, not {array!r}")
+    if array == "model" and config.design == "serial":
+        raise OptionError(f"configuration {config.name!r}: there is a model of the array of the parallel design, the "
+                          "serial one has none; leave --array out")
+
+
+def macros(config: Config) -> str:
+    """Return the options that make the model that of a configuration."""
+    return (f"-DTQ_ROWS={config.rows} -DTQ_COLS={config.cols} -DTQ_GROUPS={config.groups} "
+            f"-DTQ_SUM_BITS={config.partial_sum_bits}")
+
+
+def stub(config: Config) -> str:
+    """Return the Verilog of the module that stands for the cells."""
+    widths = {"sel": config.rows, "weight_row": config.rows, "a": 8 * config.rows, "x": 8 * config.groups * config.cols,
+              "weight": 8 * config.cols}
+    ports = ", ".join(f"input [{width - 1}:0] {name}" for name, width in widths.items())
+    values = ", ".join(f"input bit [{width - 1}:0] {name}" for name, width in widths.items())
+    sums = f"[{config.partial_sum_bits * config.cols - 1}:0]"
+    return f"""
+module {OUTSIDE_NAME}(input clk, input rst, input swap, {ports}, output reg {sums} psum);
+  import "DPI-C" function chandle tq_array_new();
+  import "DPI-C" function void tq_array_delete(input chandle array);
+  import "DPI-C" function void tq_array_step(input chandle array, input bit rst, input bit swap, {values},
+                                             output bit {sums} psum);
+  chandle array;
+  bit {sums} sums;
+  initial array = tq_array_new();
+  final tq_array_delete(array);
+  always @(posedge clk) begin
+    tq_array_step(array, rst, swap, {', '.join(widths)}, sums);
+    psum <= sums;
+  end
+endmodule
+"""

@@ -1,0 +1,100 @@
+// A cycle-exact model of MacArray (hdl/array/grid.py), called at each rising edge by the module that stands for it.
+//
+// TQ_ROWS, TQ_COLS, TQ_GROUPS and TQ_SUM_BITS are those of the configuration. Ports are vectors of 32-bit words, lowest
+// bits first, as the DPI passes them; the chains of registers in front of the rows are rings of the last cycles.
+
+#include <cstdint>
+#include <cstring>
+
+#if defined(__GNUC__) && !defined(__clang__)
+// The build makes code small; these loops are to be vector instructions.
+#pragma GCC optimize("O3")
+#endif
+
+namespace {
+
+constexpr int kRows = TQ_ROWS, kCols = TQ_COLS, kGroups = TQ_GROUPS, kSumBits = TQ_SUM_BITS;
+constexpr uint32_t kRing = 32;  // cycles that are kept; more than any chain has registers
+static_assert(kRows <= int(kRing), "a row looks back as many cycles as its number");
+constexpr int kXBytes = kGroups ? kGroups * kCols : 1;
+
+struct MacArray {
+    int32_t total[kRows][kCols];
+    int16_t product[kRows][kCols];
+    int16_t activation[kRows][kCols];
+    int16_t active[kRows][kCols];
+    int8_t shadow[kRows][kCols];
+    // Inputs of the last cycles.
+    int8_t a[kRing][kRows];
+    int8_t x[kRing][kXBytes];
+    uint32_t sel[kRing];
+    uint64_t swaps;  // bit r: what the register in front of row r holds
+    uint32_t now;
+
+    void step_row(int r, bool swap, bool write, bool reset, const int8_t* weight) {
+        if (r) {
+            for (int c = 0; c < kCols; c++) total[r][c] = total[r - 1][c] + product[r][c];
+        } else {
+            for (int c = 0; c < kCols; c++) total[r][c] = product[r][c];
+        }
+        for (int c = 0; c < kCols; c++) product[r][c] = int16_t(activation[r][c] * active[r][c]);
+        const uint32_t then = (now - uint32_t(r)) % kRing;
+        const int group = r / 3;
+        if (group < kGroups && (sel[then] >> r & 1)) {
+            const int8_t* from = x[(now - uint32_t(3 * group)) % kRing] + group * kCols;
+            for (int c = 0; c < kCols; c++) activation[r][c] = from[c];
+        } else {
+            const int16_t value = a[then][r];
+            for (int c = 0; c < kCols; c++) activation[r][c] = value;
+        }
+        if (swap) {
+            for (int c = 0; c < kCols; c++) active[r][c] = shadow[r][c];
+        }
+        if (reset || (swap && !write)) {
+            std::memset(shadow[r], 0, kCols);
+        } else if (write) {
+            std::memcpy(shadow[r], weight, kCols);
+        }
+    }
+
+    void put_sums(uint32_t* psum) const {
+        uint64_t word = 0;
+        int bits = 0;
+        for (int c = 0; c < kCols; c++) {
+            word |= (uint64_t(uint32_t(total[kRows - 1][c])) & ((uint64_t(1) << kSumBits) - 1)) << bits;
+            bits += kSumBits;
+            if (bits >= 32) {
+                *psum++ = uint32_t(word);
+                word >>= 32;
+                bits -= 32;
+            }
+        }
+        if (bits) *psum = uint32_t(word);
+    }
+};
+
+}  // namespace
+
+extern "C" {
+
+void* tq_array_new() { return new MacArray(); }
+void tq_array_delete(void* array) { delete static_cast<MacArray*>(array); }
+
+// One rising edge: inputs as they stand before it, `psum` as it is after it.
+void tq_array_step(void* handle, uint8_t reset, uint8_t swap, const uint32_t* sel, const uint32_t* weight_row,
+                   const uint32_t* a, const uint32_t* x, const uint32_t* weight, uint32_t* psum) {
+    MacArray& array = *static_cast<MacArray*>(handle);
+    std::memcpy(array.a[array.now % kRing], a, kRows);
+    if (kGroups) std::memcpy(array.x[array.now % kRing], x, kXBytes);
+    array.sel[array.now % kRing] = *sel;
+    const uint64_t swaps = array.swaps | (swap & 1);
+    // From below: each row reads the sums that the one above has had.
+    for (int r = kRows - 1; r >= 0; r--) {
+        array.step_row(r, swaps >> r & 1, *weight_row >> r & 1, reset & 1, reinterpret_cast<const int8_t*>(weight));
+    }
+    array.swaps = reset & 1 ? 0 : swaps << 1;
+    array.now++;
+    array.put_sums(psum);
+}
+
+}  // extern "C"
