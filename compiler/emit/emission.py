@@ -9,12 +9,14 @@ from tq_hw.compiler.emit.lstm import emit_lstm
 from tq_hw.compiler.emit.mac import emit_mac
 from tq_hw.compiler.emit.matmul import emit_matmul
 from tq_hw.compiler.emit.move import emit_move
+from tq_hw.compiler.emit.plane_mac import emit_plane_mac
 from tq_hw.compiler.emit.resize import emit_resize
 from tq_hw.compiler.emit.rows import emit_rows
 from tq_hw.compiler.emit.transpose import emit_turn
 from tq_hw.compiler.emit.vector import emit_elementwise, emit_max_pool, emit_pad
 from tq_hw.compiler.ir.layers import Elementwise, Layer, Mac, MaxPool, Pad, RowProgram
 from tq_hw.compiler.ir.lstm import Lstm
+from tq_hw.compiler.ir.sixteen import PlaneMac
 from tq_hw.compiler.ir.staged import Columns, Flat, LongRows, MatMul, Move, OneHot, Resize, Turn
 from tq_hw.compiler.plan.places import LayerPlan
 
@@ -46,6 +48,8 @@ def emission(emitter: Emitter, layer: Layer, plan: LayerPlan) -> Iterator[None]:
             emit_resize(emitter, layer, plan)
         case Lstm():
             emit_lstm(emitter, layer, plan)
+        case PlaneMac():
+            emit_plane_mac(emitter, layer, plan)
         case MatMul():
             emit_matmul(emitter, layer, plan)
         case Turn() if emitter.is_resident(layer.inputs[0]) and emitter.is_resident(layer.output):

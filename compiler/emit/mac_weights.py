@@ -17,7 +17,7 @@ from tq_hw.isa.layout import ArrayMode
 from tq_hw.isa.sizes import ceil_div
 from tq_hw.model.errors import UnsupportedError
 
-__all__ = ["Kernel", "Packed", "kernel_parts", "pack"]
+__all__ = ["Kernel", "Packed", "kernel_parts", "pack", "pack_plainly"]
 
 
 @dataclass(frozen=True)
@@ -88,6 +88,13 @@ def pack(layer: Mac, plan: LayerPlan, config: Config) -> Packed:
     weights = gemm_weights(layer.weights, config)
     rows = min(config.gemm_rows, channels)
     return Packed(ArrayMode.GEMM, weights[..., :rows, :], rows)
+
+
+def pack_plainly(layer: Mac, config: Config) -> Packed:
+    """Lay out weights for operations on whole rectangles: a depthwise kernel with gaps becomes a dense one."""
+    if layer.depthwise and (layer.dilation[1] != 1 or banks_meet(layer, config)):
+        return Packed(ArrayMode.GEMM, _diagonal(layer, config), config.gemm_rows, diagonal=True)
+    return pack(layer, LayerPlan(1, 1, (), 0, 1, 1), config)
 
 
 def _phases(layer: Mac, fold: FoldPlan, config: Config) -> npt.NDArray[np.int8]:

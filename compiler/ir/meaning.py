@@ -94,6 +94,7 @@ class Tile(Sums):
     col_step : output columns from slot to slot
     blocks : output blocks of `cols` channels
     phases : more than 1: the blocks of the operations are neighbouring columns instead, of one output block
+    results : what is made of them, if that is not the layer's output with an element of one byte for each sum
     """
 
     layer: Mac = field(kw_only=True)
@@ -103,10 +104,14 @@ class Tile(Sums):
     blocks: tuple[int, int] = field(kw_only=True)
     col_step: int = field(kw_only=True, default=1)
     phases: int = field(kw_only=True, default=1)
+    results: Walk | None = field(kw_only=True, default=None)
 
 
 def tile_pixels(tile: Tile, config: Config, block: int = 0) -> Walk:
     """Return the elements of the layer's output that a tile is requantized to, from its `block`-th block on."""
+    if tile.results is not None:
+        assert not block
+        return tile.results
     value = tile.layer.output
     _, h, w, c = value.shape
     start = ((tile.image * h + tile.rows[0]) * w + tile.cols[0]) * c

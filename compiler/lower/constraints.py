@@ -48,7 +48,7 @@ def check(op: Operator, subgraph: Subgraph) -> None:
 
 
 #: Operators that have kernels for activations of int16, but no lowering yet.
-_BYTES_ONLY = ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED", "AVERAGE_POOL_2D", "MAX_POOL_2D", "LOGISTIC", "TANH",
+_BYTES_ONLY = ("AVERAGE_POOL_2D", "MAX_POOL_2D", "LOGISTIC", "TANH",
                "RELU", "RELU6", "LEAKY_RELU", "SOFTMAX", "ADD", "SUB", "MUL", "MAXIMUM", "MINIMUM", "MEAN",
                "RESIZE_NEAREST_NEIGHBOR")
 
@@ -166,6 +166,13 @@ def constraint_constant_recurrent_weights(op: Operator, subgraph: Subgraph) -> s
         return computed
     tensors = [_tensor(op, subgraph, position) for position in states]
     return None if all(t is not None and t.is_variable for t in tensors) else "a state that is no variable tensor"
+
+
+@_limits("FULLY_CONNECTED")
+def constraint_int16_by_constants(op: Operator, subgraph: Subgraph) -> str | None:
+    """Weights must be constants where activations are int16."""
+    tensor = _tensor(op, subgraph, 0)
+    return None if tensor is None or tensor.dtype != "int16" else _first_computed(op, subgraph, (1,))
 
 
 @_limits("FULLY_CONNECTED")

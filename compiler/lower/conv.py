@@ -14,6 +14,7 @@ from tq_hw.compiler.ir.staged import Copy, Move
 from tq_hw.compiler.ir.strided import blank, copy_between
 from tq_hw.compiler.ir.value import IntArray, Value
 from tq_hw.compiler.lower.legalize import Legalizer, lowers
+from tq_hw.compiler.lower.sixteen import plane_mac
 from tq_hw.isa.sizes import ceil_div
 from tq_hw.model.graph import Operator
 from tq_hw.sim.golden import conv
@@ -39,7 +40,7 @@ def lower_conv(state: Legalizer, op: Operator) -> None:
     weights = state.constant(op, 1)
     source, (rows_before, cols_before) = state.through_pad(state.input(op, 0))
     depthwise, kernel = op.op == "DEPTHWISE_CONV_2D", weights.shape[1:3]
-    in_channels = source.shape[3]
+    in_channels = state.tensor(op, 0).shape[3]
     if depthwise and p.depth_multiplier == 1 and in_channels > 1:
         packed = weights[0]
         sums = packed.sum(axis=(0, 1), dtype=np.int64)
@@ -50,13 +51,22 @@ def lower_conv(state: Legalizer, op: Operator) -> None:
             packed = _dense_groups(weights, in_channels, p.groups)
         depthwise = False
         sums = packed.sum(axis=(1, 2, 3), dtype=np.int64)
+    if p.dtype == "int16":
+        plane_mac(state, op, source, state.output(op), packed, bias_of(state, op, 2), p, depthwise=depthwise,
+                  stride=(p.stride_h, p.stride_w), dilation=_spread(p, kernel), pad=(p.pad_top, p.pad_left))
+        return
     state.layers.append(Mac(
         op.index, op.op, (source,), state.output(op), depthwise=depthwise, weights=packed,
         bias=folded_bias(bias_of(state, op, 2), sums, p.input_zero_point), multiplier=p.multiplier, shift=p.shift,
         stride=(p.stride_h, p.stride_w),
-        dilation=(p.dilation_h if kernel[0] > 1 else 1, p.dilation_w if kernel[1] > 1 else 1),
+        dilation=_spread(p, kernel),
         pad=(p.pad_top + rows_before, p.pad_left + cols_before), pad_value=p.input_zero_point,
         zero_point=p.output_zero_point, act_min=p.act_min, act_max=p.act_max))
+
+
+def _spread(p: conv.ConvParams, kernel: tuple[int, ...]) -> tuple[int, int]:
+    """Dilation along axes that have more than one tap."""
+    return p.dilation_h if kernel[0] > 1 else 1, p.dilation_w if kernel[1] > 1 else 1
 
 
 def _dense_depthwise(weights: IntArray, in_channels: int, multiplier: int) -> IntArray:

@@ -75,6 +75,8 @@ class Legalizer:
     plain_edges: set[int] = field(default_factory=set)
     resources: dict[str, Value] = field(default_factory=dict)
     variable_names: dict[int, str] = field(default_factory=dict)
+    #: Upper and lower bytes of int16 activations.
+    planes: dict[int, tuple[Value, Value]] = field(default_factory=dict)
 
     def tensor(self, op: Operator, position: int) -> Tensor:
         """Record of an input that is present."""

@@ -6,13 +6,14 @@ import numpy as np
 
 from tq_hw.compiler.ir.layers import Mac
 from tq_hw.compiler.ir.staged import MatMul
-from tq_hw.compiler.ir.value import Value
+from tq_hw.compiler.ir.value import IntArray, Value
 from tq_hw.compiler.lower.constraints import KERNEL_LIMIT
 from tq_hw.compiler.lower.conv import bias_of, folded_bias
 from tq_hw.compiler.lower.doubles import Scaling, double_scaling, reachable
 from tq_hw.compiler.lower.elementwise import CODES, table_pass
 from tq_hw.compiler.lower.legalize import Legalizer, lowers, publish, reshaped
 from tq_hw.compiler.lower.movement import move_view
+from tq_hw.compiler.lower.sixteen import plane_mac
 from tq_hw.model.graph import Operator
 from tq_hw.sim.golden import fully_connected
 from tq_hw.sim.golden.registry import bool_option
@@ -70,6 +71,9 @@ def lower_fully_connected(state: Legalizer, op: Operator) -> None:
     p = fully_connected.params(op, state.subgraph)
     weights = state.constant(op, 1)
     source = state.input(op, 0)
+    if p.dtype == "int16":
+        _sixteen(state, op, source, weights, p)
+        return
     tensor = state.subgraph.tensors[op.outputs[0]]
     image = source.root if source.alias_of is not None and not source.flip else source
     n, h, w, c = image.shape
@@ -94,6 +98,16 @@ def lower_fully_connected(state: Legalizer, op: Operator) -> None:
         zero_point=p.output_zero_point, act_min=p.act_min, act_max=p.act_max, rounding=scaling.rounding,
         steps=scaling.steps, wide=scaling.wide))
     publish(state, op, output)
+
+
+def _sixteen(state: Legalizer, op: Operator, source: Value, weights: IntArray,
+             p: fully_connected.MatMulParams) -> None:
+    """A 1x1 convolution of both planes over rows."""
+    tensor, rows = state.subgraph.tensors[op.outputs[0]], source.size_bytes // (2 * p.depth)
+    raw = Value(tensor.name, tensor.index, (1, rows, 1, 2 * weights.shape[0]))
+    plane_mac(state, op, reshaped(source, (1, rows, 1, 2 * p.depth)), raw, weights.reshape(-1, 1, 1, p.depth),
+              bias_of(state, op, 2), p)
+    publish(state, op, raw)
 
 
 def _computed_weights(state: Legalizer, op: Operator) -> None:

@@ -82,7 +82,7 @@ def _read(machine: Machine, slots: Slots, name: str, walk: Walk, in_body: bool, 
         if isinstance(walk.of, bytes):
             if in_body and len(repeat1) * walk.repeat1 != len(walk.of):
                 raise DataflowError(f"it takes {len(repeat1) * walk.repeat1} of {len(walk.of)} bytes of constants")
-            if not machine.numbers.are(there, constant_bytes(walk, loops, bytes_)):
+            if not machine.numbers.are(there, constant_bytes(walk, loops, low, bytes_)):
                 raise DataflowError(f"stream {name.upper()} from scratchpad word {int(at.flat[0])} on is not what its "
                                     "constants are")
             continue

@@ -82,8 +82,8 @@ def expected(machine: Machine, walk: Walk, loops: Loops, low: int, size: int, *,
     return numbers
 
 
-def constant_bytes(walk: Walk, loops: Loops, size: int) -> npt.NDArray[np.uint8]:
-    """Return the bytes [repeat, block, slot, `size`] of constants."""
+def constant_bytes(walk: Walk, loops: Loops, low: int, size: int) -> npt.NDArray[np.uint8]:
+    """Return the bytes [repeat, block, slot, `size`] of constants from byte `low` of each slot on."""
     assert isinstance(walk.of, bytes)
-    places = (walk.start + offsets(walk, loops))[..., None] + np.arange(size)
+    places = (walk.start + low + offsets(walk, loops))[..., None] + np.arange(size)
     return np.frombuffer(walk.of, np.uint8).take(places, mode="clip")

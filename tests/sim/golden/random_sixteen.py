@@ -44,8 +44,9 @@ def conv(rng: Rng, op: str) -> bytes:
     size, kernel = rng.integers(3, 9, 2), rng.integers(1, 4, 2)
     channels, depthwise = int(rng.integers(1, 12)), op.startswith("DEPTHWISE")
     source = _input(rng, b, int(rng.integers(1, 3)), *map(int, size), channels)
+    groups = channels if not depthwise and rng.random() < 0.15 else 1
     dims = (1, *map(int, kernel), channels * pick(rng, 1, 1, 2)) if depthwise else (
-        int(rng.integers(1, 12)), *map(int, kernel), channels)
+        groups * int(rng.integers(1, 12)), *map(int, kernel), channels // groups)
     axis = 3 if depthwise else 0
     weights = _weights(rng, b, dims, axis)
     options: dict[str, Any] = {"padding": pick(rng, "SAME", "VALID"), "stride_h": int(rng.integers(1, 3)),
@@ -53,6 +54,9 @@ def conv(rng: Rng, op: str) -> bytes:
                                "fused_activation_function": pick(rng, *ACTIVATIONS)}
     if not depthwise:
         options["quantized_bias_type"] = pick(rng, "int64", "int64", "float32", "int32")
+    if rng.random() < 0.3:
+        options |= {"padding": "SAME", "dilation_h_factor": int(rng.integers(1, 4)),
+                    "dilation_w_factor": int(rng.integers(1, 4))}
     taps = int(np.prod(kernel)) * (1 if depthwise else channels)
     bias = _bias(rng, b, source, weights, dims[axis], options)
     return b.build(b.add(op, [source, weights, bias], scale=_scale(rng, b, source, weights, taps), **options))

@@ -1,0 +1,89 @@
+"""Multiply-accumulate operators of 16x8 models: activations as two planes of bytes, both through the array."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from tq_hw.compiler.ir.layers import Mac
+from tq_hw.compiler.ir.sixteen import PlaneMac
+from tq_hw.compiler.ir.staged import Flat
+from tq_hw.compiler.ir.value import TYPE_CODES, IntArray, Value
+from tq_hw.compiler.lower.doubles import reachable
+from tq_hw.compiler.lower.legalize import Legalizer
+from tq_hw.compiler.programs.sixteen import reduced
+from tq_hw.compiler.programs.words import OUT, STREAM_A, Uop, immediate
+from tq_hw.isa.uop import Alu
+from tq_hw.model.errors import UnsupportedError
+from tq_hw.model.graph import Operator
+from tq_hw.sim.golden.arith import INT32_MAX, INT32_MIN, wrap_int32
+from tq_hw.sim.golden.mac import MacParams
+
+__all__ = ["plane_mac"]
+
+_INT8, _INT16 = TYPE_CODES["int8"], TYPE_CODES["int16"]
+#: What a low byte of 0 is in its plane.
+_LOW_ZERO = -128
+#: The largest exponent that the program of sums of 48 bits takes.
+_MOST_LEFT = 6
+
+
+def _planes(state: Legalizer, op: Operator, source: Value) -> tuple[Value, Value]:
+    """Upper and lower bytes of an activation, the lower ones less 128."""
+    if source.tensor not in state.planes:
+        n, h, w, size = source.shape
+        shape, planes = (n, h, w, size // 2), []
+        parts: tuple[tuple[str, Uop], ...] = (("high", {**immediate(8), "alu": Alu.SAR}),
+                                              ("low", {**immediate(128), "alu": Alu.ADD}))
+        for name, change in parts:
+            planes.append(Value(f"{source.name} ({name} bytes)", source.tensor, shape))
+            state.layers.append(Flat(op.index, op.op, (source,), planes[-1], source.size_bytes // 2, (_INT16,), _INT8,
+                                     ({**STREAM_A, **change, **OUT},)))
+        state.planes[source.tensor] = planes[0], planes[1]
+    return state.planes[source.tensor]
+
+
+def _rounding(p: MacParams, weights: IntArray, total: IntArray) -> str:
+    """How sums of `total` and 256 high and low bytes times weights are rescaled; refuse what leaves their words."""
+    if p.real is not None:
+        raise UnsupportedError("LiteRT rescales this operator of int16 in double, which is not supported; --profile "
+                               "canon and --profile tflm, whose rescaling is TFLite Micro's, are")
+    if not p.wide:
+        return "tflite"
+    if p.shift.max() > _MOST_LEFT:
+        raise UnsupportedError("a rescaling multiplier must be below 64 where activations are int16, found one of "
+                               f"2^{int(p.shift.max()) - 1} or more; use a larger output scale")
+    least, most = reachable(weights, np.zeros(len(weights), np.int64))
+    lowest, highest = ((257 * each + total) for each in (least, most))
+    if p.shift[p.multiplier > 0].max(initial=-1) < 0 and lowest.min() >= INT32_MIN and highest.max() <= INT32_MAX:
+        return "once"
+    if lowest.min() >> 8 < INT32_MIN or highest.max() >> 8 > INT32_MAX or least.min() < INT32_MIN or (
+            most.max() > INT32_MAX - 255):
+        raise UnsupportedError(f"sums of {lowest.min()}..{highest.max()} leave the 40 bits that are kept of them; use "
+                               "smaller biases or fewer inputs")
+    return "wide"
+
+
+def plane_mac(state: Legalizer, op: Operator, source: Value, output: Value, weights: IntArray, bias: IntArray | None,
+              p: MacParams, *, depthwise: bool = False, stride: tuple[int, int] = (1, 1),
+              dilation: tuple[int, int] = (1, 1), pad: tuple[int, int] = (0, 0)) -> None:
+    """Add layers that make `output` of the int16 activation `source`; both are views of bytes."""
+    channels = np.moveaxis(weights, -1, 0) if depthwise else weights
+    rows = channels.reshape(len(channels), -1)
+    total = 128 * rows.sum(axis=1, dtype=np.int64)
+    if bias is not None:
+        total = total + bias.astype(np.int64).reshape(-1)
+    rounding = _rounding(p, rows, total)
+    n, h, w, size = output.shape
+    # What has no bytes: the sums stay with the layer.
+    sums = Value(f"{output.name} (sums)", output.tensor, (n, h, w, size // 2))
+    planes = [replace(each, shape=(*source.shape[:3], source.shape[3] // 2), alias_of=each)
+              if each.shape[:3] != source.shape[:3] or each.shape[3] * 2 != source.shape[3] else each
+              for each in _planes(state, op, source)]
+    biases = (total >> 8, total & 255) if rounding == "wide" else (np.zeros_like(total), wrap_int32(total))
+    multiplier = reduced(p.multiplier) << 16 if rounding == "once" else p.multiplier
+    high, low = (Mac(op.index, op.op, (plane,), sums, depthwise=depthwise, weights=weights, bias=each,
+                     multiplier=p.multiplier, shift=p.shift, stride=stride, dilation=dilation, pad=pad, pad_value=zero,
+                     zero_point=0, act_min=p.act_min, act_max=p.act_max)
+                 for plane, each, zero in zip(planes, biases, (0, _LOW_ZERO), strict=True))
+    state.layers.append(PlaneMac(op.index, op.op, (planes[0], planes[1]), output, high, low, multiplier, p.shift,
+                                 rounding, p.act_min, p.act_max))

@@ -1,0 +1,84 @@
+"""Programs that rescale sums of two planes of bytes to int16.
+
+The accumulators hold the sums of the low plane, stream A those of the high one. Where sums have 48 bits, s = 256 H + L
+with L in 0..255, and the result is `(s * m + 2^(n-1)) >> n`, m of 15 bits. With t = n - 8 and
+
+    H * m + (L * m >> 8) = 2^15 * P + q, q in 0..2^15-1
+
+this is `(2^15 * P + q + 2^(t-1)) >> t`: P shifted by 15 - t to the left or, rounded half up, to the right; and to the
+left q adds what is left of it, rounded half up, while to the right that is 0. Wrapped at 32 bits it is what the kernel
+gives, as each step is exact or wraps.
+"""
+
+import numpy as np
+
+from tq_hw.compiler.ir.value import IntArray
+from tq_hw.compiler.programs.words import OUT, STREAM_A, STREAM_B, Uop, immediate, low, reg_a, reg_b, shifted, to
+from tq_hw.isa.uop import Alu, Multiply, Rounding, ShiftSource, Source
+
+__all__ = ["high_sums", "packed_multipliers", "reduced", "rescale_narrow", "rescale_wide", "wide_parameters"]
+
+_INT16 = (-(1 << 15), (1 << 15) - 1)
+_SUM: Uop = {"a_source": Source.ACC_OR_BIAS, "b_source": Source.ACC_OR_BIAS, "alu": Alu.ADD}
+_FLOOR = Rounding.FLOOR
+
+
+def high_sums() -> list[Uop]:
+    """Sums of the high plane as they are."""
+    return [_SUM | OUT]
+
+
+def _clamped(last: Uop, act_min: int, act_max: int) -> list[Uop]:
+    """The last micro-operation, and those that clamp to an activation."""
+    if (act_min, act_max) == _INT16:
+        return [last | {"clamp": 1} | OUT]
+    return [to(0, last), to(0, reg_a(0), immediate(act_min), alu=Alu.MAX),
+            {**reg_a(0), **immediate(act_max), "alu": Alu.MIN, **OUT}]
+
+
+def rescale_narrow(act_min: int, act_max: int, *, once: bool) -> list[Uop]:
+    """Rescale the int32 sum by the channel's parameters: rounded `once`, half up, or as MultiplyByQuantizedMultiplier.
+
+    Once: `(s * m + 2^(n-1)) >> n` is the upper part of s * m * 2^16, cut off, and rounded as it is shifted by n - 15.
+    """
+    rounding: Uop = {"truncate": 1, "rounding": Rounding.HALF_UP} if once else {"rounding": Rounding.HALF_AWAY}
+    return [to(0, _SUM), to(1, STREAM_A, shifted(8)),
+            *_clamped({**reg_a(1), **reg_b(0), "alu": Alu.ADD, "multiply": Multiply.HIGH_PARAM,
+                       "shift_source": ShiftSource.PARAM, **rounding}, act_min, act_max)]
+
+
+def rescale_wide(act_min: int, act_max: int) -> list[Uop]:
+    """`multiply_wide` of the sum; stream B has `packed_multipliers`, the parameters are `wide_parameters`."""
+    return [
+        to(0, _SUM),
+        to(1, reg_a(0), shifted(-8, _FLOOR)),
+        to(1, STREAM_A, reg_b(1), alu=Alu.ADD),
+        to(0, reg_a(0), immediate(255), alu=Alu.AND),
+        to(2, {"a_source": Source.IMMEDIATE, "immediate": 0}, STREAM_B, shifted(-16, _FLOOR), alu=Alu.ADD),
+        to(3, reg_a(1), {"multiply": Multiply.HIGH_PARAM, "truncate": 1}),
+        to(1, reg_a(1), reg_b(2), low()),
+        to(1, reg_a(1), immediate((1 << 15) - 1), alu=Alu.AND),
+        to(0, reg_a(0), reg_b(2), low(), shifted(-8, _FLOOR)),
+        to(1, reg_a(1), reg_b(0), alu=Alu.ADD),
+        to(0, reg_a(1), shifted(-15, _FLOOR)),
+        to(3, reg_a(3), reg_b(0), alu=Alu.ADD, shift_source=ShiftSource.PARAM, rounding=Rounding.HALF_UP),
+        to(1, reg_a(1), immediate((1 << 15) - 1), alu=Alu.AND),
+        to(1, reg_a(1), STREAM_B, shift_source=ShiftSource.SHIFT_B, rounding=Rounding.HALF_UP),
+        *_clamped({**reg_a(3), **reg_b(1), "alu": Alu.ADD}, act_min, act_max)]
+
+
+def reduced(multiplier: IntArray) -> IntArray:
+    """Multipliers of 15 bits, as `multiply_wide` makes them."""
+    made: IntArray = np.where(multiplier < 0x7FFF0000, (multiplier + (1 << 15)) >> 16, 0x7FFF)
+    return made
+
+
+def wide_parameters(multiplier: IntArray, shift: IntArray) -> tuple[IntArray, IntArray]:
+    """Multipliers and shifts of the parameter blocks: m << 16, and 15 - t."""
+    return reduced(multiplier) << 16, 8 + shift
+
+
+def packed_multipliers(multiplier: IntArray, shift: IntArray) -> IntArray:
+    """Each channel's m in the upper half, t in the low five bits; beyond 31 nothing of q is left in any case."""
+    packed: IntArray = reduced(multiplier) << 16 | np.minimum(7 - shift, 31)
+    return packed

@@ -1,0 +1,129 @@
+"""16x8 operators compiled: random models of one operator, on executor and RTL == golden; what is refused of them."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tq_hw.compiler import compile_model
+from tq_hw.compiler.programs.sixteen import packed_multipliers, rescale_wide, wide_parameters
+from tq_hw.isa.config import load_config
+from tq_hw.isa.uop import UOP, Destination, Multiply, ShiftSource, Source
+from tq_hw.model.errors import UnsupportedError
+from tq_hw.model.graph import Model
+from tq_hw.model.samples.build import ModelBuilder
+from tq_hw.model.tflite.reader import parse_model
+from tq_hw.sim.executor.uop import evaluate
+from tq_hw.sim.golden.arith import multiply_wide, wrap_int32
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "benches"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "sim/golden"))
+from agreement import Refused, check_model, random_config
+from test_sixteen import OPERATORS
+
+#: Operators that are lowered.
+TAKEN = ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED")
+
+
+def check(op: str, seed: int, config: str, engine: str = "executor") -> None:
+    data = OPERATORS[op](np.random.default_rng([16, seed, *op.encode()]), op)
+    chosen = random_config(seed) if config == "random" else load_config(config)
+    check_model(parse_model(data, op), chosen, seed, engine=engine, trials=False)
+
+
+@pytest.mark.parametrize("op", TAKEN)
+def test_equals_golden(op: str) -> None:
+    for seed, config in enumerate(("tiny", "n8", "n16", "n16x8", "n9x8", "serial", "random", "random")):
+        check(op, seed, config)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("op", TAKEN)
+def test_equals_golden_in_a_sweep(op: str) -> None:
+    for seed in range(10, 150):
+        check(op, seed, "random")
+
+
+@pytest.mark.xdist_group("tiny")
+@pytest.mark.parametrize("op", TAKEN)
+def test_equals_golden_on_the_rtl(op: str) -> None:
+    for seed in range(2):
+        check(op, seed, "tiny", "rtl")
+
+
+def product(op: str, shape: tuple[int, ...], dims: tuple[int, ...], **options: object) -> Model:
+    """One operator of these weights and of 48-bit sums."""
+    rng, b = np.random.default_rng(1), ModelBuilder(op)
+    axis = 3 if op.startswith("DEPTHWISE") else 0
+    x = b.input(shape, "int16", scale=2.0**-12)
+    weights = b.constant(rng.integers(-127, 128, dims).astype(np.int8), dimension=axis,
+                         scale=rng.uniform(0.001, 0.01, dims[axis]).tolist())
+    bias = b.bias(x, weights, rng.integers(-2**30, 2**30, dims[axis]))
+    return parse_model(b.build(b.add(op, [x, weights, bias], scale=0.004, options=options)), op)
+
+
+@pytest.mark.parametrize("op, shape, dims, options", [
+    ("FULLY_CONNECTED", (3, 600), (40, 600), {}),
+    ("CONV_2D", (2, 9, 31, 5), (7, 5, 5, 5), {"padding": "VALID", "stride_h": 2, "stride_w": 2}),
+    ("DEPTHWISE_CONV_2D", (1, 9, 40, 20), (1, 3, 3, 20), {"padding": "SAME"}),
+])
+def test_weights_in_parts_and_images_in_rectangles(op: str, shape: tuple[int, ...], dims: tuple[int, ...],
+                                                   options: dict[str, object]) -> None:
+    check_model(product(op, shape, dims, **options), load_config("tiny"), sets=1, trials=False)
+
+
+def test_the_program_is_the_kernel_for_all_exponents() -> None:
+    """Sums of up to 39 bits, multipliers of all kinds, shifts -31..6."""
+    rng, count = np.random.default_rng(0), 50_000
+    multiplier, shift = rng.integers(1 << 30, 1 << 31, count), rng.integers(-31, 7, count)
+    multiplier[:50], shift[:50], multiplier[50:90] = 0, 0, (1 << 31) - 1
+    size = 1 << rng.integers(1, 39, count)
+    total = rng.integers(-size, size)
+    low = rng.integers(-2**28, 2**28, count)
+    high = (total - low) >> 8
+    low = total - 256 * high
+    factor, right = wide_parameters(multiplier, shift)
+    registers = dict.fromkeys(range(8), low)
+    fields = [field.name for register in UOP for field in register.fields]
+    for uop in rescale_wide(-(1 << 15), (1 << 15) - 1):
+        u = dict.fromkeys(fields, 0) | {name: int(value) for name, value in uop.items()}
+        constant = np.full(count, u["immediate"])
+        a, b = ({Source.IMMEDIATE: constant, Source.REGISTER: registers[u[f"{name}_register"]],
+                 Source.ACC_OR_BIAS: bias, Source.STREAM: stream}[Source(u[f"{name}_source"])]
+                for name, bias, stream in (("a", low, high),
+                                           ("b", 0 * low, packed_multipliers(multiplier, shift))))
+        by = {ShiftSource.IMMEDIATE: u["shift"], ShiftSource.PARAM: right}.get(ShiftSource(u["shift_source"]), 0)
+        result = evaluate(u, wrap_int32(a).astype(np.int32), wrap_int32(b).astype(np.int32),
+                          factor if u["multiply"] == Multiply.HIGH_PARAM else u["immediate"], by,
+                          u["destination"] == Destination.OUTPUT)
+        registers[u["d_register"]] = result.astype(np.int64)
+    np.testing.assert_array_equal(result, np.clip(multiply_wide(total, multiplier, shift), -(1 << 15), (1 << 15) - 1))
+
+
+def dense(scale: float = 0.004, bias: int = 5) -> Model:
+    b = ModelBuilder("dense")
+    x = b.input((1, 4), "int16", scale=2.0**-12)
+    weights = b.constant(np.ones((3, 4), np.int8), scale=0.01)
+    return b.model(b.add("FULLY_CONNECTED", [x, weights, b.bias(x, weights, [bias] * 3)], scale=scale))
+
+
+@pytest.mark.parametrize("model, message", [
+    (dense().under("litert"), "LiteRT rescales this operator of int16 in double, which is not supported; --profile "
+     "canon and --profile tflm, whose rescaling is TFLite Micro's, are"),
+    (dense(scale=3e-8), "a rescaling multiplier must be below 64 where activations are int16, found one of 2^6 or "
+     "more; use a larger output scale"),
+    (dense(bias=1 << 40), "sums of 1099511496704..1099511758844 leave the 40 bits that are kept of them; use smaller "
+     "biases or fewer inputs"),
+])
+def test_refuses(model: Model, message: str) -> None:
+    with pytest.raises(UnsupportedError) as caught:
+        compile_model(model, load_config("tiny"))
+    assert str(caught.value) == f"operator 0 (FULLY_CONNECTED): {message}"
+
+
+@pytest.mark.parametrize("op", ["ADD"])
+def test_says_what_is_not_taken(op: str) -> None:
+    with pytest.raises(Refused, match="Of a 16x8 model, this operator's activations of int16 are not taken: convert "
+                                      "the model to int8; found tensor 0, 't0'"):
+        check(op, 0, "tiny")
