@@ -135,7 +135,7 @@ def _run(data: bytes, rng: Rng, names: dict[str, str]) -> str:
     out, err = io.TextIOWrapper(io.BytesIO(), "utf-8"), io.StringIO()
     with ExitStack() as stack:
         for patch in (redirect_stdout(out), redirect_stderr(err),
-                      mock.patch("tq_hw.cli.commands.run.SerialPort", lambda *_: _port_of_board(program)),
+                      mock.patch("tq_hw.cli.attached.SerialPort", lambda *_: _port_of_board(program)),
                       mock.patch("tq_hw.sim.rtl.simulate.library", lambda *_, **__: _simulator()),
                       mock.patch.object(cli_main, "describe", _noting(seen))):
             stack.enter_context(patch)
