@@ -16,7 +16,7 @@ from tq_hw.compiler.lower.constraints import limits_of
 from tq_hw.compiler.lower.legalize import supported_operators
 from tq_hw.model.graph import PROFILES
 from tq_hw.model.rules.check import rules_of
-from tq_hw.model.rules.signatures import FLOAT_OPERATORS, KINDS, SIGNATURES, Slot
+from tq_hw.model.rules.signatures import FLOAT_MOVES, FLOAT_OPERATORS, KINDS, SIGNATURES, Slot
 from tq_hw.sim.golden.pointwise import POINTWISE
 from tq_hw.sim.golden.profiles import profile_rules
 
@@ -41,8 +41,11 @@ Generated from `model/rules/`, `compiler/lower/constraints.py`, compiled layers 
 * Constant weights of CONV_2D, DEPTHWISE_CONV_2D and FULLY_CONNECTED may be int4, which is unpacked, and any int8
   constant may be sparse, which is made dense, with or without a DENSIFY after it: both when the model is read.
 * Between a DEQUANTIZE and a QUANTIZE float32 operators of single elements may stand, which together are a function of
-  one int8 tensor: they become a table. They are:
+  one int8 tensor, or a sum, difference, product, maximum or minimum of a function of each of two: they become tables,
+  where all 65,536 pairs come out as in float32. They are:
 {floats}.
+* float32 may be moved between them, after a float32 input and before a float32 output, by:
+{moves}.
 * Results equal every integer of the engine in "equal to" under profile `canon`; under `tflm` and `litert` they equal
   those of TFLite Micro and of LiteRT's reference kernels for every operator, see [below](#profiles).
 * Units are those that work on a typical layer, see [programs](programs.md).
@@ -136,7 +139,8 @@ def page() -> str:
     chains = _verified({run: record["verified"][run]["CHAIN"] for run in runs if "CHAIN" in record["verified"][run]})
     engine = {"rtl": "RTL"}.get(record["engine"], record["engine"])
     floats = fill(", ".join(FLOAT_OPERATORS), 116, initial_indent="  ", subsequent_indent="  ")
-    head = _HEAD.format(engine=engine, floats=floats, config=record["config"], chains=chains,
+    moves = fill(", ".join(FLOAT_MOVES), 116, initial_indent="  ", subsequent_indent="  ")
+    head = _HEAD.format(engine=engine, floats=floats, moves=moves, config=record["config"], chains=chains,
                         runs=", ".join(run.replace("-", " at ") for run in runs))
     lines = [head, "| operator | types | units | cycles per element | equal to | verified | rules and limits |",
              "|---|---|---|--:|---|---|---|"]

@@ -14,14 +14,14 @@ from tq_hw.compiler.ir.value import TYPE_CODES, IntArray, Value
 from tq_hw.compiler.lower.legalize import Legalizer, lowers
 from tq_hw.compiler.lower.movement import move_view
 from tq_hw.compiler.programs.divide import divide_program, reciprocal_table
-from tq_hw.compiler.programs.words import OUT, Uop, immediate, reg_a, reg_b, to
+from tq_hw.compiler.programs.words import OUT, Uop, immediate, reg_a, reg_b, shifted, to
 from tq_hw.isa.uop import Alu, Destination, Multiply, ShiftSource, Source
 from tq_hw.model.graph import Operator
 from tq_hw.sim.golden import activation, elementwise, product
 from tq_hw.sim.golden.arith import INT32_MAX, INT32_MIN, multiply_by_quantized_multiplier
 from tq_hw.sim.golden.kernels import KERNELS
 from tq_hw.sim.golden.pointwise import POINTWISE
-from tq_hw.sim.golden.registry import require_dtype
+from tq_hw.sim.golden.registry import int_option, require_dtype
 
 __all__ = ["CODES", "spread", "table_pass"]
 
@@ -202,6 +202,23 @@ def table_pass(state: Legalizer, op: Operator, source: Value, table: IntArray, i
 def lower_table(state: Legalizer, op: Operator) -> None:
     """What patterns made of several operators."""
     table_pass(state, op, state.input(op, 0), state.constant(op, 1))
+
+
+@lowers("PAIR")
+def lower_pair(state: Legalizer, op: Operator) -> None:
+    """What patterns made of float32 operators of two tensors."""
+    kind, multiplier = op.options["kind"], int_option(op, "multiplier")
+    joined: Uop = {**_STREAMS, "a_table": 1, "b_table": 2, **(
+        {"multiply": Multiply.LOW_B} if kind == "MUL" else {"alu": Alu[str(kind)]})}
+    out: Uop = {"zero_point": int_option(op, "zero_point"), "clamp": 1, "act_min": int_option(op, "act_min"),
+                "act_max": int_option(op, "act_max"), **OUT}
+    if kind == "MUL":
+        uops = [to(0, joined), {**_rescale(0, multiplier, int_option(op, "shift")), **out}]
+    else:
+        uops = [{**joined, **shifted(int_option(op, "shift")), **out}]
+    tables = (state.constant(op, 2).astype(np.int64), state.constant(op, 3).astype(np.int64))
+    state.layers.append(Elementwise(op.index, op.op, (spread(state, op, 0), spread(state, op, 1)), state.output(op),
+                                    uops[0], tables, tuple(uops[1:])))
 
 
 @lowers("LOGICAL_NOT", "LOGISTIC", "TANH", "RELU", "RELU6", "RELU_N1_TO_1", "LEAKY_RELU", "HARD_SWISH", *POINTWISE)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from tq_hw.compiler.lower.legalize import LOWERINGS, legalize
 from tq_hw.compiler.partition.clusters import Edges
+from tq_hw.compiler.rewrite.float_moves import MOVES
 from tq_hw.model.cut import cut
 from tq_hw.model.errors import ModelError, TqError
 from tq_hw.model.graph import Model, Operator, Subgraph
@@ -124,7 +125,7 @@ def _islands(main: Subgraph) -> list[set[int]]:
             if main.tensors[index].data is not None:
                 continue
             made_by = maker.get(index)
-            if made_by is None or made_by.op not in (*_ENTRIES, *FLOAT_OPERATORS):
+            if made_by is None or made_by.op not in (*_ENTRIES, *FLOAT_OPERATORS, *MOVES):
                 island.clear()
                 break
             if made_by.index not in island:

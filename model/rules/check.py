@@ -5,12 +5,21 @@ Only properties of the model are checked, never limits of the accelerator. An op
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from tq_hw.model.graph import Model, Tensor
 from tq_hw.model.rules.node import Node
 from tq_hw.model.rules.options import constraint_not_empty
 from tq_hw.model.rules.shapes import output_shapes
-from tq_hw.model.rules.signatures import ACTIVATION_KINDS, FLOAT_OPERATORS, KINDS, SIGNATURES, Slot
+from tq_hw.model.rules.signatures import (
+    ACTIVATION_KINDS,
+    FLOAT_MOVES,
+    FLOAT_OPERATORS,
+    KINDS,
+    SIGNATURES,
+    Signature,
+    Slot,
+)
 from tq_hw.model.rules.table import MODEL_RULES, SUPPORT_RULES
 from tq_hw.model.rules.variables import check_variables
 
@@ -62,6 +71,19 @@ def _is_float(node: Node) -> bool:
     return node.operator.op in FLOAT_OPERATORS and any(tensor.dtype == "float32" for tensor in node.inputs())
 
 
+def _is_float_move(node: Node) -> bool:
+    """Whether an operator moves float32: all that it moves then is."""
+    return node.operator.op in FLOAT_MOVES and any(tensor.dtype == "float32" for tensor in node.inputs())
+
+
+def _of_floats(signature: Signature) -> Signature:
+    def changed(slots: tuple[Slot, ...]) -> tuple[Slot, ...]:
+        return tuple(replace(slot, kind="f32") if slot.kind == "data" or slot.kind in ACTIVATION_KINDS else slot
+                     for slot in slots)
+
+    return replace(signature, inputs=changed(signature.inputs), outputs=changed(signature.outputs))
+
+
 def _check_float(node: Node) -> None:
     for side, tensors in (("input", node.inputs()), ("output", node.outputs())):
         for position, tensor in enumerate(tensors):
@@ -78,6 +100,8 @@ def check_signature(node: Node) -> None:
     if node.operator.op not in SIGNATURES:
         return
     operator, signature = node.operator, SIGNATURES[node.operator.op]
+    if _is_float_move(node):
+        signature = _of_floats(signature)
     inputs = [None if index < 0 else node.tensors[index] for index in operator.inputs]
     _check_side(node, "input", inputs, signature.inputs, signature.many_inputs)
     _check_side(node, "output", node.outputs(), signature.outputs, signature.many_outputs)

@@ -8,6 +8,7 @@ from tq_hw.sim.golden import (
     fully_connected,
     logical,
     movement,
+    pair,
     pointwise,
     pooling,
     product,
@@ -26,8 +27,8 @@ from tq_hw.sim.golden.registry import KERNELS
 
 __all__ = ["FAMILIES", "KERNELS"]
 
-FAMILIES = (activation, conv, elementwise, fully_connected, logical, movement, pooling, product, quantize, ranking,
-            rearrange, recurrent, reduce, resize, slicing, softmax, svdf)
+FAMILIES = (activation, conv, elementwise, fully_connected, logical, movement, pair, pooling, product, quantize,
+            ranking, rearrange, recurrent, reduce, resize, slicing, softmax, svdf)
 pointwise.load_all()
 for _name in FLOAT_OPERATORS:
     KERNELS[_name] = either(KERNELS.get(_name))

@@ -1,0 +1,91 @@
+"""Float32 tensors that are only moved inside a model: QUANTIZE goes in front of the move, or DEQUANTIZE after it.
+
+Both convert each element alone, so they commute with moves. What PAD adds is 0, which quantizes to the zero point and
+back exactly.
+"""
+
+from collections.abc import Sequence
+
+from tq_hw.compiler.rewrite.rewrite import Rewrite, Subject, changed, pattern
+from tq_hw.model.errors import TqError
+from tq_hw.model.graph import Operator
+from tq_hw.sim.golden.kernels import KERNELS
+
+__all__ = ["MOVED", "MOVES"]
+
+#: Positions of what is moved; None: all inputs.
+MOVES: dict[str, tuple[int, ...] | None] = {
+    **dict.fromkeys(("RESHAPE", "SQUEEZE", "EXPAND_DIMS", "TRANSPOSE", "SLICE", "STRIDED_SLICE", "PAD", "MIRROR_PAD",
+                     "GATHER", "GATHER_ND", "REVERSE_V2", "TILE", "BROADCAST_TO", "SPACE_TO_DEPTH", "DEPTH_TO_SPACE",
+                     "SPACE_TO_BATCH_ND", "BATCH_TO_SPACE_ND", "RESIZE_NEAREST_NEIGHBOR", "SPLIT_V",
+                     "UNPACK"), (0,)),
+    "SPLIT": (1,), "CONCATENATION": None, "PACK": None}
+_CODES = ("int8", "uint8")
+
+
+def _moved(graph: Subject, op: Operator | None) -> Sequence[int]:
+    """Return the positions of what a float32 move moves, () for another operator."""
+    if (op is None or op.op not in MOVES or graph.output(op).dtype != "float32"
+            or op.options.get("fused_activation_function", "NONE") != "NONE"):  # a CONCATENATION may have one
+        return ()
+    positions = MOVES[op.op]
+    return range(len(op.inputs)) if positions is None else positions
+
+
+@pattern("QUANTIZE")
+def quantize_before_move(graph: Subject, op: Operator) -> Rewrite | None:
+    """QUANTIZE of what a move makes is a move of what QUANTIZE makes."""
+    move, target = graph.maker(op.inputs[0]), graph.output(op)
+    positions = _moved(graph, move)
+    if (move is None or not positions or len(move.outputs) != 1 or target.dtype not in _CODES
+            or _dequantized(graph, move)):
+        return None
+    inputs, made = list(move.inputs), []
+    for position in positions:
+        source = graph.input(move, position)
+        if source.dtype != "float32":
+            return None
+        if source.data is not None:
+            try:
+                codes = KERNELS["QUANTIZE"](op, graph.subgraph, [source.data])[0]
+            except TqError:
+                return None
+            inputs[position] = graph.add_constant(codes, target.quantization)
+        else:
+            inputs[position] = graph.add_tensor(target, source.shape)
+            made.append(changed(op, inputs=(source.index,), outputs=(inputs[position],)))
+    return Rewrite([op], [*made, changed(move, inputs=inputs, outputs=op.outputs)])
+
+
+def _dequantized(graph: Subject, op: Operator) -> list[Operator]:
+    """Return the DEQUANTIZE of each thing that is moved where all are of codes of one kind, else []."""
+    makers = [graph.maker(op.inputs[position]) for position in _moved(graph, op)]
+    found = [maker for maker in makers if maker is not None and maker.op == "DEQUANTIZE"]
+    kinds = [(graph.input(maker).dtype, graph.input(maker).quantization) for maker in found]
+    same = len(found) == len(makers) and all(kind == kinds[0] and kind[0] in _CODES for kind in kinds)
+    return found if same else []
+
+
+@pattern(*MOVES)
+def dequantize_after_move(graph: Subject, op: Operator) -> Rewrite | None:
+    """A move of what DEQUANTIZE makes is DEQUANTIZE of what the move makes."""
+    makers = _dequantized(graph, op)
+    if not makers:
+        return None
+    inputs = list(op.inputs)
+    for position, maker in zip(_moved(graph, op), makers, strict=True):
+        inputs[position] = maker.inputs[0]
+    outputs = [graph.add_tensor(graph.input(makers[0]), graph.tensors[index].shape) for index in op.outputs]
+    back = [changed(makers[0], inputs=(codes,), outputs=(index,))
+            for codes, index in zip(outputs, op.outputs, strict=True)]
+    return Rewrite([op], [changed(op, inputs=inputs, outputs=outputs), *back])
+
+
+@pattern(*MOVES)
+def unused_move(graph: Subject, op: Operator) -> Rewrite | None:
+    """A float32 move whose results nothing reads any more goes."""
+    return None if not _moved(graph, op) or any(map(graph.is_used, op.outputs)) else Rewrite([op], [])
+
+
+#: In the order in which they are tried.
+MOVED = (quantize_before_move, dequantize_after_move, unused_move)

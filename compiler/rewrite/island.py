@@ -1,0 +1,93 @@
+"""What a float32 tensor inside a model is for every code of the bytes that it comes of, computed as LiteRT does."""
+
+import numpy as np
+
+from tq_hw.compiler.rewrite.rewrite import Subject
+from tq_hw.model.errors import UnsupportedError
+from tq_hw.model.graph import Tensor
+from tq_hw.model.rules.signatures import FLOAT_OPERATORS
+from tq_hw.sim.golden.kernels import KERNELS
+from tq_hw.sim.golden.registry import Array, located
+
+__all__ = ["BYTES", "ENTRIES", "Island", "label"]
+
+BYTES = ("int8", "uint8")
+_CODES = np.arange(256).astype(np.uint8)
+#: Operators that make float32 of bytes.
+ENTRIES = ("DEQUANTIZE", "CAST")
+
+
+class Island:
+    """Values of float32 tensors for each code of the tensors of bytes that they come of.
+
+    With one source a tensor has 256 values; with two, those of the first lie along axis 0 and those of the second along
+    axis 1, and an axis on which nothing depends is 1 long.
+
+    Parameters
+    ----------
+    shape : of the result
+    most : sources, 1 or 2; with one, all tensors between have the shape of the result
+
+    Attributes
+    ----------
+    sources : tensors of bytes, in the order in which they were met
+    """
+
+    def __init__(self, graph: Subject, shape: tuple[int, ...], most: int = 1):
+        self.graph, self.shape, self.most = graph, shape, most
+        self.sources: list[Tensor] = []
+        self._values: dict[int, Array] = {}
+
+    def values(self, index: int) -> Array:
+        """Return the values of a tensor, one for a constant; raise `UnsupportedError` where it has others."""
+        if index not in self._values:
+            self._values[index] = self._compute(index)
+        return self._values[index]
+
+    def assume(self, index: int, values: Array) -> "Island":
+        """Return an island in which a tensor has other values."""
+        other = Island(self.graph, self.shape, self.most)
+        other.sources = self.sources
+        other._values[index] = values
+        return other
+
+    def _compute(self, index: int) -> Array:
+        tensor, maker = self.graph.tensors[index], self.graph.maker(index)
+        if tensor.data is not None:
+            if tensor.data.size == 0 or (tensor.data != tensor.data.flat[0]).any():
+                raise UnsupportedError(f"{label(tensor)} holds different numbers: the result is no function of one "
+                                       "byte")
+            return tensor.data.reshape(-1)[:1]
+        if maker is None:
+            raise UnsupportedError(f"{label(tensor)} is an input of the model")
+        with located(maker):
+            if maker.op not in (*ENTRIES, *FLOAT_OPERATORS):
+                raise UnsupportedError(f"{label(tensor)} is float32, in which the accelerator does not compute")
+            if self.most == 1 and tensor.shape != self.shape:
+                raise UnsupportedError(f"{label(tensor)} has shape {list(tensor.shape)}, its result "
+                                       f"{list(self.shape)}: the result is no function of one byte")
+            if maker.op in ENTRIES:
+                inputs = [self._codes(self.graph.input(maker))]
+            else:
+                inputs = [self.values(each) for each in maker.inputs]
+            return KERNELS[maker.op](maker, self.graph.subgraph, inputs)[0]
+
+    def _codes(self, source: Tensor) -> Array:
+        if source.dtype not in (*BYTES, "bool"):
+            raise UnsupportedError(f"{label(source)} is {source.dtype}: a table is of {', '.join(BYTES)} or bool")
+        known = [each.index for each in self.sources]
+        if source.index not in known:
+            if len(known) == self.most:
+                names = [label(each) for each in self.sources]
+                raise UnsupportedError(f"the float32 result comes of {', '.join(names)} and {label(source)}: it is no "
+                                       f"function of {('one byte', 'two bytes')[self.most - 1]}")
+            self.sources.append(source)
+        codes = _CODES != 0 if source.dtype == "bool" else _CODES.view(source.dtype)
+        if self.most == 1:
+            return codes
+        return codes.reshape((1, 256) if known[:1] and source.index != known[0] else (256, 1))
+
+
+def label(tensor: Tensor) -> str:
+    """Return what a message calls a tensor."""
+    return f"tensor {tensor.index} ({tensor.name!r})"

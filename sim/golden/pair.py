@@ -1,0 +1,39 @@
+"""PAIR: two tables of int32 added, or multiplied, or compared, and the result scaled; the compiler's own operator."""
+
+import numpy as np
+
+from tq_hw.model.graph import Operator, Subgraph
+from tq_hw.sim.golden.arith import IntArray, multiply_by_quantized_multiplier, rounding_divide_by_pot
+from tq_hw.sim.golden.registry import Array, Inputs, int_option, kernel, str_option, value
+
+__all__ = ["combine", "settle"]
+
+
+def combine(kind: str, one: IntArray, other: IntArray) -> IntArray:
+    """Return the int32 that entries of two tables make."""
+    match kind:
+        case "ADD":
+            return one + other
+        case "MUL":
+            return one * other
+        case "MAX":
+            return np.maximum(one, other)
+        case _:
+            return np.minimum(one, other)
+
+
+def settle(made: IntArray, multiplier: int, shift: int) -> IntArray:
+    """Scale what `combine` made; without a multiplier (0) by a right shift that rounds halves away from zero."""
+    if multiplier:
+        return multiply_by_quantized_multiplier(made, multiplier, shift)
+    return rounding_divide_by_pot(made, -shift)
+
+
+@kernel("PAIR")
+def pair(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
+    """Inputs are two tensors of bytes and their tables of 256 entries."""
+    one, other = (value(inputs, 2 + position).astype(np.int64)[value(inputs, position).view(np.uint8)]
+                  for position in range(2))
+    scaled = settle(combine(str_option(op, "kind"), one, other), int_option(op, "multiplier"), int_option(op, "shift"))
+    return [np.clip(scaled + int_option(op, "zero_point"), int_option(op, "act_min"),
+                    int_option(op, "act_max")).astype(np.int8)]

@@ -1,0 +1,93 @@
+"""Float32 that is only moved: what is left is int8, and every output equals LiteRT's."""
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import pytest
+
+from tq_hw.compiler import compile_model
+from tq_hw.compiler.rewrite.float_moves import MOVES
+from tq_hw.compiler.rewrite.library import LIBRARY
+from tq_hw.compiler.rewrite.rewrite import rewrite
+from tq_hw.isa.config import load_config
+from tq_hw.model.rules.signatures import FLOAT_MOVES
+from tq_hw.model.samples.build import ModelBuilder
+from tq_hw.model.tflite.reader import parse_model
+from tq_hw.sim.executor import execute
+from tq_hw.sim.golden.run import run
+from tq_hw.sim.oracles import ENGINES, Oracle, available
+
+Build = Callable[[ModelBuilder], tuple[int, ...]]
+
+
+@pytest.fixture(scope="module")
+def litert() -> Iterator[Oracle]:
+    if not available("litert-ref"):
+        pytest.skip(f'{ENGINES["litert-ref"][0]} is not installed: pip install "tq-hw[oracles]"')
+    with Oracle("litert-ref") as oracle:
+        yield oracle
+
+
+def number(b: ModelBuilder, value: object) -> int:
+    return b.constant(np.array(value, np.int32))
+
+
+def image(b: ModelBuilder, channels: int = 8, scale: float = 0.05, point: int = 3) -> int:
+    return b.add("DEQUANTIZE", [b.input((1, 4, 6, channels), scale=scale, zero_point=point)])
+
+
+def turned(b: ModelBuilder, x: int) -> int:
+    return b.add("TRANSPOSE", [x, number(b, [0, 3, 1, 2])], shape=(1, 8, 4, 6))
+
+
+def inside_an_island(b: ModelBuilder) -> tuple[int, ...]:
+    x = b.add("RESHAPE", [turned(b, image(b)), number(b, [8, 24])], shape=(8, 24))
+    return (b.add("QUANTIZE", [b.add("SIN", [x])], scale=0.01),)
+
+
+def of_two_scales(b: ModelBuilder) -> tuple[int, ...]:
+    x = b.add("CONCATENATION", [image(b), image(b, 4, 0.02, -7), b.constant(np.full((1, 4, 6, 1), 0.7, np.float32))],
+              shape=(1, 4, 6, 13), options={"axis": 3})
+    x = b.add("PAD", [x, number(b, [[0, 0], [1, 1], [0, 2], [0, 0]])], shape=(1, 6, 8, 13))
+    return (b.add("QUANTIZE", [x], scale=0.04, zero_point=-5),)
+
+
+def before_a_float_output(b: ModelBuilder) -> tuple[int, ...]:
+    begin, size = number(b, [0, 2, 0, 0]), number(b, [1, 4, 4, 6])
+    return (b.add("SLICE", [turned(b, image(b)), begin, size], shape=(1, 4, 4, 6)),)
+
+
+def after_a_float_input(b: ModelBuilder) -> tuple[int, ...]:
+    x = b.add("TRANSPOSE", [b.input((1, 8, 4, 6), dtype="float32"), number(b, [0, 2, 3, 1])], shape=(1, 4, 6, 8))
+    return (b.add("RELU", [b.add("QUANTIZE", [x], scale=0.01, zero_point=4)], scale=0.01, zero_point=4),)
+
+
+def of_a_sum(b: ModelBuilder) -> tuple[int, ...]:
+    x = image(b)
+    made = turned(b, b.add("ADD", [x, image(b, 8, 0.0313, -20)], options={"fused_activation_function": "RELU"}))
+    tiled = b.add("TILE", [x, number(b, [1, 2, 1, 1])], shape=(1, 8, 6, 8))
+    return b.add("QUANTIZE", [made], scale=0.04), b.add("QUANTIZE", [tiled], scale=0.07, zero_point=-5)
+
+
+@pytest.mark.parametrize(("build", "left"), [
+    (inside_an_island, ["TRANSPOSE", "RESHAPE", "TABLE"]), (of_two_scales, ["TABLE", "TABLE", "CONCATENATION", "PAD"]),
+    (before_a_float_output, ["TRANSPOSE", "SLICE", "DEQUANTIZE"]),
+    (after_a_float_input, ["QUANTIZE", "TRANSPOSE", "RELU"]), (of_a_sum, ["TILE", "PAIR", "TRANSPOSE", "TABLE"])])
+def test_what_is_moved_is_int8(litert: Oracle, build: Build, left: list[str]) -> None:
+    b = ModelBuilder("moves")
+    data = b.build(*build(b))
+    model = parse_model(data, "moves")
+    found = [op.op for op in rewrite(model.main, LIBRARY).operators]
+    assert sorted(found) == sorted(left)
+    rng = np.random.default_rng(0)
+    inputs = [rng.normal(size=tensor.shape).astype(np.float32) if tensor.dtype == "float32" else
+              rng.integers(-128, 128, tensor.shape).astype(np.int8)
+              for tensor in (model.main.tensors[index] for index in model.main.inputs)]
+    for ours, golden, theirs in zip(execute(compile_model(model, load_config("n8")).program, inputs).outputs,
+                                    run(model, inputs).outputs, litert.run(data, inputs), strict=True):
+        np.testing.assert_array_equal(ours, theirs, strict=True)
+        np.testing.assert_array_equal(golden, theirs, strict=True)
+
+
+def test_moves_are_those_of_the_rules() -> None:
+    assert set(MOVES) == set(FLOAT_MOVES)
