@@ -18,8 +18,8 @@ __all__ = ["FIRMWARE", "SOURCES", "Firmware", "build_firmware", "find_compiler"]
 
 FIRMWARE = Path(str(files("tq_hw.firmware")))
 _GCC = "riscv64-unknown-elf-gcc"
-SOURCES = ("runtime/start.S", "runtime/main.c", "runtime/console.c", "runtime/memory.c", "runtime/string.c",
-            "driver/tq.c", "driver/tq_mmio.c")
+SOURCES = ("runtime/start.S", "runtime/main.c", "runtime/console.c", "runtime/uart.c", "runtime/memory.c",
+           "runtime/check.c", "runtime/string.c", "driver/tq.c", "driver/tq_mmio.c")
 _FLAGS = ("-std=c11", "-ffreestanding", "-Os", "-ffunction-sections", "-Wall", "-Wextra", "-Wconversion", "-Werror",
           "-nostdlib", "-Wl,--gc-sections,-e,tq_start")
 #: Of an ELF file: where its header names the program headers, and the kind of a loaded segment.
@@ -73,23 +73,27 @@ def build_firmware(facts: SocFacts) -> Firmware:
     return Firmware(image, ram_bytes, name)
 
 
-def read_elf(data: bytes) -> tuple[bytes, int]:
-    """Return the contents of memory from address 0 on, and how much of it the program occupies.
+def read_elf(data: bytes, origin: int = 0, size_bytes: int = RAM_BYTES) -> tuple[bytes, int]:
+    """Return the contents of memory from address `origin` on, and how much of it the program occupies.
 
-    `data` is a 32-bit little-endian ELF file; ToolError for another.
+    `data` is a 32-bit little-endian ELF file; ToolError for another, and for one with contents beyond `size_bytes`.
+    What has no contents may lie elsewhere.
     """
     if data[:6] != b"\x7fELF\x01\x01":
         raise ToolError("the compiler did not write a 32-bit little-endian ELF file")
     at, = struct.unpack_from("<I", data, _ELF_PROGRAM_HEADERS)
     size, count = struct.unpack_from("<HH", data, 42)
-    image = bytearray(RAM_BYTES)
+    image = bytearray(size_bytes)
     end = used = 0
     for number in range(count):
         kind, offset, address, _physical, file_bytes, memory_bytes = struct.unpack_from("<6I", data, at + number * size)
         if kind != _LOADED:
             continue
-        if address + memory_bytes > RAM_BYTES:
-            raise ToolError(f"the program needs {address + memory_bytes} bytes, block RAM has {RAM_BYTES}")
+        address -= origin
+        if not file_bytes and not 0 <= address < size_bytes:
+            continue
+        if address < 0 or address + memory_bytes > size_bytes:
+            raise ToolError(f"the program needs {address + memory_bytes} bytes, block RAM has {size_bytes}")
         image[address:address + file_bytes] = data[offset:offset + file_bytes]
         end, used = max(end, address + file_bytes), max(used, address + memory_bytes)
     return bytes(image[:end]), used

@@ -17,7 +17,7 @@ from tq_hw.isa.c_header import defines, guarded, members
 from tq_hw.isa.sizes import ceil_div
 from tq_hw.model.errors import UnsupportedError
 
-__all__ = ["SocFacts", "header", "linker_script", "soc_facts"]
+__all__ = ["SocFacts", "header", "image_lines", "linker_script", "soc_facts"]
 
 _COMMAND = "python -m tq_hw.boards.build.soc_header"
 _DEFAULT_BOARD = "ulx3s_85f"
@@ -73,16 +73,22 @@ def _lines(facts: SocFacts) -> Iterator[str]:
     yield from ("", f'#define TQ_BOARD_NAME "{board.name}"')
     yield from defines("The board.", (("board_clock_hz", facts.clock_hz), ("board_memory_bytes", facts.memory_bytes)))
     yield from defines("Byte addresses.", members("soc", soc_map.Region), "#010x")
+    yield from defines("What the accelerator calls its memory's first byte.", (("soc_memory_address", 0),))
     yield from defines("Registers of the devices.", members("device", soc_map.Device))
-    yield from defines("The image in flash: where it begins, byte offsets of the words of its header.", (
-        ("flash_offset", soc_map.FLASH_OFFSET), ("flash_magic_value", soc_map.FLASH_MAGIC),
-        ("flash_version_value", soc_map.FLASH_VERSION), ("flash_crc_from", 8),
-        *((f"flash_{name}", 4 * number) for number, name in enumerate(soc_map.FLASH_HEADER_WORDS)),
-        ("flash_header_bytes", 4 * len(soc_map.FLASH_HEADER_WORDS))))
+    yield from image_lines(soc_map.FLASH_OFFSET)
     yield from defines("Register writes that bring the DRAM up: offset, value, cycles to wait.",
                        (("dram_steps", len(steps)),))
     rows = (f"    {{{address:#06x}u, {value:#x}u, {wait}u}}" for address, value, wait in steps)
     yield "#define TQ_DRAM_SEQUENCE { \\\n" + ", \\\n".join(rows) + "}"
+
+
+def image_lines(offset: int) -> Iterator[str]:
+    """Yield the macros of the image in flash, which begins at a byte offset of it."""
+    yield from defines("The image in flash: where it begins, byte offsets of the words of its header.", (
+        ("flash_offset", offset), ("flash_magic_value", soc_map.FLASH_MAGIC),
+        ("flash_version_value", soc_map.FLASH_VERSION), ("flash_crc_from", 8),
+        *((f"flash_{name}", 4 * number) for number, name in enumerate(soc_map.FLASH_HEADER_WORDS)),
+        ("flash_header_bytes", 4 * len(soc_map.FLASH_HEADER_WORDS))))
 
 
 def linker_script() -> str:

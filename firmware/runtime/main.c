@@ -82,8 +82,8 @@ static void open_model(const tq_bus *bus)
 {
     const uint32_t began = cycles_now();
     uint32_t bytes = 0;
-    expect(tq_open(&model, bus, image + word(TQ_FLASH_MODEL_OFFSET), word(TQ_FLASH_MODEL_BYTES), 0,
-                   TQ_BOARD_MEMORY_BYTES));
+    expect(tq_open(&model, bus, image + word(TQ_FLASH_MODEL_OFFSET), word(TQ_FLASH_MODEL_BYTES),
+                   TQ_SOC_MEMORY_ADDRESS, TQ_BOARD_MEMORY_BYTES));
     put_value("model ", word(TQ_FLASH_MODEL_BYTES));
     put_value(" bytes opened in ", cycles_now() - began);
     put_text(" cycles\n");
@@ -96,7 +96,7 @@ static void open_model(const tq_bus *bus)
 static void put_output(uint32_t set, uint32_t number)
 {
     const tq_tensor *output = &model.outputs[number];
-    const uint8_t *at = (const uint8_t *)(TQ_SOC_MEMORY + output->address);
+    const uint8_t *at = (const uint8_t *)(TQ_SOC_MEMORY + (output->address - TQ_SOC_MEMORY_ADDRESS));
     put_value("set ", set);
     put_value(" output ", number);
     put_text(" ");
@@ -114,7 +114,9 @@ static void run_set(uint32_t set)
         expect(tq_write(&model, &model.inputs[i], input, model.inputs[i].bytes));
         input += model.inputs[i].bytes;
     }
+    give_memory();
     expect(tq_run(&model, MOST_CYCLES));
+    take_memory();
     put_value("set ", set);
     put_value(" took ", cycles_now() - began);
     expect(tq_counter(&model, TQ_REG_COUNTER_CYCLES, &cycles));
@@ -126,7 +128,8 @@ static void run_set(uint32_t set)
 
 int main(void)
 {
-    tq_mmio mmio = {(volatile uint32_t *)TQ_SOC_ACCELERATOR, (volatile uint8_t *)TQ_SOC_MEMORY, 0};
+    tq_mmio mmio = {(volatile uint32_t *)TQ_SOC_ACCELERATOR, (volatile uint8_t *)TQ_SOC_MEMORY,
+                    TQ_SOC_MEMORY_ADDRESS};
     const tq_bus bus = tq_mmio_bus(&mmio);
     put_text("tq runtime on " TQ_BOARD_NAME "\n");
     start_memory();

@@ -16,6 +16,9 @@
 #define TQ_SOC_DEVICES 0xe0000000u
 #define TQ_SOC_ACCELERATOR 0xf0000000u
 
+/* What the accelerator calls its memory's first byte. */
+#define TQ_SOC_MEMORY_ADDRESS 0u
+
 /* Registers of the devices. */
 #define TQ_DEVICE_UART 0u
 #define TQ_DEVICE_TIMER 4u

@@ -1,0 +1,144 @@
+"""The accelerator in a LiteX SoC, with the extra `litex`.
+
+    from tq_hw.litex import add_tq_hw
+    add_tq_hw(soc, config="n9x8")       # after soc.add_sdram, or with integrated main RAM
+
+adds the registers to the bus, the interrupt to the processor, and a way to the main memory: a port of LiteDRAM's own
+crossbar, or a master on the bus. What LiteX generates then has
+
+    mem.h   TQ_HW_BASE, the registers of docs/reference/isa.md; TQ_HW_MEMORY_BASE and _SIZE, reserved for models
+    soc.h   TQ_HW_INTERRUPT
+    csr.h   tq_hw_ev_status_read(), tq_hw_ev_enable_write(), ...: the interrupt, high from the end of a run on
+
+The driver of firmware/driver takes the first two as they are; docs/guide/litex.md shows it.
+"""
+
+from pathlib import Path
+from typing import Any
+
+from litedram.frontend.axi import LiteDRAMAXI2Native
+from litex.gen import ClockSignal, LiteXModule, ResetSignal
+from litex.soc.integration.soc import SoCRegion
+from litex.soc.interconnect import axi, wishbone
+from litex.soc.interconnect.csr_eventmanager import EventManager, EventSourceLevel
+from migen import Instance, Signal
+
+from tq_hw.hdl.netlist.names import legal
+from tq_hw.hdl.top import Top, top_members
+from tq_hw.hdl.verilog import to_readable_verilog
+from tq_hw.isa.config import Config, load_config
+from tq_hw.isa.control import WINDOW_BYTES
+from tq_hw.model.errors import OptionError
+
+__all__ = ["MEMORIES", "TqHw", "add_tq_hw"]
+
+#: Ways to the main memory.
+MEMORIES = ("auto", "dram", "bus")
+#: The bus that every LiteX SoC has, or has an adapter to.
+_CONTROL = "wishbone"
+#: Regions begin at multiples of this.
+_ALIGN = 256
+
+
+class TqHw(LiteXModule):
+    """The accelerator as a module of LiteX; `add_tq_hw` puts it into a SoC.
+
+    Parameters
+    ----------
+    platform : its Verilog is written into the platform's output folder, and added to its sources, when it is finalized
+    config : a preset's name, a path that ends in .toml, or a Config
+    name : of the Verilog module
+
+    Members
+    -------
+    bus : Wishbone slave of 32 bits, classic cycles; `adr` counts words, of which the low ten bits are looked at
+    axi : AXI4 master of the configuration's bus width
+    interrupt : high from the end of a run, or its error, to the next start or stop
+    ev : LiteX's event `done`, of the level of `interrupt`
+    """
+
+    def __init__(self, platform: Any, config: str | Config = "n8", name: str = "tq_hw") -> None:
+        self.platform, self.module_name = platform, name
+        self.config = load_config(config) if isinstance(config, str) else config
+        if legal(name) != name:
+            raise OptionError(f"name {name!r}: expected a name for a Verilog module, no keyword")
+        self.bus = wishbone.Interface(data_width=32, address_width=32, addressing="word")
+        self.axi = axi.AXIInterface(data_width=8 * self.config.bus_bytes, address_width=32, id_width=1)
+        self.interrupt = Signal()
+        self.ev = EventManager()
+        self.ev.done = EventSourceLevel(description="the last run has ended, or stopped with an error")
+        self.ev.finalize()
+        self.comb += self.ev.done.trigger.eq(self.interrupt)
+        self.specials += Instance(name, **self._ports())
+
+    def _ports(self) -> dict[str, Any]:
+        """Return the ports of the instance by LiteX's names, `i_` and `o_` in front."""
+        ports: dict[str, Any] = {}
+        for port, member in top_members(self.config, _CONTROL).items():
+            way = "i" if member.flow.name == "In" else "o"
+            ports[f"{way}_{port}"] = self._signal(port)
+        return ports
+
+    def _signal(self, port: str) -> Any:
+        if port in ("aclk", "aresetn"):
+            return ClockSignal("sys") if port == "aclk" else ~ResetSignal("sys")
+        if port == "interrupt":
+            return self.interrupt
+        if port.startswith("s_wb_"):
+            signal = getattr(self.bus, port.removeprefix("s_wb_"))
+            return signal[:WINDOW_BYTES.bit_length() - 3] if port == "s_wb_adr" else signal
+        name = port.removeprefix("m_axi_")
+        channel = name[:2] if name[0] == "a" else name[0]
+        return getattr(getattr(self.axi, channel), name.removeprefix(channel))
+
+    def do_finalize(self) -> None:
+        """Write the Verilog: the same bytes on every run."""
+        folder = Path(self.platform.output_dir or "build") / "gateware"
+        folder.mkdir(parents=True, exist_ok=True)
+        path = folder / f"{self.module_name}.v"
+        path.write_text(to_readable_verilog(Top(self.config, _CONTROL), self.module_name).text, encoding="utf-8")
+        self.platform.add_source(str(path))
+
+
+def add_tq_hw(soc: Any, config: str | Config = "n8", *, name: str = "tq_hw", memory: str = "auto",
+              origin: int | None = None, memory_bytes: int = 1 << 20) -> TqHw:
+    """Add the accelerator to a LiteX SoC and return it; it becomes `soc.NAME`.
+
+    Parameters
+    ----------
+    config : a preset's name, a path that ends in .toml, or a Config
+    name : of the module, of the region of its registers, and in the generated headers
+    memory : "dram": a port of LiteDRAM's crossbar; "bus": a master on the SoC's bus, on `soc.dma_bus` where there is
+        one; "auto": the first where the SoC has SDRAM. Only "bus" goes through the L2 cache
+    origin : of the registers, a page; None: LiteX finds a place that the processor does not cache
+    memory_bytes : at the end of the main memory that the headers name for models, a power of 2, at least 256
+
+    Raises OptionError for a SoC without main memory, or with less.
+    """
+    if memory not in MEMORIES:
+        raise OptionError(f"memory must be one of {', '.join(MEMORIES)}, not {memory!r}")
+    main = soc.bus.regions.get("main_ram")
+    if main is None:
+        raise OptionError("the SoC has no main_ram: call soc.add_sdram first, or build it with "
+                          "integrated_main_ram_size")
+    if memory_bytes < _ALIGN or memory_bytes & memory_bytes - 1 or memory_bytes > main.size:
+        raise OptionError(f"memory_bytes must be a power of 2 from {_ALIGN} to the {main.size} bytes of main_ram, not "
+                          f"{memory_bytes}")
+    sdram = getattr(soc, "sdram", None)
+    if memory == "dram" and sdram is None:
+        raise OptionError('memory="dram": the SoC has no sdram; take "bus"')
+    unit = TqHw(soc.platform, config, name)
+    soc.add_module(name=name, module=unit)
+    soc.bus.add_slave(name=name, slave=unit.bus, region=SoCRegion(
+        origin=soc.mem_map.get(name) if origin is None else origin, size=WINDOW_BYTES, cached=False))
+    if sdram is not None and memory != "bus":
+        port = sdram.crossbar.get_port(data_width=unit.axi.data_width)
+        soc.add_module(name=f"{name}_port", module=LiteDRAMAXI2Native(unit.axi, port, base_address=main.origin))
+    else:
+        getattr(soc, "dma_bus", soc.bus).add_master(name=name, master=unit.axi)
+    if soc.irq.enabled:
+        soc.irq.add(name, use_loc_if_exists=True)
+    # A region of the linker's lies within another one.
+    soc.bus.add_region(f"{name}_memory", SoCRegion(origin=main.origin + main.size - memory_bytes, size=memory_bytes,
+                                                   linker=True))
+    return unit
