@@ -11,6 +11,7 @@ integer that it prints is held against the golden model.
 import argparse
 import contextlib
 import hashlib
+import logging
 import os
 import subprocess
 import sys
@@ -59,7 +60,7 @@ def words(data: bytes) -> list[int]:
 
 def make_soc(config: Config, options: argparse.Namespace, image: bytes) -> Any:
     """Return the SoC; its ROM is filled when the headers for the firmware are there."""
-    from litedram.modules import MT48LC16M16
+    from litedram.modules import MT41K128M16, MT48LC16M16
     from litedram.phy.model import SDRAMPHYModel
     from litex.build.generic_platform import Pins, Subsignal
     from litex.build.io import CRG
@@ -77,7 +78,7 @@ def make_soc(config: Config, options: argparse.Namespace, image: bytes) -> Any:
                   integrated_main_ram_size=0x100000 if integrated else 0)
     soc.crg = CRG(platform.request("sys_clk"), platform.request("sys_rst"))
     if not integrated:
-        chip = MT48LC16M16(CLOCK_HZ, "1:1")
+        chip = MT48LC16M16(CLOCK_HZ, "1:1") if options.ram == "sdram" else MT41K128M16(CLOCK_HZ, "1:4")
         soc.sdrphy = SDRAMPHYModel(chip, data_width=16, clk_freq=CLOCK_HZ)
         soc.add_sdram("sdram", phy=soc.sdrphy, module=chip, l2_cache_size=options.l2)
     add_tq_hw(soc, config, memory=options.way, memory_bytes=0x80000)
@@ -137,14 +138,15 @@ def main() -> None:
     parser.add_argument("--config", default="n8")
     parser.add_argument("--model", type=Path, default=DIGITS)
     parser.add_argument("--sets", type=int, default=1, help="input sets, drawn")
-    parser.add_argument("--ram", choices=("sdram", "integrated"), default="sdram", help="main memory")
+    parser.add_argument("--ram", choices=("sdram", "ddr3", "integrated"), default="sdram", help="main memory")
     parser.add_argument("--way", choices=("auto", "dram", "bus"), default="auto", help="the accelerator's way to it")
     parser.add_argument("--cpu-variant", default="standard")
     parser.add_argument("--l2", type=int, default=2048, help="bytes of L2 cache, 0: none")
     parser.add_argument("--folder", type=Path, default=Path("build/litex"))
     options = parser.parse_args()
-    # LiteX's parts read the command line, too.
+    # LiteX's parts read the command line, too, and tell much.
     sys.argv[1:] = []
+    logging.disable(logging.INFO)
     config, model = load_config(options.config), read_model(str(options.model))
     program = compile_model(model, config).program
     sets = draw_inputs(model, options.sets, 0)
