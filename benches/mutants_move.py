@@ -5,7 +5,7 @@ from mutant import mutants
 __all__ = ["MOVE_MUTANTS"]
 
 MOVE_MUTANTS = (
-    *mutants("bus/axi.py", ("tests/hdl/bus/test_read_channel.py", "tests/hdl/bus/test_write_channel.py"), {
+    *mutants("bus/read_channel.py", ("tests/hdl/bus/test_read_channel.py",), {
         "test_reads_wait_while_all_are_open": (
             ("one read more than can be followed", "self.room.eq(bursts.level < self._limit - 1)",
              "self.room.eq(bursts.level < self._limit)"),
@@ -15,14 +15,6 @@ MOVE_MUTANTS = (
         "test_a_halt_lets_reads_end": (
             ("reads begin in a halt", "may_open.eq(~self.halt & Cat(part.room for part in bursts).all())",
              "may_open.eq(Cat(part.room for part in bursts).all())"),
-        ),
-        "test_a_halt_lets_writes_end": (
-            ("writes begin in a halt", "address.i.ready & flags.i.ready & ~self.halt",
-             "address.i.ready & flags.i.ready"),
-        ),
-        "test_sixteen_writes_are_open": (
-            ("no limit of open writes", "address.i.ready & flags.i.ready & ~self.halt",
-             "address.i.ready & ~self.halt"),
         ),
         "test_every_client_reads_its_own_beats": (
             ("a read counted as ended at each of its beats", "bursts.o.ready.eq(self.came & is_last)",
@@ -50,6 +42,26 @@ MOVE_MUTANTS = (
             ("beat that nobody asked for no error", "(self.wrong | (self.last != is_last) | ~bursts.o.valid)",
              "(self.wrong | (self.last != is_last) & bursts.o.valid)"),
         ),
+        "test_load_gets_its_share_of_the_bursts": (
+            ("load gets one burst more than its share", "next_in_a_row >= Mux(self.urgent",
+             "next_in_a_row > Mux(self.urgent"),
+            ("urgent commands wait as others do", "next_in_a_row >= Mux(self.urgent, *LOAD_SHARES)",
+             "next_in_a_row >= LOAD_SHARES[1]"),
+        ),
+        "test_what_load_got_while_it_was_alone_does_not_count": (
+            ("load's share counted while it is alone", "Mux(choose_load & fetch.burst.valid, in_a_row + 1, 0)",
+             "Mux(choose_load, in_a_row + 1, 0)"),
+        ),
+    }),
+    *mutants("bus/write_channel.py", ("tests/hdl/bus/test_write_channel.py",), {
+        "test_a_halt_lets_writes_end": (
+            ("writes begin in a halt", "address.i.ready & flags.i.ready & ~self.halt",
+             "address.i.ready & flags.i.ready"),
+        ),
+        "test_sixteen_writes_are_open": (
+            ("no limit of open writes", "address.i.ready & flags.i.ready & ~self.halt",
+             "address.i.ready & ~self.halt"),
+        ),
         "test_writes_every_beat": (
             ("EXOKAY of a write taken for an error", "came_wrong.eq(bus.bresp[1])", "came_wrong.eq(bus.bresp.any())"),
             ("writes idle a cycle early", "~Cat(started, flags.o.valid).any()", "~flags.o.valid"),
@@ -64,16 +76,6 @@ MOVE_MUTANTS = (
              "bus.wlast.eq(self.beats.payload.last)"),
             ("bursts of the wrong width", "bus.awsize.eq(ceil_log2(self._config.bus_bytes))",
              "bus.awsize.eq(2)"),
-        ),
-        "test_load_gets_its_share_of_the_bursts": (
-            ("load gets one burst more than its share", "next_in_a_row >= Mux(self.urgent",
-             "next_in_a_row > Mux(self.urgent"),
-            ("urgent commands wait as others do", "next_in_a_row >= Mux(self.urgent, *LOAD_SHARES)",
-             "next_in_a_row >= LOAD_SHARES[1]"),
-        ),
-        "test_what_load_got_while_it_was_alone_does_not_count": (
-            ("load's share counted while it is alone", "Mux(choose_load & fetch.burst.valid, in_a_row + 1, 0)",
-             "Mux(choose_load, in_a_row + 1, 0)"),
         ),
     }),
     *mutants("bus/bursts.py", ("tests/hdl/dma/test_runs.py",), {

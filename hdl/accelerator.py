@@ -7,7 +7,9 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import Out
 
 from tq_hw.hdl.array.unit import ArrayUnit
-from tq_hw.hdl.bus.axi import ReadChannel, WriteChannel, read_members, write_members
+from tq_hw.hdl.bus.axi import read_members, write_members
+from tq_hw.hdl.bus.read_channel import ReadChannel
+from tq_hw.hdl.bus.write_channel import WriteChannel
 from tq_hw.hdl.control.fetch import Fetch
 from tq_hw.hdl.control.registers import EVENTS, RESET_CYCLES, Registers, host_members
 from tq_hw.hdl.control.tokens import WORKERS, Tokens

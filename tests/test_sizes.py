@@ -16,7 +16,6 @@ OVER = {
     "compiler/lower/movement.py",
     "compiler/programs/rows.py",
     "hdl/accelerator.py:Accelerator.elaborate",
-    "hdl/bus/axi.py",
     "hdl/control/fetch.py:Fetch.elaborate",
     "hdl/control/registers.py:Registers.elaborate",
     "hdl/control/unit_control.py:UnitControl.elaborate",

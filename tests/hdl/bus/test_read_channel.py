@@ -11,7 +11,7 @@ from axi_rules import AxiRules
 from channel_bench import CLIENTS, CONFIGS, TINY, Burst, channel_of, content, random_bursts
 from stalls import STALLS, Stalls
 
-from tq_hw.hdl.bus.axi import ReadChannel
+from tq_hw.hdl.bus.read_channel import ReadChannel
 from tq_hw.hdl.parts.numbers import NUMBER_BITS
 from tq_hw.isa.config import Config
 

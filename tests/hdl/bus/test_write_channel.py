@@ -11,7 +11,7 @@ from axi_rules import AxiRules
 from channel_bench import CONFIGS, RESPONSES, TINY, channel_of, random_bursts
 from stalls import STALLS, Stalls
 
-from tq_hw.hdl.bus.axi import WriteChannel
+from tq_hw.hdl.bus.write_channel import WriteChannel
 from tq_hw.isa.config import Config
 
 

@@ -15,7 +15,7 @@ from bench import Bench
 from dma_reference import Fields, random_store, runs, store_ref
 from stalls import Stalls
 
-from tq_hw.hdl.bus.axi import WriteChannel
+from tq_hw.hdl.bus.write_channel import WriteChannel
 from tq_hw.hdl.dma.store import StoreUnit
 from tq_hw.hdl.parts.numbers import NUMBER_BITS
 from tq_hw.isa.config import PRESETS, Config
