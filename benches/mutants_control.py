@@ -54,36 +54,36 @@ CONTROL_MUTANTS = (
              "in_flight + (started & ~self.done) - self.done"),
         ),
         "test_a_register_that_does_not_exist_is_a_bad_command": (
-            ("register behind the last accepted", "plain.eq(next_index < len(registers))",
-             "plain.eq(next_index <= len(registers))"),
+            ("register behind the last accepted", "plain.eq(next_index < register_words)",
+             "plain.eq(next_index <= register_words)"),
             ("table taken to begin a word early", "(next_index >= base)", "(next_index >= base - 1)"),
             ("unit goes on behind a register that does not exist", "m.d.sync += self.error.eq(Status.BAD_COMMAND)\n"
-             '                    m.next = "STOPPED"', "m.d.sync += self.error.eq(Status.BAD_COMMAND)\n"
-             '                    m.next = "HEADER"'),
+             '                m.next = "STOPPED"', "m.d.sync += self.error.eq(Status.BAD_COMMAND)\n"
+             '                m.next = "HEADER"'),
         ),
         "test_tokens_from_a_unit_to_itself_are_a_bad_operation": (
-            ("operation that breaks a rule offered", "self.o.valid.eq(legality.legal)", "self.o.valid.eq(1)"),
-            ("refused while operations before are under way", "with m.If(quiet & ~legality.legal):",
-             "with m.If(~legality.legal):"),
+            ("operation that breaks a rule offered", "self.o.valid.eq(legal)", "self.o.valid.eq(1)"),
+            ("refused while operations before are under way", "with m.If(quiet & ~legal):",
+             "with m.If(~legal):"),
         ),
         "test_an_operation_is_offered_when_its_tokens_are_there": (
             ("tokens compared before the last value is there", 'm.next = "SETTLE"', 'm.next = "CHECK"'),
         ),
         "test_tokens_keep_the_order": (
             ("tokens taken in the cycle in which the counters compare", 'with m.State("CHECK"):\n'
-             "                # The counters compare in this cycle, and the rules with the fields.\n"
-             '                m.next = "TOKENS"',
-             'with m.State("CHECK"):\n' '                m.next = "OFFER"'),
+             "            # The counters compare in this cycle, and the rules with the fields.\n"
+             '            m.next = "TOKENS"',
+             'with m.State("CHECK"):\n' '            m.next = "OFFER"'),
             ("tokens given when an operation starts", "self.tokens.give.eq(self.done)",
              "self.tokens.give.eq(started)"),
         ),
         "test_is_idle_when_no_operation_waits_or_is_under_way": (
-            ("idle while the engine is not", "self.idle.eq((in_flight == 0) & self.engine_idle)",
-             "self.idle.eq(in_flight == 0)"),
-            ("idle with an operation in flight", "self.idle.eq((in_flight == 0) & self.engine_idle)",
-             "self.idle.eq(self.engine_idle)"),
+            ("idle while the engine is not", "self._receive(m, target, (in_flight == 0) & self.engine_idle)",
+             "self._receive(m, target, in_flight == 0)"),
+            ("idle with an operation in flight", "self._receive(m, target, (in_flight == 0) & self.engine_idle)",
+             "self._receive(m, target, self.engine_idle)"),
             ("idle while an operation waits for tokens", "self.waiting.eq(~self.tokens.enough)",
-             "[self.waiting.eq(~self.tokens.enough), self.idle.eq(in_flight == 0)]"),
+             "[self.waiting.eq(~self.tokens.enough), self.idle.eq(quiet)]"),
         ),
         "test_operations_and_tables_come_in_order": (
             ("operations counted when they are offered", "with m.If(started):", "with m.If(self.o.valid):"),
@@ -106,8 +106,8 @@ CONTROL_MUTANTS = (
             ("fetch deals one word into a full queue", "queue.level < QUEUE_WORDS - 2",
              "queue.level < QUEUE_WORDS - 1"),
             ("fetch leaves places in a queue", "queue.level < QUEUE_WORDS - 2", "queue.level < QUEUE_WORDS - 8"),
-            ("fetch deals into a queue whose neighbour has room", "words.o.valid & (goes_to & Cat(rooms)).any()",
-             "words.o.valid & goes_to.any() & Cat(rooms).any()"),
+            ("fetch deals into a queue whose neighbour has room", "words.o.valid & (goes_to & Cat(queues.rooms)).any()",
+             "words.o.valid & goes_to.any() & Cat(queues.rooms).any()"),
         ),
         "test_deals_nothing_more_after_a_halt": (
             ("fetch deals in a halt", "deal.eq(running & ~self.halt & words.o.valid",
@@ -157,50 +157,53 @@ CONTROL_MUTANTS = (
     }),
     *mutants("control/registers.py", ("tests/hdl/control/test_registers.py", "tests/hdl/control/test_run_ends.py"), {
         "test_a_start_at_the_end_of_a_run_waits_and_a_stop_undoes_it": (
-            ("a stop at the end of a run starts the machine", "error_index.eq(NO_RUN)]\n"
-             "                with m.If(asked_start | asked_stop):\n"
-             "                    m.d.sync += [busy.eq(1), again.eq(~asked_stop), *clear]", "error_index.eq(NO_RUN)]\n"
-             "                with m.If(asked_start | asked_stop):\n"
-             "                    m.d.sync += [busy.eq(1), again.eq(1), *clear]"),
+            ("a stop at the end of a run starts the machine", "NO_RUN)\n"
+             "            with m.If(asked.start | asked.stop):\n"
+             "                m.d.sync += [status.busy.eq(1), again.eq(~asked.stop), *status.clear()]", "NO_RUN)\n"
+             "            with m.If(asked.start | asked.stop):\n"
+             "                m.d.sync += [status.busy.eq(1), again.eq(1), *status.clear()]"),
             ("a stop in a reset starts the machine", "m.d.sync += left.eq(left - 1)\n"
-             "                with m.If(asked_start | asked_stop):\n"
-             "                    m.d.sync += [busy.eq(1), again.eq(~asked_stop), *clear]",
-             "m.d.sync += left.eq(left - 1)\n" "                with m.If(asked_start | asked_stop):\n"
-             "                    m.d.sync += [busy.eq(1), again.eq(1), *clear]"),
-            ("a stop right behind a start ignored", "with m.If(asked_stop):\n" '                    m.next = "DRAIN"',
-             "with m.If(0):\n" '                    m.next = "DRAIN"'),
-            ("a start at the end of a run forgotten", "with m.Elif(asked_start | again):",
-             "with m.Elif(asked_start):"),
+             "            with m.If(asked.start | asked.stop):\n"
+             "                m.d.sync += [status.busy.eq(1), again.eq(~asked.stop), *status.clear()]",
+             "m.d.sync += left.eq(left - 1)\n" "            with m.If(asked.start | asked.stop):\n"
+             "                m.d.sync += [status.busy.eq(1), again.eq(1), *status.clear()]"),
+            ("a stop right behind a start ignored", "with m.If(asked.stop):\n" '                m.next = "DRAIN"',
+             "with m.If(0):\n" '                m.next = "DRAIN"'),
+            ("a start at the end of a run forgotten", "with m.Elif(asked.start | again):",
+             "with m.Elif(asked.start):"),
         ),
         "test_the_first_error_stops_the_machine": (
-            ("error_index of the next operation", "error_index.eq(first_index - first_behind)",
-             "error_index.eq(first_index)"),
+            ("error_index of the next operation", "error.index - error.behind)]",
+             "error.index)]"),
             ("error_index of a later cycle", 'delayed(m, codes, 1, "codes"), delayed(m, runs, 1, "runs")',
              'delayed(m, codes, 1, "codes"), runs'),
         ),
         "test_an_error_names_its_run_by_the_low_bits_of_its_number": (
-            ("error_index of the last operation that began", "error_index.eq(first_index - first_behind)",
-             "error_index.eq(first_index - 1)"),
+            ("error_index of the last operation that began", "error.index - error.behind)]",
+             "error.index - 1)]"),
         ),
         "test_memory_that_is_given_up": (
-            ("a start waits for ever for answers", "busy.eq(0), owed.eq(1), again.eq(0)", "owed.eq(1), again.eq(0)"),
-            ("a start that memory does not let begin says nothing", "failed.eq(1), error_code.eq(Status.NO_ANSWER)",
-             "error_code.eq(Status.NO_ANSWER)"),
-            ("memory that answers late owes for ever", "left.eq(2 * RESET_CYCLES - 1), owed.eq(0)",
+            ("a start waits for ever for answers", "status.busy.eq(0), status.owed.eq(1), again.eq(0)",
+             "status.owed.eq(1), again.eq(0)"),
+            ("a start that memory does not let begin says nothing", "status.fail(self.owed, Status.NO_ANSWER, NO_RUN)",
+             "status.fail(self.owed, Status.NO_ANSWER, NO_RUN)[1:]"),
+            ("memory that answers late owes for ever", "left.eq(2 * RESET_CYCLES - 1), status.owed.eq(0)",
              "left.eq(2 * RESET_CYCLES - 1)"),
         ),
         "test_writes_while_busy_are_ignored": (
-            ("registers written while busy", "with m.If(self.write_en & ~busy &", "with m.If(self.write_en &"),
+            ("registers written while busy", "with m.If(self.write_en & ~status.busy &", "with m.If(self.write_en &"),
         ),
         "test_open_bursts_end_before_the_units_are_reset": (
             ("units reset with open bursts", 'states.ongoing("DRAIN") & self.channels_idle',
              'states.ongoing("DRAIN")'),
             ("units ready before their reset is over", "m.d.sync += [left.eq(2 * RESET_CYCLES - 1)",
              "m.d.sync += [left.eq(RESET_CYCLES + 1)"),
-            ("no halt at an error", "busy.eq(0), failed.eq(1), self.halt.eq(1),", "busy.eq(0), failed.eq(1),"),
-            ("no halt at the end", "busy.eq(0), done.eq(1), self.halt.eq(1)", "busy.eq(0), done.eq(1)"),
-            ("no halt at a stop", "busy.eq(1), self.halt.eq(1), *clear", "busy.eq(1), *clear"),
-            ("no interrupt of an error", "self.interrupt.eq(done | failed)", "self.interrupt.eq(done)"),
+            ("no halt at an error", "status.busy.eq(0), self.halt.eq(1),\n", "status.busy.eq(0),\n"),
+            ("no halt at the end", "status.done.eq(1), self.halt.eq(1)", "status.done.eq(1)"),
+            ("no halt at a stop", "busy.eq(1), self.halt.eq(1), *status.clear()",
+             "busy.eq(1), *status.clear()"),
+            ("no interrupt of an error", "self.interrupt.eq(status.done | status.failed)",
+             "self.interrupt.eq(status.done)"),
         ),
         "test_units_are_reset_at_power_on": (
             ("reset half as long", "self.reset_units.eq(left >= RESET_CYCLES)",
@@ -215,7 +218,7 @@ CONTROL_MUTANTS = (
              'finished = delayed(m, self.finished, 2, "finished", control=True)', "finished = self.finished"),
         ),
         "test_a_stop_undoes_an_end_that_comes_with_it": (
-            ("an error ends a run that is stopped", "busy.eq(1), self.halt.eq(1), *clear",
+            ("an error ends a run that is stopped", "busy.eq(1), self.halt.eq(1), *status.clear()",
              "busy.eq(1), self.halt.eq(1)"),
         ),
         "test_counters_count_the_cycles_of_a_run": (

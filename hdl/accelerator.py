@@ -1,6 +1,6 @@
 """The whole accelerator: AXI4 master, register bus, interrupt."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from amaranth import Cat, ClockDomain, ClockSignal, DomainRenamer, Module, Mux, ResetSignal, Signal
 from amaranth.lib import wiring
@@ -63,16 +63,22 @@ class Accelerator(wiring.Component):
         m.submodules.read_channel = reads = ReadChannel(config)
         m.submodules.write_channel = writes = WriteChannel(config)
         m.submodules.scratchpad = pad = Scratchpad(config)
-        fetch, tokens = Fetch(config), Tokens()
-        load, store = LoadUnit(config), StoreUnit(config)
-        array, vector = ArrayUnit(config), VectorUnit(config)
-        controls = {unit: UnitControl(unit, config) for unit in WORKERS}
-        engines: dict[Unit, Any] = {Unit.LOAD: load, Unit.ARRAY: array, Unit.VECTOR: vector, Unit.STORE: store}
+        parts = _Parts(Fetch(config), Tokens(), LoadUnit(config), ArrayUnit(config), VectorUnit(config),
+                       StoreUnit(config), {unit: UnitControl(unit, config) for unit in WORKERS})
+        self._reset_parts(m, parts, registers.reset_units)
 
-        # Thousands of flip-flops take part in the units' reset: it reaches part after part, each from a flip-flop.
-        parts = {"fetch": fetch, "tokens": tokens, "load": load, "array": array, "vector": vector, "store": store,
-                 **{f"control_{unit.name.lower()}": control for unit, control in controls.items()}}
-        reset: Any = ResetSignal() | registers.reset_units
+        self._connect_host(m, registers, reads, writes)
+        self._connect_memory(m, parts, registers, reads, writes, pad)
+        m.submodules.watchdog = watchdog = Watchdog()
+        self._connect_controls(m, parts, registers, watchdog)
+        self._count_events(m, parts, registers, reads, writes)
+        self._watch(m, parts, registers, reads, writes, watchdog)
+        return m
+
+    def _reset_parts(self, m: Module, parts: "_Parts", reset_units: Signal) -> None:
+        """Add the parts that are reset between runs: thousands of flip-flops, so part after part, each from its own."""
+        named = parts.by_name
+        reset: Any = ResetSignal() | reset_units
         for step, names in enumerate(_RESET_ORDER):
             domain = ClockDomain(f"units{step}", local=True)
             m.domains += domain
@@ -81,10 +87,13 @@ class Accelerator(wiring.Component):
             m.d.comb += [domain.clk.eq(ClockSignal()), domain.rst.eq(flag)]
             reset = flag
             for name in names:
-                m.submodules[name] = DomainRenamer(domain.name)(parts.pop(name))
-        assert not parts and len(_RESET_ORDER) < RESET_CYCLES
+                m.submodules[name] = DomainRenamer(domain.name)(named.pop(name))
+        assert not named and len(_RESET_ORDER) < RESET_CYCLES
 
-        self._connect_host(m, registers, reads, writes)
+    def _connect_memory(self, m: Module, parts: "_Parts", registers: Registers, reads: ReadChannel,
+                        writes: WriteChannel, pad: Scratchpad) -> None:
+        """Connect what moves bytes: system memory, accumulators, scratchpad."""
+        fetch, load, array, vector, store = parts.fetch, parts.load, parts.array, parts.vector, parts.store
         wiring.connect(m, fetch.memory, reads.fetch)
         wiring.connect(m, load.memory, reads.load)
         wiring.connect(m, store.beats, writes.beats)
@@ -102,12 +111,15 @@ class Accelerator(wiring.Component):
             reads.urgent.eq(fetch.urgent), reads.halt.eq(registers.halt), writes.halt.eq(registers.halt),
             registers.channels_idle.eq(reads.idle & writes.idle),
         ]
-        m.submodules.watchdog = watchdog = Watchdog()
+
+    def _connect_controls(self, m: Module, parts: "_Parts", registers: Registers, watchdog: Watchdog) -> None:
+        """Connect each unit: its commands from fetch, its engine, its tokens, its errors to the registers."""
+        fetch, tokens = parts.fetch, parts.tokens
         # No RUN is to blame for what fetch finds.
         m.d.comb += [registers.errors[Unit.CONTROL].eq(_first((fetch.error, 0), (watchdog.error[Unit.CONTROL], 0))[0]),
                      registers.error_at[Unit.CONTROL].eq(-1)]
-        for unit, control in controls.items():
-            name, engine = unit.name.lower(), engines[unit]
+        for unit, control in parts.controls.items():
+            name, engine = unit.name.lower(), parts.engines[unit]
             wiring.connect(m, getattr(fetch, name), control.words)
             wiring.connect(m, control.o, engine.i)
             wiring.connect(m, control.tokens, getattr(tokens, name))
@@ -123,21 +135,29 @@ class Accelerator(wiring.Component):
                               (getattr(tokens, f"error_{name}"), (control.oldest - 1)[:NUMBER_BITS]),
                               (watchdog.error[unit], control.oldest))
             m.d.comb += [registers.errors[unit].eq(code), registers.error_at[unit].eq(at)]
-        m.d.sync += registers.finished.eq(fetch.ended & Cat(control.idle for control in controls.values()).all())
+        controls = parts.controls.values()
+        m.d.sync += registers.finished.eq(fetch.ended & Cat(control.idle for control in controls).all())
 
+    def _count_events(self, m: Module, parts: "_Parts", registers: Registers, reads: ReadChannel,
+                      writes: WriteChannel) -> None:
+        """Tell the counters what happens, by the counters' names."""
+        array, vector = parts.array, parts.vector
         events = {
-            "fetch_stall": fetch.stall, "read_beats": reads.beat, "write_beats": writes.beat,
-            "load_port": load.stall, "store_port": store.stall,
+            "fetch_stall": parts.fetch.stall, "read_beats": reads.beat, "write_beats": writes.beat,
+            "load_port": parts.load.stall, "store_port": parts.store.stall,
             "array_acc": array.stall_acc, "array_weight": array.stall_weight,
             "vector_acc": vector.stall_acc, "vector_port": vector.stall_port,
-            **{f"{unit.name.lower()}_busy": ~engine.idle for unit, engine in engines.items()},
-            **{f"{unit.name.lower()}_token": control.waiting for unit, control in controls.items()},
+            **{f"{unit.name.lower()}_busy": ~engine.idle for unit, engine in parts.engines.items()},
+            **{f"{unit.name.lower()}_token": control.waiting for unit, control in parts.controls.items()},
         }
         m.d.comb += registers.events.eq(Cat(events[name] for name in EVENTS))
 
+    def _watch(self, m: Module, parts: "_Parts", registers: Registers, reads: ReadChannel, writes: WriteChannel,
+               watchdog: Watchdog) -> None:
+        """Tell the watchdog what moves and what memory owes."""
         moved = Signal()
-        m.d.sync += moved.eq(Cat(reads.moved, writes.moved, fetch.moved, registers.asked,
-                                 *(engine.moved for engine in engines.values())).any())
+        m.d.sync += moved.eq(Cat(reads.moved, writes.moved, parts.fetch.moved, registers.asked,
+                                 *(engine.moved for engine in parts.engines.values())).any())
         m.d.comb += [
             watchdog.limit.eq(registers.watchdog), watchdog.running.eq(registers.running),
             watchdog.draining.eq(registers.draining), watchdog.moved.eq(moved),
@@ -145,9 +165,9 @@ class Accelerator(wiring.Component):
             watchdog.memory[Unit.STORE].eq(~writes.idle), registers.given_up.eq(watchdog.given_up),
             registers.owed.eq(watchdog.owed), reads.quiet.eq(watchdog.quiet),
         ]
-        return m
 
     def _connect_host(self, m: Module, registers: Registers, reads: ReadChannel, writes: WriteChannel) -> None:
+        """Connect the ports: register bus, interrupt, the AXI4 master."""
         m.d.comb += [
             registers.addr.eq(self.reg_addr), registers.write_en.eq(self.reg_write_en),
             registers.write_data.eq(self.reg_write_data), self.reg_read_data.eq(registers.read_data),
@@ -157,6 +177,30 @@ class Accelerator(wiring.Component):
             for name, member in members.items():
                 outer, inner = getattr(self, f"m_axi_{name}"), getattr(channel.bus, name)
                 m.d.comb += outer.eq(inner) if member.flow is Out else inner.eq(outer)
+
+
+class _Parts(NamedTuple):
+    """What works on a stream of commands."""
+
+    fetch: Fetch
+    tokens: Tokens
+    load: LoadUnit
+    array: ArrayUnit
+    vector: VectorUnit
+    store: StoreUnit
+    controls: dict[Unit, UnitControl]
+
+    @property
+    def engines(self) -> dict[Unit, Any]:
+        """What runs the operations of each unit."""
+        return {Unit.LOAD: self.load, Unit.ARRAY: self.array, Unit.VECTOR: self.vector, Unit.STORE: self.store}
+
+    @property
+    def by_name(self) -> dict[str, wiring.Component]:
+        """The parts by the names that they have as submodules."""
+        return {"fetch": self.fetch, "tokens": self.tokens, "load": self.load, "array": self.array,
+                "vector": self.vector, "store": self.store,
+                **{f"control_{unit.name.lower()}": control for unit, control in self.controls.items()}}
 
 
 def _first(*errors: tuple[Any, Any]) -> tuple[Any, Any]:

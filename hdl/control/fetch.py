@@ -1,6 +1,6 @@
 """Fetch: read the command stream ahead of need and deal its words to the units' queues."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from amaranth import Cat, Module, Mux, Signal
 from amaranth.hdl import Value
@@ -68,10 +68,16 @@ class Fetch(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         """Bursts, beats, words, queues."""
         m = Module()
-        per_beat = max(1, self._config.bus_bytes // 4)
         running = Signal()
-        left = Signal(30)
+        words, none_left = self._words(m, running)
+        queues = self._queues(m, words.o.payload.word)
+        self._deal(m, words, none_left, queues, running)
+        return m
 
+    def _words(self, m: Module, running: Signal) -> tuple[Any, Signal]:
+        """Read the stream; return its words, with what they are if they are headers, and whether none is left."""
+        per_beat = max(1, self._config.bus_bytes // 4)
+        left = Signal(30)
         m.submodules.splitter = splitter = BurstSplitter(self._config, 32)
         m.submodules.buffer = buffer = ReadBuffer(self._config, FETCH_BYTES // BURST_BYTES)
         wiring.connect(m, splitter.o, buffer.i)
@@ -83,7 +89,6 @@ class Fetch(wiring.Component):
             splitter.i.valid.eq(self.start & (self.size_bytes != 0)),
         ]
 
-        # Words, and what they are if they are headers.
         m.submodules.words = words = Slice(_WORD)
         lane = Signal(range(per_beat))
         beat = data.View(data.ArrayLayout(32, per_beat), buffer.o.payload)
@@ -101,10 +106,11 @@ class Fetch(wiring.Component):
             m.d.sync += [lane.eq(Mux(lane == per_beat - 1, 0, lane + 1)), left.eq(left - 1), none_left.eq(left == 1)]
         with m.If(self.start):
             m.d.sync += [left.eq(self.size_bytes >> 2), none_left.eq((self.size_bytes >> 2) == 0)]
+        return words, none_left
 
-        # Queues. A word that is dealt passes a register on its way.
-        deal = Signal()
-        dealt = delayed(m, words.o.payload.word, 1, "dealt")
+    def _queues(self, m: Module, word: Value) -> "_Queues":
+        """Add the units' queues; a word that is dealt passes a register on its way."""
+        dealt = delayed(m, word, 1, "dealt")
         queues = {}
         rooms: list[Value] = []
         held: list[Value] = []
@@ -127,8 +133,12 @@ class Fetch(wiring.Component):
             empty.eq(~Cat(held).any()),
             self.urgent.eq(Cat(queue.level < FEW_WORDS for unit, queue in queues.items() if unit != Unit.STORE).any()),
         ]
+        return _Queues(queues, rooms, empty)
 
+    def _deal(self, m: Module, words: Any, none_left: Signal, queues: "_Queues", running: Signal) -> None:
+        """Give each word to the queues of its command's units; stop at END and at what should not be there."""
         word = words.o.payload
+        deal = Signal()
         header = data.View(HeaderLayout(), word.word)
         # Of the counters, what is asked each cycle stands in a register: some values, no words.
         values = Signal(header.count.shape())
@@ -136,7 +146,7 @@ class Fetch(wiring.Component):
         to_values = Signal()
         met_end = Signal()
         m.d.comb += [goes_to.eq(Mux(to_values, target, word.units)),
-                     deal.eq(running & ~self.halt & words.o.valid & (goes_to & Cat(rooms)).any())]
+                     deal.eq(running & ~self.halt & words.o.valid & (goes_to & Cat(queues.rooms)).any())]
         m.d.sync += self.moved.eq(deal)
         m.d.sync += self.stall.eq(running & ~self.halt & ~words.o.valid & ~none_left)
         with m.If(self.start):
@@ -150,7 +160,7 @@ class Fetch(wiring.Component):
                     m.d.sync += met_end.eq(1)
                 with m.Else():
                     m.d.sync += self.error.eq(Status.BAD_COMMAND)
-        for (unit, queue), here in zip(queues.items(), goes_to, strict=True):
+        for (unit, queue), here in zip(queues.by_unit.items(), goes_to, strict=True):
             name = f"dealt_{unit.name.lower()}"
             m.d.comb += queue.i.valid.eq(delayed(m, deal & here, 1, name, control=True))
         with m.If(deal):
@@ -159,7 +169,16 @@ class Fetch(wiring.Component):
             with m.Else():
                 m.d.sync += [values.eq(header.count), to_values.eq(header.count != 0), target.eq(word.units)]
         # What comes after END, or after an error, is dropped.
-        m.d.comb += [words.o.ready.eq(deal | ~running), self.ended.eq(met_end & empty)]
+        m.d.comb += [words.o.ready.eq(deal | ~running), self.ended.eq(met_end & queues.empty)]
         with m.If(self.memory.error):
             m.d.sync += [self.error.eq(Status.BUS_ERROR), running.eq(0)]
-        return m
+
+
+class _Queues(NamedTuple):
+    """The units' queues."""
+
+    by_unit: dict[Unit, Queue]
+    #: Whether each queue takes a word, in the order of WORKERS.
+    rooms: list[Value]
+    #: No word is in a queue, on its way to one, or in front of its unit; one cycle late.
+    empty: Signal

@@ -1,8 +1,10 @@
 """The register bus: start and stop, status, the first error, counters."""
 
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
-from amaranth import Array, Cat, Module, Mux, Signal
+from amaranth import Array, Cat, Module, Mux, Signal, Value
+from amaranth.hdl import ValueLike
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -102,22 +104,46 @@ class Registers(wiring.Component):
         })
 
     def elaborate(self, platform: object) -> Module:
-        """Keep the written registers, step the states, count."""
+        """Keep the written registers, choose the first error, count, step the states."""
         m = Module()
-        kept = {name: Signal(32, name=name) for name in _MASKS}
-        busy, done, failed, owed = Signal(), Signal(), Signal(), Signal()
-        error_code, error_unit, error_index = Signal(4), Signal(3), Signal(32)
+        status = _Status()
         counters = [Signal(32, name=f"counter_{name}") for name in COUNTERS]
+        self._host(m, status, counters)
+        asked_start = Signal()
+        asked_stop = Signal()
+        control = self.write_en & (self.addr[2:] == _OFFSET["control"] >> 2)
+        m.d.comb += [asked_start.eq(control & self.write_data[0]), asked_stop.eq(control & self.write_data[1])]
+        asked = _Asked(asked_start, asked_stop)
+        error = self._first_error(m)
+        finished = delayed(m, self.finished, 2, "finished", control=True)
+        begins, events = self._count(m, counters)
+
+        # What the units left behind is drained and reset as soon as they end, so that a start need not wait for it.
+        again = Signal()
+        with m.FSM(name="state", init="RESET") as states:
+            drained = Signal()
+            m.d.sync += [drained.eq(states.ongoing("DRAIN") & self.channels_idle),
+                         self.draining.eq(states.ongoing("DRAIN")), self.asked.eq(asked_start | asked_stop)]
+            m.d.sync += [self.running.eq(states.ongoing("RUN")), begins.eq(states.ongoing("START")),
+                         events.eq(self.events & states.ongoing("RUN").replicate(len(EVENTS)))]
+            self._run(m, status, asked, again, error, finished)
+            self._end(m, status, asked, again, drained)
+        return m
+
+    def _host(self, m: Module, status: "_Status", counters: list[Signal]) -> None:
+        """Let the host write the registers of a run while none is under way, and read all of them."""
+        kept = {name: Signal(32, name=name) for name in _MASKS}
         m.d.comb += [
             *(self.base[region].eq(kept[f"base{region}"]) for region in range(4)),
             self.command_bytes.eq(kept["command_bytes"]), self.watchdog.eq(kept["watchdog"]),
-            self.interrupt.eq(done | failed),
+            self.interrupt.eq(status.done | status.failed),
         ]
         m.d.sync += self.command_addr.eq(kept["base0"] + kept["command_offset"])
 
         values = {
-            "magic": MAGIC, "fingerprint": self._config.fingerprint, "status": Cat(busy, done, failed, owed),
-            "error_code": error_code, "error_unit": error_unit, "error_index": error_index, **kept,
+            "magic": MAGIC, "fingerprint": self._config.fingerprint, "status": status.flags,
+            "error_code": status.error_code, "error_unit": status.error_unit, "error_index": status.error_index,
+            **kept,
             **{f"counter_{name}": counter for name, counter in zip(COUNTERS, counters, strict=True)},
         }
         # A sum of choices: as a chain of them it would become a reset of the register, on wires of its own.
@@ -128,15 +154,15 @@ class Registers(wiring.Component):
             read_data = read_data | Mux(reads, value, 0)
         m.d.sync += self.read_data.eq(read_data)
         for name, register in kept.items():
-            with m.If(self.write_en & ~busy & (self.addr[2:] == _OFFSET[name] >> 2)):
+            with m.If(self.write_en & ~status.busy & (self.addr[2:] == _OFFSET[name] >> 2)):
                 m.d.sync += register.eq(self.write_data & _MASKS[name])
 
-        asked_start = Signal()
-        asked_stop = Signal()
-        control = self.write_en & (self.addr[2:] == _OFFSET["control"] >> 2)
-        m.d.comb += [asked_start.eq(control & self.write_data[0]), asked_stop.eq(control & self.write_data[1])]
-        # Errors wait three cycles here, so that the choice among them is off the paths of the units and of the state;
-        # the end of a run waits with them.
+    def _first_error(self, m: Module) -> "_Error":
+        """Choose among the units' errors: of those of one cycle the first unit's.
+
+        Errors wait three cycles here, so that the choice among them is off the paths of the units and of the state;
+        the end of a run waits with them.
+        """
         codes = Signal(self.errors.shape())
         runs = Signal(self.runs.shape())
         behind = Signal(self.error_at.shape())
@@ -156,9 +182,13 @@ class Registers(wiring.Component):
             first_index.eq(Array(runs_then[unit] for unit in Unit)[unit_wrong]),
             first_behind.eq(Array(behind_then[unit] for unit in Unit)[unit_wrong]),
         ]
-        finished = delayed(m, self.finished, 2, "finished", control=True)
+        return _Error(wrong, first, first_code, first_index, first_behind)
 
-        # Counters are hundreds of flip-flops: they hear of the state late, a few in each cycle.
+    def _count(self, m: Module, counters: list[Signal]) -> tuple[Signal, Signal]:
+        """Count cycles and events; return the flag that clears the counters, and the events.
+
+        Counters are hundreds of flip-flops: they hear of the state late, a few in each cycle.
+        """
         running, begins = self.running, Signal()
         events = Signal(len(EVENTS))
         clears: Any = begins
@@ -167,59 +197,95 @@ class Registers(wiring.Component):
                 clears = delayed(m, clears, 1, f"clears{number}", control=True)
             counts = delayed(m, event, number // _COUNTERS_AT_ONCE, f"event{number}", control=True)
             m.d.sync += counter.eq((counter + counts)[:32] & ~clears.replicate(32))
+        return begins, events
 
-        # What the units left behind is drained and reset as soon as they end, so that a start need not wait for it.
-        again = Signal()
-        drained = Signal()
+    def _run(self, m: Module, status: "_Status", asked: "_Asked", again: Signal, error: "_Error",
+             finished: Signal) -> None:
+        """States from a start to the end of its run; `again`: a start waits for what an earlier run left behind."""
+        with m.State("IDLE"):
+            m.d.sync += status.busy.eq(0)
+            with m.If(asked.stop):
+                m.d.sync += [again.eq(0), *status.clear()]
+            with m.Elif(asked.start | again):
+                m.d.sync += [status.busy.eq(1), again.eq(0), *status.clear()]
+                m.next = "START"
+        with m.State("START"):
+            m.d.comb += self.start.eq(1)
+            m.d.sync += self.halt.eq(asked.stop)
+            m.next = "RUN"
+            with m.If(asked.stop):
+                m.next = "DRAIN"
+        with m.State("RUN"):
+            with m.If(error.wrong):
+                m.d.sync += [status.busy.eq(0), self.halt.eq(1),
+                             *status.fail(error.unit, error.code, error.index - error.behind)]
+                m.next = "DRAIN"
+            with m.Elif(finished):
+                m.d.sync += [status.busy.eq(0), status.done.eq(1), self.halt.eq(1)]
+                m.next = "DRAIN"
+            with m.If(asked.stop):
+                m.d.sync += [status.busy.eq(1), self.halt.eq(1), *status.clear()]
+                m.next = "DRAIN"
+
+    def _end(self, m: Module, status: "_Status", asked: "_Asked", again: Signal, drained: Signal) -> None:
+        """States after a run: open bursts end, then the units are reset; who asks meanwhile is busy until then."""
         left = Signal(range(2 * RESET_CYCLES), init=2 * RESET_CYCLES - 1)
-        clear = [done.eq(0), failed.eq(0), error_code.eq(0), error_unit.eq(0), error_index.eq(0)]
-        with m.FSM(name="state", init="RESET") as states:
-            m.d.sync += [drained.eq(states.ongoing("DRAIN") & self.channels_idle),
-                         self.draining.eq(states.ongoing("DRAIN")), self.asked.eq(asked_start | asked_stop)]
-            m.d.sync += [running.eq(states.ongoing("RUN")), begins.eq(states.ongoing("START")),
-                         events.eq(self.events & states.ongoing("RUN").replicate(len(EVENTS)))]
-            with m.State("IDLE"):
-                m.d.sync += busy.eq(0)
-                with m.If(asked_stop):
-                    m.d.sync += [again.eq(0), *clear]
-                with m.Elif(asked_start | again):
-                    m.d.sync += [busy.eq(1), again.eq(0), *clear]
-                    m.next = "START"
-            with m.State("START"):
-                m.d.comb += self.start.eq(1)
-                m.d.sync += self.halt.eq(asked_stop)
-                m.next = "RUN"
-                with m.If(asked_stop):
-                    m.next = "DRAIN"
-            with m.State("RUN"):
-                with m.If(wrong):
-                    m.d.sync += [
-                        busy.eq(0), failed.eq(1), self.halt.eq(1), error_unit.eq(first), error_code.eq(first_code),
-                        error_index.eq(first_index - first_behind),
-                    ]
-                    m.next = "DRAIN"
-                with m.Elif(finished):
-                    m.d.sync += [busy.eq(0), done.eq(1), self.halt.eq(1)]
-                    m.next = "DRAIN"
-                with m.If(asked_stop):
-                    m.d.sync += [busy.eq(1), self.halt.eq(1), *clear]
-                    m.next = "DRAIN"
-            with m.State("DRAIN"):
-                with m.If(self.given_up):
-                    m.d.sync += [busy.eq(0), owed.eq(1), again.eq(0)]
-                    with m.If(again):
-                        m.d.sync += [failed.eq(1), error_code.eq(Status.NO_ANSWER), error_unit.eq(self.owed),
-                                     error_index.eq(NO_RUN)]
-                with m.If(asked_start | asked_stop):
-                    m.d.sync += [busy.eq(1), again.eq(~asked_stop), *clear]
-                with m.If(drained):
-                    m.d.sync += [left.eq(2 * RESET_CYCLES - 1), owed.eq(0)]
-                    m.next = "RESET"
-            with m.State("RESET"):
-                m.d.comb += self.reset_units.eq(left >= RESET_CYCLES)
-                m.d.sync += left.eq(left - 1)
-                with m.If(asked_start | asked_stop):
-                    m.d.sync += [busy.eq(1), again.eq(~asked_stop), *clear]
-                with m.If(left == 0):
-                    m.next = "IDLE"
-        return m
+        with m.State("DRAIN"):
+            with m.If(self.given_up):
+                m.d.sync += [status.busy.eq(0), status.owed.eq(1), again.eq(0)]
+                with m.If(again):
+                    m.d.sync += status.fail(self.owed, Status.NO_ANSWER, NO_RUN)
+            with m.If(asked.start | asked.stop):
+                m.d.sync += [status.busy.eq(1), again.eq(~asked.stop), *status.clear()]
+            with m.If(drained):
+                m.d.sync += [left.eq(2 * RESET_CYCLES - 1), status.owed.eq(0)]
+                m.next = "RESET"
+        with m.State("RESET"):
+            m.d.comb += self.reset_units.eq(left >= RESET_CYCLES)
+            m.d.sync += left.eq(left - 1)
+            with m.If(asked.start | asked.stop):
+                m.d.sync += [status.busy.eq(1), again.eq(~asked.stop), *status.clear()]
+            with m.If(left == 0):
+                m.next = "IDLE"
+
+
+class _Status:
+    """What the host reads of a run."""
+
+    def __init__(self) -> None:
+        self.busy, self.done, self.failed, self.owed = Signal(), Signal(), Signal(), Signal()
+        self.error_code, self.error_unit, self.error_index = Signal(4), Signal(3), Signal(32, name="error_index")
+
+    @property
+    def flags(self) -> Value:
+        """The register `status`."""
+        return Cat(self.busy, self.done, self.failed, self.owed)
+
+    def fail(self, unit: ValueLike, code: ValueLike, index: ValueLike) -> list[Any]:
+        """Return what ends a run with an error of operation `index`."""
+        return [self.failed.eq(1), self.error_unit.eq(unit), self.error_code.eq(code), self.error_index.eq(index)]
+
+    def clear(self) -> list[Any]:
+        """Return what forgets how the last run ended."""
+        return [self.done.eq(0), self.failed.eq(0), self.error_code.eq(0), self.error_unit.eq(0),
+                self.error_index.eq(0)]
+
+
+class _Asked(NamedTuple):
+    """Strobes: the host writes the register `control`."""
+
+    start: Signal
+    stop: Signal
+
+
+@dataclass(frozen=True)
+class _Error:
+    """The first error of a run, `wrong` when there is one."""
+
+    wrong: Signal
+    unit: Signal
+    #: Its Status.
+    code: Signal
+    #: Operations that the unit has started, and by how many the error is about an earlier one, modulo 2^NUMBER_BITS.
+    index: Signal
+    behind: Signal

@@ -1,8 +1,9 @@
 """What stands in front of each engine: its registers, its tokens, its operations in flight."""
 
+from dataclasses import dataclass
 from typing import Any
 
-from amaranth import Cat, Module, Signal
+from amaranth import Cat, Module, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -80,8 +81,27 @@ class UnitControl(wiring.Component):
         })
 
     def elaborate(self, platform: object) -> Module:
-        """Header, values, tokens, offer."""
+        """Wire registers, rules and tokens; then step the states: header, values, tokens, offer."""
         m = Module()
+        registers = self._registers(m)
+        in_flight, started, may_take = self._flight(m)
+        m.submodules.legality = legality = Legality(self._unit, self._config)
+        m.d.comb += [
+            legality.op.eq(self.o.payload), legality.taken.eq(started), self.under_way.eq(in_flight != 0),
+            self.oldest.eq(self.runs[:NUMBER_BITS] - in_flight),
+        ]
+        self._give_tokens(m, started)
+        target = self._target(m, len(registers), in_flight)
+        self._write_registers(m, registers, target)
+        with m.FSM(name="state"):
+            self._receive(m, target, (in_flight == 0) & self.engine_idle)
+            self._start(m, legality.legal, may_take, target.quiet)
+            with m.State("STOPPED"):
+                m.d.comb += self.waiting.eq(0)
+        return m
+
+    def _registers(self, m: Module) -> list[Signal]:
+        """Return the registers, of which the operation's fields are."""
         layout = UNITS[self._unit]
         registers = [Signal(max(f.offset + f.bits for f in r.fields), name=f"register_{r.name}")
                      for r in layout.registers]
@@ -89,7 +109,10 @@ class UnitControl(wiring.Component):
         for register, word in zip(layout.registers, registers, strict=True):
             for f in register.fields:
                 m.d.comb += operation[f.name].eq(word[f.offset:f.offset + f.bits])
+        return registers
 
+    def _flight(self, m: Module) -> tuple[Signal, Signal, Signal]:
+        """Count what the engine holds; return the count, the strobe of one more, whether one may take tokens."""
         in_flight = Signal(range(IN_FLIGHT + 1))
         started, may_take = Signal(), Signal()
         m.d.comb += started.eq(self.o.valid & self.o.ready)
@@ -99,13 +122,11 @@ class UnitControl(wiring.Component):
         # An enable, not an addend: `started` comes late, the carry is long.
         with m.If(started):
             m.d.sync += self.runs.eq(self.runs + 1)
+        return in_flight, started, may_take
 
-        m.submodules.legality = legality = Legality(self._unit, self._config)
-        m.d.comb += [
-            legality.op.eq(operation), legality.taken.eq(started), self.under_way.eq(in_flight != 0),
-            self.oldest.eq(self.runs[:NUMBER_BITS] - in_flight),
-        ]
-
+    def _give_tokens(self, m: Module, started: Signal) -> None:
+        """Ask for the tokens that the operation waits for; keep those that it posts until it is done."""
+        operation = self.o.payload
         m.submodules.posts = posts = Queue(self.tokens.post.shape(), IN_FLIGHT)
         names = [f"_{unit.name.lower()}" for unit in WORKERS]
         m.d.comb += [
@@ -114,10 +135,10 @@ class UnitControl(wiring.Component):
             self.tokens.post.eq(posts.o.payload), posts.o.ready.eq(self.done), self.tokens.give.eq(self.done),
         ]
 
+    def _target(self, m: Module, register_words: int, in_flight: Signal) -> "_Target":
+        """Compare the index of the next value with the registers and the engine's table, a cycle ahead."""
         header = data.View(HeaderLayout(), self.words.payload)
         index, next_index = (Signal(header.first.shape(), name=name) for name in ("index", "next_index"))
-        left = Signal(header.count.shape())
-        run = Signal()
         plain = Signal()
         in_table = Signal()
         may_write, quiet = Signal(), Signal()
@@ -128,59 +149,87 @@ class UnitControl(wiring.Component):
         ]
         # One cycle late: between an operation that starts and the next value there is a header.
         m.d.sync += quiet.eq((in_flight == 0) & self.engine_idle)
-        m.d.sync += [index.eq(next_index), plain.eq(next_index < len(registers))]
+        m.d.sync += [index.eq(next_index), plain.eq(next_index < register_words)]
         if base is not None:
             m.d.sync += in_table.eq((next_index >= base) & (next_index < register_count(self._unit, self._config)))
             m.d.comb += self.table.index.eq(index - base)
+        return _Target(index, next_index, plain, in_table, quiet, may_write, Signal(name="writes"))
 
-        # The registers lie far off, at their engine: they are written one cycle late.
-        writes = Signal()
+    def _write_registers(self, m: Module, registers: list[Signal], target: "_Target") -> None:
+        """Write the register at the index one cycle late: the registers lie far off, at their engine."""
+        index, writes = target.index, target.writes
         late_word = delayed(m, self.words.payload, 1, "late_word")
         for number, word in enumerate(registers):
             with m.If(delayed(m, writes & (index == number), 1, f"late_write{number}", control=True)):
                 m.d.sync += word.eq(late_word)
 
-        with m.FSM(name="state"):
-            with m.State("HEADER"):
-                m.d.comb += [self.words.ready.eq(1), self.idle.eq((in_flight == 0) & self.engine_idle)]
-                m.d.comb += next_index.eq(header.first)
-                m.d.sync += [left.eq(header.count), run.eq(header.run)]
-                with m.If(self.words.valid):
-                    with m.If(header.count != 0):
-                        m.next = "VALUES"
-                    with m.Elif(header.run):
-                        m.next = "CHECK"
-            with m.State("VALUES"):
-                m.d.comb += self.words.ready.eq(may_write)
-                with m.If(self.words.valid & may_write):
-                    m.d.comb += self.table.en.eq(in_table)
-                    m.d.comb += [next_index.eq(index + 1), writes.eq(1)]
-                    m.d.sync += left.eq(left - 1)
-                    with m.If(left == 1):
-                        with m.If(run):
-                            m.next = "SETTLE"
-                        with m.Else():
-                            m.next = "HEADER"
-                with m.If(self.words.valid & ~(plain | in_table) & quiet):
-                    m.d.sync += self.error.eq(Status.BAD_COMMAND)
-                    m.next = "STOPPED"
-            with m.State("SETTLE"):
-                m.next = "CHECK"
-            with m.State("CHECK"):
-                # The counters compare in this cycle, and the rules with the fields.
-                m.next = "TOKENS"
-            with m.State("TOKENS"):
-                m.d.comb += self.waiting.eq(~self.tokens.enough)
-                with m.If(self.tokens.enough & may_take):
-                    m.d.comb += self.tokens.take.eq(1)
-                    m.next = "OFFER"
-            with m.State("OFFER"):
-                m.d.comb += self.o.valid.eq(legality.legal)
-                with m.If(self.o.ready & legality.legal):
-                    m.next = "HEADER"
-                with m.If(quiet & ~legality.legal):
-                    m.d.sync += self.error.eq(Status.BAD_OPERATION)
-                    m.next = "STOPPED"
-            with m.State("STOPPED"):
-                m.d.comb += self.waiting.eq(0)
-        return m
+    def _receive(self, m: Module, target: "_Target", nothing: Value) -> None:
+        """States in which words come: a header, its values to registers or table, then a RUN settles.
+
+        `nothing`: no operation is in flight, and the engine does nothing.
+        """
+        next_index, may_write = target.next_index, target.may_write
+        header = data.View(HeaderLayout(), self.words.payload)
+        left = Signal(header.count.shape())
+        run = Signal()
+        with m.State("HEADER"):
+            m.d.comb += [self.words.ready.eq(1), self.idle.eq(nothing)]
+            m.d.comb += next_index.eq(header.first)
+            m.d.sync += [left.eq(header.count), run.eq(header.run)]
+            with m.If(self.words.valid):
+                with m.If(header.count != 0):
+                    m.next = "VALUES"
+                with m.Elif(header.run):
+                    m.next = "CHECK"
+        with m.State("VALUES"):
+            m.d.comb += self.words.ready.eq(may_write)
+            with m.If(self.words.valid & may_write):
+                m.d.comb += self.table.en.eq(target.in_table)
+                m.d.comb += [next_index.eq(target.index + 1), target.writes.eq(1)]
+                m.d.sync += left.eq(left - 1)
+                with m.If(left == 1):
+                    with m.If(run):
+                        m.next = "SETTLE"
+                    with m.Else():
+                        m.next = "HEADER"
+            with m.If(self.words.valid & ~(target.plain | target.in_table) & target.quiet):
+                m.d.sync += self.error.eq(Status.BAD_COMMAND)
+                m.next = "STOPPED"
+        with m.State("SETTLE"):
+            m.next = "CHECK"
+
+    def _start(self, m: Module, legal: Value, may_take: Signal, quiet: Signal) -> None:
+        """States of a RUN: its rules and tokens are compared, its tokens taken, its operation offered."""
+        with m.State("CHECK"):
+            # The counters compare in this cycle, and the rules with the fields.
+            m.next = "TOKENS"
+        with m.State("TOKENS"):
+            m.d.comb += self.waiting.eq(~self.tokens.enough)
+            with m.If(self.tokens.enough & may_take):
+                m.d.comb += self.tokens.take.eq(1)
+                m.next = "OFFER"
+        with m.State("OFFER"):
+            m.d.comb += self.o.valid.eq(legal)
+            with m.If(self.o.ready & legal):
+                m.next = "HEADER"
+            with m.If(quiet & ~legal):
+                m.d.sync += self.error.eq(Status.BAD_OPERATION)
+                m.next = "STOPPED"
+
+
+@dataclass(frozen=True)
+class _Target:
+    """Where the next value of a command goes."""
+
+    index: Signal
+    #: As `index` will be in the next cycle; HEADER and VALUES say so.
+    next_index: Signal
+    #: The index is that of a register; of a word of the engine's table.
+    plain: Signal
+    in_table: Signal
+    #: Nothing is in flight and the engine was idle in the cycle before.
+    quiet: Signal
+    #: The value may be written now.
+    may_write: Signal
+    #: Strobe: it is, to a register.
+    writes: Signal
