@@ -145,8 +145,8 @@ MOVE_MUTANTS = (
     }),
     *mutants("dma/load_plan.py", ("tests/hdl/dma/test_load.py",), {
         "test_random_operations": (
-            ("load drops a beat too early", "word.drops.eq(next_beat - first_beat)",
-             "word.drops.eq(next_beat - first_beat + 1)"),
+            ("load drops a beat too early", "found.drops.eq(next_beat - first_beat)",
+             "found.drops.eq(next_beat - first_beat + 1)"),
             ("load's plans without room", "out.level <= _WAITING_WORDS - 4", "out.level <= _WAITING_WORDS - 1"),
             ("load's rest of a run kept", "spent.eq(end1 | (left <= advance))", "spent.eq(left <= advance)"),
         ),

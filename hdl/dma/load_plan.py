@@ -10,7 +10,8 @@ from amaranth import Module, Mux, Signal, signed
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from tq_hw.hdl.dma.runs import RunGenerator, first_turn, next_turn
+from tq_hw.hdl.dma.runs import RunGenerator
+from tq_hw.hdl.dma.word_walk import WordWalk
 from tq_hw.hdl.parts.queues import Queue
 from tq_hw.isa.config import Config
 
@@ -85,127 +86,144 @@ class LoadPlan(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         """Make runs, words, then in two stages beats out of positions."""
         m = Module()
+        op: Any = Signal(PlanLayout(self._config), reset_less=True)
+        active = Signal()
+        begin = Signal()
+        walk = WordWalk(op)
+        run = _Run(self._config)
+        runs = self._runs(m, op, run)
+        word = _Word(self._config)
+        self._words(m, op, run, walk, word)
+
+        m.d.comb += [self.i.ready.eq(~active), runs.start.eq(begin)]
+        m.d.sync += begin.eq(self.i.valid & ~active)
+        with m.If(~active):
+            first = self.i.payload
+            m.d.sync += [active.eq(self.i.valid), op.eq(first)]
+            walk.start(m, first.destination, first.count0, first.count1)
+        with m.Elif(word.go & walk.end1 & word.last_run):
+            m.d.sync += active.eq(0)
+
+        self._place(m, op, walk, word)
+        return m
+
+    def _runs(self, m: Module, op: Any, run: "_Run") -> RunGenerator:
+        """Stage 1: the next run; return what makes them."""
         config = self._config
         lanes = lane_bits(config)
-        width = config.word_bytes
-        op: Any = Signal(PlanLayout(config), reset_less=True)
-        active = Signal()
         m.submodules.runs = runs = RunGenerator(lanes)
         m.d.comb += [
             runs.base.eq(op.lane), runs.stride2.eq(op.stride2_bytes), runs.stride3.eq(op.stride3_bytes),
             runs.count2.eq(op.count2), runs.count3.eq(op.count3),
         ]
-
         m.submodules.ahead = ahead = Queue(runs.o.payload.shape(), 2)
         wiring.connect(m, runs.o, ahead.i)
-
-        # Stage 1: the next run.
-        run_beats_bits = _RUN_BITS + 1 - lanes
-        run_valid = Signal()
-        run_at = Signal(signed(_PAD_BITS + 1))
-        run_beats = Signal(run_beats_bits)
-        run_last = Signal()
-        run_last2 = Signal()
-        take_run = Signal()
-        m.d.comb += ahead.o.ready.eq(~run_valid | take_run)
+        m.d.comb += ahead.o.ready.eq(~run.valid | run.take)
         with m.If(ahead.o.ready):
-            run = ahead.o.payload
+            new = ahead.o.payload
             m.d.sync += [
-                run_valid.eq(ahead.o.valid), run_at.eq(run.addr - op.pad_before_bytes),
-                run_beats.eq(Mux(op.run_bytes == 0, 0, (run.addr + op.run_bytes + config.bus_bytes - 1) >> lanes)),
-                run_last.eq(run.last), run_last2.eq(run.last2),
+                run.valid.eq(ahead.o.valid), run.at.eq(new.addr - op.pad_before_bytes),
+                run.beats.eq(Mux(op.run_bytes == 0, 0, (new.addr + op.run_bytes + config.bus_bytes - 1) >> lanes)),
+                run.last.eq(new.last), run.last2.eq(new.last2),
             ]
+        return runs
 
-        # Stage 2: the current word.
-        valid = Signal()
-        at = Signal(signed(_RUN_BITS + 2))
-        left = Signal(_RUN_BITS + 1)
-        lead = Signal(_PAD_BITS)
-        beats = Signal(run_beats_bits)
-        last_run = Signal()
+    def _words(self, m: Module, op: Any, run: "_Run", walk: WordWalk, word: "_Word") -> None:
+        """Stage 2: the current word, which goes on when stage 3 takes it."""
+        beats = Signal(run.beats.shape())
         last_run2 = Signal()
-        slot = Signal(range(window_beats(config)))
-        left0, end0 = Signal(16), Signal()
-        left1, last1 = Signal(16), Signal()
-        bases = [Signal(16, name=f"base{level}") for level in range(4)]
-        steps = [(base + op[f"step{level}"])[:16] for level, base in enumerate(bases)]
-        end1 = Signal()
         advance = Signal(_BYTES_BITS)
         spent = Signal()
-        beyond = Signal(signed(_RUN_BITS + 2))
-        go, moves, begins_run = Signal(), Signal(), Signal()
-        ready = Signal()
+        moves, begins_run = Signal(), Signal()
+        at, left, lead, beyond, end1 = word.at, word.left, word.lead, word.beyond, walk.end1
+        walk.add_end(m)
         m.d.comb += [
-            end1.eq(end0 & last1), go.eq(valid & ready), moves.eq(~valid | ready), begins_run.eq(~valid | end1),
-            advance.eq(Mux(end0, op.last_advance_bytes, op.advance_bytes)),
+            word.go.eq(word.valid & word.ready), moves.eq(~word.valid | word.ready),
+            begins_run.eq(~word.valid | end1),
+            advance.eq(Mux(walk.end0, op.last_advance_bytes, op.advance_bytes)),
             # Nothing of the run is needed by the words that follow.
-            spent.eq(end1 | (left <= advance)), beyond.eq(Mux(spent, beats << lanes, at + advance)),
-            take_run.eq(run_valid & moves & begins_run),
+            spent.eq(end1 | (left <= advance)),
+            beyond.eq(Mux(spent, beats << lane_bits(self._config), at + advance)),
+            run.take.eq(run.valid & moves & begins_run),
         ]
         # The wide registers load speculatively; they reload until the next run is there.
         with m.If(moves):
             m.d.sync += [
-                valid.eq(run_valid | ~begins_run), at.eq(Mux(begins_run, run_at, beyond)),
+                word.valid.eq(run.valid | ~begins_run), at.eq(Mux(begins_run, run.at, beyond)),
                 left.eq(Mux(begins_run, op.run_bytes + op.pad_before_bytes, Mux(left <= advance, 0, left - advance))),
                 lead.eq(Mux(begins_run, op.pad_before_bytes, Mux(lead <= advance, 0, lead - advance))),
             ]
             with m.If(begins_run):
-                m.d.sync += [beats.eq(run_beats), last_run.eq(run_last), last_run2.eq(run_last2)]
-        with m.If(go):
-            m.d.sync += next_turn(left0, end0, op.count0)
-            with m.If(end0):
-                m.d.sync += next_turn(left1, last1, op.count1)
+                m.d.sync += [beats.eq(run.beats), word.last_run.eq(run.last), last_run2.eq(run.last2)]
+        with m.If(word.go):
+            walk.count(m)
             with m.If(end1):
-                m.d.sync += slot.eq(slot + beats)
-            # The innermost loop that goes on steps; the loops inside it start again from there.
-            with m.If(~end0):
-                m.d.sync += bases[0].eq(steps[0])
-            with m.Elif(~end1):
-                m.d.sync += [base.eq(steps[1]) for base in bases[:2]]
-            with m.Elif(~last_run2):
-                m.d.sync += [base.eq(steps[2]) for base in bases[:3]]
-            with m.Else():
-                m.d.sync += [base.eq(steps[3]) for base in bases]
+                m.d.sync += word.slot.eq(word.slot + beats)
+            walk.step(m, last_run2)
 
-        begin = Signal()
-        m.d.comb += [self.i.ready.eq(~active), runs.start.eq(begin)]
-        m.d.sync += begin.eq(self.i.valid & ~active)
-        with m.If(~active):
-            first = self.i.payload
-            m.d.sync += [active.eq(self.i.valid), op.eq(first), *first_turn(left0, end0, first.count0),
-                         *first_turn(left1, last1, first.count1)]
-            m.d.sync += [base.eq(first.destination) for base in bases]
-        with m.Elif(go & end1 & last_run):
-            m.d.sync += active.eq(0)
+    def _place(self, m: Module, op: Any, walk: WordWalk, word: "_Word") -> None:
+        """Stages 3 and 4: the word with its positions, then with its beats, then the queue.
 
-        # Stage 3: the word with its positions. After stage 2 nothing waits: four words may be on their way to the
-        # queue that its level does not tell.
+        After stage 2 nothing waits: four words may be on their way to the queue that its level does not tell.
+        """
+        config, at, beyond = self._config, word.at, word.beyond
+        lanes, width = lane_bits(config), config.word_bytes
         m.submodules.out = out = Queue(WordLayout(config), _WAITING_WORDS)
         wiring.connect(m, out.o, wiring.flipped(self.o))
-        m.d.sync += ready.eq(out.level <= _WAITING_WORDS - 4)
+        m.d.sync += word.ready.eq(out.level <= _WAITING_WORDS - 4)
         placed_valid = Signal()
         placed_at = Signal(at.shape())
         placed_beyond = Signal(at.shape())
-        placed_slot = Signal(slot.shape())
+        placed_slot = Signal(word.slot.shape())
         placed = Signal(WordLayout(config), reset_less=True)
-        word_valid = Signal()
-        word = Signal(WordLayout(config), reset_less=True)
         m.d.sync += [
-            placed_valid.eq(go), placed_at.eq(at), placed_beyond.eq(beyond), placed_slot.eq(slot),
-            placed.addr.eq(bases[0]), placed.fill.eq(op.fill), placed.flip.eq(op.flip),
-            placed.fill_end.eq(Mux(lead < width, lead, width)), placed.data_end.eq(Mux(left < width, left, width)),
-            placed.last.eq(end1 & last_run),
+            placed_valid.eq(word.go), placed_at.eq(at), placed_beyond.eq(beyond), placed_slot.eq(word.slot),
+            placed.addr.eq(walk.addr), placed.fill.eq(op.fill), placed.flip.eq(op.flip),
+            placed.fill_end.eq(Mux(word.lead < width, word.lead, width)),
+            placed.data_end.eq(Mux(word.left < width, word.left, width)), placed.last.eq(walk.end1 & word.last_run),
         ]
 
-        # Stage 4: the word with its beats.
+        found_valid = Signal(name="word_valid")
+        found = Signal(WordLayout(config), name="word", reset_less=True)
         first_beat = Mux(placed_at < 0, 0, placed_at >> lanes)
         next_beat = Mux(placed_beyond < 0, 0, placed_beyond >> lanes)
         last_beat = (placed_at + placed.data_end - 1) >> lanes
         m.d.sync += [
-            word_valid.eq(placed_valid), word.eq(placed),
-            word.place.eq((placed_slot << lanes) + placed_at),
-            word.needs.eq(Mux(placed.data_end > placed.fill_end, last_beat - first_beat + 1, 0)),
-            word.drops.eq(next_beat - first_beat), word.moves.eq(next_beat != first_beat),
+            found_valid.eq(placed_valid), found.eq(placed),
+            found.place.eq((placed_slot << lanes) + placed_at),
+            found.needs.eq(Mux(placed.data_end > placed.fill_end, last_beat - first_beat + 1, 0)),
+            found.drops.eq(next_beat - first_beat), found.moves.eq(next_beat != first_beat),
         ]
-        m.d.comb += [out.i.payload.eq(word), out.i.valid.eq(word_valid)]
-        return m
+        m.d.comb += [out.i.payload.eq(found), out.i.valid.eq(found_valid)]
+
+
+class _Run:
+    """The run whose words come next."""
+
+    def __init__(self, config: Config) -> None:
+        self.valid = Signal(name="run_valid")
+        #: Position of its first word's lane 0; its beats in memory.
+        self.at = Signal(signed(_PAD_BITS + 1), name="run_at")
+        self.beats = Signal(_RUN_BITS + 1 - lane_bits(config), name="run_beats")
+        #: It is the last of the operation, of the third loop.
+        self.last = Signal(name="run_last")
+        self.last2 = Signal(name="run_last2")
+        #: Strobe: stage 2 takes it.
+        self.take = Signal(name="take_run")
+
+
+class _Word:
+    """The word of stage 2, in the terms of the module."""
+
+    def __init__(self, config: Config) -> None:
+        self.valid = Signal()
+        #: Strobe: the word goes to stage 3; it may, when it is valid.
+        self.go, self.ready = Signal(), Signal(name="ready")
+        self.at = Signal(signed(_RUN_BITS + 2))
+        self.left = Signal(_RUN_BITS + 1)
+        self.lead = Signal(_PAD_BITS)
+        #: Position of the next word's lane 0, or the end of the run's beats if none of them is needed any more.
+        self.beyond = Signal(signed(_RUN_BITS + 2))
+        #: Beats of the runs so far, modulo those of the window.
+        self.slot = Signal(range(window_beats(config)))
+        self.last_run = Signal()

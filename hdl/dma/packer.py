@@ -52,63 +52,60 @@ class Packer(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         """Shift within a beat, choice of beats, window, bursts."""
         m = Module()
-        config = self._config
-        bus_bytes, slots, lanes = config.bus_bytes, window_beats(config), lane_bits(config)
-        slot_bits = ceil_log2(slots)
-        beat_bits = 8 * bus_bytes
+        word = _Word(self._config)
+        self._shift(m, word)
+        window = _Window(self._config)
+        self._lay(m, word, window)
+        self._send(m, window)
+        return m
 
-        # Stage 1: the lanes within a beat.
-        valid = Signal()
-        ready = Signal()
-        take = Signal(TakeLayout(config), reset_less=True)
-        shifted = Signal(8 * config.word_bytes + beat_bits, reset_less=True)
-        marked = Signal(config.word_bytes + bus_bytes)
-        m.d.comb += self.i.ready.eq(~valid | ready)
+    def _shift(self, m: Module, word: "_Word") -> None:
+        """Stage 1: the lanes within a beat."""
+        config, lanes = self._config, lane_bits(self._config)
+        m.d.comb += self.i.ready.eq(~word.valid | word.ready)
         with m.If(self.i.ready):
             asked = self.i.payload
             flips = Const(0x80, 8).replicate(config.word_bytes)
             ones = (Const(1, config.word_bytes + 1) << asked.take)[:config.word_bytes + 1] - 1
             m.d.sync += [
-                valid.eq(self.i.valid), take.eq(asked),
-                shifted.eq((self.word ^ Mux(asked.flip, flips, 0)) << (asked.origin[:lanes] << 3)),
-                marked.eq(ones[:config.word_bytes] << asked.place[:lanes]),
+                word.valid.eq(self.i.valid), word.take.eq(asked),
+                word.shifted.eq((self.word ^ Mux(asked.flip, flips, 0)) << (asked.origin[:lanes] << 3)),
+                word.marked.eq(ones[:config.word_bytes] << asked.place[:lanes]),
             ]
 
-        # Stage 2: the window.
-        window = [Signal(beat_bits, name=f"window{index}", reset_less=True) for index in range(slots)]
-        strobes = [Signal(bus_bytes, name=f"strobe{index}") for index in range(slots)]
-        run_ends = Signal(slots)
-        op_ends = Signal(slots)
-        whole = Signal(range(slots + 1))
-        get = Signal(range(slots))
-        pop = Signal()
+    def _lay(self, m: Module, word: "_Word", window: "_Window") -> None:
+        """Stage 2: lay the word into the beats that it touches, when they are free."""
+        slots, lanes, bus_bytes = len(window.beats), lane_bits(self._config), self._config.bus_bytes
+        take, whole, pop, get = word.take, window.whole, window.pop, window.get
         lay = Signal()
         filled = whole + take.touches
-        m.d.comb += [lay.eq(valid & Mux(pop, filled <= slots + 1, filled <= slots)), ready.eq(lay)]
+        m.d.comb += [lay.eq(word.valid & Mux(pop, filled <= slots + 1, filled <= slots)), word.ready.eq(lay)]
         m.d.sync += whole.eq(whole - pop + Mux(lay, take.completes, 0))
         first = take.place >> lanes
         origin = take.origin >> lanes
-        pieces = Array(_piece(shifted, index, beat_bits) for index in range(slots))
-        marks = Array(_piece(marked, index, bus_bytes) for index in range(slots))
-        for index in range(slots):
-            piece = pieces[(index - origin)[:slot_bits]]
+        pieces = Array(_piece(word.shifted, index, 8 * bus_bytes) for index in range(slots))
+        marks = Array(_piece(word.marked, index, bus_bytes) for index in range(slots))
+        for index, (beat, strobe) in enumerate(zip(window.beats, window.strobes, strict=True)):
+            piece = pieces[(index - origin)[:ceil_log2(slots)]]
             mark = Signal(bus_bytes, name=f"mark{index}")
-            rank = Signal(slot_bits, name=f"rank{index}")
+            rank = Signal(ceil_log2(slots), name=f"rank{index}")
             m.d.comb += [rank.eq(index - first), mark.eq(marks[rank])]
             with m.If(pop & (get == index)):
-                m.d.sync += strobes[index].eq(0)
+                m.d.sync += strobe.eq(0)
             with m.If(lay):
-                m.d.sync += strobes[index].eq(Mux(pop & (get == index), 0, strobes[index]) | mark)
+                m.d.sync += strobe.eq(Mux(pop & (get == index), 0, strobe) | mark)
                 for lane in range(bus_bytes):
                     with m.If(mark[lane]):
-                        m.d.sync += window[index].word_select(lane, 8).eq(piece.word_select(lane, 8))
+                        m.d.sync += beat.word_select(lane, 8).eq(piece.word_select(lane, 8))
                 with m.If(rank < take.touches):
                     is_end = take.run_end & (rank == take.touches - 1)
-                    m.d.sync += [run_ends[index].eq(is_end), op_ends[index].eq(is_end & take.last)]
+                    m.d.sync += [window.run_ends[index].eq(is_end), window.op_ends[index].eq(is_end & take.last)]
 
-        # Whole beats leave, and bursts with their last beat.
+    def _send(self, m: Module, window: "_Window") -> None:
+        """Send whole beats, and bursts with their last beat."""
+        lanes, pop, get = lane_bits(self._config), window.pop, window.get
         addr_bits = 32 - lanes
-        room_bits = ceil_log2(BURST_BYTES // bus_bytes)
+        room_bits = ceil_log2(BURST_BYTES // self._config.bus_bytes)
         in_run = Signal()
         next_addr = Signal(addr_bits)
         addr = Signal(addr_bits)
@@ -117,18 +114,18 @@ class Packer(wiring.Component):
         run_end = Signal()
         close = Signal()
         m.d.comb += [
-            run_end.eq(run_ends.bit_select(get, 1)),
+            run_end.eq(window.run_ends.bit_select(get, 1)),
             addr.eq(Mux(in_run, next_addr, self.runs.payload)),
             close.eq(run_end | addr[:room_bits].all()),
-            pop.eq((whole != 0) & self.room),
+            pop.eq((window.whole != 0) & self.room),
             self.runs.ready.eq(pop & ~in_run),
         ]
         m.d.sync += [
-            self.beats.valid.eq(pop), self.beats.payload.data.eq(Array(window)[get]),
-            self.beats.payload.strobe.eq(Array(strobes)[get]), self.beats.payload.last.eq(close),
+            self.beats.valid.eq(pop), self.beats.payload.data.eq(Array(window.beats)[get]),
+            self.beats.payload.strobe.eq(Array(window.strobes)[get]), self.beats.payload.last.eq(close),
             self.bursts.valid.eq(pop & close), self.bursts.payload.length.eq(length),
             self.bursts.payload.addr.eq(Mux(length == 0, addr, burst_addr) << lanes),
-            self.bursts.payload.last.eq(op_ends.bit_select(get, 1)),
+            self.bursts.payload.last.eq(window.op_ends.bit_select(get, 1)),
         ]
         with m.If(pop):
             m.d.sync += [
@@ -136,7 +133,34 @@ class Packer(wiring.Component):
             ]
             with m.If(length == 0):
                 m.d.sync += burst_addr.eq(addr)
-        return m
+
+
+class _Word:
+    """The word after stage 1."""
+
+    def __init__(self, config: Config) -> None:
+        self.valid = Signal()
+        #: Stage 2 takes it.
+        self.ready = Signal()
+        self.take: Any = Signal(TakeLayout(config), reset_less=True)
+        #: Its bytes from their lane of the first beat on; a bit for each byte that is stored.
+        self.shifted = Signal(8 * (config.word_bytes + config.bus_bytes), reset_less=True)
+        self.marked = Signal(config.word_bytes + config.bus_bytes)
+
+
+class _Window:
+    """A ring of beats with a strobe for each byte; of each beat, whether it ends a run, and the operation."""
+
+    def __init__(self, config: Config) -> None:
+        slots = window_beats(config)
+        self.beats = [Signal(8 * config.bus_bytes, name=f"window{index}", reset_less=True) for index in range(slots)]
+        self.strobes = [Signal(config.bus_bytes, name=f"strobe{index}") for index in range(slots)]
+        self.run_ends = Signal(slots)
+        self.op_ends = Signal(slots)
+        #: Beats that are whole, the oldest of them, and the strobe with which it leaves.
+        self.whole = Signal(range(slots + 1))
+        self.get = Signal(range(slots))
+        self.pop = Signal()
 
 
 def _piece(value: Signal, index: int, bits: int) -> Any:

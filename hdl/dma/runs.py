@@ -7,16 +7,16 @@ from amaranth.hdl import Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-__all__ = ["RunGenerator", "RunLayout", "first_turn", "next_turn"]
+__all__ = ["RunGenerator", "RunLayout", "first_round", "next_round"]
 
 
-def next_turn(left: Signal, last: Signal, count: Value) -> list[Any]:
-    """Step a loop's registers: `left` turns come after this one, `last` if none; after the last it starts again."""
+def next_round(left: Signal, last: Signal, count: Value) -> list[Any]:
+    """Step a loop's registers: `left` rounds come after this one, `last` if none; after the last it starts again."""
     return [left.eq(Mux(last, count, left) - 1), last.eq(Mux(last, count == 1, left == 1))]
 
 
-def first_turn(left: Signal, last: Signal, count: Value) -> list[Any]:
-    """Set a loop's registers for its first turn of `count`."""
+def first_round(left: Signal, last: Signal, count: Value) -> list[Any]:
+    """Set a loop's registers for its first round of `count`."""
     return [left.eq(count - 1), last.eq(count == 1)]
 
 
@@ -66,12 +66,12 @@ class RunGenerator(wiring.Component):
         with m.If(self.start):
             m.d.sync += [
                 self.o.valid.eq(1), addr.eq(self.base), outer.eq(self.base),
-                *first_turn(left2, last2, self.count2), *first_turn(left3, last3, self.count3),
+                *first_round(left2, last2, self.count2), *first_round(left3, last3, self.count3),
             ]
         with m.Elif(self.o.valid & self.o.ready):
-            m.d.sync += [addr.eq(Mux(last2, next_outer, addr + self.stride2)), *next_turn(left2, last2, self.count2)]
+            m.d.sync += [addr.eq(Mux(last2, next_outer, addr + self.stride2)), *next_round(left2, last2, self.count2)]
             with m.If(last2):
-                m.d.sync += [outer.eq(next_outer), *next_turn(left3, last3, self.count3)]
+                m.d.sync += [outer.eq(next_outer), *next_round(left3, last3, self.count3)]
             with m.If(run.last):
                 m.d.sync += self.o.valid.eq(0)
         return m

@@ -1,6 +1,6 @@
 """The store unit: scratchpad to system memory."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from amaranth import Cat, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
@@ -71,9 +71,9 @@ class StoreUnit(wiring.Component):
         })
 
     def elaborate(self, platform: object) -> Module:
-        """Plan an operation, read its words, pack them."""
+        """Plan an operation, read its words, pack them; say how it ended."""
         m = Module()
-        config, op, port = self._config, self.i.payload, self.port
+        config = self._config
         m.submodules.plan = plan = StorePlan(config)
         m.submodules.packer = packer = Packer(config)
         m.submodules.takes = takes = Queue(TakeLayout(config), _WORDS)
@@ -81,6 +81,30 @@ class StoreUnit(wiring.Component):
         # Both from small RAM into a register, before the packer shifts.
         both = data.StructLayout({"take": TakeLayout(config), "word": 8 * config.word_bytes})
         m.submodules.ahead = ahead = Slice(both)
+        self._send(m, plan, packer)
+
+        # One cycle late: what an operation is offered to lies far off.
+        offered = Signal()
+        m.d.sync += offered.eq(self.i.valid & ~self.i.ready)
+        take = Signal()
+        m.d.comb += [
+            take.eq(self.i.valid & offered & plan.i.ready), plan.i.payload.eq(self.i.payload), plan.i.valid.eq(take),
+            self.i.ready.eq(take),
+        ]
+
+        asks = self._read(m, plan, _Planned(takes, words, ahead), packer)
+        self._errors(m, asks)
+        held = Signal(range(64))
+        m.d.sync += held.eq(held + take - self.answered)
+        m.d.comb += [
+            self.done.eq(self.answered), self.idle.eq(held == 0),
+            self.stall.eq(~granted(self.port) | ~packer.room),
+        ]
+        return m
+
+    def _send(self, m: Module, plan: StorePlan, packer: Packer) -> None:
+        """Queue the packer's beats and bursts for the write channel; it packs while both have room."""
+        config = self._config
         m.submodules.runs = runs = Queue(plan.runs.payload.shape(), _RUNS)
         m.submodules.beats = beats = Queue(WriteBeatLayout(config), _BEATS, registered=True)
         m.submodules.bursts = bursts = Queue(BurstLayout(), _BURSTS)
@@ -99,22 +123,18 @@ class StoreUnit(wiring.Component):
         wiring.connect(m, bursts.o, wiring.flipped(self.bursts))
         m.d.comb += plan.base.eq(self.base)
 
-        # One cycle late: what an operation is offered to lies far off.
-        offered = Signal()
-        m.d.sync += offered.eq(self.i.valid & ~self.i.ready)
-        take = Signal()
-        m.d.comb += [
-            take.eq(self.i.valid & offered & plan.i.ready), plan.i.payload.eq(op), plan.i.valid.eq(take),
-            self.i.ready.eq(take),
-        ]
+    def _read(self, m: Module, plan: StorePlan, planned: "_Planned", packer: Packer) -> Slice:
+        """Read the planned words and hand them to the packer; return what asks the scratchpad.
 
-        # A word is asked for only if the queue has a place for it.
+        A word is asked for only if the queue has a place for it. The grant comes late and from afar: what is asked for
+        waits near the scratchpad, and words come in its order.
+        """
+        port, (takes, words, ahead) = self.port, planned
         places, back = Signal(range(_WORDS + 1), init=_WORDS), Signal(range(_WORDS + 2))
         some_places = Signal(init=1)
         taken = Signal()
         used = Signal()
         coming = Signal(READ_LATENCY_CYCLES)
-        # The grant comes late and from afar: what is asked for waits near the scratchpad, and words come in its order.
         m.submodules.asks = asks = Slice(data.StructLayout({"addr": 16, "bank": BANKS, "last": 1}))
         m.d.comb += [
             taken.eq(plan.o.valid & plan.o.ready), plan.o.ready.eq(asks.i.ready & some_places),
@@ -133,8 +153,10 @@ class StoreUnit(wiring.Component):
         m.d.comb += back.eq(places + used)
         m.d.sync += [coming.eq(Cat(asks.o.valid & asks.o.ready, coming)), places.eq(Mux(taken, back - 1, back)),
                      some_places.eq(Mux(taken, back != 1, back != 0))]
+        return asks
 
-        # Operations whose words were all asked for, and those that are answered, before what the error is about.
+    def _errors(self, m: Module, asks: Slice) -> None:
+        """Number operations, of those whose words were all asked for and of those answered; tell whose error it is."""
         asked, answered = Signal(NUMBER_BITS), Signal(NUMBER_BITS)
         asks_one = asks.o.valid & asks.o.ready
         asked_then = delayed(m, asked, 1, "asked")
@@ -142,14 +164,15 @@ class StoreUnit(wiring.Component):
                      self.error.eq(Status.OK), self.moved.eq(asks_one)]
         with m.If(self.write_error):
             m.d.sync += [self.error.eq(Status.BUS_ERROR), self.error_at.eq(answered)]
-        with m.If(port.beyond):
+        with m.If(self.port.beyond):
             m.d.sync += [self.error.eq(Status.BAD_ADDRESS), self.error_at.eq(asked_then)]
 
-        held = Signal(range(64))
-        m.d.sync += held.eq(held + take - self.answered)
-        m.d.comb += [
-            self.done.eq(self.answered), self.idle.eq(held == 0),
-            self.stall.eq(~granted(port) | ~packer.room),
-        ]
-        return m
 
+class _Planned(NamedTuple):
+    """Words on their way from plan and scratchpad to the packer."""
+
+    #: What to take of each word, from when it is asked for; the words that have come.
+    takes: Queue
+    words: Queue
+    #: Both of the next word.
+    ahead: Slice

@@ -7,7 +7,8 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from tq_hw.hdl.dma.load_plan import lane_bits, window_beats
-from tq_hw.hdl.dma.runs import RunGenerator, first_turn, next_turn
+from tq_hw.hdl.dma.runs import RunGenerator
+from tq_hw.hdl.dma.word_walk import WordWalk
 from tq_hw.hdl.parts.queues import Queue
 from tq_hw.hdl.signatures import OperationLayout, operation_signature
 from tq_hw.isa.config import Config
@@ -60,13 +61,27 @@ class StorePlan(wiring.Component):
         })
 
     def elaborate(self, platform: object) -> Module:
-        """Make runs, then words."""
+        """Make runs, then words; an operation begins when the one before has ended."""
         m = Module()
-        config = self._config
-        lanes = lane_bits(config)
         op: Any = Signal(OperationLayout(Unit.STORE), reset_less=True)
         active = Signal()
         begin = Signal()
+        ahead = self._runs(m, op, begin)
+        walk = WordWalk(op)
+        go, last_run = self._words(m, op, ahead, walk)
+
+        m.d.comb += self.i.ready.eq(~active)
+        m.d.sync += begin.eq(self.i.valid & ~active)
+        with m.If(~active):
+            asked = self.i.payload
+            m.d.sync += [active.eq(self.i.valid), op.eq(asked)]
+            walk.start(m, asked.source, asked.count0, asked.count1)
+        with m.Elif(go & walk.end1 & last_run):
+            m.d.sync += active.eq(0)
+        return m
+
+    def _runs(self, m: Module, op: Any, begin: Signal) -> Queue:
+        """Make the memory address of each run, two ahead; return their queue."""
         based = Signal()
         first = Signal(32)
         m.submodules.generator = generator = RunGenerator(32)
@@ -78,28 +93,29 @@ class StorePlan(wiring.Component):
         ]
         m.submodules.ahead = ahead = Queue(generator.o.payload.shape(), 2)
         wiring.connect(m, generator.o, ahead.i)
-        run = ahead.o.payload
+        return ahead
 
-        # The current word.
+    def _words(self, m: Module, op: Any, ahead: Queue, walk: WordWalk) -> tuple[Signal, Signal]:
+        """Say where each word's bytes go in the window; return its strobe, and whether its run is the last."""
+        config = self._config
+        lanes = lane_bits(config)
+        run = ahead.o.payload
         valid = Signal()
         lane = Signal(lanes)
         slot = Signal(range(window_beats(config)))
         last_run = Signal()
         last_run2 = Signal()
-        left0, end0 = Signal(16), Signal()
-        left1, last1 = Signal(16), Signal()
-        bases = [Signal(16, name=f"base{level}") for level in range(4)]
-        steps = [(base + op[f"step{level}"])[:16] for level, base in enumerate(bases)]
-        end1 = Signal()
         go = Signal()
         take_run = Signal()
         take = Signal(_BYTES_BITS)
         total = Signal(_BYTES_BITS + 1)
         touches = Signal(_BYTES_BITS)
         completes = Signal(_BYTES_BITS)
+        end1 = walk.end1
+        walk.add_end(m)
         m.d.comb += [
-            end1.eq(end0 & last1), go.eq(valid & self.o.ready),
-            take.eq(Mux(end0, op.last_take_bytes, op.take_bytes)), total.eq(lane + take),
+            go.eq(valid & self.o.ready),
+            take.eq(Mux(walk.end0, op.last_take_bytes, op.take_bytes)), total.eq(lane + take),
             touches.eq((total + config.bus_bytes - 1) >> lanes),
             completes.eq(Mux(end1, touches, total >> lanes)),
             take_run.eq(self.runs.ready & (~valid | go & end1)), ahead.o.ready.eq(take_run),
@@ -108,35 +124,16 @@ class StorePlan(wiring.Component):
         ]
         word = self.o.payload
         m.d.comb += [
-            self.o.valid.eq(valid), word.addr.eq(bases[0]), word.place.eq((slot << lanes) + lane),
+            self.o.valid.eq(valid), word.addr.eq(walk.addr), word.place.eq((slot << lanes) + lane),
             word.origin.eq((slot << lanes) + lane - op.lane), word.take.eq(take), word.touches.eq(touches),
             word.completes.eq(completes), word.run_end.eq(end1), word.last.eq(end1 & last_run), word.flip.eq(op.flip),
         ]
         with m.If(go):
-            m.d.sync += [lane.eq(total), slot.eq(slot + completes), *next_turn(left0, end0, op.count0)]
-            with m.If(end0):
-                m.d.sync += next_turn(left1, last1, op.count1)
+            m.d.sync += [lane.eq(total), slot.eq(slot + completes)]
+            walk.count(m)
             with m.If(end1):
                 m.d.sync += valid.eq(0)
-            # The innermost loop that goes on steps; the loops inside it start again from there.
-            with m.If(~end0):
-                m.d.sync += bases[0].eq(steps[0])
-            with m.Elif(~end1):
-                m.d.sync += [base.eq(steps[1]) for base in bases[:2]]
-            with m.Elif(~last_run2):
-                m.d.sync += [base.eq(steps[2]) for base in bases[:3]]
-            with m.Else():
-                m.d.sync += [base.eq(steps[3]) for base in bases]
+            walk.step(m, last_run2)
         with m.If(take_run & ahead.o.valid):
             m.d.sync += [valid.eq(1), lane.eq(run.addr), last_run.eq(run.last), last_run2.eq(run.last2)]
-
-        m.d.comb += self.i.ready.eq(~active)
-        m.d.sync += begin.eq(self.i.valid & ~active)
-        with m.If(~active):
-            asked = self.i.payload
-            m.d.sync += [active.eq(self.i.valid), op.eq(asked), *first_turn(left0, end0, asked.count0),
-                         *first_turn(left1, last1, asked.count1)]
-            m.d.sync += [base.eq(asked.source) for base in bases]
-        with m.Elif(go & end1 & last_run):
-            m.d.sync += active.eq(0)
-        return m
+        return go, last_run

@@ -1,0 +1,68 @@
+"""The scratchpad addresses of an operation's words: four loops, of which the two inner ones are within a run."""
+
+from typing import Any
+
+from amaranth import Module, Signal, Value
+
+from tq_hw.hdl.dma.runs import first_round, next_round
+
+__all__ = ["WordWalk"]
+
+
+class WordWalk:
+    """Registers of the walk, for a plan that steps them once a word.
+
+    Parameters
+    ----------
+    op : fields count0, count1, and step0..step3: words from one round of a loop to its next
+
+    Attributes
+    ----------
+    addr : word address
+    end0, end1 : the word is the last of the innermost loop, of its run
+    """
+
+    def __init__(self, op: Any) -> None:
+        self._op = op
+        self._left0, self.end0 = Signal(16), Signal(name="end0")
+        self._left1, self._last1 = Signal(16), Signal(name="last1")
+        #: Where the current round of each loop began.
+        self._bases = [Signal(16, name=f"base{level}") for level in range(4)]
+        self._steps = [(base + op[f"step{level}"])[:16] for level, base in enumerate(self._bases)]
+        self.end1 = Signal()
+
+    @property
+    def addr(self) -> Signal:
+        """Word address in the scratchpad."""
+        return self._bases[0]
+
+    def add_end(self, m: Module) -> None:
+        """Drive `end1`."""
+        m.d.comb += self.end1.eq(self.end0 & self._last1)
+
+    def start(self, m: Module, base: Value, count0: Value, count1: Value) -> None:
+        """Begin an operation at word `base`."""
+        m.d.sync += [*first_round(self._left0, self.end0, count0), *first_round(self._left1, self._last1, count1)]
+        m.d.sync += [register.eq(base) for register in self._bases]
+
+    def count(self, m: Module) -> None:
+        """Count the word; with it, `step` goes on to the next one's address."""
+        op = self._op
+        m.d.sync += next_round(self._left0, self.end0, op.count0)
+        with m.If(self.end0):
+            m.d.sync += next_round(self._left1, self._last1, op.count1)
+
+    def step(self, m: Module, last_run2: Value) -> None:
+        """Step the innermost loop that goes on; the loops inside it start again from there.
+
+        `last_run2`: this run is the last of the third loop.
+        """
+        bases, steps = self._bases, self._steps
+        with m.If(~self.end0):
+            m.d.sync += bases[0].eq(steps[0])
+        with m.Elif(~self.end1):
+            m.d.sync += [base.eq(steps[1]) for base in bases[:2]]
+        with m.Elif(~last_run2):
+            m.d.sync += [base.eq(steps[2]) for base in bases[:3]]
+        with m.Else():
+            m.d.sync += [base.eq(steps[3]) for base in bases]
