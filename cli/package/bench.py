@@ -20,6 +20,18 @@ _AXI_IMPORTS = ("AxiBus", "AxiRam")
 _AXI_RAM = '''\
         self.ram = AxiRam(AxiBus.from_prefix(dut, "m_axi"), dut.aclk, dut.aresetn, reset_active_level=False,
                           size=MEMORY_BYTES)
+        for part, name in ((self.ram.read_if, "_read"), (self.ram.write_if, "_write")):
+            setattr(part, name, self.counted(getattr(part, name)))
+'''
+_AXI_COUNTED = '''\
+    def counted(self, plain):
+        """Return an access of memory that fails when it should: the model then answers with SLVERR."""
+        async def access(address, rest):
+            if not self.answers():
+                raise ValueError("an error, as the test wants it")
+            return await plain(address, rest)
+        return access
+
 '''
 _AXI_STALL = '''\
         read, write = self.ram.read_if, self.ram.write_if
@@ -27,10 +39,22 @@ _AXI_STALL = '''\
         for seed, channel in enumerate(channels):
             channel.set_pause_generator(chances(seed, chance))
 '''
-_WISHBONE_RAM = "        self.ram = WishboneRam(dut, MEMORY_BYTES)\n"
+_LITE_STALL = '''\
+        write, read = self.master.write_if, self.master.read_if
+        channels = (write.aw_channel, write.w_channel, write.b_channel, read.ar_channel, read.r_channel)
+        for seed, channel in enumerate(channels):
+            channel.set_pause_generator(chances(seed, chance))
+'''
+_APB_STALL = "        self.master.set_pause_generator(chances(9, chance))\n"
+_OWN_STALL = "        self.pauses = chances(9, chance)\n"
+_STALLS = {"axi4lite": _LITE_STALL, "apb": _APB_STALL, "wishbone": _OWN_STALL, "plain": _OWN_STALL}
+_WISHBONE_RAM = "        self.ram = WishboneRam(dut, MEMORY_BYTES, self.answers)\n"
 _WISHBONE_STALL = "        self.ram.waits = chances(0, chance)\n"
 _LIBRARY_MASTER = '''        self.master = {kind}Master({kind}Bus.from_prefix(dut, "{prefix}"), dut.aclk, dut.aresetn,
                                     reset_active_level=False)
+
+    def idle(self) -> None:
+        """Begin nothing: the master's own reset ends what is under way."""
 
     async def write(self, address: int, value: int) -> None:
         answer = await self.master.write(address, value.to_bytes(4, "little"))
@@ -42,11 +66,17 @@ _LIBRARY_MASTER = '''        self.master = {kind}Master({kind}Bus.from_prefix(du
         return int.from_bytes(answer.data, "little")
 
 '''
-_WISHBONE_MASTER = '''        dut.s_wb_cyc.value = dut.s_wb_stb.value = 0
-        self.errors = 0
+_WISHBONE_MASTER = '''        self.errors = 0
+        self.idle()
+
+    def idle(self) -> None:
+        """Begin nothing."""
+        self.dut.s_wb_cyc.value = self.dut.s_wb_stb.value = 0
 
     async def access(self, address: int, value: int | None) -> int:
         dut = self.dut
+        while next(self.pauses):
+            await RisingEdge(dut.aclk)
         dut.s_wb_adr.value, dut.s_wb_sel.value = address >> 2, 15
         dut.s_wb_we.value, dut.s_wb_dat_w.value = int(value is not None), value or 0
         dut.s_wb_cyc.value = dut.s_wb_stb.value = 1
@@ -64,9 +94,15 @@ _WISHBONE_MASTER = '''        dut.s_wb_cyc.value = dut.s_wb_stb.value = 0
         return await self.access(address, None)
 
 '''
-_PLAIN_MASTER = '''        dut.reg_write_en.value = 0
+_PLAIN_MASTER = '''        self.idle()
+
+    def idle(self) -> None:
+        """Begin nothing."""
+        self.dut.reg_write_en.value = 0
 
     async def write(self, address: int, value: int) -> None:
+        while next(self.pauses):
+            await RisingEdge(self.dut.aclk)
         self.dut.reg_addr.value, self.dut.reg_write_data.value = address, value
         self.dut.reg_write_en.value = 1
         await RisingEdge(self.dut.aclk)
@@ -138,4 +174,5 @@ def _test(core: Core) -> str:
                   IMPORTS=f"from cocotbext.axi import {', '.join(names)}\n" if names else "",
                   LIBRARY="cocotbext-axi and " if names else "and ",
                   MEMORY="" if axi else filled("wishbone_ram.in"), RAM=_AXI_RAM if axi else _WISHBONE_RAM,
-                  STALL=_AXI_STALL if axi else _WISHBONE_STALL)
+                  STALL=(_AXI_STALL if axi else _WISHBONE_STALL) + _STALLS[core.control],
+                  COUNTED=_AXI_COUNTED if axi else "")
