@@ -8,7 +8,7 @@ from typing import Any, TypeVar, cast
 import click
 from click.shell_completion import CompletionItem
 
-from tq_hw.boards.catalog.catalog import BOARDS, find_board, find_memory
+from tq_hw.boards.catalog.catalog import board_names, find_board, find_memory
 from tq_hw.boards.catalog.rates import memory_rate
 from tq_hw.cli.report.layers import CLOCK_HZ
 from tq_hw.cli.shared.options import config_option, memory_options, rate_of, rate_options
@@ -48,7 +48,7 @@ class Target:
 
 def complete_board(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Return the boards whose names begin so."""
-    return [CompletionItem(name) for name in BOARDS if name.startswith(incomplete)]
+    return [CompletionItem(name) for name in board_names() if name.startswith(incomplete)]
 
 
 def target_options(stalls: bool = True) -> Callable[[Function], Function]:

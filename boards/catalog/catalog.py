@@ -1,24 +1,79 @@
-"""The boards that there are."""
+"""The boards that there are: those of this package, and those of others that say so in an entry point.
 
+A package brings a board by an entry point of the group `tq_hw.boards`, whose name is the board's and which leads to its
+`Board`. It is imported when the board is asked for, or when all are listed.
+"""
+
+from collections.abc import Iterator
 from difflib import get_close_matches
+from importlib.metadata import EntryPoint, entry_points
 
 from tq_hw.boards.catalog import arty_a7, arty_a7_100, ecpix5_85f, icebreaker, icesugar_pro, ulx3s_85f
 from tq_hw.boards.catalog.board import Board, Memory
 from tq_hw.model.errors import OptionError
 
-__all__ = ["BOARDS", "find_board", "find_memory"]
+__all__ = ["BOARDS", "GROUP", "all_boards", "board_names", "find_board", "find_memory"]
 
+#: Of this package.
 BOARDS: dict[str, Board] = {module.BOARD.name: module.BOARD for module in (
     arty_a7, arty_a7_100, ecpix5_85f, icebreaker, icesugar_pro, ulx3s_85f)}
+#: Entry points of other packages.
+GROUP = "tq_hw.boards"
+
+
+def _others() -> dict[str, list[EntryPoint]]:
+    """Return the entry points by name; several packages may bring a board of one name."""
+    found: dict[str, list[EntryPoint]] = {}
+    for point in entry_points(group=GROUP):
+        found.setdefault(point.name, []).append(point)
+    return found
+
+
+def _package(point: EntryPoint) -> str:
+    return f"package {point.dist.name}" if point.dist is not None else f"entry point {point.value}"
+
+
+def board_names() -> list[str]:
+    """Return the names of all boards; nothing is imported."""
+    return [*BOARDS, *(name for name in sorted(_others()) if name not in BOARDS)]
 
 
 def find_board(name: str) -> Board:
-    """Return the board of that name; OptionError says which there are."""
-    if name in BOARDS:
+    """Return the board of that name; OptionError says which there are, or what is wrong with a package."""
+    points = _others().get(name, [])
+    if name in BOARDS and not points:
         return BOARDS[name]
-    near = get_close_matches(name, BOARDS, 1)
-    raise OptionError(f"no board {name!r}: expected one of {', '.join(BOARDS)}" + "".join(f"; did you mean {one}?"
-                                                                                      for one in near))
+    if len(points) + (name in BOARDS) > 1:
+        sources = [*(["tq-hw"] if name in BOARDS else []), *map(_package, points)]
+        raise OptionError(f"there is more than one board {name!r}: of {' and of '.join(sources)}; uninstall one, or "
+                          "give it another name")
+    if points:
+        return _load(points[0])
+    near = get_close_matches(name, board_names(), 1)
+    raise OptionError(f"no board {name!r}: expected one of {', '.join(board_names())}"
+                      + "".join(f"; did you mean {one}?" for one in near))
+
+
+def _load(point: EntryPoint) -> Board:
+    """Return the board of an entry point; OptionError when it cannot be had."""
+    where = f"board {point.name!r} of {_package(point)}"
+    try:
+        found = point.load()
+    except Exception as error:
+        # Whatever its author's module raises.
+        raise OptionError(f"{where} cannot be loaded: {type(error).__name__}: {error}") from error
+    if not isinstance(found, Board):
+        raise OptionError(f"{where}: {point.value} is no tq_hw.boards.catalog.board.Board but {type(found).__name__}")
+    if found.name != point.name:
+        raise OptionError(f"{where}: the Board there is called {found.name!r}; entry point and board must have one "
+                          "name")
+    return found
+
+
+def all_boards() -> Iterator[Board]:
+    """Yield every board; OptionError at one that cannot be had."""
+    for name in board_names():
+        yield find_board(name)
 
 
 def find_memory(board: Board, name: str | None) -> Memory:

@@ -5,7 +5,7 @@ import click
 from tq_hw.boards.build.toolchains import TOOLS_OF
 from tq_hw.boards.build.tools import missing_tools
 from tq_hw.boards.catalog.board import Board
-from tq_hw.boards.catalog.catalog import BOARDS
+from tq_hw.boards.catalog.catalog import all_boards
 from tq_hw.cli.commands.configs import describe_config
 from tq_hw.cli.report.tables import Column, print_table
 from tq_hw.cli.shared.files import check_outputs, write_json
@@ -36,10 +36,11 @@ def describe_board(board: Board) -> dict[str, object]:
 def boards_command(json_file: str | None, wide: bool) -> None:
     """List the boards with device, configuration, memory (the default first), and whether the tools are installed."""
     check_outputs({"--json": json_file})
-    records = [describe_board(board) for board in BOARDS.values()]
+    boards = list(all_boards())
+    records = [describe_board(board) for board in boards]
     if json_file != "-":
         rows = []
-        for board, record in zip(BOARDS.values(), records, strict=True):
+        for board, record in zip(boards, records, strict=True):
             missing = missing_tools(TOOLS_OF[board.toolchain])
             memory = ", ".join(f"{_size(memory.size_bytes)} {memory.name}" for memory in board.memories)
             tools = f"{board.toolchain.value}: " + (f"{', '.join(missing)} missing" if missing else "found")

@@ -17,7 +17,7 @@ from tq_hw.boards.build.toolchains import OPENXC7, VIVADO, choose
 from tq_hw.boards.build.tools import TOOLS
 from tq_hw.boards.build.top import load_platform
 from tq_hw.boards.catalog.board import Board, Ddr3, Memory, Sdr
-from tq_hw.boards.catalog.catalog import BOARDS, find_board, find_memory
+from tq_hw.boards.catalog.catalog import all_boards, find_board, find_memory
 from tq_hw.boards.soc.map import FLASH_FILE, FLASH_OFFSET
 from tq_hw.cli.cases import find_cases
 from tq_hw.cli.commands.verify import FAILED, PASSED, Verifier
@@ -78,7 +78,7 @@ def check_programs(board: Board, memory: Memory, toolchain: str, verify: bool) -
 def with_soft_core(board: Board, memory: Memory) -> Board:
     """Return the board with the firmware in a soft core; OptionError where none can be built."""
     if not board.soc_clock_hz:
-        able = ", ".join(one.name for one in BOARDS.values() if one.soc_clock_hz)
+        able = ", ".join(one.name for one in all_boards() if one.soc_clock_hz)
         raise OptionError(f"{board.name}: a soft core is built for {able} only")
     facts = soc_facts(board, memory)
     return replace(board, clock_hz=facts.clock_hz, program=build_firmware(facts).image)
