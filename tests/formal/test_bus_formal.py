@@ -11,12 +11,13 @@ from amaranth.lib import wiring
 from prover import holds, proved
 
 from tq_hw.hdl.bus.apb import ApbBridge
-from tq_hw.hdl.bus.axi import ReadChannel, WriteChannel
 from tq_hw.hdl.bus.axi_lite import AxiLiteBridge
 from tq_hw.hdl.bus.bursts import BurstSplitter
 from tq_hw.hdl.bus.memory_port import MemoryPort
+from tq_hw.hdl.bus.read_channel import ReadChannel
 from tq_hw.hdl.bus.wishbone import WishboneBridge
 from tq_hw.hdl.bus.wishbone_master import WishboneMaster
+from tq_hw.hdl.bus.write_channel import WriteChannel
 from tq_hw.isa.config import PRESETS, Config
 
 CONFIG = PRESETS["tiny"]
