@@ -47,19 +47,6 @@ def check(op: Operator, subgraph: Subgraph) -> None:
             raise UnsupportedError(f"{_message(constraint)}; found {found}")
 
 
-#: Operators that have kernels for activations of int16, but no lowering yet.
-_BYTES_ONLY = ("AVERAGE_POOL_2D", "MAX_POOL_2D", "LOGISTIC", "TANH",
-               "RELU", "RELU6", "LEAKY_RELU", "SOFTMAX", "ADD", "SUB", "MUL", "MAXIMUM", "MINIMUM", "MEAN",
-               "RESIZE_NEAREST_NEIGHBOR")
-
-
-@_limits(*_BYTES_ONLY)
-def constraint_int16_activations(op: Operator, subgraph: Subgraph) -> str | None:
-    """Of a 16x8 model, this operator's activations of int16 are not taken: convert the model to int8."""
-    tensor = _tensor(op, subgraph, 0)
-    return f"tensor {tensor.index}, {tensor.name!r}" if tensor is not None and tensor.dtype == "int16" else None
-
-
 def _first_computed(op: Operator, subgraph: Subgraph, positions: Iterable[int]) -> str | None:
     for position in positions:
         tensor = _tensor(op, subgraph, position)

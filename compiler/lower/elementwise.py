@@ -13,6 +13,7 @@ from tq_hw.compiler.ir.staged import Flat
 from tq_hw.compiler.ir.value import TYPE_CODES, IntArray, Value
 from tq_hw.compiler.lower.legalize import Legalizer, lowers
 from tq_hw.compiler.lower.movement import move_view
+from tq_hw.compiler.lower.sixteen_elements import lower_binary_wide, lower_unary_wide
 from tq_hw.compiler.programs.divide import divide_program, reciprocal_table
 from tq_hw.compiler.programs.words import OUT, Uop, immediate, reg_a, reg_b, shifted, to
 from tq_hw.isa.uop import Alu, Destination, Multiply, ShiftSource, Source
@@ -180,6 +181,9 @@ def lower_binary(state: Legalizer, op: Operator) -> None:
     if state.tensor(op, 0).dtype == "int32":
         _plain(state, op)
         return
+    if state.tensor(op, 0).dtype == "int16":
+        lower_binary_wide(state, op, (spread(state, op, 0), spread(state, op, 1)))
+        return
     if _as_table(state, op):
         return
     (first, *rest), tables, swapped = _PROGRAMS[op.op](state, op)
@@ -223,6 +227,9 @@ def lower_pair(state: Legalizer, op: Operator) -> None:
 
 @lowers("LOGICAL_NOT", "LOGISTIC", "TANH", "RELU", "RELU6", "RELU_N1_TO_1", "LEAKY_RELU", "HARD_SWISH", *POINTWISE)
 def lower_unary(state: Legalizer, op: Operator) -> None:
-    """Any function of one int8."""
+    """Any function of one int8; a program for int16."""
+    if state.tensor(op, 0).dtype == "int16":
+        lower_unary_wide(state, op)
+        return
     table = KERNELS[op.op](op, state.subgraph, [CODES])[0]
     table_pass(state, op, state.input(op, 0), table)

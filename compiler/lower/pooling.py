@@ -7,6 +7,7 @@ from tq_hw.compiler.ir.window import window_regions
 from tq_hw.compiler.lower.constraints import KERNEL_LIMIT, covers_image
 from tq_hw.compiler.lower.conv import divide_params
 from tq_hw.compiler.lower.legalize import Legalizer, lowers, publish
+from tq_hw.compiler.lower.sixteen_elements import lower_pool_wide
 from tq_hw.compiler.lower.walks import walk_average, walk_extreme
 from tq_hw.model.graph import Operator
 from tq_hw.sim.golden import pooling
@@ -36,6 +37,9 @@ def _lower_whole(state: Legalizer, op: Operator) -> bool:
 @lowers("AVERAGE_POOL_2D")
 def lower_average_pool(state: Legalizer, op: Operator) -> None:
     """Sum on the array, divide in the requantizer; one layer per count of taps inside the image."""
+    if state.tensor(op, 0).dtype == "int16":
+        lower_pool_wide(state, op)
+        return
     if _lower_whole(state, op):
         return
     p = pooling.params(op, state.subgraph)
@@ -61,6 +65,9 @@ def lower_average_pool(state: Legalizer, op: Operator) -> None:
 @lowers("MAX_POOL_2D")
 def lower_max_pool(state: Legalizer, op: Operator) -> None:
     """Maximum over windows in the vector unit."""
+    if state.tensor(op, 0).dtype == "int16":
+        lower_pool_wide(state, op)
+        return
     if _lower_whole(state, op):
         return
     p = pooling.params(op, state.subgraph)

@@ -16,6 +16,7 @@ from tq_hw.compiler.lower.constraints import KERNEL_LIMIT
 from tq_hw.compiler.lower.elementwise import CODES, table_pass
 from tq_hw.compiler.lower.legalize import Legalizer, lowers, publish, reshaped
 from tq_hw.compiler.lower.movement import move_view
+from tq_hw.compiler.lower.sixteen_elements import lower_mean_wide
 from tq_hw.compiler.lower.walks import WALK_LIMIT, walk_extreme, walk_index, walk_product, walk_sum
 from tq_hw.model.graph import Operator
 from tq_hw.sim.golden import product, reduce
@@ -81,6 +82,9 @@ def _grouped_value(state: Legalizer, op: Operator, axes: tuple[int, ...],
 @lowers("MEAN", "SUM")
 def lower_mean(state: Legalizer, op: Operator) -> None:
     """Images and rows on the array, with weights of one; the others in the vector unit."""
+    if state.tensor(op, 0).dtype == "int16":
+        lower_mean_wide(state, op)
+        return
     p, value = reduce.mean_params(op, state.subgraph), state.input(op, 0)
     if p.unsigned:
         # Bytes taken for uint8 are these with bit 7 inverted, less 128.

@@ -7,6 +7,7 @@ from tq_hw.compiler.ir.staged import Move
 from tq_hw.compiler.ir.strided import blank, copy_between
 from tq_hw.compiler.ir.value import Value
 from tq_hw.compiler.lower.legalize import Legalizer, lowers
+from tq_hw.compiler.lower.sixteen_elements import lower_softmax_wide
 from tq_hw.model.graph import Operator
 from tq_hw.sim.golden import softmax
 from tq_hw.sim.golden.arith import multiply_by_quantized_multiplier
@@ -21,6 +22,9 @@ _BY_CODE = -np.arange(256) % 256
 @lowers("SOFTMAX")
 def lower_softmax(state: Legalizer, op: Operator) -> None:
     """Maximum, table of exponentials, sum, reciprocal, product; an int16 result is made a byte at a time."""
+    if state.tensor(op, 0).dtype == "int16":
+        lower_softmax_wide(state, op)
+        return
     p = softmax.params(op, state.subgraph)
     source, tables = state.input(op, 0), (softmax.exp_table(p)[_BY_CODE], None)
     if p.output_bits == 8:
