@@ -12,6 +12,7 @@ from tq_hw.cli.package.facts import Core
 from tq_hw.cli.package.ipxact import component
 from tq_hw.cli.package.readme import readme
 from tq_hw.cli.package.sources import source_files
+from tq_hw.cli.package.vivado import vivado_files
 from tq_hw.cli.shared.configurations import to_toml
 from tq_hw.hdl.netlist.design import Design
 from tq_hw.hdl.top import Top
@@ -51,7 +52,7 @@ def write_folder(core: Core, target: Path) -> dict[str, Any]:
     contents = {
         **{file: design.text.encode() for file in core.sources},
         **{file: (_MODELS + design.models).encode() for file in core.models},
-        **source_files(core), **bench_files(core),
+        **source_files(core), **vivado_files(core), **bench_files(core),
         f"{core.name}.json": (json.dumps(facts, indent=1) + "\n").encode(),
         "component.xml": component(core, dict.fromkeys((*core.sources, *core.models), "verilogSource")).encode(),
         f"{core.name}.toml": to_toml(core.config).encode(),

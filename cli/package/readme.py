@@ -76,6 +76,8 @@ def readme(core: Core, design: Design) -> str:
         "readme.in", NAME=name, CONFIG=config.name, COMPILE=compile_config, CONTROL=_CONTROL[core.control],
         PROTOCOL="AXI4" if core.memory_bus == "axi4" else "Wishbone",
         MEMORY=_MEMORY[core.memory_bus].format(bits=8 * config.bus_bytes, burst=BURST_BYTES),
+        BLOCK="" if core.control != "axi4lite" or core.memory_bus != "axi4" else
+        "; `block_design.tcl`, a Zynq with the core at its ports",
         RULES=rules, FINGERPRINT=f"{config.fingerprint:08x}", MACS=str(config.macs),
         MEMORIES=_memories(core, design), SOURCES=" ".join((*core.sources, *core.models)),
         DRAIN=f"{DRAIN_CYCLES:,}", VERSION=core.version,

@@ -43,7 +43,6 @@ def source_files(core: Core) -> dict[str, bytes]:
         f"driver/tq_{name}.h": _header(core),
         f"sw/{name}_run.c": filled("uio.c.in", NAME=name, MACRO=name.upper()),
         "sw/Makefile": filled("sw.mk.in", NAME=name),
-        f"sw/{name}.dtsi": filled("dts.in", NODE=name.lower(), WINDOW=hex(WINDOW_BYTES)),
     }
     driver = files("tq_hw.firmware").joinpath("driver")
     return {path: text.encode() for path, text in texts.items()} | {
