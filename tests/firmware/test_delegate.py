@@ -1,0 +1,104 @@
+"""LiteRT's external delegate, on an emulated board, where LITERT_ROOT names a checkout of LiteRT or TensorFlow."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from native import FIRMWARE
+
+from tests.sim.mixed.networks import float_middle, topk_head
+from tq_hw.compiler.partition import partition
+from tq_hw.isa.config import load_config
+from tq_hw.model.cut import compact
+from tq_hw.model.graph import Model
+from tq_hw.model.samples.typical import typical
+from tq_hw.model.tflite.reader import parse_model
+from tq_hw.model.tflite.writer import write_model
+
+litert = pytest.importorskip("ai_edge_litert.interpreter", reason="the oracles are not installed")
+ROOT = Path(os.environ.get("LITERT_ROOT", "/nowhere"))
+# No package carries LiteRT's C headers, which say what a delegate is; all else here needs them.
+needs_headers = pytest.mark.skipif(not ROOT.is_dir(), reason="LITERT_ROOT names no checkout of LiteRT or TensorFlow")
+TINY = load_config("tiny")
+
+# Calls of a delegate hold Python's lock, so the board has a process of its own.
+BOARD = """
+import signal, sys
+from tq_hw.cli.emulation.emulator import Emulator
+from tq_hw.isa.config import load_config
+emulator = Emulator(load_config("tiny"), 1 << 16, 100_000_000)
+signal.signal(signal.SIGTERM, lambda *_: emulator.end())
+print(emulator.port, flush=True)
+emulator.serve()
+"""
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> str:
+    folder = tmp_path_factory.mktemp("delegate")
+    subprocess.run(["make", "-s", "-C", FIRMWARE, "delegate", f"BUILD={folder}", f"LITERT_ROOT={ROOT.resolve()}"],
+                   check=True)
+    return str(folder / "libtq_delegate.so")
+
+
+@pytest.fixture
+def port() -> Iterator[str]:
+    with subprocess.Popen([sys.executable, "-c", BOARD], stdout=subprocess.PIPE, text=True) as board:
+        assert board.stdout is not None
+        yield board.stdout.readline().strip()
+        board.terminate()
+
+
+def runs(interpreter: "litert.Interpreter", count: int) -> list[list[np.ndarray]]:
+    interpreter.allocate_tensors()
+    found = []
+    for number in range(count):
+        rng = np.random.default_rng(number)
+        for detail in interpreter.get_input_details():
+            value = rng.integers(-128, 128, detail["shape"]).astype(detail["dtype"])
+            interpreter.set_tensor(detail["index"], value)
+        interpreter.invoke()
+        found.append([interpreter.get_tensor(detail["index"]) for detail in interpreter.get_output_details()])
+    return found
+
+
+@needs_headers
+@pytest.mark.parametrize("model", [topk_head(), float_middle(), parse_model(write_model(typical("SVDF")), "state")],
+                         ids=["head", "two parts", "state"])
+def test_a_model_on_an_emulated_board(library: str, port: str, model: Model) -> None:
+    """Every output equals the whole model's in LiteRT's reference kernels; a state goes on."""
+    made = write_model(compact(partition(parse_model(write_model(model), "m", rules=False), TINY).model))
+    delegate = litert.load_delegate(library, {"port": port})
+    found = runs(litert.Interpreter(model_content=made, experimental_delegates=[delegate]), 3)
+    wanted = runs(litert.Interpreter(model_content=write_model(model),
+                                     experimental_op_resolver_type=litert.OpResolverType.BUILTIN_REF), 3)
+    for outputs, expected in zip(found, wanted, strict=True):
+        for output, right in zip(outputs, expected, strict=True):
+            np.testing.assert_array_equal(output, right, strict=True)
+
+
+@needs_headers
+@pytest.mark.parametrize(("options", "message"), [
+    ({}, "tq-hw: name port, or uio, and not both"),
+    ({"port": "/nowhere", "uio": "/nowhere"}, "tq-hw: name port, or uio, and not both"),
+    ({"port": "/nowhere"}, "tq-hw: port /nowhere: No such file or directory"),
+    ({"port": "/nowhere", "baud": "fast"}, "tq-hw: baud and seconds are whole numbers above 0"),
+    ({"tty": "/nowhere"}, "tq-hw: there is no option tty; options are port, baud, uio, udmabuf and seconds"),
+    ({"uio": "/nowhere", "udmabuf": "/dev/nowhere"},
+     "tq-hw: /dev/nowhere: there is no such buffer: load the kernel module u-dma-buf")])
+def test_options_that_are_wrong(library: str, options: dict[str, str], message: str) -> None:
+    with pytest.raises(ValueError, match="Failed to load delegate") as caught:
+        litert.load_delegate(library, options)
+    assert message in str(caught.value)
+
+
+def test_the_headers_are_named() -> None:
+    made = subprocess.run(["make", "-s", "-C", FIRMWARE, "delegate", "BUILD=/nowhere", "LITERT_ROOT=/nowhere"],
+                          capture_output=True, text=True)
+    assert made.returncode == 2
+    assert ("LITERT_ROOT must name a folder with tflite/c/common.h or tensorflow/lite/c/common.h, a checkout of LiteRT "
+            'or TensorFlow; it is "/nowhere"') in made.stderr
