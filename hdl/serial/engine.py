@@ -107,9 +107,28 @@ class Engine(wiring.Component):
         m.d.comb += word.as_value().eq(fetch.data)
         state = Signal(_State)
         a, b, operands = self._registers(m, word, state == _State.READ)
+        at = _Instruction(word, state, a, b)
+        self._next(m, at, fetch, alu)
 
+        self._memory(m, word, a, b, cells, Mux(state == _State.MULTIPLY, at.pointer, a[:16]), at.bad)
+        self._data(m, at, operands, alu, sums)
+        with m.Switch(state):
+            with m.Case(_State.READ):
+                m.d.sync += state.eq(_State.EXECUTE)
+            with m.Case(_State.EXECUTE):
+                self._execute(m, at, sums)
+            self._finish(m, at, sums)
+        with m.If(at.finish | self.restart):
+            m.d.sync += state.eq(_State.READ)
+        m.d.comb += cells.write.eq(Mux(at.writing, _strobe(word.x, a), 0))
+        with m.If(self.out_en & (word.d == Sink.ROWS)):
+            m.d.sync += at.rows.eq(b - 1)
+        return m
+
+    def _next(self, m: Module, at: "_Instruction", fetch: Any, alu: Alu) -> None:
+        """Choose the next instruction: the following one, a jump's or branch's, or a trap's."""
+        word, a, b, finish = at.word, at.a, at.b, at.finish
         pc, next_pc, following = (Signal(range(CODE_WORDS), name=name) for name in ("pc", "next_pc", "following"))
-        finish, trap, bad, lost = Signal(), Signal(), Signal(), Signal()
         target = Cat(word.d, word.x)
         m.d.comb += [
             following.eq(pc + 1), fetch.addr.eq(next_pc), fetch.en.eq(finish | self.restart),
@@ -117,24 +136,22 @@ class Engine(wiring.Component):
         ]
         with m.If(self.restart):
             m.d.comb += next_pc.eq(0)
-        with m.Elif(lost):
+        with m.Elif(at.lost):
             m.d.comb += next_pc.eq(Trap.NO_ANSWER)
-        with m.Elif(trap):
+        with m.Elif(at.trap):
             m.d.comb += next_pc.eq(Mux(word.op[2:] == Op.LDX >> 2, Trap.BUS_ERROR, Trap.BAD_ADDRESS))
         with m.Elif((word.op == Op.JR) | (word.op[3:] == Op.BEQ >> 3) & word.op[1:3].any() & alu.taken):
             m.d.comb += next_pc.eq(target + Mux(word.op == Op.JR, a[:11], 0))
         with m.If(finish | self.restart):
             m.d.sync += pc.eq(next_pc)
 
-        row, pointer = Signal(2), Signal(16)
-        rows = Signal(2)
-        place = Mux(state == _State.MULTIPLY, pointer, a[:16])
-        self._memory(m, word, a, b, cells, place, bad)
+    def _data(self, m: Module, at: "_Instruction", operands: list[Any], alu: Alu, sums: Sums) -> None:
+        """Bring what was loaded, summed or computed to the registers, and operands to the port and the sums."""
+        word, a, b, cells = at.word, at.a, at.b, self._cells
         came = Signal(32)
-        from_port = Signal()
         m.d.comb += [
-            came.eq(Mux(from_port, self.port.came, cells.rdata)),
-            sums.inputs.eq(b), sums.weights.eq(cells.rdata), sums.row.eq(row), sums.lanes.eq(word.op == Op.MACD),
+            came.eq(Mux(at.from_port, self.port.came, cells.rdata)),
+            sums.inputs.eq(b), sums.weights.eq(cells.rdata), sums.row.eq(at.row), sums.lanes.eq(word.op == Op.MACD),
             sums.which.eq(word.x),
             self.halt.eq(word.x), self.out_index.eq(word.d), self.out_data.eq(b),
             self.port.addr.eq(a), self.port.data.eq(cells.wdata), self.port.strobe.eq(_strobe(word.x, a)),
@@ -145,62 +162,57 @@ class Engine(wiring.Component):
                        Mux(word.x != Size.WORD, sign.replicate(16), loaded[16:]))
         # LDP has no size: its x is 0.
         result = Signal(32)
-        from_memory = Signal()
-        m.d.comb += result.eq(Mux(from_memory, extended, Mux(word.op == Op.ACC, sums.sum, alu.result)))
-        write = Signal()
+        m.d.comb += result.eq(Mux(at.from_memory, extended, Mux(word.op == Op.ACC, sums.sum, alu.result)))
         for register_file in operands:
             m.d.comb += [
                 register_file.addr.eq(Mux(self.host_en, HOST_REGISTERS | self.host_index, word.d)),
                 register_file.data.eq(Mux(self.host_en, self.host_data, result)),
-                register_file.en.eq(write | self.host_en),
+                register_file.en.eq(at.write | self.host_en),
             ]
 
-        writing = Signal()
-        with m.Switch(state):
-            with m.Case(_State.READ):
-                m.d.sync += state.eq(_State.EXECUTE)
-            with m.Case(_State.EXECUTE):
-                m.d.sync += [row.eq(0), pointer.eq(a[:16] + 1)]
-                with m.Switch(word.op):
-                    with m.Case(Op.LDS, Op.LDP):
-                        m.d.comb += [trap.eq(bad), finish.eq(bad)]
-                        m.d.sync += state.eq(_State.TAKE)
-                    with m.Case(Op.STS, Op.STP):
-                        m.d.comb += [trap.eq(bad), finish.eq(1), writing.eq(~bad)]
-                    with m.Case(Op.MACW, Op.MACD):
-                        m.d.comb += [trap.eq(bad), finish.eq(bad)]
-                        m.d.sync += state.eq(_State.MULTIPLY)
-                    with m.Case(Op.LDX, Op.STX):
-                        with m.If(~self.port.pending):
-                            m.d.comb += [self.port.read.eq(~word.op[0]), self.port.write.eq(word.op[0])]
-                            m.d.sync += state.eq(_State.PORT)
-                        m.d.comb += [lost.eq(self.given_up), finish.eq(self.given_up)]
-                    with m.Case(Op.HALT), m.If(~self.port.pending | self.given_up):
-                        goes_on = (word.x == Halt.READY) & self.go
-                        m.d.comb += [self.halted.eq(1), finish.eq(goes_on), lost.eq(goes_on & self.given_up)]
-                        m.d.sync += state.eq(_State.STAND)
-                    with m.Default():
-                        # Jumps and CLR write no register.
-                        m.d.comb += [finish.eq(1), write.eq((word.op <= Op.EXT) | (word.op == Op.ACC)),
-                                     self.out_en.eq(word.op == Op.OUT), sums.clear.eq(word.op == Op.CLR)]
-            with m.Case(_State.TAKE):
-                m.d.comb += [from_memory.eq(1), write.eq(1), finish.eq(1)]
-            with m.Case(_State.PORT):
-                m.d.comb += [from_memory.eq(1), from_port.eq(1)]
+    def _execute(self, m: Module, at: "_Instruction", sums: Sums) -> None:
+        """State EXECUTE: most instructions end here; others go to the state in which they end."""
+        word, state, trap, bad, finish = at.word, at.state, at.trap, at.bad, at.finish
+        m.d.sync += [at.row.eq(0), at.pointer.eq(at.a[:16] + 1)]
+        with m.Switch(word.op):
+            with m.Case(Op.LDS, Op.LDP):
+                m.d.comb += [trap.eq(bad), finish.eq(bad)]
+                m.d.sync += state.eq(_State.TAKE)
+            with m.Case(Op.STS, Op.STP):
+                m.d.comb += [trap.eq(bad), finish.eq(1), at.writing.eq(~bad)]
+            with m.Case(Op.MACW, Op.MACD):
+                m.d.comb += [trap.eq(bad), finish.eq(bad)]
+                m.d.sync += state.eq(_State.MULTIPLY)
+            with m.Case(Op.LDX, Op.STX):
                 with m.If(~self.port.pending):
-                    m.d.comb += [finish.eq(1), trap.eq(self.port.failed), write.eq(~word.op[0] & ~self.port.failed)]
-                with m.Elif(self.given_up):
-                    m.d.comb += [finish.eq(1), lost.eq(1)]
-            with m.Case(_State.MULTIPLY):
-                last = (row == rows) | (word.op == Op.MACD)
-                m.d.comb += [sums.en.eq(1), finish.eq(last | bad), trap.eq(bad & ~last)]
-                m.d.sync += [row.eq(row + 1), pointer.eq(pointer + 1)]
-        with m.If(finish | self.restart):
-            m.d.sync += state.eq(_State.READ)
-        m.d.comb += cells.write.eq(Mux(writing, _strobe(word.x, a), 0))
-        with m.If(self.out_en & (word.d == Sink.ROWS)):
-            m.d.sync += rows.eq(b - 1)
-        return m
+                    m.d.comb += [self.port.read.eq(~word.op[0]), self.port.write.eq(word.op[0])]
+                    m.d.sync += state.eq(_State.PORT)
+                m.d.comb += [at.lost.eq(self.given_up), finish.eq(self.given_up)]
+            with m.Case(Op.HALT), m.If(~self.port.pending | self.given_up):
+                goes_on = (word.x == Halt.READY) & self.go
+                m.d.comb += [self.halted.eq(1), finish.eq(goes_on), at.lost.eq(goes_on & self.given_up)]
+                m.d.sync += state.eq(_State.STAND)
+            with m.Default():
+                # Jumps and CLR write no register.
+                m.d.comb += [finish.eq(1), at.write.eq((word.op <= Op.EXT) | (word.op == Op.ACC)),
+                             self.out_en.eq(word.op == Op.OUT), sums.clear.eq(word.op == Op.CLR)]
+
+    def _finish(self, m: Module, at: "_Instruction", sums: Sums) -> None:
+        """States in which loads, accesses of the port and products end."""
+        word, finish = at.word, at.finish
+        with m.Case(_State.TAKE):
+            m.d.comb += [at.from_memory.eq(1), at.write.eq(1), finish.eq(1)]
+        with m.Case(_State.PORT):
+            m.d.comb += [at.from_memory.eq(1), at.from_port.eq(1)]
+            with m.If(~self.port.pending):
+                m.d.comb += [finish.eq(1), at.trap.eq(self.port.failed),
+                             at.write.eq(~word.op[0] & ~self.port.failed)]
+            with m.Elif(self.given_up):
+                m.d.comb += [finish.eq(1), at.lost.eq(1)]
+        with m.Case(_State.MULTIPLY):
+            last = (at.row == at.rows) | (word.op == Op.MACD)
+            m.d.comb += [sums.en.eq(1), finish.eq(last | at.bad), at.trap.eq(at.bad & ~last)]
+            m.d.sync += [at.row.eq(at.row + 1), at.pointer.eq(at.pointer + 1)]
 
     def _registers(self, m: Module, word: Any, en: Any) -> tuple[Signal, Signal, list[Any]]:
         """Return the two operands, as they were in the last cycle with `en`, and the write ports of both copies."""
@@ -239,3 +251,23 @@ class Engine(wiring.Component):
 def _strobe(size: Any, a: Signal) -> Any:
     """Return the bytes of a word that a write of `size` at byte address `a` changes."""
     return Mux(size[1], 1 << a[:2], Mux(size[0], Mux(a[1], 0b1100, 0b0011), 0b1111))[:4]
+
+
+class _Instruction:
+    """The instruction under way, and what is decided about it."""
+
+    def __init__(self, word: Any, state: Signal, a: Signal, b: Signal) -> None:
+        self.word, self.state = word, state
+        #: Its operands.
+        self.a, self.b = a, b
+        #: Strobes: it ends; as a trap; because memory gives no answer. The address is beyond the scratchpad.
+        self.finish, self.trap, self.bad, self.lost = Signal(), Signal(), Signal(), Signal()
+        #: MACW: the row, and the address of its weights; rows less one, as OUT has set them.
+        self.row, self.pointer = Signal(2), Signal(16, name="pointer")
+        self.rows = Signal(2)
+        #: What comes is from the port, not from the cells; the result is what came.
+        self.from_port = Signal()
+        self.from_memory = Signal()
+        #: The result goes to register d; b goes to the cells.
+        self.write = Signal()
+        self.writing = Signal()

@@ -10,10 +10,11 @@ from functools import lru_cache
 
 from tq_hw.hdl.control.tokens import WORKERS
 from tq_hw.hdl.serial.assembler import Assembler, Label, Listing, Reg
-from tq_hw.hdl.serial.encoding import PLACES, Halt, Op, Place, Sink
+from tq_hw.hdl.serial.encoding import PLACES, Halt, Op, Place
 from tq_hw.hdl.serial.host import WORD_OF
 from tq_hw.hdl.serial.program_array import array
 from tq_hw.hdl.serial.program_move import load, store
+from tq_hw.hdl.serial.program_tokens import Tokens
 from tq_hw.hdl.serial.program_vector import vector
 from tq_hw.hdl.serial.shared import Shared
 from tq_hw.isa.config import Config
@@ -25,7 +26,6 @@ __all__ = ["microprogram"]
 _OFFSET = {register.name: register.offset_bytes for register in REGISTERS}
 #: A unit's state: its next RUN is still to be found; found, its tokens are missing; under way; it met END.
 _SEEKING, _WAITING, _ACTIVE, _ENDED = range(4)
-_TOKEN_BITS, _MOST_TOKENS = 8, 255
 #: First registers of the units' tables.
 _TABLES = {Unit.ARRAY: FOLD_BASE, Unit.VECTOR: UOP_BASE}
 
@@ -106,7 +106,7 @@ class _Scheduler:
         self.cursor, self.end = asm.reg("cursor"), asm.reg("end")
         #: in this round of turns: whether a unit has still to do, and whether one could do something
         self.alive, self.moved = asm.reg("alive"), asm.reg("moved")
-        self.base, self.shift = asm.local("base"), asm.local("shift")
+        self.tokens = Tokens(asm, shared, self.alive)
 
     def write(self) -> None:
         """Write the loop, then the units' parts."""
@@ -126,7 +126,7 @@ class _Scheduler:
         self._seek(wait)
         asm.place(wait)
         begins, resumes = ([asm.label() for _ in WORKERS] for _ in range(2))
-        self._take_tokens()
+        self.tokens.take()
         self._set_state(_ACTIVE)
         asm.select(self._worker(), begins)
         asm.place(resume)
@@ -134,7 +134,7 @@ class _Scheduler:
         asm.select(self._worker(), resumes)
 
         asm.place(shared.done)
-        self._give_tokens()
+        self.tokens.give()
         self._set_state(_SEEKING)
         asm.move(self.alive, 1)
         asm.place(shared.turn)
@@ -177,7 +177,7 @@ class _Scheduler:
             asm.move(wanted, _ACTIVE)
         asm.place(found)
         with asm.when(Op.BEQ, state, _WAITING):
-            self._count_run()
+            self.tokens.count_run()
         asm.jump(shared.error(Status.DEADLOCK))
 
     def _set_state(self, state: int) -> None:
@@ -246,67 +246,9 @@ class _Scheduler:
         asm.load_private(limit, shared.unit, Place.TABLES - Place.CURSOR)
         asm.branch(Op.BGEU, first, limit, good)
         asm.place(wrong)
-        self._count_run()
+        self.tokens.count_run()
         asm.jump(shared.error(Status.BAD_COMMAND))
         asm.place(good)
-
-    def _own_shift(self) -> None:
-        """Set `shift` to the unit's place among the four bytes of a token word."""
-        asm, shared = self.asm, self.shared
-        asm.sub(self.shift, shared.number, Unit.LOAD)
-        asm.op(Op.SLL, self.shift, self.shift, 3)
-
-    def _take_tokens(self) -> None:
-        """End the turn unless all tokens are there; take them, and count the RUN."""
-        asm, shared = self.asm, self.shared
-        wait, post, tokens, wanted, held = (asm.local(name) for name in ("wait", "post", "tokens", "wanted", "held"))
-        asm.move(self.alive, 1)
-        asm.load_private(self.base, shared.unit, Place.BASE - Place.CURSOR)
-        asm.load_private(wait, self.base, 0)
-        asm.load_private(post, self.base, 1)
-        # Its own tokens are no reason to wait: they do not exist.
-        self._own_shift()
-        own = asm.local("own")
-        asm.op(Op.OR, post, post, wait)
-        asm.op(Op.SLL, own, (1 << _TOKEN_BITS) - 1, self.shift)
-        asm.op(Op.AND, post, post, own)
-        asm.op(Op.XOR, own, own, 0xFFFFFFFF)
-        asm.op(Op.AND, wait, wait, own)
-        asm.load_private(tokens, shared.unit, Place.TOKENS - Place.CURSOR)
-        for giver in range(len(WORKERS)):
-            asm.extract(wanted, wait, _TOKEN_BITS * giver, _TOKEN_BITS)
-            asm.extract(held, tokens, _TOKEN_BITS * giver, _TOKEN_BITS)
-            asm.branch(Op.BLTU, held, wanted, shared.blocked)
-        # No byte borrows from the next.
-        asm.sub(tokens, tokens, wait)
-        asm.store_private(shared.unit, tokens, Place.TOKENS - Place.CURSOR)
-        self._count_run()
-        asm.branch(Op.BNE, post, 0, shared.error(Status.BAD_OPERATION))
-        asm.out(Sink.BEGAN, shared.number)
-
-    def _count_run(self) -> None:
-        asm, unit, runs = self.asm, self.shared.unit, self.asm.local("runs")
-        asm.load_private(runs, unit, Place.RUNS - Place.CURSOR)
-        asm.add(runs, runs, 1)
-        asm.store_private(unit, runs, Place.RUNS - Place.CURSOR)
-
-    def _give_tokens(self) -> None:
-        asm, shared = self.asm, self.shared
-        post, given, tokens, held = (asm.local(name) for name in ("post", "wanted", "tokens", "held"))
-        asm.out(Sink.DONE, shared.number)
-        asm.load_private(self.base, shared.unit, Place.BASE - Place.CURSOR)
-        asm.load_private(post, self.base, 1)
-        self._own_shift()
-        for taker, unit in enumerate(WORKERS):
-            asm.extract(given, post, _TOKEN_BITS * taker, _TOKEN_BITS)
-            asm.load_private(tokens, Place.TOKENS + unit)
-            asm.op(Op.SRL, held, tokens, self.shift)
-            asm.extract(held, held, 0, _TOKEN_BITS)
-            asm.add(held, held, given)
-            asm.branch(Op.BLTU, _MOST_TOKENS, held, shared.error(Status.TOKEN_OVERFLOW))
-            asm.op(Op.SLL, given, given, self.shift)
-            asm.add(tokens, tokens, given)
-            asm.store_private(Place.TOKENS + unit, tokens)
 
 
 def _whole(part: Callable[[Shared], Label]) -> Callable[[Shared], tuple[Label, Label]]:

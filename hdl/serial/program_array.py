@@ -1,17 +1,15 @@
 """Array operations: a tile a turn, all steps of one slot after the other."""
 
-from tq_hw.hdl.serial.assembler import Assembler, Label, Reg
-from tq_hw.hdl.serial.encoding import Op, Place, Sink
+from tq_hw.hdl.serial.assembler import Label, Reg
+from tq_hw.hdl.serial.encoding import Op, Sink
+from tq_hw.hdl.serial.program_steps import Steps
 from tq_hw.hdl.serial.shared import LANES, Shared
-from tq_hw.isa.control import Status
-from tq_hw.isa.layout import FOLD_ENTRY, UNITS, ArrayMode, Unit
+from tq_hw.isa.layout import UNITS, ArrayMode, Unit
 
 __all__ = ["array"]
 
 #: Where a slot is: slots left in its row, its input row and column, its input word, that of its row's first slot.
 _PLACE = ("left", "row", "col", "word", "row_word")
-#: Kernel columns of a depthwise step.
-_TAPS = 3
 
 
 def array(shared: Shared) -> tuple[Label, Label]:
@@ -34,7 +32,9 @@ class _Array:
         self.pointer = asm.reg("array buffer")
         self.slot_step, self.weight_step = asm.reg("array slot step"), asm.reg("array weight step")
         self.zeros = asm.reg("array zeros")
-        self.weight, self.x = asm.local("weight"), asm.local("x")
+        self.weight = asm.local("weight")
+        self.steps = Steps(shared, self.f, self.here, block=self.block, weight=self.weight,
+                           weight_step=self.weight_step, zeros=self.zeros)
 
     def write(self) -> tuple[Label, Label]:
         asm, f, shared = self.asm, self.f, self.shared
@@ -106,8 +106,8 @@ class _Array:
             added = asm.label("added")
             labels = {mode: asm.label(mode.name) for mode in ArrayMode}
             asm.select(f["mode"], list(labels.values()))
-            for mode, write in ((ArrayMode.GEMM, self._gemm), (ArrayMode.DEPTHWISE, self._depthwise),
-                                (ArrayMode.FOLDED, self._folded)):
+            for mode, write in ((ArrayMode.GEMM, self.steps.gemm), (ArrayMode.DEPTHWISE, self.steps.depthwise),
+                                (ArrayMode.FOLDED, self.steps.folded)):
                 asm.place(labels[mode])
                 write()
                 if mode is not ArrayMode.FOLDED:
@@ -176,138 +176,3 @@ class _Array:
         asm.branch(Op.BNE, self.blocks_left, 0, shared.turn)
         asm.place(last)
         asm.jump(shared.done)
-
-    def _gemm(self) -> None:
-        asm, f, here, weight, x = self.asm, self.f, self.here, self.weight, self.x
-        row, col, row_word, col_word, word = (asm.local(name) for name in (
-            "row", "col", "row word", "col word", "word0"))
-        rows, cols, blocks = asm.local("rows"), asm.local("cols"), asm.local("blocks")
-        asm.move(row, here["row"])
-        asm.move(row_word, here["word"])
-        asm.move(rows, f["kernel_rows"])
-        with asm.times(rows):
-            asm.move(col, here["col"])
-            asm.move(col_word, row_word)
-            asm.move(cols, f["kernel_cols"])
-            with asm.times(cols):
-                outside, after = asm.label(), asm.label()
-                asm.move(blocks, f["kernel_blocks"])
-                # What is negative is a large unsigned number.
-                asm.branch(Op.BGEU, row, f["in_rows"], outside)
-                asm.branch(Op.BGEU, col, f["in_cols"], outside)
-                asm.move(word, col_word)
-                with asm.times(blocks):
-                    asm.load(x, word)
-                    asm.multiply_rows(weight, x)
-                    asm.add(word, word, f["kernel_block_step"])
-                    asm.add(weight, weight, self.weight_step)
-                asm.jump(after)
-                asm.place(outside)
-                with asm.times(blocks):
-                    asm.multiply_rows(weight, self.zeros)
-                    asm.add(weight, weight, self.weight_step)
-                asm.place(after)
-                asm.add(col, col, f["kernel_col_dilation"])
-                asm.add(col_word, col_word, f["kernel_col_step"])
-            asm.add(row, row, f["kernel_row_dilation"])
-            asm.add(row_word, row_word, f["kernel_row_step"])
-
-    def _depthwise(self) -> None:
-        asm, f, here, weight, x = self.asm, self.f, self.here, self.weight, self.x
-        row, col, row_word, word = (asm.local(name) for name in ("row", "col", "row word", "word0"))
-        rows, cols, taps, used, tap = (asm.local(name) for name in ("rows", "cols", "taps", "used", "tap"))
-        skipped, skipped_words = asm.local("skipped"), asm.local("skipped words")
-        # Taps beyond weight_rows have no weights.
-        asm.op(Op.MIN, used, f["weight_rows"], _TAPS)
-        asm.sub(skipped, _TAPS, used)
-        asm.op(Op.MULL, skipped_words, skipped, f["in_col_step"])
-        asm.move(row, here["row"])
-        asm.add(row_word, here["word"], self.block)
-        asm.move(rows, f["kernel_rows"])
-        with asm.times(rows):
-            asm.move(col, here["col"])
-            asm.move(word, row_word)
-            asm.move(cols, f["kernel_cols"])
-            with asm.loop() as (_, all_cols):
-                asm.move(tap, weight)
-                asm.move(taps, used)
-                with asm.loop() as (_, all_taps):
-                    outside, multiply = asm.label(), asm.label()
-                    asm.branch(Op.BGEU, row, f["in_rows"], outside)
-                    asm.branch(Op.BGEU, col, f["in_cols"], outside)
-                    asm.load(x, word)
-                    asm.jump(multiply)
-                    asm.place(outside)
-                    asm.move(x, self.zeros)
-                    asm.place(multiply)
-                    asm.multiply_lanes(tap, x)
-                    asm.add(tap, tap, 1)
-                    asm.add(word, word, f["in_col_step"])
-                    asm.add(col, col, 1)
-                    asm.sub(cols, cols, 1)
-                    asm.sub(taps, taps, 1)
-                    asm.branch(Op.BEQ, cols, 0, all_taps)
-                    asm.branch(Op.BEQ, taps, 0, all_taps)
-                asm.add(weight, weight, f["weight_rows"])
-                asm.sub(cols, cols, skipped)
-                asm.add(col, col, skipped)
-                asm.add(word, word, skipped_words)
-                asm.branch(Op.BGE, 0, cols, all_cols)
-            asm.add(row, row, f["kernel_row_dilation"])
-            asm.add(row_word, row_word, f["kernel_row_step"])
-
-    def _folded(self) -> None:
-        asm, f, weight, x = self.asm, self.f, self.weight, self.x
-        entry, steps, covered, mask, banks = (asm.local(name) for name in (
-            "entry", "steps", "covered", "mask", "banks"))
-        asm.move(entry, Place.FOLDS)
-        asm.move(steps, f["kernel_blocks"])
-        with asm.times(steps):
-            asm.move(x, self.zeros)
-            asm.move(covered, 0)
-            asm.move(mask, 0)
-            asm.move(banks, 0)
-            for feed in range(3):
-                self._feed(asm, entry, feed, covered, mask, banks)
-            asm.multiply_rows(weight, x)
-            asm.add(weight, weight, f["weight_rows"])
-            asm.add(entry, entry, 3)
-
-    def _feed(self, asm: Assembler, entry: Reg, feed: int, covered: Reg, mask: Reg, banks: Reg) -> None:
-        """Put one feed's lanes into x; `covered` lanes, the bytes of `mask`, have been driven."""
-        here, x = self.here, self.x
-        word, end, row, value, by, own, bank = (asm.local(name) for name in (
-            "fold", "end", "fold row", "value", "by", "own mask", "bank"))
-        skip = asm.label()
-        asm.load_private(word, entry, feed)
-        asm.field(end, word, FOLD_ENTRY, "lane_end")
-        asm.op(Op.MIN, end, end, LANES)
-        asm.branch(Op.BGE, covered, end, skip)
-        asm.move(covered, end)
-        # Bytes below lane_end.
-        asm.sub(end, LANES, end)
-        asm.op(Op.SLL, end, end, 3)
-        asm.op(Op.SRL, own, 0xFFFFFFFF, end)
-        asm.op(Op.XOR, end, own, mask)
-        asm.move(mask, own)
-        asm.field(row, word, FOLD_ENTRY, "kernel_row")
-        asm.add(row, row, here["row"])
-        asm.branch(Op.BGEU, row, self.f["in_rows"], skip)
-        asm.field(value, word, FOLD_ENTRY, "address")
-        asm.add(value, value, here["word"])
-        asm.op(Op.AND, bank, value, 3)
-        asm.op(Op.SLL, bank, 1, bank)
-        asm.op(Op.AND, row, bank, banks)
-        asm.branch(Op.BNE, row, 0, self.shared.error(Status.BANK_CONFLICT))
-        asm.op(Op.OR, banks, banks, bank)
-        asm.load(value, value)
-        asm.field(by, word, FOLD_ENTRY, "rotate")
-        asm.op(Op.SLL, by, by, 3)
-        asm.op(Op.SLL, row, value, by)
-        asm.sub(by, 0, by)
-        asm.op(Op.SRL, value, value, by)
-        asm.op(Op.OR, value, value, row)
-        asm.op(Op.XOR, value, value, x)
-        asm.op(Op.AND, value, value, end)
-        asm.op(Op.XOR, x, x, value)
-        asm.place(skip)

@@ -6,23 +6,19 @@ from amaranth.utils import ceil_log2
 
 from tq_hw.hdl.serial.assembler import Label, Reg
 from tq_hw.hdl.serial.encoding import Op, Place, Size
+from tq_hw.hdl.serial.program_arithmetic import LEAST, MOST, Arithmetic
 from tq_hw.hdl.serial.rules import require_all
 from tq_hw.hdl.serial.shared import LANES, Shared
 from tq_hw.isa.control import Status
 from tq_hw.isa.layout import UOP_BASE, UOP_WORDS
 from tq_hw.isa.legality import UOP_RULES, bound, names
-from tq_hw.isa.uop import UOP, Alu, Destination, Multiply, Reduce, Rounding, ShiftSource, Source
+from tq_hw.isa.uop import UOP, Destination, Reduce, Source
 
 __all__ = ["Pass", "next_slot"]
 
 _STREAMS = ("a", "b", "out")
 #: Sizes and bytes by the code of an element type.
 _TYPES = ((Size.BYTE, 1), (Size.HALF, 2), (Size.WORD, 4), (Size.UNSIGNED_BYTE, 1))
-_MOST, _LEAST = 0x7FFFFFFF, 0x80000000
-#: Words of a parameter block in front of multipliers and shifts.
-_MULTIPLIERS, _SHIFTS = 4, 8
-#: Low bits of a parameter that are its shift; the least value is none.
-_SHIFT_BITS = 6
 
 
 def next_slot(shared: Shared, f: Mapping[str, Reg], place: Mapping[str, Reg]) -> None:
@@ -69,11 +65,13 @@ class Pass:
         """Decode the micro-operation, then element after element."""
         asm, u = self.asm, self.u
         self._decode()
+        arithmetic = Arithmetic(asm, u, self.block["param"], self.channel, a=self.a, b=self.b, x=self.x, t=self.t,
+                                amount=self.amount)
         with asm.loop() as (_, end):
             self._operand("a", self.a)
             self._operand("b", self.b)
-            self._alu()
-            self._multiply_and_shift()
+            arithmetic.alu()
+            arithmetic.multiply_and_shift()
             asm.add(self.x, self.x, u["zero_point"])
             asm.op(Op.MAX, self.x, self.x, self.low)
             asm.op(Op.MIN, self.x, self.x, self.high)
@@ -171,8 +169,8 @@ class Pass:
     def _decode_limits(self) -> None:
         asm, u = self.asm, self.u
         good = asm.label()
-        asm.move(self.low, _LEAST)
-        asm.move(self.high, _MOST)
+        asm.move(self.low, LEAST)
+        asm.move(self.high, MOST)
         asm.branch(Op.BEQ, u["clamp"], 0, good)
         asm.move(self.low, -1 << 15)
         asm.move(self.high, (1 << 15) - 1)
@@ -187,7 +185,7 @@ class Pass:
         asm.select(u["reduce"], list(labels.values()))
         for reduce, label in labels.items():
             asm.place(label)
-            asm.move(self.reduced, {Reduce.SUM: 0, Reduce.MAX: _LEAST, Reduce.MIN: _MOST}[reduce])
+            asm.move(self.reduced, {Reduce.SUM: 0, Reduce.MAX: LEAST, Reduce.MIN: MOST}[reduce])
             asm.jump(done)
         asm.place(done)
         asm.move(self.valid, 0xFFFF)
@@ -231,128 +229,6 @@ class Pass:
             asm.op(Op.AND, value, value, self.mask if name == "a" else 0xFF)
             asm.add(value, value, self.table[name])
             asm.load_private(value, value)
-
-    def _alu(self) -> None:
-        asm, a, b, x, t = self.asm, self.a, self.b, self.x, self.t
-        done = asm.label()
-        labels = {alu: asm.label(alu.name) for alu in Alu}
-        # One lane has no neighbour: no pair difference comes as far as this.
-        asm.select(self.u["alu"], [label for alu, label in labels.items() if alu is not Alu.PAIR_DIFFERENCE])
-        for alu, op in ((Alu.ADD, Op.ADD), (Alu.SUB, Op.SUB), (Alu.MAX, Op.MAX), (Alu.MIN, Op.MIN), (Alu.SHL, Op.SLL),
-                        (Alu.SAR, Op.SRA), (Alu.AND, Op.AND)):
-            asm.place(labels[alu])
-            asm.op(op, x, a, b)
-            asm.jump(done)
-        asm.place(labels[Alu.SHL_SATURATE])
-        asm.op(Op.SLL, x, a, b)
-        asm.op(Op.SRA, t, x, b)
-        asm.branch(Op.BEQ, t, a, done)
-        asm.op(Op.SRA, t, a, 31)
-        asm.op(Op.XOR, x, t, _MOST)
-        asm.jump(done)
-        asm.place(labels[Alu.CLZ])
-        asm.move(x, 32)
-        asm.move(t, a)
-        with asm.loop() as (_, _leave):
-            asm.branch(Op.BEQ, t, 0, done)
-            asm.sub(x, x, 1)
-            asm.op(Op.SRL, t, t, 1)
-        for alu, op, (left, right) in ((Alu.LESS, Op.BLT, (a, b)), (Alu.LESS_EQUAL, Op.BGE, (b, a)),
-                                       (Alu.EQUAL, Op.BEQ, (a, b)), (Alu.NOT_EQUAL, Op.BNE, (a, b))):
-            asm.place(labels[alu])
-            asm.move(x, 1)
-            asm.branch(op, left, right, done)
-            asm.move(x, 0)
-            asm.jump(done)
-        asm.place(labels[Alu.SELECT_NEGATIVE])
-        asm.move(x, b)
-        asm.branch(Op.BLT, a, 0, done)
-        asm.place(labels[Alu.PASS])
-        asm.move(x, a)
-        asm.place(done)
-
-    def _multiply_and_shift(self) -> None:
-        asm, u, x, t, amount = self.asm, self.u, self.x, self.t, self.amount
-        # The shift; what is negative goes to the right.
-        found = asm.label()
-        labels = {source: asm.label(source.name) for source in ShiftSource}
-        asm.select(u["shift_source"], list(labels.values()))
-        asm.place(labels[ShiftSource.PARAM])
-        asm.add(t, self.block["param"], _SHIFTS)
-        asm.op(Op.SLL, t, t, 2)
-        asm.add(t, t, self.channel)
-        asm.load(amount, t, Size.BYTE)
-        asm.extract(amount, amount, 0, _SHIFT_BITS, signed=True)
-        asm.branch(Op.BNE, amount, -1 << _SHIFT_BITS - 1, found)
-        asm.move(amount, 0)
-        asm.jump(found)
-        asm.place(labels[ShiftSource.SHIFT_B])
-        asm.op(Op.AND, amount, self.b, 31)
-        asm.sub(amount, 0, amount)
-        asm.jump(found)
-        asm.place(labels[ShiftSource.IMMEDIATE])
-        asm.move(amount, u["shift"])
-        asm.jump(found)
-        asm.place(labels[ShiftSource.NONE])
-        asm.move(amount, 0)
-        asm.place(found)
-        with asm.when(Op.BLT, 0, amount):
-            asm.op(Op.SLL, x, x, amount)
-        self._multiply()
-        self._shift_right()
-
-    def _multiply(self) -> None:
-        asm, u, x, t = self.asm, self.u, self.x, self.t
-        done, high = asm.label(), asm.label()
-        labels = {multiply: asm.label(multiply.name) for multiply in Multiply}
-        labels[Multiply.NONE] = done
-        asm.select(u["multiply"], list(labels.values()))
-        m = asm.local("m")
-        asm.place(labels[Multiply.LOW_B])
-        asm.op(Op.MULL, x, x, self.b)
-        asm.jump(done)
-        asm.place(labels[Multiply.HIGH_IMMEDIATE])
-        asm.move(m, u["immediate"])
-        asm.jump(high)
-        asm.place(labels[Multiply.HIGH_B])
-        asm.move(m, self.b)
-        asm.jump(high)
-        asm.place(labels[Multiply.HIGH_PARAM])
-        asm.add(t, self.block["param"], _MULTIPLIERS)
-        asm.add(t, t, self.channel)
-        asm.load(m, t)
-        asm.place(high)
-        asm.op(Op.MULL, t, x, m)
-        asm.op(Op.MULQ, x, x, m)
-        asm.branch(Op.BNE, u["truncate"], 0, done)
-        asm.extract(t, t, 30, 1)
-        asm.add(x, x, t)
-        # -2^31 comes only of 2^31, the square of -2^31.
-        with asm.when(Op.BEQ, x, _LEAST):
-            asm.move(x, _MOST)
-        asm.place(done)
-
-    def _shift_right(self) -> None:
-        asm, u, x, t, amount = self.asm, self.u, self.x, self.t, self.amount
-        done = asm.label()
-        half, by = asm.local("half"), asm.local("by")
-        asm.branch(Op.BGE, amount, 0, done)
-        asm.sub(by, 0, amount)
-        asm.move(t, x)
-        asm.op(Op.SRA, x, t, by)
-        asm.branch(Op.BEQ, u["rounding"], Rounding.FLOOR, done)
-        # The highest bit shifted out is a half.
-        asm.sub(half, by, 1)
-        asm.op(Op.SRA, half, t, half)
-        asm.op(Op.AND, half, half, 1)
-        asm.add(x, x, half)
-        asm.branch(Op.BEQ, u["rounding"], Rounding.HALF_UP, done)
-        # A negative number goes down when exactly a half was shifted out.
-        asm.branch(Op.BGE, t, 0, done)
-        asm.op(Op.SLL, t, t, amount)
-        with asm.when(Op.BEQ, t, _LEAST):
-            asm.sub(x, x, 1)
-        asm.place(done)
 
     def _result(self) -> None:
         asm, u, x = self.asm, self.u, self.x
