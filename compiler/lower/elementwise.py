@@ -12,7 +12,7 @@ from tq_hw.compiler.ir.layers import Elementwise
 from tq_hw.compiler.ir.staged import Flat
 from tq_hw.compiler.ir.value import TYPE_CODES, IntArray, Value
 from tq_hw.compiler.lower.legalize import Legalizer, lowers
-from tq_hw.compiler.lower.movement import move_view
+from tq_hw.compiler.lower.moves import move_view
 from tq_hw.compiler.lower.sixteen_elements import lower_binary_wide, lower_unary_wide
 from tq_hw.compiler.programs.divide import divide_program, reciprocal_table
 from tq_hw.compiler.programs.words import OUT, Uop, immediate, reg_a, reg_b, shifted, to

@@ -10,14 +10,9 @@ from tq_hw.compiler.ir.staged import MatMul, Move, OneHot
 from tq_hw.compiler.ir.strided import blank, copy_between
 from tq_hw.compiler.ir.value import Value, element_count
 from tq_hw.compiler.lower.legalize import Legalizer, lowers, publish, reshaped
-from tq_hw.compiler.lower.movement import (
-    add_move,
-    affine_segments,
-    input_blank,
-    move_view,
-    output_blank,
-)
+from tq_hw.compiler.lower.moves import add_move, input_blank, move_view, output_blank
 from tq_hw.compiler.lower.quantize import _half
+from tq_hw.compiler.lower.segments import affine_segments
 from tq_hw.model.errors import UnsupportedError
 from tq_hw.model.graph import Operator, Tensor
 from tq_hw.sim.golden.registry import int_option, normalize_axis

@@ -12,7 +12,7 @@ from tq_hw.compiler.lower.conv import bias_of, folded_bias
 from tq_hw.compiler.lower.doubles import Scaling, double_scaling, reachable
 from tq_hw.compiler.lower.elementwise import CODES, table_pass
 from tq_hw.compiler.lower.legalize import Legalizer, lowers, publish, reshaped
-from tq_hw.compiler.lower.movement import move_view
+from tq_hw.compiler.lower.moves import move_view
 from tq_hw.compiler.lower.sixteen import plane_mac
 from tq_hw.model.graph import Operator
 from tq_hw.sim.golden import fully_connected

@@ -1,17 +1,19 @@
 """Operators that only move bytes: each becomes strided copies between dense tensors in system memory."""
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from tq_hw.compiler.ir.staged import Copy, Move
-from tq_hw.compiler.ir.strided import ByteView, blank, copy_between, fill_view
+from tq_hw.compiler.ir.staged import Copy
+from tq_hw.compiler.ir.strided import ByteView, copy_between, fill_view
 from tq_hw.compiler.ir.value import Value
 from tq_hw.compiler.lower.legalize import Legalizer, lowers
+from tq_hw.compiler.lower.moves import add_move, add_view, input_blank, output_blank
+from tq_hw.compiler.lower.segments import affine_segments
 from tq_hw.isa.sizes import ceil_div
-from tq_hw.model.graph import Operator, Tensor
+from tq_hw.model.graph import Operator
 from tq_hw.model.rules.shapes_slice import strided_cuts
 from tq_hw.sim.golden import resize, slicing
 from tq_hw.sim.golden.movement import pad_value
@@ -24,10 +26,7 @@ from tq_hw.sim.golden.registry import (
     str_option,
 )
 
-__all__ = ["add_move", "affine_segments", "input_blank", "lower_pad_move", "move_view", "output_blank", "pad_copies"]
-
-#: Longest period that index lists are searched for.
-_PERIODS = 8
+__all__ = ["lower_pad_move", "pad_copies"]
 
 Slices = tuple[slice, ...]
 
@@ -38,35 +37,6 @@ def _axis_slice(axis: int, part: slice) -> Slices:
 
 def _axis_index(axis: int, index: int) -> tuple[Any, ...]:
     return (*[slice(None)] * axis, index)
-
-
-def output_blank(state: Legalizer, op: Operator, position: int = 0) -> ByteView:
-    """Bytes of an output to make views of."""
-    tensor = state.subgraph.tensors[op.outputs[position]]
-    return blank(tensor.shape, tensor.dtype)
-
-
-def input_blank(state: Legalizer, op: Operator, position: int = 0) -> ByteView:
-    """Bytes of an input to make views of."""
-    tensor = state.tensor(op, position)
-    return blank(tensor.shape, tensor.dtype)
-
-
-def add_move(state: Legalizer, op: Operator, inputs: Sequence[Value], copies: Sequence[Copy],
-             position: int = 0) -> None:
-    """Add a move that makes an output of the operator."""
-    value = state.new_value(state.subgraph.tensors[op.outputs[position]])
-    state.values[op.outputs[position]] = value
-    state.layers.append(Move(op.index, op.op, tuple(inputs), value, tuple(copies)))
-
-
-def _add_view(state: Legalizer, op: Operator, view: Callable[[ByteView], ByteView], source: int = 0,
-              position: int = 0) -> None:
-    """One copy: `view` of the input's bytes is the output."""
-    base, target = input_blank(state, op, source), output_blank(state, op, position)
-    picked = view(base)
-    copy = copy_between(0, picked, base, target.reshape(picked.shape), target)
-    add_move(state, op, [state.input(op, source)], [copy], position)
 
 
 @lowers("CONCATENATION")
@@ -109,7 +79,7 @@ def lower_unpack(state: Legalizer, op: Operator) -> None:
     """One move per output."""
     axis = normalize_axis(int_option(op, "axis"), len(state.tensor(op, 0).shape))
     for position in range(len(op.outputs)):
-        _add_view(state, op, lambda x, at=position: x[_axis_index(axis, at)], 0, position)  # type: ignore[misc]
+        add_view(state, op, lambda x, at=position: x[_axis_index(axis, at)], 0, position)  # type: ignore[misc]
 
 
 def _split(state: Legalizer, op: Operator, source: int, axis: int) -> None:
@@ -117,7 +87,7 @@ def _split(state: Legalizer, op: Operator, source: int, axis: int) -> None:
     for position, index in enumerate(op.outputs):
         end = at + state.subgraph.tensors[index].shape[axis]
         if end > at:
-            _add_view(state, op, lambda x, part=slice(at, end): x[_axis_slice(axis, part)],  # type: ignore[misc]
+            add_view(state, op, lambda x, part=slice(at, end): x[_axis_slice(axis, part)],  # type: ignore[misc]
                       source, position)
         at = end
 
@@ -141,7 +111,7 @@ def lower_slice(state: Legalizer, op: Operator) -> None:
     """A rectangle."""
     begins = state.constant(op, 1).astype(int).tolist()
     shape = state.subgraph.tensors[op.outputs[0]].shape
-    _add_view(state, op, lambda x: x[tuple(slice(b, b + n) for b, n in zip(begins, shape, strict=True))])
+    add_view(state, op, lambda x: x[tuple(slice(b, b + n) for b, n in zip(begins, shape, strict=True))])
 
 
 @lowers("STRIDED_SLICE")
@@ -156,7 +126,7 @@ def lower_strided_slice(state: Legalizer, op: Operator) -> None:
         parts = [slice(r.start, r.stop if r.stop >= 0 else None, r.step) for r, _ in ranges]
         picked = x.reshape(*(cut.size for cut in cuts), x.shape[-1])[tuple(parts)]
         return picked.reshape(*state.subgraph.tensors[op.outputs[0]].shape, x.shape[-1])
-    _add_view(state, op, view)
+    add_view(state, op, view)
 
 
 @lowers("TRANSPOSE")
@@ -164,7 +134,7 @@ def lower_transpose(state: Legalizer, op: Operator) -> None:
     """Permuted axes."""
     rank = len(state.tensor(op, 0).shape)
     order = [normalize_axis(int(axis), rank) for axis in state.constant(op, 1)]
-    _add_view(state, op, lambda x: x.transpose(*order, rank))
+    add_view(state, op, lambda x: x.transpose(*order, rank))
 
 
 @lowers("SPACE_TO_DEPTH")
@@ -172,7 +142,7 @@ def lower_space_to_depth(state: Legalizer, op: Operator) -> None:
     """Pixels of a block become channels of one pixel."""
     b = int_option(op, "block_size")
     n, h, w, c = state.tensor(op, 0).shape
-    _add_view(state, op, lambda x: x.reshape(n, h // b, b, w // b, b, c, -1).transpose(0, 1, 3, 2, 4, 5, 6))
+    add_view(state, op, lambda x: x.reshape(n, h // b, b, w // b, b, c, -1).transpose(0, 1, 3, 2, 4, 5, 6))
 
 
 @lowers("DEPTH_TO_SPACE")
@@ -180,7 +150,7 @@ def lower_depth_to_space(state: Legalizer, op: Operator) -> None:
     """Channels of one pixel become a block of pixels."""
     b = int_option(op, "block_size")
     n, h, w, c = state.tensor(op, 0).shape
-    _add_view(state, op, lambda x: x.reshape(n, h, w, b, b, c // (b * b), -1).transpose(0, 1, 3, 2, 4, 5, 6))
+    add_view(state, op, lambda x: x.reshape(n, h, w, b, b, c // (b * b), -1).transpose(0, 1, 3, 2, 4, 5, 6))
 
 
 def pad_copies(target: ByteView, counts: Sequence[tuple[int, int]], fill: Sequence[int]) -> tuple[ByteView, list[Copy]]:
@@ -272,54 +242,3 @@ def lower_resize_nearest(state: Legalizer, op: Operator) -> None:
         to = target[:, out_row, out_col]
         copies.append(copy_between(0, np.broadcast_to(base[:, row, col], to.shape), base, to, target))
     add_move(state, op, [state.input(op, 0)], copies)
-
-
-def move_view(state: Legalizer, op: Operator, source: Value, tensor: Tensor,
-              view: Callable[[ByteView], ByteView]) -> Value:
-    """Add a move that writes `view` of a tensor's bytes densely; return the new value, seen like the output."""
-    base = blank(tensor.shape, tensor.dtype)
-    picked = view(base)
-    target = blank(picked.shape[:-1], tensor.dtype)
-    value = Value(f"{tensor.name} ({op.op})", tensor.index, state.view(picked.shape[:-1], tensor.dtype),
-                  source.zero_point)
-    state.layers.append(Move(op.index, op.op, (source,), value, (copy_between(0, picked, base, target, target),)))
-    return value
-
-
-def affine_segments(indices: Sequence[int]) -> list[tuple[slice, slice]]:
-    """Cut an index list into pieces (output slice, input slice) of constant steps, few of them.
-
-    An input slice of step 0 is written as a slice of one index.
-    """
-    values = [int(index) for index in indices]
-    best: list[tuple[slice, slice]] = []
-    for period in range(1, min(_PERIODS, max(1, len(values))) + 1):
-        found = []
-        for phase in range(min(period, len(values))):
-            found += _runs(values, phase, period)
-        if not best or len(found) < len(best):
-            best = found
-    return best
-
-
-def _runs(values: list[int], first: int, period: int) -> list[tuple[slice, slice]]:
-    places = list(range(first, len(values), period))
-    out = []
-    at = 0
-    while at < len(places):
-        end = at + 1
-        step = values[places[end]] - values[places[at]] if end < len(places) else 1
-        while end < len(places) and values[places[end]] - values[places[end - 1]] == step:
-            end += 1
-        target = slice(places[at], places[end - 1] + 1, period)
-        low = values[places[at]]
-        if step == 0 or end == at + 1:
-            source = slice(low, low + 1)
-        elif step > 0:
-            source = slice(low, values[places[end - 1]] + 1, step)
-        else:
-            last = values[places[end - 1]]
-            source = slice(low, last - 1 if last > 0 else None, step)
-        out.append((target, source))
-        at = end
-    return out

@@ -13,7 +13,7 @@ from tq_hw.compiler.ir.strided import blank, copy_between
 from tq_hw.compiler.ir.value import TYPE_CODES, Value
 from tq_hw.compiler.lower.elementwise import CODES, table_pass
 from tq_hw.compiler.lower.legalize import Legalizer, lowers, reshaped
-from tq_hw.compiler.lower.movement import move_view, output_blank
+from tq_hw.compiler.lower.moves import move_view, output_blank
 from tq_hw.compiler.lower.quantize import _half
 from tq_hw.compiler.lower.walks import PLACE_BITS, WALK_LIMIT, walk_below
 from tq_hw.compiler.programs.words import OUT, STREAM_A, Uop, immediate, reg_a, reg_b, to

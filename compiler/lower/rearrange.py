@@ -6,7 +6,8 @@ import numpy as np
 
 from tq_hw.compiler.ir.strided import copy_between, fill_view
 from tq_hw.compiler.lower.legalize import Legalizer, lowers
-from tq_hw.compiler.lower.movement import add_move, affine_segments, input_blank, output_blank
+from tq_hw.compiler.lower.moves import add_move, input_blank, output_blank
+from tq_hw.compiler.lower.segments import affine_segments
 from tq_hw.model.graph import Operator
 from tq_hw.sim.golden.rearrange import flat_indices, mirror_indices, start_of_update
 from tq_hw.sim.golden.registry import normalize_axis, str_option

@@ -15,7 +15,7 @@ from tq_hw.compiler.ir.value import Value
 from tq_hw.compiler.lower.constraints import KERNEL_LIMIT
 from tq_hw.compiler.lower.elementwise import CODES, table_pass
 from tq_hw.compiler.lower.legalize import Legalizer, lowers, publish, reshaped
-from tq_hw.compiler.lower.movement import move_view
+from tq_hw.compiler.lower.moves import move_view
 from tq_hw.compiler.lower.sixteen_elements import lower_mean_wide
 from tq_hw.compiler.lower.walks import WALK_LIMIT, walk_extreme, walk_index, walk_product, walk_sum
 from tq_hw.model.graph import Operator

@@ -12,7 +12,8 @@ from tq_hw.compiler.ir.staged import Columns, LongRows, Move
 from tq_hw.compiler.ir.strided import blank, copy_between
 from tq_hw.compiler.ir.value import Value
 from tq_hw.compiler.plan.layout import block_count, row_registers
-from tq_hw.compiler.programs.rows import PROGRAMS, ROW, parts_of, scalars_of
+from tq_hw.compiler.programs.row_parts import PROGRAMS
+from tq_hw.compiler.programs.rows import ROW, parts_of, scalars_of
 from tq_hw.isa.config import Config
 from tq_hw.isa.sizes import ceil_div
 
