@@ -12,7 +12,7 @@ from tq_hw.compiler.ir.window import window_regions
 from tq_hw.compiler.lower.constraints import covers_image
 from tq_hw.compiler.lower.conv import divide_params
 from tq_hw.compiler.lower.legalize import Legalizer, publish
-from tq_hw.compiler.lower.movement import move_view
+from tq_hw.compiler.lower.moves import move_view
 from tq_hw.compiler.programs.sixteen_tables import (
     exponential_program,
     gate_program,

@@ -8,20 +8,8 @@ element. A part names registers: elements lie in `row` and those after it, scala
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from tq_hw.compiler.programs.row_words import (
-    HIGH_B,
-    POWER,
-    TO_INT8,
-    Uop,
-    a_imm,
-    b_reg,
-    high,
-    imm,
-    once,
-    reg,
-    shift_by,
-    to,
-)
+from tq_hw.compiler.programs.row_words import HIGH_B, POWER, TO_INT8, a_immediate, b_reg, high, once, reg, to
+from tq_hw.compiler.programs.words import Uop, immediate, shifted
 from tq_hw.isa.uop import Alu, Destination, Multiply, Rounding, ShiftSource, Source
 from tq_hw.sim.golden.fixedpoint import RECIPROCAL_SLOPE, RECIPROCAL_START
 
@@ -54,21 +42,21 @@ class RowParts:
 def _reciprocal_start(half: int, x: int) -> list[Uop]:
     """`half` = (1 + y) / 2 in Q0.31; x = 48/17 - 32/17 * half in Q2.29."""
     return [once(x, **reg(half), **high(RECIPROCAL_SLOPE)),
-            once(x, **reg(x), **imm(RECIPROCAL_START), alu=Alu.ADD)]
+            once(x, **reg(x), **immediate(RECIPROCAL_START), alu=Alu.ADD)]
 
 
 def _half_plus_one(value: int) -> list[Uop]:
     """(value + 1) / 2 in Q0.31, where 1 is _INT32_MAX: ties of an odd sum round up, or down below -1."""
-    return [once(value, **reg(value), **imm(1), alu=Alu.SAR),
-            once(value, **reg(value), **imm(1 << 30), alu=Alu.ADD)]
+    return [once(value, **reg(value), **immediate(1), alu=Alu.SAR),
+            once(value, **reg(value), **immediate(1 << 30), alu=Alu.ADD)]
 
 
 def _reciprocal_step(half: int, x: int, t: int) -> list[Uop]:
     """One Newton-Raphson step in Q2: x += x * (1 - half * x)."""
     return [once(t, **reg(half), **b_reg(x), **HIGH_B),
-            once(t, **a_imm(1 << 29), **b_reg(t), alu=Alu.SUB),
+            once(t, **a_immediate(1 << 29), **b_reg(t), alu=Alu.SUB),
             once(t, **reg(x), **b_reg(t), **HIGH_B),
-            once(t, **reg(t), **imm(2), alu=Alu.SHL_SATURATE),
+            once(t, **reg(t), **immediate(2), alu=Alu.SHL_SATURATE),
             once(x, **reg(x), **b_reg(t), alu=Alu.ADD)]
 
 
@@ -81,20 +69,20 @@ def softmax(row: int, first: int, numbers: Mapping[str, int]) -> RowParts:
     scalars = [
         once(headroom, **reg(total), alu=Alu.CLZ),
         once(total, **reg(total), **b_reg(headroom), alu=Alu.SHL),
-        once(total, **reg(total), **imm(_INT32_MIN), alu=Alu.ADD),
+        once(total, **reg(total), **immediate(_INT32_MIN), alu=Alu.ADD),
         *_half_plus_one(total), *_reciprocal_start(total, x)]
     finish = [
-        once(x, **reg(x), **imm(1), alu=Alu.SHL_SATURATE),
+        once(x, **reg(x), **immediate(1), alu=Alu.SHL_SATURATE),
         # Right shift of the product: (12 - headroom) + 31 - output_bits.
-        once(headroom, **a_imm(43 - numbers["output_bits"]), **b_reg(headroom), alu=Alu.SUB)]
+        once(headroom, **a_immediate(43 - numbers["output_bits"]), **b_reg(headroom), alu=Alu.SUB)]
     apply = [to(row, **reg(x), b_source=Source.REGISTER, b_register=row, b_table=1, **HIGH_B)]
     last = {**reg(row, False), **b_reg(headroom), "shift_source": ShiftSource.SHIFT_B, "rounding": Rounding.HALF_AWAY}
     if numbers["output_bits"] == 8:
         apply.append({**last, "zero_point": -128, **TO_INT8})
     else:
         apply += [to(row, **last, zero_point=-(1 << 15)),
-                  to(row, **reg(row, False), **imm((1 << 15) - 1), alu=Alu.MIN),
-                  {**reg(row, False), **shift_by(-8 * numbers["high"], Rounding.FLOOR),
+                  to(row, **reg(row, False), **immediate((1 << 15) - 1), alu=Alu.MIN),
+                  {**reg(row, False), **shifted(-8 * numbers["high"], Rounding.FLOOR),
                    "destination": Destination.OUTPUT}]
     return RowParts(None, {**reg(row, False), **POWER}, scalars, _reciprocal_step(total, x, t), 3, finish, apply)
 
@@ -108,19 +96,19 @@ def log_softmax(row: int, first: int, numbers: Mapping[str, int]) -> RowParts:
     quarter, sqrt_half, sqrt_sqrt_half = 1 << 23, 1518500250, 1805811301
     scalars = [
         once(power, **reg(s), alu=Alu.CLZ),
-        once(r, **reg(power), **imm(-1), alu=Alu.ADD),
+        once(r, **reg(power), **immediate(-1), alu=Alu.ADD),
         once(r, **reg(s), **b_reg(r), alu=Alu.SHL_SATURATE, **high(sqrt_half)),
-        once(r, **reg(r), **imm(1), alu=Alu.SHL_SATURATE),
-        once(power, **a_imm(12), **b_reg(power), alu=Alu.SUB, **shift_by(25)),
-        once(power, **reg(power), **imm(quarter), alu=Alu.ADD),
+        once(r, **reg(r), **immediate(1), alu=Alu.SHL_SATURATE),
+        once(power, **a_immediate(12), **b_reg(power), alu=Alu.SUB, **shifted(25)),
+        once(power, **reg(power), **immediate(quarter), alu=Alu.ADD),
         once(q, **reg(s), **high(sqrt_half)),
         once(q, **reg(q), alu=Alu.CLZ, zero_point=-1),
         once(den, **reg(s), **b_reg(q), alu=Alu.SHL_SATURATE),
-        once(q, **a_imm(12), **b_reg(q), alu=Alu.SUB, **shift_by(25)),
-        once(q, **reg(q), **imm(-quarter), alu=Alu.ADD),
+        once(q, **a_immediate(12), **b_reg(q), alu=Alu.SUB, **shifted(25)),
+        once(q, **reg(q), **immediate(-quarter), alu=Alu.ADD),
         once(power, **reg(power), **b_reg(q), alu=Alu.MAX),
         once(r, **reg(r), **b_reg(den), alu=Alu.MIN),
-        once(q, **reg(r), **imm(sqrt_sqrt_half), alu=Alu.SUB, **shift_by(1)),
+        once(q, **reg(r), **immediate(sqrt_sqrt_half), alu=Alu.SUB, **shifted(1)),
         # numerator = q * r + q * q^2 * c, in s from here on
         once(den, **reg(q), **b_reg(q), **HIGH_B),
         once(x, **reg(q), **b_reg(den), **HIGH_B),
@@ -130,22 +118,22 @@ def log_softmax(row: int, first: int, numbers: Mapping[str, int]) -> RowParts:
         # denominator = p * (c + q + q^2 * c) + q * c; p = (r + sqrt(sqrt(1/2))) / 2 rounds up: the constant is odd
         once(den, **reg(den), **high(127690142)),
         once(den, **reg(den), **b_reg(q), alu=Alu.ADD),
-        once(den, **reg(den), **imm(1057819769), alu=Alu.ADD),
-        once(r, **reg(r), **imm(1), alu=Alu.SAR),
-        once(r, **reg(r), **imm((sqrt_sqrt_half + 1) // 2), alu=Alu.ADD),
+        once(den, **reg(den), **immediate(1057819769), alu=Alu.ADD),
+        once(r, **reg(r), **immediate(1), alu=Alu.SAR),
+        once(r, **reg(r), **immediate((sqrt_sqrt_half + 1) // 2), alu=Alu.ADD),
         once(den, **reg(den), **b_reg(r), **HIGH_B),
         once(q, **reg(q), **high(638450708)),
         once(den, **reg(den), **b_reg(q), alu=Alu.ADD),
         *_half_plus_one(den), *_reciprocal_start(den, x)]
     finish = [
-        once(x, **reg(x), **imm(1), alu=Alu.SHL_SATURATE),
-        once(s, **reg(s), **shift_by(-6)),
+        once(x, **reg(x), **immediate(1), alu=Alu.SHL_SATURATE),
+        once(s, **reg(s), **shifted(-6)),
         once(s, **reg(s), **b_reg(x), **HIGH_B),
         once(power, **reg(power), **high(1488522236)),
         once(s, **reg(s), **b_reg(power), alu=Alu.ADD),
-        once(s, **reg(s), **imm(1), alu=Alu.SHL_SATURATE),
-        once(s, **a_imm(0), **b_reg(s), alu=Alu.SUB)]
-    apply = [{**reg(s), "b_source": Source.REGISTER, "b_register": row, "b_table": 2, "alu": Alu.ADD, **shift_by(-22),
+        once(s, **reg(s), **immediate(1), alu=Alu.SHL_SATURATE),
+        once(s, **a_immediate(0), **b_reg(s), alu=Alu.SUB)]
+    apply = [{**reg(s), "b_source": Source.REGISTER, "b_register": row, "b_table": 2, "alu": Alu.ADD, **shifted(-22),
               "zero_point": 127, **TO_INT8}]
     return RowParts(None, {**reg(row, False), **POWER}, scalars, _reciprocal_step(den, x, r), 3, finish, apply)
 
@@ -154,41 +142,41 @@ def l2_normalization(row: int, first: int, numbers: Mapping[str, int]) -> RowPar
     """`x / sqrt(sum(x^2))`: GetInvSqrtQuantizedMultiplierExp, then a shift per row. Numbers: zero_point."""
     acc, shift, half, root, cube, t = range(first, first + 6)
     scalars = [
-        once(half, **reg(acc), **imm(2), alu=Alu.MAX),
+        once(half, **reg(acc), **immediate(2), alu=Alu.MAX),
         # shift: pairs of bits to [2^27, 2^29), -1..13
         once(shift, **reg(half), alu=Alu.CLZ, zero_point=-1),
-        once(shift, **reg(shift), **imm(1), alu=Alu.SAR, zero_point=-1),
-        once(t, **reg(shift), **imm(0), alu=Alu.MAX, **shift_by(1)),
+        once(shift, **reg(shift), **immediate(1), alu=Alu.SAR, zero_point=-1),
+        once(t, **reg(shift), **immediate(0), alu=Alu.MAX, **shifted(1)),
         once(half, **reg(half), **b_reg(t), alu=Alu.SHL),
-        once(t, **a_imm(0), **b_reg(shift), alu=Alu.SUB),
-        once(t, **reg(t), **imm(0), alu=Alu.MAX, **shift_by(1)),
+        once(t, **a_immediate(0), **b_reg(shift), alu=Alu.SUB),
+        once(t, **reg(t), **immediate(0), alu=Alu.MAX, **shifted(1)),
         once(half, **reg(half), **b_reg(t), alu=Alu.SAR),
-        once(half, **reg(half), **imm(1), alu=Alu.SAR, **shift_by(-1)),
-        once(root, **a_imm(1 << 28))]
+        once(half, **reg(half), **immediate(1), alu=Alu.SAR, **shifted(-1)),
+        once(root, **a_immediate(1 << 28))]
     step = [
         once(cube, **reg(root), **b_reg(root), **HIGH_B),
         once(cube, **reg(cube), **b_reg(root), **HIGH_B),
-        once(cube, **reg(cube), **imm(6), alu=Alu.SHL_SATURATE),
+        once(cube, **reg(cube), **immediate(6), alu=Alu.SHL_SATURATE),
         once(cube, **reg(half), **b_reg(cube), **HIGH_B),
         once(root, **reg(root), **high((1 << 28) + (1 << 27))),
         once(root, **reg(root), **b_reg(cube), alu=Alu.SUB),
-        once(root, **reg(root), **imm(3), alu=Alu.SHL_SATURATE)]
+        once(root, **reg(root), **immediate(3), alu=Alu.SHL_SATURATE)]
     finish = [
         once(root, **reg(root), **high(1518500250)),
         # The right shift of 1/sqrt is 11 - pairs; a negative one is a left shift of the multiplier.
-        once(shift, **reg(shift), **imm(-11), alu=Alu.ADD),
-        once(t, **reg(shift), **imm(0), alu=Alu.MAX),
+        once(shift, **reg(shift), **immediate(-11), alu=Alu.ADD),
+        once(t, **reg(shift), **immediate(0), alu=Alu.MAX),
         once(root, **reg(root), **b_reg(t), alu=Alu.SHL),
         # A sum of 0 or 1 has the largest multiplier.
-        once(acc, **reg(acc), **imm(1), alu=Alu.LESS_EQUAL),
-        once(acc, **a_imm(0), **b_reg(acc), alu=Alu.SUB),
-        once(acc, **reg(acc), **imm(_INT32_MAX), alu=Alu.AND),
+        once(acc, **reg(acc), **immediate(1), alu=Alu.LESS_EQUAL),
+        once(acc, **a_immediate(0), **b_reg(acc), alu=Alu.SUB),
+        once(acc, **reg(acc), **immediate(_INT32_MAX), alu=Alu.AND),
         once(root, **reg(root), **b_reg(acc), alu=Alu.MAX),
         # exponent = 7 - max(right shift, 0)
-        once(shift, **reg(shift), **imm(0), alu=Alu.MIN, zero_point=7),
-        once(t, **reg(shift), **imm(0), alu=Alu.MAX),
-        once(shift, **a_imm(0), **b_reg(shift), alu=Alu.SUB),
-        once(shift, **reg(shift), **imm(0), alu=Alu.MAX)]
+        once(shift, **reg(shift), **immediate(0), alu=Alu.MIN, zero_point=7),
+        once(t, **reg(shift), **immediate(0), alu=Alu.MAX),
+        once(shift, **a_immediate(0), **b_reg(shift), alu=Alu.SUB),
+        once(shift, **reg(shift), **immediate(0), alu=Alu.MAX)]
     apply: list[Uop] = [
         to(row, **reg(row, False), **b_reg(t), alu=Alu.SHL),
         to(row, **reg(row, False), **b_reg(root), **HIGH_B),

@@ -1,11 +1,9 @@
 """Fields of micro-operations by what they mean, for programs written as tables of them."""
 
-from tq_hw.isa.uop import Destination, Multiply, Rounding, ShiftSource, Source
+from tq_hw.compiler.programs.words import Uop, shifted
+from tq_hw.isa.uop import Destination, Multiply, Source
 
-__all__ = ["HIGH_B", "POWER", "TO_INT8", "Uop", "a_imm", "b_reg", "high", "imm", "once", "reg", "shift_by", "to"]
-
-#: Fields of a micro-operation; those left out are 0.
-Uop = dict[str, int]
+__all__ = ["HIGH_B", "POWER", "TO_INT8", "a_immediate", "b_reg", "high", "once", "reg", "to"]
 
 
 def reg(number: int, hold: bool = True) -> Uop:
@@ -18,12 +16,7 @@ def b_reg(number: int, hold: bool = True) -> Uop:
     return {"b_source": Source.REGISTER, "b_register": number, "b_hold": int(hold)}
 
 
-def imm(value: int) -> Uop:
-    """Operand b is a number."""
-    return {"b_source": Source.IMMEDIATE, "immediate": value}
-
-
-def a_imm(value: int) -> Uop:
+def a_immediate(value: int) -> Uop:
     """Operand a is a number."""
     return {"a_source": Source.IMMEDIATE, "immediate": value}
 
@@ -43,14 +36,9 @@ def high(value: int) -> Uop:
     return {"multiply": Multiply.HIGH_IMMEDIATE, "immediate": value}
 
 
-def shift_by(by: int, rounding: Rounding = Rounding.HALF_AWAY) -> Uop:
-    """Shift left, or right by what is negative."""
-    return {"shift_source": ShiftSource.IMMEDIATE, "shift": by, "rounding": rounding}
-
-
 #: Multiply by operand b in Q0.31.
 HIGH_B: Uop = {"multiply": Multiply.HIGH_B}
 #: Clamp to int8 and write the output.
 TO_INT8: Uop = {"clamp": 1, "act_min": -128, "act_max": 127, "destination": Destination.OUTPUT}
 #: A difference's exponential in Q12.19, by table 1.
-POWER: Uop = {"a_table": 1, **shift_by(-12)}
+POWER: Uop = {"a_table": 1, **shifted(-12)}

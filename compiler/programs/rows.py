@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tq_hw.compiler.programs.row_parts import PROGRAMS, RowParts
-from tq_hw.compiler.programs.row_words import Uop, a_imm, b_reg, imm, once, reg, to
+from tq_hw.compiler.programs.row_words import a_immediate, b_reg, once, reg, to
+from tq_hw.compiler.programs.words import Uop, immediate
 from tq_hw.isa.uop import Alu, Destination, Reduce, Source
 
 __all__ = ["FIRST", "MAXIMUM", "ROW", "TERM", "RowCode", "difference", "each_lane", "maximum", "parts_of",
@@ -40,12 +41,12 @@ def parts_of(name: str, numbers: Mapping[str, int]) -> RowParts:
 
 def _less(parts: RowParts, maximum: int) -> Uop:
     """Operand b and alu that take the maximum (in a register) or the constant off operand a."""
-    return {**(b_reg(maximum) if parts.less is None else imm(parts.less)), "alu": Alu.SUB}
+    return {**(b_reg(maximum) if parts.less is None else immediate(parts.less)), "alu": Alu.SUB}
 
 
 def start() -> list[Uop]:
     """The least maximum, and a sum of 0."""
-    return [once(MAXIMUM, **a_imm(-128)), once(FIRST, **a_imm(0))]
+    return [once(MAXIMUM, **a_immediate(-128)), once(FIRST, **a_immediate(0))]
 
 
 def maximum(reduced: bool) -> list[Uop]:
