@@ -14,6 +14,7 @@ from tq_hw.compiler.ir.staged import Copy, Move
 from tq_hw.compiler.ir.value import IntArray, Value
 from tq_hw.compiler.lower.constraints import check
 from tq_hw.compiler.rewrite.float_islands import check_floats
+from tq_hw.compiler.rewrite.float_variables import first_codes, quantized_variables
 from tq_hw.compiler.rewrite.fold_constants import ALWAYS_CONSTANT, fold_constants
 from tq_hw.compiler.rewrite.library import LIBRARY
 from tq_hw.compiler.rewrite.rewrite import Pattern, check_rewrite, rewrite
@@ -183,7 +184,7 @@ def legalize(model: Model, patterns: Sequence[Pattern] = ()) -> Graph:
     Raises UnsupportedError or ModelError naming the operator's index, its name, the reason and what
     is supported.
     """
-    subgraph = rewrite(fold_constants(model), (*patterns, *LIBRARY))
+    subgraph = rewrite(quantized_variables(fold_constants(model)), (*patterns, *LIBRARY))
     if patterns:
         check_rewrite(model, subgraph)
     check_floats(subgraph)
@@ -246,7 +247,8 @@ def _initialize(state: Legalizer, model: Model) -> None:
         if op.op == "CALL_ONCE":
             with located(op):
                 run_operator(model, 0, op, {}, first)
-    for name, contents in first.resources.items():
+    for name, kept in first.resources.items():
+        contents = first_codes(state.subgraph, name, kept)
         view = state.view(contents.shape, contents.dtype.name)
         state.resources[name] = Value(name, -1, view, initial=contents)
 

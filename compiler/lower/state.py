@@ -22,6 +22,10 @@ def _variable(state: Legalizer, op: Operator) -> Value:
     name = state.variable_names[op.inputs[0]]
     if name not in state.resources:
         raise UnsupportedError(f"variable {name!r} must be initialized by a subgraph that CALL_ONCE runs")
+    tensor = state.tensor(op, 1) if op.op == "ASSIGN_VARIABLE" else state.subgraph.tensors[op.outputs[0]]
+    if tensor.dtype == "float32":
+        raise UnsupportedError(f"variable {name!r} is float32; supported is one that QUANTIZE alone reads, to int8 of "
+                               "one scale, and DEQUANTIZE writes")
     return state.resources[name]
 
 

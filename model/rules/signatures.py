@@ -80,8 +80,8 @@ _TABLE = {
     "q8 w8? w8 w8 w8 w8? w8 w8 w8 w16? w16? w16? b32? b32 b32 b32 w8? b32? q8 q16 w16? w16? w16? w16? -> q8":
         "UNIDIRECTIONAL_SEQUENCE_LSTM",
     "-> resource": "VAR_HANDLE",
-    "resource -> data": "READ_VARIABLE",
-    "resource data ->": "ASSIGN_VARIABLE",
+    "resource -> any": "READ_VARIABLE",
+    "resource any ->": "ASSIGN_VARIABLE",
     "->": "CALL_ONCE",
 }
 
