@@ -38,7 +38,7 @@ class PlaneConstants:
 
     Members
     -------
-    is_wide : the second program has a stream of multipliers
+    has_stream : the second program has a stream of multipliers, or of their lower words
     parameters : bytes of each output block, for either program
     """
 
@@ -46,14 +46,16 @@ class PlaneConstants:
         config = emitter.config
         self._emitter, self._packed = emitter, packed
         count = layer.high.output.shape[3]
-        self.is_wide, scales = layer.rounding == "wide", (layer.multiplier, layer.shift)
+        scales = layer.multiplier, layer.shift
+        self.has_stream, is_wide = layer.rounding in ("wide", "double"), layer.rounding == "wide"
         zeros = np.zeros(count, np.int64)
         made = [parameter_blocks(layer.high.bias, zeros, zeros, config),
-                parameter_blocks(layer.low.bias, *(wide_parameters(*scales) if self.is_wide else scales), config)]
+                parameter_blocks(layer.low.bias, *(wide_parameters(*scales) if is_wide else scales), config)]
         size = config.param_words * config.word_bytes
         self.parameters = [tuple(each[at:at + size] for at in range(0, len(each), size)) for each in made]
         padded = np.zeros(block_count(count, config) * config.block, "<i4")
-        padded[:count] = packed_multipliers(*scales) if self.is_wide else 0
+        if self.has_stream:
+            padded[:count] = packed_multipliers(*scales) if layer.low_words is None else layer.low_words
         self._multipliers = padded.reshape(-1, config.block)
         self._slot_words = ceil_div(4 * config.block, config.word_bytes)
 
@@ -82,7 +84,7 @@ class PlaneConstants:
             bases.append(base)
             reads.append(access)
         base = 0
-        if self.is_wide:
+        if self.has_stream:
             base, access = emitter.constant(self.multiplier_bytes(*blocks), config.word_bytes)
             reads.append(access)
         return Placed(weights, (bases[0], bases[1]), base, tuple(reads))

@@ -19,7 +19,7 @@ from tq_hw.compiler.ir.sixteen import PlaneMac
 from tq_hw.compiler.ir.window import in_span, window
 from tq_hw.compiler.plan.layout import View, block_count, even_cuts, row_words, signed_step
 from tq_hw.compiler.plan.places import LayerPlan
-from tq_hw.compiler.programs.sixteen import high_sums, rescale_narrow, rescale_wide
+from tq_hw.compiler.programs.sixteen import high_sums, rescale_double, rescale_narrow, rescale_wide
 from tq_hw.compiler.programs.words import program_fields
 from tq_hw.compiler.stream.stream import Access
 from tq_hw.isa.layout import ArrayMode
@@ -41,9 +41,10 @@ class _PlaneMac:
         self.constants = PlaneConstants(emitter, layer, self.packed)
         limits = layer.act_min, layer.act_max
         emitter.reserve_program(32)
-        self.codes = [emitter.program(high_sums()), emitter.program(
-            rescale_wide(*limits) if self.constants.is_wide else rescale_narrow(
-                *limits, once=layer.rounding == "once"))]
+        is_double = layer.rounding == "double"
+        uops = {"wide": lambda: rescale_wide(*limits), "double": lambda: rescale_double(-int(layer.shift[0]), *limits)}
+        rescale = uops.get(layer.rounding, lambda: rescale_narrow(*limits, once=layer.rounding == "once"))()
+        self.codes = [emitter.program(high_sums(shifts=is_double)), emitter.program(rescale)]
         self.word_blocks = block_count(self.channels, config)
         self.splits = not emitter.holds(*self.constants.pieces(1))
         self.at_once = 1
@@ -169,7 +170,8 @@ class _PlaneMac:
                 "param_block_step": config.param_words, "out_type": walk.type}
             blocks = self.constants.parameters[number][group[0]:group[1]]
             meaning = Streams(code, out=walk, sums=tile, parameters=blocks)
-            reads = constants.reads
+            reads, registers = constants.reads, self.config.vector_register_words // self.config.beats_per_acc_word
+            fields["chunk_slots"] = min(fields["chunk_slots"], max(1, registers))
             if number:
                 meaning, reads = self._rescaling(fields, meaning, sums, kept, constants, word - rect.blocks[0], reads,
                                                  sums.access(*touched))
@@ -179,12 +181,10 @@ class _PlaneMac:
                    word: int, reads: tuple[Access, ...], read: Access) -> tuple[Streams, tuple[Access, ...]]:
         """Add the streams of the second program: sums of the high plane, and the channels' multipliers."""
         config = self.config
-        registers = max(1, config.vector_register_words // config.beats_per_acc_word)
-        fields |= {"chunk_slots": min(fields["chunk_slots"], registers), "a_type": _INT32,
-                   "a_base": sums.base + word * self.sums_words, "a_col_step": sums.col_pitch,
+        fields |= {"a_type": _INT32, "a_base": sums.base + word * self.sums_words, "a_col_step": sums.col_pitch,
                    "a_row_step": signed_step(sums.row_pitch), "a_block_step": self.sums_words}
         multipliers = None
-        if self.constants.is_wide:
+        if self.constants.has_stream:
             count = ceil_div(fields["sub_first"] + fields["out_blocks"], config.sub_blocks)
             first = sums.block0 + word
             fields |= {"b_type": _INT32, "b_base": constants.multipliers + word * self.sums_words, "b_col_step": 0,

@@ -21,7 +21,8 @@ class PlaneMac(Staged):
         the weights, their outputs have no bytes
     multiplier, shift : per output channel
     rounding : "wide": sums of 40 bits, `multiply_wide`; "once": the same of sums that have 32, by multipliers reduced
-        already and to the right; "tflite": sums that wrap at 32 bits, rounded twice
+        already and to the right; "tflite": sums that wrap at 32 bits, rounded twice; "double": sums of 32 bits,
+        multipliers of which `low_words` are 29 bits more, all shifted alike
     act_min, act_max : of the int16 output
     """
 
@@ -32,6 +33,7 @@ class PlaneMac(Staged):
     rounding: str
     act_min: int
     act_max: int
+    low_words: IntArray | None = None
 
     @property
     def macs(self) -> int:

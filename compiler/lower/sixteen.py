@@ -10,6 +10,7 @@ from tq_hw.compiler.ir.staged import Flat
 from tq_hw.compiler.ir.value import TYPE_CODES, IntArray, Value
 from tq_hw.compiler.lower.doubles import reachable
 from tq_hw.compiler.lower.legalize import Legalizer
+from tq_hw.compiler.lower.sixteen_doubles import wide_doubles
 from tq_hw.compiler.programs.sixteen import reduced
 from tq_hw.compiler.programs.words import OUT, STREAM_A, Uop, immediate
 from tq_hw.isa.uop import Alu
@@ -45,8 +46,7 @@ def _planes(state: Legalizer, op: Operator, source: Value) -> tuple[Value, Value
 def _rounding(p: MacParams, weights: IntArray, total: IntArray) -> str:
     """How sums of `total` and 256 high and low bytes times weights are rescaled; refuse what leaves their words."""
     if p.real is not None:
-        raise UnsupportedError("LiteRT rescales this operator of int16 in double, which is not supported; --profile "
-                               "canon and --profile tflm, whose rescaling is TFLite Micro's, are")
+        return "double"
     if not p.wide:
         return "tflite"
     if p.shift.max() > _MOST_LEFT:
@@ -61,6 +61,15 @@ def _rounding(p: MacParams, weights: IntArray, total: IntArray) -> str:
         raise UnsupportedError(f"sums of {lowest.min()}..{highest.max()} leave the 40 bits that are kept of them; use "
                                "smaller biases or fewer inputs")
     return "wide"
+
+
+def _doubles(p: MacParams, weights: IntArray, total: IntArray) -> tuple[IntArray, IntArray, IntArray]:
+    """Upper words, shifts and lower words of multipliers that equal doubles."""
+    assert p.real is not None
+    least, most = reachable(weights, np.zeros(len(weights), np.int64))
+    made = wide_doubles(np.broadcast_to(p.real, total.shape), 257 * least + total, 257 * most + total, p.act_min,
+                        p.act_max)
+    return made.high, np.full(len(total), -made.right), made.low
 
 
 def plane_mac(state: Legalizer, op: Operator, source: Value, output: Value, weights: IntArray, bias: IntArray | None,
@@ -80,10 +89,14 @@ def plane_mac(state: Legalizer, op: Operator, source: Value, output: Value, weig
               if each.shape[:3] != source.shape[:3] or each.shape[3] * 2 != source.shape[3] else each
               for each in _planes(state, op, source)]
     biases = (total >> 8, total & 255) if rounding == "wide" else (np.zeros_like(total), wrap_int32(total))
-    multiplier = reduced(p.multiplier) << 16 if rounding == "once" else p.multiplier
+    multiplier, shift, low_words = reduced(p.multiplier) << 16 if rounding == "once" else p.multiplier, p.shift, None
+    if rounding == "double":
+        multiplier, shift, low_words = _doubles(p, rows, total)
+        # The second program finds its upper words where it would find biases, too.
+        biases = total, multiplier
     high, low = (Mac(op.index, op.op, (plane,), sums, depthwise=depthwise, weights=weights, bias=each,
                      multiplier=p.multiplier, shift=p.shift, stride=stride, dilation=dilation, pad=pad, pad_value=zero,
                      zero_point=0, act_min=p.act_min, act_max=p.act_max)
                  for plane, each, zero in zip(planes, biases, (0, _LOW_ZERO), strict=True))
-    state.layers.append(PlaneMac(op.index, op.op, (planes[0], planes[1]), output, high, low, multiplier, p.shift,
-                                 rounding, p.act_min, p.act_max))
+    state.layers.append(PlaneMac(op.index, op.op, (planes[0], planes[1]), output, high, low, multiplier, shift,
+                                 rounding, p.act_min, p.act_max, low_words))

@@ -16,15 +16,19 @@ from tq_hw.compiler.ir.value import IntArray
 from tq_hw.compiler.programs.words import OUT, STREAM_A, STREAM_B, Uop, immediate, low, reg_a, reg_b, shifted, to
 from tq_hw.isa.uop import Alu, Multiply, Rounding, ShiftSource, Source
 
-__all__ = ["high_sums", "packed_multipliers", "reduced", "rescale_narrow", "rescale_wide", "wide_parameters"]
+__all__ = ["high_sums", "packed_multipliers", "reduced", "rescale_double", "rescale_narrow", "rescale_wide",
+           "wide_parameters"]
 
 _INT16 = (-(1 << 15), (1 << 15) - 1)
 _SUM: Uop = {"a_source": Source.ACC_OR_BIAS, "b_source": Source.ACC_OR_BIAS, "alu": Alu.ADD}
 _FLOOR = Rounding.FLOOR
 
 
-def high_sums() -> list[Uop]:
-    """Sums of the high plane as they are."""
+def high_sums(*, shifts: bool = False) -> list[Uop]:
+    """Sums of the high plane as they are, or 256 times them, with the operator's whole bias."""
+    if shifts:
+        return [to(0, {"a_source": Source.ACC_OR_BIAS}, shifted(8)),
+                {**reg_a(0), "b_source": Source.ACC_OR_BIAS, "alu": Alu.ADD, **OUT}]
     return [_SUM | OUT]
 
 
@@ -45,6 +49,23 @@ def rescale_narrow(act_min: int, act_max: int, *, once: bool) -> list[Uop]:
     return [to(0, _SUM), to(1, STREAM_A, shifted(8)),
             *_clamped({**reg_a(1), **reg_b(0), "alu": Alu.ADD, "multiply": Multiply.HIGH_PARAM,
                        "shift_source": ShiftSource.PARAM, **rounding}, act_min, act_max)]
+
+
+def rescale_double(right: int, act_min: int, act_max: int) -> list[Uop]:
+    """Product of the int32 sum with multipliers of two words, rounded half up.
+
+    The upper word is the parameter block's multiplier and its bias, the lower one stream B; stream A has 256 times the
+    sums of the high plane. What is carried out of the lower 31 bits is worked out without their last two.
+    """
+    return [
+        to(0, {"a_source": Source.ACC_OR_BIAS}),
+        to(0, STREAM_A, reg_b(0), alu=Alu.ADD),
+        to(1, reg_a(0), STREAM_B, {"multiply": Multiply.HIGH_B, "truncate": 1}),
+        to(2, reg_a(0), {"multiply": Multiply.HIGH_PARAM, "truncate": 1}),
+        to(0, reg_a(0), {"b_source": Source.ACC_OR_BIAS}, low()),
+        to(0, reg_a(0), immediate((1 << 31) - 1), shifted(-2, _FLOOR), alu=Alu.AND),
+        to(0, reg_a(0), reg_b(1), shifted(-29, _FLOOR), alu=Alu.ADD),
+        *_clamped({**reg_a(2), **reg_b(0), "alu": Alu.ADD, **shifted(-right, Rounding.HALF_UP)}, act_min, act_max)]
 
 
 def rescale_wide(act_min: int, act_max: int) -> list[Uop]:

@@ -45,6 +45,13 @@ def test_equals_golden_in_a_sweep(op: str) -> None:
         check(op, seed, "random")
 
 
+@pytest.mark.parametrize("seed, config", [(0, "tiny"), (1, "n8"), (2, "n16x8"), (3, "random")])
+def test_fully_connected_as_litert_rescales_it(seed: int, config: str) -> None:
+    data = OPERATORS["FULLY_CONNECTED"](np.random.default_rng([18, seed]), "FULLY_CONNECTED")
+    chosen = random_config(seed) if config == "random" else load_config(config)
+    check_model(parse_model(data, "dense").under("litert"), chosen, seed, trials=False)
+
+
 @pytest.mark.xdist_group("tiny")
 @pytest.mark.parametrize("op", (*PRODUCTS, "ADD", "TANH", "AVERAGE_POOL_2D", "SOFTMAX"))
 def test_equals_golden_on_the_rtl(op: str) -> None:
@@ -108,8 +115,10 @@ def dense(scale: float = 0.004, bias: int = 5) -> Model:
 
 
 @pytest.mark.parametrize("model, message", [
-    (dense().under("litert"), "LiteRT rescales this operator of int16 in double, which is not supported; --profile "
-     "canon and --profile tflm, whose rescaling is TFLite Micro's, are"),
+    (dense(bias=1 << 31).under("litert"), "sums of 2147352576..2147614716 leave int32, in which LiteRT's rescaling in "
+     "double is done; smaller weights or fewer inputs, or --profile canon, help"),
+    (dense(scale=4e-6).under("litert"), "LiteRT rescales sums of int16 in double, by 0.610352: factors of 1/2 and more "
+     "are not supported; use a larger output scale, or --profile canon"),
     (dense(scale=3e-8), "a rescaling multiplier must be below 64 where activations are int16, found one of 2^6 or "
      "more; use a larger output scale"),
     (dense(bias=1 << 40), "sums of 1099511496704..1099511758844 leave the 40 bits that are kept of them; use smaller "

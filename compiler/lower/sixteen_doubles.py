@@ -1,0 +1,117 @@
+"""Constants with which fixed point gives `round((double)acc * M)` for int16 results, as LiteRT's FULLY_CONNECTED does.
+
+As in `doubles.py` results step up where they should, or they are refused. There are 65,535 steps, so a multiplier has
+60 bits, in two words; it is sought with the steps that leave it the least room, and then held against all.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tq_hw.compiler.ir.value import IntArray
+from tq_hw.isa.sizes import ceil_div
+from tq_hw.model.errors import UnsupportedError
+from tq_hw.sim.golden.arith import INT32_MAX, INT32_MIN, round_half_away
+
+__all__ = ["LOW_BITS", "Doubles", "wide_doubles"]
+
+#: Bits of either word.
+_HIGH_BITS, LOW_BITS = 31, 29
+#: What the program leaves out of a product, in units of its last bit.
+_LOST = 1 << 32
+#: Steps of each kind that are looked at for the multiplier.
+_NEAREST = 64
+_MOST_RIGHT = 31
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Doubles:
+    """Multipliers `high + low / 2^29` by channel, of the sum, over `2^(31 + right)`."""
+
+    high: IntArray
+    low: IntArray
+    right: int
+
+
+def wide_doubles(real: Floats, least: IntArray, most: IntArray, act_min: int, act_max: int) -> Doubles:
+    """Return constants for sums of least..most, by channel.
+
+    Raises UnsupportedError where sums leave int32, a factor is 1/2 or more, or no multiplier has the right steps.
+    """
+    if least.min() < INT32_MIN or most.max() > INT32_MAX:
+        raise UnsupportedError(f"sums of {least.min()}..{most.max()} leave int32, in which LiteRT's rescaling in "
+                               "double is done; smaller weights or fewer inputs, or --profile canon, help")
+    exponent = int(np.frexp(real.max())[1])
+    if exponent > -1:
+        raise UnsupportedError(f"LiteRT rescales sums of int16 in double, by {real.max():g}: factors of 1/2 and more "
+                               "are not supported; use a larger output scale, or --profile canon")
+    right = min(-exponent, _MOST_RIGHT)
+    bits = _HIGH_BITS + LOW_BITS + right
+    values = np.arange(act_min + 1, act_max + 1)
+    found = []
+    for channel, factor in enumerate(real.tolist()):
+        steps = _steps(factor, values, int(least[channel]), int(most[channel]))
+        ends = int(least[channel]), int(most[channel])
+        multiplier = _multiplier(values, steps, *ends, bits)
+        if multiplier is None or not _holds(multiplier, right, values, steps, *ends):
+            raise UnsupportedError(f"no multiplier of {_HIGH_BITS + LOW_BITS} bits gives LiteRT's result for every sum "
+                                   f"in {least[channel]}..{most[channel]} at factor {factor:g}; --profile canon helps")
+        found.append(multiplier)
+    return Doubles(np.array([each >> LOW_BITS for each in found]),
+                   np.array([each & (1 << LOW_BITS) - 1 for each in found]), right)
+
+
+def _steps(factor: float, values: IntArray, least: int, most: int) -> IntArray:
+    """Least sum that gives each value or more; `most + 1` where none does."""
+    with np.errstate(over="ignore"):
+        first = np.clip(np.floor((values - 0.5) / factor), least - 4.0, most + 4.0).astype(np.int64) - 3
+    candidates = first[:, None] + np.arange(8)
+    reached = round_half_away(candidates.astype(np.float64) * factor) >= values[:, None]
+    at = np.where(reached.any(axis=1), first + reached.argmax(axis=1), most + 1)
+    found: IntArray = np.clip(at, least, most + 1)
+    return found
+
+
+def _multiplier(values: IntArray, steps: IntArray, least: int, most: int, bits: int) -> int | None:
+    """A multiplier m with `x * m - e + half >= v * 2^bits` at each step, and less before it, for 0 <= e < _LOST.
+
+    There may be none: where a sum times M lies within the double's last bit of a half, it counts as the half, and three
+    times that sum need not.
+    """
+    low, high, half = 0, (1 << _HIGH_BITS + LOW_BITS) - 1, 1 << bits - 1
+    lost = _LOST / 2.0**bits
+    for is_up in (True, False):
+        x = steps if is_up else steps - 1
+        counts = (x <= most) & (x >= least)
+        bound = values - 0.5 + (lost if is_up else 0.0)
+        for sign in (1, -1):
+            which = np.flatnonzero(counts & (x * sign > 0))
+            ratio = bound[which] / x[which]
+            # Those that ask for most, and the smallest sums, at which what is lost counts most.
+            order = np.argsort(-ratio if is_up == (sign > 0) else ratio)[:_NEAREST]
+            near = np.argsort(np.abs(x[which]))[:_NEAREST]
+            for at in {*which[order].tolist(), *which[near].tolist()}:
+                number, limit = int(x[at]), (int(values[at]) << bits) - half + (_LOST if is_up else -1)
+                if is_up == (sign > 0):
+                    low = max(low, ceil_div(limit, number))
+                else:
+                    high = min(high, limit // number)
+    return (low + high) // 2 if low <= high else None
+
+
+def _result(x: IntArray, multiplier: int, right: int) -> IntArray:
+    """What the program makes of sums."""
+    high, low = x * (multiplier >> LOW_BITS), x * (multiplier & (1 << LOW_BITS) - 1) >> 31
+    carry = (((high & (1 << 31) - 1) >> 2) + low) >> LOW_BITS
+    made: IntArray = ((high >> 31) + carry + (1 << right >> 1)) >> right
+    return made
+
+
+def _holds(multiplier: int, right: int, values: IntArray, steps: IntArray, least: int, most: int) -> bool:
+    """Whether the program's arithmetic has every step."""
+    up, down = steps <= most, (steps - 1 >= least) & (steps - 1 <= most)
+    return bool((_result(steps, multiplier, right)[up] >= values[up]).all()
+                and (_result(steps - 1, multiplier, right)[down] < values[down]).all())
