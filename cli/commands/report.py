@@ -8,7 +8,7 @@ import click
 from tq_hw.cli.mixed import check_options, check_whole, is_mixed_file, open_mixed
 from tq_hw.cli.refusal import explained
 from tq_hw.cli.report.compare import read_report
-from tq_hw.cli.report.layers import CLOCK_HZ, Report, sim_report
+from tq_hw.cli.report.layers import CLOCK_HZ, Report, sim_report, warm_report
 from tq_hw.cli.report.mixed import mixed_sim_report
 from tq_hw.cli.report.page import need_plots, render
 from tq_hw.cli.shared.files import check_outputs, write, write_json
@@ -25,6 +25,7 @@ from tq_hw.cli.shared.options import (
 from tq_hw.cli.subject import Subject, check_against_golden, check_engine, compile_all, is_compiled, patterns_of
 from tq_hw.cli.target import Target, target_options
 from tq_hw.compiler import Compiled
+from tq_hw.compiler.warm import warm_program
 from tq_hw.isa.memory import Memory
 from tq_hw.model.errors import MismatchError, OptionError
 from tq_hw.model.graph import Model
@@ -54,17 +55,24 @@ class Page:
 
 
 def make_page(path: str, model: Model, compiled: Compiled, engine: str, memory: Memory,
-              seed: int, clock_hz: int = CLOCK_HZ, before: Report | None = None) -> Page:
-    """Run one inference of drawn inputs; `before` is the report of another run, to be shown beside it."""
+              seed: int, clock_hz: int = CLOCK_HZ, before: Report | None = None, resident: bool = False) -> Page:
+    """Run one inference of drawn inputs; `before` is the report of another run, to be shown beside it.
+
+    `resident`: and another one with the weights that stayed in the scratchpad.
+    """
     need_plots()
     config = compiled.program.config
     subject = Subject(path, config, model, compiled.program)
     inputs, _ = subject.input_sets(None, 1, seed)
-    inferences = infer_all(make_engine(engine, model, compiled.program, memory), inputs, f"{engine} {model.name}")
+    warm = warm_program(compiled) if resident else None
+    runner = make_engine(engine, model, compiled.program, memory, warm=warm)
+    inferences = infer_all(runner, inputs, f"{engine} {model.name}")
     found = inferences[0] if engine == "rtl" else _with_estimate(compiled, inferences)
     difference = check_against_golden(subject, inputs, inferences)
     report = sim_report(path, config, model, compiled.program, engine, [found], difference is None) | {
         "clock_hz": clock_hz}
+    if warm is not None:
+        report["resident"] = warm_report(config, model, warm, found)
     return Page(render(report, [(compiled, found)], memory, before).encode(), difference, report)
 
 
@@ -99,13 +107,15 @@ def _make_mixed_page(path: str, target: Target, engine: str, shapes: InputShapes
 @shape_options
 @seed_option
 @patterns_option
+@click.option("--resident", is_flag=True, help="Run a second inference with the weights that stayed in the scratchpad, "
+              "and show both.")
 @click.option("--compare", "other_file", metavar="OTHER.json", help="Put the run beside another one, whose report "
               "`--json` of sim, compile or report wrote.")
 @json_option
 @debug_option
 def report_command(model_file: str, output: str, engine: str, partitioned: bool, target: Target,
                    profile: str | None, shapes: InputShapes, seed: int, pattern_files: tuple[str, ...],
-                   other_file: str | None,                   json_file: str | None) -> None:
+                   resident: bool, other_file: str | None, json_file: str | None) -> None:
     """Write one page of a model's layers, roofline, timeline and memories that opens without a network.
 
     One inference of drawn inputs is run and held against the golden model; a difference is exit code 1.
@@ -115,11 +125,13 @@ def report_command(model_file: str, output: str, engine: str, partitioned: bool,
     before = None if other_file is None else read_report(other_file)
     if engine == "executor" and target.memory.stalls is not None:
         raise OptionError("--stalls needs --engine rtl: the executor knows no time")
+    if engine == "executor" and resident:
+        raise OptionError("--resident of a report needs --engine rtl: the executor knows no time")
     if is_compiled(model_file):
         raise OptionError(f"{model_file}: expected a .tflite model, found a compiled file, which does not say what "
                           "lies where in the memories")
     if partitioned or is_mixed_file(model_file):
-        check_options(profile, {"--patterns": pattern_files})
+        check_options(profile, {"--patterns": pattern_files, "--resident": resident})
         page = _make_mixed_page(model_file, target, engine, shapes, seed, before)
     else:
         chosen = target.sizes
@@ -127,7 +139,8 @@ def report_command(model_file: str, output: str, engine: str, partitioned: bool,
             model = read_model(model_file, shapes=shapes).under(profile or "canon")
             check_engine(engine, chosen)
             compiled = compile_all(model, chosen, model_file, patterns_of(pattern_files), target.memory)
-        page = make_page(model_file, model, compiled, engine, target.memory, seed, target.clock_hz, before)
+        page = make_page(model_file, model, compiled, engine, target.memory, seed, target.clock_hz, before,
+                         resident)
     write(output, page.html)
     write_json(json_file, page.report)
     if page.difference is not None:

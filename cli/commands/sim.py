@@ -86,7 +86,8 @@ def _soc_board(soc: bool, target: Target, others: Mapping[str, object]) -> Board
 
 
 def _finish_mixed(mixed: MixedSubject, shapes: InputShapes, inputs: list[InputSet], found: list[Inference],
-                  engine: str, stacked: bool, outputs_file: str | None, json_file: str | None, wide: bool) -> None:
+                  engine: str, array: str, stacked: bool, outputs_file: str | None, json_file: str | None,
+                  wide: bool) -> None:
     """Hold what was made of a whole model against that, and write what was asked for."""
     difference, exact = None, None
     if mixed.made is not None:
@@ -95,7 +96,8 @@ def _finish_mixed(mixed: MixedSubject, shapes: InputShapes, inputs: list[InputSe
             exact = difference is None
         except ToolError as error:
             click.echo(f"tq-hw: {mixed.path}: not held against the whole model: {error}", err=True)
-    report = mixed_sim_report(mixed.path, mixed.config, mixed.model, mixed.programs, engine, found, exact)
+    report = mixed_sim_report(mixed.path, mixed.config, mixed.model, mixed.programs, engine, found, exact) | {
+        "array": array if engine == "rtl" else None}
     if outputs_file is not None:
         write(outputs_file, npz_bytes(output_arrays([one.outputs for one in found], stacked)))
     if "-" not in (json_file, outputs_file):
@@ -157,7 +159,7 @@ def sim_command(path: str, inputs_file: str | None, outputs_file: str | None, en
         mixed = open_mixed(path, target.config, memory, shapes)
         inputs, stacked = mixed.input_sets(inputs_file, sets, seed)
         found = infer_all(MixedEngine(mixed.model, engine, memory, waves, array), inputs, f"{engine} {Path(path).stem}")
-        _finish_mixed(mixed, shapes, inputs, found, engine, stacked, outputs_file, json_file, wide)
+        _finish_mixed(mixed, shapes, inputs, found, engine, array, stacked, outputs_file, json_file, wide)
         return
     with explained(path, shapes, profile):
         subject = (open_for_board(path, board.config, memory, profile, shapes) if board is not None else
@@ -178,7 +180,8 @@ def sim_command(path: str, inputs_file: str | None, outputs_file: str | None, en
         difference = check_against_golden(subject, inputs, found)
     exact = None if subject.model is None or engine == "golden" else difference is None
     report = sim_report(subject.path, subject.config, subject.model, subject.program, engine, found, exact) | more
-    report["array"] = array if engine == "rtl" else None
+    if engine == "rtl":
+        report["array"] = array
     report["clock_hz"] = target.clock_hz if board is None else board.soc_clock_hz
     if subject.warm is not None:
         report["resident"] = warm_report(subject.config, subject.model, subject.warm, found[0])

@@ -111,8 +111,10 @@ def sim_report(path: str, config: Config, model: Model | None, program: Program 
                    "tensor": _output(model, op)}
                   for op in model.main.operators]
     profile = program.profile if program is not None else model.profile if model is not None else None
-    return {"model": printable(path), "config": config.name, "profile": profile, "engine": engine, "bit_exact": exact,
-            "sets": len(found), "lost": _lost(program, first), **figures(layers, first.cycles, config)}
+    return {"model": printable(path), "config": config.name, "profile": profile, "engine": engine,
+            "array": "rtl" if engine == "rtl" else None, "bit_exact": exact,
+            "sets": len(found), "lost": _lost(program, first),
+            "counters": dict(first.counters) or None, **figures(layers, first.cycles, config)}
 
 
 def _lost(program: Program | None, found: Inference) -> dict[str, int] | None:
@@ -125,8 +127,9 @@ def _lost(program: Program | None, found: Inference) -> dict[str, int] | None:
 def warm_report(config: Config, model: Model | None, program: Program, found: Inference) -> Report:
     """Return the part of `sim --resident --json` about an inference whose weights stayed in the scratchpad."""
     assert found.warm is not None
-    return figures(layer_rows(program, config, found.warm.layer_cycles, found.warm.timeline, model), found.warm.cycles,
-                   config)
+    rows = layer_rows(program, config, found.warm.layer_cycles, found.warm.timeline, model)
+    return {"lost": _lost(program, found.warm), "counters": dict(found.warm.counters) or None,
+            **figures(rows, found.warm.cycles, config)}
 
 
 def figures(layers: list[Report], cycles: int | None, config: Config) -> Report:

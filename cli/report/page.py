@@ -13,6 +13,7 @@ from typing import Any
 from tq_hw.cli.report.compare import compared
 from tq_hw.cli.report.layers import CLOCK_HZ, Report, bound_text, host_lines, time_text
 from tq_hw.cli.report.tables import percent
+from tq_hw.cli.report.waits import WAITS, most_waited, traffic, wait_rows
 from tq_hw.cli.shared.text import printable
 from tq_hw.compiler import Compiled
 from tq_hw.compiler.memory_map import MEMORIES, memory_map, peak_words
@@ -38,6 +39,8 @@ _PLOTS = {
                  "memory's full rate, whichever is longer."),
     "timeline": ("Timeline", "A slice per operation and unit, in the colors of the layers. Where a track is empty its "
                  "unit waits. Drag to move, turn the wheel to zoom; the plots below follow."),
+    "traffic": ("Bytes per cycle over time", "Loads and stores, each operation's bytes spread evenly over its time; "
+                "commands are not in it. The dashed line is what memory gives at most."),
     "scratchpad": ("Scratchpad over time", "Each box is there from the first operation that touches it to the last. "
                    "Click a word of the legend to hide its boxes."),
     "image": ("System memory: the program's image", "Commands, weights, parameters and constants."),
@@ -96,6 +99,8 @@ def _summary(report: Report, programs: Sequence[Program], memory: Memory,
     estimated = ", estimated" if report["engine"] == "executor" else ""
     stalls = "" if memory.stalls is None else f", random stalls of seed {memory.stalls}"
     lost = [("bound by", bound_text(report["lost"]))] if report.get("lost") else []
+    if report.get("counters"):
+        lost.append(("longest wait", most_waited(report["counters"])))
     return [
         *lost,
         ("model", report["model"]), ("configuration", f"{config.name}: {config.rows} x {config.cols} multipliers, "
@@ -125,6 +130,24 @@ def _lost(report: Report) -> list[tuple[str, str, str]]:
             for reason, count in sorted(lost.items(), key=lambda item: -item[1])]
 
 
+def _waits(report: Report) -> list[tuple[str, ...]]:
+    """Return the hardware's counters of waits, the longest first: unit, for what, cycles, share."""
+    return [(unit, what, f"{cycles:,}", percent(share) or "0 %")
+            for unit, what, cycles, share in wait_rows(report["counters"])] if report.get("counters") else []
+
+
+def _warm(report: Report) -> list[tuple[str, ...]]:
+    """Return figures of the cold and of the warm inference side by side: what, cold, warm."""
+    warm = report.get("resident")
+    if not warm:
+        return []
+    rows = [("cycles", report["cycles"], warm["cycles"]), ("bytes of loads and stores", report["bytes"], warm["bytes"])]
+    rows += [(f"cycles of {REASONS[name][0]}", report["lost"][name], warm["lost"][name]) for name in REASONS]
+    rows += [(f"{unit} waited for {what}", report["counters"][name], warm["counters"][name])
+             for name, (unit, what) in WAITS.items()]
+    return [(what, f"{cold:,}", f"{after:,}") for what, cold, after in rows if cold or after]
+
+
 def _peaks(parts: Sequence[tuple[Compiled, Inference]]) -> list[tuple[str, str]]:
     """Return how much of the scratchpad is in use at once, at most, and the arena's size, of the largest program."""
     words = max(peak_words(memory_map(compiled), found.timeline) for compiled, found in parts)
@@ -139,7 +162,7 @@ def _escaped(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, allow_nan=False).replace("<", "\\u003c")
 
 
-def _plots(compiled: Compiled, found: Inference) -> dict[str, Any]:
+def _plots(compiled: Compiled, found: Inference, memory: Memory) -> dict[str, Any]:
     """Return the timeline and the memories of one program."""
     from tq_hw.cli.report import plots as page_plots
 
@@ -147,7 +170,8 @@ def _plots(compiled: Compiled, found: Inference) -> dict[str, Any]:
     assert found.cycles is not None
     events = trace_events(program, found.timeline, found.layer_cycles)["traceEvents"]
     timeline = page_plots.timeline_plot(events, found.cycles)
-    plots = {"timeline": timeline}
+    moved = traffic(program, found.timeline, found.cycles)
+    plots = {"timeline": timeline, "traffic": page_plots.traffic_plot(moved, memory.bytes_per_cycle, timeline)}
     tenants = memory_map(compiled)
     sizes = {"scratchpad": program.config.scratchpad_words, "image": len(program.image), "arena": program.arena_bytes,
              "state": len(program.state)}
@@ -178,7 +202,8 @@ def render(report: Report, parts: Sequence[tuple[Compiled, Inference]], memory: 
     plots = [(*_PLOTS["roofline"], page_plots.roofline_plot(report, programs[0].config, memory.bytes_per_cycle))]
     for number, (compiled, found) in enumerate(parts, 1):
         prefix = f"Part {number}: " if len(parts) > 1 else ""
-        plots += [(prefix + _PLOTS[name][0], _PLOTS[name][1], plot) for name, plot in _plots(compiled, found).items()]
+        plots += [(prefix + _PLOTS[name][0], _PLOTS[name][1], plot)
+                  for name, plot in _plots(compiled, found, memory).items()]
     script, elements = page_plots.plot_parts([plot for *_, plot in plots])
     estimates = {layer.index: layer.estimated_cycles for program in programs for layer in program.layers}
     template = Environment(autoescape=True, undefined=StrictUndefined).from_string(
@@ -186,6 +211,7 @@ def render(report: Report, parts: Sequence[tuple[Compiled, Inference]], memory: 
     return template.render(
         title=f"{programs[0].name} on {programs[0].config.name}", library=page_plots.library_script(), script=script,
         summary=_summary(report, programs, memory, _peaks(parts)), lost=_lost(report),
+        waits=_waits(report), warm=_warm(report),
         before=compared(before, report) if before is not None else [],
         other=f"{before['model']} on {before['config']}" if before is not None else "",
         how=_HOW[report["engine"]], columns=_COLUMNS,

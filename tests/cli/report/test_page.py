@@ -14,9 +14,11 @@ import pytest
 import tq_hw
 from tq_hw.cli.report import plots as page_plots
 from tq_hw.cli.report.layers import bound_text, compile_report
+from tq_hw.cli.report.waits import WAITS, most_waited, traffic, wait_rows
 from tq_hw.compiler import compile_model
 from tq_hw.compiler.memory_map import memory_map
 from tq_hw.isa.config import PRESETS
+from tq_hw.isa.control import COUNTERS
 from tq_hw.isa.layout import Unit
 from tq_hw.model.samples.build import ModelBuilder
 from tq_hw.model.tflite.reader import read_model
@@ -107,6 +109,10 @@ def test_the_page_says_what_sim_says(tq: Tq, engine: str) -> None:
     assert summary["every integer equal to the golden model's"] == "yes"
     assert page.tables["summary"][0] == ["bound by", bound_text(report["lost"])]
     assert sum(report["lost"].values()) == report["cycles"]
+    if engine == "rtl":
+        assert summary["longest wait"] == most_waited(report["counters"])
+        assert [int(row[2].replace(",", "")) for row in page.tables["waits"]] == sorted(
+            (report["counters"][name] for name in WAITS if report["counters"][name]), reverse=True)
     assert summary["made by"].startswith(f"tq-hw {tq_hw.__version__}: ")
     assert "of 8,192 bytes" in summary["scratchpad in use, at most"]
     counts = [int(row[1].replace(",", "")) for row in page.tables["lost"]]
@@ -171,6 +177,37 @@ def test_plots_show_operations_layers_and_tenants() -> None:
     assert all(0 <= left < right <= total for box in boxes for left, right in zip(
         box["left"], box["right"], strict=True))
     assert page_plots.memory_plot("state", tenants, times, total, 0, "byte", timeline) is None
+
+
+def test_traffic_is_what_loads_and_stores_move() -> None:
+    model = read_model(Path(__file__).parents[3] / "examples" / "digits" / "digits.tflite")
+    compiled = compile_model(model, PRESETS["tiny"])
+    cycles = sum(layer_cycles(compiled.program, compiled.timeline).values())
+    moved = traffic(compiled.program, compiled.timeline, cycles)
+    assert moved.loaded.sum() + moved.stored.sum() == pytest.approx(
+        sum(layer.bytes_moved for layer in compiled.program.layers))
+    timeline = page_plots.timeline_plot([], cycles)
+    plot = page_plots.traffic_plot(moved, 8.0, timeline)
+    assert plot.x_range is timeline.x_range
+    assert max(plot.renderers[1].data_source.data["both"]) <= 8.5
+
+
+def test_waits_in_words() -> None:
+    counters = dict.fromkeys(WAITS, 0) | {"cycles": 200, "vector_acc": 50, "array_token": 10, "store_token": 150}
+    assert [row[2] for row in wait_rows(counters)] == [150, 50, 10]
+    assert most_waited(counters) == "vector for sums of the array: 50 cycles, 25%"
+    assert most_waited(dict.fromkeys(WAITS, 0) | {"cycles": 0}) == "array and vector unit never waited"
+    assert set(WAITS) == {name for name in COUNTERS if not name.endswith(("cycles", "_busy", "_beats"))}
+
+
+def test_cold_and_warm_side_by_side(tq: Tq) -> None:
+    two_convolutions(Path("two.tflite"))
+    assert tq("report", "two.tflite", "-o", "r.html", "--config", "tiny", "--resident").code == 0
+    page = Page(Path("r.html").read_text(encoding="utf-8"))
+    report = json.loads(page.scripts["report"])
+    warm = report["resident"]
+    assert page.tables["warm"][1] == ["cycles", f"{report['cycles']:,}", f"{warm['cycles']:,}"]
+    assert sum(warm["lost"].values()) == warm["cycles"] and warm["counters"]["cycles"] <= warm["cycles"]
 
 
 def test_roofline_has_the_layers_that_multiply() -> None:
@@ -250,6 +287,8 @@ def test_no_point_is_above_the_roof() -> None:
      "'rtl', 'executor'. Try 'tq-hw report --help'."),
     (["small.tflite", "-o", "r.html", "--engine", "executor", "--stalls", "31"],
      "--stalls needs --engine rtl: the executor knows no time"),
+    (["small.tflite", "-o", "r.html", "--engine", "executor", "--resident"],
+     "--resident of a report needs --engine rtl: the executor knows no time"),
     (["small.tqm", "-o", "r.html"], "small.tqm: expected a .tflite model, found a compiled file, which does not say "
      "what lies where in the memories"),
 ])
@@ -298,15 +337,15 @@ def test_a_browser_draws_it(tq: Tq, browser: Any) -> None:
     assert requests == [Path("r.html").resolve().as_uri()]
     assert page.title() == "two on tiny"
     assert page.evaluate("Bokeh.documents[0].roots().map(root => root.name)") == [
-        "roofline", "timeline", "scratchpad", "image", "arena"]
+        "roofline", "timeline", "traffic", "scratchpad", "image", "arena"]
     boxes = page.evaluate("Bokeh.index.roots.map(view => view.el.getBoundingClientRect().toJSON())")
-    assert all(box["width"] > 500 and box["height"] > 200 for box in boxes[:5])
+    assert all(box["width"] > 500 and box["height"] > 200 for box in boxes[:6])
     assert page.locator("#layers tbody tr").count() == 2
     assert page.locator("#layers tbody tr td").nth(1).inner_text() == "CONV_2D"
     # The plots over time move together.
     page.evaluate("Bokeh.documents[0].roots()[1].x_range.setv({start: 10, end: 50})")
     assert page.evaluate("Bokeh.documents[0].roots().slice(1).map(root => [root.x_range.start, root.x_range.end])") == [
-        [10, 50]] * 4
+        [10, 50]] * 5
     # A click sorts the layers, the largest first, a second one the other way.
     for order in (sorted, lambda found: sorted(found, reverse=True)):
         page.locator("#layers thead th").nth(0).click()
