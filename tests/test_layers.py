@@ -61,7 +61,7 @@ ALLOWED: dict[str, set[str]] = {
     "cli.shared": {*_BELOW_CLI},
     "cli.emulation": {"cli.shared", "cli.report", "boards.link", "boards.gateware", "boards.soc", "boards.catalog",
                       "boards.build", *_BELOW_CLI},
-    "cli.package": {"cli.shared", "compiler", "hdl", "hdl.netlist", *_BELOW_CLI},
+    "cli.package": {"cli.shared", "boards.resources", "compiler", "hdl", "hdl.netlist", *_BELOW_CLI},
     "cli.reference": {"cli.shared", "compiler", "compiler.lower", "compiler.stream", "model.samples", *_BELOW_CLI},
     "cli.report": {"cli.shared", "compiler", "compiler.cost", *_BELOW_CLI},
     "cli.explore": {"cli.report", "cli.shared", "api.work", "boards.build", "boards.catalog", "boards.resources",

@@ -7,6 +7,7 @@ from typing import Any
 
 from amaranth.lib.wiring import In
 
+from tq_hw.cli.package.area import areas
 from tq_hw.hdl.netlist.design import Design
 from tq_hw.hdl.netlist.names import legal
 from tq_hw.hdl.top import CONTROLS, MEMORY_BUSES, top_members
@@ -95,6 +96,7 @@ class Core:
             "compiled_file": {"magic": FILE_MAGIC.decode(), "header_words": list(HEADER_WORDS),
                               "port_format": "<" + "".join(code for code, _ in PORT_MEMBERS.values()),
                               "port_members": list(PORT_MEMBERS)},
+            "area": [area.facts() for area in areas(self.config)],
             "memories": {"style": self.memories, "macros": [
                 {"module": macro.name, "instances": count, "depth": macro.depth, "width": macro.width,
                  "write_bits": macro.write_bits, "read_ports": macro.reads, "write_ports": 1, "read_latency_cycles": 1,

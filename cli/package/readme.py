@@ -1,7 +1,10 @@
 """`README.md` of a generated folder: all that a person who knows the buses needs."""
 
 from collections.abc import Iterable, Sequence
+from textwrap import fill
 
+from tq_hw.boards.resources.record import KINDS
+from tq_hw.cli.package.area import areas
 from tq_hw.cli.package.bench import filled
 from tq_hw.cli.package.facts import Core
 from tq_hw.hdl.netlist.design import Design
@@ -81,7 +84,7 @@ def readme(core: Core, design: Design) -> str:
         RULES=rules, FINGERPRINT=f"{config.fingerprint:08x}", MACS=str(config.macs),
         MEMORIES=_memories(core, design), SOURCES=" ".join((*core.sources, *core.models)),
         DRAIN=f"{DRAIN_CYCLES:,}", VERSION=core.version,
-        SIZES=_table(("size", "value"), _sizes(config)),
+        AREA=_area(config), SIZES=_table(("size", "value"), _sizes(config)),
         PORTS=_table(("port", "direction", "bits"), [(f"`{port.name}`", port.direction, port.width)
                                                      for port in core.ports]),
         REGISTERS=_table(("offset", "register", "access", "after reset", "meaning"), [
@@ -115,6 +118,24 @@ def _memories(core: Core, design: Design) -> str:
     return (_MACROS.format(name=core.name, bits=LEAST_BITS) + "\n"
             + _table(("macro", "instances", "words", "bits", "written together", "read ports",
                       "read of a word as it is written"), rows))
+
+
+def _area(config: Config) -> str:
+    rows, notes = [], []
+    for area in areas(config):
+        cells = ["" if area.cells is None else f"{area.cells[kind]:,.10g}" for kind in KINDS]
+        clock = "not measured" if area.clock_mhz is None else f"{area.clock_mhz:g}"
+        rows.append((area.family, area.source, *cells, clock))
+        if area.worst is not None:
+            notes.append(f"- {area.family} is estimated from other configurations; of those, each left out once, LUTs "
+                         f"or flip-flops were off by {area.worst:.1%} at most.")
+        if area.clock_of:
+            notes.append(f"- The clock of {area.family} was reached {area.clock_of}.")
+    if config.design == "serial":
+        notes.append("- On ice40 the engine's memory of 64 KiB is RAM of the device (SPRAM), which is not among these.")
+    head = ("family", "figures are", *(kind.replace("_", " ") for kind in KINDS), "MHz after routing")
+    return "\n".join([_table(head, rows), "", *(
+        fill(note, 120, subsequent_indent="  ", break_on_hyphens=False) for note in notes)]).rstrip()
 
 
 def _table(head: Sequence[object], rows: Iterable[Sequence[object]]) -> str:

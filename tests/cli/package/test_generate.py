@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ import yaml
 from amaranth.back import rtlil
 
 from tq_hw.cli.main import run
+from tq_hw.cli.package.area import areas
 from tq_hw.cli.package.facts import core_of
 from tq_hw.cli.package.folder import verilog
 from tq_hw.hdl.netlist.design import Design
@@ -127,6 +129,19 @@ def test_facts_are_the_tables(facts: Any) -> None:
     assert [(r["name"], r["offset"], r["access"]) for r in facts["registers"]] == [
         (r.name, r.offset_bytes, r.access) for r in REGISTERS]
     assert facts["registers"][1]["reset"] == config.fingerprint
+
+
+def test_area_is_what_was_recorded_or_said_not_to_be(core: Path, facts: Any) -> None:
+    ecp5, ice40, xc7 = facts["area"]
+    assert (ice40["family"], ice40["source"], ice40["cells"]["luts"]) == ("ice40", "synthesized", 1873)
+    assert ecp5["source"] == xc7["source"] == "not measured" and ecp5["cells"] is None
+    text = (core / "README.md").read_text(encoding="utf-8")
+    assert re.search(r"^\| ecp5 \| not measured \|( +\|){6} not measured \|$", text, re.M)
+    n8, n9x8, own = (areas(config)[0] for config in (
+        PRESETS["n8"], PRESETS["n9x8"], replace(PRESETS["n8"], name="own", rows=12, cols=12)))
+    assert n9x8.source == "synthesized" and n8.source == own.source == "estimated"
+    assert n9x8.clock_mhz == 100.9 and n8.clock_mhz is own.clock_mhz is None
+    assert own.worst is not None and 0.01 < own.worst < 0.1
 
 
 def test_ip_xact_has_every_register_field_and_port(core: Path, facts: Any) -> None:
