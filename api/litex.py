@@ -111,7 +111,8 @@ def add_tq_hw(soc: Any, config: str | Config = "n8", *, name: str = "tq_hw", mem
     memory : "dram": a port of LiteDRAM's crossbar; "bus": a master on the SoC's bus, on `soc.dma_bus` where there is
         one; "auto": the first where the SoC has SDRAM. Only "bus" goes through the L2 cache
     origin : of the registers, a page; None: LiteX finds a place that the processor does not cache
-    memory_bytes : at the end of the main memory that the headers name for models, a power of 2, at least 256
+    memory_bytes : at the end of the main memory, or before that of an accelerator added earlier, that the headers name
+        for models; a power of 2, at least 256
 
     Raises OptionError for a SoC without main memory, or with less.
     """
@@ -121,9 +122,12 @@ def add_tq_hw(soc: Any, config: str | Config = "n8", *, name: str = "tq_hw", mem
     if main is None:
         raise OptionError("the SoC has no main_ram: call soc.add_sdram first, or build it with "
                           "integrated_main_ram_size")
-    if memory_bytes < _ALIGN or memory_bytes & memory_bytes - 1 or memory_bytes > main.size:
-        raise OptionError(f"memory_bytes must be a power of 2 from {_ALIGN} to the {main.size} bytes of main_ram, not "
-                          f"{memory_bytes}")
+    # Before the memory of the accelerators that are there.
+    end = min([main.origin + main.size, *(
+        soc.bus.regions[f"{key}_memory"].origin for key, unit in vars(soc).items() if isinstance(unit, TqHw))])
+    if memory_bytes < _ALIGN or memory_bytes & memory_bytes - 1 or memory_bytes > end - main.origin:
+        raise OptionError(f"memory_bytes must be a power of 2 from {_ALIGN} to the {end - main.origin} bytes of "
+                          f"main_ram, not {memory_bytes}")
     sdram = getattr(soc, "sdram", None)
     if memory == "dram" and sdram is None:
         raise OptionError('memory="dram": the SoC has no sdram; take "bus"')
@@ -139,6 +143,5 @@ def add_tq_hw(soc: Any, config: str | Config = "n8", *, name: str = "tq_hw", mem
     if soc.irq.enabled:
         soc.irq.add(name, use_loc_if_exists=True)
     # A region of the linker's lies within another one.
-    soc.bus.add_region(f"{name}_memory", SoCRegion(origin=main.origin + main.size - memory_bytes, size=memory_bytes,
-                                                   linker=True))
+    soc.bus.add_region(f"{name}_memory", SoCRegion(origin=end - memory_bytes, size=memory_bytes, linker=True))
     return unit

@@ -118,6 +118,20 @@ def test_a_master_on_the_bus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.mark.usefixtures("quiet")
+def test_two_in_one_soc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of two configurations; each has a page, an interrupt, memory and a port of its own."""
+    soc = make_soc(tmp_path)
+    add_sdram(soc)
+    litex.add_tq_hw(soc, "tiny", name="npu", memory_bytes=1 << 16)
+    litex.add_tq_hw(soc, "n8", name="other", memory_bytes=1 << 15)
+    include = build(soc, tmp_path, monkeypatch)
+    memory, constants = macros(include, "mem.h"), macros(include, "soc.h")
+    assert memory["OTHER_MEMORY_BASE"] + memory["OTHER_MEMORY_SIZE"] == memory["NPU_MEMORY_BASE"]
+    assert memory["NPU_BASE"] != memory["OTHER_BASE"] and constants["NPU_INTERRUPT"] != constants["OTHER_INTERRUPT"]
+    assert (tmp_path / "gateware" / "other.v").is_file()
+
+
+@pytest.mark.usefixtures("quiet")
 def test_what_is_refused(tmp_path: Path) -> None:
     soc = make_soc(tmp_path)
     for arguments, message in (
