@@ -66,6 +66,9 @@ class UdmaBuffer:
         self._folder = found
         self.address, self.size_bytes = self._number("phys_addr"), self._number("size")
         self._map = _mapped(path, self.size_bytes, "buffer")
+        # Another program may have asked for a part of the buffer, or for one direction.
+        self._say("sync_offset", 0)
+        self._say("sync_direction", 0)
         #: Bytes from the begin of the buffer that this program has touched; no cache has changes of others.
         self._touched = 0
 

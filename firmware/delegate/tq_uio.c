@@ -39,12 +39,12 @@ static int number_of(const char *buffer, const char *name, uint64_t *value)
     return count == 1 && found >= 0 ? 0 : -1;
 }
 
-static tq_status tell(const char *buffer, const char *name)
+static tq_status tell(const char *buffer, const char *name, uint64_t value)
 {
     FILE *file = attribute(buffer, name, "w");
     if (!file)
         return TQ_BUS_FAILED;
-    const int failed = fputs("1\n", file) < 0;
+    const int failed = fprintf(file, "%llu\n", (unsigned long long)value) < 0;
     return fclose(file) || failed ? TQ_BUS_FAILED : TQ_OK;
 }
 
@@ -54,7 +54,7 @@ static tq_status read_bus(void *context, tq_space space, uint32_t address, void 
     const tq_status status = port->direct.read(port->direct.context, space, address, data, bytes);
     /* A look at a machine that is done is the last one before its memory is read. */
     if (status == TQ_OK && space == TQ_REGISTERS && address == TQ_REG_STATUS)
-        return tell(port->buffer, "sync_for_cpu");
+        return tell(port->buffer, "sync_for_cpu", 1);
     return status;
 }
 
@@ -62,7 +62,7 @@ static tq_status write_bus(void *context, tq_space space, uint32_t address, cons
 {
     tq_port *port = context;
     const int control = space == TQ_REGISTERS && address == TQ_REG_CONTROL;
-    if (control && tell(port->buffer, "sync_for_device") != TQ_OK)
+    if (control && tell(port->buffer, "sync_for_device", 1) != TQ_OK)
         return TQ_BUS_FAILED;
     const tq_status status = port->direct.write(port->direct.context, space, address, data, bytes);
     /* A bus may take a write before the accelerator has it: control reads as 0 once it does. */
@@ -89,6 +89,9 @@ int tq_port_uio(tq_port *port, const char *uio, const char *buffer, char *why, s
     memcpy(port->buffer, buffer, strlen(buffer) + 1u);
     if (number_of(buffer, "phys_addr", &base) || number_of(buffer, "size", &size))
         return fail(port, buffer, "there is no such buffer: load the kernel module u-dma-buf", why, why_bytes);
+    /* Another program may have asked for a part of the buffer, or for one direction. */
+    if (tell(buffer, "sync_offset", 0) || tell(buffer, "sync_size", size) || tell(buffer, "sync_direction", 0))
+        return fail(port, buffer, "its files sync_* cannot be written", why, why_bytes);
     if (base + size > (uint64_t)1 << 32 || base % TQ_ALIGN)
         return fail(port, buffer, "the accelerator has 32 address bits and takes multiples of 256", why, why_bytes);
     port->handle = open(uio, O_RDWR | O_CLOEXEC);

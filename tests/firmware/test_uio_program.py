@@ -60,6 +60,7 @@ def check(folder: Path, fake: FakeUio, program: Program, seed: int) -> None:
     expected = execute(program, random_inputs(program, seed)).outputs
     assert (folder / "out.bin").read_bytes() == b"".join(
         edges.to_port(port, np.asarray(array)) for port, array in zip(program.outputs, expected, strict=True))
+    assert int((fake.sync / "sync_size").read_text()) == len(fake.board.memory)
     assert (fake.sync / "sync_for_device").read_text() == (fake.sync / "sync_for_cpu").read_text() == "1\n"
 
 
