@@ -204,8 +204,15 @@ def table_pass(state: Legalizer, op: Operator, source: Value, table: IntArray, i
 
 @lowers("TABLE")
 def lower_table(state: Legalizer, op: Operator) -> None:
-    """What patterns made of several operators."""
-    table_pass(state, op, state.input(op, 0), state.constant(op, 1))
+    """What patterns made of several operators; int32 where it gives indices."""
+    table, output = state.constant(op, 1), state.subgraph.tensors[op.outputs[0]]
+    if output.dtype == "int32":
+        uop: Uop = {"a_source": Source.STREAM, "a_table": 1, **OUT}
+        state.layers.append(Flat(op.index, op.op, (state.input(op, 0),), state.output(op),
+                                 int(np.prod(output.shape, dtype=np.int64)), (0,), _INT32, (uop,),
+                                 tables=(table.astype(np.int64), None)))
+        return
+    table_pass(state, op, state.input(op, 0), table)
 
 
 @lowers("PAIR")

@@ -4,6 +4,8 @@ Of two tensors it is what `pairs.py` finds; of tensors that are only moved see `
 compute as LiteRT's kernels do (`sim/golden/float32.py`), for each of the 256 codes.
 """
 
+import numpy as np
+
 from tq_hw.compiler.rewrite.island import BYTES, ENTRIES, Island, label
 from tq_hw.compiler.rewrite.pairs import find_pair
 from tq_hw.compiler.rewrite.rewrite import Rewrite, Subject, pattern
@@ -52,6 +54,23 @@ def _of_two(graph: Subject, op: Operator) -> Rewrite | None:
     return Rewrite([op], [Operator(op.index, "PAIR", inputs, op.outputs, found.options)])
 
 
+@pattern("CAST")
+def float_island_of_indices(graph: Subject, op: Operator) -> Rewrite | None:
+    """Float32 of one tensor of bytes that is cast to int32, as word numbers are, is a table of int32."""
+    maker = graph.maker(op.inputs[0])
+    if maker is None or not _is_inner(graph, maker) or graph.output(op).dtype != "int32":
+        return None
+    island = Island(graph, graph.output(op).shape)
+    try:
+        values = KERNELS["CAST"](op, graph.subgraph, [island.values(op.inputs[0])])[0]
+    except TqError:
+        return None
+    if not island.sources:
+        return None
+    table = graph.add_constant(np.broadcast_to(values, (256,)).copy())
+    return Rewrite([op], [Operator(op.index, "TABLE", (island.sources[0].index, table), op.outputs)])
+
+
 @pattern(*ENTRIES, *FLOAT_OPERATORS)
 def unused_float(graph: Subject, op: Operator) -> Rewrite | None:
     """A float32 result that nothing reads any more goes."""
@@ -60,7 +79,7 @@ def unused_float(graph: Subject, op: Operator) -> Rewrite | None:
 
 
 #: In the order in which they are tried.
-ISLANDS = (float_island, unused_float)
+ISLANDS = (float_island, float_island_of_indices, unused_float)
 
 
 def check_floats(subgraph: Subgraph) -> None:

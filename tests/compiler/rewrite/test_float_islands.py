@@ -172,3 +172,21 @@ def test_mixed_types_are_refused() -> None:
         parse_model(b.build(out), "m")
     assert str(caught.value) == ("m: subgraph 0, operator 1 ADD: input 1, tensor 0 't0', has type int8, expected "
                                  "float32 like the other inputs")
+
+
+def test_word_numbers_in_int8(oracle: Callable[[str], Oracle]) -> None:
+    """DEQUANTIZE and CAST to int32 in front of a look-up; not every word has a code of its own."""
+    rng = np.random.default_rng(3)
+    b = ModelBuilder("words")
+    words = b.add("CAST", [b.add("DEQUANTIZE", [b.input((1, 256), scale=99 / 255, zero_point=-128)])], dtype="int32")
+    table = b.constant(rng.integers(-128, 128, (100, 6)).astype(np.int8), scale=0.02)
+    made = b.add("GATHER", [table, words], shape=(1, 256, 6), scale=0.02)
+    data = b.build(made)
+    model = parse_model(data, "words")
+    assert [op.op for op in rewrite(model.main, LIBRARY).operators] == ["TABLE", "GATHER"]
+    inputs = [EVERY.reshape(1, 256)]
+    expected = oracle("litert-ref").run(data, inputs)[0]
+    for config in ("n8", "tiny"):
+        found = execute(compile_model(model, load_config(config)).program, inputs).outputs[0]
+        np.testing.assert_array_equal(found, expected, strict=True)
+    np.testing.assert_array_equal(run(model, inputs).outputs[0], expected, strict=True)
