@@ -7,31 +7,59 @@ import numpy as np
 
 from tq_hw.compiler.verify.numbers import Bytes, Index
 
-__all__ = ["ADDRESSES", "Area"]
+__all__ = ["ADDRESSES", "Area", "Form"]
 
 #: Addresses of words are modulo this.
 ADDRESSES = 1 << 16
 
 
-class Area(NamedTuple):
-    """Places `base` + sum of turn * step of all loops, the outermost one first."""
+class Form(NamedTuple):
+    """What areas of one form have in common.
 
-    base: int
-    counts: tuple[int, ...]
-    steps: tuple[int, ...]
+    Members
+    -------
+    low, high : first place and the one after the last one, from the base
+    apart : whether all places are certainly different ones
+    dense : whether they are all between `low` and `high`
+    ahead : whether they follow each other, in their order, from `low` on
+    """
 
-    def of(self, array: Bytes) -> Bytes | None:
-        """Return a view [*counts, ...] of rows of an array; None if a place lies outside of it."""
-        row, *inner = array.strides
-        try:
-            return np.ndarray((*self.counts, *array.shape[1:]), array.dtype, array, self.base * row,
-                              (*(step * row for step in self.steps), *inner))
-        except ValueError:
-            return None
+    low: int
+    high: int
+    apart: bool
+    dense: bool
+    ahead: bool
 
-    def apart(self) -> bool:
-        """Whether all places are certainly different ones."""
-        return _apart(self.counts, self.steps)
+
+class Area:
+    """Places `base` + sum of turn * step of all loops, the outermost one first.
+
+    Members
+    -------
+    low, high : first place and the one after the last one
+    form : what does not depend on the base
+    """
+
+    __slots__ = ("base", "counts", "form", "high", "low", "steps")
+
+    def __init__(self, base: int, counts: tuple[int, ...], steps: tuple[int, ...]) -> None:
+        self.base, self.counts, self.steps = base, counts, steps
+        form = self.form = _form(counts, steps)
+        self.low, self.high = base + form.low, base + form.high
+
+    def view(self, array: Bytes) -> Bytes:
+        """Return a view [*counts] of an array [place], in which all places lie; [places] if they follow each other."""
+        if self.form.ahead:
+            return array[self.low:self.high]
+        size = array.itemsize
+        return np.ndarray(self.counts, array.dtype, array, self.base * size, _scaled(self.steps, size))
+
+    def set(self, array: Bytes, value: int) -> None:
+        """Write one value to all places of an array, in which they lie."""
+        if self.form.dense:
+            array[self.low:self.high] = value
+        else:
+            self.view(array)[...] = value
 
     def places(self) -> Index:
         """Return all places, [*counts]."""
@@ -41,11 +69,21 @@ class Area(NamedTuple):
         return found
 
 
-@lru_cache(maxsize=4096)
-def _apart(counts: tuple[int, ...], steps: tuple[int, ...]) -> bool:
+@lru_cache(maxsize=8192)
+def _scaled(steps: tuple[int, ...], size: int) -> tuple[int, ...]:
+    return tuple(step * size for step in steps)
+
+
+@lru_cache(maxsize=8192)
+def _form(counts: tuple[int, ...], steps: tuple[int, ...]) -> Form:
+    ends = [(count - 1) * step for count, step in zip(counts, steps, strict=True)]
+    low, high = sum(min(end, 0) for end in ends), sum(max(end, 0) for end in ends) + 1
+    loops = [(step, count) for step, count in zip(steps, counts, strict=True) if count > 1]
     reach = 1
-    for step, count in sorted((abs(step), count) for step, count in zip(steps, counts, strict=True) if count > 1):
-        if step < reach:
-            return False
+    apart = dense = True
+    for step, count in sorted((abs(step), count) for step, count in loops):
+        apart, dense = apart and step >= reach, dense and step <= reach
         reach += (count - 1) * step
-    return True
+    steps_ahead = [step for step, _ in loops]
+    return Form(low, high, apart, dense, apart and dense and steps_ahead == sorted(steps_ahead, reverse=True)
+                and min(steps_ahead, default=1) > 0)

@@ -1,5 +1,7 @@
 """Weights and parameters: words that hold the bytes of a layer's constants."""
 
+from functools import lru_cache
+
 import numpy as np
 import numpy.typing as npt
 
@@ -7,10 +9,11 @@ from tq_hw.compiler.ir.meaning import Sums, Tile
 from tq_hw.compiler.verify.areas import ADDRESSES, Area
 from tq_hw.compiler.verify.machine import Machine
 from tq_hw.compiler.verify.numbers import Index
+from tq_hw.compiler.verify.pad import SIZE_BITS
 from tq_hw.isa.config import Config
 from tq_hw.model.errors import DataflowError
 
-__all__ = ["channels_of", "constants"]
+__all__ = ["channels_of", "constants", "holds"]
 
 
 def channels_of(sums: Sums | None, config: Config) -> Index | None:
@@ -29,15 +32,18 @@ def constants(machine: Machine, area: Area, wanted: npt.NDArray[np.uint8], chann
               element: int = 0) -> None:
     """Check an area [block, word] that holds constant bytes [block or one for all, word, byte] from their first one on.
 
-    Of each block the first `channels` bytes of every word mean something; with `element`, so many elements of that size
-    in all of its words together.
+    The caller has noted that it is read, if it exists. Of each block the first `channels` bytes of every word mean
+    something; with `element`, so many elements of that size in all of its words together.
     """
-    size = wanted.shape[2]
-    view = machine.area(area)
-    found = (machine.read(area.places(), what) if view is None else view)[..., :size]
+    size, width = wanted.shape[2], machine.config.word_bytes
+    words = area.places() & ADDRESSES - 1
+    if not machine.exists(area):
+        machine.words(words)
+    elif size == width and len(wanted) == len(words) and holds(machine, area, wanted):
+        return
+    found = machine.there(words, what)[..., :size]
     if machine.numbers.are(found, wanted):
         return
-    words = area.places() & ADDRESSES - 1
     lanes = np.arange(words.shape[1])[:, None] * size * (element > 0) + np.arange(size)
     limits = np.full(len(words), size * words.shape[1]) if channels is None else channels * max(element, 1)
     for block, word in np.ndindex(words.shape):
@@ -48,3 +54,27 @@ def constants(machine: Machine, area: Area, wanted: npt.NDArray[np.uint8], chann
             first = machine.numbers.describe(int(found[block, word, 0]))
             raise DataflowError(f"{what} at scratchpad word {at} should be {want.tobytes().hex()}; the first byte is "
                                 f"{first}, {machine.written_by(at)}")
+
+
+def holds(machine: Machine, area: Area, data: npt.NDArray[np.uint8]) -> bool:
+    """Whether an area, which exists, holds full words of these bytes, each block as it stands in the image."""
+    codes = area.view(machine.pad.codes)
+    if len(data) == 1:
+        number = codes.item(0) >> SIZE_BITS
+        return machine.numbers.is_constant(number, data.nbytes, data.tobytes()) and codes.tobytes() == (
+            _words(area.counts[1], machine.config.word_bytes) + (number << SIZE_BITS)).tobytes()
+    codes = codes.reshape(area.counts)
+    firsts = codes[:, 0] >> SIZE_BITS
+    size = data.nbytes // len(data)
+    if not all(machine.numbers.is_constant(first, size, block.tobytes())
+               for first, block in zip(firsts.tolist(), data, strict=True)):
+        return False
+    wanted: Index = _words(area.counts[1], machine.config.word_bytes) + (firsts[:, None] << SIZE_BITS)
+    return codes.tobytes() == wanted.tobytes()
+
+
+@lru_cache(maxsize=256)
+def _words(count: int, width: int) -> Index:
+    """Codes of full words, one after the other from number 0 on."""
+    codes: Index = (np.arange(count) * width << SIZE_BITS) + width
+    return codes

@@ -1,7 +1,7 @@
 """What a layer finds in one of its inputs, or makes: numbers of its dense bytes, wherever these lie in their root."""
 
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -58,6 +58,14 @@ class Found:
     def __post_init__(self) -> None:
         """Check that the value lies in its root."""
         _check_place(self.size, self.place, self.shape)
+
+    @cached_property
+    def begin(self) -> int | None:
+        """Number of the first dense byte, if those of all dense bytes follow each other; else None."""
+        _, _, w, c = self.shape
+        if not isinstance(self.there, int) or (self.place.row_bytes, self.place.pixel_bytes) != (w * c, c):
+            return None
+        return self.there + self.place.offset_bytes
 
     def array(self) -> Bytes:
         """Return the numbers of all bytes of the root."""

@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 
 from tq_hw.compiler.ir.meaning import Part, Scratch, Sums, Terms
 from tq_hw.compiler.ir.value import Value
@@ -13,8 +12,10 @@ from tq_hw.compiler.stream.stream import Operation
 from tq_hw.compiler.verify.areas import ADDRESSES, Area
 from tq_hw.compiler.verify.contents import Contents
 from tq_hw.compiler.verify.found import Found
+from tq_hw.compiler.verify.memory import MemoryBytes
 from tq_hw.compiler.verify.numbers import NOTHING, Bytes, Index, Numbers
 from tq_hw.compiler.verify.order import Late, Order, Pending, Runs, Touched, stored_runs
+from tq_hw.compiler.verify.pad import MIXED, Pad
 from tq_hw.isa.config import Config
 from tq_hw.isa.layout import UNITS, Unit
 from tq_hw.model.errors import DataflowError
@@ -22,6 +23,7 @@ from tq_hw.model.errors import DataflowError
 __all__ = ["Buffers", "Collected", "Machine", "Region", "Run"]
 
 _TABLE_BYTES = 2048
+_MIXED = np.int64(MIXED).tobytes()
 #: Fields that an operation does not name are 0.
 _ABSENT = {unit: dict.fromkeys(layout.fields, 0) for unit, layout in UNITS.items()}
 
@@ -30,7 +32,7 @@ _ABSENT = {unit: dict.fromkeys(layout.fields, 0) for unit, layout in UNITS.items
 class Region:
     """One memory region: numbers of its bytes, and loads and stores that the other unit does not know to be done."""
 
-    bytes: Bytes
+    bytes: MemoryBytes
     pending: dict[Unit, Pending]
 
 
@@ -84,9 +86,9 @@ class Machine:
 
     Members
     -------
-    pad, writers : numbers of the scratchpad's bytes; number of the operation that wrote each word last, -1: nobody
-    image, regions : numbers of the image's bytes, which do not change; the arena and the state by number
-    operation, fields, number : the present one, all of its fields, its number in program order
+    pad : the scratchpad
+    regions : the arena and the state by number
+    operation, fields : the present one, all of its fields
     registers, register_slots, wide : the operation that wrote each vector register, and for how many slots; bytes of
         int32 that were moved into register 0
     collected : by layer, what of it registers have collected
@@ -97,13 +99,11 @@ class Machine:
     numbers: Numbers
     contents: Contents
     names: list[str]
-    pad: Bytes = field(init=False)
-    image: Bytes = field(init=False)
+    pad: Pad = field(init=False)
     regions: dict[int, Region] = field(default_factory=dict)
     order: Order = field(default_factory=Order)
     operation: Operation = field(init=False)
     fields: dict[str, int] = field(init=False)
-    number: int = -1
     full: deque[Buffers] = field(default_factory=deque)
     open: Buffers | None = None
     registers: dict[int, Operation] = field(default_factory=dict)
@@ -122,28 +122,24 @@ class Machine:
     def __post_init__(self) -> None:
         """Nobody has written anything."""
         words = self.config.scratchpad_words
-        self.image = self.numbers.consecutive(self.numbers.constant(0), len(self.numbers.image))
         self.tables = np.full(_TABLE_BYTES, NOTHING, self.numbers.dtype)
-        self.pad = np.full((words, self.config.word_bytes), NOTHING, self.numbers.dtype)
-        self.writers: npt.NDArray[np.int32] = np.full(words, -1, np.int32)
+        self.pad = Pad(words, self.config.word_bytes, self.numbers.dtype)
         self._touched = Touched(words)
         self._scratch: dict[int, int] = {}
-        self._read: list[Index | Area] = []
+        self._read: list[Index | Late] = []
         self._seen: tuple[tuple[object, ...], int] = ((), -1)
-        self._right: dict[tuple[object, ...], int] = {}
-        self._runs: dict[Unit, int] = {}
+        self._right: dict[tuple[object, ...], set[bytes]] = {}
         self._log: list[tuple[Operation, int]] = []
 
-    def add_region(self, number: int, numbers: Bytes) -> None:
-        """Add a memory region with its contents."""
-        self.regions[number] = Region(numbers, {Unit.LOAD: Pending(), Unit.STORE: Pending()})
+    def add_region(self, number: int, size: int) -> None:
+        """Add a memory region of which nothing is written."""
+        self.regions[number] = Region(MemoryBytes(size, self.config.word_bytes, self.numbers.dtype),
+                                      {Unit.LOAD: Pending(), Unit.STORE: Pending()})
 
     def begin(self, operation: Operation) -> None:
         """Go on to the next operation."""
         self.operation, self.fields = operation, _ABSENT[operation.unit] | operation.fields
-        self.number += 1
-        run = self._runs[operation.unit] = self._runs.get(operation.unit, -1) + 1
-        self._log.append((operation, run))
+        self._log.append((operation, self.order.runs[operation.unit] + 1))
 
     # Scratchpad
 
@@ -156,47 +152,53 @@ class Machine:
     def there(self, words: Index, what: str) -> Bytes:
         """Return the bytes of words, [..., byte]."""
         try:
-            return self.pad[words]
+            return self.pad.bytes(words)
         except IndexError:
-            raise DataflowError(f"{what} is scratchpad word {int(words.max())} of {len(self.pad)}") from None
-
-    def area(self, area: Area) -> Bytes | None:
-        """Return a view [..., byte] of words that the present operation reads; None if not all of them exist."""
-        there = area.of(self.pad)
-        if there is not None:
-            self._read.append(area)
-        return there
+            raise DataflowError(f"{what} is scratchpad word {int(words.max())} of {self._touched.size}") from None
 
     def read(self, words: Index, what: str) -> Bytes:
         """Return the bytes at addresses that the present operation reads, [..., byte]."""
         return self.there(self.words(words), what)
 
+    def exists(self, area: Area) -> bool:
+        """Whether all words of an area exist."""
+        return area.low >= 0 and area.high <= self._touched.size
+
+    def reads(self, area: Area) -> None:
+        """Note that the present operation reads words, which exist."""
+        late = self._touched.read(self.order, area)
+        if late is not None:
+            self._read.append(late)
+
     def write(self, words: Index, low: int, values: Bytes, what: str) -> None:
         """Write bytes from `low` on of words."""
         words = words & ADDRESSES - 1
         try:
-            self.pad[words, low:low + values.shape[-1]] = values
+            self.pad.put(words, low, values)
         except IndexError:
-            raise DataflowError(f"{what} goes to scratchpad word {int(words.max())} of {len(self.pad)}") from None
-        self.writers[words] = self.number
+            raise DataflowError(f"{what} goes to scratchpad word {int(words.max())} of {self._touched.size}") from None
         self._in_order(self._touched.touch(self.order, words, True), True, "scratchpad word")
 
-    def written(self, area: Area) -> None:
-        """Note that words, which exist, are written."""
-        writers = area.of(self.writers)
-        assert writers is not None, "the words exist"
-        writers[...] = self.number
-        self._in_order(self._touched.touch(self.order, area, True), True, "scratchpad word")
+    def write_codes(self, area: Area, codes: Index) -> None:
+        """Write words, which exist and are different ones, by their codes."""
+        there = area.view(self.pad.codes)
+        there[...] = codes.reshape(there.shape)
+        late = self._touched.write(self.order, area)
+        if late is not None:
+            self._in_order(late, True, "scratchpad word")
 
     def end(self) -> None:
         """Check that all that the operation has read was there in time."""
-        for words in self._read:
-            self._in_order(self._touched.touch(self.order, words, False), False, "scratchpad word")
-        self._read.clear()
+        if self._read:
+            for read in self._read:
+                late = read if isinstance(read, tuple) else self._touched.touch(self.order, read, False)
+                self._in_order(late, False, "scratchpad word")
+            self._read.clear()
 
     def left(self) -> Bytes:
         """Return the scratchpad as the next inference finds it: all but constants belongs to this one."""
-        return np.where(self.numbers.stale(self.pad), np.asarray(NOTHING, self.pad.dtype), self.pad)
+        there = self.pad.all()
+        return np.where(self.numbers.stale(there), np.asarray(NOTHING, there.dtype), there)
 
     def _in_order(self, late: Late | None, writes: bool, what: str) -> None:
         if late is not None:
@@ -233,25 +235,24 @@ class Machine:
 
     # What is found
 
-    def seen(self, key: tuple[object, ...], words: Index | Area) -> bool:
+    def seen(self, key: tuple[object, ...], area: Area) -> bool:
         """Whether the same was seen right before, in words that nobody has written since then."""
-        last, self._seen = self._seen, (key, self.number)
-        if last[0] != key:
-            return False
-        if isinstance(words, Area):
-            writers = words.of(self.writers)
-            return writers is not None and int(writers.max()) < last[1]
-        return int(words.max()) < len(self.pad) and int(self.writers[words].max()) < last[1]
+        last, self._seen = self._seen, (key, self.order.number)
+        return last[0] == key and self._touched.newest(area.low, area.high) < last[1]
 
-    def right(self, key: tuple[object, ...], words: Area) -> bool:
-        """Whether words were noted under a key, and nobody has written them since then."""
-        number = self._right.get(key, -1)
-        writers = None if number < 0 else words.of(self.writers)
-        return writers is not None and int(writers.max()) < number
+    def right(self, key: tuple[object, ...], area: Area) -> bool:
+        """Whether words, which exist, have codes that were noted under a key."""
+        return area.view(self.pad.codes).tobytes() in self._right.get(key, ())
 
-    def note_right(self, key: tuple[object, ...]) -> None:
-        """Note that the words that a key tells hold what it tells."""
-        self._right[key] = self.number
+    def note_right(self, key: tuple[object, ...], area: Area) -> None:
+        """Note that words with these codes hold what a key tells: for constants this never changes."""
+        codes = area.view(self.pad.codes).tobytes()
+        if _MIXED not in codes:
+            self._right.setdefault(key, set()).add(codes)
+
+    def holds(self, area: Area, codes: Index) -> bool:
+        """Whether words, which exist, have these codes; if not, they may still hold the same bytes."""
+        return area.view(self.pad.codes).tobytes() == codes.tobytes()
 
     def expect(self, found: Bytes, wanted: Bytes, words: Index | Area, what: str) -> None:
         """Refuse words whose bytes are not as wanted, where that is something; `words` has the address of each."""
@@ -271,11 +272,11 @@ class Machine:
 
     def written_by(self, word: int) -> str:
         """Say who wrote a word last."""
-        number = int(self.writers[word])
+        number = int(self._touched.writers(np.asarray(word)))
         return "never written" if number < 0 else f"written by {self.title(number)}"
 
-    def title(self, number: int) -> str:
-        """Say which operation has a number in program order."""
+    def title(self, number: int = -1) -> str:
+        """Say which operation has a number in program order; -1: the present one."""
         operation, run = self._log[number]
         return f"RUN {run} of the {operation.unit.name.lower()} unit for {self.names[operation.layer]}"
 

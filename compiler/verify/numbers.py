@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["NOTHING", "Bytes", "Flags", "Index", "Numbers"]
+__all__ = ["LAST_FILL", "NOTHING", "Bytes", "Flags", "Index", "Numbers"]
 
 #: Numbers of bytes, of an integer type that holds them all.
 Bytes = npt.NDArray[Any]
@@ -23,6 +23,8 @@ Flags = npt.NDArray[np.bool_]
 #: The number of a byte that nobody has written.
 NOTHING = 0
 _FILL, _IMAGE = 1, 257
+#: The last number of a fill byte: a word of one of them holds it everywhere.
+LAST_FILL = 256
 
 
 @dataclass
@@ -94,6 +96,11 @@ class Numbers:
     def are(self, numbers: Bytes, values: npt.NDArray[np.uint8]) -> bool:
         """Whether numbers are those of constants or fill bytes with these values."""
         return bool((self._values.take(numbers, mode="clip") == values).all())
+
+    def is_constant(self, first: int, size: int, data: bytes) -> bool:
+        """Whether `size` numbers from one on are those of these bytes of the image."""
+        at = first - _IMAGE
+        return at >= 0 and at + size <= len(self.image) and self.image[at:at + size] == data
 
     def stale(self, numbers: Bytes) -> Flags:
         """Whether numbers are of bytes that another inference makes again."""

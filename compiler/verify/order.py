@@ -4,7 +4,7 @@ A stream is replayed in program order. That is what the hardware does, too, what
 operations that touch the same word or byte, one of them writing, stand in that order: this is checked for each of them.
 """
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -22,6 +22,10 @@ __all__ = ["Late", "Order", "Pending", "Runs", "Touched", "memory_runs", "stored
 
 #: The units by number; the first one has no operations.
 _UNITS = len(Unit)
+#: Units that write words, and that read them.
+_WRITERS, _READERS = (Unit.LOAD, Unit.VECTOR), (Unit.ARRAY, Unit.VECTOR, Unit.STORE)
+#: Beyond all operations.
+_NEVER = 1 << 62
 Stamps = npt.NDArray[np.int32]
 #: A place, and the other unit's operation there that no token orders: unit, RUN, whether it writes.
 Late = tuple[int, Unit, int, bool]
@@ -35,15 +39,16 @@ class Order:
     -------
     known : by unit, its last operation that is certainly done when the present one begins
     runs : by unit, its last operation in program order
-    limits : the same, and of its own unit all
-    unit, run : the present operation
+    numbers : by unit, where in program order each of its operations stands
+    unit, run, number : the present operation, and where it stands
     """
 
     known: list[int] = field(default_factory=lambda: [-1] * _UNITS)
     runs: list[int] = field(default_factory=lambda: [-1] * _UNITS)
-    limits: Stamps = field(default_factory=lambda: np.full(_UNITS, -1, np.int32))
+    numbers: list[list[int]] = field(default_factory=lambda: [[] for _ in range(_UNITS)])
     unit: Unit = Unit.CONTROL
     run: int = -1
+    number: int = -1
     #: By unit and operation, what was known to be done when it was done; what it began with is in `_last`.
     _done: list[list[list[int]]] = field(default_factory=lambda: [[] for _ in range(_UNITS)])
     _last: list[list[int]] = field(default_factory=lambda: [[-1] * _UNITS for _ in range(_UNITS)])
@@ -55,7 +60,9 @@ class Order:
         """Take the tokens of the next operation in program order."""
         unit = self.unit = operation.unit
         known = self._last[unit]
+        self.number += 1
         self.run = self.runs[unit] = self.runs[unit] + 1
+        self.numbers[unit].append(self.number)
         for giver, count in operation.wait.items():
             self._taken[giver][unit] += count
             taken, given = self._taken[giver][unit], self._given[giver][unit]
@@ -65,8 +72,6 @@ class Order:
             if count:
                 known = list(map(max, known, self._done[giver][given[taken - 1]]))
         self.known = known
-        self.limits = np.array(known, np.int32)
-        self.limits[unit] = self.run
         done = self._last[unit] = known.copy()
         done[unit] = self.run
         self._done[unit].append(done)
@@ -74,34 +79,87 @@ class Order:
             self._given[unit][taker] += [self.run] * count
 
 
+    def limit(self, unit: Unit) -> int:
+        """Return where the first operation of another unit stands that is perhaps not done; after all: none."""
+        numbers, at = self.numbers[unit], self.known[unit] + 1
+        return numbers[at] if at < len(numbers) and unit is not self.unit else _NEVER
+
+
 class Touched:
-    """The last operation of each unit that touched, and that wrote, each word."""
+    """Where in program order the last operation of each unit stands that read, and that wrote, each word."""
 
     def __init__(self, size: int) -> None:
-        self._any = np.full((size, _UNITS), -1, np.int32)
-        self._wrote = self._any.copy()
+        self.size = size
+        self._wrote: dict[Unit, Stamps] = {unit: np.full(size, -1, np.int32) for unit in _WRITERS}
+        self._read: dict[Unit, Stamps] = {unit: np.full(size, -1, np.int32) for unit in _READERS}
+        self._all = [(unit, [stamps[unit] for stamps in (self._wrote, self._read) if unit in stamps])
+                     for unit in sorted({*_WRITERS, *_READERS})]
 
-    def touch(self, order: Order, where: Index | Area, writes: bool) -> Late | None:
+    def writers(self, words: Index) -> Stamps:
+        """Return who wrote words last, by the place in program order; -1: nobody."""
+        found: Stamps = np.maximum(*(stamps[words] for stamps in self._wrote.values()))
+        return found
+
+    def newest(self, low: int, high: int) -> int:
+        """Return the last operation that wrote one of the words from `low` to `high`."""
+        newest = -1
+        for stamps in self._wrote.values():
+            part = stamps[low:high]
+            newest = max(newest, part.item(part.argmax()))
+        return newest
+
+    def read(self, order: Order, area: Area) -> Late | None:
+        """Note that the present operation reads words, which exist; return one that writes them in no order with it."""
+        low, high, late = area.low, area.high, None
+        for writer, stamps in self._wrote.items():
+            limit = order.limit(writer)
+            if limit < _NEVER:
+                part = stamps[low:high]
+                if part.item(part.argmax()) >= limit:
+                    late = late or self._late(order, area, False)
+        area.set(self._read[order.unit], order.number)
+        return late
+
+    def write(self, order: Order, area: Area) -> Late | None:
+        """Note that the present operation writes words, which exist; return one that touches them in no order."""
+        low, high, late = area.low, area.high, None
+        for other, stamps_of in self._all:
+            limit = order.limit(other)
+            if limit < _NEVER:
+                for stamps in stamps_of:
+                    part = stamps[low:high]
+                    if part.item(part.argmax()) >= limit:
+                        late = late or self._late(order, area, True)
+        area.set(self._wrote[order.unit], order.number)
+        return late
+
+    def touch(self, order: Order, words: Index, writes: bool) -> Late | None:
         """Note that the present operation touches words; return one that another unit touches in no order with it."""
-        stamps = self._any if writes else self._wrote
-        found = _at(stamps, where)
-        late = found > order.limits
-        if late.any():
-            at, unit = divmod(int(np.flatnonzero(late)[0]), _UNITS)
-            places = where.places() if isinstance(where, Area) else where
-            place, run = int(places.reshape(-1)[at]), int(found.reshape(-1)[at * _UNITS + unit])
-            return place, Unit(unit), run, int(self._wrote[place, unit]) == run
-        for mine in (self._any, self._wrote) if writes else (self._any,):
-            if isinstance(where, Area):
-                _at(mine, where)[..., order.unit] = order.run
-            else:
-                mine[where, order.unit] = order.run
-        return None
+        late = self._late(order, words, writes)
+        (self._wrote if writes else self._read)[order.unit][words] = order.number
+        return late
+
+    def _late(self, order: Order, where: Index | Area, writes: bool) -> Late | None:
+        """Return the first word that another unit touches in no order with the present operation."""
+        first: tuple[int, Unit, int, bool] | None = None
+        for unit in sorted({*_WRITERS, *_READERS} if writes else _WRITERS):
+            wrote, read = self._wrote.get(unit), self._read.get(unit) if writes else None
+            stamps = [_at(stamps, where) for stamps in (wrote, read) if stamps is not None]
+            found: Stamps = stamps[0] if len(stamps) == 1 else np.maximum(*stamps)
+            late = found.reshape(-1) >= order.limit(unit)
+            if late.any() and (first is None or int(late.argmax()) < first[0]):
+                at = int(late.argmax())
+                number = int(found.reshape(-1)[at])
+                first = at, unit, number, wrote is not None and int(_at(wrote, where).reshape(-1)[at]) == number
+        if first is None:
+            return None
+        at, unit, number, wrote_it = first
+        places = where.places() if isinstance(where, Area) else where
+        return int(places.reshape(-1)[at]), unit, bisect_left(order.numbers[unit], number), wrote_it
 
 
 def _at(stamps: Stamps, where: Index | Area) -> Stamps:
-    found: Stamps | None = where.of(stamps) if isinstance(where, Area) else stamps.take(where, axis=0)
-    assert found is not None, "the words exist"
+    found: Stamps = where.view(stamps) if isinstance(where, Area) else stamps[where]
     return found
 
 
@@ -167,7 +225,7 @@ class Pending:
             return None
         low, high = self._ends[:, begin:len(self._runs)]
         near = (low < runs.high) & (high > runs.low)
-        if not near.any():
+        if b"\1" not in near.tobytes():
             return None
         for at in np.flatnonzero(near)[::-1].tolist():
             where = _shared(runs, self._touched[begin + at])

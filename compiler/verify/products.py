@@ -27,6 +27,8 @@ def product_terms(machine: Machine, terms: Terms) -> None:
         data, rows = np.frombuffer(terms.weights, np.uint8), words.counts[0] * words.counts[1]
         if data.size != rows * machine.config.cols:
             raise DataflowError(f"it has {rows} rows of weights, its matrix {data.size // machine.config.cols}")
+        if machine.exists(words):
+            machine.reads(words)
         constants(machine, words, data.reshape(*words.counts, -1), None, "weights")
     else:
         _matrix(machine, terms, terms.weights)

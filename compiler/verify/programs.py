@@ -8,8 +8,8 @@ from tq_hw.compiler.emit.image import table_words
 from tq_hw.compiler.ir.meaning import Code, Streams, Tile
 from tq_hw.compiler.ir.value import IntArray
 from tq_hw.compiler.stream.uses import Uses, body_of
-from tq_hw.compiler.verify.areas import Area
-from tq_hw.compiler.verify.constants import channels_of, constants
+from tq_hw.compiler.verify.areas import ADDRESSES, Area
+from tq_hw.compiler.verify.constants import channels_of, constants, holds
 from tq_hw.compiler.verify.machine import Buffers, Machine
 from tq_hw.compiler.verify.numbers import Index
 from tq_hw.compiler.verify.slots import tile_order
@@ -135,21 +135,32 @@ def check_parameters(machine: Machine, meaning: Streams, found: Uses) -> None:
     """Check the biases, multipliers and shifts that a program reads; the hardware reads all of them."""
     f, config, blocks = machine.fields, machine.config, meaning.parameters
     words = Area(f["param_base"], (f["out_blocks"], config.param_words), (f["param_block_step"], 1))
-    key = "parameters", blocks, words, meaning.block, found.parameters, *(
+    key = "parameters", blocks, f["out_blocks"], meaning.block, found.parameters, *(
         (meaning.sums.layer, meaning.sums.blocks, meaning.sums.phases) if isinstance(meaning.sums, Tile) else ())
-    if machine.right(key, words):
-        machine.area(words)
-        return
+    exists = machine.exists(words)
+    if exists:
+        machine.reads(words)
+        if machine.right(key, words):
+            return
     if not blocks or len(blocks) not in (1, f["out_blocks"]):
         raise DataflowError(f"it reads parameters of {f['out_blocks']} output blocks, its layer has {len(blocks)}")
-    view = machine.area(words)
-    found_there = machine.read(words.places(), "parameters") if view is None else view
-    machine.note_right(key)
+    if not exists:
+        machine.words(words.places())
+    _check_parameters(machine, meaning, found, words)
+    if exists:
+        machine.note_right(key, words)
+
+
+def _check_parameters(machine: Machine, meaning: Streams, found: Uses, words: Area) -> None:
+    f, config, blocks = machine.fields, machine.config, meaning.parameters
     wide = -(-4 * config.cols // config.word_bytes)
     data = np.frombuffer(b"".join(blocks), np.uint8).reshape(len(blocks), -1, config.word_bytes)
     if data.shape[1] <= wide * max(found.parameters):
         raise DataflowError("it reads parameters that its layer does not have")
-    if machine.numbers.are(found_there[:, :data.shape[1]], data):
+    held = Area(words.base, (words.counts[0], data.shape[1]), words.steps)
+    if machine.exists(words) and len(data) == words.counts[0] and holds(machine, held, data):
+        return
+    if machine.numbers.are(machine.there(words.places() & ADDRESSES - 1, "parameters")[:, :data.shape[1]], data):
         return
     channels = channels_of(meaning.sums, config)
     if channels is not None:

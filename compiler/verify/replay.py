@@ -1,6 +1,7 @@
 """A stream is replayed in program order, byte by byte: every operation must find what the graph says."""
 
 from functools import lru_cache
+from operator import itemgetter
 
 import numpy as np
 
@@ -30,8 +31,9 @@ __all__ = ["Replay"]
 _ALTERNATING = 16
 _LOOPS = ("count0", "count1", "count2", "count3")
 #: Fields that are at least 1.
-_COUNTS = {Unit.LOAD: _LOOPS, Unit.STORE: _LOOPS, Unit.ARRAY: ("slots", "out_cols", "out_blocks", "tile_slots"),
-           Unit.VECTOR: ("slots", "cols", "out_blocks", "tile_slots", "chunk_slots", "repeat1", "repeat2")}
+_COUNTS = {Unit.LOAD: itemgetter(*_LOOPS), Unit.STORE: itemgetter(*_LOOPS),
+           Unit.ARRAY: itemgetter("slots", "out_cols", "out_blocks", "tile_slots"),
+           Unit.VECTOR: itemgetter("slots", "cols", "out_blocks", "tile_slots", "chunk_slots", "repeat1", "repeat2")}
 
 
 def _scratch_bytes(stream: Stream) -> int:
@@ -66,14 +68,15 @@ class Replay:
         self.machine = Machine(self.config, self.numbers, self.contents, self.names)
         sizes = {REGION_ARENA: emitter.arena_bytes, REGION_STATE: len(emitter.state)}
         for number, size in sizes.items():
-            self.machine.add_region(number, np.zeros(size, self.numbers.dtype))
+            self.machine.add_region(number, size)
         if behind is not None:
-            self.machine.pad[...] = behind.left()
+            self.machine.pad.put(np.arange(self.config.scratchpad_words), 0, behind.left())
         self._layer = -1
         self._uses: dict[tuple[int, ...], Uses] = {}
         for value in self._roots():
             if value.initial is not None or any(port.root is value for port in emitter.graph.inputs):
-                self._memory(value)[...] = self.contents.first(value)
+                region, offset = emitter.memory_of(value)
+                self.machine.regions[region].bytes.fill(offset, self.contents.first(value))
 
     def _roots(self) -> list[Value]:
         """Roots that have a place in memory."""
@@ -90,10 +93,6 @@ class Replay:
             raise DataflowError(f"the image does not hold the constant {value.name!r}")
         return self.numbers.constant(offset)
 
-    def _memory(self, value: Value) -> Bytes:
-        region, offset = self.emitter.memory_of(value)
-        return self.machine.regions[region].bytes[offset:offset + value.root.size_bytes]
-
     def run(self) -> None:
         """Replay all; DataflowError names the first operation that finds something else, or in no certain order."""
         machine = self.machine
@@ -105,9 +104,9 @@ class Replay:
                     try:
                         self._operation(item)
                     except DataflowError as error:
-                        raise DataflowError(f"{machine.title(machine.number)}: {error}") from None
+                        raise DataflowError(f"{machine.title()}: {error}") from None
                     except (ArithmeticError, AssertionError, LookupError, ValueError) as error:
-                        raise DataflowError(f"{machine.title(machine.number)}: its fields do not fit what it is for: "
+                        raise DataflowError(f"{machine.title()}: its fields do not fit what it is for: "
                                             f"{error}") from None
                 case FoldWrite():
                     machine.folds[item.step] = item.feeds
@@ -127,9 +126,9 @@ class Replay:
     def _operation(self, operation: Operation) -> None:
         machine = self.machine
         machine.order.begin(operation)
-        for name in _COUNTS[operation.unit]:
-            if machine.fields[name] < 1:
-                raise DataflowError(f"one of its counts is {machine.fields[name]}")
+        counts = _COUNTS[operation.unit](machine.fields)
+        if min(counts) < 1:
+            raise DataflowError(f"one of its counts is {next(count for count in counts if count < 1)}")
         if operation.unit is Unit.LOAD:
             load(machine)
         elif operation.unit is Unit.STORE:
@@ -209,10 +208,11 @@ class Replay:
         for value in [*graph.outputs, *states(graph)]:
             if value.root.data is not None:
                 continue
-            wanted, there = self.contents.left(value), self._memory(value)[:value.size_bytes]
+            region, offset = self.emitter.memory_of(value)
+            wanted = self.contents.left(value)
+            there = machine.regions[region].bytes.slice(offset, value.size_bytes)
             if not np.array_equal(there, wanted):
                 at = int(np.flatnonzero(there != wanted)[0])
-                region, offset = self.emitter.memory_of(value)
                 who = machine.writer_of(region, offset + at)
                 raise DataflowError(
                     f"byte {at} of {value.name!r} is {machine.numbers.describe(int(there[at]))} in the end, {who}; it "

@@ -6,6 +6,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from tq_hw.compiler.verify.areas import ADDRESSES, Area
 from tq_hw.compiler.verify.machine import Machine
 from tq_hw.compiler.verify.numbers import NOTHING, Bytes, Index
 from tq_hw.compiler.verify.walks import Loops
@@ -28,13 +29,17 @@ def tile_order(blocks: int, slots: int, size: int, inner: bool) -> tuple[Index, 
 
 @dataclass(frozen=True, eq=False)
 class _Geometry:
-    """What operations of one shape walk over: word of channels and part of it of each block; number, row and column."""
+    """What operations of one shape walk over: word of channels and part of it of each block; number, row and column.
+
+    `even` says that each block has a word of its own, the first one word 0.
+    """
 
     blocks: Index
     numbers: Index
     row: Index
     col: Index
     parts: list[tuple[int, Index]]
+    even: bool
 
 
 @lru_cache(maxsize=512)
@@ -43,7 +48,7 @@ def _geometry(out_blocks: int, slots: int, cols: int, sub_first: int, sub_blocks
     row, col = np.divmod(numbers, cols)
     blocks, sub = np.divmod(np.arange(out_blocks) + sub_first, sub_blocks)
     parts = [(int(part), np.flatnonzero(sub == part)) for part in np.unique(sub)]
-    return _Geometry(blocks, numbers, row, col, parts)
+    return _Geometry(blocks, numbers, row, col, parts, sub_blocks == 1 and not sub_first)
 
 
 @lru_cache(maxsize=512)
@@ -79,6 +84,19 @@ class Slots:
         words: Index = f[f"{stream}_base"] + _pattern(self.geometry, f[f"{stream}_block_step"], f[f"{stream}_row_step"],
                                                       f[f"{stream}_col_step"])
         return words
+
+    def area(self, stream: str, repeats: tuple[int, int] = (1, 1), steps: tuple[int, int] = (0, 0)) -> Area | None:
+        """Words [repeat 2, repeat 1, block, row, column] of a stream, whose slots lie in one word each; None if uneven.
+
+        `steps` go from repeat to repeat, the inner loop first.
+        """
+        f, geometry = self.fields, self.geometry
+        count, cols = len(geometry.numbers), f["cols"]
+        if not geometry.even or (count > cols and count % cols):
+            return None
+        rows = count // cols if count > cols else 1
+        return Area(f[f"{stream}_base"], (repeats[1], repeats[0], len(geometry.blocks), rows, count // rows), (
+            steps[1], steps[0], f[f"{stream}_block_step"], f[f"{stream}_row_step"], f[f"{stream}_col_step"]))
 
     def loops(self, part: int, repeat1: int = 1, repeat2: int = 1) -> Loops:
         """Loops over the output blocks of one of the parts, and repeats."""
@@ -116,14 +134,31 @@ def put(machine: Machine, slots: Slots, which: Index, low: int, values: Bytes) -
     return words
 
 
-def no_feedback(slots: Slots, read: Index, written: Index) -> None:
+def no_feedback(slots: Slots, read: Index | Area, written: Index | Area) -> None:
     """Refuse an operation that reads what it has written itself: words of later slots that are those of earlier ones.
 
     Words are [repeat, block, slot, word] and [block, slot, word].
     """
-    read, written = read & 0xFFFF, written & 0xFFFF
-    if int(read.min()) > int(written.max()) or int(read.max()) < int(written.min()):
+    (low, high), (first_written, last_written) = _ends(read), _ends(written)
+    if low > last_written or high < first_written:
         return
+    shape = slots.fields["out_blocks"], slots.fields["slots"]
+    if isinstance(read, Area):
+        read = read.places().reshape(-1, *shape, 1)
+    if isinstance(written, Area):
+        written = written.places().reshape(*shape, 1)
+    _no_feedback(slots, read & ADDRESSES - 1, written & ADDRESSES - 1)
+
+
+def _ends(words: Index | Area) -> tuple[int, int]:
+    """Return the first and the last of some words."""
+    if isinstance(words, Area):
+        return words.low, words.high - 1
+    words = words & ADDRESSES - 1
+    return int(words.min()), int(words.max())
+
+
+def _no_feedback(slots: Slots, read: Index, written: Index) -> None:
     f = slots.fields
     block, first, last = tile_order(f["out_blocks"], f["slots"], f["tile_slots"], bool(f["blocks_inner"]))
     turn = np.empty((f["out_blocks"], f["slots"]), np.int64)
@@ -131,7 +166,7 @@ def no_feedback(slots: Slots, read: Index, written: Index) -> None:
     for o, low, high in zip(block.tolist(), first.tolist(), last.tolist(), strict=True):
         turn[o, low:high] = np.arange(at, at + high - low)
         at += high - low
-    earliest = np.full(1 << 16, at, np.int64)
+    earliest = np.full(ADDRESSES, at, np.int64)
     order = np.argsort(-turn.reshape(-1))
     earliest[written.reshape(turn.size, -1)[order]] = turn.reshape(-1)[order][:, None]
     late = earliest[read] < turn[:, :, None]

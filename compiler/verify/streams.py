@@ -7,11 +7,12 @@ import numpy as np
 from tq_hw.compiler.ir.meaning import Scratch, Streams, Tile, Walk, tile_pixels
 from tq_hw.compiler.ir.value import ELEMENT_BYTES
 from tq_hw.compiler.stream.uses import Uses
+from tq_hw.compiler.verify.areas import Area
 from tq_hw.compiler.verify.machine import Machine
 from tq_hw.compiler.verify.numbers import Index
 from tq_hw.compiler.verify.programs import check_body, check_parameters, check_program, check_tables, take_sums
 from tq_hw.compiler.verify.slots import Slots, no_feedback, put
-from tq_hw.compiler.verify.walks import constant_bytes, expected, lengths
+from tq_hw.compiler.verify.walks import constant_bytes, expected, lengths, slot_codes
 from tq_hw.compiler.verify.whole import check_whole, reduced
 from tq_hw.model.errors import DataflowError
 
@@ -58,13 +59,21 @@ def _check_type(machine: Machine, name: str, walk: Walk) -> None:
                             f"has elements of type {wanted}")
 
 
-def _read(machine: Machine, slots: Slots, name: str, walk: Walk, in_body: bool, found: Uses) -> Index:
+def _read(machine: Machine, slots: Slots, name: str, walk: Walk, in_body: bool, found: Uses) -> Index | Area:
     """Check the words of a stream; return them, [repeat, block, slot, word]."""
     f, width = slots.fields, machine.config.word_bytes
     _check_type(machine, name, walk)
     size = ELEMENT_BYTES[f[f"{name}_type"]]
     bytes_ = slots.channels * size
     repeats = (f["repeat1"], f["repeat2"]) if in_body else (1, 1)
+    if bytes_ <= width and not isinstance(walk.of, bytes):
+        area = _read_words(machine, slots, name, walk, repeats, bytes_)
+        if area is not None:
+            if found.reduces:
+                loops = slots.loops(0, *repeats)
+                _check_reduced(f, lengths(walk, loops) // size, slots.channels)
+                reduced(machine, walk, loops, bytes_, found)
+            return area
     once = slots.loops(0, *repeats)
     repeat1, repeat2 = once.repeat1, once.repeat2
     more = repeat1 * f["a_repeat1_step"] + repeat2 * f["a_repeat2_step"] if name == "a" else 0 * repeat1
@@ -96,6 +105,21 @@ def _read(machine: Machine, slots: Slots, name: str, walk: Walk, in_body: bool, 
     return slots.together(found_words, 1)
 
 
+def _read_words(machine: Machine, slots: Slots, name: str, walk: Walk, repeats: tuple[int, int],
+                size: int) -> Area | None:
+    """Check a stream whose slots are words that hold what follows each other; None if it is not such a stream."""
+    f = slots.fields
+    steps = (f["a_repeat1_step"], f["a_repeat2_step"]) if name == "a" else (0, 0)
+    area = slots.area(name, repeats, steps)
+    if area is None or not machine.exists(area):
+        return None
+    codes = slot_codes(machine, walk, slots.loops(0, *repeats), size)
+    if codes is None or not machine.holds(area, codes):
+        return None
+    machine.reads(area)
+    return area
+
+
 def _check_reduced(f: Mapping[str, int], channels: Index, most: int) -> None:
     """A reduction sees elements alone that mean something: all of a slot, or `valid_lanes` of a chunk's last one."""
     slots = np.arange(f["slots"])
@@ -107,11 +131,17 @@ def _check_reduced(f: Mapping[str, int], channels: Index, most: int) -> None:
         raise DataflowError("it reduces elements that mean nothing, or not all that do")
 
 
-def _write(machine: Machine, slots: Slots, walk: Walk) -> Index:
+def _write(machine: Machine, slots: Slots, walk: Walk) -> Index | Area:
     """Note what is written; return the words, [block, slot, word]."""
     _check_type(machine, "out", walk)
     size = ELEMENT_BYTES[slots.fields["out_type"]]
     bytes_ = slots.channels * size
+    area = slots.area("out") if bytes_ <= machine.config.word_bytes else None
+    if area is not None and machine.exists(area) and area.form.apart:
+        codes = slot_codes(machine, walk, slots.loops(0), bytes_, made=True)
+        if codes is not None:
+            machine.write_codes(area, codes)
+            return area
     found = []
     for number, (sub, which) in enumerate(slots.parts()):
         low = sub * bytes_

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -10,9 +11,10 @@ from tq_hw.compiler.ir.meaning import Scratch, Walk
 from tq_hw.compiler.ir.value import Value
 from tq_hw.compiler.verify.machine import Machine
 from tq_hw.compiler.verify.numbers import NOTHING, Bytes, Index
+from tq_hw.compiler.verify.pad import SIZE_BITS, code
 from tq_hw.model.errors import DataflowError
 
-__all__ = ["Loops", "constant_bytes", "expected", "lengths", "offsets"]
+__all__ = ["Loops", "constant_bytes", "expected", "lengths", "offsets", "slot_codes"]
 
 
 #: Places of so few slots are kept.
@@ -48,8 +50,12 @@ _few_offsets = lru_cache(maxsize=1024)(_offsets)
 def offsets(walk: Walk, loops: Loops) -> Index:
     """Bytes [repeat, block, slot] after the start of the first run."""
     make = _few_offsets if len(loops.repeat1) * len(loops.blocks) * len(loops.slots) <= _FEW else _offsets
-    return make(loops, walk.at, walk.first, walk.cols or loops.cols, walk.row, walk.col, walk.block, walk.repeat1,
-                walk.repeat2)
+    return make(loops, walk.at, *_steps(walk, loops))
+
+
+def _steps(walk: Walk, loops: Loops) -> tuple[int, int, int, int, int, int, int]:
+    """What `_offsets` takes after the first byte."""
+    return walk.first, walk.cols or loops.cols, walk.row, walk.col, walk.block, walk.repeat1, walk.repeat2
 
 
 def lengths(walk: Walk, loops: Loops) -> Index:
@@ -80,6 +86,46 @@ def expected(machine: Machine, walk: Walk, loops: Loops, low: int, size: int, *,
     if int(left.min()) < low + size:
         numbers[lanes >= left[..., None]] = NOTHING
     return numbers
+
+
+class _Codes(NamedTuple):
+    """Codes of slots if the first byte of their run is number 0, and the range of these first bytes."""
+
+    codes: Index
+    low: int
+    high: int
+
+
+def _slot_codes(loops: Loops, at: int, run: int, span: int, walk: tuple[int, ...], size: int) -> _Codes:
+    places = _offsets(loops, at, *walk)
+    left = run - places % run
+    sizes = np.minimum(np.minimum(left, span) if span else left, size)
+    return _Codes((places << SIZE_BITS) + sizes, int(places.min()), int(places.max()))
+
+
+_few_slot_codes, _many_slot_codes = lru_cache(maxsize=1024)(_slot_codes), lru_cache(maxsize=32)(_slot_codes)
+
+
+def slot_codes(machine: Machine, walk: Walk, loops: Loops, size: int, *, made: bool = False) -> Index | None:
+    """Return the codes [repeat, block, slot] of words with the first `size` bytes of each slot; None if they have none.
+
+    They have none where numbers do not follow each other in what is found.
+    """
+    few = len(loops.repeat1) * len(loops.blocks) * len(loops.slots) <= _FEW
+    make = _few_slot_codes if few else _many_slot_codes
+    codes, low, high = make(loops, walk.at, walk.run, walk.span, _steps(walk, loops), size)
+    if isinstance(walk.of, Scratch):
+        first = machine.scratch(walk.of) + walk.start
+    else:
+        assert isinstance(walk.of, Value)
+        if not 0 <= walk.start + low <= walk.start + high < walk.of.size_bytes:
+            raise DataflowError(f"its slots walk beyond the ends of {walk.of.name!r}")
+        begin = machine.found(walk.of, made or walk.made).begin
+        if begin is None:
+            return None
+        first = begin + walk.start
+    found: Index = codes + code(first, 0)
+    return found
 
 
 def constant_bytes(walk: Walk, loops: Loops, low: int, size: int) -> npt.NDArray[np.uint8]:

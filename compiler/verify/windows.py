@@ -7,29 +7,35 @@ columns: which of them there are, and how far from its first word they lie.
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 
 from tq_hw.compiler.ir.meaning import Part
 from tq_hw.compiler.verify.areas import Area
 from tq_hw.compiler.verify.constants import channels_of, constants
+from tq_hw.compiler.verify.folded import UNKNOWN, folded
 from tq_hw.compiler.verify.machine import Machine
 from tq_hw.compiler.verify.numbers import Bytes, Index
+from tq_hw.compiler.verify.pad import SIZE_BITS, code
 from tq_hw.isa.layout import ArrayMode
 from tq_hw.model.errors import DataflowError
 
 __all__ = ["window_part"]
 
-_UNKNOWN = -1 << 40
-
 
 @dataclass(frozen=True, eq=False)
 class _Axis:
-    """Rows or columns of the input that are read, how far from the first word they lie; whether taps lie outside."""
+    """Rows or columns of the input that are read, how far from the first word they lie; whether taps lie outside.
+
+    `place_step` and `step` are the distances of places and offsets, None where these are not even.
+    """
 
     places: Index
     offsets: Index
     outside: bool
+    place_step: int | None
+    step: int | None
 
     def of(self, base: int = 0) -> "slice | Index":
         """The places, as a slice where they follow each other."""
@@ -56,12 +62,20 @@ def _axis(name: str, first: int, count: int, apart: int, pad: int, stride: int, 
                             "those of the layer's windows")
     found = places[inside]
     offsets = (outs * steps[0] + kernel * steps[1])[inside]
-    at = np.full(size, _UNKNOWN)
+    at = np.full(size, UNKNOWN)
     at[found] = offsets
     if (at[found] != offsets).any():
         raise DataflowError(f"windows that share {name} read them at different words")
-    there = np.flatnonzero(at != _UNKNOWN)
-    return _Axis(there, at[there], not inside.all())
+    there = np.flatnonzero(at != UNKNOWN)
+    return _Axis(there, at[there], not inside.all(), _even(there), _even(at[there]))
+
+
+def _even(values: Index) -> int | None:
+    """Return the step from value to value, None if there are several."""
+    steps = np.diff(values)
+    if not steps.size:
+        return 0
+    return int(steps[0]) if (steps == steps[0]).all() else None
 
 
 def _axes(part: Part, f: Mapping[str, int], column: int) -> tuple[_Axis, _Axis]:
@@ -89,7 +103,7 @@ def window_part(machine: Machine, part: Part) -> None:
     if shape != wanted:
         raise DataflowError(f"it has (slots, columns, output blocks) {shape}, its tile {wanted}")
     if f["mode"] == ArrayMode.FOLDED:
-        _folded(machine, part)
+        folded(machine, part)
     elif f["mode"] == ArrayMode.DEPTHWISE:
         _kernel(f, (part.rows[1] - part.rows[0], part.cols[1] - part.cols[0]), ("kernel_rows", "kernel_cols"))
         _depthwise(machine, part)
@@ -98,10 +112,9 @@ def window_part(machine: Machine, part: Part) -> None:
                 ("kernel_rows", "kernel_cols", "kernel_blocks"))
         rows, cols = _axes(part, f, 0)
         first = tile.blocks[0] // machine.config.sub_blocks if part.diagonal else part.blocks[0]
-        blocks = np.arange(part.blocks[1] - part.blocks[0])
-        block = machine.config.block
-        _pixels(machine, part, rows, cols, blocks * f["kernel_block_step"],
-                (first * block, (first + len(blocks)) * block))
+        count, block = part.blocks[1] - part.blocks[0], machine.config.block
+        _pixels(machine, part, rows, cols, _Blocks(0, count, f["kernel_block_step"]),
+                (first * block, (first + count) * block))
     _weights(machine, part)
 
 
@@ -120,14 +133,26 @@ def _depthwise(machine: Machine, part: Part) -> None:
     if tile.phases > 1:
         for phase in range(tile.phases):
             rows, cols = _axes(part, f, phase)
-            _pixels(machine, part, rows, cols, np.array([phase * step]), channels)
+            _pixels(machine, part, rows, cols, _Blocks(phase * step, 1, 0), channels)
         return
     rows, cols = _axes(part, f, 0)
-    words = np.arange(-(-tile.blocks[1] // config.sub_blocks) - first)
-    _pixels(machine, part, rows, cols, words * step, channels)
+    _pixels(machine, part, rows, cols, _Blocks(0, -(-tile.blocks[1] // config.sub_blocks) - first, step), channels)
 
 
-def _pixels(machine: Machine, part: Part, rows: _Axis, cols: _Axis, blocks: Index, channels: tuple[int, int]) -> None:
+class _Blocks(NamedTuple):
+    """Words of a pixel: how far the first one is from the pixel's, how many there are, how far apart."""
+
+    first: int
+    words: int
+    step: int
+
+    def offsets(self) -> Index:
+        """Return how far each is from the pixel's first word."""
+        found: Index = self.first + np.arange(self.words) * self.step
+        return found
+
+
+def _pixels(machine: Machine, part: Part, rows: _Axis, cols: _Axis, blocks: _Blocks, channels: tuple[int, int]) -> None:
     """Check words [row, column, block], whose channels are those from `channels[0]` on, as far as there are any."""
     f, layer, block = machine.fields, part.tile.layer, machine.config.block
     if (rows.outside or cols.outside) and f["zero_point"] != layer.pad_value:
@@ -136,25 +161,56 @@ def _pixels(machine: Machine, part: Part, rows: _Axis, cols: _Axis, blocks: Inde
     _, h, _, c = value.shape
     if not len(rows.places) or not len(cols.places):
         return
-    words = machine.words(f["in_base"] + rows.offsets[:, None, None] + cols.offsets[:, None] + blocks)
-    # Operations on other output blocks read the same again.
-    key = layer, part.tile.image, rows, cols, channels, f["in_base"], len(blocks), int(blocks[-1])
-    if machine.seen(key, words):
-        return
-    found = machine.there(words, "input 0")
     first, last = channels[0] // block, -(-min(channels[1], c) // block)
-    wanted = machine.found(value, False).pixels(rows.of(part.tile.image * h), cols.of())
+    split = bool(channels[0] % block or (channels[1] % block and channels[1] < c))
+    image, found = part.tile.image * h, machine.found(value, False)
+    if rows.step is not None and cols.step is not None:
+        area = Area(f["in_base"] + int(rows.offsets[0]) + int(cols.offsets[0]) + blocks.first,
+                    (len(rows.places), len(cols.places), blocks.words), (rows.step, cols.step, blocks.step))
+        if machine.exists(area):
+            machine.reads(area)
+            if not split and blocks.words == last - first and isinstance(found.there, int):
+                place = found.place
+                number = (found.there + place.offset_bytes + (image + int(rows.places[0])) * place.row_bytes
+                          + int(cols.places[0]) * place.pixel_bytes + first * block)
+                codes = _pixel_codes(rows, cols, place.row_bytes, place.pixel_bytes, (last - first, block),
+                                     min(block, c - (last - 1) * block))
+                if machine.holds(area, codes + code(number, 0)):
+                    return
+            # Operations on other output blocks read the same again.
+            if machine.seen((layer, image, rows, cols, channels, f["in_base"], blocks), area):
+                return
+            words = area.places()
+        else:
+            words = machine.words(area.places())
+    else:
+        words = machine.words(f["in_base"] + rows.offsets[:, None, None] + cols.offsets[:, None] + blocks.offsets())
+    there = machine.there(words, "input 0")
+    wanted = found.pixels(rows.of(image), cols.of())
     full = min(last, c // block)
-    if channels[0] % block or (channels[1] % block and channels[1] < c):
-        _lanes(machine, found, wanted, words, (channels[0], min(channels[1], c)), first)
+    if split:
+        _lanes(machine, there, wanted, words, (channels[0], min(channels[1], c)), first)
         return
     if full > first:
-        machine.expect(found[:, :, :full - first, :block],
+        machine.expect(there[:, :, :full - first, :block],
                        wanted[..., first * block:full * block].reshape(*wanted.shape[:2], full - first, block),
                        words[:, :, :full - first], "input 0")
     if last > full:
-        machine.expect(found[:, :, full - first, :c - full * block], wanted[..., full * block:c],
+        machine.expect(there[:, :, full - first, :c - full * block], wanted[..., full * block:c],
                        words[:, :, full - first], "input 0")
+
+
+@lru_cache(maxsize=1024)
+def _pixel_codes(rows: _Axis, cols: _Axis, row_bytes: int, pixel_bytes: int, blocks: tuple[int, int],
+                 last: int) -> Index:
+    """Codes of words [row, column, block], if the first byte is number 0; the last block has `last` bytes."""
+    count, size = blocks
+    sizes = np.full(count, size)
+    sizes[-1] = last
+    first = ((rows.places - rows.places[0])[:, None, None] * row_bytes
+             + (cols.places - cols.places[0])[:, None] * pixel_bytes + np.arange(count) * size)
+    codes: Index = (first << SIZE_BITS) + sizes
+    return codes
 
 
 def _lanes(machine: Machine, found: Bytes, wanted: Bytes, words: Index, channels: tuple[int, int], first: int) -> None:
@@ -178,76 +234,12 @@ def _weights(machine: Machine, part: Part) -> None:
                             f"{wanted.shape[1]} rows")
     tile = part.tile
     words = Area(f["weight_base"], (f["out_blocks"], wanted.shape[1]), (f["weight_block_step"], 1))
-    key = "weights", id(part.weights), words, tile.layer, tile.blocks, tile.phases
-    if machine.right(key, words):
-        machine.area(words)
-        return
+    key = "weights", id(part.weights), words.counts, tile.layer, tile.blocks, tile.phases
+    exists = machine.exists(words)
+    if exists:
+        machine.reads(words)
+        if machine.right(key, words):
+            return
     constants(machine, words, wanted.view(np.uint8), channels_of(tile, config), "weights")
-    machine.note_right(key)
-
-
-def _folded(machine: Machine, part: Part) -> None:
-    """Check windows [row, window, piece]: kernel columns and channels of neighbouring output columns."""
-    f, tile, layer, fold = machine.fields, part.tile, part.tile.layer, part.fold
-    assert fold is not None
-    if f["kernel_blocks"] != len(fold.steps):
-        raise DataflowError(f"it takes {f['kernel_blocks']} steps, its windows {len(fold.steps)}")
-    config, value = machine.config, layer.inputs[0]
-    _, h, w, c = value.shape
-    table = _fold_table(machine, part)
-    places = (tile.rows[0] + np.arange(tile.rows[1]))[:, None] * layer.stride[0] - layer.pad[0] + np.arange(len(table))
-    seen = f["row_first"] + np.arange(tile.rows[1])[:, None] * f["row_stride"] + np.arange(len(table))
-    inside = (places >= 0) & (places < h)
-    if not np.array_equal(inside, (seen >= 0) & (seen < f["in_rows"])):
-        raise DataflowError("its rows lie elsewhere in the image than those of the layer's windows")
-    if not inside.all() and f["zero_point"] != layer.pad_value:
-        raise DataflowError(f"its padding is {f['zero_point']}, the layer's {layer.pad_value}")
-    offsets = np.arange(tile.rows[1])[:, None, None] * f["in_row_step"] + table
-    at = np.full((h, table.shape[1]), _UNKNOWN)
-    at[places[inside]] = offsets[inside]
-    if (at[places[inside]] != offsets[inside]).any():
-        raise DataflowError("windows that share rows read them at different words")
-    rows = np.flatnonzero(at[:, 0] != _UNKNOWN)
-    columns = np.arange(tile.cols[1])
-    words = machine.words(f["in_base"] + at[rows][:, None] + columns[:, None] * f["in_col_step"])
-    # Byte of the row that each byte of a window is.
-    lanes = np.arange(fold.pieces)[:, None] * config.word_bytes + np.arange(config.word_bytes)
-    first = ((tile.cols[0] - part.window + columns * tile.col_step) * layer.stride[1] - layer.pad[1]) * c
-    source = first[:, None, None] + lanes
-    there = (source >= 0) & (source < w * c)
-    flat = machine.found(value, False).rows(tile.image * h + rows)
-    wanted = flat[:, np.where(there, source, 0)]
-    if layer.input_table is not None:
-        wanted = wanted | machine.numbers.looked_up
-    fill = machine.numbers.fill(layer.pad_value)
-    wanted = np.where(there, wanted, np.asarray(fill, wanted.dtype))
-    found = machine.there(words, "input 0")
-    size = (layer.kernel[1] + (fold.phases - 1) * layer.stride[1]) * c
-    beyond = lanes >= size
-    machine.expect(np.where(beyond, 0, found), np.where(beyond, 0, wanted), words, "input 0")
-
-
-def _fold_table(machine: Machine, part: Part) -> Index:
-    """Address of each [kernel row, piece] by the folding table, after a check of its other fields."""
-    fold = part.fold
-    assert fold is not None
-    width = machine.config.word_bytes
-    found: dict[tuple[int, int], int] = {}
-    for number, step in enumerate(fold.steps):
-        feeds = machine.folds.get(number, ())
-        end = 0
-        for position, feed in enumerate(feeds):
-            said = tuple(feed.get(name, 0) for name in ("kernel_row", "rotate", "lane_end"))
-            if position >= len(step):
-                good = feed.get("lane_end", 0) <= end
-            else:
-                s = step[position]
-                end = s.first_row + s.count
-                good = said == (s.kernel_row, (s.first_row - s.first_byte) % width, end) and feed.get(
-                    "address", 0) == found.setdefault((s.kernel_row, s.piece), feed.get("address", 0))
-            if not good:
-                raise DataflowError(f"entry {number} of the folding table is not that of its windows: {dict(feed)}")
-        if len(feeds) < len(step):
-            raise DataflowError(f"entry {number} of the folding table was never written")
-    rows, pieces = part.tile.layer.kernel[0], fold.pieces
-    return np.array([[found[row, piece] for piece in range(pieces)] for row in range(rows)])
+    if exists:
+        machine.note_right(key, words)

@@ -1,0 +1,60 @@
+"""The scratchpad: one number for each word whose bytes follow each other, and the bytes of all others.
+
+Nearly all words hold a piece of a tensor, so that what they hold is its first number and how many bytes there are.
+"""
+
+import numpy as np
+
+from tq_hw.compiler.verify.numbers import LAST_FILL, NOTHING, Bytes, Index
+
+__all__ = ["MIXED", "SIZE_BITS", "Pad", "code"]
+
+#: The code of a word whose bytes do not follow each other.
+MIXED = -1
+#: The code of any other word is its first number, and below it, in so many bits, how many bytes there are.
+SIZE_BITS = 8
+_SIZES = (1 << SIZE_BITS) - 1
+
+
+def code(first: int, size: int) -> int:
+    """Return the code of a word that holds `size` bytes from a number on, and then nothing."""
+    return (first << SIZE_BITS) + size
+
+
+class Pad:
+    """Words of `width` bytes; `codes` has one for each."""
+
+    def __init__(self, words: int, width: int, dtype: "np.dtype[np.generic]") -> None:
+        assert 2 * width < _SIZES, "sizes have their bits"
+        self.codes: Index = np.zeros(words, np.int64)
+        self._mixed: Bytes = np.zeros((words, width), dtype)
+        self._lanes = np.arange(width)
+
+    def bytes(self, words: Index) -> Bytes:
+        """Return the numbers of the bytes of words, [..., byte]; IndexError if there is no such word."""
+        codes = self.codes[words]
+        first, sizes = codes[..., None] >> SIZE_BITS, codes[..., None] & _SIZES
+        found: Bytes = np.where(self._lanes < sizes, first + self._lanes * (first > LAST_FILL), NOTHING).astype(
+            self._mixed.dtype)
+        mixed = codes == MIXED
+        if mixed.any():
+            found[mixed] = self._mixed[words[mixed]]
+        return found
+
+    def put(self, words: Index, low: int, values: Bytes) -> None:
+        """Write bytes from `low` on of words; the others stay. IndexError if there is no such word."""
+        if values.shape[-1] < len(self._lanes):
+            whole = self.bytes(words)
+            whole[..., low:low + values.shape[-1]] = values
+            values = whole
+        sizes = np.count_nonzero(values, axis=-1)
+        first = values[..., 0].astype(np.int64)
+        follow = first[..., None] + self._lanes * (first > LAST_FILL)[..., None]
+        good = (np.where(self._lanes < sizes[..., None], follow, NOTHING) == values).all(axis=-1)
+        self.codes[words] = np.where(good, (first << SIZE_BITS) + sizes, MIXED)
+        if not good.all():
+            self._mixed[words[~good]] = values[~good]
+
+    def all(self) -> Bytes:
+        """Return the numbers of all bytes, [word, byte]."""
+        return self.bytes(np.arange(len(self.codes)))
