@@ -89,8 +89,10 @@ class Config:
         for field in fields(self):
             value = getattr(self, field.name)
             if field.name not in _NAMES and (not isinstance(value, int) or isinstance(value, bool)):
+                near = re.fullmatch(r"(\d+) ?([kKM])i?[bB]?", value) if isinstance(value, str) else None
+                meant = f'; did you mean "{near[1]} {near[2].upper()}iB"?' if near else ""
                 kind = 'an integer, or a size such as "64 KiB"' if field.name.endswith("_bytes") else "an integer"
-                raise ConfigError(f"configuration {self.name!r}: {field.name} must be {kind}, not {value!r}")
+                raise ConfigError(f"configuration {self.name!r}: {field.name} must be {kind}, not {value!r}{meant}")
         if self.design not in DESIGNS:
             raise ConfigError(f"configuration {self.name!r}: design must be {' or '.join(DESIGNS)}, "
                               f"not {self.design!r}")
@@ -232,8 +234,11 @@ def load_config(name_or_path: str | Config) -> Config:
     if name_or_path in PRESETS:
         return PRESETS[name_or_path]
     if not name_or_path.endswith(".toml"):
+        near = get_close_matches(name_or_path.lower(), PRESETS, 1, 0.8)
+        hint = "; a file is there, and its name does not end so" if Path(name_or_path).is_file() else "".join(
+            f"; did you mean {one}?" for one in near)
         raise ConfigError(f"no configuration {name_or_path!r}: expected one of {', '.join(PRESETS)} "
-                          "or a file that ends in .toml")
+                          f"or a file that ends in .toml{hint}")
     try:
         values = tomllib.loads(Path(name_or_path).read_bytes().decode("utf-8"))
     except OSError as error:

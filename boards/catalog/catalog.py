@@ -49,7 +49,7 @@ def find_board(name: str) -> Board:
                           "give it another name")
     if points:
         return _load(points[0])
-    near = get_close_matches(name, board_names(), 1)
+    near = get_close_matches(name.lower(), board_names(), 1)
     raise OptionError(f"no board {name!r}: expected one of {', '.join(board_names())}"
                       + "".join(f"; did you mean {one}?" for one in near))
 

@@ -2,6 +2,7 @@
 
 import contextlib
 import errno
+import os
 import random
 import time
 from collections.abc import Callable
@@ -90,7 +91,8 @@ class SerialPort:
         except (OSError, ValueError) as error:
             if getattr(error, "errno", None) in (errno.EAGAIN, errno.EBUSY):
                 raise LinkError(f"port {name} is in use by another program; end that first") from None
-            raise LinkError(f"port {name} cannot be opened: {_reason(error)}") from None
+            raise LinkError(f"port {name} cannot be opened: {_reason(error)}; `tq-hw doctor` lists "
+                            "those that there are") from None
         # USB adapters else keep what they got for up to 16 ms; not every port and system can be told so.
         with contextlib.suppress(AttributeError, NotImplementedError, OSError, ValueError):
             self._serial.set_low_latency_mode(True)
@@ -117,7 +119,8 @@ class SerialPort:
 
 
 def _reason(error: Exception) -> str:
-    return getattr(error, "strerror", None) or str(error)
+    number = getattr(error, "errno", None)
+    return os.strerror(number) if number else str(error)
 
 
 class Link:

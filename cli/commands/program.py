@@ -28,7 +28,9 @@ def program_command(board_name: str, folder: str | None, flash: bool) -> None:
     try:
         report = json.loads((place / REPORT).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise OptionError(f"{place}: is not a folder of `tq-hw build --board {board.name}`: {error}") from error
+        why = error.strerror if isinstance(error, OSError) else error
+        raise OptionError(f"{place}: is not a folder of `tq-hw build --board {board.name}`: {REPORT} cannot be read: "
+                          f"{why}; build it first, or name its folder with --dir") from error
     if report.get("board") != board.name:
         raise OptionError(f"{place}: holds a build for {report.get('board')}, not for {board.name}")
     if not report.get("bitstream"):

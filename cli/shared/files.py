@@ -110,8 +110,10 @@ def read_npz(name: str) -> dict[str, Array]:
     try:
         with path.open("rb") as file:
             if file.read(4) not in (b"PK\x03\x04", b"PK\x05\x06"):
-                raise OptionError(f"{name}: expected an .npz archive as numpy.savez writes it, found another kind of "
-                                  "file")
+                file.seek(0)
+                alone = "an array alone (.npy): np.savez(\"x.npz\", input_0=np.load(...)) makes an archive of it"
+                found = alone if file.read(6) == b"\x93NUMPY" else "another kind of file"
+                raise OptionError(f"{name}: expected an .npz archive as numpy.savez writes it, found {found}")
             file.seek(0)
             with np.load(file, allow_pickle=False) as archive:
                 return {key: archive[key] for key in archive.files}

@@ -100,12 +100,18 @@ def _guess_format(data: bytes) -> str:
         for name, kind in _ZIPPED.items():
             if name in data:
                 return f"; it looks like {kind}"
-    starts = {_ZIP: "a ZIP archive (.keras, .task or .zip)", b"\x89HDF": "HDF5 (Keras .h5)",
-              b"\x08": "protobuf (ONNX or a frozen graph)", b"version https://git-lfs":
+    starts = {_ZIP: "a ZIP archive (.keras, .task or .zip)",
+              b"\x89HDF": "HDF5 (Keras .h5); convert it with tf.lite.TFLiteConverter, quantized to int8",
+              b"\x08": "protobuf (ONNX or a frozen graph); convert it with onnx2tf or tf.lite.TFLiteConverter, "
+              "quantized to int8", b"GGUF": "a language model in GGUF, which this accelerator does not run", b"version https://git-lfs":
               "a Git LFS pointer; fetch the file itself", b"<": "HTML or XML"}
     for start, kind in starts.items():
         if data.startswith(start):
             return f"; it looks like {kind}"
+    if data[8:9] == b"{":
+        return "; it looks like weights alone (.safetensors); convert the model that they belong to"
+    if all(32 <= byte < 127 or byte in b"\t\r\n" for byte in data[:256]):
+        return "; it looks like text"
     return ""
 
 

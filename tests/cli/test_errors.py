@@ -40,6 +40,17 @@ def cumsum() -> bytes:
     (["compile", "."], ".: expected a .tflite file, found a directory"),
     (["compile", "small.tflite", "--config", "n17"],
      f"no configuration 'n17': expected one of {NAMES} or a file that ends in .toml"),
+    (["compile", "small.tflite", "--config", "N16X8"],
+     f"no configuration 'N16X8': expected one of {NAMES} or a file that ends in .toml; did you mean n16x8?"),
+    (["compile", "small.tflite", "--config", "small.tflite"],
+     f"no configuration 'small.tflite': expected one of {NAMES} or a file that ends in .toml; a file is there, and its "
+     "name does not end so"),
+    (["program", "--board", "ulx3s_85f"],
+     "build/ulx3s_85f: is not a folder of `tq-hw build --board ulx3s_85f`: report.json cannot be read: No such file or "
+     "directory; build it first, or name its folder with --dir"),
+    (["compile", "small.tflite", "--board", "ULX3S_85F"],
+     "no board 'ULX3S_85F': expected one of arty_a7, arty_a7_100, ecpix5_85f, icebreaker, icesugar_pro, ulx3s_85f; did "
+     "you mean ulx3s_85f?"),
     (["compile", "small.tflite", "--config", "nope.toml"],
      "nope.toml: cannot be read: No such file or directory"),
     (["compile", "small.tflite", "-o", "no/where"], "-o no/where: the directory no does not exist"),
@@ -138,7 +149,8 @@ def test_all_unsupported_operators_are_named_with_their_counts() -> None:
     ("rows = 8\ncols = '8'\nrequantize_lanes = 4\nscratchpad_bytes = 8192\n",
      "odd.toml: cols must be an integer, not '8'"),
     ("rows = 8\ncols = 8\nrequantize_lanes = 4\nscratchpad_bytes = '64k'\n",
-     "odd.toml: scratchpad_bytes must be an integer, or a size such as \"64 KiB\", not '64k'"),
+     "odd.toml: scratchpad_bytes must be an integer, or a size such as \"64 KiB\", not '64k'; did you mean \"64 "
+     "KiB\"?"),
     ("row = 8\n", "odd.toml: unknown key 'row'; did you mean rows?"),
     ("name = 8\n", "odd.toml: name must be a text, not 8"),
     ("rows = 18\ncols = 9\nrequantize_lanes = 1\nscratchpad_bytes = 32768\nvector_words = 128\n",
@@ -154,6 +166,14 @@ def test_bad_configuration_file(tq: Tq, model: Path, tmp_path: Path, text: str, 
     assert result.err.count("\n") == 1 and "odd" in result.err
     if message is not None:
         assert result.err == f"tq-hw: {message}\n"
+
+
+def test_an_array_alone(tq: Tq, model: Path, tmp_path: Path) -> None:
+    np.save(tmp_path / "a.npy", np.zeros(3))
+    result = tq("sim", model.name, "--engine", "golden", "--inputs", "a.npy")
+    assert (result.code, result.err) == (
+        2, "tq-hw: a.npy: expected an .npz archive as numpy.savez writes it, found an array alone (.npy): "
+        "np.savez(\"x.npz\", input_0=np.load(...)) makes an archive of it\n")
 
 
 def test_a_configuration_that_is_no_text(tq: Tq, model: Path, tmp_path: Path) -> None:

@@ -82,8 +82,12 @@ def test_names_a_short_file():
     (b"PK\x03\x04abcd", "a ZIP archive (.keras, .task or .zip)"),
     (b"PK\x03\x04abcdnet/data.pklPK", "a PyTorch file; convert it with litert-torch, quantized to int8"),
     (b"PK\x03\x04abcdmodel.weights.h5PK", "a Keras file; convert it with tf.lite.TFLiteConverter, quantized to int8"),
-    (b"\x89HDFabcd", "HDF5 (Keras .h5)"),
-    (b"\x08\x07abcdef", "protobuf (ONNX or a frozen graph)"), (b"<html>..", "HTML or XML"),
+    (b"\x89HDFabcd", "HDF5 (Keras .h5); convert it with tf.lite.TFLiteConverter, quantized to int8"),
+    (b"\x08\x07abcdef", "protobuf (ONNX or a frozen graph); convert it with onnx2tf or tf.lite.TFLiteConverter, "
+     "quantized to int8"),
+    (b"GGUF\3\0\0\0", "a language model in GGUF, which this accelerator does not run"),
+    (b"\x20\0\0\0\0\0\0\0{}", "weights alone (.safetensors); convert the model that they belong to"),
+    (b"rows = 8\n", "text"), (b"<html>..", "HTML or XML"),
     (b"version https://git-lfs.x", "a Git LFS pointer; fetch the file itself"),
 ])
 def test_names_what_another_format_looks_like(start, hint):
