@@ -18,7 +18,7 @@ from tq_hw.hdl.control.registers import host_members
 from tq_hw.hdl.machine import machine
 from tq_hw.isa.config import Config
 
-__all__ = ["CONTROLS", "MEMORY_BUSES", "Control", "MemoryBus", "Top", "top_members"]
+__all__ = ["CONTROLS", "MEMORY_BUSES", "Control", "Core", "MemoryBus", "Top", "top_members"]
 
 _REGISTER_BUS = ("reg_addr", "reg_write_en", "reg_write_data", "reg_read_data")
 
@@ -77,6 +77,32 @@ def top_members(config: Config, control: str, memory_bus: str = "axi4") -> dict[
     }
 
 
+class Core(wiring.Component):
+    """What `Top` is, in the clock and reset of whoever has it: the boards build this.
+
+    Parameters
+    ----------
+    config, control, memory_bus : as of `Top`
+
+    Members
+    -------
+    m_axi_* or m_wb_*, s_axi_*, s_wb_*, s_apb_* or reg_*, interrupt : as of `Top`
+    """
+
+    interrupt: Signal
+
+    def __init__(self, config: Config, control: str = "plain", memory_bus: str = "axi4") -> None:
+        self._config, self._control, self._memory = config, CONTROLS[control], MEMORY_BUSES[memory_bus]
+        super().__init__({name: member for name, member in top_members(config, control, memory_bus).items()
+                          if name not in ("aclk", "aresetn")})
+
+    def elaborate(self, platform: object) -> Module:
+        """Nothing but the machine and its bridges."""
+        m = Module()
+        _connect(m, self, self._config, self._control, self._memory)
+        return m
+
+
 class Top(wiring.Component):
     """The machine of a configuration between a master of memory and a bus to its registers, with a reset that is low.
 
@@ -113,23 +139,25 @@ class Top(wiring.Component):
         reset = Signal(init=1, reset_less=True)
         m.d.sync += reset.eq(~self.aresetn)
         m.d.comb += [ClockSignal().eq(self.aclk), ResetSignal().eq(reset)]
-        m.submodules.accelerator = accelerator = machine(self._config)
-        self._connect_memory(m, accelerator)
-        m.d.comb += self.interrupt.eq(accelerator.interrupt)
-        members = self._control.members()
-        if self._control.bridge is None:
-            m.d.comb += pass_through(members, self, accelerator, "reg_", "reg_")
-            return m
-        m.submodules.bridge = bridge = self._control.bridge()
-        m.d.comb += pass_through(members, self, bridge.bus, self._control.prefix)
-        m.d.comb += pass_through({name: host_members()[name] for name in _REGISTER_BUS}, bridge, accelerator)
+        _connect(m, self, self._config, self._control, self._memory)
         return m
 
-    def _connect_memory(self, m: Module, accelerator: Any) -> None:
-        members, axi = self._memory.members(self._config), _axi_members(self._config)
-        if self._memory.bridge is None:
-            m.d.comb += pass_through(members, self, accelerator, self._memory.prefix, "m_axi_")
-            return
-        m.submodules.memory_bridge = bridge = self._memory.bridge(self._config)
-        m.d.comb += pass_through(axi, bridge.axi, accelerator, inner_prefix="m_axi_")
-        m.d.comb += pass_through(members, self, bridge.bus, self._memory.prefix)
+
+def _connect(m: Module, outer: Any, config: Config, control: Control, memory: MemoryBus) -> None:
+    """Put the machine of a configuration between its buses, which are ports of `outer`."""
+    m.submodules.accelerator = accelerator = machine(config)
+    m.d.comb += outer.interrupt.eq(accelerator.interrupt)
+    members = memory.members(config)
+    if memory.bridge is None:
+        m.d.comb += pass_through(members, outer, accelerator, memory.prefix, "m_axi_")
+    else:
+        m.submodules.memory_bridge = bridge = memory.bridge(config)
+        m.d.comb += pass_through(_axi_members(config), bridge.axi, accelerator, inner_prefix="m_axi_")
+        m.d.comb += pass_through(members, outer, bridge.bus, memory.prefix)
+    members = control.members()
+    if control.bridge is None:
+        m.d.comb += pass_through(members, outer, accelerator, "reg_", "reg_")
+        return
+    m.submodules.bridge = bridge = control.bridge()
+    m.d.comb += pass_through(members, outer, bridge.bus, control.prefix)
+    m.d.comb += pass_through({name: host_members()[name] for name in _REGISTER_BUS}, bridge, accelerator)

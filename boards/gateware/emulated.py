@@ -12,8 +12,8 @@ from tq_hw.boards.gateware.bridge import Bridge
 from tq_hw.boards.gateware.emulated_dram import EmulatedDram
 from tq_hw.boards.link.protocol import MOST_BYTES, VERSION, Identity
 from tq_hw.hdl.bus.pass_through import pass_through
-from tq_hw.hdl.machine import machine
 from tq_hw.hdl.simulation import late_reset
+from tq_hw.hdl.top import Core
 from tq_hw.isa.config import Config
 from tq_hw.isa.control import REGISTERS
 
@@ -67,7 +67,7 @@ class EmulatedSystem(wiring.Component):
         """Connect as `System` does, in a domain of its own."""
         m = Module()
         late_reset(m)
-        bridge, accelerator = Bridge(self._config, self._identity, GAP_CYCLES), machine(self._config)
+        bridge, accelerator = Bridge(self._config, self._identity, GAP_CYCLES), Core(self._config)
         merge = Merge(self._config.bus_bytes, self._identity.memory_bytes)
         for name, part in (("bridge", bridge), ("accelerator", accelerator), ("merge", merge)):
             m.submodules[name] = DomainRenamer("core")(part)

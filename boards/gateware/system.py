@@ -10,7 +10,7 @@ from tq_hw.boards.gateware.axi import MEMORY_ID_BITS, AxiSignature, Merge
 from tq_hw.boards.gateware.board_status import BoardStatus
 from tq_hw.boards.gateware.bridge import UartBridge
 from tq_hw.hdl.bus.pass_through import pass_through
-from tq_hw.hdl.machine import machine
+from tq_hw.hdl.top import Core
 from tq_hw.isa.config import Config
 
 __all__ = ["System"]
@@ -50,7 +50,7 @@ class System(wiring.Component):
         """Instantiate and connect."""
         m = Module()
         m.submodules.bridge = bridge = self._bridge
-        m.submodules.accelerator = accelerator = machine(self._config)
+        m.submodules.accelerator = accelerator = Core(self._config)
         m.submodules.merge = merge = Merge(self._config.bus_bytes, self._memory_bytes)
         for port, master in ((merge.a, bridge), (merge.b, accelerator)):
             m.d.comb += pass_through(port.signature.members, master, port, "m_axi_")

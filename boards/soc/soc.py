@@ -17,9 +17,9 @@ from tq_hw.boards.gateware.on_chip import BlockCells
 from tq_hw.boards.gateware.uart import UartReceiver, UartTransmitter, bit_cycles
 from tq_hw.boards.soc.flash import FlashReader
 from tq_hw.boards.soc.map import RAM_BYTES, Device, Region
-from tq_hw.hdl.accelerator import Accelerator
 from tq_hw.hdl.bus.memory_port import MemoryPort
 from tq_hw.hdl.bus.pass_through import pass_through
+from tq_hw.hdl.top import Core
 from tq_hw.isa.config import Config
 from tq_hw.isa.sizes import ceil_div
 from tq_hw.model.errors import MissingToolError
@@ -101,7 +101,7 @@ class Soc(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         """Instantiate, share block RAM between the two buses, decode the data bus."""
         m = Module()
-        m.submodules.accelerator = accelerator = Accelerator(self._config)
+        m.submodules.accelerator = accelerator = Core(self._config)
         m.submodules.port = port = MemoryPort(self._config)
         m.submodules.merge = merge = Merge(self._config.bus_bytes, self._memory_bytes)
         m.submodules.flash = flash = FlashReader(self._flash_half_cycles)
@@ -136,7 +136,7 @@ class Soc(wiring.Component):
         with m.If(self.load_en):
             m.d.comb += [ram.addr.eq(self.load_addr), ram.wdata.eq(self.load_data), ram.write.eq(15)]
 
-    def _decode(self, m: Module, ram: BlockCells, data: "_WishboneBus", accelerator: Accelerator, port: MemoryPort,
+    def _decode(self, m: Module, ram: BlockCells, data: "_WishboneBus", accelerator: Core, port: MemoryPort,
                 flash: FlashReader) -> None:
         """Carry out one access of the data bus after the other."""
         answer = Signal(32)
