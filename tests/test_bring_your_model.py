@@ -20,7 +20,7 @@ def packages(snippet: str) -> set[str]:
 
 
 def test_every_snippet_writes_one_model_that_is_tried() -> None:
-    assert len(_SNIPPETS) == 3
+    assert len(_SNIPPETS) == 4
     assert all(len(written(snippet)) == 1 for snippet in _SNIPPETS)
 
 

@@ -12,14 +12,16 @@ from tq_hw.isa.config import load_config
 from tq_hw.isa.uop import UOP, Destination, Multiply, ShiftSource, Source
 from tq_hw.model.errors import UnsupportedError
 from tq_hw.model.graph import Model
+from tq_hw.model.random.sixteen import random_sixteen
 from tq_hw.model.samples.build import ModelBuilder
 from tq_hw.model.tflite.reader import parse_model
 from tq_hw.sim.executor.uop import evaluate
 from tq_hw.sim.golden.arith import multiply_wide, wrap_int32
+from tq_hw.sim.oracles import ENGINES, available
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benches"))
 sys.path.insert(0, str(Path(__file__).parents[1] / "sim/golden"))
-from agreement import check_model, random_config
+from agreement import check_model, check_oracle, random_config
 from test_sixteen import OPERATORS
 
 PRODUCTS = ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED")
@@ -56,6 +58,33 @@ def test_fully_connected_as_litert_rescales_it(seed: int, config: str) -> None:
 @pytest.mark.parametrize("op", (*PRODUCTS, "ADD", "TANH", "AVERAGE_POOL_2D", "SOFTMAX"))
 def test_equals_golden_on_the_rtl(op: str) -> None:
     check(op, 1, "tiny", "rtl")
+
+
+def test_graphs_equal_golden() -> None:
+    for seed in range(20):
+        check_model(random_sixteen(seed), random_config(seed), seed, trials=False)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("profile", ["canon", "litert", "tflm"])
+def test_many_graphs_equal_golden(profile: str) -> None:
+    for seed in range(20, 300):
+        check_model(random_sixteen(seed).under(profile), random_config(seed), seed, trials=False)
+
+
+@pytest.mark.xdist_group("tiny")
+def test_graphs_on_the_rtl_equal_golden() -> None:
+    for seed in range(4):
+        check_model(random_sixteen(seed), load_config("tiny"), seed, engine="rtl", trials=False)
+
+
+@pytest.mark.parametrize("oracle", ["litert", "tflm"])
+def test_golden_of_graphs_equals_the_public_engines(oracle: str) -> None:
+    engine = "litert-ref" if oracle == "litert" else oracle
+    if not available(engine):
+        pytest.skip(f'{ENGINES[engine][0]} is not installed: pip install "tq-hw[oracles]"')
+    for seed in range(20):
+        check_oracle(random_sixteen(seed), seed, oracle)
 
 
 def product(op: str, shape: tuple[int, ...], dims: tuple[int, ...], **options: object) -> Model:
