@@ -15,7 +15,7 @@ from tq_hw.compiler.lower.legalize import Legalizer, lowers
 from tq_hw.compiler.lower.moves import move_view
 from tq_hw.compiler.lower.sixteen_elements import lower_binary_wide, lower_unary_wide
 from tq_hw.compiler.programs.divide import divide_program, reciprocal_table
-from tq_hw.compiler.programs.words import OUT, Uop, immediate, reg_a, reg_b, shifted, to
+from tq_hw.compiler.programs.words import OUT, Uop, immediate, reg_a, reg_b, rescale, shifted, to
 from tq_hw.isa.uop import Alu, Destination, Multiply, ShiftSource, Source
 from tq_hw.model.graph import Operator
 from tq_hw.sim.golden import activation, elementwise, product
@@ -230,6 +230,16 @@ def lower_pair(state: Legalizer, op: Operator) -> None:
     tables = (state.constant(op, 2).astype(np.int64), state.constant(op, 3).astype(np.int64))
     state.layers.append(Elementwise(op.index, op.op, (spread(state, op, 0), spread(state, op, 1)), state.output(op),
                                     uops[0], tables, tuple(uops[1:])))
+
+
+@lowers("SCALE")
+def lower_scale(state: Legalizer, op: Operator) -> None:
+    """int32 to int8 by a multiplier that a pattern chose."""
+    output = state.subgraph.tensors[op.outputs[0]]
+    uop: Uop = {"a_source": Source.STREAM, **rescale(int_option(op, "multiplier"), int_option(op, "shift")),
+                "zero_point": int_option(op, "zero_point"), "clamp": 1, "act_min": -128, "act_max": 127, **OUT}
+    state.layers.append(Flat(op.index, op.op, (state.input(op, 0),), state.output(op),
+                             int(np.prod(output.shape, dtype=np.int64)), (_INT32,), 0, (uop,)))
 
 
 @lowers("LOGICAL_NOT", "LOGISTIC", "TANH", "RELU", "RELU6", "RELU_N1_TO_1", "LEAKY_RELU", "HARD_SWISH", *POINTWISE)

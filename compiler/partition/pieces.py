@@ -125,7 +125,7 @@ def _islands(main: Subgraph) -> list[set[int]]:
             if main.tensors[index].data is not None:
                 continue
             made_by = maker.get(index)
-            if made_by is None or made_by.op not in (*_ENTRIES, *FLOAT_OPERATORS, *MOVES):
+            if made_by is None or made_by.op not in (*_ENTRIES, *FLOAT_OPERATORS, *MOVES, "CUMSUM"):
                 island.clear()
                 break
             if made_by.index not in island:

@@ -11,6 +11,7 @@ import numpy as np
 from tq_hw.compiler.rewrite.float_islands import ISLANDS
 from tq_hw.compiler.rewrite.float_moves import MOVED
 from tq_hw.compiler.rewrite.rewrite import Rewrite, Subject, changed, pattern
+from tq_hw.compiler.rewrite.sums import SUMS
 from tq_hw.model.errors import TqError
 from tq_hw.model.graph import Operator
 from tq_hw.sim.golden.kernels import KERNELS
@@ -233,5 +234,5 @@ def transposed_features(graph: Subject, op: Operator) -> Rewrite | None:
 
 
 #: All patterns, in the order in which they are tried.
-LIBRARY = (activation_into_producer, *MOVED, *ISLANDS, table, neutral_constants, dilated_convolution, transposes,
+LIBRARY = (activation_into_producer, *MOVED, *SUMS, *ISLANDS, table, neutral_constants, dilated_convolution, transposes,
            transposed_operand, transposed_features)

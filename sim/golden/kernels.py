@@ -4,6 +4,7 @@ from tq_hw.model.rules.signatures import FLOAT_OPERATORS
 from tq_hw.sim.golden import (
     activation,
     conv,
+    cumsum,
     elementwise,
     fully_connected,
     logical,
@@ -27,7 +28,7 @@ from tq_hw.sim.golden.registry import KERNELS
 
 __all__ = ["FAMILIES", "KERNELS"]
 
-FAMILIES = (activation, conv, elementwise, fully_connected, logical, movement, pair, pooling, product, quantize,
+FAMILIES = (activation, conv, cumsum, elementwise, fully_connected, logical, movement, pair, pooling, product, quantize,
             ranking, rearrange, recurrent, reduce, resize, slicing, softmax, svdf)
 pointwise.load_all()
 for _name in FLOAT_OPERATORS:

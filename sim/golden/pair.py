@@ -1,4 +1,7 @@
-"""PAIR: two tables of int32 added, or multiplied, or compared, and the result scaled; the compiler's own operator."""
+"""PAIR: two tables of int32 added, or multiplied, or compared, and the result scaled; SCALE: int32 scaled.
+
+Both are the compiler's own operators.
+"""
 
 import numpy as np
 
@@ -37,3 +40,10 @@ def pair(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
     scaled = settle(combine(str_option(op, "kind"), one, other), int_option(op, "multiplier"), int_option(op, "shift"))
     return [np.clip(scaled + int_option(op, "zero_point"), int_option(op, "act_min"),
                     int_option(op, "act_max")).astype(np.int8)]
+
+
+@kernel("SCALE")
+def scale(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
+    """int32 to int8 with a multiplier of its own."""
+    made = settle(value(inputs, 0).astype(np.int64), int_option(op, "multiplier"), int_option(op, "shift"))
+    return [np.clip(made + int_option(op, "zero_point"), -128, 127).astype(np.int8)]

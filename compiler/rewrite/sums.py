@@ -1,0 +1,126 @@
+"""CUMSUM: of int32 by additions of the tensor moved on; of float32 between int8 tensors where integers prove the same.
+
+A float32 sum of numbers `scale * i` differs from `scale * N`, N the sum of all i, by less than a bound that holds for
+any order of additions. Where no N that a sum can have lies as near to a place where QUANTIZE changes its result, the
+result is a function of N, which int32 has exactly. All N are looked at when the model is compiled.
+"""
+
+import math
+
+import numpy as np
+
+from tq_hw.compiler.rewrite.rewrite import Rewrite, Subject, pattern
+from tq_hw.model.graph import Operator, Tensor
+from tq_hw.sim.golden.arith import quantize_multiplier, round_half_away
+from tq_hw.sim.golden.pair import settle
+from tq_hw.sim.golden.registry import bool_option
+
+__all__ = ["SUMS"]
+
+_BITS = 30
+#: Half a unit in the last place of float32 at 1.
+_ROUNDING = 2.0**-24
+_MOST_TERMS = 4096
+
+
+def _axis(graph: Subject, op: Operator) -> int | None:
+    axis, rank = graph.constant(op, 1), len(graph.input(op).shape)
+    if axis is None or axis.size != 1 or not -rank <= int(axis.reshape(-1)[0]) < rank:
+        return None
+    return int(axis.reshape(-1)[0]) % rank
+
+
+@pattern("CUMSUM")
+def cumsum_by_doubling(graph: Subject, op: Operator) -> Rewrite | None:
+    """A sum of n elements is one of n / 2 and the same n / 2 before them: ADD of what SLICE and PAD move on."""
+    source, axis = graph.input(op), _axis(graph, op)
+    if source.dtype != "int32" or axis is None or source.data is not None:
+        return None
+    shape, reverse = source.shape, bool_option(op, "reverse")
+    new: list[Operator] = []
+
+    def moved(index: int, by: int) -> int:
+        """Return the tensor whose elements are those `by` places before, or after, and 0 where there are none."""
+        size, begin, around = np.array(shape, np.int32), np.zeros(len(shape), np.int32), np.zeros(
+            (len(shape), 2), np.int32)
+        size[axis] -= by
+        begin[axis] = by if reverse else 0
+        around[axis, int(reverse)] = by
+        part, made = graph.add_tensor(source, size.tolist()), graph.add_tensor(source)
+        new.append(Operator(op.index, "SLICE", (index, graph.add_constant(begin), graph.add_constant(size)), (part,)))
+        new.append(Operator(op.index, "PAD", (part, graph.add_constant(around)), (made,)))
+        return made
+
+    count, current = shape[axis], source.index
+    if bool_option(op, "exclusive"):
+        if count < 2:
+            return None
+        current = moved(current, 1)
+    step = 1
+    while step < count:
+        both = (current, moved(current, step))
+        current = graph.add_tensor(source)
+        new.append(Operator(op.index, "ADD", both, (current,), {"fused_activation_function": "NONE"}))
+        step *= 2
+    if not new:
+        target = graph.add_constant(np.array(shape, np.int32))
+        return Rewrite([op], [Operator(op.index, "RESHAPE", (current, target), op.outputs)])
+    new[-1] = Operator(op.index, new[-1].op, new[-1].inputs, op.outputs, new[-1].options)
+    return Rewrite([op], new)
+
+
+@pattern("QUANTIZE")
+def float_cumsum(graph: Subject, op: Operator) -> Rewrite | None:
+    """DEQUANTIZE, CUMSUM, QUANTIZE of int8: a table of int32, CUMSUM, and a multiplier, if that is proved."""
+    sums = graph.maker(op.inputs[0])
+    maker = graph.maker(sums.inputs[0]) if sums is not None and sums.op == "CUMSUM" else None
+    if sums is None or maker is None or maker.op != "DEQUANTIZE":
+        return None
+    source, target, axis = graph.input(maker), graph.output(op), _axis(graph, sums)
+    if (source.dtype, target.dtype) != ("int8", "int8") or axis is None or 0 in source.shape:
+        return None
+    found = _integers(source, target, source.shape[axis])
+    if found is None:
+        return None
+    bits, multiplier, shift = found
+    codes = np.arange(256).astype(np.uint8).view(np.int8).astype(np.int64)
+    table = ((codes - source.zero_point) << bits).astype(np.int32)
+    plain = Tensor(0, source.name, "int32", source.shape)
+    terms, made = graph.add_tensor(plain), graph.add_tensor(plain)
+    return Rewrite([op], [
+        Operator(op.index, "TABLE", (source.index, graph.add_constant(table)), (terms,)),
+        Operator(op.index, "CUMSUM", (terms, sums.inputs[1]), (made,), sums.options),
+        Operator(op.index, "SCALE", (made,), op.outputs,
+                 {"multiplier": multiplier, "shift": shift, "zero_point": target.zero_point})])
+
+
+def _integers(source: Tensor, target: Tensor, terms: int) -> tuple[int, int, int] | None:
+    """Return bits that terms are shifted left by, multiplier and shift of their sums; None where nothing is proved."""
+    if terms > _MOST_TERMS:
+        return None
+    low, high = -128 - source.zero_point, 127 - source.zero_point
+    most = max(-low, high) * terms
+    numbers = np.arange(min(low * terms, 0), max(high * terms, 0) + 1)
+    ratio = source.scale / target.scale
+    real = numbers * ratio
+    # Every addition, DEQUANTIZE and QUANTIZE round once; with what this computation itself may be wrong by.
+    bound = 1.01 * (terms + 4) * _ROUNDING * most * ratio
+    inside = np.abs(real + target.zero_point) < 130
+    distance = np.abs(real - np.floor(real) - 0.5)[inside]
+    bits = _BITS - max(most.bit_length(), 1)
+    multiplier, shift = quantize_multiplier(math.ldexp(ratio, -bits))
+    if bound >= 0.5 or (distance <= bound).any() or not multiplier or not -31 <= shift <= 0 or bits < 0:
+        return None
+    expected = np.clip(round_half_away(real) + target.zero_point, -128, 127)
+    found = np.clip(settle(numbers << bits, multiplier, shift) + target.zero_point, -128, 127)
+    return (bits, multiplier, shift) if np.array_equal(found, expected) else None
+
+
+@pattern("CUMSUM")
+def unused_cumsum(graph: Subject, op: Operator) -> Rewrite | None:
+    """Sums that nothing reads any more go."""
+    return None if graph.is_used(op.outputs[0]) else Rewrite([op], [])
+
+
+#: In the order in which they are tried.
+SUMS = (unused_cumsum, cumsum_by_doubling, float_cumsum)

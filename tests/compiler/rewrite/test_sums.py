@@ -1,0 +1,68 @@
+"""CUMSUM: of int32 as LiteRT's, of float32 between int8 tensors as integers, where these prove the same."""
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from tq_hw.compiler import compile_model
+from tq_hw.compiler.rewrite.library import LIBRARY
+from tq_hw.compiler.rewrite.rewrite import rewrite
+from tq_hw.isa.config import load_config
+from tq_hw.model.errors import UnsupportedError
+from tq_hw.model.samples.build import ModelBuilder
+from tq_hw.model.tflite.reader import parse_model
+from tq_hw.sim.executor import execute
+from tq_hw.sim.golden.run import run
+from tq_hw.sim.oracles import ENGINES, Oracle, available
+
+
+@pytest.fixture(scope="module")
+def litert() -> Iterator[Oracle]:
+    if not available("litert-ref"):
+        pytest.skip(f'{ENGINES["litert-ref"][0]} is not installed: pip install "tq-hw[oracles]"')
+    with Oracle("litert-ref") as oracle:
+        yield oracle
+
+
+def check(litert: Oracle, data: bytes, inputs: list[np.ndarray]) -> None:
+    model = parse_model(data, "sums")
+    expected = litert.run(data, inputs)[0]
+    np.testing.assert_array_equal(run(model, inputs).outputs[0], expected, strict=True)
+    found = execute(compile_model(model, load_config("n8")).program, inputs).outputs[0]
+    np.testing.assert_array_equal(found, expected, strict=True)
+
+
+@pytest.mark.parametrize(("axis", "exclusive", "reverse"), [
+    (1, False, False), (-1, True, False), (0, False, True), (1, True, True)])
+def test_int32(litert: Oracle, axis: int, exclusive: bool, reverse: bool) -> None:
+    """Sums wrap."""
+    b = ModelBuilder("ints")
+    x = b.input((3, 7, 2), dtype="int32")
+    made = b.add("CUMSUM", [x, b.constant(np.array(axis, np.int32))], shape=(3, 7, 2), dtype="int32",
+                 options={"exclusive": exclusive, "reverse": reverse})
+    value = np.random.default_rng(0).integers(-2**31, 2**31, (3, 7, 2)).astype(np.int32)
+    check(litert, b.build(made), [value])
+
+
+def float_sums(terms: int, scale: float, out: float) -> bytes:
+    b = ModelBuilder("floats")
+    x = b.add("DEQUANTIZE", [b.input((40, terms), scale=scale, zero_point=-13)])
+    made = b.add("CUMSUM", [x, b.constant(np.array(1, np.int32))], shape=(40, terms), dtype="float32",
+                 options={"exclusive": False, "reverse": False})
+    return b.build(b.add("QUANTIZE", [made], scale=out, zero_point=-17))
+
+
+@pytest.mark.parametrize(("terms", "scale", "out"), [(8, 0.01245905, 0.07812873), (3, 0.5, 0.7), (1, 0.02, 0.019)])
+def test_float32_between_int8(litert: Oracle, terms: int, scale: float, out: float) -> None:
+    data = float_sums(terms, scale, out)
+    operators = [op.op for op in rewrite(parse_model(data, "sums").main, LIBRARY).operators]
+    assert operators[0] == "TABLE"
+    assert operators[-1] == "SCALE"
+    check(litert, data, [np.random.default_rng(1).integers(-128, 128, (40, terms)).astype(np.int8)])
+
+
+def test_what_is_not_proved_is_refused() -> None:
+    """Of these scales every sum of five steps lies just between two codes."""
+    with pytest.raises(UnsupportedError, match=r"^operator 1 \(CUMSUM\): input 0, tensor 1 \('t1'\), is float32"):
+        compile_model(parse_model(float_sums(8, 0.1, 1.0), "sums"), load_config("n8"))
