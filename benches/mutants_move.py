@@ -189,6 +189,17 @@ MOVE_MUTANTS = (
              "kept.eq(Array(found)[~from_bank])"),
             ("load's write allowed in a bank that the output writes",
              "load.grant.eq(~(out.en & (out.addr[:_BANK_BITS] == load.addr[:_BANK_BITS])))", "load.grant.eq(1)"),
+            ("output's byte mask taken from the load", "Mux(by_out, out.mask, Mux(by_load, load.mask, 0))",
+             "Mux(by_out, load.mask, Mux(by_load, load.mask, 0))"),
+            ("bank written where nobody asks", "Mux(by_load, load.mask, 0)", "load.mask"),
+            ("weights read beside a feed in one bank", "wanted.eq(wants[name] & ~by_array)", "wanted.eq(wants[name])"),
+            ("client's word disturbed by the reads of others", 'm.If(delayed(m, took, late, f"took_{name}", '
+             'control=True))', "m.If(1)"),
+            ("reads of A not kept from those of B and of the store", "before = before | port.wants", "before |= 0"),
+        ),
+        "test_an_address_beyond_the_end_is_reported": (
+            ("scratchpad's end one bit too far", "(port.addr >> _BANK_BITS + row_bits).any()",
+             "(port.addr >> _BANK_BITS + row_bits + 1).any()"),
         ),
     }),
 )
