@@ -36,11 +36,12 @@ def constants(machine: Machine, area: Area, wanted: npt.NDArray[np.uint8], chann
     something; with `element`, so many elements of that size in all of its words together.
     """
     size, width = wanted.shape[2], machine.config.word_bytes
-    words = area.places() & ADDRESSES - 1
-    if not machine.exists(area):
-        machine.words(words)
-    elif size == width and len(wanted) == len(words) and holds(machine, area, wanted):
+    exists = machine.exists(area)
+    if exists and size == width and len(wanted) == area.counts[0] and holds(machine, area, wanted):
         return
+    words = area.places() & ADDRESSES - 1
+    if not exists:
+        machine.words(words)
     found = machine.there(words, what)[..., :size]
     if machine.numbers.are(found, wanted):
         return

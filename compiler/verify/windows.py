@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tq_hw.compiler.ir.meaning import Part
-from tq_hw.compiler.verify.areas import Area
+from tq_hw.compiler.verify.areas import ADDRESSES, Area
 from tq_hw.compiler.verify.constants import channels_of, constants
 from tq_hw.compiler.verify.folded import UNKNOWN, folded
 from tq_hw.compiler.verify.machine import Machine
@@ -165,8 +165,11 @@ def _pixels(machine: Machine, part: Part, rows: _Axis, cols: _Axis, blocks: _Blo
     split = bool(channels[0] % block or (channels[1] % block and channels[1] < c))
     image, found = part.tile.image * h, machine.found(value, False)
     if rows.step is not None and cols.step is not None:
-        area = Area(f["in_base"] + int(rows.offsets[0]) + int(cols.offsets[0]) + blocks.first,
-                    (len(rows.places), len(cols.places), blocks.words), (rows.step, cols.step, blocks.step))
+        base = f["in_base"] + int(rows.offsets[0]) + int(cols.offsets[0]) + blocks.first
+        counts, steps = (len(rows.places), len(cols.places), blocks.words), (rows.step, cols.step, blocks.step)
+        area = Area(base, counts, steps)
+        if area.low >= ADDRESSES:
+            area = Area(base - ADDRESSES, counts, steps)
         if machine.exists(area):
             machine.reads(area)
             if not split and blocks.words == last - first and isinstance(found.there, int):
@@ -226,15 +229,20 @@ def _weights(machine: Machine, part: Part) -> None:
     """Check the weights of all blocks."""
     f, config = machine.fields, machine.config
     wanted = part.weights.reshape(part.weights.shape[0], -1, config.cols)
-    steps = {ArrayMode.FOLDED: f["kernel_blocks"], ArrayMode.DEPTHWISE: -(-f["kernel_rows"] // config.groups)
-             * -(-f["kernel_cols"] // 3)}.get(ArrayMode(f["mode"]), f["kernel_rows"] * f["kernel_cols"]
-                                              * f["kernel_blocks"] * f["slices"])
+    if f["mode"] == ArrayMode.FOLDED:
+        steps = f["kernel_blocks"]
+    elif f["mode"] == ArrayMode.DEPTHWISE:
+        steps = -(-f["kernel_rows"] // config.groups) * -(-f["kernel_cols"] // 3)
+    else:
+        steps = f["kernel_rows"] * f["kernel_cols"] * f["kernel_blocks"] * f["slices"]
     if steps * f["weight_rows"] != wanted.shape[1]:
         raise DataflowError(f"it has {steps} steps of {f['weight_rows']} rows of weights, its part of the kernel "
                             f"{wanted.shape[1]} rows")
     tile = part.tile
     words = Area(f["weight_base"], (f["out_blocks"], wanted.shape[1]), (f["weight_block_step"], 1))
-    key = "weights", id(part.weights), words.counts, tile.layer, tile.blocks, tile.phases
+    # Parts of one packed kernel are views of it, which lives as long as the stream.
+    key = ("weights", part.weights.__array_interface__["data"], part.weights.shape, part.weights.strides, words.counts,
+           tile.layer, tile.blocks, tile.phases)
     exists = machine.exists(words)
     if exists:
         machine.reads(words)
