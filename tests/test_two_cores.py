@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-EXAMPLE = Path(__file__).parents[1] / "examples" / "two_cores" / "run.py"
+EXAMPLE = Path(__file__).parents[1] / "examples" / "two_cores" / "simulate_two.py"
 
 
 @pytest.mark.slow
