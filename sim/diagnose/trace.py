@@ -46,7 +46,10 @@ def trace_events(program: Program, timeline: Mapping[Unit, npt.NDArray[Any]],
             name = "-" if owner is None else f"{owner.index} {owner.op}"
             events.append(_slice(number, name, max(taken, before), done, {"run": run, "taken_cycle": taken}))
             before = done
-    return {"traceEvents": events, "displayTimeUnit": "ms"}
+    config = program.config
+    return {"traceEvents": events, "displayTimeUnit": "ms", "otherData": {
+        "program": program.name, "configuration": config.name, "fingerprint": f"{config.fingerprint:08x}",
+        "time_unit": "cycle"}}
 
 
 def timed(trace: dict[str, Any], clock_hz: int) -> dict[str, Any]:
@@ -56,7 +59,8 @@ def timed(trace: dict[str, Any], clock_hz: int) -> dict[str, Any]:
         "ts": event["ts"] * microseconds, "dur": event["dur"] * microseconds,
         "args": event["args"] | {"begin_cycle": event["ts"], "end_cycle": event["ts"] + event["dur"]}}
         for event in trace["traceEvents"]]
-    return trace | {"traceEvents": events, "otherData": {"clock_hz": clock_hz}}
+    return trace | {"traceEvents": events, "otherData": trace["otherData"] | {
+        "time_unit": "us", "clock_hz": clock_hz}}
 
 
 def _name(kind: str, thread: int, name: str) -> dict[str, Any]:

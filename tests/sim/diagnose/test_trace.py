@@ -41,7 +41,9 @@ def test_times_at_a_clock():
     timeline = {unit: np.array([(0, 50)] * 100) for unit in Unit}
     trace = trace_events(program, timeline, {})
     real = timed(trace, 25_000_000)
-    assert real["otherData"] == {"clock_hz": 25_000_000}
+    assert trace["otherData"]["time_unit"] == "cycle"
+    assert real["otherData"] == {"program": program.name, "configuration": "tiny", "time_unit": "us",
+                                 "fingerprint": f"{PRESETS['tiny'].fingerprint:08x}", "clock_hz": 25_000_000}
     first = next(event for event in real["traceEvents"] if event["ph"] == "X")
     assert (first["ts"], first["dur"]) == (0.0, 2.0)
     assert (first["args"]["begin_cycle"], first["args"]["end_cycle"]) == (0, 50)

@@ -100,6 +100,7 @@ def test_the_design_without_the_cells() -> None:
     assert f"module {OUTSIDE_NAME}(input clk, input rst, input swap, input [3:0] sel," in stub(config)
 
 
+@pytest.mark.slow  # builds a simulator of its own
 @pytest.mark.parametrize("seed", range(3))
 def test_the_whole_machine_does_the_same(seed: int) -> None:
     program = compile_model(sample("conv", seed), PRESETS["tiny"]).program
