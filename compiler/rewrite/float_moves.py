@@ -20,12 +20,12 @@ MOVES: dict[str, tuple[int, ...] | None] = {
                      "SPACE_TO_BATCH_ND", "BATCH_TO_SPACE_ND", "RESIZE_NEAREST_NEIGHBOR", "SPLIT_V",
                      "UNPACK"), (0,)),
     "SPLIT": (1,), "CONCATENATION": None, "PACK": None}
-_CODES = ("int8", "uint8")
+_CODES = ("int8",)
 
 
 def _moved(graph: Subject, op: Operator | None) -> Sequence[int]:
     """Return the positions of what a float32 move moves, () for another operator."""
-    if (op is None or op.op not in MOVES or graph.output(op).dtype != "float32"
+    if (op is None or op.op not in MOVES or not op.outputs or graph.output(op).dtype != "float32"
             or op.options.get("fused_activation_function", "NONE") != "NONE"):  # a CONCATENATION may have one
         return ()
     positions = MOVES[op.op]
