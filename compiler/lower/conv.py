@@ -122,12 +122,25 @@ def _phases(out_size: int, kernel: int, stride: int, pad: int) -> list[_Phase]:
     return phases
 
 
+def _add_phase(state: Legalizer, op: Operator, p: conv.ConvParams, part: Value, taps: IntArray,
+               bias: IntArray | None, pad: tuple[int, int]) -> None:
+    source = state.input(op, 2)
+    if p.dtype == "int16":
+        plane_mac(state, op, source, part, taps, bias, p, pad=pad)
+        return
+    sums = taps.sum(axis=(1, 2, 3), dtype=np.int64)
+    state.layers.append(Mac(
+        op.index, op.op, (source,), part, depthwise=False, weights=taps,
+        bias=folded_bias(bias, sums, p.input_zero_point), multiplier=p.multiplier, shift=p.shift,
+        stride=(1, 1), dilation=(1, 1), pad=pad, pad_value=p.input_zero_point,
+        zero_point=p.output_zero_point, act_min=p.act_min, act_max=p.act_max))
+
+
 @lowers("TRANSPOSE_CONV")
 def lower_transpose_conv(state: Legalizer, op: Operator) -> None:
     """Sub-convolutions per output phase; each contributes its own part of the output."""
     p = conv.params(op, state.subgraph)
     weights, bias = state.constant(op, 1), bias_of(state, op, 3)
-    source = state.input(op, 2)
     tensor = state.subgraph.tensors[op.outputs[0]]
     n, out_h, out_w, out_c = tensor.shape
     rows = _phases(out_h, p.filter_height, p.stride_h, p.pad_top)
@@ -142,16 +155,12 @@ def lower_transpose_conv(state: Legalizer, op: Operator) -> None:
             taps = (weights[:, row.taps][:, :, col.taps] if row.taps and col.taps
                     else np.zeros((out_c, 1, 1, weights.shape[3]), np.int8))
             pad = (row.pad, col.pad) if row.taps and col.taps else (0, 0)
+            shape = (n, row.size, col.size, out_c)
             part = state.output(op) if single else Value(
-                f"{tensor.name} ({row.phase}, {col.phase})", tensor.index, (n, row.size, col.size, out_c),
+                f"{tensor.name} ({row.phase}, {col.phase})", tensor.index, state.view(shape, tensor.dtype),
                 p.output_zero_point)
-            sums = taps.sum(axis=(1, 2, 3), dtype=np.int64)
-            state.layers.append(Mac(
-                op.index, op.op, (source,), part, depthwise=False, weights=np.ascontiguousarray(taps),
-                bias=folded_bias(bias, sums, p.input_zero_point), multiplier=p.multiplier, shift=p.shift,
-                stride=(1, 1), dilation=(1, 1), pad=pad, pad_value=p.input_zero_point,
-                zero_point=p.output_zero_point, act_min=p.act_min, act_max=p.act_max))
-            base = blank(part.shape, tensor.dtype)
+            _add_phase(state, op, p, part, np.ascontiguousarray(taps), bias, pad)
+            base = blank(shape, tensor.dtype)
             copies.append(copy_between(len(parts), base, base,
                                        target[:, row.phase::p.stride_h, col.phase::p.stride_w], target))
             parts.append(part)

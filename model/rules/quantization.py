@@ -131,7 +131,9 @@ def _data_tensors(node: Node) -> Sequence[Tensor]:
         return [node.input(0), node.output()]
     if op == "PADV2":
         return [node.input(0), node.input(2), *node.outputs()]
-    return [node.input(1 if op in ("SPLIT", "EMBEDDING_LOOKUP", "SCATTER_ND") else 0), *node.outputs()]
+    if op in ("SPLIT", "EMBEDDING_LOOKUP", "SCATTER_ND"):
+        return [node.input(1), *node.outputs()]
+    return [source_of(node), *node.outputs()]
 
 
 def constraint_same_type(node: Node) -> str | None:

@@ -10,7 +10,7 @@ import numpy as np
 from tq_hw.model.graph import Tensor
 from tq_hw.model.rules.node import Node
 from tq_hw.model.rules.options import multipliers
-from tq_hw.model.rules.quantization import bias_of, label
+from tq_hw.model.rules.quantization import bias_of, label, source_of
 
 __all__ = ["constraint_bias_type", "constraint_int16_output", "constraint_int16_zero_point",
            "constraint_power_of_two_sum", "constraint_wide_multiplier", "is_sixteen", "sums_in_32_bits"]
@@ -20,8 +20,8 @@ _MOST_LEFT = 7
 
 
 def is_sixteen(node: Node) -> bool:
-    """Whether the first input of an operator is an activation of int16."""
-    return node.input(0).dtype == "int16"
+    """Whether the input of an operator that carries the data is an activation of int16."""
+    return source_of(node).dtype == "int16"
 
 
 def sums_in_32_bits(node: Node) -> bool:

@@ -62,8 +62,8 @@ _COPIES = ("TILE BROADCAST_TO REVERSE_V2 MIRROR_PAD GATHER_ND SCATTER_ND SELECT 
 _FUSED = "CONV_2D DEPTHWISE_CONV_2D TRANSPOSE_CONV FULLY_CONNECTED AVERAGE_POOL_2D MAX_POOL_2D ADD SUB MUL"
 
 #: Operators that take activations of int16 as well as of int8.
-_SIXTEEN = ("CONV_2D DEPTHWISE_CONV_2D FULLY_CONNECTED AVERAGE_POOL_2D MAX_POOL_2D LOGISTIC TANH RELU RELU6 LEAKY_RELU "
-            "ADD SUB MUL MAXIMUM MINIMUM MEAN RESIZE_NEAREST_NEIGHBOR")
+_SIXTEEN = ("CONV_2D DEPTHWISE_CONV_2D TRANSPOSE_CONV FULLY_CONNECTED AVERAGE_POOL_2D MAX_POOL_2D LOGISTIC TANH RELU "
+            "RELU6 LEAKY_RELU ADD SUB MUL MAXIMUM MINIMUM MEAN RESIZE_NEAREST_NEIGHBOR")
 _LSTM = "UNIDIRECTIONAL_SEQUENCE_LSTM"
 _CONV = " ".join(WEIGHT_AXES)
 
@@ -76,11 +76,12 @@ _RULES: dict[Rule, str] = {
     constraint_bias_zero_point: f"{_CONV} SVDF",
     constraint_bias_scale: "FULLY_CONNECTED",
     constraint_same_type: f"{_MOVES} {_COPIES} ADD SUB MUL SQUARED_DIFFERENCE DIV REDUCE_PROD {' '.join(COMPARISONS)} "
-                          "CONV_2D DEPTHWISE_CONV_2D FULLY_CONNECTED LOGISTIC TANH RELU RELU6 LEAKY_RELU MEAN",
-    constraint_bias_type: "CONV_2D DEPTHWISE_CONV_2D FULLY_CONNECTED",
+                          "CONV_2D DEPTHWISE_CONV_2D TRANSPOSE_CONV FULLY_CONNECTED LOGISTIC TANH RELU RELU6 "
+                          "LEAKY_RELU MEAN",
+    constraint_bias_type: _CONV,
     constraint_int16_output: "SOFTMAX",
     constraint_int16_zero_point: f"{_SIXTEEN} SOFTMAX",
-    constraint_wide_multiplier: "CONV_2D DEPTHWISE_CONV_2D FULLY_CONNECTED",
+    constraint_wide_multiplier: _CONV,
     constraint_same_quantization: _MOVES,
     constraint_fixed_output: " ".join(FIXED_OUTPUTS),
     constraint_activation_is_a_range: f"{_FUSED} DIV",

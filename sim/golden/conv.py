@@ -67,8 +67,8 @@ class ConvParams(MacParams):
 def params(op: Operator, subgraph: Subgraph) -> ConvParams:
     """Derive the integers of a CONV_2D, DEPTHWISE_CONV_2D or TRANSPOSE_CONV.
 
-    Raises `UnsupportedError` for dtypes other than int8 (and int16 of the first two), weights with a zero point, or
-    a geometry that does not fit, `ModelError` for missing tensors.
+    Raises `UnsupportedError` for dtypes other than int8 and int16, weights with a zero point, or a geometry
+    that does not fit, `ModelError` for missing tensors.
     """
     if op.op == "TRANSPOSE_CONV":
         return _transpose_params(op, subgraph)
@@ -114,9 +114,8 @@ def params(op: Operator, subgraph: Subgraph) -> ConvParams:
 
 
 def _transpose_params(op: Operator, subgraph: Subgraph) -> ConvParams:
-    tensor = require_dtype(op, subgraph, "int8", position=2)
-    output = output_tensor(op, subgraph)
-    require(output.dtype == "int8", f"output must be int8, not {output.dtype}")
+    dtype = activation_type(op, subgraph, 2)
+    tensor, output = require_dtype(op, subgraph, dtype, position=2), output_tensor(op, subgraph)
     filter_shape = require_dtype(op, subgraph, "int8", position=1).shape
     require(len(tensor.shape) == 4 and len(filter_shape) == 4 and len(output.shape) == 4,
             f"input, weights and output must have 4 dimensions, found {tensor.shape}, "
@@ -132,11 +131,11 @@ def _transpose_params(op: Operator, subgraph: Subgraph) -> ConvParams:
     cols = compute_padding(padding, output.shape[2], filter_shape[2], stride_w)
     multiplier, shift = channel_multipliers(tensor.scale, weights, output.scale, filter_shape[0])
     act_min, act_max = activation_range(str_option(op, "fused_activation_function"),
-                                        output.scale, output.zero_point)
+                                        output.scale, output.zero_point, dtype)
     return ConvParams(multiplier, shift, tensor.zero_point, output.zero_point, act_min, act_max,
                       rows.before, cols.before, rows.after, cols.after,
                       output.shape[1], output.shape[2], filter_shape[1], filter_shape[2],
-                      stride_h, stride_w, 1, 1)
+                      stride_h, stride_w, 1, 1, dtype=dtype, wide=is_wide(op, subgraph))
 
 
 def _padded(x: Array, p: ConvParams) -> IntArray:

@@ -120,14 +120,16 @@ def requantize(acc: IntArray, params: MacParams) -> Array:
 
 def is_wide(op: Operator, subgraph: Subgraph) -> bool:
     """Whether activations are int16 and their products are summed in int64."""
-    source = input_tensor(op, subgraph, 0)
-    named = op.options.get("quantized_bias_type", "int64")
+    source = input_tensor(op, subgraph, 2 if op.op == "TRANSPOSE_CONV" else 0)
+    # TFLite Micro's TRANSPOSE_CONV does not look at the option.
+    ignored = op.op == "TRANSPOSE_CONV" and subgraph.profile == "tflm"
+    named = "int64" if ignored else op.options.get("quantized_bias_type", "int64")
     return source is not None and source.dtype == "int16" and named != "int32"
 
 
-def activation_type(op: Operator, subgraph: Subgraph) -> str:
-    """Type of input and output, int8, or int16 with zero points 0."""
-    tensor, output = require_dtype(op, subgraph, "int8", "int16"), output_tensor(op, subgraph)
+def activation_type(op: Operator, subgraph: Subgraph, position: int = 0) -> str:
+    """Type of an input and the output, int8, or int16 with zero points 0."""
+    tensor, output = require_dtype(op, subgraph, "int8", "int16", position=position), output_tensor(op, subgraph)
     require(output.dtype == tensor.dtype, f"output must be {tensor.dtype}, not {output.dtype}")
     points = [tensor.zero_point, output.zero_point]
     require(tensor.dtype == "int8" or not any(points), f"activations of int16 must have zero point 0, found {points}")

@@ -114,6 +114,15 @@ def constraint_tflm_six(op: Operator, subgraph: Subgraph) -> str | None:
     return None if 6 / tensor.scale < 2.0**31 - 128 else f"input scale {tensor.scale:g}"
 
 
+@_rule("tflm", _UNDEFINED, "TRANSPOSE_CONV")
+def constraint_tflm_wide_bias(op: Operator, subgraph: Subgraph) -> str | None:
+    """Give an input of int16 an int64 bias: the kernel reads any as one."""
+    source, bias = input_tensor(op, subgraph, 2), input_tensor(op, subgraph, 3)
+    if source is None or source.dtype != "int16" or bias is None or bias.dtype == "int64":
+        return None
+    return bias.dtype
+
+
 @_rule("tflm", _REFUSED, "SVDF")
 def constraint_tflm_bias(op: Operator, subgraph: Subgraph) -> str | None:
     """Have a bias whose scale is within 1e-5 of state scale times time weight scale."""

@@ -62,6 +62,26 @@ def conv(rng: Rng, op: str) -> bytes:
     return b.build(b.add(op, [source, weights, bias], scale=_scale(rng, b, source, weights, taps), **options))
 
 
+def transpose_conv(rng: Rng, op: str) -> bytes:
+    b = ModelBuilder(op)
+    size, kernel, stride = rng.integers(1, 7, 2), rng.integers(1, 4, 2), rng.integers(1, 4, 2)
+    source = _input(rng, b, int(rng.integers(1, 3)), *map(int, size), int(rng.integers(1, 9)))
+    padding, channels, depth = pick(rng, "SAME", "VALID"), int(rng.integers(1, 9)), b.tensors[source].shape[3]
+    extent = [int(n * step if padding == "SAME" else (n - 1) * step + taps)
+              for n, step, taps in zip(size, stride, kernel, strict=True)]
+    weights = _weights(rng, b, (channels, *map(int, kernel), depth), 0)
+    # An int32 bias is not defined in TFLite Micro.
+    options: dict[str, Any] = {"quantized_bias_type": pick(rng, "int64", "float32"), "padding": padding,
+                               "stride_h": int(stride[0]), "stride_w": int(stride[1]),
+                               "fused_activation_function": pick(rng, *ACTIVATIONS)}
+    shape = (b.tensors[source].shape[0], *extent, channels)
+    inputs = [b.constant(list(shape)), weights, source]
+    if rng.random() < 0.8:
+        inputs.append(_bias(rng, b, source, weights, channels, options))
+    return b.build(b.add(op, inputs, scale=_scale(rng, b, source, weights, depth * int(np.prod(kernel))), shape=shape,
+                         **options))
+
+
 def fully_connected(rng: Rng, op: str) -> bytes:
     b = ModelBuilder(op)
     depth, units = int(rng.integers(1, 100)), int(rng.integers(1, 20))

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 from random_draws import Generator
-from random_sixteen import binary, conv, fully_connected, mean, move, pool, quantize, softmax, unary
+from random_sixteen import binary, conv, fully_connected, mean, move, pool, quantize, softmax, transpose_conv, unary
 
 from tq_hw.model.tflite.reader import parse_model
 from tq_hw.sim.golden.run import run
@@ -14,7 +14,7 @@ from tq_hw.sim.oracles import Oracle
 
 _MOVES = ("RESHAPE", "CONCATENATION", "PAD", "TRANSPOSE", "SLICE", "PACK", "RESIZE_NEAREST_NEIGHBOR")
 OPERATORS: dict[str, Generator] = {
-    "CONV_2D": conv, "DEPTHWISE_CONV_2D": conv, "FULLY_CONNECTED": fully_connected,
+    "CONV_2D": conv, "DEPTHWISE_CONV_2D": conv, "TRANSPOSE_CONV": transpose_conv, "FULLY_CONNECTED": fully_connected,
     **dict.fromkeys(("ADD", "SUB", "MUL", "MAXIMUM", "MINIMUM"), binary),
     **dict.fromkeys(("AVERAGE_POOL_2D", "MAX_POOL_2D"), pool),
     **dict.fromkeys(("LOGISTIC", "TANH", "RELU", "RELU6", "LEAKY_RELU"), unary),
