@@ -120,6 +120,15 @@ def padded() -> bytes:
     return b.build(b.add("SPACE_TO_BATCH_ND", [x, b.constant([2, 2]), b.constant([[0, 2], [0, 0]])]))
 
 
+def transposed() -> bytes:
+    """TRANSPOSE_CONV of int16 with an int32 bias."""
+    b = ModelBuilder("transposed")
+    weights = b.constant(np.ones((2, 1, 1, 3), np.int8), scale=0.5)
+    inputs = [b.constant([1, 4, 4, 2]), weights, b.input((1, 4, 4, 3), "int16", scale=0.5)]
+    return b.build(b.add("TRANSPOSE_CONV", [*inputs, b.constant(np.ones(2, np.int32), scale=0.25)], scale=1.0,
+                         shape=(1, 4, 4, 2), quantized_bias_type="int32"))
+
+
 def without_bias() -> bytes:
     b = ModelBuilder()
     weights = b.constant(np.ones((2, 1, 1, 3), np.int8), scale=[0.5, 0.5])
@@ -161,6 +170,8 @@ REFUSED = [
     ("tflm", one("TANH", 2.0**35), "operator 0 (TANH)", f"{SHIFT}; found 3.43597e+10. {UNDEFINED}"),
     ("tflm", one("RELU6", 1e-9, 0.5), "operator 0 (RELU6)", "Keep 6 by the input scale below 2^31; found input scale "
      f"1e-09. {UNDEFINED}"),
+    ("tflm", transposed(), "operator 0 (TRANSPOSE_CONV)", "Give an input of int16 an int64 bias: the kernel reads any "
+     f"as one; found int32. {UNDEFINED}"),
     ("tflm", svdf("int16", 0.25), "operator 0 (SVDF)", "Have a bias whose scale is within 1e-5 of state scale times "
      "time weight scale; found bias scale 0.25, expected 0.125. TFLite Micro refuses it"),
     ("litert", svdf("int8", 0.125), "operator 0 (SVDF)", "Have a state of int16; found int8. LiteRT's result is "
