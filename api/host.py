@@ -14,7 +14,8 @@ from contextlib import AbstractContextManager
 from typing import Protocol
 
 from tq_hw.boards.link.device import Device, DeviceLink, DeviceRun, MachineError
-from tq_hw.boards.link.host import Link, Progress, SerialPort
+from tq_hw.boards.link.host import Link, Progress
+from tq_hw.boards.link.port import SerialPort
 from tq_hw.boards.link.pynq import open_pynq as pynq_link
 from tq_hw.boards.link.uio import open_uio as uio_link
 from tq_hw.cli.shared.arrays import find_inputs, port_kinds

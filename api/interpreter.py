@@ -19,7 +19,8 @@ from typing import Any
 from tq_hw.accelerators import Accelerator, BoardAccelerator, ExecutorAccelerator, RtlAccelerator
 from tq_hw.boards.catalog.catalog import find_board
 from tq_hw.boards.link.device import Device
-from tq_hw.boards.link.host import Link, SerialPort
+from tq_hw.boards.link.host import Link
+from tq_hw.boards.link.port import SerialPort
 from tq_hw.isa.config import Config
 from tq_hw.isa.memory import YARDSTICK, Memory
 from tq_hw.model.errors import OptionError, UnsupportedError

@@ -8,8 +8,9 @@ from typing import Any, TypeVar, cast
 import click
 
 from tq_hw.boards.catalog.catalog import find_board
-from tq_hw.boards.link.host import Link, SerialPort
+from tq_hw.boards.link.host import Link
 from tq_hw.boards.link.mapped import MappedLink
+from tq_hw.boards.link.port import SerialPort
 from tq_hw.boards.link.uio import open_uio
 from tq_hw.cli.subject import DEFAULT_CONFIG
 from tq_hw.isa.config import Config, load_config

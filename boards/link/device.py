@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 from typing import Protocol, TypeVar
 
 from tq_hw.boards.link.dram import await_dram
-from tq_hw.boards.link.host import LinkError, Progress, SessionLostError
+from tq_hw.boards.link.host import Progress, SessionLostError
+from tq_hw.boards.link.port import LinkError
 from tq_hw.boards.link.protocol import Identity
 from tq_hw.boards.link.room import aligned, check_program, memory_bytes
 from tq_hw.isa.control import (

@@ -4,7 +4,7 @@ import time
 from dataclasses import dataclass
 from typing import Protocol
 
-from tq_hw.boards.link.host import LinkError
+from tq_hw.boards.link.port import LinkError
 from tq_hw.boards.link.protocol import DramState
 
 __all__ = ["DramLink", "DramStatus", "Window", "await_dram", "read_dram"]

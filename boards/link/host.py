@@ -1,15 +1,10 @@
 """The host's end of the link: requests that survive a bad line."""
 
-import contextlib
-import errno
-import os
 import random
 import time
 from collections.abc import Callable
-from typing import Protocol
 
-import serial
-
+from tq_hw.boards.link.port import LinkError, Port
 from tq_hw.boards.link.protocol import (
     ANSWER_SYNC,
     CRC_BYTES,
@@ -26,9 +21,8 @@ from tq_hw.boards.link.protocol import (
     words_of,
 )
 from tq_hw.isa.control import REGISTERS
-from tq_hw.model.errors import DeviceError
 
-__all__ = ["Link", "LinkError", "Port", "Progress", "SerialPort", "SessionLostError"]
+__all__ = ["Link", "Progress", "SessionLostError"]
 
 #: Called with the bytes that are done.
 Progress = Callable[[int], None]
@@ -52,75 +46,8 @@ _FADE = 0.9
 _READS = (Command.OPEN, Command.READ_REGISTERS, Command.READ_MEMORY)
 
 
-class LinkError(DeviceError):
-    """The board does not answer, refuses a request, or is not what was expected."""
-
-
 class SessionLostError(LinkError):
     """The board was reset since the session was opened; memory and registers are undefined."""
-
-
-class Port(Protocol):
-    """A line of bytes.
-
-    Members
-    -------
-    byte_seconds : time of one byte on the wire
-    """
-
-    byte_seconds: float
-
-    def write(self, data: bytes) -> None:
-        """Send all of `data`."""
-
-    def read(self, wait_seconds: float) -> bytes:
-        """Return what has come, or wait for at least one byte, or return nothing after the time."""
-
-
-class SerialPort:
-    """A serial port, or whatever pyserial takes for one; LinkError if it cannot be opened or goes away.
-
-    Of a device of this machine it is the only user: two that talk at once would get each other's answers.
-    """
-
-    def __init__(self, name: str, baud: int) -> None:
-        self.name = name
-        self.byte_seconds = 10 / baud
-        try:
-            self._serial = serial.serial_for_url(name, baud, timeout=0, write_timeout=5, exclusive=True)
-        except (OSError, ValueError) as error:
-            if getattr(error, "errno", None) in (errno.EAGAIN, errno.EBUSY):
-                raise LinkError(f"port {name} is in use by another program; end that first") from None
-            raise LinkError(f"port {name} cannot be opened: {_reason(error)}; `tq-hw doctor` lists "
-                            "those that there are") from None
-        # USB adapters else keep what they got for up to 16 ms; not every port and system can be told so.
-        with contextlib.suppress(AttributeError, NotImplementedError, OSError, ValueError):
-            self._serial.set_low_latency_mode(True)
-
-    def close(self) -> None:
-        """Give the port back."""
-        self._serial.close()
-
-    def write(self, data: bytes) -> None:
-        """Send all of `data`."""
-        try:
-            self._serial.write(data)
-        except OSError as error:
-            raise LinkError(f"port {self.name} failed: {_reason(error)}") from None
-
-    def read(self, wait_seconds: float) -> bytes:
-        """Return what has come, or wait for at least one byte, or return nothing after the time."""
-        try:
-            waiting = self._serial.in_waiting
-            self._serial.timeout = 0 if waiting else wait_seconds
-            return bytes(self._serial.read(max(waiting, 1)))
-        except OSError as error:
-            raise LinkError(f"port {self.name} failed: {_reason(error)}") from None
-
-
-def _reason(error: Exception) -> str:
-    number = getattr(error, "errno", None)
-    return os.strerror(number) if number else str(error)
 
 
 class Link:

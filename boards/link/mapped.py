@@ -8,7 +8,8 @@ session, so nothing here notices that somebody else resets the accelerator.
 import time
 from typing import Protocol
 
-from tq_hw.boards.link.host import LinkError, Progress
+from tq_hw.boards.link.host import Progress
+from tq_hw.boards.link.port import LinkError
 from tq_hw.boards.link.protocol import DRAM_REGISTERS, MOST_BYTES, VERSION, Identity
 from tq_hw.isa.control import REGISTERS
 

@@ -4,8 +4,8 @@ import mmap
 import os
 from pathlib import Path
 
-from tq_hw.boards.link.host import LinkError
 from tq_hw.boards.link.mapped import MappedLink
+from tq_hw.boards.link.port import LinkError
 from tq_hw.isa.control import WINDOW_BYTES
 
 __all__ = ["UdmaBuffer", "UioRegisters", "open_uio"]

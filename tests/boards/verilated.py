@@ -47,7 +47,7 @@ def verilate(folder: Path, sources: Sequence[str | Path], top: str, harness: Pat
 
 
 class SimulatedLine:
-    """The UART of a Verilated board, as a Port of boards/link/host.py; simulated time passes while the host waits."""
+    """The UART of a Verilated board, as a Port of boards/link/port.py; simulated time passes while the host waits."""
 
     #: No answer takes longer.
     LONGEST_CYCLES = 2_000_000

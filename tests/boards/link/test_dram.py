@@ -8,7 +8,7 @@ from amaranth.sim import Simulator
 from tq_hw.boards.gateware.board_status import BoardStatus
 from tq_hw.boards.link import dram
 from tq_hw.boards.link.dram import DramStatus, Window, await_dram, read_dram
-from tq_hw.boards.link.host import LinkError
+from tq_hw.boards.link.port import LinkError
 from tq_hw.boards.link.protocol import DRAM_REGISTERS, DramState
 from tq_hw.isa.control import REGISTERS
 

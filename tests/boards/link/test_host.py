@@ -8,7 +8,8 @@ from line import AcceleratorBoard, BadLine
 from networks import compiled, stateful_program, stored
 
 from tq_hw.boards.link.device import Device, MachineError
-from tq_hw.boards.link.host import Link, LinkError, SerialPort
+from tq_hw.boards.link.host import Link
+from tq_hw.boards.link.port import LinkError, SerialPort
 from tq_hw.boards.link.protocol import REQUEST_SYNC, Answer, Identity, Receiver, Request, Result
 from tq_hw.boards.link.room import memory_bytes
 from tq_hw.isa.control import NO_RUN, Status

@@ -12,7 +12,7 @@ from networks import stateful_program, stored
 
 from tq_hw.boards.link import mapped, uio
 from tq_hw.boards.link.device import Device, MachineError
-from tq_hw.boards.link.host import LinkError
+from tq_hw.boards.link.port import LinkError
 from tq_hw.boards.link.pynq import open_pynq
 from tq_hw.boards.link.uio import open_uio
 from tq_hw.isa.control import Status

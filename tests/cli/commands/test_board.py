@@ -273,7 +273,7 @@ def test_a_peer_that_did_not_read_leaves_a_board_for_the_next(tq: Any, files: Pa
 
 
 def test_a_second_client_of_a_port_is_refused(tq: Any, files: Path) -> None:
-    hold = ("import sys; from tq_hw.boards.link.host import SerialPort; port = SerialPort(sys.argv[1], 115200)\n"
+    hold = ("import sys; from tq_hw.boards.link.port import SerialPort; port = SerialPort(sys.argv[1], 115200)\n"
             "print('open', flush=True); sys.stdin.read()")
     arguments = ["run", "--board", "icebreaker", "keywords.tflite", "--inputs", "in.npz", "--port"]
     with emulation("--port", "board") as (_, port):

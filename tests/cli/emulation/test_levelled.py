@@ -5,7 +5,8 @@ import threading
 import pytest
 
 from tq_hw.boards.link.device import Device
-from tq_hw.boards.link.host import Link, SerialPort
+from tq_hw.boards.link.host import Link
+from tq_hw.boards.link.port import SerialPort
 from tq_hw.boards.link.protocol import DramState
 from tq_hw.cli.emulation.emulator import Emulator
 from tq_hw.cli.shared.arrays import draw_inputs

@@ -1,0 +1,79 @@
+"""The line to a board: bytes out and in, over a serial port or what a test takes for one."""
+
+import contextlib
+import errno
+import os
+from typing import Protocol
+
+import serial
+
+from tq_hw.model.errors import DeviceError
+
+__all__ = ["LinkError", "Port", "SerialPort"]
+
+
+class LinkError(DeviceError):
+    """The board does not answer, refuses a request, or is not what was expected."""
+
+
+class Port(Protocol):
+    """A line of bytes.
+
+    Members
+    -------
+    byte_seconds : time of one byte on the wire
+    """
+
+    byte_seconds: float
+
+    def write(self, data: bytes) -> None:
+        """Send all of `data`."""
+
+    def read(self, wait_seconds: float) -> bytes:
+        """Return what has come, or wait for at least one byte, or return nothing after the time."""
+
+
+class SerialPort:
+    """A serial port, or whatever pyserial takes for one; LinkError if it cannot be opened or goes away.
+
+    Of a device of this machine it is the only user: two that talk at once would get each other's answers.
+    """
+
+    def __init__(self, name: str, baud: int) -> None:
+        self.name = name
+        self.byte_seconds = 10 / baud
+        try:
+            self._serial = serial.serial_for_url(name, baud, timeout=0, write_timeout=5, exclusive=True)
+        except (OSError, ValueError) as error:
+            if getattr(error, "errno", None) in (errno.EAGAIN, errno.EBUSY):
+                raise LinkError(f"port {name} is in use by another program; end that first") from None
+            raise LinkError(f"port {name} cannot be opened: {_reason(error)}; `tq-hw doctor` lists "
+                            "those that there are") from None
+        # USB adapters else keep what they got for up to 16 ms; not every port and system can be told so.
+        with contextlib.suppress(AttributeError, NotImplementedError, OSError, ValueError):
+            self._serial.set_low_latency_mode(True)
+
+    def close(self) -> None:
+        """Give the port back."""
+        self._serial.close()
+
+    def write(self, data: bytes) -> None:
+        """Send all of `data`."""
+        try:
+            self._serial.write(data)
+        except OSError as error:
+            raise LinkError(f"port {self.name} failed: {_reason(error)}") from None
+
+    def read(self, wait_seconds: float) -> bytes:
+        """Return what has come, or wait for at least one byte, or return nothing after the time."""
+        try:
+            waiting = self._serial.in_waiting
+            self._serial.timeout = 0 if waiting else wait_seconds
+            return bytes(self._serial.read(max(waiting, 1)))
+        except OSError as error:
+            raise LinkError(f"port {self.name} failed: {_reason(error)}") from None
+
+
+def _reason(error: Exception) -> str:
+    number = getattr(error, "errno", None)
+    return os.strerror(number) if number else str(error)
