@@ -16,7 +16,7 @@ from tq_hw.cli.shared.files import check_outputs, write_json
 from tq_hw.cli.shared.options import debug_option, json_option, wide_option
 from tq_hw.model.errors import MissingToolError, OptionError
 from tq_hw.sim.rtl.cache import cache_dir, open_cache
-from tq_hw.sim.rtl.tools import PROGRAMS, room
+from tq_hw.sim.rtl.tools import CLANG, PROGRAMS, missing_programs, room
 
 __all__ = ["Finding", "doctor_command", "examine"]
 
@@ -69,10 +69,14 @@ def examine() -> Iterator[Finding]:
     yield Finding("Python", platform.python_version(), "")
     for name, purpose in _PACKAGES.items():
         yield _package(name, purpose)
+    lacking = missing_programs()
     for name, package in PROGRAMS.items():
         found = shutil.which(name)
         yield Finding(name, _version(name) if found else "missing", "--engine rtl",
-                      "" if found else f"apt install {package}", not found)
+                      "" if found else f"apt install {package}", name in lacking)
+    found = shutil.which(CLANG)
+    yield Finding(CLANG, _version(CLANG) if found else "missing", "--engine rtl, a fifth faster than by g++",
+                  "" if found else "apt install clang")
     for name, purpose in _BOARD_PROGRAMS.items():
         there = find_tool(name) is not None
         yield Finding(name, "found" if there else "missing", purpose, "" if there else TOOLS[name].install)

@@ -10,13 +10,13 @@ from pathlib import Path
 from tq_hw.isa.config import Config
 from tq_hw.model.errors import MissingToolError, OptionError, ToolError, last_words
 
-__all__ = ["PROGRAMS", "announcement", "check_tools", "compiler", "missing_programs", "room", "run_tool", "verilator",
-           "verilator_version"]
+__all__ = ["CLANG", "PROGRAMS", "announcement", "check_tools", "compiler", "missing_programs", "room", "run_tool",
+           "verilator", "verilator_version"]
 
 #: Programs that build a simulator, and what Debian calls the package of each.
 PROGRAMS = {"perl": "perl", "make": "make", "g++": "g++"}
 #: Makes the faster simulator, and is taken in place of g++ where it is.
-_CLANG = "clang++"
+CLANG = "clang++"
 #: What a build of the largest preset takes while it goes on.
 _ROOM_BYTES = 300 << 20
 #: CPU seconds of a build: those of any, and those per multiplier.
@@ -33,8 +33,8 @@ def announcement(config: Config) -> str:
 
 def compiler() -> tuple[str, tuple[str, ...]]:
     """Return the C++ compiler, and the arguments of make that it needs besides."""
-    if shutil.which(_CLANG):
-        return _CLANG, (f"CXX={_CLANG} -std=c++17", f"LINK={_CLANG}", "LDLIBS=-shared -latomic")
+    if shutil.which(CLANG):
+        return CLANG, (f"CXX={CLANG} -std=c++17", f"LINK={CLANG}", "LDLIBS=-shared -latomic")
     return "g++", ("CXX=g++", "LINK=g++", "LDLIBS=-shared")
 
 
@@ -45,7 +45,7 @@ def missing_programs() -> list[str]:
 
 def _without() -> str:
     """Return the program that is not needed, "" if all are."""
-    return "g++" if shutil.which(_CLANG) else ""
+    return "g++" if shutil.which(CLANG) else ""
 
 
 def run_tool(command: list[str], folder: Path, line_done: Callable[[str], None] | None = None) -> None:

