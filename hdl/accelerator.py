@@ -4,10 +4,10 @@ from typing import Any, NamedTuple
 
 from amaranth import Cat, ClockDomain, ClockSignal, DomainRenamer, Module, Mux, ResetSignal, Signal
 from amaranth.lib import wiring
-from amaranth.lib.wiring import Out
 
 from tq_hw.hdl.array.unit import ArrayUnit
 from tq_hw.hdl.bus.axi import read_members, write_members
+from tq_hw.hdl.bus.pass_through import pass_through
 from tq_hw.hdl.bus.read_channel import ReadChannel
 from tq_hw.hdl.bus.write_channel import WriteChannel
 from tq_hw.hdl.control.fetch import Fetch
@@ -173,10 +173,8 @@ class Accelerator(wiring.Component):
             registers.write_data.eq(self.reg_write_data), self.reg_read_data.eq(registers.read_data),
             self.interrupt.eq(registers.interrupt),
         ]
-        for channel, members in ((reads, read_members(self._config)), (writes, write_members(self._config))):
-            for name, member in members.items():
-                outer, inner = getattr(self, f"m_axi_{name}"), getattr(channel.bus, name)
-                m.d.comb += outer.eq(inner) if member.flow is Out else inner.eq(outer)
+        m.d.comb += pass_through(read_members(self._config), self, reads.bus, "m_axi_")
+        m.d.comb += pass_through(write_members(self._config), self, writes.bus, "m_axi_")
 
 
 class _Parts(NamedTuple):

@@ -63,7 +63,7 @@ class Registers(wiring.Component):
     runs : In(ArrayLayout(32, 5)), operations started, by unit; the error is about one of the last ones, or the next
     watchdog : Out(32), the register; running, draining : Out(1), a run is under way, or what it left open
     asked : Out(1), strobe: a start or a stop
-    given_up : In(1), strobe: memory was waited for in vain; owed : In(3), the unit that it owes an answer
+    given_up : In(1), strobe: memory did not answer in time; owed : In(3), the unit that it owes an answer
     events : In(len(EVENTS)), counted while running
     """
 

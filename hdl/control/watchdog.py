@@ -25,7 +25,7 @@ class Watchdog(wiring.Component):
     -------
     limit : In(32), 0: never
     running : In(1), a run is under way; draining : In(1), it has ended, and memory owes answers
-    moved : In(1), something moved, or began to wait anew
+    moved : In(1), something moved, or began to wait again
     memory : In(5), by unit: memory owes it answers (control: fetch)
     tokens, under_way : In(5), by unit: a RUN waits for tokens; operations are in flight
     error : Out(ArrayLayout(4, 5)), strobe of Status by unit: NO_ANSWER or DEADLOCK of the unit that waits

@@ -9,6 +9,7 @@ from typing import Any
 from amaranth import Module, Mux, Signal, signed
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
+from amaranth.utils import ceil_log2
 
 from tq_hw.hdl.dma.runs import RunGenerator
 from tq_hw.hdl.dma.word_walk import WordWalk
@@ -27,13 +28,13 @@ _WAITING_WORDS = 8
 
 def lane_bits(config: Config) -> int:
     """Bits of a byte's place in a beat."""
-    return (config.bus_bytes - 1).bit_length()
+    return ceil_log2(config.bus_bytes)
 
 
 def window_beats(config: Config) -> int:
     """Beats of the realigning window: a power of two, enough for a word that starts anywhere in a beat."""
     touched = (config.word_bytes + config.bus_bytes - 2) // config.bus_bytes + 1
-    return max(2, 1 << (touched - 1).bit_length())
+    return max(2, 1 << ceil_log2(touched))
 
 
 class PlanLayout(data.StructLayout):
@@ -61,7 +62,7 @@ class WordLayout(data.StructLayout):
         beats = window_beats(config)
         super().__init__({
             "addr": 16, "fill_end": _BYTES_BITS, "data_end": _BYTES_BITS, "fill": 8, "flip": 1,
-            "place": (beats * config.bus_bytes - 1).bit_length(), "needs": beats.bit_length(),
+            "place": ceil_log2(beats * config.bus_bytes), "needs": beats.bit_length(),
             "drops": _RUN_BITS + 1 - lane_bits(config), "moves": 1, "last": 1,
         })
 

@@ -5,6 +5,7 @@ from typing import Any
 from amaranth import Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
+from amaranth.utils import ceil_log2
 
 from tq_hw.hdl.dma.load_plan import lane_bits, window_beats
 from tq_hw.hdl.dma.runs import RunGenerator
@@ -29,7 +30,7 @@ class TakeLayout(data.StructLayout):
 
     def __init__(self, config: Config) -> None:
         beats = window_beats(config)
-        place = (beats * config.bus_bytes - 1).bit_length()
+        place = ceil_log2(beats * config.bus_bytes)
         super().__init__({
             "addr": 16, "origin": place, "place": place, "take": _BYTES_BITS, "touches": beats.bit_length(),
             "completes": beats.bit_length(), "run_end": 1, "last": 1, "flip": 1,

@@ -25,7 +25,7 @@ _FACTORS = (25520, 19875, 12055, 4435, 600, 11)
 _TABLE_BITS = 10
 #: 48/17 and -32/17, and 1, in Q2.13.
 _START, _SLOPE, _ONE = 23130, -15420, 1 << 13
-_TURNS = 3
+_STEPS = 3
 _MAX = (1 << 15) - 1
 
 
@@ -68,7 +68,7 @@ class ActivationLane(wiring.Component):
 
     _PRODUCT_CYCLES = 2
     _EXPONENTIAL_CYCLES = 4 + _PRODUCT_CYCLES * len(_FACTORS)
-    _RECIPROCAL_CYCLES = _PRODUCT_CYCLES * (1 + 2 * _TURNS)
+    _RECIPROCAL_CYCLES = _PRODUCT_CYCLES * (1 + 2 * _STEPS)
     LATENCY_CYCLES = ACTIVATION_LANE_CYCLES
     assert LATENCY_CYCLES == _EXPONENTIAL_CYCLES + _RECIPROCAL_CYCLES + 2
 
@@ -139,12 +139,12 @@ class ActivationLane(wiring.Component):
         x = Signal(signed(17), name="start", reset_less=True)
         m.d.sync += x.eq(rounded(half, _SLOPE, "start") + _START)
         half = delayed(m, half, 2, "half_start")
-        for turn in range(_TURNS):
-            error = Signal(signed(17), name=f"error{turn}", reset_less=True)
-            m.d.sync += error.eq(_ONE - rounded(half, x, f"error{turn}"))
-            late = delayed(m, x, 2, f"x{turn}_early")
-            correction = rounded(late, error, f"correction{turn}")
-            late, half = delayed(m, late, 1, f"x{turn}_late"), delayed(m, half, 4, f"half{turn}")
-            x = Signal(signed(17), name=f"x{turn}", reset_less=True)
+        for step in range(_STEPS):
+            error = Signal(signed(17), name=f"error{step}", reset_less=True)
+            m.d.sync += error.eq(_ONE - rounded(half, x, f"error{step}"))
+            late = delayed(m, x, 2, f"x{step}_early")
+            correction = rounded(late, error, f"correction{step}")
+            late, half = delayed(m, late, 1, f"x{step}_late"), delayed(m, half, 4, f"half{step}")
+            x = Signal(signed(17), name=f"x{step}", reset_less=True)
             m.d.sync += x.eq(late + _saturated(Cat(Const(0, 2), correction).as_signed()))
         return x

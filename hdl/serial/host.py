@@ -24,14 +24,14 @@ class Host(wiring.Component):
 
     While the machine is busy, a start and writes of other registers than `control` are ignored. A stop takes effect at
     once; the machine is busy until the engine has cleared the registers that tell of an error, and until memory has
-    answered or was waited for in vain.
+    answered or did not in time.
 
     Members
     -------
     reg_* , interrupt : as of `hdl.accelerator.Accelerator`
     write_en, write_index, write_data : Out, what the host wrote, for the engine's copy
     restart, go : Out(1), to the engine; halted, halt : from it
-    pending : In(1), memory owes an answer; given_up : Out(1), it has been waited for in vain
+    pending : In(1), memory owes an answer; given_up : Out(1), it did not answer in time
     out_en, out_index, out_data : In, the engine writes a register
     """
 

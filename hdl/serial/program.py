@@ -1,8 +1,8 @@
 """The microprogram: start, the units in turn, tokens, the end of a run.
 
 Every unit walks the whole command stream with a cursor of its own and passes over the commands of the others, so there
-are no queues. The units take turns: each does one operation, array and vector one tile, if tokens and accumulator
-buffers allow. Whatever a unit has to remember from turn to turn stands in registers of its own.
+are no queues. Each visit to a unit does one operation, array and vector one tile, if tokens and accumulator
+buffers allow. Whatever a unit has to remember from visit to visit stands in registers of its own.
 """
 
 from collections.abc import Callable
@@ -104,7 +104,7 @@ class _Scheduler:
     def __init__(self, asm: Assembler, shared: Shared) -> None:
         self.asm, self.shared = asm, shared
         self.cursor, self.end = asm.reg("cursor"), asm.reg("end")
-        #: in this round of turns: whether a unit has still to do, and whether one could do something
+        #: in this round of visits: whether a unit has still to do, and whether one could do something
         self.alive, self.moved = asm.reg("alive"), asm.reg("moved")
         self.tokens = Tokens(asm, shared, self.alive)
 
@@ -137,7 +137,7 @@ class _Scheduler:
         self.tokens.give()
         self._set_state(_SEEKING)
         asm.move(self.alive, 1)
-        asm.place(shared.turn)
+        asm.place(shared.visited)
         asm.move(self.moved, 1)
         asm.place(shared.blocked)
         asm.add(shared.unit, shared.unit, 1)
@@ -227,7 +227,7 @@ class _Scheduler:
         asm.branch(Op.BEQ, first, 0, bad)
         asm.branch(Op.BNE, count, 0, bad)
         self._set_state(_ENDED)
-        asm.jump(shared.turn)
+        asm.jump(shared.visited)
         for label, status in ((no_end, Status.NO_END), (bad, Status.BAD_COMMAND)):
             asm.place(label)
             asm.move(shared.unit, Place.CURSOR + Unit.CONTROL)

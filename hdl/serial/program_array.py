@@ -1,4 +1,4 @@
-"""Array operations: a tile a turn, all steps of one slot after the other."""
+"""Array operations: a tile a visit, all steps of one slot after the other."""
 
 from tq_hw.hdl.serial.assembler import Label, Reg
 from tq_hw.hdl.serial.encoding import Op, Sink
@@ -22,7 +22,7 @@ class _Array:
     def __init__(self, shared: Shared) -> None:
         asm = self.asm = shared.asm
         self.shared = shared
-        #: The operation's fields keep their values from turn to turn.
+        #: The operation's fields keep their values from visit to visit.
         unused = {"tile_rows", *(name for name in UNITS[Unit.ARRAY].fields if name.startswith(("wait_", "post_")))}
         self.f = {name: asm.reg(f"array {name}") for name in UNITS[Unit.ARRAY].fields if name not in unused}
         self.tile = {name: asm.reg(f"array tile {name}") for name in _PLACE}
@@ -51,7 +51,7 @@ class _Array:
         self._first_slot()
         self._first_block()
         asm.place(resume)
-        self._turn()
+        self._visit()
         return begin, resume
 
     def _check(self) -> None:
@@ -86,7 +86,7 @@ class _Array:
         asm.add(self.weights, self.weights, f["weight_block_step"])
         asm.add(self.block, self.block, f["in_block_step"])
 
-    def _turn(self) -> None:
+    def _visit(self) -> None:
         """Do one tile."""
         asm, f, shared, here, tile = self.asm, self.f, self.shared, self.here, self.tile
         free = asm.label()
@@ -163,16 +163,16 @@ class _Array:
         by_slots, last = asm.label(), asm.label()
         asm.branch(Op.BEQ, f["blocks_inner"], 0, by_slots)
         self._next_block()
-        asm.branch(Op.BNE, self.blocks_left, 0, shared.turn)
+        asm.branch(Op.BNE, self.blocks_left, 0, shared.visited)
         self._first_block()
         asm.place(by_slots)
         asm.sub(self.slots_left, self.slots_left, size)
         for name in _PLACE:
             asm.move(tile[name], here[name])
-        asm.branch(Op.BNE, self.slots_left, 0, shared.turn)
+        asm.branch(Op.BNE, self.slots_left, 0, shared.visited)
         asm.branch(Op.BNE, f["blocks_inner"], 0, last)
         self._first_slot()
         self._next_block()
-        asm.branch(Op.BNE, self.blocks_left, 0, shared.turn)
+        asm.branch(Op.BNE, self.blocks_left, 0, shared.visited)
         asm.place(last)
         asm.jump(shared.done)

@@ -16,7 +16,7 @@ _TOKEN_BITS, _MOST_TOKENS = 8, 255
 
 
 class Tokens:
-    """Writes what the scheduler does with tokens, for the unit whose turn it is.
+    """Writes what the scheduler does with tokens, for the unit that is visited.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ class Tokens:
         asm.op(Op.SLL, self.shift, self.shift, 3)
 
     def take(self) -> None:
-        """End the turn unless all tokens are there; take them, and count the RUN."""
+        """End the visit unless all tokens are there; take them, and count the RUN."""
         asm, shared = self.asm, self.shared
         wait, post, tokens, wanted, held = (asm.local(name) for name in ("wait", "post", "tokens", "wanted", "held"))
         asm.move(self.alive, 1)

@@ -1,4 +1,4 @@
-"""Vector operations: a tile a turn, or all tiles one by one; the passes of a chunk, element after element."""
+"""Vector operations: a tile a visit, or all tiles one by one; the passes of a chunk, element after element."""
 
 from tq_hw.hdl.serial.assembler import Label, Reg
 from tq_hw.hdl.serial.encoding import Op, Place
@@ -49,7 +49,7 @@ class _Vector:
         self._first_slot()
         self._first_block()
         asm.place(resume)
-        self._turn()
+        self._visit()
         asm.place(run)
         Pass(shared, self.f, self.block, self.here, self.sums, self.size, self.repeat, self.uop).write()
         asm.back(self._link)
@@ -87,8 +87,8 @@ class _Vector:
         for stream in (*_STREAMS, "param"):
             asm.add(self.block[stream], self.block[stream], f[f"{stream}_block_step"])
 
-    def _turn(self) -> None:
-        """Do one tile; the next one is another turn, so that the array can fill buffers meanwhile."""
+    def _visit(self) -> None:
+        """Do one tile; the next one is another visit, so that the array can fill buffers meanwhile."""
         asm, f, shared, here, tile = self.asm, self.f, self.shared, self.here, self.tile
         ready = asm.label()
         asm.branch(Op.BEQ, f["use_acc"], 0, ready)
@@ -156,16 +156,16 @@ class _Vector:
         by_slots, last = asm.label(), asm.label()
         asm.branch(Op.BEQ, f["blocks_inner"], 0, by_slots)
         self._next_block()
-        asm.branch(Op.BNE, self.blocks_left, 0, shared.turn)
+        asm.branch(Op.BNE, self.blocks_left, 0, shared.visited)
         self._first_block()
         asm.place(by_slots)
         asm.sub(self.slots_left, self.slots_left, size)
         for name, register in here.items():
             asm.move(tile[name], register)
-        asm.branch(Op.BNE, self.slots_left, 0, shared.turn)
+        asm.branch(Op.BNE, self.slots_left, 0, shared.visited)
         asm.branch(Op.BNE, f["blocks_inner"], 0, last)
         self._first_slot()
         self._next_block()
-        asm.branch(Op.BNE, self.blocks_left, 0, shared.turn)
+        asm.branch(Op.BNE, self.blocks_left, 0, shared.visited)
         asm.place(last)
         asm.jump(shared.done)

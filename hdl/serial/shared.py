@@ -22,13 +22,13 @@ class Shared:
 
     Members
     -------
-    unit : register: Place.CURSOR plus the number of the unit whose turn it is
+    unit : register: Place.CURSOR plus the number of the unit that is visited
     number : register: the unit's number
     code : register: the Status of an error
     start, stop : labels: of a run; of its end by the error `code`
     errors : labels: by Status, jump there to end the run
-    done, turn : labels where a unit's turn ends: with the end of the operation, or before it
-    blocked : label where a turn ends in which the unit could do nothing
+    done, visited : labels where a visit to a unit ends: with the end of the operation, or before it
+    blocked : label where a visit ends in which the unit could do nothing
     full, open_buffer : registers: accumulator buffers handed over; whether one was left open
     """
 
@@ -38,7 +38,7 @@ class Shared:
         self.start, self.stop = asm.label("start"), asm.label("stop")
         self.errors: dict[Status, Label] = {
             status: asm.label(status.name) for status in Status if status is not Status.OK}
-        self.done, self.turn, self.blocked = asm.label("done"), asm.label("turn"), asm.label("blocked")
+        self.done, self.visited, self.blocked = asm.label("done"), asm.label("visited"), asm.label("blocked")
         self.full, self.open_buffer = asm.reg("full"), asm.reg("open")
 
     def error(self, status: Status) -> Label:
