@@ -58,7 +58,7 @@ def test_a_signature_of_no_tensor():
 
 
 def test_subgraphs_that_are_not_called_keep_no_rules():
-    wrong = act("RELU", dtype="int16")
+    wrong = act("RELU", dtype="int32")
     model = Model("m", (act("RELU"), wrong))
     assert len(parse_model(write_model(model), "m.tflite").subgraphs) == 1
     assert len(parse_model(write_model(model), "m.tflite", check=False).subgraphs) == 2
