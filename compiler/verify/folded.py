@@ -42,8 +42,7 @@ def folded(machine: Machine, part: Part) -> None:
     first = ((tile.cols[0] - part.window + columns * tile.col_step) * layer.stride[1] - layer.pad[1]) * c
     source = first[:, None, None] + lanes
     there = (source >= 0) & (source < w * c)
-    flat = machine.found(value, False).rows(tile.image * h + rows)
-    wanted = flat[:, np.where(there, source, 0)]
+    wanted = machine.found(value, False).of_rows(tile.image * h + rows, np.where(there, source, 0))
     if layer.input_table is not None:
         wanted = wanted | machine.numbers.looked_up
     fill = machine.numbers.fill(layer.pad_value)

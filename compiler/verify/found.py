@@ -94,10 +94,15 @@ class Found:
         numbers: Bytes = places[..., None] + np.arange(c, dtype=dtype)
         return numbers
 
-    def rows(self, rows: Index) -> Bytes:
-        """Return the numbers [row, byte] of some rows, counted over all images."""
+    def of_rows(self, rows: Index, at: Index) -> Bytes:
+        """Return the numbers [row, ...] of bytes `at` of some rows, counted over all images."""
         _, _, w, c = self.shape
-        return self.pixels(rows, slice(0, w)).reshape(len(rows), w * c)
+        place = self.place
+        if isinstance(self.there, int) and place.pixel_bytes == c:
+            numbers: Bytes = ((self.there + place.offset_bytes + rows * place.row_bytes).reshape(-1, *[1] * at.ndim)
+                              + at).astype(self.numbers.dtype)
+            return numbers
+        return self.pixels(rows, slice(0, w)).reshape(len(rows), w * c)[:, at]
 
     def equals(self, other: "Found") -> bool:
         """Whether all bytes are the same."""

@@ -92,8 +92,10 @@ class Touched:
         self.size = size
         self._wrote: dict[Unit, Stamps] = {unit: np.full(size, -1, np.int32) for unit in _WRITERS}
         self._read: dict[Unit, Stamps] = {unit: np.full(size, -1, np.int32) for unit in _READERS}
-        self._all = [(unit, [stamps[unit] for stamps in (self._wrote, self._read) if unit in stamps])
-                     for unit in sorted({*_WRITERS, *_READERS})]
+        #: By unit, whom an operation that reads and one that writes must come after.
+        self._reading = [(unit, [stamps]) for unit, stamps in self._wrote.items()]
+        self._writing = [(unit, [stamps[unit] for stamps in (self._wrote, self._read) if unit in stamps])
+                         for unit in sorted({*_WRITERS, *_READERS})]
 
     def writers(self, words: Index) -> Stamps:
         """Return who wrote words last, by the place in program order; -1: nobody."""
@@ -110,32 +112,21 @@ class Touched:
 
     def read(self, order: Order, area: Area) -> Late | None:
         """Note that the present operation reads words, which exist; return one that writes them in no order with it."""
-        low, high, late = area.low, area.high, None
-        for writer, stamps in self._wrote.items():
-            limit = order.limit(writer)
-            if limit < _NEVER:
-                part = stamps[low:high]
-                if part.item(part.argmax()) >= limit:
-                    late = late or self._late(order, area, False)
+        late = None if _certain(self._reading, order, area.low, area.high) else self._late(order, area, False)
         area.set(self._read[order.unit], order.number)
         return late
 
     def write(self, order: Order, area: Area) -> Late | None:
         """Note that the present operation writes words, which exist; return one that touches them in no order."""
-        low, high, late = area.low, area.high, None
-        for other, stamps_of in self._all:
-            limit = order.limit(other)
-            if limit < _NEVER:
-                for stamps in stamps_of:
-                    part = stamps[low:high]
-                    if part.item(part.argmax()) >= limit:
-                        late = late or self._late(order, area, True)
+        late = None if _certain(self._writing, order, area.low, area.high) else self._late(order, area, True)
         area.set(self._wrote[order.unit], order.number)
         return late
 
     def touch(self, order: Order, words: Index, writes: bool) -> Late | None:
         """Note that the present operation touches words; return one that another unit touches in no order with it."""
-        late = self._late(order, words, writes)
+        certain = words.size > 0 and _certain(self._writing if writes else self._reading, order, int(words.min()),
+                                              int(words.max()) + 1)
+        late = None if certain else self._late(order, words, writes)
         (self._wrote if writes else self._read)[order.unit][words] = order.number
         return late
 
@@ -156,6 +147,18 @@ class Touched:
         at, unit, number, wrote_it = first
         places = where.places() if isinstance(where, Area) else where
         return int(places.reshape(-1)[at]), unit, bisect_left(order.numbers[unit], number), wrote_it
+
+
+def _certain(stamps_by: list[tuple[Unit, list[Stamps]]], order: Order, low: int, high: int) -> bool:
+    """Whether all that touched a word from `low` to `high` is done when the present operation begins."""
+    for unit, stamps_of in stamps_by:
+        limit = order.limit(unit)
+        if limit < _NEVER:
+            for stamps in stamps_of:
+                part = stamps[low:high]
+                if part.item(part.argmax()) >= limit:
+                    return False
+    return True
 
 
 def _at(stamps: Stamps, where: Index | Area) -> Stamps:
