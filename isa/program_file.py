@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from tq_hw.isa.command_rules import check_commands
+from tq_hw.isa.permissions import new_file_mode
 from tq_hw.isa.program import ALIGN_BYTES, Port, Program
 from tq_hw.isa.program_json import description, read_description
 from tq_hw.isa.program_rules import DTYPES, EDGES, MOST_PORTS, ProgramError, quoted, require
@@ -147,9 +148,7 @@ def save(program: Program, path: str | Path) -> None:
     handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     try:
         # mkstemp's files are private; a compiled file has the rights of any other file.
-        mask = os.umask(0)
-        os.umask(mask)
-        os.fchmod(handle, 0o666 & ~mask)
+        os.fchmod(handle, new_file_mode())
         with os.fdopen(handle, "wb") as file:
             file.write(to_bytes(program))
         os.replace(temporary, path)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from tq_hw.isa.permissions import new_folder_mode
 from tq_hw.model.errors import OptionError, ToolError
 
 __all__ = ["REPORT", "FailedStepError", "new_folder"]
@@ -61,9 +62,7 @@ def new_folder(target: Path) -> Iterator[Path]:
 
 def _replace(work: Path, target: Path) -> None:
     """Give a folder its name, in place of what has it, with the permissions of a new one."""
-    mask = os.umask(0)
-    os.umask(mask)
-    work.chmod(0o777 & ~mask)
+    work.chmod(new_folder_mode())
     if target.exists():
         old = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
         target.rename(old / "old")

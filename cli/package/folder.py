@@ -17,6 +17,7 @@ from tq_hw.cli.shared.configurations import to_toml
 from tq_hw.hdl.netlist.design import Design
 from tq_hw.hdl.top import Top
 from tq_hw.hdl.verilog import to_readable_verilog
+from tq_hw.isa.permissions import new_folder_mode
 from tq_hw.model.errors import OptionError
 
 __all__ = ["check_target", "verilog", "write_folder"]
@@ -65,9 +66,7 @@ def write_folder(core: Core, target: Path) -> dict[str, Any]:
             path = work / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(data)
-        mask = os.umask(0)
-        os.umask(mask)
-        work.chmod(0o777 & ~mask)
+        work.chmod(new_folder_mode())
         # An empty folder in its place is replaced; one that was filled meanwhile is an error.
         work.rename(target)
     except BaseException:

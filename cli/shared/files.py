@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tq_hw.cli.shared.text import clean
+from tq_hw.isa.permissions import new_file_mode
 from tq_hw.model.errors import OptionError
 
 __all__ = ["check_outputs", "npz_bytes", "read_npz", "write", "write_json"]
@@ -74,9 +75,7 @@ def _write(path: Path, data: bytes) -> None:
         with os.fdopen(handle, "wb") as file:
             file.write(data)
         # mkstemp's files are private; what a user asks for has the rights of any other new file.
-        mask = os.umask(0)
-        os.umask(mask)
-        os.chmod(temporary, 0o666 & ~mask)
+        os.chmod(temporary, new_file_mode())
         os.replace(temporary, path)
     except BaseException:
         Path(temporary).unlink(missing_ok=True)

@@ -1,0 +1,22 @@
+"""Permissions of files that are written under another name first: `mkstemp` and `mkdtemp` make private ones."""
+
+import os
+
+__all__ = ["new_file_mode", "new_folder_mode"]
+
+
+def new_file_mode() -> int:
+    """Return the permissions that any other new file of this process has."""
+    return 0o666 & ~_mask()
+
+
+def new_folder_mode() -> int:
+    """Return the permissions that any other new folder of this process has."""
+    return 0o777 & ~_mask()
+
+
+def _mask() -> int:
+    """Return the process's umask, which the system tells only to who sets it."""
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
