@@ -130,13 +130,13 @@ def _reciprocal() -> list[Uop]:
         to(_X2, reg_a(_RESULT), immediate(32767), shifted(-1), alu=Alu.ADD),
         to(_NEGATED_HALF, reg_a(_X2), immediate(-65536), low(), zero_point=-1),
         to(_X, high16(_X2, constant=narrowed(RECIPROCAL_SLOPE, 16)), zero_point=narrowed(RECIPROCAL_START, 16))]
-    for turn in range(3):
+    for step in range(3):
         iteration = [
             to(_T, reg_a(_NEGATED_HALF), reg_b(_X), multiply=Multiply.HIGH_B, zero_point=1 << 13),
             to(_T, high16(_X, _T)),
-            *([to(_T, reg_a(_T), immediate(2), alu=Alu.SHL, clamp=1)] if turn == 0 else []),
-            to(_X, reg_a(_LAST if turn == 2 else _X), reg_b(_T), alu=Alu.ADD, b_table=2 if turn else 0)]
-        if turn == 2:
+            *([to(_T, reg_a(_T), immediate(2), alu=Alu.SHL, clamp=1)] if step == 0 else []),
+            to(_X, reg_a(_LAST if step == 2 else _X), reg_b(_T), alu=Alu.ADD, b_table=2 if step else 0)]
+        if step == 2:
             between.append(to(_LAST, reg_a(_X), STREAM_B, b_table=1, alu=Alu.ADD, zero_point=-(1 << 13)))
         for uop in iteration:
             uops += [uop, *between[:1]]
