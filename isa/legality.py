@@ -24,11 +24,12 @@ from tq_hw.isa.layout import ArrayMode, Unit, VectorKind
 from tq_hw.isa.sizes import ceil_div
 from tq_hw.isa.uop import Activation, Alu, Destination, Multiply, Reduce, Rounding, ShiftSource, Source
 
-__all__ = ["RULES", "TABLE_ENTRIES", "UOP_RULES", "AllOf", "AnyOf", "Bound", "Compare", "Name", "Operation", "Rule",
-           "Term", "Test", "bound", "chunk_registers", "names", "value"]
+__all__ = ["RULES", "TABLE_BYTES", "TABLE_ENTRIES", "UOP_RULES", "AllOf", "AnyOf", "Bound", "Compare", "Name",
+           "Operation", "Rule", "Term", "Test", "bound", "chunk_registers", "names", "value"]
 
-#: Entries of a lane's table.
+#: Entries of a lane's table, int32: both halves, of which an operand of 8 bits looks up one; and their bytes.
 TABLE_ENTRIES = 512
+TABLE_BYTES = 4 * TABLE_ENTRIES
 
 
 @dataclass(frozen=True)

@@ -13,11 +13,12 @@ from tq_hw.compiler.ir.layers import Elementwise, Layer, Mac, RowProgram
 from tq_hw.compiler.plan.cascade import Group
 from tq_hw.compiler.plan.layout import blocked_words
 from tq_hw.compiler.plan.places import LayerPlan, alternates
+from tq_hw.isa.legality import TABLE_BYTES
 
 __all__ = ["emit_layers"]
 
-#: Bytes of both tables; they are loaded early where the ring is this many times as large.
-_TABLE_BYTES, _TABLE_SHARE = 2048, 8
+#: Tables are loaded early where the ring is this many times as large.
+_TABLE_SHARE = 8
 #: Micro-operations that the layers of a group take at most: none may displace another.
 _GROUP_UOPS = 24
 Emission = Callable[[Emitter, Layer, LayerPlan], Iterator[None]]
@@ -52,7 +53,7 @@ def _early_tables(emitter: Emitter) -> dict[int, list[Layer]]:
         slack: dict[int, int] = {}
         for number, earlier in enumerate(layers[free:last], free):
             room = config.scratchpad_words - emitter.plan.ring_bases[number]
-            if isinstance(earlier, Mac) and room * config.word_bytes >= _TABLE_SHARE * _TABLE_BYTES:
+            if isinstance(earlier, Mac) and room * config.word_bytes >= _TABLE_SHARE * TABLE_BYTES:
                 host = emitter.plan.group_of(number)
                 words = blocked_words(earlier.output, config) * config.beats_per_word
                 place = number if host is None else host.first
@@ -109,7 +110,7 @@ def emit_layers(emitter: Emitter, emission: Emission) -> None:
         for user in early.get(index, ()):
             if index == 0:
                 next(steps, None)  # what the first layer needs is loaded first
-            if emitter.room_words() * emitter.config.word_bytes >= _TABLE_BYTES:
+            if emitter.room_words() * emitter.config.word_bytes >= TABLE_BYTES:
                 _prepare(emitter, user)
         if _follows(emitter, index):
             # Later its tables may find no room beside what the first layer holds in the ring.

@@ -11,13 +11,14 @@ from tq_hw.compiler.plan.places import LayerPlan, alternates
 from tq_hw.compiler.plan.rectangles import Rectangles, constant_words
 from tq_hw.compiler.plan.uses import Uses
 from tq_hw.isa.config import Config
+from tq_hw.isa.legality import TABLE_BYTES
 from tq_hw.isa.sizes import ceil_div
 from tq_hw.model.errors import UnsupportedError
 
 __all__ = ["Residents"]
 
-#: Bytes of one table, which comes through the ring.
-_TABLE_BYTES = 1024
+#: Half of a table comes through the ring at a time.
+_HALF_TABLE_BYTES = TABLE_BYTES // 2
 #: What takes less of the scratchpad than this share does not roll to make room.
 _ROLL_SHARE = 16
 #: Layers of a group at most.
@@ -130,7 +131,8 @@ class Residents:
             if isinstance(layer, Mac | Staged):
                 return self.ring_minimum
             tables = any(table is not None for table in getattr(layer, "tables", ()))
-            return min(self.ring_minimum, max(self.capacity // 16, _TABLE_BYTES // self.config.word_bytes * tables))
+            half = _HALF_TABLE_BYTES // self.config.word_bytes
+            return min(self.ring_minimum, max(self.capacity // 16, half * tables))
         words = sum(constant_words(self.facts.graph.layers[index], self.facts.folds[index], self.config)
                     for index in range(first, last + 1))
         # Each layer has weights and parameters, in whole granules.

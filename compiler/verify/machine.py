@@ -18,11 +18,11 @@ from tq_hw.compiler.verify.order import Late, Order, Pending, Runs, Touched, sto
 from tq_hw.compiler.verify.pad import MIXED, Pad
 from tq_hw.isa.config import Config
 from tq_hw.isa.layout import UNITS, Unit
+from tq_hw.isa.legality import TABLE_BYTES
 from tq_hw.model.errors import DataflowError
 
 __all__ = ["Buffers", "Collected", "Machine", "Region", "Run"]
 
-_TABLE_BYTES = 2048
 _MIXED = np.int64(MIXED).tobytes()
 #: Fields that an operation does not name are 0.
 _ABSENT = {unit: dict.fromkeys(layout.fields, 0) for unit, layout in UNITS.items()}
@@ -122,7 +122,7 @@ class Machine:
     def __post_init__(self) -> None:
         """Nobody has written anything."""
         words = self.config.scratchpad_words
-        self.tables = np.full(_TABLE_BYTES, NOTHING, self.numbers.dtype)
+        self.tables = np.full(TABLE_BYTES, NOTHING, self.numbers.dtype)
         self.pad = Pad(words, self.config.word_bytes, self.numbers.dtype)
         self._touched = Touched(words)
         self._scratch: dict[int, int] = {}
