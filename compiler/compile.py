@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from tq_hw.compiler.cost.report import LayerReport, report
-from tq_hw.compiler.cost.timing import Timeline, run_times
+from tq_hw.compiler.cost.timing import Timeline
 from tq_hw.compiler.emit.emission import emission
 from tq_hw.compiler.emit.emitter import Emitter
 from tq_hw.compiler.emit.interleave import emit_layers
@@ -109,14 +109,12 @@ def compile_model(model: Model, config: Config, *, profile: str | None = None, r
         emit_layers(made, emission)
         return made
 
-    emitter, commands = search(graph, plan, _lead_plans(graph, config, resident), emit)
+    emitter, times, commands = search(graph, plan, _lead_plans(graph, config, resident), emit)
     observe("emit", emitter)
     verify(emitter)
     observe("verify", emitter)
-    # The search knows nothing of where the commands lie in the image, which some bursts of fetch follow from.
-    times = run_times(emitter.stream, config, commands, emitter.memory, emitter.image.end)
     rows = report(graph, emitter.stream, config, times)
-    program = _assemble(model, graph, emitter, commands.data, rows)
+    program = _assemble(model, graph, emitter, commands, rows)
     observe("assemble", program)
     return Compiled(program, rows, times, emitter)
 

@@ -54,7 +54,7 @@ def estimate_model(model: Model, config: Config, memory: Memory | None = None) -
     emitter = Emitter(graph, plan, config, memory, {})
     emit_layers(emitter, emission)
     commands = emitter.stream.assemble()
-    times = run_times(emitter.stream, config, commands, memory, emitter.image.end)
+    times = run_times(emitter.stream, config, commands, memory)
     rows = report(graph, emitter.stream, config, times)
     bounds: dict[str, int] = {}
     for row in rows:

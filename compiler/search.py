@@ -11,11 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from tq_hw.compiler.cost.timing import run_times
+from tq_hw.compiler.cost.timing import Timeline, run_times
 from tq_hw.compiler.emit.emitter import Emitter
 from tq_hw.compiler.ir.layers import Elementwise, Graph, Mac, MaxPool
 from tq_hw.compiler.plan.places import Choice, Plan
-from tq_hw.compiler.stream.stream import Commands
 from tq_hw.model.errors import UnsupportedError
 
 __all__ = ["search"]
@@ -69,8 +68,8 @@ def _concerns(move: Mapping[str, Any], graph: Graph, plan: Plan, number: int) ->
 
 
 def search(graph: Graph, plan: Plan, others: Sequence[Plan],
-           emit: Callable[[Plan, Choices], Emitter]) -> tuple[Emitter, Commands]:
-    """Return the best schedule found, and its commands.
+           emit: Callable[[Plan, Choices], Emitter]) -> tuple[Emitter, Timeline, bytes]:
+    """Return the best schedule found, its times and its commands.
 
     `emit` makes a schedule of a plan and choices. The choices are tried with the first plan, then the best with others.
     """
@@ -107,4 +106,4 @@ def search(graph: Graph, plan: Plan, others: Sequence[Plan],
             continue
         if tried.cycles + best.cycles // _LEAST_SHARE < best.cycles:
             best = tried
-    return best.emitter, best.commands
+    return best.emitter, best.times, best.commands.data

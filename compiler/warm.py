@@ -71,7 +71,6 @@ def warm_program(compiled: Compiled) -> Program:
     commands = stream.assemble()
     image = Image(bytearray(first.image))
     offset = image.add(commands.data)
-    times = run_times(stream, emitter.config, commands, emitter.memory, offset)
-    rows = report(emitter.graph, stream, emitter.config, times)
+    rows = report(emitter.graph, stream, emitter.config, run_times(stream, emitter.config, commands, emitter.memory))
     return replace(first, image=bytes(image.data), command_offset=offset, command_bytes=len(commands.data),
                    layers=tuple(row.layer for row in rows))

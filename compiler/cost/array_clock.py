@@ -4,14 +4,13 @@ from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from tq_hw.compiler.cost.array_cycles import ArrayTile, array_tiles
-from tq_hw.compiler.cost.banks import Lane
+from tq_hw.compiler.cost.array_cycles import ArrayTile, array_masks, array_tiles
+from tq_hw.compiler.cost.banks import BankLog, Masks
 from tq_hw.compiler.cost.control_clock import Controls
 from tq_hw.compiler.stream.stream import Operation
 from tq_hw.isa.config import Config
 from tq_hw.isa.latency import (
     ARRAY_START_CYCLES,
-    BANK_KNOWN_CYCLES,
     RELEASE_CYCLES,
     WEIGHTS_ASKED_CYCLES,
     add_delay_cycles,
@@ -23,7 +22,10 @@ __all__ = ["ArrayClock"]
 
 @dataclass(frozen=True)
 class _Waiting:
-    """A tile that was not run yet: number `number` of its operation; `together`: of several open at once."""
+    """A tile that was not run yet: number `number` of its operation; `together`: of several open at once.
+
+    `masks` are the banks that the operation reads.
+    """
 
     operation: Operation
     number: int
@@ -31,6 +33,7 @@ class _Waiting:
     first: bool
     last: bool
     together: bool
+    masks: Masks
 
     @property
     def fields(self) -> Mapping[str, int]:
@@ -51,8 +54,8 @@ class ArrayClock:
     sums : of each tile that completes a buffer and was not read yet, when its words can be read
     """
 
-    def __init__(self, config: Config, controls: Controls, banks: Lane) -> None:
-        self._config, self._controls, self._banks = config, controls, banks
+    def __init__(self, config: Config, controls: Controls, log: BankLog) -> None:
+        self._config, self._controls, self._log = config, controls, log
         self._waiting: deque[_Waiting] = deque()
         self._free = 0
         self._alone = 0
@@ -72,8 +75,9 @@ class ArrayClock:
         """Queue the tiles of an operation whose tokens are known."""
         f, tiles = operation.fields, array_tiles(operation, self._config)
         together = len(tiles) > 1 and not (f["acc_first"] and f["acc_last"])
+        masks = array_masks(operation, self._config)
         self._waiting.extend(
-            _Waiting(operation, number, tile, number == 0, number == len(tiles) - 1, together)
+            _Waiting(operation, number, tile, number == 0, number == len(tiles) - 1, together, masks)
             for number, tile in enumerate(tiles))
 
     def run(self) -> None:
@@ -104,10 +108,7 @@ class ArrayClock:
             self._free = max(self._free, end + tile.lag + 1)
             self._controls.end(waiting.operation, end + tile.lag + sums_delay_cycles(self._config))
         self._alone = start + 2 if waiting.alone else 0
-        at = start + BANK_KNOWN_CYCLES
-        for asked in tile.banks:
-            self._banks.put(at, asked)
-            at += len(asked)
+        self._log.array.append((start, end, waiting.masks))
         if tile.steps > 1 or not f["acc_first"]:
             self._add(waiting, start, end)
         self._filled += f["acc_last"]

@@ -1,52 +1,120 @@
-"""What is asked of the scratchpad's banks in each cycle, by those whom others must wait for."""
+"""Who waits at the banks of the scratchpad: how much longer an operation takes because of those that go before it.
 
+Both walk through the banks by fixed steps, so whether they meet is no chance: a walk that is refused once may never
+meet the other again, or each time. A stretch of both is therefore played through.
+"""
+
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
-__all__ = ["BankLog", "Lane"]
+from tq_hw.isa.config import BANKS
 
+__all__ = ["BankLog", "Masks", "refused", "walk_banks", "write_masks"]
 
-class Lane:
-    """Banks that are taken, a bit for each, cycle by cycle.
-
-    Members
-    -------
-    banks : from cycle 0 on; nothing is taken after its end
-    """
-
-    def __init__(self) -> None:
-        self.banks = bytearray()
-
-    def put(self, at: int, banks: bytes | bytearray) -> None:
-        """Take banks from a cycle on; what was taken there before remains so."""
-        mine = self.banks
-        if at > len(mine):
-            mine.extend(bytes(at - len(mine)))
-        for place in range(at, min(len(mine), at + len(banks))):
-            mine[place] |= banks[place - at]
-        mine += banks[len(mine) - at:]
-
-    def quiet(self, begin: int, end: int) -> bool:
-        """Whether nothing is taken from one cycle to before another."""
-        return not any(self.banks[begin:end])
-
-    def free(self, at: int, bank: int) -> int:
-        """Return the first cycle from `at` on in which a bank, one bit, is not taken."""
-        banks, end = self.banks, len(self.banks)
-        while at < end and banks[at] & bank:
-            at += 1
-        return at
+#: Words that are played through, from this many places of what goes before them.
+_WORDS, _PHASES = 48, 4
+#: Banks that are used, a bit for each, cycle by cycle, again and again.
+Masks = tuple[int, ...]
 
 
 @dataclass(frozen=True)
+class _Walk:
+    """Words that operation `key` wants from `begin` on, in this many cycles if it is never refused."""
+
+    key: int
+    begin: int
+    cycles: int
+    words: int
+    banks: tuple[int, ...]
+
+
+@dataclass
 class BankLog:
-    """The clients in their order: an array's request is met by others, and the vector unit's reads by stores.
+    """What was at the banks when.
 
     Members
     -------
-    array : what feeds and weights ask for, in the cycle in which the others know of it
-    reads, writes : of the vector unit
+    array, vector_reads, vector_writes : begin, end and banks of what goes before others
+    streams, loads, stores : what waits for array; for the vector unit's writes; for array and the vector unit's reads
     """
 
-    array: Lane = field(default_factory=Lane)
-    reads: Lane = field(default_factory=Lane)
-    writes: Lane = field(default_factory=Lane)
+    array: list[tuple[int, int, Masks]] = field(default_factory=list)
+    vector_reads: list[tuple[int, int, Masks]] = field(default_factory=list)
+    vector_writes: list[tuple[int, int, Masks]] = field(default_factory=list)
+    streams: list[_Walk] = field(default_factory=list)
+    loads: list[_Walk] = field(default_factory=list)
+    stores: list[_Walk] = field(default_factory=list)
+
+    def walk(self, walks: list[_Walk], key: int, begin: int, cycles: int, words: int, banks: tuple[int, ...]) -> None:
+        """Append to `streams`, `loads` or `stores`."""
+        if words and cycles > 0:
+            walks.append(_Walk(key, begin, cycles, words, banks))
+
+    def waits(self) -> dict[int, int]:
+        """Return the cycles by which operations are late, by their keys."""
+        found: dict[int, float] = {}
+        for walks, before in ((self.streams, self.array), (self.loads, self.vector_writes),
+                              (self.stores, self.array), (self.stores, self.vector_reads)):
+            for key, lost in _meet(walks, before):
+                found[key] = found.get(key, 0.0) + lost
+        return {key: round(lost) for key, lost in found.items() if round(lost)}
+
+
+def _meet(walks: Sequence[_Walk], before: Sequence[tuple[int, int, Masks]]) -> list[tuple[int, float]]:
+    """Return what each walk loses to what goes before it; both are in the order of their begin."""
+    found, first = [], 0
+    for walk in walks:
+        while first < len(before) and before[first][1] <= walk.begin:
+            first += 1
+        end, lost = walk.begin + walk.cycles, 0.0
+        for number in range(first, len(before)):
+            low, high, masks = before[number]
+            if low >= end:
+                break
+            met = min(end, high) - max(walk.begin, low)
+            lost += met * walk.words / walk.cycles * refused(walk.banks, max(1, walk.cycles // walk.words), masks)
+        if lost:
+            found.append((walk.key, lost))
+    return found
+
+
+@lru_cache(maxsize=1 << 14)
+def refused(banks: tuple[int, ...], pace: int, masks: Masks) -> float:
+    """Return the cycles that a word waits on average, if one is wanted every `pace` cycles."""
+    lost, size = 0, len(masks)
+    for phase in range(_PHASES):
+        at = phase * size // _PHASES + phase
+        for number in range(_WORDS):
+            bank = 1 << banks[number % len(banks)]
+            waited = 0
+            while masks[at % size] & bank and waited < size:
+                at, waited = at + 1, waited + 1
+            lost += waited
+            at += pace
+    return lost / (_WORDS * _PHASES)
+
+
+def walk_banks(f: Mapping[str, int], loops: tuple[tuple[str, str], ...], base: int) -> tuple[int, ...]:
+    """Banks of the first words of loops, innermost first: fields with each one's count and step."""
+    return _walk(tuple((max(1, f.get(count, 1)), f.get(step, 0) % BANKS) for count, step in loops), base % BANKS)
+
+
+@lru_cache(maxsize=1 << 12)
+def _walk(loops: tuple[tuple[int, int], ...], base: int) -> tuple[int, ...]:
+    found = []
+    for number in range(_WORDS):
+        place, rest = base, number
+        for count, step in loops:
+            rest, here = divmod(rest, count)
+            place += here * step
+        if rest:
+            break
+        found.append(place % BANKS)
+    return tuple(found)
+
+
+@lru_cache(maxsize=1 << 12)
+def write_masks(banks: tuple[int, ...], pace: int) -> Masks:
+    """Masks of words that are written every `pace` cycles."""
+    return tuple(mask for bank in banks for mask in (1 << bank, *(0,) * (pace - 1)))

@@ -1,15 +1,14 @@
-"""Where command words wait: how far fetch deals them before the queue of a unit is full."""
+"""Where commands wait: how much of them is fetched when a load begins, and which loads stand behind full queues."""
 
-from bisect import bisect_right
+from collections import deque
 from dataclasses import dataclass
+from itertools import accumulate
 
 from tq_hw.compiler.stream.stream import Commands, Operation, Stream
-from tq_hw.isa.layout import FEW_WORDS, QUEUE_WORDS, Unit
+from tq_hw.isa.encode import WORD_BYTES
+from tq_hw.isa.layout import FETCH_BYTES, QUEUE_WORDS, Unit
 
-__all__ = ["CommandQueues", "CommandWords"]
-
-#: Units whose queues fetch hurries for.
-_HURRIES = (Unit.LOAD, Unit.ARRAY, Unit.VECTOR)
+__all__ = ["CommandWords", "command_words", "held_up"]
 
 
 @dataclass(frozen=True)
@@ -20,80 +19,70 @@ class CommandWords:
     -------
     table, own : of tables written before it, of its own command
     end : of all commands up to its own
-    of_unit : of its unit, up to its own
+    reach : up to where fetch reads when it begins, before a queue is full
     """
 
     table: int
     own: int
     end: int
-    of_unit: int
+    reach: int
 
 
-class CommandQueues:
-    """A unit reads the command of its next operation as soon as it has taken one; all after that waits in its queue.
+def held_up(stream: Stream, commands: Commands) -> dict[int, list[Operation]]:
+    """Return, by the id of each load, the operations of array and vector unit that begin before its command is read.
 
-    Tables that are written before an operation are read when nothing is in flight: what follows waits until then.
+    Each of the two units holds QUEUE_WORDS words, and has taken one operation more than it has begun. A command that
+    finds its queue full holds up all after it.
     """
+    held: dict[Unit, deque[tuple[Operation, int]]] = {Unit.ARRAY: deque(), Unit.VECTOR: deque()}
+    words, tables = dict.fromkeys(held, 0), dict.fromkeys(held, 0)
+    taken: dict[Unit, Operation] = {}
+    full: dict[Unit, Operation] = {}
+    behind = {}
+    for item, size in zip(stream.items, commands.words, strict=True):
+        if not isinstance(item, Operation):
+            tables[item.unit] += size
+        elif item.unit in held:
+            unit = item.unit
+            held[unit].append((item, tables[unit] + size))
+            words[unit] += tables[unit] + size
+            tables[unit] = 0
+            while words[unit] > QUEUE_WORDS and len(held[unit]) > 1:
+                if unit in taken:
+                    full[unit] = taken[unit]
+                taken[unit], gone = held[unit].popleft()
+                words[unit] -= gone
+        elif item.unit is Unit.LOAD:
+            behind[id(item)] = list(full.values())
+    return behind
 
-    def __init__(self, stream: Stream, commands: Commands) -> None:
-        self.words: dict[int, CommandWords] = {}
-        #: By unit: where each of its commands and writes of tables ends, in words of the unit, and of all.
-        self._ends: dict[Unit, tuple[list[int], list[int]]] = {unit: ([0], [0]) for unit in stream.by_unit}
-        #: By unit: words of it that are read, or will be as soon as they are there.
-        self._read = dict.fromkeys(stream.by_unit, 0)
-        self._total = sum(commands.words) + 1
-        end, tables = 0, dict.fromkeys(Unit, 0)
-        for item, size in zip(stream.items, commands.words, strict=True):
-            of_unit, of_all = self._ends[item.unit]
-            end += size
-            of_unit.append(of_unit[-1] + size)
-            of_all.append(end)
-            if isinstance(item, Operation):
-                self.words[id(item)] = CommandWords(tables[item.unit], size, end, of_unit[-1])
-                tables[item.unit] = 0
-            else:
-                tables[item.unit] += size
-        for unit, operations in stream.by_unit.items():
-            if operations:
-                self._read[unit] = self.words[id(operations[0])].of_unit
-        #: The operation that follows each one on its unit.
-        self._after = {id(one): other for operations in stream.by_unit.values()
-                       for one, other in zip(operations, operations[1:], strict=False)}
-        self._room = {unit: self._reach(unit) for unit in stream.by_unit}
 
-    def taken(self, operation: Operation) -> int | None:
-        """An operation is taken: return the words that there is room for now; None: it waits for tables first."""
-        return self._go_on(operation, tables=False)
+def command_words(stream: Stream, commands: Commands) -> dict[int, CommandWords]:
+    """Return the words of each operation by its id."""
+    ends = list(accumulate(commands.words))
+    reach = _ahead(stream, commands)
+    found = {}
+    tables = dict.fromkeys(Unit, 0)
+    for number, (item, size) in enumerate(zip(stream.items, commands.words, strict=True)):
+        if isinstance(item, Operation):
+            found[id(item)] = CommandWords(
+                tables[item.unit], size, ends[number], ends[reach[number]] + FETCH_BYTES // WORD_BYTES)
+            tables[item.unit] = 0
+        else:
+            tables[item.unit] += size
+    return found
 
-    def ended(self, operation: Operation) -> int | None:
-        """Return, when an operation has ended, the words that there is room for now; None: that changes nothing."""
-        return self._go_on(operation, tables=True)
 
-    def _go_on(self, operation: Operation, *, tables: bool) -> int | None:
-        after = self._after.get(id(operation))
-        if after is None or (self.words[id(after)].table > 0) != tables:
-            return None
-        self._read[operation.unit] = self.words[id(after)].of_unit
-        self._room[operation.unit] = self._reach(operation.unit)
-        return self.room
-
-    @property
-    def room(self) -> int:
-        """Words of all commands up to which no queue is full."""
-        return min(self._room.values())
-
-    def _reach(self, unit: Unit) -> int:
-        """Return the words of all commands up to which the queue of a unit is not full."""
-        of_unit, of_all = self._ends[unit]
-        limit = self._read[unit] + QUEUE_WORDS
-        number = bisect_right(of_unit, limit)
-        return self._total if number == len(of_unit) else of_all[number] - (of_unit[number] - limit)
-
-    def short(self, dealt: int) -> bool:
-        """Whether one of the queues that fetch hurries for holds few words when this many of all are dealt."""
-        for unit in _HURRIES:
-            of_unit, of_all = self._ends[unit]
-            number = bisect_right(of_all, dealt) - 1
-            if of_unit[number] - self._read[unit] < FEW_WORDS:
-                return True
-        return False
+def _ahead(stream: Stream, commands: Commands) -> list[int]:
+    """Return for each item up to which one words are dealt after it until a queue is full."""
+    held = dict.fromkeys(Unit, 0)
+    found, end = [], 0
+    items = list(zip(stream.items, commands.words, strict=True))
+    for number in range(len(items)):
+        while end < len(items) - 1 and max(held.values()) <= QUEUE_WORDS:
+            end += 1
+            held[items[end][0].unit] += items[end][1]
+        found.append(end)
+        if number < len(items) - 1:
+            held[items[number + 1][0].unit] -= items[number + 1][1]
+    return found

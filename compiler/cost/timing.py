@@ -4,18 +4,18 @@ The figures are those of isa/latency.py; the memory is a parameter.
 """
 
 from collections import deque
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Mapping, Sequence
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
 
 from tq_hw.compiler.cost.array_clock import ArrayClock
 from tq_hw.compiler.cost.banks import BankLog
-from tq_hw.compiler.cost.bus_clock import BusClock
-from tq_hw.compiler.cost.command_queues import CommandQueues
+from tq_hw.compiler.cost.command_queues import CommandWords, command_words, held_up
 from tq_hw.compiler.cost.control_clock import Controls
-from tq_hw.compiler.cost.move_clock import LoadClock, StoreClock, WordClock
+from tq_hw.compiler.cost.move_clock import Mover
+from tq_hw.compiler.cost.read_bus import ReadBus
 from tq_hw.compiler.cost.vector_clock import VectorClock
 from tq_hw.compiler.stream.stream import Commands, Operation, Stream
 from tq_hw.isa.config import Config
@@ -27,56 +27,55 @@ __all__ = ["Timeline", "layer_cycles", "run_times"]
 
 #: By unit, the cycles in which each RUN begins and is done: [runs, 2].
 Timeline = dict[Unit, npt.NDArray[np.int64]]
-#: Later than any program ends.
-_NEVER = 1 << 62
-
-
-class _Unit(Protocol):
-    """What goes on in the order of time."""
-
-    def time(self) -> int | None:
-        """Return when it does something next; None: not before another unit has gone on."""
-
-    def go(self, horizon: int) -> None:
-        """Go on from there; what the others do is known up to a cycle."""
+#: Who meets whom at the banks is known when all is worked out, so it is worked out this many times.
+_PASSES = 2
 
 
 class _Clock:
-    """Lets the units go on in the order of time, so that each finds what those have done that it meets.
+    """Lets every unit go on as far as what it waits for is known."""
 
-    The array waits for nobody at the banks: it is ahead of the others, as far as its tokens and buffers are known.
-    """
-
-    def __init__(self, stream: Stream, config: Config, commands: Commands, memory: Memory, offset: int) -> None:
-        self._names, self._operations = stream.names, stream.operations
-        queues = CommandQueues(stream, commands)
-        bus = BusClock(config, memory, queues, (offset, len(commands.data)))
-        self.controls, log = Controls(queues.words, bus), BankLog()
-        self._waiting = deque(stream.by_unit[Unit.ARRAY])
-        self._array = ArrayClock(config, self.controls, log.array)
-        written = WordClock(self.controls, log, bus)
-        loads, stores = stream.by_unit[Unit.LOAD], stream.by_unit[Unit.STORE]
-        self._units: tuple[_Unit, ...] = (
-            bus, written, LoadClock(config, self.controls, bus, written, loads),
-            VectorClock(config, self.controls, self._array, log, stream.by_unit[Unit.VECTOR]),
-            StoreClock(config, memory, self.controls, bus, log, stores))
+    def __init__(self, stream: Stream, config: Config, commands: Commands, memory: Memory, offset: int,
+                 words: dict[int, CommandWords], waits: Mapping[int, int]) -> None:
+        self._names = stream.names
+        self._queues = {unit: deque(operations) for unit, operations in stream.by_unit.items()}
+        self._behind = held_up(stream, commands)
+        self.controls, self.log = Controls(words, memory), BankLog()
+        self._array = ArrayClock(config, self.controls, self.log)
+        self._vector = VectorClock(config, self.controls, self._array, self.log, waits)
+        self._mover = Mover(config, memory, self.controls, ReadBus(config, memory, words, (offset, len(commands.data))),
+                            self.log, waits)
 
     def run(self) -> None:
         """Work out all operations."""
-        while True:
-            while self._waiting and self.controls.known(self._waiting[0]):
-                self._array.add(self._waiting.popleft())
-            self._array.run()
-            times = [unit.time() for unit in self._units]
-            found = [time for time in times if time is not None]
-            if not found:
-                break
-            first = times.index(min(found))
-            others = [time for number, time in enumerate(times) if time is not None and number != first]
-            self._units[first].go(min(others, default=_NEVER))
-        for operation in self._operations:
-            if id(operation) not in self.controls.done:
+        while any(self._queues.values()):
+            moved = self._advance()
+            if self._known(Unit.VECTOR):
+                operation = self._queues[Unit.VECTOR].popleft()
+                self._vector.run(operation, partial(self._wait_for_sums, operation))
+            elif not moved:
+                raise self._stuck(next(queue for queue in self._queues.values() if queue)[0])
+
+    def _wait_for_sums(self, operation: Operation) -> None:
+        while not self._array.sums:
+            if not self._advance():
                 raise self._stuck(operation)
+
+    def _advance(self) -> bool:
+        """Let load, array and store go on; whether one of them did."""
+        before = self._waiting()
+        while self._known(Unit.LOAD):
+            operation = self._queues[Unit.LOAD].popleft()
+            self._mover.load(operation, self.controls.behind(operation, self._behind[id(operation)]))
+        while self._known(Unit.ARRAY):
+            self._array.add(self._queues[Unit.ARRAY].popleft())
+        self._array.run()
+        while self._known(Unit.STORE):
+            self._mover.store(self._queues[Unit.STORE].popleft())
+        return self._waiting() != before
+
+    def _waiting(self) -> tuple[int, int]:
+        """Operations, of all units, and tiles that have not been worked out."""
+        return sum(map(len, self._queues.values())), len(self._array)
 
     def _stuck(self, operation: Operation) -> UnsupportedError:
         """Return the error about an operation that never starts."""
@@ -84,14 +83,24 @@ class _Clock:
         return UnsupportedError(f"{name} has commands that wait for others which wait for them, a fault of the "
                                 "compiler; another configuration may cut the layer in another way")
 
+    def _known(self, unit: Unit) -> bool:
+        """Whether all that the unit's next operation waits for has been worked out."""
+        queue = self._queues[unit]
+        return bool(queue) and all(id(other) in self.controls.done for other in queue[0].after) and (
+            unit is not Unit.LOAD or all(id(other) in self.controls.began for other in self._behind[id(queue[0])]))
+
 
 def run_times(stream: Stream, config: Config, commands: Commands, memory: Memory, offset: int = 0) -> Timeline:
     """Return when each RUN begins and is done, from a cold start.
 
     `commands` is what the stream assembles to, `offset` their place in the image in bytes.
     """
-    clock = _Clock(stream, config, commands, memory, offset)
-    clock.run()
+    words = command_words(stream, commands)
+    waits: Mapping[int, int] = {}
+    for _ in range(_PASSES):
+        clock = _Clock(stream, config, commands, memory, offset, words, waits)
+        clock.run()
+        waits = clock.log.waits()
     began, done = clock.controls.began, clock.controls.done
     return {unit: np.array([(began[id(operation)], done[id(operation)]) for operation in operations],
                            np.int64).reshape(-1, 2) for unit, operations in stream.by_unit.items()}

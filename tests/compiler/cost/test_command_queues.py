@@ -3,7 +3,7 @@
 import pytest
 
 from tq_hw.compiler import compile_model
-from tq_hw.compiler.cost.command_queues import CommandQueues, CommandWords
+from tq_hw.compiler.cost.command_queues import CommandWords, command_words, held_up
 from tq_hw.compiler.stream.stream import Access, Commands, FoldWrite, Operation, Stream, UopWrite
 from tq_hw.isa.config import PRESETS
 from tq_hw.isa.encode import decode
@@ -69,51 +69,37 @@ def test_words_of_what_changes() -> None:
 
 
 def test_words_of_each_operation_and_of_tables_before_it() -> None:
-    """Tables of an operation's own unit."""
+    """Tables of an operation's own unit; 1024 bytes are read beyond the last word that a queue takes."""
     stream = mixed()
-    queues = CommandQueues(stream, stream.assemble())
-    assert [queues.words[id(operation)] for operation in stream.operations] == [
-        CommandWords(0, 14, 14, 14), CommandWords(4, 17, 40, 21), CommandWords(5, 18, 58, 23),
-        CommandWords(0, 1, 59, 24), CommandWords(0, 4, 65, 18), CommandWords(2, 2, 67, 28)]
-    assert queues.room == 67 + 1
+    words = command_words(stream, stream.assemble())
+    whole = 14 + 4 + 5 + 17 + 18 + 1 + 2 + 4 + 2 + 256
+    assert [words[id(operation)] for operation in stream.operations] == [
+        CommandWords(0, 14, 14, whole), CommandWords(4, 17, 40, whole), CommandWords(5, 18, 58, whole),
+        CommandWords(0, 1, 59, whole), CommandWords(0, 4, 65, whole), CommandWords(2, 2, 67, whole)]
 
 
-@pytest.mark.parametrize(("words", "room"), [((14, 9, 510, 2, 7), 543), ((14, 9, 510, 3, 7), 535),
-                                             ((14, 9, 600, 1, 7), 535)])
-def test_words_wait_behind_a_full_queue(words: tuple[int, ...], room: int) -> None:
-    """The array reads its first command: 512 words more have room; once it has taken it, those of the second."""
+@pytest.mark.parametrize(("words", "reach"), [
+    ((14, 510, 2, 1, 9), 536), ((14, 510, 3, 1, 9), 527), ((14, 1, 1, 1, 9), 26)])
+def test_commands_reach_as_far_as_a_queue_takes_them(words: tuple[int, ...], reach: int) -> None:
     stream = Stream(CONFIG)
-    stream.add(Unit.LOAD, {}, (), (), 0)
-    first, *_ = [stream.add(Unit.ARRAY, {}, (), (), 0) for _ in range(3)]
-    stream.add(Unit.STORE, {}, (), (), 0)
-    queues = CommandQueues(stream, Commands(bytes(4 * sum(words)), words))
-    assert queues.room == room
-    assert queues.taken(first) == sum(words) + 1 and queues.ended(first) is None
+    first = stream.add(Unit.LOAD, {}, (), (), 0)
+    for unit in (Unit.ARRAY, Unit.ARRAY, Unit.VECTOR, Unit.STORE):
+        stream.add(unit, {}, (), (), 0)
+    found = command_words(stream, Commands(bytes(4 * sum(words)), words))
+    assert found[id(first)].reach == reach + 256
 
 
 @pytest.mark.parametrize(("kind", "unit"), [("uop", Unit.VECTOR), ("fold", Unit.ARRAY)])
-def test_tables_wait_until_nothing_is_in_flight(kind: str, unit: Unit) -> None:
+@pytest.mark.parametrize(("table", "held"), [(0, 0), (510, 0), (511, 1), (600, 1)])
+def test_words_of_tables_fill_a_queue(kind: str, unit: Unit, table: int, held: int) -> None:
+    """Operations of 1 and `table` + 1 words wait after one that is taken, as far as a queue holds 512."""
     stream = Stream(CONFIG)
-    first = stream.add(unit, {}, (), (), 0)
+    operations = [stream.add(unit, {}, (), (), 0) for _ in range(2)]
     if kind == "uop":
         stream.uop(0, {})
     else:
         stream.fold(0, FEEDS)
     stream.add(unit, {}, (), (), 0)
-    stream.add(Unit.LOAD, {}, (), (), 0)
-    words = (18, 600, 1, 14)
-    queues = CommandQueues(stream, Commands(bytes(4 * sum(words)), words))
-    assert queues.room == 18 + 512
-    assert queues.taken(first) is None
-    assert queues.ended(first) == sum(words) + 1
-
-
-def test_queues_that_hold_few_words() -> None:
-    """Load, array and vector unit count, and what they have read does not."""
-    stream = Stream(CONFIG)
-    operations = [stream.add(unit, {}, (), (), 0) for unit in (Unit.LOAD, Unit.ARRAY, Unit.VECTOR) for _ in range(2)]
-    words = (14, 64, 14, 64, 14, 64)
-    queues = CommandQueues(stream, Commands(bytes(4 * sum(words)), words))
-    assert queues.short(sum(words) - 64) and not queues.short(sum(words))
-    queues.taken(operations[0])
-    assert queues.short(sum(words))
+    load = stream.add(Unit.LOAD, {}, (), (), 0)
+    words = (18, 1, table, 1, 14)
+    assert held_up(stream, Commands(bytes(4 * sum(words)), words)) == {id(load): operations[:held]}

@@ -20,8 +20,7 @@ LOAD = {"memory_offset_bytes": 0, "region": 1, "run_bytes": 1600, "destination":
         "count2": 1, "count3": 1}
 ARRAY = {"mode": ArrayMode.GEMM, "acc_first": 1, "acc_last": 1, "blocks_inner": 0, "kernel_rows": 1, "kernel_cols": 1,
          "kernel_blocks": 4, "slices": 1, "slots": 100, "tile_slots": 100, "out_blocks": 1, "out_cols": 100,
-         "in_col_step": 1, "weight_rows": 16, "row_first": 0, "col_first": 0, "row_stride": 1, "col_stride": 1,
-         "kernel_row_dilation": 1, "kernel_col_dilation": 1, "in_rows": 100, "in_cols": 1000}
+         "in_col_step": 1, "weight_rows": 16}
 VECTOR = {"use_acc": 1, "slots": 100, "tile_slots": 100, "chunk_slots": 100, "out_blocks": 1, "blocks_inner": 0,
           "first": 0, "last": 0, "body_first": 1, "body_last": 0, "repeat1": 1, "repeat2": 1}
 STORE = {"memory_offset_bytes": 4096, "region": 1, "source": 200, "take_bytes": 16, "last_take_bytes": 16,
@@ -119,7 +118,7 @@ def test_commands_share_the_bus() -> None:
     """A load comes after what fetch has asked for before it; after a load, commands delay what is asked for later."""
     def loaded(before: int, behind: int) -> int:
         stream = chain()
-        words = (before, 1, behind, *(0 for _ in stream.items[3:]))
+        words = (before, 0, behind, *(0 for _ in stream.items[3:]))
         return int(run_times(stream, CONFIG, Commands(bytes(4 * sum(words)), words), Memory())[Unit.LOAD][0, 1])
     alone = loaded(0, 0)
     assert loaded(100, 0) - alone == 100  # a word a cycle
@@ -191,7 +190,7 @@ def test_streams_meet_input_that_keeps_to_two_banks() -> None:
         began, done = times_of(stream)[Unit.VECTOR][0].tolist()
         return int(done - began)
     assert 0 <= took(1) - (VECTOR_START_CYCLES + 100 - 1 + done_cycles(CONFIG)) <= 3  # once or twice
-    assert 20 < took(2) - took(1) <= 51
+    assert 20 < took(2) - took(1) <= 50
 
 
 def test_tables_are_late_while_the_array_reads() -> None:
