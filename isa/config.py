@@ -17,7 +17,8 @@ from pathlib import Path
 from tq_hw.isa.config_rules import broken_rule
 from tq_hw.isa.sizes import ceil_div, ceil_log2
 
-__all__ = ["BANKS", "DESIGNS", "ISA_VERSION", "PRESETS", "REQUIRED", "Config", "ConfigError", "load_config"]
+__all__ = ["BANKS", "DESIGNS", "ISA_VERSION", "PRESETS", "REQUIRED", "Config", "ConfigError", "load_config",
+           "read_table"]
 
 #: Raised whenever a command, a register or an arithmetic detail changes its meaning.
 ISA_VERSION = 1
@@ -227,8 +228,23 @@ PRESETS: dict[str, Config] = {
 }
 
 
+def read_table(path: str) -> dict[str, object]:
+    """Return what a configuration's TOML file says; ConfigError for one that cannot be read."""
+    try:
+        return tomllib.loads(Path(path).read_bytes().decode("utf-8"))
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read: {error.strerror or error}") from None
+    except UnicodeDecodeError:
+        raise ConfigError(f"{path}: expected a TOML file, found one that is no text") from None
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{path}: expected a TOML file: {error}") from None
+
+
 def load_config(name_or_path: str | Config) -> Config:
-    """Return a preset by name or read a TOML file; ConfigError says which names there are. A Config is returned."""
+    """Return a preset by name or read a TOML file; ConfigError says which names there are. A Config is returned.
+
+    The file's table `generate` has options of `tq-hw generate`, and is nothing of the configuration.
+    """
     if isinstance(name_or_path, Config):
         return name_or_path
     if name_or_path in PRESETS:
@@ -239,14 +255,10 @@ def load_config(name_or_path: str | Config) -> Config:
             f"; did you mean {one}?" for one in near)
         raise ConfigError(f"no configuration {name_or_path!r}: expected one of {', '.join(PRESETS)} "
                           f"or a file that ends in .toml{hint}")
-    try:
-        values = tomllib.loads(Path(name_or_path).read_bytes().decode("utf-8"))
-    except OSError as error:
-        raise ConfigError(f"{name_or_path}: cannot be read: {error.strerror or error}") from None
-    except UnicodeDecodeError:
-        raise ConfigError(f"{name_or_path}: expected a TOML file, found one that is no text") from None
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"{name_or_path}: expected a TOML file: {error}") from None
+    values = read_table(name_or_path)
+    options = values.pop("generate", {})
+    if not isinstance(options, dict):
+        raise ConfigError(f"{name_or_path}: generate must be a table of options, not {options!r}")
     name = values.pop("name", Path(name_or_path).stem)
     if not isinstance(name, str):
         raise ConfigError(f"{name_or_path}: name must be a text, not {name!r}")

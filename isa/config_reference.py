@@ -30,7 +30,8 @@ scratchpad_bytes = "64 KiB"
 
 Keys that end in `_bytes` are numbers of bytes, or texts such as `"64 KiB"` or `"1 MiB"`. A value that breaks a rule is
 refused with the nearest legal one. What a configuration costs on an FPGA: `tq-hw resources --config mine.toml`; what it
-gains: `tq-hw compile` and `report`.
+gains: `tq-hw compile` and `report`. A table `[generate]` at the end has options of `tq-hw generate`; nothing else looks
+into it, and it is not in the fingerprint.
 
 ## Keys
 

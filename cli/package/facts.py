@@ -1,6 +1,7 @@
 """What there is to say about a generated core, once: every file of the folder is made of it."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from typing import Any
@@ -108,21 +109,31 @@ class Core:
 
 
 def core_of(config: Config, control: str, name: str | None, memory_bus: str = "axi4",
-            memories: str = "inferred") -> Core:
+            memories: str = "inferred", spelled: Mapping[str, str] | None = None) -> Core:
     """Return the core; OptionError for a name that Verilog, C or a file system would not take.
 
-    Macros have no first contents, which the serial machine's memories need: OptionError, too.
+    Macros have no first contents, which the serial machine's memories need: OptionError, too. `spelled` is what its
+    message calls an option, where that is not the command line's: --memories for `memories`.
     """
+    words = {"memories": "--memories", "name": "--name"} | dict(spelled or {})
     if memories == "blackbox" and config.design == "serial":
-        raise OptionError(f"--memories blackbox: the serial machine ({config.name}) starts with its program in memory, "
-                          "which RAM of an ASIC cannot; use a configuration of the pipelined design, such as tiny")
+        raise OptionError(f"{words['memories']} blackbox: the serial machine ({config.name}) starts with its program "
+                          "in memory, which RAM of an ASIC cannot; use a configuration of the pipelined design, such "
+                          "as tiny")
     chosen = name if name is not None else re.sub(r"\W", "_", f"tq_hw_{config.name}", flags=re.ASCII)
     if not _NAME.fullmatch(chosen) or legal(chosen) != chosen:
-        raise OptionError(f"--name {chosen!r}: expected a name for a Verilog module: a letter, then up to 47 letters, "
-                          "digits and underscores, no keyword and no underscore at the end")
+        raise OptionError(f"{words['name']} {chosen!r}: expected a name for a Verilog module: a letter, then up to 47 "
+                          "letters, digits and underscores, no keyword and no underscore at the end; the nearest is "
+                          f"{_near(chosen)}")
     return Core(chosen, config, control, tuple(
         Port(port, "input" if member.flow is In else "output", _width(member.shape))
         for port, member in top_members(config, control, memory_bus).items()), memory_bus, memories)
+
+
+def _near(name: str) -> str:
+    """Return a legal name that is near to one that is not."""
+    plain = re.sub(r"\W", "_", name, flags=re.ASCII)[:46].strip("_")
+    return plain if _NAME.fullmatch(plain) and legal(plain) == plain else f"n_{plain}".rstrip("_")
 
 
 def _width(shape: Any) -> int:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tq_hw.cli.package.bench import bench_files
+from tq_hw.cli.package.choices import to_table
 from tq_hw.cli.package.facts import Core
 from tq_hw.cli.package.ipxact import component
 from tq_hw.cli.package.readme import readme
@@ -56,7 +57,7 @@ def write_folder(core: Core, target: Path) -> dict[str, Any]:
         **source_files(core), **vivado_files(core), **bench_files(core),
         f"{core.name}.json": (json.dumps(facts, indent=1) + "\n").encode(),
         "component.xml": component(core, dict.fromkeys((*core.sources, *core.models), "verilogSource")).encode(),
-        f"{core.name}.toml": to_toml(core.config).encode(),
+        f"{core.name}.toml": (to_toml(core.config) + to_table(core)).encode(),
         "README.md": readme(core, design).encode(),
     }
     target = Path(os.path.realpath(target))

@@ -20,6 +20,7 @@ from amaranth.back import rtlil
 
 from tq_hw.cli.main import run
 from tq_hw.cli.package.area import areas
+from tq_hw.cli.package.choices import Choices, chosen_core
 from tq_hw.cli.package.facts import core_of
 from tq_hw.cli.package.folder import verilog
 from tq_hw.compiler import compile_model
@@ -62,8 +63,9 @@ def verilator(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
 
 
 def test_the_same_files_every_time(core: Path, tmp_path: Path) -> None:
+    """Also by the options that the folder's own file says."""
     (tmp_path / "empty").mkdir()
-    assert run(["generate", "--config", "serial", "--name", "npu", "-o", str(tmp_path / "empty")]) == 0
+    assert run(["generate", "--config", str(core / "npu.toml"), "-o", str(tmp_path / "empty")]) == 0
     assert digests(tmp_path / "empty") == digests(core)
     assert [path.name for path in tmp_path.iterdir()] == ["empty"]
     assert (tmp_path / "empty").stat().st_mode & 0o777 == (tmp_path).stat().st_mode & 0o777 | 0o055
@@ -165,6 +167,7 @@ def test_ip_xact_has_every_register_field_and_port(core: Path, facts: Any) -> No
 
 def test_the_configuration_is_in_the_folder(core: Path) -> None:
     assert load_config(str(core / "npu.toml")) == PRESETS["serial"]
+    assert chosen_core(str(core / "npu.toml"), Choices()) == core_of(PRESETS["serial"], "axi4lite", "npu")
 
 
 def test_fields_of_a_register_do_not_overlap() -> None:
@@ -221,7 +224,7 @@ def test_the_bench_of_every_bus_is_clean_python(control: str, memory_bus: str, t
 
 @pytest.mark.parametrize(("arguments", "message"), [
     (["--name", "1npu"], "--name '1npu': expected a name for a Verilog module: a letter, then up to 47 letters, digits "
-     "and underscores, no keyword and no underscore at the end"),
+     "and underscores, no keyword and no underscore at the end; the nearest is n_1npu"),
     (["--name", "module"], "--name 'module': expected a name for a Verilog module"),
     (["--memories", "blackbox"], "--memories blackbox: the serial machine (serial) starts with its program in memory, "
      "which RAM of an ASIC cannot; use a configuration of the pipelined design, such as tiny"),
