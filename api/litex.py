@@ -10,6 +10,8 @@ crossbar, or a master on the bus. What LiteX generates then has
     soc.h   TQ_HW_INTERRUPT
     csr.h   tq_hw_ev_status_read(), tq_hw_ev_enable_write(), ...: the interrupt, high from the end of a run on
 
+`class MySoC(WithTqHw, SoCCore)` has it as a method: `soc.add_tq_hw(config="n9x8")`.
+
 The driver of firmware/driver takes the first two as they are; docs/guide/litex.md shows it.
 """
 
@@ -30,7 +32,7 @@ from tq_hw.isa.config import Config, load_config
 from tq_hw.isa.control import WINDOW_BYTES
 from tq_hw.model.errors import OptionError
 
-__all__ = ["MEMORIES", "TqHw", "add_tq_hw"]
+__all__ = ["MEMORIES", "TqHw", "WithTqHw", "add_tq_hw"]
 
 #: Ways to the main memory.
 MEMORIES = ("auto", "dram", "bus")
@@ -145,3 +147,10 @@ def add_tq_hw(soc: Any, config: str | Config = "n8", *, name: str = "tq_hw", mem
     # A region of the linker's lies within another one.
     soc.bus.add_region(f"{name}_memory", SoCRegion(origin=end - memory_bytes, size=memory_bytes, linker=True))
     return unit
+
+
+class WithTqHw:
+    """A LiteX SoC with a method for the accelerator: `class MySoC(WithTqHw, SoCCore)`, then `soc.add_tq_hw(...)`."""
+
+    #: `add_tq_hw` of this module, with the SoC as its first argument.
+    add_tq_hw = add_tq_hw

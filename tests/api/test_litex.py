@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,8 +30,8 @@ def quiet(monkeypatch: pytest.MonkeyPatch) -> Any:
     logging.disable(logging.NOTSET)
 
 
-def make_soc(folder: Path, **options: Any) -> Any:
-    """Return a small SoC whose Verilog is not needed."""
+def make_soc(folder: Path, *mixins: type, **options: Any) -> Any:
+    """Return a small SoC whose Verilog is not needed; `mixins` come before LiteX's class."""
     from litex.build.generic_platform import Pins
     from litex.build.io import CRG
     from litex.build.sim import SimPlatform
@@ -46,7 +47,8 @@ def make_soc(folder: Path, **options: Any) -> Any:
 
     platform = SimPlatform("SIM", [("sys_clk", 0, Pins(1)), ("sys_rst", 0, Pins(1))])
     platform.toolchain = Nothing()
-    soc = SoCCore(platform, 50_000_000, uart_name="stub", integrated_rom_size=0x4000, integrated_sram_size=0x2000,
+    kind = type("Soc", (*mixins, SoCCore), {})
+    soc = kind(platform, 50_000_000, uart_name="stub", integrated_rom_size=0x4000, integrated_sram_size=0x2000,
                   timer_uptime=True, **options)
     soc.crg = CRG(platform.request("sys_clk"), platform.request("sys_rst"))
     return soc
@@ -115,6 +117,23 @@ def test_a_master_on_the_bus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     litex.add_tq_hw(soc, PRESETS["tiny"], name="npu", memory_bytes=1 << 15, origin=0x90000000)
     assert "npu" in soc.bus.masters and soc.bus.regions["npu"].origin == 0x90000000
     build(soc, tmp_path, monkeypatch)
+
+
+@pytest.mark.usefixtures("quiet")
+def test_a_soc_with_the_method(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is the function: what LiteX generates is the same."""
+    headers = []
+    for folder, mixins in ((tmp_path / "function", ()), (tmp_path / "method", (litex.WithTqHw,))):
+        soc = make_soc(folder, *mixins)
+        add_sdram(soc)
+        add = soc.add_tq_hw if mixins else partial(litex.add_tq_hw, soc)
+        unit = add(config="tiny", name="npu", memory_bytes=1 << 16)
+        assert unit is soc.npu and isinstance(unit, litex.TqHw)
+        include = build(soc, folder, monkeypatch)
+        headers.append([macros(include, name) for name in ("mem.h", "soc.h", "csr.h")])
+    assert headers[0] == headers[1] and headers[0][0]["NPU_SIZE"] == 4096
+    with pytest.raises(OptionError, match=r"^the SoC has no main_ram: call soc\.add_sdram first"):
+        make_soc(tmp_path, litex.WithTqHw).add_tq_hw(config="n9x8")
 
 
 @pytest.mark.usefixtures("quiet")
