@@ -1,8 +1,8 @@
 """How many cycles the hardware takes from one thing to the next: what `hdl` is built by and the cost model counts by.
 
 A constant holds for every configuration, a function takes one. docs/units says where each stands in the machine.
-tests/hdl/test_latencies.py holds the way from a slot to its requantized word, the tests of load, store, scratchpad and
-vector unit hold what shows at their ports.
+tests/hdl/test_latencies.py holds the way from a slot to its requantized word, tests/sim/rtl/test_latencies.py that of
+fetch, load and store in the whole machine, the tests of the units what shows at their ports.
 """
 
 from tq_hw.isa.config import Config
@@ -24,7 +24,7 @@ __all__ = [
 
 # Commands: fetch, the units' controls, tokens.
 #: From the start of fetch, or from room for bursts, to their first beat on the bus and to their first word dealt, in
-#: addition to the memory's latency; then one word a cycle.
+#: addition to the memory's latency; then one word a cycle. The first beat of all is a cycle earlier.
 FETCH_TO_BEAT_CYCLES = 5
 FETCH_TO_WORD_CYCLES = 12
 #: From the last word of a RUN to the operation offered; from `done` to the operation offered that waits for its token,
