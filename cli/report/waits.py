@@ -9,6 +9,7 @@ import numpy.typing as npt
 from tq_hw.isa.layout import Unit
 from tq_hw.isa.operations import Operation, read_stream
 from tq_hw.isa.program import Program
+from tq_hw.isa.sizes import ceil_div
 from tq_hw.isa.work import stored_bytes
 from tq_hw.sim.diagnose.busy import Timeline
 
@@ -69,11 +70,11 @@ def traffic(program: Program, timeline: Timeline, cycles: int) -> Traffic:
 
     Commands are not in it; a load may have asked memory before the one ahead of it was done.
     """
-    each = max(-(-cycles // _SPANS), 1)
+    each = max(ceil_div(cycles, _SPANS), 1)
     found = {}
     operations = read_stream(program.commands, program.config).operations
     for unit in (Unit.LOAD, Unit.STORE):
-        moved = np.zeros(-(-cycles // each) + 1)
+        moved = np.zeros(ceil_div(cycles, each) + 1)
         for operation, (begin, end) in zip(operations[unit], np.asarray(timeline[unit]).tolist(), strict=True):
             first, last = begin / each, max(end, begin + 1) / each
             rate = _moved_bytes(operation) / (last - first)

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tq_hw.isa.config import Config
+from tq_hw.isa.sizes import ceil_div
 from tq_hw.isa.uop import OUTPUTS, Destination, Multiply, ShiftSource, Source
 
 __all__ = ["Uses", "body_of", "register_span", "uses"]
@@ -95,4 +96,4 @@ def register_span(fields: Mapping[str, int], config: Config) -> int:
     """Registers that a vector of an operation fills."""
     beats = config.beats_per_acc_word if fields.get("use_acc") else config.beats_per_word
     slots = min(fields["chunk_slots"], fields["tile_slots"], fields["slots"])
-    return max(1, -(-slots * beats // config.vector_register_words))
+    return max(1, ceil_div(slots * beats, config.vector_register_words))

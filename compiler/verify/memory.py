@@ -11,6 +11,7 @@ import numpy as np
 
 from tq_hw.compiler.verify.areas import Area
 from tq_hw.compiler.verify.numbers import Bytes, Index
+from tq_hw.isa.sizes import ceil_div
 
 __all__ = ["MemoryBytes"]
 
@@ -25,7 +26,7 @@ class MemoryBytes:
     def __init__(self, size: int, width: int, dtype: "np.dtype[np.generic]") -> None:
         self.size = size
         self._piece = gcd(width, _MOST_BYTES)
-        pieces = -(-size // self._piece)
+        pieces = ceil_div(size, self._piece)
         self._distances: Index = np.full(pieces, _EACH, np.int64)
         self._each: Bytes = np.zeros((pieces, self._piece), dtype)
 

@@ -10,6 +10,7 @@ from tq_hw.compiler.verify.machine import Machine
 from tq_hw.compiler.verify.numbers import NOTHING
 from tq_hw.compiler.verify.programs import check_program, check_registers, check_tables, take_sums
 from tq_hw.compiler.verify.slots import Slots, no_feedback, put
+from tq_hw.isa.sizes import ceil_div
 from tq_hw.model.errors import DataflowError
 
 __all__ = ["look_up", "move_program"]
@@ -63,7 +64,7 @@ def move_program(machine: Machine, uops: tuple[Mapping[str, int], ...], found: U
         _move_sums(machine, slots)
         return
     if uop == _WIDE and types[0] == 2 and not f["use_acc"] and f["chunk_slots"] >= f["slots"]:
-        words = slots.words("a")[..., None] + np.arange(-(-_ENTRY_BYTES * config.block // config.word_bytes))
+        words = slots.words("a")[..., None] + np.arange(ceil_div(_ENTRY_BYTES * config.block, config.word_bytes))
         values = machine.read(words, "stream A").reshape(-1, words.shape[-1] * config.word_bytes)
         machine.wide = values[:, :_ENTRY_BYTES * config.block].reshape(-1, config.block, _ENTRY_BYTES)
         return

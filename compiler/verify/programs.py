@@ -13,6 +13,7 @@ from tq_hw.compiler.verify.constants import channels_of, constants, holds
 from tq_hw.compiler.verify.machine import Buffers, Machine
 from tq_hw.compiler.verify.numbers import Index
 from tq_hw.compiler.verify.slots import tile_order
+from tq_hw.isa.sizes import ceil_div
 from tq_hw.model.errors import DataflowError
 
 __all__ = ["check_body", "check_parameters", "check_program", "check_registers", "check_tables", "load_table",
@@ -28,7 +29,7 @@ def load_table(machine: Machine) -> None:
     if first + size > machine.tables.size:
         raise DataflowError(f"it loads entries {f['table_first']}..{f['table_first'] + f['slots'] - 1} of a table of "
                             f"{machine.tables.size // _ENTRY_BYTES}")
-    words = f["a_base"] + np.arange(-(-size // machine.config.word_bytes))
+    words = f["a_base"] + np.arange(ceil_div(size, machine.config.word_bytes))
     machine.tables[first:first + size] = machine.read(words, "the table").reshape(-1)[:size]
     machine.versions["table"] += 1
 
@@ -153,7 +154,7 @@ def check_parameters(machine: Machine, meaning: Streams, found: Uses) -> None:
 
 def _check_parameters(machine: Machine, meaning: Streams, found: Uses, words: Area) -> None:
     f, config, blocks = machine.fields, machine.config, meaning.parameters
-    wide = -(-4 * config.cols // config.word_bytes)
+    wide = ceil_div(4 * config.cols, config.word_bytes)
     data = np.frombuffer(b"".join(blocks), np.uint8).reshape(len(blocks), -1, config.word_bytes)
     if data.shape[1] <= wide * max(found.parameters):
         raise DataflowError("it reads parameters that its layer does not have")
@@ -167,6 +168,6 @@ def _check_parameters(machine: Machine, meaning: Streams, found: Uses, words: Ar
         channels = channels[meaning.block:meaning.block + f["out_blocks"]]
     for kind in sorted(found.parameters):
         first, size = kind * wide, 4 * config.cols if kind < 2 else config.cols
-        count = -(-size // config.word_bytes)
+        count = ceil_div(size, config.word_bytes)
         part = Area(words.base + first, (words.counts[0], count), words.steps)
         constants(machine, part, data[:, first:first + count], channels, "parameters", element=4 if kind < 2 else 1)

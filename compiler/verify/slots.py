@@ -11,6 +11,7 @@ from tq_hw.compiler.verify.machine import Machine
 from tq_hw.compiler.verify.numbers import NOTHING, Bytes, Index
 from tq_hw.compiler.verify.walks import Loops
 from tq_hw.isa.config import Config
+from tq_hw.isa.sizes import ceil_div
 from tq_hw.model.errors import DataflowError
 
 __all__ = ["Slots", "no_feedback", "put", "tile_order"]
@@ -19,7 +20,7 @@ __all__ = ["Slots", "no_feedback", "put", "tile_order"]
 @lru_cache(maxsize=1024)
 def tile_order(blocks: int, slots: int, size: int, inner: bool) -> tuple[Index, Index, Index]:
     """Output block, first and last slot of each tile, in the order in which they take accumulator buffers."""
-    tiles = np.arange(-(-slots // size))
+    tiles = np.arange(ceil_div(slots, size))
     if inner:
         tile, block = (axis.reshape(-1) for axis in np.meshgrid(tiles, np.arange(blocks), indexing="ij"))
     else:
@@ -120,7 +121,7 @@ class Slots:
 def put(machine: Machine, slots: Slots, which: Index, low: int, values: Bytes) -> Index:
     """Write bytes [block, slot, byte] from byte `low` of slots on; other parts of their words stay."""
     width, size = machine.config.word_bytes, values.shape[-1]
-    first, count = low // width, -(-(low + size) // width) - low // width
+    first, count = low // width, ceil_div(low + size, width) - low // width
     words = slots.words("out")[which][..., None] + np.arange(first, first + count)
     # Parts of words that belong to other blocks stay, others mean nothing.
     whole = slots.fields["use_acc"] and machine.config.sub_blocks > 1

@@ -14,6 +14,7 @@ from tq_hw.compiler.verify.programs import check_body, check_parameters, check_p
 from tq_hw.compiler.verify.slots import Slots, no_feedback, put
 from tq_hw.compiler.verify.walks import constant_bytes, expected, lengths, slot_codes
 from tq_hw.compiler.verify.whole import check_whole, reduced
+from tq_hw.isa.sizes import ceil_div
 from tq_hw.model.errors import DataflowError
 
 __all__ = ["program"]
@@ -81,7 +82,7 @@ def _read(machine: Machine, slots: Slots, name: str, walk: Walk, in_body: bool, 
     found_words = []
     for number, (sub, which) in enumerate(slots.parts()):
         low = sub * bytes_
-        first, count = low // width, -(-(low + bytes_) // width) - low // width
+        first, count = low // width, ceil_div(low + bytes_, width) - low // width
         at = (more[:, None, None] + words[which])[..., None] + np.arange(first, first + count)
         at = machine.words(at)
         found_words.append(at)

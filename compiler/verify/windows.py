@@ -19,6 +19,7 @@ from tq_hw.compiler.verify.machine import Machine
 from tq_hw.compiler.verify.numbers import Bytes, Index
 from tq_hw.compiler.verify.pad import SIZE_BITS, code
 from tq_hw.isa.layout import ArrayMode
+from tq_hw.isa.sizes import ceil_div
 from tq_hw.model.errors import DataflowError
 
 __all__ = ["window_part"]
@@ -136,7 +137,7 @@ def _depthwise(machine: Machine, part: Part) -> None:
             _pixels(machine, part, rows, cols, _Blocks(phase * step, 1, 0), channels)
         return
     rows, cols = _axes(part, f, 0)
-    _pixels(machine, part, rows, cols, _Blocks(0, -(-tile.blocks[1] // config.sub_blocks) - first, step), channels)
+    _pixels(machine, part, rows, cols, _Blocks(0, ceil_div(tile.blocks[1], config.sub_blocks) - first, step), channels)
 
 
 class _Blocks(NamedTuple):
@@ -161,7 +162,7 @@ def _pixels(machine: Machine, part: Part, rows: _Axis, cols: _Axis, blocks: _Blo
     _, h, _, c = value.shape
     if not len(rows.places) or not len(cols.places):
         return
-    first, last = channels[0] // block, -(-min(channels[1], c) // block)
+    first, last = channels[0] // block, ceil_div(min(channels[1], c), block)
     split = bool(channels[0] % block or (channels[1] % block and channels[1] < c))
     image, found = part.tile.image * h, machine.found(value, False)
     if rows.step is not None and cols.step is not None:
@@ -219,7 +220,7 @@ def _pixel_codes(rows: _Axis, cols: _Axis, row_bytes: int, pixel_bytes: int, blo
 def _lanes(machine: Machine, found: Bytes, wanted: Bytes, words: Index, channels: tuple[int, int], first: int) -> None:
     """The same for words of which some bytes are not read."""
     block = machine.config.block
-    for number in range(channels[0] // block, -(-channels[1] // block)):
+    for number in range(channels[0] // block, ceil_div(channels[1], block)):
         low, high = max(channels[0], number * block), min(channels[1], (number + 1) * block)
         machine.expect(found[:, :, number - first, low - number * block:high - number * block], wanted[..., low:high],
                        words[:, :, number - first], "input 0")
@@ -232,7 +233,7 @@ def _weights(machine: Machine, part: Part) -> None:
     if f["mode"] == ArrayMode.FOLDED:
         steps = f["kernel_blocks"]
     elif f["mode"] == ArrayMode.DEPTHWISE:
-        steps = -(-f["kernel_rows"] // config.groups) * -(-f["kernel_cols"] // 3)
+        steps = ceil_div(f["kernel_rows"], config.groups) * ceil_div(f["kernel_cols"], 3)
     else:
         steps = f["kernel_rows"] * f["kernel_cols"] * f["kernel_blocks"] * f["slices"]
     if steps * f["weight_rows"] != wanted.shape[1]:

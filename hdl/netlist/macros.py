@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from amaranth.utils import ceil_log2
+
 from tq_hw.hdl.netlist.nets import memory_of
 from tq_hw.hdl.netlist.rtlil import Assign, Bits, Case, Cell, Module, Part, Process, Sig, Switch
 from tq_hw.hdl.netlist.uses import only_wire
@@ -36,7 +38,7 @@ class Macro:
     @property
     def address_bits(self) -> int:
         """Bits of an address."""
-        return (self.depth - 1).bit_length()
+        return ceil_log2(self.depth)
 
     @property
     def ports(self) -> tuple[tuple[str, str, int], ...]:
