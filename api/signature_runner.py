@@ -14,7 +14,7 @@ __all__ = ["SignatureRunner"]
 class SignatureRunner:
     """Runs one signature: a call with one array per input, by the signature's names, returns a dict of the outputs.
 
-    An input of another shape than the last one is a model to be compiled anew, where the model leaves that shape open;
+    An input of another shape than the last one has the model compiled again, where the model leaves that shape open;
     ValueError where it does not. Variables live on from one call to the next.
     """
 

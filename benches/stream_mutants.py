@@ -69,7 +69,7 @@ class Tally:
 
 
 def _again(stream: Stream, items: Sequence[Item]) -> Stream:
-    """Return a stream of these items in this order, whose tokens are found anew."""
+    """Return a stream of these items in this order, with tokens of their own."""
     made: dict[int, Operation] = {}
     other = Stream(stream.config, stream.names)
     for item in items:

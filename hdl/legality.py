@@ -16,7 +16,7 @@ from tq_hw.isa.uop import UOP
 
 __all__ = ["CHUNK_REGISTERS", "Legality", "broken_by_word", "chunk_registers_of", "uop_rules"]
 
-#: A chunk fills so many vector registers, or more.
+#: Chunks that fill this many vector registers, or more, count alike.
 CHUNK_REGISTERS = 9
 #: What rules of micro-operations know of their operation.
 _OF_OPERATION = frozenset(("use_acc", "use_params", "chunk_registers"))
@@ -93,7 +93,7 @@ def _filled(config: Config, use_acc: bool, slots: Value) -> Value:
 
 
 def _most_slots(config: Config, use_acc: bool, registers: int) -> int:
-    """Return the slots of the longest chunk that fits into so many registers."""
+    """Return the slots of the longest chunk that fits into this many registers."""
     slots = registers * config.vector_register_words
     while chunk_registers(config, use_acc, slots) > registers:
         slots -= 1

@@ -183,7 +183,7 @@ UOP_RULES: tuple[Rule, ...] = tuple(Rule(text, when, running=True) for text, whe
 
 
 def chunk_registers(config: Config, use_acc: bool, slots: int) -> int:
-    """Return the vector registers that a chunk of so many slots fills."""
+    """Return the vector registers that a chunk of `slots` slots fills."""
     beats = slots * (config.beats_per_acc_word if use_acc else config.beats_per_word)
     return ceil_div(beats, config.vector_register_words)
 

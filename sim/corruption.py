@@ -56,7 +56,7 @@ class Verdict:
 
 
 def corrupted(program: Program, seed: int, words: int = 1) -> Program:
-    """Return the program with so many words of its commands changed."""
+    """Return the program with `words` words of its commands changed."""
     rng = random.Random(seed)
     commands = bytearray(program.commands)
     for place in rng.sample(range(len(commands) // WORD_BYTES), words):

@@ -1,7 +1,7 @@
-"""Values that lie inside another one in the scratchpad as they do in memory: the parts of a concatenation, phases.
+"""Values that lie inside another one in the scratchpad as they do in memory: inputs of a concatenation, phases.
 
-A part is a box of its host: rows, columns and whole channel blocks, with steps between its rows and columns. When the
-host is resident, the layers that make the parts write into it, and nothing is left to move.
+Such a value takes a box of its host: rows, columns and whole channel blocks, with steps between its rows and columns.
+When the host is resident, the layers that make these values write into it, and nothing is left to move.
 """
 
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ __all__ = ["Box", "box_of", "find_hosts", "part_view"]
 
 @dataclass(frozen=True)
 class Box:
-    """First row, column and channel block of a part in its host, and the steps of its rows and columns."""
+    """First row, column and channel block of a value in its host, and the steps of its rows and columns."""
 
     row: int
     col: int
@@ -30,7 +30,7 @@ class Box:
 
 
 def box_of(part: Value, config: Config) -> Box | None:
-    """Where a part lies in the value that owns its bytes, or None if it is no box of whole words there."""
+    """Where a value lies in the one that owns its bytes, or None if it is no box of whole words there."""
     host, place = part.root, part.place
     if host is part:
         return None
@@ -46,7 +46,7 @@ def box_of(part: Value, config: Config) -> Box | None:
 
 
 def _fill(host: Value, parts: Mapping[Value, Box], config: Config) -> bool:
-    """Whether parts have every word of their host, each one once."""
+    """Whether boxes have every word of their host, each one once."""
     _, height, width, channels = host.shape
     words = np.zeros((height, width, block_count(channels, config)), np.uint16)
     for (_, h, w, c), box in ((part.shape, box) for part, box in parts.items()):
@@ -56,9 +56,9 @@ def _fill(host: Value, parts: Mapping[Value, Box], config: Config) -> bool:
 
 
 def find_hosts(graph: Graph, config: Config) -> dict[int, tuple[Value, Box]]:
-    """Host and box of each part, by its id, where all that is in a host are boxes that layers can write into it.
+    """Host and box of each value that has one, by its id, where all in a host are boxes that layers can write into it.
 
-    A part of a part, as nested concatenations make them, is a part of the host.
+    A value inside one that is inside a host, as nested concatenations make them, is in the host itself.
     """
     parts: dict[Value, list[tuple[Value, bool]]] = {}
     read = {value for layer in graph.layers for value in layer.inputs}
@@ -70,7 +70,7 @@ def find_hosts(graph: Graph, config: Config) -> dict[int, tuple[Value, Box]]:
     found: dict[int, tuple[Value, Box]] = {}
     for host, members in parts.items():
         boxes = {part: box for part, _ in members if (box := box_of(part, config)) is not None}
-        # Who reads a part reads neighbouring rows and columns.
+        # Who reads such a value reads neighbouring rows and columns.
         fits = all(part in boxes and (part not in read or boxes[part].row_step == boxes[part].col_step == 1)
                    for part, _ in members)
         if (fits and host in read and host not in made and not any(staged for _, staged in members)
@@ -81,7 +81,7 @@ def find_hosts(graph: Graph, config: Config) -> dict[int, tuple[Value, Box]]:
 
 
 def part_view(host: View, box: Box) -> View:
-    """View of a part in its host's rows, columns and blocks."""
+    """View of a box in its host's rows, columns and blocks."""
     return View(host.buffer, host.address(box.row, box.block, box.col), host.words, box.row_step * host.row_pitch,
                 host.block_pitch, col_pitch=box.col_step, host=host, host_row=(box.row, box.row_step),
                 host_block=box.block)

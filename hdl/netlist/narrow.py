@@ -109,7 +109,7 @@ def _narrow_once(module: Module, outputs: Mapping[str, set[str]]) -> bool:
 
 
 def _pieces(cell: Cell, reads: list[Piece], width: int) -> list[Piece]:
-    """Return the parts that an operator is made of anew, or nothing where it stays."""
+    """Return the pieces that replace an operator, or nothing where it stays."""
     if not reads or (0, width) in reads:
         return []
     if cell.kind in _LOW:

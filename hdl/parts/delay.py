@@ -40,7 +40,7 @@ class DelayLine(wiring.Component):
         super().__init__({"i": In(bits), "o": Out(bits)})
 
     def elaborate(self, platform: object) -> Module:
-        """Write round a ring; what is read just before it is overwritten is one turn old."""
+        """Write round a ring; what is read just before it is overwritten is one round old."""
         m = Module()
         depth = self._cycles - 1
         memory: Any = Memory(shape=self._bits, depth=depth, init=[], attrs={"ram_style": "distributed"})

@@ -2,5 +2,5 @@
 
 __all__ = ["NUMBER_BITS"]
 
-#: A unit's operations are told apart by so many low bits of their numbers: more than are in flight, or were just now.
+#: A unit's operations are told apart by this many low bits of their numbers: enough for those in flight and just done.
 NUMBER_BITS = 3

@@ -1,6 +1,6 @@
 """What a model decides before it runs: WHILE and IF whose conditions follow from constants, variables that stay.
 
-A loop becomes as many copies of its body as it has turns, a choice the operators of its branch. A variable that
+A loop becomes as many copies of its body as it has iterations, a choice the operators of its branch. A variable that
 CALL_ONCE sets and nothing else writes is a constant.
 """
 
@@ -133,7 +133,7 @@ class _Unrolled:
         return None
 
     def _callee(self, op: Operator, option: str) -> Subgraph | None:
-        """Return a subgraph that keeps nothing from one turn to the next."""
+        """Return a subgraph that keeps nothing from one iteration to the next."""
         number = op.options.get(option)
         if not isinstance(number, int) or not 0 < number < len(self.model.subgraphs):
             return None

@@ -125,7 +125,7 @@ class MicroProgram:
         return True
 
     def register(self, number: int, beats: int) -> slice:
-        """Return the words of so many beats from a vector register on."""
+        """Return the words of this many beats from a vector register on."""
         first = number * self.machine.config.vector_register_words
         return slice(first, first + beats)
 

@@ -114,7 +114,7 @@ class Units:
 
 
 def _of_slots(machine: Machine, buffer: AccBuffer, slots: int) -> AccBuffer:
-    """Return a buffer with so many slots; those that it does not have are undefined."""
+    """Return a buffer with this many slots; those that it does not have are undefined."""
     missing = slots - len(buffer.values)
     if missing <= 0:
         return AccBuffer(buffer.values[:slots], buffer.unknown[:slots], buffer.clock)

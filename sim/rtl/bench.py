@@ -133,7 +133,7 @@ class SimulatedMemory:
             raise OptionError(f"waves cannot be written to {path}")
 
     def stop_channel(self, channel: str, after: int) -> None:
-        """Let a channel of the bus (AR, R, AW, W, B) stand still when it has carried so many transfers since reset."""
+        """Let a channel of the bus (AR, R, AW, W, B) stop after this many transfers since reset."""
         self._dll.tq_stop_channel(self._handle, CHANNELS.index(channel), after)
 
     def start_channel(self, channel: str) -> None:
