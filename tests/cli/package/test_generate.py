@@ -7,7 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
-from dataclasses import replace
+from dataclasses import asdict, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -21,8 +21,9 @@ from amaranth.back import rtlil
 from tq_hw.cli.main import run
 from tq_hw.cli.package.area import areas
 from tq_hw.cli.package.choices import Choices, chosen_core
-from tq_hw.cli.package.facts import core_of
+from tq_hw.cli.package.facts import MEMORIES, core_of
 from tq_hw.cli.package.folder import verilog
+from tq_hw.cli.package.ipxact import component
 from tq_hw.compiler import compile_model
 from tq_hw.hdl.netlist.design import Design
 from tq_hw.hdl.netlist.rtlil import Module, Part, parse
@@ -151,18 +152,38 @@ def test_area_is_what_was_recorded_or_said_not_to_be(core: Path, facts: Any) -> 
 
 
 def test_ip_xact_has_every_register_field_and_port(core: Path, facts: Any) -> None:
-    root = ElementTree.parse(core / "component.xml").getroot()
+    the_component_is_whole(ElementTree.parse(core / "component.xml").getroot(), facts["ports"])
+
+
+@pytest.mark.parametrize("control", CONTROLS)
+@pytest.mark.parametrize("memory_bus", MEMORY_BUSES)
+@pytest.mark.parametrize("memories", MEMORIES)
+def test_ip_xact_of_every_variant(control: str, memory_bus: str, memories: str) -> None:
+    core = core_of(PRESETS["tiny"], control, "npu", memory_bus, memories)
+    files = dict.fromkeys((*core.sources, *core.models), "verilogSource")
+    root = ElementTree.fromstring(component(core, files).encode())
+    the_component_is_whole(root, [asdict(port) for port in core.ports])
+    assert [file.findtext(f"{IPXACT}name") for file in root.iter(f"{IPXACT}file")] == [
+        "rtl/npu.v", *(["rtl/npu_memories.v"] if memories == "blackbox" else [])]
+
+
+def the_component_is_whole(root: ElementTree.Element, expected: list[dict[str, Any]]) -> None:
+    """Every register and field is there, and every port in one bus interface; buses are those of the ports' names."""
     registers = root.findall(f".//{IPXACT}register")
     assert [(r.findtext(f"{IPXACT}name"), int(r.findtext(f"{IPXACT}addressOffset") or "", 16)) for r in registers] == [
         (r.name, r.offset_bytes) for r in REGISTERS]
     assert [[field.findtext(f"{IPXACT}name") for field in r.findall(f"{IPXACT}field")] for r in registers] == [
         [field.name for field in r.fields] for r in REGISTERS]
     ports = [port.findtext(f"{IPXACT}name") for port in root.findall(f".//{IPXACT}port")]
-    assert ports == [port["name"] for port in facts["ports"]]
+    assert ports == [port["name"] for port in expected]
     mapped = [port.findtext(f"{IPXACT}name") for port in root.findall(f".//{IPXACT}physicalPort")]
-    assert sorted(map(str, mapped)) == sorted(map(str, ports))
+    # The machine's own register bus is none that IP-XACT's readers know.
+    standard = [str(port) for port in ports if not str(port).startswith("reg_")]
+    assert sorted(map(str, mapped)) == sorted(standard)
+    buses = {"_".join(port.split("_")[:2]) for port in standard if "_" in port}
     assert {bus.findtext(f"{IPXACT}name") for bus in root.iter(f"{IPXACT}busInterface")} == {
-        "m_axi", "s_axi", "clock", "reset", "irq"}
+        *buses, "clock", "reset", "irq"}
+    assert len(buses) == 1 + (len(standard) == len(ports)) and buses <= {"m_axi", "m_wb", "s_axi", "s_wb", "s_apb"}
 
 
 def test_the_configuration_is_in_the_folder(core: Path) -> None:
