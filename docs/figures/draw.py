@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from banks import banks
+from front import front
 from machine import machine
 from stages import stages
 from tile import tile
@@ -18,7 +19,8 @@ __all__ = ["FIGURES", "FOLDER"]
 
 FOLDER = Path(__file__).parent
 FIGURES: Mapping[str, Callable[[], str]] = {
-    "machine.svg": machine, "stages.svg": stages, "banks.svg": banks, "tile.svg": tile}
+    "machine.svg": machine, "stages.svg": stages, "banks.svg": banks, "tile.svg": tile,
+    "front.svg": front}
 
 
 def main() -> int:
