@@ -52,7 +52,14 @@ def emulate_command(board_name: str, memory_name: str | None, faults: int | None
                             memory=rate_of(latency, bytes_per_cycle, None, YARDSTICK),
                             progress=bar.building(f"{board.name}: "))
     signal.signal(signal.SIGUSR1, lambda _number, _frame: emulator.reset())
-    signal.signal(signal.SIGTERM, lambda _number, _frame: emulator.end())
+    ended_by: list[int] = []
+
+    def end(number: int, _frame: object) -> None:
+        """An exception, as Python raises for SIGINT, would be lost in a function that the simulator calls back."""
+        ended_by.append(number)
+        emulator.end()
+
+    before = {number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
         if link is not None:
             _make_link(link, emulator.port)
@@ -62,7 +69,11 @@ def emulate_command(board_name: str, memory_name: str | None, faults: int | None
                    + f", process {os.getpid()}")
         sys.stdout.flush()
         emulator.serve()
+        if signal.SIGINT in ended_by:
+            raise KeyboardInterrupt
     finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
         emulator.close()
         # Another emulation may have taken the name meanwhile.
         if link is not None and os.path.islink(link) and os.readlink(link) == emulator.port:
