@@ -55,7 +55,7 @@ def emulate_command(board_name: str, memory_name: str | None, faults: int | None
     ended_by: list[int] = []
 
     def end(number: int, _frame: object) -> None:
-        """An exception, as Python raises for SIGINT, would be lost in a function that the simulator calls back."""
+        """SIGINT ends it, too, where a shell has started it in the background: Python leaves it ignored there."""
         ended_by.append(number)
         emulator.end()
 
