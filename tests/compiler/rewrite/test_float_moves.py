@@ -1,6 +1,6 @@
 """Float32 that is only moved: what is left is int8, and every output equals LiteRT's."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -15,17 +15,9 @@ from tq_hw.model.samples.build import ModelBuilder
 from tq_hw.model.tflite.reader import parse_model
 from tq_hw.sim.executor import execute
 from tq_hw.sim.golden.run import run
-from tq_hw.sim.oracles import ENGINES, Oracle, available
+from tq_hw.sim.oracles import Oracle
 
 Build = Callable[[ModelBuilder], tuple[int, ...]]
-
-
-@pytest.fixture(scope="module")
-def litert() -> Iterator[Oracle]:
-    if not available("litert-ref"):
-        pytest.skip(f'{ENGINES["litert-ref"][0]} is not installed: pip install "tq-hw[oracles]"')
-    with Oracle("litert-ref") as oracle:
-        yield oracle
 
 
 def number(b: ModelBuilder, value: object) -> int:

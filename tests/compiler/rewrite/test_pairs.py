@@ -1,6 +1,5 @@
 """Float32 islands of two int8 tensors: every pair of codes gives what LiteRT's float kernels give."""
 
-from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -13,18 +12,10 @@ from tq_hw.model.samples.build import ModelBuilder
 from tq_hw.model.tflite.reader import parse_model
 from tq_hw.sim.executor import execute
 from tq_hw.sim.golden.run import run
-from tq_hw.sim.oracles import ENGINES, Oracle, available
+from tq_hw.sim.oracles import Oracle
 
 CODES = np.arange(-128, 128).astype(np.int8)
 OPERATORS = ("ADD", "SUB", "MUL", "MAXIMUM", "MINIMUM")
-
-
-@pytest.fixture(scope="module")
-def litert() -> Iterator[Oracle]:
-    if not available("litert-ref"):
-        pytest.skip(f'{ENGINES["litert-ref"][0]} is not installed: pip install "tq-hw[oracles]"')
-    with Oracle("litert-ref") as oracle:
-        yield oracle
 
 
 def island(op: str, seed: int) -> bytes:

@@ -1,6 +1,5 @@
 """CUMSUM: of int32 as LiteRT's, of float32 between int8 tensors as integers, where these prove the same."""
 
-from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -14,15 +13,7 @@ from tq_hw.model.samples.build import ModelBuilder
 from tq_hw.model.tflite.reader import parse_model
 from tq_hw.sim.executor import execute
 from tq_hw.sim.golden.run import run
-from tq_hw.sim.oracles import ENGINES, Oracle, available
-
-
-@pytest.fixture(scope="module")
-def litert() -> Iterator[Oracle]:
-    if not available("litert-ref"):
-        pytest.skip(f'{ENGINES["litert-ref"][0]} is not installed: pip install "tq-hw[oracles]"')
-    with Oracle("litert-ref") as oracle:
-        yield oracle
+from tq_hw.sim.oracles import Oracle
 
 
 def check(litert: Oracle, data: bytes, inputs: list[np.ndarray]) -> None:

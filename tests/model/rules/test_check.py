@@ -3,7 +3,8 @@ import dataclasses
 import numpy as np
 import pytest
 
-from tq_hw.model.errors import ModelError, TqError, UnsupportedError
+from tests.model.rules.refusals import message_of
+from tq_hw.model.errors import ModelError, UnsupportedError
 from tq_hw.model.graph import Model, Operator, Quantization, Subgraph
 from tq_hw.model.rules.check import check_model, rules_of
 from tq_hw.model.rules.signatures import SIGNATURES
@@ -46,15 +47,6 @@ def edit_operator(model, **changes):
 
 def options(model, **changes):
     return edit_operator(model, options=dict(model.main.operators[0].options) | changes)
-
-
-def message_of(model, error=ModelError):
-    with pytest.raises(TqError) as caught:
-        check_model(model, "m.tflite")
-    assert type(caught.value) is error
-    prefix = f"m.tflite: subgraph 0, operator 0 {model.main.operators[0].op}: "
-    assert str(caught.value).startswith(prefix)
-    return str(caught.value)[len(prefix):]
 
 
 @pytest.mark.parametrize("op", ["CONV_2D", "DEPTHWISE_CONV_2D"])

@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tq_hw.model.errors import ModelError, TqError, UnsupportedError
+from tests.model.rules.refusals import message_of
+from tq_hw.model.errors import UnsupportedError
 from tq_hw.model.graph import Model, Quantization
 from tq_hw.model.rules.check import check_model
 from tq_hw.model.samples.build import ModelBuilder
@@ -34,15 +35,6 @@ def edited(model: Model, index: int, **changes: Any) -> Model:
     tensors = list(model.main.tensors)
     tensors[index] = dataclasses.replace(tensors[index], **changes)
     return Model(model.name, (dataclasses.replace(model.main, tensors=tuple(tensors)),))
-
-
-def message_of(model: Model, error: type[TqError] = ModelError) -> str:
-    with pytest.raises(TqError) as caught:
-        check_model(model, "m.tflite")
-    assert type(caught.value) is error
-    prefix = f"m.tflite: subgraph 0, operator 0 {model.main.operators[0].op}: "
-    assert str(caught.value).startswith(prefix)
-    return str(caught.value)[len(prefix):]
 
 
 def test_accepts_what_converters_write() -> None:
