@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from ai_edge_litert import interpreter as litert
 from native import FIRMWARE
 
 from tests.sim.mixed.networks import float_middle, topk_head
@@ -19,10 +20,9 @@ from tq_hw.model.samples.typical import typical
 from tq_hw.model.tflite.reader import parse_model
 from tq_hw.model.tflite.writer import write_model
 
-litert = pytest.importorskip("ai_edge_litert.interpreter", reason="the oracles are not installed")
 ROOT = Path(os.environ.get("LITERT_ROOT", "/nowhere"))
-# No package carries LiteRT's C headers, which say what a delegate is; all else here needs them.
-needs_headers = pytest.mark.skipif(not ROOT.is_dir(), reason="LITERT_ROOT names no checkout of LiteRT or TensorFlow")
+needs_headers = pytest.mark.skipif(not ROOT.is_dir(), reason="LITERT_ROOT names no checkout of LiteRT or TensorFlow: "
+                                   "a delegate is built against their C headers, and no package carries them")
 TINY = load_config("tiny")
 
 # Calls of a delegate hold Python's lock, so the board has a process of its own.

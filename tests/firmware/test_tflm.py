@@ -35,8 +35,8 @@ ROOT = Path(os.environ.get("TFLM_ROOT", "/nowhere"))
 MEMORY, MEMORY_BYTES = 0x20000000, 1 << 16
 NAMES = {register.offset_bytes: register.name for register in REGISTERS}
 TINY = load_config("tiny")
-# No package carries the sources of TFLite Micro, which the kernel is built against; all else here needs them.
-pytestmark = pytest.mark.skipif(not ROOT.is_dir(), reason="TFLM_ROOT names no checkout of TFLite Micro")
+pytestmark = pytest.mark.skipif(not ROOT.is_dir(), reason="TFLM_ROOT names no checkout of TFLite Micro: the kernel is "
+                                "built against its sources, and no package carries them")
 
 
 def headers() -> list[str]:
