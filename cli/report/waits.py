@@ -38,8 +38,8 @@ class Traffic:
     """Bytes of loads and stores in spans of `cycles_each` cycles from the start on."""
 
     cycles_each: int
-    loaded: npt.NDArray[np.float64]
-    stored: npt.NDArray[np.float64]
+    loaded: npt.NDArray[np.int64]
+    stored: npt.NDArray[np.int64]
 
 
 def wait_rows(counters: Mapping[str, int]) -> list[tuple[str, str, int, float]]:
@@ -74,11 +74,11 @@ def traffic(program: Program, timeline: Timeline, cycles: int) -> Traffic:
     found = {}
     operations = read_stream(program.commands, program.config).operations
     for unit in (Unit.LOAD, Unit.STORE):
-        moved = np.zeros(ceil_div(cycles, each) + 1)
-        for operation, (begin, end) in zip(operations[unit], np.asarray(timeline[unit]).tolist(), strict=True):
-            first, last = begin / each, max(end, begin + 1) / each
-            rate = _moved_bytes(operation) / (last - first)
-            for span in range(int(first), min(int(last) + 1, len(moved))):
-                moved[span] += rate * (min(last, span + 1) - max(first, span))
+        moved = np.zeros(ceil_div(cycles, each) + 1, np.int64)
+        for operation, (begin, done) in zip(operations[unit], np.asarray(timeline[unit]).tolist(), strict=True):
+            size, end = _moved_bytes(operation), max(done, begin + 1)
+            edges = [begin, *range((begin // each + 1) * each, end, each), end]
+            moved_until = [size * (edge - begin) // (end - begin) for edge in edges]
+            moved[begin // each:begin // each + len(edges) - 1] += np.diff(moved_until)
         found[unit] = moved
     return Traffic(each, found[Unit.LOAD], found[Unit.STORE])

@@ -184,8 +184,7 @@ def test_traffic_is_what_loads_and_stores_move() -> None:
     compiled = compile_model(model, PRESETS["tiny"])
     cycles = sum(layer_cycles(compiled.program, compiled.timeline).values())
     moved = traffic(compiled.program, compiled.timeline, cycles)
-    assert moved.loaded.sum() + moved.stored.sum() == pytest.approx(
-        sum(layer.bytes_moved for layer in compiled.program.layers))
+    assert moved.loaded.sum() + moved.stored.sum() == sum(layer.bytes_moved for layer in compiled.program.layers)
     timeline = page_plots.timeline_plot([], cycles)
     plot = page_plots.traffic_plot(moved, 8.0, timeline)
     assert plot.x_range is timeline.x_range
