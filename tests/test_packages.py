@@ -43,6 +43,15 @@ def test_pyproject_lists_every_package() -> None:
     assert {package for package, _ in packages()} == set(TOOLS["setuptools"]["packages"])
 
 
+def test_tracked_files_are_not_empty_leftovers() -> None:
+    """What a tool wrote where it was started. Empty files with a meaning are py.typed and fixtures of tests."""
+    listed = subprocess.run(["git", "-C", str(ROOT), "ls-files", "-z"], capture_output=True, text=True)
+    if listed.returncode != 0:
+        pytest.skip("not a checkout of git")
+    files = [ROOT / name for name in listed.stdout.split("\0") if name and not name.startswith("tests/")]
+    assert [file for file in files if file.is_file() and file.stat().st_size == 0 and file.name != "py.typed"] == []
+
+
 @pytest.mark.parametrize(("package", "folder"), [pytest.param(*p, id=p[0]) for p in packages()])
 def test_package_has_an_init_file(package: str, folder: Path) -> None:
     assert (folder / "__init__.py").is_file(), package
