@@ -116,7 +116,7 @@ def front_json(found: Exploration, aims: Sequence[Aim], target: Target) -> dict[
         "front": [point.to_json() for point in found.front]}
 
 
-@click.command("explore")
+@click.command("explore", short_help="Search the machines that fit for the fastest ones.")
 @click.argument("models", metavar="MODEL...", nargs=-1, required=True)
 @click.option("--board", "board_name", metavar="BOARD", help="Board whose device and memory are the limits.")
 @click.option("--memory", "memory_name", metavar="NAME", help="The board's memory.  [default: the first that was "

@@ -56,7 +56,7 @@ def _count(value: float) -> str:
     return f"{value:,.10g}"
 
 
-@click.command("resources")
+@click.command("resources", short_help="Estimate what a configuration takes of an FPGA.")
 @config_option
 @click.option("--board", "board_name", metavar="BOARD", help="A board: its configuration unless --config is given, its "
               "family, and what it has beside the machine.")

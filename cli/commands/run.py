@@ -90,7 +90,7 @@ def _print_board(report: Report) -> None:
         click.echo(f"{name:12} {value}")
 
 
-@click.command("run")
+@click.command("run", short_help="Run a model on an accelerator in hardware.")
 @click.argument("path", metavar="MODEL")
 @attached_options
 @click.option("--inputs", "inputs_file", metavar="IN.npz|PICTURE", help="Input arrays, as for `sim`.  [default: drawn]")

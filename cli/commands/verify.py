@@ -206,7 +206,7 @@ def _sets(inputs: Sequence[InputSet]) -> str:
     return f"{len(inputs)} input set{'s' if len(inputs) != 1 else ''}"
 
 
-@click.command("verify")
+@click.command("verify", short_help="Check every integer of a model on an engine.")
 @click.argument("paths", metavar="PATH...", nargs=-1, required=True)
 @engine_option
 @partition_option

@@ -311,6 +311,11 @@ def test_help_is_exit_code_0(tq: Tq) -> None:
     assert tq().code == 2
 
 
+def test_list_of_commands_says_whole_sentences(tq: Tq) -> None:
+    listed = tq("--help").out.split("Commands:\n")[1].splitlines()
+    assert [line for line in listed if not line.endswith(".") or line.endswith("...")] == []
+
+
 def test_reader_that_closes_the_pipe_is_no_error() -> None:
     command = f"{sys.executable} -m tq_hw.cli configs --json - | head -c 1"
     done = subprocess.run(["bash", "-o", "pipefail", "-c", command], capture_output=True, check=False)
