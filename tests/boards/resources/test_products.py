@@ -1,0 +1,47 @@
+"""The rule of multipliers against the elaborated design: every product in it, whose operands no constant makes a shift.
+
+Yosys makes multipliers of 18 x 18 bits of each with nine bits or more, also where one operand is a negative constant, or one that is no
+power of two. So a product that the rule does not count is an error here, before anything is synthesized.
+"""
+
+import importlib
+import re
+from typing import Any
+
+import pytest
+from amaranth.hdl import Value
+
+from tq_hw.boards.resources.memories import multipliers
+from tq_hw.hdl.array.unit import ArrayUnit
+from tq_hw.hdl.control.fetch import Fetch
+from tq_hw.hdl.dma.load import LoadUnit
+from tq_hw.hdl.dma.store import StoreUnit
+from tq_hw.hdl.vector.unit import VectorUnit
+from tq_hw.isa.config import Config
+from tq_hw.isa.sizes import ceil_div
+
+rtlil: Any = importlib.import_module("amaranth.back.rtlil")
+UNITS: dict[str, Any] = {"array": ArrayUnit, "vector": VectorUnit, "load": LoadUnit, "store": StoreUnit, "fetch": Fetch}
+#: Words that hold several blocks of channels, sizes that are no powers of two, all options.
+#: Of a result; of a multiplier's operands.
+LEAST_BITS, OPERAND_BITS = 9, 18
+CONFIGS = (Config("sub_blocks", 9, 3, 3, 16 << 10, acc_words=16, bus_bytes=4),
+           Config("options", 7, 2, 2, 16 << 10, acc_words=16, acc_open=4, activation_lanes=1, bus_bytes=16))
+
+
+def count_multipliers(unit: Any) -> int:
+    """Return how many multipliers synthesis makes of the products of a unit."""
+    ports = [Value.cast(value) for _path, _member, value in unit.signature.flatten(unit)]
+    count = 0
+    for cell in re.findall(r"cell \$mul \S+\n(.*?)\n  end", rtlil.convert(unit, ports=ports), re.DOTALL):
+        bits = {port: int(number) for port, number in re.findall(r"([ABY])_WIDTH (\d+)", cell)}
+        constants = [int(text, 2) for text in re.findall(r"connect \\[AB] \d+'([01]+)\n", cell)]
+        if bits["Y"] >= LEAST_BITS and not any(constant & constant - 1 == 0 for constant in constants):
+            count += ceil_div(bits["A"], OPERAND_BITS) * ceil_div(bits["B"], OPERAND_BITS)
+    return count
+
+
+@pytest.mark.parametrize("unit", UNITS)
+@pytest.mark.parametrize("config", CONFIGS, ids=lambda config: config.name)
+def test_the_rule_counts_every_product(config: Config, unit: str) -> None:
+    assert count_multipliers(UNITS[unit](config)) == multipliers(config).get(unit, 0)
