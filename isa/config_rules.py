@@ -88,7 +88,7 @@ RULES: Sequence[Rule] = (
          "RAM of 4 * requantize_lanes bytes a word; longer rows at a time in softmax, LSTM and the like"),
     Rule("activation_lanes", "must be 0 or divide requantize_lanes",
          lambda sizes: (0, *_divisors(sizes.requantize_lanes)),
-         "a pipeline with two multipliers and a table each; logistic and tanh of LSTMs beside the vector unit"),
+         "a pipeline with 14 multipliers and a table each; logistic and tanh of LSTMs beside the vector unit"),
     Rule("scratchpad_bytes", "must be a power of two of words of `word_bytes`, 512 to 65536 words",
          lambda sizes: (words * sizes.word_bytes for words in _SCRATCHPAD_WORDS),
          "block RAM; fewer bytes to and from memory, larger layers in one piece"),

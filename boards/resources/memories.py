@@ -18,7 +18,8 @@ _SHAPES = ((36, 512), (18, 1024), (9, 2048), (4, 4096), (2, 8192), (1, 16384))
 _COUNTS = {"ecp5": 1.0, "xc7": 0.5}
 #: Words of the deepest memory that is made from LUTs.
 _LUT_DEPTH = {"ecp5": 32, "xc7": 64}
-_LANE_MULTIPLIERS, _ACTIVATION_MULTIPLIERS = 4, 8
+#: Of a lane of the vector unit, and of an activation lane: one takes two, because a constant has more than 18 bits.
+_LANE_MULTIPLIERS, _ACTIVATION_MULTIPLIERS = 4, 14
 #: Beats that the store unit's queue holds, and bits of one beside its data: a strobe per byte, the end of a burst.
 _STORE_BEATS = 512
 #: Commands that fetch holds, a queue for each unit that works.

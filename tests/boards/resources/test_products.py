@@ -1,7 +1,7 @@
 """The rule of multipliers against the elaborated design: every product in it, whose operands no constant makes a shift.
 
-Yosys makes multipliers of 18 x 18 bits of each with nine bits or more, also where one operand is a negative constant, or one that is no
-power of two. So a product that the rule does not count is an error here, before anything is synthesized.
+Yosys makes multipliers of 18 x 18 bits of each with nine bits or more, also where one operand is a negative constant,
+or one that is no power of two. So a product that the rule does not count is an error before anything is synthesized.
 """
 
 import importlib
