@@ -18,6 +18,7 @@ from tq_hw.sim.golden import run as run_golden
 from tq_hw.sim.rtl.build import Progress
 from tq_hw.sim.rtl.simulate import simulate, simulate_in_turn
 from tq_hw.sim.rtl.waves import Waves
+from tq_hw.sim.traffic import Traffic
 
 __all__ = [
     "ENGINES", "KINDS", "ORACLES", "Engine", "Inference", "RunResult", "golden_engine", "make_engine",
@@ -128,6 +129,7 @@ class Inference:
     cycles : from start to the last write response; None where the engine knows no time
     layer_cycles : cycles by operator index, as far as they were measured
     timeline : cycles in which each operation was taken and done, by unit; {} where the engine knows no time
+    traffic : bytes that memory gave and took over time; None where the engine knows no time
     counters : the hardware's own, by the names of isa/control.py; {} where there is no hardware
     warm : the same once more, with the constants that the first one left in the scratchpad, where it was asked for
     host_seconds : wall time of operators that stay with the host, None where there is no host
@@ -139,6 +141,7 @@ class Inference:
     cycles: int | None = None
     layer_cycles: Mapping[int, int] = field(default_factory=dict)
     timeline: Mapping[Unit, Array] = field(default_factory=dict)
+    traffic: Traffic | None = None
     counters: Mapping[str, int] = field(default_factory=dict)
     warm: "Inference | None" = None
     host_seconds: float | None = None
@@ -191,7 +194,10 @@ class _Rtl:
         memory, waves, self._waves = self._memory, self._waves, None
         results = simulate_in_turn(
             self._programs, inputs, memory, waves=waves, progress=progress, array=self._array)
-        first, *more = (Inference(r.outputs, r.cycles, r.layer_cycles, r.timeline, r.counters) for r in results)
+        first, *more = (
+            Inference(r.outputs, r.cycles, r.layer_cycles, r.timeline,
+                      Traffic.of_beats(r.spans, r.span_cycles, self._programs[0].config.bus_bytes), r.counters)
+            for r in results)
         return replace(first, warm=more[0]) if more else first
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from tq_hw.cli.report.compare import compared
 from tq_hw.cli.report.layers import CLOCK_HZ, Report, bound_text, host_lines, time_text
 from tq_hw.cli.report.tables import percent
-from tq_hw.cli.report.waits import WAITS, most_waited, traffic, wait_rows
+from tq_hw.cli.report.waits import WAITS, most_waited, wait_rows
 from tq_hw.cli.shared.text import printable
 from tq_hw.compiler import Compiled
 from tq_hw.compiler.memory_map import MEMORIES, memory_map, peak_words
@@ -23,6 +23,7 @@ from tq_hw.model.errors import MissingToolError
 from tq_hw.sim.diagnose.busy import REASONS
 from tq_hw.sim.diagnose.trace import trace_events
 from tq_hw.sim.engines import Inference
+from tq_hw.sim.traffic import Traffic
 
 __all__ = ["render"]
 
@@ -39,8 +40,9 @@ _PLOTS = {
                  "memory's full rate, whichever is longer."),
     "timeline": ("Timeline", "A slice per operation and unit, in the colors of the layers. Where a track is empty its "
                  "unit waits. Drag to move, turn the wheel to zoom; the plots below follow."),
-    "traffic": ("Bytes per cycle over time", "Loads and stores, each operation's bytes spread evenly over its time; "
-                "commands are not in it. The dashed line is what memory gives at most."),
+    "traffic": ("Bytes per cycle over time", "What memory gave and took, commands among it; where the engine knows no "
+                "time, loads and stores as early as memory can move them. The dashed line is what memory gives at "
+                "most."),
     "scratchpad": ("Scratchpad over time", "Each box is there from the first operation that touches it to the last. "
                    "Click a word of the legend to hide its boxes."),
     "image": ("System memory: the program's image", "Commands, weights, parameters and constants."),
@@ -170,8 +172,9 @@ def _plots(compiled: Compiled, found: Inference, memory: Memory) -> dict[str, An
     assert found.cycles is not None
     events = trace_events(program, found.timeline, found.layer_cycles)["traceEvents"]
     timeline = page_plots.timeline_plot(events, found.cycles)
-    moved = traffic(program, found.timeline, found.cycles)
-    plots = {"timeline": timeline, "traffic": page_plots.traffic_plot(moved, memory.bytes_per_cycle, timeline)}
+    moved = found.traffic or Traffic.of_operations(program, found.timeline, found.cycles, memory.bytes_per_cycle)
+    plots = {"timeline": timeline,
+             "traffic": page_plots.traffic_plot(moved.coarser(), memory.bytes_per_cycle, timeline)}
     tenants = memory_map(compiled)
     sizes = {"scratchpad": program.config.scratchpad_words, "image": len(program.image), "arena": program.arena_bytes,
              "state": len(program.state)}

@@ -12,10 +12,10 @@ from bokeh.plotting import figure
 from bokeh.resources import Resources
 
 from tq_hw.cli.report.layers import Report
-from tq_hw.cli.report.waits import Traffic
 from tq_hw.compiler.memory_map import Tenant
 from tq_hw.isa.config import Config
 from tq_hw.isa.layout import Unit
+from tq_hw.sim.traffic import Traffic
 
 __all__ = ["Timeline", "library_script", "memory_plot", "plot_parts", "roofline_plot", "timeline_plot",
            "traffic_plot"]
@@ -95,20 +95,20 @@ def timeline_plot(events: Iterable[Mapping[str, Any]], cycles: int) -> Plot:
 
 
 def traffic_plot(moved: Traffic, bytes_per_cycle: float, with_range: Plot) -> Plot:
-    """Return the bytes per cycle of loads and stores over time, one on the other, and the most that memory gives."""
+    """Return the bytes per cycle read and written over time, one on the other, and the most that memory gives."""
     plot = figure(sizing_mode="stretch_width", height=240, x_range=with_range.x_range, tools=_TOOLS,
                   active_scroll="xwheel_zoom", x_axis_label="cycle", y_axis_label="bytes per cycle", name="traffic")
-    left = [moved.cycles_each * span for span in range(len(moved.loaded))]
+    left = [moved.cycles_each * span for span in range(len(moved.read))]
     source = ColumnDataSource({
-        "left": left, "right": [at + moved.cycles_each for at in left], "loaded": moved.loaded / moved.cycles_each,
-        "both": (moved.loaded + moved.stored) / moved.cycles_each, "stored": moved.stored / moved.cycles_each})
+        "left": left, "right": [at + moved.cycles_each for at in left], "read": moved.read / moved.cycles_each,
+        "both": (moved.read + moved.written) / moved.cycles_each, "written": moved.written / moved.cycles_each})
     boxes: list[Any] = [
         plot.quad(left="left", right="right", bottom=low, top=high, color=color, source=source, legend_label=name)
-        for low, high, color, name in ((0, "loaded", "#4e79a7", "loads"), ("loaded", "both", "#f28e2b", "stores"))]
+        for low, high, color, name in ((0, "read", "#4e79a7", "read"), ("read", "both", "#f28e2b", "written"))]
     plot.line([0, left[-1] + moved.cycles_each], [bytes_per_cycle] * 2, color="#444444", line_dash="dashed")
     plot.add_tools(HoverTool(renderers=boxes, tooltips=[
-        ("cycles", "@left{0,0} to @right{0,0}"), ("loads", "@loaded{0.00} bytes per cycle"),
-        ("stores", "@stored{0.00} bytes per cycle")]))
+        ("cycles", "@left{0,0} to @right{0,0}"), ("read", "@read{0.00} bytes per cycle"),
+        ("written", "@written{0.00} bytes per cycle")]))
     return _with_thousands(plot)
 
 

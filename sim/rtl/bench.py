@@ -41,6 +41,8 @@ _BUS_SIGNATURES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "tq_run": (ctypes.c_int, (ctypes.c_void_p, ctypes.c_uint64)),
     "tq_cycles": (ctypes.c_uint64, (ctypes.c_void_p,)),
     "tq_events": (ctypes.c_uint64, (ctypes.c_void_p, ctypes.c_uint64, ctypes.c_void_p, ctypes.c_uint64)),
+    "tq_spans": (ctypes.c_uint64, (ctypes.c_void_p, ctypes.c_uint64, ctypes.c_void_p, ctypes.c_uint64)),
+    "tq_span_cycles": (ctypes.c_uint64, ()),
 }
 _LINK_SIGNATURES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "tq_reset": (None, (ctypes.c_void_p, ctypes.c_uint64)),
@@ -185,17 +187,31 @@ class Bench(SimulatedMemory):
         """Cycles since the last write of a register."""
         return int(self._dll.tq_cycles(self._handle))
 
-    def events(self, first: int = 0) -> npt.NDArray[np.int64]:
-        """Return what began and was done, from event `first` on: cycle, unit, and 1 for done, [events, 3]."""
+    def _table(self, name: str, first: int, width: int) -> npt.NDArray[np.int64]:
+        """Return the rows that a function of the harness gives, from row `first` on."""
         parts: list[npt.NDArray[np.uint64]] = []
         while True:
-            some = np.zeros((4096, 3), np.uint64)
-            count = self._dll.tq_events(self._handle, first, some.ctypes.data, len(some))
+            some = np.zeros((4096, width), np.uint64)
+            count = getattr(self._dll, name)(self._handle, first, some.ctypes.data, len(some))
             if not count:
                 break
             parts.append(some[:count])
             first += count
-        return np.concatenate([*parts, np.zeros((0, 3), np.uint64)]).astype(np.int64)
+        return np.concatenate([*parts, np.zeros((0, width), np.uint64)]).astype(np.int64)
+
+    def events(self, first: int = 0) -> npt.NDArray[np.int64]:
+        """Return what began and was done, from event `first` on: cycle, unit, and 1 for done, [events, 3]."""
+        return self._table("tq_events", first, 3)
+
+    @property
+    def spans(self) -> npt.NDArray[np.int64]:
+        """Beats read and written in each `span_cycles` cycles since the last write of a register, [spans, 2]."""
+        return self._table("tq_spans", 0, 2)
+
+    @property
+    def span_cycles(self) -> int:
+        """Cycles of each of the `spans`."""
+        return int(self._dll.tq_span_cycles())
 
     @property
     def timeline(self) -> Mapping[Unit, npt.NDArray[np.int64]]:

@@ -89,6 +89,12 @@ struct Event {
     uint32_t done;
 };
 
+// Beats read and written in some cycles that follow one another.
+struct Span {
+    uint64_t read = 0, written = 0;
+};
+constexpr uint64_t kSpanCycles = 64;
+
 // Pauses of random length; never without a seed.
 class Pauses {
   public:
@@ -239,6 +245,7 @@ class Bench {
         top_->reg_write_en = 0;
         started_at_ = cycles_;
         events_.clear();
+        spans_.clear();
         cycle();
     }
 
@@ -295,6 +302,7 @@ class Bench {
     }
 
     const std::vector<Event>& events() const { return events_; }
+    const std::vector<Span>& spans() const { return spans_; }
     uint64_t cycles() const { return cycles_ - started_at_; }
     const char* error() const { return error_.c_str(); }
     uint64_t statistic(uint32_t index) const { return index < 4 ? statistics_[index] : 0; }
@@ -460,6 +468,7 @@ class Bench {
             r_valid_ = false;
             transfers_[1]++;
             statistics_[kReadBeats]++;
+            span().read++;
             Burst& burst = reads_.front();
             burst.addr += bus_bytes_;
             if (--burst.beats == 0) reads_.pop_front();
@@ -481,6 +490,7 @@ class Bench {
             credit_ -= bus_bytes_;
             beats_.push_back({{w_data, w_data + bus_bytes_}, uint32_t(top.m_axi_wstrb), bool(top.m_axi_wlast)});
             statistics_[kWriteBeats]++;
+            span().written++;
             transfers_[3]++;
         }
         if (b_valid_ && top.m_axi_bready) {
@@ -500,6 +510,13 @@ class Bench {
             burst.due = cycles_ + latency_;
             answers_.push_back(burst);
         }
+    }
+
+    // Where the beats of this cycle are counted.
+    Span& span() {
+        const uint64_t now = cycles() / kSpanCycles;
+        if (now >= spans_.size()) spans_.resize(now + 1);
+        return spans_[now];
     }
 
     // Let the bytes of the oldest burst reach the memory.
@@ -568,6 +585,7 @@ class Bench {
     uint64_t wrong_burst_ = UINT64_MAX;
     uint32_t wrong_kind_ = kCut, wrong_at_ = 0;
     std::vector<Event> events_;
+    std::vector<Span> spans_;
     uint32_t runs_[4] = {}, done_[4] = {};
     std::string error_;
 };
@@ -634,6 +652,17 @@ uint64_t tq_events(void* bench, uint64_t first, uint64_t* to, uint64_t most) {
         *to++ = event.cycle;
         *to++ = event.unit;
         *to++ = event.done;
+    }
+    return count;
+}
+uint64_t tq_span_cycles() { return kSpanCycles; }
+// Copy beats read and written of the next spans from `first` on, two numbers each; return how many spans.
+uint64_t tq_spans(void* bench, uint64_t first, uint64_t* to, uint64_t most) {
+    const auto& spans = static_cast<Bench*>(bench)->spans();
+    uint64_t count = 0;
+    for (; count < most && first + count < spans.size(); count++) {
+        *to++ = spans[first + count].read;
+        *to++ = spans[first + count].written;
     }
     return count;
 }

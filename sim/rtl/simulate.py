@@ -49,6 +49,7 @@ class RtlResult:
     cycles : from the write of the start register to the interrupt
     counters : the hardware's own, by name; see isa/control.py
     beats : what the memory counted
+    spans : beats read and written in each `span_cycles` cycles from the start on, [spans, 2]
     timeline : cycle in which each RUN began and was done, [runs, 2] per unit
     layer_cycles : by layer index, the time from the end of what ended before to the layer's own end
     """
@@ -58,6 +59,8 @@ class RtlResult:
     cycles: int
     counters: Mapping[str, int]
     beats: Mapping[str, int]
+    spans: npt.NDArray[np.int64]
+    span_cycles: int
     timeline: Mapping[Unit, npt.NDArray[np.int64]]
     layer_cycles: Mapping[int, int]
 
@@ -166,8 +169,8 @@ def _run_one(program: Program, bench: Bench, bases: Sequence[int], bounds: _Boun
     counters = {name: bench.read_register(f"counter_{name}") for name in COUNTERS}
     beats = {name: count - before[name] for name, count in bench.statistics.items()}
     timeline = bench.timeline
-    return RtlResult(outputs, bench.read(bases[2], len(program.state)), cycles, counters, beats, timeline,
-                     layer_cycles(program, timeline))
+    return RtlResult(outputs, bench.read(bases[2], len(program.state)), cycles, counters, beats, bench.spans,
+                     bench.span_cycles, timeline, layer_cycles(program, timeline))
 
 
 def _check_identity(program: Program, bench: Bench) -> None:

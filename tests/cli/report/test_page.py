@@ -14,7 +14,7 @@ import pytest
 import tq_hw
 from tq_hw.cli.report import plots as page_plots
 from tq_hw.cli.report.layers import bound_text, compile_report
-from tq_hw.cli.report.waits import WAITS, most_waited, traffic, wait_rows
+from tq_hw.cli.report.waits import WAITS, most_waited, wait_rows
 from tq_hw.compiler import compile_model
 from tq_hw.compiler.memory_map import memory_map
 from tq_hw.isa.config import PRESETS
@@ -24,6 +24,7 @@ from tq_hw.model.samples.build import ModelBuilder
 from tq_hw.model.tflite.reader import read_model
 from tq_hw.sim.diagnose.trace import trace_events
 from tq_hw.sim.rtl.simulate import layer_cycles
+from tq_hw.sim.traffic import Traffic
 
 Tq = Callable[..., Any]
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
@@ -179,16 +180,16 @@ def test_plots_show_operations_layers_and_tenants() -> None:
     assert page_plots.memory_plot("state", tenants, times, total, 0, "byte", timeline) is None
 
 
-def test_traffic_is_what_loads_and_stores_move() -> None:
+def test_traffic_without_times_is_what_loads_and_stores_move() -> None:
     model = read_model(Path(__file__).parents[3] / "examples" / "digits" / "digits.tflite")
     compiled = compile_model(model, PRESETS["tiny"])
     cycles = sum(layer_cycles(compiled.program, compiled.timeline).values())
-    moved = traffic(compiled.program, compiled.timeline, cycles)
-    assert moved.loaded.sum() + moved.stored.sum() == sum(layer.bytes_moved for layer in compiled.program.layers)
+    moved = Traffic.of_operations(compiled.program, compiled.timeline, cycles, 8.0)
+    assert moved.read.sum() + moved.written.sum() == sum(layer.bytes_moved for layer in compiled.program.layers)
     timeline = page_plots.timeline_plot([], cycles)
     plot = page_plots.traffic_plot(moved, 8.0, timeline)
     assert plot.x_range is timeline.x_range
-    assert max(plot.renderers[1].data_source.data["both"]) <= 8.5
+    assert max(plot.renderers[1].data_source.data["both"]) <= 8
 
 
 def test_waits_in_words() -> None:
