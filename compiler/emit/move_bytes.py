@@ -198,10 +198,12 @@ def emit_turned(emitter: Emitter, source: Value, target: Value, copy: Copy, foun
     """Emit a copy through `words` scratchpad words from `base` on."""
     config = emitter.config
     take = 4 if config.block >= 16 else 2
-    if found.near[0] * found.far[0] < _ARRAY_BYTES or config.block % take or config.block < 2 * take:
+    few = found.near[0] * found.far[0] < _ARRAY_BYTES or config.block % take or config.block < 2 * take
+    weights = b"" if few else _weights(take, config)
+    if not weights or not emitter.holds(len(weights) // config.cols):
         _Turner(emitter, source, target, found, base, words, 1).run(copy, None, None)
         return
     code = emitter.program([{"a_source": Source.ACC_OR_BIAS, "alu": Alu.PASS, "destination": Destination.OUTPUT}])
     with emitter.scope():
-        weights = emitter.constant(_weights(take, config), config.cols)
-        _Turner(emitter, source, target, found, base, words, take).run(copy, weights, code)
+        placed = emitter.constant(weights, config.cols)
+        _Turner(emitter, source, target, found, base, words, take).run(copy, placed, code)
