@@ -8,12 +8,12 @@ from typing import Any
 
 from tq_hw.cli.cases import Case
 from tq_hw.cli.commands.report import make_page
-from tq_hw.cli.commands.verify import Verdict, Verifier
 from tq_hw.cli.report.layers import layer_rows, sim_report
 from tq_hw.cli.shared.arrays import find_inputs, input_kinds, output_arrays
 from tq_hw.cli.shared.files import write
 from tq_hw.cli.shared.infer import infer_all
 from tq_hw.cli.subject import Subject, check_against_golden
+from tq_hw.cli.verifier import Verdict, Verifier
 from tq_hw.compiler import Compiled
 from tq_hw.compiler.rewrite.rewrite import Pattern
 from tq_hw.isa.config import Config

@@ -1,35 +1,38 @@
-"""Many tasks on this computer's processes or on a Dask cluster, with results that are kept in a SQLite file.
+"""Many tasks on this computer's processes or on a Dask cluster, with results that may be kept in a SQLite file.
 
-A task is a function of this package, bytes that many tasks share (a model), and JSON arguments; its result is JSON.
-Its key says all that the result depends on: a run that was killed goes on, and two runs may use one store at once.
+A task is a function that workers can import, bytes that many tasks share (a model), and JSON arguments; its result is
+JSON. Its key says all that the result depends on, the sources of tq-hw too: a run that was killed goes on, and two runs
+may use one store at once.
 """
 
 import hashlib
 import json
 import multiprocessing
 import os
-import sqlite3
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
+from functools import cache
 from importlib import import_module
 from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-import platformdirs
-
 from tq_hw.model.errors import MissingToolError, OptionError, ToolError
+from tq_hw.store import Store
 
-__all__ = ["Function", "Store", "Task", "default_store", "run_tasks", "task_of"]
+__all__ = ["Function", "Task", "run_tasks", "task_of"]
 
 Function = Callable[[bytes, Mapping[str, Any]], Any]
 #: Tasks that a worker has at once: the one that it works on, and the next.
 _AHEAD = 2
 #: Workers that may die before a run gives up; seconds that a scheduler has to answer.
 _DEATHS, _CONNECT_SECONDS = 3, 15
+#: What results depend on.
+_PACKAGES = ("isa", "model", "compiler", "hdl", "sim", "boards", "cli")
 
 
 @dataclass(frozen=True)
@@ -42,69 +45,42 @@ class Task:
     arguments: Mapping[str, Any]
 
 
+@cache
+def _sources() -> str:
+    """Return a hash of the sources: an editable install keeps its version while they change."""
+    folders = [Path(folder) for name in _PACKAGES if (spec := find_spec(f"tq_hw.{name}")) is not None
+               for folder in spec.submodule_search_locations or ()]
+    files = [path for folder in folders for kind in ("*.py", "*.json") for path in sorted(folder.rglob(kind))]
+    return hashlib.sha256(b"".join(hashlib.sha256(path.read_bytes()).digest() for path in files)).hexdigest()[:12]
+
+
 def _version_here() -> str:
-    return version("tq-hw")
+    return f"{version('tq-hw')} ({_sources()})"
 
 
 def task_of(function: Function, blob: bytes, arguments: Mapping[str, Any]) -> Task:
-    """Return a task with the key that follows from the version of tq-hw, the function and all that it is given."""
+    """Return a task with the key that follows from tq-hw, the function and all that it is given."""
     words = (_version_here(), function.__module__, function.__qualname__, hashlib.sha256(blob).hexdigest(), arguments)
     return Task(hashlib.sha256(json.dumps(words, sort_keys=True).encode()).hexdigest(), function, blob, arguments)
 
 
-def default_store() -> Path:
-    """Return the store in the user's folder for data."""
-    return Path(platformdirs.user_data_dir("tq-hw")) / "results.sqlite"
-
-
-class Store:
-    """Results by key in a SQLite file; several processes may use it at once. OptionError for another kind of file."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            self._base = sqlite3.connect(path, timeout=60, isolation_level=None)
-        except (OSError, sqlite3.Error) as error:
-            raise OptionError(f"{path}: cannot keep results there: {error}; choose another --store") from error
-        self._ask("CREATE TABLE IF NOT EXISTS results (key TEXT PRIMARY KEY, value TEXT NOT NULL)")
-
-    def _ask(self, words: str, *values: str) -> Any:
-        try:
-            return self._base.execute(words, values).fetchone()
-        except sqlite3.Error as error:
-            raise OptionError(f"{self._path}: cannot keep results there: {error}; choose another --store") from error
-
-    def find(self, key: str) -> Any:
-        """Return a result, or None where there is none."""
-        row = self._ask("SELECT value FROM results WHERE key = ?", key)
-        return None if row is None else json.loads(row[0])
-
-    def keep(self, key: str, value: Any) -> None:
-        """Keep a result; the one that was there first stays."""
-        self._ask("INSERT OR IGNORE INTO results VALUES (?, ?)", key, json.dumps(value))
-
-    def close(self) -> None:
-        """Close the file."""
-        self._base.close()
-
-
-def run_tasks(tasks: Iterable[Task], store: Store, *, jobs: int | None = None, scheduler: str | None = None,
-              seen: Callable[[str, Any], None] = lambda _key, _value: None) -> dict[str, Any]:
-    """Return the results of all tasks by key; each is kept as soon as it is there.
+def run_tasks(tasks: Iterable[Task], store: Store | None, *, jobs: int | None = None, scheduler: str | None = None,
+              seen: Callable[[str, Any], object] = lambda _key, _value: None) -> dict[str, Any]:
+    """Return the results of all tasks by key; each is kept in the store, if there is one, as soon as it is there.
 
     `jobs` processes work here (None: one per processor), or the workers of the Dask cluster at `scheduler`, such as
-    tcp://host:8786. `seen` is told each result. What a task raises ends the run.
+    tcp://host:8786. `seen` is told each result; once it returns True, no more are waited for. What a task raises ends
+    the run.
     """
     found: dict[str, Any] = {}
 
-    def note(key: str, value: Any) -> None:
+    def note(key: str, value: Any) -> bool:
         found[key] = value
-        seen(key, value)
+        return seen(key, value) is True
 
     def is_left(task: Task) -> bool:
         """Whether nobody has kept a result, by now; one that was kept is noted."""
-        value = store.find(task.key)
+        value = None if store is None else store.find(task.key)
         if value is not None:
             note(task.key, value)
         return value is None
@@ -117,8 +93,10 @@ def run_tasks(tasks: Iterable[Task], store: Store, *, jobs: int | None = None, s
     else:
         made = _on_processes(left, is_left, jobs or os.cpu_count() or 1)
     for key, value in made:
-        store.keep(key, value)
-        note(key, value)
+        if store is not None:
+            store.keep(key, value)
+        if note(key, value):
+            break
     return found
 
 
@@ -163,6 +141,18 @@ def _on_processes(tasks: Sequence[Task], is_left: Callable[[Task], bool], jobs: 
             pool.shutdown(cancel_futures=True)
 
 
+def _on_worker(blob: bytes, function: Function, arguments: Mapping[str, Any], wanted: str) -> Any:
+    if _version_here() != wanted:  # one that joined later
+        raise OptionError(_refusal(wanted, [f"{import_module('distributed').get_worker().address} has "
+                                            f"{_version_here()}"]))
+    return function(blob, arguments)
+
+
+def _refusal(wanted: str, wrong: Sequence[str]) -> str:
+    return (f"this is tq-hw {wanted}, but worker {'; '.join(wrong)}; install the same version there, or stop these "
+            "workers")
+
+
 def _on_cluster(tasks: Sequence[Task], is_left: Callable[[Task], bool], scheduler: str) -> Iterator[tuple[str, Any]]:
     """Give results as they come; Dask itself gives the tasks of a worker that dies to others."""
     try:
@@ -173,12 +163,12 @@ def _on_cluster(tasks: Sequence[Task], is_left: Callable[[Task], bool], schedule
         client = distributed.Client(scheduler, timeout=_CONNECT_SECONDS)
     except (OSError, ValueError) as error:
         raise OptionError(f"--scheduler {scheduler}: no Dask scheduler answers there: {error}") from error
+    here = _version_here()
     with client:
         wrong = [f"{name} has {found}" for name, found in client.run(_version_here, on_error="return").items()
-                 if found != _version_here()]
+                 if found != here]
         if wrong:
-            raise OptionError(f"--scheduler {scheduler}: this is tq-hw {_version_here()}, but worker "
-                              f"{'; '.join(wrong)}; install the same version there, or stop these workers")
+            raise OptionError(f"--scheduler {scheduler}: {_refusal(here, wrong)}")
         blobs, blob_of = _named(tasks)
         # Tasks, because what is scattered dies with the worker that has it.
         shared = {name: client.submit(bytes, blob, key=f"tq-hw-{name}") for name, blob in blobs.items()}
@@ -187,14 +177,18 @@ def _on_cluster(tasks: Sequence[Task], is_left: Callable[[Task], bool], schedule
         def submit() -> Any:
             while waiting:
                 if is_left(task := waiting.popleft()):
-                    return client.submit(task.function, shared[blob_of[task.key]], task.arguments,
-                                         key=f"tq-hw-{task.key}", retries=_DEATHS)
+                    return client.submit(_on_worker, shared[blob_of[task.key]], task.function, task.arguments, here,
+                                         key=f"tq-hw-{task.key}")
             return None
 
         slots = _AHEAD * max(1, sum(client.nthreads().values()))
         running = distributed.as_completed(list(filter(None, (submit() for _ in range(slots)))))
-        for future in running:
-            yield future.key.removeprefix("tq-hw-"), future.result()
-            after = submit()
-            if after is not None:
-                running.add(after)
+        try:
+            for future in running:
+                yield future.key.removeprefix("tq-hw-"), future.result()
+                after = submit()
+                if after is not None:
+                    running.add(after)
+        except (distributed.KilledWorker, distributed.CancelledError, distributed.comm.CommClosedError) as error:
+            raise ToolError(f"--scheduler {scheduler}: lost: {error}; started again, it goes on from what was "
+                            "kept") from error

@@ -20,12 +20,12 @@ from tq_hw.boards.catalog.board import Board, Ddr3, Memory, Sdr
 from tq_hw.boards.catalog.catalog import all_boards, find_board, find_memory
 from tq_hw.boards.soc.map import FLASH_FILE, FLASH_OFFSET
 from tq_hw.cli.cases import find_cases
-from tq_hw.cli.commands.verify import FAILED, PASSED, Verifier
 from tq_hw.cli.emulation.soc import flash_contents
 from tq_hw.cli.shared.files import check_outputs, write_json
 from tq_hw.cli.shared.options import debug_option, json_option, shape_options
 from tq_hw.cli.shared.progress import ProgressBar
 from tq_hw.cli.subject import Subject, check_engine, compile_program
+from tq_hw.cli.verifier import FAILED, PASSED, Verifier
 from tq_hw.isa.memory import YARDSTICK
 from tq_hw.isa.program import Program
 from tq_hw.isa.program_file import to_bytes

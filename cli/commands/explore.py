@@ -22,7 +22,7 @@ from tq_hw.cli.shared.text import printable
 from tq_hw.compiler import estimate_model
 from tq_hw.model.errors import OptionError, ToolError
 from tq_hw.model.tflite.reader import read_model
-from tq_hw.work import default_store
+from tq_hw.store import default_store
 
 __all__ = ["explore_command"]
 

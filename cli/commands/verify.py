@@ -2,18 +2,13 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from contextlib import ExitStack
-from dataclasses import dataclass
 
 import click
 
-from tq_hw.cli.cases import Case, find_cases, read_stored
-from tq_hw.cli.mixed import PROFILE, check_options, is_mixed_file, open_mixed
-from tq_hw.cli.shared.arrays import draw_inputs
+from tq_hw.cli.cases import find_cases
+from tq_hw.cli.mixed import PROFILE, check_options, is_mixed_file
 from tq_hw.cli.shared.files import check_outputs, write_json
-from tq_hw.cli.shared.infer import infer_all
 from tq_hw.cli.shared.options import (
-    check_resident,
     debug_option,
     draw_options,
     engine_option,
@@ -22,188 +17,18 @@ from tq_hw.cli.shared.options import (
     patterns_option,
     profile_option,
     resident_option,
+    scheduler_options,
     shape_options,
 )
-from tq_hw.cli.subject import check_engine, compile_all, is_compiled, patterns_of
+from tq_hw.cli.subject import is_compiled
 from tq_hw.cli.target import Target, target_options
-from tq_hw.compiler import compile_model
-from tq_hw.compiler.rewrite.rewrite import Pattern
-from tq_hw.compiler.warm import warm_program
-from tq_hw.isa.config import Config
-from tq_hw.isa.memory import Memory
-from tq_hw.isa.program import Program
-from tq_hw.model.errors import MismatchError, ModelError, OptionError, TqError, UnsupportedError
-from tq_hw.model.graph import Model
+from tq_hw.cli.verifier import FAILED, PASSED, UNSUPPORTED, Verdict
+from tq_hw.cli.verify_tasks import Asked
+from tq_hw.model.errors import MismatchError, OptionError, UnsupportedError
 from tq_hw.model.rules.propagate import InputShapes
-from tq_hw.model.tflite.reader import read_model
-from tq_hw.model.tflite.writer import write_model
-from tq_hw.sim.diagnose.compare import divergences
-from tq_hw.sim.diagnose.locate import locate
-from tq_hw.sim.engines import ORACLES, Array, InputSet, golden_engine, make_engine
-from tq_hw.sim.faults import SimulationError
-from tq_hw.sim.golden.profiles import check_profile
-from tq_hw.sim.mixed import MixedEngine
-from tq_hw.sim.oracles import Oracle
+from tq_hw.sim.engines import ORACLES
 
-__all__ = ["Verdict", "Verifier", "verify_command"]
-
-PASSED, FAILED, UNSUPPORTED = "passed", "failed", "unsupported"
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """Outcome of one case.
-
-    `cycles` are those of its first input set, where the engine counts them, `resident_cycles` with weights that stayed.
-    """
-
-    name: str
-    status: str
-    cycles: int | None
-    message: str
-    resident_cycles: int | None = None
-
-    @property
-    def report(self) -> dict[str, object]:
-        """What --json says of it."""
-        return {name: value for name, value in vars(self).items() if name != "resident_cycles" or value is not None}
-
-    def __bool__(self) -> bool:
-        """Whether every integer was equal."""
-        return self.status == PASSED
-
-
-class OracleRefusal(TqError):
-    """A public engine does not run the model."""
-
-
-class Verifier:
-    """Holds one engine against one source of truth, case by case.
-
-    Parameters
-    ----------
-    engine : "rtl", "executor" or "golden"
-    oracle : "golden", "tflm", "litert", or None: what is stored next to a case, else golden
-    sets, seed : drawn inputs of a case that has none stored
-    profile : whose arithmetic the models have
-    resident : run each input set again, with the weights that stayed in the scratchpad
-    shapes : sizes of open dimensions of the models' inputs
-    patterns : of the user, tried before the library's
-
-    Raises OptionError when engine and oracle are the same, or the profile is of another engine than the oracle,
-    MissingToolError when the oracle is not installed.
-    """
-
-    def __init__(self, engine: str, oracle: str | None, config: Config, memory: Memory, sets: int, seed: int,
-                 resident: bool = False, profile: str = "canon", shapes: InputShapes | None = None,
-                 patterns: Sequence[Pattern] = ()):
-        check_resident(resident, engine)
-        check_engine(engine, config)
-        if engine == "golden" and oracle == "golden":
-            raise OptionError("--engine golden cannot be held against --oracle golden: an engine is never compared "
-                              "with itself; name --oracle tflm or litert")
-        if profile in ORACLES and oracle in ORACLES and oracle != profile:
-            raise OptionError(f"--profile {profile} is the arithmetic of {ORACLES[profile][1]}: it cannot be held "
-                              f"against --oracle {oracle}; name --oracle {profile} or golden")
-        self.engine, self.oracle, self.config, self.memory = engine, oracle, config, memory
-        self.sets, self.seed, self.resident, self.profile = sets, seed, resident, profile
-        self.shapes, self.patterns = shapes, patterns
-        self._open = ExitStack()
-        self._public = self._open.enter_context(Oracle(ORACLES[oracle][0])) if oracle in ORACLES else None
-
-    def __enter__(self) -> "Verifier":
-        return self
-
-    def __exit__(self, *details: object) -> None:
-        self._open.close()
-
-    def check(self, case: Case) -> Verdict:
-        """Run one case. Only what is wrong with the model or the machine is a verdict; other errors are raised."""
-        try:
-            return self._check(case)
-        except (ModelError, UnsupportedError, OracleRefusal) as error:
-            return Verdict(case.name, UNSUPPORTED, None, str(error))
-        except SimulationError as error:
-            return Verdict(case.name, FAILED, None, str(error))
-
-    def _check(self, case: Case) -> Verdict:
-        model = read_model(case.model, shapes=self.shapes).under(self.profile)
-        check_profile(model)
-        stored = read_stored(case, model)
-        inputs = stored.inputs if stored is not None else draw_inputs(model, self.sets, self.seed)
-        compiled = None if self.engine == "golden" else compile_all(
-            model, self.config, str(case.model), self.patterns, self.memory)
-        program, warm = None if compiled is None else compiled.program, None
-        if compiled is not None and self.resident:
-            warm = warm_program(compiled)
-        if self.oracle is None and stored is not None:
-            expected, source = stored.expected, "the stored expectations"
-        elif self._public is not None:
-            expected, source = self._ask_oracle(case, model, inputs)
-        elif self.engine == "golden":
-            raise OptionError(f"{case.model}: --engine golden needs stored expectations or --oracle tflm|litert: an "
-                              "engine is never compared with itself")
-        else:
-            golden = infer_all(golden_engine(model), inputs, f"golden model {case.name}")
-            expected, source = [one.outputs for one in golden], "the golden model"
-        engine = make_engine(self.engine, model, program, self.memory, warm=warm)
-        found = infer_all(engine, inputs, f"{self.engine} {case.name}")
-        cycles = found[0].cycles if found else None
-        warm_cycles = found[0].warm.cycles if found and found[0].warm else None
-        for number, (one, wanted) in enumerate(zip(found, expected, strict=True)):
-            for how, inference in one.runs:
-                if different := divergences(inference.outputs, wanted):
-                    reason = "" if how else self._explain(model, inputs[number], one.outputs)
-                    return Verdict(case.name, FAILED, cycles, f"input set {number},{how} {different[0]} by "
-                                   f"{source}{reason}", warm_cycles)
-        return Verdict(case.name, PASSED, cycles, f"{_sets(inputs)} equal {source}", warm_cycles)
-
-    def _ask_oracle(self, case: Case, model: Model,
-                    inputs: Sequence[InputSet]) -> tuple[list[tuple[Array, ...]], str]:
-        assert self._public is not None and self.oracle is not None
-        name = ORACLES[self.oracle][1]
-        # LiteRT carries the inputs' shapes through the model itself, TFLite Micro believes the file.
-        changed = (self.oracle == "tflm" and model.is_propagated) or (self.shapes and self.shapes.signature)
-        source = write_model(model) if changed else case.model
-        try:
-            return self._public.run_sets(source, inputs), name
-        except TqError as error:
-            raise OracleRefusal(f"{case.model}: {name} does not run the model: {error}") from error
-
-    def _explain(self, model: Model, inputs: InputSet, found: Sequence[Array]) -> str:
-        """Find the operator that causes a difference of the outputs `found`."""
-        if self.engine == "golden":
-            return ""
-        if not divergences(found, golden_engine(model).infer(inputs).outputs):
-            return f"; the golden model gives what the {self.engine} gives"
-
-        def run_program(program: Program, inputs: InputSet) -> Sequence[Array]:
-            return make_engine(self.engine, None, program, self.memory).infer(inputs).outputs
-
-        def compile_part(other: Model) -> Program:
-            return compile_model(other, self.config, patterns=self.patterns).program
-
-        return f"; {locate(model, inputs, compile_part, run_program)}"
-
-
-class PartitionVerifier(Verifier):
-    """Leaves operators that the accelerator does not take to the host, and holds all against the whole in LiteRT."""
-
-    def _check(self, case: Case) -> Verdict:
-        subject = open_mixed(str(case.model), self.config, self.memory, self.shapes)
-        stored = read_stored(case, subject.source)
-        inputs = stored.inputs if stored is not None else draw_inputs(subject.source, self.sets, self.seed)
-        expected, source = self._ask_oracle(case, subject.source, inputs)
-        found = infer_all(MixedEngine(subject.model, self.engine, self.memory), inputs, f"{self.engine} {case.name}")
-        cycles = found[0].cycles if found else None
-        for number, (one, wanted) in enumerate(zip(found, expected, strict=True)):
-            if different := divergences(one.outputs, wanted):
-                return Verdict(case.name, FAILED, cycles, f"input set {number}, {different[0]} by {source}")
-        return Verdict(case.name, PASSED, cycles, f"{_sets(inputs)} equal {source}, {subject.summary}")
-
-
-def _sets(inputs: Sequence[InputSet]) -> str:
-    return f"{len(inputs)} input set{'s' if len(inputs) != 1 else ''}"
+__all__ = ["verify_command"]
 
 
 @click.command("verify", short_help="Check every integer of a model on an engine.")
@@ -218,11 +43,13 @@ def _sets(inputs: Sequence[InputSet]) -> str:
 @draw_options(3)
 @resident_option
 @patterns_option
+@scheduler_options
 @json_option
 @debug_option
 def verify_command(paths: tuple[str, ...], engine: str, partitioned: bool, oracle: str | None, target: Target,
                    profile: str | None, shapes: InputShapes, seed: int, sets: int, resident: bool,
-                   pattern_files: tuple[str, ...], json_file: str | None) -> int:
+                   pattern_files: tuple[str, ...], jobs: int | None, scheduler: str | None,
+                   json_file: str | None) -> int:
     """Check that an engine computes every integer of a model as it should.
 
     PATH is a model, or a folder of models, each with `input_j` and `expected_j` in an .npz of its name next to it where
@@ -236,22 +63,21 @@ def verify_command(paths: tuple[str, ...], engine: str, partitioned: bool, oracl
         if is_mixed_file(str(case.model)):
             raise OptionError(f"{case.model}: expected a whole model, found one with accelerated parts; `tq-hw sim` "
                               "runs it")
-    verdicts = []
     if partitioned:
         check_options(profile, {"--resident": resident, "--patterns": pattern_files,
                                 f"--oracle {oracle}": oracle not in (None, PROFILE),
                                 "--engine golden": engine == "golden"})
         oracle, profile = PROFILE, PROFILE
-    kind = PartitionVerifier if partitioned else Verifier
-    with kind(engine, oracle, target.sizes, target.memory, sets, seed, resident,
-                  profile or "canon", shapes, patterns_of(pattern_files)) as verifier:
-        for case in cases:
-            verdicts.append(verdict := verifier.check(case))
-            if json_file != "-":
-                cycles = f"{verdict.cycles:,} cycles, " if verdict.cycles is not None else ""
-                if verdict.resident_cycles is not None:
-                    cycles += f"{verdict.resident_cycles:,} with resident weights, "
-                click.echo(f"{verdict.status:11} {verdict.name}: {cycles}{verdict.message}")
+    asked = Asked(engine, oracle, target.sizes, target.memory, sets, seed, resident, profile or "canon", shapes,
+                  partitioned, pattern_files)
+    verdicts = []
+    for verdict in asked.verdicts(cases, jobs or 1, scheduler):
+        verdicts.append(verdict)
+        if json_file != "-":
+            cycles = f"{verdict.cycles:,} cycles, " if verdict.cycles is not None else ""
+            if verdict.resident_cycles is not None:
+                cycles += f"{verdict.resident_cycles:,} with resident weights, "
+            click.echo(f"{verdict.status:11} {verdict.name}: {cycles}{verdict.message}")
     counts = Counter(verdict.status for verdict in verdicts)
     if json_file != "-":
         click.echo(", ".join(f"{counts[status]} {status}" for status in (PASSED, FAILED, UNSUPPORTED)))

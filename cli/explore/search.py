@@ -14,7 +14,8 @@ from tq_hw.cli.explore.target import Target, configurations, fitting
 from tq_hw.cli.explore.tasks import estimate_task, rtl_task, synthesis_task
 from tq_hw.isa.config import Config
 from tq_hw.model.errors import OptionError, UnsupportedError
-from tq_hw.work import Store, Task, run_tasks
+from tq_hw.store import Store
+from tq_hw.work import Task, run_tasks
 
 __all__ = ["Exploration", "Workers", "confirm_cells", "confirm_cycles", "explore"]
 

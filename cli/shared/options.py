@@ -15,7 +15,8 @@ from tq_hw.model.rules.propagate import InputShapes
 
 __all__ = ["ENGINES", "check_resident", "config_option", "debug_option", "debugging", "draw_options",
            "engine_option", "json_option", "memory_options", "partition_option", "patterns_option", "profile_option",
-           "rate_of", "rate_options", "resident_option", "seed_option", "shape_options", "wide_option"]
+           "rate_of", "rate_options", "resident_option", "scheduler_options", "seed_option", "shape_options",
+           "wide_option"]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -163,6 +164,14 @@ def check_resident(resident: bool, engine: str) -> None:
     """Refuse --resident where there is no scratchpad."""
     if resident and engine == "golden":
         raise OptionError("--resident needs --engine rtl or executor, not golden")
+
+
+def scheduler_options(function: Function) -> Function:
+    """Add `--jobs`, without which the value is None, and `--scheduler`."""
+    function = click.option("--scheduler", metavar="tcp://HOST:PORT", help="Let the workers of a Dask cluster do "
+                            "it.")(function)
+    return click.option("--jobs", type=click.IntRange(1, 1024), metavar="N", help="Processes.  [default: "
+                        "1]")(function)
 
 
 def seed_option(function: Function) -> Function:

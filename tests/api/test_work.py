@@ -9,7 +9,8 @@ from tq_hw.cli.explore.tasks import estimate_task
 from tq_hw.isa.config import Config, load_config
 from tq_hw.isa.memory import Memory
 from tq_hw.model.errors import OptionError
-from tq_hw.work import Store, Task, run_tasks
+from tq_hw.store import Store
+from tq_hw.work import Task, run_tasks
 
 DIGITS = (Path(__file__).parents[2] / "examples" / "digits" / "digits.tflite").read_bytes()
 SIZES = (4096, 8192, 16384, 32768)

@@ -55,7 +55,7 @@ def test_missing_programs_are_named_before_the_model_is_compiled(
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr("tq_hw.sim.rtl.build._known", {})  # what this process has found in another cache
     without(monkeypatch, "perl", "make")
-    for module in ("subject", "commands.verify", "commands.report"):
+    for module in ("subject", "verifier", "commands.report"):
         monkeypatch.setattr(f"tq_hw.cli.{module}.compile_all", lambda *_, **__: pytest.fail("compiled"))
     name, *options = command
     result = tq(name, model.name, "--config", "tiny", *options)

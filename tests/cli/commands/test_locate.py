@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tq_hw.cli.commands import verify
+from tq_hw.cli import verifier
 from tq_hw.compiler import compile_model
 from tq_hw.isa.config import PRESETS
 from tq_hw.isa.layout import Unit
@@ -45,7 +45,7 @@ def test_wrong_accumulator(tq: Tq, model: Path, monkeypatch: pytest.MonkeyPatch)
         main = replace(graph.main, tensors=tuple(tensors))
         return compile_model(replace(graph, subgraphs=(main,)), *arguments, **options)
 
-    monkeypatch.setattr(verify, "compile_model", wrong)
+    monkeypatch.setattr(verifier, "compile_model", wrong)
     monkeypatch.setattr("tq_hw.cli.subject.compile_model", wrong)
     match = found(tq, model)
     acc = int(match[2])
