@@ -8,9 +8,10 @@ import click
 
 from tq_hw.boards.catalog.catalog import find_board, find_memory
 from tq_hw.boards.resources.board import recorded_memories
+from tq_hw.cli.explore.confirm import WAYS, check_ways, confirm
 from tq_hw.cli.explore.front import Aim, Point
 from tq_hw.cli.explore.page import render_front
-from tq_hw.cli.explore.search import Exploration, Workers, confirm_cells, confirm_cycles, explore
+from tq_hw.cli.explore.search import Exploration, Workers, explore
 from tq_hw.cli.explore.target import Target, board_target, file_target
 from tq_hw.cli.report.page import need_plots
 from tq_hw.cli.report.tables import Column, print_table
@@ -127,8 +128,8 @@ def front_json(found: Exploration, aims: Sequence[Aim], target: Target) -> dict[
 @click.option("--most", type=click.IntRange(0), default=1000, show_default=True, help="Machines to estimate; 0: all. "
               "Of more the search takes those near the front.")
 @click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True, help="Seed of the search.")
-@click.option("--confirm", "by", type=click.Choice(["rtl", "synth"]), multiple=True, help="Run the finalists and the "
-              "preset on the RTL, or synthesize the board with them. May be repeated.")
+@click.option("--confirm", "by", type=click.Choice(WAYS), multiple=True, help="Run the finalists and the preset on "
+              "the RTL, or synthesize, or place and route the board with them. May be repeated.")
 @click.option("--finalists", type=click.IntRange(1, 100), default=2, show_default=True, help="How many, the fastest "
               "first.")
 @click.option("--store", metavar="FILE", help="SQLite file for results.  [default: results.sqlite in the user's data]")
@@ -151,14 +152,11 @@ def explore_command(models: tuple[str, ...], board_name: str | None, memory_name
         need_plots()
     aims = read_aims(models, weights, deadlines)
     target = _target(board_name, memory_name, space, models)
+    check_ways(by, target)
     with Meter() as meter:
         workers = Workers(Path(store) if store is not None else default_store(), jobs, scheduler, meter.seen)
         found = explore(aims, target, workers, most=most, seed=seed)
-        # Cells first: a machine that does not fit is no finalist.
-        if "synth" in by:
-            found = confirm_cells(found, aims, target, workers, finalists)
-        if "rtl" in by:
-            found = confirm_cycles(found, aims, target, workers, finalists)
+        found = confirm(by, found, aims, target, workers, finalists)
     if json_file != "-":
         _show(found, aims, target)
     write_json(json_file, front_json(found, aims, target))

@@ -29,19 +29,21 @@ class Aim:
 
 @dataclass(frozen=True)
 class Point:
-    """One machine: per model `cycles`, `bytes` and what bounds it; `taken` of the device; what confirmed it."""
+    """One machine: per model `cycles`, `bytes` and what bounds it; `taken` of the device, clock; what confirmed it."""
 
     config: Config
     taken: Mapping[str, float]
     models: Mapping[str, Mapping[str, Any]]
     milliseconds_by_model: Mapping[str, float]
     milliseconds: float
+    clock_hz: int
     confirmed_by: tuple[str, ...] = ()
 
     @property
     def confirmation(self) -> str:
         """What confirmed the figures, as a person reads it."""
-        return " and ".join(self.confirmed_by) or "estimate"
+        ways = [f"{way} at {self.clock_hz / 1e6:.1f} MHz" if way == "route" else way for way in self.confirmed_by]
+        return " and ".join(ways) or "estimate"
 
     @property
     def bytes(self) -> int:
@@ -57,6 +59,7 @@ class Point:
         """Return the point as `explore --json` has it."""
         sizes = {key: getattr(self.config, key) for key in Config.__dataclass_fields__}
         return {"config": sizes, "fingerprint": f"{self.config.fingerprint:08x}", "milliseconds": self.milliseconds,
+                "clock_mhz": self.clock_hz / 1e6,
                 "cycles": {name: values["cycles"] for name, values in self.models.items()},
                 "milliseconds_by_model": dict(self.milliseconds_by_model), "bytes": self.bytes,
                 "bound": {name: values["bound"] for name, values in self.models.items()},
@@ -69,7 +72,7 @@ def make_point(config: Config, taken: Mapping[str, float], aims: Sequence[Aim], 
     times = {aim.name: 1000 * models[aim.name]["cycles"] / clock_hz for aim in aims}
     total = sum(aim.weight for aim in aims)
     mean = exp(sum(aim.weight * log(times[aim.name]) for aim in aims) / total)
-    return Point(config, taken, models, times, mean, confirmed_by)
+    return Point(config, taken, models, times, mean, clock_hz, confirmed_by)
 
 
 def in_time(point: Point, aims: Sequence[Aim]) -> bool:

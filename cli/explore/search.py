@@ -1,23 +1,21 @@
-"""The search: every machine of a small space, of a large one those near the best, and the finalists on the RTL."""
+"""The search: every machine of a small space, of a large one those near the best."""
 
 import random
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from tq_hw.boards.resources.board import taken
-from tq_hw.boards.resources.model import Resources
-from tq_hw.boards.resources.record import KINDS
 from tq_hw.cli.explore.front import Aim, Point, front_of, in_time, make_point
 from tq_hw.cli.explore.target import Target, configurations, fitting
-from tq_hw.cli.explore.tasks import estimate_task, rtl_task, synthesis_task
+from tq_hw.cli.explore.tasks import estimate_task
 from tq_hw.isa.config import Config
-from tq_hw.model.errors import OptionError, UnsupportedError
+from tq_hw.model.errors import UnsupportedError
 from tq_hw.store import Store
 from tq_hw.work import Task, run_tasks
 
-__all__ = ["Exploration", "Workers", "confirm_cells", "confirm_cycles", "explore"]
+__all__ = ["Exploration", "Workers", "explore", "in_front"]
 
 #: Rounds of a search in a large space: a part of all estimates is spent at random, then on neighbours of the front.
 _ROUNDS, _RANDOM_SHARE = 10, 3
@@ -162,66 +160,10 @@ def explore(aims: Sequence[Aim], target: Target, workers: Workers, *, most: int,
         reason = max(search.refused, key=lambda text: search.refused[text])
         raise UnsupportedError(f"none of {len(search.known):,} machines runs all models: {reason}")
     preset = search.known.get(target.preset) if target.preset is not None else None
-    return Exploration(tuple(points), tuple(_front(points, aims)), preset, len(everything), len(search.known),
+    return Exploration(tuple(points), tuple(in_front(points, aims)), preset, len(everything), len(search.known),
                        search.refused)
 
 
-def _front(points: Sequence[Point], aims: Sequence[Aim]) -> list[Point]:
+def in_front(points: Sequence[Point], aims: Sequence[Aim]) -> list[Point]:
+    """Return the front of what meets every deadline."""
     return front_of([point for point in points if in_time(point, aims)])
-
-
-def _finalists(found: Exploration, count: int) -> list[Point]:
-    """Return the fastest of the front, and the preset."""
-    chosen = list(found.front[:count])
-    if found.preset is not None and found.preset not in chosen:
-        chosen.append(found.preset)
-    return chosen
-
-
-def _exchanged(found: Exploration, aims: Sequence[Aim], better: Mapping[Config, Point]) -> Exploration:
-    """Return an exploration in which some points are known better, with its new front."""
-    points = [better.get(point.config, point) for point in found.points]
-    preset = better.get(found.preset.config) if found.preset is not None else None
-    return replace(found, points=tuple(points), front=tuple(_front(points, aims)), preset=preset)
-
-
-def confirm_cycles(found: Exploration, aims: Sequence[Aim], target: Target, workers: Workers,
-                   finalists: int) -> Exploration:
-    """Run the fastest of the front, and the preset, on the RTL, whose cycles replace the estimates."""
-    chosen = _finalists(found, finalists)
-    tasks = {(point.config, aim.name): rtl_task(aim.blob, point.config, target.rate)
-             for point in chosen for aim in aims}
-    results = workers.run(list(tasks.values()), "RTL runs")
-    better: dict[Config, Point] = {}
-    for point in chosen:
-        models = {name: {**values, **results[tasks[point.config, name].key], "estimate": values["cycles"]}
-                  for name, values in point.models.items()}
-        better[point.config] = make_point(point.config, point.taken, aims, models, target.clock_hz,
-                                          (*point.confirmed_by, "rtl"))
-    return _exchanged(found, aims, better)
-
-
-def confirm_cells(found: Exploration, aims: Sequence[Aim], target: Target, workers: Workers,
-                  finalists: int) -> Exploration:
-    """Synthesize the board with the fastest of the front, and with the preset: the cells replace the estimates.
-
-    A machine that breaks a limit by its cells is left out.
-    """
-    if not target.memory:
-        raise OptionError("--confirm synth: a board is synthesized; give --board")
-    chosen = _finalists(found, finalists)
-    tasks = {point.config: synthesis_task(target.name, target.memory, point.config) for point in chosen}
-    results = workers.run(list(tasks.values()), "syntheses")
-    better: dict[Config, Point] = {}
-    too_large = set()
-    for point in chosen:
-        cells = {kind: results[tasks[point.config].key].get(kind, 0) for kind in KINDS}
-        counts = taken(Resources(target.family, {target.name: cells}))
-        better[point.config] = replace(point, taken=counts, confirmed_by=(*point.confirmed_by, "synth"))
-        if any(counts[kind] > most for kind, most in target.limits.items()):
-            too_large.add(point.config)
-    kept = replace(found, points=tuple(point for point in found.points if point.config not in too_large))
-    if too_large:
-        reason = "does not fit by synthesis"
-        kept = replace(kept, refused={**found.refused, reason: len(too_large)})
-    return _exchanged(kept, aims, better)

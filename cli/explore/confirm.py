@@ -1,0 +1,121 @@
+"""What is estimated of the finalists, known better: cycles by the RTL, cells by synthesis, the clock by routing."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from tq_hw.boards.build.toolchains import choose
+from tq_hw.boards.catalog.catalog import find_board
+from tq_hw.boards.resources.board import taken
+from tq_hw.boards.resources.model import Resources
+from tq_hw.boards.resources.record import KINDS
+from tq_hw.cli.explore.front import Aim, Point, make_point
+from tq_hw.cli.explore.search import Exploration, Workers, in_front
+from tq_hw.cli.explore.target import Target
+from tq_hw.cli.explore.tasks import route_task, rtl_task, synthesis_task
+from tq_hw.isa.config import Config
+from tq_hw.model.errors import MissingToolError, OptionError
+
+__all__ = ["WAYS", "check_ways", "confirm"]
+
+#: In the order in which they are done: a machine that does not fit is no finalist.
+WAYS = ("synth", "route", "rtl")
+
+
+def check_ways(ways: Sequence[str], target: Target) -> None:
+    """Refuse now what could not be done after the search."""
+    for way in ("synth", "route"):
+        if way in ways and not target.memory:
+            raise OptionError(f"--confirm {way}: a board is {'synthesized' if way == 'synth' else 'routed'}; give "
+                              "--board")
+    if "route" in ways:
+        missing = choose(find_board(target.name), "").missing
+        if missing:
+            raise MissingToolError(f"--confirm route: {target.name} needs {' and '.join(missing)}, which are not "
+                                   "installed; --confirm synth needs neither")
+
+
+def confirm(ways: Sequence[str], found: Exploration, aims: Sequence[Aim], target: Target, workers: Workers,
+            finalists: int) -> Exploration:
+    """Confirm the fastest of the front, and the preset, in each of the ways."""
+    does = {"synth": _cells, "route": _routes, "rtl": _cycles}
+    for way in WAYS:
+        if way in ways:
+            found = does[way](found, aims, target, workers, finalists)
+    return found
+
+
+def _finalists(found: Exploration, count: int) -> list[Point]:
+    """Return the fastest of the front, and the preset."""
+    chosen = list(found.front[:count])
+    if found.preset is not None and found.preset not in chosen:
+        chosen.append(found.preset)
+    return chosen
+
+
+def _exchanged(found: Exploration, aims: Sequence[Aim], better: Mapping[Config, Point]) -> Exploration:
+    """Return an exploration in which some points are known better, with its new front."""
+    points = [better.get(point.config, point) for point in found.points]
+    preset = better.get(found.preset.config) if found.preset is not None else None
+    return replace(found, points=tuple(points), front=tuple(in_front(points, aims)), preset=preset)
+
+
+def _cycles(found: Exploration, aims: Sequence[Aim], target: Target, workers: Workers, finalists: int) -> Exploration:
+    """Run machines on the RTL, whose cycles replace the estimates."""
+    chosen = _finalists(found, finalists)
+    tasks = {(point.config, aim.name): rtl_task(aim.blob, point.config, target.rate)
+             for point in chosen for aim in aims}
+    results = workers.run(list(tasks.values()), "RTL runs")
+    better: dict[Config, Point] = {}
+    for point in chosen:
+        models = {name: {**values, **results[tasks[point.config, name].key], "estimate": values["cycles"]}
+                  for name, values in point.models.items()}
+        better[point.config] = make_point(point.config, point.taken, aims, models, point.clock_hz,
+                                          (*point.confirmed_by, "rtl"))
+    return _exchanged(found, aims, better)
+
+
+def _without(found: Exploration, configs: Mapping[Config, str]) -> Exploration:
+    """Return an exploration without machines that turned out not to fit, each with its reason."""
+    refused = dict(found.refused)
+    for reason in configs.values():
+        refused[reason] = refused.get(reason, 0) + 1
+    return replace(found, points=tuple(point for point in found.points if point.config not in configs),
+                   refused=refused)
+
+
+def _counts(target: Target, cells: Mapping[str, Any]) -> Mapping[str, float]:
+    return taken(Resources(target.family, {target.name: {kind: cells.get(kind, 0) for kind in KINDS}}))
+
+
+def _cells(found: Exploration, aims: Sequence[Aim], target: Target, workers: Workers, finalists: int) -> Exploration:
+    """Synthesize the board with each machine, whose cells replace the estimates; leave out what breaks a limit."""
+    chosen = _finalists(found, finalists)
+    tasks = {point.config: synthesis_task(target.name, target.memory, point.config) for point in chosen}
+    results = workers.run(list(tasks.values()), "syntheses")
+    better: dict[Config, Point] = {}
+    too_large: dict[Config, str] = {}
+    for point in chosen:
+        counts = _counts(target, results[tasks[point.config].key])
+        better[point.config] = replace(point, taken=counts, confirmed_by=(*point.confirmed_by, "synth"))
+        if any(counts[kind] > most for kind, most in target.limits.items()):
+            too_large[point.config] = "does not fit by synthesis"
+    return _exchanged(_without(found, too_large), aims, better)
+
+
+def _routes(found: Exploration, aims: Sequence[Aim], target: Target, workers: Workers, finalists: int) -> Exploration:
+    """Place and route the board with each machine; one that misses the board's clock runs at what it reaches."""
+    chosen = _finalists(found, finalists)
+    tasks = {point.config: route_task(target.name, target.memory, point.config) for point in chosen}
+    results = workers.run(list(tasks.values()), "routes")
+    better: dict[Config, Point] = {}
+    failed: dict[Config, str] = {}
+    for point in chosen:
+        result = results[tasks[point.config].key]
+        if "error" in result:
+            failed[point.config] = f"could not be routed: {result['error']}"
+            continue
+        clock_hz = round(target.clock_hz * min(1.0, result["reached"]))
+        better[point.config] = make_point(point.config, _counts(target, result["cells"]), aims, point.models, clock_hz,
+                                          (*point.confirmed_by, "route"))
+    return _exchanged(_without(found, failed), aims, better)
