@@ -27,6 +27,7 @@ from tq_hw.compiler.lower import (
     reduce,
     resize,
     select,
+    soft_float,
     softmax,
     state,
 )
@@ -53,7 +54,7 @@ __all__ = ["Compiled", "compile_model", "plan_model"]
 
 #: The modules whose import registers the lowerings.
 LOWERING_MODULES = (conv, elementwise, gather, matmul, movement, pooling, quantize, ranking, rearrange, recurrent,
-                    reduce, resize, select, softmax, state)
+                    reduce, resize, select, soft_float, softmax, state)
 
 
 @dataclass(frozen=True)

@@ -42,7 +42,8 @@ Generated from `model/rules/`, `compiler/lower/constraints.py`, compiled layers 
   constant may be sparse, which is made dense, with or without a DENSIFY after it: both when the model is read.
 * Between a DEQUANTIZE and a QUANTIZE float32 operators of single elements may stand, which together are a function of
   one int8 tensor, or a sum, difference, product, maximum or minimum of a function of each of two: they become tables,
-  where all 65,536 pairs come out as in float32. They are:
+  where all 65,536 pairs come out as in float32. Sums and differences of more tensors, with RELU, are added in float32,
+  some 50 micro-operations each. They are:
 {floats}.
 * float32 may be moved between them, after a float32 input and before a float32 output, by:
 {moves}.

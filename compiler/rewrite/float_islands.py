@@ -1,11 +1,12 @@
 """DEQUANTIZE, float32 operators of single elements, QUANTIZE: a table, where all comes of one int8 tensor.
 
-Of two tensors it is what `pairs.py` finds; of tensors that are only moved see `float_moves.py`. The float32 operators
-compute as LiteRT's kernels do (`sim/golden/float32.py`), for each of the 256 codes.
+Of two tensors it is what `pairs.py` finds; sums of more see `chains.py`, tensors that are only moved `float_moves.py`.
+The float32 operators compute as LiteRT's kernels do (`sim/golden/float32.py`), for each of the 256 codes.
 """
 
 import numpy as np
 
+from tq_hw.compiler.rewrite.chains import add_chain
 from tq_hw.compiler.rewrite.island import BYTES, ENTRIES, Island, label
 from tq_hw.compiler.rewrite.pairs import find_pair
 from tq_hw.compiler.rewrite.rewrite import Rewrite, Subject, pattern
@@ -48,10 +49,17 @@ def _of_two(graph: Subject, op: Operator) -> Rewrite | None:
     try:
         found = find_pair(graph, op)
     except TqError:
-        return None
+        return _of_chain(graph, op)
     tables = [graph.add_constant(each) for each in found.tables]
     inputs = (*(source.index for source in found.sources), *tables)
     return Rewrite([op], [Operator(op.index, "PAIR", inputs, op.outputs, found.options)])
+
+
+def _of_chain(graph: Subject, op: Operator) -> Rewrite | None:
+    try:
+        return Rewrite([op], add_chain(graph, op))
+    except TqError:
+        return None
 
 
 @pattern("CAST")
@@ -94,8 +102,8 @@ def check_floats(subgraph: Subgraph) -> None:
                 raise UnsupportedError(
                     f"operator {op.index} ({op.op}): input {position}, {label(tensor)}, is float32 computed inside "
                     f"the model{_reason(graph, op)}; supported are float32 operators that together are a function of "
-                    "one int8 tensor, or a sum, difference, product, maximum or minimum of two, from DEQUANTIZE to "
-                    "QUANTIZE")
+                    "one int8 tensor, a sum, difference, product, maximum or minimum of two, or a sum of more, from "
+                    "DEQUANTIZE to QUANTIZE")
 
 
 def _reason(graph: Subject, op: Operator) -> str:

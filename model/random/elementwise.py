@@ -6,8 +6,8 @@ import numpy as np
 
 from tq_hw.model.random.sketch import Sketch, Unfit
 
-__all__ = ["arg", "binary", "compare", "dequantize", "floats", "integers", "largest", "quantize", "reduce", "rows",
-           "types", "unary"]
+__all__ = ["arg", "binary", "compare", "dequantize", "float_sums", "floats", "integers", "largest", "quantize",
+           "reduce", "rows", "types", "unary"]
 
 
 def unary(s: Sketch, x: int) -> list[int]:
@@ -47,6 +47,24 @@ def floats(s: Sketch, x: int) -> list[int]:
             inputs.append(constant if op in ("MUL", "DIV") or s.chance(0.5) else s.pick(*values))
         values.append(s.b.add(op, inputs))
     return [s.b.add("QUANTIZE", [values[-1]], **s.out(s.pick(scale, 0.01)))]
+
+
+def float_sums(s: Sketch, x: int) -> list[int]:
+    """Float32 sums of two tensors or more, as residuals of PyTorch are; some sums are quantized on the way."""
+    current, scale, shape = s.b.add("DEQUANTIZE", [x]), s.quantization(x)[0], s.shape(x)
+    made = []
+    for _ in range(s.between(2, 4)):
+        same = [y for y in s.live if s.shape(y) == shape]
+        second = s.pick(*same) if s.chance(0.6) else s.input(shape if s.chance(0.7) else shape[-1:])
+        scale += s.quantization(second)[0]
+        other = s.b.add("DEQUANTIZE", [second])
+        other = s.b.add("LEAKY_RELU", [other], options={"alpha": 0.01}) if s.chance(0.3) else other
+        pair = [current, other] if s.chance(0.7) else [other, current]
+        op = s.pick("ADD", "ADD", "SUB") if pair[1] == other else "ADD"
+        current = s.b.add(op, pair, options={"fused_activation_function": s.pick("NONE", "NONE", "RELU")})
+        if s.chance(0.5):
+            made.append(s.b.add("QUANTIZE", [current], **s.out(scale * 0.7)))
+    return [*made, s.b.add("QUANTIZE", [current], **s.out(scale * 0.7))]
 
 
 def _second(s: Sketch, x: int, same: dict[str, Any] | None = None) -> int:

@@ -20,6 +20,7 @@ from tq_hw.sim.golden import (
     reduce,
     resize,
     slicing,
+    soft_float,
     softmax,
     svdf,
 )
@@ -29,7 +30,7 @@ from tq_hw.sim.golden.registry import KERNELS
 __all__ = ["FAMILIES", "KERNELS"]
 
 FAMILIES = (activation, conv, cumsum, elementwise, fully_connected, logical, movement, pair, pooling, product, quantize,
-            ranking, rearrange, recurrent, reduce, resize, slicing, softmax, svdf)
+            ranking, rearrange, recurrent, reduce, resize, slicing, soft_float, softmax, svdf)
 pointwise.load_all()
 for _name in FLOAT_OPERATORS:
     KERNELS[_name] = either(KERNELS.get(_name))

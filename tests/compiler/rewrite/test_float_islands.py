@@ -22,8 +22,8 @@ from tq_hw.sim.oracles import ENGINES, Oracle, available
 EVERY = np.arange(-128, 128).astype(np.int8)
 #: LiteRT's reference resolver has none of these, its other one and TFLite Micro do.
 NOT_IN_REFERENCE = ("CEIL", "ELU", "ROUND", "RELU_0_TO_1")
-SUPPORTED = ("; supported are float32 operators that together are a function of one int8 tensor, or a sum, difference, "
-             "product, maximum or minimum of two, from DEQUANTIZE to QUANTIZE")
+SUPPORTED = ("; supported are float32 operators that together are a function of one int8 tensor, a sum, difference, "
+             "product, maximum or minimum of two, or a sum of more, from DEQUANTIZE to QUANTIZE")
 
 
 def islands(op: str, rng: np.random.Generator, count: int) -> bytes:
@@ -124,7 +124,7 @@ Build = Callable[[ModelBuilder, int], int]
 
 def _three(b: ModelBuilder, x: int) -> int:
     for _ in range(2):
-        x = b.add("ADD", [x, b.add("DEQUANTIZE", [b.input((3,), scale=0.1)])])
+        x = b.add("MUL", [x, b.add("DEQUANTIZE", [b.input((3,), scale=0.1)])])
     return x
 
 
@@ -139,7 +139,7 @@ def _halves(b: ModelBuilder, x: int) -> int:
 
 
 @pytest.mark.parametrize(("build", "message"), [
-    (_three, "operator 2 (ADD): input 0, tensor 1 ('t1'), is float32 computed inside the model (operator 3 "
+    (_three, "operator 2 (MUL): input 0, tensor 1 ('t1'), is float32 computed inside the model (operator 3 "
      "(DEQUANTIZE): the float32 result comes of tensor 0 ('t0'), tensor 2 ('t2') and tensor 5 ('t5'): it is no "
      "function of two bytes)"),
     (_squared, "operator 2 (SQUARED_DIFFERENCE): input 0, tensor 1 ('t1'), is float32 computed inside the model "

@@ -1,0 +1,39 @@
+"""Sums of float32 that patterns made words of: elements of any shape, in programs of the vector unit."""
+
+import numpy as np
+
+from tq_hw.compiler.ir.staged import Flat
+from tq_hw.compiler.ir.value import TYPE_CODES
+from tq_hw.compiler.lower.elementwise import spread
+from tq_hw.compiler.lower.legalize import Legalizer, lowers
+from tq_hw.compiler.programs.soft_float import codes_program, sum_program
+from tq_hw.compiler.programs.words import rescale
+from tq_hw.model.graph import Operator
+from tq_hw.sim.golden.registry import bool_option, int_option
+
+__all__: list[str] = []
+
+
+@lowers("FLOAT_SUM")
+def lower_float_sum(state: Legalizer, op: Operator) -> None:
+    """One addition; bytes become words by tables."""
+    types = tuple(TYPE_CODES[state.tensor(op, position).dtype] for position in range(2))
+    one, other = (state.constant(op, position).astype(np.int64) if op.inputs[position] >= 0 else None
+                  for position in (2, 3))
+    uops = sum_program(int(one is not None), 2 * int(other is not None), relu=bool_option(op, "relu"))
+    output = state.subgraph.tensors[op.outputs[0]]
+    state.layers.append(Flat(op.index, op.op, (spread(state, op, 0), spread(state, op, 1)), state.output(op),
+                             int(np.prod(output.shape, dtype=np.int64)), types, TYPE_CODES["int32"], tuple(uops),
+                             tables=(one, other)))
+
+
+@lowers("FLOAT_CODES")
+def lower_float_codes(state: Legalizer, op: Operator) -> None:
+    """QUANTIZE of words."""
+    output = state.subgraph.tensors[op.outputs[0]]
+    uops = codes_program(int_option(op, "left"), rescale(int_option(op, "multiplier"), int_option(op, "shift")),
+                         output.zero_point)
+    tables = (state.constant(op, 1).astype(np.int64), state.constant(op, 2).astype(np.int64))
+    state.layers.append(Flat(op.index, op.op, (state.input(op, 0),), state.output(op),
+                             int(np.prod(output.shape, dtype=np.int64)), (TYPE_CODES["int32"],), TYPE_CODES["int8"],
+                             tuple(uops), tables=tables))

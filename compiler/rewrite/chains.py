@@ -1,0 +1,167 @@
+"""Float32 sums of int8 tensors that are no tables and no pairs: additions of float32 numbers in int32 words.
+
+A word holds a float32 number exactly, an addition rounds as float32 does, and a word becomes a code by comparison with
+the numbers at which QUANTIZE's codes begin. So every sum is what LiteRT's kernels give, of any number of tensors.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from tq_hw.compiler.rewrite.island import Island, label
+from tq_hw.compiler.rewrite.rewrite import Subject
+from tq_hw.model.errors import UnsupportedError
+from tq_hw.model.graph import Operator, OptionValue, Tensor
+from tq_hw.sim.golden.arith import INT32_MIN, IntArray, quantize_multiplier
+from tq_hw.sim.golden.kernels import KERNELS
+from tq_hw.sim.golden.libm import Float32
+from tq_hw.sim.golden.pair import settle
+from tq_hw.sim.golden.registry import str_option
+from tq_hw.sim.golden.soft_float import BIAS, EXPONENT_BITS, FINE_BITS, FRACTION_BITS, pack
+
+__all__ = ["add_chain"]
+
+#: Additions of one result; one that is read twice counts twice.
+_MOST_SUMS = 64
+#: Codes next to the zero point's whose beginnings are looked up in finer units.
+_NEAR = 16
+
+
+@dataclass(frozen=True)
+class _Leaf:
+    """A function of one int8 tensor: its values by unsigned code."""
+
+    source: Tensor
+    values: Float32
+
+
+@dataclass(frozen=True)
+class _Sum:
+    """An addition, and whether RELU follows; what is taken away is a leaf with the opposite values."""
+
+    op: Operator
+    parts: "tuple[_Leaf | _Sum, _Leaf | _Sum]"
+    relu: bool
+
+
+def add_chain(graph: Subject, op: Operator) -> list[Operator]:
+    """Add what gives the output of the QUANTIZE `op`; raise `UnsupportedError` with the reason if nothing does."""
+    target, leaves = graph.output(op), list[_Leaf]()
+    part = _part(graph, op.inputs[0], leaves)
+    if isinstance(part, _Leaf) or target.dtype != "int8":
+        raise UnsupportedError("it is no sum of int8 tensors that becomes int8")
+    exponent = _exponent(leaves)
+    tables, options = _codes(graph, op, exponent)
+    made: list[Operator] = []
+    words = _emit(graph, op, part, exponent, made)
+    inputs = (words, *(graph.add_constant(table.astype(np.int32)) for table in tables))
+    return [*made, Operator(op.index, "FLOAT_CODES", inputs, op.outputs, {"exponent": exponent, **options})]
+
+
+def _part(graph: Subject, index: int, leaves: list[_Leaf]) -> _Leaf | _Sum:
+    """Return the sums that a float32 tensor is, and collect what they begin with."""
+    tensor, maker = graph.tensors[index], graph.maker(index)
+    island = Island(graph, tensor.shape)
+    try:
+        values = island.values(index)
+    except UnsupportedError:
+        if maker is None or maker.op not in ("ADD", "SUB", "RELU"):
+            raise
+    else:
+        if not island.sources or island.sources[0].dtype != "int8" or not np.isfinite(values).all():
+            raise UnsupportedError(f"{label(tensor)} is no finite function of an int8 tensor")
+        leaves.append(_Leaf(island.sources[0], np.broadcast_to(values, (256,)).astype(np.float32)))
+        if len(leaves) > _MOST_SUMS:
+            raise UnsupportedError(f"{label(tensor)} is one of more than {_MOST_SUMS} tensors in a sum")
+        return leaves[-1]
+    first = _part(graph, maker.inputs[0], leaves)
+    if maker.op == "RELU":
+        if isinstance(first, _Leaf):
+            raise UnsupportedError(f"{label(tensor)} has another shape than what it comes of")
+        return _Sum(first.op, first.parts, True)
+    second = _part(graph, maker.inputs[1], leaves)
+    if maker.op == "SUB":
+        if isinstance(second, _Sum):
+            raise UnsupportedError(f"operator {maker.index} (SUB) takes a sum away")
+        second = _Leaf(second.source, -second.values)
+    fused = str_option(maker, "fused_activation_function")
+    if fused not in ("NONE", "RELU"):
+        raise UnsupportedError(f"operator {maker.index} ({maker.op}) is a sum with {fused}")
+    return _Sum(maker, (first, second), fused == "RELU")
+
+
+def _exponent(leaves: list[_Leaf]) -> int:
+    """Return the exponent of words that holds all sums; a sum's last bit is never below the leaves' last bits."""
+    values = np.concatenate([leaf.values for leaf in leaves])
+    powers = np.frexp(values[values != 0].astype(np.float64))[1] - FRACTION_BITS
+    if not powers.size:
+        return 0
+    exponent = int(powers.min()) - FRACTION_BITS
+    most = int(powers.max()) + len(leaves).bit_length() + 1 - exponent
+    if most >= 1 << EXPONENT_BITS or np.abs(values[values != 0]).min() < np.finfo(np.float32).tiny:
+        raise UnsupportedError(f"its numbers reach from 2^{int(powers.min()) + FRACTION_BITS - 1} to "
+                               f"2^{int(powers.max()) + FRACTION_BITS}, more than words of int32 hold")
+    return exponent
+
+
+def _codes(graph: Subject, op: Operator, exponent: int) -> tuple[tuple[IntArray, IntArray], dict[str, OptionValue]]:
+    """Return tables of where codes begin, and the constants that scale words to about their codes.
+
+    Numbers are fixed point in which 256 output scales fill 32 bits. Where codes begin between two such numbers, they
+    lie near 0 and are compared in finer ones.
+    """
+    target = graph.output(op)
+    codes = np.arange(-127, 128)
+    begins = _begins(graph, op, codes)
+    unit = math.ceil(math.log2(target.scale)) + 8 - 31
+    scaled = [np.ldexp(begins.astype(np.float64), -unit + bits) for bits in (0, FINE_BITS)]
+    near = np.abs(codes - target.zero_point) < _NEAR
+    multiplier, shift = quantize_multiplier(math.ldexp(target.scale, -unit) ** -1)
+    about = np.clip(settle(np.floor(scaled[0]).astype(np.int64) + BIAS, multiplier, shift) + target.zero_point,
+                    -128, 127)
+    used = np.where(near, scaled[1], scaled[0])
+    if (used != np.floor(used)).any() or not (about == codes).all() or not -31 <= shift <= 0:
+        raise UnsupportedError(f"codes of an output scale of {target.scale:.3g} begin between numbers of 32 bits")
+    tables = []
+    for rows, numbers in ((~near, scaled[0]), (near, scaled[1])):
+        table = np.full(256, INT32_MIN, np.int64)
+        table[codes[rows] & 0xFF] = numbers[rows].astype(np.int64)
+        tables.append(table)
+    return (tables[0], tables[1]), {"left": exponent - EXPONENT_BITS - unit, "multiplier": multiplier, "shift": shift}
+
+
+def _begins(graph: Subject, op: Operator, codes: IntArray) -> Float32:
+    """Return the least float32 number of each code, by bisection."""
+    scale = graph.output(op).scale
+    low, high = (_ordered(np.full(codes.shape, sign * 300 * scale, np.float32).view(np.int32).astype(np.int64))
+                 for sign in (-1, 1))
+    for _ in range(33):
+        middle = (low + high) >> 1
+        values = _ordered(middle).astype(np.int32).view(np.float32)
+        reached = KERNELS["QUANTIZE"](op, graph.subgraph, [values])[0] >= codes
+        low, high = np.where(reached, low, np.minimum(middle + 1, high)), np.where(reached, middle, high)
+    found: Float32 = _ordered(high).astype(np.int32).view(np.float32)
+    return found
+
+
+def _ordered(bits: IntArray) -> IntArray:
+    """Return float32's bits as integers in the order of the numbers, or back."""
+    return np.where(bits < 0, INT32_MIN - bits, bits)
+
+
+def _emit(graph: Subject, op: Operator, part: _Sum, exponent: int, made: list[Operator]) -> int:
+    """Add the operators of a sum, and return the tensor of words that it is."""
+    inputs, tables = [], []
+    for each in part.parts:
+        if isinstance(each, _Leaf):
+            inputs.append(each.source.index)
+            tables.append(graph.add_constant(pack(each.values, exponent).astype(np.int32)))
+        else:
+            inputs.append(_emit(graph, op, each, exponent, made))
+            tables.append(-1)
+    source = graph.output(part.op)
+    output = graph.add_tensor(Tensor(0, source.name, "int32", source.shape))
+    made.append(Operator(op.index, "FLOAT_SUM", (*inputs, *tables), (output,),
+                         {"exponent": exponent, "relu": part.relu}))
+    return output

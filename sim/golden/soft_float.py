@@ -1,0 +1,55 @@
+"""FLOAT_SUM and FLOAT_CODES: float32 numbers in int32 words, added, and quantized. The compiler's own operators.
+
+A word has the number's 24 bits with their sign above, in 25, and a biased exponent in the low 7: the value is
+`(word >> 7) * 2^((word & 127) + exponent)`, `exponent` an option of both operators. Zero is the word 0.
+"""
+
+import numpy as np
+
+from tq_hw.model.graph import Operator, Subgraph
+from tq_hw.sim.golden.arith import IntArray
+from tq_hw.sim.golden.libm import Float32
+from tq_hw.sim.golden.quantize import quantize
+from tq_hw.sim.golden.registry import Array, Inputs, bool_option, int_option, kernel, value
+
+__all__ = ["BIAS", "EXPONENT_BITS", "FINE_BITS", "FRACTION_BITS", "pack", "unpack"]
+
+EXPONENT_BITS, FRACTION_BITS = 7, 24
+#: How the compiler finds codes: what is added to numbers before they are scaled, and bits that those near 0 are finer.
+BIAS, FINE_BITS = 1 << 9, 2
+
+
+def pack(values: Float32, exponent: int) -> IntArray:
+    """Return the words of finite float32 numbers whose last bits' exponents lie in exponent + 1..exponent + 127."""
+    fraction, power = np.frexp(values.astype(np.float64))
+    biased = np.where(values == 0, 0, power - FRACTION_BITS - exponent)
+    words: IntArray = (np.ldexp(fraction, FRACTION_BITS).astype(np.int64) << EXPONENT_BITS) + biased
+    return words
+
+
+def unpack(words: IntArray, exponent: int) -> Float32:
+    """Return the float32 numbers of words."""
+    powers = (words & (1 << EXPONENT_BITS) - 1) + exponent
+    numbers: Float32 = np.ldexp((words >> EXPONENT_BITS).astype(np.float64), powers).astype(np.float32)
+    return numbers
+
+
+@kernel("FLOAT_SUM")
+def float_sum(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
+    """Inputs are two tensors, of words or of bytes; those of bytes have tables of 256 words beside them."""
+    exponent, terms = int_option(op, "exponent"), []
+    for position in range(2):
+        term = value(inputs, position)
+        if term.dtype != np.int32:
+            term = value(inputs, 2 + position)[term.view(np.uint8)]
+        terms.append(unpack(term.astype(np.int64), exponent))
+    made = terms[0] + terms[1]
+    if bool_option(op, "relu"):
+        made = np.maximum(made, np.float32(0))
+    return [pack(made, exponent).astype(np.int32)]
+
+
+@kernel("FLOAT_CODES")
+def float_codes(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
+    """QUANTIZE of words to int8."""
+    return quantize(op, subgraph, [unpack(value(inputs, 0).astype(np.int64), int_option(op, "exponent"))])
