@@ -144,13 +144,13 @@ def bench_files(core: Core) -> dict[str, bytes]:
     program = compile_model(model, core.config).program
     with np.load(_MODEL.with_name("digits_test.npz")) as arrays:
         image = arrays["input_0"][0]
-    vectors = {"input_0": image, **{f"expected_{number}": output
-                                    for number, output in enumerate(run(model, [image]).outputs)}}
+    vectors = {"input_0": image, **{f"output_{number}": output
+                                  for number, output in enumerate(run(model, [image]).outputs)}}
     test = _test(core)
     runner = filled("run.py.in", NAME=core.name, SOURCES=_sources(core))
     return {f"tb/test_{core.name}.py": test.encode(), "tb/run.py": runner.encode(),
             "tb/ports.vlt": filled("ports.vlt.in", NAME=core.name).encode(),
-            "tb/requirements.txt": f"cocotb>=2.0\n{_library(core, 'cocotbext-axi>=0.1.28')}numpy\n".encode(),
+            "tb/requirements.txt": ("cocotb>=2.0\n" + ("cocotbext-axi>=0.1.28\n" if _names(core) else "")).encode(),
             "tb/digits.tqm": to_bytes(program), "tb/digits.npz": npz_bytes(vectors)}
 
 
@@ -164,15 +164,11 @@ def _names(core: Core) -> list[str]:
     return sorted((*_IMPORTS.get(core.control, ()), *(_AXI_IMPORTS if core.memory_bus == "axi4" else ())))
 
 
-def _library(core: Core, text: str) -> str:
-    return f"{text}\n" if _names(core) else ""
-
-
 def _test(core: Core) -> str:
     names, axi = _names(core), core.memory_bus == "axi4"
     return filled("test.py.in", NAME=core.name, MASTER=_MASTERS[core.control], ERRORS=_ERRORS[core.control],
                   IMPORTS=f"from cocotbext.axi import {', '.join(names)}\n" if names else "",
-                  LIBRARY="cocotbext-axi and " if names else "and ",
+                  LIBRARY=" and cocotbext-axi" if names else "",
                   MEMORY="" if axi else filled("wishbone_ram.in"), RAM=_AXI_RAM if axi else _WISHBONE_RAM,
                   STALL=(_AXI_STALL if axi else _WISHBONE_STALL) + _STALLS[core.control],
                   COUNTED=_AXI_COUNTED if axi else "")

@@ -12,6 +12,7 @@ from tq_hw.hdl.netlist.macros import LEAST_BITS
 from tq_hw.isa.config import PRESETS, Config
 from tq_hw.isa.control import DRAIN_CYCLES, REGISTERS, Status
 from tq_hw.isa.layout import BURST_BYTES, Unit
+from tq_hw.isa.reference import members
 
 __all__ = ["readme"]
 
@@ -38,7 +39,10 @@ AXI4 master `m_axi_*`: 32 address bits, {bits} data bits.
 
 - INCR bursts of whole beats, at most {burst} bytes, that never cross {burst} bytes, and so never 4 KiB.
 - Reads have id 0 (commands) or 1 (data), writes id 0. Answers of different ids may come in any order, mixed too.
-- `rready` and `bready` are always 1. VALID never waits for READY. At most 16 writes are open.
+- Every beat has the bus's width; writes have byte strobes.
+- `rready` and `bready` are always 1. VALID never waits for READY. At most 14 reads of {burst} bytes with id 1 are open
+  (more if they are shorter), 2 with id 0, and 16 writes. Write data may be offered before its
+  address is.
 - `arcache` and `awcache` are 3 (modifiable, bufferable, not cached), `prot` is 0. There is no lock, qos, region, user.
 - SLVERR and DECERR stop the machine with BUS_ERROR. RLAST in a wrong place is an error, too.""",
     "wishbone": """\
@@ -93,7 +97,7 @@ def readme(core: Core, design: Design) -> str:
         FIELDS=_table(("register", "bits", "field", "meaning"), [
             (f"`{register.name}`", f"{field.first + field.bits - 1}..{field.first}", f"`{field.name}`", field.doc)
             for register in REGISTERS for field in register.fields if field.bits < 32]),
-        CODES=_table(("error_code", "name"), [(status.value, f"`{status.name}`") for status in Status]),
+        CODES="\n".join(members(Status)),
         UNITS=", ".join(f"{unit.value} {unit.name.lower()}" for unit in Unit))
 
 

@@ -36,7 +36,8 @@ def source_files(core: Core) -> dict[str, bytes]:
     name = core.name
     texts = {
         f"{name}.core": filled("fusesoc.in", NAME=name, VERSION=core.version, CONFIG=core.config.name,
-                               CONTROL=core.control, RTL=", ".join((*core.sources, *core.models))),
+                               CONTROL=core.control, RTL=", ".join((*core.sources, *core.models)),
+                               COPIES=_copies(core)),
         f"lint/{name}.vlt": filled("lint.vlt.in", NAME=name, MODELS="".join(
             filled("lint_models.vlt.in", FILE=Path(file).name) for file in core.models)),
         f"sv/{name}_sva.sv": _assertions(core),
@@ -47,6 +48,14 @@ def source_files(core: Core) -> dict[str, bytes]:
     driver = files("tq_hw.firmware").joinpath("driver")
     return {path: text.encode() for path, text in texts.items()} | {
         f"driver/{file}": driver.joinpath(file).read_bytes() for file in _DRIVER}
+
+
+def _copies(core: Core) -> str:
+    """Return what FuseSoC copies for the simulation: to where it stands in the folder."""
+    bench = ("run.py", f"test_{core.name}.py", "ports.vlt", "digits.tqm", "digits.npz")
+    names = (*core.sources, *core.models, f"lint/{core.name}.vlt", f"sv/{core.name}_sva.sv",
+             *(f"tb/{name}" for name in bench), f"{core.name}.json")
+    return "".join(f"      - {name}: {{file_type: user, copyto: {name}}}\n" for name in names)
 
 
 def _assertions(core: Core) -> str:
