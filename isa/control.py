@@ -49,7 +49,7 @@ class Status(IntEnum):
     TOKEN_OVERFLOW = 5
     #: the commands end without END
     NO_END = 6
-    #: an operation breaks a rule, see "What an operation must keep to"
+    #: an operation breaks a rule of the instruction set
     BAD_OPERATION = 7
     #: nothing moved for `watchdog` cycles, and the memory owes `error_unit` (control: fetch) an answer
     NO_ANSWER = 8
@@ -85,13 +85,28 @@ def _aligned(size_bytes: int) -> tuple[ControlField, ...]:
     return (ControlField("value", low, 32 - low, f"in units of {size_bytes} bytes"),)
 
 
-#: Counters since the start, in order from byte offset 0x80. "busy": an operation is under way;
-#: "token": a RUN waits for tokens; "port": wanted a scratchpad port, memory or accumulators and did not get it.
-COUNTERS: tuple[str, ...] = (
-    "cycles", "fetch_stall", "load_busy", "load_token", "load_port", "array_busy", "array_token", "array_acc",
-    "array_weight", "vector_busy", "vector_token", "vector_acc", "vector_port", "store_busy", "store_token",
-    "store_port", "read_beats", "write_beats",
-)
+_COUNTED = {
+    "cycles": "the machine ran: from the start of fetch to done or error",
+    "fetch_stall": "fetch had no word to deal and had not met END",
+    "load_busy": "load held an operation",
+    "load_token": "a RUN of load waited for tokens",
+    "load_port": "a word of load waited for memory or for its bank",
+    "array_busy": "the array held an operation",
+    "array_token": "a RUN of the array waited for tokens",
+    "array_acc": "a step of the array waited for a free accumulator buffer",
+    "array_weight": "a step of the array waited for its weights",
+    "vector_busy": "the vector unit held an operation",
+    "vector_token": "a RUN of the vector unit waited for tokens",
+    "vector_acc": "the vector unit waited for sums",
+    "vector_port": "the vector unit waited for its banks",
+    "store_busy": "store held an operation",
+    "store_token": "a RUN of store waited for tokens",
+    "store_port": "a word of store waited for its bank, or memory took no more",
+    "read_beats": "a beat was read from memory",
+    "write_beats": "a beat was written to memory",
+}
+#: Counters since the start, in order from byte offset 0x80.
+COUNTERS: tuple[str, ...] = tuple(_COUNTED)
 
 REGISTERS: tuple[ControlRegister, ...] = (
     ControlRegister("magic", 0x00, "r", "0x57485154"),
@@ -102,9 +117,9 @@ REGISTERS: tuple[ControlRegister, ...] = (
         ControlField("busy", 0, 1, "a run or a stop is under way"), ControlField("done", 1, 1, "the last run ended"),
         ControlField("error", 2, 1, "the last run stopped with an error"),
         ControlField("owed", 3, 1, "memory owes answers"))),
-    ControlRegister("error_code", 0x10, "r", "Status of a stopped machine", (
-        ControlField("code", 0, 4, "Status"),)),
-    ControlRegister("error_unit", 0x14, "r", "unit that stopped", (ControlField("unit", 0, 3, "Unit"),)),
+    ControlRegister("error_code", 0x10, "r", "why the machine stopped: a status code", (
+        ControlField("code", 0, 4, "status code"),)),
+    ControlRegister("error_unit", 0x14, "r", "unit that stopped", (ControlField("unit", 0, 3, "number of the unit"),)),
     ControlRegister("error_index", 0x18, "r", "RUN of this unit that the error is about; 0xFFFFFFFF: none"),
     ControlRegister("command_offset", 0x1C, "rw", "byte offset of the commands in region 0, a multiple of 16",
                     _aligned(16)),
@@ -114,6 +129,6 @@ REGISTERS: tuple[ControlRegister, ...] = (
     ControlRegister("base1", 0x34, "rw", "byte address of region 1 (arena), a multiple of 16", _aligned(16)),
     ControlRegister("base2", 0x38, "rw", "byte address of region 2 (state), a multiple of 16", _aligned(16)),
     ControlRegister("base3", 0x3C, "rw", "byte address of region 3, a multiple of 16", _aligned(16)),
-    *(ControlRegister(f"counter_{name}", 0x80 + 4 * i, "r", f"cycle counter `{name}`")
-      for i, name in enumerate(COUNTERS)),
+    *(ControlRegister(f"counter_{name}", 0x80 + 4 * i, "r", f"cycles in which {what}")
+      for i, (name, what) in enumerate(_COUNTED.items())),
 )
