@@ -29,6 +29,8 @@ BANKS = 4
 DESIGNS = ("parallel", "serial")
 #: Members that are no sizes and make no difference to a program.
 _NAMES = ("name", "design")
+#: Members that are sizes of the hardware and make no difference to a program; a file says nothing of one that is 0.
+_HARDWARE = ("dsp_packing",)
 #: Members that say nothing where they are 0, so that configurations without them keep their fingerprints.
 _OPTIONS = ("activation_lanes", "acc_open")
 
@@ -66,6 +68,7 @@ class Config:
     uops : micro-operations that the vector unit holds, power of two, 32 or 64
     vector_words : int32 words (of `requantize_lanes` lanes) of the vector register file, in eight registers
     activation_lanes : lanes that compute logistic and tanh of int16, a divisor of `requantize_lanes`; 0: none
+    dsp_packing : products that share a multiplier of the array, 2, or 0: one each; makes no difference to a program
     design : hardware that runs the commands: "parallel" (a unit each) or "serial" (a small engine, see hdl/serial);
         both run the same programs, so the fingerprint knows nothing of it
     """
@@ -83,6 +86,7 @@ class Config:
     vector_words: int = 512
     activation_lanes: int = 0
     acc_open: int = 0
+    dsp_packing: int = 0
     design: str = "parallel"
 
     def __post_init__(self) -> None:
@@ -108,11 +112,12 @@ class Config:
         if self.design == "serial" and not (
                 (self.rows, self.cols, self.requantize_lanes, self.bus_bytes) == (4, 4, 1, 4)
                 and self.scratchpad_bytes <= 32 << 10 and self.acc_words * self.acc_buffers <= 1024
-                and self.vector_words <= 2048 and self.activation_lanes == 0 and self.acc_open == 0):
+                and self.vector_words <= 2048 and self.activation_lanes == 0 and self.acc_open == 0
+                and self.dsp_packing == 0):
             raise ConfigError(
                 f"configuration {self.name!r}: the serial design has 4 rows, 4 cols, 1 of requantize_lanes, 4 of "
                 "bus_bytes, at most 32768 of scratchpad_bytes, 2048 of vector_words and 1024 acc_words in all buffers, "
-                "no activation_lanes and no acc_open")
+                "no activation_lanes, no acc_open and no dsp_packing")
 
     @cached_property
     def gemm_rows(self) -> int:
@@ -195,11 +200,16 @@ class Config:
 
     @property
     def fingerprint(self) -> int:
-        """32 bits over everything but the name, and the version of the instruction set."""
+        """32 bits over everything that a program depends on, and the version of the instruction set."""
         values = {k: v for k, v in asdict(self).items()
-                  if k not in _NAMES and (v or k not in _OPTIONS)} | {"isa": ISA_VERSION}
+                  if k not in _NAMES + _HARDWARE and (v or k not in _OPTIONS)} | {"isa": ISA_VERSION}
         digest = hashlib.sha256(json.dumps(values, sort_keys=True).encode()).digest()
         return int.from_bytes(digest[:4], "little")
+
+    @property
+    def values(self) -> dict[str, object]:
+        """What `from_mapping` takes, and a file holds."""
+        return {key: value for key, value in asdict(self).items() if value or key not in _HARDWARE}
 
     @staticmethod
     def from_mapping(values: Mapping[str, object], name: str) -> "Config":

@@ -77,6 +77,9 @@ RULES: Sequence[Rule] = (
          "RAM, as acc_words; array and vector unit wait less for each other"),
     Rule("acc_open", "must be 0 or acc_buffers", lambda sizes: (0, sizes.acc_buffers),
          "a few LUTs; a first layer of 1x1 kernels begins before its input is loaded"),
+    Rule("dsp_packing", "must be 0 or 2", _always(0, 2),
+         "half the multipliers of the array where one takes 25 bits by 8 (DSP48E1), for some LUTs; steps of the array "
+         "of an odd number of cycles take one more"),
     Rule("bus_bytes", "must be 4, 8 or 16", _always(4, 8, 16),
          "width of the load and store units; at most as many bytes per cycle from memory"),
     Rule("fold_steps", "must be 1 to 16", lambda _: range(1, 17),

@@ -7,20 +7,21 @@ fetch, load and store in the whole machine, the tests of the units what shows at
 
 from tq_hw.isa.config import Config
 from tq_hw.isa.layout import Unit
-from tq_hw.isa.sizes import ceil_log2
+from tq_hw.isa.sizes import ceil_div, ceil_log2
 
 __all__ = [
     "ACC_READ_LATENCY_CYCLES", "ACTIVATION_LANE_CYCLES", "ALU_CYCLES", "ARRAY_READ_LATENCY_CYCLES",
     "ARRAY_START_CYCLES", "BEAT_TO_WORD_CYCLES", "CLAMP_CYCLES", "FEED_CYCLES", "FETCH_TO_BEAT_CYCLES",
     "FETCH_TO_WORD_CYCLES", "LEFT_SHIFT_CYCLES", "LOAD_GAP_CYCLES", "LOAD_TAKE_GAP_CYCLES", "LOAD_TO_BURST_CYCLES",
-    "OFFER_CYCLES", "OPERATIONS_IN_FLIGHT", "PARAMS_START_CYCLES", "PRODUCT_CYCLES", "READ_LATENCY_CYCLES",
+    "OFFER_CYCLES", "OPERATIONS_IN_FLIGHT", "PACKED_CELL_CYCLES", "PACKED_CHAIN_CELLS", "PACKED_OPERAND_CYCLES",
+    "PARAMS_START_CYCLES", "PRODUCT_CYCLES", "READ_LATENCY_CYCLES",
     "REDUCE_LEVEL_CYCLES", "REGISTER_LATENCY_CYCLES", "REGISTER_READ_CYCLES", "RELEASE_CYCLES", "REWRITE_CYCLES",
     "RIGHT_SHIFT_CYCLES", "RUN_LEAST_CYCLES", "SENT_TO_DONE_CYCLES", "SLOT_TO_PORT_CYCLES", "STAGE_OPERANDS",
     "STAGE_REGISTERS", "STAGE_RESULT", "STEP_LEAST_CYCLES", "STORE_AHEAD_CYCLES", "STORE_GAP_CYCLES",
     "STORE_TO_BEAT_CYCLES", "TABLE_CYCLES", "TAG_LEAD_CYCLES", "TAKE_CYCLES", "TILE_LEAST_CYCLES", "TOKEN_CYCLES",
     "VECTOR_START_CYCLES", "VECTOR_TILE_CYCLES", "WEIGHTS_ASKED_CYCLES", "activation_cycles", "add_delay_cycles",
-    "array_latency_cycles", "beat_words", "done_cycles", "output_latency_cycles", "reduce_latency_cycles",
-    "reduce_tree_cycles", "sums_delay_cycles"]
+    "array_latency_cycles", "beat_words", "done_cycles", "output_latency_cycles", "packed_chain_cells",
+    "reduce_latency_cycles", "reduce_tree_cycles", "step_cycles", "sums_delay_cycles"]
 
 # Commands: fetch, the units' controls, tokens.
 #: From the start of fetch, or from room for bursts, to their first beat on the bus and to their first word dealt, in
@@ -76,9 +77,31 @@ WEIGHTS_ASKED_CYCLES = 4
 RELEASE_CYCLES = 1
 
 
+#: With two products a multiplier: cells of a chain at most, whose two sums can be told apart; from the first byte of
+#: two slots to the operand of the first cell; from there to that cell's sum.
+PACKED_CHAIN_CELLS = 8
+PACKED_OPERAND_CYCLES = 4
+PACKED_CELL_CYCLES = 3
+#: From the last cell's first sum to the first slot's: taken apart, added to the sum of the other rows.
+_PACKED_SUMS_CYCLES = 3
+
+
+def packed_chain_cells(config: Config) -> int:
+    """Return the cells of the longest chain of a column with two products a multiplier."""
+    return min(PACKED_CHAIN_CELLS, ceil_div(config.rows, 2))
+
+
 def array_latency_cycles(config: Config) -> int:
     """Return the cycles from a slot at row 0 of the array to its sums at the accumulators."""
-    return config.rows + 2
+    if not config.dsp_packing:
+        return config.rows + 2
+    chain = packed_chain_cells(config)
+    return PACKED_OPERAND_CYCLES + chain - 1 + PACKED_CELL_CYCLES + _PACKED_SUMS_CYCLES + (2 * chain < config.rows)
+
+
+def step_cycles(config: Config, slots: int) -> int:
+    """Return the cycles of a step's slots in the array: two at a time where two products share a multiplier."""
+    return slots + slots % 2 if config.dsp_packing else slots
 
 
 def sums_delay_cycles(config: Config) -> int:

@@ -23,7 +23,7 @@ _KINDS = {str: "a string", int: "an integer", dict: "an object", list: "a list"}
 
 def description(program: Program) -> bytes:
     """Return the JSON; ProgramError where meta holds something else than JSON values."""
-    values = {"name": program.name, "config": asdict(program.config), "layers": [asdict(v) for v in program.layers],
+    values = {"name": program.name, "config": program.config.values, "layers": [asdict(v) for v in program.layers],
               "meta": dict(program.meta), "profile": program.profile}
     try:
         return json.dumps(values, ensure_ascii=False, allow_nan=False).encode()

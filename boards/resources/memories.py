@@ -20,6 +20,8 @@ _COUNTS = {"ecp5": 1.0, "xc7": 0.5}
 _LUT_DEPTH = {"ecp5": 32, "xc7": 64}
 #: Of a lane of the vector unit, and of an activation lane: one takes two, because a constant has more than 18 bits.
 _LANE_MULTIPLIERS, _ACTIVATION_MULTIPLIERS = 4, 14
+#: Multipliers of 18 x 18 bits, or 25 x 18, that 25 x 8 take.
+_PACKED_MULTIPLIERS = {"ecp5": 2, "xc7": 1}
 #: Beats that the store unit's queue holds, and bits of one beside its data: a strobe per byte, the end of a burst.
 _STORE_BEATS = 512
 #: Commands that fetch holds, a queue for each unit that works.
@@ -38,9 +40,10 @@ class _Memory(NamedTuple):
     by_bytes: bool = False
 
 
-def multipliers(config: Config) -> Mapping[str, int]:
+def multipliers(config: Config, family: str) -> Mapping[str, int]:
     """Return multipliers by unit; what is not named has none."""
-    return {"array": config.rows * config.cols,
+    cells = ceil_div(config.rows, 2) * _PACKED_MULTIPLIERS[family] if config.dsp_packing else config.rows
+    return {"array": cells * config.cols,
             "vector": _LANE_MULTIPLIERS * config.requantize_lanes + _ACTIVATION_MULTIPLIERS * config.activation_lanes}
 
 

@@ -63,8 +63,9 @@ def _scratchpad(config: Config, family: str) -> Sequence[float]:
 
 def _array(config: Config, family: str) -> Sequence[float]:
     opens = config.cols * (config.acc_open > 0)
+    packs = (config.dsp_packing > 0) * config.rows
     return (1, config.rows * config.cols, config.cols, config.word_bytes, lut_memory_bits(config, family),
-            ceil_log2(acc_depth(config)), opens)
+            ceil_log2(acc_depth(config)), opens, packs * config.cols, packs)
 
 
 def _vector(config: Config, family: str) -> Sequence[float]:
@@ -154,7 +155,7 @@ def estimate_resources(config: Config, family: str) -> Resources:
         return Resources(family, {unit: {kind: cells.get(kind, 0) for kind in KINDS}
                                   for unit, cells in _complete(family, config.design)[0].units.items()})
     units = _estimate(config, family, _all_factors(family, config.design))
-    exact, rams = multipliers(config), block_rams(config, family)
+    exact, rams = multipliers(config, family), block_rams(config, family)
     for unit, cells in units.items():
         cells |= {"multipliers": exact.get(unit, 0), "block_rams": rams.get(unit, 0)}
     return Resources(family, units)

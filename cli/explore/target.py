@@ -2,7 +2,7 @@
 
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -72,7 +72,7 @@ def configurations(space: Space, preset: Config | None) -> Iterator[Config]:
     """Yield every legal configuration of a space, the preset first; sizes that the preset has are not repeated."""
     if preset is not None:
         yield preset
-    seen = set() if preset is None else {preset.fingerprint}
+    seen = set() if preset is None else {replace(preset, name="")}
     common = {key: values[0] for key, values in space.items() if len(values) == 1}
     for values in product(*space.values()):
         sizes = dict(zip(space, values, strict=True))
@@ -81,15 +81,16 @@ def configurations(space: Space, preset: Config | None) -> Iterator[Config]:
                                                        if key not in common or key in _SIZES[:5]}))
         except ConfigError:  # the space holds what cannot be built
             continue
-        if config.fingerprint not in seen:
-            seen.add(config.fingerprint)
+        sizes_alone = replace(config, name="")
+        if sizes_alone not in seen:
+            seen.add(sizes_alone)
             yield config
 
 
 def fitting(target: Target, config: Config) -> Resources | None:
     """Return what a configuration takes, or None where a limit is broken."""
     # Rules first: they are quick, and rule out most.
-    if (sum(multipliers(config).values()) > target.limits.get("multipliers", float("inf"))
+    if (sum(multipliers(config, target.family).values()) > target.limits.get("multipliers", float("inf"))
             or sum(block_rams(config, target.family).values()) > target.limits.get("block_rams", float("inf"))):
         return None
     resources = target.resources(config)

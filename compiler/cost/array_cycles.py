@@ -11,7 +11,7 @@ from functools import lru_cache
 
 from tq_hw.compiler.stream.stream import Operation
 from tq_hw.isa.config import BANKS, Config
-from tq_hw.isa.latency import SLOT_TO_PORT_CYCLES, STEP_LEAST_CYCLES, TILE_LEAST_CYCLES
+from tq_hw.isa.latency import SLOT_TO_PORT_CYCLES, STEP_LEAST_CYCLES, TILE_LEAST_CYCLES, step_cycles
 from tq_hw.isa.layout import ArrayMode
 from tq_hw.isa.sizes import ceil_div
 
@@ -103,7 +103,7 @@ def _tiles(sizes: tuple[int, ...], addresses: tuple[int, ...], folds: _Folds, co
                 weights = first_weights[number + 1]
             else:
                 weights = first_weights[number] + (step + 1) * rows
-            least = TILE_LEAST_CYCLES if last else STEP_LEAST_CYCLES
+            least = max(TILE_LEAST_CYCLES if last else STEP_LEAST_CYCLES, step_cycles(config, len(pattern)))
             if steps[(step + 1) % len(steps)][2] < lag:  # the rest of its last row is read before
                 least = max(least, len(pattern) + lag + 1)
             took = walk.step(pattern, feeds, base + in_block + offset, weights, least)

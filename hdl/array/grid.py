@@ -10,6 +10,7 @@ from amaranth import Module, Mux, Signal, signed
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
+from tq_hw.hdl.array.packed_grid import PackedGrid
 from tq_hw.hdl.outside import ArrayOutside, outside_instance
 from tq_hw.hdl.parts.delay import delayed
 from tq_hw.isa.config import Config
@@ -25,6 +26,9 @@ class MacArray(wiring.Component):
     cycle are inside. A slot taken in cycle t is on `psum` in cycle t + array_latency_cycles. With `sel` set,
     row 3g + k of slot p therefore takes the byte that stood on `x` of group g at slot p + k: each column
     of a group is a three tap filter over the stream `x`.
+
+    With `dsp_packing`, packed_grid.py has the contents. Slots are taken in twos then, from one with `swap` on: the next
+    one with `swap` comes an even number of cycles after it, or later than the two of the last slot.
 
     Members
     -------
@@ -63,8 +67,10 @@ class MacArray(wiring.Component):
         """Build the rows from the top."""
         if isinstance(platform, ArrayOutside):
             return outside_instance(self)
-        m = Module()
         config = self._config
+        if config.dsp_packing:
+            return PackedGrid(config, self).build()
+        m = Module()
         above: list[Signal] = []
         swap = self.swap
         for r in range(config.rows):

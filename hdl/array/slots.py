@@ -251,10 +251,16 @@ class SlotCounter(wiring.Component):
             Signal(name=name) for name in ("begin", "may_begin", "begins_operation", "room", "behind"))
         over = Signal()
         opened = Signal()  # the last operation left its buffers open
+        ends: Value = ending
+        if self._config.dsp_packing:
+            # The array takes the slots of a step in twos: one more passes after the first of two.
+            second = Signal()
+            m.d.sync += second.eq(live & ~second & ~begin)
+            ends = ending & second
         m.d.comb += [
             room.eq(~new.tile_first | opened | self.acc_free),
             behind.eq(new.follows | (~live & tail_over)),
-            over.eq(~live | (ending & ~new.operation_first)),
+            over.eq(~live | (ends & ~new.operation_first)),
             may_begin.eq(self.i.valid & behind & over),
             begins_operation.eq(self.i.valid & new.operation_first & ~live & (new.follows | tail_over)),
             self.i.ready.eq(self.weights_ready & room & behind & over),

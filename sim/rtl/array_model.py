@@ -25,6 +25,9 @@ def check_array(array: str, config: Config) -> None:
     if array == "model" and config.design == "serial":
         raise OptionError(f"configuration {config.name!r}: there is a model of the array of the parallel design, the "
                           "serial one has none; leave --array out")
+    if array == "model" and config.dsp_packing:
+        raise OptionError(f"configuration {config.name!r}: there is no model of an array with dsp_packing; leave "
+                          "--array out")
 
 
 def macros(config: Config) -> str:

@@ -22,26 +22,37 @@ from tq_hw.isa.sizes import ceil_div
 
 rtlil: Any = importlib.import_module("amaranth.back.rtlil")
 UNITS: dict[str, Any] = {"array": ArrayUnit, "vector": VectorUnit, "load": LoadUnit, "store": StoreUnit, "fetch": Fetch}
-#: Words that hold several blocks of channels, sizes that are no powers of two, all options.
 #: Of a result; of a multiplier's operands.
-LEAST_BITS, OPERAND_BITS = 9, 18
+LEAST_BITS, OPERAND_BITS = 9, {"ecp5": (18, 18), "xc7": (25, 18)}
+#: Words that hold several blocks of channels, sizes that are no powers of two, all options.
 CONFIGS = (Config("sub_blocks", 9, 3, 3, 16 << 10, acc_words=16, bus_bytes=4),
            Config("options", 7, 2, 2, 16 << 10, acc_words=16, acc_open=4, activation_lanes=1, bus_bytes=16))
+PACKED = (Config("packed", 16, 4, 1, 32 << 10, dsp_packing=2), Config("packed_odd", 9, 3, 1, 16 << 10, dsp_packing=2))
 
 
-def count_multipliers(unit: Any) -> int:
+def count_multipliers(unit: Any, family: str = "ecp5") -> int:
     """Return how many multipliers synthesis makes of the products of a unit."""
     ports = [Value.cast(value) for _path, _member, value in unit.signature.flatten(unit)]
+    widest, other = OPERAND_BITS[family]
     count = 0
     for cell in re.findall(r"cell \$mul \S+\n(.*?)\n  end", rtlil.convert(unit, ports=ports), re.DOTALL):
         bits = {port: int(number) for port, number in re.findall(r"([ABY])_WIDTH (\d+)", cell)}
         constants = [int(text, 2) for text in re.findall(r"connect \\[AB] \d+'([01]+)\n", cell)]
         if bits["Y"] >= LEAST_BITS and not any(constant & constant - 1 == 0 for constant in constants):
-            count += ceil_div(bits["A"], OPERAND_BITS) * ceil_div(bits["B"], OPERAND_BITS)
+            most, least = max(bits["A"], bits["B"]), min(bits["A"], bits["B"])
+            count += ceil_div(most, widest) * ceil_div(least, other)
     return count
 
 
 @pytest.mark.parametrize("unit", UNITS)
 @pytest.mark.parametrize("config", CONFIGS, ids=lambda config: config.name)
 def test_the_rule_counts_every_product(config: Config, unit: str) -> None:
-    assert count_multipliers(UNITS[unit](config)) == multipliers(config).get(unit, 0)
+    assert count_multipliers(UNITS[unit](config)) == multipliers(config, "ecp5").get(unit, 0)
+
+
+@pytest.mark.parametrize("config", PACKED, ids=lambda config: config.name)
+def test_two_products_share_a_multiplier_of_25_bits(config: Config) -> None:
+    counts = {family: multipliers(config, family)["array"] for family in OPERAND_BITS}
+    assert counts == {family: count_multipliers(ArrayUnit(config), family) for family in OPERAND_BITS}
+    cells = -(-config.rows // 2) * config.cols
+    assert counts == {"ecp5": 2 * cells, "xc7": cells}

@@ -23,7 +23,7 @@ def name_of(value: object) -> str:
 
 @pytest.mark.parametrize(("family", "machine"), PARALLEL, ids=name_of)
 def test_multipliers_and_block_rams_are_those_of_synthesis(family: str, machine: Machine) -> None:
-    exact, rams = multipliers(machine.config), block_rams(machine.config, family)
+    exact, rams = multipliers(machine.config, family), block_rams(machine.config, family)
     for unit, cells in machine.units.items():
         assert (unit, exact.get(unit, 0), rams.get(unit, 0)) == (unit, cells["multipliers"], cells["block_rams"])
 

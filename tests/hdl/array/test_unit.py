@@ -18,7 +18,7 @@ from array_bench import (
 
 from tq_hw.isa.config import Config, ConfigError
 from tq_hw.isa.control import Status
-from tq_hw.isa.latency import STEP_LEAST_CYCLES
+from tq_hw.isa.latency import STEP_LEAST_CYCLES, step_cycles
 
 
 def config(rows: int, cols: int, acc_words: int = 16, acc_buffers: int = 4) -> Config:
@@ -115,13 +115,21 @@ def test_random(seed: int) -> None:
     run_all(c, random_operations(c, rng, 6), seed, refuse=rng.choice((0, 0.3, 0.7)), slow=rng.choice((0, 0.5, 1)))
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_random_packed(seed: int) -> None:
+    rng = random.Random(seed)
+    c = replace(config(*((9, 4), (4, 4), (12, 4), (5, 12))[seed], acc_buffers=rng.choice((2, 4))), dsp_packing=2)
+    c = replace(c, acc_open=c.acc_buffers * (seed % 2))
+    run_all(c, random_operations(c, rng, 6), seed, refuse=rng.choice((0, 0.3, 0.7)), slow=rng.choice((0, 0.5, 1)))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(100, 200))
 def test_random_long(seed: int) -> None:
     rng = random.Random(seed)
     shapes = ((4, 4), (9, 4), (8, 4), (12, 4), (3, 4), (4, 12), (5, 12), (7, 4), (9, 8), (7, 16))
     c = config(*shapes[seed % len(shapes)], acc_words=rng.choice((16, 32)), acc_buffers=rng.choice((2, 4)))
-    c = replace(c, acc_open=c.acc_buffers * (seed % 3 > 0))
+    c = replace(c, acc_open=c.acc_buffers * (seed % 3 > 0), dsp_packing=seed % 2 * 2)
     run_all(c, random_operations(c, rng, 12), seed, refuse=rng.choice((0, 0.3, 0.7)), slow=rng.choice((0, 0.5, 1)),
             limit=100000)
 
@@ -132,6 +140,13 @@ def test_steps_are_back_to_back() -> None:
     once = run_all(c, [gemm(c, slots=slots, tile_slots=slots, out_blocks=1)])
     twice = run_all(c, [gemm(c, slots=slots, tile_slots=slots, out_blocks=1)] * 2)
     assert twice.cycles - once.cycles == steps * slots + 1  # between operations; none between steps and tiles
+
+
+@pytest.mark.parametrize("slots", [14, 15])
+def test_packed_steps_take_an_even_number_of_cycles(slots: int) -> None:
+    c = replace(config(4, 4), dsp_packing=2)
+    more, fewer = (run_all(c, [gemm(c, slots=slots, tile_slots=slots, out_blocks=1, kernel_blocks=n)]) for n in (4, 2))
+    assert more.cycles - fewer.cycles == 2 * 9 * step_cycles(c, slots) == 2 * 9 * (slots + slots % 2)
 
 
 def test_short_steps_take_as_long_as_their_weights() -> None:

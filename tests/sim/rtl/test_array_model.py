@@ -118,6 +118,9 @@ def test_bad_choices() -> None:
         check_array("c", CONFIGS[0])
     with pytest.raises(OptionError, match="configuration 'serial': there is a model of the array of the parallel"):
         check_array("model", PRESETS["serial"])
+    with pytest.raises(OptionError, match="configuration 'p': there is no model of an array with dsp_packing; leave "
+                                          "--array out"):
+        check_array("model", Config("p", 4, 4, 1, 8 << 10, dsp_packing=2))
     program = compile_model(sample("conv", 0), PRESETS["tiny"]).program
     with pytest.raises(OptionError, match="waves are of the whole RTL: leave --array out"):
         simulate(program, random_inputs(program), waves=Waves("w.fst"), array="model")

@@ -1,0 +1,124 @@
+"""One multiplier for two products that share a weight, and the way back from its sums to theirs.
+
+The bytes of two slots stand in one operand of 25 bits, `high * 2^16 + low`, which is what a DSP48E1 multiplies by a
+weight in one go. The sum of up to 8 such products is `S1 * 2^16 + S0` with S0 in -130048..131072: two bits more than
+the 16 below S1. Which S1 it is follows from S1 modulo 4, which a few LUTs a cell add up beside it.
+"""
+
+from typing import Any
+
+from amaranth import Cat, Module, Signal, signed
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from tq_hw.hdl.parts.delay import delayed
+from tq_hw.isa.latency import PACKED_CELL_CYCLES
+
+__all__ = ["HIGH_BITS", "LOW_BITS", "TOTAL_BITS", "PackedCell", "PackedSums"]
+
+#: Place of the high product in the operand and in the sums.
+LOW_BITS = 16
+#: Of either sum of 8 products of bytes, -130048..131072.
+HIGH_BITS = 19
+TOTAL_BITS = LOW_BITS + HIGH_BITS
+
+
+class PackedCell(wiring.Component):
+    """`total <= above + (row operand + column operand) * weight`, PACKED_CELL_CYCLES after the operands.
+
+    Of each half, one of the two operands is 0, but that the row operand has -128 as its low half where the column
+    operand has a low byte: that one comes with its sign bit turned. So the sum of both is a pair of bytes.
+
+    Parameters
+    ----------
+    columns : takes column bytes; else `x_high` and `x_low` are left alone
+
+    Members
+    -------
+    row : In(25), signed, `high * 2^16 + low`
+    row_high : In(2), of its high byte
+    x_high : In(8), signed; x_low : In(8), the column byte + 128
+    weight : In(8), signed
+    above : In(35), above_high : In(2), what the cell above has as `total` and `total_high`
+    total : Out(35), sum of the products of pairs
+    total_high : Out(2), sum of the products of high bytes modulo 4, a cycle before
+    """
+
+    row: Signal
+    row_high: Signal
+    x_high: Signal
+    x_low: Signal
+    weight: Signal
+    above: Signal
+    above_high: Signal
+    total: Signal
+    total_high: Signal
+
+    def __init__(self, *, columns: bool) -> None:
+        self._columns = columns
+        super().__init__({
+            "row": In(signed(25)), "row_high": In(2), "x_high": In(signed(8)), "x_low": In(8), "weight": In(signed(8)),
+            "above": In(signed(TOTAL_BITS)), "above_high": In(2),
+            "total": Out(signed(TOTAL_BITS)), "total_high": Out(2)})
+
+    def elaborate(self, platform: object) -> Module:
+        """The registers of a DSP48E1: operands, pre-adder and weight; product; sum. No LUT is before them."""
+        m = Module()
+        assert PACKED_CELL_CYCLES == 3
+        operand = Signal(signed(25), reset_less=True)
+        factor = Signal(signed(8), reset_less=True)
+        product = Signal(signed(33), reset_less=True)
+        total = Signal(signed(TOTAL_BITS), reset_less=True)
+        column = Signal(signed(25))
+        high: Any = self.row_high
+        if self._columns:
+            m.d.comb += column.eq(Cat(self.x_low, Signal(8), self.x_high, self.x_high[7]).as_signed())
+            high = high | self.x_high[:2]
+        m.d.sync += [
+            operand.eq(self.row + column if self._columns else self.row), factor.eq(self.weight),
+            product.eq(operand * factor), total.eq(self.above + product)]
+        # Of the high products, modulo 4: the low bit, and what the other one has beside its carry.
+        low_bit, high_bit = Signal(reset_less=True), Signal(reset_less=True)
+        total_high = Signal(2, reset_less=True)
+        m.d.sync += [
+            low_bit.eq(high[0] & self.weight[0]),
+            high_bit.eq((high[1] & self.weight[0]) ^ (high[0] & self.weight[1])),
+            total_high.eq(self.above_high + Cat(low_bit, high_bit))]
+        m.d.comb += [self.total.eq(total), self.total_high.eq(total_high)]
+        return m
+
+
+class PackedSums(wiring.Component):
+    """Take the two sums of a chain's end apart; a register.
+
+    Members
+    -------
+    total : In(35), `S1 * 2^16 + S0`, both -130048..131072; total_high : In(2), S1 modulo 4, in the cycle before
+    low, high : Out(19), S0 and S1, in the cycle after `total`
+    """
+
+    total: Signal
+    total_high: Signal
+    low: Signal
+    high: Signal
+
+    def __init__(self) -> None:
+        super().__init__({"total": In(signed(TOTAL_BITS)), "total_high": In(2),
+                          "low": Out(signed(HIGH_BITS)), "high": Out(signed(HIGH_BITS))})
+
+    def elaborate(self, platform: object) -> Module:
+        """S0 is -131072..131071 by its 18 bits, and 131072 where the ten above bit 9 are those of -131072."""
+        m = Module()
+        total, upper = self.total, self.total[LOW_BITS:]
+        more = Signal(2)
+        negative = Signal()
+        m.d.comb += [
+            more.eq(upper[:2] - delayed(m, self.total_high, 1, "total_high")),
+            # The least S0 is -131072 + 1024.
+            negative.eq(more[1] & (more[0] | total[10:LOW_BITS].any()))]
+        low = Signal(signed(HIGH_BITS), reset_less=True)
+        high = Signal(signed(HIGH_BITS), reset_less=True)
+        m.d.sync += [low.eq(Cat(total[:LOW_BITS], more, negative).as_signed()),
+                     high.eq(upper - Cat(more, negative).as_signed())]
+        m.d.comb += [self.low.eq(low), self.high.eq(high)]
+        return m
