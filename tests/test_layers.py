@@ -57,7 +57,7 @@ ALLOWED: dict[str, set[str]] = {
     "boards.soc": {"boards.gateware", *_HDL, "isa", "model"},
     "boards.catalog": {"boards.gateware", "isa", *_MODEL},
     "boards.resources": {"boards.catalog", "isa", *_MODEL},
-    "boards.build": {"boards.catalog", "boards.soc", "boards.gateware", *_HDL, "isa", *_MODEL},
+    "boards.build": {"api.work", "boards.catalog", "boards.soc", "boards.gateware", *_HDL, "isa", *_MODEL},
     "cli.shared": {*_BELOW_CLI},
     "cli.emulation": {"cli.shared", "cli.report", "boards.link", "boards.gateware", "boards.soc", "boards.catalog",
                       "boards.build", *_BELOW_CLI},

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from tq_hw.boards.build.cluster_seeds import place_on_cluster
 from tq_hw.boards.build.dram_core import DramCore, core_description, generate_core
 from tq_hw.boards.build.fasm_check import check_frames
 from tq_hw.boards.build.figures import Timing, count_cells, modules, read_json, vivado_figures
@@ -152,8 +153,8 @@ def _yosys_for_amaranth() -> Iterator[None]:
 class _Steps:
     """The programs of one build, one after the other in its folder; notes what each took."""
 
-    def __init__(self, folder: Path, progress: Progress) -> None:
-        self.folder, self._progress = folder, progress
+    def __init__(self, folder: Path, progress: Progress, scheduler: str | None = None) -> None:
+        self.folder, self._progress, self._scheduler = folder, progress, scheduler
         self.seconds: dict[str, float] = {}
 
     def run(self, name: str, arguments: list[str]) -> None:
@@ -168,9 +169,13 @@ class _Steps:
 
     def place(self, name: str, arguments: list[str], seeds: range) -> Placed:
         text, share = _STEPS[name]
+
+        def tell(taken: float) -> None:
+            self._progress(f"{text}, {taken:.0f} s", share)
+
         try:
-            placed = place_and_route(name, arguments, self.folder, seeds,
-                                     lambda taken: self._progress(f"{text}, {taken:.0f} s", share))
+            placed = (place_and_route(name, arguments, self.folder, seeds, tell) if self._scheduler is None else
+                      place_on_cluster(name, arguments, self.folder, seeds, self._scheduler, tell))
         except ToolError as error:
             raise FailedStepError(str(error)) from error
         self.seconds[name] = placed.seconds
@@ -207,17 +212,19 @@ def synthesize(board: Board, memory: Memory, folder: Path, *,
 
 
 def build(board: Board, memory: Memory, folder: Path, *, image: bytes = b"", seed: int | None = None,
-          seeds: int = 0, toolchain: str = "", progress: Progress = lambda _text, _done: None) -> BuildResult:
+          seeds: int = 0, toolchain: str = "", scheduler: str | None = None,
+          progress: Progress = lambda _text, _done: None) -> BuildResult:
     """Elaborate, synthesize, place, route and pack in `folder`.
 
-    nextpnr runs with `seeds` seeds at once from `seed` on; None and 0 are what the board's record says. `toolchain` is
-    one of `toolchains.VIVADO` and `OPENXC7`, "" for what is installed. What does not come from pip and is missing is
-    not an error: the folder then has all that it needs. Missed timing is none either: see `BuildResult.met`. Raises
-    MissingToolError for programs that come from pip, ToolError when one fails or the design does not fit.
+    nextpnr runs with `seeds` seeds at once from `seed` on, on the workers of the Dask cluster at `scheduler` if one is
+    given; None and 0 are what the board's record says. `toolchain` is one of `toolchains.VIVADO` and `OPENXC7`, "" for
+    what is installed. What does not come from pip and is missing is not an error: the folder then has all that it
+    needs. Missed timing is none either: see `BuildResult.met`. Raises MissingToolError for programs that come from pip,
+    ToolError when one fails or the design does not fit.
     """
     seed = board.seed if seed is None else seed
     choice = choose(board, toolchain)
-    steps = _Steps(folder, progress)
+    steps = _Steps(folder, progress, scheduler)
     resources, commands = steps.synthesize(board, memory, image, seed)
     timings: Mapping[str, Timing] = {}
     reached: Mapping[int, float] = {}

@@ -11,12 +11,13 @@ from pathlib import Path
 from tq_hw.boards.build.figures import Timing, nextpnr_timing, read_json
 from tq_hw.boards.build.tools import run_tool
 
-__all__ = ["Placed", "place_and_route"]
+__all__ = ["REPORT", "Placed", "place_and_route", "reached_of"]
 
 #: Options of nextpnr before the names of files that it writes.
 _WRITES = ("--report", "--log", "--textcfg", "--asc")
 #: The others get this many times the time of the first one that came to its end: some placements take hours to route.
 _PATIENCE = 1.5
+#: Where nextpnr writes its timing.
 REPORT = "timing.json"
 
 
@@ -76,7 +77,7 @@ def place_and_route(name: str, arguments: Sequence[str], folder: Path, seeds: Se
                     seed, found = running.pop(future), future.result()
                     if found is not None:
                         timings[seed] = found
-                        if _reached(found) >= 1:
+                        if reached_of(found) >= 1:
                             stop.set()
                 taken = time.monotonic() - start
                 first = first or (taken if timings else 0.0)
@@ -85,7 +86,7 @@ def place_and_route(name: str, arguments: Sequence[str], folder: Path, seeds: Se
                 progress(taken)
         finally:
             stop.set()
-    reached = {seed: _reached(timings[seed]) for seed in sorted(timings)}
+    reached = {seed: reached_of(timings[seed]) for seed in sorted(timings)}
     best = max(reached, key=lambda seed: reached[seed])
     for path in (folder / f"seed_{best}").iterdir():
         path.replace(folder / path.name)
@@ -94,7 +95,8 @@ def place_and_route(name: str, arguments: Sequence[str], folder: Path, seeds: Se
     return Placed(best, timings[best], reached, time.monotonic() - start)
 
 
-def _reached(timings: Mapping[str, Timing]) -> float:
+def reached_of(timings: Mapping[str, Timing]) -> float:
+    """Return the least part that a clock reaches of its target."""
     return min((timing.fmax_mhz / timing.target_mhz for timing in timings.values()), default=0.0)
 
 

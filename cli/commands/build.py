@@ -156,6 +156,7 @@ def print_report(report: dict[str, Any], folder: Path) -> None:
 @click.option("--seed", type=click.IntRange(0, 2**31 - 1), help="Of the placer.  [default: the board's, mostly 1]")
 @click.option("--seeds", type=click.IntRange(1, 64), help="Seeds to try at once, from --seed on: a process each, the "
               "first that meets the timing is taken, or else the best.  [default: the board's, mostly 1]")
+@click.option("--scheduler", metavar="tcp://HOST:PORT", help="Let the workers of a Dask cluster try the seeds.")
 @click.option("--toolchain", type=click.Choice([VIVADO, OPENXC7]), help="What makes the bitstream of an Artix-7.  "
               "[default: what is installed, vivado first]")
 @shape_options
@@ -163,8 +164,8 @@ def print_report(report: dict[str, Any], folder: Path) -> None:
 @debug_option
 def build_command(board_name: str, folder: str | None, model_file: str | None, memory_name: str | None,
                   dram_chip: str | None, soc: bool, inputs_file: str | None, no_verify: bool, allow_timing_fail: bool,
-                  seed: int | None, seeds: int | None, toolchain: str | None, shapes: InputShapes,
-                  json_file: str | None) -> int:
+                  seed: int | None, seeds: int | None, scheduler: str | None, toolchain: str | None,
+                  shapes: InputShapes, json_file: str | None) -> int:
     """Make the bitstream of a board: verify, synthesize, place, route, pack.
 
     Exit code 3 when a program is missing (for the vendor's, the folder is complete without it), 4 when the design does
@@ -206,6 +207,7 @@ def build_command(board_name: str, folder: str | None, model_file: str | None, m
                 image = memory_contents(program)
         with ProgressBar(board.name) as bar:
             result = build(board, memory, work, image=image, seed=seed, seeds=seeds or 0, toolchain=toolchain or "",
+                           scheduler=scheduler,
                            progress=lambda text, done: bar.update(done, 1.0, f"{board.name}: {text}"))
         report = describe(board, memory, result, not no_verify) | {"soc": soc}
         if program is not None:

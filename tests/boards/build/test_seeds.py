@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tq_hw.boards.build.cluster_seeds import place_on_cluster
 from tq_hw.boards.build.seeds import place_and_route
 from tq_hw.boards.build.tools import TOOLS, Tool
 from tq_hw.model.errors import ToolError
@@ -52,6 +53,17 @@ def test_the_best_seed_is_kept(folder: Path) -> None:
     assert {name: timing.fmax_mhz for name, timing in placed.timings.items()} == {"a": 99, "b": 95}
     assert sorted(path.name for path in folder.iterdir()) == ["plan.json", "timing.json", "top.config", "top.tim"]
     assert (folder / "top.config").read_text() == (folder / "top.tim").read_text() == "4"
+
+
+def test_tasks_of_others_bring_the_best_seed_back(folder: Path) -> None:
+    arguments = [*ARGUMENTS, "--plan", "plan.json"]
+    write_plan(folder, {3: (0, {"a": 90}), 4: (0, {"a": 99}), 5: (0, {"a": 80})})
+    placed = place_on_cluster("place", arguments, folder, [3, 4, 5], None)
+    assert (placed.seed, dict(placed.reached)) == (4, {3: 0.9, 4: 0.99, 5: 0.8})
+    assert (folder / "top.config").read_text() == (folder / "top.tim").read_text() == "4"
+    write_plan(folder, {3: (0, {"a": 90}), 4: (0, {"a": 100}), 5: (0, {"a": 120})})
+    placed = place_on_cluster("place", arguments, folder, [3, 4, 5], None)
+    assert (placed.seed, dict(placed.reached)) == (4, {3: 0.9, 4: 1.0})
 
 
 def test_a_seed_that_meets_the_timing_ends_the_others(folder: Path) -> None:
