@@ -16,7 +16,7 @@ from tq_hw.compiler.warm import warm_program
 from tq_hw.isa.config import Config
 from tq_hw.isa.memory import Memory
 from tq_hw.isa.program import Program
-from tq_hw.model.errors import ModelError, OptionError, TqError, UnsupportedError
+from tq_hw.model.errors import InputError, ModelError, OptionError, TqError, UnsupportedError
 from tq_hw.model.graph import Model
 from tq_hw.model.rules.propagate import InputShapes
 from tq_hw.model.tflite.reader import read_model
@@ -107,6 +107,8 @@ class Verifier:
             return self._check(case)
         except (ModelError, UnsupportedError, OracleRefusal) as error:
             return Verdict(case.name, UNSUPPORTED, None, str(error))
+        except InputError as error:
+            return Verdict(case.name, UNSUPPORTED, None, f"{case.model}: no result for these inputs: {error}")
         except SimulationError as error:
             return Verdict(case.name, FAILED, None, str(error))
 

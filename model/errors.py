@@ -4,6 +4,7 @@ TqError
   + ModelError        2  the file breaks the format or the specification
   + UnsupportedError  2  the file is legal, the operator or its parameters are not supported
   + OptionError       2  a bad option, configuration or input array
+    + InputError      2  an operator has no result for these inputs
   + MismatchError     1  results differ
   + MissingToolError  3  a tool or package is missing
   + ToolError         4  a tool failed or a target was missed
@@ -11,8 +12,8 @@ TqError
   + DeviceError       5  the accelerator, a board or its link reported an error
 """
 
-__all__ = ["DataflowError", "DeviceError", "MismatchError", "MissingToolError", "ModelError", "OptionError",
-           "ToolError", "TqError", "UnsupportedError", "last_words"]
+__all__ = ["DataflowError", "DeviceError", "InputError", "MismatchError", "MissingToolError", "ModelError",
+           "OptionError", "ToolError", "TqError", "UnsupportedError", "last_words"]
 
 
 class TqError(Exception):
@@ -31,6 +32,10 @@ class UnsupportedError(TqError):
 
 class OptionError(TqError):
     """A bad option value, configuration, board name, or input array."""
+
+
+class InputError(OptionError):
+    """Values of inputs for which an operator has no result, and the engines refuse to run; names the operator."""
 
 
 class MismatchError(TqError):

@@ -131,12 +131,18 @@ def spread(state: Legalizer, op: Operator, position: int) -> Value:
     return move_view(state, op, value, tensor, lambda x: np.broadcast_to(x, (*shape, x.shape[-1])))
 
 
+def _divisors(zero_point: int) -> np.ndarray:
+    """Return all codes but that of 0, a divisor that the engines refuse: its entry of a table has no meaning."""
+    return np.where(zero_point == CODES, CODES + 1 if zero_point < 127 else CODES - 1, CODES).astype(np.int8)
+
+
 def _as_table(state: Legalizer, op: Operator) -> bool:
     """Lower to one table if the result depends on one run-time byte alone."""
     tensors = (state.tensor(op, 0), state.tensor(op, 1))
     output = state.subgraph.tensors[op.outputs[0]]
+    codes = _divisors(tensors[1].zero_point) if op.op == "DIV" else CODES
     if tensors[0].index == tensors[1].index:
-        arrays: list[np.ndarray | None] = [CODES, CODES]
+        arrays: list[np.ndarray | None] = [CODES, codes]
         source = 0
     else:
         single = [t.data is not None and t.data.size > 0 and bool((t.data == t.data.flat[0]).all()) for t in tensors]
@@ -144,7 +150,7 @@ def _as_table(state: Legalizer, op: Operator) -> bool:
             return False
         source = 1 if single[0] else 0
         constant = np.asarray(tensors[1 - source].data).reshape(-1)[:1]
-        arrays = [constant, CODES] if source else [CODES, constant]
+        arrays = [constant, codes] if source else [CODES, constant]
     if tensors[source].shape != output.shape:
         return False
     table_pass(state, op, state.input(op, source), KERNELS[op.op](op, state.subgraph, arrays)[0])

@@ -13,13 +13,14 @@ __all__ = ["arg", "binary", "compare", "dequantize", "float_sums", "floats", "in
 def unary(s: Sketch, x: int) -> list[int]:
     """A function of one byte."""
     op = s.pick("LOGISTIC", "TANH", "RELU", "RELU6", "RELU_N1_TO_1", "LEAKY_RELU", "HARD_SWISH", "ABS", "RELU_0_TO_1",
-                "GELU", "ELU", "EXP", "LOG", "RSQRT")
+                "GELU", "ELU", "EXP", "LOG", "RSQRT", "SQRT")
     if op in ("LOGISTIC", "TANH"):
         return [s.b.add(op, [x])]
     scale, zero_point = s.quantization(x)
-    if (op == "RSQRT" and zero_point != -128) or (op == "EXP" and scale * (127 - zero_point) > 15):
+    if (op in ("RSQRT", "SQRT") and zero_point != -128) or (op == "EXP" and scale * (127 - zero_point) > 15):
         raise Unfit
-    natural = {"EXP": float(np.exp(scale * (127 - zero_point)) / 200), "LOG": 0.04, "RSQRT": 0.06 / scale**0.5}
+    natural = {"EXP": float(np.exp(scale * (127 - zero_point)) / 200), "LOG": 0.04, "RSQRT": 0.06 / scale**0.5,
+               "SQRT": (255 * scale)**0.5 / 200}
     out = s.out(natural.get(op, scale))
     if op == "HARD_SWISH" and s.b.tensors[x].scale >= 100 * out["scale"]:
         raise Unfit

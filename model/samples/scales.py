@@ -260,7 +260,7 @@ SCALE_OPERATORS: dict[str, Callable[[ScaleDraw, str], int]] = {
     "SQUARED_DIFFERENCE": _difference, "REDUCE_PROD": _product,
     **dict.fromkeys(("LESS", "LESS_EQUAL", "GREATER", "GREATER_EQUAL", "EQUAL", "NOT_EQUAL"), _compare),
     **dict.fromkeys(("RELU", "RELU6", "RELU_N1_TO_1", "RELU_0_TO_1", "LEAKY_RELU", "HARD_SWISH", "ABS", "GELU", "ELU",
-                     "EXP", "LOG", "RSQRT", "NEG"), _unary),
+                     "EXP", "LOG", "RSQRT", "SQRT", "NEG"), _unary),
     **dict.fromkeys((f"{op}:float32" for op in (
         "NEG", "SQRT", "SQUARE", "SIN", "COS", "FLOOR", "CEIL", "ROUND", "SIGN", "ELU", "DIV", "POW", "FLOOR_DIV",
         "FLOOR_MOD", "SQUARED_DIFFERENCE")), _float),

@@ -245,5 +245,5 @@ def typical(op: str) -> Model:
     shape, layer = _LAYERS.get(op, (_SHAPE, _function(op)))
     b = ModelBuilder(op)
     # A root is of what is not negative.
-    zero_point = -128 if op == "RSQRT" else 3
+    zero_point = -128 if op in ("RSQRT", "SQRT") else 3
     return parse_model(b.build(layer(b, b.input(shape, scale=_SCALE, zero_point=zero_point))), op)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tq_hw.model.errors import OptionError
+from tq_hw.model.errors import InputError
 from tq_hw.model.graph import Operator, Subgraph
 from tq_hw.sim.golden.arith import (
     INT32_MAX,
@@ -78,7 +78,7 @@ def div(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
     x = value(inputs, 0).astype(np.int64) - p.zero_point_1
     y = value(inputs, 1).astype(np.int64) - p.zero_point_2
     if not y.all():
-        raise OptionError("a divisor is 0: the engines refuse to run")
+        raise InputError("a divisor is 0: the engines refuse to run")
     x, y = np.broadcast_arrays(np.where(y < 0, -x, x), np.abs(y))
     # Leading bits that repeat the sign.
     headroom = count_leading_zeros(np.maximum(x, -1 - x)) - 1

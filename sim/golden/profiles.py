@@ -74,11 +74,12 @@ def _rule(profile: str, why: str, *ops: str) -> Callable[[Rule], Rule]:
 
 
 @_rule("tflm", _REFUSED, "RELU_N1_TO_1", "RELU_0_TO_1", "GELU", "EXP", "LOG", "POW", "SIGN", "TILE", "SELECT",
-       "SCATTER_ND", "REDUCE_PROD", "REDUCE_ANY", "ONE_HOT", "TOPK_V2", "NEG")
+       "SCATTER_ND", "REDUCE_PROD", "REDUCE_ANY", "ONE_HOT", "TOPK_V2", "NEG", "SQRT")
 def constraint_tflm_kernel(op: Operator, subgraph: Subgraph) -> str | None:
     """Use an operator that the engine has."""
     tensor = input_tensor(op, subgraph, 0)
-    return None if op.op in ("EXP", "LOG", "NEG") and tensor is not None and tensor.dtype == "float32" else op.op
+    is_float = tensor is not None and tensor.dtype == "float32"
+    return None if is_float and op.op in ("EXP", "LOG", "NEG", "SQRT") else op.op
 
 
 @_rule("litert", _REFUSED, "ELU", "CEIL", "ROUND")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tq_hw.model.errors import OptionError, UnsupportedError
+from tq_hw.model.errors import InputError, UnsupportedError
 from tq_hw.model.graph import Operator, Subgraph
 from tq_hw.sim.golden.arith import (
     dtype_range,
@@ -82,7 +82,7 @@ def quantize(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
         rounded = round_half_away(x.astype(np.float32) / np.float32(output.scale))
     bad = ~(np.abs(rounded) < 1 << 31)
     if bad.any():
-        raise OptionError(f"a float input must be finite and below {output.scale * (1 << 31)} in "
+        raise InputError(f"a float input must be finite and below {output.scale * (1 << 31)} in "
                           f"magnitude, found {x[bad].flat[0]}")
     low, high = dtype_range(output.dtype)
     return [narrow(rounded.astype(np.int64) + output.zero_point, low, high, output.dtype)]
@@ -113,5 +113,5 @@ def cast(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
         limit = 2.0 ** (np.dtype(output.dtype).itemsize * 8 - signed)
         whole = np.trunc(x.astype(np.float64))
         if not np.all((whole >= -limit * signed) & (whole < limit)):
-            raise OptionError(f"a float input must be within {output.dtype} to be cast to it")
+            raise InputError(f"a float input must be within {output.dtype} to be cast to it")
     return [x.astype(output.dtype)]

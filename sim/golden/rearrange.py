@@ -6,7 +6,7 @@ Sources: `tile.cc`, `broadcast_to.cc`, `reverse.cc`, `mirror_pad.cc`, `gather_nd
 
 import numpy as np
 
-from tq_hw.model.errors import ModelError, OptionError, UnsupportedError
+from tq_hw.model.errors import InputError, ModelError, UnsupportedError
 from tq_hw.model.graph import Operator, Subgraph
 from tq_hw.sim.golden.registry import Array, Inputs, kernel, normalize_axis, str_option, value
 
@@ -57,7 +57,7 @@ def flat_indices(indices: Array, shape: tuple[int, ...]) -> Array:
     wide = indices.reshape(-1, depth).astype(np.int64)
     if wide.size and not ((wide >= 0) & (wide < sizes)).all():
         worst = wide[~((wide >= 0) & (wide < sizes)).all(axis=1)][0].tolist()
-        raise OptionError(f"indices must lie in {sizes.tolist()}, found {worst}")
+        raise InputError(f"indices must lie in {sizes.tolist()}, found {worst}")
     steps = np.array([int(np.prod(sizes[axis + 1:])) for axis in range(depth)], np.int64)
     return wide @ steps
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tq_hw.model.errors import ModelError, OptionError
+from tq_hw.model.errors import InputError, ModelError
 from tq_hw.model.graph import Operator, Subgraph
 from tq_hw.model.rules.shapes_slice import strided_cuts
 from tq_hw.sim.golden.registry import (
@@ -114,7 +114,7 @@ def split_v(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
 
 def _checked(indices: Array, extent: int) -> Array:
     if indices.size and not 0 <= int(indices.min()) <= int(indices.max()) < extent:
-        raise OptionError(f"indices must be in 0..{extent - 1}, found {int(indices.min())}.."
+        raise InputError(f"indices must be in 0..{extent - 1}, found {int(indices.min())}.."
                           f"{int(indices.max())}")
     return indices.astype(np.int64)
 

@@ -7,7 +7,7 @@ import pytest
 
 from tq_hw.compiler import compile_model
 from tq_hw.isa.config import PRESETS
-from tq_hw.model.errors import OptionError, UnsupportedError
+from tq_hw.model.errors import InputError, UnsupportedError
 from tq_hw.model.samples.build import ModelBuilder
 from tq_hw.model.tflite.reader import parse_model
 from tq_hw.sim.executor import execute
@@ -51,8 +51,22 @@ def test_quotients_equal_the_engine(engines: Callable[[str], Oracle], profile: s
 
 def test_a_divisor_of_zero() -> None:
     inputs = [EVERY[:, None], np.full((1, 12), -20, np.int8)]
-    with pytest.raises(OptionError, match=r"^operator 0 \(DIV\): a divisor is 0: the engines refuse to run$"):
+    with pytest.raises(InputError, match=r"^operator 0 \(DIV\): a divisor is 0: the engines refuse to run$"):
         run(parse_model(quotients(0.02), "quotients"), inputs)
+
+
+@pytest.mark.parametrize("zero_point", [-128, -20, 127])
+@pytest.mark.parametrize("by_itself", [False, True])
+def test_tables_have_an_entry_for_a_divisor_of_zero(engines: Callable[[str], Oracle], zero_point: int,
+                                                    by_itself: bool) -> None:
+    """A constant by a run-time divisor, and a tensor by itself: the engines refuse one code, all others are equal."""
+    b = ModelBuilder("reciprocal")
+    x = b.input((1, 255), scale=0.02, zero_point=zero_point)
+    first = x if by_itself else b.constant(np.full((1, 1), 100, np.int8), scale=0.01, zero_point=-3)
+    data = b.build(b.add("DIV", [first, x], scale=0.05, zero_point=1))
+    inputs = [EVERY[zero_point != EVERY][None]]
+    program = compile_model(parse_model(data, "reciprocal"), PRESETS["n8"]).program
+    np.testing.assert_array_equal(execute(program, inputs).outputs[0], engines("litert-ref").run(data, inputs)[0])
 
 
 @pytest.mark.parametrize(("op", "out_scale", "message"), [

@@ -18,6 +18,7 @@ from tq_hw.sim.oracles import Oracle
 #: Engines that each operator is held against.
 ENGINES = {"ABS": ("litert-ref", "tflm"), "RELU_0_TO_1": ("litert-ref",), "GELU": ("litert-ref",),
            "NEG": ("litert-ref",), "EXP": ("litert-ref",), "LOG": ("litert-ref",), "RSQRT": ("litert-ref", "tflm"),
+           "SQRT": ("litert-ref",),
            # The reference resolver has no ELU.
            "ELU": ("litert-opt",)}
 #: Those whose integers TFLite Micro computes in another way, which its profile follows.
@@ -31,8 +32,9 @@ def tables(op: str, rng: np.random.Generator, count: int) -> bytes:
     for _ in range(count):
         scale = float(np.float32(10.0 ** rng.uniform(-3.5, -0.5)))
         point, out_point = (int(rng.choice([-128, 127, 0, rng.integers(-128, 128)])) for _ in range(2))
-        natural = {"EXP": np.exp((127 - point) * scale) / 200, "LOG": 0.03, "RSQRT": 0.06 / scale**0.5}.get(op, scale)
-        x = b.input((256,), scale=scale, zero_point=-128 if op == "RSQRT" else point)
+        natural = {"EXP": np.exp((127 - point) * scale) / 200, "LOG": 0.03, "RSQRT": 0.06 / scale**0.5,
+                   "SQRT": (255 * scale)**0.5 / 200}.get(op, scale)
+        x = b.input((256,), scale=scale, zero_point=-128 if op in ("RSQRT", "SQRT") else point)
         options = {"approximate": bool(rng.integers(2))} if op == "GELU" else {}
         outputs.append(b.add(op, [x], shape=(256,), scale=float(np.float32(natural * rng.choice([1, 0.3, 1.7, 3]))),
                              zero_point=out_point, options=options))
@@ -72,6 +74,10 @@ def test_sweep_of_scales(op: str, agree: Callable[..., None]) -> None:
 @pytest.mark.parametrize(("op", "quantization", "message"), [
     ("RSQRT", (0.1, 3, 0.1), "operator 0 (RSQRT): the input must have zero point -128, as the kernel refuses what is "
      "below 0; found 3"),
+    ("SQRT", (0.1, 3, 0.1), "operator 0 (SQRT): the input must have zero point -128, as the kernel refuses what is "
+     "below 0; found 3"),
+    ("SQRT", (1e20, -128, 1e-20), "operator 0 (SQRT): results must be below 2^31 times the output scale; what the "
+     "kernel makes of more is undefined; use a larger output scale"),
     ("EXP", (0.5, -128, 0.01), "operator 0 (EXP): results must be numbers below 2^31 times the output scale "
      "0.009999999776482582, that of 17 is not, and what the kernels make of it is undefined; use a larger output "
      "scale")])

@@ -98,7 +98,8 @@ def test_int32_sums_keep_their_activation_but_in_tflm(oracles: Callable[[str], O
 
 def one(op: str, scale: float = 0.5, output_scale: float | None = None) -> bytes:
     b = ModelBuilder()
-    return b.build(b.add(op, [b.input((1, 5), scale=scale)], scale=output_scale))
+    point = -128 if op == "SQRT" else 0
+    return b.build(b.add(op, [b.input((1, 5), scale=scale, zero_point=point)], scale=output_scale))
 
 
 def floating(op: str) -> bytes:
@@ -160,7 +161,8 @@ REFUSED = [
     *(("litert", floating(op), f"operator 0 ({op})", "Use an operator that the reference resolver has; found "
        f"{op}. LiteRT refuses it") for op in ("CEIL", "ROUND")),
     *(("tflm", one(op, 0.05), f"operator 0 ({op})", "Use an operator that the engine has; found "
-       f"{op}. TFLite Micro refuses it") for op in ("RELU_N1_TO_1", "RELU_0_TO_1", "GELU", "EXP", "LOG", "NEG")),
+       f"{op}. TFLite Micro refuses it") for op in ("RELU_N1_TO_1", "RELU_0_TO_1", "GELU", "EXP", "LOG", "NEG",
+                                                                      "SQRT")),
     *(("tflm", data, f"operator 0 ({op})", f"Use an operator that the engine has; found {op}. TFLite Micro refuses it")
       for op, data in (("ONE_HOT", hot()), *((op, write_model(typical(op))) for op in (
           "TILE", "SELECT", "SCATTER_ND", "REDUCE_PROD", "REDUCE_ANY", "TOPK_V2")))),

@@ -1,0 +1,23 @@
+"""SQRT. Source: LiteRT's `elementwise.cc`; the public sources lag behind, so it is held against the engine."""
+
+import numpy as np
+
+from tq_hw.model.graph import Operator, Subgraph
+from tq_hw.sim.golden.arith import IntArray
+from tq_hw.sim.golden.pointwise import pointwise
+from tq_hw.sim.golden.registry import output_tensor, require, require_dtype
+
+
+@pointwise("SQRT")
+def square_root(op: Operator, subgraph: Subgraph, codes: IntArray) -> IntArray:
+    """Square root in float32, cut off to an integer, not rounded. The kernel refuses what is below 0."""
+    source, output = require_dtype(op, subgraph, "int8"), output_tensor(op, subgraph)
+    require(source.zero_point == -128, "the input must have zero point -128, as the kernel refuses what is below 0; "
+                                       f"found {source.zero_point}")
+    real = np.float32(source.scale) * (codes - source.zero_point).astype(np.float32)
+    with np.errstate(over="ignore"):
+        steps = np.sqrt(real) / np.float32(output.scale)
+    require(bool((steps < 1 << 31).all()), "results must be below 2^31 times the output scale; what the kernel makes "
+                                           "of more is undefined; use a larger output scale")
+    found: IntArray = steps.astype(np.int64) + output.zero_point
+    return found
