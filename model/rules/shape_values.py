@@ -178,6 +178,27 @@ def _unpack(node: Node, x: list[Array]) -> list[Array]:
     return [np.take(x[0], at, axis) for at in range(x[0].shape[axis])]
 
 
+def _split(node: Node, data: Array, axis: Array) -> list[Array]:
+    shapes, along = output_shapes(node), node.axis(int(axis.reshape(-1)[0]), data.ndim)
+    assert shapes is not None  # all inputs are known
+    return np.split(data, np.cumsum([shape[along] for shape in shapes])[:-1], along)
+
+
+def _transpose(node: Node, x: list[Array]) -> list[Array]:
+    order = [int(axis) % max(x[0].ndim, 1) for axis in x[1]]
+    return [x[0].transpose(order).reshape(_expected(node))]
+
+
+def _reverse(node: Node, x: list[Array]) -> list[Array]:
+    return [np.flip(x[0], tuple(node.axis(int(axis), x[0].ndim) for axis in x[1].reshape(-1)))]
+
+
+def _cumsum(node: Node, x: list[Array]) -> list[Array] | None:
+    if node.option("exclusive") or node.option("reverse"):
+        return None
+    return [np.cumsum(x[0], node.axis(int(x[1].reshape(-1)[0]), x[0].ndim), dtype=object)]
+
+
 def _reduce(function: Callable[..., Any]) -> Callable[[Node, list[Array]], list[Array]]:
     def rule(node: Node, x: list[Array]) -> list[Array]:
         axes = node.integers(1, "axes", any_rank=True)
@@ -217,6 +238,8 @@ _SHAPE_ONLY: dict[str, Callable[[Node], list[Array] | None]] = {
 }
 _VALUES: dict[str, Callable[[Node, list[Array]], list[Array] | None]] = {
     "GATHER": _gather, "SLICE": _slice, "STRIDED_SLICE": _strided_slice, "RESHAPE": _reshape, "SQUEEZE": _reshape,
+    "SPLIT": lambda node, x: _split(node, x[1], x[0]), "SPLIT_V": lambda node, x: _split(node, x[0], x[2]),
+    "TRANSPOSE": _transpose, "REVERSE_V2": _reverse, "CUMSUM": _cumsum,
     "EXPAND_DIMS": _reshape, "CONCATENATION": _concatenation, "PACK": _pack, "UNPACK": _unpack, "RANGE": _range,
     "LOGICAL_AND": _binary(np.logical_and), "LOGICAL_OR": _binary(np.logical_or),
     "LOGICAL_NOT": _unary(np.logical_not),
