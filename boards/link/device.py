@@ -45,6 +45,9 @@ class DeviceLink(Protocol):
     def dram_words(self) -> list[int]:
         """Return DRAM_REGISTERS of the protocol."""
 
+    def pause(self, seconds: float) -> None:
+        """Wait for the end of a run: for its interrupt where the link has it, else for this time."""
+
     def read_registers(self, name: str, count: int = 1) -> list[int]:
         """Return `count` registers from `name` on."""
 
@@ -268,7 +271,7 @@ class Device:
                 self._stop()
                 raise DeviceError(f"{program.name}: no end after {self._limit:g} seconds; the accelerator was stopped")
             if time.monotonic() > began + _SPIN_SECONDS:
-                time.sleep(sleep)
+                self._link.pause(sleep)
                 sleep = min(2 * sleep, _MOST_SLEEP)
         return status
 

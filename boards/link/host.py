@@ -104,6 +104,10 @@ class Link:
         """Return `count` registers from `name` on."""
         return words_of(self._read(Command.READ_REGISTERS, _OFFSETS[name], 4 * count))
 
+    def pause(self, seconds: float) -> None:
+        """Wait for this time: the protocol has no word for an interrupt."""
+        time.sleep(seconds)
+
     def dram_words(self) -> list[int]:
         """Return the registers that say how the board's DRAM came up."""
         return words_of(self.request(Command.READ_REGISTERS, DRAM_REGISTERS[0].offset_bytes, 4 * len(DRAM_REGISTERS)))

@@ -29,6 +29,9 @@ class Registers(Protocol):
     def write(self, offset: int, value: int) -> None:
         """Write a word."""
 
+    def pause(self, seconds: float) -> None:
+        """Wait for the accelerator's interrupt, or where none is known, for this time."""
+
     def close(self) -> None:
         """Give everything back."""
 
@@ -120,6 +123,10 @@ class MappedLink:
         if progress is not None:
             progress(size_bytes)
         return data
+
+    def pause(self, seconds: float) -> None:
+        """Wait for the interrupt, or for this time."""
+        self._registers.pause(seconds)
 
     def dram_words(self) -> list[int]:
         """Say that the memory needs no levelling here: the processor runs on it already."""

@@ -1,5 +1,6 @@
 """Registers and memory through PYNQ, where it is installed."""
 
+import time
 from typing import Any
 
 from tq_hw.boards.link.mapped import MappedLink
@@ -23,6 +24,10 @@ class PynqRegisters:
     def write(self, offset: int, value: int) -> None:
         """Write a word."""
         self._mmio.write(offset, value)
+
+    def pause(self, seconds: float) -> None:
+        """Wait for this time: PYNQ knows interrupts by the name of a pin, which nobody says here."""
+        time.sleep(seconds)
 
     def close(self) -> None:
         """Do nothing: PYNQ keeps its map."""

@@ -1,40 +1,83 @@
 """Registers through Linux's UIO, memory through the kernel module u-dma-buf."""
 
+import errno
 import mmap
 import os
+import select
+import stat
+import struct
+import time
 from pathlib import Path
 
 from tq_hw.boards.link.mapped import MappedLink
 from tq_hw.boards.link.port import LinkError
 from tq_hw.isa.control import WINDOW_BYTES
 
-__all__ = ["UdmaBuffer", "UioRegisters", "open_uio"]
+__all__ = ["UdmaBuffer", "UioInterrupt", "UioRegisters", "open_uio"]
 
 #: Where Linux says how large a u-dma-buf is; older versions of the module have the second name.
 _SYSFS = Path("/sys/class")
 _CLASSES = ("u-dma-buf", "udmabuf")
+#: A wait for an interrupt is over after this time, too: then `status` is looked at, come what may.
+_MOST_SECONDS = 0.1
+_ON = struct.pack("=I", 1)
+#: What a UIO device says that has no interrupt, or none that it can turn on.
+_NO_INTERRUPT = (errno.EIO, errno.ENOSYS)
 
 
-def _mapped(path: str, size_bytes: int, what: str) -> mmap.mmap:
+def _mapped(path: str, size_bytes: int, what: str) -> tuple[mmap.mmap, int]:
+    """Return the map of a device and its handle, which is open."""
     try:
         # Linux never caches the map of a UIO device.
         handle = os.open(path, os.O_RDWR)
         try:
-            return mmap.mmap(handle, size_bytes)
-        finally:
+            return mmap.mmap(handle, size_bytes), handle
+        except BaseException:
             os.close(handle)
+            raise
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         raise LinkError(f"{what} {path} cannot be mapped: {reason}") from None
 
 
+class UioInterrupt:
+    """The interrupt of a UIO device: a level, which its driver turns off when it comes, and on when it is told to.
+
+    handle : of the device, open for reading and writing; closed with this
+    """
+
+    def __init__(self, handle: int) -> None:
+        self._handle = handle
+        #: False once the device has said that it has none; a plain file has none, either.
+        self.there = stat.S_ISCHR(os.fstat(handle).st_mode)
+
+    def wait(self, seconds: float) -> None:
+        """Wait for the interrupt, or where there is none, for this time; LinkError where the device fails."""
+        if self.there:
+            try:
+                os.write(self._handle, _ON)
+            except OSError as error:
+                if error.errno not in _NO_INTERRUPT:
+                    raise LinkError(f"the UIO device's interrupt cannot be turned on: {error.strerror}") from None
+                self.there = False
+        if not self.there:
+            time.sleep(seconds)
+        elif select.select([self._handle], [], [], _MOST_SECONDS)[0]:
+            os.read(self._handle, len(_ON))
+
+    def close(self) -> None:
+        """Give the handle back."""
+        os.close(self._handle)
+
+
 class UioRegisters:
-    """The first map of a UIO device; LinkError when it cannot be mapped."""
+    """The first map of a UIO device, and its interrupt; LinkError when it cannot be mapped."""
 
     def __init__(self, path: str) -> None:
-        self._map = _mapped(path, WINDOW_BYTES, "UIO device")
+        self._map, handle = _mapped(path, WINDOW_BYTES, "UIO device")
         # Of a view of words, an item is read and written at once.
         self._words = memoryview(self._map).cast("I")
+        self.interrupt = UioInterrupt(handle)
 
     def read(self, offset: int) -> int:
         """Return a word."""
@@ -44,10 +87,15 @@ class UioRegisters:
         """Write a word."""
         self._words[offset // 4] = value
 
+    def pause(self, seconds: float) -> None:
+        """Wait for the interrupt, or where there is none, for this time."""
+        self.interrupt.wait(seconds)
+
     def close(self) -> None:
         """Give the map back."""
         self._words.release()
         self._map.close()
+        self.interrupt.close()
 
 
 class UdmaBuffer:
@@ -65,7 +113,8 @@ class UdmaBuffer:
                             "of this name in the device tree")
         self._folder = found
         self.address, self.size_bytes = self._number("phys_addr"), self._number("size")
-        self._map = _mapped(path, self.size_bytes, "buffer")
+        self._map, handle = _mapped(path, self.size_bytes, "buffer")
+        os.close(handle)
         # Another program may have asked for a part of the buffer, or for one direction.
         self._say("sync_offset", 0)
         self._say("sync_direction", 0)

@@ -1,15 +1,19 @@
 """A UIO device and a u-dma-buf that are files: what a thread of this process serves as the accelerator does."""
 
 import mmap
+import os
+import select
+import sys
 import threading
 import time
+import tty
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Self
 
 from line import OFFSETS, AcceleratorBoard
 
-from tq_hw.isa.control import REGISTERS, STATUS_BUSY, WINDOW_BYTES
+from tq_hw.isa.control import REGISTERS, STATUS_BUSY, STATUS_DONE, STATUS_ERROR, WINDOW_BYTES
 from tq_hw.isa.program import Program
 from tq_hw.sim.rtl.bench import Bench
 from tq_hw.sim.rtl.build import library
@@ -40,6 +44,17 @@ class _Board(AcceleratorBoard):
         self.put("status", 0 if self.held is None else self.held)
 
 
+class _Handles:
+    """Files that are closed together."""
+
+    def __init__(self, *handles: int) -> None:
+        self.handles = handles
+
+    def close(self) -> None:
+        for each in self.handles:
+            os.close(each)
+
+
 class FakeUio:
     """Files `uio0`, `udmabuf0` and `class/u-dma-buf/udmabuf0/` in a folder, served while it is used as a context.
 
@@ -51,6 +66,7 @@ class FakeUio:
     board : what runs programs by the executor
     work : called with the value of `control`, in place of the board
     dead : no write has any effect
+    slow_seconds : between a write of `control` and what it does
     """
 
     def __init__(self, folder: Path, program: Program, *, memory_bytes: int = 1 << 20) -> None:
@@ -62,7 +78,7 @@ class FakeUio:
                             ("sync_for_cpu", ""), ("sync_for_device", "")):
             (self.sync / name).write_text(f"{value}\n")
         self.board = _Board(program, memory_bytes=memory_bytes)
-        self._maps = []
+        self._maps: list[Any] = []
         for path, contents in ((self.uio, bytes(self.board.registers).ljust(WINDOW_BYTES, b"\xff")),
                                (self.buffer, bytes(memory_bytes))):
             path.write_bytes(contents)
@@ -73,8 +89,19 @@ class FakeUio:
         self.board.registers, self.board.memory = registers, memory
         self.work: Callable[[int], None] = self.board.work
         self.dead = False
+        self.slow_seconds = 0.0
+        self._interrupt: int | None = None
+        #: Interrupts that came, and whether the next one is turned on.
+        self.interrupts, self._on = 0, False
         self._ends = threading.Event()
         self._thread = threading.Thread(target=self._serve)
+
+    def add_interrupt(self) -> str:
+        """Return the path of a device that gives interrupts as UIO's do."""
+        self._interrupt, other = os.openpty()
+        tty.setraw(other)
+        self._maps.append(_Handles(self._interrupt, other))
+        return os.ttyname(other)
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -89,12 +116,26 @@ class FakeUio:
     def _serve(self) -> None:
         while not self._ends.is_set():
             value = 0 if self.dead else self.board.get("control")
+            self._signal()
             if not value:
                 time.sleep(0.0005)
                 continue
             self.board.put("status", STATUS_BUSY)
             self.board.put("control", 0)
+            time.sleep(self.slow_seconds if value == 1 else 0)
             self.work(value)
+
+    def _signal(self) -> None:
+        """Give the interrupt if it is turned on and the run is over, and turn it off."""
+        if self._interrupt is None:
+            return
+        if select.select([self._interrupt], [], [], 0)[0]:
+            # Turned on twice is turned on.
+            assert set(memoryview(os.read(self._interrupt, 4096)).cast("I")) == {1}
+            self._on = True
+        if self._on and self.board.get("status") & (STATUS_DONE | STATUS_ERROR):
+            self.interrupts, self._on = self.interrupts + 1, False
+            os.write(self._interrupt, self.interrupts.to_bytes(4, sys.byteorder))
 
 
 def on_rtl(fake: FakeUio, bench: Bench) -> None:

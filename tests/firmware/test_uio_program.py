@@ -32,7 +32,7 @@ def fake(tmp_path: Path, program: Program) -> FakeUio:
     return FakeUio(tmp_path, program)
 
 
-def build(folder: Path, fake: FakeUio) -> Path:
+def build(folder: Path, fake: FakeUio, *options: str) -> Path:
     """Write the folder's C and compile it, with the kernel's files where the fake has them."""
     for name, data in source_files(core_of(PRESETS["tiny"], "axi4lite", "npu")).items():
         path = folder / "core" / name
@@ -41,7 +41,7 @@ def build(folder: Path, fake: FakeUio) -> Path:
     driver, target = folder / "core" / "driver", folder / "npu_run"
     # The fake looks at its registers now and then, an accelerator in every cycle.
     subprocess.run(["gcc", *WARNINGS, "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all",
-                    f'-DTQ_SYSFS="{fake.sysfs}/u-dma-buf"', "-DTQ_STUCK_POLLS=4000000000u", f"-I{driver}",
+                    f'-DTQ_SYSFS="{fake.sysfs}/u-dma-buf"', "-DTQ_STUCK_POLLS=4000000000u", *options, f"-I{driver}",
                     folder / "core" / "sw" / "npu_run.c", driver / "tq.c", driver / "tq_mmio.c", "-o", target],
                    check=True)
     return target
@@ -73,6 +73,16 @@ def test_outputs_are_exact_and_errors_are_told(tmp_path: Path, fake: FakeUio, pr
         done = run(tmp_path, fake, program, 0)
     assert (done.returncode, done.stderr) == (5, "error 2 of unit 2 at RUN 3: see README.md\n"
                                                  "run: the accelerator stopped with an error\n")
+
+
+def test_the_end_is_waited_for_by_interrupt(tmp_path: Path, fake: FakeUio, program: Program) -> None:
+    """The fake's registers are a plain file; its interrupts come from another one."""
+    fake.slow_seconds = 0.03
+    build(tmp_path, fake, f'-DTQ_INTERRUPT="{fake.add_interrupt()}"')
+    with fake:
+        for seed in range(2):
+            check(tmp_path, fake, program, seed)
+            assert fake.interrupts == seed + 1
 
 
 def test_the_verilated_accelerator(tmp_path: Path, fake: FakeUio, program: Program) -> None:

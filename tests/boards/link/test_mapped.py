@@ -1,5 +1,7 @@
 """The accelerator behind a UIO device and a buffer that are files, and behind a stand-in for PYNQ."""
 
+import errno
+import os
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -69,6 +71,43 @@ def test_the_verilated_accelerator_behind_the_same_files(fake: FakeUio, program:
             one.load(program)
             check(one, program, 2)
             assert one.run(stored(program, random_inputs(program, 0))).cycles > 100
+
+
+def test_the_end_is_waited_for_by_interrupt(fake: FakeUio, program: Program, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A device that is a plain file has none; here the registers' file and the interrupt's are two."""
+    monkeypatch.setattr(uio, "_MOST_SECONDS", 30)
+    fake.slow_seconds = 0.05
+    path = fake.add_interrupt()
+    registers = uio.UioRegisters(str(fake.uio))
+    assert not registers.interrupt.there
+    registers.interrupt.close()
+    registers.interrupt = uio.UioInterrupt(os.open(path, os.O_RDWR | os.O_NOCTTY))
+    with fake:
+        link = mapped.MappedLink(registers, uio.UdmaBuffer(str(fake.buffer)), 1)
+        one = Device(link)
+        one.load(program)
+        check(one, program, 3)
+        assert registers.interrupt.there and fake.interrupts == 3
+        link.close()
+
+
+@pytest.mark.parametrize(("code", "there"), [(errno.EIO, False), (errno.ENOSYS, False), (errno.EPERM, True)])
+def test_a_device_without_an_interrupt_is_polled(code: int, there: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    interrupt = uio.UioInterrupt(os.open("/dev/null", os.O_RDWR))
+    assert interrupt.there
+
+    def write(handle: int, data: bytes) -> int:
+        raise OSError(code, os.strerror(code))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "write", write)
+        if there:
+            with pytest.raises(LinkError, match="^the UIO device's interrupt cannot be turned on: Operation not"):
+                interrupt.wait(0)
+        else:
+            interrupt.wait(0)
+    assert interrupt.there is there
+    interrupt.close()
 
 
 def test_the_cache_is_in_step_at_every_hand_over(program: Program) -> None:
