@@ -2,7 +2,8 @@
 
 A configuration is elaborated whole and each of its units synthesized alone, so that a unit that is the same in another
 configuration is not synthesized again. What is found is kept in boards/resources/record.json after each unit, so that
-a run that is stopped loses one unit.
+a run that is stopped loses one unit. `--again` does that for every machine of the record, which synthesizes the units
+whose sources have changed; `--stale` names them. `--draw 20` adds the first twenty machines of benches/draws.py.
 """
 
 import argparse
@@ -20,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from amaranth.hdl import Value
+from draws import drawn, is_held
 
 from tq_hw.boards.build.build import synthesize as synthesize_board
 from tq_hw.boards.build.figures import count_cells, read_json
@@ -128,15 +130,31 @@ def values_of(config: Config) -> dict[str, Any]:
             if (value := asdict(config)[field.name]) != field.default and field.name != "name"}
 
 
-def record(config: Config, family: str, only: list[str]) -> None:
-    """Synthesize what of a configuration has not been synthesized, smallest text first, and keep it."""
+def elaborate(config: Config, family: str) -> str:
+    """Return the RTLIL of a whole machine."""
     # An iCE40 has room for the serial machine alone, and that with its own memory.
-    top: Any = SerialCore(config, SpramCells()) if family == "ice40" else machine(config)
+    top: Any = SerialCore(config, SpramCells()) if family == "ice40" and config.design == "serial" else machine(config)
     ports = [Value.cast(value) for _path, _member, value in top.signature.flatten(top)]
     start = time.monotonic()
     text: str = _rtlil.convert(top, name=_TOP, ports=ports, emit_src=False)
-    parts = modules(text)
     print(f"{config.name}: elaborated in {time.monotonic() - start:.0f} s", flush=True)
+    return text
+
+
+def stale(row: dict[str, Any], family: str) -> list[str]:
+    """Return the units of a recorded machine whose sources have changed since."""
+    config = Config.from_mapping(row["config"], "record")
+    found = units(modules(elaborate(config, family)), config.design)
+    return [name for name, _module, source in found if row["units"].get(name) != source]
+
+
+def record(config: Config, family: str, only: list[str], held: bool = False) -> None:
+    """Synthesize what of a configuration has not been synthesized, smallest text first, and keep it.
+
+    `held` keeps the machine out of the fit of boards/resources.
+    """
+    text = elaborate(config, family)
+    parts = modules(text)
     everything = list(units(parts, config.design))
     below = {module for name, module, _ in everything if name != _TOP}
     for name, module, source in sorted(everything, key=lambda unit: len(parts[unit[1]])):
@@ -157,7 +175,7 @@ def record(config: Config, family: str, only: list[str]) -> None:
         values = values_of(config)
         row = next((row for row in machines if row["config"] == values), None)
         if row is None:
-            row = {"config": values, "units": {}}
+            row = {"config": values, "units": {}, **({"held": True} if held else {})}
             machines.append(row)
         row["units"][name] = source
         write(known)
@@ -193,22 +211,45 @@ def write(known: dict[str, Any]) -> None:
     _RECORD.write_text("{\n" + ",\n".join(families) + "\n}\n", encoding="utf-8")
 
 
-def main() -> int:
-    """Run the command; return its exit code."""
+def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("configs", nargs="*", metavar="CONFIG", help=f"{', '.join(PRESETS)}, a TOML file, or "
                         "ROWSxCOLSxLANES[,key=value...]")
     parser.add_argument("--family", choices=_SYNTHESIS, default="ecp5", help="(default: %(default)s)")
     parser.add_argument("--unit", action="append", default=[], help="only this one; may be repeated")
+    parser.add_argument("--draw", type=int, default=0, metavar="N", help="the first N machines of draws.py, too")
+    parser.add_argument("--again", action="store_true", help="every machine of the record of all families, too")
+    parser.add_argument("--stale", action="store_true", help="name the units of the record whose sources have changed; "
+                        "exit code 1 when there are some")
     parser.add_argument("--board", help="a whole board instead")
     parser.add_argument("--memory", help="the board's memory (default: its first)")
-    options = parser.parse_args()
+    return parser.parse_args()
+
+
+def _recorded() -> Iterator[tuple[str, dict[str, Any]]]:
+    for family, values in load().items():
+        if family != "boards":
+            yield from ((family, row) for row in values["machines"])
+
+
+def main() -> int:
+    """Run the command; return its exit code."""
+    options = _options()
     try:
+        if options.stale:
+            changed = [f"{family} {row['config']}: {', '.join(names)}" for family, row in _recorded()
+                       if (names := stale(row, family))]
+            print("\n".join(changed) or "nothing has changed")
+            return 1 if changed else 0
         if options.board is not None:
             board = find_board(options.board)
             record_board(board, find_memory(board, options.memory))
         for config in [parse_config(text) for text in options.configs]:
             record(config, options.family, options.unit)
+        for number in range(options.draw):
+            record(drawn(number), options.family, options.unit, is_held(number))
+        for family, row in list(_recorded()) if options.again else ():
+            record(Config.from_mapping(row["config"], f"{family} {row['config']}"), family, options.unit)
     except ConfigError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2

@@ -40,6 +40,17 @@ def test_configurations_by_their_sizes() -> None:
         area.parse_config("9x8x5")
 
 
+def test_machines_are_drawn_by_number() -> None:
+    draws: Any = importlib.import_module("draws")
+    assert draws.drawn(2) == draws.drawn(2)
+    assert draws.drawn(4).dsp_packing == 2
+    assert len({draws.drawn(number).fingerprint for number in range(24)}) == 24
+    held = [machine.config.fingerprint for family in families() for machine in machines(family) if machine.held]
+    odd = [draws.drawn(number).fingerprint for number in range(1, 24, 2)]
+    assert held
+    assert set(held) <= set(odd)
+
+
 def test_units_are_the_modules_below_the_top() -> None:
     parts = area.modules(RTLIL)
     assert list(parts) == ["\\top", "\\top.array", "\\top.array.grid$12"]

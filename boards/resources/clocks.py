@@ -1,10 +1,10 @@
-"""Clocks after placing and routing, as docs/guide/measure.md tells of them: few were measured."""
+"""Clocks after placing and routing, of the hardware as it is: few were measured, and the estimate says how few."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tq_hw.isa.config import PRESETS, Config
 
-__all__ = ["CLOCKS", "Clock"]
+__all__ = ["CLOCKS", "Clock", "ClockRange", "clock_range"]
 
 
 @dataclass(frozen=True)
@@ -17,7 +17,44 @@ class Clock:
     what: str
 
 
+_ULX3S = "with host link and SDRAM controller, on an LFE5U-85F of speed grade 6, by nextpnr, "
+#: The best of each configuration first.
 CLOCKS = (
-    Clock("ecp5", PRESETS["n9x8"], 100.9,
-          "with host link and SDRAM controller, on an LFE5U-85F of speed grade 6, by nextpnr, best of two seeds"),
+    Clock("ecp5", PRESETS["n9x8"], 100.9, _ULX3S + "best of two seeds"),
+    Clock("ecp5", PRESETS["n9x8"], 94.9, _ULX3S + "the other seed"),
 )
+
+
+@dataclass(frozen=True)
+class ClockRange:
+    """What routes of a family reached.
+
+    Members
+    -------
+    low_mhz, high_mhz : the slowest and the fastest
+    routes : those of the configuration itself where there are some, else all of the family
+    same : whether they are of the configuration itself
+    """
+
+    low_mhz: float
+    high_mhz: float
+    routes: tuple[Clock, ...]
+    same: bool
+
+    @property
+    def text(self) -> str:
+        """What it says, as a person reads it."""
+        names = ", ".join(dict.fromkeys(route.config.name for route in self.routes))
+        return (f"clock {self.low_mhz:g} to {self.high_mhz:g} MHz in {len(self.routes)} routes of {names}"
+                + ("" if self.same else "; a machine of these sizes was never routed, a larger one may be slower"))
+
+
+def clock_range(config: Config, family: str) -> ClockRange | None:
+    """Return what is known of the clock that a configuration reaches; None where the family was never routed."""
+    known = [clock for clock in CLOCKS if clock.family == family]
+    same = [clock for clock in known if replace(clock.config, name="") == replace(config, name="")]
+    chosen = tuple(same or known)
+    if not chosen:
+        return None
+    clocks = [clock.mhz for clock in chosen]
+    return ClockRange(min(clocks), max(clocks), chosen, bool(same))

@@ -2,7 +2,7 @@
 
 Multipliers and block RAM follow from rules (memories.py). LUTs, carries, flip-flops and small RAMs of each unit are
 sums of a few sizes of the configuration, with factors that fit the recorded syntheses best in parts of their counts.
-How far that is off is told by leaving each recorded machine out of the fit.
+How far that is off is told by machines that are kept out of the fit, and by leaving each of the others out.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -18,7 +18,7 @@ from tq_hw.isa.config import Config
 from tq_hw.isa.sizes import ceil_log2
 from tq_hw.model.errors import UnsupportedError
 
-__all__ = ["FITTED", "Resources", "Spread", "estimate_resources", "families_of", "spread"]
+__all__ = ["FITTED", "Resources", "Spread", "errors_of", "estimate_resources", "families_of", "held", "spread"]
 
 #: Kinds of cells that are fitted; multipliers and block RAM are exact.
 FITTED = ("luts", "carries", "flip_flops", "small_rams")
@@ -42,9 +42,13 @@ class Resources:
 
 @dataclass(frozen=True)
 class Spread:
-    """How far the totals of recorded machines are off when each is left out of the fit, in parts of their counts."""
+    """How far the totals of recorded machines are off that are not in the fit, in parts of their counts.
+
+    `machines` were left out one at a time, or, `held` of them, all and always.
+    """
 
     machines: int
+    held: int
     median: float
     worst: float
 
@@ -64,7 +68,8 @@ def _scratchpad(config: Config, family: str) -> Sequence[float]:
 def _array(config: Config, family: str) -> Sequence[float]:
     opens = config.cols * (config.acc_open > 0)
     packs = (config.dsp_packing > 0) * config.rows
-    return (1, config.rows * config.cols, config.cols, config.word_bytes, lut_memory_bits(config, family),
+    cells = config.rows * config.cols
+    return (1, cells, cells * (config.dsp_packing > 0), config.cols, config.word_bytes, lut_memory_bits(config, family),
             ceil_log2(acc_depth(config)), opens, packs * config.cols, packs)
 
 
@@ -91,11 +96,21 @@ def families_of(config: Config) -> tuple[str, ...]:
     return tuple(family for family in families() if len(_complete(family, config.design)) >= least)
 
 
-def _complete(family: str, design: str) -> tuple[Machine, ...]:
+def _whole(family: str, design: str) -> tuple[Machine, ...]:
     """Return the recorded machines of a design of which every unit was synthesized."""
     same = [machine for machine in machines(family) if machine.config.design == design]
     most = max((len(machine.units) for machine in same), default=0)
     return tuple(machine for machine in same if len(machine.units) == most)
+
+
+def _complete(family: str, design: str) -> tuple[Machine, ...]:
+    """Return the machines that are fitted."""
+    return tuple(machine for machine in _whole(family, design) if not machine.held)
+
+
+def held(family: str, design: str) -> tuple[Machine, ...]:
+    """Return the machines that are kept out of the fit."""
+    return tuple(machine for machine in _whole(family, design) if machine.held)
 
 
 def _fit(rows: Array, counts: Array) -> Array:
@@ -161,19 +176,24 @@ def estimate_resources(config: Config, family: str) -> Resources:
     return Resources(family, units)
 
 
+def errors_of(machine: Machine, family: str, known: Sequence[Machine]) -> Mapping[str, float]:
+    """Return by kind how far the total of a machine is off in a fit of others, in parts of its count."""
+    units = _estimate(machine.config, family, _factors(family, known))
+    real = {kind: max(1, sum(cells.get(kind, 0) for cells in machine.units.values())) for kind in FITTED}
+    return {kind: sum(cells[kind] for cells in units.values()) / real[kind] - 1 for kind in FITTED}
+
+
 @cache
 def spread(family: str, design: str) -> Mapping[str, Spread]:
-    """Return by kind how far totals are off for machines that are left out of the fit, one at a time.
+    """Return by kind how far totals are off for machines that are not in the fit.
 
     Of the serial design nothing is fitted, and nothing returned.
     """
     known = _complete(family, design)
     if design == "serial":
         return {}
-    errors: dict[str, list[float]] = {kind: [] for kind in FITTED}
-    for machine in known:
-        units = _estimate(machine.config, family, _factors(family, [one for one in known if one is not machine]))
-        for kind in FITTED:
-            real = sum(cells.get(kind, 0) for cells in machine.units.values())
-            errors[kind].append(abs(sum(cells[kind] for cells in units.values()) / max(real, 1) - 1))
-    return {kind: Spread(len(known), float(np.median(found)), max(found)) for kind, found in errors.items()}
+    found = [errors_of(machine, family, [one for one in known if one is not machine]) for machine in known]
+    found += [errors_of(machine, family, known) for machine in held(family, design)]
+    by_kind = {kind: [abs(errors[kind]) for errors in found] for kind in FITTED}
+    return {kind: Spread(len(found), len(found) - len(known), float(np.median(errors)), max(errors))
+            for kind, errors in by_kind.items()}

@@ -19,10 +19,11 @@ Cells = Mapping[str, float]
 
 @dataclass(frozen=True)
 class Machine:
-    """One configuration as it was synthesized: cells by unit."""
+    """One configuration as it was synthesized: cells by unit; `held`: kept out of the fit."""
 
     config: Config
     units: Mapping[str, Cells]
+    held: bool = False
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,8 @@ def machines(family: str) -> tuple[Machine, ...]:
     """Return what was synthesized for a family."""
     values = _record()[family]
     return tuple(Machine(Config.from_mapping(row["config"], f"record {number}"),
-                         {unit: values["cells"][source] for unit, source in row["units"].items()})
+                         {unit: values["cells"][source] for unit, source in row["units"].items()},
+                         row.get("held", False))
                  for number, row in enumerate(values["machines"]))
 
 

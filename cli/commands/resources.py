@@ -7,6 +7,7 @@ import click
 from tq_hw.boards.catalog.board import FAMILIES, Board
 from tq_hw.boards.catalog.catalog import find_board, find_memory
 from tq_hw.boards.resources.board import LIMITED, board_resources, recorded_memories, shortages, taken
+from tq_hw.boards.resources.clocks import clock_range
 from tq_hw.boards.resources.model import FITTED, Resources, estimate_resources, families_of, spread
 from tq_hw.boards.resources.record import KINDS, families
 from tq_hw.cli.commands.configs import describe_config
@@ -21,13 +22,18 @@ __all__ = ["describe_resources", "resources_command"]
 
 
 def describe_resources(resources: Resources, config: Config) -> dict[str, Any]:
-    """Return cells by unit and in total, and how far the totals of recorded machines are off."""
+    """Return cells by unit and in total, how far totals of machines outside the fit are off, and clocks of routes."""
     errors = spread(resources.family, config.design)
+    clock = clock_range(config, resources.family)
     return {
         "family": resources.family, **{kind: resources.total(kind) for kind in KINDS},
         "units": [{"unit": unit, **{kind: cells[kind] for kind in KINDS}} for unit, cells in resources.units.items()],
-        "spread": {kind: {"machines": errors[kind].machines, "median": round(errors[kind].median, 4),
-                          "worst": round(errors[kind].worst, 4)} for kind in FITTED if kind in errors},
+        "spread": {kind: {"machines": errors[kind].machines, "held": errors[kind].held,
+                          "median": round(errors[kind].median, 4), "worst": round(errors[kind].worst, 4)}
+                   for kind in FITTED if kind in errors},
+        "clock": None if clock is None else {
+            "low_mhz": clock.low_mhz, "high_mhz": clock.high_mhz, "same_sizes": clock.same,
+            "routes": [{"config": route.config.name, "mhz": route.mhz, "what": route.what} for route in clock.routes]},
     }
 
 
@@ -49,7 +55,9 @@ def _show(resources: Resources, config: Config, board: Board | None) -> None:
         click.echo("multipliers and block RAMs by rule; of " + ", ".join(
             f"{kind.replace('_', ' ')} the total was off by {errors[kind].median:.1%}, at most {errors[kind].worst:.1%}"
             for kind in ("luts", "flip_flops")) + f", for each of {errors['luts'].machines} synthesized machines that "
-            "was left out of the fit")
+            f"was left out of the fit, {errors['luts'].held} of them always")
+    clock = clock_range(config, resources.family)
+    click.echo(clock.text if clock is not None else f"clock: no machine of {resources.family} was routed")
 
 
 def _count(value: float) -> str:

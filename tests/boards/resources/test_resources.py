@@ -5,7 +5,7 @@ import pytest
 from tq_hw.boards.catalog.catalog import BOARDS
 from tq_hw.boards.resources.board import BOARD_UNIT, board_resources, recorded_memories, shortages, taken
 from tq_hw.boards.resources.memories import block_rams, multipliers
-from tq_hw.boards.resources.model import FITTED, estimate_resources, families_of, spread
+from tq_hw.boards.resources.model import FITTED, errors_of, estimate_resources, families_of, held, spread
 from tq_hw.boards.resources.record import Machine, boards, families, machines
 from tq_hw.isa.config import PRESETS, Config
 from tq_hw.model.errors import UnsupportedError
@@ -34,6 +34,15 @@ def test_luts_and_flip_flops_are_near_those_of_synthesis(family: str, machine: M
     for kind in ("luts", "flip_flops"):
         real = sum(machine.units[unit][kind] for unit in machine.units)
         assert sum(found.units[unit][kind] for unit in machine.units) == pytest.approx(real, rel=0.1), kind
+
+
+@pytest.mark.parametrize(("family", "machine"), [case for case in PARALLEL if case[1].held], ids=name_of)
+def test_machines_outside_the_fit_are_near_those_of_synthesis(family: str, machine: Machine) -> None:
+    assert machine in held(family, "parallel")
+    errors = errors_of(machine, family, [one for one in machines(family) if one.config.design == "parallel"
+                                         and not one.held and len(one.units) == len(machine.units)])
+    assert abs(errors["luts"]) <= 0.1
+    assert abs(errors["flip_flops"]) <= 0.1
 
 
 def test_the_spread_is_of_machines_that_were_left_out() -> None:
