@@ -109,7 +109,8 @@ def _part(graph: Graph, move: Move, copy: Copy) -> tuple[Value, Value] | None:
     made = [layer for layer in graph.layers if layer.output is part]
     uses = sum(other.source >= 0 and move.inputs[other.source].root is part for other in move.copies)
     source, target = _offsets(copy)
-    if len(made) != 1 or made[0] is move or not move.inputs[copy.source].dense:
+    seen = move.inputs[copy.source]
+    if len(made) != 1 or made[0] is move or not seen.dense or seen.flip:
         return None
     offsets = np.full(part.size_bytes, -1)
     offsets[source] = target
@@ -143,7 +144,9 @@ def _replaced(graph: Graph, places: dict[Value, Value], layers: dict[Move, Move 
     def new(value: Value) -> Value:
         if value not in known:
             alias = value.alias_of
-            flip = known[value.root].flip if value.root in known else value.flip
+            # What was copied plainly may now be seen inverted, and a view of it the other way round.
+            root = value.root
+            flip = value.flip ^ root.flip ^ known[root].flip if root in known else value.flip
             known[value] = value if alias is None or new(alias) is alias else replace(
                 value, alias_of=new(alias), flip=flip)
         return known[value]
