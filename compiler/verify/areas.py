@@ -7,23 +7,26 @@ import numpy as np
 
 from tq_hw.compiler.verify.numbers import Bytes, Index
 
-__all__ = ["ADDRESSES", "Area", "Form"]
+__all__ = ["ADDRESSES", "Area", "Form", "form_of"]
 
 #: Addresses of words are modulo this.
 ADDRESSES = 1 << 16
 
 
 class Form(NamedTuple):
-    """What areas of one form have in common.
+    """Loops, the outermost one first, and what the places that they walk over have in common.
 
     Members
     -------
+    counts, steps : of each loop
     low, high : first place and the one after the last one, from the base
     apart : whether all places are certainly different ones
     dense : whether they are all between `low` and `high`
     ahead : whether they follow each other, in their order, from `low` on
     """
 
+    counts: tuple[int, ...]
+    steps: tuple[int, ...]
     low: int
     high: int
     apart: bool
@@ -32,27 +35,36 @@ class Form(NamedTuple):
 
 
 class Area:
-    """Places `base` + sum of turn * step of all loops, the outermost one first.
+    """Places `base` + sum of turn * step of all loops of a form.
 
     Members
     -------
     low, high : first place and the one after the last one
-    form : what does not depend on the base
     """
 
-    __slots__ = ("base", "counts", "form", "high", "low", "steps")
+    __slots__ = ("base", "form", "high", "low")
 
-    def __init__(self, base: int, counts: tuple[int, ...], steps: tuple[int, ...]) -> None:
-        self.base, self.counts, self.steps = base, counts, steps
-        form = self.form = _form(counts, steps)
+    def __init__(self, base: int, form: Form) -> None:
+        self.base, self.form = base, form
         self.low, self.high = base + form.low, base + form.high
+
+    @classmethod
+    def of(cls, base: int, counts: tuple[int, ...], steps: tuple[int, ...]) -> "Area":
+        """Area of some loops."""
+        return cls(base, form_of(counts, steps))
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """Turns of all loops."""
+        return self.form.counts
 
     def view(self, array: Bytes) -> Bytes:
         """Return a view [*counts] of an array [place], in which all places lie; [places] if they follow each other."""
-        if self.form.ahead:
+        form = self.form
+        if form.ahead:
             return array[self.low:self.high]
         size = array.itemsize
-        return np.ndarray(self.counts, array.dtype, array, self.base * size, _scaled(self.steps, size))
+        return np.ndarray(form.counts, array.dtype, array, self.base * size, _scaled(form.steps, size))
 
     def set(self, array: Bytes, value: int) -> None:
         """Write one value to all places of an array, in which they lie."""
@@ -63,9 +75,10 @@ class Area:
 
     def places(self) -> Index:
         """Return all places, [*counts]."""
-        found: Index = np.full(self.counts, self.base)
-        for axis, (count, step) in enumerate(zip(self.counts, self.steps, strict=True)):
-            found += (np.arange(count) * step).reshape(-1, *[1] * (len(self.counts) - axis - 1))
+        form = self.form
+        found: Index = np.full(form.counts, self.base)
+        for axis, (count, step) in enumerate(zip(form.counts, form.steps, strict=True)):
+            found += (np.arange(count) * step).reshape(-1, *[1] * (len(form.counts) - axis - 1))
         return found
 
 
@@ -75,7 +88,8 @@ def _scaled(steps: tuple[int, ...], size: int) -> tuple[int, ...]:
 
 
 @lru_cache(maxsize=8192)
-def _form(counts: tuple[int, ...], steps: tuple[int, ...]) -> Form:
+def form_of(counts: tuple[int, ...], steps: tuple[int, ...]) -> Form:
+    """Return the form of some loops, the outermost one first."""
     ends = [(count - 1) * step for count, step in zip(counts, steps, strict=True)]
     low, high = sum(min(end, 0) for end in ends), sum(max(end, 0) for end in ends) + 1
     loops = [(step, count) for step, count in zip(steps, counts, strict=True) if count > 1]
@@ -85,5 +99,5 @@ def _form(counts: tuple[int, ...], steps: tuple[int, ...]) -> Form:
         apart, dense = apart and step >= reach, dense and step <= reach
         reach += (count - 1) * step
     steps_ahead = [step for step, _ in loops]
-    return Form(low, high, apart, dense, apart and dense and steps_ahead == sorted(steps_ahead, reverse=True)
-                and min(steps_ahead, default=1) > 0)
+    return Form(counts, steps, low, high, apart, dense, apart and dense
+                and steps_ahead == sorted(steps_ahead, reverse=True) and min(steps_ahead, default=1) > 0)

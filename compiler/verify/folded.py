@@ -1,10 +1,14 @@
 """Folded windows: neighbouring output columns whose kernel rows are read as one stretch of bytes."""
 
+from functools import lru_cache
+from typing import NamedTuple
+
 import numpy as np
 
+from tq_hw.compiler.ir.fold import FoldPlan
 from tq_hw.compiler.ir.meaning import Part
 from tq_hw.compiler.verify.machine import Machine
-from tq_hw.compiler.verify.numbers import Index
+from tq_hw.compiler.verify.numbers import Bytes, Index
 from tq_hw.model.errors import DataflowError
 
 __all__ = ["UNKNOWN", "folded"]
@@ -19,44 +23,112 @@ def folded(machine: Machine, part: Part) -> None:
     assert fold is not None
     if f["kernel_blocks"] != len(fold.steps):
         raise DataflowError(f"it takes {f['kernel_blocks']} steps, its windows {len(fold.steps)}")
-    config, value = machine.config, layer.inputs[0]
-    _, h, w, c = value.shape
+    _, h, w, c = layer.inputs[0].shape
     table = _fold_table(machine, part)
-    places = (tile.rows[0] + np.arange(tile.rows[1]))[:, None] * layer.stride[0] - layer.pad[0] + np.arange(len(table))
-    seen = f["row_first"] + np.arange(tile.rows[1])[:, None] * f["row_stride"] + np.arange(len(table))
-    inside = (places >= 0) & (places < h)
-    if not np.array_equal(inside, (seen >= 0) & (seen < f["in_rows"])):
+    rows = _rows(table, tile.rows, layer.stride[0], layer.pad[0], h, (f["row_first"], f["row_stride"], f["in_rows"]),
+                 f["in_row_step"])
+    if rows.elsewhere:
         raise DataflowError("its rows lie elsewhere in the image than those of the layer's windows")
-    if not inside.all() and f["zero_point"] != layer.pad_value:
+    if rows.outside and f["zero_point"] != layer.pad_value:
         raise DataflowError(f"its padding is {f['zero_point']}, the layer's {layer.pad_value}")
-    offsets = np.arange(tile.rows[1])[:, None, None] * f["in_row_step"] + table
-    at = np.full((h, table.shape[1]), UNKNOWN)
-    at[places[inside]] = offsets[inside]
-    if (at[places[inside]] != offsets[inside]).any():
+    if rows.uneven:
         raise DataflowError("windows that share rows read them at different words")
-    rows = np.flatnonzero(at[:, 0] != UNKNOWN)
     columns = np.arange(tile.cols[1])
-    words = machine.words(f["in_base"] + at[rows][:, None] + columns[:, None] * f["in_col_step"])
-    # Byte of the row that each byte of a window is.
-    lanes = np.arange(fold.pieces)[:, None] * config.word_bytes + np.arange(config.word_bytes)
+    words = machine.words(f["in_base"] + rows.offsets[:, None] + columns[:, None] * f["in_col_step"])
     first = ((tile.cols[0] - part.window + columns * tile.col_step) * layer.stride[1] - layer.pad[1]) * c
-    source = first[:, None, None] + lanes
-    there = (source >= 0) & (source < w * c)
-    wanted = machine.found(value, False).of_rows(tile.image * h + rows, np.where(there, source, 0))
-    if layer.input_table is not None:
-        wanted = wanted | machine.numbers.looked_up
-    fill = machine.numbers.fill(layer.pad_value)
-    wanted = np.where(there, wanted, np.asarray(fill, wanted.dtype))
-    found = machine.there(words, "input 0")
-    size = (layer.kernel[1] + (fold.phases - 1) * layer.stride[1]) * c
-    beyond = lanes >= size
-    machine.expect(np.where(beyond, 0, found), np.where(beyond, 0, wanted), words, "input 0")
+    windows = _Windows(machine, part, tile.image * h + rows.places, words, first)
+    edge = np.flatnonzero((first < 0) | (first + windows.size > w * c))
+    if not windows.follow() or not windows.right(edge):
+        windows.expect()
 
 
-def _fold_table(machine: Machine, part: Part) -> Index:
+class _Rows(NamedTuple):
+    """Rows of the image, how far their words [row, piece] are from the first one; what is wrong with them."""
+
+    places: Index
+    offsets: Index
+    outside: bool
+    elsewhere: bool
+    uneven: bool
+
+
+@lru_cache(maxsize=1024)
+def _rows(table: tuple[tuple[int, ...], ...], rows: tuple[int, int], stride: int, pad: int, h: int,
+          said: tuple[int, int, int], row_step: int) -> _Rows:
+    """Follow the rows of windows; `said` is what the operation says: first row, stride, rows."""
+    pieces, outs = np.asarray(table), np.arange(rows[1])[:, None]
+    places = (rows[0] + outs) * stride - pad + np.arange(len(pieces))
+    seen = said[0] + outs * said[1] + np.arange(len(pieces))
+    inside = (places >= 0) & (places < h)
+    elsewhere = not np.array_equal(inside, (seen >= 0) & (seen < said[2]))
+    offsets = outs[:, :, None] * row_step + pieces
+    at = np.full((h, pieces.shape[1]), UNKNOWN)
+    at[places[inside]] = offsets[inside]
+    there = np.flatnonzero(at[:, 0] != UNKNOWN)
+    return _Rows(there, at[there], not inside.all(), elsewhere, bool((at[places[inside]] != offsets[inside]).any()))
+
+
+class _Windows:
+    """What words [row, window, piece] should hold: bytes of rows of the image, each window's from its first one on."""
+
+    def __init__(self, machine: Machine, part: Part, rows: Index, words: Index, first: Index) -> None:
+        self.machine, self.layer, self.rows, self.words, self.first = machine, part.tile.layer, rows, words, first
+        fold, width = part.fold, machine.config.word_bytes
+        assert fold is not None
+        self._pieces = np.arange(fold.pieces) * width
+        self.lanes = self._pieces[:, None] + np.arange(width)
+        #: Bytes of a window; those after them may be any.
+        self.size = (self.layer.kernel[1] + (fold.phases - 1) * self.layer.stride[1]) * self.layer.inputs[0].shape[3]
+        self.found = machine.found(self.layer.inputs[0], False)
+        self.flags = machine.numbers.looked_up if self.layer.input_table is not None else 0
+
+    def follow(self) -> bool:
+        """Whether all words of windows that lie inside hold the bytes that should follow each other there."""
+        _, _, w, c = self.layer.inputs[0].shape
+        inner = (self.first >= 0) & (self.first + self.size <= w * c)
+        begin, place = self.found.there, self.found.place
+        if not isinstance(begin, int) or place.pixel_bytes != c:
+            return False
+        starts = begin + place.offset_bytes + self.rows * place.row_bytes
+        wanted = (starts[:, None, None] + self.first[inner][:, None] + self._pieces) | self.flags
+        sizes = np.minimum(self.size - self._pieces, self.lanes.shape[1])
+        return self.machine.pad.begin(self.words[:, inner], wanted, sizes)
+
+    def right(self, windows: Index) -> bool:
+        """Whether some windows are as they should be, byte by byte."""
+        if not windows.size:
+            return True
+        found = self.machine.there(self.words[:, windows], "input 0")
+        return bool((self._of(found) == self._of(self._wanted(self.first[windows]))).all())
+
+    def expect(self) -> None:
+        """Refuse a byte that should be another one."""
+        found = self.machine.there(self.words, "input 0")
+        self.machine.expect(self._of(found), self._of(self._wanted(self.first)), self.words, "input 0")
+
+    def _wanted(self, first: Index) -> Bytes:
+        _, _, w, c = self.layer.inputs[0].shape
+        source = first[:, None, None] + self.lanes
+        there = (source >= 0) & (source < w * c)
+        wanted = self.found.of_rows(self.rows, np.where(there, source, 0)) | self.flags
+        return np.where(there, wanted, np.asarray(self.machine.numbers.fill(self.layer.pad_value), wanted.dtype))
+
+    def _of(self, numbers: Bytes) -> Bytes:
+        """Leave out what is after the windows."""
+        return np.where(self.lanes >= self.size, 0, numbers)
+
+
+def _fold_table(machine: Machine, part: Part) -> tuple[tuple[int, ...], ...]:
     """Address of each [kernel row, piece] by the folding table, after a check of its other fields."""
     fold = part.fold
     assert fold is not None
+    key = id(fold), part.tile.layer.kernel[0], machine.versions["folds"]
+    if key not in machine.fold_tables:
+        machine.fold_tables[key] = _read_table(machine, fold, part.tile.layer.kernel[0])
+    return machine.fold_tables[key]
+
+
+def _read_table(machine: Machine, fold: FoldPlan, rows: int) -> tuple[tuple[int, ...], ...]:
     width = machine.config.word_bytes
     found: dict[tuple[int, int], int] = {}
     for number, step in enumerate(fold.steps):
@@ -75,5 +147,4 @@ def _fold_table(machine: Machine, part: Part) -> Index:
                 raise DataflowError(f"entry {number} of the folding table is not that of its windows: {dict(feed)}")
         if len(feeds) < len(step):
             raise DataflowError(f"entry {number} of the folding table was never written")
-    rows, pieces = part.tile.layer.kernel[0], fold.pieces
-    return np.array([[found[row, piece] for piece in range(pieces)] for row in range(rows)])
+    return tuple(tuple(found[row, piece] for piece in range(fold.pieces)) for row in range(rows))

@@ -116,6 +116,8 @@ class Machine:
     #: How often micro-operations and entries of the folding table were written.
     versions: dict[str, int] = field(default_factory=lambda: {"uops": 0, "folds": 0, "table": 0})
 
+    #: Addresses of a folding plan's rows and pieces, by the plan and how often the table was written.
+    fold_tables: dict[tuple[int, ...], tuple[tuple[int, ...], ...]] = field(default_factory=dict)
     #: What was found right and cannot have changed.
     checked: set[tuple[int, ...]] = field(default_factory=set)
 

@@ -6,49 +6,63 @@ follow each other have a number for each byte.
 
 import sys
 from math import gcd
+from typing import Any
 
 import numpy as np
 
-from tq_hw.compiler.verify.areas import Area
+from tq_hw.compiler.verify.areas import Area, form_of
 from tq_hw.compiler.verify.numbers import Bytes, Index
+from tq_hw.compiler.verify.order import Runs
 from tq_hw.isa.sizes import ceil_div
 
 __all__ = ["MemoryBytes"]
 
 _MOST_BYTES = 8
-#: A piece whose bytes have a number each.
-_EACH = -(1 << 62)
+#: Runs that are no whole pieces are looked at together with what is around them, if that is so many times as much.
+_AROUND = 4
+#: Bytes whose numbers are compared at once.
+_AT_ONCE = 1 << 16
 
 
 class MemoryBytes:
     """`size` bytes, of which none was written; words have `width` of them."""
 
-    def __init__(self, size: int, width: int, dtype: "np.dtype[np.generic]") -> None:
+    def __init__(self, size: int, width: int, dtype: "np.dtype[np.signedinteger[Any]]") -> None:
         self.size = size
         self._piece = gcd(width, _MOST_BYTES)
         pieces = ceil_div(size, self._piece)
-        self._distances: Index = np.full(pieces, _EACH, np.int64)
+        #: The distance of a piece whose bytes have a number each.
+        self._own = int(np.iinfo(dtype).min)
+        self._distances: Index = np.full(pieces, self._own, dtype)
         self._each: Bytes = np.zeros((pieces, self._piece), dtype)
 
     def at(self, places: Index) -> Bytes:
         """Return the numbers of bytes."""
         distances = self._distances.take(places // self._piece)
-        return np.where(distances == _EACH, self._each.reshape(-1).take(places), distances + places).astype(
+        return np.where(distances == self._own, self._each.reshape(-1).take(places), distances + places).astype(
             self._each.dtype)
 
-    def distance(self, first: int, counts: tuple[int, int], steps: tuple[int, int], size: int) -> int | None:
+    def distance(self, runs: Runs) -> int | None:
         """Return what is added to the places of all bytes of some runs, if numbers follow each other in all of them."""
-        if any(count > 1 and step % self._piece for count, step in zip(counts, steps, strict=True)):
+        piece = self._piece
+        if any(step % piece for count, step in zip(runs.counts, runs.steps, strict=True) if count > 1):
+            # All bytes around them, where these are not many more.
+            if runs.high - runs.low > _AROUND * runs.size * runs.counts[0] * runs.counts[1]:
+                return None
+            pieces = self._distances[runs.low // piece:(runs.high - 1) // piece + 1]
+        else:
+            pieces = self._pieces(runs, (runs.first + runs.size - 1) // piece + 1 - runs.first // piece).view(
+                self._distances)
+        found = pieces.tobytes()
+        size = pieces.itemsize
+        if found != found[:size] * (len(found) // size):
             return None
-        pieces = (first + size - 1) // self._piece + 1 - first // self._piece
-        found = self._pieces(first, counts, steps, pieces).view(self._distances).tobytes()
-        if found != found[:8] * (len(found) >> 3):
-            return None
-        distance = int.from_bytes(found[:8], sys.byteorder, signed=True)
-        return None if distance == _EACH else distance
+        distance = int.from_bytes(found[:size], sys.byteorder, signed=True)
+        return None if distance == self._own else distance
 
-    def _pieces(self, first: int, counts: tuple[int, int], steps: tuple[int, int], pieces: int) -> Area:
-        return Area(first // self._piece, (*counts, pieces), (steps[0] // self._piece, steps[1] // self._piece, 1))
+    def _pieces(self, runs: Runs, pieces: int) -> Area:
+        (outer, inner), piece = runs.steps, self._piece
+        return Area(runs.first // piece, form_of((*runs.counts, pieces), (outer // piece, inner // piece, 1)))
 
     def put(self, places: Index, values: Bytes) -> None:
         """Write numbers of bytes."""
@@ -59,26 +73,27 @@ class MemoryBytes:
         """Give each byte from `low` to `high` a number of its own; return the numbers of all, of which those are."""
         begin, end = low // self._piece, (high - 1) // self._piece + 1
         distances = self._distances[begin:end]
-        which = np.flatnonzero(distances != _EACH)
+        which = np.flatnonzero(distances != self._own)
         if which.size:
             places = (begin + which)[:, None] * self._piece + np.arange(self._piece)
             self._each[begin + which] = distances[which, None] + places
-            distances[which] = _EACH
+            distances[which] = self._own
         return self._each.reshape(-1)
 
-    def put_runs(self, first: int, counts: tuple[int, int], steps: tuple[int, int], size: int, distance: int) -> bool:
+    def put_runs(self, runs: Runs, distance: int) -> bool:
         """Write runs whose numbers are `distance` from their places; whether they are whole pieces."""
-        if first % self._piece or size % self._piece or any(
-                count > 1 and step % self._piece for count, step in zip(counts, steps, strict=True)):
+        piece = self._piece
+        if runs.first % piece or runs.size % piece or any(
+                step % piece for count, step in zip(runs.counts, runs.steps, strict=True) if count > 1):
             return False
-        self._pieces(first, counts, steps, size // self._piece).set(self._distances, distance)
+        self._pieces(runs, runs.size // piece).set(self._distances, distance)
         return True
 
     def fill(self, first: int, numbers: Bytes) -> None:
         """Write numbers that follow each other."""
         size = numbers.size
         whole = size // self._piece * self._piece
-        if whole and not self.put_runs(first, (1, 1), (0, 0), whole, int(numbers[0]) - first):
+        if whole and not self.put_runs(Runs.of(first, (1, 1), (0, 0), whole), int(numbers[0]) - first):
             whole = 0
         if whole < size:
             self.put(np.arange(first + whole, first + size), numbers[whole:])
@@ -86,3 +101,12 @@ class MemoryBytes:
     def slice(self, first: int, size: int) -> Bytes:
         """Return the numbers of bytes that follow each other."""
         return self.at(np.arange(first, first + size))
+
+    def differs(self, first: int, wanted: Bytes) -> int | None:
+        """Return the first of some bytes that follow each other whose number is another one; None if none is."""
+        for low in range(0, wanted.size, _AT_ONCE):
+            part = wanted[low:low + _AT_ONCE]
+            wrong = self.slice(first + low, part.size) != part
+            if wrong.any():
+                return low + int(wrong.argmax())
+        return None

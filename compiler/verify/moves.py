@@ -1,57 +1,57 @@
-"""Loads and stores: bytes go on under their numbers."""
+"""Loads and stores: bytes go on under their numbers.
+
+Of what an operation does nearly all follows from its counts, steps and sizes, which many of them share: its form.
+"""
 
 import sys
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from operator import itemgetter
 
 import numpy as np
 
-from tq_hw.compiler.verify.areas import Area
+from tq_hw.compiler.verify.areas import Area, Form, form_of
 from tq_hw.compiler.verify.machine import Machine
-from tq_hw.compiler.verify.numbers import LAST_FILL, NOTHING, Flags, Index
-from tq_hw.compiler.verify.order import Runs, memory_runs, stored_runs
+from tq_hw.compiler.verify.numbers import LAST_FILL, NOTHING, Bytes, Flags, Index
+from tq_hw.compiler.verify.order import Runs
 from tq_hw.compiler.verify.pad import SIZE_BITS, code
 from tq_hw.isa.program import REGION_IMAGE
 from tq_hw.model.errors import DataflowError
 
 __all__ = ["load", "store"]
 
-_LOOPS = ("count0", "count1", "emit_bytes", "last_emit_bytes", "advance_bytes", "last_advance_bytes",
-          "pad_before_bytes", "run_bytes")
+_WALK = ("count0", "count1", "count2", "count3", "step0", "step1", "step2", "step3", "stride2_bytes", "stride3_bytes")
+_LOAD = itemgetter(*_WALK, "emit_bytes", "last_emit_bytes", "advance_bytes", "last_advance_bytes", "pad_before_bytes",
+                   "run_bytes")
+_STORE = itemgetter(*_WALK, "take_bytes", "last_take_bytes", "lane")
+_Four = tuple[int, int, int, int]
 
 
-@dataclass(frozen=True)
-class _Bytes:
-    """For each byte of each word of a run: which byte of the run it is; whether it is one, or fill; whether it is.
+@dataclass(frozen=True, eq=False)
+class _Load:
+    """Loads of one form.
 
-    `plain` says that none of those that are is fill.
+    Members
+    -------
+    words : where they write, from the first word on
+    runs : bytes that they read, from the first one on
+    source, inside, emitted : for each byte of each word of a run which byte of the run it is; whether it is one, or
+        fill; whether it is written. None: all are
+    codes : codes of all words if they hold bytes of runs alone, the first one of which is number 0; None: do not use
+    filled : words of a run that fill is in
     """
 
+    words: Form
+    runs: Runs
     source: Index
     inside: Flags | None
     emitted: Flags | None
-    plain: bool
+    codes: Index | None
+    filled: Index
 
 
-@lru_cache(maxsize=1024)
-def _loaded(width: int, count0: int, count1: int, emit: int, last_emit: int, advance: int, last_advance: int,
-            before: int, size: int) -> _Bytes:
-    emits, advances = np.full(count0, emit), np.full(count0, advance)
-    emits[-1], advances[-1] = last_emit, last_advance
-    emits, advances = np.tile(emits, count1), np.tile(advances, count1)
-    if int(emits.min()) < 1 or max(emit, last_emit) > width or int(advances.max()) > width:
-        raise DataflowError(f"a load puts 1 to {width} bytes into a word and goes on by at most {width}")
-    lanes = np.arange(width)
-    source = (np.cumsum(advances) - advances)[:, None] + lanes - before
-    inside, emitted = (source >= 0) & (source < size), lanes < emits[:, None]
-    return _Bytes(np.where(inside, source, 0), None if inside.all() else inside, None if emitted.all() else emitted,
-                  bool((inside | ~emitted).all()))
-
-
-@lru_cache(maxsize=4096)
-def _run_codes(counts: tuple[int, int, int, int], strides: tuple[int, int], steps: tuple[int, int],
-               sizes: tuple[int, int], lane: int) -> Index:
+def _codes(counts: _Four, strides: tuple[int, int], steps: tuple[int, int], sizes: tuple[int, int],
+           lane: int) -> Index:
     """Codes of words [run, run, loop, word] that hold bytes of memory, if the first byte of the first one is number 0.
 
     The last word of each loop has a step and a size of its own; before lane `lane` are other bytes.
@@ -66,54 +66,109 @@ def _run_codes(counts: tuple[int, int, int, int], strides: tuple[int, int], step
     return codes
 
 
+@lru_cache(maxsize=1024)
+def _load_form(width: int, fields: tuple[int, ...]) -> _Load:
+    (count0, count1, count2, count3, step0, step1, step2, step3, stride2, stride3, emit, last_emit, advance,
+     last_advance, before, size) = fields
+    emits, advances = np.full(count0, emit), np.full(count0, advance)
+    emits[-1], advances[-1] = last_emit, last_advance
+    emits, advances = np.tile(emits, count1), np.tile(advances, count1)
+    if int(emits.min()) < 1 or max(emit, last_emit) > width or int(advances.max()) > width:
+        raise DataflowError(f"a load puts 1 to {width} bytes into a word and goes on by at most {width}")
+    lanes = np.arange(width)
+    source = (np.cumsum(advances) - advances)[:, None] + lanes - before
+    inside, emitted = (source >= 0) & (source < size), lanes < emits[:, None]
+    words = form_of((count3, count2, count1, count0), (step3, step2, step1, step0))
+    codes = None
+    if size > 0 and words.apart:
+        codes = _codes((count3, count2, count1, count0), (stride3, stride2), (advance, last_advance),
+                       (emit, last_emit), 0) - (before << SIZE_BITS)
+    return _Load(words, Runs.of(0, (count3, count2), (stride3, stride2), size), np.where(inside, source, 0),
+                 None if inside.all() else inside, None if emitted.all() else emitted, codes,
+                 np.flatnonzero((~inside & emitted).any(axis=1)))
+
+
 def load(machine: Machine) -> None:
     """Bring bytes of memory, or fill, into words."""
-    f, numbers, width = machine.fields, machine.numbers, machine.config.word_bytes
-    loop = _loaded(width, *(f[name] for name in _LOOPS))
-    fill, size = numbers.fill(f["fill"]), f["run_bytes"]
-    area = _area(f, "destination")
-    if size:
-        runs = memory_runs(f, size)
-        if f["region"] == REGION_IMAGE:
-            if runs.low < 0 or runs.high > len(numbers.image):
-                raise DataflowError(f"bytes {runs.low}..{runs.high - 1} of the image are read, which has "
-                                    f"{len(numbers.image)}")
-        else:
-            machine.touch_bytes(f["region"], runs, False)
-        if loop.plain and area.form.apart and machine.exists(area):
-            distance = _distance(machine, runs)
-            if distance is not None:
-                first = runs.first + distance
-                codes = _run_codes(area.counts, runs.steps, (f["advance_bytes"], f["last_advance_bytes"]),
-                                   (f["emit_bytes"], f["last_emit_bytes"]), 0)
-                machine.write_codes(area, codes + code(first ^ numbers.flipped if f["flip"] else first, 0))
-                return
-        places = runs.offsets()[:, None, None] + loop.source
-        values = (places + numbers.constant(0) if f["region"] == REGION_IMAGE
-                  else machine.regions[f["region"]].bytes.at(places))
-        if f["flip"]:
-            values = values ^ numbers.flipped
-        if loop.inside is not None:
-            values = np.where(loop.inside, values, np.asarray(fill, numbers.dtype))
-    else:
-        values = np.full((f["count2"] * f["count3"], f["count0"] * f["count1"], width), fill, numbers.dtype)
-    if loop.emitted is not None:
-        values = np.where(loop.emitted, values, np.asarray(NOTHING, numbers.dtype))
-    machine.write(area.places().reshape(values.shape[:2]), 0, values, "what it loads")
-
-
-def _distance(machine: Machine, runs: Runs) -> int | None:
-    """Return what is added to the offsets of all bytes that are read, if that makes them numbers."""
-    region = machine.fields["region"]
+    f, numbers = machine.fields, machine.numbers
+    form = _load_form(machine.config.word_bytes, _LOAD(f))
+    area, region = Area(f["destination"], form.words), f["region"]
+    if not f["run_bytes"]:
+        words = area.places().reshape(-1, len(form.source))
+        machine.write(words, 0, _emitted(form, np.full((*words.shape, machine.config.word_bytes),
+                                                       numbers.fill(f["fill"]), numbers.dtype)), "what it loads")
+        return
+    runs = form.runs.at(f["memory_offset_bytes"])
     if region == REGION_IMAGE:
-        return machine.numbers.constant(0)
-    return machine.regions[region].bytes.distance(runs.first, runs.counts, runs.steps, runs.size)
+        if runs.low < 0 or runs.high > len(numbers.image):
+            raise DataflowError(f"bytes {runs.low}..{runs.high - 1} of the image are read, which has "
+                                f"{len(numbers.image)}")
+    else:
+        machine.touch_bytes(region, runs, False)
+    if form.codes is not None and machine.exists(area):
+        distance = numbers.constant(0) if region == REGION_IMAGE else machine.regions[region].bytes.distance(runs)
+        if distance is not None:
+            first = runs.first + distance
+            machine.write_codes(area, form.codes + code(first ^ numbers.flipped if f["flip"] else first, 0))
+            if form.filled.size:
+                words = area.places().reshape(-1, len(form.source))[:, form.filled]
+                machine.pad.put(words, 0, _loaded(machine, form, runs, form.filled))
+            return
+    machine.write(area.places().reshape(-1, len(form.source)), 0, _loaded(machine, form, runs, slice(None)),
+                  "what it loads")
 
 
-def _area(f: Mapping[str, int], base: str) -> Area:
-    """Words that a load or a store walks over."""
-    return Area(f[base], (f["count3"], f["count2"], f["count1"], f["count0"]),
-                (f["step3"], f["step2"], f["step1"], f["step0"]))
+def _loaded(machine: Machine, form: _Load, runs: Runs, words: "slice | Index") -> Bytes:
+    """Return the numbers of all bytes [run, word, lane] of some words of each run."""
+    f, numbers = machine.fields, machine.numbers
+    places = runs.offsets()[:, None, None] + form.source[words]
+    values = (places + numbers.constant(0) if f["region"] == REGION_IMAGE
+              else machine.regions[f["region"]].bytes.at(places))
+    if f["flip"]:
+        values = values ^ numbers.flipped
+    if form.inside is not None:
+        values = np.where(form.inside[words], values, np.asarray(numbers.fill(f["fill"]), numbers.dtype))
+    return _emitted(form, values, words)
+
+
+def _emitted(form: _Load, values: Bytes, words: "slice | Index" = slice(None)) -> Bytes:
+    """Leave out the bytes [run, word, lane] that are not written."""
+    if form.emitted is None:
+        return values
+    return np.where(form.emitted[words], values, np.asarray(NOTHING, values.dtype))
+
+
+@dataclass(frozen=True, eq=False)
+class _Store:
+    """Stores of one form.
+
+    Members
+    -------
+    words : where they read, from the first word on
+    bytes, each : where they write if each word gives as many bytes, `each`, from the first byte on; else 0
+    runs : bytes that they write, from the first one on
+    apart : whether all these are certainly different ones
+    codes : codes of all words if their bytes follow each other like those of memory, the first one of which is number 0
+    """
+
+    words: Form
+    bytes: Form
+    each: int
+    runs: Runs
+    apart: bool
+    codes: Index
+
+
+@lru_cache(maxsize=1024)
+def _store_form(fields: tuple[int, ...]) -> _Store:
+    count0, count1, count2, count3, step0, step1, step2, step3, stride2, stride3, take, last, lane = fields
+    counts, loop = (count3, count2, count1, count0), (count0 - 1) * take + last
+    runs = Runs.of(0, (count3, count2), (stride3, stride2), count1 * loop)
+    each = last if last == take or count0 == 1 else 0
+    written = form_of((*runs.counts, runs.size), (*runs.steps, 1))
+    return _Store(form_of(counts, (step3, step2, step1, step0)),
+                  form_of((*counts, last), (stride3, stride2, loop, take, 1)), each, runs, written.apart,
+                  _codes(counts, runs.steps, (take, last), (take, last), lane))
 
 
 @lru_cache(maxsize=1024)
@@ -129,11 +184,12 @@ def _taken(count0: int, count1: int, take: int, last_take: int, lane: int) -> tu
 def store(machine: Machine) -> None:
     """Write bytes of words to memory."""
     f, numbers = machine.fields, machine.numbers
-    take, last, lane = (f[name] for name in ("take_bytes", "last_take_bytes", "lane"))
+    take, last, lane = f["take_bytes"], f["last_take_bytes"], f["lane"]
     if min(take, last) < 1 or lane + max(take, last) > machine.config.word_bytes:
         raise DataflowError(f"a store takes 1 to {machine.config.word_bytes} bytes of a word")
-    area, number = _area(f, "source"), f["region"]
-    runs = stored_runs(f)
+    form = _store_form(_STORE(f))
+    area, number = Area(f["source"], form.words), f["region"]
+    runs = form.runs.at(f["memory_offset_bytes"])
     exists = machine.exists(area)
     if exists:
         machine.reads(area)
@@ -142,33 +198,26 @@ def store(machine: Machine) -> None:
         there = machine.read(area.places(), "what it stores")
     machine.touch_bytes(number, runs, True)
     memory, flip = machine.regions[number].bytes, numbers.flipped if f["flip"] else 0
-    apart = Area(runs.first, (*runs.counts, runs.size), (*runs.steps, 1)).form.apart
-    if exists and apart and _stored_plainly(machine, codes, runs):
+    if exists and form.apart and _stored_plainly(machine, codes, runs, form.codes):
+        return
+    if form.each and form.apart:
+        found = machine.pad.follow(codes, lane, form.each) if exists else None
+        if found is None:
+            found = (machine.there(area.places(), "what it stores") if exists else there)[..., lane:lane + form.each]
+        target = Area(runs.first, form.bytes).view(memory.split(runs.low, runs.high))
+        target[...] = (found ^ flip if flip else found).reshape(target.shape)
         return
     if exists:
         there = machine.there(area.places(), "what it stores")
-    if take == last and apart:
-        target = _bytes(f, take, last, take).view(memory.split(runs.low, runs.high))
-        target[...] = (there[..., lane:lane + take] ^ flip).reshape(target.shape)
-        return
     word, lanes = _taken(f["count0"], f["count1"], take, last, lane)
     offsets = runs.offsets()
     memory.put(offsets[:, None] + np.arange(runs.size), there.reshape(len(offsets), -1, there.shape[-1])[
         :, word, lanes] ^ flip)
 
 
-def _bytes(f: Mapping[str, int], take: int, last: int, most: int) -> Area:
-    """Bytes of memory, [run, run, loop, word, byte], that come from the words of a store."""
-    count0 = f["count0"]
-    return Area(f["memory_offset_bytes"], (f["count3"], f["count2"], f["count1"], count0, most),
-                (f["stride3_bytes"], f["stride2_bytes"], (count0 - 1) * take + last, take, 1))
-
-
-def _stored_plainly(machine: Machine, codes: Index, runs: Runs) -> bool:
+def _stored_plainly(machine: Machine, codes: Index, runs: Runs, wanted: Index) -> bool:
     """Store words of which each goes on where the one before it in memory ends; whether they are that."""
     f, numbers = machine.fields, machine.numbers
-    steps = f["take_bytes"], f["last_take_bytes"]
-    wanted = _run_codes((f["count3"], f["count2"], f["count1"], f["count0"]), runs.steps, steps, steps, f["lane"])
     difference = (codes - wanted.reshape(codes.shape)).tobytes()
     if difference != difference[:8] * (len(difference) >> 3):
         return False
@@ -178,5 +227,4 @@ def _stored_plainly(machine: Machine, codes: Index, runs: Runs) -> bool:
         return False
     if f["flip"]:
         first ^= numbers.flipped
-    return machine.regions[f["region"]].bytes.put_runs(runs.first, runs.counts, runs.steps, runs.size,
-                                                       first - runs.first)
+    return machine.regions[f["region"]].bytes.put_runs(runs, first - runs.first)

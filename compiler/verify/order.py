@@ -151,9 +151,11 @@ class Touched:
 
 def _certain(stamps_by: list[tuple[Unit, list[Stamps]]], order: Order, low: int, high: int) -> bool:
     """Whether all that touched a word from `low` to `high` is done when the present operation begins."""
+    known, all_numbers, own = order.known, order.numbers, order.unit
     for unit, stamps_of in stamps_by:
-        limit = order.limit(unit)
-        if limit < _NEVER:
+        numbers, at = all_numbers[unit], known[unit] + 1
+        if at < len(numbers) and unit is not own:
+            limit = numbers[at]
             for stamps in stamps_of:
                 part = stamps[low:high]
                 if part.item(part.argmax()) >= limit:
@@ -189,9 +191,13 @@ class Runs(NamedTuple):
         return cls(first, counts, steps, size, first + sum(min(end, 0) for end in ends),
                    first + sum(max(end, 0) for end in ends) + size)
 
+    def at(self, offset: int) -> "Runs":
+        """Return the same so many bytes farther on."""
+        return Runs(self.first + offset, self.counts, self.steps, self.size, self.low + offset, self.high + offset)
+
     def offsets(self) -> Index:
         """Return all offsets."""
-        return Area(self.first, self.counts, self.steps).places().reshape(-1)
+        return Area.of(self.first, self.counts, self.steps).places().reshape(-1)
 
 
 class Pending:
@@ -253,9 +259,9 @@ def _shared(runs: Runs, others: Runs) -> int | None:
 def stored_runs(f: Mapping[str, int]) -> Runs:
     """Bytes that a store writes."""
     size = f["count1"] * ((f["count0"] - 1) * f["take_bytes"] + f["last_take_bytes"])
-    return memory_runs(f, size)
+    return memory_runs(f, size).at(f["memory_offset_bytes"])
 
 
 def memory_runs(f: Mapping[str, int], size: int) -> Runs:
-    """Runs of bytes that a load or a store touches."""
-    return Runs.of(f["memory_offset_bytes"], (f["count3"], f["count2"]), (f["stride3_bytes"], f["stride2_bytes"]), size)
+    """Runs of bytes that a load or a store touches, from its `memory_offset_bytes` on."""
+    return Runs.of(0, (f["count3"], f["count2"]), (f["stride3_bytes"], f["stride2_bytes"]), size)

@@ -41,6 +41,21 @@ class Pad:
             found[mixed] = self._mixed[words[mixed]]
         return found
 
+    def follow(self, codes: Index, low: int, size: int) -> Bytes | None:
+        """Return `size` bytes from `low` on of words with these codes; None if one has others or fill."""
+        first = codes >> SIZE_BITS
+        if int(first.min()) <= LAST_FILL or int((codes & _SIZES).min()) < low + size:
+            return None
+        found: Bytes = (first + low).astype(self._mixed.dtype)[..., None] + self._lanes[:size].astype(self._mixed.dtype)
+        return found
+
+    def begin(self, words: Index, first: Index, sizes: Index) -> bool:
+        """Whether words, which exist, hold so many bytes that follow each other from given numbers on, no fill."""
+        if words.size and not 0 <= int(words.min()) <= int(words.max()) < len(self.codes):
+            return False
+        codes = self.codes[words]
+        return bool((codes >> SIZE_BITS == first).all() and ((codes & _SIZES) >= sizes).all())
+
     def put(self, words: Index, low: int, values: Bytes) -> None:
         """Write bytes from `low` on of words; the others stay. IndexError if there is no such word."""
         if values.shape[-1] < len(self._lanes):

@@ -37,7 +37,7 @@ def product_terms(machine: Machine, terms: Terms) -> None:
 def _weight_area(machine: Machine, blocks: int) -> Area:
     f = machine.fields
     rows = f["kernel_blocks"] * f["slices"] * f["weight_rows"]
-    return Area(f["weight_base"], (blocks, rows), (f["weight_block_step"], 1))
+    return Area.of(f["weight_base"], (blocks, rows), (f["weight_block_step"], 1))
 
 
 def _rows(machine: Machine, terms: Terms) -> None:

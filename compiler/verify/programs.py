@@ -135,7 +135,7 @@ def _tile(*of: Index) -> tuple[int, ...]:
 def check_parameters(machine: Machine, meaning: Streams, found: Uses) -> None:
     """Check the biases, multipliers and shifts that a program reads; the hardware reads all of them."""
     f, config, blocks = machine.fields, machine.config, meaning.parameters
-    words = Area(f["param_base"], (f["out_blocks"], config.param_words), (f["param_block_step"], 1))
+    words = Area.of(f["param_base"], (f["out_blocks"], config.param_words), (f["param_block_step"], 1))
     key = "parameters", blocks, f["out_blocks"], meaning.block, found.parameters, *(
         (meaning.sums.layer, meaning.sums.blocks, meaning.sums.phases) if isinstance(meaning.sums, Tile) else ())
     exists = machine.exists(words)
@@ -158,7 +158,7 @@ def _check_parameters(machine: Machine, meaning: Streams, found: Uses, words: Ar
     data = np.frombuffer(b"".join(blocks), np.uint8).reshape(len(blocks), -1, config.word_bytes)
     if data.shape[1] <= wide * max(found.parameters):
         raise DataflowError("it reads parameters that its layer does not have")
-    held = Area(words.base, (words.counts[0], data.shape[1]), words.steps)
+    held = Area.of(words.base, (words.counts[0], data.shape[1]), words.form.steps)
     if machine.exists(words) and len(data) == words.counts[0] and holds(machine, held, data):
         return
     if machine.numbers.are(machine.there(words.places() & ADDRESSES - 1, "parameters")[:, :data.shape[1]], data):
@@ -169,5 +169,5 @@ def _check_parameters(machine: Machine, meaning: Streams, found: Uses, words: Ar
     for kind in sorted(found.parameters):
         first, size = kind * wide, 4 * config.cols if kind < 2 else config.cols
         count = ceil_div(size, config.word_bytes)
-        part = Area(words.base + first, (words.counts[0], count), words.steps)
+        part = Area.of(words.base + first, (words.counts[0], count), words.form.steps)
         constants(machine, part, data[:, first:first + count], channels, "parameters", element=4 if kind < 2 else 1)

@@ -209,13 +209,12 @@ class Replay:
             if value.root.data is not None:
                 continue
             region, offset = self.emitter.memory_of(value)
-            wanted = self.contents.left(value)
-            there = machine.regions[region].bytes.slice(offset, value.size_bytes)
-            if not np.array_equal(there, wanted):
-                at = int(np.flatnonzero(there != wanted)[0])
-                who = machine.writer_of(region, offset + at)
-                raise DataflowError(
-                    f"byte {at} of {value.name!r} is {machine.numbers.describe(int(there[at]))} in the end, {who}; it "
-                    f"should be {machine.numbers.describe(int(wanted[at]))}")
+            wanted, memory = self.contents.left(value), machine.regions[region].bytes
+            at = memory.differs(offset, wanted)
+            if at is not None:
+                there, should = (machine.numbers.describe(int(number)) for number in (
+                    memory.slice(offset + at, 1)[0], wanted[at]))
+                raise DataflowError(f"byte {at} of {value.name!r} is {there} in the end, "
+                                    f"{machine.writer_of(region, offset + at)}; it should be {should}")
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 
@@ -64,8 +65,7 @@ def _loops(geometry: _Geometry, part: int, cols: int, repeat1: int, repeat2: int
                  np.tile(np.arange(repeat1), repeat2), np.repeat(np.arange(repeat2), repeat1))
 
 
-@dataclass(frozen=True)
-class Slots:
+class Slots(NamedTuple):
     """Words of channels that an operation walks over; `channels` are those of a slot."""
 
     fields: Mapping[str, int]
@@ -96,7 +96,7 @@ class Slots:
         if not geometry.even or (count > cols and count % cols):
             return None
         rows = count // cols if count > cols else 1
-        return Area(f[f"{stream}_base"], (repeats[1], repeats[0], len(geometry.blocks), rows, count // rows), (
+        return Area.of(f[f"{stream}_base"], (repeats[1], repeats[0], len(geometry.blocks), rows, count // rows), (
             steps[1], steps[0], f[f"{stream}_block_step"], f[f"{stream}_row_step"], f[f"{stream}_col_step"]))
 
     def loops(self, part: int, repeat1: int = 1, repeat2: int = 1) -> Loops:

@@ -115,7 +115,9 @@ def reduced(machine: Machine, walk: Walk, loops: Loops, slot_bytes: int, found: 
 
 
 def _all_collected(machine: Machine) -> None:
-    collected = _collected(machine)
+    collected = machine.collected.get(machine.operation.layer)
+    if collected is None:
+        return
     for run in collected.runs.values():
         if run.end != run.size:
             raise DataflowError(f"{run.end} of the {run.size} bytes of a row were reduced before it")

@@ -168,9 +168,9 @@ def _pixels(machine: Machine, part: Part, rows: _Axis, cols: _Axis, blocks: _Blo
     if rows.step is not None and cols.step is not None:
         base = f["in_base"] + int(rows.offsets[0]) + int(cols.offsets[0]) + blocks.first
         counts, steps = (len(rows.places), len(cols.places), blocks.words), (rows.step, cols.step, blocks.step)
-        area = Area(base, counts, steps)
+        area = Area.of(base, counts, steps)
         if area.low >= ADDRESSES:
-            area = Area(base - ADDRESSES, counts, steps)
+            area = Area.of(base - ADDRESSES, counts, steps)
         if machine.exists(area):
             machine.reads(area)
             if not split and blocks.words == last - first and isinstance(found.there, int):
@@ -240,7 +240,7 @@ def _weights(machine: Machine, part: Part) -> None:
         raise DataflowError(f"it has {steps} steps of {f['weight_rows']} rows of weights, its part of the kernel "
                             f"{wanted.shape[1]} rows")
     tile = part.tile
-    words = Area(f["weight_base"], (f["out_blocks"], wanted.shape[1]), (f["weight_block_step"], 1))
+    words = Area.of(f["weight_base"], (f["out_blocks"], wanted.shape[1]), (f["weight_block_step"], 1))
     # Parts of one packed kernel are views of it, which lives as long as the stream.
     key = ("weights", part.weights.__array_interface__["data"], part.weights.shape, part.weights.strides, words.counts,
            tile.layer, tile.blocks, tile.phases)
