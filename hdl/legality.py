@@ -10,7 +10,8 @@ from amaranth.lib.wiring import In, Out
 
 from tq_hw.hdl.signatures import OperationLayout
 from tq_hw.isa.config import Config
-from tq_hw.isa.layout import UNITS, Unit
+from tq_hw.isa.fields import fields_of
+from tq_hw.isa.layout import Unit
 from tq_hw.isa.legality import RULES, UOP_RULES, Test, bound, chunk_registers, names, value
 from tq_hw.isa.uop import UOP
 
@@ -38,12 +39,12 @@ class Legality(wiring.Component):
 
     def __init__(self, unit: Unit, config: Config) -> None:
         self._unit, self._config = unit, config
-        super().__init__({"op": In(OperationLayout(unit)), "taken": In(1), "legal": Out(1)})
+        super().__init__({"op": In(OperationLayout(unit, config)), "taken": In(1), "legal": Out(1)})
 
     def elaborate(self, platform: object) -> Module:
         """Compare, then gather."""
         m = Module()
-        values: dict[str, Any] = {name: self.op[name] for name in UNITS[self._unit].fields}
+        values: dict[str, Any] = {f.name: self.op[f.name] for f in fields_of(self._unit, self._config)}
         if self._unit is Unit.ARRAY:
             values["open_buffers"] = open_buffers = Signal(range(self._config.acc_buffers + 1))
             several = Mux(self.op.out_blocks == 1, 1, self._config.acc_open or 1)

@@ -12,6 +12,7 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
 from tq_hw.isa.config import BANKS, Config
+from tq_hw.isa.fields import fields_of
 from tq_hw.isa.layout import UNITS, Field, Unit
 
 __all__ = ["AccReadSignature", "OperationLayout", "ReadSignature", "TableWriteSignature",
@@ -19,17 +20,21 @@ __all__ = ["AccReadSignature", "OperationLayout", "ReadSignature", "TableWriteSi
 
 
 class OperationLayout(data.StructLayout):
-    """All fields of one unit's registers, as they stood when the unit was told to RUN."""
+    """All fields of one unit's registers, as they stood when the unit was told to RUN.
 
-    def __init__(self, unit: Unit) -> None:
+    With `config` those that it has; the units that are made without one have the same fields in every configuration.
+    """
+
+    def __init__(self, unit: Unit, config: Config | None = None) -> None:
         def shape(field: Field) -> object:
             return signed(field.bits) if field.signed else unsigned(field.bits)
-        super().__init__({f.name: shape(f) for r in UNITS[unit].registers for f in r.fields})
+        fields = UNITS[unit].fields if config is None else [f.name for f in fields_of(unit, config)]
+        super().__init__({name: shape(UNITS[unit].fields[name][1]) for name in fields})
 
 
-def operation_signature(unit: Unit) -> stream.Signature:
+def operation_signature(unit: Unit, config: Config | None = None) -> stream.Signature:
     """Return the stream of operations that a unit's engine takes; valid only when all tokens were taken."""
-    return stream.Signature(OperationLayout(unit))
+    return stream.Signature(OperationLayout(unit, config))
 
 
 class ReadSignature(wiring.Signature):

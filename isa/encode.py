@@ -13,6 +13,7 @@ from functools import lru_cache
 
 from tq_hw.isa.config import Config
 from tq_hw.isa.control import Status
+from tq_hw.isa.fields import fields_of
 from tq_hw.isa.layout import (
     FOLD_BASE,
     FOLD_ENTRY,
@@ -210,6 +211,8 @@ def dealt(data: bytes) -> Iterator[Command]:
 def disassemble(data: bytes, config: Config) -> Iterator[str]:
     """Yield one readable line per command."""
     runs = dict.fromkeys(Unit, 0)
+    absent = {name for unit, part in UNITS.items() for name in part.fields} - {
+        f.name for unit in UNITS for f in fields_of(unit, config)}
     for command in decode(data, config):
         if command.unit is Unit.CONTROL:
             yield f"{command.word_index:6} END"
@@ -217,7 +220,7 @@ def disassemble(data: bytes, config: Config) -> Iterator[str]:
         parts = []
         for index, word in enumerate(command.values, command.first):
             name, register = _named(command.unit, index)
-            shown = " ".join(f"{k}={v}" for k, v in unpack(register, word).items())
+            shown = " ".join(f"{k}={v}" for k, v in unpack(register, word).items() if k not in absent)
             parts.append(f"{name}[{shown}]")
         label = ""
         if command.run:

@@ -11,7 +11,8 @@ from tq_hw.isa.sizes import ceil_div, ceil_log2
 
 __all__ = [
     "ACC_READ_LATENCY_CYCLES", "ACTIVATION_LANE_CYCLES", "ALU_CYCLES", "ARRAY_READ_LATENCY_CYCLES",
-    "ARRAY_START_CYCLES", "BEAT_TO_WORD_CYCLES", "CLAMP_CYCLES", "FEED_CYCLES", "FETCH_TO_BEAT_CYCLES",
+    "ARRAY_START_CYCLES", "BEAT_TO_WORD_CYCLES", "CLAMP_CYCLES", "CODED_WORD_CYCLES", "FEED_CYCLES",
+    "FETCH_TO_BEAT_CYCLES",
     "FETCH_TO_WORD_CYCLES", "LEFT_SHIFT_CYCLES", "LOAD_GAP_CYCLES", "LOAD_TAKE_GAP_CYCLES", "LOAD_TO_BURST_CYCLES",
     "OFFER_CYCLES", "OPERATIONS_IN_FLIGHT", "PACKED_CELL_CYCLES", "PACKED_CHAIN_CELLS", "PACKED_OPERAND_CYCLES",
     "PARAMS_START_CYCLES", "PRODUCT_CYCLES", "READ_LATENCY_CYCLES",
@@ -42,6 +43,8 @@ LOAD_TO_BURST_CYCLES = 7
 LOAD_TAKE_GAP_CYCLES = 9
 #: From a beat on the bus to its word in the scratchpad; from the last word of a load to the first of the next.
 BEAT_TO_WORD_CYCLES = 7
+#: More of it, if the word is a coded row: window, header, planes.
+CODED_WORD_CYCLES = 3
 LOAD_GAP_CYCLES = 6
 #: From a store taken to its first word packed; plus its words, to the next one taken; how far words are read ahead.
 STORE_TO_BEAT_CYCLES = 9

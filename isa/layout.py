@@ -172,7 +172,7 @@ LOAD = UnitLayout(Unit.LOAD, _registers(
     (Field("pad_before_bytes", 16, "fill bytes before each run"),
      Field("pad_after_bytes", 16, "fill bytes after each run")),
     (_address("destination", "first word written"),
-     Field("flip", 1, "invert bit 7 of every byte read (uint8 <-> int8)")),
+     Field("flip", 1, "invert bit 7 of every byte read (uint8 <-> int8)"), Field("coded", 1, "the run has coded rows")),
     (Field("emit_bytes", 8, "bytes put into a word, from lane 0; the lanes above are undefined"),
      Field("advance_bytes", 8, "bytes the stream moves on after the word; 0..word_bytes"),
      Field("last_emit_bytes", 8, "emit_bytes of the last block of a pixel"),

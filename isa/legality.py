@@ -105,6 +105,7 @@ _ENUMS = {enum.__name__: enum for enum in (ArrayMode, VectorKind, Activation, Al
 _MOVES = ("count0 >= 1", "count1 >= 1", "count2 >= 1", "count3 >= 1")
 _OPEN = "out_blocks == 1 and slots <= tile_slots"
 _SPREAD = "config.acc_open >= 1 and out_blocks == config.acc_open and slots <= tile_slots"
+_CODED = "config.compressed_weights == 1 and coded == 1"
 _DEPTHWISE, _PROGRAM = "mode == ArrayMode.DEPTHWISE", "kind == VectorKind.PROGRAM"
 
 
@@ -121,6 +122,8 @@ RULES: dict[Unit, tuple[Rule, ...]] = {
         Rule("1 <= last_emit_bytes <= config.word_bytes"), Rule("last_advance_bytes <= config.word_bytes"),
         Rule("1 <= emit_bytes <= config.word_bytes", "count0 != 1"),
         Rule("advance_bytes <= config.word_bytes", "count0 != 1"),
+        Rule("run_bytes >= 1", _CODED), Rule("run_bytes % config.bus_bytes == 0", _CODED),
+        Rule("memory_offset_bytes % config.bus_bytes == 0", _CODED), Rule("count2 == 1 and count3 == 1", _CODED),
     ),
     Unit.STORE: (
         *_own(Unit.STORE), *map(Rule, _MOVES),

@@ -6,6 +6,7 @@ from functools import lru_cache
 
 from tq_hw.isa.config import Config
 from tq_hw.isa.encode import Command, EncodeError, dealt, decode, unpack
+from tq_hw.isa.fields import fields_of
 from tq_hw.isa.layout import FOLD_BASE, FOLD_ENTRY, UNITS, UOP_BASE, UOP_WORDS, Unit, register_count
 from tq_hw.isa.uop import UOP
 
@@ -57,6 +58,14 @@ def _unit_fields(unit: Unit, index: int, word: int) -> dict[str, int]:
     return unpack(UNITS[unit].registers[index], word)
 
 
+@lru_cache(maxsize=16)
+def _absent(unit: Unit, config: Config) -> tuple[tuple[int, int], ...]:
+    """Return registers with bits of fields that a configuration has not: its hardware does not look at them."""
+    there = fields_of(unit, config)
+    return tuple((r.index, (1 << f.bits) - 1 << f.offset) for r in UNITS[unit].registers for f in r.fields
+                 if f not in there)
+
+
 @lru_cache(maxsize=1 << 12)
 def _uop(words: tuple[int, ...]) -> Fields:
     return {k: v for register, word in zip(UOP, words, strict=True) for k, v in unpack(register, word).items()}
@@ -83,6 +92,8 @@ class _Registers:
         own, end, held = len(UNITS[unit].registers), command.first + len(command.values), self._held[unit]
         self._words[unit] += 1 + len(command.values)
         held[command.first:end] = command.values
+        for index, bits in _absent(unit, self._config):
+            held[index] &= ~bits
         if end > own:
             self._folds, self._uops = (None, self._uops) if unit is Unit.ARRAY else (self._folds, None)
         if not command.run:

@@ -9,7 +9,7 @@ import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from enum import IntEnum
 
-from tq_hw.isa import control, encode, layout, legality, uop
+from tq_hw.isa import control, encode, layout, legality, uop, weight_code
 from tq_hw.isa.config import ISA_VERSION, PRESETS
 from tq_hw.isa.layout import Field, Register
 
@@ -46,6 +46,8 @@ def _lines() -> Iterator[str]:
     yield from body(legality)
     yield ""
     yield from table(("of", "must hold", "where", "found"), _rules())
+    yield from ("", "## Coded rows", "")
+    yield from body(weight_code)
     yield from ("", "## Register bus", "")
     yield from body(control)
     yield ""

@@ -15,6 +15,7 @@ from tq_hw.hdl.parts.queues import Queue
 from tq_hw.hdl.signatures import TableWriteSignature, operation_signature
 from tq_hw.isa.config import Config
 from tq_hw.isa.control import Status
+from tq_hw.isa.fields import fields_of
 from tq_hw.isa.layout import FOLD_BASE, HEADER, UNITS, UOP_BASE, Unit, register_count
 
 __all__ = ["IN_FLIGHT", "HeaderLayout", "UnitControl"]
@@ -44,7 +45,7 @@ class UnitControl(wiring.Component):
     -------
     words : In(stream of 32 bits), headers and values of this unit
     halt : In(1), one cycle later take tokens for nothing more
-    o : Out(operation_signature(unit)), to the engine
+    o : Out(operation_signature(unit, config)), to the engine
     table : Out(TableWriteSignature), to the engine; array and vector alone write it
     done : In(1), strobe from the engine, one per operation, in order
     engine_idle : In(1), the engine does nothing
@@ -74,7 +75,7 @@ class UnitControl(wiring.Component):
     def __init__(self, unit: Unit, config: Config) -> None:
         self._unit, self._config = unit, config
         super().__init__({
-            "words": In(stream.Signature(32)), "halt": In(1), "o": Out(operation_signature(unit)),
+            "words": In(stream.Signature(32)), "halt": In(1), "o": Out(operation_signature(unit, config)),
             "table": Out(TableWriteSignature()), "done": In(1), "engine_idle": In(1), "tokens": Out(TokenSignature()),
             "idle": Out(1), "waiting": Out(1), "runs": Out(32), "oldest": Out(NUMBER_BITS), "under_way": Out(1),
             "error": Out(4),
@@ -102,13 +103,14 @@ class UnitControl(wiring.Component):
 
     def _registers(self, m: Module) -> list[Signal]:
         """Return the registers, of which the operation's fields are."""
-        layout = UNITS[self._unit]
-        registers = [Signal(max(f.offset + f.bits for f in r.fields), name=f"register_{r.name}")
+        layout, there = UNITS[self._unit], fields_of(self._unit, self._config)
+        registers = [Signal(max(f.offset + f.bits for f in r.fields if f in there), name=f"register_{r.name}")
                      for r in layout.registers]
         operation = self.o.payload
         for register, word in zip(layout.registers, registers, strict=True):
             for f in register.fields:
-                m.d.comb += operation[f.name].eq(word[f.offset:f.offset + f.bits])
+                if f in there:
+                    m.d.comb += operation[f.name].eq(word[f.offset:f.offset + f.bits])
         return registers
 
     def _flight(self, m: Module) -> tuple[Signal, Signal, Signal]:

@@ -9,7 +9,9 @@ from amaranth.lib.wiring import In, Out
 from tq_hw.hdl.bus.axi import MemoryReadSignature
 from tq_hw.hdl.bus.bursts import BurstSplitter
 from tq_hw.hdl.bus.read_buffer import ReadBuffer
-from tq_hw.hdl.dma.load_plan import LoadPlan, PlanLayout
+from tq_hw.hdl.dma.coded_beats import beat_number_bits, run_beats_bits
+from tq_hw.hdl.dma.decoder import Decoder
+from tq_hw.hdl.dma.load_plan import LoadPlan, PlanLayout, lane_bits
 from tq_hw.hdl.dma.realigner import Realigner
 from tq_hw.hdl.dma.runs import RunGenerator
 from tq_hw.hdl.parts.numbers import NUMBER_BITS
@@ -23,6 +25,8 @@ __all__ = ["LoadUnit"]
 
 #: Operations whose reads are asked for while earlier words are still written.
 _AHEAD = 4
+#: Operations that are taken and not done, at most.
+_MOST_HELD = 4 * _AHEAD
 
 
 class LoadUnit(wiring.Component):
@@ -34,7 +38,7 @@ class LoadUnit(wiring.Component):
 
     Members
     -------
-    i : In(operation_signature(Unit.LOAD)); taken in the second cycle at the earliest
+    i : In(operation_signature(Unit.LOAD, config)); taken in the second cycle at the earliest
     base : In(ArrayLayout(32, 4)), byte addresses of the regions
     memory : Out(MemoryReadSignature)
     port : Out(WriteSignature)
@@ -59,7 +63,7 @@ class LoadUnit(wiring.Component):
     def __init__(self, config: Config) -> None:
         self._config = config
         super().__init__({
-            "i": In(operation_signature(Unit.LOAD)), "base": In(data.ArrayLayout(32, 4)),
+            "i": In(operation_signature(Unit.LOAD, config)), "base": In(data.ArrayLayout(32, 4)),
             "memory": Out(MemoryReadSignature(config)), "port": Out(WriteSignature(config)),
             "done": Out(1), "idle": Out(1), "stall": Out(1), "moved": Out(1), "error": Out(4),
             "error_at": Out(NUMBER_BITS),
@@ -76,7 +80,8 @@ class LoadUnit(wiring.Component):
         wiring.connect(m, ahead.o, plan.i)
         wiring.connect(m, plan.o, realigner.i)
         wiring.connect(m, addresses.memory, wiring.flipped(self.memory))
-        wiring.connect(m, addresses.beats, realigner.beats)
+        if not config.compressed_weights:
+            wiring.connect(m, addresses.beats, realigner.beats)
         wiring.connect(m, realigner.port, wiring.flipped(self.port))
         m.d.comb += addresses.base.eq(self.base)
 
@@ -104,13 +109,30 @@ class LoadUnit(wiring.Component):
             ahead.i.payload.lane.eq(op.memory_offset_bytes + self.base[op.region]),
         ]
 
-        held = Signal(range(4 * _AHEAD))
+        held = Signal(range(_MOST_HELD))
         m.d.sync += held.eq(held + take - realigner.done)
         m.d.comb += [
             self.done.eq(realigner.done), self.stall.eq(realigner.stall),
             self.idle.eq((held == 0) & addresses.ready & realigner.idle),
         ]
+        if config.compressed_weights:
+            self._decode(m, addresses, ahead, realigner)
         return m
+
+    def _decode(self, m: Module, addresses: "_Addresses", ahead: Queue, realigner: Realigner) -> None:
+        """Put the decoder between beats and words; the plan sees nothing of coded runs."""
+        m.submodules.decoder = decoder = Decoder(self._config)
+        op = self.i.payload
+        with m.If(op.coded):
+            m.d.comb += ahead.i.payload.run_bytes.eq(0)
+        with m.If(~decoder.idle):
+            m.d.comb += self.idle.eq(0)
+        wiring.connect(m, addresses.beats, decoder.beats)
+        wiring.connect(m, addresses.firsts, decoder.firsts)
+        wiring.connect(m, addresses.sizes, decoder.sizes)
+        wiring.connect(m, decoder.plain, realigner.beats)
+        m.d.comb += [realigner.row_can.eq(decoder.can), realigner.row.eq(decoder.o),
+                     decoder.take.eq(realigner.row_take), decoder.last.eq(realigner.row_last)]
 
 
 class _Addresses(wiring.Component):
@@ -124,6 +146,7 @@ class _Addresses(wiring.Component):
     ready : Out(1), all bursts of the operation before are asked for
     memory : Out(MemoryReadSignature)
     beats : Out(stream of 8 * bus_bytes bits), what was read
+    firsts, sizes : with compressed_weights: the decoder's, of each coded run
     """
 
     start: Signal
@@ -132,12 +155,18 @@ class _Addresses(wiring.Component):
     ready: Signal
     memory: Any
     beats: stream.Interface
+    firsts: stream.Interface
+    sizes: stream.Interface
 
     def __init__(self, config: Config) -> None:
         self._config = config
+        decoder = {"firsts": Out(stream.Signature(beat_number_bits(config))),
+                   "sizes": Out(stream.Signature(run_beats_bits(config)))}
         super().__init__({
-            "start": In(1), "op": In(OperationLayout(Unit.LOAD)), "base": In(data.ArrayLayout(32, 4)), "ready": Out(1),
-            "memory": Out(MemoryReadSignature(config)), "beats": Out(stream.Signature(8 * config.bus_bytes)),
+            **(decoder if config.compressed_weights else {}),
+            "start": In(1), "op": In(OperationLayout(Unit.LOAD, config)), "base": In(data.ArrayLayout(32, 4)),
+            "ready": Out(1), "memory": Out(MemoryReadSignature(config)),
+            "beats": Out(stream.Signature(8 * config.bus_bytes)),
         })
 
     def elaborate(self, platform: object) -> Module:
@@ -177,7 +206,29 @@ class _Addresses(wiring.Component):
             starts.o.ready.eq(splitter.i.ready),
             self.ready.eq(~(begin | based | runs.o.valid | starts.o.valid)),
         ]
+        if config.compressed_weights:
+            self._tell_coded(m, next_number, splitter)
         wiring.connect(m, splitter.o, buffer.i)
         wiring.connect(m, buffer.memory, wiring.flipped(self.memory))
         wiring.connect(m, buffer.o, wiring.flipped(self.beats))
         return m
+
+    def _tell_coded(self, m: Module, next_number: Signal, splitter: BurstSplitter) -> None:
+        """Tell the decoder how long a coded run is, and, with its first burst, which beat is its first one."""
+        m.submodules.firsts = firsts = Queue(self.firsts.p.shape(), _MOST_HELD)
+        m.submodules.sizes = sizes = Queue(self.sizes.p.shape(), _MOST_HELD)
+        wiring.connect(m, firsts.o, wiring.flipped(self.firsts))
+        wiring.connect(m, sizes.o, wiring.flipped(self.sizes))
+        burst, asked = splitter.o.payload, Signal(self.firsts.p.shape())
+        #: By number: operations whose run is coded, and has no burst yet.
+        coded = Signal(1 << NUMBER_BITS)
+        goes = splitter.o.valid & splitter.o.ready
+        m.d.comb += [
+            sizes.i.payload.eq(self.op.run_bytes >> lane_bits(self._config)),
+            sizes.i.valid.eq(self.start & self.op.coded),
+            firsts.i.payload.eq(asked), firsts.i.valid.eq(goes & coded.bit_select(burst.number, 1)),
+        ]
+        with m.If(goes):
+            m.d.sync += [asked.eq(asked + burst.length + 1), coded.bit_select(burst.number, 1).eq(0)]
+        with m.If(self.start):
+            m.d.sync += coded.bit_select(next_number, 1).eq(self.op.coded)

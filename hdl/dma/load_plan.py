@@ -37,8 +37,16 @@ def window_beats(config: Config) -> int:
     return max(2, 1 << ceil_log2(touched))
 
 
+def coded_flag(config: Config) -> dict[str, int]:
+    """Return the member of a layout that tells words of coded runs from others."""
+    return {"coded": 1} if config.compressed_weights else {}
+
+
 class PlanLayout(data.StructLayout):
-    """What the plan needs of an operation; `lane`, `stride2`, `stride3` are memory addresses modulo bus_bytes."""
+    """What the plan needs of an operation; `lane`, `stride2`, `stride3` are memory addresses modulo bus_bytes.
+
+    Words of a coded run are planned as if nothing were read: the decoder has their beats.
+    """
 
     def __init__(self, config: Config) -> None:
         lane = lane_bits(config)
@@ -47,7 +55,7 @@ class PlanLayout(data.StructLayout):
             "emit_bytes": _BYTES_BITS, "advance_bytes": _BYTES_BITS,
             "last_emit_bytes": _BYTES_BITS, "last_advance_bytes": _BYTES_BITS,
             **{f"count{level}": 16 for level in range(4)}, **{f"step{level}": 16 for level in range(4)},
-            "lane": lane, "stride2_bytes": lane, "stride3_bytes": lane,
+            "lane": lane, "stride2_bytes": lane, "stride3_bytes": lane, **coded_flag(config),
         })
 
 
@@ -63,7 +71,7 @@ class WordLayout(data.StructLayout):
         super().__init__({
             "addr": 16, "fill_end": _BYTES_BITS, "data_end": _BYTES_BITS, "fill": 8, "flip": 1,
             "place": ceil_log2(beats * config.bus_bytes), "needs": beats.bit_length(),
-            "drops": _RUN_BITS + 1 - lane_bits(config), "moves": 1, "last": 1,
+            "drops": _RUN_BITS + 1 - lane_bits(config), "moves": 1, "last": 1, **coded_flag(config),
         })
 
 
@@ -183,6 +191,9 @@ class LoadPlan(wiring.Component):
             placed.fill_end.eq(Mux(word.lead < width, word.lead, width)),
             placed.data_end.eq(Mux(word.left < width, word.left, width)), placed.last.eq(walk.end1 & word.last_run),
         ]
+
+        if config.compressed_weights:
+            m.d.sync += placed.coded.eq(op.coded)
 
         found_valid = Signal(name="word_valid")
         found = Signal(WordLayout(config), name="word", reset_less=True)

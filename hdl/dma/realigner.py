@@ -3,6 +3,7 @@
 from typing import Any
 
 from amaranth import Array, Cat, Const, Module, Mux, Signal, signed
+from amaranth.hdl import Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -32,6 +33,7 @@ class Realigner(wiring.Component):
     done : Out(1), strobe: the word marked `last` was granted in the cycle before
     idle : Out(1), no beat is held or owed
     stall : Out(1), a word waits for beats or for the port
+    row_can, row_take, row_last, row : with compressed_weights: `can`, `take`, `last`, `o` of the decoder
     """
 
     i: stream.Interface
@@ -40,12 +42,18 @@ class Realigner(wiring.Component):
     done: Signal
     idle: Signal
     stall: Signal
+    row_can: Signal
+    row_take: Signal
+    row_last: Signal
+    row: Signal
 
     def __init__(self, config: Config) -> None:
         self._config = config
+        decoder = {"row_can": In(1), "row_take": Out(1), "row_last": Out(1), "row": In(8 * config.cols)}
         super().__init__({
             "i": In(stream.Signature(WordLayout(config))), "beats": In(stream.Signature(8 * config.bus_bytes)),
             "port": Out(WriteSignature(config)), "done": Out(1), "idle": Out(1), "stall": Out(1),
+            **(decoder if config.compressed_weights else {}),
         })
 
     def elaborate(self, platform: object) -> Module:
@@ -66,8 +74,12 @@ class Realigner(wiring.Component):
         moves = Signal()
         ready = Signal()
         room = Signal()
+        goes = self.i.valid & ready & (there >= word.needs)
+        if config.compressed_weights:
+            goes = goes & (~word.coded | self.row_can)
+            m.d.comb += [self.row_take.eq(go & word.coded), self.row_last.eq(word.last)]
         m.d.comb += [
-            go.eq(self.i.valid & ready & (there >= word.needs)), self.i.ready.eq(go),
+            go.eq(goes), self.i.ready.eq(go),
             moves.eq(go & word.moves), room.eq(there != slots), self.beats.ready.eq(room | moves),
         ]
         kept = held + (self.beats.valid & room)
@@ -100,11 +112,15 @@ class Realigner(wiring.Component):
         m.d.sync += ready.eq(out.level <= _WAITING_WORDS - 3)
         shifted = (cut >> (cut_word.place[:lanes] << 3))[:8 * config.word_bytes]
         inverted = Mux(cut_word.flip, 0x80, 0)
+        others: list[Value] = [cut_word.fill] * config.word_bytes
+        if config.compressed_weights:
+            rows = [self.row.word_select(lane, 8) for lane in range(config.cols)]
+            others[:config.cols] = [Mux(cut_word.coded, row, cut_word.fill) for row in rows]
         m.d.comb += [
             out.i.valid.eq(cut_valid),
             out.i.payload.addr.eq(cut_word.addr), out.i.payload.last.eq(cut_word.last),
             out.i.payload.data.eq(Cat(
-                Mux(use, shifted.word_select(lane, 8) ^ inverted, cut_word.fill)
+                Mux(use, shifted.word_select(lane, 8) ^ inverted, others[lane])
                 for lane, use in enumerate(from_memory))),
             self.port.en.eq(out.o.valid), self.port.addr.eq(out.o.payload.addr),
             self.port.data.eq(out.o.payload.data),

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from tq_hw.isa.layout import Unit
+from tq_hw.isa.weight_code import decode_rows
 from tq_hw.sim.executor.machine import Index, Machine
 from tq_hw.sim.executor.unknown import Flags
 
@@ -43,6 +44,9 @@ def _parts(runs: int, run_bytes: int) -> Iterator[slice]:
 def load(machine: Machine, fields: Mapping[str, int]) -> None:
     """Run one load operation."""
     machine.require_legal(Unit.LOAD, fields)
+    if fields.get("coded"):
+        _load_coded(machine, fields)
+        return
     width = machine.config.word_bytes
     emit = _per_word(fields, "emit_bytes", "last_emit_bytes")
     advance = _per_word(fields, "advance_bytes", "last_advance_bytes")
@@ -75,6 +79,25 @@ def load(machine: Machine, fields: Mapping[str, int]) -> None:
             unknown = ~np.broadcast_to(defined, shape) | (False if unknown is None else inside & unknown)
             unknown = unknown.reshape(-1, width)
         machine.write((bases[part, None] + words).reshape(-1), 0, values.reshape(-1, width), unknown)
+
+
+def _load_coded(machine: Machine, fields: Mapping[str, int]) -> None:
+    """Run a load of coded rows, one for each word in order."""
+    config, offset, size = machine.config, fields["memory_offset_bytes"], fields["run_bytes"]
+    words = fields["destination"] + _words(fields)
+    region = machine.region(fields["region"], offset, offset + size - 1)
+    if region is None:
+        machine.address(words)
+        return
+    places = np.arange(offset, offset + size)
+    machine.note_read(places, fields["region"], Unit.LOAD)
+    values = machine.noise(len(words), config.word_bytes).copy()
+    values[:, :config.cols] = decode_rows(region[places].tobytes(), len(words), config.cols)
+    unknown = None
+    if machine.unknown is not None:
+        unknown = np.ones(values.shape, bool)
+        unknown[:, :config.cols] = machine.unknown.memory[fields["region"]][places].any()
+    machine.write(words, 0, values, unknown)
 
 
 def _read_memory(machine: Machine, fields: Mapping[str, int], offsets: Index, size: int,

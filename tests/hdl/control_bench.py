@@ -123,7 +123,7 @@ FREE = {Unit.LOAD: 3, Unit.ARRAY: 3, Unit.VECTOR: 3, Unit.STORE: 9}
 def legal_words(unit: Unit) -> tuple[int, ...]:
     """Return the registers of an operation that is not refused, tokens 0."""
     fields = random_fields(random.Random(int(unit)), unit)
-    return tuple(pack(register, {f.name: fields[f.name] for f in register.fields})
+    return tuple(pack(register, {f.name: fields.get(f.name, 0) for f in register.fields})
                  for register in UNITS[unit].registers)
 
 

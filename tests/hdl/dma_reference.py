@@ -6,8 +6,10 @@ from collections.abc import Mapping
 import numpy as np
 
 from tq_hw.isa.config import Config
+from tq_hw.isa.weight_code import decode_rows
 
-__all__ = ["Fields", "Word", "load_ref", "random_load", "random_store", "store_ref"]
+__all__ = ["Fields", "Word", "load_ref", "random_coded_load", "random_load",
+           "random_store", "store_ref"]
 
 Fields = Mapping[str, int]
 #: Bytes of a word by lane; None is undefined.
@@ -29,6 +31,13 @@ def words(op: Fields, first: int, i3: int, i2: int) -> list[tuple[int, bool]]:
 def load_ref(config: Config, op: Fields, memory: np.ndarray, base: int, scratchpad: dict[int, Word]) -> None:
     """Do one load; undefined lanes are None."""
     width = config.word_bytes
+    if op.get("coded"):
+        first = base + op["memory_offset_bytes"]
+        places = words(op, op["destination"], 0, 0)
+        rows = decode_rows(memory[first:first + op["run_bytes"]].tobytes(), len(places), config.cols)
+        for (address, _), row in zip(places, rows, strict=True):
+            scratchpad[address] = row.tolist() + [None] * (width - config.cols)
+        return
     for i3, i2, offset in runs(op):
         data = memory[base + offset:base + offset + op["run_bytes"]] ^ (0x80 if op["flip"] else 0)
         stream = np.concatenate([np.full(op["pad_before_bytes"], op["fill"], np.uint8), data,
@@ -89,6 +98,14 @@ def random_load(rng: random.Random, config: Config, memory_bytes: int, most_word
         "emit_bytes": emit, "advance_bytes": advance, "last_emit_bytes": last_emit,
         "last_advance_bytes": last_advance,
     }
+
+
+def random_coded_load(rng: random.Random, config: Config, memory_bytes: int, most_words: int = 24) -> dict[str, int]:
+    """Return the fields of a legal load of coded rows; fields that it does not look at have any value."""
+    op = random_load(rng, config, memory_bytes, most_words)
+    run = rng.randint(1, 12) * config.bus_bytes
+    at = rng.randrange(0, memory_bytes - run, config.bus_bytes)
+    return op | {"coded": 1, "run_bytes": run, "memory_offset_bytes": at, "count2": 1, "count3": 1}
 
 
 def random_store(rng: random.Random, config: Config, memory_bytes: int, most_words: int = 24) -> dict[str, int]:

@@ -3,6 +3,7 @@
 import random
 
 from tq_hw.isa.config import Config
+from tq_hw.isa.fields import fields_of
 from tq_hw.isa.layout import UNITS, Unit
 from tq_hw.isa.refusals import broken_rule
 
@@ -26,7 +27,7 @@ def random_value(rng: random.Random, unit: Unit, name: str) -> int:
 
 def legal_fields(rng: random.Random, unit: Unit, config: Config, open_buffers: int = 0) -> dict[str, int]:
     """Return all fields of an operation, tokens 0, each of them random as far as the rules allow."""
-    fields = dict.fromkeys(UNITS[unit].fields, 0) | dict.fromkeys(_ONES[unit], 1)
+    fields = dict.fromkeys((f.name for f in fields_of(unit, config)), 0) | dict.fromkeys(_ONES[unit], 1)
     if open_buffers > 1:
         fields["out_blocks"] = open_buffers
     names = [name for name in fields if not name.startswith(("wait_", "post_"))]

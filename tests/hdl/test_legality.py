@@ -17,7 +17,7 @@ from tq_hw.isa.refusals import broken_rule
 from tq_hw.isa.uop import UOP
 
 CONFIGS = (PRESETS["tiny"], PRESETS["n16x8"], Config("r6c3a3o2", 6, 3, 3, 4096, acc_words=16, acc_buffers=2,
-                                                     activation_lanes=3, acc_open=2))
+                                                     activation_lanes=3, acc_open=2, compressed_weights=1))
 
 
 def simulate(dut: Any, bench: Any) -> None:

@@ -9,15 +9,19 @@ from typing import Any
 import numpy as np
 import pytest
 from bench import Bench
-from dma_reference import Fields, load_ref, random_load, runs
+from dma_reference import Fields, load_ref, random_coded_load, random_load, runs
 from stalls import Stalls, read_memory
 
 from tq_hw.hdl.dma.load import LoadUnit
 from tq_hw.hdl.parts.numbers import NUMBER_BITS
 from tq_hw.isa.config import PRESETS, Config
 from tq_hw.isa.control import Status
-from tq_hw.isa.layout import UNITS, Unit
+from tq_hw.isa.fields import fields_of
+from tq_hw.isa.latency import CODED_WORD_CYCLES
+from tq_hw.isa.layout import Unit
 from tq_hw.isa.refusals import broken_rule
+from tq_hw.isa.sizes import ceil_div
+from tq_hw.isa.weight_code import encode_rows
 
 BASES = (0, 4096, 8192 + 16, 512)
 MEMORY_BYTES = 16384
@@ -29,6 +33,14 @@ CONFIGS = {
     "n16": PRESETS["n16"],
     "n16_bus4": replace(PRESETS["n16"], bus_bytes=4),
     "wide": Config("wide", 32, 4, 2, 32 << 10),
+}
+#: With a decoder: pieces of it are beats, several of them, and a part of one; columns fewer than lanes.
+CODED = {
+    "tiny_bus4": replace(CONFIGS["tiny_bus4"], compressed_weights=1),
+    "n9x8": replace(PRESETS["n9x8"], compressed_weights=1),
+    "n16": replace(PRESETS["n16"], compressed_weights=1),
+    "n16x8_bus16": replace(PRESETS["n16x8"], bus_bytes=16, compressed_weights=1),
+    "cols12": Config("cols12", 12, 12, 4, 64 << 10, compressed_weights=1),
 }
 
 
@@ -73,8 +85,8 @@ def load_rtl(config: Config, ops: list[Fields], memory: np.ndarray, *, seed: int
         for slot, base in enumerate(BASES):
             ctx.set(dut.base[slot], base)
         for op in ops:
-            for name in UNITS[Unit.LOAD].fields:
-                ctx.set(dut.i.payload[name], op.get(name, 0))
+            for f in fields_of(Unit.LOAD, config):
+                ctx.set(dut.i.payload[f.name], op.get(f.name, 0))
             ctx.set(dut.i.valid, 1)
             ready = False
             while not ready:
@@ -161,6 +173,64 @@ def test_random_operations(name: str, chance: float) -> None:
     rng = random.Random(f"{name} {chance}")
     ops = [random_load(rng, CONFIGS[name], 4000) for _ in range(16)]
     check(CONFIGS[name], ops, 7, chance=chance)
+
+
+def coded_weights(config: Config, memory: np.ndarray, offset: int, rows: np.ndarray) -> dict[str, int]:
+    """Write rows to the memory, coded, and return the load of them."""
+    data, _ = encode_rows(rows.astype(np.int8).tobytes(), config.cols)
+    data = data.ljust(ceil_div(len(data), config.bus_bytes) * config.bus_bytes, b"\0")
+    memory[BASES[0] + offset:BASES[0] + offset + len(data)] = np.frombuffer(data, np.uint8)
+    return contiguous(config, len(rows), offset, run_bytes=len(data), coded=1)
+
+
+@pytest.mark.parametrize("chance", [0.0, 0.4])
+@pytest.mark.parametrize("name", CODED)
+def test_coded_runs_between_others(name: str, chance: float) -> None:
+    """What the memory holds is noise but for some: any bytes have rows."""
+    config, rng = CODED[name], random.Random(f"{name} {chance}")
+    memory, draws = memory_of(7), np.random.default_rng(1)
+    ops: list[Fields] = []
+    for number in range(20):
+        kind = rng.choice(["plain", "noise", "rows"])
+        if kind == "rows":
+            spread = draws.choice([0.2, 2, 20])
+            rows = draws.normal(0, spread, (draws.integers(1, 60), config.cols)).clip(-128, 127)
+            ops.append(coded_weights(config, memory, 160 * number, rows[:160 // config.cols // 2])
+                       | {"destination": rng.randint(0, 300)})
+        else:
+            make = random_load if kind == "plain" else random_coded_load
+            ops.append(make(rng, config, 4000))
+    result = load_rtl(config, ops, memory, seed=7, chance=chance)
+    compare(result, load_words(config, ops, memory))
+    assert result.asked == load_beats(config, ops) and not result.errors
+
+
+@pytest.mark.parametrize("name", CODED)
+def test_coded_rows_come_one_a_cycle(name: str) -> None:
+    """If the memory is fast enough for their bytes; a plain load of them would take as long or longer."""
+    config, memory = CODED[name], memory_of(1)
+    rows = np.random.default_rng(1).choice([-1, 0, 0, 0, 1], (300, config.cols))
+    op = coded_weights(config, memory, 0, rows)
+    result = load_rtl(config, [op], memory, latency=30)
+    compare(result, load_words(config, [op], memory))
+    assert 2 * op["run_bytes"] <= rows.size and result.cycles <= 300 + 30 + 30
+
+
+def test_the_first_coded_row_is_a_little_later() -> None:
+    config, memory = CODED["n9x8"], memory_of(1)
+    ops = coded_weights(config, memory, 0, np.ones((8, 8))), contiguous(config, 8, 0)
+    coded, plain = (load_rtl(config, [op], memory).granted[0] for op in ops)
+    assert coded == plain + CODED_WORD_CYCLES
+
+
+@pytest.mark.parametrize(("changes", "broken"), [
+    ({}, False), ({"run_bytes": 0}, True), ({"run_bytes": 12}, True), ({"memory_offset_bytes": 4}, True),
+    ({"count2": 2}, True), ({"count3": 2}, True), ({"coded": 0, "run_bytes": 12, "count2": 2}, False)])
+def test_rules_of_coded_runs(changes: dict[str, int], broken: bool) -> None:
+    config = CODED["n9x8"]
+    op = contiguous(config, 3, 0) | {"run_bytes": 16, "coded": 1} | changes
+    assert bool(broken_rule(config, Unit.LOAD, op)) == broken
+    assert not broken_rule(CONFIGS["n8"], Unit.LOAD, op)
 
 
 def contiguous(config: Config, words: int, lane: int, **changes: int) -> dict[str, int]:

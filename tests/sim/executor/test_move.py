@@ -1,13 +1,15 @@
 """Load and store of the executor against the loops of docs/reference/semantics.md."""
 
 import random
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from tq_hw.isa.config import PRESETS
 from tq_hw.isa.control import Status
-from tq_hw.isa.layout import Unit
+from tq_hw.isa.layout import UNITS, Unit
+from tq_hw.isa.weight_code import decode_rows
 from tq_hw.sim.executor.machine import Fault, Machine
 from tq_hw.sim.executor.move import load, store, store_covers
 
@@ -68,6 +70,46 @@ def test_load(name):
         others = np.setdiff1d(np.arange(len(before)), list(expected))
         assert np.array_equal(machine.scratchpad[others], before[others])
         assert (machine.writers[list(expected)] == (1 << 24) + 5).all() and (machine.writers[others] == -1).all()
+
+
+@pytest.mark.parametrize("name", ["tiny", "n9x8", "n16x8", "n16"])
+def test_load_of_coded_rows(name):
+    """Fields that it does not look at have any value; without the option it is a load like any other."""
+    rng = random.Random(name)
+    for seed in range(20):
+        machine = machine_of(name, seed)
+        config = machine.config = replace(machine.config, compressed_weights=1)
+        f = random_loops(rng) | {"count2": 1, "count3": 1, "run_bytes": 8 * rng.randint(1, 12), "coded": 1,
+                                 "fill": 7, "pad_before_bytes": 9, "pad_after_bytes": 3, "destination": 200,
+                                 "emit_bytes": 1, "advance_bytes": 0, "last_emit_bytes": 1, "last_advance_bytes": 1,
+                                 "memory_offset_bytes": 8 * rng.randint(0, 400)}
+        first = f["memory_offset_bytes"]
+        rows = decode_rows(machine.memory[f["region"]][first:first + f["run_bytes"]].tobytes(),
+                           f["count0"] * f["count1"], config.cols)
+        expected = {}
+        for number, row in enumerate(rows):
+            i1, i0 = divmod(number, f["count0"])
+            expected[f["destination"] + i0 * f["step0"] + i1 * f["step1"]] = row.tolist()
+        before = machine.scratchpad.copy()
+        load(machine, f)
+        for address, values in expected.items():
+            assert machine.scratchpad[address, :config.cols].tolist() == values
+        others = np.setdiff1d(np.arange(len(before)), list(expected))
+        assert np.array_equal(machine.scratchpad[others], before[others])
+
+
+def test_coded_rows_lie_in_their_region():
+    machine = machine_of("n9x8", 1)
+    machine.config = replace(machine.config, compressed_weights=1)
+    f = dict.fromkeys(UNITS[Unit.LOAD].fields, 0) | {
+        "count0": 1, "count1": 1, "count2": 1, "count3": 1, "last_emit_bytes": 8, "coded": 1, "run_bytes": 16,
+        "memory_offset_bytes": MEMORY_BYTES - 8}
+    with pytest.raises(Fault, match=r"bytes 4088\.\.4103 of region 0 are accessed, which has 4096") as found:
+        load(machine, f)
+    assert found.value.status is Status.BUS_ERROR
+    with pytest.raises(Fault, match="run_bytes % config.bus_bytes == 0, where config.compressed_weights == 1") as found:
+        load(machine, f | {"run_bytes": 12})
+    assert found.value.status is Status.BAD_OPERATION
 
 
 @pytest.mark.parametrize("name", ["tiny", "n9x8", "n16"])

@@ -1,0 +1,199 @@
+"""The decoder of compressed weights: coded bytes in, a row of a scratchpad word per cycle out.
+
+The code is isa/weight_code.py's. Terms: the `view` is what the decoder sees of a run, `view_bytes` from `at` on in a
+window of two pieces; a row's `flags` tell which of its fields stand for escapes.
+"""
+
+from typing import Any
+
+from amaranth import Array, Cat, Const, Module, Mux, Signal
+from amaranth.hdl import Value
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
+from amaranth.utils import ceil_log2
+
+from tq_hw.hdl.dma.coded_beats import PieceLayout
+from tq_hw.isa.config import Config
+from tq_hw.isa.weight_code import HEADER_BYTES, MOST_ROWS, WIDEST, plane_bytes, view_bytes
+
+__all__ = ["RowDecoder"]
+
+
+class RowDecoder(wiring.Component):
+    """Decode runs row by row.
+
+    A block takes two cycles and one for each row, or two where escapes and the next row's planes are more than the
+    view; `view_bytes` at most are used in a cycle. A row that is asked for behind the end of a run is one of zeros;
+    what of a run is behind the last row is dropped.
+
+    Members
+    -------
+    i : In(stream of PieceLayout), pieces of runs
+    can : Out(1), a row may be taken
+    take : In(1), only while `can`: take a row; last : In(1), with it: the run's last one
+    o : Out(8 * cols), the row that was taken in the cycle before
+    idle : Out(1), nothing is held of a run
+    """
+
+    i: stream.Interface
+    can: Signal
+    take: Signal
+    last: Signal
+    o: Signal
+    idle: Signal
+
+    def __init__(self, config: Config) -> None:
+        self._cols = config.cols
+        self._plane, self._view = plane_bytes(config.cols), view_bytes(config.cols)
+        super().__init__({"i": In(stream.Signature(PieceLayout(self._view))), "can": Out(1), "take": In(1),
+                          "last": In(1), "o": Out(8 * config.cols), "idle": Out(1)})
+
+    def elaborate(self, platform: object) -> Module:
+        """Window, row, then the states: header, first planes, rows."""
+        m = Module()
+        window = self._window(m)
+        row = self._row(m, window.view)
+        self._output(m, window.view, row)
+        block = row.block
+        left = Signal(range(MOST_ROWS))
+        ends = Signal()
+        with m.FSM():
+            with m.State("HEADER"):
+                m.d.comb += [window.uses.eq(HEADER_BYTES), window.go.eq(window.there)]
+                m.d.sync += [left.eq(window.view[8:16]), ends.eq(window.view[8:16] == 0), *block.begin(window.view)]
+                with m.If(window.go):
+                    m.next = "PLANES"
+            with m.State("PLANES"):
+                m.d.comb += [window.uses.eq(block.size), window.go.eq(window.there), row.load.eq(window.go)]
+                with m.If(window.go):
+                    m.next = "ROW"
+            with m.State("ROW"):
+                # Planes of the next row with the escapes of this one, if the view has room for both.
+                m.d.comb += [
+                    self.can.eq(window.there), window.go.eq(self.take),
+                    row.both.eq(~ends & (row.escapes + block.size <= self._view)),
+                    window.uses.eq(row.escapes + Mux(row.both, block.size, 0)),
+                    row.load.eq(self.take & row.both),
+                ]
+                with m.If(self.take):
+                    m.d.sync += [left.eq(left - 1), ends.eq(left == 1)]
+                    with m.If(self.last):
+                        m.next = "DROP"
+                    with m.Elif(ends):
+                        m.next = "HEADER"
+                    with m.Elif(~row.both):
+                        m.next = "PLANES"
+            with m.State("DROP"):
+                m.d.comb += window.drop.eq(1)
+                with m.If(window.ended):
+                    m.next = "HEADER"
+        m.d.comb += self.idle.eq(window.empty)
+        return m
+
+    def _window(self, m: Module) -> "_Window":
+        """Two pieces of the run; behind its end there are zeros."""
+        window = _Window(self._view)
+        at, there, ended = window.at, Signal(2), window.ended
+        pieces = [Signal(8 * self._view, name=f"piece{number}") for number in range(2)]
+        end = Signal(len(at) + 1)
+        moves, wants = Signal(), Signal()
+        places = Cat(*pieces)
+        m.d.comb += [
+            window.view.eq(Array(places[8 * first:8 * (first + self._view)] for first in range(self._view))[at]),
+            window.there.eq(there.all()), window.empty.eq(~there.any() & ~ended),
+            end.eq(at + Mux(window.go, window.uses, 0)),
+            moves.eq(end[len(at)] | ~there[0]), wants.eq(moves | ~there[1]),
+            self.i.ready.eq(~ended & (wants | window.drop)),
+        ]
+        m.d.sync += at.eq(end)
+        with m.If(moves):
+            m.d.sync += [pieces[0].eq(pieces[1]), there[0].eq(there[1])]
+        with m.If(wants):
+            m.d.sync += [pieces[1].eq(Mux(ended, 0, self.i.payload.data)), there[1].eq(self.i.valid | ended)]
+        with m.If(self.i.valid & self.i.ready):
+            m.d.sync += ended.eq(self.i.payload.last)
+        with m.If(window.drop):
+            m.d.sync += [there.eq(0), at.eq(0)]
+            with m.If(ended):
+                m.d.sync += ended.eq(0)
+        return window
+
+    def _row(self, m: Module, view: Value) -> "_Row":
+        """The row that is taken next: bytes of its fields, and which of them are escapes."""
+        row = _Row(self._cols, self._plane)
+        has = row.block.has
+        fields = [[view[8 * self._plane * bit + lane] & has[bit] for bit in range(WIDEST)] + [Const(0)]
+                  for lane in range(self._cols)]
+        escaped = [Cat(view[8 * self._plane * bit + lane] | ~has[bit] for bit in range(WIDEST - 1)).all()
+                   & has[0] & ~has[WIDEST - 1] for lane in range(self._cols)]
+        with m.If(row.load):
+            m.d.sync += row.flags.eq(Cat(escaped))
+            for lane, value in enumerate(row.values):
+                sign = fields[lane][0]
+                m.d.sync += value.eq(Cat(fields[lane][bit + 1] ^ sign for bit in range(WIDEST)))
+        m.d.comb += row.escapes.eq(_count(row.flags))
+        return row
+
+    def _output(self, m: Module, view: Value, row: "_Row") -> None:
+        """A cycle later: bytes of the view where escapes are, of fields elsewhere."""
+        seen = Signal(8 * self._view)
+        flags = Signal(self._cols)
+        m.d.sync += [seen.eq(view), flags.eq(row.flags)]
+        base = Mux(row.both, row.block.size, 0)
+        for lane in range(self._cols):
+            number, value = Signal.like(row.block.size, name=f"number{lane}"), Signal(8, name=f"value{lane}")
+            m.d.sync += [number.eq(base + _count(row.flags[:lane])), value.eq(row.values[lane])]
+            escape = Array(seen.word_select(place, 8) for place in range(self._view))[number[:ceil_log2(self._view)]]
+            m.d.comb += self.o.word_select(lane, 8).eq(Mux(flags[lane], escape, value))
+
+
+def _count(flags: Value) -> Value:
+    """How many are set: pairs, then pairs of these."""
+    counts = [flags[index] for index in range(len(flags))]
+    while len(counts) > 1:
+        counts = [left + right for left, right in zip(counts[::2], counts[1::2], strict=False)] + (
+            counts[-1:] if len(counts) % 2 else [])
+    return counts[0] if counts else Const(0)
+
+
+class _Window:
+    """What is seen of a run."""
+
+    def __init__(self, size: int) -> None:
+        self.view = Signal(8 * size, name="view")
+        self.at = Signal(ceil_log2(size))
+        #: The whole view is there; its run's last piece is.
+        self.there, self.ended = Signal(name="window_there"), Signal()
+        self.empty = Signal()
+        #: Strobe: so many bytes are used.
+        self.go, self.uses = Signal(), Signal(range(size + 1))
+        #: Forget the run, up to its last piece.
+        self.drop = Signal()
+
+
+class _Block:
+    """The width of a block: bits that fields have, bytes of a row's planes."""
+
+    def __init__(self, plane: int) -> None:
+        self._plane = plane
+        self.has = Signal(WIDEST)
+        self.size = Signal(range(WIDEST * plane + 1))
+
+    def begin(self, header: Value) -> list[Any]:
+        """Read a header's first byte."""
+        width = Mux(header[3], WIDEST, header[:3])
+        return [self.has.eq(Cat(width > bit for bit in range(WIDEST))), self.size.eq(width * self._plane)]
+
+
+class _Row:
+    """The next row."""
+
+    def __init__(self, cols: int, plane: int) -> None:
+        self.block = _Block(plane)
+        self.flags = Signal(cols)
+        self.values = [Signal(8, name=f"field{lane}") for lane in range(cols)]
+        self.escapes = Signal(range(cols + 1))
+        #: Strobe: take planes from the front of the view.
+        self.load = Signal()
+        #: The planes of the row after it are used with its escapes.
+        self.both = Signal()

@@ -1,0 +1,178 @@
+"""The code of compressed weights: rows of `cols` bytes, one for a scratchpad word each, as the load unit decodes them.
+
+A run of coded bytes is a row of blocks. A block begins with two bytes: its width w (low four bits, 8 to 15 are 8; the
+others mean nothing) and its rows less one. Each byte of a row has a field of w bits: 0, -1, 1, -2, ... are 0, 1, 2, 3,
+... A field of 1 to 7 bits that is all ones stands for a byte of its own, an escape.
+
+Fields stand by planes: the lowest bits of a row's fields, `plane_bytes` of them, byte 0 in bit 0, then the next ones.
+The planes of the first row come first; then for each row its escapes, in order, and the planes of the row after it, if
+the block has one: planes first where both together are at most `view_bytes`, else escapes first. So the decoder, which
+sees `view_bytes` at a time, knows a cycle ahead where a row ends.
+
+Every run of bytes has a meaning: behind its end there are zeros, and what rows do not need is left.
+"""
+
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from tq_hw.isa.sizes import ceil_div, ceil_log2
+
+__all__ = ["BLOCK_CYCLES", "HEADER_BYTES", "MOST_ROWS", "WIDEST", "Coded", "decode_rows", "encode_rows", "plane_bytes",
+           "view_bytes"]
+
+Bytes = npt.NDArray[np.uint8]
+
+#: Bytes in front of a block; rows of a block at most; bits of a field that holds every byte.
+HEADER_BYTES = 2
+MOST_ROWS = 256
+WIDEST = 8
+#: Cycles of a block before its first row.
+BLOCK_CYCLES = 2
+
+
+def plane_bytes(cols: int) -> int:
+    """Bytes of a plane: one bit of each field of a row."""
+    return ceil_div(cols, 8)
+
+
+def view_bytes(cols: int) -> int:
+    """Bytes that the decoder sees at a time: eight planes, rounded up to a power of two."""
+    return 8 << ceil_log2(plane_bytes(cols))
+
+
+def decode_rows(data: bytes, rows: int, cols: int) -> Bytes:
+    """Return [rows, cols] bytes of a run of coded bytes, whatever it holds."""
+    plane, view = plane_bytes(cols), view_bytes(cols)
+    found = np.zeros((rows, cols), np.uint8)
+    reader = _Reader(data)
+    at = done = 0
+    while done < rows:
+        if at >= len(data):
+            break  # zeros are blocks of a row of zeros
+        width = min(reader.byte(at) & 15, WIDEST)
+        count = reader.byte(at + 1) + 1
+        at += HEADER_BYTES
+        planes, escapes = np.empty(count, np.int64), np.empty(count, np.int64)
+        size, flags = width * plane, 0
+        for row in range(count):
+            if row == 0:
+                planes[0], at = at, at + size
+                flags = reader.escaped(int(planes[0]), width, cols)
+            last = row == count - 1
+            if last or size + flags > view:
+                escapes[row], at = at, at + flags
+            if not last:
+                planes[row + 1], at = at, at + size
+                if size + flags <= view:
+                    escapes[row], at = at, at + flags
+                flags = reader.escaped(int(planes[row + 1]), width, cols)
+        found[done:done + count] = _block(reader.array(at), planes, escapes, width, cols)[:rows - done]
+        done += count
+    return found
+
+
+class _Reader:
+    """Bytes, and zeros behind them."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+
+    def byte(self, at: int) -> int:
+        return self._data[at] if at < len(self._data) else 0
+
+    def escaped(self, at: int, width: int, cols: int) -> int:
+        """Count the fields of a row, whose planes begin at a byte, that are all ones."""
+        if not 1 <= width < WIDEST:
+            return 0
+        plane, ones = plane_bytes(cols), (1 << cols) - 1
+        for first in range(at, at + width * plane, plane):
+            ones &= int.from_bytes(self._data[first:first + plane], "little")
+        return ones.bit_count()
+
+    def array(self, size: int) -> Bytes:
+        """Return the first bytes."""
+        return np.frombuffer(self._data[:size].ljust(size, b"\0"), np.uint8)
+
+
+def _block(data: Bytes, planes: npt.NDArray[np.int64], escapes: npt.NDArray[np.int64], width: int, cols: int) -> Bytes:
+    """Return the rows of a block whose planes and escapes begin at these bytes."""
+    plane = plane_bytes(cols)
+    places = planes[:, None, None] + np.arange(width * plane).reshape(width, plane)
+    bits = np.unpackbits(data[places], axis=2, bitorder="little")[:, :, :cols].astype(np.int64)
+    fields = (bits << np.arange(width)[:, None]).sum(1)
+    found: Bytes = ((fields >> 1) ^ -(fields & 1)).astype(np.uint8)
+    if 1 <= width < WIDEST:
+        escaped = fields == (1 << width) - 1
+        number = np.cumsum(escaped, axis=1) - 1
+        found[escaped] = data[(escapes[:, None] + number)[escaped]]
+    return found
+
+
+class Coded(NamedTuple):
+    """Coded rows, and the cycles in which the decoder gives them at best."""
+
+    data: bytes
+    cycles: int
+
+
+@lru_cache(maxsize=1 << 12)
+def encode_rows(data: bytes, cols: int) -> Coded:
+    """Return the shortest code of rows of `cols` bytes."""
+    rows = np.frombuffer(data, np.uint8).reshape(-1, cols)
+    signed = rows.view(np.int8).astype(np.int64)
+    fields = np.where(signed < 0, -2 * signed - 1, 2 * signed)
+    plane = plane_bytes(cols)
+    costs = np.empty((len(rows), WIDEST + 1), np.int64)
+    costs[:, 0] = np.where(fields.any(axis=1), 1 << 16, 0)
+    for width in range(1, WIDEST):
+        costs[:, width] = plane * width + (fields >= (1 << width) - 1).sum(1)
+    costs[:, WIDEST] = plane * WIDEST
+    coded, cycles, first = bytearray(), 0, 0
+    widths = _widths(costs)
+    while first < len(rows):
+        end = first + 1
+        while end < min(len(rows), first + MOST_ROWS) and widths[end] == widths[first]:
+            end += 1
+        block = _encode_block(rows[first:end], fields[first:end], widths[first])
+        coded += block.data
+        cycles += block.cycles
+        first = end
+    return Coded(bytes(coded), cycles)
+
+
+def _widths(costs: npt.NDArray[np.int64]) -> list[int]:
+    """Return the width of each row so that all bytes are the fewest, where a change of width costs a header."""
+    came = np.empty(costs.shape, np.int8)
+    total = np.zeros(costs.shape[1], np.int64)
+    own = np.arange(costs.shape[1], dtype=np.int8)
+    for row, cost in enumerate(costs):
+        best = int(total.argmin())
+        changes = total > total[best] + HEADER_BYTES
+        came[row] = np.where(changes, best, own)
+        total = np.minimum(total, total[best] + HEADER_BYTES) + cost
+    width, found = int(total.argmin()), []
+    for row in range(len(costs) - 1, -1, -1):
+        found.append(width)
+        width = int(came[row, width])
+    return found[::-1]
+
+
+def _encode_block(rows: Bytes, fields: npt.NDArray[np.int64], width: int) -> Coded:
+    count, cols = rows.shape
+    plane, view = plane_bytes(cols), view_bytes(cols)
+    escaped = fields >= (1 << width) - 1 if 1 <= width < WIDEST else np.zeros(fields.shape, bool)
+    fields = np.where(escaped, (1 << width) - 1, fields)
+    bits = np.zeros((count, width, 8 * plane), np.uint8)
+    bits[:, :, :cols] = fields[:, None, :] >> np.arange(width)[:, None] & 1
+    planes = [row.tobytes() for row in np.packbits(bits, axis=2, bitorder="little")]
+    coded, cycles = bytearray((width, count - 1)) + planes[0], BLOCK_CYCLES + count
+    for row, flags in enumerate(escaped):
+        own = rows[row][flags].tobytes()
+        after = planes[row + 1] if row + 1 < count else b""
+        fits = len(after) + len(own) <= view
+        coded += after + own if fits else own + after
+        cycles += not fits
+    return Coded(bytes(coded), cycles)
