@@ -10,6 +10,7 @@ from tq_hw.compiler.stream.stream import Operation
 from tq_hw.isa.config import Config
 from tq_hw.isa.latency import (
     BEAT_TO_WORD_CYCLES,
+    CODED_WORD_CYCLES,
     LOAD_GAP_CYCLES,
     LOAD_TAKE_GAP_CYCLES,
     LOAD_TO_BURST_CYCLES,
@@ -54,7 +55,8 @@ class Mover:
         count = f["count0"] * f["count1"] * runs
         taken = max(self._controls.offered(operation), self._load_free, behind)
         self._load_free = taken + runs + LOAD_TAKE_GAP_CYCLES
-        first_word = taken + LOAD_TO_BURST_CYCLES + BEAT_TO_WORD_CYCLES
+        to_word = BEAT_TO_WORD_CYCLES + (CODED_WORD_CYCLES if f.get("coded") else 0)
+        first_word = taken + LOAD_TO_BURST_CYCLES + to_word
         beats = last_beat = 0
         if f.get("run_bytes", 0):
             beats = run_beats(f, config)
@@ -64,7 +66,7 @@ class Mover:
             shared = memory.slowed(config, max(0, min(self.written[1], end) - max(self.written[0], first_beat)))
             self._reads.free += shared
             self.written = (self.written[0], self.written[1] + shared)
-            first_word, last_beat = first_beat + BEAT_TO_WORD_CYCLES, end + shared - 1
+            first_word, last_beat = first_beat + to_word, end + shared - 1
         # The beats enter one a cycle, after those of the load before.
         self._beats_in = max(self._beats_in + beats, last_beat)
         if self._last_word is not None:
@@ -72,7 +74,7 @@ class Mover:
         banks = walk_banks(f, _LOOPS, f["destination"])
         self._log.walk(self._log.loads, id(operation), first_word, count, count, banks)
         words = count + self._waits.get(id(operation), 0)
-        self._last_word = max(first_word + words - 1, self._beats_in + BEAT_TO_WORD_CYCLES)
+        self._last_word = max(first_word + words - 1, self._beats_in + to_word)
         self._controls.take(operation, taken)
         self._controls.end(operation, self._last_word + 1)
 

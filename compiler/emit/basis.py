@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from tq_hw.compiler.emit.arena import Arena, lives
+from tq_hw.compiler.emit.coded import coded_rows
 from tq_hw.compiler.emit.image import Image, table_words
 from tq_hw.compiler.emit.ring import Constants, Ring
 from tq_hw.compiler.ir.layers import Graph
@@ -130,7 +131,9 @@ class Basis:
         base = self._ring.take(words, self.plan.ring_bases[self.layer_index], held=self._holds)
         if base is None:
             raise AssertionError(f"{words} words of constants do not fit the ring of {self.ring_words()}")
-        return Constants(base, words, self.image.add(data), row_bytes)
+        if not self.config.compressed_weights:
+            self.image.add(data)
+        return Constants(base, words, data, row_bytes)
 
     def bring(self, constants: Constants, first: int, last: int) -> Access:
         """Load words `first` to `last` of what has a place in the ring; return what was written."""
@@ -141,11 +144,19 @@ class Basis:
         words, size = last - first, constants.row_bytes
         at = [constants.base + first + number * step for number in range(count)]
         accesses = tuple(Access("pad", base, base + words) for base in at)
-        more = {"step2": step, "stride2_bytes": step * size} if count > 1 else {}
-        self.load({"memory_offset_bytes": constants.offset_bytes + first * size, "region": REGION_IMAGE,
-                   "run_bytes": words * size, "destination": at[0], "emit_bytes": size,
-                   "advance_bytes": size, "last_emit_bytes": size, "last_advance_bytes": size, "count0": words,
-                   "step0": 1, "count1": 1, "count2": count, "count3": 1, **more}, (), accesses)
+        data = constants.data
+        wanted = data[first * size:last * size] if count == 1 else b"".join(
+            data[(first + number * step) * size:(last + number * step) * size] for number in range(count))
+        coded = coded_rows(wanted, size, self.config, self.memory)
+        if coded is not None:
+            more = {"memory_offset_bytes": self.image.add(coded), "run_bytes": len(coded), "coded": 1, "count1": count,
+                    "step1": step, "count2": 1}
+        else:
+            more = {"memory_offset_bytes": self.image.add(data) + first * size, "run_bytes": words * size, "count1": 1,
+                    "count2": count, **({"step2": step, "stride2_bytes": step * size} if count > 1 else {})}
+        self.load({"region": REGION_IMAGE, "destination": at[0], "emit_bytes": size, "advance_bytes": size,
+                   "last_emit_bytes": size, "last_advance_bytes": size, "count0": words, "step0": 1, "count3": 1,
+                   **more}, (), accesses)
         return accesses
 
     def constant(self, data: bytes, row_bytes: int) -> tuple[int, Access]:

@@ -8,11 +8,11 @@ import numpy.typing as npt
 from tq_hw.compiler.emit.emitter import Emitter
 from tq_hw.compiler.emit.image import gemm_weights, parameter_blocks
 from tq_hw.compiler.emit.lstm_rooms import Rooms
+from tq_hw.compiler.emit.ring import Constants
 from tq_hw.compiler.ir.lstm import Gate, Lstm
 from tq_hw.compiler.ir.value import IntArray, Value
 from tq_hw.compiler.stream.stream import Access
 from tq_hw.isa.layout import Unit
-from tq_hw.isa.program import REGION_IMAGE
 from tq_hw.isa.sizes import ceil_div
 
 __all__ = ["Traffic"]
@@ -47,11 +47,7 @@ class Traffic:
         """Load constants, `row_bytes` to a word, into their buffer."""
         words = len(data) // row_bytes
         assert Access("pad", self.rooms.base[name], self.rooms.base[name] + words) == self.rooms.whole[name], name
-        self.emitter.load({
-            "memory_offset_bytes": self.emitter.image.add(data), "region": REGION_IMAGE, "run_bytes": len(data),
-            "destination": self.rooms.base[name], "emit_bytes": row_bytes, "advance_bytes": row_bytes,
-            "last_emit_bytes": row_bytes, "last_advance_bytes": row_bytes, "count0": words, "step0": 1, "count1": 1,
-            "count2": 1, "count3": 1}, (), (self.rooms.whole[name],))
+        self.emitter.bring(Constants(self.rooms.base[name], words, data, row_bytes), 0, words)
 
     def _move(self, value: Value, fields: Mapping[str, int], access: Access, load: bool) -> None:
         """Load or store; `fields` has places as for a load, counts, and the bytes of words."""

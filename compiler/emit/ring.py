@@ -15,11 +15,11 @@ _HELD = 1 << 62
 
 @dataclass(frozen=True)
 class Constants:
-    """What has a place in the ring: first word, words, byte offset in the image, bytes of a word."""
+    """What has a place in the ring: first word, words, bytes, how many of them to a word."""
 
     base: int
     words: int
-    offset_bytes: int
+    data: bytes
     row_bytes: int
 
 

@@ -10,6 +10,7 @@ from tq_hw.compiler.ir.meaning import Part, Scratch, Sums, Terms
 from tq_hw.compiler.ir.value import Value
 from tq_hw.compiler.stream.stream import Operation
 from tq_hw.compiler.verify.areas import ADDRESSES, Area
+from tq_hw.compiler.verify.coded import DecodedRows
 from tq_hw.compiler.verify.contents import Contents
 from tq_hw.compiler.verify.found import Found
 from tq_hw.compiler.verify.memory import MemoryBytes
@@ -86,6 +87,7 @@ class Machine:
 
     Members
     -------
+    rows : what coded runs of the image are decoded to
     pad : the scratchpad
     regions : the arena and the state by number
     operation, fields : the present one, all of its fields
@@ -99,6 +101,7 @@ class Machine:
     numbers: Numbers
     contents: Contents
     names: list[str]
+    rows: DecodedRows
     pad: Pad = field(init=False)
     regions: dict[int, Region] = field(default_factory=dict)
     order: Order = field(default_factory=Order)

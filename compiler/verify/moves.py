@@ -15,7 +15,9 @@ from tq_hw.compiler.verify.machine import Machine
 from tq_hw.compiler.verify.numbers import LAST_FILL, NOTHING, Bytes, Flags, Index
 from tq_hw.compiler.verify.order import Runs
 from tq_hw.compiler.verify.pad import SIZE_BITS, code
+from tq_hw.isa.layout import Unit
 from tq_hw.isa.program import REGION_IMAGE
+from tq_hw.isa.refusals import broken_rule
 from tq_hw.model.errors import DataflowError
 
 __all__ = ["load", "store"]
@@ -91,6 +93,9 @@ def _load_form(width: int, fields: tuple[int, ...]) -> _Load:
 def load(machine: Machine) -> None:
     """Bring bytes of memory, or fill, into words."""
     f, numbers = machine.fields, machine.numbers
+    if f["coded"]:
+        _load_coded(machine)
+        return
     form = _load_form(machine.config.word_bytes, _LOAD(f))
     area, region = Area(f["destination"], form.words), f["region"]
     if not f["run_bytes"]:
@@ -116,6 +121,18 @@ def load(machine: Machine) -> None:
             return
     machine.write(area.places().reshape(-1, len(form.source)), 0, _loaded(machine, form, runs, slice(None)),
                   "what it loads")
+
+
+def _load_coded(machine: Machine) -> None:
+    """Bring rows of a coded run into words."""
+    f, numbers, config = machine.fields, machine.numbers, machine.config
+    if broken := broken_rule(config, Unit.LOAD, f):
+        raise DataflowError(broken)
+    first = numbers.constant(len(numbers.image) + machine.rows.first(f))
+    words = Area(f["destination"], form_of((f["count1"], f["count0"]), (f["step1"], f["step0"]))).places().reshape(-1)
+    values = np.full((len(words), config.word_bytes), NOTHING, numbers.dtype)
+    values[:, :config.cols] = first + np.arange(len(words) * config.cols).reshape(len(words), -1)
+    machine.write(words, 0, values, "what it loads")
 
 
 def _loaded(machine: Machine, form: _Load, runs: Runs, words: "slice | Index") -> Bytes:

@@ -41,6 +41,7 @@ class Numbers:
     Members
     -------
     image : bytes of region 0: each has a number of its own, as has each value of fill bytes
+    coded : bytes that coded runs of the image are decoded to, which have numbers behind those
     total : how many numbers are needed in addition to those
     dtype : type of arrays of numbers
     flipped, looked_up : set in the number of a byte whose bit 7 is inverted; that has gone through a layer's table
@@ -48,6 +49,7 @@ class Numbers:
 
     image: bytes
     total: int
+    coded: bytes = b""
     dtype: np.dtype[Any] = field(init=False)
     flipped: int = field(init=False)
     looked_up: int = field(init=False)
@@ -56,8 +58,9 @@ class Numbers:
 
     def __post_init__(self) -> None:
         """Choose a type with two bits to spare."""
+        self._bytes = self.image + self.coded
         self._constants = np.concatenate([np.zeros(1, np.uint8), np.arange(256, dtype=np.uint8),
-                                          np.frombuffer(self.image, np.uint8)])
+                                          np.frombuffer(self._bytes, np.uint8)])
         self._next = len(self._constants)
         #: By number the byte that it is, for NOTHING and the first number that is no constant none.
         self._values = np.append(self._constants.astype(np.int16), np.int16(-1))
@@ -98,9 +101,9 @@ class Numbers:
         return bool((self._values.take(numbers, mode="clip") == values).all())
 
     def is_constant(self, first: int, size: int, data: bytes) -> bool:
-        """Whether `size` numbers from one on are those of these bytes of the image."""
+        """Whether `size` numbers from one on are those of these bytes of the image, or of what it is decoded to."""
         at = first - _IMAGE
-        return at >= 0 and at + size <= len(self.image) and self.image[at:at + size] == data
+        return at >= 0 and at + size <= len(self._bytes) and self._bytes[at:at + size] == data
 
     def stale(self, numbers: Bytes) -> Flags:
         """Whether numbers are of bytes that another inference makes again."""
@@ -118,7 +121,8 @@ class Numbers:
         if number < _IMAGE:
             return f"a fill byte of {number - _FILL}{extra}"
         if number < len(self._constants):
-            return f"byte {number - _IMAGE} of the image{extra}"
+            at = number - _IMAGE - len(self.image)
+            return f"byte {at} of coded rows{extra}" if at >= 0 else f"byte {number - _IMAGE} of the image{extra}"
         at = bisect_right(self._bases, number) - 1
         owner, byte = self._owners[at], number - self._bases[at]
         place = f"byte {byte}"

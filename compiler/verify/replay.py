@@ -11,6 +11,7 @@ from tq_hw.compiler.ir.value import Value
 from tq_hw.compiler.plan.layout import block_count
 from tq_hw.compiler.stream.stream import FoldWrite, Operation, Stream, UopWrite
 from tq_hw.compiler.stream.uses import Uses, body_of, register_span, uses
+from tq_hw.compiler.verify.coded import DecodedRows
 from tq_hw.compiler.verify.contents import Contents, size_of, states
 from tq_hw.compiler.verify.machine import Buffers, Machine
 from tq_hw.compiler.verify.moved import look_up, move_program
@@ -63,9 +64,12 @@ class Replay:
     def __init__(self, emitter: Emitter, stream: Stream, behind: Machine | None = None) -> None:
         self.emitter, self.stream, self.config = emitter, stream, emitter.config
         self.names = [f"operator {layer.index} ({layer.op})" for layer in emitter.graph.layers]
-        self.numbers = Numbers(bytes(emitter.image.data), size_of(emitter.graph) + _scratch_bytes(stream))
+        image = bytes(emitter.image.data)
+        # Those of the first stream, of which another one has a part: numbers stay the same.
+        rows = DecodedRows(emitter.stream, image, self.config)
+        self.numbers = Numbers(image, size_of(emitter.graph) + _scratch_bytes(stream), rows.data)
         self.contents = Contents(emitter.graph, self.numbers, self.names, self._constant)
-        self.machine = Machine(self.config, self.numbers, self.contents, self.names)
+        self.machine = Machine(self.config, self.numbers, self.contents, self.names, rows)
         sizes = {REGION_ARENA: emitter.arena_bytes, REGION_STATE: len(emitter.state)}
         for number, size in sizes.items():
             self.machine.add_region(number, size)
