@@ -9,6 +9,7 @@ import hashlib
 import json
 import multiprocessing
 import os
+import signal
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
@@ -105,6 +106,7 @@ _blobs: dict[str, bytes] = {}
 
 
 def _give(blobs: Mapping[str, bytes]) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C ends it without a traceback
     _blobs.update(blobs)
 
 

@@ -10,6 +10,7 @@ from tq_hw.boards.catalog.catalog import find_board, find_memory
 from tq_hw.boards.resources.board import recorded_memories
 from tq_hw.cli.explore.confirm import WAYS, check_ways, confirm
 from tq_hw.cli.explore.front import Aim, Point
+from tq_hw.cli.explore.options import with_options
 from tq_hw.cli.explore.page import render_front
 from tq_hw.cli.explore.search import Exploration, Workers, explore
 from tq_hw.cli.explore.target import Target, board_target, file_target
@@ -69,14 +70,15 @@ def _target(board_name: str | None, memory_name: str | None, space: str | None, 
         return file_target(space)
     assert board_name is not None
     board = find_board(board_name)
+    models = [read_model(path) for path in paths]
     if memory_name is not None:
-        return board_target(board, find_memory(board, memory_name))
+        return with_options(board_target(board, find_memory(board, memory_name)), models)
     targets = [board_target(board, find_memory(board, name)) for name in recorded_memories(board)]
     if not targets:
         return board_target(board, board.memories[0])
     # The first memory in which there is room for every model.
-    needed = max(estimate_model(read_model(path), board.config).memory_bytes for path in paths)
-    return next((target for target in targets if target.memory_bytes >= needed), targets[-1])
+    needed = max(estimate_model(model, board.config).memory_bytes for model in models)
+    return with_options(next((target for target in targets if target.memory_bytes >= needed), targets[-1]), models)
 
 
 def _row(point: Point, found: Exploration) -> tuple[object, ...]:

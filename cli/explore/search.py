@@ -8,10 +8,10 @@ from typing import Any
 
 from tq_hw.boards.resources.board import taken
 from tq_hw.cli.explore.front import Aim, Point, front_of, in_time, make_point
-from tq_hw.cli.explore.target import Target, configurations, fitting
+from tq_hw.cli.explore.target import Target, configurations, first_refusal, fitting
 from tq_hw.cli.explore.tasks import estimate_task
 from tq_hw.isa.config import Config
-from tq_hw.model.errors import UnsupportedError
+from tq_hw.model.errors import OptionError, UnsupportedError
 from tq_hw.store import Store
 from tq_hw.work import Task, run_tasks
 
@@ -137,10 +137,13 @@ def explore(aims: Sequence[Aim], target: Target, workers: Workers, *, most: int,
     """Estimate at most `most` machines of the target's space (0: all) and return the front.
 
     Of a space that is larger, machines are drawn from `seed` first, then those near the front of what is known: the
-    same in each run. Raises UnsupportedError where no machine fits or runs the models.
+    same in each run. Raises OptionError for a space without a legal machine, UnsupportedError where none fits or runs
+    the models.
     """
     search = _Search(aims, target, workers)
     everything = list(search.fits)
+    if not everything and next(configurations(target.space, target.preset), None) is None:
+        raise OptionError(f"{target.name}: no machine of the space can be built: {first_refusal(target.space)}")
     if not everything:
         raise UnsupportedError(f"no machine of the space fits {target.name}; allow smaller sizes or higher limits")
     if not most or len(everything) <= most:

@@ -17,7 +17,7 @@ from tq_hw.isa.memory import YARDSTICK
 from tq_hw.isa.memory import Memory as Rate
 from tq_hw.model.errors import OptionError
 
-__all__ = ["Space", "Target", "board_target", "configurations", "file_target", "fitting"]
+__all__ = ["Space", "Target", "board_target", "configurations", "file_target", "first_refusal", "fitting"]
 
 #: Values of each size, in the order of the configuration's members.
 Space = Mapping[str, tuple[int, ...]]
@@ -85,6 +85,16 @@ def configurations(space: Space, preset: Config | None) -> Iterator[Config]:
         if sizes_alone not in seen:
             seen.add(sizes_alone)
             yield config
+
+
+def first_refusal(space: Space) -> str:
+    """Return why the first machine of a space is none, "" where it is one."""
+    values = next(product(*space.values()), ())
+    try:
+        Config.from_mapping(dict(zip(space, values, strict=True)), "first")
+    except ConfigError as error:
+        return str(error).removeprefix("configuration 'first': ")
+    return ""
 
 
 def fitting(target: Target, config: Config) -> Resources | None:

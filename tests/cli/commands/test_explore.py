@@ -10,6 +10,7 @@ import sys
 import time
 import tomllib
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +19,13 @@ import pytest
 from tq_hw.boards.build.build import BuildResult
 from tq_hw.boards.build.figures import Timing
 from tq_hw.boards.catalog.board import Board
+from tq_hw.boards.catalog.catalog import BOARDS
+from tq_hw.boards.resources.record import Machine
+from tq_hw.cli.explore.options import with_options
+from tq_hw.cli.explore.target import board_target
 from tq_hw.isa.config import PRESETS, Config, load_config
 from tq_hw.model.errors import ToolError
+from tq_hw.model.tflite.reader import read_model
 
 Tq = Callable[..., Any]
 DIGITS = Path(__file__).parents[3] / "examples" / "digits" / "digits.tflite"
@@ -42,6 +48,17 @@ def space(tmp_path: Path) -> Path:
     path = tmp_path / "space.toml"
     path.write_text(SPACE, encoding="utf-8")
     return path
+
+
+def kept(store: Path) -> int:
+    """Return how many results a store has."""
+    if not store.exists():
+        return 0
+    base = sqlite3.connect(store, timeout=60)
+    tables = base.execute("SELECT name FROM sqlite_master").fetchall()
+    count = base.execute("SELECT count(*) FROM results").fetchone()[0] if tables else 0
+    base.close()
+    return int(count)
 
 
 def front(path: str = "r.json") -> dict[str, Any]:
@@ -94,25 +111,15 @@ def test_a_large_space_is_searched_the_same_way_each_time(tq: Tq, space: Path) -
 
 def test_killed_and_started_again_it_goes_on(tq: Tq, space: Path, tmp_path: Path) -> None:
     store = tmp_path / "s.db"
-
-    def kept() -> int:
-        if not store.exists():
-            return 0
-        base = sqlite3.connect(store, timeout=60)
-        tables = base.execute("SELECT name FROM sqlite_master").fetchall()
-        count = base.execute("SELECT count(*) FROM results").fetchone()[0] if tables else 0
-        base.close()
-        return int(count)
-
     arguments = ["explore", str(DIGITS), "--space", str(space), "--store", str(store), "--jobs", "1"]
     process = subprocess.Popen([sys.executable, "-m", "tq_hw", *arguments], stdout=subprocess.DEVNULL)
-    while kept() < 2 and process.poll() is None:
+    while kept(store) < 2 and process.poll() is None:
         time.sleep(0.01)
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
-    assert 2 <= kept() <= 12
+    assert 2 <= kept(store) <= 12
     assert tq(*arguments, "--json", "r.json").code == 0
-    assert kept() == 12
+    assert kept(store) == 12
     assert tq("explore", DIGITS, "--space", space, "--store", "new.db", "--jobs", "1", "--json", "new.json").code == 0
     assert front() == front("new.json")
 
@@ -187,6 +194,9 @@ def test_bad_options(tq: Tq, space: Path, tmp_path: Path) -> None:
             ("rows = 3", "unknown key 'rows' in the file; known keys are family, clock_mhz,"),
             ("[space]\nrows = 'x'", "space.rows must be an integer or a list of integers, not 'x'"),
             ("[space]\nrows = 4", "space.cols is missing"),
+            (SPACE.replace("[4, 6]", "[1, 2]").replace('preset = "tiny"', ""), "bad: no machine of the space can be "
+             "built: rows must be 3 to 32 (a depthwise group takes three rows), not 1; the nearest legal value is 3"),
+            (SPACE.replace("[4, 6]", "[]"), "space.rows must be an integer or a list of integers, not []"),
             (SPACE.replace("multipliers = 40", "multipliers = 4"), "no machine of the space fits bad; allow small"),
             ('preset = "n99"\n' + SPACE.partition("\n")[2], "preset must be one of n16,"),
             ('family = "ice40"\n' + SPACE, "family must be ecp5"),
@@ -205,6 +215,41 @@ def test_bad_options(tq: Tq, space: Path, tmp_path: Path) -> None:
             (("--space", str(space), str(DIGITS)), "two models are called 'digits'")):
         result = tq("explore", DIGITS, "--store", "s.db", *arguments)
         assert (result.code, message in result.err) == (2, True), result.err
+
+
+def test_a_store_that_cannot_be_written_is_named(tq: Tq, space: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    store = tmp_path / "file" / "s.db"
+    result = tq("explore", DIGITS, "--space", space, "--store", store, "--jobs", "1")
+    assert result.code == 2
+    assert result.err.startswith(f"tq-hw: {store}: cannot keep results there: ")
+    assert result.err.endswith("; choose another --store\n")
+    assert result.err.count("\n") == 1
+
+
+def test_interrupted_it_says_one_line(space: Path, tmp_path: Path) -> None:
+    process = subprocess.Popen([sys.executable, "-m", "tq_hw", "explore", str(DIGITS), "--space", str(space), "--store",
+                                str(tmp_path / "s.db"), "--jobs", "2"], stdout=subprocess.DEVNULL,
+                               stderr=subprocess.PIPE, text=True, start_new_session=True)
+    while kept(tmp_path / "s.db") < 1 and process.poll() is None:
+        time.sleep(0.01)
+    os.killpg(process.pid, signal.SIGINT)
+    _, said = process.communicate()
+    assert (process.returncode, said.splitlines()[-1], "Traceback" in said) == (130, "tq-hw: interrupted", False)
+
+
+def test_options_are_tried_where_they_are_of_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    board = BOARDS["ulx3s_85f"]
+    target = board_target(board, board.memories[0])
+    model = read_model(DIGITS)
+    packed = Machine(replace(board.config, dsp_packing=2), {})
+    monkeypatch.setattr("tq_hw.cli.explore.options.machines", lambda _family: (packed,))
+    # Two packed products take two multipliers of an ECP5, so that only arrays of odd rows would change, for the worse.
+    assert with_options(target, [model]).space["dsp_packing"] == (0,)
+    monkeypatch.setattr("tq_hw.cli.explore.options.multipliers", lambda config, _family: {"array": -config.dsp_packing})
+    assert with_options(target, [model]).space["dsp_packing"] == (0, 2)
+    monkeypatch.setattr("tq_hw.cli.explore.options.machines", lambda _family: ())
+    assert with_options(target, [model]).space == target.space
 
 
 def test_names_of_machines_are_different() -> None:
