@@ -149,6 +149,7 @@ def bench_files(core: Core) -> dict[str, bytes]:
     test = _test(core)
     runner = filled("run.py.in", NAME=core.name, SOURCES=_sources(core))
     return {f"tb/test_{core.name}.py": test.encode(), "tb/run.py": runner.encode(),
+            "tb/drive.c": filled("drive.c.in", NAME=core.name, MACRO=core.name.upper()).encode(),
             "tb/ports.vlt": filled("ports.vlt.in", NAME=core.name).encode(),
             "tb/requirements.txt": ("cocotb>=2.0\n" + ("cocotbext-axi>=0.1.28\n" if _names(core) else "")).encode(),
             "tb/digits.tqm": to_bytes(program), "tb/digits.npz": npz_bytes(vectors)}

@@ -52,9 +52,10 @@ def source_files(core: Core) -> dict[str, bytes]:
 
 def _copies(core: Core) -> str:
     """Return what FuseSoC copies for the simulation: to where it stands in the folder."""
-    bench = ("run.py", f"test_{core.name}.py", "ports.vlt", "digits.tqm", "digits.npz")
+    bench = ("run.py", f"test_{core.name}.py", "drive.c", "ports.vlt", "digits.tqm", "digits.npz")
     names = (*core.sources, *core.models, f"lint/{core.name}.vlt", f"sv/{core.name}_sva.sv",
-             *(f"tb/{name}" for name in bench), f"{core.name}.json")
+             *(f"tb/{name}" for name in bench), *(f"driver/{name}" for name in (*_DRIVER, f"tq_{core.name}.h")),
+             f"{core.name}.json")
     return "".join(f"      - {name}: {{file_type: user, copyto: {name}}}\n" for name in names)
 
 
