@@ -196,7 +196,9 @@ class Registers(wiring.Component):
             if number and number % _COUNTERS_AT_ONCE == 0:
                 clears = delayed(m, clears, 1, f"clears{number}", control=True)
             counts = delayed(m, event, number // _COUNTERS_AT_ONCE, f"event{number}", control=True)
-            m.d.sync += counter.eq((counter + counts)[:32] & ~clears.replicate(32))
+            m.d.sync += counter.eq(counter + counts)
+            with m.If(clears):
+                m.d.sync += counter.eq(0)
         return begins, events
 
     def _run(self, m: Module, status: "_Status", asked: "_Asked", again: Signal, error: "_Error",
