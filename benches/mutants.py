@@ -19,7 +19,7 @@ _COMPUTE_MUTANTS = (
            "self.saturate & ~product[2 * bits - 1]", "self.saturate & product[2 * bits - 1]",
            (f"{_REQUANTIZE}::test_saturates_the_one_product_that_overflows",)),
     Mutant("negative ties rounded toward zero", "lane/shift.py",
-           "Mux(away & self.x[31], below, half)", "half",
+           "some & ~(away & self.x[31])", "some",
            (f"{_REQUANTIZE}::test_rounds_three_halves",)),
     Mutant("clamp compares with the wrong limit", "lane/requantize.py",
            "above.eq(self.clamp & (total > self.high))", "above.eq(self.clamp & (total > self.low))",

@@ -2,12 +2,11 @@
 
 from typing import Any
 
-from amaranth import Cat, Const, Module, Mux, Signal, signed
+from amaranth import Cat, Module, Mux, Signal, signed
 from amaranth.hdl import Value
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from tq_hw.hdl.lane.shift import one_of
 from tq_hw.hdl.parts.delay import delayed
 from tq_hw.isa.latency import ALU_CYCLES
 from tq_hw.isa.uop import Alu
@@ -21,12 +20,15 @@ def _codes(*choices: Alu) -> tuple[int, ...]:
 
 #: What each stage needs to know of the operation, by stage and name.
 _FLAGS: tuple[dict[str, tuple[int, ...]], ...] = (
-    {"pair": _codes(Alu.PAIR_DIFFERENCE), "adds": _codes(Alu.ADD), "left": _codes(Alu.SHL, Alu.SHL_SATURATE),
-     "counts_signed": _codes(Alu.SHL_SATURATE)},
-    {"left1": _codes(Alu.SHL, Alu.SHL_SATURATE), "ands": _codes(Alu.AND), "takes_less": _codes(Alu.MAX),
-     "takes_more": _codes(Alu.MIN), "takes_negative": _codes(Alu.SELECT_NEGATIVE),
-     "less": _codes(Alu.LESS, Alu.LESS_EQUAL)},
-    {"total": _codes(Alu.ADD, Alu.SUB, Alu.PAIR_DIFFERENCE), "shifts": _codes(Alu.SHL, Alu.SHL_SATURATE, Alu.SAR),
+    {"pair": _codes(Alu.PAIR_DIFFERENCE), "adds": _codes(Alu.ADD), "carry": tuple(
+        int(alu) for alu in Alu if alu not in (Alu.ADD, Alu.PAIR_DIFFERENCE)),
+     "counts_bits": _codes(Alu.CLZ)},
+    {"takes_a": _codes(Alu.PASS, Alu.SHL, Alu.SHL_SATURATE, Alu.SAR, Alu.AND), "takes_b": _codes(Alu.AND),
+     "takes_less": _codes(Alu.MAX), "takes_more": _codes(Alu.MIN), "takes_negative": _codes(Alu.SELECT_NEGATIVE),
+     "takes": _codes(Alu.PASS, Alu.SHL, Alu.SHL_SATURATE, Alu.SAR, Alu.AND, Alu.MAX, Alu.MIN, Alu.SELECT_NEGATIVE),
+     "less": _codes(Alu.LESS, Alu.LESS_EQUAL),
+     "total": _codes(Alu.ADD, Alu.SUB, Alu.PAIR_DIFFERENCE)},
+    {"pair": _codes(Alu.PAIR_DIFFERENCE), "left": _codes(Alu.SHL, Alu.SHL_SATURATE), "right": _codes(Alu.SAR),
      "saturates": _codes(Alu.SHL_SATURATE), "zeros": _codes(Alu.CLZ),
      "compares": _codes(Alu.LESS, Alu.LESS_EQUAL, Alu.EQUAL, Alu.NOT_EQUAL),
      "equals": _codes(Alu.LESS_EQUAL, Alu.EQUAL), "differs": _codes(Alu.NOT_EQUAL)},
@@ -40,21 +42,25 @@ def alu_flags(operation: Value) -> list[Value]:
     return [Cat(operation.matches(*codes) for codes in flags.values()) for flags in _FLAGS]
 
 
-def _leading_zeros(byte: Value) -> Value:
-    """Return the count, 0..8, by nibbles; the operands come late."""
-    low, high = byte[:4], byte[4:]
+def _leading_copies(nibble: Value, above: Value) -> tuple[Value, Value]:
+    """Return how many of a nibble's upper bits are the bit above them, 0..3, and whether all four are."""
+    same = ~(nibble ^ Cat(nibble[1:], above))
+    two = same[3] & same[2]
+    return Cat(same[3] & (~same[2] | same[1]), two), two & same[1] & same[0]
 
-    def below_four(x: Value) -> Value:
-        return Cat(~x[3] & (x[2] | ~x[1] & x[0]), ~x[3] & ~x[2] & x.any())
 
-    return Cat(Mux(high.any(), below_four(high), below_four(low)), ~high.any() & low.any(), ~byte.any())
+def _byte_copies(byte: Value, above: Value) -> Value:
+    """Return how many of a byte's upper bits are the bit above them, and 8 or more for all; the operands come late."""
+    upper, all_upper = _leading_copies(byte[4:], above)
+    lower, all_lower = _leading_copies(byte[:4], byte[4])
+    return Cat(Mux(all_upper, lower, upper), all_upper & ~all_lower, all_upper & all_lower)
 
 
 class LaneAlu(wiring.Component):
-    """Compute all of `isa.uop.Alu` on int32 operands.
+    """Compute all of `isa.uop.Alu` on int32 operands, but for the shifts themselves: `FirstShift` comes next.
 
-    One adder serves sums, differences and comparisons; one shifter both directions; the count of leading zeros also
-    tells whether a left shift overflows.
+    One adder serves sums, differences and comparisons; the count of leading zeros also tells whether a left shift
+    overflows.
 
     Timing: LATENCY_CYCLES, one result a cycle, no back pressure.
 
@@ -63,7 +69,8 @@ class LaneAlu(wiring.Component):
     a, b : In(signed(32))
     partner : In(signed(32)), operand a of lane l ^ 1
     flags0, flags1, flags2 : In(AluFlags), with the operands and one and two cycles after them
-    x : Out(signed(32))
+    shift : In(5), with flags2: a left shift that follows
+    x : Out(signed(32)); by : Out(signed(7)), clear : Out(5), with it: what FirstShift has to do with x
     """
 
     LATENCY_CYCLES = ALU_CYCLES
@@ -74,69 +81,83 @@ class LaneAlu(wiring.Component):
     flags0: Any
     flags1: Any
     flags2: Any
+    shift: Signal
     x: Signal
+    by: Signal
+    clear: Signal
 
     def __init__(self) -> None:
         super().__init__({
             "a": In(signed(32)), "b": In(signed(32)), "partner": In(signed(32)),
-            **{f"flags{stage}": In(flags) for stage, flags in enumerate(AluFlags)}, "x": Out(signed(32)),
+            **{f"flags{stage}": In(flags) for stage, flags in enumerate(AluFlags)}, "shift": In(5),
+            "x": Out(signed(32)), "by": Out(signed(7)), "clear": Out(5),
         })
 
     def elaborate(self, platform: object) -> Module:
-        """Three stages: add and start the shift; compare and end the shift; choose."""
+        """Three stages: add and count; compare and choose; put together."""
         m = Module()
+        flags0, flags1, flags2 = self.flags0, self.flags1, self.flags2
+        # 33 bits, so that the top bit of a difference is "a < b". The partner's difference is -1 - (a - partner - 1).
+        total = Signal(33, reset_less=True)
+        subtrahend = Mux(flags0.pair, self.partner, self.b)
+        second = Cat(subtrahend, subtrahend[31]) ^ (~flags0.adds).replicate(33)
+        m.d.sync += total.eq(self.a + second.as_signed() + flags0.carry)
+        a1, b1 = delayed(m, self.a, 1, "a1"), delayed(m, self.b, 1, "b1")
+
+        # One of the operands, both of them ANDed, or 0.
+        chosen, total2 = Signal(32, reset_less=True), Signal(32, reset_less=True)
+        less, equal = Signal(reset_less=True), Signal(reset_less=True)
+        takes_b = (Mux(total[32], flags1.takes_less, flags1.takes_more) | flags1.takes_negative & a1[31]
+                   | flags1.takes_b)
+        takes_a = (Mux(total[32], flags1.takes_more, flags1.takes_less) | flags1.takes_negative & ~a1[31]
+                   | flags1.takes_a)
+        m.d.sync += [
+            less.eq(total[32] & flags1.less), equal.eq(~total.any()), total2.eq(total),
+            chosen.eq((a1 | (~takes_a).replicate(32)) & (b1 | (~takes_b).replicate(32))),
+        ]
+        with m.If(~flags1.takes):
+            m.d.sync += chosen.eq(0)
+        with m.If(~flags1.total):
+            m.d.sync += total2.eq(0)
+        zeros = self._count_zeros(m)
+
+        # zeros counts the sign bit and its copies: a shift by that many or more drops a bit that differs.
+        b2 = delayed(m, b1[:5], 1, "b2")
+        overflow = Signal()
+        m.d.comb += overflow.eq(flags2.saturates & (b2 >= zeros))
+        self._shift(m, b2, overflow)
+        # Two bits tell what all bits of the result are: operand or sum, the sum the other way round, 0 or 1.
+        taken, second = ~overflow, Signal()
+        m.d.comb += second.eq(Mux(overflow, ~chosen[31], ~flags2.pair))
+        bits = [Mux(taken, Mux(second, total2[bit] | chosen[bit], ~total2[bit]), second) for bit in range(32)]
+        bits[31] = Mux(taken, bits[31], ~second)
+        small = Mux(flags2.zeros, zeros, flags2.compares & (less | Mux(equal, flags2.equals, flags2.differs)))
         x = Signal(signed(32), name="result", reset_less=True)
         m.d.comb += self.x.eq(x)
-        flags0, flags1, flags2 = self.flags0, self.flags1, self.flags2
-        minuend, subtrahend = Mux(flags0.pair, self.partner, self.a), Mux(flags0.pair, self.a, self.b)
-        # 33 bits, so that the top bit of a difference is "a < b".
-        total = Signal(33, reset_less=True)
-        second = Cat(subtrahend, subtrahend[31]) ^ (~flags0.adds).replicate(33)
-        m.d.sync += total.eq(minuend + second.as_signed() + ~flags0.adds)
-
-        # Both shifts move a window over 63 bits: down from the word with its sign above it for the right one, up from
-        # the word with zeros below it, by 31 less the amount, for the left one.
-        zeros31 = Const(0, 31)
-        both = Mux(flags0.left, Cat(zeros31, self.a), Cat(self.a, self.a[31].replicate(31)))
-        coarse = Signal(39, reset_less=True)
-        m.d.sync += coarse.eq(one_of([both[8 * k:8 * k + 39] for k in range(4)],
-                                     self.b[3:5] ^ flags0.left.replicate(2)))
-
-        # Leading zeros per byte; for a saturating shift of the word without its sign.
-        counted = self.a ^ (flags0.counts_signed & self.a[31]).replicate(32)
-        byte_zeros = [delayed(m, _leading_zeros(counted[8 * i:8 * i + 8]), 1, f"byte_zeros{i}") for i in range(4)]
-
-        a1, b1 = delayed(m, self.a, 1, "a1"), delayed(m, self.b, 1, "b1")
-        shifted = Signal(32, reset_less=True)
-        less, equal, takes_b = Signal(reset_less=True), Signal(reset_less=True), Signal(reset_less=True)
-        zeros = Signal(6, reset_less=True)
-        logic = Signal(32, reset_less=True)
-        m.d.sync += [
-            shifted.eq(one_of([coarse[k:k + 32] for k in range(8)], b1[:3] ^ flags1.left1.replicate(3))),
-            less.eq(total[32] & flags1.less), equal.eq(~total.any()),
-            takes_b.eq(Mux(total[32], flags1.takes_less, flags1.takes_more) | a1[31] & flags1.takes_negative),
-            logic.eq(a1 & (b1 | (~flags1.ands).replicate(32))),
-        ]
-        with m.If(~byte_zeros[3][3]):
-            m.d.sync += zeros.eq(byte_zeros[3])
-        for i in (2, 1):
-            with m.Elif(~byte_zeros[i][3]):
-                m.d.sync += zeros.eq(byte_zeros[i] + 8 * (3 - i))
-        with m.Else():
-            m.d.sync += zeros.eq(byte_zeros[0] + 24)
-
-        total2, b2 = delayed(m, total[:32], 1, "total2"), delayed(m, b1, 1, "b2")
-        # zeros counts the sign bit and its copies: a shift by that many or more drops a bit that differs.
-        overflow = flags2.saturates & (b2[:5] >= zeros)
-        limit = Cat((~logic[31]).replicate(31), logic[31])
-        with m.If(flags2.total):
-            m.d.sync += x.eq(total2)
-        with m.Elif(flags2.shifts):
-            m.d.sync += x.eq(Mux(overflow, limit, shifted))
-        with m.Elif(flags2.zeros):
-            m.d.sync += x.eq(zeros)
-        with m.Elif(flags2.compares):
-            m.d.sync += x.eq(less | Mux(equal, flags2.equals, flags2.differs))
-        with m.Else():
-            m.d.sync += x.eq(Mux(takes_b, b2, logic))
+        m.d.sync += x.eq(Cat(bits) | small)
         return m
+
+    def _count_zeros(self, m: Module) -> Signal:
+        """Return the leading zeros of a, or the copies of its sign from the top on, two cycles later."""
+        above = self.a[31] & ~self.flags0.counts_bits
+        copies = [delayed(m, _byte_copies(self.a[8 * i:8 * i + 8], self.a[8 * i + 8] if i < 3 else above), 1,
+                          f"byte_zeros{i}") for i in range(4)]
+        zeros = Signal(6, reset_less=True)
+        with m.If(~copies[3][3]):
+            m.d.sync += zeros.eq(copies[3])
+        for i in (2, 1):
+            with m.Elif(~copies[i][3]):
+                m.d.sync += zeros.eq(copies[i] + 8 * (3 - i))
+        with m.Else():
+            m.d.sync += zeros.eq(Mux(copies[0][3], 32, copies[0][:3] + 24))
+        return zeros
+
+    def _shift(self, m: Module, b: Value, overflow: Value) -> None:
+        """Join the ALU's shift with the one that follows; what has overflowed is shifted by that alone."""
+        left, right = self.flags2.left, self.flags2.right
+        by = Signal(signed(7), name="by_result", reset_less=True)
+        clear = Signal(5, name="clear_result", reset_less=True)
+        both = Signal(signed(7))
+        amount = (b & (left | right).replicate(5)) ^ right.replicate(7)
+        m.d.comb += [both.eq(self.shift + amount + right), self.by.eq(by), self.clear.eq(clear)]
+        m.d.sync += [by.eq(Mux(overflow, self.shift, both)), clear.eq(self.shift & right.replicate(5))]

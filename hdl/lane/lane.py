@@ -18,11 +18,11 @@ from amaranth.lib.wiring import In, Out
 from tq_hw.hdl.lane.alu import AluFlags, LaneAlu
 from tq_hw.hdl.lane.high_multiply import HighMultiply
 from tq_hw.hdl.lane.requantize import AddClamp
-from tq_hw.hdl.lane.shift import LeftShift, RightShift
+from tq_hw.hdl.lane.shift import FirstShift, RightShift
 from tq_hw.hdl.lane.table import LaneTable
 from tq_hw.hdl.parts.delay import delayed
 from tq_hw.isa.latency import STAGE_OPERANDS, STAGE_RESULT
-from tq_hw.isa.uop import Multiply, ShiftSource, Source
+from tq_hw.isa.uop import ShiftSource, Source
 
 __all__ = ["Lane", "LaneControl", "STAGE_ALU", "STAGE_CLAMP", "STAGE_LEFT", "STAGE_PRODUCT", "STAGE_RIGHT",
            "STAGE_TABLE"]
@@ -30,7 +30,7 @@ __all__ = ["Lane", "LaneControl", "STAGE_ALU", "STAGE_CLAMP", "STAGE_LEFT", "STA
 STAGE_TABLE = STAGE_OPERANDS + 2
 STAGE_ALU = STAGE_TABLE + LaneTable.LATENCY_CYCLES
 STAGE_LEFT = STAGE_ALU + LaneAlu.LATENCY_CYCLES
-STAGE_PRODUCT = STAGE_LEFT + LeftShift.LATENCY_CYCLES
+STAGE_PRODUCT = STAGE_LEFT + FirstShift.LATENCY_CYCLES
 STAGE_RIGHT = STAGE_PRODUCT + HighMultiply.LATENCY_CYCLES
 STAGE_CLAMP = STAGE_RIGHT + RightShift.LATENCY_CYCLES
 assert STAGE_RESULT == STAGE_CLAMP + AddClamp.LATENCY_CYCLES
@@ -38,12 +38,11 @@ assert STAGE_RESULT == STAGE_CLAMP + AddClamp.LATENCY_CYCLES
 #: Every control of a lane and the stage at which the lane takes it.
 CONTROL: dict[str, tuple[int, ShapeLike]] = {
     "a_source": (STAGE_OPERANDS, 2), "b_source": (STAGE_OPERANDS, 2), "operand": (STAGE_OPERANDS, signed(32)),
-    "a_stream": (STAGE_OPERANDS + 1, 1), "b_stream": (STAGE_OPERANDS + 1, 1),
     "a_table": (STAGE_TABLE, 2), "b_table": (STAGE_TABLE, 2),
     "a_used": (STAGE_TABLE + 1, 1), "b_used": (STAGE_TABLE + 1, 1),
     **{f"alu{late}": (STAGE_ALU + late, flags) for late, flags in enumerate(AluFlags)},
     "shift_source": (STAGE_LEFT - 1, 2), "shift": (STAGE_LEFT - 1, signed(6)),
-    "multiply": (STAGE_PRODUCT - 1, 3), "multiplier": (STAGE_PRODUCT - 1, signed(32)),
+    "by_b": (STAGE_LEFT - 1, 1), "by_param": (STAGE_PRODUCT - 1, 1), "multiplier": (STAGE_PRODUCT - 1, signed(32)),
     "nudge": (STAGE_PRODUCT + 1, 1), "low_product": (STAGE_PRODUCT + 3, 1), "saturate": (STAGE_PRODUCT + 3, 1),
     "rounding": (STAGE_RIGHT - 1, 2),
     "zero_point": (STAGE_CLAMP, signed(16)),
@@ -65,7 +64,7 @@ class Lane(wiring.Component):
     -------
     control : In(LaneControl), shared by all lanes
     acc, register_a, register_b, bias : In(signed(32)), stage 4
-    stream_a, stream_b : In(signed(32)), stage 5
+    stream_a, stream_b : In(signed(32)), stage 5; 0 where the operand is no stream
     partner : In(signed(32)), operand a of lane l ^ 1 at stage 8; operand : Out(signed(32)), this lane's
     shift : In(signed(6)), stage 10; multiplier : In(signed(32)), stage 12, of the lane's channel
     result : Out(signed(32)), stage 23
@@ -98,7 +97,7 @@ class Lane(wiring.Component):
         control = self.control
         m.submodules.table = table = LaneTable()
         m.submodules.alu = alu = LaneAlu()
-        m.submodules.left = left = LeftShift()
+        m.submodules.left = left = FirstShift()
         m.submodules.product = product = HighMultiply()
         m.submodules.right = right = RightShift()
         m.submodules.clamp = clamp = AddClamp()
@@ -106,14 +105,16 @@ class Lane(wiring.Component):
         for name, register, other, stream, into in (
                 ("a", self.register_a, self.acc, self.stream_a, table.a_in),
                 ("b", self.register_b, self.bias, self.stream_b, table.b_in)):
-            still = Signal(signed(32), name=f"{name}_still", reset_less=True)
-            chosen = Signal(signed(32), name=f"{name}_chosen", reset_less=True)
+            # What is not chosen is 0, by a reset of its register; streams come so.
             source = control[f"{name}_source"]
-            m.d.sync += [
-                still.eq(Mux(source == Source.REGISTER, register,
-                             Mux(source == Source.ACC_OR_BIAS, other, control.operand))),
-                chosen.eq(Mux(control[f"{name}_stream"], stream, still)),
-            ]
+            choices = []
+            for of_source, value in ((Source.REGISTER, register), (Source.ACC_OR_BIAS, other),
+                                     (Source.IMMEDIATE, control.operand)):
+                kept = Signal(signed(32), name=f"{name}_{of_source.name.lower()}", reset_less=True)
+                m.d.sync += kept.eq(Mux(source == of_source, value, 0))
+                choices.append(kept)
+            chosen = Signal(signed(32), name=f"{name}_chosen", reset_less=True)
+            m.d.sync += chosen.eq(choices[0] | choices[1] | choices[2] | stream)
             m.d.comb += into.eq(chosen)
         m.d.comb += [
             table.a_table.eq(control.a_table), table.b_table.eq(control.b_table),
@@ -127,29 +128,23 @@ class Lane(wiring.Component):
 
         # Shift amounts one cycle before the left shift, the multiplier one cycle before the product.
         b_left = delayed(m, table.b, STAGE_LEFT - 1 - STAGE_ALU, "b")
-        b_product = delayed(m, b_left, STAGE_PRODUCT - STAGE_LEFT, "b_late")
         shift = Signal(signed(6))
         m.d.comb += shift.eq(Mux(control.shift_source == ShiftSource.PARAM, self.shift,
                                  Mux(control.shift_source == ShiftSource.IMMEDIATE, control.shift, 0)))
-        left_amount, right_amount = Signal(5, reset_less=True), Signal(5, reset_less=True)
-        m.d.sync += [
-            left_amount.eq(Mux(shift[5], 0, shift[:5])),
-            right_amount.eq(Mux(control.shift_source == ShiftSource.SHIFT_B, b_left[:5],
-                                Mux(shift[5], -shift, 0)[:5])),
-        ]
+        right_amount = Signal(5, reset_less=True)
+        m.d.comb += alu.shift.eq(Mux(shift[5], 0, shift[:5]))
+        m.d.sync += right_amount.eq(Mux(control.shift_source == ShiftSource.SHIFT_B, b_left[:5],
+                                        Mux(shift[5], -shift, 0)[:5]))
+        # What is not multiplied by is 0; without a product `control.multiplier` is 1.
+        b_late = Signal(signed(32), reset_less=True)
         multiplier = Signal(signed(32), reset_less=True)
-        with m.Switch(control.multiply):
-            with m.Case(Multiply.HIGH_IMMEDIATE):
-                m.d.sync += multiplier.eq(control.multiplier)
-            with m.Case(Multiply.HIGH_PARAM):
-                m.d.sync += multiplier.eq(self.multiplier)
-            with m.Case(Multiply.HIGH_B, Multiply.LOW_B):
-                m.d.sync += multiplier.eq(b_product)
-            with m.Default():
-                m.d.sync += multiplier.eq(1)
-
+        m.d.sync += [
+            b_late.eq(Mux(control.by_b, b_left, 0)),
+            multiplier.eq(control.multiplier | delayed(m, b_late, STAGE_PRODUCT - 1 - STAGE_LEFT, "b_late")
+                          | self.multiplier & control.by_param.replicate(32)),
+        ]
         m.d.comb += [
-            left.x.eq(alu.x), left.amount.eq(left_amount),
+            left.x.eq(alu.x), left.by.eq(alu.by), left.clear.eq(alu.clear),
             product.x.eq(left.y), product.multiplier.eq(multiplier), product.nudge.eq(control.nudge),
             product.low.eq(control.low_product), product.saturate.eq(control.saturate),
             right.x.eq(product.y), right.rounding.eq(control.rounding),

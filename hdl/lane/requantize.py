@@ -15,7 +15,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from tq_hw.hdl.lane.high_multiply import HighMultiply
-from tq_hw.hdl.lane.shift import LeftShift, RightShift
+from tq_hw.hdl.lane.shift import FirstShift, RightShift
 from tq_hw.hdl.parts.delay import delayed
 from tq_hw.isa.latency import CLAMP_CYCLES
 
@@ -73,7 +73,9 @@ class AddClamp(wiring.Component):
             above.eq(self.clamp & (total > self.high)),
         ]
         with m.If(self.take):
-            m.d.sync += y.eq(Mux(below, self.low_late, Mux(above, self.high_late, late)))
+            # The limits' upper bits are all the same: one choice serves them.
+            limit = Mux(below, self.low_late, self.high_late)
+            m.d.sync += y.eq(Mux(below | above, limit, late))
         return m
 
 
@@ -100,7 +102,7 @@ class Requantize(wiring.Component):
     See also: tq_hw.sim.golden.arith.multiply_by_quantized_multiplier, tests/hdl/lane/test_requantize.py.
     """
 
-    LATENCY_CYCLES = (1 + LeftShift.LATENCY_CYCLES + HighMultiply.LATENCY_CYCLES + RightShift.LATENCY_CYCLES
+    LATENCY_CYCLES = (1 + FirstShift.LATENCY_CYCLES + HighMultiply.LATENCY_CYCLES + RightShift.LATENCY_CYCLES
                       + AddClamp.LATENCY_CYCLES)
 
     x: Signal
@@ -124,7 +126,7 @@ class Requantize(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         """Wire the steps; `at` is the cycle in which a step takes its operand."""
         m = Module()
-        m.submodules.left = left = LeftShift()
+        m.submodules.left = left = FirstShift()
         m.submodules.product = product = HighMultiply()
         m.submodules.right = right = RightShift()
         m.submodules.clamp = clamp = AddClamp()
@@ -133,7 +135,7 @@ class Requantize(wiring.Component):
                      right_amount.eq(Mux(self.shift < 0, -self.shift, 0))]
 
         at = 1
-        m.d.comb += [left.x.eq(delayed(m, self.x, at, "x")), left.amount.eq(left_amount)]
+        m.d.comb += [left.x.eq(delayed(m, self.x, at, "x")), left.by.eq(left_amount)]
         at += left.LATENCY_CYCLES
         m.d.comb += [
             product.x.eq(left.y),

@@ -1,4 +1,4 @@
-"""Shifts of an int32: left, and right with the roundings of `isa.uop.Rounding`.
+"""Shifts of an int32: either way before the product, and right with the roundings of `isa.uop.Rounding` after it.
 
 Right shift, HALF_AWAY: RoundingDivideByPOT, 3 / 2 gives 2 and -3 / 2 gives -2; HALF_UP: 2 and -1; FLOOR: 1 and -2.
 Each shift is in two steps, by whole bytes and then by the rest: a register between two small multiplexers.
@@ -13,7 +13,13 @@ from tq_hw.hdl.parts.delay import delayed
 from tq_hw.isa.latency import LEFT_SHIFT_CYCLES, RIGHT_SHIFT_CYCLES
 from tq_hw.isa.uop import Rounding
 
-__all__ = ["LeftShift", "RightShift", "one_of", "shifted_right"]
+__all__ = ["FirstShift", "RightShift"]
+
+
+def _from_bit(first: Value) -> Value:
+    """Return a mask of 32 bits: those from `first` (5 bits) on are 1."""
+    low = [first[:3] <= bit for bit in range(8)]
+    return Cat((first[3:] < byte) | (first[3:] == byte) & low[bit] for byte in range(4) for bit in range(8))
 
 
 def one_of(choices: list[Value], index: Value) -> Value:
@@ -30,39 +36,68 @@ def shifted_right(x: Value, bits: int, sign: Value, unit: int, ways: int, amount
     return one_of([wide[unit * k:unit * k + bits] for k in range(ways)], amount)
 
 
-class LeftShift(wiring.Component):
-    """Shift left, wrapping at 32 bits.
+class FirstShift(wiring.Component):
+    """Shift left, wrapping at 32 bits, or right, arithmetically; then clear low bits.
 
-    Range: all x, amount 0..31. Timing: LATENCY_CYCLES, one result a cycle.
+    One shifter for the ALU's shifts and for the left shift before the product. It moves a window of 32 bits over 63:
+    for a left shift up from the word with zeros below it, for a right one down from the word with its sign above it.
+
+    Range: all x, by -31..62 (positive is left; 32 and more gives 0), clear 0..31. Timing: LATENCY_CYCLES, one result
+    a cycle.
 
     Members
     -------
     x : In(signed(32))
-    amount : In(5), with x
+    by : In(signed(7)), with x
+    clear : In(5), with x: bits below this one are 0 in the result
     y : Out(signed(32))
     """
 
     LATENCY_CYCLES = LEFT_SHIFT_CYCLES
 
     x: Signal
-    amount: Signal
+    by: Signal
+    clear: Signal
     y: Signal
 
     def __init__(self) -> None:
-        super().__init__({"x": In(signed(32)), "amount": In(5), "y": Out(signed(32))})
+        super().__init__({"x": In(signed(32)), "by": In(signed(7)), "clear": In(5), "y": Out(signed(32))})
 
     def elaborate(self, platform: object) -> Module:
-        """Shift by whole bytes, then by the rest."""
+        """Shift by 16 and 8; by 4, 2 and 1, and clear."""
         m = Module()
         y = Signal(signed(32), name="result", reset_less=True)
         m.d.comb += self.y.eq(y)
-        coarse = Signal(32, reset_less=True)
-        fine = delayed(m, self.amount[:3], 1, "fine")
-        m.d.sync += [
-            coarse.eq(one_of([Cat(Const(0, 8 * k), self.x)[:32] for k in range(4)], self.amount[3:])),
-            y.eq(one_of([Cat(Const(0, k), coarse)[:32] for k in range(8)], fine)),
-        ]
+        # The window stands at bit 31 - by of the word above zeros, or at bit -1 - by of the word but for its bit 0.
+        down, right, sign = ~self.by[:5], self.by[6], self.x[31]
+        half = self._by_16(m, down[4], right, sign)
+        coarse = Signal(39, reset_less=True)
+        m.d.sync += coarse.eq(Mux(down[3], half[8:], half[:39]))
+        with m.If(~right & self.by[5]):
+            m.d.sync += coarse.eq(0)
+        keep = Signal(32, reset_less=True)
+        m.d.sync += keep.eq(_from_bit(self.clear))
+
+        fine = delayed(m, down[:3], 1, "fine")
+        wide = Mux(fine[2], coarse[4:], coarse[:35])
+        wide = Mux(fine[1], wide[2:], wide[:33])
+        m.d.sync += y.eq(Mux(fine[0], wide[1:], wide[:32]) & keep)
         return m
+
+    def _by_16(self, m: Module, far: Value, right: Value, sign: Value) -> Value:
+        """Return bits 16.. (`far`) or 0.. of the 63, 47 of them: a LUT of four inputs each."""
+        x = self.x
+        # Of two bits of x one, or a constant: said by two bits that are the same for 16 of them.
+        middle, upper = Signal(2), Signal(2)
+        m.d.comb += [middle.eq(Mux(right, Mux(far, sign, 2), Mux(far, 3, 0))),
+                     upper.eq(Mux(right, sign, Mux(far, 3, 2)))]
+
+        def either(code: Signal, near_bit: Value, far_bit: Value) -> Value:
+            return Mux(code[1], Mux(code[0], far_bit, near_bit), code[0])
+
+        low = [right & Mux(far, x[i + 17], x[i + 1]) for i in range(15)]
+        return Cat(low, *(either(middle, x[i + 1], x[i - 15]) for i in range(15, 31)),
+                   *(either(upper, x[i - 31], x[i - 15]) for i in range(31, 47)))
 
 
 class RightShift(wiring.Component):
@@ -95,18 +130,18 @@ class RightShift(wiring.Component):
         m = Module()
         y = Signal(signed(32), name="result", reset_less=True)
         m.d.comb += self.y.eq(y)
-        # mask[i]: bit i is shifted out. The half is the mask's top bit; a negative tie gets the bits below it.
-        mask = Signal(32, reset_less=True)
-        away = Signal(reset_less=True)
+        # The half is 1 more than the mask of what is below it; a negative tie gets the mask alone.
+        below = Signal(30, reset_less=True)
+        some, away = Signal(reset_less=True), Signal(reset_less=True)
         rounds = self.rounding != Rounding.FLOOR
         m.d.sync += [
-            mask.eq(~(Const(-1, 32) << self.amount) & rounds.replicate(31)),
+            below.eq(~_from_bit(self.amount)[1:31] & rounds.replicate(30)), some.eq(rounds & self.amount.any()),
             away.eq(self.rounding == Rounding.HALF_AWAY),
         ]
-        below = Cat(mask[1:], Const(0, 1))
-        half = mask & ~below
         total = Signal(signed(33), reset_less=True)
-        m.d.sync += total.eq(self.x + Cat(Mux(away & self.x[31], below, half), Const(0, 1)).as_signed())
+        one = some & ~(away & self.x[31])
+        # The carry goes in below.
+        m.d.sync += total.eq((Cat(Const(1, 1), self.x).as_signed() + Cat(one, below, Const(0, 1)).as_signed())[1:])
 
         amount = delayed(m, self.amount, 2, "amount")
         coarse = Signal(signed(33), reset_less=True)

@@ -16,7 +16,7 @@ from tq_hw.hdl.signatures import TableWriteSignature
 from tq_hw.hdl.vector.steps import UopWord0, uop_layout
 from tq_hw.isa.config import Config
 from tq_hw.isa.layout import UOP_WORDS
-from tq_hw.isa.uop import UOP, Multiply, Source
+from tq_hw.isa.uop import UOP, Multiply
 
 __all__ = ["VectorControl"]
 
@@ -91,10 +91,12 @@ class VectorControl(wiring.Component):
         wide = delayed(m, self.out_type, STAGE_UOP - 1, "out_type") == 1
         values: dict[str, Value] = {
             "a_source": first.a_source, "b_source": first.b_source, "operand": second.immediate,
-            "a_stream": first.a_source == Source.STREAM, "b_stream": first.b_source == Source.STREAM,
             "a_table": first.a_table, "b_table": first.b_table, "a_used": first.a_table != 0,
             "b_used": first.b_table != 0, "shift_source": third.shift_source, "shift": third.shift,
-            "multiply": multiply, "multiplier": second.immediate, "nudge": high & ~third.truncate,
+            "by_b": (multiply == Multiply.HIGH_B) | (multiply == Multiply.LOW_B),
+            "by_param": multiply == Multiply.HIGH_PARAM, "multiplier": Mux(
+                multiply == Multiply.HIGH_IMMEDIATE, second.immediate, multiply == Multiply.NONE),
+            "nudge": high & ~third.truncate,
             "low_product": ~high, "rounding": third.rounding, "zero_point": fourth.zero_point, "clamp": third.clamp,
             "low": Mux(wide, -1 << 15, fourth.act_min), "high": Mux(wide, (1 << 15) - 1, fourth.act_max),
         }

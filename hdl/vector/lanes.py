@@ -18,6 +18,7 @@ from tq_hw.hdl.vector.params import ParameterBlocks
 from tq_hw.hdl.vector.registers import VectorRegisters
 from tq_hw.isa.config import Config
 from tq_hw.isa.latency import ACC_READ_LATENCY_CYCLES, STAGE_OPERANDS, STAGE_REGISTERS
+from tq_hw.isa.uop import Source
 
 __all__ = ["Operands", "add_lanes", "add_operands", "load_parameters", "load_tables"]
 
@@ -90,6 +91,8 @@ def add_lanes(m: Module, config: Config, control: VectorControl, operands: Opera
     results = Signal(data.ArrayLayout(signed(32), count))
     lanes = [Lane() for _ in range(count)]
     registers = operands.registers
+    m.d.comb += [operand.used.eq(source == Source.STREAM) for operand, source in (
+        (operands.a, control.control.a_source), (operands.b, control.control.b_source))]
     for number, lane in enumerate(lanes):
         m.submodules[f"lane{number}"] = lane
         # The last of an odd number of lanes has no partner: its difference is 0.

@@ -3,10 +3,12 @@
 from typing import Any
 
 from amaranth import Cat, Const, Module, Signal, signed
+from amaranth.hdl import Value
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
+from tq_hw.hdl.parts.choose import choose_later, is_one_of
 from tq_hw.hdl.parts.delay import delayed
 from tq_hw.hdl.vector.beats import Beats, element_bytes
 from tq_hw.hdl.vector.steps import OperandLayout
@@ -27,6 +29,7 @@ class StreamOperand(wiring.Component):
     Members
     -------
     step : In(OperandLayout), the step that started in the cycle before; nothing depends on whether one really did
+    used : In(1), at the last cycle but one: what steps then is a beat with this operand; else its elements are 0
     granted : In(1), a word of this stream was granted in this cycle
     data : In(word), the read port's data
     word : Out(word), the word READ_LATENCY_CYCLES + 1 cycles after its grant
@@ -36,6 +39,7 @@ class StreamOperand(wiring.Component):
     LATENCY_CYCLES = READ_LATENCY_CYCLES + 2
 
     step: Any
+    used: Signal
     granted: Signal
     data: Signal
     word: Signal
@@ -44,7 +48,7 @@ class StreamOperand(wiring.Component):
     def __init__(self, config: Config) -> None:
         self._config = config
         super().__init__({
-            "step": In(OperandLayout(config)), "granted": In(1), "data": In(8 * config.word_bytes),
+            "step": In(OperandLayout(config)), "used": In(1), "granted": In(1), "data": In(8 * config.word_bytes),
             "word": Out(8 * config.word_bytes),
             "elements": Out(data.ArrayLayout(signed(32), config.requantize_lanes)),
         })
@@ -63,25 +67,38 @@ class StreamOperand(wiring.Component):
         code: Any = delayed(m, self.step.type, READ_LATENCY_CYCLES - 1, "type")
         where = Cat(code, *(delayed(m, self.step[name], READ_LATENCY_CYCLES - 1, name)
                             for name in ("position", "step")))
-        signs = delayed(m, ~code.all(), 1, "signs")
-        beats = Beats(config)
-        position_bits = ceil_log2(beats.positions)
-        for lane in range(config.requantize_lanes):
-            choices: dict[tuple[int, int], list[int]] = {}
-            for kind in range(4):
-                for position, step, of_lane, byte in beats.places(kind):
-                    if of_lane == lane:
-                        pattern = kind | position << 2 | step << 2 + position_bits
-                        choices.setdefault((element_bytes(kind), byte), []).append(pattern)
-            element: Any = Const(0, 32)
-            takes: Any = Const(0, 1)
-            for (size, byte), patterns in choices.items():
-                chosen = Signal(name=f"takes{lane}_{size}_{byte}", reset_less=True)
-                m.d.sync += chosen.eq(Cat(where == pattern for pattern in patterns).any())
-                part = word[8 * byte:8 * (byte + size)]
-                sign = part[-1] & (signs if size == 1 else 1)
-                element = element | Cat(part, sign.replicate(32 - 8 * size)) & chosen.replicate(32)
-                takes = takes | chosen
+        signed_bytes = delayed(m, ~code.all(), 1, "signs")
+        for lane, element in enumerate(elements):
+            places = self._places(lane)
+            takes = Signal(name=f"takes{lane}", reset_less=True)
+            m.d.sync += takes.eq(is_one_of(where, list(places)))
+            found = self._element(m, f"place{lane}", where, places, word, signed_bytes)
             with m.If(takes):
-                m.d.sync += elements[lane].eq(element)
+                m.d.sync += element.eq(found)
+            with m.If(~self.used):
+                m.d.sync += element.eq(0)
         return m
+
+    def _places(self, lane: int) -> dict[int, tuple[int, int]]:
+        """Return the size and the first byte of a lane's element, by pattern: type, position and step."""
+        beats = Beats(self._config)
+        position_bits = ceil_log2(beats.positions)
+        return {kind | position << 2 | step << 2 + position_bits: (element_bytes(kind), byte)
+                for kind in range(4) for position, step, of_lane, byte in beats.places(kind) if of_lane == lane}
+
+    @staticmethod
+    def _element(m: Module, name: str, where: Value, places: dict[int, tuple[int, int]], word: Value,
+                 signed_bytes: Value) -> Value:
+        """Return the element, byte by byte: each from the word, or the sign of the bytes below it."""
+        width = len(word) // 8
+        in_word = dict(enumerate(word[8 * byte:8 * byte + 8] for byte in range(width)))
+        parts = []
+        for part in range(4):
+            # Above the element's own bytes is its sign, which counts as another byte after those of the word.
+            tops = {pattern: byte + size - 1 for pattern, (size, byte) in places.items() if size <= part}
+            sign = choose_later(m, where, tops, {byte: of_word[7] for byte, of_word in in_word.items()},
+                                f"{name}_sign{part}") & signed_bytes if tops else Const(0)
+            parts.append(choose_later(
+                m, where, {pattern: byte + part if part < size else width for pattern, (size, byte) in places.items()},
+                {**in_word, width: sign.replicate(8)}, f"{name}_{part}"))
+        return Cat(parts)

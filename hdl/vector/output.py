@@ -7,6 +7,7 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
+from tq_hw.hdl.parts.choose import choose_later, is_one_of
 from tq_hw.hdl.parts.delay import delayed
 from tq_hw.hdl.parts.numbers import NUMBER_BITS
 from tq_hw.hdl.signatures import WriteSignature
@@ -84,28 +85,31 @@ class OutputWriter(wiring.Component):
         last_step = Mux(self.valid, words == 1, left == 1)
 
         # Where the results go is known one cycle before them.
-        opens, lays, closes = Signal(), Signal(), Signal()
+        opens, closes = Signal(), Signal()
         address = Signal(16, reset_less=True)
-        where = Signal(len(Cat(beat.type, beat.position, step)), reset_less=True)
+        where = Cat(beat.type, beat.position, step)
         m.d.sync += [
-            opens.eq(active & ((step != 0) | beat.first | ~shares)), lays.eq(active),
+            opens.eq(active & ((step != 0) | beat.first | ~shares)),
             closes.eq(active & (~last_step | beat.last | ~shared)), address.eq(beat.address + step),
-            where.eq(Cat(beat.type, beat.position, step)),
             self.port.en.eq(closes), self.port.addr.eq(address),
         ]
-        position_bits = ceil_log2(beats.positions)
+        results = self.x.as_value()
+        bytes_of = {number: results[8 * number:8 * number + 8] for number in range(len(results) // 8)}
         for byte in range(config.word_bytes):
-            data_byte = self.port.data[8 * byte:8 * byte + 8]
-            choices: dict[tuple[int, int], list[int]] = {}
-            for kind in range(3):
-                for position, of_step, lane, first in beats.places(kind):
-                    if first <= byte < first + element_bytes(kind):
-                        pattern = kind | position << 2 | of_step << 2 + position_bits
-                        choices.setdefault((lane, byte - first), []).append(pattern)
+            places = self._places(beats, byte)
+            lays = Signal(name=f"lays{byte}")
+            m.d.sync += lays.eq(active & is_one_of(where, list(places)))
+            result = choose_later(m, where, places, bytes_of, f"place{byte}")
             with m.If(opens):
                 m.d.sync += self.port.mask[byte].eq(0)
-            with m.If(lays), m.Switch(where):
-                for (lane, part), patterns in choices.items():
-                    with m.Case(*patterns):
-                        m.d.sync += [data_byte.eq(self.x[lane][8 * part:8 * part + 8]), self.port.mask[byte].eq(1)]
+            with m.If(lays):
+                m.d.sync += [self.port.mask[byte].eq(1), self.port.data[8 * byte:8 * byte + 8].eq(result)]
         return m
+
+    @staticmethod
+    def _places(beats: Beats, byte: int) -> dict[int, int]:
+        """Return the byte of the lanes' results that goes to a byte of the word, by pattern: type, position, step."""
+        position_bits = ceil_log2(beats.positions)
+        return {kind | position << 2 | step << 2 + position_bits: 4 * lane + byte - first
+                for kind in range(3) for position, step, lane, first in beats.places(kind)
+                if first <= byte < first + element_bytes(kind)}

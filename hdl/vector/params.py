@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from amaranth import Cat, Module, Signal, signed
+from amaranth import Cat, Module, Mux, Signal, signed
 from amaranth.hdl import Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.memory import Memory
@@ -166,15 +166,18 @@ class ParameterBlocks(wiring.Component):
                 m.submodules[f"{name}{lane}"] = memory
                 read, write = memory.read_port(), memory.write_port()
                 beat = Signal(self._beat_bits, name=f"{name}_beat{lane}")
-                value = Signal(bits, name=f"{name}_value{lane}")
+                places = [(word | number << word_bits, *piece.lanes[lane]) for word, parts in enumerate(pieces)
+                          for number, piece in enumerate(parts) if piece.name == name and lane in piece.lanes]
+                # What is not written may be anything: mostly all of a lane's elements lie at one place of their words.
+                first = places[0][1]
+                value: Value = kept[8 * first:8 * first + bits]
                 with m.Switch(at):
-                    for word, parts in enumerate(pieces):
-                        for number, piece in enumerate(parts):
-                            if piece.name == name and lane in piece.lanes:
-                                byte, of_beat = piece.lanes[lane]
-                                with m.Case(word | number << word_bits):
-                                    m.d.comb += [write.en.eq(written), beat.eq(of_beat),
-                                                 value.eq(kept[8 * byte:8 * byte + bits])]
+                    for pattern, _, of_beat in places:
+                        with m.Case(pattern):
+                            m.d.comb += [write.en.eq(written), beat.eq(of_beat)]
+                for byte in sorted({byte for _, byte, _ in places} - {first}):
+                    there = Cat(at == pattern for pattern, of_place, _ in places if of_place == byte).any()
+                    value = Mux(there, kept[8 * byte:8 * byte + bits], value)
                 m.d.comb += [
                     write.addr.eq(Cat(beat, buffer)), write.data.eq(value),
                     read.addr.eq(getattr(self, f"{name}_at")), getattr(self, name)[lane].eq(read.data),

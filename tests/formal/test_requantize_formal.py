@@ -16,7 +16,7 @@ from amaranth.hdl import Value
 
 from tq_hw.hdl.lane.high_multiply import HighMultiply
 from tq_hw.hdl.lane.requantize import AddClamp
-from tq_hw.hdl.lane.shift import LeftShift, RightShift
+from tq_hw.hdl.lane.shift import FirstShift, RightShift
 from tq_hw.hdl.parts.delay import delayed
 from tq_hw.isa.uop import Rounding
 
@@ -116,12 +116,17 @@ def test_nudges_of_the_source_are_one_for_every_product_of_int32(tmp_path: Path)
     assert prove(tmp_path, m, [p], result, quotient, 1)
 
 
-def test_left_shift_wraps_for_every_int32(tmp_path: Path) -> None:
+def test_first_shift_for_every_int32(tmp_path: Path) -> None:
     m = Module()
-    m.submodules.dut = dut = LeftShift()
-    x, amount, wanted = Signal(signed(32)), Signal(5), Signal(signed(32))
-    m.d.comb += [dut.x.eq(x), dut.amount.eq(amount), wanted.eq(x << amount)]
-    assert prove(tmp_path, m, [x, amount], dut.y, wanted, dut.LATENCY_CYCLES)
+    m.submodules.dut = dut = FirstShift()
+    x, by, clear = Signal(signed(32)), Signal(signed(7)), Signal(5)
+    right, wanted = Signal(5), Signal(32)
+    legal = (by >= -31) & (by <= 62)
+    m.d.comb += [
+        dut.x.eq(x), dut.by.eq(Mux(legal, by, 0)), dut.clear.eq(clear), right.eq(-dut.by),
+        wanted.eq(Mux(dut.by < 0, x >> right, x << dut.by[:6]) & ~((1 << clear) - 1)),
+    ]
+    assert prove(tmp_path, m, [x, by, clear], dut.y, wanted.as_signed(), dut.LATENCY_CYCLES)
 
 
 def test_clamp_for_every_int32(tmp_path: Path) -> None:

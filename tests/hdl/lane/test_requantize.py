@@ -15,7 +15,7 @@ from pipeline_bench import Case, rtl
 from tq_hw.hdl.lane.alu import LaneAlu, alu_flags
 from tq_hw.hdl.lane.high_multiply import HighMultiply
 from tq_hw.hdl.lane.requantize import AddClamp, Requantize
-from tq_hw.hdl.lane.shift import LeftShift, RightShift
+from tq_hw.hdl.lane.shift import FirstShift, RightShift
 from tq_hw.isa.uop import Alu, Rounding
 from tq_hw.sim.golden.arith import (
     INT32_MAX,
@@ -130,9 +130,14 @@ def test_right_shift_by_every_amount_at_every_tie() -> None:
     check(cases, lambda c: rtl(RightShift(), c, {"amount": -1, "rounding": -1}), round_shift)
 
 
-def test_left_shift_wraps() -> None:
-    cases = [{"x": x, "amount": n} for x in CORNERS for n in range(32)]
-    check(cases, lambda c: rtl(LeftShift(), c), lambda x, amount: wrap(x << amount))
+def ref_first_shift(x: int, by: int, clear: int) -> int:
+    return wrap((x << by if by >= 0 else x >> -by) >> clear << clear)
+
+
+def test_first_shift_wraps_or_keeps_the_sign_then_clears() -> None:
+    cases = [{"x": x, "by": by, "clear": clear} for x in CORNERS for by in range(-31, 63)
+             for clear in {0, abs(by) % 32, 31}]
+    check(cases, lambda c: rtl(FirstShift(), c), ref_first_shift)
 
 
 def test_clamps_after_a_wrapping_sum() -> None:
@@ -169,22 +174,23 @@ def ref_alu(a: int, b: int, partner: int, alu: int) -> int:
 
 
 class DecodedAlu(wiring.Component):
-    """The ALU after its decoder, which the vector unit has once for all lanes."""
+    """The ALU after its decoder, which the vector unit has once for all lanes, and the shifter after it."""
 
-    LATENCY_CYCLES = LaneAlu.LATENCY_CYCLES
+    LATENCY_CYCLES = LaneAlu.LATENCY_CYCLES + FirstShift.LATENCY_CYCLES
 
     def __init__(self) -> None:
         super().__init__({**{name: In(signed(32)) for name in ("a", "b", "partner")},
-                          **{f"alu{late}": In(4) for late in range(3)}, "x": Out(signed(32))})
+                          **{f"alu{late}": In(4) for late in range(3)}, "shift": In(5), "x": Out(signed(32))})
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
         m.submodules.alu = alu = LaneAlu()
-        m.d.comb += [getattr(alu, name).eq(getattr(self, name)) for name in ("a", "b", "partner")]
+        m.submodules.first = first = FirstShift()
+        m.d.comb += [getattr(alu, name).eq(getattr(self, name)) for name in ("a", "b", "partner", "shift")]
         for late in range(3):
             flags = alu_flags(getattr(self, f"alu{late}"))[late]
             m.d.comb += getattr(alu, f"flags{late}").as_value().eq(flags)
-        m.d.comb += self.x.eq(alu.x)
+        m.d.comb += [first.x.eq(alu.x), first.by.eq(alu.by), first.clear.eq(alu.clear), self.x.eq(first.y)]
         return m
 
 
@@ -195,8 +201,9 @@ def test_alu_operation(alu: Alu) -> None:
     operands += [(wrap(rng.getrandbits(32)) >> rng.randrange(32), rng.randrange(64)) for _ in range(60)]
     operands += [(a, a) for a in CORNERS]
     cases = [{"a": a, "b": b, "partner": rng.choice(CORNERS), "alu": int(alu)} for a, b in operands]
+    shifts = [rng.choice((0, 0, 1, 4, 31, rng.randrange(32))) for _ in cases]
     spread = [{k: v for k, v in case.items() if k != "alu"} | {f"alu{i}": case["alu"] for i in range(3)}
-              for case in cases]
-    found = rtl(DecodedAlu(), spread, {"alu1": 1, "alu2": 2}, "x")
-    for case, x in zip(cases, found, strict=True):
-        assert x == ref_alu(**case), case
+              | {"shift": shift} for case, shift in zip(cases, shifts, strict=True)]
+    found = rtl(DecodedAlu(), spread, {"alu1": 1, "alu2": 2, "shift": 2}, "x")
+    for case, shift, x in zip(cases, shifts, found, strict=True):
+        assert x == wrap(ref_alu(**case) << shift), (case, shift)

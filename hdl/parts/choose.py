@@ -1,0 +1,40 @@
+"""Choices among words by numbers that are decoded a cycle ahead."""
+
+from collections.abc import Mapping, Sequence
+
+from amaranth import Cat, Module, Mux, Signal
+from amaranth.hdl import Value
+from amaranth.utils import ceil_log2
+
+__all__ = ["choose_later", "is_one_of"]
+
+
+def is_one_of(value: Value, patterns: Sequence[int]) -> Value:
+    """Return whether a value is one of these."""
+    return Cat(value == pattern for pattern in patterns).any()
+
+
+def choose_later(m: Module, pattern: Value, places: Mapping[int, int], choices: Mapping[int, Value],
+                 name: str) -> Value:
+    """Return choices[places[pattern of the cycle before]]; for a pattern without a place it is one of them.
+
+    The number of the choice is a register, which tells what is the same for all bits of the words.
+    """
+    used = sorted(set(places.values()))
+    if len(used) == 1:
+        return choices[used[0]]
+    index = Signal(ceil_log2(len(used)), name=name, reset_less=True)
+    m.d.sync += index.eq(Cat(
+        is_one_of(pattern, [each for each, place in places.items() if used.index(place) >> bit & 1])
+        for bit in range(len(index))))
+    return _choose(index, [choices[place] for place in used])
+
+
+def _choose(index: Value, choices: Sequence[Value]) -> Value:
+    """Return choices[index], all of one width; for an index beyond them it is one of them."""
+    bit = 0
+    while len(choices) > 1:
+        choices = [Mux(index[bit], choices[first + 1], choices[first]) if first + 1 < len(choices) else choices[first]
+                   for first in range(0, len(choices), 2)]
+        bit += 1
+    return choices[0]
