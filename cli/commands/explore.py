@@ -163,8 +163,7 @@ def explore_command(models: tuple[str, ...], board_name: str | None, memory_name
         _show(found, aims, target)
     write_json(json_file, front_json(found, aims, target))
     if html is not None:
-        toml = to_toml(found.front[0].config) if found.front else ""
-        write(html, render_front(found, aims, target, front_json(found, aims, target), toml).encode())
+        write(html, render_front(found, aims, target, front_json(found, aims, target)).encode())
     if not found.front:
         nearest = min(found.points, key=lambda point: point.milliseconds)
         raise ToolError("no machine meets all deadlines; the fastest, " + nearest.config.name + ", takes "

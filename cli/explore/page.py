@@ -5,9 +5,11 @@ from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from typing import Any
 
+from tq_hw.boards.resources.record import KINDS
 from tq_hw.cli.explore.front import OBJECTIVES, Aim, Point
 from tq_hw.cli.explore.search import Exploration
 from tq_hw.cli.explore.target import Target
+from tq_hw.cli.shared.configurations import to_toml
 
 __all__ = ["render_front"]
 
@@ -46,8 +48,18 @@ def _summary(found: Exploration, aims: Sequence[Aim], target: Target) -> list[tu
     return rows
 
 
-def render_front(found: Exploration, aims: Sequence[Aim], target: Target, data: Mapping[str, Any], toml: str) -> str:
-    """Return the page; `data` is what `--json` writes, `toml` the fastest machine."""
+def _report(point: Point, target: Target) -> Mapping[str, Any]:
+    """Return what the page says of one machine."""
+    units = target.resources(point.config).units
+    return {
+        "name": point.config.name, "toml": to_toml(point.config),
+        "models": [(name, f"{values['cycles']:,}", f"{point.milliseconds_by_model[name]:.3f}", f"{values['bytes']:,}",
+                    values["bound"]) for name, values in point.models.items()],
+        "units": [(unit, *(f"{cells[kind]:,.10g}" for kind in KINDS)) for unit, cells in units.items()]}
+
+
+def render_front(found: Exploration, aims: Sequence[Aim], target: Target, data: Mapping[str, Any]) -> str:
+    """Return the page; `data` is what `--json` writes."""
     from jinja2 import Environment, StrictUndefined
 
     from tq_hw.cli.explore import plots as drawn
@@ -62,6 +74,8 @@ def render_front(found: Exploration, aims: Sequence[Aim], target: Target, data: 
     return template.render(
         title=f"Machines for {', '.join(aim.name for aim in aims)} on {target.name}", library=library_script(),
         script=script, summary=_summary(found, aims, target), columns=_columns(aims),
-        rows=[_row(point) for point in found.front[:_ROWS]], toml=toml,
+        rows=[_row(point) for point in found.front[:_ROWS]],
+        points=[_report(point, target) for point in found.front[:_ROWS]],
+        units=["unit", *(kind.replace("_", " ") for kind in KINDS)],
         plots=[(*_PLOTS[name], element) for name, element in zip(plots, elements, strict=True)],
         data=json.dumps(data, ensure_ascii=False, allow_nan=False).replace("<", "\\u003c"))

@@ -1,8 +1,9 @@
 """Fixtures of the command line's tests: small models, and a way to run a command in this process."""
 
 import re
+import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -22,6 +23,7 @@ from tq_hw.sim import golden
 # The helpers beside these tests are imported by their plain names.
 sys.path.insert(0, str(Path(__file__).parent))
 
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 RESOURCES = {"multipliers": 28, "luts": 1000, "carries": 1, "flip_flops": 2000, "block_rams": 30, "small_rams": 2}
 
 
@@ -109,3 +111,18 @@ def steps(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     monkeypatch.setattr(build_module, "verify", verify)
     monkeypatch.setattr(build_module, "build", build)
     return noted
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """A headless Chromium."""
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    found = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if found is None:
+        pytest.skip("no browser: none of " + ", ".join(BROWSERS) + " is on the PATH")
+    with playwright.sync_playwright() as engine:
+        launched = engine.chromium.launch(executable_path=found, args=[
+            "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking",
+            "--disable-component-update", "--disable-sync"])
+        yield launched
+        launched.close()

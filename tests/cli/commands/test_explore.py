@@ -88,7 +88,33 @@ def test_the_front_of_a_small_space(tq: Tq, space: Path) -> None:
     assert tomllib.loads(Path("c.toml").read_text(encoding="utf-8"))["rows"] == chosen.rows
     page = Path("p.html").read_text(encoding="utf-8")
     assert chosen.name in page
+    links = re.findall(r'href="#(machine\d+)"', page)
+    assert links == re.findall(r'<h3 id="(machine\d+)"', page)
+    assert len(links) == len(points)
+    assert page.count("requantize_lanes = ") == len(points)
     assert not re.search(r"<(?:script|link|img)[^>]*(?:src|href)=", page)
+
+
+@pytest.mark.parametrize("width", [1400, 390])
+def test_a_browser_draws_the_page(tq: Tq, space: Path, browser: Any, width: int) -> None:
+    assert tq("explore", DIGITS, "--space", space, "--store", "s.db", "--jobs", "1", "--html", "p.html").code == 0
+    page = browser.new_page(viewport={"width": width, "height": 900})
+    problems: list[str] = []
+    page.on("pageerror", lambda error: problems.append(str(error)))
+    page.on("console", lambda message: problems.append(message.text) if message.type in ("error", "warning") else None)
+    page.goto(Path("p.html").resolve().as_uri())
+    page.wait_for_function("window.Bokeh && Bokeh.documents.length === 1 && Bokeh.documents[0].is_idle")
+    assert page.evaluate("Bokeh.documents[0].roots().map(root => root.name)") == ["front", "parallel", "models"]
+    page.wait_for_function(f"document.documentElement.scrollWidth <= {width}")
+    boxes = page.evaluate("Bokeh.index.roots.map(view => view.el.getBoundingClientRect().toJSON())")
+    assert all(box["width"] > (500 if width > 1000 else 250) and box["height"] > 200 for box in boxes[:3]), boxes
+    # Each machine's name leads to what there is of it.
+    page.locator("#front tbody tr a").last.click()
+    number = page.locator("#front tbody tr").count()
+    assert page.url.endswith(f"#machine{number}")
+    assert page.locator(f"#machine{number}").bounding_box()["y"] < 900
+    page.close()
+    assert problems == []
 
 
 def test_a_second_run_estimates_nothing_more(tq: Tq, space: Path, monkeypatch: pytest.MonkeyPatch) -> None:

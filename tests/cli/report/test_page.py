@@ -2,8 +2,7 @@
 
 import importlib.util
 import json
-import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -27,7 +26,6 @@ from tq_hw.sim.rtl.simulate import layer_cycles
 from tq_hw.sim.traffic import Traffic
 
 Tq = Callable[..., Any]
-BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 #: A name that breaks out of a page that does not escape it.
 NASTY = "</script><script>document.title='broken'</script><b>&\u2028"
 
@@ -305,21 +303,6 @@ def test_a_missing_package_is_named(tq: Tq, model: Path, monkeypatch: pytest.Mon
     outcome = tq("report", model.name, "-o", "r.html")
     assert (outcome.code, outcome.err) == (
         3, 'tq-hw: the Python package bokeh is not installed: pip install "tq-hw[report]"\n')
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    """A headless Chromium."""
-    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    found = next(filter(None, map(shutil.which, BROWSERS)), None)
-    if found is None:
-        pytest.skip("no browser: none of " + ", ".join(BROWSERS) + " is on the PATH")
-    with playwright.sync_playwright() as engine:
-        launched = engine.chromium.launch(executable_path=found, args=[
-            "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking",
-            "--disable-component-update", "--disable-sync"])
-        yield launched
-        launched.close()
 
 
 def test_a_browser_draws_it(tq: Tq, browser: Any) -> None:
