@@ -4,9 +4,10 @@ The code is isa/weight_code.py's. Terms: the `view` is what the decoder sees of 
 window of two pieces; a row's `flags` tell which of its fields stand for escapes.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
-from amaranth import Array, Cat, Const, Module, Mux, Signal
+from amaranth import Cat, Const, Module, Mux, Signal
 from amaranth.hdl import Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
@@ -99,7 +100,7 @@ class RowDecoder(wiring.Component):
         moves, wants = Signal(), Signal()
         places = Cat(*pieces)
         m.d.comb += [
-            window.view.eq(Array(places[8 * first:8 * (first + self._view)] for first in range(self._view))[at]),
+            window.view.eq(_shifted(places, at)),
             window.there.eq(there.all()), window.empty.eq(~there.any() & ~ended),
             end.eq(at + Mux(window.go, window.uses, 0)),
             moves.eq(end[len(at)] | ~there[0]), wants.eq(moves | ~there[1]),
@@ -140,11 +141,42 @@ class RowDecoder(wiring.Component):
         flags = Signal(self._cols)
         m.d.sync += [seen.eq(view), flags.eq(row.flags)]
         base = Mux(row.both, row.block.size, 0)
+        numbers = [Signal(ceil_log2(self._view), name=f"number{lane}") for lane in range(self._cols)]
+        m.d.sync += [number.eq(base + _count(row.flags[:lane])) for lane, number in enumerate(numbers)]
+        escapes = _spread(seen, numbers)
         for lane in range(self._cols):
-            number, value = Signal.like(row.block.size, name=f"number{lane}"), Signal(8, name=f"value{lane}")
-            m.d.sync += [number.eq(base + _count(row.flags[:lane])), value.eq(row.values[lane])]
-            escape = Array(seen.word_select(place, 8) for place in range(self._view))[number[:ceil_log2(self._view)]]
-            m.d.comb += self.o.word_select(lane, 8).eq(Mux(flags[lane], escape, value))
+            value = Signal(8, name=f"value{lane}")
+            m.d.sync += value.eq(row.values[lane])
+            m.d.comb += self.o.word_select(lane, 8).eq(Mux(flags[lane], escapes[lane], value))
+
+
+def _shifted(places: Value, at: Signal) -> Value:
+    """Return the first half of bytes from byte `at` on, step by step: half the LUTs of a choice of all at once."""
+    left = len(places) // 2
+    for bit in reversed(range(len(at))):
+        left_after = left + 8 * ((1 << bit) - 1)
+        places = Mux(at[bit], places[8 << bit:], places)[:left_after]
+    return places
+
+
+def _spread(seen: Value, numbers: Sequence[Signal]) -> list[Value]:
+    """Return byte numbers[lane] of what is seen for each lane, where a number is that of the lane before, or one more.
+
+    An omega network: each step takes a bit of the place from that of the byte to that of the lane. Bytes that follow
+    each other and keep their order never meet. The byte at a place is one of 2^bit that follow the number of the first
+    lane which it may go to.
+    """
+    size = len(seen) // 8
+    places: list[Value] = [seen.word_select(place, 8) for place in range(size)]
+    for bit in reversed(range(ceil_log2(size))):
+        taken = []
+        for place in range(size):
+            low, lane = place % (1 << bit), place >> bit << bit
+            first = numbers[min(lane, len(numbers) - 1)]
+            upper = first[bit] ^ (low < first[:bit]) if bit else first[0]
+            taken.append(Mux(upper, places[place | 1 << bit], places[place & ~(1 << bit)]))
+        places = taken
+    return places[:len(numbers)]
 
 
 def _count(flags: Value) -> Value:
