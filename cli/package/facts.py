@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
+from importlib.resources import files
 from typing import Any
 
 from amaranth.lib.wiring import In
@@ -18,11 +19,13 @@ from tq_hw.isa.layout import BURST_BYTES, Unit
 from tq_hw.isa.program_file import FILE_MAGIC, HEADER_WORDS, PORT_MEMBERS
 from tq_hw.model.errors import OptionError
 
-__all__ = ["MEMORIES", "Core", "Port", "core_of"]
+__all__ = ["DRIVER", "MEMORIES", "Core", "Port", "core_of"]
 
 #: Whether memories stand in the Verilog, or are left out as macros.
 MEMORIES = ("inferred", "blackbox")
 
+#: Of the driver, what a processor with the accelerator in its address space needs.
+DRIVER = ("tq.c", "tq.h", "tq_layout.h", "tq_mmio.c", "tq_float.c")
 _PROTOCOLS = {"axi4": "AXI4", "wishbone": "Wishbone B4"}
 _DETAILS: dict[str, dict[str, object]] = {
     "axi4": {"id_bits": 1, "burst": "INCR"},
@@ -69,6 +72,17 @@ class Core:
     def memory_prefix(self) -> str:
         """Of the ports that lead to memory."""
         return MEMORY_BUSES[self.memory_bus].prefix
+
+    @property
+    def guard(self) -> str:
+        """What keeps its C header from being read twice."""
+        return f"TQ_{self.name.upper()}_H"
+
+    @property
+    def macros(self) -> dict[str, int]:
+        """Values of its C header, by names without TQ_."""
+        return {f"{self.name}_fingerprint": self.config.fingerprint, f"{self.name}_window_bytes": WINDOW_BYTES,
+                f"{self.name}_bus_bytes": self.config.bus_bytes}
 
     @property
     def version(self) -> str:
@@ -125,9 +139,23 @@ def core_of(config: Config, control: str, name: str | None, memory_bus: str = "a
         raise OptionError(f"{words['name']} {chosen!r}: expected a name for a Verilog module: a letter, then up to 47 "
                           "letters, digits and underscores, no keyword and no underscore at the end; the nearest is "
                           f"{_near(chosen)}")
-    return Core(chosen, config, control, tuple(
-        Port(port, "input" if member.flow is In else "output", _width(member.shape))
-        for port, member in top_members(config, control, memory_bus).items()), memory_bus, memories)
+    ports = tuple(Port(port, "input" if member.flow is In else "output", _width(member.shape))
+                  for port, member in top_members(config, control, memory_bus).items())
+    core = Core(chosen, config, control, ports, memory_bus, memories)
+    if taken := _taken(core):
+        raise OptionError(f"{words['name']} {chosen!r}: {taken}; the nearest is n_{chosen}")
+    return core
+
+
+def _taken(core: Core) -> str:
+    """Return what has a legal name already, "" for a name that is free."""
+    if core.name in [port.name for port in core.ports]:
+        return "a port has this name, and Verilator wants another one for the module"
+    headers = "".join(files("tq_hw.firmware").joinpath("driver", file).read_text(encoding="utf-8")
+                      for file in DRIVER if file.endswith(".h"))
+    macro = next((macro for macro in (core.guard, *(f"TQ_{name.upper()}" for name in core.macros))
+                  if re.search(rf"\b{macro}\b", headers)), None)
+    return f"the driver's headers have {macro} already" if macro else ""
 
 
 def _near(name: str) -> str:

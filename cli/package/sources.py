@@ -5,15 +5,12 @@ from importlib.resources import files
 from pathlib import Path
 
 from tq_hw.cli.package.bench import filled
-from tq_hw.cli.package.facts import Core
+from tq_hw.cli.package.facts import DRIVER, Core
 from tq_hw.isa.c_header import defines, guarded
-from tq_hw.isa.control import WINDOW_BYTES
 from tq_hw.isa.sizes import ceil_log2
 
 __all__ = ["source_files"]
 
-#: Of the driver, what a processor with the accelerator in its address space needs.
-_DRIVER = ("tq.c", "tq.h", "tq_layout.h", "tq_mmio.c", "tq_float.c")
 _AXI_LITE = """\
   s_axi_b_holds: `HOLDS(s_axi_bvalid, s_axi_bready, s_axi_bresp);
   s_axi_r_holds: `HOLDS(s_axi_rvalid, s_axi_rready, ({s_axi_rdata, s_axi_rresp}));
@@ -47,14 +44,14 @@ def source_files(core: Core) -> dict[str, bytes]:
     }
     driver = files("tq_hw.firmware").joinpath("driver")
     return {path: text.encode() for path, text in texts.items()} | {
-        f"driver/{file}": driver.joinpath(file).read_bytes() for file in _DRIVER}
+        f"driver/{file}": driver.joinpath(file).read_bytes() for file in DRIVER}
 
 
 def _copies(core: Core) -> str:
     """Return what FuseSoC copies for the simulation: to where it stands in the folder."""
     bench = ("run.py", f"test_{core.name}.py", "drive.c", "ports.vlt", "digits.tqm", "digits.npz")
     names = (*core.sources, *core.models, f"lint/{core.name}.vlt", f"sv/{core.name}_sva.sv",
-             *(f"tb/{name}" for name in bench), *(f"driver/{name}" for name in (*_DRIVER, f"tq_{core.name}.h")),
+             *(f"tb/{name}" for name in bench), *(f"driver/{name}" for name in (*DRIVER, f"tq_{core.name}.h")),
              f"{core.name}.json")
     return "".join(f"      - {name}: {{file_type: user, copyto: {name}}}\n" for name in names)
 
@@ -70,10 +67,9 @@ def _assertions(core: Core) -> str:
 
 def _header(core: Core) -> str:
     def lines() -> Iterator[str]:
-        prefix = core.name
-        yield from defines("This configuration: what a compiled model must have been made for.", (
-            (f"{prefix}_fingerprint", core.config.fingerprint),), "#010x")
-        yield from defines("Bytes that the registers take in the address space; width of the memory bus.", (
-            (f"{prefix}_window_bytes", WINDOW_BYTES), (f"{prefix}_bus_bytes", core.config.bus_bytes)))
+        fingerprint, *sizes = core.macros.items()
+        yield from defines("This configuration: what a compiled model must have been made for.", [fingerprint],
+                           "#010x")
+        yield from defines("Bytes that the registers take in the address space; width of the memory bus.", sizes)
 
-    return guarded(f"TQ_{core.name.upper()}_H", "tq-hw generate", "the configuration", lines())
+    return guarded(core.guard, "tq-hw generate", "the configuration", lines())
