@@ -15,13 +15,17 @@ import numpy.typing as npt
 from tq_hw.boards.resources.memories import acc_depth, block_rams, lut_memory_bits, multipliers
 from tq_hw.boards.resources.record import KINDS, Machine, families, machines
 from tq_hw.isa.config import Config
-from tq_hw.isa.sizes import ceil_log2
+from tq_hw.isa.sizes import ceil_div, ceil_log2
 from tq_hw.model.errors import UnsupportedError
 
 __all__ = ["FITTED", "Resources", "Spread", "errors_of", "estimate_resources", "families_of", "held", "spread"]
 
 #: Kinds of cells that are fitted; multipliers and block RAM are exact.
 FITTED = ("luts", "carries", "flip_flops", "small_rams")
+#: What a cell for two products takes more than two cells for one, of grids that were synthesized both ways (16 x 8 for
+#: a 7 series, 4 x 4 for an ECP5). Recorded machines have none.
+_PACKED_CELL = {"xc7": {"luts": 11.9, "carries": 1.6, "flip_flops": 55.4},
+                "ecp5": {"luts": 29.9, "carries": 26.3, "flip_flops": 138.8}}
 #: Machines that are recorded, at least, where a family is offered.
 _LEAST = 3
 Array = npt.NDArray[np.float64]
@@ -67,10 +71,9 @@ def _scratchpad(config: Config, family: str) -> Sequence[float]:
 
 def _array(config: Config, family: str) -> Sequence[float]:
     opens = config.cols * (config.acc_open > 0)
-    packs = (config.dsp_packing > 0) * config.rows
     cells = config.rows * config.cols
     return (1, cells, cells * (config.dsp_packing > 0), config.cols, config.word_bytes, lut_memory_bits(config, family),
-            ceil_log2(acc_depth(config)), opens, packs * config.cols, packs)
+            ceil_log2(acc_depth(config)), opens)
 
 
 def _vector(config: Config, family: str) -> Sequence[float]:
@@ -98,7 +101,8 @@ def families_of(config: Config) -> tuple[str, ...]:
 
 def _whole(family: str, design: str) -> tuple[Machine, ...]:
     """Return the recorded machines of a design of which every unit was synthesized."""
-    same = [machine for machine in machines(family) if machine.config.design == design]
+    same = [machine for machine in machines(family)
+            if machine.config.design == design and not machine.config.dsp_packing]
     most = max((len(machine.units) for machine in same), default=0)
     return tuple(machine for machine in same if len(machine.units) == most)
 
@@ -156,6 +160,9 @@ def _estimate(config: Config, family: str, factors: Factors) -> dict[str, dict[s
     for unit, kinds in factors.items():
         sizes = np.array(_SIZES.get(unit, _constant)(config, family), np.float64)
         units[unit] = {kind: round(float(sizes @ vector)) for kind, vector in kinds.items()}
+    if config.dsp_packing:
+        for kind, count in _PACKED_CELL[family].items():
+            units["array"][kind] += round(count * config.cols * ceil_div(config.rows, 2))
     return units
 
 

@@ -1,5 +1,7 @@
 """Resources without synthesis: multipliers and block RAM are exact, LUTs near, of every machine in the record."""
 
+from dataclasses import replace
+
 import pytest
 
 from tq_hw.boards.catalog.catalog import BOARDS
@@ -95,3 +97,11 @@ def test_bytes_that_are_written_alone_have_no_ninth_bit() -> None:
     """A whole ULX3S with this machine took 172 block RAMs, one of them for its link."""
     found = block_rams(Config("x", 16, 8, 4, 256 << 10), "ecp5")
     assert (found["scratchpad"], sum(found.values())) == (128, 171)
+
+
+def test_cells_for_two_products_take_fewer_multipliers_and_more_luts() -> None:
+    plain = Config("x", 16, 8, 4, 32 << 10)
+    packed = replace(plain, dsp_packing=2)
+    one, two = (estimate_resources(config, "xc7").units["array"] for config in (plain, packed))
+    assert (one["multipliers"], two["multipliers"]) == (128, 64)
+    assert (two["luts"] - one["luts"], two["flip_flops"] - one["flip_flops"]) == (762, 3546)
