@@ -80,7 +80,8 @@ class _MacEmitter(MacLayer):
                 # Constants do not wait for the stores of another layer.
                 for _, last in groups:
                     constants.bring(last)
-        source, reads, target = begun or (*self.source(rect, coming), self.emitter.target(self.layer, self.plan, rect))
+        source, reads, target = begun or (
+            *self._source_once(rect, coming), self.emitter.target(self.layer, self.plan, rect))
         for group in groups:
             if constants.loaded < group[1]:
                 constants.bring(group[1])
@@ -90,6 +91,12 @@ class _MacEmitter(MacLayer):
                     self.emitter.finish(self.layer, target, replace(rect, blocks=(stored, done)))
                     stored = done
         self.emitter.finish(self.layer, target, replace(rect, blocks=(stored, rect.blocks[1])))
+
+    def _source_once(self, rect: Rect, coming: Sequence[Rect]) -> tuple[View, tuple[Access, ...]]:
+        """Bring a rectangle's input; that of a single one with all channels stays for all chunks of output blocks."""
+        if self.held is None or self.windows is not None or self.layer.depthwise or not self._single_rect():
+            self.held = self.source(rect, coming)
+        return self.held
 
     def _has_slices(self, rect: Rect, constants: MacConstants) -> bool:
         """Whether a rectangle is the first one, which waits for memory, and is begun by slices."""

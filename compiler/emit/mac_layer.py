@@ -44,6 +44,8 @@ class MacLayer:
         self.tile_words = min(config.acc_words, self.choice.tile_slots)
         #: Windows that are looked up ahead of their rectangles, and their rows.
         self.ahead: list[tuple[View, tuple[int, int]]] = []
+        #: The input of a single rectangle, and what is read of it.
+        self.held: tuple[View, tuple[Access, ...]] | None = None
         #: What is cut into rectangles, one after the other.
         self.layers = self.plan.row_phases or (self.layer,)
         self.layer = self.layers[0]

@@ -107,6 +107,9 @@ class Rectangles:
             while blocks_options[-1] > 1:
                 blocks_options.append(ceil_div(blocks_options[-1], 2))
         goal = max(1, ceil_div(h, 4)) if streaming else h
+        if isinstance(layer, Mac) and not layer.depthwise:
+            # Fewer slots than there are rows of weights take as long: batches of a dense layer are worked on at once.
+            goal = max(goal, min(h, ceil_div(self.config.gemm_rows, w)))
         if streaming:
             # Four strips of an eighth are better than two of a quarter: the first one is there sooner.
             rows = min(goal, max(ceil_div(h, 8), ceil_div(_STRIP_SLOTS, w)))
