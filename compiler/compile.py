@@ -36,6 +36,7 @@ from tq_hw.compiler.passes import Observer, unobserved
 from tq_hw.compiler.plan.lead import leads
 from tq_hw.compiler.plan.places import Choice, Plan
 from tq_hw.compiler.plan.plan import make_plan
+from tq_hw.compiler.rewrite.channels import picks
 from tq_hw.compiler.rewrite.rewrite import Pattern
 from tq_hw.compiler.search import search
 from tq_hw.compiler.specialize.in_place import in_place
@@ -127,7 +128,9 @@ def plan_model(model: Model, config: Config, patterns: Sequence[Pattern] = (), r
     Arguments and errors are those of `compile_model`.
     """
     check_profile(model)
-    graph = legal = legalize(model, patterns)
+    # The serial machine multiplies one number at a time: moves are faster.
+    machine = () if config.design == "serial" else picks(config.gemm_rows, config.cols)
+    graph = legal = legalize(model, patterns, machine)
     observe("legalize", graph)
     graph = in_place(graph)
     verify_places(legal, graph)

@@ -176,15 +176,15 @@ def _refuse_unknown(subgraph: Subgraph) -> None:
         raise UnsupportedError(f"not supported: {found}; `tq-hw ops` lists the operators that are")
 
 
-def legalize(model: Model, patterns: Sequence[Pattern] = ()) -> Graph:
-    """Turn the model's main subgraph into layers, after the library's patterns and `patterns`.
+def legalize(model: Model, patterns: Sequence[Pattern] = (), machine: Sequence[Pattern] = ()) -> Graph:
+    """Turn the model's main subgraph into layers, after the library's patterns, `patterns` and those of the machine.
 
     What `patterns` made of the model is held against it on random inputs.
 
     Raises UnsupportedError or ModelError naming the operator's index, its name, the reason and what
     is supported.
     """
-    subgraph = rewrite(quantized_variables(fold_constants(model)), (*patterns, *LIBRARY))
+    subgraph = rewrite(quantized_variables(fold_constants(model)), (*patterns, *machine, *LIBRARY))
     if patterns:
         check_rewrite(model, subgraph)
     check_floats(subgraph)

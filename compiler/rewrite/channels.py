@@ -1,0 +1,191 @@
+"""Moves that pick channels, as channel shuffles and cuts between words do, by weights of convolutions.
+
+RESHAPE, TRANSPOSE, SLICE and SPLIT that together give each pixel some of its channels in another order are a
+convolution whose weights are 0 and 1. A convolution that reads what they make reads what they read instead, with its
+weights where the channels are and 0 elsewhere. So no byte is moved; the integers are the same. Which moves are worth it
+depends on the array, so these patterns are made for one.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tq_hw.compiler.rewrite.rewrite import Pattern, Rewrite, Subject, changed, pattern
+from tq_hw.model.errors import TqError
+from tq_hw.model.graph import Operator, Quantization, Tensor
+from tq_hw.sim.golden.arith import IntArray
+from tq_hw.sim.golden.kernels import KERNELS
+from tq_hw.sim.golden.registry import Array
+
+__all__ = ["picks"]
+
+_MOVES = ("RESHAPE", "TRANSPOSE", "SLICE", "STRIDED_SLICE", "SPLIT", "SPLIT_V")
+#: Moves in a row, and elements of a tensor, that are looked at.
+_MOST_MOVES, _MOST_ELEMENTS = 8, 1 << 22
+#: Channels that a part of a tensor has for it to be in place on every machine.
+_WORD = 16
+#: Cycles that a byte takes which a move brings from one place to another.
+_BYTE_CYCLES = 2
+
+
+@dataclass(frozen=True)
+class _Pick:
+    """Channels of a tensor, for each channel of another one."""
+
+    source: Tensor
+    channels: IntArray
+
+    @property
+    def is_part(self) -> bool:
+        """Whether the channels follow each other, as a cut leaves them."""
+        return bool((np.diff(self.channels) == 1).all())
+
+    @property
+    def is_in_place(self) -> bool:
+        """Whether the channels are whole words of the source as they lie there."""
+        first, count = int(self.channels[0]), len(self.channels)
+        return self.is_part and first % _WORD == 0 and (
+            count % _WORD == 0 or first + count == self.source.shape[-1])
+
+
+def _data(op: Operator) -> int:
+    """Position of a move's data input."""
+    return 1 if op.op == "SPLIT" else 0
+
+
+def _moved(graph: Subject, op: Operator, values: Array) -> dict[int, Array]:
+    """Return what a move makes of values, by tensor."""
+    inputs = [values if at == _data(op) else None if index < 0 else graph.tensors[index].data
+              for at, index in enumerate(op.inputs)]
+    return dict(zip(op.outputs, KERNELS[op.op](op, graph.subgraph, inputs), strict=True))
+
+
+def _find(graph: Subject, index: int) -> _Pick | None:
+    """Return of which tensor's channels a tensor is made by moves, the first such tensor there is; None if of none."""
+    target, chain, best = graph.tensors[index], list[tuple[Operator, int]](), None
+    if target.dtype != "int8" or len(target.shape) != 4 or np.prod(target.shape) > _MOST_ELEMENTS:
+        return None
+    current = index
+    while len(chain) < _MOST_MOVES:
+        op = graph.maker(current)
+        if op is None or op.op not in _MOVES or any(
+                graph.tensors[each].data is None for at, each in enumerate(op.inputs) if at != _data(op) and each >= 0):
+            break
+        chain.insert(0, (op, current))
+        current = op.inputs[_data(op)]
+        source = graph.tensors[current]
+        if source.shape[:-1] == target.shape[:-1] and source.quantization == target.quantization:
+            best = _channels(graph, source, chain) or best
+    return best
+
+
+def _channels(graph: Subject, source: Tensor, chain: Sequence[tuple[Operator, int]]) -> _Pick | None:
+    """Return the channels that a chain of moves, each with the tensor that goes on, picks alike for all pixels."""
+    count = source.shape[-1]
+    values: Array = np.arange(int(np.prod(source.shape)), dtype=np.int32).reshape(source.shape)
+    try:
+        for op, into in chain:
+            values = _moved(graph, op, values)[into]
+    except TqError:
+        return None
+    first = np.arange(values[..., 0].size, dtype=np.int32).reshape(values.shape[:-1]) * count
+    channels = values - first[..., None]
+    row = channels.reshape(-1, channels.shape[-1])[0]
+    if (channels != row).any() or row.min() < 0 or row.max() >= count:
+        return None
+    return _Pick(source, row.astype(np.int64))
+
+
+def _readers(graph: Subject, index: int) -> list[Operator]:
+    return [op for op in graph.subgraph.operators if index in op.inputs]
+
+
+def _is_plain(graph: Subject, op: Operator) -> bool:
+    """Whether an operator is a convolution of int8 over all input channels, with constant weights and bias."""
+    if op.op != "CONV_2D" or len(op.inputs) != 3 or min(op.inputs) < 0:
+        return False
+    source, weights, bias = (graph.tensors[index] for index in op.inputs)
+    return (source.dtype == "int8" and source.data is None and weights.data is not None and bias.data is not None
+            and weights.shape[3] == source.shape[3])
+
+
+@dataclass(frozen=True)
+class _Array:
+    """The machine's array: channels that go in and come out of it at once."""
+
+    rows: int
+    cols: int
+
+    def steps(self, inputs: int, outputs: int) -> int:
+        """Cycles of a pixel of a convolution with a kernel of one pixel."""
+        return -(-inputs // self.rows) * -(-outputs // self.cols)
+
+    def fits(self, graph: Subject, op: Operator) -> _Pick | None:
+        """Return the channels that a convolution may read where they are, None if there are none or it takes longer."""
+        found = _find(graph, op.inputs[0]) if _is_plain(graph, op) else None
+        if found is None or found.is_in_place:
+            return None
+        outputs, height, width, inputs = graph.input(op, 1).shape
+        more = self.steps(found.source.shape[3], outputs) - self.steps(inputs, outputs)
+        return found if height * width * more <= _BYTE_CYCLES * inputs else None
+
+    def replaces(self, graph: Subject, op: Operator) -> dict[int, _Pick] | None:
+        """Return the channels of each output of a move that is needed where it is; None if not all are picks."""
+        found: dict[int, _Pick] = {}
+        for index in op.outputs:
+            readers = _readers(graph, index)
+            if not graph.is_output(index) and all(each.op in _MOVES for each in readers):
+                continue
+            pick = _find(graph, index)
+            if (pick is None or pick.is_part or any(self.fits(graph, each) for each in readers)
+                    or self.steps(pick.source.shape[3], len(pick.channels)) > _BYTE_CYCLES * len(pick.channels)):
+                return None
+            found[index] = pick
+        return found
+
+
+def _spread(weights: Array, pick: _Pick) -> Array:
+    """Return a kernel [.., channels] over the source's channels."""
+    chosen = np.eye(pick.source.shape[3], dtype=np.int64)[pick.channels]
+    return (weights.astype(np.int64) @ chosen).astype(np.int8)
+
+
+def _pick_channels(graph: Subject, op: Operator, index: int, pick: _Pick) -> Operator:
+    """Return the convolution that makes a tensor of the source's channels."""
+    weights = graph.add_constant(_spread(np.eye(len(pick.channels), dtype=np.int8)[:, None, None], pick),
+                                 Quantization((1.0,), (0,)))
+    bias = graph.add_constant(np.zeros(len(pick.channels), np.int32), Quantization((pick.source.scale,), (0,)))
+    return Operator(op.index, "CONV_2D", (pick.source.index, weights, bias), (index,), {
+        "padding": "VALID", "stride_w": 1, "stride_h": 1, "dilation_w_factor": 1, "dilation_h_factor": 1,
+        "fused_activation_function": "NONE"})
+
+
+def picks(rows: int, cols: int) -> tuple[Pattern, ...]:
+    """Return the patterns for an array that takes `rows` channels and gives `cols` at once."""
+    array = _Array(rows, cols)
+
+    @pattern("CONV_2D")
+    def convolution_of_picked(graph: Subject, op: Operator) -> Rewrite | None:
+        """A convolution reads the channels where they are."""
+        found = array.fits(graph, op)
+        if found is None or len(set(found.channels.tolist())) < len(found.channels):
+            return None
+        weights = graph.input(op, 1)
+        assert weights.data is not None
+        spread = graph.add_constant(_spread(weights.data, found), weights.quantization)
+        return Rewrite([op], [changed(op, inputs=(found.source.index, spread, op.inputs[2]))])
+
+    @pattern(*_MOVES)
+    def picked_channels(graph: Subject, op: Operator) -> Rewrite | None:
+        """A move of channels is a convolution with weights of 0 and 1."""
+        found = array.replaces(graph, op)
+        return Rewrite([op], [_pick_channels(graph, op, *each) for each in found.items()]) if found else None
+
+    return (unused_move, convolution_of_picked, picked_channels)
+
+
+@pattern(*_MOVES)
+def unused_move(graph: Subject, op: Operator) -> Rewrite | None:
+    """A move that nothing reads goes."""
+    return None if any(graph.is_used(index) for index in op.outputs) else Rewrite([op], [])
