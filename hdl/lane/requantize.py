@@ -66,11 +66,14 @@ class AddClamp(wiring.Component):
         total = Signal(signed(32), reset_less=True)
         late = Signal(signed(32), reset_less=True)
         below, above = Signal(reset_less=True), Signal(reset_less=True)
+        # Limits have 16 bits: a sum of more is beyond both, and its sign tells of which.
+        upper, short = total[15:], total[:16].as_signed()
+        wide = ~upper.all() & upper.any()
         m.d.sync += [
             total.eq(self.x + self.zero_point),
             late.eq(total),
-            below.eq(self.clamp & (total < self.low)),
-            above.eq(self.clamp & (total > self.high)),
+            below.eq(self.clamp & Mux(wide, total[31], short < self.low)),
+            above.eq(self.clamp & Mux(wide, ~total[31], short > self.high)),
         ]
         with m.If(self.take):
             # The limits' upper bits are all the same: one choice serves them.

@@ -59,16 +59,22 @@ class ReduceUnit(wiring.Component):
         })
 
     def elaborate(self, platform: object) -> Module:
-        """Replace lanes that take no part by the neutral value, reduce level by level, then over time."""
+        """Replace lanes that take no part by the neutral value, reduce level by level, then over time.
+
+        A minimum is a maximum of complements. What a node subtracts comes to it as a complement, that of its second
+        part, so that it has only to add; of the sum and the greater part, the one that is not wanted is 0.
+        """
         m = Module()
         lanes = self._config.requantize_lanes
         kind = self.beat.kind
-        neutral = self._neutral(kind)
+        compares = kind != Reduce.SUM
         level: list[Value] = []
         for lane in range(lanes):
-            value = Signal(signed(32), name=f"part{lane}", reset_less=True)
+            value = Signal(32, name=f"part{lane}", reset_less=True)
             channel = self.beat.position * lanes + lane
-            m.d.sync += value.eq(Mux(channel < self.beat.lanes, self.x[lane], neutral))
+            complement = (kind == Reduce.MIN) ^ (compares & lane % 2)
+            least = Cat((compares & lane % 2).replicate(31), compares & (lane + 1) % 2)
+            m.d.sync += value.eq(Mux(channel < self.beat.lanes, self.x[lane] ^ complement.replicate(32), least))
             level.append(value)
 
         beat: Any = delayed(m, self.beat, 1, "beat")
@@ -78,43 +84,54 @@ class ReduceUnit(wiring.Component):
             above: list[Value] = []
             later = delayed(m, beat, 1, f"beat{depth}")
             for i in range(0, len(level), 2):
-                value = Signal(signed(32), name=f"level{depth}_{i}", reset_less=True)
-                x = delayed(m, level[i], 1, f"x{depth}_{i}")
-                if i + 1 < len(level):
-                    # One cycle to add or compare, one to choose.
-                    y = delayed(m, level[i + 1], 1, f"y{depth}_{i}")
-                    total = Signal(signed(33), name=f"total{depth}_{i}", reset_less=True)
-                    m.d.sync += total.eq(self._total(beat.kind, level[i], level[i + 1]))
-                    m.d.sync += value.eq(self._choice(later.kind, total, x, y))
-                else:
-                    m.d.sync += value.eq(x)
-                above.append(value)
+                second = level[i + 1] if i + 1 < len(level) else None
+                above.append(self._node(m, beat.kind, level[i], second, f"{depth}_{i}", i // 2 % 2 == 1))
             level = above
             beat = delayed(m, later, 1, f"beat_late{depth}")
             valid = delayed(m, valid, REDUCE_LEVEL_CYCLES, f"valid{depth}", control=True)
             depth += 1
 
-        # The first one meets what leaves it as it is.
-        so_far = Mux(beat.first, self._neutral(beat.kind), self.result)
+        # The first one meets nothing: the sum with 0, or itself.
+        compares = beat.kind != Reduce.SUM
+        so_far, complemented = Signal(signed(32), reset_less=True), Signal(reset_less=True)
+        other = so_far.as_unsigned() ^ compares.replicate(32)
+        total = Signal(signed(33))
+        m.d.comb += total.eq(self._added(level[0], Mux(beat.first, 0, other), compares))
+        stays = compares & ~beat.first & total[32]
         with m.If(valid):
-            m.d.sync += self.result.eq(
-                self._choice(beat.kind, self._total(beat.kind, level[0], so_far), level[0], so_far))
-        m.d.comb += [self.ends.eq(valid & beat.last), self.word.eq(beat.word)]
+            m.d.sync += [so_far.eq(Mux(stays, so_far, Mux(compares, level[0], total[:32]))),
+                         complemented.eq(beat.kind == Reduce.MIN)]
+        m.d.comb += [self.ends.eq(valid & beat.last), self.word.eq(beat.word),
+                     self.result.eq(so_far ^ complemented.replicate(32))]
         m.d.sync += self.done.eq(self.ends)
         return m
 
-    @staticmethod
-    def _neutral(kind: Value) -> Value:
-        return Cat((kind == Reduce.MIN).replicate(31), kind == Reduce.MAX).as_signed()
+    def _node(self, m: Module, kind: Value, x: Value, y: Value | None, name: str, complements: bool) -> Value:
+        """Return the sum or the greater one of x and of what y is the complement of, two cycles later.
+
+        Where parts are compared and this one is to be subtracted next, it is the complement of that.
+        """
+        compares = kind != Reduce.SUM
+        value = Signal(32, name=f"level{name}", reset_less=True)
+        if y is None:
+            late = delayed(m, x, 1, f"x{name}")
+            m.d.sync += value.eq(late ^ delayed(m, compares & complements, 1, f"complements{name}").replicate(32))
+            return value
+        total = Signal(32, name=f"total{name}", reset_less=True)
+        less = Signal(name=f"less{name}", reset_less=True)
+        late_x, late_y = (Signal(32, name=f"{of}{name}", reset_less=True) for of in "xy")
+        added = self._added(x, y, compares)
+        # Both of the late parts count as 0 in a sum, by what their registers are reset or set to.
+        none = (1 << 32) - 1 if complements else 0
+        m.d.sync += [
+            total.eq(Mux(compares, 0, added[:32])), less.eq(added[32]),
+            late_x.eq(Mux(compares, x, none)), late_y.eq(Mux(compares, y, ~none)),
+        ]
+        greater = Mux(less, ~late_y, late_x)
+        m.d.sync += value.eq(total | (~greater if complements else greater))
+        return value
 
     @staticmethod
-    def _total(kind: Value, x: Any, y: Any) -> Any:
-        """Return the sum, or the difference, whose sign tells which is less: 33 bits. The carry goes in below."""
-        minus = kind != Reduce.SUM
-        addend = (y.as_unsigned() ^ minus.replicate(32)).as_signed()
-        return (Cat(Const(1, 1), x).as_signed() + Cat(minus, addend).as_signed())[1:34].as_signed()
-
-    @staticmethod
-    def _choice(kind: Value, total: Any, x: Any, y: Any) -> Any:
-        less = total[32]
-        return Mux(kind == Reduce.SUM, total[:32], Mux(Mux(kind == Reduce.MAX, ~less, less), x, y)[:32]).as_signed()
+    def _added(x: Value, y: Value, carry: Value) -> Value:
+        """Return x + y + carry of signed words, 33 bits. The carry goes in below."""
+        return (Cat(Const(1, 1), x).as_signed() + Cat(carry, y).as_signed())[1:34]
