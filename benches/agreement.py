@@ -51,7 +51,8 @@ def random_config(seed: int) -> Config:
             "acc_words": int(rng.choice((16, 16, 32, 64, 128))), "acc_buffers": buffers,
             "acc_open": int(rng.choice((0, buffers))), "bus_bytes": int(rng.choice((4, 8, 16))),
             "fold_steps": int(rng.choice((1, 2, 4, 8, 16))), "vector_words": int(rng.choice((128, 256, 512, 1024))),
-            "activation_lanes": int(rng.choice([0, *(n for n in range(1, lanes + 1) if lanes % n == 0)]))}
+            "activation_lanes": int(rng.choice([0, *(n for n in range(1, lanes + 1) if lanes % n == 0)])),
+            "compressed_weights": seed // 2 % 2}
         words = int(rng.choice((512, 1024, 2048, 4096)))
         try:
             size = Config.from_mapping({**fields, "scratchpad_bytes": 64 << 10}, "probe").word_bytes
