@@ -23,6 +23,8 @@ __all__ = ["emit_mac"]
 _CHUNK_WORDS = 256
 #: Constants are loaded in pieces of about this many words.
 _PIECE_WORDS = 64
+#: With compressed weights both are longer: words come faster, and the commands of each piece are bytes, too.
+_CODED_CHUNK_WORDS, _CODED_PIECE_WORDS = 1200, 600
 
 
 class _MacEmitter(MacLayer):
@@ -40,7 +42,8 @@ class _MacEmitter(MacLayer):
             emit_split(self, ring)
             return
         chunk = self.out_blocks
-        limit = _CHUNK_WORDS if self._single_rect() else ring // 2
+        chunk_words = _CODED_CHUNK_WORDS if self.config.compressed_weights else _CHUNK_WORDS
+        limit = chunk_words if self._single_rect() else ring // 2
         if self.plan.cuts is None and not self.same and self.out_blocks * per_block > min(limit, ring // 2):
             chunk = max(sub, min(limit, ring // 2) // per_block // sub * sub)
         if self.plan.blocks < block_count(self.layer.output.shape[3], self.config):
@@ -74,7 +77,8 @@ class _MacEmitter(MacLayer):
         first = blocks[0] if begun is None else constants.loaded
         groups = [(first, blocks[1])] if first < blocks[1] else []
         if constants.loaded < blocks[1]:
-            at_once = blocks[1] if self.same else max(sub, _PIECE_WORDS // constants.step // sub * sub)
+            piece = _CODED_PIECE_WORDS if self.config.compressed_weights else _PIECE_WORDS
+            at_once = blocks[1] if self.same else max(sub, piece // constants.step // sub * sub)
             groups = [(block, min(block + at_once, blocks[1])) for block in range(first, blocks[1], at_once)]
             if self._single_rect() and self.emitter.comes_back(self.layer.inputs[0]):
                 # Constants do not wait for the stores of another layer.
