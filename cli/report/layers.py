@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from tq_hw.cli.report.coded import coded_figures, coded_text
 from tq_hw.cli.report.tables import Column, percent, print_table
 from tq_hw.cli.shared.text import printable
 from tq_hw.compiler import Compiled
@@ -92,7 +93,7 @@ def compile_report(compiled: Compiled, model: Model, path: str, output: str, out
         "command_bytes": program.command_bytes, "image_bytes": len(program.image),
         "arena_bytes": program.arena_bytes, "state_bytes": len(program.state),
         "estimated": True, "cycles": cycles, "macs": macs, "utilization": utilization(macs, cycles, config),
-        "bytes": sum(layer.bytes_moved for layer in layers),
+        "bytes": sum(layer.bytes_moved for layer in layers), **coded_figures(program),
         "lost": lost_cycles(program, compiled.timeline, cycles),
         "layers": layer_rows(program, config, {layer.index: layer.estimated_cycles for layer in layers},
                              compiled.timeline, model)}
@@ -114,7 +115,8 @@ def sim_report(path: str, config: Config, model: Model | None, program: Program 
     return {"model": printable(path), "config": config.name, "profile": profile, "engine": engine,
             "array": "rtl" if engine == "rtl" else None, "bit_exact": exact,
             "sets": len(found), "lost": _lost(program, first),
-            "counters": dict(first.counters) or None, **figures(layers, first.cycles, config)}
+            "counters": dict(first.counters) or None, **({} if program is None else coded_figures(program)),
+            **figures(layers, first.cycles, config)}
 
 
 def _lost(program: Program | None, found: Inference) -> dict[str, int] | None:
@@ -154,6 +156,7 @@ def print_summary(report: Report) -> None:
                                   f"{report['macs']:,} MACs")]
     if report.get("lost"):
         lines.append(("bound by", bound_text(report["lost"])))
+    lines += coded_text(report)
     if "host" in report:
         lines += host_lines(report)
     if "resident" in report and report["resident"]["cycles"] is not None:

@@ -10,6 +10,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from tq_hw.cli.report.coded import coded_text
 from tq_hw.cli.report.compare import compared
 from tq_hw.cli.report.layers import CLOCK_HZ, Report, bound_text, host_lines, time_text
 from tq_hw.cli.report.tables import percent
@@ -112,6 +113,7 @@ def _summary(report: Report, programs: Sequence[Program], memory: Memory,
         ("cycles", f"{cycles:,}{estimated} ({time_text(cycles, report.get('clock_hz', CLOCK_HZ))})"),
         ("utilization", f"{percent(report['utilization']) or '0 %'} of the multipliers, {report['macs']:,} MACs"),
         ("memory traffic", f"{report['bytes']:,} bytes, and {commands:,} of commands"),
+        *coded_text(report),
         *peaks,
         *(host_lines(report) if "host" in report else ()),
         ("every number equal to the whole model's in LiteRT" if "host" in report else
