@@ -140,7 +140,7 @@ def _as_table(state: Legalizer, op: Operator) -> bool:
     """Lower to one table if the result depends on one run-time byte alone."""
     tensors = (state.tensor(op, 0), state.tensor(op, 1))
     output = state.subgraph.tensors[op.outputs[0]]
-    codes = _divisors(tensors[1].zero_point) if op.op == "DIV" else CODES
+    codes = _divisors(tensors[1].zero_point) if op.op == "DIV" and tensors[1].dtype == "int8" else CODES
     if tensors[0].index == tensors[1].index:
         arrays: list[np.ndarray | None] = [CODES, codes]
         source = 0
