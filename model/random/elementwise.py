@@ -14,6 +14,8 @@ def unary(s: Sketch, x: int) -> list[int]:
     """A function of one byte."""
     op = s.pick("LOGISTIC", "TANH", "RELU", "RELU6", "RELU_N1_TO_1", "LEAKY_RELU", "HARD_SWISH", "ABS", "RELU_0_TO_1",
                 "GELU", "ELU", "EXP", "LOG", "RSQRT", "SQRT")
+    if op == "TANH" and s.chance(0.3):
+        return [s.b.add(op, [x], **s.out(0.01))]
     if op in ("LOGISTIC", "TANH"):
         return [s.b.add(op, [x])]
     scale, zero_point = s.quantization(x)

@@ -130,6 +130,8 @@ def _fixed(d: ScaleDraw, op: str) -> int:
         options["beta"] = float(np.float32(d.pick(1.0, 0.5, 1.7, 10.0 ** d.rng.uniform(-20, 20))))
     shape = (_CODES,) if op in ("LOGISTIC", "TANH") else (40, int(d.rng.integers(1, 50)))
     source = d.input(*shape, scale=d.float32(scale))
+    if op == "TANH" and d.pick(False, True):
+        options |= {"scale": d.near(1.0), "zero_point": d.point()}
     if op == "SOFTMAX:int16":
         options |= {"dtype": "int16", "scale": 2.0**-16, "zero_point": -32768}
     return d.b.add(op.partition(":")[0], [source], **options)

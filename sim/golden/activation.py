@@ -94,9 +94,9 @@ def logistic_lut(scale: float, zero_point: int) -> Array:
     return _lut(scale, zero_point, 1.0 / 256, -128, _logistic)
 
 
-def tanh_lut(scale: float, zero_point: int) -> Array:
-    """TANH of each int8 input -128..127, output scale 1/128 and zero point 0."""
-    return _lut(scale, zero_point, 1.0 / 128, 0, tanhf)
+def tanh_lut(scale: float, zero_point: int, output_scale: float = 1.0 / 128, output_zero_point: int = 0) -> Array:
+    """TANH of each int8 input -128..127."""
+    return _lut(scale, zero_point, output_scale, output_zero_point, tanhf)
 
 
 def _fixed_point_lut(op: str, scale: float, zero_point: int) -> Array:
@@ -134,12 +134,10 @@ def lut(op: Operator, subgraph: Subgraph) -> Array:
             return _fixed_point_lut(op.op, tensor.scale, tensor.zero_point)
         return logistic_lut(tensor.scale, tensor.zero_point)
     if op.op == "TANH":
-        require(output.scale == 1.0 / 128 and output.zero_point == 0,
-                "output must have scale 1/128 and zero point 0, found "
-                f"{output.scale}, {output.zero_point}")
+        # TFLite Micro takes any output scale for 1/128.
         if subgraph.profile == "tflm":
             return _fixed_point_lut(op.op, tensor.scale, tensor.zero_point)
-        return tanh_lut(tensor.scale, tensor.zero_point)
+        return tanh_lut(tensor.scale, tensor.zero_point, output.scale, output.zero_point)
     every = np.arange(-128, 128).astype(np.int8)
     functions = {"LEAKY_RELU": _leaky_relu, "HARD_SWISH": _hard_swish}
     return functions.get(op.op, _relu)(op, subgraph, every)

@@ -41,6 +41,8 @@ def unary(rng: Rng, op: str) -> bytes:
     if op in ("RELU", "RELU6", "RELU_N1_TO_1", "LEAKY_RELU", "HARD_SWISH", "QUANTIZE", "PRELU"):
         factor = pick(rng, 0.05, 0.5, 1, 2, 3)
         options = {"scale": float(np.float32(b.tensors[source].scale * factor)), "zero_point": point(rng)}
+    if op == "TANH" and rng.random() < 0.5:
+        options = {"scale": float(np.float32(pick(rng, 0.0004, 0.0057, 1 / 128, 0.3))), "zero_point": point(rng)}
     if op == "LEAKY_RELU":
         options["alpha"] = float(np.float32(pick(rng, 0.01, 0.1, 0.25, 1.5)))
     inputs = [source]
