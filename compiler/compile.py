@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from tq_hw.compiler.cost.events.timing import program_times
 from tq_hw.compiler.cost.report import LayerReport, report
 from tq_hw.compiler.cost.timing import Timeline
 from tq_hw.compiler.emit.emission import emission
@@ -111,12 +112,13 @@ def compile_model(model: Model, config: Config, *, profile: str | None = None, r
         emit_layers(made, emission)
         return made
 
-    emitter, times, commands = search(graph, plan, _lead_plans(graph, config, resident), emit)
+    emitter, commands = search(graph, plan, _lead_plans(graph, config, resident), emit)
     observe("emit", emitter)
     verify(emitter)
     observe("verify", emitter)
+    times = program_times(emitter.stream, config, commands, emitter.memory, emitter.image.end)
     rows = report(graph, emitter.stream, config, times)
-    program = _assemble(model, graph, emitter, commands, rows)
+    program = _assemble(model, graph, emitter, commands.data, rows)
     observe("assemble", program)
     return Compiled(program, rows, times, emitter)
 

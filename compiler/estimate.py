@@ -7,8 +7,8 @@ a schedule that is as fast or a few percent faster. Whoever has to choose among 
 from dataclasses import dataclass
 
 from tq_hw.compiler.compile import plan_model
+from tq_hw.compiler.cost.events.timing import program_times
 from tq_hw.compiler.cost.report import report
-from tq_hw.compiler.cost.timing import run_times
 from tq_hw.compiler.emit.emission import emission
 from tq_hw.compiler.emit.emitter import Emitter
 from tq_hw.compiler.emit.interleave import emit_layers
@@ -54,7 +54,7 @@ def estimate_model(model: Model, config: Config, memory: Memory | None = None) -
     emitter = Emitter(graph, plan, config, memory, {})
     emit_layers(emitter, emission)
     commands = emitter.stream.assemble()
-    times = run_times(emitter.stream, config, commands, memory)
+    times = program_times(emitter.stream, config, commands, memory, emitter.image.end)
     rows = report(graph, emitter.stream, config, times)
     bounds: dict[str, int] = {}
     for row in rows:

@@ -7,14 +7,17 @@ it, with the one after them, keep it, and if all of them together are faster, to
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from tq_hw.compiler.cost.timing import Timeline, run_times
+from tq_hw.compiler.cost.timing import run_times
 from tq_hw.compiler.emit.emitter import Emitter
 from tq_hw.compiler.ir.layers import Elementwise, Graph, Mac, MaxPool
 from tq_hw.compiler.plan.places import Choice, Plan
+from tq_hw.compiler.stream.stream import Commands
 from tq_hw.model.errors import UnsupportedError
 
 __all__ = ["search"]
@@ -31,17 +34,22 @@ Choices = Mapping[int, Choice]
 
 
 class _Trial:
-    """One schedule with its times."""
+    """One schedule; its times are worked out when they are asked for, as a long one is compared with no other."""
 
     def __init__(self, emitter: Emitter) -> None:
         self.emitter = emitter
         self.commands = emitter.stream.assemble()
-        self.times = run_times(emitter.stream, emitter.config, self.commands, emitter.memory)
+
+    @cached_property
+    def ends(self) -> npt.NDArray[np.int64]:
+        """When all layers up to each are done."""
+        emitter = self.emitter
+        times = run_times(emitter.stream, emitter.config, self.commands, emitter.memory)
         ends = [0] * len(emitter.graph.layers)
         for unit, operations in emitter.stream.by_unit.items():
-            for operation, done in zip(operations, self.times[unit][:, 1].tolist(), strict=True):
+            for operation, done in zip(operations, times[unit][:, 1].tolist(), strict=True):
                 ends[operation.layer] = max(ends[operation.layer], done)
-        self.ends = np.maximum.accumulate(ends)
+        return np.maximum.accumulate(ends)
 
     @property
     def cycles(self) -> int:
@@ -68,8 +76,8 @@ def _concerns(move: Mapping[str, Any], graph: Graph, plan: Plan, number: int) ->
 
 
 def search(graph: Graph, plan: Plan, others: Sequence[Plan],
-           emit: Callable[[Plan, Choices], Emitter]) -> tuple[Emitter, Timeline, bytes]:
-    """Return the best schedule found, its times and its commands.
+           emit: Callable[[Plan, Choices], Emitter]) -> tuple[Emitter, Commands]:
+    """Return the best schedule found, and its commands.
 
     `emit` makes a schedule of a plan and choices. The choices are tried with the first plan, then the best with others.
     """
@@ -106,4 +114,4 @@ def search(graph: Graph, plan: Plan, others: Sequence[Plan],
             continue
         if tried.cycles + best.cycles // _LEAST_SHARE < best.cycles:
             best = tried
-    return best.emitter, best.times, best.commands.data
+    return best.emitter, best.commands

@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tq_hw.compiler.compile import Compiled
+from tq_hw.compiler.cost.events.timing import program_times
 from tq_hw.compiler.cost.report import report
-from tq_hw.compiler.cost.timing import run_times
 from tq_hw.compiler.emit.image import Image
 from tq_hw.compiler.stream.stream import FoldWrite, Operation, Stream, UopWrite
 from tq_hw.compiler.verify import verify_warm
@@ -71,6 +71,7 @@ def warm_program(compiled: Compiled) -> Program:
     commands = stream.assemble()
     image = Image(bytearray(first.image))
     offset = image.add(commands.data)
-    rows = report(emitter.graph, stream, emitter.config, run_times(stream, emitter.config, commands, emitter.memory))
+    times = program_times(stream, emitter.config, commands, emitter.memory, offset)
+    rows = report(emitter.graph, stream, emitter.config, times)
     return replace(first, image=bytes(image.data), command_offset=offset, command_bytes=len(commands.data),
                    layers=tuple(row.layer for row in rows))

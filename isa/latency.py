@@ -11,15 +11,15 @@ from tq_hw.isa.sizes import ceil_div, ceil_log2
 
 __all__ = [
     "ACC_READ_LATENCY_CYCLES", "ACTIVATION_LANE_CYCLES", "ALU_CYCLES", "ARRAY_READ_LATENCY_CYCLES",
-    "ARRAY_START_CYCLES", "BEAT_TO_WORD_CYCLES", "CLAMP_CYCLES", "CODED_WORD_CYCLES", "FEED_CYCLES",
-    "FETCH_TO_BEAT_CYCLES",
-    "FETCH_TO_WORD_CYCLES", "LEFT_SHIFT_CYCLES", "LOAD_GAP_CYCLES", "LOAD_TAKE_GAP_CYCLES", "LOAD_TO_BURST_CYCLES",
-    "OFFER_CYCLES", "OPERATIONS_IN_FLIGHT", "PACKED_CELL_CYCLES", "PACKED_CHAIN_CELLS", "PACKED_OPERAND_CYCLES",
-    "PARAMS_START_CYCLES", "PRODUCT_CYCLES", "READ_LATENCY_CYCLES",
-    "REDUCE_LEVEL_CYCLES", "REGISTER_LATENCY_CYCLES", "REGISTER_READ_CYCLES", "RELEASE_CYCLES", "REWRITE_CYCLES",
-    "RIGHT_SHIFT_CYCLES", "RUN_LEAST_CYCLES", "SENT_TO_DONE_CYCLES", "SLOT_TO_PORT_CYCLES", "STAGE_OPERANDS",
-    "STAGE_REGISTERS", "STAGE_RESULT", "STEP_LEAST_CYCLES", "STORE_AHEAD_CYCLES", "STORE_GAP_CYCLES",
-    "STORE_TO_BEAT_CYCLES", "TABLE_CYCLES", "TAG_LEAD_CYCLES", "TAKE_CYCLES", "TILE_LEAST_CYCLES", "TOKEN_CYCLES",
+    "ARRAY_START_CYCLES", "ASKED_TO_TAKE_CYCLES", "BANK_KNOWN_CYCLES", "BEAT_TO_WORD_CYCLES", "CLAMP_CYCLES",
+    "CODED_WORD_CYCLES", "FEED_CYCLES", "FETCH_TO_BEAT_CYCLES", "FETCH_TO_WORD_CYCLES", "LEFT_SHIFT_CYCLES",
+    "LOAD_GAP_CYCLES", "LOAD_TAKE_GAP_CYCLES", "LOAD_TO_BURST_CYCLES", "OFFER_CYCLES", "OPERATIONS_IN_FLIGHT",
+    "PACKED_CELL_CYCLES", "PACKED_CHAIN_CELLS", "PACKED_OPERAND_CYCLES", "PARAMS_START_CYCLES", "PRODUCT_CYCLES",
+    "READ_LATENCY_CYCLES", "READ_TO_PACK_CYCLES", "REDUCE_LEVEL_CYCLES", "REGISTER_LATENCY_CYCLES",
+    "REGISTER_READ_CYCLES", "RELEASE_CYCLES", "REWRITE_CYCLES", "RIGHT_SHIFT_CYCLES", "RUNS_AHEAD",
+    "RUN_LEAST_CYCLES", "SENT_TO_DONE_CYCLES", "SLOT_TO_PORT_CYCLES", "STAGE_OPERANDS", "STAGE_REGISTERS",
+    "STAGE_RESULT", "STEP_LEAST_CYCLES", "STORE_AHEAD_CYCLES", "STORE_GAP_CYCLES", "STORE_TO_BEAT_CYCLES",
+    "STORE_WORDS_AHEAD", "TABLE_CYCLES", "TAG_LEAD_CYCLES", "TAKE_CYCLES", "TILE_LEAST_CYCLES", "TOKEN_CYCLES",
     "VECTOR_START_CYCLES", "VECTOR_TILE_CYCLES", "WEIGHTS_ASKED_CYCLES", "activation_cycles", "add_delay_cycles",
     "array_latency_cycles", "beat_words", "done_cycles", "output_latency_cycles", "packed_chain_cells",
     "reduce_latency_cycles", "reduce_tree_cycles", "step_cycles", "sums_delay_cycles"]
@@ -41,6 +41,9 @@ TAKE_CYCLES = {Unit.LOAD: 2, Unit.STORE: 1}
 #: From a load taken to its first burst on the bus; plus its runs, to the next one taken.
 LOAD_TO_BURST_CYCLES = 7
 LOAD_TAKE_GAP_CYCLES = 9
+#: A load is taken while so many runs of others are not asked for to their end; from the ask that makes room for it.
+RUNS_AHEAD = 2
+ASKED_TO_TAKE_CYCLES = 3
 #: From a beat on the bus to its word in the scratchpad; from the last word of a load to the first of the next.
 BEAT_TO_WORD_CYCLES = 7
 #: More of it, if the word is a coded row: window, header, planes.
@@ -50,6 +53,9 @@ LOAD_GAP_CYCLES = 6
 STORE_TO_BEAT_CYCLES = 9
 STORE_GAP_CYCLES = 5
 STORE_AHEAD_CYCLES = 20
+#: From the read of a word that is stored to the packer; words that are read ahead of it.
+READ_TO_PACK_CYCLES = 4
+STORE_WORDS_AHEAD = 10
 #: From the last beat of a store to `done`, plus the memory's latency.
 SENT_TO_DONE_CYCLES = 7
 
@@ -58,6 +64,8 @@ READ_LATENCY_CYCLES = 3
 #: The array unit's requests are registered first, so that all others know which banks they leave.
 ARRAY_READ_LATENCY_CYCLES = READ_LATENCY_CYCLES + 1
 ACC_READ_LATENCY_CYCLES = 3
+#: From a read port of the array that asks for a bank to the cycle in which others are refused for it.
+BANK_KNOWN_CYCLES = ARRAY_READ_LATENCY_CYCLES - READ_LATENCY_CYCLES
 
 # Array unit.
 #: From the first cycle of a slot in the counter to the read ports.
@@ -113,8 +121,8 @@ def sums_delay_cycles(config: Config) -> int:
 
 
 def add_delay_cycles(config: Config) -> int:
-    """Return the cycles from a slot in the counter to the read of the accumulator that it is added to."""
-    return SLOT_TO_PORT_CYCLES + FEED_CYCLES + array_latency_cycles(config) - TAG_LEAD_CYCLES
+    """Return the cycles from a slot in the counter to the one in which the vector unit cannot read beside its sum."""
+    return sums_delay_cycles(config) - TAG_LEAD_CYCLES
 
 
 # Vector unit.

@@ -1,11 +1,10 @@
 """The array and its accumulator buffers."""
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from tq_hw.compiler.cost.array_cycles import ArrayTile, array_masks, array_tiles
-from tq_hw.compiler.cost.banks import BankLog, Masks
+from tq_hw.compiler.cost.array_cycles import ArrayTile, array_tiles
 from tq_hw.compiler.cost.control_clock import Controls
 from tq_hw.compiler.stream.stream import Operation
 from tq_hw.isa.config import Config
@@ -22,10 +21,7 @@ __all__ = ["ArrayClock"]
 
 @dataclass(frozen=True)
 class _Waiting:
-    """A tile that was not run yet: number `number` of its operation; `together`: of several open at once.
-
-    `masks` are the banks that the operation reads.
-    """
+    """A tile that was not run yet: number `number` of its operation; `together`: of several open at once."""
 
     operation: Operation
     number: int
@@ -33,7 +29,6 @@ class _Waiting:
     first: bool
     last: bool
     together: bool
-    masks: Masks
 
     @property
     def fields(self) -> Mapping[str, int]:
@@ -47,15 +42,15 @@ class _Waiting:
 
 
 class ArrayClock:
-    """Runs tiles in order, as far as buffers are known to become free.
+    """Runs tiles in order, as far as buffers are known to become free; `reads` is told of each, with its first slot.
 
     Members
     -------
     sums : of each tile that completes a buffer and was not read yet, when its words can be read
     """
 
-    def __init__(self, config: Config, controls: Controls, log: BankLog) -> None:
-        self._config, self._controls, self._log = config, controls, log
+    def __init__(self, config: Config, controls: Controls, reads: Callable[[ArrayTile, int], None]) -> None:
+        self._config, self._controls, self._reads = config, controls, reads
         self._waiting: deque[_Waiting] = deque()
         self._free = 0
         self._alone = 0
@@ -75,9 +70,8 @@ class ArrayClock:
         """Queue the tiles of an operation whose tokens are known."""
         f, tiles = operation.fields, array_tiles(operation, self._config)
         together = len(tiles) > 1 and not (f["acc_first"] and f["acc_last"])
-        masks = array_masks(operation, self._config)
         self._waiting.extend(
-            _Waiting(operation, number, tile, number == 0, number == len(tiles) - 1, together, masks)
+            _Waiting(operation, number, tile, number == 0, number == len(tiles) - 1, together)
             for number, tile in enumerate(tiles))
 
     def run(self) -> None:
@@ -108,7 +102,7 @@ class ArrayClock:
             self._free = max(self._free, end + tile.lag + 1)
             self._controls.end(waiting.operation, end + tile.lag + sums_delay_cycles(self._config))
         self._alone = start + 2 if waiting.alone else 0
-        self._log.array.append((start, end, waiting.masks))
+        self._reads(tile, start)
         if tile.steps > 1 or not f["acc_first"]:
             self._add(waiting, start, end)
         self._filled += f["acc_last"]

@@ -15,7 +15,7 @@ __all__ = ["BankLog", "Masks", "refused", "walk_banks", "write_masks"]
 #: Words that are played through, from this many places of what goes before them.
 _WORDS, _PHASES = 48, 4
 #: Banks that are used, a bit for each, cycle by cycle, again and again.
-Masks = tuple[int, ...]
+Masks = bytes
 
 
 @dataclass(frozen=True)
@@ -117,4 +117,4 @@ def _walk(loops: tuple[tuple[int, int], ...], base: int) -> tuple[int, ...]:
 @lru_cache(maxsize=1 << 12)
 def write_masks(banks: tuple[int, ...], pace: int) -> Masks:
     """Masks of words that are written every `pace` cycles."""
-    return tuple(mask for bank in banks for mask in (1 << bank, *(0,) * (pace - 1)))
+    return bytes(mask for bank in banks for mask in (1 << bank, *(0,) * (pace - 1)))

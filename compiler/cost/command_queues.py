@@ -8,7 +8,7 @@ from tq_hw.compiler.stream.stream import Commands, Operation, Stream
 from tq_hw.isa.encode import WORD_BYTES
 from tq_hw.isa.layout import FETCH_BYTES, QUEUE_WORDS, Unit
 
-__all__ = ["CommandWords", "command_words", "held_up"]
+__all__ = ["CommandWords", "command_words", "held_up", "reaches"]
 
 
 @dataclass(frozen=True)
@@ -19,13 +19,13 @@ class CommandWords:
     -------
     table, own : of tables written before it, of its own command
     end : of all commands up to its own
-    reach : up to where fetch reads when it begins, before a queue is full
+    of_unit : of its unit, up to its own
     """
 
     table: int
     own: int
     end: int
-    reach: int
+    of_unit: int
 
 
 def held_up(stream: Stream, commands: Commands) -> dict[int, list[Operation]]:
@@ -59,18 +59,24 @@ def held_up(stream: Stream, commands: Commands) -> dict[int, list[Operation]]:
 
 def command_words(stream: Stream, commands: Commands) -> dict[int, CommandWords]:
     """Return the words of each operation by its id."""
-    ends = list(accumulate(commands.words))
-    reach = _ahead(stream, commands)
-    found = {}
-    tables = dict.fromkeys(Unit, 0)
-    for number, (item, size) in enumerate(zip(stream.items, commands.words, strict=True)):
+    found, end = {}, 0
+    tables, of_unit = dict.fromkeys(Unit, 0), dict.fromkeys(Unit, 0)
+    for item, size in zip(stream.items, commands.words, strict=True):
+        end += size
+        of_unit[item.unit] += size
         if isinstance(item, Operation):
-            found[id(item)] = CommandWords(
-                tables[item.unit], size, ends[number], ends[reach[number]] + FETCH_BYTES // WORD_BYTES)
+            found[id(item)] = CommandWords(tables[item.unit], size, end, of_unit[item.unit])
             tables[item.unit] = 0
         else:
             tables[item.unit] += size
     return found
+
+
+def reaches(stream: Stream, commands: Commands) -> dict[int, int]:
+    """Return, by the id of each operation, the words up to which fetch reads when it begins, before a queue is full."""
+    ends = list(accumulate(commands.words))
+    return {id(item): ends[last] + FETCH_BYTES // WORD_BYTES
+            for item, last in zip(stream.items, _ahead(stream, commands), strict=True) if isinstance(item, Operation)}
 
 
 def _ahead(stream: Stream, commands: Commands) -> list[int]:

@@ -1,5 +1,7 @@
 """What stands in front of the units' engines: when the words of a command are there, and an engine may take it."""
 
+from collections.abc import Mapping
+
 from tq_hw.compiler.cost.command_queues import CommandWords
 from tq_hw.compiler.stream.stream import Operation
 from tq_hw.isa.latency import (
@@ -20,7 +22,7 @@ _WORD_BYTES = 4
 class Controls:
     """When each operation was taken by its engine and when it was done, in the order of its unit."""
 
-    def __init__(self, words: dict[int, CommandWords], memory: Memory) -> None:
+    def __init__(self, words: Mapping[int, CommandWords], memory: Memory) -> None:
         self._words, self._memory = words, memory
         self.began: dict[int, int] = {}
         self.done: dict[int, int] = {}
@@ -34,11 +36,14 @@ class Controls:
         begins = taken[-1] if taken else 0
         if words.table and ended:  # tables are written when nothing is in flight
             begins = max(begins, ended[-1])
-        offer = max(begins + words.table + words.own, self._arrival(words)) + OFFER_CYCLES
-        if len(ended) >= OPERATIONS_IN_FLIGHT:
-            offer = max(offer, ended[-OPERATIONS_IN_FLIGHT] + TOKEN_CYCLES)
-        tokens = (self.done[id(other)] + TOKEN_CYCLES for other in operation.after if id(other) in self.done)
-        return max(offer, max(tokens, default=0)) + TAKE_CYCLES.get(unit, 0)
+        offer = max(begins + words.table + words.own, self._arrival(operation)) + OFFER_CYCLES
+        if len(taken) >= OPERATIONS_IN_FLIGHT:
+            offer = max(offer, ended[len(taken) - OPERATIONS_IN_FLIGHT] + TOKEN_CYCLES)
+        done = self.done
+        for other in operation.after:
+            if id(other) in done:
+                offer = max(offer, done[id(other)] + TOKEN_CYCLES)
+        return offer + TAKE_CYCLES.get(unit, 0)
 
     def behind(self, operation: Operation, others: list[Operation]) -> int:
         """Return when an operation may be taken whose command stands behind those of others in full queues."""
@@ -46,10 +51,10 @@ class Controls:
         ready = max((self.began[id(other)] for other in others), default=0)
         return ready + words.own + OFFER_CYCLES if others else 0
 
-    def _arrival(self, words: CommandWords) -> int:
+    def _arrival(self, operation: Operation) -> int:
         """When the last word of a command is dealt, if fetch never waits: one a cycle, or as memory gives them."""
         each = max(1.0, _WORD_BYTES / self._memory.bytes_per_cycle)
-        return self._memory.latency_cycles + FETCH_TO_WORD_CYCLES + round(each * words.end)
+        return self._memory.latency_cycles + FETCH_TO_WORD_CYCLES + round(each * self._words[id(operation)].end)
 
     def take(self, operation: Operation, at: int) -> None:
         """Note that the engine takes an operation."""

@@ -34,9 +34,14 @@ def program_cycles(operation: Operation, config: Config) -> int:
 def tile_program_cycles(operation: Operation, slots: int, beats: int, config: Config) -> int:
     """Cycles of a program on a tile of words of this many beats: of each micro-operation, or the way to its result."""
     f = operation.fields
-    lengths = [beats * _beat_words(f, uop, config) for uop in operation.uops]
-    return in_parts(slots, f["chunk_slots"], lambda part: _chunk_cycles(
-        f, operation.uops, [part * length for length in lengths], config))
+    words = beat_cycles(operation, config)
+    return in_parts(slots, f["chunk_slots"], lambda part: chunk_runs(
+        f, operation.uops, part * beats, words, config)[1])
+
+
+def beat_cycles(operation: Operation, config: Config) -> list[int]:
+    """Cycles of a beat of each micro-operation of a program."""
+    return [_beat_words(operation.fields, uop, config) for uop in operation.uops]
 
 
 def _beat_words(f: Mapping[str, int], uop: Mapping[str, int], config: Config) -> int:
@@ -80,36 +85,45 @@ def in_parts(slots: int, limit: int, cycles: Callable[[int], int]) -> int:
     return (whole * cycles(limit) if whole else 0) + (cycles(rest) if rest else 0)
 
 
-def _chunk_cycles(f: Mapping[str, int], uops: Sequence[Mapping[str, int]], beats: Sequence[int],
-                  config: Config) -> int:
-    """Cycles of a chunk in which each micro-operation has this many beats."""
+def chunk_runs(f: Mapping[str, int], uops: Sequence[Mapping[str, int]], beats: int, words: Sequence[int],
+               config: Config) -> tuple[list[tuple[int, int, int]], int]:
+    """Return the runs of micro-operations in a chunk of this many beats, and the cycles of all.
+
+    A run is the number of the micro-operation in the program, that of the repetition, and its first cycle. A beat takes
+    as many cycles as the micro-operation touches words with it.
+    """
     count = f["last"] - f["first"] + 1
     body = f["body_last"] - f["body_first"] + 1
-    if count == 1 and body <= 0:
-        return max(RUN_LEAST_CYCLES, beats[0])
     first = f["body_first"] - f["first"]
-    order = [*range(first), *list(range(first, first + body)) * (f["repeat1"] * f["repeat2"]),
-             *range(first + body, count)]
+    order = [(number, 0) for number in range(first if body > 0 else count)]
+    if body > 0:
+        order += [(number, repeat) for repeat in range(f["repeat1"] * f["repeat2"])
+                  for number in range(first, first + body)]
+        order += [(number, 0) for number in range(first + body, count)]
+    found = []
     at, reduced = 0, 0
-    # Of the newest run that writes: the register, its first beat and the last; the last beat of all before it, for
-    # which everything that reads registers waits.
-    newest, began, ended, before = -1, 0, 0, -_UOP_GAP
-    for number in order:
+    # Of the newest run that writes: the register, its last beat, and from when on its first beat can be read; the last
+    # beat of all before it, for which everything that reads registers waits.
+    newest, ended, ready, before = -1, 0, 0, -_UOP_GAP
+    for number, repeat in order:
         uop = uops[number]
-        took = max(RUN_LEAST_CYCLES, 1 if uop.get("once") else beats[number])
+        writes = 1 if uop.get("once") else beats
+        last = writes * words[number] - 1
         reads = {uop.get(f"{name}_register", 0) for name in "ab" if uop.get(f"{name}_source") == Source.REGISTER}
         at = max(at, reduced)
         if reads:
             at = max(at, before + _UOP_GAP)
         if newest in reads:
-            # What is written more slowly than it is read must be ahead at the end, too.
-            at = max(at, began + _UOP_GAP, ended + _UOP_GAP - took + 1)
+            at = max(at, ready)
         if uop.get("destination") == Destination.REDUCE:
-            reduced = at + took - 1 + reduce_latency_cycles(config)
+            reduced = at + last + reduce_latency_cycles(config)
         elif uop.get("destination", 0) == Destination.REGISTER:
-            newest, began, ended, before = uop.get("d_register", 0), at, at + took - 1, ended if newest >= 0 else before
-        at += took
-    return max(at, reduced)
+            newest, ended, before = uop.get("d_register", 0), at + last, ended if newest >= 0 else before
+            # While it writes, beats alone are counted: what is written more slowly than it is read is ahead at its end.
+            ready = ended + max(0, _UOP_GAP + 1 - writes)
+        found.append((number, repeat, at))
+        at += max(RUN_LEAST_CYCLES, last + 1)
+    return found, max(at, reduced)
 
 
 def moved_bytes(operation: Operation) -> int:
@@ -141,9 +155,12 @@ def _places(count: int, stride: int, width: int) -> list[tuple[int, int]]:
     return [(number * stride % width, ceil_div(count - number, width)) for number in range(min(count, width))]
 
 
-def read_beside(at: int, count: int, low: int, high: int, adds: int) -> int:
-    """Return when this many words are read from `at` on, if `adds` cycles between `low` and `high` are not for them."""
-    before = min(count, max(0, low - at))
+def read_beside(at: int, count: int, low: int, high: int, adds: int, beats: int = 1) -> int:
+    """Return when this many cycles of reading, from `at` on, are over, if `adds` from `low` to `high` are not for it.
+
+    A word is read in the first one of its `beats` cycles; the others need nothing.
+    """
+    before = min(count, ceil_div(max(0, low - at), beats) * beats)
     at, count = at + before, count - before
     if count == 0 or at >= high:
         return at + count

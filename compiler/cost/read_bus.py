@@ -5,8 +5,8 @@ are dealt, one a cycle; so what it reads comes before a load's beats, and among 
 """
 
 from collections import deque
+from collections.abc import Mapping
 
-from tq_hw.compiler.cost.command_queues import CommandWords
 from tq_hw.compiler.stream.stream import Operation
 from tq_hw.isa.config import Config
 from tq_hw.isa.encode import WORD_BYTES
@@ -19,15 +19,15 @@ __all__ = ["ReadBus"]
 
 
 class ReadBus:
-    """What is read when; `place` is the offset of the commands in their region and their bytes.
+    """What is read when; `place` is the offset of the commands in their region and their bytes, `reach` of `reaches`.
 
     Members
     -------
     free : cycle up to which beats are known to come
     """
 
-    def __init__(self, config: Config, memory: Memory, words: dict[int, CommandWords], place: tuple[int, int]) -> None:
-        self._config, self._memory, self._words = config, memory, words
+    def __init__(self, config: Config, memory: Memory, reach: Mapping[int, int], place: tuple[int, int]) -> None:
+        self._config, self._memory, self._reach = config, memory, reach
         self._rate = min(1.0, memory.bytes_per_cycle / config.bus_bytes)
         self._offset, self._left_bytes = place
         self._asked_bytes = 0
@@ -71,7 +71,7 @@ class ReadBus:
         """Let fetch go on up to a cycle, in which an operation is taken."""
         while (asks := self._next()) is not None and asks <= at:
             self.free = self._fetch(max(self.free, asks + FETCH_TO_BEAT_CYCLES + self._memory.latency_cycles))
-        room = self._words[id(operation)].reach
+        room = self._reach[id(operation)]
         if room > self._room:
             if asks is None:  # what waited for room in the queues goes on now
                 self._dealt = max(self._dealt, at)

@@ -11,8 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from tq_hw.compiler.cost.array_clock import ArrayClock
+from tq_hw.compiler.cost.array_cycles import ArrayTile
 from tq_hw.compiler.cost.banks import BankLog
-from tq_hw.compiler.cost.command_queues import CommandWords, command_words, held_up
+from tq_hw.compiler.cost.command_queues import CommandWords, command_words, held_up, reaches
 from tq_hw.compiler.cost.control_clock import Controls
 from tq_hw.compiler.cost.move_clock import Mover
 from tq_hw.compiler.cost.read_bus import ReadBus
@@ -35,15 +36,19 @@ class _Clock:
     """Lets every unit go on as far as what it waits for is known."""
 
     def __init__(self, stream: Stream, config: Config, commands: Commands, memory: Memory, offset: int,
-                 words: dict[int, CommandWords], waits: Mapping[int, int]) -> None:
+                 words: Mapping[int, CommandWords], reach: Mapping[int, int], waits: Mapping[int, int]) -> None:
         self._names = stream.names
         self._queues = {unit: deque(operations) for unit, operations in stream.by_unit.items()}
         self._behind = held_up(stream, commands)
         self.controls, self.log = Controls(words, memory), BankLog()
-        self._array = ArrayClock(config, self.controls, self.log)
+        self._array = ArrayClock(config, self.controls, self._reads)
         self._vector = VectorClock(config, self.controls, self._array, self.log, waits)
-        self._mover = Mover(config, memory, self.controls, ReadBus(config, memory, words, (offset, len(commands.data))),
+        self._mover = Mover(config, memory, self.controls, ReadBus(config, memory, reach, (offset, len(commands.data))),
                             self.log, waits)
+
+    def _reads(self, tile: ArrayTile, start: int) -> None:
+        """Note the banks that a tile reads."""
+        self.log.array.append((start, start + tile.last_slot, tile.stretch))
 
     def run(self) -> None:
         """Work out all operations."""
@@ -95,10 +100,10 @@ def run_times(stream: Stream, config: Config, commands: Commands, memory: Memory
 
     `commands` is what the stream assembles to, `offset` their place in the image in bytes.
     """
-    words = command_words(stream, commands)
+    words, reach = command_words(stream, commands), reaches(stream, commands)
     waits: Mapping[int, int] = {}
     for _ in range(_PASSES):
-        clock = _Clock(stream, config, commands, memory, offset, words, waits)
+        clock = _Clock(stream, config, commands, memory, offset, words, reach, waits)
         clock.run()
         waits = clock.log.waits()
     began, done = clock.controls.began, clock.controls.done

@@ -23,6 +23,11 @@ class Image:
     data: bytearray = field(default_factory=bytearray)
     _known: dict[bytes, int] = field(default_factory=dict)
 
+    @property
+    def end(self) -> int:
+        """Where the next piece goes."""
+        return len(self.data) + -len(self.data) % ALIGN_BYTES
+
     def add(self, piece: bytes) -> int:
         """Append a piece at a multiple of 16; return its offset."""
         if piece not in self._known:

@@ -3,7 +3,7 @@
 import pytest
 
 from tq_hw.compiler import compile_model
-from tq_hw.compiler.cost.command_queues import CommandWords, command_words, held_up
+from tq_hw.compiler.cost.command_queues import CommandWords, command_words, held_up, reaches
 from tq_hw.compiler.stream.stream import Access, Commands, FoldWrite, Operation, Stream, UopWrite
 from tq_hw.isa.config import PRESETS
 from tq_hw.isa.encode import decode
@@ -72,10 +72,10 @@ def test_words_of_each_operation_and_of_tables_before_it() -> None:
     """Tables of an operation's own unit; 1024 bytes are read beyond the last word that a queue takes."""
     stream = mixed()
     words = command_words(stream, stream.assemble())
-    whole = 14 + 4 + 5 + 17 + 18 + 1 + 2 + 4 + 2 + 256
     assert [words[id(operation)] for operation in stream.operations] == [
-        CommandWords(0, 14, 14, whole), CommandWords(4, 17, 40, whole), CommandWords(5, 18, 58, whole),
-        CommandWords(0, 1, 59, whole), CommandWords(0, 4, 65, whole), CommandWords(2, 2, 67, whole)]
+        CommandWords(0, 14, 14, 14), CommandWords(4, 17, 40, 21), CommandWords(5, 18, 58, 23),
+        CommandWords(0, 1, 59, 24), CommandWords(0, 4, 65, 18), CommandWords(2, 2, 67, 28)]
+    assert set(reaches(stream, stream.assemble()).values()) == {67 + 256}
 
 
 @pytest.mark.parametrize(("words", "reach"), [
@@ -85,8 +85,8 @@ def test_commands_reach_as_far_as_a_queue_takes_them(words: tuple[int, ...], rea
     first = stream.add(Unit.LOAD, {}, (), (), 0)
     for unit in (Unit.ARRAY, Unit.ARRAY, Unit.VECTOR, Unit.STORE):
         stream.add(unit, {}, (), (), 0)
-    found = command_words(stream, Commands(bytes(4 * sum(words)), words))
-    assert found[id(first)].reach == reach + 256
+    found = reaches(stream, Commands(bytes(4 * sum(words)), words))
+    assert found[id(first)] == reach + 256
 
 
 @pytest.mark.parametrize(("kind", "unit"), [("uop", Unit.VECTOR), ("fold", Unit.ARRAY)])

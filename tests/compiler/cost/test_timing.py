@@ -20,7 +20,8 @@ LOAD = {"memory_offset_bytes": 0, "region": 1, "run_bytes": 1600, "destination":
         "count2": 1, "count3": 1}
 ARRAY = {"mode": ArrayMode.GEMM, "acc_first": 1, "acc_last": 1, "blocks_inner": 0, "kernel_rows": 1, "kernel_cols": 1,
          "kernel_blocks": 4, "slices": 1, "slots": 100, "tile_slots": 100, "out_blocks": 1, "out_cols": 100,
-         "in_col_step": 1, "weight_rows": 16}
+         "in_col_step": 1, "weight_rows": 16, "row_first": 0, "col_first": 0, "row_stride": 1, "col_stride": 1,
+         "kernel_row_dilation": 1, "kernel_col_dilation": 1, "in_rows": 100, "in_cols": 1000}
 VECTOR = {"use_acc": 1, "slots": 100, "tile_slots": 100, "chunk_slots": 100, "out_blocks": 1, "blocks_inner": 0,
           "first": 0, "last": 0, "body_first": 1, "body_last": 0, "repeat1": 1, "repeat2": 1}
 STORE = {"memory_offset_bytes": 4096, "region": 1, "source": 200, "take_bytes": 16, "last_take_bytes": 16,

@@ -1,0 +1,215 @@
+"""The bus to the system memory, burst by burst: fetch and loads take turns to read, stores write beside them.
+
+Memory answers reads in their order. Loads ask for a burst a cycle while there is room for what they have asked for;
+fetch asks when no more than one of its bursts is left, and is let in after some of a load's.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tq_hw.compiler.cost.events.command_queues import CommandQueues
+from tq_hw.compiler.cost.events.fetch_clock import FetchClock
+from tq_hw.compiler.stream.stream import Operation
+from tq_hw.isa.config import Config
+from tq_hw.isa.latency import ASKED_TO_TAKE_CYCLES, RUNS_AHEAD
+from tq_hw.isa.layout import BURST_BYTES, LOAD_BURSTS, LOAD_SHARES
+from tq_hw.isa.memory import Memory
+from tq_hw.isa.sizes import ceil_div
+
+__all__ = ["Arrival", "BusClock"]
+
+#: Bursts and beats of stores that wait at most.
+_WRITES_WAITING, _BEATS_WAITING = 14, 508
+#: Parts of a beat: rates are whole numbers of them, so that each cycle of a burst leaves less of it.
+_BEAT = 1 << 20
+#: What a burst of a load calls: with the cycle of its first beat, and with the one after its last.
+Arrival = tuple[Callable[[int], None], Callable[[int], None]]
+
+
+@dataclass
+class _Burst:
+    """Beats; when it may be asked for, then when it may begin; whom to tell, None: fetch; whether it ends a run."""
+
+    beats: int
+    at: int
+    tell: Arrival | None
+    ends_run: bool = False
+
+
+class BusClock:
+    """Moves bursts in the order of time.
+
+    Members
+    -------
+    now : cycle of what began or ended last
+    """
+
+    def __init__(self, config: Config, memory: Memory, queues: CommandQueues, place: tuple[int, int]) -> None:
+        self._memory, self._queues = memory, queues
+        self._longest = BURST_BYTES // config.bus_bytes
+        self._fetch = FetchClock(place, config, queues.room)
+        total = _BEAT * memory.bytes_per_cycle / config.bus_bytes
+        #: Parts of a beat a cycle: of one direction alone, of each of two.
+        self._alone, self._shared = (max(1, min(_BEAT, round(rate))) for rate in (total, total / 2))
+        #: Bursts of loads that are not asked for; bursts that are, in their order; beats of loads that take room.
+        self._loads: deque[_Burst] = deque()
+        self._reads: deque[_Burst] = deque()
+        self._claimed = 0
+        #: Runs of loads that are not asked for to their end; from when on they are so few that a load may be taken.
+        self._runs, self._runs_fit = 0, 0
+        self._next_ask = 0
+        self._in_a_row = 0
+        self._writes: deque[_Burst] = deque()
+        self._waiting_beats = 0
+        self._answers: deque[int] = deque([0] * memory.bursts, maxlen=memory.bursts)
+        self.now = 0
+        #: When something begins or ends next, unless that has changed.
+        self._next: int | None = None
+        self._changed = True
+        #: What is left of the burst that is read, and of the one that is written, in parts of a beat; 0: none is.
+        self._read_left, self._write_left = 0, 0
+
+    def load(self, beats: int, at: int, tell: Arrival, *, ends_run: bool) -> None:
+        """Queue a burst of a load, which may be asked for from a cycle on."""
+        self._changed = True
+        self._loads.append(_Burst(beats, at, tell, ends_run))
+        self._runs += ends_run
+
+    def takes_load(self) -> int | None:
+        """Return from when on a load may be taken: its runs have room; None: not before others are asked for."""
+        return self._runs_fit if self._runs <= RUNS_AHEAD else None
+
+    def used(self, beats: int) -> None:
+        """Give the room of beats free."""
+        self._changed = True
+        self._claimed -= beats
+
+    def store(self, beats: int, at: int, tell: Callable[[int], None]) -> None:
+        """Queue a burst whose beats are all packed in a cycle; `tell` is called with the one after its last beat."""
+        self._changed = True
+        self._writes.append(_Burst(beats, at, (_nothing, tell)))
+        self._waiting_beats += beats
+
+    @property
+    def words(self) -> int:
+        """Words of commands that are dealt, as far as that is known."""
+        return self._fetch.words
+
+    @property
+    def full(self) -> bool:
+        """Whether as much waits to be written as there is room for."""
+        return len(self._writes) >= _WRITES_WAITING or self._waiting_beats >= _BEATS_WAITING
+
+    def take(self, operation: Operation, at: int) -> None:
+        """An operation is taken: its unit reads the next command."""
+        self._changed = True
+        self._fetch.allow(self._queues.taken(operation), at)
+
+    def end(self, operation: Operation, at: int) -> None:
+        """An operation is done."""
+        self._changed = True
+        self._fetch.allow(self._queues.ended(operation), at)
+
+    def dealt(self, operation: Operation) -> int | None:
+        """Return when the last word of an operation's command is dealt; None: not known yet."""
+        return self._fetch.dealt(self._queues.words[id(operation)].end)
+
+    def time(self) -> int | None:
+        """Return when something begins or ends next."""
+        if self._changed:
+            times = [time for time in (self._ask_time(), self._read_time(), self._write_time()) if time is not None]
+            self._next, self._changed = min(times, default=None), False
+        return self._next
+
+    def go(self, horizon: int) -> None:
+        """Let it begin or end."""
+        at = self.time()
+        assert at is not None
+        self._changed = True
+        both = self._read_left > 0 and self._write_left > 0
+        moved = max(0, at - self.now) * (self._shared if both else self._alone)
+        self.now = max(self.now, at)
+        if self._read_left > 0:
+            self._read_left -= moved
+            if self._read_left <= 0:
+                self._end_read(at)
+        if self._write_left > 0:
+            self._write_left -= moved
+            if self._write_left <= 0:
+                self._end_write(at)
+        ask = self._ask_time()
+        if ask is not None and ask <= at:
+            self._ask(at)
+        if self._read_left <= 0 and self._reads and self._reads[0].at <= at:
+            self._begin_read(at)
+        if self._write_left <= 0 and self._writes and max(self._writes[0].at, self._answers[0]) <= at:
+            self._write_left = _BEAT * self._writes[0].beats
+
+    def _rate(self) -> int:
+        return self._shared if self._read_left > 0 and self._write_left > 0 else self._alone
+
+    def _read_time(self) -> int | None:
+        if self._read_left > 0:
+            return self.now + ceil_div(self._read_left, self._rate())
+        return max(self.now, self._reads[0].at) if self._reads else None
+
+    def _write_time(self) -> int | None:
+        if self._write_left > 0:
+            return self.now + ceil_div(self._write_left, self._rate())
+        return max(self.now, self._writes[0].at, self._answers[0]) if self._writes else None
+
+    def _load_may_ask(self) -> bool:
+        return bool(self._loads) and self._claimed + self._loads[0].beats <= LOAD_BURSTS * self._longest
+
+    def _ask_time(self) -> int | None:
+        if len(self._reads) >= self._memory.bursts:
+            return None
+        times = [max(self._next_ask, self._loads[0].at)] if self._load_may_ask() else []
+        fetch = self._fetch.ask_time(self._next_ask)
+        return min(times if fetch is None else [*times, fetch], default=None)
+
+    def _ask(self, at: int) -> None:
+        """Put a burst in the order of those that are read."""
+        fetch = self._fetch.ask_time(at) == at
+        load = self._load_may_ask() and self._loads[0].at <= at
+        share = LOAD_SHARES[0 if self._queues.short(self._fetch.words) else 1] if fetch else 0
+        if load and not (fetch and self._in_a_row >= share):
+            self._in_a_row = self._in_a_row + 1 if fetch else 0
+            burst = self._loads.popleft()
+            self._claimed += burst.beats
+            self._runs -= burst.ends_run
+            if burst.ends_run and self._runs == RUNS_AHEAD:
+                self._runs_fit = at + ASKED_TO_TAKE_CYCLES
+        else:
+            self._in_a_row = 0
+            burst = _Burst(self._fetch.ask(at), 0, None)
+        burst.at = at + self._memory.latency_cycles
+        self._reads.append(burst)
+        self._next_ask = at + 1
+
+    def _begin_read(self, at: int) -> None:
+        burst = self._reads[0]
+        self._read_left = _BEAT * burst.beats
+        if burst.tell is None:
+            self._fetch.comes(at)
+        else:
+            burst.tell[0](at)
+
+    def _end_read(self, at: int) -> None:
+        self._read_left = 0
+        burst = self._reads.popleft()
+        if burst.tell is not None:
+            burst.tell[1](at)
+
+    def _end_write(self, at: int) -> None:
+        self._write_left = 0
+        burst = self._writes.popleft()
+        self._waiting_beats -= burst.beats
+        self._answers.append(at + self._memory.burst_cycles)
+        assert burst.tell is not None
+        burst.tell[1](at)
+
+
+def _nothing(at: int) -> None:
+    """Nobody wants to know."""

@@ -1,0 +1,77 @@
+"""Where command words wait: how far fetch deals them before the queue of a unit is full."""
+
+from bisect import bisect_right
+
+from tq_hw.compiler.cost.command_queues import command_words
+from tq_hw.compiler.stream.stream import Commands, Operation, Stream
+from tq_hw.isa.layout import FEW_WORDS, QUEUE_WORDS, Unit
+
+__all__ = ["CommandQueues"]
+
+#: Units whose queues fetch hurries for.
+_HURRIES = (Unit.LOAD, Unit.ARRAY, Unit.VECTOR)
+
+
+class CommandQueues:
+    """A unit reads the command of its next operation as soon as it has taken one; all after that waits in its queue.
+
+    Tables that are written before an operation are read when nothing is in flight: what follows waits until then.
+    """
+
+    def __init__(self, stream: Stream, commands: Commands) -> None:
+        self.words = command_words(stream, commands)
+        #: By unit: where each of its commands and writes of tables ends, in words of the unit, and of all.
+        self._ends: dict[Unit, tuple[list[int], list[int]]] = {unit: ([0], [0]) for unit in stream.by_unit}
+        #: By unit: words of it that are read, or will be as soon as they are there.
+        self._read = dict.fromkeys(stream.by_unit, 0)
+        self._total = sum(commands.words) + 1
+        end = 0
+        for item, size in zip(stream.items, commands.words, strict=True):
+            of_unit, of_all = self._ends[item.unit]
+            end += size
+            of_unit.append(of_unit[-1] + size)
+            of_all.append(end)
+        for unit, operations in stream.by_unit.items():
+            if operations:
+                self._read[unit] = self.words[id(operations[0])].of_unit
+        #: The operation that follows each one on its unit.
+        self._after = {id(one): other for operations in stream.by_unit.values()
+                       for one, other in zip(operations, operations[1:], strict=False)}
+        self._room = {unit: self._reach(unit) for unit in stream.by_unit}
+
+    def taken(self, operation: Operation) -> int | None:
+        """An operation is taken: return the words that there is room for now; None: it waits for tables first."""
+        return self._go_on(operation, tables=False)
+
+    def ended(self, operation: Operation) -> int | None:
+        """Return, when an operation has ended, the words that there is room for now; None: that changes nothing."""
+        return self._go_on(operation, tables=True)
+
+    def _go_on(self, operation: Operation, *, tables: bool) -> int | None:
+        after = self._after.get(id(operation))
+        if after is None or (self.words[id(after)].table > 0) != tables:
+            return None
+        self._read[operation.unit] = self.words[id(after)].of_unit
+        self._room[operation.unit] = self._reach(operation.unit)
+        return self.room
+
+    @property
+    def room(self) -> int:
+        """Words of all commands up to which no queue is full."""
+        return min(self._room.values())
+
+    def _reach(self, unit: Unit) -> int:
+        """Return the words of all commands up to which the queue of a unit is not full."""
+        of_unit, of_all = self._ends[unit]
+        limit = self._read[unit] + QUEUE_WORDS
+        number = bisect_right(of_unit, limit)
+        return self._total if number == len(of_unit) else of_all[number] - (of_unit[number] - limit)
+
+    def short(self, dealt: int) -> bool:
+        """Whether one of the queues that fetch hurries for holds few words when this many of all are dealt."""
+        for unit in _HURRIES:
+            of_unit, of_all = self._ends[unit]
+            number = bisect_right(of_all, dealt) - 1
+            if of_unit[number] - self._read[unit] < FEW_WORDS:
+                return True
+        return False

@@ -1,0 +1,106 @@
+"""Fetch: when it asks for bursts of commands, and when their words are dealt to the queues of the units."""
+
+from bisect import bisect_left, bisect_right
+from collections import deque
+
+from tq_hw.isa.config import Config
+from tq_hw.isa.encode import WORD_BYTES
+from tq_hw.isa.latency import FETCH_TO_BEAT_CYCLES, FETCH_TO_WORD_CYCLES
+from tq_hw.isa.layout import BURST_BYTES
+from tq_hw.isa.sizes import ceil_div
+
+__all__ = ["FetchClock"]
+
+#: Of fetch: cycles in which it may ask for more after the burst with which it has asked for enough.
+_ASKED_LATE_CYCLES = 2
+#: Of fetch: from room for a burst to its request, counted from the first of all; its words come so much after its beat.
+_ROOM_TO_ASK_CYCLES = FETCH_TO_BEAT_CYCLES - 1
+_BEAT_TO_DEAL_CYCLES = FETCH_TO_WORD_CYCLES - _ROOM_TO_ASK_CYCLES
+_NEVER = 1 << 62
+
+
+class FetchClock:
+    """The commands as fetch reads and deals them.
+
+    `place` is their offset in their region and their bytes, `room` the words that there is room for at first.
+    """
+
+    def __init__(self, place: tuple[int, int], config: Config, room: int) -> None:
+        self._config, self._room = config, room
+        self._offset, self._left_bytes = place
+        self._asked_bytes = 0
+        #: Words of the bursts that are asked for and have not come; of those that have and are not dealt, with when.
+        self._coming: deque[int] = deque()
+        self._come: deque[tuple[int, int]] = deque()
+        #: From when on, and up to when, it may ask for bursts.
+        self._asks, self._asks_until = _ROOM_TO_ASK_CYCLES, _NEVER if self._left_bytes else -1
+        #: Words that are dealt at some times.
+        self._words, self._times = [0], [0]
+
+    @property
+    def words(self) -> int:
+        """Words that are dealt, as far as that is known."""
+        return self._words[-1]
+
+    def ask_time(self, at: int) -> int | None:
+        """Return when it may ask for a burst, from a cycle on; None: not before words are dealt."""
+        at = max(at, self._asks)
+        return at if at <= self._asks_until else None
+
+    def ask(self, at: int) -> int:
+        """Return the beats of the next burst, which it asks for in a cycle."""
+        size = min(self._left_bytes, BURST_BYTES - (self._offset + self._asked_bytes) % BURST_BYTES)
+        self._left_bytes -= size
+        self._asked_bytes += size
+        self._coming.append(size // WORD_BYTES)
+        if not self._left_bytes:
+            self._asks_until = -1
+        elif self._asks_until == _NEVER and self._words_at(at) < self._most:
+            self._asks_until = at + _ASKED_LATE_CYCLES
+        return ceil_div(size, self._config.bus_bytes)
+
+    def comes(self, at: int) -> None:
+        """The oldest burst begins to come."""
+        self._come.append((self._coming.popleft(), at + _BEAT_TO_DEAL_CYCLES))
+        self._deal(0)
+
+    def allow(self, words: int | None, at: int) -> None:
+        """From a cycle on, the queues have room for this many words; None: for as many as before."""
+        if words is not None and words > self._room:
+            self._room = words
+            self._deal(at)
+
+    def dealt(self, words: int) -> int | None:
+        """Return when this many words are dealt; None: not known yet."""
+        number = bisect_left(self._words, words)
+        return self._times[number] - (self._words[number] - words) if number < len(self._words) else None
+
+    def _words_at(self, at: int) -> int:
+        """Return the words that are dealt at a time."""
+        number = bisect_right(self._times, at)
+        if number == len(self._times):
+            return self.words
+        return max(self._words[number - 1], self._words[number] - (self._times[number] - at))
+
+    def _deal(self, at: int) -> None:
+        """Deal the words that have come, one a cycle, as far as there is room for them."""
+        while self._come and self.words < self._room:
+            words, comes = self._come[0]
+            now = min(words, self._room - self.words)
+            self._times.append(max(self._times[-1], comes, at) + now)
+            self._words.append(self.words + now)
+            if now == words:
+                self._come.popleft()
+            else:
+                self._come[0] = words - now, comes
+        self._ask_again()
+
+    @property
+    def _most(self) -> int:
+        """Words up to which it must have dealt before it may ask: all but those of one burst."""
+        return (self._asked_bytes - BURST_BYTES) // WORD_BYTES
+
+    def _ask_again(self) -> None:
+        if self._left_bytes and self._asks_until != _NEVER and self.words >= self._most:
+            self._asks = self._times[-1] - (self.words - self._most) + _ROOM_TO_ASK_CYCLES
+            self._asks_until = _NEVER

@@ -1,0 +1,163 @@
+"""The vector unit."""
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
+
+from tq_hw.compiler.cost.array_clock import ArrayClock
+from tq_hw.compiler.cost.array_cycles import tile_sizes
+from tq_hw.compiler.cost.events.banks import BankLog
+from tq_hw.compiler.cost.events.control_clock import EventControls
+from tq_hw.compiler.cost.events.vector_reads import Reads, program_reads, table_reads
+from tq_hw.compiler.cost.events.walks import walk_banks
+from tq_hw.compiler.cost.operation_cycles import (
+    activation_delay,
+    param_block_cycles,
+    program_cycles,
+    read_beside,
+    tile_program_cycles,
+)
+from tq_hw.compiler.stream.stream import Operation
+from tq_hw.isa.config import Config
+from tq_hw.isa.latency import (
+    PARAMS_START_CYCLES,
+    STAGE_RESULT,
+    VECTOR_START_CYCLES,
+    VECTOR_TILE_CYCLES,
+    done_cycles,
+    output_latency_cycles,
+)
+from tq_hw.isa.layout import VectorKind
+from tq_hw.isa.sizes import ceil_div
+
+__all__ = ["VectorClock"]
+
+
+class VectorClock:
+    """Runs operations in order, a tile or a stretch of a stream at a time.
+
+    Members
+    -------
+    queue : operations that are not begun
+    """
+
+    def __init__(self, config: Config, controls: EventControls, array: ArrayClock, log: BankLog,
+                 operations: Iterable[Operation]) -> None:
+        self._config, self._controls, self._array, self._log = config, controls, array, log
+        self.queue = deque(operations)
+        #: The operation under way: its begin, the sizes of its tiles that are left, the steps that are left.
+        self._operation: Operation | None = None
+        self._tiles: deque[int] = deque()
+        self._cycles: Mapping[int, int] = {}
+        self._reads: Iterator[tuple[int, int, int]] = iter(())
+        self._step: tuple[int, int, int] | None = None
+        self._free = 0
+        #: From when on a stream finds all outputs.
+        self._drained = 0
+        self._at = 0
+        #: Banks of the words that the operation writes, and how many it has written.
+        self._out, self._written = b"", 0
+
+    def __len__(self) -> int:
+        """Operations that are not done."""
+        return len(self.queue) + (self._operation is not None)
+
+    def time(self) -> int | None:
+        """Return when the unit does something next; None: not before another one has gone on."""
+        if self._operation is None:
+            if not self.queue or not self._controls.known(self.queue[0]):
+                return None
+            self._begin(self.queue.popleft())
+        if self._step is not None:
+            return self._at + self._step[0]
+        return max(self._at, self._array.sums[0]) if self._array.sums else None
+
+    def go(self, horizon: int) -> None:
+        """Go on, in a stream not beyond a cycle up to which the banks are known."""
+        assert self._operation is not None
+        if self._tiles:
+            self._tile(self._tiles.popleft())
+            if not self._tiles:
+                self._end(self._operation)
+        elif self._stream(horizon):
+            self._end(self._operation)
+
+    def _begin(self, operation: Operation) -> None:
+        f, config = operation.fields, self._config
+        self._operation, taken = operation, self._controls.offered(operation)
+        self._controls.take(operation, taken)
+        cols, blocks = max(1, f.get("cols", 0)), f.get("out_blocks", 1)
+        self._written, self._out = 0, walk_banks(
+            f.get("out_base", 0), (cols, f.get("out_col_step", 0)),
+            (ceil_div(f["slots"], cols), f.get("out_row_step", 0)), (blocks, f.get("out_block_step", 0)))
+        at = taken + VECTOR_START_CYCLES
+        if f.get("use_params"):
+            at = max(at, taken + PARAMS_START_CYCLES + param_block_cycles(config))
+        at = max(at, self._free)
+        table = f.get("kind") == VectorKind.LOAD_TABLE
+        if f.get("use_acc") and not table:
+            sizes = tile_sizes(f)
+            self._tiles.extend(sizes)
+            self._cycles = {size: max(VECTOR_TILE_CYCLES, tile_program_cycles(
+                operation, size, config.beats_per_acc_word, config)) for size in set(sizes)}
+        else:
+            at = max(at, self._drained)
+            chunks: Iterable[Reads] = [table_reads(operation, config)] if table else program_reads(operation, config)
+            self._reads = iter(chain.from_iterable(chunks))
+            self._step = next(self._reads)
+            if not table:
+                self._writes(at, at + program_cycles(operation, config), f["slots"] * f["out_blocks"])
+        self._at = at
+
+    def _end(self, operation: Operation) -> None:
+        later = activation_delay(operation, self._config)
+        self._free = self._at
+        if operation.fields.get("kind") != VectorKind.LOAD_TABLE:
+            self._drained = self._at - 1 + later + output_latency_cycles(self._config)
+        self._controls.end(operation, self._at - 1 + later + done_cycles(self._config))
+        self._operation = None
+
+    def _tile(self, size: int) -> None:
+        begin = at = max(self._at, self._array.sums.popleft())
+        # A buffer cannot be read while the array adds to another one in the same memory.
+        at = read_beside(at, self._cycles[size], *self._array.added(), self._config.beats_per_acc_word)
+        self._array.release(at)
+        self._writes(begin, at, size)
+        self._at = at
+
+    def _stream(self, horizon: int) -> bool:
+        """Go on with the steps of a stream; whether all are done.
+
+        A step asks for its words until it has them, those of stream B after those of stream A in the same bank.
+        """
+        step, at = self._step, self._at
+        self._step = None
+        array, reads = self._log.array, self._log.reads
+        while step is not None:
+            wait, a, b = step
+            if at + wait > horizon:
+                self._step, self._at = step, at
+                return False
+            at += wait
+            if a or b:
+                if at < len(array.banks) or a & b:
+                    got = array.free(at, a) if a else at
+                    other = array.free(at, b) if b else at
+                    if a & b and got == other:
+                        other = array.free(at + 1, b)
+                    reads.put(at, bytes((a | b,)) * (max(got, other) - at + 1))
+                    at = max(got, other)
+                else:
+                    reads.put(at, bytes((a | b,)))
+            step = next(self._reads, None)
+        self._at = at
+        return True
+
+    def _writes(self, begin: int, end: int, words: int) -> None:
+        """Note the words that are written, which go before those of loads."""
+        pace = max(1, (end - begin) // words)
+        taken = bytearray(pace * words)
+        banks = self._out[self._written:self._written + words]
+        self._written += words
+        taken[pace - 1:pace * len(banks):pace] = banks
+        self._log.writes.put(begin + STAGE_RESULT, taken)
