@@ -61,8 +61,13 @@ def _beats(config: Config, family: str) -> Sequence[float]:
     return (1, config.bus_bytes)
 
 
+def _shifter(config: Config) -> float:
+    """Size of a shifter of a whole word by any number of bytes."""
+    return config.word_bytes * ceil_log2(config.word_bytes)
+
+
 def _words(config: Config, family: str) -> Sequence[float]:
-    return (1, config.word_bytes, config.bus_bytes, ceil_log2(config.scratchpad_words))
+    return (1, _shifter(config), config.bus_bytes, ceil_log2(config.scratchpad_words))
 
 
 def _scratchpad(config: Config, family: str) -> Sequence[float]:
@@ -71,8 +76,7 @@ def _scratchpad(config: Config, family: str) -> Sequence[float]:
 
 def _array(config: Config, family: str) -> Sequence[float]:
     opens = config.cols * (config.acc_open > 0)
-    cells = config.rows * config.cols
-    return (1, cells, cells * (config.dsp_packing > 0), config.cols, config.word_bytes, lut_memory_bits(config, family),
+    return (1, config.rows * config.cols, config.cols, _shifter(config), lut_memory_bits(config, family),
             ceil_log2(acc_depth(config)), opens)
 
 
@@ -101,15 +105,15 @@ def families_of(config: Config) -> tuple[str, ...]:
 
 def _whole(family: str, design: str) -> tuple[Machine, ...]:
     """Return the recorded machines of a design of which every unit was synthesized."""
-    same = [machine for machine in machines(family)
-            if machine.config.design == design and not machine.config.dsp_packing]
+    same = [machine for machine in machines(family) if machine.config.design == design]
     most = max((len(machine.units) for machine in same), default=0)
     return tuple(machine for machine in same if len(machine.units) == most)
 
 
 def _complete(family: str, design: str) -> tuple[Machine, ...]:
-    """Return the machines that are fitted."""
-    return tuple(machine for machine in _whole(family, design) if not machine.held)
+    """Return the machines that are fitted; what packing adds is known without a fit."""
+    return tuple(machine for machine in _whole(family, design)
+                 if not machine.held and not machine.config.dsp_packing)
 
 
 def held(family: str, design: str) -> tuple[Machine, ...]:

@@ -114,7 +114,7 @@ def front_json(found: Exploration, aims: Sequence[Aim], target: Target) -> dict[
                    for aim in aims],
         "space": found.space, "estimated": found.estimated, "exhaustive": found.exhaustive,
         "refused": dict(found.refused), "preset": found.preset.to_json() if found.preset is not None else None,
-        "preset_on_front": found.preset in found.front if found.preset is not None else None,
+        "preset_on_front": found.preset_on_front if found.preset is not None else None,
         "chosen": found.front[0].to_json() if found.front else None,
         "front": [point.to_json() for point in found.front]}
 

@@ -44,7 +44,7 @@ def _summary(found: Exploration, aims: Sequence[Aim], target: Target) -> list[tu
              + (": all of them" if found.exhaustive else ""))]
     if found.preset is not None:
         rows.append(("preset", f"{found.preset.config.name}: {found.preset.milliseconds:.3f} ms, "
-                     + ("on the front" if found.preset in found.front else "not on the front")))
+                     + ("on the front" if found.preset_on_front else "not on the front")))
     return rows
 
 

@@ -71,6 +71,11 @@ class Exploration:
         """Whether every machine that fits was estimated."""
         return self.estimated == self.space
 
+    @property
+    def preset_on_front(self) -> bool:
+        """Whether no machine beats the preset; of machines that are equal in everything the front has one."""
+        return self.preset is not None and any(self.preset.objectives == point.objectives for point in self.front)
+
 
 class _Search:
     """The machines that fit, and what is known of them."""

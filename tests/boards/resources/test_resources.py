@@ -41,8 +41,8 @@ def test_luts_and_flip_flops_are_near_those_of_synthesis(family: str, machine: M
 @pytest.mark.parametrize(("family", "machine"), [case for case in PARALLEL if case[1].held], ids=name_of)
 def test_machines_outside_the_fit_are_near_those_of_synthesis(family: str, machine: Machine) -> None:
     assert machine in held(family, "parallel")
-    errors = errors_of(machine, family, [one for one in machines(family) if one.config.design == "parallel"
-                                         and not one.held and len(one.units) == len(machine.units)])
+    errors = errors_of(machine, family, [one for one in machines(family) if one.config.design == "parallel" and not
+                                         (one.held or one.config.dsp_packing or len(one.units) < len(machine.units))])
     assert abs(errors["luts"]) <= 0.1
     assert abs(errors["flip_flops"]) <= 0.1
 
