@@ -21,7 +21,9 @@ from tq_hw.boards.build.figures import Timing
 from tq_hw.boards.catalog.board import Board
 from tq_hw.boards.catalog.catalog import BOARDS
 from tq_hw.boards.resources.record import Machine
+from tq_hw.cli.explore.front import Point
 from tq_hw.cli.explore.options import with_options
+from tq_hw.cli.explore.search import Exploration
 from tq_hw.cli.explore.target import board_target
 from tq_hw.isa.config import PRESETS, Config, load_config
 from tq_hw.model.errors import ToolError
@@ -276,6 +278,17 @@ def test_options_are_tried_where_they_are_of_use(monkeypatch: pytest.MonkeyPatch
     assert with_options(target, [model]).space["dsp_packing"] == (0, 2)
     monkeypatch.setattr("tq_hw.cli.explore.options.machines", lambda _family: ())
     assert with_options(target, [model]).space == target.space
+
+
+def test_a_preset_that_another_machine_equals_is_on_the_front() -> None:
+    def point(name: str, luts: int) -> Point:
+        return Point(Config(name, 4, 4, 2, 8192), {"luts": luts, "multipliers": 1, "block_rams": 1}, {}, {}, 1.0, 10**8)
+
+    def with_front(*front: Point) -> Exploration:
+        return Exploration(front, front, point("preset", 10), 2, 2, {})
+
+    assert with_front(point("a", 9), point("b", 10)).preset_on_front
+    assert not with_front(point("a", 9)).preset_on_front
 
 
 def test_names_of_machines_are_different() -> None:
