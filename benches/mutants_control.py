@@ -93,6 +93,8 @@ CONTROL_MUTANTS = (
         "test_operations": (
             ("first rule not looked at", "self.legal.eq(kept.all())", "self.legal.eq(kept[1:].all())"),
             ("one rule kept is enough", "self.legal.eq(kept.all())", "self.legal.eq(kept.any())"),
+        ),
+        "test_buffers_that_stay_open_are_gone_on_with": (
             ("buffers that stay open forgotten", "Mux(self.op.acc_last, 0, several)", "0"),
         ),
         "test_micro_operations": (

@@ -77,6 +77,39 @@ def test_operations(config: Config, unit: Unit) -> None:
     assert kept >= 4 * len(tests) and all("open_buffers" in names(test) for test in never), never
 
 
+@pytest.mark.parametrize(("config", "buffers"), [(config, buffers) for config in CONFIGS
+                                               for buffers in sorted({1, config.acc_open or 1})],
+                         ids=lambda of: of.name if isinstance(of, Config) else str(of))
+def test_buffers_that_stay_open_are_gone_on_with(config: Config, buffers: int) -> None:
+    """An operation on other buffers than those that are open is refused, until one that leaves none open."""
+    dut: Any = Legality(Unit.ARRAY, config)
+    whole = legal_fields(random.Random(1), Unit.ARRAY, config) | dict(
+        acc_first=1, acc_last=1, out_blocks=buffers, slots=1, out_cols=1, tile_slots=1)
+    other = whole | {"out_blocks": buffers + 1}
+
+    async def bench(ctx: Any) -> None:
+        async def offer(fields: dict[str, int], taken: int) -> bool:
+            for name, number in fields.items():
+                ctx.set(dut.op[name], number)
+            ctx.set(dut.taken, taken)
+            await ctx.tick()
+            ctx.set(dut.taken, 0)
+            await ctx.tick()
+            return bool(ctx.get(dut.legal))
+
+        for _ in range(2):
+            assert await offer(other, 0)
+            assert await offer(whole | {"acc_last": 0}, 1)
+            for goes_on in ({}, {"acc_first": 0}, {"acc_last": 0}):
+                assert not broken_rule(config, Unit.ARRAY, whole | goes_on, buffers)
+                assert await offer(whole | goes_on, 0)
+                assert broken_rule(config, Unit.ARRAY, other | goes_on, buffers)
+                assert not await offer(other | goes_on, 0)
+            assert await offer(whole | {"acc_first": 0}, 1)
+
+    simulate(dut, bench)
+
+
 @pytest.mark.parametrize("config", CONFIGS, ids=lambda config: config.name)
 def test_micro_operations(config: Config) -> None:
     """The rules about each word, with and without what the operation has; every rule stands in one of them."""
