@@ -83,8 +83,8 @@ def test_operations(config: Config, unit: Unit) -> None:
 def test_buffers_that_stay_open_are_gone_on_with(config: Config, buffers: int) -> None:
     """An operation on other buffers than those that are open is refused, until one that leaves none open."""
     dut: Any = Legality(Unit.ARRAY, config)
-    whole = legal_fields(random.Random(1), Unit.ARRAY, config) | dict(
-        acc_first=1, acc_last=1, out_blocks=buffers, slots=1, out_cols=1, tile_slots=1)
+    whole = legal_fields(random.Random(1), Unit.ARRAY, config) | {
+        "acc_first": 1, "acc_last": 1, "out_blocks": buffers, "slots": 1, "out_cols": 1, "tile_slots": 1}
     other = whole | {"out_blocks": buffers + 1}
 
     async def bench(ctx: Any) -> None:
