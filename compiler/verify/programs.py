@@ -37,9 +37,9 @@ def load_table(machine: Machine) -> None:
 def check_body(machine: Machine, meaning: Streams, found: Uses) -> None:
     """Check which micro-operations are repeated, and how often, where no stream tells."""
     f, (first, count) = machine.fields, meaning.body
-    turns, body = f["repeat1"] * f["repeat2"], body_of(f)
-    if len(body) != count or (count and body.start != first):
-        raise DataflowError(f"it repeats micro-operations {body}, its program {range(first, first + count)}")
+    turns, begin = f["repeat1"] * f["repeat2"], f["body_first"]
+    if max(0, f["body_last"] - begin + 1) != count or (count and begin - f["first"] != first):
+        raise DataflowError(f"it repeats micro-operations {body_of(f)}, its program {range(first, first + count)}")
     if not any(found.streams.values()) and turns != (meaning.turns if count else 1):
         raise DataflowError(f"it repeats its body {turns} times, its program {meaning.turns}")
     if found.vectors & found.left and f["slots"] > min(f["chunk_slots"], f["tile_slots"]):
@@ -69,6 +69,8 @@ def check_registers(machine: Machine, found: Uses) -> None:
         if register not in operation.takes or operation.takes[register] is not machine.registers.get(register):
             raise DataflowError(f"vector register {register} does not hold what an earlier operation of the layer left "
                                 "there")
+    if not found.vectors and not found.left:
+        return
     sizes = _chunk_slots(machine.fields)
     for register in found.vectors:
         if machine.register_slots.get(register, 0) < sizes[0]:

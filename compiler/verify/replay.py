@@ -37,6 +37,10 @@ _COUNTS = {Unit.LOAD: itemgetter(*_LOOPS), Unit.STORE: itemgetter(*_LOOPS),
            Unit.VECTOR: itemgetter("slots", "cols", "out_blocks", "tile_slots", "chunk_slots", "repeat1", "repeat2")}
 
 
+#: What decides about the use of registers besides the micro-operations.
+_USED = itemgetter("first", "last", "body_first", "body_last", "use_acc", "chunk_slots", "tile_slots", "slots")
+
+
 def _scratch_bytes(stream: Stream) -> int:
     """Bytes that layers make for themselves."""
     found: dict[int, int] = {}
@@ -192,11 +196,10 @@ class Replay:
         else:
             uops = tuple(machine.uops.get(index, {}) for index in range(f["first"], f["last"] + 1))
             key = -machine.versions["uops"]
-        body, span = body_of(f), register_span(f, self.config)
-        parts = key, f["first"], f["last"], body.start, body.stop, span
-        if parts not in self._uses:
-            self._uses[parts] = uses(uops, body, span)
-        found = self._uses[parts]
+        parts = key, *_USED(f)
+        found = self._uses.get(parts)
+        if found is None:
+            found = self._uses[parts] = uses(uops, body_of(f), register_span(f, self.config))
         if isinstance(meaning, Streams):
             program(machine, meaning, found)
         elif isinstance(meaning, LookUp):

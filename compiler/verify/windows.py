@@ -7,12 +7,14 @@ columns: which of them there are, and how far from its first word they lie.
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from operator import itemgetter
 from typing import NamedTuple
 
 import numpy as np
 
+from tq_hw.compiler.ir.layers import Mac
 from tq_hw.compiler.ir.meaning import Part
-from tq_hw.compiler.verify.areas import ADDRESSES, Area
+from tq_hw.compiler.verify.areas import ADDRESSES, Area, Form, form_of
 from tq_hw.compiler.verify.constants import channels_of, constants
 from tq_hw.compiler.verify.folded import UNKNOWN, folded
 from tq_hw.compiler.verify.machine import Machine
@@ -79,20 +81,69 @@ def _even(values: Index) -> int | None:
     return int(steps[0]) if (steps == steps[0]).all() else None
 
 
-def _axes(part: Part, f: Mapping[str, int], column: int) -> tuple[_Axis, _Axis]:
-    """Rows and columns that an operation reads, columns `column` after those of the tile."""
-    tile, layer = part.tile, part.tile.layer
+class _Blocks(NamedTuple):
+    """Words of a pixel: how far the first one is from the pixel's, how many there are, how far apart."""
+
+    first: int
+    words: int
+    step: int
+
+    def offsets(self) -> Index:
+        """Return how far each is from the pixel's first word."""
+        found: Index = self.first + np.arange(self.words) * self.step
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class _Seen:
+    """Rows and columns that an operation reads.
+
+    Members
+    -------
+    outside : whether taps lie outside of the image
+    form : words [row, column, block] where all steps are even and there are any; else None
+    first : how far its first word is from the operation's
+    row, col : first row and column
+    """
+
+    rows: _Axis
+    cols: _Axis
+    outside: bool
+    form: Form | None
+    first: int
+    row: int
+    col: int
+
+
+_SEEN = itemgetter("row_first", "row_stride", "kernel_row_dilation", "in_rows", "in_row_step", "kernel_row_step",
+                   "col_first", "col_stride", "kernel_col_dilation", "in_cols", "in_col_step", "kernel_col_step")
+
+
+@lru_cache(maxsize=4096)
+def _seen(layer: Mac, tile_rows: tuple[int, int], tile_cols: tuple[int, int, int], rows: tuple[int, int],
+          cols: tuple[int, int], deep: bool, blocks: _Blocks, fields: tuple[int, ...]) -> _Seen:
+    """Follow rows `tile_rows` and columns `tile_cols` (first, count, distance) of the output."""
+    (row_first, row_stride, row_dilation, in_rows, row_step, tap_row, col_first, col_stride, col_dilation, in_cols,
+     col_step, tap_col) = fields
     _, h, w, _ = layer.inputs[0].shape
-    deep = f["mode"] == ArrayMode.DEPTHWISE
-    (top, left), (sy, sx), (dy, dx) = layer.pad, layer.stride, layer.dilation
-    rows = _axis("rows", *tile.rows, 1, top, sy, dy, part.rows, h,
-                 (f["row_first"], f["row_stride"], f["kernel_row_dilation"], f["in_rows"]),
-                 (f["in_row_step"], f["kernel_row_step"]))
-    step = f["in_col_step"]
-    cols = _axis("columns", tile.cols[0] + column, tile.cols[1], tile.col_step, left, sx, dx, part.cols, w,
-                 (f["col_first"], f["col_stride"], 1 if deep else f["kernel_col_dilation"], f["in_cols"]),
-                 (step * f["col_stride"], step) if deep else (step, f["kernel_col_step"]))
-    return rows, cols
+    down = _axis("rows", *tile_rows, 1, layer.pad[0], layer.stride[0], layer.dilation[0], rows, h,
+                 (row_first, row_stride, row_dilation, in_rows), (row_step, tap_row))
+    across = _axis("columns", *tile_cols, layer.pad[1], layer.stride[1], layer.dilation[1], cols, w,
+                   (col_first, col_stride, 1 if deep else col_dilation, in_cols),
+                   (col_step * col_stride, col_step) if deep else (col_step, tap_col))
+    outside = down.outside or across.outside
+    if not len(down.places) or not len(across.places) or down.step is None or across.step is None:
+        return _Seen(down, across, outside, None, 0, 0, 0)
+    form = form_of((len(down.places), len(across.places), blocks.words), (down.step, across.step, blocks.step))
+    return _Seen(down, across, outside, form, int(down.offsets[0]) + int(across.offsets[0]) + blocks.first,
+                 int(down.places[0]), int(across.places[0]))
+
+
+def _axes(part: Part, f: Mapping[str, int], column: int, blocks: _Blocks) -> _Seen:
+    """Rows and columns that an operation reads, columns `column` after those of the tile."""
+    tile = part.tile
+    return _seen(tile.layer, tile.rows, (tile.cols[0] + column, tile.cols[1], tile.col_step), part.rows, part.cols,
+                 f["mode"] == ArrayMode.DEPTHWISE, blocks, _SEEN(f))
 
 
 def window_part(machine: Machine, part: Part) -> None:
@@ -111,11 +162,9 @@ def window_part(machine: Machine, part: Part) -> None:
     else:
         _kernel(f, tuple(high - low for low, high in (part.rows, part.cols, part.blocks)),
                 ("kernel_rows", "kernel_cols", "kernel_blocks"))
-        rows, cols = _axes(part, f, 0)
         first = tile.blocks[0] // machine.config.sub_blocks if part.diagonal else part.blocks[0]
         count, block = part.blocks[1] - part.blocks[0], machine.config.block
-        _pixels(machine, part, rows, cols, _Blocks(0, count, f["kernel_block_step"]),
-                (first * block, (first + count) * block))
+        _pixels(machine, part, 0, _Blocks(0, count, f["kernel_block_step"]), (first * block, (first + count) * block))
     _weights(machine, part)
 
 
@@ -133,30 +182,20 @@ def _depthwise(machine: Machine, part: Part) -> None:
     channels = tile.blocks[0] * config.cols, tile.blocks[1] * config.cols
     if tile.phases > 1:
         for phase in range(tile.phases):
-            rows, cols = _axes(part, f, phase)
-            _pixels(machine, part, rows, cols, _Blocks(phase * step, 1, 0), channels)
+            _pixels(machine, part, phase, _Blocks(phase * step, 1, 0), channels)
         return
-    rows, cols = _axes(part, f, 0)
-    _pixels(machine, part, rows, cols, _Blocks(0, ceil_div(tile.blocks[1], config.sub_blocks) - first, step), channels)
+    _pixels(machine, part, 0, _Blocks(0, ceil_div(tile.blocks[1], config.sub_blocks) - first, step), channels)
 
 
-class _Blocks(NamedTuple):
-    """Words of a pixel: how far the first one is from the pixel's, how many there are, how far apart."""
+def _pixels(machine: Machine, part: Part, column: int, blocks: _Blocks, channels: tuple[int, int]) -> None:
+    """Check words [row, column, block], whose channels are those from `channels[0]` on, as far as there are any.
 
-    first: int
-    words: int
-    step: int
-
-    def offsets(self) -> Index:
-        """Return how far each is from the pixel's first word."""
-        found: Index = self.first + np.arange(self.words) * self.step
-        return found
-
-
-def _pixels(machine: Machine, part: Part, rows: _Axis, cols: _Axis, blocks: _Blocks, channels: tuple[int, int]) -> None:
-    """Check words [row, column, block], whose channels are those from `channels[0]` on, as far as there are any."""
+    Columns are `column` after those of the tile.
+    """
     f, layer, block = machine.fields, part.tile.layer, machine.config.block
-    if (rows.outside or cols.outside) and f["zero_point"] != layer.pad_value:
+    seen = _axes(part, f, column, blocks)
+    rows, cols = seen.rows, seen.cols
+    if seen.outside and f["zero_point"] != layer.pad_value:
         raise DataflowError(f"its padding is {f['zero_point']}, the layer's {layer.pad_value}")
     value = layer.inputs[0]
     _, h, _, c = value.shape
@@ -165,18 +204,16 @@ def _pixels(machine: Machine, part: Part, rows: _Axis, cols: _Axis, blocks: _Blo
     first, last = channels[0] // block, ceil_div(min(channels[1], c), block)
     split = bool(channels[0] % block or (channels[1] % block and channels[1] < c))
     image, found = part.tile.image * h, machine.found(value, False)
-    if rows.step is not None and cols.step is not None:
-        base = f["in_base"] + int(rows.offsets[0]) + int(cols.offsets[0]) + blocks.first
-        counts, steps = (len(rows.places), len(cols.places), blocks.words), (rows.step, cols.step, blocks.step)
-        area = Area.of(base, counts, steps)
+    if seen.form is not None:
+        area = Area(f["in_base"] + seen.first, seen.form)
         if area.low >= ADDRESSES:
-            area = Area.of(base - ADDRESSES, counts, steps)
+            area = Area(area.base - ADDRESSES, seen.form)
         if machine.exists(area):
             machine.reads(area)
             if not split and blocks.words == last - first and isinstance(found.there, int):
                 place = found.place
-                number = (found.there + place.offset_bytes + (image + int(rows.places[0])) * place.row_bytes
-                          + int(cols.places[0]) * place.pixel_bytes + first * block)
+                number = (found.there + place.offset_bytes + (image + seen.row) * place.row_bytes
+                          + seen.col * place.pixel_bytes + first * block)
                 codes = _pixel_codes(rows, cols, place.row_bytes, place.pixel_bytes, (last - first, block),
                                      min(block, c - (last - 1) * block))
                 if machine.holds(area, codes + code(number, 0)):
