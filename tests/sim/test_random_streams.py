@@ -16,6 +16,7 @@ ODD = (Config("r6c3", 6, 3, 3, 4096, acc_words=16, acc_buffers=2, bus_bytes=4),
 #: What presets have only in part.
 OPTIONS = Config("r6c4a2o2", 6, 4, 4, 4096, acc_words=16, acc_buffers=2, bus_bytes=4, activation_lanes=2, acc_open=2)
 OPEN = Config("r4c4o4", 4, 4, 2, 4096, acc_words=16, acc_open=4)
+PACKED = Config("r9c4p2", 9, 4, 2, 8192, acc_words=16, acc_open=4, dsp_packing=2)
 
 
 def defined(program) -> tuple[np.ndarray, np.ndarray]:
@@ -45,6 +46,6 @@ def test_rtl(config):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("config", [*ODD, OPTIONS, OPEN], ids=lambda config: config.name)
+@pytest.mark.parametrize("config", [*ODD, OPTIONS, OPEN, PACKED], ids=lambda config: config.name)
 def test_rtl_odd(config):
     check(config, range(200))

@@ -161,8 +161,9 @@ def test_depthwise_rows_are_back_to_back() -> None:
     assert long.cycles - short.cycles == 3 * 15
 
 
-def test_bank_conflict() -> None:
-    c = config(9, 4)
+@pytest.mark.parametrize("packing", [0, 2])
+def test_bank_conflict(packing: int) -> None:
+    c = replace(config(9, 4), dsp_packing=packing)
     op = depthwise(c, rows=3, cols=5, kernel=(3, 3), kernel_row_step=4)
     assert run(c, make_memory(c, 0), [op], []).error == Status.BANK_CONFLICT
 
