@@ -112,7 +112,9 @@ def compile_model(model: Model, config: Config, *, profile: str | None = None, r
         emit_layers(made, emission)
         return made
 
-    emitter, commands = search(graph, plan, _lead_plans(graph, config, resident), emit)
+    emitter, commands = search(graph, plan, [
+        *_plans_for_slow_memory(graph, config, resident, plan, memory or Memory()),
+        *_lead_plans(graph, config, resident)], emit)
     observe("emit", emitter)
     verify(emitter)
     observe("verify", emitter)
@@ -162,6 +164,17 @@ def _assemble(model: Model, graph: Graph, emitter: Emitter, commands: bytes, row
             layers=tuple(row.layer for row in rows), profile=model.profile)
     except ProgramError as error:
         raise UnsupportedError(f"{model.name}: {error}; use smaller tensors") from None
+
+
+def _plans_for_slow_memory(graph: Graph, config: Config, resident: bool, plan: Plan, memory: Memory) -> list[Plan]:
+    """A plan whose layers read their inputs once, where windows of several words take them more often."""
+    if 2 * memory.bytes_per_cycle >= config.bus_bytes or not any(
+            made.fold is not None and made.fold.pieces > 1 for made in plan.layers):
+        return []
+    try:
+        return [make_plan(graph, config, resident=resident, in_pieces=False)]
+    except UnsupportedError:  # there is a plan with them
+        return []
 
 
 def _lead_plans(graph: Graph, config: Config, resident: bool) -> list[Plan]:

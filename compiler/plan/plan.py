@@ -141,10 +141,12 @@ class _Planner:
         return stored
 
 
-def make_plan(graph: Graph, config: Config, *, resident: bool = False, lead: int = 0) -> Plan:
+def make_plan(graph: Graph, config: Config, *, resident: bool = False, lead: int = 0,
+              in_pieces: bool = True) -> Plan:
     """Decide residency, rectangles and addresses; UnsupportedError when a layer cannot fit at all.
 
     With `resident`, inputs and outputs of the model are whole in the scratchpad, too, where they fit; the
-    first layer begins with `lead` rows by slices of its input, where there is room for them.
+    first layer begins with `lead` rows by slices of its input, where there is room for them. Without `in_pieces` no
+    layer reads its input once for each word of its windows.
     """
-    return _Planner(Uses(graph, config, resident), config, lead).run()
+    return _Planner(Uses(graph, config, resident, in_pieces), config, lead).run()

@@ -30,10 +30,11 @@ class Uses:
     aliased : values whose bytes have another name
     folds : by layer, how its windows are folded
     whole : whether inputs and outputs of the model may be resident, too
+    in_pieces : whether windows of several words are folded: each word of them is a load of its own
     """
 
-    def __init__(self, graph: Graph, config: Config, whole: bool) -> None:
-        self.graph, self.config, self.whole = graph, config, whole
+    def __init__(self, graph: Graph, config: Config, whole: bool, in_pieces: bool = True) -> None:
+        self.graph, self.config, self.whole, self._in_pieces = graph, config, whole, in_pieces
         self.users: dict[int, list[int]] = {}
         self.values: dict[int, Value] = {}
         self.defined: dict[int, int] = {}
@@ -60,6 +61,8 @@ class Uses:
         fold = None
         if not layer.depthwise and source.dense and (made is None or isinstance(self.graph.layers[made], Staged)):
             fold = plan_fold(layer, self.config)
+            if fold is not None and fold.pieces > 1 and not self._in_pieces and layer.input_table is None:
+                fold = None
         assert fold is not None or layer.input_table is None, "only windows are looked up"
         return fold
 

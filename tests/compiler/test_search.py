@@ -11,6 +11,7 @@ from tq_hw.compiler.emit.emitter import Emitter
 from tq_hw.compiler.plan.layout import row_cuts
 from tq_hw.compiler.plan.places import Choice
 from tq_hw.isa.config import PRESETS
+from tq_hw.isa.memory import Memory
 from tq_hw.model.errors import UnsupportedError
 from tq_hw.model.graph import Model
 from tq_hw.model.samples.build import ModelBuilder
@@ -99,3 +100,18 @@ def test_a_trial_that_is_too_large_is_passed_over(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(search, "_MOVES", ({"parts": 3},))
     assert compile_model(read_model(DIGITS), PRESETS["n16"]).emitter.choices == {}
     assert tried == [[], [1, 2, 3, 4, 5], [3]][:refused + 1]
+
+
+def test_slow_memory_is_read_once() -> None:
+    """Windows of two words take two loads of their bytes; where these cost more than steps, channels stay in words."""
+    model = convolutions(40, (3, 8), 3)
+    inputs = [np.random.default_rng(1).integers(-128, 128, (1, 40, 40, 3)).astype(np.int8)]
+    moved = {}
+    for rate in (8.0, 1.0):
+        compiled = compile_model(model, PRESETS["n9x8"], memory=Memory(30, rate))
+        folded = compiled.emitter.plan.layers[0].fold is not None
+        moved[folded] = compiled.program.layers[0].bytes_moved
+        assert folded == (rate == 8.0)
+        np.testing.assert_array_equal(execute(compiled.program, inputs).outputs[0],
+                                      golden.run(model, inputs).outputs[0])
+    assert moved[True] > moved[False] + 4000
