@@ -58,9 +58,11 @@ def bound(core: Core) -> tuple[str, int]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("control", "memory_bus", "assertions"), [
-    ("axi4lite", "axi4", 10), ("apb", "axi4", 10), ("wishbone", "wishbone", 10)])
-def test_the_assertions_of_the_folder_hold(control: str, memory_bus: str, assertions: int, tmp_path: Path) -> None:
-    text, count = bound(core_of(PRESETS["serial"], control, "npu", memory_bus))
-    assert count == assertions
-    assert prove_verilog(text, "checked", tmp_path, cycles=12, induction=False, arrays=True)
+@pytest.mark.parametrize(("name", "control", "memory_bus", "cycles"), [
+    ("serial", "axi4lite", "axi4", 12), ("serial", "apb", "axi4", 12), ("serial", "wishbone", "wishbone", 12),
+    ("tiny", "axi4lite", "axi4", 14)])
+def test_the_assertions_of_the_folder_hold(name: str, control: str, memory_bus: str, cycles: int,
+                                           tmp_path: Path) -> None:
+    text, count = bound(core_of(PRESETS[name], control, "npu", memory_bus))
+    assert count == 10
+    assert prove_verilog(text, "checked", tmp_path, cycles=cycles, induction=False, arrays=True)
