@@ -63,7 +63,7 @@ class Target:
 
 def _name(values: Mapping[str, int]) -> str:
     """Return a name that says the sizes which mostly differ."""
-    rest = "".join(f"-{key}{values[key]}" for key in _SIZES[5:] if key in values and key != "acc_open")
+    rest = "".join(f"-{key}{values[key]}" for key in _SIZES[5:] if values.get(key) and key != "acc_open")
     return (f"{values['rows']}x{values['cols']}x{values['requantize_lanes']}-{values['scratchpad_bytes'] >> 10}k"
             f"-a{values.get('acc_words', 128)}{'o' if values.get('acc_open') else ''}{rest}")
 
