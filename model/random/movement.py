@@ -7,8 +7,8 @@ import numpy as np
 from tq_hw.model.random.compute import conv_to
 from tq_hw.model.random.sketch import Sketch, Unfit
 
-__all__ = ["blocks", "concatenation", "gather", "inception", "pack", "pad", "part", "reshape", "resize", "shapes_only",
-           "space", "split", "transpose", "unpack"]
+__all__ = ["blocks", "concatenation", "gather", "inception", "pack", "pad", "part", "reshape", "resize",
+           "shapes_only", "shuffle", "space", "split", "transpose", "unpack"]
 
 
 def _alike(s: Sketch, x: int, dims: tuple[int, ...]) -> int:
@@ -195,6 +195,24 @@ def transpose(s: Sketch, x: int) -> list[int]:
     if len(s.shape(x)) < 2:
         raise Unfit
     return [s.b.add("TRANSPOSE", [x, s.indices(s.rng.permutation(len(s.shape(x))))])]
+
+
+def shuffle(s: Sketch, x: int) -> list[int]:
+    """Channels of groups one after the other, as ShuffleNets have them; some of them go into a convolution."""
+    shape = s.shape(x)
+    groups = s.pick(2, 2, 3, 4)
+    if len(shape) != 4 or shape[3] % groups or s.b.tensors[x].dtype != "int8":
+        raise Unfit
+    count = shape[3] // groups
+    y = s.b.add("RESHAPE", [x, s.indices((*shape[:3], groups, count))], shape=(*shape[:3], groups, count))
+    y = s.b.add("TRANSPOSE", [y, s.indices((0, 1, 2, 4, 3))])
+    y = s.b.add("RESHAPE", [y, s.indices(shape)], shape=shape)
+    if s.chance(0.5):
+        y = s.b.add("SLICE", [y, s.indices((0, 0, 0, shape[3] - count)), s.indices((*shape[:3], count))],
+                    shape=(*shape[:3], count))
+    if s.chance(0.5):
+        return [y, conv_to(s, y, s.channels(), s.out(s.b.tensors[x].scale), s.pick(1, 3))]
+    return [y]
 
 
 def pad(s: Sketch, x: int) -> list[int]:

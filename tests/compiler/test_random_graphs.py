@@ -125,8 +125,10 @@ def _wrong(monkeypatch: pytest.MonkeyPatch, spoils: Callable[[Model], bool]) -> 
 def test_a_difference_is_kept_and_made_smaller(monkeypatch: pytest.MonkeyPatch, tmp_path: Path,
                                                capsys: pytest.CaptureFixture[str]) -> None:
     _wrong(monkeypatch, lambda model: any(op.op == "CONCATENATION" for op in model.main.operators))
-    seed = next(seed for seed in range(100) if len(random_graph(seed).main.operators) > 5
-                and any(op.op == "CONCATENATION" for op in random_graph(seed).main.operators))
+    names = {seed: [op.op for op in random_graph(seed).main.operators] for seed in range(100)}
+    # Some of what is computed in float32 is refused.
+    seed = next(seed for seed, ops in names.items()
+                if len(ops) > 5 and "CONCATENATION" in ops and "DEQUANTIZE" not in ops)
     found = fuzz_graphs.run_chunk((seed, 1, Job("n8", keep=tmp_path)))
     assert [finding.seed for finding in found.findings] == [seed]
     assert " differs in " in found.findings[0].message
