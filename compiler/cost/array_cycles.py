@@ -75,7 +75,7 @@ _ADDRESSES = ("in_base", "in_col_step", "in_row_step", "in_block_step", "kernel_
               "kernel_block_step", "weight_base", "weight_block_step")
 
 
-@lru_cache(maxsize=1 << 10)
+@lru_cache(maxsize=1 << 12)
 def _tiles(values: tuple[int, ...], folds: Folds, config: Config) -> tuple[ArrayTile, ...]:
     f = dict(zip(_SIZES + _ADDRESSES, values, strict=True))
     steps = array_steps(f, folds, config)
