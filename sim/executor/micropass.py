@@ -115,8 +115,8 @@ class Pass:
         x = np.broadcast_to(evaluate(uop, a, b, multiplier[0], shift[0], self.fields["out_type"] == 1), self.shape)
         unknown = None
         if self.flags is not None:
-            unknown = np.broadcast_to(result_unknown(
-                uop, np.broadcast_to(a_unknown, self.shape), b_unknown, multiplier[1], shift[1]), self.shape)
+            undefined = result_unknown(uop, np.broadcast_to(a_unknown, self.shape), b_unknown, multiplier[1], shift[1])
+            unknown = np.broadcast_to(undefined | bool(broken), self.shape)
         self._send(x, unknown)
 
     def _by_channel(self, name: str) -> tuple[Ints, Flags]:

@@ -7,7 +7,7 @@ from tq_hw.isa.config import PRESETS
 from tq_hw.isa.encode import Assembler
 from tq_hw.isa.layout import Unit
 from tq_hw.isa.program import Program
-from tq_hw.isa.uop import Source
+from tq_hw.isa.uop import Destination, Source
 from tq_hw.model.samples.layers import sample
 from tq_hw.sim.corruption import Verdict, check, corrupted
 from tq_hw.sim.engines import random_inputs
@@ -52,11 +52,15 @@ def test_what_is_undefined_is_no_agreement() -> None:
 
 
 def test_a_clamp_with_its_limits_crossed_is_undefined() -> None:
+    """Memory that its results come to, too."""
     assembler = Assembler(TINY)
     assembler.run(Unit.ARRAY, ARRAY)
-    assembler.uop(0, {"a_source": Source.ACC_OR_BIAS, "clamp": 1, "act_min": 5, "act_max": 4})
-    assembler.run(Unit.VECTOR, VECTOR)
+    assembler.uop(0, {"a_source": Source.ACC_OR_BIAS, "clamp": 1, "act_min": 8, "act_max": 0,
+                      "destination": Destination.OUTPUT})
+    assembler.run(Unit.VECTOR, VECTOR | {"post_store": 1})
+    assembler.run(Unit.STORE, {"wait_vector": 1, "region": 1, "take_bytes": 4, "last_take_bytes": 4, "count0": 1,
+                               "count1": 1, "count2": 1, "count3": 1})
     assembler.end()
     commands = assembler.to_bytes()
     assert check(Program("made", TINY, commands, 0, len(commands), 16), [], 1) == Verdict(
-        "undefined", "done", "act_min 5 must be at most act_max 4")
+        "undefined", "done", "act_min 8 must be at most act_max 0")
