@@ -182,10 +182,10 @@ def picks(rows: int, cols: int) -> tuple[Pattern, ...]:
         found = array.replaces(graph, op)
         return Rewrite([op], [_pick_channels(graph, op, *each) for each in found.items()]) if found else None
 
-    return (unused_move, convolution_of_picked, picked_channels)
+    return (unused_cut, convolution_of_picked, picked_channels)
 
 
 @pattern(*_MOVES)
-def unused_move(graph: Subject, op: Operator) -> Rewrite | None:
+def unused_cut(graph: Subject, op: Operator) -> Rewrite | None:
     """A move that nothing reads goes."""
     return None if any(graph.is_used(index) for index in op.outputs) else Rewrite([op], [])

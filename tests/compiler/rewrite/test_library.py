@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from tq_hw.compiler import compile_model
+from tq_hw.compiler.rewrite.channels import picks
 from tq_hw.compiler.rewrite.library import LIBRARY
 from tq_hw.compiler.rewrite.rewrite import (
     Pattern,
@@ -277,7 +278,7 @@ def test_a_pattern_without_end_is_refused() -> None:
     @pattern("ADD")
     def turn(graph: Subject, op: Operator) -> Rewrite | None:
         return Rewrite([op], [changed(op, inputs=op.inputs[::-1])])
-    names = ", ".join(each.name for each in (turn, *LIBRARY))
+    names = ", ".join(each.name for each in (turn, *picks(16, 16), *LIBRARY))
     assert _refusal(turn) == (
         f"the patterns {names} undo each other: after 64 passes there is still something to rewrite")
 
