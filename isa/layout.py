@@ -295,6 +295,6 @@ def register_count(unit: Unit, config: Config) -> int:
 
 
 def register_exists(unit: Unit, index: int, config: Config) -> bool:
-    """Whether a command may write register `index`: one of the operation, or of the unit's table behind them."""
+    """Whether a command may write register `index`: one of the operation, or of the unit's table after them."""
     base = {Unit.ARRAY: FOLD_BASE, Unit.VECTOR: UOP_BASE}.get(unit, 0)
     return index < len(UNITS[unit].registers) or base <= index < register_count(unit, config)

@@ -136,8 +136,8 @@ class Stream:
     Members
     -------
     operations : RUNs of each working unit, in order
-    refused : units whose next command behind these names a register that does not exist
-    end : what is wrong with the stream behind all of these, or None where it ends as it should
+    refused : units whose next command after these names a register that does not exist
+    end : what is wrong with the stream after all of these, or None where it ends as it should
     """
 
     operations: dict[Unit, list[Operation]]

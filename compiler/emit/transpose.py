@@ -194,7 +194,7 @@ class _Turner:
 
 
 def emit_turn(emitter: Emitter, layer: Turn, plan: LayerPlan) -> None:
-    """Emit a turn between two resident values."""
+    """Emit a transpose between two resident values."""
     source, target = emitter.resident(layer.inputs[0]), emitter.resident(layer.output)
     assert source is not None and target is not None
     _Turner(emitter, layer, plan, source, target).run()
