@@ -55,7 +55,7 @@ def test_a_clamp_with_its_limits_crossed_is_undefined() -> None:
     """Memory that its results come to, too."""
     assembler = Assembler(TINY)
     assembler.run(Unit.ARRAY, ARRAY)
-    assembler.uop(0, {"a_source": Source.ACC_OR_BIAS, "clamp": 1, "act_min": 8, "act_max": 0,
+    assembler.uop(0, {"a_source": Source.IMMEDIATE, "immediate": 3, "clamp": 1, "act_min": 8, "act_max": 0,
                       "destination": Destination.OUTPUT})
     assembler.run(Unit.VECTOR, VECTOR | {"post_store": 1})
     assembler.run(Unit.STORE, {"wait_vector": 1, "region": 1, "take_bytes": 4, "last_take_bytes": 4, "count0": 1,
