@@ -33,8 +33,9 @@ _BASES = (0x13579BD0, 0x5CA1AB10, 0x9BADBEE0)
 #: Bounds of runs that are compared, in cycles; the serial machine takes a hundred times as many.
 _LONGEST_CYCLES = {"parallel": 300_000, "serial": 15_000_000}
 _MEMORY = Memory(latency_cycles=20)
-#: Cycles without progress after which the machine stops, far beyond the longest wait of these memories.
-_WATCHDOG_CYCLES = {"parallel": 2_000, "serial": 4_000}
+#: Cycles without progress after which the machine stops, far beyond the longest wait of these memories, and beyond
+#: the walk of a corrupted operation over columns far outside of its image, in which nothing is read.
+_WATCHDOG_CYCLES = {"parallel": 100_000, "serial": 100_000}
 _BOUNDARIES = (0, 1, 2, 3, 4, 7, 8, 15, 16, 17, 127, 128, 255, 256, 0x7FFF, 0x8000, 0xFFFF, 0x10000, 0x7FFFFFFF,
                0x80000000, 0xFFFFFFFF)
 
