@@ -52,7 +52,7 @@ _COMPUTE_MUTANTS = (
            "self.port.mask[byte].eq(0)", "self.port.mask[byte].eq(1)",
            (f"{_STREAMS}::test_sub_blocks_fill_their_part_of_a_word",)),
     Mutant("unsigned bytes read as signed", "vector/operand.py",
-           "part[-1] & (signs if size == 1 else 1)", "part[-1]",
+           "& signed_bytes if tops else Const(0)", "if tops else Const(0)",
            (f"{_STREAMS}::test_elements_of_every_type",)),
     Mutant("beat does not wait for the register that it reads", "vector/unit.py",
            "register_latency_cycles=REGISTER_LATENCY_CYCLES",

@@ -153,7 +153,7 @@ MOVE_MUTANTS = (
     }),
     *mutants("dma/realigner.py", ("tests/hdl/dma/test_load.py",), {
         "test_random_operations": (
-            ("fill bytes flipped as well", "^ inverted, cut_word.fill)", "^ inverted, cut_word.fill ^ inverted)"),
+            ("fill bytes flipped as well", "^ inverted, others[lane])", "^ inverted, others[lane] ^ inverted)"),
             ("realigner's words without room", "out.level <= _WAITING_WORDS - 3", "out.level <= _WAITING_WORDS - 1"),
             ("load done before its last word is granted",
              "self.done.eq(self.port.en & self.port.grant & out.o.payload.last)",

@@ -21,7 +21,7 @@ _SPANS = 240
 
 @dataclass(frozen=True, eq=False)
 class Traffic:
-    """Bytes read and written in spans of `cycles_each` cycles from the start on, each [spans].
+    """Bytes read and written in spans of `cycles_each` cycles from the start on, each [spans], one at least.
 
     `measured`: the memory counted them, commands among them; otherwise they are those of loads and stores, as early
     as memory can give and take them.
@@ -35,6 +35,8 @@ class Traffic:
     @classmethod
     def of_beats(cls, beats: npt.NDArray[np.int64], cycles_each: int, bus_bytes: int) -> Self:
         """Return what a memory counted: beats read and written, [spans, 2]."""
+        if not len(beats):
+            beats = np.zeros((1, 2), np.int64)
         return cls(cycles_each, bus_bytes * beats[:, 0], bus_bytes * beats[:, 1], True)
 
     @classmethod
@@ -46,7 +48,7 @@ class Traffic:
         """
         each = max(ceil_div(cycles, _SPANS), 1)
         most = max(int(bytes_per_cycle * each), 1)
-        room = [most] * ceil_div(cycles, each)
+        room = [most] * max(ceil_div(cycles, each), 1)
         moved = {Unit.LOAD: [0] * len(room), Unit.STORE: [0] * len(room)}
         operations = read_stream(program.commands, program.config).operations
         begins = sorted(((begin, unit, operation) for unit in moved for operation, begin in zip(
@@ -67,9 +69,9 @@ class Traffic:
 
     def coarser(self, most: int = _SPANS) -> "Traffic":
         """Return the same in at most `most` spans."""
-        together = ceil_div(max(len(self.read), 1), most)
+        together = ceil_div(len(self.read), most)
         starts = np.arange(0, len(self.read), together)
-        read, written = (np.add.reduceat(side, starts) if len(side) else side for side in (self.read, self.written))
+        read, written = (np.add.reduceat(side, starts) for side in (self.read, self.written))
         return Traffic(self.cycles_each * together, read, written, self.measured)
 
 

@@ -94,7 +94,7 @@ def steps(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         noted.append(f"verify {model.name}")
 
     def build(board: Board, memory: Memory, folder: Path, *, image: bytes, seed: int | None, seeds: int,
-              toolchain: str, progress: Any) -> BuildResult:
+              toolchain: str, progress: Any, scheduler: object) -> BuildResult:
         seed = board.seed if seed is None else seed
         noted.append(f"build {memory.name} with {len(image)} bytes, seed {seed}" + f" of {seeds}" * (seeds > 0))
         missing = ("vivado",) if board.toolchain.value == "Vivado" else ()

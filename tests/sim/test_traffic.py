@@ -46,7 +46,12 @@ def test_traffic_of_the_rtl_is_the_buses(digits: Program) -> None:
     assert make_engine("executor", model, digits, YARDSTICK).infer(zeros(digits)).traffic is None
 
 
-@pytest.mark.parametrize(("spans", "most"), [(0, 3), (1, 3), (3, 3), (7, 3), (1000, 240)])
+def test_no_beat_is_a_span_of_nothing() -> None:
+    found = Traffic.of_beats(np.zeros((0, 2), np.int64), 64, 8)
+    assert (found.read.tolist(), found.written.tolist()) == ([0], [0])
+
+
+@pytest.mark.parametrize(("spans", "most"), [(1, 3), (3, 3), (7, 3), (1000, 240)])
 def test_coarser_keeps_every_byte(spans: int, most: int) -> None:
     fine = Traffic(64, np.arange(spans), np.arange(spans) * 2, True)
     coarse = fine.coarser(most)
