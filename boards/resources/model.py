@@ -26,6 +26,13 @@ FITTED = ("luts", "carries", "flip_flops", "small_rams")
 #: a 7 series, 4 x 4 for an ECP5). Recorded machines have none.
 _PACKED_CELL = {"xc7": {"luts": 11.9, "carries": 1.6, "flip_flops": 55.4},
                 "ecp5": {"luts": 29.9, "carries": 26.3, "flip_flops": 138.8}}
+#: What the decoder of compressed weights adds to the load unit, by columns, of load units that were synthesized both
+#: ways (4x4, 9x8 and 8x16, alone); between them a straight line, beyond them the nearest. Recorded machines have none.
+_DECODER_COLS = (4, 8, 16)
+_DECODER = {"xc7": {"luts": (522, 698, 1478), "carries": (33, 35, 40), "flip_flops": (392, 471, 953),
+                    "small_rams": (6, 6, 6)},
+            "ecp5": {"luts": (714, 815, 1823), "carries": (51, 52, 58), "flip_flops": (392, 471, 953),
+                     "small_rams": (9, 9, 9)}}
 #: Machines that are recorded, at least, where a family is offered.
 _LEAST = 3
 Array = npt.NDArray[np.float64]
@@ -167,6 +174,9 @@ def _estimate(config: Config, family: str, factors: Factors) -> dict[str, dict[s
     if config.dsp_packing:
         for kind, count in _PACKED_CELL[family].items():
             units["array"][kind] += round(count * config.cols * ceil_div(config.rows, 2))
+    if config.compressed_weights:
+        for kind, counts in _DECODER[family].items():
+            units["load"][kind] += round(float(np.interp(config.cols, _DECODER_COLS, counts)))
     return units
 
 

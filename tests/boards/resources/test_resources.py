@@ -105,3 +105,10 @@ def test_cells_for_two_products_take_fewer_multipliers_and_more_luts() -> None:
     one, two = (estimate_resources(config, "xc7").units["array"] for config in (plain, packed))
     assert (one["multipliers"], two["multipliers"]) == (128, 64)
     assert (two["luts"] - one["luts"], two["flip_flops"] - one["flip_flops"]) == (762, 3546)
+
+
+def test_a_decoder_of_weights_takes_what_it_took() -> None:
+    plain = Config("x", 9, 8, 8, 64 << 10)
+    coded = replace(plain, compressed_weights=1)
+    one, two = (estimate_resources(config, "ecp5").units["load"] for config in (plain, coded))
+    assert (two["luts"] - one["luts"], two["flip_flops"] - one["flip_flops"]) == (815, 471)
