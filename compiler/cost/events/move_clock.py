@@ -7,7 +7,8 @@ from functools import lru_cache, partial
 from tq_hw.compiler.cost.events.banks import BankLog
 from tq_hw.compiler.cost.events.bus_clock import Arrival, BusClock
 from tq_hw.compiler.cost.events.control_clock import EventControls
-from tq_hw.compiler.cost.events.walks import walk_banks
+from tq_hw.compiler.cost.events.in_order import InOrder
+from tq_hw.compiler.cost.events.walks import bank_masks
 from tq_hw.compiler.cost.operation_cycles import moved_bytes
 from tq_hw.compiler.stream.stream import Operation
 from tq_hw.isa.config import Config
@@ -82,7 +83,7 @@ class _Words:
     def __init__(self, operation: Operation, beats: int) -> None:
         f = operation.fields
         self.operation = operation
-        self.banks = walk_banks(f["destination"], *((f[f"count{level}"], f.get(f"step{level}", 0))
+        self.banks = bank_masks(f["destination"], *((f[f"count{level}"], f.get(f"step{level}", 0))
                                                     for level in range(4)))
         self._beats, self._came = beats, 0
         self._to_word = BEAT_TO_WORD_CYCLES + (CODED_WORD_CYCLES if f.get("coded") else 0)
@@ -158,14 +159,13 @@ class WordClock:
             self._bus.used(beats)
 
 
-class StoreClock:
+class StoreClock(InOrder):
     """Reads the words of stores, which go after all others, and packs them into beats, which leave in whole bursts."""
 
     def __init__(self, config: Config, memory: Memory, controls: EventControls, bus: BusClock, log: BankLog,
                  operations: Iterable[Operation]) -> None:
-        self._config, self._memory, self._controls, self._bus, self._log = config, memory, controls, bus, log
-        self.queue = deque(operations)
-        self._operation: Operation | None = None
+        super().__init__(controls, operations)
+        self._config, self._memory, self._bus, self._log = config, memory, bus, log
         self._banks = b""
         self._number = 0
         self._taken = 0
@@ -178,16 +178,10 @@ class StoreClock:
         self._packs: deque[int] = deque([0] * STORE_WORDS_AHEAD, maxlen=STORE_WORDS_AHEAD)
         self._packed = 0.0
 
-    def __len__(self) -> int:
-        """Operations that are not done."""
-        return len(self.queue) + (self._operation is not None)
-
     def time(self) -> int | None:
         """Return when the unit asks for a word next; None: not before another one has gone on."""
-        if self._operation is None:
-            if not self.queue or not self._controls.known(self.queue[0]):
-                return None
-            self._start(self.queue.popleft())
+        if not self._under_way():
+            return None
         if self._bus.full:
             self._stalls = True
             return None
@@ -195,10 +189,10 @@ class StoreClock:
             self._stalls, self._at = False, max(self._at, self._bus.now)
         return self._at
 
-    def _start(self, operation: Operation) -> None:
+    def _begin(self, operation: Operation) -> None:
         f = operation.fields
-        self._operation, self._number = operation, 0
-        self._banks = walk_banks(f["source"], *((f[f"count{level}"], f.get(f"step{level}", 0)) for level in range(4)))
+        self._number = 0
+        self._banks = bank_masks(f["source"], *((f[f"count{level}"], f.get(f"step{level}", 0)) for level in range(4)))
         self._bursts = self._burst_ends(f, moved_bytes(operation) // (f["count2"] * f["count3"]))
         self._pace = max(1.0, sum(beats for _, beats in self._bursts) / len(self._banks))
         self._taken = max(self._controls.offered(operation), self._free)

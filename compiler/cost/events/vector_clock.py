@@ -8,8 +8,9 @@ from tq_hw.compiler.cost.array_clock import ArrayClock
 from tq_hw.compiler.cost.array_cycles import tile_sizes
 from tq_hw.compiler.cost.events.banks import BankLog
 from tq_hw.compiler.cost.events.control_clock import EventControls
+from tq_hw.compiler.cost.events.in_order import InOrder
 from tq_hw.compiler.cost.events.vector_reads import Reads, program_reads, table_reads
-from tq_hw.compiler.cost.events.walks import walk_banks
+from tq_hw.compiler.cost.events.walks import bank_masks
 from tq_hw.compiler.cost.operation_cycles import (
     activation_delay,
     param_block_cycles,
@@ -33,20 +34,14 @@ from tq_hw.isa.sizes import ceil_div
 __all__ = ["VectorClock"]
 
 
-class VectorClock:
-    """Runs operations in order, a tile or a stretch of a stream at a time.
-
-    Members
-    -------
-    queue : operations that are not begun
-    """
+class VectorClock(InOrder):
+    """Runs operations in order, a tile or a stretch of a stream at a time."""
 
     def __init__(self, config: Config, controls: EventControls, array: ArrayClock, log: BankLog,
                  operations: Iterable[Operation]) -> None:
-        self._config, self._controls, self._array, self._log = config, controls, array, log
-        self.queue = deque(operations)
-        #: The operation under way: its begin, the sizes of its tiles that are left, the steps that are left.
-        self._operation: Operation | None = None
+        super().__init__(controls, operations)
+        self._config, self._array, self._log = config, array, log
+        #: Of the operation under way: the sizes of its tiles that are left, the steps that are left.
         self._tiles: deque[int] = deque()
         self._cycles: Mapping[int, int] = {}
         self._reads: Iterator[tuple[int, int, int]] = iter(())
@@ -58,16 +53,10 @@ class VectorClock:
         #: Banks of the words that the operation writes, and how many it has written.
         self._out, self._written = b"", 0
 
-    def __len__(self) -> int:
-        """Operations that are not done."""
-        return len(self.queue) + (self._operation is not None)
-
     def time(self) -> int | None:
         """Return when the unit does something next; None: not before another one has gone on."""
-        if self._operation is None:
-            if not self.queue or not self._controls.known(self.queue[0]):
-                return None
-            self._begin(self.queue.popleft())
+        if not self._under_way():
+            return None
         if self._step is not None:
             return self._at + self._step[0]
         return max(self._at, self._array.sums[0]) if self._array.sums else None
@@ -84,10 +73,10 @@ class VectorClock:
 
     def _begin(self, operation: Operation) -> None:
         f, config = operation.fields, self._config
-        self._operation, taken = operation, self._controls.offered(operation)
+        taken = self._controls.offered(operation)
         self._controls.take(operation, taken)
         cols, blocks = max(1, f.get("cols", 0)), f.get("out_blocks", 1)
-        self._written, self._out = 0, walk_banks(
+        self._written, self._out = 0, bank_masks(
             f.get("out_base", 0), (cols, f.get("out_col_step", 0)),
             (ceil_div(f["slots"], cols), f.get("out_row_step", 0)), (blocks, f.get("out_block_step", 0)))
         at = taken + VECTOR_START_CYCLES

@@ -6,10 +6,10 @@ import numpy as np
 
 from tq_hw.isa.config import BANKS
 
-__all__ = ["walk_banks"]
+__all__ = ["bank_masks"]
 
 
-def walk_banks(base: int, *loops: tuple[int, int]) -> bytes:
+def bank_masks(base: int, *loops: tuple[int, int]) -> bytes:
     """Banks of the words of loops from a word on, a bit for each: count and step of each loop, innermost first."""
     return _walk(tuple((count, step % BANKS) for count, step in loops), base % BANKS)
 
