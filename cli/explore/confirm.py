@@ -1,6 +1,6 @@
 """What is estimated of the finalists, known better: cycles by the RTL, cells by synthesis, the clock by routing."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,6 +15,7 @@ from tq_hw.cli.explore.target import Target
 from tq_hw.cli.explore.tasks import route_task, rtl_task, synthesis_task
 from tq_hw.isa.config import Config
 from tq_hw.model.errors import MissingToolError, OptionError
+from tq_hw.work import Task
 
 __all__ = ["WAYS", "check_ways", "confirm"]
 
@@ -88,15 +89,20 @@ def _counts(target: Target, cells: Mapping[str, Any]) -> Mapping[str, float]:
     return taken(Resources(target.family, {target.name: {kind: cells.get(kind, 0) for kind in KINDS}}))
 
 
+def _on_board(points: Sequence[Point], task: Callable[[str, str, Config], Task], target: Target, workers: Workers,
+              what: str) -> list[tuple[Point, Any]]:
+    """Run a task of the board for each point; return points and results."""
+    tasks = {point.config: task(target.name, target.memory, point.config) for point in points}
+    results = workers.run(list(tasks.values()), what)
+    return [(point, results[tasks[point.config].key]) for point in points]
+
+
 def _cells(found: Exploration, aims: Sequence[Aim], target: Target, workers: Workers, finalists: int) -> Exploration:
     """Synthesize the board with each machine, whose cells replace the estimates; leave out what breaks a limit."""
-    chosen = _finalists(found, finalists)
-    tasks = {point.config: synthesis_task(target.name, target.memory, point.config) for point in chosen}
-    results = workers.run(list(tasks.values()), "syntheses")
     better: dict[Config, Point] = {}
     too_large: dict[Config, str] = {}
-    for point in chosen:
-        counts = _counts(target, results[tasks[point.config].key])
+    for point, cells in _on_board(_finalists(found, finalists), synthesis_task, target, workers, "syntheses"):
+        counts = _counts(target, cells)
         better[point.config] = replace(point, taken=counts, confirmed_by=(*point.confirmed_by, "synth"))
         if any(counts[kind] > most for kind, most in target.limits.items()):
             too_large[point.config] = "does not fit by synthesis"
@@ -105,13 +111,9 @@ def _cells(found: Exploration, aims: Sequence[Aim], target: Target, workers: Wor
 
 def _routes(found: Exploration, aims: Sequence[Aim], target: Target, workers: Workers, finalists: int) -> Exploration:
     """Place and route the board with each machine; one that misses the board's clock runs at what it reaches."""
-    chosen = _finalists(found, finalists)
-    tasks = {point.config: route_task(target.name, target.memory, point.config) for point in chosen}
-    results = workers.run(list(tasks.values()), "routes")
     better: dict[Config, Point] = {}
     failed: dict[Config, str] = {}
-    for point in chosen:
-        result = results[tasks[point.config].key]
+    for point, result in _on_board(_finalists(found, finalists), route_task, target, workers, "routes"):
         if "error" in result:
             failed[point.config] = f"could not be routed: {result['error']}"
             continue
