@@ -21,6 +21,8 @@ from tq_hw.model.tflite.reader import parse_model
 from tq_hw.model.tflite.writer import write_model
 
 ROOT = Path(os.environ.get("LITERT_ROOT", "/nowhere"))
+# Neither a package of Python nor one of Debian has these headers (looked up), so a checkout of the user's is needed;
+# the last test of this file needs none.
 needs_headers = pytest.mark.skipif(not ROOT.is_dir(), reason="LITERT_ROOT names no checkout of LiteRT or TensorFlow: "
                                    "a delegate is built against their C headers, and no package carries them")
 TINY = load_config("tiny")

@@ -35,6 +35,7 @@ ROOT = Path(os.environ.get("TFLM_ROOT", "/nowhere"))
 MEMORY, MEMORY_BYTES = 0x20000000, 1 << 16
 NAMES = {register.offset_bytes: register.name for register in REGISTERS}
 TINY = load_config("tiny")
+# A library built by its own makefile, which downloads: no package of Python or Debian has it (looked up).
 pytestmark = pytest.mark.skipif(not ROOT.is_dir(), reason="TFLM_ROOT names no checkout of TFLite Micro: the kernel is "
                                 "built against its sources, and no package carries them")
 
