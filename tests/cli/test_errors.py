@@ -355,3 +355,16 @@ def test_malformed_models_are_refused_cleanly(tq: Tq, tmp_path: Path, shared: Pa
             words = entry.get("message_should_mention_one_of", [])
             assert not words or any(re.search(word, result.err, re.IGNORECASE) for word in words), result.err
         (tmp_path / "out").unlink(missing_ok=True)
+
+
+def test_verify_goes_on_after_inputs_without_a_result(tq: Tq) -> None:
+    for name, op in (("a", "DIV"), ("b", "ADD")):
+        b = ModelBuilder(name)
+        x, y = (b.input((1, 4000), scale=0.05) for _ in range(2))
+        Path(f"{name}.tflite").write_bytes(b.build(b.add(op, [x, y], scale=0.05)))
+    result = tq("verify", "a.tflite", "b.tflite", "--config", "n8", "--engine", "executor", "--sets", "1")
+    assert result.out.splitlines() == [
+        "unsupported a: a.tflite: no result for these inputs: operator 0 (DIV): a divisor is 0: "
+        "the engines refuse to run",
+        "passed      b: 1 input set equal the golden model", "1 passed, 0 failed, 1 unsupported"]
+    assert (result.code, result.err) == (2, "tq-hw: 1 of 2 cases is not supported; first a\n")
