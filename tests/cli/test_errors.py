@@ -367,4 +367,4 @@ def test_verify_goes_on_after_inputs_without_a_result(tq: Tq) -> None:
         "unsupported a: a.tflite: no result for these inputs: operator 0 (DIV): a divisor is 0: "
         "the engines refuse to run",
         "passed      b: 1 input set equal the golden model", "1 passed, 0 failed, 1 unsupported"]
-    assert (result.code, result.err) == (2, "tq-hw: 1 of 2 cases is not supported; first a\n")
+    assert (result.code, result.err) == (2, "tq-hw: 1 of 2 cases are not supported; first a\n")
