@@ -14,7 +14,7 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
 from tq_hw.hdl.bus.axi import read_members, write_members
-from tq_hw.hdl.parts.queues import Queue, Slice
+from tq_hw.hdl.parts.queues import Queue, SkidBuffer
 from tq_hw.isa.config import PRESETS
 
 __all__ = ["CHANNELS", "DECODE_ERROR", "MEMORY_ID_BITS", "AxiSignature", "Crossing", "Merge", "Narrow",
@@ -96,12 +96,12 @@ class Merge(wiring.Component):
         masters = (self.a, self.b)
         # Out of small RAM into a register, before anyone looks at it.
         m.submodules.owners = owners = Queue(2, _OPEN)
-        m.submodules.owner = owner = Slice(2)
+        m.submodules.owner = owner = SkidBuffer(2)
         wiring.connect(m, owners.o, owner.i)
         for channel in ("ar", "aw"):
             waiting = []
             for name, master in zip("ab", masters, strict=True):
-                part = Slice(channel_layout(channel, self._bytes, 1))
+                part = SkidBuffer(channel_layout(channel, self._bytes, 1))
                 m.submodules[f"{channel}_{name}"] = part
                 connect_channel(m, channel, master, part.i, to_bus=False)
                 waiting.append(part.o)
@@ -132,7 +132,7 @@ class Merge(wiring.Component):
                 m.d.comb += [owners.i.payload.eq(Cat(chosen, beyond)), owners.i.valid.eq(out.valid & out.ready)]
         self._write_data(m, owner.o)
         for channel in ("r", "b"):
-            answers = Slice(channel_layout(channel, self._bytes, MEMORY_ID_BITS))
+            answers = SkidBuffer(channel_layout(channel, self._bytes, MEMORY_ID_BITS))
             m.submodules[channel] = answers
             connect_channel(m, channel, self.o, answers.i, to_bus=False)
             owner = answers.o.payload.id[1]
@@ -147,7 +147,7 @@ class Merge(wiring.Component):
         return m
 
     def _write_data(self, m: Module, owners: Any) -> None:
-        m.submodules.w = out = Slice(channel_layout("w", self._bytes, MEMORY_ID_BITS))
+        m.submodules.w = out = SkidBuffer(channel_layout("w", self._bytes, MEMORY_ID_BITS))
         connect_channel(m, "w", self.o, out.o, to_bus=True)
         owner, beyond = owners.payload[0], owners.payload[1]
         m.d.comb += [out.i.valid.eq(owners.valid & Mux(owner, self.b.wvalid, self.a.wvalid)),
@@ -183,7 +183,7 @@ class Narrow(wiring.Component):
         ratio = self._ratio
         shift = ceil_log2(ratio)
         for channel in ("ar", "aw"):
-            part = Slice(channel_layout(channel, self._narrow, self._id_bits))
+            part = SkidBuffer(channel_layout(channel, self._narrow, self._id_bits))
             m.submodules[channel] = part
             connect_channel(m, channel, self.o, part.o, to_bus=True)
             m.d.comb += [
@@ -193,7 +193,7 @@ class Narrow(wiring.Component):
                 part.i.payload.addr.eq(getattr(self.i, channel + "addr")),
                 part.i.payload.len.eq((getattr(self.i, channel + "len") << shift) | (ratio - 1)),
             ]
-        m.submodules.b = answers = Slice(channel_layout("b", self._narrow, self._id_bits))
+        m.submodules.b = answers = SkidBuffer(channel_layout("b", self._narrow, self._id_bits))
         connect_channel(m, "b", self.o, answers.i, to_bus=False)
         connect_channel(m, "b", self.i, answers.o, to_bus=True)
         self._split(m)
@@ -221,7 +221,7 @@ class Narrow(wiring.Component):
     def _join(self, m: Module) -> None:
         """Collect the parts of a read beat; any part's error is the beat's."""
         bits = 8 * self._narrow
-        m.submodules.r = out = Slice(channel_layout("r", self._wide, self._id_bits))
+        m.submodules.r = out = SkidBuffer(channel_layout("r", self._wide, self._id_bits))
         connect_channel(m, "r", self.i, out.o, to_bus=True)
         words = Signal(8 * self._wide)
         wrong = Signal(2)
@@ -265,7 +265,7 @@ class Crossing(wiring.Component):
         super().__init__({"i": In(signature), "o": Out(signature)})
 
     def elaborate(self, platform: object) -> Module:
-        """One queue for each channel, with a register slice where data leaves it."""
+        """One queue for each channel, with a skid buffer where data leaves it."""
         m = Module()
         for channel in CHANNELS:
             away = channel in ("ar", "aw", "w")
@@ -274,7 +274,7 @@ class Crossing(wiring.Component):
             depth = self._depth if "data" in CHANNELS[channel] else 4
             queue = AsyncFIFO(width=layout.size, depth=depth, w_domain=source, r_domain=target)
             m.submodules[channel] = queue
-            out = Slice(layout)
+            out = SkidBuffer(layout)
             m.submodules[f"{channel}_slice"] = DomainRenamer(target)(out)
             before: Any = stream.Signature(layout).create(path=(f"{channel}_before",))
             connect_channel(m, channel, self.i if away else self.o, before, to_bus=False)

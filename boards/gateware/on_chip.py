@@ -9,7 +9,7 @@ from amaranth.lib.wiring import In
 from amaranth.utils import ceil_log2
 
 from tq_hw.boards.gateware.axi import MEMORY_ID_BITS, AxiSignature, channel_layout, connect_channel
-from tq_hw.hdl.parts.queues import Queue, Slice
+from tq_hw.hdl.parts.queues import Queue, SkidBuffer
 
 __all__ = ["SPRAM_BYTES", "BlockCells", "OnChipMemory", "SpramCells"]
 
@@ -97,11 +97,11 @@ class OnChipMemory(wiring.Component):
         m.submodules.cells = cells = self._cells
         inputs = {}
         for channel in ("ar", "aw", "w"):
-            part = Slice(channel_layout(channel, self._bytes, self._id_bits))
+            part = SkidBuffer(channel_layout(channel, self._bytes, self._id_bits))
             m.submodules[channel] = part
             connect_channel(m, channel, self.bus, part.i, to_bus=False)
             inputs[channel] = part.o
-        m.submodules.b = answer = Slice(channel_layout("b", self._bytes, self._id_bits))
+        m.submodules.b = answer = SkidBuffer(channel_layout("b", self._bytes, self._id_bits))
         m.submodules.r = found = Queue(channel_layout("r", self._bytes, self._id_bits), _WAITING)
         connect_channel(m, "b", self.bus, answer.o, to_bus=True)
         connect_channel(m, "r", self.bus, found.o, to_bus=True)

@@ -9,10 +9,14 @@ from amaranth.lib.wiring import In, Out
 from tq_hw.boards.gateware.axi import MEMORY_ID_BITS, AxiSignature
 from tq_hw.boards.soc.map import RAM_BYTES
 from tq_hw.boards.soc.soc import Soc, cpu_verilog
+from tq_hw.hdl.bus.pass_through import pass_through
 from tq_hw.hdl.simulation import late_reset
 from tq_hw.isa.config import Config
 
 __all__ = ["DramModel", "EmulatedSoc"]
+
+#: Handshakes that wait until the DRAM is up.
+_GATED = ("arvalid", "arready", "awvalid", "awready")
 
 
 class DramModel(wiring.Component):
@@ -112,11 +116,13 @@ class EmulatedSoc(wiring.Component):
                          soc.dram_ack.eq(dram.ack), ready.eq(dram.ready)]
         else:
             m.d.comb += [soc.dram_ack.eq(1), ready.eq(1)]
-        for name, member in soc.memory.signature.members.items():
-            outer, inner = getattr(self, f"m_axi_{name}"), getattr(soc.memory, name)
-            gate = ready if name in ("arvalid", "awvalid", "arready", "awready") else 1
-            m.d.comb += outer.eq(inner & gate if gate is ready else inner) if member.flow is Out else inner.eq(
-                outer & gate if gate is ready else outer)
+        bus, members = soc.memory, soc.memory.signature.members
+        m.d.comb += pass_through({name: member for name, member in members.items() if name not in _GATED}, self, bus,
+                                 "m_axi_")
+        for kind in ("ar", "aw"):
+            master_valid, master_ready = (getattr(self, f"m_axi_{kind}{name}") for name in ("valid", "ready"))
+            m.d.comb += [master_valid.eq(getattr(bus, f"{kind}valid") & ready),
+                         getattr(bus, f"{kind}ready").eq(master_ready & ready)]
         for name in ("rx_valid", "rx_data", "flash_cipo", "load_en", "load_addr", "load_data"):
             m.d.comb += getattr(soc, name).eq(getattr(self, name))
         for name in ("flash_select", "flash_clk", "flash_copi", "interrupt"):

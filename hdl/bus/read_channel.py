@@ -13,7 +13,7 @@ from amaranth.utils import ceil_log2
 
 from tq_hw.hdl.bus.axi import LENGTH_BITS, MemoryReadSignature, ReadBurstLayout, read_members
 from tq_hw.hdl.parts.numbers import NUMBER_BITS
-from tq_hw.hdl.parts.queues import Queue, Slice
+from tq_hw.hdl.parts.queues import Queue, SkidBuffer
 from tq_hw.isa.config import Config
 from tq_hw.isa.layout import BURST_BYTES, LOAD_SHARES
 
@@ -64,7 +64,7 @@ class ReadChannel(wiring.Component):
         m = Module()
         bus, fetch, load = self.bus, self.fetch, self.load
         shape = data.StructLayout({"addr": 32, "length": LENGTH_BITS, "id": 1})
-        m.submodules.address = address = Slice(shape)
+        m.submodules.address = address = SkidBuffer(shape)
         forget = Signal()
         bursts = [_OpenBursts(self._config, limit) for limit in (_FETCH_LIMIT, _LOAD_LIMIT)]
         for name, part in zip(("fetch_bursts", "load_bursts"), bursts, strict=True):

@@ -8,7 +8,7 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
 from tq_hw.hdl.bus.axi import BurstLayout, WriteBeatLayout, write_members
-from tq_hw.hdl.parts.queues import Queue, Slice
+from tq_hw.hdl.parts.queues import Queue, SkidBuffer
 from tq_hw.isa.config import Config
 
 __all__ = ["WriteChannel"]
@@ -57,8 +57,8 @@ class WriteChannel(wiring.Component):
         """Let the data follow the addresses."""
         m = Module()
         bus = self.bus
-        m.submodules.address = address = Slice(BurstLayout())
-        m.submodules.data = beats = Slice(WriteBeatLayout(self._config))
+        m.submodules.address = address = SkidBuffer(BurstLayout())
+        m.submodules.data = beats = SkidBuffer(WriteBeatLayout(self._config))
         m.submodules.flags = flags = Queue(1, _WRITE_LIMIT)
 
         started = Signal()

@@ -11,7 +11,7 @@ from tq_hw.hdl.dma.packer import Packer
 from tq_hw.hdl.dma.store_plan import StorePlan, TakeLayout
 from tq_hw.hdl.parts.delay import delayed
 from tq_hw.hdl.parts.numbers import NUMBER_BITS
-from tq_hw.hdl.parts.queues import Queue, Slice
+from tq_hw.hdl.parts.queues import Queue, SkidBuffer
 from tq_hw.hdl.signatures import ReadSignature, bank_of, granted, operation_signature
 from tq_hw.isa.config import BANKS, Config
 from tq_hw.isa.control import Status
@@ -80,7 +80,7 @@ class StoreUnit(wiring.Component):
         m.submodules.words = words = Queue(8 * config.word_bytes, _WORDS)
         # Both from small RAM into a register, before the packer shifts.
         both = data.StructLayout({"take": TakeLayout(config), "word": 8 * config.word_bytes})
-        m.submodules.ahead = ahead = Slice(both)
+        m.submodules.ahead = ahead = SkidBuffer(both)
         self._send(m, plan, packer)
 
         # One cycle late: what an operation is offered to lies far off.
@@ -117,13 +117,13 @@ class StoreUnit(wiring.Component):
         # Two more may have come since the levels were read.
         m.d.sync += packer.room.eq((beats.level <= _BEATS - 4) & (bursts.level <= _BURSTS - 3))
         # Out of the block RAM into a register, before the write channel looks at the beat.
-        m.submodules.next_beat = next_beat = Slice(WriteBeatLayout(config))
+        m.submodules.next_beat = next_beat = SkidBuffer(WriteBeatLayout(config))
         wiring.connect(m, beats.o, next_beat.i)
         wiring.connect(m, next_beat.o, wiring.flipped(self.beats))
         wiring.connect(m, bursts.o, wiring.flipped(self.bursts))
         m.d.comb += plan.base.eq(self.base)
 
-    def _read(self, m: Module, plan: StorePlan, planned: "_Planned", packer: Packer) -> Slice:
+    def _read(self, m: Module, plan: StorePlan, planned: "_Planned", packer: Packer) -> SkidBuffer:
         """Read the planned words and hand them to the packer; return what asks the scratchpad.
 
         A word is asked for only if the queue has a place for it. The grant comes late and from afar: what is asked for
@@ -135,7 +135,7 @@ class StoreUnit(wiring.Component):
         taken = Signal()
         used = Signal()
         coming = Signal(READ_LATENCY_CYCLES)
-        m.submodules.asks = asks = Slice(data.StructLayout({"addr": 16, "bank": BANKS, "last": 1}))
+        m.submodules.asks = asks = SkidBuffer(data.StructLayout({"addr": 16, "bank": BANKS, "last": 1}))
         m.d.comb += [
             taken.eq(plan.o.valid & plan.o.ready), plan.o.ready.eq(asks.i.ready & some_places),
             asks.i.valid.eq(plan.o.valid & some_places), asks.i.payload.addr.eq(plan.o.payload.addr),
@@ -155,7 +155,7 @@ class StoreUnit(wiring.Component):
                      some_places.eq(Mux(taken, back != 1, back != 0))]
         return asks
 
-    def _errors(self, m: Module, asks: Slice) -> None:
+    def _errors(self, m: Module, asks: SkidBuffer) -> None:
         """Number operations, of those whose words were all asked for and of those answered; tell whose error it is."""
         asked, answered = Signal(NUMBER_BITS), Signal(NUMBER_BITS)
         asks_one = asks.o.valid & asks.o.ready
@@ -175,4 +175,4 @@ class _Planned(NamedTuple):
     takes: Queue
     words: Queue
     #: Both of the next word.
-    ahead: Slice
+    ahead: SkidBuffer

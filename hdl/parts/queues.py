@@ -1,14 +1,14 @@
-"""Streams that wait: a register slice of two entries, and queues in RAM."""
+"""Streams that wait: a skid buffer of two entries, and queues in RAM."""
 
 from amaranth import Module, Signal
 from amaranth.hdl import Shape, ShapeLike
 from amaranth.lib import fifo, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-__all__ = ["Queue", "Slice"]
+__all__ = ["Queue", "SkidBuffer"]
 
 
-class Slice(wiring.Component):
+class SkidBuffer(wiring.Component):
     """Cut every combinational path of a stream, at full rate.
 
     Latency 1 cycle; holds two entries. `i.ready` and `o.valid` are registers.
