@@ -61,7 +61,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--inputs", type=int, default=100_000)
     parser.add_argument("--first", type=int, default=0, help="number of the first input (the seed of its mutation)")
     parser.add_argument("--config", default="n16")
-    parser.add_argument("--seconds", type=float, default=2.0, help="CPU time of one input, beside 2 ms a command")
+    parser.add_argument("--seconds", type=float, default=2.0, help="CPU time of one input, plus 2 ms a command")
     parser.add_argument("--megabytes", type=int, default=4000, help="memory allowed above what is used at the start")
     parser.add_argument("--models", type=Path, nargs="*", default=[], help="folders of models besides the samples")
     parser.add_argument("--most-bytes", type=int, default=32 << 10, help="larger models are left out")

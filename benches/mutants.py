@@ -42,7 +42,7 @@ _COMPUTE_MUTANTS = (
            (f"{_UNIT}::test_gemm[4-4]", f"{_UNIT}::test_short_steps_take_as_long_as_their_weights")),
     Mutant("sums of the second open buffer added to the first", "array/slots.py",
            "self.acc_take | goes_round", "self.acc_take", (f"{_UNIT}::test_chain_into_all_buffers[4]",)),
-    Mutant("all buffers taken anew behind an operation that leaves them open", "array/slots.py",
+    Mutant("all buffers taken again after an operation that leaves them open", "array/slots.py",
            "self.acc_take.eq(begin & new.tile_first & ~opened)", "self.acc_take.eq(begin & new.tile_first)",
            (f"{_UNIT}::test_chain_into_all_buffers[4]",)),
     Mutant("rows outside the image not masked in depthwise", "array/slots.py",

@@ -54,10 +54,10 @@ CONTROL_MUTANTS = (
              "in_flight + (started & ~self.done) - self.done"),
         ),
         "test_a_register_that_does_not_exist_is_a_bad_command": (
-            ("register behind the last accepted", "plain.eq(next_index < register_words)",
+            ("register after the last accepted", "plain.eq(next_index < register_words)",
              "plain.eq(next_index <= register_words)"),
             ("table taken to begin a word early", "(next_index >= base)", "(next_index >= base - 1)"),
-            ("unit goes on behind a register that does not exist", "m.d.sync += self.error.eq(Status.BAD_COMMAND)\n"
+            ("unit goes on after a register that does not exist", "m.d.sync += self.error.eq(Status.BAD_COMMAND)\n"
              '                m.next = "STOPPED"', "m.d.sync += self.error.eq(Status.BAD_COMMAND)\n"
              '                m.next = "HEADER"'),
         ),
@@ -141,12 +141,12 @@ CONTROL_MUTANTS = (
         ),
         "test_a_stream_without_end_stops": (
             ("stream without END not noticed", "self.error.eq(Status.NO_END), running.eq(0)", "running.eq(0)"),
-            ("words behind the stream dealt", "words.i.valid.eq(buffer.o.valid & ~(running & none_left))",
+            ("words after the stream dealt", "words.i.valid.eq(buffer.o.valid & ~(running & none_left))",
              "words.i.valid.eq(buffer.o.valid)"),
         ),
         "test_a_bus_error_stops": (
             ("bus error of the commands ignored", "self.error.eq(Status.BUS_ERROR), running.eq(0)", "running.eq(0)"),
-            ("commands dealt behind a bus error", "self.error.eq(Status.BUS_ERROR), running.eq(0)",
+            ("commands dealt after a bus error", "self.error.eq(Status.BUS_ERROR), running.eq(0)",
              "self.error.eq(Status.BUS_ERROR)"),
         ),
         "test_is_urgent_while_a_queue_runs_short": (
@@ -169,7 +169,7 @@ CONTROL_MUTANTS = (
              "                m.d.sync += [status.busy.eq(1), again.eq(~asked.stop), *status.clear()]",
              "m.d.sync += left.eq(left - 1)\n" "            with m.If(asked.start | asked.stop):\n"
              "                m.d.sync += [status.busy.eq(1), again.eq(1), *status.clear()]"),
-            ("a stop right behind a start ignored", "with m.If(asked.stop):\n" '                m.next = "DRAIN"',
+            ("a stop right after a start ignored", "with m.If(asked.stop):\n" '                m.next = "DRAIN"',
              "with m.If(0):\n" '                m.next = "DRAIN"'),
             ("a start at the end of a run forgotten", "with m.Elif(asked.start | again):",
              "with m.Elif(asked.start):"),

@@ -192,7 +192,7 @@ MOVE_MUTANTS = (
             ("output's byte mask taken from the load", "Mux(by_out, out.mask, Mux(by_load, load.mask, 0))",
              "Mux(by_out, load.mask, Mux(by_load, load.mask, 0))"),
             ("bank written where nobody asks", "Mux(by_load, load.mask, 0)", "load.mask"),
-            ("weights read beside a feed in one bank", "wanted.eq(wants[name] & ~by_array)", "wanted.eq(wants[name])"),
+            ("weights read as a feed reads the bank", "wanted.eq(wants[name] & ~by_array)", "wanted.eq(wants[name])"),
             ("client's word disturbed by the reads of others", 'm.If(delayed(m, took, late, f"took_{name}", '
              'control=True))', "m.If(1)"),
             ("reads of A not kept from those of B and of the store", "before = before | port.wants", "before |= 0"),

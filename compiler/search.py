@@ -22,7 +22,7 @@ from tq_hw.model.errors import UnsupportedError
 
 __all__ = ["search"]
 
-#: What is tried in turn.
+#: What is tried, one after the other.
 _MOVES: tuple[dict[str, Any], ...] = ({"dips": True}, {"parts": 4}, {"operation_cycles": 384}, {"parts": 3},
                                      {"tile_slots": 64}, {"tile_slots": 32})
 #: Operations that are emitted for trials at most.
@@ -103,7 +103,7 @@ def search(graph: Graph, plan: Plan, others: Sequence[Plan],
                       if tried.spent(number) + _LEAST_CYCLES < best.spent(number)}
             if faster and len(faster) < len(changed):
                 tried = attempt({**choices, **faster})
-        except UnsupportedError:  # so many commands are too many
+        except UnsupportedError:  # too many commands
             continue
         if faster and tried.cycles + best.cycles // _LEAST_SHARE < best.cycles:
             best, choices = tried, {**choices, **faster}

@@ -202,9 +202,9 @@ class _Parts(NamedTuple):
 
 
 def _first(*errors: tuple[Any, Any]) -> tuple[Any, Any]:
-    """Return the first code that is not OK, and what stands beside it."""
+    """Return the first code that is not OK, and what is given with it."""
     chosen: tuple[Any, Any] = (Status.OK, 0)
-    for code, beside in reversed(errors):
+    for code, detail in reversed(errors):
         there = code != Status.OK
-        chosen = (Mux(there, code, chosen[0]), Mux(there, beside, chosen[1]))
+        chosen = (Mux(there, code, chosen[0]), Mux(there, detail, chosen[1]))
     return chosen

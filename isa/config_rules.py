@@ -91,7 +91,7 @@ RULES: Sequence[Rule] = (
          "RAM of 4 * requantize_lanes bytes a word; longer rows at a time in softmax, LSTM and the like"),
     Rule("activation_lanes", "must be 0 or divide requantize_lanes",
          lambda sizes: (0, *_divisors(sizes.requantize_lanes)),
-         "a pipeline with 14 multipliers and a table each; logistic and tanh of LSTMs beside the vector unit"),
+         "a pipeline with 14 multipliers and a table each; logistic and tanh of LSTMs apart from the vector unit"),
     Rule("compressed_weights", "must be 0 or 1", _always(0, 1),
          "a decoder, 600 LUTs with 8 columns; fewer bytes from memory where weights are alike or many are 0"),
     Rule("scratchpad_bytes", "must be a power of two of words of `word_bytes`, 512 to 65536 words",

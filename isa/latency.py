@@ -41,7 +41,7 @@ TAKE_CYCLES = {Unit.LOAD: 2, Unit.STORE: 1}
 #: From a load taken to its first burst on the bus; plus its runs, to the next one taken.
 LOAD_TO_BURST_CYCLES = 7
 LOAD_TAKE_GAP_CYCLES = 9
-#: A load is taken while so many runs of others are not asked for to their end; from the ask that makes room for it.
+#: A load is taken while at most this many runs of others are not asked for to their end; from the ask that makes room.
 RUNS_AHEAD = 2
 ASKED_TO_TAKE_CYCLES = 3
 #: From a beat on the bus to its word in the scratchpad; from the last word of a load to the first of the next.
@@ -121,7 +121,7 @@ def sums_delay_cycles(config: Config) -> int:
 
 
 def add_delay_cycles(config: Config) -> int:
-    """Return the cycles from a slot in the counter to the one in which the vector unit cannot read beside its sum."""
+    """Return the cycles from a slot in the counter to the one in which its sum bars the vector unit's read."""
     return sums_delay_cycles(config) - TAG_LEAD_CYCLES
 
 

@@ -9,7 +9,7 @@ The planes of the first row come first; then for each row its escapes, in order,
 the block has one: planes first where both together are at most `view_bytes`, else escapes first. So the decoder, which
 sees `view_bytes` at a time, knows a cycle ahead where a row ends.
 
-Every run of bytes has a meaning: behind its end there are zeros, and what rows do not need is left.
+Every run of bytes has a meaning: after its end there are zeros, and what rows do not need is left.
 """
 
 from functools import lru_cache
@@ -75,7 +75,7 @@ def decode_rows(data: bytes, rows: int, cols: int) -> Bytes:
 
 
 class _Reader:
-    """Bytes, and zeros behind them."""
+    """Bytes, and zeros after them."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data

@@ -1,6 +1,6 @@
 """Constraints that nextpnr-xilinx reads: one pin, one property a line, without quotes or escapes.
 
-It takes a value in quotes for another value and drops it without a word, finds no port behind an escaped bracket, and
+It takes a value in quotes for another value and drops it without a word, finds no port after an escaped bracket, and
 stops at targets other than ports. INTERNAL_VREF follows there from the standard of the inputs.
 """
 

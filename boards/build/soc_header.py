@@ -44,8 +44,8 @@ class SocFacts:
 def soc_facts(board: Board, memory: Memory, memory_bytes: int | None = None) -> SocFacts:
     """Return the facts; `memory_bytes` below the memory's own for a simulation.
 
-    Raises UnsupportedError for a memory that needs more than LiteDRAM's sequence or has no room for a processor beside
-    it, MissingToolError when LiteDRAM is not installed.
+    Raises UnsupportedError for a memory that needs more than LiteDRAM's sequence or has no room for a processor's
+    programs too, MissingToolError when LiteDRAM is not installed.
     """
     clock_hz = board.soc_clock_hz or board.clock_hz
     sequence: tuple[tuple[int, int, int], ...] = ()

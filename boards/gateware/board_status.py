@@ -1,4 +1,4 @@
-"""The registers of a board beside the accelerator's: how its DRAM came up. Read-only; see boards/link/protocol.py."""
+"""What a board adds to the accelerator's registers: how its DRAM came up. Read-only; see boards/link/protocol.py."""
 
 from typing import Any
 

@@ -1,6 +1,6 @@
 """The emulated board's DDR3: it answers when it has been levelled, and gives noise where a byte's settings are wrong.
 
-The windows of right settings are drawn anew at each reset, for each byte, and wander while the machine runs.
+The windows of right settings are drawn again at each reset, for each byte, and wander while the machine runs.
 """
 
 from typing import Any

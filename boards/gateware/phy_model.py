@@ -103,7 +103,7 @@ class PhyModel(wiring.Component):
         return m
 
     def _settings(self, m: Module, written: Callable[[str], Signal]) -> None:
-        """Delay and bitslip of each byte; both begin anew after their last value."""
+        """Delay and bitslip of each byte; both begin again after their last value."""
         shape = self._shape
         chosen = Signal(shape.lanes)
         with m.If(written("ddrphy_dly_sel")):

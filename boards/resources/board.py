@@ -1,4 +1,4 @@
-"""A machine on a board: what clocks, link and memory take beside it, and whether all of it fits."""
+"""A machine on a board: what clocks, link and memory add to it, and whether all of it fits."""
 
 from collections.abc import Mapping
 
@@ -33,16 +33,16 @@ def _record(board: Board, memory: Memory) -> BoardRecord:
 
 
 def board_resources(board: Board, memory: Memory, config: Config) -> Resources:
-    """Return what a configuration takes on a board with a memory, with all that is on the board beside it.
+    """Return what a configuration takes on a board with a memory, with the rest of the board.
 
-    What is beside it is what the board took when it was synthesized whole, less its machine's estimate. Raises
+    The rest is what the board took when it was synthesized whole, less the estimate of its machine. Raises
     UnsupportedError where that was never done.
     """
     record = _record(board, memory)
     machine = estimate_resources(config, FAMILIES[board.toolchain])
     recorded = estimate_resources(record.config, machine.family)
-    beside = {kind: max(0, record.cells.get(kind, 0) - recorded.total(kind)) for kind in KINDS}
-    return Resources(machine.family, {**machine.units, BOARD_UNIT: beside})
+    rest = {kind: max(0, record.cells.get(kind, 0) - recorded.total(kind)) for kind in KINDS}
+    return Resources(machine.family, {**machine.units, BOARD_UNIT: rest})
 
 
 def taken(resources: Resources) -> Mapping[str, float]:

@@ -22,7 +22,7 @@ _LUT_DEPTH = {"ecp5": 32, "xc7": 64}
 _LANE_MULTIPLIERS, _ACTIVATION_MULTIPLIERS = 4, 14
 #: Multipliers of 18 x 18 bits, or 25 x 18, that 25 x 8 take.
 _PACKED_MULTIPLIERS = {"ecp5": 2, "xc7": 1}
-#: Beats that the store unit's queue holds, and bits of one beside its data: a strobe per byte, the end of a burst.
+#: Beats that the store unit's queue holds, and bits of one that are not data: a strobe per byte, the end of a burst.
 _STORE_BEATS = 512
 #: Commands that fetch holds, a queue for each unit that works.
 _COMMAND_QUEUES = 4

@@ -67,7 +67,7 @@ def _count(value: float) -> str:
 @click.command("resources", short_help="Estimate what a configuration takes of an FPGA.")
 @config_option
 @click.option("--board", "board_name", metavar="BOARD", help="A board: its configuration unless --config is given, its "
-              "family, and what it has beside the machine.")
+              "family, and what it has in addition to the machine.")
 @click.option("--memory", "memory_name", metavar="NAME", help="The board's memory.  [default: the first that was "
               "synthesized]")
 @click.option("--family", metavar="FAMILY", help=f"Kind of FPGA: {', '.join(families())}.  [default: all that the "

@@ -12,7 +12,7 @@ __all__ = ["front_plot", "models_plot", "parallel_plot"]
 
 _FASTEST = 12
 _FRONT, _OTHER, _PRESET = "#e15759", "#bab0ac", "#4e79a7"
-#: Sizes that are axes beside the objectives.
+#: Sizes that are axes, in addition to the objectives.
 _SIZES = ("rows", "cols", "requantize_lanes", "scratchpad_bytes", "acc_words")
 Plot = figure
 

@@ -1,5 +1,5 @@
 // A click on the head of a column sorts the table, the largest first, and a second one turns it round. Rows inside a
-// group stay behind it.
+// group stay after it.
 document.addEventListener("click", (event) => {
   const head = event.target.closest("thead th");
   if (!head) return;

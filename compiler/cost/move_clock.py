@@ -101,7 +101,7 @@ class Mover:
                   begin + pack * (beats - last) // beats + round((first + last) * each) if beats > last else 0)
         shared = memory.slowed(config, max(0, min(self._reads.free - start, send)))
         self._reads.free += shared
-        shared = max(shared, memory.slowed(config, self._reads.beside(operation, start, end)))
+        shared = max(shared, memory.slowed(config, self._reads.fetched_between(operation, start, end)))
         self.written = (start, end + shared)
         self._controls.take(operation, taken)
         self._controls.end(operation, end + shared + SENT_TO_DONE_CYCLES + memory.latency_cycles)

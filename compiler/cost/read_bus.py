@@ -100,7 +100,7 @@ class ReadBus:
         self.free = max(begin + memory.cycles(config, beats - came), round(self._window))
         return first, self.free
 
-    def beside(self, operation: Operation, begin: int, end: int) -> int:
+    def fetched_between(self, operation: Operation, begin: int, end: int) -> int:
         """Return the beats of fetch that come from `begin` to `end`, while those of a store leave."""
         if self.free <= end:
             self._until(operation, end)

@@ -7,7 +7,7 @@ from tq_hw.isa.weight_code import encode_rows
 
 __all__ = ["coded_rows"]
 
-#: Bytes must become fewer than so many of eight parts, and cycles of a load no more than so many.
+#: Coded bytes are at most 7 eighths of the plain ones, cycles of their load at most 9 eighths.
 _MOST_BYTES, _MOST_CYCLES, _PARTS = 7, 9, 8
 
 

@@ -115,18 +115,18 @@ def _walk(emitter: Emitter, layer: Flat, plan: LayerPlan, inputs: list[Elements]
     total = ceil_div(layer.count, config.block)
     chunk = max(1, config.vector_register_words // config.beats_per_word)
     # Two buffers of rows and two of everything else.
-    beside = out_words + sum(other_words)
-    slots = max(1, min(total, chunk, plan.out_words // (2 * (words + beside))))
-    buffers = 2 if 2 * slots * (words + beside) <= plan.out_words else 1
+    single_words = out_words + sum(other_words)
+    slots = max(1, min(total, chunk, plan.out_words // (2 * (words + single_words))))
+    buffers = 2 if 2 * slots * (words + single_words) <= plan.out_words else 1
     row_words = slots * words
-    rows = min(layer.rows, (plan.out_words - buffers * slots * beside) // (buffers * row_words))
+    rows = min(layer.rows, (plan.out_words - buffers * slots * single_words) // (buffers * row_words))
     emitter.reserve_program(2 * len(layer.body) + len(layer.before) + len(layer.after))
     turn = 0
     stretches = [(image, low) for image in range(layer.images) for low in range(0, layer.count, slots * config.block)]
     for number, (image, low) in enumerate(stretches):
         count = min(slots * config.block, layer.count - low)
         width = ceil_div(count, config.block)
-        out_base = base = plan.out_bases[0] + number % buffers * slots * beside
+        out_base = base = plan.out_bases[0] + number % buffers * slots * single_words
         base += slots * out_words
         fields: dict[str, int] = {}
         streams: dict[str, Walk] = {}
@@ -139,7 +139,7 @@ def _walk(emitter: Emitter, layer: Flat, plan: LayerPlan, inputs: list[Elements]
             base += slots * step
         for row in range(0, layer.rows, rows):
             height = min(rows, layer.rows - row)
-            base = plan.out_bases[0] + buffers * slots * beside + turn % buffers * rows * row_words
+            base = plan.out_bases[0] + buffers * slots * single_words + turn % buffers * rows * row_words
             turn += 1
             read = inputs[0].load((image * layer.rows + row) * layer.count + low, count, base, height, layer.count)
             last = row + height == layer.rows

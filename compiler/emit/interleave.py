@@ -113,7 +113,7 @@ def emit_layers(emitter: Emitter, emission: Emission) -> None:
             if emitter.room_words() * emitter.config.word_bytes >= TABLE_BYTES:
                 _prepare(emitter, user)
         if _follows(emitter, index):
-            # Later its tables may find no room beside what the first layer holds in the ring.
+            # Later its tables may find no room: the first layer holds its own constants in the ring.
             emitter.tables(getattr(layers[index + 1], "tables", (None, None)))
             follower = emission(emitter, layers[index + 1], plans[index + 1])
             # One rectangle after: the first layer's next rectangle is in the array's queue before.

@@ -60,7 +60,7 @@ class PlaneConstants:
         self._slot_words = ceil_div(4 * config.block, config.word_bytes)
 
     def pieces(self, blocks: int) -> tuple[int, ...]:
-        """Words of the constants of so many words of channels, in pieces."""
+        """Words of each piece of the constants of `blocks` words of channels."""
         config = self._emitter.config
         sub = config.sub_blocks * blocks
         return (self._packed.words() * sub, config.param_words * sub, config.param_words * sub,

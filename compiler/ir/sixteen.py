@@ -45,7 +45,7 @@ class PlaneMac(Staged):
         return self.strip_words(config, 1, 1, 1)
 
     def strip_words(self, config: Config, rows: int, cols: int, blocks: int) -> int:
-        """Words for so many output rows, columns and words of channels: both planes, sums, results twice."""
+        """Words for output rows, columns and blocks (words of channels): both planes, sums, results twice."""
         _, h, w, c = self.inputs[0].shape
         (sy, sx), (dy, dx), kernel = self.high.stride, self.high.dilation, self.high.kernel
         in_rows = min(h, (rows - 1) * sy + (kernel[0] - 1) * dy + 1)

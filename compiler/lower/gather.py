@@ -106,8 +106,8 @@ def gather_by_index(state: Legalizer, op: Operator, x: Tensor) -> None:
     out = look_up(state, op, 1, table, (tables, rows, element_count(x.shape) // (tables * rows) * element))
     if axis > batch_dims:
         count = element_count(indices.shape) // tables
-        before, behind = element_count(x.shape[batch_dims:axis]), element_count(x.shape[axis + 1:])
-        base, target = blank((tables, count, before, behind), x.dtype), blank((tables, before, count, behind), x.dtype)
+        before, after = element_count(x.shape[batch_dims:axis]), element_count(x.shape[axis + 1:])
+        base, target = blank((tables, count, before, after), x.dtype), blank((tables, before, count, after), x.dtype)
         moved = Value(out.name, out.tensor, (1, 1, 1, out.size_bytes), out.zero_point)
         state.layers.append(Move(op.index, op.op, (out,), moved, (
             copy_between(0, base.transpose(0, 2, 1, 3, 4), base, target, target),)))

@@ -100,7 +100,7 @@ def _first(pieces: list[Piece]) -> str:
 
 def _compile(model: Model, config: Config, memory: Memory | None, pieces: list[Piece], sets: list[list[int]],
              done: dict[tuple[int, ...], Compiled]) -> list[Piece] | None:
-    """Compile what is not in `done` by its operators; return the pieces anew when one is refused after all."""
+    """Compile what is not in `done` by its operators; return new pieces if one is refused after all."""
     for nodes in sets:
         operators = _operators(pieces, nodes)
         key = tuple(op.index for op in operators)

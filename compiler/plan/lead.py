@@ -35,11 +35,12 @@ def _rows(layer: Mac, config: Config) -> int:
     most = min(height, config.acc_words // width)
     weights = config.slices * config.gemm_rows * config.cols
     for rows in range(1, most + 1):
-        # Cycles of one input block: of the array, of the bus.
-        work = config.acc_open * config.slices * rows * width
-        comes = (rows * width * config.block + config.acc_open * weights + _COMMAND_BYTES) // config.bus_bytes
-        behind = blocks * weights // config.bus_bytes
-        if (blocks - 2) * work >= (blocks - 1) * comes and blocks * work >= (blocks - 1) * comes + behind:
+        # Of one input block, and of the weights of the output block after it.
+        array_cycles = config.acc_open * config.slices * rows * width
+        load_cycles = (rows * width * config.block + config.acc_open * weights + _COMMAND_BYTES) // config.bus_bytes
+        next_weights_cycles = blocks * weights // config.bus_bytes
+        loads_cycles = (blocks - 1) * load_cycles
+        if (blocks - 2) * array_cycles >= loads_cycles and blocks * array_cycles >= loads_cycles + next_weights_cycles:
             return rows
     return most if blocks > 2 else 0
 

@@ -63,7 +63,7 @@ class _Planner:
         return plans, groups
 
     def _rectangles(self, index: int, budget: int) -> LayerPlan | None:
-        """Rectangles and strips of one layer in so many words."""
+        """Rectangles and strips of one layer in `budget` words."""
         choice, layer = self._choice, self._layers[index]
         plan = None
         if self._lead and index == 0:

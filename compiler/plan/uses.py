@@ -67,7 +67,7 @@ class Uses:
         return fold
 
     def may_reside(self, key: int, words: int) -> bool:
-        """Whether a value may be whole in the scratchpad, of which values get so many words."""
+        """Whether a value may be whole in the scratchpad, where all values have `words` words."""
         value = self.values[key]
         if key in self.parts:
             return False

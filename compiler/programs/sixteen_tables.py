@@ -26,7 +26,7 @@ _FLOOR, _HALF_UP = Rounding.FLOOR, Rounding.HALF_UP
 _LOW, _HIGH = -(1 << 15), (1 << 15) - 1
 #: Bits of the distance between two entries of the logistic's table.
 _STEP_BITS = 10
-#: Bits of a right shift beside a factor.
+#: Bits of the right shift that comes with a factor.
 _SHIFT_BITS = 5
 
 Tables = tuple[IntArray | None, IntArray | None]

@@ -33,7 +33,7 @@ def constants(machine: Machine, area: Area, wanted: npt.NDArray[np.uint8], chann
     """Check an area [block, word] that holds constant bytes [block or one for all, word, byte] from their first one on.
 
     The caller has noted that it is read, if it exists. Of each block the first `channels` bytes of every word mean
-    something; with `element`, so many elements of that size in all of its words together.
+    something; with `element`, the first `channels` elements of that size in all of its words together.
     """
     size, width = wanted.shape[2], machine.config.word_bytes
     exists = machine.exists(area)

@@ -18,7 +18,7 @@ from tq_hw.isa.sizes import ceil_div
 __all__ = ["MemoryBytes"]
 
 _MOST_BYTES = 8
-#: Runs that are no whole pieces are looked at together with what is around them, if that is so many times as much.
+#: Runs that are no whole pieces are looked at together with what is around them, at most this many times as much.
 _AROUND = 4
 #: Bytes whose numbers are compared at once.
 _AT_ONCE = 1 << 16

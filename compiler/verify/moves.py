@@ -238,7 +238,7 @@ def _stored_plainly(machine: Machine, codes: Index, runs: Runs, wanted: Index) -
     difference = (codes - wanted.reshape(codes.shape)).tobytes()
     if difference != difference[:8] * (len(difference) >> 3):
         return False
-    # Each word may have so many bytes more than are taken; fewer would be a number near 2^SIZE_BITS.
+    # Each word may have `more` bytes than are taken; fewer would be a number near 2^SIZE_BITS.
     first, more = divmod(int.from_bytes(difference[:8], sys.byteorder, signed=True), 1 << SIZE_BITS)
     if more >= 1 << SIZE_BITS - 1 or first + runs.low - runs.first <= LAST_FILL:
         return False

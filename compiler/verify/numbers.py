@@ -41,7 +41,7 @@ class Numbers:
     Members
     -------
     image : bytes of region 0: each has a number of its own, as has each value of fill bytes
-    coded : bytes that coded runs of the image are decoded to, which have numbers behind those
+    coded : bytes that coded runs of the image are decoded to, which have the numbers after those
     total : how many numbers are needed in addition to those
     dtype : type of arrays of numbers
     flipped, looked_up : set in the number of a byte whose bit 7 is inverted; that has gone through a layer's table

@@ -192,7 +192,7 @@ class Runs(NamedTuple):
                    first + sum(max(end, 0) for end in ends) + size)
 
     def at(self, offset: int) -> "Runs":
-        """Return the same so many bytes farther on."""
+        """Return the same runs, `offset` bytes farther on."""
         return Runs(self.first + offset, self.counts, self.steps, self.size, self.low + offset, self.high + offset)
 
     def offsets(self) -> Index:

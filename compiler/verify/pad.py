@@ -11,7 +11,7 @@ __all__ = ["MIXED", "SIZE_BITS", "Pad", "code"]
 
 #: The code of a word whose bytes do not follow each other.
 MIXED = -1
-#: The code of any other word is its first number, and below it, in so many bits, how many bytes there are.
+#: The code of any other word is its first number, and in this many bits below it how many bytes there are.
 SIZE_BITS = 8
 _SIZES = (1 << SIZE_BITS) - 1
 
@@ -50,7 +50,7 @@ class Pad:
         return found
 
     def begin(self, words: Index, first: Index, sizes: Index) -> bool:
-        """Whether words, which exist, hold so many bytes that follow each other from given numbers on, no fill."""
+        """Whether words, which exist, hold `sizes` bytes or more that follow each other from `first` on, no fill."""
         if words.size and not 0 <= int(words.min()) <= int(words.max()) < len(self.codes):
             return False
         codes = self.codes[words]

@@ -28,7 +28,7 @@ from tq_hw.model.errors import DataflowError
 
 __all__ = ["Replay"]
 
-#: So many layers before the last one that was begun may have operations left.
+#: At most this many layers before the last one that was begun have operations left.
 _ALTERNATING = 16
 _LOOPS = ("count0", "count1", "count2", "count3")
 #: Fields that are at least 1.
@@ -65,7 +65,7 @@ def _cover(kernel: tuple[int, ...], parts: tuple[tuple[tuple[int, int], ...], ..
 class Replay:
     """The emission of a model, and the machine that its stream runs on, after another stream or from a cold start."""
 
-    def __init__(self, emitter: Emitter, stream: Stream, behind: Machine | None = None) -> None:
+    def __init__(self, emitter: Emitter, stream: Stream, earlier: Machine | None = None) -> None:
         self.emitter, self.stream, self.config = emitter, stream, emitter.config
         self.names = [f"operator {layer.index} ({layer.op})" for layer in emitter.graph.layers]
         image = bytes(emitter.image.data)
@@ -77,8 +77,8 @@ class Replay:
         sizes = {REGION_ARENA: emitter.arena_bytes, REGION_STATE: len(emitter.state)}
         for number, size in sizes.items():
             self.machine.add_region(number, size)
-        if behind is not None:
-            self.machine.pad.put(np.arange(self.config.scratchpad_words), 0, behind.left())
+        if earlier is not None:
+            self.machine.pad.put(np.arange(self.config.scratchpad_words), 0, earlier.left())
         self._layer = -1
         self._uses: dict[tuple[int, ...], Uses] = {}
         for value in self._roots():

@@ -9,7 +9,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* Stop, for the fuzzer to see, unless something holds. */
 void expect(int holds);
-/* A copy of exactly so many bytes, so that a look beyond them is seen; to be freed. */
+/* A copy of exactly `size` bytes, so that a look beyond them is seen; to be freed. */
 uint8_t *copied(const uint8_t *data, size_t size);
 /* Give a compiled file its magic, version, size and checksum, if it is long enough. */
 void seal(uint8_t *file, size_t size);

@@ -32,8 +32,8 @@ void start_memory(void)
 #endif
 }
 
-/* Every line of the L2 cache gets another word of the memory: twice its size is read, from where nothing changes behind
- * it. The data cache before it is written through and forgotten, so that the reads reach it. */
+/* Every line of the L2 cache gets another word of the memory: twice its size is read, from a range that no other
+ * master writes. The data cache before it is written through and forgotten, so that the reads reach it. */
 static void pass_through_l2(void)
 {
 #if defined(CONFIG_L2_SIZE)

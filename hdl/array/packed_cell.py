@@ -2,7 +2,7 @@
 
 The bytes of two slots stand in one operand of 25 bits, `high * 2^16 + low`, which is what a DSP48E1 multiplies by a
 weight in one go. The sum of up to 8 such products is `S1 * 2^16 + S0` with S0 in -130048..131072: two bits more than
-the 16 below S1. Which S1 it is follows from S1 modulo 4, which a few LUTs a cell add up beside it.
+the 16 below S1. Which S1 it is follows from S1 modulo 4, which a few LUTs a cell add up in parallel.
 """
 
 from typing import Any
@@ -77,7 +77,7 @@ class PackedCell(wiring.Component):
         m.d.sync += [
             operand.eq(self.row + column if self._columns else self.row), factor.eq(self.weight),
             product.eq(operand * factor), total.eq(self.above + product)]
-        # Of the high products, modulo 4: the low bit, and what the other one has beside its carry.
+        # Of the high products, modulo 4: the low bit, and what the other one has in addition to its carry.
         low_bit, high_bit = Signal(reset_less=True), Signal(reset_less=True)
         total_high = Signal(2, reset_less=True)
         m.d.sync += [

@@ -1,4 +1,4 @@
-"""Turns an array operation into its steps: the loops over tiles, output blocks, kernel and channels."""
+"""Makes an array operation into its steps: the loops over tiles, output blocks, kernel and channels."""
 
 from typing import Any
 

@@ -98,7 +98,7 @@ class BeatRouter(wiring.Component):
 
 
 class Pieces(wiring.Component):
-    """Make pieces of `view_bytes` of the beats of a run, the last one with zeros behind the beats.
+    """Make pieces of `view_bytes` of the beats of a run, the last one with zeros after the beats.
 
     Members
     -------

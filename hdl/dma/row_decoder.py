@@ -24,8 +24,8 @@ class RowDecoder(wiring.Component):
     """Decode runs row by row.
 
     A block takes two cycles and one for each row, or two where escapes and the next row's planes are more than the
-    view; `view_bytes` at most are used in a cycle. A row that is asked for behind the end of a run is one of zeros;
-    what of a run is behind the last row is dropped.
+    view; `view_bytes` at most are used in a cycle. A row that is asked for after the end of a run is one of zeros;
+    what of a run comes after the last row is dropped.
 
     Members
     -------
@@ -92,7 +92,7 @@ class RowDecoder(wiring.Component):
         return m
 
     def _window(self, m: Module) -> "_Window":
-        """Two pieces of the run; behind its end there are zeros."""
+        """Two pieces of the run; after its end there are zeros."""
         window = _Window(self._view)
         at, there, ended = window.at, Signal(2), window.ended
         pieces = [Signal(8 * self._view, name=f"piece{number}") for number in range(2)]
@@ -197,7 +197,7 @@ class _Window:
         #: The whole view is there; its run's last piece is.
         self.there, self.ended = Signal(name="window_there"), Signal()
         self.empty = Signal()
-        #: Strobe: so many bytes are used.
+        #: Strobe: this many bytes are used.
         self.go, self.uses = Signal(), Signal(range(size + 1))
         #: Forget the run, up to its last piece.
         self.drop = Signal()

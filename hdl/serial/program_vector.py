@@ -114,8 +114,8 @@ class _Vector:
     def _chunk(self) -> None:
         """Run the program on `size` slots."""
         asm, f = self.asm, self.f
-        repeat1, repeat2, row_repeat, behind = (asm.local(name) for name in (
-            "repeat1", "repeat2", "row repeat", "behind"))
+        repeat1, repeat2, row_repeat, end = (asm.local(name) for name in (
+            "repeat1", "repeat2", "row repeat", "end"))
         asm.move(self.repeat, 0)
         asm.move(self.uop, f["first"])
         self._passes_below(f["body_first"])
@@ -126,13 +126,13 @@ class _Vector:
             asm.move(repeat1, f["repeat1"])
             with asm.times(repeat1):
                 asm.move(self.uop, f["body_first"])
-                asm.add(behind, f["body_last"], 1)
-                self._passes_below(behind)
+                asm.add(end, f["body_last"], 1)
+                self._passes_below(end)
                 asm.add(self.repeat, self.repeat, f["a_repeat1_step"])
             asm.add(row_repeat, row_repeat, f["a_repeat2_step"])
         asm.move(self.repeat, 0)
-        asm.add(behind, f["last"], 1)
-        self._passes_below(behind)
+        asm.add(end, f["last"], 1)
+        self._passes_below(end)
 
     def _passes_below(self, end: Reg) -> None:
         asm = self.asm

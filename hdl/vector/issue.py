@@ -159,7 +159,7 @@ class Issue(wiring.Component):
         """Return whether the first step of the run at the first place must wait."""
         register = self._register_latency - 1
         # `free` comes late in its cycle; the timers count it one cycle later. Of two steps that pass in cycles x and y,
-        # the second starts as many free cycles behind the first as there are in x..y - 1. A timer set to n is over
+        # the second starts as many free cycles after the first as there are in x..y - 1. A timer set to n is over
         # when n are in x..y - 2. With n > 1 the first step has then started, so that cycle y - 1, free or not, is one
         # more between them: n + 1. A smaller n would need it to be free, so there one more is set.
         turn = delayed(m, free, 1, "turn", control=True)

@@ -77,7 +77,7 @@ def strided_ranges(node: Node) -> list[tuple[range, bool]] | None:
     count = node.input(1).shape[0] if len(node.input(1).shape) == 1 else -1
     cuts = strided_cuts(shape, count, node.operator.options) if count >= 0 else None
     if cuts is None:
-        raise node.error(f"begin has shape {list(node.input(1).shape)}, expected at most {len(shape)} elements beside "
+        raise node.error(f"begin has shape {list(node.input(1).shape)}, expected at most {len(shape)} elements besides "
                          f"new axes and at most one ellipsis, for at least one axis")
     if node.option("offset"):
         raise node.unsupported("offset is set, which engines read differently; give ends instead of sizes")

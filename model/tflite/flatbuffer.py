@@ -212,7 +212,7 @@ class Table:
         return view.tobytes().decode("utf-8", "backslashreplace")
 
     def table(self, slot: int, field: str) -> "Table | None":
-        """Return a table, also one behind a union, or None when it is not stored."""
+        """Return a table, also one that a union points to, or None when it is not stored."""
         at = self._target(slot, field)
         return None if at is None else Table(self.file, at, f"{self.place}, {field}")
 

@@ -1,6 +1,6 @@
 """Where a vector operation reads what it writes itself, in an order that the hardware does not keep.
 
-Kept is the order of a chunk's micro-operations: what one has written is read by those behind it. A micro-operation
+Kept is the order of a chunk's micro-operations: what one has written is read by those after it. A micro-operation
 that reads words which it writes for an earlier slot finds either value, as does a chunk that reads what an earlier one
 wrote; parameter blocks are read long before they are used, while operations before are still under way.
 """
@@ -13,7 +13,7 @@ from tq_hw.sim.executor.microprogram import MicroProgram
 
 __all__ = ["note_overlaps", "note_parameters"]
 
-#: Operations of the vector unit before this one whose outputs may come behind the reading of its parameters.
+#: Operations of the vector unit before this one whose outputs may come after the reading of its parameters.
 _UNDER_WAY = 6
 
 

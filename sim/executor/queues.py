@@ -20,7 +20,7 @@ MAX_TOKENS = 255
 class Queue:
     """One unit: the commands that were dealt to it, and what it is doing.
 
-    `words` counts the command words that wait behind those of the next operation.
+    `words` counts the command words that wait after those of the next operation.
     """
 
     unit: Unit

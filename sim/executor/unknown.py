@@ -1,6 +1,6 @@
 """What nobody knows: bytes that no command has defined, and whatever was computed from them.
 
-A survey keeps a flag beside each value of the machine. A result is known only if all that it was computed from is; a
+A survey keeps a flag for each value of the machine. A result is known only if all that it was computed from is; a
 product with a weight that is known to be 0 is.
 """
 

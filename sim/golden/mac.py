@@ -172,7 +172,7 @@ def channel_multipliers(input_scale: float, weights: Tensor, output_scale: float
 
 
 def bias_values(op: Operator, subgraph: Subgraph, inputs: Inputs, position: int) -> Array | int:
-    """Bias per output channel whatever its shape, or 0 when the operator has none; int64 only beside int16."""
+    """Bias per output channel whatever its shape, or 0 when the operator has none; int64 only with int16."""
     tensor = input_tensor(op, subgraph, position)
     if tensor is None:
         return 0

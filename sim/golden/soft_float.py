@@ -36,7 +36,7 @@ def unpack(words: IntArray, exponent: int) -> Float32:
 
 @kernel("FLOAT_SUM")
 def float_sum(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
-    """Inputs are two tensors, of words or of bytes; those of bytes have tables of 256 words beside them."""
+    """Inputs are two tensors, of words or of bytes; those of bytes come with tables of 256 words."""
     exponent, terms = int_option(op, "exponent"), []
     for position in range(2):
         term = value(inputs, position)

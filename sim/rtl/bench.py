@@ -145,8 +145,8 @@ class SimulatedMemory:
     def wrong_last(self, burst: int, kind: str, at: int = 0) -> None:
         """Put RLAST of one read burst (counted from reset) to a wrong place.
 
-        `kind`: "cut": at beat `at`, and no beat comes behind it; "early": at that beat and at the last one; "late":
-        `at` beats behind the last one; "never".
+        `kind`: "cut": at beat `at`, and no beat comes after it; "early": at that beat and at the last one; "late":
+        `at` beats after the last one; "never".
         """
         self._dll.tq_wrong_last(self._handle, burst, LAST_FAULTS.index(kind), at)
 

@@ -116,7 +116,7 @@ class AcceleratorBoard(ReferenceBoard):
 class BadLine:
     """A port to a board in this process: each way, about one byte in `one_in` is dropped, flipped, doubled or late.
 
-    A late byte waits, with all after it, until the host has waited in vain once; then the board's gap may have passed.
+    A late byte waits, with all after it, until a wait of the host has timed out; then the board's gap may have passed.
     """
 
     def __init__(self, board: ReferenceBoard, *, seed: int = 0, one_in: int = 0) -> None:

@@ -140,7 +140,7 @@ def test_a_memory_that_is_only_slow(design: str) -> None:
 
 DEADLOCKS: dict[str, tuple[Runs, Unit, int]] = {
     "nobody gives": ((*COPY[:2], (Unit.STORE, STORE | {"wait_load": 2})), Unit.STORE, 0),
-    "one behind the other": ((*COPY, (Unit.LOAD, LOAD | {"wait_vector": 1, "post_array": 1}),
+    "one after the other": ((*COPY, (Unit.LOAD, LOAD | {"wait_vector": 1, "post_array": 1}),
                               (Unit.VECTOR, VECTOR | {"use_acc": 0, "wait_array": 1, "post_load": 1})), Unit.LOAD, 2),
     "no accumulators are free": (((Unit.ARRAY, ARRAY),), Unit.ARRAY, 0),
     "no accumulators are full": (((Unit.VECTOR, VECTOR),), Unit.VECTOR, 0),

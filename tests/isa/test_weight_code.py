@@ -36,7 +36,7 @@ def test_comes_back_again(data: list[int], cols: int) -> None:
 @settings(max_examples=60, deadline=None, derandomize=True)
 @given(data=st.binary(max_size=60), rows=st.integers(1, 400), cols=st.sampled_from(COLS))
 def test_any_bytes_have_rows(data: bytes, rows: int, cols: int) -> None:
-    """Fewer rows are the first of more, and zeros behind the bytes change nothing."""
+    """Fewer rows are the first of more, and zeros after the bytes change nothing."""
     found = decode_rows(data, rows, cols)
     assert found.shape == (rows, cols)
     assert np.array_equal(decode_rows(data, rows // 2, cols), found[:rows // 2])

@@ -1,4 +1,4 @@
-"""The bus to the system memory, burst by burst: fetch and loads take turns to read, stores write beside them.
+"""The bus to the system memory, burst by burst: fetch and loads take turns to read, stores write meanwhile.
 
 Memory answers reads in their order. Loads ask for a burst a cycle while there is room for what they have asked for;
 fetch asks when no more than one of its bursts is left, and is let in after some of a load's.

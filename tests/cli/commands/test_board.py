@@ -75,7 +75,7 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 class ResetEmulator(Emulator):
-    """Is reset when so many bytes have come."""
+    """Is reset after a number of bytes."""
 
     def __init__(self, *arguments: Any, reset_after: tuple[int, ...], **options: Any) -> None:
         super().__init__(*arguments, **options)
@@ -241,7 +241,7 @@ def emulation(*options: str) -> Iterator[tuple["subprocess.Popen[str]", str]]:
 
 
 def ask_without_reading(port: str, count: int) -> int:
-    """Ask a board who it is, so many times, and read no answer; return the handle."""
+    """Ask a board who it is, several times, and read no answer; return the handle."""
     handle = os.open(port, os.O_RDWR | os.O_NOCTTY)
     frames = Request(Command.OPEN, 1, 77, 24).to_bytes() * count
     while frames:

@@ -176,9 +176,9 @@ COPY = VECTOR | {"use_acc": 0}
     (0, 100, 150, 100),  # over before the array adds
     (400, 100, 150, 500),  # begins after
     (150, 60, 150, 200 + 10 * 4),  # 10 words are left, and one cycle in four is free
-    (150, 200, 150, 400 + 200 - 50 - 50),  # 50 before, 50 beside
+    (150, 200, 150, 400 + 200 - 50 - 50),  # 50 before, 50 meanwhile
     (200, 100, 200, 500)])
-def test_sums_are_read_beside_additions_in_the_same_memory(at: int, count: int, adds: int, end: int) -> None:
+def test_sums_are_read_between_additions_to_the_same_memory(at: int, count: int, adds: int, end: int) -> None:
     assert read_beside(at, count, 200, 400, adds) == end
 
 

@@ -73,7 +73,7 @@ def test_a_layer_that_waits_for_memory_begins_by_slices() -> None:
 
 
 def test_slices_are_for_memories_that_answer_soon() -> None:
-    """Each run of 16 bytes waits for the memory, and only so many wait at once."""
+    """Each run of 16 bytes waits for the memory, and only a few wait at once."""
     assert not begun(compile_model(pixelwise((1, 12, 12, 128), 128), PRESETS["n16"], memory=Memory(100)))
 
 

@@ -1,5 +1,5 @@
 // The netlist of a packed array beside its RTL, with inputs that keep to no rule; both in the module `both`.
-// The netlist has a register before each input and behind each output.
+// The netlist has a register before each input and after each output.
 
 #include <cstdint>
 #include <cstdio>

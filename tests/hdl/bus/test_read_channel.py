@@ -199,7 +199,7 @@ def test_a_burst_that_ends_in_the_wrong_place_is_an_error(kind: str, number: int
                     client.error, client.error_at, other.error | other.valid, dut.idle)
                 errors += [at] if error else []
                 assert not others and not is_idle
-            # Four beats that end as they should are the burst; what comes behind them is the next one's.
+            # Four beats that end as they should are the burst; what comes after them is the next one's.
             assert errors[0] == 4 * attempt + (2 if wrong[:4] == [0, 0, 0, 1] else 1)
             await ctx.tick().repeat(40)
             assert not ctx.get(dut.idle)

@@ -268,7 +268,7 @@ def test_says_when_it_has_no_word_to_deal() -> None:
     short = fetch_rtl(stream(commands[:4]), latency=10)
     bad = fetch_rtl([5], latency=10)
     for result in short, bad:
-        assert result.stalls == list(range(3, 18)), "from the start to the first word, not behind the last one"
+        assert result.stalls == list(range(3, 18)), "from the start to the first word, not after the last one"
     none = fetch_rtl([END], size_bytes=0)
     assert not none.stalls
 

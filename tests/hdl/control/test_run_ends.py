@@ -1,4 +1,4 @@
-"""How runs end: done, stopped, with an error, or with memory that never answers; and what comes right behind it."""
+"""How runs end: done, stopped, with an error, or with memory that never answers; and what comes right after it."""
 
 import pytest
 from registers_bench import NEWS_CYCLES, START, STOP, Host, simulate, until_reset

@@ -35,7 +35,7 @@ def decode_ref(name: str, runs: list[tuple[bytes, int]]) -> list[bytes]:
 
 def decode_rtl(name: str, runs: list[tuple[bytes, int]], seed: int = 0, idle: float = 0.0, refuse: float = 0.0,
                cycles: list[int] | None = None) -> list[bytes]:
-    """Give runs, and take so many rows of each; `cycles` gets the cycle of each row."""
+    """Give runs, and take some rows of each; `cycles` gets the cycle of each row."""
     dut, bench = decoder_of(name)
     cols, size = CONFIGS[name].cols, view_bytes(CONFIGS[name].cols)
     found: list[bytes] = []

@@ -162,10 +162,10 @@ def test_splits():
     ("STRIDED_SLICE", [(4,), [2], [1], [-1]], {"shrink_axis_mask": 1},
      "stride of axis 0 is -1, expected 1 or more as the axis is shrunk"),
     ("STRIDED_SLICE", [(4,), [0, 0], [4, 0], [1, 1]], {},
-     "begin has shape [2], expected at most 1 elements beside new axes and at most one ellipsis, for at least one "
+     "begin has shape [2], expected at most 1 elements besides new axes and at most one ellipsis, for at least one "
      "axis"),
     ("STRIDED_SLICE", [(4,), [0, 0], [4, 0], [1, 1]], {"ellipsis_mask": 2},
-     "begin has shape [2], expected at most 1 elements beside new axes and at most one ellipsis, for at least one "
+     "begin has shape [2], expected at most 1 elements besides new axes and at most one ellipsis, for at least one "
      "axis"),
     ("SPLIT", [[0], (5, 3)], {"num_splits": 2}, "num_splits is 2, the operator has 1 outputs"),
     ("UNPACK", [(2, 3)], {}, "num is 1, axis 0 has 2 elements, the operator has 1 outputs"),

@@ -99,7 +99,7 @@ MARK = 0x0102030405060708
 
 
 def with_contents_behind(contents, size_bytes):
-    """Write a model whose one constant is behind the FlatBuffer."""
+    """Write a model whose one constant lies after the FlatBuffer."""
     class Writer(_Writer):
         def _buffer(self, data):
             return self._table([(1, "Uint64", MARK), (2, "Uint64", size_bytes)])

@@ -21,7 +21,7 @@ SHAPE, QUANTIZATION = (1, 6), {"scale": 0.05, "zero_point": -3}
 
 
 def part(fill: Callable[[ModelBuilder, list[int]], list[int]], inputs: int) -> Subgraph:
-    """A subgraph of a counter and so many activations."""
+    """A subgraph of a counter and some activations."""
     b = ModelBuilder("part")
     outputs = fill(b, [b.input((), "int32"), *(b.input(SHAPE, **QUANTIZATION) for _ in range(inputs))])
     return b.model(*outputs).main

@@ -84,7 +84,7 @@ def test_loads_take_what_is_documented(config: str) -> None:
 
 
 def test_a_load_comes_after_what_fetch_asked_for() -> None:
-    """The first beat of commands on the bus, by the load that stands behind the last one."""
+    """The first beat of commands on the bus, by the load that stands after the last one."""
     config = load_config("tiny")
     seen = run("transpose_conv", config)
     first = seen.loads[0]
