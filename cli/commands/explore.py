@@ -12,7 +12,7 @@ from tq_hw.cli.explore.confirm import WAYS, check_ways, confirm
 from tq_hw.cli.explore.front import Aim, Point
 from tq_hw.cli.explore.options import with_options
 from tq_hw.cli.explore.page import render_front
-from tq_hw.cli.explore.search import Exploration, Workers, explore
+from tq_hw.cli.explore.search import PROOFS, Exploration, Workers, explore
 from tq_hw.cli.explore.target import Target, board_target, file_target
 from tq_hw.cli.report.page import need_plots
 from tq_hw.cli.report.tables import Column, print_table
@@ -93,6 +93,7 @@ def _show(found: Exploration, aims: Sequence[Aim], target: Target) -> None:
     every = "all" if found.exhaustive else f"{found.estimated:,}"
     click.echo(f"{target.name}: {every} of {found.space:,} machines that fit, {len(found.front):,} on the front; "
                f"memory of {target.rate.bytes_per_cycle:g} bytes per cycle, {target.clock_hz / 1e6:g} MHz")
+    click.echo("".join(f"proved: {line}\n" for line in found.proofs), nl=False)
     numbers = ("ms", "x preset", *(aim.name for aim in aims), "LUTs", "flip-flops", "multipliers", "block RAMs",
                "bytes")
     columns = [Column("machine", least=12), *(Column(name, number=True) for name in numbers),
@@ -114,7 +115,7 @@ def front_json(found: Exploration, aims: Sequence[Aim], target: Target) -> dict[
                    for aim in aims],
         "space": found.space, "estimated": found.estimated, "exhaustive": found.exhaustive,
         "refused": dict(found.refused), "preset": found.preset.to_json() if found.preset is not None else None,
-        "preset_on_front": found.preset_on_front if found.preset is not None else None,
+        "preset_on_front": found.preset_on_front if found.preset is not None else None, "proved": list(found.proved),
         "chosen": found.front[0].to_json() if found.front else None,
         "front": [point.to_json() for point in found.front]}
 
@@ -130,6 +131,8 @@ def front_json(found: Exploration, aims: Sequence[Aim], target: Target) -> dict[
 @click.option("--most", type=click.IntRange(0), default=1000, show_default=True, help="Machines to estimate; 0: all. "
               "Of more the search takes those near the front.")
 @click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True, help="Seed of the search.")
+@click.option("--prove", type=click.Choice(PROOFS), multiple=True, help="Estimate what bounds do not rule out, too, "
+              "until no machine can beat the preset, or be faster than the fastest. May be repeated.")
 @click.option("--confirm", "by", type=click.Choice(WAYS), multiple=True, help="Run the finalists and the preset on "
               "the RTL, or synthesize, or place and route the board with them. May be repeated.")
 @click.option("--finalists", type=click.IntRange(1, 100), default=2, show_default=True, help="How many, the fastest "
@@ -142,9 +145,9 @@ def front_json(found: Exploration, aims: Sequence[Aim], target: Target) -> dict[
 @json_option
 @debug_option
 def explore_command(models: tuple[str, ...], board_name: str | None, memory_name: str | None, space: str | None,
-                    weights: tuple[str, ...], deadlines: tuple[str, ...], most: int, seed: int, by: tuple[str, ...],
-                    finalists: int, store: str | None, jobs: int | None, scheduler: str | None, output: str | None,
-                    html: str | None, json_file: str | None) -> None:
+                    weights: tuple[str, ...], deadlines: tuple[str, ...], most: int, seed: int, prove: tuple[str, ...],
+                    by: tuple[str, ...], finalists: int, store: str | None, jobs: int | None, scheduler: str | None,
+                    output: str | None, html: str | None, json_file: str | None) -> None:
     """Search the machines that fit for the fastest ones, and for those that take less: the front of what is best.
 
     Cycles and resources are estimated for all; results are kept, so that a search that is stopped goes on.
@@ -157,7 +160,7 @@ def explore_command(models: tuple[str, ...], board_name: str | None, memory_name
     check_ways(by, target)
     with Meter() as meter:
         workers = Workers(Path(store) if store is not None else default_store(), jobs, scheduler, meter.seen)
-        found = explore(aims, target, workers, most=most, seed=seed)
+        found = explore(aims, target, workers, most=most, seed=seed, prove=prove)
         found = confirm(by, found, aims, target, workers, finalists)
     if json_file != "-":
         _show(found, aims, target)

@@ -45,7 +45,7 @@ def _summary(found: Exploration, aims: Sequence[Aim], target: Target) -> list[tu
     if found.preset is not None:
         rows.append(("preset", f"{found.preset.config.name}: {found.preset.milliseconds:.3f} ms, "
                      + ("on the front" if found.preset_on_front else "not on the front")))
-    return rows
+    return rows + [("proved", line) for line in found.proofs]
 
 
 def _report(point: Point, target: Target) -> Mapping[str, Any]:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tq_hw.boards.resources.board import taken
+from tq_hw.cli.explore.bounds import Bounds
 from tq_hw.cli.explore.front import Aim, Point, front_of, in_time, make_point
 from tq_hw.cli.explore.target import Target, configurations, first_refusal, fitting
 from tq_hw.cli.explore.tasks import estimate_task
@@ -15,10 +16,15 @@ from tq_hw.model.errors import OptionError, UnsupportedError
 from tq_hw.store import Store
 from tq_hw.work import Task, run_tasks
 
-__all__ = ["Exploration", "Workers", "explore", "in_front"]
+__all__ = ["PROOFS", "Exploration", "Workers", "explore", "in_front"]
+
+#: What a search can make sure of: that no machine beats the preset, or is faster than the fastest.
+PROOFS = ("preset", "fastest")
 
 #: Rounds of a search in a large space: a part of all estimates is spent at random, then on neighbours of the front.
 _ROUNDS, _RANDOM_SHARE = 10, 3
+#: Machines that are estimated for a proof before the bounds are looked at again.
+_PROOF_BATCH = 32
 
 
 @dataclass(frozen=True)
@@ -57,6 +63,7 @@ class Exploration:
     preset : the point of the target's preset, if it has one
     space, estimated : machines that fit, and those of them that were estimated
     refused : why machines were refused, with how many
+    proved : of PROOFS, what is sure: the machines that were not estimated are too slow or too large for anything else
     """
 
     points: tuple[Point, ...]
@@ -65,6 +72,7 @@ class Exploration:
     space: int
     estimated: int
     refused: Mapping[str, int]
+    proved: tuple[str, ...] = ()
 
     @property
     def exhaustive(self) -> bool:
@@ -75,6 +83,18 @@ class Exploration:
     def preset_on_front(self) -> bool:
         """Whether no machine beats the preset; of machines that are equal in everything the front has one."""
         return self.preset is not None and any(self.preset.objectives == point.objectives for point in self.front)
+
+    @property
+    def proofs(self) -> list[str]:
+        """What is sure though not every machine was estimated, as a person reads it."""
+        lines = []
+        if "preset" in self.proved and self.preset is not None and not self.exhaustive:
+            beats = f"{self.preset.config.name}, the preset"
+            lines.append(f"no machine of the space beats {beats}" if self.preset_on_front
+                         else f"every machine of the space that beats {beats}, was estimated")
+        if "fastest" in self.proved and not self.exhaustive:
+            lines.append("no machine of the space is faster than the first")
+        return lines
 
 
 class _Search:
@@ -137,13 +157,37 @@ class _Search:
                         found[config] = None
         return list(found)
 
+    @property
+    def preset(self) -> Point | None:
+        """The point of the target's preset."""
+        return self.known.get(self._target.preset) if self._target.preset is not None else None
 
-def explore(aims: Sequence[Aim], target: Target, workers: Workers, *, most: int, seed: int = 0) -> Exploration:
+    def undecided(self, proof: str) -> list[Config]:
+        """Return the machines that could still prove wrong what is known, those with the highest hopes first."""
+        points, preset = self.points, self.preset
+        if proof == "preset" and preset is None:
+            return []
+        bounds = Bounds(self._aims, self._target, points)
+        if proof == "preset" and preset is not None:
+            hopeful = bounds.rivals(self.fits, preset)
+        else:
+            best = in_front(points, self._aims) or front_of(points)
+            hopeful = bounds.faster(self.fits, best[0].milliseconds)
+        return [config for config in hopeful if config not in self.known]
+
+    def prove(self, proof: str) -> None:
+        """Estimate machines until none is left that could prove wrong what is known."""
+        while hopeful := self.undecided(proof):
+            self.estimate(hopeful[:_PROOF_BATCH])
+
+
+def explore(aims: Sequence[Aim], target: Target, workers: Workers, *, most: int, seed: int = 0,
+            prove: Sequence[str] = ()) -> Exploration:
     """Estimate at most `most` machines of the target's space (0: all) and return the front.
 
     Of a space that is larger, machines are drawn from `seed` first, then those near the front of what is known: the
-    same in each run. Raises OptionError for a space without a legal machine, UnsupportedError where none fits or runs
-    the models.
+    same in each run. `prove`, of PROOFS, estimates those besides which bounds do not rule out. Raises OptionError for a
+    space without a legal machine, UnsupportedError where none fits or runs the models.
     """
     search = _Search(aims, target, workers)
     everything = list(search.fits)
@@ -164,12 +208,16 @@ def explore(aims: Sequence[Aim], target: Target, workers: Workers, *, most: int,
             batch = [*near, *others][:min(max(share, 1), most - len(search.known))]
             search.estimate(batch)
     points = search.points
+    if points:
+        for proof in prove:
+            search.prove(proof)
+        points = search.points
     if not points:
         reason = max(search.refused, key=lambda text: search.refused[text])
         raise UnsupportedError(f"none of {len(search.known):,} machines runs all models: {reason}")
-    preset = search.known.get(target.preset) if target.preset is not None else None
-    return Exploration(tuple(points), tuple(in_front(points, aims)), preset, len(everything), len(search.known),
-                       search.refused)
+    proved = tuple(proof for proof in PROOFS if (proof != "preset" or search.preset) and not search.undecided(proof))
+    return Exploration(tuple(points), tuple(in_front(points, aims)), search.preset, len(everything),
+                       len(search.known), search.refused, proved)
 
 
 def in_front(points: Sequence[Point], aims: Sequence[Aim]) -> list[Point]:

@@ -21,11 +21,15 @@ from tq_hw.boards.build.figures import Timing
 from tq_hw.boards.catalog.board import Board
 from tq_hw.boards.catalog.catalog import BOARDS
 from tq_hw.boards.resources.record import Machine
+from tq_hw.cli.commands.explore import read_aims
+from tq_hw.cli.explore.bounds import Bounds, weight_bytes
 from tq_hw.cli.explore.front import Point
 from tq_hw.cli.explore.options import with_options
-from tq_hw.cli.explore.search import Exploration
-from tq_hw.cli.explore.target import board_target
+from tq_hw.cli.explore.search import Exploration, Workers, explore
+from tq_hw.cli.explore.target import board_target, file_target
+from tq_hw.cli.explore.tasks import estimate_task, rtl_task
 from tq_hw.isa.config import PRESETS, Config, load_config
+from tq_hw.isa.memory import Memory
 from tq_hw.model.errors import ToolError
 from tq_hw.model.tflite.reader import read_model
 
@@ -135,6 +139,45 @@ def test_a_large_space_is_searched_the_same_way_each_time(tq: Tq, space: Path) -
     assert (first["space"], first["estimated"], first["exhaustive"]) == (12, 6, False)
     assert tq(*options).code == 0
     assert front() == first
+
+
+def test_bounds_prove_what_a_whole_search_finds(tq: Tq, space: Path) -> None:
+    """The preset on the front, and the fastest machine, of two that were drawn and those that bounds leave."""
+    options = ("explore", DIGITS, "--space", space, "--store", "s.db", "--jobs", "1", "--json", "r.json")
+    assert tq(*options).code == 0
+    whole = front()
+    assert (whole["proved"], whole["preset_on_front"]) == (["preset", "fastest"], True)
+    assert tq(*options, "--most", "2").code == 0
+    assert front()["proved"] == []
+    result = tq(*options, "--most", "2", "--prove", "preset")
+    assert "proved: no machine of the space beats tiny, the preset\n" in result.out
+    assert (front()["estimated"], front()["proved"], front()["preset_on_front"]) == (4, ["preset"], True)
+    assert tq(*options, "--most", "2", "--prove", "fastest").code == 0
+    assert front()["chosen"] == whole["chosen"]
+    assert "fastest" in front()["proved"]
+
+
+def test_bounds_are_below_every_estimate(tq: Tq, space: Path) -> None:
+    aims = read_aims([str(DIGITS)], (), ())
+    target = file_target(str(space))
+    found = explore(aims, target, Workers(Path("s.db"), 1), most=0)
+    bounds = Bounds(aims, target, found.points)
+    for point in found.points:
+        assert 0 < bounds.cycles(point.config, "digits") <= point.models["digits"]["cycles"]
+        assert bounds.milliseconds(point.config) <= point.milliseconds
+    # The weights of the convolutions and of the last layer.
+    assert weight_bytes(aims[0].blob) == 6_432
+    slow = replace(target, rate=replace(target.rate, bytes_per_cycle=0.5))
+    assert Bounds(aims, slow, found.points).cycles(PRESETS["n16"], "digits") == 2 * 6_432
+    coded = replace(PRESETS["n16"], compressed_weights=1)
+    assert Bounds(aims, slow, found.points).cycles(coded, "digits") < 2 * 6_432
+
+
+def test_machines_that_differ_in_packing_alone_share_an_estimate() -> None:
+    memory = Memory(30, 8.0)
+    packed = replace(PRESETS["n8"], dsp_packing=2)
+    assert estimate_task(b"", packed, memory).key == estimate_task(b"", PRESETS["n8"], memory).key
+    assert rtl_task(b"", packed, memory).key != rtl_task(b"", PRESETS["n8"], memory).key
 
 
 def test_killed_and_started_again_it_goes_on(tq: Tq, space: Path, tmp_path: Path) -> None:

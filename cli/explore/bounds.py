@@ -1,0 +1,65 @@
+"""What no machine can be faster than, so that a search may leave out machines and still be sure of what it says.
+
+The array does at most one multiply-accumulate per row, column and cycle; the bus brings every weight at least once,
+because an inference begins with nothing in the scratchpad.
+"""
+
+from collections.abc import Mapping, Sequence
+from math import exp, log
+
+from tq_hw.cli.explore.front import Aim, Point
+from tq_hw.cli.explore.target import Target
+from tq_hw.isa.config import Config
+from tq_hw.model.tflite.reader import parse_model
+
+__all__ = ["Bounds", "weight_bytes"]
+
+#: Operators whose second input are weights.
+_WITH_WEIGHTS = ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED")
+#: What a machine must not take more of than the preset, to beat it.
+_TAKEN = ("luts", "multipliers", "block_rams")
+
+
+def weight_bytes(blob: bytes) -> int:
+    """Return the bytes of the int8 weights of a model, each tensor counted once."""
+    graph = parse_model(blob, "model").subgraphs[0]
+    used = {op.inputs[1] for op in graph.operators if op.op in _WITH_WEIGHTS and len(op.inputs) > 1}
+    found = [graph.tensors[index] for index in used]
+    return sum(tensor.data.nbytes for tensor in found if tensor.data is not None and tensor.dtype == "int8")
+
+
+class Bounds:
+    """Lower bounds of the mean time of machines, from machines that were estimated."""
+
+    def __init__(self, aims: Sequence[Aim], target: Target, points: Sequence[Point]) -> None:
+        self._aims, self._target = aims, target
+        # Rewrites may cut multiply-accumulates away that need not be done: the fewest of any machine count.
+        self._macs: dict[str, int] = {aim.name: min(point.models[aim.name]["macs"] for point in points) for aim in aims}
+        self._bytes = {aim.name: weight_bytes(aim.blob) for aim in aims}
+
+    def cycles(self, config: Config, name: str) -> float:
+        """Return cycles that a model takes at least."""
+        rate = min(float(self._target.rate.bytes_per_cycle), config.bus_bytes)
+        # How far weights are compressed is known after a plan alone.
+        loads = 0.0 if config.compressed_weights else self._bytes[name] / rate
+        return max(1.0, self._macs[name] / config.macs, loads)
+
+    def milliseconds(self, config: Config) -> float:
+        """Return the geometric mean over the models that a machine takes at least."""
+        total = sum(aim.weight for aim in self._aims)
+        mean = exp(sum(aim.weight * log(self.cycles(config, aim.name)) for aim in self._aims) / total)
+        return 1000 * mean / self._target.clock_hz
+
+    def rivals(self, fits: Mapping[Config, Mapping[str, float]], preset: Point) -> list[Config]:
+        """Return the machines that could be as good as the preset in everything, those with the highest hopes first."""
+        return self._hopeful([config for config, taken in fits.items()
+                              if all(taken[kind] <= preset.taken[kind] for kind in _TAKEN)], preset.milliseconds)
+
+    def faster(self, fits: Mapping[Config, Mapping[str, float]], milliseconds: float) -> list[Config]:
+        """Return the machines that could be faster, those with the highest hopes first."""
+        return self._hopeful(list(fits), milliseconds)
+
+    def _hopeful(self, configs: Sequence[Config], milliseconds: float) -> list[Config]:
+        least = {config: self.milliseconds(config) for config in configs}
+        return sorted((config for config in configs if least[config] <= milliseconds),
+                      key=lambda config: (least[config], config.name))
