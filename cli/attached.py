@@ -7,13 +7,15 @@ from typing import Any, TypeVar, cast
 
 import click
 
-from tq_hw.boards.catalog.catalog import find_board
+from tq_hw.boards.catalog.catalog import find_board, find_memory
+from tq_hw.boards.catalog.rates import memory_rate
 from tq_hw.boards.link.host import Link
 from tq_hw.boards.link.mapped import MappedLink
 from tq_hw.boards.link.port import SerialPort
 from tq_hw.boards.link.uio import open_uio
 from tq_hw.cli.subject import DEFAULT_CONFIG
 from tq_hw.isa.config import Config, load_config
+from tq_hw.isa.memory import YARDSTICK, Memory
 from tq_hw.model.errors import OptionError
 
 __all__ = ["Place", "attached_options"]
@@ -32,7 +34,7 @@ class Place:
     Members
     -------
     name : of the board, or "uio"
-    config : that a model is compiled for
+    config, memory : that a model is compiled for; the memory is the first of the board's
     port : serial port, or UIO device
     baud : of a serial port
     buffer, clock_hz : of an accelerator behind UIO
@@ -41,6 +43,7 @@ class Place:
     name: str
     config: Config
     port: str
+    memory: Memory = YARDSTICK
     baud: int = 0
     buffer: str = ""
     clock_hz: int = 0
@@ -86,7 +89,7 @@ def _place(board_name: str | None, port: str | None, baud: int | None, uio: str 
             raise OptionError("run needs --board and --port, for a board at the end of a cable, or --uio, for an "
                               "accelerator in this processor's address space")
         board = find_board(board_name)
-        return Place(board.name, board.config, port, baud or board.baud)
+        return Place(board.name, board.config, port, memory_rate(board, find_memory(board, None)), baud or board.baud)
     for option, other in (("--board", board_name), ("--port", port), ("--baud", baud)):
         if other is not None:
             raise OptionError(f"{option} does not go with --uio: the accelerator is in this processor's address "

@@ -18,6 +18,6 @@ BOARD = Board(
     # 72 multipliers in the array, 16 in four lanes.
     config=Config("arty_a7", 9, 8, 4, 32 << 10),
     clock_hz=100_000_000,
-    memories=(OnChip(64 << 10), DDR3),
+    memories=(DDR3, OnChip(64 << 10)),
     loader=("-b", "arty"),
 )

@@ -16,5 +16,5 @@ BOARD = replace(
     platform="amaranth_boards.arty_a7:ArtyA7_100Platform",
     device=Device("XC7A100TI-1LCSG324", luts=63400, flip_flops=126800, multipliers=240, block_rams=135),
     config=Config("arty_a7_100", 9, 16, 16, 128 << 10),
-    memories=(OnChip(128 << 10), DDR3),
+    memories=(DDR3, OnChip(128 << 10)),
 )

@@ -18,6 +18,7 @@ from tq_hw.boards.build.tools import TOOLS
 from tq_hw.boards.build.top import load_platform
 from tq_hw.boards.catalog.board import Board, Ddr3, Memory, Sdr
 from tq_hw.boards.catalog.catalog import all_boards, find_board, find_memory
+from tq_hw.boards.catalog.rates import memory_rate
 from tq_hw.boards.soc.map import FLASH_FILE, FLASH_OFFSET
 from tq_hw.cli.cases import find_cases
 from tq_hw.cli.emulation.soc import flash_contents
@@ -188,7 +189,7 @@ def build_command(board_name: str, folder: str | None, model_file: str | None, m
     flash = b""
     if model_file is not None:
         model = read_model(model_file, shapes=shapes)
-        program = compile_program(model, board.config, model_file)
+        program = compile_program(model, board.config, model_file, memory_rate(board, memory))
         check_room(program, board, memory)
         if soc:
             inputs, _ = Subject(model_file, board.config, model, program).input_sets(inputs_file, 1, 0)

@@ -9,10 +9,10 @@ import click
 
 from tq_hw.boards.catalog.board import Ddr3
 from tq_hw.boards.catalog.catalog import find_board, find_memory
+from tq_hw.boards.catalog.rates import memory_rate
 from tq_hw.cli.emulation.emulator import MOST_MEMORY_BYTES, Emulator
 from tq_hw.cli.shared.options import debug_option, rate_of, rate_options
 from tq_hw.cli.shared.progress import ProgressBar
-from tq_hw.isa.memory import YARDSTICK
 from tq_hw.model.errors import OptionError
 
 __all__ = ["emulate_command"]
@@ -49,7 +49,7 @@ def emulate_command(board_name: str, memory_name: str | None, faults: int | None
     with ProgressBar(f"building {board.name}") as bar:
         emulator = Emulator(board.config, size_bytes, board.clock_hz, faults=faults,
                             levelled=isinstance(memory, Ddr3),
-                            memory=rate_of(latency, bytes_per_cycle, None, YARDSTICK),
+                            memory=rate_of(latency, bytes_per_cycle, None, memory_rate(board, memory)),
                             progress=bar.building(f"{board.name}: "))
     signal.signal(signal.SIGUSR1, lambda _number, _frame: emulator.reset())
     ended_by: list[int] = []

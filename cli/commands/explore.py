@@ -78,7 +78,8 @@ def _target(board_name: str | None, memory_name: str | None, space: str | None, 
         return board_target(board, board.memories[0])
     # The first memory in which there is room for every model.
     needed = max(estimate_model(model, board.config).memory_bytes for model in models)
-    return with_options(next((target for target in targets if target.memory_bytes >= needed), targets[-1]), models)
+    largest = max(targets, key=lambda target: target.memory_bytes)
+    return with_options(next((target for target in targets if target.memory_bytes >= needed), largest), models)
 
 
 def _row(point: Point, found: Exploration) -> tuple[object, ...]:

@@ -19,7 +19,6 @@ from tq_hw.cli.shared.files import check_outputs, npz_bytes, write, write_json
 from tq_hw.cli.shared.infer import infer_all
 from tq_hw.cli.shared.options import debug_option, draw_options, json_option, partition_option, shape_options
 from tq_hw.cli.subject import Subject, check_against_golden, open_for_board
-from tq_hw.isa.config import Config
 from tq_hw.isa.program import Program
 from tq_hw.model.errors import MismatchError, ToolError
 from tq_hw.model.rules.propagate import InputShapes
@@ -29,14 +28,14 @@ from tq_hw.sim.mixed import MixedEngine
 __all__ = ["run_command"]
 
 
-def _open(path: str, config: Config, partitioned: bool, shapes: InputShapes) -> Subject | MixedSubject:
+def _open(path: str, place: Place, partitioned: bool, shapes: InputShapes) -> Subject | MixedSubject:
     """Read and compile what is run; a file with accelerated parts is held against the board's own configuration."""
     if is_mixed_file(path):
         return open_mixed(path, None, None, shapes)
     if partitioned:
-        return open_mixed(path, config, None, shapes)
+        return open_mixed(path, place.config, place.memory, shapes)
     with explained(path, shapes, None):
-        return open_for_board(path, config, shapes=shapes)
+        return open_for_board(path, place.config, place.memory, shapes=shapes)
 
 
 def _engines(subject: Subject | MixedSubject, device: Device) -> tuple[Engine, list[BoardEngine]]:
@@ -113,7 +112,7 @@ def run_command(path: str, place: Place, inputs_file: str | None, outputs_file: 
     against the whole model in LiteRT; a difference is exit code 1.
     """
     check_outputs({"--outputs": outputs_file, "--json": json_file}, [path, inputs_file])
-    subject = _open(path, place.config, partitioned, shapes)
+    subject = _open(path, place, partitioned, shapes)
     inputs, stacked = subject.input_sets(inputs_file, sets, seed)
     link, close = place.open()
     try:

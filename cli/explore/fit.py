@@ -43,7 +43,7 @@ class Fit:
     Members
     -------
     memory : the first of the board's memories that holds the model; None: none does
-    preset : the board's machine, with that memory or else the board's last
+    preset : the board's machine, with that memory or else the board's largest
     largest : of the machines that fit, the fastest of those with the most multipliers; None: not known or none
     gives : what would have to give, for the model to fit, or for a machine twice as large
     """
@@ -101,7 +101,7 @@ def fit_board(model: Model, board: Board) -> Fit:
     """Return how a model and a board go together; UnsupportedError names what the board's machine cannot run."""
     needed = estimate_model(model, board.config, memory_rate(board, board.memories[0])).memory_bytes
     memory = next((each for each in board.memories if each.size_bytes >= needed), None)
-    used = memory or board.memories[-1]
+    used = memory or max(board.memories, key=lambda each: each.size_bytes)
     preset = _machine(model, board, used, board.config)
     largest = None
     if memory is not None and preset.resources is not None and board.config.design == "parallel":

@@ -40,8 +40,8 @@ TIMING_SUMMARY = """
 
 @pytest.mark.parametrize(("name", "memory", "pin"), [
     ("ulx3s_85f", 0, 'LOCATE COMP "sdram_0__dq__io[0]" SITE "J16";'),
-    ("ecpix5_85f", 1, 'LOCATE COMP "ddr3_0__dqs__p[1]" SITE "V1";'),
-    ("arty_a7_100", 1, r'set_property LOC N2 [get_ports "ddr3_0__dqs__p\[0]"]'),
+    ("ecpix5_85f", 0, 'LOCATE COMP "ddr3_0__dqs__p[1]" SITE "V1";'),
+    ("arty_a7_100", 0, r'set_property LOC N2 [get_ports "ddr3_0__dqs__p\[0]"]'),
     ("icebreaker", 0, "set_io uart_0__rx__io 6"),
 ])
 def test_board_elaborates_with_its_constraints(name: str, memory: int, pin: str) -> None:

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -24,10 +25,14 @@ from tq_hw.boards.link.protocol import Command, Request
 from tq_hw.cli.emulation.emulator import Emulator
 from tq_hw.compiler import compile_model
 from tq_hw.isa.config import load_config
+from tq_hw.isa.memory import Memory
+from tq_hw.model.errors import OptionError
 from tq_hw.model.samples.build import ModelBuilder
 from tq_hw.model.tflite.reader import parse_model
 from tq_hw.model.tflite.writer import write_model
 from tq_hw.sim import golden
+
+run_module: Any = import_module("tq_hw.cli.commands.run")
 
 TINY = load_config("tiny")
 MEMORY_BYTES = 1 << 16
@@ -201,6 +206,39 @@ def test_an_unknown_board_is_named(tq: Any, files: Path, command: str) -> None:
     outcome = tq(command, "--board", "ulx3s", *more)
     assert outcome.code == 2
     assert outcome.err.startswith("tq-hw: no board 'ulx3s': expected one of ")
+
+
+@pytest.mark.parametrize(("options", "memory", "levelled"), [
+    (("arty_a7",), Memory(30, 12.0), True), (("ecpix5_85f",), Memory(30, 9.0), True),
+    (("arty_a7", "--memory", "block RAM"), Memory(6, 7.53), False), (("ulx3s_85f",), Memory(30, 1.45), False),
+    (("ulx3s_85f", "--latency", "9"), Memory(9, 1.45), False)])
+def test_emulated_memory_is_the_boards(tq: Any, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...],
+                                       memory: Memory, levelled: bool) -> None:
+    seen: dict[str, Any] = {}
+
+    def record(*_arguments: Any, **keywords: Any) -> None:
+        seen.update(keywords)
+        raise OptionError("enough")
+
+    monkeypatch.setattr("tq_hw.cli.commands.emulate.Emulator", record)
+    outcome = tq("emulate", "--board", *options)
+    assert (outcome.code, outcome.err) == (2, "tq-hw: enough\n")
+    assert (seen["memory"], seen["levelled"]) == (memory, levelled)
+
+
+@pytest.mark.parametrize(("board", "memory"), [("arty_a7", Memory(30, 12.0)), ("ulx3s_85f", Memory(30, 1.45))])
+def test_a_schedule_is_for_the_boards_memory(tq: Any, files: Path, monkeypatch: pytest.MonkeyPatch, board: str,
+                                             memory: Memory) -> None:
+    seen: list[Any] = []
+    compiled = run_module.open_for_board
+
+    def record(*arguments: Any, **keywords: Any) -> Any:
+        seen.extend(arguments[1:])
+        return compiled(*arguments, **keywords)
+
+    monkeypatch.setattr(run_module, "open_for_board", record)
+    assert tq("run", "--board", board, "--port", "./no-port", "keywords.tflite").code == 5
+    assert seen == [BOARDS[board].config, memory]
 
 
 def test_emulate_offers_a_port_and_survives_its_button(tq: Any, files: Path) -> None:
