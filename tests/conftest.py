@@ -12,3 +12,9 @@ def shared() -> Path:
     if not folder.is_dir():
         pytest.skip("../shared, the conformance cases and real models, is not here")
     return folder
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add what tests of the golden model may write."""
+    parser.addoption("--record-engines", action="store_true",
+                     help="keep which operators agreed with which engine, for docs/reference/operators.md")

@@ -11,6 +11,7 @@ from pathlib import Path
 from textwrap import fill
 from typing import Any
 
+from tq_hw.cli.reference.engines import engines_of
 from tq_hw.cli.reference.programs import listing
 from tq_hw.compiler.lower.constraints import limits_of
 from tq_hw.compiler.lower.legalize import supported_operators
@@ -20,15 +21,10 @@ from tq_hw.model.rules.signatures import FLOAT_MOVES, FLOAT_OPERATORS, KINDS, SI
 from tq_hw.sim.golden.pointwise import POINTWISE
 from tq_hw.sim.golden.profiles import profile_rules
 
-__all__ = ["RECORD", "OperatorRow", "as_records", "engine_of", "page", "rows", "types_of"]
+__all__ = ["RECORD", "OperatorRow", "as_records", "page", "rows", "types_of"]
 
 #: Written by benches/operators.py.
 RECORD = Path(__file__).parent / "operators.json"
-#: Operators whose reference kernel in LiteRT is not followed: it computes in double, or reads int8 as uint8.
-_BY_TFLM = ("FULLY_CONNECTED", "SUM")
-#: Operators that the reference resolver does not have.
-_BY_OPTIMIZED = ("ELU",)
-_STATE = ("VAR_HANDLE", "READ_VARIABLE", "ASSIGN_VARIABLE", "CALL_ONCE")
 
 _HEAD = """# Operators
 
@@ -47,8 +43,9 @@ Generated from `model/rules/`, `compiler/lower/constraints.py`, compiled layers 
 {floats}.
 * float32 may be moved between them, after a float32 input and before a float32 output, by:
 {moves}.
-* Results equal every integer of the engine in "equal to" under profile `canon`; under `tflm` and `litert` they equal
-  those of TFLite Micro and of LiteRT's reference kernels for every operator, see [below](#profiles).
+* Under profile `canon` every integer equalled that of the engines in "equal to", in models of the operator alone with
+  random scales, shapes and options. What the tests compared is in `cli/reference/engines.json`, which they write. Under
+  `tflm` and `litert` results equal those of TFLite Micro and of LiteRT's reference kernels, see [below](#profiles).
 * Units are those that work on a typical layer, see [programs](programs.md).
 * Cycles are those of the typical layer from its start to its end for each element of its outputs, on the {engine} at
   `{config}`, with a memory of 8 bytes per cycle: input and output pass through memory. Between others it is faster.
@@ -102,13 +99,6 @@ def types_of(op: str) -> str:
             f"{_types(signature.outputs, signature.many_outputs)}")
 
 
-def engine_of(op: str) -> str:
-    """Return the engine whose integers an operator gives."""
-    if op in _BY_OPTIMIZED:
-        return "LiteRT"
-    return "TFLite Micro" if op in _BY_TFLM else "LiteRT BUILTIN_REF"
-
-
 def _record() -> dict[str, Any]:
     found: dict[str, Any] = json.loads(RECORD.read_text(encoding="utf-8"))
     return found
@@ -122,7 +112,7 @@ def rows() -> list[OperatorRow]:
         units = listing(op)[0]
         per_element = measured["cycles"] / measured["elements"] if measured.get("cycles") and units else None
         found.append(OperatorRow(
-            op, types_of(op), "" if op in _STATE else engine_of(op), units, rules_of(op), limits_of(op), per_element,
+            op, types_of(op), engines_of(op), units, rules_of(op), limits_of(op), per_element,
             {run: counts[op] for run, counts in sorted(record["verified"].items()) if op in counts}))
     return found
 

@@ -1,12 +1,14 @@
-"""Fixtures of the golden model's tests: the public engines, the comparison."""
+"""Fixtures of the golden model's tests: the public engines, the comparison, and the record of what was compared."""
 
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from tq_hw.cli.reference.engines import renew
 from tq_hw.model.graph import Model
 from tq_hw.model.tflite.reader import parse_model
 from tq_hw.sim.golden.run import run
@@ -64,8 +66,17 @@ def random_sets() -> Callable[..., list[list[np.ndarray]]]:
     return sets
 
 
+@pytest.fixture(scope="session")
+def engine_counts(request: pytest.FixtureRequest) -> Iterator[dict[str, Counter[str]]]:
+    """Count models that agreed, by the operator that makes their outputs and engine; `--record-engines` keeps this."""
+    counts: dict[str, Counter[str]] = {}
+    yield counts
+    if request.config.getoption("--record-engines"):
+        renew(counts)
+
+
 @pytest.fixture
-def agree(oracles: Callable[[str], Oracle]) -> Callable[..., None]:
+def agree(oracles: Callable[[str], Oracle], engine_counts: dict[str, Counter[str]]) -> Callable[..., None]:
     """Assert that golden model and engine give equal outputs: `agree(engine, data, sets)`."""
     def check(engine: str, data: bytes, sets: Sets, reset: bool = True) -> None:
         # Unchecked: the golden model also knows forms that the specification's rules refuse.
@@ -79,4 +90,7 @@ def agree(oracles: Callable[[str], Oracle]) -> Callable[..., None]:
                 assert ours.dtype == theirs.dtype
                 # TFLite Micro gives a scalar as shape (1,).
                 np.testing.assert_array_equal(ours, theirs.reshape(ours.shape))
+        names = {op.op for op in model.main.operators if {*op.outputs} & {*model.main.outputs}}
+        if len(names) == 1:
+            engine_counts.setdefault(names.pop(), Counter())[engine] += 1
     return check
