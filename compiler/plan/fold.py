@@ -23,7 +23,7 @@ def plan_fold(layer: Mac, config: Config) -> FoldPlan | None:
     """Return the folding of a convolution, or None where plain steps are as few or the hardware has no such form.
 
     The load unit writes a window word per cycle. Where it would take longer than the array, windows serve several
-    columns, as long as that makes the layer faster.
+    columns, as long as that makes the layer faster, and as long as a small scratchpad has room for their weights.
     """
     kernel_rows, kernel_cols = layer.kernel
     channels = layer.weights.shape[3]
@@ -37,13 +37,19 @@ def plan_fold(layer: Mac, config: Config) -> FoldPlan | None:
         if phases * layer.stride[1] * channels > config.word_bytes:
             break
         found = _fold(kernel_rows, (kernel_cols + (phases - 1) * layer.stride[1]) * channels, phases, config)
-        if len(found.steps) > config.fold_steps or len(found.steps) >= plain:
+        if len(found.steps) > config.fold_steps or len(found.steps) >= plain or not _has_room(found, config):
             continue
         array = rows * cols * len(found.steps) * ceil_div(outputs, config.cols)
         cycles = max(array, in_rows * found.pieces * found.words(cols))
         if best is None or cycles < best[0]:
             best = (cycles, found)
     return best[1] if best is not None else None
+
+
+def _has_room(found: FoldPlan, config: Config) -> bool:
+    """Whether weights of a block of outputs, which come in one piece, surely fit the ring: half of the least one."""
+    words = found.phases * len(found.steps) * config.rows + config.param_words
+    return config.sub_blocks * words <= config.scratchpad_words // 8
 
 
 def _fold(kernel_rows: int, window_bytes: int, phases: int, config: Config) -> FoldPlan:
