@@ -1,17 +1,30 @@
-"""Choices among words by numbers that are decoded a cycle ahead."""
+"""Choices among words: by numbers that are decoded a cycle ahead, or by a word's place in a longer one."""
 
 from collections.abc import Mapping, Sequence
 
-from amaranth import Cat, Module, Mux, Signal
+from amaranth import Cat, Const, Module, Mux, Signal
 from amaranth.hdl import Value
 from amaranth.utils import ceil_log2
 
-__all__ = ["choose_later", "is_one_of"]
+__all__ = ["choose_later", "is_one_of", "part_at"]
 
 
 def is_one_of(value: Value, patterns: Sequence[int]) -> Value:
     """Return whether a value is one of these."""
     return Cat(value == pattern for pattern in patterns).any()
+
+
+def part_at(word: Value, index: Value, bits: int) -> Value:
+    """Return the part of `bits` bits at an index, of a word that consists of such parts.
+
+    As Value.word_select, which multiplies the index by a width that is no power of two: synthesis may spend a
+    multiplier on that.
+    """
+    room = 1 << ceil_log2(bits)
+    if room == bits:
+        return word.word_select(index, bits)
+    parts = (Cat(word[start:start + bits], Const(0, room - bits)) for start in range(0, len(word), bits))
+    return Cat(parts).word_select(index, room)[:bits]
 
 
 def choose_later(m: Module, pattern: Value, places: Mapping[int, int], choices: Mapping[int, Value],

@@ -10,6 +10,7 @@ from amaranth import Cat, Module, Signal, Value, signed
 from amaranth.lib import data
 
 from tq_hw.hdl.lane.lane import STAGE_LEFT, STAGE_PRODUCT, STAGE_TABLE, Lane
+from tq_hw.hdl.parts.choose import part_at
 from tq_hw.hdl.parts.delay import delayed
 from tq_hw.hdl.vector.control import VectorControl
 from tq_hw.hdl.vector.issue import Issue, at_stage
@@ -49,7 +50,7 @@ def add_operands(m: Module, config: Config, issue: Issue, acc_data: Value, a_dat
     # The accumulator's data stands before its stage: choose the beat's lanes.
     beat = at_stage(m, step.beat, ACC_READ_LATENCY_CYCLES, "beat")
     chosen: Any = Signal(data.ArrayLayout(signed(32), config.requantize_lanes), reset_less=True)
-    m.d.sync += chosen.as_value().eq(acc_data.word_select(beat, 32 * config.requantize_lanes))
+    m.d.sync += chosen.as_value().eq(part_at(acc_data, beat, 32 * config.requantize_lanes))
     acc = delayed(m, chosen, STAGE_OPERANDS - ACC_READ_LATENCY_CYCLES - 1, "acc")
 
     m.submodules.registers = registers = VectorRegisters(config)
