@@ -198,7 +198,7 @@ def _outcome(compiled: Compiled, stream: Stream, model: Model, wanted: Sequence[
         return "refused"
     try:
         data = stream.assemble().data
-        found = [_run(compiled, data, model, turn) for turn in range(len(wanted))]
+        found = [_run(compiled, data, model, number) for number in range(len(wanted))]
     except (EncodeError, UnsupportedError, ProgramError):
         return "unencodable"
     except SimulationError as error:
@@ -212,7 +212,7 @@ def check_mutants(model: Model, config_name: str, count: int, seed: int, tally: 
     """Check `count` mutants of each change of one model's stream."""
     compiled = compile_model(model, load_config(config_name))
     stream, rng = compiled.emitter.stream, np.random.default_rng([seed, count])
-    wanted = [_run(compiled, stream.assemble().data, model, turn) for turn in range(2)]
+    wanted = [_run(compiled, stream.assemble().data, model, number) for number in range(2)]
     for kind, change in CHANGES.items():
         for _ in range(count):
             try:

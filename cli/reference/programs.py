@@ -92,11 +92,11 @@ def text_of(uop: Mapping[str, int], *, wide: bool = False) -> str:
 def _program(operation: Operation) -> Iterator[str]:
     fields = operation.fields
     first, last = (fields[name] - fields["first"] for name in ("body_first", "body_last"))
-    turns, wide = fields["repeat1"] * fields["repeat2"], fields.get("out_type") == 1
+    repeats, wide = fields["repeat1"] * fields["repeat2"], fields.get("out_type") == 1
     for number, uop in enumerate(operation.uops):
         line = text_of(uop, wide=wide)
-        bar = "" if not first <= number <= last or turns == 1 else f"{turns} x " if number == first else "  | "
-        yield f"{bar:>6}{line}" if last >= first and turns > 1 else line
+        bar = "" if not first <= number <= last or repeats == 1 else f"{repeats} x " if number == first else "  | "
+        yield f"{bar:>6}{line}" if last >= first and repeats > 1 else line
 
 
 def listing(op: str) -> tuple[str, list[list[str]]]:

@@ -125,11 +125,11 @@ def _row(row: Sequence[str], columns: Sequence[Column], widths: dict[int, int], 
               for number in widths if columns[number].folds and len(row[number]) > widths[number]}
     made = []
     for position, numbers in enumerate(lines):
-        for turn in range(max([1, *(len(folded[number]) for number in numbers if number in folded)])):
+        for line in range(max([1, *(len(folded[number]) for number in numbers if number in folded)])):
             texts = []
             for number in numbers:
-                text = (folded[number][turn] if turn < len(folded[number]) else "") if number in folded else (
-                    shortened(row[number], widths[number]) if turn == 0 else "")
+                text = (folded[number][line] if line < len(folded[number]) else "") if number in folded else (
+                    shortened(row[number], widths[number]) if line == 0 else "")
                 texts.append(text.rjust(widths[number]) if columns[number].number else text.ljust(widths[number]))
             made.append(("  " * (position > 0) + (" " * gap).join(texts)).rstrip())
     return made

@@ -48,7 +48,7 @@ class ArrayTile:
 
 
 def tile_sizes(f: Mapping[str, int]) -> list[int]:
-    """Slots of each tile in turn."""
+    """Slots of each tile, in order."""
     whole, rest = divmod(f["slots"], f["tile_slots"])
     sizes = [f["tile_slots"]] * whole + [rest] * (rest > 0)
     blocks = f["out_blocks"]
@@ -111,7 +111,7 @@ def _tiles(values: tuple[int, ...], folds: Folds, config: Config) -> tuple[Array
 
 
 def tile_order(f: Mapping[str, int]) -> list[tuple[int, int, int]]:
-    """Output block, first slot and slots of each tile in turn."""
+    """Output block, first slot and slots of each tile, in order."""
     tiles = [(first, min(f["tile_slots"], f["slots"] - first)) for first in range(0, f["slots"], f["tile_slots"])]
     if f.get("blocks_inner"):
         return [(block, *tile) for tile in tiles for block in range(f["out_blocks"])]

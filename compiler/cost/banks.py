@@ -13,7 +13,7 @@ from tq_hw.isa.config import BANKS
 __all__ = ["BankLog", "Masks", "refused", "walk_banks", "write_masks"]
 
 #: Words that are played through, from this many places of what goes before them.
-_WORDS, _PHASES = 48, 4
+_WORDS, _STARTS = 48, 4
 #: Banks that are used, a bit for each, cycle by cycle, again and again.
 Masks = bytes
 
@@ -83,8 +83,8 @@ def _meet(walks: Sequence[_Walk], before: Sequence[tuple[int, int, Masks]]) -> l
 def refused(banks: tuple[int, ...], pace: int, masks: Masks) -> float:
     """Return the cycles that a word waits on average, if one is wanted every `pace` cycles."""
     lost, size = 0, len(masks)
-    for phase in range(_PHASES):
-        at = phase * size // _PHASES + phase
+    for start in range(_STARTS):
+        at = start * size // _STARTS + start
         for number in range(_WORDS):
             bank = 1 << banks[number % len(banks)]
             waited = 0
@@ -92,7 +92,7 @@ def refused(banks: tuple[int, ...], pace: int, masks: Masks) -> float:
                 at, waited = at + 1, waited + 1
             lost += waited
             at += pace
-    return lost / (_WORDS * _PHASES)
+    return lost / (_WORDS * _STARTS)
 
 
 def walk_banks(f: Mapping[str, int], loops: tuple[tuple[str, str], ...], base: int) -> tuple[int, ...]:

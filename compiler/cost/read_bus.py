@@ -85,10 +85,10 @@ class ReadBus:
         each = max(1, beats // bursts)
         most = min(LOAD_BURSTS * BURST_BYTES // config.bus_bytes, memory.bursts * each)
         came = 0
-        while (turn := self._next()) is not None:
+        while (ask := self._next()) is not None:
             # What the load has asked for before comes before.
-            passed = int(max(0, turn - begin) * self._rate)
-            ahead = min((turn - asks) * each, came + passed + most)
+            passed = int(max(0, ask - begin) * self._rate)
+            ahead = min((ask - asks) * each, came + passed + most)
             if ahead >= beats:
                 break
             ahead = max(ahead, came)

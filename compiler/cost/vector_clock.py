@@ -30,7 +30,7 @@ from tq_hw.isa.sizes import ceil_div
 __all__ = ["VectorClock"]
 
 _A_LOOPS, _OUT_LOOPS = ((("cols", f"{name}_col_step"), ("slots", f"{name}_row_step")) for name in ("a", "out"))
-_IN_TURN = (0, 1, 2, 3)
+_ALL_BANKS = (0, 1, 2, 3)
 
 
 class VectorClock:
@@ -67,7 +67,7 @@ class VectorClock:
         """Return when the last words of a program over streams, or of a table, have been read."""
         f, config = operation.fields, self._config
         cycles = f["slots"] if table else program_cycles(operation, config)
-        banks = _IN_TURN if table else walk_banks(f, _A_LOOPS, f.get("a_base", 0))
+        banks = _ALL_BANKS if table else walk_banks(f, _A_LOOPS, f.get("a_base", 0))
         words = ceil_div(f["slots"] * 4, config.word_bytes) if table else stream_words(operation, config)
         self._log.walk(self._log.streams, id(operation), at, cycles, words, banks)
         end = at + cycles + self._waits.get(id(operation), 0)

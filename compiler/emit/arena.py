@@ -20,8 +20,8 @@ Life = tuple[int, int]
 def lives(graph: Graph, plan: Plan) -> dict[int, Life]:
     """Return the life of the bytes of each tensor, by the id of the value that owns them.
 
-    Layers whose operations are emitted in turns are all there for as long as one of them is. Inputs, which a host may
-    look at again, and outputs live for ever.
+    Layers whose operations are emitted alternately are all there for as long as one of them is. Inputs, which a host
+    may look at again, and outputs live for ever.
     """
     found: dict[int, Life] = {}
     layers = graph.layers

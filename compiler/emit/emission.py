@@ -12,12 +12,12 @@ from tq_hw.compiler.emit.move import emit_move
 from tq_hw.compiler.emit.plane_mac import emit_plane_mac
 from tq_hw.compiler.emit.resize import emit_resize
 from tq_hw.compiler.emit.rows import emit_rows
-from tq_hw.compiler.emit.transpose import emit_turn
+from tq_hw.compiler.emit.transpose import emit_transpose
 from tq_hw.compiler.emit.vector import emit_elementwise, emit_max_pool, emit_pad
 from tq_hw.compiler.ir.layers import Elementwise, Layer, Mac, MaxPool, Pad, RowProgram
 from tq_hw.compiler.ir.lstm import Lstm
 from tq_hw.compiler.ir.sixteen import PlaneMac
-from tq_hw.compiler.ir.staged import Columns, Flat, LongRows, MatMul, Move, OneHot, Resize, Turn
+from tq_hw.compiler.ir.staged import Columns, Flat, LongRows, MatMul, Move, OneHot, Resize, Transpose
 from tq_hw.compiler.plan.places import LayerPlan
 
 __all__ = ["emission"]
@@ -52,7 +52,7 @@ def emission(emitter: Emitter, layer: Layer, plan: LayerPlan) -> Iterator[None]:
             emit_plane_mac(emitter, layer, plan)
         case MatMul():
             emit_matmul(emitter, layer, plan)
-        case Turn() if emitter.is_resident(layer.inputs[0]) and emitter.is_resident(layer.output):
-            emit_turn(emitter, layer, plan)
+        case Transpose() if emitter.is_resident(layer.inputs[0]) and emitter.is_resident(layer.output):
+            emit_transpose(emitter, layer, plan)
         case Move():
             emit_move(emitter, layer, plan)

@@ -121,7 +121,7 @@ def _walk(emitter: Emitter, layer: Flat, plan: LayerPlan, inputs: list[Elements]
     row_words = slots * words
     rows = min(layer.rows, (plan.out_words - buffers * slots * single_words) // (buffers * row_words))
     emitter.reserve_program(2 * len(layer.body) + len(layer.before) + len(layer.after))
-    turn = 0
+    loads = 0
     stretches = [(image, low) for image in range(layer.images) for low in range(0, layer.count, slots * config.block)]
     for number, (image, low) in enumerate(stretches):
         count = min(slots * config.block, layer.count - low)
@@ -139,8 +139,8 @@ def _walk(emitter: Emitter, layer: Flat, plan: LayerPlan, inputs: list[Elements]
             base += slots * step
         for row in range(0, layer.rows, rows):
             height = min(rows, layer.rows - row)
-            base = plan.out_bases[0] + buffers * slots * single_words + turn % buffers * rows * row_words
-            turn += 1
+            base = plan.out_bases[0] + buffers * slots * single_words + loads % buffers * rows * row_words
+            loads += 1
             read = inputs[0].load((image * layer.rows + row) * layer.count + low, count, base, height, layer.count)
             last = row + height == layer.rows
             before = layer.before if row == 0 else ()

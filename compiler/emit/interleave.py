@@ -75,7 +75,7 @@ def _prepare(emitter: Emitter, user: Layer) -> None:
 
 
 def _emit_group(emitter: Emitter, group: Group, emission: Emission) -> None:
-    """Emit the strips of layers that cascade, in turns."""
+    """Emit the strips of layers that cascade, one after the other."""
     layers, plans = emitter.graph.layers, emitter.plan.layers
     emitter.reserve_program(_GROUP_UOPS)
     for layer in layers[group.first:group.last + 1]:
@@ -83,7 +83,7 @@ def _emit_group(emitter: Emitter, group: Group, emission: Emission) -> None:
             emitter.tables(layer.tables)
     with emitter.scope(hold=True):
         steps = {index: emission(emitter, layers[index], plans[index]) for index in range(group.first, group.last + 1)}
-        for index, _ in group.turns:
+        for index, _ in group.order:
             emitter.layer_index = index
             next(steps[index])
         for index, rest in steps.items():

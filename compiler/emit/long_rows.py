@@ -33,7 +33,7 @@ def _operation(emitter: Emitter, code: RowCode, fields: dict[str, int], accesses
     emitter.vector({"out_blocks": 1, "tile_slots": fields["slots"], **fields,
                     **program_fields(placed, body), "repeat1": code.repeats}, accesses,
                    accesses if target is not None else (),
-                   Streams(placed, source, out=target, body=code.body, turns=code.repeats))
+                   Streams(placed, source, out=target, body=code.body, repeats=code.repeats))
 
 
 def _once_through(uops: list[Uop]) -> RowCode:
@@ -66,7 +66,7 @@ class _LongRows:
         room = self.plan.out_words
         self.stretch = self.slots if self.slots <= room else max(room // 2 // self.chunk, 1) * self.chunk
         self.buffers = max(1, min(2, room // self.stretch))
-        self.turn = 0
+        self.loaded = 0
         self.source = Elements(self.emitter, self.layer.inputs[0], _INT8)
         self.target = Elements(self.emitter, self.layer.output, _INT8)
 
@@ -107,8 +107,8 @@ class _LongRows:
         return min(self.channels, (first + self.stretch) * block) - first * block
 
     def _load(self, start: int, first: int) -> Access:
-        self.turn += 1
-        base = self.plan.out_bases[0] + self.turn % self.buffers * self.stretch
+        self.loaded += 1
+        base = self.plan.out_bases[0] + self.loaded % self.buffers * self.stretch
         return self.source.load(start + first * self.config.block, self._elements(first), base)
 
     def _fields(self, base: int, slots: int) -> dict[str, int]:

@@ -156,7 +156,7 @@ class _MacEmitter(MacLayer):
             group = (first, min(first + size, blocks[1]))
             part = Rect(rect.image, rect.rows, rect.cols, self.word_blocks(group))
             if self.packed.fold is not None:
-                self._phases(part, source, group, constants, reads, target)
+                self._shared_windows(part, source, group, constants, reads, target)
             elif self.packed.dilated:
                 emit_dilated(self, part, source, group, constants, target)
             else:
@@ -168,23 +168,23 @@ class _MacEmitter(MacLayer):
                 self.requantize(part, target, tile, constants.vector_fields(group), constants.reads(group))
             yield group[1]
 
-    def _phases(self, part: Rect, source: View, group: tuple[int, int], constants: MacConstants,
+    def _shared_windows(self, part: Rect, source: View, group: tuple[int, int], constants: MacConstants,
                 reads: tuple[Access, ...], target: View) -> None:
-        """One operation for each of the columns that share a window: every `phases`-th column of the rectangle."""
+        """One operation for each of the columns that share a window: every `columns`-th column of the rectangle."""
         fold = self.packed.fold
         assert fold is not None
         words = len(fold.steps) * self.packed.rows
-        for phase in range(min(fold.phases, part.cols[1] - part.cols[0])):
-            count = ceil_div(part.cols[1] - part.cols[0] - phase, fold.phases)
+        for column in range(min(fold.columns, part.cols[1] - part.cols[0])):
+            count = ceil_div(part.cols[1] - part.cols[0] - column, fold.columns)
             slots = (part.rows[1] - part.rows[0]) * count
             cut = {"out_cols": count, "slots": slots, **even_tiles(slots, self.tile_words)}
             weights = constants.array_fields(group)
-            weights["weight_base"] += phase * words
-            tile = self.tile(part, group, (phase, count, fold.phases))
+            weights["weight_base"] += column * words
+            tile = self.tile(part, group, (column, count, fold.columns))
             self.emitter.array(self.array(part, source, group, weights) | cut,
-                               (*reads, *constants.reads(group)), self.part(tile, None, phase))
+                               (*reads, *constants.reads(group)), self.part(tile, None, column))
             self.requantize(part, target, tile, constants.vector_fields(group), constants.reads(group),
-                             (phase, fold.phases))
+                             (column, fold.columns))
 
 
 def emit_mac(emitter: Emitter, layer: Mac, plan: LayerPlan) -> Iterator[None]:

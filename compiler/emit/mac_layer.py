@@ -13,7 +13,7 @@ from tq_hw.compiler.ir.layers import Mac
 from tq_hw.compiler.ir.meaning import Part, Streams, Tile, tile_pixels
 from tq_hw.compiler.ir.window import in_span, window
 from tq_hw.compiler.plan.cascade import Cut
-from tq_hw.compiler.plan.dilated import ColumnTurn
+from tq_hw.compiler.plan.dilated import ColumnPhases
 from tq_hw.compiler.plan.layout import View, block_count, even_cuts, row_cuts, row_parts
 from tq_hw.compiler.plan.places import LayerPlan
 from tq_hw.compiler.programs.words import program_fields
@@ -49,7 +49,7 @@ class MacLayer:
         #: What is cut into rectangles, one after the other.
         self.layers = self.plan.row_phases or (self.layer,)
         self.layer = self.layers[0]
-        self.turns: dict[tuple[int, int], list[ColumnTurn]] = {}
+        self.column_phases: dict[tuple[int, int], list[ColumnPhases]] = {}
         self.packed = pack(self.layer, self.plan, config)
         self.out_blocks = ceil_div(self.layer.output.shape[3], config.cols)
         # Equal multipliers and shifts stand in the micro-operation: only biases are loaded, and the weights after
@@ -153,12 +153,12 @@ class MacLayer:
         return Tile(layer=self.layer, image=rect.image, rows=(rect.rows[0], rect.rows[1] - rect.rows[0]),
                     cols=(rect.cols[0] + first, count), blocks=blocks, col_step=step, phases=phases)
 
-    def part(self, tile: Tile, kernel: Kernel | None = None, phase: int = 0) -> Part:
+    def part(self, tile: Tile, kernel: Kernel | None = None, column: int = 0) -> Part:
         """What an operation adds to sums: all, or what a part of the kernel gives."""
         taps, packed = self.layer.kernel, self.packed
         weights = packed.choose(tile.blocks, kernel)
         if packed.fold is not None:
-            return Part(tile, weights[:, phase], (0, taps[0]), (0, taps[1]), (0, 1), packed.fold, phase)
+            return Part(tile, weights[:, column], (0, taps[0]), (0, taps[1]), (0, 1), packed.fold, column)
         if packed.mode is ArrayMode.GEMM:
             k = kernel or Kernel((0, taps[0]), (0, taps[1]), (0, weights.shape[3]))
             return Part(tile, weights, k.rows, k.cols, k.blocks, diagonal=packed.diagonal)
@@ -170,8 +170,8 @@ class MacLayer:
         return Part(tile, weights, rows, cols, (0, 1))
 
     def requantize(self, rect: Rect, target: View, tile: Tile, parameters: Mapping[str, int],
-                   reads: tuple[Access, ...], phase: tuple[int, int] = (0, 1), tile_words: int = 0) -> None:
-        """Requantize a tile: the rectangle, or those of its columns that are phase[0] after a multiple of phase[1].
+                   reads: tuple[Access, ...], columns: tuple[int, int] = (0, 1), tile_words: int = 0) -> None:
+        """Requantize a tile: the rectangle, or those of its columns from columns[0] on, columns[1] apart.
 
         `tile_words` is as in the array's operation, which has whole buffers if it covers a part of the kernel.
         """
@@ -179,7 +179,7 @@ class MacLayer:
         if self.wide is not None:
             self._rescale_wide(rect, target, tile, parameters, reads, tile_words)
             return
-        fields = requantize_fields(self.layer, self.packed, self.config, rect, target, blocks, phase, tile_words)
+        fields = requantize_fields(self.layer, self.packed, self.config, rect, target, blocks, columns, tile_words)
         fields |= program_fields(self.code) | dict(parameters)
         if len(self.uops) > 1:
             registers = max(1, self.config.vector_register_words // self.config.beats_per_acc_word)

@@ -110,12 +110,12 @@ def array_fields(layer: Mac, packed: Packed, config: Config, rect: Rect, source:
 
 
 def requantize_fields(layer: Mac, packed: Packed, config: Config, rect: Rect, target: View, blocks: tuple[int, int],
-                      phase: tuple[int, int], tile_words: int) -> dict[str, int]:
+                      columns: tuple[int, int], tile_words: int) -> dict[str, int]:
     """Fields of the vector operation after it, but for those of the parameters and the program.
 
-    It makes those columns of the rectangle that are phase[0] after a multiple of phase[1].
+    It makes those columns of the rectangle from columns[0] on, columns[1] apart.
     """
-    first, step = phase
+    first, step = columns
     width = ceil_div(rect.cols[1] - rect.cols[0] - first, step)
     row = rect.image * layer.output.shape[1] + rect.rows[0]
     slots = (rect.rows[1] - rect.rows[0]) * width

@@ -72,7 +72,7 @@ class Packed:
 def pack(layer: Mac, plan: LayerPlan, config: Config) -> Packed:
     """Choose the array mode of a layer and lay out its weights."""
     if plan.fold is not None:
-        return Packed(ArrayMode.FOLDED, _phases(layer, plan.fold, config), plan.fold.rows(), plan.fold)
+        return Packed(ArrayMode.FOLDED, _windows(layer, plan.fold, config), plan.fold.rows(), plan.fold)
     if layer.depthwise:
         singly = banks_meet(layer, config)
         dilated = layer.dilation[1] != 1 or singly
@@ -97,13 +97,13 @@ def pack_plainly(layer: Mac, config: Config) -> Packed:
     return pack(layer, LayerPlan(1, 1, (), 0, 1, 1), config)
 
 
-def _phases(layer: Mac, fold: FoldPlan, config: Config) -> npt.NDArray[np.int8]:
-    """[out block, phase, step, row, col]: the kernel at each place in the common window."""
+def _windows(layer: Mac, fold: FoldPlan, config: Config) -> npt.NDArray[np.int8]:
+    """[out block, column, step, row, col]: the kernel at each place in the common window."""
     steps = [[(s.kernel_row, s.first_byte, s.first_row, s.count) for s in step] for step in fold.steps]
-    room = (fold.phases - 1) * layer.stride[1]
+    room = (fold.columns - 1) * layer.stride[1]
     placed = []
-    for phase in range(fold.phases):
-        before = phase * layer.stride[1]
+    for column in range(fold.columns):
+        before = column * layer.stride[1]
         wide = np.pad(layer.weights, ((0, 0), (0, 0), (before, room - before), (0, 0)))
         placed.append(folded_weights(wide, steps, config)[:, :, :fold.rows()])
     return np.stack(placed, 1)

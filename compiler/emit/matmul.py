@@ -73,7 +73,7 @@ class _Product:
         self.uops = self._uops()
         self.emitter.tables(self.layer.tables)
         self.code = self.emitter.program(self.uops)
-        self.turn = 0
+        self.weights_loaded = 0
 
     def _uops(self) -> list[dict[str, int]]:
         """Program that rescales the accumulators."""
@@ -146,8 +146,8 @@ class _Product:
     def _load_weights(self, matrix: int, o: int, part: tuple[int, int]) -> tuple[int, Access]:
         """Bring `cols` columns of some blocks of the second matrix into a weight buffer."""
         config, value = self.config, self.layer.inputs[1]
-        base = self.weight_base + self.turn % 2 * self.weight_words
-        self.turn += 1
+        base = self.weight_base + self.weights_loaded % 2 * self.weight_words
+        self.weights_loaded += 1
         access = Access("pad", base, base + self.weight_words)
         if self.block_words != config.block or (part[1] == self.in_blocks and self.depth % config.block):
             self._fill(base, (part[1] - part[0]) * self.block_words, 0, access)
@@ -168,7 +168,7 @@ class _Product:
     def _load_rows(self, left: int, span: tuple[int, int], part: tuple[int, int]) -> View:
         """Bring some blocks of rows of the first matrix into a buffer."""
         count, value = span[1] - span[0], self.layer.inputs[0]
-        base = self.rows_base + (self.turn % 2 * self.row_words if len(self.parts) > 1 else 0)
+        base = self.rows_base + (self.weights_loaded % 2 * self.row_words if len(self.parts) > 1 else 0)
         view = View(self.emitter.new_buffer(value.name), base, (part[1] - part[0]) * count, 0, count, left, part[0],
                     span[0])
         self.emitter.load_rect(value, view, (left, left + 1), span, part)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from tq_hw.compiler.emit.emitter import Emitter
-from tq_hw.compiler.emit.move_bytes import emit_turned, turned
+from tq_hw.compiler.emit.move_bytes import byte_transpose, emit_byte_transpose
 from tq_hw.compiler.ir.staged import Copy, Move
 from tq_hw.compiler.ir.strided import merged
 from tq_hw.compiler.ir.value import Value
@@ -50,7 +50,7 @@ class _Shape:
 
 @lru_cache(maxsize=64)
 def _shape(dims: tuple[Dim, ...], is_fill: bool, word: int) -> _Shape:
-    """Choose the loops of one pair of operations: those with the most turns."""
+    """Choose the loops of one pair of operations: those that move the most."""
     contiguous = [d for d in dims if d[2] == 1 and (is_fill or d[1] == 1)]
     run_dim = max(contiguous, default=None)
     rest = [d for d in dims if d is not run_dim]
@@ -68,16 +68,16 @@ def _shape(dims: tuple[Dim, ...], is_fill: bool, word: int) -> _Shape:
                 continue
             outer = tuple(d for d in rest if d not in loops)
             found = _Shape(run, loops, load_near, store_near, outer)
-            if best is None or _turns(found.outer) < _turns(best.outer):
+            if best is None or _count(found.outer) < _count(best.outer):
                 best = found
     assert best is not None
     return best
 
 
-def _turns(dims: tuple[Dim, ...]) -> int:
+def _count(dims: tuple[Dim, ...]) -> int:
     count = 1
-    for turns, _, _ in dims:
-        count *= turns
+    for size, _, _ in dims:
+        count *= size
     return count
 
 
@@ -85,13 +85,13 @@ def _cut(copy: Copy, word: int, budget: int) -> Iterator[Copy]:
     """Pieces of a copy whose words fit the budget and whose loops fit the counters."""
     dims = tuple(merged(copy.dims))
     shape = _shape(dims, copy.source < 0, word)
-    words = ceil_div(shape.run, word) * (_turns(shape.loops) if copy.source >= 0 else 1)
+    words = ceil_div(shape.run, word) * (_count(shape.loops) if copy.source >= 0 else 1)
     long = [d for d in dims if d[0] > _COUNT_LIMIT]
     if (words <= budget or copy.source < 0) and (not long or shape.run in [d[0] for d in long] and (
             ceil_div(shape.run, word) <= _COUNT_LIMIT and len(long) == 1 and shape.run <= _RUN_LIMIT)):
         yield Copy(copy.source, copy.source_offset, copy.target_offset, dims, copy.fill)
         return
-    # The loop whose turns lie farthest apart in the target, so that the runs stay long.
+    # The loop whose steps lie farthest apart in the target, so that the runs stay long.
     choices = [d for d in dims if d in shape.loops] or [max(dims)]
     dim = long[0] if long and words <= budget else max(choices, key=lambda d: abs(d[2]))
     half = ceil_div(dim[0], 2)
@@ -110,24 +110,24 @@ class _Copier:
     output: Value
     bases: tuple[int, int]
     words: int
-    turn: int = 0
+    pairs: int = 0
 
     def run(self, copy: Copy) -> None:
         """Emit a copy, cut to the staging buffers."""
         word = self.emitter.config.word_bytes
         for piece in _cut(copy, word, self.words):
             shape = _shape(piece.dims, piece.source < 0, word)
-            for turn in itertools.product(*(range(d[0]) for d in shape.outer)):
-                source = piece.source_offset + sum(i * d[1] for i, d in zip(turn, shape.outer, strict=True))
-                target = piece.target_offset + sum(i * d[2] for i, d in zip(turn, shape.outer, strict=True))
+            for index in itertools.product(*(range(d[0]) for d in shape.outer)):
+                source = piece.source_offset + sum(i * d[1] for i, d in zip(index, shape.outer, strict=True))
+                target = piece.target_offset + sum(i * d[2] for i, d in zip(index, shape.outer, strict=True))
                 self._pair(piece, shape, source, target)
 
     def _pair(self, copy: Copy, shape: _Shape, source: int, target: int) -> None:
         word = self.emitter.config.word_bytes
         per_run = ceil_div(shape.run, word)
         last = shape.run - (per_run - 1) * word
-        base = self.bases[self.turn % 2]
-        self.turn += 1
+        base = self.bases[self.pairs % 2]
+        self.pairs += 1
         buffer = self.emitter.new_buffer(self.output.name)
         steps, pitch = {}, per_run
         for dim in shape.loops:
@@ -192,11 +192,11 @@ def emit_copies(emitter: Emitter, inputs: tuple[Value, ...], output: Value, copi
     half = min(words // 2, 4096)
     copier = _Copier(emitter, inputs, output, (base, base + half), half)
     for copy in copies:
-        around = turned(merged(copy.dims)) if copy.source >= 0 else None
-        if around is None:
+        transpose = byte_transpose(merged(copy.dims)) if copy.source >= 0 else None
+        if transpose is None:
             copier.run(copy)
         else:
-            emit_turned(emitter, inputs[copy.source], output, copy, around, base, words)
+            emit_byte_transpose(emitter, inputs[copy.source], output, copy, transpose, base, words)
 
 
 def emit_move(emitter: Emitter, layer: Move, plan: LayerPlan) -> None:

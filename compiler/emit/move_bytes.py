@@ -1,4 +1,4 @@
-"""Copies that turn bytes around: what follows each other in the source lies apart in the target, and the other way.
+"""Copies that transpose bytes: what follows each other in the source lies apart in the target, and the other way.
 
 The load unit brings words of bytes that follow each other in the source. On the array a convolution with weights 0
 and 1 makes of a few words as many, each with a few bytes in the target's order; the store unit takes these out of word
@@ -23,9 +23,9 @@ from tq_hw.isa.layout import ArrayMode, Unit
 from tq_hw.isa.sizes import ceil_div
 from tq_hw.isa.uop import Alu, Destination, Source
 
-__all__ = ["Turned", "emit_turned", "turned"]
+__all__ = ["ByteTranspose", "byte_transpose", "emit_byte_transpose"]
 
-#: Fewest bytes that follow each other in the target, bytes of one turn, bytes for which the weights pay.
+#: Fewest bytes that follow each other in the target, bytes in both directions, bytes for which the weights pay.
 _LEAST_RUN, _LEAST_BYTES, _ARRAY_BYTES = 16, 128, 2048
 #: Source words of a tile.
 _TILE_WORDS = 256
@@ -34,7 +34,7 @@ Dim = tuple[int, int, int]
 
 
 @dataclass(frozen=True)
-class Turned:
+class ByteTranspose:
     """A copy as bytes `near` in the source and `far` apart in it but near in the target, inside loops.
 
     Members
@@ -47,15 +47,15 @@ class Turned:
     outer: tuple[Dim, ...]
 
 
-def turned(dims: list[Dim]) -> Turned | None:
-    """Return how to turn a copy around, or None when it is better copied run by run."""
+def byte_transpose(dims: list[Dim]) -> ByteTranspose | None:
+    """Return how a copy transposes bytes, or None when it is better copied run by run."""
     if any(d[1] == 1 == d[2] for d in dims):
         return None
     near = max((d for d in dims if d[1] == 1), default=None)
     far = max((d for d in dims if d[2] == 1), default=None)
     if near is None or far is None or far[0] < _LEAST_RUN or near[0] * far[0] < _LEAST_BYTES or far[1] < 0:
         return None
-    return Turned(near, far, tuple(d for d in dims if d is not near and d is not far))
+    return ByteTranspose(near, far, tuple(d for d in dims if d is not near and d is not far))
 
 
 def _weights(take: int, config: Config) -> bytes:
@@ -68,11 +68,11 @@ def _weights(take: int, config: Config) -> bytes:
 
 
 @dataclass
-class _Turner:
+class _Transposer:
     emitter: Emitter
     source: Value
     target: Value
-    turned: Turned
+    transpose: ByteTranspose
     base: int
     words: int
     take: int
@@ -86,9 +86,9 @@ class _Turner:
         #: Words for each source word of a tile, in both buffers of source and result.
         per_word = 2 if self.take == 1 else 4
         room = min(_TILE_WORDS + self.take, self.words // per_word) - self.take
-        far = ceil_div(self.turned.far[0], self.take) * self.take
+        far = ceil_div(self.transpose.far[0], self.take) * self.take
         self.columns = max(self.take, min(far, room) // self.take * self.take)
-        self.blocks = max(1, min(ceil_div(self.turned.near[0], config.block), room // (self.columns + self.take)))
+        self.blocks = max(1, min(ceil_div(self.transpose.near[0], config.block), room // (self.columns + self.take)))
         #: Words between neighbouring columns of the source, and of one buffer.
         self.apart_words = self.columns // self.take | 1
         self.source_words = self.blocks * self.take * self.apart_words
@@ -97,10 +97,10 @@ class _Turner:
     def run(self, copy: Copy, weights: tuple[int, Access] | None, code: Code | None) -> None:
         """Emit all tiles."""
         block = self.config.block
-        near, far = self.turned.near, self.turned.far
-        for turn in itertools.product(*(range(d[0]) for d in self.turned.outer)):
-            source = copy.source_offset + sum(i * d[1] for i, d in zip(turn, self.turned.outer, strict=True))
-            target = copy.target_offset + sum(i * d[2] for i, d in zip(turn, self.turned.outer, strict=True))
+        near, far = self.transpose.near, self.transpose.far
+        for index in itertools.product(*(range(d[0]) for d in self.transpose.outer)):
+            source = copy.source_offset + sum(i * d[1] for i, d in zip(index, self.transpose.outer, strict=True))
+            target = copy.target_offset + sum(i * d[2] for i, d in zip(index, self.transpose.outer, strict=True))
             for first in range(0, near[0], self.blocks * block):
                 channels = min(self.blocks * block, near[0] - first)
                 for left in range(0, far[0], self.columns):
@@ -121,7 +121,7 @@ class _Turner:
         out = base + self.source_words
         words = blocks * self.parts * slots
         written = Access("pad", out, out + words, self.emitter.new_buffer(self.target.name), (0, 1), (0, 1))
-        self._turn(base, blocks, columns, out, slots, weights, code, read, written)
+        self._array(base, blocks, columns, out, slots, weights, code, read, written)
         self._store(target, channels, columns, out, slots, written)
 
     def _load(self, offset: int, channels: int, columns: int, base: int) -> Access:
@@ -129,7 +129,7 @@ class _Turner:
 
         So the array reads one word after the other, and the banks take turns.
         """
-        config, far = self.config, self.turned.far
+        config, far = self.config, self.transpose.far
         blocks = ceil_div(channels, config.block)
         region, start = self.emitter.memory_of(self.source)
         last = channels - (blocks - 1) * config.block
@@ -154,7 +154,7 @@ class _Turner:
             self.emitter.load(fields, (Access(f"region{region}", low, end),), (access,))
         return access
 
-    def _turn(self, base: int, blocks: int, columns: int, out: int, slots: int, weights: tuple[int, Access],
+    def _array(self, base: int, blocks: int, columns: int, out: int, slots: int, weights: tuple[int, Access],
               code: Code, read: Access, written: Access) -> None:
         """Make `slots` words of each part of each source block: blocks are rows."""
         config = self.config
@@ -177,7 +177,7 @@ class _Turner:
 
     def _store(self, offset: int, channels: int, columns: int, base: int, pitch: int, read: Access) -> None:
         """Bytes of every `apart`-th channel by one operation; `pitch` words lie between the channels' words."""
-        near = self.turned.near
+        near = self.transpose.near
         region, start = self.emitter.memory_of(self.target)
         words = ceil_div(columns, self.take)
         for lane in range(min(self.apart, channels)):
@@ -193,7 +193,7 @@ class _Turner:
                 (Access(f"region{region}", low, low + abs(end) + columns),), self.emitter.layer_index)
 
 
-def emit_turned(emitter: Emitter, source: Value, target: Value, copy: Copy, found: Turned, base: int,
+def emit_byte_transpose(emitter: Emitter, source: Value, target: Value, copy: Copy, found: ByteTranspose, base: int,
                 words: int) -> None:
     """Emit a copy through `words` scratchpad words from `base` on."""
     config = emitter.config
@@ -201,9 +201,9 @@ def emit_turned(emitter: Emitter, source: Value, target: Value, copy: Copy, foun
     few = found.near[0] * found.far[0] < _ARRAY_BYTES or config.block % take or config.block < 2 * take
     weights = b"" if few else _weights(take, config)
     if not weights or not emitter.holds(len(weights) // config.cols):
-        _Turner(emitter, source, target, found, base, words, 1).run(copy, None, None)
+        _Transposer(emitter, source, target, found, base, words, 1).run(copy, None, None)
         return
     code = emitter.program([{"a_source": Source.ACC_OR_BIAS, "alu": Alu.PASS, "destination": Destination.OUTPUT}])
     with emitter.scope():
         placed = emitter.constant(weights, config.cols)
-        _Turner(emitter, source, target, found, base, words, take).run(copy, placed, code)
+        _Transposer(emitter, source, target, found, base, words, take).run(copy, placed, code)

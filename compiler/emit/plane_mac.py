@@ -51,7 +51,7 @@ class _PlaneMac:
         while not self.splits and self.at_once < self.word_blocks and self._fits(self.at_once + 1):
             self.at_once += 1
         self.rows, self.cols, self.blocks = self._cut()
-        self.turn = 0
+        self.rects_done = 0
         self.loaded: tuple[Rect, list[View]] | None = None
 
     def _fits(self, blocks: int) -> bool:
@@ -102,7 +102,7 @@ class _PlaneMac:
         """Both planes of a rectangle through the array; store what is made of them."""
         words = self.layer.strip_words(self.config, self.rows, self.cols, self.blocks)
         buffers = max(1, min(2, self.plan.out_words // words))
-        sources = self._sources(rect, self.plan.out_bases[0] + self.turn % buffers * words)
+        sources = self._sources(rect, self.plan.out_bases[0] + self.rects_done % buffers * words)
         height, width, depth = (high - low for low, high in (rect.rows, rect.cols, rect.blocks))
         base = sources[0].base + sum(source.words for source in sources)
         views = []
@@ -118,7 +118,7 @@ class _PlaneMac:
         for group in ([(o, o + 1) for o in range(*blocks)] if apart else [blocks]):
             self._group(rect, group, sources, sums, results, held, constants)
         store_results(self.emitter, self.layer.output, self.channels, rect, results)
-        self.turn += 1
+        self.rects_done += 1
 
     def _sources(self, rect: Rect, base: int) -> list[View]:
         """Bring what a rectangle sees of both planes, unless it is there already."""

@@ -42,5 +42,5 @@ def emit_rows(emitter: Emitter, layer: RowProgram, plan: LayerPlan) -> None:
             source, result = (Walk(value, channels, (r * cols + rect.cols[0]) * channels, row=channels,
                                        col=config.block) for value in (layer.inputs[0], layer.output))
             emitter.vector(fields, (view.access((r, r + 1), (0, blocks)),), (target.access((r, r + 1), (0, blocks)),),
-                           Streams(placed, source, out=result, body=code.body, turns=code.repeats))
+                           Streams(placed, source, out=result, body=code.body, repeats=code.repeats))
         emitter.finish(layer, target, rect)

@@ -16,7 +16,7 @@ import numpy as np
 from tq_hw.compiler.emit.emitter import Emitter, Rect
 from tq_hw.compiler.ir.layers import GROUP
 from tq_hw.compiler.ir.meaning import Code
-from tq_hw.compiler.ir.staged import Turn
+from tq_hw.compiler.ir.staged import Transpose
 from tq_hw.compiler.plan.layout import View, block_count, even_tiles, row_cuts, signed_step
 from tq_hw.compiler.plan.places import LayerPlan
 from tq_hw.compiler.programs.words import program_fields
@@ -25,7 +25,7 @@ from tq_hw.isa.layout import ArrayMode
 from tq_hw.isa.sizes import ceil_div
 from tq_hw.isa.uop import Alu, Destination, Rounding, ShiftSource, Source
 
-__all__ = ["emit_turn"]
+__all__ = ["emit_transpose"]
 
 _INT32 = 2
 
@@ -45,16 +45,16 @@ def _steps(view: View, height: int) -> tuple[int, int, int]:
 
 @dataclass(frozen=True)
 class _Piece:
-    """Four channels from `channel` on of some pixels: turn of the outer axis, span of the inner one, target blocks."""
+    """Four channels from `channel` on of some pixels: place on the outer axis, span of the inner one, target blocks."""
 
     channel: int
-    turn: int
+    outer: int
     span: tuple[int, int]
     blocks: tuple[int, int]
 
     @property
     def count(self) -> int:
-        """Turns of the inner axis."""
+        """Pixels along the inner axis."""
         return self.span[1] - self.span[0]
 
     @property
@@ -64,9 +64,9 @@ class _Piece:
 
 
 @dataclass
-class _Turner:
+class _Transposer:
     emitter: Emitter
-    layer: Turn
+    layer: Transpose
     plan: LayerPlan
     source: View
     target: View
@@ -129,11 +129,11 @@ class _Turner:
 
     def _pieces(self, group: int) -> Iterator[_Piece]:
         for channel in range(group * GROUP, self.channels, self.config.block):
-            for turn in range(self.outer[0]):
-                ramp = ceil_div(self.width, 2) if channel == turn == 0 else 0
+            for outer in range(self.outer[0]):
+                ramp = ceil_div(self.width, 2) if channel == outer == 0 else 0
                 for span in row_cuts(0, self.inner[0], self.width, ramp):
                     for block in range(0, self.blocks, self.at_once):
-                        yield _Piece(channel, turn, span, (block, min(block + self.at_once, self.blocks)))
+                        yield _Piece(channel, outer, span, (block, min(block + self.at_once, self.blocks)))
 
     def _make(self, piece: _Piece, weights: tuple[int, Access], program: Code) -> None:
         """Words of four pixels x four channels, in two operations.
@@ -146,7 +146,7 @@ class _Turner:
         value, source = self.layer.inputs[0], self.source
         rows = (0, value.shape[0] * value.shape[1])
         read = source.access(rows, (0, block_count(self.channels, self.config)))
-        first = (source.base + piece.channel // self.config.block * source.block_pitch + piece.turn * self.outer[1]
+        first = (source.base + piece.channel // self.config.block * source.block_pitch + piece.outer * self.outer[1]
                  + piece.blocks[0] * self.config.block * self.far_step)
         for at in range(0, count, half):
             cols = min(half, count - at)
@@ -186,15 +186,15 @@ class _Turner:
         """One channel of a piece."""
         value, target = self.layer.output, self.target
         base = (target.base + piece.blocks[0] * target.block_pitch + (piece.channel + number) * self.channel_step
-                + piece.turn * self.outer[2] + piece.span[0] * self.inner[2])
+                + piece.outer * self.outer[2] + piece.span[0] * self.inner[2])
         self.emitter.vector({
             **self._beats(piece), "out_base": base & 0xFFFF, "out_col_step": signed_step(self.inner[2]),
             "out_row_step": signed_step(target.block_pitch), **program_fields(program)}, (),
             (target.access((0, value.shape[0] * value.shape[1]), (0, block_count(value.shape[3], self.config))),))
 
 
-def emit_turn(emitter: Emitter, layer: Turn, plan: LayerPlan) -> None:
+def emit_transpose(emitter: Emitter, layer: Transpose, plan: LayerPlan) -> None:
     """Emit a transpose between two resident values."""
     source, target = emitter.resident(layer.inputs[0]), emitter.resident(layer.output)
     assert source is not None and target is not None
-    _Turner(emitter, layer, plan, source, target).run()
+    _Transposer(emitter, layer, plan, source, target).run()

@@ -18,9 +18,9 @@ _INT32 = 2
 class WideProgram:
     """Rescales accumulators by a `Wide`.
 
-    Stream A has the lower word of the multiplier in the first of two turns, the upper one in the second. A turn takes
+    Stream A has the lower word of the multiplier in the first of two passes, the upper one in the second. A pass takes
     the upper bits of the product, and adds what is carried out of its lower 31 bits (without the last two) and the
-    result of the turn before.
+    result of the pass before.
     """
 
     def __init__(self, emitter: Emitter, wide: Wide, zero_point: int, act_min: int, act_max: int):

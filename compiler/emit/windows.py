@@ -61,9 +61,9 @@ class Windows:
         words = (rows[1] - rows[0]) * row_pitch
         view = View(self.emitter.new_buffer(value.name), base, words, row_pitch, piece_pitch, rows[0], 0, rect.cols[0])
         region, offset = self.emitter.memory_of(value)
-        advance = fold.phases * self.layer.stride[1] * c
+        advance = fold.columns * self.layer.stride[1] * c
         outside = self.layer.pad_value if self.layer.outside is None else self.layer.outside
-        window_bytes = (self.layer.kernel[1] + (fold.phases - 1) * self.layer.stride[1]) * c
+        window_bytes = (self.layer.kernel[1] + (fold.columns - 1) * self.layer.stride[1]) * c
         memory = Access(f"region{region}", offset + rows[0] * w * c, offset + rows[1] * w * c)
         for piece in range(fold.pieces):
             emit = min(config.word_bytes, window_bytes - piece * config.word_bytes)

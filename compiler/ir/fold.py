@@ -25,16 +25,16 @@ class FoldPlan:
     Members
     -------
     pieces : words per window row
-    phases : neighbouring output columns that share a window; each has weights of its own
+    columns : neighbouring output columns that share a window; each has weights of its own
     """
 
     pieces: int
     steps: tuple[tuple[Segment, ...], ...]
-    phases: int = 1
+    columns: int = 1
 
     def words(self, cols: int) -> int:
         """Words of one piece of a row of `cols` output columns."""
-        return ceil_div(cols, self.phases)
+        return ceil_div(cols, self.columns)
 
     def rows(self) -> int:
         """Array rows that the steps use."""

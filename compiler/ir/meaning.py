@@ -41,7 +41,7 @@ class Scratch:
 class Walk:
     """Slots walk over the dense bytes of a tensor, of scratch or of constants.
 
-    The byte of a slot's first element is `start + at`, and for each turn of a loop (blocks, rows, columns of slots,
+    The byte of a slot's first element is `start + at`, and for each pass of a loop (blocks, rows, columns of slots,
     repeats) as many bytes more. Elements end with their run.
 
     Members
@@ -170,7 +170,7 @@ class Streams:
     parameters : parameter block of each output block, or one for all
     tables : contents of the tables, if they are not the layer's
     body : first of the repeated micro-operations, and how many they are
-    turns : how often they come, if they take no stream
+    repeats : how often they come, if they take no stream
     """
 
     code: Code
@@ -182,7 +182,7 @@ class Streams:
     parameters: tuple[bytes, ...] = ()
     tables: tuple[IntArray | None, IntArray | None] | None = None
     body: tuple[int, int] = (0, 0)
-    turns: int = 1
+    repeats: int = 1
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,7 +7,7 @@ from tq_hw.compiler.ir.value import ELEMENT_BYTES, IntArray
 from tq_hw.isa.config import Config
 from tq_hw.isa.sizes import ceil_div
 
-__all__ = ["Columns", "Copy", "Flat", "LongRows", "MatMul", "Move", "OneHot", "Resize", "Staged", "Turn"]
+__all__ = ["Columns", "Copy", "Flat", "LongRows", "MatMul", "Move", "OneHot", "Resize", "Staged", "Transpose"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +44,7 @@ class Move(Staged):
 
 
 @dataclass(frozen=True, eq=False)
-class Turn(Move):
+class Transpose(Move):
     """A copy of a whole tensor that permutes its axes, so that other bytes than the channels share a word.
 
     From scratchpad to scratchpad if both tensors are there, else a move.

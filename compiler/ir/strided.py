@@ -42,7 +42,7 @@ def copy_between(source: int, source_view: ByteView, source_base: ByteView, targ
 
 
 def merged(dims: Iterable[Dim]) -> list[Dim]:
-    """Loops (count, source stride, target stride) without those of one turn, joined where two walk on in one stride.
+    """Loops (count, source stride, target stride) without those of count 1, joined where two walk on in one stride.
 
     The outermost one in the target is the first.
     """

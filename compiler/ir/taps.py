@@ -29,14 +29,14 @@ def groups(taps: tuple[Tap, ...]) -> tuple[Group, ...]:
     """Cut taps (low, high, fraction) into few groups."""
     best: tuple[Group, ...] = ()
     for period in range(1, min(_PERIODS, len(taps)) + 1):
-        found = tuple(group for phase in range(period) for group in _runs(taps, phase, period))
+        found = tuple(group for first in range(period) for group in _runs(taps, first, period))
         if not best or len(found) < len(best):
             best = found
     return best
 
 
-def _runs(taps: tuple[Tap, ...], phase: int, period: int) -> Iterator[Group]:
-    places = range(phase, len(taps), period)
+def _runs(taps: tuple[Tap, ...], first: int, period: int) -> Iterator[Group]:
+    places = range(first, len(taps), period)
     at = 0
     while at < len(places):
         low, high, fraction = taps[places[at]]

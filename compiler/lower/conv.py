@@ -103,26 +103,26 @@ def divide_params(count: int) -> tuple[str, int, int]:
 
 
 @dataclass(frozen=True)
-class _Phase:
-    """Output positions `phase + stride * t`, t < size; kernel taps in input order; padding before."""
+class _Residue:
+    """Output positions `first + stride * t`, t < size; kernel taps in input order; padding before."""
 
-    phase: int
+    first: int
     size: int
     taps: tuple[int, ...]
     pad: int
 
 
-def _phases(out_size: int, kernel: int, stride: int, pad: int) -> list[_Phase]:
-    phases = []
-    for phase in range(min(stride, out_size)):
-        first = (phase + pad) % stride
-        taps = tuple(range(first, kernel, stride))[::-1]
-        size = ceil_div(out_size - phase, stride)
-        phases.append(_Phase(phase, size, taps, max(len(taps), 1) - 1 - (phase + pad - first) // stride))
-    return phases
+def _residues(out_size: int, kernel: int, stride: int, pad: int) -> list[_Residue]:
+    residues = []
+    for first in range(min(stride, out_size)):
+        tap = (first + pad) % stride
+        taps = tuple(range(tap, kernel, stride))[::-1]
+        size = ceil_div(out_size - first, stride)
+        residues.append(_Residue(first, size, taps, max(len(taps), 1) - 1 - (first + pad - tap) // stride))
+    return residues
 
 
-def _add_phase(state: Legalizer, op: Operator, p: conv.ConvParams, part: Value, taps: IntArray,
+def _add_residue(state: Legalizer, op: Operator, p: conv.ConvParams, part: Value, taps: IntArray,
                bias: IntArray | None, pad: tuple[int, int]) -> None:
     source = state.input(op, 2)
     if p.dtype == "int16":
@@ -138,31 +138,31 @@ def _add_phase(state: Legalizer, op: Operator, p: conv.ConvParams, part: Value, 
 
 @lowers("TRANSPOSE_CONV")
 def lower_transpose_conv(state: Legalizer, op: Operator) -> None:
-    """Sub-convolutions per output phase; each contributes its own part of the output."""
+    """Sub-convolutions per residue of the output positions; each contributes its own part of the output."""
     p = conv.params(op, state.subgraph)
     weights, bias = state.constant(op, 1), bias_of(state, op, 3)
     tensor = state.subgraph.tensors[op.outputs[0]]
     n, out_h, out_w, out_c = tensor.shape
-    rows = _phases(out_h, p.filter_height, p.stride_h, p.pad_top)
-    cols = _phases(out_w, p.filter_width, p.stride_w, p.pad_left)
+    rows = _residues(out_h, p.filter_height, p.stride_h, p.pad_top)
+    cols = _residues(out_w, p.filter_width, p.stride_w, p.pad_left)
     target = blank(tensor.shape, tensor.dtype)
     parts: list[Value] = []
     copies: list[Copy] = []
     single = len(rows) == len(cols) == 1
     for row in rows:
         for col in cols:
-            # A phase without taps is the bias alone: one tap of weight 0.
+            # A residue without taps is the bias alone: one tap of weight 0.
             taps = (weights[:, row.taps][:, :, col.taps] if row.taps and col.taps
                     else np.zeros((out_c, 1, 1, weights.shape[3]), np.int8))
             pad = (row.pad, col.pad) if row.taps and col.taps else (0, 0)
             shape = (n, row.size, col.size, out_c)
             part = state.output(op) if single else Value(
-                f"{tensor.name} ({row.phase}, {col.phase})", tensor.index, state.view(shape, tensor.dtype),
+                f"{tensor.name} ({row.first}, {col.first})", tensor.index, state.view(shape, tensor.dtype),
                 p.output_zero_point)
-            _add_phase(state, op, p, part, np.ascontiguousarray(taps), bias, pad)
+            _add_residue(state, op, p, part, np.ascontiguousarray(taps), bias, pad)
             base = blank(shape, tensor.dtype)
             copies.append(copy_between(len(parts), base, base,
-                                       target[:, row.phase::p.stride_h, col.phase::p.stride_w], target))
+                                       target[:, row.first::p.stride_h, col.first::p.stride_w], target))
             parts.append(part)
     if not single:
         state.layers.append(Move(op.index, op.op, tuple(parts), state.output(op), tuple(copies)))

@@ -177,7 +177,7 @@ def _refuse_unknown(subgraph: Subgraph) -> None:
 
 
 def legalize(model: Model, patterns: Sequence[Pattern] = (), machine: Sequence[Pattern] = ()) -> Graph:
-    """Turn the model's main subgraph into layers, after the library's patterns, `patterns` and those of the machine.
+    """Make layers of the model's main subgraph, after the library's patterns, `patterns` and those of the machine.
 
     What `patterns` made of the model is held against it on random inputs.
 

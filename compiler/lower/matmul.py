@@ -111,7 +111,7 @@ def _sixteen(state: Legalizer, op: Operator, source: Value, weights: IntArray,
 
 
 def _computed_weights(state: Legalizer, op: Operator) -> None:
-    """Product of the rows and the turned weights; the fused activation is a table after it."""
+    """Product of the rows and the transposed weights; the fused activation is a table after it."""
     p = fully_connected.params(op, state.subgraph)
     output, source = state.subgraph.tensors[op.outputs[0]], state.input(op, 0)
     units, rows, bias = state.tensor(op, 1).shape[0], source.size_bytes // p.depth, bias_of(state, op, 2)

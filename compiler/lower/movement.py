@@ -188,29 +188,29 @@ def lower_padv2(state: Legalizer, op: Operator) -> None:
     lower_pad_move(state, op)
 
 
-def _phase(size: int, out_size: int, block: int, phase: int, before: int) -> tuple[slice, slice]:
-    """Return where `out = t * block + phase - before` meets 0 <= out < out_size: slices of t < size and of out."""
-    first = max(0, ceil_div(before - phase, block))
-    last = min(size, ceil_div(out_size + before - phase, block))
-    start = first * block + phase - before
+def _places(size: int, out_size: int, block: int, offset: int, before: int) -> tuple[slice, slice]:
+    """Return where `out = t * block + offset - before` meets 0 <= out < out_size: slices of t < size and of out."""
+    first = max(0, ceil_div(before - offset, block))
+    last = min(size, ceil_div(out_size + before - offset, block))
+    start = first * block + offset - before
     return slice(first, max(first, last)), slice(start, start + max(0, last - first) * block, block)
 
 
-def _block_phases(state: Legalizer, op: Operator, to_batch: bool) -> None:
-    """Both *_ND operators: one copy per phase of the blocks."""
+def _block_moves(state: Legalizer, op: Operator, to_batch: bool) -> None:
+    """Both *_ND operators: one copy per place in a block."""
     blocks = [int(size) for size in state.constant(op, 1)]
     before = [int(pair[0]) for pair in state.constant(op, 2)]
     source, target = input_blank(state, op), output_blank(state, op)
     image, batched = (source, target) if to_batch else (target, source)
-    phases = batched.reshape(*blocks, -1, *batched.shape[1:])
+    places = batched.reshape(*blocks, -1, *batched.shape[1:])
     copies = []
     if to_batch and state.constant(op, 2).any():
         copies += [fill_view(value, target[..., byte], target) for byte, value in enumerate(_element(state, op))]
-    for phase in itertools.product(*map(range, blocks)):
+    for place in itertools.product(*map(range, blocks)):
         small, large = zip(*(
-            _phase(batched.shape[1 + axis], image.shape[1 + axis], blocks[axis], phase[axis], before[axis])
+            _places(batched.shape[1 + axis], image.shape[1 + axis], blocks[axis], place[axis], before[axis])
             for axis in range(len(blocks))), strict=True)
-        inside, outside = phases[phase][(slice(None), *small)], image[(slice(None), *large)]
+        inside, outside = places[place][(slice(None), *small)], image[(slice(None), *large)]
         if inside.size == 0:
             continue
         views = (outside, source, inside, target) if to_batch else (inside, source, outside, target)
@@ -220,14 +220,14 @@ def _block_phases(state: Legalizer, op: Operator, to_batch: bool) -> None:
 
 @lowers("SPACE_TO_BATCH_ND")
 def lower_space_to_batch(state: Legalizer, op: Operator) -> None:
-    """Phases of the blocks become batches; the padding is the zero point."""
-    _block_phases(state, op, True)
+    """The places in a block become batches; the padding is the zero point."""
+    _block_moves(state, op, True)
 
 
 @lowers("BATCH_TO_SPACE_ND")
 def lower_batch_to_space(state: Legalizer, op: Operator) -> None:
-    """Batches become phases of blocks, then the crop."""
-    _block_phases(state, op, False)
+    """Batches become the places in a block, then the crop."""
+    _block_moves(state, op, False)
 
 
 @lowers("RESIZE_NEAREST_NEIGHBOR")

@@ -63,11 +63,12 @@ def lower_top_k(state: Legalizer, op: Operator) -> None:
     require(tensor.shape[-1] < WALK_LIMIT, f"rows must have less than {WALK_LIMIT} elements, found {tensor.shape[-1]}")
     rank, length = len(tensor.shape), tensor.shape[-1]
     rows, best = math.prod(tensor.shape[:-1]), codes.shape[-1]
-    turned = move_view(state, op, state.input(op, 0), tensor, lambda x: x.transpose(rank - 1, *range(rank - 1), rank))
+    order = (rank - 1, *range(rank - 1), rank)
+    transposed = move_view(state, op, state.input(op, 0), tensor, lambda x: x.transpose(order))
     codes_value, places_value = state.new_value(codes), state.new_value(places)
     found: list[Value] = []
     for _ in range(best):
-        found.append(walk_below(state, op, turned, (1, length, rows), found[-1] if found else None))
+        found.append(walk_below(state, op, transposed, (1, length, rows), found[-1] if found else None))
     keys = found[0]
     if best > 1:
         keys = Value(f"{codes.name} (codes and places)", codes.index, (1, 1, 1, 4 * rows * best))

@@ -27,7 +27,7 @@ __all__: list[str] = []
 
 #: More elements than this are not summed as a window, or as a dot product for each row.
 _WINDOW_LIMIT, _DOT_LIMIT = 1024, 4096
-#: More images than this are turned, so that they walk together, unless each has this many lanes.
+#: More images than this are transposed, so that they walk together, unless each has this many lanes.
 _IMAGES, _LANES = 4, 256
 
 Shape = tuple[int, int, int, int]

@@ -17,8 +17,8 @@ def affine_segments(indices: Sequence[int]) -> list[tuple[slice, slice]]:
     best: list[tuple[slice, slice]] = []
     for period in range(1, min(_PERIODS, max(1, len(values))) + 1):
         found = []
-        for phase in range(min(period, len(values))):
-            found += _runs(values, phase, period)
+        for first in range(min(period, len(values))):
+            found += _runs(values, first, period)
         if not best or len(found) < len(best):
             best = found
     return best

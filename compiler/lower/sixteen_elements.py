@@ -240,7 +240,7 @@ def lower_softmax_wide(state: Legalizer, op: Operator) -> None:
             copy_between(0, np.broadcast_to(base, target.shape), base, target, target),)))
         return made
 
-    def turned(value: Value, into: Value, shape: tuple[int, int]) -> Value:
+    def transposed(value: Value, into: Value, shape: tuple[int, int]) -> Value:
         if 1 not in shape:
             base, target = blank(shape, "int16"), blank(shape[::-1], "int16")
             state.layers.append(Move(op.index, op.op, (value,), into, (
@@ -249,7 +249,7 @@ def lower_softmax_wide(state: Legalizer, op: Operator) -> None:
         return value
 
     across = Value(f"{tensor.name} (across)", tensor.index, (1, 1, 1, 2 * count))
-    value = turned(state.input(op, 0), across, (outer, depth))
+    value = transposed(state.input(op, 0), across, (outer, depth))
     rows = (1, depth, outer)
     most = _walk(state, op, "maxima", value, rows, _WHOLE[0], _MAX, ({**reg_a(0), **OUT},), _INT16)
     powers = _flat(state, op, "exponentials", [(value, _INT16), (spread(most, "int16"), _INT16)], count, _INT16,
@@ -259,4 +259,4 @@ def lower_softmax_wide(state: Legalizer, op: Operator) -> None:
                    split_table(reciprocals))
     shares = _flat(state, op, "shares", [(powers, _INT16), (spread(factor, "int32"), _INT32)], count, _INT16,
                    share_program())
-    publish(state, op, turned(shares, Value(name, op.outputs[0], (1, 1, 1, 2 * count)), (depth, outer)))
+    publish(state, op, transposed(shares, Value(name, op.outputs[0], (1, 1, 1, 2 * count)), (depth, outer)))

@@ -44,7 +44,7 @@ _WAIT_CYCLES, _LAYER_CYCLES, _FILL_CYCLES = 23, 300, 400
 PLACE_BITS = 23
 #: More elements than this have no such number.
 WALK_LIMIT = 1 << PLACE_BITS
-_ACC, _INDEX, _KEEP, _TURN, _X = range(5)
+_ACC, _INDEX, _KEEP, _COUNT, _X = range(5)
 
 _Uops = tuple[Uop, ...]
 #: outer, count, inner
@@ -174,28 +174,28 @@ def walk_product(state: Legalizer, op: Operator, value: Value, shape: Shape, p: 
                   **shifted(min(exponent, -1), Rounding.HALF_UP)}
     widen = (to(_ACC, reg_a(_ACC), immediate(left), alu=Alu.SHL),) if left else ()
     # The first factor is added to the rescaled product of nothing, which is 0.
-    body = (to(_X, STREAM_A, immediate(p.input_zero_point), alu=Alu.SUB), to(_KEEP, reg_a(_X), reg_b(_TURN), low()),
+    body = (to(_X, STREAM_A, immediate(p.input_zero_point), alu=Alu.SUB), to(_KEEP, reg_a(_X), reg_b(_COUNT), low()),
             to(_ACC, reg_a(_ACC), reg_b(_X), low()), *widen, to(_ACC, reg_a(_ACC), scale),
-            to(_ACC, reg_a(_ACC), reg_b(_KEEP), alu=Alu.ADD), _set(_TURN, 0))
+            to(_ACC, reg_a(_ACC), reg_b(_KEEP), alu=Alu.ADD), _set(_COUNT, 0))
     out: Uop = {**reg_a(_ACC), **scale, "zero_point": p.output_zero_point, "clamp": 1, "act_min": -128,
                 "act_max": 127, **OUT}
-    return _walk(state, op, value, _Code((_set(_ACC, 0), _set(_TURN, 1)), body, (*widen, out), (0, 0)), shape)
+    return _walk(state, op, value, _Code((_set(_ACC, 0), _set(_COUNT, 1)), body, (*widen, out), (0, 0)), shape)
 
 
 def _keys(minimum: bool) -> tuple[_Uops, _Uops]:
     """Best of `element * 2^23 - place` (smallest: plus), so that the first of equal elements is the best."""
     worst = (1 << 31) - 1 if minimum else -1 << 31
-    return (_set(_ACC, worst), _set(_TURN, 0)), (
+    return (_set(_ACC, worst), _set(_COUNT, 0)), (
         to(_X, STREAM_A, shifted(PLACE_BITS)),
-        to(_X, reg_a(_X), reg_b(_TURN), alu=Alu.ADD if minimum else Alu.SUB),
+        to(_X, reg_a(_X), reg_b(_COUNT), alu=Alu.ADD if minimum else Alu.SUB),
         to(_ACC, reg_a(_ACC), reg_b(_X), alu=Alu.MIN if minimum else Alu.MAX),
-        to(_TURN, reg_a(_TURN), immediate(1), alu=Alu.ADD))
+        to(_COUNT, reg_a(_COUNT), immediate(1), alu=Alu.ADD))
 
 
 def walk_below(state: Legalizer, op: Operator, value: Value, shape: Shape, above: Value | None) -> Value:
     """Largest `element * 2^23 - place` of [1, count, inner] that is less than the one in `above`, if there is one."""
     _, count, inner = shape
-    before, (key, placed, best, turn) = _keys(False)
+    before, (key, placed, best, count_up) = _keys(False)
     below: _Uops = ()
     if above is not None:
         before = (*before, to(_INDEX, {"a_source": Source.IMMEDIATE, "immediate": 0}, STREAM_B, alu=Alu.ADD))
@@ -207,7 +207,7 @@ def walk_below(state: Legalizer, op: Operator, value: Value, shape: Shape, above
     inputs = (value,) if above is None else (value, above)
     out = Value(f"{value.name} (best)", op.outputs[0], (1, 1, 1, 4 * inner))
     state.layers.append(Flat(op.index, op.op, inputs, out, inner, (0, 2)[:len(inputs)], 2, before,
-                             (key, placed, *below, best, turn), ({**reg_a(_ACC), **OUT},), count))
+                             (key, placed, *below, best, count_up), ({**reg_a(_ACC), **OUT},), count))
     return out
 
 
@@ -223,17 +223,17 @@ def _first_of_keys(minimum: bool, lanes: int) -> _Code:
     keep = (reg_a(_ACC) | reg_b(_X)) if minimum else (reg_a(_X) | reg_b(_ACC))
     body = (
         to(_X, STREAM_A),
-        # The old lane stays if the new number is no better: index = (index - turn) * keep + turn.
+        # The old lane stays if the new number is no better: index = (index - lane) * keep + lane.
         to(_KEEP, keep, alu=Alu.LESS_EQUAL),
-        to(_INDEX, reg_a(_INDEX), reg_b(_TURN), alu=Alu.SUB),
+        to(_INDEX, reg_a(_INDEX), reg_b(_COUNT), alu=Alu.SUB),
         to(_INDEX, reg_a(_INDEX), reg_b(_KEEP), low()),
-        to(_INDEX, reg_a(_INDEX), reg_b(_TURN), alu=Alu.ADD),
+        to(_INDEX, reg_a(_INDEX), reg_b(_COUNT), alu=Alu.ADD),
         to(_ACC, reg_a(_ACC), reg_b(_X), alu=Alu.MIN if minimum else Alu.MAX),
-        to(_TURN, reg_a(_TURN), immediate(1), alu=Alu.ADD))
+        to(_COUNT, reg_a(_COUNT), immediate(1), alu=Alu.ADD))
     after = (*_place(minimum), _set(_X, lanes), to(_ACC, reg_a(_ACC), reg_b(_X), low()),
              {**reg_a(_ACC), **reg_b(_INDEX), "alu": Alu.ADD, **OUT})
     worst = (1 << 31) - 1 if minimum else -1 << 31
-    return _Code((_set(_ACC, worst), _set(_INDEX, 0), _set(_TURN, 0)), body, after, (2, 2))
+    return _Code((_set(_ACC, worst), _set(_INDEX, 0), _set(_COUNT, 0)), body, after, (2, 2))
 
 
 def walk_index(state: Legalizer, op: Operator, value: Value, shape: Shape) -> Value:

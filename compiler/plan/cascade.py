@@ -36,14 +36,14 @@ class Group:
     Members
     -------
     cuts : output rows of each strip, by layer; None where a layer has nothing to do
-    turns : (layer, strip) in the order of emission
+    order : (layer, strip) in the order of emission
     rolling : buffers by id of the value
     """
 
     first: int
     last: int
     cuts: tuple[tuple[Cut, ...], ...]
-    turns: tuple[tuple[int, int], ...]
+    order: tuple[tuple[int, int], ...]
     rolling: dict[int, Rolling]
 
     def rows(self, index: int) -> int:
@@ -76,7 +76,7 @@ class _Schedule:
         self.cuts: list[tuple[Cut, ...]] = [()] * len(layers)
         for number in range(len(layers) - 1, -1, -1):
             self.cuts[number] = self._cuts(number, height)
-        self.turns = self._turns()
+        self.order = self._order()
 
     def _cuts(self, number: int, height: int) -> tuple[Cut, ...]:
         layer = self.layers[number]
@@ -98,7 +98,7 @@ class _Schedule:
             at = max(at, end)
         return tuple(found)
 
-    def _turns(self) -> tuple[tuple[int, int], ...]:
+    def _order(self) -> tuple[tuple[int, int], ...]:
         stages: list[int] = []
         for layer in self.layers:
             before = [stages[other] for other, reader in enumerate(self.layers[:len(stages)])
@@ -113,7 +113,7 @@ class _Schedule:
         """Origins in a buffer of the fewest rows and `extra` strips; None if rows would move onto themselves."""
         done = [0] * len(self.layers)
         writes: list[tuple[int, int, int]] = []
-        for other, strip in self.turns:
+        for other, strip in self.order:
             cut = self.cuts[other][strip]
             assert cut is not None
             if other == number:
@@ -147,4 +147,4 @@ def schedule(layers: Sequence[Layer], first: int, rolling: Set[int], height: int
                 return None
             buffers[id(layer.output)] = found
     return Group(first, first + len(layers) - 1, tuple(plan.cuts),
-                 tuple((first + number, strip) for number, strip in plan.turns), buffers)
+                 tuple((first + number, strip) for number, strip in plan.order), buffers)

@@ -4,7 +4,8 @@ Output rows at the distance of the dilation see input rows at this distance, and
 that reads from memory therefore works on one such set of rows after the other, a *row phase*: a layer without dilation
 of rows, whose rectangles bring few rows that they share with others.
 
-Columns are taken apart by the array: a *turn* is a run of phases of columns that differ only in their first column.
+Columns are taken apart by the array. Those at the distance of the dilation are a *column phase*; neighbouring phases
+that differ only in their first column are one operation.
 """
 
 from collections.abc import Iterator
@@ -16,7 +17,7 @@ from tq_hw.compiler.plan.hosts import Box
 from tq_hw.isa.config import BANKS, Config
 from tq_hw.isa.sizes import ceil_div
 
-__all__ = ["ColumnTurn", "banks_meet", "column_turns", "phase_box", "row_phases", "shares"]
+__all__ = ["ColumnPhases", "banks_meet", "column_phases", "phase_box", "row_phases", "shares"]
 
 #: A layer has at most this many row phases.
 _MOST_PHASES = 1024
@@ -72,7 +73,7 @@ def banks_meet(layer: Mac, config: Config) -> bool:
 
 
 @dataclass(frozen=True)
-class ColumnTurn:
+class ColumnPhases:
     """Phases of output columns first, first + 1, ... of a rectangle, each with `count` columns, as the array sees them.
 
     Members
@@ -90,22 +91,22 @@ class ColumnTurn:
     in_cols: int
 
 
-def column_turns(layer: Mac, cols: tuple[int, int], single: bool) -> Iterator[ColumnTurn]:
-    """Cut the output columns of a rectangle into turns, of one phase each if `single`."""
+def column_phases(layer: Mac, cols: tuple[int, int], single: bool) -> Iterator[ColumnPhases]:
+    """Cut the output columns of a rectangle into phases: neighbours alike together, or each alone if `single`."""
     dilation, in_width = layer.dilation[1], layer.inputs[0].shape[2]
     width = cols[1] - cols[0]
-    turn: ColumnTurn | None = None
+    alike: ColumnPhases | None = None
     for first in range(min(dilation, width)):
         column = cols[0] + first - layer.pad[1]
         col_first, offset = divmod(column, dilation)
-        found = ColumnTurn(first, 1, ceil_div(width - first, dilation), column, col_first,
-                           ceil_div(in_width - offset, dilation))
-        if turn is not None and not single and (turn.count, turn.col_first, turn.in_cols) == (
+        found = ColumnPhases(first, 1, ceil_div(width - first, dilation), column, col_first,
+                             ceil_div(in_width - offset, dilation))
+        if alike is not None and not single and (alike.count, alike.col_first, alike.in_cols) == (
                 found.count, found.col_first, found.in_cols):
-            turn = replace(turn, phases=turn.phases + 1)
+            alike = replace(alike, phases=alike.phases + 1)
             continue
-        if turn is not None:
-            yield turn
-        turn = found
-    if turn is not None:
-        yield turn
+        if alike is not None:
+            yield alike
+        alike = found
+    if alike is not None:
+        yield alike

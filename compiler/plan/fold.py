@@ -16,7 +16,7 @@ __all__ = ["plan_fold"]
 
 _KERNEL_ROW_LIMIT = 31
 #: Output columns that share a window, at most.
-_PHASES = 4
+_MOST_COLUMNS = 4
 
 
 def plan_fold(layer: Mac, config: Config) -> FoldPlan | None:
@@ -33,10 +33,10 @@ def plan_fold(layer: Mac, config: Config) -> FoldPlan | None:
     _, in_rows, _, _ = layer.inputs[0].shape
     _, rows, cols, outputs = layer.output.shape
     best: tuple[int, FoldPlan] | None = None
-    for phases in range(1, _PHASES + 1):
-        if phases * layer.stride[1] * channels > config.word_bytes:
+    for columns in range(1, _MOST_COLUMNS + 1):
+        if columns * layer.stride[1] * channels > config.word_bytes:
             break
-        found = _fold(kernel_rows, (kernel_cols + (phases - 1) * layer.stride[1]) * channels, phases, config)
+        found = _fold(kernel_rows, (kernel_cols + (columns - 1) * layer.stride[1]) * channels, columns, config)
         if len(found.steps) > config.fold_steps or len(found.steps) >= plain or not _has_room(found, config):
             continue
         array = rows * cols * len(found.steps) * ceil_div(outputs, config.cols)
@@ -48,11 +48,11 @@ def plan_fold(layer: Mac, config: Config) -> FoldPlan | None:
 
 def _has_room(found: FoldPlan, config: Config) -> bool:
     """Whether weights of a block of outputs, which come in one piece, surely fit the ring: half of the least one."""
-    words = found.phases * len(found.steps) * config.rows + config.param_words
+    words = found.columns * len(found.steps) * config.rows + config.param_words
     return config.sub_blocks * words <= config.scratchpad_words // 8
 
 
-def _fold(kernel_rows: int, window_bytes: int, phases: int, config: Config) -> FoldPlan:
+def _fold(kernel_rows: int, window_bytes: int, columns: int, config: Config) -> FoldPlan:
     pieces = ceil_div(window_bytes, config.word_bytes)
     steps: list[tuple[Segment, ...]] = []
     current: list[Segment] = []
@@ -68,4 +68,4 @@ def _fold(kernel_rows: int, window_bytes: int, phases: int, config: Config) -> F
                 current.append(Segment(kernel_row, piece, at, used, count))
                 at, left, used = at + count, left - count, used + count
     steps.append(tuple(current))
-    return FoldPlan(pieces, tuple(steps), phases)
+    return FoldPlan(pieces, tuple(steps), columns)

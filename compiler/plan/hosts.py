@@ -1,4 +1,4 @@
-"""Values that lie inside another one in the scratchpad as they do in memory: inputs of a concatenation, phases.
+"""Values that lie inside another one in the scratchpad as they do in memory: inputs of a concatenation, row phases.
 
 Such a value takes a box of its host: rows, columns and whole channel blocks, with steps between its rows and columns.
 When the host is resident, the layers that make these values write into it, and nothing is left to move.

@@ -89,7 +89,7 @@ class Plan:
 
 
 def alternates(first: Layer, second: Layer) -> bool:
-    """Whether the rectangles of two layers may be emitted in turn: an elementwise layer after what feeds it."""
+    """Whether the rectangles of two layers may be emitted alternately: an elementwise layer after what feeds it."""
     return (isinstance(first, Mac) and isinstance(second, Elementwise) and first.output in second.inputs
             and first.region is None and first.output.shape == second.output.shape)
 

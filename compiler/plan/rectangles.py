@@ -34,7 +34,7 @@ def constant_words(layer: Layer, fold: FoldPlan | None, config: Config) -> int:
         return 0
     rows, cols = layer.kernel
     if fold is not None:
-        steps = fold.phases * len(fold.steps) * config.rows
+        steps = fold.columns * len(fold.steps) * config.rows
     elif layer.depthwise and (layer.stride == (1, 1) or (layer.dilation[1] == 1 and layer.dilation[0] % 2 == 1)):
         steps = (rows + config.groups) * ceil_div(cols, 3) * 3
     else:

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from tq_hw.compiler.ir.fold import FoldPlan
 from tq_hw.compiler.ir.layers import Graph, Layer, Mac, Pad
-from tq_hw.compiler.ir.staged import Staged, Turn
+from tq_hw.compiler.ir.staged import Staged, Transpose
 from tq_hw.compiler.ir.value import Value
 from tq_hw.compiler.plan.fold import plan_fold
 from tq_hw.compiler.plan.hosts import find_hosts
@@ -16,7 +16,7 @@ __all__ = ["Uses"]
 
 def _by_memory(layer: Layer) -> bool:
     """Whether a layer takes its inputs from memory in any case."""
-    return isinstance(layer, Pad | Staged) and not isinstance(layer, Turn)
+    return isinstance(layer, Pad | Staged) and not isinstance(layer, Transpose)
 
 
 class Uses:

@@ -218,18 +218,18 @@ def transposed_operand(graph: Subject, op: Operator) -> Rewrite | None:
 def transposed_features(graph: Subject, op: Operator) -> Rewrite | None:
     """TRANSPOSE and a flattening RESHAPE in front of FULLY_CONNECTED: its weights change their order instead."""
     flat = graph.producer(op)
-    turned = graph.producer(flat) if flat is not None and flat.op == "RESHAPE" else None
-    order, weights = _permutation(graph, turned), graph.constant(op, 1)
-    if flat is None or turned is None or order is None or weights is None:
+    transpose = graph.producer(flat) if flat is not None and flat.op == "RESHAPE" else None
+    order, weights = _permutation(graph, transpose), graph.constant(op, 1)
+    if flat is None or transpose is None or order is None or weights is None:
         return None
-    source, between = graph.input(turned), graph.output(turned).shape
+    source, between = graph.input(transpose), graph.output(transpose).shape
     if order[0] != 0 or graph.output(flat).shape != (source.shape[0], weights.shape[1]):
         return None
     back = np.argsort(order)
     data = weights.reshape(-1, *between[1:]).transpose(0, *back[1:]).reshape(weights.shape)
     inputs = [flat.outputs[0], graph.add_constant(np.ascontiguousarray(data), graph.input(op, 1).quantization),
               *op.inputs[2:]]
-    return Rewrite([turned, flat, op], [changed(flat, inputs=(source.index, *flat.inputs[1:])),
+    return Rewrite([transpose, flat, op], [changed(flat, inputs=(source.index, *flat.inputs[1:])),
                                         changed(op, inputs=inputs)])
 
 

@@ -138,14 +138,14 @@ def _sum(node: _Node, one: Array, other: Array, target: Tensor, expected: IntArr
         raise UnsupportedError(f"its sums have up to {reach:.0f} output scales")
     tables = [np.round(np.ldexp(part, bits)).astype(np.int64) for part in parts]
     low, high = int(expected.min()), int(expected.max())
-    for turn in range(_ROUNDS):
+    for number in range(_ROUNDS):
         made = tables[0][:, None] + tables[1][None, :]
         codes = np.clip(settle(made, 0, -bits) + target.zero_point, low, high)
         wrong = np.argwhere(codes != expected)
         if not 0 < len(wrong) <= _MOST_WRONG:
             break
         moves: dict[int, int] = {}
-        side = turn % 2
+        side = number % 2
         for pair in wrong:
             wanted, here = int(expected[tuple(pair)]) - target.zero_point, int(made[tuple(pair)])
             rises = codes[tuple(pair)] < expected[tuple(pair)]

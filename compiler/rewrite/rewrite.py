@@ -18,7 +18,7 @@ from tq_hw.sim.golden.run import run
 
 __all__ = ["Pattern", "Rewrite", "Subject", "changed", "check_rewrite", "load_patterns", "pattern", "rewrite"]
 
-#: Passes over all operators; a library that needs more of them turns in a circle.
+#: Passes over all operators; a library that needs more of them goes in a circle.
 _PASSES = 64
 _MODULE = "tq_hw_user_patterns"
 

@@ -58,9 +58,9 @@ def _offsets(copy: Copy) -> tuple[Offsets, Offsets]:
     """Source and target offset of every byte of a copy."""
     source, target = np.array([copy.source_offset]), np.array([copy.target_offset])
     for count, source_step, target_step in copy.dims:
-        turns = np.arange(count)
-        source = (source[:, None] + turns * source_step).reshape(-1)
-        target = (target[:, None] + turns * target_step).reshape(-1)
+        passes = np.arange(count)
+        source = (source[:, None] + passes * source_step).reshape(-1)
+        target = (target[:, None] + passes * target_step).reshape(-1)
     return source, target
 
 

@@ -1,8 +1,9 @@
 """Which way SOFTMAX, LOG_SOFTMAX and L2_NORMALIZATION take: a row after the other, in pieces, or a row in each lane.
 
 What is computed of a row's sum is a chain of about fifty micro-operations, each of which waits for the one before. A
-row after the other costs that wait for every row. With a row in each lane many rows share it, after a move that turns
-rows into columns, and one that turns them back. Rows that are longer than the registers come in pieces, several times.
+row after the other costs that wait for every row. With a row in each lane many rows share it, after a move that
+makes columns of rows, and one that makes rows again. Rows that are longer than the registers come in pieces,
+several times.
 """
 
 from dataclasses import replace
@@ -55,8 +56,8 @@ def _column_cycles(layer: RowProgram, config: Config) -> float:
     return passes * max(tiles * _WAIT_CYCLES, beats) + 2 * _MOVE_CYCLES * rows * c + _MOVE_LEAST_CYCLES
 
 
-def _turned(layer: RowProgram) -> list[Layer]:
-    """Turn rows into columns, run, turn them back."""
+def _in_columns(layer: RowProgram) -> list[Layer]:
+    """Make columns of rows, run, make rows again."""
     source, output = layer.inputs[0], layer.output
     n, h, w, c = output.shape
     rows = n * h * w
@@ -77,7 +78,7 @@ def _spread(layer: Layer, config: Config) -> list[Layer]:
     dense = layer.inputs[0].dense and layer.output.dense
     columns = dense and layer.output.shape[3] <= config.scratchpad_words // _COLUMN_SHARE
     if columns and _column_cycles(layer, config) < _row_cycles(layer, config):
-        return _turned(layer)
+        return _in_columns(layer)
     if _fits(layer, config):
         return [layer]
     return [LongRows(layer.index, layer.op, layer.inputs, layer.output, layer.program, layer.numbers, layer.tables)]

@@ -4,7 +4,7 @@
 * SOFTMAX over two channels depends on their difference alone: one table of 512 entries over dense bytes.
 * RESIZE_BILINEAR by fractions of few bits is a set of layers for the array.
 * An LSTM whose weights and state do not fit the scratchpad goes through memory, step by step.
-* A permutation of axes becomes one that can stay in the scratchpad (`turn.py`).
+* A permutation of axes becomes one that can stay in the scratchpad (`transpose.py`).
 * An elementwise layer whose channels would leave most lanes of a word empty works on dense bytes.
 """
 
@@ -20,7 +20,7 @@ from tq_hw.compiler.plan.layout import block_count
 from tq_hw.compiler.specialize.join_tables import join_tables
 from tq_hw.compiler.specialize.lstm_steps import steps_of
 from tq_hw.compiler.specialize.resize import resize_on_array
-from tq_hw.compiler.specialize.transpose import turn
+from tq_hw.compiler.specialize.transpose import as_transpose
 from tq_hw.isa.config import Config
 from tq_hw.isa.sizes import ceil_div
 from tq_hw.isa.uop import Alu, Destination, Source
@@ -40,7 +40,7 @@ def specialize(graph: Graph, config: Config) -> Graph:
             done += steps_of(layer) if _too_large(layer, config) else [layer]
             continue
         parts = resize_on_array(layer, config) if isinstance(layer, Resize) else None
-        done += parts or [turn(_dense(_pairs(layer, config), config), config)]
+        done += parts or [as_transpose(_dense(_pairs(layer, config), config), config)]
     return replace(graph, layers=tuple(done))
 
 

@@ -4,17 +4,17 @@ import itertools
 import math
 
 from tq_hw.compiler.ir.layers import GROUP, Layer
-from tq_hw.compiler.ir.staged import Move, Turn
+from tq_hw.compiler.ir.staged import Move, Transpose
 from tq_hw.compiler.ir.strided import merged
 from tq_hw.isa.config import Config
 
-__all__ = ["turn"]
+__all__ = ["as_transpose"]
 #: Bytes for which the weights pay.
 _LEAST_BYTES = 2048
 
 
-def turn(layer: Layer, config: Config) -> Layer:
-    """Return a move as a turn if it is one that `emit_turn` can emit; any other layer as it is."""
+def as_transpose(layer: Layer, config: Config) -> Layer:
+    """Return a move as a transpose if `emit_transpose` can emit it; any other layer as it is."""
     # A word is a square of GROUP bytes of GROUP pixels, and comes out of one row of accumulators.
     square = {config.block, config.cols, config.gemm_rows, config.word_bytes} == {GROUP ** 2}
     if not square or config.fold_steps < 2:
@@ -31,5 +31,5 @@ def turn(layer: Layer, config: Config) -> Layer:
                 and source.shape[3] % GROUP == 0 and target.shape[3] % config.block == 0
                 and merged(zip(target.shape, (strides[a] for a in axes), to, strict=True)) == merged(copy.dims)):
             first, second, third, last = axes
-            return Turn(layer.index, layer.op, layer.inputs, target, layer.copies, (first, second, third, last))
+            return Transpose(layer.index, layer.op, layer.inputs, target, layer.copies, (first, second, third, last))
     return layer

@@ -85,7 +85,7 @@ class Commands:
     Members
     -------
     data : its bytes, with END
-    words : 32-bit words of each item in turn; END is one more
+    words : 32-bit words of each item, in order; END is one more
     """
 
     data: bytes

@@ -35,7 +35,7 @@ class Form(NamedTuple):
 
 
 class Area:
-    """Places `base` + sum of turn * step of all loops of a form.
+    """Places `base` + sum of index * step of all loops of a form.
 
     Members
     -------
@@ -55,7 +55,7 @@ class Area:
 
     @property
     def counts(self) -> tuple[int, ...]:
-        """Turns of all loops."""
+        """Counts of all loops."""
         return self.form.counts
 
     def view(self, array: Bytes) -> Bytes:

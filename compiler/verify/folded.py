@@ -78,7 +78,7 @@ class _Windows:
         self._pieces = np.arange(fold.pieces) * width
         self.lanes = self._pieces[:, None] + np.arange(width)
         #: Bytes of a window; those after them may be any.
-        self.size = (self.layer.kernel[1] + (fold.phases - 1) * self.layer.stride[1]) * self.layer.inputs[0].shape[3]
+        self.size = (self.layer.kernel[1] + (fold.columns - 1) * self.layer.stride[1]) * self.layer.inputs[0].shape[3]
         self.found = machine.found(self.layer.inputs[0], False)
         self.flags = machine.numbers.looked_up if self.layer.input_table is not None else 0
 

@@ -37,11 +37,11 @@ def load_table(machine: Machine) -> None:
 def check_body(machine: Machine, meaning: Streams, found: Uses) -> None:
     """Check which micro-operations are repeated, and how often, where no stream tells."""
     f, (first, count) = machine.fields, meaning.body
-    turns, begin = f["repeat1"] * f["repeat2"], f["body_first"]
+    repeats, begin = f["repeat1"] * f["repeat2"], f["body_first"]
     if max(0, f["body_last"] - begin + 1) != count or (count and begin - f["first"] != first):
         raise DataflowError(f"it repeats micro-operations {body_of(f)}, its program {range(first, first + count)}")
-    if not any(found.streams.values()) and turns != (meaning.turns if count else 1):
-        raise DataflowError(f"it repeats its body {turns} times, its program {meaning.turns}")
+    if not any(found.streams.values()) and repeats != (meaning.repeats if count else 1):
+        raise DataflowError(f"it repeats its body {repeats} times, its program {meaning.repeats}")
     if found.vectors & found.left and f["slots"] > min(f["chunk_slots"], f["tile_slots"]):
         raise DataflowError("each of its chunks goes on with what the one before left in registers")
 

@@ -162,14 +162,14 @@ def _ends(words: Index | Area) -> tuple[int, int]:
 def _no_feedback(slots: Slots, read: Index, written: Index) -> None:
     f = slots.fields
     block, first, last = tile_order(f["out_blocks"], f["slots"], f["tile_slots"], bool(f["blocks_inner"]))
-    turn = np.empty((f["out_blocks"], f["slots"]), np.int64)
+    number = np.empty((f["out_blocks"], f["slots"]), np.int64)
     at = 0
     for o, low, high in zip(block.tolist(), first.tolist(), last.tolist(), strict=True):
-        turn[o, low:high] = np.arange(at, at + high - low)
+        number[o, low:high] = np.arange(at, at + high - low)
         at += high - low
     earliest = np.full(ADDRESSES, at, np.int64)
-    order = np.argsort(-turn.reshape(-1))
-    earliest[written.reshape(turn.size, -1)[order]] = turn.reshape(-1)[order][:, None]
-    late = earliest[read] < turn[:, :, None]
+    order = np.argsort(-number.reshape(-1))
+    earliest[written.reshape(number.size, -1)[order]] = number.reshape(-1)[order][:, None]
+    late = earliest[read] < number[:, :, None]
     if late.any():
         raise DataflowError(f"it reads scratchpad word {int(read[late][0])} after it has written it")

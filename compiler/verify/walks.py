@@ -27,7 +27,7 @@ def _once() -> Index:
 
 @dataclass(frozen=True, eq=False)
 class Loops:
-    """What an operation walks over: words of channels, slots, of which `cols` are a row, and turns of both repeats."""
+    """What an operation walks over: words of channels, slots, of which `cols` are a row, and counts of both repeats."""
 
     blocks: Index
     slots: Index

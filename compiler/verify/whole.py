@@ -98,7 +98,7 @@ def reduced(machine: Machine, walk: Walk, loops: Loops, slot_bytes: int, found: 
     if len(loops.repeat1) > 1 or len(loops.blocks) > 1:
         raise DataflowError("it reduces several rows to one value")
     at, sizes = offsets(walk, loops)[0, 0], np.minimum(lengths(walk, loops)[0, 0], slot_bytes)
-    turns, begins = np.divmod(at, walk.run)
+    passes, begins = np.divmod(at, walk.run)
     if found.output:
         chunk = min(f["chunk_slots"], f["tile_slots"])
         first = np.arange(0, len(at), chunk)
@@ -106,7 +106,7 @@ def reduced(machine: Machine, walk: Walk, loops: Loops, slot_bytes: int, found: 
             raise DataflowError(f"its chunks of {chunk} slots are not the rows that it reduces")
         return
     runs = _collected(machine).runs
-    where, begin, end = walk.start + int(turns[0]) * walk.run, int(begins[0]), int(begins[-1] + sizes[-1])
+    where, begin, end = walk.start + int(passes[0]) * walk.run, int(begins[0]), int(begins[-1] + sizes[-1])
     last = runs.get(found.left, _NO_RUN)
     before = last.end if last.where == where and last.end < last.size else 0
     if int(sizes.sum()) != end - begin or begin != before:

@@ -26,18 +26,18 @@ class PackedGrid:
 
     Members
     -------
-    phase : of the slot at the ports, 0 for the first of two and 1 for the second; of `n` cycles before: `_phase(n)`
+    half : which of two slots is at the ports, 0 or 1; that of `n` cycles before is `_half(n)`
     """
 
     def __init__(self, config: Config, array: Any) -> None:
         self._config, self._array = config, array
         self._m = Module()
         second = Signal(name="second")
-        phase = Signal(name="phase")
+        half = Signal(name="half")
         # A step begins with the first slot of two, whatever was before.
-        self._m.d.comb += phase.eq(second & ~array.swap)
-        self._m.d.sync += second.eq(~phase)
-        self._phases: list[Value] = [phase]
+        self._m.d.comb += half.eq(second & ~array.swap)
+        self._m.d.sync += second.eq(~half)
+        self._halves: list[Value] = [half]
         self._rows: dict[int, list[Any]] = {}
         self._columns: dict[int, list[list[Any]]] = {}
 
@@ -67,11 +67,11 @@ class PackedGrid:
         self._add(sums)
         return m
 
-    def _phase(self, cycles: int) -> Value:
-        """Return the phase of the slot that was at the ports some cycles before."""
-        while len(self._phases) <= cycles:
-            self._phases.append(delayed(self._m, self._phases[-1], 1, f"phase{len(self._phases)}"))
-        return self._phases[cycles]
+    def _half(self, cycles: int) -> Value:
+        """Return which of two slots was at the ports some cycles before."""
+        while len(self._halves) <= cycles:
+            self._halves.append(delayed(self._m, self._halves[-1], 1, f"half{len(self._halves)}"))
+        return self._halves[cycles]
 
     def _row_bytes(self, row: int, cycles: int) -> Any:
         """Return what a row's byte is as a high half and as a low one, and `sel`, 1 + `cycles` after the port.
@@ -120,7 +120,7 @@ class PackedGrid:
 
         The last two are a cycle earlier: for the registers of the column bytes.
         """
-        m, second = self._m, self._phase(_PAIR_CYCLES - 1 + position)
+        m, second = self._m, self._half(_PAIR_CYCLES - 1 + position)
         high, low = Signal(10, name=f"high{position}", reset_less=True), Signal(10, name=f"low{position}",
                                                                                 reset_less=True)
         # The second slot's byte is the high half: it came last. The second row's come a cycle after the first's.
@@ -142,8 +142,8 @@ class PackedGrid:
         row, row_high, takes_high, takes_low = self._operand(position, pair)
         groups = [None if r is None or r // 3 >= config.groups else r // 3 for r in pair]
         known = [g for g in groups if g is not None]
-        # The phase of two slots when their operands are made, and when they are multiplied.
-        making, second = self._phase(_PAIR_CYCLES + position), self._phase(PACKED_OPERAND_CYCLES + position)
+        # Which of two slots it is when their operands are made, and when they are multiplied.
+        making, second = self._half(_PAIR_CYCLES + position), self._half(PACKED_OPERAND_CYCLES + position)
         found = []
         for c in range(config.cols):
             cell: Any = PackedCell(columns=bool(known))
@@ -175,7 +175,7 @@ class PackedGrid:
         """Add the sums of first and second rows, a slot after the other, with one adder a column."""
         m, config = self._m, self._config
         cycles = PACKED_OPERAND_CYCLES + packed_chain_cells(config) - 1 + PACKED_CELL_CYCLES + len(chains) + 1
-        high_slot = self._phase(cycles)
+        high_slot = self._half(cycles)
         for c in range(config.cols):
             low, high = self._sum([chain[c].low for chain in chains], f"low{c}"), self._sum(
                 [chain[c].high for chain in chains], f"high{c}")

@@ -18,7 +18,7 @@ from tq_hw.model.rules.variables import variable_names
 __all__ = ["decided"]
 
 #: Longer loops, and more operators in all, stay what they are: a small file may not grow without bound.
-_TURN_LIMIT, _OPERATOR_LIMIT = 1024, 1 << 14
+_ROUND_LIMIT, _OPERATOR_LIMIT = 1024, 1 << 14
 _CHOICES = ("IF", "WHILE")
 
 
@@ -123,7 +123,7 @@ class _Unrolled:
 
     def _loop(self, op: Operator) -> list[int] | None:
         current: list[int] | None = list(op.inputs)
-        for _ in range(_TURN_LIMIT):
+        for _ in range(_ROUND_LIMIT):
             goes_on = self._condition(op, current or ())
             if current is None or goes_on is None or len(self._operators) > _OPERATOR_LIMIT:
                 return None

@@ -15,12 +15,12 @@ from tq_hw.model.tflite.reader import parse_model
 __all__ = ["graph"]
 
 #: How often each kind of layer is drawn.
-_TURNS = {"conv": 5, "unary": 4, "depthwise": 3, "transpose_conv": 2}
+_SHARES = {"conv": 5, "unary": 4, "depthwise": 3, "transpose_conv": 2}
 #: Kinds that take images of int8 and mostly give one.
 _KINDS = ("conv", "unary", "depthwise", "transpose_conv", "add", "binary", "quantize", "pad", "max_pool",
           "average_pool", "concatenation", "slice", "split", "resize", "space", "transpose", "pad_any", "rows",
           "softmax", "reduce", "gather", "compare", "mean", "batch_matmul")
-_WEIGHTED = tuple(kind for kind in _KINDS for _ in range(_TURNS.get(kind, 1)))
+_WEIGHTED = tuple(kind for kind in _KINDS for _ in range(_SHARES.get(kind, 1)))
 #: Larger tensors are not built upon, nor larger scales: comparisons want scales below 1.
 _MOST_ELEMENTS, _MOST_SCALE = 60_000, 0.3
 

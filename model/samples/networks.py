@@ -213,8 +213,8 @@ def _attention(n: _Net) -> list[int]:
     if n.pick(0, 1):
         scores = n.b.add("BATCH_MATMUL", [queries, keys], adj_y=True, scale=scale, zero_point=n.point())
     else:
-        turned = n.b.add("TRANSPOSE", [keys, n.b.constant([0, 1, 3, 2])])
-        scores = n.b.add("BATCH_MATMUL", [queries, turned], scale=scale, zero_point=n.point())
+        transposed = n.b.add("TRANSPOSE", [keys, n.b.constant([0, 1, 3, 2])])
+        scores = n.b.add("BATCH_MATMUL", [queries, transposed], scale=scale, zero_point=n.point())
     scores = n.b.add("MUL", [scores, n.b.constant(np.array([127], np.int8), scale=0.003)],
                      scale=n.b.tensors[scores].scale * 0.4, zero_point=n.point())
     scores = n.add(scores, n.constant(1, 1, steps, steps))

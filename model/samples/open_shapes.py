@@ -30,7 +30,7 @@ def open_network(seed: int, batch: int) -> Model:
     b = ModelBuilder("open")
     height, width, channels = (int(size) for size in rng.integers(2, 7, 3))
     x = b.input((batch, height, width, channels), scale=0.5, zero_point=int(rng.integers(-9, 9)), name="image")
-    for kind in rng.choice(["conv", "rows", "turn", "state", "pool"], 4):
+    for kind in rng.choice(["conv", "rows", "transpose", "state", "pool"], 4):
         shape = b.tensors[x].shape
         match str(kind):
             case "conv":
@@ -38,7 +38,7 @@ def open_network(seed: int, batch: int) -> Model:
             case "rows":
                 x = _reshape(b, rng, x, (batch, shape[1] * shape[2], shape[3]))
                 x = _reshape(b, rng, x, shape)
-            case "turn":
+            case "transpose":
                 x = b.add("TRANSPOSE", [x, b.constant([0, 2, 1, 3])])
             case "state":
                 x = b.add("ADD", [x, _state(b, rng, x)], scale=0.7, zero_point=2)

@@ -60,8 +60,8 @@ def find_tile(program: Program, port: Port, element: int, layer: int) -> Tile | 
         return None
     # A strip buffer is written again for each rectangle, and stored in between: the n-th store reads the n-th.
     same = [other for other in runs[Unit.STORE] if ("store", other.run) in own and _reads(other, word)]
-    turn = next((number for number, other in enumerate(same) if other.run == store.run), 0)
-    return vectors[min(turn, len(vectors) - 1)]
+    position = next((number for number, other in enumerate(same) if other.run == store.run), 0)
+    return vectors[min(position, len(vectors) - 1)]
 
 
 def _stored_from(store: Operation, byte: int) -> tuple[int, int] | None:

@@ -127,10 +127,10 @@ def _folded_input(machine: Machine, fields: Mapping[str, int], places: Slots,
             inside = in_image(machine, row, fields["in_rows"])
             word, word_unknown, read[:, k, g] = read_inside(machine, base + feed["address"], inside)
             lanes = np.arange(min(covered, used), min(lane_end, used))
-            turned = (lanes - feed["rotate"]) % width
-            x[:, k, lanes] = np.where(inside[:, None], word[:, turned], x[:, k, lanes])
+            rotated = (lanes - feed["rotate"]) % width
+            x[:, k, lanes] = np.where(inside[:, None], word[:, rotated], x[:, k, lanes])
             if unknown is not None and word_unknown is not None:
-                unknown[:, k, lanes] = word_unknown[:, turned]
+                unknown[:, k, lanes] = word_unknown[:, rotated]
             covered = lane_end
         check_banks(machine, read[:, k])
     return x, unknown, read

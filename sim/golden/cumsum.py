@@ -19,8 +19,8 @@ def cumsum(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
     x = value(inputs, 0)
     require(x.dtype in (np.int32, np.float32), f"input must be int32 or float32, not {x.dtype.name}")
     axis = normalize_axis(int(value(inputs, 1).reshape(-1)[0]), x.ndim)
-    turned = np.flip(x, axis) if bool_option(op, "reverse") else x
-    sums = np.cumsum(turned, axis=axis, dtype=np.float32 if x.dtype == np.float32 else np.int64)
+    flipped = np.flip(x, axis) if bool_option(op, "reverse") else x
+    sums = np.cumsum(flipped, axis=axis, dtype=np.float32 if x.dtype == np.float32 else np.int64)
     if bool_option(op, "exclusive"):
         sums = np.roll(sums, 1, axis)
         sums[(*[slice(None)] * axis, slice(0, 1))] = 0

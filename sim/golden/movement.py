@@ -150,7 +150,7 @@ def _blocks(x: Array, block: Array, pairs: Array) -> tuple[list[int], list[tuple
 
 @kernel("SPACE_TO_BATCH_ND")
 def space_to_batch(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
-    """Pad with the output zero point, then move each phase of the blocks into the batch."""
+    """Pad with the output zero point, then move each place in a block into the batch."""
     x = value(inputs, 0)
     sizes, counts = _blocks(x, value(inputs, 1), value(inputs, 2))
     padded = np.pad(x, [(0, 0), *counts, (0, 0)],
@@ -168,18 +168,18 @@ def space_to_batch(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Arr
 
 @kernel("BATCH_TO_SPACE_ND")
 def batch_to_space(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
-    """Move phases of the batch back into blocks of pixels, then crop."""
+    """Move batches back to their places in blocks of pixels, then crop."""
     x = value(inputs, 0)
     sizes, counts = _blocks(x, value(inputs, 1), value(inputs, 2))
-    phases = int(np.prod(sizes))
-    if x.shape[0] % phases:
-        raise ModelError(f"batch {x.shape[0]} must be a multiple of the {phases} block phases")
+    places = int(np.prod(sizes))
+    if x.shape[0] % places:
+        raise ModelError(f"batch {x.shape[0]} must be a multiple of the {places} pixels of a block")
     rank = len(sizes)
-    moved = x.reshape(*sizes, x.shape[0] // phases, *x.shape[1:])
+    moved = x.reshape(*sizes, x.shape[0] // places, *x.shape[1:])
     order = [rank, *(axis for pair in zip(range(rank + 1, 2 * rank + 1), range(rank), strict=True)
                      for axis in pair), 2 * rank + 1]
     extents = [extent * size for extent, size in zip(x.shape[1:-1], sizes, strict=True)]
-    full = moved.transpose(order).reshape(x.shape[0] // phases, *extents, x.shape[-1])
+    full = moved.transpose(order).reshape(x.shape[0] // places, *extents, x.shape[-1])
     window = tuple(slice(before, extent - after)
                    for extent, (before, after) in zip(extents, counts, strict=True))
     cropped: Array = full[(slice(None), *window)]

@@ -51,11 +51,11 @@ def test_operations(config: Config, unit: Unit) -> None:
     async def bench(ctx: Any) -> None:
         nonlocal kept
         open_buffers = 0
-        for turn in range(8 * len(tests)):
+        for number in range(8 * len(tests)):
             state = {"open_buffers": open_buffers}
             fields = legal_fields(rng, unit, config, open_buffers)
-            if turn % 2:
-                fields = breaking(rng, unit, tests[turn // 2 % len(tests)], fields, state)
+            if number % 2:
+                fields = breaking(rng, unit, tests[number // 2 % len(tests)], fields, state)
             for name, number in fields.items():
                 ctx.set(dut.op[name], number)
             await ctx.tick().repeat(2)

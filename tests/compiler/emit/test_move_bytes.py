@@ -1,10 +1,10 @@
-"""compiler.emit_transpose: copies that turn bytes around, exact for all shapes, in as few store cycles as promised."""
+"""Copies that transpose bytes, exact for all shapes, in as few store cycles as promised."""
 
 import numpy as np
 import pytest
 
 from tq_hw.compiler import compile_model
-from tq_hw.compiler.emit.move_bytes import turned
+from tq_hw.compiler.emit.move_bytes import byte_transpose
 from tq_hw.isa.config import PRESETS
 from tq_hw.isa.layout import Unit
 from tq_hw.isa.program import REGION_ARENA, REGION_IMAGE
@@ -25,9 +25,9 @@ SHAPES = [
 def test_transpose(config: str, shape: tuple[int, ...], order: tuple[int, ...]) -> None:
     if config == "tiny" and np.prod(shape) > 30_000:
         shape = (1, shape[1] // 4, *shape[2:])
-    builder = ModelBuilder("turn")
+    builder = ModelBuilder("transpose")
     x = builder.input(shape, scale=0.5)
-    model = parse_model(builder.build(builder.add("TRANSPOSE", [x, builder.constant(list(order))])), "turn")
+    model = parse_model(builder.build(builder.add("TRANSPOSE", [x, builder.constant(list(order))])), "transpose")
     compiled = compile_model(model, PRESETS[config])
     data = np.random.default_rng(1).integers(-128, 128, shape).astype(np.int8)
     assert np.array_equal(execute(compiled.program, [data]).outputs[0], np.transpose(data, order))
@@ -36,22 +36,22 @@ def test_transpose(config: str, shape: tuple[int, ...], order: tuple[int, ...]) 
 
 @pytest.mark.parametrize(("config", "take"), [("n16", 4), ("n8", 2)])
 def test_stores_take_several_bytes_of_a_word(config: str, take: int) -> None:
-    builder = ModelBuilder("turn")
+    builder = ModelBuilder("transpose")
     x = builder.input((1, 32, 32, 16), scale=0.5)
-    model = parse_model(builder.build(builder.add("TRANSPOSE", [x, builder.constant([0, 3, 1, 2])])), "turn")
+    model = parse_model(builder.build(builder.add("TRANSPOSE", [x, builder.constant([0, 3, 1, 2])])), "transpose")
     stream = compile_model(model, PRESETS[config]).emitter.stream
     stores = [operation.fields for operation in stream.by_unit[Unit.STORE]]
     assert {fields["take_bytes"] for fields in stores} == {take}
     assert sum(fields["count0"] * fields["count2"] for fields in stores) * take == 32 * 32 * 16
 
 
-def test_what_is_turned() -> None:
+def test_what_is_transposed() -> None:
     near, far, outer = (16, 1, 4096), (4096, 16, 1), (3, 65536, 65536)
-    found = turned([near, far, outer])
+    found = byte_transpose([near, far, outer])
     assert found is not None and (found.near, found.far, found.outer) == (near, far, (outer,))
-    assert turned([(16, 1, 1), (4, 32, 16)]) is None  # a run of 16 bytes
-    assert turned([near, (8, 16, 1)]) is None  # too few bytes follow each other
-    assert turned([(2, 4, 1), (2, 1, 2)]) is None
+    assert byte_transpose([(16, 1, 1), (4, 32, 16)]) is None  # a run of 16 bytes
+    assert byte_transpose([near, (8, 16, 1)]) is None  # too few bytes follow each other
+    assert byte_transpose([(2, 4, 1), (2, 1, 2)]) is None
 
 
 def test_constants_do_not_wait_for_what_is_stored() -> None:

@@ -95,4 +95,4 @@ def test_a_group_keeps_a_few_rows() -> None:
     assert group.cuts[0][:3] == ((0, 5), (5, 9), (9, 13)) and group.cuts[0][-1] == (29, 32)
     rolling = group.rolling[id(layers[0].output)]
     assert rolling.rows == 6 and rolling.origins == {0: 0, 5: 3, 9: 7, 13: 11, 17: 15, 21: 19, 25: 23, 29: 27}
-    assert group.turns[:4] == ((0, 0), (1, 0), (0, 1), (1, 1))
+    assert group.order[:4] == ((0, 0), (1, 0), (0, 1), (1, 1))

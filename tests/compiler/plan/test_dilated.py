@@ -1,4 +1,4 @@
-"""Convolutions with dilation: row phases from memory, turns of columns, and how few commands they take."""
+"""Convolutions with dilation: row phases from memory, phases of columns, and how few commands they take."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ import pytest
 from tq_hw.compiler import Compiled, compile_model
 from tq_hw.compiler.ir.layers import Mac
 from tq_hw.compiler.lower.legalize import legalize
-from tq_hw.compiler.plan.dilated import ColumnTurn, banks_meet, column_turns, row_phases, shares
+from tq_hw.compiler.plan.dilated import ColumnPhases, banks_meet, column_phases, row_phases, shares
 from tq_hw.isa.config import load_config
 from tq_hw.isa.layout import Unit
 from tq_hw.model.graph import Model
@@ -115,13 +115,13 @@ def test_no_phases_of_a_single_row_or_too_many() -> None:
     assert row_phases(_layer(_model((70, 16, 2, 2), (3, 3), (15, 1)))) == ()
 
 
-def test_turns_are_phases_alike() -> None:
+def test_phases_alike_are_together() -> None:
     layer = _layer(_model((1, 4, 10, 8), (3, 3), (4, 4)))
-    assert list(column_turns(layer, (0, 10), single=False)) == [
-        ColumnTurn(0, 2, 3, -4, -1, 3), ColumnTurn(2, 2, 2, -2, -1, 2)]
-    assert list(column_turns(layer, (0, 10), single=True)) == [
-        ColumnTurn(0, 1, 3, -4, -1, 3), ColumnTurn(1, 1, 3, -3, -1, 3), ColumnTurn(2, 1, 2, -2, -1, 2),
-        ColumnTurn(3, 1, 2, -1, -1, 2)]
+    assert list(column_phases(layer, (0, 10), single=False)) == [
+        ColumnPhases(0, 2, 3, -4, -1, 3), ColumnPhases(2, 2, 2, -2, -1, 2)]
+    assert list(column_phases(layer, (0, 10), single=True)) == [
+        ColumnPhases(0, 1, 3, -4, -1, 3), ColumnPhases(1, 1, 3, -3, -1, 3), ColumnPhases(2, 1, 2, -2, -1, 2),
+        ColumnPhases(3, 1, 2, -1, -1, 2)]
 
 
 @pytest.mark.parametrize(("dilation", "config_name", "meet"), [

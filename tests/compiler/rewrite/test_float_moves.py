@@ -28,12 +28,12 @@ def image(b: ModelBuilder, channels: int = 8, scale: float = 0.05, point: int = 
     return b.add("DEQUANTIZE", [b.input((1, 4, 6, channels), scale=scale, zero_point=point)])
 
 
-def turned(b: ModelBuilder, x: int) -> int:
+def transposed(b: ModelBuilder, x: int) -> int:
     return b.add("TRANSPOSE", [x, number(b, [0, 3, 1, 2])], shape=(1, 8, 4, 6))
 
 
 def inside_an_island(b: ModelBuilder) -> tuple[int, ...]:
-    x = b.add("RESHAPE", [turned(b, image(b)), number(b, [8, 24])], shape=(8, 24))
+    x = b.add("RESHAPE", [transposed(b, image(b)), number(b, [8, 24])], shape=(8, 24))
     return (b.add("QUANTIZE", [b.add("SIN", [x])], scale=0.01),)
 
 
@@ -46,7 +46,7 @@ def of_two_scales(b: ModelBuilder) -> tuple[int, ...]:
 
 def before_a_float_output(b: ModelBuilder) -> tuple[int, ...]:
     begin, size = number(b, [0, 2, 0, 0]), number(b, [1, 4, 4, 6])
-    return (b.add("SLICE", [turned(b, image(b)), begin, size], shape=(1, 4, 4, 6)),)
+    return (b.add("SLICE", [transposed(b, image(b)), begin, size], shape=(1, 4, 4, 6)),)
 
 
 def after_a_float_input(b: ModelBuilder) -> tuple[int, ...]:
@@ -56,7 +56,7 @@ def after_a_float_input(b: ModelBuilder) -> tuple[int, ...]:
 
 def of_a_sum(b: ModelBuilder) -> tuple[int, ...]:
     x = image(b)
-    made = turned(b, b.add("ADD", [x, image(b, 8, 0.0313, -20)], options={"fused_activation_function": "RELU"}))
+    made = transposed(b, b.add("ADD", [x, image(b, 8, 0.0313, -20)], options={"fused_activation_function": "RELU"}))
     tiled = b.add("TILE", [x, number(b, [1, 2, 1, 1])], shape=(1, 8, 6, 8))
     return b.add("QUANTIZE", [made], scale=0.04), b.add("QUANTIZE", [tiled], scale=0.07, zero_point=-5)
 

@@ -79,7 +79,7 @@ def _blocks(n: _Net, x: int) -> int:
 
 
 def _upsampled(n: _Net, x: int) -> int:
-    """Phases of a resize are parts of its result; 4x has more of them, 14 to 20 rows goes the long way."""
+    """The parts of a resize are parts of its result; 4x has more of them, 14 to 20 rows goes the long way."""
     for size, half_pixel, corners in (((18, 14), True, False), ((36, 28), False, False), ((40, 28), False, True)):
         x = n.conv(n.b.add("RESIZE_BILINEAR", [x, n.b.constant(list(size))], half_pixel_centers=half_pixel,
                            align_corners=corners), 5, 1)

@@ -102,10 +102,10 @@ def test_steps(config: str, profile: str, resident: bool, monkeypatch: pytest.Mo
         fits[kinds == {Lstm}] += 1
         tensor = model.main.tensors[model.main.inputs[0]]
         state_golden, state = golden.State(), compiled.program.state
-        for turn in range(2):
-            x = np.random.default_rng(turn).integers(-128, 128, tensor.shape).astype(np.int8)
+        for number in range(2):
+            x = np.random.default_rng(number).integers(-128, 128, tensor.shape).astype(np.int8)
             found, expected = execute(compiled.program, [x], state=state), golden.run(model, [x], state=state_golden)
-            assert np.array_equal(found.outputs[0], expected.outputs[0]), (seed, turn)
+            assert np.array_equal(found.outputs[0], expected.outputs[0]), (seed, number)
             state_golden, state = expected.state, found.state
     # Some of these do not fit the scratchpad of `tiny`.
     assert fits[True] == 0 if not resident else fits[True] > 3 if config == "tiny" else fits[True] == 7

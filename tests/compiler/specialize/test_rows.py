@@ -16,7 +16,7 @@ from tq_hw.sim.golden.run import run
 ODD = Config("odd", 4, 12, 4, 16 << 10)
 SMALL = Config("small", 8, 8, 4, 8 << 10)
 OPS = ("SOFTMAX", "LOG_SOFTMAX", "L2_NORMALIZATION")
-TURNED = [Move, Columns, Move]
+IN_COLUMNS = [Move, Columns, Move]
 
 
 def _compare(op: str, shape: tuple[int, ...], config: Config, *, wide: bool = False) -> Compiled:
@@ -48,7 +48,7 @@ def test_few_rows_go_one_after_the_other(op: str, config: Config) -> None:
 @pytest.mark.parametrize("op", OPS)
 def test_many_rows_lie_in_lanes(op: str, config: Config) -> None:
     for shape in ((1, 15, 13, 7), (300, 33), (1, 1100, 1, 3)):
-        assert _kinds(_compare(op, shape, config)) == TURNED
+        assert _kinds(_compare(op, shape, config)) == IN_COLUMNS
 
 
 @pytest.mark.parametrize("config", [load_config("n8"), load_config("tiny"), ODD], ids=lambda config: config.name)

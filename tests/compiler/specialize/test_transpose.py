@@ -1,4 +1,4 @@
-"""compiler.turn, compiler.emit_turn: axes permuted in the scratchpad, exact for all shapes, in as few beats as said."""
+"""Transposes in the scratchpad: axes permuted in the scratchpad, exact for all shapes, in as few beats as said."""
 
 from dataclasses import replace
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tq_hw.compiler import compile_model
-from tq_hw.compiler.ir.staged import Turn
+from tq_hw.compiler.ir.staged import Transpose
 from tq_hw.isa.config import PRESETS, Config
 from tq_hw.isa.layout import Unit
 from tq_hw.model.graph import Model
@@ -22,9 +22,9 @@ SHAPES = [((1, 64, 64, 16), (0, 3, 1, 2)), ((1, 16, 32, 32), (0, 2, 3, 1)), ((1,
 
 
 def transpose(shape: tuple[int, ...], order: tuple[int, ...]) -> Model:
-    builder = ModelBuilder("turn")
+    builder = ModelBuilder("transpose")
     x = builder.input(shape, scale=0.5)
-    return parse_model(builder.build(builder.add("TRANSPOSE", [x, builder.constant(list(order))])), "turn")
+    return parse_model(builder.build(builder.add("TRANSPOSE", [x, builder.constant(list(order))])), "transpose")
 
 
 def between() -> Model:
@@ -37,30 +37,30 @@ def between() -> Model:
         weights = builder.constant(rng.integers(-127, 128, (channels, 1, 1, depth)).astype(np.int8), scale=0.01)
         bias = builder.bias(source, weights, rng.integers(-500, 500, channels))
         return builder.add("CONV_2D", [source, weights, bias], padding="SAME", scale=0.05, zero_point=3)
-    turned = builder.add("TRANSPOSE", [convolution(builder.input((1, 8, 32, 16), scale=0.05), 24),
+    transposed = builder.add("TRANSPOSE", [convolution(builder.input((1, 8, 32, 16), scale=0.05), 24),
                                        builder.constant([0, 3, 1, 2])])
-    return parse_model(builder.build(convolution(turned, 16)), "between")
+    return parse_model(builder.build(convolution(transposed, 16)), "between")
 
 
-def turns(model: Model, config: Config, *, resident: bool = False) -> list[bool]:
-    """For each turn of a compiled model whether both of its ends are in the scratchpad; outputs are checked."""
+def transposes(model: Model, config: Config, *, resident: bool = False) -> list[bool]:
+    """For each transpose of a compiled model whether both of its ends are in the scratchpad; outputs are checked."""
     compiled = compile_model(model, config, resident=resident)
     shape = model.main.tensors[model.main.inputs[0]].shape
     data = np.random.default_rng(1).integers(-128, 128, shape).astype(np.int8)
     assert np.array_equal(execute(compiled.program, [data]).outputs[0], golden.run(model, [data]).outputs[0])
     emitter = compiled.emitter
     return [emitter.is_resident(layer.inputs[0]) and emitter.is_resident(layer.output)
-            for layer in emitter.graph.layers if isinstance(layer, Turn)]
+            for layer in emitter.graph.layers if isinstance(layer, Transpose)]
 
 
 @pytest.mark.parametrize(("shape", "order"), SHAPES)
 def test_turn_in_the_scratchpad(shape: tuple[int, ...], order: tuple[int, ...]) -> None:
-    assert turns(transpose(shape, order), N16, resident=True) == [True]
+    assert transposes(transpose(shape, order), N16, resident=True) == [True]
 
 
 @pytest.mark.parametrize(("shape", "order"), SHAPES[:2])
 def test_turn_through_memory(shape: tuple[int, ...], order: tuple[int, ...]) -> None:
-    assert turns(transpose(shape, order), N16) == [False]
+    assert transposes(transpose(shape, order), N16) == [False]
 
 
 @pytest.mark.parametrize(("shape", "order"), [
@@ -69,31 +69,31 @@ def test_turn_through_memory(shape: tuple[int, ...], order: tuple[int, ...]) -> 
     ((32, 4, 5, 16), (3, 1, 2, 0)),  # images
     ((1, 16, 32, 16), (0, 2, 1, 3))])  # whole pixels
 def test_what_does_not_turn(shape: tuple[int, ...], order: tuple[int, ...]) -> None:
-    assert turns(transpose(shape, order), N16, resident=True) == []
+    assert transposes(transpose(shape, order), N16, resident=True) == []
 
 
 def test_other_words_do_not_turn() -> None:
     for name in ("n8", "n16x8", "tiny", "serial"):
-        assert turns(transpose((1, 16, 16, 16), (0, 3, 1, 2)), PRESETS[name], resident=True) == []
+        assert transposes(transpose((1, 16, 16, 16), (0, 3, 1, 2)), PRESETS[name], resident=True) == []
     one_step = replace(N16, name="one_step", fold_steps=1)
-    assert turns(transpose((1, 16, 16, 16), (0, 3, 1, 2)), one_step, resident=True) == []
+    assert transposes(transpose((1, 16, 16, 16), (0, 3, 1, 2)), one_step, resident=True) == []
 
 
 def test_between_two_layers() -> None:
-    assert turns(between(), N16) == [True]
+    assert transposes(between(), N16) == [True]
     stream = compile_model(between(), N16).emitter.stream
     assert {operation.layer for operation in stream.by_unit[Unit.STORE]} == {2}
 
 
 def test_both_ends_go_to_memory_if_one_does() -> None:
     small = replace(N16, name="small", scratchpad_bytes=16 << 10)
-    assert turns(between(), small) == [False]
+    assert transposes(between(), small) == [False]
 
 
 def test_smaller_register_files_and_buffers() -> None:
     for changes in ({"vector_words": 128}, {"requantize_lanes": 8}, {"acc_words": 32},
                     {"acc_buffers": 2, "acc_open": 2}):
-        assert turns(transpose((1, 32, 32, 16), (0, 3, 1, 2)), replace(N16, name="other", **changes),
+        assert transposes(transpose((1, 32, 32, 16), (0, 3, 1, 2)), replace(N16, name="other", **changes),
                      resident=True) == [True]
 
 

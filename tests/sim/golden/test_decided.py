@@ -31,11 +31,11 @@ def doubled(b: ModelBuilder, x: list[int]) -> list[int]:
     return [b.add("ADD", [x[0], b.constant(1)], shape=()), b.add("ADD", [x[1], x[1]], **QUANTIZATION)]
 
 
-def loop(turns: int | None) -> bytes:
+def loop(rounds: int | None) -> bytes:
     """Double the input so often; None: as often as another input says."""
     b = ModelBuilder("loop")
     x = b.input(SHAPE, **QUANTIZATION)
-    counter = b.constant(np.array(3 - turns, np.int32)) if turns is not None else b.input((), "int32")
+    counter = b.constant(np.array(3 - rounds, np.int32)) if rounds is not None else b.input((), "int32")
     outputs = [b.tensor((), "int32"), b.tensor(SHAPE, **QUANTIZATION)]
     b.operator("WHILE", [counter, x], outputs, {"cond_subgraph_index": 1, "body_subgraph_index": 2})
     y = b.add("RELU", [outputs[1]], scale=0.07)
