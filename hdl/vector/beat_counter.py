@@ -8,6 +8,7 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
+from tq_hw.hdl.parts.numbers import multiple
 from tq_hw.hdl.signatures import OperationLayout
 from tq_hw.hdl.vector.beats import Beats
 from tq_hw.hdl.vector.steps import CountedStep, Restart, RunLayout
@@ -161,7 +162,7 @@ class BeatCounter(wiring.Component):
         return (Cat(Const(0, bits), register) + n)[:bits + 3]
 
     def _first_position(self, use_acc: Value, sub: Value) -> Value:
-        return Mux(use_acc, sub * self._config.beats_per_acc_word, 0)
+        return Mux(use_acc, multiple(sub, self._config.beats_per_acc_word), 0)
 
     def _step_end(self, run: Any, a_type: Value, b_type: Value, out_type: Value) -> Value:
         """Return the steps of a beat, less one: enough for the words it reads and writes, and for an activation."""

@@ -8,6 +8,7 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from tq_hw.hdl.parts.delay import delayed
+from tq_hw.hdl.parts.numbers import multiple
 from tq_hw.isa.config import Config
 from tq_hw.isa.latency import REDUCE_LEVEL_CYCLES
 from tq_hw.isa.uop import Reduce
@@ -71,7 +72,7 @@ class ReduceUnit(wiring.Component):
         level: list[Value] = []
         for lane in range(lanes):
             value = Signal(32, name=f"part{lane}", reset_less=True)
-            channel = self.beat.position * lanes + lane
+            channel = multiple(self.beat.position, lanes) + lane
             complement = (kind == Reduce.MIN) ^ (compares & lane % 2)
             least = Cat((compares & lane % 2).replicate(31), compares & (lane + 1) % 2)
             m.d.sync += value.eq(Mux(channel < self.beat.lanes, self.x[lane] ^ complement.replicate(32), least))

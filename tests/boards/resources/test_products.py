@@ -1,7 +1,8 @@
 """The rule of multipliers against the elaborated design: every product in it, whose operands no constant makes a shift.
 
 Yosys makes multipliers of 18 x 18 bits of each with nine bits or more, also where one operand is a negative constant,
-or one that is no power of two. So a product that the rule does not count is an error before anything is synthesized.
+or one that is no power of two; of the latter it does at times where the product has fewer bits. So a product that the
+rule does not count is an error before anything is synthesized.
 """
 
 import importlib
@@ -26,7 +27,7 @@ UNITS: dict[str, Any] = {"array": ArrayUnit, "vector": VectorUnit, "load": LoadU
 LEAST_BITS, OPERAND_BITS = 9, {"ecp5": (18, 18), "xc7": (25, 18)}
 #: Words that hold several blocks of channels, sizes that are no powers of two, all options.
 CONFIGS = (Config("sub_blocks", 9, 3, 3, 16 << 10, acc_words=16, bus_bytes=4),
-           Config("three_lanes", 10, 12, 3, 32 << 10),
+           Config("three_lanes", 10, 12, 3, 32 << 10), Config("three_beats", 11, 3, 1, 16 << 10),
            Config("options", 7, 2, 2, 16 << 10, acc_words=16, acc_open=4, activation_lanes=1, bus_bytes=16))
 PACKED = (Config("packed", 16, 4, 1, 32 << 10, dsp_packing=2), Config("packed_odd", 9, 3, 1, 16 << 10, dsp_packing=2))
 
@@ -39,7 +40,8 @@ def count_multipliers(unit: Any, family: str = "ecp5") -> int:
     for cell in re.findall(r"cell \$mul \S+\n(.*?)\n  end", rtlil.convert(unit, ports=ports), re.DOTALL):
         bits = {port: int(number) for port, number in re.findall(r"([ABY])_WIDTH (\d+)", cell)}
         constants = [int(text, 2) for text in re.findall(r"connect \\[AB] \d+'([01]+)\n", cell)]
-        if bits["Y"] >= LEAST_BITS and not any(constant & constant - 1 == 0 for constant in constants):
+        if (bits["Y"] >= LEAST_BITS or constants and min(bits["A"], bits["B"]) > 1) and not any(
+                constant & constant - 1 == 0 for constant in constants):
             most, least = max(bits["A"], bits["B"]), min(bits["A"], bits["B"])
             count += ceil_div(most, widest) * ceil_div(least, other)
     return count
