@@ -123,7 +123,7 @@ def _lost(program: Program | None, found: Inference) -> dict[str, int] | None:
     """Return where the cycles went, None where the engine knows no time or tells no times of operations."""
     if program is None or not found.timeline or found.cycles is None:
         return None
-    return lost_cycles(program, found.timeline, found.cycles)
+    return lost_cycles(program, found.timeline, found.cycles, found.counters)
 
 
 def warm_report(config: Config, model: Model | None, program: Program, found: Inference) -> Report:

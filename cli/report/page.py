@@ -146,7 +146,8 @@ def _warm(report: Report) -> list[tuple[str, ...]]:
     if not warm:
         return []
     rows = [("cycles", report["cycles"], warm["cycles"]), ("bytes of loads and stores", report["bytes"], warm["bytes"])]
-    rows += [(f"cycles of {REASONS[name][0]}", report["lost"][name], warm["lost"][name]) for name in REASONS]
+    rows += [(f"cycles of {REASONS[name][0]}", report["lost"][name], warm["lost"][name])
+             for name in REASONS if name in report["lost"]]
     rows += [(f"{unit} waited for {what}", report["counters"][name], warm["counters"][name])
              for name, (unit, what) in WAITS.items()]
     return [(what, f"{cold:,}", f"{after:,}") for what, cold, after in rows if cold or after]

@@ -7,9 +7,7 @@ from dataclasses import dataclass, field
 from tq_hw.compiler.cost.array_cycles import array_tiles, tile_sizes
 from tq_hw.compiler.cost.operation_cycles import moved_bytes, program_cycles, tile_program_cycles
 from tq_hw.compiler.cost.timing import Timeline, layer_cycles
-from tq_hw.compiler.ir.layers import Graph, Mac
-from tq_hw.compiler.ir.lstm import Lstm
-from tq_hw.compiler.ir.sixteen import PlaneMac
+from tq_hw.compiler.ir.layers import Graph
 from tq_hw.compiler.stream.stream import Operation, Stream
 from tq_hw.isa.config import Config
 from tq_hw.isa.layout import Unit, VectorKind
@@ -86,8 +84,8 @@ def report(graph: Graph, stream: Stream, config: Config, times: Timeline) -> tup
     for index, parts in numbers.items():
         layers = [graph.layers[number] for number in parts]
         busy = work[index]
-        macs = sum(layer.macs for layer in layers if isinstance(layer, Mac | Lstm | PlaneMac))
-        unit_name = "array" if macs else "vector" if busy["vector"] else "load"
+        macs = sum(layer.macs for layer in layers)
+        unit_name = "array" if macs or busy["compute"] else "vector" if busy["vector"] else "load"
         took = cycles.get(index, 0)
         rows.append(LayerReport(
             index, layers[-1].op, layers[-1].output.name, unit_name, macs, took,

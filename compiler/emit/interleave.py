@@ -57,7 +57,7 @@ def _early_tables(emitter: Emitter) -> dict[int, list[Layer]]:
                 host = emitter.plan.group_of(number)
                 words = blocked_words(earlier.output, config) * config.beats_per_word
                 place = number if host is None else host.first
-                slack[place] = slack.get(place, 0) + earlier.macs // config.macs - words
+                slack[place] = slack.get(place, 0) + earlier.dense_macs // config.macs - words
         best = max(slack, key=lambda number: (slack[number], number), default=None)
         if best is not None and slack[best] > 0:
             early.setdefault(best, []).append(layer)

@@ -27,6 +27,11 @@ class Layer:
     inputs: tuple[Value, ...]
     output: Value
 
+    @property
+    def macs(self) -> int:
+        """Multiply-accumulates of the model that the layer does."""
+        return 0
+
 
 @dataclass(frozen=True, eq=False)
 class Wide:
@@ -96,7 +101,7 @@ class Mac(Layer):
     act_max: int
     rounding: str = "tflite"
     region: "tuple[int, int, int, int] | None" = None  #: output rows and columns [r0, r1) x [c0, c1), None: all
-    useful_weights: int | None = None  #: how many weights are not there for the shape of the matrix alone, None: all
+    useful_weights: int | None = None  #: how many weights are the model's, not there for the matrix alone; None: all
     input_table: IntArray | None = None  #: by which the bytes of the input are looked up first, if it is folded
     outside: int | None = None  #: byte that the table makes `pad_value` of
     steps: Steps | None = None
@@ -115,11 +120,20 @@ class Mac(Layer):
 
     @property
     def macs(self) -> int:
-        """Useful multiply-accumulates."""
+        """Multiply-accumulates by weights of the model."""
+        return self._pixels * (self.weights.size if self.useful_weights is None else self.useful_weights)
+
+    @property
+    def dense_macs(self) -> int:
+        """Multiply-accumulates by all weights, those too that the array takes for the shape of the matrix alone."""
+        return self._pixels * self.weights.size
+
+    @property
+    def _pixels(self) -> int:
         n, h, w, _ = self.output.shape
         if self.region is not None:
             h, w = self.region[1] - self.region[0], self.region[3] - self.region[2]
-        return int(n * h * w * (self.weights.size if self.useful_weights is None else self.useful_weights))
+        return n * h * w
 
 
 @dataclass(frozen=True, eq=False)

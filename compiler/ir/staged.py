@@ -152,6 +152,7 @@ class MatMul(Staged):
     wide : the output is int16 and saturates
     saturates : the result is saturated to int16 before the third input is added, too
     rounding, steps : as of a `Mac`
+    is_useful : the products are the model's; those that look up rows of a table are not
     """
 
     pairs: tuple[tuple[int, int], ...]
@@ -164,6 +165,13 @@ class MatMul(Staged):
     saturates: bool = False
     rounding: str = "tflite"
     steps: Steps | None = None
+    is_useful: bool = True
+
+    @property
+    def macs(self) -> int:
+        """Multiply-accumulates of the model."""
+        _, _, depth, cols = self.inputs[1].shape
+        return len(self.pairs) * self.lhs_rows * depth * cols if self.is_useful else 0
 
     @property
     def tables(self) -> tuple[IntArray | None, IntArray | None]:

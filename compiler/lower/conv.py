@@ -15,10 +15,12 @@ from tq_hw.compiler.ir.strided import blank, copy_between
 from tq_hw.compiler.ir.value import IntArray, Value
 from tq_hw.compiler.lower.legalize import Legalizer, lowers
 from tq_hw.compiler.lower.sixteen import plane_mac
+from tq_hw.compiler.rewrite.rewrite import ADDED_WEIGHTS
 from tq_hw.isa.sizes import ceil_div
 from tq_hw.model.graph import Operator
 from tq_hw.sim.golden import conv
 from tq_hw.sim.golden.arith import wrap_int32
+from tq_hw.sim.golden.registry import int_option
 
 __all__ = ["bias_of", "divide_params", "folded_bias"]
 
@@ -51,9 +53,12 @@ def lower_conv(state: Legalizer, op: Operator) -> None:
             packed = _dense_groups(weights, in_channels, p.groups)
         depthwise = False
         sums = packed.sum(axis=(1, 2, 3), dtype=np.int64)
+    # The weights of zero that a rewrite spread the model's over are none of the model's.
+    useful = weights.size - (int_option(op, ADDED_WEIGHTS) if ADDED_WEIGHTS in op.options else 0)
     if p.dtype == "int16":
         plane_mac(state, op, source, state.output(op), packed, bias_of(state, op, 2), p, depthwise=depthwise,
-                  stride=(p.stride_h, p.stride_w), dilation=_spread(p, kernel), pad=(p.pad_top, p.pad_left))
+                  stride=(p.stride_h, p.stride_w), dilation=_spread(p, kernel), pad=(p.pad_top, p.pad_left),
+                  useful_weights=useful)
         return
     state.layers.append(Mac(
         op.index, op.op, (source,), state.output(op), depthwise=depthwise, weights=packed,
@@ -61,7 +66,7 @@ def lower_conv(state: Legalizer, op: Operator) -> None:
         stride=(p.stride_h, p.stride_w),
         dilation=_spread(p, kernel),
         pad=(p.pad_top + rows_before, p.pad_left + cols_before), pad_value=p.input_zero_point,
-        zero_point=p.output_zero_point, act_min=p.act_min, act_max=p.act_max))
+        zero_point=p.output_zero_point, act_min=p.act_min, act_max=p.act_max, useful_weights=useful))
 
 
 def _spread(p: conv.ConvParams, kernel: tuple[int, ...]) -> tuple[int, int]:

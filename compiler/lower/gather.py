@@ -84,11 +84,11 @@ def look_up(state: Legalizer, op: Operator, indices: int, table: Value, shape: t
             op.index, op.op, (lhs,), out, depthwise=False,
             weights=np.ascontiguousarray(weights).reshape(row_bytes, 1, 1, rows), bias=np.zeros(row_bytes, np.int64),
             multiplier=np.full(row_bytes, _ONE[0]), shift=np.full(row_bytes, _ONE[1]), stride=(1, 1), dilation=(1, 1),
-            pad=(0, 0), pad_value=0, zero_point=0, act_min=-128, act_max=127))
+            pad=(0, 0), pad_value=0, zero_point=0, act_min=-128, act_max=127, useful_weights=0))
     else:
         state.layers.append(MatMul(
             op.index, op.op, (lhs, reshaped(table, (1, tables, rows, row_bytes))), out,
-            tuple((number, number) for number in range(tables)), (0, 0), *_ONE, 0))
+            tuple((number, number) for number in range(tables)), (0, 0), *_ONE, 0, is_useful=False))
     return out
 
 

@@ -74,7 +74,8 @@ def _doubles(p: MacParams, weights: IntArray, total: IntArray) -> tuple[IntArray
 
 def plane_mac(state: Legalizer, op: Operator, source: Value, output: Value, weights: IntArray, bias: IntArray | None,
               p: MacParams, *, depthwise: bool = False, stride: tuple[int, int] = (1, 1),
-              dilation: tuple[int, int] = (1, 1), pad: tuple[int, int] = (0, 0)) -> None:
+              dilation: tuple[int, int] = (1, 1), pad: tuple[int, int] = (0, 0),
+              useful_weights: int | None = None) -> None:
     """Add layers that make `output` of the int16 activation `source`; both are views of bytes."""
     channels = np.moveaxis(weights, -1, 0) if depthwise else weights
     rows = channels.reshape(len(channels), -1)
@@ -96,7 +97,7 @@ def plane_mac(state: Legalizer, op: Operator, source: Value, output: Value, weig
         biases = total, multiplier
     high, low = (Mac(op.index, op.op, (plane,), sums, depthwise=depthwise, weights=weights, bias=each,
                      multiplier=p.multiplier, shift=p.shift, stride=stride, dilation=dilation, pad=pad, pad_value=zero,
-                     zero_point=0, act_min=p.act_min, act_max=p.act_max)
+                     zero_point=0, act_min=p.act_min, act_max=p.act_max, useful_weights=useful_weights)
                  for plane, each, zero in zip(planes, biases, (0, _LOW_ZERO), strict=True))
     state.layers.append(PlaneMac(op.index, op.op, (planes[0], planes[1]), output, high, low, multiplier, shift,
                                  rounding, p.act_min, p.act_max, low_words))

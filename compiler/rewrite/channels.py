@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tq_hw.compiler.rewrite.rewrite import Pattern, Rewrite, Subject, changed, pattern
+from tq_hw.compiler.rewrite.rewrite import ADDED_WEIGHTS, Pattern, Rewrite, Subject, changed, pattern
 from tq_hw.model.errors import TqError
 from tq_hw.model.graph import Operator, Quantization, Tensor
 from tq_hw.sim.golden.arith import IntArray
@@ -157,6 +157,7 @@ def _pick_channels(graph: Subject, op: Operator, index: int, pick: _Pick) -> Ope
                                  Quantization((1.0,), (0,)))
     bias = graph.add_constant(np.zeros(len(pick.channels), np.int32), Quantization((pick.source.scale,), (0,)))
     return Operator(op.index, "CONV_2D", (pick.source.index, weights, bias), (index,), {
+        ADDED_WEIGHTS: len(pick.channels) * pick.source.shape[3],
         "padding": "VALID", "stride_w": 1, "stride_h": 1, "dilation_w_factor": 1, "dilation_h_factor": 1,
         "fused_activation_function": "NONE"})
 
@@ -174,7 +175,12 @@ def picks(rows: int, cols: int) -> tuple[Pattern, ...]:
         weights = graph.input(op, 1)
         assert weights.data is not None
         spread = graph.add_constant(_spread(weights.data, found), weights.quantization)
-        return Rewrite([op], [changed(op, inputs=(found.source.index, spread, op.inputs[2]))])
+        size = graph.tensors[spread].shape
+        added = int(np.prod(size[:3])) * (size[3] - weights.shape[3])
+        before = op.options.get(ADDED_WEIGHTS, 0)
+        assert isinstance(before, int)
+        return Rewrite([op], [changed(op, inputs=(found.source.index, spread, op.inputs[2]),
+                                      options={ADDED_WEIGHTS: before + added})])
 
     @pattern(*_MOVES)
     def picked_channels(graph: Subject, op: Operator) -> Rewrite | None:

@@ -16,10 +16,13 @@ from tq_hw.model.graph import Model, Operator, OptionValue, Quantization, Subgra
 from tq_hw.sim.golden.registry import Array
 from tq_hw.sim.golden.run import run
 
-__all__ = ["Pattern", "Rewrite", "Subject", "changed", "check_rewrite", "load_patterns", "pattern", "rewrite"]
+__all__ = ["ADDED_WEIGHTS", "Pattern", "Rewrite", "Subject", "changed", "check_rewrite", "load_patterns", "pattern",
+           "rewrite"]
 
 #: Passes over all operators; a library that needs more of them goes in a circle.
 _PASSES = 64
+#: Option of a CONV_2D that a pattern made: how many of its weights the model does not have, for reports of work.
+ADDED_WEIGHTS = "added_weights"
 _MODULE = "tq_hw_user_patterns"
 
 

@@ -18,6 +18,12 @@ REASONS = {
     "multiplying": ("the multipliers at full rate", "more multipliers: rows, cols"),
     "shape": ("the array at work with a part of its multipliers idle", "layers with more channels, or an array of "
               "another shape: depthwise convolutions and few channels do not fill this one"),
+    "array": ("the array at work with a part of its multipliers idle, or waiting for weights or a free buffer of sums "
+              "(the RTL counts which)", "layers with more channels and pixels, or an array of another shape: depthwise "
+              "convolutions and few channels do not fill this one"),
+    "weights": ("the array waiting for its weights from the scratchpad", "more pixels for each weight (--batch): what "
+                "is multiplied once takes as long to fetch as to use"),
+    "sums": ("the array waiting for a free buffer of sums: the vector unit is behind", "more requantize_lanes"),
     "vector": ("the vector unit, while the array waits", "more requantize_lanes"),
     "first load": ("the first load, before anything is computed", "weights that stay in the scratchpad (--resident), "
                    "or a faster memory"),
@@ -78,8 +84,13 @@ def groups(layers: Sequence[Layer]) -> list[list[int]]:
     return [sorted(members) for members in found.values()]
 
 
-def lost_cycles(program: Program, timeline: Timeline, cycles: int) -> dict[str, int]:
-    """Return an inference's cycles by REASONS; they add up to `cycles`."""
+def lost_cycles(program: Program, timeline: Timeline, cycles: int,
+                counters: Mapping[str, int] | None = None) -> dict[str, int]:
+    """Return an inference's cycles by REASONS; they add up to `cycles`.
+
+    With the hardware's `counters` of the same run the waits of the array are told apart ("shape", "weights", "sums"):
+    it waits only while it holds an operation and no step is under way. Without them they are together ("array").
+    """
     busy = {unit: _covered(slices(timeline, unit), cycles) for unit in
             (Unit.LOAD, Unit.ARRAY, Unit.VECTOR, Unit.STORE)}
     computing = busy[Unit.ARRAY] | busy[Unit.VECTOR]
@@ -89,8 +100,12 @@ def lost_cycles(program: Program, timeline: Timeline, cycles: int) -> dict[str, 
     loads = idle & ~early & busy[Unit.LOAD]
     stores = idle & ~early & ~busy[Unit.LOAD] & busy[Unit.STORE]
     array = int(busy[Unit.ARRAY].sum())
-    full = min(array, sum(layer.macs for layer in program.layers) // program.config.macs)
-    found = {"multiplying": full, "shape": array - full,
+    full = sum(layer.macs for layer in program.layers) // program.config.macs
+    waits = {"array": array - full}
+    if counters:
+        weights, sums = counters["array_weight"], counters["array_acc"]
+        waits = {"shape": array - full - weights - sums, "weights": weights, "sums": sums}
+    found = {"multiplying": full, **waits,
              "vector": int((busy[Unit.VECTOR] & ~busy[Unit.ARRAY]).sum()), "first load": begin,
              "load": int(loads.sum()), "store": int(stores.sum())}
     return found | {"latency": cycles - sum(found.values())}

@@ -170,7 +170,7 @@ def _run_one(program: Program, bench: Bench, bases: Sequence[int], bounds: _Boun
     beats = {name: count - before[name] for name, count in bench.statistics.items()}
     timeline = bench.timeline
     return RtlResult(outputs, bench.read(bases[2], len(program.state)), cycles, counters, beats, bench.spans,
-                     bench.span_cycles, timeline, layer_cycles(program, timeline))
+                     bench.span_cycles, timeline, layer_cycles(program, timeline, cycles))
 
 
 def _check_identity(program: Program, bench: Bench) -> None:
@@ -208,10 +208,12 @@ def _hang_message(program: Program, bench: Bench, what: str) -> str:
     return f"{program.name}: {what}: " + "; ".join(parts)
 
 
-def layer_cycles(program: Program, timeline: Mapping[Unit, npt.NDArray[np.int64]]) -> dict[int, int]:
+def layer_cycles(program: Program, timeline: Mapping[Unit, npt.NDArray[np.int64]],
+                 run_cycles: int | None = None) -> dict[int, int]:
     """Share the time out: a layer gets what passes between the latest end before it and its own end.
 
-    The layers are in the order of their ends.
+    The layers are in the order of their ends. The last one gets what is left of `run_cycles`, the few cycles in which
+    the machine finds that all is done.
     """
     ends: dict[int, int] = {}
     for layer in program.layers:
@@ -223,4 +225,6 @@ def layer_cycles(program: Program, timeline: Mapping[Unit, npt.NDArray[np.int64]
     for index, end in sorted(ends.items(), key=lambda item: item[1]):
         cycles[index] = end - before
         before = end
+    if cycles and run_cycles is not None:
+        cycles[list(cycles)[-1]] += run_cycles - before
     return cycles

@@ -10,6 +10,9 @@ from tq_hw.model.samples.build import ModelBuilder
 from tq_hw.model.tflite.reader import parse_model
 from tq_hw.sim.diagnose.busy import REASONS, array_cycles, groups, lost_cycles, slices, windows
 
+#: What only the hardware's counters tell apart.
+COUNTED = ("shape", "weights", "sums")
+
 
 def layer(index: int, *runs: tuple[int, int]) -> Layer:
     return Layer(index, "CONV_2D", f"t{index}", "array", 1, 1, 0, "compute", {"array": runs})
@@ -36,7 +39,8 @@ def test_every_cycle_goes_to_one_reason() -> None:
                              PRESETS["n8"])
     cycles = sum(row.cycles for row in compiled.report)
     lost = lost_cycles(compiled.program, compiled.timeline, cycles)
-    assert list(lost) == list(REASONS) and sum(lost.values()) == cycles and min(lost.values()) >= 0
+    assert list(lost) == [name for name in REASONS if name not in COUNTED]
+    assert sum(lost.values()) == cycles and min(lost.values()) >= 0
     assert lost["multiplying"] > cycles // 2
     busy, spans = array_cycles(compiled.program, compiled.timeline), windows(compiled.program, compiled.timeline)
     for row in compiled.report:
