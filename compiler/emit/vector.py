@@ -16,6 +16,8 @@ from tq_hw.isa.uop import Alu, Destination, Source
 __all__ = ["emit_elementwise", "emit_max_pool", "emit_pad", "rectangles"]
 
 _TILE_LIMIT = 0xFFFF
+#: Beats of a micro-operation of many, one after the other: fewer wait for the results of the one before.
+_PLAIN_BEATS = 48
 
 
 def rectangles(layer: Layer, plan: LayerPlan, emitter: Emitter) -> Iterator[Rect]:
@@ -23,6 +25,8 @@ def rectangles(layer: Layer, plan: LayerPlan, emitter: Emitter) -> Iterator[Rect
     n, h, w, c = layer.output.shape
     all_blocks = block_count(c, emitter.config)
     parts = emitter.choice().parts or row_parts(h * w, emitter.config)
+    if isinstance(layer, Elementwise) and layer.is_plain:
+        parts = max(1, min(parts, h * w * all_blocks * emitter.config.beats_per_word // _PLAIN_BEATS))
     rows = plan.rows if plan.rows < h else ceil_div(h, parts)
     for image in range(n):
         for first in range(0, all_blocks, plan.blocks):
@@ -45,6 +49,21 @@ def _walk(rect: Rect) -> dict[str, int]:
             "tile_slots": min(rect.slots, _TILE_LIMIT)}
 
 
+def _across(fields: dict[str, int], streams: dict[str, Walk]) -> tuple[dict[str, int], dict[str, Walk]]:
+    """Let the blocks of one row or column of pixels follow each other as rows of slots, for chunks are long then."""
+    blocks, upright = fields["out_blocks"], fields["cols"] == 1
+    slots = blocks * fields["slots"]
+    if blocks == 1 or not (upright or fields["cols"] == fields["slots"]) or slots > _TILE_LIMIT:
+        return fields, streams
+    turned = {"cols": fields["slots"], "out_blocks": 1, "slots": slots, "tile_slots": slots}
+    for name in streams:
+        turned |= {f"{name}_col_step": fields[f"{name}_{'row' if upright else 'col'}_step"],
+                   f"{name}_row_step": fields[f"{name}_block_step"], f"{name}_block_step": 0}
+    return fields | turned, {
+        name: replace(walk, col=walk.row if upright else walk.col, row=walk.block, block=0)
+        for name, walk in streams.items()}
+
+
 def emit_elementwise(emitter: Emitter, layer: Elementwise, plan: LayerPlan) -> Iterator[None]:
     """A few micro-operations per beat; several keep what is between them in registers, a chunk at a time.
 
@@ -58,25 +77,27 @@ def emit_elementwise(emitter: Emitter, layer: Elementwise, plan: LayerPlan) -> I
         row = rect.image * height + rect.rows[0]
         rows = (row, row + rect.rows[1] - rect.rows[0])
         # An input of one pixel is read for all of them.
-        single = [value.shape[1:3] == (1, 1) for value in layer.inputs]
+        single = [value.shape[1:3] == (1, 1) != layer.output.shape[1:3] for value in layer.inputs]
         parts = [((rect.image, rect.image + 1), (0, 1)) if one else (rows, rect.cols) for one in single]
         views = [emitter.source(layer, plan, position, *part, rect.blocks) for position, part in enumerate(parts)]
         target = emitter.target(layer, plan, rect)
         fields = _walk(rect) | program_fields(code)
         at = (row, rect.blocks[0], rect.cols[0])
         fields |= _stream("out", target, at)
-        streams: dict[str, Walk] = {}
+        streams: dict[str, Walk] = {"out": pixels(layer.output, at, block)}
         for name, value, view, part, one in zip("ab", layer.inputs, views, parts, single, strict=False):
             place, stride = (part[0][0], rect.blocks[0], part[1][0]), (0, 0) if one else (1, 1)
             fields |= _stream(name, view, place, stride)
             streams[name] = pixels(value, place, block, stride)
+        if len(uops) > 1 and not any(single):
+            fields, streams = _across(fields, streams)
         fields["chunk_slots"] = fields["tile_slots"]
         if len(uops) > 1:
             register_slots = max(1, emitter.config.vector_register_words // emitter.config.beats_per_word)
             fields["chunk_slots"] = min(fields["tile_slots"], register_slots)
         reads = tuple(view.access(part[0], rect.blocks) for view, part in zip(views, parts, strict=True))
         emitter.vector(fields, reads, (target.access(rows, rect.blocks),), Streams(
-            code, streams.get("a"), streams.get("b"), pixels(layer.output, at, block)))
+            code, streams.get("a"), streams.get("b"), streams["out"]))
         emitter.finish(layer, target, rect)
         yield
 

@@ -145,11 +145,18 @@ class Elementwise(Layer):
     uop : fields of the first micro-operation
     tables : contents of tables 1 and 2 (256 int32 each) or None
     rest : the micro-operations after it; the last one of all writes the output
+    plain : micro-operations that give the same without tables; none if there are no such
     """
 
     uop: dict[str, int]
     tables: tuple[IntArray | None, IntArray | None] = (None, None)
     rest: tuple[dict[str, int], ...] = ()
+    plain: tuple[dict[str, int], ...] = ()
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is the micro-operations without tables that it has."""
+        return bool(self.plain) and self.uop is self.plain[0]
 
 
 @dataclass(frozen=True, eq=False)

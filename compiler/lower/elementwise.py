@@ -1,7 +1,6 @@
 """Binary elementwise operators: ADD, SUB, MUL, SQUARED_DIFFERENCE, MAXIMUM, MINIMUM, comparisons, PRELU.
 
-An operand of another shape than the output is spread to it: a constant at compile time, another one by a move. With a
-constant of one value, or the same tensor twice, the operator is a table.
+With a constant of one value, or the same tensor twice, the operator is a table.
 """
 
 from collections.abc import Callable
@@ -12,9 +11,10 @@ from tq_hw.compiler.ir.layers import Elementwise
 from tq_hw.compiler.ir.staged import Flat
 from tq_hw.compiler.ir.value import TYPE_CODES, IntArray, Value
 from tq_hw.compiler.lower.legalize import Legalizer, lowers
-from tq_hw.compiler.lower.moves import move_view
 from tq_hw.compiler.lower.sixteen_elements import lower_binary_wide, lower_unary_wide
+from tq_hw.compiler.lower.spread import spread
 from tq_hw.compiler.programs.divide import divide_program, reciprocal_table
+from tq_hw.compiler.programs.pairs import plain_uops
 from tq_hw.compiler.programs.words import OUT, Uop, immediate, reg_a, reg_b, rescale, shifted, to
 from tq_hw.isa.uop import Alu, Destination, Multiply, ShiftSource, Source
 from tq_hw.model.graph import Operator
@@ -24,7 +24,7 @@ from tq_hw.sim.golden.kernels import KERNELS
 from tq_hw.sim.golden.pointwise import POINTWISE
 from tq_hw.sim.golden.registry import int_option, require_dtype
 
-__all__ = ["CODES", "spread", "table_pass"]
+__all__ = ["CODES", "table_pass"]
 
 #: int8 value of each table index (the low 8 bits of an operand).
 CODES = np.arange(256).astype(np.uint8).view(np.int8)
@@ -119,18 +119,6 @@ _PROGRAMS: dict[str, Callable[[Legalizer, Operator], Program]] = {
     **dict.fromkeys(("LESS", "LESS_EQUAL", "GREATER", "GREATER_EQUAL", "EQUAL", "NOT_EQUAL"), _compare)}
 
 
-def spread(state: Legalizer, op: Operator, position: int) -> Value:
-    """Return an operand in the shape of the output."""
-    tensor, shape = state.tensor(op, position), state.subgraph.tensors[op.outputs[0]].shape
-    value = state.input(op, position)
-    if tensor.shape == shape:
-        return value
-    if tensor.data is not None:
-        data = np.ascontiguousarray(np.broadcast_to(tensor.data, shape))
-        return Value(tensor.name, tensor.index, state.view(shape, tensor.dtype), value.zero_point, data=data)
-    return move_view(state, op, value, tensor, lambda x: np.broadcast_to(x, (*shape, x.shape[-1])))
-
-
 def _divisors(zero_point: int) -> np.ndarray:
     """Return all codes but that of 0, a divisor that the engines refuse: its entry of a table has no meaning."""
     return np.where(zero_point == CODES, CODES + 1 if zero_point < 127 else CODES - 1, CODES).astype(np.int8)
@@ -195,7 +183,7 @@ def lower_binary(state: Legalizer, op: Operator) -> None:
     (first, *rest), tables, swapped = _PROGRAMS[op.op](state, op)
     inputs = (spread(state, op, 0), spread(state, op, 1))
     state.layers.append(Elementwise(op.index, op.op, inputs[::-1] if swapped else inputs, state.output(op), first,
-                                    tables, tuple(rest)))
+                                    tables, tuple(rest), plain_uops(op, state.subgraph)))
 
 
 def table_pass(state: Legalizer, op: Operator, source: Value, table: IntArray, into: Value | None = None) -> None:

@@ -10,8 +10,9 @@ from tq_hw.compiler.ir.layers import Elementwise
 from tq_hw.compiler.ir.staged import Move
 from tq_hw.compiler.ir.strided import blank, copy_between
 from tq_hw.compiler.ir.value import IntArray, Value
-from tq_hw.compiler.lower.elementwise import CODES, spread, table_pass
+from tq_hw.compiler.lower.elementwise import CODES, table_pass
 from tq_hw.compiler.lower.legalize import Legalizer, lowers, publish
+from tq_hw.compiler.lower.spread import spread
 from tq_hw.compiler.programs.words import OUT, STREAM_A, STREAM_B, Uop, low
 from tq_hw.isa.uop import Alu
 from tq_hw.model.graph import Operator

@@ -4,8 +4,8 @@ import numpy as np
 
 from tq_hw.compiler.ir.staged import Flat
 from tq_hw.compiler.ir.value import TYPE_CODES
-from tq_hw.compiler.lower.elementwise import spread
 from tq_hw.compiler.lower.legalize import Legalizer, lowers
+from tq_hw.compiler.lower.spread import spread
 from tq_hw.compiler.programs.soft_float import codes_program, sum_program
 from tq_hw.compiler.programs.words import rescale
 from tq_hw.model.graph import Operator

@@ -5,6 +5,7 @@
 * RESIZE_BILINEAR by fractions of few bits is a set of layers for the array.
 * An LSTM whose weights and state do not fit the scratchpad goes through memory, step by step.
 * A permutation of axes becomes one that can stay in the scratchpad (`transpose.py`).
+* An elementwise layer of few words does without tables (`tables.py`).
 * An elementwise layer whose channels would leave most lanes of a word empty works on dense bytes.
 """
 
@@ -20,6 +21,7 @@ from tq_hw.compiler.plan.layout import block_count
 from tq_hw.compiler.specialize.join_tables import join_tables
 from tq_hw.compiler.specialize.lstm_steps import steps_of
 from tq_hw.compiler.specialize.resize import resize_on_array
+from tq_hw.compiler.specialize.tables import without_tables
 from tq_hw.compiler.specialize.transpose import as_transpose
 from tq_hw.isa.config import Config
 from tq_hw.isa.sizes import ceil_div
@@ -35,7 +37,7 @@ _DENSE_WORDS = 2048
 def specialize(graph: Graph, config: Config) -> Graph:
     """Return the graph with the rewrites that pay at `config`."""
     done: list[Layer] = []
-    for layer in join_tables(graph, config).layers:
+    for layer in without_tables(join_tables(graph, config).layers, config):
         if isinstance(layer, Lstm):
             done += steps_of(layer) if _too_large(layer, config) else [layer]
             continue

@@ -47,7 +47,7 @@ def _facing(machine: Machine, layer: Elementwise, meaning: Streams) -> None:
         _, h, w, c = layer.output.shape
         wanted = pixels(value, (out.start // (h * w * c), out.at // machine.config.block, 0), machine.config.block,
                         (0, 0))
-        if value.shape[1:3] != (1, 1):
+        if value.shape[1:3] != (1, 1) or (h, w) == (1, 1):
             wanted = Walk(value, out.run, out.start, out.at, out.block, out.row, out.col)
         if walk != wanted:
             raise DataflowError(f"it takes other elements of {value.name!r} than those that its results are of")

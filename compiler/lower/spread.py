@@ -1,0 +1,38 @@
+"""Operands of another shape than the output: spread at compile time, by the array, or by a move.
+
+One byte for all channels of a pixel is a convolution of a channel whose weights are 1.
+"""
+
+import numpy as np
+
+from tq_hw.compiler.ir.layers import Mac
+from tq_hw.compiler.ir.value import Value
+from tq_hw.compiler.lower.legalize import Legalizer
+from tq_hw.compiler.lower.moves import move_view
+from tq_hw.model.graph import Operator, Tensor
+
+__all__ = ["spread"]
+
+
+def spread(state: Legalizer, op: Operator, position: int) -> Value:
+    """Return an operand in the shape of the output."""
+    tensor, shape = state.tensor(op, position), state.subgraph.tensors[op.outputs[0]].shape
+    value = state.input(op, position)
+    if tensor.shape == shape:
+        return value
+    if tensor.data is not None:
+        data = np.ascontiguousarray(np.broadcast_to(tensor.data, shape))
+        return Value(tensor.name, tensor.index, state.view(shape, tensor.dtype), value.zero_point, data=data)
+    if tensor.dtype == "int8" and tensor.shape == (*shape[:-1], 1):
+        return _channels(state, op, value, tensor, shape)
+    return move_view(state, op, value, tensor, lambda x: np.broadcast_to(x, (*shape, x.shape[-1])))
+
+
+def _channels(state: Legalizer, op: Operator, value: Value, tensor: Tensor, shape: tuple[int, ...]) -> Value:
+    count = shape[-1]
+    output = Value(f"{tensor.name} ({op.op})", tensor.index, state.view(shape, tensor.dtype), value.zero_point)
+    nothing = np.zeros(count, np.int64)
+    state.layers.append(Mac(
+        op.index, op.op, (value,), output, False, np.ones((count, 1, 1, 1), np.int8), nothing, nothing, nothing,
+        (1, 1), (1, 1), (0, 0), 0, 0, -128, 127, rounding="shift", useful_weights=0))
+    return output
