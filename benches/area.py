@@ -3,7 +3,8 @@
 A configuration is elaborated whole and each of its units synthesized alone, so that a unit that is the same in another
 configuration is not synthesized again. What is found is kept in boards/resources/record.json after each unit, so that
 a run that is stopped loses one unit. `--again` does that for every machine of the record, which synthesizes the units
-whose sources have changed; `--stale` names them. `--draw 20` adds the first twenty machines of benches/draws.py.
+whose sources have changed; `--stale` names them. `--draw 20` adds the first twenty machines of benches/draws.py,
+`--kept-out` its list of odd ones that the fit does not see.
 """
 
 import argparse
@@ -21,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from amaranth.hdl import Value
-from draws import drawn, is_held
+from draws import KEPT_OUT, drawn, is_held
 
 from tq_hw.boards.build.build import synthesize as synthesize_board
 from tq_hw.boards.build.figures import count_cells, read_json
@@ -41,6 +42,7 @@ _TOP = "top"
 #: What a family's units are synthesized with: the words of `tq-hw build`.
 _SYNTHESIS = {
     "ecp5": "synth_ecp5 -top {top}; tee -q -o stat.json stat -json",
+    "gowin": "synth_gowin -family gw2a -noiopads -top {top}; tee -q -o stat.json stat -json",
     "ice40": "setattr -unset ram_style */*; synth_ice40 -dsp -top {top}; tee -q -o stat.json stat -json",
     "xc7": "synth_xilinx -flatten -noiopad -noclkbuf -top {top}; tee -q -o stat.json stat -tech xilinx -json",
 }
@@ -88,7 +90,7 @@ def units(parts: dict[str, str], design: str) -> Iterator[tuple[str, str, str]]:
 def registered(part: str, module: str) -> tuple[str, int]:
     """Return a module with a flip-flop at each port of another one, and how many there are.
 
-    ABC9 ends without a word on some units whose ports lead to the outside, at least for a 7 series.
+    ABC9 ends without a word on some units whose ports lead to the outside, for a 7 series and for Gowin.
     """
     lines, ends, flip_flops = ["attribute \\top 1", "module \\harness", "  wire input 0 \\clk"], [], 0
     for width, way, number, name in _PORT.findall(part):
@@ -108,7 +110,7 @@ def registered(part: str, module: str) -> tuple[str, int]:
 def synthesize(text: str, module: str, family: str, black: list[str]) -> dict[str, Any]:
     """Return the cells of a module by kind, and the CPU seconds that it took."""
     taken = 0
-    if family == "xc7" and not black:
+    if family in ("gowin", "xc7") and not black:
         harness, taken = registered(modules(text)[module], module)
         text, module = text + harness, "\\harness"
     with tempfile.TemporaryDirectory() as temporary:
@@ -217,6 +219,8 @@ def _options() -> argparse.Namespace:
                         "ROWSxCOLSxLANES[,key=value...]")
     parser.add_argument("--family", choices=_SYNTHESIS, default="ecp5", help="(default: %(default)s)")
     parser.add_argument("--unit", action="append", default=[], help="only this one; may be repeated")
+    parser.add_argument("--held", action="store_true", help="keep these machines out of the fit of the model")
+    parser.add_argument("--kept-out", action="store_true", help="the family's machines of KEPT_OUT in draws.py, too")
     parser.add_argument("--draw", type=int, default=0, metavar="N", help="the first N machines of draws.py, too")
     parser.add_argument("--again", action="store_true", help="every machine of the record of all families, too")
     parser.add_argument("--stale", action="store_true", help="name the units of the record whose sources have changed; "
@@ -245,7 +249,9 @@ def main() -> int:
             board = find_board(options.board)
             record_board(board, find_memory(board, options.memory))
         for config in [parse_config(text) for text in options.configs]:
-            record(config, options.family, options.unit)
+            record(config, options.family, options.unit, options.held)
+        for text in KEPT_OUT.get(options.family, ()) if options.kept_out else ():
+            record(parse_config(text), options.family, options.unit, held=True)
         for number in range(options.draw):
             record(drawn(number), options.family, options.unit, is_held(number))
         for family, row in list(_recorded()) if options.again else ():

@@ -1,10 +1,27 @@
-"""Small machines drawn by number, for benches/area.py: even numbers for the fit of the resource model, odd ones not."""
+"""Machines for benches/area.py: drawn by number, of which odd ones are kept out of the fit, and a list that is, too."""
 
 import random
 
 from tq_hw.isa.config import Config, ConfigError
 
-__all__ = ["drawn", "is_held"]
+__all__ = ["KEPT_OUT", "drawn", "is_held"]
+
+#: Odd machines by family that are kept out of the fit of the resource model, to hold it against them.
+KEPT_OUT = {
+    "ecp5": (
+        "7x5x5,scratchpad_bytes=32768,acc_words=64", "5x7x7,bus_bytes=16", "11x3x3,scratchpad_bytes=16384,acc_open=4",
+        "10x12x3,scratchpad_bytes=32768,compressed_weights=1",
+        "6x9x1,scratchpad_bytes=16384,bus_bytes=4,acc_open=4,activation_lanes=1",
+        "3x10x2,scratchpad_bytes=32768,bus_bytes=4",
+        "12x5x1,scratchpad_bytes=8192,vector_words=1024,uops=32,acc_buffers=2",
+        "24x3x1,scratchpad_bytes=65536,acc_words=32", "5x24x2,compressed_weights=1",
+        "13x6x3,scratchpad_bytes=65536,activation_lanes=1", "17x4x2,scratchpad_bytes=32768,dsp_packing=2",
+        "10x14x7,scratchpad_bytes=131072,acc_words=256", "8x11x1,bus_bytes=16,scratchpad_bytes=32768,acc_words=256",
+        "9x2x2,scratchpad_bytes=16384,vector_words=256"),
+    "gowin": ("5x3x3,bus_bytes=16,fold_steps=4,scratchpad_bytes=4096,uops=32,vector_words=1024",),
+    "xc7": ("7x6x3,scratchpad_bytes=32768,acc_words=64", "5x10x5,scratchpad_bytes=16384,bus_bytes=16",
+            "10x4x1,compressed_weights=1"),
+}
 
 #: Most multipliers of the array: a synthesis of one costs a minute of CPU time.
 _MACS = 112

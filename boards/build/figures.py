@@ -20,6 +20,12 @@ CELLS: dict[str, dict[str, tuple[str, float]]] = {
               **{f"SB_DFF{kind}": ("flip_flops", 1) for kind in
                  ("", "E", "SR", "ESR", "SS", "ESS", "R", "ER", "S", "ES")},
               "SB_RAM40_4K": ("block_rams", 1), "SB_SPRAM256KA": ("single_port_rams", 1)},
+    # Two products of 9 bits take the place of one of 18.
+    "gowin": {"MULT9X9": ("multipliers", 0.5), "MULT18X18": ("multipliers", 1), "MULT36X36": ("multipliers", 4),
+              **dict.fromkeys(("LUT1", "LUT2", "LUT3", "LUT4"), ("luts", 1)), "ALU": ("carries", 1),
+              **{f"DFF{kind}": ("flip_flops", 1) for kind in ("", "E", "S", "SE", "R", "RE", "P", "PE", "C", "CE")},
+              **dict.fromkeys(("SP", "SPX9", "SDPB", "SDPX9B", "DPB", "DPX9B", "pROM", "pROMX9"), ("block_rams", 1)),
+              **dict.fromkeys(("RAM16SDP1", "RAM16SDP2", "RAM16SDP4"), ("small_rams", 1))},
     "xc7": {"DSP48E1": ("multipliers", 1), "CARRY4": ("carries", 1),
             **dict.fromkeys(("FDRE", "FDSE", "FDCE", "FDPE"), ("flip_flops", 1)), "RAMB36E1": ("block_rams", 1),
             "RAMB18E1": ("block_rams", 0.5), "RAM32M": ("small_rams", 1), "RAM64M": ("small_rams", 1),

@@ -14,8 +14,8 @@ __all__ = ["BOARD_UNIT", "LIMITED", "board_resources", "recorded_memories", "sho
 BOARD_UNIT = "board"
 #: What a device has a number of.
 LIMITED = ("luts", "flip_flops", "multipliers", "block_rams")
-#: LUTs of an ECP5 that a carry cell and a small RAM stand in; for a 7 series LUTs are counted with them.
-_ECP5_CARRY, _ECP5_SMALL_RAM = 2, 6
+#: LUTs that a carry cell and a small RAM stand in; for a 7 series LUTs are counted with them.
+_STAND_IN = {"ecp5": (2, 6), "gowin": (1, 4)}
 
 
 def recorded_memories(board: Board) -> tuple[str, ...]:
@@ -48,8 +48,8 @@ def board_resources(board: Board, memory: Memory, config: Config) -> Resources:
 def taken(resources: Resources) -> Mapping[str, float]:
     """Return the totals of what a device has a number of, LUTs with those that carries and small RAMs stand in."""
     totals = {kind: resources.total(kind) for kind in LIMITED}
-    if resources.family == "ecp5":
-        totals["luts"] += (_ECP5_CARRY * resources.total("carries") + _ECP5_SMALL_RAM * resources.total("small_rams"))
+    carry, small_ram = _STAND_IN.get(resources.family, (0, 0))
+    totals["luts"] += carry * resources.total("carries") + small_ram * resources.total("small_rams")
     return totals
 
 

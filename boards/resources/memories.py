@@ -1,6 +1,6 @@
 """Multipliers and block RAM of each unit: what Yosys makes of the memories and products that the units have.
 
-Both families have block RAM of 18 Kbit, which is 36, 18, 9, 4, 2 or 1 bits wide; a 7 series has them in pairs, which
+All families have block RAM of 18 Kbit, which is 36, 18, 9, 4, 2 or 1 bits wide; a 7 series has them in pairs, which
 count one. Shallow memories become LUTs: see _LUT_DEPTH.
 """
 
@@ -15,9 +15,11 @@ __all__ = ["block_rams", "lut_memory_bits", "multipliers"]
 
 #: Words by width in bits of one block RAM, and what it counts.
 _SHAPES = ((36, 512), (18, 1024), (9, 2048), (4, 4096), (2, 8192), (1, 16384))
-_COUNTS = {"ecp5": 1.0, "xc7": 0.5}
+_COUNTS = {"ecp5": 1.0, "gowin": 1.0, "xc7": 0.5}
 #: Words of the deepest memory that is made from LUTs.
-_LUT_DEPTH = {"ecp5": 32, "xc7": 64}
+_LUT_DEPTH = {"ecp5": 32, "gowin": 32, "xc7": 64}
+#: What a product of 8 x 8 bits takes of a multiplier of 18 x 18, or 25 x 18.
+_PRODUCT = {"ecp5": 1, "gowin": 0.5, "xc7": 1}
 #: Of a lane of the vector unit, and of an activation lane: one takes two, because a constant has more than 18 bits.
 _LANE_MULTIPLIERS, _ACTIVATION_MULTIPLIERS = 4, 14
 #: Multipliers of 18 x 18 bits, or 25 x 18, that 25 x 8 take.
@@ -40,9 +42,10 @@ class _Memory(NamedTuple):
     by_bytes: bool = False
 
 
-def multipliers(config: Config, family: str) -> Mapping[str, int]:
-    """Return multipliers by unit; what is not named has none."""
-    cells = ceil_div(config.rows, 2) * _PACKED_MULTIPLIERS[family] if config.dsp_packing else config.rows
+def multipliers(config: Config, family: str) -> Mapping[str, float]:
+    """Return multipliers by unit, half of one for a product in a half; what is not named has none."""
+    cells = (ceil_div(config.rows, 2) * _PACKED_MULTIPLIERS[family] if config.dsp_packing
+             else config.rows * _PRODUCT[family])
     return {"array": cells * config.cols,
             "vector": _LANE_MULTIPLIERS * config.requantize_lanes + _ACTIVATION_MULTIPLIERS * config.activation_lanes}
 

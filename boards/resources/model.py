@@ -16,6 +16,7 @@ from tq_hw.boards.resources.memories import acc_depth, block_rams, lut_memory_bi
 from tq_hw.boards.resources.record import KINDS, Machine, families, machines
 from tq_hw.isa.config import Config
 from tq_hw.isa.sizes import ceil_div, ceil_log2
+from tq_hw.isa.weight_code import view_bytes
 from tq_hw.model.errors import UnsupportedError
 
 __all__ = ["FITTED", "Resources", "Spread", "errors_of", "estimate_resources", "families_of", "held", "spread"]
@@ -23,16 +24,16 @@ __all__ = ["FITTED", "Resources", "Spread", "errors_of", "estimate_resources", "
 #: Kinds of cells that are fitted; multipliers and block RAM are exact.
 FITTED = ("luts", "carries", "flip_flops", "small_rams")
 #: What a cell for two products takes more than two cells for one, of grids that were synthesized both ways (16 x 8 for
-#: a 7 series, 4 x 4 for an ECP5). Recorded machines have none.
+#: a 7 series, 4 x 4 for the others).
 _PACKED_CELL = {"xc7": {"luts": 11.9, "carries": 1.6, "flip_flops": 55.4},
                 "ecp5": {"luts": 29.9, "carries": 26.3, "flip_flops": 138.8}}
 #: What the decoder of compressed weights adds to the load unit, by columns, of load units that were synthesized both
-#: ways (4x4, 9x8 and 8x16, alone); between them a straight line, beyond them the nearest. Recorded machines have none.
-_DECODER_COLS = (4, 8, 16)
-_DECODER = {"xc7": {"luts": (522, 698, 1478), "carries": (33, 35, 40), "flip_flops": (392, 471, 953),
-                    "small_rams": (6, 6, 6)},
-            "ecp5": {"luts": (714, 815, 1823), "carries": (51, 52, 58), "flip_flops": (392, 471, 953),
-                     "small_rams": (9, 9, 9)}}
+#: ways. It grows in steps with the bytes that the decoder sees at a time (up to 8, 16 and 32 columns): between two
+#: machines of one step a straight line, from there to the next step the nearest.
+_DECODER = {"xc7": {"luts": {4: 522, 8: 698, 16: 1478}, "carries": {4: 33, 8: 35, 16: 40},
+                    "flip_flops": {4: 392, 8: 471, 16: 953}, "small_rams": {4: 6}},
+            "ecp5": {"luts": {4: 714, 8: 815, 16: 1823, 20: 3581}, "carries": {4: 51, 8: 52, 16: 58, 20: 67},
+                     "flip_flops": {4: 392, 8: 471, 16: 953, 20: 1553}, "small_rams": {4: 9}}}
 #: Machines that are recorded, at least, where a family is offered.
 _LEAST = 3
 Array = npt.NDArray[np.float64]
@@ -81,10 +82,17 @@ def _scratchpad(config: Config, family: str) -> Sequence[float]:
     return (1, config.word_bytes, ceil_log2(config.scratchpad_words))
 
 
+def _registers(config: Config) -> float:
+    """Bits of the registers of cells and of what comes to the rows one after another (hdl/array/grid.py)."""
+    rows, cols, grouped = config.rows, config.cols, 3 * config.groups
+    return (rows * cols * (2 * 8 + 16 + config.partial_sum_bits) + 8 * (grouped * cols + rows - grouped)
+            + 8 * (rows * (rows - 1) // 2 + cols * grouped * (config.groups - 1) // 2))
+
+
 def _array(config: Config, family: str) -> Sequence[float]:
     opens = config.cols * (config.acc_open > 0)
-    return (1, config.rows * config.cols, config.cols, _shifter(config), lut_memory_bits(config, family),
-            ceil_log2(acc_depth(config)), opens)
+    return (1, _registers(config), config.rows * config.cols, config.cols, _shifter(config),
+            lut_memory_bits(config, family), ceil_log2(acc_depth(config)), opens)
 
 
 def _vector(config: Config, family: str) -> Sequence[float]:
@@ -118,9 +126,8 @@ def _whole(family: str, design: str) -> tuple[Machine, ...]:
 
 
 def _complete(family: str, design: str) -> tuple[Machine, ...]:
-    """Return the machines that are fitted; what packing adds is known without a fit."""
-    return tuple(machine for machine in _whole(family, design)
-                 if not machine.held and not machine.config.dsp_packing)
+    """Return the machines that are fitted."""
+    return tuple(machine for machine in _whole(family, design) if not machine.held)
 
 
 def held(family: str, design: str) -> tuple[Machine, ...]:
@@ -152,12 +159,40 @@ def _fit(rows: Array, counts: Array) -> Array:
 Factors = Mapping[str, Mapping[str, Array]]
 
 
+def _decoder(config: Config, counts: Mapping[int, float]) -> float:
+    """Return what the decoder of compressed weights adds, from machines by their columns."""
+    view = view_bytes(config.cols)
+    same = {cols: count for cols, count in counts.items() if view_bytes(cols) == view}
+    if not same:  # of another step: as much for each byte that it sees
+        nearest = min(counts, key=lambda cols: abs(view_bytes(cols) - view))
+        return counts[nearest] * (view / view_bytes(nearest) if len(counts) > 1 else 1)
+    return float(np.interp(config.cols, sorted(same), [same[cols] for cols in sorted(same)]))
+
+
+def _added(config: Config, family: str) -> Mapping[tuple[str, str], float]:
+    """Return what options add that are no sizes, by unit and kind; UnsupportedError where nobody knows."""
+    found: dict[tuple[str, str], float] = {}
+    for key, what, known in (("dsp_packing", "two products in a multiplier", _PACKED_CELL),
+                             ("compressed_weights", "a decoder of weights", _DECODER)):
+        if getattr(config, key) and family not in known:
+            raise UnsupportedError(f"configuration {config.name!r}: {what} ({key}) was never synthesized for {family}; "
+                                   f"it was for {' and '.join(known)}: benches/area.py makes the record")
+    if config.dsp_packing:
+        cells = config.cols * ceil_div(config.rows, 2)
+        found |= {("array", kind): count * cells for kind, count in _PACKED_CELL[family].items()}
+    if config.compressed_weights:
+        found |= {("load", kind): _decoder(config, counts) for kind, counts in _DECODER[family].items()}
+    return found
+
+
 def _factors(family: str, known: Sequence[Machine]) -> Factors:
     found: dict[str, dict[str, Array]] = {}
+    added = [_added(machine.config, family) for machine in known]
     for unit in known[0].units:
         rows = np.array([_SIZES.get(unit, _constant)(machine.config, family) for machine in known], np.float64)
-        found[unit] = {kind: _fit(rows, np.array([machine.units[unit].get(kind, 0) for machine in known], np.float64))
-                       for kind in FITTED}
+        found[unit] = {kind: _fit(rows, np.array([
+            machine.units[unit].get(kind, 0) - more.get((unit, kind), 0)
+            for machine, more in zip(known, added, strict=True)], np.float64)) for kind in FITTED}
     return found
 
 
@@ -171,12 +206,8 @@ def _estimate(config: Config, family: str, factors: Factors) -> dict[str, dict[s
     for unit, kinds in factors.items():
         sizes = np.array(_SIZES.get(unit, _constant)(config, family), np.float64)
         units[unit] = {kind: round(float(sizes @ vector)) for kind, vector in kinds.items()}
-    if config.dsp_packing:
-        for kind, count in _PACKED_CELL[family].items():
-            units["array"][kind] += round(count * config.cols * ceil_div(config.rows, 2))
-    if config.compressed_weights:
-        for kind, counts in _DECODER[family].items():
-            units["load"][kind] += round(float(np.interp(config.cols, _DECODER_COLS, counts)))
+    for (unit, kind), count in _added(config, family).items():
+        units[unit][kind] += round(count)
     return units
 
 

@@ -14,6 +14,7 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
 from tq_hw.hdl.dma.coded_beats import PieceLayout
+from tq_hw.hdl.parts.numbers import multiple
 from tq_hw.isa.config import Config
 from tq_hw.isa.weight_code import HEADER_BYTES, MOST_ROWS, WIDEST, plane_bytes, view_bytes
 
@@ -214,7 +215,7 @@ class _Block:
     def begin(self, header: Value) -> list[Any]:
         """Read a header's first byte."""
         width = Mux(header[3], WIDEST, header[:3])
-        return [self.has.eq(Cat(width > bit for bit in range(WIDEST))), self.size.eq(width * self._plane)]
+        return [self.has.eq(Cat(width > bit for bit in range(WIDEST))), self.size.eq(multiple(width, self._plane))]
 
 
 class _Row:

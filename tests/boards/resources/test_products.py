@@ -26,7 +26,8 @@ UNITS: dict[str, Any] = {"array": ArrayUnit, "vector": VectorUnit, "load": LoadU
 #: Of a result; of a multiplier's operands.
 LEAST_BITS, OPERAND_BITS = 9, {"ecp5": (18, 18), "xc7": (25, 18)}
 #: Words that hold several blocks of channels, sizes that are no powers of two, all options.
-CONFIGS = (Config("sub_blocks", 9, 3, 3, 16 << 10, acc_words=16, bus_bytes=4),
+CONFIGS = (Config("coded", 4, 20, 2, 64 << 10, compressed_weights=1),
+           Config("sub_blocks", 9, 3, 3, 16 << 10, acc_words=16, bus_bytes=4),
            Config("three_lanes", 10, 12, 3, 32 << 10), Config("three_beats", 11, 3, 1, 16 << 10),
            Config("options", 7, 2, 2, 16 << 10, acc_words=16, acc_open=4, activation_lanes=1, bus_bytes=16))
 PACKED = (Config("packed", 16, 4, 1, 32 << 10, dsp_packing=2), Config("packed_odd", 9, 3, 1, 16 << 10, dsp_packing=2))
