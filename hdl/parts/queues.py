@@ -1,9 +1,12 @@
 """Streams that wait: a skid buffer of two entries, and queues in RAM."""
 
-from amaranth import Module, Signal
+from amaranth import Cat, Module, Signal
 from amaranth.hdl import Shape, ShapeLike
 from amaranth.lib import fifo, stream, wiring
 from amaranth.lib.wiring import In, Out
+from amaranth.utils import ceil_log2
+
+from tq_hw.hdl.parts.block_memory import block_memory, block_read
 
 __all__ = ["Queue", "SkidBuffer"]
 
@@ -77,13 +80,46 @@ class Queue(wiring.Component):
                           "level": Out(range(depth + 1))})
 
     def elaborate(self, platform: object) -> Module:
-        """Wrap the FIFO of the standard library."""
+        """Build a memory with an output register, or wrap the FIFO of the standard library."""
         m = Module()
-        kind = fifo.SyncFIFOBuffered if self._registered else fifo.SyncFIFO
-        m.submodules.fifo = queue = kind(width=Shape.cast(self._shape).width, depth=self._depth)
+        if self._registered:
+            self._ahead(m)
+            return m
+        m.submodules.fifo = queue = fifo.SyncFIFO(width=Shape.cast(self._shape).width, depth=self._depth)
         m.d.comb += [
             queue.w_data.eq(self.i.payload), queue.w_en.eq(self.i.valid), self.i.ready.eq(queue.w_rdy),
             self.o.payload.eq(queue.r_data), self.o.valid.eq(queue.r_rdy), queue.r_en.eq(self.o.ready),
-            self.level.eq(queue.r_level),
+            self.level.eq(queue.level),
         ]
         return m
+
+    def _ahead(self, m: Module) -> None:
+        """Read the oldest entry of the memory ahead, into the register of its port.
+
+        Cycle for cycle the FIFO of the standard library that is made for block RAM. That one has a port that promises
+        the old word where one is written, which takes a register and a LUT for each bit of an ECP5's memory; no word
+        is ever read while it is written here. Its addresses wrap by themselves.
+        """
+        inside = self._depth - 1
+        memory = block_memory(Shape.cast(self._shape).width, 1 << ceil_log2(inside))
+        m.submodules.memory = memory
+        write = memory.write_port()
+        first, end = Signal.like(write.addr, name="first"), Signal.like(write.addr, name="end")
+        count, valid = Signal(range(inside + 1)), Signal()
+        writes, reads = Signal(), Signal()
+        m.d.comb += [
+            self.i.ready.eq(count != inside), writes.eq(self.i.valid & self.i.ready),
+            reads.eq((count != 0) & (~valid | self.o.ready)),
+            write.en.eq(writes), write.addr.eq(end), write.data.eq(self.i.payload),
+            self.o.payload.eq(block_read(m, memory, reads, first, "oldest")), self.o.valid.eq(valid),
+            self.level.eq(count + valid),
+        ]
+        with m.If(self.o.ready | ~valid):
+            m.d.sync += valid.eq(reads)
+        with m.If(reads):
+            m.d.sync += first.eq(first + 1)
+        with m.If(writes):
+            m.d.sync += end.eq(end + 1)
+        # One more or one less: an addition of 1 or -1.
+        with m.If(writes ^ reads):
+            m.d.sync += count.eq(count + Cat(1, reads.replicate(len(count) - 1)))
