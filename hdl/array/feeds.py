@@ -2,26 +2,17 @@
 
 from typing import Any
 
-from amaranth import Cat, Module, Mux, Signal, signed
+from amaranth import Cat, Module, Signal, signed
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from tq_hw.hdl.array.steps import SLOT_FEEDS, Slot
+from tq_hw.hdl.parts.choose import rotate_up
 from tq_hw.hdl.parts.delay import delayed
 from tq_hw.isa.config import Config
 from tq_hw.isa.latency import ARRAY_READ_LATENCY_CYCLES, FEED_CYCLES
 
-__all__ = ["Feeds", "rotate_up"]
-
-
-
-def rotate_up(m: Module, word: Signal, lanes: Signal, name: str) -> Signal:
-    """Return the word's bytes moved up by `lanes`, modulo its length (a power of two)."""
-    for bit in range(len(lanes)):
-        moved = Signal(len(word), name=f"{name}_{bit}")
-        m.d.comb += moved.eq(Mux(lanes[bit], word.rotate_left(8 << bit), word))
-        word = moved
-    return word
+__all__ = ["Feeds"]
 
 
 class Feeds(wiring.Component):

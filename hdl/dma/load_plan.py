@@ -16,7 +16,7 @@ from tq_hw.hdl.dma.word_walk import WordWalk
 from tq_hw.hdl.parts.queues import Queue
 from tq_hw.isa.config import Config
 
-__all__ = ["LoadPlan", "PlanLayout", "WordLayout", "lane_bits", "window_beats"]
+__all__ = ["LoadPlan", "PlanLayout", "WordLayout", "lane_bits", "ring_size", "window_beats"]
 
 #: Bits that hold 0..32, bytes of a word.
 _BYTES_BITS = 6
@@ -35,6 +35,11 @@ def window_beats(config: Config) -> int:
     """Beats of the realigning window: a power of two, enough for a word that starts anywhere in a beat."""
     touched = (config.word_bytes + config.bus_bytes - 2) // config.bus_bytes + 1
     return max(2, 1 << ceil_log2(touched))
+
+
+def ring_size(config: Config) -> int:
+    """Bytes of a word and of a beat, whichever are more: no two bytes of a word have one address modulo this."""
+    return max(config.word_bytes, config.bus_bytes)
 
 
 def coded_flag(config: Config) -> dict[str, int]:

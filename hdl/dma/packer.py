@@ -8,8 +8,9 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
 from tq_hw.hdl.bus.axi import BurstLayout, WriteBeatLayout
-from tq_hw.hdl.dma.load_plan import lane_bits, window_beats
+from tq_hw.hdl.dma.load_plan import lane_bits, ring_size, window_beats
 from tq_hw.hdl.dma.store_plan import TakeLayout
+from tq_hw.hdl.parts.choose import rotate_up
 from tq_hw.isa.config import Config
 from tq_hw.isa.layout import BURST_BYTES
 
@@ -50,7 +51,7 @@ class Packer(wiring.Component):
         })
 
     def elaborate(self, platform: object) -> Module:
-        """Shift within a beat, choice of beats, window, bursts."""
+        """Turn each word, lay it into the window, send beats and bursts."""
         m = Module()
         word = _Word(self._config)
         self._shift(m, word)
@@ -60,16 +61,20 @@ class Packer(wiring.Component):
         return m
 
     def _shift(self, m: Module, word: "_Word") -> None:
-        """Stage 1: the lanes within a beat."""
+        """Stage 1: each byte to its place modulo the ring's length, which is the same in all beats of the window."""
         config, lanes = self._config, lane_bits(self._config)
-        m.d.comb += self.i.ready.eq(~word.valid | word.ready)
+        flipped = Signal(len(word.turned))
+        m.d.comb += [
+            self.i.ready.eq(~word.valid | word.ready),
+            flipped.eq(self.word ^ Mux(self.i.payload.flip, Const(0x80, 8).replicate(config.word_bytes), 0)),
+        ]
+        asked = self.i.payload
+        turned = rotate_up(m, flipped, asked.origin[:ceil_log2(ring_size(config))], "turned")
         with m.If(self.i.ready):
-            asked = self.i.payload
-            flips = Const(0x80, 8).replicate(config.word_bytes)
             ones = (Const(1, config.word_bytes + 1) << asked.take)[:config.word_bytes + 1] - 1
             m.d.sync += [
                 word.valid.eq(self.i.valid), word.take.eq(asked),
-                word.shifted.eq((self.word ^ Mux(asked.flip, flips, 0)) << (asked.origin[:lanes] << 3)),
+                word.turned.eq(turned),
                 word.marked.eq(ones[:config.word_bytes] << asked.place[:lanes]),
             ]
 
@@ -82,11 +87,9 @@ class Packer(wiring.Component):
         m.d.comb += [lay.eq(word.valid & Mux(pop, filled <= slots + 1, filled <= slots)), word.ready.eq(lay)]
         m.d.sync += whole.eq(whole - pop + Mux(lay, take.completes, 0))
         first = take.place >> lanes
-        origin = take.origin >> lanes
-        pieces = Array(_piece(word.shifted, index, 8 * bus_bytes) for index in range(slots))
         marks = Array(_piece(word.marked, index, bus_bytes) for index in range(slots))
         for index, (beat, strobe) in enumerate(zip(window.beats, window.strobes, strict=True)):
-            piece = pieces[(index - origin)[:ceil_log2(slots)]]
+            piece = word.turned.word_select(index % (len(word.turned) // len(beat)), len(beat))
             mark = Signal(bus_bytes, name=f"mark{index}")
             rank = Signal(ceil_log2(slots), name=f"rank{index}")
             m.d.comb += [rank.eq(index - first), mark.eq(marks[rank])]
@@ -143,8 +146,8 @@ class _Word:
         #: Stage 2 takes it.
         self.ready = Signal()
         self.take: Any = Signal(TakeLayout(config), reset_less=True)
-        #: Its bytes from their lane of the first beat on; a bit for each byte that is stored.
-        self.shifted = Signal(8 * (config.word_bytes + config.bus_bytes), reset_less=True)
+        #: Its bytes, each at its place in the window modulo the length; a bit for each byte that is stored.
+        self.turned = Signal(8 * ring_size(config), reset_less=True)
         self.marked = Signal(config.word_bytes + config.bus_bytes)
 
 

@@ -6,8 +6,10 @@ from amaranth import Array, Cat, Const, Module, Mux, Signal, signed
 from amaranth.hdl import Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
+from amaranth.utils import ceil_log2
 
-from tq_hw.hdl.dma.load_plan import WordLayout, lane_bits, window_beats
+from tq_hw.hdl.dma.load_plan import WordLayout, ring_size, window_beats
+from tq_hw.hdl.parts.choose import rotate_down
 from tq_hw.hdl.parts.queues import Queue
 from tq_hw.hdl.signatures import WriteSignature
 from tq_hw.isa.config import Config
@@ -57,11 +59,10 @@ class Realigner(wiring.Component):
         })
 
     def elaborate(self, platform: object) -> Module:
-        """Window, choice of beats, shift within a beat, port."""
+        """Window, choice of bytes, turn, port."""
         m = Module()
         config, word = self._config, self.i.payload
         slots = window_beats(config)
-        lanes = lane_bits(config)
         beat_shape = 8 * config.bus_bytes
 
         # Beats that came in and are not dropped yet; below 0 as long as beats are owed that no word needs. Both next
@@ -91,26 +92,30 @@ class Realigner(wiring.Component):
         with m.If(self.beats.valid & self.beats.ready):
             m.d.sync += [window[put].eq(self.beats.payload), put.eq(put + 1)]
 
-        # Stage 1: the beats that a word may touch.
-        touched = (config.word_bytes + config.bus_bytes - 2) // config.bus_bytes + 1
+        # Stage 1: the bytes of the word, each still at its address modulo the ring's length.
+        ring_bytes = ring_size(config)
+        turn_bits = ceil_log2(ring_bytes)
         cut_valid = Signal()
-        cut = Signal(touched * beat_shape, reset_less=True)
+        cut = Signal(8 * ring_bytes, reset_less=True)
         cut_word = Signal(WordLayout(config), reset_less=True)
         from_memory = Signal(config.word_bytes)
-        first = word.place >> lanes
+        # Of the window's parts of that length, the word begins in one; its bytes below that place are in the next one.
+        parts = Cat(window)
+        turn, part = word.place[:turn_bits], word.place[turn_bits:]
         m.d.sync += [
             cut_valid.eq(go), cut_word.eq(word),
-            cut.eq(Cat(window[(first + index)[:put.shape().width]] for index in range(touched))),
+            cut.eq(Cat(Cat(parts[8 * at:8 * at + 8] for at in range(byte, slots * config.bus_bytes, ring_bytes))
+                       .word_select((part + (turn > byte))[:len(part)], 8) for byte in range(ring_bytes))),
             from_memory.eq(Cat((word.fill_end <= lane) & (word.data_end > lane)
                                for lane in range(config.word_bytes))),
         ]
 
-        # Stage 2: the lanes within them, then the port. After stage 1 nothing waits: three words may be on their way
-        # to the queue that its level does not tell.
+        # Stage 2: turned so that the first one is lane 0, then the port. After stage 1 nothing waits: three words may
+        # be on their way to the queue that its level does not tell.
         m.submodules.out = out = Queue(
             data.StructLayout({"addr": 16, "data": 8 * config.word_bytes, "last": 1}), _WAITING_WORDS)
         m.d.sync += ready.eq(out.level <= _WAITING_WORDS - 3)
-        shifted = (cut >> (cut_word.place[:lanes] << 3))[:8 * config.word_bytes]
+        turned = rotate_down(m, cut, cut_word.place[:turn_bits], "turned")
         inverted = Mux(cut_word.flip, 0x80, 0)
         others: list[Value] = [cut_word.fill] * config.word_bytes
         if config.compressed_weights:
@@ -120,7 +125,7 @@ class Realigner(wiring.Component):
             out.i.valid.eq(cut_valid),
             out.i.payload.addr.eq(cut_word.addr), out.i.payload.last.eq(cut_word.last),
             out.i.payload.data.eq(Cat(
-                Mux(use, shifted.word_select(lane, 8) ^ inverted, others[lane])
+                Mux(use, turned.word_select(lane, 8) ^ inverted, others[lane])
                 for lane, use in enumerate(from_memory))),
             self.port.en.eq(out.o.valid), self.port.addr.eq(out.o.payload.addr),
             self.port.data.eq(out.o.payload.data),

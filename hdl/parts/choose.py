@@ -6,7 +6,7 @@ from amaranth import Cat, Const, Module, Mux, Signal
 from amaranth.hdl import Value
 from amaranth.utils import ceil_log2
 
-__all__ = ["choose_later", "is_one_of", "part_at"]
+__all__ = ["choose_later", "is_one_of", "part_at", "rotate_down", "rotate_up"]
 
 
 def is_one_of(value: Value, patterns: Sequence[int]) -> Value:
@@ -51,3 +51,21 @@ def _choose(index: Value, choices: Sequence[Value]) -> Value:
                    for first in range(0, len(choices), 2)]
         bit += 1
     return choices[0]
+
+
+def rotate_up(m: Module, word: Signal, lanes: Value, name: str) -> Signal:
+    """Return the word's bytes moved up by `lanes`, modulo its length (a power of two)."""
+    return _rotated(m, word, lanes, name, 8)
+
+
+def rotate_down(m: Module, word: Signal, lanes: Value, name: str) -> Signal:
+    """Return the word's bytes moved down by `lanes`, modulo its length (a power of two)."""
+    return _rotated(m, word, lanes, name, -8)
+
+
+def _rotated(m: Module, word: Signal, lanes: Value, name: str, bits: int) -> Signal:
+    for bit in range(len(lanes)):
+        moved = Signal(len(word), name=f"{name}_{bit}")
+        m.d.comb += moved.eq(Mux(lanes[bit], word.rotate_left(bits << bit), word))
+        word = moved
+    return word
