@@ -35,7 +35,7 @@ _EXTRAS = {"amaranth-boards": "boards", "litedram": "boards", "yowasp-nextpnr-ec
 #: Programs of boards that no package stands for -> what they are for.
 _BOARD_PROGRAMS = {"vivado": "build: Artix-7 boards", "openFPGALoader": "program"}
 _REQUIRED = ("everything", "--engine rtl", "--engine rtl, build")
-_COLUMNS = (Column("what", least=12, gives_way=1), Column("state", folds=True, least=18),
+_COLUMNS = (Column("what"), Column("state", folds=True, least=18),
             Column("for", least=14, folds=True), Column("if missing", least=18, folds=True))
 
 

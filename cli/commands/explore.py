@@ -15,7 +15,7 @@ from tq_hw.cli.explore.page import render_front
 from tq_hw.cli.explore.search import PROOFS, Exploration, Workers, explore
 from tq_hw.cli.explore.target import Target, board_target, file_target
 from tq_hw.cli.report.page import need_plots
-from tq_hw.cli.report.tables import Column, print_table
+from tq_hw.cli.report.tables import Column, print_table, print_text
 from tq_hw.cli.shared.configurations import to_toml
 from tq_hw.cli.shared.files import check_outputs, write, write_json
 from tq_hw.cli.shared.options import debug_option, json_option
@@ -92,9 +92,10 @@ def _row(point: Point, found: Exploration) -> tuple[object, ...]:
 
 def _show(found: Exploration, aims: Sequence[Aim], target: Target) -> None:
     every = "all" if found.exhaustive else f"{found.estimated:,}"
-    click.echo(f"{target.name}: {every} of {found.space:,} machines that fit, {len(found.front):,} on the front; "
+    print_text(f"{target.name}: {every} of {found.space:,} machines that fit, {len(found.front):,} on the front; "
                f"memory of {target.rate.bytes_per_cycle:g} bytes per cycle, {target.clock_hz / 1e6:g} MHz")
-    click.echo("".join(f"proved: {line}\n" for line in found.proofs), nl=False)
+    for line in found.proofs:
+        print_text(f"proved: {line}")
     numbers = ("ms", "x preset", *(aim.name for aim in aims), "LUTs", "flip-flops", "multipliers", "block RAMs",
                "bytes")
     columns = [Column("machine", least=12), *(Column(name, number=True) for name in numbers),
@@ -102,9 +103,9 @@ def _show(found: Exploration, aims: Sequence[Aim], target: Target) -> None:
     print_table(columns, [_row(point, found) for point in found.front[:_SHOWN]],
                 _row(found.preset, found) if found.preset is not None else None)
     if len(found.front) > _SHOWN:
-        click.echo(f"and {len(found.front) - _SHOWN:,} slower ones: --json and --html have them all")
+        print_text(f"and {len(found.front) - _SHOWN:,} slower ones: --json and --html have them all")
     for reason, count in sorted(found.refused.items(), key=lambda item: -item[1])[:3]:
-        click.echo(f"{count:,} refused: {reason}")
+        print_text(f"{count:,} refused: {reason}")
 
 
 def front_json(found: Exploration, aims: Sequence[Aim], target: Target) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from tq_hw.boards.resources.clocks import clock_range
 from tq_hw.boards.resources.model import FITTED, Resources, estimate_resources, families_of, spread
 from tq_hw.boards.resources.record import KINDS, families
 from tq_hw.cli.commands.configs import describe_config
-from tq_hw.cli.report.tables import Column, percent, print_table
+from tq_hw.cli.report.tables import Column, percent, print_table, print_text
 from tq_hw.cli.shared.files import check_outputs, write_json
 from tq_hw.cli.shared.options import config_option, debug_option, json_option
 from tq_hw.cli.subject import DEFAULT_CONFIG
@@ -38,26 +38,26 @@ def describe_resources(resources: Resources, config: Config) -> dict[str, Any]:
 
 
 def _show(resources: Resources, config: Config, board: Board | None) -> None:
-    click.echo(f"{config.name}, {resources.family}" + (f", {board.name}" if board is not None else ""))
+    print_text(f"{config.name}, {resources.family}" + (f", {board.name}" if board is not None else ""))
     rows = [(unit, *(_count(cells[kind]) for kind in KINDS)) for unit, cells in resources.units.items()]
     total = ("total", *(_count(resources.total(kind)) for kind in KINDS))
     columns = (Column("unit"), *(Column(kind.replace("_", " "), number=True) for kind in KINDS))
     print_table(columns, rows, total)
     if board is not None:
         device = board.device
-        click.echo(f"of {device.name}: " + ", ".join(
+        print_text(f"of {device.name}: " + ", ".join(
             f"{percent(count / getattr(device, kind)) or '0 %'} of the {kind.replace('_', ' ')}"
             for kind, count in taken(resources).items()))
         lacking = shortages(board, resources)
-        click.echo("does not fit: " + "; ".join(lacking) if lacking else "fits")
+        print_text("does not fit: " + "; ".join(lacking) if lacking else "fits")
     errors = spread(resources.family, config.design)
     if errors:
-        click.echo("multipliers and block RAMs by rule; of " + ", ".join(
+        print_text("multipliers and block RAMs by rule; of " + ", ".join(
             f"{kind.replace('_', ' ')} the total was off by {errors[kind].median:.1%}, at most {errors[kind].worst:.1%}"
             for kind in ("luts", "flip_flops")) + f", for each of {errors['luts'].machines} synthesized machines that "
             f"was left out of the fit, {errors['luts'].held} of them always")
     clock = clock_range(config, resources.family)
-    click.echo(clock.text if clock is not None else f"clock: no machine of {resources.family} was routed")
+    print_text(clock.text if clock is not None else f"clock: no machine of {resources.family} was routed")
 
 
 def _count(value: float) -> str:

@@ -14,6 +14,7 @@ from tq_hw.cli.mixed import MixedSubject, check_whole, is_mixed_file, open_mixed
 from tq_hw.cli.refusal import explained
 from tq_hw.cli.report.layers import Report, print_layers, print_summary, sim_report
 from tq_hw.cli.report.mixed import mixed_sim_report
+from tq_hw.cli.report.tables import print_pairs
 from tq_hw.cli.shared.arrays import output_arrays
 from tq_hw.cli.shared.files import check_outputs, npz_bytes, write, write_json
 from tq_hw.cli.shared.infer import infer_all
@@ -85,8 +86,7 @@ def _print_board(report: Report) -> None:
         for key, unit in (("cycles", "cycles"), ("microseconds", "us"), ("host_seconds", "s with the link")):
             one = report["bench"][key]
             lines.append(("bench", f"min {one['min']:,}, median {one['median']:,}, max {one['max']:,} {unit}"))
-    for name, value in lines:
-        click.echo(f"{name:12} {value}")
+    print_pairs(lines)
 
 
 @click.command("run", short_help="Run a model on an accelerator in hardware.")

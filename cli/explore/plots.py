@@ -74,7 +74,8 @@ def parallel_plot(front: Sequence[Point], objectives: Sequence[str]) -> Plot:
         "alpha": [1.0 if number == 0 else 0.3 for number in order]})
     lines = plot.multi_line("xs", "ys", color="color", alpha="alpha", line_width=1.5, source=source)
     plot.add_tools(HoverTool(renderers=[lines], tooltips=[("machine", "@name")]))
-    plot.xaxis.major_label_orientation = 0.6
+    # On a telephone, too, each label has its place.
+    plot.xaxis.major_label_orientation = "vertical"
     plot.yaxis.visible = False
     return plot
 

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from tq_hw.cli.report.coded import coded_figures, coded_text
-from tq_hw.cli.report.tables import Column, percent, print_table
+from tq_hw.cli.report.tables import Column, percent, print_pairs, print_table
 from tq_hw.cli.shared.text import printable
 from tq_hw.compiler import Compiled
 from tq_hw.isa.config import Config
@@ -165,8 +165,7 @@ def print_summary(report: Report) -> None:
                                   f"{warm['bytes']:,} of {report['bytes']:,} bytes moved"))
     if report.get("bit_exact") is not None:
         lines.append(("bit exact", "yes" if report["bit_exact"] else "no"))
-    for name, value in lines:
-        click.echo(f"{name:12} {value}")
+    print_pairs(lines)
 
 
 def time_text(cycles: int, clock_hz: int) -> str:

@@ -8,10 +8,13 @@ from dataclasses import dataclass
 
 import click
 
-__all__ = ["Column", "layout", "percent", "print_table", "shortened"]
+__all__ = ["Column", "layout", "percent", "print_pairs", "print_table", "print_text",
+           "shortened"]
 
 _ELLIPSIS = ".."
 _GAPS = (3, 2, 1)
+#: Columns of the names of `print_pairs`, with the space after them.
+_NAME_WIDTH = 13
 
 
 @dataclass(frozen=True)
@@ -54,6 +57,27 @@ def print_table(columns: Sequence[Column], rows: Iterable[Sequence[object]], tot
     """Print rows under a header; `total` is a last line. With `wide` a terminal's width does not matter."""
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() and not wide else None
     click.echo("\n".join(layout(columns, rows, total, width)))
+
+
+def print_pairs(pairs: Iterable[tuple[str, object]]) -> None:
+    """Print names and values, a pair a line; on a terminal a value goes on below itself, broken at spaces."""
+    for name, value in pairs:
+        for number, line in enumerate(_broken(str(value), _NAME_WIDTH)):
+            click.echo(f"{name if number == 0 else '':{_NAME_WIDTH - 1}} {line}")
+
+
+def print_text(text: str) -> None:
+    """Print a sentence, on a terminal broken at spaces."""
+    for line in _broken(text, 0):
+        click.echo(line)
+
+
+def _broken(text: str, indent: int) -> list[str]:
+    """Return the lines of a text that begins in column `indent`."""
+    if not sys.stdout.isatty():
+        return [text]
+    width = max(shutil.get_terminal_size().columns - indent, _NAME_WIDTH)
+    return textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False) or [""]
 
 
 def layout(columns: Sequence[Column], rows: Iterable[Sequence[object]], total: Sequence[object] | None = None,
@@ -132,7 +156,8 @@ def _row(row: Sequence[str], columns: Sequence[Column], widths: dict[int, int], 
                     shortened(row[number], widths[number]) if line == 0 else "")
                 texts.append(text.rjust(widths[number]) if columns[number].number else text.ljust(widths[number]))
             made.append(("  " * (position > 0) + (" " * gap).join(texts)).rstrip())
-    return made
+    # What has nothing in the columns of a further line needs none.
+    return [line for number, line in enumerate(made) if line or number == 0]
 
 
 def _cell(value: object) -> str:

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from tq_hw.cli.report.layers import print_layers, short_name
-from tq_hw.cli.report.tables import Column, layout, shortened
+from tq_hw.cli.report.tables import Column, layout, print_pairs, print_text, shortened
 
 COLUMNS = (Column("#", number=True), Column("op", least=8, gives_way=1), Column("cycles", number=True),
            Column("MACs", number=True), Column("tensor", least=12, gives_way=2))
@@ -63,3 +63,27 @@ def test_names_say_what_dump_needs(capsys: pytest.CaptureFixture[str]) -> None:
     print_layers(report, wide=True)
     narrow, wide = re.findall(r"^ *0 .*$", capsys.readouterr().out, re.M)
     assert narrow.endswith("22: a/Relu;..") and wide.endswith("22: a/Relu;a/Bias;a/Conv")
+
+
+def test_a_further_line_without_contents_is_left_out() -> None:
+    columns = (Column("what"), Column("state", least=8, folds=True), Column("if missing", least=8, folds=True))
+    assert layout(columns, [("perl", "5", ""), ("vivado", "missing", "install it")], None, 18)[-3:] == [
+        "perl   5", "vivado missing", "  install it"]
+
+
+@pytest.mark.parametrize(("width", "expected"), [
+    (40, ["bound by     the vector unit, while the", "             array waits", "config       tiny"]),
+    (None, ["bound by     the vector unit, while the array waits", "config       tiny"])])
+def test_a_long_value_goes_on_below_itself(width: int | None, expected: list[str], monkeypatch: pytest.MonkeyPatch,
+                                           capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr("sys.stdout.isatty", lambda: width is not None)
+    monkeypatch.setenv("COLUMNS", str(width or 40))
+    print_pairs([("bound by", "the vector unit, while the array waits"), ("config", "tiny")])
+    assert capsys.readouterr().out.splitlines() == expected
+
+
+def test_a_sentence_is_broken_at_spaces(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "24")
+    print_text("clock 94.9 to 100.9 MHz in 2 routes")
+    assert capsys.readouterr().out == "clock 94.9 to 100.9 MHz\nin 2 routes\n"
