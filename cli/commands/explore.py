@@ -8,10 +8,12 @@ import click
 
 from tq_hw.boards.catalog.catalog import find_board, find_memory
 from tq_hw.boards.resources.board import recorded_memories
-from tq_hw.cli.explore.confirm import WAYS, check_ways, confirm
+from tq_hw.cli.commands.report import make_page
+from tq_hw.cli.explore.confirm import WAYS, check_ways, confirm, finalists_of
 from tq_hw.cli.explore.front import Aim, Point
 from tq_hw.cli.explore.options import with_options
 from tq_hw.cli.explore.page import render_front
+from tq_hw.cli.explore.reports import Links, write_reports
 from tq_hw.cli.explore.search import PROOFS, Exploration, Workers, explore
 from tq_hw.cli.explore.target import Target, board_target, file_target
 from tq_hw.cli.report.page import need_plots
@@ -21,9 +23,10 @@ from tq_hw.cli.shared.files import check_outputs, write, write_json
 from tq_hw.cli.shared.options import debug_option, json_option
 from tq_hw.cli.shared.progress import Meter
 from tq_hw.cli.shared.text import printable
+from tq_hw.cli.subject import compile_all
 from tq_hw.compiler import estimate_model
-from tq_hw.model.errors import OptionError, ToolError
-from tq_hw.model.tflite.reader import read_model
+from tq_hw.model.errors import MismatchError, OptionError, ToolError
+from tq_hw.model.tflite.reader import parse_model, read_model
 from tq_hw.store import default_store
 
 __all__ = ["explore_command"]
@@ -122,6 +125,19 @@ def front_json(found: Exploration, aims: Sequence[Aim], target: Target) -> dict[
         "front": [point.to_json() for point in found.front]}
 
 
+def _reports(html: str, found: Exploration, aims: Sequence[Aim], target: Target, finalists: int) -> Links:
+    """Write the reports of the finalists and the preset, by the executor with the compiler's times."""
+    def report(aim: Aim, point: Point) -> bytes:
+        model = parse_model(aim.blob, aim.name).under("canon")
+        compiled = compile_all(model, point.config, aim.path, memory=target.rate)
+        page = make_page(aim.path, model, compiled, "executor", target.rate, 0, point.clock_hz)
+        if page.difference is not None:
+            raise MismatchError(page.difference)
+        return page.html
+
+    return write_reports(html, finalists_of(found, finalists), aims, report)
+
+
 @click.command("explore", short_help="Search the machines that fit for the fastest ones.")
 @click.argument("models", metavar="MODEL...", nargs=-1, required=True)
 @click.option("--board", "board_name", metavar="BOARD", help="Board whose device and memory are the limits.")
@@ -144,17 +160,20 @@ def front_json(found: Exploration, aims: Sequence[Aim], target: Target) -> dict[
 @click.option("--scheduler", metavar="tcp://HOST:PORT", help="Let the workers of a Dask cluster do it.")
 @click.option("-o", "output", metavar="FILE.toml", help="Write the fastest machine of the front.")
 @click.option("--html", metavar="FILE.html", help="Write a page with the front.")
+@click.option("--reports", is_flag=True, help="Beside the page, reports of the models on each finalist and the preset.")
 @json_option
 @debug_option
 def explore_command(models: tuple[str, ...], board_name: str | None, memory_name: str | None, space: str | None,
                     weights: tuple[str, ...], deadlines: tuple[str, ...], most: int, seed: int, prove: tuple[str, ...],
                     by: tuple[str, ...], finalists: int, store: str | None, jobs: int | None, scheduler: str | None,
-                    output: str | None, html: str | None, json_file: str | None) -> None:
+                    output: str | None, html: str | None, reports: bool, json_file: str | None) -> None:
     """Search the machines that fit for the fastest ones, and for those that take less: the front of what is best.
 
     Cycles and resources are estimated for all; results are kept, so that a search that is stopped goes on.
     """
     check_outputs({"-o": output, "--html": html, "--json": json_file}, models)
+    if reports and html in (None, "-"):
+        raise OptionError("--reports: are beside a page; give --html FILE.html")
     if html is not None:
         need_plots()
     aims = read_aims(models, weights, deadlines)
@@ -168,7 +187,8 @@ def explore_command(models: tuple[str, ...], board_name: str | None, memory_name
         _show(found, aims, target)
     write_json(json_file, front_json(found, aims, target))
     if html is not None:
-        write(html, render_front(found, aims, target, front_json(found, aims, target)).encode())
+        links = _reports(html, found, aims, target, finalists) if reports else {}
+        write(html, render_front(found, aims, target, front_json(found, aims, target), links).encode())
     if not found.front:
         nearest = min(found.points, key=lambda point: point.milliseconds)
         raise ToolError("no machine meets all deadlines; the fastest, " + nearest.config.name + ", takes "

@@ -17,7 +17,7 @@ from tq_hw.isa.config import Config
 from tq_hw.model.errors import MissingToolError, OptionError
 from tq_hw.work import Task
 
-__all__ = ["WAYS", "check_ways", "confirm"]
+__all__ = ["WAYS", "check_ways", "confirm", "finalists_of"]
 
 #: In the order in which they are done: a machine that does not fit is no finalist.
 WAYS = ("synth", "route", "rtl")
@@ -46,7 +46,7 @@ def confirm(ways: Sequence[str], found: Exploration, aims: Sequence[Aim], target
     return found
 
 
-def _finalists(found: Exploration, count: int) -> list[Point]:
+def finalists_of(found: Exploration, count: int) -> list[Point]:
     """Return the fastest of the front, and the preset."""
     chosen = list(found.front[:count])
     if found.preset is not None and found.preset not in chosen:
@@ -63,7 +63,7 @@ def _exchanged(found: Exploration, aims: Sequence[Aim], better: Mapping[Config, 
 
 def _cycles(found: Exploration, aims: Sequence[Aim], target: Target, workers: Workers, finalists: int) -> Exploration:
     """Run machines on the RTL, whose cycles replace the estimates."""
-    chosen = _finalists(found, finalists)
+    chosen = finalists_of(found, finalists)
     tasks = {(point.config, aim.name): rtl_task(aim.blob, point.config, target.rate)
              for point in chosen for aim in aims}
     results = workers.run(list(tasks.values()), "RTL runs")
@@ -101,7 +101,7 @@ def _cells(found: Exploration, aims: Sequence[Aim], target: Target, workers: Wor
     """Synthesize the board with each machine, whose cells replace the estimates; leave out what breaks a limit."""
     better: dict[Config, Point] = {}
     too_large: dict[Config, str] = {}
-    for point, cells in _on_board(_finalists(found, finalists), synthesis_task, target, workers, "syntheses"):
+    for point, cells in _on_board(finalists_of(found, finalists), synthesis_task, target, workers, "syntheses"):
         counts = _counts(target, cells)
         better[point.config] = replace(point, taken=counts, confirmed_by=(*point.confirmed_by, "synth"))
         if any(counts[kind] > most for kind, most in target.limits.items()):
@@ -113,7 +113,7 @@ def _routes(found: Exploration, aims: Sequence[Aim], target: Target, workers: Wo
     """Place and route the board with each machine; one that misses the board's clock runs at what it reaches."""
     better: dict[Config, Point] = {}
     failed: dict[Config, str] = {}
-    for point, result in _on_board(_finalists(found, finalists), route_task, target, workers, "routes"):
+    for point, result in _on_board(finalists_of(found, finalists), route_task, target, workers, "routes"):
         if "error" in result:
             failed[point.config] = f"could not be routed: {result['error']}"
             continue

@@ -7,6 +7,7 @@ from typing import Any
 
 from tq_hw.boards.resources.record import KINDS
 from tq_hw.cli.explore.front import OBJECTIVES, Aim, Point
+from tq_hw.cli.explore.reports import Links
 from tq_hw.cli.explore.search import Exploration
 from tq_hw.cli.explore.target import Target
 from tq_hw.cli.shared.configurations import to_toml
@@ -48,18 +49,20 @@ def _summary(found: Exploration, aims: Sequence[Aim], target: Target) -> list[tu
     return rows + [("proved", line) for line in found.proofs]
 
 
-def _report(point: Point, target: Target) -> Mapping[str, Any]:
+def _report(point: Point, target: Target, links: Links) -> Mapping[str, Any]:
     """Return what the page says of one machine."""
     units = target.resources(point.config).units
     return {
         "name": point.config.name, "toml": to_toml(point.config),
-        "models": [(name, f"{values['cycles']:,}", f"{point.milliseconds_by_model[name]:.3f}", f"{values['bytes']:,}",
-                    values["bound"]) for name, values in point.models.items()],
+        "models": [(links.get((point.config, name), ""), name, f"{values['cycles']:,}",
+                    f"{point.milliseconds_by_model[name]:.3f}", f"{values['bytes']:,}", values["bound"])
+                   for name, values in point.models.items()],
         "units": [(unit, *(f"{cells[kind]:,.10g}" for kind in KINDS)) for unit, cells in units.items()]}
 
 
-def render_front(found: Exploration, aims: Sequence[Aim], target: Target, data: Mapping[str, Any]) -> str:
-    """Return the page; `data` is what `--json` writes."""
+def render_front(found: Exploration, aims: Sequence[Aim], target: Target, data: Mapping[str, Any],
+                 links: Links) -> str:
+    """Return the page; `data` is what `--json` writes, `links` are to reports."""
     from jinja2 import Environment, StrictUndefined
 
     from tq_hw.cli.explore import plots as drawn
@@ -69,13 +72,17 @@ def render_front(found: Exploration, aims: Sequence[Aim], target: Target, data: 
              "parallel": drawn.parallel_plot(found.front, OBJECTIVES),
              "models": drawn.models_plot(found.front, [aim.name for aim in aims])}
     script, elements = plot_parts(list(plots.values()))
+    shown = list(found.front[:_ROWS])
+    if found.preset is not None and found.preset not in shown:
+        shown.append(found.preset)
     template = Environment(autoescape=True, undefined=StrictUndefined).from_string(
         files("tq_hw.cli.explore").joinpath("front.html").read_text(encoding="utf-8"))
     return template.render(
         title=f"Machines for {', '.join(aim.name for aim in aims)} on {target.name}", library=library_script(),
         script=script, summary=_summary(found, aims, target), columns=_columns(aims),
         rows=[_row(point) for point in found.front[:_ROWS]],
-        points=[_report(point, target) for point in found.front[:_ROWS]],
+        points=[{**_report(point, target, links), "what": ", the fastest" if point is shown[0] else
+                 ", the preset" if point is found.preset else ""} for point in shown],
         units=["unit", *(kind.replace("_", " ") for kind in KINDS)],
         plots=[(*_PLOTS[name], element) for name, element in zip(plots, elements, strict=True)],
         data=json.dumps(data, ensure_ascii=False, allow_nan=False).replace("<", "\\u003c"))

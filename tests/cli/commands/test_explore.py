@@ -101,6 +101,34 @@ def test_the_front_of_a_small_space(tq: Tq, space: Path) -> None:
     assert not re.search(r"<(?:script|link|img)[^>]*(?:src|href)=", page)
 
 
+def test_reports_are_files_beside_the_page(tq: Tq, space: Path) -> None:
+    """Relative links, which hold wherever page and folder go together."""
+    Path("out").mkdir()
+    result = tq("explore", DIGITS, "--space", space, "--store", "s.db", "--jobs", "1", "--finalists", "1", "--html",
+                "out/p.html", "--reports", "--json", "r.json")
+    assert (result.code, result.err) == (0, "")
+    Path("out").rename("moved")
+    page = Path("moved/p.html").read_text(encoding="utf-8")
+    links = re.findall(r'class="report" href="([^"]+)">digits</a>', page)
+    fastest = front()["chosen"]["config"]["name"]
+    assert links == [f"p_reports/1-{fastest}/1-digits.html", "p_reports/2-tiny/1-digits.html"]
+    for link, name in zip(links, (fastest, "tiny"), strict=True):
+        report = (Path("moved") / link).read_text(encoding="utf-8")
+        assert name in report
+        assert not re.search(r"<(?:script|link|img)[^>]*(?:src|href)=", report)
+    result = tq("explore", DIGITS, "--space", space, "--store", "s.db", "--reports")
+    assert (result.code, result.err) == (2, "tq-hw: --reports: are beside a page; give --html FILE.html\n")
+
+
+def test_a_preset_off_the_front_is_on_the_page(tq: Tq, space: Path) -> None:
+    assert tq("explore", DIGITS, "--space", space, "--store", "s.db", "--jobs", "1", "--html", "p.html", "--json",
+              "r.json", "--deadline", "digits=0.215").code == 0
+    assert front()["preset_on_front"] is False
+    page = Path("p.html").read_text(encoding="utf-8")
+    assert page.count("<h3 ") == len(front()["front"]) + 1
+    assert "tiny, the preset</h3>" in page
+
+
 @pytest.mark.parametrize("width", [1400, 390])
 def test_a_browser_draws_the_page(tq: Tq, space: Path, browser: Any, width: int) -> None:
     assert tq("explore", DIGITS, "--space", space, "--store", "s.db", "--jobs", "1", "--html", "p.html").code == 0

@@ -1,0 +1,42 @@
+"""Report pages of machines, as files beside the page of an exploration, which links to them."""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from urllib.parse import quote
+
+from tq_hw.cli.explore.front import Aim, Point
+from tq_hw.cli.shared.files import write
+from tq_hw.isa.config import Config
+from tq_hw.model.errors import OptionError
+
+__all__ = ["Links", "write_reports"]
+
+#: Where a machine's report of a model is, relative to the page, by configuration and name of the model.
+Links = Mapping[tuple[Config, str], str]
+
+
+def _slug(number: int, name: str) -> str:
+    """Return a name for a file that no other number has, of letters that every system takes."""
+    return f"{number}-{re.sub(r'[^A-Za-z0-9_.-]+', '_', name)[:80]}"
+
+
+def write_reports(page: str, points: Sequence[Point], aims: Sequence[Aim], report: Callable[[Aim, Point], bytes]
+                  ) -> Links:
+    """Write a page of each model on each machine into the folder PAGE_reports; return the links from the page.
+
+    `report` makes the page of a model on a machine.
+    """
+    folder = Path(page).with_suffix("").name + "_reports"
+    links: dict[tuple[Config, str], str] = {}
+    for number, point in enumerate(points, 1):
+        inner = Path(page).parent / folder / _slug(number, point.config.name)
+        try:
+            inner.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise OptionError(f"--reports {inner}: cannot be made: {error.strerror}") from error
+        for place, aim in enumerate(aims, 1):
+            name = _slug(place, aim.name) + ".html"
+            write(str(inner / name), report(aim, point))
+            links[point.config, aim.name] = quote(f"{folder}/{inner.name}/{name}")
+    return links
