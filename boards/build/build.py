@@ -16,11 +16,12 @@ from tq_hw.boards.build.fasm_check import check_frames
 from tq_hw.boards.build.figures import Timing, count_cells, modules, read_json, vivado_figures
 from tq_hw.boards.build.floorplan import place_blocks
 from tq_hw.boards.build.folder import FailedStepError
+from tq_hw.boards.build.gowin import PACKED, gowin_commands, synthesis_options
 from tq_hw.boards.build.open_netlist import SINGLE_PORT, SINGLE_PORT_FILE, clock_table, prepare, synthesis_script
 from tq_hw.boards.build.open_pins import PINS_FILE, pin_constraints
 from tq_hw.boards.build.openxc7 import OpenFlow, openxc7_timing
 from tq_hw.boards.build.seeds import Placed, place_and_route
-from tq_hw.boards.build.toolchains import choose
+from tq_hw.boards.build.toolchains import STEPS, choose
 from tq_hw.boards.build.tools import require_tool, run_tool
 from tq_hw.boards.build.top import BoardTop, input_hz, load_platform
 from tq_hw.boards.catalog.board import FAMILIES, Board, Ddr3, Memory, Sdr, Toolchain
@@ -33,12 +34,8 @@ Progress = Callable[[str, float], None]
 
 TOP = "top"
 _MHZ = 1_000_000
-_BITSTREAM = {Toolchain.ECP5: "top.bit", Toolchain.ICE40: "top.bin", Toolchain.XILINX: "top.bit"}
-#: What each program does, and the share of the time at which it starts.
-_STEPS = {"yosys": ("synthesizing", 0.05), "nextpnr-ecp5": ("placing and routing", 0.2),
-          "nextpnr-ice40": ("placing and routing", 0.2), "ecppack": ("packing", 0.98), "icepack": ("packing", 0.98),
-          "vivado": ("Vivado", 0.2), "nextpnr-xilinx": ("placing and routing", 0.2), "fasm2frames": ("packing", 0.96),
-          "xc7frames2bit": ("packing", 0.98)}
+_BITSTREAM = {Toolchain.ECP5: "top.bit", Toolchain.ICE40: "top.bin", Toolchain.GOWIN: PACKED,
+              Toolchain.XILINX: "top.bit"}
 #: Files for what programs write to their standard output.
 _OUTPUTS = {"fasm2frames": "top.frames"}
 _STAT = "stat.json"
@@ -122,6 +119,8 @@ def elaborate(board: Board, memory: Memory, *, image: bytes = b"", seed: int = 1
         # There is no small RAM to choose: what asks for it becomes flip-flops or block RAM.
         options |= {"script_after_synth": stat, "nextpnr_opts": f"{pnr} --router router2", "synth_opts": "-dsp",
                     "script_after_read": "setattr -unset ram_style */*"}
+    elif board.toolchain is Toolchain.GOWIN:
+        options |= {"script_after_synth": stat, "synth_opts": synthesis_options(platform)}
     with _yosys_for_amaranth():
         plan = platform.prepare(top, TOP, **options)
     if board.toolchain is Toolchain.XILINX:
@@ -158,7 +157,7 @@ class _Steps:
         self.seconds: dict[str, float] = {}
 
     def run(self, name: str, arguments: list[str]) -> None:
-        text, share = _STEPS[name]
+        text, share = STEPS[name]
         self._progress(text, share)
         try:
             self.seconds[name] = run_tool(name, arguments, self.folder,
@@ -168,7 +167,7 @@ class _Steps:
             raise FailedStepError(str(error)) from error
 
     def place(self, name: str, arguments: list[str], seeds: range) -> Placed:
-        text, share = _STEPS[name]
+        text, share = STEPS[name]
 
         def tell(taken: float) -> None:
             self._progress(f"{text}, {taken:.0f} s", share)
@@ -194,6 +193,8 @@ class _Steps:
             self.run("yosys", ["-q", "-p", synthesis_script(sources, TOP, _STAT)])
         else:
             self.run(*_split(commands.pop(0)))
+        if board.toolchain is Toolchain.GOWIN:
+            commands = gowin_commands(load_platform(board), board.clock_hz / _MHZ, seed)
         resources = count_cells(read_json(self.folder / _STAT), FAMILIES[board.toolchain])
         (self.folder / _STAT).unlink()
         if board.toolchain is Toolchain.ECP5:

@@ -14,7 +14,7 @@ from tq_hw.boards.build.tools import run_tool
 __all__ = ["REPORT", "Placed", "place_and_route", "reached_of"]
 
 #: Options of nextpnr before the names of files that it writes.
-_WRITES = ("--report", "--log", "--textcfg", "--asc")
+_WRITES = ("--report", "--log", "--textcfg", "--asc", "--write")
 #: The others get this many times the time of the first one that came to its end: some placements take hours to route.
 _PATIENCE = 1.5
 #: Where nextpnr writes its timing.

@@ -7,14 +7,21 @@ from tq_hw.boards.build.tools import find_tool, missing_tools, require_tool
 from tq_hw.boards.catalog.board import Board, Toolchain
 from tq_hw.model.errors import OptionError
 
-__all__ = ["OPENXC7", "TOOLS_OF", "VIVADO", "Choice", "choose"]
+__all__ = ["OPENXC7", "STEPS", "TOOLS_OF", "VIVADO", "Choice", "choose"]
 
 VIVADO, OPENXC7 = "vivado", "openxc7"
 TOOLS_OF: dict[Toolchain, tuple[str, ...]] = {
     Toolchain.ECP5: ("yosys", "nextpnr-ecp5", "ecppack"),
     Toolchain.ICE40: ("yosys", "nextpnr-ice40", "icepack"),
+    Toolchain.GOWIN: ("yosys", "nextpnr-himbaechel-gowin", "gowin_pack"),
     Toolchain.XILINX: ("yosys", "vivado"),
 }
+#: What each program does, and the share of the time at which it starts.
+STEPS = {"yosys": ("synthesizing", 0.05), "nextpnr-ecp5": ("placing and routing", 0.2),
+         "nextpnr-ice40": ("placing and routing", 0.2), "nextpnr-himbaechel-gowin": ("placing and routing", 0.2),
+         "gowin_pack": ("packing", 0.98), "ecppack": ("packing", 0.98), "icepack": ("packing", 0.98),
+         "vivado": ("Vivado", 0.2), "nextpnr-xilinx": ("placing and routing", 0.2), "fasm2frames": ("packing", 0.96),
+         "xc7frames2bit": ("packing", 0.98)}
 
 
 @dataclass(frozen=True)

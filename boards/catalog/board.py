@@ -14,11 +14,12 @@ class Toolchain(Enum):
 
     ECP5 = "Yosys, nextpnr-ecp5"
     ICE40 = "Yosys, nextpnr-ice40"
+    GOWIN = "Yosys, nextpnr-himbaechel, Apicula"
     XILINX = "Vivado"
 
 
 #: Kinds of FPGA, as Yosys' scripts are named.
-FAMILIES = {Toolchain.ECP5: "ecp5", Toolchain.ICE40: "ice40", Toolchain.XILINX: "xc7"}
+FAMILIES = {Toolchain.ECP5: "ecp5", Toolchain.ICE40: "ice40", Toolchain.GOWIN: "gowin", Toolchain.XILINX: "xc7"}
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,15 @@ from collections.abc import Iterator
 from difflib import get_close_matches
 from importlib.metadata import EntryPoint, entry_points
 
-from tq_hw.boards.catalog import arty_a7, arty_a7_100, ecpix5_85f, icebreaker, icesugar_pro, ulx3s_85f
+from tq_hw.boards.catalog import (
+    arty_a7,
+    arty_a7_100,
+    ecpix5_85f,
+    icebreaker,
+    icesugar_pro,
+    tang_primer_20k,
+    ulx3s_85f,
+)
 from tq_hw.boards.catalog.board import Board, Memory
 from tq_hw.model.errors import OptionError
 
@@ -16,7 +24,7 @@ __all__ = ["BOARDS", "GROUP", "all_boards", "board_names", "find_board", "find_m
 
 #: Of this package.
 BOARDS: dict[str, Board] = {module.BOARD.name: module.BOARD for module in (
-    arty_a7, arty_a7_100, ecpix5_85f, icebreaker, icesugar_pro, ulx3s_85f)}
+    arty_a7, arty_a7_100, ecpix5_85f, icebreaker, icesugar_pro, tang_primer_20k, ulx3s_85f)}
 #: Entry points of other packages.
 GROUP = "tq_hw.boards"
 

@@ -1,6 +1,5 @@
-"""The system of an iCE40UP5K: link, serial machine, and the single-port RAM, without a bus between them."""
+"""A system without a bus: link, serial machine, and memory on the chip; for an iCE40UP5K its single-port RAM."""
 
-from collections.abc import Callable
 from typing import Any
 
 from amaranth import Module, Mux, Signal
@@ -16,7 +15,7 @@ __all__ = ["SpramSystem"]
 
 
 class SpramSystem(wiring.Component):
-    """Host link and serial machine, in one clock domain; half of the RAM is the machine's, half the memory of both.
+    """Host link and serial machine, in one clock domain; some of the RAM is the machine's, some the memory of both.
 
     An access of the machine takes a cycle and comes first; one of the link waits for it.
 
@@ -24,7 +23,9 @@ class SpramSystem(wiring.Component):
     ----------
     config : of the machine
     clock_hz, baud : ValueError if the clock cannot give the baud rate
-    cells : makes one half of the RAM
+    cells, memory : the machine's own RAM and the memory, as `hdl.serial.cells.Cells`; by default half of the
+        single-port RAM each
+    memory_bytes : of `memory`, a power of two
 
     Members
     -------
@@ -36,9 +37,12 @@ class SpramSystem(wiring.Component):
     tx: Signal
     interrupt: Signal
 
-    def __init__(self, config: Config, clock_hz: int, baud: int, cells: Callable[[], Any] = SpramCells) -> None:
-        self._bridge = UartBridge(config, clock_hz, baud, memory_bytes=SPRAM_BYTES)
-        self._core, self._cells = SerialCore(config, cells()), cells()
+    def __init__(self, config: Config, clock_hz: int, baud: int, cells: Any = None, memory: Any = None,
+                 memory_bytes: int = SPRAM_BYTES) -> None:
+        self._bridge = UartBridge(config, clock_hz, baud, memory_bytes=memory_bytes)
+        self._core = SerialCore(config, SpramCells() if cells is None else cells)
+        self._cells = SpramCells() if memory is None else memory
+        self._memory_bytes = memory_bytes
         super().__init__({"rx": In(1, init=1), "tx": Out(1, init=1), "interrupt": Out(1)})
 
     def elaborate(self, platform: object) -> Module:
@@ -62,7 +66,7 @@ class SpramSystem(wiring.Component):
             bridge.m_axi_rdata.eq(cells.rdata), bridge.m_axi_rlast.eq(1),
         ]
         outside = Signal()
-        m.d.comb += outside.eq(port.addr >= SPRAM_BYTES)
+        m.d.comb += outside.eq(port.addr >= self._memory_bytes)
         with m.If(port.write):
             m.d.comb += cells.write.eq(Mux(outside, 0, port.strobe))
         with m.Elif(writes):

@@ -9,19 +9,20 @@ __all__ = ["CLOCKS", "Clock", "ClockRange", "clock_range"]
 
 @dataclass(frozen=True)
 class Clock:
-    """The clock that a configuration reached; `what` was routed, on which part, by which tool."""
+    """The clock that a configuration reached; `what` was routed, on which part, by which tool; as whole `board`."""
 
     family: str
     config: Config
     mhz: float
     what: str
+    board: str = ""
 
 
 _ULX3S = "with host link and SDRAM controller, on an LFE5U-85F of speed grade 6, by nextpnr, "
 #: The best of each configuration first.
 CLOCKS = (
-    Clock("ecp5", PRESETS["n9x8"], 100.9, _ULX3S + "best of two seeds"),
-    Clock("ecp5", PRESETS["n9x8"], 94.9, _ULX3S + "the other seed"),
+    Clock("ecp5", PRESETS["n9x8"], 100.9, _ULX3S + "best of two seeds", "ulx3s_85f"),
+    Clock("ecp5", PRESETS["n9x8"], 94.9, _ULX3S + "the other seed", "ulx3s_85f"),
 )
 
 

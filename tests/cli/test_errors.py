@@ -49,8 +49,8 @@ def cumsum() -> bytes:
      "build/ulx3s_85f: is not a folder of `tq-hw build --board ulx3s_85f`: report.json cannot be read: No such file or "
      "directory; build it first, or name its folder with --dir"),
     (["compile", "small.tflite", "--board", "ULX3S_85F"],
-     "no board 'ULX3S_85F': expected one of arty_a7, arty_a7_100, ecpix5_85f, icebreaker, icesugar_pro, ulx3s_85f; did "
-     "you mean ulx3s_85f?"),
+     "no board 'ULX3S_85F': expected one of arty_a7, arty_a7_100, ecpix5_85f, icebreaker, icesugar_pro, "
+     "tang_primer_20k, ulx3s_85f; did you mean ulx3s_85f?"),
     (["compile", "small.tflite", "--config", "nope.toml"],
      "nope.toml: cannot be read: No such file or directory"),
     (["compile", "small.tflite", "-o", "no/where"], "-o no/where: the directory no does not exist"),

@@ -43,6 +43,7 @@ TIMING_SUMMARY = """
     ("ecpix5_85f", 0, 'LOCATE COMP "ddr3_0__dqs__p[1]" SITE "V1";'),
     ("arty_a7_100", 0, r'set_property LOC N2 [get_ports "ddr3_0__dqs__p\[0]"]'),
     ("icebreaker", 0, "set_io uart_0__rx__io 6"),
+    ("tang_primer_20k", 0, 'IO_LOC "uart_0__rx__io" T13;'),
 ])
 def test_board_elaborates_with_its_constraints(name: str, memory: int, pin: str) -> None:
     plan = elaborate(small(name), BOARDS[name].memories[memory])
@@ -115,6 +116,31 @@ def test_nextpnr_is_asked_for_the_boards_clock(tmp_path: Path) -> None:
     asked = commands["nextpnr-ecp5"]
     assert asked[asked.index("--freq") + 1] == "100" and asked[asked.index("--seed") + 1] == "7"
     assert "--timing-allow-fail" in asked
+
+
+def test_a_gowin_is_placed_by_todays_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+                                             quick_synthesis: list[list[str]]) -> None:
+    """Amaranth's own command line is for a program that is no more; the board's machine has no bus to its memory."""
+    report = {"fmax": {"clk27_0__io": {"achieved": 30.5, "constraint": 27.0}}, "critical_paths": []}
+    monkeypatch.setattr(tools, "TOOLS", tools.TOOLS | {name: tools.Tool(name) for name in (
+        "nextpnr-himbaechel-gowin", "gowin_pack")})
+    stand_in(tmp_path / "bin", "nextpnr-himbaechel-gowin", "import pathlib\n"
+             f"pathlib.Path('seed_3/timing.json').write_text({json.dumps(report)!r})\n"
+             "pathlib.Path('seed_3/top.pnr.json').write_text('{}')\n"
+             "pathlib.Path('asked').write_text(' '.join(sys.argv[1:]))\n", monkeypatch)
+    stand_in(tmp_path / "bin", "gowin_pack", "open('top.fs', 'w').write('0110')\n", monkeypatch)
+    folder = tmp_path / "out"
+    folder.mkdir()
+    board = BOARDS["tang_primer_20k"]
+    result = build(board, board.memories[0], folder, seed=3)
+    assert (folder / "asked").read_text() == (
+        "--quiet --device GW2A-LV18PG256C8/I7 --vopt family=GW2A-18C --vopt cst=top.cst --json top.syn.json --write "
+        "seed_3/top.pnr.json --log seed_3/top.tim --report seed_3/timing.json --seed 3 --timing-allow-fail --freq 27")
+    assert json.loads((folder / "called").read_text()) == ["-d", "GW2A-18C", "-o", "top.fs", "top.pnr.json"]
+    assert (result.bitstream, result.bitstream_bytes, result.met) == ("top.fs", 4, True)
+    assert "synth_gowin -family gw2a -top top -json top.syn.json" in (folder / "top.ys").read_text()
+    netlist = (folder / "top.il").read_text()
+    assert "module \\top.system.core.engine" in netlist and "module \\top.system.merge" not in netlist
 
 
 def test_figures_of_the_tools() -> None:

@@ -1,4 +1,4 @@
-"""The system of an iCE40UP5K from pin to pin: link, serial machine, memory; a network's result is bit-exact."""
+"""The systems without a bus from pin to pin: link, serial machine, memory; a network's result is bit-exact."""
 
 from pathlib import Path
 from typing import Any
@@ -9,6 +9,8 @@ from amaranth.hdl import ClockSignal, ResetSignal
 from verilated import RTL, SimulatedLine, to_verilog, verilate
 
 from tq_hw.boards.catalog.catalog import BOARDS
+from tq_hw.boards.gateware.on_chip import BlockWords
+from tq_hw.boards.gateware.serial_cells import SmallCells
 from tq_hw.boards.gateware.spram_system import SpramSystem
 from tq_hw.boards.link.device import Device
 from tq_hw.boards.link.host import Link
@@ -20,14 +22,15 @@ from tq_hw.model.tflite.reader import read_model
 from tq_hw.sim import edges, golden
 
 BIT_CYCLES = 5
-BOARD = BOARDS["icebreaker"]
+BOARD, TANG = BOARDS["icebreaker"], BOARDS["tang_primer_20k"]
 DIGITS = Path(__file__).parents[3] / "examples" / "digits" / "digits.tflite"
 
 
 class Design(Elaboratable):
     """What the FPGA holds, less pins."""
 
-    def __init__(self) -> None:
+    def __init__(self, system: SpramSystem) -> None:
+        self.system = system
         self.clk, self.rst, self.rx, self.tx, self.interrupt = (Signal(name=name) for name in (
             "clk", "rst", "rx", "tx", "interrupt"))
 
@@ -38,7 +41,7 @@ class Design(Elaboratable):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         m.domains += ClockDomain("sync")
-        m.submodules.system = system = SpramSystem(BOARD.config, BOARD.clock_hz, BOARD.clock_hz // BIT_CYCLES, Cells)
+        m.submodules.system = system = self.system
         m.d.comb += [
             ClockSignal("sync").eq(self.clk), ResetSignal("sync").eq(self.rst), system.rx.eq(self.rx),
             self.tx.eq(system.tx), self.interrupt.eq(system.interrupt),
@@ -46,19 +49,30 @@ class Design(Elaboratable):
         return m
 
 
-@pytest.fixture(scope="module")
-def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def icebreaker() -> SpramSystem:
+    return SpramSystem(BOARD.config, BOARD.clock_hz, BOARD.clock_hz // BIT_CYCLES, Cells(), Cells())
+
+
+def tang() -> SpramSystem:
+    config, memory_bytes = TANG.config, TANG.memories[0].size_bytes
+    return SpramSystem(config, TANG.clock_hz, TANG.clock_hz // BIT_CYCLES, SmallCells(config.scratchpad_bytes),
+                       BlockWords(memory_bytes), memory_bytes)
+
+
+@pytest.fixture(scope="module", params=["icebreaker", pytest.param("tang", marks=pytest.mark.slow)])
+def library(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The board in Verilator."""
     folder = tmp_path_factory.mktemp("spram")
-    design = Design()
+    design = Design(icebreaker() if request.param == "icebreaker" else tang())
     sources = [to_verilog(design, "fpga", design.ports, folder), RTL / "spram_board.v"]
     return verilate(folder, sources, "board", RTL / "board.cpp")
 
 
 @pytest.mark.parametrize("name", ["chain", "digits"])
-def test_network_is_exact_on_the_board(name: str, library: Path) -> None:
+def test_network_is_exact_on_the_board(name: str, library: Path, request: pytest.FixtureRequest) -> None:
+    board = TANG if "tang" in request.node.name else BOARD
     model = sample("chain", 3) if name == "chain" else read_model(DIGITS)
-    program = compile_model(model, BOARD.config).program
+    program = compile_model(model, board.config).program
     line = SimulatedLine(library, BIT_CYCLES)
     device = Device(Link(line))
     device.load(program)
