@@ -24,7 +24,9 @@ from tq_hw.model.rules.propagate import InputShapes
 from tq_hw.model.tflite.reader import read_model
 from tq_hw.sim.diagnose.compare import divergences
 from tq_hw.sim.engines import Inference, InputSet, golden_engine
-from tq_hw.sim.rtl.build import accelerator_with, ready
+from tq_hw.sim.rtl.arithmetic import RTL, Arithmetic
+from tq_hw.sim.rtl.build import ready
+from tq_hw.sim.rtl.design import accelerator_with
 from tq_hw.sim.rtl.waves import Waves
 
 __all__ = [
@@ -88,10 +90,10 @@ def _refuse_shapes(path: str, shapes: InputShapes | None) -> None:
 
 def open_subject(path: str, config: str | Config | None, engine: str, memory: Memory, resident: bool = False,
                  profile: str | None = None, shapes: InputShapes | None = None, waves: Waves | None = None,
-                 pattern_files: Sequence[str] = (), array: str = "rtl") -> Subject:
+                 pattern_files: Sequence[str] = (), arithmetic: Arithmetic = RTL) -> Subject:
     """Read a model, and compile it for a memory unless `engine` is golden, or read a compiled file.
 
-    What the RTL engine lacks is said before anything takes long; `waves` and `array` are those of the RTL.
+    What the RTL engine lacks is said before anything takes long; `waves` and `arithmetic` are those of the RTL.
     """
     check_resident(resident, engine)
     if pattern_files and (is_compiled(path) or engine == "golden"):
@@ -109,13 +111,13 @@ def open_subject(path: str, config: str | Config | None, engine: str, memory: Me
             raise OptionError(f"{path}: is compiled for configuration {program.config.name!r} (fingerprint "
                               f"{program.fingerprint:08x}), not for {other.name!r} ({other.fingerprint:08x}); compile "
                               "it again or leave --config and --board out")
-        check_engine(engine, program.config, waves, array)
+        check_engine(engine, program.config, waves, arithmetic)
         return Subject(path, program.config, None, program)
     chosen = load_config(config or DEFAULT_CONFIG)
     model = read_model(path, shapes=shapes).under(profile or "canon")
     if engine == "golden":
         return Subject(path, chosen, model, None)
-    check_engine(engine, chosen, waves, array)
+    check_engine(engine, chosen, waves, arithmetic)
     compiled = compile_all(model, chosen, path, patterns_of(pattern_files), memory)
     return Subject(path, chosen, model, compiled.program, warm_program(compiled) if resident else None)
 
@@ -125,10 +127,10 @@ def patterns_of(files: Sequence[str]) -> list[Pattern]:
     return [each for path in files for each in load_patterns(path)]
 
 
-def check_engine(engine: str, config: Config, waves: Waves | None = None, array: str = "rtl") -> None:
+def check_engine(engine: str, config: Config, waves: Waves | None = None, arithmetic: Arithmetic = RTL) -> None:
     """Raise now what building the simulator would raise after minutes, if one has to be built."""
     if engine == "rtl":
-        ready(config, trace="" if waves is None else waves.kind, design=accelerator_with(array, config))
+        ready(config, trace="" if waves is None else waves.kind, design=accelerator_with(arithmetic, config))
 
 
 def open_for_board(path: str, config: Config, memory: Memory | None = None, profile: str | None = None,

@@ -1,4 +1,4 @@
-"""`--waves` and `--array`: what is written of a run of the RTL, and what stands for its multipliers."""
+"""`--waves`, `--array`, `--lanes`: what is written of a run of the RTL, and what stands for parts of it."""
 
 from collections.abc import Callable
 from functools import wraps
@@ -11,11 +11,11 @@ from tq_hw.cli.shared.files import write
 from tq_hw.isa.program import Program
 from tq_hw.model.errors import OptionError
 from tq_hw.sim.diagnose.wave_layout import layout_files
-from tq_hw.sim.rtl.array_model import ARRAYS
+from tq_hw.sim.rtl.arithmetic import CHOICES, Arithmetic
 from tq_hw.sim.rtl.build import library
 from tq_hw.sim.rtl.waves import Waves, read_signals
 
-__all__ = ["array_option", "check_array_option", "waves_options", "write_layout"]
+__all__ = ["arithmetic_options", "check_arithmetic_options", "waves_options", "write_layout"]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -45,21 +45,28 @@ def waves_options(function: Function) -> Function:
     return cast(Function, command)
 
 
-def array_option(function: Function) -> Function:
-    """Add `--array`."""
-    return click.option("--array", type=click.Choice(ARRAYS), default="rtl", show_default=True,
-                        help="The multipliers of --engine rtl: their RTL, or a model of them in C++ that is held "
-                        "against it, which is faster.")(function)
+def arithmetic_options(function: Function) -> Function:
+    """Add `--array` and `--lanes`, as one argument `arithmetic`."""
+    @wraps(function)
+    def command(*args: Any, array: str, lanes: str, **others: Any) -> Any:
+        return function(*args, arithmetic=Arithmetic(array, lanes), **others)
+
+    for option, what in (("--lanes", "lanes of the vector unit"), ("--array", "multipliers")):
+        command = click.option(option, type=click.Choice(CHOICES), default="rtl", show_default=True,
+                               help=f"The {what} of --engine rtl: their RTL, or a model of them in C++ that is held "
+                               "against it, which is faster.")(command)
+    return cast(Function, command)
 
 
-def check_array_option(array: str, engine: str, waves: Waves | None) -> None:
-    """Refuse a model of the array where nothing simulates it, and with waves."""
-    if array == "rtl":
-        return
-    if engine != "rtl":
-        raise OptionError(f"--array {array} needs --engine rtl, not {engine}")
-    if waves is not None:
-        raise OptionError("--waves shows the whole RTL: leave --array model out")
+def check_arithmetic_options(arithmetic: Arithmetic, engine: str, waves: Waves | None) -> None:
+    """Refuse models where nothing simulates them, and with waves."""
+    for name, choice in arithmetic._asdict().items():
+        if choice == "rtl":
+            continue
+        if engine != "rtl":
+            raise OptionError(f"--{name} {choice} needs --engine rtl, not {engine}")
+        if waves is not None:
+            raise OptionError(f"--waves shows the whole RTL: leave --{name} {choice} out")
 
 
 def write_layout(program: Program, waves: Waves) -> None:

@@ -1,22 +1,37 @@
-"""The multipliers as a module that somebody else brings: for simulators that have a faster one."""
+"""The multipliers, and the lanes, as modules that somebody else brings: for simulators that have faster ones."""
 
-from amaranth import ClockSignal, Instance, Module, ResetSignal
+from dataclasses import dataclass
+
+from amaranth import ClockSignal, Instance, Module, ResetSignal, Value
 from amaranth.lib import wiring
 
-__all__ = ["OUTSIDE_NAME", "ArrayOutside", "outside_instance"]
+__all__ = ["ARRAY_NAME", "LANES_NAME", "Outside", "array_instance", "lanes_instance"]
 
-#: Name of the module; its ports are those of MacArray, `clk` and `rst`.
-OUTSIDE_NAME = "tq_mac_array"
+#: Name of the module that stands for MacArray's cells; its ports are those of MacArray, `clk` and `rst`.
+ARRAY_NAME = "tq_mac_array"
+#: Name of the module that stands for all lanes; its ports are those of a lane, each as wide as all of them, and `clk`;
+#: but there is one `control`, and lanes are partners inside.
+LANES_NAME = "tq_lanes"
 
 
-class ArrayOutside:
-    """A platform for `elaborate`: the design has an instance of `OUTSIDE_NAME` in place of MacArray's cells."""
+@dataclass(frozen=True)
+class Outside:
+    """A platform for `elaborate`: what the design has instances of in place of its own contents."""
+
+    array: bool = False
+    lanes: bool = False
 
 
-def outside_instance(array: wiring.Component) -> Module:
+def array_instance(array: wiring.Component) -> Module:
     """Return the contents of MacArray under that platform."""
     m = Module()
     ports = {f"{'i' if member.flow is wiring.In else 'o'}_{name}": wired.as_value() if hasattr(wired, "as_value") else
              wired for name, member in array.signature.members.items() for wired in (getattr(array, name),)}
-    m.submodules.outside = Instance(OUTSIDE_NAME, i_clk=ClockSignal(), i_rst=ResetSignal(), **ports)
+    m.submodules.outside = Instance(ARRAY_NAME, i_clk=ClockSignal(), i_rst=ResetSignal(), **ports)
     return m
+
+
+def lanes_instance(inputs: dict[str, Value], result: Value) -> Instance:
+    """Return what stands for the lanes."""
+    return Instance(LANES_NAME, i_clk=ClockSignal(), o_result=result,
+                    **{f"i_{name}": value for name, value in inputs.items()})

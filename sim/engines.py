@@ -15,6 +15,7 @@ from tq_hw.model.graph import Model, Tensor
 from tq_hw.sim import golden
 from tq_hw.sim.executor import execute
 from tq_hw.sim.golden import run as run_golden
+from tq_hw.sim.rtl.arithmetic import RTL, Arithmetic
 from tq_hw.sim.rtl.build import Progress
 from tq_hw.sim.rtl.simulate import simulate, simulate_in_turn
 from tq_hw.sim.rtl.waves import Waves
@@ -48,14 +49,14 @@ class RunResult:
 
 def run(subject: Model | Program, inputs: Sequence[Array], engine: str = "golden", *, seed: int = 0,
         check_races: bool = False, memory: Memory = YARDSTICK, waves: Waves | None = None,
-        array: str = "rtl") -> RunResult:
+        arithmetic: Arithmetic = RTL) -> RunResult:
     """Run one inference from the initial state.
 
     Parameters
     ----------
     subject : a model for "golden", a compiled program for "executor" and "rtl"
     seed, check_races : of the executor: undefined bytes and the order of the units; whether to look for races
-    memory, waves, array : of the RTL, see sim/rtl/simulate.py
+    memory, waves, arithmetic : of the RTL, see sim/rtl/simulate.py
     """
     if engine not in ENGINES:
         raise OptionError(f"the engine must be one of {', '.join(ENGINES)}, not {engine!r}")
@@ -65,7 +66,7 @@ def run(subject: Model | Program, inputs: Sequence[Array], engine: str = "golden
         return RunResult(tuple(run_golden(subject, inputs).outputs))
     if engine == "executor":
         return RunResult(execute(subject, inputs, seed=seed, check_races=check_races).outputs)
-    result = simulate(subject, inputs, memory, waves=waves, array=array)
+    result = simulate(subject, inputs, memory, waves=waves, arithmetic=arithmetic)
     return RunResult(result.outputs, result.cycles)
 
 
@@ -186,14 +187,14 @@ class _Rtl:
     """The RTL; the simulator is built on the first inference, waves are written of that one alone."""
 
     def __init__(self, program: Program, warm: Program | None, memory: Memory, waves: Waves | None,
-                 array: str) -> None:
+                 arithmetic: Arithmetic) -> None:
         self._programs = (program,) if warm is None else (program, warm)
-        self._memory, self._waves, self._array = memory, waves, array
+        self._memory, self._waves, self._arithmetic = memory, waves, arithmetic
 
     def infer(self, inputs: InputSet, progress: Progress | None = None) -> Inference:
         memory, waves, self._waves = self._memory, self._waves, None
         results = simulate_in_turn(
-            self._programs, inputs, memory, waves=waves, progress=progress, array=self._array)
+            self._programs, inputs, memory, waves=waves, progress=progress, arithmetic=self._arithmetic)
         first, *more = (
             Inference(r.outputs, r.cycles, r.layer_cycles, r.timeline,
                       Traffic.of_beats(r.spans, r.span_cycles, self._programs[0].config.bus_bytes), r.counters)
@@ -207,11 +208,11 @@ def golden_engine(model: Model) -> Engine:
 
 
 def make_engine(name: str, model: Model | None, program: Program | None, memory: Memory,
-                waves: Waves | None = None, warm: Program | None = None, array: str = "rtl") -> Engine:
+                waves: Waves | None = None, warm: Program | None = None, arithmetic: Arithmetic = RTL) -> Engine:
     """Return the engine that `--engine` names: golden needs the model, the others the program.
 
-    `waves` and `array` are the RTL's. With `warm`, the program for what comes after a first inference, each input set
-    is run by both.
+    `waves` and `arithmetic` are the RTL's. With `warm`, the program for what comes after a first inference, each input
+    set is run by both.
     """
     if name == "golden":
         assert model is not None
@@ -219,4 +220,4 @@ def make_engine(name: str, model: Model | None, program: Program | None, memory:
     assert program is not None
     if name == "executor":
         return _Executor(program, warm)
-    return _Rtl(program, warm, memory, waves, array)
+    return _Rtl(program, warm, memory, waves, arithmetic)

@@ -35,7 +35,7 @@ ALLOWED: dict[str, set[str]] = {
     "sim.golden": _MODEL,
     "sim": {"sim.golden", "sim.executor", "sim.rtl", "isa", *_MODEL, "hdl"},
     "sim.executor": {"sim", "sim.golden", "isa", *_MODEL},
-    "sim.rtl": {"sim", "sim.executor", "isa", *_MODEL, "hdl"},
+    "sim.rtl": {"sim", "sim.executor", "isa", *_MODEL, "hdl", "hdl.lane"},
     "sim.diagnose": {"sim", "sim.golden", "sim.executor", "sim.rtl", "isa", *_MODEL},
     "sim.mixed": {"sim", "sim.golden", "sim.rtl", "isa", *_MODEL},
     "compiler.ir": {"isa", *_MODEL},

@@ -35,7 +35,7 @@ from tq_hw.cli.subject import (
     open_subject,
 )
 from tq_hw.cli.target import Target, target_options
-from tq_hw.cli.waves import array_option, check_array_option, waves_options, write_layout
+from tq_hw.cli.waves import arithmetic_options, check_arithmetic_options, waves_options, write_layout
 from tq_hw.isa.memory import Memory
 from tq_hw.model.errors import MismatchError, OptionError, ToolError
 from tq_hw.model.rules.propagate import InputShapes
@@ -43,6 +43,7 @@ from tq_hw.sim.diagnose.tensors import find_tensor, with_outputs
 from tq_hw.sim.diagnose.trace import timed, trace_events
 from tq_hw.sim.engines import Array, Engine, Inference, InputSet, make_engine
 from tq_hw.sim.mixed import MixedEngine
+from tq_hw.sim.rtl.arithmetic import Arithmetic
 from tq_hw.sim.rtl.waves import Waves
 
 __all__ = ["sim_command"]
@@ -86,7 +87,7 @@ def _soc_board(soc: bool, target: Target, others: Mapping[str, object]) -> Board
 
 
 def _finish_mixed(mixed: MixedSubject, shapes: InputShapes, inputs: list[InputSet], found: list[Inference],
-                  engine: str, array: str, stacked: bool, outputs_file: str | None, json_file: str | None,
+                  engine: str, arithmetic: Arithmetic, stacked: bool, outputs_file: str | None, json_file: str | None,
                   wide: bool) -> None:
     """Hold what was made of a whole model against that, and write what was asked for."""
     difference, exact = None, None
@@ -97,7 +98,7 @@ def _finish_mixed(mixed: MixedSubject, shapes: InputShapes, inputs: list[InputSe
         except ToolError as error:
             click.echo(f"tq-hw: {mixed.path}: not held against the whole model: {error}", err=True)
     report = mixed_sim_report(mixed.path, mixed.config, mixed.model, mixed.programs, engine, found, exact) | {
-        "array": array if engine == "rtl" else None}
+        name: choice if engine == "rtl" else None for name, choice in arithmetic._asdict().items()}
     if outputs_file is not None:
         write(outputs_file, npz_bytes(output_arrays([one.outputs for one in found], stacked)))
     if "-" not in (json_file, outputs_file):
@@ -125,7 +126,7 @@ def _finish_mixed(mixed: MixedSubject, shapes: InputShapes, inputs: list[InputSe
 @click.option("--dump", "dumped", metavar="TENSOR", multiple=True, help="Put an intermediate tensor into --outputs "
               "too, under its name; by name or index, may be repeated.")
 @waves_options
-@array_option
+@arithmetic_options
 @click.option("--trace", "trace_file", metavar="OUT.json", help="Write the first inference's timeline, for Perfetto or "
               "Chrome's tracing page (--engine rtl).")
 @click.option("--soc", is_flag=True, help="Run the firmware on the soft core of a Verilated --board, with the model in "
@@ -136,7 +137,7 @@ def _finish_mixed(mixed: MixedSubject, shapes: InputShapes, inputs: list[InputSe
 def sim_command(path: str, inputs_file: str | None, outputs_file: str | None, engine: str, partitioned: bool,
                 target: Target, profile: str | None, shapes: InputShapes, seed: int, sets: int, resident: bool,
                 pattern_files: tuple[str, ...], dumped: tuple[str, ...], waves: Waves | None,
-                array: str, trace_file: str | None, soc: bool, json_file: str | None, wide: bool) -> None:
+                arithmetic: Arithmetic, trace_file: str | None, soc: bool, json_file: str | None, wide: bool) -> None:
     """Run a model, or a file that `compile` made, and report cycles and utilization per layer.
 
     A model's outputs are held against the golden model, with --partition against the whole model in LiteRT; a
@@ -148,28 +149,29 @@ def sim_command(path: str, inputs_file: str | None, outputs_file: str | None, en
     for option, file in (("--waves", waves_file), ("--trace", trace_file)):
         if file is not None and engine != "rtl":
             raise OptionError(f"{option} needs --engine rtl, not {engine}")
-    check_array_option(array, engine, waves)
+    check_arithmetic_options(arithmetic, engine, waves)
     board = _soc_board(soc, target, {"--engine": engine != "rtl", "--dump": dumped, "--waves": waves,
-                                     "--array": array != "rtl", "--trace": trace_file, "--resident": resident,
-                                     "--patterns": pattern_files})
+                                     "--array": arithmetic.array != "rtl", "--lanes": arithmetic.lanes != "rtl",
+                                     "--trace": trace_file, "--resident": resident, "--patterns": pattern_files})
     memory = target.memory if board is None else target.plain
     if partitioned or is_mixed_file(path):
         check_options(profile, {"--soc": soc, "--resident": resident, "--dump": dumped, "--trace": trace_file,
                                 "--patterns": pattern_files})
         mixed = open_mixed(path, target.config, memory, shapes)
         inputs, stacked = mixed.input_sets(inputs_file, sets, seed)
-        found = infer_all(MixedEngine(mixed.model, engine, memory, waves, array), inputs, f"{engine} {Path(path).stem}")
-        _finish_mixed(mixed, shapes, inputs, found, engine, array, stacked, outputs_file, json_file, wide)
+        mixed_engine = MixedEngine(mixed.model, engine, memory, waves, arithmetic)
+        found = infer_all(mixed_engine, inputs, f"{engine} {Path(path).stem}")
+        _finish_mixed(mixed, shapes, inputs, found, engine, arithmetic, stacked, outputs_file, json_file, wide)
         return
     with explained(path, shapes, profile):
         subject = (open_for_board(path, board.config, memory, profile, shapes) if board is not None else
                    open_subject(path, target.config, engine, memory, resident, profile, shapes, waves, pattern_files,
-                                array))
+                                arithmetic))
     wanted = _wanted(subject, dumped, outputs_file)
     inputs, stacked = subject.input_sets(inputs_file, sets, seed)
     more: Report = {}
     if board is None:
-        runner: Engine = make_engine(engine, subject.model, subject.program, memory, waves, subject.warm, array)
+        runner: Engine = make_engine(engine, subject.model, subject.program, memory, waves, subject.warm, arithmetic)
         found = infer_all(runner, inputs, f"{engine} {Path(path).stem}")
     else:
         assert subject.program is not None
@@ -181,7 +183,7 @@ def sim_command(path: str, inputs_file: str | None, outputs_file: str | None, en
     exact = None if subject.model is None or engine == "golden" else difference is None
     report = sim_report(subject.path, subject.config, subject.model, subject.program, engine, found, exact) | more
     if engine == "rtl":
-        report["array"] = array
+        report |= arithmetic._asdict()
     report["clock_hz"] = target.clock_hz if board is None else board.soc_clock_hz
     if subject.warm is not None:
         report["resident"] = warm_report(subject.config, subject.model, subject.warm, found[0])

@@ -13,7 +13,8 @@ from tq_hw.boards.link.faults import Fault, damage
 from tq_hw.isa.config import Config
 from tq_hw.isa.memory import YARDSTICK, Memory
 from tq_hw.sim.rtl.bench import LinkBench
-from tq_hw.sim.rtl.build import Design, Progress, library
+from tq_hw.sim.rtl.build import Progress, library
+from tq_hw.sim.rtl.design import Design
 
 __all__ = ["MOST_MEMORY_BYTES", "BadLine", "Emulator", "board_design"]
 

@@ -23,7 +23,8 @@ from tq_hw.model.errors import DeviceError
 from tq_hw.sim import edges
 from tq_hw.sim.engines import Inference, InputSet
 from tq_hw.sim.rtl.bench import SocBench
-from tq_hw.sim.rtl.build import Design, library
+from tq_hw.sim.rtl.build import library
+from tq_hw.sim.rtl.design import Design
 
 __all__ = ["SocRun", "flash_contents", "print_console", "read_console", "run_soc", "soc_design",
            "soc_report"]

@@ -15,6 +15,7 @@ from tq_hw.isa.program import Program
 from tq_hw.model.graph import Model, Operator
 from tq_hw.sim.diagnose.busy import REASONS, Timeline, array_cycles, groups, lost_cycles
 from tq_hw.sim.engines import Inference
+from tq_hw.sim.rtl.arithmetic import Arithmetic
 
 __all__ = ["CLOCK_HZ", "Report", "bound_text", "compile_report", "figures", "host_lines", "idle_row", "layer_rows",
            "print_layers", "print_summary", "sim_report", "time_text", "utilization", "warm_report"]
@@ -113,7 +114,7 @@ def sim_report(path: str, config: Config, model: Model | None, program: Program 
                   for op in model.main.operators]
     profile = program.profile if program is not None else model.profile if model is not None else None
     return {"model": printable(path), "config": config.name, "profile": profile, "engine": engine,
-            "array": "rtl" if engine == "rtl" else None, "bit_exact": exact,
+            **dict.fromkeys(Arithmetic._fields, "rtl" if engine == "rtl" else None), "bit_exact": exact,
             "sets": len(found), "lost": _lost(program, first),
             "counters": dict(first.counters) or None, **({} if program is None else coded_figures(program)),
             **figures(layers, first.cycles, config)}
@@ -147,8 +148,9 @@ def print_summary(report: Report) -> None:
         "estimated") else ""
     lines = [("model", report["model"]), ("config", report["config"]), ("profile", report["profile"])]
     lines += [(key, report[key]) for key in ("output", "engine") if key in report]
-    if report.get("array") == "model":
-        lines.append(("array", "a model in C++ that is held against the RTL; the rest is RTL"))
+    modelled = [name for name in Arithmetic._fields if report.get(name) == "model"]
+    if modelled:
+        lines.append((" and ".join(modelled), "models in C++ that are held against the RTL; the rest is RTL"))
     if cycles is not None:
         time = time_text(cycles, report.get("clock_hz", CLOCK_HZ))
         lines += [("cycles", f"{cycles:,}{estimated}, {time}"),

@@ -11,7 +11,7 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from tq_hw.hdl.array.packed_grid import PackedGrid
-from tq_hw.hdl.outside import ArrayOutside, outside_instance
+from tq_hw.hdl.outside import Outside, array_instance
 from tq_hw.hdl.parts.delay import delayed
 from tq_hw.isa.config import Config
 
@@ -65,8 +65,8 @@ class MacArray(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         """Build the rows from the top."""
-        if isinstance(platform, ArrayOutside):
-            return outside_instance(self)
+        if isinstance(platform, Outside) and platform.array:
+            return array_instance(self)
         config = self._config
         if config.dsp_packing:
             return PackedGrid(config, self).build()

@@ -10,6 +10,7 @@ from amaranth import Cat, Module, Signal, Value, signed
 from amaranth.lib import data
 
 from tq_hw.hdl.lane.lane import STAGE_LEFT, STAGE_PRODUCT, STAGE_TABLE, Lane
+from tq_hw.hdl.outside import Outside, lanes_instance
 from tq_hw.hdl.parts.choose import part_at
 from tq_hw.hdl.parts.delay import delayed
 from tq_hw.hdl.vector.control import VectorControl
@@ -86,7 +87,8 @@ def load_tables(m: Module, issue: Issue, control: VectorControl, word: Value) ->
     ]
 
 
-def add_lanes(m: Module, config: Config, control: VectorControl, operands: Operands, params: ParameterBlocks) -> Any:
+def add_lanes(m: Module, config: Config, control: VectorControl, operands: Operands, params: ParameterBlocks,
+              platform: object) -> Any:
     """Add the lanes; return their results, signed(32) each, at STAGE_RESULT."""
     count = config.requantize_lanes
     results = Signal(data.ArrayLayout(signed(32), count))
@@ -94,6 +96,12 @@ def add_lanes(m: Module, config: Config, control: VectorControl, operands: Opera
     registers = operands.registers
     m.d.comb += [operand.used.eq(source == Source.STREAM) for operand, source in (
         (operands.a, control.control.a_source), (operands.b, control.control.b_source))]
+    if isinstance(platform, Outside) and platform.lanes:
+        m.submodules.lanes = lanes_instance({name: Value.cast(value) for name, value in {
+            "control": control.control, "acc": operands.acc, "register_a": registers.a, "register_b": registers.b,
+            "bias": params.bias, "stream_a": operands.a.elements, "stream_b": operands.b.elements,
+            "shift": params.shift, "multiplier": params.multiplier}.items()}, results.as_value())
+        return results
     for number, lane in enumerate(lanes):
         m.submodules[f"lane{number}"] = lane
         # The last of an odd number of lanes has no partner: its difference is 0.

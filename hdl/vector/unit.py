@@ -109,7 +109,7 @@ class VectorUnit(wiring.Component):
         operands = add_operands(m, config, issue, self.acc.data, self.a.data, self.b.data)
         load_parameters(m, issue, params)
         load_tables(m, issue, control, operands.a.word)
-        results = add_lanes(m, config, control, operands, params)
+        results = add_lanes(m, config, control, operands, params, platform)
 
         m.submodules.output = output = OutputWriter(config)
         m.submodules.reduce = reduce = ReduceUnit(config, register_word_bits(config))

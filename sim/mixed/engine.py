@@ -13,6 +13,7 @@ from tq_hw.sim.engines import Engine, Inference, InputSet, make_engine
 from tq_hw.sim.golden.run import check_inputs
 from tq_hw.sim.mixed.host import HostRunner
 from tq_hw.sim.mixed.parts import AcceleratedPart, HostPart, split
+from tq_hw.sim.rtl.arithmetic import RTL, Arithmetic
 from tq_hw.sim.rtl.build import Progress
 from tq_hw.sim.rtl.waves import Waves
 
@@ -55,13 +56,13 @@ class MixedEngine:
     engine : of the accelerated parts, "executor" or "rtl", or a function that returns the engine of a program
     memory : of the RTL
     waves : waves of the first accelerated part
-    array : the RTL's multipliers, "rtl" or "model"
+    arithmetic : of the RTL, see sim/rtl/arithmetic.py
 
     Raises `OptionError` for another engine, and as `split` and `HostRunner`.
     """
 
     def __init__(self, model: Model, engine: str | Callable[[Program], Engine], memory: Memory = YARDSTICK,
-                 waves: Waves | None = None, array: str = "rtl"):
+                 waves: Waves | None = None, arithmetic: Arithmetic = RTL):
         if engine == "golden":
             raise OptionError(f"{model.name}: the golden model does not run the operators that stay with the host; "
                               "name --engine executor or rtl")
@@ -69,7 +70,7 @@ class MixedEngine:
         self.hosts = [HostRunner(part) for part in self.parts if isinstance(part, HostPart)]
         self._engines: dict[AcceleratedPart, Engine] = {}
         for part in self.programs:
-            self._engines[part] = (make_engine(engine, None, part.program, memory, waves, array=array)
+            self._engines[part] = (make_engine(engine, None, part.program, memory, waves, arithmetic=arithmetic)
                                    if isinstance(engine, str) else engine(part.program))
             waves = None
 

@@ -7,20 +7,18 @@ cycle by cycle.
 
 from pathlib import Path
 
-from tq_hw.hdl.outside import OUTSIDE_NAME
+from tq_hw.hdl.outside import ARRAY_NAME
 from tq_hw.isa.config import Config
 from tq_hw.model.errors import OptionError
 
-__all__ = ["ARRAYS", "SOURCE", "check_array", "macros", "stub"]
+__all__ = ["SOURCE", "check_array", "macros", "stub"]
 
-#: What can stand for the multipliers in a simulator.
-ARRAYS = ("rtl", "model")
 SOURCE = Path(__file__).with_name("mac_array.cpp")
 
 
 def check_array(array: str, config: Config) -> None:
     """Raise OptionError for a name that does not exist, and for a machine without an array to model."""
-    if array not in ARRAYS:
+    if array not in ("rtl", "model"):
         raise OptionError(f"the array can be rtl or model, not {array!r}")
     if array == "model" and config.design == "serial":
         raise OptionError(f"configuration {config.name!r}: there is a model of the array of the parallel design, the "
@@ -44,7 +42,7 @@ def stub(config: Config) -> str:
     values = ", ".join(f"input bit [{width - 1}:0] {name}" for name, width in widths.items())
     sums = f"[{config.partial_sum_bits * config.cols - 1}:0]"
     return f"""
-module {OUTSIDE_NAME}(input clk, input rst, input swap, {ports}, output reg {sums} psum);
+module {ARRAY_NAME}(input clk, input rst, input swap, {ports}, output reg {sums} psum);
   import "DPI-C" function chandle tq_array_new();
   import "DPI-C" function void tq_array_delete(input chandle array);
   import "DPI-C" function void tq_array_step(input chandle array, input bit rst, input bit swap, {values},

@@ -13,26 +13,25 @@ import json
 import os
 import re
 import shutil
-import subprocess
-import sys
 import tempfile
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 
 from tq_hw.isa.config import Config
-from tq_hw.model.errors import OptionError, ToolError, last_words
-from tq_hw.sim.rtl.array_model import SOURCE, check_array, macros, stub
+from tq_hw.model.errors import OptionError, ToolError
+from tq_hw.sim.rtl.arithmetic import Models, models
 from tq_hw.sim.rtl.cache import cache_errors, intact, locked, open_cache, seal
+from tq_hw.sim.rtl.design import ACCELERATOR, TOP, Design, config_values, generated
 from tq_hw.sim.rtl.tools import announcement, check_tools, compiler, run_tool, verilator, verilator_version
 from tq_hw.sim.rtl.waves import FST_HEADERS, KINDS, SIGNALS, signals_of, without_made_up_names
 
-__all__ = ["ACCELERATOR", "TOP", "Design", "Progress", "accelerator_with", "build_verilog", "library", "ready"]
+__all__ = ["Progress", "build_verilog", "library", "ready"]
 
 #: Called with what is being done and how much of it is done, 0.0 to 1.0.
 Progress = Callable[[str, float], None]
 
-TOP = "accelerator"
+_NONE = Models()
 _LIBRARY = "libaccelerator.so"
 #: Kind of the cache's folder.
 _CACHE = "rtl"
@@ -41,57 +40,17 @@ _HARNESS = tuple(Path(__file__).with_name(name) for name in ("harness.cpp", "fla
 #: Flags of the generated code that runs every cycle, and of that which runs once. The former does not fit the first
 #: caches: smaller is faster (-Os 183,000 cycles of n16 a second, -O2 166,000, -O3 165,000).
 _OPTIMIZE = ("OPT_FAST=-Os", "OPT_SLOW=-O0", "OPT_GLOBAL=-O2")
-_GENERATE = f"""
-import importlib, json, sys
-from tq_hw.hdl.outside import ArrayOutside
-from tq_hw.hdl.verilog import to_verilog
-from tq_hw.isa.config import Config
-values, module, name, arguments, outside = json.load(sys.stdin)
-component = getattr(importlib.import_module(module), name)(Config.from_mapping(values, "simulated"), *arguments)
-platform = ArrayOutside() if outside else None
-sys.stdout.write(to_verilog(component, {TOP!r}, platform) + getattr(component, "verilog", ""))
-"""
 #: Registers that the harness reads to know when operations begin and end.
 _WATCHED = tuple((unit, name) for unit in ("load", "array", "vector", "store") for name in ("runs", "in_flight"))
 _PUBLIC = "".join(f'public_flat_rd -module "*control_{unit}" -var "{name}"\n' for unit, name in _WATCHED)
 
 
-@dataclass(frozen=True)
-class Design:
-    """What is built.
-
-    Members
-    -------
-    module, name : the component, called with the configuration and `arguments`; its attribute `verilog`, if it has
-        one, is the Verilog of modules that it instantiates
-    packages : whose sources it is made from
-    link : it has the byte ports of a link in place of the register bus, and its operations are not followed
-    soc : these bytes are a soft core's UART, and it has the ports of its memory and of a flash
-    outside : the multipliers are not in it: a model stands for them (array_model.py)
-    """
-
-    module: str = "tq_hw.hdl.simulation"
-    name: str = "SimulatedAccelerator"
-    packages: tuple[str, ...] = ("tq_hw.hdl", "tq_hw.isa")
-    arguments: tuple[int, ...] = ()
-    link: bool = False
-    soc: bool = False
-    outside: bool = False
-
-
-ACCELERATOR = Design()
 #: What this process has found in the cache.
 _known: dict[tuple[Config, str, Design], Path] = {}
 
 
 def _no_progress(_text: str, _done: float) -> None:
     """Report nothing."""
-
-
-def accelerator_with(array: str, config: Config) -> Design:
-    """Return the accelerator with its multipliers as "rtl" or as "model"; OptionError where there is none."""
-    check_array(array, config)
-    return Design(outside=array == "model")
 
 
 def library(config: Config, *, trace: str = "", progress: Progress | None = None,
@@ -107,9 +66,10 @@ def library(config: Config, *, trace: str = "", progress: Progress | None = None
     if not ready(config, trace=trace, design=design):
         (progress or _no_progress)(announcement(config), 0.0)
     sources = _sources_hash(design.packages)
+    chosen = models(design.arithmetic, config)
 
     def generate() -> str:
-        return _generate(_values(config), design) + (stub(config) if design.outside else "")
+        return generated(config, design) + chosen.verilog
     note = _note_of(config, design, sources)
     text, digest = "", _read_note(note)
     if not digest:
@@ -131,7 +91,7 @@ def library(config: Config, *, trace: str = "", progress: Progress | None = None
         return made_now
     made = build_verilog(verilog, config.bus_bytes, f"{config.fingerprint:08x}-{digest}",
                          trace=trace, watch=not design.link, link=design.link, soc=design.soc,
-                         model=_model_of(config, design), progress=progress)
+                         chosen=chosen, progress=progress)
     _known[config, trace, design] = made
     return made
 
@@ -147,35 +107,26 @@ def ready(config: Config, *, trace: str = "", design: Design = ACCELERATOR) -> b
         raise OptionError(f"waves can be vcd or fst, not {trace!r}")
     digest = _read_note(_note_of(config, design, _sources_hash(design.packages)))
     if digest and intact(_folder_of(f"{config.fingerprint:08x}-{digest}", config.bus_bytes, trace, not design.link,
-                                    design.link, design.soc, _model_of(config, design)) / _LIBRARY):
+                                    design.link, design.soc, models(design.arithmetic, config)) / _LIBRARY):
         return True
     verilator()
     check_tools(open_cache(_CACHE))
     return False
 
 
-def _model_of(config: Config, design: Design) -> str:
-    """Return the options of the compiler that make the array's model, "" where the array is RTL."""
-    return macros(config) if design.outside else ""
-
-
-def _values(config: Config) -> dict[str, object]:
-    return {k: v for k, v in asdict(config).items() if k != "name"}
-
-
 def _note_of(config: Config, design: Design, sources: str) -> Path:
     """Return the note that says which Verilog a configuration and the sources give."""
-    asked = {"config": _values(config), "sources": sources} | (
+    asked = {"config": config_values(config), "sources": sources} | (
         {} if design == ACCELERATOR else {"design": asdict(design)}) | (
-        {"stub": stub(config)} if design.outside else {})
+        {"models": made} if (made := models(design.arithmetic, config).verilog) else {})
     return open_cache(_CACHE) / f"{config.fingerprint:08x}-{_key(asked)}.verilog"
 
 
-def _folder_of(name: str, bus_bytes: int, trace: str, watch: bool, link: bool, soc: bool, model: str) -> Path:
+def _folder_of(name: str, bus_bytes: int, trace: str, watch: bool, link: bool, soc: bool, chosen: Models) -> Path:
     """Return the cache's folder of a simulator: its name is a hash of all that it is made from."""
-    files = (*_HARNESS, Path(__file__), *(FST_HEADERS if trace == "fst" else ()), *((SOURCE,) if model else ()))
+    files = (*_HARNESS, Path(__file__), *(FST_HEADERS if trace == "fst" else ()))
     options = [*(file.read_text(encoding="utf-8") for file in files), bus_bytes, trace, verilator_version(), watch,
-               link, soc, model, compiler()]
+               link, soc, chosen.texts, compiler()]
     return open_cache(_CACHE) / f"{name}-{_key(options)}{trace and '-' + trace}"
 
 
@@ -188,28 +139,18 @@ def _read_note(note: Path) -> str:
     return digest if _KEY.fullmatch(digest) else ""
 
 
-def _generate(values: dict[str, object], design: Design) -> str:
-    """Return the Verilog of a configuration, by a fresh interpreter that has not imported older sources."""
-    asked = json.dumps([values, design.module, design.name, design.arguments, design.outside])
-    run = subprocess.run([sys.executable, "-X", "utf8", "-c", _GENERATE], input=asked, encoding="utf-8",
-                         capture_output=True, check=False)
-    if run.returncode:
-        raise ToolError(f"the hardware could not be generated; {last_words(run.stderr)}")
-    return run.stdout
-
-
 def build_verilog(verilog: Callable[[], str], bus_bytes: int, name: str, *, trace: str = "",
-                  watch: bool = False, link: bool = False, soc: bool = False, model: str = "",
+                  watch: bool = False, link: bool = False, soc: bool = False, chosen: Models = _NONE,
                   progress: Progress | None = None) -> Path:
     """Return the shared library of a Verilog text with module `accelerator`; `name` stands for all it depends on.
 
     `watch`: it has the control units of the real machine, whose operations the harness is to follow. `link`: it has
-    the byte ports of a link. `soc`: of a soft core's UART, and those of its memory and flash. `model`: macros of the
-    array's model, "" where the array is in the Verilog.
+    the byte ports of a link. `soc`: of a soft core's UART, and those of its memory and flash. `chosen`: models that
+    the Verilog calls.
     """
     if trace not in KINDS:
         raise OptionError(f"waves can be vcd or fst, not {trace!r}")
-    folder = _folder_of(name, bus_bytes, trace, watch, link, soc, model)
+    folder = _folder_of(name, bus_bytes, trace, watch, link, soc, chosen)
     finished = folder / _LIBRARY
     if intact(finished):
         return finished
@@ -218,12 +159,12 @@ def build_verilog(verilog: Callable[[], str], bus_bytes: int, name: str, *, trac
     with cache_errors(folder.parent), locked(folder.with_name(f"{folder.name}.lock"),
                                              lambda: say("waiting for another process that builds the same", 0.0)):
         if not intact(finished):
-            options = f"-DTQ_BUS_BYTES={bus_bytes} -DTQ_LINK={int(link)} -DTQ_SOC={int(soc)} {model}"
-            _build(verilog, folder, trace, watch, options, bool(model), say)
+            options = f"-DTQ_BUS_BYTES={bus_bytes} -DTQ_LINK={int(link)} -DTQ_SOC={int(soc)} {chosen.macros}"
+            _build(verilog, folder, trace, watch, options, chosen, say)
     return finished
 
 
-def _build(verilog: Callable[[], str], folder: Path, trace: str, watch: bool, options: str, model: bool,
+def _build(verilog: Callable[[], str], folder: Path, trace: str, watch: bool, options: str, chosen: Models,
            progress: Progress) -> None:
     work = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
     try:
@@ -234,7 +175,7 @@ def _build(verilog: Callable[[], str], folder: Path, trace: str, watch: bool, op
             (ready / SIGNALS).write_text(json.dumps(signals_of(text)), encoding="utf-8")
             text = without_made_up_names(text)
         (work / "accelerator.v").write_text(text, encoding="utf-8")
-        sources = [*_HARNESS, *([SOURCE] if model else [])]
+        sources = [*_HARNESS, *chosen.sources]
         (work / "fst").mkdir()
         for file, place in [*((file, work) for file in sources), *((file, work / "fst") for file in FST_HEADERS)]:
             shutil.copy(file, place)
@@ -246,6 +187,9 @@ def _build(verilog: Callable[[], str], folder: Path, trace: str, watch: bool, op
                   f"-fPIC -I../fst {options}", "--Mdir", "obj", "-o", f"../{_LIBRARY}", "watched.vlt",
                   "accelerator.v", *(file.name for file in sources if file.suffix == ".cpp")], work)
         (work / "obj" / "watched.h").write_text(_watched_header(work / "obj") if watch else "", encoding="utf-8")
+        (work / "obj" / "all.mk").write_text(chosen.makefile, encoding="utf-8")
+        for name, header in chosen.headers:
+            (work / name).write_text(header, encoding="utf-8")
         parts = len(list((work / "obj").glob("*.cpp"))) + 4
         compiled = 0
 
@@ -255,7 +199,7 @@ def _build(verilog: Callable[[], str], folder: Path, trace: str, watch: bool, op
             progress("compiling C++", 0.2 + 0.8 * min(1.0, compiled / parts))
         # The wheel's verilated.mk was never configured: without CFG_CXXFLAGS_PCH_I the compiler takes the precompiled
         # header for an input file.
-        run_tool(["make", "-C", "obj", "-f", "Vaccelerator.mk", f"-j{min(4, os.cpu_count() or 1)}", *compiler()[1],
+        run_tool(["make", "-C", "obj", "-f", "all.mk", f"-j{min(4, os.cpu_count() or 1)}", *compiler()[1],
                   "CFG_CXXFLAGS_PCH_I=-include", *_OPTIMIZE], work, count)
         (work / _LIBRARY).rename(ready / _LIBRARY)
         seal(ready / _LIBRARY)

@@ -3,13 +3,7 @@
 // TQ_ROWS, TQ_COLS, TQ_GROUPS and TQ_SUM_BITS are those of the configuration. Ports are vectors of 32-bit words, lowest
 // bits first, as the DPI passes them; the chains of registers in front of the rows are rings of the last cycles.
 
-#include <cstdint>
-#include <cstring>
-
-#if defined(__GNUC__) && !defined(__clang__)
-// The build makes code small; these loops are to be vector instructions.
-#pragma GCC optimize("O3")
-#endif
+#include "wide.h"
 
 namespace {
 
@@ -31,7 +25,7 @@ struct MacArray {
     uint64_t swaps;  // bit r: what the register in front of row r holds
     uint32_t now;
 
-    void step_row(int r, bool swap, bool write, bool reset, const int8_t* weight) {
+    TQ_PART void step_row(int r, bool swap, bool write, bool reset, const int8_t* weight) {
         if (r) {
             for (int c = 0; c < kCols; c++) total[r][c] = total[r - 1][c] + product[r][c];
         } else {
@@ -57,7 +51,7 @@ struct MacArray {
         }
     }
 
-    void put_sums(uint32_t* psum) const {
+    TQ_PART void put_sums(uint32_t* psum) const {
         uint64_t word = 0;
         int bits = 0;
         for (int c = 0; c < kCols; c++) {
@@ -73,17 +67,8 @@ struct MacArray {
     }
 };
 
-}  // namespace
-
-extern "C" {
-
-void* tq_array_new() { return new MacArray(); }
-void tq_array_delete(void* array) { delete static_cast<MacArray*>(array); }
-
-// One rising edge: inputs as they stand before it, `psum` as it is after it.
-void tq_array_step(void* handle, uint8_t reset, uint8_t swap, const uint32_t* sel, const uint32_t* weight_row,
-                   const uint32_t* a, const uint32_t* x, const uint32_t* weight, uint32_t* psum) {
-    MacArray& array = *static_cast<MacArray*>(handle);
+TQ_WIDE void step(MacArray& array, uint8_t reset, uint8_t swap, const uint32_t* sel, const uint32_t* weight_row,
+                  const uint32_t* a, const uint32_t* x, const uint32_t* weight, uint32_t* psum) {
     std::memcpy(array.a[array.now % kRing], a, kRows);
     if (kGroups) std::memcpy(array.x[array.now % kRing], x, kXBytes);
     array.sel[array.now % kRing] = *sel;
@@ -95,6 +80,19 @@ void tq_array_step(void* handle, uint8_t reset, uint8_t swap, const uint32_t* se
     array.swaps = reset & 1 ? 0 : swaps << 1;
     array.now++;
     array.put_sums(psum);
+}
+
+}  // namespace
+
+extern "C" {
+
+void* tq_array_new() { return new MacArray(); }
+void tq_array_delete(void* array) { delete static_cast<MacArray*>(array); }
+
+// One rising edge: inputs as they stand before it, `psum` as it is after it.
+void tq_array_step(void* handle, uint8_t reset, uint8_t swap, const uint32_t* sel, const uint32_t* weight_row,
+                   const uint32_t* a, const uint32_t* x, const uint32_t* weight, uint32_t* psum) {
+    step(*static_cast<MacArray*>(handle), reset, swap, sel, weight_row, a, x, weight, psum);
 }
 
 }  // extern "C"

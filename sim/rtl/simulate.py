@@ -14,9 +14,11 @@ from tq_hw.isa.program import Program
 from tq_hw.model.errors import OptionError
 from tq_hw.sim import edges
 from tq_hw.sim.faults import SimulationError, located
+from tq_hw.sim.rtl.arithmetic import RTL, Arithmetic
 from tq_hw.sim.rtl.bench import Bench
 from tq_hw.sim.rtl.bound import cycle_bound, quiet_bound
-from tq_hw.sim.rtl.build import Progress, accelerator_with, library
+from tq_hw.sim.rtl.build import Progress, library
+from tq_hw.sim.rtl.design import accelerator_with
 from tq_hw.sim.rtl.waves import Waves
 
 __all__ = ["RtlResult", "layer_cycles", "simulate", "simulate_in_turn"]
@@ -67,14 +69,14 @@ class RtlResult:
 
 def simulate(program: Program, inputs: Sequence[Array], memory: Memory = YARDSTICK, *, waves: Waves | None = None,
              max_cycles: int | None = None, watchdog_cycles: int = 0, state: bytes | None = None,
-             progress: Progress | None = None, array: str = "rtl") -> RtlResult:
+             progress: Progress | None = None, arithmetic: Arithmetic = RTL) -> RtlResult:
     """Run `program` once, from reset, on the RTL of its configuration (built first if need be).
 
     Parameters
     ----------
     memory : that is simulated; its seed of pauses also puts the regions at odd places
     waves : file to write
-    array : the multipliers as "rtl" or as "model", see array_model.py; waves are of the RTL alone
+    arithmetic : multipliers and lanes as "rtl" or as "model", see arithmetic.py; waves are of the RTL alone
     max_cycles : when to give up; by default a bound that no program reaches
     watchdog_cycles : for the machine's own watchdog; 0: it does not watch
     state : region 2 before the run, by default the program's
@@ -84,13 +86,13 @@ def simulate(program: Program, inputs: Sequence[Array], memory: Memory = YARDSTI
     MissingToolError from the build.
     """
     return simulate_in_turn((program,), inputs, memory, waves=waves, max_cycles=max_cycles,
-                            watchdog_cycles=watchdog_cycles, state=state, progress=progress, array=array)[0]
+                            watchdog_cycles=watchdog_cycles, state=state, progress=progress, arithmetic=arithmetic)[0]
 
 
 def simulate_in_turn(programs: Sequence[Program], inputs: Sequence[Array], memory: Memory = YARDSTICK, *,
                      waves: Waves | None = None, max_cycles: int | None = None, watchdog_cycles: int = 0,
                      state: bytes | None = None, progress: Progress | None = None,
-                     array: str = "rtl") -> list[RtlResult]:
+                     arithmetic: Arithmetic = RTL) -> list[RtlResult]:
     """Run programs one after the other on hardware that is reset before the first one alone.
 
     Each finds the scratchpad as the one before left it, and inputs and state as at first. The last one's image holds
@@ -101,12 +103,12 @@ def simulate_in_turn(programs: Sequence[Program], inputs: Sequence[Array], memor
     state = program.state if state is None else state
     if len(state) != len(program.state):
         raise OptionError(f"{program.name}: the state has {len(program.state)} bytes, not {len(state)}")
-    if waves is not None and array != "rtl":
-        raise OptionError("waves are of the whole RTL: leave --array out")
+    if waves is not None and arithmetic != RTL:
+        raise OptionError("waves are of the whole RTL: leave --array and --lanes out")
     most = cycle_bound(program, memory) if max_cycles is None else max_cycles
     bounds = _Bounds(most, quiet_bound(program, memory))
     made = library(program.config, trace="" if waves is None else waves.kind, progress=progress,
-                   design=accelerator_with(array, program.config))
+                   design=accelerator_with(arithmetic, program.config))
     with Bench(made, memory) as bench:
         bench.write_register("watchdog", watchdog_cycles)
         return _run(programs, inputs, bench, state, memory.stalls, bounds, waves)

@@ -13,13 +13,14 @@ from amaranth.sim import Simulator
 
 from tq_hw.compiler import compile_model
 from tq_hw.hdl.array.grid import MacArray
-from tq_hw.hdl.outside import OUTSIDE_NAME, ArrayOutside
+from tq_hw.hdl.outside import ARRAY_NAME, Outside
 from tq_hw.hdl.simulation import SimulatedAccelerator
 from tq_hw.hdl.verilog import to_verilog
 from tq_hw.isa.config import PRESETS, Config
 from tq_hw.model.errors import OptionError
 from tq_hw.model.samples.layers import sample
 from tq_hw.sim.engines import random_inputs
+from tq_hw.sim.rtl.arithmetic import Arithmetic
 from tq_hw.sim.rtl.array_model import SOURCE, check_array, macros, stub
 from tq_hw.sim.rtl.simulate import simulate
 from tq_hw.sim.rtl.tools import compiler
@@ -64,7 +65,7 @@ def rtl_sums(config: Config, cycles: list[dict[str, Any]]) -> list[list[int]]:
 
 def model_sums(config: Config, cycles: list[dict[str, Any]], folder: Path) -> list[list[int]]:
     """Return the same of the model."""
-    subprocess.run([compiler()[0], "-std=c++17", "-Os", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC",
+    subprocess.run([compiler()[0], "-std=c++17", "-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC",
                     *macros(config).split(), str(SOURCE), "-o", str(folder / "model.so")], check=True)
     model = ctypes.CDLL(str(folder / "model.so"))
     model.tq_array_new.restype = ctypes.c_void_p
@@ -95,9 +96,9 @@ def test_equals_the_rtl_in_every_cycle(config: Config, tmp_path: Path) -> None:
 
 def test_the_design_without_the_cells() -> None:
     config = CONFIGS[0]
-    text = to_verilog(SimulatedAccelerator(config), "accelerator", ArrayOutside())
-    assert text.count(f"  {OUTSIDE_NAME} outside (") == 1 and "shadow_0_0" not in text
-    assert f"module {OUTSIDE_NAME}(input clk, input rst, input swap, input [3:0] sel," in stub(config)
+    text = to_verilog(SimulatedAccelerator(config), "accelerator", Outside(array=True))
+    assert text.count(f"  {ARRAY_NAME} outside (") == 1 and "shadow_0_0" not in text
+    assert f"module {ARRAY_NAME}(input clk, input rst, input swap, input [3:0] sel," in stub(config)
 
 
 @pytest.mark.slow  # builds a simulator of its own
@@ -105,7 +106,7 @@ def test_the_design_without_the_cells() -> None:
 def test_the_whole_machine_does_the_same(seed: int) -> None:
     program = compile_model(sample("conv", seed), PRESETS["tiny"]).program
     inputs = random_inputs(program, seed)
-    runs = [simulate(program, inputs, array=array) for array in ("rtl", "model")]
+    runs = [simulate(program, inputs, arithmetic=Arithmetic(array)) for array in ("rtl", "model")]
     first, other = ({name: getattr(run, name) for name in ("state", "cycles", "counters", "beats", "layer_cycles")}
                     for run in runs)
     assert first == other
@@ -122,5 +123,5 @@ def test_bad_choices() -> None:
                                           "--array out"):
         check_array("model", Config("p", 4, 4, 1, 8 << 10, dsp_packing=2))
     program = compile_model(sample("conv", 0), PRESETS["tiny"]).program
-    with pytest.raises(OptionError, match="waves are of the whole RTL: leave --array out"):
-        simulate(program, random_inputs(program), waves=Waves("w.fst"), array="model")
+    with pytest.raises(OptionError, match="waves are of the whole RTL: leave --array and --lanes out"):
+        simulate(program, random_inputs(program), waves=Waves("w.fst"), arithmetic=Arithmetic("model"))

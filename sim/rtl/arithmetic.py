@@ -1,0 +1,78 @@
+"""What stands for the arithmetic in a simulator: RTL, or C++ models of the multipliers, of the lanes, or of both."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from tq_hw.isa.config import Config
+from tq_hw.sim.rtl import array_model, lanes_model
+
+__all__ = ["CHOICES", "RTL", "Arithmetic", "Models", "check_arithmetic", "models"]
+
+#: What a part can be.
+CHOICES = ("rtl", "model")
+_WIDE = Path(__file__).with_name("wide.h")
+_MAKE = "include Vaccelerator.mk\n"
+#: The loops of models are vector instructions, whatever makes the rest fast.
+_MAKE_MODELS = "{objects}: override OPT_FAST := -O2 -ftree-vectorize\n"
+
+
+class Arithmetic(NamedTuple):
+    """The multipliers and the lanes of the vector unit, each as "rtl" or as "model"."""
+
+    array: str = "rtl"
+    lanes: str = "rtl"
+
+
+RTL = Arithmetic()
+
+
+@dataclass(frozen=True)
+class Models:
+    """What a simulator is made of besides the design.
+
+    Members
+    -------
+    verilog : of the modules that call the models
+    macros : options of the compiler
+    sources : files in C++, those that are compiled and those that they include
+    headers : text of files that are made, by name
+    """
+
+    verilog: str = ""
+    macros: str = ""
+    sources: tuple[Path, ...] = ()
+    headers: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def makefile(self) -> str:
+        """What make is to read in place of Verilator's own file, which it includes."""
+        objects = " ".join(f"{source.stem}.o" for source in self.sources if source.suffix == ".cpp")
+        return _MAKE + (_MAKE_MODELS.format(objects=objects) if objects else "")
+
+    @property
+    def texts(self) -> list[str]:
+        """All that is not Verilog: a change of it is another simulator."""
+        return [self.macros, *(source.read_text(encoding="utf-8") for source in self.sources),
+                *(text for _, text in self.headers)]
+
+
+def check_arithmetic(arithmetic: Arithmetic, config: Config) -> None:
+    """Raise OptionError for a name that does not exist, and for a machine that has no such model."""
+    array_model.check_array(arithmetic.array, config)
+    lanes_model.check_lanes(arithmetic.lanes, config)
+
+
+def models(arithmetic: Arithmetic, config: Config) -> Models:
+    """Return the models of a configuration."""
+    parts: list[tuple[str, str, Path]] = []
+    headers: list[tuple[str, str]] = []
+    if arithmetic.array == "model":
+        parts.append((array_model.stub(config), array_model.macros(config), array_model.SOURCE))
+    if arithmetic.lanes == "model":
+        parts.append((lanes_model.stub(config), lanes_model.macros(config), lanes_model.SOURCE))
+        headers.append((lanes_model.HEADER, lanes_model.header()))
+    if not parts:
+        return Models()
+    verilog, macros, sources = zip(*parts, strict=True)
+    return Models("".join(verilog), " ".join(macros), (*sources, _WIDE), tuple(headers))

@@ -1,0 +1,72 @@
+"""What is simulated: a component, its configuration, and the Verilog of both."""
+
+import json
+import subprocess
+import sys
+from dataclasses import asdict, dataclass
+
+from tq_hw.isa.config import Config
+from tq_hw.model.errors import ToolError, last_words
+from tq_hw.sim.rtl.arithmetic import RTL, Arithmetic, check_arithmetic
+
+__all__ = ["ACCELERATOR", "TOP", "Design", "accelerator_with", "config_values", "generated"]
+
+TOP = "accelerator"
+_GENERATE = f"""
+import importlib, json, sys
+from tq_hw.hdl.outside import Outside
+from tq_hw.hdl.verilog import to_verilog
+from tq_hw.isa.config import Config
+values, module, name, arguments, outside = json.load(sys.stdin)
+component = getattr(importlib.import_module(module), name)(Config.from_mapping(values, "simulated"), *arguments)
+platform = Outside(**outside) if any(outside.values()) else None
+sys.stdout.write(to_verilog(component, {TOP!r}, platform) + getattr(component, "verilog", ""))
+"""
+
+
+@dataclass(frozen=True)
+class Design:
+    """What is built.
+
+    Members
+    -------
+    module, name : the component, called with the configuration and `arguments`; its attribute `verilog`, if it has
+        one, is the Verilog of modules that it instantiates
+    packages : whose sources it is made from
+    link : it has the byte ports of a link in place of the register bus, and its operations are not followed
+    soc : these bytes are a soft core's UART, and it has the ports of its memory and of a flash
+    arithmetic : whether models stand for the multipliers and the lanes (arithmetic.py)
+    """
+
+    module: str = "tq_hw.hdl.simulation"
+    name: str = "SimulatedAccelerator"
+    packages: tuple[str, ...] = ("tq_hw.hdl", "tq_hw.isa")
+    arguments: tuple[int, ...] = ()
+    link: bool = False
+    soc: bool = False
+    arithmetic: Arithmetic = RTL
+
+
+ACCELERATOR = Design()
+
+
+def accelerator_with(arithmetic: Arithmetic, config: Config) -> Design:
+    """Return the accelerator with its arithmetic as RTL or as models; OptionError where there is none."""
+    check_arithmetic(arithmetic, config)
+    return Design(arithmetic=arithmetic)
+
+
+def config_values(config: Config) -> dict[str, object]:
+    """Return what makes the hardware of a configuration, without its name."""
+    return {k: v for k, v in asdict(config).items() if k != "name"}
+
+
+def generated(config: Config, design: Design) -> str:
+    """Return the Verilog of a configuration, by a fresh interpreter that has not imported older sources."""
+    outside = {part: choice == "model" for part, choice in design.arithmetic._asdict().items()}
+    asked = json.dumps([config_values(config), design.module, design.name, design.arguments, outside])
+    run = subprocess.run([sys.executable, "-X", "utf8", "-c", _GENERATE], input=asked, encoding="utf-8",
+                         capture_output=True, check=False)
+    if run.returncode:
+        raise ToolError(f"the hardware could not be generated; {last_words(run.stderr)}")
+    return run.stdout

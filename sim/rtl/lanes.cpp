@@ -1,0 +1,236 @@
+// A cycle-exact model of the vector unit's lanes (hdl/lane), called at each rising edge by the module that stands for
+// them.
+//
+// TQ_LANES is that of the configuration; lanes_control.h, made from hdl/lane/lane.py, says where each control is. Ports
+// are vectors of 32-bit words, lowest bits first, as the DPI passes them. Where several registers of the hardware hold
+// together what one value says, the model has the value; all that is seen at the result comes in the same cycle.
+
+#include "lanes_control.h"
+#include "wide.h"
+
+namespace {
+
+constexpr int kLanes = TQ_LANES;
+constexpr uint32_t kEntries = 512;
+using Words = uint32_t[kLanes];
+using Doubles = int64_t[kLanes];
+
+// A bit as a mask of 32 bits.
+TQ_PART uint32_t mask(bool bit) { return bit ? ~0u : 0u; }
+
+struct Lanes {
+    // Operands. The table is written in all lanes at once.
+    Words a_first, b_first, a_chosen, b_chosen, a_found, b_found, a_past, b_past, a, b;
+    uint32_t table[kEntries];
+    // ALU: sums with their sign, operands, what is taken of them.
+    Words sum, negative, a1, b1, changes, sum2, chosen, less, equal, changes2;
+    // The operand b and amounts of shifts on their way to where they are used.
+    Words b_delay2, b_late, b_later, multiplier;
+    Words right_amount[8];
+    Words x, by, clear, shifted, y;
+    Doubles product, nudged, nudged2, total;
+    Words word, right_first, right;
+    bool some_rounding, away;
+    Words clamp_total, clamp_late, below, above, result;
+
+    // Stages from the last to the first: each reads what the one before it has had.
+
+    TQ_PART void clamp(const Control& c) {
+        const uint32_t low_late = uint32_t(c.low_late), high_late = uint32_t(c.high_late), take = mask(c.take);
+        for (int l = 0; l < kLanes; l++) {
+            const uint32_t limit = below[l] ? low_late : high_late;
+            const uint32_t next = below[l] | above[l] ? limit : clamp_late[l];
+            result[l] = (next & take) | (result[l] & ~take);
+        }
+        const uint32_t clamps = mask(c.clamp);
+        for (int l = 0; l < kLanes; l++) {
+            below[l] = clamps & mask(int32_t(clamp_total[l]) < c.low);
+            above[l] = clamps & mask(int32_t(clamp_total[l]) > c.high);
+            clamp_late[l] = clamp_total[l];
+            clamp_total[l] = right[l] + uint32_t(c.zero_point);
+        }
+    }
+
+    TQ_PART void shift_right(const Control& c) {
+        for (int l = 0; l < kLanes; l++) {
+            right[l] = right_first[l];
+            right_first[l] = uint32_t(total[l] >> right_amount[7][l]);
+        }
+        const uint32_t rounds = mask(some_rounding), ties = mask(away);
+        for (int l = 0; l < kLanes; l++) {
+            const uint32_t amount = right_amount[6][l];
+            // The half is 1 more than the mask of what is below it; a negative tie gets the mask alone.
+            const uint32_t below_half = ((1u << amount) - 1) >> 1 & rounds;
+            const uint32_t one = mask(amount != 0) & rounds & ~(ties & mask(int32_t(word[l]) < 0)) & 1;
+            total[l] = int64_t(int32_t(word[l])) + int64_t(below_half) + int64_t(one);
+        }
+        some_rounding = c.rounding != TQ_ROUNDING_FLOOR;
+        away = c.rounding == TQ_ROUNDING_HALF_AWAY;
+    }
+
+    TQ_PART void multiply(const Control& c) {
+        const uint32_t low = mask(c.low_product), saturates = mask(c.saturate);
+        const int64_t nudge = int64_t(c.nudge) << 30;
+        for (int l = 0; l < kLanes; l++) {
+            const uint32_t top = uint32_t(uint64_t(nudged2[l]) >> 62);
+            const uint32_t high = uint32_t(uint64_t(nudged2[l]) >> 31);
+            const uint32_t high_word = saturates & mask(top == 1) ? 0x7fffffffu : high;
+            word[l] = low ? uint32_t(nudged2[l]) : high_word;
+        }
+        for (int l = 0; l < kLanes; l++) {
+            nudged2[l] = nudged[l];
+            nudged[l] = int64_t(uint64_t(product[l]) + uint64_t(nudge));
+            product[l] = int64_t(int32_t(y[l])) * int32_t(multiplier[l]);
+        }
+    }
+
+    TQ_PART void choose_multiplier(const Control& c, const uint32_t* parameter) {
+        const uint32_t of_channel = mask(c.by_param), by_b = mask(c.by_b), all = uint32_t(c.multiplier);
+        for (int l = 0; l < kLanes; l++) {
+            multiplier[l] = all | b_later[l] | (parameter[l] & of_channel);
+            b_later[l] = b_late[l];
+            b_late[l] = b_delay2[l] & by_b;
+        }
+    }
+
+    TQ_PART void shift_left() {
+        for (int l = 0; l < kLanes; l++) {
+            y[l] = shifted[l];
+            const int32_t by_bits = int32_t(by[l]);
+            const uint32_t up = by_bits > 31 ? 0 : x[l] << (by_bits & 31);
+            const uint32_t down = uint32_t(int32_t(x[l]) >> (-by_bits & 31));
+            shifted[l] = (by_bits < 0 ? down : up) & ~0u << clear[l];
+        }
+    }
+
+    // The ALU's last stage, which joins its own shift with the one that follows.
+    TQ_PART void join(const Control& c, const int32_t* amounts) {
+        std::memmove(right_amount[1], right_amount[0], sizeof right_amount - sizeof right_amount[0]);
+        const bool own = c.alu2_left || c.alu2_right;
+        const uint32_t pair = mask(c.alu2_pair), compares = mask(c.alu2_compares);
+        const bool counts = c.alu2_saturates || c.alu2_zeros;
+        for (int l = 0; l < kLanes; l++) {
+            const uint32_t truth = less[l] | (equal[l] ? mask(c.alu2_equals) : mask(c.alu2_differs));
+            x[l] = (pair ? ~sum2[l] : sum2[l] | chosen[l]) | (compares & truth & 1);
+            const int32_t shift = c.shift_source == TQ_SHIFT_PARAM ? amounts[l]
+                                  : c.shift_source == TQ_SHIFT_IMMEDIATE ? c.shift : 0;
+            const int32_t left = shift < 0 ? 0 : shift, b = int32_t(own ? b_delay2[l] & 31 : 0);
+            by[l] = uint32_t(c.alu2_right ? left - b : left + b);
+            clear[l] = c.alu2_right ? uint32_t(left) : 0;
+            const uint32_t right = shift < 0 ? uint32_t(-shift) & 31 : 0;
+            right_amount[0][l] = c.shift_source == TQ_SHIFT_B ? b_delay2[l] & 31 : right;
+        }
+        if (!counts) return;
+        for (int l = 0; l < kLanes; l++) {
+            const uint32_t zeros = changes2[l] ? uint32_t(__builtin_clz(changes2[l])) : 32;
+            const bool overflow = c.alu2_saturates && (b_delay2[l] & 31) >= zeros;
+            const int32_t shift = c.shift_source == TQ_SHIFT_PARAM ? amounts[l]
+                                  : c.shift_source == TQ_SHIFT_IMMEDIATE ? c.shift : 0;
+            if (overflow) {
+                x[l] = chosen[l] >> 31 ? 0x80000000u : 0x7fffffffu;
+                by[l] = uint32_t(shift < 0 ? 0 : shift);
+            }
+            if (c.alu2_zeros) x[l] |= zeros;
+        }
+    }
+
+    TQ_PART void calculate(const Control& c) {
+        const uint32_t takes = mask(c.alu1_takes), totals = mask(c.alu1_total), lesses = mask(c.alu1_less);
+        const uint32_t with_less = mask(c.alu1_takes_less), with_more = mask(c.alu1_takes_more);
+        const uint32_t with_negative = mask(c.alu1_takes_negative);
+        const uint32_t with_a = mask(c.alu1_takes_a), with_b = mask(c.alu1_takes_b);
+        for (int l = 0; l < kLanes; l++) {
+            const uint32_t minus = negative[l], sign = mask(int32_t(a1[l]) < 0);
+            const uint32_t takes_b = (minus ? with_less : with_more) | (with_negative & sign) | with_b;
+            const uint32_t takes_a = (minus ? with_more : with_less) | (with_negative & ~sign) | with_a;
+            chosen[l] = (a1[l] | ~takes_a) & (b1[l] | ~takes_b) & takes;
+            less[l] = minus & lesses;
+            equal[l] = mask(!(sum[l] | minus));
+            sum2[l] = sum[l] & totals;
+            changes2[l] = changes[l];
+            b_delay2[l] = b1[l];
+        }
+        const uint32_t turned = mask(!c.alu0_adds), pair = mask(c.alu0_pair), copies = mask(!c.alu0_counts_bits);
+        const int64_t carry = c.alu0_carry;
+        Words second;
+        for (int l = 0; l < kLanes; l++) second[l] = a[(l ^ 1) < kLanes ? l ^ 1 : l];
+        for (int l = 0; l < kLanes; l++) {
+            const uint32_t other = (pair ? second[l] : b[l]) ^ turned;
+            const int64_t all = int64_t(int32_t(a[l])) + int32_t(other) + carry;
+            sum[l] = uint32_t(all);
+            negative[l] = mask(all < 0);
+            a1[l] = a[l];
+            b1[l] = b[l];
+            // Bits that differ from the one above them; above the highest is a 0, or its copy.
+            changes[l] = a[l] ^ (a[l] >> 1 | (a[l] & copies & 0x80000000u));
+        }
+    }
+
+    TQ_PART void look_up(const Control& c) {
+        const uint32_t a_used = mask(c.a_used), b_used = mask(c.b_used);
+        for (int l = 0; l < kLanes; l++) {
+            a[l] = a_used ? a_found[l] : a_past[l];
+            b[l] = b_used ? b_found[l] : b_past[l];
+            a_past[l] = a_chosen[l];
+            b_past[l] = b_chosen[l];
+        }
+        if (c.table_write) {
+            table[c.table_index] = uint32_t(c.table_entry);
+            return;
+        }
+        for (int l = 0; l < kLanes; l++) {
+            a_found[l] = table[place(c.a_table, a_chosen[l])];
+            b_found[l] = table[place(c.b_table, b_chosen[l])];
+        }
+    }
+
+    static TQ_PART uint32_t place(uint32_t which, uint32_t value) {
+        return which == 3 ? value & 511 : (value & 255) | (which & 2) << 7;
+    }
+
+    static TQ_PART void choose(Words& first, Words& chosen, uint32_t source, const uint32_t* of_register,
+                       const uint32_t* other, uint32_t immediate, const uint32_t* stream) {
+        const uint32_t registers = mask(source == TQ_SOURCE_REGISTER), others = mask(source == TQ_SOURCE_ACC_OR_BIAS);
+        const uint32_t all = source == TQ_SOURCE_IMMEDIATE ? immediate : 0;
+        for (int l = 0; l < kLanes; l++) {
+            chosen[l] = first[l] | stream[l];
+            first[l] = (of_register[l] & registers) | (other[l] & others) | all;
+        }
+    }
+};
+
+TQ_WIDE void step(Lanes& lanes, const uint32_t* control, const uint32_t* acc, const uint32_t* register_a,
+                  const uint32_t* register_b, const uint32_t* bias, const uint32_t* stream_a, const uint32_t* stream_b,
+                  const uint32_t* shift, const uint32_t* multiplier, uint32_t* result) {
+    const Control c = unpacked(control);
+    int32_t amounts[kLanes];
+    for (int l = 0; l < kLanes; l++) amounts[l] = int32_t(bits(shift, 6 * l, 6) ^ 32) - 32;
+    lanes.clamp(c);
+    lanes.shift_right(c);
+    lanes.multiply(c);
+    lanes.choose_multiplier(c, multiplier);
+    lanes.shift_left();
+    lanes.join(c, amounts);
+    lanes.calculate(c);
+    lanes.look_up(c);
+    Lanes::choose(lanes.a_first, lanes.a_chosen, c.a_source, register_a, acc, uint32_t(c.operand), stream_a);
+    Lanes::choose(lanes.b_first, lanes.b_chosen, c.b_source, register_b, bias, uint32_t(c.operand), stream_b);
+    std::memcpy(result, lanes.result, sizeof lanes.result);
+}
+
+}  // namespace
+
+extern "C" {
+
+void* tq_lanes_new() { return new Lanes(); }
+void tq_lanes_delete(void* lanes) { delete static_cast<Lanes*>(lanes); }
+
+// One rising edge: inputs as they stand before it, `result` as it is after it. `shift` has 6 bits a lane.
+void tq_lanes_step(void* handle, const uint32_t* control, const uint32_t* acc, const uint32_t* register_a,
+                   const uint32_t* register_b, const uint32_t* bias, const uint32_t* stream_a,
+                   const uint32_t* stream_b, const uint32_t* shift, const uint32_t* multiplier, uint32_t* result) {
+    step(*static_cast<Lanes*>(handle), control, acc, register_a, register_b, bias, stream_a, stream_b, shift,
+         multiplier, result);
+}
+
+}  // extern "C"
