@@ -13,27 +13,16 @@ import numpy as np
 import numpy.typing as npt
 
 from tq_hw.boards.resources.memories import acc_depth, block_rams, lut_memory_bits, multipliers
+from tq_hw.boards.resources.options import added_by_options
 from tq_hw.boards.resources.record import KINDS, Machine, families, machines
 from tq_hw.isa.config import Config
-from tq_hw.isa.sizes import ceil_div, ceil_log2
-from tq_hw.isa.weight_code import view_bytes
+from tq_hw.isa.sizes import ceil_log2
 from tq_hw.model.errors import UnsupportedError
 
 __all__ = ["FITTED", "Resources", "Spread", "errors_of", "estimate_resources", "families_of", "held", "spread"]
 
 #: Kinds of cells that are fitted; multipliers and block RAM are exact.
 FITTED = ("luts", "carries", "flip_flops", "small_rams")
-#: What a cell for two products takes more than two cells for one, of grids that were synthesized both ways (16 x 8 for
-#: a 7 series, 4 x 4 for the others).
-_PACKED_CELL = {"xc7": {"luts": 11.9, "carries": 1.6, "flip_flops": 55.4},
-                "ecp5": {"luts": 29.9, "carries": 26.3, "flip_flops": 138.8}}
-#: What the decoder of compressed weights adds to the load unit, by columns, of load units that were synthesized both
-#: ways. It grows in steps with the bytes that the decoder sees at a time (up to 8, 16 and 32 columns): between two
-#: machines of one step a straight line, from there to the next step the nearest.
-_DECODER = {"xc7": {"luts": {4: 522, 8: 698, 16: 1478}, "carries": {4: 33, 8: 35, 16: 40},
-                    "flip_flops": {4: 392, 8: 471, 16: 953}, "small_rams": {4: 6}},
-            "ecp5": {"luts": {4: 714, 8: 815, 16: 1823, 20: 3581}, "carries": {4: 51, 8: 52, 16: 58, 20: 67},
-                     "flip_flops": {4: 392, 8: 471, 16: 953, 20: 1553}, "small_rams": {4: 9}}}
 #: Machines that are recorded, at least, where a family is offered.
 _LEAST = 3
 Array = npt.NDArray[np.float64]
@@ -91,8 +80,8 @@ def _registers(config: Config) -> float:
 
 def _array(config: Config, family: str) -> Sequence[float]:
     opens = config.cols * (config.acc_open > 0)
-    return (1, _registers(config), config.rows * config.cols, config.cols, _shifter(config),
-            lut_memory_bits(config, family), ceil_log2(acc_depth(config)), opens)
+    return (1, config.rows * config.cols, config.cols, _shifter(config), lut_memory_bits(config, family),
+            ceil_log2(acc_depth(config)), opens)
 
 
 def _vector(config: Config, family: str) -> Sequence[float]:
@@ -156,43 +145,27 @@ def _fit(rows: Array, counts: Array) -> Array:
     return factors_of
 
 
+
+
+def _sizes(unit: str, kind: str, config: Config, family: str) -> Sequence[float]:
+    """Return the sizes that a unit's cells of a kind grow with."""
+    sizes = _SIZES.get(unit, _constant)(config, family)
+    return (*sizes, _registers(config)) if (unit, kind) == ("array", "flip_flops") else sizes
+
+
 Factors = Mapping[str, Mapping[str, Array]]
-
-
-def _decoder(config: Config, counts: Mapping[int, float]) -> float:
-    """Return what the decoder of compressed weights adds, from machines by their columns."""
-    view = view_bytes(config.cols)
-    same = {cols: count for cols, count in counts.items() if view_bytes(cols) == view}
-    if not same:  # of another step: as much for each byte that it sees
-        nearest = min(counts, key=lambda cols: abs(view_bytes(cols) - view))
-        return counts[nearest] * (view / view_bytes(nearest) if len(counts) > 1 else 1)
-    return float(np.interp(config.cols, sorted(same), [same[cols] for cols in sorted(same)]))
-
-
-def _added(config: Config, family: str) -> Mapping[tuple[str, str], float]:
-    """Return what options add that are no sizes, by unit and kind; UnsupportedError where nobody knows."""
-    found: dict[tuple[str, str], float] = {}
-    for key, what, known in (("dsp_packing", "two products in a multiplier", _PACKED_CELL),
-                             ("compressed_weights", "a decoder of weights", _DECODER)):
-        if getattr(config, key) and family not in known:
-            raise UnsupportedError(f"configuration {config.name!r}: {what} ({key}) was never synthesized for {family}; "
-                                   f"it was for {' and '.join(known)}: benches/area.py makes the record")
-    if config.dsp_packing:
-        cells = config.cols * ceil_div(config.rows, 2)
-        found |= {("array", kind): count * cells for kind, count in _PACKED_CELL[family].items()}
-    if config.compressed_weights:
-        found |= {("load", kind): _decoder(config, counts) for kind, counts in _DECODER[family].items()}
-    return found
 
 
 def _factors(family: str, known: Sequence[Machine]) -> Factors:
     found: dict[str, dict[str, Array]] = {}
-    added = [_added(machine.config, family) for machine in known]
+    added = [added_by_options(machine.config, family) for machine in known]
     for unit in known[0].units:
-        rows = np.array([_SIZES.get(unit, _constant)(machine.config, family) for machine in known], np.float64)
-        found[unit] = {kind: _fit(rows, np.array([
-            machine.units[unit].get(kind, 0) - more.get((unit, kind), 0)
-            for machine, more in zip(known, added, strict=True)], np.float64)) for kind in FITTED}
+        found[unit] = {}
+        for kind in FITTED:
+            rows = np.array([_sizes(unit, kind, machine.config, family) for machine in known], np.float64)
+            counts = np.array([machine.units[unit].get(kind, 0) - more.get((unit, kind), 0)
+                               for machine, more in zip(known, added, strict=True)], np.float64)
+            found[unit][kind] = _fit(rows, counts)
     return found
 
 
@@ -204,9 +177,9 @@ def _all_factors(family: str, design: str) -> Factors:
 def _estimate(config: Config, family: str, factors: Factors) -> dict[str, dict[str, float]]:
     units: dict[str, dict[str, float]] = {}
     for unit, kinds in factors.items():
-        sizes = np.array(_SIZES.get(unit, _constant)(config, family), np.float64)
-        units[unit] = {kind: round(float(sizes @ vector)) for kind, vector in kinds.items()}
-    for (unit, kind), count in _added(config, family).items():
+        units[unit] = {kind: round(float(np.array(_sizes(unit, kind, config, family), np.float64) @ vector))
+                       for kind, vector in kinds.items()}
+    for (unit, kind), count in added_by_options(config, family).items():
         units[unit][kind] += round(count)
     return units
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from tq_hw.boards.catalog.catalog import BOARDS
-from tq_hw.boards.resources import model
+from tq_hw.boards.resources import options
 from tq_hw.boards.resources.board import BOARD_UNIT, board_resources, recorded_memories, shortages, taken
 from tq_hw.boards.resources.memories import block_rams, multipliers
 from tq_hw.boards.resources.model import FITTED, errors_of, estimate_resources, families_of, held, spread
@@ -121,8 +121,8 @@ def test_a_decoder_of_weights_takes_what_it_took(cols: int, luts: int, flip_flop
 @pytest.mark.parametrize("option", ["dsp_packing", "compressed_weights"])
 def test_an_option_that_a_family_was_never_synthesized_with_is_an_error(
         option: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(model, "_PACKED_CELL", {"ecp5": {}, "xc7": {}})
-    monkeypatch.setattr(model, "_DECODER", {"ecp5": {}, "xc7": {}})
+    monkeypatch.setattr(options, "_PACKED_CELL", {"ecp5": {}, "xc7": {}})
+    monkeypatch.setattr(options, "_DECODER", {"ecp5": {}, "xc7": {}})
     with pytest.raises(UnsupportedError) as error:
         estimate_resources(replace(PRESETS["n8"], **{option: 2 if option == "dsp_packing" else 1}), "gowin")
     what = "two products in a multiplier" if option == "dsp_packing" else "a decoder of weights"

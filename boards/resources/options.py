@@ -1,0 +1,50 @@
+"""What options of a configuration add to units that are no sizes: cells for two products, a decoder of weights."""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from tq_hw.isa.config import Config
+from tq_hw.isa.sizes import ceil_div
+from tq_hw.isa.weight_code import view_bytes
+from tq_hw.model.errors import UnsupportedError
+
+__all__ = ["added_by_options"]
+
+#: What a cell for two products takes more than two cells for one, of grids that were synthesized both ways (16 x 8 for
+#: a 7 series, 4 x 4 for the others).
+_PACKED_CELL = {"xc7": {"luts": 11.9, "carries": 1.6, "flip_flops": 55.4},
+                "ecp5": {"luts": 29.9, "carries": 26.3, "flip_flops": 138.8}}
+#: What the decoder of compressed weights adds to the load unit, by columns, of load units that were synthesized both
+#: ways. It grows in steps with the bytes that the decoder sees at a time (up to 8, 16 and 32 columns): between two
+#: machines of one step a straight line, from there to the next step the nearest.
+_DECODER = {"xc7": {"luts": {4: 522, 8: 698, 16: 1478}, "carries": {4: 33, 8: 35, 16: 40},
+                    "flip_flops": {4: 392, 8: 471, 16: 953}, "small_rams": {4: 6}},
+            "ecp5": {"luts": {4: 714, 8: 815, 16: 1823, 20: 3581}, "carries": {4: 51, 8: 52, 16: 58, 20: 67},
+                     "flip_flops": {4: 392, 8: 471, 16: 953, 20: 1553}, "small_rams": {4: 9}}}
+
+
+def _decoder(config: Config, counts: Mapping[int, float]) -> float:
+    """Return what the decoder of compressed weights adds, from machines by their columns."""
+    view = view_bytes(config.cols)
+    same = {cols: count for cols, count in counts.items() if view_bytes(cols) == view}
+    if not same:  # of another step: as much for each byte that it sees
+        nearest = min(counts, key=lambda cols: abs(view_bytes(cols) - view))
+        return counts[nearest] * (view / view_bytes(nearest) if len(counts) > 1 else 1)
+    return float(np.interp(config.cols, sorted(same), [same[cols] for cols in sorted(same)]))
+
+
+def added_by_options(config: Config, family: str) -> Mapping[tuple[str, str], float]:
+    """Return what options add that are no sizes, by unit and kind; UnsupportedError where nobody knows."""
+    found: dict[tuple[str, str], float] = {}
+    for key, what, known in (("dsp_packing", "two products in a multiplier", _PACKED_CELL),
+                             ("compressed_weights", "a decoder of weights", _DECODER)):
+        if getattr(config, key) and family not in known:
+            raise UnsupportedError(f"configuration {config.name!r}: {what} ({key}) was never synthesized for {family}; "
+                                   f"it was for {' and '.join(known)}: benches/area.py makes the record")
+    if config.dsp_packing:
+        cells = config.cols * ceil_div(config.rows, 2)
+        found |= {("array", kind): count * cells for kind, count in _PACKED_CELL[family].items()}
+    if config.compressed_weights:
+        found |= {("load", kind): _decoder(config, counts) for kind, counts in _DECODER[family].items()}
+    return found
