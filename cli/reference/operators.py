@@ -17,6 +17,7 @@ from tq_hw.compiler.lower.constraints import limits_of
 from tq_hw.compiler.lower.legalize import supported_operators
 from tq_hw.model.graph import PROFILES
 from tq_hw.model.rules.check import rules_of
+from tq_hw.model.rules.shape_values import ONLY_KNOWN
 from tq_hw.model.rules.signatures import FLOAT_MOVES, FLOAT_OPERATORS, KINDS, SIGNATURES, Slot
 from tq_hw.sim.golden.pointwise import POINTWISE
 from tq_hw.sim.golden.profiles import profile_rules
@@ -41,8 +42,11 @@ Generated from `model/rules/`, `compiler/lower/constraints.py`, compiled layers 
   where all 65,536 pairs come out as in float32. Sums and differences of more tensors, with RELU, are added in float32,
   some 50 micro-operations each. They are:
 {floats}.
-* float32 may be moved between them, after a float32 input and before a float32 output, by:
+* float32 may be moved or chosen between them, after a float32 input and before a float32 output, by:
 {moves}.
+* Operators on integers that follow from shapes and constants become constants when the model is read. CUMSUM of int32
+  becomes additions. IF and WHILE are taken where constants decide them. In no other way are taken, but for float32:
+{known}.
 * Under profile `canon` every integer equalled that of the engines in "equal to", in models of the operator alone with
   random scales, shapes and options. What the tests compared is in `cli/reference/engines.json`, which they write. Under
   `tflm` and `litert` results equal those of TFLite Micro and of LiteRT's reference kernels, see [below](#profiles).
@@ -131,7 +135,8 @@ def page() -> str:
     engine = {"rtl": "RTL"}.get(record["engine"], record["engine"])
     floats = fill(", ".join(FLOAT_OPERATORS), 116, initial_indent="  ", subsequent_indent="  ")
     moves = fill(", ".join(FLOAT_MOVES), 116, initial_indent="  ", subsequent_indent="  ")
-    head = _HEAD.format(engine=engine, floats=floats, moves=moves, config=record["config"], chains=chains,
+    known = fill(", ".join(ONLY_KNOWN), 116, initial_indent="  ", subsequent_indent="  ")
+    head = _HEAD.format(engine=engine, floats=floats, moves=moves, known=known, config=record["config"], chains=chains,
                         runs=", ".join(run.replace("-", " at ") for run in runs))
     lines = [head, "| operator | types | units | cycles per element | equal to | verified | rules and limits |",
              "|---|---|---|--:|---|---|---|"]

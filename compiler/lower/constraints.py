@@ -114,12 +114,6 @@ def constraint_constant_geometry(op: Operator, subgraph: Subgraph) -> str | None
     return _first_computed(op, subgraph, range(1, len(op.inputs)))
 
 
-@_limits("GATHER_ND")
-def constraint_constant_places(op: Operator, subgraph: Subgraph) -> str | None:
-    """Indices must be constants of the model; GATHER along one axis takes computed ones."""
-    return _first_computed(op, subgraph, (1,))
-
-
 @_limits("DYNAMIC_UPDATE_SLICE")
 def constraint_constant_start(op: Operator, subgraph: Subgraph) -> str | None:
     """The start must be a constant of the model."""

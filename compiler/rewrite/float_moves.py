@@ -1,7 +1,7 @@
 """Float32 tensors that are only moved inside a model: QUANTIZE goes in front of the move, or DEQUANTIZE after it.
 
-Both convert each element alone, so they commute with moves. What PAD adds is 0, which quantizes to the zero point and
-back exactly.
+Both convert each element alone, so they commute with moves and choices. What PAD adds is 0, which quantizes to the
+zero point and back exactly. Both keep the order of numbers, so they commute with maxima, too.
 """
 
 from collections.abc import Sequence
@@ -18,8 +18,9 @@ MOVES: dict[str, tuple[int, ...] | None] = {
     **dict.fromkeys(("RESHAPE", "SQUEEZE", "EXPAND_DIMS", "TRANSPOSE", "SLICE", "STRIDED_SLICE", "PAD", "MIRROR_PAD",
                      "GATHER", "GATHER_ND", "REVERSE_V2", "TILE", "BROADCAST_TO", "SPACE_TO_DEPTH", "DEPTH_TO_SPACE",
                      "SPACE_TO_BATCH_ND", "BATCH_TO_SPACE_ND", "RESIZE_NEAREST_NEIGHBOR", "SPLIT_V",
-                     "UNPACK"), (0,)),
-    "SPLIT": (1,), "CONCATENATION": None, "PACK": None}
+                     "UNPACK", "REDUCE_MAX", "REDUCE_MIN"), (0,)),
+    "SPLIT": (1,), "SELECT": (1, 2), "SELECT_V2": (1, 2), "PADV2": (0, 2), "DYNAMIC_UPDATE_SLICE": (0, 1),
+    "CONCATENATION": None, "PACK": None}
 _CODES = ("int8",)
 
 

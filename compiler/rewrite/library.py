@@ -10,6 +10,7 @@ import numpy as np
 
 from tq_hw.compiler.rewrite.float_islands import ISLANDS
 from tq_hw.compiler.rewrite.float_moves import MOVED
+from tq_hw.compiler.rewrite.indices import gather_nd_by_number
 from tq_hw.compiler.rewrite.rewrite import Rewrite, Subject, changed, pattern
 from tq_hw.compiler.rewrite.sums import SUMS
 from tq_hw.model.errors import TqError
@@ -235,4 +236,4 @@ def transposed_features(graph: Subject, op: Operator) -> Rewrite | None:
 
 #: All patterns, in the order in which they are tried.
 LIBRARY = (activation_into_producer, *MOVED, *SUMS, *ISLANDS, table, neutral_constants, dilated_convolution, transposes,
-           transposed_operand, transposed_features)
+           transposed_operand, transposed_features, gather_nd_by_number)

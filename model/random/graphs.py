@@ -58,6 +58,7 @@ from tq_hw.model.random.movement import (
 from tq_hw.model.random.rearrange import (
     choice,
     divided,
+    float_choices,
     hot,
     logical,
     mirrored,
@@ -102,7 +103,7 @@ RECIPES: dict[str, Recipe] = {
     "unary": Recipe("element", 4, unary), "quantize": Recipe("element", 2, quantize),
     "binary": Recipe("element", 6, binary), "largest": Recipe("element", 2, largest),
     "rows": Recipe("element", 2, rows), "floats": Recipe("element", 2, floats),
-    "float_sums": Recipe("element", 2, float_sums),
+    "float_sums": Recipe("element", 2, float_sums), "float_choices": Recipe("element", 2, float_choices),
     "concatenation": Recipe("join", 10, concatenation, True), "pack": Recipe("join", 3, pack, True),
     "inception": Recipe("join", 4, inception),
     "split": Recipe("part", 4, split, True), "part": Recipe("part", 6, part, True),

@@ -8,7 +8,8 @@ import numpy as np
 from tq_hw.model.random.elementwise import compare
 from tq_hw.model.random.sketch import Sketch, Unfit
 
-__all__ = ["choice", "divided", "hot", "logical", "mirrored", "places", "repeated", "reversed_axes", "top"]
+__all__ = ["choice", "divided", "float_choices", "hot", "logical", "mirrored", "places", "repeated", "reversed_axes",
+           "top"]
 
 
 def repeated(s: Sketch, x: int) -> list[int]:
@@ -46,7 +47,7 @@ def mirrored(s: Sketch, x: int) -> list[int]:
 
 
 def places(s: Sketch, x: int) -> list[int]:
-    """GATHER_ND at constant indices, SCATTER_ND of slices among zeros, a tensor with another one in it."""
+    """GATHER_ND at constant and computed indices, SCATTER_ND of slices among zeros, a tensor with another one in it."""
     shape = s.shape(x)
     if not shape:
         raise Unfit
@@ -65,6 +66,11 @@ def places(s: Sketch, x: int) -> list[int]:
     indices = np.stack([s.rng.integers(0, size, count) for size in shape[:depth]], axis=-1)
     if len(count) + len(shape) - depth > 5:
         raise Unfit
+    if s.chance(0.4):
+        source = s.input((*count, depth, min(shape[:depth])))
+        computed = s.b.add("ARG_MAX", [source, s.indices(len(count) + 1)],
+                           options={"output_type": s.pick("int32", "int64")})
+        return [s.b.add("GATHER_ND", [x, computed])]
     return [s.b.add("GATHER_ND", [x, s.indices(indices)])]
 
 
@@ -97,6 +103,30 @@ def choice(s: Sketch, x: int) -> list[int]:
     pair = [x, other] if s.chance(0.5) else [other, x]
     plain = s.shape(other) == shape and s.shape(condition) == shape and s.chance(0.4)
     return [s.b.add("SELECT" if plain else "SELECT_V2", [condition, *pair])]
+
+
+def float_choices(s: Sketch, x: int) -> list[int]:
+    """Float32 between bytes: one of two tensors, an extreme, a margin of any number, a tensor in another."""
+    shape = s.shape(x)
+    if not shape or len(shape) > 4:
+        raise Unfit
+    real = s.b.add("DEQUANTIZE", [x])
+    same = [y for y in s.live if s.shape(y) == shape]
+    kind = s.pick("SELECT_V2", "REDUCE", "PADV2", "DYNAMIC_UPDATE_SLICE")
+    if kind == "SELECT_V2":
+        number = s.b.constant(np.array(s.rng.normal(0, 2), np.float32))
+        other = number if s.chance(0.5) else s.b.add("DEQUANTIZE", [s.pick(*same)])
+        made = s.b.add(kind, [_condition(s, x), *s.pick((real, other), (other, real))])
+    elif kind == "REDUCE":
+        axis = s.between(0, len(shape) - 1)
+        made = s.b.add(s.pick("REDUCE_MAX", "REDUCE_MIN"), [real, s.indices([axis])], keep_dims=s.chance(0.5))
+    elif kind == "PADV2":
+        pads = s.rng.integers(0, 3, (len(shape), 2)).astype(np.int32)
+        made = s.b.add(kind, [real, s.b.constant(pads), s.b.constant(np.array(s.rng.normal(0, 2), np.float32))])
+    else:
+        start = [s.between(-1, size) for size in shape]
+        made = s.b.add(kind, [real, s.b.add("DEQUANTIZE", [s.pick(*same)]), s.indices(start)])
+    return [s.b.add("QUANTIZE", [made], **s.out(s.quantization(x)[0]))]
 
 
 def logical(s: Sketch, x: int) -> list[int]:

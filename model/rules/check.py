@@ -84,6 +84,18 @@ def _of_floats(signature: Signature) -> Signature:
     return replace(signature, inputs=changed(signature.inputs), outputs=changed(signature.outputs))
 
 
+def _is_known(node: Node) -> bool:
+    """Whether an operator computes with integers that are all known, as arithmetic on shapes does."""
+    return all(tensor.dtype in KINDS["index"] and tensor.data is not None for tensor in node.inputs())
+
+
+def _of_integers(signature: Signature) -> Signature:
+    def changed(slots: tuple[Slot, ...]) -> tuple[Slot, ...]:
+        return tuple(replace(slot, kind="index") if slot.kind.startswith("q8") else slot for slot in slots)
+
+    return replace(signature, inputs=changed(signature.inputs), outputs=changed(signature.outputs))
+
+
 def _check_float(node: Node) -> None:
     for side, tensors in (("input", node.inputs()), ("output", node.outputs())):
         for position, tensor in enumerate(tensors):
@@ -102,6 +114,8 @@ def check_signature(node: Node) -> None:
     operator, signature = node.operator, SIGNATURES[node.operator.op]
     if _is_float_move(node):
         signature = _of_floats(signature)
+    elif _is_known(node):
+        signature = _of_integers(signature)
     inputs = [None if index < 0 else node.tensors[index] for index in operator.inputs]
     _check_side(node, "input", inputs, signature.inputs, signature.many_inputs)
     _check_side(node, "output", node.outputs(), signature.outputs, signature.many_outputs)

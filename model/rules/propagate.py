@@ -12,7 +12,7 @@ from tq_hw.model.errors import OptionError, TqError
 from tq_hw.model.graph import Model, Operator, Subgraph, Tensor
 from tq_hw.model.rules.check import check_signature
 from tq_hw.model.rules.node import Node
-from tq_hw.model.rules.shape_values import ELEMENT_LIMIT, shape_values
+from tq_hw.model.rules.shape_values import ELEMENT_LIMIT, ONLY_KNOWN, shape_values
 from tq_hw.model.rules.shapes import output_shapes
 from tq_hw.model.rules.sizes import MAX_RANK, too_large
 
@@ -41,6 +41,7 @@ class InputShapes:
 def propagate_shapes(model: Model, name: str, wanted: InputShapes, *, rules: bool = True) -> Model:
     """Return the model with shapes that follow from its inputs; the model itself if no dimension is open.
 
+    Where none is, operators that are taken only where their results are known become constants all the same.
     Operators keep their index. Without `rules`, an operator that breaks one leaves the stored shapes of its outputs.
     Raises `OptionError` for a wish that the inputs cannot meet, `ModelError` or
     `UnsupportedError` naming the operator whose shapes contradict each other or depend on data.
@@ -50,9 +51,18 @@ def propagate_shapes(model: Model, name: str, wanted: InputShapes, *, rules: boo
         if wanted.batch is not None or wanted.named:
             raise OptionError(f"{name}: {_option(wanted)} sizes open dimensions, but all dimensions of the inputs are "
                               f"fixed: {_inputs(main)}; export the model with an open batch")
-        return model
+        if not _only_known(main):
+            return model
+        return replace(model, subgraphs=(_Propagation(main, name, wanted, rules).run(), *model.subgraphs[1:]))
     found = _Propagation(main, name, wanted, rules).run()
     return replace(model, subgraphs=(found, *model.subgraphs[1:]), is_propagated=True)
+
+
+def _only_known(subgraph: Subgraph) -> bool:
+    """Whether there are operators on integers that are taken only where their results are known."""
+    return any(op.op in ONLY_KNOWN and not any(index >= 0 and subgraph.tensors[index].dtype == "float32"
+                                               for index in op.inputs if op.op != "ZEROS_LIKE")
+               for op in subgraph.operators)
 
 
 def _option(wanted: InputShapes) -> str:

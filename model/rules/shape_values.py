@@ -16,7 +16,7 @@ from tq_hw.model.rules.node import Node
 from tq_hw.model.rules.shapes import broadcast, output_shapes
 from tq_hw.model.rules.shapes_slice import strided_cuts, strided_ranges
 
-__all__ = ["ELEMENT_LIMIT", "shape_values"]
+__all__ = ["ELEMENT_LIMIT", "ONLY_KNOWN", "shape_values"]
 
 Array = npt.NDArray[Any]
 
@@ -199,6 +199,17 @@ def _cumsum(node: Node, x: list[Array]) -> list[Array] | None:
     return [np.cumsum(x[0], node.axis(int(x[1].reshape(-1)[0]), x[0].ndim), dtype=object)]
 
 
+def _where(node: Node, x: list[Array]) -> list[Array]:
+    return [np.argwhere(x[0].astype(bool))]
+
+
+def _power(node: Node, x: list[Array]) -> list[Array] | None:
+    """Small exponents only: a power may be as long as memory."""
+    if len(x) == 2 and not all(0 <= int(exponent) < 64 for exponent in x[1].ravel()):
+        return None
+    return _binary(np.power)(node, x)
+
+
 def _reduce(function: Callable[..., Any]) -> Callable[[Node, list[Array]], list[Array]]:
     def rule(node: Node, x: list[Array]) -> list[Array]:
         axes = node.integers(1, "axes", any_rank=True)
@@ -250,5 +261,7 @@ _VALUES: dict[str, Callable[[Node, list[Array]], list[Array] | None]] = {
     "MAXIMUM": _binary(np.maximum), "MINIMUM": _binary(np.minimum), "DIV": _binary(_divide, True),
     "FLOOR_DIV": _binary(np.floor_divide, True), "FLOOR_MOD": _binary(np.mod, True), "EQUAL": _binary(np.equal),
     "NOT_EQUAL": _binary(np.not_equal), "LESS": _binary(np.less), "LESS_EQUAL": _binary(np.less_equal),
-    "GREATER": _binary(np.greater), "GREATER_EQUAL": _binary(np.greater_equal),
+    "GREATER": _binary(np.greater), "GREATER_EQUAL": _binary(np.greater_equal), "WHERE": _where, "POW": _power,
 }
+#: Operators on integers that are taken where they follow from shapes and constants, and nowhere else.
+ONLY_KNOWN = ("BROADCAST_ARGS", "FILL", "FLOOR_DIV", "FLOOR_MOD", "POW", "RANGE", "RANK", "WHERE", "ZEROS_LIKE")

@@ -110,7 +110,9 @@ def pad(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
     counts = [(int(before), int(after)) for before, after in value(inputs, 1)]
     if len(counts) != x.ndim or min((min(pair) for pair in counts), default=0) < 0:
         raise ModelError(f"paddings {counts} must be {x.ndim} pairs of non-negative counts")
-    return [np.pad(x, counts, constant_values=pad_value(op, subgraph, inputs))]
+    is_real = x.dtype == np.float32 and op.op == "PADV2"
+    fill = value(inputs, 2).reshape(-1)[0] if is_real else pad_value(op, subgraph, inputs)
+    return [np.pad(x, counts, constant_values=fill)]
 
 
 @kernel("SPACE_TO_DEPTH")

@@ -70,7 +70,7 @@ def gather_nd(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
     if depth > x.ndim:
         raise ModelError(f"indices have {depth} numbers each, the input {x.ndim} axes")
     rows = x.reshape(-1, *x.shape[depth:]) if depth else x[None]
-    return [rows[flat_indices(indices, x.shape)].reshape(*indices.shape[:-1], *x.shape[depth:])]
+    return [rows[flat_indices(indices, x.shape)].reshape((*indices.shape[:-1], *x.shape[depth:]))]
 
 
 @kernel("SCATTER_ND")

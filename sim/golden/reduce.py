@@ -103,10 +103,11 @@ def mean(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
 
 @kernel("REDUCE_MAX", "REDUCE_MIN")
 def reduce_extreme(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
-    """Largest or smallest raw value over the axes of input 1."""
-    require_dtype(op, subgraph, "int8")
-    require_same_quantization(op, subgraph)
+    """Largest or smallest raw value over the axes of input 1; of float32, too."""
     x = value(inputs, 0)
+    if x.dtype != np.float32:
+        require_dtype(op, subgraph, "int8")
+        require_same_quantization(op, subgraph)
     reduced = axes(value(inputs, 1), x.ndim)
     keep_dims = bool_option(op, "keep_dims")
     result = (x.max(axis=reduced, keepdims=keep_dims) if op.op == "REDUCE_MAX"

@@ -61,7 +61,34 @@ def of_a_sum(b: ModelBuilder) -> tuple[int, ...]:
     return b.add("QUANTIZE", [made], scale=0.04), b.add("QUANTIZE", [tiled], scale=0.07, zero_point=-5)
 
 
+def chosen(b: ModelBuilder) -> tuple[int, ...]:
+    """What a comparison chooses of, of one scale and of two, is quantized before the choice."""
+    codes = b.input((1, 4, 6, 8), scale=0.05, zero_point=3)
+    condition = b.add("GREATER", [codes, b.constant(np.array(9, np.int8), scale=0.05, zero_point=3)])
+    x = b.add("DEQUANTIZE", [codes])
+    made = b.add("SELECT_V2", [condition, x, b.constant(np.zeros((), np.float32))], shape=(1, 4, 6, 8))
+    other = b.add("SELECT", [condition, image(b, 8, 0.02, -9), x], shape=(1, 4, 6, 8))
+    return b.add("QUANTIZE", [made], scale=0.05, zero_point=3), b.add("QUANTIZE", [other], scale=0.03, zero_point=7)
+
+
+def extremes(b: ModelBuilder) -> tuple[int, ...]:
+    x = image(b)
+    most = b.add("REDUCE_MAX", [x, number(b, [1, 2])], shape=(1, 8))
+    least = b.add("REDUCE_MIN", [x, number(b, [3])], shape=(1, 4, 6, 1), options={"keep_dims": True})
+    return b.add("QUANTIZE", [most], scale=0.06, zero_point=-1), least
+
+
+def one_in_another(b: ModelBuilder) -> tuple[int, ...]:
+    x = b.add("PADV2", [image(b), number(b, [[0, 0], [1, 1], [0, 2], [0, 0]]), b.constant(np.array(-1.7, np.float32))],
+              shape=(1, 6, 8, 8))
+    made = b.add("DYNAMIC_UPDATE_SLICE", [x, image(b, 8, 0.02, 0), number(b, [0, 1, 3, 0])], shape=(1, 6, 8, 8))
+    return (b.add("QUANTIZE", [made], scale=0.04, zero_point=-5),)
+
+
 @pytest.mark.parametrize(("build", "left"), [
+    (chosen, ["GREATER", "SELECT_V2", "TABLE", "TABLE", "SELECT"]),
+    (extremes, ["REDUCE_MAX", "TABLE", "REDUCE_MIN", "DEQUANTIZE"]),
+    (one_in_another, ["TABLE", "TABLE", "PADV2", "DYNAMIC_UPDATE_SLICE"]),
     (inside_an_island, ["TRANSPOSE", "RESHAPE", "TABLE"]), (of_two_scales, ["TABLE", "TABLE", "CONCATENATION", "PAD"]),
     (before_a_float_output, ["TRANSPOSE", "SLICE", "DEQUANTIZE"]),
     (after_a_float_input, ["QUANTIZE", "TRANSPOSE", "RELU"]), (of_a_sum, ["TILE", "PAIR", "TRANSPOSE", "TABLE"])])

@@ -1,0 +1,70 @@
+"""GATHER_ND at indices that are computed: the number of each slice by additions of int32, and GATHER of slices."""
+
+import math
+
+import numpy as np
+
+from tq_hw.compiler.rewrite.rewrite import Rewrite, Subject, pattern
+from tq_hw.model.graph import Operator, OptionValue, Tensor
+
+__all__ = ["gather_nd_by_number"]
+
+
+class _Steps:
+    """Operators on int32 that take the place of `op`."""
+
+    def __init__(self, graph: Subject, op: Operator) -> None:
+        self.graph, self.op, self.made = graph, op, list[Operator]()
+
+    def add(self, name: str, inputs: tuple[int, ...], like: Tensor, shape: tuple[int, ...],
+            options: dict[str, OptionValue] | None = None) -> int:
+        """Add an operator of one output; return the tensor that it makes."""
+        output = self.graph.add_tensor(like, shape)
+        self.made.append(Operator(self.op.index, name, inputs, (output,), options or {}))
+        return output
+
+    def number(self, value: int) -> int:
+        """Return a constant of int32."""
+        return self.graph.add_constant(np.array(value, np.int32))
+
+
+def _numbers(steps: _Steps, indices: Tensor, sizes: tuple[int, ...]) -> int:
+    """Return the tensor of each slice's number, in the order in which slices lie."""
+    graph, shape, current = steps.graph, indices.shape[:-1], indices.index
+    whole = Tensor(0, indices.name, "int32", indices.shape)
+    if indices.dtype == "int64":
+        current = steps.add("CAST", (current,), whole, indices.shape)
+    if len(sizes) == 1:
+        return steps.add("RESHAPE", (current, graph.add_constant(np.array(shape, np.int32))), whole, shape)
+    parts = tuple(graph.add_tensor(whole, shape) for _ in sizes)
+    steps.made.append(Operator(steps.op.index, "UNPACK", (current,), parts, {"axis": len(shape), "num": len(sizes)}))
+    plain: dict[str, OptionValue] = {"fused_activation_function": "NONE"}
+    total = parts[-1]
+    for axis, part in enumerate(parts[:-1]):
+        step = steps.number(math.prod(sizes[axis + 1:]))
+        total = steps.add("ADD", (total, steps.add("MUL", (part, step), whole, shape, plain)), whole, shape, plain)
+    return total
+
+
+@pattern("GATHER_ND")
+def gather_nd_by_number(graph: Subject, op: Operator) -> Rewrite | None:
+    """Slices along the first axes are rows of a table: a row's number is the sum of indices by steps."""
+    source, indices = graph.input(op), graph.input(op, 1)
+    depth = indices.shape[-1] if indices.shape else 0
+    if indices.data is not None or not 0 < depth <= len(source.shape) or 0 in source.shape or 0 in indices.shape:
+        return None
+    steps, sizes, rest = _Steps(graph, op), source.shape[:depth], source.shape[depth:]
+    numbers = _numbers(steps, indices, sizes)
+    table = source.index
+    if depth > 1 or not rest:
+        rows = (math.prod(sizes), *(rest or (1,)))
+        table = steps.add("RESHAPE", (table, graph.add_constant(np.array(rows, np.int32))), source, rows)
+    shape = (*indices.shape[:-1], *(rest or (1,)))
+    options: dict[str, OptionValue] = {"axis": 0, "batch_dims": 0}
+    if rest:
+        steps.made.append(Operator(op.index, "GATHER", (table, numbers), op.outputs, options))
+    else:
+        found = steps.add("GATHER", (table, numbers), graph.output(op), shape, options)
+        target = graph.add_constant(np.array(graph.output(op).shape, np.int32))
+        steps.made.append(Operator(op.index, "RESHAPE", (found, target), op.outputs))
+    return Rewrite([op], steps.made)
