@@ -40,7 +40,7 @@ Generated from `model/rules/`, `compiler/lower/constraints.py`, compiled layers 
 * Between a DEQUANTIZE and a QUANTIZE float32 operators of single elements may stand, which together are a function of
   one int8 tensor, or a sum, difference, product, maximum or minimum of a function of each of two: they become tables,
   where all 65,536 pairs come out as in float32. Sums and differences of more tensors, with RELU, are added in float32,
-  some 50 micro-operations each. They are:
+  some 50 micro-operations each, and so is what a MEAN or SUM before the QUANTIZE adds. They are:
 {floats}.
 * float32 may be moved or chosen between them, after a float32 input and before a float32 output, by:
 {moves}.

@@ -23,7 +23,7 @@ from tq_hw.sim.golden import product, reduce
 from tq_hw.sim.golden.arith import wrap_int32
 from tq_hw.sim.golden.registry import normalize_axis, require, require_same_quantization
 
-__all__: list[str] = []
+__all__ = ["grouped_value"]
 
 #: More elements than this are not summed as a window, or as a dot product for each row.
 _WINDOW_LIMIT, _DOT_LIMIT = 1024, 4096
@@ -68,7 +68,7 @@ def _transposed(state: Legalizer, op: Operator, axes: tuple[int, ...], reduced_f
     return value, value.size_bytes // count, count
 
 
-def _grouped_value(state: Legalizer, op: Operator, axes: tuple[int, ...],
+def grouped_value(state: Legalizer, op: Operator, axes: tuple[int, ...],
                    value: Value | None = None) -> tuple[Value, tuple[int, int, int]]:
     """Return the input as [outer, reduced, inner], transposed if it is not of that form or would fill few lanes."""
     value = state.input(op, 0) if value is None else value
@@ -105,7 +105,7 @@ def _sum_or_mean(state: Legalizer, op: Operator, p: reduce.MeanParams, value: Va
         _sum(state, op, p, value, _raw(state, op, (n, 1, 1, c)), np.ones((h, w, c), np.int8), depthwise=True)
     elif p.count > _DOT_LIMIT or (grouped is not None and (grouped[0] == 1 or grouped[2] > 1)) or (
             grouped is None and len(tensor.shape) - 1 not in p.axes):
-        value, shape = _grouped_value(state, op, p.axes, value)
+        value, shape = grouped_value(state, op, p.axes, value)
         publish(state, op, walk_sum(state, op, value, shape, p))
     else:
         if grouped is not None:
@@ -132,7 +132,7 @@ def lower_extreme(state: Legalizer, op: Operator) -> None:
     """Running extreme over rows; of truth values the largest is any, the smallest all."""
     require_same_quantization(op, state.subgraph)
     axes = reduce.axes(state.constant(op, 1), len(state.tensor(op, 0).shape))
-    value, shape = _grouped_value(state, op, axes)
+    value, shape = grouped_value(state, op, axes)
     publish(state, op, walk_extreme(state, op, value, shape, op.op in ("REDUCE_MIN", "REDUCE_ALL")))
 
 
@@ -149,7 +149,7 @@ def lower_arg_extreme(state: Legalizer, op: Operator) -> None:
     """Index of the first extreme as int32; int64 has zeros after."""
     tensor, output = state.tensor(op, 0), state.subgraph.tensors[op.outputs[0]]
     axis = normalize_axis(int(state.constant(op, 1).reshape(-1)[0]), len(tensor.shape))
-    value, shape = _grouped_value(state, op, (axis,))
+    value, shape = grouped_value(state, op, (axis,))
     require(shape[1] < WALK_LIMIT, f"axis {axis} must have less than {WALK_LIMIT} elements, found {shape[1]}")
     raw = walk_index(state, op, value, shape)
     if output.dtype == "int64":

@@ -3,12 +3,14 @@
 import numpy as np
 
 from tq_hw.compiler.ir.staged import Flat
-from tq_hw.compiler.ir.value import TYPE_CODES
-from tq_hw.compiler.lower.legalize import Legalizer, lowers
+from tq_hw.compiler.ir.value import TYPE_CODES, Value
+from tq_hw.compiler.lower.legalize import Legalizer, lowers, publish
+from tq_hw.compiler.lower.reduce import grouped_value
 from tq_hw.compiler.lower.spread import spread
-from tq_hw.compiler.programs.soft_float import codes_program, sum_program
+from tq_hw.compiler.programs.soft_float import codes_program, reduce_program, sum_program
 from tq_hw.compiler.programs.words import rescale
 from tq_hw.model.graph import Operator
+from tq_hw.sim.golden.reduce import axes
 from tq_hw.sim.golden.registry import bool_option, int_option
 
 __all__: list[str] = []
@@ -25,6 +27,19 @@ def lower_float_sum(state: Legalizer, op: Operator) -> None:
     state.layers.append(Flat(op.index, op.op, (spread(state, op, 0), spread(state, op, 1)), state.output(op),
                              int(np.prod(output.shape, dtype=np.int64)), types, TYPE_CODES["int32"], tuple(uops),
                              tables=(one, other)))
+
+
+@lowers("FLOAT_REDUCE")
+def lower_float_reduce(state: Legalizer, op: Operator) -> None:
+    """One addition after the other, to results next to each other."""
+    tensor, name = state.tensor(op, 0), state.subgraph.tensors[op.outputs[0]].name
+    value, (outer, count, inner) = grouped_value(state, op, axes(state.constant(op, 1), len(tensor.shape)))
+    table = state.constant(op, 2).astype(np.int64) if op.inputs[2] >= 0 else None
+    before, body, after = reduce_program(int(table is not None))
+    raw = Value(name, op.outputs[0], (1, 1, 1, 4 * outer * inner))
+    state.layers.append(Flat(op.index, op.op, (value,), raw, inner, (TYPE_CODES[tensor.dtype],), TYPE_CODES["int32"],
+                             before, body, after, count, tables=(table, None), images=outer))
+    publish(state, op, raw)
 
 
 @lowers("FLOAT_CODES")

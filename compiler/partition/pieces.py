@@ -14,7 +14,7 @@ from tq_hw.model.cut import cut
 from tq_hw.model.errors import ModelError, TqError
 from tq_hw.model.graph import Model, Operator, Subgraph
 from tq_hw.model.rules.check import check_model
-from tq_hw.model.rules.signatures import FLOAT_OPERATORS, SIGNATURES
+from tq_hw.model.rules.signatures import FLOAT_OPERATORS, FLOAT_REDUCTIONS, SIGNATURES
 from tq_hw.sim.golden.profiles import check_profile
 from tq_hw.sim.golden.state import RESOURCE_KERNELS
 
@@ -125,7 +125,7 @@ def _islands(main: Subgraph) -> list[set[int]]:
             if main.tensors[index].data is not None:
                 continue
             made_by = maker.get(index)
-            if made_by is None or made_by.op not in (*_ENTRIES, *FLOAT_OPERATORS, *MOVES, "CUMSUM"):
+            if made_by is None or made_by.op not in (*_ENTRIES, *FLOAT_OPERATORS, *FLOAT_REDUCTIONS, *MOVES, "CUMSUM"):
                 island.clear()
                 break
             if made_by.index not in island:

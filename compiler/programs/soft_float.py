@@ -8,9 +8,11 @@ from tq_hw.isa.uop import Alu, Rounding, ShiftSource, Source
 from tq_hw.sim.golden.arith import INT32_MAX
 from tq_hw.sim.golden.soft_float import BIAS, EXPONENT_BITS, FINE_BITS, FRACTION_BITS
 
-__all__ = ["codes_program", "sum_program"]
+__all__ = ["codes_program", "reduce_program", "sum_program"]
 
 _EXPONENT = (1 << EXPONENT_BITS) - 1
+#: The register of a sum of many.
+_TOTAL = 7
 
 
 def _number(value: int) -> Uop:
@@ -26,13 +28,25 @@ def _leading(register: int, source: int) -> list[Uop]:
 
 
 def sum_program(one: int, other: int, *, relu: bool) -> list[Uop]:
-    """Add streams A and B, words or what tables `one` and `other` (0: none) make of bytes.
+    """Add streams A and B, words or what tables `one` and `other` (0: none) make of bytes."""
+    uops, last = _sum({**STREAM_A, "a_table": one}, {**STREAM_B, "b_table": other})
+    if not relu:
+        return [*uops, last | OUT]
+    return [*uops, to(5, last), {**reg_a(5), **immediate(0), "alu": Alu.MAX, **OUT}]
+
+
+def reduce_program(table: int) -> tuple[tuple[Uop, ...], tuple[Uop, ...], tuple[Uop, ...]]:
+    """Add all of stream A, one after the other, to 0: what is done before, for each, and after."""
+    uops, last = _sum({**STREAM_A, "a_table": table}, reg_b(_TOTAL))
+    return (to(_TOTAL, _number(0)),), (*uops, to(_TOTAL, last)), ({**reg_a(_TOTAL), **OUT},)
+
+
+def _sum(a: Uop, b: Uop) -> tuple[list[Uop], Uop]:
+    """Return all micro-operations of the sum of two operands, the last one apart; b is read before r7 is written.
 
     Both numbers are brought to the larger exponent; what one of them loses there is kept in the sum's last bit, as an
     odd number. It is rounded to 24 bits, halves to even, and brought to the top.
     """
-    a: Uop = {**STREAM_A, "a_table": one}
-    b: Uop = {**STREAM_B, "b_table": other}
     half = shifted(-1, Rounding.FLOOR)
     uops = [
         # r2: the larger exponent; r0, r1: bits by which a and b are shifted; r3, r4: their fractions
@@ -67,10 +81,7 @@ def sum_program(one: int, other: int, *, relu: bool) -> list[Uop]:
         to(5, reg_a(5), reg_b(3), alu=Alu.SHL),
         to(2, reg_a(2), reg_b(3), alu=Alu.SUB), to(2, reg_a(2), reg_b(4), alu=Alu.SUB),
         to(2, reg_a(2), immediate(-1), alu=Alu.MAX)]
-    last: Uop = {**reg_a(5), **reg_b(2), "alu": Alu.ADD, "zero_point": 1}
-    if not relu:
-        return [*uops, last | OUT]
-    return [*uops, to(5, last), {**reg_a(5), **immediate(0), "alu": Alu.MAX, **OUT}]
+    return uops, {**reg_a(5), **reg_b(2), "alu": Alu.ADD, "zero_point": 1}
 
 
 def _fixed(register: int, left: int) -> list[Uop]:

@@ -17,10 +17,11 @@ from tq_hw.sim.golden.arith import INT32_MIN, IntArray, quantize_multiplier
 from tq_hw.sim.golden.kernels import KERNELS
 from tq_hw.sim.golden.libm import Float32
 from tq_hw.sim.golden.pair import settle
-from tq_hw.sim.golden.registry import str_option
+from tq_hw.sim.golden.reduce import axes
+from tq_hw.sim.golden.registry import bool_option, str_option
 from tq_hw.sim.golden.soft_float import BIAS, EXPONENT_BITS, FINE_BITS, FRACTION_BITS, pack
 
-__all__ = ["add_chain"]
+__all__ = ["add_chain", "add_reduction"]
 
 #: Additions of one result; one that is read twice counts twice.
 _MOST_SUMS = 64
@@ -47,16 +48,58 @@ class _Sum:
 
 def add_chain(graph: Subject, op: Operator) -> list[Operator]:
     """Add what gives the output of the QUANTIZE `op`; raise `UnsupportedError` with the reason if nothing does."""
-    target, leaves = graph.output(op), list[_Leaf]()
+    leaves = list[_Leaf]()
     part = _part(graph, op.inputs[0], leaves)
-    if isinstance(part, _Leaf) or target.dtype != "int8":
+    if isinstance(part, _Leaf):
         raise UnsupportedError("it is no sum of int8 tensors that becomes int8")
-    exponent = _exponent(leaves)
-    tables, options = _codes(graph, op, exponent)
+    exponent = _exponent(leaves, len(leaves))
     made: list[Operator] = []
     words = _emit(graph, op, part, exponent, made)
+    return [*made, _quantized(graph, op, words, exponent, 1)]
+
+
+def add_reduction(graph: Subject, op: Operator, reduction: Operator) -> list[Operator]:
+    """Add what gives the output of the QUANTIZE `op` of a MEAN or SUM; raise `UnsupportedError` as above.
+
+    A mean's division keeps the order of numbers: where codes begin is found for sums.
+    """
+    leaves, axis_values = list[_Leaf](), graph.constant(reduction, 1)
+    source, before = graph.input(reduction), graph.maker(reduction.inputs[0])
+    order = tuple(range(len(source.shape)))
+    if before is not None and before.op == "TRANSPOSE" and (given := graph.constant(before, 1)) is not None:
+        order, source = tuple(int(axis) % len(order) for axis in given), graph.input(before)
+    if axis_values is None or 0 in source.shape:
+        raise UnsupportedError("its axes are computed, or it has no elements")
+    reduced = axes(axis_values, len(order))
+    places = [[order[axis] for axis in range(len(order)) if (axis in reduced) == is_reduced]
+              for is_reduced in (True, False)]
+    if sorted(order) != list(range(len(order))) or any(each != sorted(each) for each in places):
+        raise UnsupportedError("a TRANSPOSE before it changes the order of additions")
+    part = _part(graph, source.index, leaves)
+    count = math.prod(source.shape[order[axis]] for axis in reduced)
+    exponent = _exponent(leaves, len(leaves) * count)
+    made: list[Operator] = []
+    table = -1
+    if isinstance(part, _Leaf):
+        words, table = part.source.index, graph.add_constant(pack(part.values, exponent).astype(np.int32))
+        if part.source.shape != source.shape:
+            raise UnsupportedError(f"{label(source)} has another shape than what it comes of")
+    else:
+        words = _emit(graph, op, part, exponent, made)
+    summed = graph.add_tensor(Tensor(0, source.name, "int32", graph.output(reduction).shape))
+    along = graph.add_constant(np.array(places[0], np.int32))
+    made.append(Operator(op.index, "FLOAT_REDUCE", (words, along, table), (summed,),
+                         {"exponent": exponent, "keep_dims": bool_option(reduction, "keep_dims")}))
+    return [*made, _quantized(graph, op, summed, exponent, count if reduction.op == "MEAN" else 1)]
+
+
+def _quantized(graph: Subject, op: Operator, words: int, exponent: int, count: int) -> Operator:
+    """Return what makes codes of words that are divided by `count`."""
+    if graph.output(op).dtype != "int8":
+        raise UnsupportedError("it is no sum of int8 tensors that becomes int8")
+    tables, options = _codes(graph, op, exponent, count)
     inputs = (words, *(graph.add_constant(table.astype(np.int32)) for table in tables))
-    return [*made, Operator(op.index, "FLOAT_CODES", inputs, op.outputs, {"exponent": exponent, **options})]
+    return Operator(op.index, "FLOAT_CODES", inputs, op.outputs, {"exponent": exponent, "count": count, **options})
 
 
 def _part(graph: Subject, index: int, leaves: list[_Leaf]) -> _Leaf | _Sum:
@@ -91,21 +134,22 @@ def _part(graph: Subject, index: int, leaves: list[_Leaf]) -> _Leaf | _Sum:
     return _Sum(maker, (first, second), fused == "RELU")
 
 
-def _exponent(leaves: list[_Leaf]) -> int:
+def _exponent(leaves: list[_Leaf], terms: int) -> int:
     """Return the exponent of words that holds all sums; a sum's last bit is never below the leaves' last bits."""
     values = np.concatenate([leaf.values for leaf in leaves])
     powers = np.frexp(values[values != 0].astype(np.float64))[1] - FRACTION_BITS
     if not powers.size:
         return 0
     exponent = int(powers.min()) - FRACTION_BITS
-    most = int(powers.max()) + len(leaves).bit_length() + 1 - exponent
+    most = int(powers.max()) + terms.bit_length() + 1 - exponent
     if most >= 1 << EXPONENT_BITS or np.abs(values[values != 0]).min() < np.finfo(np.float32).tiny:
         raise UnsupportedError(f"its numbers reach from 2^{int(powers.min()) + FRACTION_BITS - 1} to "
                                f"2^{int(powers.max()) + FRACTION_BITS}, more than words of int32 hold")
     return exponent
 
 
-def _codes(graph: Subject, op: Operator, exponent: int) -> tuple[tuple[IntArray, IntArray], dict[str, OptionValue]]:
+def _codes(graph: Subject, op: Operator, exponent: int,
+           count: int) -> tuple[tuple[IntArray, IntArray], dict[str, OptionValue]]:
     """Return tables of where codes begin, and the constants that scale words to about their codes.
 
     Numbers are fixed point in which 256 output scales fill 32 bits. Where codes begin between two such numbers, they
@@ -113,11 +157,11 @@ def _codes(graph: Subject, op: Operator, exponent: int) -> tuple[tuple[IntArray,
     """
     target = graph.output(op)
     codes = np.arange(-127, 128)
-    begins = _begins(graph, op, codes)
-    unit = math.ceil(math.log2(target.scale)) + 8 - 31
+    begins, scale = _begins(graph, op, codes, count), target.scale * count
+    unit = math.ceil(math.log2(scale)) + 8 - 31
     scaled = [np.ldexp(begins.astype(np.float64), -unit + bits) for bits in (0, FINE_BITS)]
     near = np.abs(codes - target.zero_point) < _NEAR
-    multiplier, shift = quantize_multiplier(math.ldexp(target.scale, -unit) ** -1)
+    multiplier, shift = quantize_multiplier(math.ldexp(scale, -unit) ** -1)
     about = np.clip(settle(np.floor(scaled[0]).astype(np.int64) + BIAS, multiplier, shift) + target.zero_point,
                     -128, 127)
     used = np.where(near, scaled[1], scaled[0])
@@ -131,15 +175,15 @@ def _codes(graph: Subject, op: Operator, exponent: int) -> tuple[tuple[IntArray,
     return (tables[0], tables[1]), {"left": exponent - EXPONENT_BITS - unit, "multiplier": multiplier, "shift": shift}
 
 
-def _begins(graph: Subject, op: Operator, codes: IntArray) -> Float32:
-    """Return the least float32 number of each code, by bisection."""
-    scale = graph.output(op).scale
+def _begins(graph: Subject, op: Operator, codes: IntArray, count: int) -> Float32:
+    """Return the least float32 number that gives each code when it is divided by `count`, by bisection."""
+    scale = graph.output(op).scale * count
     low, high = (_ordered(np.full(codes.shape, sign * 300 * scale, np.float32).view(np.int32).astype(np.int64))
                  for sign in (-1, 1))
     for _ in range(33):
         middle = (low + high) >> 1
         values = _ordered(middle).astype(np.int32).view(np.float32)
-        reached = KERNELS["QUANTIZE"](op, graph.subgraph, [values])[0] >= codes
+        reached = KERNELS["QUANTIZE"](op, graph.subgraph, [values / np.float32(count)])[0] >= codes
         low, high = np.where(reached, low, np.minimum(middle + 1, high)), np.where(reached, middle, high)
     found: Float32 = _ordered(high).astype(np.int32).view(np.float32)
     return found

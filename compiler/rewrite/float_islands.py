@@ -6,13 +6,13 @@ The float32 operators compute as LiteRT's kernels do (`sim/golden/float32.py`), 
 
 import numpy as np
 
-from tq_hw.compiler.rewrite.chains import add_chain
+from tq_hw.compiler.rewrite.chains import add_chain, add_reduction
 from tq_hw.compiler.rewrite.island import BYTES, ENTRIES, Island, label
 from tq_hw.compiler.rewrite.pairs import find_pair
 from tq_hw.compiler.rewrite.rewrite import Rewrite, Subject, pattern
 from tq_hw.model.errors import TqError, UnsupportedError
 from tq_hw.model.graph import Operator, Subgraph, Tensor
-from tq_hw.model.rules.signatures import FLOAT_OPERATORS
+from tq_hw.model.rules.signatures import FLOAT_OPERATORS, FLOAT_REDUCTIONS
 from tq_hw.sim.golden.kernels import KERNELS
 from tq_hw.sim.golden.registry import Array
 
@@ -62,6 +62,25 @@ def _of_chain(graph: Subject, op: Operator) -> Rewrite | None:
         return None
 
 
+@pattern("QUANTIZE")
+def float_reduction(graph: Subject, op: Operator) -> Rewrite | None:
+    """MEAN or SUM of float32 that comes of bytes: additions of float32 in their order."""
+    maker = graph.maker(op.inputs[0])
+    if maker is None or maker.op not in FLOAT_REDUCTIONS or graph.input(maker).dtype != "float32":
+        return None
+    try:
+        return Rewrite([op], add_reduction(graph, op, maker))
+    except TqError:
+        return None
+
+
+@pattern(*FLOAT_REDUCTIONS)
+def unused_reduction(graph: Subject, op: Operator) -> Rewrite | None:
+    """Float32 sums that nothing reads any more go."""
+    unused = graph.output(op).dtype == "float32" and not graph.is_used(op.outputs[0])
+    return Rewrite([op], []) if unused else None
+
+
 @pattern("CAST")
 def float_island_of_indices(graph: Subject, op: Operator) -> Rewrite | None:
     """Float32 of one tensor of bytes that is cast to int32, as word numbers are, is a table of int32."""
@@ -87,7 +106,7 @@ def unused_float(graph: Subject, op: Operator) -> Rewrite | None:
 
 
 #: In the order in which they are tried.
-ISLANDS = (float_island, float_island_of_indices, unused_float)
+ISLANDS = (float_island, float_reduction, float_island_of_indices, unused_float, unused_reduction)
 
 
 def check_floats(subgraph: Subgraph) -> None:

@@ -53,7 +53,7 @@ def floats(s: Sketch, x: int) -> list[int]:
 
 
 def float_sums(s: Sketch, x: int) -> list[int]:
-    """Float32 sums of two tensors or more, as residuals of PyTorch are; some sums are quantized on the way."""
+    """Float32 sums of two tensors or more, as residuals of PyTorch are; some are quantized on the way, or averaged."""
     current, scale, shape = s.b.add("DEQUANTIZE", [x]), s.quantization(x)[0], s.shape(x)
     made = []
     for _ in range(s.between(2, 4)):
@@ -67,7 +67,18 @@ def float_sums(s: Sketch, x: int) -> list[int]:
         current = s.b.add(op, pair, options={"fused_activation_function": s.pick("NONE", "NONE", "RELU")})
         if s.chance(0.5):
             made.append(s.b.add("QUANTIZE", [current], **s.out(scale * 0.7)))
+    if shape and s.chance(0.4):
+        made.append(_float_mean(s, s.pick(current, other), scale * 0.4))
     return [*made, s.b.add("QUANTIZE", [current], **s.out(scale * 0.7))]
+
+
+def _float_mean(s: Sketch, x: int, scale: float) -> int:
+    rank = len(s.shape(x))
+    if not rank:
+        raise Unfit
+    axes = s.rng.choice(rank, s.between(1, rank), replace=False).tolist()
+    mean = s.b.add(s.pick("MEAN", "MEAN", "SUM"), [x, s.indices(axes)], keep_dims=s.chance(0.5))
+    return s.b.add("QUANTIZE", [mean], **s.out(scale))
 
 
 def _second(s: Sketch, x: int, same: dict[str, Any] | None = None) -> int:

@@ -15,6 +15,7 @@ from tq_hw.model.rules.signatures import (
     ACTIVATION_KINDS,
     FLOAT_MOVES,
     FLOAT_OPERATORS,
+    FLOAT_REDUCTIONS,
     KINDS,
     SIGNATURES,
     Signature,
@@ -55,6 +56,9 @@ def _check_node(node: Node) -> None:
     if op not in SIGNATURES:
         return
     check_signature(node)
+    if op in FLOAT_REDUCTIONS and _is_float_move(node):
+        check_shapes(node)
+        return
     if (found := constraint_not_empty(node)) is not None:
         raise node.error(f"{constraint_not_empty.__doc__} Found {found}.")
     for rule in MODEL_RULES.get(op, ()):
@@ -72,8 +76,9 @@ def _is_float(node: Node) -> bool:
 
 
 def _is_float_move(node: Node) -> bool:
-    """Whether an operator moves float32: all that it moves then is."""
-    return node.operator.op in FLOAT_MOVES and any(tensor.dtype == "float32" for tensor in node.inputs())
+    """Whether an operator moves or adds float32: all that it moves then is."""
+    return node.operator.op in (*FLOAT_MOVES, *FLOAT_REDUCTIONS) and any(
+        tensor.dtype == "float32" for tensor in node.inputs())
 
 
 def _of_floats(signature: Signature) -> Signature:

@@ -6,7 +6,8 @@ out), `+` one or more of a kind. Operators without a signature have no rules her
 
 from dataclasses import dataclass
 
-__all__ = ["ACTIVATION_KINDS", "FLOAT_MOVES", "FLOAT_OPERATORS", "KINDS", "SIGNATURES", "Signature", "Slot"]
+__all__ = ["ACTIVATION_KINDS", "FLOAT_MOVES", "FLOAT_OPERATORS", "FLOAT_REDUCTIONS", "KINDS", "SIGNATURES",
+           "Signature", "Slot"]
 
 #: Types of each kind. `q8` and `q16` are activations: one scale, one zero point; int32 and int64 of `q8or32`, `q8orint`
 #: and `q8or16or32` have neither.
@@ -36,6 +37,9 @@ FLOAT_MOVES = (
     "GATHER", "GATHER_ND", "MIRROR_PAD", "PACK", "PAD", "PADV2", "REDUCE_MAX", "REDUCE_MIN", "RESHAPE",
     "RESIZE_NEAREST_NEIGHBOR", "REVERSE_V2", "SELECT", "SELECT_V2", "SLICE", "SPACE_TO_BATCH_ND", "SPACE_TO_DEPTH",
     "SPLIT", "SPLIT_V", "SQUEEZE", "STRIDED_SLICE", "TILE", "TRANSPOSE", "UNPACK")
+
+#: Sums that may be of float32 inside a model, and give float32 then.
+FLOAT_REDUCTIONS = ("MEAN", "SUM")
 
 _TABLE = {
     "q8or16 w8 bias? -> q8or16": "CONV_2D DEPTHWISE_CONV_2D FULLY_CONNECTED",

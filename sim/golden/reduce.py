@@ -30,7 +30,7 @@ from tq_hw.sim.golden.registry import (
     value,
 )
 
-__all__ = ["MeanParams", "axes", "mean_params"]
+__all__ = ["MeanParams", "axes", "mean_params", "sum_in_order"]
 
 
 @dataclass(frozen=True)
@@ -87,9 +87,27 @@ def mean_params(op: Operator, subgraph: Subgraph, axis_values: Array | None = No
     return MeanParams(reduced, count, tensor.zero_point, multiplier, shift, output.zero_point, unsigned)
 
 
+def sum_in_order(x: Array, reduced: tuple[int, ...], *, keep_dims: bool) -> Array:
+    """Sums of float32 over axes: each element is added to those before it, in the order in which they lie."""
+    kept = [axis for axis in range(x.ndim) if axis not in reduced]
+    rows = x.transpose(*kept, *reduced).reshape((*(x.shape[axis] for axis in kept), -1))
+    sums = np.cumsum(rows, axis=-1, dtype=np.float32)[..., -1]
+    return sums.reshape([1 if axis in reduced else size for axis, size in enumerate(x.shape)]) if keep_dims else sums
+
+
+def _real(op: Operator, x: Array, reduced: tuple[int, ...]) -> list[Array]:
+    """Mean or sum of float32: `Reduce`, then one division."""
+    count = int(np.prod([x.shape[axis] for axis in reduced], dtype=np.int64))
+    require(count >= 1, f"input of shape {x.shape} has nothing to reduce")
+    sums = sum_in_order(x, reduced, keep_dims=bool_option(op, "keep_dims"))
+    return [np.asarray(sums / np.float32(count) if op.op == "MEAN" else sums, np.float32)]
+
+
 @kernel("MEAN", "SUM")
 def mean(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
-    """Int8 mean or sum over the axes of input 1; int16 mean."""
+    """Int8 mean or sum over the axes of input 1; int16 mean; float32."""
+    if value(inputs, 0).dtype == np.float32:
+        return _real(op, value(inputs, 0), axes(value(inputs, 1), value(inputs, 0).ndim))
     p = mean_params(op, subgraph, value(inputs, 1))
     x = value(inputs, 0)
     x = x.view(np.uint8) if p.unsigned else x

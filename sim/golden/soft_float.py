@@ -1,4 +1,4 @@
-"""FLOAT_SUM and FLOAT_CODES: float32 numbers in int32 words, added, and quantized. The compiler's own operators.
+"""FLOAT_SUM, FLOAT_REDUCE, FLOAT_CODES: float32 numbers in int32 words, added, and quantized. The compiler's own.
 
 A word has the number's 24 bits with their sign above, in 25, and a biased exponent in the low 7: the value is
 `(word >> 7) * 2^((word & 127) + exponent)`, `exponent` an option of both operators. Zero is the word 0.
@@ -10,6 +10,7 @@ from tq_hw.model.graph import Operator, Subgraph
 from tq_hw.sim.golden.arith import IntArray
 from tq_hw.sim.golden.libm import Float32
 from tq_hw.sim.golden.quantize import quantize
+from tq_hw.sim.golden.reduce import axes, sum_in_order
 from tq_hw.sim.golden.registry import Array, Inputs, bool_option, int_option, kernel, value
 
 __all__ = ["BIAS", "EXPONENT_BITS", "FINE_BITS", "FRACTION_BITS", "pack", "unpack"]
@@ -49,7 +50,18 @@ def float_sum(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
     return [pack(made, exponent).astype(np.int32)]
 
 
+@kernel("FLOAT_REDUCE")
+def float_reduce(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
+    """SUM of words, or of bytes with a table of words as input 2, over the axes of input 1."""
+    x = value(inputs, 0)
+    words = x if x.dtype == np.int32 else value(inputs, 2)[x.view(np.uint8)]
+    numbers = unpack(words.astype(np.int64), int_option(op, "exponent"))
+    made = sum_in_order(numbers, axes(value(inputs, 1), x.ndim), keep_dims=bool_option(op, "keep_dims"))
+    return [pack(made, int_option(op, "exponent")).astype(np.int32)]
+
+
 @kernel("FLOAT_CODES")
 def float_codes(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
-    """QUANTIZE of words to int8."""
-    return quantize(op, subgraph, [unpack(value(inputs, 0).astype(np.int64), int_option(op, "exponent"))])
+    """QUANTIZE of words, each divided by `count`, to int8."""
+    numbers = unpack(value(inputs, 0).astype(np.int64), int_option(op, "exponent"))
+    return quantize(op, subgraph, [numbers / np.float32(int_option(op, "count"))])

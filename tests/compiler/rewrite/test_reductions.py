@@ -1,0 +1,87 @@
+"""MEAN and SUM of float32 between int8 tensors: additions in LiteRT's order, and its one division."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from tq_hw.compiler import compile_model
+from tq_hw.compiler.rewrite.library import LIBRARY
+from tq_hw.compiler.rewrite.rewrite import rewrite
+from tq_hw.isa.config import load_config
+from tq_hw.model.errors import UnsupportedError
+from tq_hw.model.samples.build import ModelBuilder
+from tq_hw.model.tflite.reader import parse_model
+from tq_hw.sim.executor import execute
+from tq_hw.sim.golden.run import run
+from tq_hw.sim.oracles import Oracle
+from tq_hw.sim.rtl.simulate import simulate
+
+SHAPE = (1, 5, 6, 7)
+
+
+def number(b: ModelBuilder, value: object) -> int:
+    return b.constant(np.array(value, np.int32))
+
+
+def real(b: ModelBuilder, scale: float = 0.0313, point: int = -9) -> int:
+    return b.add("DEQUANTIZE", [b.input(SHAPE, scale=scale, zero_point=point)])
+
+
+def reduced(b: ModelBuilder, x: int, op: str, axes: list[int], shape: tuple[int, ...], scale: float) -> int:
+    made = b.add(op, [x, number(b, axes)], shape=shape, options={"keep_dims": len(shape) == len(SHAPE)})
+    return b.add("QUANTIZE", [made], scale=scale, zero_point=-4)
+
+
+def gated(b: ModelBuilder) -> int:
+    """As squeeze and excitation of PyTorch has it: a function of one byte."""
+    x = real(b)
+    return reduced(b, b.add("MUL", [x, b.add("LOGISTIC", [x])]), "MEAN", [1, 2], (1, 1, 1, 7), 0.004)
+
+
+def residual(b: ModelBuilder) -> int:
+    """As the end of a ResNet of PyTorch: a sum of three, seen with channels first."""
+    x = b.add("ADD", [real(b), real(b, 0.07)], options={"fused_activation_function": "RELU"})
+    x = b.add("ADD", [x, real(b, 0.0021, 100)], options={"fused_activation_function": "RELU"})
+    x = b.add("TRANSPOSE", [x, number(b, [0, 3, 1, 2])], shape=(1, 7, 5, 6))
+    return reduced(b, x, "MEAN", [2, 3], (1, 7), 0.013)
+
+
+def along_rows(b: ModelBuilder) -> int:
+    return reduced(b, real(b, 0.1, -128), "SUM", [-1], (1, 5, 6), 0.3)
+
+
+def of_axes_apart(b: ModelBuilder) -> int:
+    return reduced(b, real(b, 0.1, 127), "MEAN", [3, 1], (1, 6), 0.02)
+
+
+@pytest.mark.parametrize("build", [gated, residual, along_rows, of_axes_apart])
+def test_equals_the_engine(litert: Oracle, build: Callable[[ModelBuilder], int]) -> None:
+    b = ModelBuilder("mean")
+    data = b.build(build(b))
+    model = parse_model(data, "mean")
+    assert not {"MEAN", "SUM", "ADD"} & {op.op for op in rewrite(model.main, LIBRARY).operators}
+    rng = np.random.default_rng(0)
+    for _ in range(3):
+        inputs = [rng.integers(-128, 128, SHAPE).astype(np.int8) for _ in model.main.inputs]
+        expected = litert.run(data, inputs)[0]
+        np.testing.assert_array_equal(run(model, inputs).outputs[0], expected)
+        for config in ("n8", "serial"):
+            found = execute(compile_model(model, load_config(config)).program, inputs).outputs[0]
+            np.testing.assert_array_equal(found, expected)
+
+
+def test_on_the_rtl() -> None:
+    b = ModelBuilder("mean")
+    model = parse_model(b.build(gated(b)), "mean")
+    program = compile_model(model, load_config("tiny")).program
+    inputs = [np.random.default_rng(1).integers(-128, 128, SHAPE).astype(np.int8)]
+    np.testing.assert_array_equal(simulate(program, inputs).outputs[0], run(model, inputs).outputs[0])
+
+
+def test_a_transpose_that_changes_the_order_is_refused() -> None:
+    b = ModelBuilder("order")
+    x = b.add("ADD", [b.add("ADD", [real(b), real(b, 0.07)]), real(b, 0.0021)])
+    x = b.add("TRANSPOSE", [x, number(b, [0, 2, 1, 3])], shape=(1, 6, 5, 7))
+    with pytest.raises(UnsupportedError, match=r"is float32 computed inside the model"):
+        compile_model(parse_model(b.build(reduced(b, x, "MEAN", [1, 2], (1, 7), 0.01)), "order"), load_config("n8"))
