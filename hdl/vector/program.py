@@ -132,8 +132,17 @@ class ProgramWalker(wiring.Component):
             made.param_first.eq(tile.param_first & at.chunk_first & at.tile_first),
             made.param_last.eq(tile.param_last & ends.tile_last),
         ]
-        self._rules(m, op, made, made_valid, at.op_number)
+        self._rules(m, op, made, made_valid, at.op_number, self._filled(m, at, ends))
         return step
+
+    def _filled(self, m: Module, at: "_Position", ends: "_Ends") -> Signal:
+        """Return the vector registers that the made run's chunk fills, in a register: rules compare with it at once."""
+        filled = Signal(range(CHUNK_REGISTERS + 1))
+        # The slots of either kind of chunk stand as long as the loops' ends, which have a register as well.
+        last, other = (delayed(m, chunk_registers_of(self._config, at.op.use_acc, slots), 1, name)
+                       for name, slots in (("filled_last", at.left), ("filled_other", at.op.chunk_slots)))
+        m.d.sync += filled.eq(Mux(ends.left_last, last, other))
+        return filled
 
     def _advance(self, m: Module, at: "_Position", ends: "_Ends") -> None:
         """Go on to the next micro-operation, repeat of the body, chunk, or past the tile."""
@@ -154,14 +163,12 @@ class ProgramWalker(wiring.Component):
         with m.Else():
             m.d.sync += at.number.eq(at.number + 1)
 
-    def _rules(self, m: Module, op: Any, made: Any, made_valid: Signal, op_number: Signal) -> None:
+    def _rules(self, m: Module, op: Any, made: Any, made_valid: Signal, op_number: Signal, filled: Signal) -> None:
         """Look at each micro-operation as its run is made; compared in one cycle, gathered in the next."""
-        filled = Signal(range(CHUNK_REGISTERS + 1))
         tests = uop_rules(self._config, 0)
         values = {field.name: self.uop[field.name] for field in UOP[0].fields} | {
             "use_acc": op.use_acc, "use_params": op.use_params, "chunk_registers": filled}
         found, looks, whose = Signal(len(tests) + 1), Signal(), Signal(NUMBER_BITS)
-        m.d.comb += filled.eq(chunk_registers_of(self._config, op.use_acc, made.slots))
         m.d.sync += [
             found.eq(Cat(broken_by_word(tests, values), Mux(op.use_params, self.uop_broken[0], self.uop_broken[1]))),
             looks.eq(made_valid & ~made.table), whose.eq(op_number),
