@@ -111,7 +111,8 @@ def test_facts_are_the_tables(facts: Any) -> None:
 
 
 def test_area_is_what_was_recorded_or_said_not_to_be(core: Path, facts: Any) -> None:
-    ecp5, ice40, xc7 = facts["area"]
+    ecp5, ice40, xc7 = (next(area for area in facts["area"] if area["family"] == family)
+                        for family in ("ecp5", "ice40", "xc7"))
     assert (ice40["family"], ice40["source"], ice40["cells"]["luts"]) == ("ice40", "synthesized", 1873)
     assert ecp5["source"] == xc7["source"] == "not measured" and ecp5["cells"] is None
     text = (core / "README.md").read_text(encoding="utf-8")
@@ -119,7 +120,7 @@ def test_area_is_what_was_recorded_or_said_not_to_be(core: Path, facts: Any) -> 
     n8, n9x8, own = (areas(config)[0] for config in (
         PRESETS["n8"], PRESETS["n9x8"], replace(PRESETS["n8"], name="own", rows=12, cols=12)))
     assert n9x8.source == "synthesized" and n8.source == own.source == "estimated"
-    assert n9x8.clock_mhz == 100.9 and n8.clock_mhz is own.clock_mhz is None
+    assert n9x8.clock_mhz == 90.7 and n8.clock_mhz is own.clock_mhz is None
     assert own.worst is not None and 0.01 < own.worst < 0.1
 
 
