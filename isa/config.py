@@ -244,7 +244,8 @@ PRESETS: dict[str, Config] = {
 def read_table(path: str) -> dict[str, object]:
     """Return what a configuration's TOML file says; ConfigError for one that cannot be read."""
     try:
-        return tomllib.loads(Path(path).read_bytes().decode("utf-8"))
+        # Some editors put a byte order mark in front.
+        return tomllib.loads(Path(path).read_bytes().decode("utf-8-sig"))
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror or error}") from None
     except UnicodeDecodeError:

@@ -1,6 +1,5 @@
 """What machines are looked for: the values of each size, and the limits that they are held to."""
 
-import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import product
@@ -12,7 +11,7 @@ from tq_hw.boards.catalog.rates import memory_rate
 from tq_hw.boards.resources.board import LIMITED, board_resources, taken
 from tq_hw.boards.resources.memories import block_rams, multipliers
 from tq_hw.boards.resources.model import Resources, estimate_resources, families_of
-from tq_hw.isa.config import PRESETS, Config, ConfigError
+from tq_hw.isa.config import PRESETS, Config, ConfigError, read_table
 from tq_hw.isa.memory import YARDSTICK
 from tq_hw.isa.memory import Memory as Rate
 from tq_hw.model.errors import OptionError
@@ -146,9 +145,9 @@ def _known(path: str, what: str, table: object, keys: Sequence[str]) -> Mapping[
 def file_target(path: str) -> Target:
     """Read a target from a TOML file; OptionError says what is wrong with it."""
     try:
-        table: Mapping[str, Any] = tomllib.loads(Path(path).read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise OptionError(f"--space {path}: cannot be read: {error}") from None
+        table: Mapping[str, Any] = read_table(path)
+    except ConfigError as error:
+        raise OptionError(f"--space {error}") from None
     _known(path, "the file", table, _FILE_KEYS)
     space = {key: _values(path, key, values)
              for key, values in _known(path, "space", table.get("space"), _SIZES).items()}

@@ -115,9 +115,19 @@ def read_npz(name: str) -> dict[str, Array]:
                 raise OptionError(f"{name}: expected an .npz archive as numpy.savez writes it, found {found}")
             file.seek(0)
             with np.load(file, allow_pickle=False) as archive:
-                return {key: archive[key] for key in archive.files}
+                return {key: _numbers(archive, key, name) for key in archive.files}
     except OSError as error:
         raise OptionError(f"{name}: cannot read the file: {error.strerror or error}") from error
     except (zipfile.BadZipFile, ValueError, EOFError, KeyError, NotImplementedError, zipfile.LargeZipFile,
             MemoryError) as error:
         raise OptionError(f"{name}: the .npz archive cannot be read: {error}") from error
+
+
+def _numbers(archive: Mapping[str, npt.NDArray[Any]], key: str, name: str) -> npt.NDArray[Any]:
+    """Return an array of an open archive; OptionError where only pickle could read it."""
+    try:
+        return archive[key]
+    except ValueError as error:
+        if "allow_pickle" not in str(error):
+            raise
+        raise OptionError(f"{name}: array {key!r} holds Python objects, expected numbers") from error

@@ -91,6 +91,7 @@ _ZIP = b"PK\x03\x04"
 _ZIPPED = {
     b"data.pkl": "a PyTorch file; convert it with litert-torch, quantized to int8",
     b"model.weights.h5": "a Keras file; convert it with tf.lite.TFLiteConverter, quantized to int8",
+    b".npyPK": "an archive of NumPy arrays; they are for --inputs",
 }
 
 
@@ -104,7 +105,9 @@ def _guess_format(data: bytes) -> str:
               b"\x89HDF": "HDF5 (Keras .h5); convert it with tf.lite.TFLiteConverter, quantized to int8",
               b"\x08": "protobuf (ONNX or a frozen graph); convert it with onnx2tf or tf.lite.TFLiteConverter, "
               "quantized to int8", b"GGUF": "a language model in GGUF, which this accelerator does not run", b"version https://git-lfs":
-              "a Git LFS pointer; fetch the file itself", b"<": "HTML or XML"}
+              "a Git LFS pointer; fetch the file itself", b"<": "HTML or XML",
+              b"\x89PNG": "a picture; it is for --inputs", b"\xff\xd8\xff": "a picture; it is for --inputs",
+              b"\x93NUMPY": "a NumPy array; save it with np.savez, for --inputs"}
     for start, kind in starts.items():
         if data.startswith(start):
             return f"; it looks like {kind}"

@@ -88,6 +88,9 @@ def test_names_a_short_file():
     (b"GGUF\3\0\0\0", "a language model in GGUF, which this accelerator does not run"),
     (b"\x20\0\0\0\0\0\0\0{}", "weights alone (.safetensors); convert the model that they belong to"),
     (b"rows = 8\n", "text"), (b"<html>..", "HTML or XML"),
+    (b"\x89PNG\r\n\x1a\n", "a picture; it is for --inputs"), (b"\xff\xd8\xff\xe0abcd", "a picture; it is for --inputs"),
+    (b"\x93NUMPY\1\0", "a NumPy array; save it with np.savez, for --inputs"),
+    (b"PK\x03\x04abcdimage.npyPK", "an archive of NumPy arrays; they are for --inputs"),
     (b"version https://git-lfs.x", "a Git LFS pointer; fetch the file itself"),
 ])
 def test_names_what_another_format_looks_like(start, hint):
