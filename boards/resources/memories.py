@@ -23,7 +23,7 @@ _PRODUCT = {"ecp5": 1, "gowin": 0.5, "xc7": 1}
 #: Of a lane of the vector unit, and of an activation lane: one takes two, because a constant has more than 18 bits.
 _LANE_MULTIPLIERS, _ACTIVATION_MULTIPLIERS = 4, 14
 #: Multipliers of 18 x 18 bits, or 25 x 18, that 25 x 8 take.
-_PACKED_MULTIPLIERS = {"ecp5": 2, "xc7": 1}
+_PACKED_MULTIPLIERS = {"ecp5": 2, "gowin": 1.5, "xc7": 1}
 #: Beats that the store unit's queue holds, and bits of one that are not data: a strobe per byte, the end of a burst.
 _STORE_BEATS = 512
 #: Commands that fetch holds, a queue for each unit that works.

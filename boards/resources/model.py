@@ -23,6 +23,8 @@ __all__ = ["FITTED", "Resources", "Spread", "errors_of", "estimate_resources", "
 
 #: Kinds of cells that are fitted; multipliers and block RAM are exact.
 FITTED = ("luts", "carries", "flip_flops", "small_rams")
+#: Families whose units grow as those of another one, of LUTs with four inputs too, of which more was recorded.
+_LIKE = {"gowin": "ecp5"}
 #: Machines that are recorded, at least, where a family is offered.
 _LEAST = 3
 Array = npt.NDArray[np.float64]
@@ -156,16 +158,25 @@ def _sizes(unit: str, kind: str, config: Config, family: str) -> Sequence[float]
 Factors = Mapping[str, Mapping[str, Array]]
 
 
+def _shared(rows: Array, counts: Array, like: Array) -> Array:
+    """Return the factors of another family times what the counts are of its estimates, on average."""
+    estimates = rows @ like
+    shares = counts[estimates > 0] / estimates[estimates > 0]
+    factors_of: Array = like * (shares.mean() if len(shares) else 0.0)
+    return factors_of
+
+
 def _factors(family: str, known: Sequence[Machine]) -> Factors:
     found: dict[str, dict[str, Array]] = {}
     added = [added_by_options(machine.config, family) for machine in known]
+    like = _all_factors(_LIKE[family], known[0].config.design) if family in _LIKE else None
     for unit in known[0].units:
         found[unit] = {}
         for kind in FITTED:
             rows = np.array([_sizes(unit, kind, machine.config, family) for machine in known], np.float64)
             counts = np.array([machine.units[unit].get(kind, 0) - more.get((unit, kind), 0)
                                for machine, more in zip(known, added, strict=True)], np.float64)
-            found[unit][kind] = _fit(rows, counts)
+            found[unit][kind] = _fit(rows, counts) if like is None else _shared(rows, counts, like[unit][kind])
     return found
 
 

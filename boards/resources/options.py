@@ -14,7 +14,8 @@ __all__ = ["added_by_options"]
 #: What a cell for two products takes more than two cells for one, of grids that were synthesized both ways (16 x 8 for
 #: a 7 series, 4 x 4 for the others).
 _PACKED_CELL = {"xc7": {"luts": 11.9, "carries": 1.6, "flip_flops": 55.4},
-                "ecp5": {"luts": 29.9, "carries": 26.3, "flip_flops": 138.8}}
+                "ecp5": {"luts": 29.9, "carries": 26.3, "flip_flops": 138.8},
+                "gowin": {"luts": 25.9, "carries": 50.8, "flip_flops": 142.4}}
 #: What the decoder of compressed weights adds to the load unit, by columns, of load units that were synthesized both
 #: ways. It grows in steps with the bytes that the decoder sees at a time (up to 8, 16 and 32 columns): between two
 #: machines of one step a straight line, from there to the next step the nearest.
