@@ -188,6 +188,11 @@ def record_board(board: Board, memory: Memory) -> None:
     with tempfile.TemporaryDirectory() as folder:
         cells = dict(synthesize_board(board, memory, Path(folder)))
     print(f"{board.name} with {memory.name}: {cells}", flush=True)
+    keep_board(board, memory, cells)
+
+
+def keep_board(board: Board, memory: Memory, cells: dict[str, float]) -> None:
+    """Write the cells of a whole board into the record, in place of those that it has."""
     known = load()
     rows = [row for row in known.get("boards", ()) if (row["board"], row["memory"]) != (board.name, memory.name)]
     rows.append({"board": board.name, "memory": memory.name, "config": values_of(board.config), "cells": cells})
