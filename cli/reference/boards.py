@@ -11,7 +11,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from tq_hw.boards.build.toolchains import TOOLS_OF
 from tq_hw.boards.catalog.board import FAMILIES, Board
 from tq_hw.boards.catalog.catalog import BOARDS
 from tq_hw.boards.catalog.rates import memory_rate
@@ -104,7 +103,7 @@ def _lines(record: dict[str, Any]) -> Iterator[str]:
         memory = board.memories[0]
         cells = [board.name, board.device.name, _machine(board.config), f"{memory.name}, {_size(memory.size_bytes)}",
                  f"{memory_rate(board, memory).bytes_per_cycle:g}", f"{board.clock_hz / 1e6:g}", _reached(board),
-                 *_cells(board), ", ".join(TOOLS_OF[board.toolchain])]
+                 *_cells(board), board.toolchain.value]
         yield f"| {' | '.join(cells)} |"
     yield _TIMES.rstrip("\n")
     yield ""
