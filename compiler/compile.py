@@ -112,9 +112,9 @@ def compile_model(model: Model, config: Config, *, profile: str | None = None, r
         emit_layers(made, emission)
         return made
 
-    emitter, commands = search(graph, plan, [
-        *_plans_for_slow_memory(graph, config, resident, plan, memory or Memory()),
-        *_lead_plans(graph, config, resident)], emit)
+    others = [*_plans_for_slow_memory(graph, config, resident, plan, memory or Memory()),
+              *_lead_plans(graph, config, resident)]
+    emitter, commands = search(graph, plan, others, emit)
     observe("emit", emitter)
     verify(emitter)
     observe("verify", emitter)
@@ -129,21 +129,25 @@ def plan_model(model: Model, config: Config, patterns: Sequence[Pattern] = (), r
                observe: Observer = unobserved) -> tuple[Graph, Plan]:
     """Return the layers of a model and where everything lives: the passes before any command is emitted.
 
-    Arguments and errors are those of `compile_model`.
+    Arguments and errors are those of `compile_model`. `passes.py` says what holds after each pass.
     """
     check_profile(model)
     # The serial machine multiplies one number at a time: moves are faster.
-    machine = () if config.design == "serial" else picks(config.gemm_rows, config.cols)
-    graph = legal = legalize(model, patterns, machine)
-    observe("legalize", graph)
-    graph = in_place(graph)
+    machine_patterns = () if config.design == "serial" else picks(config.gemm_rows, config.cols)
+    legal = legalize(model, patterns, machine_patterns)
+    observe("legalize", legal)
+
+    graph = in_place(legal)
     verify_places(legal, graph)
     observe("in_place", graph)
+
     graph = specialize(graph, config)
     observe("specialize", graph)
+
     graph = spread_rows(graph, config)
     observe("spread_rows", graph)
     check_tensors(model.name, graph)
+
     plan = make_plan(graph, config, resident=resident)
     observe("plan", plan)
     check_commands(graph, plan, config)

@@ -1,4 +1,17 @@
-"""States of the bridge in which a request is done: words between the frame and registers, memory or the identity."""
+"""States of the bridge in which a request is done: words between the frame and registers, memory or the identity.
+
+| state | what it waits for, or does |
+|---|---|
+| FETCH, FETCHED | a byte of the frame, which block RAM gives two cycles after its address |
+| FILL | the byte goes to its place in the word |
+| WRITE, WRITTEN | the word goes to a register or to memory, which answers |
+| READ | a word is asked for |
+| LOOK, FIND, SEE | a register's value, two cycles after its address; a word of the identity takes as long |
+| AWAIT | memory's answer |
+| KEEP | the word's bytes go to the frame, one a cycle |
+
+Each ends in NOTE, where the answer begins, with a status.
+"""
 
 from typing import Any
 
@@ -11,7 +24,7 @@ __all__ = ["read", "write"]
 
 
 def write(m: Module, bridge: Any, s: FrameState) -> None:
-    """Carry data from the frame to registers or memory, word by word."""
+    """Carry data from the frame to registers or memory, word by word: FETCH to WRITTEN."""
     with m.State("FETCH"):
         m.next = "FETCHED"
     with m.State("FETCHED"):
@@ -51,7 +64,7 @@ def write(m: Module, bridge: Any, s: FrameState) -> None:
 
 
 def read(m: Module, bridge: Any, s: FrameState, identity: Identity) -> None:
-    """Collect registers, memory or the identity, word by word."""
+    """Collect registers, memory or the identity, word by word: READ to KEEP."""
     words = Array(getattr(identity, word.name) for word in IDENTITY)
     with m.State("READ"):
         m.d.sync += bridge.reg_addr.eq(s.word)

@@ -28,27 +28,22 @@ _CODED_CHUNK_WORDS, _CODED_PIECE_WORDS = 1200, 600
 
 
 class _MacEmitter(MacLayer):
+    """A layer whose kernel is one operation of the array, or one per folded column or column phase.
+
+    Loops, from the outermost: chunks of output blocks whose constants are in the ring together, rectangles, groups of
+    output blocks whose constants come together, operations.
+    """
+
     def run(self) -> Iterator[None]:
-        """Emit the layer: all weights in the ring if they fit half of it, else by chunks of output blocks.
+        """Emit the layer; where the ring holds no output block's constants, `emit_split` cuts the kernel.
 
         Yields after each rectangle that is complete (all output blocks).
         """
-        sub = self.config.sub_blocks
-        per_block = self.packed.words() + self.config.param_words
-        ring = self.emitter.ring_words()
-        apart = self.config.cols != self.config.word_bytes
-        pieces = (self.packed.words() * sub, self.config.param_words * sub) if apart else (per_block * sub,)
-        if not self.emitter.holds(*pieces):
+        sub, ring = self.config.sub_blocks, self.emitter.ring_words()
+        if not self._holds_a_word_block():
             emit_split(self, ring)
             return
-        chunk = self.out_blocks
-        chunk_words = _CODED_CHUNK_WORDS if self.config.compressed_weights else _CHUNK_WORDS
-        limit = chunk_words if self._single_rect() else ring // 2
-        if self.plan.cuts is None and not self.same and self.out_blocks * per_block > min(limit, ring // 2):
-            chunk = max(sub, min(limit, ring // 2) // per_block // sub * sub)
-        if self.plan.blocks < block_count(self.layer.output.shape[3], self.config):
-            chunk = min(chunk, self.plan.blocks * sub)
-        for first, last in even_cuts(0, ceil_div(self.out_blocks, sub), ceil_div(chunk, sub)):
+        for first, last in even_cuts(0, ceil_div(self.out_blocks, sub), ceil_div(self._chunk_blocks(ring), sub)):
             blocks = (first * sub, min(last * sub, self.out_blocks))
             with self.emitter.scope():
                 constants = MacConstants(self.emitter, self.packed, self.parameters, blocks, self.same)
@@ -62,11 +57,34 @@ class _MacEmitter(MacLayer):
                     if blocks[1] == self.out_blocks:
                         yield
 
+    def _holds_a_word_block(self) -> bool:
+        """Whether the ring has room for the constants of the output blocks that share a word."""
+        weights, parameters = (words * self.config.sub_blocks for words in (
+            self.packed.words(), self.config.param_words))
+        apart = self.config.cols != self.config.word_bytes
+        return self.emitter.holds(*((weights, parameters) if apart else (weights + parameters,)))
+
+    def _chunk_blocks(self, ring: int) -> int:
+        """Output blocks whose constants are in the ring together: all of them where half of it has room for them.
+
+        A single rectangle takes fewer at a time, so that the array begins as soon as the first ones are there.
+        """
+        sub, chunk = self.config.sub_blocks, self.out_blocks
+        per_block = self.packed.words() + self.config.param_words
+        at_once = _CODED_CHUNK_WORDS if self.config.compressed_weights else _CHUNK_WORDS
+        room = min(at_once, ring // 2) if self._single_rect() else ring // 2
+        in_a_cascade = self.plan.cuts is not None
+        if not in_a_cascade and not self.same and self.out_blocks * per_block > room:
+            chunk = max(sub, room // per_block // sub * sub)
+        if self.plan.blocks < block_count(self.layer.output.shape[3], self.config):
+            chunk = min(chunk, self.plan.blocks * sub)
+        return chunk
+
     def _single_rect(self) -> bool:
         return sum(len(span) for layer in self.layers for span in self.spans(layer, (0, 1), None)) == 1
 
     def _job(self, rect: Rect, constants: MacConstants, coming: Sequence[Rect]) -> None:
-        """All output blocks that have constants for one rectangle; the first rectangle loads these.
+        """Make the output blocks of a chunk for one rectangle; the first rectangle loads their constants.
 
         Constants come in pieces after the rectangle's input, so that the array starts after the first. Of the last
         rectangle, half of the blocks that are left are stored as soon as they are done.
@@ -74,16 +92,11 @@ class _MacEmitter(MacLayer):
         blocks, sub = constants.blocks, self.config.sub_blocks
         stored = rect.blocks[0]
         begun = self._begin_by_slices(rect, constants) if self._has_slices(rect, constants) else None
-        first = blocks[0] if begun is None else constants.loaded
-        groups = [(first, blocks[1])] if first < blocks[1] else []
-        if constants.loaded < blocks[1]:
-            piece = _CODED_PIECE_WORDS if self.config.compressed_weights else _PIECE_WORDS
-            at_once = blocks[1] if self.same else max(sub, piece // constants.step // sub * sub)
-            groups = [(block, min(block + at_once, blocks[1])) for block in range(first, blocks[1], at_once)]
-            if self._single_rect() and self.emitter.comes_back(self.layer.inputs[0]):
-                # Constants do not wait for the stores of another layer.
-                for _, last in groups:
-                    constants.bring(last)
+        groups = self._groups(constants, blocks[0] if begun is None else constants.loaded)
+        if constants.loaded < blocks[1] and self._single_rect() and self.emitter.comes_back(self.layer.inputs[0]):
+            # Constants do not wait for the stores of another layer.
+            for _, last in groups:
+                constants.bring(last)
         source, reads, target = begun or (
             *self._source_once(rect, coming), self.emitter.target(self.layer, self.plan, rect))
         for group in groups:
@@ -95,6 +108,15 @@ class _MacEmitter(MacLayer):
                     self.emitter.finish(self.layer, target, replace(rect, blocks=(stored, done)))
                     stored = done
         self.emitter.finish(self.layer, target, replace(rect, blocks=(stored, rect.blocks[1])))
+
+    def _groups(self, constants: MacConstants, first: int) -> list[tuple[int, int]]:
+        """Output blocks from `first` on whose constants come together; all of them where they are there already."""
+        last, sub = constants.blocks[1], self.config.sub_blocks
+        if constants.loaded == last:
+            return [(first, last)] if first < last else []
+        words = _CODED_PIECE_WORDS if self.config.compressed_weights else _PIECE_WORDS
+        size = last if self.same else max(sub, words // constants.step // sub * sub)
+        return [(block, min(block + size, last)) for block in range(first, last, size)]
 
     def _source_once(self, rect: Rect, coming: Sequence[Rect]) -> tuple[View, tuple[Access, ...]]:
         """Bring a rectangle's input; that of a single one with all channels stays for all chunks of output blocks."""

@@ -37,7 +37,7 @@ class MacConstants:
     step: int = field(init=False)
     #: Words of a block in front of its weights; words after a short one that the vector unit reads with it.
     _before: int = field(init=False, default=0)
-    _behind: int = field(init=False, default=0)
+    _after: int = field(init=False, default=0)
     _placed: Constants = field(init=False)
     #: Parameters whose words are longer than those of weights.
     _apart: Constants | None = field(init=False, default=None)
@@ -56,9 +56,9 @@ class MacConstants:
             return
         self._before = len(parameters[0]) // config.word_bytes
         self.step += self._before
-        self._behind = max(0, config.param_words - self.step)
+        self._after = max(0, config.param_words - self.step)
         self._placed = self.emitter.place(
-            b"".join(a + b for a, b in zip(parameters, weights, strict=True)) + bytes(self._behind * config.word_bytes),
+            b"".join(a + b for a, b in zip(parameters, weights, strict=True)) + bytes(self._after * config.word_bytes),
             config.word_bytes)
 
     @property
@@ -87,7 +87,7 @@ class MacConstants:
         first = self._number(blocks[0])
         last = first + (1 if self.same else blocks[1] - blocks[0])
         base = self._placed.base
-        found = [Access("pad", base + first * self.step, base + last * self.step + self._behind)]
+        found = [Access("pad", base + first * self.step, base + last * self.step + self._after)]
         if self._apart is not None:
             size = self.emitter.config.param_words
             found.append(Access("pad", self._apart.base + first * size, self._apart.base + last * size))
@@ -99,7 +99,7 @@ class MacConstants:
         Returns what was written of weights. The blocks count as loaded; none may be before.
         """
         first, self.loaded, config = self.blocks[0], last, self.emitter.config
-        assert not self._behind and not self.same, "weights are as long as parameters"
+        assert not self._after and not self.same, "weights are as long as parameters"
         if words[0] == 0 and self._apart is not None:
             self.emitter.bring(self._apart, 0, (last - first) * config.param_words)
         low = self._before + words[0] if words[0] else 0
@@ -110,8 +110,8 @@ class MacConstants:
         first, self.loaded = self._number(self.loaded), last
         if first == 0 or not self.same:
             end = 1 if self.same else self._number(last)
-            there = first * self.step + self._behind if first else 0
-            self.emitter.bring(self._placed, there, end * self.step + self._behind)
+            there = first * self.step + self._after if first else 0
+            self.emitter.bring(self._placed, there, end * self.step + self._after)
             if self._apart is not None:
                 size = self.emitter.config.param_words
                 self.emitter.bring(self._apart, first * size, end * size)

@@ -52,18 +52,10 @@ class MacLayer:
         self.column_phases: dict[tuple[int, int], list[ColumnPhases]] = {}
         self.packed = pack(self.layer, self.plan, config)
         self.out_blocks = ceil_div(self.layer.output.shape[3], config.cols)
-        # Equal multipliers and shifts stand in the micro-operation: only biases are loaded, and the weights after
-        # them are read where the multipliers would be.
-        uniform = (self.layer.wide is None and config.cols == config.word_bytes
-                   and len(set(self.layer.multiplier.tolist())) == 1 and len(set(self.layer.shift.tolist())) == 1)
-        param_words = ceil_div(4 * config.cols, config.word_bytes) if uniform else config.param_words
-        parameters = parameter_blocks(self.layer.bias, self.layer.multiplier, self.layer.shift, config)
-        size = config.param_words * config.word_bytes
-        self.parameters = tuple(parameters[block * size:block * size + param_words * config.word_bytes]
-                                for block in range(self.out_blocks))
-        # Averages have the same constants for all channels: those of the first block serve all.
-        self.same = uniform and self.layer.depthwise and not (self.packed.diagonal or self.packed.dilated) and bool(
-            (self.layer.weights == self.layer.weights[:, :, :1]).all()) and len(set(self.layer.bias.tolist())) == 1
+        uniform = self._is_uniform()
+        self.parameters = self._parameter_blocks(uniform)
+        #: Whether the constants of the first output block serve all.
+        self.same = uniform and self._is_average()
         if self.layer.input_table is None:
             self.emitter.tables(self.layer.tables)
         self.wide = None
@@ -77,6 +69,30 @@ class MacLayer:
         self.windows = Windows(self.emitter, self.layer, self.plan, fold) if fold is not None else None
         if self.windows is not None:
             self.windows.write_table()
+
+    def _is_uniform(self) -> bool:
+        """Whether one multiplier and shift serve all channels, so that they can stand in the micro-operation.
+
+        Only biases are loaded then; where the multipliers would be, the vector unit reads weights and ignores them.
+        """
+        layer, config = self.layer, self.config
+        return (layer.wide is None and config.cols == config.word_bytes
+                and len(set(layer.multiplier.tolist())) == len(set(layer.shift.tolist())) == 1)
+
+    def _is_average(self) -> bool:
+        """Whether all channels have the same weights and bias, as those of an average have."""
+        layer, packed = self.layer, self.packed
+        return (layer.depthwise and not packed.diagonal and not packed.dilated
+                and bool((layer.weights == layer.weights[:, :, :1]).all()) and len(set(layer.bias.tolist())) == 1)
+
+    def _parameter_blocks(self, uniform: bool) -> tuple[bytes, ...]:
+        """Parameters of each output block as they are loaded: biases alone if `uniform`."""
+        layer, config = self.layer, self.config
+        words = ceil_div(4 * config.cols, config.word_bytes) if uniform else config.param_words
+        whole = parameter_blocks(layer.bias, layer.multiplier, layer.shift, config)
+        distance = config.param_words * config.word_bytes
+        return tuple(whole[first:first + words * config.word_bytes]
+                     for first in range(0, self.out_blocks * distance, distance))
 
     def word_blocks(self, blocks: tuple[int, int]) -> tuple[int, int]:
         """Blocks of a word that hold these output blocks."""

@@ -68,6 +68,19 @@ def _all_channels(layer: Layer) -> bool:
 
 
 class _Schedule:
+    """The strips of each layer of a group, and the order in which the layers make them.
+
+    Layers and strips are counted from 0 within the group.
+
+    Members
+    -------
+    rolling : ids of the values that live in rolling buffers
+    count : strips
+    readers : by layer, who reads its output within the group: (layer, position of the input)
+    cuts : by layer, the output rows that it makes for each strip; None where it has made them already
+    order : (layer, strip) as they are emitted
+    """
+
     def __init__(self, layers: Sequence[Layer], rolling: Set[int], height: int) -> None:
         self.layers, self.rolling = layers, rolling
         self.count = ceil_div(layers[-1].output.shape[1], height)
@@ -79,54 +92,63 @@ class _Schedule:
         self.order = self._order()
 
     def _cuts(self, number: int, height: int) -> tuple[Cut, ...]:
-        layer = self.layers[number]
-        rows = layer.output.shape[1]
+        """Return the strips of a layer; those of its readers are known.
+
+        The last layer has `height` rows a strip. Others have the rows that their readers lack for their own strips, or,
+        if nothing in the group reads them, even shares.
+        """
+        output, readers = self.layers[number].output, self.readers[number]
+        rows = output.shape[1]
         found: list[Cut] = []
-        at = 0
+        made = 0
         for strip in range(self.count):
-            ends = [_rows_read(self.layers[other], position, cut)[1] for other, position in self.readers[number]
-                    if (cut := self.cuts[other][strip]) is not None]
             if number == len(self.layers) - 1:
                 end = min(rows, (strip + 1) * height)
-            elif self.readers[number]:
-                end = max(ends, default=at)
+            elif readers:
+                end = max((_rows_read(self.layers[other], position, cut)[1] for other, position in readers
+                           if (cut := self.cuts[other][strip]) is not None), default=made)
             else:
                 end = ceil_div((strip + 1) * rows, self.count)
-            if strip == self.count - 1 and id(layer.output) not in self.rolling:
-                end = rows
-            found.append((at, end) if end > at else None)
-            at = max(at, end)
+            if strip == self.count - 1 and id(output) not in self.rolling:
+                end = rows  # also those that no window of the group reaches
+            found.append((made, end) if end > made else None)
+            made = max(made, end)
         return tuple(found)
 
     def _order(self) -> tuple[tuple[int, int], ...]:
-        stages: list[int] = []
+        """Return (layer, strip) round by round: layers that read all channels first, each `lags` strips late."""
+        lags: list[int] = []
         for layer in self.layers:
-            before = [stages[other] for other, reader in enumerate(self.layers[:len(stages)])
-                      if any(reader.output is value for value in layer.inputs)]
-            stages.append(max(before, default=0) + (1 if before and _all_channels(layer) else 0))
-        order = sorted(range(len(self.layers)), key=lambda number: (not _all_channels(self.layers[number]), number))
-        return tuple((number, turn - stages[number]) for turn in range(self.count + max(stages)) for number in order
-                     if 0 <= turn - stages[number] < self.count
-                     and self.cuts[number][turn - stages[number]] is not None)
+            feeders = [lags[other] for other, feeder in enumerate(self.layers[:len(lags)])
+                       if any(feeder.output is value for value in layer.inputs)]
+            lags.append(max(feeders, default=0) + (1 if feeders and _all_channels(layer) else 0))
+        of_a_round = sorted(range(len(self.layers)),
+                            key=lambda number: (not _all_channels(self.layers[number]), number))
+        rounds = range(self.count + max(lags))
+        wanted = ((number, at - lags[number]) for at in rounds for number in of_a_round)
+        return tuple((number, strip) for number, strip in wanted
+                     if 0 <= strip < self.count and self.cuts[number][strip] is not None)
 
     def buffer(self, number: int, extra: int) -> Rolling | None:
         """Origins in a buffer of the fewest rows and `extra` strips; None if rows would move onto themselves."""
         done = [0] * len(self.layers)
+        #: Of each strip of the layer: its rows [first, end), and the first row that is still needed then.
         writes: list[tuple[int, int, int]] = []
         for other, strip in self.order:
             cut = self.cuts[other][strip]
             assert cut is not None
             if other == number:
-                needed = [_rows_read(self.layers[reader], position, next_cut)[0]
-                          for reader, position in self.readers[number]
-                          if (next_cut := next((c for c in self.cuts[reader][done[reader]:] if c), None)) is not None]
+                coming = [(reader, position, next((rows for rows in self.cuts[reader][done[reader]:] if rows), None))
+                          for reader, position in self.readers[number]]
+                needed = [_rows_read(self.layers[reader], position, rows)[0]
+                          for reader, position, rows in coming if rows is not None]
                 writes.append((*cut, min([cut[0], *needed])))
             done[other] = strip + 1
         rows = max(end - keep for _, end, keep in writes) + extra * max(end - first for first, end, _ in writes)
         origin, origins = 0, {}
         for first, end, keep in writes:
             if end - origin > rows:
-                if keep - origin < first - keep:
+                if keep - origin < first - keep:  # the kept rows would overlap the place that they move to
                     return None
                 origin = keep
             origins[first] = origin

@@ -47,6 +47,27 @@ def _cuts_channels(layer: Layer) -> bool:
     return not isinstance(layer, RowProgram | Pad) and not (isinstance(layer, Mac) and not layer.depthwise)
 
 
+def _made_here(layer: Layer) -> tuple[int, int]:
+    """Rows and columns of the output that a layer makes: all of them, or its region."""
+    if isinstance(layer, Mac) and layer.region is not None:
+        top, bottom, left, right = layer.region
+        return bottom - top, right - left
+    return layer.output.shape[1], layer.output.shape[2]
+
+
+def _halves(size: int) -> list[int]:
+    """The size, half of it, a quarter, ... and 1, rounded up."""
+    found = [size]
+    while found[-1] > 1:
+        found.append(ceil_div(found[-1], 2))
+    return found
+
+
+def _halves_down(size: int) -> list[int]:
+    """The size, half of it, a quarter, ... and 1, rounded down."""
+    return [size >> power for power in range(size.bit_length())]
+
+
 @dataclass
 class Rectangles:
     """Finds them for one layer after the other.
@@ -96,16 +117,10 @@ class Rectangles:
         if isinstance(layer, Staged):
             ins, least = self.strip_words(layer, index, 1, 1, 1)
             return LayerPlan(1, 1, ins, budget, 1, 1) if budget >= least else None
-        _, h, w, c = layer.output.shape
-        if isinstance(layer, Mac) and layer.region is not None:
-            h, w = layer.region[1] - layer.region[0], layer.region[3] - layer.region[2]
-        all_blocks = block_count(c, self.config)
+        h, w = _made_here(layer)
+        all_blocks = block_count(layer.output.shape[3], self.config)
         strips = self.strip_words(layer, index, 1, 1, 1)
         streaming = any(strips[0]) or strips[1] > 0
-        blocks_options = [all_blocks]
-        if _cuts_channels(layer):
-            while blocks_options[-1] > 1:
-                blocks_options.append(ceil_div(blocks_options[-1], 2))
         goal = max(1, ceil_div(h, 4)) if streaming else h
         if isinstance(layer, Mac) and not layer.depthwise:
             # Fewer slots than there are rows of weights take as long: batches of a dense layer are worked on at once.
@@ -116,19 +131,13 @@ class Rectangles:
             ins, out = self.strip_words(layer, index, rows, w, all_blocks)
             if 4 * (sum(ins) + out) <= min(budget, self.config.scratchpad_words // 4):
                 return LayerPlan(rows, w, ins, out, all_blocks, 4, self.folds[index])
-        for blocks in blocks_options:
-            for slots in (2, 1):
-                cols = w
-                while True:
-                    rows = goal
-                    while rows >= 1:
-                        ins, out = self.strip_words(layer, index, rows, cols, blocks)
-                        if slots * (sum(ins) + out) <= budget:
-                            return LayerPlan(rows, cols, ins, out, blocks, slots, self.folds[index])
-                        rows = rows // 2 if rows > 1 else 0
-                    if cols == 1 or isinstance(layer, Pad):
-                        break
-                    cols = ceil_div(cols, 2)
+        # Fewer rows first, then fewer columns, then one buffer of each kind, at last fewer channels.
+        for blocks, slots, cols, rows in itertools.product(
+                _halves(all_blocks) if _cuts_channels(layer) else [all_blocks], (2, 1),
+                [w] if isinstance(layer, Pad) else _halves(w), _halves_down(goal)):
+            ins, out = self.strip_words(layer, index, rows, cols, blocks)
+            if slots * (sum(ins) + out) <= budget:
+                return LayerPlan(rows, cols, ins, out, blocks, slots, self.folds[index])
         return None
 
     def _best_shape(self, layer: Layer, index: int, widest: LayerPlan, budget: int) -> LayerPlan:
@@ -138,12 +147,10 @@ class Rectangles:
         key = index, budget, (*map(self.kept, layer.inputs), self.kept(layer.output))
         if key in self._shapes:
             return self._shapes[key]
-        _, h, w, c = layer.output.shape
-        if isinstance(layer, Mac) and layer.region is not None:
-            h, w = layer.region[1] - layer.region[0], layer.region[3] - layer.region[2]
+        h, w = _made_here(layer)
         most, count = streamed_cycles(layer, widest, self.config), rectangle_count(layer, widest, self.config)
         best, least = widest, most + _WORTH_CYCLES * count
-        all_blocks = block_count(c, self.config)
+        all_blocks = block_count(layer.output.shape[3], self.config)
         for cols, blocks, slots in itertools.product(
                 shares(w), shares(all_blocks) if _cuts_channels(layer) else [all_blocks], (2, 1)):
             for rows in shares(h):

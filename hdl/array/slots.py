@@ -240,11 +240,14 @@ class SlotCounter(wiring.Component):
 
     def _admit(self, m: Module, *, live: Signal, ending: Signal, tail_over: Value,
                after: Any) -> tuple[Signal, Signal, Signal, Value]:
-        """Return the strobe that the next step begins in the following cycle, and that the present one allows it.
+        """Say when the next step begins.
 
-        The first step of an operation begins when no step is live, one cycle later than others may: the constants are
-        many. The third value is that the present step allows such a step, the last one that the step that begins goes
-        on to the next buffer.
+        A step waits until (`room`) there is a buffer for its tile, (`behind`) it reads after the rest of the last row,
+        and (`over`) the step before has come to its last slot. The first step of an operation waits until no step is
+        live, a cycle longer than others: its constants are many.
+
+        Returns the strobe that the step begins in the following cycle; that it may, as far as the step before goes;
+        the same of an operation's first step; whether the step goes on to the next buffer.
         """
         new = self.i.payload
         begin, may_begin, begins_operation, room, behind = (
