@@ -55,6 +55,14 @@ def tile_sizes(f: Mapping[str, int]) -> list[int]:
     return [size for size in sizes for _ in range(blocks)] if f.get("blocks_inner") else sizes * blocks
 
 
+#: The fields on which the cycles of an operation depend, and those of which only the bank counts.
+_SIZES = ("mode", "slots", "tile_slots", "out_blocks", "blocks_inner", "kernel_rows", "kernel_cols", "kernel_blocks",
+          "slices", "weight_rows", "out_cols", "period", "row_first", "col_first", "in_rows", "in_cols", "sub_first",
+          "row_stride", "col_stride", "kernel_row_dilation", "kernel_col_dilation")
+_ADDRESSES = ("in_base", "in_col_step", "in_row_step", "in_block_step", "kernel_row_step", "kernel_col_step",
+              "kernel_block_step", "weight_base", "weight_block_step")
+
+
 def array_tiles(operation: Operation, config: Config) -> tuple[ArrayTile, ...]:
     """Return the tiles of an operation in their order."""
     return _tiles(*_key(operation), config)
@@ -68,34 +76,24 @@ def _key(operation: Operation) -> tuple[tuple[int, ...], Folds]:
     return (*(f.get(name, 0) for name in _SIZES), *(f.get(name, 0) % BANKS for name in _ADDRESSES)), folds
 
 
-_SIZES = ("mode", "slots", "tile_slots", "out_blocks", "blocks_inner", "kernel_rows", "kernel_cols", "kernel_blocks",
-          "slices", "weight_rows", "out_cols", "period", "row_first", "col_first", "in_rows", "in_cols", "sub_first",
-          "row_stride", "col_stride", "kernel_row_dilation", "kernel_col_dilation")
-_ADDRESSES = ("in_base", "in_col_step", "in_row_step", "in_block_step", "kernel_row_step", "kernel_col_step",
-              "kernel_block_step", "weight_base", "weight_block_step")
-
-
 @lru_cache(maxsize=1 << 12)
 def _tiles(values: tuple[int, ...], folds: Folds, config: Config) -> tuple[ArrayTile, ...]:
+    """Return the tiles of an operation of these sizes and addresses, step by step."""
     f = dict(zip(_SIZES + _ADDRESSES, values, strict=True))
     steps = array_steps(f, folds, config)
-    rows = f["weight_rows"]
-    walk = _Walk(rows)
+    walk = _Walk(f["weight_rows"])
     order = tile_order(f)
-    # Where the weights of each step lie; what follows the last one, and where, is not known.
-    first_weights = [f["weight_base"] + block * f["weight_block_step"] for block, _, _ in order]
+    # The banks in which the next step's weights begin; what follows the last step, and where, is not known.
+    firsts = [f["weight_base"] + block * f["weight_block_step"] for block, _, _ in order]
+    banks_of_weights = [(first + at * f["weight_rows"]) % BANKS for first in firsts for at in range(len(steps))]
+    next_banks = [*banks_of_weights[1:], -1]
     found = []
     for number, (block, first, slots) in enumerate(order):
         in_block = (block + f["sub_first"]) // config.sub_blocks * f["in_block_step"]
         cycles, banks = 0, []
         for at, step in enumerate(steps):
             last = at == len(steps) - 1
-            if last and number == len(order) - 1:
-                weights = -1
-            elif last:
-                weights = first_weights[number + 1] % BANKS
-            else:
-                weights = (first_weights[number] + (at + 1) * rows) % BANKS
+            weights = next_banks[number * len(steps) + at]
             reads = step_reads(f, step, first, slots, in_block)
             least = max(TILE_LEAST_CYCLES if last else STEP_LEAST_CYCLES, step_cycles(config, len(reads) - step.lag))
             if steps[(at + 1) % len(steps)].lag < step.lag:  # the rest of its last row is read before

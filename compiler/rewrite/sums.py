@@ -41,8 +41,8 @@ def cumsum_by_doubling(graph: Subject, op: Operator) -> Rewrite | None:
 
     def moved(index: int, by: int) -> int:
         """Return the tensor whose elements are those `by` places before, or after, and 0 where there are none."""
-        size, begin, around = np.array(shape, np.int32), np.zeros(len(shape), np.int32), np.zeros(
-            (len(shape), 2), np.int32)
+        size = np.array(shape, np.int32)
+        begin, around = np.zeros(len(shape), np.int32), np.zeros((len(shape), 2), np.int32)
         size[axis] -= by
         begin[axis] = by if reverse else 0
         around[axis, int(reverse)] = by

@@ -93,11 +93,13 @@ def form_of(counts: tuple[int, ...], steps: tuple[int, ...]) -> Form:
     ends = [(count - 1) * step for count, step in zip(counts, steps, strict=True)]
     low, high = sum(min(end, 0) for end in ends), sum(max(end, 0) for end in ends) + 1
     loops = [(step, count) for step, count in zip(steps, counts, strict=True) if count > 1]
+    # From the shortest step on: one that is not below the places walked over so far meets none of them again; one that
+    # is not above leaves no gap.
     reach = 1
     apart = dense = True
     for step, count in sorted((abs(step), count) for step, count in loops):
         apart, dense = apart and step >= reach, dense and step <= reach
         reach += (count - 1) * step
-    steps_ahead = [step for step, _ in loops]
-    return Form(counts, steps, low, high, apart, dense, apart and dense
-                and steps_ahead == sorted(steps_ahead, reverse=True) and min(steps_ahead, default=1) > 0)
+    walked = [step for step, _ in loops]
+    upward = min(walked, default=1) > 0 and walked == sorted(walked, reverse=True)
+    return Form(counts, steps, low, high, apart, dense, apart and dense and upward)
