@@ -150,7 +150,7 @@ def print_summary(report: Report) -> None:
     lines += [(key, report[key]) for key in ("output", "engine") if key in report]
     modelled = [name for name in Arithmetic._fields if report.get(name) == "model"]
     if modelled:
-        lines.append((" and ".join(modelled), "models in C++ that are held against the RTL; the rest is RTL"))
+        lines.append(("models", f"{' and '.join(modelled)}, in C++, held against the RTL; the rest is RTL"))
     if cycles is not None:
         time = time_text(cycles, report.get("clock_hz", CLOCK_HZ))
         lines += [("cycles", f"{cycles:,}{estimated}, {time}"),

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from tq_hw.cli.report.layers import print_layers, short_name
+from tq_hw.cli.report.layers import print_layers, print_summary, short_name
 from tq_hw.cli.report.tables import Column, layout, print_pairs, print_text, shortened
 
 COLUMNS = (Column("#", number=True), Column("op", least=8, gives_way=1), Column("cycles", number=True),
@@ -87,3 +87,14 @@ def test_a_sentence_is_broken_at_spaces(monkeypatch: pytest.MonkeyPatch, capsys:
     monkeypatch.setenv("COLUMNS", "24")
     print_text("clock 94.9 to 100.9 MHz in 2 routes")
     assert capsys.readouterr().out == "clock 94.9 to 100.9 MHz\nin 2 routes\n"
+
+
+def test_a_summary_names_what_was_a_model(capsys: pytest.CaptureFixture[str]) -> None:
+    report = {"model": "m", "config": "tiny", "profile": "canon", "engine": "rtl", "cycles": None, "array": "rtl",
+              "lanes": "model"}
+    print_summary(report)
+    print_summary(report | {"array": "model"})
+    print_summary(report | {"lanes": "rtl"})
+    lines = [line for line in capsys.readouterr().out.splitlines() if "C++" in line]
+    assert lines == ["models       lanes, in C++, held against the RTL; the rest is RTL",
+                     "models       array and lanes, in C++, held against the RTL; the rest is RTL"]
