@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 
+from tq_hw.boards.catalog.tang_primer_20k import BOARD as TANG
 from tq_hw.isa.config import PRESETS, Config
 
 __all__ = ["CLOCKS", "Clock", "ClockRange", "clock_range"]
@@ -23,6 +24,7 @@ _ULX3S = "with host link and SDRAM controller, on an LFE5U-85F of speed grade 6,
 CLOCKS = (
     Clock("ecp5", PRESETS["n9x8"], 90.7, _ULX3S + "seed 2, before program.py had a register on its longest path",
           "ulx3s_85f"),
+    Clock("gowin", TANG.config, 55.7, "with host link, asked for 27 MHz, by nextpnr, seed 1", TANG.name),
 )
 
 
@@ -54,7 +56,7 @@ class ClockRange:
 
 def clock_range(config: Config, family: str) -> ClockRange | None:
     """Return what is known of the clock that a configuration reaches; None where the family was never routed."""
-    known = [clock for clock in CLOCKS if clock.family == family]
+    known = [clock for clock in CLOCKS if (clock.family, clock.config.design) == (family, config.design)]
     same = [clock for clock in known if replace(clock.config, name="") == replace(config, name="")]
     chosen = tuple(same or known)
     if not chosen:
