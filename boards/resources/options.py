@@ -19,10 +19,14 @@ _PACKED_CELL = {"xc7": {"luts": 11.9, "carries": 1.6, "flip_flops": 55.4},
 #: What the decoder of compressed weights adds to the load unit, by columns, of load units that were synthesized both
 #: ways. It grows in steps with the bytes that the decoder sees at a time (up to 8, 16 and 32 columns): between two
 #: machines of one step a straight line, from there to the next step the nearest.
-_DECODER = {"xc7": {"luts": {4: 522, 8: 698, 16: 1478}, "carries": {4: 33, 8: 35, 16: 40},
-                    "flip_flops": {4: 392, 8: 471, 16: 953}, "small_rams": {4: 6}},
-            "ecp5": {"luts": {4: 714, 8: 815, 16: 1823, 20: 3581}, "carries": {4: 51, 8: 52, 16: 58, 20: 67},
-                     "flip_flops": {4: 392, 8: 471, 16: 953, 20: 1553}, "small_rams": {4: 9}}}
+_DECODER: dict[str, dict[str, dict[int, float]]] = {
+    "xc7": {"luts": {4: 522, 8: 698, 16: 1478}, "carries": {4: 33, 8: 35, 16: 40},
+            "flip_flops": {4: 392, 8: 471, 16: 953}, "small_rams": {4: 6}},
+    "ecp5": {"luts": {4: 714, 8: 815, 16: 1823, 20: 3581}, "carries": {4: 51, 8: 52, 16: 58, 20: 67},
+             "flip_flops": {4: 392, 8: 471, 16: 953, 20: 1553}, "small_rams": {4: 9}}}
+#: A GW2A's as an ECP5's: shares of a 4 x 4 machine.
+_DECODER["gowin"] = {kind: {cols: share * count for cols, count in _DECODER["ecp5"][kind].items()} for kind, share in (
+    ("luts", 1.031), ("carries", 2.82), ("flip_flops", 1.003), ("small_rams", 1.0))}
 
 
 def _decoder(config: Config, counts: Mapping[int, float]) -> float:

@@ -9,7 +9,7 @@ from tq_hw.boards.resources import options
 from tq_hw.boards.resources.board import BOARD_UNIT, board_resources, recorded_memories, shortages, taken
 from tq_hw.boards.resources.memories import block_rams, multipliers
 from tq_hw.boards.resources.model import FITTED, errors_of, estimate_resources, families_of, held, spread
-from tq_hw.boards.resources.record import Machine, boards, families, machines
+from tq_hw.boards.resources.record import KINDS, Machine, boards, families, machines
 from tq_hw.isa.config import PRESETS, Config
 from tq_hw.model.errors import UnsupportedError
 
@@ -46,6 +46,15 @@ def test_machines_outside_the_fit_are_near_those_of_synthesis(family: str, machi
                                          (one.held or len(one.units) < len(machine.units))])
     assert abs(errors["luts"]) <= 0.1
     assert abs(errors["flip_flops"]) <= 0.1
+
+
+def test_a_serial_machine_of_other_memories_is_near_the_one_that_is_recorded() -> None:
+    machine, = held("ice40", "serial")
+    found = estimate_resources(machine.config, "ice40")
+    real = {kind: sum(cells.get(kind, 0) for cells in machine.units.values()) for kind in KINDS}
+    assert (found.total("multipliers"), found.total("block_rams")) == (real["multipliers"], real["block_rams"])
+    assert found.total("luts") == pytest.approx(real["luts"], rel=0.1)
+    assert found.total("flip_flops") == pytest.approx(real["flip_flops"], rel=0.1)
 
 
 def test_the_spread_is_of_machines_that_were_left_out() -> None:
