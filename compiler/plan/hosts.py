@@ -1,7 +1,8 @@
 """Values that lie inside another one in the scratchpad as they do in memory: inputs of a concatenation, row phases.
 
 Such a value takes a box of its host: rows, columns and whole channel blocks, with steps between its rows and columns.
-When the host is resident, the layers that make these values write into it, and nothing is left to move.
+When the host is resident, the layers that make these values write into it, and nothing is left to move. Slices that
+are only read are read there.
 """
 
 from collections.abc import Mapping
@@ -9,13 +10,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tq_hw.compiler.ir.layers import Graph
+from tq_hw.compiler.ir.layers import Graph, Pad
 from tq_hw.compiler.ir.staged import Staged
 from tq_hw.compiler.ir.value import Value
 from tq_hw.compiler.plan.layout import View, block_count
 from tq_hw.isa.config import Config
 
-__all__ = ["Box", "box_of", "find_hosts", "part_view"]
+__all__ = ["Box", "box_of", "find_hosts", "find_slices", "part_view"]
 
 
 @dataclass(frozen=True)
@@ -77,6 +78,22 @@ def find_hosts(graph: Graph, config: Config) -> dict[int, tuple[Value, Box]]:
                 and not host.flip and host.initial is None and host.data is None and host not in graph.inputs
                 and _fill(host, boxes, config)):
             found |= {id(part): (host, box) for part, box in boxes.items()}
+    return found
+
+
+def find_slices(graph: Graph, config: Config) -> dict[int, tuple[Value, Box]]:
+    """Host and box of each value that is read where it lies in another one that a layer makes, by its id."""
+    made = {layer.output for layer in graph.layers if not isinstance(layer, Staged)}
+    by_memory = {value for layer in graph.layers if isinstance(layer, Pad | Staged) for value in layer.inputs}
+    by_memory |= {layer.output for layer in graph.layers}
+    found: dict[int, tuple[Value, Box]] = {}
+    for value in dict.fromkeys(value for layer in graph.layers for value in layer.inputs):
+        host = value.root
+        if value is host or host not in made or value in by_memory or value.flip != host.flip:
+            continue
+        box = box_of(value, config)
+        if box is not None and box.row_step == box.col_step == 1:
+            found[id(value)] = host, box
     return found
 
 

@@ -7,7 +7,7 @@ from tq_hw.compiler.ir.layers import Graph, Layer, Mac, Pad
 from tq_hw.compiler.ir.staged import Staged, Transpose
 from tq_hw.compiler.ir.value import Value
 from tq_hw.compiler.plan.fold import plan_fold
-from tq_hw.compiler.plan.hosts import find_hosts
+from tq_hw.compiler.plan.hosts import find_hosts, find_slices
 from tq_hw.compiler.plan.layout import blocked_words
 from tq_hw.isa.config import Config
 
@@ -44,11 +44,12 @@ class Uses:
                 self.values[id(value)] = value
             self.values[id(layer.output)] = layer.output
             self.defined.setdefault(id(layer.output), index)
-        self.parts = find_hosts(graph, config)
+        made, read = find_hosts(graph, config), find_slices(graph, config)
+        self.parts = made | read
         for key, (host, _) in self.parts.items():
-            defined = min(self.defined[key], self.defined.get(id(host), self.defined[key]))
-            self.defined[id(host)] = defined
-            self.users[id(host)] += self.users.get(key, [])
+            if key in made:
+                self.defined[id(host)] = min(self.defined[key], self.defined.get(id(host), self.defined[key]))
+            self.users[id(host)] = self.users.get(id(host), []) + self.users.get(key, [])
         self.order = {key: number for number, key in enumerate(self.values)}
         self.folds = [self._fold(layer) for layer in graph.layers]
         self.aliased = {id(v.root) for v in (*self.values.values(), *graph.outputs) if v.root is not v}

@@ -6,6 +6,7 @@
 * An LSTM whose weights and state do not fit the scratchpad goes through memory, step by step.
 * A permutation of axes becomes one that can stay in the scratchpad (`transpose.py`).
 * An elementwise layer of few words does without tables (`tables.py`).
+* Tables of bytes share the entries of one table (`packed_tables.py`).
 * An elementwise layer whose channels would leave most lanes of a word empty works on dense bytes.
 """
 
@@ -20,6 +21,7 @@ from tq_hw.compiler.ir.value import IntArray, Value
 from tq_hw.compiler.plan.layout import block_count
 from tq_hw.compiler.specialize.join_tables import join_tables
 from tq_hw.compiler.specialize.lstm_steps import steps_of
+from tq_hw.compiler.specialize.packed_tables import pack_tables
 from tq_hw.compiler.specialize.resize import resize_on_array
 from tq_hw.compiler.specialize.tables import without_tables
 from tq_hw.compiler.specialize.transpose import as_transpose
@@ -43,7 +45,7 @@ def specialize(graph: Graph, config: Config) -> Graph:
             continue
         parts = resize_on_array(layer, config) if isinstance(layer, Resize) else None
         done += parts or [as_transpose(_dense(_pairs(layer, config), config), config)]
-    return replace(graph, layers=tuple(done))
+    return replace(graph, layers=tuple(pack_tables(done)))
 
 
 def _too_large(layer: Lstm, config: Config) -> bool:

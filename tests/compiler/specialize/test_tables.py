@@ -1,4 +1,4 @@
-"""Sums, differences and products of few words go without tables, and are the same for every pair of codes."""
+"""Which layers take tables: sums and products of few words do without, and several functions share one."""
 
 import numpy as np
 import pytest
@@ -6,6 +6,7 @@ import pytest
 from tq_hw.compiler import compile_model
 from tq_hw.compiler.ir.layers import Elementwise, Mac
 from tq_hw.isa.config import load_config
+from tq_hw.isa.layout import Unit, VectorKind
 from tq_hw.model.graph import Model
 from tq_hw.model.samples.build import ModelBuilder
 from tq_hw.model.tflite.reader import parse_model
@@ -60,3 +61,19 @@ def test_a_byte_for_all_channels_goes_through_the_array(channels: int, config: s
     layers = _layers(_pair("MUL", shapes[0], OPERANDS[0], 0.02, shapes[1]), config, x)
     assert [type(layer) for layer in layers] == [Mac, Elementwise]
     assert layers[0].macs == 0
+
+
+def test_tables_of_bytes_share_entries() -> None:
+    b = ModelBuilder("shared")
+    x = b.input((1, 3, 5, 16), scale=0.05, zero_point=3)
+    outputs = [b.add("LOGISTIC", [x], scale=1 / 256, zero_point=-128), b.add("TANH", [x], scale=1 / 128, zero_point=0),
+               *(b.add("ELU", [x], scale=scale, zero_point=-7) for scale in (0.03, 0.05, 0.08))]
+    outputs.append(b.add("LOGISTIC", [x], scale=1 / 256, zero_point=-128))
+    model = parse_model(b.build(*outputs), "shared")
+    compiled = compile_model(model, load_config("n16"))
+    codes = np.resize(np.arange(-128, 128), (1, 3, 5, 16)).astype(np.int8)
+    for inputs in ([codes], [codes[:, ::-1]]):
+        for found, wanted in zip(execute(compiled.program, inputs).outputs, run(model, inputs).outputs, strict=True):
+            np.testing.assert_array_equal(found, wanted, strict=True)
+    kinds = [operation.fields.get("kind") for operation in compiled.emitter.stream.by_unit[Unit.VECTOR]]
+    assert kinds.count(VectorKind.LOAD_TABLE) == 2

@@ -1,0 +1,65 @@
+"""Tables of bytes share the entries of one table of the vector unit, which loads in 256 cycles whatever is in it.
+
+An entry has 32 bits. Up to four layers that follow each other take a byte each: what is above theirs is not written,
+what is below is shifted out. Each half of the table takes such layers until one needs the half for a table of its own.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from tq_hw.compiler.ir.layers import Elementwise, Layer
+from tq_hw.compiler.ir.value import IntArray
+from tq_hw.compiler.programs.words import OUT, STREAM_A, shifted
+from tq_hw.isa.uop import Alu, Rounding
+
+__all__ = ["pack_tables"]
+
+_BYTES, _HALVES = 4, 2
+_LOOK_UP = {**STREAM_A, "a_table": 1, "alu": Alu.PASS, **OUT}
+
+
+def _groups(layers: Sequence[Layer]) -> Iterator[tuple[int, list[int]]]:
+    """Half of the table and the numbers of the layers that share it."""
+    halves: list[list[int]] = [[], []]
+    for number, layer in enumerate(layers):
+        used = [table is not None for table in getattr(layer, "tables", (None, None))]
+        if isinstance(layer, Elementwise) and layer.uop == _LOOK_UP and not layer.rest:
+            half = next((half for half in range(_HALVES) if 0 < len(halves[half]) < _BYTES), None)
+            if half is None:
+                # The half whose layers are longer ago.
+                half = min(range(_HALVES), key=lambda half: halves[half][-1:] or [-1])
+                yield half, halves[half]
+                halves[half] = []
+            halves[half].append(number)
+            continue
+        for half in range(_HALVES):
+            if used[half]:
+                yield half, halves[half]
+                halves[half] = []
+    yield from enumerate(halves)
+
+
+def _packed(tables: Sequence[IntArray]) -> IntArray:
+    entries = sum((table.astype(np.int64) & 255) << 8 * place for place, table in enumerate(tables))
+    return np.asarray(entries).astype(np.uint32).view(np.int32).astype(np.int64)
+
+
+def pack_tables(layers: Sequence[Layer]) -> list[Layer]:
+    """Return the layers, those with a table of bytes with one that they share."""
+    done = list(layers)
+    for half, numbers in _groups(layers):
+        members = [layer for layer in (layers[number] for number in numbers) if isinstance(layer, Elementwise)]
+        if len(members) < 2:
+            continue
+        # Layers with the same table have the same byte.
+        places = {table.tobytes(): table for table in (layer.tables[0] for layer in members) if table is not None}
+        table, order = _packed(list(places.values())), list(places)
+        for number, layer in zip(numbers, members, strict=True):
+            assert layer.tables[0] is not None
+            place = order.index(layer.tables[0].tobytes())
+            cut = shifted(-8 * place, Rounding.FLOOR) if place else {}
+            done[number] = replace(layer, uop={**layer.uop, "a_table": half + 1, **cut},
+                                   tables=(None, table) if half else (table, None))
+    return done
