@@ -21,6 +21,8 @@ __all__ = ["Arrival", "BusClock"]
 
 #: Bursts and beats of stores that wait at most.
 _WRITES_WAITING, _BEATS_WAITING = 14, 508
+#: Addresses of reads that stand in order in front of a memory that takes no more.
+_ADDRESSES_WAITING = 2
 #: Parts of a beat: rates are whole numbers of them, so that each cycle of a burst leaves less of it.
 _BEAT = 1 << 20
 #: What a burst of a load calls: with the cycle of its first beat, and with the one after its last.
@@ -163,7 +165,7 @@ class BusClock:
         return bool(self._loads) and self._claimed + self._loads[0].beats <= LOAD_BURSTS * self._longest
 
     def _ask_time(self) -> int | None:
-        if len(self._reads) >= self._memory.bursts:
+        if len(self._reads) >= self._memory.bursts + _ADDRESSES_WAITING:
             return None
         times = [max(self._next_ask, self._loads[0].at)] if self._load_may_ask() else []
         fetch = self._fetch.ask_time(self._next_ask)
@@ -184,8 +186,9 @@ class BusClock:
         else:
             self._in_a_row = 0
             burst = _Burst(self._fetch.ask(at), 0, None)
-        burst.at = at + self._memory.latency_cycles
         self._reads.append(burst)
+        if len(self._reads) <= self._memory.bursts:
+            burst.at = at + self._memory.latency_cycles
         self._next_ask = at + 1
 
     def _begin_read(self, at: int) -> None:
@@ -199,6 +202,9 @@ class BusClock:
     def _end_read(self, at: int) -> None:
         self._read_left = 0
         burst = self._reads.popleft()
+        if len(self._reads) >= self._memory.bursts:
+            # Memory takes the address that has waited longest.
+            self._reads[self._memory.bursts - 1].at = at + self._memory.latency_cycles
         if burst.tell is not None:
             burst.tell[1](at)
 

@@ -8,6 +8,8 @@ from tq_hw.isa.layout import FEW_WORDS, QUEUE_WORDS, Unit
 
 __all__ = ["CommandQueues"]
 
+#: Words of a queue that are past its RAM, on their way to the unit.
+_WORDS_AHEAD = 2
 #: Units whose queues fetch hurries for.
 _HURRIES = (Unit.LOAD, Unit.ARRAY, Unit.VECTOR)
 
@@ -63,7 +65,7 @@ class CommandQueues:
     def _reach(self, unit: Unit) -> int:
         """Return the words of all commands up to which the queue of a unit is not full."""
         of_unit, of_all = self._ends[unit]
-        limit = self._read[unit] + QUEUE_WORDS
+        limit = self._read[unit] + QUEUE_WORDS + _WORDS_AHEAD
         number = bisect_right(of_unit, limit)
         return self._total if number == len(of_unit) else of_all[number] - (of_unit[number] - limit)
 

@@ -13,9 +13,13 @@ __all__ = ["FetchClock"]
 
 #: Of fetch: cycles in which it may ask for more after the burst with which it has asked for enough.
 _ASKED_LATE_CYCLES = 2
-#: Of fetch: from room for a burst to its request, counted from the first of all; its words come so much after its beat.
-_ROOM_TO_ASK_CYCLES = FETCH_TO_BEAT_CYCLES - 1
-_BEAT_TO_DEAL_CYCLES = FETCH_TO_WORD_CYCLES - _ROOM_TO_ASK_CYCLES
+#: Of fetch: from the start to its first request; its words come so much after its beat.
+_START_TO_ASK_CYCLES = FETCH_TO_BEAT_CYCLES - 1
+_BEAT_TO_DEAL_CYCLES = FETCH_TO_WORD_CYCLES - _START_TO_ASK_CYCLES
+#: Words that have left the buffer before they are dealt; from room for a burst in it to its request.
+_WORDS_ON_THE_WAY, _ROOM_TO_ASK_CYCLES = 5, 3
+#: From an operation taken, whose unit then reads its next command, to the first word dealt into the room of that.
+_TAKEN_TO_DEAL_CYCLES = 6
 _NEVER = 1 << 62
 
 
@@ -33,7 +37,7 @@ class FetchClock:
         self._coming: deque[int] = deque()
         self._come: deque[tuple[int, int]] = deque()
         #: From when on, and up to when, it may ask for bursts.
-        self._asks, self._asks_until = _ROOM_TO_ASK_CYCLES, _NEVER if self._left_bytes else -1
+        self._asks, self._asks_until = _START_TO_ASK_CYCLES, _NEVER if self._left_bytes else -1
         #: Words that are dealt at some times.
         self._words, self._times = [0], [0]
 
@@ -68,7 +72,7 @@ class FetchClock:
         """From a cycle on, the queues have room for this many words; None: for as many as before."""
         if words is not None and words > self._room:
             self._room = words
-            self._deal(at)
+            self._deal(at + _TAKEN_TO_DEAL_CYCLES)
 
     def dealt(self, words: int) -> int | None:
         """Return when this many words are dealt; None: not known yet."""
@@ -97,8 +101,8 @@ class FetchClock:
 
     @property
     def _most(self) -> int:
-        """Words up to which it must have dealt before it may ask: all but those of one burst."""
-        return (self._asked_bytes - BURST_BYTES) // WORD_BYTES
+        """Words up to which it must have dealt before it may ask: its buffer holds no more than one burst then."""
+        return (self._asked_bytes - BURST_BYTES) // WORD_BYTES - _WORDS_ON_THE_WAY
 
     def _ask_again(self) -> None:
         if self._left_bytes and self._asks_until != _NEVER and self.words >= self._most:
