@@ -59,7 +59,7 @@ class FetchClock:
         self._coming.append(size // WORD_BYTES)
         if not self._left_bytes:
             self._asks_until = -1
-        elif self._asks_until == _NEVER and self._words_at(at) < self._most:
+        elif self._asks_until == _NEVER and self._words_out(at) < self._most:
             self._asks_until = at + _ASKED_LATE_CYCLES
         return ceil_div(size, self._config.bus_bytes)
 
@@ -86,6 +86,11 @@ class FetchClock:
             return self.words
         return max(self._words[number - 1], self._words[number] - (self._times[number] - at))
 
+    def _words_out(self, at: int) -> int:
+        """Return the words that have left the buffer at a time: those that are dealt, and some where words flow."""
+        dealt = self._words_at(at)
+        return dealt + _WORDS_ON_THE_WAY if dealt else 0
+
     def _deal(self, at: int) -> None:
         """Deal the words that have come, one a cycle, as far as there is room for them."""
         while self._come and self.words < self._room:
@@ -101,10 +106,11 @@ class FetchClock:
 
     @property
     def _most(self) -> int:
-        """Words up to which it must have dealt before it may ask: its buffer holds no more than one burst then."""
-        return (self._asked_bytes - BURST_BYTES) // WORD_BYTES - _WORDS_ON_THE_WAY
+        """Words that must have left its buffer before it may ask: it holds no more than one burst then."""
+        return (self._asked_bytes - BURST_BYTES) // WORD_BYTES
 
     def _ask_again(self) -> None:
-        if self._left_bytes and self._asks_until != _NEVER and self.words >= self._most:
-            self._asks = self._times[-1] - (self.words - self._most) + _ROOM_TO_ASK_CYCLES
+        needed = self._most - _WORDS_ON_THE_WAY
+        if self._left_bytes and self._asks_until != _NEVER and self.words >= needed:
+            self._asks = self._times[-1] - (self.words - needed) + _ROOM_TO_ASK_CYCLES
             self._asks_until = _NEVER
