@@ -14,6 +14,8 @@ __all__ = ["LEAST_BITS", "Macro", "leave_out", "model_of"]
 LEAST_BITS = 2048
 #: Ends of the names of modules that never read the word they write: Amaranth's queues, and the lanes' tables.
 _APART = (".fifo", ".table")
+#: And the name of such memories in modules of any name: of registered queues.
+_APART_MEMORY = "\\entries"
 
 
 @dataclass(frozen=True)
@@ -69,7 +71,7 @@ def leave_out(module: Module, prefix: str, least_bits: int = LEAST_BITS) -> dict
             continue
         (write,) = writes
         lanes = _lanes(write.ports["EN"], memory.width)
-        collision = ("never" if module.name.endswith(_APART) else
+        collision = ("never" if module.name.endswith(_APART) or name == _APART_MEMORY else
                      "any" if "\\no_rw_check" in memory.attributes else "old")
         shape = f"{memory.depth}x{memory.width}" + (f"_w{memory.width // len(lanes)}" if len(lanes) > 1 else "")
         macro = Macro(f"{prefix}_ram_{shape}_r{len(reads)}_{collision}", memory.depth, memory.width,

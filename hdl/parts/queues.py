@@ -102,11 +102,11 @@ class Queue(wiring.Component):
         """
         inside = self._depth - 1
         memory = block_memory(Shape.cast(self._shape).width, 1 << ceil_log2(inside))
-        m.submodules.memory = memory
+        m.submodules.entries = memory
         write = memory.write_port()
         first, end = Signal.like(write.addr, name="first"), Signal.like(write.addr, name="end")
-        count, valid = Signal(range(inside + 1)), Signal()
-        writes, reads = Signal(), Signal()
+        count = Signal(range(inside + 1))
+        valid, writes, reads = (Signal(name=name) for name in ("valid", "writes", "reads"))
         m.d.comb += [
             self.i.ready.eq(count != inside), writes.eq(self.i.valid & self.i.ready),
             reads.eq((count != 0) & (~valid | self.o.ready)),

@@ -75,7 +75,7 @@ def test_memories_that_are_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPa
                 "-o", str(tmp_path / "core")]) == 0
     the_macros_are_said_everywhere(tmp_path / "core")
     text = (tmp_path / "core" / "README.md").read_text(encoding="utf-8")
-    assert "| `npu_ram_63x40_r1_never` | 1 | 63 | 40 | 40 | 1 | does not happen |" in text
+    assert "| `npu_ram_64x40_r1_never` | 1 | 64 | 40 | 40 | 1 | does not happen |" in text
 
 
 def the_macros_are_said_everywhere(core: Path) -> None:
