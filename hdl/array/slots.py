@@ -250,9 +250,8 @@ class SlotCounter(wiring.Component):
         the same of an operation's first step; whether the step goes on to the next buffer.
         """
         new = self.i.payload
-        begin, may_begin, begins_operation, room, behind = (
-            Signal(name=name) for name in ("begin", "may_begin", "begins_operation", "room", "behind"))
-        over = Signal()
+        begin, may_begin, begins_operation, room, behind, over = (
+            Signal(name=name) for name in ("begin", "may_begin", "begins_operation", "room", "behind", "over"))
         opened = Signal()  # the last operation left its buffers open
         ends: Value = ending
         if self._config.dsp_packing:

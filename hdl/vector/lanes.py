@@ -92,7 +92,6 @@ def add_lanes(m: Module, config: Config, control: VectorControl, operands: Opera
     """Add the lanes; return their results, signed(32) each, at STAGE_RESULT."""
     count = config.requantize_lanes
     results = Signal(data.ArrayLayout(signed(32), count))
-    lanes = [Lane() for _ in range(count)]
     registers = operands.registers
     m.d.comb += [operand.used.eq(source == Source.STREAM) for operand, source in (
         (operands.a, control.control.a_source), (operands.b, control.control.b_source))]
@@ -102,6 +101,7 @@ def add_lanes(m: Module, config: Config, control: VectorControl, operands: Opera
             "bias": params.bias, "stream_a": operands.a.elements, "stream_b": operands.b.elements,
             "shift": params.shift, "multiplier": params.multiplier}.items()}, results.as_value())
         return results
+    lanes = [Lane() for _ in range(count)]
     for number, lane in enumerate(lanes):
         m.submodules[f"lane{number}"] = lane
         # The last of an odd number of lanes has no partner: its difference is 0.
