@@ -173,7 +173,7 @@ def test_wrong_arguments_and_a_dead_bus_are_statuses(tq: Any, rtl: BenchBus, sma
     driver = Driver(tq, rtl.bus)
     data = to_bytes(small)
     assert driver.open(data, MEMORY + 128, MEMORY_BYTES) == "bad argument"
-    assert driver.open(data, MEMORY, 2048) == "the model is larger than the memory"
+    assert driver.open(data, MEMORY, len(small.image)) == "the model is larger than the memory"
     assert driver.open(data, MEMORY, MEMORY_BYTES) == "done"
     tensor = driver.model.inputs[0]
     assert driver.text(tq.tq_write(ctypes.byref(driver.model), ctypes.byref(tensor), b"12", 2)) == "bad argument"

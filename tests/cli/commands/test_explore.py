@@ -327,6 +327,7 @@ def test_a_store_that_cannot_be_written_is_named(tq: Tq, space: Path, tmp_path: 
 
 
 def test_interrupted_it_says_one_line(space: Path, tmp_path: Path) -> None:
+    space.write_text(SPACE.replace("[4, 6]", "[4, 5, 6, 7, 8]"), encoding="utf-8")  # many that are left
     process = subprocess.Popen([sys.executable, "-m", "tq_hw", "explore", str(DIGITS), "--space", str(space), "--store",
                                 str(tmp_path / "s.db"), "--jobs", "2"], stdout=subprocess.DEVNULL,
                                stderr=subprocess.PIPE, text=True, start_new_session=True)

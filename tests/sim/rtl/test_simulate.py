@@ -59,7 +59,7 @@ def test_chain_equals_the_executor():
         assert result.counters["write_beats"] == result.beats["write_beats"] > 0
         assert sum(result.layer_cycles.values()) == result.cycles
         assert all(0 < began < done <= result.cycles for times in result.timeline.values() for began, done in times)
-    assert slow.cycles > 2 * quick.cycles
+    assert 2 * slow.cycles > 3 * quick.cycles
 
 
 def test_copy():
