@@ -19,6 +19,8 @@ from tq_hw.isa.uop import Alu, Destination, Source
 
 __all__ = ["join_tables"]
 
+#: Bytes of a table, of which a small scratchpad must have room for four: weights are held meanwhile.
+_TABLE_BYTES = 4 * 256
 _LOOK_UP = {"a_source": Source.STREAM, "a_table": 1, "alu": Alu.PASS, "destination": Destination.OUTPUT}
 
 
@@ -55,6 +57,6 @@ def _joined(layer: Mac, before: Elementwise, table: IntArray, config: Config) ->
     # The vector unit writes the lanes of channels alone, windows have bytes in all.
     if (layer.depthwise or config.block < config.word_bytes or source.data is not None or not source.dense
             or not before.output.dense or source.shape != before.output.shape or not padding.size
-            or plan_fold(layer, config) is None):
+            or config.scratchpad_bytes < 4 * _TABLE_BYTES or plan_fold(layer, config) is None):
         return None
     return replace(layer, inputs=(source,), input_table=table, outside=int(padding[0]))
