@@ -64,8 +64,8 @@ def _transposed(state: Legalizer, op: Operator, axes: tuple[int, ...], reduced_f
     kept = [axis for axis in range(rank) if axis not in axes]
     order = [*axes, *kept] if reduced_first else [*kept, *axes]
     value = move_view(state, op, value, tensor, lambda x: x.transpose(*order, rank))
-    count = int(np.prod([tensor.shape[axis] for axis in axes], dtype=np.int64))
-    return value, value.size_bytes // count, count
+    elements, count = (int(np.prod([tensor.shape[axis] for axis in part], dtype=np.int64)) for part in (kept, axes))
+    return value, elements, count
 
 
 def grouped_value(state: Legalizer, op: Operator, axes: tuple[int, ...],

@@ -51,11 +51,16 @@ def along_rows(b: ModelBuilder) -> int:
     return reduced(b, real(b, 0.1, -128), "SUM", [-1], (1, 5, 6), 0.3)
 
 
+def along_rows_of_sums(b: ModelBuilder) -> int:
+    """Words of four bytes each, which are transposed."""
+    return reduced(b, b.add("ADD", [real(b, 0.1, -128), real(b, 0.04)]), "SUM", [-1], (1, 5, 6), 0.3)
+
+
 def of_axes_apart(b: ModelBuilder) -> int:
     return reduced(b, real(b, 0.1, 127), "MEAN", [3, 1], (1, 6), 0.02)
 
 
-@pytest.mark.parametrize("build", [gated, residual, along_rows, of_axes_apart])
+@pytest.mark.parametrize("build", [gated, residual, along_rows, along_rows_of_sums, of_axes_apart])
 def test_equals_the_engine(litert: Oracle, build: Callable[[ModelBuilder], int]) -> None:
     b = ModelBuilder("mean")
     data = b.build(build(b))
