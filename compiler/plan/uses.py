@@ -44,14 +44,16 @@ class Uses:
                 self.values[id(value)] = value
             self.values[id(layer.output)] = layer.output
             self.defined.setdefault(id(layer.output), index)
-        made, read = find_hosts(graph, config), find_slices(graph, config)
-        self.parts = made | read
+        made = find_hosts(graph, config)
+        for key, (host, _) in made.items():
+            self.defined[id(host)] = min(self.defined[key], self.defined.get(id(host), self.defined[key]))
+        self.folds = [self._fold(layer) for layer in graph.layers]
+        # Windows of a slice come from memory, so it is there.
+        self.parts = made | {key: part for key, part in find_slices(graph, config).items()
+                             if all(self.folds[i] is None for i in self.users[key])}
         for key, (host, _) in self.parts.items():
-            if key in made:
-                self.defined[id(host)] = min(self.defined[key], self.defined.get(id(host), self.defined[key]))
             self.users[id(host)] = self.users.get(id(host), []) + self.users.get(key, [])
         self.order = {key: number for number, key in enumerate(self.values)}
-        self.folds = [self._fold(layer) for layer in graph.layers]
         self.aliased = {id(v.root) for v in (*self.values.values(), *graph.outputs) if v.root is not v}
 
     def _fold(self, layer: Layer) -> FoldPlan | None:
