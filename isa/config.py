@@ -9,7 +9,7 @@ import json
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
@@ -208,6 +208,10 @@ class Config:
                   if k not in _NAMES + _HARDWARE and (v or k not in _OPTIONS)} | {"isa": ISA_VERSION}
         digest = hashlib.sha256(json.dumps(values, sort_keys=True).encode()).digest()
         return int.from_bytes(digest[:4], "little")
+
+    def same_machine(self, other: "Config") -> bool:
+        """Whether another configuration is this one but for its name."""
+        return replace(self, name="") == replace(other, name="")
 
     @property
     def values(self) -> dict[str, object]:

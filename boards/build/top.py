@@ -15,12 +15,13 @@ from tq_hw.boards.build.dram_core import DramCore
 from tq_hw.boards.build.dram_generate import CORE
 from tq_hw.boards.catalog.board import Board, Ddr3, Memory, OnChip, Sdr, Spram, Toolchain
 from tq_hw.boards.gateware.dram import DramPath, add_control, add_leveller, add_sequencer, memory_ports
-from tq_hw.boards.gateware.on_chip import BlockCells, BlockWords, OnChipMemory
+from tq_hw.boards.gateware.on_chip import BlockCells, OnChipMemory
 from tq_hw.boards.gateware.pll import Clock, Ecp5Pll, Ice40Pll, XilinxPll, plan_ecp5, plan_ice40, plan_xilinx
 from tq_hw.boards.gateware.serial_cells import SmallCells
 from tq_hw.boards.gateware.spram_system import SpramSystem
 from tq_hw.boards.gateware.system import System
 from tq_hw.boards.soc.soc import SocSystem, cpu_verilog
+from tq_hw.hdl.serial.cells import Cells
 from tq_hw.isa.sizes import ceil_log2
 from tq_hw.model.errors import MissingToolError, OptionError
 
@@ -87,7 +88,7 @@ class BoardTop(Elaboratable):
             system = SpramSystem(board.config, board.clock_hz, board.baud)
         elif board.config.design == "serial" and isinstance(memory, OnChip):
             system = SpramSystem(board.config, board.clock_hz, board.baud, SmallCells(board.config.scratchpad_bytes),
-                                 BlockWords(memory.size_bytes, self._image), memory.size_bytes)
+                                 Cells(memory.size_bytes // 4, self._image), memory.size_bytes)
         else:
             system = System(board.config, board.clock_hz, board.baud, memory.size_bytes,
                             levelled=isinstance(memory, Ddr3))

@@ -11,7 +11,7 @@ from amaranth.utils import ceil_log2
 from tq_hw.boards.gateware.axi import MEMORY_ID_BITS, AxiSignature, channel_layout, connect_channel
 from tq_hw.hdl.parts.queues import Queue, SkidBuffer
 
-__all__ = ["SPRAM_BYTES", "BlockCells", "BlockWords", "OnChipMemory", "SpramCells"]
+__all__ = ["SPRAM_BYTES", "BlockCells", "OnChipMemory", "SpramCells"]
 
 #: Two of the four single-port RAMs of an iCE40UP5K.
 SPRAM_BYTES = 64 << 10
@@ -47,32 +47,6 @@ class BlockCells(Elaboratable):
         with m.If(~self.write.any()):
             m.d.sync += found.eq(reader.data)
         m.d.sync += self.rdata.eq(found)
-        return m
-
-
-class BlockWords(Elaboratable):
-    """Block RAM in words of 32 bits, `size_bytes` of it; members as of `hdl.serial.cells`.
-
-    `rdata` holds the word of `addr` one cycle after it, if nothing was written then; `image` is its first contents.
-    """
-
-    def __init__(self, size_bytes: int, image: bytes = b"") -> None:
-        self._words, self._image = size_bytes // 4, image
-        self.addr = Signal(range(self._words))
-        self.write = Signal(4)
-        self.wdata, self.rdata = Signal(32), Signal(32)
-
-    def elaborate(self, platform: object) -> Module:
-        """One memory."""
-        m = Module()
-        words = [int.from_bytes(self._image[at:at + 4], "little") for at in range(0, len(self._image), 4)]
-        m.submodules.memory = memory = Memory(shape=32, depth=self._words, init=words)
-        writer = memory.write_port(granularity=8)
-        reader = memory.read_port(domain="comb")
-        m.d.comb += [writer.addr.eq(self.addr), writer.data.eq(self.wdata), writer.en.eq(self.write),
-                     reader.addr.eq(self.addr)]
-        with m.If(~self.write.any()):
-            m.d.sync += self.rdata.eq(reader.data)
         return m
 
 

@@ -2,7 +2,7 @@
 
 from amaranth import Elaboratable, Module, Mux, Signal
 
-from tq_hw.boards.gateware.on_chip import BlockWords
+from tq_hw.hdl.serial.cells import Cells
 from tq_hw.hdl.serial.encoding import CELL_WORDS, PRIVATE_WORDS
 
 __all__ = ["SmallCells"]
@@ -21,8 +21,8 @@ class SmallCells(Elaboratable):
         """Two memories, and the choice between them of a cycle ago."""
         m = Module()
         private, was_private = self.addr[-1], Signal()
-        m.submodules.scratchpad = scratchpad = BlockWords(self._scratchpad_bytes)
-        m.submodules.private = own = BlockWords(4 * PRIVATE_WORDS)
+        m.submodules.scratchpad = scratchpad = Cells(self._scratchpad_bytes // 4)
+        m.submodules.private = own = Cells(PRIVATE_WORDS)
         for cells, chosen in ((scratchpad, ~private), (own, private)):
             m.d.comb += [cells.addr.eq(self.addr), cells.wdata.eq(self.wdata),
                          cells.write.eq(Mux(chosen, self.write, 0))]

@@ -1,6 +1,6 @@
 """Clocks after placing and routing, of the hardware as it is: few were measured, and the estimate says how few."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from tq_hw.boards.catalog.tang_primer_20k import BOARD as TANG
 from tq_hw.isa.config import PRESETS, Config
@@ -57,7 +57,7 @@ class ClockRange:
 def clock_range(config: Config, family: str) -> ClockRange | None:
     """Return what is known of the clock that a configuration reaches; None where the family was never routed."""
     known = [clock for clock in CLOCKS if (clock.family, clock.config.design) == (family, config.design)]
-    same = [clock for clock in known if replace(clock.config, name="") == replace(config, name="")]
+    same = [clock for clock in known if clock.config.same_machine(config)]
     chosen = tuple(same or known)
     if not chosen:
         return None

@@ -1,6 +1,6 @@
 """What a core takes of an FPGA and how fast it is: as far as it was measured, and said to be."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from tq_hw.boards.resources.clocks import CLOCKS
@@ -44,9 +44,9 @@ def areas(config: Config) -> list[Area]:
 
 
 def _area(config: Config, family: str) -> Area:
-    clock = next((one for one in CLOCKS if one.family == family and _same(one.config, config)), None)
+    clock = next((one for one in CLOCKS if one.family == family and one.config.same_machine(config)), None)
     mhz, what = (clock.mhz, clock.what) if clock else (None, "")
-    known = next((machine for machine in machines(family) if _same(machine.config, config)), None)
+    known = next((machine for machine in machines(family) if machine.config.same_machine(config)), None)
     if known is not None:
         cells = {kind: sum(unit.get(kind, 0) for unit in known.units.values()) for kind in KINDS}
         return Area(family, "synthesized", cells, mhz, what)
@@ -56,7 +56,3 @@ def _area(config: Config, family: str) -> Area:
     errors = spread(family, config.design)
     worst = max((errors[kind].worst for kind in ("luts", "flip_flops") if kind in errors), default=None)
     return Area(family, "estimated", {kind: found.total(kind) for kind in KINDS}, mhz, what, worst)
-
-
-def _same(one: Config, other: Config) -> bool:
-    return replace(one, name="") == replace(other, name="")

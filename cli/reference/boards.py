@@ -7,7 +7,6 @@ recorded, times from `boards.json`, which `benches/board_networks.py` makes.
 import json
 import sys
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -52,14 +51,10 @@ machine, of whose time there is no estimate.
 """
 
 
-def _same(one: Config, other: Config) -> bool:
-    return replace(one, name="") == replace(other, name="")
-
-
 def _reached(board: Board) -> str:
     found = [clock.mhz for clock in CLOCKS
              if clock.family == FAMILIES[board.toolchain] and clock.board == board.name
-             and _same(clock.config, board.config)]
+             and clock.config.same_machine(board.config)]
     return f"{max(found):g}" if found else "-"
 
 
@@ -68,7 +63,7 @@ def _cells(board: Board) -> tuple[str, str, str]:
     memory = board.memories[0]
     if memory.name not in recorded_memories(board):
         return "-", "-", "-"
-    exact = any((one.board, one.memory) == (board.name, memory.name) and _same(one.config, board.config)
+    exact = any((one.board, one.memory) == (board.name, memory.name) and one.config.same_machine(board.config)
                 for one in boards())
     found = taken(board_resources(board, memory, board.config))
     mark = "" if exact else "~"

@@ -8,9 +8,8 @@ from tq_hw.compiler.ir.layers import Mac
 from tq_hw.compiler.ir.meaning import LookUp
 from tq_hw.compiler.plan.layout import View, odd, signed_step
 from tq_hw.compiler.plan.places import LayerPlan
-from tq_hw.compiler.programs.words import program_fields
+from tq_hw.compiler.programs.words import LOOK_UP, program_fields
 from tq_hw.compiler.stream.stream import Access
-from tq_hw.isa.uop import Alu, Destination, Source
 
 __all__ = ["Windows"]
 
@@ -83,8 +82,7 @@ class Windows:
     def look_up(self, view: View, rows: tuple[int, int]) -> None:
         """Replace the bytes of all windows by those of the layer's table."""
         self.emitter.tables(self.layer.tables)
-        code = self.emitter.program([{"a_source": Source.STREAM, "a_table": 1, "alu": Alu.PASS,
-                                      "destination": Destination.OUTPUT}])
+        code = self.emitter.program([LOOK_UP])
         access = view.access(rows, (0, self.fold.pieces))
         self.emitter.vector({
             "a_base": view.base, "a_col_step": 1, "out_base": view.base, "out_col_step": 1, "cols": view.words,

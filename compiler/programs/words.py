@@ -3,13 +3,15 @@
 from tq_hw.compiler.ir.meaning import Code
 from tq_hw.isa.uop import Activation, Alu, Destination, Multiply, Rounding, ShiftSource, Source
 
-__all__ = ["OUT", "STREAM_A", "STREAM_B", "Uop", "activated", "high16", "immediate", "low", "program_fields", "reg_a",
-           "reg_b", "rescale", "shifted", "to"]
+__all__ = ["LOOK_UP", "OUT", "STREAM_A", "STREAM_B", "Uop", "activated", "high16", "immediate", "low",
+           "program_fields", "reg_a", "reg_b", "rescale", "shifted", "to"]
 
 Uop = dict[str, int]
 STREAM_A: Uop = {"a_source": Source.STREAM}
 STREAM_B: Uop = {"b_source": Source.STREAM}
 OUT: Uop = {"destination": Destination.OUTPUT}
+#: Stream A looked up in the first table.
+LOOK_UP: Uop = {**STREAM_A, "a_table": 1, "alu": Alu.PASS, **OUT}
 
 
 def activated(function: Activation) -> Uop:

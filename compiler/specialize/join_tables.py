@@ -14,14 +14,13 @@ import numpy as np
 from tq_hw.compiler.ir.layers import Elementwise, Graph, Layer, Mac
 from tq_hw.compiler.ir.value import IntArray
 from tq_hw.compiler.plan.fold import plan_fold
+from tq_hw.compiler.programs.words import LOOK_UP
 from tq_hw.isa.config import Config
-from tq_hw.isa.uop import Alu, Destination, Source
 
 __all__ = ["join_tables"]
 
 #: Bytes of a table, of which a small scratchpad must have room for four: weights are held meanwhile.
 _TABLE_BYTES = 4 * 256
-_LOOK_UP = {"a_source": Source.STREAM, "a_table": 1, "alu": Alu.PASS, "destination": Destination.OUTPUT}
 
 
 def join_tables(graph: Graph, config: Config) -> Graph:
@@ -47,7 +46,7 @@ def join_tables(graph: Graph, config: Config) -> Graph:
 
 def _table(layer: Elementwise) -> IntArray | None:
     """The table that is all a layer does, or None."""
-    return layer.tables[0] if layer.uop == _LOOK_UP and not layer.rest and len(layer.inputs) == 1 else None
+    return layer.tables[0] if layer.uop == LOOK_UP and not layer.rest and len(layer.inputs) == 1 else None
 
 
 def _joined(layer: Mac, before: Elementwise, table: IntArray, config: Config) -> Mac | None:

@@ -11,13 +11,12 @@ import numpy as np
 
 from tq_hw.compiler.ir.layers import Elementwise, Layer
 from tq_hw.compiler.ir.value import IntArray
-from tq_hw.compiler.programs.words import OUT, STREAM_A, shifted
-from tq_hw.isa.uop import Alu, Rounding
+from tq_hw.compiler.programs.words import LOOK_UP, shifted
+from tq_hw.isa.uop import Rounding
 
 __all__ = ["pack_tables"]
 
 _BYTES, _HALVES = 4, 2
-_LOOK_UP = {**STREAM_A, "a_table": 1, "alu": Alu.PASS, **OUT}
 
 
 def _groups(layers: Sequence[Layer]) -> Iterator[tuple[int, list[int]]]:
@@ -25,7 +24,7 @@ def _groups(layers: Sequence[Layer]) -> Iterator[tuple[int, list[int]]]:
     halves: list[list[int]] = [[], []]
     for number, layer in enumerate(layers):
         used = [table is not None for table in getattr(layer, "tables", (None, None))]
-        if isinstance(layer, Elementwise) and layer.uop == _LOOK_UP and not layer.rest:
+        if isinstance(layer, Elementwise) and layer.uop == LOOK_UP and not layer.rest:
             half = next((half for half in range(_HALVES) if 0 < len(halves[half]) < _BYTES), None)
             if half is None:
                 # The half whose layers are longer ago.

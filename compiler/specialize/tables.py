@@ -9,11 +9,12 @@ from dataclasses import replace
 from tq_hw.compiler.ir.layers import Elementwise, Layer, Mac
 from tq_hw.compiler.plan.layout import blocked_words
 from tq_hw.isa.config import Config
+from tq_hw.isa.latency import REGISTER_LATENCY_CYCLES
 
 __all__ = ["without_tables"]
 
 #: Cycles of loading a table; from a micro-operation to one that needs its result.
-_TABLE_CYCLES, _WAIT_CYCLES = 264, 24
+_TABLE_CYCLES, _WAIT_CYCLES = 264, REGISTER_LATENCY_CYCLES + 1
 
 
 def _beats(layer: Layer, config: Config) -> int:

@@ -1,4 +1,4 @@
-"""The engine's memory where there is none of the device's own."""
+"""Memory in words of 32 bits with one port: the engine's, where there is none of the device's own."""
 
 from amaranth import Elaboratable, Module, Signal
 from amaranth.lib.memory import Memory
@@ -9,7 +9,7 @@ __all__ = ["Cells"]
 
 
 class Cells(Elaboratable):
-    """CELL_WORDS words of 32 bits: in a cycle one is read, or bytes of it are written.
+    """Words of 32 bits, `image` their first contents: in a cycle one is read, or bytes of it are written.
 
     Members
     -------
@@ -17,15 +17,17 @@ class Cells(Elaboratable):
     rdata : Out(32), the word of the cycle before, if nothing was written then
     """
 
-    def __init__(self) -> None:
-        self.addr = Signal(range(CELL_WORDS))
+    def __init__(self, words: int = CELL_WORDS, image: bytes = b"") -> None:
+        self._words, self._image = words, image
+        self.addr = Signal(range(words))
         self.write = Signal(4)
         self.wdata, self.rdata = Signal(32), Signal(32)
 
     def elaborate(self, platform: object) -> Module:
         """One memory."""
         m = Module()
-        m.submodules.memory = memory = Memory(shape=32, depth=CELL_WORDS, init=[])
+        init = [int.from_bytes(self._image[at:at + 4], "little") for at in range(0, len(self._image), 4)]
+        m.submodules.memory = memory = Memory(shape=32, depth=self._words, init=init)
         writer = memory.write_port(granularity=8)
         reader = memory.read_port(domain="comb")
         m.d.comb += [writer.addr.eq(self.addr), writer.data.eq(self.wdata), writer.en.eq(self.write),

@@ -9,7 +9,6 @@ from amaranth.hdl import ClockSignal, ResetSignal
 from verilated import RTL, SimulatedLine, to_verilog, verilate
 
 from tq_hw.boards.catalog.catalog import BOARDS
-from tq_hw.boards.gateware.on_chip import BlockWords
 from tq_hw.boards.gateware.serial_cells import SmallCells
 from tq_hw.boards.gateware.spram_system import SpramSystem
 from tq_hw.boards.link.device import Device
@@ -56,7 +55,7 @@ def icebreaker() -> SpramSystem:
 def tang() -> SpramSystem:
     config, memory_bytes = TANG.config, TANG.memories[0].size_bytes
     return SpramSystem(config, TANG.clock_hz, TANG.clock_hz // BIT_CYCLES, SmallCells(config.scratchpad_bytes),
-                       BlockWords(memory_bytes), memory_bytes)
+                       Cells(memory_bytes // 4), memory_bytes)
 
 
 @pytest.fixture(scope="module", params=["icebreaker", pytest.param("tang", marks=pytest.mark.slow)])
