@@ -70,11 +70,8 @@ def _run(blob: bytes, arguments: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def estimate_task(blob: bytes, config: Config, memory: Rate) -> Task:
-    """Return the task of an estimate: `cycles`, `macs`, `bytes`, `memory_bytes`, `bounds`; or `error`.
-
-    Machines that differ in nothing that a program knows of share one.
-    """
-    return task_of(_estimate, blob, _arguments(replace(config, dsp_packing=0), memory))
+    """Return the task of an estimate: `cycles`, `macs`, `bytes`, `memory_bytes`, `bounds`; or `error`."""
+    return task_of(_estimate, blob, _arguments(config, memory))
 
 
 def rtl_task(blob: bytes, config: Config, memory: Rate) -> Task:

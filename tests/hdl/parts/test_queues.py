@@ -1,6 +1,7 @@
 """The queue with a register at its output against the standard library's, cycle by cycle."""
 
 import random
+from typing import Any
 
 import pytest
 from amaranth import Module
@@ -23,7 +24,7 @@ def test_is_the_buffered_fifo_of_the_standard_library(depth: int, idle: float, r
     m.d.comb += [other.w_data.eq(queue.i.payload), other.w_en.eq(queue.i.valid), other.r_en.eq(queue.o.ready)]
     pairs = ((queue.i.ready, other.w_rdy), (queue.o.valid, other.r_rdy), (queue.level, other.r_level))
 
-    async def process(ctx):  # type: ignore[no-untyped-def]
+    async def process(ctx: Any) -> None:
         rng = random.Random(f"{depth} {idle} {refuses}")
         for number in range(_CYCLES):
             # Long times of one kind fill the queue and empty it.
