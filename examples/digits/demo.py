@@ -66,7 +66,7 @@ def _print_accuracy(name: str, outputs: np.ndarray, labels: np.ndarray) -> None:
 def main() -> int:
     """Parse the options; return the exit code of the command line's contract."""
     parser = argparse.ArgumentParser(description="Run the digits network on the accelerator.")
-    parser.add_argument("--config", default="n16", help="a preset's name or a TOML file (default: n16)")
+    parser.add_argument("--config", default="n8", help="a preset's name or a TOML file (default: n8)")
     parser.add_argument("--engine", choices=ENGINES, default="rtl")
     parser.add_argument("--images", type=int, default=64, choices=range(1, 361), metavar="1..360",
                         help="number of held-out images (default: 64)")
