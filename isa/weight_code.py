@@ -145,34 +145,39 @@ def encode_rows(data: bytes, cols: int) -> Coded:
 
 def _widths(costs: npt.NDArray[np.int64]) -> list[int]:
     """Return the width of each row so that all bytes are the fewest, where a change of width costs a header."""
-    came = np.empty(costs.shape, np.int8)
-    total = np.zeros(costs.shape[1], np.int64)
-    own = np.arange(costs.shape[1], dtype=np.int8)
-    for row, cost in enumerate(costs):
-        best = int(total.argmin())
-        changes = total > total[best] + HEADER_BYTES
-        came[row] = np.where(changes, best, own)
-        total = np.minimum(total, total[best] + HEADER_BYTES) + cost
-    width, found = int(total.argmin()), []
-    for row in range(len(costs) - 1, -1, -1):
+    came: list[tuple[list[int], int, int]] = []
+    total = [0] * costs.shape[1]
+    # Lists, because numpy takes longer for nine numbers.
+    for cost in costs.tolist():
+        best = min(total)
+        most = best + HEADER_BYTES
+        came.append((total, most, total.index(best)))
+        total = [(most if one > most else one) + own for one, own in zip(total, cost, strict=True)]
+    width, found = total.index(min(total)), []
+    for before, most, best in reversed(came):
         found.append(width)
-        width = int(came[row, width])
+        if before[width] > most:
+            width = best
     return found[::-1]
 
 
 def _encode_block(rows: Bytes, fields: npt.NDArray[np.int64], width: int) -> Coded:
     count, cols = rows.shape
-    plane, view = plane_bytes(cols), view_bytes(cols)
+    view, size = view_bytes(cols), width * plane_bytes(cols)
     escaped = fields >= (1 << width) - 1 if 1 <= width < WIDEST else np.zeros(fields.shape, bool)
     fields = np.where(escaped, (1 << width) - 1, fields)
-    bits = np.zeros((count, width, 8 * plane), np.uint8)
+    bits = np.zeros((count, width, 8 * plane_bytes(cols)), np.uint8)
     bits[:, :, :cols] = fields[:, None, :] >> np.arange(width)[:, None] & 1
-    planes = [row.tobytes() for row in np.packbits(bits, axis=2, bitorder="little")]
-    coded, cycles = bytearray((width, count - 1)) + planes[0], BLOCK_CYCLES + count
-    for row, flags in enumerate(escaped):
-        own = rows[row][flags].tobytes()
-        after = planes[row + 1] if row + 1 < count else b""
-        fits = len(after) + len(own) <= view
-        coded += after + own if fits else own + after
+    planes, own = np.packbits(bits, axis=2, bitorder="little").tobytes(), rows[escaped].tobytes()
+    coded, cycles = bytearray((width, count - 1)), BLOCK_CYCLES + count
+    if not own:
+        return Coded(bytes(coded + planes), cycles)
+    coded += planes[:size]
+    at, end = 0, size
+    for flags in escaped.sum(1).tolist():
+        after, escapes = planes[end:end + size], own[at:at + flags]
+        fits = len(after) + flags <= view
+        coded += after + escapes if fits else escapes + after
         cycles += not fits
+        at, end = at + flags, end + size
     return Coded(bytes(coded), cycles)
