@@ -52,7 +52,7 @@ from tq_hw.model.errors import UnsupportedError
 from tq_hw.model.graph import Model
 from tq_hw.sim.golden.profiles import check_profile
 
-__all__ = ["Compiled", "compile_model", "plan_model"]
+__all__ = ["Compiled", "compile_model", "plan_model", "without_collector"]
 
 #: The modules whose import registers the lowerings.
 LOWERING_MODULES = (conv, elementwise, gather, matmul, movement, pooling, quantize, ranking, rearrange, recurrent,
@@ -78,7 +78,7 @@ class Compiled:
 
 
 @contextmanager
-def _without_collector() -> Iterator[None]:
+def without_collector() -> Iterator[None]:
     """Leave cycles of objects alone: looking for them takes an eighth of the time, and a stream has none."""
     was = gc.isenabled()
     gc.disable()
@@ -89,7 +89,7 @@ def _without_collector() -> Iterator[None]:
             gc.enable()
 
 
-@_without_collector()
+@without_collector()
 def compile_model(model: Model, config: Config, *, profile: str | None = None, resident: bool = False,
                   patterns: Sequence[Pattern] = (), memory: Memory | None = None,
                   observe: Observer = unobserved) -> Compiled:

@@ -6,7 +6,7 @@ a schedule that is as fast or a few percent faster. Whoever has to choose among 
 
 from dataclasses import dataclass
 
-from tq_hw.compiler.compile import plan_model
+from tq_hw.compiler.compile import plan_model, without_collector
 from tq_hw.compiler.cost.events.timing import program_times
 from tq_hw.compiler.cost.report import report
 from tq_hw.compiler.emit.emission import emission
@@ -44,6 +44,7 @@ class Estimate:
         return max(self.bounds, key=lambda name: self.bounds[name], default="")
 
 
+@without_collector()
 def estimate_model(model: Model, config: Config, memory: Memory | None = None) -> Estimate:
     """Return what the main subgraph of `model` takes on `config` with a memory, by default the yardsticks'.
 

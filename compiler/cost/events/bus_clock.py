@@ -44,13 +44,14 @@ class BusClock:
 
     Members
     -------
+    fetch : the commands among what is read
     now : cycle of what began or ended last
     """
 
     def __init__(self, config: Config, memory: Memory, queues: CommandQueues, place: tuple[int, int]) -> None:
         self._memory, self._queues = memory, queues
         self._longest = BURST_BYTES // config.bus_bytes
-        self._fetch = FetchClock(place, config, queues.room)
+        self.fetch = FetchClock(place, config, queues.room)
         total = _BEAT * memory.bytes_per_cycle / config.bus_bytes
         #: Parts of a beat a cycle: of one direction alone, of each of two.
         self._alone, self._shared = (max(1, min(_BEAT, round(rate))) for rate in (total, total / 2))
@@ -94,11 +95,6 @@ class BusClock:
         self._waiting_beats += beats
 
     @property
-    def words(self) -> int:
-        """Words of commands that are dealt, as far as that is known."""
-        return self._fetch.words
-
-    @property
     def full(self) -> bool:
         """Whether as much waits to be written as there is room for."""
         return len(self._writes) >= _WRITES_WAITING or self._waiting_beats >= _BEATS_WAITING
@@ -106,22 +102,25 @@ class BusClock:
     def take(self, operation: Operation, at: int) -> None:
         """An operation is taken: its unit reads the next command."""
         self._changed = True
-        self._fetch.allow(self._queues.taken(operation), at)
+        self.fetch.allow(self._queues.taken(operation), at)
 
     def end(self, operation: Operation, at: int) -> None:
         """An operation is done."""
         self._changed = True
-        self._fetch.allow(self._queues.ended(operation), at)
+        self.fetch.allow(self._queues.ended(operation), at)
 
     def dealt(self, operation: Operation) -> int | None:
         """Return when the last word of an operation's command is dealt; None: not known yet."""
-        return self._fetch.dealt(self._queues.words[id(operation)].end)
+        return self.fetch.dealt(self._queues.words[id(operation)].end)
 
     def time(self) -> int | None:
         """Return when something begins or ends next."""
         if self._changed:
-            times = [time for time in (self._ask_time(), self._read_time(), self._write_time()) if time is not None]
-            self._next, self._changed = min(times, default=None), False
+            found, self._changed = self._ask_time(), False
+            for time in (self._read_time(), self._write_time()):
+                if time is not None and (found is None or time < found):
+                    found = time
+            self._next = found
         return self._next
 
     def go(self, horizon: int) -> None:
@@ -167,15 +166,17 @@ class BusClock:
     def _ask_time(self) -> int | None:
         if len(self._reads) >= self._memory.bursts + _ADDRESSES_WAITING:
             return None
-        times = [max(self._next_ask, self._loads[0].at)] if self._load_may_ask() else []
-        fetch = self._fetch.ask_time(self._next_ask)
-        return min(times if fetch is None else [*times, fetch], default=None)
+        fetch = self.fetch.ask_time(self._next_ask)
+        if not self._load_may_ask():
+            return fetch
+        load = max(self._next_ask, self._loads[0].at)
+        return load if fetch is None or load < fetch else fetch
 
     def _ask(self, at: int) -> None:
         """Put a burst in the order of those that are read."""
-        fetch = self._fetch.ask_time(at) == at
+        fetch = self.fetch.ask_time(at) == at
         load = self._load_may_ask() and self._loads[0].at <= at
-        share = LOAD_SHARES[0 if self._queues.short(self._fetch.words) else 1] if fetch else 0
+        share = LOAD_SHARES[0 if self._queues.short(self.fetch.words) else 1] if fetch else 0
         if load and not (fetch and self._in_a_row >= share):
             self._in_a_row = self._in_a_row + 1 if fetch else 0
             burst = self._loads.popleft()
@@ -185,7 +186,7 @@ class BusClock:
                 self._runs_fit = at + ASKED_TO_TAKE_CYCLES
         else:
             self._in_a_row = 0
-            burst = _Burst(self._fetch.ask(at), 0, None)
+            burst = _Burst(self.fetch.ask(at), 0, None)
         self._reads.append(burst)
         if len(self._reads) <= self._memory.bursts:
             burst.at = at + self._memory.latency_cycles
@@ -195,7 +196,7 @@ class BusClock:
         burst = self._reads[0]
         self._read_left = _BEAT * burst.beats
         if burst.tell is None:
-            self._fetch.comes(at)
+            self.fetch.comes(at)
         else:
             burst.tell[0](at)
 

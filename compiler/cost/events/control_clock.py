@@ -19,13 +19,13 @@ class EventControls(Controls):
     def __init__(self, words: Mapping[int, CommandWords], memory: Memory, bus: BusClock) -> None:
         super().__init__(words, memory)
         self._bus = bus
-        #: By unit, how much was known when its next operation still waited for something.
-        self._waited: dict[Unit, tuple[int, int]] = {}
+        #: By unit, how much was known when its next operation still waited for something: operations and words.
+        self._waited = dict.fromkeys(Unit, -1)
 
     def known(self, operation: Operation) -> bool:
         """Whether all that an operation waits for is worked out: tokens, its command, room among those in flight."""
-        unit, found = operation.unit, (len(self.done), self._bus.words)
-        if self._waited.get(unit) == found:
+        unit, found = operation.unit, len(self.done) + self._bus.fetch.words
+        if self._waited[unit] == found:
             return False
         known = (len(self._taken[unit]) - len(self._ended[unit]) < OPERATIONS_IN_FLIGHT
                  and all(id(other) in self.done for other in operation.after)

@@ -27,6 +27,10 @@ class FetchClock:
     """The commands as fetch reads and deals them.
 
     `place` is their offset in their region and their bytes, `room` the words that there is room for at first.
+
+    Members
+    -------
+    words : that are dealt, as far as that is known
     """
 
     def __init__(self, place: tuple[int, int], config: Config, room: int) -> None:
@@ -40,11 +44,7 @@ class FetchClock:
         self._asks, self._asks_until = _START_TO_ASK_CYCLES, _NEVER if self._left_bytes else -1
         #: Words that are dealt at some times.
         self._words, self._times = [0], [0]
-
-    @property
-    def words(self) -> int:
-        """Words that are dealt, as far as that is known."""
-        return self._words[-1]
+        self.words = 0
 
     def ask_time(self, at: int) -> int | None:
         """Return when it may ask for a burst, from a cycle on; None: not before words are dealt."""
@@ -97,7 +97,8 @@ class FetchClock:
             words, comes = self._come[0]
             now = min(words, self._room - self.words)
             self._times.append(max(self._times[-1], comes, at) + now)
-            self._words.append(self.words + now)
+            self.words += now
+            self._words.append(self.words)
             if now == words:
                 self._come.popleft()
             else:

@@ -64,12 +64,13 @@ class _Clock:
 
     def run(self) -> None:
         """Work out all operations."""
+        waiting, known, array, units = self._waiting, self.controls.known, self._array, self._units
         while True:
-            while self._waiting and self.controls.known(self._waiting[0]):
-                self._array.add(self._waiting.popleft())
-            self._array.run()
+            while waiting and known(waiting[0]):
+                array.add(waiting.popleft())
+            array.run()
             first, others, next_unit = _NEVER, _NEVER, None
-            for unit in self._units:
+            for unit in units:
                 at = unit.time()
                 if at is not None and at < first:
                     first, others, next_unit = at, first, unit
