@@ -112,8 +112,10 @@ class _Search:
 
     def estimate(self, configs: Sequence[Config]) -> None:
         """Estimate machines for all models."""
+        wanted = set(configs)
+        # In the order of the space: neighbours pack the same weights, which a worker keeps for a while.
         tasks = {(config, aim.name): estimate_task(aim.blob, config, self._target.rate)
-                 for config in configs for aim in self._aims}
+                 for config in self.fits if config in wanted for aim in self._aims}
         results = self._workers.run(list(tasks.values()), "estimates")
         for config in configs:
             models = {aim.name: results[tasks[config, aim.name].key] for aim in self._aims}
