@@ -33,7 +33,7 @@ from tq_hw.boards.gateware.on_chip import SpramCells
 from tq_hw.hdl.machine import machine
 from tq_hw.hdl.serial.accelerator import SerialCore
 from tq_hw.isa.config import PRESETS, Config, ConfigError, load_config
-from tq_hw.model.errors import TqError
+from tq_hw.model.errors import ToolError, TqError
 
 _RECORD = Path(__file__).parents[1] / "boards" / "resources" / "record.json"
 #: Amaranth's type stubs leave this module out.
@@ -90,7 +90,8 @@ def units(parts: dict[str, str], design: str) -> Iterator[tuple[str, str, str]]:
 def registered(part: str, module: str) -> tuple[str, int]:
     """Return a module with a flip-flop at each port of another one, and how many there are.
 
-    ABC9 ends without a word on some units whose ports lead to the outside, for a 7 series and for Gowin.
+    ABC9 ends without a word on some units whose ports lead to the outside: often for a 7 series and for Gowin, for an
+    ECP5 on arrays of three rows or columns.
     """
     lines, ends, flip_flops = ["attribute \\top 1", "module \\harness", "  wire input 0 \\clk"], [], 0
     for width, way, number, name in _PORT.findall(part):
@@ -109,20 +110,28 @@ def registered(part: str, module: str) -> tuple[str, int]:
 
 def synthesize(text: str, module: str, family: str, black: list[str]) -> dict[str, Any]:
     """Return the cells of a module by kind, and the CPU seconds that it took."""
-    taken = 0
-    if family in ("gowin", "xc7") and not black:
-        harness, taken = registered(modules(text)[module], module)
-        text, module = text + harness, "\\harness"
+    if black:
+        return _cells(text, module, family, black)
+    if family not in ("gowin", "xc7"):
+        try:
+            return _cells(text, module, family, black)
+        except ToolError as error:
+            print(f"{module[1:]}: {str(error).strip()}; again with a flip-flop at each port", flush=True)
+    harness, taken = registered(modules(text)[module], module)
+    cells = _cells(text + harness, "\\harness", family, black)
+    return {**cells, "flip_flops": cells["flip_flops"] - taken}
+
+
+def _cells(text: str, top: str, family: str, black: list[str]) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         (folder / "design.il").write_text(text, encoding="utf-8")
-        script = _SYNTHESIS[family].format(top=module)
+        script = _SYNTHESIS[family].format(top=top)
         hidden = "".join(f"blackbox {name}; " for name in black)
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         run_tool("yosys", ["-q", "-p", f"read_rtlil design.il; {hidden}{script}"], folder)
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         cells = count_cells(read_json(folder / "stat.json"), family)
-    cells["flip_flops"] -= taken
     return {**cells, "cpu_seconds": round(after.ru_utime - before.ru_utime, 1)}
 
 
