@@ -14,10 +14,10 @@ from tq_hw.compiler.emit.image import parameter_blocks
 from tq_hw.compiler.emit.mac_operations import product_fields, steps_uops
 from tq_hw.compiler.ir.meaning import Streams, Sums, Terms, Walk
 from tq_hw.compiler.ir.staged import MatMul
-from tq_hw.compiler.ir.value import Value
+from tq_hw.compiler.ir.value import ELEMENT_BYTES, Value
 from tq_hw.compiler.plan.layout import View, block_count, signed_step
 from tq_hw.compiler.plan.places import LayerPlan
-from tq_hw.compiler.programs.words import program_fields
+from tq_hw.compiler.programs.words import OUT, program_fields
 from tq_hw.compiler.stream.stream import Access
 from tq_hw.isa.layout import ArrayMode, Unit
 from tq_hw.isa.sizes import ceil_div
@@ -49,8 +49,9 @@ class _Product:
         self.block_words = config.slices * config.gemm_rows
         self.negated = [_negated(z) for z in self.layer.zero_points]
         self.out_blocks = block_count(self.cols, config)
-        #: Words of an output slot: int16 elements of one block may take two.
-        self.wide = ceil_div(2 * config.block, config.word_bytes) if self.layer.wide else 1
+        #: Bytes of an output element, and words of an output slot: those of one block may take several.
+        self.size = ELEMENT_BYTES[self.layer.out_type]
+        self.wide = ceil_div(self.size * config.block, config.word_bytes)
         self.added = len(self.layer.inputs) > 2
         out_words = self.out_blocks * self.wide * (2 if self.added else 1)
         left, constant = self.plan.out_words - 4, 1 if self.negated[1] else 0
@@ -77,6 +78,8 @@ class _Product:
 
     def _uops(self) -> list[dict[str, int]]:
         """Program that rescales the accumulators."""
+        if self.layer.raw:
+            return [{"a_source": Source.ACC_OR_BIAS, "b_source": Source.ACC_OR_BIAS, "alu": Alu.ADD, **OUT}]
         if self.layer.steps is not None:
             return steps_uops(self.layer.steps, self.layer.zero_point, -128, 127)
         scaled = {
@@ -184,7 +187,7 @@ class _Product:
         add_base = out_base + self.rows * self.out_blocks * self.wide
         added = self._load_added(number, span, add_base) if self.added else ()
         sub = config.sub_blocks
-        block_bytes, row = config.block * (1 + layer.wide), self.cols * (1 + layer.wide)
+        block_bytes, row = config.block * self.size, self.cols * self.size
         start = (number * layer.lhs_rows + span[0]) * row
         for o in range(ceil_div(self.cols, config.cols)):
             sums = Sums(len(self.parts) * (1 + sum(map(len, self.negated))))
@@ -199,13 +202,13 @@ class _Product:
                 self._accumulate(source.address(left, part[0], span[0]), count, part, weights, (read, access), sums,
                                  (rows, matrix))
             block = o // sub
-            result = Walk(layer.output, row, start, block * block_bytes, col=row, type=int(layer.wide))
+            result = Walk(layer.output, row, start, block * block_bytes, col=row, type=layer.out_type)
             slots = min(count, max(1, config.vector_register_words // config.beats_per_acc_word))
             size = config.param_words * config.word_bytes
             with emitter.scope():
                 params, params_access = emitter.constant(self.parameters[o * size:(o + 1) * size], config.word_bytes)
             emitter.vector({
-                "use_acc": 1, "use_params": 1, "blocks_inner": 1, "sub_first": o % sub, "out_type": int(layer.wide),
+                "use_acc": 1, "use_params": 1, "blocks_inner": 1, "sub_first": o % sub, "out_type": layer.out_type,
                 "out_base": out_base + block * block_step, "out_col_step": self.wide, "cols": count, "out_blocks": 1,
                 "a_type": int(self.added), "a_base": add_base + block * block_step, "a_col_step": self.wide,
                 "slots": count, "tile_slots": count, "chunk_slots": slots if len(self.uops) > 1 else count,
@@ -214,7 +217,7 @@ class _Product:
                 (Access("pad", out_base, out_base + out_words, buffer, (number, number + 1), (block, block + 1)),),
                 Streams(self.code, replace(result, of=layer.inputs[2]) if added else None, out=result, sums=sums,
                         parameters=(self.parameters[o * size:(o + 1) * size],)))
-        if layer.wide:
+        if self.size > 1:
             whole = Access("pad", out_base, out_base + out_words, buffer, (number, number + 1), (0, self.out_blocks))
             self._store_wide(number, span, out_base, whole)
             return
@@ -228,16 +231,17 @@ class _Product:
 
     def _wide_loops(self, value: Value, number: int, span: tuple[int, int], part: tuple[int, int, int]) -> tuple[
             dict[str, int], Access]:
-        """Memory and loop fields that a load and a store of int16 rows share."""
+        """Memory and loop fields that a load and a store of rows of int16 or int32 share."""
         first, blocks, elements = part
         count = span[1] - span[0]
         region, offset = self.emitter.memory_of(value)
-        at = offset + 2 * self.cols * (number * self.layer.lhs_rows + span[0])
-        words = ceil_div(2 * elements, self.config.word_bytes)
-        fields = {"region": region, "memory_offset_bytes": at + 2 * first * self.config.block, "count0": words,
+        size, row = self.size, self.size * self.cols
+        at = offset + row * (number * self.layer.lhs_rows + span[0])
+        words = ceil_div(size * elements, self.config.word_bytes)
+        fields = {"region": region, "memory_offset_bytes": at + size * first * self.config.block, "count0": words,
                   "step0": 1, "count1": blocks, "step1": signed_step(count * self.wide), "count2": count,
-                  "step2": self.wide, "stride2_bytes": 2 * self.cols, "count3": 1}
-        return fields, Access(f"region{region}", at, at + 2 * self.cols * count)
+                  "step2": self.wide, "stride2_bytes": row, "count3": 1}
+        return fields, Access(f"region{region}", at, at + row * count)
 
     def _load_added(self, number: int, span: tuple[int, int], base: int) -> tuple[Access, ...]:
         value, word = self.layer.inputs[2], self.config.word_bytes
@@ -256,7 +260,7 @@ class _Product:
             fields, write = self._wide_loops(self.layer.output, number, span, part)
             self.emitter.stream.add(Unit.STORE, fields | {
                 "source": base + part[0] * fields["step1"], "take_bytes": word,
-                "last_take_bytes": 2 * part[2] - (fields["count0"] - 1) * word}, (read,), (write,),
+                "last_take_bytes": self.size * part[2] - (fields["count0"] - 1) * word}, (read,), (write,),
                 self.emitter.layer_index)
 
     def _accumulate(self, rows: int, count: int, part: tuple[int, int], weights: int,

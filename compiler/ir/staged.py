@@ -150,6 +150,7 @@ class MatMul(Staged):
     multiplier, shift, zero_point : from the sum of products, less the zero points, to the output
     bias : int32 of each column, or None
     wide : the output is int16 and saturates
+    raw : the output is the sums themselves, int32
     saturates : the result is saturated to int16 before the third input is added, too
     rounding, steps : as of a `Mac`
     is_useful : the products are the model's; those that look up rows of a table are not
@@ -162,6 +163,7 @@ class MatMul(Staged):
     zero_point: int
     bias: IntArray | None = None
     wide: bool = False
+    raw: bool = False
     saturates: bool = False
     rounding: str = "tflite"
     steps: Steps | None = None
@@ -179,6 +181,11 @@ class MatMul(Staged):
         return (None, None if self.steps is None else self.steps.table)
 
     @property
+    def out_type(self) -> int:
+        """Type of the output's elements, as the vector unit's `a_type`."""
+        return 2 if self.raw else int(self.wide)
+
+    @property
     def lhs_rows(self) -> int:
         """Rows of each matrix of the first input and of the output."""
         return self.inputs[0].shape[2]
@@ -187,5 +194,5 @@ class MatMul(Staged):
         """One row, of the whole depth or of a block at a time; zero points, one row of results."""
         blocks = ceil_div(self.inputs[0].shape[3], config.block)
         block_words = config.slices * config.gemm_rows
-        out_words = ceil_div(self.inputs[1].shape[3], config.block) * (6 if self.wide else 1)
+        out_words = ceil_div(self.inputs[1].shape[3], config.block) * (1, 6, 6)[self.out_type]
         return min(4 + blocks * (3 * block_words + 1) + out_words, 8 + 2 * (4 * block_words + 2 + out_words))

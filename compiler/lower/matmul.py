@@ -14,6 +14,7 @@ from tq_hw.compiler.lower.elementwise import CODES, table_pass
 from tq_hw.compiler.lower.legalize import Legalizer, lowers, publish, reshaped
 from tq_hw.compiler.lower.moves import move_view
 from tq_hw.compiler.lower.sixteen import plane_mac
+from tq_hw.compiler.lower.sixteen_products import matmul_wide
 from tq_hw.model.graph import Operator
 from tq_hw.sim.golden import fully_connected
 from tq_hw.sim.golden.registry import bool_option
@@ -28,7 +29,15 @@ def _operand(state: Legalizer, op: Operator, position: int, transposed: bool) ->
     if transposed:
         value = move_view(state, op, value, tensor, lambda x: np.swapaxes(x, -2, -3))
         shape = (*shape[:-2], shape[-1], shape[-2])
-    return reshaped(value, (1, int(np.prod(shape[:-2], dtype=np.int64)), shape[-2], shape[-1])), shape
+    row_bytes = shape[-1] * (2 if tensor.dtype == "int16" else 1)
+    return reshaped(value, (1, int(np.prod(shape[:-2], dtype=np.int64)), shape[-2], row_bytes)), shape
+
+
+def _pairs(lhs: tuple[int, ...], rhs: tuple[int, ...], batch: tuple[int, ...]) -> tuple[tuple[int, int], ...]:
+    """Return the matrix of either operand for each matrix of the output."""
+    places = [np.broadcast_to(np.arange(int(np.prod(shape[:-2], dtype=np.int64))).reshape(shape[:-2]), batch)
+              for shape in (lhs, rhs)]
+    return tuple(zip(places[0].reshape(-1).tolist(), places[1].reshape(-1).tolist(), strict=True))
 
 
 @lowers("BATCH_MATMUL")
@@ -40,6 +49,11 @@ def lower_batch_matmul(state: Legalizer, op: Operator) -> None:
     rows, cols = output.shape[-2:]
     lhs, lhs_shape = _operand(state, op, 0, bool_option(op, "adj_x"))
     rhs_tensor = state.tensor(op, 1)
+    batch = output.shape[:-2]
+    if p.dtype == "int16":
+        rhs, rhs_shape = _operand(state, op, 1, bool_option(op, "adj_y"))
+        matmul_wide(state, op, (lhs, rhs), _pairs(lhs_shape, rhs_shape, batch), p)
+        return
     if rhs_tensor.data is not None and p.weight_zero_point == 0 and int(np.prod(rhs_tensor.shape[:-2])) == 1:
         matrix = rhs_tensor.data.reshape(rhs_tensor.shape[-2:])
         weights = (matrix if bool_option(op, "adj_y") else matrix.T).reshape(cols, 1, 1, p.depth)
@@ -52,10 +66,7 @@ def lower_batch_matmul(state: Legalizer, op: Operator) -> None:
             pad=(0, 0), pad_value=p.input_zero_point, zero_point=p.output_zero_point, act_min=-128, act_max=127))
     else:
         rhs, rhs_shape = _operand(state, op, 1, bool_option(op, "adj_y"))
-        batch = output.shape[:-2]
-        places = [np.broadcast_to(np.arange(int(np.prod(shape[:-2], dtype=np.int64))).reshape(shape[:-2]), batch)
-                  for shape in (lhs_shape, rhs_shape)]
-        pairs = tuple(zip(places[0].reshape(-1).tolist(), places[1].reshape(-1).tolist(), strict=True))
+        pairs = _pairs(lhs_shape, rhs_shape, batch)
         raw = Value(output.name, output.index, (1, len(pairs), rows, cols), output.zero_point)
         state.layers.append(MatMul(op.index, op.op, (lhs, rhs), raw, pairs,
                                    (p.input_zero_point, p.weight_zero_point), multiplier, shift, p.output_zero_point))

@@ -19,7 +19,7 @@ from tq_hw.model.graph import Operator
 from tq_hw.sim.golden.arith import INT32_MAX, INT32_MIN, wrap_int32
 from tq_hw.sim.golden.mac import MacParams
 
-__all__ = ["plane_mac"]
+__all__ = ["plane_mac", "split_planes"]
 
 _INT8, _INT16 = TYPE_CODES["int8"], TYPE_CODES["int16"]
 #: What a low byte of 0 is in its plane.
@@ -28,18 +28,23 @@ _LOW_ZERO = -128
 _MOST_LEFT = 6
 
 
+def split_planes(state: Legalizer, op: Operator, source: Value) -> tuple[Value, Value]:
+    """Upper and lower bytes of int16 elements, the lower ones less 128."""
+    n, h, w, size = source.shape
+    shape, planes = (n, h, w, size // 2), []
+    parts: tuple[tuple[str, Uop], ...] = (("high", {**immediate(8), "alu": Alu.SAR}),
+                                          ("low", {**immediate(128), "alu": Alu.ADD}))
+    for name, change in parts:
+        planes.append(Value(f"{source.name} ({name} bytes)", source.tensor, shape))
+        state.layers.append(Flat(op.index, op.op, (source,), planes[-1], source.size_bytes // 2, (_INT16,), _INT8,
+                                 ({**STREAM_A, **change, **OUT},)))
+    return planes[0], planes[1]
+
+
 def _planes(state: Legalizer, op: Operator, source: Value) -> tuple[Value, Value]:
-    """Upper and lower bytes of an activation, the lower ones less 128."""
+    """Planes of an activation, once."""
     if source.tensor not in state.planes:
-        n, h, w, size = source.shape
-        shape, planes = (n, h, w, size // 2), []
-        parts: tuple[tuple[str, Uop], ...] = (("high", {**immediate(8), "alu": Alu.SAR}),
-                                              ("low", {**immediate(128), "alu": Alu.ADD}))
-        for name, change in parts:
-            planes.append(Value(f"{source.name} ({name} bytes)", source.tensor, shape))
-            state.layers.append(Flat(op.index, op.op, (source,), planes[-1], source.size_bytes // 2, (_INT16,), _INT8,
-                                     ({**STREAM_A, **change, **OUT},)))
-        state.planes[source.tensor] = planes[0], planes[1]
+        state.planes[source.tensor] = split_planes(state, op, source)
     return state.planes[source.tensor]
 
 

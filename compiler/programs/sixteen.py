@@ -16,8 +16,8 @@ from tq_hw.compiler.ir.value import IntArray
 from tq_hw.compiler.programs.words import OUT, STREAM_A, STREAM_B, Uop, immediate, low, reg_a, reg_b, shifted, to
 from tq_hw.isa.uop import Alu, Multiply, Rounding, ShiftSource, Source
 
-__all__ = ["high_sums", "packed_multipliers", "reduced", "rescale_double", "rescale_narrow", "rescale_wide",
-           "wide_parameters"]
+__all__ = ["combine_high", "combine_middle", "high_sums", "packed_multipliers", "reduced", "rescale_double",
+           "rescale_narrow", "rescale_split", "rescale_wide", "wide_parameters"]
 
 _INT16 = (-(1 << 15), (1 << 15) - 1)
 _SUM: Uop = {"a_source": Source.ACC_OR_BIAS, "b_source": Source.ACC_OR_BIAS, "alu": Alu.ADD}
@@ -86,6 +86,34 @@ def rescale_wide(act_min: int, act_max: int) -> list[Uop]:
         to(1, reg_a(1), immediate((1 << 15) - 1), alu=Alu.AND),
         to(1, reg_a(1), STREAM_B, shift_source=ShiftSource.SHIFT_B, rounding=Rounding.HALF_UP),
         *_clamped({**reg_a(3), **reg_b(1), "alu": Alu.ADD}, act_min, act_max)]
+
+
+def combine_middle() -> list[Uop]:
+    """What is carried out of the lowest eight bits of stream A, and stream B."""
+    return [to(0, STREAM_A, shifted(-8, _FLOOR)), {**reg_a(0), **STREAM_B, "alu": Alu.ADD, **OUT}]
+
+
+def combine_high() -> list[Uop]:
+    """256 times stream A, and stream B."""
+    return [to(0, STREAM_A, shifted(8)), {**reg_a(0), **STREAM_B, "alu": Alu.ADD, **OUT}]
+
+
+def rescale_split(multiplier: int, shift: int) -> list[Uop]:
+    """`multiply_wide` of 256 times stream A plus the lowest eight bits of stream B, one multiplier for all."""
+    m, t = int(reduced(np.array(multiplier))), 7 - shift
+    below = (1 << 15) - 1
+    return [
+        to(0, {"a_source": Source.IMMEDIATE, "immediate": 255}, STREAM_B, alu=Alu.AND),
+        to(0, reg_a(0), immediate(m), low(), shifted(-8, _FLOOR)),
+        to(3, STREAM_A, {"multiply": Multiply.HIGH_IMMEDIATE, "immediate": m << 16, "truncate": 1}),
+        to(1, STREAM_A, immediate(m), low()),
+        to(1, reg_a(1), immediate(below), alu=Alu.AND),
+        to(1, reg_a(1), reg_b(0), alu=Alu.ADD),
+        to(0, reg_a(1), shifted(-15, _FLOOR)),
+        to(3, reg_a(3), reg_b(0), shifted(15 - t, Rounding.HALF_UP), alu=Alu.ADD),
+        to(1, reg_a(1), immediate(below), alu=Alu.AND),
+        to(1, reg_a(1), shifted(-min(t, 31), Rounding.HALF_UP)),
+        {**reg_a(3), **reg_b(1), "alu": Alu.ADD, "clamp": 1, **OUT}]
 
 
 def reduced(multiplier: IntArray) -> IntArray:

@@ -99,6 +99,22 @@ def _binary(g: _Graph, x: int) -> int:
     return g.b.add(op, [x, other], scale=g.near(natural), fused_activation_function=g.pick(*ACTIVATIONS), **options)
 
 
+def _matmul(g: _Graph, x: int) -> int:
+    """A product of rows with those of a tensor, or with a constant."""
+    rows, depth = int(np.prod(g.shape(x)[:-1])), g.shape(x)[-1]
+    left = g.b.add("RESHAPE", [x, g.b.constant([rows, depth])], shape=(rows, depth))
+    same = [y for y in g.live if g.shape(y)[-1] == depth and np.prod(g.shape(y)[:-1]) <= 40]
+    right = g.pick(*same, -1) if same else -1
+    if right < 0:
+        dims = int(g.rng.integers(1, 20)), depth
+        right = g.b.constant(g.rng.integers(-9999, 9999, dims).astype(np.int16), scale=g.near(2.0**-13))
+    else:
+        dims = int(np.prod(g.shape(right)[:-1])), depth
+        right = g.b.add("RESHAPE", [right, g.b.constant(list(dims))], shape=dims)
+    natural = g.scale(left) * g.scale(right) * _SPREAD * depth**0.5
+    return g.b.add("BATCH_MATMUL", [left, right], scale=g.near(natural), adj_x=False, adj_y=True)
+
+
 def _unary(g: _Graph, x: int) -> int:
     op = g.pick("LOGISTIC", "TANH", "RELU", "LEAKY_RELU", "SOFTMAX")
     options: dict[str, Any] = {"alpha": 0.25} if op == "LEAKY_RELU" else {}
@@ -139,7 +155,7 @@ def _bytes(g: _Graph, x: int) -> int:
 
 _RECIPES: tuple[tuple[Callable[[_Graph, int], int], int], ...] = (
     (_conv, 4), (_depthwise, 2), (_dense, 3), (_binary, 5), (_unary, 4), (_pool, 2), (_mean, 1), (_move, 3),
-    (_bytes, 1))
+    (_bytes, 1), (_matmul, 2))
 
 
 def random_sixteen(seed: int) -> Model:

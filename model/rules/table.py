@@ -63,7 +63,7 @@ _FUSED = "CONV_2D DEPTHWISE_CONV_2D TRANSPOSE_CONV FULLY_CONNECTED AVERAGE_POOL_
 
 #: Operators that take activations of int16 as well as of int8.
 _SIXTEEN = ("CONV_2D DEPTHWISE_CONV_2D TRANSPOSE_CONV FULLY_CONNECTED AVERAGE_POOL_2D MAX_POOL_2D LOGISTIC TANH RELU "
-            "RELU6 LEAKY_RELU ADD SUB MUL MAXIMUM MINIMUM MEAN RESIZE_NEAREST_NEIGHBOR")
+            "RELU6 LEAKY_RELU ADD SUB MUL MAXIMUM MINIMUM MEAN RESIZE_NEAREST_NEIGHBOR BATCH_MATMUL")
 _LSTM = "UNIDIRECTIONAL_SEQUENCE_LSTM"
 _CONV = " ".join(WEIGHT_AXES)
 
@@ -77,11 +77,11 @@ _RULES: dict[Rule, str] = {
     constraint_bias_scale: "FULLY_CONNECTED",
     constraint_same_type: f"{_MOVES} {_COPIES} ADD SUB MUL SQUARED_DIFFERENCE DIV REDUCE_PROD {' '.join(COMPARISONS)} "
                           "CONV_2D DEPTHWISE_CONV_2D TRANSPOSE_CONV FULLY_CONNECTED LOGISTIC TANH RELU RELU6 "
-                          "LEAKY_RELU MEAN",
+                          "LEAKY_RELU MEAN BATCH_MATMUL",
     constraint_bias_type: _CONV,
     constraint_int16_output: "SOFTMAX",
     constraint_int16_zero_point: f"{_SIXTEEN} SOFTMAX",
-    constraint_wide_multiplier: _CONV,
+    constraint_wide_multiplier: f"{_CONV} BATCH_MATMUL",
     constraint_same_quantization: _MOVES,
     constraint_fixed_output: " ".join(FIXED_OUTPUTS),
     constraint_activation_is_a_range: f"{_FUSED} DIV",

@@ -14,8 +14,8 @@ from tq_hw.model.graph import Operator, Subgraph
 from tq_hw.sim.golden.arith import (
     IntArray,
     activation_range,
+    dtype_range,
     quantize_multiplier,
-    wrap_int32,
 )
 from tq_hw.sim.golden.mac import (
     MacParams,
@@ -84,26 +84,26 @@ def params(op: Operator, subgraph: Subgraph) -> MatMulParams:
 
 
 def _batch_matmul_params(op: Operator, subgraph: Subgraph) -> MatMulParams:
-    lhs = require_dtype(op, subgraph, "int8")
-    rhs = require_dtype(op, subgraph, "int8", position=1)
+    dtype = activation_type(op, subgraph)
+    lhs, rhs = require_dtype(op, subgraph, dtype), require_dtype(op, subgraph, dtype, position=1)
     output = output_tensor(op, subgraph)
-    require(output.dtype == "int8", f"output must be int8, not {output.dtype}")
     # `GetQuantizedConvolutionMultipler`: the quotient is a double in any case.
     multiplier, shift = quantize_multiplier(factor(subgraph, [lhs.scale, rhs.scale], 1.0) / output.scale)
     depth = lhs.shape[-2 if bool_option(op, "adj_x") else -1]
     return MatMulParams(np.array([multiplier]), np.array([shift]), lhs.zero_point,
-                        output.zero_point, -128, 127, depth, rhs.zero_point)
+                        output.zero_point, *dtype_range(dtype), depth, rhs.zero_point, dtype=dtype,
+                        wide=dtype == "int16")
 
 
 def accumulate(op: Operator, subgraph: Subgraph, inputs: Inputs, p: MatMulParams) -> IntArray:
     """Accumulators including the bias, of the output's shape."""
-    # Doubles hold these sums exactly: each product is below 2^16, 2^23 with int16, and 2^30 would be needed.
+    # Doubles hold these sums exactly: each product is at most 2^30, and 2^23 of those would be needed.
     lhs = (value(inputs, 0).astype(np.int64) - p.input_zero_point).astype(np.float64)
     rhs = (value(inputs, 1).astype(np.int64) - p.weight_zero_point).astype(np.float64)
     if op.op == "BATCH_MATMUL":
         lhs = np.swapaxes(lhs, -1, -2) if bool_option(op, "adj_x") else lhs
         rhs = np.swapaxes(rhs, -1, -2) if bool_option(op, "adj_y") else rhs
-        return wrap_int32((lhs @ rhs).astype(np.int64))
+        return p.summed((lhs @ rhs).astype(np.int64))
     if lhs.size % p.depth:
         raise ModelError(f"input of {lhs.size} values must be a multiple of the weights' "
                          f"{p.depth} columns")
@@ -124,6 +124,6 @@ def fully_connected(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Ar
 
 @kernel("BATCH_MATMUL")
 def batch_matmul(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
-    """Int8 product of two activations over their last two axes, leading axes broadcast."""
+    """Product of two activations, both int8 or int16, over their last two axes; leading axes broadcast."""
     p = params(op, subgraph)
     return [requantize(accumulate(op, subgraph, inputs, p), p)]

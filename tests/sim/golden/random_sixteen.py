@@ -94,6 +94,24 @@ def fully_connected(rng: Rng, op: str) -> bytes:
     return b.build(b.add(op, [source, weights, bias], scale=_scale(rng, b, source, weights, depth), **options))
 
 
+def matmul(rng: Rng, op: str) -> bytes:
+    """Both operands computed, one of them a constant now and then; leading axes broadcast."""
+    b = ModelBuilder(op)
+    rows, depth, cols = (int(size) for size in rng.integers(1, 20, 3))
+    batch = pick(rng, (), shape(rng, 1, 3), shape(rng, 2, 3))
+    adj_x, adj_y = bool(rng.integers(2)), bool(rng.integers(2))
+    left = _input(rng, b, *batch, *((depth, rows) if adj_x else (rows, depth)))
+    other = batch if rng.random() < 0.6 else (1,) * len(batch)
+    dims = (*other, *((cols, depth) if adj_y else (depth, cols)))
+    scale = pick(rng, *_SCALES)
+    if rng.random() < 0.2:
+        right = b.constant(rng.integers(-32768, 32768, dims).astype(np.int16), scale=scale)
+    else:
+        right = b.input(dims, "int16", scale=scale)
+    wanted = b.tensors[left].scale * b.tensors[right].scale * depth ** 0.5 * 12000 * pick(rng, 0.3, 1, 1, 3, 100)
+    return b.build(b.add(op, [left, right], scale=float(np.float32(wanted)), adj_x=adj_x, adj_y=adj_y))
+
+
 def binary(rng: Rng, op: str) -> bytes:
     b = ModelBuilder(op)
     dims = shape(rng)

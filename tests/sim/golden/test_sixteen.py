@@ -6,7 +6,19 @@ from typing import Any
 import numpy as np
 import pytest
 from random_draws import Generator
-from random_sixteen import binary, conv, fully_connected, mean, move, pool, quantize, softmax, transpose_conv, unary
+from random_sixteen import (
+    binary,
+    conv,
+    fully_connected,
+    matmul,
+    mean,
+    move,
+    pool,
+    quantize,
+    softmax,
+    transpose_conv,
+    unary,
+)
 
 from tq_hw.model.tflite.reader import parse_model
 from tq_hw.sim.golden.run import run
@@ -18,7 +30,7 @@ OPERATORS: dict[str, Generator] = {
     **dict.fromkeys(("ADD", "SUB", "MUL", "MAXIMUM", "MINIMUM"), binary),
     **dict.fromkeys(("AVERAGE_POOL_2D", "MAX_POOL_2D"), pool),
     **dict.fromkeys(("LOGISTIC", "TANH", "RELU", "RELU6", "LEAKY_RELU"), unary),
-    "SOFTMAX": softmax, "MEAN": mean, **dict.fromkeys(_MOVES, move),
+    "BATCH_MATMUL": matmul, "SOFTMAX": softmax, "MEAN": mean, **dict.fromkeys(_MOVES, move),
     **dict.fromkeys(("int16:int8", "int8:int16", "int16:int16"), quantize),
 }
 
