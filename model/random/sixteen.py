@@ -129,6 +129,13 @@ def _pool(g: _Graph, x: int) -> int:
                    filter_width=g.pick(2, 3), **_window(g))
 
 
+def _resize(g: _Graph, x: int) -> int:
+    x = g.image(x)
+    sizes = [g.shape(x)[axis] * g.pick(1, 2, 2, 3) for axis in (1, 2)]
+    return g.b.add("RESIZE_BILINEAR", [x, g.b.constant(sizes)], align_corners=False,
+                   half_pixel_centers=g.pick(True, False))
+
+
 def _mean(g: _Graph, x: int) -> int:
     axes = sorted(g.rng.choice(len(g.shape(x)), g.pick(1, 1, min(2, len(g.shape(x)))), replace=False).tolist())
     return g.b.add("MEAN", [x, g.b.constant(axes)], keep_dims=True, scale=g.near(0.5 * g.scale(x)))
@@ -155,7 +162,7 @@ def _bytes(g: _Graph, x: int) -> int:
 
 _RECIPES: tuple[tuple[Callable[[_Graph, int], int], int], ...] = (
     (_conv, 4), (_depthwise, 2), (_dense, 3), (_binary, 5), (_unary, 4), (_pool, 2), (_mean, 1), (_move, 3),
-    (_bytes, 1), (_matmul, 2))
+    (_bytes, 1), (_matmul, 2), (_resize, 1))
 
 
 def random_sixteen(seed: int) -> Model:

@@ -80,8 +80,8 @@ def _sizes(op: Operator, inputs: Inputs) -> tuple[Array, list[int], bool, bool]:
 
 @kernel("RESIZE_BILINEAR")
 def resize_bilinear(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
-    """Int8 bilinear interpolation with 10-bit fractions, half away from zero at the end."""
-    require_dtype(op, subgraph, "int8")
+    """Bilinear interpolation with 10-bit fractions, half away from zero at the end."""
+    require_dtype(op, subgraph, "int8", "int16")
     x, sizes, align_corners, half_pixel_centers = _sizes(op, inputs)
     rows = bilinear_taps(x.shape[1], sizes[0], align_corners, half_pixel_centers)
     cols = bilinear_taps(x.shape[2], sizes[1], align_corners, half_pixel_centers)
@@ -93,7 +93,7 @@ def resize_bilinear(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Ar
              + mixed[:, :, cols.high] * col_fraction)
     half = 1 << 19
     result = divide_toward_zero(np.where(total > 0, total + half, total - half), 1 << 20)
-    return [result.astype(np.int8)]
+    return [result.astype(x.dtype)]
 
 
 @kernel("RESIZE_NEAREST_NEIGHBOR")

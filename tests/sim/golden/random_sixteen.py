@@ -166,6 +166,15 @@ def mean(rng: Rng, op: str) -> bytes:
                          scale=float(np.float32(b.tensors[source].scale * pick(rng, 0.1, 1, 2)))))
 
 
+def resize(rng: Rng, op: str) -> bytes:
+    b = ModelBuilder(op)
+    dims = shape(rng, 4)
+    source = _input(rng, b, *dims)
+    sizes = [dims[axis] * pick(rng, 2, 2, 3, 4) if rng.random() < 0.6 else int(rng.integers(1, 12)) for axis in (1, 2)]
+    flags = pick(rng, (False, False), (True, False), (False, True), (False, True))
+    return b.build(b.add(op, [source, b.constant(sizes)], align_corners=flags[0], half_pixel_centers=flags[1]))
+
+
 def move(rng: Rng, op: str) -> bytes:
     """Movement of elements of two bytes."""
     b = ModelBuilder(op)

@@ -15,6 +15,7 @@ from random_sixteen import (
     move,
     pool,
     quantize,
+    resize,
     softmax,
     transpose_conv,
     unary,
@@ -30,9 +31,13 @@ OPERATORS: dict[str, Generator] = {
     **dict.fromkeys(("ADD", "SUB", "MUL", "MAXIMUM", "MINIMUM"), binary),
     **dict.fromkeys(("AVERAGE_POOL_2D", "MAX_POOL_2D"), pool),
     **dict.fromkeys(("LOGISTIC", "TANH", "RELU", "RELU6", "LEAKY_RELU"), unary),
-    "BATCH_MATMUL": matmul, "SOFTMAX": softmax, "MEAN": mean, **dict.fromkeys(_MOVES, move),
+    "BATCH_MATMUL": matmul, "RESIZE_BILINEAR": resize, "SOFTMAX": softmax, "MEAN": mean, **dict.fromkeys(_MOVES, move),
     **dict.fromkeys(("int16:int8", "int8:int16", "int16:int16"), quantize),
 }
+
+
+#: TFLite Micro has no kernel of int16 for them.
+LITERT_ONLY = ("RESIZE_BILINEAR",)
 
 
 def sweep(op: str, seeds: range, oracles: Callable[[str], Oracle], random_sets: Callable[..., Any]) -> None:
@@ -42,6 +47,8 @@ def sweep(op: str, seeds: range, oracles: Callable[[str], Oracle], random_sets: 
         sets = random_sets(model, seed)
         # Canon is LiteRT's, but for FULLY_CONNECTED.
         profiles = {"litert-ref": ["litert", "canon"], "tflm": ["tflm"]}
+        if op in LITERT_ONLY:
+            del profiles["tflm"]
         if op == "FULLY_CONNECTED":
             profiles = {"litert-ref": ["litert"], "tflm": ["tflm", "canon"]}
         for engine, names in profiles.items():
