@@ -25,6 +25,7 @@ class Accelerator(Protocol):
 
     def run(self, program: Program, inputs: InputSet) -> Sequence[Array]:
         """Run one inference of a program, from the state that the one before left."""
+        ...
 
     def reset(self) -> None:
         """Go back to the initial state."""

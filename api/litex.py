@@ -59,6 +59,10 @@ class TqHw(LiteXModule):
     ev : LiteX's event `done`, of the level of `interrupt`
     """
 
+    # LiteX makes these when they are first asked for.
+    comb: Any
+    specials: Any
+
     def __init__(self, platform: Any, config: str | Config = "n8", name: str = "tq_hw") -> None:
         self.platform, self.module_name = platform, name
         self.config = load_config(config) if isinstance(config, str) else config

@@ -10,7 +10,7 @@ from tq_hw.cli.subject import DEFAULT_CONFIG
 from tq_hw.compiler.partition import partition
 from tq_hw.isa.config import Config, load_config
 from tq_hw.isa.memory import Memory
-from tq_hw.model.graph import Model, Tensor
+from tq_hw.model.graph import Model, Quantization, Tensor
 from tq_hw.model.mixed import is_mixed
 from tq_hw.model.rules.propagate import InputShapes
 from tq_hw.model.tflite.reader import parse_model
@@ -152,16 +152,14 @@ def _signature(tensor: Tensor) -> tuple[int, ...]:
 
 def _detail(tensor: Tensor, signature: tuple[int, ...]) -> dict[str, Any]:
     """Return what LiteRT says of a tensor, with the same keys."""
-    quantization = tensor.quantization
-    scales = quantization.scale if quantization is not None else ()
-    zero_points = quantization.zero_point if quantization is not None else ()
-    single = len(scales) == 1
+    quantization = tensor.quantization or Quantization((), ())
+    scales, zero_points = quantization.scale, quantization.zero_point
     return {
         "name": tensor.name, "index": tensor.index, "shape": np.array(tensor.shape, np.int32),
         "shape_signature": np.array(signature, np.int32),
         "dtype": _TYPES.get(tensor.dtype, np.object_),
-        "quantization": (float(scales[0]), int(zero_points[0])) if single else (0.0, 0),
+        "quantization": (float(scales[0]), int(zero_points[0])) if len(scales) == 1 else (0.0, 0),
         "quantization_parameters": {
             "scales": np.array(scales, np.float32), "zero_points": np.array(zero_points, np.int32),
-            "quantized_dimension": quantization.dimension if quantization is not None else 0, "block_size": 0},
+            "quantized_dimension": quantization.dimension, "block_size": 0},
         "sparsity_parameters": {}}

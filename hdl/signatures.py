@@ -6,7 +6,7 @@ All client ports are seen from the client (the unit that asks). Latencies are th
 from typing import Any
 
 from amaranth import Cat, signed, unsigned
-from amaranth.hdl import Value
+from amaranth.hdl import Shape, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
@@ -26,7 +26,7 @@ class OperationLayout(data.StructLayout):
     """
 
     def __init__(self, unit: Unit, config: Config | None = None) -> None:
-        def shape(field: Field) -> object:
+        def shape(field: Field) -> Shape:
             return signed(field.bits) if field.signed else unsigned(field.bits)
         fields = UNITS[unit].fields if config is None else [f.name for f in fields_of(unit, config)]
         super().__init__({name: shape(UNITS[unit].fields[name][1]) for name in fields})

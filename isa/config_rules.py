@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol
 
 __all__ = ["RULES", "Rule", "Sizes", "broken_rule", "nearest"]
@@ -15,26 +16,32 @@ class Sizes(Protocol):
     @property
     def rows(self) -> int:
         """Multiplier rows."""
+        ...
 
     @property
     def cols(self) -> int:
         """Multiplier columns."""
+        ...
 
     @property
     def requantize_lanes(self) -> int:
         """Lanes of the vector unit."""
+        ...
 
     @property
     def acc_buffers(self) -> int:
         """Accumulator buffers."""
+        ...
 
-    @property
+    @cached_property
     def word_bytes(self) -> int:
         """Bytes of a scratchpad word."""
+        ...
 
-    @property
+    @cached_property
     def beats_per_word(self) -> int:
         """Vector-unit beats for one scratchpad word."""
+        ...
 
 
 @dataclass(frozen=True)

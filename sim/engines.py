@@ -160,6 +160,7 @@ class Engine(Protocol):
 
     def infer(self, inputs: InputSet, progress: Progress | None = None) -> Inference:
         """Run one inference from the initial state; `progress` is told of preparations that take long."""
+        ...
 
 
 @dataclass(frozen=True)

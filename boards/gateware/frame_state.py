@@ -35,7 +35,8 @@ class FrameState:
     """
 
     def __init__(self, m: Module, bridge: Any, config: Config, gap_cycles: int) -> None:
-        m.submodules.crc = self.crc = CRC32_ISO_HDLC(data_width=8).create()
+        self.crc: Any = CRC32_ISO_HDLC(data_width=8).create()
+        m.submodules.crc = self.crc
         m.submodules.memory = memory = block_memory(8, MOST_BYTES)
         m.submodules.port = self.port = MemoryPort(config)
         self.store = memory.write_port()

@@ -7,6 +7,7 @@ the controller get the DRAM; else it never does, and the status says which bytes
 """
 
 from collections.abc import Callable
+from typing import Any
 
 from amaranth import Array, Cat, Const, Module, Mux, Signal
 from amaranth.lib import data, memory, wiring
@@ -40,9 +41,10 @@ class _Accesses(wiring.Component):
     def __init__(self, sections: tuple[tuple[Step, ...], ...], lanes: int, select: int) -> None:
         self._lanes, self._select = lanes, select
         self._entry = data.StructLayout({"word": 30, "value": 32, "wait": _WAIT_BITS, "check": 1, "last": 1})
-        self._table = [{"word": address >> 2, "value": value, "wait": wait, "check": int(check),
-                        "last": int(number == len(section) - 1)}
-                       for section in sections for number, (address, value, wait, check) in enumerate(section)]
+        self._table: list[Any] = [
+            {"word": address >> 2, "value": value, "wait": wait, "check": int(check),
+             "last": int(number == len(section) - 1)}
+            for section in sections for number, (address, value, wait, check) in enumerate(section)]
         super().__init__({
             "run": In(1), "first": In(range(len(self._table))), "poke": In(1), "address": In(32), "chosen": In(lanes),
             "idle": Out(1), "wrong": Out(lanes), "adr": Out(30), "dat_w": Out(32), "dat_r": In(32), "we": Out(1),

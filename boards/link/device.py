@@ -41,15 +41,18 @@ class DeviceLink(Protocol):
 
     def open(self) -> Identity:
         """Begin, and return who is there; LinkError for what cannot be used."""
+        ...
 
     def dram_words(self) -> list[int]:
         """Return DRAM_REGISTERS of the protocol."""
+        ...
 
     def pause(self, seconds: float) -> None:
         """Wait for the end of a run: for its interrupt where the link has it, else for this time."""
 
     def read_registers(self, name: str, count: int = 1) -> list[int]:
         """Return `count` registers from `name` on."""
+        ...
 
     def write_registers(self, name: str, *values: int) -> None:
         """Write registers from `name` on, one word each."""
@@ -59,6 +62,7 @@ class DeviceLink(Protocol):
 
     def read_memory(self, address: int, size_bytes: int, progress: Progress | None = None) -> bytes:
         """Return bytes from a byte address on."""
+        ...
 
 
 class MachineError(DeviceError):

@@ -18,6 +18,7 @@ class DramLink(Protocol):
 
     def dram_words(self) -> list[int]:
         """Return DRAM_REGISTERS."""
+        ...
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,7 @@ class Registers(Protocol):
 
     def read(self, offset: int) -> int:
         """Return a word."""
+        ...
 
     def write(self, offset: int, value: int) -> None:
         """Write a word."""
@@ -53,6 +54,7 @@ class DmaBuffer(Protocol):
 
     def read(self, offset: int, size_bytes: int) -> bytes:
         """Return bytes."""
+        ...
 
     def for_device(self) -> None:
         """Let the accelerator see what was written."""

@@ -31,6 +31,7 @@ class Port(Protocol):
 
     def read(self, wait_seconds: float) -> bytes:
         """Return what has come, or wait for at least one byte, or return nothing after the time."""
+        ...
 
 
 class SerialPort:

@@ -38,7 +38,8 @@ class BoardRecord:
 
 @cache
 def _record() -> Mapping[str, Any]:
-    record: Mapping[str, Any] = json.loads(files(__package__).joinpath("record.json").read_text(encoding="utf-8"))
+    text = files("tq_hw.boards.resources").joinpath("record.json").read_text(encoding="utf-8")
+    record: Mapping[str, Any] = json.loads(text)
     return record
 
 

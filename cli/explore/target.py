@@ -121,9 +121,10 @@ def board_target(board: Board, memory: Memory) -> Target:
 
 def _values(path: str, key: str, values: object) -> tuple[int, ...]:
     chosen = values if isinstance(values, list) else [values]
-    if not chosen or not all(isinstance(value, int) and not isinstance(value, bool) for value in chosen):
+    numbers = [value for value in chosen if isinstance(value, int) and not isinstance(value, bool)]
+    if not numbers or len(numbers) < len(chosen):
         raise OptionError(f"{path}: space.{key} must be an integer or a list of integers, not {values!r}")
-    return tuple(dict.fromkeys(chosen))
+    return tuple(dict.fromkeys(numbers))
 
 
 def _number(path: str, table: Mapping[str, Any], key: str, default: float) -> float:
@@ -145,10 +146,10 @@ def _known(path: str, what: str, table: object, keys: Sequence[str]) -> Mapping[
 def file_target(path: str) -> Target:
     """Read a target from a TOML file; OptionError says what is wrong with it."""
     try:
-        table: Mapping[str, Any] = read_table(path)
+        read = read_table(path)
     except ConfigError as error:
         raise OptionError(f"--space {error}") from None
-    _known(path, "the file", table, _FILE_KEYS)
+    table = _known(path, "the file", read, _FILE_KEYS)
     space = {key: _values(path, key, values)
              for key, values in _known(path, "space", table.get("space"), _SIZES).items()}
     for key in _SIZES[:4]:

@@ -79,7 +79,8 @@ def _rows(report: Report, estimates: dict[int, int], engine: str) -> list[dict[s
     most = max((row["cycles"] or 0 for row in shown), default=0)
     found = []
     for row in shown:
-        cycles, estimate = row["cycles"] or 0, estimates.get(row["index"], row.get("estimate", 0))
+        cycles, index = row["cycles"] or 0, row["index"]
+        estimate = estimates[index] if index in estimates else row.get("estimate", 0)
         measured = engine == "rtl" and cycles > 0
         inside = row.get("group") is not None
         if inside:

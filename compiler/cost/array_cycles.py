@@ -79,7 +79,7 @@ def _key(operation: Operation) -> tuple[tuple[int, ...], Folds]:
 @lru_cache(maxsize=1 << 12)
 def _tiles(values: tuple[int, ...], folds: Folds, config: Config) -> tuple[ArrayTile, ...]:
     """Return the tiles of an operation of these sizes and addresses, step by step."""
-    f = dict(zip(_SIZES + _ADDRESSES, values, strict=True))
+    f: dict[str, int] = dict(zip(_SIZES + _ADDRESSES, values, strict=True))
     steps = array_steps(f, folds, config)
     walk = _Walk(f["weight_rows"])
     order = tile_order(f)

@@ -94,7 +94,9 @@ def _compare(state: Legalizer, op: Operator) -> Program:
         multiply_by_quantized_multiplier((_SIGNED - p.zero_point_2) << p.left_shift, p.multiplier_2, p.shift_2))
     swapped = op.op.startswith("GREATER")
     alu = Alu[op.op.replace("GREATER", "LESS")]
-    return [{**_STREAMS, "a_table": 1, "b_table": 2, "alu": alu, **OUT}], tables[::-1] if swapped else tables, swapped
+    if swapped:
+        tables = tables[1], tables[0]
+    return [{**_STREAMS, "a_table": 1, "b_table": 2, "alu": alu, **OUT}], tables, swapped
 
 
 def _prelu(state: Legalizer, op: Operator) -> Program:

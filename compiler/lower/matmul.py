@@ -98,7 +98,7 @@ def lower_fully_connected(state: Legalizer, op: Operator) -> None:
             source = Value(source.name, source.tensor, (1, rows, 1, p.depth), source.zero_point, source.flip,
                            source.root)
         pixels = source.shape[:3]
-    output = Value(tensor.name, tensor.index, (*pixels, packed.shape[0]), tensor.zero_point)
+    output = Value(tensor.name, tensor.index, (pixels[0], pixels[1], pixels[2], packed.shape[0]), tensor.zero_point)
     bias = folded_bias(bias_of(state, op, 2), packed.sum(axis=(1, 2, 3), dtype=np.int64), p.input_zero_point)
     scaling = Scaling("tflite", p.multiplier, p.shift)
     if p.real is not None:

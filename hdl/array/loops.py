@@ -143,6 +143,6 @@ class Loops:
         op, config = self.op, self._config
         # Shifts and sums: synthesis makes a multiplier of a product with a negative constant.
         parts = [op.sub_first << bit for bit in range(config.cols.bit_length()) if config.cols >> bit & 1]
-        shift = (-sum(parts[1:], parts[0]))[:len(self.sub_rotate)]
+        shift = (-Value.cast(sum(parts[1:], parts[0])))[:len(self.sub_rotate)]
         return [self.blocks_left.eq(op.out_blocks - 2), self.weight_block.eq(op.weight_base), self.in_block.eq(0),
                 self.sub.eq(op.sub_first), self.sub_rotate.eq(shift if config.sub_blocks > 1 else 0)]

@@ -76,11 +76,11 @@ class ModelBuilder:
         self.inputs.append(index)
         return index
 
-    def constant(self, data: np.ndarray | Sequence[int] | int, *,
+    def constant(self, data: np.ndarray | Sequence[int] | Sequence[Sequence[int]] | int, *,
                  scale: float | Sequence[float] | None = None,
                  zero_point: int | Sequence[int] = 0, dimension: int = 0,
                  name: str | None = None) -> int:
-        """Add a constant; a plain list becomes int32."""
+        """Add a constant; plain lists become int32."""
         array = data if isinstance(data, np.ndarray) else np.array(data, np.int32)
         return self.tensor(array.shape, array.dtype.name, scale=scale, zero_point=zero_point,
                            dimension=dimension, name=name, data=array)

@@ -50,10 +50,10 @@ class ParameterBlock:
         if self.config.design == "serial":
             machine.note_read(machine.address(self.words[words]))
         data = machine.scratchpad[self._places[words]].reshape(-1)[:size * channels]
-        unknown = np.zeros(channels, bool)
+        unknown: Flags = np.zeros(channels, np.bool_)
         if machine.unknown is not None:
-            unknown = machine.unknown.scratchpad[self._places[words]].reshape(-1)[:size * channels].reshape(
-                channels, size).any(axis=1)
+            unknown = np.logical_or.reduce(machine.unknown.scratchpad[self._places[words]].reshape(-1)[
+                :size * channels].reshape(channels, size), axis=1)
         if name == "shift":
             return shift_of(data.view(np.int8).astype(np.int32)), unknown
         return data.view("<i4").copy(), unknown
@@ -70,18 +70,23 @@ class Program(Protocol):
 
     def sub(self, block: int) -> int:
         """Return the sub-block of the word that an output block fills."""
+        ...
 
     def addresses(self, stream: str, blocks: Index, slots: Index, i1: int = 0, i2: int = 0) -> Index:
         """Return first addresses of elements."""
+        ...
 
     def span(self, stream: str, block: int, channels: int) -> tuple[int, int, int, int]:
         """Return size, first element, count and end of a block's elements."""
+        ...
 
     def register(self, number: int, beats: int) -> slice:
         """Return the places of a vector register."""
+        ...
 
     def parameters(self, block: int) -> ParameterBlock:
         """Return a block's parameters."""
+        ...
 
 
 class Pass:

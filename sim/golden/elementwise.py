@@ -187,7 +187,8 @@ def compare_params(op: Operator, subgraph: Subgraph) -> CompareParams:
         require(shift <= 0, f"input scales must be below 1, tensor {tensor.index} has "
                             f"{tensor.scale}")
         pairs.append((multiplier, shift))
-    return CompareParams(8, first.zero_point, *pairs[0], second.zero_point, *pairs[1])
+    (multiplier_1, shift_1), (multiplier_2, shift_2) = pairs
+    return CompareParams(8, first.zero_point, multiplier_1, shift_1, second.zero_point, multiplier_2, shift_2)
 
 
 def _rescaled(x: Array, zero_point: int, left_shift: int, multiplier: int, shift: int) -> IntArray:

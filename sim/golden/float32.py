@@ -48,6 +48,16 @@ def _floor_mod(x: Float32, y: Float32) -> Float32:
     return result
 
 
+def _floor_div(x: Float32, y: Float32) -> Float32:
+    result: Float32 = np.floor(np.divide(x, y))
+    return result
+
+
+def _prelu(x: Float32, y: Float32) -> Float32:
+    result: Float32 = np.where(x >= 0, x, np.multiply(x, y))
+    return result
+
+
 def _clamped(low: float, high: float) -> Callable[[Float32], Float32]:
     return lambda x: np.clip(x, np.float32(low), np.float32(high))
 
@@ -62,9 +72,9 @@ UNARY: dict[str, Callable[[Float32], Float32]] = {
 #: Functions of two numbers.
 BINARY: dict[str, Callable[[Float32, Float32], Float32]] = {
     "ADD": np.add, "SUB": np.subtract, "MUL": np.multiply, "DIV": np.divide, "POW": powf, "MAXIMUM": np.maximum,
-    "MINIMUM": np.minimum, "SQUARED_DIFFERENCE": lambda x, y: (x - y) * (x - y),
-    "FLOOR_DIV": lambda x, y: np.floor(x / y), "FLOOR_MOD": _floor_mod,
-    "PRELU": lambda x, y: np.where(x >= 0, x, x * y)}
+    "MINIMUM": np.minimum, "SQUARED_DIFFERENCE": lambda x, y: np.square(np.subtract(x, y)),
+    "FLOOR_DIV": _floor_div, "FLOOR_MOD": _floor_mod,
+    "PRELU": _prelu}
 
 
 def _float(op: Operator, inputs: Inputs) -> list[Array]:

@@ -24,7 +24,8 @@ def exact(x: Float32) -> Float32:
 
 def approximate(x: Float32) -> Float32:
     """The same by a hyperbolic tangent of a cubic."""
-    result: Float32 = _HALF * x * (_ONE + tanhf(_ROOT_TWO_BY_PI * (x + _CUBIC * x * x * x)))
+    bent = tanhf(_ROOT_TWO_BY_PI * np.add(x, _CUBIC * x * x * x))
+    result: Float32 = _HALF * x * np.add(_ONE, bent)
     return result
 
 

@@ -18,6 +18,8 @@ from tq_hw.work import Task, run_tasks
 
 DIGITS = (Path(__file__).parents[2] / "examples" / "digits" / "digits.tflite").read_bytes()
 pytestmark = pytest.mark.slow
+#: Dask takes None, which its signature does not say.
+NO_DASHBOARD: dict[str, Any] = {"dashboard_address": None}
 
 
 def tasks() -> list[Task]:
@@ -27,7 +29,7 @@ def tasks() -> list[Task]:
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Any]:
-    with distributed.LocalCluster(n_workers=3, threads_per_worker=1, processes=True, dashboard_address=None) as found:
+    with distributed.LocalCluster(n_workers=3, threads_per_worker=1, processes=True, **NO_DASHBOARD) as found:
         yield found
 
 

@@ -50,7 +50,8 @@ def make_soc(folder: Path, *mixins: type, **options: Any) -> Any:
     kind = type("Soc", (*mixins, SoCCore), {})
     soc = kind(platform, 50_000_000, uart_name="stub", integrated_rom_size=0x4000, integrated_sram_size=0x2000,
                   timer_uptime=True, **options)
-    soc.crg = CRG(platform.request("sys_clk"), platform.request("sys_rst"))
+    reset: Any = platform.request("sys_rst")
+    soc.crg = CRG(platform.request("sys_clk"), reset)
     return soc
 
 

@@ -213,7 +213,7 @@ def test_a_space_that_is_no_text(tq: Tq, model: Path, tmp_path: Path) -> None:
     ({"input_0": np.array([{}], object)}, "in.npz: array 'input_0' holds Python objects, expected numbers"),
 ])
 def test_bad_arrays(tq: Tq, model: Path, tmp_path: Path, arrays: dict[str, np.ndarray], message: str) -> None:
-    np.savez(tmp_path / "in.npz", **arrays)
+    np.savez(tmp_path / "in.npz", allow_pickle=True, **arrays)
     result = tq("sim", model.name, "--engine", "golden", "--inputs", "in.npz")
     assert (result.code, result.err) == (2, f"tq-hw: {message}\n")
 

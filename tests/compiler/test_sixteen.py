@@ -11,7 +11,7 @@ from tq_hw.compiler.programs.sixteen import packed_multipliers, rescale_wide, wi
 from tq_hw.isa.config import load_config
 from tq_hw.isa.uop import UOP, Destination, Multiply, ShiftSource, Source
 from tq_hw.model.errors import UnsupportedError
-from tq_hw.model.graph import Model
+from tq_hw.model.graph import Model, OptionValue
 from tq_hw.model.random.sixteen import random_sixteen
 from tq_hw.model.samples.build import ModelBuilder
 from tq_hw.model.tflite.reader import parse_model
@@ -22,7 +22,7 @@ from tq_hw.sim.oracles import ENGINES, available
 sys.path.insert(0, str(Path(__file__).parents[2] / "benches"))
 sys.path.insert(0, str(Path(__file__).parents[1] / "sim/golden"))
 from agreement import check_model, check_oracle, random_config
-from test_sixteen import OPERATORS
+from random_sixteen import OPERATORS
 
 PRODUCTS = ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED")
 
@@ -87,7 +87,7 @@ def test_golden_of_graphs_equals_the_public_engines(oracle: str) -> None:
         check_oracle(random_sixteen(seed), seed, oracle)
 
 
-def product(op: str, shape: tuple[int, ...], dims: tuple[int, ...], **options: object) -> Model:
+def product(op: str, shape: tuple[int, ...], dims: tuple[int, ...], **options: OptionValue) -> Model:
     """One operator of these weights and of 48-bit sums."""
     rng, b = np.random.default_rng(1), ModelBuilder(op)
     axis = 3 if op.startswith("DEPTHWISE") else 0
@@ -104,7 +104,7 @@ def product(op: str, shape: tuple[int, ...], dims: tuple[int, ...], **options: o
     ("DEPTHWISE_CONV_2D", (1, 9, 40, 20), (1, 3, 3, 20), {"padding": "SAME"}),
 ])
 def test_weights_in_parts_and_images_in_rectangles(op: str, shape: tuple[int, ...], dims: tuple[int, ...],
-                                                   options: dict[str, object]) -> None:
+                                                   options: dict[str, OptionValue]) -> None:
     check_model(product(op, shape, dims, **options), load_config("tiny"), sets=1, trials=False)
 
 

@@ -29,7 +29,7 @@ _SCRIPT = "; ".join((
 def prove(folder: Path, m: Module, ports: list[Signal], y: Value, wanted: Value, latency: int) -> bool:
     """Return whether `y` is always `wanted` of `latency` cycles before."""
     started = delayed(m, Signal(init=1, name="one"), latency, "started", control=True)
-    m.d.comb += Assert(~Value.cast(started) | (y == delayed(m, wanted, latency, "wanted")))
+    m.d.comb += Assert(~Value.cast(started) | (y == delayed(m, wanted, latency, "wanted")), "as wanted")
     (folder / "design.il").write_text(rtlil.convert(m, name="top", ports=ports, emit_src=False))
     subprocess.run([sys.executable, "-c", _YOSYS, "-q", "-p", _SCRIPT], cwd=folder, check=True)
     tools = Path(sys.executable).parent

@@ -1,113 +1,20 @@
-"""A bench for the array unit: a scratchpad with four banks, a vector unit that reads, and the reference."""
+"""A bench for the array unit: a scratchpad with four banks, a vector unit that reads, and random operations."""
 
 import random
 from collections import deque
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import numpy as np
 from amaranth.sim import Simulator
+from array_reference import WORDS, Operation, reference
 
 from tq_hw.hdl.array.unit import ArrayUnit
 from tq_hw.isa.config import Config
 from tq_hw.isa.latency import ACC_READ_LATENCY_CYCLES, ARRAY_READ_LATENCY_CYCLES
 from tq_hw.isa.layout import UNITS, ArrayMode, Unit
-
-WORDS = 1 << 16
-
-
-@dataclass
-class Operation:
-    """Fields, by name, and the folding table: entries of three feeds (address, kernel_row, rotate, lane_end)."""
-
-    fields: dict[str, int]
-    folds: list[list[tuple[int, int, int, int]]] = field(default_factory=list)
-
-
-def make_memory(config: Config, seed: int) -> np.ndarray:
-    return np.random.default_rng(seed).integers(-128, 128, (WORDS, config.word_bytes), np.int8)
-
-
-def inputs(config: Config, memory: np.ndarray, op: Operation, block: int) -> list[np.ndarray]:
-    """Return x[slot, r] of every step of one output block, by the words of the semantics."""
-    f = op.fields
-    slots = np.arange(f["slots"])
-    oy, ox = slots // f["out_cols"], slots % f["out_cols"]
-    start = f["in_base"] + oy * f["in_row_step"]
-    zero = np.int8(f["zero_point"])
-    steps = []
-
-    def inside(row: np.ndarray, col: np.ndarray) -> np.ndarray:
-        return (row >= 0) & (row < f["in_rows"]) & (col >= 0) & (col < f["in_cols"])
-
-    if f["mode"] == ArrayMode.GEMM:
-        for ky in range(f["kernel_rows"]):
-            for kx in range(f["kernel_cols"]):
-                ok = inside(f["row_first"] + oy * f["row_stride"] + ky * f["kernel_row_dilation"],
-                            f["col_first"] + ox * f["col_stride"] + kx * f["kernel_col_dilation"])
-                for ib in range(f["kernel_blocks"]):
-                    word = memory[(start + ox * f["in_col_step"] + ky * f["kernel_row_step"]
-                                   + kx * f["kernel_col_step"] + ib * f["kernel_block_step"]) % WORDS]
-                    for s in range(f["slices"]):
-                        x = np.zeros((len(slots), config.rows), np.int8)
-                        lanes = word[:, s * config.gemm_rows:][:, :f["weight_rows"]]
-                        x[:, :lanes.shape[1]] = lanes
-                        x[:, :f["weight_rows"]][~ok] = zero
-                        steps.append(x)
-    elif f["mode"] == ArrayMode.FOLDED:
-        for entry in op.folds[:f["kernel_blocks"]]:
-            x = np.full((len(slots), config.rows), zero)
-            covered = 0
-            for address, kernel_row, rotate, lane_end in entry:
-                row = f["row_first"] + oy * f["row_stride"] + kernel_row
-                word = memory[(start + ox * f["in_col_step"] + address) % WORDS]
-                for r in range(covered, min(lane_end, config.rows)):
-                    lane = word[:, (r - rotate) % config.word_bytes]
-                    x[:, r] = np.where((row >= 0) & (row < f["in_rows"]), lane, zero)
-                covered = max(covered, lane_end)
-            steps.append(x)
-    else:
-        o = block + f["sub_first"]
-        lane = o % config.sub_blocks * config.cols
-        for i in range(-(-f["kernel_rows"] // config.groups)):
-            for j in range(-(-f["kernel_cols"] // 3)):
-                x = np.full((len(slots), config.rows, config.cols), zero)
-                for g in range(config.groups):
-                    for k in range(3):
-                        ky, kx = config.groups * i + g, 3 * j + k
-                        ok = inside(f["row_first"] + oy * f["row_stride"] + ky * f["kernel_row_dilation"],
-                                    f["col_first"] + ox * f["col_stride"] + kx) & (ky < f["kernel_rows"])
-                        at = start + ky * f["kernel_row_step"] + (ox * f["col_stride"] + kx) * f["in_col_step"]
-                        word = memory[(at + o // config.sub_blocks * f["in_block_step"]) % WORDS]
-                        x[:, 3 * g + k] = np.where(ok[:, None], word[:, lane:lane + config.cols], zero)
-                steps.append(x)
-    return steps
-
-
-def reference(config: Config, memory: np.ndarray, operations: Sequence[Operation]) -> list[np.ndarray]:
-    """Return the contents of the buffers that are handed over, in order."""
-    buffers: list[np.ndarray] = []
-    opened: list[np.ndarray] = []
-    for op in operations:
-        f = op.fields
-        before, opened = opened, []
-        sums = np.zeros((f["out_blocks"], f["slots"], config.cols), np.int64)
-        for o in range(f["out_blocks"]):
-            for k, x in enumerate(inputs(config, memory, op, o)):
-                at = f["weight_base"] + o * f["weight_block_step"] + k * f["weight_rows"]
-                w = np.zeros((config.rows, config.cols), np.int64)
-                w[:f["weight_rows"]] = memory[np.arange(at, at + f["weight_rows"]) % WORDS][:, :config.cols]
-                x = x.astype(np.int64)
-                sums[o] += np.einsum("nrc,rc->nc", x, w) if x.ndim == 3 else x @ w
-        tiles = [slice(t, min(t + f["tile_slots"], f["slots"])) for t in range(0, f["slots"], f["tile_slots"])]
-        order = [(o, t) for t in tiles for o in range(f["out_blocks"])] if f["blocks_inner"] else [
-            (o, t) for o in range(f["out_blocks"]) for t in tiles]
-        for o, t in order:
-            new = sums[o, t]
-            if not f["acc_first"]:
-                new = new + before.pop(0)
-            (buffers if f["acc_last"] else opened).append(new.astype(np.int32))
-    return buffers
 
 
 @dataclass
@@ -123,50 +30,52 @@ class Result:
     feed_reads: int
 
 
-def run(config: Config, memory: np.ndarray, operations: Sequence[Operation], sizes: Sequence[int], *, seed: int = 0,
-        refuse: float = 0.0, slow: float = 0.0, limit: int = 20000) -> Result:
-    """Run operations; read `sizes[n]` words of the n-th buffer. refuse, slow: chances to hold the ports back."""
-    dut = ArrayUnit(config)
-    rng = random.Random(seed)
-    words = [int.from_bytes(w.tobytes(), "little") for w in memory]
-    result = Result([], 0, 0, 0, 0, 0, 0)
-    sim = Simulator(dut)
-    sim.add_clock(1e-6)
-    shape = UNITS[Unit.ARRAY].fields
+class _Bench:
+    """The unit under test, and what stands at its ports: operations, scratchpad, vector unit."""
 
-    def payload(fields: Mapping[str, int]) -> dict[str, int]:
-        assert not set(fields) - set(shape)
-        return {name: fields.get(name, 0) for name in shape}
+    def __init__(self, config: Config, memory: np.ndarray, seed: int, refuse: float, slow: float) -> None:
+        self.dut = ArrayUnit(config)
+        self.config, self.refuse, self.slow = config, refuse, slow
+        self.rng = random.Random(seed)
+        self.words = [int.from_bytes(w.tobytes(), "little") for w in memory]
+        self.result = Result([], 0, 0, 0, 0, 0, 0)
 
-    async def drive(ctx):
-        table = None
+    async def drive(self, ctx, operations: Sequence[Operation]) -> None:
+        dut, table, shape = self.dut, None, UNITS[Unit.ARRAY].fields
         for op in operations:
             if op.folds and table is not op.folds:
                 table = op.folds
-                while not ctx.get(dut.idle):
-                    await ctx.tick()
-                for k, entry in enumerate(op.folds):
-                    for g, (address, kernel_row, rotate, lane_end) in enumerate(entry):
-                        ctx.set(dut.table.en, 1)
-                        ctx.set(dut.table.index, 3 * k + g)
-                        ctx.set(dut.table.data, address & 0xFFFF | kernel_row << 16 | rotate << 21 | lane_end << 26)
-                        await ctx.tick()
-                ctx.set(dut.table.en, 0)
-            ctx.set(dut.i.payload, payload(op.fields))
+                await self._load(ctx, table)
+            assert not set(op.fields) - set(shape)
+            ctx.set(dut.i.payload, {name: op.fields.get(name, 0) for name in shape})
             ctx.set(dut.i.valid, 1)
             await ctx.tick().until(dut.i.ready)
             ctx.set(dut.i.valid, 0)
-            if slow and rng.random() < 0.3:
-                await ctx.tick().repeat(rng.randrange(1, 30))
+            if self.slow and self.rng.random() < 0.3:
+                await ctx.tick().repeat(self.rng.randrange(1, 30))
 
-    async def scratchpad(ctx):
+    async def _load(self, ctx, folds) -> None:
+        """Fill the table of folds, once the unit is idle."""
+        dut = self.dut
+        while not ctx.get(dut.idle):
+            await ctx.tick()
+        for k, entry in enumerate(folds):
+            for g, (address, kernel_row, rotate, lane_end) in enumerate(entry):
+                ctx.set(dut.table.en, 1)
+                ctx.set(dut.table.index, 3 * k + g)
+                ctx.set(dut.table.data, address & 0xFFFF | kernel_row << 16 | rotate << 21 | lane_end << 26)
+                await ctx.tick()
+        ctx.set(dut.table.en, 0)
+
+    async def scratchpad(self, ctx) -> None:
+        dut = self.dut
         ports = [dut.feed0, dut.feed1, dut.feed2, dut.weights]
         # What was asked for, newest first; the answer to the oldest stands in the next cycle.
         latencies = [ARRAY_READ_LATENCY_CYCLES] * 4
         coming = [deque([None] * (latency - 1), latency - 1) for latency in latencies]
         sampled = [s for port in ports for s in (port.en, port.addr, port.wants, port.taken)]
         while True:
-            ctx.set(dut.weights.taken, 0 if rng.random() >= refuse else 15)
+            ctx.set(dut.weights.taken, 0 if self.rng.random() >= self.refuse else 15)
             _, _, *now = await ctx.tick().sample(*sampled)
             for n, port in enumerate(ports):
                 en, addr, wants, taken = now[4 * n:4 * n + 4]
@@ -174,12 +83,12 @@ def run(config: Config, memory: np.ndarray, operations: Sequence[Operation], siz
                 grant = not taken
                 # Nothing but the cycle of the answer may count.
                 asked = coming[n][-1]
-                ctx.set(port.data, 0x55 if asked is None else words[asked])
+                ctx.set(port.data, 0x55 if asked is None else self.words[asked])
                 coming[n].appendleft(addr if en and grant else None)
-                result.feed_reads += bool(en and n < 3)
+                self.result.feed_reads += bool(en and n < 3)
 
-    async def vector(ctx):
-        acc = dut.acc
+    async def vector(self, ctx, sizes: Sequence[int]) -> None:
+        acc, rng, slow, cols = self.dut.acc, self.rng, self.slow, self.config.cols
         for size in sizes:
             while not ctx.get(acc.full):
                 await ctx.tick()
@@ -200,10 +109,12 @@ def run(config: Config, memory: np.ndarray, operations: Sequence[Operation], siz
             ctx.set(acc.release, 1)
             await ctx.tick()
             ctx.set(acc.release, 0)
-            raw = b"".join(v.to_bytes(4 * config.cols, "little") for v in got)
-            result.buffers.append(np.frombuffer(raw, np.int32).reshape(size, config.cols))
+            raw = b"".join(v.to_bytes(4 * cols, "little") for v in got)
+            self.result.buffers.append(np.frombuffer(raw, np.int32).reshape(size, cols))
 
-    async def watch(ctx):
+    async def watch(self, ctx, operations: int, buffers: int, limit: int) -> None:
+        """Count, until this many operations and buffers are done, or the unit stops with an error."""
+        dut, result = self.dut, self.result
         sampled = (dut.done, dut.error, dut.stall_weight, dut.stall_acc)
         for cycle in range(limit):
             _, _, done, error, weight, acc = await ctx.tick().sample(*sampled)
@@ -213,18 +124,25 @@ def run(config: Config, memory: np.ndarray, operations: Sequence[Operation], siz
             result.stall_weight += weight
             result.stall_acc += acc
             result.error = error
-            if error or (result.done == len(operations) and len(result.buffers) == len(sizes)):
+            if error or (result.done == operations and len(result.buffers) == buffers):
                 break
 
-    sim.add_testbench(drive, background=True)
-    sim.add_testbench(scratchpad, background=True)
-    sim.add_testbench(vector, background=True)
-    sim.add_testbench(watch)
+
+def run(config: Config, memory: np.ndarray, operations: Sequence[Operation], sizes: Sequence[int], *, seed: int = 0,
+        refuse: float = 0.0, slow: float = 0.0, limit: int = 20000) -> Result:
+    """Run operations; read `sizes[n]` words of the n-th buffer. refuse, slow: chances to hold the ports back."""
+    bench = _Bench(config, memory, seed, refuse, slow)
+    sim = Simulator(bench.dut)
+    sim.add_clock(1e-6)
+    sim.add_testbench(partial(bench.drive, operations=operations), background=True)
+    sim.add_testbench(bench.scratchpad, background=True)
+    sim.add_testbench(partial(bench.vector, sizes=sizes), background=True)
+    sim.add_testbench(partial(bench.watch, operations=len(operations), buffers=len(sizes), limit=limit))
     sim.run()
-    return result
+    return bench.result
 
 
-def check(config: Config, operations: Sequence[Operation], memory: np.ndarray, **kwargs: float) -> Result:
+def check(config: Config, operations: Sequence[Operation], memory: np.ndarray, **kwargs: Any) -> Result:
     """Assert that every buffer is as the reference says."""
     expected = reference(config, memory, operations)
     result = run(config, memory, operations, [len(b) for b in expected], **kwargs)

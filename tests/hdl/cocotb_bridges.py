@@ -41,7 +41,8 @@ async def started(dut: Any) -> None:
 
 def axi4lite(dut: Any, seed: int, pause: float) -> Access:
     master = AxiLiteMaster(AxiLiteBus.from_prefix(dut, "s_axi"), dut.aclk, dut.aresetn, reset_active_level=False)
-    write, read = master.write_if, master.read_if
+    write: Any = master.write_if
+    read: Any = master.read_if
     for number, channel in enumerate((write.aw_channel, write.w_channel, write.b_channel, read.ar_channel,
                                       read.r_channel)):
         if pause:

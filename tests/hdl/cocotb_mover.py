@@ -3,6 +3,7 @@
 import itertools
 import os
 import random
+from collections.abc import Sequence
 from typing import Any
 
 import cocotb
@@ -33,7 +34,8 @@ class Machine:
 
     def stall(self, seed: int, idle: float, pressure: float) -> None:
         """Let the memory answer late and take late, with these chances per cycle."""
-        read, write = self.ram.read_if, self.ram.write_if
+        read: Any = self.ram.read_if
+        write: Any = self.ram.write_if
         for number, (channel, chance) in enumerate((
                 (read.r_channel, idle), (write.b_channel, idle),
                 (read.ar_channel, pressure), (write.aw_channel, pressure), (write.w_channel, pressure))):
@@ -104,7 +106,7 @@ def whole_fill(value: int) -> dict[str, int]:
             "count1": CONFIG.scratchpad_words, "count2": 1, "count3": 1, "step1": 1}
 
 
-def program(rng: random.Random, count: int) -> tuple[bytes, list[tuple[Unit, Fields]]]:
+def program(rng: random.Random, count: int) -> tuple[bytes, list[tuple[Unit, dict[str, int]]]]:
     """Return commands of random loads and stores, in order where a unit follows the other one, and the operations."""
     assembler = Assembler(CONFIG)
     steps: list[tuple[Unit, dict[str, int]]] = [(Unit.LOAD, whole_fill(0x5A))]
@@ -124,7 +126,7 @@ def program(rng: random.Random, count: int) -> tuple[bytes, list[tuple[Unit, Fie
     return assembler.to_bytes(), steps
 
 
-def reference(steps: list[tuple[Unit, Fields]], source: np.ndarray, target: np.ndarray) -> np.ndarray:
+def reference(steps: Sequence[tuple[Unit, Fields]], source: np.ndarray, target: np.ndarray) -> np.ndarray:
     """Run `steps` on the two regions; return which bytes of `target` are defined."""
     scratchpad = np.zeros((CONFIG.scratchpad_words, CONFIG.word_bytes), np.uint8)
     known = np.zeros_like(scratchpad)
@@ -163,7 +165,8 @@ async def moves_bytes(dut: Any, idle: float, pressure: float) -> None:
         result = await unit.finish()
         assert result["status"] == 2, result
         defined = reference(steps, source, target)
-        got = np.frombuffer(unit.ram.read(BASES[OUTPUT], REGION_BYTES), np.uint8)
+        written: Any = unit.ram.read(BASES[OUTPUT], REGION_BYTES)
+        got = np.frombuffer(written, np.uint8)
         wrong = np.flatnonzero((got != target) & defined)
         assert wrong.size == 0, f"byte {wrong[0]} is {got[wrong[0]]}, not {target[wrong[0]]}"
     watcher.cancel()

@@ -63,7 +63,7 @@ def test_random_traffic(seed: int) -> None:
                 ctx.set(getattr(dut, name).addr, asked.get(name, 0))
                 ctx.set(getattr(dut, name).wants, 1 << asked[name] % 4 if name in asked else 0)
             # Expected grants: a client waits if one before it uses its bank.
-            wins = set(FEEDS) & asked.keys()
+            wins = {name for name in asked if name in FEEDS}
             for names, taken in ((["weights"], {asked[name] % 4 for name in wins}), (["a", "b", "store"], set(array))):
                 for name in names:
                     if name in asked and asked[name] % 4 not in taken:

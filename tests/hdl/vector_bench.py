@@ -3,6 +3,7 @@
 import random
 from collections import deque
 from dataclasses import dataclass
+from typing import Any
 
 from amaranth.sim import Simulator, SimulatorContext
 from vector_reference import Scenario
@@ -28,12 +29,100 @@ class Outcome:
     error: int
 
 
+class Run:
+    """One scenario on the unit, cycle by cycle."""
+
+    def __init__(self, unit: Any, scenario: Scenario) -> None:
+        self.unit, self.scenario, self.config = unit, scenario, scenario.config
+        self.rng = random.Random(scenario.seed + 1)
+        self.memory = [bytearray(word) for word in scenario.memory]
+        self.outcome = Outcome(self.memory, 0, [], [], 0, 0, 0)
+        self.cycle = 0
+        #: by port, the cycle in which a word is there, and the word
+        self.pending: dict[str, deque[tuple[int, int]]] = {"a": deque(), "b": deque(), "acc": deque()}
+        #: cycle, address, data and mask of what is written, but not in the memory yet
+        self.written: deque[tuple[int, int, bytes, int]] = deque()
+        self.accs, self.acc_ready = deque(scenario.accs), scenario.acc_cycles
+        self.todo, self.wait, self.taken = deque(scenario.operations), 0, True
+
+    def give(self, ctx: SimulatorContext) -> None:
+        """Set what the unit sees at the begin of a cycle: words that it read, an operation, a full buffer."""
+        unit = self.unit
+        # Writes of two cycles ago are in the memory; those of the last cycle are not, and not the old bytes either.
+        while self.written and self.written[0][0] <= self.cycle - 2:
+            self.keep(*self.written.popleft()[1:])
+        for name, queue in self.pending.items():
+            while queue and queue[0][0] == self.cycle:
+                ctx.set(getattr(unit, name).data, queue.popleft()[1])
+        if self.taken or not ctx.get(unit.i.valid):
+            offered = bool(self.todo and self.wait <= 0)
+            if offered:
+                ctx.set(unit.i.payload, self.todo[0])
+            ctx.set(unit.i.valid, offered)
+        ctx.set(unit.acc.full, bool(self.accs) and self.cycle >= self.acc_ready)
+
+    def keep(self, address: int, data: bytes, mask: int) -> None:
+        for byte in range(self.config.word_bytes):
+            if mask >> byte & 1:
+                self.memory[address][byte] = data[byte]
+
+    def read(self, ctx: SimulatorContext) -> None:
+        """Grant reads, or refuse them by chance, and note when their words are there."""
+        unit, config, rng, probability = self.unit, self.config, self.rng, 1 - self.scenario.refuse
+        for name, port in (("a", unit.a), ("b", unit.b)):
+            granted = ctx.get(port.en) and rng.random() < probability
+            ctx.set(port.taken, 0 if granted else 15)
+            address = ctx.get(port.addr)
+            assert ctx.get(port.wants) == (1 << address % 4 if ctx.get(port.en) else 0)
+            if granted:
+                assert address < config.scratchpad_words, f"read of word {address}"
+                word = int.from_bytes(self.memory[address], "little")
+                if any(entry[1] == address for entry in self.written):
+                    word = rng.getrandbits(8 * config.word_bytes)
+                self.pending[name].append((self.cycle + READ_LATENCY_CYCLES, word))
+        granted = ctx.get(unit.acc.en) and rng.random() < probability
+        ctx.set(unit.acc.grant, granted)
+        if granted:
+            assert ctx.get(unit.acc.full), "accumulators are read before they are full"
+            values = self.accs[0][ctx.get(unit.acc.word)]
+            word = sum((v % (1 << 32)) << 32 * i for i, v in enumerate(values))
+            self.pending["acc"].append((self.cycle + ACC_READ_LATENCY_CYCLES, word))
+
+    def write(self, ctx: SimulatorContext) -> None:
+        unit, config = self.unit, self.config
+        ctx.set(unit.out.grant, 1)
+        if ctx.get(unit.out.en):
+            address = ctx.get(unit.out.addr)
+            assert address < config.scratchpad_words, f"write of word {address}"
+            self.outcome.writes.append(self.cycle)
+            self.written.append((self.cycle, address, ctx.get(unit.out.data).to_bytes(config.word_bytes, "little"),
+                                 ctx.get(unit.out.mask)))
+
+    def note(self, ctx: SimulatorContext) -> None:
+        """Note what the unit let go, took, ended and counted in this cycle."""
+        unit, out = self.unit, self.outcome
+        if ctx.get(unit.acc.release):
+            self.accs.popleft()
+            self.acc_ready = self.cycle + 1 + self.scenario.acc_cycles
+        self.taken = bool(ctx.get(unit.i.valid) and ctx.get(unit.i.ready))
+        if self.taken:
+            self.todo.popleft()
+            self.wait = self.scenario.gap_cycles
+        else:
+            self.wait -= 1
+        if ctx.get(unit.done):
+            out.done.append(self.cycle)
+        out.stall_acc += ctx.get(unit.stall_acc)
+        out.stall_port += ctx.get(unit.stall_port)
+        out.error = ctx.get(unit.error)
+
+
 class Bench:
     """One elaborated VectorUnit that runs scenario after scenario."""
 
     def __init__(self, config: Config) -> None:
         self.config = config
-        self.unit = VectorUnit(config)
+        self.unit: Any = VectorUnit(config)
         self.scenario: Scenario | None = None
         self.ran = False
         self.sim = Simulator(self.unit)
@@ -49,13 +138,8 @@ class Bench:
         return self.outcome
 
     async def _bench(self, ctx: SimulatorContext) -> None:
-        scenario, unit, config = self.scenario, self.unit, self.config
+        scenario, unit = self.scenario, self.unit
         assert scenario is not None
-        rng = random.Random(scenario.seed + 1)
-        memory = [bytearray(word) for word in scenario.memory]
-        out = Outcome(memory, 0, [], [], 0, 0, 0)
-        self.outcome = out
-
         for number, uop in enumerate(scenario.uops):
             for word, register in enumerate(UOP):
                 ctx.set(unit.table.en, 1)
@@ -64,83 +148,23 @@ class Bench:
                 await ctx.tick()
         ctx.set(unit.table.en, 0)
 
-        ports = {"a": unit.a, "b": unit.b}
-        pending: dict[str, deque[tuple[int, int]]] = {"a": deque(), "b": deque(), "acc": deque()}
-        written: deque[tuple[int, int, bytes, int]] = deque()
-        accs, acc_ready = deque(scenario.accs), scenario.acc_cycles
-        todo, wait = deque(scenario.operations), 0
-        cycle = 0
-        taken = 1
-        grant_probability = 1 - scenario.refuse
+        run = Run(unit, scenario)
+        self.outcome = out = run.outcome
         while len(out.done) < len(scenario.operations):
-            # Writes of two cycles ago are in the memory; those of the last cycle are not, and not the old bytes either.
-            while written and written[0][0] <= cycle - 2:
-                _, address, data, mask = written.popleft()
-                for byte in range(config.word_bytes):
-                    if mask >> byte & 1:
-                        memory[address][byte] = data[byte]
-            for name, queue in pending.items():
-                while queue and queue[0][0] == cycle:
-                    ctx.set(ports[name].data if name != "acc" else unit.acc.data, queue.popleft()[1])
-
-            if taken or not ctx.get(unit.i.valid):
-                offered = bool(todo and wait <= 0)
-                if offered:
-                    ctx.set(unit.i.payload, todo[0])
-                ctx.set(unit.i.valid, offered)
-            ctx.set(unit.acc.full, bool(accs) and cycle >= acc_ready)
-
-            for name, port in ports.items():
-                granted = ctx.get(port.en) and rng.random() < grant_probability
-                ctx.set(port.taken, 0 if granted else 15)
-                address = ctx.get(port.addr)
-                assert ctx.get(port.wants) == (1 << address % 4 if ctx.get(port.en) else 0)
-                if granted:
-                    assert address < config.scratchpad_words, f"read of word {address}"
-                    word = int.from_bytes(memory[address], "little")
-                    if any(entry[1] == address for entry in written):
-                        word = rng.getrandbits(8 * config.word_bytes)
-                    pending[name].append((cycle + READ_LATENCY_CYCLES, word))
-            granted = ctx.get(unit.acc.en) and rng.random() < grant_probability
-            ctx.set(unit.acc.grant, granted)
-            if granted:
-                assert ctx.get(unit.acc.full), "accumulators are read before they are full"
-                values = accs[0][ctx.get(unit.acc.word)]
-                word = sum((v % (1 << 32)) << 32 * i for i, v in enumerate(values))
-                pending["acc"].append((cycle + ACC_READ_LATENCY_CYCLES, word))
-            ctx.set(unit.out.grant, 1)
-            if ctx.get(unit.out.en):
-                address = ctx.get(unit.out.addr)
-                assert address < config.scratchpad_words, f"write of word {address}"
-                out.writes.append(cycle)
-                written.append((cycle, address, ctx.get(unit.out.data).to_bytes(config.word_bytes, "little"),
-                                ctx.get(unit.out.mask)))
-            if ctx.get(unit.acc.release):
-                accs.popleft()
-                acc_ready = cycle + 1 + scenario.acc_cycles
-            taken = ctx.get(unit.i.valid) and ctx.get(unit.i.ready)
-            if taken:
-                todo.popleft()
-                wait = scenario.gap_cycles
-            else:
-                wait -= 1
-            if ctx.get(unit.done):
-                out.done.append(cycle)
-            out.stall_acc += ctx.get(unit.stall_acc)
-            out.stall_port += ctx.get(unit.stall_port)
-            out.error = ctx.get(unit.error)
+            run.give(ctx)
+            run.read(ctx)
+            run.write(ctx)
+            run.note(ctx)
             if out.error:
                 break
-            assert cycle < self.limit, f"no end after {cycle} cycles, {len(out.done)} operations done"
+            assert run.cycle < self.limit, f"no end after {run.cycle} cycles, {len(out.done)} operations done"
             await ctx.tick()
-            cycle += 1
-        for _, address, data, mask in written:
-            for byte in range(config.word_bytes):
-                if mask >> byte & 1:
-                    memory[address][byte] = data[byte]
-        out.cycles = cycle
+            run.cycle += 1
+        for _, address, data, mask in run.written:
+            run.keep(address, data, mask)
+        out.cycles = run.cycle
         if not out.error:
-            assert not accs, "accumulator buffers are left"
+            assert not run.accs, "accumulator buffers are left"
             await ctx.tick()
             assert ctx.get(unit.idle), "all operations are done, the unit is not idle"
 

@@ -184,11 +184,11 @@ def changed(values: Any, place: tuple[Any, ...], value: object) -> Any:
     """A copy with one member at a path replaced, or taken out for `...`."""
     if not place:
         return value
-    copy = values.copy()
-    if value is ... and len(place) == 1:
-        del copy[place[0]]
+    copy, (key, *rest) = values.copy(), place
+    if value is ... and not rest:
+        del copy[key]
     else:
-        copy[place[0]] = changed(copy[place[0]] if len(place) > 1 else None, place[1:], value)
+        copy[key] = changed(copy[key] if rest else None, tuple(rest), value)
     return copy
 
 

@@ -75,7 +75,7 @@ def test_every_model_agrees_with_the_generated_accessors(shared: Path):
                 contents = root.buffers[each.buffer].data
                 assert (tensor.data is None) == (contents is None or len(contents) == 0)
                 if tensor.data is not None:
-                    assert tensor.data.tobytes() == bytes(contents)
+                    assert contents is not None and tensor.data.tobytes() == bytes(contents)
             for operator, each in zip(graph.operators, expected.operators, strict=True):
                 assert operator.inputs == tuple(each.inputs if each.inputs is not None else ())
                 for name, value in operator.options.items():

@@ -22,8 +22,8 @@ def digits() -> Program:
     return compile_model(read_model(DIGITS), PRESETS["tiny"]).program
 
 
-def zeros(program: Program) -> list[np.ndarray]:
-    return [np.zeros(port.shape, np.int8) for port in program.inputs]
+def zeros(program: Program) -> tuple[np.ndarray, ...]:
+    return tuple(np.zeros(port.shape, np.int8) for port in program.inputs)
 
 
 @pytest.mark.parametrize("bytes_per_cycle", [8.0, 1.45])

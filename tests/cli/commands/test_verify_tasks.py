@@ -13,6 +13,8 @@ from tq_hw.model.samples.layers import sample
 from tq_hw.model.tflite.writer import write_model
 
 Tq = Callable[..., Any]
+#: Dask takes None, which its signature does not say.
+NO_DASHBOARD: dict[str, Any] = {"dashboard_address": None}
 
 
 @pytest.fixture
@@ -27,7 +29,7 @@ def cases(tmp_path: Path) -> Path:
               for place, index in enumerate(model.inputs)}
     arrays |= {f"expected_{place}": np.full((1, *model.tensors[index].shape), 99, np.int8)
                for place, index in enumerate(model.outputs)}
-    np.savez(folder / "add1.npz", **arrays)
+    np.savez(folder / "add1.npz", allow_pickle=False, **arrays)
     return folder
 
 
@@ -47,5 +49,5 @@ def test_processes_find_what_one_finds(tq: Tq, cases: Path) -> None:
 
 @pytest.mark.slow
 def test_a_cluster_finds_what_one_process_finds(tq: Tq, cases: Path) -> None:
-    with distributed.LocalCluster(n_workers=1, threads_per_worker=1, processes=True, dashboard_address=None) as found:
+    with distributed.LocalCluster(n_workers=1, threads_per_worker=1, processes=True, **NO_DASHBOARD) as found:
         assert verified(tq, cases, "--scheduler", found.scheduler_address) == verified(tq, cases)

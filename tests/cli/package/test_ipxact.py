@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 import pytest
 from lxml import etree
 from peakrdl_ipxact import IPXACTImporter
-from systemrdl import RDLCompiler
+from systemrdl.compiler import RDLCompiler
 from systemrdl.node import FieldNode, RegNode
 
 from tq_hw.cli.package.facts import MEMORIES, core_of

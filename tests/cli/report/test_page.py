@@ -45,8 +45,8 @@ class Page(HTMLParser):
         self.feed(text)
         self.close()
 
-    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
-        named = dict(attributes)
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        named = dict(attrs)
         self.tags.append(tag)
         self.links += [value for name in ("src", "href", "action", "data") if (value := named.get(name)) is not None]
         if tag == "table":

@@ -1,6 +1,7 @@
 """The figures of a report add up, and none is over what there is: of estimates, and of what the RTL counted."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -29,7 +30,7 @@ def _weights(b: ModelBuilder, *shape: int) -> int:
     return b.constant(rng.integers(-127, 128, shape).astype(np.int8), scale=0.01)
 
 
-def _conv(b: ModelBuilder, op: str, x: int, channels: int, *weights: int, **options: int) -> int:
+def _conv(b: ModelBuilder, op: str, x: int, channels: int, *weights: int, **options: Any) -> int:
     kernel = _weights(b, *weights)
     return b.add(op, [x, kernel, b.bias(x, kernel, [0] * channels)], shape=(1, SIDE, SIDE, channels), scale=0.9,
                  zero_point=4, padding="SAME", **options)

@@ -1,5 +1,7 @@
 """compiler.report: what bounds a layer."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -20,7 +22,7 @@ def layer(op: str, shape: tuple[int, ...], outputs: int = 0) -> Model:
         inputs += [weights, builder.bias(x, weights, rng.integers(-99, 100, outputs))]
     elif op == "ADD":
         inputs.append(builder.input(shape, scale=0.04))
-    fields = {"padding": "SAME"} if op == "CONV_2D" else {"beta": 1.0} if op == "SOFTMAX" else {}
+    fields: dict[str, Any] = {"padding": "SAME"} if op == "CONV_2D" else {"beta": 1.0} if op == "SOFTMAX" else {}
     scale, zero_point = (1 / 256, -128) if op == "SOFTMAX" else (0.1, 0)
     return parse_model(builder.build(builder.add(op, inputs, scale=scale, zero_point=zero_point, **fields)), "layer")
 

@@ -5,7 +5,7 @@ import pytest
 
 from tq_hw.compiler import compile_model
 from tq_hw.isa.config import load_config
-from tq_hw.model.graph import Model, Operator, Subgraph, Tensor
+from tq_hw.model.graph import Model, Operator, OptionValue, Subgraph, Tensor
 from tq_hw.model.samples.build import ModelBuilder
 from tq_hw.model.tflite.reader import parse_model
 from tq_hw.model.tflite.writer import write_model
@@ -31,7 +31,7 @@ def counter_model() -> Model:
     """Keep a running maximum in a variable that CALL_ONCE sets to -5."""
     b = ModelBuilder("running")
     x = b.input((2, 7), scale=0.5)
-    name = {"container": "", "shared_name": "best"}
+    name: dict[str, OptionValue] = {"container": "", "shared_name": "best"}
     handle = b.tensor((), "resource")
     best = b.tensor((2, 7), scale=0.5)
     largest = b.tensor((2, 7), scale=0.5)

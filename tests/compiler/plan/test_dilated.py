@@ -1,5 +1,7 @@
 """Convolutions with dilation: row phases from memory, phases of columns, and how few commands they take."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -25,9 +27,9 @@ def _model(shape: tuple[int, int, int, int], kernel: tuple[int, int], dilation: 
     count = channels if depthwise else out
     w = b.constant(rng.integers(-127, 128, sizes).astype(np.int8), scale=[0.01] * count, zero_point=[0] * count,
                    dimension=3 if depthwise else 0)
+    options: dict[str, Any] = {"depth_multiplier": 1} if depthwise else {}
     y = b.add(op, [x, w, b.bias(x, w, rng.integers(-99, 100, count).tolist())], scale=0.1, zero_point=-3,
-              padding=padding, dilation_h_factor=dilation[0], dilation_w_factor=dilation[1],
-              **({"depth_multiplier": 1} if depthwise else {}))
+              padding=padding, dilation_h_factor=dilation[0], dilation_w_factor=dilation[1], **options)
     return parse_model(b.build(b.add("HARD_SWISH", [y], scale=0.1, zero_point=5) if behind else y), "m")
 
 

@@ -8,12 +8,12 @@ import pytest
 
 from tq_hw.compiler import compile_model
 from tq_hw.compiler.compile import Compiled
-from tq_hw.compiler.cost.timing import Timeline
 from tq_hw.compiler.emit.emitter import Emitter
 from tq_hw.compiler.ir.layers import Graph
 from tq_hw.compiler.plan.lead import slices
 from tq_hw.compiler.plan.places import Plan
 from tq_hw.compiler.search import Choices, search
+from tq_hw.compiler.stream.stream import Commands
 from tq_hw.isa.config import PRESETS, Config
 from tq_hw.isa.layout import Unit
 from tq_hw.isa.memory import Memory
@@ -53,7 +53,7 @@ def begun(made: Compiled) -> list[int]:
 
 
 def only_other(graph: Graph, plan: Plan, others: Sequence[Plan],
-               emit: Callable[[Plan, Choices], Emitter]) -> tuple[Emitter, Timeline, bytes]:
+               emit: Callable[[Plan, Choices], Emitter]) -> tuple[Emitter, Commands]:
     """In place of the search: the last of the plans, whatever it costs."""
     assert others
     return search(graph, others[-1], (), emit)

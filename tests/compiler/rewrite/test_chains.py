@@ -90,11 +90,11 @@ def added(a: np.ndarray, b: np.ndarray, *, relu: bool) -> np.ndarray:
     registers = [np.zeros(len(a), np.int32)] * 8
     for uop in sum_program(0, 0, relu=relu):
         fields = {field.name: 0 for register in UOP for field in register.fields} | uop
-        operands = [
+        a_operand, b_operand = (
             {Source.IMMEDIATE: np.full(len(a), fields["immediate"], np.int32), Source.STREAM: streams[at],
              Source.REGISTER: registers[fields[f"{name}_register"]]}[Source(fields[f"{name}_source"])]
-            for at, name in enumerate("ab")]
-        result = evaluate(fields, *operands, fields["immediate"], fields["shift"], int16_output=False)
+            for at, name in enumerate("ab"))
+        result = evaluate(fields, a_operand, b_operand, fields["immediate"], fields["shift"], int16_output=False)
         if fields["destination"] == Destination.OUTPUT:
             return unpack(result.astype(np.int64), EXPONENT)
         registers[fields["d_register"]] = result
@@ -106,7 +106,7 @@ def test_every_rounding(relu: bool) -> None:
     """Ties, cancellation down to 0, numbers far apart, powers of two, 0."""
     rng = np.random.default_rng(5)
     a = np.ldexp(rng.integers(-(1 << 24), 1 << 24, 1 << 14), rng.integers(-40, 20, 1 << 14)).astype(np.float32)
-    near = np.nextafter(-a, rng.choice(np.float32([-9e9, 9e9]), a.shape).astype(np.float32))
+    near = np.nextafter(-a, rng.choice(np.array([-9e9, 9e9], np.float32), a.shape).astype(np.float32))
     powers = np.ldexp(rng.choice([-1, 0, 1], a.shape), rng.integers(-40, 20, a.shape)).astype(np.float32)
     half = np.ldexp(rng.integers(-7, 8, a.shape), np.frexp(a)[1] - 26).astype(np.float32)
     for b in (rng.permutation(a), near, -a, powers, half, np.zeros_like(a)):

@@ -1,6 +1,6 @@
 """Channel shuffles and cuts of channels become weights: the same integers, and no move is left."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
@@ -80,7 +80,7 @@ def test_no_move_is_left(build: Build, left: list[str], litert: Oracle) -> None:
     check(model, litert.run(data, list(random_inputs(model))))
 
 
-def check(model: Model, expected: list[np.ndarray]) -> None:
+def check(model: Model, expected: Sequence[np.ndarray]) -> None:
     inputs = random_inputs(model)
     for ours, theirs in zip(run(model, inputs).outputs, expected, strict=True):
         np.testing.assert_array_equal(ours, theirs, strict=True)

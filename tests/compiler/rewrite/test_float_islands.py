@@ -32,7 +32,7 @@ def islands(op: str, rng: np.random.Generator, count: int) -> bytes:
     for _ in range(count):
         scale = float(np.float32(10.0 ** rng.uniform(-3, -1)))
         positive = op in ("LOG", "SQRT", "RSQRT", "POW")
-        point = -128 if positive else int(rng.choice([-128, 127, 0, rng.integers(-128, 128)]))
+        point = -128 if positive else int(rng.choice([-128, 127, 0, int(rng.integers(-128, 128))]))
         x = b.add("DEQUANTIZE", [b.input((256,), scale=scale, zero_point=point)])
         if positive:
             x = b.add("ADD", [x, b.constant(np.array(scale, np.float32))])

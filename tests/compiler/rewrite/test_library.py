@@ -104,7 +104,7 @@ def test_constants_of_one_value(op: str) -> None:
         x = image(b, rng)
         if op in ("MAXIMUM", "MINIMUM"):
             like = {"scale": b.tensors[x].scale, "zero_point": b.tensors[x].zero_point}
-            return b.add("TANH", [b.add(op, [x, b.constant(np.int8([[3]]), **like)])])
+            return b.add("TANH", [b.add(op, [x, b.constant(np.array([[3]], np.int8), **like)])])
         return b.add("TANH", [scalar(b, rng, x, op)])
     check(build, ["TABLE"])
 

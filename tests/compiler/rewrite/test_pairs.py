@@ -24,7 +24,7 @@ def island(op: str, seed: int) -> bytes:
     b = ModelBuilder(op)
     scales = [float(np.float32(10 ** rng.uniform(-3, -0.5))) for _ in range(2)]
     # Every pair of codes meets: one tensor along the rows, the other along the columns.
-    inputs = [b.input(shape, scale=scale, zero_point=int(rng.choice([-128, 0, rng.integers(-128, 128)])))
+    inputs = [b.input(shape, scale=scale, zero_point=int(rng.choice([-128, 0, int(rng.integers(-128, 128))])))
               for shape, scale in zip(((256, 1), (1, 256)), scales, strict=True)]
     one, other = (b.add("DEQUANTIZE", [each]) for each in inputs)
     if op != "MUL":

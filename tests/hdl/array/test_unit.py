@@ -2,19 +2,12 @@
 
 import random
 from dataclasses import replace
+from functools import partial
+from typing import Any
 
 import pytest
-from array_bench import (
-    Operation,
-    check,
-    clear_missing_taps,
-    depthwise,
-    fold,
-    gemm,
-    make_memory,
-    random_operations,
-    run,
-)
+from array_bench import check, clear_missing_taps, depthwise, fold, gemm, random_operations, run
+from array_reference import Operation, make_memory
 
 from tq_hw.isa.config import Config, ConfigError
 from tq_hw.isa.control import Status
@@ -171,12 +164,12 @@ def test_bank_conflict(packing: int) -> None:
 @pytest.mark.parametrize("changes", [
     {"slots": 14}, {"tile_slots": 7}, {"tile_slots": 4}, {"period": 4}, {"period": 1},
 ], ids=str)
-def test_rows_that_are_cut(changes: dict[str, int]) -> None:
+def test_rows_that_are_cut(changes: dict[str, Any]) -> None:
     """Tiles of five columns a row that end within one, and rows that end before their last column."""
     c = config(9, 4)
-    shape = {"rows": 3, "cols": 5, "kernel": (3, 3), "out_blocks": 1}
-    assert not run_all(c, [depthwise(c, **shape)]).error
-    assert run(c, make_memory(c, 0), [depthwise(c, **shape, **changes)], []).error == Status.BAD_OPERATION
+    shape = partial(depthwise, c, rows=3, cols=5, kernel=(3, 3), out_blocks=1)
+    assert not run_all(c, [shape()]).error
+    assert run(c, make_memory(c, 0), [shape(**changes)], []).error == Status.BAD_OPERATION
 
 
 def test_two_buffers_are_enough() -> None:

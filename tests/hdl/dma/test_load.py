@@ -171,7 +171,7 @@ def check(config: Config, ops: list[Fields], seed: int, **options: Any) -> int:
 @pytest.mark.parametrize("name", CONFIGS)
 def test_random_operations(name: str, chance: float) -> None:
     rng = random.Random(f"{name} {chance}")
-    ops = [random_load(rng, CONFIGS[name], 4000) for _ in range(16)]
+    ops: list[Fields] = [random_load(rng, CONFIGS[name], 4000) for _ in range(16)]
     check(CONFIGS[name], ops, 7, chance=chance)
 
 
@@ -338,8 +338,8 @@ RULES = [
 def test_what_the_rules_allow_works(changes: dict[str, Any], broken: bool) -> None:
     """The unit is given nothing else."""
     config = CONFIGS["wide"]
-    sizes = {"W": config.word_bytes, "W+1": config.word_bytes + 1}
-    op = contiguous(config, 3, 2) | {key: sizes.get(value, value) for key, value in changes.items()}
+    sizes: dict[Any, int] = {"W": config.word_bytes, "W+1": config.word_bytes + 1}
+    op = contiguous(config, 3, 2) | {key: sizes.get(value) or value for key, value in changes.items()}
     assert bool(broken_rule(config, Unit.LOAD, op)) == broken
     if not broken:
         check(config, [contiguous(config, 2, 1, destination=100), op], 1)

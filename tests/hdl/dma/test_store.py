@@ -3,7 +3,7 @@
 import random
 from collections import deque
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -68,6 +68,36 @@ class Stored:
     reads: list[int] = field(default_factory=list)
 
 
+class _Memory:
+    """What takes the unit's beats: their bytes go to memory, and each burst is answered `latency` cycles later."""
+
+    def __init__(self, config: Config, memory: np.ndarray, latency: int) -> None:
+        self.bus_bytes, self.memory, self.latency = config.bus_bytes, memory, latency
+        self.addresses: deque[tuple[int, int]] = deque()
+        self.beats: deque[tuple[int, int, int]] = deque()
+        #: cycles from which bursts may be answered
+        self.answers: deque[int] = deque()
+
+    def take(self, values: dict[str, int], result: Stored) -> None:
+        """Take what the bus transfers in a cycle."""
+        if values["awvalid"] and values["awready"]:
+            self.addresses.append((values["awaddr"], values["awlen"] + 1))
+            result.bursts.append((values["awaddr"], values["awlen"] + 1))
+        if values["wvalid"] and values["wready"]:
+            self.beats.append((values["wdata"], values["wstrb"], values["wlast"]))
+        # Data may come before its address.
+        while self.addresses and self.beats:
+            addr, left = self.addresses.popleft()
+            data, strobe, last = self.beats.popleft()
+            for lane in range(self.bus_bytes):
+                if strobe >> lane & 1:
+                    self.memory[addr + lane] = data >> 8 * lane & 0xFF
+            if not last:
+                self.addresses.appendleft((addr + self.bus_bytes, left - 1))
+            else:
+                self.answers.append(result.cycles + self.latency)
+
+
 def store_rtl(config: Config, ops: list[Fields], memory: np.ndarray, scratchpad: np.ndarray, *, seed: int = 0,
               latency: int = 5, chance: float = 0.0, grants_from: int = 0, takes_from: int = 0,
               wrong: int | None = None, beyond: int | None = None, limit: int = 20000) -> Stored:
@@ -79,18 +109,6 @@ def store_rtl(config: Config, ops: list[Fields], memory: np.ndarray, scratchpad:
     dut, channel, simulator = store_of(config)
     rules, result = AxiRules(config.bus_bytes, "write", runs=True), Stored()
     most_done = len(ops)
-
-    async def give(ctx: Any) -> None:
-        for slot, base in enumerate(BASES):
-            ctx.set(dut.base[slot], base)
-        for op in ops:
-            for name in UNITS[Unit.STORE].fields:
-                ctx.set(dut.i.payload[name], op.get(name, 0))
-            ctx.set(dut.i.valid, 1)
-            ready = False
-            while not ready:
-                _, _, ready = await ctx.tick().sample(dut.i.ready)
-        ctx.set(dut.i.valid, 0)
 
     async def read(ctx: Any) -> None:
         grants = Stalls(seed + 1, chance)
@@ -112,43 +130,23 @@ def store_rtl(config: Config, ops: list[Fields], memory: np.ndarray, scratchpad:
 
     async def write(ctx: Any) -> None:
         asking, taking, answering = (Stalls(seed + n, chance) for n in (2, 3, 4))
-        addresses: deque[tuple[int, int]] = deque()
-        beats: deque[tuple[int, int, int]] = deque()
-        answers: deque[int] = deque()
-        whole = rest = 0
-        bus = channel.bus
+        target, bus, rest = _Memory(config, memory, latency), channel.bus, 0
         while rest < 30:
             takes = result.cycles >= takes_from
             ctx.set(bus.awready, takes and asking.go())
             ctx.set(bus.wready, takes and taking.go())
-            answer = bool(answers) and answers[0] <= result.cycles and answering.go()
+            answer = bool(target.answers) and target.answers[0] <= result.cycles and answering.go()
             ctx.set(bus.bvalid, answer)
             ctx.set(bus.bresp, 2 if len(result.answered) == wrong else 0)
             if answer:
-                answers.popleft()
+                target.answers.popleft()
                 result.answered.append(result.cycles)
             _, _, finished, error, at, idle, idle_channel, stall, take, *seen = await ctx.tick().sample(
                 dut.done, dut.error, dut.error_at, dut.idle, channel.idle, dut.stall, dut.i.valid & dut.i.ready,
                 *(getattr(bus, name) for name in rules.signals))
             values = dict(zip(rules.signals, seen, strict=True))
             rules.cycle(values)
-            if values["awvalid"] and values["awready"]:
-                addresses.append((values["awaddr"], values["awlen"] + 1))
-                result.bursts.append((values["awaddr"], values["awlen"] + 1))
-            if values["wvalid"] and values["wready"]:
-                beats.append((values["wdata"], values["wstrb"], values["wlast"]))
-            # Data may come before its address.
-            while addresses and beats:
-                addr, left = addresses.popleft()
-                data, strobe, last = beats.popleft()
-                for lane in range(config.bus_bytes):
-                    if strobe >> lane & 1:
-                        memory[addr + lane] = data >> 8 * lane & 0xFF
-                if not last:
-                    addresses.appendleft((addr + config.bus_bytes, left - 1))
-                else:
-                    whole += 1
-                    answers.append(result.cycles + latency)
+            target.take(values, result)
             assert not idle or len(result.taken) == len(result.done), "idle too early"
             for happens, cycles in ((finished, result.done), (take, result.taken), (stall, result.stalls)):
                 if happens:
@@ -158,12 +156,26 @@ def store_rtl(config: Config, ops: list[Fields], memory: np.ndarray, scratchpad:
             rest += len(result.done) == most_done
             result.cycles += 1
             assert result.cycles < limit, "the store unit hangs"
-        assert idle and idle_channel and rules.idle and not beats
+        assert idle and idle_channel and rules.idle and not target.beats
         result.cycles = result.done[-1] + 1
         assert len(result.taken) == len(result.done) == most_done
 
-    simulator.run(give, read, write)
+    simulator.run(partial(_give, dut, ops), read, write)
     return result
+
+
+async def _give(dut: Any, ops: list[Fields], ctx: Any) -> None:
+    """Offer the operations, one after the other."""
+    for slot, base in enumerate(BASES):
+        ctx.set(dut.base[slot], base)
+    for op in ops:
+        for name in UNITS[Unit.STORE].fields:
+            ctx.set(dut.i.payload[name], op.get(name, 0))
+        ctx.set(dut.i.valid, 1)
+        ready = False
+        while not ready:
+            _, _, ready = await ctx.tick().sample(dut.i.ready)
+    ctx.set(dut.i.valid, 0)
 
 
 def bursts_of(config: Config, op: Fields) -> list[tuple[int, int]]:
@@ -294,8 +306,8 @@ def test_what_the_rules_allow_works(changes: dict[str, Any], broken: bool) -> No
     """The unit is given nothing else."""
     config = CONFIGS["wide"]
     width = config.word_bytes
-    sizes = {"W": width, "W+1": width + 1, "W-1": width - 1}
-    op = contiguous(config, 3, 300) | {key: sizes.get(value, value) for key, value in changes.items()}
+    sizes: dict[Any, int] = {"W": width, "W+1": width + 1, "W-1": width - 1}
+    op = contiguous(config, 3, 300) | {key: sizes.get(value) or value for key, value in changes.items()}
     assert bool(broken_rule(config, Unit.STORE, op)) == broken
     if not broken:
         assert not check(config, [contiguous(config, 2, 1), op], 1).errors

@@ -3,6 +3,7 @@
 import random
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -47,7 +48,7 @@ def test_every_int16() -> None:
     assert np.array_equal(results[:, 1], tanh(every, 2))
 
 
-def activated(function: Activation, **fields: int) -> Uop:
+def activated(function: Activation, **fields: Any) -> Uop:
     return uop(Source.STREAM, destination=Destination.ACTIVATION, reduce=int(function), **fields)
 
 

@@ -6,7 +6,7 @@ from vector_random import random_scenario
 from vector_reference import VECTOR_CONFIGS, Scenario, operation, uop
 
 from tq_hw.isa.config import Config
-from tq_hw.isa.uop import Alu, Source
+from tq_hw.isa.uop import Alu, Destination, Source
 
 CONFIGS = list(VECTOR_CONFIGS.values())
 ACC, STREAM, IMMEDIATE = Source.ACC_OR_BIAS, Source.STREAM, Source.IMMEDIATE
@@ -30,7 +30,8 @@ def test_sub_blocks_fill_their_part_of_a_word(name: str, out_type: int) -> None:
                             out_col_step=4, out_row_step=13, out_block_step=50) for sub in (0, 1)]
     uops = [uop(ACC, STREAM, Alu.ADD), uop(ACC, STREAM, Alu.MAX)]
     check(Scenario(config, uops, operations, acc_cycles=9))
-    uops = [uop(ACC, STREAM, Alu.ADD, destination=0, d_register=1), uop(STREAM, Source.REGISTER, Alu.SUB, b_register=1)]
+    uops = [uop(ACC, STREAM, Alu.ADD, destination=Destination.REGISTER, d_register=1),
+            uop(STREAM, Source.REGISTER, Alu.SUB, b_register=1)]
     check(Scenario(config, uops, [op | {"last": 1, "body_first": 2, "body_last": 1} for op in operations], refuse=0.3))
 
 

@@ -1,10 +1,8 @@
 """The vector unit's rates, its order of operations, and what it refuses."""
 
-from collections.abc import Mapping
-
 import pytest
 from vector_bench import Outcome, check, run
-from vector_reference import VECTOR_CONFIGS, Operation, Scenario, operation, put_params, requantize, uop
+from vector_reference import VECTOR_CONFIGS, Operation, Scenario, Uop, operation, put_params, requantize, uop
 
 from tq_hw.isa.config import Config
 from tq_hw.isa.control import Status
@@ -103,11 +101,12 @@ def test_works_in_place() -> None:
 
 @pytest.mark.parametrize("broken", [
     uop(Source.ACC_OR_BIAS), uop(Source.STREAM, Source.ACC_OR_BIAS), uop(Source.STREAM, b_table=3),
-    uop(Source.STREAM, destination=3), uop(Source.STREAM, destination=2, reduce=3),
+    uop(Source.STREAM, destination=Destination.ACTIVATION),
+    uop(Source.STREAM, destination=Destination.REDUCE, reduce=3),
     uop(Source.STREAM, multiply=2), uop(Source.STREAM, multiply=5), uop(Source.STREAM, shift_source=2),
     uop(Source.STREAM, shift_source=1, shift=-32), uop(Source.STREAM, rounding=3),
 ], ids=str)
-def test_stops_at_a_micro_operation_that_breaks_a_rule(broken: Mapping[str, int]) -> None:
+def test_stops_at_a_micro_operation_that_breaks_a_rule(broken: Uop) -> None:
     good = added(slots=2, tile_slots=2, chunk_slots=2)
     assert run(Scenario(TINY, [uop(Source.STREAM)], [good])).error == Status.OK
     outcome = run(Scenario(TINY, [uop(Source.STREAM), uop(Source.STREAM), broken],

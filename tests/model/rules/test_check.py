@@ -279,13 +279,13 @@ def test_an_index_has_the_type_of_the_options():
         "Give the output the type that the options name. Found int32 for tensor 2 't2', output_type int64.")
 
 
-def svdf(state_type="int16", **changes):
+def svdf(state_type="int16", is_variable=True):
     builder = ModelBuilder("m")
     inputs = [builder.input((1, 3), scale=0.5),
               builder.constant(np.ones((4, 3), np.int8), scale=0.1, name="feature"),
               builder.constant(np.ones((4, 2), state_type), scale=0.01, name="time"),
               builder.constant([1] * 4, scale=0.002, name="bias"),
-              builder.tensor((1, 8), state_type, scale=0.2, name="state", **({"is_variable": True} | changes))]
+              builder.tensor((1, 8), state_type, scale=0.2, name="state", is_variable=is_variable)]
     return builder.model(builder.add("SVDF", inputs, scale=0.3, rank=1, fused_activation_function="RELU"))
 
 

@@ -31,9 +31,10 @@ _ARITHMETIC = {"SHAPE", "STRIDED_SLICE", "PACK", "GATHER", "CONCATENATION", "RED
                "FILL"}
 
 
-def drawn(model: Model, seed: int) -> list[np.ndarray]:
+def drawn(model: Model, seed: int) -> tuple[np.ndarray, ...]:
     rng = np.random.default_rng(seed)
-    return [rng.integers(-128, 128, model.main.tensors[index].shape).astype(np.int8) for index in model.main.inputs]
+    shapes = [model.main.tensors[index].shape for index in model.main.inputs]
+    return tuple(rng.integers(-128, 128, shape).astype(np.int8) for shape in shapes)
 
 
 def propagated(model: Model, batch: int | None = None, **named: tuple[int, ...]) -> Model:
@@ -79,7 +80,7 @@ def test_random_networks_equal_the_public_engines(engine: str) -> None:
             model = propagated(opened, 3).under("tflm" if engine == "tflm" else "litert")
             inputs = drawn(model, seed)
             # LiteRT carries the shapes itself, from the inputs; TFLite Micro takes those of the file.
-            found = oracle.run(write_model(model if engine == "tflm" else opened), inputs)
+            found = oracle.run(write_model(model if engine == "tflm" else opened), list(inputs))
             for one, other in zip(found, golden_engine(model).infer(inputs).outputs, strict=True):
                 np.testing.assert_array_equal(one, other)
 

@@ -25,6 +25,7 @@ def test_a_bias_has_float32_product_scales():
     weights = builder.constant(np.zeros((2, 4), np.int8), scale=[0.1, 0.7])
     bias = builder.tensors[builder.bias(image, weights, [1, 2])]
     assert bias.dtype == "int32"
+    assert bias.quantization is not None
     assert bias.quantization.scale == tuple(float(np.float32(0.3) * np.float32(scale)) for scale in (0.1, 0.7))
 
 

@@ -65,7 +65,7 @@ def test_reads_strings_and_vectors():
     assert table.integers(1, "b", "int8") == (1, 2, -1)
     assert table.string(2, "c") == "\\xff\\xfeA"
     view = table.vector(1, "b", "uint8")
-    assert view.base is not None
+    assert view is not None and view.base is not None
     assert not view.flags.writeable
 
 
@@ -128,7 +128,7 @@ def test_rejects_vectors_longer_than_the_file():
     at = data.index(b"\x06\x00\x00\x00abcdef")
     data[at:at + 4] = b"\xff\xff\xff\xff"
     table = root_of(bytes(data))
-    for read in (table.string, table.integers, table.tables, lambda *a: table.vector(*a, "int64")):
+    for read in (table.string, table.integers, table.tables, lambda slot, name: table.vector(slot, name, "int64")):
         assert "are out of range" in message_of(read, 0, "name")
 
 

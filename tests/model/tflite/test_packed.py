@@ -29,7 +29,7 @@ def weighted(op, dtype="int8", columns=5):
     channels = 1 if op == "FULLY_CONNECTED" else shape[3] if op.startswith("DEPTH") else shape[0]
     scale = [0.02 + 0.01 * n for n in range(channels)]
     weights = b.constant(RNG.integers(-8, 8, shape).astype(np.int8), scale=scale,
-                         **({"dimension": 3} if op.startswith("DEPTH") else {}))
+                         dimension=3 if op.startswith("DEPTH") else 0)
     bias = b.bias(image, weights, RNG.integers(-99, 99, shape[-1] if op.startswith("DEPTH") else shape[0]))
     out = b.add(op, [image, weights, bias], scale=0.2, zero_point=5)
     model = b.model(out)
@@ -113,6 +113,7 @@ class SparseWriter(_Writer):
     def _tensor(self, tensor):
         if tensor.index != self.sparse:
             return super()._tensor(tensor)
+        assert tensor.data is not None
         blocks, rank = dict(self.blocks), tensor.data.ndim
         split = [part for axis, size in enumerate(tensor.shape)
                  for part in (size // blocks.get(axis, 1), blocks.get(axis, 1))]
@@ -151,7 +152,9 @@ def densified():
 def test_sparse_weights_of_fully_connected_are_densified(oracles):
     """LiteRT has kernels for blocks of 1x16."""
     model = weighted("FULLY_CONNECTED", columns=32)
-    model.main.tensors[1].data[::2, :16] = 0
+    weights = model.main.tensors[1].data
+    assert weights is not None
+    weights[::2, :16] = 0
     data = SparseWriter(model, 1, (0, 1, 2), ((1, 16),), (1,)).write()
     found = check_equal(data, oracles).main.tensors[1].data
     np.testing.assert_array_equal(found, model.main.tensors[1].data)

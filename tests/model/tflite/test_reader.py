@@ -2,6 +2,7 @@ import dataclasses
 import struct
 import time
 import tracemalloc
+from typing import Any
 
 import numpy as np
 import pytest
@@ -46,7 +47,11 @@ def edit_operator(model, index, **changes):
     return edit(model, operators=tuple(operators))
 
 
-def message_of(model, error=ModelError):
+#: Its class says how it is iterated, which type checkers do not see.
+EVERY_CHECK: list[Any] = list(HealthCheck)
+
+
+def message_of(model: Any, error: type[TqError] = ModelError) -> str:
     with pytest.raises(TqError) as caught:
         parse_model(write_model(model) if isinstance(model, Model) else model, "m.tflite")
     assert type(caught.value) is error
@@ -61,9 +66,11 @@ def test_reads_what_was_written():
     assert (found.main.inputs, found.main.outputs) == ((0,), (3,))
     assert found.main.tensors[0].scale == 0.5
     assert found.main.tensors[0].zero_point == 3
-    assert found.main.tensors[2].data.tolist() == [1, 32]
-    assert found.main.tensors[2].data.dtype == np.int32
-    assert not found.main.tensors[2].data.flags.writeable
+    data = found.main.tensors[2].data
+    assert data is not None
+    assert data.tolist() == [1, 32]
+    assert data.dtype == np.int32
+    assert not data.flags.writeable
 
 
 def test_reads_every_constant_type():
@@ -76,6 +83,7 @@ def test_reads_every_constant_type():
     found = parse_model(builder.build(*indices), "m.tflite")
     for array, index in zip(arrays, indices, strict=True):
         data = found.main.tensors[index].data
+        assert data is not None
         assert data.dtype == array.dtype
         assert data.shape == array.shape
         assert (data == array).all()
@@ -112,7 +120,8 @@ def with_contents_behind(contents, size_bytes):
 
 def test_reads_contents_behind_the_flatbuffer():
     found = parse_model(with_contents_behind(bytes(range(16)), 16), "m.tflite")
-    assert found.main.tensors[1].data.tolist() == list(range(16))
+    data = found.main.tensors[1].data
+    assert data is not None and data.tolist() == list(range(16))
 
 
 def test_rejects_contents_behind_the_file():
@@ -323,9 +332,9 @@ def test_a_small_file_cannot_unfold_into_much_work():
     data = unfolding(115, 115)
     assert len(data) < 1024
     tracemalloc.start()
-    begin = time.perf_counter()
+    begin = time.process_time()
     assert message_of(data).endswith("the same parts are referred to too often; the file is corrupt")
-    assert time.perf_counter() - begin < 2
+    assert time.process_time() - begin < 2
     assert tracemalloc.get_traced_memory()[1] < 20_000_000
     tracemalloc.stop()
     assert message_of(unfolding(2, 3)) == "m.tflite: subgraph 0 has no output"
@@ -334,7 +343,7 @@ def test_a_small_file_cannot_unfold_into_much_work():
 SMALL = write_model(chain())
 
 
-@settings(max_examples=300, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=300, deadline=None, database=None, suppress_health_check=EVERY_CHECK)
 @given(st.lists(st.tuples(st.integers(0, len(SMALL) - 1), st.integers(0, 255)), min_size=1, max_size=6),
        st.just(len(SMALL)) | st.integers(0, len(SMALL)))
 def test_damaged_bytes_read_or_give_one_line(changes, length):

@@ -48,14 +48,14 @@ def reference(machine: Machine, f: dict[str, int], folds, n: int, o: int) -> lis
                                + ib * f["kernel_block_step"])
                     word = read(address) if is_in else None
                     for s in range(f["slices"]):
-                        def x(r, s=s, word=word, is_in=is_in):
+                        def of_slice(r, s=s, word=word):
                             lane = s * config.gemm_rows + r
-                            return zero if not is_in else word[lane] if lane < config.word_bytes else 0
-                        step(k, x)
+                            return zero if word is None else word[lane] if lane < config.word_bytes else 0
+                        step(k, of_slice)
                         k += 1
     elif f["mode"] == ArrayMode.FOLDED:
         for k in range(f["kernel_blocks"]):
-            def x(r, k=k):
+            def folded(r, k=k):
                 for feed in folds[k]:
                     if r < feed["lane_end"]:
                         if not 0 <= row0 + feed["kernel_row"] < f["in_rows"]:
@@ -63,7 +63,7 @@ def reference(machine: Machine, f: dict[str, int], folds, n: int, o: int) -> lis
                         return read(base + ox * f["in_col_step"] + feed["address"])[
                             (r - feed["rotate"]) % config.word_bytes]
                 return zero
-            step(k, x)
+            step(k, folded)
     else:
         block = o + f["sub_first"]
         for i in range(-(-f["kernel_rows"] // config.groups)):

@@ -192,6 +192,7 @@ def test_sum_over_two_operations():
     pieces = pointwise(array0={"acc_last": 0, "slots": 64}, array1={"acc_first": 0, "slots": 64, "in_base": INPUT_AT},
                        vector0={"slots": 64}, vector1=NO_TILES)
     result = execute(replace(pieces, layers=()), [drawn_input()], keep=True)
+    assert result.scratchpad is not None
     words = result.scratchpad[OUTPUT_AT:OUTPUT_AT + 64].view(np.int8)
     assert np.array_equal(words, 2 * expected_output()[0, :64])
 

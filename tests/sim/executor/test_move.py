@@ -30,9 +30,10 @@ def random_loops(rng: random.Random) -> dict[str, int]:
                      "flip": rng.randint(0, 1)}
 
 
-def reference_load(machine: Machine, f: dict[str, int]) -> tuple[dict[int, list[int]], dict[int, int]]:
+def reference_load(machine: Machine, f: dict[str, int]) -> dict[int, list[int]]:
     """Return the defined bytes of each word written."""
-    words, fill = {}, f["fill"]
+    words: dict[int, list[int]] = {}
+    fill = f["fill"]
     for i3 in range(f["count3"]):
         for i2 in range(f["count2"]):
             start = f["memory_offset_bytes"] + i3 * f["stride3_bytes"] + i2 * f["stride2_bytes"]

@@ -170,6 +170,7 @@ class Reference:
                 elif source == Source.STREAM:
                     x = self.element(address(name, slot), first + lane, f[f"{name}_type"])
                 elif name == "a":
+                    assert acc is not None
                     x = int(acc[o, slot, first - sub * channels + lane])
                 else:
                     x = param(0, n % beats * lanes + lane)
@@ -357,7 +358,7 @@ def test_an_activation_needs_lanes():
 
 
 def test_activations_of_int16_are_gemmlowp_s():
-    x = np.arange(-32768, 32768)
+    x = np.arange(-32768, 32768, dtype=np.int32)
     assert np.array_equal(activate(Activation.LOGISTIC, x), logistic(x, 3))
     assert np.array_equal(activate(Activation.TANH, 2 * x), tanh(x, 3))
     assert np.array_equal(activate(Activation.TANH, x), tanh(x, 2))

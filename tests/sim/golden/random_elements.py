@@ -57,7 +57,7 @@ def softmax(rng: Rng, op: str) -> bytes:
     b = ModelBuilder(op)
     dims = (*shape(rng, int(rng.integers(1, 3))), int(rng.integers(1, 300)))
     source = b.input(dims, scale=scale(rng) * pick(rng, 0.1, 1, 8), zero_point=point(rng))
-    options = {"beta": float(np.float32(pick(rng, 1.0, 0.5, 1.7)))} if op == "SOFTMAX" else {}
+    options: dict[str, Any] = {"beta": float(np.float32(pick(rng, 1.0, 0.5, 1.7)))} if op == "SOFTMAX" else {}
     return b.build(b.add(op, [source], **options))
 
 
@@ -169,8 +169,9 @@ def top_k(rng: Rng, op: str) -> bytes:
     b = ModelBuilder(op)
     dims = (*shape(rng, int(rng.integers(0, 3)) or None, 3)[:2], int(rng.integers(1, 20)))
     x = b.add("RELU6", [b.input(dims, scale=0.2)])
-    count = b.constant(int(rng.integers(1, dims[-1] + 1)))
-    found = [b.tensor((*dims[:-1], int(b.tensors[count].data)), dtype, **QUANTIZED.get(dtype, {}))
+    kept = int(rng.integers(1, dims[-1] + 1))
+    count = b.constant(kept)
+    found = [b.tensor((*dims[:-1], kept), dtype, **QUANTIZED.get(dtype, {}))
              for dtype in ("int8", "int32")]
     b.operator(op, [x, count], found)
     return b.build(*found)

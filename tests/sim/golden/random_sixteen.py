@@ -3,7 +3,7 @@
 from typing import Any
 
 import numpy as np
-from random_draws import ACTIVATIONS, Rng, int8, pick, shape
+from random_draws import ACTIVATIONS, Generator, Rng, int8, pick, shape
 
 from tq_hw.model.samples.build import ModelBuilder
 
@@ -202,3 +202,14 @@ def quantize(rng: Rng, op: str) -> bytes:
     target = b.tensors[source].scale * {"int8:int16": 1 / 256, "int16:int8": 256}.get(op, 1)
     return b.build(b.add("QUANTIZE", [source], dtype=second, zero_point=0,
                          scale=float(np.float32(target * pick(rng, 0.5, 1, 1.7)))))
+
+
+_MOVES = ("RESHAPE", "CONCATENATION", "PAD", "TRANSPOSE", "SLICE", "PACK", "RESIZE_NEAREST_NEIGHBOR")
+OPERATORS: dict[str, Generator] = {
+    "CONV_2D": conv, "DEPTHWISE_CONV_2D": conv, "TRANSPOSE_CONV": transpose_conv, "FULLY_CONNECTED": fully_connected,
+    **dict.fromkeys(("ADD", "SUB", "MUL", "MAXIMUM", "MINIMUM"), binary),
+    **dict.fromkeys(("AVERAGE_POOL_2D", "MAX_POOL_2D"), pool),
+    **dict.fromkeys(("LOGISTIC", "TANH", "RELU", "RELU6", "LEAKY_RELU"), unary),
+    "BATCH_MATMUL": matmul, "RESIZE_BILINEAR": resize, "SOFTMAX": softmax, "MEAN": mean, **dict.fromkeys(_MOVES, move),
+    **dict.fromkeys(("int16:int8", "int8:int16", "int16:int16"), quantize),
+}

@@ -45,11 +45,11 @@ def test_corners_of_the_high_multiplication() -> None:
 
 
 def test_high_multiplication_rounds_halves_up() -> None:
-    assert arith.saturating_rounding_doubling_high_mul([1, -1, 3, -3], 1 << 30).tolist() == [1, 0, 2, -1]
+    assert arith.saturating_rounding_doubling_high_mul(np.array([1, -1, 3, -3]), 1 << 30).tolist() == [1, 0, 2, -1]
 
 
 def test_division_rounds_halves_away_from_zero() -> None:
-    assert arith.rounding_divide_by_pot([1, -1, 3, -3, 5, -5], 1).tolist() == [1, -1, 2, -2, 3, -3]
+    assert arith.rounding_divide_by_pot(np.array([1, -1, 3, -3, 5, -5]), 1).tolist() == [1, -1, 2, -2, 3, -3]
 
 
 @given(INT32, INT32)

@@ -1,6 +1,7 @@
 """Derived parameters that the compiler shares, and the messages of what is refused."""
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,10 +13,10 @@ from tq_hw.sim.golden import activation, conv, elementwise, pooling, reduce, res
 from tq_hw.sim.golden.slicing import strided_slice_ranges
 
 
-def conv_model(**changes: object) -> Model:
+def conv_model(weight_point: int = 0) -> Model:
     b = ModelBuilder("conv")
     x = b.input((1, 8, 6, 3), scale=0.5, zero_point=-3)
-    w = b.constant(np.ones((2, 3, 3, 3), np.int8), scale=[0.25, 0.5], zero_point=changes.pop("weight_point", 0))
+    w = b.constant(np.ones((2, 3, 3, 3), np.int8), scale=[0.25, 0.5], zero_point=weight_point)
     y = b.add("CONV_2D", [x, w, b.bias(x, w, [5, -7])], scale=0.25, zero_point=4, padding="SAME", stride_h=2,
               stride_w=2, fused_activation_function="RELU")
     return b.model(y)
@@ -78,7 +79,7 @@ def test_shrunk_axis_with_begin_mask_takes_index_0() -> None:
     assert strided_slice_ranges(op, (5, 4), [3], [0], [1]) == [(range(0, 1), True), (range(4), False)]
 
 
-def one(op: str, output: float | None = None, **options: float) -> Model:
+def one(op: str, output: float | None = None, **options: Any) -> Model:
     b = ModelBuilder()
     return b.model(b.add(op, [b.input((1, 4), scale=0.5)], scale=output, **options))
 

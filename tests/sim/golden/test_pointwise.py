@@ -31,7 +31,7 @@ def tables(op: str, rng: np.random.Generator, count: int) -> bytes:
     b, outputs = ModelBuilder(op), []
     for _ in range(count):
         scale = float(np.float32(10.0 ** rng.uniform(-3.5, -0.5)))
-        point, out_point = (int(rng.choice([-128, 127, 0, rng.integers(-128, 128)])) for _ in range(2))
+        point, out_point = (int(rng.choice([-128, 127, 0, int(rng.integers(-128, 128))])) for _ in range(2))
         natural = {"EXP": np.exp((127 - point) * scale) / 200, "LOG": 0.03, "RSQRT": 0.06 / scale**0.5,
                    "SQRT": (255 * scale)**0.5 / 200}.get(op, scale)
         x = b.input((256,), scale=scale, zero_point=-128 if op in ("RSQRT", "SQRT") else point)

@@ -5,36 +5,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from random_draws import Generator
-from random_sixteen import (
-    binary,
-    conv,
-    fully_connected,
-    matmul,
-    mean,
-    move,
-    pool,
-    quantize,
-    resize,
-    softmax,
-    transpose_conv,
-    unary,
-)
+from random_sixteen import OPERATORS
 
 from tq_hw.model.tflite.reader import parse_model
 from tq_hw.sim.golden.run import run
 from tq_hw.sim.oracles import Oracle
-
-_MOVES = ("RESHAPE", "CONCATENATION", "PAD", "TRANSPOSE", "SLICE", "PACK", "RESIZE_NEAREST_NEIGHBOR")
-OPERATORS: dict[str, Generator] = {
-    "CONV_2D": conv, "DEPTHWISE_CONV_2D": conv, "TRANSPOSE_CONV": transpose_conv, "FULLY_CONNECTED": fully_connected,
-    **dict.fromkeys(("ADD", "SUB", "MUL", "MAXIMUM", "MINIMUM"), binary),
-    **dict.fromkeys(("AVERAGE_POOL_2D", "MAX_POOL_2D"), pool),
-    **dict.fromkeys(("LOGISTIC", "TANH", "RELU", "RELU6", "LEAKY_RELU"), unary),
-    "BATCH_MATMUL": matmul, "RESIZE_BILINEAR": resize, "SOFTMAX": softmax, "MEAN": mean, **dict.fromkeys(_MOVES, move),
-    **dict.fromkeys(("int16:int8", "int8:int16", "int16:int16"), quantize),
-}
-
 
 #: TFLite Micro has no kernel of int16 for them.
 LITERT_ONLY = ("RESIZE_BILINEAR",)

@@ -66,8 +66,11 @@ def two_towers():
     b.operator("ASSIGN_VARIABLE", [handle, total], [])
     code = b.add("QUANTIZE", [total], scale=0.2, zero_point=3)
     both = b.add("CONCATENATION", [conv(b, left, 3, 0.2), code], scale=0.2, zero_point=3, axis=3, shape=(1, 4, 4, 6))
-    tensors = [replace(t, quantization=replace(t.quantization, zero_point=(3,)))
-               if t.index == b.operators[-1].inputs[0] else t for t in b.tensors]
+    tensors = [*b.tensors]
+    first_of_both = tensors[b.operators[-1].inputs[0]]
+    assert first_of_both.quantization is not None
+    tensors[first_of_both.index] = replace(first_of_both, quantization=replace(first_of_both.quantization,
+                                                                               zero_point=(3,)))
     first = ModelBuilder("init")
     handle = first.add("VAR_HANDLE", [], shape=(), options=options)
     first.operator("ASSIGN_VARIABLE", [handle, first.constant(np.full((1, 4, 4, 3), 1.5, np.float32))], [])
