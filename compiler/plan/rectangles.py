@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from tq_hw.compiler.ir.fold import FoldPlan
-from tq_hw.compiler.ir.layers import Layer, Mac, Pad, RowProgram
+from tq_hw.compiler.ir.layers import Elementwise, Layer, Mac, Pad, RowProgram
 from tq_hw.compiler.ir.staged import Staged
 from tq_hw.compiler.ir.value import Value
 from tq_hw.compiler.ir.window import window
@@ -121,7 +121,9 @@ class Rectangles:
         all_blocks = block_count(layer.output.shape[3], self.config)
         strips = self.strip_words(layer, index, 1, 1, 1)
         streaming = any(strips[0]) or strips[1] > 0
-        goal = max(1, ceil_div(h, 4)) if streaming else h
+        # Few words and many micro-operations are faster as a whole.
+        whole = not streaming or (isinstance(layer, Elementwise) and layer.is_plain)
+        goal = h if whole else max(1, ceil_div(h, 4))
         if isinstance(layer, Mac) and not layer.depthwise:
             # Fewer slots than there are rows of weights take as long: batches of a dense layer are worked on at once.
             goal = max(goal, min(h, ceil_div(self.config.gemm_rows, w)))

@@ -1,5 +1,6 @@
 """Rewrites of the layers that depend on the configuration: the same integers in fewer beats of the vector unit.
 
+* Tensors that differ in rows and columns alone get the same ones (`one_shape.py`).
 * A table in front of a folded convolution is looked up for the windows (`tabled.py`).
 * SOFTMAX over two channels depends on their difference alone: one table of 512 entries over dense bytes.
 * RESIZE_BILINEAR by fractions of few bits is a set of layers for the array.
@@ -21,6 +22,7 @@ from tq_hw.compiler.ir.value import IntArray, Value
 from tq_hw.compiler.plan.layout import block_count
 from tq_hw.compiler.specialize.join_tables import join_tables
 from tq_hw.compiler.specialize.lstm_steps import steps_of
+from tq_hw.compiler.specialize.one_shape import one_shape
 from tq_hw.compiler.specialize.packed_tables import pack_tables
 from tq_hw.compiler.specialize.resize import resize_on_array
 from tq_hw.compiler.specialize.tables import without_tables
@@ -39,6 +41,7 @@ _DENSE_WORDS = 2048
 def specialize(graph: Graph, config: Config) -> Graph:
     """Return the graph with the rewrites that pay at `config`."""
     done: list[Layer] = []
+    graph = one_shape(graph, config)
     for layer in without_tables(join_tables(graph, config).layers, config):
         if isinstance(layer, Lstm):
             done += steps_of(layer) if _too_large(layer, config) else [layer]
