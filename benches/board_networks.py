@@ -1,8 +1,8 @@
 """Cycles of six networks on the boards, for docs/reference/boards.md: `python benches/board_networks.py [BOARD]...`.
 
 Estimates for the board's first memory; with `--emulate` the emulated board runs each network as `tq-hw run` does, and
-every output must equal the golden model's. The record keeps what a run gave until the board's configuration changes.
-Exit code 1 when a network is not exact.
+every output must equal the golden model's. The record keeps what a run gave until the board's machine or memory
+changes. Exit code 1 when a network is not exact.
 """
 
 import argparse
@@ -16,7 +16,7 @@ from typing import Any
 from tq_hw.boards.catalog.board import Board
 from tq_hw.boards.catalog.catalog import BOARDS, find_board
 from tq_hw.boards.catalog.rates import memory_rate
-from tq_hw.cli.reference.boards import EMULATED, ESTIMATE, NETWORKS, RECORD
+from tq_hw.cli.reference.boards import EMULATED, ESTIMATE, NETWORKS, RECORD, timed
 from tq_hw.compiler import estimate_model
 from tq_hw.model.errors import UnsupportedError
 from tq_hw.model.tflite.reader import read_model
@@ -66,10 +66,10 @@ def emulate(board: Board, files: dict[str, Path]) -> dict[str, Any]:
     return found
 
 
-def kept(before: dict[str, Any], fingerprint: str, found: dict[str, Any]) -> dict[str, Any]:
-    """Return a board's record: what was run on the same configuration stays in place of an estimate."""
-    old = before["networks"] if before.get("fingerprint") == fingerprint else {}
-    return {"fingerprint": fingerprint, "networks": {
+def kept(before: dict[str, Any], of: dict[str, Any], found: dict[str, Any]) -> dict[str, Any]:
+    """Return a board's record: what was run on the same machine and memory stays in place of an estimate."""
+    old = before["networks"] if before.get("of") == of else {}
+    return {"of": of, "networks": {
         name: old[name] if value["by"] != EMULATED and old.get(name, {}).get("by") == EMULATED else value
         for name, value in {**old, **found}.items()}}
 
@@ -86,7 +86,7 @@ def main() -> int:
     for board in map(find_board, options.boards):
         found = emulate(board, files) if options.emulate else {name: estimated(board, file)
                                                                 for name, file in files.items()}
-        record[board.name] = kept(record.get(board.name, {}), f"{board.config.fingerprint:08x}", found)
+        record[board.name] = kept(record.get(board.name, {}), timed(board), found)
         RECORD.write_text(json.dumps(dict(sorted(record.items())), indent=1) + "\n", encoding="utf-8")
     return 0
 

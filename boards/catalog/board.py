@@ -72,12 +72,11 @@ class Sdr:
 class Ddr3:
     """DDR3 behind a LiteDRAM core, which has a PLL of its own. It answers only after it has been levelled.
 
-    The core makes its user port as wide as the accelerator's bus.
-
     Members
     -------
     chip, phy : LiteDRAM's names
-    clock_hz : of the core's user port
+    clock_hz, data_bytes : of the core's user port, which is as wide as the controller's words: LiteDRAM's converter to
+        narrower ones reads a word at a time, an eighth of this rate
     options : further keys of the core's description
     """
 
@@ -85,7 +84,7 @@ class Ddr3:
     phy: str
     size_bytes: int
     clock_hz: int
-    data_bytes: int = 8
+    data_bytes: int = 16
     options: tuple[tuple[str, object], ...] = ()
     name: str = "DDR3"
 

@@ -6,10 +6,11 @@ from tq_hw.isa.memory import Memory as Rate
 
 __all__ = ["memory_rate"]
 
-#: Of SDR chips of 16 bits behind LiteDRAM's core, in its cycles: simulated with the core.
+#: Blocks of BURST_BYTES that are read one after the other, refresh included; tests/boards/gateware/test_dram_rate.py
+#: simulates LiteDRAM's cores. Of an SDR chip of 16 bits, in the core's cycles:
 _SDR_BYTES_PER_CYCLE = 1.93
-#: Of DDR3 chips of 16 bits at four times the rate of the core's user port: three quarters of the peak.
-_DDR3_BYTES_PER_CYCLE = 12.0
+#: Of a DDR3 of 16 bits for a bus of 8 bytes, by PHY: at four and at two clocks of the chip in a cycle of the core.
+_DDR3_BYTES_PER_CYCLE = {"A7DDRPHY": 7.75, "ECP5DDRPHY": 6.86}
 _DRAM_LATENCY_CYCLES = 30
 #: Block RAM answers after its registers and those of the bus, and takes two cycles more for a burst than it has beats.
 _BLOCK_LATENCY_CYCLES, _BURST_CYCLES = 6, 2
@@ -20,7 +21,8 @@ def memory_rate(board: Board, memory: Memory) -> Rate:
     if isinstance(memory, Sdr):
         return Rate(_DRAM_LATENCY_CYCLES, round(_SDR_BYTES_PER_CYCLE * memory.clock_hz / board.clock_hz, 2))
     if isinstance(memory, Ddr3):
-        return Rate(_DRAM_LATENCY_CYCLES, _DDR3_BYTES_PER_CYCLE * memory.clock_hz / board.clock_hz)
+        of_core = _DDR3_BYTES_PER_CYCLE[memory.phy]
+        return Rate(_DRAM_LATENCY_CYCLES, round(of_core * memory.clock_hz / board.clock_hz, 2))
     beats = BURST_BYTES // board.config.bus_bytes
     width = board.config.bus_bytes if isinstance(memory, OnChip) else 4
     return Rate(_BLOCK_LATENCY_CYCLES, round(width * beats / (beats + _BURST_CYCLES), 2))

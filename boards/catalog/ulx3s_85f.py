@@ -13,7 +13,7 @@ BOARD = Board(
     toolchain=Toolchain.ECP5,
     config=PRESETS["n9x8"],
     clock_hz=100_000_000,
-    memories=(Sdr("MT48LC16M16", 32 << 20), OnChip(128 << 10)),
+    memories=(Sdr("MT48LC16M16", 32 << 20, clock_hz=87_500_000), OnChip(128 << 10)),
     loader=("-b", "ulx3s"),
     soc_clock_hz=50_000_000,
     seed=2,

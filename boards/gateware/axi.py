@@ -17,7 +17,7 @@ from tq_hw.hdl.bus.axi import read_members, write_members
 from tq_hw.hdl.parts.queues import Queue, SkidBuffer
 from tq_hw.isa.config import PRESETS
 
-__all__ = ["CHANNELS", "DECODE_ERROR", "MEMORY_ID_BITS", "AxiSignature", "Crossing", "Merge", "Narrow",
+__all__ = ["CHANNELS", "DECODE_ERROR", "MEMORY_ID_BITS", "OPEN_BURSTS", "AxiSignature", "Crossing", "Merge", "Narrow",
            "channel_layout", "connect_channel"]
 
 #: Response of an address where nothing is.
@@ -30,7 +30,7 @@ CHANNELS: dict[str, tuple[str, ...]] = {
     "b": ("id", "resp"), "r": ("id", "data", "resp", "last"),
 }
 #: Bursts of which a part remembers something.
-_OPEN = 16
+OPEN_BURSTS = 16
 
 
 class AxiSignature(wiring.Signature):
@@ -95,7 +95,7 @@ class Merge(wiring.Component):
         m = Module()
         masters = (self.a, self.b)
         # Out of small RAM into a register, before anyone looks at it.
-        m.submodules.owners = owners = Queue(2, _OPEN)
+        m.submodules.owners = owners = Queue(2, OPEN_BURSTS)
         m.submodules.owner = owner = SkidBuffer(2)
         wiring.connect(m, owners.o, owner.i)
         for channel in ("ar", "aw"):

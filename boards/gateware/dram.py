@@ -12,6 +12,7 @@ from tq_hw.boards.gateware.axi import MEMORY_ID_BITS, AxiSignature, Crossing, Na
 from tq_hw.boards.gateware.board_status import BoardStatus
 from tq_hw.boards.gateware.levelling import Leveller
 from tq_hw.boards.gateware.levelling_plan import Levelling
+from tq_hw.boards.gateware.widen import Widen
 
 __all__ = ["ControlCrossing", "DramPath", "InitSequencer", "add_control", "add_leveller", "add_sequencer",
            "memory_ports"]
@@ -82,8 +83,16 @@ class DramPath(wiring.Component):
                           "core": Out(AxiSignature(core_bytes, MEMORY_ID_BITS))})
 
     def elaborate(self, platform: object) -> Module:
-        """Narrow first: the queues between the clocks then are small."""
+        """Cross between the clocks with the narrower words: the queues between them then are small."""
         m = Module()
+        if self._bus_bytes < self._core_bytes:
+            m.submodules.crossing = crossing = Crossing(self._bus_bytes, MEMORY_ID_BITS, "mem")
+            m.submodules.widen = widen = DomainRenamer("mem")(
+                Widen(self._bus_bytes, self._core_bytes, MEMORY_ID_BITS))
+            wiring.connect(m, wiring.flipped(self.bus), crossing.i)
+            wiring.connect(m, crossing.o, widen.i)
+            wiring.connect(m, widen.o, wiring.flipped(self.core))
+            return m
         m.submodules.crossing = crossing = Crossing(self._core_bytes, MEMORY_ID_BITS, "mem")
         wiring.connect(m, crossing.o, wiring.flipped(self.core))
         if self._bus_bytes == self._core_bytes:

@@ -18,7 +18,7 @@ from tq_hw.boards.resources.clocks import CLOCKS
 from tq_hw.boards.resources.record import boards
 from tq_hw.isa.config import Config
 
-__all__ = ["EMULATED", "ESTIMATE", "NETWORKS", "RECORD", "page"]
+__all__ = ["EMULATED", "ESTIMATE", "NETWORKS", "RECORD", "page", "timed"]
 
 RECORD = Path(__file__).parent / "boards.json"
 #: How the cycles of a network were found.
@@ -56,6 +56,13 @@ def _reached(board: Board) -> str:
              if clock.family == FAMILIES[board.toolchain] and clock.board == board.name
              and clock.config.same_machine(board.config)]
     return f"{max(found):g}" if found else "-"
+
+
+def timed(board: Board) -> dict[str, Any]:
+    """Return what times of a board depend on, as the record keeps it."""
+    memory = memory_rate(board, board.memories[0])
+    return {"fingerprint": f"{board.config.fingerprint:08x}", "dsp_packing": board.config.dsp_packing,
+            "latency_cycles": memory.latency_cycles, "bytes_per_cycle": memory.bytes_per_cycle}
 
 
 def _cells(board: Board) -> tuple[str, str, str]:
@@ -106,7 +113,7 @@ def _lines(record: dict[str, Any]) -> Iterator[str]:
     yield "|---" + "|--:" * len(NETWORKS) + "|"
     for board in BOARDS.values():
         known = record.get(board.name, {})
-        times = known["networks"] if known.get("fingerprint") == f"{board.config.fingerprint:08x}" else {}
+        times = known["networks"] if known.get("of") == timed(board) else {}
         yield f"| {' | '.join([board.name, *(_time(board, times.get(name)) for name in NETWORKS)])} |"
 
 

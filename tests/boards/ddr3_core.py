@@ -1,7 +1,8 @@
-"""Generate LiteDRAM's controller for the Arty's DDR3 with its own model of the DRAM: `python ddr3_core.py FOLDER`.
+"""Generate LiteDRAM's controller of a DDR3 with its own model of the DRAM: `python ddr3_core.py FOLDER SHAPE`.
 
 A program of its own, as boards/build/dram_generate.py. It writes core.v, whose read data are changed by the bits of a
-port `garble` as if the settings of the PHY were wrong, and registers.json, byte addresses by name.
+port `garble` as if the settings of the PHY were wrong, and registers.json, byte addresses by name. SHAPE is JSON: the
+phases of reads and writes, and what differs from the Arty's: phases in a cycle, bits of the user port, rate.
 """
 
 import json
@@ -23,30 +24,36 @@ def main() -> None:
     from litex.build.sim import SimPlatform, verilator
     from litex.soc.integration.builder import Builder
 
+    phases = shape.get("phases", 4)
+
     def settings(**_: object) -> Any:
-        return PhySettings(phytype="A7DDRPHY", memtype="DDR3", databits=16, dfi_databits=32, nranks=1, nphases=4,
-                           rdphase=shape["read_phase"], wrphase=shape["write_phase"], cl=7, cwl=5, read_latency=8,
-                           write_latency=1, cmd_latency=0, strobes=2)
+        return PhySettings(phytype="A7DDRPHY", memtype="DDR3", databits=16, dfi_databits=128 // phases, nranks=1,
+                           nphases=phases, rdphase=shape["read_phase"], wrphase=shape["write_phase"], cl=7, cwl=5,
+                           read_latency=8, write_latency=1, cmd_latency=0, strobes=2)
 
     # The module of that name needs packages that nothing else does.
     stand_in: Any = types.ModuleType("litex.tools.litex_sim")
     stand_in.get_sdram_phy_settings = settings
     sys.modules["litex.tools.litex_sim"] = stand_in
+    class Chip(modules.MT41K128M16):  # type: ignore[misc]
+        def __init__(self, clock_hz: float, rate: str) -> None:
+            super().__init__(clock_hz, rate=f"1:{phases}")
+
     platform = SimPlatform("SIM", io=[])
     platform.add_extension([("clk", 0, Pins(1))])
     soc = LiteDRAMCore(platform, {
-        "device": "", "cpu": None, "memtype": "DDR3", "sdram_phy": phy.A7DDRPHY, "sdram_module": modules.MT41K128M16,
-        "sdram_module_nb": 2, "sdram_rank_nb": 1, "sys_clk_freq": 100e6, "input_clk_freq": 100e6,
-        "user_ports": {"0": {"type": "axi", "id_width": 3, "data_width": 64}}})
+        "device": "", "cpu": None, "memtype": "DDR3", "sdram_phy": phy.A7DDRPHY, "sdram_module": Chip,
+        "sdram_module_nb": 2, "sdram_rank_nb": 1, "sys_clk_freq": shape.get("clock_hz", 100e6), "input_clk_freq": 100e6,
+        "user_ports": {"0": {"type": "axi", "id_width": 3, "data_width": shape.get("port_bits", 64)}}})
     # What follows the Verilog is not needed either.
     verilator._generate_sim_variables = verilator._build_sim = lambda *_, **__: None
     Builder(soc, output_dir=str(folder / "litex"), compile_software=False, compile_gateware=False,
             csr_json=str(folder / "csr.json")).build(build_name="tq_dram", regular_comb=False, run=False)
     text = (folder / "litex" / "gateware" / "tq_dram.v").read_text(encoding="utf-8")
     # The model of the DRAM says for the first phase alone that there are data; the PHYs say it for all.
-    text, phases = re.subn(r"(rddata_valid\} = )(soc_ddrphy_new_banks_read\d+);", r"\1{4{\2}};", text)
+    text, valid = re.subn(r"(rddata_valid\} = )(soc_ddrphy_new_banks_read\d+);", rf"\1{{{phases}{{\2}}}};", text)
     text, data = re.subn(r"(rddata\} = )(soc_ddrphy_new_banks_read_data\d+);", r"\1\2 ^ garble;", text)
-    assert phases and data, "LiteDRAM's model has changed"
+    assert valid and data, "LiteDRAM's model has changed"
     text = text.replace("module tq_dram (", "module tq_dram (input wire [127:0] garble,", 1)
     (folder / "core.v").write_text(text, encoding="utf-8")
     registers = json.loads((folder / "csr.json").read_text(encoding="utf-8"))["csr_registers"]

@@ -11,6 +11,7 @@ from amaranth.sim import Simulator
 
 from tq_hw.boards.gateware.axi import DECODE_ERROR, AxiSignature, Crossing, Merge, Narrow
 from tq_hw.boards.gateware.on_chip import BlockCells, OnChipMemory
+from tq_hw.boards.gateware.widen import Widen
 
 MEMORY_BYTES = 4096
 
@@ -36,9 +37,14 @@ class Path(wiring.Component):
             bus = narrow.o
         if self.crossing:
             m.domains.mem = ClockDomain()
-            m.submodules.crossing = crossing = Crossing(self.cell_bytes, 3, "mem")
+            m.submodules.crossing = crossing = Crossing(min(8, self.cell_bytes), 3, "mem")
             wiring.connect(m, bus, crossing.i)
             bus = crossing.o
+        if self.cell_bytes > 8:
+            widen: Any = Widen(8, self.cell_bytes, 3)
+            m.submodules.widen = widen = DomainRenamer("mem")(widen) if self.crossing else widen
+            wiring.connect(m, bus, widen.i)
+            bus = widen.o
         wiring.connect(m, bus, memory.bus)
         return m
 
@@ -164,6 +170,7 @@ def simulate(cell_bytes: int, crossing: bool, mem_ns: int, rounds: int) -> int:
 
 @pytest.mark.parametrize(("cell_bytes", "crossing", "mem_ns"), [
     pytest.param(8, False, 10, id="same width, one clock"), pytest.param(2, False, 10, id="narrow"),
-    pytest.param(2, True, 13, id="narrow, slower clock"), pytest.param(8, True, 7, id="same width, faster clock")])
+    pytest.param(2, True, 13, id="narrow, slower clock"), pytest.param(8, True, 7, id="same width, faster clock"),
+    pytest.param(16, False, 10, id="wide"), pytest.param(32, True, 9, id="four times as wide, faster clock")])
 def test_what_is_written_is_read(cell_bytes: int, crossing: bool, mem_ns: int) -> None:
     assert simulate(cell_bytes, crossing, mem_ns, rounds=12) > 200

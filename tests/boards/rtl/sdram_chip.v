@@ -6,9 +6,9 @@
 //   4 precharge too early    5 refresh with open banks, or too early    6 command before the power-up pause
 //   7 a refresh is overdue
 module sdram_chip #(
-    parameter ROW_BITS = 13, COL_BITS = 9, POWER_UP_CYCLES = 7500, // 100 us at 75 MHz
-    parameter T_RCD = 2, T_RP = 2, T_RAS = 4, T_RFC = 5, T_WR = 2, // cycles at 75 MHz
-    parameter T_REFRESH = 585 * 10                                 // ten intervals of 7.8 us
+    parameter ROW_BITS = 13, COL_BITS = 9, POWER_UP_CYCLES = 8750, // 100 us at 87.5 MHz
+    parameter T_RCD = 2, T_RP = 2, T_RAS = 4, T_RFC = 6, T_WR = 2, // cycles at 87.5 MHz
+    parameter T_REFRESH = 682 * 10                                 // ten intervals of 7.8 us
 ) (
     input wire clk, cke, cs_n, ras_n, cas_n, we_n,
     input wire [1:0] ba,

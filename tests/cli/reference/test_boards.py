@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 from tq_hw.boards.catalog.catalog import BOARDS
-from tq_hw.cli.reference.boards import EMULATED, ESTIMATE, NETWORKS, RECORD, page
+from tq_hw.cli.reference.boards import EMULATED, ESTIMATE, NETWORKS, RECORD, page, timed
 
 sys.path.insert(0, str(Path(__file__).parents[3] / "benches"))
 from board_networks import kept
@@ -20,14 +20,15 @@ def test_page_is_up_to_date() -> None:
 
 def test_the_record_is_of_the_boards_as_they_are() -> None:
     record = json.loads(RECORD.read_text(encoding="utf-8"))
-    assert {name: values["fingerprint"] for name, values in record.items()} == {
-        board.name: f"{board.config.fingerprint:08x}" for board in BOARDS.values()}, (
+    assert {name: values["of"] for name, values in record.items()} == {
+        board.name: timed(board) for board in BOARDS.values()}, (
             "run: python benches/board_networks.py")
     assert all(list(values["networks"]) == list(NETWORKS) for values in record.values())
 
 
 def test_a_run_is_not_replaced_by_an_estimate() -> None:
     ran, guess = {"cycles": 7, "by": EMULATED}, {"cycles": 8, "by": ESTIMATE}
-    before = {"fingerprint": "1", "networks": {"KWS": ran, "AD": guess}}
-    assert kept(before, "1", {"KWS": guess, "AD": ran}) == {"fingerprint": "1", "networks": {"KWS": ran, "AD": ran}}
-    assert kept(before, "2", {"KWS": guess}) == {"fingerprint": "2", "networks": {"KWS": guess}}
+    before = {"of": {"bytes_per_cycle": 1}, "networks": {"KWS": ran, "AD": guess}}
+    same, other = {"bytes_per_cycle": 1}, {"bytes_per_cycle": 2}
+    assert kept(before, same, {"KWS": guess, "AD": ran}) == {"of": same, "networks": {"KWS": ran, "AD": ran}}
+    assert kept(before, other, {"KWS": guess}) == {"of": other, "networks": {"KWS": guess}}

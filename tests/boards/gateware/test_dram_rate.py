@@ -1,0 +1,131 @@
+"""What LiteDRAM's cores give a master that reads block after block: the rates that schedules are made for."""
+
+import ctypes
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from amaranth import ClockDomain, Elaboratable, Instance, Module, Signal
+from amaranth.hdl import ClockSignal, IOPort, ResetSignal
+from amaranth.lib import wiring
+from verilated import RTL, to_verilog, verilate
+
+from tq_hw.boards.build.dram_core import core_description, generate_core
+from tq_hw.boards.build.dram_generate import CORE
+from tq_hw.boards.catalog.board import Ddr3, Sdr
+from tq_hw.boards.catalog.catalog import BOARDS
+from tq_hw.boards.catalog.rates import memory_rate
+from tq_hw.boards.gateware.axi import MEMORY_ID_BITS, AxiSignature
+from tq_hw.boards.gateware.dram import DramPath, add_sequencer, memory_ports
+from tq_hw.isa.layout import BURST_BYTES
+
+#: Pins of an SDR chip and their widths.
+PINS = {"a": 13, "ba": 2, "dm": 2, "ras_n": 1, "cas_n": 1, "we_n": 1, "cs_n": 1, "cke": 1}
+CYCLES = 100_000
+
+
+class Reader(wiring.Component):
+    """Ask for one block of BURST_BYTES after the other, and count the beats that come."""
+
+    def __init__(self, bus_bytes: int) -> None:
+        self._bus_bytes = bus_bytes
+        super().__init__({"bus": wiring.Out(AxiSignature(bus_bytes, MEMORY_ID_BITS)), "beats": wiring.Out(32)})
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        bus = self.bus
+        block = Signal(16)
+        m.d.comb += [bus.arvalid.eq(1), bus.araddr.eq(block * BURST_BYTES), bus.rready.eq(1), bus.arburst.eq(1),
+                     bus.arlen.eq(BURST_BYTES // self._bus_bytes - 1), bus.arsize.eq(self._bus_bytes.bit_length() - 1)]
+        with m.If(bus.arready):
+            m.d.sync += block.eq(block + 1)
+        with m.If(bus.rvalid):
+            m.d.sync += self.beats.eq(self.beats + 1)
+        return m
+
+
+class Design(Elaboratable):
+    """A reader, the way to the core, and the core with what it needs besides."""
+
+    def __init__(self, memory: Sdr | Ddr3, bus_bytes: int, sequence: Any) -> None:
+        self.memory, self.bus_bytes, self.sequence = memory, bus_bytes, sequence
+        self.clk, self.rst, self.mem_clk, self.mem_pin_clk = (Signal(name=name) for name in (
+            "clk", "rst", "mem_clk", "mem_pin_clk"))
+        self.beats = Signal(32, name="beats")
+        self.pins = {name: Signal(bits, name=f"sdram_{name}") for name, bits in PINS.items()}
+        self.dq = IOPort(16, name="sdram_dq")
+
+    @property
+    def ports(self) -> list[Any]:
+        chip = [*self.pins.values(), self.dq] if isinstance(self.memory, Sdr) else [self.mem_pin_clk]
+        return [self.clk, self.rst, self.mem_clk, self.beats, *chip]
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.domains += [ClockDomain("sync"), ClockDomain("mem")]
+        sdr = isinstance(self.memory, Sdr)
+        m.submodules.reader = reader = Reader(self.bus_bytes)
+        m.submodules.path = path = DramPath(self.bus_bytes, self.memory.data_bytes)
+        wiring.connect(m, reader.bus, path.bus)
+        ports = memory_ports(path.core, (self.memory.size_bytes - 1).bit_length())
+        if sdr:
+            ports |= add_sequencer(m, self.sequence) | {
+                "i_rst": ResetSignal("mem"), "io_sdram_dq": self.dq,
+                **{f"o_sdram_{name}": pin for name, pin in self.pins.items()}}
+        else:
+            ports |= add_sequencer(m, self.sequence) | {"i_sim_trace": 0, "i_garble": 0}
+        m.submodules.core = Instance(CORE, i_clk=ClockSignal("mem"), **ports)
+        m.d.comb += [
+            ClockSignal("sync").eq(self.clk), ResetSignal("sync").eq(self.rst), ClockSignal("mem").eq(self.mem_clk),
+            ResetSignal("mem").eq(self.rst), self.beats.eq(reader.beats)]
+        return m
+
+
+def bytes_per_cycle(folder: Path, design: Design, name: str, sources: list[str | Path],
+                    halves: tuple[int, int]) -> float:
+    """Return bytes per cycle of the reader's clock; `halves` are half periods of both clocks in one unit.
+
+    The design is called `name` among the `sources`, which have a module `board` at their top.
+    """
+    file = to_verilog(design, name, design.ports, folder)
+    library = ctypes.CDLL(str(verilate(folder, [file, *sources], "board", RTL / "rate.cpp", optimize="-O1")))
+    beats = library.rate(ctypes.c_uint(halves[0]), ctypes.c_uint(halves[1]), ctypes.c_uint(CYCLES))
+    return float(beats * design.bus_bytes / CYCLES)
+
+
+@pytest.mark.slow
+def test_sdr_gives_what_schedules_are_made_for(tmp_path: Path) -> None:
+    pytest.importorskip("litedram")
+    board = BOARDS["ulx3s_85f"]
+    memory = board.memories[0]
+    assert isinstance(memory, Sdr) and (board.clock_hz, memory.clock_hz) == (100_000_000, 87_500_000)
+    core = generate_core(core_description(memory, board.device.name, 25_000_000))
+    (tmp_path / "core.v").write_text(core.verilog, encoding="utf-8")
+    design = Design(memory, board.config.bus_bytes, core.sequence)
+    sources = ["core.v", *(RTL / part for part in ("ecp5_io.v", "sdram_chip.v", "rate_board.v"))]
+    found = bytes_per_cycle(tmp_path, design, "fpga", sources, (7, 8))
+    assert round(found, 2) == memory_rate(board, memory).bytes_per_cycle
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "phases", "halves"), [("arty_a7", 4, (5, 5)), ("ecpix5_85f", 2, (6, 8))])
+def test_ddr3_gives_what_schedules_are_made_for(tmp_path: Path, name: str, phases: int,
+                                                halves: tuple[int, int]) -> None:
+    pytest.importorskip("litedram")
+    board = BOARDS[name]
+    memory = board.memories[0]
+    assert isinstance(memory, Ddr3) and memory.clock_hz * halves[1] == board.clock_hz * halves[0]
+    shape = {"read_phase": 0, "write_phase": 1, "phases": phases, "port_bits": 8 * memory.data_bytes,
+             "clock_hz": memory.clock_hz}
+    run = subprocess.run([sys.executable, RTL.parent / "ddr3_core.py", tmp_path, json.dumps(shape)],
+                         capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
+    registers = json.loads((tmp_path / "registers.json").read_text(encoding="utf-8"))
+    # LiteDRAM's model of the DRAM needs no waking, but the controller has to be given the DRAM, and the port a word.
+    sequence = [(registers["sdram_dfii_control"], 1, 0), (registers["ddrctrl_init_done"], 1, 0)]
+    design = Design(memory, board.config.bus_bytes, sequence)
+    found = bytes_per_cycle(tmp_path, design, "board", ["core.v"], halves)
+    assert round(found, 2) == memory_rate(board, memory).bytes_per_cycle
