@@ -1,20 +1,25 @@
 """What stands for the arithmetic in a simulator: RTL, or C++ models of the multipliers, of the lanes, or of both."""
 
+import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
 from tq_hw.isa.config import Config
 from tq_hw.sim.rtl import array_model, lanes_model
+from tq_hw.sim.rtl.tools import processor_options
 
 __all__ = ["CHOICES", "RTL", "Arithmetic", "Models", "check_arithmetic", "models"]
 
 #: What a part can be.
 CHOICES = ("rtl", "model")
-_WIDE = Path(__file__).with_name("wide.h")
+_WIDE, _CONDENSE = (Path(__file__).with_name(name) for name in ("wide.h", "condense.py"))
 _MAKE = "include Vaccelerator.mk\n"
-#: The loops of models are vector instructions, whatever makes the rest fast.
-_MAKE_MODELS = "{objects}: override OPT_FAST := -O2 -ftree-vectorize\n"
+#: The loops of models are vector instructions, for any processor (wide.h). What they leave of the RTL is half of it:
+#: it is fastest by -O2 and short instructions for bit fields, all of it by -Os.
+_MAKE_MODELS = """override OPT_FAST := -O2 {processor}
+{objects}: override OPT_FAST := -O2 -ftree-vectorize
+"""
 
 
 class Arithmetic(NamedTuple):
@@ -48,12 +53,14 @@ class Models:
     def makefile(self) -> str:
         """What make is to read in place of Verilator's own file, which it includes."""
         objects = " ".join(f"{source.stem}.o" for source in self.sources if source.suffix == ".cpp")
-        return _MAKE + (_MAKE_MODELS.format(objects=objects) if objects else "")
+        options = " ".join(processor_options())
+        return _MAKE + (_MAKE_MODELS.format(objects=objects, processor=options) if objects else "")
 
     @property
     def texts(self) -> list[str]:
         """All that is not Verilog: a change of it is another simulator."""
-        return [self.macros, *(source.read_text(encoding="utf-8") for source in self.sources),
+        return [self.macros, *([self.makefile] if self.sources else []),
+                *(source.read_text(encoding="utf-8") for source in self.sources),
                 *(text for _, text in self.headers)]
 
 
@@ -75,4 +82,6 @@ def models(arithmetic: Arithmetic, config: Config) -> Models:
     if not parts:
         return Models()
     verilog, macros, sources = zip(*parts, strict=True)
-    return Models("".join(verilog), " ".join(macros), (*sources, _WIDE), tuple(headers))
+    # What the design was made shorter by, which its generated text is kept for (design.py).
+    by = f"// {hashlib.sha256(_CONDENSE.read_bytes()).hexdigest()[:16]}\n"
+    return Models(by + "".join(verilog), " ".join(macros), (*sources, _WIDE), tuple(headers))

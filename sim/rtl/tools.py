@@ -10,13 +10,16 @@ from pathlib import Path
 from tq_hw.isa.config import Config
 from tq_hw.model.errors import MissingToolError, OptionError, ToolError, last_words
 
-__all__ = ["CLANG", "PROGRAMS", "announcement", "check_tools", "compiler", "missing_programs", "room", "run_tool",
-           "verilator", "verilator_version"]
+__all__ = ["CLANG", "PROGRAMS", "announcement", "check_tools", "compiler", "missing_programs", "processor_options",
+           "room", "run_tool", "verilator", "verilator_version"]
 
 #: Programs that build a simulator, and what Debian calls the package of each.
 PROGRAMS = {"perl": "perl", "make": "make", "g++": "g++"}
 #: Makes the faster simulator, and is taken in place of g++ where it is.
 CLANG = "clang++"
+#: What Linux tells of the processor, and the names there and options of what the compiler may use.
+_PROCESSOR = Path("/proc/cpuinfo")
+_INSTRUCTIONS = (("avx2", "-mavx2"), ("bmi1", "-mbmi"), ("bmi2", "-mbmi2"))
 #: What a build of the largest preset takes while it goes on.
 _ROOM_BYTES = 300 << 20
 #: CPU seconds of a build: those of any, and those per multiplier.
@@ -36,6 +39,16 @@ def compiler() -> tuple[str, tuple[str, ...]]:
     if shutil.which(CLANG):
         return CLANG, (f"CXX={CLANG} -std=c++17", f"LINK={CLANG}", "LDLIBS=-shared -latomic")
     return "g++", ("CXX=g++", "LINK=g++", "LDLIBS=-shared")
+
+
+def processor_options() -> tuple[str, ...]:
+    """Return the compiler's options for instructions that shorten bit fields, where this processor has them all."""
+    try:
+        about = _PROCESSOR.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ()
+    flags = next((line.split(":")[1].split() for line in about.splitlines() if line.startswith("flags")), [])
+    return tuple(option for _, option in _INSTRUCTIONS) if {name for name, _ in _INSTRUCTIONS} <= set(flags) else ()
 
 
 def missing_programs() -> list[str]:

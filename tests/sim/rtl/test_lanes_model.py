@@ -24,7 +24,8 @@ from tq_hw.isa.uop import Alu
 from tq_hw.model.errors import OptionError
 from tq_hw.model.samples.layers import sample
 from tq_hw.sim.engines import random_inputs
-from tq_hw.sim.rtl.arithmetic import Arithmetic
+from tq_hw.sim.rtl import tools
+from tq_hw.sim.rtl.arithmetic import RTL, Arithmetic, models
 from tq_hw.sim.rtl.lanes_model import HEADER, SOURCE, check_lanes, header, macros, stub, widths
 from tq_hw.sim.rtl.simulate import simulate
 from tq_hw.sim.rtl.tools import compiler
@@ -184,6 +185,20 @@ def test_the_whole_machine_does_the_same(kind: str, arithmetic: Arithmetic) -> N
         | {"outputs": [output.tolist() for output in run.outputs]}
         for run in (simulate(program, inputs), simulate(program, inputs, arithmetic=arithmetic)))
     assert first == other
+
+
+def test_options_of_the_processor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    about = tmp_path / "cpuinfo"
+    monkeypatch.setattr(tools, "_PROCESSOR", about)
+    both = Arithmetic("model", "model")
+    assert tools.processor_options() == ()
+    plain = models(both, PRESETS["tiny"]).texts
+    about.write_text("vendor_id : x\nflags : fpu avx2 bmi1 bmi2 sse\n", encoding="utf-8")
+    assert "override OPT_FAST := -O2 -mavx2 -mbmi -mbmi2\n" in models(both, PRESETS["tiny"]).makefile
+    assert models(both, PRESETS["tiny"]).texts != plain
+    assert models(RTL, PRESETS["tiny"]).texts == [""]
+    about.write_text("flags : fpu avx2 bmi1\n", encoding="utf-8")
+    assert models(both, PRESETS["tiny"]).texts == plain
 
 
 def test_bad_choices() -> None:
