@@ -48,9 +48,10 @@ def test_machines_outside_the_fit_are_near_those_of_synthesis(family: str, machi
     assert abs(errors["flip_flops"]) <= 0.1
 
 
-def test_a_serial_machine_of_other_memories_is_near_the_one_that_is_recorded() -> None:
-    machine, = held("ice40", "serial")
-    found = estimate_resources(machine.config, "ice40")
+@pytest.mark.parametrize("family", families())
+def test_a_serial_machine_of_other_memories_is_near_the_one_that_is_recorded(family: str) -> None:
+    machine, = held(family, "serial")
+    found = estimate_resources(machine.config, family)
     real = {kind: sum(cells.get(kind, 0) for cells in machine.units.values()) for kind in KINDS}
     assert (found.total("multipliers"), found.total("block_rams")) == (real["multipliers"], real["block_rams"])
     assert found.total("luts") == pytest.approx(real["luts"], rel=0.1)
