@@ -224,7 +224,8 @@ class Config:
         known = [field.name for field in fields(Config)]
         for key in values:
             if key not in known:
-                near = "".join(f"; did you mean {one}?" for one in get_close_matches(key, known, 1))
+                close = get_close_matches(key, known, 1) or sorted(one for one in known if one.endswith(f"_{key}"))
+                near = f"; did you mean {' or '.join(close)}?" if close else ""
                 raise ConfigError(f"configuration {name!r}: unknown key {key!r}{near or '; known keys are '}"
                                   + ("" if near else ", ".join(sorted(known))))
         for key in REQUIRED:
@@ -249,7 +250,10 @@ def read_table(path: str) -> dict[str, object]:
     """Return what a configuration's TOML file says; ConfigError for one that cannot be read."""
     try:
         # Some editors put a byte order mark in front.
-        return tomllib.loads(Path(path).read_bytes().decode("utf-8-sig"))
+        text = Path(path).read_bytes()
+        if text.startswith((b"\xff\xfe", b"\xfe\xff")):
+            raise ConfigError(f"{path}: expected a TOML file, found text in UTF-16: save it as UTF-8")
+        return tomllib.loads(text.decode("utf-8-sig"))
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror or error}") from None
     except UnicodeDecodeError:

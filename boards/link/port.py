@@ -77,4 +77,7 @@ class SerialPort:
 
 def _reason(error: Exception) -> str:
     number = getattr(error, "errno", None)
+    # pyserial puts what the system says of a file or another device into its own words.
+    if error.__context__ is not None and errno.ENOTTY in error.__context__.args:
+        return "it is no serial port"
     return os.strerror(number) if number else str(error)

@@ -23,7 +23,7 @@ from tq_hw.cli.shared.options import (
 )
 from tq_hw.cli.shared.progress import ProgressBar
 from tq_hw.cli.shared.text import printable
-from tq_hw.cli.subject import compile_all, patterns_of
+from tq_hw.cli.subject import compile_all, is_compiled, patterns_of
 from tq_hw.cli.target import Target, target_options
 from tq_hw.compiler.ir.layers import Graph
 from tq_hw.compiler.passes import PASSES
@@ -114,6 +114,8 @@ def compile_command(model_file: str, output: str | None, partitioned: bool, targ
                  "--patterns": pattern_files, "--dump-after": dump_after}
         _fit(model_file, fit_name, [name for name, value in given.items() if value], profile, shapes, json_file)
         return
+    if is_compiled(model_file):
+        raise OptionError(f"{model_file}: expected a .tflite model, found a compiled file; `tq-hw sim` runs it")
     output_file = output or f"{Path(model_file).stem}{'_tq.tflite' if partitioned else '.tqm'}"
     check_outputs({"-o": output_file, "--json": json_file}, [model_file, *pattern_files])
     if partitioned:

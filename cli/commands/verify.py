@@ -7,6 +7,7 @@ import click
 
 from tq_hw.cli.cases import find_cases
 from tq_hw.cli.mixed import PROFILE, check_options, is_mixed_file
+from tq_hw.cli.report.tables import print_text
 from tq_hw.cli.shared.files import check_outputs, write_json
 from tq_hw.cli.shared.options import (
     debug_option,
@@ -77,7 +78,7 @@ def verify_command(paths: tuple[str, ...], engine: str, partitioned: bool, oracl
             cycles = f"{verdict.cycles:,} cycles, " if verdict.cycles is not None else ""
             if verdict.resident_cycles is not None:
                 cycles += f"{verdict.resident_cycles:,} with resident weights, "
-            click.echo(f"{verdict.status:11} {verdict.name}: {cycles}{verdict.message}")
+            print_text(f"{verdict.status:11} {verdict.name}: {cycles}{verdict.message}")
     counts = Counter(verdict.status for verdict in verdicts)
     if json_file != "-":
         click.echo(", ".join(f"{counts[status]} {status}" for status in (PASSED, FAILED, UNSUPPORTED)))

@@ -111,7 +111,10 @@ def read_npz(name: str) -> dict[str, Array]:
             if file.read(4) not in (b"PK\x03\x04", b"PK\x05\x06"):
                 file.seek(0)
                 alone = "an array alone (.npy): np.savez(\"x.npz\", input_0=np.load(...)) makes an archive of it"
-                found = alone if file.read(6) == b"\x93NUMPY" else "another kind of file"
+                start = file.read(12)
+                found = alone if start.startswith(b"\x93NUMPY") else "an empty file" if not start else \
+                    "a sound: make features of it as docs/guide/recipes.md does" if start[8:] == b"WAVE" else \
+                    "another kind of file"
                 raise OptionError(f"{name}: expected an .npz archive as numpy.savez writes it, found {found}")
             file.seek(0)
             with np.load(file, allow_pickle=False) as archive:

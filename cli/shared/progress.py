@@ -97,25 +97,31 @@ class Meter:
                                       transient=True)
         self._what = ""
         self._start = self._said = time.monotonic()
+        self._first = 0
         self._task: TaskID | None = None
 
     def seen(self, done: int, total: int, what: str) -> None:
-        """Note that `done` of `total` are done."""
+        """Note that `done` of `total` are done.
+
+        The rate is that of the tasks after the first that was noted: nobody knows when that one began.
+        """
         now = time.monotonic()
         if what != self._what or done == 1:
-            self._what, self._start, self._said = what, now, now
+            self._what, self._start, self._said, self._first = what, now, now, done
             if self._progress is not None:
                 self._progress.start()
                 if self._task is not None:
                     self._progress.remove_task(self._task)
                 self._task = self._progress.add_task(what, total=total, rate="")
-        rate = done / max(now - self._start, 1e-3)
+        since, seconds = done - self._first, now - self._start
+        rate = since / seconds if seconds > 0 else 0.0
         if self._progress is not None and self._task is not None:
-            self._progress.update(self._task, completed=done, rate=f"{rate:.1f} per second")
+            said = f"{rate:.1f} per second" if seconds >= DELAY_SECONDS else ""
+            self._progress.update(self._task, completed=done, rate=said)
         elif now - self._said >= LINE_SECONDS:
             self._said = now
-            print(f"{done:,} of {total:,} {what}, {rate:.1f} per second, {(total - done) / rate:,.0f} s left",
-                  file=sys.stderr, flush=True)
+            left = f", {rate:.1f} per second, {(total - done) / rate:,.0f} s left" if rate else ""
+            print(f"{done:,} of {total:,} {what}{left}", file=sys.stderr, flush=True)
 
     def __enter__(self) -> "Meter":
         return self

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tq_hw.model.errors import ModelError
+from tq_hw.model.tflite.mistaken import guess_format
 
 __all__ = ["FlatBuffer", "Table"]
 
@@ -82,40 +83,8 @@ class FlatBuffer:
         if self.data[4:8] != identifier:
             raise ModelError(f"{self.name}: not a TFLite model: the file identifier (bytes 4 to 7) "
                              f"is {self.data[4:8]!r}, expected {identifier!r}"
-                             + _guess_format(self.data))
+                             + guess_format(self.data))
         return Table(self, self.offset(0, "root offset"), place)
-
-
-_ZIP = b"PK\x03\x04"
-#: By the name of a file in the archive.
-_ZIPPED = {
-    b"data.pkl": "a PyTorch file; convert it with litert-torch, quantized to int8",
-    b"model.weights.h5": "a Keras file; convert it with tf.lite.TFLiteConverter, quantized to int8",
-    b".npyPK": "an archive of NumPy arrays; they are for --inputs",
-}
-
-
-def _guess_format(data: bytes) -> str:
-    """Name a format that is often mistaken for a `.tflite` file, and how to make one of it."""
-    if data.startswith(_ZIP):
-        for name, kind in _ZIPPED.items():
-            if name in data:
-                return f"; it looks like {kind}"
-    starts = {_ZIP: "a ZIP archive (.keras, .task or .zip)",
-              b"\x89HDF": "HDF5 (Keras .h5); convert it with tf.lite.TFLiteConverter, quantized to int8",
-              b"\x08": "protobuf (ONNX or a frozen graph); convert it with onnx2tf or tf.lite.TFLiteConverter, "
-              "quantized to int8", b"GGUF": "a language model in GGUF, which this accelerator does not run", b"version https://git-lfs":
-              "a Git LFS pointer; fetch the file itself", b"<": "HTML or XML",
-              b"\x89PNG": "a picture; it is for --inputs", b"\xff\xd8\xff": "a picture; it is for --inputs",
-              b"\x93NUMPY": "a NumPy array; save it with np.savez, for --inputs"}
-    for start, kind in starts.items():
-        if data.startswith(start):
-            return f"; it looks like {kind}"
-    if data[8:9] == b"{":
-        return "; it looks like weights alone (.safetensors); convert the model that they belong to"
-    if all(32 <= byte < 127 or byte in b"\t\r\n" for byte in data[:256]):
-        return "; it looks like text"
-    return ""
 
 
 class Table:

@@ -20,6 +20,7 @@ from tq_hw.model.rules.sizes import MAX_RANK, too_large
 from tq_hw.model.tflite.constants import read_constant
 from tq_hw.model.tflite.entry import enter, read_signatures
 from tq_hw.model.tflite.flatbuffer import FlatBuffer, Table
+from tq_hw.model.tflite.mistaken import guess_folder, guess_name
 from tq_hw.model.tflite.options import read_options
 from tq_hw.model.tflite.order import check_order
 from tq_hw.model.tflite.schema import MAX_VERSIONS, OPERATORS, TENSOR_TYPES, operator_code
@@ -48,7 +49,7 @@ def read_model(path: str | os.PathLike[str], *, check: bool = True, rules: bool 
     path = Path(path)
     try:
         if path.is_dir():
-            raise ModelError(f"{path}: expected a .tflite file, found a directory")
+            raise ModelError(f"{path}: expected a .tflite file, found a directory{guess_folder(path)}")
         if path.exists() and not path.is_file():
             raise ModelError(f"{path}: expected a .tflite file, found a device or a pipe")
         if (size_bytes := path.stat().st_size) > _MAX_FILE_BYTES:
@@ -57,6 +58,7 @@ def read_model(path: str | os.PathLike[str], *, check: bool = True, rules: bool 
         data = path.read_bytes()
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
+        reason += guess_name(path) if isinstance(error, FileNotFoundError) else ""
         raise ModelError(f"{path}: cannot read the file: {reason}") from error
     # A name that is no text in the user's locale is one in files all the same.
     return parse_model(data, os.fsencode(path.name).decode("utf-8", "backslashreplace"), check=check, rules=rules,

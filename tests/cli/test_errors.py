@@ -37,7 +37,9 @@ def cumsum() -> bytes:
 
 @pytest.mark.parametrize(("arguments", "message"), [
     (["compile", "nope.tflite"], "nope.tflite: cannot read the file: No such file or directory"),
-    (["compile", "."], ".: expected a .tflite file, found a directory"),
+    (["compile", "."], ".: expected a .tflite file, found a directory; it holds small.tflite"),
+    (["compile", "smal.tflite"],
+     "smal.tflite: cannot read the file: No such file or directory; did you mean small.tflite?"),
     (["compile", "small.tflite", "--config", "n17"],
      f"no configuration 'n17': expected one of {NAMES} or a file that ends in .toml"),
     (["compile", "small.tflite", "--config", "N16X8"],
@@ -156,6 +158,7 @@ def test_all_unsupported_operators_are_named_with_their_counts() -> None:
      "odd.toml: scratchpad_bytes must be an integer, or a size such as \"64 KiB\", not '64k'; did you mean \"64 "
      "KiB\"?"),
     ("row = 8\n", "odd.toml: unknown key 'row'; did you mean rows?"),
+    ("lanes = 8\n", "odd.toml: unknown key 'lanes'; did you mean activation_lanes or requantize_lanes?"),
     ("name = 8\n", "odd.toml: name must be a text, not 8"),
     ("rows = 18\ncols = 9\nrequantize_lanes = 1\nscratchpad_bytes = 32768\nvector_words = 128\n",
      "odd.toml: vector_words must be a power of two from 128 to 4096, at least 8 * block / requantize_lanes (each of "
@@ -184,6 +187,30 @@ def test_a_configuration_that_is_no_text(tq: Tq, model: Path, tmp_path: Path) ->
     (tmp_path / "odd.toml").write_bytes(b"\x7fELF\xff")
     result = tq("compile", model.name, "--config", "odd.toml")
     assert (result.code, result.err) == (2, "tq-hw: odd.toml: expected a TOML file, found one that is no text\n")
+
+
+def test_a_configuration_in_utf_16(tq: Tq, model: Path, tmp_path: Path) -> None:
+    (tmp_path / "odd.toml").write_bytes("rows = 8\n".encode("utf-16"))
+    result = tq("compile", model.name, "--config", "odd.toml")
+    assert (result.code, result.err) == (
+        2, "tq-hw: odd.toml: expected a TOML file, found text in UTF-16: save it as UTF-8\n")
+
+
+def test_a_compiled_file_is_not_compiled_again(tq: Tq, model: Path) -> None:
+    assert tq("compile", model.name, "--config", "tiny").code == 0
+    result = tq("compile", "small.tqm")
+    assert (result.code, result.err) == (
+        2, "tq-hw: small.tqm: expected a .tflite model, found a compiled file; `tq-hw sim` runs it\n")
+
+
+@pytest.mark.parametrize(("data", "found"), [
+    (b"", "an empty file"), (b"1,2,3\n", "another kind of file"),
+    (b"RIFF....WAVEfmt ", "a sound: make features of it as docs/guide/recipes.md does")])
+def test_inputs_of_another_kind(tq: Tq, model: Path, tmp_path: Path, data: bytes, found: str) -> None:
+    (tmp_path / "in.npz").write_bytes(data)
+    result = tq("sim", model.name, "--engine", "golden", "--inputs", "in.npz")
+    assert (result.code, result.err) == (
+        2, f"tq-hw: in.npz: expected an .npz archive as numpy.savez writes it, found {found}\n")
 
 
 def test_a_configuration_with_a_byte_order_mark(tq: Tq, model: Path, tmp_path: Path) -> None:

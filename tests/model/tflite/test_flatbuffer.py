@@ -92,6 +92,16 @@ def test_names_a_short_file():
     (b"\x93NUMPY\1\0", "a NumPy array; save it with np.savez, for --inputs"),
     (b"PK\x03\x04abcdimage.npyPK", "an archive of NumPy arrays; they are for --inputs"),
     (b"version https://git-lfs.x", "a Git LFS pointer; fetch the file itself"),
+    (b"TQHMabcd", "a compiled file of tq-hw; `sim` and `run` take it"),
+    (b"\x1f\x8babcdef", "a gzip archive; unpack it first"), (b"\xfd7zXZ\0ab", "an xz archive; unpack it first"),
+    (b"BZh91AY&", "a bzip2 archive; unpack it first"), (b"7z\xbc\xaf\x27\x1c\0\4", "a 7-Zip archive; unpack it first"),
+    (b"\x28\xb5\x2f\xfdabcd", "a Zstandard archive; unpack it first"),
+    (b"\0" * 257 + b"ustar\0", "a tar archive; unpack it first"),
+    (b"PK\x03\x04abcdnet.tflitePK", "a ZIP archive with a .tflite file; unpack it first"),
+    (b"\x80\x02\x8a\x0al\xfc\x9c\x46", "a Python pickle (an old PyTorch file); convert it with litert-torch, "
+     "quantized to int8"),
+    (b"\0\1\2\3\4\5\6\7saved_model_main_op", "saved_model.pb of a TensorFlow SavedModel; convert it with "
+     "tf.lite.TFLiteConverter, quantized to int8"),
 ])
 def test_names_what_another_format_looks_like(start, hint):
     assert message_of(root_of, start) == (

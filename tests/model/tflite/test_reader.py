@@ -157,6 +157,30 @@ def test_names_a_directory(tmp_path):
     assert str(caught.value) == f"{tmp_path}: expected a .tflite file, found a directory"
 
 
+def test_says_what_a_directory_is(tmp_path):
+    (tmp_path / "a.tflite").write_bytes(b"")
+    with pytest.raises(ModelError, match=r": expected a \.tflite file, found a directory; it holds a\.tflite$"):
+        read_model(tmp_path)
+    (tmp_path / "saved_model.pb").write_bytes(b"")
+    with pytest.raises(ModelError, match=r"found a directory: it looks like a TensorFlow SavedModel; convert it with "
+                                         r"tf\.lite\.TFLiteConverter, quantized to int8$"):
+        read_model(tmp_path)
+
+
+@pytest.mark.parametrize(("name", "hint"), [
+    ("net", "; did you mean net.tflite?"), ("Net.TFLite", "; did you mean net.tflite?"),
+    ("nett.tflite", "; did you mean net.tflite?"), ("other.tflite", ""),
+    ("no/net.tflite", "; the directory no does not exist"),
+    ("https://example.org/net.tflite", "; it is an address: download the file first")])
+def test_says_which_file_may_be_meant(tmp_path, monkeypatch, name, hint):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "net.tflite").write_bytes(b"")
+    with pytest.raises(ModelError) as caught:
+        read_model(name)
+    said = name.replace("//", "/")
+    assert str(caught.value) == f"{said}: cannot read the file: No such file or directory{hint}"
+
+
 def test_names_an_empty_file(tmp_path):
     path = tmp_path / "a.tflite"
     path.write_bytes(b"")
