@@ -1,4 +1,16 @@
-"""States of the bridge in which a request is answered: status, data and CRC, byte by byte."""
+"""States of the bridge in which a request is answered: status, data and CRC, byte by byte.
+
+| state | what it waits for, or does |
+|---|---|
+| NOTE | keeps sequence and status, for the request that is sent again |
+| ANSWER | makes the answer's header of the request's |
+| MARK | sends the two sync bytes |
+| HEAD | sends a byte of the header, which is shifted out |
+| NEXT | is there another byte of data? |
+| LOADED, BODY | block RAM has given a byte; sends it |
+| TAIL | the checksum goes where the header was |
+| SUM | sends a byte of the checksum |
+"""
 
 from typing import Any
 

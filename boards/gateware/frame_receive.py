@@ -1,4 +1,19 @@
-"""States of the bridge in which a request comes: the frame byte by byte, then the decision whether it may be done."""
+"""States of the bridge in which a request comes: the frame byte by byte, then the decision whether it may be done.
+
+| state | what it waits for, or does |
+|---|---|
+| HUNT, SYNC | the two sync bytes |
+| HEADER | a byte of the header, which is shifted in |
+| SIZE | are there data, and not too many? |
+| DATA | a byte of the data, which goes to block RAM |
+| CRC | a byte of the checksum |
+| SUMMED | the checksum has taken the last byte |
+| CHECK | it is right, or the answer is BAD_FRAME |
+| PLACE, COMPARE | where the request begins and ends; whether that is beyond the limit |
+| DECIDE | the first rule that is broken gives the status; else READ or FETCH |
+
+A byte that does not come in time leads back to HUNT.
+"""
 
 from typing import Any
 

@@ -1,4 +1,8 @@
-"""What the states of the bridge share: the frame under way, and the parts that every state uses."""
+"""What the states of the bridge share: the frame under way, and the parts that every state uses.
+
+A frame is received, done and answered before the next one is looked at, so all of it is there once: the same shift
+register, counter, checksum and block RAM serve the request and its answer. Decision 0023 says why these are no streams.
+"""
 
 from typing import Any
 
@@ -19,19 +23,28 @@ HEADER = data.StructLayout({"command": 8, "sequence": 8, "session": 16, "size": 
 
 
 class FrameState:
-    """What the states share.
+    """What the states share, by the group of states that sets it.
 
     Members
     -------
-    header : of the request, then of the answer; shifted through byte by byte
-    address : of the next byte to write or to read; count : bytes of the part under way, `more` is one more
-    last : `count` at the last byte of the data, one cycle after `header`
-    status : of the answer; session, last_... : what the board remembers from frame to frame
-    timer, expired : since the last byte or memory access
-    crc, summed : the checksum takes a byte one cycle after `summed`; put, tx_byte : send a byte
-    store : writes the frame's data to block RAM; fetched : the byte at `count`, two cycles later
-    port, beat : to memory; lane, last_lane : of `address` in a word
-    end, offset, beyond, wrong_size, known, is_... : of the request, for the decision
+    of all:
+        header : of the request, then of the answer; shifted through byte by byte
+        count : bytes of the part under way; `more` is one more
+        last : `count` at the last byte of the data, one cycle after `header`
+        timer, expired : since the last byte or memory access
+        crc, summed : the checksum takes a byte one cycle after `summed`
+        store : writes the frame's data to block RAM; fetched : the byte at `count`, two cycles later
+    of the decision:
+        is_open, is_register, is_memory, is_write, known : what is asked for
+        offset, end, beyond, wrong_size : whether it may be done
+        session : of the host that opened the link
+        status : of the answer; what is done may still change it
+    of what is done:
+        address : of the next byte to write or to read; lane, last_lane : its place in a word; word : of registers
+        port, beat : to memory, and the word that goes or comes
+    of the answer:
+        put, tx_byte : send a byte
+        last_sequence, last_status, last_write : of the request before, which may be sent again
     """
 
     def __init__(self, m: Module, bridge: Any, config: Config, gap_cycles: int) -> None:

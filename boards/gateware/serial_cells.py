@@ -9,7 +9,7 @@ __all__ = ["SmallCells"]
 
 
 class SmallCells(Elaboratable):
-    """As `hdl.serial.cells.Cells`; the scratchpad's half ends after `scratchpad_bytes`, and begins anew after that."""
+    """As `hdl.serial.cells.Cells`; the scratchpad's half ends after `scratchpad_bytes`, and begins again after that."""
 
     def __init__(self, scratchpad_bytes: int) -> None:
         self._scratchpad_bytes = scratchpad_bytes
