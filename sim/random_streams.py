@@ -13,7 +13,7 @@ import numpy as np
 from tq_hw.isa.config import Config
 from tq_hw.isa.encode import Assembler
 from tq_hw.isa.layout import ArrayMode, Unit, VectorKind
-from tq_hw.isa.program import Port, Program
+from tq_hw.isa.program import REGION_ARENA, Port, Program
 from tq_hw.isa.sizes import ceil_div
 from tq_hw.isa.uop import (
     OUTPUTS,
@@ -59,8 +59,8 @@ class _Maker:
             kind = rng.choice(("mac", "mac", "vector", "table"))
             {"mac": self._mac, "vector": self._vector, "table": self._table}[kind]()
         store = {"source": _INPUT_WORDS + _WEIGHT_WORDS, "take_bytes": config.word_bytes, "count0": 1, "step1": 1,
-                 "last_take_bytes": config.word_bytes, "count1": _OUTPUT_WORDS, "count2": 1, "count3": 1, "region": 1,
-                 "wait_vector": 1}
+                 "last_take_bytes": config.word_bytes, "count1": _OUTPUT_WORDS, "count2": 1, "count3": 1,
+                 "region": REGION_ARENA, "wait_vector": 1}
         size = _OUTPUT_WORDS * config.word_bytes
         # The last operation of the vector unit tells the store unit.
         self._run(Unit.VECTOR, {"kind": VectorKind.LOAD_TABLE, "slots": 1, "post_store": 1})

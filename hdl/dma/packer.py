@@ -51,7 +51,7 @@ class Packer(wiring.Component):
         })
 
     def elaborate(self, platform: object) -> Module:
-        """Turn each word, lay it into the window, send beats and bursts."""
+        """Rotate each word, lay it into the window, send beats and bursts."""
         m = Module()
         word = _Word(self._config)
         self._shift(m, word)

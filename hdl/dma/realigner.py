@@ -59,7 +59,7 @@ class Realigner(wiring.Component):
         })
 
     def elaborate(self, platform: object) -> Module:
-        """Window, choice of bytes, turn, port."""
+        """Window, choice of bytes, rotation, port."""
         m = Module()
         config, word = self._config, self.i.payload
         slots = window_beats(config)
@@ -94,28 +94,28 @@ class Realigner(wiring.Component):
 
         # Stage 1: the bytes of the word, each still at its address modulo the ring's length.
         ring_bytes = ring_size(config)
-        turn_bits = ceil_log2(ring_bytes)
+        rotation_bits = ceil_log2(ring_bytes)
         cut_valid = Signal()
         cut = Signal(8 * ring_bytes, reset_less=True)
         cut_word = Signal(WordLayout(config), reset_less=True)
         from_memory = Signal(config.word_bytes)
         # Of the window's parts of that length, the word begins in one; its bytes below that place are in the next one.
         parts = Cat(window)
-        turn, part = word.place[:turn_bits], word.place[turn_bits:]
+        rotation, part = word.place[:rotation_bits], word.place[rotation_bits:]
         m.d.sync += [
             cut_valid.eq(go), cut_word.eq(word),
             cut.eq(Cat(Cat(parts[8 * at:8 * at + 8] for at in range(byte, slots * config.bus_bytes, ring_bytes))
-                       .word_select((part + (turn > byte))[:len(part)], 8) for byte in range(ring_bytes))),
+                       .word_select((part + (rotation > byte))[:len(part)], 8) for byte in range(ring_bytes))),
             from_memory.eq(Cat((word.fill_end <= lane) & (word.data_end > lane)
                                for lane in range(config.word_bytes))),
         ]
 
-        # Stage 2: turned so that the first one is lane 0, then the port. After stage 1 nothing waits: three words may
+        # Stage 2: rotated so that the first one is lane 0, then the port. After stage 1 nothing waits: three words may
         # be on their way to the queue that its level does not tell.
         m.submodules.out = out = Queue(
             data.StructLayout({"addr": 16, "data": 8 * config.word_bytes, "last": 1}), _WAITING_WORDS)
         m.d.sync += ready.eq(out.level <= _WAITING_WORDS - 3)
-        turned = rotate_down(m, cut, cut_word.place[:turn_bits], "turned")
+        turned = rotate_down(m, cut, cut_word.place[:rotation_bits], "turned")
         inverted = Mux(cut_word.flip, 0x80, 0)
         others: list[Value] = [cut_word.fill] * config.word_bytes
         if config.compressed_weights:

@@ -23,7 +23,7 @@ _WAITING_RUNS = 4
 
 
 class ProgramWalker(wiring.Component):
-    """Turn tiles into runs, and read each run's micro-operation.
+    """Make runs of tiles, and read each run's micro-operation.
 
     A run every second cycle; some wait at the output. So the next stage has no bubble when its runs are two beats or
     longer.

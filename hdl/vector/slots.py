@@ -21,7 +21,7 @@ _WAITING_STEPS = 8
 
 
 class SlotWalker(wiring.Component):
-    """Turn runs into steps, one a cycle, without a bubble between runs.
+    """Make steps of runs, one a cycle, without a bubble between runs.
 
     Members
     -------

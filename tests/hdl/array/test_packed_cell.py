@@ -47,10 +47,10 @@ def test_each_row_has_half_a_cell(rows: int) -> None:
 
 
 def test_taps_follow_each_other() -> None:
-    """Of a group, the third tap's turn is two cycles after the first one's."""
+    """Of a group, the second tap comes a cycle after the first one, the third two."""
     for rows in range(3, 33):
-        turns = {row: position + later for chain in rows_of(rows) for position, pair in chain.items()
-                 for later, row in enumerate(pair) if row is not None}
+        cycles = {row: position + later for chain in rows_of(rows) for position, pair in chain.items()
+                  for later, row in enumerate(pair) if row is not None}
         for group in range(min(3, rows // 3)):
-            first = turns[3 * group]
-            assert [turns[3 * group + tap] for tap in range(3)] == [first, first + 1, first + 2]
+            first = cycles[3 * group]
+            assert [cycles[3 * group + tap] for tap in range(3)] == [first, first + 1, first + 2]
