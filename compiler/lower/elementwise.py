@@ -12,6 +12,7 @@ from tq_hw.compiler.ir.staged import Flat
 from tq_hw.compiler.ir.value import TYPE_CODES, IntArray, Value
 from tq_hw.compiler.lower.legalize import Legalizer, lowers
 from tq_hw.compiler.lower.sixteen_elements import lower_binary_wide, lower_unary_wide
+from tq_hw.compiler.lower.sixteen_lookup import look_up_wide
 from tq_hw.compiler.lower.spread import spread
 from tq_hw.compiler.programs.divide import divide_program, reciprocal_table
 from tq_hw.compiler.programs.pairs import plain_uops
@@ -21,7 +22,7 @@ from tq_hw.model.graph import Operator
 from tq_hw.sim.golden import activation, elementwise, product
 from tq_hw.sim.golden.arith import INT32_MAX, INT32_MIN, multiply_by_quantized_multiplier
 from tq_hw.sim.golden.kernels import KERNELS
-from tq_hw.sim.golden.pointwise import POINTWISE
+from tq_hw.sim.golden.pointwise import POINTWISE, results
 from tq_hw.sim.golden.registry import int_option, require_dtype
 
 __all__ = ["CODES", "table_pass"]
@@ -200,12 +201,15 @@ def table_pass(state: Legalizer, op: Operator, source: Value, table: IntArray, i
 
 @lowers("TABLE")
 def lower_table(state: Legalizer, op: Operator) -> None:
-    """What patterns made of several operators; int32 where it gives indices."""
+    """What patterns made of several operators, of bytes or int16; int32 where it gives indices."""
     table, output = state.constant(op, 1), state.subgraph.tensors[op.outputs[0]]
-    if output.dtype == "int32":
+    if state.tensor(op, 0).dtype == "int16":
+        look_up_wide(state, op, state.input(op, 0), table, output.dtype)
+        return
+    if output.dtype in ("int16", "int32"):
         uop: Uop = {"a_source": Source.STREAM, "a_table": 1, **OUT}
         state.layers.append(Flat(op.index, op.op, (state.input(op, 0),), state.output(op),
-                                 int(np.prod(output.shape, dtype=np.int64)), (0,), _INT32, (uop,),
+                                 int(np.prod(output.shape, dtype=np.int64)), (0,), TYPE_CODES[output.dtype], (uop,),
                                  tables=(table.astype(np.int64), None)))
         return
     table_pass(state, op, state.input(op, 0), table)
@@ -241,6 +245,10 @@ def lower_scale(state: Legalizer, op: Operator) -> None:
 @lowers("LOGICAL_NOT", "LOGISTIC", "TANH", "RELU", "RELU6", "RELU_N1_TO_1", "LEAKY_RELU", "HARD_SWISH", *POINTWISE)
 def lower_unary(state: Legalizer, op: Operator) -> None:
     """Any function of one int8; a program for int16."""
+    if state.tensor(op, 0).dtype == "int16" and op.op in POINTWISE:
+        table = np.roll(results(op, state.subgraph), 1 << 15)
+        look_up_wide(state, op, state.input(op, 0), table, "int16")
+        return
     if state.tensor(op, 0).dtype == "int16":
         lower_unary_wide(state, op)
         return

@@ -34,14 +34,19 @@ def _is_inner(graph: Subject, op: Operator) -> bool:
 
 @pattern("QUANTIZE")
 def float_island(graph: Subject, op: Operator) -> Rewrite | None:
-    """Float32 operators of single elements between bytes are one table, whatever else reads what is between."""
+    """Float32 operators of single elements between codes are one table, whatever else reads what is between."""
     maker = graph.maker(op.inputs[0])
-    if maker is None or not _is_inner(graph, maker) or graph.output(op).dtype not in BYTES:
+    target = graph.output(op)
+    if maker is None or not _is_inner(graph, maker) or target.dtype not in (*BYTES, "int16"):
         return None
     try:
         source, values = _table(graph, op)
     except TqError:
         return _of_two(graph, op)
+    if source.dtype == "int16" and values.dtype == np.int16 and np.array_equal(
+            values.view(np.uint16), np.arange(1 << 16)):
+        shape = graph.add_constant(np.array(target.shape, np.int32))
+        return Rewrite([op], [Operator(op.index, "RESHAPE", (source.index, shape), op.outputs)])
     return Rewrite([op], [Operator(op.index, "TABLE", (source.index, graph.add_constant(values)), op.outputs)])
 
 
@@ -92,7 +97,7 @@ def float_island_of_indices(graph: Subject, op: Operator) -> Rewrite | None:
         values = KERNELS["CAST"](op, graph.subgraph, [island.values(op.inputs[0])])[0]
     except TqError:
         return None
-    if not island.sources:
+    if not island.sources or island.sources[0].dtype == "int16":
         return None
     table = graph.add_constant(np.broadcast_to(values, (256,)).copy())
     return Rewrite([op], [Operator(op.index, "TABLE", (island.sources[0].index, table), op.outputs)])

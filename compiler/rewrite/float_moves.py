@@ -21,7 +21,7 @@ MOVES: dict[str, tuple[int, ...] | None] = {
                      "UNPACK", "REDUCE_MAX", "REDUCE_MIN"), (0,)),
     "SPLIT": (1,), "SELECT": (1, 2), "SELECT_V2": (1, 2), "PADV2": (0, 2), "DYNAMIC_UPDATE_SLICE": (0, 1),
     "CONCATENATION": None, "PACK": None}
-_CODES = ("int8",)
+_CODES = ("int8", "int16")
 
 
 def _moved(graph: Subject, op: Operator | None) -> Sequence[int]:

@@ -20,8 +20,8 @@ ENTRIES = ("DEQUANTIZE", "CAST")
 class Island:
     """Values of float32 tensors for each code of the tensors of bytes that they come of.
 
-    With one source a tensor has 256 values; with two, those of the first lie along axis 0 and those of the second along
-    axis 1, and an axis on which nothing depends is 1 long.
+    With one source a tensor has 256 values, of int16 65,536; with two, those of the first lie along axis 0 and those of
+    the second along axis 1, and an axis on which nothing depends is 1 long.
 
     Parameters
     ----------
@@ -73,7 +73,8 @@ class Island:
             return KERNELS[maker.op](maker, self.graph.subgraph, inputs)[0]
 
     def _codes(self, source: Tensor) -> Array:
-        if source.dtype not in (*BYTES, "bool"):
+        is_wide = source.dtype == "int16" and self.most == 1
+        if source.dtype not in (*BYTES, "bool") and not is_wide:
             raise UnsupportedError(f"{label(source)} is {source.dtype}: a table is of {', '.join(BYTES)} or bool")
         known = [each.index for each in self.sources]
         if source.index not in known:
@@ -82,6 +83,8 @@ class Island:
                 raise UnsupportedError(f"the float32 result comes of {', '.join(names)} and {label(source)}: it is no "
                                        f"function of {('one byte', 'two bytes')[self.most - 1]}")
             self.sources.append(source)
+        if is_wide:
+            return np.arange(1 << 16).astype(np.uint16).view(np.int16)
         codes = _CODES != 0 if source.dtype == "bool" else _CODES.view(source.dtype)
         if self.most == 1:
             return codes

@@ -244,8 +244,9 @@ def hard_swish_int16(x: IntArray, output_multiplier: int, output_exponent: int,
 
 @kernel("TABLE")
 def table(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
-    """Entry of a table of 256 for each byte; the compiler's own operator."""
-    return [value(inputs, 1)[value(inputs, 0).view(np.uint8)]]
+    """Entry of a table for each code, 256 of bytes or 65,536 of int16; the compiler's own operator."""
+    codes = value(inputs, 0)
+    return [value(inputs, 1)[codes.view(np.uint16 if codes.dtype == np.int16 else np.uint8)]]
 
 
 def _wide(op: Operator, subgraph: Subgraph, x: Array) -> Array:

@@ -8,6 +8,7 @@ from tq_hw.model.graph import Operator, Subgraph
 from tq_hw.sim.golden.arith import IntArray, round_half_away
 from tq_hw.sim.golden.libm import Float32
 from tq_hw.sim.golden.registry import output_tensor, require, require_dtype
+from tq_hw.sim.golden.sampled import interpolated, sampled
 
 __all__ = ["Transform", "float_results", "populate"]
 
@@ -33,6 +34,11 @@ def populate(codes: IntArray, scale: float, zero_point: int, output_scale: float
 
 
 def float_results(op: Operator, subgraph: Subgraph, codes: IntArray, transform: Transform) -> IntArray:
-    """`populate` with the scales and zero points of an operator of one int8 tensor."""
-    source, output = require_dtype(op, subgraph, "int8"), output_tensor(op, subgraph)
+    """`populate` with the scales and zero points of an operator of one tensor; of int16 between 513 samples."""
+    source, output = require_dtype(op, subgraph, "int8", "int16"), output_tensor(op, subgraph)
+    if source.dtype == "int16":
+        scale = np.float32(source.scale)
+        samples = sampled(float(scale * np.float32(codes[0])), float(scale * np.float32(codes[-1])), output.scale,
+                          transform, np.float32)
+        return interpolated(codes, samples)
     return populate(codes, source.scale, source.zero_point, output.scale, output.zero_point, transform)

@@ -1,7 +1,7 @@
-"""Operators that are a function of one int8: an operator is a file `pointwise_*.py` with one function.
+"""Operators that are a function of one int8 or int16: an operator is a file `pointwise_*.py` with one function.
 
-Such a function gives the result, before the clamp to int8, of each input code -128..127; the operator's tensors share a
-shape. The compiler makes a table of it, so nothing else is needed.
+Such a function gives the result, before the clamp, of each input code -128..127; the operator's tensors share a shape.
+The compiler makes a table of it, so nothing else is needed. With `wide` it does so for all codes of int16, too.
 """
 
 import importlib
@@ -10,31 +10,55 @@ from collections.abc import Callable
 
 import numpy as np
 
+from tq_hw.model.errors import InputError
 from tq_hw.model.graph import Operator, Subgraph
-from tq_hw.sim.golden.arith import IntArray
+from tq_hw.sim.golden.arith import IntArray, dtype_range
 from tq_hw.sim.golden.registry import Array, Inputs, kernel, narrow, output_tensor, require, require_dtype, value
 
-__all__ = ["POINTWISE", "load_all", "pointwise"]
+__all__ = ["POINTWISE", "load_all", "pointwise", "results"]
 
 Function = Callable[[Operator, Subgraph, IntArray], IntArray]
 #: Functions by operator.
 POINTWISE: dict[str, Function] = {}
 
 
-def pointwise(name: str) -> Callable[[Function], Function]:
+#: Those that the engines have for int16, too, and those of them whose input must not be below its zero point.
+_WIDE: set[str] = set()
+_NOT_NEGATIVE: set[str] = set()
+
+
+def pointwise(name: str, *, wide: bool = False, negative: bool = True) -> Callable[[Function], Function]:
     """Register the decorated function `(op, subgraph, codes) -> results` as the kernel of an operator."""
     def register(function: Function) -> Function:
         @kernel(name)
         def run(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
-            source, output = require_dtype(op, subgraph, "int8"), output_tensor(op, subgraph)
-            require(output.dtype == "int8" and output.quantization is not None,
-                    f"output must be int8 with a scale and a zero point, not {output.dtype}")
-            require(output.shape == source.shape, f"output must have shape {source.shape}, not {output.shape}")
-            table = narrow(function(op, subgraph, np.arange(-128, 128)), -128, 127)
-            return [table[value(inputs, 0).astype(np.int64) + 128]]
+            x, table = value(inputs, 0), results(op, subgraph)
+            if name in _NOT_NEGATIVE and x.dtype == np.int16 and x.size and int(x.min()) < 0:
+                raise InputError("an input is below 0: the engines refuse to run")
+            return [table[x.astype(np.int64) + len(table) // 2]]
         POINTWISE[name] = function
+        if wide:
+            _WIDE.add(name)
+        if not negative:
+            _NOT_NEGATIVE.add(name)
         return function
     return register
+
+
+def results(op: Operator, subgraph: Subgraph) -> Array:
+    """Results of all codes, from the least on.
+
+    Raises `UnsupportedError` for types that the engines do not have. Where they refuse to run, a result is any.
+    """
+    source, output = require_dtype(op, subgraph, "int8", *(("int16",) if op.op in _WIDE else ())), output_tensor(
+        op, subgraph)
+    require(output.dtype == source.dtype and output.quantization is not None,
+            f"output must be {source.dtype} with a scale and a zero point, not {output.dtype}")
+    require(output.shape == source.shape, f"output must have shape {source.shape}, not {output.shape}")
+    low, high = dtype_range(source.dtype)
+    points = [source.zero_point, output.zero_point]
+    require(low == -128 or not any(points), f"activations of int16 must have zero point 0, found {points}")
+    return narrow(POINTWISE[op.op](op, subgraph, np.arange(low, high + 1)), low, high, source.dtype)
 
 
 def load_all() -> None:

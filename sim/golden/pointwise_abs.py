@@ -9,10 +9,10 @@ from tq_hw.sim.golden.profiles import factor
 from tq_hw.sim.golden.registry import output_tensor, require_dtype
 
 
-@pointwise("ABS")
+@pointwise("ABS", wide=True)
 def absolute(op: Operator, subgraph: Subgraph, codes: IntArray) -> IntArray:
     """Distance from the zero point, rescaled where the scales differ."""
-    source, output = require_dtype(op, subgraph, "int8"), output_tensor(op, subgraph)
+    source, output = require_dtype(op, subgraph, "int8", "int16"), output_tensor(op, subgraph)
     distance = np.abs(codes - source.zero_point)
     if source.scale != output.scale:
         real = factor(subgraph, [source.scale], output.scale)

@@ -7,7 +7,7 @@ from tq_hw.sim.golden.lut import float_results
 from tq_hw.sim.golden.pointwise import pointwise
 
 
-@pointwise("EXP")
+@pointwise("EXP", wide=True)
 def exponential(op: Operator, subgraph: Subgraph, codes: IntArray) -> IntArray:
     """E to the power of the real value."""
     return float_results(op, subgraph, codes, expf)

@@ -29,7 +29,7 @@ def approximate(x: Float32) -> Float32:
     return result
 
 
-@pointwise("GELU")
+@pointwise("GELU", wide=True)
 def gelu(op: Operator, subgraph: Subgraph, codes: IntArray) -> IntArray:
     """The value times the chance that a normal number is below it."""
     return float_results(op, subgraph, codes, approximate if bool_option(op, "approximate") else exact)

@@ -5,7 +5,8 @@ from tq_hw.sim.golden.arith import IntArray
 from tq_hw.sim.golden.pointwise import pointwise
 
 
-@pointwise("NEG")
+@pointwise("NEG", wide=True)
 def negate(op: Operator, subgraph: Subgraph, codes: IntArray) -> IntArray:
-    """The code itself with the other sign, whatever scale and zero point are; -128 stays."""
-    return (-codes + 128) % 256 - 128
+    """The code itself with the other sign, whatever scale and zero point are; the least stays."""
+    half = len(codes) // 2
+    return (-codes + half) % len(codes) - half

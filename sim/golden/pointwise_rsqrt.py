@@ -7,6 +7,8 @@ import numpy as np
 from tq_hw.model.graph import Operator, Subgraph
 from tq_hw.sim.golden.arith import IntArray, multiply_by_quantized_multiplier, quantize_multiplier
 from tq_hw.sim.golden.fixedpoint import inv_sqrt
+from tq_hw.sim.golden.libm import Float32
+from tq_hw.sim.golden.lut import float_results
 from tq_hw.sim.golden.pointwise import pointwise
 from tq_hw.sim.golden.registry import output_tensor, require, require_dtype
 
@@ -14,12 +16,22 @@ from tq_hw.sim.golden.registry import output_tensor, require, require_dtype
 _SHIFT = 20
 
 
-@pointwise("RSQRT")
+def _between_samples(x: Float32, scale: float) -> Float32:
+    """Return LiteRT's function of int16: what is not above 0 has the largest output."""
+    result: Float32 = np.where(x <= 0, np.float32((1 << 15) - 1) * np.float32(scale),
+                               np.float32(1) / np.sqrt(np.where(x <= 0, np.float32(1), x)))
+    return result
+
+
+@pointwise("RSQRT", wide=True, negative=False)
 def rsqrt(op: Operator, subgraph: Subgraph, codes: IntArray) -> IntArray:
     """1 by the square root in fixed point; 0 gives the largest output. The kernel refuses what is below 0."""
-    source, output = require_dtype(op, subgraph, "int8"), output_tensor(op, subgraph)
-    require(source.zero_point == -128, "the input must have zero point -128, as the kernel refuses what is below 0; "
-                                       f"found {source.zero_point}")
+    source, output = require_dtype(op, subgraph, "int8", "int16"), output_tensor(op, subgraph)
+    is_wide = source.dtype == "int16"
+    require(is_wide or source.zero_point == -128, "the input must have zero point -128, as the kernel refuses what is "
+                                                  f"below 0; found {source.zero_point}")
+    if is_wide and subgraph.profile != "tflm":
+        return float_results(op, subgraph, codes, lambda x: _between_samples(x, output.scale))
     if subgraph.profile == "tflm":
         real = 1.0 / (math.sqrt(source.scale) * output.scale)
     else:
@@ -27,8 +39,9 @@ def rsqrt(op: Operator, subgraph: Subgraph, codes: IntArray) -> IntArray:
             product = np.sqrt(np.float32(source.scale)) * np.float32(output.scale)
             real = float(1.0 / product.astype(np.float64))
     multiplier, shift = quantize_multiplier(real)
-    x = codes - source.zero_point
+    # The kernel refuses what is below 0.
+    x = np.maximum(codes - source.zero_point, 0)
     root_multiplier, root_shift = inv_sqrt(np.maximum(x, 1))
     root = multiply_by_quantized_multiplier(np.ones_like(x), root_multiplier, root_shift + _SHIFT)
     scaled = multiply_by_quantized_multiplier(root, multiplier, shift - _SHIFT)
-    return np.where(x == 0, 127, scaled + output.zero_point)
+    return np.where(x == 0, (1 << 15) - 1 if is_wide else 127, scaled + output.zero_point)

@@ -5,7 +5,6 @@ Sources: `integer_ops/logistic.h`, `integer_ops/tanh.h`, `reference/softmax.h So
 """
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -18,23 +17,20 @@ from tq_hw.sim.golden.arith import (
     IntArray,
     multiply_by_quantized_multiplier,
     quantize_multiplier,
-    round_half_away,
     wrap_int32,
 )
 from tq_hw.sim.golden.fixedpoint import count_leading_zeros
 from tq_hw.sim.golden.interpolated import looked_up
 from tq_hw.sim.golden.libm import expf
 from tq_hw.sim.golden.registry import Array, float_option, narrow, output_tensor, require, require_dtype
+from tq_hw.sim.golden.sampled import interpolated, sampled
 
-__all__ = ["GateParams", "WideSoftmaxParams", "gate_params", "interpolated", "logistic", "softmax", "softmax_params",
+__all__ = ["GateParams", "WideSoftmaxParams", "gate_params", "logistic", "softmax", "softmax_params",
            "softmax_tables", "tanh"]
 
 Floats = npt.NDArray[Any]
-Function = Callable[[Floats], Floats]
 
 _LOW, _HIGH = -(1 << 15), (1 << 15) - 1
-#: Steps of a table with interpolation, and code steps in one.
-_STEPS, _STEP_BITS = 512, 7
 #: Differences from the row's maximum beyond this count as it.
 _REACH = 10.0
 
@@ -108,23 +104,6 @@ def _int16(x: IntArray) -> IntArray:
     return wrapped
 
 
-def _table(low: float, high: float, scale: float, function: Function, kind: type[np.floating[Any]]) -> IntArray:
-    """513 samples, each less half of what a line to the next one misses in the middle, in float32 or double.
-
-    `low` and `high` are the first and the last code times the scale.
-    """
-    step = kind((kind(high) - kind(low)) / kind(_STEPS))
-    inverse = kind(65536) / (kind(scale) * kind(_HIGH) - kind(scale) * kind(_LOW))
-    at = kind(low) + np.arange(_STEPS + 1).astype(kind) * step
-    value, middle = function(at) * inverse, round_half_away(function(at[:-1] + step / kind(2)) * inverse)
-    samples = round_half_away(value[:-1])
-    between = round_half_away((value[1:] + samples.astype(kind)) / kind(2))
-    samples -= round_half_away((between - middle) / 2)
-    last = round_half_away(function(np.array([high], kind)) * inverse)
-    table: IntArray = np.clip(np.concatenate([samples, last]), _LOW, _HIGH).astype(np.int64)
-    return table
-
-
 def _exp(x: Floats) -> Floats:
     """The C library's: numpy's own may differ in the last bit."""
     return expf(x) if x.dtype == np.float32 else np.array([math.exp(each) for each in x.tolist()])
@@ -140,16 +119,8 @@ def softmax_tables(profile: str) -> tuple[IntArray, IntArray]:
     """e^x for x of -10..0, and 1 / (1 + x) for x of 0..1, by code; TFLite Micro's are made in float32."""
     kind: type[np.floating[Any]] = np.float32 if profile == "tflm" else np.float64
     reach, one, two = (float(kind(number) / kind(65535)) for number in (_REACH, 1.0, 2.0))
-    return (_table(float(kind(reach) * kind(-65535)), 0.0, two, _exp, kind),
-            _table(0.0, float(kind(one) * kind(65535)), two, _reciprocal, kind))
-
-
-def interpolated(code: IntArray, table: IntArray) -> IntArray:
-    """Value of a table between its samples; 128 codes a step, halves up."""
-    index = 256 + (code >> _STEP_BITS)
-    offset = code & (1 << _STEP_BITS) - 1
-    value: IntArray = table[index] + ((table[index + 1] - table[index]) * offset + (1 << _STEP_BITS - 1) >> _STEP_BITS)
-    return value
+    return (sampled(float(kind(reach) * kind(-65535)), 0.0, two, _exp, kind),
+            sampled(0.0, float(kind(one) * kind(65535)), two, _reciprocal, kind))
 
 
 def softmax_params(op: Operator, subgraph: Subgraph) -> WideSoftmaxParams:

@@ -151,6 +151,21 @@ def unary(rng: Rng, op: str) -> bytes:
     return b.build(b.add(op, [source], **options))
 
 
+def pointwise(rng: Rng, op: str) -> bytes:
+    """Functions of any code, of those not below 0 for roots."""
+    b = ModelBuilder(op)
+    scale = float(np.float32(10.0 ** rng.uniform(-6, -2.5)))
+    source = b.input((999,), "int16", scale=scale)
+    if op in ("RSQRT", "SQRT"):
+        source = b.add("RELU", [source])
+    most = 32767 * scale
+    natural = {"EXP": np.exp(most) / 32767, "LOG": 0.03 / 128, "RSQRT": scale**-0.5 / 9000,
+               "SQRT": most**0.5 / 32767}.get(op, scale)
+    options = {"approximate": bool(rng.integers(2))} if op == "GELU" else {}
+    return b.build(b.add(op, [source], shape=(999,), scale=float(np.float32(natural * pick(rng, 1, 0.3, 1.7, 3))),
+                         options=options))
+
+
 def softmax(rng: Rng, op: str) -> bytes:
     b = ModelBuilder(op)
     source = _input(rng, b, *shape(rng, most=20))
@@ -210,6 +225,7 @@ OPERATORS: dict[str, Generator] = {
     **dict.fromkeys(("ADD", "SUB", "MUL", "MAXIMUM", "MINIMUM"), binary),
     **dict.fromkeys(("AVERAGE_POOL_2D", "MAX_POOL_2D"), pool),
     **dict.fromkeys(("LOGISTIC", "TANH", "RELU", "RELU6", "LEAKY_RELU"), unary),
+    **dict.fromkeys(("ABS", "NEG", "EXP", "LOG", "GELU", "RSQRT", "SQRT"), pointwise),
     "BATCH_MATMUL": matmul, "RESIZE_BILINEAR": resize, "SOFTMAX": softmax, "MEAN": mean, **dict.fromkeys(_MOVES, move),
     **dict.fromkeys(("int16:int8", "int8:int16", "int16:int16"), quantize),
 }

@@ -1,0 +1,48 @@
+"""Any function of one int16, by a table of 65,536 entries: in pages of 1,024 codes, one pass over all elements each.
+
+The vector unit's table has 512 words. A word has two codes that are 512 apart, one in each half, and a pass leaves
+those elements alone that are not of its page. Pages that give nothing but 0 need no pass.
+"""
+
+import numpy as np
+
+from tq_hw.compiler.ir.staged import Flat
+from tq_hw.compiler.ir.value import TYPE_CODES, IntArray, Value
+from tq_hw.compiler.lower.legalize import Legalizer, publish
+from tq_hw.compiler.programs.words import OUT, STREAM_A, STREAM_B, Uop, immediate, low, reg_a, reg_b, shifted, to
+from tq_hw.isa.uop import Alu, Rounding, ShiftSource
+from tq_hw.model.graph import Operator
+
+__all__ = ["look_up_wide"]
+
+_INT16 = TYPE_CODES["int16"]
+_FLOOR = Rounding.FLOOR
+#: Bits of a code that find a word of the table, and those within a page.
+_WORD_BITS, _PAGE_BITS = 9, 10
+
+
+def _page(number: int) -> tuple[Uop, ...]:
+    """What a page gives elements of stream A, 0 to those of another: register 0."""
+    return (to(1, STREAM_A, immediate(1 << _WORD_BITS), shifted(4 - _WORD_BITS, _FLOOR), alu=Alu.AND),
+            to(0, {**STREAM_A, "a_table": 3}, reg_b(1), shift_source=ShiftSource.SHIFT_B, rounding=_FLOOR),
+            to(1, STREAM_A, shifted(-_PAGE_BITS, _FLOOR)), to(1, reg_a(1), immediate(number), alu=Alu.EQUAL))
+
+
+def look_up_wide(state: Legalizer, op: Operator, source: Value, table: IntArray, dtype: str) -> None:
+    """Make the output, int8 or int16, of a table by the codes as unsigned numbers."""
+    pages = table.astype(np.int64).reshape(-1, 2, 1 << _WORD_BITS)
+    count = source.size_bytes // 2
+    used = [number for number, page in enumerate(pages) if page.any()] or [0]
+    made: Value | None = None
+    for number in used:
+        words = (pages[number, 0] & 0xFFFF | pages[number, 1] << 16).astype(np.int32).astype(np.int64)
+        signed = number if number < len(pages) // 2 else number - len(pages)
+        last: tuple[Uop, ...] = ({**reg_a(0), **reg_b(1), **low(), **OUT},) if made is None else (
+            to(0, reg_a(0), reg_b(1), low()), {**reg_a(0), **STREAM_B, "alu": Alu.ADD, **OUT})
+        inputs = (source,) if made is None else (source, made)
+        made = Value(f"{source.name} (page {number})", op.outputs[0],
+                     (1, 1, 1, count * np.dtype(dtype).itemsize))
+        state.layers.append(Flat(op.index, op.op, inputs, made, count, (_INT16, TYPE_CODES[dtype])[:len(inputs)],
+                                 TYPE_CODES[dtype], (*_page(signed), *last), tables=(words[:256], words[256:])))
+    assert made is not None
+    publish(state, op, made)

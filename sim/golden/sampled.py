@@ -1,0 +1,43 @@
+"""Functions of int16 by 513 samples with lines between them. Source: `common.h LUTPopulateInt16`, `LUTLookup`."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tq_hw.sim.golden.arith import IntArray, round_half_away
+
+__all__ = ["Function", "interpolated", "sampled"]
+
+Floats = npt.NDArray[Any]
+Function = Callable[[Floats], Floats]
+
+_LOW, _HIGH = -(1 << 15), (1 << 15) - 1
+#: Steps of a table with interpolation, and code steps in one.
+_STEPS, _STEP_BITS = 512, 7
+
+
+def sampled(low: float, high: float, scale: float, function: Function, kind: type[np.floating[Any]]) -> IntArray:
+    """513 samples, each less half of what a line to the next one misses in the middle, in float32 or double.
+
+    `low` and `high` are the first and the last code times the scale.
+    """
+    step = kind((kind(high) - kind(low)) / kind(_STEPS))
+    inverse = kind(65536) / (kind(scale) * kind(_HIGH) - kind(scale) * kind(_LOW))
+    at = kind(low) + np.arange(_STEPS + 1).astype(kind) * step
+    value, middle = function(at) * inverse, round_half_away(function(at[:-1] + step / kind(2)) * inverse)
+    samples = round_half_away(value[:-1])
+    between = round_half_away((value[1:] + samples.astype(kind)) / kind(2))
+    samples -= round_half_away((between - middle) / 2)
+    last = round_half_away(function(np.array([high], kind)) * inverse)
+    table: IntArray = np.clip(np.concatenate([samples, last]), _LOW, _HIGH).astype(np.int64)
+    return table
+
+
+def interpolated(code: IntArray, table: IntArray) -> IntArray:
+    """Value of a table between its samples; 128 codes a step, halves up."""
+    index = 256 + (code >> _STEP_BITS)
+    offset = code & (1 << _STEP_BITS) - 1
+    value: IntArray = table[index] + ((table[index + 1] - table[index]) * offset + (1 << _STEP_BITS - 1) >> _STEP_BITS)
+    return value

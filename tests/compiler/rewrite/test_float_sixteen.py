@@ -1,0 +1,43 @@
+"""Float32 between int16: what only moves, and functions of one tensor, are integers that equal LiteRT's."""
+
+import numpy as np
+import pytest
+
+from tq_hw.compiler import compile_model
+from tq_hw.compiler.rewrite.library import LIBRARY
+from tq_hw.compiler.rewrite.rewrite import rewrite
+from tq_hw.isa.config import load_config
+from tq_hw.model.samples.build import ModelBuilder
+from tq_hw.model.tflite.reader import parse_model
+from tq_hw.sim.executor import execute
+from tq_hw.sim.golden.run import run
+from tq_hw.sim.oracles import Oracle
+
+
+def shuffled(b: ModelBuilder) -> int:
+    """A pixel shuffle, which LiteRT has no kernel of int16 for."""
+    x = b.add("DEQUANTIZE", [b.input((1, 3, 4, 8), "int16", scale=3e-4)])
+    x = b.add("DEPTH_TO_SPACE", [x], shape=(1, 6, 8, 2), options={"block_size": 2})
+    return b.add("QUANTIZE", [x], dtype="int16", scale=3e-4, zero_point=0)
+
+
+def of_one_tensor(b: ModelBuilder) -> int:
+    """All codes; but for those of the highest pages the result is 0."""
+    x = b.add("DEQUANTIZE", [b.input((1 << 16,), "int16", scale=3e-4)])
+    x = b.add("SUB", [x, b.constant(np.array([9.1], np.float32))], options={"fused_activation_function": "RELU"})
+    return b.add("QUANTIZE", [b.add("SIN", [x])], dtype="int16", scale=3.1e-5, zero_point=0)
+
+
+@pytest.mark.parametrize(("build", "left"), [(shuffled, ["DEPTH_TO_SPACE", "RESHAPE"]), (of_one_tensor, ["TABLE"])])
+def test_equals_litert(build: object, left: list[str], litert: Oracle) -> None:
+    b = ModelBuilder("floats")
+    assert callable(build)
+    data = b.build(build(b))
+    model = parse_model(data, "floats")
+    assert [op.op for op in rewrite(model.main, LIBRARY).operators] == left
+    shape = model.main.tensors[model.main.inputs[0]].shape
+    inputs = [np.arange(-1 << 15, 1 << 15).astype(np.int16)[-int(np.prod(shape)):].reshape(shape)]
+    expected = litert.run(data, inputs)[0]
+    np.testing.assert_array_equal(run(model, inputs).outputs[0], expected, strict=True)
+    found = execute(compile_model(model, load_config("n16")).program, inputs).outputs[0]
+    np.testing.assert_array_equal(found, expected, strict=True)
