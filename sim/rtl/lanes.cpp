@@ -21,6 +21,8 @@ TQ_PART uint32_t mask(bool bit) { return bit ? ~0u : 0u; }
 struct Lanes {
     // Operands. The table is written in all lanes at once.
     Words a_first, b_first, a_chosen, b_chosen, a_found, b_found, a_past, b_past, a, b;
+    Words a_place, b_place;
+    bool waiting;  // what is at these places is to be found
     uint32_t table[kEntries];
     // ALU: sums with their sign, operands, what is taken of them.
     Words sum, negative, a1, b1, changes, sum2, chosen, less, equal, changes2;
@@ -166,11 +168,19 @@ struct Lanes {
         }
     }
 
+    // What the table has is looked up when it is used, or before the table changes: most operations use none.
     TQ_PART void look_up(const Control& c) {
+        if (waiting && (c.a_used || c.b_used || c.table_write)) {
+            for (int l = 0; l < kLanes; l++) {
+                a_found[l] = table[a_place[l]];
+                b_found[l] = table[b_place[l]];
+            }
+            waiting = false;
+        }
         const uint32_t a_used = mask(c.a_used), b_used = mask(c.b_used);
         for (int l = 0; l < kLanes; l++) {
-            a[l] = a_used ? a_found[l] : a_past[l];
-            b[l] = b_used ? b_found[l] : b_past[l];
+            a[l] = (a_found[l] & a_used) | (a_past[l] & ~a_used);
+            b[l] = (b_found[l] & b_used) | (b_past[l] & ~b_used);
             a_past[l] = a_chosen[l];
             b_past[l] = b_chosen[l];
         }
@@ -178,14 +188,15 @@ struct Lanes {
             table[c.table_index] = uint32_t(c.table_entry);
             return;
         }
-        for (int l = 0; l < kLanes; l++) {
-            a_found[l] = table[place(c.a_table, a_chosen[l])];
-            b_found[l] = table[place(c.b_table, b_chosen[l])];
-        }
+        put_places(a_place, c.a_table, a_chosen);
+        put_places(b_place, c.b_table, b_chosen);
+        waiting = true;
     }
 
-    static TQ_PART uint32_t place(uint32_t which, uint32_t value) {
-        return which == 3 ? value & 511 : (value & 255) | (which & 2) << 7;
+    // All entries by 9 bits, or half of them by 8.
+    static TQ_PART void put_places(Words& places, uint32_t which, const Words& values) {
+        const uint32_t used = which == 3 ? 511 : 255, first = which == 3 ? 0 : (which & 2) << 7;
+        for (int l = 0; l < kLanes; l++) places[l] = (values[l] & used) | first;
     }
 
     static TQ_PART void choose(Words& first, Words& chosen, uint32_t source, const uint32_t* of_register,

@@ -12,42 +12,42 @@ constexpr uint32_t kRing = 32;  // cycles that are kept; more than any chain has
 static_assert(kRows <= int(kRing), "a row looks back as many cycles as its number");
 constexpr int kXBytes = kGroups ? kGroups * kCols : 1;
 
+constexpr int padded(int count, int power) { return power < count ? padded(count, 2 * power) : power; }
+constexpr int kWide = padded(kCols, 4);  // columns of a vector; what is in those that are too many is of no effect
+#define TQ_VECTOR(type) __attribute__((vector_size(kWide * sizeof(type)), aligned(sizeof(type)))) type
+typedef TQ_VECTOR(int32_t) Sums;
+typedef TQ_VECTOR(int16_t) Factors;
+typedef TQ_VECTOR(int8_t) Bytes;
+
 struct MacArray {
-    int32_t total[kRows][kCols];
-    int16_t product[kRows][kCols];
-    int16_t activation[kRows][kCols];
-    int16_t active[kRows][kCols];
-    int8_t shadow[kRows][kCols];
+    Sums total[kRows];
+    Factors product[kRows], activation[kRows], active[kRows];
+    Bytes shadow[kRows];
     // Inputs of the last cycles.
     int8_t a[kRing][kRows];
-    int8_t x[kRing][kXBytes];
+    int8_t x[kRing][kXBytes + kWide];
     uint32_t sel[kRing];
     uint64_t swaps;  // bit r: what the register in front of row r holds
     uint32_t now;
 
-    TQ_PART void step_row(int r, bool swap, bool write, bool reset, const int8_t* weight) {
-        if (r) {
-            for (int c = 0; c < kCols; c++) total[r][c] = total[r - 1][c] + product[r][c];
-        } else {
-            for (int c = 0; c < kCols; c++) total[r][c] = product[r][c];
-        }
-        for (int c = 0; c < kCols; c++) product[r][c] = int16_t(activation[r][c] * active[r][c]);
+    TQ_PART void step_row(int r, bool swap, bool write, bool reset, const Bytes& weight) {
+        const Sums products = __builtin_convertvector(product[r], Sums);
+        total[r] = r ? total[r - 1] + products : products;
+        product[r] = activation[r] * active[r];
         const uint32_t then = (now - uint32_t(r)) % kRing;
         const int group = r / 3;
         if (group < kGroups && (sel[then] >> r & 1)) {
-            const int8_t* from = x[(now - uint32_t(3 * group)) % kRing] + group * kCols;
-            for (int c = 0; c < kCols; c++) activation[r][c] = from[c];
+            Bytes taken;
+            std::memcpy(&taken, x[(now - uint32_t(3 * group)) % kRing] + group * kCols, sizeof taken);
+            activation[r] = __builtin_convertvector(taken, Factors);
         } else {
-            const int16_t value = a[then][r];
-            for (int c = 0; c < kCols; c++) activation[r][c] = value;
+            activation[r] = Factors{} + int16_t(a[then][r]);
         }
-        if (swap) {
-            for (int c = 0; c < kCols; c++) active[r][c] = shadow[r][c];
-        }
+        if (swap) active[r] = __builtin_convertvector(shadow[r], Factors);
         if (reset || (swap && !write)) {
-            std::memset(shadow[r], 0, kCols);
+            shadow[r] = Bytes{};
         } else if (write) {
-            std::memcpy(shadow[r], weight, kCols);
+            shadow[r] = weight;
         }
     }
 
@@ -73,9 +73,11 @@ TQ_WIDE void step(MacArray& array, uint8_t reset, uint8_t swap, const uint32_t* 
     if (kGroups) std::memcpy(array.x[array.now % kRing], x, kXBytes);
     array.sel[array.now % kRing] = *sel;
     const uint64_t swaps = array.swaps | (swap & 1);
+    Bytes weights = {};
+    std::memcpy(&weights, weight, kCols);
     // From below: each row reads the sums that the one above has had.
     for (int r = kRows - 1; r >= 0; r--) {
-        array.step_row(r, swaps >> r & 1, *weight_row >> r & 1, reset & 1, reinterpret_cast<const int8_t*>(weight));
+        array.step_row(r, swaps >> r & 1, *weight_row >> r & 1, reset & 1, weights);
     }
     array.swaps = reset & 1 ? 0 : swaps << 1;
     array.now++;
