@@ -16,7 +16,7 @@ from tq_hw.compiler.lower.constraints import KERNEL_LIMIT
 from tq_hw.compiler.lower.elementwise import CODES, table_pass
 from tq_hw.compiler.lower.legalize import Legalizer, lowers, publish, reshaped
 from tq_hw.compiler.lower.moves import move_view
-from tq_hw.compiler.lower.sixteen_elements import lower_mean_wide
+from tq_hw.compiler.lower.sixteen_elements import lower_extreme_wide, lower_mean_wide
 from tq_hw.compiler.lower.walks import WALK_LIMIT, walk_extreme, walk_index, walk_product, walk_sum
 from tq_hw.model.graph import Operator
 from tq_hw.sim.golden import product, reduce
@@ -132,6 +132,9 @@ def lower_extreme(state: Legalizer, op: Operator) -> None:
     """Running extreme over rows; of truth values the largest is any, the smallest all."""
     require_same_quantization(op, state.subgraph)
     axes = reduce.axes(state.constant(op, 1), len(state.tensor(op, 0).shape))
+    if state.tensor(op, 0).dtype == "int16":
+        lower_extreme_wide(state, op, axes)
+        return
     value, shape = grouped_value(state, op, axes)
     publish(state, op, walk_extreme(state, op, value, shape, op.op in ("REDUCE_MIN", "REDUCE_ALL")))
 

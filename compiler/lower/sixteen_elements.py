@@ -38,7 +38,8 @@ from tq_hw.model.graph import Operator
 from tq_hw.sim.golden import activation, elementwise, pooling, reduce, sixteen
 from tq_hw.sim.golden.registry import require
 
-__all__ = ["lower_binary_wide", "lower_mean_wide", "lower_pool_wide", "lower_softmax_wide", "lower_unary_wide"]
+__all__ = ["lower_binary_wide", "lower_extreme_wide", "lower_mean_wide", "lower_pool_wide", "lower_softmax_wide",
+           "lower_unary_wide"]
 
 _INT16, _INT32 = TYPE_CODES["int16"], TYPE_CODES["int32"]
 _WHOLE = (-(1 << 15), (1 << 15) - 1)
@@ -148,6 +149,14 @@ def lower_mean_wide(state: Legalizer, op: Operator) -> None:
     value, shape = _grouped(state, op, p.axes)
     publish(state, op, _walk(state, op, "mean", value, shape, 0, _ADD,
                              ({**reg_a(0), **rescale(p.multiplier, p.shift), "clamp": 1, **OUT},), _INT16))
+
+
+def lower_extreme_wide(state: Legalizer, op: Operator, axes: tuple[int, ...]) -> None:
+    """REDUCE_MAX and REDUCE_MIN."""
+    value, shape = _grouped(state, op, axes)
+    worst, alu = (_WHOLE[0], Alu.MAX) if op.op == "REDUCE_MAX" else (_WHOLE[1], Alu.MIN)
+    publish(state, op, _walk(state, op, "extremes", value, shape, worst, {"alu": alu}, ({**reg_a(0), **OUT},),
+                             _INT16))
 
 
 def _divided(count: int, limits: tuple[int, int]) -> tuple[Uop, ...]:

@@ -124,7 +124,7 @@ def reduce_extreme(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Arr
     """Largest or smallest raw value over the axes of input 1; of float32, too."""
     x = value(inputs, 0)
     if x.dtype != np.float32:
-        require_dtype(op, subgraph, "int8")
+        require_dtype(op, subgraph, "int8", "int16")
         require_same_quantization(op, subgraph)
     reduced = axes(value(inputs, 1), x.ndim)
     keep_dims = bool_option(op, "keep_dims")

@@ -177,6 +177,8 @@ def mean(rng: Rng, op: str) -> bytes:
     dims = shape(rng, most=9)
     source = _input(rng, b, *dims)
     axes = rng.choice(len(dims), int(rng.integers(1, len(dims) + 1)), replace=False).tolist()
+    if op != "MEAN":
+        return b.build(b.add(op, [source, b.constant(axes)], keep_dims=bool(rng.integers(2))))
     return b.build(b.add(op, [source, b.constant(axes)], keep_dims=bool(rng.integers(2)),
                          scale=float(np.float32(b.tensors[source].scale * pick(rng, 0.1, 1, 2)))))
 
@@ -226,6 +228,7 @@ OPERATORS: dict[str, Generator] = {
     **dict.fromkeys(("AVERAGE_POOL_2D", "MAX_POOL_2D"), pool),
     **dict.fromkeys(("LOGISTIC", "TANH", "RELU", "RELU6", "LEAKY_RELU"), unary),
     **dict.fromkeys(("ABS", "NEG", "EXP", "LOG", "GELU", "RSQRT", "SQRT"), pointwise),
-    "BATCH_MATMUL": matmul, "RESIZE_BILINEAR": resize, "SOFTMAX": softmax, "MEAN": mean, **dict.fromkeys(_MOVES, move),
+    "BATCH_MATMUL": matmul, "RESIZE_BILINEAR": resize, "SOFTMAX": softmax, "MEAN": mean,
+    "REDUCE_MAX": mean, "REDUCE_MIN": mean, **dict.fromkeys(_MOVES, move),
     **dict.fromkeys(("int16:int8", "int8:int16", "int16:int16"), quantize),
 }

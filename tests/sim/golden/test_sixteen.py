@@ -12,7 +12,7 @@ from tq_hw.sim.golden.run import run
 from tq_hw.sim.oracles import Oracle
 
 #: TFLite Micro has no kernel of int16 for them.
-LITERT_ONLY = ("RESIZE_BILINEAR", "NEG", "EXP", "LOG", "GELU", "SQRT")
+LITERT_ONLY = ("REDUCE_MAX", "REDUCE_MIN", "RESIZE_BILINEAR", "NEG", "EXP", "LOG", "GELU", "SQRT")
 
 
 def sweep(op: str, seeds: range, oracles: Callable[[str], Oracle], random_sets: Callable[..., Any]) -> None:
