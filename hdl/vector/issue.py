@@ -158,13 +158,13 @@ class Issue(wiring.Component):
     def _hazards(self, m: Module, new: Any, passes: Value, free: Value) -> Value:
         """Return whether the first step of the run at the first place must wait."""
         register = self._register_latency - 1
-        # `free` comes late in its cycle; the timers count it one cycle later. Of two steps that pass in cycles x and y,
-        # the second starts as many free cycles after the first as there are in x..y - 1. A timer set to n is over
-        # when n are in x..y - 2. With n > 1 the first step has then started, so that cycle y - 1, free or not, is one
-        # more between them: n + 1. A smaller n would need it to be free, so there one more is set.
-        turn = delayed(m, free, 1, "turn", control=True)
+        # `free` comes late in its cycle; the timers count it one cycle later, as `freed`. Of two steps that pass in
+        # cycles x and y, the second starts as many free cycles after the first as there are in x..y - 1. A timer set
+        # to n is over when n are in x..y - 2. With n > 1 the first step has then started, so that cycle y - 1, free or
+        # not, is one more between them: n + 1. A smaller n would need it to be free, so there one more is set.
+        freed = delayed(m, free, 1, "freed", control=True)
 
-        def timer(name: str, cycles: int, counts: Value = turn) -> Any:
+        def timer(name: str, cycles: int, counts: Value = freed) -> Any:
             # Whether it runs is a register of its own, for the way from here is long.
             layout = data.StructLayout({"left": range(cycles + 1), "runs": 1})
             count: Any = Signal(layout, name=name)
@@ -180,7 +180,7 @@ class Issue(wiring.Component):
         writes = passes & new.writes
         writing = Signal()
         # Within the run that writes, only its beats count: a later beat may not come sooner than its own number.
-        since_first = timer("since_first", register + 1, Mux(writing, writes, turn))
+        since_first = timer("since_first", register + 1, Mux(writing, writes, freed))
         with m.If(passes & new.fire):
             m.d.sync += writing.eq(new.writes & ~new.run_last)
         with m.If(writes):

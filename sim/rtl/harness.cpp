@@ -1,4 +1,4 @@
-// Verilated accelerator with an AXI4 memory, behind a C interface of whole blocks.
+// A C interface, in whole blocks, to the verilated accelerator and its AXI4 memory.
 //
 // The memory answers in order. A read's first beat comes `latency` cycles after its address is taken, a write's
 // response `latency` cycles after its last beat; data written can be read only once it is answered. All beats, read or
@@ -70,9 +70,9 @@ struct Burst {
 
 // RLAST of one read burst that is not where it should be.
 enum LastFault : uint32_t {
-    kCut,   // at beat `at`, and no beat comes behind it
+    kCut,   // at beat `at`, and no beat comes after it
     kEarly, // at beat `at`, and at the last one
-    kLate,  // `at` beats behind the last one
+    kLate,  // `at` beats after the last one
     kNever, // nowhere
 };
 
@@ -351,7 +351,7 @@ class Bench {
         *response = region ? 0 : kDecodeError;
         for (uint32_t i = 0; i < bus_bytes_; i++) {
             const uint64_t at = uint64_t(addr) + i - (region ? region->base : 0);
-            // Bytes of the last beat behind a region: no program may depend on them.
+            // Bytes of the last beat after the end of a region: no program may depend on them.
             beat[i] = region && addr + i >= region->base && at < region->bytes.size() ? region->bytes[at]
                                                                                       : uint8_t(cycles_ * 37 + i);
         }
