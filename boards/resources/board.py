@@ -28,8 +28,9 @@ def _record(board: Board, memory: Memory) -> BoardRecord:
     for record in boards():
         if (record.board, record.memory) == (board.name, memory.name):
             return record
-    raise UnsupportedError(f"{board.name} was never synthesized with {memory.name}; it was with "
-                           f"{' and '.join(recorded_memories(board)) or 'no memory'}: benches/area.py makes the record")
+    known = recorded_memories(board)
+    others = f" with {memory.name}; it was with {' and '.join(known)}" if known else ""
+    raise UnsupportedError(f"{board.name} was never synthesized{others}: benches/area.py makes the record")
 
 
 def board_resources(board: Board, memory: Memory, config: Config) -> Resources:

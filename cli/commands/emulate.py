@@ -18,6 +18,15 @@ from tq_hw.model.errors import OptionError
 __all__ = ["emulate_command"]
 
 
+def _check_link(path: str) -> None:
+    """Refuse a name that no link can have, before anything takes long."""
+    place = Path(path)
+    if place.exists() and not place.is_symlink():
+        raise OptionError(f"--port {path}: exists and is no link of an earlier emulation; choose another name")
+    if not place.parent.is_dir():
+        raise OptionError(f"--port {path}: the directory {place.parent} does not exist")
+
+
 def _make_link(path: str, port: str) -> None:
     """Let `path` be another name of the port; a link of an earlier emulation is replaced."""
     place = Path(path)
@@ -45,6 +54,8 @@ def emulate_command(board_name: str, memory_name: str | None, faults: int | None
     """
     board = find_board(board_name)
     memory = find_memory(board, memory_name)
+    if link is not None:
+        _check_link(link)
     size_bytes = min(memory.size_bytes, MOST_MEMORY_BYTES)
     with ProgressBar(f"building {board.name}") as bar:
         emulator = Emulator(board.config, size_bytes, board.clock_hz, faults=faults,

@@ -47,6 +47,9 @@ def cumsum() -> bytes:
     (["compile", "small.tflite", "--config", "small.tflite"],
      f"no configuration 'small.tflite': expected one of {NAMES} or a file that ends in .toml; a file is there, and its "
      "name does not end so"),
+    (["emulate", "--board", "icebreaker", "--port", "small.tflite"],
+     "--port small.tflite: exists and is no link of an earlier emulation; choose another name"),
+    (["emulate", "--board", "icebreaker", "--port", "no/board"], "--port no/board: the directory no does not exist"),
     (["program", "--board", "ulx3s_85f"],
      "build/ulx3s_85f: is not a folder of `tq-hw build --board ulx3s_85f`: report.json cannot be read: No such file or "
      "directory; build it first, or name its folder with --dir"),

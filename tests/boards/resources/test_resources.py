@@ -103,6 +103,8 @@ def test_a_memory_that_was_never_built_is_an_error() -> None:
         board_resources(board, board.memories[1], board.config)
     assert str(error.value) == ("ulx3s_85f was never synthesized with block RAM; it was with SDR SDRAM: "
                                 "benches/area.py makes the record")
+    with pytest.raises(UnsupportedError, match="^mine was never synthesized: benches/area.py makes the record$"):
+        board_resources(replace(board, name="mine"), board.memories[0], board.config)
 
 
 def test_a_family_without_a_record_is_an_error() -> None:
