@@ -32,8 +32,8 @@ def check_ways(ways: Sequence[str], target: Target) -> None:
     if "route" in ways:
         missing = choose(find_board(target.name), "").missing
         if missing:
-            raise MissingToolError(f"--confirm route: {target.name} needs {' and '.join(missing)}, which are not "
-                                   "installed; --confirm synth needs neither")
+            raise MissingToolError(f"--confirm route: {target.name} needs {' and '.join(missing)}, not installed here; "
+                                   "--confirm synth does without")
 
 
 def confirm(ways: Sequence[str], found: Exploration, aims: Sequence[Aim], target: Target, workers: Workers,

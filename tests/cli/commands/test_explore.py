@@ -12,6 +12,7 @@ import tomllib
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -320,6 +321,13 @@ def test_bad_options(tq: Tq, space: Path, tmp_path: Path) -> None:
             (("--space", str(space), str(DIGITS)), "two models are called 'digits'")):
         result = tq("explore", DIGITS, "--store", "s.db", *arguments)
         assert (result.code, message in result.err) == (2, True), result.err
+
+
+def test_a_route_without_its_tools_is_refused_at_once(tq: Tq, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tq_hw.cli.explore.confirm.choose", lambda _board, _: SimpleNamespace(missing=("vivado",)))
+    result = tq("explore", DIGITS, "--board", "arty_a7", "--confirm", "route", "--store", "s.db")
+    assert (result.code, result.err) == (3, "tq-hw: --confirm route: arty_a7 needs vivado, not installed here; "
+                                         "--confirm synth does without\n")
 
 
 def test_a_store_that_cannot_be_written_is_named(tq: Tq, space: Path, tmp_path: Path) -> None:
