@@ -56,6 +56,8 @@ class Basis:
     _uops: dict[tuple[frozenset[tuple[str, int]], ...], Code] = field(default_factory=dict)
     _uop_at: int = 0
     _tables: list[bytes | None] = field(default_factory=lambda: [None, None])
+    #: Constants that are in the ring, and may be for another layer.
+    _kept: dict[bytes, Constants] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Make room in memory for inputs and outputs first, so that their places do not depend on the plan."""
@@ -164,10 +166,30 @@ class Basis:
         placed = self.place(data, row_bytes)
         return placed.base, self.bring(placed, 0, placed.words)
 
+    def keep(self, constants: Constants) -> None:
+        """Note that constants are in the ring as they are, until something else is written there."""
+        self._kept[constants.data] = constants
+
+    def kept(self, data: bytes) -> Constants | None:
+        """Return constants that are in the ring of this layer, and hold them there; None if they are not."""
+        found = self._kept.get(data)
+        if found is None or found.base < self.plan.ring_bases[self.layer_index]:
+            return None
+        self._ring.live.append((found.base, found.base + found.words))
+        return found
+
+    def _written(self, writes: tuple[Access, ...]) -> None:
+        """Forget constants over which something is written."""
+        over = [data for data, at in self._kept.items() for access in writes
+                if access.space == "pad" and access.low < at.base + at.words and at.base < access.high]
+        for data in over:
+            self._kept.pop(data, None)
+
     # Operations
 
     def load(self, fields: Mapping[str, int], reads: tuple[Access, ...], writes: tuple[Access, ...]) -> Operation:
         """Emit a load."""
+        self._written(writes)
         self._ring.touch(writes)
         return self.stream.add(Unit.LOAD, fields, reads, writes, self.layer_index)
 
@@ -179,6 +201,7 @@ class Basis:
     def vector(self, fields: Mapping[str, int], reads: tuple[Access, ...], writes: tuple[Access, ...],
                meaning: Meaning | None = None) -> Operation:
         """Emit a vector operation."""
+        self._written(writes)
         self._ring.touch((*reads, *writes))
         return self.stream.add(Unit.VECTOR, fields, reads, writes, self.layer_index, meaning)
 

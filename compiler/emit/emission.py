@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from tq_hw.compiler.emit.chain import emit_chain
 from tq_hw.compiler.emit.emitter import Emitter
 from tq_hw.compiler.emit.flat import emit_flat, emit_one_hot
 from tq_hw.compiler.emit.long_rows import emit_columns, emit_long_rows
@@ -14,6 +15,7 @@ from tq_hw.compiler.emit.resize import emit_resize
 from tq_hw.compiler.emit.rows import emit_rows
 from tq_hw.compiler.emit.transpose import emit_transpose
 from tq_hw.compiler.emit.vector import emit_elementwise, emit_max_pool, emit_pad
+from tq_hw.compiler.ir.chain import Chain
 from tq_hw.compiler.ir.layers import Elementwise, Layer, Mac, MaxPool, Pad, RowProgram
 from tq_hw.compiler.ir.lstm import Lstm
 from tq_hw.compiler.ir.sixteen import PlaneMac
@@ -30,6 +32,8 @@ def emission(emitter: Emitter, layer: Layer, plan: LayerPlan) -> Iterator[None]:
             yield from emit_mac(emitter, layer, plan)
         case Elementwise():
             yield from emit_elementwise(emitter, layer, plan)
+        case Chain():
+            yield from emit_chain(emitter, layer, plan)
         case MaxPool():
             yield from emit_max_pool(emitter, layer, plan)
         case RowProgram():

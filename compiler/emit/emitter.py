@@ -1,9 +1,10 @@
 """The state of an emission: what `Basis` has, and rectangles of tensors that come into the scratchpad and leave it."""
 
+from collections import Counter
 from dataclasses import dataclass, field
 
 from tq_hw.compiler.emit.basis import Basis
-from tq_hw.compiler.ir.layers import Layer
+from tq_hw.compiler.ir.layers import Layer, Mac
 from tq_hw.compiler.ir.value import Value
 from tq_hw.compiler.plan.cascade import Rolling
 from tq_hw.compiler.plan.hosts import part_view
@@ -37,6 +38,8 @@ class Emitter(Basis):
 
     _views: dict[int, View] = field(default_factory=dict)
     _slots: dict[tuple[int, str, int], int] = field(default_factory=dict)
+    #: How many layers have the same weights.
+    _weights: Counter[tuple[tuple[int, ...], bytes]] = field(default_factory=Counter)
 
     def resident(self, value: Value) -> View | None:
         """View of a resident value, loaded at its first use if it comes from memory; None if it is not resident."""
@@ -74,6 +77,13 @@ class Emitter(Basis):
         key = (self.layer_index, kind, position)
         self._slots[key] = (self._slots.get(key, -1) + 1) % count
         return self._slots[key]
+
+    def weights_again(self, layer: Mac) -> bool:
+        """Whether another layer has the weights of this one."""
+        if not self._weights:
+            self._weights.update((other.weights.shape, other.weights.tobytes()) for other in self.graph.layers
+                                 if isinstance(other, Mac))
+        return self._weights[layer.weights.shape, layer.weights.tobytes()] > 1
 
     def strip_base(self, plan: LayerPlan, kind: str, position: int = 0) -> int:
         """Next strip buffer of an input ("in") or the output ("out")."""

@@ -46,7 +46,7 @@ class _MacEmitter(MacLayer):
         for first, last in even_cuts(0, ceil_div(self.out_blocks, sub), ceil_div(self._chunk_blocks(ring), sub)):
             blocks = (first * sub, min(last * sub, self.out_blocks))
             with self.emitter.scope():
-                constants = MacConstants(self.emitter, self.packed, self.parameters, blocks, self.same)
+                constants = MacConstants(self.emitter, self.packed, self.parameters, blocks, self.same, self._again())
                 spans = [(layer, span) for layer in self.layers for span in self.spans(layer, blocks, None)]
                 rects = [rect for _, span in spans for rect in span]
                 for layer, span in spans:
@@ -56,6 +56,15 @@ class _MacEmitter(MacLayer):
                         self._job(rect, constants, rects)
                     if blocks[1] == self.out_blocks:
                         yield
+
+    def _again(self) -> bool:
+        """Whether another layer has the same weights, and both have room for them apart from parameters."""
+        words = self.out_blocks * self.packed.words(), self.out_blocks * self.config.param_words
+        return (not self.same and self.plan.cuts is None and not self.plan.lead_rows and self.packed.fold is None
+                and not self.config.compressed_weights
+                and len(self.parameters[0]) == self.config.param_words * self.config.word_bytes
+                and self.emitter.weights_again(self.layer)
+                and 2 * sum(words) <= self.emitter.ring_words())
 
     def _holds_a_word_block(self) -> bool:
         """Whether the ring has room for the constants of the output blocks that share a word."""

@@ -24,6 +24,7 @@ class MacConstants:
     -------
     parameters : bytes of each output block of the layer
     same : constants of the first block serve all
+    again : other layers have the same weights: these are loaded by themselves, and only if they are not there
     loaded : first block that is not in the ring yet
     step : words of a block
     """
@@ -33,6 +34,7 @@ class MacConstants:
     parameters: tuple[bytes, ...]
     blocks: tuple[int, int]
     same: bool = False
+    again: bool = False
     loaded: int = field(init=False)
     step: int = field(init=False)
     #: Words of a block in front of its weights; words after a short one that the vector unit reads with it.
@@ -41,6 +43,8 @@ class MacConstants:
     _placed: Constants = field(init=False)
     #: Parameters whose words are longer than those of weights.
     _apart: Constants | None = field(init=False, default=None)
+    #: The weights are there since an earlier layer.
+    _there: bool = field(init=False, default=False)
 
     def __post_init__(self) -> None:
         """Find a place for all blocks."""
@@ -50,8 +54,10 @@ class MacConstants:
         parameters = self.parameters[first:first + 1 if self.same else last]
         weights = [self.packed.part((block, block + 1), None) for block in range(first, first + len(parameters))]
         self.step = self.packed.words()
-        if config.cols != config.word_bytes:
-            self._placed = self.emitter.place(b"".join(weights), config.cols)
+        if config.cols != config.word_bytes or self.again:
+            there = self.emitter.kept(b"".join(weights)) if self.again else None
+            self._there = there is not None
+            self._placed = there or self.emitter.place(b"".join(weights), config.cols)
             self._apart = self.emitter.place(b"".join(parameters), config.word_bytes)
             return
         self._before = len(parameters[0]) // config.word_bytes
@@ -111,7 +117,10 @@ class MacConstants:
         if first == 0 or not self.same:
             end = 1 if self.same else self._number(last)
             there = first * self.step + self._after if first else 0
-            self.emitter.bring(self._placed, there, end * self.step + self._after)
+            if not self._there:
+                self.emitter.bring(self._placed, there, end * self.step + self._after)
+                if self.again and last == self.blocks[1]:
+                    self.emitter.keep(self._placed)
             if self._apart is not None:
                 size = self.emitter.config.param_words
                 self.emitter.bring(self._apart, first * size, end * size)

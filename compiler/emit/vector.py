@@ -13,7 +13,7 @@ from tq_hw.compiler.programs.words import program_fields
 from tq_hw.isa.sizes import ceil_div
 from tq_hw.isa.uop import Alu, Destination, Source
 
-__all__ = ["emit_elementwise", "emit_max_pool", "emit_pad", "rectangles"]
+__all__ = ["across", "emit_elementwise", "emit_max_pool", "emit_pad", "rectangles", "stream_fields", "walk_fields"]
 
 _TILE_LIMIT = 0xFFFF
 #: Beats of a micro-operation of many, one after the other: fewer wait for the results of the one before.
@@ -37,19 +37,20 @@ def rectangles(layer: Layer, plan: LayerPlan, emitter: Emitter) -> Iterator[Rect
                                    (first, min(first + plan.blocks, all_blocks)))
 
 
-def _stream(name: str, view: View, at: tuple[int, int, int], stride: tuple[int, int] = (1, 1)) -> dict[str, int]:
+def stream_fields(name: str, view: View, at: tuple[int, int, int], stride: tuple[int, int] = (1, 1)) -> dict[str, int]:
     """Stream fields that start at (row, block, col) of `view`."""
     return {f"{name}_base": view.address(*at), f"{name}_col_step": stride[1] * view.col_pitch,
             f"{name}_row_step": signed_step(stride[0] * view.row_pitch),
             f"{name}_block_step": signed_step(view.block_pitch)}
 
 
-def _walk(rect: Rect) -> dict[str, int]:
+def walk_fields(rect: Rect) -> dict[str, int]:
+    """Fields of the slots of a rectangle."""
     return {"cols": rect.cols[1] - rect.cols[0], "out_blocks": rect.blocks[1] - rect.blocks[0], "slots": rect.slots,
             "tile_slots": min(rect.slots, _TILE_LIMIT)}
 
 
-def _across(fields: dict[str, int], streams: dict[str, Walk]) -> tuple[dict[str, int], dict[str, Walk]]:
+def across(fields: dict[str, int], streams: dict[str, Walk]) -> tuple[dict[str, int], dict[str, Walk]]:
     """Let the blocks of one row or column of pixels follow each other as rows of slots, for chunks are long then."""
     blocks, upright = fields["out_blocks"], fields["cols"] == 1
     slots = blocks * fields["slots"]
@@ -81,16 +82,16 @@ def emit_elementwise(emitter: Emitter, layer: Elementwise, plan: LayerPlan) -> I
         parts = [((rect.image, rect.image + 1), (0, 1)) if one else (rows, rect.cols) for one in single]
         views = [emitter.source(layer, plan, position, *part, rect.blocks) for position, part in enumerate(parts)]
         target = emitter.target(layer, plan, rect)
-        fields = _walk(rect) | program_fields(code)
+        fields = walk_fields(rect) | program_fields(code)
         at = (row, rect.blocks[0], rect.cols[0])
-        fields |= _stream("out", target, at)
+        fields |= stream_fields("out", target, at)
         streams: dict[str, Walk] = {"out": pixels(layer.output, at, block)}
         for name, value, view, part, one in zip("ab", layer.inputs, views, parts, single, strict=False):
             place, stride = (part[0][0], rect.blocks[0], part[1][0]), (0, 0) if one else (1, 1)
-            fields |= _stream(name, view, place, stride)
+            fields |= stream_fields(name, view, place, stride)
             streams[name] = pixels(value, place, block, stride)
         if len(uops) > 1 and not any(single):
-            fields, streams = _across(fields, streams)
+            fields, streams = across(fields, streams)
         fields["chunk_slots"] = fields["tile_slots"]
         if len(uops) > 1:
             register_slots = max(1, emitter.config.vector_register_words // emitter.config.beats_per_word)
@@ -133,9 +134,9 @@ def emit_max_pool(emitter: Emitter, layer: MaxPool, plan: LayerPlan) -> Iterator
                 in_col = part.cols[0] * layer.stride[1] - layer.pad[1] + kx0
                 out_row = rect.image * out_h + part.rows[0]
                 source, at = (in_row, rect.blocks[0], in_col), (out_row, rect.blocks[0], part.cols[0])
-                fields = _walk(part) | program_fields(code, (1, 1))
-                fields |= _stream("a", view, source, layer.stride)
-                fields |= _stream("out", target, at)
+                fields = walk_fields(part) | program_fields(code, (1, 1))
+                fields |= stream_fields("a", view, source, layer.stride)
+                fields |= stream_fields("out", target, at)
                 fields |= {"chunk_slots": chunk, "repeat1": kx1 - kx0, "repeat2": ky1 - ky0, "a_repeat1_step": 1,
                            "a_repeat2_step": signed_step(view.row_pitch)}
                 channels = layer.inputs[0].shape[3]

@@ -4,6 +4,7 @@ import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
+from tq_hw.compiler.ir.chain import Chain
 from tq_hw.compiler.ir.fold import FoldPlan
 from tq_hw.compiler.ir.layers import Elementwise, Layer, Mac, Pad, RowProgram
 from tq_hw.compiler.ir.staged import Staged
@@ -122,7 +123,7 @@ class Rectangles:
         strips = self.strip_words(layer, index, 1, 1, 1)
         streaming = any(strips[0]) or strips[1] > 0
         # Few words and many micro-operations are faster as a whole.
-        whole = not streaming or (isinstance(layer, Elementwise) and layer.is_plain)
+        whole = not streaming or isinstance(layer, Chain) or (isinstance(layer, Elementwise) and layer.is_plain)
         goal = h if whole else max(1, ceil_div(h, 4))
         if isinstance(layer, Mac) and not layer.depthwise:
             # Fewer slots than there are rows of weights take as long: batches of a dense layer are worked on at once.

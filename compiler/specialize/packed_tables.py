@@ -14,9 +14,11 @@ from tq_hw.compiler.ir.value import IntArray
 from tq_hw.compiler.programs.words import LOOK_UP, shifted
 from tq_hw.isa.uop import Rounding
 
-__all__ = ["pack_tables"]
+__all__ = ["TABLE_BYTES", "pack_tables", "packed"]
 
-_BYTES, _HALVES = 4, 2
+#: Tables that share the entries of one.
+TABLE_BYTES = 4
+_HALVES = 2
 
 
 def _groups(layers: Sequence[Layer]) -> Iterator[tuple[int, list[int]]]:
@@ -25,7 +27,7 @@ def _groups(layers: Sequence[Layer]) -> Iterator[tuple[int, list[int]]]:
     for number, layer in enumerate(layers):
         used = [table is not None for table in getattr(layer, "tables", (None, None))]
         if isinstance(layer, Elementwise) and layer.uop == LOOK_UP and not layer.rest:
-            half = next((half for half in range(_HALVES) if 0 < len(halves[half]) < _BYTES), None)
+            half = next((half for half in range(_HALVES) if 0 < len(halves[half]) < TABLE_BYTES), None)
             if half is None:
                 # The half whose layers are longer ago.
                 half = min(range(_HALVES), key=lambda half: halves[half][-1:] or [-1])
@@ -40,7 +42,8 @@ def _groups(layers: Sequence[Layer]) -> Iterator[tuple[int, list[int]]]:
     yield from enumerate(halves)
 
 
-def _packed(tables: Sequence[IntArray]) -> IntArray:
+def packed(tables: Sequence[IntArray]) -> IntArray:
+    """Return the entries that tables of bytes share."""
     entries = sum((table.astype(np.int64) & 255) << 8 * place for place, table in enumerate(tables))
     return np.asarray(entries).astype(np.uint32).view(np.int32).astype(np.int64)
 
@@ -54,7 +57,7 @@ def pack_tables(layers: Sequence[Layer]) -> list[Layer]:
             continue
         # Layers with the same table have the same byte.
         places = {table.tobytes(): table for table in (layer.tables[0] for layer in members) if table is not None}
-        table, order = _packed(list(places.values())), list(places)
+        table, order = packed(list(places.values())), list(places)
         for number, layer in zip(numbers, members, strict=True):
             assert layer.tables[0] is not None
             place = order.index(layer.tables[0].tobytes())

@@ -7,6 +7,7 @@
 * An LSTM whose weights and state do not fit the scratchpad goes through memory, step by step.
 * A permutation of axes becomes one that can stay in the scratchpad (`transpose.py`).
 * An elementwise layer of few words does without tables (`tables.py`).
+* Elementwise layers of few words become one (`fuse.py`).
 * Tables of bytes share the entries of one table (`packed_tables.py`).
 * An elementwise layer whose channels would leave most lanes of a word empty works on dense bytes.
 """
@@ -20,6 +21,7 @@ from tq_hw.compiler.ir.lstm import Lstm
 from tq_hw.compiler.ir.staged import Flat, Resize
 from tq_hw.compiler.ir.value import IntArray, Value
 from tq_hw.compiler.plan.layout import block_count
+from tq_hw.compiler.specialize.fuse import fuse
 from tq_hw.compiler.specialize.join_tables import join_tables
 from tq_hw.compiler.specialize.lstm_steps import steps_of
 from tq_hw.compiler.specialize.one_shape import one_shape
@@ -48,7 +50,7 @@ def specialize(graph: Graph, config: Config) -> Graph:
             continue
         parts = resize_on_array(layer, config) if isinstance(layer, Resize) else None
         done += parts or [as_transpose(_dense(_pairs(layer, config), config), config)]
-    return replace(graph, layers=tuple(pack_tables(done)))
+    return replace(graph, layers=tuple(pack_tables(fuse(graph, done, config))))
 
 
 def _too_large(layer: Lstm, config: Config) -> bool:

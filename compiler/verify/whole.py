@@ -6,12 +6,14 @@ looked for.
 
 import numpy as np
 
+from tq_hw.compiler.ir.chain import Chain
 from tq_hw.compiler.ir.layers import Elementwise, MaxPool
 from tq_hw.compiler.ir.meaning import Streams, Walk, pixels
 from tq_hw.compiler.ir.staged import Columns, Flat
 from tq_hw.compiler.stream.uses import Uses
 from tq_hw.compiler.verify.machine import Collected, Machine, Run
 from tq_hw.compiler.verify.walks import Loops, lengths, offsets
+from tq_hw.isa.sizes import ceil_div
 from tq_hw.model.errors import DataflowError
 
 __all__ = ["check_whole", "reduced"]
@@ -24,6 +26,8 @@ def check_whole(machine: Machine, meaning: Streams, found: Uses) -> None:
     f, layer = machine.fields, machine.contents.graph.layers[machine.operation.layer]
     if isinstance(layer, Elementwise):
         _facing(machine, layer, meaning)
+    elif isinstance(layer, Chain):
+        _facing_all(machine, layer, meaning)
     elif isinstance(layer, MaxPool):
         _windows(machine, layer, meaning)
     elif isinstance(layer, Flat) and layer.body:
@@ -51,6 +55,24 @@ def _facing(machine: Machine, layer: Elementwise, meaning: Streams) -> None:
             wanted = Walk(value, out.run, out.start, out.at, out.block, out.row, out.col)
         if walk != wanted:
             raise DataflowError(f"it takes other elements of {value.name!r} than those that its results are of")
+
+
+def _facing_all(machine: Machine, layer: Chain, meaning: Streams) -> None:
+    """Every part takes all elements of its inputs, in the order in which the last one gives all those of the output."""
+    _, h, w, c = layer.output.shape
+    block, f = machine.config.block, machine.fields
+    blocks = ceil_div(c, block)
+    if f["slots"] * f["out_blocks"] != h * w * blocks:
+        raise DataflowError(f"it takes {f['slots'] * f['out_blocks']} words of {h * w * blocks}")
+    for walk in (meaning.a, meaning.b, meaning.out):
+        if walk is None:
+            continue
+        wanted = layer.output if walk is meaning.out else next((v for v in layer.inputs if v is walk.of), None)
+        # Blocks follow each other, or pixels do.
+        loops = {(w * c, c, block), (block, c, 0), (block, w * c, 0)}
+        if (walk.of is not wanted or (walk.run, walk.start, walk.at, walk.made) != (c, 0, 0, False)
+                or (walk.row, walk.col, walk.block) not in loops):
+            raise DataflowError("it takes other elements than those that its results are of")
 
 
 def _windows(machine: Machine, layer: MaxPool, meaning: Streams) -> None:

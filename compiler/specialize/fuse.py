@@ -1,0 +1,195 @@
+"""Elementwise layers of few words, of which one needs the other, become one: what is between them stays in registers.
+
+A layer of few words takes the way through the vector unit, and the next one waits until its words are written. In one
+program only results in registers are waited for, and what does not depend on each other goes at the same time: a cell
+of an unrolled GRU is one layer.
+"""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from tq_hw.compiler.ir.chain import Chain
+from tq_hw.compiler.ir.layers import Elementwise, Graph, Layer, Mac
+from tq_hw.compiler.ir.value import IntArray, Value
+from tq_hw.compiler.plan.layout import blocked_words
+from tq_hw.compiler.programs.chain import Node, chained
+from tq_hw.compiler.programs.words import LOOK_UP
+from tq_hw.compiler.specialize.packed_tables import TABLE_BYTES, packed
+from tq_hw.isa.config import Config
+from tq_hw.isa.uop import Alu, Rounding, ShiftSource, Source
+
+__all__ = ["fuse"]
+
+#: With more beats micro-operations need not wait for each other, and tables are faster than programs without.
+_MOST_BEATS = 22
+#: Micro-operations of a chain, of those that the vector unit holds: neighbours need some.
+_UOPS_PERCENT = 80
+_SINGLE = (Alu.MAX, Alu.MIN)
+
+
+def _is_byte(uop: dict[str, int]) -> bool:
+    """Whether a result is a code, with its sign."""
+    return bool(uop.get("clamp")) or uop.get("alu") in _SINGLE
+
+
+def _joins(layer: Layer, config: Config) -> bool:
+    """Whether a layer can be a part of a chain."""
+    if (not isinstance(layer, Elementwise) or any(value.shape != layer.output.shape for value in layer.inputs)
+            or any(value.root.initial is not None for value in (*layer.inputs, layer.output))):
+        return False
+    n, h, w, _ = layer.output.shape
+    if n != 1 or (h > 1 and w > 1) or blocked_words(layer.output, config) * config.beats_per_word > _MOST_BEATS:
+        return False
+    return _table(layer) is not None or _is_byte(_uops(layer)[-1])
+
+
+def _table(layer: Elementwise) -> IntArray | None:
+    """Return the table of bytes that a layer looks up, if that is all it does."""
+    return layer.tables[0] if layer.uop == LOOK_UP and not layer.rest else None
+
+
+def _uops(layer: Elementwise) -> tuple[dict[str, int], ...]:
+    """Micro-operations without tables; none if it has tables."""
+    if layer.plain:
+        return layer.plain
+    return (layer.uop, *layer.rest) if all(table is None for table in layer.tables) else ({},)
+
+
+def _nodes(members: Sequence[Elementwise], inputs: list[Value], tables: list[bytes], half: int) -> list[Node]:
+    """Micro-operations of all members; notes inputs and tables that they need."""
+    made: dict[Value, Node] = {}
+    nodes: list[Node] = []
+
+    def stream(layer: Elementwise, position: int) -> "int | Node":
+        value = layer.inputs[position]
+        if value in made:
+            return made[value]
+        if value not in inputs:
+            inputs.append(value)
+        return inputs.index(value)
+
+    for layer in members:
+        table = _table(layer)
+        if table is not None:
+            key = table.astype(np.int8).tobytes()
+            if key not in tables:
+                tables.append(key)
+            place = tables.index(key)
+            shift = 24 - 8 * (place % TABLE_BYTES)
+            nodes.append(Node({"a_table": 1 + (half + place // TABLE_BYTES) % 2, "b_source": Source.IMMEDIATE,
+                               "immediate": shift, "alu": Alu.SHL, "shift_source": ShiftSource.IMMEDIATE, "shift": -24,
+                               "rounding": Rounding.FLOOR}, stream(layer, 0)))
+        else:
+            held: dict[int, Node] = {}
+            for uop in _uops(layer):
+                sources = {name: uop.get(f"{name}_source") for name in "ab"}
+                ends = {name: stream(layer, position) if sources[name] == Source.STREAM else
+                        held[uop[f"{name}_register"]] if sources[name] == Source.REGISTER else None
+                        for position, name in enumerate("ab")}
+                placed = {"destination", "d_register"} | {
+                    f"{name}_{part}" for name in "ab" if ends[name] is not None for part in ("source", "register")}
+                nodes.append(Node({name: uop[name] for name in uop if name not in placed}, ends["a"], ends["b"]))
+                held[uop.get("d_register", 0)] = nodes[-1]
+        made[layer.output] = nodes[-1]
+    return nodes
+
+
+def _own_tables(members: Sequence[Elementwise]) -> list[bytes]:
+    """Return the tables of bytes that members look up."""
+    return list(dict.fromkeys(table.astype(np.int8).tobytes() for table in map(_table, members) if table is not None))
+
+
+def _chain(members: Sequence[Elementwise], config: Config, tables: list[bytes], half: int) -> Chain | None:
+    """Return the layer that does what all members do, if there is room; `tables` are in the table from `half` on."""
+    inputs: list[Value] = []
+    nodes = _nodes(members, inputs, tables, half)
+    if len(nodes) > config.uops * _UOPS_PERCENT // 100 or len(tables) > 2 * TABLE_BYTES:
+        return None
+    parts = chained(nodes)
+    if parts is None:
+        return None
+    halves: list[IntArray | None] = [None, None]
+    for first in range(0, len(tables) if _own_tables(members) else 0, TABLE_BYTES):
+        halves[(half + first // TABLE_BYTES) % 2] = packed([
+            np.frombuffer(table, np.int8) for table in tables[first:first + TABLE_BYTES]])
+    sink = members[-1]
+    return Chain(sink.index, sink.op, tuple(inputs), sink.output, parts, (halves[0], halves[1]))
+
+
+def _groups(chains: Sequence[Sequence[Elementwise]]) -> Iterator[tuple[list[bytes], int]]:
+    """For each chain the tables that are loaded together, its own among them, and the half that they begin in.
+
+    Chains that follow each other share a half while there is room, and then take the other one.
+    """
+    current: list[bytes] = []
+    half = 0
+    for members in chains:
+        own = _own_tables(members)
+        both = list(dict.fromkeys((*current, *own)))
+        if len(both) <= TABLE_BYTES:
+            current[:] = both
+        else:
+            current, half = own, half ^ 1
+        yield current, half
+
+
+def _grown(layers: Sequence[Layer], last: int, users: dict[Value, list[int]], config: Config) -> dict[int, Elementwise]:
+    """Layers that can be one with layer `last`, by number, from the first one on."""
+    found: dict[int, Elementwise] = {}
+    for number in range(last, -1, -1):
+        layer = layers[number]
+        if not isinstance(layer, Elementwise) or not _joins(layer, config):
+            continue
+        joined = {number: layer} | found
+        inside = number == last or (set(users.get(layer.output, (-1,))) <= found.keys()
+                                    and layer.output.shape == layers[last].output.shape)
+        if inside and _chain([*joined.values()], config, _own_tables([*joined.values()]), 0) is not None:
+            found = joined
+    return found
+
+
+def _earlier(layers: list[Layer], config: Config) -> list[Layer]:
+    """Let the array work on small layers that do not need a chain's result before the one that it waits for."""
+    for number in range(len(layers)):
+        layer = layers[number]
+        if not isinstance(layer, Mac) or blocked_words(layer.output, config) > _MOST_BEATS:
+            continue
+        roots, at, crossed = {value.root for value in (*layer.inputs, layer.output)}, number, 0
+        while at and isinstance(layers[at - 1], Mac | Chain) and not roots & {
+                value.root for value in (layers[at - 1].output,)}:
+            crossed += isinstance(layers[at - 1], Chain)
+            if crossed == 2:
+                break
+            at -= 1
+        if crossed:
+            layers.insert(at, layers.pop(number))
+    return layers
+
+
+def fuse(graph: Graph, layers: Sequence[Layer], config: Config) -> list[Layer]:
+    """Return the layers of a graph, elementwise ones of few words as one where they can be."""
+    users: dict[Value, list[int]] = {}
+    for number, layer in enumerate(layers):
+        for value in layer.inputs:
+            users.setdefault(value, []).append(number)
+    # Bytes that have another name, or that somebody else sees, are written.
+    seen = {value.root for value in (*graph.outputs, *(v for layer in layers for v in (*layer.inputs, layer.output)
+                                                       if v.root is not v))} | set(graph.outputs)
+    inner = {value: numbers for value, numbers in users.items() if value.root is value and value not in seen}
+    chains: dict[int, dict[int, Elementwise]] = {}
+    taken: set[int] = set()
+    for number in range(len(layers) - 1, -1, -1):
+        if number not in taken and _joins(layers[number], config):
+            free = {value: at for value, at in inner.items() if not set(at) & taken}
+            found = _grown(layers, number, free, config)
+            if len(found) > 1:
+                taken |= found.keys()
+                chains[number] = found
+    if not chains:
+        return list(layers)
+    members = [[*chains[number].values()] for number in sorted(chains)]
+    made = {number: _chain(group, config, tables, half) for number, group, (tables, half) in zip(
+        sorted(chains), members, list(_groups(members)), strict=True)}
+    kept = [made.get(number, layer) for number, layer in enumerate(layers) if number in made or number not in taken]
+    return _earlier([layer for layer in kept if layer is not None], config)

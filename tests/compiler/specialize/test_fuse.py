@@ -1,0 +1,121 @@
+"""Elementwise layers of few words are one program, the same integers as layer by layer."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from tq_hw.compiler import compile_model
+from tq_hw.compiler.compile import Compiled
+from tq_hw.compiler.ir.chain import Chain
+from tq_hw.compiler.ir.layers import Elementwise
+from tq_hw.isa.config import load_config
+from tq_hw.isa.layout import Unit, VectorKind
+from tq_hw.model.samples.build import ModelBuilder
+from tq_hw.model.tflite.reader import parse_model
+from tq_hw.sim.executor import execute
+from tq_hw.sim.golden.run import run
+
+CONFIGS = ["n16", "n8", "tiny"]
+
+
+class _Net:
+    def __init__(self, shape: tuple[int, ...]) -> None:
+        self.b, self.shape = ModelBuilder(), shape
+        self.inputs: list[int] = []
+
+    def input(self, scale: float, zero_point: int) -> int:
+        self.inputs.append(self.b.input(self.shape, scale=scale, zero_point=zero_point))
+        return self.inputs[-1]
+
+    def op(self, name: str, *ends: int, scale: float = 0.04, zero_point: int = 5) -> int:
+        if name == "LOGISTIC":
+            return self.b.add(name, list(ends), scale=1 / 256, zero_point=-128)
+        if name == "TANH":
+            return self.b.add(name, list(ends), scale=1 / 128, zero_point=0)
+        return self.b.add(name, list(ends), scale=scale, zero_point=zero_point)
+
+    def compiled(self, config: str, *outputs: int) -> Compiled:
+        model = parse_model(self.b.build(*outputs), "chain")
+        compiled = compile_model(model, load_config(config))
+        for seed in range(2):
+            rng = np.random.default_rng(seed)
+            arrays = [rng.integers(-128, 128, self.shape).astype(np.int8) for _ in self.inputs]
+            found = execute(compiled.program, arrays, seed=seed, check_races=True).outputs
+            for one, wanted in zip(found, run(model, arrays).outputs, strict=True):
+                np.testing.assert_array_equal(one, wanted)
+        return compiled
+
+
+def _gru(net: _Net) -> list[int]:
+    """The elementwise part of a cell."""
+    xr, hr, xz, hz, xc, hc = (net.input(0.03 + 0.004 * n, 3 * n - 7) for n in range(6))
+    h = net.input(1 / 128, 0)
+    r, z = (net.op("LOGISTIC", net.op("ADD", *pair)) for pair in ((xr, hr), (xz, hz)))
+    new = net.op("TANH", net.op("ADD", xc, net.op("MUL", r, hc, scale=0.05, zero_point=-3)))
+    one = net.b.constant(np.full((1,), 127, np.int8), scale=1 / 127)
+    kept = net.op("MUL", z, h, scale=1 / 128, zero_point=2)
+    return [net.op("ADD", kept, net.op("MUL", net.op("SUB", one, z, scale=1 / 256, zero_point=-128), new,
+                                       scale=1 / 128, zero_point=1), scale=1 / 100, zero_point=0)]
+
+
+def _two_results(net: _Net) -> list[int]:
+    """What is between and is an output, too, is written."""
+    x, y = net.input(0.05, -7), net.input(0.03, 12)
+    total = net.op("ADD", x, y)
+    return [total, net.op("MUL", net.op("LOGISTIC", total), net.op("SQUARED_DIFFERENCE", x, y))]
+
+
+def _same_twice(net: _Net) -> list[int]:
+    """An operand on both sides, extremes without tables, and functions of functions."""
+    x, y = net.input(0.05, -7), net.input(0.05, -7)
+    most = net.op("MAXIMUM", x, y, scale=0.05, zero_point=-7)
+    both = net.op("SUB", net.op("TANH", most), net.op("LOGISTIC", most))
+    return [net.op("TANH", net.op("ADD", both, both))]
+
+
+def _many_tables(net: _Net) -> list[int]:
+    """Nine functions: more than the table has room for."""
+    x, y = net.input(0.05, -7), net.input(0.03, 12)
+    for number in range(9):
+        x = net.op("ADD", net.op("LOGISTIC" if number % 2 else "TANH", x), y, scale=0.02 + number / 300)
+    return [x]
+
+
+CELLS: dict[str, tuple[Callable[[_Net], list[int]], int]] = {
+    "gru": (_gru, 1), "two_results": (_two_results, 1), "same_twice": (_same_twice, 1),
+    "many_tables": (_many_tables, 3)}
+
+
+@pytest.mark.parametrize("config", CONFIGS)
+@pytest.mark.parametrize("channels", [8, 20])
+@pytest.mark.parametrize("name", CELLS)
+def test_one_program_of_a_cell(name: str, channels: int, config: str) -> None:
+    make, most = CELLS[name]
+    net = _Net((1, channels))
+    compiled = net.compiled(config, *make(net))
+    layers = compiled.emitter.graph.layers
+    assert 1 <= sum(isinstance(layer, Chain) for layer in layers) <= most
+    if name == "gru":
+        assert not any(isinstance(layer, Elementwise) for layer in layers)
+
+
+def test_cells_that_follow_each_other_share_a_table() -> None:
+    net = _Net((1, 16))
+    x, states = net.input(0.05, -7), [net.input(0.03 + n / 100, n) for n in range(4)]
+    for h in states:
+        x = net.b.add("MAX_POOL_2D", [net.b.add("RESHAPE", [net.op("TANH", net.op("ADD", x, h)), net.b.constant(
+            [1, 1, 1, 16])], shape=(1, 1, 1, 16))], filter_height=1, filter_width=1, stride_h=1, stride_w=1,
+            padding="SAME")
+        x = net.b.add("RESHAPE", [x, net.b.constant([1, 16])], shape=(1, 16))
+    compiled = net.compiled("n16", x)
+    loads = [operation for operation in compiled.emitter.stream.by_unit[Unit.VECTOR]
+             if operation.fields.get("kind") == VectorKind.LOAD_TABLE]
+    assert len(loads) == 1
+
+
+def test_many_words_stay_layers_of_their_own() -> None:
+    net = _Net((1, 64, 16))
+    x, y = net.input(0.05, -7), net.input(0.03, 12)
+    layers = net.compiled("n16", net.op("TANH", net.op("ADD", x, y))).emitter.graph.layers
+    assert not any(isinstance(layer, Chain) for layer in layers)
