@@ -1,5 +1,7 @@
 """Float32 between int16: what only moves, and functions of one tensor, are integers that equal LiteRT's."""
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
@@ -29,9 +31,8 @@ def of_one_tensor(b: ModelBuilder) -> int:
 
 
 @pytest.mark.parametrize(("build", "left"), [(shuffled, ["DEPTH_TO_SPACE", "RESHAPE"]), (of_one_tensor, ["TABLE"])])
-def test_equals_litert(build: object, left: list[str], litert: Oracle) -> None:
+def test_equals_litert(build: Callable[[ModelBuilder], int], left: list[str], litert: Oracle) -> None:
     b = ModelBuilder("floats")
-    assert callable(build)
     data = b.build(build(b))
     model = parse_model(data, "floats")
     assert [op.op for op in rewrite(model.main, LIBRARY).operators] == left

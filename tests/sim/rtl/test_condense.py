@@ -88,8 +88,8 @@ def test_a_difference_is_found(tmp_path: Path) -> None:
 
 def test_long_chains_are_cut() -> None:
     class Long(wiring.Component):
-        i: In(3)
-        o: Out(3)
+        def __init__(self) -> None:
+            super().__init__({"i": In(3), "o": Out(3)})
 
         def elaborate(self, platform: object) -> Module:
             m = Module()
