@@ -41,7 +41,7 @@ CONTROL: dict[str, tuple[int, ShapeLike]] = {
     "a_table": (STAGE_TABLE, 2), "b_table": (STAGE_TABLE, 2),
     "a_used": (STAGE_TABLE + 1, 1), "b_used": (STAGE_TABLE + 1, 1),
     **{f"alu{late}": (STAGE_ALU + late, flags) for late, flags in enumerate(AluFlags)},
-    "shift_source": (STAGE_LEFT - 1, 2), "shift": (STAGE_LEFT - 1, signed(6)),
+    "shift_source": (STAGE_LEFT - 2, 2), "shift": (STAGE_LEFT - 2, signed(6)),
     "by_b": (STAGE_LEFT - 1, 1), "by_param": (STAGE_PRODUCT - 1, 1), "multiplier": (STAGE_PRODUCT - 1, signed(32)),
     "nudge": (STAGE_PRODUCT + 1, 1), "low_product": (STAGE_PRODUCT + 3, 1), "saturate": (STAGE_PRODUCT + 3, 1),
     "rounding": (STAGE_RIGHT - 1, 2),
@@ -126,15 +126,20 @@ class Lane(wiring.Component):
             alu.flags0.eq(control.alu0), alu.flags1.eq(control.alu1), alu.flags2.eq(control.alu2),
         ]
 
-        # Shift amounts one cycle before the left shift, the multiplier one cycle before the product.
+        # Shift amounts two cycles before the left shift, since the ALU adds its own; the multiplier one before the
+        # product.
         b_left = delayed(m, table.b, STAGE_LEFT - 1 - STAGE_ALU, "b")
         shift = Signal(signed(6))
         m.d.comb += shift.eq(Mux(control.shift_source == ShiftSource.PARAM, self.shift,
                                  Mux(control.shift_source == ShiftSource.IMMEDIATE, control.shift, 0)))
-        right_amount = Signal(5, reset_less=True)
-        m.d.comb += alu.shift.eq(Mux(shift[5], 0, shift[:5]))
-        m.d.sync += right_amount.eq(Mux(control.shift_source == ShiftSource.SHIFT_B, b_left[:5],
-                                        Mux(shift[5], -shift, 0)[:5]))
+        left_amount, right_or_none, right_amount = (Signal(5, name=name, reset_less=True) for name in (
+            "left_amount", "right_or_none", "right_amount"))
+        by_operand = delayed(m, control.shift_source == ShiftSource.SHIFT_B, 1, "by_operand")
+        m.d.sync += [
+            left_amount.eq(Mux(shift[5], 0, shift[:5])), right_or_none.eq(Mux(shift[5], -shift, 0)),
+            right_amount.eq(Mux(by_operand, b_left[:5], right_or_none)),
+        ]
+        m.d.comb += alu.shift.eq(left_amount)
         # What is not multiplied by is 0; without a product `control.multiplier` is 1.
         b_late = Signal(signed(32), reset_less=True)
         multiplier = Signal(signed(32), reset_less=True)

@@ -64,8 +64,8 @@ def load_parameters(m: Module, issue: Issue, params: ParameterBlocks) -> None:
     """Read parameters where they are used; the block is free again after the last of them."""
     step: Any = issue.o
     at = at_stage(m, Cat(step.beat, issue.params_buffer), STAGE_OPERANDS - 1, "param_operand")
-    late = delayed(m, at, STAGE_LEFT - 1 - STAGE_OPERANDS, "param_shift")
-    latest = delayed(m, late, STAGE_PRODUCT - STAGE_LEFT, "param_multiplier")
+    late = delayed(m, at, STAGE_LEFT - 2 - STAGE_OPERANDS, "param_shift")
+    latest = delayed(m, late, STAGE_PRODUCT - STAGE_LEFT + 1, "param_multiplier")
     leaves = issue.o_valid & step.run_last & step.param_last
     m.d.comb += [
         params.bias_at.eq(at), params.shift_at.eq(late), params.multiplier_at.eq(latest),

@@ -27,7 +27,8 @@ struct Lanes {
     // ALU: sums with their sign, operands, what is taken of them.
     Words sum, negative, a1, b1, changes, sum2, chosen, less, equal, changes2;
     // The operand b and amounts of shifts on their way to where they are used.
-    Words b_delay2, b_late, b_later, multiplier;
+    Words b_delay2, b_late, b_later, multiplier, left_amount, right_or_none;
+    bool right_by_b;
     Words right_amount[8];
     Words x, by, clear, shifted, y;
     Doubles product, nudged, nudged2, total;
@@ -106,7 +107,7 @@ struct Lanes {
     }
 
     // The ALU's last stage, which joins its own shift with the one that follows.
-    TQ_PART void join(const Control& c, const int32_t* amounts) {
+    TQ_PART void join(const Control& c) {
         std::memmove(right_amount[1], right_amount[0], sizeof right_amount - sizeof right_amount[0]);
         const bool own = c.alu2_left || c.alu2_right;
         const uint32_t pair = mask(c.alu2_pair), compares = mask(c.alu2_compares);
@@ -114,26 +115,31 @@ struct Lanes {
         for (int l = 0; l < kLanes; l++) {
             const uint32_t truth = less[l] | (equal[l] ? mask(c.alu2_equals) : mask(c.alu2_differs));
             x[l] = (pair ? ~sum2[l] : sum2[l] | chosen[l]) | (compares & truth & 1);
-            const int32_t shift = c.shift_source == TQ_SHIFT_PARAM ? amounts[l]
-                                  : c.shift_source == TQ_SHIFT_IMMEDIATE ? c.shift : 0;
-            const int32_t left = shift < 0 ? 0 : shift, b = int32_t(own ? b_delay2[l] & 31 : 0);
-            by[l] = uint32_t(c.alu2_right ? left - b : left + b);
-            clear[l] = c.alu2_right ? uint32_t(left) : 0;
-            const uint32_t right = shift < 0 ? uint32_t(-shift) & 31 : 0;
-            right_amount[0][l] = c.shift_source == TQ_SHIFT_B ? b_delay2[l] & 31 : right;
+            const uint32_t left = left_amount[l], b = own ? b_delay2[l] & 31 : 0;
+            by[l] = c.alu2_right ? left - b : left + b;
+            clear[l] = c.alu2_right ? left : 0;
+            right_amount[0][l] = right_by_b ? b_delay2[l] & 31 : right_or_none[l];
         }
         if (!counts) return;
         for (int l = 0; l < kLanes; l++) {
             const uint32_t zeros = changes2[l] ? uint32_t(__builtin_clz(changes2[l])) : 32;
             const bool overflow = c.alu2_saturates && (b_delay2[l] & 31) >= zeros;
-            const int32_t shift = c.shift_source == TQ_SHIFT_PARAM ? amounts[l]
-                                  : c.shift_source == TQ_SHIFT_IMMEDIATE ? c.shift : 0;
             if (overflow) {
                 x[l] = chosen[l] >> 31 ? 0x80000000u : 0x7fffffffu;
-                by[l] = uint32_t(shift < 0 ? 0 : shift);
+                by[l] = left_amount[l];
             }
             if (c.alu2_zeros) x[l] |= zeros;
         }
+    }
+
+    TQ_PART void choose_shift(const Control& c, const int32_t* amounts) {
+        for (int l = 0; l < kLanes; l++) {
+            const int32_t shift = c.shift_source == TQ_SHIFT_PARAM ? amounts[l]
+                                  : c.shift_source == TQ_SHIFT_IMMEDIATE ? c.shift : 0;
+            left_amount[l] = shift < 0 ? 0 : uint32_t(shift);
+            right_or_none[l] = shift < 0 ? uint32_t(-shift) & 31 : 0;
+        }
+        right_by_b = c.shift_source == TQ_SHIFT_B;
     }
 
     TQ_PART void calculate(const Control& c) {
@@ -221,7 +227,8 @@ TQ_WIDE void step(Lanes& lanes, const uint32_t* control, const uint32_t* acc, co
     lanes.multiply(c);
     lanes.choose_multiplier(c, multiplier);
     lanes.shift_left();
-    lanes.join(c, amounts);
+    lanes.join(c);
+    lanes.choose_shift(c, amounts);
     lanes.calculate(c);
     lanes.look_up(c);
     Lanes::choose(lanes.a_first, lanes.a_chosen, c.a_source, register_a, acc, uint32_t(c.operand), stream_a);
