@@ -174,7 +174,7 @@ MOVE_MUTANTS = (
             ("store's bus error of the operation that reads", "self.error_at.eq(answered)", "self.error_at.eq(asked)"),
         ),
         "test_a_word_beyond_the_scratchpad_is_told": (
-            ("store's bad address of the operation that is written", "self.error_at.eq(asked_then)",
+            ("store's bad address of the operation that is written", "self.error_at.eq(asked)",
              "self.error_at.eq(answered)"),
         ),
     }),

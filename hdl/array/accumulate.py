@@ -66,14 +66,14 @@ class Accumulators(wiring.Component):
         complete = Signal(range(config.acc_buffers + 1))
         read_buffer = Signal(buffer_bits)
         filled = Signal()
-        # The vector unit's release comes late in its cycle; who takes a buffer may know of it one cycle later.
+        # Both `release` and `take` come late in their cycles, and are counted in the next ones.
         released = delayed(m, self.acc.release, 1, "released", control=True)
-        kept, less = Signal.like(complete), Signal.like(complete)
-        m.d.comb += [kept.eq(complete + filled), less.eq(complete + filled - 1), self.free.eq(free != 0)]
+        taken = delayed(m, self.take, 1, "taken", control=True)
+        kept = Signal.like(complete)
+        m.d.comb += [kept.eq(complete + filled - released), self.free.eq(free > taken)]
         m.d.sync += [
-            free.eq(free + released - self.take),
-            complete.eq(Mux(self.acc.release, less, kept)),
-            self.acc.full.eq(Mux(self.acc.release, less != 0, kept != 0)),
+            free.eq(free + released - taken), complete.eq(kept),
+            self.acc.full.eq(Mux(self.acc.release, kept > 1, kept != 0)),
         ]
         with m.If(self.acc.release):
             m.d.sync += read_buffer.eq(read_buffer + 1)

@@ -67,12 +67,14 @@ class Watchdog(wiring.Component):
             asked.eq(self.limit.any()), over.eq(equal.all() & asked & self.running),
             self.quiet.eq(count >= QUIET_CYCLES), self.given_up.eq(self.draining & (count == DRAIN_CYCLES)),
         ]
+        # Who waits comes from all over the device, late in its cycle: two registers stand on the way.
+        memory, tokens, under_way = (Signal(len(Unit), name=name) for name in ("memory", "tokens", "under_way"))
+        m.d.sync += [memory.eq(self.memory), tokens.eq(self.tokens & ~self.under_way), under_way.eq(self.under_way)]
         waits = Signal(len(Unit))
         waits_for_memory = Signal()
-        m.d.sync += waits_for_memory.eq(self.memory.any())
+        m.d.sync += waits_for_memory.eq(memory.any())
         unit: Any = Unit.CONTROL
-        for bits, order in ((self.under_way, WORKERS), (self.tokens & ~self.under_way, WORKERS),
-                            (self.memory, _BY_MEMORY)):
+        for bits, order in ((under_way, WORKERS), (tokens, WORKERS), (memory, _BY_MEMORY)):
             for name in reversed(order):
                 unit = Mux(bits[name], name, unit)
         m.d.sync += [self.owed.eq(unit), waits.eq(1 << unit)]

@@ -159,13 +159,14 @@ class StoreUnit(wiring.Component):
         """Number operations, of those whose words were all asked for and of those answered; tell whose error it is."""
         asked, answered = Signal(NUMBER_BITS), Signal(NUMBER_BITS)
         asks_one = asks.o.valid & asks.o.ready
-        asked_then = delayed(m, asked, 1, "asked")
-        m.d.sync += [asked.eq(asked + (asks_one & asks.o.payload.last)), answered.eq(answered + self.answered),
+        # The grant comes late: it does not count, and what is beyond the memory is known a cycle after it anyway.
+        last = delayed(m, asks_one & asks.o.payload.last, 1, "last_asked", control=True)
+        m.d.sync += [asked.eq(asked + last), answered.eq(answered + self.answered),
                      self.error.eq(Status.OK), self.moved.eq(asks_one)]
         with m.If(self.write_error):
             m.d.sync += [self.error.eq(Status.BUS_ERROR), self.error_at.eq(answered)]
         with m.If(self.port.beyond):
-            m.d.sync += [self.error.eq(Status.BAD_ADDRESS), self.error_at.eq(asked_then)]
+            m.d.sync += [self.error.eq(Status.BAD_ADDRESS), self.error_at.eq(asked)]
 
 
 class _Planned(NamedTuple):

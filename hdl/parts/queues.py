@@ -1,6 +1,6 @@
 """Streams that wait: a skid buffer of two entries, and queues in RAM."""
 
-from amaranth import Cat, Module, Signal
+from amaranth import Cat, Module, Mux, Signal
 from amaranth.hdl import Shape, ShapeLike
 from amaranth.lib import fifo, stream, wiring
 from amaranth.lib.wiring import In, Out
@@ -37,14 +37,12 @@ class SkidBuffer(wiring.Component):
         back = Signal(self._shape, reset_less=True)
         back_valid = Signal()
         m.d.comb += [self.i.ready.eq(~back_valid), self.o.payload.eq(front), self.o.valid.eq(front_valid)]
-        with m.If(self.o.ready | ~front_valid):
-            m.d.sync += [front_valid.eq(back_valid | self.i.valid), back_valid.eq(0)]
-            with m.If(back_valid):
-                m.d.sync += front.eq(back)
-            with m.Else():
-                m.d.sync += front.eq(self.i.payload)
-        with m.Elif(self.i.valid):
-            m.d.sync += back_valid.eq(1)
+        waits, some = Signal(), Signal()
+        # As a choice, `back_valid` would get a reset of its own, on wires that are slow for a late `o.ready`.
+        m.d.comb += [waits.eq(front_valid & ~self.o.ready), some.eq(back_valid | self.i.valid)]
+        m.d.sync += [front_valid.eq(waits | some), back_valid.eq(waits & some)]
+        with m.If(~waits):
+            m.d.sync += front.eq(Mux(back_valid, back, self.i.payload))
         # Copied speculatively while it is not needed: `o.ready` may come late.
         with m.If(~back_valid):
             m.d.sync += back.eq(self.i.payload)
