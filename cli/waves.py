@@ -69,11 +69,12 @@ def check_arithmetic_options(arithmetic: Arithmetic, engine: str, waves: Waves |
             raise OptionError(f"--waves shows the whole RTL: leave --{name} {choice} out")
 
 
-def write_layout(program: Program, waves: Waves) -> None:
-    """Write what viewers need to show waves of a program with text."""
+def write_layout(program: Program, waves: Waves, cycles: int) -> None:
+    """Write what viewers need to show waves of a program, which ran for `cycles`, with text."""
     everything = read_signals(library(program.config, trace=waves.kind))
     signals = {module: bits for module, bits in everything.items() if not waves.scopes or any(
         f"{module}.".startswith(f"{scope}.") for scope in waves.scopes)}
-    for path, text in layout_files(program, Path(waves.path), signals).items():
+    last_cycle = cycles if waves.last_cycle is None else min(waves.last_cycle, cycles)
+    for path, text in layout_files(program, Path(waves.path), signals, (waves.first_cycle, last_cycle)).items():
         path.parent.mkdir(parents=True, exist_ok=True)
         write(str(path), text.encode())

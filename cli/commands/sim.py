@@ -194,7 +194,7 @@ def sim_command(path: str, inputs_file: str | None, outputs_file: str | None, en
         write(outputs_file, npz_bytes(arrays))
     if waves is not None:
         assert subject.program is not None
-        write_layout(subject.program, waves)
+        write_layout(subject.program, waves, sum(one.cycles or 0 for one in found))
     if trace_file is not None:
         assert subject.program is not None
         trace = trace_events(subject.program, found[0].timeline, found[0].layer_cycles)

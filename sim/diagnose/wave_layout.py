@@ -5,6 +5,7 @@ own: a unit's count of operations is shown as the last one that it took, with it
 the folder `.surfer/mappings` below the one that it is started in.
 """
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +19,8 @@ __all__ = ["Row", "layout_files", "layout_rows"]
 
 #: GTKWave's flags of a row: decimal and to the right; that with texts from a file; a comment.
 _DECIMAL, _TEXTS, _COMMENT = 0x24, 0x2024, 0x200
+#: A cycle in the file; how wide GTKWave's waves are at first, in its frames of 200 pixels.
+_CYCLE_PS, _FRAMES = 1000, 2.5
 _UNITS = (Unit.LOAD, Unit.ARRAY, Unit.VECTOR, Unit.STORE)
 _ERRORS = {status.value: status.name for status in Status}
 _DIGITS = str.maketrans("0123456789abcdef", "abcdefghijklmnop")
@@ -61,8 +64,12 @@ def _texts(program: Program) -> dict[str, dict[int, str]]:
     return found
 
 
-def layout_files(program: Program, waves: Path, signals: Mapping[str, Mapping[str, int]]) -> dict[Path, str]:
-    """Return the files that go with waves of a program, by their paths; of a machine without such signals none."""
+def layout_files(program: Program, waves: Path, signals: Mapping[str, Mapping[str, int]],
+                 span: tuple[int, int]) -> dict[Path, str]:
+    """Return the files that go with waves of a program, by their paths; of a machine without such signals none.
+
+    `span` is the first cycle of the waves and the last: viewers open with all of it in sight.
+    """
     rows = list(layout_rows(signals))
     if not any(row.texts for row in rows):
         return {}
@@ -77,13 +84,21 @@ def layout_files(program: Program, waves: Path, signals: Mapping[str, Mapping[st
         files[names / f"{name}.txt"] = lines
         files[folder / ".surfer" / "mappings" / f"{stem}_{name}.txt"] = (
             f"Name = {_format(stem, name)}\nBits = {bits[name]}\n{lines}")
-    files[folder / f"{stem}.gtkw"] = "\n".join([f'[dumpfile] "{waves.resolve()}"', *_gtkwave(rows, names), ""])
+    files[folder / f"{stem}.gtkw"] = "\n".join([f'[dumpfile] "{waves.resolve()}"', *_view(*span),
+                                                     *_gtkwave(rows, names), ""])
     files[folder / f"{stem}.sucl"] = "\n".join([*_surfer(rows, stem), ""])
     return files
 
 
 def _format(stem: str, name: str) -> str:
     return f"{stem}_{name}".replace(" ", "_")
+
+
+def _view(first_cycle: int, last_cycle: int) -> Iterator[str]:
+    """Where GTKWave begins and how far it zooms out: two to that many picoseconds a frame; no marker is set."""
+    cycles = max(last_cycle - first_cycle, 1)
+    yield f"[timestart] {_CYCLE_PS * first_cycle}"
+    yield f"*-{math.log2(_CYCLE_PS * cycles / _FRAMES):.6f} {' '.join(['-1'] * 27)}"
 
 
 def _gtkwave(rows: list[Row], names: Path) -> Iterator[str]:

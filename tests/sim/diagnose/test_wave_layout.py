@@ -21,12 +21,14 @@ def test_rows() -> None:
 def test_files(tmp_path: Path) -> None:
     program = compile_model(sample("conv", 0), PRESETS["tiny"]).program
     files = {path.relative_to(tmp_path).as_posix(): text
-             for path, text in layout_files(program, tmp_path / "a b.fst", SIGNALS).items()}
+             for path, text in layout_files(program, tmp_path / "a b.fst", SIGNALS, (0, 2560)).items()}
     assert sorted(files) == [".surfer/mappings/a b_array.txt", "a b.gtkw", "a b.names/array.txt", "a b.sucl"]
     index = next(layer.index for layer in program.layers if "array" in layer.runs)
     assert files["a b.names/array.txt"].startswith(f"0 nothing yet\n1 {index} CONV_2D, run 0\n")
     assert files[".surfer/mappings/a b_array.txt"].startswith("Name = a_b_array\nBits = 32\n0 nothing yet\n1 ")
     assert f"@2024\n^1 {tmp_path}/a b.names/array.txt\n{TOP}.control_array.runs[31:0]\n@24\n" in files["a b.gtkw"]
+    # 2,560 cycles of 1,000 ps in 2.5 frames are 1,024,000 ps a frame.
+    assert f"\n[timestart] 0\n*-19.965784 {' '.join(['-1'] * 27)}\n" in files["a b.gtkw"]
     # The load unit's heading is row 0, the array unit's row 1.
     assert (f"item_focus c_{TOP}.control_array.runs\nitem_set_format a_b_array\nitem_focus d_"
             in files["a b.sucl"])
@@ -35,4 +37,4 @@ def test_files(tmp_path: Path) -> None:
 
 def test_machines_without_such_signals() -> None:
     program = compile_model(sample("conv", 0), PRESETS["tiny"]).program
-    assert layout_files(program, Path("a.fst"), {"": {"clk": 1}}) == {}
+    assert layout_files(program, Path("a.fst"), {"": {"clk": 1}}, (0, 9)) == {}
