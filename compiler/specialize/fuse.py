@@ -186,6 +186,12 @@ def fuse(graph: Graph, layers: Sequence[Layer], config: Config) -> list[Layer]:
             if len(found) > 1:
                 taken |= found.keys()
                 chains[number] = found
+    # Tables of other layers come in one load with that of a pair, if it stays apart.
+    if any(isinstance(layer, Elementwise) and number not in taken and any(table is not None for table in layer.tables)
+           for number, layer in enumerate(layers)):
+        chains = {number: found for number, found in chains.items()
+                  if len(found) > 2 or not _own_tables([*found.values()])}
+        taken = {number for found in chains.values() for number in found}
     if not chains:
         return list(layers)
     members = [[*chains[number].values()] for number in sorted(chains)]
