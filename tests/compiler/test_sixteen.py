@@ -159,3 +159,20 @@ def test_refuses(model: Model, message: str) -> None:
     with pytest.raises(UnsupportedError) as caught:
         compile_model(model, load_config("tiny"))
     assert str(caught.value) == f"operator 0 (FULLY_CONNECTED): {message}"
+
+
+def product(depth: int, scale: float) -> Model:
+    b = ModelBuilder("product")
+    left, right = (b.input(shape, "int16", scale=2.0**-12) for shape in ((2, depth), (depth, 2)))
+    return b.model(b.add("BATCH_MATMUL", [left, right], scale=scale))
+
+
+@pytest.mark.parametrize("model, message", [
+    (product(512, 2.0**-4), "sums of products of int16 must have at most 511 terms, whose 40 bits are kept, found 512"),
+    (product(4, 2.0**-31), "a rescaling multiplier must be below 64 where activations are int16, found one of 2^7 or "
+     "more; use a larger output scale"),
+])
+def test_refuses_products(model: Model, message: str) -> None:
+    with pytest.raises(UnsupportedError) as caught:
+        compile_model(model, load_config("tiny"))
+    assert str(caught.value) == f"operator 0 (BATCH_MATMUL): {message}"
