@@ -2,7 +2,8 @@
 
 An LFE5U-85F has 156 multipliers in three rows across the chip and 208 block RAMs in four, four to a block. The columns
 of the array get the upper two rows of multipliers, half of them each, every column's cells side by side in the order of
-their sums; each lane of the vector unit gets a block of the lower row. From the top downwards the block RAMs hold the
+their sums; each lane of the vector unit gets a block of the lower row, and columns for which the upper rows have no
+room lie beside the lanes. From the top downwards the block RAMs hold the
 scratchpad (a row for each half of the word, a byte's four banks side by side, because clients choose among the banks),
 the accumulators amid the array by columns, and tables and vector registers by lanes. All are centred. nextpnr takes a
 site from a cell's attribute `BEL` and pulls the rest of the logic to it: what it has to wire then lies in the middle,
@@ -66,12 +67,19 @@ def multiplier_sites(names: Iterable[str], device: str) -> dict[str, Site]:
         elif lane := _LANE.search(name):
             lanes[int(lane["lane"]), lane["part"]] = name
     rows, blocks = MULTIPLIER_ROWS.get(_die(device), ((), ()))
-    half = (len(cells) + 1) // 2
-    if not rows or max(half, len(lanes)) > len(_MULTIPLIERS) * len(blocks):
+    room, half = len(_MULTIPLIERS) * len(blocks), (len(cells) + 1) // 2
+    order = [cells[key] for key in sorted(cells)]
+    upper = 2 * half
+    if half > room:
+        # Whole columns in the upper rows, the rest beside the lanes.
+        of_column = 1 + max(row for _, row in cells)
+        half = room // of_column * of_column
+        upper = 2 * half
+    groups = [[*(lanes[key] for key in sorted(lanes)), *order[upper:]], order[:half], order[half:upper]]
+    if not rows or max(map(len, groups)) > room:
         return {}
     sites: dict[str, Site] = {}
-    for row, members in zip(rows, ([lanes[key] for key in sorted(lanes)], [cells[key] for key in sorted(cells)[:half]],
-                                   [cells[key] for key in sorted(cells)[half:]]), strict=True):
+    for row, members in zip(rows, groups, strict=True):
         sites.update(zip(members, _centred(row, blocks, _MULTIPLIERS, len(members)), strict=True))
     return sites
 

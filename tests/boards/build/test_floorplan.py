@@ -19,7 +19,8 @@ def names(rows: int, cols: int, lanes: int) -> list[str]:
               for part in parts)]
 
 
-@pytest.mark.parametrize(("rows", "cols", "lanes"), [(9, 8, 8), (9, 8, 1), (8, 8, 8), (3, 5, 2), (8, 13, 13)])
+@pytest.mark.parametrize(("rows", "cols", "lanes"), [(9, 8, 8), (9, 8, 1), (8, 8, 8), (3, 5, 2), (8, 13, 13),
+                                                     (16, 8, 4), (9, 12, 8)])
 def test_sites_are_distinct_and_on_the_chip(rows: int, cols: int, lanes: int) -> None:
     """One site each, all in the device's rows and blocks; a lane's four share a block."""
     sites = multiplier_sites(names(rows, cols, lanes), DEVICE)
@@ -63,7 +64,7 @@ def test_too_many_or_an_unknown_device_stay_free() -> None:
     """No site is better than two cells at one."""
     assert memory_sites(memory_names(27, 8, 8), DEVICE) == {}
     assert memory_sites(memory_names(8, 8, 8), "LFE5U-25F-6BG256") == {}
-    assert multiplier_sites(names(9, 12, 8), DEVICE) == {}
+    assert multiplier_sites(names(9, 13, 8), DEVICE) == {}
     assert multiplier_sites(names(9, 8, 14), DEVICE) == {}
     assert multiplier_sites(names(9, 8, 8), "LFE5U-25F-6BG256") == {}
 
