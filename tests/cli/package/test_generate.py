@@ -111,17 +111,19 @@ def test_facts_are_the_tables(facts: Any) -> None:
 
 
 def test_area_is_what_was_recorded_or_said_not_to_be(core: Path, facts: Any) -> None:
-    ecp5, ice40, xc7 = (next(area for area in facts["area"] if area["family"] == family)
-                        for family in ("ecp5", "ice40", "xc7"))
-    assert (ice40["family"], ice40["source"], ice40["cells"]["luts"]) == ("ice40", "synthesized", 1873)
-    assert ecp5["source"] == xc7["source"] == "not measured" and ecp5["cells"] is None
+    assert {area["family"]: (area["source"], area["cells"]["luts"]) for area in facts["area"]} == {
+        "ecp5": ("synthesized", 2073), "gowin": ("synthesized", 2495), "ice40": ("synthesized", 1873),
+        "xc7": ("synthesized", 1036)}
     text = (core / "README.md").read_text(encoding="utf-8")
-    assert re.search(r"^\| ecp5 \| not measured \|( +\|){6} not measured \|$", text, re.M)
+    assert re.search(r"^\| ecp5 \| synthesized \| 2,073 \|.*\| not measured \|$", text, re.M)
+    unknown = next(area for area in areas(PRESETS["n8"]) if area.family == "ice40")
+    assert (unknown.source, unknown.cells) == ("not measured", None)
     n8, n9x8, own = (areas(config)[0] for config in (
         PRESETS["n8"], PRESETS["n9x8"], replace(PRESETS["n8"], name="own", rows=12, cols=12)))
     assert n9x8.source == "synthesized" and n8.source == own.source == "estimated"
-    assert n9x8.clock_mhz == 87.0 and n8.clock_mhz is own.clock_mhz is None
-    assert own.worst is not None and 0.01 < own.worst < 0.1
+    assert n9x8.clock_mhz == 106.5 and n8.clock_mhz is own.clock_mhz is None
+    # The LUTs of 24x3x1, which is not in the fit, are off the most.
+    assert own.worst is not None and round(own.worst, 3) == 0.132
 
 
 def test_the_configuration_is_in_the_folder(core: Path) -> None:
