@@ -86,7 +86,10 @@ def test_golden_of_graphs_equals_the_public_engines(oracle: str) -> None:
     if not available(engine):
         pytest.skip(f'{ENGINES[engine][0]} is not installed: pip install "tq-hw[oracles]"')
     for seed in range(20):
-        check_oracle(random_sixteen(seed), seed, oracle)
+        model = random_sixteen(seed)
+        # TFLite Micro has no kernel of int16 for it.
+        if oracle == "litert" or all(op.op != "RESIZE_BILINEAR" for op in model.main.operators):
+            check_oracle(model, seed, oracle)
 
 
 def product(op: str, shape: tuple[int, ...], dims: tuple[int, ...], **options: OptionValue) -> Model:
@@ -161,15 +164,15 @@ def test_refuses(model: Model, message: str) -> None:
     assert str(caught.value) == f"operator 0 (FULLY_CONNECTED): {message}"
 
 
-def product(depth: int, scale: float) -> Model:
-    b = ModelBuilder("product")
+def matmul(depth: int, scale: float) -> Model:
+    b = ModelBuilder("matmul")
     left, right = (b.input(shape, "int16", scale=2.0**-12) for shape in ((2, depth), (depth, 2)))
     return b.model(b.add("BATCH_MATMUL", [left, right], scale=scale))
 
 
 @pytest.mark.parametrize("model, message", [
-    (product(512, 2.0**-4), "sums of products of int16 must have at most 511 terms, whose 40 bits are kept, found 512"),
-    (product(4, 2.0**-31), "a rescaling multiplier must be below 64 where activations are int16, found one of 2^7 or "
+    (matmul(512, 2.0**-4), "sums of products of int16 must have at most 511 terms, whose 40 bits are kept, found 512"),
+    (matmul(4, 2.0**-31), "a rescaling multiplier must be below 64 where activations are int16, found one of 2^7 or "
      "more; use a larger output scale"),
 ])
 def test_refuses_products(model: Model, message: str) -> None:

@@ -21,8 +21,8 @@ def test_a_configuration_in_all_families(tq: Tq) -> None:
 
 
 def test_the_clock_of_sizes_that_were_never_routed(tq: Tq) -> None:
-    assert ("clock 94.5 to 106.5 MHz in 2 routes of n9x8; a machine of these sizes was never routed, a larger one may be "
-            "slower\n") in tq("resources", "--config", "n8", "--family", "ecp5").out
+    assert ("clock 94.5 to 106.5 MHz in 2 routes of n9x8; a machine of these sizes was never routed, a larger one may "
+            "be slower\n") in tq("resources", "--config", "n8", "--family", "ecp5").out
 
 
 def test_a_board_with_what_is_beside_the_machine(tq: Tq) -> None:
