@@ -37,8 +37,7 @@ class SkidBuffer(wiring.Component):
         back = Signal(self._shape, reset_less=True)
         back_valid = Signal()
         m.d.comb += [self.i.ready.eq(~back_valid), self.o.payload.eq(front), self.o.valid.eq(front_valid)]
-        waits = Signal()
-        some = Signal()
+        waits, some = Signal(), Signal()
         # As a choice, `back_valid` would get a reset of its own, on wires that are slow for a late `o.ready`.
         m.d.comb += [waits.eq(front_valid & ~self.o.ready), some.eq(back_valid | self.i.valid)]
         m.d.sync += [front_valid.eq(waits | some), back_valid.eq(waits & some)]

@@ -162,7 +162,8 @@ class Issue(wiring.Component):
         # cycles x and y, the second starts as many free cycles after the first as there are in x..y - 1. A timer set
         # to n is over when n are in x..y - 2. With n > 1 the first step has then started, so that cycle y - 1, free or
         # not, is one more between them: n + 1. A smaller n would need it to be free, so there one more is set.
-        freed = delayed(m, free, 1, "freed", control=True)
+        # Its name in the netlist is a part of the placer's luck: see the seed of boards/catalog/ulx3s_85f.py.
+        freed = delayed(m, free, 1, "turn", control=True)
 
         def timer(name: str, cycles: int, counts: Value = freed) -> Any:
             # Whether it runs is a register of its own, for the way from here is long.
