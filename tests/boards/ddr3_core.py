@@ -35,7 +35,7 @@ def main() -> None:
     stand_in: Any = types.ModuleType("litex.tools.litex_sim")
     stand_in.get_sdram_phy_settings = settings
     sys.modules["litex.tools.litex_sim"] = stand_in
-    class Chip(modules.MT41K128M16):  # type: ignore[misc]
+    class Chip(modules.MT41K128M16):
         def __init__(self, clock_hz: float, rate: str) -> None:
             super().__init__(clock_hz, rate=f"1:{phases}")
 
