@@ -29,7 +29,7 @@ __all__ = ["event_times", "program_times"]
 #: Later than any program ends.
 _NEVER = 1 << 62
 #: Bursts and tiles of a program that is followed event by event, at most.
-_MOST_EVENTS = 100_000
+_MOST_EVENTS = 400_000
 
 
 class _Unit(Protocol):
