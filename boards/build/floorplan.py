@@ -3,11 +3,10 @@
 An LFE5U-85F has 156 multipliers in three rows across the chip and 208 block RAMs in four, four to a block. The columns
 of the array get the upper two rows of multipliers, half of them each, every column's cells side by side in the order of
 their sums; each lane of the vector unit gets a block of the lower row, and columns for which the upper rows have no
-room lie beside the lanes. From the top downwards the block RAMs hold the
-scratchpad (a row for each half of the word, a byte's four banks side by side, because clients choose among the banks),
-the accumulators amid the array by columns, and tables and vector registers by lanes. All are centred. nextpnr takes a
-site from a cell's attribute `BEL` and pulls the rest of the logic to it: what it has to wire then lies in the middle,
-where it would else begin at one end of the chip.
+room lie beside the lanes. From the top downwards the block RAMs hold the scratchpad (a row for each half of the word, a
+byte's four banks side by side, because clients choose among the banks), the accumulators amid the array by columns, and
+tables and vector registers by lanes. All are centred. nextpnr takes a site from a cell's attribute `BEL` and pulls the
+rest of the logic to it: what it has to wire then lies in the middle, where it would else begin at one end of the chip.
 """
 
 import json
@@ -68,14 +67,12 @@ def multiplier_sites(names: Iterable[str], device: str) -> dict[str, Site]:
             lanes[int(lane["lane"]), lane["part"]] = name
     rows, blocks = MULTIPLIER_ROWS.get(_die(device), ((), ()))
     room, half = len(_MULTIPLIERS) * len(blocks), (len(cells) + 1) // 2
-    order = [cells[key] for key in sorted(cells)]
-    upper = 2 * half
     if half > room:
         # Whole columns in the upper rows, the rest beside the lanes.
         of_column = 1 + max(row for _, row in cells)
         half = room // of_column * of_column
-        upper = 2 * half
-    groups = [[*(lanes[key] for key in sorted(lanes)), *order[upper:]], order[:half], order[half:upper]]
+    order = [cells[key] for key in sorted(cells)]
+    groups = [[*(lanes[key] for key in sorted(lanes)), *order[2 * half:]], order[:half], order[half:2 * half]]
     if not rows or max(map(len, groups)) > room:
         return {}
     sites: dict[str, Site] = {}

@@ -9,8 +9,9 @@ __all__ = ["memory_rate"]
 #: Blocks of BURST_BYTES that are read one after the other, refresh included; tests/boards/gateware/test_dram_rate.py
 #: simulates LiteDRAM's cores. Of an SDR chip of 16 bits, in the core's cycles:
 _SDR_BYTES_PER_CYCLE = 1.93
-#: Of a DDR3 of 16 bits for a bus of 8 bytes, by PHY: at four and at two clocks of the chip in a cycle of the core.
-_DDR3_BYTES_PER_CYCLE = {"A7DDRPHY": 7.75, "ECP5DDRPHY": 6.86}
+#: Of a DDR3 of 16 bits, by PHY: at four and at two clocks of the chip in a cycle of the core; and what refreshes leave
+#: of a bus that is narrower than that.
+_DDR3_BYTES_PER_CYCLE, _DDR3_SHARE = {"A7DDRPHY": 14.23, "ECP5DDRPHY": 6.86}, 0.969
 _DRAM_LATENCY_CYCLES = 30
 #: Block RAM answers after its registers and those of the bus, and takes two cycles more for a burst than it has beats.
 _BLOCK_LATENCY_CYCLES, _BURST_CYCLES = 6, 2
@@ -21,7 +22,7 @@ def memory_rate(board: Board, memory: Memory) -> Rate:
     if isinstance(memory, Sdr):
         return Rate(_DRAM_LATENCY_CYCLES, round(_SDR_BYTES_PER_CYCLE * memory.clock_hz / board.clock_hz, 2))
     if isinstance(memory, Ddr3):
-        of_core = _DDR3_BYTES_PER_CYCLE[memory.phy]
+        of_core = min(_DDR3_BYTES_PER_CYCLE[memory.phy], _DDR3_SHARE * board.config.bus_bytes)
         return Rate(_DRAM_LATENCY_CYCLES, round(of_core * memory.clock_hz / board.clock_hz, 2))
     beats = BURST_BYTES // board.config.bus_bytes
     width = board.config.bus_bytes if isinstance(memory, OnChip) else 4

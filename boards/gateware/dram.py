@@ -85,17 +85,15 @@ class DramPath(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         """Cross between the clocks with the narrower words: the queues between them then are small."""
         m = Module()
-        if self._bus_bytes < self._core_bytes:
-            m.submodules.crossing = crossing = Crossing(self._bus_bytes, MEMORY_ID_BITS, "mem")
-            m.submodules.widen = widen = DomainRenamer("mem")(
-                Widen(self._bus_bytes, self._core_bytes, MEMORY_ID_BITS))
-            wiring.connect(m, wiring.flipped(self.bus), crossing.i)
+        narrower = min(self._bus_bytes, self._core_bytes)
+        m.submodules.crossing = crossing = Crossing(narrower, MEMORY_ID_BITS, "mem")
+        if self._core_bytes == narrower:
+            wiring.connect(m, crossing.o, wiring.flipped(self.core))
+        else:
+            m.submodules.widen = widen = DomainRenamer("mem")(Widen(narrower, self._core_bytes, MEMORY_ID_BITS))
             wiring.connect(m, crossing.o, widen.i)
             wiring.connect(m, widen.o, wiring.flipped(self.core))
-            return m
-        m.submodules.crossing = crossing = Crossing(self._core_bytes, MEMORY_ID_BITS, "mem")
-        wiring.connect(m, crossing.o, wiring.flipped(self.core))
-        if self._bus_bytes == self._core_bytes:
+        if self._bus_bytes == narrower:
             wiring.connect(m, wiring.flipped(self.bus), crossing.i)
         else:
             m.submodules.narrow = narrow = Narrow(self._bus_bytes, self._core_bytes, MEMORY_ID_BITS)

@@ -3,6 +3,7 @@
 from typing import Any
 
 from amaranth import Array, Module, Mux, Signal
+from amaranth.hdl import Value
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
@@ -65,6 +66,15 @@ class Widen(wiring.Component):
         ]
         return ends
 
+    def _counted(self, m: Module, ends: Queue, taken: Signal, final: Value) -> Signal:
+        """Return the place of the narrow beat that is next: a burst begins where the queue says."""
+        begins, following = Signal(init=1), Signal(self._place)
+        place = Signal(self._place)
+        m.d.comb += [place.eq(Mux(begins, ends.o.payload.first, following)), ends.o.ready.eq(taken & final)]
+        with m.If(taken):
+            m.d.sync += [following.eq(place + 1), begins.eq(final)]
+        return place
+
     def _split(self, m: Module, ends: Queue) -> None:
         """Give the parts of a read beat that were asked for, low bytes first; its error is that of each part."""
         layout = channel_layout("r", self._wide, self._id_bits)
@@ -72,39 +82,32 @@ class Widen(wiring.Component):
             channel_layout("r", self._narrow, self._id_bits))
         connect_channel(m, "r", self.o, wide.i, to_bus=False)
         connect_channel(m, "r", self.i, out.o, to_bus=True)
-        begins, next_place = Signal(init=1), Signal(self._place)
-        beat = wide.o.payload
-        place, final, taken = Signal(self._place), Signal(), Signal()
+        beat, final, taken = wide.o.payload, Signal(), Signal()
+        place = self._counted(m, ends, taken, final)
         parts = Array(beat.data.word_select(number, 8 * self._narrow) for number in range(self._ratio))
         m.d.comb += [
-            place.eq(Mux(begins, ends.o.payload.first, next_place)),
             final.eq(beat.last & (place == ends.o.payload.last)),
             out.i.valid.eq(wide.o.valid & ends.o.valid), taken.eq(out.i.valid & out.i.ready),
             out.i.payload.data.eq(parts[place]), out.i.payload.id.eq(beat.id), out.i.payload.resp.eq(beat.resp),
             out.i.payload.last.eq(final),
-            wide.o.ready.eq(taken & ((place == self._ratio - 1) | final)), ends.o.ready.eq(taken & final),
+            wide.o.ready.eq(taken & ((place == self._ratio - 1) | final)),
         ]
-        with m.If(taken):
-            m.d.sync += [next_place.eq(place + 1), begins.eq(final)]
 
     def _join(self, m: Module, ends: Queue) -> None:
         """Collect write beats until the wide one is full, or the burst ends."""
         m.submodules.w = out = SkidBuffer(channel_layout("w", self._wide, self._id_bits))
         connect_channel(m, "w", self.o, out.o, to_bus=True)
-        begins, next_place = Signal(init=1), Signal(self._place)
-        place, full, taken = Signal(self._place), Signal(), Signal()
+        full, taken = Signal(), Signal()
+        place = self._counted(m, ends, taken, self.i.wlast)
         words, strobes = Signal(8 * self._wide), Signal(self._wide)
         kept_words, kept_strobes = Signal.like(words), Signal.like(strobes)
         m.d.comb += [
-            place.eq(Mux(begins, ends.o.payload.first, next_place)),
             full.eq((place == self._ratio - 1) | self.i.wlast), words.eq(kept_words), strobes.eq(kept_strobes),
             words.word_select(place, 8 * self._narrow).eq(self.i.wdata),
             strobes.word_select(place, self._narrow).eq(self.i.wstrb),
             self.i.wready.eq(ends.o.valid & out.i.ready), taken.eq(self.i.wvalid & self.i.wready),
             out.i.valid.eq(self.i.wvalid & ends.o.valid & full), out.i.payload.data.eq(words),
             out.i.payload.strb.eq(strobes), out.i.payload.last.eq(self.i.wlast),
-            ends.o.ready.eq(taken & self.i.wlast),
         ]
         with m.If(taken):
-            m.d.sync += [kept_words.eq(words), kept_strobes.eq(Mux(full, 0, strobes)), next_place.eq(place + 1),
-                         begins.eq(self.i.wlast)]
+            m.d.sync += [kept_words.eq(words), kept_strobes.eq(Mux(full, 0, strobes))]

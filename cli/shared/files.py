@@ -101,6 +101,17 @@ def npz_bytes(arrays: Mapping[str, Array]) -> bytes:
     return stream.getvalue()
 
 
+def _other_kind(start: bytes) -> str:
+    """Say what a file that begins so is, and what would help."""
+    if not start:
+        return "an empty file"
+    if start.startswith(b"\x93NUMPY"):
+        return "an array alone (.npy): np.savez(\"x.npz\", input_0=np.load(...)) makes an archive of it"
+    if start[8:] == b"WAVE":
+        return "a sound: make features of it as docs/guide/recipes.md does"
+    return "another kind of file"
+
+
 def read_npz(name: str) -> dict[str, Array]:
     """Read all arrays of an archive; OptionError says what is wrong with it."""
     path = Path(name)
@@ -110,12 +121,8 @@ def read_npz(name: str) -> dict[str, Array]:
         with path.open("rb") as file:
             if file.read(4) not in (b"PK\x03\x04", b"PK\x05\x06"):
                 file.seek(0)
-                alone = "an array alone (.npy): np.savez(\"x.npz\", input_0=np.load(...)) makes an archive of it"
-                start = file.read(12)
-                found = alone if start.startswith(b"\x93NUMPY") else "an empty file" if not start else \
-                    "a sound: make features of it as docs/guide/recipes.md does" if start[8:] == b"WAVE" else \
-                    "another kind of file"
-                raise OptionError(f"{name}: expected an .npz archive as numpy.savez writes it, found {found}")
+                raise OptionError(f"{name}: expected an .npz archive as numpy.savez writes it, found "
+                                  f"{_other_kind(file.read(12))}")
             file.seek(0)
             with np.load(file, allow_pickle=False) as archive:
                 return {key: _numbers(archive, key, name) for key in archive.files}

@@ -4,17 +4,15 @@ A micro-operation waits for all results but the newest one, so those that need n
 level takes the time of one wait. Streams are read as late as they are needed, for registers are few.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from tq_hw.compiler.ir.chain import ChainPart
 from tq_hw.isa.uop import Destination, Source
 
-__all__ = ["Node", "REGISTERS", "chained"]
+__all__ = ["Node", "chained"]
 
-REGISTERS = 8
-#: An input of the chain by its number, or what another micro-operation gives.
-Operand = "int | Node | None"
+_REGISTERS = 8
 
 
 @dataclass(eq=False)
@@ -30,7 +28,7 @@ class Node:
     uop: Mapping[str, int]
     a: "int | Node | None" = None
     b: "int | Node | None" = None
-    level: int = field(default=0)
+    level: int = 0
 
     @property
     def needs(self) -> "list[Node]":
@@ -56,10 +54,11 @@ def _streams(node: Node) -> tuple[int | None, int | None]:
     return a, b
 
 
-def _allocated(order: Sequence[Node]) -> Iterator[tuple[Node, dict[str, int]]]:
-    """Give each node its registers; raises IndexError where there are too few."""
+def _allocated(order: Sequence[Node]) -> list[tuple[Node, dict[str, int]]] | None:
+    """Return each node with its fields, registers among them; None where these are too few."""
     last = {other: number for number, node in enumerate(order) for other in node.needs}
-    free, held = list(range(REGISTERS)), dict[Node, int]()
+    free, held = list(range(_REGISTERS)), dict[Node, int]()
+    found = []
     for number, node in enumerate(order):
         uop = dict(node.uop)
         for name, operand in (("a", node.a), ("b", node.b)):
@@ -70,15 +69,16 @@ def _allocated(order: Sequence[Node]) -> Iterator[tuple[Node, dict[str, int]]]:
         for other in dict.fromkeys(node.needs):
             if last[other] == number:
                 free.append(held.pop(other))
-        if node in last:
-            held[node] = min(free, default=REGISTERS)
-            if held[node] == REGISTERS:
-                raise IndexError("too few registers")
+        if node not in last:
+            uop["destination"] = Destination.OUTPUT
+        elif free:
+            held[node] = min(free)
             free.remove(held[node])
             uop |= {"destination": Destination.REGISTER, "d_register": held[node]}
         else:
-            uop["destination"] = Destination.OUTPUT
-        yield node, uop
+            return None
+        found.append((node, uop))
+    return found
 
 
 def chained(nodes: Sequence[Node]) -> tuple[ChainPart, ...] | None:
@@ -86,15 +86,15 @@ def chained(nodes: Sequence[Node]) -> tuple[ChainPart, ...] | None:
 
     A part goes on until another stream is needed than it has.
     """
-    parts: list[tuple[int | None, int | None, list[Mapping[str, int]]]] = [(None, None, [])]
-    try:
-        for node, uop in _allocated(_leveled(nodes)):
-            wanted, (a, b, uops) = _streams(node), parts[-1]
-            if any(want is not None and have not in (None, want) for want, have in zip(wanted, (a, b), strict=True)):
-                a, b, uops = None, None, []
-                parts.append((a, b, uops))
-            uops.append(uop)
-            parts[-1] = (a if wanted[0] is None else wanted[0], b if wanted[1] is None else wanted[1], uops)
-    except IndexError:
+    allocated = _allocated(_leveled(nodes))
+    if allocated is None:
         return None
+    parts: list[tuple[int | None, int | None, list[Mapping[str, int]]]] = [(None, None, [])]
+    for node, uop in allocated:
+        wanted, (a, b, uops) = _streams(node), parts[-1]
+        if any(want is not None and have not in (None, want) for want, have in zip(wanted, (a, b), strict=True)):
+            a, b, uops = None, None, []
+            parts.append((a, b, uops))
+        uops.append(uop)
+        parts[-1] = (a if wanted[0] is None else wanted[0], b if wanted[1] is None else wanted[1], uops)
     return tuple(ChainPart(a, b, tuple(uops)) for a, b, uops in parts)

@@ -5,7 +5,7 @@ program only results in registers are waited for, and what does not depend on ea
 of an unrolled GRU is one layer.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -14,8 +14,7 @@ from tq_hw.compiler.ir.layers import Elementwise, Graph, Layer, Mac
 from tq_hw.compiler.ir.value import IntArray, Value
 from tq_hw.compiler.plan.layout import blocked_words
 from tq_hw.compiler.programs.chain import Node, chained
-from tq_hw.compiler.programs.words import LOOK_UP
-from tq_hw.compiler.specialize.packed_tables import TABLE_BYTES, packed
+from tq_hw.compiler.specialize.packed_tables import TABLE_BYTES, packed, table_alone
 from tq_hw.isa.config import Config
 from tq_hw.isa.uop import Alu, Rounding, ShiftSource, Source
 
@@ -41,12 +40,7 @@ def _joins(layer: Layer, config: Config) -> bool:
     n, h, w, _ = layer.output.shape
     if n != 1 or (h > 1 and w > 1) or blocked_words(layer.output, config) * config.beats_per_word > _MOST_BEATS:
         return False
-    return _table(layer) is not None or _is_byte(_uops(layer)[-1])
-
-
-def _table(layer: Elementwise) -> IntArray | None:
-    """Return the table of bytes that a layer looks up, if that is all it does."""
-    return layer.tables[0] if layer.uop == LOOK_UP and not layer.rest else None
+    return table_alone(layer) is not None or _is_byte(_uops(layer)[-1])
 
 
 def _uops(layer: Elementwise) -> tuple[dict[str, int], ...]:
@@ -70,7 +64,7 @@ def _nodes(members: Sequence[Elementwise], inputs: list[Value], tables: list[byt
         return inputs.index(value)
 
     for layer in members:
-        table = _table(layer)
+        table = table_alone(layer)
         if table is not None:
             key = table.astype(np.int8).tobytes()
             if key not in tables:
@@ -97,7 +91,8 @@ def _nodes(members: Sequence[Elementwise], inputs: list[Value], tables: list[byt
 
 def _own_tables(members: Sequence[Elementwise]) -> list[bytes]:
     """Return the tables of bytes that members look up."""
-    return list(dict.fromkeys(table.astype(np.int8).tobytes() for table in map(_table, members) if table is not None))
+    tables = [table_alone(member) for member in members]
+    return list(dict.fromkeys(table.astype(np.int8).tobytes() for table in tables if table is not None))
 
 
 def _chain(members: Sequence[Elementwise], config: Config, tables: list[bytes], half: int) -> Chain | None:
@@ -117,11 +112,13 @@ def _chain(members: Sequence[Elementwise], config: Config, tables: list[bytes], 
     return Chain(sink.index, sink.op, tuple(inputs), sink.output, parts, (halves[0], halves[1]))
 
 
-def _groups(chains: Sequence[Sequence[Elementwise]]) -> Iterator[tuple[list[bytes], int]]:
+def _groups(chains: Sequence[Sequence[Elementwise]]) -> list[tuple[list[bytes], int]]:
     """For each chain the tables that are loaded together, its own among them, and the half that they begin in.
 
-    Chains that follow each other share a half while there is room, and then take the other one.
+    Chains that follow each other share a half while there is room, and then take the other one. Those that share one
+    have the same list, in which the tables of the later ones are, too.
     """
+    found: list[tuple[list[bytes], int]] = []
     current: list[bytes] = []
     half = 0
     for members in chains:
@@ -131,7 +128,8 @@ def _groups(chains: Sequence[Sequence[Elementwise]]) -> Iterator[tuple[list[byte
             current[:] = both
         else:
             current, half = own, half ^ 1
-        yield current, half
+        found.append((current, half))
+    return found
 
 
 def _grown(layers: Sequence[Layer], last: int, users: dict[Value, list[int]], config: Config) -> dict[int, Elementwise]:
@@ -195,7 +193,10 @@ def fuse(graph: Graph, layers: Sequence[Layer], config: Config) -> list[Layer]:
     if not chains:
         return list(layers)
     members = [[*chains[number].values()] for number in sorted(chains)]
-    made = {number: _chain(group, config, tables, half) for number, group, (tables, half) in zip(
-        sorted(chains), members, list(_groups(members)), strict=True)}
-    kept = [made.get(number, layer) for number, layer in enumerate(layers) if number in made or number not in taken]
-    return _earlier([layer for layer in kept if layer is not None], config)
+    made: dict[int, Layer] = {}
+    for number, group, (tables, half) in zip(sorted(chains), members, _groups(members), strict=True):
+        chain = _chain(group, config, tables, half)
+        assert chain is not None, "it was one by itself"
+        made[number] = chain
+    return _earlier([made.get(number, layer) for number, layer in enumerate(layers)
+                     if number in made or number not in taken], config)

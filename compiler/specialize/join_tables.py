@@ -14,7 +14,7 @@ import numpy as np
 from tq_hw.compiler.ir.layers import Elementwise, Graph, Layer, Mac
 from tq_hw.compiler.ir.value import IntArray
 from tq_hw.compiler.plan.fold import plan_fold
-from tq_hw.compiler.programs.words import LOOK_UP
+from tq_hw.compiler.specialize.packed_tables import table_alone
 from tq_hw.isa.config import Config
 
 __all__ = ["join_tables"]
@@ -35,18 +35,13 @@ def join_tables(graph: Graph, config: Config) -> Graph:
         if isinstance(before, Elementwise) and isinstance(layer, Mac) and layer.inputs == (before.output,):
             alone = (uses[id(before.output)] == 1 == roots[id(before.output)]
                      and before.output.root is before.output and id(before.inputs[0]) not in made)
-            table = _table(before)
+            table = table_alone(before)
             joined = _joined(layer, before, table, config) if alone and table is not None else None
             if joined is not None:
                 layers[-1] = joined
                 continue
         layers.append(layer)
     return replace(graph, layers=tuple(layers))
-
-
-def _table(layer: Elementwise) -> IntArray | None:
-    """The table that is all a layer does, or None."""
-    return layer.tables[0] if layer.uop == LOOK_UP and not layer.rest and len(layer.inputs) == 1 else None
 
 
 def _joined(layer: Mac, before: Elementwise, table: IntArray, config: Config) -> Mac | None:

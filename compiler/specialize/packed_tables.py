@@ -14,11 +14,16 @@ from tq_hw.compiler.ir.value import IntArray
 from tq_hw.compiler.programs.words import LOOK_UP, shifted
 from tq_hw.isa.uop import Rounding
 
-__all__ = ["TABLE_BYTES", "pack_tables", "packed"]
+__all__ = ["TABLE_BYTES", "pack_tables", "packed", "table_alone"]
 
 #: Tables that share the entries of one.
 TABLE_BYTES = 4
 _HALVES = 2
+
+
+def table_alone(layer: Layer) -> IntArray | None:
+    """Return the table of bytes that is all a layer does; None of others."""
+    return layer.tables[0] if isinstance(layer, Elementwise) and layer.uop == LOOK_UP and not layer.rest else None
 
 
 def _groups(layers: Sequence[Layer]) -> Iterator[tuple[int, list[int]]]:
@@ -26,7 +31,7 @@ def _groups(layers: Sequence[Layer]) -> Iterator[tuple[int, list[int]]]:
     halves: list[list[int]] = [[], []]
     for number, layer in enumerate(layers):
         used = [table is not None for table in getattr(layer, "tables", (None, None))]
-        if isinstance(layer, Elementwise) and layer.uop == LOOK_UP and not layer.rest:
+        if table_alone(layer) is not None:
             half = next((half for half in range(_HALVES) if 0 < len(halves[half]) < TABLE_BYTES), None)
             if half is None:
                 # The half whose layers are longer ago.

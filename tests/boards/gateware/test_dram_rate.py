@@ -4,6 +4,7 @@ import ctypes
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -111,11 +112,12 @@ def test_sdr_gives_what_schedules_are_made_for(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "phases", "halves"), [("arty_a7", 4, (5, 5)), ("ecpix5_85f", 2, (6, 8))])
-def test_ddr3_gives_what_schedules_are_made_for(tmp_path: Path, name: str, phases: int,
+@pytest.mark.parametrize(("name", "bus_bytes", "phases", "halves"), [
+    ("arty_a7", 8, 4, (5, 5)), ("arty_a7", 16, 4, (5, 5)), ("ecpix5_85f", 8, 2, (6, 8))])
+def test_ddr3_gives_what_schedules_are_made_for(tmp_path: Path, name: str, bus_bytes: int, phases: int,
                                                 halves: tuple[int, int]) -> None:
     pytest.importorskip("litedram")
-    board = BOARDS[name]
+    board = replace(BOARDS[name], config=replace(BOARDS[name].config, bus_bytes=bus_bytes))
     memory = board.memories[0]
     assert isinstance(memory, Ddr3) and memory.clock_hz * halves[1] == board.clock_hz * halves[0]
     shape = {"read_phase": 0, "write_phase": 1, "phases": phases, "port_bits": 8 * memory.data_bytes,

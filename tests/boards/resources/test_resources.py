@@ -16,13 +16,9 @@ from tq_hw.model.errors import UnsupportedError
 PARALLEL = [(family, machine) for family in families() for machine in machines(family)
             if machine.config.design == "parallel"]
 
-#: Parts of LUTs and flip-flops that totals may be off by, and machines that nobody chose which are off by more: three
-#: columns under 24 rows, and a packed array with an odd number of rows.
-MOST, MORE = 0.1, {(24, 3): 0.14, (17, 4): 0.11}
-
-
-def most_of(machine: Machine) -> float:
-    return MORE.get((machine.config.rows, machine.config.cols), MOST)
+#: Part of LUTs and flip-flops that totals may be off by; of the machines outside the fit those that miss it, with what
+#: they are off by: three columns under 24 rows, and a packed array with an odd number of rows.
+MOST, MISSED = 0.1, {(24, 3): {"luts": -0.1319}, (17, 4): {"flip_flops": 0.1020}}
 
 
 def name_of(value: object) -> str:
@@ -39,13 +35,12 @@ def test_multipliers_and_block_rams_are_those_of_synthesis(family: str, machine:
         assert (unit, exact.get(unit, 0), rams.get(unit, 0)) == (unit, cells["multipliers"], cells["block_rams"])
 
 
-@pytest.mark.parametrize(("family", "machine"), PARALLEL, ids=name_of)
+@pytest.mark.parametrize(("family", "machine"), [case for case in PARALLEL if not case[1].held], ids=name_of)
 def test_luts_and_flip_flops_are_near_those_of_synthesis(family: str, machine: Machine) -> None:
     found = estimate_resources(machine.config, family)
     for kind in ("luts", "flip_flops"):
         real = sum(machine.units[unit][kind] for unit in machine.units)
-        assert sum(found.units[unit][kind] for unit in machine.units) == pytest.approx(
-            real, rel=most_of(machine)), kind
+        assert sum(found.units[unit][kind] for unit in machine.units) == pytest.approx(real, rel=MOST), kind
 
 
 @pytest.mark.parametrize(("family", "machine"), [case for case in PARALLEL if case[1].held], ids=name_of)
@@ -53,8 +48,9 @@ def test_machines_outside_the_fit_are_near_those_of_synthesis(family: str, machi
     assert machine in held(family, "parallel")
     errors = errors_of(machine, family, [one for one in machines(family) if one.config.design == "parallel" and not
                                          (one.held or len(one.units) < len(machine.units))])
-    assert abs(errors["luts"]) <= most_of(machine)
-    assert abs(errors["flip_flops"]) <= most_of(machine)
+    missed = MISSED.get((machine.config.rows, machine.config.cols), {})
+    for kind in ("luts", "flip_flops"):
+        assert round(errors[kind], 4) == missed[kind] if kind in missed else abs(errors[kind]) <= MOST, kind
 
 
 @pytest.mark.parametrize("family", families())
