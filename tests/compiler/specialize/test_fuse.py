@@ -1,6 +1,8 @@
 """Elementwise layers of few words are one program, the same integers as layer by layer."""
 
+import re
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,6 +11,9 @@ from tq_hw.compiler import compile_model
 from tq_hw.compiler.compile import Compiled
 from tq_hw.compiler.ir.chain import Chain
 from tq_hw.compiler.ir.layers import Elementwise
+from tq_hw.compiler.ir.meaning import Streams
+from tq_hw.compiler.verify import DataflowError
+from tq_hw.compiler.verify.replay import Replay
 from tq_hw.isa.config import load_config
 from tq_hw.isa.layout import Unit, VectorKind
 from tq_hw.model.samples.build import ModelBuilder
@@ -119,3 +124,21 @@ def test_many_words_stay_layers_of_their_own() -> None:
     x, y = net.input(0.05, -7), net.input(0.03, 12)
     layers = net.compiled("n16", net.op("TANH", net.op("ADD", x, y))).emitter.graph.layers
     assert not any(isinstance(layer, Chain) for layer in layers)
+
+
+def test_a_part_that_does_not_take_all_is_refused() -> None:
+    """The check is told of fewer words, then of a stream that begins with the second element."""
+    net = _Net((1, 8))
+    emitter = net.compiled("tiny", *_gru(net)).emitter
+    chain = next(number for number, layer in enumerate(emitter.graph.layers) if isinstance(layer, Chain))
+    part = next(operation for operation in emitter.stream.by_unit[Unit.VECTOR]
+                if operation.layer == chain and operation.fields.get("kind", 0) == VectorKind.PROGRAM)
+    slots, meaning = part.fields["slots"], part.meaning
+    assert isinstance(meaning, Streams) and meaning.a is not None
+    where = "RUN 1 of the vector unit for operator 10 (ADD): it takes "
+    part.fields["slots"] = slots - 1
+    with pytest.raises(DataflowError, match=f"^{re.escape(where)}1 words of 2$"):
+        Replay(emitter, emitter.stream).run()
+    part.fields["slots"], part.meaning = slots, replace(meaning, a=replace(meaning.a, start=1))
+    with pytest.raises(DataflowError, match=f"^{re.escape(where)}other elements than those that its results are of$"):
+        Replay(emitter, emitter.stream).run()
