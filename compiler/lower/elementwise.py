@@ -11,7 +11,8 @@ from tq_hw.compiler.ir.layers import Elementwise
 from tq_hw.compiler.ir.staged import Flat
 from tq_hw.compiler.ir.value import TYPE_CODES, IntArray, Value
 from tq_hw.compiler.lower.legalize import Legalizer, lowers
-from tq_hw.compiler.lower.sixteen_elements import lower_binary_wide, lower_unary_wide
+from tq_hw.compiler.lower.sixteen_binary import lower_binary_wide
+from tq_hw.compiler.lower.sixteen_elements import lower_unary_wide
 from tq_hw.compiler.lower.sixteen_lookup import look_up_wide
 from tq_hw.compiler.lower.spread import spread
 from tq_hw.compiler.programs.divide import divide_program, reciprocal_table

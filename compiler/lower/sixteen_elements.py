@@ -13,6 +13,7 @@ from tq_hw.compiler.lower.constraints import covers_image
 from tq_hw.compiler.lower.conv import divide_params
 from tq_hw.compiler.lower.legalize import Legalizer, publish
 from tq_hw.compiler.lower.moves import move_view
+from tq_hw.compiler.programs.sixteen import clamped
 from tq_hw.compiler.programs.sixteen_tables import (
     exponential_program,
     gate_program,
@@ -23,10 +24,8 @@ from tq_hw.compiler.programs.sixteen_tables import (
 from tq_hw.compiler.programs.words import (
     OUT,
     STREAM_A,
-    STREAM_B,
     Uop,
     immediate,
-    low,
     reg_a,
     reg_b,
     rescale,
@@ -35,15 +34,14 @@ from tq_hw.compiler.programs.words import (
 )
 from tq_hw.isa.uop import Alu, Multiply, Rounding, Source
 from tq_hw.model.graph import Operator
-from tq_hw.sim.golden import activation, elementwise, pooling, reduce, sixteen
+from tq_hw.sim.golden import activation, pooling, reduce, sixteen
 from tq_hw.sim.golden.registry import require
 
-__all__ = ["lower_binary_wide", "lower_extreme_wide", "lower_mean_wide", "lower_pool_wide", "lower_softmax_wide",
+__all__ = ["lower_extreme_wide", "lower_mean_wide", "lower_pool_wide", "lower_softmax_wide",
            "lower_unary_wide"]
 
 _INT16, _INT32 = TYPE_CODES["int16"], TYPE_CODES["int32"]
 _WHOLE = (-(1 << 15), (1 << 15) - 1)
-_STREAMS: Uop = STREAM_A | STREAM_B
 #: An average of more elements is not divided exactly.
 _MOST_COUNT = 1 << 13
 #: Windows with more taps are not copied out.
@@ -51,14 +49,6 @@ _MOST_TAPS = 256
 
 Tables = tuple[IntArray | None, IntArray | None]
 Shape = tuple[int, int, int]
-
-
-def _clamped(last: Uop, limits: tuple[int, int]) -> tuple[Uop, ...]:
-    """The last micro-operation, and those that clamp to an activation."""
-    if limits == _WHOLE:
-        return (last | {"clamp": 1} | OUT,)
-    return (to(0, last), to(0, reg_a(0), immediate(limits[0]), alu=Alu.MAX),
-            {**reg_a(0), **immediate(limits[1]), "alu": Alu.MIN, **OUT})
 
 
 def _flat(state: Legalizer, op: Operator, name: str, inputs: Sequence[tuple[Value, int]], count: int, out: int,
@@ -87,26 +77,6 @@ _ADD: Uop = {"alu": Alu.ADD}
 _MAX: Uop = {"alu": Alu.MAX}
 
 
-def lower_binary_wide(state: Legalizer, op: Operator, inputs: tuple[Value, Value]) -> None:
-    """ADD, SUB, MUL, MAXIMUM and MINIMUM of two tensors of the output's shape."""
-    uops: tuple[Uop, ...]
-    if op.op in ("MAXIMUM", "MINIMUM"):
-        uops = ({**_STREAMS, "alu": Alu[op.op[:3]], **OUT},)
-    elif op.op == "MUL":
-        m = elementwise.mul_params(op, state.subgraph)
-        uops = (to(0, _STREAMS, low()),
-                *_clamped({**reg_a(0), **rescale(m.multiplier, m.shift)}, (m.act_min, m.act_max)))
-    else:
-        p = elementwise.add_params(op, state.subgraph)
-        second: Uop = {"a_source": Source.IMMEDIATE, "immediate": 0, **STREAM_B, "alu": Alu.ADD}
-        uops = (to(0, STREAM_A, shifted(p.left_shift)), to(0, reg_a(0), rescale(p.multiplier_1, p.shift_1)),
-                to(1, second, shifted(p.left_shift)), to(1, reg_a(1), rescale(p.multiplier_2, p.shift_2)),
-                *_clamped({**reg_a(0), **reg_b(1), "alu": Alu[op.op], **rescale(p.output_multiplier, p.output_shift)},
-                          (p.act_min, p.act_max)))
-    output = state.output(op)
-    state.layers.append(Flat(op.index, op.op, inputs, output, output.size_bytes // 2, (_INT16, _INT16), _INT16, uops))
-
-
 def lower_unary_wide(state: Legalizer, op: Operator) -> None:
     """RELU, RELU6, LEAKY_RELU, LOGISTIC and TANH."""
     tables: Tables = (None, None)
@@ -125,7 +95,7 @@ def lower_unary_wide(state: Legalizer, op: Operator) -> None:
         require(op.op != "RELU6" or state.subgraph.profile != "tflm", "TFLite Micro does not rescale a RELU6 of int16; "
                                                                      "--profile canon runs it as LiteRT does")
         r = activation.relu_params(op, state.subgraph)
-        uops = (to(0, STREAM_A), *_clamped({**reg_a(0), **rescale(r.multiplier, r.shift)}, (r.act_min, r.act_max)))
+        uops = (to(0, STREAM_A), *clamped({**reg_a(0), **rescale(r.multiplier, r.shift)}, r.act_min, r.act_max))
     value, output = state.input(op, 0), state.output(op)
     state.layers.append(Flat(op.index, op.op, (value,), output, output.size_bytes // 2, (_INT16,), _INT16, uops,
                              tables=tables))
@@ -169,7 +139,7 @@ def _divided(count: int, limits: tuple[int, int]) -> tuple[Uop, ...]:
     divide: Uop = shifted(shift) if rounding == "shift" else {
         "multiply": Multiply.HIGH_IMMEDIATE, "immediate": multiplier, "truncate": 1,
         **shifted(shift, Rounding.HALF_UP)}
-    return _clamped({**reg_a(0), **divide}, limits)
+    return tuple(clamped({**reg_a(0), **divide}, *limits))
 
 
 def _taps(state: Legalizer, op: Operator, p: pooling.PoolParams, fill: tuple[int, int]) -> tuple[Value, Shape]:
@@ -211,7 +181,7 @@ def lower_pool_wide(state: Legalizer, op: Operator) -> None:
     else:
         value, shape = _taps(state, op, p, (0, 0x80 if is_max else 0))
     if is_max:
-        after = _clamped(reg_a(0), limits)
+        after = clamped(reg_a(0), *limits)
         publish(state, op, _walk(state, op, "maxima", value, shape, _WHOLE[0], _MAX, after, _INT16))
         return
     regions = [(0, 1, 0, h)], [(0, 1, 0, w)]

@@ -16,7 +16,7 @@ from tq_hw.compiler.ir.value import IntArray
 from tq_hw.compiler.programs.words import OUT, STREAM_A, STREAM_B, Uop, immediate, low, reg_a, reg_b, shifted, to
 from tq_hw.isa.uop import Alu, Multiply, Rounding, ShiftSource, Source
 
-__all__ = ["combine_high", "combine_middle", "high_sums", "packed_multipliers", "reduced", "rescale_double",
+__all__ = ["clamped", "combine_high", "combine_middle", "high_sums", "packed_multipliers", "reduced", "rescale_double",
            "rescale_narrow", "rescale_split", "rescale_wide", "wide_parameters"]
 
 _INT16 = (-(1 << 15), (1 << 15) - 1)
@@ -32,7 +32,7 @@ def high_sums(*, shifts: bool = False) -> list[Uop]:
     return [_SUM | OUT]
 
 
-def _clamped(last: Uop, act_min: int, act_max: int) -> list[Uop]:
+def clamped(last: Uop, act_min: int, act_max: int) -> list[Uop]:
     """The last micro-operation, and those that clamp to an activation."""
     if (act_min, act_max) == _INT16:
         return [last | {"clamp": 1} | OUT]
@@ -47,7 +47,7 @@ def rescale_narrow(act_min: int, act_max: int, *, once: bool) -> list[Uop]:
     """
     rounding: Uop = {"truncate": 1, "rounding": Rounding.HALF_UP} if once else {"rounding": Rounding.HALF_AWAY}
     return [to(0, _SUM), to(1, STREAM_A, shifted(8)),
-            *_clamped({**reg_a(1), **reg_b(0), "alu": Alu.ADD, "multiply": Multiply.HIGH_PARAM,
+            *clamped({**reg_a(1), **reg_b(0), "alu": Alu.ADD, "multiply": Multiply.HIGH_PARAM,
                        "shift_source": ShiftSource.PARAM, **rounding}, act_min, act_max)]
 
 
@@ -65,7 +65,7 @@ def rescale_double(right: int, act_min: int, act_max: int) -> list[Uop]:
         to(0, reg_a(0), {"b_source": Source.ACC_OR_BIAS}, low()),
         to(0, reg_a(0), immediate((1 << 31) - 1), shifted(-2, _FLOOR), alu=Alu.AND),
         to(0, reg_a(0), reg_b(1), shifted(-29, _FLOOR), alu=Alu.ADD),
-        *_clamped({**reg_a(2), **reg_b(0), "alu": Alu.ADD, **shifted(-right, Rounding.HALF_UP)}, act_min, act_max)]
+        *clamped({**reg_a(2), **reg_b(0), "alu": Alu.ADD, **shifted(-right, Rounding.HALF_UP)}, act_min, act_max)]
 
 
 def rescale_wide(act_min: int, act_max: int) -> list[Uop]:
@@ -85,7 +85,7 @@ def rescale_wide(act_min: int, act_max: int) -> list[Uop]:
         to(3, reg_a(3), reg_b(0), alu=Alu.ADD, shift_source=ShiftSource.PARAM, rounding=Rounding.HALF_UP),
         to(1, reg_a(1), immediate((1 << 15) - 1), alu=Alu.AND),
         to(1, reg_a(1), STREAM_B, shift_source=ShiftSource.SHIFT_B, rounding=Rounding.HALF_UP),
-        *_clamped({**reg_a(3), **reg_b(1), "alu": Alu.ADD}, act_min, act_max)]
+        *clamped({**reg_a(3), **reg_b(1), "alu": Alu.ADD}, act_min, act_max)]
 
 
 def combine_middle() -> list[Uop]:

@@ -86,7 +86,7 @@ def _dense(g: _Graph, x: int) -> int:
 
 
 def _binary(g: _Graph, x: int) -> int:
-    op = g.pick("ADD", "SUB", "MUL", "MUL", "MAXIMUM")
+    op = g.pick("ADD", "SUB", "MUL", "MUL", "MAXIMUM", "SQUARED_DIFFERENCE")
     same = [y for y in g.live if y != x and g.shape(y) == g.shape(x) and (
         op != "MAXIMUM" or g.scale(y) == g.scale(x))]
     scale = g.scale(x) if op == "MAXIMUM" else g.near(g.scale(x))
@@ -95,8 +95,25 @@ def _binary(g: _Graph, x: int) -> int:
     options: dict[str, Any] = {} if op in ("MUL", "MAXIMUM") else {"pot_scale_int16": False}
     if op == "MAXIMUM":
         return g.b.add(op, [x, other])
+    if op == "SQUARED_DIFFERENCE":
+        return g.b.add(op, [x, other], scale=g.near(max(g.scale(x), g.scale(other))**2 * _SPREAD))
     natural = g.scale(x) * g.scale(other) * _SPREAD if op == "MUL" else max(g.scale(x), g.scale(other))
     return g.b.add(op, [x, other], scale=g.near(natural), fused_activation_function=g.pick(*ACTIVATIONS), **options)
+
+
+def _choice(g: _Graph, x: int) -> int:
+    """One or the other of two tensors, by a comparison."""
+    same = [y for y in g.live if y != x and g.shape(y) == g.shape(x) and g.scale(y) == g.scale(x)]
+    other = g.pick(*same) if same else g.b.constant(g.rng.integers(-9999, 9999, g.shape(x)).astype(np.int16),
+                                                    scale=g.scale(x))
+    condition = g.b.add(g.pick("LESS", "GREATER_EQUAL", "EQUAL", "NOT_EQUAL"), [x, other])
+    return g.b.add("SELECT_V2", [condition, x, other])
+
+
+def _prelu(g: _Graph, x: int) -> int:
+    x = g.image(x)
+    slopes = g.b.constant(g.rng.integers(-127, 128, (1, 1, g.shape(x)[3])).astype(np.int8), scale=g.near(2.0**-8))
+    return g.b.add("PRELU", [x, slopes], scale=g.near(g.scale(x)))
 
 
 def _matmul(g: _Graph, x: int) -> int:
@@ -138,7 +155,8 @@ def _resize(g: _Graph, x: int) -> int:
 
 def _mean(g: _Graph, x: int) -> int:
     axes = sorted(g.rng.choice(len(g.shape(x)), g.pick(1, 1, min(2, len(g.shape(x)))), replace=False).tolist())
-    return g.b.add("MEAN", [x, g.b.constant(axes)], keep_dims=True, scale=g.near(0.5 * g.scale(x)))
+    op = g.pick("MEAN", "MEAN", "SUM")
+    return g.b.add(op, [x, g.b.constant(axes)], keep_dims=True, scale=g.near((0.5 if op == "MEAN" else 4) * g.scale(x)))
 
 
 def _move(g: _Graph, x: int) -> int:
@@ -162,7 +180,7 @@ def _bytes(g: _Graph, x: int) -> int:
 
 _RECIPES: tuple[tuple[Callable[[_Graph, int], int], int], ...] = (
     (_conv, 4), (_depthwise, 2), (_dense, 3), (_binary, 5), (_unary, 4), (_pool, 2), (_mean, 1), (_move, 3),
-    (_bytes, 1), (_matmul, 2), (_resize, 1))
+    (_bytes, 1), (_matmul, 2), (_resize, 1), (_choice, 1), (_prelu, 1))
 
 
 def random_sixteen(seed: int) -> Model:

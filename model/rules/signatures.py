@@ -9,10 +9,10 @@ from dataclasses import dataclass
 __all__ = ["ACTIVATION_KINDS", "FLOAT_MOVES", "FLOAT_OPERATORS", "FLOAT_REDUCTIONS", "KINDS", "SIGNATURES",
            "Signature", "Slot"]
 
-#: Types of each kind. `q8` and `q16` are activations: one scale, one zero point; int32 and int64 of `q8or32`, `q8orint`
-#: and `q8or16or32` have neither.
+#: Types of each kind. `q8` and `q16` are activations: one scale, one zero point; int32 and int64 of `q8orint` and
+#: `q8or16or32` have neither.
 KINDS = {
-    "q8": ("int8",), "q16": ("int16",), "q8or16": ("int8", "int16"), "q8or32": ("int8", "int32"),
+    "q8": ("int8",), "q16": ("int16",), "q8or16": ("int8", "int16"),
     "q8orint": ("int8", "int32", "int64"), "q8or16or32": ("int8", "int16", "int32"),
     "w8": ("int8",), "w16": ("int16",),
     "w8or16": ("int8", "int16"), "b32": ("int32",),
@@ -46,13 +46,11 @@ _TABLE = {
     "index w8 q8or16 bias? -> q8or16": "TRANSPOSE_CONV",
     "q8 -> q8": "LOG_SOFTMAX L2_NORMALIZATION RELU_N1_TO_1 HARD_SWISH",
     "q8or16 -> q8or16": "AVERAGE_POOL_2D MAX_POOL_2D LOGISTIC TANH RELU RELU6 LEAKY_RELU SOFTMAX",
-    "q8 q8 -> q8": "PRELU",
+    "q8or16 q8 -> q8or16": "PRELU",
     "q8or16 q8or16 -> q8or16": "BATCH_MATMUL",
-    "q8or16or32 q8or16or32 -> q8or16or32": "ADD SUB MUL MAXIMUM MINIMUM",
-    "q8or32 q8or32 -> q8or32": "SQUARED_DIFFERENCE",
-    "q8or32 q8or32 -> bool": "LESS LESS_EQUAL GREATER GREATER_EQUAL EQUAL NOT_EQUAL",
-    "q8 index -> q8": "SUM",
-    "q8or16 index -> q8or16": "MEAN REDUCE_MAX REDUCE_MIN",
+    "q8or16or32 q8or16or32 -> q8or16or32": "ADD SUB MUL MAXIMUM MINIMUM SQUARED_DIFFERENCE",
+    "q8or16or32 q8or16or32 -> bool": "LESS LESS_EQUAL GREATER GREATER_EQUAL EQUAL NOT_EQUAL",
+    "q8or16 index -> q8or16": "MEAN SUM REDUCE_MAX REDUCE_MIN",
     "q8orint index -> q8orint": "REDUCE_PROD",
     "q8orint q8orint -> q8orint": "DIV",
     "bool index -> bool": "REDUCE_ANY REDUCE_ALL",

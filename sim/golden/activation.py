@@ -164,9 +164,10 @@ def leaky_relu_params(op: Operator, subgraph: Subgraph) -> LeakyReluParams:
 
 def prelu_params(op: Operator, subgraph: Subgraph) -> PreluParams:
     """Derive the integers of a PRELU."""
-    tensor = require_dtype(op, subgraph, "int8")
+    tensor = require_dtype(op, subgraph, "int8", "int16")
     alpha = require_dtype(op, subgraph, "int8", position=1)
     output = output_tensor(op, subgraph)
+    require(output.dtype == tensor.dtype, f"output must be {tensor.dtype}, not {output.dtype}")
     positive = factor(subgraph, [tensor.scale], output.scale)
     negative = factor(subgraph, [tensor.scale, alpha.scale], output.scale)
     return PreluParams(tensor.zero_point, alpha.zero_point, *quantize_multiplier(positive),
@@ -269,10 +270,11 @@ def unary(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
 
 @kernel("PRELU")
 def prelu(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
-    """Int8 rectifier with a learned slope per broadcast element on the negative side."""
+    """Int8 or int16 rectifier with a learned slope of int8 per broadcast element on the negative side."""
     p = prelu_params(op, subgraph)
     x = value(inputs, 0).astype(np.int64) - p.input_zero_point
     alpha = value(inputs, 1).astype(np.int64) - p.alpha_zero_point
     positive = multiply_by_quantized_multiplier(x, p.multiplier, p.shift)
     negative = multiply_by_quantized_multiplier(x * alpha, p.alpha_multiplier, p.alpha_shift)
-    return [narrow(np.where(x >= 0, positive, negative) + p.output_zero_point, -128, 127)]
+    dtype = value(inputs, 0).dtype.name
+    return [narrow(np.where(x >= 0, positive, negative) + p.output_zero_point, *dtype_range(dtype), dtype)]

@@ -15,6 +15,7 @@ from tq_hw.sim.golden.arith import (
     INT32_MIN,
     IntArray,
     activation_range,
+    dtype_range,
     multiply_by_quantized_multiplier,
     quantize_multiplier,
     wrap_int32,
@@ -82,7 +83,7 @@ class MulParams:
 
 @dataclass(frozen=True)
 class SquareParams:
-    """Derived integers of SQUARED_DIFFERENCE: both inputs on a common scale of 7 fraction bits, the square rescaled."""
+    """Derived integers of SQUARED_DIFFERENCE: both inputs on a common scale, of int8 with 7 fraction bits."""
 
     left_shift: int
     zero_point_1: int
@@ -158,17 +159,15 @@ def mul_params(op: Operator, subgraph: Subgraph) -> MulParams:
 def square_params(op: Operator, subgraph: Subgraph) -> SquareParams:
     """Derive the integers of a SQUARED_DIFFERENCE.
 
-    Raises `UnsupportedError` when the output multiplier is 1 or more: the engines abort on it.
+    Raises `UnsupportedError` when the output multiplier of int8 is 1 or more: the engines abort on it.
     """
-    first = require_dtype(op, subgraph, "int8")
-    second = require_dtype(op, subgraph, "int8", position=1)
-    output = output_tensor(op, subgraph)
-    require(output.dtype == "int8", f"output must be int8, not {output.dtype}")
-    left_shift, twice_max = 7, 2.0 * max(first.scale, second.scale)
-    real = twice_max * twice_max / ((1 << 2 * left_shift) * output.scale)
+    first, second, output = _operands(op, subgraph)
+    left_shift, twice_max = 0 if first.dtype == "int16" else 7, 2.0 * max(first.scale, second.scale)
+    real = twice_max * twice_max / float((1 << 2 * left_shift) * np.float32(output.scale))
     multiplier, shift = quantize_multiplier(real)
-    require(real < 1.0 and shift <= 0, f"output scale {output.scale} must be above {twice_max**2 / (1 << 14)}, 2^-12 "
-                                       "of the larger input scale's square")
+    require(left_shift == 0 or (real < 1.0 and shift <= 0),
+            f"output scale {output.scale} must be above {twice_max**2 / (1 << 14)}, 2^-12 of the larger input scale's "
+            "square")
     return SquareParams(left_shift, first.zero_point, *quantize_multiplier(first.scale / twice_max), second.zero_point,
                         *quantize_multiplier(second.scale / twice_max), multiplier, shift, output.zero_point)
 
@@ -179,8 +178,8 @@ def compare_params(op: Operator, subgraph: Subgraph) -> CompareParams:
     Raises `UnsupportedError` for an input scale of 1 or more: the reference kernel shifts by a
     negative count there, which C leaves undefined.
     """
-    first = require_dtype(op, subgraph, "int8")
-    second = require_dtype(op, subgraph, "int8", position=1)
+    first = require_dtype(op, subgraph, "int8", "int16")
+    second = require_dtype(op, subgraph, first.dtype, position=1)
     pairs = []
     for tensor in (first, second):
         multiplier, shift = quantize_multiplier(tensor.scale)
@@ -238,14 +237,15 @@ def mul(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
 
 @kernel("SQUARED_DIFFERENCE")
 def squared_difference(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
-    """Square of an int8 difference on a common scale; int32 as it is."""
-    if require_dtype(op, subgraph, "int8", "int32").dtype == "int32":
+    """Square of an int8 or int16 difference on a common scale; int32 as it is."""
+    if require_dtype(op, subgraph, "int8", "int16", "int32").dtype == "int32":
         return _plain(op, subgraph, inputs)
     p = square_params(op, subgraph)
     first = _rescaled(value(inputs, 0), p.zero_point_1, p.left_shift, p.multiplier_1, p.shift_1)
     second = _rescaled(value(inputs, 1), p.zero_point_2, p.left_shift, p.multiplier_2, p.shift_2)
     scaled = multiply_by_quantized_multiplier((first - second) ** 2, p.output_multiplier, p.output_shift)
-    return [narrow(scaled + p.output_zero_point, -128, 127)]
+    dtype = value(inputs, 0).dtype.name
+    return [narrow(scaled + p.output_zero_point, *dtype_range(dtype), dtype)]
 
 
 @kernel("MAXIMUM", "MINIMUM")
@@ -263,8 +263,12 @@ _COMPARISONS: dict[str, Callable[[IntArray, IntArray], Array]] = {
 
 @kernel(*_COMPARISONS)
 def compare(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
-    """Boolean comparison of two int8 tensors after rescaling each by its own scale; of int32 as they are."""
-    if require_dtype(op, subgraph, "int8", "int32").dtype == "int32":
+    """Boolean comparison of two tensors, each rescaled by its own scale; of int32 as they are.
+
+    LiteRT rescales int16 where it asks whether they are equal; their order is that of the codes, whatever the scales.
+    """
+    dtype = require_dtype(op, subgraph, "int8", "int16", "int32").dtype
+    if dtype == "int32" or (dtype == "int16" and op.op not in ("EQUAL", "NOT_EQUAL")):
         return [_COMPARISONS[op.op](value(inputs, 0), value(inputs, 1))]
     p = compare_params(op, subgraph)
     first = _rescaled(value(inputs, 0), p.zero_point_1, p.left_shift, p.multiplier_1, p.shift_1)

@@ -82,6 +82,24 @@ def constraint_tflm_kernel(op: Operator, subgraph: Subgraph) -> str | None:
     return None if is_float and op.op in ("EXP", "LOG", "NEG", "SQRT") else op.op
 
 
+@_rule("tflm", _UNDEFINED, "GREATER")
+@_rule("tflm", _REFUSED, "REDUCE_MAX", "REDUCE_MIN", "RESIZE_BILINEAR", "LESS", "LESS_EQUAL", "GREATER_EQUAL", "EQUAL",
+       "NOT_EQUAL", "SPACE_TO_DEPTH", "DEPTH_TO_SPACE", "GATHER", "GATHER_ND", "BATCH_TO_SPACE_ND", "SPACE_TO_BATCH_ND",
+       "MIRROR_PAD", "EMBEDDING_LOOKUP")
+@_rule("litert", _REFUSED, "SQUARED_DIFFERENCE", "SPACE_TO_DEPTH", "DEPTH_TO_SPACE")
+def constraint_sixteen_kernel(op: Operator, subgraph: Subgraph) -> str | None:
+    """Give it no int16: the engine's kernel does not take it."""
+    tensor = input_tensor(op, subgraph, 1 if op.op == "EMBEDDING_LOOKUP" else 0)
+    return None if tensor is None or tensor.dtype != "int16" else f"int16 for tensor {tensor.index}, {tensor.name!r}"
+
+
+@_rule("litert", _UNDEFINED, "SUM")
+def constraint_litert_sum(op: Operator, subgraph: Subgraph) -> str | None:
+    """Sum no int16: the kernel reads bytes."""
+    tensor = input_tensor(op, subgraph, 0)
+    return None if tensor is None or tensor.dtype != "int16" else f"int16 for tensor {tensor.index}, {tensor.name!r}"
+
+
 @_rule("litert", _REFUSED, "ELU", "CEIL", "ROUND")
 def constraint_litert_kernel(op: Operator, subgraph: Subgraph) -> str | None:
     """Use an operator that the reference resolver has."""

@@ -65,7 +65,7 @@ def mean_params(op: Operator, subgraph: Subgraph, axis_values: Array | None = No
 
     `axis_values` are the contents of input 1; by default its constant data.
     """
-    tensor = require_dtype(op, subgraph, *(("int8", "int16") if op.op == "MEAN" else ("int8",)))
+    tensor = require_dtype(op, subgraph, "int8", "int16")
     output = output_tensor(op, subgraph)
     require(output.dtype == tensor.dtype, f"output must be {tensor.dtype}, not {output.dtype}")
     if axis_values is None:
@@ -83,7 +83,7 @@ def mean_params(op: Operator, subgraph: Subgraph, axis_values: Array | None = No
         multiplier = (multiplier << spare) // count
         shift -= spare
     # LiteRT's SUM of int8 reads and writes uint8.
-    unsigned = op.op == "SUM" and subgraph.profile == "litert"
+    unsigned = op.op == "SUM" and subgraph.profile == "litert" and tensor.dtype == "int8"
     return MeanParams(reduced, count, tensor.zero_point, multiplier, shift, output.zero_point, unsigned)
 
 
@@ -105,7 +105,7 @@ def _real(op: Operator, x: Array, reduced: tuple[int, ...]) -> list[Array]:
 
 @kernel("MEAN", "SUM")
 def mean(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
-    """Int8 mean or sum over the axes of input 1; int16 mean; float32."""
+    """Int8 or int16 mean or sum over the axes of input 1; float32."""
     if value(inputs, 0).dtype == np.float32:
         return _real(op, value(inputs, 0), axes(value(inputs, 1), value(inputs, 0).ndim))
     p = mean_params(op, subgraph, value(inputs, 1))

@@ -1,6 +1,7 @@
 """16x8 operators compiled: random models of one operator, on executor and RTL == golden; what is refused of them."""
 
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +22,7 @@ from tq_hw.sim.oracles import ENGINES, available
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benches"))
 sys.path.insert(0, str(Path(__file__).parents[1] / "sim/golden"))
-from agreement import check_model, check_oracle, random_config
+from agreement import Refused, check_model, check_oracle, random_config
 from random_sixteen import OPERATORS
 
 #: Tables of 64 pages, which take long to compile: one of them stands for all.
@@ -71,7 +72,9 @@ def test_graphs_equal_golden() -> None:
 @pytest.mark.parametrize("profile", ["canon", "litert", "tflm"])
 def test_many_graphs_equal_golden(profile: str) -> None:
     for seed in range(20, 300):
-        check_model(random_sixteen(seed).under(profile), random_config(seed), seed, trials=False)
+        # What the profile's engine has no kernel of int16 for is refused.
+        with suppress(Refused):
+            check_model(random_sixteen(seed).under(profile), random_config(seed), seed, trials=False)
 
 
 @pytest.mark.xdist_group("tiny")
@@ -85,11 +88,13 @@ def test_golden_of_graphs_equals_the_public_engines(oracle: str) -> None:
     engine = "litert-ref" if oracle == "litert" else oracle
     if not available(engine):
         pytest.skip(f'{ENGINES[engine][0]} is not installed: pip install "tq-hw[oracles]"')
+    compared = 0
     for seed in range(20):
-        model = random_sixteen(seed)
-        # TFLite Micro has no kernel of int16 for it.
-        if oracle == "litert" or all(op.op != "RESIZE_BILINEAR" for op in model.main.operators):
-            check_oracle(model, seed, oracle)
+        # Either has operators of int16 that the other one lacks.
+        with suppress(Refused):
+            check_oracle(random_sixteen(seed), seed, oracle)
+            compared += 1
+    assert compared > 10
 
 
 def product(op: str, shape: tuple[int, ...], dims: tuple[int, ...], **options: OptionValue) -> Model:

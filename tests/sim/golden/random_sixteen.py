@@ -128,6 +128,36 @@ def binary(rng: Rng, op: str) -> bytes:
                          fused_activation_function=pick(rng, *ACTIVATIONS), **options))
 
 
+def compare(rng: Rng, op: str) -> bytes:
+    """Scales alike and far apart; equal numbers now and then."""
+    b = ModelBuilder(op)
+    dims = shape(rng)
+    left = _input(rng, b, *dims)
+    other = tuple(1 if rng.random() < 0.25 else size for size in dims) if rng.random() < 0.4 else dims
+    scale = b.tensors[left].scale * pick(rng, 1, 1, 0.37, 2.9, 80)
+    return b.build(b.add(op, [left, b.input(other, "int16", scale=float(np.float32(scale)))]))
+
+
+def squared_difference(rng: Rng, op: str) -> bytes:
+    b = ModelBuilder(op)
+    dims = shape(rng)
+    left = _input(rng, b, *dims)
+    other = tuple(1 if rng.random() < 0.25 else size for size in dims) if rng.random() < 0.4 else dims
+    right = b.input(other, "int16", scale=float(np.float32(b.tensors[left].scale * 10.0 ** rng.uniform(-2, 2))))
+    larger = max(b.tensors[left].scale, b.tensors[right].scale)
+    return b.build(b.add(op, [left, right], scale=float(np.float32(larger**2 * 20000 * pick(rng, 0.01, 0.4, 1, 2, 9)))))
+
+
+def prelu(rng: Rng, op: str) -> bytes:
+    """Slopes by channel, or one of each element; they are int8."""
+    b = ModelBuilder(op)
+    dims = shape(rng, 4)
+    source = _input(rng, b, *dims)
+    slopes = b.constant(int8(rng, *pick(rng, (1, 1, dims[3]), dims[1:], (1, 1, 1))),
+                        scale=float(np.float32(10.0 ** rng.uniform(-4, -1))), zero_point=pick(rng, 0, 0, 7, -128))
+    return b.build(b.add(op, [source, slopes], scale=float(np.float32(b.tensors[source].scale * pick(rng, 0.4, 1, 3)))))
+
+
 def pool(rng: Rng, op: str) -> bytes:
     b = ModelBuilder(op)
     source = _input(rng, b, 1, *shape(rng, 3, 12))
@@ -154,7 +184,8 @@ def unary(rng: Rng, op: str) -> bytes:
 def pointwise(rng: Rng, op: str) -> bytes:
     """Functions of any code, of those not below 0 for roots."""
     b = ModelBuilder(op)
-    scale = float(np.float32(10.0 ** rng.uniform(-6, -2.5)))
+    # From 88 on e to the argument is infinite in float32.
+    scale = float(np.float32(10.0 ** rng.uniform(-6, -2.7 if op == "EXP" else -2.5)))
     source = b.input((999,), "int16", scale=scale)
     if op in ("RSQRT", "SQRT"):
         source = b.add("RELU", [source])
@@ -177,7 +208,7 @@ def mean(rng: Rng, op: str) -> bytes:
     dims = shape(rng, most=9)
     source = _input(rng, b, *dims)
     axes = rng.choice(len(dims), int(rng.integers(1, len(dims) + 1)), replace=False).tolist()
-    if op != "MEAN":
+    if op not in ("MEAN", "SUM"):
         return b.build(b.add(op, [source, b.constant(axes)], keep_dims=bool(rng.integers(2))))
     return b.build(b.add(op, [source, b.constant(axes)], keep_dims=bool(rng.integers(2)),
                          scale=float(np.float32(b.tensors[source].scale * pick(rng, 0.1, 1, 2)))))
@@ -225,10 +256,12 @@ _MOVES = ("RESHAPE", "CONCATENATION", "PAD", "TRANSPOSE", "SLICE", "PACK", "RESI
 OPERATORS: dict[str, Generator] = {
     "CONV_2D": conv, "DEPTHWISE_CONV_2D": conv, "TRANSPOSE_CONV": transpose_conv, "FULLY_CONNECTED": fully_connected,
     **dict.fromkeys(("ADD", "SUB", "MUL", "MAXIMUM", "MINIMUM"), binary),
+    **dict.fromkeys(("LESS", "LESS_EQUAL", "GREATER", "GREATER_EQUAL", "EQUAL", "NOT_EQUAL"), compare),
+    "SQUARED_DIFFERENCE": squared_difference, "PRELU": prelu,
     **dict.fromkeys(("AVERAGE_POOL_2D", "MAX_POOL_2D"), pool),
     **dict.fromkeys(("LOGISTIC", "TANH", "RELU", "RELU6", "LEAKY_RELU"), unary),
     **dict.fromkeys(("ABS", "NEG", "EXP", "LOG", "GELU", "RSQRT", "SQRT"), pointwise),
-    "BATCH_MATMUL": matmul, "RESIZE_BILINEAR": resize, "SOFTMAX": softmax, "MEAN": mean,
+    "BATCH_MATMUL": matmul, "RESIZE_BILINEAR": resize, "SOFTMAX": softmax, "MEAN": mean, "SUM": mean,
     "REDUCE_MAX": mean, "REDUCE_MIN": mean, **dict.fromkeys(_MOVES, move),
     **dict.fromkeys(("int16:int8", "int8:int16", "int16:int16"), quantize),
 }

@@ -143,6 +143,31 @@ def to_int32() -> bytes:
     return b.build(y)
 
 
+def wide(op: str) -> bytes:
+    """One operator of int16."""
+    b = ModelBuilder()
+    x = b.input((1, 4, 4, 4), "int16", scale=0.5)
+    pairs = b.constant([[0, 0]] * 4)
+    made: dict[str, Callable[[], int]] = {
+        "SPACE_TO_DEPTH": lambda: b.add(op, [x], block_size=2), "DEPTH_TO_SPACE": lambda: b.add(op, [x], block_size=2),
+        "GATHER": lambda: b.add(op, [x, b.constant([1, 0])], axis=1),
+        "GATHER_ND": lambda: b.add(op, [x, b.constant([[0, 1], [0, 2]])]),
+        "BATCH_TO_SPACE_ND": lambda: b.add(op, [x, b.constant([1, 1]), b.constant([[0, 0]] * 2)]),
+        "SPACE_TO_BATCH_ND": lambda: b.add(op, [x, b.constant([1, 1]), b.constant([[0, 0]] * 2)]),
+        "MIRROR_PAD": lambda: b.add(op, [x, pairs], mode="REFLECT"),
+        "EMBEDDING_LOOKUP": lambda: b.add(op, [b.input((3,), "int32"), x]),
+        "RESIZE_BILINEAR": lambda: b.add(op, [x, b.constant([8, 8])]),
+        **{name: lambda: b.add(op, [x, b.constant([1])]) for name in ("REDUCE_MAX", "REDUCE_MIN", "SUM")}}
+    return b.build(made[op]() if op in made else b.add(op, [x, b.input((1, 4, 4, 4), "int16", scale=0.5)]))
+
+
+#: Operators whose kernels take no int16, by profile, and the index of the tensor that is of it.
+NOT_WIDE = {"tflm": ("REDUCE_MAX", "REDUCE_MIN", "RESIZE_BILINEAR", "LESS", "LESS_EQUAL", "GREATER_EQUAL", "EQUAL",
+                     "NOT_EQUAL", "SPACE_TO_DEPTH", "DEPTH_TO_SPACE", "GATHER", "GATHER_ND",
+                     "BATCH_TO_SPACE_ND", "SPACE_TO_BATCH_ND", "MIRROR_PAD", "EMBEDDING_LOOKUP"),
+            "litert": ("SQUARED_DIFFERENCE", "SPACE_TO_DEPTH", "DEPTH_TO_SPACE")}
+
+
 def svdf(dtype: str, bias_scale: float) -> bytes:
     b = ModelBuilder()
     x = b.input((1, 3), scale=0.5)
@@ -180,6 +205,13 @@ REFUSED = [
      "undefined"),
     ("litert", one("ELU"), "operator 0 (ELU)", "Use an operator that the reference resolver has; found ELU. LiteRT "
      "refuses it"),
+    *((profile, wide(op), f"operator 0 ({op})", "Give it no int16: the engine's kernel does not take it; found int16 "
+       f"for tensor 0, 't0'. {name} refuses it") for profile, name in (("tflm", "TFLite Micro"), ("litert", "LiteRT"))
+      for op in NOT_WIDE[profile]),
+    ("tflm", wide("GREATER"), "operator 0 (GREATER)", "Give it no int16: the engine's kernel does not take it; found "
+     f"int16 for tensor 0, 't0'. {UNDEFINED}"),
+    ("litert", wide("SUM"), "operator 0 (SUM)", "Sum no int16: the kernel reads bytes; found int16 for tensor 0, 't0'. "
+     "LiteRT's result is undefined"),
     ("litert", without_bias(), "operator 0 (CONV_2D)", "Have a bias; found none. LiteRT refuses it"),
     ("litert", to_int32(), "operator 0 (QUANTIZE)", "Make no int32 of int8 or uint8; found int8 to int32. LiteRT "
      "refuses it"),

@@ -1,0 +1,78 @@
+"""Operators of 16x8 models on two tensors, element by element, in the vector unit."""
+
+from tq_hw.compiler.ir.staged import Flat
+from tq_hw.compiler.ir.value import TYPE_CODES, Value, element_count
+from tq_hw.compiler.lower.legalize import Legalizer
+from tq_hw.compiler.programs.sixteen import clamped
+from tq_hw.compiler.programs.words import (
+    OUT,
+    STREAM_A,
+    STREAM_B,
+    Uop,
+    immediate,
+    low,
+    reg_a,
+    reg_b,
+    rescale,
+    shifted,
+    to,
+)
+from tq_hw.isa.uop import Alu, Source
+from tq_hw.model.graph import Operator, Subgraph
+from tq_hw.sim.golden import activation, elementwise
+
+__all__ = ["lower_binary_wide"]
+
+_INT16 = TYPE_CODES["int16"]
+_STREAMS: Uop = STREAM_A | STREAM_B
+_ZERO: Uop = {"a_source": Source.IMMEDIATE, "immediate": 0}
+
+
+def _common(p: elementwise.AddParams | elementwise.SquareParams | elementwise.CompareParams) -> tuple[Uop, ...]:
+    """Both streams on a common scale, in registers 0 and 1."""
+    return (to(0, STREAM_A, shifted(p.left_shift)), to(0, reg_a(0), rescale(p.multiplier_1, p.shift_1)),
+            to(1, _ZERO, STREAM_B, shifted(p.left_shift), alu=Alu.ADD),
+            to(1, reg_a(1), rescale(p.multiplier_2, p.shift_2)))
+
+
+def _prelu(op: Operator, subgraph: Subgraph) -> tuple[Uop, ...]:
+    """The two sides add up, as either is 0 for a 0; stream B has slopes of int8."""
+    p = activation.prelu_params(op, subgraph)
+    slope = to(1, _ZERO, STREAM_B, alu=Alu.ADD), to(1, reg_a(1), immediate(p.alpha_zero_point), alu=Alu.SUB)
+    return (*slope, to(0, STREAM_A, immediate(0), alu=Alu.MIN), to(0, reg_a(0), reg_b(1), low()),
+            to(0, reg_a(0), rescale(p.alpha_multiplier, p.alpha_shift)), to(1, STREAM_A, immediate(0), alu=Alu.MAX),
+            to(1, reg_a(1), rescale(p.multiplier, p.shift)),
+            {**reg_a(0), **reg_b(1), "alu": Alu.ADD, "clamp": 1, **OUT})
+
+
+def _binary(op: Operator, subgraph: Subgraph) -> tuple[Uop, ...]:
+    """Program of two streams."""
+    if op.op in ("MAXIMUM", "MINIMUM"):
+        return ({**_STREAMS, "alu": Alu[op.op[:3]], **OUT},)
+    if op.op == "MUL":
+        m = elementwise.mul_params(op, subgraph)
+        return (to(0, _STREAMS, low()),
+                *clamped({**reg_a(0), **rescale(m.multiplier, m.shift)}, m.act_min, m.act_max))
+    if op.op == "PRELU":
+        return _prelu(op, subgraph)
+    if op.op in ("EQUAL", "NOT_EQUAL"):
+        return (*_common(elementwise.compare_params(op, subgraph)),
+                {**reg_a(0), **reg_b(1), "alu": Alu[op.op], **OUT})
+    if op.op.startswith(("LESS", "GREATER")):
+        return ({**_STREAMS, "alu": Alu[op.op.replace("GREATER", "LESS")], **OUT},)
+    if op.op == "SQUARED_DIFFERENCE":
+        s = elementwise.square_params(op, subgraph)
+        return (*_common(s), to(0, reg_a(0), reg_b(1), alu=Alu.SUB), to(0, reg_a(0), reg_b(0), low()),
+                {**reg_a(0), **rescale(s.output_multiplier, s.output_shift), "clamp": 1, **OUT})
+    p = elementwise.add_params(op, subgraph)
+    last: Uop = {**reg_a(0), **reg_b(1), "alu": Alu[op.op], **rescale(p.output_multiplier, p.output_shift)}
+    return (*_common(p), *clamped(last, p.act_min, p.act_max))
+
+
+def lower_binary_wide(state: Legalizer, op: Operator, inputs: tuple[Value, Value]) -> None:
+    """Two tensors of the output's shape, element by element."""
+    output = state.subgraph.tensors[op.outputs[0]]
+    dtypes = _INT16, TYPE_CODES[state.tensor(op, 1).dtype]
+    state.layers.append(Flat(op.index, op.op, inputs[::-1] if op.op.startswith("GREATER") else inputs,
+                             state.output(op), element_count(output.shape), dtypes, TYPE_CODES[output.dtype],
+                             _binary(op, state.subgraph)))
