@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tq_hw.sim.golden.arith import IntArray, round_half_away
+from tq_hw.sim.golden.registry import require
 
 __all__ = ["Function", "interpolated", "sampled"]
 
@@ -21,12 +22,15 @@ _STEPS, _STEP_BITS = 512, 7
 def sampled(low: float, high: float, scale: float, function: Function, kind: type[np.floating[Any]]) -> IntArray:
     """513 samples, each less half of what a line to the next one misses in the middle, in float32 or double.
 
-    `low` and `high` are the first and the last code times the scale.
+    `low` and `high` are the first and the last code times the scale. Raises `UnsupportedError` where one is infinite.
     """
     step = kind((kind(high) - kind(low)) / kind(_STEPS))
     inverse = kind(65536) / (kind(scale) * kind(_HIGH) - kind(scale) * kind(_LOW))
     at = kind(low) + np.arange(_STEPS + 1).astype(kind) * step
-    value, middle = function(at) * inverse, round_half_away(function(at[:-1] + step / kind(2)) * inverse)
+    with np.errstate(over="ignore"):
+        value, middle = function(at) * inverse, round_half_away(function(at[:-1] + step / kind(2)) * inverse)
+    require(bool(np.isfinite(value).all()), "results must be finite in float32 for all codes, else the kernels are "
+                                            "undefined; use a smaller input scale")
     samples = round_half_away(value[:-1])
     between = round_half_away((value[1:] + samples.astype(kind)) / kind(2))
     samples -= round_half_away((between - middle) / 2)
