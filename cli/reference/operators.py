@@ -19,7 +19,7 @@ from tq_hw.model.graph import PROFILES
 from tq_hw.model.rules.check import rules_of
 from tq_hw.model.rules.shape_values import ONLY_KNOWN
 from tq_hw.model.rules.signatures import FLOAT_MOVES, FLOAT_OPERATORS, KINDS, SIGNATURES, Slot
-from tq_hw.sim.golden.pointwise import POINTWISE
+from tq_hw.sim.golden.pointwise import POINTWISE, WIDE
 from tq_hw.sim.golden.profiles import profile_rules
 
 __all__ = ["RECORD", "OperatorRow", "as_records", "page", "rows", "types_of"]
@@ -98,7 +98,7 @@ def _types(slots: tuple[Slot, ...], many: bool) -> str:
 def types_of(op: str) -> str:
     """Return the types of an operator's inputs and outputs."""
     if op in POINTWISE:
-        return "int8 -> int8"
+        return "int8/int16 -> int8/int16" if op in WIDE else "int8 -> int8"
     signature = SIGNATURES[op]
     return (f"{_types(signature.inputs, signature.many_inputs)} -> "
             f"{_types(signature.outputs, signature.many_outputs)}")

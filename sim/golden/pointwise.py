@@ -15,7 +15,7 @@ from tq_hw.model.graph import Operator, Subgraph
 from tq_hw.sim.golden.arith import IntArray, dtype_range
 from tq_hw.sim.golden.registry import Array, Inputs, kernel, narrow, output_tensor, require, require_dtype, value
 
-__all__ = ["POINTWISE", "load_all", "pointwise", "results"]
+__all__ = ["POINTWISE", "WIDE", "load_all", "pointwise", "results"]
 
 Function = Callable[[Operator, Subgraph, IntArray], IntArray]
 #: Functions by operator.
@@ -23,7 +23,7 @@ POINTWISE: dict[str, Function] = {}
 
 
 #: Those that the engines have for int16, too, and those of them whose input must not be below its zero point.
-_WIDE: set[str] = set()
+WIDE: set[str] = set()
 _NOT_NEGATIVE: set[str] = set()
 
 
@@ -38,7 +38,7 @@ def pointwise(name: str, *, wide: bool = False, negative: bool = True) -> Callab
             return [table[x.astype(np.int64) + len(table) // 2]]
         POINTWISE[name] = function
         if wide:
-            _WIDE.add(name)
+            WIDE.add(name)
         if not negative:
             _NOT_NEGATIVE.add(name)
         return function
@@ -50,7 +50,7 @@ def results(op: Operator, subgraph: Subgraph) -> Array:
 
     Raises `UnsupportedError` for types that the engines do not have. Where they refuse to run, a result is any.
     """
-    source, output = require_dtype(op, subgraph, "int8", *(("int16",) if op.op in _WIDE else ())), output_tensor(
+    source, output = require_dtype(op, subgraph, "int8", *(("int16",) if op.op in WIDE else ())), output_tensor(
         op, subgraph)
     require(output.dtype == source.dtype and output.quantization is not None,
             f"output must be {source.dtype} with a scale and a zero point, not {output.dtype}")
