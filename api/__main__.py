@@ -1,6 +1,6 @@
 """`python -m tq_hw` is `tq-hw`."""
 
-from tq_hw.cli.main import main
+from tq_hw.cli.start import main
 
 if __name__ == "__main__":
     main()

@@ -1,5 +1,7 @@
 """`tq-hw`: the command line. Commands are one file each; errors become one message and an exit code here.
 
+A command is imported when it is called: together they take most of a second.
+
 Exit codes: 0 done; 1 results differ; 2 bad input; 3 a tool or package is missing; 4 a tool failed or a
 target was missed; 5 device or link error; 130 interrupted.
 """
@@ -8,24 +10,11 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
+from importlib import import_module
 
 import click
 
-from tq_hw.cli.commands.boards import boards_command
-from tq_hw.cli.commands.build import build_command
-from tq_hw.cli.commands.compile import compile_command
-from tq_hw.cli.commands.configs import configs_command
-from tq_hw.cli.commands.doctor import doctor_command
-from tq_hw.cli.commands.emulate import emulate_command
-from tq_hw.cli.commands.explore import explore_command
-from tq_hw.cli.commands.generate import generate_command
-from tq_hw.cli.commands.ops import ops_command
-from tq_hw.cli.commands.program import program_command
-from tq_hw.cli.commands.report import report_command
-from tq_hw.cli.commands.resources import resources_command
-from tq_hw.cli.commands.run import run_command
-from tq_hw.cli.commands.sim import sim_command
-from tq_hw.cli.commands.verify import verify_command
+from tq_hw.cli.shared.installed import not_installed
 from tq_hw.cli.shared.options import debug_option, debugging
 from tq_hw.cli.shared.text import set_up_streams
 from tq_hw.isa.config import ConfigError
@@ -35,20 +24,53 @@ from tq_hw.model.errors import OptionError, TqError
 
 __all__ = ["main", "run", "tq_hw"]
 
-BAD_INPUT, TOOL_FAILED, INTERRUPTED = 2, 4, 130
+BAD_INPUT, MISSING_TOOL, TOOL_FAILED, INTERRUPTED = 2, 3, 4, 130
+#: What `tq-hw --help` says of each; `cli/commands/NAME.py` has `NAME_command`.
+_COMMANDS = {
+    "boards": "List the boards, their memories and tools.",
+    "build": "Make the bitstream of a board, after verification.",
+    "compile": "Compile a model; report cycles, bytes and bounds.",
+    "configs": "List the built-in configurations.",
+    "doctor": "Show what is installed, what is missing, and the cache.",
+    "emulate": "Run a board in the simulator until interrupted.",
+    "explore": "Search the machines that fit for the fastest ones.",
+    "generate": "Write the accelerator as a Verilog core for your SoC.",
+    "ops": "List the supported operators and their limits.",
+    "program": "Load the bitstream that `build` made into a board.",
+    "report": "Write a page: layers, roofline, timeline, memories.",
+    "resources": "Estimate what a configuration takes of an FPGA.",
+    "run": "Run a model on an accelerator in hardware.",
+    "sim": "Run a model on an engine; report cycles per layer.",
+    "verify": "Check every integer of a model on an engine.",
+}
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+class _Commands(click.Group):
+    """Commands by name, imported one by one."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return all names."""
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return a command, None if there is none of that name."""
+        if cmd_name not in _COMMANDS:
+            return None
+        found = getattr(import_module(f"tq_hw.cli.commands.{cmd_name}"), f"{cmd_name}_command")
+        assert isinstance(found, click.Command)
+        return found
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the list of commands without importing them."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(_COMMANDS.items()))
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(package_name="tq-hw", prog_name="tq-hw", message="%(prog)s %(version)s")
 @debug_option
 def tq_hw() -> None:
     """Compile int8 .tflite models for the accelerator, run them, and check every integer."""
-
-
-for command in (compile_command, sim_command, verify_command, build_command, generate_command, program_command,
-                run_command, emulate_command, report_command, explore_command, resources_command, boards_command,
-                configs_command, ops_command, doctor_command):
-    tq_hw.add_command(command)
 
 
 def describe(error: BaseException) -> tuple[int, str]:
@@ -66,6 +88,8 @@ def describe(error: BaseException) -> tuple[int, str]:
         return BAD_INPUT, f"{error.filename or _nameless(error)}: {error.strerror or error}"
     if isinstance(error, MemoryError):
         return TOOL_FAILED, "out of memory; try a smaller model, fewer --sets, or --engine golden"
+    if isinstance(error, ModuleNotFoundError) and (message := not_installed(error)):
+        return MISSING_TOOL, message
     return TOOL_FAILED, (f"internal error: {type(error).__name__}: {error}; this is a defect of tq-hw, please report "
                          "it with the traceback that --debug shows")
 

@@ -29,7 +29,7 @@ def describe_board(board: Board) -> dict[str, object]:
     }
 
 
-@click.command("boards", short_help="List the boards, their memories and tools.")
+@click.command("boards")
 @json_option
 @wide_option
 @debug_option

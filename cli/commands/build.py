@@ -142,7 +142,7 @@ def print_report(report: dict[str, Any], folder: Path) -> None:
         click.echo(f"{folder / report['bitstream']}: {report['bitstream_bytes']:,} bytes")
 
 
-@click.command("build", short_help="Make the bitstream of a board, after verification.")
+@click.command("build")
 @click.option("--board", "board_name", metavar="BOARD", required=True, help="`tq-hw boards` lists them.")
 @click.option("-o", "--dir", "folder", metavar="DIR", help="Folder of all that is made.  [default: build/BOARD]")
 @click.option("--model", "model_file", metavar="MODEL.tflite", help="Model to verify with, and to compile for the "

@@ -84,7 +84,7 @@ def _fit(path: str, board_name: str, given: Sequence[str], profile: str | None, 
                         f"{board.name}")
 
 
-@click.command("compile", short_help="Compile a model; report cycles, bytes and bounds.")
+@click.command("compile")
 @click.argument("model_file", metavar="MODEL.tflite")
 @click.option("-o", "--output", metavar="OUT", help="The compiled file, or with .tflite a model whose accelerated "
               "parts are custom operators.  [default: the model's name with .tqm, with --partition _tq.tflite, in the "

@@ -136,7 +136,7 @@ def clear_cache() -> tuple[Path, int]:
     return folder, size
 
 
-@click.command("doctor", short_help="Show what is installed, what is missing, and the cache.")
+@click.command("doctor")
 @click.option("--clear-cache", "clear", is_flag=True, help="Remove the simulators that were built; they are built "
               "again when they are needed.")
 @json_option

@@ -38,7 +38,7 @@ def _make_link(path: str, port: str) -> None:
         raise OptionError(f"--port {path}: cannot be made: {error.strerror or error}") from None
 
 
-@click.command("emulate", short_help="Run a board in the simulator until interrupted.")
+@click.command("emulate")
 @click.option("--board", "board_name", metavar="BOARD", required=True, help="`tq-hw boards` lists them.")
 @click.option("--memory", "memory_name", metavar="KIND", help="Memory of the board.  [default: its first]")
 @click.option("--faults", type=click.IntRange(0, 2**31 - 1), metavar="SEED",

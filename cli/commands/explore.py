@@ -138,7 +138,7 @@ def _reports(html: str, found: Exploration, aims: Sequence[Aim], target: Target,
     return write_reports(html, finalists_of(found, finalists), aims, report)
 
 
-@click.command("explore", short_help="Search the machines that fit for the fastest ones.")
+@click.command("explore")
 @click.argument("models", metavar="MODEL...", nargs=-1, required=True)
 @click.option("--board", "board_name", metavar="BOARD", help="Board whose device and memory are the limits.")
 @click.option("--memory", "memory_name", metavar="NAME", help="The board's memory.  [default: the first that was "

@@ -23,7 +23,7 @@ def _choice(key: str, text: str) -> Callable[[Function], Function]:
                         help=f"{text}  [default: {DEFAULTS[key]}]")
 
 
-@click.command("generate", short_help="Write the accelerator as a Verilog core for your SoC.")
+@click.command("generate")
 @config_option
 @_choice("control", "Bus to the registers; plain is the machine's own.")
 @_choice("memory_bus", "Bus to memory.")

@@ -13,7 +13,7 @@ _COLUMNS = (Column("operator"), Column("units", least=10, folds=True), Column("c
             Column("equal to", least=12, folds=True), Column("rules and limits", least=24, folds=True))
 
 
-@click.command("ops", short_help="List the supported operators and their limits.")
+@click.command("ops")
 @json_option
 @wide_option
 @debug_option

@@ -95,7 +95,7 @@ def _make_mixed_page(path: str, target: Target, engine: str, shapes: InputShapes
     return Page(render(report, parts, target.memory, before).encode(), difference, report)
 
 
-@click.command("report", short_help="Write a page: layers, roofline, timeline, memories.")
+@click.command("report")
 @click.argument("model_file", metavar="MODEL.tflite")
 @click.option("-o", "--output", metavar="OUT.html", required=True, help="The page to write.")
 @click.option("--engine", type=click.Choice(["rtl", "executor"]), default="rtl", show_default=True,

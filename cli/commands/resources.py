@@ -64,7 +64,7 @@ def _count(value: float) -> str:
     return f"{value:,.10g}"
 
 
-@click.command("resources", short_help="Estimate what a configuration takes of an FPGA.")
+@click.command("resources")
 @config_option
 @click.option("--board", "board_name", metavar="BOARD", help="A board: its configuration unless --config is given, its "
               "family, and what it has in addition to the machine.")

@@ -89,7 +89,7 @@ def _print_board(report: Report) -> None:
     print_pairs(lines)
 
 
-@click.command("run", short_help="Run a model on an accelerator in hardware.")
+@click.command("run")
 @click.argument("path", metavar="MODEL")
 @attached_options
 @click.option("--inputs", "inputs_file", metavar="IN.npz|PICTURE", help="Input arrays, as for `sim`.  [default: drawn]")

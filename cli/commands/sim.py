@@ -109,7 +109,7 @@ def _finish_mixed(mixed: MixedSubject, shapes: InputShapes, inputs: list[InputSe
         raise MismatchError(difference)
 
 
-@click.command("sim", short_help="Run a model on an engine; report cycles per layer.")
+@click.command("sim")
 @click.argument("path", metavar="MODEL.tflite|OUT")
 @click.option("--inputs", "inputs_file", metavar="IN.npz|PICTURE", help="Input arrays, named by tensor or input_0, "
               "input_1, ...; one more axis in front holds several sets. Or a picture (PNG, JPEG, ...), which is "

@@ -32,7 +32,7 @@ from tq_hw.sim.engines import ORACLES
 __all__ = ["verify_command"]
 
 
-@click.command("verify", short_help="Check every integer of a model on an engine.")
+@click.command("verify")
 @click.argument("paths", metavar="PATH...", nargs=-1, required=True)
 @engine_option
 @partition_option

@@ -12,7 +12,7 @@ from textwrap import fill
 from typing import Any
 
 from tq_hw.cli.reference.engines import engines_of
-from tq_hw.cli.reference.programs import listing
+from tq_hw.cli.reference.programs import UNITS
 from tq_hw.compiler.lower.constraints import limits_of
 from tq_hw.compiler.lower.legalize import supported_operators
 from tq_hw.model.graph import PROFILES
@@ -112,9 +112,10 @@ def _record() -> dict[str, Any]:
 def rows() -> list[OperatorRow]:
     """Return one row for each operator, by name."""
     record, found = _record(), []
+    units_of: dict[str, str] = json.loads(UNITS.read_text(encoding="utf-8"))
     for op in supported_operators():
         measured = record["cycles"].get(op, {})
-        units = listing(op)[0]
+        units = units_of.get(op, "")
         per_element = measured["cycles"] / measured["elements"] if measured.get("cycles") and units else None
         found.append(OperatorRow(
             op, types_of(op), engines_of(op), units, rules_of(op), limits_of(op), per_element,

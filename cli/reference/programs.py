@@ -1,10 +1,14 @@
 """Write the page of programs: `python -m tq_hw.cli.reference.programs > docs/reference/programs.md`.
 
-For each operator, what the units do for a model of typical size: all of it is read from a compiled program.
+For each operator, what the units do for a model of typical size: all of it is read from a compiled program. With
+`--units > cli/reference/units.json` only the units of each, which `tq-hw ops` prints without compiling anything.
 """
 
+import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from pathlib import Path
 
 from tq_hw.compiler import compile_model
 from tq_hw.compiler.lower.legalize import supported_operators
@@ -14,8 +18,10 @@ from tq_hw.isa.layout import ArrayMode, Unit, VectorKind
 from tq_hw.isa.uop import Activation, Alu, Destination, Multiply, Reduce, Rounding, ShiftSource, Source
 from tq_hw.model.samples.typical import typical
 
-__all__ = ["listing", "page", "text_of"]
+__all__ = ["UNITS", "listing", "page", "text_of", "units_page"]
 
+#: Units by operator, as `listing` gives them.
+UNITS = Path(__file__).with_name("units.json")
 _CONFIG = "n16"
 _HEAD = """# What the units do for each operator
 
@@ -99,6 +105,7 @@ def _program(operation: Operation) -> Iterator[str]:
         yield f"{bar:>6}{line}" if last >= first and repeats > 1 else line
 
 
+@cache
 def listing(op: str) -> tuple[str, list[list[str]]]:
     """Return the units that work for an operator, and its vector programs."""
     compiled = compile_model(typical(op), load_config(_CONFIG))
@@ -137,5 +144,10 @@ def page(operators: Sequence[str] | None = None) -> str:
     return "\n".join(parts)
 
 
+def units_page() -> str:
+    """Return the units of every operator as JSON."""
+    return json.dumps({op: listing(op)[0] for op in supported_operators()}, indent=1) + "\n"
+
+
 if __name__ == "__main__":
-    sys.stdout.write(page())
+    sys.stdout.write(units_page() if sys.argv[1:] == ["--units"] else page())

@@ -62,8 +62,8 @@ def test_commands_are_found() -> None:
 @pytest.mark.parametrize(("page", "line"), COMMANDS, ids=[f"{page.name}: {line}" for page, line in COMMANDS])
 def test_command_and_options_exist(page: Path, line: str) -> None:
     name, *arguments = arguments_of(line)
-    command = group.commands[name]
-    assert isinstance(command, click.Command)
+    command = group.get_command(click.Context(group), name)
+    assert command is not None
     with command.make_context(name, arguments):
         pass
 

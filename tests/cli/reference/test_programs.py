@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tq_hw.cli.reference.programs import page, text_of
+from tq_hw.cli.reference.programs import UNITS, page, text_of, units_page
 from tq_hw.compiler.programs.words import (
     OUT,
     STREAM_A,
@@ -26,6 +26,11 @@ PAGE = Path(__file__).parents[3] / "docs" / "reference" / "programs.md"
 def test_page_is_up_to_date() -> None:
     assert PAGE.read_text(encoding="utf-8") == page(), (
         "run: python -m tq_hw.cli.reference.programs > docs/reference/programs.md")
+
+
+def test_units_are_up_to_date() -> None:
+    assert UNITS.read_text(encoding="utf-8") == units_page(), (
+        "run: python -m tq_hw.cli.reference.programs --units > cli/reference/units.json")
 
 
 @pytest.mark.parametrize(("uop", "line"), [

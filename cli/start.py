@@ -1,0 +1,22 @@
+"""Entry point of the installed program: a package that is missing is one message, whichever it is."""
+
+import sys
+
+from tq_hw.cli.shared.installed import not_installed
+
+__all__ = ["main"]
+
+_MISSING_TOOL = 3
+
+
+def main() -> None:
+    """Run the command line."""
+    try:
+        from tq_hw.cli import main as command_line
+    except ModuleNotFoundError as error:
+        message = not_installed(error)
+        if not message:
+            raise
+        print(f"tq-hw: {message}", file=sys.stderr)
+        sys.exit(_MISSING_TOOL)
+    command_line.main()
