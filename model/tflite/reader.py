@@ -7,6 +7,7 @@ in `order.py`, the rules of single operators in `check.py`. All of them raise `M
 
 import math
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,7 @@ from tq_hw.model.graph import Model, Operator, Quantization, Subgraph, Tensor
 from tq_hw.model.rules.check import check_model
 from tq_hw.model.rules.decided import decided
 from tq_hw.model.rules.propagate import InputShapes, propagate_shapes
-from tq_hw.model.rules.sizes import MAX_RANK, too_large
+from tq_hw.model.rules.sizes import MAX_RANK, NUMPY_TYPES, too_large
 from tq_hw.model.tflite.constants import read_constant
 from tq_hw.model.tflite.entry import enter, read_signatures
 from tq_hw.model.tflite.flatbuffer import FlatBuffer, Table
@@ -139,9 +140,19 @@ def _read_subgraph(table: Table, codes: list[tuple[str, int]],
     count = len(tensors)
     operators = tuple(_read_operator(entry, index, codes, count)
                       for index, entry in enumerate(operator_tables))
-    return Subgraph(table.string(4, "name"), tensors, operators,
-                    _read_indices(table, 1, "inputs", count),
+    inputs = _read_indices(table, 1, "inputs", count)
+    return Subgraph(table.string(4, "name"), _with_empty(tensors, operators, inputs), operators, inputs,
                     _read_indices(table, 2, "outputs", count))
+
+
+def _with_empty(tensors: tuple[Tensor, ...], operators: tuple[Operator, ...], inputs: tuple[int, ...]
+                ) -> tuple[Tensor, ...]:
+    """Make constants of tensors of no elements that are read and that nothing provides: they need no buffer."""
+    provided = {*inputs, *(index for operator in operators for index in operator.outputs)}
+    read = {index for operator in operators for index in operator.inputs} - provided
+    return tuple(replace(tensor, data=np.zeros(tensor.shape, tensor.dtype))
+                 if tensor.index in read and tensor.data is None and not tensor.is_variable and 0 in tensor.shape
+                 and tensor.dtype in NUMPY_TYPES else tensor for tensor in tensors)
 
 
 def _read_indices(table: Table, slot: int, field: str, tensor_count: int,

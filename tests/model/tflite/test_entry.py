@@ -9,6 +9,7 @@ from tests.model.tflite.signed import act, signed_model
 from tq_hw.model.errors import ModelError, OptionError
 from tq_hw.model.graph import Model, Signature
 from tq_hw.model.rules.propagate import InputShapes
+from tq_hw.model.samples.build import ModelBuilder
 from tq_hw.model.tflite.reader import parse_model
 from tq_hw.model.tflite.writer import write_model
 from tq_hw.sim import golden
@@ -65,3 +66,14 @@ def test_subgraphs_that_are_not_called_keep_no_rules():
     swapped = replace(model, subgraphs=model.subgraphs[::-1])
     with pytest.raises(ModelError):
         parse_model(write_model(swapped), "m.tflite")
+
+
+def test_a_tensor_of_no_elements_needs_no_buffer():
+    """Converters write the shape of a scalar so."""
+    b = ModelBuilder("m")
+    x = b.input((2, 3), scale=0.5)
+    shape = b.tensor((2,), "int32")
+    b.operator("BROADCAST_ARGS", [b.constant([2, 3]), b.tensor((0,), "int32")], [shape])
+    model = parse_model(b.build(b.add("BROADCAST_TO", [x, shape], shape=(2, 3))), "m.tflite")
+    value = np.arange(6, dtype=np.int8).reshape(2, 3)
+    np.testing.assert_array_equal(golden.run(model, [value]).outputs[0], value)
