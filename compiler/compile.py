@@ -114,7 +114,8 @@ def compile_model(model: Model, config: Config, *, profile: str | None = None, r
 
     others = [*_plans_for_slow_memory(graph, config, resident, plan, memory or Memory()),
               *_lead_plans(graph, config, resident)]
-    emitter, commands = search(graph, plan, others, emit)
+    plans = [plan, *_rested_plans(graph, config, resident, plan)]
+    emitter, commands = search(graph, plans, others, emit)
     observe("emit", emitter)
     verify(emitter)
     observe("verify", emitter)
@@ -179,6 +180,12 @@ def _plans_for_slow_memory(graph: Graph, config: Config, resident: bool, plan: P
         return [make_plan(graph, config, resident=resident, in_pieces=False)]
     except UnsupportedError:  # there is a plan with them
         return []
+
+
+def _rested_plans(graph: Graph, config: Config, resident: bool, plan: Plan) -> list[Plan]:
+    """A plan in which few layers wait for words that another one needs, if it is another one."""
+    rested = make_plan(graph, config, resident=resident, rested=True)
+    return [] if rested.resident == plan.resident and rested.layers == plan.layers else [rested]
 
 
 def _lead_plans(graph: Graph, config: Config, resident: bool) -> list[Plan]:

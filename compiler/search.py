@@ -24,11 +24,13 @@ __all__ = ["search"]
 
 #: What is tried, one after the other.
 _MOVES: tuple[dict[str, Any], ...] = ({"dips": True}, {"parts": 4}, {"operation_cycles": 384}, {"parts": 3},
-                                     {"tile_slots": 64}, {"tile_slots": 32})
+                                     {"tile_slots": 64}, {"tile_slots": 32}, {"table_cycles": 64})
 #: Operations that are emitted for trials at most.
 _OPERATIONS = 40_000
 #: Cycles, and parts of all cycles, that are worth a change.
 _LEAST_CYCLES, _LEAST_SHARE = 8, 2000
+#: Parts of all cycles that are worth a plan with rests, and early tables: the model of bursts may differ by less.
+_PLAN_SHARE, _TABLE_SHARE = 100, 50
 
 Choices = Mapping[int, Choice]
 
@@ -70,27 +72,41 @@ def _concerns(move: Mapping[str, Any], graph: Graph, plan: Plan, number: int) ->
     whole = made.rows >= layer.output.shape[1]
     if "dips" in move:
         return isinstance(layer, Mac) and any(made.in_words) and not whole
+    if "table_cycles" in move:
+        near = graph.layers[number + 1:number + 2]
+        return isinstance(layer, Mac) and any(table is not None for other in near
+                                              for table in getattr(other, "tables", ()))
     if "parts" in move:
         return whole and layer.output.shape[1] > 1
     return isinstance(layer, Mac)
 
 
-def search(graph: Graph, plan: Plan, others: Sequence[Plan],
+def search(graph: Graph, plans: Sequence[Plan], others: Sequence[Plan],
            emit: Callable[[Plan, Choices], Emitter]) -> tuple[Emitter, Commands]:
     """Return the best schedule found, and its commands.
 
-    `emit` makes a schedule of a plan and choices. The choices are tried with the first plan, then the best with others.
+    `emit` makes a schedule of a plan and choices. The choices are tried with the fastest of `plans`, then the best with
+    others.
     """
+    plan = plans[0]
     best = _Trial(emit(plan, {}))
     choices: Choices = {}
     stream = best.emitter.stream
     work = max(1, len(stream.items)) + stream.work
     left = _OPERATIONS // work
 
-    def attempt(changed: Choices, plan: Plan = plan) -> _Trial:
+    def attempt(changed: Choices, plan: Plan) -> _Trial:
         nonlocal left
         left -= 1
         return _Trial(emit(plan, changed))
+
+    for other in plans[1:1 + max(0, left)]:
+        try:
+            tried = attempt(choices, other)
+        except UnsupportedError:  # too many commands
+            continue
+        if tried.cycles + best.cycles // _PLAN_SHARE < best.cycles:
+            best, plan = tried, other
 
     for move in _MOVES:
         changed = {number: replace(choices.get(number, Choice()), **move) for number in range(len(graph.layers))
@@ -98,20 +114,22 @@ def search(graph: Graph, plan: Plan, others: Sequence[Plan],
         if not changed or left < 2:
             continue
         try:
-            tried = attempt({**choices, **changed})
+            tried = attempt({**choices, **changed}, plan)
             faster = {number: choice for number, choice in changed.items()
                       if tried.spent(number) + _LEAST_CYCLES < best.spent(number)}
             if faster and len(faster) < len(changed):
-                tried = attempt({**choices, **faster})
+                tried = attempt({**choices, **faster}, plan)
         except UnsupportedError:  # too many commands
             continue
-        if faster and tried.cycles + best.cycles // _LEAST_SHARE < best.cycles:
+        share = _TABLE_SHARE if "table_cycles" in move else _LEAST_SHARE
+        if faster and tried.cycles + best.cycles // share < best.cycles:
             best, choices = tried, {**choices, **faster}
-    for other in others[:max(0, left)]:
+    for other in [*(other for other in plans if other is not plan), *others][:max(0, left)]:
+        share = _PLAN_SHARE if any(other is one for one in plans) else _LEAST_SHARE
         try:
             tried = attempt(choices, other)
         except UnsupportedError:
             continue
-        if tried.cycles + best.cycles // _LEAST_SHARE < best.cycles:
+        if tried.cycles + best.cycles // share < best.cycles:
             best = tried
     return best.emitter, best.commands

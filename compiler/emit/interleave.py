@@ -12,7 +12,7 @@ from tq_hw.compiler.emit.rows import prepare_rows
 from tq_hw.compiler.ir.layers import Elementwise, Layer, Mac, RowProgram
 from tq_hw.compiler.plan.cascade import Group
 from tq_hw.compiler.plan.layout import blocked_words
-from tq_hw.compiler.plan.places import LayerPlan, alternates
+from tq_hw.compiler.plan.places import Choice, LayerPlan, alternates
 from tq_hw.isa.legality import TABLE_BYTES
 
 __all__ = ["emit_layers"]
@@ -57,7 +57,8 @@ def _early_tables(emitter: Emitter) -> dict[int, list[Layer]]:
                 host = emitter.plan.group_of(number)
                 words = blocked_words(earlier.output, config) * config.beats_per_word
                 place = number if host is None else host.first
-                slack[place] = slack.get(place, 0) + earlier.dense_macs // config.macs - words
+                slack[place] = slack.get(place, 0) + earlier.dense_macs // config.macs - words + (
+                    emitter.choices.get(number, Choice()).table_cycles)
         best = max(slack, key=lambda number: (slack[number], number), default=None)
         if best is not None and slack[best] > 0:
             early.setdefault(best, []).append(layer)

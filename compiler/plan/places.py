@@ -27,12 +27,14 @@ class Choice:
     operation_cycles : cycles of the array that an operation should last at least, where there is a choice
     dips : of a layer that streams, the second rectangle is smaller than the first, and the rest are even
     tile_slots : slots of a tile at most; the vector unit is through with the last one the sooner the fewer they are
+    table_cycles : cycles that the vector unit has for tables until the first sums of a layer are there
     """
 
     parts: int = 0
     operation_cycles: int = 192
     dips: bool = False
     tile_slots: int = sys.maxsize
+    table_cycles: int = 0
 
 
 @dataclass
@@ -111,10 +113,12 @@ class Item:
 Placed = tuple[int, int, int, int]
 
 
-def first_fit(items: Iterable[Item], peers: Callable[[Name], list[Name]]) -> tuple[dict[Name, int], list[Placed]]:
+def first_fit(items: Iterable[Item], peers: Callable[[Name], list[Name]],
+              rest: int = 0) -> tuple[dict[Name, int], list[Placed]]:
     """Place rectangles of words x layers, large ones first, each as low as it fits; return bases and what is taken.
 
-    An item starts in another bank than its `peers`, where there is one.
+    An item starts in another bank than its `peers`, where there is one. Nothing takes words that were needed in the
+    `rest` layers before it.
     """
     placed: list[Placed] = []
     bases: dict[Name, int] = {}
@@ -124,7 +128,7 @@ def first_fit(items: Iterable[Item], peers: Callable[[Name], list[Name]]) -> tup
         while base < 0 or (base % BANKS in taken and len(taken) < BANKS and item.words):
             base += 1
             for low, high, a, b in sorted(placed):
-                if a <= item.last and item.first <= b and low < base + item.words and base < high:
+                if a - rest <= item.last and item.first - rest <= b and low < base + item.words and base < high:
                     base = high
         bases[item.name] = base
         if item.words:

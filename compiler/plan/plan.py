@@ -13,19 +13,22 @@ from tq_hw.compiler.plan.cascade import Group
 from tq_hw.compiler.plan.dilated import phase_box
 from tq_hw.compiler.plan.hosts import Box
 from tq_hw.compiler.plan.layout import blocked_words
-from tq_hw.compiler.plan.places import Item, LayerPlan, Name, Plan, first_fit
+from tq_hw.compiler.plan.places import Item, LayerPlan, Name, Placed, Plan, first_fit
 from tq_hw.compiler.plan.residents import Residents
 from tq_hw.compiler.plan.uses import Uses
 from tq_hw.isa.config import Config
 
 __all__ = ["make_plan"]
 
+#: Layers for which words rest that nothing needs any more, and the share of the scratchpad that this may take.
+_REST_LAYERS, _REST_SHARE = 2, 8
+
 
 class _Planner:
     """Layers one by one with the choice as it is; what does not fit takes a value out of it, and all begins again."""
 
-    def __init__(self, facts: Uses, config: Config, lead: int) -> None:
-        self._facts, self._config, self._lead = facts, config, lead
+    def __init__(self, facts: Uses, config: Config, lead: int, rested: bool) -> None:
+        self._facts, self._config, self._lead, self._rested = facts, config, lead, rested
         self._choice = Residents(facts, config)
         self._layers = facts.graph.layers
 
@@ -76,7 +79,7 @@ class _Planner:
         """Place all values and strip buffers; None, with a value less in the scratchpad, where that fails."""
         choice = self._choice
         lives = {index: (group.first, group.last) for group in groups for index in range(group.first, group.last + 1)}
-        bases, placed = first_fit(self._items(plans, groups, lives), lambda name: self._peers(name, plans))
+        bases, placed = self._place(self._items(plans, groups, lives), plans)
         tops = [max((high for _, high, a, b in placed if a <= index <= b), default=0) for index in range(len(plans))]
         for index, top in enumerate(tops):
             if top > choice.capacity - choice.ring_least(*lives.get(index, (index, index))):
@@ -96,6 +99,17 @@ class _Planner:
                 if id(layer.output) in stored:
                     stored.add(id(phase.output))
         return Plan({key: bases["value", key, 0, 0] for key in inside}, plans, tops, stored, tuple(groups), parts)
+
+    def _place(self, items: list[Item], plans: list[LayerPlan]) -> tuple[dict[Name, int], list[Placed]]:
+        """Place all items, with rests between them if that is asked for and takes few words."""
+        def top(placed: list[Placed]) -> int:
+            return max((high for _, high, _, _ in placed), default=0)
+        closely = first_fit(items, lambda name: self._peers(name, plans))
+        if self._rested:
+            rested = first_fit(items, lambda name: self._peers(name, plans), _REST_LAYERS)
+            if top(rested[1]) <= max(top(closely[1]), self._choice.capacity // _REST_SHARE):
+                return rested
+        return closely
 
     def _items(self, plans: list[LayerPlan], groups: list[Group], lives: Mapping[int, tuple[int, int]]) -> list[Item]:
         """What wants a place in the scratchpad, for how many words and during which layers."""
@@ -142,11 +156,12 @@ class _Planner:
 
 
 def make_plan(graph: Graph, config: Config, *, resident: bool = False, lead: int = 0,
-              in_pieces: bool = True) -> Plan:
+              in_pieces: bool = True, rested: bool = False) -> Plan:
     """Decide residency, rectangles and addresses; UnsupportedError when a layer cannot fit at all.
 
     With `resident`, inputs and outputs of the model are whole in the scratchpad, too, where they fit; the
     first layer begins with `lead` rows by slices of its input, where there is room for them. Without `in_pieces` no
-    layer reads its input once for each word of its windows.
+    layer reads its input once for each word of its windows. With `rested`, words that a layer needed are not those of
+    the next ones, where there is room: then loads of a layer need not wait for the layers before it.
     """
-    return _Planner(Uses(graph, config, resident, in_pieces), config, lead).run()
+    return _Planner(Uses(graph, config, resident, in_pieces), config, lead, rested).run()

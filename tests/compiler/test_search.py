@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tq_hw.compiler import compile as compile_module
 from tq_hw.compiler import compile_model, search
 from tq_hw.compiler.emit.emitter import Emitter
 from tq_hw.compiler.plan.layout import row_cuts
@@ -98,6 +99,7 @@ def test_a_trial_that_is_too_large_is_passed_over(monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr(search, "_Trial", Trial)
     monkeypatch.setattr(search, "_MOVES", ({"parts": 3},))
+    monkeypatch.setattr(compile_module, "_rested_plans", lambda *_: [])
     assert compile_model(read_model(DIGITS), PRESETS["n16"]).emitter.choices == {}
     assert tried == [[], [1, 2, 3, 4, 5], [3]][:refused + 1]
 

@@ -52,11 +52,11 @@ def begun(made: Compiled) -> list[int]:
     return [o.fields["kernel_blocks"] for o in operations if not (o.fields["acc_first"] and o.fields["acc_last"])]
 
 
-def only_other(graph: Graph, plan: Plan, others: Sequence[Plan],
+def only_other(graph: Graph, plans: Sequence[Plan], others: Sequence[Plan],
                emit: Callable[[Plan, Choices], Emitter]) -> tuple[Emitter, Commands]:
     """In place of the search: the last of the plans, whatever it costs."""
     assert others
-    return search(graph, others[-1], (), emit)
+    return search(graph, others[-1:], (), emit)
 
 
 def test_slices() -> None:
