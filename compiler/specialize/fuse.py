@@ -115,21 +115,22 @@ def _chain(members: Sequence[Elementwise], config: Config, tables: list[bytes], 
 def _groups(chains: Sequence[Sequence[Elementwise]]) -> list[tuple[list[bytes], int]]:
     """For each chain the tables that are loaded together, its own among them, and the half that they begin in.
 
-    Chains that follow each other share a half while there is room, and then take the other one. Those that share one
-    have the same list, in which the tables of the later ones are, too.
+    Tables go into one half until that is full, then into the other one: a chain has them in one or two halves.
     """
-    found: list[tuple[list[bytes], int]] = []
-    current: list[bytes] = []
-    half = 0
+    halves: list[list[bytes]] = [[]]
+    spans: list[tuple[int, int]] = []
     for members in chains:
         own = _own_tables(members)
-        both = list(dict.fromkeys((*current, *own)))
-        if len(both) <= TABLE_BYTES:
-            current[:] = both
-        else:
-            current, half = own, half ^ 1
-        found.append((current, half))
-    return found
+        if len(set(own) - set(halves[-1])) > 2 * TABLE_BYTES - len(halves[-1]):
+            halves.append([])
+        first = len(halves) - 1
+        for table in own:
+            if table not in halves[first] and table not in halves[-1]:
+                if len(halves[-1]) == TABLE_BYTES:
+                    halves.append([])
+                halves[-1].append(table)
+        spans.append((first if set(own) & set(halves[first]) else len(halves) - 1, len(halves)))
+    return [([table for half in halves[first:end] for table in half], first % 2) for first, end in spans]
 
 
 def _grown(layers: Sequence[Layer], last: int, users: dict[Value, list[int]], config: Config) -> dict[int, Elementwise]:
@@ -162,6 +163,25 @@ def _earlier(layers: list[Layer], config: Config) -> list[Layer]:
             at -= 1
         if crossed:
             layers.insert(at, layers.pop(number))
+    return layers
+
+
+def _later(layers: list[Layer], config: Config) -> list[Layer]:
+    """Let small layers that nothing needs until after some chains run under the last of these, not before all.
+
+    An unrolled network has the products of its inputs in front. After a chain they are in the array's queue in front
+    of the product that needs its result, and the vector unit takes them while that one is computed.
+    """
+    for number in range(len(layers) - 1, -1, -1):
+        layer = layers[number]
+        if not isinstance(layer, Mac) or any(value.root.initial is not None for value in (*layer.inputs, layer.output)):
+            continue
+        root = layer.output.root
+        user = next((at for at in range(number + 1, len(layers))
+                     if any(value.root is root for value in (*layers[at].inputs, layers[at].output))), 0)
+        chain = next((at for at in range(user - 1, number, -1) if isinstance(layers[at], Chain)), 0)
+        if chain and blocked_words(layer.output, config) <= _MOST_BEATS:
+            layers.insert(chain, layers.pop(number))
     return layers
 
 
@@ -198,5 +218,6 @@ def fuse(graph: Graph, layers: Sequence[Layer], config: Config) -> list[Layer]:
         chain = _chain(group, config, tables, half)
         assert chain is not None, "it was one by itself"
         made[number] = chain
-    return _earlier([made.get(number, layer) for number, layer in enumerate(layers)
-                     if number in made or number not in taken], config)
+    order = _earlier([made.get(number, layer) for number, layer in enumerate(layers)
+                      if number in made or number not in taken], config)
+    return _later(order, config)

@@ -10,7 +10,7 @@ import pytest
 from tq_hw.compiler import compile_model
 from tq_hw.compiler.compile import Compiled
 from tq_hw.compiler.ir.chain import Chain
-from tq_hw.compiler.ir.layers import Elementwise
+from tq_hw.compiler.ir.layers import Elementwise, Mac
 from tq_hw.compiler.ir.meaning import Streams
 from tq_hw.compiler.verify import DataflowError
 from tq_hw.compiler.verify.replay import Replay
@@ -117,6 +117,40 @@ def test_cells_that_follow_each_other_share_a_table() -> None:
     loads = [operation for operation in compiled.emitter.stream.by_unit[Unit.VECTOR]
              if operation.fields.get("kind") == VectorKind.LOAD_TABLE]
     assert len(loads) == 1
+
+
+def test_tables_fill_one_half_before_the_other() -> None:
+    """Nine tables of three chains are in three loads, not four: the third one begins in the half of the second."""
+    net = _Net((1, 16))
+    x, ends = net.input(0.05, -7), [net.input(0.02 + n / 100, n) for n in range(9)]
+    for first in range(0, 9, 3):
+        for end in ends[first:first + 3]:
+            x = net.op("TANH", net.op("ADD", x, end, scale=0.03 + end / 500))
+        x = net.b.add("MAX_POOL_2D", [net.b.add("RESHAPE", [x, net.b.constant([1, 1, 1, 16])], shape=(1, 1, 1, 16))],
+                      filter_height=1, filter_width=1, stride_h=1, stride_w=1, padding="SAME")
+        x = net.b.add("RESHAPE", [x, net.b.constant([1, 16])], shape=(1, 16))
+    compiled = net.compiled("n16", x)
+    assert sum(isinstance(layer, Chain) for layer in compiled.emitter.graph.layers) == 3
+    loads = [operation.fields["table_first"] for operation in compiled.emitter.stream.by_unit[Unit.VECTOR]
+             if operation.fields.get("kind") == VectorKind.LOAD_TABLE]
+    assert loads == [0, 256, 0]
+
+
+def test_what_a_chain_does_not_need_comes_after_the_one_before() -> None:
+    """Products of inputs, in front of all cells in the model, are each made after the cell before their own."""
+    rng, net = np.random.default_rng(3), _Net((1, 16))
+    weights = net.b.constant(rng.integers(-127, 128, (16, 16)).astype(np.int8), scale=0.01)
+
+    def dense(x: int, scale: float) -> int:
+        return net.b.add("FULLY_CONNECTED", [x, weights, net.b.bias(x, weights, np.arange(16, dtype=np.int32))],
+                         scale=scale, zero_point=4)
+    steps = [dense(net.input(0.03 + n / 100, n), 0.1) for n in range(3)]
+    h = net.input(1 / 128, 0)
+    for step in steps:
+        h = net.op("TANH", net.op("ADD", step, dense(h, 0.2)))
+    layers = net.compiled("n16", h).emitter.graph.layers
+    assert [type(layer).__name__ for layer in layers] == ["Mac", "Mac", "Chain"] * 3
+    assert [layer.output.tensor for layer in layers if isinstance(layer, Mac)][::2] == steps
 
 
 def test_many_words_stay_layers_of_their_own() -> None:
