@@ -197,33 +197,41 @@ def emit_flat(emitter: Emitter, layer: Flat, plan: LayerPlan) -> None:
 
 
 def emit_one_hot(emitter: Emitter, layer: OneHot, plan: LayerPlan) -> None:
-    """Bring an index to all lanes by a reduction over one lane, then compare it with the numbers 0, 1, ..."""
+    """Bring each index to all lanes by a reduction over one lane, then compare it with the numbers 0, 1, ..."""
     config = emitter.config
     _, count, _, size = layer.output.shape
     source, output = Elements(emitter, layer.inputs[0], _INT32), Elements(emitter, layer.output, _INT8)
     wide, blocks = source.slot_words(config), ceil_div(size, config.block)
-    code = emitter.program([
-        {"a_source": Source.STREAM, "destination": Destination.REDUCE, "reduce": Reduce.SUM},
-        {"a_source": Source.REGISTER, "a_hold": 1, "b_source": Source.STREAM, "alu": Alu.EQUAL,
-         "destination": Destination.OUTPUT}])
-    index_base = plan.out_bases[0]
-    out_base = index_base + wide
+    emitter.reserve_program(2)
+    spread = emitter.program([{"a_source": Source.STREAM, "destination": Destination.REDUCE, "reduce": Reduce.SUM}])
+    compare = emitter.program([{"a_source": Source.REGISTER, "a_hold": 1, "b_source": Source.STREAM,
+                                "alu": Alu.EQUAL, "destination": Destination.OUTPUT}])
     limit = max(1, min(plan.out_words - wide, emitter.ring_words() // (2 * wide)))
+    groups = 0
     for low in range(0, blocks, limit):
         slots = min(limit, blocks - low)
+        # Indices and their words come and go together, while those of the other half are worked on.
+        room = plan.out_words // (wide + slots)
+        at_once, halves = (min(count, room // 2), 2) if room > 1 else (1, 1)
+        first, elements = low * config.block, min(size - low * config.block, slots * config.block)
         with emitter.scope():
             data = padded_elements(low, slots, config)
             numbers, access = emitter.constant(data, config.word_bytes)
             others = Walk(data, len(data), col=wide * config.word_bytes, type=_INT32)
-            for index in range(count):
-                read = source.load(index, 1, index_base)
-                write = Access("pad", out_base, out_base + slots)
-                emitter.vector({
-                    "a_type": 2, "a_base": index_base, "a_col_step": 0, "b_type": 2, "b_base": numbers,
-                    "b_col_step": wide, "out_base": out_base, "out_col_step": 1, "cols": slots, "out_blocks": 1,
-                    "slots": slots, "tile_slots": slots, "chunk_slots": 1, "valid_lanes": 1,
-                    **program_fields(code)}, (read, access), (write,), Streams(
-                        code, Walk(layer.inputs[0], 4, 4 * index, type=_INT32), others,
-                        output.walk(low * config.block, size, index * size)))
-                at = low * config.block
-                output.store(index * size + at, min(size - at, slots * config.block), out_base)
+            for begin in range(0, count, at_once):
+                base = plan.out_bases[0] + groups % halves * at_once * (wide + slots)
+                groups += 1
+                rows = min(at_once, count - begin)
+                read, out_base = source.load(begin, 1, base, rows, 1), base + at_once * wide
+                for row in range(rows):
+                    index, out = begin + row, out_base + row * slots
+                    emitter.vector({
+                        "a_type": _INT32, "a_base": base + row * wide, "cols": 1, "out_blocks": 1, "slots": 1,
+                        "tile_slots": 1, "chunk_slots": 1, "valid_lanes": 1, **program_fields(spread)}, (read,), (),
+                        Streams(spread, Walk(layer.inputs[0], 4, 4 * index, type=_INT32)))
+                    emitter.vector({
+                        "b_type": _INT32, "b_base": numbers, "b_col_step": wide, "out_base": out, "out_col_step": 1,
+                        "cols": slots, "out_blocks": 1, "slots": slots, "tile_slots": slots, "chunk_slots": slots,
+                        **program_fields(compare)}, (access,), (Access("pad", out, out + slots),),
+                        Streams(compare, b=others, out=output.walk(first, size, index * size)))
+                output.store(begin * size + first, elements, out_base, rows, size)
