@@ -10,6 +10,7 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
+from difflib import get_close_matches
 from importlib import import_module
 
 import click
@@ -59,6 +60,16 @@ class _Commands(click.Group):
         found = getattr(import_module(f"tq_hw.cli.commands.{cmd_name}"), f"{cmd_name}_command")
         assert isinstance(found, click.Command)
         return found
+
+    def resolve_command(self, ctx: click.Context, args: list[str]
+                        ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the command that is called; UsageError with the nearest name where there is none."""
+        name = args[0].lower()
+        begun = [one for one in _COMMANDS if name.startswith(one) or one.startswith(name)]
+        near = begun or get_close_matches(name, _COMMANDS, 1)
+        if near and args[0] not in _COMMANDS and args[0][:1].isalpha():
+            raise click.UsageError(f"No such command {args[0]!r}; did you mean {near[0]}?", ctx)
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of commands without importing them."""

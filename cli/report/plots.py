@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy.typing as npt
 from bokeh.embed import components
-from bokeh.models import ColumnDataSource, FactorRange, HoverTool, Model, NumeralTickFormatter, Range1d
+from bokeh.models import ColumnDataSource, CustomJS, FactorRange, HoverTool, Model, NumeralTickFormatter, Range1d
 from bokeh.palettes import Category20_20
 from bokeh.plotting import figure
 from bokeh.resources import Resources
@@ -91,7 +91,25 @@ def timeline_plot(events: Iterable[Mapping[str, Any]], cycles: int) -> Plot:
                      source=source)
     plot.add_tools(HoverTool(renderers=[bars], tooltips=[
         ("", "@what"), ("run", "@run"), ("cycles", "@left{0,0} to @right{0,0}")]))
+    above = next(iter(tracks.values()), "")
+    _name_layers(plot, above, [event for event in slices if tracks[event["tid"]] == above])
     return _with_thousands(plot)
+
+
+def _name_layers(plot: Plot, track: str, slices: Sequence[Mapping[str, Any]]) -> None:
+    """Write the names of layers into their boxes, as much of each as there is room for at any zoom."""
+    if not slices:
+        return
+    names = [f"{event['name']} {event['args'].get('tensor', '')}".strip() for event in slices]
+    source = ColumnDataSource({
+        "left": [event["ts"] for event in slices], "right": [event["ts"] + event["dur"] for event in slices],
+        "x": [event["ts"] for event in slices], "y": [track] * len(slices),
+        "name": names, "shown": [""] * len(slices)})
+    plot.text(x="x", y="y", text="shown", x_offset=4, text_baseline="middle", text_font_size="11px", source=source)
+    fit = CustomJS(args={"plot": plot, "source": source}, code=(Path(__file__).parent / "names.js").read_text("utf-8"))
+    plot.x_range.js_on_change("start", fit)
+    plot.x_range.js_on_change("end", fit)
+    plot.js_on_change("inner_width", fit)
 
 
 def traffic_plot(moved: Traffic, bytes_per_cycle: float, with_range: Plot) -> Plot:

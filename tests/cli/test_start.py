@@ -68,3 +68,10 @@ def test_all_missing_packages_are_named(monkeypatch: pytest.MonkeyPatch) -> None
     assert not_installed(error) == said
     assert main_module.describe(error) == (3, said)
     assert not not_installed(ModuleNotFoundError("", name="tq_hw.nothing"))
+
+
+@pytest.mark.parametrize(("word", "near"), [("simulate", "sim"), ("comp", "compile"), ("repport", "report"),
+                                            ("Verify", "verify")])
+def test_the_nearest_command_is_named(word: str, near: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main_module.run([word, "m.tflite"]) == 2
+    assert capsys.readouterr().err == f"tq-hw: No such command '{word}'; did you mean {near}? Try 'tq-hw --help'.\n"

@@ -167,6 +167,9 @@ def test_plots_show_operations_layers_and_tenants() -> None:
     assert {track: bars["y"].count(track) for track in counts} == counts
     assert [what for what, y in zip(bars["what"], bars["y"], strict=True) if y == "layers"] == [
         f"{index} {model.main.operators[index].op}" for index in cycles]
+    names = timeline.renderers[1].data_source.data
+    assert names["name"][0] == f"0 CONV_2D {program.layers[0].name}" and len(names["name"]) == len(cycles)
+    assert set(names["y"]) == {"layers"} and names["left"][1:] == names["right"][:-1]
     assert max(bars["right"]) == total == int(times[Unit.STORE][-1, 1])
     tenants = memory_map(compiled)
     plot = page_plots.memory_plot("scratchpad", tenants, times, total, 16384, "word", timeline)
