@@ -13,6 +13,7 @@ from tq_hw.boards.link.host import Link
 from tq_hw.boards.link.mapped import MappedLink
 from tq_hw.boards.link.port import SerialPort
 from tq_hw.boards.link.uio import open_uio
+from tq_hw.cli.shared.options import FiniteRange
 from tq_hw.cli.subject import DEFAULT_CONFIG
 from tq_hw.isa.config import Config, load_config
 from tq_hw.isa.memory import YARDSTICK, Memory
@@ -72,7 +73,7 @@ def attached_options(command: Function) -> Function:
             click.option("--udmabuf", metavar="DEVICE", help=f"With --uio: the memory.  [default: {_BUFFER}]"),
             click.option("--config", metavar="NAME|FILE.toml", help="With --uio: what a model is compiled for.  "
                          f"[default: {DEFAULT_CONFIG}]"),
-            click.option("--clock-mhz", type=click.FloatRange(0.001), metavar="MHZ", help="With --uio: clock of the "
+            click.option("--clock-mhz", type=FiniteRange(0.001), metavar="MHZ", help="With --uio: clock of the "
                          f"accelerator, for times.  [default: {_CLOCK_MHZ:g}]"))):
         called = option(called)
     return cast(Function, called)

@@ -18,7 +18,14 @@ from tq_hw.cli.report.tables import print_pairs
 from tq_hw.cli.shared.arrays import output_arrays
 from tq_hw.cli.shared.files import check_outputs, npz_bytes, write, write_json
 from tq_hw.cli.shared.infer import infer_all
-from tq_hw.cli.shared.options import debug_option, draw_options, json_option, partition_option, shape_options
+from tq_hw.cli.shared.options import (
+    FiniteRange,
+    debug_option,
+    draw_options,
+    json_option,
+    partition_option,
+    shape_options,
+)
 from tq_hw.cli.subject import Subject, check_against_golden, open_for_board
 from tq_hw.isa.program import Program
 from tq_hw.model.errors import MismatchError, ToolError
@@ -98,7 +105,7 @@ def _print_board(report: Report) -> None:
 @draw_options(1)
 @click.option("--bench", type=click.IntRange(1), metavar="N", help="Repeat the first inference N times, for latency.")
 @click.option("--layers/--no-layers", default=True, help="Measure the cycles of each layer, with one run each.")
-@click.option("--time-limit", type=click.FloatRange(0.1), default=60, show_default=True, metavar="SECONDS",
+@click.option("--time-limit", type=FiniteRange(0.1), default=60, show_default=True, metavar="SECONDS",
               help="Stop an inference after this time.")
 @shape_options
 @json_option

@@ -1,5 +1,6 @@
 """Options that several commands share."""
 
+import math
 from collections.abc import Callable
 from functools import wraps
 from typing import Any, TypeVar, cast
@@ -13,7 +14,7 @@ from tq_hw.model.errors import OptionError
 from tq_hw.model.graph import PROFILES
 from tq_hw.model.rules.propagate import InputShapes
 
-__all__ = ["ENGINES", "check_resident", "config_option", "debug_option", "debugging", "draw_options",
+__all__ = ["ENGINES", "FiniteRange", "check_resident", "config_option", "debug_option", "debugging", "draw_options",
            "engine_option", "json_option", "memory_options", "partition_option", "patterns_option", "profile_option",
            "rate_of", "rate_options", "resident_option", "scheduler_options", "seed_option", "shape_options",
            "wide_option"]
@@ -129,10 +130,21 @@ def engine_option(function: Function) -> Function:
                         "golden model.")(function)
 
 
+class FiniteRange(click.FloatRange):
+    """Real numbers of a range, which neither NaN nor infinity is."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the number of a text; BadParameter for one that is none."""
+        number = super().convert(value, param, ctx)
+        if not math.isfinite(number):
+            self.fail(f"{value} is not a finite number.", param, ctx)
+        return number
+
+
 def rate_options(function: Function) -> Function:
     """Add `--latency` and `--bytes-per-cycle`."""
     for option in (
-        click.option("--bytes-per-cycle", type=click.FloatRange(0.01, 1024), help="Peak rate of the memory, "
+        click.option("--bytes-per-cycle", type=FiniteRange(0.01, 1024), help="Peak rate of the memory, "
                      f"reads and writes together.  [default: {YARDSTICK.bytes_per_cycle:g}, or the board's]"),
         click.option("--latency", type=click.IntRange(1, (1 << 20) - 1), help="Cycles from a request to the "
                      f"first data.  [default: {YARDSTICK.latency_cycles}, or the board's]"),

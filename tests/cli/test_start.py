@@ -75,3 +75,10 @@ def test_all_missing_packages_are_named(monkeypatch: pytest.MonkeyPatch) -> None
 def test_the_nearest_command_is_named(word: str, near: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main_module.run([word, "m.tflite"]) == 2
     assert capsys.readouterr().err == f"tq-hw: No such command '{word}'; did you mean {near}? Try 'tq-hw --help'.\n"
+
+
+@pytest.mark.parametrize("value", ["nan", "-nan"])
+def test_no_number_is_no_rate(value: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main_module.run(["compile", "m.tflite", f"--bytes-per-cycle={value}"]) == 2
+    assert capsys.readouterr().err == (f"tq-hw: Invalid value for '--bytes-per-cycle': {value} is not a finite number. "
+                                       "Try 'tq-hw compile --help'.\n")
