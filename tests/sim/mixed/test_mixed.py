@@ -1,6 +1,7 @@
 """Mixed models compute what the whole model computes in LiteRT, from memory and from a file."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -41,6 +42,18 @@ def test_equals_the_whole_model(name, expected, litert):
             for array, other in zip(found.outputs, wanted, strict=True):
                 assert array.dtype == other.dtype
                 np.testing.assert_array_equal(array, other)
+
+
+def test_a_detection_head_stays_with_the_host(litert):
+    """Convolutions, boxes and scores, then TFLite_Detection_PostProcess with anchors, as TensorFlow converts it."""
+    data = (Path(__file__).parent / "corpus" / "detection_head.tflite").read_bytes()
+    made, read = parts_of(data)
+    assert sorted(names(made.model)) == ["CUSTOM:TFLite_Detection_PostProcess", "CUSTOM:tq-hw"]
+    sets = [[np.random.default_rng(seed).normal(0, 1, (1, 16, 16, 3)).astype(np.float32)] for seed in range(2)]
+    for wanted, one in zip(litert.run_sets(data, sets), sets, strict=True):
+        for model in (made.model, read):
+            found = MixedEngine(model, "executor", Memory()).infer(one)
+            assert [array.tobytes() for array in found.outputs] == [other.tobytes() for other in wanted]
 
 
 def test_one_inference_after_the_other_begins_anew(litert):
