@@ -66,7 +66,8 @@ def _shifter(config: Config) -> float:
 
 
 def _words(config: Config, family: str) -> Sequence[float]:
-    return (1, _shifter(config), config.bus_bytes, ceil_log2(config.scratchpad_words))
+    # Of a wide word synthesis makes a choice among all bytes for each byte, not stages of a shifter.
+    return (1, _shifter(config), config.word_bytes ** 2, config.bus_bytes, ceil_log2(config.scratchpad_words))
 
 
 def _scratchpad(config: Config, family: str) -> Sequence[float]:
@@ -82,8 +83,9 @@ def _registers(config: Config) -> float:
 
 def _array(config: Config, family: str) -> Sequence[float]:
     opens = config.cols * (config.acc_open > 0)
-    return (1, config.rows * config.cols, config.cols, _shifter(config), lut_memory_bits(config, family),
-            ceil_log2(acc_depth(config)), opens)
+    # A cell of a depthwise group chooses between two bytes; the others have no LUT. Each row is fed from a word.
+    return (1, 3 * config.groups * config.cols, config.rows, config.cols, _shifter(config),
+            lut_memory_bits(config, family), ceil_log2(acc_depth(config)), opens)
 
 
 def _vector(config: Config, family: str) -> Sequence[float]:

@@ -12,17 +12,22 @@ from tq_hw.model.errors import UnsupportedError
 __all__ = ["added_by_options"]
 
 #: What a cell for two products takes more than two cells for one, of grids that were synthesized both ways (16 x 8 for
-#: a 7 series, 4 x 4 for the others).
+#: a 7 series, 4 x 4 for the others). Flip-flops of a 7 series are in its multipliers, but for a few.
 _PACKED_CELL = {"xc7": {"luts": 11.9, "carries": 1.6, "flip_flops": 55.4},
-                "ecp5": {"luts": 29.9, "carries": 26.3, "flip_flops": 138.8},
-                "gowin": {"luts": 25.9, "carries": 50.8, "flip_flops": 142.4}}
+                "ecp5": {"luts": 29.9, "carries": 26.3},
+                "gowin": {"luts": 25.9, "carries": 50.8}}
+#: Flip-flops that a packed grid has more than a plain one where multipliers have none: for all of it, a cell less two
+#: sums of 18 bits, a column (sums that are taken apart, weights and bytes that wait); less for the square of the rows,
+#: since bytes wait half as long. Of six grids from 4 x 4 to 18 x 2, elaborated both ways; off by 6 % at most.
+_PACKED_GRID, _PACKED_SUM_BITS = (309.4, 52.7, 119.2, -0.828), 18
 #: What the decoder of compressed weights adds to the load unit, by columns, of load units that were synthesized both
 #: ways. It grows in steps with the bytes that the decoder sees at a time (up to 8, 16 and 32 columns): between two
-#: machines of one step a straight line, from there to the next step the nearest.
+#: machines of one step a straight line, from there to the next step the nearest. Less at 20 columns: the load unit
+#: without a decoder takes much more for words of 32 bytes than for those of 16.
 _DECODER: dict[str, dict[str, dict[int, float]]] = {
     "xc7": {"luts": {4: 522, 8: 698, 16: 1478}, "carries": {4: 33, 8: 35, 16: 40},
             "flip_flops": {4: 392, 8: 471, 16: 953}, "small_rams": {4: 6}},
-    "ecp5": {"luts": {4: 714, 8: 815, 16: 1823, 20: 3581}, "carries": {4: 51, 8: 52, 16: 58, 20: 67},
+    "ecp5": {"luts": {4: 714, 8: 815, 16: 1823, 20: 935}, "carries": {4: 51, 8: 52, 16: 58, 20: 67},
              "flip_flops": {4: 392, 8: 471, 16: 953, 20: 1553}, "small_rams": {4: 9}}}
 #: A GW2A's as an ECP5's: shares of a 4 x 4 machine.
 _DECODER["gowin"] = {kind: {cols: share * count for cols, count in _DECODER["ecp5"][kind].items()} for kind, share in (
@@ -39,6 +44,13 @@ def _decoder(config: Config, counts: Mapping[int, float]) -> float:
     return float(np.interp(config.cols, sorted(same), [same[cols] for cols in sorted(same)]))
 
 
+def _packed_flip_flops(config: Config, cells: int) -> float:
+    """Return what a packed grid has more than a plain one, where multipliers have no flip-flops."""
+    whole, cell, column, square = _PACKED_GRID
+    bits = config.partial_sum_bits - _PACKED_SUM_BITS
+    return whole + (cell - 2 * bits) * cells + column * config.cols + square * config.rows ** 2
+
+
 def added_by_options(config: Config, family: str) -> Mapping[tuple[str, str], float]:
     """Return what options add that are no sizes, by unit and kind; UnsupportedError where nobody knows."""
     found: dict[tuple[str, str], float] = {}
@@ -49,7 +61,8 @@ def added_by_options(config: Config, family: str) -> Mapping[tuple[str, str], fl
                                    f"it was for {' and '.join(known)}: benches/area.py makes the record")
     if config.dsp_packing:
         cells = config.cols * ceil_div(config.rows, 2)
-        found |= {("array", kind): count * cells for kind, count in _PACKED_CELL[family].items()}
+        more = {"flip_flops": _packed_flip_flops(config, cells) / cells, **_PACKED_CELL[family]}
+        found |= {("array", kind): count * cells for kind, count in more.items()}
     if config.compressed_weights:
         found |= {("load", kind): _decoder(config, counts) for kind, counts in _DECODER[family].items()}
     return found

@@ -17,8 +17,8 @@ PARALLEL = [(family, machine) for family in families() for machine in machines(f
             if machine.config.design == "parallel"]
 
 #: Part of LUTs and flip-flops that totals may be off by; of the machines outside the fit those that miss it, with what
-#: they are off by: three columns under 24 rows, and a packed array with an odd number of rows.
-MOST, MISSED = 0.1, {(24, 3): {"luts": -0.1319}, (17, 4): {"flip_flops": 0.1020}}
+#: they are off by: three columns under 24 rows.
+MOST, MISSED = 0.1, {(24, 3): {"luts": -0.1216}}
 
 
 def name_of(value: object) -> str:
@@ -126,7 +126,7 @@ def test_cells_for_two_products_take_fewer_multipliers_and_more_luts() -> None:
 
 
 @pytest.mark.parametrize(("cols", "luts", "flip_flops"), [
-    (4, 714, 392), (6, 764, 432), (8, 815, 471), (16, 1823, 953), (20, 3581, 1553)])
+    (4, 714, 392), (6, 764, 432), (8, 815, 471), (16, 1823, 953), (20, 935, 1553)])
 def test_a_decoder_of_weights_takes_what_it_took(cols: int, luts: int, flip_flops: int) -> None:
     """It sees 8 bytes at a time up to 8 columns, 16 up to 16, 32 beyond."""
     plain = Config("x", 9, cols, 1, 64 << 10)
