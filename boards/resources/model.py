@@ -66,8 +66,12 @@ def _shifter(config: Config) -> float:
 
 
 def _words(config: Config, family: str) -> Sequence[float]:
+    return (1, _shifter(config), config.bus_bytes, ceil_log2(config.scratchpad_words))
+
+
+def _words_luts(config: Config, family: str) -> Sequence[float]:
     # Of a wide word synthesis makes a choice among all bytes for each byte, not stages of a shifter.
-    return (1, _shifter(config), config.word_bytes ** 2, config.bus_bytes, ceil_log2(config.scratchpad_words))
+    return (*_words(config, family), config.word_bytes ** 2)
 
 
 def _scratchpad(config: Config, family: str) -> Sequence[float]:
@@ -83,9 +87,14 @@ def _registers(config: Config) -> float:
 
 def _array(config: Config, family: str) -> Sequence[float]:
     opens = config.cols * (config.acc_open > 0)
+    return (1, config.rows * config.cols, config.cols, _shifter(config), lut_memory_bits(config, family),
+            ceil_log2(acc_depth(config)), opens)
+
+
+def _array_luts(config: Config, family: str) -> Sequence[float]:
     # A cell of a depthwise group chooses between two bytes; the others have no LUT. Each row is fed from a word.
-    return (1, 3 * config.groups * config.cols, config.rows, config.cols, _shifter(config),
-            lut_memory_bits(config, family), ceil_log2(acc_depth(config)), opens)
+    constant, _, *others = _array(config, family)
+    return (constant, 3 * config.groups * config.cols, config.rows, *others)
 
 
 def _vector(config: Config, family: str) -> Sequence[float]:
@@ -103,6 +112,8 @@ _SIZES: dict[str, Sizes] = {
     "array": _array, "vector": _vector, "scratchpad": _scratchpad, "load": _words, "store": _words, "fetch": _beats,
     "read_channel": _beats, "write_channel": _beats,
 }
+#: Where LUTs grow with others than carries and flip-flops do.
+_SIZES_OF_LUTS: dict[str, Sizes] = {"array": _array_luts, "load": _words_luts, "store": _words_luts}
 
 
 def families_of(config: Config) -> tuple[str, ...]:
@@ -153,7 +164,8 @@ def _fit(rows: Array, counts: Array) -> Array:
 
 def _sizes(unit: str, kind: str, config: Config, family: str) -> Sequence[float]:
     """Return the sizes that a unit's cells of a kind grow with."""
-    sizes = _SIZES.get(unit, _constant)(config, family)
+    by_unit = _SIZES | _SIZES_OF_LUTS if kind == "luts" else _SIZES
+    sizes = by_unit.get(unit, _constant)(config, family)
     return (*sizes, _registers(config)) if (unit, kind) == ("array", "flip_flops") else sizes
 
 
