@@ -26,7 +26,7 @@ from tq_hw.model.errors import OptionError, TqError
 __all__ = ["main", "run", "tq_hw"]
 
 BAD_INPUT, MISSING_TOOL, TOOL_FAILED, INTERRUPTED = 2, 3, 4, 130
-#: What `tq-hw --help` says of each; `cli/commands/NAME.py` has `NAME_command`.
+#: What `tq-hw --help` says of each; the module of its name in `cli/commands` has `NAME_command`.
 _COMMANDS = {
     "boards": "List the boards, their memories and tools.",
     "build": "Make the bitstream of a board, after verification.",
