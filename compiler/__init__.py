@@ -7,6 +7,6 @@ says what an operator may not ask.
 """
 
 from tq_hw.compiler.compile import Compiled, compile_model
-from tq_hw.compiler.estimate import Estimate, estimate_model
+from tq_hw.compiler.estimate import Estimate, estimate_model, estimated_as
 
-__all__ = ["Compiled", "Estimate", "compile_model", "estimate_model"]
+__all__ = ["Compiled", "Estimate", "compile_model", "estimate_model", "estimated_as"]

@@ -4,7 +4,7 @@ A compile tries several schedules and checks the commands of the best, which tak
 a schedule that is as fast or a few percent faster. Whoever has to choose among hundreds of configurations asks here.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tq_hw.compiler.compile import plan_model, without_collector
 from tq_hw.compiler.cost.events.timing import program_times
@@ -16,7 +16,10 @@ from tq_hw.isa.config import Config
 from tq_hw.isa.memory import Memory
 from tq_hw.model.graph import Model
 
-__all__ = ["Estimate", "estimate_model"]
+__all__ = ["Estimate", "estimate_model", "estimated_as"]
+
+#: What alone sends elements through activation lanes.
+_ACTIVATES = "UNIDIRECTIONAL_SEQUENCE_LSTM"
 
 
 @dataclass(frozen=True)
@@ -63,3 +66,13 @@ def estimate_model(model: Model, config: Config, memory: Memory | None = None) -
     size = len(emitter.image.data) + len(commands.data) + emitter.arena_bytes + len(emitter.state)
     return Estimate(sum(row.cycles for row in rows), sum(row.macs for row in rows), sum(row.bytes for row in rows),
                     size, bounds)
+
+
+def estimated_as(model: Model, config: Config) -> Config:
+    """Return the machine without the options that no estimate of `model` depends on: its estimate is the same.
+
+    `acc_open` serves first layers that begin by slices, of which a compile alone makes plans; `activation_lanes` serve
+    the layer of an LSTM.
+    """
+    activates = any(op.op == _ACTIVATES for subgraph in model.subgraphs for op in subgraph.operators)
+    return replace(config, acc_open=0, activation_lanes=config.activation_lanes if activates else 0)

@@ -13,7 +13,7 @@ import numpy as np
 from tq_hw.boards.build.build import build, synthesize
 from tq_hw.boards.catalog.board import Board, Memory
 from tq_hw.boards.catalog.catalog import find_board, find_memory
-from tq_hw.compiler import compile_model, estimate_model
+from tq_hw.compiler import compile_model, estimate_model, estimated_as
 from tq_hw.isa.config import Config
 from tq_hw.isa.memory import Memory as Rate
 from tq_hw.model.errors import MismatchError, ToolError, UnsupportedError
@@ -70,8 +70,11 @@ def _run(blob: bytes, arguments: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def estimate_task(blob: bytes, config: Config, memory: Rate) -> Task:
-    """Return the task of an estimate: `cycles`, `macs`, `bytes`, `memory_bytes`, `bounds`; or `error`."""
-    return task_of(_estimate, blob, _arguments(config, memory))
+    """Return the task of an estimate: `cycles`, `macs`, `bytes`, `memory_bytes`, `bounds`; or `error`.
+
+    Machines that differ in options without a part in it have one task.
+    """
+    return task_of(_estimate, blob, _arguments(estimated_as(_model(blob), config), memory))
 
 
 def rtl_task(blob: bytes, config: Config, memory: Rate) -> Task:

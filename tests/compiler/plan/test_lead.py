@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tq_hw.compiler import compile_model
+from tq_hw.compiler import compile_model, estimate_model, estimated_as
 from tq_hw.compiler.compile import Compiled
 from tq_hw.compiler.emit.emitter import Emitter
 from tq_hw.compiler.ir.layers import Graph
@@ -70,6 +70,14 @@ def test_a_layer_that_waits_for_memory_begins_by_slices() -> None:
     assert begun(made) == [1, 1, 1, 1, 1, 1, 2] and not begun(plain)
     ends = [max(int(t[-1, 1]) for t in which.timeline.values()) for which in (made, plain)]
     assert ends[0] < ends[1]
+
+
+@pytest.mark.parametrize("config", CONFIGS, ids=lambda config: config.name)
+def test_an_estimate_knows_of_no_slices(config: Config) -> None:
+    """So that machines with and without open buffers share theirs."""
+    model = pixelwise((1, 12, 12, 128), 128)
+    assert estimated_as(model, config) == replace(config, acc_open=0, activation_lanes=0)
+    assert estimate_model(model, config) == estimate_model(model, estimated_as(model, config))
 
 
 def test_slices_are_for_memories_that_answer_soon() -> None:
