@@ -1,6 +1,8 @@
 """Functions of one int8 against LiteRT, and compiled: an operator of a file `pointwise_*.py` is a line here."""
 
+import re
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,6 +14,7 @@ from tq_hw.model.samples.build import ModelBuilder
 from tq_hw.model.tflite.reader import parse_model
 from tq_hw.sim.executor import execute
 from tq_hw.sim.golden.pointwise import POINTWISE
+from tq_hw.sim.golden.registry import KERNELS
 from tq_hw.sim.golden.run import run
 from tq_hw.sim.oracles import Oracle
 
@@ -100,3 +103,18 @@ def test_refusals(output: dict[str, object], message: tuple[type[TqError], str])
     with pytest.raises(message[0]) as caught:
         compile_model(parse_model(b.build(out), "m", check=False), load_config("n16"))
     assert str(caught.value) == message[1]
+
+
+def test_the_file_of_the_guide_is_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pasted as it stands, docs/guide/add-an-operator.md's file is the operator."""
+    ours = POINTWISE["EXP"]
+    guide = (Path(__file__).parents[3] / "docs" / "guide" / "add-an-operator.md").read_text(encoding="utf-8")
+    monkeypatch.setitem(POINTWISE, "EXP", ours)
+    monkeypatch.delitem(KERNELS, "EXP")
+    exec(compile(re.findall(r"^```python\n(.*?)^```$", guide, re.M | re.S)[0], "guide", "exec"), {})
+    assert POINTWISE["EXP"] is not ours
+    model = parse_model(tables("EXP", np.random.default_rng(1), 3), "EXP")
+    found = run(model, [EVERY] * 3).outputs
+    monkeypatch.undo()
+    for theirs, output in zip(found, run(model, [EVERY] * 3).outputs, strict=True):
+        np.testing.assert_array_equal(theirs, output, strict=True)
