@@ -5,18 +5,18 @@ sums of a few sizes of the configuration, with factors that fit the recorded syn
 How far that is off is told by machines that are kept out of the fit, and by leaving each of the others out.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
 import numpy.typing as npt
 
-from tq_hw.boards.resources.memories import acc_depth, block_rams, lut_memory_bits, multipliers
+from tq_hw.boards.resources.memories import block_rams, multipliers
 from tq_hw.boards.resources.options import added_by_options
 from tq_hw.boards.resources.record import KINDS, Machine, families, machines
+from tq_hw.boards.resources.sizes import sizes_of
 from tq_hw.isa.config import Config
-from tq_hw.isa.sizes import ceil_log2
 from tq_hw.model.errors import UnsupportedError
 
 __all__ = ["FITTED", "Resources", "Spread", "errors_of", "estimate_resources", "families_of", "held", "spread"]
@@ -28,7 +28,6 @@ _LIKE = {"gowin": "ecp5"}
 #: Machines that are recorded, at least, where a family is offered.
 _LEAST = 3
 Array = npt.NDArray[np.float64]
-Sizes = Callable[[Config, str], Sequence[float]]
 
 
 @dataclass(frozen=True)
@@ -54,66 +53,6 @@ class Spread:
     held: int
     median: float
     worst: float
-
-
-def _beats(config: Config, family: str) -> Sequence[float]:
-    return (1, config.bus_bytes)
-
-
-def _shifter(config: Config) -> float:
-    """Size of a shifter of a whole word by any number of bytes."""
-    return config.word_bytes * ceil_log2(config.word_bytes)
-
-
-def _words(config: Config, family: str) -> Sequence[float]:
-    return (1, _shifter(config), config.bus_bytes, ceil_log2(config.scratchpad_words))
-
-
-def _words_luts(config: Config, family: str) -> Sequence[float]:
-    # Of a wide word synthesis makes a choice among all bytes for each byte, not stages of a shifter.
-    return (*_words(config, family), config.word_bytes ** 2)
-
-
-def _scratchpad(config: Config, family: str) -> Sequence[float]:
-    return (1, config.word_bytes, ceil_log2(config.scratchpad_words))
-
-
-def _registers(config: Config) -> float:
-    """Bits of the registers of cells and of what comes to the rows one after another (hdl/array/grid.py)."""
-    rows, cols, grouped = config.rows, config.cols, 3 * config.groups
-    return (rows * cols * (2 * 8 + 16 + config.partial_sum_bits) + 8 * (grouped * cols + rows - grouped)
-            + 8 * (rows * (rows - 1) // 2 + cols * grouped * (config.groups - 1) // 2))
-
-
-def _array(config: Config, family: str) -> Sequence[float]:
-    opens = config.cols * (config.acc_open > 0)
-    return (1, config.rows * config.cols, config.cols, _shifter(config), lut_memory_bits(config, family),
-            ceil_log2(acc_depth(config)), opens)
-
-
-def _array_luts(config: Config, family: str) -> Sequence[float]:
-    # A cell of a depthwise group chooses between two bytes; the others have no LUT. Each row is fed from a word.
-    constant, _, *others = _array(config, family)
-    return (constant, 3 * config.groups * config.cols, config.rows, *others)
-
-
-def _vector(config: Config, family: str) -> Sequence[float]:
-    lanes = config.requantize_lanes
-    return (1, lanes, config.word_bytes, config.cols, config.activation_lanes, config.uops,
-            lanes * config.beats_per_acc_word)
-
-
-def _constant(config: Config, family: str) -> Sequence[float]:
-    return (1,)
-
-
-#: Sizes that a unit's cells grow with; of units that are not named no cell does.
-_SIZES: dict[str, Sizes] = {
-    "array": _array, "vector": _vector, "scratchpad": _scratchpad, "load": _words, "store": _words, "fetch": _beats,
-    "read_channel": _beats, "write_channel": _beats,
-}
-#: Where LUTs grow with others than carries and flip-flops do.
-_SIZES_OF_LUTS: dict[str, Sizes] = {"array": _array_luts, "load": _words_luts, "store": _words_luts}
 
 
 def families_of(config: Config) -> tuple[str, ...]:
@@ -161,14 +100,6 @@ def _fit(rows: Array, counts: Array) -> Array:
 
 
 
-
-def _sizes(unit: str, kind: str, config: Config, family: str) -> Sequence[float]:
-    """Return the sizes that a unit's cells of a kind grow with."""
-    by_unit = _SIZES | _SIZES_OF_LUTS if kind == "luts" else _SIZES
-    sizes = by_unit.get(unit, _constant)(config, family)
-    return (*sizes, _registers(config)) if (unit, kind) == ("array", "flip_flops") else sizes
-
-
 Factors = Mapping[str, Mapping[str, Array]]
 
 
@@ -187,7 +118,7 @@ def _factors(family: str, known: Sequence[Machine]) -> Factors:
     for unit in known[0].units:
         found[unit] = {}
         for kind in FITTED:
-            rows = np.array([_sizes(unit, kind, machine.config, family) for machine in known], np.float64)
+            rows = np.array([sizes_of(unit, kind, machine.config, family) for machine in known], np.float64)
             counts = np.array([machine.units[unit].get(kind, 0) - more.get((unit, kind), 0)
                                for machine, more in zip(known, added, strict=True)], np.float64)
             found[unit][kind] = _fit(rows, counts) if like is None else _shared(rows, counts, like[unit][kind])
@@ -202,7 +133,7 @@ def _all_factors(family: str, design: str) -> Factors:
 def _estimate(config: Config, family: str, factors: Factors) -> dict[str, dict[str, float]]:
     units: dict[str, dict[str, float]] = {}
     for unit, kinds in factors.items():
-        units[unit] = {kind: round(float(np.array(_sizes(unit, kind, config, family), np.float64) @ vector))
+        units[unit] = {kind: round(float(np.array(sizes_of(unit, kind, config, family), np.float64) @ vector))
                        for kind, vector in kinds.items()}
     for (unit, kind), count in added_by_options(config, family).items():
         units[unit][kind] += round(count)

@@ -16,9 +16,8 @@ from tq_hw.model.errors import UnsupportedError
 PARALLEL = [(family, machine) for family in families() for machine in machines(family)
             if machine.config.design == "parallel"]
 
-#: Part of LUTs and flip-flops that totals may be off by; of the machines outside the fit those that miss it, with what
-#: they are off by: three columns under 24 rows.
-MOST, MISSED = 0.1, {(24, 3): {"luts": -0.1216}}
+#: Part of LUTs and flip-flops that totals may be off by.
+MOST = 0.1
 
 
 def name_of(value: object) -> str:
@@ -48,9 +47,8 @@ def test_machines_outside_the_fit_are_near_those_of_synthesis(family: str, machi
     assert machine in held(family, "parallel")
     errors = errors_of(machine, family, [one for one in machines(family) if one.config.design == "parallel" and not
                                          (one.held or len(one.units) < len(machine.units))])
-    missed = MISSED.get((machine.config.rows, machine.config.cols), {})
     for kind in ("luts", "flip_flops"):
-        assert round(errors[kind], 4) == missed[kind] if kind in missed else abs(errors[kind]) <= MOST, kind
+        assert abs(errors[kind]) <= MOST, kind
 
 
 @pytest.mark.parametrize("family", families())
@@ -67,7 +65,7 @@ def test_the_spread_is_of_machines_that_were_left_out() -> None:
     known = spread("ecp5", "parallel")
     assert set(known) == set(FITTED)
     assert known["luts"].machines >= 3
-    assert 0 < known["luts"].median <= known["luts"].worst
+    assert 0 < known["luts"].median <= known["luts"].worst <= MOST
 
 
 @pytest.mark.parametrize("record", boards(), ids=lambda record: f"{record.board}-{record.memory}")
