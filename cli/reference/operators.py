@@ -45,6 +45,9 @@ Generated from `model/rules/`, `compiler/lower/constraints.py`, compiled layers 
 {floats}.
 * float32 may be moved or chosen between them, after a float32 input and before a float32 output, by:
 {moves}.
+* Comparisons of float32 that comes of one tensor each, or of constants, are comparisons of integers: any functions of
+  int8, and functions of int16 that rise or fall with its codes. What SELECT chooses by them is a table, where all comes
+  of one tensor.
 * Operators on integers that follow from shapes and constants become constants when the model is read. CUMSUM of int32
   becomes additions. IF and WHILE are taken where constants decide them. In no other way are taken, but for float32:
 {known}.

@@ -14,13 +14,15 @@ from tq_hw.model.cut import cut
 from tq_hw.model.errors import ModelError, TqError
 from tq_hw.model.graph import Model, Operator, Subgraph
 from tq_hw.model.rules.check import check_model
-from tq_hw.model.rules.signatures import FLOAT_OPERATORS, FLOAT_REDUCTIONS, SIGNATURES
+from tq_hw.model.rules.signatures import COMPARISONS, FLOAT_OPERATORS, FLOAT_REDUCTIONS, SIGNATURES
 from tq_hw.sim.golden.profiles import check_profile
 from tq_hw.sim.golden.state import RESOURCE_KERNELS
 
 __all__ = ["Piece", "find_pieces", "order_of", "used_outputs"]
 
 _ENTRIES = ("DEQUANTIZE", "CAST")
+#: Operators that may be float32 between codes.
+_INSIDE = (*_ENTRIES, *FLOAT_OPERATORS, *FLOAT_REDUCTIONS, *COMPARISONS, *MOVES, "CUMSUM")
 #: Types of int8 models.
 _KNOWN = ("int8", "int32", "int64", "bool", "resource")
 
@@ -113,19 +115,20 @@ def _without_place(message: str, operators: Sequence[Operator]) -> str:
 
 
 def _islands(main: Subgraph) -> list[set[int]]:
-    """Return the operators of each float32 result that a QUANTIZE reads and that comes of bytes alone."""
+    """Return the operators of each float32 result that a QUANTIZE or a comparison reads and that comes of codes."""
     maker = {index: op for op in main.operators for index in op.outputs}
     found = []
     for op in main.operators:
-        if op.op != "QUANTIZE" or main.tensors[op.inputs[0]].dtype != "float32":
+        if op.op not in ("QUANTIZE", *COMPARISONS) or main.tensors[op.inputs[0]].dtype != "float32":
             continue
         island, todo = {op.index}, list(op.inputs)
         while todo:
             index = todo.pop()
-            if main.tensors[index].data is not None:
-                continue
             made_by = maker.get(index)
-            if made_by is None or made_by.op not in (*_ENTRIES, *FLOAT_OPERATORS, *FLOAT_REDUCTIONS, *MOVES, "CUMSUM"):
+            is_compared = made_by is not None and made_by.op in COMPARISONS
+            if main.tensors[index].data is not None or (main.tensors[index].dtype != "float32" and not is_compared):
+                continue
+            if made_by is None or made_by.op not in _INSIDE:
                 island.clear()
                 break
             if made_by.index not in island:

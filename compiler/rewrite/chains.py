@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tq_hw.compiler.rewrite.comparisons import ordered
 from tq_hw.compiler.rewrite.island import Island, label
 from tq_hw.compiler.rewrite.rewrite import Subject
 from tq_hw.model.errors import UnsupportedError
@@ -178,20 +179,15 @@ def _codes(graph: Subject, op: Operator, exponent: int,
 def _begins(graph: Subject, op: Operator, codes: IntArray, count: int) -> Float32:
     """Return the least float32 number that gives each code when it is divided by `count`, by bisection."""
     scale = graph.output(op).scale * count
-    low, high = (_ordered(np.full(codes.shape, sign * 300 * scale, np.float32).view(np.int32).astype(np.int64))
+    low, high = (ordered(np.full(codes.shape, sign * 300 * scale, np.float32).view(np.int32).astype(np.int64))
                  for sign in (-1, 1))
     for _ in range(33):
         middle = (low + high) >> 1
-        values = _ordered(middle).astype(np.int32).view(np.float32)
+        values = ordered(middle).astype(np.int32).view(np.float32)
         reached = KERNELS["QUANTIZE"](op, graph.subgraph, [values / np.float32(count)])[0] >= codes
         low, high = np.where(reached, low, np.minimum(middle + 1, high)), np.where(reached, middle, high)
-    found: Float32 = _ordered(high).astype(np.int32).view(np.float32)
+    found: Float32 = ordered(high).astype(np.int32).view(np.float32)
     return found
-
-
-def _ordered(bits: IntArray) -> IntArray:
-    """Return float32's bits as integers in the order of the numbers, or back."""
-    return np.where(bits < 0, INT32_MIN - bits, bits)
 
 
 def _emit(graph: Subject, op: Operator, part: _Sum, exponent: int, made: list[Operator]) -> int:

@@ -7,16 +7,17 @@ The float32 operators compute as LiteRT's kernels do (`sim/golden/float32.py`), 
 import numpy as np
 
 from tq_hw.compiler.rewrite.chains import add_chain, add_reduction
+from tq_hw.compiler.rewrite.comparisons import check_comparison
 from tq_hw.compiler.rewrite.island import BYTES, ENTRIES, Island, label
 from tq_hw.compiler.rewrite.pairs import find_pair
 from tq_hw.compiler.rewrite.rewrite import Rewrite, Subject, pattern
 from tq_hw.model.errors import TqError, UnsupportedError
 from tq_hw.model.graph import Operator, Subgraph, Tensor
-from tq_hw.model.rules.signatures import FLOAT_OPERATORS, FLOAT_REDUCTIONS
+from tq_hw.model.rules.signatures import COMPARISONS, FLOAT_OPERATORS, FLOAT_REDUCTIONS
 from tq_hw.sim.golden.kernels import KERNELS
 from tq_hw.sim.golden.registry import Array
 
-__all__ = ["ISLANDS", "check_floats"]
+__all__ = ["CHOSEN", "ISLANDS", "check_floats"]
 
 def _table(graph: Subject, op: Operator) -> tuple[Tensor, Array]:
     """Return the tensor of bytes and the table that end in a QUANTIZE; raise `TqError` if there is none."""
@@ -43,11 +44,30 @@ def float_island(graph: Subject, op: Operator) -> Rewrite | None:
         source, values = _table(graph, op)
     except TqError:
         return _of_two(graph, op)
+    return _looked_up(graph, op, source, values)
+
+
+def _looked_up(graph: Subject, op: Operator, source: Tensor, values: Array) -> Rewrite:
+    """Return the table in place of a QUANTIZE; of int16 in which nothing changes it is another view."""
+    target = graph.output(op)
     if source.dtype == "int16" and values.dtype == np.int16 and np.array_equal(
             values.view(np.uint16), np.arange(1 << 16)):
         shape = graph.add_constant(np.array(target.shape, np.int32))
         return Rewrite([op], [Operator(op.index, "RESHAPE", (source.index, shape), op.outputs)])
     return Rewrite([op], [Operator(op.index, "TABLE", (source.index, graph.add_constant(values)), op.outputs)])
+
+
+@pattern("QUANTIZE")
+def float_choice(graph: Subject, op: Operator) -> Rewrite | None:
+    """A choice between float32 numbers by how such numbers compare is a table, where all comes of one tensor."""
+    maker, target = graph.maker(op.inputs[0]), graph.output(op)
+    if maker is None or maker.op not in ("SELECT", "SELECT_V2") or target.dtype not in (*BYTES, "int16"):
+        return None
+    try:
+        source, values = _table(graph, op)
+    except TqError:
+        return None
+    return _looked_up(graph, op, source, values)
 
 
 def _of_two(graph: Subject, op: Operator) -> Rewrite | None:
@@ -110,6 +130,8 @@ def unused_float(graph: Subject, op: Operator) -> Rewrite | None:
     return Rewrite([op], []) if unused else None
 
 
+#: Tried before choices are moved.
+CHOSEN = (float_choice,)
 #: In the order in which they are tried.
 ISLANDS = (float_island, float_reduction, float_island_of_indices, unused_float, unused_reduction)
 
@@ -131,21 +153,25 @@ def check_floats(subgraph: Subgraph) -> None:
 
 
 def _reason(graph: Subject, op: Operator) -> str:
-    """Say why what an operator makes is no table."""
-    if op.op not in FLOAT_OPERATORS or not op.outputs:
+    """Say why what an operator makes is no table, or why a comparison is none of integers."""
+    if op.op not in (*FLOAT_OPERATORS, *COMPARISONS) or not op.outputs:
         return ""
-    readers, reached = [], {op.outputs[0]}
+    readers, reached = [op] if op.op in COMPARISONS else [], {op.outputs[0]}
     for each in graph.subgraph.operators:
         if reached & set(each.inputs):
-            if each.op == "QUANTIZE":
+            if each.op in ("QUANTIZE", *COMPARISONS):
                 readers.append(each)
             elif _is_inner(graph, each):
                 reached.update(each.outputs)
     for each in readers:
         try:
-            _table(graph, each)
+            if each.op in COMPARISONS:
+                check_comparison(graph, each)
+            else:
+                _table(graph, each)
         except TqError as error:
-            return f" ({_why_no_pair(graph, each) or error})"
+            reason = _why_no_pair(graph, each) if each.op == "QUANTIZE" else ""
+            return f" ({reason or error})"
     return ""
 
 

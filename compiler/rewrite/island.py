@@ -5,16 +5,18 @@ import numpy as np
 from tq_hw.compiler.rewrite.rewrite import Subject
 from tq_hw.model.errors import UnsupportedError
 from tq_hw.model.graph import Tensor
-from tq_hw.model.rules.signatures import FLOAT_OPERATORS
+from tq_hw.model.rules.signatures import COMPARISONS, FLOAT_OPERATORS
 from tq_hw.sim.golden.kernels import KERNELS
 from tq_hw.sim.golden.registry import Array, located
 
-__all__ = ["BYTES", "ENTRIES", "Island", "label"]
+__all__ = ["BYTES", "CHOICES", "ENTRIES", "Island", "label"]
 
 BYTES = ("int8", "uint8")
 _CODES = np.arange(256).astype(np.uint8)
 #: Operators that make float32 of bytes.
 ENTRIES = ("DEQUANTIZE", "CAST")
+#: Operators that choose float32 by what they compare, and join such choices.
+CHOICES = ("SELECT", "SELECT_V2", "LOGICAL_AND", "LOGICAL_OR", "LOGICAL_NOT", *COMPARISONS)
 
 
 class Island:
@@ -61,16 +63,21 @@ class Island:
         if maker is None:
             raise UnsupportedError(f"{label(tensor)} is an input of the model")
         with located(maker):
-            if maker.op not in (*ENTRIES, *FLOAT_OPERATORS):
+            if maker.op not in (*ENTRIES, *FLOAT_OPERATORS, *CHOICES):
                 raise UnsupportedError(f"{label(tensor)} is float32, in which the accelerator does not compute")
             if self.most == 1 and tensor.shape != self.shape:
                 raise UnsupportedError(f"{label(tensor)} has shape {list(tensor.shape)}, its result "
                                        f"{list(self.shape)}: the result is no function of one byte")
-            if maker.op in ENTRIES:
+            if maker.op in ENTRIES and not self._is_compared(maker.inputs[0]):
                 inputs = [self._codes(self.graph.input(maker))]
             else:
                 inputs = [self.values(each) for each in maker.inputs]
             return KERNELS[maker.op](maker, self.graph.subgraph, inputs)[0]
+
+    def _is_compared(self, index: int) -> bool:
+        """Whether a tensor says how float32 numbers compare."""
+        maker = self.graph.maker(index)
+        return maker is not None and maker.op in COMPARISONS and self.graph.input(maker).dtype == "float32"
 
     def _codes(self, source: Tensor) -> Array:
         is_wide = source.dtype == "int16" and self.most == 1

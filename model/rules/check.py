@@ -13,6 +13,7 @@ from tq_hw.model.rules.options import constraint_not_empty
 from tq_hw.model.rules.shapes import output_shapes
 from tq_hw.model.rules.signatures import (
     ACTIVATION_KINDS,
+    COMPARISONS,
     FLOAT_MOVES,
     FLOAT_OPERATORS,
     FLOAT_REDUCTIONS,
@@ -56,7 +57,7 @@ def _check_node(node: Node) -> None:
     if op not in SIGNATURES:
         return
     check_signature(node)
-    if op in FLOAT_REDUCTIONS and _is_float_move(node):
+    if op in (*FLOAT_REDUCTIONS, *COMPARISONS) and _is_float_move(node):
         check_shapes(node)
         return
     if (found := constraint_not_empty(node)) is not None:
@@ -76,14 +77,15 @@ def _is_float(node: Node) -> bool:
 
 
 def _is_float_move(node: Node) -> bool:
-    """Whether an operator moves or adds float32: all that it moves then is."""
-    return node.operator.op in (*FLOAT_MOVES, *FLOAT_REDUCTIONS) and any(
+    """Whether an operator moves, adds or compares float32: all that it takes so then is."""
+    return node.operator.op in (*FLOAT_MOVES, *FLOAT_REDUCTIONS, *COMPARISONS) and any(
         tensor.dtype == "float32" for tensor in node.inputs())
 
 
 def _of_floats(signature: Signature) -> Signature:
     def changed(slots: tuple[Slot, ...]) -> tuple[Slot, ...]:
-        return tuple(replace(slot, kind="f32") if slot.kind == "data" or slot.kind in ACTIVATION_KINDS else slot
+        return tuple(replace(slot, kind="f32") if slot.kind == "data" or slot.kind in (*ACTIVATION_KINDS, "q8or16or32")
+                     else slot
                      for slot in slots)
 
     return replace(signature, inputs=changed(signature.inputs), outputs=changed(signature.outputs))

@@ -4,8 +4,9 @@ from collections.abc import Sequence
 
 from tq_hw.model.graph import Tensor
 from tq_hw.model.rules.node import Node
+from tq_hw.model.rules.signatures import COMPARISONS
 
-__all__ = ["COMPARISONS", "FIXED_OUTPUTS", "WEIGHT_AXES", "bias_of", "constraint_bias_scale",
+__all__ = ["FIXED_OUTPUTS", "WEIGHT_AXES", "bias_of", "constraint_bias_scale",
            "constraint_bias_zero_point", "constraint_computed_weights", "constraint_fixed_output",
            "constraint_one_weight_scale", "constraint_same_quantization", "constraint_same_type",
            "constraint_weight_axis", "constraint_weights_are_symmetric", "label", "source_of"]
@@ -15,8 +16,6 @@ FIXED_OUTPUTS = {"L2_NORMALIZATION": (1 / 128, 0), "TANH": (1 / 128, 0), "LOGIST
                  "SOFTMAX": (1 / 256, -128), "LOG_SOFTMAX": (16 / 256, 127)}
 #: Axis of the output channels in the weights.
 WEIGHT_AXES = {"CONV_2D": 0, "DEPTHWISE_CONV_2D": 3, "TRANSPOSE_CONV": 0, "FULLY_CONNECTED": 0}
-#: Operators whose output is bool whatever the inputs are.
-COMPARISONS = ("LESS", "LESS_EQUAL", "GREATER", "GREATER_EQUAL", "EQUAL", "NOT_EQUAL")
 
 #: `GetQuantizedConvolutionMultipler` in LiteRT's and TFLite Micro's kernel_util.cc.
 _BIAS_SCALE_TOLERANCE = 0.02

@@ -6,8 +6,8 @@ out), `+` one or more of a kind. Operators without a signature have no rules her
 
 from dataclasses import dataclass
 
-__all__ = ["ACTIVATION_KINDS", "FLOAT_MOVES", "FLOAT_OPERATORS", "FLOAT_REDUCTIONS", "KINDS", "SIGNATURES",
-           "Signature", "Slot"]
+__all__ = ["ACTIVATION_KINDS", "COMPARISONS", "FLOAT_MOVES", "FLOAT_OPERATORS", "FLOAT_REDUCTIONS", "KINDS",
+           "SIGNATURES", "Signature", "Slot"]
 
 #: Types of each kind. `q8` and `q16` are activations: one scale, one zero point; int32 and int64 of `q8orint` and
 #: `q8or16or32` have neither.
@@ -41,6 +41,9 @@ FLOAT_MOVES = (
 #: Sums that may be of float32 inside a model, and give float32 then.
 FLOAT_REDUCTIONS = ("MEAN", "SUM")
 
+#: Operators whose output is bool whatever the inputs are; these may be float32 inside a model.
+COMPARISONS = ("LESS", "LESS_EQUAL", "GREATER", "GREATER_EQUAL", "EQUAL", "NOT_EQUAL")
+
 _TABLE = {
     "q8or16 w8 bias? -> q8or16": "CONV_2D DEPTHWISE_CONV_2D FULLY_CONNECTED",
     "index w8 q8or16 bias? -> q8or16": "TRANSPOSE_CONV",
@@ -49,7 +52,7 @@ _TABLE = {
     "q8or16 q8 -> q8or16": "PRELU",
     "q8or16 q8or16 -> q8or16": "BATCH_MATMUL",
     "q8or16or32 q8or16or32 -> q8or16or32": "ADD SUB MUL MAXIMUM MINIMUM SQUARED_DIFFERENCE",
-    "q8or16or32 q8or16or32 -> bool": "LESS LESS_EQUAL GREATER GREATER_EQUAL EQUAL NOT_EQUAL",
+    "q8or16or32 q8or16or32 -> bool": " ".join(COMPARISONS),
     "q8or16 index -> q8or16": "MEAN SUM REDUCE_MAX REDUCE_MIN",
     "q8orint index -> q8orint": "REDUCE_PROD",
     "q8orint q8orint -> q8orint": "DIV",

@@ -28,7 +28,6 @@ from tq_hw.model.rules.options import (
     constraint_weights_format,
 )
 from tq_hw.model.rules.quantization import (
-    COMPARISONS,
     FIXED_OUTPUTS,
     WEIGHT_AXES,
     constraint_bias_scale,
@@ -41,6 +40,7 @@ from tq_hw.model.rules.quantization import (
     constraint_weight_axis,
     constraint_weights_are_symmetric,
 )
+from tq_hw.model.rules.signatures import COMPARISONS
 from tq_hw.model.rules.sixteen import (
     constraint_bias_type,
     constraint_int16_output,

@@ -1,0 +1,149 @@
+"""Comparisons of float32 numbers that come of codes: of integers that are in the same order.
+
+Of bytes and constants each number becomes an int32 that float32's order gives it, by a table. Of int16, whose float32
+numbers rise or fall with the code, a code is compared with the first one that reaches what is on the other side.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tq_hw.compiler.rewrite.island import BYTES, Island, label
+from tq_hw.compiler.rewrite.rewrite import Rewrite, Subject, pattern
+from tq_hw.model.errors import TqError, UnsupportedError
+from tq_hw.model.graph import Operator, Tensor
+from tq_hw.model.rules.signatures import COMPARISONS
+from tq_hw.sim.golden.arith import INT32_MIN, IntArray
+from tq_hw.sim.golden.libm import Float32
+from tq_hw.sim.golden.registry import Array
+
+__all__ = ["COMPARED", "check_comparison", "ordered"]
+
+_LOW, _HIGH = -(1 << 15), (1 << 15) - 1
+#: What a comparison is with both sides exchanged.
+_MIRRORED = {"LESS": "GREATER", "LESS_EQUAL": "GREATER_EQUAL", "GREATER": "LESS", "GREATER_EQUAL": "LESS_EQUAL",
+             "EQUAL": "EQUAL", "NOT_EQUAL": "NOT_EQUAL"}
+
+
+def ordered(bits: IntArray) -> IntArray:
+    """Return float32's bits as integers in the order of the numbers, or back; both zeros are 0."""
+    return np.where(bits < 0, INT32_MIN - bits, bits)
+
+
+@dataclass(frozen=True)
+class _Side:
+    """One side of a comparison: a function of a tensor of codes, by unsigned code, or a constant with its shape."""
+
+    source: Tensor | None
+    values: Float32
+
+
+def _side(graph: Subject, op: Operator, position: int) -> _Side:
+    tensor = graph.input(op, position)
+    if tensor.data is not None:
+        values, source = tensor.data, None
+    else:
+        island = Island(graph, tensor.shape)
+        values = island.values(tensor.index)
+        source = island.sources[0] if island.sources else None
+        if source is None or source.dtype not in (*BYTES, "int16"):
+            raise UnsupportedError(f"{label(tensor)} does not come of a tensor of codes")
+        values = np.broadcast_to(values, (1 << 16 if source.dtype == "int16" else 256,))
+    if np.isnan(values).any():
+        raise UnsupportedError(f"{label(tensor)} is not a number for some codes")
+    return _Side(source, values.astype(np.float32))
+
+
+def _keys(graph: Subject, op: Operator, side: _Side, made: list[Operator]) -> int:
+    """Return a tensor of int32 in the order of a side's numbers."""
+    keys = ordered(np.ascontiguousarray(side.values).view(np.int32).astype(np.int64)).astype(np.int32)
+    return _looked_up(graph, op, side, keys, made)
+
+
+def _looked_up(graph: Subject, op: Operator, side: _Side, table: Array, made: list[Operator]) -> int:
+    """Return a tensor of the table's entries at a side's codes, or the entries where it is constant."""
+    if side.source is None:
+        return graph.add_constant(table)
+    if np.array_equal(table.view(np.uint16) if table.dtype == np.int16 else table, np.arange(1 << 16)):
+        return side.source.index
+    index = graph.add_tensor(Tensor(0, side.source.name, table.dtype.name, side.source.shape))
+    made.append(Operator(op.index, "TABLE", (side.source.index, graph.add_constant(table)), (index,)))
+    return index
+
+
+def _rising(side: _Side) -> Float32 | None:
+    """Return the numbers of an int16 side by signed code, None where they do not rise."""
+    if side.source is None or side.source.dtype != "int16":
+        return None
+    values = np.roll(side.values, 1 << 15)
+    return values if (np.diff(values) >= 0).all() else None
+
+
+def _bound(name: str, rising: Float32, numbers: Float32) -> tuple[str, Array] | None:
+    """Return a comparison of codes and what they are compared with; None where that is no int16."""
+    first = (np.searchsorted(rising, numbers, "left") if name in ("LESS", "GREATER_EQUAL") else
+             np.searchsorted(rising, numbers, "right")).astype(np.int64) + _LOW
+    is_less = name.startswith("LESS")
+    if first.size == 0 or first.max() <= _HIGH:
+        return "LESS" if is_less else "GREATER_EQUAL", first.astype(np.int16)
+    if first.min() > _LOW:
+        return "LESS_EQUAL" if is_less else "GREATER", (first - 1).astype(np.int16)
+    return None
+
+
+def _compared(graph: Subject, op: Operator, name: str, output: int) -> list[Operator]:
+    """Return what makes `output` of a comparison with codes of int16."""
+    sides = _side(graph, op, 0), _side(graph, op, 1)
+    for one, other, turned in ((*sides, name), (sides[1], sides[0], _MIRRORED[name])):
+        # With opposite numbers on both sides, what falls rises.
+        for sign, asked in ((1, turned), (-1, _MIRRORED[turned])):
+            rising = _rising(_Side(one.source, one.values * np.float32(sign)))
+            found = None if rising is None else _bound(asked, rising, other.values * np.float32(sign))
+            if found is not None and one.source is not None:
+                made: list[Operator] = []
+                bound = _looked_up(graph, op, other, found[1], made)
+                return [*made, Operator(op.index, found[0], (one.source.index, bound), (output,))]
+    raise UnsupportedError("a comparison with int16 is of numbers that rise or fall with its codes, and one side's lie "
+                           "within the other's")
+
+
+def _replaced(graph: Subject, op: Operator) -> list[Operator]:
+    """Return what takes the place of a comparison of float32; raise `TqError` with the reason if nothing does."""
+    sides = _side(graph, op, 0), _side(graph, op, 1)
+    if not any(side.source is not None and side.source.dtype == "int16" for side in sides):
+        made: list[Operator] = []
+        inputs = tuple(_keys(graph, op, side, made) for side in sides)
+        return [*made, Operator(op.index, op.op, inputs, op.outputs)]
+    if op.op not in ("EQUAL", "NOT_EQUAL"):
+        return _compared(graph, op, op.op, op.outputs[0])
+    parts = [graph.add_tensor(graph.output(op)) for _ in range(2)]
+    names, join = (("LESS_EQUAL", "GREATER_EQUAL"), "LOGICAL_AND") if op.op == "EQUAL" else (
+        ("LESS", "GREATER"), "LOGICAL_OR")
+    first, second = (_compared(graph, op, name, part) for name, part in zip(names, parts, strict=True))
+    return [*first, *second, Operator(op.index, join, tuple(parts), op.outputs)]
+
+
+@pattern("TABLE", *COMPARISONS)
+def unused_comparison(graph: Subject, op: Operator) -> Rewrite | None:
+    """A comparison, or a table, that nothing reads any more goes."""
+    return None if graph.is_used(op.outputs[0]) else Rewrite([op], [])
+
+
+@pattern(*COMPARISONS)
+def float_comparison(graph: Subject, op: Operator) -> Rewrite | None:
+    """A comparison of float32 between codes is one of integers."""
+    if graph.input(op).dtype != "float32":
+        return None
+    try:
+        return Rewrite([op], _replaced(graph, op))
+    except TqError:
+        return None
+
+
+def check_comparison(graph: Subject, op: Operator) -> None:
+    """Raise `UnsupportedError` that says why a comparison of float32 is left."""
+    _replaced(graph, op)
+
+
+#: In the order in which they are tried.
+COMPARED = (unused_comparison, float_comparison)

@@ -1,0 +1,93 @@
+"""Comparisons of float32 between codes are comparisons of integers that equal LiteRT's, and choices by them tables."""
+
+import numpy as np
+import pytest
+
+from tq_hw.compiler import compile_model
+from tq_hw.compiler.rewrite.library import LIBRARY
+from tq_hw.compiler.rewrite.rewrite import rewrite
+from tq_hw.isa.config import load_config
+from tq_hw.model.errors import UnsupportedError
+from tq_hw.model.graph import Model
+from tq_hw.model.rules.signatures import COMPARISONS
+from tq_hw.model.samples.build import ModelBuilder
+from tq_hw.model.tflite.reader import parse_model
+from tq_hw.sim.executor import execute
+from tq_hw.sim.golden.run import run
+from tq_hw.sim.oracles import Oracle
+
+EVERY = np.arange(-128, 128).astype(np.int8)
+
+
+def floats(b: ModelBuilder, shape: tuple[int, ...], dtype: str, scale: float, point: int = 0) -> int:
+    return b.add("DEQUANTIZE", [b.input(shape, dtype, scale=scale, zero_point=point)])
+
+
+def hold(data: bytes, inputs: list[np.ndarray], litert: Oracle, executed: bool = True) -> list[str]:
+    """Hold golden model, before and after the rewrite, and executor against LiteRT; return the operators left."""
+    model = parse_model(data, "floats")
+    expected, rewritten = litert.run(data, inputs), rewrite(model.main, LIBRARY)
+    made = [run(model, inputs).outputs, run(Model(model.name, (rewritten,)), inputs).outputs]
+    if executed:
+        made.append(execute(compile_model(model, load_config("n16")).program, inputs).outputs)
+    for found in made:
+        for ours, theirs in zip(found, expected, strict=True):
+            np.testing.assert_array_equal(ours, theirs, strict=True)
+    return [op.op for op in rewritten.operators]
+
+
+@pytest.mark.parametrize("op", COMPARISONS)
+def test_bytes_and_constants(op: str, litert: Oracle) -> None:
+    """Every pair of codes of two scales; a function that is not monotonic against numbers, -0 among them."""
+    b = ModelBuilder(op)
+    x, y = floats(b, (256, 1), "int8", 0.03, 5), floats(b, (1, 256), "int8", 0.06, -7)
+    numbers = b.constant(np.array([0.18, -0.0, -1e30, 1.0], np.float32).reshape(4, 1, 1))
+    square = b.add("SQUARE", [x])
+    outputs = [b.add(op, [x, y], dtype="bool"), b.add(op, [numbers, square], dtype="bool", shape=(4, 256, 1))]
+    left = hold(b.build(*outputs), [EVERY[:, None], EVERY[None]], litert, op in ("EQUAL", "GREATER"))
+    assert sorted(left) == sorted(["TABLE"] * 3 + [op] * 2)
+
+
+@pytest.mark.parametrize("op", COMPARISONS)
+def test_int16(op: str, litert: Oracle) -> None:
+    """Of one scale, of two, of a falling function and a number."""
+    rng = np.random.default_rng(0)
+    b = ModelBuilder(op)
+    codes = np.concatenate([[-32768, 32767, 0, 1, -1, 32766], rng.integers(-32768, 32768, 94)]).astype(np.int16)
+    near = np.clip(np.round(codes * 0.7) + rng.integers(-1, 2, 100), -32768, 32767).astype(np.int16)
+    x, y = floats(b, (100,), "int16", 0.7e-3), floats(b, (100,), "int16", 1e-3)
+    falling = b.add("NEG", [y])
+    number = b.constant(np.array(codes[7] * np.float32(1e-3), np.float32))
+    pairs = [x, x], [x, y], [x, falling]
+    hold(b.build(*(b.add(op, pair, dtype="bool") for pair in pairs),
+                 b.add(op, [falling, number], dtype="bool", shape=(100,))), [codes, near], litert, op == "LESS")
+
+
+def test_a_choice_of_one_tensor_is_a_table(litert: Oracle) -> None:
+    """As PyTorch writes a leaky ReLU: x where x > 0, else x times a number."""
+    b = ModelBuilder("choice")
+    x = floats(b, (256,), "int8", 0.03, 5)
+    condition = b.add("GREATER", [x, b.constant(np.array(0, np.float32))], dtype="bool", shape=(256,))
+    scaled = b.add("MUL", [x, b.constant(np.array(0.25, np.float32))], shape=(256,))
+    chosen = b.add("SELECT_V2", [condition, x, scaled])
+    assert hold(b.build(b.add("QUANTIZE", [chosen], scale=0.02)), [EVERY], litert) == ["TABLE"]
+
+
+def test_a_choice_between_two_tensors_of_int16(litert: Oracle) -> None:
+    b = ModelBuilder("choice")
+    x, y = (floats(b, (1, 50), "int16", 1e-3) for _ in range(2))
+    chosen = b.add("SELECT_V2", [b.add("GREATER", [x, y], dtype="bool"), x, y])
+    rng = np.random.default_rng(0)
+    inputs = [rng.integers(-32768, 32768, (1, 50)).astype(np.int16) for _ in range(2)]
+    left = hold(b.build(b.add("QUANTIZE", [chosen], dtype="int16", scale=1e-3, zero_point=0)), inputs, litert)
+    assert "GREATER_EQUAL" in left or "GREATER" in left
+
+
+def test_int16_that_neither_rises_nor_falls_is_refused() -> None:
+    b = ModelBuilder("square")
+    x = b.add("SQUARE", [floats(b, (4,), "int16", 1e-3)])
+    data = b.build(b.add("LESS", [x, b.constant(np.array(1, np.float32))], dtype="bool", shape=(4,)))
+    with pytest.raises(UnsupportedError, match=r"operator 1 \(SQUARE\): input 0, .* is float32 computed inside the "
+                       r"model \(a comparison with int16 is of numbers that rise or fall with its codes, and one "
+                       r"side's lie within the other's\)"):
+        compile_model(parse_model(data, "square"), load_config("n16"))
