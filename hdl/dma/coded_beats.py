@@ -133,7 +133,8 @@ class Pieces(wiring.Component):
         count, bits = self._piece // self._beat, 8 * self._beat
         slots = [Signal(bits, name=f"slot{number}") for number in range(count)]
         at = Signal(range(count))
-        full, last = Signal(), Signal()
+        full = Signal()
+        last = Signal()
         takes = Signal()
         m.d.comb += [
             self.o.payload.data.eq(Cat(slots)), self.o.payload.last.eq(last), self.o.valid.eq(full),

@@ -5,7 +5,7 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from tq_hw.hdl.dma.coded_beats import BeatRouter, Pieces, beat_number_bits, run_beats_bits
-from tq_hw.hdl.dma.row_decoder import RowDecoder
+from tq_hw.hdl.dma.row_ahead import RowsAhead
 from tq_hw.isa.config import Config
 
 __all__ = ["Decoder"]
@@ -18,7 +18,7 @@ class Decoder(wiring.Component):
     -------
     beats, plain : In and Out(stream of 8 * bus_bytes bits), all beats, and those of runs that are not coded
     firsts, sizes : In(stream), of each coded run: the number of its first beat, its beats; see BeatRouter
-    can, take, last, o : rows, see RowDecoder
+    can, take, last, o : rows, see RowsAhead
     idle : Out(1), nothing of a coded run is held or to come
     """
 
@@ -45,7 +45,7 @@ class Decoder(wiring.Component):
         m = Module()
         m.submodules.router = router = BeatRouter(self._config)
         m.submodules.pieces = pieces = Pieces(self._config)
-        m.submodules.rows = rows = RowDecoder(self._config)
+        m.submodules.rows = rows = RowsAhead(self._config)
         for name in ("beats", "firsts", "sizes"):
             wiring.connect(m, wiring.flipped(getattr(self, name)), getattr(router, name))
         wiring.connect(m, router.plain, wiring.flipped(self.plain))

@@ -25,14 +25,14 @@ class RowDecoder(wiring.Component):
     """Decode runs row by row.
 
     A block takes two cycles and one for each row, or two where escapes and the next row's planes are more than the
-    view; `view_bytes` at most are used in a cycle. A row that is asked for after the end of a run is one of zeros;
-    what of a run comes after the last row is dropped.
+    view; `view_bytes` at most are used in a cycle. A row that is asked for after the end of a run is one of zeros.
 
     Members
     -------
     i : In(stream of PieceLayout), pieces of runs
     can : Out(1), a row may be taken
-    take : In(1), only while `can`: take a row; last : In(1), with it: the run's last one
+    take : In(1), only while `can`: take a row
+    drop : In(1), strobe without `take`: forget the rest of the run, up to its last piece
     o : Out(8 * cols), the row that was taken in the cycle before
     idle : Out(1), nothing is held of a run
     """
@@ -40,7 +40,7 @@ class RowDecoder(wiring.Component):
     i: stream.Interface
     can: Signal
     take: Signal
-    last: Signal
+    drop: Signal
     o: Signal
     idle: Signal
 
@@ -48,7 +48,7 @@ class RowDecoder(wiring.Component):
         self._cols = config.cols
         self._plane, self._view = plane_bytes(config.cols), view_bytes(config.cols)
         super().__init__({"i": In(stream.Signature(PieceLayout(self._view))), "can": Out(1), "take": In(1),
-                          "last": In(1), "o": Out(8 * config.cols), "idle": Out(1)})
+                          "drop": In(1), "o": Out(8 * config.cols), "idle": Out(1)})
 
     def elaborate(self, platform: object) -> Module:
         """Window, row, then the states: header, first planes, rows."""
@@ -61,53 +61,63 @@ class RowDecoder(wiring.Component):
         ends = Signal()
         with m.FSM():
             with m.State("HEADER"):
-                m.d.comb += [window.uses.eq(HEADER_BYTES), window.go.eq(window.there)]
+                m.d.comb += [window.fixed.eq(HEADER_BYTES), window.go.eq(window.there)]
                 m.d.sync += [left.eq(window.view[8:16]), ends.eq(window.view[8:16] == 0), *block.begin(window.view)]
                 with m.If(window.go):
                     m.next = "PLANES"
+                with m.If(self.drop):
+                    m.next = "DROP"
             with m.State("PLANES"):
-                m.d.comb += [window.uses.eq(block.size), window.go.eq(window.there), row.load.eq(window.go)]
+                m.d.comb += [window.fixed.eq(block.size), window.go.eq(window.there), row.load.eq(window.go)]
                 with m.If(window.go):
                     m.next = "ROW"
+                with m.If(self.drop):
+                    m.next = "DROP"
             with m.State("ROW"):
                 # Planes of the next row with the escapes of this one, if the view has room for both.
                 m.d.comb += [
                     self.can.eq(window.there), window.go.eq(self.take),
-                    row.both.eq(~ends & (row.escapes + block.size <= self._view)),
-                    window.uses.eq(row.escapes + Mux(row.both, block.size, 0)),
+                    row.both.eq(~ends & (row.escapes <= block.most_escapes)),
+                    window.fixed.eq(block.size), window.counts.eq(1), window.both.eq(row.both),
                     row.load.eq(self.take & row.both),
                 ]
                 with m.If(self.take):
                     m.d.sync += [left.eq(left - 1), ends.eq(left == 1)]
-                    with m.If(self.last):
-                        m.next = "DROP"
-                    with m.Elif(ends):
+                    with m.If(ends):
                         m.next = "HEADER"
                     with m.Elif(~row.both):
                         m.next = "PLANES"
+                with m.If(self.drop):
+                    m.next = "DROP"
             with m.State("DROP"):
                 m.d.comb += window.drop.eq(1)
                 with m.If(window.ended):
                     m.next = "HEADER"
-        m.d.comb += self.idle.eq(window.empty)
+        m.d.comb += [window.escapes.eq(row.escapes), self.idle.eq(window.empty)]
         return m
 
     def _window(self, m: Module) -> "_Window":
         """Two pieces of the run; after its end there are zeros."""
         window = _Window(self._view)
-        at, there, ended = window.at, Signal(2), window.ended
+        at = window.at
+        there = Signal(2)
+        ended = window.ended
         pieces = [Signal(8 * self._view, name=f"piece{number}") for number in range(2)]
-        end = Signal(len(at) + 1)
-        moves, wants = Signal(), Signal()
+        # Sums beside each other: which of them it is comes as late as the number of escapes.
+        planes, escapes, both = (Signal(len(at) + 1, name=f"after_{name}") for name in ("planes", "escapes", "both"))
+        end = Mux(window.counts, Mux(window.both, both, escapes), planes)
+        moves = Signal()
+        wants = Signal()
         places = Cat(*pieces)
         m.d.comb += [
             window.view.eq(_shifted(places, at)),
             window.there.eq(there.all()), window.empty.eq(~there.any() & ~ended),
-            end.eq(at + Mux(window.go, window.uses, 0)),
-            moves.eq(end[len(at)] | ~there[0]), wants.eq(moves | ~there[1]),
+            planes.eq(at + window.fixed), escapes.eq(at + window.escapes), both.eq(planes + window.escapes),
+            moves.eq(window.go & end[len(at)] | ~there[0]), wants.eq(moves | ~there[1]),
             self.i.ready.eq(~ended & (wants | window.drop)),
         ]
-        m.d.sync += at.eq(end)
+        with m.If(window.go):
+            m.d.sync += at.eq(end)
         with m.If(moves):
             m.d.sync += [pieces[0].eq(pieces[1]), there[0].eq(there[1])]
         with m.If(wants):
@@ -122,7 +132,7 @@ class RowDecoder(wiring.Component):
 
     def _row(self, m: Module, view: Value) -> "_Row":
         """The row that is taken next: bytes of its fields, and which of them are escapes."""
-        row = _Row(self._cols, self._plane)
+        row = _Row(self._cols, self._plane, self._view)
         has = row.block.has
         fields = [[view[8 * self._plane * bit + lane] & has[bit] for bit in range(WIDEST)] + [Const(0)]
                   for lane in range(self._cols)]
@@ -196,33 +206,41 @@ class _Window:
         self.view = Signal(8 * size, name="view")
         self.at = Signal(ceil_log2(size))
         #: The whole view is there; its run's last piece is.
-        self.there, self.ended = Signal(name="window_there"), Signal()
+        self.there = Signal(name="window_there")
+        self.ended = Signal()
         self.empty = Signal()
-        #: Strobe: this many bytes are used.
-        self.go, self.uses = Signal(), Signal(range(size + 1))
+        #: Strobe: bytes are used, `fixed` of them, or where escapes count, these, and `fixed` only with `both`.
+        self.go = Signal()
+        self.fixed = Signal(range(size + 1))
+        self.counts = Signal()
+        self.escapes = Signal(range(size + 1))
+        self.both = Signal()
         #: Forget the run, up to its last piece.
         self.drop = Signal()
 
 
 class _Block:
-    """The width of a block: bits that fields have, bytes of a row's planes."""
+    """The width of a block: bits that fields have, bytes of a row's planes, escapes for which they leave room."""
 
-    def __init__(self, plane: int) -> None:
-        self._plane = plane
+    def __init__(self, plane: int, view: int) -> None:
+        self._plane, self._view = plane, view
         self.has = Signal(WIDEST)
         self.size = Signal(range(WIDEST * plane + 1))
+        self.most_escapes = Signal(range(view + 1))
 
     def begin(self, header: Value) -> list[Any]:
         """Read a header's first byte."""
         width = Mux(header[3], WIDEST, header[:3])
-        return [self.has.eq(Cat(width > bit for bit in range(WIDEST))), self.size.eq(multiple(width, self._plane))]
+        size = multiple(width, self._plane)
+        return [self.has.eq(Cat(width > bit for bit in range(WIDEST))), self.size.eq(size),
+                self.most_escapes.eq(self._view - size)]
 
 
 class _Row:
     """The next row."""
 
-    def __init__(self, cols: int, plane: int) -> None:
-        self.block = _Block(plane)
+    def __init__(self, cols: int, plane: int, view: int) -> None:
+        self.block = _Block(plane, view)
         self.flags = Signal(cols)
         self.values = [Signal(8, name=f"field{lane}") for lane in range(cols)]
         self.escapes = Signal(range(cols + 1))

@@ -1,4 +1,4 @@
-"""RowDecoder against `isa.weight_code.decode_rows`, on what the encoder makes and on bytes that it never would."""
+"""RowsAhead, and RowDecoder in it, against `isa.weight_code.decode_rows`, on what encoders make and other bytes."""
 
 from dataclasses import replace
 from functools import cache
@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from stalls import STALLS, Stalls
 
-from tq_hw.hdl.dma.row_decoder import RowDecoder
+from tq_hw.hdl.dma.row_ahead import RowsAhead
 from tq_hw.isa.config import PRESETS, Config
 from tq_hw.isa.weight_code import decode_rows, encode_rows, view_bytes
 
@@ -24,7 +24,7 @@ CONFIGS = {
 
 @cache
 def decoder_of(name: str) -> tuple[Any, Bench]:
-    dut = RowDecoder(CONFIGS[name])
+    dut = RowsAhead(CONFIGS[name])
     return dut, Bench(dut)
 
 
@@ -135,9 +135,9 @@ def test_any_bytes_have_rows_again(data: bytes, rows: int, name: str) -> None:
 
 @pytest.mark.parametrize("name", CONFIGS)
 def test_a_row_comes_in_each_cycle(name: str) -> None:
-    """Of a block without escapes; before it are two cycles for the window, and two for its header and first planes."""
+    """Of a block without escapes; before it, two cycles for the window, two for header and planes, four for queues."""
     rows = np.random.default_rng(1).integers(-7, 8, (64, CONFIGS[name].cols))
     cycles: list[int] = []
     runs = [coded(name, rows)]
     assert decode_rtl(name, runs, cycles=cycles) == decode_ref(name, runs)
-    assert cycles == list(range(cycles[0], cycles[0] + 64)) and cycles[0] <= 6
+    assert cycles == list(range(cycles[0], cycles[0] + 64)) and cycles[0] <= 10
