@@ -10,6 +10,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from tq_hw.boards.build.figures import nextpnr_timing, read_json
+from tq_hw.boards.build.overfull import watch_room
 from tq_hw.boards.build.seeds import REPORT, Placed, reached_of
 from tq_hw.boards.build.tools import run_tool
 from tq_hw.work import run_tasks, task_of
@@ -22,7 +23,8 @@ def place_on_cluster(name: str, arguments: Sequence[str], folder: Path, seeds: S
     """Run nextpnr once per seed on the workers at `scheduler` (None: here, one after the other); keep the best's files.
 
     As `seeds.place_and_route`, but a seed that is slower than another gets all the time it needs, unless one meets its
-    targets first. `progress` is told the seconds so far after each seed. ToolError when a process fails.
+    targets first. `progress` is told the seconds so far after each seed. ToolError when a process fails, or says that
+    the device is too small.
     """
     start = time.monotonic()
     blob = _packed(folder, [word for word in arguments if (folder / word).is_file()])
@@ -63,7 +65,8 @@ def _place(blob: bytes, arguments: Mapping[str, Any]) -> dict[str, Any]:
         folder = Path(temporary)
         _unpack(blob, folder)
         given = {path.name for path in folder.iterdir()}
-        run_tool(arguments["name"], arguments["arguments"], folder)
+        name, words = arguments["name"], arguments["arguments"]
+        run_tool(name, words, folder, watch_room(name, words, folder))
         made = [path.name for path in folder.iterdir() if path.name not in given]
         return {"reached": reached_of(nextpnr_timing(read_json(folder / REPORT))),
                 "files": base64.b64encode(_packed(folder, made)).decode()}

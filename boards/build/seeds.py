@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tq_hw.boards.build.figures import Timing, nextpnr_timing, read_json
+from tq_hw.boards.build.overfull import watch_room
 from tq_hw.boards.build.tools import run_tool
 
 __all__ = ["REPORT", "Placed", "place_and_route", "reached_of"]
@@ -48,7 +49,7 @@ def place_and_route(name: str, arguments: Sequence[str], folder: Path, seeds: Se
 
     The first seed with which every clock reaches its target ends the others; one that does not leaves them half of its
     time more. `arguments` have a `--seed`, and a `--report` to timing.json; `progress` is told the seconds so far.
-    ToolError when a process fails.
+    ToolError when a process fails, or says that the device is too small.
     """
     start = time.monotonic()
     stop = threading.Event()
@@ -57,12 +58,16 @@ def place_and_route(name: str, arguments: Sequence[str], folder: Path, seeds: Se
         place = f"seed_{seed}"
         (folder / place).mkdir()
 
-        def tell(_: float) -> None:
+        words = _with_seed(arguments, seed, place)
+        look = watch_room(name, words, folder)
+
+        def tell(seconds: float) -> None:
             if stop.is_set():
                 raise _StoppedError
+            look(seconds)
 
         try:
-            run_tool(name, _with_seed(arguments, seed, place), folder, tell, said=f"{place}/said")
+            run_tool(name, words, folder, tell, said=f"{place}/said")
         except _StoppedError:
             return None
         return nextpnr_timing(read_json(folder / place / REPORT))

@@ -21,6 +21,9 @@ seconds, clocks = json.load(open("plan.json"))[words["--seed"]]
 time.sleep(seconds)
 if not clocks:
     sys.exit("no room")
+if "use" in clocks:
+    open(words["--log"], "w").write(clocks["use"])
+    time.sleep(60)
 for option in ("--log", "--textcfg"):
     open(words[option], "w").write(words["--seed"])
 fmax = {{name: {{"achieved": mhz, "constraint": 100}} for name, mhz in clocks.items()}}
@@ -92,3 +95,26 @@ def test_a_seed_that_fails_ends_the_others(folder: Path) -> None:
         place_and_route("place", ARGUMENTS, folder, [1, 2])
     assert str(error.value) == "place failed with exit code 1; the end of what it said:\nseed 2\nno room"
     assert time.monotonic() - start < 30
+
+
+#: As nextpnr 0.9 writes it; it would go on looking for room.
+USE = """Info: Device utilisation:
+Info: \t          TRELLIS_IO:       4/    197     2%
+Info: \t        TRELLIS_COMB:   24684/  24288   101%
+Info: \t        TRELLIS_RAMW:    3040/   3036   100%
+
+Info: Running Static placer...
+"""
+
+
+@pytest.mark.parametrize("elsewhere", [False, True])
+def test_a_design_that_is_too_large_is_not_placed(folder: Path, elsewhere: bool) -> None:
+    (folder / "plan.json").write_text(json.dumps({1: (0, {"use": USE})}), encoding="utf-8")
+    with pytest.raises(ToolError) as error:
+        if elsewhere:
+            place_on_cluster("place", [*ARGUMENTS, "--plan", "plan.json"], folder, [1], None)
+        else:
+            place_and_route("place", ARGUMENTS, folder, [1])
+    assert str(error.value).startswith(
+        "place: the design does not fit: it needs 24,684 TRELLIS_COMB of 24,288 and 3,040 TRELLIS_RAMW of 3,036; "
+        "a smaller configuration would help")
