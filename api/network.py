@@ -9,7 +9,7 @@ from tq_hw.boards.catalog.catalog import find_board, find_memory
 from tq_hw.boards.catalog.rates import memory_rate
 from tq_hw.cli.subject import DEFAULT_CONFIG, compile_all, is_compiled
 from tq_hw.compiled import CompiledNetwork
-from tq_hw.compiler.rewrite.rewrite import load_patterns
+from tq_hw.compiler.rewrite.own import load_patterns
 from tq_hw.isa.config import Config, load_config
 from tq_hw.isa.memory import YARDSTICK, Memory
 from tq_hw.model.errors import OptionError

@@ -12,7 +12,8 @@ from tq_hw.cli.shared.options import check_resident
 from tq_hw.cli.shared.progress import ProgressBar
 from tq_hw.compiler import Compiled, compile_model
 from tq_hw.compiler.passes import Observer, unobserved
-from tq_hw.compiler.rewrite.rewrite import Pattern, load_patterns
+from tq_hw.compiler.rewrite.own import load_patterns
+from tq_hw.compiler.rewrite.rewrite import Pattern
 from tq_hw.compiler.warm import warm_program
 from tq_hw.isa.config import Config, load_config
 from tq_hw.isa.memory import Memory

@@ -27,7 +27,7 @@ from tq_hw.cli.subject import compile_all
 from tq_hw.compiler import estimate_model
 from tq_hw.model.errors import MismatchError, OptionError, ToolError
 from tq_hw.model.tflite.reader import parse_model, read_model
-from tq_hw.store import default_store
+from tq_hw.store import Store, default_store
 
 __all__ = ["explore_command"]
 
@@ -179,8 +179,11 @@ def explore_command(models: tuple[str, ...], board_name: str | None, memory_name
     aims = read_aims(models, weights, deadlines)
     target = _target(board_name, memory_name, space, models)
     check_ways(by, target)
+    results = Path(store) if store is not None else default_store()
+    # Whether results can be kept there is said before machines are counted.
+    Store(results).close()
     with Meter() as meter:
-        workers = Workers(Path(store) if store is not None else default_store(), jobs, scheduler, meter.seen)
+        workers = Workers(results, jobs, scheduler, meter.seen)
         found = explore(aims, target, workers, most=most, seed=seed, prove=prove)
         found = confirm(by, found, aims, target, workers, finalists)
     if json_file != "-":

@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +49,31 @@ def verilog(core: Core) -> Design:
 
 
 def write_folder(core: Core, target: Path) -> dict[str, Any]:
-    """Write everything; return the facts, which are `NAME.json`, too."""
+    """Write everything; return the facts, which are `NAME.json`, too.
+
+    Raises OptionError, before the core is made, when there can be no folder; and when the disk is full.
+    """
+    place = Path(os.path.realpath(target))
+    try:
+        work = Path(tempfile.mkdtemp(prefix=f".{place.name[:16]}.", dir=place.parent))
+    except OSError as error:
+        raise OptionError(f"-o {target}: cannot be written: {error.strerror}") from error
+    try:
+        facts, contents = _contents(core)
+        try:
+            _fill(work, contents)
+            # An empty folder in its place is replaced; one that was filled meanwhile is an error.
+            work.rename(place)
+        except OSError as error:
+            raise OptionError(f"-o {target}: cannot be written: {error.strerror}") from error
+    except BaseException:
+        shutil.rmtree(work, ignore_errors=True)
+        raise
+    return facts
+
+
+def _contents(core: Core) -> tuple[dict[str, Any], dict[str, bytes]]:
+    """The facts, and the files by name."""
     design = verilog(core)
     facts = core.facts(design)
     contents = {
@@ -60,17 +85,12 @@ def write_folder(core: Core, target: Path) -> dict[str, Any]:
         f"{core.name}.toml": (to_toml(core.config) + to_table(core)).encode(),
         "README.md": readme(core, design).encode(),
     }
-    target = Path(os.path.realpath(target))
-    work = Path(tempfile.mkdtemp(prefix=f".{target.name[:16]}.", dir=target.parent))
-    try:
-        for name, data in contents.items():
-            path = work / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(data)
-        work.chmod(new_folder_mode())
-        # An empty folder in its place is replaced; one that was filled meanwhile is an error.
-        work.rename(target)
-    except BaseException:
-        shutil.rmtree(work, ignore_errors=True)
-        raise
-    return facts
+    return facts, contents
+
+
+def _fill(work: Path, contents: Mapping[str, bytes]) -> None:
+    for name, data in contents.items():
+        path = work / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+    work.chmod(new_folder_mode())

@@ -1,13 +1,11 @@
 """Rewrites of operators before they become layers: the same integers from fewer or cheaper operators.
 
 A pattern is a function of a `Subject` and the operator that a group ends with. It returns a `Rewrite`, the operators
-that go and those that come, or None. The library is in `patterns.py`; users bring files of their own (`load_patterns`).
+that go and those that come, or None. The library is in `library.py`; users bring files of their own (`own.py`).
 """
 
-import importlib.util
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import numpy as np
 
@@ -16,14 +14,12 @@ from tq_hw.model.graph import Model, Operator, OptionValue, Quantization, Subgra
 from tq_hw.sim.golden.registry import Array
 from tq_hw.sim.golden.run import run
 
-__all__ = ["ADDED_WEIGHTS", "Pattern", "Rewrite", "Subject", "changed", "check_rewrite", "load_patterns", "pattern",
-           "rewrite"]
+__all__ = ["ADDED_WEIGHTS", "Pattern", "Rewrite", "Subject", "changed", "check_rewrite", "pattern", "rewrite"]
 
 #: Passes over all operators; a library that needs more of them goes in a circle.
 _PASSES = 64
 #: Option of a CONV_2D that a pattern made: how many of its weights the model does not have, for reports of work.
 ADDED_WEIGHTS = "added_weights"
-_MODULE = "tq_hw_user_patterns"
 
 
 @dataclass(frozen=True)
@@ -206,22 +202,3 @@ def _random(tensor: Tensor, rng: np.random.Generator) -> Array:
     # int32 and int64 are indices as a rule: the first two rows exist.
     low, high = (0, 1) if dtype.itemsize > 2 or dtype.kind == "b" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
     return rng.integers(low, high, tensor.shape, endpoint=True).astype(dtype)
-
-
-def load_patterns(path: str | Path) -> tuple[Pattern, ...]:
-    """Return the patterns of a Python file in the order of their definition.
-
-    Raises OptionError if it cannot be run or has none.
-    """
-    spec = importlib.util.spec_from_file_location(_MODULE, path)
-    if spec is None or spec.loader is None or not Path(path).is_file():
-        raise OptionError(f"{path} is no Python file; give one with patterns")
-    module = importlib.util.module_from_spec(spec)
-    try:
-        spec.loader.exec_module(module)
-    except Exception as error:
-        raise OptionError(f"{path} cannot be run: {type(error).__name__}: {error}") from error
-    found = tuple(value for value in vars(module).values() if isinstance(value, Pattern))
-    if not found:
-        raise OptionError(f"{path} has no patterns; decorate functions with @pattern of tq_hw.compiler.rewrite.rewrite")
-    return found

@@ -17,8 +17,16 @@ def find_tensor(model: Model, wanted: str) -> int:
         return names[wanted]
     if wanted.isdecimal() and int(wanted) in made:
         return int(wanted)
+    there = list(names.items())[:4]
     raise OptionError(f"--dump {wanted}: no operator of {model.name} computes a tensor of that name or index; there "
-                      f"are, for example, {', '.join(repr(name) for name in list(names)[:4])}")
+                      f"are, by index, {', '.join(f'{index} ({_short(name)})' for name, index in there)}"
+                      f"{', ...' if len(names) > len(there) else ''}")
+
+
+def _short(name: str) -> str:
+    """The first part of a fused name."""
+    first, *more = name.split(";")
+    return f"{first};..." if more else first
 
 
 def with_outputs(model: Model, tensors: Sequence[int]) -> Model:

@@ -1,5 +1,6 @@
 """Bad arguments are one message on stderr, word for word, with exit code 2 and no output file."""
 
+import errno
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -7,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tq_hw.cli.package import folder as folder_module
 from tq_hw.compiler import compile_model
 from tq_hw.isa.config import PRESETS, load_config
 from tq_hw.model.errors import UnsupportedError
@@ -85,7 +87,10 @@ NAMES = ", ".join(PRESETS)
     (["sim", "small.tflite", "--engine", "golden", "--dump", "t3"],
      "--dump needs --outputs, the file that the tensor goes to"),
     (["sim", "small.tflite", "--engine", "golden", "--dump", "x", "--outputs", "o.npz"],
-     "--dump x: no operator of small computes a tensor of that name or index; there are, for example, 't3', 't4'"),
+     "--dump x: no operator of small computes a tensor of that name or index; there are, by index, 3 (t3), 4 (t4)"),
+    (["explore", "small.tflite", "--board", "ulx3s_85f", "--store", "small.tflite"],
+     "small.tflite: cannot keep results there: file is not a database; choose another --store"),
+    (["generate", "-o", "/proc/npu"], "-o /proc/npu: cannot be written: No such file or directory"),
     (["verify", "nope.tflite"], "nope.tflite: expected a model or a folder of models, found no such file"),
     (["verify", "small.tflite", "--engine", "golden"], "small.tflite: --engine golden needs stored expectations or "
      "--oracle tflm|litert: an engine is never compared with itself"),
@@ -119,6 +124,18 @@ def test_read_only_directory(tq: Tq, model: Path, tmp_path: Path, monkeypatch: p
 def test_full_disk(tq: Tq, model: Path) -> None:
     result = tq("compile", model.name, "-o", "/dev/full")
     assert (result.code, result.err) == (2, "tq-hw: /dev/full: cannot be written: No space left on device\n")
+
+
+def test_a_disk_that_is_full_when_a_core_is_written(tq: Tq, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(work: Path, contents: object) -> None:
+        # As `write` says it: without the name of a file.
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(folder_module, "_contents", lambda core: ({}, {}))
+    monkeypatch.setattr(folder_module, "_fill", full)
+    result = tq("generate", "--config", "tiny", "-o", "npu")
+    assert (result.code, result.err) == (2, "tq-hw: -o npu: cannot be written: No space left on device\n")
+    assert os.listdir(tmp_path) == []
 
 
 def cumsum() -> bytes:

@@ -9,13 +9,13 @@ import pytest
 from tq_hw.compiler import compile_model
 from tq_hw.compiler.rewrite.channels import picks
 from tq_hw.compiler.rewrite.library import LIBRARY
+from tq_hw.compiler.rewrite.own import load_patterns
 from tq_hw.compiler.rewrite.rewrite import (
     Pattern,
     Rewrite,
     Subject,
     changed,
     check_rewrite,
-    load_patterns,
     pattern,
     rewrite,
 )
@@ -29,6 +29,7 @@ from tq_hw.sim.executor import execute
 from tq_hw.sim.golden.run import run
 
 CONFIGS = [load_config("n16"), Config("odd", 4, 12, 4, 16 << 10)]
+_HEAD = "from tq_hw.compiler.rewrite.rewrite import pattern\n\n"
 Rng = np.random.Generator
 Build = Callable[[ModelBuilder, Rng], int]
 
@@ -311,13 +312,31 @@ def test_the_pattern_of_the_guide(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("text", "message"), [
     ("x = 1\n", "has no patterns; decorate functions with @pattern of tq_hw.compiler.rewrite.rewrite"),
-    ("x = 1 / 0\n", "cannot be run: ZeroDivisionError: division by zero")])
+    ("x = 1 / 0\n", "cannot be run: ZeroDivisionError: division by zero"),
+    ("raise SystemExit(7)\n", "cannot be run: SystemExit: 7"),
+    (f"{_HEAD}@pattern('AVG_POOL_2D')\ndef f(graph, op):\n    return None\n",
+     ": pattern f: there is no operator 'AVG_POOL_2D'; did you mean AVERAGE_POOL_2D?"),
+    (f"{_HEAD}@pattern()\ndef f(graph, op):\n    return None\n",
+     ": pattern f: names no operator, so that it is never called; for example @pattern(\"ADD\")")])
 def test_a_file_without_patterns(tmp_path: Path, text: str, message: str) -> None:
     path = tmp_path / "mine.py"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(OptionError) as caught:
         load_patterns(path)
-    assert str(caught.value) == f"{path} {message}"
+    assert str(caught.value) == f"{path}{'' if message.startswith(':') else ' '}{message}"
+
+
+@pytest.mark.parametrize(("text", "message"), [
+    ("def f(graph, op):\n    return 3\n", "expected a Rewrite or None, found int"),
+    ("def f(graph):\n    return None\n", "TypeError: f() takes 1 positional argument but 2 were given")])
+def test_a_mistake_in_a_pattern_is_its_own(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "mine.py"
+    path.write_text(f"{_HEAD}@pattern('TANH')\n{text}", encoding="utf-8")
+    b = ModelBuilder("net")
+    model = parse_model(b.build(b.add("TANH", [b.input((1, 4), scale=0.1)], scale=1 / 128)), "net")
+    with pytest.raises(OptionError) as caught:
+        rewrite(model.main, load_patterns(path))
+    assert str(caught.value) == f"{path}: pattern f at operator 0 (TANH): {message}"
 
 
 def test_no_file(tmp_path: Path) -> None:
