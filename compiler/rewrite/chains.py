@@ -62,7 +62,8 @@ def add_chain(graph: Subject, op: Operator) -> list[Operator]:
 def add_reduction(graph: Subject, op: Operator, reduction: Operator) -> list[Operator]:
     """Add what gives the output of the QUANTIZE `op` of a MEAN or SUM; raise `UnsupportedError` as above.
 
-    A mean's division keeps the order of numbers: where codes begin is found for sums.
+    A mean's division keeps the order of numbers: where codes begin is found for sums. A RESHAPE before it, as poolings
+    of PyTorch have, is another view of the words.
     """
     leaves, axis_values = list[_Leaf](), graph.constant(reduction, 1)
     source, before = graph.input(reduction), graph.maker(reduction.inputs[0])
@@ -76,17 +77,23 @@ def add_reduction(graph: Subject, op: Operator, reduction: Operator) -> list[Ope
               for is_reduced in (True, False)]
     if sorted(order) != list(range(len(order))) or any(each != sorted(each) for each in places):
         raise UnsupportedError("a TRANSPOSE before it changes the order of additions")
-    part = _part(graph, source.index, leaves)
+    viewed = before if before is not None and before.op == "RESHAPE" else None
+    part = _part(graph, source.index if viewed is None else viewed.inputs[0], leaves)
     count = math.prod(source.shape[order[axis]] for axis in reduced)
     exponent = _exponent(leaves, len(leaves) * count)
     made: list[Operator] = []
     table = -1
     if isinstance(part, _Leaf):
         words, table = part.source.index, graph.add_constant(pack(part.values, exponent).astype(np.int32))
-        if part.source.shape != source.shape:
+        if part.source.shape != (source if viewed is None else graph.input(viewed)).shape:
             raise UnsupportedError(f"{label(source)} has another shape than what it comes of")
     else:
         words = _emit(graph, op, part, exponent, made)
+    if viewed is not None:
+        view = graph.add_tensor(graph.tensors[words], source.shape)
+        shape = graph.add_constant(np.array(source.shape, np.int32))
+        made.append(Operator(op.index, "RESHAPE", (words, shape), (view,)))
+        words = view
     summed = graph.add_tensor(Tensor(0, source.name, "int32", graph.output(reduction).shape))
     along = graph.add_constant(np.array(places[0], np.int32))
     made.append(Operator(op.index, "FLOAT_REDUCE", (words, along, table), (summed,),

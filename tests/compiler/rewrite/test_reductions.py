@@ -60,7 +60,19 @@ def of_axes_apart(b: ModelBuilder) -> int:
     return reduced(b, real(b, 0.1, 127), "MEAN", [3, 1], (1, 6), 0.02)
 
 
-@pytest.mark.parametrize("build", [gated, residual, along_rows, along_rows_of_sums, of_axes_apart])
+def pooled(b: ModelBuilder) -> int:
+    """As a pooling of PyTorch along one axis has it: a view with an axis more in between."""
+    x = b.add("ADD", [real(b), real(b, 0.07)], options={"fused_activation_function": "RELU"})
+    x = b.add("RESHAPE", [x, number(b, [1, 5, 1, 42])], shape=(1, 5, 1, 42))
+    return b.add("QUANTIZE", [b.add("MEAN", [x, number(b, [3])], shape=(1, 5, 1))], scale=0.01, zero_point=3)
+
+
+def pooled_bytes(b: ModelBuilder) -> int:
+    x = b.add("RESHAPE", [b.add("NEG", [real(b)]), number(b, [5, 42])], shape=(5, 42))
+    return b.add("QUANTIZE", [b.add("MEAN", [x, number(b, [1])], shape=(5,))], scale=0.01, zero_point=3)
+
+
+@pytest.mark.parametrize("build", [gated, residual, along_rows, along_rows_of_sums, of_axes_apart, pooled, pooled_bytes])
 def test_equals_the_engine(litert: Oracle, build: Callable[[ModelBuilder], int]) -> None:
     b = ModelBuilder("mean")
     data = b.build(build(b))
