@@ -6,9 +6,11 @@ those elements alone that are not of its page. Pages that give nothing but 0 nee
 
 import numpy as np
 
-from tq_hw.compiler.ir.staged import Flat
-from tq_hw.compiler.ir.value import TYPE_CODES, IntArray, Value
-from tq_hw.compiler.lower.legalize import Legalizer, publish
+from tq_hw.compiler.ir.staged import Flat, Move
+from tq_hw.compiler.ir.strided import blank, copy_between
+from tq_hw.compiler.ir.value import TYPE_CODES, IntArray, Value, element_count
+from tq_hw.compiler.lower.legalize import Legalizer, lowers, publish
+from tq_hw.compiler.lower.spread import spread
 from tq_hw.compiler.programs.words import OUT, STREAM_A, STREAM_B, Uop, immediate, low, reg_a, reg_b, shifted, to
 from tq_hw.isa.uop import Alu, Rounding, ShiftSource
 from tq_hw.model.graph import Operator
@@ -46,3 +48,14 @@ def look_up_wide(state: Legalizer, op: Operator, source: Value, table: IntArray,
                                  TYPE_CODES[dtype], (*_page(signed), *last), tables=(words[:256], words[256:])))
     assert made is not None
     publish(state, op, made)
+
+
+@lowers("TABLE_OF_TWO")
+def lower_table_of_two(state: Legalizer, op: Operator) -> None:
+    """Two bytes next to each other are an int16."""
+    output = state.subgraph.tensors[op.outputs[0]]
+    base, target = blank(output.shape, "int8"), blank((*output.shape, 2), "int8")
+    both = Value(f"{output.name} (both)", output.index, (1, 1, 1, 2 * element_count(output.shape)))
+    state.layers.append(Move(op.index, op.op, (spread(state, op, 0), spread(state, op, 1)), both, tuple(
+        copy_between(byte, base, base, target[..., byte, :], target) for byte in range(2))))
+    look_up_wide(state, op, both, state.constant(op, 2), output.dtype)

@@ -11,6 +11,7 @@ from tq_hw.compiler.rewrite.comparisons import check_comparison
 from tq_hw.compiler.rewrite.island import BYTES, ENTRIES, Island, label
 from tq_hw.compiler.rewrite.pairs import find_pair
 from tq_hw.compiler.rewrite.rewrite import Rewrite, Subject, pattern
+from tq_hw.compiler.rewrite.tables_of_two import table_of_two
 from tq_hw.model.errors import TqError, UnsupportedError
 from tq_hw.model.graph import Operator, Subgraph, Tensor
 from tq_hw.model.rules.signatures import COMPARISONS, FLOAT_OPERATORS, FLOAT_REDUCTIONS
@@ -84,6 +85,13 @@ def _of_chain(graph: Subject, op: Operator) -> Rewrite | None:
     try:
         return Rewrite([op], add_chain(graph, op))
     except TqError:
+        return _of_all_pairs(graph, op)
+
+
+def _of_all_pairs(graph: Subject, op: Operator) -> Rewrite | None:
+    try:
+        return Rewrite([op], [table_of_two(graph, op)])
+    except TqError:
         return None
 
 
@@ -148,8 +156,7 @@ def check_floats(subgraph: Subgraph) -> None:
                 raise UnsupportedError(
                     f"operator {op.index} ({op.op}): input {position}, {label(tensor)}, is float32 computed inside "
                     f"the model{_reason(graph, op)}; supported are float32 operators that together are a function of "
-                    "one int8 tensor, a sum, difference, product, maximum or minimum of two, or a sum of more, from "
-                    "DEQUANTIZE to QUANTIZE")
+                    "one int8 or int16 tensor or of two int8 tensors, or a sum of more, from DEQUANTIZE to QUANTIZE")
 
 
 def _reason(graph: Subject, op: Operator) -> str:
@@ -176,11 +183,14 @@ def _reason(graph: Subject, op: Operator) -> str:
 
 
 def _why_no_pair(graph: Subject, op: Operator) -> str:
-    """Say why what comes of two tensors or more is no pair, "" where it comes of one."""
-    island = Island(graph, graph.output(op).shape, most=2)
+    """Say why what comes of two tensors or more is no table of two, "" where it comes of one."""
+    island = Island(graph, graph.output(op).shape, most=2, numbered=True)
     try:
         island.values(op.inputs[0])
-        find_pair(graph, op)
+    except TqError as error:
+        return str(error) if island.sources else ""
+    try:
+        table_of_two(graph, op)
     except TqError as error:
         return str(error) if len(island.sources) > 1 else ""
     return ""

@@ -1,5 +1,7 @@
 """What a float32 tensor inside a model is for every code of the bytes that it comes of, computed as LiteRT does."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from tq_hw.compiler.rewrite.rewrite import Subject
@@ -29,14 +31,15 @@ class Island:
     ----------
     shape : of the result
     most : sources, 1 or 2; with one, all tensors between have the shape of the result
+    numbered : constants of different numbers are sources, too: uint8 with which of the numbers it is
 
     Attributes
     ----------
     sources : tensors of bytes, in the order in which they were met
     """
 
-    def __init__(self, graph: Subject, shape: tuple[int, ...], most: int = 1):
-        self.graph, self.shape, self.most = graph, shape, most
+    def __init__(self, graph: Subject, shape: tuple[int, ...], most: int = 1, numbered: bool = False):
+        self.graph, self.shape, self.most, self.numbered = graph, shape, most, numbered
         self.sources: list[Tensor] = []
         self._values: dict[int, Array] = {}
 
@@ -56,6 +59,8 @@ class Island:
     def _compute(self, index: int) -> Array:
         tensor, maker = self.graph.tensors[index], self.graph.maker(index)
         if tensor.data is not None:
+            if self.numbered and tensor.data.size:
+                return self._numbers(tensor, tensor.data)
             if tensor.data.size == 0 or (tensor.data != tensor.data.flat[0]).any():
                 raise UnsupportedError(f"{label(tensor)} holds different numbers: the result is no function of one "
                                        "byte")
@@ -83,6 +88,27 @@ class Island:
         is_wide = source.dtype == "int16" and self.most == 1
         if source.dtype not in (*BYTES, "bool") and not is_wide:
             raise UnsupportedError(f"{label(source)} is {source.dtype}: a table is of {', '.join(BYTES)} or bool")
+        axis = self._axis(source)
+        if is_wide:
+            return np.arange(1 << 16).astype(np.uint16).view(np.int16)
+        codes = _CODES != 0 if source.dtype == "bool" else _CODES.view(source.dtype)
+        return codes if self.most == 1 else codes.reshape((256, 1) if axis == 0 else (1, 256))
+
+    def _numbers(self, tensor: Tensor, data: Array) -> Array:
+        """Make a constant a source, if it has different numbers: 256 of them, the last one as often as needed."""
+        found, places = np.unique(data, return_inverse=True)
+        if len(found) == 1:
+            return found
+        if len(found) > 256:
+            raise UnsupportedError(f"{label(tensor)} holds {len(found)} different numbers, more than a byte tells "
+                                   "apart")
+        axis = self._axis(replace(tensor, dtype="uint8", quantization=None,
+                                  data=places.reshape(data.shape).astype(np.uint8)))
+        numbers = np.append(found, np.full(256 - len(found), found[-1]))
+        return numbers.reshape((256, 1) if axis == 0 else (1, 256))
+
+    def _axis(self, source: Tensor) -> int:
+        """Return the place among the sources of one that may be new."""
         known = [each.index for each in self.sources]
         if source.index not in known:
             if len(known) == self.most:
@@ -90,12 +116,8 @@ class Island:
                 raise UnsupportedError(f"the float32 result comes of {', '.join(names)} and {label(source)}: it is no "
                                        f"function of {('one byte', 'two bytes')[self.most - 1]}")
             self.sources.append(source)
-        if is_wide:
-            return np.arange(1 << 16).astype(np.uint16).view(np.int16)
-        codes = _CODES != 0 if source.dtype == "bool" else _CODES.view(source.dtype)
-        if self.most == 1:
-            return codes
-        return codes.reshape((1, 256) if known[:1] and source.index != known[0] else (256, 1))
+            known.append(source.index)
+        return known.index(source.index)
 
 
 def label(tensor: Tensor) -> str:

@@ -1,6 +1,6 @@
 """PAIR: two tables of int32 added, or multiplied, or compared, and the result scaled; SCALE: int32 scaled.
 
-Both are the compiler's own operators.
+TABLE_OF_TWO is any function of two bytes. All are the compiler's own operators.
 """
 
 import numpy as np
@@ -40,6 +40,13 @@ def pair(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
     scaled = settle(combine(str_option(op, "kind"), one, other), int_option(op, "multiplier"), int_option(op, "shift"))
     return [np.clip(scaled + int_option(op, "zero_point"), int_option(op, "act_min"),
                     int_option(op, "act_max")).astype(np.int8)]
+
+
+@kernel("TABLE_OF_TWO")
+def table_of_two(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
+    """Inputs are two tensors of bytes, and 65,536 entries: 256 of the first one's codes for each of the second's."""
+    first, second = (value(inputs, position).view(np.uint8).astype(np.int64) for position in range(2))
+    return [value(inputs, 2)[first + 256 * second]]
 
 
 @kernel("SCALE")

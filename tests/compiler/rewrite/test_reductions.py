@@ -72,7 +72,8 @@ def pooled_bytes(b: ModelBuilder) -> int:
     return b.add("QUANTIZE", [b.add("MEAN", [x, number(b, [1])], shape=(5,))], scale=0.01, zero_point=3)
 
 
-@pytest.mark.parametrize("build", [gated, residual, along_rows, along_rows_of_sums, of_axes_apart, pooled, pooled_bytes])
+@pytest.mark.parametrize("build", [gated, residual, along_rows, along_rows_of_sums, of_axes_apart, pooled,
+                                   pooled_bytes])
 def test_equals_the_engine(litert: Oracle, build: Callable[[ModelBuilder], int]) -> None:
     b = ModelBuilder("mean")
     data = b.build(build(b))
