@@ -27,7 +27,7 @@ def sampled(low: float, high: float, scale: float, function: Function, kind: typ
     step = kind((kind(high) - kind(low)) / kind(_STEPS))
     inverse = kind(65536) / (kind(scale) * kind(_HIGH) - kind(scale) * kind(_LOW))
     at = kind(low) + np.arange(_STEPS + 1).astype(kind) * step
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):
         value, middle = function(at) * inverse, round_half_away(function(at[:-1] + step / kind(2)) * inverse)
     require(bool(np.isfinite(value).all()), "results must be finite in float32 for all codes, else the kernels are "
                                             "undefined; use a smaller input scale")

@@ -125,8 +125,8 @@ def _wrong(monkeypatch: pytest.MonkeyPatch, spoils: Callable[[Model], bool]) -> 
 def test_a_difference_is_kept_and_made_smaller(monkeypatch: pytest.MonkeyPatch, tmp_path: Path,
                                                capsys: pytest.CaptureFixture[str]) -> None:
     _wrong(monkeypatch, lambda model: any(op.op == "CONCATENATION" for op in model.main.operators))
-    names = {seed: [op.op for op in random_graph(seed).main.operators] for seed in range(100)}
-    # Some of what is computed in float32 is refused.
+    names = {seed: [op.op for op in random_graph(seed).main.operators] for seed in range(100) if seed % 8 != 7}
+    # Each eighth is of int16; some of what is computed in float32 is refused.
     seed = next(seed for seed, ops in names.items()
                 if len(ops) > 5 and "CONCATENATION" in ops and "DEQUANTIZE" not in ops)
     found = fuzz_graphs.run_chunk((seed, 1, Job("n8", keep=tmp_path)))
