@@ -3,9 +3,10 @@
 from collections.abc import Iterator
 
 from tq_hw.compiler.emit.chain import emit_chain
+from tq_hw.compiler.emit.columns import emit_columns
 from tq_hw.compiler.emit.emitter import Emitter
 from tq_hw.compiler.emit.flat import emit_flat, emit_one_hot
-from tq_hw.compiler.emit.long_rows import emit_columns, emit_long_rows
+from tq_hw.compiler.emit.long_rows import emit_long_rows
 from tq_hw.compiler.emit.lstm import emit_lstm
 from tq_hw.compiler.emit.mac import emit_mac
 from tq_hw.compiler.emit.matmul import emit_matmul

@@ -99,7 +99,10 @@ class LongRows(Staged):
 
 @dataclass(frozen=True, eq=False)
 class Columns(Staged):
-    """A program over rows that lie across: [1, elements of a row, 1, rows]; as `RowProgram`."""
+    """A program over rows that lie across: [1, elements of a row, rows in two dimensions]; as `RowProgram`.
+
+    From scratchpad to scratchpad if both tensors are there.
+    """
 
     program: str
     numbers: dict[str, int]

@@ -145,7 +145,8 @@ class _Planner:
             for value in layer.inputs:
                 # A view of other bytes is loaded from memory, even if it is resident then.
                 inside = id(value) in parts and kept(value)
-                if not kept(value) or (value.root is not value and not inside):
+                if (not kept(value) or (value.root is not value and not inside)
+                        or self._facts.read_from_memory(id(value))):
                     stored.add(id(value.root))
         for layer in self._layers:
             output = layer.output

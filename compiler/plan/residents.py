@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from tq_hw.compiler.ir.layers import Layer, Mac
-from tq_hw.compiler.ir.staged import Staged, Transpose
+from tq_hw.compiler.ir.staged import Columns, Staged, Transpose
 from tq_hw.compiler.ir.value import Value
 from tq_hw.compiler.plan.cascade import Group, cascades, schedule
 from tq_hw.compiler.plan.layout import GRANULE_WORDS, block_count, blocked_words, row_words
@@ -85,13 +85,13 @@ class Residents:
                    if self.span(k)[0] <= index <= self.span(k)[1])
 
     def settle(self) -> None:
-        """Send both tensors of a transpose to memory if one of them goes there."""
+        """Send both tensors of a layer that goes from scratchpad to scratchpad to memory if one of them goes there."""
         before = None
         while before != self.resident:
             before = self.resident.copy()
             for layer in self.facts.graph.layers:
                 ends = {id(value) for value in (*layer.inputs, layer.output)}
-                if isinstance(layer, Transpose) and not ends <= self.resident:
+                if isinstance(layer, Columns | Transpose) and not ends <= self.resident:
                     self.resident -= ends
 
     def _roll(self, key: int) -> bool:

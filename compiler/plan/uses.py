@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from tq_hw.compiler.ir.fold import FoldPlan
 from tq_hw.compiler.ir.layers import Graph, Layer, Mac, Pad
-from tq_hw.compiler.ir.staged import Staged, Transpose
+from tq_hw.compiler.ir.staged import Columns, Staged, Transpose
 from tq_hw.compiler.ir.value import Value
 from tq_hw.compiler.plan.fold import plan_fold
 from tq_hw.compiler.plan.hosts import find_hosts, find_slices
@@ -16,7 +16,7 @@ __all__ = ["Uses"]
 
 def _by_memory(layer: Layer) -> bool:
     """Whether a layer takes its inputs from memory in any case."""
-    return isinstance(layer, Pad | Staged) and not isinstance(layer, Transpose)
+    return isinstance(layer, Pad | Staged) and not isinstance(layer, Columns | Transpose)
 
 
 class Uses:
@@ -80,12 +80,16 @@ class Uses:
             maker = self.graph.layers[self.defined[key]]
             if (key not in self.users and not self.whole) or (isinstance(maker, Staged) and _by_memory(maker)):
                 return False
-            return not any(_by_memory(self.graph.layers[i]) for i in self.users.get(key, ()))
+            return isinstance(maker, Transpose) or not self.read_from_memory(key)
         users = self.users[key]
         if any(self.folds[i] is not None or _by_memory(self.graph.layers[i]) for i in users):
             return False
         # An input of one layer streams in strips under its computation.
         return self.whole or len(users) > 1 or value.shape[0] * value.shape[1] == 1
+
+    def read_from_memory(self, key: int) -> bool:
+        """Whether a layer reads a value from memory in any case."""
+        return any(_by_memory(self.graph.layers[index]) for index in self.users.get(key, ()))
 
     def ordered(self, keys: Iterable[int]) -> list[int]:
         """Ids in the order of the graph, which is the same in every run."""

@@ -15,6 +15,7 @@ from tq_hw.compiler.ir.value import Value
 from tq_hw.compiler.plan.layout import block_count, row_registers
 from tq_hw.compiler.programs.row_parts import PROGRAMS
 from tq_hw.compiler.programs.rows import ROW, parts_of, scalars_of
+from tq_hw.compiler.specialize.transpose import as_transpose
 from tq_hw.isa.config import Config
 from tq_hw.isa.sizes import ceil_div
 
@@ -28,6 +29,8 @@ _PASSES, _COLUMN_PASSES = 5, 7
 _COLUMN_SHARE = 8
 #: Share of the scratchpad that is expected to be there for columns.
 _ROOM_SHARE = 6
+#: Bytes for which two transposes in the scratchpad pay, each with its weights.
+_LEAST_BYTES = 512
 
 
 def _fits(layer: RowProgram, config: Config) -> bool:
@@ -56,20 +59,21 @@ def _column_cycles(layer: RowProgram, config: Config) -> float:
     return passes * max(tiles * _WAIT_CYCLES, beats) + 2 * _MOVE_CYCLES * rows * c + _MOVE_LEAST_CYCLES
 
 
-def _in_columns(layer: RowProgram) -> list[Layer]:
-    """Make columns of rows, run, make rows again."""
+def _in_columns(layer: RowProgram, config: Config) -> list[Layer]:
+    """Make columns of rows, run, make rows again; in the scratchpad, if whole words of rows lie together."""
     source, output = layer.inputs[0], layer.output
     n, h, w, c = output.shape
-    rows = n * h * w
-    upright, across = blank((rows, c), "int8"), blank((c, rows), "int8")
-    columns = Value(f"{source.name} (columns)", source.tensor, (1, c, 1, rows), source.zero_point)
-    results = Value(f"{output.name} (columns)", output.tensor, (1, c, 1, rows), output.zero_point)
-    return [
+    image = (h, w) if n == 1 else (1, n * h * w)
+    upright, across = blank((h * n * w, c), "int8"), blank((c, h * n * w), "int8")
+    columns = Value(f"{source.name} (columns)", source.tensor, (1, c, *image), source.zero_point)
+    results = Value(f"{output.name} (columns)", output.tensor, (1, c, *image), output.zero_point)
+    moves = [as_transpose(move, config, _LEAST_BYTES) for move in (
         Move(layer.index, layer.op, (source,), columns,
              (copy_between(0, upright.transpose(1, 0, 2), upright, across, across),)),
-        Columns(layer.index, layer.op, (columns,), results, layer.program, layer.numbers, layer.tables),
         Move(layer.index, layer.op, (results,), output,
-             (copy_between(0, across.transpose(1, 0, 2), across, upright, upright),))]
+             (copy_between(0, across.transpose(1, 0, 2), across, upright, upright),)))]
+    return [moves[0], Columns(layer.index, layer.op, (columns,), results, layer.program, layer.numbers, layer.tables),
+            moves[1]]
 
 
 def _spread(layer: Layer, config: Config) -> list[Layer]:
@@ -78,7 +82,7 @@ def _spread(layer: Layer, config: Config) -> list[Layer]:
     dense = layer.inputs[0].dense and layer.output.dense
     columns = dense and layer.output.shape[3] <= config.scratchpad_words // _COLUMN_SHARE
     if columns and _column_cycles(layer, config) < _row_cycles(layer, config):
-        return _in_columns(layer)
+        return _in_columns(layer, config)
     if _fits(layer, config):
         return [layer]
     return [LongRows(layer.index, layer.op, layer.inputs, layer.output, layer.program, layer.numbers, layer.tables)]

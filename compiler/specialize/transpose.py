@@ -13,14 +13,14 @@ __all__ = ["as_transpose"]
 _LEAST_BYTES = 2048
 
 
-def as_transpose(layer: Layer, config: Config) -> Layer:
-    """Return a move as a transpose if `emit_transpose` can emit it; any other layer as it is."""
+def as_transpose(layer: Layer, config: Config, least_bytes: int = _LEAST_BYTES) -> Layer:
+    """Return a move of at least `least_bytes` as a transpose if `emit_transpose` can emit it; any other as it is."""
     # A word is a square of GROUP bytes of GROUP pixels, and comes out of one row of accumulators.
     square = {config.block, config.cols, config.gemm_rows, config.word_bytes} == {GROUP ** 2}
     if not square or config.fold_steps < 2:
         return layer
     if (not isinstance(layer, Move) or len(layer.copies) != 1 or len(layer.inputs) != 1
-            or layer.output.size_bytes < _LEAST_BYTES):
+            or layer.output.size_bytes < least_bytes):
         return layer
     (copy,), (source,), target = layer.copies, layer.inputs, layer.output
     if copy.source or copy.source_offset or copy.target_offset or not (source.dense and target.dense):

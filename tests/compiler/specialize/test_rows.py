@@ -6,8 +6,10 @@ import pytest
 from tq_hw.compiler import compile_model
 from tq_hw.compiler.compile import Compiled
 from tq_hw.compiler.ir.layers import RowProgram
-from tq_hw.compiler.ir.staged import Columns, LongRows, Move
+from tq_hw.compiler.ir.staged import Columns, LongRows, Move, Transpose
 from tq_hw.isa.config import Config, load_config
+from tq_hw.isa.layout import Unit
+from tq_hw.model.graph import Model
 from tq_hw.model.samples.build import ModelBuilder
 from tq_hw.model.tflite.reader import parse_model
 from tq_hw.sim.executor import execute
@@ -74,3 +76,50 @@ def test_a_row_in_each_lane_takes_a_tenth() -> None:
     """A row after the other took 22 cycles per element here."""
     compiled = _compare("SOFTMAX", (1, 4, 48, 48), load_config("n16"))
     assert sum(row.cycles for row in compiled.report) < 2.2 * 4 * 48 * 48
+
+
+def _between(shape: tuple[int, ...], op: str) -> Model:
+    """A program over rows between two layers that are in the scratchpad, which is kept busy by both."""
+    b = ModelBuilder("between")
+    x = b.input(shape, scale=0.05)
+    rows = b.add(op, [b.add("ADD", [x, x], scale=0.1, zero_point=4)], options={"beta": 1.0} if op == "SOFTMAX" else {})
+    return parse_model(b.build(b.add("ADD", [rows, rows], scale=0.02)), "between")
+
+
+@pytest.mark.parametrize(("op", "shape"), [
+    ("SOFTMAX", (1, 4, 48, 48)), ("LOG_SOFTMAX", (1, 4, 16, 16)), ("L2_NORMALIZATION", (1, 1, 64, 32)),
+    ("SOFTMAX", (1, 80, 16, 16)), ("LOG_SOFTMAX", (1, 2, 160, 16))])
+def test_whole_words_of_rows_turn_in_the_scratchpad(op: str, shape: tuple[int, ...]) -> None:
+    model = _between(shape, op)
+    compiled = compile_model(model, load_config("n16"))
+    inputs = [np.random.default_rng(0).integers(-128, 128, shape).astype(np.int8)]
+    found = execute(compiled.program, inputs, seed=1, check_races=True).outputs[0]
+    np.testing.assert_array_equal(found, run(model, inputs).outputs[0], strict=True)
+    assert _kinds(compiled)[1:-1] == [Transpose, Columns, Transpose]
+    emitter = compiled.emitter
+    assert all(map(emitter.is_resident, (layer.output for layer in emitter.graph.layers[:-1])))
+    stored = {operation.layer for operation in emitter.stream.by_unit[Unit.STORE]}
+    assert stored == {len(emitter.graph.layers) - 1}
+
+
+def test_rows_turn_for_a_reader_from_memory() -> None:
+    """What a layer reads from memory in any case is stored when it has been transposed."""
+    b = ModelBuilder("read")
+    x = b.input((1, 4, 16, 16), scale=0.05)
+    rows = b.add("SOFTMAX", [b.add("ADD", [x, x], scale=0.1)], options={"beta": 1.0})
+    model = parse_model(b.build(b.add("BATCH_MATMUL", [rows, rows], scale=0.01)), "read")
+    compiled = compile_model(model, load_config("n16"))
+    inputs = [np.random.default_rng(0).integers(-128, 128, (1, 4, 16, 16)).astype(np.int8)]
+    found = execute(compiled.program, inputs, seed=1, check_races=True).outputs[0]
+    np.testing.assert_array_equal(found, run(model, inputs).outputs[0], strict=True)
+    emitter = compiled.emitter
+    assert all(map(emitter.is_resident, (layer.output for layer in emitter.graph.layers[1:4])))
+
+
+def test_few_words_of_rows_are_worked_on_several_times() -> None:
+    """Results of two elements at once: rows of 16 in four words took 2,674 cycles of the vector unit, one by one."""
+    emitter = compile_model(_between((1, 4, 16, 16), "SOFTMAX"), load_config("n16")).emitter
+    columns = [operation.fields for operation in emitter.stream.by_unit[Unit.VECTOR]
+               if isinstance(emitter.graph.layers[operation.layer], Columns) and not operation.fields.get("kind")]
+    assert [(f["slots"], f["out_blocks"], f["repeat1"]) for f in columns] == [
+        (8, 1, 16), (8, 1, 16), (8, 1, 3), (8, 8, 1)]

@@ -1,0 +1,177 @@
+"""Programs with a row in each lane (`Columns`): many rows share each wait of the chain that follows from a row's sum.
+
+Words lie in the scratchpad, between two transposes that are done there, or come from memory, some lanes at a time.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from tq_hw.compiler.emit.emitter import Emitter, Rect
+from tq_hw.compiler.emit.flat import Elements
+from tq_hw.compiler.emit.long_rows import once_through, reserve, row_operation
+from tq_hw.compiler.ir.meaning import Walk
+from tq_hw.compiler.ir.staged import Columns
+from tq_hw.compiler.ir.value import Value
+from tq_hw.compiler.plan.layout import View, block_count, even_cuts, signed_step
+from tq_hw.compiler.plan.places import LayerPlan
+from tq_hw.compiler.programs.rows import (
+    TERM,
+    RowCode,
+    difference,
+    each_lane,
+    maximum,
+    parts_of,
+    scalars_of,
+    start,
+    summand,
+)
+from tq_hw.compiler.stream.stream import Access
+from tq_hw.isa.sizes import ceil_div
+
+__all__ = ["emit_columns"]
+
+#: Cycles from a micro-operation to one that needs its result.
+_WAIT_CYCLES = 23
+_INT8 = 0
+
+
+@dataclass(frozen=True)
+class _Stream:
+    """Words of an element as rows of slots: addresses and what they mean.
+
+    Members
+    -------
+    base, row_step, element_step : words: of the first one, from row to row of slots, from element to element
+    walk : of the first element
+    """
+
+    base: int
+    row_step: int
+    element_step: int
+    walk: Walk
+    access: Access
+
+    def fields(self, name: str) -> dict[str, int]:
+        """Fields of the stream, without elements."""
+        return {f"{name}_base": self.base, f"{name}_col_step": 1, f"{name}_row_step": signed_step(self.row_step)}
+
+    def elements(self, name: str, rows: int, copies: int) -> tuple[dict[str, int], Walk]:
+        """Fields and walk whose blocks are elements, of `rows` bytes, or `copies` of them, a row of slots for each."""
+        if copies == 1:
+            return {**self.fields(name), f"{name}_block_step": signed_step(self.element_step)}, replace(
+                self.walk, block=rows)
+        return {**self.fields(name), f"{name}_row_step": signed_step(self.element_step),
+                f"{name}_block_step": signed_step(copies * self.element_step)}, replace(
+                    self.walk, row=rows, block=copies * rows)
+
+
+@dataclass
+class _Columns:
+    emitter: Emitter
+    layer: Columns
+    plan: LayerPlan
+
+    def __post_init__(self) -> None:
+        config = self.config = self.emitter.config
+        parts = parts_of(self.layer.program, self.layer.numbers)
+        _, self.count, self.height, self.width = self.layer.output.shape
+        clear, step, rest = each_lane(start()), each_lane(maximum(False)), each_lane(difference(parts))
+        adds, code = each_lane(summand(parts, False)), scalars_of(parts)
+        self.has_maximum = parts.less is None
+        self.maxima = RowCode([clear[0], *step], (1, len(step)), self.count)
+        self.sums = RowCode([clear[1], *rest, *adds], (1, len(rest) + len(adds)), self.count)
+        # Of few words a term is added while the next element's is made.
+        term, add = adds
+        none = {**clear[1], "d_register": TERM}
+        self.few_sums = RowCode([clear[1], none, *rest, add, term, add], (2, len(rest) + 2), self.count)
+        self.scalars = RowCode(each_lane(code.uops), code.body, code.repeats)
+        self.apply = once_through(rest + each_lane(parts.apply))
+        #: Words that a register holds.
+        self.limit = max(1, config.vector_register_words // config.beats_per_word)
+
+    def run(self) -> None:
+        """Emit all lanes."""
+        self.emitter.tables(self.layer.tables)
+        reserve(self.emitter, (self.maxima, self.few_sums, self.scalars, self.apply))
+        source, target = (self.emitter.resident(value) for value in (self.layer.inputs[0], self.layer.output))
+        if source is None or target is None:
+            self._from_memory()
+            return
+        for cols, blocks in self._tiles():
+            width, slots = cols[1] - cols[0], (cols[1] - cols[0]) * (blocks[1] - blocks[0])
+            self._tile(width if self.height > 1 else slots, slots, *(
+                self._resident(value, view, cols[0], blocks[0])
+                for value, view in ((self.layer.inputs[0], source), (self.layer.output, target))))
+        self.emitter.finish(self.layer, target, Rect(0, (0, self.count), (0, self.height), (
+            0, block_count(self.width, self.config))))
+
+    def _tiles(self) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
+        """Columns and blocks that registers hold: whole blocks, if one is not too large."""
+        blocks = block_count(self.width, self.config)
+        for part in even_cuts(0, blocks, max(1, self.limit // self.height)):
+            for cols in even_cuts(0, self.height, self.limit):
+                yield cols, part
+
+    def _resident(self, value: Value, view: View, col: int, block: int) -> _Stream:
+        """Words of a value in the scratchpad: those of an element are a row, block after block."""
+        lanes = self.config.block
+        walk = Walk(value, self.width, col * self.width, block * lanes, row=lanes,
+                    col=self.width if self.height > 1 else lanes)
+        return _Stream(view.address(0, block, col), view.block_pitch, view.row_pitch, walk, view.access(
+            (0, self.count), (0, block_count(self.width, self.config))))
+
+    def _from_memory(self) -> None:
+        """Lanes that the scratchpad has room for, twice if they are still enough."""
+        emitter, count, block, room = self.emitter, self.count, self.config.block, self.plan.out_words // self.count
+        rows = self.height * self.width
+        slots = ceil_div(rows, block)
+        tile, buffers = min(self.limit, slots, room), 1
+        half = min(tile, room // 2)
+        if half and (half == tile or half * self.config.beats_per_word >= _WAIT_CYCLES):
+            tile, buffers = half, 2
+        tile = ceil_div(slots, ceil_div(slots, tile))
+        source, target = (Elements(emitter, value, _INT8) for value in (self.layer.inputs[0], self.layer.output))
+        for number, first in enumerate(range(0, slots, tile)):
+            width = min(tile, slots - first)
+            base = self.plan.out_bases[0] + number % buffers * tile * count
+            low, lanes = first * block, min(rows - first * block, width * block)
+            access = source.load(low, lanes, base, count, rows)
+            self._tile(width, width, *(_Stream(base, 0, width, elements.walk(low, rows), access)
+                                       for elements in (source, target)))
+            target.store(low, lanes, base, count, rows)
+
+    def _copies(self, slots: int) -> int:
+        """Elements whose results are made at once, so that fewer wait for micro-operations before theirs.
+
+        Each needs the scalars of its row in registers of its own: they are worked out that often.
+        """
+        chain = len(self.scalars.uops) + self.scalars.body[1] * (self.scalars.repeats - 1)
+
+        def cycles(copies: int) -> float:
+            beats = copies * slots * self.config.beats_per_word
+            return self.count * (max(_WAIT_CYCLES, beats) + _WAIT_CYCLES + 2 * beats
+                                 + (2 * max(_WAIT_CYCLES, beats) + beats) / copies) + chain * beats / 2
+        return min((number for number in range(1, self.limit // slots + 1) if self.count % number == 0), key=cycles)
+
+    def _tile(self, cols: int, slots: int, source: _Stream, target: _Stream) -> None:
+        """Maxima, sums, what follows from them, results; of a few words in several rows of the same slots."""
+        emitter, rows = self.emitter, self.height * self.width
+        copies = self._copies(slots) if cols == slots else 1
+        registers = {"cols": cols, "slots": copies * slots, "chunk_slots": copies * slots}
+        again = {"a_row_step": 0} if cols == slots else {}
+        walk = registers | source.fields("a") | again | {"a_repeat1_step": signed_step(source.element_step)}
+        repeated = replace(source.walk, repeat1=rows, row=0 if cols == slots else source.walk.row)
+        few = copies * slots * self.config.beats_per_word < _WAIT_CYCLES
+        sums = self.few_sums if few else self.sums
+        for code in (self.maxima, sums) if self.has_maximum else (sums,):
+            row_operation(emitter, code, walk, (source.access,), repeated)
+        row_operation(emitter, self.scalars, registers, ())
+        (fields, taken), (out_fields, made) = (stream.elements(name, rows, copies)
+                                               for stream, name in ((source, "a"), (target, "out")))
+        row_operation(emitter, self.apply, registers | fields | out_fields | {"out_blocks": self.count // copies},
+                      (source.access,), taken, made, (target.access,))
+
+
+def emit_columns(emitter: Emitter, layer: Columns, plan: LayerPlan) -> None:
+    """Emit, per tile of lanes: maxima, sums, what follows from them, results."""
+    _Columns(emitter, layer, plan).run()
