@@ -1,7 +1,8 @@
 """Rewrites of the layers that depend on the configuration: the same integers in fewer beats of the vector unit.
 
 * Tensors that differ in rows and columns alone get the same ones (`one_shape.py`).
-* A table in front of a folded convolution is looked up for the windows (`tabled.py`).
+* A byte of each pixel times a constant of each channel is a convolution (`spread_products.py`).
+* A table in front of a folded convolution is looked up for the windows (`join_tables.py`).
 * SOFTMAX over two channels depends on their difference alone: one table of 512 entries over dense bytes.
 * RESIZE_BILINEAR by fractions of few bits is a set of layers for the array.
 * An LSTM whose weights and state do not fit the scratchpad goes through memory, step by step.
@@ -27,6 +28,7 @@ from tq_hw.compiler.specialize.lstm_steps import steps_of
 from tq_hw.compiler.specialize.one_shape import one_shape
 from tq_hw.compiler.specialize.packed_tables import pack_tables
 from tq_hw.compiler.specialize.resize import resize_on_array
+from tq_hw.compiler.specialize.spread_products import spread_products
 from tq_hw.compiler.specialize.tables import without_tables
 from tq_hw.compiler.specialize.transpose import as_transpose
 from tq_hw.isa.config import Config
@@ -43,7 +45,7 @@ _DENSE_WORDS = 2048
 def specialize(graph: Graph, config: Config) -> Graph:
     """Return the graph with the rewrites that pay at `config`."""
     done: list[Layer] = []
-    graph = one_shape(graph, config)
+    graph = spread_products(one_shape(graph, config))
     for layer in without_tables(join_tables(graph, config).layers, config):
         if isinstance(layer, Lstm):
             done += steps_of(layer) if _too_large(layer, config) else [layer]

@@ -1,0 +1,141 @@
+"""A byte of each pixel times a constant of each channel: a convolution, where the array would only spread the byte.
+
+That is how layers normalize: the reciprocal root of a pixel's variance times gamma. Constants less their zero point
+take nine bits. So whoever makes the byte makes it two or three times, in channels that its words have anyway, and the
+weights of these add up to the constant.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from tq_hw.compiler.ir.layers import Elementwise, Graph, Layer, Mac
+from tq_hw.compiler.ir.value import IntArray, Value
+from tq_hw.compiler.specialize.packed_tables import table_alone
+from tq_hw.isa.uop import Multiply
+
+__all__ = ["spread_products"]
+
+_INT8_MAX = 127
+
+
+@dataclass(frozen=True)
+class _Product:
+    """Which layers become which.
+
+    Members
+    -------
+    drop : number of the layer that spreads the byte
+    layers : what stands at a number instead
+    """
+
+    drop: int
+    layers: dict[int, Layer]
+
+
+def _is_spread(layer: Layer) -> bool:
+    """Whether a layer gives one byte to all channels."""
+    return (isinstance(layer, Mac) and layer.rounding == "shift" and not layer.depthwise
+            and layer.weights.shape[1:] == (1, 1, 1) and bool((layer.weights == 1).all())
+            and layer.inputs[0].shape[:3] == layer.output.shape[:3] and not layer.bias.any() and not layer.shift.any()
+            and (layer.zero_point, layer.act_min, layer.act_max) == (0, -128, _INT8_MAX))
+
+
+def _factors(layer: Elementwise, position: int) -> IntArray | None:
+    """Constants of the channels, less their zero point, that a product takes at `position`; None if it is no such."""
+    value, table = layer.inputs[position], layer.tables[position]
+    if (layer.op != "MUL" or layer.uop.get("multiply") != Multiply.LOW_B or len(layer.rest) != 1 or value.data is None
+            or table is None or value.data.size != value.size_bytes):
+        return None
+    by_pixel = value.data.reshape(-1, value.shape[3])
+    if (by_pixel != by_pixel[0]).any():
+        return None
+    factors: IntArray = table[by_pixel[0].astype(np.int8).view(np.uint8)]
+    return factors
+
+
+def _split(factors: IntArray) -> IntArray:
+    """Weights [channel, part] of a byte each that add up to the factors."""
+    parts = max(1, -(-int(np.abs(factors).max()) // _INT8_MAX))
+    ends = factors[:, None] * np.arange(parts + 1) // parts
+    return np.diff(ends, axis=1)
+
+
+def _wider(value: Value, count: int, op: str) -> Value:
+    return replace(value, name=f"{value.name} ({op}, {count} times)", shape=(*value.shape[:3], count))
+
+
+def _makers(layers: Sequence[Layer], made: dict[Value, int], once: Counter[Value], value: Value,
+            count: int, op: str) -> dict[int, Layer] | None:
+    """The layers that make a byte, so that they make it `count` times: a sum of the array, or a table after one."""
+    def alone(value: Value) -> bool:
+        return (value in made and once[value] == 1 and value.alias_of is None and value.pitch is None
+                and value.shape[3] == 1)
+    if not alone(value):
+        return None
+    layer = layers[made[value]]
+    table = None
+    if isinstance(layer, Elementwise) and table_alone(layer) is not None and alone(layer.inputs[0]):
+        table, layer = layer, layers[made[layer.inputs[0]]]
+    if not isinstance(layer, Mac) or layer.depthwise or layer.region is not None or layer.input_table is not None:
+        return None
+    wide = layer.wide and replace(layer.wide, high=np.repeat(layer.wide.high, count),
+                                  low=np.repeat(layer.wide.low, count))
+    useful = layer.weights.size if layer.useful_weights is None else layer.useful_weights
+    found: dict[int, Layer] = {made[layer.output]: replace(
+        layer, output=_wider(layer.output, count, op), weights=np.repeat(layer.weights, count, axis=0),
+        bias=np.repeat(layer.bias, count), multiplier=np.repeat(layer.multiplier, count),
+        shift=np.repeat(layer.shift, count), useful_weights=useful, wide=wide)}
+    if table is not None:
+        found[made[value]] = replace(table, inputs=(found[made[layer.output]].output,),
+                                     output=_wider(value, count, op))
+    return found
+
+
+def _product(layers: Sequence[Layer], number: int, made: dict[Value, int], once: Counter[Value]) -> _Product | None:
+    layer = layers[number]
+    if not isinstance(layer, Elementwise) or len(layer.inputs) != 2:
+        return None
+    for position, (value, table) in enumerate(zip(layer.inputs, layer.tables, strict=True)):
+        factors = _factors(layer, 1 - position)
+        if factors is None or table is None or value not in made or once[value] != 1:
+            continue
+        spreads = layers[made[value]]
+        if not _is_spread(spreads) or value.shape != layer.output.shape:
+            continue
+        weights, source = _split(factors), spreads.inputs[0]
+        changed: dict[int, Layer] | None = {}
+        if weights.shape[1] > 1:
+            changed = _makers(layers, made, once, source, weights.shape[1], layer.op)
+            if changed is None:
+                return None
+            source = changed[made[source]].output
+        out, zero_point = layer.rest[0], int(-table[0])
+        every = np.ones(len(factors), np.int64)
+        changed[number] = Mac(
+            layer.index, layer.op, (source,), layer.output, False, weights.astype(np.int8)[:, None, None, :],
+            -zero_point * factors, every * out["immediate"], every * out["shift"], (1, 1), (1, 1), (0, 0), zero_point,
+            out["zero_point"], out["act_min"], out["act_max"], useful_weights=0)
+        return _Product(made[value], changed)
+    return None
+
+
+def spread_products(graph: Graph) -> Graph:
+    """Return the graph in which products of a byte for all channels and constants are convolutions, where they can."""
+    layers: list[Layer] = list(graph.layers)
+    made = {layer.output: number for number, layer in enumerate(layers)}
+    once = Counter(value for layer in layers for value in layer.inputs)
+    once.update(graph.outputs)
+    # Bytes that have another name are counted with it.
+    once.update(value.root for layer in layers for value in (*layer.inputs, layer.output) if value.root is not value)
+    dropped = set()
+    for number in range(len(layers)):
+        found = _product(layers, number, made, once)
+        if found is not None:
+            dropped.add(found.drop)
+            for at, layer in found.layers.items():
+                layers[at] = layer
+                made[layer.output] = at
+    return replace(graph, layers=tuple(layer for number, layer in enumerate(layers) if number not in dropped))
