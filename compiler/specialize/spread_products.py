@@ -106,11 +106,12 @@ def _product(layers: Sequence[Layer], number: int, made: dict[Value, int], once:
         if not _is_spread(spreads) or value.shape != layer.output.shape:
             continue
         weights, source = _split(factors), spreads.inputs[0]
-        changed: dict[int, Layer] | None = {}
+        changed: dict[int, Layer] = {}
         if weights.shape[1] > 1:
-            changed = _makers(layers, made, once, source, weights.shape[1], layer.op)
-            if changed is None:
+            makers = _makers(layers, made, once, source, weights.shape[1], layer.op)
+            if makers is None:
                 return None
+            changed |= makers
             source = changed[made[source]].output
         out, zero_point = layer.rest[0], int(-table[0])
         every = np.ones(len(factors), np.int64)
