@@ -52,7 +52,7 @@ from tq_hw.model.errors import UnsupportedError
 from tq_hw.model.graph import Model
 from tq_hw.sim.golden.profiles import check_profile
 
-__all__ = ["Compiled", "compile_model", "plan_model", "without_collector"]
+__all__ = ["Compiled", "compile_model", "plan_model", "rested_plans", "without_collector"]
 
 #: The modules whose import registers the lowerings.
 LOWERING_MODULES = (conv, elementwise, gather, matmul, movement, pooling, quantize, ranking, rearrange, recurrent,
@@ -114,7 +114,7 @@ def compile_model(model: Model, config: Config, *, profile: str | None = None, r
 
     others = [*_plans_for_slow_memory(graph, config, resident, plan, memory or Memory()),
               *_lead_plans(graph, config, resident)]
-    plans = [plan, *_rested_plans(graph, config, resident, plan)]
+    plans = [plan, *rested_plans(graph, config, resident, plan)]
     emitter, commands = search(graph, plans, others, emit)
     observe("emit", emitter)
     verify(emitter)
@@ -182,7 +182,7 @@ def _plans_for_slow_memory(graph: Graph, config: Config, resident: bool, plan: P
         return []
 
 
-def _rested_plans(graph: Graph, config: Config, resident: bool, plan: Plan) -> list[Plan]:
+def rested_plans(graph: Graph, config: Config, resident: bool, plan: Plan) -> list[Plan]:
     """A plan in which few layers wait for words that another one needs, if it is another one."""
     rested = make_plan(graph, config, resident=resident, rested=True)
     return [] if rested.resident == plan.resident and rested.layers == plan.layers else [rested]

@@ -1,17 +1,21 @@
-"""What a model takes on a configuration, without compiling it whole: the plan, emitted and timed once.
+"""What a model takes on a configuration, without compiling it whole: its plan, emitted once and timed.
 
-A compile tries several schedules and checks the commands of the best, which takes five to ten times as long and finds
-a schedule that is as fast or a few percent faster. Whoever has to choose among hundreds of configurations asks here.
+Where words can rest between layers that plan is emitted, too, and the faster one counts, as in a compile. A compile
+tries further schedules and checks the commands of the best, which takes five to ten times as long and finds a schedule
+that is as fast or a few percent faster. Whoever has to choose among hundreds of configurations asks here.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from tq_hw.compiler.compile import plan_model, without_collector
+from tq_hw.compiler.compile import plan_model, rested_plans, without_collector
 from tq_hw.compiler.cost.events.timing import program_times
 from tq_hw.compiler.cost.report import report
 from tq_hw.compiler.emit.emission import emission
 from tq_hw.compiler.emit.emitter import Emitter
 from tq_hw.compiler.emit.interleave import emit_layers
+from tq_hw.compiler.plan.places import Choice, Plan
+from tq_hw.compiler.search import fastest
 from tq_hw.isa.config import Config
 from tq_hw.isa.memory import Memory
 from tq_hw.model.graph import Model
@@ -55,9 +59,13 @@ def estimate_model(model: Model, config: Config, memory: Memory | None = None) -
     """
     memory = memory or Memory()
     graph, plan = plan_model(model, config)
-    emitter = Emitter(graph, plan, config, memory, {})
-    emit_layers(emitter, emission)
-    commands = emitter.stream.assemble()
+
+    def emit(plan: Plan, choices: Mapping[int, Choice]) -> Emitter:
+        made = Emitter(graph, plan, config, memory, choices)
+        emit_layers(made, emission)
+        return made
+
+    emitter, commands = fastest([plan, *rested_plans(graph, config, False, plan)], emit)
     times = program_times(emitter.stream, config, commands, memory, emitter.image.end)
     rows = report(graph, emitter.stream, config, times)
     bounds: dict[str, int] = {}

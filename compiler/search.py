@@ -20,7 +20,7 @@ from tq_hw.compiler.plan.places import Choice, Plan
 from tq_hw.compiler.stream.stream import Commands
 from tq_hw.model.errors import UnsupportedError
 
-__all__ = ["search"]
+__all__ = ["fastest", "search"]
 
 #: What is tried, one after the other.
 _MOVES: tuple[dict[str, Any], ...] = ({"dips": True}, {"parts": 4}, {"operation_cycles": 384}, {"parts": 3},
@@ -81,6 +81,29 @@ def _concerns(move: Mapping[str, Any], graph: Graph, plan: Plan, number: int) ->
     return isinstance(layer, Mac)
 
 
+def _fastest(plans: Sequence[Plan], emit: Callable[[Plan, Choices], Emitter]) -> tuple[Plan, _Trial, int]:
+    """Return the fastest plan as it is, its schedule, and how many more trials there may be."""
+    plan = plans[0]
+    best = _Trial(emit(plan, {}))
+    stream = best.emitter.stream
+    left = _OPERATIONS // (max(1, len(stream.items)) + stream.work)
+    for other in plans[1:1 + max(0, left)]:
+        left -= 1
+        try:
+            tried = _Trial(emit(other, {}))
+        except UnsupportedError:  # too many commands
+            continue
+        if tried.cycles + best.cycles // _PLAN_SHARE < best.cycles:
+            best, plan = tried, other
+    return plan, best, left
+
+
+def fastest(plans: Sequence[Plan], emit: Callable[[Plan, Choices], Emitter]) -> tuple[Emitter, Commands]:
+    """Return the schedule of the fastest of `plans`, without trials of how layers are cut, and its commands."""
+    _, best, _ = _fastest(plans, emit)
+    return best.emitter, best.commands
+
+
 def search(graph: Graph, plans: Sequence[Plan], others: Sequence[Plan],
            emit: Callable[[Plan, Choices], Emitter]) -> tuple[Emitter, Commands]:
     """Return the best schedule found, and its commands.
@@ -88,25 +111,13 @@ def search(graph: Graph, plans: Sequence[Plan], others: Sequence[Plan],
     `emit` makes a schedule of a plan and choices. The choices are tried with the fastest of `plans`, then the best with
     others.
     """
-    plan = plans[0]
-    best = _Trial(emit(plan, {}))
+    plan, best, left = _fastest(plans, emit)
     choices: Choices = {}
-    stream = best.emitter.stream
-    work = max(1, len(stream.items)) + stream.work
-    left = _OPERATIONS // work
 
     def attempt(changed: Choices, plan: Plan) -> _Trial:
         nonlocal left
         left -= 1
         return _Trial(emit(plan, changed))
-
-    for other in plans[1:1 + max(0, left)]:
-        try:
-            tried = attempt(choices, other)
-        except UnsupportedError:  # too many commands
-            continue
-        if tried.cycles + best.cycles // _PLAN_SHARE < best.cycles:
-            best, plan = tried, other
 
     for move in _MOVES:
         changed = {number: replace(choices.get(number, Choice()), **move) for number in range(len(graph.layers))

@@ -99,7 +99,7 @@ def test_a_trial_that_is_too_large_is_passed_over(monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr(search, "_Trial", Trial)
     monkeypatch.setattr(search, "_MOVES", ({"parts": 3},))
-    monkeypatch.setattr(compile_module, "_rested_plans", lambda *_: [])
+    monkeypatch.setattr(compile_module, "rested_plans", lambda *_: [])
     assert compile_model(read_model(DIGITS), PRESETS["n16"]).emitter.choices == {}
     assert tried == [[], [1, 2, 3, 4, 5], [3]][:refused + 1]
 

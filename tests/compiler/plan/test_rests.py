@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tq_hw.compiler import compile_model
+from tq_hw.compiler import compile_model, estimate_model
 from tq_hw.compiler.compile import plan_model
 from tq_hw.compiler.plan import plan
 from tq_hw.compiler.plan.places import Item, Name, first_fit
@@ -42,6 +42,7 @@ def test_small_layers_have_words_of_their_own() -> None:
     assert len(set(bases[0])) == 1 and len(set(bases[1])) == 3
     compiled = compile_model(model, config)
     assert [layer.out_bases[0] for layer in compiled.emitter.plan.layers] == bases[1]
+    assert estimate_model(model, config).cycles == sum(row.cycles for row in compiled.report)
     inputs = [np.random.default_rng(1).integers(-128, 128, (1, 96)).astype(np.int8)]
     for found, wanted in zip(execute(compiled.program, inputs, check_races=True).outputs, run(model, inputs).outputs,
                              strict=True):

@@ -55,5 +55,5 @@ def test_of_the_serial_machine() -> None:
 
 def test_what_others_need_stays() -> None:
     """Nine bits go into two weights only if nobody else has the byte."""
-    kinds = [layer.op for layer in _layers(_product(np.arange(0, 255, 6), twice=True)) if isinstance(layer, Elementwise)]
-    assert kinds == ["LOGISTIC", "MUL", "ADD", "ADD"]
+    layers = _layers(_product(np.arange(0, 255, 6), twice=True))
+    assert [layer.op for layer in layers if isinstance(layer, Elementwise)] == ["LOGISTIC", "MUL", "ADD", "ADD"]
