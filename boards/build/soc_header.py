@@ -47,7 +47,7 @@ def soc_facts(board: Board, memory: Memory, memory_bytes: int | None = None) -> 
     Raises UnsupportedError for a memory that needs more than LiteDRAM's sequence or has no room for a processor's
     programs too, MissingToolError when LiteDRAM is not installed.
     """
-    clock_hz = board.soc_clock_hz or board.clock_hz
+    clock_hz = board.core_clock_hz
     sequence: tuple[tuple[int, int, int], ...] = ()
     if isinstance(memory, Ddr3):
         raise UnsupportedError(f"{board.name}: the runtime initializes SDR SDRAM; {memory.name} needs read levelling "

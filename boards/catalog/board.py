@@ -129,3 +129,8 @@ class Board:
     seed: int = 1
     seeds: int = 1
     program: bytes = b""
+
+    @property
+    def core_clock_hz(self) -> int:
+        """The clock beside a soft core; that of the board where such a core is only simulated."""
+        return self.soc_clock_hz or self.clock_hz

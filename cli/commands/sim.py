@@ -184,7 +184,7 @@ def sim_command(path: str, inputs_file: str | None, outputs_file: str | None, en
     report = sim_report(subject.path, subject.config, subject.model, subject.program, engine, found, exact) | more
     if engine == "rtl":
         report |= arithmetic._asdict()
-    report["clock_hz"] = target.clock_hz if board is None else board.soc_clock_hz
+    report["clock_hz"] = target.clock_hz if board is None else board.core_clock_hz
     if subject.warm is not None:
         report["resident"] = warm_report(subject.config, subject.model, subject.warm, found[0])
     if outputs_file is not None:

@@ -24,7 +24,7 @@ def test_boards_are_listed(tq: Tq) -> None:
     listed = {board["name"]: board for board in json.loads(outcome.out)["boards"]}
     assert list(listed) == list(BOARDS)
     assert {name: board["macs"] for name, board in listed.items()} == {
-        "arty_a7": 72, "arty_a7_100": 256, "ulx3s_85f": 72, "ecpix5_85f": 72, "icesugar_pro": 16, "icebreaker": 4,
+        "arty_a7": 72, "arty_a7_100": 256, "ulx3s_85f": 72, "ecpix5_85f": 72, "icesugar_pro": 4, "icebreaker": 4,
         "tang_primer_20k": 4}
     assert listed["arty_a7"]["toolchain"] == "Vivado"
     shown = tq("boards")
@@ -39,7 +39,7 @@ def test_report_of_a_build(tq: Tq, steps: list[str]) -> None:
     report = json.loads(Path("report.json").read_text(encoding="utf-8"))
     assert report == json.loads(Path("out/report.json").read_text(encoding="utf-8"))
     wanted = {"board": "icesugar_pro", "bitstream": "top.bit", "bitstream_bytes": 5, "fmax_mhz": 70.0,
-              "target_mhz": 50.0, "timing_met": False, "luts": 1000, "ffs": 2000, "dsps": 28, "brams": 30,
+              "target_mhz": 37.5, "timing_met": False, "luts": 1000, "ffs": 2000, "dsps": 28, "brams": 30,
               "toolchain": "Yosys, nextpnr-ecp5", "verified": True, "seed": 3, "missing": [],
               "critical_path": {"ns": 4.0, "wires_ns": 2.5, "modules": ["system.bridge", "system.b"]}}
     assert {name: report[name] for name in wanted} == wanted
@@ -72,7 +72,7 @@ def test_missed_timing_is_exit_code_4_and_the_folder_is_there(tq: Tq, steps: lis
     assert outcome.code == 4
     assert outcome.err == ("tq-hw: icesugar_pro misses its timing: clock clk reaches 70.0 MHz of 75 MHz; try another "
                            "--seed, or --allow-timing-fail to keep the bitstream of build/icesugar_pro all the same\n")
-    assert steps == ["build block RAM with 0 bytes, seed 1"]
+    assert steps == ["build SDR SDRAM with 0 bytes, seed 1"]
     report = json.loads(Path("build/icesugar_pro/report.json").read_text(encoding="utf-8"))
     assert report["verified"] is False and report["timing_met"] is False
     assert "NOT VERIFIED: --no-verify was given" in outcome.out
