@@ -16,7 +16,7 @@ BOARD = Board(
     # The smallest parallel machine and the host link need 24,684 LUTs, as nextpnr packs them.
     config=replace(PRESETS["serial"], name="icesugar_pro"),
     clock_hz=37_500_000,
-    memories=(Sdr("IS42S16160", 32 << 20, clock_hz=75_000_000), OnChip(32 << 10)),
+    memories=(Sdr("IS42S16160", 32 << 20, clock_hz=50_000_000), OnChip(32 << 10)),
     loader=("-c", "cmsisdap"),
     led="rgb_led",
 )
