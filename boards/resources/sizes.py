@@ -68,8 +68,9 @@ def _vector(config: Config, family: str) -> Sequence[float]:
 
 
 def _vector_luts(config: Config, family: str) -> Sequence[float]:
-    return (1, config.requantize_lanes, lane_choices(config), parameter_choices(config), config.activation_lanes,
-            config.uops)
+    # One size for all choices: a factor of its own for parameters would rest on the one small machine of a 7 series.
+    choices = lane_choices(config) + parameter_choices(config)
+    return (1, config.requantize_lanes, choices, config.activation_lanes, config.uops)
 
 
 def _constant(config: Config, family: str) -> Sequence[float]:
