@@ -10,8 +10,6 @@ __all__ = ["watch_room"]
 
 _USED = re.compile(r"^Info:\s+(\w+):\s+(\d+)/\s*(\d+)\s+\d+%$", re.MULTILINE)
 _HEAD = "Device utilisation:"
-#: What stands after the lines of use.
-_AFTER = "Info: Running"
 
 
 def watch_room(name: str, arguments: Sequence[str], folder: Path) -> Callable[[float], None]:
@@ -28,7 +26,8 @@ def watch_room(name: str, arguments: Sequence[str], folder: Path) -> Callable[[f
         if seen or log is None or not log.is_file():
             return
         uses = log.read_text(encoding="utf-8", errors="replace").partition(_HEAD)[2]
-        uses, after = uses.partition(_AFTER)[:2]
+        # An empty line ends the table.
+        uses, after = uses.partition("\n\n")[:2]
         if not after:
             return
         seen = True

@@ -13,7 +13,7 @@ BOARD = Board(
     platform="amaranth_boards.icesugar_pro:ICESugarProPlatform",
     device=Device("LFE5U-25F-6BG256", luts=24288, flip_flops=24288, multipliers=28, block_rams=56),
     toolchain=Toolchain.ECP5,
-    # The smallest parallel machine and the host link need 24,684 LUTs, as nextpnr packs them.
+    # A parallel machine of 4 x 4 with one lane and the host link need 24,684 LUTs, as nextpnr packs them.
     config=replace(PRESETS["serial"], name="icesugar_pro"),
     clock_hz=37_500_000,
     memories=(Sdr("IS42S16160", 32 << 20, clock_hz=50_000_000), OnChip(32 << 10)),
