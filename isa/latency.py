@@ -20,9 +20,9 @@ __all__ = [
     "RUN_LEAST_CYCLES", "SENT_TO_DONE_CYCLES", "SLOT_TO_PORT_CYCLES", "STAGE_OPERANDS", "STAGE_REGISTERS",
     "STAGE_RESULT", "STEP_LEAST_CYCLES", "STORE_AHEAD_CYCLES", "STORE_GAP_CYCLES", "STORE_TO_BEAT_CYCLES",
     "STORE_WORDS_AHEAD", "TABLE_CYCLES", "TAG_LEAD_CYCLES", "TAKE_CYCLES", "TILE_LEAST_CYCLES", "TOKEN_CYCLES",
-    "VECTOR_START_CYCLES", "VECTOR_TILE_CYCLES", "WEIGHTS_ASKED_CYCLES", "activation_cycles", "add_delay_cycles",
-    "array_latency_cycles", "beat_words", "done_cycles", "output_latency_cycles", "packed_chain_cells",
-    "reduce_latency_cycles", "reduce_tree_cycles", "step_cycles", "sums_delay_cycles"]
+    "UOP_WAIT_CYCLES", "VECTOR_START_CYCLES", "VECTOR_TILE_CYCLES", "WEIGHTS_ASKED_CYCLES", "activation_cycles",
+    "add_delay_cycles", "array_latency_cycles", "beat_words", "done_cycles", "output_latency_cycles",
+    "packed_chain_cells", "reduce_latency_cycles", "reduce_tree_cycles", "step_cycles", "sums_delay_cycles"]
 
 # Commands: fetch, the units' controls, tokens.
 #: From the start of fetch, or from room for bursts, to their first beat on the bus and to their first word dealt, in
@@ -46,7 +46,7 @@ RUNS_AHEAD = 2
 ASKED_TO_TAKE_CYCLES = 3
 #: From a beat on the bus to its word in the scratchpad; from the last word of a load to the first of the next.
 BEAT_TO_WORD_CYCLES = 7
-#: More of it, if the word is a coded row: window, header, planes.
+#: More of it, if the word is a coded row: window, header, planes, the rows that are decoded ahead.
 CODED_WORD_CYCLES = 6
 LOAD_GAP_CYCLES = 6
 #: From a store taken to its first word packed; plus its words, to the next one taken; how far words are read ahead.
@@ -151,6 +151,8 @@ STAGE_RESULT = (STAGE_OPERANDS + 2 + TABLE_CYCLES + ALU_CYCLES + LEFT_SHIFT_CYCL
                 + RIGHT_SHIFT_CYCLES + CLAMP_CYCLES)
 #: From the start of a beat to the first start of another one that reads the register it writes.
 REGISTER_LATENCY_CYCLES = STAGE_RESULT + 1 - STAGE_REGISTERS
+#: From one micro-operation to the next that waits for it: grants are counted a cycle late.
+UOP_WAIT_CYCLES = REGISTER_LATENCY_CYCLES + 1
 #: Of a level of the reduction's tree.
 REDUCE_LEVEL_CYCLES = 2
 

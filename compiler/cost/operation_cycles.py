@@ -6,8 +6,8 @@ from tq_hw.compiler.ir.value import ELEMENT_BYTES
 from tq_hw.compiler.stream.stream import Operation
 from tq_hw.isa.config import Config
 from tq_hw.isa.latency import (
-    REGISTER_LATENCY_CYCLES,
     RUN_LEAST_CYCLES,
+    UOP_WAIT_CYCLES,
     VECTOR_TILE_CYCLES,
     activation_cycles,
     beat_words,
@@ -19,9 +19,6 @@ from tq_hw.isa.uop import OUTPUTS, Destination, Source
 
 __all__ = ["activation_delay", "in_parts", "moved_bytes", "param_block_cycles", "program_cycles",
            "read_beside", "run_beats", "stream_words", "tile_program_cycles"]
-
-#: From one micro-operation to the next that waits for it: grants are counted a cycle late.
-_UOP_GAP = REGISTER_LATENCY_CYCLES + 1
 
 
 def program_cycles(operation: Operation, config: Config) -> int:
@@ -104,7 +101,7 @@ def chunk_runs(f: Mapping[str, int], uops: Sequence[Mapping[str, int]], beats: i
     at, reduced = 0, 0
     # Of the newest run that writes: the register, its last beat, and from when on its first beat can be read; the last
     # beat of all before it, for which everything that reads registers waits.
-    newest, ended, ready, before = -1, 0, 0, -_UOP_GAP
+    newest, ended, ready, before = -1, 0, 0, -UOP_WAIT_CYCLES
     for number, repeat in order:
         uop = uops[number]
         writes = 1 if uop.get("once") else beats
@@ -112,7 +109,7 @@ def chunk_runs(f: Mapping[str, int], uops: Sequence[Mapping[str, int]], beats: i
         reads = {uop.get(f"{name}_register", 0) for name in "ab" if uop.get(f"{name}_source") == Source.REGISTER}
         at = max(at, reduced)
         if reads:
-            at = max(at, before + _UOP_GAP)
+            at = max(at, before + UOP_WAIT_CYCLES)
         if newest in reads:
             at = max(at, ready)
         if uop.get("destination") == Destination.REDUCE:
@@ -120,7 +117,7 @@ def chunk_runs(f: Mapping[str, int], uops: Sequence[Mapping[str, int]], beats: i
         elif uop.get("destination", 0) == Destination.REGISTER:
             newest, ended, before = uop.get("d_register", 0), at + last, ended if newest >= 0 else before
             # While it writes, beats alone are counted: what is written more slowly than it is read is ahead at its end.
-            ready = ended + max(0, _UOP_GAP + 1 - writes)
+            ready = ended + max(0, UOP_WAIT_CYCLES + 1 - writes)
         found.append((number, repeat, at))
         at += max(RUN_LEAST_CYCLES, last + 1)
     return found, max(at, reduced)

@@ -26,12 +26,11 @@ from tq_hw.compiler.programs.rows import (
     summand,
 )
 from tq_hw.compiler.stream.stream import Access
+from tq_hw.isa.latency import UOP_WAIT_CYCLES
 from tq_hw.isa.sizes import ceil_div
 
 __all__ = ["emit_columns"]
 
-#: Cycles from a micro-operation to one that needs its result.
-_WAIT_CYCLES = 23
 _INT8 = 0
 
 
@@ -127,7 +126,7 @@ class _Columns:
         slots = ceil_div(rows, block)
         tile, buffers = min(self.limit, slots, room), 1
         half = min(tile, room // 2)
-        if half and (half == tile or half * self.config.beats_per_word >= _WAIT_CYCLES):
+        if half and (half == tile or half * self.config.beats_per_word >= UOP_WAIT_CYCLES):
             tile, buffers = half, 2
         tile = ceil_div(slots, ceil_div(slots, tile))
         source, target = (Elements(emitter, value, _INT8) for value in (self.layer.inputs[0], self.layer.output))
@@ -149,8 +148,8 @@ class _Columns:
 
         def cycles(copies: int) -> float:
             beats = copies * slots * self.config.beats_per_word
-            return self.count * (max(_WAIT_CYCLES, beats) + _WAIT_CYCLES + 2 * beats
-                                 + (2 * max(_WAIT_CYCLES, beats) + beats) / copies) + chain * beats / 2
+            return self.count * (max(UOP_WAIT_CYCLES, beats) + UOP_WAIT_CYCLES + 2 * beats
+                                 + (2 * max(UOP_WAIT_CYCLES, beats) + beats) / copies) + chain * beats / 2
         return min((number for number in range(1, self.limit // slots + 1) if self.count % number == 0), key=cycles)
 
     def _tile(self, cols: int, slots: int, source: _Stream, target: _Stream) -> None:
@@ -161,7 +160,7 @@ class _Columns:
         again = {"a_row_step": 0} if cols == slots else {}
         walk = registers | source.fields("a") | again | {"a_repeat1_step": signed_step(source.element_step)}
         repeated = replace(source.walk, repeat1=rows, row=0 if cols == slots else source.walk.row)
-        few = copies * slots * self.config.beats_per_word < _WAIT_CYCLES
+        few = copies * slots * self.config.beats_per_word < UOP_WAIT_CYCLES
         sums = self.few_sums if few else self.sums
         for code in (self.maxima, sums) if self.has_maximum else (sums,):
             row_operation(emitter, code, walk, (source.access,), repeated)

@@ -17,12 +17,13 @@ from tq_hw.compiler.programs.row_parts import PROGRAMS
 from tq_hw.compiler.programs.rows import ROW, parts_of, scalars_of
 from tq_hw.compiler.specialize.transpose import as_transpose
 from tq_hw.isa.config import Config
+from tq_hw.isa.latency import UOP_WAIT_CYCLES
 from tq_hw.isa.sizes import ceil_div
 
 __all__ = ["spread_rows"]
 
-#: Cycles from a micro-operation to one that needs its result; of a move, per byte; of two moves, at least.
-_WAIT_CYCLES, _MOVE_CYCLES, _MOVE_LEAST_CYCLES = 23, 0.45, 600
+#: Cycles of a move, per byte; of two moves, at least.
+_MOVE_CYCLES, _MOVE_LEAST_CYCLES = 0.45, 600
 #: Micro-operations for each element of a row: after the other; in columns.
 _PASSES, _COLUMN_PASSES = 5, 7
 #: Share of the scratchpad that one word of each element of a row may take in columns.
@@ -43,7 +44,7 @@ def _row_cycles(layer: RowProgram, config: Config) -> float:
     code = scalars_of(parts_of(layer.program, layer.numbers))
     chain = len(code.uops) + code.body[1] * (code.repeats - 1)
     beats = block_count(c, config) * config.beats_per_word
-    return n * h * w * (chain * _WAIT_CYCLES + _PASSES * max(_WAIT_CYCLES, beats))
+    return n * h * w * (chain * UOP_WAIT_CYCLES + _PASSES * max(UOP_WAIT_CYCLES, beats))
 
 
 def _column_cycles(layer: RowProgram, config: Config) -> float:
@@ -56,7 +57,7 @@ def _column_cycles(layer: RowProgram, config: Config) -> float:
     room = config.scratchpad_words // _ROOM_SHARE // c * config.beats_per_word
     tiles = ceil_div(beats, max(1, min(room, config.vector_register_words)))
     passes = _COLUMN_PASSES * c + chain
-    return passes * max(tiles * _WAIT_CYCLES, beats) + 2 * _MOVE_CYCLES * rows * c + _MOVE_LEAST_CYCLES
+    return passes * max(tiles * UOP_WAIT_CYCLES, beats) + 2 * _MOVE_CYCLES * rows * c + _MOVE_LEAST_CYCLES
 
 
 def _in_columns(layer: RowProgram, config: Config) -> list[Layer]:

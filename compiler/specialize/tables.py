@@ -9,12 +9,12 @@ from dataclasses import replace
 from tq_hw.compiler.ir.layers import Elementwise, Layer, Mac
 from tq_hw.compiler.plan.layout import blocked_words
 from tq_hw.isa.config import Config
-from tq_hw.isa.latency import REGISTER_LATENCY_CYCLES
+from tq_hw.isa.latency import UOP_WAIT_CYCLES
 
 __all__ = ["without_tables"]
 
-#: Cycles of loading a table; from a micro-operation to one that needs its result.
-_TABLE_CYCLES, _WAIT_CYCLES = 264, REGISTER_LATENCY_CYCLES + 1
+#: Cycles of loading a table.
+_TABLE_CYCLES = 264
 
 
 def _beats(layer: Layer, config: Config) -> int:
@@ -22,7 +22,7 @@ def _beats(layer: Layer, config: Config) -> int:
 
 
 def _cycles(layer: Elementwise, uops: Sequence[object], config: Config) -> int:
-    return len(uops) * max(_beats(layer, config), layer.output.shape[0] * _WAIT_CYCLES)
+    return len(uops) * max(_beats(layer, config), layer.output.shape[0] * UOP_WAIT_CYCLES)
 
 
 def _gains(layer: Elementwise, slack: int, config: Config) -> bool:
