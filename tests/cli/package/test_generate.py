@@ -122,8 +122,8 @@ def test_area_is_what_was_recorded_or_said_not_to_be(core: Path, facts: Any) -> 
         PRESETS["n8"], PRESETS["n9x8"], replace(PRESETS["n8"], name="own", rows=12, cols=12)))
     assert n9x8.source == "synthesized" and n8.source == own.source == "estimated"
     assert n9x8.clock_mhz == 106.5 and n8.clock_mhz is own.clock_mhz is None
-    # The LUTs of 24x3x1, which is not in the fit, are off the most.
-    assert own.worst is not None and round(own.worst, 3) == 0.122
+    # The LUTs of 4x20x2, where it is left out of the fit, are off the most.
+    assert own.worst is not None and round(own.worst, 3) == 0.08
 
 
 def test_the_configuration_is_in_the_folder(core: Path) -> None:
