@@ -10,11 +10,12 @@ from tq_hw.boards.catalog.catalog import find_board, find_memory
 from tq_hw.boards.resources.board import recorded_memories
 from tq_hw.cli.commands.report import make_page
 from tq_hw.cli.explore.confirm import WAYS, check_ways, confirm, finalists_of
-from tq_hw.cli.explore.front import Aim, Point
+from tq_hw.cli.explore.exploration import Exploration
+from tq_hw.cli.explore.front import Aim, Point, times_as_fast
 from tq_hw.cli.explore.options import with_options
 from tq_hw.cli.explore.page import render_front
 from tq_hw.cli.explore.reports import Links, write_reports
-from tq_hw.cli.explore.search import PROOFS, Exploration, Workers, explore
+from tq_hw.cli.explore.search import PROOFS, Workers, explore
 from tq_hw.cli.explore.target import Target, board_target, file_target
 from tq_hw.cli.report.page import need_plots
 from tq_hw.cli.report.tables import Column, print_table, print_text
@@ -86,8 +87,8 @@ def _target(board_name: str | None, memory_name: str | None, space: str | None, 
 
 
 def _row(point: Point, found: Exploration) -> tuple[object, ...]:
-    preset = found.preset.milliseconds if found.preset is not None else None
-    return (point.config.name, f"{point.milliseconds:.3f}", f"{preset / point.milliseconds:.2f}" if preset else "",
+    faster = f"{times_as_fast(point, found.preset):.2f}" if found.preset is not None else ""
+    return (point.config.name, f"{point.milliseconds:.3f}", faster,
             *(f"{values['cycles']:,}" for values in point.models.values()),
             *(f"{point.taken[kind]:,.10g}" for kind in ("luts", "flip_flops", "multipliers", "block_rams")),
             f"{point.bytes:,}", point.confirmation)
@@ -97,8 +98,8 @@ def _show(found: Exploration, aims: Sequence[Aim], target: Target) -> None:
     every = "all" if found.exhaustive else f"{found.estimated:,}"
     print_text(f"{target.name}: {every} of {found.space:,} machines that fit, {len(found.front):,} on the front; "
                f"memory of {target.rate.bytes_per_cycle:g} bytes per cycle, {target.clock_hz / 1e6:g} MHz")
-    for line in found.proofs:
-        print_text(f"proved: {line}")
+    for what, line in found.sure:
+        print_text(f"{what}: {line}")
     numbers = ("ms", "x preset", *(aim.name for aim in aims), "LUTs", "flip-flops", "multipliers", "block RAMs",
                "bytes")
     columns = [Column("machine", least=12), *(Column(name, number=True) for name in numbers),
@@ -111,6 +112,10 @@ def _show(found: Exploration, aims: Sequence[Aim], target: Target) -> None:
         print_text(f"{count:,} refused: {reason}")
 
 
+def _sure_json(found: Exploration) -> dict[str, Any]:
+    return {"preset_on_front": found.preset_on_front, "proved": list(found.proved), "undecided": found.undecided}
+
+
 def front_json(found: Exploration, aims: Sequence[Aim], target: Target) -> dict[str, Any]:
     """Return what `--json` writes."""
     return {
@@ -120,8 +125,8 @@ def front_json(found: Exploration, aims: Sequence[Aim], target: Target) -> dict[
                    for aim in aims],
         "space": found.space, "estimated": found.estimated, "exhaustive": found.exhaustive,
         "refused": dict(found.refused), "preset": found.preset.to_json() if found.preset is not None else None,
-        "preset_on_front": found.preset_on_front if found.preset is not None else None, "proved": list(found.proved),
-        "chosen": found.front[0].to_json() if found.front else None,
+        **_sure_json(found), "by_estimates": _sure_json(found.by_estimates) if found.by_estimates else None,
+        "chosen": found.chosen.to_json() if found.chosen else None,
         "front": [point.to_json() for point in found.front]}
 
 
@@ -158,7 +163,8 @@ def _reports(html: str, found: Exploration, aims: Sequence[Aim], target: Target,
 @click.option("--store", metavar="FILE", help="SQLite file for results.  [default: results.sqlite in the user's data]")
 @click.option("--jobs", type=click.IntRange(1, 1024), metavar="N", help="Processes.  [default: one per processor]")
 @click.option("--scheduler", metavar="tcp://HOST:PORT", help="Let the workers of a Dask cluster do it.")
-@click.option("-o", "output", metavar="FILE.toml", help="Write the fastest machine of the front.")
+@click.option("-o", "output", metavar="FILE.toml", help="Write the fastest machine of the front, of those "
+              "confirmed if any are.")
 @click.option("--html", metavar="FILE.html", help="Write a page with the front.")
 @click.option("--reports", is_flag=True, help="Beside the page, reports of the models on each finalist and the preset.")
 @json_option
@@ -192,10 +198,10 @@ def explore_command(models: tuple[str, ...], board_name: str | None, memory_name
     if html is not None:
         links = _reports(html, found, aims, target, finalists) if reports else {}
         write(html, render_front(found, aims, target, front_json(found, aims, target), links).encode())
-    if not found.front:
+    if found.chosen is None:
         nearest = min(found.points, key=lambda point: point.milliseconds)
         raise ToolError("no machine meets all deadlines; the fastest, " + nearest.config.name + ", takes "
                                 + ", ".join(f"{time:.3f} ms for {name}"
                                             for name, time in nearest.milliseconds_by_model.items()))
     if output is not None:
-        write(output, to_toml(found.front[0].config).encode())
+        write(output, to_toml(found.chosen.config).encode())

@@ -12,12 +12,12 @@ from tq_hw.cli.explore.target import Target
 from tq_hw.isa.config import Config
 from tq_hw.model.tflite.reader import parse_model
 
-__all__ = ["Bounds", "weight_bytes"]
+__all__ = ["TAKEN", "Bounds", "weight_bytes"]
 
 #: Operators whose second input are weights.
 _WITH_WEIGHTS = ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED")
 #: What a machine must not take more of than the preset, to beat it.
-_TAKEN = ("luts", "multipliers", "block_rams")
+TAKEN = ("luts", "multipliers", "block_rams")
 
 
 def weight_bytes(blob: bytes) -> int:
@@ -50,10 +50,14 @@ class Bounds:
         mean = exp(sum(aim.weight * log(self.cycles(config, aim.name)) for aim in self._aims) / total)
         return 1000 * mean / self._target.clock_hz
 
-    def rivals(self, fits: Mapping[Config, Mapping[str, float]], preset: Point) -> list[Config]:
-        """Return the machines that could be as good as the preset in everything, those with the highest hopes first."""
+    def rivals(self, fits: Mapping[Config, Mapping[str, float]], preset: Point,
+               kinds: Sequence[str] = TAKEN) -> list[Config]:
+        """Return the machines that could be as good as the preset in everything, those with the highest hopes first.
+
+        `kinds` of what a device has are compared.
+        """
         return self._hopeful([config for config, taken in fits.items()
-                              if all(taken[kind] <= preset.taken[kind] for kind in _TAKEN)], preset.milliseconds)
+                              if all(taken[kind] <= preset.taken[kind] for kind in kinds)], preset.milliseconds)
 
     def faster(self, fits: Mapping[Config, Mapping[str, float]], milliseconds: float) -> list[Config]:
         """Return the machines that could be faster, those with the highest hopes first."""

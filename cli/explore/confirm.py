@@ -9,8 +9,10 @@ from tq_hw.boards.catalog.catalog import find_board
 from tq_hw.boards.resources.board import taken
 from tq_hw.boards.resources.model import Resources
 from tq_hw.boards.resources.record import KINDS
+from tq_hw.cli.explore.exploration import Exploration
 from tq_hw.cli.explore.front import Aim, Point, make_point
-from tq_hw.cli.explore.search import Exploration, Workers, in_front
+from tq_hw.cli.explore.search import Workers, in_front
+from tq_hw.cli.explore.settled import settled
 from tq_hw.cli.explore.target import Target
 from tq_hw.cli.explore.tasks import route_task, rtl_task, synthesis_task
 from tq_hw.isa.config import Config
@@ -40,15 +42,16 @@ def confirm(ways: Sequence[str], found: Exploration, aims: Sequence[Aim], target
             finalists: int) -> Exploration:
     """Confirm the fastest of the front, and the preset, in each of the ways."""
     does = {"synth": _cells, "route": _routes, "rtl": _cycles}
+    estimated = found
     for way in WAYS:
         if way in ways:
             found = does[way](found, aims, target, workers, finalists)
-    return found
+    return settled(found, estimated, aims, target) if ways else found
 
 
 def finalists_of(found: Exploration, count: int) -> list[Point]:
-    """Return the fastest of the front, and the preset."""
-    chosen = list(found.front[:count])
+    """Return the fastest of the front, what was confirmed first, and the preset."""
+    chosen = sorted(found.front, key=lambda point: not point.confirmed_by)[:count]
     if found.preset is not None and found.preset not in chosen:
         chosen.append(found.preset)
     return chosen
@@ -72,7 +75,7 @@ def _cycles(found: Exploration, aims: Sequence[Aim], target: Target, workers: Wo
         models = {name: {**values, **results[tasks[point.config, name].key], "estimate": values["cycles"]}
                   for name, values in point.models.items()}
         better[point.config] = make_point(point.config, point.taken, aims, models, point.clock_hz,
-                                          (*point.confirmed_by, "rtl"))
+                                          (*point.confirmed_by, "rtl"), point.estimate)
     return _exchanged(found, aims, better)
 
 
@@ -103,7 +106,8 @@ def _cells(found: Exploration, aims: Sequence[Aim], target: Target, workers: Wor
     too_large: dict[Config, str] = {}
     for point, cells in _on_board(finalists_of(found, finalists), synthesis_task, target, workers, "syntheses"):
         counts = _counts(target, cells)
-        better[point.config] = replace(point, taken=counts, confirmed_by=(*point.confirmed_by, "synth"))
+        better[point.config] = replace(point, taken=counts, confirmed_by=(*point.confirmed_by, "synth"),
+                                       before=point.estimate)
         if any(counts[kind] > most for kind, most in target.limits.items()):
             too_large[point.config] = "does not fit by synthesis"
     return _exchanged(_without(found, too_large), aims, better)
@@ -119,5 +123,5 @@ def _routes(found: Exploration, aims: Sequence[Aim], target: Target, workers: Wo
             continue
         clock_hz = round(target.clock_hz * min(1.0, result["reached"]))
         better[point.config] = make_point(point.config, _counts(target, result["cells"]), aims, point.models, clock_hz,
-                                          (*point.confirmed_by, "route"))
+                                          (*point.confirmed_by, "route"), point.estimate)
     return _exchanged(_without(found, failed), aims, better)

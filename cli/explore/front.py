@@ -10,10 +10,14 @@ import numpy.typing as npt
 
 from tq_hw.isa.config import Config
 
-__all__ = ["OBJECTIVES", "Aim", "Point", "front_of"]
+__all__ = ["OBJECTIVES", "Aim", "Point", "alike", "front_of", "in_time", "make_point", "times_as_fast"]
 
 #: What is to be small.
 OBJECTIVES = ("milliseconds", "luts", "multipliers", "block_rams", "bytes")
+#: Ways of confirming that make an objective another figure than its estimate. Rules of multipliers and block RAMs are
+#: exact, but on a board the synthesis may find one more.
+_MEASURED = {"milliseconds": ("route", "rtl"), "bytes": ("rtl",)}
+_MEASURED |= dict.fromkeys(("luts", "multipliers", "block_rams"), ("synth", "route"))
 
 
 @dataclass(frozen=True)
@@ -29,7 +33,10 @@ class Aim:
 
 @dataclass(frozen=True)
 class Point:
-    """One machine: per model `cycles`, `bytes` and what bounds it; `taken` of the device, clock; what confirmed it."""
+    """One machine: per model `cycles`, `bytes` and what bounds it; `taken` of the device, clock; what confirmed it.
+
+    `before` is what was estimated of it, None where nothing was confirmed.
+    """
 
     config: Config
     taken: Mapping[str, float]
@@ -38,6 +45,16 @@ class Point:
     milliseconds: float
     clock_hz: int
     confirmed_by: tuple[str, ...] = ()
+    before: "Point | None" = None
+
+    @property
+    def estimate(self) -> "Point":
+        """The point as it was estimated."""
+        return self.before or self
+
+    def measured(self, objective: str) -> tuple[str, ...]:
+        """Return the ways in which an objective was confirmed; () for an estimate."""
+        return tuple(way for way in _MEASURED[objective] if way in self.confirmed_by)
 
     @property
     def confirmation(self) -> str:
@@ -67,12 +84,12 @@ class Point:
 
 
 def make_point(config: Config, taken: Mapping[str, float], aims: Sequence[Aim], models: Mapping[str, Mapping[str, Any]],
-               clock_hz: int, confirmed_by: tuple[str, ...] = ()) -> Point:
+               clock_hz: int, confirmed_by: tuple[str, ...] = (), before: Point | None = None) -> Point:
     """Return a point; its time is the geometric mean over the models by their weights, which no unit of time bends."""
     times = {aim.name: 1000 * models[aim.name]["cycles"] / clock_hz for aim in aims}
     total = sum(aim.weight for aim in aims)
     mean = exp(sum(aim.weight * log(times[aim.name]) for aim in aims) / total)
-    return Point(config, taken, models, times, mean, clock_hz, confirmed_by)
+    return Point(config, taken, models, times, mean, clock_hz, confirmed_by, before)
 
 
 def in_time(point: Point, aims: Sequence[Aim]) -> bool:
@@ -80,9 +97,51 @@ def in_time(point: Point, aims: Sequence[Aim]) -> bool:
     return all(not aim.deadline_ms or point.milliseconds_by_model[aim.name] <= aim.deadline_ms for aim in aims)
 
 
+def alike(one: Point, other: Point) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Return the objectives of two points as they can be compared: what one of them has an estimate of, by estimates.
+
+    An RTL run is some percent off the estimate, so a measured figure says nothing against another machine's estimate.
+    """
+    pairs = [pair if one.measured(name) == other.measured(name) else estimates for name, pair, estimates in zip(
+        OBJECTIVES, zip(one.objectives, other.objectives, strict=True),
+        zip(one.estimate.objectives, other.estimate.objectives, strict=True), strict=True)]
+    return tuple(pair[0] for pair in pairs), tuple(pair[1] for pair in pairs)
+
+
+def times_as_fast(one: Point, other: Point) -> float:
+    """Return how many times as fast a point is as another, by figures of one kind."""
+    mine, its = alike(one, other)
+    return its[0] / mine[0]
+
+
+def _beats(one: Point, other: Point) -> bool:
+    """Whether a point that is known as well takes another one, which comes later in the order, off the front.
+
+    By figures of one kind, and by what is known of each: what turned out worse than its estimate hides no other.
+    """
+    mine, its = alike(one, other)
+    return (set(other.confirmed_by) <= set(one.confirmed_by)
+            and all(better <= worse for better, worse in zip(mine, its, strict=True))
+            and all(better <= worse for better, worse in zip(one.objectives, other.objectives, strict=True)))
+
+
+def _order(point: Point) -> tuple[object, ...]:
+    return (*point.objectives, point.config.name)
+
+
 def front_of(points: Sequence[Point]) -> list[Point]:
-    """Return the points that no other is at least as good as in everything and better in something, fastest first."""
-    ordered = sorted(points, key=lambda point: (*point.objectives, point.config.name))
+    """Return the points that no other is at least as good as in everything and better in something, fastest first.
+
+    Nothing that was confirmed is beaten by an estimate.
+    """
+    estimated = _front_of_estimates([point for point in points if not point.confirmed_by])
+    ordered = sorted([*(point for point in points if point.confirmed_by), *estimated], key=_order)
+    return [point for number, point in enumerate(ordered)
+            if not any(_beats(other, point) for other in ordered[:number] if other.confirmed_by)]
+
+
+def _front_of_estimates(points: Sequence[Point]) -> list[Point]:
+    ordered = sorted(points, key=_order)
     values: npt.NDArray[np.float64] = np.array([point.objectives for point in ordered], np.float64).reshape(
         len(ordered), len(OBJECTIVES))
     kept: list[int] = []

@@ -6,15 +6,16 @@ from importlib.resources import files
 from typing import Any
 
 from tq_hw.boards.resources.record import KINDS
+from tq_hw.cli.explore.exploration import Exploration
 from tq_hw.cli.explore.front import OBJECTIVES, Aim, Point
 from tq_hw.cli.explore.reports import Links
-from tq_hw.cli.explore.search import Exploration
 from tq_hw.cli.explore.target import Target
 from tq_hw.cli.shared.configurations import to_toml
 
 __all__ = ["render_front"]
 
 _ROWS = 200
+_ON_FRONT = {True: "on the front", False: "not on the front", None: "not decided whether on the front"}
 _PLOTS = {
     "front": ("Time and LUTs", "Every machine that was estimated; red ones are on the front, the square is the preset. "
               "Turn the wheel to zoom, point at a machine to read its sizes."),
@@ -45,8 +46,8 @@ def _summary(found: Exploration, aims: Sequence[Aim], target: Target) -> list[tu
              + (": all of them" if found.exhaustive else ""))]
     if found.preset is not None:
         rows.append(("preset", f"{found.preset.config.name}: {found.preset.milliseconds:.3f} ms, "
-                     + ("on the front" if found.preset_on_front else "not on the front")))
-    return rows + [("proved", line) for line in found.proofs]
+                     + _ON_FRONT[found.preset_on_front]))
+    return rows + found.sure
 
 
 def _report(point: Point, target: Target, links: Links) -> Mapping[str, Any]:
@@ -81,7 +82,7 @@ def render_front(found: Exploration, aims: Sequence[Aim], target: Target, data: 
         title=f"Machines for {', '.join(aim.name for aim in aims)} on {target.name}", library=library_script(),
         script=script, summary=_summary(found, aims, target), columns=_columns(aims),
         rows=[_row(point) for point in found.front[:_ROWS]],
-        points=[{**_report(point, target, links), "what": ", the fastest" if point is shown[0] else
+        points=[{**_report(point, target, links), "what": ", the fastest" if point is found.chosen else
                  ", the preset" if point is found.preset else ""} for point in shown],
         units=["unit", *(kind.replace("_", " ") for kind in KINDS)],
         plots=[(*_PLOTS[name], element) for name, element in zip(plots, elements, strict=True)],

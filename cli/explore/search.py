@@ -8,6 +8,7 @@ from typing import Any
 
 from tq_hw.boards.resources.board import taken
 from tq_hw.cli.explore.bounds import Bounds
+from tq_hw.cli.explore.exploration import Exploration
 from tq_hw.cli.explore.front import Aim, Point, front_of, in_time, make_point
 from tq_hw.cli.explore.target import Target, configurations, first_refusal, fitting
 from tq_hw.cli.explore.tasks import estimate_task
@@ -16,7 +17,7 @@ from tq_hw.model.errors import OptionError, UnsupportedError
 from tq_hw.store import Store
 from tq_hw.work import Task, run_tasks
 
-__all__ = ["PROOFS", "Exploration", "Workers", "explore", "in_front"]
+__all__ = ["PROOFS", "Workers", "explore", "in_front"]
 
 #: What a search can make sure of: that no machine beats the preset, or is faster than the fastest.
 PROOFS = ("preset", "fastest")
@@ -50,51 +51,6 @@ class Workers:
             return run_tasks(tasks, store, jobs=self.jobs, scheduler=self.scheduler, seen=note)
         finally:
             store.close()
-
-
-@dataclass(frozen=True)
-class Exploration:
-    """What was found.
-
-    Members
-    -------
-    points : every machine that runs all models in the memory there is, in no order
-    front : those in time that no other in time beats, fastest first
-    preset : the point of the target's preset, if it has one
-    space, estimated : machines that fit, and those of them that were estimated
-    refused : why machines were refused, with how many
-    proved : of PROOFS, what is sure: the machines that were not estimated are too slow or too large for anything else
-    """
-
-    points: tuple[Point, ...]
-    front: tuple[Point, ...]
-    preset: Point | None
-    space: int
-    estimated: int
-    refused: Mapping[str, int]
-    proved: tuple[str, ...] = ()
-
-    @property
-    def exhaustive(self) -> bool:
-        """Whether every machine that fits was estimated."""
-        return self.estimated == self.space
-
-    @property
-    def preset_on_front(self) -> bool:
-        """Whether no machine beats the preset; of machines that are equal in everything the front has one."""
-        return self.preset is not None and any(self.preset.objectives == point.objectives for point in self.front)
-
-    @property
-    def proofs(self) -> list[str]:
-        """What is sure though not every machine was estimated, as a person reads it."""
-        lines = []
-        if "preset" in self.proved and self.preset is not None and not self.exhaustive:
-            beats = f"{self.preset.config.name}, the preset"
-            lines.append(f"no machine of the space beats {beats}" if self.preset_on_front
-                         else f"every machine of the space that beats {beats}, was estimated")
-        if "fastest" in self.proved and not self.exhaustive:
-            lines.append("no machine of the space is faster than the first")
-        return lines
 
 
 class _Search:
@@ -218,8 +174,9 @@ def explore(aims: Sequence[Aim], target: Target, workers: Workers, *, most: int,
         reason = max(search.refused, key=lambda text: search.refused[text])
         raise UnsupportedError(f"none of {len(search.known):,} machines runs all models: {reason}")
     proved = tuple(proof for proof in PROOFS if (proof != "preset" or search.preset) and not search.undecided(proof))
+    left = {config: taken for config, taken in search.fits.items() if config not in search.known}
     return Exploration(tuple(points), tuple(in_front(points, aims)), search.preset, len(everything),
-                       len(search.known), search.refused, proved)
+                       len(search.known), search.refused, proved, left)
 
 
 def in_front(points: Sequence[Point], aims: Sequence[Aim]) -> list[Point]:

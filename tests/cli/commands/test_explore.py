@@ -24,9 +24,10 @@ from tq_hw.boards.catalog.catalog import BOARDS
 from tq_hw.boards.resources.record import Machine
 from tq_hw.cli.commands.explore import read_aims
 from tq_hw.cli.explore.bounds import Bounds, weight_bytes
+from tq_hw.cli.explore.exploration import Exploration
 from tq_hw.cli.explore.front import Point
 from tq_hw.cli.explore.options import with_options
-from tq_hw.cli.explore.search import Exploration, Workers, explore
+from tq_hw.cli.explore.search import Workers, explore
 from tq_hw.cli.explore.target import board_target, file_target
 from tq_hw.cli.explore.tasks import estimate_task
 from tq_hw.compiler import compile_model

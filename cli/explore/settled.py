@@ -1,0 +1,61 @@
+"""What is still sure once some machines are known better than by estimates: figures of one kind alone are compared.
+
+A machine that was not confirmed stands there with what bounds say of it: no time below its bound, and its multipliers
+and block RAMs, which are exact. Where that leaves open whether it beats a confirmed one, nothing is said.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from tq_hw.cli.explore.bounds import TAKEN, Bounds
+from tq_hw.cli.explore.exploration import Exploration
+from tq_hw.cli.explore.front import OBJECTIVES, Aim, Point
+from tq_hw.cli.explore.target import Target
+
+__all__ = ["settled"]
+
+
+def settled(found: Exploration, estimated: Exploration, aims: Sequence[Aim], target: Target) -> Exploration:
+    """Return an exploration of which some machines were confirmed, with what is proved and what is not decided."""
+    bounds = Bounds(aims, target, [point.estimate for point in found.points])
+    proved, undecided = [], 0
+    if found.preset is not None:
+        undecided = sum(_could_beat(point, found.preset, bounds) for point in found.points
+                        if point.config != found.preset.config)
+        if "preset" in estimated.proved and not undecided and not _left(found, found.preset, bounds):
+            proved.append("preset")
+    if "fastest" in estimated.proved and found.front and _is_fastest(found, found.front[0], bounds):
+        proved.append("fastest")
+    return replace(found, proved=tuple(proved), undecided=undecided, by_estimates=estimated)
+
+
+def _least(point: Point, bounds: Bounds) -> Mapping[str, float]:
+    """Return what a machine that was estimated takes at least."""
+    return {"milliseconds": bounds.milliseconds(point.config), "luts": 0.0, "bytes": 0.0,
+            **{kind: point.estimate.taken[kind] for kind in ("multipliers", "block_rams")}}
+
+
+def _could_beat(point: Point, preset: Point, bounds: Bounds) -> bool:
+    """Whether it is open if a machine beats the preset: known otherwise than the preset, and not worse in anything."""
+    kinds = [name for name in OBJECTIVES if point.measured(name) != preset.measured(name)]
+    least = _least(point, bounds)
+    for name, value, limit in zip(OBJECTIVES, point.objectives, preset.objectives, strict=True):
+        if name not in kinds and value > limit:
+            return False
+        if name in kinds and not point.measured(name) and least[name] > limit:
+            return False
+    return bool(kinds)
+
+
+def _left(found: Exploration, preset: Point, bounds: Bounds) -> bool:
+    """Whether a machine that was not even estimated could beat the preset."""
+    kinds = [kind for kind in TAKEN if kind != "luts" or not preset.measured(kind)]
+    return bool(bounds.rivals(found.left, preset, kinds))
+
+
+def _is_fastest(found: Exploration, first: Point, bounds: Bounds) -> bool:
+    """Whether no machine can be faster than the first: those that are known otherwise by their bounds."""
+    others = [point for point in found.points if point.measured("milliseconds") != first.measured("milliseconds")]
+    slower = (not point.measured("milliseconds") and bounds.milliseconds(point.config) >= first.milliseconds
+              for point in others)
+    return all(slower) and not bounds.faster(found.left, first.milliseconds)
