@@ -17,6 +17,8 @@ __all__ = ["WORD_OF", "Host"]
 #: Registers by name, as word numbers.
 WORD_OF = {register.name: register.offset_bytes // 4 for register in REGISTERS}
 _WRITTEN = {register.name: register.offset_bytes // 4 for register in REGISTERS if register.access == "rw"}
+#: What was written before a reset, by the host or by the engine, is 0 after it.
+_CLEARED = (*(WORD_OF[f"error_{name}"] for name in ("code", "unit", "index")), *_WRITTEN.values())
 
 
 class Host(wiring.Component):
@@ -26,10 +28,13 @@ class Host(wiring.Component):
     once; the machine is busy until the engine has cleared the registers that tell of an error, and until memory has
     answered or did not in time.
 
+    A reset does not reach block RAM. In the first cycles after it, one word a cycle is cleared unless the host writes;
+    a word that was neither cleared nor written yet reads as 0, and the engine begins when all are.
+
     Members
     -------
     reg_* , interrupt : as of `hdl.accelerator.Accelerator`
-    write_en, write_index, write_data : Out, what the host wrote, for the engine's copy
+    write_en, write_index, write_data : Out, what the host wrote, or 0 after a reset, for the engine's copy
     restart, go : Out(1), to the engine; halted, halt : from it
     pending : In(1), memory owes an answer; given_up : Out(1), it did not answer in time
     out_en, out_index, out_data : In, the engine writes a register
@@ -75,13 +80,15 @@ class Host(wiring.Component):
         cycles = Signal(32)
         index = self.reg_addr[2:]
 
+        wrote = Signal()
+        clearing = _Clearing(m, wrote, index)
         found = Signal(32, reset_less=True)
-        special = Signal(2)
+        special = Signal(3)
         m.d.comb += reader.addr.eq(index)
         # A counter that runs is read as it was in the cycle of the address.
         cycles_then = Signal(32)
         m.d.sync += [found.eq(reader.data), cycles_then.eq(cycles),
-                     special.eq(Cat(index == WORD_OF["status"], index == WORD_OF["counter_cycles"]))]
+                     special.eq(Cat(index == WORD_OF["status"], index == WORD_OF["counter_cycles"], clearing.hides))]
         # Memory owes an answer that nobody waits for any more.
         owed = Signal()
         with m.If(~self.pending):
@@ -90,23 +97,26 @@ class Host(wiring.Component):
             m.d.sync += owed.eq(1)
         status = Signal(4)
         m.d.sync += status.eq(Cat(busy, done, failed, owed))
-        m.d.comb += self.reg_read_data.eq(Mux(special[0], status, Mux(special[1], cycles_then, found)))
+        m.d.comb += self.reg_read_data.eq(Mux(special[0], status, Mux(special[1], cycles_then,
+                                                                      Mux(special[2], 0, found))))
 
         kept = Cat(index == word for word in _WRITTEN.values()).any()
         # Addresses are multiples of 16, the length of the commands a multiple of 4.
-        low = Mux(index == WORD_OF["command_bytes"], self.reg_write_data & 0xC, 0)
+        low = Mux(index == WORD_OF["watchdog"], self.reg_write_data,
+                  Mux(index == WORD_OF["command_bytes"], self.reg_write_data & 0xC, 0))
         m.d.comb += [
-            self.write_en.eq(self.reg_write_en & ~busy & kept), self.write_index.eq(index),
-            self.write_data.eq(Cat(low[:4], self.reg_write_data[4:])),
+            wrote.eq(self.reg_write_en & ~busy & kept),
+            self.write_en.eq(wrote | clearing.clears), self.write_index.eq(Mux(wrote, index, clearing.word)),
+            self.write_data.eq(Mux(wrote, Cat(low[:4], self.reg_write_data[4:]), 0)),
             writer.en.eq(self.write_en | self.out_en & (self.out_index < HOST_WORDS)),
-            writer.addr.eq(Mux(self.out_en, self.out_index, index)),
+            writer.addr.eq(Mux(self.out_en, self.out_index, self.write_index)),
             writer.data.eq(Mux(self.out_en, self.out_data, self.write_data)),
             self.interrupt.eq(done | failed),
         ]
 
         # How long memory has owed an answer, of which a run waits as long as `watchdog` says, its end for DRAIN_CYCLES.
         limit, waited = Signal(32), Signal(32)
-        with m.If(self.write_en & (index == WORD_OF["watchdog"])):
+        with m.If(wrote & (index == WORD_OF["watchdog"])):
             m.d.sync += limit.eq(self.reg_write_data)
         with m.If(~self.pending | self.restart):
             m.d.sync += [waited.eq(0), self.given_up.eq(0)]
@@ -118,7 +128,10 @@ class Host(wiring.Component):
         asked = self.reg_write_en & (index == WORD_OF["control"])
         stop = asked & self.reg_write_data[1]
         start = asked & self.reg_write_data[0] & ~self.reg_write_data[1]
-        m.d.comb += self.restart.eq(stop | start & (~busy | self.halted & ~self.go))
+        begins = stop | start & (~busy | self.halted & ~self.go)
+        late = Signal()
+        m.d.sync += late.eq((late | begins) & ~clearing.over)
+        m.d.comb += self.restart.eq((begins | late) & clearing.over)
         with m.If(self.go & busy):
             m.d.sync += cycles.eq(cycles + 1)
         with m.If(self.halted):
@@ -130,3 +143,24 @@ class Host(wiring.Component):
         with m.If(stop):
             m.d.sync += [busy.eq(1), self.go.eq(0), done.eq(0), failed.eq(0), cycles.eq(0)]
         return m
+
+
+class _Clearing:
+    """What goes through the words of `_CLEARED` after a reset, one in each cycle in which the host writes nothing.
+
+    Members
+    -------
+    clears : word `word` becomes 0; over : all are as after a reset
+    hides : the word that is read now is neither cleared nor written yet
+    """
+
+    def __init__(self, m: Module, wrote: Signal, index: Any) -> None:
+        stale = Signal(WRITTEN_WORDS, init=sum(1 << word for word in _CLEARED))
+        self.word = Signal(range(WRITTEN_WORDS + 1), init=min(_CLEARED), name="cleared_word")
+        self.over = self.word[-1]
+        self.clears = ~self.over & ~wrote & stale.bit_select(self.word[:-1], 1)
+        self.hides = ~index[len(self.word) - 1:].any() & stale.bit_select(index[:len(self.word) - 1], 1)
+        with m.If(wrote):
+            m.d.sync += stale.bit_select(index[:len(self.word) - 1], 1).eq(0)
+        with m.Elif(~self.over):
+            m.d.sync += [stale.bit_select(self.word[:-1], 1).eq(0), self.word.eq(self.word + 1)]
