@@ -1,7 +1,10 @@
 """Clocks after placing and routing, of the hardware as it is: few were measured, and the estimate says how few."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
+from tq_hw.boards.catalog.icebreaker import BOARD as ICEBREAKER
+from tq_hw.boards.catalog.icesugar_pro import BOARD as ICESUGAR
 from tq_hw.boards.catalog.tang_primer_20k import BOARD as TANG
 from tq_hw.isa.config import PRESETS, Config
 
@@ -16,15 +19,21 @@ class Clock:
     config: Config
     mhz: float
     what: str
-    board: str = ""
+    board: str
 
 
 _ULX3S = "with host link and SDRAM controller, on an LFE5U-85F of speed grade 6, by nextpnr, "
-#: The best of each configuration first.
+_ECPIX5 = "with host link and DDR3 controller, on an LFE5UM5G-85F of speed grade 8, by nextpnr, seed 1"
+_ICESUGAR = ("with host link and SDRAM controller, on an LFE5U-25F of speed grade 6, asked for 37.5 MHz, by nextpnr, "
+             "seed 1")
+#: Of a configuration the slower part first, of a part the better route.
 CLOCKS = (
     Clock("ecp5", PRESETS["n9x8"], 106.5, _ULX3S + "seed 2", "ulx3s_85f"),
     Clock("ecp5", PRESETS["n9x8"], 94.5, _ULX3S + "seed 2, with another name of one register", "ulx3s_85f"),
-    Clock("gowin", TANG.config, 55.7, "with host link, asked for 27 MHz, by nextpnr, seed 1", TANG.name),
+    Clock("ecp5", PRESETS["n9x8"], 137.8, _ECPIX5, "ecpix5_85f"),
+    Clock("ecp5", ICESUGAR.config, 38.2, _ICESUGAR, ICESUGAR.name),
+    Clock("gowin", TANG.config, 57.1, "with host link, asked for 27 MHz, by nextpnr, seed 1", TANG.name),
+    Clock("ice40", ICEBREAKER.config, 14.2, "with host link, asked for 12 MHz, by nextpnr, seed 1", ICEBREAKER.name),
 )
 
 
@@ -47,16 +56,24 @@ class ClockRange:
     @property
     def text(self) -> str:
         """What it says, as a person reads it."""
-        names = ", ".join(dict.fromkeys(route.config.name for route in self.routes))
+        names = _listed(route.config.name for route in self.routes)
         clocks = (f"clock {self.low_mhz:g} MHz in one route" if len(self.routes) == 1 else
                   f"clock {self.low_mhz:g} to {self.high_mhz:g} MHz in {len(self.routes)} routes")
-        return (f"{clocks} of {names}"
+        return (f"{clocks} of {names} on {_listed(route.board for route in self.routes)}"
                 + ("" if self.same else "; a machine of these sizes was never routed, a larger one may be slower"))
 
 
-def clock_range(config: Config, family: str) -> ClockRange | None:
-    """Return what is known of the clock that a configuration reaches; None where the family was never routed."""
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(dict.fromkeys(names))
+
+
+def clock_range(config: Config, family: str, board: str = "") -> ClockRange | None:
+    """Return what is known of the clock that a configuration reaches; None where the family was never routed.
+
+    Parts of a family differ in speed: where there are routes for `board`, the others do not count.
+    """
     known = [clock for clock in CLOCKS if (clock.family, clock.config.design) == (family, config.design)]
+    known = [clock for clock in known if clock.board == board] or known
     same = [clock for clock in known if clock.config.same_machine(config)]
     chosen = tuple(same or known)
     if not chosen:

@@ -21,10 +21,10 @@ from tq_hw.model.errors import OptionError
 __all__ = ["describe_resources", "resources_command"]
 
 
-def describe_resources(resources: Resources, config: Config) -> dict[str, Any]:
+def describe_resources(resources: Resources, config: Config, board: str = "") -> dict[str, Any]:
     """Return cells by unit and in total, how far totals of machines outside the fit are off, and clocks of routes."""
     errors = spread(resources.family, config.design)
-    clock = clock_range(config, resources.family)
+    clock = clock_range(config, resources.family, board)
     return {
         "family": resources.family, **{kind: resources.total(kind) for kind in KINDS},
         "units": [{"unit": unit, **{kind: cells[kind] for kind in KINDS}} for unit, cells in resources.units.items()],
@@ -33,7 +33,8 @@ def describe_resources(resources: Resources, config: Config) -> dict[str, Any]:
                    for kind in FITTED if kind in errors},
         "clock": None if clock is None else {
             "low_mhz": clock.low_mhz, "high_mhz": clock.high_mhz, "same_sizes": clock.same,
-            "routes": [{"config": route.config.name, "mhz": route.mhz, "what": route.what} for route in clock.routes]},
+            "routes": [{"config": route.config.name, "mhz": route.mhz, "board": route.board, "what": route.what}
+                       for route in clock.routes]},
     }
 
 
@@ -56,7 +57,7 @@ def _show(resources: Resources, config: Config, board: Board | None) -> None:
             f"{kind.replace('_', ' ')} the total was off by {errors[kind].median:.1%}, at most {errors[kind].worst:.1%}"
             for kind in ("luts", "flip_flops")) + f", for each of {errors['luts'].machines} synthesized machines that "
             f"was left out of the fit, {errors['luts'].held} of them always")
-    clock = clock_range(config, resources.family)
+    clock = clock_range(config, resources.family, "" if board is None else board.name)
     print_text(clock.text if clock is not None else f"clock: no machine of {resources.family} was routed")
 
 
@@ -102,5 +103,5 @@ def resources_command(config: str | None, board_name: str | None, memory_name: s
         for number, resources in enumerate(found):
             click.echo("" if number else None, nl=bool(number))
             _show(resources, chosen, board)
-    write_json(json_file, {"config": describe_config(chosen), **report,
-                           "resources": [describe_resources(resources, chosen) for resources in found]})
+    described = [describe_resources(resources, chosen, board_name or "") for resources in found]
+    write_json(json_file, {"config": describe_config(chosen), **report, "resources": described})
