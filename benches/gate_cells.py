@@ -1,0 +1,268 @@
+"""Models of the memories and multipliers that Yosys' families have without behaviour, for benches/gate_level.py.
+
+Written from the vendors' descriptions (Lattice FPGA-TN-02204 and -02205, AMD UG473, Gowin UG285 and UG287) for the ways
+in which Yosys uses these cells; any other way ends the simulation. A port that reads a byte while the other one writes
+it gets its inverse, where the vendor promises nothing.
+"""
+
+from collections.abc import Iterator
+
+__all__ = ["MODELLED", "models"]
+
+#: What stands in a netlist of a family for a cell that has a model here.
+MODELLED = {"ecp5": ("DP16KD", "MULT18X18D"), "gowin": ("SP", "SPX9", "SDPX9B", "MULT9X9", "MULT18X18"), "ice40": (),
+            "xc7": ("RAMB18E1", "RAMB36E1")}
+
+_RAM = """\
+// Bytes of nine bits behind two ports; WIDTH 0 is a port that is not there. Addresses count bits of eight to a byte.
+module gate_ram #(parameter BYTES = 2048, parameter WIDTH_A = 9, parameter WIDTH_B = 9, parameter MODE_A = 0,
+                  parameter MODE_B = 0, parameter OLD = 0, parameter [BYTES * 9 - 1:0] INIT = 0)
+                 (input clk, input en_a, rst_a, input [7:0] we_a, input [15:0] addr_a, input [71:0] di_a,
+                  output reg [71:0] do_a, input en_b, input [7:0] we_b, input [15:0] addr_b, input [71:0] di_b,
+                  output reg [71:0] do_b);
+  // MODE: what a port that writes reads: 0 nothing new, 1 the new, 2 the old word.
+  localparam COUNT_A = WIDTH_A < 9 ? 1 : WIDTH_A / 9;
+  localparam COUNT_B = WIDTH_B < 9 ? 1 : WIDTH_B / 9;
+  reg [8:0] store [0:BYTES - 1];
+  wire [15:0] first_a = (addr_a >> 3) / COUNT_A * COUNT_A;
+  wire [15:0] first_b = (addr_b >> 3) / COUNT_B * COUNT_B;
+  wire [3:0] bit_a = WIDTH_A < 9 ? addr_a[2:0] / (WIDTH_A ? WIDTH_A : 1) * WIDTH_A : 0;
+  wire [3:0] bit_b = WIDTH_B < 9 ? addr_b[2:0] / (WIDTH_B ? WIDTH_B : 1) * WIDTH_B : 0;
+  integer i;
+  reg [8:0] old, mask;
+  initial begin
+    for (i = 0; i < BYTES; i = i + 1) store[i] = INIT[i * 9 +: 9];
+    do_a = 0;
+    do_b = 0;
+  end
+  function written_by_a(input [15:0] place);
+    written_by_a = WIDTH_A != 0 && en_a && place >= first_a && place < first_a + COUNT_A && we_a[place - first_a];
+  endfunction
+  function written_by_b(input [15:0] place);
+    written_by_b = WIDTH_B != 0 && en_b && place >= first_b && place < first_b + COUNT_B && we_b[place - first_b];
+  endfunction
+  always @(posedge clk) begin
+    // Both ports read what was there before either writes.
+    if (WIDTH_A != 0 && en_a && !(MODE_A == 0 && we_a != 0))
+      for (i = 0; i < COUNT_A; i = i + 1) begin
+        old = written_by_b(first_a + i) && !OLD ? ~store[first_a + i] : store[first_a + i];
+        mask = WIDTH_A < 9 ? ((1 << WIDTH_A) - 1) << bit_a : 9'h1ff;
+        if (MODE_A == 1 && we_a[i]) old = old & ~mask | (di_a[i * 9 +: 9] << bit_a) & mask;
+        do_a[i * 9 +: 9] <= (old & mask) >> bit_a;
+      end
+    if (rst_a) do_a <= 0;
+    if (WIDTH_B != 0 && en_b && !(MODE_B == 0 && we_b != 0))
+      for (i = 0; i < COUNT_B; i = i + 1) begin
+        old = written_by_a(first_b + i) && !OLD ? ~store[first_b + i] : store[first_b + i];
+        mask = WIDTH_B < 9 ? ((1 << WIDTH_B) - 1) << bit_b : 9'h1ff;
+        if (MODE_B == 1 && we_b[i]) old = old & ~mask | (di_b[i * 9 +: 9] << bit_b) & mask;
+        do_b[i * 9 +: 9] <= (old & mask) >> bit_b;
+      end
+    if (WIDTH_A != 0 && en_a)
+      for (i = 0; i < COUNT_A; i = i + 1)
+        if (we_a[i]) begin
+          mask = WIDTH_A < 9 ? ((1 << WIDTH_A) - 1) << bit_a : 9'h1ff;
+          store[first_a + i] = store[first_a + i] & ~mask | (di_a[i * 9 +: 9] << bit_a) & mask;
+        end
+    if (WIDTH_B != 0 && en_b)
+      for (i = 0; i < COUNT_B; i = i + 1)
+        if (we_b[i]) begin
+          mask = WIDTH_B < 9 ? ((1 << WIDTH_B) - 1) << bit_b : 9'h1ff;
+          store[first_b + i] = store[first_b + i] & ~mask | (di_b[i * 9 +: 9] << bit_b) & mask;
+        end
+  end
+endmodule
+"""
+
+
+def _bus(name: str, bits: int, way: str) -> str:
+    """Return the ports of a bus whose bits are ports of their own."""
+    return f"  {way} " + ", ".join(f"{name}{bit}" for bit in reversed(range(bits)))
+
+
+def _joined(name: str, bits: int) -> str:
+    return "{" + ", ".join(f"{name}{bit}" for bit in reversed(range(bits))) + "}"
+
+
+def _initial(name: str, count: int, bits: int) -> str:
+    return "\n".join(f"  parameter [{bits - 1}:0] {name}_{number:02X} = 0;" for number in range(count))
+
+
+def _must(condition: str, cell: str) -> str:
+    return f'  initial if (!({condition})) begin $display("{cell}: a use without a model"); $fatal; end\n'
+
+
+def _ecp5_ram() -> str:
+    ports = ",\n".join(_bus(f"{name}{port}", bits, way) for port in "AB" for name, bits, way in (
+        ("DI", 18, "input"), ("AD", 14, "input"), ("DO", 18, "output")))
+    controls = ", ".join(f"{name}{port}" for port in "AB" for name in ("CE", "OCE", "CLK", "WE", "RST"))
+    selects = ", ".join(f"CS{port}{bit}" for port in "AB" for bit in range(3))
+    slices = ",\n".join(f"    INITVAL_{slice_:02X}[{word * 20} +: 18]" for slice_ in reversed(range(64))
+                        for word in reversed(range(16)))
+    modes = "\n".join(f'  parameter WRITEMODE_{port} = "NORMAL", REGMODE_{port} = "NOREG", CSDECODE_{port} = "0b000", '
+                      f'CLK{port}MUX = "CLK{port}";\n  parameter DATA_WIDTH_{port} = 18;' for port in "AB")
+    mode = '(WRITEMODE_{0} == "READBEFOREWRITE" ? 2 : WRITEMODE_{0} == "WRITETHROUGH" ? 1 : 0)'
+    return f"""\
+module gate_DP16KD(
+{ports},
+  input {controls},
+  input {selects});
+{modes}
+  parameter GSR = "AUTO", RESETMODE = "SYNC", ASYNC_RESET_RELEASE = "SYNC", INIT_DATA = "STATIC";
+{_initial("INITVAL", 64, 320)}
+{_must('REGMODE_A == "NOREG" && REGMODE_B == "NOREG" && CLKAMUX == "CLKA" && CLKBMUX == "CLKB"', "DP16KD")}
+  // Thirty-six bits: port A writes the lower half, B's inputs the upper one; B reads, the lower half at A's outputs.
+  localparam WIDE = DATA_WIDTH_A == 36 && DATA_WIDTH_B == 36;
+{_must("WIDE || (DATA_WIDTH_A <= 18 && DATA_WIDTH_B <= 18)", "DP16KD")}
+  wire [13:0] ad_a = {_joined("ADA", 14)}, ad_b = {_joined("ADB", 14)};
+  wire [17:0] in_a = {_joined("DIA", 18)}, in_b = {_joined("DIB", 18)};
+  wire [71:0] out_a, out_b;
+  wire [3:0] bytes_a = WIDE ? ad_a[3:0] : DATA_WIDTH_A == 18 ? ad_a[1:0] : 1;
+  wire [3:0] bytes_b = DATA_WIDTH_B == 18 ? ad_b[1:0] : 1;
+  gate_ram #(.BYTES(2048), .WIDTH_A(DATA_WIDTH_A), .WIDTH_B(DATA_WIDTH_B), .MODE_A({mode.format("A")}),
+             .MODE_B({mode.format("B")}), .INIT({{
+{slices}}})) ram (.clk(CLKA | CLKB), .en_a(CEA), .we_a(WEA ? bytes_a : 0), .addr_a(ad_a),
+             .di_a(WIDE ? {{in_b, in_a}} : in_a), .do_a(out_a), .rst_a(1'b0), .en_b(CEB),
+             .we_b(WEB && !WIDE ? bytes_b : 0), .addr_b(ad_b), .di_b(in_b), .do_b(out_b));
+  assign {_joined("DOA", 18)} = WIDE ? out_b[17:0] : out_a[17:0];
+  assign {_joined("DOB", 18)} = WIDE ? out_b[35:18] : out_b[17:0];
+  always @(posedge (CLKA | CLKB)) if ($time > 0 && (RSTA || RSTB)) begin
+    $display("DP16KD: reset without a model");
+    $fatal;
+  end
+endmodule
+"""
+
+
+def _ecp5_multiplier() -> str:
+    inputs = ",\n".join(_bus(name, 18, "input") for name in ("A", "B", "C", "SRIA", "SRIB"))
+    controls = ", ".join(f"{name}{number}" for name in ("CLK", "CE", "RST") for number in range(4))
+    outputs = ",\n".join(_bus(name, 18, "output") for name in ("ROA", "ROB", "ROC", "SROA", "SROB"))
+    return f"""\
+module gate_MULT18X18D(
+{inputs},
+  input {controls}, SIGNEDA, SIGNEDB, SOURCEA, SOURCEB,
+{outputs},
+{_bus("P", 36, "output")}, output SIGNEDP);
+  parameter REG_INPUTA_CLK = "NONE", REG_INPUTB_CLK = "NONE", REG_PIPELINE_CLK = "NONE", REG_OUTPUT_CLK = "NONE";
+{_must('REG_INPUTA_CLK == "NONE" && REG_INPUTB_CLK == "NONE" && REG_PIPELINE_CLK == "NONE" '
+       '&& REG_OUTPUT_CLK == "NONE"', "MULT18X18D")}
+  wire [17:0] a = {_joined("A", 18)}, b = {_joined("B", 18)};
+  wire signed [35:0] long_a = {{{{18{{SIGNEDA & a[17]}}}}, a}}, long_b = {{{{18{{SIGNEDB & b[17]}}}}, b}};
+  assign {_joined("P", 36)} = long_a * long_b;
+  assign SIGNEDP = SIGNEDA | SIGNEDB;
+endmodule
+"""
+
+
+def _xilinx_ram(cell: str, half: bool) -> str:
+    slices, bits, enables = (64, 14, 4) if half else (128, 16, 8)
+    data, parity = (16, 2) if half else (32, 4)
+    count = 2048 if half else 4096
+    wide = 36 if half else 72
+    contents = ",\n".join(f"    INITP_{byte // 256:02X}[{byte % 256}], INIT_{byte // 32:02X}[{byte % 32 * 8} +: 8]"
+                          for byte in reversed(range(count)))
+    extension = "" if half else ', RAM_EXTENSION_A = "NONE", RAM_EXTENSION_B = "NONE"'
+    joined = {port: ", ".join(f"DIP{port}DIP[{n}], DI{port}DI[{8 * n + 7}:{8 * n}]".replace("AD", "AD")
+                              for n in reversed(range(parity))) for port in ("A", "B")}
+    joined["A"] = joined["A"].replace("DIADI", "DIADI").replace("DIPADIP", "DIPADIP")
+    outs = {port: ", ".join(f"DOP{port}DOP[{n}], DO{port}DO[{8 * n + 7}:{8 * n}]" for n in reversed(range(parity)))
+            for port in ("A", "B")}
+    low, high = 9 * parity - 1, 18 * parity - 1
+    return f"""\
+module gate_{cell}(
+  input CLKARDCLK, CLKBWRCLK, ENARDEN, ENBWREN, REGCEAREGCE, REGCEB, RSTRAMARSTRAM, RSTRAMB, RSTREGARSTREG, RSTREGB,
+  input CASCADEINA, CASCADEINB, INJECTDBITERR, INJECTSBITERR,
+  input [{bits - 1}:0] ADDRARDADDR, ADDRBWRADDR, input [{data - 1}:0] DIADI, DIBDI, input [{parity - 1}:0] DIPADIP,
+  DIPBDIP, input [{parity - 1}:0] WEA, input [{enables - 1}:0] WEBWE, output [{data - 1}:0] DOADO, DOBDO,
+  output [{parity - 1}:0] DOPADOP, DOPBDOP);
+  parameter DOA_REG = 0, DOB_REG = 0, READ_WIDTH_A = 0, READ_WIDTH_B = 0, WRITE_WIDTH_A = 0, WRITE_WIDTH_B = 0;
+  parameter RAM_MODE = "TDP", WRITE_MODE_A = "WRITE_FIRST", WRITE_MODE_B = "WRITE_FIRST"{extension};
+  parameter [{wide - 1}:0] INIT_A = 0, INIT_B = 0, SRVAL_A = 0, SRVAL_B = 0;
+  parameter SIM_DEVICE = "7SERIES";
+{_initial("INIT", slices, 256)}
+{_initial("INITP", slices // 8, 256)}
+  localparam WIDE = RAM_MODE == "SDP";
+  localparam WIDTH_A = WIDE || !WRITE_WIDTH_A ? READ_WIDTH_A : WRITE_WIDTH_A;
+  localparam WIDTH_B = WIDE || WRITE_WIDTH_B ? WRITE_WIDTH_B : READ_WIDTH_B;
+{_must('DOA_REG == 0 && DOB_REG == 0 && WRITE_MODE_A == "READ_FIRST" && WRITE_MODE_B == "READ_FIRST"', cell)}
+{_must(f"!WIDE || (READ_WIDTH_A == {wide} && WRITE_WIDTH_B == {wide})", cell)}
+  wire [{low}:0] in_a = {{{joined["A"]}}}, in_b = {{{joined["B"]}}};
+  wire [71:0] out_a, out_b;
+  // In this mode a port reads the old word whichever port writes it, by one clock.
+  gate_ram #(.BYTES({count}), .WIDTH_A(WIDTH_A), .WIDTH_B(WIDTH_B), .MODE_A(2), .MODE_B(2), .OLD(1), .INIT({{
+{contents}}})) ram (.clk(CLKARDCLK | CLKBWRCLK), .en_a(ENARDEN), .we_a(WIDE || !WRITE_WIDTH_A ? 0 : WEA),
+    .addr_a(ADDRARDADDR[{min(bits, 15) - 1}:0]), .di_a(in_a), .do_a(out_a), .rst_a(1'b0), .en_b(ENBWREN),
+    .we_b(WRITE_WIDTH_B ? WEBWE : 0), .addr_b(ADDRBWRADDR[{min(bits, 15) - 1}:0]),
+    .di_b(WIDE ? {{in_b, in_a}} : in_b), .do_b(out_b));
+  assign {{{outs["A"]}}} = out_a[{low}:0];
+  assign {{{outs["B"]}}} = WIDE ? out_a[{high}:{low + 1}] : out_b[{low}:0];
+  always @(posedge (CLKARDCLK | CLKBWRCLK)) if ($time > 0 && (RSTRAMARSTRAM || RSTRAMB)) begin
+    $display("{cell}: reset without a model");
+    $fatal;
+  end
+endmodule
+"""
+
+
+def _gowin_ram(cell: str, ports: str, data: int, byte: int) -> str:
+    two = ports == "AB"
+    # Bytes of eight bits leave the ninth one out.
+    contents = ",\n".join(f"    {'' if byte == 9 else chr(49) + chr(39) + 'b0, '}"
+                          f"INIT_RAM_{number // 32:02X}[{number % 32 * byte} +: {byte}]" for number in
+                          reversed(range(2048)))
+    width = "BIT_WIDTH_0" if two else "BIT_WIDTH"
+    read = "BIT_WIDTH_1" if two else "0"
+    widths = ("parameter BIT_WIDTH_0 = 36, BIT_WIDTH_1 = 36, BLK_SEL_0 = 0, BLK_SEL_1 = 0;" if two else
+              "parameter BIT_WIDTH = 36, BLK_SEL = 0, WRITE_MODE = 0;")
+    pins = ("input CLKA, CEA, RESETA, CLKB, CEB, RESETB, OCE, input [2:0] BLKSELA, BLKSELB, input [13:0] ADA, ADB"
+            if two else "input CLK, CE, WRE, RESET, OCE, input [2:0] BLKSEL, input [13:0] AD")
+    address, clock = ("ADA", "CLKA | CLKB") if two else ("AD", "CLK")
+    reset = "RESETA || RESETB" if two else 'RESET && RESET_MODE != "SYNC"'
+    writes = f"{width} == 36 ? {address}[3:0] : {width} == 18 ? {address}[1:0] : 1"
+    wiring = (f".en_a(CEA), .we_a({writes}), .addr_a(ADA), .di_a(DI), .do_a(), .rst_a(1'b0), .en_b(CEB),\n"
+              "    .we_b(0), .addr_b(ADB), .di_b(0), .do_b(out)" if two else
+              f".en_a(CE), .we_a(WRE ? ({writes}) : 0), .addr_a(AD), .di_a(DI), .do_a(out), .rst_a(RESET), .en_b(0),\n"
+              "    .we_b(0), .addr_b(0), .di_b(0), .do_b()")
+    condition = f"OCE && !READ_MODE{'' if byte == 9 else f' && {width} < 9'}"
+    return f"""\
+module gate_{cell}({pins}, input [{data - 1}:0] DI, output [{data - 1}:0] DO);
+  parameter READ_MODE = 0, RESET_MODE = "SYNC";
+  {widths}
+{_initial("INIT_RAM", 64, 32 * byte)}
+  wire [71:0] out;
+  assign DO = out;
+  gate_ram #(.BYTES(2048), .WIDTH_A({width}), .WIDTH_B({read}), .MODE_A({"0" if two else "WRITE_MODE"}), .INIT({{
+{contents}}})) ram (.clk({clock}), {wiring});
+  always @(posedge ({clock})) if ($time > 0 && (({reset}) || !({condition}))) begin
+    $display("{cell}: a use without a model");
+    $fatal;
+  end
+endmodule
+"""
+
+
+def _gowin_multiplier(bits: int) -> str:
+    return f"""\
+module gate_MULT{bits}X{bits}(input [{bits - 1}:0] A, B, SIA, SIB, input ASIGN, BSIGN, ASEL, BSEL, CE, CLK, RESET,
+  output [{2 * bits - 1}:0] DOUT, output [{bits - 1}:0] SOA, SOB);
+  parameter AREG = 0, BREG = 0, OUT_REG = 0, PIPE_REG = 0, ASIGN_REG = 0, BSIGN_REG = 0, SOA_REG = 0;
+  parameter MULT_RESET_MODE = "SYNC";
+{_must("!(AREG || BREG || OUT_REG || PIPE_REG || ASIGN_REG || BSIGN_REG || SOA_REG)", f"MULT{bits}X{bits}")}
+  wire signed [{2 * bits - 1}:0] a = {{{{{bits}{{ASIGN & A[{bits - 1}]}}}}, A}};
+  wire signed [{2 * bits - 1}:0] b = {{{{{bits}{{BSIGN & B[{bits - 1}]}}}}, B}};
+  assign DOUT = a * b;
+endmodule
+"""
+
+
+def models(family: str) -> Iterator[str]:
+    """Give the modules of a family, each named `gate_CELL`."""
+    yield _RAM
+    if family == "ecp5":
+        yield from (_ecp5_ram(), _ecp5_multiplier())
+    elif family == "xc7":
+        yield from (_xilinx_ram("RAMB18E1", True), _xilinx_ram("RAMB36E1", False))
+    elif family == "gowin":
+        yield from (_gowin_ram("SP", "A", 32, 8), _gowin_ram("SPX9", "A", 36, 9), _gowin_ram("SDPX9B", "AB", 36, 9),
+                    _gowin_multiplier(9), _gowin_multiplier(18))
