@@ -187,7 +187,9 @@ def _on_cluster(tasks: Sequence[Task], is_left: Callable[[Task], bool], schedule
         running = distributed.as_completed(list(filter(None, (submit() for _ in range(slots)))))
         try:
             for future in running:
-                yield future.key.removeprefix("tq-hw-"), future.result()
+                value = future.result()
+                future.release()  # what is here is not worked out again when the worker that has it dies
+                yield future.key.removeprefix("tq-hw-"), value
                 after = submit()
                 if after is not None:
                     running.add(after)

@@ -1,7 +1,12 @@
 """Tasks on a Dask cluster of this computer: the same results, also when a worker is killed."""
 
+import json
 import os
 import signal
+import sqlite3
+import subprocess
+import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,7 +21,17 @@ from tq_hw.model.errors import OptionError
 from tq_hw.store import Store
 from tq_hw.work import Task, run_tasks
 
-DIGITS = (Path(__file__).parents[2] / "examples" / "digits" / "digits.tflite").read_bytes()
+MODEL = Path(__file__).parents[2] / "examples" / "digits" / "digits.tflite"
+DIGITS = MODEL.read_bytes()
+SPACE = """\
+preset = "tiny"
+[space]
+rows = [4, 5, 6, 7, 8, 9]
+cols = 4
+requantize_lanes = [1, 2, 4]
+scratchpad_bytes = [8192, 16384]
+acc_words = [16, 32]
+"""
 pytestmark = pytest.mark.slow
 #: Dask takes None, which its signature does not say.
 NO_DASHBOARD: dict[str, Any] = {"dashboard_address": None}
@@ -56,3 +71,63 @@ def test_workers_of_another_version_are_refused(cluster: Any, tmp_path: Path, mo
     message = "this is tq-hw 99 .*, but worker tcp://.* has 0.1.0 .*; .* or stop these workers"
     with pytest.raises(OptionError, match=message):
         run_tasks(tasks(), Store(tmp_path / "s.sqlite"), scheduler=cluster.scheduler_address)
+
+
+def explore(store: Path, report: Path, *options: str) -> "subprocess.Popen[str]":
+    """Start the command on a space of 72 machines."""
+    space = store.parent / "space.toml"
+    space.write_text(SPACE, encoding="utf-8")
+    return subprocess.Popen([sys.executable, "-m", "tq_hw", "explore", str(MODEL), "--space", str(space), "--store",
+                             str(store), "--json", str(report), *options], stdout=subprocess.PIPE,
+                            stderr=subprocess.PIPE, text=True)
+
+
+def kept(store: Path) -> dict[str, str]:
+    """Return what a store has, nothing before it is there."""
+    if not store.exists():
+        return {}
+    base = sqlite3.connect(store, timeout=60)
+    there = base.execute("SELECT name FROM sqlite_master").fetchall()
+    found = dict(base.execute("SELECT key, value FROM results").fetchall()) if there else {}
+    base.close()
+    return found
+
+
+def worked_out(client: Any) -> list[str]:
+    """Return the keys of the tasks that the workers were told to work out, from the scheduler's log."""
+    def log(dask_scheduler: Any) -> list[tuple[str, str]]:
+        return [(str(key), finish) for key, _start, finish, *_ in dask_scheduler.transition_log]
+
+    return [key for key, finish in client.run_on_scheduler(log) if finish == "memory"]
+
+
+def test_the_command_with_a_killed_worker_finds_the_same_front(cluster: Any, tmp_path: Path) -> None:
+    """A scheduler and three workers; a part is kept before, one worker is killed in the middle."""
+    alone, together = tmp_path / "alone.sqlite", tmp_path / "together.sqlite"
+    process = explore(alone, tmp_path / "alone.json", "--jobs", "1")
+    assert (process.communicate()[1], process.returncode) == ("", 0)
+    before = dict(list(kept(alone).items())[:9])
+    Store(together).close()
+    with sqlite3.connect(together) as base:
+        base.executemany("INSERT INTO results VALUES (?, ?)", before.items())
+    base.close()
+    with distributed.Client(cluster.scheduler_address) as client:
+        client.wait_for_workers(3)
+        victim = next(iter(client.run(os.getpid).values()))
+        process = explore(together, tmp_path / "together.json", "--scheduler", cluster.scheduler_address)
+        while len(kept(together)) < 20 and process.poll() is None:
+            time.sleep(0.01)
+        stored = kept(together)
+        assert len(stored) < 72  # in the middle
+        os.kill(victim, signal.SIGKILL)
+        _out, said = process.communicate()
+        assert process.returncode == 0, said
+        done = [key.removeprefix("tq-hw-") for key in worked_out(client) if key.startswith("tq-hw-")]
+    every = kept(alone)
+    assert kept(together) == every
+    assert len(every) == 72
+    # What was kept before was nobody's task, and what was kept when the worker died is not worked out again.
+    assert not set(done) & set(before)
+    assert set(done) & set(every) == set(every) - set(before)
+    assert not {key for key in done if done.count(key) > 1} & set(stored)
+    assert json.loads((tmp_path / "together.json").read_text()) == json.loads((tmp_path / "alone.json").read_text())
