@@ -21,58 +21,51 @@ module gate_ram #(parameter BYTES = 2048, parameter WIDTH_A = 9, parameter WIDTH
                   output reg [71:0] do_a, input en_b, input [7:0] we_b, input [15:0] addr_b, input [71:0] di_b,
                   output reg [71:0] do_b);
   // MODE: what a port that writes reads: 0 nothing new, 1 the new, 2 the old word.
-  localparam COUNT_A = WIDTH_A < 9 ? 1 : WIDTH_A / 9;
-  localparam COUNT_B = WIDTH_B < 9 ? 1 : WIDTH_B / 9;
   reg [8:0] store [0:BYTES - 1];
-  wire [15:0] first_a = (addr_a >> 3) / COUNT_A * COUNT_A;
-  wire [15:0] first_b = (addr_b >> 3) / COUNT_B * COUNT_B;
-  wire [3:0] bit_a = WIDTH_A < 9 ? addr_a[2:0] / (WIDTH_A ? WIDTH_A : 1) * WIDTH_A : 0;
-  wire [3:0] bit_b = WIDTH_B < 9 ? addr_b[2:0] / (WIDTH_B ? WIDTH_B : 1) * WIDTH_B : 0;
   integer i;
-  reg [8:0] old, mask;
+  reg [8:0] old;
   initial begin
     for (i = 0; i < BYTES; i = i + 1) store[i] = INIT[i * 9 +: 9];
     do_a = 0;
     do_b = 0;
   end
-  function written_by_a(input [15:0] place);
-    written_by_a = WIDTH_A != 0 && en_a && place >= first_a && place < first_a + COUNT_A && we_a[place - first_a];
-  endfunction
-  function written_by_b(input [15:0] place);
-    written_by_b = WIDTH_B != 0 && en_b && place >= first_b && place < first_b + COUNT_B && we_b[place - first_b];
-  endfunction
-  always @(posedge clk) begin
+{ports}  always @(posedge clk) begin
     // Both ports read what was there before either writes.
-    if (WIDTH_A != 0 && en_a && !(MODE_A == 0 && we_a != 0))
-      for (i = 0; i < COUNT_A; i = i + 1) begin
-        old = written_by_b(first_a + i) && !OLD ? ~store[first_a + i] : store[first_a + i];
-        mask = WIDTH_A < 9 ? ((1 << WIDTH_A) - 1) << bit_a : 9'h1ff;
-        if (MODE_A == 1 && we_a[i]) old = old & ~mask | (di_a[i * 9 +: 9] << bit_a) & mask;
-        do_a[i * 9 +: 9] <= (old & mask) >> bit_a;
-      end
-    if (rst_a) do_a <= 0;
-    if (WIDTH_B != 0 && en_b && !(MODE_B == 0 && we_b != 0))
-      for (i = 0; i < COUNT_B; i = i + 1) begin
-        old = written_by_a(first_b + i) && !OLD ? ~store[first_b + i] : store[first_b + i];
-        mask = WIDTH_B < 9 ? ((1 << WIDTH_B) - 1) << bit_b : 9'h1ff;
-        if (MODE_B == 1 && we_b[i]) old = old & ~mask | (di_b[i * 9 +: 9] << bit_b) & mask;
-        do_b[i * 9 +: 9] <= (old & mask) >> bit_b;
-      end
-    if (WIDTH_A != 0 && en_a)
-      for (i = 0; i < COUNT_A; i = i + 1)
-        if (we_a[i]) begin
-          mask = WIDTH_A < 9 ? ((1 << WIDTH_A) - 1) << bit_a : 9'h1ff;
-          store[first_a + i] = store[first_a + i] & ~mask | (di_a[i * 9 +: 9] << bit_a) & mask;
-        end
-    if (WIDTH_B != 0 && en_b)
-      for (i = 0; i < COUNT_B; i = i + 1)
-        if (we_b[i]) begin
-          mask = WIDTH_B < 9 ? ((1 << WIDTH_B) - 1) << bit_b : 9'h1ff;
-          store[first_b + i] = store[first_b + i] & ~mask | (di_b[i * 9 +: 9] << bit_b) & mask;
-        end
-  end
+{reads}    if (rst_a) do_a <= 0;
+{writes}  end
 endmodule
 """
+#: Of port P, where a byte begins and whether it writes one.
+_PORT = """\
+  localparam COUNT_P = WIDTH_P < 9 ? 1 : WIDTH_P / 9;
+  wire [15:0] first_p = (addr_p >> 3) / COUNT_P * COUNT_P;
+  wire [3:0] bit_p = WIDTH_P < 9 ? addr_p[2:0] / (WIDTH_P ? WIDTH_P : 1) * WIDTH_P : 0;
+  wire [8:0] mask_p = WIDTH_P < 9 ? ((1 << WIDTH_P) - 1) << bit_p : 9'h1ff;
+  function written_by_p(input [15:0] place);
+    written_by_p = WIDTH_P != 0 && en_p && place >= first_p && place < first_p + COUNT_P && we_p[place - first_p];
+  endfunction
+"""
+#: Port P reads while Q may write.
+_READ = """\
+    if (WIDTH_P != 0 && en_p && !(MODE_P == 0 && we_p != 0))
+      for (i = 0; i < COUNT_P; i = i + 1) begin
+        old = written_by_q(first_p + i) && !OLD ? ~store[first_p + i] : store[first_p + i];
+        if (MODE_P == 1 && we_p[i]) old = old & ~mask_p | (di_p[i * 9 +: 9] << bit_p) & mask_p;
+        do_p[i * 9 +: 9] <= (old & mask_p) >> bit_p;
+      end
+"""
+_WRITE = """\
+    if (WIDTH_P != 0 && en_p)
+      for (i = 0; i < COUNT_P; i = i + 1)
+        if (we_p[i])
+          store[first_p + i] = store[first_p + i] & ~mask_p | (di_p[i * 9 +: 9] << bit_p) & mask_p;
+"""
+
+
+def _of_ports(text: str) -> str:
+    """Return a text of port P, with Q the other one, for A and for B."""
+    return "".join(text.replace("_p", f"_{port}").replace("_P", f"_{port.upper()}").replace("_q", f"_{other}")
+                   for port, other in ("ab", "ba"))
 
 
 def _bus(name: str, bits: int, way: str) -> str:
@@ -163,9 +156,8 @@ def _xilinx_ram(cell: str, half: bool) -> str:
     contents = ",\n".join(f"    INITP_{byte // 256:02X}[{byte % 256}], INIT_{byte // 32:02X}[{byte % 32 * 8} +: 8]"
                           for byte in reversed(range(count)))
     extension = "" if half else ', RAM_EXTENSION_A = "NONE", RAM_EXTENSION_B = "NONE"'
-    joined = {port: ", ".join(f"DIP{port}DIP[{n}], DI{port}DI[{8 * n + 7}:{8 * n}]".replace("AD", "AD")
-                              for n in reversed(range(parity))) for port in ("A", "B")}
-    joined["A"] = joined["A"].replace("DIADI", "DIADI").replace("DIPADIP", "DIPADIP")
+    joined = {port: ", ".join(f"DIP{port}DIP[{n}], DI{port}DI[{8 * n + 7}:{8 * n}]" for n in reversed(range(parity)))
+              for port in ("A", "B")}
     outs = {port: ", ".join(f"DOP{port}DOP[{n}], DO{port}DO[{8 * n + 7}:{8 * n}]" for n in reversed(range(parity)))
             for port in ("A", "B")}
     low, high = 9 * parity - 1, 18 * parity - 1
@@ -258,7 +250,7 @@ endmodule
 
 def models(family: str) -> Iterator[str]:
     """Give the modules of a family, each named `gate_CELL`."""
-    yield _RAM
+    yield _RAM.format(ports=_of_ports(_PORT), reads=_of_ports(_READ), writes=_of_ports(_WRITE))
     if family == "ecp5":
         yield from (_ecp5_ram(), _ecp5_multiplier())
     elif family == "xc7":

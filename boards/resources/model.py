@@ -8,6 +8,7 @@ How far that is off is told by machines that are kept out of the fit, and by lea
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from statistics import median_low
 
 import numpy as np
 import numpy.typing as npt
@@ -147,14 +148,24 @@ def estimate_resources(config: Config, family: str) -> Resources:
             f"configuration {config.name!r}: the {config.design} design was never synthesized for {family}; it was for "
             f"{' and '.join(families_of(config)) or 'no family'}: benches/area.py makes the record")
     if config.design == "serial":
-        # Its memories and its engine have one size.
-        return Resources(family, {unit: {kind: cells.get(kind, 0) for kind in KINDS}
-                                  for unit, cells in _complete(family, config.design)[0].units.items()})
+        return Resources(family, _serial(config, family))
     units = _estimate(config, family, _all_factors(family, config.design))
     exact, rams = multipliers(config, family), block_rams(config, family)
     for unit, cells in units.items():
         cells |= {"multipliers": exact.get(unit, 0), "block_rams": rams.get(unit, 0)}
     return Resources(family, units)
+
+
+def _serial(config: Config, family: str) -> Mapping[str, Mapping[str, float]]:
+    """Return a serial machine's cells: its own where it was recorded, else of each kind the median of the recorded.
+
+    Its memories and its engine have one size; Yosys maps the same logic to more or fewer LUTs, of Gowin's to 2,531,
+    2,712 and 2,997, as the constants are that a scratchpad's size gives.
+    """
+    known = _complete(family, "serial")
+    same = [machine for machine in known if machine.config.same_machine(config)] or known
+    return {unit: {kind: median_low(machine.units[unit].get(kind, 0) for machine in same) for kind in KINDS}
+            for unit in known[0].units}
 
 
 def errors_of(machine: Machine, family: str, known: Sequence[Machine]) -> Mapping[str, float]:

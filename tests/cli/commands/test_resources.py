@@ -28,7 +28,7 @@ def test_the_clock_of_sizes_that_were_never_routed(tq: Tq) -> None:
 def test_the_clock_of_a_board_is_of_routes_for_its_part(tq: Tq) -> None:
     for board, clock in (("ulx3s_85f", "94.5 to 106.5 MHz in 2 routes of n9x8"),
                          ("ecpix5_85f", "137.8 MHz in one route of n9x8"),
-                         ("icesugar_pro", "37.2 MHz in one route of icesugar_pro")):
+                         ("icesugar_pro", "37.5 MHz in one route of icesugar_pro")):
         assert f"clock {clock} on {board}\n" in tq("resources", "--board", board).out
 
 
