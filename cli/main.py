@@ -6,12 +6,16 @@ Exit codes: 0 done; 1 results differ; 2 bad input; 3 a tool or package is missin
 target was missed; 5 device or link error; 130 interrupted.
 """
 
+import errno
 import os
+import select
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from difflib import get_close_matches
 from importlib import import_module
+from typing import Any
 
 import click
 
@@ -46,8 +50,46 @@ _COMMANDS = {
 }
 
 
+class _ReaderGoneError(Exception):
+    """The reader of standard output has seen enough and closed its end."""
+
+
+@contextmanager
+def _until_the_reader_goes() -> Iterator[None]:
+    """Turn the error of a closed standard output into one that click does not take for a failure."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno == errno.EPIPE and _reader_gone():
+            raise _ReaderGoneError from error
+        raise
+
+
+def _reader_gone() -> bool:
+    """Tell whether standard output is a pipe without a reader."""
+    watched = select.poll()
+    watched.register(sys.stdout.fileno(), 0)
+    return any(event & select.POLLERR for _number, event in watched.poll(0))
+
+
+def _drop_output() -> None:
+    """Let what is still to be written go nowhere: the interpreter flushes when it ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 class _Commands(click.Group):
     """Commands by name, imported one by one."""
+
+    def make_context(self, info_name: str | None, args: list[str], parent: click.Context | None = None,
+                     **extra: Any) -> click.Context:
+        """Parse a command line; `--help` and `--version` write here."""
+        with _until_the_reader_goes():
+            return super().make_context(info_name, args, parent, **extra)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command that is called."""
+        with _until_the_reader_goes():
+            return super().invoke(ctx)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return all names."""
@@ -118,13 +160,12 @@ def run(arguments: Sequence[str]) -> int:
             if not argument or (argument.startswith("--") and argument.endswith("=")):
                 raise OptionError(f"argument {number} ({argument!r}) is empty: expected a name or a value")
         return int(tq_hw.main(list(arguments), prog_name="tq-hw", standalone_mode=False) or 0)
+    except _ReaderGoneError:
+        _drop_output()
+        return 0
     except (KeyboardInterrupt, click.Abort):
         print("tq-hw: interrupted", file=sys.stderr)
         return INTERRUPTED
-    except BrokenPipeError:
-        # The reader of a pipe has seen enough; the interpreter must not flush into it when it ends.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
     except click.exceptions.NoArgsIsHelpError as request:
         print(request.format_message(), file=sys.stderr)
         return BAD_INPUT
@@ -145,9 +186,9 @@ def main() -> None:
     try:
         sys.stdout.flush()
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()
     except OSError as error:
         print(f"tq-hw: standard output: {error.strerror or error}", file=sys.stderr)
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()
         code = code or BAD_INPUT
     sys.exit(code)
