@@ -1,4 +1,4 @@
-"""Whether a model fits a board: the memory that it needs, how fast the board's machine is, and the largest one."""
+"""Whether a model fits a board: the memory that it needs, how fast the board's machine is, and what larger ones are."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
@@ -16,8 +16,8 @@ from tq_hw.model.graph import Model
 
 __all__ = ["Fit", "Machine", "fit_board", "fit_json", "fit_lines"]
 
-#: Machines that are estimated in search of the largest one that runs the model.
-_LARGEST = 8
+#: Machines that are estimated in search of the largest and the fastest one that run the model.
+_TRIED = 24
 
 
 @dataclass(frozen=True)
@@ -45,6 +45,7 @@ class Fit:
     memory : the first of the board's memories that holds the model; None: none does
     preset : the board's machine, with that memory or else the board's largest
     largest : of the machines that fit, the fastest of those with the most multipliers; None: not known or none
+    fastest : the fastest of the board's own and those that fit and that none exceeds in array, lanes and scratchpad
     gives : what would have to give, for the model to fit, or for a machine twice as large
     """
 
@@ -52,6 +53,7 @@ class Fit:
     memory: Memory | None
     preset: Machine
     largest: Machine | None
+    fastest: Machine | None
     gives: tuple[str, ...]
 
 
@@ -62,19 +64,36 @@ def _machine(model: Model, board: Board, memory: Memory, config: Config) -> Mach
                    None if config.design == "serial" else 1000 * found.cycles / board.clock_hz)
 
 
-def _largest(model: Model, board: Board, memory: Memory, target: Target) -> Machine | None:
-    """Return the fastest machine among the largest that fit and run the model."""
-    configs = [config for config in configurations(target.space, target.preset) if fitting(target, config)]
-    configs.sort(key=lambda config: (-config.macs, -config.requantize_lanes, -config.scratchpad_bytes, config.name))
+def _room(config: Config) -> tuple[int, int, int]:
+    """Return what makes a machine large: more of one and no less of the others is hardly slower."""
+    return config.macs, config.requantize_lanes, config.scratchpad_bytes
+
+
+def _unexceeded(target: Target) -> list[Config]:
+    """Return the machines that fit and that no other exceeds, of each shape the one with the most accumulators."""
+    shapes: dict[tuple[int, ...], Config] = {}
+    for config in configurations(target.space, target.preset):
+        shape = (config.rows, config.cols, *_room(config))
+        if fitting(target, config) and (shape not in shapes or config.acc_words > shapes[shape].acc_words):
+            shapes[shape] = config
+    rooms = {_room(config) for config in shapes.values()}
+    most = [room for room in rooms
+            if not any(other != room and all(map(int.__ge__, other, room)) for other in rooms)]
+    return sorted((config for config in shapes.values() if _room(config) in most),
+                  key=lambda config: (*(-size for size in _room(config)), config.name))
+
+
+def _larger(model: Model, board: Board, memory: Memory, target: Target) -> list[Machine]:
+    """Return the machines that none exceeds and that run the model, the largest first."""
     machines: list[Machine] = []
-    for config in configs[:_LARGEST]:
+    for config in _unexceeded(target)[:_TRIED]:
         try:
             machine = _machine(model, board, memory, config)
         except UnsupportedError:  # a smaller one may have what it takes
             continue
         if machine.estimate.memory_bytes <= memory.size_bytes:
             machines.append(machine)
-    return min(machines, key=lambda machine: (-machine.config.macs, machine.estimate.cycles), default=None)
+    return machines
 
 
 def _twice(config: Config) -> Config | None:
@@ -103,10 +122,12 @@ def fit_board(model: Model, board: Board) -> Fit:
     memory = next((each for each in board.memories if each.size_bytes >= needed), None)
     used = memory or max(board.memories, key=lambda each: each.size_bytes)
     preset = _machine(model, board, used, board.config)
-    largest = None
+    larger: list[Machine] = []
     if memory is not None and preset.resources is not None and board.config.design == "parallel":
-        largest = _largest(model, board, memory, board_target(board, memory))
-    return Fit(board, memory, preset, largest, tuple(_gives(board, memory, preset)))
+        larger = _larger(model, board, memory, board_target(board, memory))
+    largest = min(larger, key=lambda machine: (-machine.config.macs, machine.estimate.cycles), default=None)
+    fastest = min([preset, *larger], key=lambda machine: machine.estimate.cycles) if larger else None
+    return Fit(board, memory, preset, largest, fastest, tuple(_gives(board, memory, preset)))
 
 
 def _machine_json(machine: Machine) -> dict[str, Any]:
@@ -123,7 +144,8 @@ def fit_json(fit: Fit) -> dict[str, Any]:
             "memory_bytes": fit.preset.estimate.memory_bytes, "memory": fit.memory.name if fit.memory else None,
             "memories": [{"name": memory.name, "bytes": memory.size_bytes} for memory in fit.board.memories],
             "clock_mhz": fit.board.clock_hz / 1e6, "preset": _machine_json(fit.preset),
-            "largest": _machine_json(fit.largest) if fit.largest is not None else None, "gives": list(fit.gives)}
+            "largest": _machine_json(fit.largest) if fit.largest is not None else None,
+            "fastest": _machine_json(fit.fastest) if fit.fastest is not None else None, "gives": list(fit.gives)}
 
 
 def _machine_text(machine: Machine) -> str:
@@ -145,5 +167,9 @@ def fit_lines(fit: Fit) -> list[str]:
              "the board's machine   " + _machine_text(fit.preset)]
     if fit.largest is not None:
         lines.append("the largest that fits " + _machine_text(fit.largest))
+    if fit.fastest is not None:
+        lines.append("the fastest of those  " + (f"{fit.preset.config.name}, the board's machine"
+                                                 if fit.fastest is fit.preset else _machine_text(fit.fastest)))
+        lines.append(f"`tq-hw explore MODEL --board {fit.board.name}` looks at all that fit, and at options")
     lines += [f"what would have to give: {line}" for line in fit.gives]
     return lines

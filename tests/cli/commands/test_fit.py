@@ -23,6 +23,10 @@ def test_a_board_with_room(tq: Tq) -> None:
     largest = report["largest"]
     assert largest["config"]["rows"] * largest["config"]["cols"] > 100
     assert largest["resources"]["multipliers"] <= 156
+    fastest = report["fastest"]
+    assert fastest["cycles"] <= min(largest["cycles"], report["preset"]["cycles"])
+    assert fastest["resources"]["multipliers"] <= 156
+    assert "`tq-hw explore MODEL --board ulx3s_85f` looks at all that fit, and at options\n" in result.out
     assert report["preset"]["milliseconds"] == pytest.approx(report["preset"]["cycles"] / 1e5)
     assert report["gives"] == ["multipliers: 208 of 156 for n9x8 with twice the columns and lanes"]
     assert f"needs {report['memory_bytes']:,} bytes of memory; ulx3s_85f has SDR SDRAM of 33,554,432" in result.out
