@@ -48,7 +48,8 @@ Generated from `model/rules/`, `compiler/lower/constraints.py`, compiled layers 
 {moves}.
 * Comparisons of float32 that comes of one tensor each, or of constants, are comparisons of integers: any functions of
   int8, and functions of int16 that rise or fall with its codes. What SELECT chooses by them is a table, where all comes
-  of one tensor.
+  of one tensor. ARG_MAX and ARG_MIN of float32, moved or not, are those of int8, where all that comes of codes and
+  constants can be at most 256 different numbers.
 * Operators on integers that follow from shapes and constants become constants when the model is read. CUMSUM of int32
   becomes additions. IF and WHILE are taken where constants decide them. In no other way are taken, but for float32:
 {known}.

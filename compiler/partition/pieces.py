@@ -14,7 +14,7 @@ from tq_hw.model.cut import cut
 from tq_hw.model.errors import ModelError, TqError
 from tq_hw.model.graph import Model, Operator, Subgraph
 from tq_hw.model.rules.check import check_model
-from tq_hw.model.rules.signatures import COMPARISONS, FLOAT_OPERATORS, FLOAT_REDUCTIONS, SIGNATURES
+from tq_hw.model.rules.signatures import COMPARISONS, FLOAT_OPERATORS, FLOAT_REDUCTIONS, RANKINGS, SIGNATURES
 from tq_hw.sim.golden.profiles import check_profile
 from tq_hw.sim.golden.state import RESOURCE_KERNELS
 
@@ -115,11 +115,11 @@ def _without_place(message: str, operators: Sequence[Operator]) -> str:
 
 
 def _islands(main: Subgraph) -> list[set[int]]:
-    """Return the operators of each float32 result that a QUANTIZE or a comparison reads and that comes of codes."""
+    """Return the operators of each float32 result of codes that a QUANTIZE, comparison or ranking reads."""
     maker = {index: op for op in main.operators for index in op.outputs}
     found = []
     for op in main.operators:
-        if op.op not in ("QUANTIZE", *COMPARISONS) or main.tensors[op.inputs[0]].dtype != "float32":
+        if op.op not in ("QUANTIZE", *COMPARISONS, *RANKINGS) or main.tensors[op.inputs[0]].dtype != "float32":
             continue
         island, todo = {op.index}, list(op.inputs)
         while todo:

@@ -8,13 +8,15 @@ import numpy as np
 
 from tq_hw.compiler.rewrite.chains import add_chain, add_reduction
 from tq_hw.compiler.rewrite.comparisons import check_comparison
+from tq_hw.compiler.rewrite.float_moves import MOVES
 from tq_hw.compiler.rewrite.island import BYTES, ENTRIES, Island, label
 from tq_hw.compiler.rewrite.pairs import find_pair
+from tq_hw.compiler.rewrite.rankings import check_ranking
 from tq_hw.compiler.rewrite.rewrite import Rewrite, Subject, pattern
 from tq_hw.compiler.rewrite.tables_of_two import table_of_two
 from tq_hw.model.errors import TqError, UnsupportedError
 from tq_hw.model.graph import Operator, Subgraph, Tensor
-from tq_hw.model.rules.signatures import COMPARISONS, FLOAT_OPERATORS, FLOAT_REDUCTIONS
+from tq_hw.model.rules.signatures import COMPARISONS, FLOAT_OPERATORS, FLOAT_REDUCTIONS, RANKINGS
 from tq_hw.sim.golden.kernels import KERNELS
 from tq_hw.sim.golden.registry import Array
 
@@ -159,23 +161,27 @@ def check_floats(subgraph: Subgraph) -> None:
                     "one int8 or int16 tensor or of two int8 tensors, or a sum of more, from DEQUANTIZE to QUANTIZE")
 
 
+#: What says why an operator is left, by its name.
+_CHECKS = dict.fromkeys(COMPARISONS, check_comparison) | dict.fromkeys(RANKINGS, check_ranking)
+
+
 def _reason(graph: Subject, op: Operator) -> str:
-    """Say why what an operator makes is no table, or why a comparison is none of integers."""
-    if op.op not in (*FLOAT_OPERATORS, *COMPARISONS) or not op.outputs:
+    """Say why what an operator makes is no table, or why a comparison or ranking is none of integers."""
+    if op.op not in (*FLOAT_OPERATORS, *MOVES, *_CHECKS) or not op.outputs:
         return ""
-    readers, reached = [op] if op.op in COMPARISONS else [], {op.outputs[0]}
+    readers, reached, moved = [op] if op.op in _CHECKS else [], set(op.outputs), set(op.outputs)
+    reached = set() if op.op in MOVES else reached
     for each in graph.subgraph.operators:
-        if reached & set(each.inputs):
-            if each.op in ("QUANTIZE", *COMPARISONS):
-                readers.append(each)
-            elif _is_inner(graph, each):
-                reached.update(each.outputs)
+        if (each.op in RANKINGS and moved & set(each.inputs)) or (
+                each.op in ("QUANTIZE", *COMPARISONS) and reached & set(each.inputs)):
+            readers.append(each)
+        elif _is_inner(graph, each) and reached & set(each.inputs):
+            reached.update(each.outputs)
+        if (each.op in MOVES or _is_inner(graph, each)) and moved & set(each.inputs):
+            moved.update(each.outputs)
     for each in readers:
         try:
-            if each.op in COMPARISONS:
-                check_comparison(graph, each)
-            else:
-                _table(graph, each)
+            _CHECKS.get(each.op, _table)(graph, each)
         except TqError as error:
             reason = _why_no_pair(graph, each) if each.op == "QUANTIZE" else ""
             return f" ({reason or error})"

@@ -11,7 +11,7 @@ from tq_hw.model.errors import TqError
 from tq_hw.model.graph import Operator
 from tq_hw.sim.golden.kernels import KERNELS
 
-__all__ = ["MOVED", "MOVES"]
+__all__ = ["MOVED", "MOVES", "moved"]
 
 #: Positions of what is moved; None: all inputs.
 MOVES: dict[str, tuple[int, ...] | None] = {
@@ -24,7 +24,7 @@ MOVES: dict[str, tuple[int, ...] | None] = {
 _CODES = ("int8", "int16")
 
 
-def _moved(graph: Subject, op: Operator | None) -> Sequence[int]:
+def moved(graph: Subject, op: Operator | None) -> Sequence[int]:
     """Return the positions of what a float32 move moves, () for another operator."""
     if (op is None or op.op not in MOVES or not op.outputs or graph.output(op).dtype != "float32"
             or op.options.get("fused_activation_function", "NONE") != "NONE"):  # a CONCATENATION may have one
@@ -37,7 +37,7 @@ def _moved(graph: Subject, op: Operator | None) -> Sequence[int]:
 def quantize_before_move(graph: Subject, op: Operator) -> Rewrite | None:
     """QUANTIZE of what a move makes is a move of what QUANTIZE makes."""
     move, target = graph.maker(op.inputs[0]), graph.output(op)
-    positions = _moved(graph, move)
+    positions = moved(graph, move)
     if (move is None or not positions or len(move.outputs) != 1 or target.dtype not in _CODES
             or _dequantized(graph, move)):
         return None
@@ -60,7 +60,7 @@ def quantize_before_move(graph: Subject, op: Operator) -> Rewrite | None:
 
 def _dequantized(graph: Subject, op: Operator) -> list[Operator]:
     """Return the DEQUANTIZE of each thing that is moved where all are of codes of one kind, else []."""
-    makers = [graph.maker(op.inputs[position]) for position in _moved(graph, op)]
+    makers = [graph.maker(op.inputs[position]) for position in moved(graph, op)]
     found = [maker for maker in makers if maker is not None and maker.op == "DEQUANTIZE"]
     kinds = [(graph.input(maker).dtype, graph.input(maker).quantization) for maker in found]
     same = len(found) == len(makers) and all(kind == kinds[0] and kind[0] in _CODES for kind in kinds)
@@ -74,7 +74,7 @@ def dequantize_after_move(graph: Subject, op: Operator) -> Rewrite | None:
     if not makers:
         return None
     inputs = list(op.inputs)
-    for position, maker in zip(_moved(graph, op), makers, strict=True):
+    for position, maker in zip(moved(graph, op), makers, strict=True):
         inputs[position] = maker.inputs[0]
     outputs = [graph.add_tensor(graph.input(makers[0]), graph.tensors[index].shape) for index in op.outputs]
     back = [changed(makers[0], inputs=(codes,), outputs=(index,))
@@ -85,7 +85,7 @@ def dequantize_after_move(graph: Subject, op: Operator) -> Rewrite | None:
 @pattern(*MOVES)
 def unused_move(graph: Subject, op: Operator) -> Rewrite | None:
     """A float32 move whose results nothing reads any more goes."""
-    return None if not _moved(graph, op) or any(map(graph.is_used, op.outputs)) else Rewrite([op], [])
+    return None if not moved(graph, op) or any(map(graph.is_used, op.outputs)) else Rewrite([op], [])
 
 
 #: In the order in which they are tried.

@@ -12,6 +12,7 @@ from tq_hw.compiler.rewrite.comparisons import COMPARED
 from tq_hw.compiler.rewrite.float_islands import CHOSEN, ISLANDS
 from tq_hw.compiler.rewrite.float_moves import MOVED
 from tq_hw.compiler.rewrite.indices import gather_nd_by_number
+from tq_hw.compiler.rewrite.rankings import RANKED
 from tq_hw.compiler.rewrite.rewrite import Rewrite, Subject, changed, pattern
 from tq_hw.compiler.rewrite.sums import SUMS
 from tq_hw.model.errors import TqError
@@ -236,5 +237,6 @@ def transposed_features(graph: Subject, op: Operator) -> Rewrite | None:
 
 
 #: All patterns, in the order in which they are tried.
-LIBRARY = (activation_into_producer, *CHOSEN, *MOVED, *SUMS, *ISLANDS, *COMPARED, table, neutral_constants,
-           dilated_convolution, transposes, transposed_operand, transposed_features, gather_nd_by_number)
+LIBRARY = (activation_into_producer, *CHOSEN, *MOVED, *SUMS, *ISLANDS, *COMPARED, *RANKED, table,
+           neutral_constants, dilated_convolution, transposes, transposed_operand, transposed_features,
+           gather_nd_by_number)

@@ -18,6 +18,7 @@ from tq_hw.model.rules.signatures import (
     FLOAT_OPERATORS,
     FLOAT_REDUCTIONS,
     KINDS,
+    RANKINGS,
     SIGNATURES,
     Signature,
     Slot,
@@ -77,8 +78,8 @@ def _is_float(node: Node) -> bool:
 
 
 def _is_float_move(node: Node) -> bool:
-    """Whether an operator moves, adds or compares float32: all that it takes so then is."""
-    return node.operator.op in (*FLOAT_MOVES, *FLOAT_REDUCTIONS, *COMPARISONS) and any(
+    """Whether an operator moves, adds, compares or ranks float32: all that it takes so then is."""
+    return node.operator.op in (*FLOAT_MOVES, *FLOAT_REDUCTIONS, *COMPARISONS, *RANKINGS) and any(
         tensor.dtype == "float32" for tensor in node.inputs())
 
 

@@ -7,7 +7,7 @@ out), `+` one or more of a kind. Operators without a signature have no rules her
 from dataclasses import dataclass
 
 __all__ = ["ACTIVATION_KINDS", "COMPARISONS", "FLOAT_MOVES", "FLOAT_OPERATORS", "FLOAT_REDUCTIONS", "KINDS",
-           "SIGNATURES", "Signature", "Slot"]
+           "RANKINGS", "SIGNATURES", "Signature", "Slot"]
 
 #: Types of each kind. `q8` and `q16` are activations: one scale, one zero point; int32 and int64 of `q8orint` and
 #: `q8or16or32` have neither.
@@ -44,6 +44,9 @@ FLOAT_REDUCTIONS = ("MEAN", "SUM")
 #: Operators whose output is bool whatever the inputs are; these may be float32 inside a model.
 COMPARISONS = ("LESS", "LESS_EQUAL", "GREATER", "GREATER_EQUAL", "EQUAL", "NOT_EQUAL")
 
+#: Operators whose output is a place among what they read, which may be float32 inside a model.
+RANKINGS = ("ARG_MAX", "ARG_MIN")
+
 _TABLE = {
     "q8or16 w8 bias? -> q8or16": "CONV_2D DEPTHWISE_CONV_2D FULLY_CONNECTED",
     "index w8 q8or16 bias? -> q8or16": "TRANSPOSE_CONV",
@@ -59,7 +62,7 @@ _TABLE = {
     "bool index -> bool": "REDUCE_ANY REDUCE_ALL",
     "index i32 data data -> data": "ONE_HOT",
     "q8 i32 -> q8 i32": "TOPK_V2",
-    "q8 index -> index": "ARG_MAX ARG_MIN",
+    "q8 index -> index": " ".join(RANKINGS),
     "q8or16 i32 -> q8or16": "RESIZE_BILINEAR RESIZE_NEAREST_NEIGHBOR",
     "data index? -> data": "RESHAPE",
     "data index -> data": "EXPAND_DIMS TRANSPOSE PAD GATHER TILE BROADCAST_TO MIRROR_PAD GATHER_ND",

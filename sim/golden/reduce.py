@@ -144,11 +144,12 @@ def reduce_logical(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Arr
 @kernel("ARG_MAX", "ARG_MIN")
 def arg_extreme(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
     """Position of the largest or smallest value along the axis of input 1, the first of ties."""
-    require_dtype(op, subgraph, "int8")
+    require_dtype(op, subgraph, "int8", "float32")
     output = output_tensor(op, subgraph)
     require(output.dtype in ("int32", "int64"),
             f"output must be int32 or int64, not {output.dtype}")
     x = value(inputs, 0)
+    require(not np.isnan(x).any(), "what is no number has no place among numbers")
     axis = normalize_axis(int(value(inputs, 1).reshape(-1)[0]), x.ndim)
     choose = np.argmax if op.op == "ARG_MAX" else np.argmin
     return [np.asarray(choose(x, axis=axis)).astype(output.dtype)]

@@ -30,6 +30,13 @@ def test_an_island_that_is_a_table_is_one_unit():
     assert find_pieces(model.under("litert"))[0].refusal == ""
 
 
+def test_a_ranking_is_one_unit_with_the_float32_that_it_reads():
+    b = ModelBuilder("ranking")
+    real = b.add("ABS", [b.add("DEQUANTIZE", [b.input((1, 4), scale=0.1)])])
+    model = b.model(b.add("ARG_MAX", [real, b.constant(1)]))
+    assert pieces_of(model) == [["DEQUANTIZE", "ABS", "ARG_MAX"]]
+
+
 def test_operators_of_an_island_that_is_none_are_units():
     assert pieces_of(float_middle())[:4] == [["CONV_2D"], ["DEQUANTIZE"], ["SOFTMAX"], ["QUANTIZE"]]
 

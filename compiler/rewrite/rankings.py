@@ -1,0 +1,148 @@
+"""ARG_MAX and ARG_MIN of float32 numbers that come of codes: of int8 that is in the same order.
+
+What is ranked has at most 256 different numbers, over all codes: each becomes its place among them, by a table in front
+of what moves the numbers. Equal numbers have equal places, so that the first of them is found as in float32. Numbers
+that rise with the code need no table, and those that fall need the other extreme.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tq_hw.compiler.rewrite.float_moves import moved
+from tq_hw.compiler.rewrite.island import BYTES, Island, label
+from tq_hw.compiler.rewrite.rewrite import Rewrite, Subject, changed, pattern
+from tq_hw.model.errors import TqError, UnsupportedError
+from tq_hw.model.graph import Operator, Quantization, Tensor
+from tq_hw.model.rules.signatures import RANKINGS
+from tq_hw.sim.golden.libm import Float32
+from tq_hw.sim.golden.registry import Array
+
+__all__ = ["RANKED", "check_ranking"]
+
+_OTHER = {"ARG_MAX": "ARG_MIN", "ARG_MIN": "ARG_MAX"}
+_EVERY = np.arange(256).astype(np.uint8).view(np.int8)
+#: Moves that add zeros.
+_PADS = ("PAD", "SPACE_TO_BATCH_ND")
+
+
+@dataclass(frozen=True)
+class _Leaf:
+    """Numbers that are moved: a function of a tensor of codes, by unsigned code, or a constant."""
+
+    source: Tensor | None
+    values: Float32
+
+
+class _Ranking:
+    """Numbers that a tensor of float32 can hold, and int8 tensors of their places.
+
+    Attributes
+    ----------
+    leaves : by tensor
+    numbers : all of them, rising
+    """
+
+    def __init__(self, graph: Subject, index: int):
+        self._graph = graph
+        #: Producers come first.
+        self._moves, self._seen = list[Operator](), set[int]()
+        self.leaves: dict[int, _Leaf] = {}
+        self._collect(index)
+        parts = [leaf.values.reshape(-1) for leaf in self.leaves.values()]
+        if any(move.op in _PADS for move in self._moves):
+            parts.append(np.zeros(1, np.float32))
+        self.numbers: Float32 = np.unique(np.concatenate(parts))
+        if np.isnan(self.numbers).any():
+            raise UnsupportedError(f"{label(graph.tensors[index])} is not a number for some codes")
+
+    def _collect(self, index: int) -> None:
+        graph, tensor = self._graph, self._graph.tensors[index]
+        if index in self.leaves:
+            return
+        if tensor.data is not None:
+            self.leaves[index] = _Leaf(None, tensor.data)
+            return
+        island, move = Island(graph, tensor.shape), graph.maker(index)
+        try:
+            values = island.values(index)
+        except TqError:
+            positions = moved(graph, move)
+            if move is None or not positions:
+                raise
+            if id(move) not in self._seen:
+                self._seen.add(id(move))
+                for position in positions:
+                    self._collect(move.inputs[position])
+                self._moves.append(move)
+            return
+        source = island.sources[0] if island.sources else None
+        if source is None or source.dtype not in (*BYTES, "int16"):
+            raise UnsupportedError(f"{label(tensor)} does not come of a tensor of codes")
+        self.leaves[index] = _Leaf(source, np.broadcast_to(values, (1 << 16 if source.dtype == "int16" else 256,)))
+
+    def places(self, index: int, at: int, made: list[Operator]) -> int:
+        """Add to `made` what gives an int8 tensor of the places, and return it; `at` is the new operators' index."""
+        if len(self.numbers) > 256:
+            raise UnsupportedError(f"{label(self._graph.tensors[index])} can be {len(self.numbers)} different numbers, "
+                                   "more than a byte tells apart")
+        kind = Quantization((1.0,), (int(self._ranks(np.zeros(1, np.float32))[0]),))
+        known = {leaf: self._looked_up(leaf, at, kind, made) for leaf in self.leaves}
+        for move in self._moves:
+            inputs = list(move.inputs)
+            for position in moved(self._graph, move):
+                inputs[position] = known[inputs[position]]
+            outputs = [self._tensor(each, kind) for each in move.outputs]
+            known |= dict(zip(move.outputs, outputs, strict=True))
+            made.append(changed(move, inputs=inputs, outputs=outputs))
+        return known[index]
+
+    def _tensor(self, index: int, kind: Quantization) -> int:
+        like = self._graph.tensors[index]
+        return self._graph.add_tensor(Tensor(0, like.name, "int8", like.shape, kind))
+
+    def _ranks(self, values: Float32) -> Array:
+        return (np.searchsorted(self.numbers, values).clip(max=255) - 128).astype(np.int8)
+
+    def _looked_up(self, index: int, at: int, kind: Quantization, made: list[Operator]) -> int:
+        leaf = self.leaves[index]
+        ranks = self._ranks(leaf.values)
+        if leaf.source is None:
+            return self._graph.add_constant(ranks, kind)
+        output = self._tensor(index, kind)
+        made.append(Operator(at, "TABLE", (leaf.source.index, self._graph.add_constant(ranks)), (output,)))
+        return output
+
+
+def _replaced(graph: Subject, op: Operator) -> list[Operator]:
+    """Return what takes the place of a ranking of float32; raise `TqError` with the reason if nothing does."""
+    ranking = _Ranking(graph, op.inputs[0])
+    leaf = ranking.leaves.get(op.inputs[0])
+    if leaf is not None and leaf.source is not None and leaf.source.dtype == "int8":
+        rising = leaf.values[_EVERY.argsort()]
+        if (np.diff(rising) > 0).all() or (np.diff(rising) < 0).all():
+            name = op.op if rising[0] < rising[-1] else _OTHER[op.op]
+            return [Operator(op.index, name, (leaf.source.index, *op.inputs[1:]), op.outputs, op.options)]
+    made: list[Operator] = []
+    places = ranking.places(op.inputs[0], op.index, made)
+    return [*made, changed(op, inputs=(places, *op.inputs[1:]))]
+
+
+@pattern(*RANKINGS)
+def float_ranking(graph: Subject, op: Operator) -> Rewrite | None:
+    """The place of the largest or smallest float32 number between codes is one of bytes."""
+    if graph.input(op).dtype != "float32":
+        return None
+    try:
+        return Rewrite([op], _replaced(graph, op))
+    except TqError:
+        return None
+
+
+def check_ranking(graph: Subject, op: Operator) -> None:
+    """Raise `UnsupportedError` that says why a ranking of float32 is left."""
+    _replaced(graph, op)
+
+
+#: In the order in which they are tried.
+RANKED = (float_ranking,)

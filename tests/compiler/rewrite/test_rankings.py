@@ -1,0 +1,117 @@
+"""ARG_MAX and ARG_MIN of float32 between codes are those of bytes that equal LiteRT's, ties included."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from tests.compiler.rewrite.test_comparisons import floats, hold
+from tq_hw.compiler import compile_model
+from tq_hw.isa.config import load_config
+from tq_hw.model.errors import UnsupportedError
+from tq_hw.model.samples.build import ModelBuilder
+from tq_hw.model.tflite.reader import parse_model
+from tq_hw.sim.golden.run import run
+from tq_hw.sim.oracles import Oracle
+
+SHAPE = (1, 6, 5, 7)
+Build = Callable[[ModelBuilder], int]
+
+
+def image(b: ModelBuilder, dtype: str = "int8", channels: int = 7, point: int = 3) -> int:
+    return floats(b, (*SHAPE[:3], channels), dtype, 0.05, point)
+
+
+def number(b: ModelBuilder, value: object) -> int:
+    return b.constant(np.array(value, np.int32))
+
+
+def falling(b: ModelBuilder) -> int:
+    return b.add("NEG", [image(b)])
+
+
+def with_ties(b: ModelBuilder) -> int:
+    return b.add("SQUARE", [image(b)])
+
+
+def transposed(b: ModelBuilder) -> int:
+    return b.add("TRANSPOSE", [b.add("TANH", [image(b)]), number(b, [0, 3, 1, 2])], shape=(1, 7, 6, 5))
+
+
+def with_zeros(b: ModelBuilder) -> int:
+    made = b.add("MINIMUM", [image(b), b.constant(np.array(-0.4, np.float32))], shape=SHAPE)
+    return b.add("PAD", [made, number(b, [[0, 0], [1, 2], [0, 1], [0, 0]])], shape=(1, 9, 6, 7))
+
+
+def joined(b: ModelBuilder) -> int:
+    parts = [b.add("FLOOR", [image(b)]), b.add("FLOOR", [image(b, "int8", 3, -7)]),
+             b.constant(np.full((1, 6, 5, 1), 2.5, np.float32))]
+    return b.add("CONCATENATION", parts, shape=(1, 6, 5, 11), options={"axis": 3})
+
+
+def read_twice(b: ModelBuilder) -> int:
+    """What is moved is read by a move and by another move of it: producers have to come first."""
+    parts = b.add_many("SPLIT", [number(b, 3), b.add("COS", [image(b, "int8", 8)])], 2)
+    turned = b.add("REVERSE_V2", [parts[1], number(b, [1])], shape=(1, 6, 5, 4))
+    return b.add("CONCATENATION", [parts[1], turned, parts[0]], shape=(1, 6, 5, 12), options={"axis": 3})
+
+
+def chosen(b: ModelBuilder) -> int:
+    x, y = b.add("FLOOR", [image(b)]), b.add("FLOOR", [image(b, "int8", 7, 9)])
+    return b.add("SELECT_V2", [b.input(SHAPE, "bool"), x, y])
+
+
+def of_uint8(b: ModelBuilder) -> int:
+    return b.add("ABS", [image(b, "uint8", point=100)])
+
+
+def of_int16(b: ModelBuilder) -> int:
+    return b.add("SIGN", [image(b, "int16", point=0)])
+
+
+@pytest.mark.parametrize(("build", "left"), [
+    (image, []), (falling, []), (with_ties, ["TABLE"]), (transposed, ["TABLE", "TRANSPOSE"]),
+    (with_zeros, ["TABLE", "PAD"]), (joined, ["TABLE"] * 2 + ["CONCATENATION"]),
+    (read_twice, ["TABLE", "SPLIT", "REVERSE_V2", "CONCATENATION"]), (chosen, ["TABLE"] * 2 + ["SELECT_V2"]),
+    (of_uint8, ["TABLE"]), (of_int16, ["TABLE"])], ids=lambda each: getattr(each, "__name__", ""))
+def test_rankings_equal_litert(build: Build, left: list[str], litert: Oracle) -> None:
+    """Both extremes, over the last and another axis, with indices of both types."""
+    for op, axis, dtype in (("ARG_MAX", -1, "int64"), ("ARG_MIN", 1, "int32")):
+        b = ModelBuilder(op)
+        data = b.build(b.add(op, [build(b), number(b, axis)], options={"output_type": dtype}))
+        rng = np.random.default_rng(0)
+        inputs = [rng.integers(0, 2, tensor.shape).astype(bool) if tensor.dtype == "bool" else
+                  rng.integers(np.iinfo(tensor.dtype).min, np.iinfo(tensor.dtype).max, tensor.shape,
+                               endpoint=True).astype(tensor.dtype)
+                  for tensor in (b.tensors[index] for index in b.inputs)]
+        *before, last = hold(data, inputs, litert)
+        assert before == left
+        assert last == ({"ARG_MAX": "ARG_MIN", "ARG_MIN": "ARG_MAX"}[op] if build is falling else op)
+
+
+def test_more_numbers_than_a_byte_has_are_refused() -> None:
+    b = ModelBuilder("many")
+    both = b.add("CONCATENATION", [image(b), b.add("SIN", [image(b)])], shape=(1, 6, 5, 14), options={"axis": 3})
+    data = b.build(b.add("ARG_MAX", [both, number(b, 3)]))
+    with pytest.raises(UnsupportedError, match=r"operator 2 \(SIN\): input 0, tensor 3 \('t3'\), is float32 computed "
+                       r"inside the model \(tensor 5 \('t5'\) can be 511 different numbers, more than a byte "
+                       r"tells apart\); supported are"):
+        compile_model(parse_model(data, "many"), load_config("n16"))
+
+
+def test_a_sum_of_two_tensors_is_refused() -> None:
+    b = ModelBuilder("sum")
+    data = b.build(b.add("ARG_MAX", [b.add("ADD", [image(b), image(b)]), number(b, 3)]))
+    with pytest.raises(UnsupportedError, match=r"operator 2 \(ADD\): input 0, .* is float32 computed inside the model "
+                       r"\(operator 1 \(DEQUANTIZE\): the float32 result comes of tensor 0 \('t0'\) and tensor 2 "
+                       r"\('t2'\): it is no function of one byte\); supported are"):
+        compile_model(parse_model(data, "sum"), load_config("n16"))
+
+
+def test_what_is_no_number_is_refused() -> None:
+    b = ModelBuilder("roots")
+    data = b.build(b.add("ARG_MAX", [b.add("SQRT", [image(b)]), number(b, 3)]))
+    with pytest.raises(UnsupportedError, match=r"\(tensor 2 \('t2'\) is not a number for some codes\)"):
+        compile_model(parse_model(data, "roots"), load_config("n16"))
+    with pytest.raises(UnsupportedError, match="operator 2 .*: what is no number has no place among numbers"):
+        run(parse_model(data, "roots"), [np.full(SHAPE, -128, np.int8)])
