@@ -14,7 +14,14 @@ from tq_hw.model.cut import cut
 from tq_hw.model.errors import ModelError, TqError
 from tq_hw.model.graph import Model, Operator, Subgraph
 from tq_hw.model.rules.check import check_model
-from tq_hw.model.rules.signatures import COMPARISONS, FLOAT_OPERATORS, FLOAT_REDUCTIONS, RANKINGS, SIGNATURES
+from tq_hw.model.rules.signatures import (
+    COMPARISONS,
+    FLOAT_OPERATORS,
+    FLOAT_REDUCTIONS,
+    FLOAT_RESIZES,
+    RANKINGS,
+    SIGNATURES,
+)
 from tq_hw.sim.golden.profiles import check_profile
 from tq_hw.sim.golden.state import RESOURCE_KERNELS
 
@@ -22,7 +29,8 @@ __all__ = ["Piece", "find_pieces", "order_of", "used_outputs"]
 
 _ENTRIES = ("DEQUANTIZE", "CAST")
 #: Operators that may be float32 between codes.
-_INSIDE = (*_ENTRIES, *FLOAT_OPERATORS, *FLOAT_REDUCTIONS, *COMPARISONS, *MOVES, "CUMSUM")
+_INSIDE = (*_ENTRIES, *FLOAT_OPERATORS, *FLOAT_REDUCTIONS, *FLOAT_RESIZES, *COMPARISONS, *MOVES,
+           "CUMSUM")
 #: Types of int8 models.
 _KNOWN = ("int8", "int32", "int64", "bool", "resource")
 

@@ -1,19 +1,22 @@
 """Float32 sums of int8 tensors that are no tables and no pairs: additions of float32 numbers in int32 words.
 
-A word holds a float32 number exactly, an addition rounds as float32 does, and a word becomes a code by comparison with
-the numbers at which QUANTIZE's codes begin. So every sum is what LiteRT's kernels give, of any number of tensors.
+Of RESIZE_BILINEAR these are four products, which tables have (`resizes.py`). A word holds a float32 number exactly, an
+addition rounds as float32 does, and a word becomes a code by comparison with the numbers at which QUANTIZE's codes
+begin. So every sum is what LiteRT's kernels give, of any number of tensors.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from tq_hw.compiler.rewrite.comparisons import ordered
 from tq_hw.compiler.rewrite.island import Island, label
+from tq_hw.compiler.rewrite.resizes import resize_terms
 from tq_hw.compiler.rewrite.rewrite import Subject
 from tq_hw.model.errors import UnsupportedError
 from tq_hw.model.graph import Operator, OptionValue, Tensor
+from tq_hw.model.rules.signatures import FLOAT_RESIZES
 from tq_hw.sim.golden.arith import INT32_MIN, IntArray, quantize_multiplier
 from tq_hw.sim.golden.kernels import KERNELS
 from tq_hw.sim.golden.libm import Float32
@@ -39,12 +42,25 @@ class _Leaf:
 
 
 @dataclass(frozen=True)
-class _Sum:
-    """An addition, and whether RELU follows; what is taken away is a leaf with the opposite values."""
+class _Resized:
+    """An interpolation of a leaf, and whether RELU follows."""
 
     op: Operator
-    parts: "tuple[_Leaf | _Sum, _Leaf | _Sum]"
+    source: Tensor
+    values: Float32
+    relu: bool = False
+
+
+@dataclass(frozen=True)
+class _Sum:
+    """An addition, and whether RELU follows; what is taken away is no sum, with the opposite values."""
+
+    op: Operator
+    parts: "tuple[_Leaf | _Resized | _Sum, _Leaf | _Resized | _Sum]"
     relu: bool
+
+
+_Part = _Leaf | _Resized | _Sum
 
 
 def add_chain(graph: Subject, op: Operator) -> list[Operator]:
@@ -55,6 +71,8 @@ def add_chain(graph: Subject, op: Operator) -> list[Operator]:
         raise UnsupportedError("it is no sum of int8 tensors that becomes int8")
     exponent = _exponent(leaves, len(leaves))
     made: list[Operator] = []
+    if isinstance(part, _Resized):
+        return [_interpolated(graph, op, part, exponent)]
     words = _emit(graph, op, part, exponent, made)
     return [*made, _quantized(graph, op, words, exponent, 1)]
 
@@ -110,32 +128,44 @@ def _quantized(graph: Subject, op: Operator, words: int, exponent: int, count: i
     return Operator(op.index, "FLOAT_CODES", inputs, op.outputs, {"exponent": exponent, "count": count, **options})
 
 
-def _part(graph: Subject, index: int, leaves: list[_Leaf]) -> _Leaf | _Sum:
+def _leaf(graph: Subject, index: int) -> _Leaf:
+    """Return the function of an int8 tensor that a float32 tensor is; raise `UnsupportedError` if it is none."""
+    tensor = graph.tensors[index]
+    island = Island(graph, tensor.shape)
+    values = island.values(index)
+    if not island.sources or island.sources[0].dtype != "int8" or not np.isfinite(values).all():
+        raise UnsupportedError(f"{label(tensor)} is no finite function of an int8 tensor")
+    return _Leaf(island.sources[0], np.broadcast_to(values, (256,)).astype(np.float32))
+
+
+def _part(graph: Subject, index: int, leaves: list[_Leaf]) -> _Part:
     """Return the sums that a float32 tensor is, and collect what they begin with."""
     tensor, maker = graph.tensors[index], graph.maker(index)
-    island = Island(graph, tensor.shape)
-    try:
-        values = island.values(index)
-    except UnsupportedError:
-        if maker is None or maker.op not in ("ADD", "SUB", "RELU"):
-            raise
-    else:
-        if not island.sources or island.sources[0].dtype != "int8" or not np.isfinite(values).all():
-            raise UnsupportedError(f"{label(tensor)} is no finite function of an int8 tensor")
-        leaves.append(_Leaf(island.sources[0], np.broadcast_to(values, (256,)).astype(np.float32)))
-        if len(leaves) > _MOST_SUMS:
-            raise UnsupportedError(f"{label(tensor)} is one of more than {_MOST_SUMS} tensors in a sum")
+    if len(leaves) >= _MOST_SUMS:
+        raise UnsupportedError(f"{label(tensor)} is one of more than {_MOST_SUMS} tensors in a sum")
+    if maker is None or maker.op not in ("ADD", "SUB", "RELU", *FLOAT_RESIZES):
+        leaves.append(_leaf(graph, index))
         return leaves[-1]
+    try:
+        leaves.append(_leaf(graph, index))
+        return leaves[-1]
+    except UnsupportedError:
+        pass
+    if maker.op in FLOAT_RESIZES:
+        inner = _leaf(graph, maker.inputs[0])
+        # Each product is a term of the sum.
+        leaves += [_Leaf(inner.source, resize_terms(graph, maker, inner.values))] * 4
+        return _Resized(maker, inner.source, inner.values)
     first = _part(graph, maker.inputs[0], leaves)
     if maker.op == "RELU":
         if isinstance(first, _Leaf):
             raise UnsupportedError(f"{label(tensor)} has another shape than what it comes of")
-        return _Sum(first.op, first.parts, True)
+        return replace(first, relu=True)
     second = _part(graph, maker.inputs[1], leaves)
     if maker.op == "SUB":
-        if isinstance(second, _Sum):
+        if isinstance(second, _Sum) or (isinstance(second, _Resized) and second.relu):
             raise UnsupportedError(f"operator {maker.index} (SUB) takes a sum away")
-        second = _Leaf(second.source, -second.values)
+        second = replace(second, values=-second.values)
     fused = str_option(maker, "fused_activation_function")
     if fused not in ("NONE", "RELU"):
         raise UnsupportedError(f"operator {maker.index} ({maker.op}) is a sum with {fused}")
@@ -197,9 +227,23 @@ def _begins(graph: Subject, op: Operator, codes: IntArray, count: int) -> Float3
     return found
 
 
-def _emit(graph: Subject, op: Operator, part: _Sum, exponent: int, made: list[Operator]) -> int:
+def _interpolated(graph: Subject, op: Operator, part: _Resized, exponent: int) -> Operator:
+    """Return what makes codes of an interpolation; raise `UnsupportedError` as above."""
+    codes = _quantized(graph, op, part.source.index, exponent, 1)
+    inputs = (part.source.index, graph.add_constant(part.values), *codes.inputs[1:])
+    return Operator(op.index, "FLOAT_RESIZE", inputs, op.outputs,
+                    {**part.op.options, **codes.options, "relu": part.relu})
+
+
+def _emit(graph: Subject, op: Operator, part: _Sum | _Resized, exponent: int, made: list[Operator]) -> int:
     """Add the operators of a sum, and return the tensor of words that it is."""
     inputs, tables = [], []
+    if isinstance(part, _Resized):
+        source = graph.output(part.op)
+        output = graph.add_tensor(Tensor(0, source.name, "int32", source.shape))
+        made.append(Operator(op.index, "FLOAT_RESIZE", (part.source.index, graph.add_constant(part.values)), (output,),
+                             {**part.op.options, "exponent": exponent, "relu": part.relu}))
+        return output
     for each in part.parts:
         if isinstance(each, _Leaf):
             inputs.append(each.source.index)

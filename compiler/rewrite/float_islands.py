@@ -16,7 +16,7 @@ from tq_hw.compiler.rewrite.rewrite import Rewrite, Subject, pattern
 from tq_hw.compiler.rewrite.tables_of_two import table_of_two
 from tq_hw.model.errors import TqError, UnsupportedError
 from tq_hw.model.graph import Operator, Subgraph, Tensor
-from tq_hw.model.rules.signatures import COMPARISONS, FLOAT_OPERATORS, FLOAT_REDUCTIONS, RANKINGS
+from tq_hw.model.rules.signatures import COMPARISONS, FLOAT_OPERATORS, FLOAT_REDUCTIONS, FLOAT_RESIZES, RANKINGS
 from tq_hw.sim.golden.kernels import KERNELS
 from tq_hw.sim.golden.registry import Array
 
@@ -109,8 +109,15 @@ def float_reduction(graph: Subject, op: Operator) -> Rewrite | None:
         return None
 
 
-@pattern(*FLOAT_REDUCTIONS)
-def unused_reduction(graph: Subject, op: Operator) -> Rewrite | None:
+@pattern("QUANTIZE")
+def float_interpolation(graph: Subject, op: Operator) -> Rewrite | None:
+    """RESIZE_BILINEAR of float32 that comes of bytes: products from tables, and additions of float32 in their order."""
+    maker = graph.maker(op.inputs[0])
+    return None if maker is None or maker.op not in FLOAT_RESIZES else _of_chain(graph, op)
+
+
+@pattern(*FLOAT_REDUCTIONS, *FLOAT_RESIZES)
+def unused_sum(graph: Subject, op: Operator) -> Rewrite | None:
     """Float32 sums that nothing reads any more go."""
     unused = graph.output(op).dtype == "float32" and not graph.is_used(op.outputs[0])
     return Rewrite([op], []) if unused else None
@@ -143,7 +150,7 @@ def unused_float(graph: Subject, op: Operator) -> Rewrite | None:
 #: Tried before choices are moved.
 CHOSEN = (float_choice,)
 #: In the order in which they are tried.
-ISLANDS = (float_island, float_reduction, float_island_of_indices, unused_float, unused_reduction)
+ISLANDS = (float_island, float_reduction, float_interpolation, float_island_of_indices, unused_float, unused_sum)
 
 
 def check_floats(subgraph: Subgraph) -> None:
@@ -167,7 +174,7 @@ _CHECKS = dict.fromkeys(COMPARISONS, check_comparison) | dict.fromkeys(RANKINGS,
 
 def _reason(graph: Subject, op: Operator) -> str:
     """Say why what an operator makes is no table, or why a comparison or ranking is none of integers."""
-    if op.op not in (*FLOAT_OPERATORS, *MOVES, *_CHECKS) or not op.outputs:
+    if op.op not in (*FLOAT_OPERATORS, *FLOAT_RESIZES, *MOVES, *_CHECKS) or not op.outputs:
         return ""
     readers, reached, moved = [op] if op.op in _CHECKS else [], set(op.outputs), set(op.outputs)
     reached = set() if op.op in MOVES else reached
@@ -175,7 +182,7 @@ def _reason(graph: Subject, op: Operator) -> str:
         if (each.op in RANKINGS and moved & set(each.inputs)) or (
                 each.op in ("QUANTIZE", *COMPARISONS) and reached & set(each.inputs)):
             readers.append(each)
-        elif _is_inner(graph, each) and reached & set(each.inputs):
+        elif (_is_inner(graph, each) or each.op in FLOAT_RESIZES) and reached & set(each.inputs):
             reached.update(each.outputs)
         if (each.op in MOVES or _is_inner(graph, each)) and moved & set(each.inputs):
             moved.update(each.outputs)
@@ -183,8 +190,23 @@ def _reason(graph: Subject, op: Operator) -> str:
         try:
             _CHECKS.get(each.op, _table)(graph, each)
         except TqError as error:
-            reason = _why_no_pair(graph, each) if each.op == "QUANTIZE" else ""
+            reason = _why_no_sum(graph, each) or _why_no_pair(graph, each) if each.op == "QUANTIZE" else ""
             return f" ({reason or error})"
+    return ""
+
+
+def _why_no_sum(graph: Subject, op: Operator) -> str:
+    """Say why what an interpolation is part of is no sum of float32, "" where none is in it."""
+    todo, found = [op.inputs[0]], False
+    while todo:
+        maker = graph.maker(todo.pop())
+        if maker is not None and (_is_inner(graph, maker) or maker.op in FLOAT_RESIZES):
+            found |= maker.op in FLOAT_RESIZES
+            todo += maker.inputs
+    try:
+        add_chain(graph, op)
+    except TqError as error:
+        return str(error) if found else ""
     return ""
 
 

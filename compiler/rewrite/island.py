@@ -7,7 +7,7 @@ import numpy as np
 from tq_hw.compiler.rewrite.rewrite import Subject
 from tq_hw.model.errors import UnsupportedError
 from tq_hw.model.graph import Tensor
-from tq_hw.model.rules.signatures import COMPARISONS, FLOAT_OPERATORS
+from tq_hw.model.rules.signatures import COMPARISONS, FLOAT_OPERATORS, FLOAT_RESIZES
 from tq_hw.sim.golden.kernels import KERNELS
 from tq_hw.sim.golden.registry import Array, located
 
@@ -68,6 +68,9 @@ class Island:
         if maker is None:
             raise UnsupportedError(f"{label(tensor)} is an input of the model")
         with located(maker):
+            if maker.op in FLOAT_RESIZES:
+                raise UnsupportedError(f"{label(tensor)} is interpolated; of such numbers sums and RELU are computed, "
+                                       "and no other functions")
             if maker.op not in (*ENTRIES, *FLOAT_OPERATORS, *CHOICES):
                 raise UnsupportedError(f"{label(tensor)} is float32, in which the accelerator does not compute")
             if self.most == 1 and tensor.shape != self.shape:

@@ -1,8 +1,8 @@
-"""Recipes of random graphs for float32 that ends in something else than a table: places of extremes."""
+"""Recipes of random graphs for float32 that ends in something else than a table: places of extremes, interpolation."""
 
 from tq_hw.model.random.sketch import Sketch, Unfit
 
-__all__ = ["float_arg"]
+__all__ = ["float_arg", "float_resize"]
 
 
 def _function(s: Sketch, x: int) -> int:
@@ -29,3 +29,24 @@ def float_arg(s: Sketch, x: int) -> list[int]:
         made = s.b.add("REVERSE_V2", [made, s.indices([axis])])
     return [s.b.add(s.pick("ARG_MAX", "ARG_MIN"), [made, s.indices(axis)],
                     options={"output_type": s.pick("int32", "int32", "int64")})]
+
+
+def float_resize(s: Sketch, x: int) -> list[int]:
+    """Another number of rows and columns, of a function of a tensor now and then; quantized, or added to another one.
+
+    Codes of the same scale meet exact halves.
+    """
+    x = s.rank4(x)
+    (_, h, w, _), (scale, zero_point) = s.shape(x), s.quantization(x)
+    size = [s.pick(1, 2, 2, 2, 4) * side if s.chance(0.9) else s.between(1, 9) for side in (h, w)]
+    if h * w > 40 or s.b.tensors[x].shape[3] > 40:
+        raise Unfit
+    flags = {"align_corners": False, "half_pixel_centers": False} | s.pick(
+        {}, {"half_pixel_centers": True}, {"half_pixel_centers": True}, {"align_corners": True})
+    real = s.b.add("DEQUANTIZE", [x]) if s.chance(0.8) else _function(s, x)
+    made = s.b.add("RESIZE_BILINEAR", [real, s.indices(size)], options=flags)
+    if s.chance(0.2):
+        other = s.b.add("DEQUANTIZE", [s.input(s.shape(made))])
+        made = s.b.add("ADD", [made, other], options={"fused_activation_function": s.pick("NONE", "RELU")})
+    same = {"scale": scale, "zero_point": zero_point}
+    return [s.b.add("QUANTIZE", [made], **(same if s.chance(0.6) else s.out(scale)))]

@@ -17,6 +17,7 @@ from tq_hw.model.rules.signatures import (
     FLOAT_MOVES,
     FLOAT_OPERATORS,
     FLOAT_REDUCTIONS,
+    FLOAT_RESIZES,
     KINDS,
     RANKINGS,
     SIGNATURES,
@@ -78,8 +79,8 @@ def _is_float(node: Node) -> bool:
 
 
 def _is_float_move(node: Node) -> bool:
-    """Whether an operator moves, adds, compares or ranks float32: all that it takes so then is."""
-    return node.operator.op in (*FLOAT_MOVES, *FLOAT_REDUCTIONS, *COMPARISONS, *RANKINGS) and any(
+    """Whether an operator moves, adds, interpolates, compares or ranks float32: all that it takes so then is."""
+    return node.operator.op in (*FLOAT_MOVES, *FLOAT_REDUCTIONS, *FLOAT_RESIZES, *COMPARISONS, *RANKINGS) and any(
         tensor.dtype == "float32" for tensor in node.inputs())
 
 

@@ -6,8 +6,8 @@ out), `+` one or more of a kind. Operators without a signature have no rules her
 
 from dataclasses import dataclass
 
-__all__ = ["ACTIVATION_KINDS", "COMPARISONS", "FLOAT_MOVES", "FLOAT_OPERATORS", "FLOAT_REDUCTIONS", "KINDS",
-           "RANKINGS", "SIGNATURES", "Signature", "Slot"]
+__all__ = ["ACTIVATION_KINDS", "COMPARISONS", "FLOAT_MOVES", "FLOAT_OPERATORS", "FLOAT_REDUCTIONS",
+           "FLOAT_RESIZES", "KINDS", "RANKINGS", "SIGNATURES", "Signature", "Slot"]
 
 #: Types of each kind. `q8` and `q16` are activations: one scale, one zero point; int32 and int64 of `q8orint` and
 #: `q8or16or32` have neither.
@@ -40,6 +40,9 @@ FLOAT_MOVES = (
 
 #: Sums that may be of float32 inside a model, and give float32 then.
 FLOAT_REDUCTIONS = ("MEAN", "SUM")
+
+#: Interpolations that may be of float32 inside a model, and give float32 then.
+FLOAT_RESIZES = ("RESIZE_BILINEAR",)
 
 #: Operators whose output is bool whatever the inputs are; these may be float32 inside a model.
 COMPARISONS = ("LESS", "LESS_EQUAL", "GREATER", "GREATER_EQUAL", "EQUAL", "NOT_EQUAL")

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tq_hw.model.errors import InputError, UnsupportedError
-from tq_hw.model.graph import Operator, Subgraph
+from tq_hw.model.graph import Operator, Subgraph, Tensor
 from tq_hw.sim.golden.arith import (
     dtype_range,
     multiply_by_quantized_multiplier,
@@ -28,7 +28,7 @@ from tq_hw.sim.golden.registry import (
     value,
 )
 
-__all__ = ["QuantizeParams", "quantize_params"]
+__all__ = ["QuantizeParams", "quantize_params", "quantized"]
 
 _INTEGERS = ("int8", "uint8", "int16")
 _OUTPUTS = (*_INTEGERS, "int32")
@@ -76,6 +76,11 @@ def quantize(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
         scaled = multiply_by_quantized_multiplier(x.astype(np.int64) - p.input_zero_point,
                                                   p.multiplier, p.shift)
         return [narrow(wrap_int32(scaled + p.output_zero_point), p.act_min, p.act_max, output.dtype)]
+    return [quantized(x, output)]
+
+
+def quantized(x: Array, output: Tensor) -> Array:
+    """Return the codes of float32 numbers in a tensor like `output`; raise as `quantize` does."""
     require(output.dtype in _INTEGERS,
             f"output must be {' or '.join(_INTEGERS)}, not {output.dtype}")
     with np.errstate(over="ignore", invalid="ignore"):
@@ -85,7 +90,7 @@ def quantize(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
         raise InputError(f"a float input must be finite and below {output.scale * (1 << 31)} in "
                           f"magnitude, found {x[bad].flat[0]}")
     low, high = dtype_range(output.dtype)
-    return [narrow(rounded.astype(np.int64) + output.zero_point, low, high, output.dtype)]
+    return narrow(rounded.astype(np.int64) + output.zero_point, low, high, output.dtype)
 
 
 @kernel("DEQUANTIZE")

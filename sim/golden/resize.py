@@ -1,6 +1,6 @@
 """RESIZE_BILINEAR and RESIZE_NEAREST_NEIGHBOR, NHWC.
 
-Sources: `reference/resize_bilinear.h ResizeBilinearInteger`,
+Sources: `reference/resize_bilinear.h ResizeBilinearInteger` and, of float32, `ResizeBilinear`,
 `reference/resize_nearest_neighbor.h`.
 """
 
@@ -11,6 +11,7 @@ import numpy as np
 from tq_hw.model.errors import ModelError
 from tq_hw.model.graph import Operator, Subgraph
 from tq_hw.sim.golden.arith import IntArray, divide_toward_zero, round_half_away
+from tq_hw.sim.golden.libm import Float32
 from tq_hw.sim.golden.registry import (
     Array,
     Inputs,
@@ -21,7 +22,7 @@ from tq_hw.sim.golden.registry import (
     value,
 )
 
-__all__ = ["Taps", "bilinear_taps", "nearest_indices"]
+__all__ = ["FloatTaps", "Taps", "bilinear_taps", "float_taps", "interpolated", "nearest_indices"]
 
 
 class Taps(NamedTuple):
@@ -57,6 +58,45 @@ def bilinear_taps(in_size: int, out_size: int, align_corners: bool,
     return Taps(low, high, position - (low << 10))
 
 
+class FloatTaps(NamedTuple):
+    """Interpolation of one axis of float32, one entry per output position.
+
+    `out = in[low] * (1 - fraction) + in[high] * fraction`; the fraction is negative only where low and high are both 0.
+    """
+
+    low: IntArray
+    high: IntArray
+    fraction: Float32
+
+
+def float_taps(in_size: int, out_size: int, align_corners: bool, half_pixel_centers: bool) -> FloatTaps:
+    """Taps of one axis of RESIZE_BILINEAR of float32; every step is one of float32."""
+    require(not (align_corners and half_pixel_centers),
+            "align_corners and half_pixel_centers exclude each other")
+    scale = np.float32(in_size) / np.float32(out_size)
+    if align_corners and out_size > 1:
+        scale = np.float32(in_size - 1) / np.float32(out_size - 1)
+    place, half = np.arange(out_size).astype(np.float32), np.float32(0.5)
+    position = (place + half) * scale - half if half_pixel_centers else place * scale
+    low = np.maximum(np.floor(position).astype(np.int64), 0)
+    high = np.minimum(np.ceil(position).astype(np.int64), in_size - 1)
+    require(int(low.max()) < in_size, f"resizing {in_size} to {out_size} reads past the input in the reference kernel; "
+                                      "use a smaller ratio")
+    return FloatTaps(low, high, position - low.astype(np.float32))
+
+
+def interpolated(x: Float32, rows: FloatTaps, cols: FloatTaps) -> Float32:
+    """Interpolate float32 NHWC: four products of three factors, added one after the other."""
+    one, upper, right = np.float32(1), rows.fraction[:, None, None], cols.fraction[:, None]
+
+    def term(row: IntArray, row_weight: Float32, col: IntArray, col_weight: Float32) -> Float32:
+        found: Float32 = x[:, row][:, :, col] * row_weight * col_weight
+        return found
+    made: Float32 = (term(rows.low, one - upper, cols.low, one - right) + term(rows.high, upper, cols.low, one - right)
+                     + term(rows.low, one - upper, cols.high, right) + term(rows.high, upper, cols.high, right))
+    return made
+
+
 def nearest_indices(in_size: int, out_size: int, align_corners: bool,
                     half_pixel_centers: bool) -> IntArray:
     """Input index of each output position of RESIZE_NEAREST_NEIGHBOR; float32 throughout."""
@@ -80,9 +120,12 @@ def _sizes(op: Operator, inputs: Inputs) -> tuple[Array, list[int], bool, bool]:
 
 @kernel("RESIZE_BILINEAR")
 def resize_bilinear(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
-    """Bilinear interpolation with 10-bit fractions, half away from zero at the end."""
-    require_dtype(op, subgraph, "int8", "int16")
+    """Bilinear interpolation with 10-bit fractions, half away from zero at the end; of float32 in float32."""
+    require_dtype(op, subgraph, "int8", "int16", "float32")
     x, sizes, align_corners, half_pixel_centers = _sizes(op, inputs)
+    if x.dtype == np.float32:
+        return [interpolated(x, *(float_taps(x.shape[1 + axis], sizes[axis], align_corners, half_pixel_centers)
+                                  for axis in range(2)))]
     rows = bilinear_taps(x.shape[1], sizes[0], align_corners, half_pixel_centers)
     cols = bilinear_taps(x.shape[2], sizes[1], align_corners, half_pixel_centers)
     wide = x.astype(np.int64)

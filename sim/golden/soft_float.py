@@ -1,5 +1,6 @@
-"""FLOAT_SUM, FLOAT_REDUCE, FLOAT_CODES: float32 numbers in int32 words, added, and quantized. The compiler's own.
+"""FLOAT_SUM, FLOAT_REDUCE, FLOAT_RESIZE, FLOAT_CODES: float32 numbers in int32 words, added, and quantized.
 
+They are the compiler's own.
 A word has the number's 24 bits with their sign above, in 25, and a biased exponent in the low 7: the value is
 `(word >> 7) * 2^((word & 127) + exponent)`, `exponent` an option of both operators. Zero is the word 0.
 """
@@ -9,9 +10,10 @@ import numpy as np
 from tq_hw.model.graph import Operator, Subgraph
 from tq_hw.sim.golden.arith import IntArray
 from tq_hw.sim.golden.libm import Float32
-from tq_hw.sim.golden.quantize import quantize
+from tq_hw.sim.golden.quantize import quantized
 from tq_hw.sim.golden.reduce import axes, sum_in_order
-from tq_hw.sim.golden.registry import Array, Inputs, bool_option, int_option, kernel, value
+from tq_hw.sim.golden.registry import Array, Inputs, bool_option, int_option, kernel, output_tensor, value
+from tq_hw.sim.golden.resize import float_taps, interpolated
 
 __all__ = ["BIAS", "EXPONENT_BITS", "FINE_BITS", "FRACTION_BITS", "pack", "unpack"]
 
@@ -60,8 +62,22 @@ def float_reduce(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array
     return [pack(made, int_option(op, "exponent")).astype(np.int32)]
 
 
+@kernel("FLOAT_RESIZE")
+def float_resize(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
+    """RESIZE_BILINEAR of bytes with a table of float32 as input 1, to words; to int8 with tables as FLOAT_CODES has."""
+    x, target = value(inputs, 0), output_tensor(op, subgraph)
+    flags = bool_option(op, "align_corners"), bool_option(op, "half_pixel_centers")
+    taps = (float_taps(x.shape[axis], target.shape[axis], *flags) for axis in (1, 2))
+    made = interpolated(value(inputs, 1)[x.view(np.uint8)], *taps)
+    if bool_option(op, "relu"):
+        made = np.maximum(made, np.float32(0))
+    if target.dtype == "int8":
+        return [quantized(made, target)]
+    return [pack(made, int_option(op, "exponent")).astype(np.int32)]
+
+
 @kernel("FLOAT_CODES")
 def float_codes(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
     """QUANTIZE of words, each divided by `count`, to int8."""
     numbers = unpack(value(inputs, 0).astype(np.int64), int_option(op, "exponent"))
-    return quantize(op, subgraph, [numbers / np.float32(int_option(op, "count"))])
+    return [quantized(numbers / np.float32(int_option(op, "count")), output_tensor(op, subgraph))]

@@ -11,6 +11,7 @@ from tq_hw.compiler.rewrite.rewrite import Subject, rewrite
 from tq_hw.isa.config import load_config
 from tq_hw.isa.uop import UOP, Destination, Source
 from tq_hw.model.errors import UnsupportedError
+from tq_hw.model.graph import Model
 from tq_hw.model.samples.build import ModelBuilder
 from tq_hw.model.tflite.reader import parse_model
 from tq_hw.sim.executor import execute
@@ -52,7 +53,7 @@ def check(litert: Oracle, data: bytes, *configs: str) -> None:
     rng = np.random.default_rng(1)
     inputs = [rng.integers(-128, 128, model.main.tensors[index].shape).astype(np.int8) for index in model.main.inputs]
     expected = litert.run(data, inputs)
-    found = [run(model, inputs).outputs]
+    found = [run(each, inputs).outputs for each in (model, Model(model.name, (rewrite(model.main, LIBRARY),)))]
     found += [execute(compile_model(model, load_config(config)).program, inputs).outputs for config in configs]
     for outputs in found:
         for ours, theirs in zip(outputs, expected, strict=True):

@@ -1,0 +1,136 @@
+"""RESIZE_BILINEAR of float32 that patterns made one of bytes: additions of float32 in words, fraction by fraction.
+
+Rows that share a fraction and columns that share one see their pixels under the same four weights. What such places
+read is copied together, tables multiply it, and what is added up is copied to where it belongs.
+"""
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from tq_hw.compiler.ir.staged import Flat, Move
+from tq_hw.compiler.ir.strided import ByteView, blank, copy_between
+from tq_hw.compiler.ir.taps import Group, groups
+from tq_hw.compiler.ir.value import ELEMENT_BYTES, TYPE_CODES, IntArray, Value
+from tq_hw.compiler.lower.legalize import Legalizer, lowers
+from tq_hw.compiler.lower.moves import add_move, input_blank, output_blank
+from tq_hw.compiler.programs.soft_float import codes_program, sum_program
+from tq_hw.compiler.programs.words import OUT, STREAM_A, Uop, immediate, reg_a, rescale, to
+from tq_hw.isa.uop import Alu
+from tq_hw.model.graph import Operator
+from tq_hw.sim.golden.registry import bool_option, int_option
+from tq_hw.sim.golden.resize import FloatTaps, float_taps
+from tq_hw.sim.golden.soft_float import pack
+
+__all__: list[str] = []
+
+_INT8, _INT32 = TYPE_CODES["int8"], TYPE_CODES["int32"]
+
+
+def _groups(taps: FloatTaps) -> list[tuple[Group, np.float32]]:
+    """Return groups of outputs, each with its fraction."""
+    bits = np.ascontiguousarray(taps.fraction).view(np.int32)
+    found = groups(tuple(zip(taps.low.tolist(), taps.high.tolist(), bits.tolist(), strict=True)))
+    return [(group, taps.fraction[group.first]) for group in found]
+
+
+def _places(group: Group) -> slice:
+    return slice(group.first, group.first + group.step * (group.count - 1) + 1, group.step)
+
+
+def _seen(base: ByteView, axis: int, first: int, step: int, count: int) -> ByteView:
+    """`count` rows or columns of a tensor; with step 0 always the same one."""
+    view = base[(*[slice(None)] * axis, slice(first, first + step * (count - 1) + 1, step or None))]
+    return view if step else np.broadcast_to(view, (*base.shape[:axis], count, *base.shape[axis + 1:]))
+
+
+@dataclass
+class _Interpolation:
+    """The lowering of one operator."""
+
+    state: Legalizer
+    op: Operator
+    source: Value = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.source = self.state.input(self.op, 0)
+        self.base, self.target = input_blank(self.state, self.op, 0), output_blank(self.state, self.op)
+        self.values = self.state.constant(self.op, 1).astype(np.float32)
+        self.is_words = self.state.subgraph.tensors[self.op.outputs[0]].dtype == "int32"
+
+    def part(self, row: tuple[Group, np.float32], col: tuple[Group, np.float32]) -> Value:
+        """Add the layers of the places of two groups; return their words or codes."""
+        (r, upper), (c, right), one = row, col, np.float32(1)
+        taps = [((r.low, r.low_step), one - upper, (c.low, c.low_step), one - right),
+                ((r.high, r.high_step), upper, (c.low, c.low_step), one - right),
+                ((r.low, r.low_step), one - upper, (c.high, c.high_step), right),
+                ((r.high, r.high_step), upper, (c.high, c.high_step), right)]
+        terms = [(rows, cols, self.values * weight * other) for rows, weight, cols, other in taps]
+        # A product that is always 0 changes no sum.
+        kept = [term for term in terms if term[2].any()] or terms[:1]
+        moved: dict[object, Value] = {}
+        pixels = []
+        for rows, cols, _ in kept:
+            if (rows, cols) not in moved:
+                moved[rows, cols] = self._moved(rows, cols, r.count, c.count)
+            pixels.append(moved[rows, cols])
+        return self._added(pixels, [pack(values, int_option(self.op, "exponent")) for *_, values in kept])
+
+    def _moved(self, rows: tuple[int, int], cols: tuple[int, int], height: int, width: int) -> Value:
+        view = _seen(_seen(self.base, 1, *rows, height), 2, *cols, width)
+        made = Value(f"{self.source.name} (pixels)", self.source.tensor, (1, 1, 1, view.size))
+        target = blank((view.size,), "int8").reshape(view.shape)
+        self.state.layers.append(Move(self.op.index, self.op.op, (self.source,), made,
+                                      (copy_between(0, view, self.base, target, target),)))
+        return made
+
+    def _flat(self, inputs: Sequence[Value], types: tuple[int, ...], out_type: int, uops: Sequence[Uop],
+              tables: Sequence[IntArray | None]) -> Value:
+        """Add a layer over all elements of the first input."""
+        count = inputs[0].size_bytes // ELEMENT_BYTES[types[0]]
+        tensor = self.state.subgraph.tensors[self.op.outputs[0]]
+        output = Value(f"{self.source.name} (sums)", tensor.index, (1, 1, 1, count * ELEMENT_BYTES[out_type]),
+                       0 if out_type == _INT32 else tensor.zero_point)
+        self.state.layers.append(Flat(self.op.index, self.op.op, tuple(inputs), output, count, types, out_type,
+                                      tuple(uops), tables=(tables[0], tables[1])))
+        return output
+
+    def _added(self, pixels: Sequence[Value], tables: Sequence[IntArray]) -> Value:
+        """Add the products of pixels in their order."""
+        relu = bool_option(self.op, "relu")
+        if len(pixels) == 1:
+            looked: Uop = {**STREAM_A, "a_table": 1}
+            uops = [to(0, looked), {**reg_a(0), **immediate(0), "alu": Alu.MAX, **OUT}] if relu else [{**looked, **OUT}]
+            words = self._flat(pixels, (_INT8,), _INT32, uops, (tables[0], None))
+        else:
+            first = sum_program(1, 2, relu=relu and len(pixels) == 2)
+            words = self._flat(pixels[:2], (_INT8, _INT8), _INT32, first, tables[:2])
+        for at in range(2, len(pixels)):
+            uops = sum_program(1, 0, relu=relu and at == len(pixels) - 1)
+            words = self._flat((pixels[at], words), (_INT8, _INT32), _INT32, uops, (tables[at], None))
+        return words if self.is_words else self._codes(words)
+
+    def _codes(self, words: Value) -> Value:
+        op, zero_point = self.op, self.state.subgraph.tensors[self.op.outputs[0]].zero_point
+        uops = codes_program(int_option(op, "left"), rescale(int_option(op, "multiplier"), int_option(op, "shift")),
+                             zero_point)
+        tables = [self.state.constant(op, position).astype(np.int64) for position in (2, 3)]
+        return self._flat((words,), (_INT32,), _INT8, uops, tables)
+
+
+@lowers("FLOAT_RESIZE")
+def lower_float_resize(state: Legalizer, op: Operator) -> None:
+    """The places of each two groups by themselves; a copy of all of them."""
+    work, flags = _Interpolation(state, op), (bool_option(op, "align_corners"), bool_option(op, "half_pixel_centers"))
+    before, after = state.tensor(op, 0).shape, state.subgraph.tensors[op.outputs[0]].shape
+    rows, cols = (_groups(float_taps(before[axis], after[axis], *flags)) for axis in (1, 2))
+    parts, copies = [], []
+    for row, col in itertools.product(rows, cols):
+        part = work.part(row, col)
+        place = work.target[:, _places(row[0])][:, :, _places(col[0])]
+        source = blank((part.size_bytes // place.shape[-1],), "int32" if work.is_words else "int8")
+        parts.append(part)
+        copies.append(copy_between(len(parts) - 1, source.reshape(place.shape), source, place, work.target))
+    add_move(state, op, parts, copies)
