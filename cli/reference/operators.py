@@ -19,7 +19,7 @@ from tq_hw.model.graph import PROFILES
 from tq_hw.model.rules.check import rules_of
 from tq_hw.model.rules.shape_values import ONLY_KNOWN
 from tq_hw.model.rules.signatures import FLOAT_MOVES, FLOAT_OPERATORS, KINDS, SIGNATURES, Slot
-from tq_hw.sim.golden.pointwise import POINTWISE, WIDE
+from tq_hw.sim.golden.pointwise import INTEGER, POINTWISE, WIDE
 from tq_hw.sim.golden.profiles import profile_rules
 
 __all__ = ["RECORD", "OperatorRow", "as_records", "page", "rows", "types_of"]
@@ -104,7 +104,8 @@ def _types(slots: tuple[Slot, ...], many: bool) -> str:
 def types_of(op: str) -> str:
     """Return the types of an operator's inputs and outputs."""
     if op in POINTWISE:
-        return "int8/int16 -> int8/int16" if op in WIDE else "int8 -> int8"
+        types = "/".join(("int8", *(("int16",) if op in WIDE else ()), *(("int32",) if op in INTEGER else ())))
+        return f"{types} -> {types}"
     signature = SIGNATURES[op]
     return (f"{_types(signature.inputs, signature.many_inputs)} -> "
             f"{_types(signature.outputs, signature.many_outputs)}")
@@ -143,7 +144,8 @@ def page() -> str:
     engine = {"rtl": "RTL"}.get(record["engine"], record["engine"])
     floats = fill(", ".join(FLOAT_OPERATORS), 116, initial_indent="  ", subsequent_indent="  ")
     moves = fill(", ".join(FLOAT_MOVES), 116, initial_indent="  ", subsequent_indent="  ")
-    known = fill(", ".join(ONLY_KNOWN), 116, initial_indent="  ", subsequent_indent="  ")
+    nowhere_else = sorted({*ONLY_KNOWN} - {*supported_operators()})
+    known = fill(", ".join(nowhere_else), 116, initial_indent="  ", subsequent_indent="  ")
     head = _HEAD.format(engine=engine, floats=floats, moves=moves, known=known, config=record["config"], chains=chains,
                         runs=", ".join(run.replace("-", " at ") for run in runs))
     lines = [head, "| operator | types | units | cycles per element | equal to | verified | rules and limits |",

@@ -126,6 +126,16 @@ def constraint_constant_counts(op: Operator, subgraph: Subgraph) -> str | None:
     return _first_computed(op, subgraph, range(1, len(op.inputs)))
 
 
+@_limits("POW")
+def constraint_constant_exponent(op: Operator, subgraph: Subgraph) -> str | None:
+    """The exponents must be constants of the model, all equal and 0 or more."""
+    exponents = _tensor(op, subgraph, 1)
+    if exponents is None or exponents.data is None:
+        return _first_computed(op, subgraph, (1,))
+    found = np.unique(exponents.data).tolist()
+    return None if len(found) == 1 and found[0] >= 0 else f"{len(found)} different ones, the least of them {found[0]}"
+
+
 @_limits("SCATTER_ND")
 def constraint_constant_targets(op: Operator, subgraph: Subgraph) -> str | None:
     """Indices, each of them once, and the shape must be constants of the model."""

@@ -10,6 +10,7 @@ import numpy as np
 from tq_hw.compiler.ir.layers import Elementwise
 from tq_hw.compiler.ir.staged import Flat
 from tq_hw.compiler.ir.value import TYPE_CODES, IntArray, Value
+from tq_hw.compiler.lower.integers import SQUARE, lower_integer_unary, lower_integers
 from tq_hw.compiler.lower.legalize import Legalizer, lowers
 from tq_hw.compiler.lower.sixteen_binary import lower_binary_wide
 from tq_hw.compiler.lower.sixteen_elements import lower_unary_wide
@@ -17,13 +18,13 @@ from tq_hw.compiler.lower.sixteen_lookup import look_up_wide
 from tq_hw.compiler.lower.spread import spread
 from tq_hw.compiler.programs.divide import divide_program, reciprocal_table
 from tq_hw.compiler.programs.pairs import plain_uops
-from tq_hw.compiler.programs.words import OUT, Uop, immediate, reg_a, reg_b, rescale, shifted, to
+from tq_hw.compiler.programs.words import OUT, Uop, rescale, shifted, to
 from tq_hw.isa.uop import Alu, Destination, Multiply, ShiftSource, Source
 from tq_hw.model.graph import Operator
 from tq_hw.sim.golden import activation, elementwise, product
-from tq_hw.sim.golden.arith import INT32_MAX, INT32_MIN, multiply_by_quantized_multiplier
+from tq_hw.sim.golden.arith import multiply_by_quantized_multiplier
 from tq_hw.sim.golden.kernels import KERNELS
-from tq_hw.sim.golden.pointwise import POINTWISE, results
+from tq_hw.sim.golden.pointwise import INTEGER, POINTWISE, results
 from tq_hw.sim.golden.registry import int_option, require_dtype
 
 __all__ = ["CODES", "table_pass"]
@@ -35,8 +36,6 @@ _SIGNED = CODES.astype(np.int64)
 #: Micro-operations, tables 1 and 2, and whether the operands change places.
 Program = tuple[list[dict[str, int]], tuple[IntArray | None, IntArray | None], bool]
 _INT32 = TYPE_CODES["int32"]
-#: Register 0 times itself.
-_SQUARE: Uop = {**reg_a(0), **reg_b(0), "multiply": Multiply.LOW_B}
 _STREAMS: Uop = {"a_source": Source.STREAM, "b_source": Source.STREAM}
 
 
@@ -72,7 +71,7 @@ def _squared_difference(state: Legalizer, op: Operator) -> Program:
         multiply_by_quantized_multiplier((_SIGNED - p.zero_point_2) << p.left_shift, p.multiplier_2, p.shift_2))
     out = {**_rescale(0, p.output_multiplier, p.output_shift), "zero_point": p.output_zero_point, "clamp": 1,
            "act_min": -128, "act_max": 127, **OUT}
-    return [to(0, _STREAMS, alu=Alu.SUB, a_table=1, b_table=2), to(0, _SQUARE), out], tables, False
+    return [to(0, _STREAMS, alu=Alu.SUB, a_table=1, b_table=2), to(0, SQUARE), out], tables, False
 
 
 def _extreme(state: Legalizer, op: Operator) -> Program:
@@ -149,35 +148,11 @@ def _as_table(state: Legalizer, op: Operator) -> bool:
     return True
 
 
-#: Operators of the vector unit with another name than the model's operator.
-_ALU_NAMES = {"MAXIMUM": "MAX", "MINIMUM": "MIN", "SQUARED_DIFFERENCE": "SUB"}
-
-
-def _plain(state: Legalizer, op: Operator) -> None:
-    first: Uop = {"multiply": Multiply.LOW_B} if op.op == "MUL" else {
-        "alu": Alu[_ALU_NAMES.get(op.op, op.op.replace("GREATER", "LESS"))]}
-    uops = [first | _STREAMS]
-    if op.op == "SQUARED_DIFFERENCE":
-        uops = [{"alu": Alu.SUB} | _STREAMS, _SQUARE]
-    low, high = (INT32_MIN, INT32_MAX) if op.op not in ("ADD", "SUB", "MUL") else elementwise.int32_range(
-        op, state.subgraph)
-    if low > INT32_MIN:
-        uops.append({**reg_a(0), **immediate(low), "alu": Alu.MAX})
-    if high < INT32_MAX:
-        uops.append({**reg_a(0), **immediate(high), "alu": Alu.MIN})
-    uops = [*(to(0) | uop for uop in uops[:-1]), uops[-1] | OUT]
-    inputs = (spread(state, op, 0), spread(state, op, 1))
-    output = state.subgraph.tensors[op.outputs[0]]
-    state.layers.append(Flat(
-        op.index, op.op, inputs[::-1] if op.op.startswith("GREATER") else inputs, state.output(op),
-        int(np.prod(output.shape, dtype=np.int64)), (_INT32, _INT32), TYPE_CODES[output.dtype], tuple(uops)))
-
-
 @lowers(*_PROGRAMS)
 def lower_binary(state: Legalizer, op: Operator) -> None:
     """One program over two streams, or a table; int32 without tables and scales."""
     if state.tensor(op, 0).dtype == "int32":
-        _plain(state, op)
+        lower_integers(state, op)
         return
     if state.tensor(op, 0).dtype == "int16":
         lower_binary_wide(state, op, (spread(state, op, 0), spread(state, op, 1)))
@@ -245,7 +220,10 @@ def lower_scale(state: Legalizer, op: Operator) -> None:
 
 @lowers("LOGICAL_NOT", "LOGISTIC", "TANH", "RELU", "RELU6", "RELU_N1_TO_1", "LEAKY_RELU", "HARD_SWISH", *POINTWISE)
 def lower_unary(state: Legalizer, op: Operator) -> None:
-    """Any function of one int8; a program for int16."""
+    """Any function of one int8; a program for int16, and for int32 where there are such operators."""
+    if state.tensor(op, 0).dtype == "int32" and op.op in INTEGER:
+        lower_integer_unary(state, op)
+        return
     if state.tensor(op, 0).dtype == "int16" and op.op in POINTWISE:
         table = np.roll(results(op, state.subgraph), 1 << 15)
         look_up_wide(state, op, state.input(op, 0), table, "int16")

@@ -169,9 +169,23 @@ def integers(s: Sketch, x: int) -> list[int]:
     else:
         dims = tuple(size if s.chance(0.6) else 1 for size in s.shape(first))
         second = s.b.constant(s.rng.integers(-9, 9, dims).astype(np.int32))
+    if s.chance(0.4):
+        return [first, _whole_numbers(s, first, second)]
     op = s.pick("ADD", "SUB", "MUL", "MAXIMUM", "MINIMUM", "LESS", "GREATER", "EQUAL")
     return [first, s.b.add(op, [first, second] if s.chance(0.5) else [second, first],
                            options=s.activation() if op in ("ADD", "SUB", "MUL") else {})]
+
+
+def _whole_numbers(s: Sketch, x: int, y: int) -> int:
+    """A function of one int32, a power that fits, or a quotient or remainder by what is 1 or more."""
+    op = s.pick("NEG", "ABS", "SIGN", "POW", "FLOOR_DIV", "FLOOR_MOD", "DIV")
+    if op in ("NEG", "ABS", "SIGN"):
+        return s.b.add(op, [x])
+    if op == "POW":
+        x = s.b.add("MINIMUM", [s.b.add("MAXIMUM", [x, s.b.constant(-1290)]), s.b.constant(1290)])
+        return s.b.add(op, [x, s.b.constant(s.between(0, 3))])
+    y = s.b.add("MAXIMUM", [y, s.b.constant(s.between(1, 9))])
+    return s.b.add(op, [x, y], options=s.activation() if op == "DIV" else {})
 
 
 def types(s: Sketch, x: int) -> list[int]:

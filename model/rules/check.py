@@ -100,7 +100,7 @@ def _is_known(node: Node) -> bool:
 
 def _of_integers(signature: Signature) -> Signature:
     def changed(slots: tuple[Slot, ...]) -> tuple[Slot, ...]:
-        return tuple(replace(slot, kind="index") if slot.kind.startswith("q8") else slot for slot in slots)
+        return tuple(replace(slot, kind="index") if slot.kind.startswith(("q8", "q32")) else slot for slot in slots)
 
     return replace(signature, inputs=changed(signature.inputs), outputs=changed(signature.outputs))
 

@@ -59,7 +59,7 @@ def propagate_shapes(model: Model, name: str, wanted: InputShapes, *, rules: boo
 
 
 def _only_known(subgraph: Subgraph) -> bool:
-    """Whether there are operators on integers that are taken only where their results are known."""
+    """Whether there are operators on integers whose results are constants where they are known."""
     return any(op.op in ONLY_KNOWN and not any(index >= 0 and subgraph.tensors[index].dtype == "float32"
                                                for index in op.inputs if op.op != "ZEROS_LIKE")
                for op in subgraph.operators)

@@ -263,5 +263,5 @@ _VALUES: dict[str, Callable[[Node, list[Array]], list[Array] | None]] = {
     "NOT_EQUAL": _binary(np.not_equal), "LESS": _binary(np.less), "LESS_EQUAL": _binary(np.less_equal),
     "GREATER": _binary(np.greater), "GREATER_EQUAL": _binary(np.greater_equal), "WHERE": _where, "POW": _power,
 }
-#: Operators on integers that are taken where they follow from shapes and constants, and nowhere else.
+#: Operators on integers that are taken where they follow from shapes and constants, most of them nowhere else.
 ONLY_KNOWN = ("BROADCAST_ARGS", "FILL", "FLOOR_DIV", "FLOOR_MOD", "POW", "RANGE", "RANK", "WHERE", "ZEROS_LIKE")

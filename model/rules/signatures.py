@@ -9,11 +9,12 @@ from dataclasses import dataclass
 __all__ = ["ACTIVATION_KINDS", "COMPARISONS", "FLOAT_MOVES", "FLOAT_OPERATORS", "FLOAT_REDUCTIONS",
            "FLOAT_RESIZES", "KINDS", "RANKINGS", "SIGNATURES", "Signature", "Slot"]
 
-#: Types of each kind. `q8` and `q16` are activations: one scale, one zero point; int32 and int64 of `q8orint` and
-#: `q8or16or32` have neither.
+#: Types of each kind. `q8` and `q16` are activations: one scale, one zero point; int32 and int64 of `q8orint`,
+#: `q32` and `q8or16or32` have neither. Where all is known, what begins with q8 or q32 is an integer of either width.
 KINDS = {
     "q8": ("int8",), "q16": ("int16",), "q8or16": ("int8", "int16"),
-    "q8orint": ("int8", "int32", "int64"), "q8or16or32": ("int8", "int16", "int32"),
+    "q8orint": ("int8", "int32", "int64"), "q32": ("int32",), "q8or32": ("int8", "int32"),
+    "q8or16or32": ("int8", "int16", "int32"),
     "w8": ("int8",), "w16": ("int16",),
     "w8or16": ("int8", "int16"), "b32": ("int32",),
     "bias": ("int32", "int64"), "index": ("int32", "int64"), "i32": ("int32",), "bool": ("bool",),
@@ -57,11 +58,13 @@ _TABLE = {
     "q8or16 -> q8or16": "AVERAGE_POOL_2D MAX_POOL_2D LOGISTIC TANH RELU RELU6 LEAKY_RELU SOFTMAX",
     "q8or16 q8 -> q8or16": "PRELU",
     "q8or16 q8or16 -> q8or16": "BATCH_MATMUL",
-    "q8or16or32 q8or16or32 -> q8or16or32": "ADD SUB MUL MAXIMUM MINIMUM SQUARED_DIFFERENCE",
+    "q8or16or32 q8or16or32 -> q8or16or32": "ADD SUB MUL MAXIMUM MINIMUM SQUARED_DIFFERENCE FLOOR_DIV FLOOR_MOD",
+    "q32 q32 -> q32": "POW",
+    "q32 -> q32": "SIGN",
     "q8or16or32 q8or16or32 -> bool": " ".join(COMPARISONS),
     "q8or16 index -> q8or16": "MEAN SUM REDUCE_MAX REDUCE_MIN",
     "q8orint index -> q8orint": "REDUCE_PROD",
-    "q8orint q8orint -> q8orint": "DIV",
+    "q8or32 q8or32 -> q8or32": "DIV",
     "bool index -> bool": "REDUCE_ANY REDUCE_ALL",
     "index i32 data data -> data": "ONE_HOT",
     "q8 i32 -> q8 i32": "TOPK_V2",

@@ -76,7 +76,8 @@ _RULES: dict[Rule, str] = {
     constraint_weights_format: "FULLY_CONNECTED",
     constraint_bias_zero_point: f"{_CONV} SVDF",
     constraint_bias_scale: "FULLY_CONNECTED",
-    constraint_same_type: f"{_MOVES} {_COPIES} ADD SUB MUL SQUARED_DIFFERENCE DIV REDUCE_PROD {' '.join(COMPARISONS)} "
+    constraint_same_type: f"{_MOVES} {_COPIES} ADD SUB MUL SQUARED_DIFFERENCE DIV FLOOR_DIV FLOOR_MOD POW SIGN "
+                          f"REDUCE_PROD {' '.join(COMPARISONS)} "
                           "CONV_2D DEPTHWISE_CONV_2D TRANSPOSE_CONV FULLY_CONNECTED LOGISTIC TANH RELU RELU6 "
                           "LEAKY_RELU MEAN SUM BATCH_MATMUL",
     constraint_bias_type: _CONV,

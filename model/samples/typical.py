@@ -106,6 +106,13 @@ def _divided(b: ModelBuilder, x: int) -> int:
     return b.add("DIV", [x, b.constant(divisors, scale=_SCALE, zero_point=3)], scale=0.1, zero_point=-7)
 
 
+def _whole(op: str, *constants: Any) -> _Layer:
+    """Operator of int32."""
+    def add(b: ModelBuilder, x: int) -> int:
+        return b.add(op, [b.input(_SHAPE, "int32"), *(b.constant(np.asarray(each, np.int32)) for each in constants)])
+    return add
+
+
 def _truth(op: str) -> _Layer:
     def add(b: ModelBuilder, x: int) -> int:
         return b.add(op, [b.input(_SHAPE, "bool"), b.constant([1, 2])], keep_dims=True)
@@ -212,6 +219,8 @@ _LAYERS: dict[str, tuple[tuple[int, ...], _Layer]] = {
     "STRIDED_SLICE": (_SHAPE, _plain("STRIDED_SLICE", [0, 0, 0, 0], [1, 32, 32, 16], [1, 2, 2, 1])),
     "GATHER": (_SHAPE, _plain("GATHER", [5, 3, 31, 0, 7, 8, 9, 10], axis=1, batch_dims=0)),
     "DIV": (_SHAPE, _divided), "REDUCE_PROD": (_SHAPE, _plain("REDUCE_PROD", [3], out=1e10, keep_dims=True)),
+    **{op: (_SHAPE, _whole(op, np.arange(1, 17))) for op in ("FLOOR_DIV", "FLOOR_MOD")},
+    "POW": (_SHAPE, _whole("POW", 3)), "SIGN": (_SHAPE, _whole("SIGN")),
     **{op: (_SHAPE, _truth(op)) for op in ("REDUCE_ANY", "REDUCE_ALL")},
     "ONE_HOT": ((64, 100), _one_hot), "TOPK_V2": ((64, 100), _top_k),
     "TILE": ((1, 16, 16, 16), _plain("TILE", [1, 2, 2, 1])),

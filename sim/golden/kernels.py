@@ -7,6 +7,7 @@ from tq_hw.sim.golden import (
     cumsum,
     elementwise,
     fully_connected,
+    integers,
     logical,
     movement,
     pair,
@@ -29,8 +30,8 @@ from tq_hw.sim.golden.registry import KERNELS
 
 __all__ = ["FAMILIES", "KERNELS"]
 
-FAMILIES = (activation, conv, cumsum, elementwise, fully_connected, logical, movement, pair, pooling, product, quantize,
-            ranking, rearrange, recurrent, reduce, resize, slicing, soft_float, softmax, svdf)
+FAMILIES = (activation, conv, cumsum, elementwise, fully_connected, integers, logical, movement, pair, pooling, product,
+            quantize, ranking, rearrange, recurrent, reduce, resize, slicing, soft_float, softmax, svdf)
 pointwise.load_all()
 for _name in FLOAT_OPERATORS:
     KERNELS[_name] = either(KERNELS.get(_name))

@@ -12,10 +12,10 @@ import numpy as np
 
 from tq_hw.model.errors import InputError
 from tq_hw.model.graph import Operator, Subgraph
-from tq_hw.sim.golden.arith import IntArray, dtype_range
+from tq_hw.sim.golden.arith import IntArray, dtype_range, wrap_int32
 from tq_hw.sim.golden.registry import Array, Inputs, kernel, narrow, output_tensor, require, require_dtype, value
 
-__all__ = ["POINTWISE", "WIDE", "load_all", "pointwise", "results"]
+__all__ = ["INTEGER", "POINTWISE", "WIDE", "integers", "load_all", "pointwise", "results"]
 
 Function = Callable[[Operator, Subgraph, IntArray], IntArray]
 #: Functions by operator.
@@ -25,13 +25,24 @@ POINTWISE: dict[str, Function] = {}
 #: Those that the engines have for int16, too, and those of them whose input must not be below its zero point.
 WIDE: set[str] = set()
 _NOT_NEGATIVE: set[str] = set()
+#: Those that the engines have for int32, without scales, too.
+INTEGER: dict[str, Callable[[IntArray], IntArray]] = {}
 
 
-def pointwise(name: str, *, wide: bool = False, negative: bool = True) -> Callable[[Function], Function]:
-    """Register the decorated function `(op, subgraph, codes) -> results` as the kernel of an operator."""
+def pointwise(name: str, *, wide: bool = False, negative: bool = True,
+              integer: Callable[[IntArray], IntArray] | None = None) -> Callable[[Function], Function]:
+    """Register the decorated function `(op, subgraph, codes) -> results` as the kernel of an operator.
+
+    `integer` gives the results of int32, of which the low 32 bits are kept.
+    """
+    if integer is not None:
+        INTEGER[name] = integer
+
     def register(function: Function) -> Function:
         @kernel(name)
         def run(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
+            if value(inputs, 0).dtype == np.int32 and name in INTEGER:
+                return [integers(op, subgraph, value(inputs, 0))]
             x, table = value(inputs, 0), results(op, subgraph)
             if name in _NOT_NEGATIVE and x.dtype == np.int16 and x.size and int(x.min()) < 0:
                 raise InputError("an input is below 0: the engines refuse to run")
@@ -45,13 +56,21 @@ def pointwise(name: str, *, wide: bool = False, negative: bool = True) -> Callab
     return register
 
 
+def integers(op: Operator, subgraph: Subgraph, x: Array) -> Array:
+    """Results of int32; the output must be int32, too."""
+    output = output_tensor(op, subgraph)
+    require(output.dtype == "int32" and output.shape == x.shape,
+            f"output must be int32 of shape {x.shape}, not {output.dtype} of shape {output.shape}")
+    return wrap_int32(INTEGER[op.op](x.astype(np.int64))).astype(np.int32)
+
+
 def results(op: Operator, subgraph: Subgraph) -> Array:
     """Results of all codes, from the least on.
 
     Raises `UnsupportedError` for types that the engines do not have. Where they refuse to run, a result is any.
     """
-    source, output = require_dtype(op, subgraph, "int8", *(("int16",) if op.op in WIDE else ())), output_tensor(
-        op, subgraph)
+    others = [dtype for dtype, ops in (("int16", WIDE), ("int32", INTEGER)) if op.op in ops]
+    source, output = require_dtype(op, subgraph, "int8", *others), output_tensor(op, subgraph)
     require(output.dtype == source.dtype and output.quantization is not None,
             f"output must be {source.dtype} with a scale and a zero point, not {output.dtype}")
     require(output.shape == source.shape, f"output must have shape {source.shape}, not {output.shape}")

@@ -9,7 +9,7 @@ from tq_hw.sim.golden.profiles import factor
 from tq_hw.sim.golden.registry import output_tensor, require_dtype
 
 
-@pointwise("ABS", wide=True)
+@pointwise("ABS", wide=True, integer=np.abs)
 def absolute(op: Operator, subgraph: Subgraph, codes: IntArray) -> IntArray:
     """Distance from the zero point, rescaled where the scales differ."""
     source, output = require_dtype(op, subgraph, "int8", "int16"), output_tensor(op, subgraph)

@@ -1,11 +1,13 @@
 """NEG. Source: `neg.cc`, `reference/neg.h`."""
 
+import numpy as np
+
 from tq_hw.model.graph import Operator, Subgraph
 from tq_hw.sim.golden.arith import IntArray
 from tq_hw.sim.golden.pointwise import pointwise
 
 
-@pointwise("NEG", wide=True)
+@pointwise("NEG", wide=True, integer=np.negative)
 def negate(op: Operator, subgraph: Subgraph, codes: IntArray) -> IntArray:
     """The code itself with the other sign, whatever scale and zero point are; the least stays."""
     half = len(codes) // 2

@@ -16,6 +16,7 @@ from tq_hw.sim.golden.arith import (
     saturating_rounding_doubling_high_mul,
 )
 from tq_hw.sim.golden.fixedpoint import count_leading_zeros, one_over_one_plus_x
+from tq_hw.sim.golden.integers import NO_DIVISOR, divided
 from tq_hw.sim.golden.reduce import axes
 from tq_hw.sim.golden.registry import (
     Array,
@@ -73,12 +74,14 @@ def reciprocals(x: IntArray) -> IntArray:
 
 @kernel("DIV")
 def div(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
-    """Int8 quotient; the engines refuse to run with a divisor of 0."""
+    """Int8 or int32 quotient; the engines refuse to run with a divisor of 0."""
+    if require_dtype(op, subgraph, "int8", "int32").dtype == "int32":
+        return [divided(op, subgraph, inputs)]
     p = div_params(op, subgraph)
     x = value(inputs, 0).astype(np.int64) - p.zero_point_1
     y = value(inputs, 1).astype(np.int64) - p.zero_point_2
     if not y.all():
-        raise InputError("a divisor is 0: the engines refuse to run")
+        raise InputError(NO_DIVISOR)
     x, y = np.broadcast_arrays(np.where(y < 0, -x, x), np.abs(y))
     # Leading bits that repeat the sign.
     headroom = count_leading_zeros(np.maximum(x, -1 - x)) - 1

@@ -74,12 +74,12 @@ def _rule(profile: str, why: str, *ops: str) -> Callable[[Rule], Rule]:
 
 
 @_rule("tflm", _REFUSED, "RELU_N1_TO_1", "RELU_0_TO_1", "GELU", "EXP", "LOG", "POW", "SIGN", "TILE", "SELECT",
-       "SCATTER_ND", "REDUCE_PROD", "REDUCE_ANY", "ONE_HOT", "TOPK_V2", "NEG", "SQRT")
+       "SCATTER_ND", "REDUCE_PROD", "REDUCE_ANY", "ONE_HOT", "TOPK_V2", "NEG", "SQRT", "FLOOR_DIV", "FLOOR_MOD")
 def constraint_tflm_kernel(op: Operator, subgraph: Subgraph) -> str | None:
     """Use an operator that the engine has."""
     tensor = input_tensor(op, subgraph, 0)
     is_float = tensor is not None and tensor.dtype == "float32"
-    return None if is_float and op.op in ("EXP", "LOG", "NEG", "SQRT") else op.op
+    return None if is_float and op.op in ("EXP", "LOG", "NEG", "SQRT", "FLOOR_DIV", "FLOOR_MOD") else op.op
 
 
 @_rule("tflm", _UNDEFINED, "GREATER")
@@ -91,6 +91,13 @@ def constraint_sixteen_kernel(op: Operator, subgraph: Subgraph) -> str | None:
     """Give it no int16: the engine's kernel does not take it."""
     tensor = input_tensor(op, subgraph, 1 if op.op == "EMBEDDING_LOOKUP" else 0)
     return None if tensor is None or tensor.dtype != "int16" else f"int16 for tensor {tensor.index}, {tensor.name!r}"
+
+
+@_rule("tflm", _REFUSED, "ABS")
+def constraint_integer_kernel(op: Operator, subgraph: Subgraph) -> str | None:
+    """Give it no int32: the engine's kernel does not take it."""
+    tensor = input_tensor(op, subgraph, 0)
+    return None if tensor is None or tensor.dtype != "int32" else f"int32 for tensor {tensor.index}, {tensor.name!r}"
 
 
 @_rule("litert", _UNDEFINED, "SUM")

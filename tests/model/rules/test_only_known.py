@@ -76,9 +76,9 @@ def test_what_is_not_known() -> None:
     b = ModelBuilder("unknown")
     x = b.input((4,), dtype="int32")
     with pytest.raises(UnsupportedError) as caught:
-        compile_model(parse_model(b.build(add(b, "FLOOR_DIV", (4,), "int32", x, i32(2, 2, 2, 2))), "unknown"),
+        compile_model(parse_model(b.build(add(b, "BROADCAST_ARGS", (4,), "int32", x, i32(2, 2, 2, 2))), "unknown"),
                       load_config("n8"))
-    assert str(caught.value) == "not supported: FLOOR_DIV (operator 0); `tq-hw ops` lists the operators that are"
+    assert str(caught.value) == "not supported: BROADCAST_ARGS (operator 0); `tq-hw ops` lists the operators that are"
 
 
 def test_a_divisor_of_0() -> None:

@@ -188,6 +188,32 @@ def integers(rng: Rng, op: str) -> bytes:
     return b.build(b.add(op, pair if rng.random() < 0.5 else pair[::-1], **options))
 
 
+def divided_integers(rng: Rng, op: str) -> bytes:
+    """By divisors of all sizes and signs but 0 and -1, by which the least number has no result."""
+    b = ModelBuilder(op)
+    op, _, dtype = op.partition(":")
+    bits, dims = np.iinfo(dtype).bits, shape(rng)
+    second = dims if rng.random() < 0.5 else dims[-1:]
+    divisors = rng.integers(-1 << bits - 1, 1 << bits - 1, second) >> rng.integers(0, bits, second)
+    divisors = np.where((divisors == 0) | (divisors == -1), 1, divisors).astype(dtype)
+    quantized: dict[str, Any] = {} if dtype == "int32" else {"scale": 0.2}
+    options = {"fused_activation_function": pick(rng, *ACTIVATIONS)} if op == "DIV" else {}
+    return b.build(b.add(op, [b.input(dims, dtype, **quantized), b.constant(divisors, **quantized)], **options))
+
+
+def whole(rng: Rng, op: str) -> bytes:
+    """Functions of one int32, powers of numbers that stay small enough."""
+    b = ModelBuilder(op)
+    op = op.removesuffix(":int32")
+    x = b.input(shape(rng), "int32")
+    if op != "POW":
+        return b.build(b.add(op, [x]))
+    exponent = pick(rng, 0, 1, 2, 3, 5, 9, 31, 64)
+    most = int((2**31 - 1) ** (1 / exponent)) if exponent else 1 << 30
+    x = b.add("MAXIMUM", [b.add("MINIMUM", [x, b.constant(most)]), b.constant(-most)])
+    return b.build(b.add(op, [x, b.constant(exponent)]))
+
+
 def from_float(rng: Rng, op: str) -> bytes:
     b = ModelBuilder(op)
     return b.build(b.add("QUANTIZE", [b.input(shape(rng, most=12), "float32")], scale=scale(rng),

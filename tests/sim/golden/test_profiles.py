@@ -161,6 +161,15 @@ def wide(op: str) -> bytes:
     return b.build(made[op]() if op in made else b.add(op, [x, b.input((1, 4, 4, 4), "int16", scale=0.5)]))
 
 
+def whole(op: str) -> bytes:
+    """One operator of int32."""
+    b = ModelBuilder()
+    x = b.input((1, 4), "int32")
+    return b.build(b.add(op, [x]))
+
+
+#: Operators whose kernels take no int32 in TFLite Micro.
+NOT_INTEGER = ("ABS",)
 #: Operators whose kernels take no int16, by profile, and the index of the tensor that is of it.
 NOT_WIDE = {"tflm": ("REDUCE_MAX", "REDUCE_MIN", "RESIZE_BILINEAR", "LESS", "LESS_EQUAL", "GREATER_EQUAL", "EQUAL",
                      "NOT_EQUAL", "SPACE_TO_DEPTH", "DEPTH_TO_SPACE", "GATHER", "GATHER_ND",
@@ -190,7 +199,9 @@ REFUSED = [
                                                                       "SQRT")),
     *(("tflm", data, f"operator 0 ({op})", f"Use an operator that the engine has; found {op}. TFLite Micro refuses it")
       for op, data in (("ONE_HOT", hot()), *((op, write_model(typical(op))) for op in (
-          "TILE", "SELECT", "SCATTER_ND", "REDUCE_PROD", "REDUCE_ANY", "TOPK_V2")))),
+          "TILE", "SELECT", "SCATTER_ND", "REDUCE_PROD", "REDUCE_ANY", "TOPK_V2", "FLOOR_DIV", "FLOOR_MOD")))),
+    *(("tflm", whole(op), f"operator 0 ({op})", "Give it no int32: the engine's kernel does not take it; found int32 "
+       "for tensor 0, 't0'. TFLite Micro refuses it") for op in NOT_INTEGER),
     ("tflm", padded(), "operator 0 (SPACE_TO_BATCH_ND)", "Pad nothing: the kernel pads with a value that is never set; "
      f"found paddings [[0, 2], [0, 0]]. {UNDEFINED}"),
     ("tflm", one("LOGISTIC", 2.0**-29), "operator 0 (LOGISTIC)", f"{SHIFT}; found 1.86265e-09. {UNDEFINED}"),

@@ -10,6 +10,7 @@ from random_elements import (
     binary,
     cast,
     div,
+    divided_integers,
     from_float,
     from_integer,
     integers,
@@ -23,6 +24,7 @@ from random_elements import (
     top_k,
     truth,
     unary,
+    whole,
 )
 from random_products import (
     asymmetric,
@@ -65,6 +67,9 @@ OPERATORS: dict[str, tuple[Generator, tuple[str, ...]]] = {
     **dict.fromkeys(("ADD:int32", "SUB:int32", "MUL:int32", "SQUARED_DIFFERENCE:int32"), (integers, REF)),
     **dict.fromkeys((f"{op}:int32" for op in ("MAXIMUM", "MINIMUM", "LESS", "LESS_EQUAL", "GREATER", "GREATER_EQUAL",
                                               "EQUAL", "NOT_EQUAL")), (integers, BOTH)),
+    **dict.fromkeys((f"{op}:{dtype}" for op in ("FLOOR_DIV", "FLOOR_MOD") for dtype in ("int8", "int16", "int32")),
+                    (divided_integers, REF)),
+    "DIV:int32": (divided_integers, BOTH), **dict.fromkeys(("ABS:int32", "NEG:int32", "SIGN", "POW"), (whole, REF)),
     **dict.fromkeys(("uint8:int8", "int8:uint8", "int16:int8"), (from_integer, BOTH)),
     **dict.fromkeys(("int8:int16", "int16:int32", "int8:int32"), (from_integer, TFLM)),
     "CAST": (cast, REF),

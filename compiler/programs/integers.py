@@ -1,0 +1,105 @@
+"""Division of int32 by int32 without a table: what FLOOR_DIV, FLOOR_MOD and DIV of integers do on two streams.
+
+The divisor's magnitude is shifted to the top, its reciprocal made by three steps of Newton's method. The dividend times
+it is the quotient but for a few; what is left of the dividend, divided alike, mends that. The remainder then is less
+than the divisor, and the two are brought to the kernel's rounding. All that wraps at 32 bits is exact, as remainders
+are small; so a divisor of -2^31, whose magnitude is one less in here, has its results, too.
+"""
+
+from tq_hw.compiler.programs.words import (
+    OUT,
+    STREAM_A,
+    STREAM_B,
+    Uop,
+    immediate,
+    low,
+    reg_a,
+    reg_b,
+    rescale,
+    shifted,
+    to,
+)
+from tq_hw.isa.uop import Alu, Multiply, ShiftSource, Source
+from tq_hw.sim.golden.arith import INT32_MIN, wrap_int32
+
+__all__ = ["integer_divide", "integer_power"]
+
+_REST, _DIVISOR, _SIZE, _BACK, _RECIPROCAL, _SIGN, _QUOTIENT, _T = range(8)
+#: Reciprocals of 1/2..1 in Q0.31, half as large, begin with 24/17 - 16/17 x: the error is at most 1/17.
+_SLOPE, _FIRST = (16 << 31) // 17, int(wrap_int32((24 << 31) // 17))
+_STEPS = 3
+
+
+def _number(value: int) -> Uop:
+    """Operand a of one value."""
+    return {"a_source": Source.IMMEDIATE, "immediate": value}
+
+
+def _reciprocal() -> list[Uop]:
+    """From the divisor in stream B: 2^61 by its magnitude, and how far products with it are shifted back."""
+    steps: list[Uop] = []
+    for _ in range(_STEPS):
+        # y + 2 y (1/2 - x y); a little less than 1/2, so that no reciprocal leaves 31 bits.
+        steps += [to(_T, reg_a(_SIZE), reg_b(_RECIPROCAL), multiply=Multiply.HIGH_B),
+                  to(_T, _number((1 << 30) - 2), reg_b(_T), alu=Alu.SUB),
+                  to(_T, reg_a(_T), reg_b(_RECIPROCAL), shifted(1), multiply=Multiply.HIGH_B),
+                  to(_RECIPROCAL, reg_a(_RECIPROCAL), reg_b(_T), alu=Alu.ADD)]
+    return [
+        to(_DIVISOR, _number(0), STREAM_B, alu=Alu.ADD),
+        # Saturated, as the product with -1 is.
+        to(_SIZE, reg_a(_DIVISOR), rescale(INT32_MIN, 0)),
+        to(_SIZE, reg_a(_SIZE), reg_b(_DIVISOR), alu=Alu.MAX),
+        to(_BACK, reg_a(_SIZE), alu=Alu.CLZ), to(_BACK, reg_a(_BACK), immediate(1), alu=Alu.SUB),
+        to(_SIZE, reg_a(_SIZE), reg_b(_BACK), alu=Alu.SHL), to(_BACK, _number(30), reg_b(_BACK), alu=Alu.SUB),
+        to(_RECIPROCAL, reg_a(_SIZE), rescale(_SLOPE, 0)),
+        to(_RECIPROCAL, _number(_FIRST), reg_b(_RECIPROCAL), alu=Alu.SUB), *steps,
+        # 1, or -1 for a divisor below 0.
+        to(_SIGN, reg_a(_DIVISOR), immediate(0), shifted(0), alu=Alu.LESS),
+        to(_SIGN, reg_a(_SIGN), immediate(1), alu=Alu.SHL), to(_SIGN, _number(1), reg_b(_SIGN), alu=Alu.SUB)]
+
+
+def _about(register: int, a: Uop) -> list[Uop]:
+    """What is nearest to `a` by the divisor, or next to it."""
+    return [to(register, a, reg_b(_RECIPROCAL), multiply=Multiply.HIGH_B),
+            to(register, reg_a(register), reg_b(_BACK), shift_source=ShiftSource.SHIFT_B),
+            to(register, reg_a(register), reg_b(_SIGN), low())]
+
+
+def _rest() -> list[Uop]:
+    return [to(_REST, reg_a(_QUOTIENT), reg_b(_DIVISOR), low()), to(_REST, STREAM_A, reg_b(_REST), alu=Alu.SUB)]
+
+
+def integer_divide(op: str) -> list[Uop]:
+    """Stream A by stream B: FLOOR_DIV, FLOOR_MOD, or DIV, which rounds to 0. A divisor of 0 has no result.
+
+    The quotient of -2^31 and -1 is -2^31.
+    """
+    uops = [*_reciprocal(), *_about(_QUOTIENT, STREAM_A), *_rest(), *_about(_T, reg_a(_REST)),
+            to(_QUOTIENT, reg_a(_QUOTIENT), reg_b(_T), alu=Alu.ADD), *_rest(),
+            # 1 where the remainder's sign is not the divisor's: the quotient is one too large.
+            to(_T, reg_a(_REST), reg_b(_SIGN), low()), to(_T, reg_a(_T), immediate(0), alu=Alu.LESS)]
+    if op == "FLOOR_MOD":
+        return [*uops, to(_T, reg_a(_T), reg_b(_DIVISOR), low()), {**reg_a(_REST), **reg_b(_T), "alu": Alu.ADD, **OUT}]
+    if op == "FLOOR_DIV":
+        return [*uops, {**reg_a(_QUOTIENT), **reg_b(_T), "alu": Alu.SUB, **OUT}]
+    # A quotient below 0 with a remainder goes up by 1.
+    return [*uops, to(_QUOTIENT, reg_a(_QUOTIENT), reg_b(_T), alu=Alu.SUB),
+            to(_T, reg_a(_QUOTIENT), immediate(0), alu=Alu.LESS),
+            to(_REST, reg_a(_REST), immediate(0), alu=Alu.NOT_EQUAL), to(_T, reg_a(_T), reg_b(_REST), alu=Alu.AND),
+            {**reg_a(_QUOTIENT), **reg_b(_T), "alu": Alu.ADD, **OUT}]
+
+
+def integer_power(exponent: int) -> list[Uop]:
+    """Power of stream A by squares and products, low 32 bits; the exponent is 0 or more.
+
+    Powers of more than 31 are of 0, 1 and -1 alone, of which only it counts whether the exponent is odd.
+    """
+    exponent = exponent if exponent < 32 else 30 + exponent % 2
+    if exponent == 0:
+        return [{**STREAM_A, **immediate(0), "alu": Alu.AND, "zero_point": 1, **OUT}]
+    uops = [to(0, STREAM_A), to(1, STREAM_A)]
+    for bit in bin(exponent)[3:]:
+        uops.append(to(1, reg_a(1), reg_b(1), low()))
+        if bit == "1":
+            uops.append(to(1, reg_a(1), reg_b(0), low()))
+    return [*uops, {**reg_a(1), **OUT}]

@@ -1,0 +1,163 @@
+"""Arithmetic of integers compiled: quotients next to multiples and powers of two, powers, what is refused."""
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from tq_hw.compiler import compile_model
+from tq_hw.isa.config import PRESETS
+from tq_hw.model.errors import InputError, UnsupportedError
+from tq_hw.model.samples.build import ModelBuilder
+from tq_hw.model.tflite.reader import parse_model
+from tq_hw.sim.executor import execute
+from tq_hw.sim.golden.run import run
+from tq_hw.sim.oracles import ENGINES, Oracle, available
+from tq_hw.sim.rtl.simulate import simulate
+
+LEAST, MOST = -(1 << 31), (1 << 31) - 1
+DIVISIONS = ("FLOOR_DIV", "FLOOR_MOD", "DIV")
+UNARY = ("NEG", "ABS", "SIGN")
+
+
+@pytest.fixture(scope="module")
+def litert() -> Iterator[Oracle]:
+    if not available("litert-ref"):
+        pytest.skip(f'{ENGINES["litert-ref"][0]} is not installed: pip install "tq-hw[oracles]"')
+    with Oracle("litert-ref") as oracle:
+        yield oracle
+
+
+def hostile(rng: np.random.Generator, count: int) -> np.ndarray:
+    """Numbers of all sizes, next to powers of two, and the ends of int32."""
+    near = (np.int64(1) << rng.integers(0, 32, count)) + rng.integers(-2, 3, count)
+    any_size = rng.integers(LEAST, MOST + 1, count) >> rng.integers(0, 31, count)
+    ends = rng.choice([LEAST, LEAST + 1, -1, 0, 1, MOST], count)
+    chosen = rng.choice(3, count, p=(0.45, 0.45, 0.1))
+    return np.clip(np.choose(chosen, (near * rng.choice([-1, 1], count), any_size, ends)), LEAST, MOST)
+
+
+def operands(seed: int, count: int, dtype: str = "int32") -> list[np.ndarray]:
+    """Dividends next to multiples of their divisors now and then; no divisor of 0, and none of -1 for the least."""
+    rng = np.random.default_rng(seed)
+    x, y = hostile(rng, count), hostile(rng, count)
+    if dtype != "int32":
+        x, y = (rng.integers(np.iinfo(dtype).min, np.iinfo(dtype).max + 1, count) for _ in range(2))
+    y = np.where((y == 0) | ((y == -1) & (x == LEAST)), 7, y)
+    product = y * hostile(rng, count) + rng.integers(-1, 2, count)
+    x = np.where((abs(product) <= np.iinfo(dtype).max) & (rng.random(count) < 0.5), product, x)
+    return [x.astype(dtype), y.astype(dtype)]
+
+
+def binary(op: str, dims: tuple[int, ...], dtype: str = "int32") -> bytes:
+    b = ModelBuilder(op)
+    quantized = {} if dtype == "int32" else {"scale": 0.1}
+    return b.build(b.add(op, [b.input(dims, dtype, **quantized) for _ in range(2)]))
+
+
+@pytest.mark.parametrize(("op", "dtype"), [
+    *((op, "int32") for op in DIVISIONS), *((op, dtype) for op in DIVISIONS[:2] for dtype in ("int8", "int16"))])
+def test_quotients_equal_the_engine(litert: Oracle, op: str, dtype: str) -> None:
+    data, inputs = binary(op, (4000,), dtype), operands(1, 4000, dtype)
+    model = parse_model(data, op)
+    expected = litert.run(data, inputs)[0]
+    np.testing.assert_array_equal(run(model, inputs).outputs[0], expected, strict=True)
+    for config in ("tiny", "n16"):
+        found = execute(compile_model(model, PRESETS[config]).program, inputs).outputs[0]
+        np.testing.assert_array_equal(found, expected, strict=True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("op", DIVISIONS)
+def test_many_quotients_equal_golden(op: str) -> None:
+    model = parse_model(binary(op, (100_000,)), op)
+    program = compile_model(model, PRESETS["n16"]).program
+    for seed in range(20):
+        inputs = operands(seed, 100_000)
+        np.testing.assert_array_equal(execute(program, inputs).outputs[0], run(model, inputs).outputs[0])
+
+
+@pytest.mark.parametrize("op", UNARY)
+def test_functions_of_one_equal_the_engine(litert: Oracle, op: str) -> None:
+    b = ModelBuilder(op)
+    data = b.build(b.add(op, [b.input((700,), "int32")]))
+    inputs = [hostile(np.random.default_rng(2), 700).astype(np.int32)]
+    expected = litert.run(data, inputs)[0]
+    found = execute(compile_model(parse_model(data, op), PRESETS["n8"]).program, inputs).outputs[0]
+    np.testing.assert_array_equal(found, expected, strict=True)
+
+
+def powers(exponent: int | list[int]) -> bytes:
+    b = ModelBuilder("powers")
+    return b.build(b.add("POW", [b.input((300,), "int32"), b.constant(exponent)], shape=(300,)))
+
+
+@pytest.mark.parametrize("exponent", [0, 1, 2, 3, 7, 10, 30, 31, 32, 33, 1 << 30])
+def test_powers_equal_the_engine(litert: Oracle, exponent: int) -> None:
+    most = int(MOST ** (1 / exponent)) if exponent else MOST
+    inputs = [np.random.default_rng(exponent).integers(-most, most + 1, 300).astype(np.int32)]
+    inputs[0][:3] = -most, most, 0
+    data = powers(exponent)
+    expected = litert.run(data, inputs)[0]
+    model = parse_model(data, "powers")
+    np.testing.assert_array_equal(run(model, inputs).outputs[0], expected, strict=True)
+    found = execute(compile_model(model, PRESETS["n8"]).program, inputs).outputs[0]
+    np.testing.assert_array_equal(found, expected, strict=True)
+
+
+@pytest.mark.xdist_group("tiny")
+@pytest.mark.parametrize("op", (*DIVISIONS, *UNARY, "POW"))
+def test_equals_golden_on_the_rtl(op: str) -> None:
+    inputs = operands(3, 300)
+    if op in DIVISIONS:
+        data = binary(op, (300,))
+    elif op == "POW":
+        data, inputs = powers(3), [inputs[0] % 1290]
+    else:
+        b = ModelBuilder(op)
+        data, inputs = b.build(b.add(op, [b.input((300,), "int32")])), inputs[:1]
+    model = parse_model(data, op)
+    found = simulate(compile_model(model, PRESETS["tiny"]).program, inputs).outputs[0]
+    np.testing.assert_array_equal(found, run(model, inputs).outputs[0], strict=True)
+
+
+@pytest.mark.parametrize(("data", "inputs", "message"), [
+    *((binary(op, (1,)), (7, 0), f"operator 0 ({op}): a divisor is 0: the engines refuse to run") for op in DIVISIONS),
+    (binary("FLOOR_MOD", (1,)), (LEAST, -1), "operator 0 (FLOOR_MOD): -2147483648 by -1 ends the engines"),
+    (binary("DIV", (1,)), (LEAST, -1), "operator 0 (DIV): -2147483648 by -1 leaves int32, where the engines are "
+     "undefined")])
+def test_inputs_without_a_result(data: bytes, inputs: tuple[int, int], message: str) -> None:
+    with pytest.raises(InputError) as caught:
+        run(parse_model(data, "m"), [np.array([each], np.int32) for each in inputs])
+    assert str(caught.value) == message
+
+
+def test_a_power_that_leaves_int32() -> None:
+    with pytest.raises(InputError) as caught:
+        run(parse_model(powers(3), "m"), [np.full(300, 1291, np.int32)])
+    assert str(caught.value) == "operator 0 (POW): a power leaves int32, where the engine is undefined"
+
+
+def computed_exponent() -> bytes:
+    b = ModelBuilder("m")
+    return b.build(b.add("POW", [b.input((3,), "int32"), b.input((3,), "int32")]))
+
+
+@pytest.mark.parametrize(("data", "found"), [
+    (computed_exponent(), "input 1 (tensor 1, 't1') computed at run time"),
+    (powers(-2), "1 different ones, the least of them -2"),
+    (powers([1, 2] * 150), "2 different ones, the least of them 1")])
+def test_refused_exponents(data: bytes, found: str) -> None:
+    with pytest.raises(UnsupportedError) as caught:
+        compile_model(parse_model(data, "m"), PRESETS["n8"])
+    assert str(caught.value) == ("operator 0 (POW): The exponents must be constants of the model, all equal and 0 or "
+                                 f"more; found {found}")
+
+
+def test_of_other_scales_codes_are_divided_all_the_same(litert: Oracle) -> None:
+    b = ModelBuilder("m")
+    x, y = b.input((256,), scale=0.1, zero_point=5), b.input((256,), scale=3.0, zero_point=-7)
+    data = b.build(b.add("FLOOR_DIV", [x, y], scale=0.02, zero_point=1))
+    inputs = operands(4, 256, "int8")
+    found = execute(compile_model(parse_model(data, "m"), PRESETS["n8"]).program, inputs).outputs[0]
+    np.testing.assert_array_equal(found, litert.run(data, inputs)[0], strict=True)
