@@ -89,6 +89,8 @@ def _logical(state: Legalizer, op: Operator) -> Program:
 
 
 def _compare(state: Legalizer, op: Operator) -> Program:
+    if state.tensor(op, 0).dtype == "bool":
+        return [{**_STREAMS, "alu": Alu[op.op], **OUT}], (None, None), False
     p = elementwise.compare_params(op, state.subgraph)
     tables = (
         multiply_by_quantized_multiplier((_SIGNED - p.zero_point_1) << p.left_shift, p.multiplier_1, p.shift_1),

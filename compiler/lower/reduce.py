@@ -14,6 +14,7 @@ from tq_hw.compiler.ir.strided import blank, copy_between, fill_view
 from tq_hw.compiler.ir.value import Value
 from tq_hw.compiler.lower.constraints import KERNEL_LIMIT
 from tq_hw.compiler.lower.elementwise import CODES, table_pass
+from tq_hw.compiler.lower.integer_walks import walk_integers
 from tq_hw.compiler.lower.legalize import Legalizer, lowers, publish, reshaped
 from tq_hw.compiler.lower.moves import move_view
 from tq_hw.compiler.lower.sixteen_elements import lower_extreme_wide, lower_mean_wide
@@ -79,11 +80,19 @@ def grouped_value(state: Legalizer, op: Operator, axes: tuple[int, ...],
     return value, (1, count, kept)
 
 
+def _integers(state: Legalizer, op: Operator) -> None:
+    axes = reduce.axes(state.constant(op, 1), len(state.tensor(op, 0).shape))
+    publish(state, op, walk_integers(state, op, *grouped_value(state, op, axes)))
+
+
 @lowers("MEAN", "SUM")
 def lower_mean(state: Legalizer, op: Operator) -> None:
     """Images and rows on the array, with weights of one; the others in the vector unit."""
     if state.tensor(op, 0).dtype == "int16":
         lower_mean_wide(state, op)
+        return
+    if state.tensor(op, 0).dtype == "int32":
+        _integers(state, op)
         return
     p, value = reduce.mean_params(op, state.subgraph), state.input(op, 0)
     if p.unsigned:
@@ -131,6 +140,9 @@ def _sum(state: Legalizer, op: Operator, p: reduce.MeanParams, value: Value, raw
 def lower_extreme(state: Legalizer, op: Operator) -> None:
     """Running extreme over rows; of truth values the largest is any, the smallest all."""
     require_same_quantization(op, state.subgraph)
+    if state.tensor(op, 0).dtype == "int32":
+        _integers(state, op)
+        return
     axes = reduce.axes(state.constant(op, 1), len(state.tensor(op, 0).shape))
     if state.tensor(op, 0).dtype == "int16":
         lower_extreme_wide(state, op, axes)
@@ -142,6 +154,9 @@ def lower_extreme(state: Legalizer, op: Operator) -> None:
 @lowers("REDUCE_PROD")
 def lower_product(state: Legalizer, op: Operator) -> None:
     """One factor after the other, in all lanes at once."""
+    if state.tensor(op, 0).dtype == "int32":
+        _integers(state, op)
+        return
     p = product.product_params(op, state.subgraph, state.constant(op, 1))
     value, kept, count = _transposed(state, op, p.axes, True)
     publish(state, op, walk_product(state, op, value, (1, count, kept), p))
@@ -154,7 +169,7 @@ def lower_arg_extreme(state: Legalizer, op: Operator) -> None:
     axis = normalize_axis(int(state.constant(op, 1).reshape(-1)[0]), len(tensor.shape))
     value, shape = grouped_value(state, op, (axis,))
     require(shape[1] < WALK_LIMIT, f"axis {axis} must have less than {WALK_LIMIT} elements, found {shape[1]}")
-    raw = walk_index(state, op, value, shape)
+    raw = (walk_integers if tensor.dtype == "int32" else walk_index)(state, op, value, shape)
     if output.dtype == "int64":
         base, target = blank((raw.size_bytes // 4,), "int32"), blank((raw.size_bytes // 4,), "int64")
         wide = _raw(state, op, (1, 1, 1, 2 * raw.size_bytes))

@@ -169,8 +169,8 @@ def integers(s: Sketch, x: int) -> list[int]:
     else:
         dims = tuple(size if s.chance(0.6) else 1 for size in s.shape(first))
         second = s.b.constant(s.rng.integers(-9, 9, dims).astype(np.int32))
-    if s.chance(0.4):
-        return [first, _whole_numbers(s, first, second)]
+    if s.chance(0.5):
+        return [first, _whole_numbers(s, first, second) if s.chance(0.7) else _whole_reduced(s, first)]
     op = s.pick("ADD", "SUB", "MUL", "MAXIMUM", "MINIMUM", "LESS", "GREATER", "EQUAL")
     return [first, s.b.add(op, [first, second] if s.chance(0.5) else [second, first],
                            options=s.activation() if op in ("ADD", "SUB", "MUL") else {})]
@@ -186,6 +186,17 @@ def _whole_numbers(s: Sketch, x: int, y: int) -> int:
         return s.b.add(op, [x, s.b.constant(s.between(0, 3))])
     y = s.b.add("MAXIMUM", [y, s.b.constant(s.between(1, 9))])
     return s.b.add(op, [x, y], options=s.activation() if op == "DIV" else {})
+
+
+def _whole_reduced(s: Sketch, x: int) -> int:
+    """A sum, product or extreme of int32, or its place."""
+    if not s.shape(x):
+        raise Unfit
+    op, rank = s.pick("SUM", "REDUCE_PROD", "REDUCE_MAX", "REDUCE_MIN", "ARG_MAX", "ARG_MIN"), len(s.shape(x))
+    if op.startswith("ARG"):
+        return s.b.add(op, [x, s.indices(s.between(0, rank - 1))], options={"output_type": "int32"})
+    axes = sorted(s.rng.choice(rank, s.between(1, rank), replace=False).tolist())
+    return s.b.add(op, [x, s.indices(axes)], keep_dims=s.chance(0.6))
 
 
 def types(s: Sketch, x: int) -> list[int]:

@@ -19,6 +19,7 @@ from tq_hw.model.rules.signatures import (
     FLOAT_REDUCTIONS,
     FLOAT_RESIZES,
     KINDS,
+    MIXED_KINDS,
     RANKINGS,
     SIGNATURES,
     Signature,
@@ -30,7 +31,7 @@ from tq_hw.model.rules.variables import check_variables
 __all__ = ["check_model", "check_shapes", "check_signature", "rules_of"]
 
 #: Types of other kinds that need a scale and a zero point.
-_QUANTIZED = {("q8or32", "int8"), ("q8orint", "int8"), ("q8or16or32", "int8"), ("q8or16or32", "int16"),
+_QUANTIZED = {*((kind, dtype) for kind in MIXED_KINDS for dtype in ("int8", "int16")),
               *(("real", dtype) for dtype in KINDS["real"] if dtype != "float32")}
 
 
@@ -86,7 +87,7 @@ def _is_float_move(node: Node) -> bool:
 
 def _of_floats(signature: Signature) -> Signature:
     def changed(slots: tuple[Slot, ...]) -> tuple[Slot, ...]:
-        return tuple(replace(slot, kind="f32") if slot.kind == "data" or slot.kind in (*ACTIVATION_KINDS, "q8or16or32")
+        return tuple(replace(slot, kind="f32") if slot.kind == "data" or slot.kind in (*ACTIVATION_KINDS, *MIXED_KINDS)
                      else slot
                      for slot in slots)
 

@@ -7,14 +7,14 @@ out), `+` one or more of a kind. Operators without a signature have no rules her
 from dataclasses import dataclass
 
 __all__ = ["ACTIVATION_KINDS", "COMPARISONS", "FLOAT_MOVES", "FLOAT_OPERATORS", "FLOAT_REDUCTIONS",
-           "FLOAT_RESIZES", "KINDS", "RANKINGS", "SIGNATURES", "Signature", "Slot"]
+           "FLOAT_RESIZES", "KINDS", "MIXED_KINDS", "RANKINGS", "SIGNATURES", "Signature", "Slot"]
 
-#: Types of each kind. `q8` and `q16` are activations: one scale, one zero point; int32 and int64 of `q8orint`,
-#: `q32` and `q8or16or32` have neither. Where all is known, what begins with q8 or q32 is an integer of either width.
+#: Types of each kind. `q8` and `q16` are activations: one scale, one zero point; what else kinds of `MIXED_KINDS` have
+#: has neither. Where all is known, what begins with q8 or q32 is an integer of either width.
 KINDS = {
     "q8": ("int8",), "q16": ("int16",), "q8or16": ("int8", "int16"),
-    "q8orint": ("int8", "int32", "int64"), "q32": ("int32",), "q8or32": ("int8", "int32"),
-    "q8or16or32": ("int8", "int16", "int32"),
+    "q32": ("int32",), "q8or32": ("int8", "int32"), "q8or16or32": ("int8", "int16", "int32"),
+    "q8orany": ("int8", "int16", "int32", "bool"),
     "w8": ("int8",), "w16": ("int16",),
     "w8or16": ("int8", "int16"), "b32": ("int32",),
     "bias": ("int32", "int64"), "index": ("int32", "int64"), "i32": ("int32",), "bool": ("bool",),
@@ -25,6 +25,7 @@ KINDS = {
     "code16": ("int8", "uint8", "int16"), "f32": ("float32",), "resource": ("resource",),
 }
 ACTIVATION_KINDS = ("q8", "q16", "q8or16", "code", "code16")
+MIXED_KINDS = ("q8or32", "q8or16or32", "q8orany")
 
 #: Operators of one element each that may be float32 inside a model: all of their inputs and outputs then are.
 FLOAT_OPERATORS = (
@@ -61,14 +62,16 @@ _TABLE = {
     "q8or16or32 q8or16or32 -> q8or16or32": "ADD SUB MUL MAXIMUM MINIMUM SQUARED_DIFFERENCE FLOOR_DIV FLOOR_MOD",
     "q32 q32 -> q32": "POW",
     "q32 -> q32": "SIGN",
-    "q8or16or32 q8or16or32 -> bool": " ".join(COMPARISONS),
-    "q8or16 index -> q8or16": "MEAN SUM REDUCE_MAX REDUCE_MIN",
-    "q8orint index -> q8orint": "REDUCE_PROD",
+    "q8or16or32 q8or16or32 -> bool": " ".join(COMPARISONS[:4]),
+    "q8orany q8orany -> bool": " ".join(COMPARISONS[4:]),
+    "q8or16 index -> q8or16": "MEAN",
+    "q8or16or32 index -> q8or16or32": "SUM REDUCE_MAX REDUCE_MIN",
+    "q8or32 index -> q8or32": "REDUCE_PROD",
     "q8or32 q8or32 -> q8or32": "DIV",
     "bool index -> bool": "REDUCE_ANY REDUCE_ALL",
     "index i32 data data -> data": "ONE_HOT",
     "q8 i32 -> q8 i32": "TOPK_V2",
-    "q8 index -> index": " ".join(RANKINGS),
+    "q8or32 index -> index": " ".join(RANKINGS),
     "q8or16 i32 -> q8or16": "RESIZE_BILINEAR RESIZE_NEAREST_NEIGHBOR",
     "data index? -> data": "RESHAPE",
     "data index -> data": "EXPAND_DIMS TRANSPOSE PAD GATHER TILE BROADCAST_TO MIRROR_PAD GATHER_ND",

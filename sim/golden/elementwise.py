@@ -263,12 +263,13 @@ _COMPARISONS: dict[str, Callable[[IntArray, IntArray], Array]] = {
 
 @kernel(*_COMPARISONS)
 def compare(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
-    """Boolean comparison of two tensors, each rescaled by its own scale; of int32 and float32 as they are.
+    """Boolean comparison of two tensors, each rescaled by its own scale; of int32, float32, bool as they are.
 
     LiteRT rescales int16 where it asks whether they are equal; their order is that of the codes, whatever the scales.
     """
-    dtype = require_dtype(op, subgraph, "int8", "int16", "int32", "float32").dtype
-    if dtype in ("int32", "float32") or (dtype == "int16" and op.op not in ("EQUAL", "NOT_EQUAL")):
+    others = ("bool",) if op.op in ("EQUAL", "NOT_EQUAL") else ()
+    dtype = require_dtype(op, subgraph, "int8", "int16", "int32", "float32", *others).dtype
+    if dtype in ("int32", "float32", "bool") or (dtype == "int16" and op.op not in ("EQUAL", "NOT_EQUAL")):
         return [_COMPARISONS[op.op](value(inputs, 0), value(inputs, 1))]
     p = compare_params(op, subgraph)
     first = _rescaled(value(inputs, 0), p.zero_point_1, p.left_shift, p.multiplier_1, p.shift_1)

@@ -17,7 +17,7 @@ from tq_hw.sim.golden.arith import (
 )
 from tq_hw.sim.golden.fixedpoint import count_leading_zeros, one_over_one_plus_x
 from tq_hw.sim.golden.integers import NO_DIVISOR, divided
-from tq_hw.sim.golden.reduce import axes
+from tq_hw.sim.golden.reduce import axes, reduce_integers
 from tq_hw.sim.golden.registry import (
     Array,
     Inputs,
@@ -144,6 +144,8 @@ def product_params(op: Operator, subgraph: Subgraph, axis_values: Array) -> Prod
 @kernel("REDUCE_PROD")
 def reduce_product(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
     """Product over the axes of input 1, one factor after the other."""
+    if require_dtype(op, subgraph, "int8", "int32").dtype == "int32":
+        return reduce_integers(np.multiply, op, inputs)
     p = product_params(op, subgraph, value(inputs, 1))
     x = value(inputs, 0).astype(np.int64) - p.input_zero_point
     kept = [axis for axis in range(x.ndim) if axis not in p.axes]

@@ -93,7 +93,7 @@ def constraint_sixteen_kernel(op: Operator, subgraph: Subgraph) -> str | None:
     return None if tensor is None or tensor.dtype != "int16" else f"int16 for tensor {tensor.index}, {tensor.name!r}"
 
 
-@_rule("tflm", _REFUSED, "ABS")
+@_rule("tflm", _REFUSED, "ABS", "SUM", "REDUCE_MAX", "REDUCE_MIN", "ARG_MAX", "ARG_MIN")
 def constraint_integer_kernel(op: Operator, subgraph: Subgraph) -> str | None:
     """Give it no int32: the engine's kernel does not take it."""
     tensor = input_tensor(op, subgraph, 0)

@@ -30,7 +30,7 @@ from tq_hw.sim.golden.registry import (
     value,
 )
 
-__all__ = ["MeanParams", "axes", "mean_params", "sum_in_order"]
+__all__ = ["MeanParams", "axes", "mean_params", "reduce_integers", "sum_in_order"]
 
 
 @dataclass(frozen=True)
@@ -103,11 +103,21 @@ def _real(op: Operator, x: Array, reduced: tuple[int, ...]) -> list[Array]:
     return [np.asarray(sums / np.float32(count) if op.op == "MEAN" else sums, np.float32)]
 
 
+def reduce_integers(function: np.ufunc, op: Operator, inputs: Inputs) -> list[Array]:
+    """Sums or products of int32 over the axes of input 1, of which the low 32 bits are kept."""
+    x = value(inputs, 0)
+    # numpy's reductions of integers wrap.
+    return [np.asarray(function.reduce(x, axis=axes(value(inputs, 1), x.ndim), dtype=np.int32,
+                                       keepdims=bool_option(op, "keep_dims")))]
+
+
 @kernel("MEAN", "SUM")
 def mean(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
-    """Int8 or int16 mean or sum over the axes of input 1; float32."""
+    """Int8 or int16 mean or sum over the axes of input 1; float32; sums of int32."""
     if value(inputs, 0).dtype == np.float32:
         return _real(op, value(inputs, 0), axes(value(inputs, 1), value(inputs, 0).ndim))
+    if op.op == "SUM" and value(inputs, 0).dtype == np.int32:
+        return reduce_integers(np.add, op, inputs)
     p = mean_params(op, subgraph, value(inputs, 1))
     x = value(inputs, 0)
     x = x.view(np.uint8) if p.unsigned else x
@@ -124,7 +134,7 @@ def reduce_extreme(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Arr
     """Largest or smallest raw value over the axes of input 1; of float32, too."""
     x = value(inputs, 0)
     if x.dtype != np.float32:
-        require_dtype(op, subgraph, "int8", "int16")
+        require_dtype(op, subgraph, "int8", "int16", "int32")
         require_same_quantization(op, subgraph)
     reduced = axes(value(inputs, 1), x.ndim)
     keep_dims = bool_option(op, "keep_dims")
@@ -144,7 +154,7 @@ def reduce_logical(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Arr
 @kernel("ARG_MAX", "ARG_MIN")
 def arg_extreme(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
     """Position of the largest or smallest value along the axis of input 1, the first of ties."""
-    require_dtype(op, subgraph, "int8", "float32")
+    require_dtype(op, subgraph, "int8", "int32", "float32")
     output = output_tensor(op, subgraph)
     require(output.dtype in ("int32", "int64"),
             f"output must be int32 or int64, not {output.dtype}")

@@ -18,6 +18,7 @@ from tq_hw.sim.rtl.simulate import simulate
 LEAST, MOST = -(1 << 31), (1 << 31) - 1
 DIVISIONS = ("FLOOR_DIV", "FLOOR_MOD", "DIV")
 UNARY = ("NEG", "ABS", "SIGN")
+REDUCTIONS = ("SUM", "REDUCE_PROD", "REDUCE_MAX", "REDUCE_MIN", "ARG_MAX", "ARG_MIN")
 
 
 @pytest.fixture(scope="module")
@@ -160,4 +161,44 @@ def test_of_other_scales_codes_are_divided_all_the_same(litert: Oracle) -> None:
     data = b.build(b.add("FLOOR_DIV", [x, y], scale=0.02, zero_point=1))
     inputs = operands(4, 256, "int8")
     found = execute(compile_model(parse_model(data, "m"), PRESETS["n8"]).program, inputs).outputs[0]
+    np.testing.assert_array_equal(found, litert.run(data, inputs)[0], strict=True)
+
+
+def reduction(op: str, dims: tuple[int, ...], axes: int | list[int]) -> bytes:
+    b = ModelBuilder(op)
+    return b.build(b.add(op, [b.input(dims, "int32"), b.constant(axes)],
+                         options={"output_type": "int64"} if op.startswith("ARG") else {"keep_dims": False}))
+
+
+@pytest.mark.parametrize(("dims", "axes"), [((5, 300), [1]), ((300, 7), [0]), ((2, 9, 5, 3), [1, 3]), ((3, 40), [])])
+@pytest.mark.parametrize("op", REDUCTIONS)
+def test_reductions_equal_the_engine(litert: Oracle, op: str, dims: tuple[int, ...], axes: list[int]) -> None:
+    rng, count = np.random.default_rng(6), int(np.prod(dims))
+    data = reduction(op, dims, (axes or [0])[0] if op.startswith("ARG") else axes)
+    model = parse_model(data, op)
+    for values in (hostile(rng, count), rng.integers(-2, 2, count), np.full(count, LEAST), np.full(count, MOST)):
+        inputs = [values.astype(np.int32).reshape(dims)]
+        expected = litert.run(data, inputs)[0]
+        for config in ("tiny", "n16"):
+            found = execute(compile_model(model, PRESETS[config]).program, inputs).outputs[0]
+            np.testing.assert_array_equal(found, expected, strict=True)
+
+
+@pytest.mark.xdist_group("tiny")
+@pytest.mark.parametrize("op", REDUCTIONS)
+def test_reductions_on_the_rtl(op: str) -> None:
+    model = parse_model(reduction(op, (4, 50), 1 if op.startswith("ARG") else [1]), op)
+    inputs = [hostile(np.random.default_rng(7), 200).astype(np.int32).reshape(4, 50)]
+    found = simulate(compile_model(model, PRESETS["tiny"]).program, inputs).outputs[0]
+    np.testing.assert_array_equal(found, run(model, inputs).outputs[0], strict=True)
+
+
+@pytest.mark.parametrize("op", ["EQUAL", "NOT_EQUAL"])
+@pytest.mark.parametrize("dims", [(6, 4), (1, 4), None])
+def test_truth_values_are_compared(litert: Oracle, op: str, dims: tuple[int, ...] | None) -> None:
+    b, rng = ModelBuilder(op), np.random.default_rng(8)
+    x = b.input((6, 4), "bool")
+    data = b.build(b.add(op, [x, b.constant(np.array([True])) if dims is None else b.input(dims, "bool")]))
+    inputs = [rng.random((6, 4)) < 0.5, *([] if dims is None else [rng.random(dims) < 0.5])]
+    found = execute(compile_model(parse_model(data, op), PRESETS["n8"]).program, inputs).outputs[0]
     np.testing.assert_array_equal(found, litert.run(data, inputs)[0], strict=True)

@@ -214,6 +214,24 @@ def whole(rng: Rng, op: str) -> bytes:
     return b.build(b.add(op, [x, b.constant(exponent)]))
 
 
+def integer_reduction(rng: Rng, op: str) -> bytes:
+    b = ModelBuilder(op)
+    op, dims = op.removesuffix(":int32"), shape(rng, most=9)
+    axes = rng.choice(len(dims), int(rng.integers(1, len(dims) + 1)), replace=False).tolist()
+    source = b.input(dims, "int32")
+    if op.startswith("ARG"):
+        source = b.add("MINIMUM", [source, b.constant(pick(rng, 5, 2**31 - 1))])
+        return b.build(b.add(op, [source, b.constant(axes[0])], output_type=pick(rng, "int32", "int64")))
+    return b.build(b.add(op, [source, b.constant(axes)], keep_dims=bool(rng.integers(2))))
+
+
+def equal_truth(rng: Rng, op: str) -> bytes:
+    b = ModelBuilder(op)
+    dims = shape(rng)
+    other = tuple(pick(rng, 1, size, size) for size in dims)
+    return b.build(b.add(op.removesuffix(":bool"), [b.input(dims, "bool"), b.input(other, "bool")]))
+
+
 def from_float(rng: Rng, op: str) -> bytes:
     b = ModelBuilder(op)
     return b.build(b.add("QUANTIZE", [b.input(shape(rng, most=12), "float32")], scale=scale(rng),

@@ -165,11 +165,11 @@ def whole(op: str) -> bytes:
     """One operator of int32."""
     b = ModelBuilder()
     x = b.input((1, 4), "int32")
-    return b.build(b.add(op, [x]))
+    return b.build(b.add(op, [x] if op == "ABS" else [x, b.constant(1)]))
 
 
 #: Operators whose kernels take no int32 in TFLite Micro.
-NOT_INTEGER = ("ABS",)
+NOT_INTEGER = ("ABS", "SUM", "REDUCE_MAX", "REDUCE_MIN", "ARG_MAX", "ARG_MIN")
 #: Operators whose kernels take no int16, by profile, and the index of the tensor that is of it.
 NOT_WIDE = {"tflm": ("REDUCE_MAX", "REDUCE_MIN", "RESIZE_BILINEAR", "LESS", "LESS_EQUAL", "GREATER_EQUAL", "EQUAL",
                      "NOT_EQUAL", "SPACE_TO_DEPTH", "DEPTH_TO_SPACE", "GATHER", "GATHER_ND",
