@@ -48,11 +48,12 @@ Generated from `model/rules/`, `compiler/lower/constraints.py`, compiled layers 
 * float32 may be moved or chosen between them, after a float32 input and before a float32 output, by:
 {moves}.
 * Comparisons of float32 that comes of one tensor each, or of constants, are comparisons of integers: any functions of
-  int8, and functions of int16 that rise or fall with its codes. What SELECT chooses by them is a table, where all comes
-  of one tensor. ARG_MAX and ARG_MIN of float32, moved or not, are those of int8, where all that comes of codes and
-  constants can be at most 256 different numbers.
+  int8, and functions of int16 that rise or fall with its codes. Where all comes of one tensor they are a table, and so
+  is what SELECT chooses by them. ARG_MAX and ARG_MIN of float32, moved or not, are those of int8, where all that comes
+  of codes and constants can be at most 256 different numbers.
 * Operators on integers that follow from shapes and constants become constants when the model is read. CUMSUM of int32
-  becomes additions. IF and WHILE are taken where constants decide them. In no other way are taken, but for float32:
+  and ADD_N of int32 and float32 become additions. IF and WHILE are taken where constants decide them. In no other way
+  are taken, but for float32:
 {known}.
 * Under profile `canon` every integer equalled that of the engines in "equal to", in models of the operator alone with
   random scales, shapes and options. What the tests compared is in `cli/reference/engines.json`, which they write. Under

@@ -30,7 +30,7 @@ __all__ = ["Piece", "find_pieces", "order_of", "used_outputs"]
 _ENTRIES = ("DEQUANTIZE", "CAST")
 #: Operators that may be float32 between codes.
 _INSIDE = (*_ENTRIES, *FLOAT_OPERATORS, *FLOAT_REDUCTIONS, *FLOAT_RESIZES, *COMPARISONS, *MOVES,
-           "CUMSUM")
+           "CUMSUM", "ADD_N")
 #: Types of int8 models.
 _KNOWN = ("int8", "int32", "int64", "bool", "resource")
 

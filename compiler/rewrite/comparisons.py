@@ -1,7 +1,8 @@
 """Comparisons of float32 numbers that come of codes: of integers that are in the same order.
 
-Of bytes and constants each number becomes an int32 that float32's order gives it, by a table. Of int16, whose float32
-numbers rise or fall with the code, a code is compared with the first one that reaches what is on the other side.
+Where all comes of one tensor the result is a table. Of bytes and constants each number becomes an int32 that float32's
+order gives it, by a table. Of int16, whose float32 numbers rise or fall with the code, a code is compared with the
+first one that reaches what is on the other side.
 """
 
 from dataclasses import dataclass
@@ -107,13 +108,20 @@ def _compared(graph: Subject, op: Operator, name: str, output: int) -> list[Oper
                            "within the other's")
 
 
-def _replaced(graph: Subject, op: Operator) -> list[Operator]:
-    """Return what takes the place of a comparison of float32; raise `TqError` with the reason if nothing does."""
-    sides = _side(graph, op, 0), _side(graph, op, 1)
-    if not any(side.source is not None and side.source.dtype == "int16" for side in sides):
-        made: list[Operator] = []
-        inputs = tuple(_keys(graph, op, side, made) for side in sides)
-        return [*made, Operator(op.index, op.op, inputs, op.outputs)]
+def _table(graph: Subject, op: Operator) -> list[Operator] | None:
+    """Return the table that a comparison is where all comes of one tensor, else None."""
+    island = Island(graph, graph.output(op).shape)
+    try:
+        values = island.values(op.outputs[0])
+    except TqError:
+        return None
+    if not island.sources:
+        return None
+    return [Operator(op.index, "TABLE", (island.sources[0].index, graph.add_constant(values)), op.outputs)]
+
+
+def _of_wide(graph: Subject, op: Operator) -> list[Operator]:
+    """Return what takes the place of a comparison with codes of int16."""
     if op.op not in ("EQUAL", "NOT_EQUAL"):
         return _compared(graph, op, op.op, op.outputs[0])
     parts = [graph.add_tensor(graph.output(op)) for _ in range(2)]
@@ -121,6 +129,24 @@ def _replaced(graph: Subject, op: Operator) -> list[Operator]:
         ("LESS", "GREATER"), "LOGICAL_OR")
     first, second = (_compared(graph, op, name, part) for name, part in zip(names, parts, strict=True))
     return [*first, *second, Operator(op.index, join, tuple(parts), op.outputs)]
+
+
+def _replaced(graph: Subject, op: Operator) -> list[Operator]:
+    """Return what takes the place of a comparison of float32; raise `TqError` with the reason if nothing does."""
+    sides = _side(graph, op, 0), _side(graph, op, 1)
+    if any(side.source is not None and side.source.dtype == "int16" for side in sides):
+        try:
+            return _of_wide(graph, op)
+        except UnsupportedError:
+            # A table of int16 takes a pass for each 1,024 codes for which it is true.
+            if (found := _table(graph, op)) is None:
+                raise
+            return found
+    if (found := _table(graph, op)) is not None:
+        return found
+    made: list[Operator] = []
+    inputs = tuple(_keys(graph, op, side, made) for side in sides)
+    return [*made, Operator(op.index, op.op, inputs, op.outputs)]
 
 
 @pattern("TABLE", *COMPARISONS)

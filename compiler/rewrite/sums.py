@@ -1,4 +1,4 @@
-"""CUMSUM: of int32 by additions of the tensor moved on; of float32 between int8 tensors where integers prove the same.
+"""ADD_N, CUMSUM: of int32 by additions; CUMSUM of float32 between int8 tensors where integers prove the same.
 
 A float32 sum of numbers `scale * i` differs from `scale * N`, N the sum of all i, by less than a bound that holds for
 any order of additions. Where no N that a sum can have lies as near to a place where QUANTIZE changes its result, the
@@ -116,6 +116,22 @@ def _integers(source: Tensor, target: Tensor, terms: int) -> tuple[int, int, int
     return (bits, multiplier, shift) if np.array_equal(found, expected) else None
 
 
+@pattern("ADD_N")
+def add_n(graph: Subject, op: Operator) -> Rewrite | None:
+    """One sum after the other, of int32 as of float32."""
+    inputs = [graph.input(op, position) for position in range(len(op.inputs))]
+    if len(inputs) < 2 or inputs[0].dtype not in ("int32", "float32") or any(
+            each.dtype != inputs[0].dtype or each.shape != inputs[0].shape for each in inputs):
+        return None
+    new: list[Operator] = []
+    current = op.inputs[0]
+    for position, index in enumerate(op.inputs[1:], 1):
+        made = op.outputs[0] if position == len(inputs) - 1 else graph.add_tensor(graph.output(op))
+        new.append(Operator(op.index, "ADD", (current, index), (made,), {"fused_activation_function": "NONE"}))
+        current = made
+    return Rewrite([op], new)
+
+
 @pattern("CUMSUM")
 def unused_cumsum(graph: Subject, op: Operator) -> Rewrite | None:
     """Sums that nothing reads any more go."""
@@ -123,4 +139,4 @@ def unused_cumsum(graph: Subject, op: Operator) -> Rewrite | None:
 
 
 #: In the order in which they are tried.
-SUMS = (unused_cumsum, cumsum_by_doubling, float_cumsum)
+SUMS = (add_n, unused_cumsum, cumsum_by_doubling, float_cumsum)

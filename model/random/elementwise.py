@@ -56,6 +56,10 @@ def float_sums(s: Sketch, x: int) -> list[int]:
     """Float32 sums of two tensors or more, as residuals of PyTorch are; some are quantized on the way, or averaged."""
     current, scale, shape = s.b.add("DEQUANTIZE", [x]), s.quantization(x)[0], s.shape(x)
     made = []
+    if s.chance(0.15):
+        others = [s.input(shape) for _ in range(s.between(1, 3))]
+        total = s.b.add("ADD_N", [current, *(s.b.add("DEQUANTIZE", [other]) for other in others)])
+        return [s.b.add("QUANTIZE", [total], **s.out(scale + sum(s.quantization(other)[0] for other in others)))]
     for _ in range(s.between(2, 4)):
         same = [y for y in s.live if s.shape(y) == shape]
         second = s.pick(*same) if s.chance(0.6) else s.input(shape if s.chance(0.7) else shape[-1:])

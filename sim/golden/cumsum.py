@@ -1,7 +1,7 @@
-"""CUMSUM of int32 and float32.
+"""CUMSUM and ADD_N of int32 and float32: one sum after the other; int32 wraps.
 
-Source: `cumsum.cc`, by Eigen's scan: one sum after the other, along one axis, from its end if `reverse`, without the
-element itself if `exclusive`; int32 wraps.
+Sources: `cumsum.cc`, by Eigen's scan: along one axis, from its end if `reverse`, without the element itself if
+`exclusive`; `add_n.h`, on one thread.
 """
 
 import numpy as np
@@ -26,3 +26,18 @@ def cumsum(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
         sums[(*[slice(None)] * axis, slice(0, 1))] = 0
     made = np.ascontiguousarray(np.flip(sums, axis) if bool_option(op, "reverse") else sums)
     return [made if x.dtype == np.float32 else wrap_int32(made.astype(np.int64)).astype(np.int32)]
+
+
+@kernel("ADD_N")
+def add_n(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
+    """Sum of tensors of one shape, in their order."""
+    terms = [value(inputs, position) for position in range(len(op.inputs))]
+    kind = terms[0].dtype
+    require(len(terms) > 1, "the kernel takes two inputs and more")
+    require(kind in (np.int32, np.float32), f"inputs must be int32 or float32, not {kind.name}")
+    require(all(term.dtype == kind and term.shape == terms[0].shape for term in terms),
+            "inputs must share type and shape")
+    made = terms[0] if kind == np.float32 else terms[0].astype(np.int64)
+    for term in terms[1:]:
+        made = made + term
+    return [made if kind == np.float32 else wrap_int32(made).astype(np.int32)]

@@ -83,10 +83,28 @@ def test_a_choice_between_two_tensors_of_int16(litert: Oracle) -> None:
     assert "GREATER_EQUAL" in left or "GREATER" in left
 
 
-def test_int16_that_neither_rises_nor_falls_is_refused() -> None:
+@pytest.mark.parametrize(("op", "number", "left"), [
+    ("LESS", 5.1, ["TABLE"]), ("EQUAL", 3, ["TABLE"]), ("GREATER", None, ["TABLE", "LESS_EQUAL"])])
+def test_int16_that_neither_rises_nor_falls(op: str, number: float | None, left: list[str], litert: Oracle) -> None:
+    """Against a number the result is a table; the tensor itself is compared with places in it."""
+    b = ModelBuilder(op)
+    x = floats(b, (300,), "int16", 1e-3)
+    other = x if number is None else b.constant(np.array(number, np.float32))
+    data = b.build(b.add(op, [b.add("ABS", [b.add("FLOOR", [x])]), other], dtype="bool",
+                         shape=(300,)))
+    assert hold(data, [np.random.default_rng(0).integers(-32768, 32768, 300).astype(np.int16)], litert) == left
+
+
+def test_bytes_of_one_tensor_are_a_table(litert: Oracle) -> None:
+    b = ModelBuilder("one")
+    x = floats(b, (256,), "int8", 0.03, 5)
+    assert hold(b.build(b.add("LESS", [x, b.add("SIN", [x])], dtype="bool")), [EVERY], litert) == ["TABLE"]
+
+
+def test_two_of_int16_that_neither_rise_nor_fall_are_refused() -> None:
     b = ModelBuilder("square")
-    x = b.add("SQUARE", [floats(b, (4,), "int16", 1e-3)])
-    data = b.build(b.add("LESS", [x, b.constant(np.array(1, np.float32))], dtype="bool", shape=(4,)))
+    x, y = (b.add("SQUARE", [floats(b, (4,), "int16", 1e-3)]) for _ in range(2))
+    data = b.build(b.add("LESS", [x, y], dtype="bool"))
     with pytest.raises(UnsupportedError, match=r"operator 1 \(SQUARE\): input 0, .* is float32 computed inside the "
                        r"model \(a comparison with int16 is of numbers that rise or fall with its codes, and one "
                        r"side's lie within the other's\)"):

@@ -1,4 +1,4 @@
-"""CUMSUM: of int32 as LiteRT's, of float32 between int8 tensors as integers, where these prove the same."""
+"""ADD_N and CUMSUM: of int32 as LiteRT's, of float32 between int8 as additions or integers that prove the same."""
 
 
 import numpy as np
@@ -57,3 +57,29 @@ def test_what_is_not_proved_is_refused() -> None:
     """Of these scales every sum of five steps lies just between two codes."""
     with pytest.raises(UnsupportedError, match=r"^operator 1 \(CUMSUM\): input 0, tensor 1 \('t1'\), is float32"):
         compile_model(parse_model(float_sums(8, 0.1, 1.0), "sums"), load_config("n8"))
+
+
+@pytest.mark.parametrize("count", [2, 3, 5])
+def test_add_n_of_int32(litert: Oracle, count: int) -> None:
+    """Sums wrap."""
+    b = ModelBuilder("ints")
+    made = b.add("ADD_N", [b.input((50,), dtype="int32") for _ in range(count)])
+    rng = np.random.default_rng(count)
+    check(litert, b.build(made), [rng.integers(-2**31, 2**31, 50).astype(np.int32) for _ in range(count)])
+
+
+@pytest.mark.parametrize("count", [2, 3, 5])
+def test_add_n_of_float32(litert: Oracle, count: int) -> None:
+    b = ModelBuilder("floats")
+    terms = [b.add("DEQUANTIZE", [b.input((500,), scale=0.03 + 0.011 * at, zero_point=at)]) for at in range(count)]
+    rng = np.random.default_rng(count)
+    check(litert, b.build(b.add("QUANTIZE", [b.add("ADD_N", terms)], scale=0.06, zero_point=-7)),
+          [rng.integers(-128, 128, 500).astype(np.int8) for _ in range(count)])
+
+
+def test_add_n_of_different_shapes_is_refused() -> None:
+    b = ModelBuilder("floats")
+    terms = [b.add("DEQUANTIZE", [b.input((size,), scale=0.03)]) for size in (4, 5)]
+    data = b.build(b.add("QUANTIZE", [b.add("ADD_N", terms)], scale=0.06))
+    with pytest.raises(UnsupportedError, match=r"operator 2 \(ADD_N\): input 0, tensor 1 \('t1'\), is float32"):
+        compile_model(parse_model(data, "sums"), load_config("n8"))
