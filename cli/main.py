@@ -21,6 +21,7 @@ import click
 
 from tq_hw.cli.shared.installed import not_installed
 from tq_hw.cli.shared.options import debug_option, debugging
+from tq_hw.cli.shared.pages import Context
 from tq_hw.cli.shared.text import set_up_streams
 from tq_hw.isa.config import ConfigError
 from tq_hw.isa.encode import EncodeError
@@ -80,6 +81,8 @@ def _drop_output() -> None:
 class _Commands(click.Group):
     """Commands by name, imported one by one."""
 
+    context_class = Context
+
     def make_context(self, info_name: str | None, args: list[str], parent: click.Context | None = None,
                      **extra: Any) -> click.Context:
         """Parse a command line; `--help` and `--version` write here."""
@@ -101,6 +104,7 @@ class _Commands(click.Group):
             return None
         found = getattr(import_module(f"tq_hw.cli.commands.{cmd_name}"), f"{cmd_name}_command")
         assert isinstance(found, click.Command)
+        found.context_class = Context
         return found
 
     def resolve_command(self, ctx: click.Context, args: list[str]

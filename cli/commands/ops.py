@@ -10,7 +10,7 @@ from tq_hw.cli.shared.options import debug_option, json_option, wide_option
 __all__ = ["ops_command"]
 
 _COLUMNS = (Column("operator"), Column("units", least=10, folds=True), Column("cycles/element", number=True),
-            Column("equal to", least=12, folds=True), Column("rules and limits", least=24, folds=True))
+            Column("equal to", least=12, folds=True), Column("rules and limits", least=30, folds=True))
 
 
 @click.command("ops")

@@ -13,6 +13,8 @@ __all__ = ["Column", "layout", "percent", "print_pairs", "print_table", "print_t
 
 _ELLIPSIS = ".."
 _GAPS = (3, 2, 1)
+#: Longer words may be broken where a column folds: file names.
+_LONGEST_WORD = 28
 #: Columns of the names of `print_pairs`, with the space after them.
 _NAME_WIDTH = 13
 
@@ -25,7 +27,7 @@ class Column:
     -------
     name : its head
     number : right-aligned, never cut
-    least : characters that a text may be shortened to, in its middle
+    least : characters that a text may be shortened to, in its middle, or folded to, if no word is longer
     gives_way : the larger, the earlier it is shortened and then left out; 0: it is never left out
     folds : what does not fit continues in the next line, at spaces
     """
@@ -90,7 +92,9 @@ def layout(columns: Sequence[Column], rows: Iterable[Sequence[object]], total: S
     last = [[_cell(value) for value in total]] if total is not None else []
     natural = [max([len(column.name), *(len(row[number]) for row in cells + last)])
                for number, column in enumerate(columns)]
-    gap, widths = _fit(columns, natural, width)
+    least = [max([column.least, *(_longest(row[number]) for row in cells + last if column.folds)])
+             for number, column in enumerate(columns)]
+    gap, widths = _fit(columns, natural, least, width)
     lines = _parts(widths, gap, width)
     for alone in (numbers[0] for numbers in lines[1:] if len(numbers) == 1 and columns[numbers[0]].folds):
         widths[alone] = min(natural[alone], (width or 0) - 2)
@@ -104,7 +108,13 @@ def layout(columns: Sequence[Column], rows: Iterable[Sequence[object]], total: S
     return made
 
 
-def _fit(columns: Sequence[Column], natural: Sequence[int], width: int | None) -> tuple[int, dict[int, int]]:
+def _longest(text: str) -> int:
+    """Return the length of the longest word that must not be broken: a number is one, a path is none."""
+    return max((len(word) for word in text.split() if len(word) <= _LONGEST_WORD), default=0)
+
+
+def _fit(columns: Sequence[Column], natural: Sequence[int], least: Sequence[int], width: int | None
+         ) -> tuple[int, dict[int, int]]:
     """Return the gap, and the widths of the columns that are shown, by number."""
     widths = dict(enumerate(natural))
     if width is None:
@@ -116,7 +126,7 @@ def _fit(columns: Sequence[Column], natural: Sequence[int], width: int | None) -
         for number in order:
             over = sum(widths.values()) + gap * (len(widths) - 1) - width
             if over > 0:
-                widths[number] = max(min(columns[number].least, widths[number]), widths[number] - over)
+                widths[number] = max(min(least[number], widths[number]), widths[number] - over)
         if sum(widths.values()) + gap * (len(widths) - 1) <= width:
             return gap, widths
     for number in order:
@@ -145,7 +155,7 @@ def _parts(widths: dict[int, int], gap: int, width: int | None) -> list[list[int
 def _row(row: Sequence[str], columns: Sequence[Column], widths: dict[int, int], lines: Sequence[Sequence[int]],
          gap: int) -> list[str]:
     """Return a row's lines; a column that folds takes further ones."""
-    folded = {number: textwrap.wrap(row[number], widths[number]) or [""]
+    folded = {number: textwrap.wrap(row[number], widths[number], break_on_hyphens=False) or [""]
               for number in widths if columns[number].folds and len(row[number]) > widths[number]}
     made = []
     for position, numbers in enumerate(lines):

@@ -48,6 +48,15 @@ def test_rules_are_folded_at_spaces() -> None:
         "name   rules", "-" * 20, "ADD    Keep one type", "       for all.", "ABS"]
 
 
+@pytest.mark.parametrize("width", [24, 28, 40, 60, 80])
+def test_words_are_folded_whole(width: int) -> None:
+    columns = (Column("what"), Column("state", least=8, folds=True), Column("if missing", least=8, folds=True))
+    rows = [("tflite-micro", "0.dev20261023182759", ""), ("array", "array (depthwise), vector", "make the demo")]
+    words = "\n".join(layout(columns, rows, None, width)).split()
+    assert {"0.dev20261023182759", "tflite-micro", "(depthwise),", "vector"} <= set(words)
+    assert max(map(len, layout(columns, rows, None, width))) <= width
+
+
 def test_the_middle_gives_way() -> None:
     assert [shortened("abcdefgh", width) for width in (8, 7, 5, 4, 3)] == [
         "abcdefgh", "abc..gh", "ab..h", "a..h", "abc"]

@@ -1,0 +1,54 @@
+"""Help pages that fit any terminal: click's own are never narrower than 50 columns."""
+
+import shutil
+import textwrap
+from collections.abc import Iterable
+
+import click
+
+__all__ = ["Context"]
+
+#: Below this an option's text stands under its name: beside it there would be room for a word or two.
+_NARROW = 60
+#: Widest page, and narrowest: below it lines are longer than the terminal, and words whole.
+_WIDEST, _NARROWEST = 100, 30
+_INDENT = 4
+
+
+def _lines(text: str, width: int) -> list[str]:
+    """Break a text at spaces; names of options have hyphens, at which a line must not end."""
+    return textwrap.wrap(text, width, break_on_hyphens=False)
+
+
+class _Formatter(click.HelpFormatter):
+    """A page as wide as the terminal; `max_width` is what click would have it at most."""
+
+    def __init__(self, indent_increment: int = 2, width: int | None = None, max_width: int | None = None) -> None:
+        if width is None:
+            width = max(min(shutil.get_terminal_size().columns, max_width or _WIDEST) - 2, _NARROWEST)
+        super().__init__(indent_increment, width, max_width)
+
+    def write_text(self, text: str) -> None:
+        """Write paragraphs."""
+        margin = " " * self.current_indent
+        self.write("\n".join("".join(f"{margin}{line}\n" for line in _lines(part, self.width - len(margin)))
+                             for part in text.split("\n\n")))
+
+    def write_dl(self, rows: Iterable[tuple[str, str]], col_max: int = 30, col_spacing: int = 2) -> None:
+        """Write names and what they mean: beside each other, or below where the page is narrow."""
+        rows, margin = list(rows), " " * self.current_indent
+        narrow = self.width < _NARROW
+        column = _INDENT if narrow else min(max((len(name) for name, _ in rows), default=0), col_max) + col_spacing
+        for name, text in rows:
+            names = _lines(name, self.width - len(margin))
+            lines = _lines(text, self.width - len(margin) - column)
+            if lines and not narrow and len(name) <= column - col_spacing:
+                names = [f"{name:{column}}{lines.pop(0)}"]
+            self.write("".join(f"{margin}{line}\n" for line in names))
+            self.write("".join(f"{margin}{'':{column}}{line}\n" for line in lines))
+
+
+class Context(click.Context):
+    """A context whose help pages fit the terminal."""
+
+    formatter_class = _Formatter
