@@ -36,7 +36,7 @@ _REQUEST_BYTES, _ANSWER_BYTES = 12 + CRC_BYTES, 8 + CRC_BYTES
 #: Bytes that take as long as a request without data.
 _BASE_BYTES = 64
 #: Wait for an answer, plus the time on the wire: at first (for the largest request), at least, at most.
-_FIRST_WAIT, _LEAST_WAIT, _MOST_WAIT = 0.3, 0.02, 0.5
+_FIRST_WAIT, _LEAST_WAIT, _MOST_WAIT = 1, 0.02, 2
 #: How much longer to wait after each failure.
 _BACK_OFF = 1.5
 #: How much slower the board is taken for after each silence.

@@ -83,12 +83,17 @@ def _check(subject: Subject | MixedSubject, shapes: InputShapes, inputs: list[In
     return (None if subject.model is None else difference is None), difference
 
 
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}{'s' * (number != 1)}"
+
+
 def _print_board(report: Report) -> None:
     microseconds = report["cycles"] / report["clock_hz"] * 1e6
     lines = [("on the board", f"{microseconds:,.1f} us at {report['clock_hz'] / 1e6:g} MHz"),
              ("upload", f"{report['upload_bytes']:,} bytes in {report['upload_seconds']:.2f} s, "
                         f"{report['upload_bytes_per_second']:,} bytes per second"),
-             ("link", f"{report['repeats']} requests repeated, {report['resets']} resets of the board")]
+             ("link", f"{_count(report['repeats'], 'request')} repeated, {_count(report['resets'], 'reset')} of the "
+                      "board")]
     if report["bench"] is not None:
         for key, unit in (("cycles", "cycles"), ("microseconds", "us"), ("host_seconds", "s with the link")):
             one = report["bench"][key]

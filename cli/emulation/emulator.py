@@ -22,7 +22,7 @@ __all__ = ["MOST_MEMORY_BYTES", "BadLine", "Emulator", "board_design"]
 MOST_MEMORY_BYTES = 64 << 20
 
 #: Cycles between looks at the line while the accelerator runs.
-_SLICE_CYCLES = 5_000
+_SLICE_CYCLES = 1_000
 #: Cycles after the last byte that came.
 _AFTER_CYCLES = 200
 #: The link's gap, in time of the host.

@@ -1,5 +1,6 @@
 """Link and device against a board in Python, over lines that are good, bad, and dead."""
 
+import time
 from dataclasses import replace
 
 import numpy as np
@@ -10,7 +11,7 @@ from networks import compiled, stateful_program, stored
 from tq_hw.boards.link.device import Device, MachineError
 from tq_hw.boards.link.host import Link
 from tq_hw.boards.link.port import LinkError, SerialPort
-from tq_hw.boards.link.protocol import REQUEST_SYNC, Answer, Identity, Receiver, Request, Result
+from tq_hw.boards.link.protocol import MOST_BYTES, REQUEST_SYNC, Answer, Identity, Receiver, Request, Result
 from tq_hw.boards.link.room import memory_bytes
 from tq_hw.isa.control import NO_RUN, Status
 from tq_hw.isa.layout import Unit
@@ -302,6 +303,33 @@ def test_a_peer_that_says_anything_is_refused_or_believed_in_time(seed: int) -> 
         assert identity.version == 1
         assert identity.clock_hz > 0
         assert identity.memory_base + identity.memory_bytes <= 1 << 32
+
+
+def test_a_slow_board_is_waited_for(program: Program) -> None:
+    """As an emulated one on a busy computer is."""
+    slow_seconds = 0.4
+    board = AcceleratorBoard(program)
+
+    class Slow:
+        byte_seconds = 0.0
+
+        def __init__(self) -> None:
+            self.line = BadLine(board)
+            self.due = 0.0
+
+        def write(self, data: bytes) -> None:
+            self.due = time.monotonic() + slow_seconds
+            self.line.write(data)
+
+        def read(self, wait_seconds: float) -> bytes:
+            early = self.due - time.monotonic()
+            time.sleep(max(min(early, wait_seconds), 0))
+            return self.line.read(0) if early <= wait_seconds else b""
+
+    link = Link(Slow())
+    base = link.open().memory_base
+    link.write_memory(base, bytes(range(MOST_BYTES)))
+    assert (link.read_memory(base + 7, 4), link.repeats) == (bytes(range(7, 11)), 0)
 
 
 def test_a_board_of_another_version_is_refused(program: Program) -> None:
