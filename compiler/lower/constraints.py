@@ -114,6 +114,24 @@ def constraint_constant_geometry(op: Operator, subgraph: Subgraph) -> str | None
     return _first_computed(op, subgraph, range(1, len(op.inputs)))
 
 
+@_limits("REVERSE_SEQUENCE")
+def constraint_constant_lengths(op: Operator, subgraph: Subgraph) -> str | None:
+    """The lengths must be constants of the model."""
+    return _first_computed(op, subgraph, (1,))
+
+
+@_limits("SPARSE_TO_DENSE")
+def constraint_constant_indices(op: Operator, subgraph: Subgraph) -> str | None:
+    """Indices and shape must be constants of the model."""
+    return _first_computed(op, subgraph, (0, 1))
+
+
+@_limits("DILATE", "FILL")
+def constraint_constant_sizes(op: Operator, subgraph: Subgraph) -> str | None:
+    """Steps and sizes must be constants of the model."""
+    return _first_computed(op, subgraph, (1 if op.op == "DILATE" else 0,))
+
+
 @_limits("DYNAMIC_UPDATE_SLICE")
 def constraint_constant_start(op: Operator, subgraph: Subgraph) -> str | None:
     """The start must be a constant of the model."""

@@ -38,6 +38,11 @@ LOWERINGS: dict[str, Lowering] = {}
 _STORED = ("int8", "uint8", "int16", "int32", "int64", "bool")
 
 
+#: Operators that no machine of fixed shapes can have, and what would help.
+_WHY = {"WHERE": "WHERE has as many results as elements are true, which no shape says: choose by a mask with "
+                 "SELECT_V2, or keep a fixed number with TOPK_V2"}
+
+
 def lowers(*names: str) -> Callable[[Lowering], Lowering]:
     """Register the decorated function for each operator in `names`."""
     def add(function: Lowering) -> Lowering:
@@ -173,7 +178,8 @@ def _refuse_unknown(subgraph: Subgraph) -> None:
     if places:
         found = ", ".join(f"{name} (operator {at[0]})" if len(at) == 1 else f"{name} ({len(at)}, the first is operator "
                           f"{at[0]})" for name, at in sorted(places.items(), key=lambda item: item[1][0]))
-        raise UnsupportedError(f"not supported: {found}; `tq-hw ops` lists the operators that are")
+        why = "".join(f"; {_WHY[name]}" for name in places if name in _WHY)
+        raise UnsupportedError(f"not supported: {found}; `tq-hw ops` lists the operators that are{why}")
 
 
 def legalize(model: Model, patterns: Sequence[Pattern] = (), machine: Sequence[Pattern] = ()) -> Graph:

@@ -57,6 +57,7 @@ from tq_hw.model.random.movement import (
     unpack,
 )
 from tq_hw.model.random.rearrange import (
+    among,
     choice,
     divided,
     float_choices,
@@ -115,7 +116,8 @@ RECIPES: dict[str, Recipe] = {
     "pad": Recipe("move", 4, pad, True),
     "space": Recipe("move", 3, space, True), "blocks": Recipe("move", 3, blocks, True),
     "repeated": Recipe("move", 3, repeated, True), "reversed_axes": Recipe("move", 2, reversed_axes, True),
-    "mirrored": Recipe("move", 2, mirrored, True), "places": Recipe("part", 2, places, True),
+    "mirrored": Recipe("move", 2, mirrored, True), "among": Recipe("move", 2, among, True),
+    "places": Recipe("part", 2, places, True),
     "choice": Recipe("other", 3, choice, True), "logical": Recipe("other", 2, logical),
     "divided": Recipe("element", 2, divided), "hot": Recipe("other", 1, hot), "top": Recipe("other", 1, top),
     "compare": Recipe("other", 2, compare), "arg": Recipe("other", 2, arg), "integers": Recipe("other", 1, integers),

@@ -8,8 +8,8 @@ import numpy as np
 from tq_hw.model.random.elementwise import compare
 from tq_hw.model.random.sketch import Sketch, Unfit
 
-__all__ = ["choice", "divided", "float_choices", "hot", "logical", "mirrored", "places", "repeated", "reversed_axes",
-           "top"]
+__all__ = ["among", "choice", "divided", "float_choices", "hot", "logical", "mirrored", "places", "repeated",
+           "reversed_axes", "top"]
 
 
 def repeated(s: Sketch, x: int) -> list[int]:
@@ -33,6 +33,32 @@ def reversed_axes(s: Sketch, x: int) -> list[int]:
         raise Unfit
     first = s.between(0, rank - 1)
     return [s.b.add("REVERSE_V2", [x, s.indices(range(first, s.between(first, rank - 1) + 1))])]
+
+
+def among(s: Sketch, x: int) -> list[int]:
+    """Elements among others: on diagonals, at steps, at places, or turned round as far as lengths say."""
+    tensor, shape = s.b.tensors[x], s.shape(x)
+    if not shape or len(shape) > 4 or tensor.dtype == "bool":
+        raise Unfit
+    same: dict[str, Any] = {} if tensor.quantization is None else s.like(x)
+    value = s.b.constant(np.array(s.between(0, 100), tensor.dtype), **same)
+    if len(shape) > 1 and tensor.dtype != "int8" and s.chance(0.5):
+        along, batch = (int(axis) for axis in s.rng.choice(len(shape), 2, replace=False))
+        return [s.b.add("REVERSE_SEQUENCE", [x, s.indices(s.rng.integers(0, shape[along] + 1, shape[batch]))],
+                        options={"seq_dim": along, "batch_dim": batch})]
+    if len(shape) > 1 and s.chance(0.4):
+        line = s.b.add("GATHER", [x, s.indices(0)], axis=len(shape) - 1, batch_dims=0)
+        if s.shape(line)[-1] == min(shape[-2:]):
+            return [s.b.add("MATRIX_SET_DIAG", [x, line])]
+    if s.chance(0.3) and math.prod(shape) * shape[-1] <= s.most_elements and len(shape) < 4:
+        return [s.b.add("MATRIX_DIAG", [x])]
+    steps = [s.pick(1, 1, 2, 3) for _ in shape]
+    if len(shape) == 1 and tensor.dtype != "int16" and s.chance(0.6):
+        places = s.rng.integers(0, 2 * shape[0], shape[0])
+        return [s.b.add("SPARSE_TO_DENSE", [s.indices(places), s.indices([2 * shape[0]]), x, value])]
+    if math.prod(size * step for size, step in zip(shape, steps, strict=True)) > 2 * s.most_elements:
+        raise Unfit
+    return [s.b.add("DILATE", [x, s.indices(steps), value])]
 
 
 def mirrored(s: Sketch, x: int) -> list[int]:

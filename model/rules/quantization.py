@@ -125,13 +125,15 @@ def _data_tensors(node: Node) -> Sequence[Tensor]:
         return [node.input(1), node.input(2), *node.outputs()]
     if op == "ONE_HOT":
         return [node.input(2), node.input(3), *node.outputs()]
-    if op == "DYNAMIC_UPDATE_SLICE":
+    if op in ("DYNAMIC_UPDATE_SLICE", "MATRIX_SET_DIAG"):
         return [node.input(0), node.input(1), *node.outputs()]
     if op == "TOPK_V2":
         return [node.input(0), node.output()]
-    if op == "PADV2":
+    if op == "SPARSE_TO_DENSE":
+        return [node.input(2), node.input(3), *node.outputs()]
+    if op in ("PADV2", "DILATE"):
         return [node.input(0), node.input(2), *node.outputs()]
-    if op in ("SPLIT", "EMBEDDING_LOOKUP", "SCATTER_ND"):
+    if op in ("SPLIT", "EMBEDDING_LOOKUP", "SCATTER_ND", "FILL"):
         return [node.input(1), *node.outputs()]
     return [source_of(node), *node.outputs()]
 

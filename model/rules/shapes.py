@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 from tq_hw.model.rules.node import Node
 from tq_hw.model.rules.shapes_move import MOVE_SHAPES
+from tq_hw.model.rules.shapes_place import PLACE_SHAPES
 from tq_hw.model.rules.shapes_repeat import REPEAT_SHAPES, broadcast
 from tq_hw.model.rules.shapes_slice import SLICE_SHAPES
 
@@ -249,4 +250,4 @@ _GROUPS: dict[_Rule, str] = {
     _shape: "SHAPE", _svdf: "SVDF", _lstm: "UNIDIRECTIONAL_SEQUENCE_LSTM",
 }
 _SHAPES: dict[str, _Rule] = {op: rule for rule, ops in _GROUPS.items() for op in ops.split()}
-_SHAPES |= MOVE_SHAPES | REPEAT_SHAPES | SLICE_SHAPES
+_SHAPES |= MOVE_SHAPES | PLACE_SHAPES | REPEAT_SHAPES | SLICE_SHAPES

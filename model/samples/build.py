@@ -180,9 +180,9 @@ class ModelBuilder:
 
 def _data_position(op: str) -> int:
     """Return the position of the input that gives dtype and quantization."""
-    if op in ("SPLIT", "EMBEDDING_LOOKUP", "SELECT", "SELECT_V2", "SCATTER_ND"):
+    if op in ("SPLIT", "EMBEDDING_LOOKUP", "SELECT", "SELECT_V2", "SCATTER_ND", "FILL"):
         return 1
-    return 2 if op in ("TRANSPOSE_CONV", "ONE_HOT") else 0
+    return 2 if op in ("TRANSPOSE_CONV", "ONE_HOT", "SPARSE_TO_DENSE") else 0
 
 
 def _output_dtype(op: str, source: str, options: dict[str, OptionValue]) -> str:

@@ -113,6 +113,29 @@ def _whole(op: str, *constants: Any) -> _Layer:
     return add
 
 
+def _sparse(b: ModelBuilder, x: int) -> int:
+    default = b.constant(np.array(3, np.int8), scale=_SCALE, zero_point=3)
+    return b.add("SPARSE_TO_DENSE", [b.constant(np.arange(0, 400, 2)), b.constant([400]), x, default])
+
+
+def _dilated(b: ModelBuilder, x: int) -> int:
+    value = b.constant(np.array(3, np.int8), scale=_SCALE, zero_point=3)
+    return b.add("DILATE", [x, b.constant([1, 2, 2, 1]), value])
+
+
+def _sequences(b: ModelBuilder, x: int) -> int:
+    return b.add("REVERSE_SEQUENCE", [b.input((8, 32, 16), "int16", scale=_SCALE), b.constant(list(range(16, 32, 2)))],
+                 seq_dim=1, batch_dim=0)
+
+
+def _filled(b: ModelBuilder, x: int) -> int:
+    return b.add("FILL", [b.constant(list(_SHAPE)), b.input((), scale=_SCALE)])
+
+
+def _set(b: ModelBuilder, x: int) -> int:
+    return b.add("MATRIX_SET_DIAG", [x, b.input((4, 64), scale=_SCALE, zero_point=3)])
+
+
 def _truth(op: str) -> _Layer:
     def add(b: ModelBuilder, x: int) -> int:
         return b.add(op, [b.input(_SHAPE, "bool"), b.constant([1, 2])], keep_dims=True)
@@ -221,6 +244,8 @@ _LAYERS: dict[str, tuple[tuple[int, ...], _Layer]] = {
     "DIV": (_SHAPE, _divided), "REDUCE_PROD": (_SHAPE, _plain("REDUCE_PROD", [3], out=1e10, keep_dims=True)),
     **{op: (_SHAPE, _whole(op, np.arange(1, 17))) for op in ("FLOOR_DIV", "FLOOR_MOD")},
     "POW": (_SHAPE, _whole("POW", 3)), "SIGN": (_SHAPE, _whole("SIGN")),
+    "REVERSE_SEQUENCE": (_SHAPE, _sequences), "SPARSE_TO_DENSE": ((200,), _sparse), "DILATE": (_SHAPE, _dilated),
+    "MATRIX_DIAG": ((4, 64), _plain("MATRIX_DIAG")), "FILL": (_SHAPE, _filled), "MATRIX_SET_DIAG": ((4, 64, 64), _set),
     **{op: (_SHAPE, _truth(op)) for op in ("REDUCE_ANY", "REDUCE_ALL")},
     "ONE_HOT": ((64, 100), _one_hot), "TOPK_V2": ((64, 100), _top_k),
     "TILE": ((1, 16, 16, 16), _plain("TILE", [1, 2, 2, 1])),

@@ -11,6 +11,7 @@ from tq_hw.sim.golden import (
     logical,
     movement,
     pair,
+    place,
     pointwise,
     pooling,
     product,
@@ -30,8 +31,8 @@ from tq_hw.sim.golden.registry import KERNELS
 
 __all__ = ["FAMILIES", "KERNELS"]
 
-FAMILIES = (activation, conv, cumsum, elementwise, fully_connected, integers, logical, movement, pair, pooling, product,
-            quantize, ranking, rearrange, recurrent, reduce, resize, slicing, soft_float, softmax, svdf)
+FAMILIES = (activation, conv, cumsum, elementwise, fully_connected, integers, logical, movement, pair, place, pooling,
+            product, quantize, ranking, rearrange, recurrent, reduce, resize, slicing, soft_float, softmax, svdf)
 pointwise.load_all()
 for _name in FLOAT_OPERATORS:
     KERNELS[_name] = either(KERNELS.get(_name))

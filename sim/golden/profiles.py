@@ -74,7 +74,8 @@ def _rule(profile: str, why: str, *ops: str) -> Callable[[Rule], Rule]:
 
 
 @_rule("tflm", _REFUSED, "RELU_N1_TO_1", "RELU_0_TO_1", "GELU", "EXP", "LOG", "POW", "SIGN", "TILE", "SELECT",
-       "SCATTER_ND", "REDUCE_PROD", "REDUCE_ANY", "ONE_HOT", "TOPK_V2", "NEG", "SQRT", "FLOOR_DIV", "FLOOR_MOD")
+       "SCATTER_ND", "REDUCE_PROD", "REDUCE_ANY", "ONE_HOT", "TOPK_V2", "NEG", "SQRT", "FLOOR_DIV", "FLOOR_MOD",
+       "REVERSE_SEQUENCE", "MATRIX_DIAG", "MATRIX_SET_DIAG", "DILATE", "SPARSE_TO_DENSE")
 def constraint_tflm_kernel(op: Operator, subgraph: Subgraph) -> str | None:
     """Use an operator that the engine has."""
     tensor = input_tensor(op, subgraph, 0)
@@ -98,6 +99,13 @@ def constraint_integer_kernel(op: Operator, subgraph: Subgraph) -> str | None:
     """Give it no int32: the engine's kernel does not take it."""
     tensor = input_tensor(op, subgraph, 0)
     return None if tensor is None or tensor.dtype != "int32" else f"int32 for tensor {tensor.index}, {tensor.name!r}"
+
+
+@_rule("tflm", _REFUSED, "FILL")
+def constraint_tflm_fill(op: Operator, subgraph: Subgraph) -> str | None:
+    """Fill with int8, int32 or float32."""
+    tensor = input_tensor(op, subgraph, 1)
+    return None if tensor is None or tensor.dtype in ("int8", "int32", "float32") else tensor.dtype
 
 
 @_rule("litert", _UNDEFINED, "SUM")

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from random_places import PLACES
 
 from tq_hw.model.samples.build import ModelBuilder
 from tq_hw.model.tflite.reader import parse_model
@@ -272,7 +273,7 @@ def shape_of(rng: Rng, op: str) -> bytes:
     return b.build(b.add(op, [source(rng, b, shape(rng))]))
 
 
-BOTH, REF = ("litert-ref", "tflm"), ("litert-ref",)
+BOTH, REF, TFLM = ("litert-ref", "tflm"), ("litert-ref",), ("tflm",)
 #: Operator -> generator, engines that run it: TFLite Micro pads SPACE_TO_BATCH_ND with an unset value.
 OPERATORS: dict[str, tuple[Callable[[Rng, str], bytes], tuple[str, ...]]] = {
     "CONCATENATION": (concatenation, BOTH), "RESHAPE": (reshape, BOTH), "SQUEEZE": (squeeze, BOTH),
@@ -287,6 +288,7 @@ OPERATORS: dict[str, tuple[Callable[[Rng, str], bytes], tuple[str, ...]]] = {
     "MIRROR_PAD": (mirror_pad, BOTH), "GATHER_ND": (gather_nd, BOTH), "SCATTER_ND": (scatter_nd, REF),
     "DYNAMIC_UPDATE_SLICE": (update_slice, BOTH), "SELECT": (select, REF), "SELECT_V2": (select, BOTH),
     "LOGICAL_AND": (logical, BOTH), "LOGICAL_OR": (logical, BOTH), "LOGICAL_NOT": (logical, BOTH),
+    **{op: (generate, REF) for op, generate in PLACES.items()}, "FILL:tflm": (PLACES["FILL"], TFLM),
 }
 
 
