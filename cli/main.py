@@ -9,6 +9,7 @@ target was missed; 5 device or link error; 130 interrupted.
 import errno
 import os
 import select
+import signal
 import sys
 import traceback
 from collections.abc import Iterator, Sequence
@@ -183,8 +184,16 @@ def run(arguments: Sequence[str]) -> int:
         return code
 
 
+def _end_in_order() -> None:
+    """Let a signal that ends the program be as Ctrl-C: tools that run are ended, what is half written is removed."""
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, signal.default_int_handler)
+
+
 def main() -> None:
     """Entry point of the installed program."""
+    _end_in_order()
     set_up_streams()
     code = run(sys.argv[1:])
     try:

@@ -111,7 +111,8 @@ def test_reader_that_closes_the_pipe_is_no_error() -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, b"{", b"")
 
 
-def test_interrupt_is_130_without_traceback(model: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_interrupt_is_130_without_traceback(model: Path, tmp_path: Path, number: signal.Signals) -> None:
     os.mkfifo(tmp_path / "in.npz")
     process = subprocess.Popen([sys.executable, "-m", "tq_hw.cli", "sim", model.name, "--engine", "golden", "--inputs",
                                 "in.npz"], cwd=tmp_path, stderr=subprocess.PIPE,
@@ -120,7 +121,7 @@ def test_interrupt_is_130_without_traceback(model: Path, tmp_path: Path) -> None
     # Opening the pipe blocks until the program has it open too.
     with (tmp_path / "in.npz").open("wb"):
         time.sleep(0.1)
-        process.send_signal(signal.SIGINT)
+        process.send_signal(number)
         _, message = process.communicate(timeout=30)
     assert (process.returncode, message) == (130, b"\ntq-hw: interrupted\n")
 
