@@ -3,6 +3,7 @@
 from tq_hw.compiler.ir.staged import Flat
 from tq_hw.compiler.ir.value import TYPE_CODES, Value, element_count
 from tq_hw.compiler.lower.legalize import Legalizer
+from tq_hw.compiler.programs.divide import divide_wide_program
 from tq_hw.compiler.programs.sixteen import clamped
 from tq_hw.compiler.programs.words import (
     OUT,
@@ -19,7 +20,7 @@ from tq_hw.compiler.programs.words import (
 )
 from tq_hw.isa.uop import Alu, Source
 from tq_hw.model.graph import Operator, Subgraph
-from tq_hw.sim.golden import activation, elementwise
+from tq_hw.sim.golden import activation, elementwise, product
 
 __all__ = ["lower_binary_wide"]
 
@@ -53,6 +54,8 @@ def _binary(op: Operator, subgraph: Subgraph) -> tuple[Uop, ...]:
         m = elementwise.mul_params(op, subgraph)
         return (to(0, _STREAMS, low()),
                 *clamped({**reg_a(0), **rescale(m.multiplier, m.shift)}, m.act_min, m.act_max))
+    if op.op == "DIV":
+        return tuple(divide_wide_program(product.div_params(op, subgraph)))
     if op.op == "PRELU":
         return _prelu(op, subgraph)
     if op.op in ("EQUAL", "NOT_EQUAL"):

@@ -1,18 +1,21 @@
-"""DIV of int8: `reference/div.h` step by step on two streams of bytes.
+"""DIV of int8 and int16: `reference/div.h` step by step on two streams.
 
 The divisor and, with it, the dividend change their sign where it is negative. The dividend is shifted to the top and
-multiplied by the reciprocal, a table by the divisor, then by the quotient of the scales; leading zeros say how far the
-result is shifted back.
+multiplied by the reciprocal, of int8 a table by the divisor, then by the quotient of the scales; leading zeros say how
+far the result is shifted back.
 """
 
 import numpy as np
 
 from tq_hw.compiler.ir.value import IntArray
-from tq_hw.compiler.programs.words import OUT, STREAM_A, STREAM_B, Uop, immediate, low, reg_a, reg_b, to
+from tq_hw.compiler.programs.sixteen import clamped
+from tq_hw.compiler.programs.words import OUT, STREAM_A, STREAM_B, Uop, immediate, low, reg_a, reg_b, rescale, to
 from tq_hw.isa.uop import Alu, Multiply, Rounding, ShiftSource, Source
+from tq_hw.sim.golden.arith import INT32_MIN
+from tq_hw.sim.golden.fixedpoint import RECIPROCAL_SLOPE, RECIPROCAL_START
 from tq_hw.sim.golden.product import DivParams, reciprocals
 
-__all__ = ["divide_program", "reciprocal_table"]
+__all__ = ["divide_program", "divide_wide_program", "reciprocal_table"]
 
 _X, _Y, _HEAD, _T = range(4)
 
@@ -27,8 +30,8 @@ def reciprocal_table() -> IntArray:
     return np.concatenate([[0], reciprocals(np.arange(1, 256))])
 
 
-def divide_program(p: DivParams) -> list[Uop]:
-    """Return the micro-operations; table 2 has the reciprocals. A divisor of 0 gives a number without meaning."""
+def _signs(p: DivParams) -> list[Uop]:
+    """Both centred, the divisor made positive, and with it the dividend, whose leading bits like its sign are gone."""
     return [
         to(_X, STREAM_A, immediate(p.zero_point_1), alu=Alu.SUB),
         # The divisor with the other sign, 1 where it is negative, then -1 there and 1 elsewhere.
@@ -44,14 +47,50 @@ def divide_program(p: DivParams) -> list[Uop]:
         to(_HEAD, reg_a(_HEAD), reg_b(_X), alu=Alu.MAX),
         to(_HEAD, reg_a(_HEAD), alu=Alu.CLZ),
         to(_HEAD, reg_a(_HEAD), immediate(1), alu=Alu.SUB),
-        to(_X, reg_a(_X), reg_b(_HEAD), alu=Alu.SHL),
-        to(_X, reg_a(_X), reg_b(_Y), b_table=2, multiply=Multiply.HIGH_B),
-        to(_X, reg_a(_X), multiply=Multiply.HIGH_IMMEDIATE, immediate=p.multiplier),
-        # How far to shift back; by more than 31 bits it is the rest, and 1 more. What is not 0 leaves int8 then.
-        to(_Y, reg_a(_Y), alu=Alu.CLZ),
-        to(_HEAD, reg_a(_HEAD), reg_b(_Y), alu=Alu.SUB),
-        to(_HEAD, reg_a(_HEAD), immediate(31 - p.shift), alu=Alu.ADD),
-        to(_T, _number(31), reg_b(_HEAD), alu=Alu.LESS),
-        to(_X, reg_a(_X), reg_b(_HEAD), shift_source=ShiftSource.SHIFT_B, rounding=Rounding.HALF_AWAY),
+        to(_X, reg_a(_X), reg_b(_HEAD), alu=Alu.SHL)]
+
+
+def _back(p: DivParams) -> list[Uop]:
+    """The product by the quotient of the scales, and how far to shift back; 1 where that is more than 31 bits."""
+    return [to(_X, reg_a(_X), multiply=Multiply.HIGH_IMMEDIATE, immediate=p.multiplier),
+            to(_Y, reg_a(_Y), alu=Alu.CLZ),
+            to(_HEAD, reg_a(_HEAD), reg_b(_Y), alu=Alu.SUB),
+            to(_HEAD, reg_a(_HEAD), immediate(31 - p.shift), alu=Alu.ADD),
+            to(_T, _number(31), reg_b(_HEAD), alu=Alu.LESS)]
+
+
+_ROUNDED: Uop = {"shift_source": ShiftSource.SHIFT_B, "rounding": Rounding.HALF_AWAY}
+
+
+def divide_program(p: DivParams) -> list[Uop]:
+    """Return the micro-operations; table 2 has the reciprocals. A divisor of 0 gives a number without meaning."""
+    return [
+        *_signs(p), to(_X, reg_a(_X), reg_b(_Y), b_table=2, multiply=Multiply.HIGH_B),
+        # By more than 31 bits it is the rest, and 1 more. What is not 0 leaves int8 then.
+        *_back(p), to(_X, reg_a(_X), reg_b(_HEAD), _ROUNDED),
         {**reg_a(_X), **reg_b(_T), "alu": Alu.ADD, "zero_point": p.output_zero_point, "clamp": 1,
          "act_min": p.act_min, "act_max": p.act_max, **OUT}]
+
+
+def divide_wide_program(p: DivParams) -> list[Uop]:
+    """The same of int16, without a table: `one_over_one_plus_x` of the divisor that begins at the top.
+
+    Shifted back by more than 31 bits it is the rest, rounded down, and 1 more from 0 on.
+    """
+    half, x, t = _T, 4, 5
+    steps = [to(t, reg_a(half), reg_b(x), multiply=Multiply.HIGH_B),
+             to(t, _number(1 << 29), reg_b(t), alu=Alu.SUB), to(t, reg_a(x), reg_b(t), multiply=Multiply.HIGH_B),
+             to(t, reg_a(t), immediate(2), alu=Alu.SHL_SATURATE), to(x, reg_a(x), reg_b(t), alu=Alu.ADD)]
+    reciprocal = [
+        to(half, reg_a(_Y), alu=Alu.CLZ), to(half, reg_a(_Y), reg_b(half), alu=Alu.SHL),
+        to(half, reg_a(half), immediate(INT32_MIN), alu=Alu.ADD),
+        to(half, reg_a(half), immediate(1), alu=Alu.SAR), to(half, reg_a(half), immediate(1 << 30), alu=Alu.ADD),
+        to(x, reg_a(half), rescale(RECIPROCAL_SLOPE, 0)), to(x, reg_a(x), immediate(RECIPROCAL_START), alu=Alu.ADD),
+        *steps * 3, to(x, reg_a(x), immediate(1), alu=Alu.SHL_SATURATE)]
+    last: Uop = {**reg_a(4), **reg_b(5), "alu": Alu.ADD}
+    return [
+        *_signs(p), *reciprocal, to(_X, reg_a(_X), reg_b(x), multiply=Multiply.HIGH_B), *_back(p),
+        to(4, reg_a(_X), reg_b(_HEAD), _ROUNDED), to(5, reg_a(_X), reg_b(_HEAD), alu=Alu.SAR),
+        to(_X, _number(-1), reg_b(_X), alu=Alu.LESS), to(5, reg_a(5), reg_b(_X), alu=Alu.ADD),
+        to(5, reg_a(5), reg_b(4), alu=Alu.SUB), to(5, reg_a(5), reg_b(_T), low()),
+        *clamped(last, p.act_min, p.act_max)]

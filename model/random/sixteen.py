@@ -101,6 +101,14 @@ def _binary(g: _Graph, x: int) -> int:
     return g.b.add(op, [x, other], scale=g.near(natural), fused_activation_function=g.pick(*ACTIVATIONS), **options)
 
 
+def _divided(g: _Graph, x: int) -> int:
+    """By a constant without zeros."""
+    divisors = g.rng.integers(1, 9999, g.pick(g.shape(x), g.shape(x)[-1:])) * g.pick(-1, 1)
+    other = g.b.constant(divisors.astype(np.int16), scale=g.near(2.0**-12))
+    return g.b.add("DIV", [x, other], scale=g.near(g.scale(x) / (g.scale(other) * g.pick(1, 30, 3000))),
+                   fused_activation_function=g.pick(*ACTIVATIONS))
+
+
 def _choice(g: _Graph, x: int) -> int:
     """One or the other of two tensors, by a comparison."""
     same = [y for y in g.live if y != x and g.shape(y) == g.shape(x) and g.scale(y) == g.scale(x)]
@@ -180,7 +188,7 @@ def _bytes(g: _Graph, x: int) -> int:
 
 _RECIPES: tuple[tuple[Callable[[_Graph, int], int], int], ...] = (
     (_conv, 4), (_depthwise, 2), (_dense, 3), (_binary, 5), (_unary, 4), (_pool, 2), (_mean, 1), (_move, 3),
-    (_bytes, 1), (_matmul, 2), (_resize, 1), (_choice, 1), (_prelu, 1))
+    (_bytes, 1), (_matmul, 2), (_resize, 1), (_choice, 1), (_prelu, 1), (_divided, 1))
 
 
 def random_sixteen(seed: int) -> Model:

@@ -1,4 +1,4 @@
-"""DIV of int8 and REDUCE_PROD. Sources: `div.cc`, `reference/div.h`, `reduce.cc`, `reference/reduce.h`, `common.h`."""
+"""DIV and REDUCE_PROD. Sources: `div.cc`, `reference/div.h`, `reduce.cc`, `reference/reduce.h`, `common.h`."""
 
 import math
 from dataclasses import dataclass
@@ -52,30 +52,33 @@ def div_params(op: Operator, subgraph: Subgraph) -> DivParams:
 
     Raises `UnsupportedError` for a quotient of scales of 2^23 or more, and for tiny ones.
     """
-    first = require_dtype(op, subgraph, "int8")
-    second = require_dtype(op, subgraph, "int8", position=1)
+    first = require_dtype(op, subgraph, "int8", "int16")
+    second = require_dtype(op, subgraph, first.dtype, position=1)
     output = output_tensor(op, subgraph)
-    require(output.dtype == "int8", f"output must be int8, not {output.dtype}")
+    require(output.dtype == first.dtype, f"output must be {first.dtype}, not {output.dtype}")
+    points = [tensor.zero_point for tensor in (first, second, output)]
+    require(first.dtype == "int8" or not any(points), f"activations of int16 must have zero point 0, found {points}")
     kind = np.float64 if subgraph.profile == "tflm" else np.float32
     with np.errstate(all="ignore"):
         real = float(kind(first.scale) / (kind(second.scale) * kind(output.scale)))
     require(2.0**-15 <= real < 2.0**23, f"the first scale by the other two must be 2^-15 or more and below 2^23, where "
                                         f"the kernels shift by a negative count; found {real:g}")
     multiplier, shift = quantize_multiplier(real)
-    low, high = activation_range(str_option(op, "fused_activation_function"), output.scale, output.zero_point)
+    low, high = activation_range(str_option(op, "fused_activation_function"), output.scale, output.zero_point,
+                                 output.dtype)
     return DivParams(first.zero_point, second.zero_point, multiplier, shift, output.zero_point, low, high)
 
 
 def reciprocals(x: IntArray) -> IntArray:
-    """`GetReciprocal` of 1..255 in Q0.31, for a power of two above: 2^31 / x * 2^floor(log2 x), less than 2^31."""
+    """`GetReciprocal` of 1..32768 in Q0.31, for a power of two above: 2^31 / x * 2^floor(log2 x), less than 2^31."""
     zeros = count_leading_zeros(x)
     return one_over_one_plus_x((x << zeros) - (1 << 31))
 
 
 @kernel("DIV")
 def div(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
-    """Int8 or int32 quotient; the engines refuse to run with a divisor of 0."""
-    if require_dtype(op, subgraph, "int8", "int32").dtype == "int32":
+    """Int8, int16 or int32 quotient; the engines refuse to run with a divisor of 0."""
+    if require_dtype(op, subgraph, "int8", "int16", "int32").dtype == "int32":
         return [divided(op, subgraph, inputs)]
     p = div_params(op, subgraph)
     x = value(inputs, 0).astype(np.int64) - p.zero_point_1
@@ -91,7 +94,7 @@ def div(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
     # C does not define a shift by more than 31 bits; both engines' wheels shift by the rest, and round up from 0 on.
     result = np.where(right > 31, (scaled >> (right & 31)) + (scaled >= 0),
                       rounding_divide_by_pot(scaled, np.minimum(right, 31)))
-    return [narrow(result + p.output_zero_point, p.act_min, p.act_max)]
+    return [narrow(result + p.output_zero_point, p.act_min, p.act_max, value(inputs, 0).dtype.name)]
 
 
 @dataclass(frozen=True)

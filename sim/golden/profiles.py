@@ -86,7 +86,7 @@ def constraint_tflm_kernel(op: Operator, subgraph: Subgraph) -> str | None:
 @_rule("tflm", _UNDEFINED, "GREATER")
 @_rule("tflm", _REFUSED, "REDUCE_MAX", "REDUCE_MIN", "RESIZE_BILINEAR", "LESS", "LESS_EQUAL", "GREATER_EQUAL", "EQUAL",
        "NOT_EQUAL", "SPACE_TO_DEPTH", "DEPTH_TO_SPACE", "GATHER", "GATHER_ND", "BATCH_TO_SPACE_ND", "SPACE_TO_BATCH_ND",
-       "MIRROR_PAD", "EMBEDDING_LOOKUP")
+       "MIRROR_PAD", "EMBEDDING_LOOKUP", "DIV")
 @_rule("litert", _REFUSED, "SQUARED_DIFFERENCE", "SPACE_TO_DEPTH", "DEPTH_TO_SPACE")
 def constraint_sixteen_kernel(op: Operator, subgraph: Subgraph) -> str | None:
     """Give it no int16: the engine's kernel does not take it."""

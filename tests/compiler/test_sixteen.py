@@ -59,7 +59,7 @@ def test_fully_connected_as_litert_rescales_it(seed: int, config: str) -> None:
 
 @pytest.mark.xdist_group("tiny")
 @pytest.mark.parametrize("op", (*PRODUCTS, "ADD", "TANH", "AVERAGE_POOL_2D", "SOFTMAX", "SUM", "SQUARED_DIFFERENCE",
-                                "PRELU", "LESS", "EQUAL"))
+                                "PRELU", "LESS", "EQUAL", "DIV"))
 def test_equals_golden_on_the_rtl(op: str) -> None:
     check(op, 1, "tiny", "rtl")
 

@@ -148,6 +148,19 @@ def squared_difference(rng: Rng, op: str) -> bytes:
     return b.build(b.add(op, [left, right], scale=float(np.float32(larger**2 * 20000 * pick(rng, 0.01, 0.4, 1, 2, 9)))))
 
 
+def div(rng: Rng, op: str) -> bytes:
+    """Quotients of all sizes, small ones too; divisors of any sign and size."""
+    b, dims = ModelBuilder(op), shape(rng)
+    left = _input(rng, b, *dims)
+    other = dims if rng.random() < 0.5 else dims[-1:]
+    divisors = rng.integers(-32768, 32768, other) >> rng.integers(0, 16, other)
+    divisors = np.where(divisors == 0, 5, divisors).astype(np.int16)
+    right = b.constant(divisors, scale=float(np.float32(10.0 ** rng.uniform(-5, -1))))
+    natural = b.tensors[left].scale / b.tensors[right].scale
+    return b.build(b.add(op, [left, right], scale=float(np.float32(natural * pick(rng, 5e-5, 0.01, 1, 30, 3000))),
+                         fused_activation_function=pick(rng, *ACTIVATIONS)))
+
+
 def prelu(rng: Rng, op: str) -> bytes:
     """Slopes by channel, or one of each element; they are int8."""
     b = ModelBuilder(op)
@@ -257,7 +270,7 @@ OPERATORS: dict[str, Generator] = {
     "CONV_2D": conv, "DEPTHWISE_CONV_2D": conv, "TRANSPOSE_CONV": transpose_conv, "FULLY_CONNECTED": fully_connected,
     **dict.fromkeys(("ADD", "SUB", "MUL", "MAXIMUM", "MINIMUM"), binary),
     **dict.fromkeys(("LESS", "LESS_EQUAL", "GREATER", "GREATER_EQUAL", "EQUAL", "NOT_EQUAL"), compare),
-    "SQUARED_DIFFERENCE": squared_difference, "PRELU": prelu,
+    "SQUARED_DIFFERENCE": squared_difference, "PRELU": prelu, "DIV": div,
     **dict.fromkeys(("AVERAGE_POOL_2D", "MAX_POOL_2D"), pool),
     **dict.fromkeys(("LOGISTIC", "TANH", "RELU", "RELU6", "LEAKY_RELU"), unary),
     **dict.fromkeys(("ABS", "NEG", "EXP", "LOG", "GELU", "RSQRT", "SQRT"), pointwise),

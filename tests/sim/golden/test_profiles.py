@@ -156,6 +156,7 @@ def wide(op: str) -> bytes:
         "SPACE_TO_BATCH_ND": lambda: b.add(op, [x, b.constant([1, 1]), b.constant([[0, 0]] * 2)]),
         "MIRROR_PAD": lambda: b.add(op, [x, pairs], mode="REFLECT"),
         "EMBEDDING_LOOKUP": lambda: b.add(op, [b.input((3,), "int32"), x]),
+        "DIV": lambda: b.add(op, [x, b.constant(np.ones(4, np.int16), scale=0.5)]),
         "RESIZE_BILINEAR": lambda: b.add(op, [x, b.constant([8, 8])]),
         **{name: lambda: b.add(op, [x, b.constant([1])]) for name in ("REDUCE_MAX", "REDUCE_MIN", "SUM")}}
     return b.build(made[op]() if op in made else b.add(op, [x, b.input((1, 4, 4, 4), "int16", scale=0.5)]))
@@ -178,7 +179,7 @@ NOT_INTEGER = ("ABS", "SUM", "REDUCE_MAX", "REDUCE_MIN", "ARG_MAX", "ARG_MIN")
 #: Operators whose kernels take no int16, by profile, and the index of the tensor that is of it.
 NOT_WIDE = {"tflm": ("REDUCE_MAX", "REDUCE_MIN", "RESIZE_BILINEAR", "LESS", "LESS_EQUAL", "GREATER_EQUAL", "EQUAL",
                      "NOT_EQUAL", "SPACE_TO_DEPTH", "DEPTH_TO_SPACE", "GATHER", "GATHER_ND",
-                     "BATCH_TO_SPACE_ND", "SPACE_TO_BATCH_ND", "MIRROR_PAD", "EMBEDDING_LOOKUP"),
+                     "BATCH_TO_SPACE_ND", "SPACE_TO_BATCH_ND", "MIRROR_PAD", "EMBEDDING_LOOKUP", "DIV"),
             "litert": ("SQUARED_DIFFERENCE", "SPACE_TO_DEPTH", "DEPTH_TO_SPACE")}
 
 
