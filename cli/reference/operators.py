@@ -37,13 +37,14 @@ Generated from `model/rules/`, `compiler/lower/constraints.py`, compiled layers 
   limit of this compiler.
 * Constant weights of CONV_2D, DEPTHWISE_CONV_2D and FULLY_CONNECTED may be int4, which is unpacked, and any int8
   constant may be sparse, which is made dense, with or without a DENSIFY after it: both when the model is read.
-* Between a DEQUANTIZE and a QUANTIZE float32 operators of single elements may stand, which together are a function of
-  one tensor of int8 or int16, or of two tensors of int8, one of which may be constants of up to 256 numbers: they
-  become tables. Of two it is a sum, difference, product, maximum or minimum of a function of each where all 65,536
-  pairs come out as in float32, else a table of the pairs. Tables of int16 and of pairs take a pass over all elements
-  for each 1,024 entries that are not 0. Sums and differences of more tensors, with RELU, are added in float32, some 50
-  micro-operations each, and so is what a MEAN or SUM before the QUANTIZE adds, and the four products of a
-  RESIZE_BILINEAR, where rows and columns have at most 64 pairs of fractions. They are:
+* Between a DEQUANTIZE and a QUANTIZE float32 operators of single elements may stand, which together are a function
+  of one tensor of int8 or int16, or of two tensors of int8, one of which may be constants of up to 256 places: they
+  become tables. With constants of each channel, as many as there are, what rises or falls in even steps is a
+  depthwise convolution. Of two it is a sum, difference, product, maximum or minimum of a function of each where all
+  65,536 pairs come out as in float32, else a table of the pairs. Tables of int16 and of pairs take a pass over all
+  elements for each 1,024 entries that are not 0. Sums and differences of more tensors, with RELU, are added in
+  float32, some 50 micro-operations each, and so is what a MEAN or SUM before the QUANTIZE adds, and the four
+  products of a RESIZE_BILINEAR, where rows and columns have at most 64 pairs of fractions. They are:
 {floats}.
 * float32 may be moved or chosen between them, after a float32 input and before a float32 output, by:
 {moves}.

@@ -171,3 +171,15 @@ def lower_transpose_conv(state: Legalizer, op: Operator) -> None:
             parts.append(part)
     if not single:
         state.layers.append(Move(op.index, op.op, tuple(parts), state.output(op), tuple(copies)))
+
+
+@lowers("CHANNEL_SCALE")
+def lower_channel_scale(state: Legalizer, op: Operator) -> None:
+    """What patterns made of float32 operators with constants of channels: single pixels, rounded once."""
+    value = state.input(op, 0)
+    weights, bias, multiplier, shift = (state.constant(op, position).astype(np.int64) for position in range(1, 5))
+    state.layers.append(Mac(
+        op.index, op.op, (value,), state.output(op), depthwise=True,
+        weights=weights.astype(np.int8).reshape(1, 1, -1), bias=bias, multiplier=multiplier, shift=-shift,
+        stride=(1, 1), dilation=(1, 1), pad=(0, 0), pad_value=0, zero_point=int_option(op, "zero_point"),
+        act_min=int_option(op, "act_min"), act_max=int_option(op, "act_max"), rounding="divide", useful_weights=0))

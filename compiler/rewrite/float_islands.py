@@ -7,9 +7,10 @@ The float32 operators compute as LiteRT's kernels do (`sim/golden/float32.py`), 
 import numpy as np
 
 from tq_hw.compiler.rewrite.chains import add_chain, add_reduction
+from tq_hw.compiler.rewrite.channel_scales import scaled_channels
 from tq_hw.compiler.rewrite.comparisons import check_comparison
 from tq_hw.compiler.rewrite.float_moves import MOVES
-from tq_hw.compiler.rewrite.island import BYTES, ENTRIES, Island, label
+from tq_hw.compiler.rewrite.island import BYTES, ENTRIES, Island, label, varying
 from tq_hw.compiler.rewrite.pairs import find_pair
 from tq_hw.compiler.rewrite.rankings import check_ranking
 from tq_hw.compiler.rewrite.rewrite import Rewrite, Subject, pattern
@@ -91,6 +92,10 @@ def _of_chain(graph: Subject, op: Operator) -> Rewrite | None:
 
 
 def _of_all_pairs(graph: Subject, op: Operator) -> Rewrite | None:
+    try:
+        return Rewrite([op], scaled_channels(graph, op))
+    except TqError:
+        pass
     try:
         return Rewrite([op], [table_of_two(graph, op)])
     except TqError:
@@ -212,7 +217,7 @@ def _why_no_sum(graph: Subject, op: Operator) -> str:
 
 def _why_no_pair(graph: Subject, op: Operator) -> str:
     """Say why what comes of two tensors or more is no table of two, "" where it comes of one."""
-    island = Island(graph, graph.output(op).shape, most=2, numbered=True)
+    island = Island(graph, graph.output(op).shape, most=2, numbered=varying(graph, op.inputs[0]))
     try:
         island.values(op.inputs[0])
     except TqError as error:

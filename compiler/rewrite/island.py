@@ -1,5 +1,6 @@
 """What a float32 tensor inside a model is for every code of the bytes that it comes of, computed as LiteRT does."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -11,7 +12,7 @@ from tq_hw.model.rules.signatures import COMPARISONS, FLOAT_OPERATORS, FLOAT_RES
 from tq_hw.sim.golden.kernels import KERNELS
 from tq_hw.sim.golden.registry import Array, located
 
-__all__ = ["BYTES", "CHOICES", "ENTRIES", "Island", "label"]
+__all__ = ["BYTES", "CHOICES", "ENTRIES", "Island", "label", "varying"]
 
 BYTES = ("int8", "uint8")
 _CODES = np.arange(256).astype(np.uint8)
@@ -25,23 +26,33 @@ class Island:
     """Values of float32 tensors for each code of the tensors of bytes that they come of.
 
     With one source a tensor has 256 values, of int16 65,536; with two, those of the first lie along axis 0 and those of
-    the second along axis 1, and an axis on which nothing depends is 1 long.
+    the second along axis 1, and an axis on which nothing depends is 1 long. Constants have as many values as there are
+    different places in them.
 
     Parameters
     ----------
     shape : of the result
     most : sources, 1 or 2; with one, all tensors between have the shape of the result
-    numbered : constants of different numbers are sources, too: uint8 with which of the numbers it is
+    numbered : constants that are one source together: a constant with the number of what they hold at each place
 
     Attributes
     ----------
     sources : tensors of bytes, in the order in which they were met
     """
 
-    def __init__(self, graph: Subject, shape: tuple[int, ...], most: int = 1, numbered: bool = False):
-        self.graph, self.shape, self.most, self.numbered = graph, shape, most, numbered
+    def __init__(self, graph: Subject, shape: tuple[int, ...], most: int = 1,
+                 numbered: Sequence[Tensor] = ()):
+        self.graph, self.shape, self.most = graph, shape, most
         self.sources: list[Tensor] = []
         self._values: dict[int, Array] = {}
+        #: What numbered constants hold at each different place, and which of these each place is.
+        self._numbers: dict[int, Array] = {}
+        if numbered:
+            every = np.broadcast_arrays(*(np.asarray(tensor.data) for tensor in numbered))
+            found, places = np.unique(np.stack([each.reshape(-1) for each in every], 1), axis=0, return_inverse=True)
+            self._numbers = {tensor.index: found[:, at] for at, tensor in enumerate(numbered)}
+            self._joint = replace(numbered[0], dtype="int32", quantization=None, shape=every[0].shape,
+                                  data=places.reshape(every[0].shape).astype(np.int32))
 
     def values(self, index: int) -> Array:
         """Return the values of a tensor, one for a constant; raise `UnsupportedError` where it has others."""
@@ -59,8 +70,8 @@ class Island:
     def _compute(self, index: int) -> Array:
         tensor, maker = self.graph.tensors[index], self.graph.maker(index)
         if tensor.data is not None:
-            if self.numbered and tensor.data.size:
-                return self._numbers(tensor, tensor.data)
+            if index in self._numbers:
+                return self._numbers[index].reshape((-1, 1) if self._axis(self._joint) == 0 else (1, -1))
             if tensor.data.size == 0 or (tensor.data != tensor.data.flat[0]).any():
                 raise UnsupportedError(f"{label(tensor)} holds different numbers: the result is no function of one "
                                        "byte")
@@ -97,19 +108,6 @@ class Island:
         codes = _CODES != 0 if source.dtype == "bool" else _CODES.view(source.dtype)
         return codes if self.most == 1 else codes.reshape((256, 1) if axis == 0 else (1, 256))
 
-    def _numbers(self, tensor: Tensor, data: Array) -> Array:
-        """Make a constant a source, if it has different numbers: 256 of them, the last one as often as needed."""
-        found, places = np.unique(data, return_inverse=True)
-        if len(found) == 1:
-            return found
-        if len(found) > 256:
-            raise UnsupportedError(f"{label(tensor)} holds {len(found)} different numbers, more than a byte tells "
-                                   "apart")
-        axis = self._axis(replace(tensor, dtype="uint8", quantization=None,
-                                  data=places.reshape(data.shape).astype(np.uint8)))
-        numbers = np.append(found, np.full(256 - len(found), found[-1]))
-        return numbers.reshape((256, 1) if axis == 0 else (1, 256))
-
     def _axis(self, source: Tensor) -> int:
         """Return the place among the sources of one that may be new."""
         known = [each.index for each in self.sources]
@@ -121,6 +119,19 @@ class Island:
             self.sources.append(source)
             known.append(source.index)
         return known.index(source.index)
+
+
+def varying(graph: Subject, index: int) -> list[Tensor]:
+    """Return the constants of different numbers that a float32 tensor comes of."""
+    found: dict[int, Tensor] = {}
+    todo = [index]
+    while todo:
+        tensor, maker = graph.tensors[todo[-1]], graph.maker(todo.pop())
+        if tensor.data is not None and tensor.dtype == "float32" and len(np.unique(tensor.data)) > 1:
+            found[tensor.index] = tensor
+        if maker is not None and maker.op in (*FLOAT_OPERATORS, *CHOICES):
+            todo += maker.inputs
+    return list(found.values())
 
 
 def label(tensor: Tensor) -> str:

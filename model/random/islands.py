@@ -1,8 +1,10 @@
-"""Recipes of random graphs for float32 that ends in something else than a table: places of extremes, interpolation."""
+"""Recipes of random graphs for float32 that is no table: places of extremes, interpolation, constants of channels."""
+
+import numpy as np
 
 from tq_hw.model.random.sketch import Sketch, Unfit
 
-__all__ = ["float_arg", "float_resize"]
+__all__ = ["float_arg", "float_channels", "float_resize"]
 
 
 def _function(s: Sketch, x: int) -> int:
@@ -50,3 +52,18 @@ def float_resize(s: Sketch, x: int) -> list[int]:
         made = s.b.add("ADD", [made, other], options={"fused_activation_function": s.pick("NONE", "RELU")})
     same = {"scale": scale, "zero_point": zero_point}
     return [s.b.add("QUANTIZE", [made], **(same if s.chance(0.6) else s.out(scale)))]
+
+
+def float_channels(s: Sketch, x: int) -> list[int]:
+    """Differences, products and PRELU with a constant of each channel, as batch normalization of PyTorch."""
+    shape, scale = s.shape(x), s.quantization(x)[0]
+    if not shape:
+        raise Unfit
+    made, factor = s.b.add("DEQUANTIZE", [x]), 1.0
+    for op in s.pick(("SUB", "MUL"), ("MUL", "ADD"), ("MUL",), ("PRELU",), ("SUB", "MUL", "PRELU")):
+        dims = (1,) * (len(shape) - 1) + shape[-1:] if s.chance(0.5) else shape[-1:]
+        numbers = s.rng.normal(0, 40 * scale if op in ("SUB", "ADD") else 1.5, dims)
+        fuses = {} if op == "PRELU" else {"fused_activation_function": s.pick("NONE", "RELU")}
+        made = s.b.add(op, [made, s.b.constant(numbers.astype(np.float32))], options=fuses)
+        factor *= 1.5 if op == "MUL" else 1
+    return [s.b.add("QUANTIZE", [made], **s.out(scale * factor))]

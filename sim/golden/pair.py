@@ -1,6 +1,6 @@
 """PAIR: two tables of int32 added, or multiplied, or compared, and the result scaled; SCALE: int32 scaled.
 
-TABLE_OF_TWO is any function of two bytes. All are the compiler's own operators.
+TABLE_OF_TWO is any function of two bytes, CHANNEL_SCALE rises or falls in even steps. All are the compiler's own.
 """
 
 import numpy as np
@@ -9,7 +9,7 @@ from tq_hw.model.graph import Operator, Subgraph
 from tq_hw.sim.golden.arith import IntArray, multiply_by_quantized_multiplier, rounding_divide_by_pot
 from tq_hw.sim.golden.registry import Array, Inputs, int_option, kernel, str_option, value
 
-__all__ = ["combine", "settle"]
+__all__ = ["combine", "scaled_channel", "settle"]
 
 
 def combine(kind: str, one: IntArray, other: IntArray) -> IntArray:
@@ -54,3 +54,17 @@ def scale(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
     """int32 to int8 with a multiplier of its own."""
     made = settle(value(inputs, 0).astype(np.int64), int_option(op, "multiplier"), int_option(op, "shift"))
     return [np.clip(made + int_option(op, "zero_point"), -128, 127).astype(np.int8)]
+
+
+def scaled_channel(sums: IntArray, multiplier: IntArray, shift: IntArray) -> IntArray:
+    """`sums * multiplier / 2^(31 + shift)`, rounded once, halves up; `shift` is 1 at least."""
+    made: IntArray = ((sums * multiplier >> 31) + (np.int64(1) << shift - 1)) >> shift
+    return made
+
+
+@kernel("CHANNEL_SCALE")
+def channel_scale(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
+    """Inputs are int8, and weight, bias, multiplier and right shift of each channel."""
+    weights, bias, multiplier, shift = (value(inputs, position).astype(np.int64) for position in range(1, 5))
+    made = scaled_channel(value(inputs, 0) * weights + bias, multiplier, shift) + int_option(op, "zero_point")
+    return [np.clip(made, int_option(op, "act_min"), int_option(op, "act_max")).astype(np.int8)]

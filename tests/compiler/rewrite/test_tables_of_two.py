@@ -100,7 +100,7 @@ def test_more_numbers_than_a_byte_are_refused() -> None:
     with pytest.raises(UnsupportedError) as caught:
         compile_model(parse_model(data, "many"), load_config("n16"))
     assert str(caught.value) == (
-        "operator 1 (MUL): input 0, tensor 1 ('t1'), is float32 computed inside the model (operator 1 (MUL): tensor 2 "
+        "operator 1 (MUL): input 0, tensor 1 ('t1'), is float32 computed inside the model (tensor 2 "
         "('t2') holds 300 different numbers, more than a byte tells apart); supported are float32 operators that "
         "together are a function of one int8 or int16 tensor or of two int8 tensors, or a sum of more, from DEQUANTIZE "
         "to QUANTIZE")
