@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from tq_hw.boards.build.openxc7 import OpenFlow, find_openxc7
-from tq_hw.boards.build.tools import find_tool, missing_tools, require_tool
+from tq_hw.boards.build.tools import find_tool, require_tool, require_tools
 from tq_hw.boards.catalog.board import Board, Toolchain
 from tq_hw.model.errors import OptionError
 
@@ -50,8 +50,7 @@ def choose(board: Board, wanted: str = "") -> Choice:
     if board.toolchain is not Toolchain.XILINX:
         if wanted:
             raise OptionError(f"--toolchain {wanted}: {board.name} is built with {board.toolchain.value} alone")
-        for name in missing_tools(TOOLS_OF[board.toolchain]):
-            require_tool(name)
+        require_tools(TOOLS_OF[board.toolchain])
         return Choice(board.toolchain.value)
     require_tool("yosys")
     vivado = find_tool("vivado") is not None

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from tq_hw.model.errors import MissingToolError, ToolError, last_words
 
-__all__ = ["TOOLS", "Tool", "find_tool", "missing_tools", "require_tool", "run_tool"]
+__all__ = ["TOOLS", "Tool", "find_tool", "missing_tools", "require_tool", "require_tools", "run_tool"]
 
 #: How many lines of a failed tool's words are shown.
 _LINES = 20
@@ -74,11 +74,21 @@ def missing_tools(names: Sequence[str]) -> list[str]:
     return [name for name in names if find_tool(name) is None]
 
 
+def require_tools(names: Sequence[str]) -> None:
+    """Raise MissingToolError for all that are not installed, and say how to install them."""
+    missing = missing_tools(names)
+    if missing:
+        listed = " and ".join(filter(None, (", ".join(missing[:-1]), missing[-1])))
+        cures = dict.fromkeys(TOOLS[name].install for name in missing)
+        raise MissingToolError(f"{listed} {'are' if missing[1:] else 'is'} not installed: {', '.join(cures)}")
+
+
 def require_tool(name: str) -> list[str]:
     """Return how to call a program; MissingToolError says how to install it."""
     command = find_tool(name)
     if command is None:
-        raise MissingToolError(f"{name} is not installed: {TOOLS[name].install}")
+        require_tools([name])
+    assert command is not None
     return command
 
 

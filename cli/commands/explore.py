@@ -184,7 +184,7 @@ def explore_command(models: tuple[str, ...], board_name: str | None, memory_name
         need_plots()
     aims = read_aims(models, weights, deadlines)
     target = _target(board_name, memory_name, space, models)
-    check_ways(by, target)
+    check_ways(by, target, scheduler is None)
     results = Path(store) if store is not None else default_store()
     # Whether results can be kept there is said before machines are counted.
     Store(results).close()

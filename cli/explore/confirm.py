@@ -17,6 +17,8 @@ from tq_hw.cli.explore.target import Target
 from tq_hw.cli.explore.tasks import route_task, rtl_task, synthesis_task
 from tq_hw.isa.config import Config
 from tq_hw.model.errors import MissingToolError, OptionError
+from tq_hw.sim.rtl.cache import open_cache
+from tq_hw.sim.rtl.tools import check_tools
 from tq_hw.work import Task
 
 __all__ = ["WAYS", "check_ways", "confirm", "finalists_of"]
@@ -25,8 +27,8 @@ __all__ = ["WAYS", "check_ways", "confirm", "finalists_of"]
 WAYS = ("synth", "route", "rtl")
 
 
-def check_ways(ways: Sequence[str], target: Target) -> None:
-    """Refuse now what could not be done after the search."""
+def check_ways(ways: Sequence[str], target: Target, here: bool = True) -> None:
+    """Refuse now what could not be done after the search; `here`: by this computer's processes."""
     for way in ("synth", "route"):
         if way in ways and not target.memory:
             raise OptionError(f"--confirm {way}: a board is {'synthesized' if way == 'synth' else 'routed'}; give "
@@ -36,6 +38,8 @@ def check_ways(ways: Sequence[str], target: Target) -> None:
         if missing:
             raise MissingToolError(f"--confirm route: {target.name} needs {' and '.join(missing)}, not installed here; "
                                    "--confirm synth does without")
+    if "rtl" in ways and here:
+        check_tools(open_cache("rtl"))
 
 
 def confirm(ways: Sequence[str], found: Exploration, aims: Sequence[Aim], target: Target, workers: Workers,

@@ -11,6 +11,7 @@ from tq_hw.boards.build import tools
 from tq_hw.boards.build.build import BuildResult, build, critical_path, dram_core, elaborate, with_chip
 from tq_hw.boards.build.figures import Hop, Timing, count_cells, modules, nextpnr_timing, vivado_figures
 from tq_hw.boards.build.folder import FailedStepError, new_folder
+from tq_hw.boards.build.toolchains import choose
 from tq_hw.boards.build.tools import find_tool, require_tool, run_tool
 from tq_hw.boards.catalog.board import OnChip
 from tq_hw.boards.catalog.catalog import BOARDS, find_board, find_memory
@@ -178,6 +179,10 @@ def test_missing_tools_are_named_with_their_cure(monkeypatch: pytest.MonkeyPatch
     with pytest.raises(MissingToolError) as error:
         require_tool("nextpnr-ecp5")
     assert str(error.value) == 'nextpnr-ecp5 is not installed: pip install "tq-hw[ecp5]"'
+    with pytest.raises(MissingToolError) as error:
+        choose(BOARDS["ulx3s_85f"])
+    assert str(error.value) == ('yosys, nextpnr-ecp5 and ecppack are not installed: pip install "tq-hw[boards]", '
+                                'pip install "tq-hw[ecp5]"')
 
 
 def test_folder_appears_whole_or_not_at_all(tmp_path: Path) -> None:

@@ -331,6 +331,13 @@ def test_a_route_without_its_tools_is_refused_at_once(tq: Tq, monkeypatch: pytes
                                          "--confirm synth does without\n")
 
 
+def test_a_confirmation_without_a_compiler_is_refused_at_once(tq: Tq, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tq_hw.sim.rtl.tools.shutil.which", lambda name: None if name in ("g++", "clang++") else name)
+    result = tq("explore", DIGITS, "--board", "ulx3s_85f", "--confirm", "rtl", "--store", "s.db")
+    assert (result.code, result.err) == (3, "tq-hw: g++ is needed to simulate the RTL and is not installed: apt "
+                                         "install g++\n")
+
+
 def test_a_store_that_cannot_be_written_is_named(tq: Tq, space: Path, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     store = tmp_path / "file" / "s.db"
