@@ -23,6 +23,7 @@ from tq_hw.compiler.lower import (
     movement,
     place,
     pooling,
+    positions,
     quantize,
     ranking,
     rearrange,
@@ -57,8 +58,8 @@ from tq_hw.sim.golden.profiles import check_profile
 __all__ = ["Compiled", "compile_model", "plan_model", "rested_plans", "without_collector"]
 
 #: The modules whose import registers the lowerings.
-LOWERING_MODULES = (conv, elementwise, float_resize, gather, matmul, movement, place, pooling, quantize, ranking,
-                    rearrange, recurrent, reduce, resize, select, soft_float, softmax, state)
+LOWERING_MODULES = (conv, elementwise, float_resize, gather, matmul, movement, place, pooling, positions, quantize,
+                    ranking, rearrange, recurrent, reduce, resize, select, soft_float, softmax, state)
 
 
 @dataclass(frozen=True)

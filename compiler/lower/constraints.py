@@ -106,7 +106,7 @@ def constraint_constant_transposed_weights(op: Operator, subgraph: Subgraph) -> 
     return _first_computed(op, subgraph, (1, 3))
 
 
-@_limits("TRANSPOSE", "SLICE", "STRIDED_SLICE", "SPACE_TO_BATCH_ND", "BATCH_TO_SPACE_ND", "RESIZE_BILINEAR",
+@_limits("TRANSPOSE", "STRIDED_SLICE", "SPACE_TO_BATCH_ND", "BATCH_TO_SPACE_ND", "RESIZE_BILINEAR",
          "RESIZE_NEAREST_NEIGHBOR", "EXPAND_DIMS", "PADV2", "SPLIT_V", "TILE", "BROADCAST_TO", "REVERSE_V2",
          "MIRROR_PAD")
 def constraint_constant_geometry(op: Operator, subgraph: Subgraph) -> str | None:
@@ -133,9 +133,22 @@ def constraint_constant_sizes(op: Operator, subgraph: Subgraph) -> str | None:
 
 
 @_limits("DYNAMIC_UPDATE_SLICE")
-def constraint_constant_start(op: Operator, subgraph: Subgraph) -> str | None:
-    """The start must be a constant of the model."""
-    return _first_computed(op, subgraph, (2,))
+def constraint_update_axis(op: Operator, subgraph: Subgraph) -> str | None:
+    """An update at a computed start must be smaller than the input along one axis at most."""
+    shape, part, start = (_tensor(op, subgraph, position) for position in range(3))
+    if shape is None or part is None or start is None or start.data is not None:
+        return None
+    smaller = sum(size < whole for size, whole in zip(part.shape, shape.shape, strict=True))
+    return f"{list(part.shape)} in {list(shape.shape)}" if smaller > 1 else None
+
+
+@_limits("SLICE")
+def constraint_constant_slice(op: Operator, subgraph: Subgraph) -> str | None:
+    """Sizes must be constants of the model, and none of them -1 where the begin is computed."""
+    sizes, begin = _tensor(op, subgraph, 2), _tensor(op, subgraph, 1)
+    if sizes is None or sizes.data is None:
+        return _first_computed(op, subgraph, (2,))
+    return f"sizes {sizes.data.tolist()}" if begin is not None and begin.data is None and -1 in sizes.data else None
 
 
 @_limits("ONE_HOT", "TOPK_V2")

@@ -17,7 +17,7 @@ from tq_hw.model.errors import UnsupportedError
 from tq_hw.model.graph import Operator, Tensor
 from tq_hw.sim.golden.registry import int_option, normalize_axis
 
-__all__ = ["look_up"]
+__all__ = ["look_up", "look_up_rows"]
 
 #: Multiplier and shift that change nothing.
 _ONE = (1 << 30, 1)
@@ -68,13 +68,18 @@ def lower_embedding_lookup(state: Legalizer, op: Operator) -> None:
 
 def look_up(state: Legalizer, op: Operator, indices: int, table: Value, shape: tuple[int, int, int]) -> Value:
     """Return [1, tables, indices, row bytes] at the run-time indices of an input; `shape`: tables, rows, bytes."""
-    tables, rows, row_bytes = shape
     tensor = state.tensor(op, indices)
-    count = element_count(tensor.shape)
-    name = state.subgraph.tensors[op.outputs[0]].name
     # Indices are not negative: the low half of an int64 is the index.
     value = _half(state, op, indices, 0) if tensor.dtype == "int64" else state.input(op, indices)
-    hot = Value(f"{name} (one-hot)", tensor.index, (1, count, 1, rows))
+    return look_up_rows(state, op, value, element_count(tensor.shape), table, shape)
+
+
+def look_up_rows(state: Legalizer, op: Operator, value: Value, count: int, table: Value,
+                 shape: tuple[int, int, int]) -> Value:
+    """Return the same at `count` indices of int32."""
+    tables, rows, row_bytes = shape
+    name = state.subgraph.tensors[op.outputs[0]].name
+    hot = Value(f"{name} (one-hot)", value.tensor, (1, count, 1, rows))
     state.layers.append(OneHot(op.index, op.op, (value,), hot))
     lhs = reshaped(hot, (1, tables, count // tables, rows))
     out = Value(name, op.outputs[0], (1, tables, count // tables, row_bytes), table.zero_point)

@@ -106,14 +106,6 @@ def lower_split_v(state: Legalizer, op: Operator) -> None:
     _split(state, op, 0, normalize_axis(axis, len(state.tensor(op, 0).shape)))
 
 
-@lowers("SLICE")
-def lower_slice(state: Legalizer, op: Operator) -> None:
-    """A rectangle."""
-    begins = state.constant(op, 1).astype(int).tolist()
-    shape = state.subgraph.tensors[op.outputs[0]].shape
-    add_view(state, op, lambda x: x[tuple(slice(b, b + n) for b, n in zip(begins, shape, strict=True))])
-
-
 @lowers("STRIDED_SLICE")
 def lower_strided_slice(state: Legalizer, op: Operator) -> None:
     """A rectangle with steps; a shrunk axis takes one index and disappears, a new one has size 1."""

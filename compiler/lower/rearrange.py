@@ -7,6 +7,7 @@ import numpy as np
 from tq_hw.compiler.ir.strided import copy_between, fill_view
 from tq_hw.compiler.lower.legalize import Legalizer, lowers
 from tq_hw.compiler.lower.moves import add_move, input_blank, output_blank
+from tq_hw.compiler.lower.positions import update_at
 from tq_hw.compiler.lower.segments import affine_segments
 from tq_hw.model.graph import Operator
 from tq_hw.sim.golden.rearrange import flat_indices, mirror_indices, start_of_update
@@ -86,7 +87,10 @@ def lower_scatter_nd(state: Legalizer, op: Operator) -> None:
 
 @lowers("DYNAMIC_UPDATE_SLICE")
 def lower_dynamic_update_slice(state: Legalizer, op: Operator) -> None:
-    """The whole, then the update over it."""
+    """The whole, then the update over it; a choice where the start is computed."""
+    if state.tensor(op, 2).data is None:
+        update_at(state, op)
+        return
     base, part, target = input_blank(state, op), input_blank(state, op, 1), output_blank(state, op)
     start = start_of_update(state.constant(op, 2), base.shape[:-1], part.shape[:-1])
     inside = target[tuple(slice(at, at + size) for at, size in zip(start, part.shape, strict=False))]

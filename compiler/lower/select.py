@@ -18,7 +18,7 @@ from tq_hw.isa.uop import Alu
 from tq_hw.model.graph import Operator
 from tq_hw.sim.golden.logical import condition_shape
 
-__all__: list[str] = []
+__all__ = ["choose"]
 
 #: 1 where a condition holds; by unsigned code.
 _CHOSEN: IntArray = (CODES != 0).astype(np.int64)
@@ -64,7 +64,6 @@ def lower_select(state: Legalizer, op: Operator) -> None:
     if single[0] is not None and single[1] is not None:
         table_pass(state, op, condition, np.where(_CHOSEN, single[0], single[1]))
         return
-    sides: list[Value] = []
     for side, taken in ((1, _CHOSEN), (2, 1 - _CHOSEN)):
         other = single[2 - side]
         if other is not None:
@@ -73,8 +72,15 @@ def lower_select(state: Legalizer, op: Operator) -> None:
             state.layers.append(Elementwise(op.index, op.op, inputs, state.output(op), uop,
                                             (CODES.astype(np.int64) - other, taken)))
             return
-        part = Value(f"{state.tensor(op, side).name} ({op.op})", op.outputs[0], condition.shape)
-        state.layers.append(Elementwise(op.index, op.op, (spread(state, op, side), condition), part,
+    choose(state, op, condition, (spread(state, op, 1), spread(state, op, 2)))
+
+
+def choose(state: Legalizer, op: Operator, condition: Value, sides: tuple[Value, Value]) -> None:
+    """Make the output of the bytes of two values where a condition of the same shape is 1, and where it is 0."""
+    parts: list[Value] = []
+    for side, taken in zip(sides, (_CHOSEN, 1 - _CHOSEN), strict=True):
+        part = Value(f"{side.name} ({op.op})", op.outputs[0], condition.shape)
+        state.layers.append(Elementwise(op.index, op.op, (side, condition), part,
                                         {**_BOTH, "b_table": 2, **low(), **OUT}, (None, taken)))
-        sides.append(part)
-    state.layers.append(Elementwise(op.index, op.op, tuple(sides), state.output(op), {**_BOTH, "alu": Alu.ADD, **OUT}))
+        parts.append(part)
+    state.layers.append(Elementwise(op.index, op.op, tuple(parts), state.output(op), {**_BOTH, "alu": Alu.ADD, **OUT}))

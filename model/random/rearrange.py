@@ -8,7 +8,7 @@ import numpy as np
 from tq_hw.model.random.elementwise import compare
 from tq_hw.model.random.sketch import Sketch, Unfit
 
-__all__ = ["among", "choice", "divided", "float_choices", "hot", "logical", "mirrored", "places", "repeated",
+__all__ = ["among", "choice", "divided", "float_choices", "hot", "logical", "mirrored", "moving", "places", "repeated",
            "reversed_axes", "top"]
 
 
@@ -59,6 +59,26 @@ def among(s: Sketch, x: int) -> list[int]:
     if math.prod(size * step for size, step in zip(shape, steps, strict=True)) > 2 * s.most_elements:
         raise Unfit
     return [s.b.add("DILATE", [x, s.indices(steps), value])]
+
+
+def moving(s: Sketch, x: int) -> list[int]:
+    """A part from a computed place on, along one axis, and now and then put back at another one."""
+    shape = s.shape(x)
+    axes = [axis for axis, size in enumerate(shape) if size > 1]
+    if not axes or len(shape) > 4:
+        raise Unfit
+    axis = s.pick(*axes)
+    width = s.between(1, shape[axis] - 1)
+    part = [width if each == axis else size for each, size in enumerate(shape)]
+
+    def start(most: int) -> int:
+        """A number up to `most` for this axis, 0 for the others."""
+        found = s.b.add("ARG_MAX", [s.input((len(shape), most + 1)), s.indices(1)], output_type="int32")
+        return s.b.add("MUL", [found, s.indices([int(each == axis) for each in range(len(shape))])])
+    taken = s.b.add("SLICE", [x, start(shape[axis] - width), s.indices(part)], shape=part)
+    if s.b.tensors[x].dtype == "bool" or s.chance(0.4):
+        return [taken]
+    return [taken, s.b.add("DYNAMIC_UPDATE_SLICE", [x, taken, start(shape[axis] - width + 1)])]
 
 
 def mirrored(s: Sketch, x: int) -> list[int]:

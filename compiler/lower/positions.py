@@ -1,0 +1,117 @@
+"""DYNAMIC_UPDATE_SLICE and SLICE from a place that is computed.
+
+Places along an axis are numbers of int32; what is taken of a tensor at such places is a product with rows that are 1
+there, as of GATHER, and an update is chosen where the places are its own.
+"""
+
+import math
+
+import numpy as np
+
+from tq_hw.compiler.ir.staged import Flat, Move
+from tq_hw.compiler.ir.strided import blank, copy_between
+from tq_hw.compiler.ir.value import TYPE_CODES, Value
+from tq_hw.compiler.lower.gather import look_up_rows
+from tq_hw.compiler.lower.legalize import Legalizer, lowers, publish
+from tq_hw.compiler.lower.moves import add_view
+from tq_hw.compiler.lower.select import choose
+from tq_hw.compiler.programs.words import OUT, STREAM_A, STREAM_B, Uop, immediate, reg_a, reg_b, to
+from tq_hw.isa.uop import Alu, Source
+from tq_hw.model.graph import Operator
+
+__all__ = ["update_at"]
+
+_INT8, _INT32 = TYPE_CODES["int8"], TYPE_CODES["int32"]
+Shape = tuple[int, ...]
+
+
+def _start(state: Legalizer, op: Operator, position: int, axis: int, count: int) -> Value:
+    """Low 32 bits of one number of a vector of int32 or int64, `count` times."""
+    tensor = state.tensor(op, position)
+    base, target = blank(tensor.shape, tensor.dtype), blank((count,), "int32")
+    value = Value(f"{tensor.name} (axis {axis})", tensor.index, (1, 1, 1, 4 * count))
+    state.layers.append(Move(op.index, op.op, (state.input(op, position),), value, (
+        copy_between(0, np.broadcast_to(base[axis, :4], target.shape), base, target, target),)))
+    return value
+
+
+def _places(state: Legalizer, op: Operator, start: Value, count: int, out_type: int, uops: tuple[Uop, ...]) -> Value:
+    """Program of the start and of the numbers 0, 1, ..."""
+    numbers = Value("places", start.tensor, start.shape, data=np.arange(count, dtype=np.int32))
+    value = Value(f"{start.name} (places)", op.outputs[0], (1, 1, 1, count * (4 if out_type else 1)))
+    state.layers.append(Flat(op.index, op.op, (start, numbers), value, count, (_INT32, _INT32), out_type, uops))
+    return value
+
+
+def _taken(state: Legalizer, op: Operator, value: Value, shape: Shape, axis: int, places: Value, count: int) -> Value:
+    """`count` slices along an axis at computed places, dense, in the order of the axes; outside there are zeros."""
+    dtype = state.subgraph.tensors[op.outputs[0]].dtype
+    rest = (*shape[:axis], *shape[axis + 1:])
+    if math.prod(shape[:axis]) > 1:
+        base, target = blank(shape, dtype), blank((shape[axis], *rest), dtype)
+        front = Value(f"{value.name} (axis {axis} first)", value.tensor, (1, 1, 1, value.size_bytes), value.zero_point)
+        state.layers.append(Move(op.index, op.op, (value,), front, (
+            copy_between(0, np.moveaxis(base, axis, 0), base, target, target),)))
+        value = front
+    size = math.prod(rest) * np.dtype(dtype).itemsize
+    rows = look_up_rows(state, op, places, count, value, (1, shape[axis], size))
+    if math.prod(shape[:axis]) == 1:
+        return rows
+    base, target = blank((count, *rest), dtype), blank((*shape[:axis], count, *shape[axis + 1:]), dtype)
+    back = Value(f"{rows.name} (in order)", op.outputs[0], (1, 1, 1, rows.size_bytes), rows.zero_point)
+    state.layers.append(Move(op.index, op.op, (rows,), back, (
+        copy_between(0, np.moveaxis(base, 0, axis), base, target, target),)))
+    return back
+
+
+@lowers("SLICE")
+def lower_slice(state: Legalizer, op: Operator) -> None:
+    """A rectangle; where its begin is computed, of each axis of which not all is taken, rows of a table."""
+    if state.tensor(op, 1).data is None:
+        _slice_at(state, op)
+        return
+    begins = state.constant(op, 1).astype(int).tolist()
+    sizes = state.subgraph.tensors[op.outputs[0]].shape
+    add_view(state, op, lambda x: x[tuple(slice(b, b + n) for b, n in zip(begins, sizes, strict=True))])
+
+
+def _slice_at(state: Legalizer, op: Operator) -> None:
+    shape, taken = state.tensor(op, 0).shape, state.subgraph.tensors[op.outputs[0]].shape
+    value = state.input(op, 0)
+    for axis, count in enumerate(taken):
+        if count < shape[axis]:
+            places = _places(state, op, _start(state, op, 1, axis, count), count, _INT32,
+                             ({**STREAM_A, **STREAM_B, "alu": Alu.ADD, **OUT},))
+            value = _taken(state, op, value, shape, axis, places, count)
+            shape = (*shape[:axis], count, *shape[axis + 1:])
+    publish(state, op, value)
+
+
+def update_at(state: Legalizer, op: Operator) -> None:
+    """DYNAMIC_UPDATE_SLICE whose start is computed, of an update that is smaller along one axis."""
+    shape, part = state.tensor(op, 0).shape, state.tensor(op, 1).shape
+    axes = [axis for axis, size in enumerate(part) if size < shape[axis]]
+    if not axes:
+        add_view(state, op, lambda x: x, 1)
+        return
+    axis = axes[0]
+    count, width = shape[axis], part[axis]
+    # All of an update is inside; r1: the place in the update, r2: the nearest that there is.
+    uops = (to(0, STREAM_A, immediate(0), alu=Alu.MAX), to(0, reg_a(0), immediate(count - width), alu=Alu.MIN),
+            to(1, reg_a(0), STREAM_B, alu=Alu.SUB), to(1, {"a_source": Source.IMMEDIATE}, reg_b(1), alu=Alu.SUB),
+            to(2, reg_a(1), immediate(0), alu=Alu.MAX), to(2, reg_a(2), immediate(width - 1), alu=Alu.MIN))
+    start = _start(state, op, 2, axis, count)
+    mask = _places(state, op, start, count, _INT8, (*uops, {**reg_a(1), **reg_b(2), "alu": Alu.EQUAL, **OUT}))
+    update = state.input(op, 1)
+    if width > 1:
+        places = _places(state, op, start, count, _INT32, (*uops, {**reg_a(2), **OUT}))
+        update, part = _taken(state, op, update, part, axis, places, count), shape
+    output = state.subgraph.tensors[op.outputs[0]]
+    target, view = blank(output.shape, output.dtype), state.view(output.shape, output.dtype)
+    wide = []
+    line = tuple(count if each == axis else 1 for each in range(len(shape)))
+    for value, base in ((mask, blank(line, "bool")), (update, blank(part, output.dtype))):
+        wide.append(Value(f"{value.name} (for each)", op.outputs[0], view, update.zero_point))
+        state.layers.append(Move(op.index, op.op, (value,), wide[-1], (
+            copy_between(0, np.broadcast_to(base, target.shape), base, target, target),)))
+    choose(state, op, wide[0], (wide[1], state.input(op, 0)))
