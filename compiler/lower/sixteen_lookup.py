@@ -1,7 +1,8 @@
 """Any function of one int16, by a table of 65,536 entries: in pages of 1,024 codes, one pass over all elements each.
 
 The vector unit's table has 512 words. A word has two codes that are 512 apart, one in each half, and a pass leaves
-those elements alone that are not of its page. Pages that give nothing but 0 need no pass.
+those elements alone that are not of its page. Pages that give nothing but 0 need no pass. Results of int32 take a word
+each, and pages of 512 codes.
 """
 
 import numpy as np
@@ -23,29 +24,35 @@ _FLOOR = Rounding.FLOOR
 _WORD_BITS, _PAGE_BITS = 9, 10
 
 
-def _page(number: int) -> tuple[Uop, ...]:
+def _page(number: int, is_word: bool) -> tuple[Uop, ...]:
     """What a page gives elements of stream A, 0 to those of another: register 0."""
+    if is_word:
+        return (to(0, {**STREAM_A, "a_table": 3}), to(1, STREAM_A, shifted(-_WORD_BITS, _FLOOR)),
+                to(1, reg_a(1), immediate(number), alu=Alu.EQUAL))
     return (to(1, STREAM_A, immediate(1 << _WORD_BITS), shifted(4 - _WORD_BITS, _FLOOR), alu=Alu.AND),
             to(0, {**STREAM_A, "a_table": 3}, reg_b(1), shift_source=ShiftSource.SHIFT_B, rounding=_FLOOR),
             to(1, STREAM_A, shifted(-_PAGE_BITS, _FLOOR)), to(1, reg_a(1), immediate(number), alu=Alu.EQUAL))
 
 
 def look_up_wide(state: Legalizer, op: Operator, source: Value, table: IntArray, dtype: str) -> None:
-    """Make the output, int8 or int16, of a table by the codes as unsigned numbers."""
-    pages = table.astype(np.int64).reshape(-1, 2, 1 << _WORD_BITS)
+    """Make the output, int8, int16 or int32, of a table by the codes as unsigned numbers."""
+    is_word = dtype == "int32"
+    pages = table.astype(np.int64).reshape(-1, 1 if is_word else 2, 1 << _WORD_BITS)
     count = source.size_bytes // 2
     used = [number for number, page in enumerate(pages) if page.any()] or [0]
     made: Value | None = None
     for number in used:
-        words = (pages[number, 0] & 0xFFFF | pages[number, 1] << 16).astype(np.int32).astype(np.int64)
+        words = pages[number, 0] if is_word else (
+            pages[number, 0] & 0xFFFF | pages[number, 1] << 16).astype(np.int32).astype(np.int64)
         signed = number if number < len(pages) // 2 else number - len(pages)
         last: tuple[Uop, ...] = ({**reg_a(0), **reg_b(1), **low(), **OUT},) if made is None else (
             to(0, reg_a(0), reg_b(1), low()), {**reg_a(0), **STREAM_B, "alu": Alu.ADD, **OUT})
         inputs = (source,) if made is None else (source, made)
         made = Value(f"{source.name} (page {number})", op.outputs[0],
                      (1, 1, 1, count * np.dtype(dtype).itemsize))
+        uops = (*_page(signed, is_word), *last)
         state.layers.append(Flat(op.index, op.op, inputs, made, count, (_INT16, TYPE_CODES[dtype])[:len(inputs)],
-                                 TYPE_CODES[dtype], (*_page(signed), *last), tables=(words[:256], words[256:])))
+                                 TYPE_CODES[dtype], uops, tables=(words[:256], words[256:])))
     assert made is not None
     publish(state, op, made)
 

@@ -1,77 +1,43 @@
 """Float32 sums of int8 tensors that are no tables and no pairs: additions of float32 numbers in int32 words.
 
-Of RESIZE_BILINEAR these are four products, which tables have (`resizes.py`). A word holds a float32 number exactly, an
-addition rounds as float32 does, and a word becomes a code by comparison with the numbers at which QUANTIZE's codes
-begin. So every sum is what LiteRT's kernels give, of any number of tensors.
+Parts of a sum are in `sum_parts.py`; of RESIZE_BILINEAR they are four products, which tables have. A word holds a
+float32 number exactly, an addition rounds as float32 does, and a word becomes a code by comparison with the numbers at
+which QUANTIZE's codes begin. So every sum is what LiteRT's kernels give, of any number of tensors.
 """
 
 import math
-from dataclasses import dataclass, replace
 
 import numpy as np
 
 from tq_hw.compiler.rewrite.comparisons import ordered
-from tq_hw.compiler.rewrite.island import Island, label
-from tq_hw.compiler.rewrite.resizes import resize_terms
+from tq_hw.compiler.rewrite.island import label
 from tq_hw.compiler.rewrite.rewrite import Subject
+from tq_hw.compiler.rewrite.sum_parts import Leaf, Looked, Resized, Sum, find_part
 from tq_hw.model.errors import UnsupportedError
 from tq_hw.model.graph import Operator, OptionValue, Tensor
-from tq_hw.model.rules.signatures import FLOAT_RESIZES
 from tq_hw.sim.golden.arith import INT32_MIN, IntArray, quantize_multiplier
 from tq_hw.sim.golden.kernels import KERNELS
 from tq_hw.sim.golden.libm import Float32
 from tq_hw.sim.golden.pair import settle
 from tq_hw.sim.golden.reduce import axes
-from tq_hw.sim.golden.registry import bool_option, str_option
+from tq_hw.sim.golden.registry import bool_option
 from tq_hw.sim.golden.soft_float import BIAS, EXPONENT_BITS, FINE_BITS, FRACTION_BITS, pack
 
 __all__ = ["add_chain", "add_reduction"]
 
-#: Additions of one result; one that is read twice counts twice.
-_MOST_SUMS = 64
 #: Codes next to the zero point's whose beginnings are looked up in finer units.
 _NEAR = 16
 
 
-@dataclass(frozen=True)
-class _Leaf:
-    """A function of one int8 tensor: its values by unsigned code."""
-
-    source: Tensor
-    values: Float32
-
-
-@dataclass(frozen=True)
-class _Resized:
-    """An interpolation of a leaf, and whether RELU follows."""
-
-    op: Operator
-    source: Tensor
-    values: Float32
-    relu: bool = False
-
-
-@dataclass(frozen=True)
-class _Sum:
-    """An addition, and whether RELU follows; what is taken away is no sum, with the opposite values."""
-
-    op: Operator
-    parts: "tuple[_Leaf | _Resized | _Sum, _Leaf | _Resized | _Sum]"
-    relu: bool
-
-
-_Part = _Leaf | _Resized | _Sum
-
-
 def add_chain(graph: Subject, op: Operator) -> list[Operator]:
     """Add what gives the output of the QUANTIZE `op`; raise `UnsupportedError` with the reason if nothing does."""
-    leaves = list[_Leaf]()
-    part = _part(graph, op.inputs[0], leaves)
-    if isinstance(part, _Leaf):
+    leaves = list[Leaf]()
+    part = find_part(graph, op.inputs[0], leaves)
+    if isinstance(part, Leaf | Looked):
         raise UnsupportedError("it is no sum of int8 tensors that becomes int8")
     exponent = _exponent(leaves, len(leaves))
     made: list[Operator] = []
-    if isinstance(part, _Resized):
+    if isinstance(part, Resized):
         return [_interpolated(graph, op, part, exponent)]
     words = _emit(graph, op, part, exponent, made)
     return [*made, _quantized(graph, op, words, exponent, 1)]
@@ -83,7 +49,7 @@ def add_reduction(graph: Subject, op: Operator, reduction: Operator) -> list[Ope
     A mean's division keeps the order of numbers: where codes begin is found for sums. A RESHAPE before it, as poolings
     of PyTorch have, is another view of the words.
     """
-    leaves, axis_values = list[_Leaf](), graph.constant(reduction, 1)
+    leaves, axis_values = list[Leaf](), graph.constant(reduction, 1)
     source, before = graph.input(reduction), graph.maker(reduction.inputs[0])
     order = tuple(range(len(source.shape)))
     if before is not None and before.op == "TRANSPOSE" and (given := graph.constant(before, 1)) is not None:
@@ -96,12 +62,12 @@ def add_reduction(graph: Subject, op: Operator, reduction: Operator) -> list[Ope
     if sorted(order) != list(range(len(order))) or any(each != sorted(each) for each in places):
         raise UnsupportedError("a TRANSPOSE before it changes the order of additions")
     viewed = before if before is not None and before.op == "RESHAPE" else None
-    part = _part(graph, source.index if viewed is None else viewed.inputs[0], leaves)
+    part = find_part(graph, source.index if viewed is None else viewed.inputs[0], leaves)
     count = math.prod(source.shape[order[axis]] for axis in reduced)
     exponent = _exponent(leaves, len(leaves) * count)
     made: list[Operator] = []
     table = -1
-    if isinstance(part, _Leaf):
+    if isinstance(part, Leaf):
         words, table = part.source.index, graph.add_constant(pack(part.values, exponent).astype(np.int32))
         if part.source.shape != (source if viewed is None else graph.input(viewed)).shape:
             raise UnsupportedError(f"{label(source)} has another shape than what it comes of")
@@ -128,51 +94,7 @@ def _quantized(graph: Subject, op: Operator, words: int, exponent: int, count: i
     return Operator(op.index, "FLOAT_CODES", inputs, op.outputs, {"exponent": exponent, "count": count, **options})
 
 
-def _leaf(graph: Subject, index: int) -> _Leaf:
-    """Return the function of an int8 tensor that a float32 tensor is; raise `UnsupportedError` if it is none."""
-    tensor = graph.tensors[index]
-    island = Island(graph, tensor.shape)
-    values = island.values(index)
-    if not island.sources or island.sources[0].dtype != "int8" or not np.isfinite(values).all():
-        raise UnsupportedError(f"{label(tensor)} is no finite function of an int8 tensor")
-    return _Leaf(island.sources[0], np.broadcast_to(values, (256,)).astype(np.float32))
-
-
-def _part(graph: Subject, index: int, leaves: list[_Leaf]) -> _Part:
-    """Return the sums that a float32 tensor is, and collect what they begin with."""
-    tensor, maker = graph.tensors[index], graph.maker(index)
-    if len(leaves) >= _MOST_SUMS:
-        raise UnsupportedError(f"{label(tensor)} is one of more than {_MOST_SUMS} tensors in a sum")
-    if maker is None or maker.op not in ("ADD", "SUB", "RELU", *FLOAT_RESIZES):
-        leaves.append(_leaf(graph, index))
-        return leaves[-1]
-    try:
-        leaves.append(_leaf(graph, index))
-        return leaves[-1]
-    except UnsupportedError:
-        pass
-    if maker.op in FLOAT_RESIZES:
-        inner = _leaf(graph, maker.inputs[0])
-        # Each product is a term of the sum.
-        leaves += [_Leaf(inner.source, resize_terms(graph, maker, inner.values))] * 4
-        return _Resized(maker, inner.source, inner.values)
-    first = _part(graph, maker.inputs[0], leaves)
-    if maker.op == "RELU":
-        if isinstance(first, _Leaf):
-            raise UnsupportedError(f"{label(tensor)} has another shape than what it comes of")
-        return replace(first, relu=True)
-    second = _part(graph, maker.inputs[1], leaves)
-    if maker.op == "SUB":
-        if isinstance(second, _Sum) or (isinstance(second, _Resized) and second.relu):
-            raise UnsupportedError(f"operator {maker.index} (SUB) takes a sum away")
-        second = replace(second, values=-second.values)
-    fused = str_option(maker, "fused_activation_function")
-    if fused not in ("NONE", "RELU"):
-        raise UnsupportedError(f"operator {maker.index} ({maker.op}) is a sum with {fused}")
-    return _Sum(maker, (first, second), fused == "RELU")
-
-
-def _exponent(leaves: list[_Leaf], terms: int) -> int:
+def _exponent(leaves: list[Leaf], terms: int) -> int:
     """Return the exponent of words that holds all sums; a sum's last bit is never below the leaves' last bits."""
     values = np.concatenate([leaf.values for leaf in leaves])
     powers = np.frexp(values[values != 0].astype(np.float64))[1] - FRACTION_BITS
@@ -227,7 +149,7 @@ def _begins(graph: Subject, op: Operator, codes: IntArray, count: int) -> Float3
     return found
 
 
-def _interpolated(graph: Subject, op: Operator, part: _Resized, exponent: int) -> Operator:
+def _interpolated(graph: Subject, op: Operator, part: Resized, exponent: int) -> Operator:
     """Return what makes codes of an interpolation; raise `UnsupportedError` as above."""
     codes = _quantized(graph, op, part.source.index, exponent, 1)
     inputs = (part.source.index, graph.add_constant(part.values), *codes.inputs[1:])
@@ -235,17 +157,24 @@ def _interpolated(graph: Subject, op: Operator, part: _Resized, exponent: int) -
                     {**part.op.options, **codes.options, "relu": part.relu})
 
 
-def _emit(graph: Subject, op: Operator, part: _Sum | _Resized, exponent: int, made: list[Operator]) -> int:
+def _emit(graph: Subject, op: Operator, part: Looked | Resized | Sum, exponent: int, made: list[Operator]) -> int:
     """Add the operators of a sum, and return the tensor of words that it is."""
     inputs, tables = [], []
-    if isinstance(part, _Resized):
+    if isinstance(part, Looked):
+        output = graph.add_tensor(Tensor(0, part.name, "int32", part.shape))
+        table = np.zeros((256, 256), np.int32)
+        table[:part.values.shape[1]] = pack(part.values, exponent).T
+        constants = (graph.add_constant(part.places.astype(np.uint8)), graph.add_constant(table.reshape(-1)))
+        made.append(Operator(op.index, "TABLE_OF_TWO", (part.source.index, *constants), (output,)))
+        return output
+    if isinstance(part, Resized):
         source = graph.output(part.op)
         output = graph.add_tensor(Tensor(0, source.name, "int32", source.shape))
         made.append(Operator(op.index, "FLOAT_RESIZE", (part.source.index, graph.add_constant(part.values)), (output,),
                              {**part.op.options, "exponent": exponent, "relu": part.relu}))
         return output
     for each in part.parts:
-        if isinstance(each, _Leaf):
+        if isinstance(each, Leaf):
             inputs.append(each.source.index)
             tables.append(graph.add_constant(pack(each.values, exponent).astype(np.int32)))
         else:

@@ -66,6 +66,8 @@ def float_sums(s: Sketch, x: int) -> list[int]:
         scale += s.quantization(second)[0]
         other = s.b.add("DEQUANTIZE", [second])
         other = s.b.add("LEAKY_RELU", [other], options={"alpha": 0.01}) if s.chance(0.3) else other
+        if shape and s.chance(0.15):
+            other = s.b.add("MUL", [other, s.b.constant(s.rng.normal(0, 1, s.shape(other)[-1:]).astype(np.float32))])
         pair = [current, other] if s.chance(0.7) else [other, current]
         op = s.pick("ADD", "ADD", "SUB") if pair[1] == other else "ADD"
         current = s.b.add(op, pair, options={"fused_activation_function": s.pick("NONE", "NONE", "RELU")})

@@ -72,6 +72,20 @@ def test_two_steps_are_a_table_of_two(litert: Oracle) -> None:
     assert hold(b.build(codes(b, made)), [every(12)], litert) == ["TABLE_OF_TWO"]
 
 
+def test_sums_and_means_of_channels(litert: Oracle) -> None:
+    """As before the last pooling of a DenseNet, and a residual with a scale of each channel."""
+    b = ModelBuilder("norm")
+    x, y = (floats(b, (1, 16, 16, 7), "int8", SCALE, point) for point in (7, -20))
+    scaled = normalized(b, x, True)
+    mean = b.add("MEAN", [scaled, b.constant(np.array([1, 2], np.int32))], options={"keep_dims": True})
+    outputs = [codes(b, mean, -128, 0.01), codes(b, b.add("ADD", [y, scaled]), 3, 0.05),
+               codes(b, b.add("SUB", [y, normalized(b, x, False, 1)]), 3, 0.07)]
+    rng = np.random.default_rng(0)
+    inputs = [rng.integers(-128, 128, (1, 16, 16, 7)).astype(np.int8) for _ in range(2)]
+    left = hold(b.build(*outputs), inputs, litert)
+    assert sorted(left) == sorted(["TABLE_OF_TWO"] * 3 + ["FLOAT_SUM"] * 2 + ["FLOAT_CODES"] * 3 + ["FLOAT_REDUCE"])
+
+
 def test_the_circuit_gives_the_same() -> None:
     b = ModelBuilder("norm")
     data = b.build(codes(b, normalized(b, floats(b, (1, 16, 16, 9), "int8", SCALE, 7), True), -128))
