@@ -16,6 +16,8 @@ def emit_chain(emitter: Emitter, layer: Chain, plan: LayerPlan) -> Iterator[None
     """Emit all parts for each rectangle, as registers hold one; yields after each."""
     emitter.tables(layer.tables)
     emitter.reserve_program(sum(len(part.uops) for part in layer.parts))
+    # All before the first operation: what is written later waits until nothing is in flight.
+    codes = [emitter.program(part.uops) for part in layer.parts]
     height, block = layer.output.shape[1], emitter.config.block
     for rect in rectangles(layer, plan, emitter):
         row = rect.image * height + rect.rows[0]
@@ -24,8 +26,7 @@ def emit_chain(emitter: Emitter, layer: Chain, plan: LayerPlan) -> Iterator[None
                  for position in range(len(layer.inputs))]
         target = emitter.target(layer, plan, rect)
         at = (row, rect.blocks[0], rect.cols[0])
-        for part in layer.parts:
-            code = emitter.program(part.uops)
+        for part, code in zip(layer.parts, codes, strict=True):
             ends = [(name, layer.inputs[position], views[position])
                     for name, position in (("a", part.a), ("b", part.b)) if position is not None]
             reads = tuple(view.access(rows, rect.blocks) for _, _, view in ends)

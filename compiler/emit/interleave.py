@@ -13,6 +13,7 @@ from tq_hw.compiler.ir.layers import Elementwise, Layer, Mac, RowProgram
 from tq_hw.compiler.plan.cascade import Group
 from tq_hw.compiler.plan.layout import blocked_words
 from tq_hw.compiler.plan.places import Choice, LayerPlan, alternates
+from tq_hw.compiler.stream.program_places import place_programs
 from tq_hw.isa.legality import TABLE_BYTES
 
 __all__ = ["emit_layers"]
@@ -129,3 +130,4 @@ def emit_layers(emitter: Emitter, emission: Emission) -> None:
         for _ in steps:
             pass
         index += 1
+    place_programs(emitter.stream)

@@ -1,0 +1,196 @@
+"""Where programs stand in the micro-operation memory: over what is there already and most like them.
+
+Commands write what changes alone. Steps of an unrolled network have the same programs but for a few constants: a
+program that stands where the last step's stood is written in a few words, and nothing in the vector unit is in flight
+while it is written.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from heapq import heapify, heappop, heappush
+
+import numpy as np
+import numpy.typing as npt
+
+from tq_hw.compiler.ir.meaning import Code, LookUp, Streams
+from tq_hw.compiler.stream.stream import Operation, Stream, UopWrite
+from tq_hw.isa.encode import pack
+from tq_hw.isa.layout import UOP_WORDS, Unit
+from tq_hw.isa.uop import UOP
+
+__all__ = ["place_programs", "write_words"]
+
+Array = npt.NDArray[np.int64]
+
+
+def _words_of(changed: int) -> int:
+    """Words of commands that write these registers of a micro-operation: spans, each after a header."""
+    registers = [number for number in range(UOP_WORDS) if changed >> number & 1]
+    gaps = [second - first for first, second in zip(registers, registers[1:], strict=False)]
+    # One unchanged word between two changed ones is written again, as a header is no shorter.
+    headers = bool(registers) + sum(gap > 2 for gap in gaps)
+    return headers + len(registers) + sum(gap == 2 for gap in gaps)
+
+
+_WORDS = np.array([_words_of(changed) for changed in range(1 << UOP_WORDS)], np.int64)
+_BITS = 1 << np.arange(UOP_WORDS)
+
+
+@dataclass
+class _Block:
+    """Micro-operations that are written together, and the operations that run them.
+
+    Members
+    -------
+    first : where the emitter put the first of them
+    begin, end : number of the item that writes the first of them, of the last one that runs any
+    early : number of the item before which they had better be written, where there is room for them
+    """
+
+    first: int
+    begin: int
+    end: int
+    early: int
+    writes: list[UopWrite] = field(default_factory=list)
+    users: list[Operation] = field(default_factory=list)
+
+    def words(self) -> Array:
+        """Return the words of their registers, (micro-operations, UOP_WORDS)."""
+        return np.array([[pack(register, write.values) for register in UOP] for write in self.writes], np.int64)
+
+
+class _Before:
+    """The operations of the vector unit up to an item, as far as writes may go back before them."""
+
+    def __init__(self) -> None:
+        self._layer, self._sums, self._older = -1, -1, -1
+
+    def add(self, number: int, operation: Operation) -> None:
+        """Note one."""
+        if operation.layer != self._layer:
+            self._layer, self._older, self._sums = operation.layer, self._sums, -1
+        if operation.fields.get("use_acc"):
+            if self._sums < 0:
+                self._sums = number
+        else:
+            self._sums = -1
+
+    def sums(self, layer: int) -> int:
+        """Return the first of the operations that take sums of the array right before this layer's, -1 if others are.
+
+        There the vector unit mostly waits.
+        """
+        return self._older if layer == self._layer else self._sums
+
+
+def _blocks(stream: Stream) -> list[_Block] | None:
+    """Return the blocks in the order of the stream; None where an operation runs a part of two."""
+    blocks: list[_Block] = []
+    owners: list[_Block | None] = [None] * stream.config.uops
+    together, before = False, _Before()
+    for number, item in enumerate(stream.items):
+        if isinstance(item, UopWrite):
+            if not together or item.index != blocks[-1].writes[-1].index + 1:
+                blocks.append(_Block(item.index, number, number, number))
+            blocks[-1].writes.append(item)
+            owners[item.index] = blocks[-1]
+        elif isinstance(item, Operation) and item.unit is Unit.VECTOR:
+            if "last" in item.fields:
+                block = owners[item.fields["first"]]
+                if block is None or any(owner is not block
+                                        for owner in owners[item.fields["first"]:item.fields["last"] + 1]):
+                    return None
+                if not block.users and not item.fields.get("use_acc"):
+                    early = before.sums(item.layer)
+                    block.early = early if early >= 0 else block.begin
+                block.users.append(item)
+                block.end = number
+            before.add(number, item)
+        together = isinstance(item, UopWrite)
+    return blocks
+
+
+def write_words(words: Array, held: Array) -> Array:
+    """Return how many words of commands write micro-operations, by the first place that they may have.
+
+    `words` are theirs, (micro-operations, UOP_WORDS), `held` those of the memory, (places, UOP_WORDS), -1 where nobody
+    has written.
+    """
+    changed = (words[:, None, :] != held[None, :, :]) @ _BITS
+    rows = np.arange(len(words))[:, None]
+    windows = np.arange(len(held) - len(words) + 1)[None, :]
+    total: Array = _WORDS[changed][rows, rows + windows].sum(axis=0)
+    return total
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Where a block stands: its first place; which of its writes change what is there, and before which item."""
+
+    block: _Block
+    first: int
+    changes: list[bool]
+    before: int
+
+
+def _places(blocks: Sequence[_Block], count: int, *, early: bool) -> list[_Place] | None:
+    """Return the places of all blocks in the order in which they are written; None where one finds no room."""
+    held: Array = np.full((count, UOP_WORDS), -1, np.int64)
+    there: list[Mapping[str, int] | None] = [None] * count
+    used_until: Array = np.full(count, -1, np.int64)
+    found = []
+    waiting = [(min(block.early, block.begin) if early else block.begin, number) for number, block in enumerate(blocks)]
+    heapify(waiting)
+    while waiting:
+        before, number = heappop(waiting)
+        block = blocks[number]
+        words, length = block.words(), len(block.writes)
+        taken = np.concatenate(([0], np.cumsum(used_until >= before)))
+        is_free = taken[length:] == taken[:-length]
+        if not is_free.any():
+            if before == block.begin:
+                return None
+            heappush(waiting, (block.begin, number))
+            continue
+        cost = np.where(is_free, write_words(words, held), np.iinfo(np.int64).max)
+        first = int(cost.argmin())
+        span, values = slice(first, first + length), [write.values for write in block.writes]
+        # Fields that are left out are 0: one that stands there as such is written again, in no words.
+        changes = [one != other for one, other in zip(values, there[span], strict=True)]
+        found.append(_Place(block, first, changes, before))
+        held[span], there[span], used_until[span] = words, values, block.end
+    return found
+
+
+def place_programs(stream: Stream) -> None:
+    """Move programs to where fewest words write them, and these to where the vector unit waits; what runs stays.
+
+    Programs that are in use at the same time stay apart. Where they find no room apart, as the memory is cut into
+    pieces, all stay where they are.
+    """
+    blocks, count = _blocks(stream), stream.config.uops
+    if blocks is None:
+        return
+    places = _places(blocks, count, early=True) or _places(blocks, count, early=False)
+    if places is None:
+        return
+    written: dict[int, list[UopWrite]] = {}
+    for place in places:
+        writes = enumerate(zip(place.block.writes, place.changes, strict=True), place.first)
+        written.setdefault(place.before, []).extend(
+            UopWrite(index, write.values) for index, (write, is_new) in writes if is_new)
+        codes: dict[int, Code] = {}
+        for user in place.block.users if place.first != place.block.first else ():
+            _move(user, place.first - place.block.first, codes)
+    stream.items = [one for number, item in enumerate(stream.items)
+                    for one in (*written.get(number, ()), *(() if isinstance(item, UopWrite) else (item,)))]
+
+
+def _move(user: Operation, by: int, codes: dict[int, Code]) -> None:
+    """Let an operation run its program `by` places further on; `codes` has what was made of each one's code."""
+    for name in ("first", "last", "body_first", "body_last"):
+        user.fields[name] += by
+    if isinstance(user.meaning, Streams | LookUp):
+        code = user.meaning.code
+        moved = codes.setdefault(id(code), replace(code, first=code.first + by))
+        user.meaning = replace(user.meaning, code=moved)
