@@ -10,6 +10,7 @@ import numpy as np
 from tq_hw.compiler.ir.layers import Elementwise
 from tq_hw.compiler.ir.staged import Flat
 from tq_hw.compiler.ir.value import TYPE_CODES, IntArray, Value
+from tq_hw.compiler.lower.double_words import lower_double_words
 from tq_hw.compiler.lower.integers import SQUARE, lower_integer_unary, lower_integers
 from tq_hw.compiler.lower.legalize import Legalizer, lowers
 from tq_hw.compiler.lower.sixteen_binary import lower_binary_wide
@@ -155,6 +156,9 @@ def lower_binary(state: Legalizer, op: Operator) -> None:
     """One program over two streams, or a table; int32 without tables and scales."""
     if state.tensor(op, 0).dtype == "int32":
         lower_integers(state, op)
+        return
+    if state.tensor(op, 0).dtype == "int64":
+        lower_double_words(state, op)
         return
     if state.tensor(op, 0).dtype == "int16":
         lower_binary_wide(state, op, (spread(state, op, 0), spread(state, op, 1)))

@@ -182,7 +182,7 @@ def constraint_comparison_scale(node: Node) -> str | None:
     """Keep input scales below 1: at more, TFLite Micro aborts and LiteRT's result is undefined."""
     # An order of int16 is that of their codes.
     ordered = node.operator.op not in ("EQUAL", "NOT_EQUAL")
-    if node.input(0).dtype in ("int32", "bool") or (node.input(0).dtype == "int16" and ordered):
+    if node.input(0).dtype in ("int32", "int64", "bool") or (node.input(0).dtype == "int16" and ordered):
         return None
     larger = max(node.input(0).scale, node.input(1).scale)
     return None if larger < 1 else f"scale {larger:g}"

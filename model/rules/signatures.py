@@ -14,7 +14,8 @@ __all__ = ["ACTIVATION_KINDS", "COMPARISONS", "FLOAT_MOVES", "FLOAT_OPERATORS", 
 KINDS = {
     "q8": ("int8",), "q16": ("int16",), "q8or16": ("int8", "int16"),
     "q32": ("int32",), "q8or32": ("int8", "int32"), "q8or16or32": ("int8", "int16", "int32"),
-    "q8orany": ("int8", "int16", "int32", "bool"),
+    "q8toint": ("int8", "int16", "int32", "int64"),
+    "q8orany": ("int8", "int16", "int32", "int64", "bool"),
     "w8": ("int8",), "w16": ("int16",),
     "w8or16": ("int8", "int16"), "b32": ("int32",),
     "bias": ("int32", "int64"), "index": ("int32", "int64"), "i32": ("int32",), "bool": ("bool",),
@@ -27,7 +28,7 @@ KINDS = {
     "code16": ("int8", "uint8", "int16"), "f32": ("float32",), "resource": ("resource",),
 }
 ACTIVATION_KINDS = ("q8", "q16", "q8or16", "code", "code16")
-MIXED_KINDS = ("q8or32", "q8or16or32", "q8orany")
+MIXED_KINDS = ("q8or32", "q8or16or32", "q8toint", "q8orany")
 
 #: Operators of one element each that may be float32 inside a model: all of their inputs and outputs then are.
 FLOAT_OPERATORS = (
@@ -61,10 +62,11 @@ _TABLE = {
     "q8or16 -> q8or16": "AVERAGE_POOL_2D MAX_POOL_2D LOGISTIC TANH RELU RELU6 LEAKY_RELU SOFTMAX",
     "q8or16 q8 -> q8or16": "PRELU",
     "q8or16 q8or16 -> q8or16": "BATCH_MATMUL",
-    "q8or16or32 q8or16or32 -> q8or16or32": "ADD SUB MUL MAXIMUM MINIMUM SQUARED_DIFFERENCE DIV FLOOR_DIV FLOOR_MOD",
+    "q8toint q8toint -> q8toint": "ADD SUB",
+    "q8or16or32 q8or16or32 -> q8or16or32": "MUL MAXIMUM MINIMUM SQUARED_DIFFERENCE DIV FLOOR_DIV FLOOR_MOD",
     "q32 q32 -> q32": "POW",
     "q32 -> q32": "SIGN",
-    "q8or16or32 q8or16or32 -> bool": " ".join(COMPARISONS[:4]),
+    "q8toint q8toint -> bool": " ".join(COMPARISONS[:4]),
     "q8orany q8orany -> bool": " ".join(COMPARISONS[4:]),
     "q8or16 index -> q8or16": "MEAN",
     "q8or16or32 index -> q8or16or32": "SUM REDUCE_MAX REDUCE_MIN",

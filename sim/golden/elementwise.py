@@ -212,8 +212,14 @@ def _plain(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
 
 @kernel("ADD", "SUB")
 def add(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
-    """Int8 or int16 sum or difference on a common scale with 20 or 15 bits of headroom; int32 as it is."""
-    if require_dtype(op, subgraph, "int8", "int16", "int32").dtype == "int32":
+    """Int8 or int16 sum or difference on a common scale with 20 or 15 bits of headroom; int32 and int64 as they are."""
+    dtype = require_dtype(op, subgraph, "int8", "int16", "int32", "int64").dtype
+    if dtype == "int64":
+        # numpy's sums of int64 wrap; limits of int32 are those of a RELU6, and none of a RELU.
+        x, y = value(inputs, 0), value(inputs, 1)
+        low, high = (None if limit in (INT32_MIN, INT32_MAX) else limit for limit in int32_range(op, subgraph))
+        return [np.asarray(np.clip(x + y if op.op == "ADD" else x - y, low, high))]
+    if dtype == "int32":
         return _plain(op, subgraph, inputs)
     p = add_params(op, subgraph)
     first = _rescaled(value(inputs, 0), p.zero_point_1, p.left_shift, p.multiplier_1, p.shift_1)
@@ -263,13 +269,13 @@ _COMPARISONS: dict[str, Callable[[IntArray, IntArray], Array]] = {
 
 @kernel(*_COMPARISONS)
 def compare(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
-    """Boolean comparison of two tensors, each rescaled by its own scale; of int32, float32, bool as they are.
+    """Boolean comparison of two tensors, each rescaled by its own scale; other types as they are.
 
     LiteRT rescales int16 where it asks whether they are equal; their order is that of the codes, whatever the scales.
     """
     others = ("bool",) if op.op in ("EQUAL", "NOT_EQUAL") else ()
-    dtype = require_dtype(op, subgraph, "int8", "int16", "int32", "float32", *others).dtype
-    if dtype in ("int32", "float32", "bool") or (dtype == "int16" and op.op not in ("EQUAL", "NOT_EQUAL")):
+    dtype = require_dtype(op, subgraph, "int8", "int16", "int32", "int64", "float32", *others).dtype
+    if dtype in ("int32", "int64", "float32", "bool") or (dtype == "int16" and op.op not in ("EQUAL", "NOT_EQUAL")):
         return [_COMPARISONS[op.op](value(inputs, 0), value(inputs, 1))]
     p = compare_params(op, subgraph)
     first = _rescaled(value(inputs, 0), p.zero_point_1, p.left_shift, p.multiplier_1, p.shift_1)

@@ -174,6 +174,11 @@ def filled() -> bytes:
     return b.build(b.add("FILL", [b.constant([2, 3]), b.input((), "bool")]))
 
 
+def double_words(op: str) -> bytes:
+    b = ModelBuilder()
+    return b.build(b.add(op, [b.input((2, 3), "int64") for _ in range(2)]))
+
+
 #: Operators whose kernels take no int32 in TFLite Micro.
 NOT_INTEGER = ("ABS", "SUM", "REDUCE_MAX", "REDUCE_MIN", "ARG_MAX", "ARG_MIN")
 #: Operators whose kernels take no int16, by profile, and the index of the tensor that is of it.
@@ -207,6 +212,8 @@ REFUSED = [
       for op, data in (("ONE_HOT", hot()), *((op, write_model(typical(op))) for op in (
           "TILE", "SELECT", "SCATTER_ND", "REDUCE_PROD", "REDUCE_ANY", "TOPK_V2", "FLOOR_DIV", "FLOOR_MOD",
           "REVERSE_SEQUENCE", "MATRIX_DIAG", "MATRIX_SET_DIAG", "DILATE", "SPARSE_TO_DENSE")))),
+    *(("tflm", double_words(op), f"operator 0 ({op})", "Give it no int64: the engine's kernel does not take it; found "
+       "int64 for tensor 0, 't0'. TFLite Micro refuses it") for op in ("ADD", "SUB")),
     ("tflm", filled(), "operator 0 (FILL)", "Fill with int8, int32 or float32; found bool. TFLite Micro refuses it"),
     *(("tflm", whole(op), f"operator 0 ({op})", "Give it no int32: the engine's kernel does not take it; found int32 "
        "for tensor 0, 't0'. TFLite Micro refuses it") for op in NOT_INTEGER),
