@@ -236,13 +236,13 @@ def constraint_constant_padding(op: Operator, subgraph: Subgraph) -> str | None:
 
 @_limits("QUANTIZE")
 def constraint_quantize_types(op: Operator, subgraph: Subgraph) -> str | None:
-    """QUANTIZE takes int8, uint8 and int16, or float32 where that is an input of the model."""
+    """QUANTIZE takes int8, uint8, int16 and int32, or float32 where that is an input of the model."""
     source = _tensor(op, subgraph, 0)
     if source is None:
         return "no input"
     if source.dtype == "float32" and source.index not in subgraph.inputs:
         return "float32 computed inside the model"
-    return None if source.dtype in ("int8", "uint8", "int16", "float32") else f"input of type {source.dtype}"
+    return None if source.dtype in ("int8", "uint8", "int16", "int32", "float32") else f"input of type {source.dtype}"
 
 
 @_limits("DEQUANTIZE", "CAST")

@@ -113,7 +113,7 @@ def lower_quantize(state: Legalizer, op: Operator) -> None:
             raise UnsupportedError(f"float32 input {source.name!r} (tensor {source.index}) is quantized in two ways; "
                                    "quantize it once, and its int8 tensor again")
         return
-    if "int16" in (source.dtype, target.dtype) or target.dtype == "int32":
+    if {"int16", "int32"} & {source.dtype, target.dtype}:
         quantize_wide(state, op)
         return
     p = quantize.quantize_params(op, state.subgraph)

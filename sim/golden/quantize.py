@@ -47,15 +47,17 @@ class QuantizeParams:
 
 
 def quantize_params(op: Operator, subgraph: Subgraph) -> QuantizeParams:
-    """Derive the integers of a QUANTIZE from int8, uint8 or int16 to those or int32 (double quotient).
+    """Derive the integers of a QUANTIZE from int8, uint8 or int16 to those or int32, or int32 to int8 or int16.
+
+    The factor is a double quotient.
 
     Equal scales give a multiplier of 2^30 with shift 1, which is exact: the source's shortcut for
     int8 to uint8 is the same function.
     """
-    tensor = require_dtype(op, subgraph, *_INTEGERS)
+    tensor = require_dtype(op, subgraph, *_OUTPUTS)
     output = output_tensor(op, subgraph)
-    require(output.dtype in _OUTPUTS,
-            f"output must be {' or '.join(_OUTPUTS)}, not {output.dtype}")
+    outputs = ("int8", "int16") if tensor.dtype == "int32" else _OUTPUTS
+    require(output.dtype in outputs, f"output must be {' or '.join(outputs)}, not {output.dtype}")
     multiplier, shift = quantize_multiplier(tensor.scale / output.scale)
     return QuantizeParams(tensor.zero_point, multiplier, shift, output.zero_point,
                           *dtype_range(output.dtype))
@@ -63,18 +65,18 @@ def quantize_params(op: Operator, subgraph: Subgraph) -> QuantizeParams:
 
 @kernel("QUANTIZE")
 def quantize(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
-    """Int8, uint8, int16 or float32 to int8, uint8 or int16; the integers to int32 as well.
+    """Int8, uint8, int16 or float32 to int8, uint8 or int16; the integers to int32 as well; int32 to int8 or int16.
 
     Raises `OptionError` for a float that is not finite or whose quotient leaves int32: C leaves
     the conversion undefined.
     """
-    tensor = require_dtype(op, subgraph, "float32", *_INTEGERS)
+    tensor = require_dtype(op, subgraph, "float32", *_OUTPUTS)
     output = output_tensor(op, subgraph)
     x = value(inputs, 0)
     if tensor.dtype != "float32":
         p = quantize_params(op, subgraph)
-        scaled = multiply_by_quantized_multiplier(x.astype(np.int64) - p.input_zero_point,
-                                                  p.multiplier, p.shift)
+        centred = wrap_int32(x.astype(np.int64) - p.input_zero_point)
+        scaled = multiply_by_quantized_multiplier(centred, p.multiplier, p.shift)
         return [narrow(wrap_int32(scaled + p.output_zero_point), p.act_min, p.act_max, output.dtype)]
     return [quantized(x, output)]
 

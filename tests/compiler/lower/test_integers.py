@@ -202,3 +202,28 @@ def test_truth_values_are_compared(litert: Oracle, op: str, dims: tuple[int, ...
     inputs = [rng.random((6, 4)) < 0.5, *([] if dims is None else [rng.random(dims) < 0.5])]
     found = execute(compile_model(parse_model(data, op), PRESETS["n8"]).program, inputs).outputs[0]
     np.testing.assert_array_equal(found, litert.run(data, inputs)[0], strict=True)
+
+
+@pytest.mark.parametrize("ratio", [1e-6, 0.004, 1.0, 700.0])
+@pytest.mark.parametrize("dtype", ["int8", "int16"])
+def test_numbers_with_a_scale_become_codes(litert: Oracle, dtype: str, ratio: float) -> None:
+    b = ModelBuilder("codes")
+    x = b.input((700,), "int32", scale=0.013, zero_point=5)
+    codes = b.tensor((700,), dtype, scale=float(np.float32(0.013 / ratio)), zero_point=7 if dtype == "int8" else 0)
+    b.operator("QUANTIZE", [x], [codes])
+    data, inputs = b.build(codes), [hostile(np.random.default_rng(9), 700).astype(np.int32)]
+    model, expected = parse_model(data, "m"), litert.run(b.build(codes), inputs)[0]
+    np.testing.assert_array_equal(run(model, inputs).outputs[0], expected, strict=True)
+    found = execute(compile_model(model, PRESETS["n8"]).program, inputs).outputs[0]
+    np.testing.assert_array_equal(found, expected, strict=True)
+
+
+@pytest.mark.xdist_group("tiny")
+def test_codes_on_the_rtl() -> None:
+    b = ModelBuilder("codes")
+    x = b.input((300,), "int32", scale=0.013, zero_point=5)
+    codes = b.tensor((300,), "int8", scale=900.0, zero_point=-3)
+    b.operator("QUANTIZE", [x], [codes])
+    model, inputs = parse_model(b.build(codes), "m"), [hostile(np.random.default_rng(9), 300).astype(np.int32)]
+    found = simulate(compile_model(model, PRESETS["tiny"]).program, inputs).outputs[0]
+    np.testing.assert_array_equal(found, run(model, inputs).outputs[0], strict=True)

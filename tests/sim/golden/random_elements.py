@@ -104,9 +104,10 @@ def from_integer(rng: Rng, op: str) -> bytes:
     """QUANTIZE between integer types; `op` is "source:target"."""
     b = ModelBuilder(op)
     first, second = op.split(":")
-    points = [0 if dtype in ("int16", "int32") else point(rng) + (128 if dtype == "uint8" else 0)
+    points = [0 if dtype == "int16" or dtype == second == "int32" else point(rng) + (128 if dtype == "uint8" else 0)
               for dtype in (first, second)]
-    ratio = pick(rng, 0.3, 1, 1, 7) * 2.0 ** (8 * (first == "int16") - 8 * (second == "int16"))
+    bits = {"int8": 8, "uint8": 8, "int16": 16, "int32": 24}
+    ratio = pick(rng, 0.3, 1, 1, 7) * 2.0 ** (bits[first] - bits[second])
     source_scale = scale(rng)
     source = b.input((256,), first, scale=source_scale, zero_point=points[0])
     target = b.tensor((256,), second, scale=float(np.float32(source_scale * ratio)), zero_point=points[1])

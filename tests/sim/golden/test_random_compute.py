@@ -79,7 +79,7 @@ OPERATORS: dict[str, tuple[Generator, tuple[str, ...]]] = {
     **dict.fromkeys((f"{op}:int64" for op in ("LESS", "LESS_EQUAL", "GREATER", "GREATER_EQUAL", "EQUAL", "NOT_EQUAL")),
                     (double_words, BOTH)),
     **dict.fromkeys(("EQUAL:bool", "NOT_EQUAL:bool"), (equal_truth, BOTH)),
-    **dict.fromkeys(("uint8:int8", "int8:uint8", "int16:int8"), (from_integer, BOTH)),
+    **dict.fromkeys(("uint8:int8", "int8:uint8", "int16:int8", "int32:int8", "int32:int16"), (from_integer, BOTH)),
     **dict.fromkeys(("int8:int16", "int16:int32", "int8:int32"), (from_integer, TFLM)),
     "CAST": (cast, REF),
     **dict.fromkeys(("CONV_2D:bias", "DEPTHWISE_CONV_2D:bias"), (without_bias, TFLM)),
