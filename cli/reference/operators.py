@@ -44,8 +44,8 @@ Generated from `model/rules/`, `compiler/lower/constraints.py`, compiled layers 
   65,536 pairs come out as in float32, else a table of the pairs. Tables of int16 and of pairs take a pass over all
   elements for each 1,024 entries that are not 0. Sums and differences of more tensors, also with constants of up to
   256 places, and with RELU, are added in float32, some 50 micro-operations each, and so is what a MEAN or SUM
-  before the QUANTIZE adds, and the four products of a RESIZE_BILINEAR, where rows and columns have at most 64 pairs
-  of fractions. They are:
+  before the QUANTIZE adds, and the four products of a RESIZE_BILINEAR, where rows and columns have at most 160
+  different fractions. They are:
 {floats}.
 * float32 may be moved or chosen between them, after a float32 input and before a float32 output, by:
 {moves}.

@@ -1,7 +1,8 @@
 """RESIZE_BILINEAR of float32 that patterns made one of bytes: additions of float32 in words, fraction by fraction.
 
 Rows that share a fraction and columns that share one see their pixels under the same four weights. What such places
-read is copied together, tables multiply it, and what is added up is copied to where it belongs.
+read is copied together, tables multiply it, and what is added up is copied to where it belongs. Where there are many
+such pairs, tables multiply by the weights of rows, and words by those of columns.
 """
 
 import itertools
@@ -10,22 +11,24 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from tq_hw.compiler.ir.staged import Flat, Move
+from tq_hw.compiler.ir.staged import Copy, Flat, Move
 from tq_hw.compiler.ir.strided import ByteView, blank, copy_between
 from tq_hw.compiler.ir.taps import Group, groups
 from tq_hw.compiler.ir.value import ELEMENT_BYTES, TYPE_CODES, IntArray, Value
 from tq_hw.compiler.lower.legalize import Legalizer, lowers
 from tq_hw.compiler.lower.moves import add_move, input_blank, output_blank
-from tq_hw.compiler.programs.soft_float import codes_program, sum_program
+from tq_hw.compiler.programs.soft_float import codes_program, product_program, sum_program
 from tq_hw.compiler.programs.words import OUT, STREAM_A, Uop, immediate, reg_a, rescale, to
 from tq_hw.isa.uop import Alu
 from tq_hw.model.graph import Operator
 from tq_hw.sim.golden.registry import bool_option, int_option
 from tq_hw.sim.golden.resize import FloatTaps, float_taps
-from tq_hw.sim.golden.soft_float import pack
+from tq_hw.sim.golden.soft_float import FRACTION_BITS, pack
 
 __all__: list[str] = []
 
+#: Pairs of groups that are computed by themselves.
+_MOST_PAIRS = 16
 _INT8, _INT32 = TYPE_CODES["int8"], TYPE_CODES["int32"]
 
 
@@ -120,17 +123,85 @@ class _Interpolation:
         return self._flat((words,), (_INT32,), _INT8, uops, tables)
 
 
+class _ByAxis(_Interpolation):
+    """Rows with their weights first, as words of all columns, then columns: products and sums of words."""
+
+    def line(self, rows: Sequence[tuple[Group, np.float32]], is_high: bool) -> Value | None:
+        """Return all output rows' upper or lower pixels times their weights, None where these are 0."""
+        if is_high and not any(fraction for _, fraction in rows):
+            return None
+        whole = self._line_blank()
+        parts, copies = [], []
+        for group, fraction in rows:
+            first, weight = ((group.high, group.high_step), fraction) if is_high else (
+                (group.low, group.low_step), np.float32(1) - fraction)
+            pixels = self._moved(first, (0, 1), group.count, self.base.shape[2])
+            table = pack(self.values * weight, int_option(self.op, "exponent"))
+            parts.append(self._flat((pixels,), (_INT8,), _INT32, [{**STREAM_A, "a_table": 1, **OUT}], (table, None)))
+            place = whole[:, _places(group)]
+            source = blank((parts[-1].size_bytes // 4,), "int32")
+            copies.append(copy_between(len(parts) - 1, source.reshape(place.shape), source, place, whole))
+        return self._joined(parts, copies, whole.size)
+
+    def column(self, lines: Sequence[Value | None], group: Group, fraction: np.float32) -> Value:
+        """Add the layers of the columns of a group; return their words or codes."""
+        low, high = (group.low, group.low_step), (group.high, group.high_step)
+        moved: dict[object, Value] = {}
+        total: Value | None = None
+        for at, (first, step), weight in ((0, low, np.float32(1) - fraction), (1, low, np.float32(1) - fraction),
+                                          (0, high, fraction), (1, high, fraction)):
+            line = lines[at]
+            if line is None or not weight:
+                continue
+            if (at, first, step) not in moved:
+                whole = self._line_blank()
+                view = _seen(whole, 2, first, step, group.count)
+                target = blank((view.size // 4,), "int32").reshape(view.shape)
+                copy = copy_between(0, view, whole, target, target)
+                moved[at, first, step] = self._joined([line], [copy], view.size)
+            words = self._product(moved[at, first, step], weight)
+            total = words if total is None else self._flat(
+                (total, words), (_INT32, _INT32), _INT32, sum_program(0, 0, relu=False), (None, None))
+        assert total is not None
+        if bool_option(self.op, "relu"):
+            uops: list[Uop] = [to(0, STREAM_A), {**reg_a(0), **immediate(0), "alu": Alu.MAX, **OUT}]
+            total = self._flat((total,), (_INT32,), _INT32, uops, (None, None))
+        return total if self.is_words else self._codes(total)
+
+    def _line_blank(self) -> ByteView:
+        n, _, w, c = self.base.shape[:4]
+        return blank((n, self.target.shape[1], w, c), "int32")
+
+    def _joined(self, parts: Sequence[Value], copies: Sequence[Copy], size_bytes: int) -> Value:
+        made = Value(f"{self.source.name} (words)", self.op.outputs[0], (1, 1, 1, size_bytes))
+        self.state.layers.append(Move(self.op.index, self.op.op, tuple(parts), made, tuple(copies)))
+        return made
+
+    def _product(self, words: Value, weight: np.float32) -> Value:
+        if weight == 1:
+            return words
+        fraction, power = np.frexp(weight)
+        uops = product_program(int(np.ldexp(fraction, FRACTION_BITS)), int(power) - FRACTION_BITS)
+        return self._flat((words,), (_INT32,), _INT32, uops, (None, None))
+
+
 @lowers("FLOAT_RESIZE")
 def lower_float_resize(state: Legalizer, op: Operator) -> None:
-    """The places of each two groups by themselves; a copy of all of them."""
-    work, flags = _Interpolation(state, op), (bool_option(op, "align_corners"), bool_option(op, "half_pixel_centers"))
+    """The places of each two groups by themselves if they are few, else rows and then columns; a copy of them all."""
+    flags = bool_option(op, "align_corners"), bool_option(op, "half_pixel_centers")
     before, after = state.tensor(op, 0).shape, state.subgraph.tensors[op.outputs[0]].shape
     rows, cols = (_groups(float_taps(before[axis], after[axis], *flags)) for axis in (1, 2))
-    parts, copies = [], []
-    for row, col in itertools.product(rows, cols):
-        part = work.part(row, col)
-        place = work.target[:, _places(row[0])][:, :, _places(col[0])]
-        source = blank((part.size_bytes // place.shape[-1],), "int32" if work.is_words else "int8")
-        parts.append(part)
-        copies.append(copy_between(len(parts) - 1, source.reshape(place.shape), source, place, work.target))
-    add_move(state, op, parts, copies)
+    target = output_blank(state, op)
+    if len(rows) * len(cols) <= _MOST_PAIRS:
+        pairs = _Interpolation(state, op)
+        made = [(pairs.part(row, col), target[:, _places(row[0])][:, :, _places(col[0])])
+                for row, col in itertools.product(rows, cols)]
+    else:
+        axes = _ByAxis(state, op)
+        lines = [axes.line(rows, is_high) for is_high in (False, True)]
+        made = [(axes.column(lines, *col), target[:, :, _places(col[0])]) for col in cols]
+    copies = []
+    for at, (part, place) in enumerate(made):
+        source = blank((part.size_bytes // place.shape[-1],), state.subgraph.tensors[op.outputs[0]].dtype)
+        copies.append(copy_between(at, source.reshape(place.shape), source, place, target))
+    add_move(state, op, [part for part, _ in made], copies)

@@ -3,12 +3,12 @@
 The 24 bits with their sign are used 64 or 128 times as large, so that up to 7 bits below them count.
 """
 
-from tq_hw.compiler.programs.words import OUT, STREAM_A, STREAM_B, Uop, immediate, reg_a, reg_b, shifted, to
-from tq_hw.isa.uop import Alu, Rounding, ShiftSource, Source
+from tq_hw.compiler.programs.words import OUT, STREAM_A, STREAM_B, Uop, immediate, low, reg_a, reg_b, shifted, to
+from tq_hw.isa.uop import Alu, Multiply, Rounding, ShiftSource, Source
 from tq_hw.sim.golden.arith import INT32_MAX
 from tq_hw.sim.golden.soft_float import BIAS, EXPONENT_BITS, FINE_BITS, FRACTION_BITS
 
-__all__ = ["codes_program", "reduce_program", "sum_program"]
+__all__ = ["codes_program", "product_program", "reduce_program", "sum_program"]
 
 _EXPONENT = (1 << EXPONENT_BITS) - 1
 #: The register of a sum of many.
@@ -41,11 +41,28 @@ def reduce_program(table: int) -> tuple[tuple[Uop, ...], tuple[Uop, ...], tuple[
     return (to(_TOTAL, _number(0)),), (*uops, to(_TOTAL, last)), ({**reg_a(_TOTAL), **OUT},)
 
 
+def product_program(fraction: int, power: int) -> list[Uop]:
+    """Multiply stream A's words by `fraction * 2^power`; the fraction has 24 bits and may be negative.
+
+    The product's 48 bits are cut to 31, of which the last one is odd where any bit is lost.
+    """
+    return [
+        to(2, STREAM_A, immediate(_EXPONENT), alu=Alu.AND),
+        to(2, reg_a(2), immediate(power + FRACTION_BITS - 1), alu=Alu.ADD),
+        to(3, STREAM_A, immediate(~_EXPONENT), alu=Alu.AND),
+        to(5, reg_a(3), multiply=Multiply.HIGH_IMMEDIATE, immediate=fraction << EXPONENT_BITS, truncate=1),
+        to(4, reg_a(3), immediate(EXPONENT_BITS), alu=Alu.SAR), to(4, reg_a(4), immediate(fraction), low()),
+        to(4, reg_a(4), immediate((1 << 31 - 2 * EXPONENT_BITS) - 1), alu=Alu.AND),
+        to(4, _number(0), reg_b(4), alu=Alu.LESS), to(6, reg_a(5), immediate(1), alu=Alu.AND),
+        to(6, reg_a(6), reg_b(4), alu=Alu.LESS), to(5, reg_a(5), reg_b(6), alu=Alu.ADD),
+        *_rounded(), _LAST | OUT]
+
+
 def _sum(a: Uop, b: Uop) -> tuple[list[Uop], Uop]:
     """Return all micro-operations of the sum of two operands, the last one apart; b is read before r7 is written.
 
     Both numbers are brought to the larger exponent; what one of them loses there is kept in the sum's last bit, as an
-    odd number. It is rounded to 24 bits, halves to even, and brought to the top.
+    odd number, and rounded.
     """
     half = shifted(-1, Rounding.FLOOR)
     uops = [
@@ -66,7 +83,17 @@ def _sum(a: Uop, b: Uop) -> tuple[list[Uop], Uop]:
         # An even sum that has lost something becomes odd.
         to(3, _number(0), reg_b(3), alu=Alu.LESS),
         to(4, reg_a(5), immediate(1), alu=Alu.AND),
-        to(3, reg_a(4), reg_b(3), alu=Alu.LESS), to(5, reg_a(5), reg_b(3), alu=Alu.ADD),
+        to(3, reg_a(4), reg_b(3), alu=Alu.LESS), to(5, reg_a(5), reg_b(3), alu=Alu.ADD)]
+    return [*uops, *_rounded()], _LAST
+
+
+#: What joins r5, brought to the top, and the exponent less 1 in r2.
+_LAST: Uop = {**reg_a(5), **reg_b(2), "alu": Alu.ADD, "zero_point": 1}
+
+
+def _rounded() -> list[Uop]:
+    """Round r5, 64 times a fraction of exponent r2, to 24 bits, halves to even, and bring it to the top."""
+    return [
         # r4: bits too many; sum - min(r4, 1) + the last bit that stays, rounded half up
         *_leading(3, 5),
         to(4, _number(32 - FRACTION_BITS), reg_b(3), alu=Alu.SUB), to(4, reg_a(4), immediate(0), alu=Alu.MAX),
@@ -81,7 +108,7 @@ def _sum(a: Uop, b: Uop) -> tuple[list[Uop], Uop]:
         to(5, reg_a(5), reg_b(3), alu=Alu.SHL),
         to(2, reg_a(2), reg_b(3), alu=Alu.SUB), to(2, reg_a(2), reg_b(4), alu=Alu.SUB),
         to(2, reg_a(2), immediate(-1), alu=Alu.MAX)]
-    return uops, {**reg_a(5), **reg_b(2), "alu": Alu.ADD, "zero_point": 1}
+
 
 
 def _fixed(register: int, left: int) -> list[Uop]:

@@ -15,22 +15,31 @@ from tq_hw.sim.golden.resize import float_taps
 
 __all__ = ["resize_terms"]
 
-#: Pairs of fractions, of a row and a column, of which each has its own tables.
-_MOST_PAIRS = 64
+#: Different fractions of rows and columns together: each is layers of its own.
+_MOST_FRACTIONS = 160
 
 
 def resize_terms(graph: Subject, op: Operator, values: Float32) -> Float32:
-    """Return all products of `values`; raise `UnsupportedError` where they need too many tables."""
+    """Return the smallest and largest products of `values`; raise `UnsupportedError` where there are too many weights.
+
+    Products with other weights lie between them, as float32 keeps the order of products.
+    """
     before, after = graph.input(op).shape, graph.output(op).shape
     flags = bool_option(op, "align_corners"), bool_option(op, "half_pixel_centers")
     rows, cols = (np.unique(float_taps(before[axis], after[axis], *flags).fraction) for axis in (1, 2))
-    if rows.size * cols.size > _MOST_PAIRS:
+    if rows.size + cols.size > _MOST_FRACTIONS:
         raise UnsupportedError(
             f"operator {op.index} ({op.op}) from {before[1]}x{before[2]} to {after[1]}x{after[2]} has {rows.size} "
-            f"different fractions of rows and {cols.size} of columns, and tables are made for {_MOST_PAIRS} pairs of "
-            "them; a factor of 2 or 4 without align_corners has few")
-    one = np.float32(1)
-    parts = [values * row * col for fraction in rows for row in (one - fraction, fraction)
-             for other in cols for col in (one - other, other)]
+            f"different fractions of rows and {cols.size} of columns, more than {_MOST_FRACTIONS} together; a factor "
+            "of 2 or 4 without align_corners has few")
+    parts = []
+    for row in _ends(rows):
+        parts += [values * row, *(values * row * col for col in _ends(cols))]
     found: Float32 = np.concatenate(parts)
     return found
+
+
+def _ends(fractions: Float32) -> tuple[np.float32, np.float32]:
+    """Return the smallest and largest magnitude of weights that are not 0."""
+    weights = np.abs(np.concatenate([np.float32(1) - fractions, fractions]))
+    return weights[weights > 0].min(), weights.max()

@@ -40,7 +40,7 @@ def float_resize(s: Sketch, x: int) -> list[int]:
     """
     x = s.rank4(x)
     (_, h, w, _), (scale, zero_point) = s.shape(x), s.quantization(x)
-    size = [s.pick(1, 2, 2, 2, 4) * side if s.chance(0.9) else s.between(1, 9) for side in (h, w)]
+    size = [s.pick(1, 2, 2, 2, 4) * side if s.chance(0.7) else s.between(1, 9) for side in (h, w)]
     if h * w > 40 or s.b.tensors[x].shape[3] > 40:
         raise Unfit
     flags = {"align_corners": False, "half_pixel_centers": False} | s.pick(

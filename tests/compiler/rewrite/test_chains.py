@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tq_hw.compiler import compile_model
-from tq_hw.compiler.programs.soft_float import sum_program
+from tq_hw.compiler.programs.soft_float import product_program, sum_program
 from tq_hw.compiler.rewrite.chains import add_chain
 from tq_hw.compiler.rewrite.library import LIBRARY
 from tq_hw.compiler.rewrite.rewrite import Subject, rewrite
@@ -85,14 +85,15 @@ def test_words_in_rtl() -> None:
     np.testing.assert_array_equal(simulate(program, inputs).outputs[0], execute(program, inputs).outputs[0])
 
 
-def added(a: np.ndarray, b: np.ndarray, *, relu: bool) -> np.ndarray:
-    """Run the program of an addition on float32 numbers."""
-    streams = [pack(each, EXPONENT).astype(np.int32) for each in (a, b)]
-    registers = [np.zeros(len(a), np.int32)] * 8
-    for uop in sum_program(0, 0, relu=relu):
+def evaluated(uops: list[dict[str, int]], *numbers: np.ndarray) -> np.ndarray:
+    """Run a program on float32 numbers."""
+    streams = [pack(each, EXPONENT).astype(np.int32) for each in numbers]
+    count = len(streams[0])
+    registers = [np.zeros(count, np.int32)] * 8
+    for uop in uops:
         fields = {field.name: 0 for register in UOP for field in register.fields} | uop
         a_operand, b_operand = (
-            {Source.IMMEDIATE: np.full(len(a), fields["immediate"], np.int32), Source.STREAM: streams[at],
+            {Source.IMMEDIATE: np.full(count, fields["immediate"], np.int32), Source.STREAM: streams[at % len(streams)],
              Source.REGISTER: registers[fields[f"{name}_register"]]}[Source(fields[f"{name}_source"])]
             for at, name in enumerate("ab"))
         result = evaluate(fields, a_operand, b_operand, fields["immediate"], fields["shift"], int16_output=False)
@@ -100,6 +101,22 @@ def added(a: np.ndarray, b: np.ndarray, *, relu: bool) -> np.ndarray:
             return unpack(result.astype(np.int64), EXPONENT)
         registers[fields["d_register"]] = result
     raise AssertionError("the program has no output")
+
+
+def added(a: np.ndarray, b: np.ndarray, *, relu: bool) -> np.ndarray:
+    """Run the program of an addition on float32 numbers."""
+    return evaluated(sum_program(0, 0, relu=relu), a, b)
+
+
+@pytest.mark.parametrize("factor", [0.75, 0.25, 1 / 3, -0.125, 1.25, 0.9999999, 1e-7, -0.2222222])
+def test_every_rounding_of_a_product(factor: float) -> None:
+    """Numbers of all sizes, ties among them, 0."""
+    rng = np.random.default_rng(7)
+    a = np.ldexp(rng.integers(-(1 << 24), 1 << 24, 1 << 14), rng.integers(-40, 20, 1 << 14)).astype(np.float32)
+    a[:4096] = np.ldexp(rng.integers(-4096, 4096, 4096), rng.integers(-20, 8, 4096))
+    fraction, power = np.frexp(np.float32(factor))
+    uops = product_program(int(np.ldexp(fraction, 24)), int(power) - 24)
+    np.testing.assert_array_equal(evaluated(uops, a), a * np.float32(factor))
 
 
 @pytest.mark.parametrize("relu", [False, True])
