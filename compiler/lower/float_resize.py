@@ -6,6 +6,7 @@ such pairs, tables multiply by the weights of rows, and words by those of column
 """
 
 import itertools
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -27,8 +28,8 @@ from tq_hw.sim.golden.soft_float import FRACTION_BITS, pack
 
 __all__: list[str] = []
 
-#: Pairs of groups that are computed by themselves.
-_MOST_PAIRS = 16
+#: Cycles at sixteen lanes: of an element by pairs of groups and by axes, of a pair, of a group of rows and of columns.
+_PAIR_ELEMENT, _AXIS_ELEMENT, _PAIR, _ROWS, _COLUMNS = 14, 30, 4000, 1200, 4800
 _INT8, _INT32 = TYPE_CODES["int8"], TYPE_CODES["int32"]
 
 
@@ -192,7 +193,8 @@ def lower_float_resize(state: Legalizer, op: Operator) -> None:
     before, after = state.tensor(op, 0).shape, state.subgraph.tensors[op.outputs[0]].shape
     rows, cols = (_groups(float_taps(before[axis], after[axis], *flags)) for axis in (1, 2))
     target = output_blank(state, op)
-    if len(rows) * len(cols) <= _MOST_PAIRS:
+    by_pairs = _PAIR_ELEMENT * math.prod(after) + _PAIR * len(rows) * len(cols)
+    if by_pairs <= _AXIS_ELEMENT * math.prod(after) + _ROWS * len(rows) + _COLUMNS * len(cols):
         pairs = _Interpolation(state, op)
         made = [(pairs.part(row, col), target[:, _places(row[0])][:, :, _places(col[0])])
                 for row, col in itertools.product(rows, cols)]

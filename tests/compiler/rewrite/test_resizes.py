@@ -56,6 +56,16 @@ def test_between_codes_of_one_scale(flags: str, factor: int, litert: Oracle) -> 
     assert hold(data, drawn(b), litert) == ["FLOAT_RESIZE"]
 
 
+@pytest.mark.parametrize("flags", ["legacy", "half_pixel"])
+def test_large_images(flags: str, litert: Oracle) -> None:
+    """Pairs of fractions by themselves, to codes and to words, with RELU and without."""
+    b = ModelBuilder("resize")
+    made = resized(b, floats(b, (1, 10, 11, 48), "int8", SCALE, 3), (20, 22), flags)
+    other = floats(b, (48,), "int8", 0.02, 1)
+    total = b.add("ADD", [other, made])
+    hold(b.build(codes(b, made), codes(b, b.add("RELU", [made]), 0.02, -128), codes(b, total)), drawn(b), litert)
+
+
 @pytest.mark.parametrize("seed", range(9))
 def test_any_sizes_between_codes(seed: int, litert: Oracle) -> None:
     """With many fractions rows are done before columns."""
