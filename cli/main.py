@@ -114,6 +114,9 @@ class _Commands(click.Group):
         name = args[0].lower()
         begun = [one for one in _COMMANDS if name.startswith(one) or one.startswith(name)]
         near = begun or get_close_matches(name, _COMMANDS, 1)
+        if name.endswith(".tflite"):
+            raise click.UsageError(f"No such command {args[0]!r}: a command comes first, as `tq-hw sim {args[0]}`.",
+                                   ctx)
         if near and args[0] not in _COMMANDS and args[0][:1].isalpha():
             raise click.UsageError(f"No such command {args[0]!r}; did you mean {near[0]}?", ctx)
         return super().resolve_command(ctx, args)

@@ -228,9 +228,11 @@ class Config:
                 near = f"; did you mean {' or '.join(close)}?" if close else ""
                 raise ConfigError(f"configuration {name!r}: unknown key {key!r}{near or '; known keys are '}"
                                   + ("" if near else ", ".join(sorted(known))))
-        for key in REQUIRED:
-            if key not in values:
-                raise ConfigError(f"configuration {name!r}: key {key!r} is missing")
+        missing = [repr(key) for key in REQUIRED if key not in values]
+        if missing:
+            listed = " and ".join(filter(None, (", ".join(missing[:-1]), missing[-1])))
+            raise ConfigError(f"configuration {name!r}: key{'s' * bool(missing[1:])} {listed} "
+                              f"{'are' if missing[1:] else 'is'} missing")
         return Config(**{"name": name, **values})  # type: ignore[arg-type]  # checked when it is made
 
 

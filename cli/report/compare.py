@@ -16,6 +16,8 @@ def read_report(name: str) -> Report:
         found = json.loads(Path(name).read_text(encoding="utf-8"))
     except OSError as error:
         raise OptionError(f"{name}: cannot be read: {error.strerror or error}") from error
+    except UnicodeDecodeError as error:
+        raise OptionError(f"{name}: expected a report that --json wrote, found a file that is no text") from error
     except ValueError as error:
         raise OptionError(f"{name}: expected a report that --json wrote, found no JSON: {error}") from error
     layers = found.get("layers") if isinstance(found, dict) else None

@@ -19,6 +19,9 @@ from tq_hw.model.errors import OptionError
 
 __all__ = ["check_outputs", "npz_bytes", "read_npz", "write", "write_json"]
 
+#: Endings of what `is_image` knows, for a file that is none.
+_PICTURES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp")
+
 Array = npt.NDArray[Any]
 
 #: A path of this name is standard output.
@@ -121,7 +124,8 @@ def read_npz(name: str) -> dict[str, Array]:
         with path.open("rb") as file:
             if file.read(4) not in (b"PK\x03\x04", b"PK\x05\x06"):
                 file.seek(0)
-                raise OptionError(f"{name}: expected an .npz archive as numpy.savez writes it, found "
+                raise OptionError(f"{name}: expected an .npz archive as numpy.savez writes it"
+                                  f"{', or a picture' if path.suffix.lower() in _PICTURES else ''}, found "
                                   f"{_other_kind(file.read(12))}")
             file.seek(0)
             with np.load(file, allow_pickle=False) as archive:

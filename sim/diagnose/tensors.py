@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from difflib import get_close_matches
 
 from tq_hw.model.errors import OptionError
 from tq_hw.model.graph import Model
@@ -18,9 +19,11 @@ def find_tensor(model: Model, wanted: str) -> int:
     if wanted.isdecimal() and int(wanted) in made:
         return int(wanted)
     there = list(names.items())[:4]
+    near = get_close_matches(wanted, names, 1)
     raise OptionError(f"--dump {wanted}: no operator of {model.name} computes a tensor of that name or index; there "
                       f"are, by index, {', '.join(f'{index} ({_short(name)})' for name, index in there)}"
-                      f"{', ...' if len(names) > len(there) else ''}")
+                      f"{', ...' if len(names) > len(there) else ''}"
+                      + (f"; did you mean {names[near[0]]} ({_short(near[0])})?" if near else ""))
 
 
 def _short(name: str) -> str:

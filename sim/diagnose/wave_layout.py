@@ -6,6 +6,7 @@ the folder `.surfer/mappings` below the one that it is started in.
 """
 
 import math
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -91,7 +92,8 @@ def layout_files(program: Program, waves: Path, signals: Mapping[str, Mapping[st
 
 
 def _format(stem: str, name: str) -> str:
-    return f"{stem}_{name}".replace(" ", "_")
+    """Return the name of a row's texts, a word of Surfer's commands: a space ends one there, `#` the line."""
+    return re.sub(r"[^\w.-]", "_", f"{stem}_{name}")
 
 
 def _view(first_cycle: int, last_cycle: int) -> Iterator[str]:

@@ -14,7 +14,7 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -24,7 +24,7 @@ from tq_hw.sim.rtl.arithmetic import Models, models
 from tq_hw.sim.rtl.cache import cache_errors, intact, locked, open_cache, seal
 from tq_hw.sim.rtl.design import ACCELERATOR, TOP, Design, by_yosys, config_values, generated
 from tq_hw.sim.rtl.tools import announcement, check_tools, compiler, package_version, run_tool, verilator
-from tq_hw.sim.rtl.waves import FST_HEADERS, KINDS, SIGNALS, signals_of, without_made_up_names
+from tq_hw.sim.rtl.waves import FST_HEADERS, KINDS, SIGNALS, check_scopes, signals_of, without_made_up_names
 
 __all__ = ["Progress", "build_verilog", "library", "ready"]
 
@@ -54,10 +54,11 @@ def _no_progress(_text: str, _done: float) -> None:
 
 
 def library(config: Config, *, trace: str = "", progress: Progress | None = None,
-            design: Design = ACCELERATOR) -> Path:
+            design: Design = ACCELERATOR, scopes: Sequence[str] = ()) -> Path:
     """Return the shared library of a design for `config`, building it if it is not in the cache.
 
-    `trace` is "", "vcd" or "fst". Raises MissingToolError for a program that is not installed, ToolError when one
+    `trace` is "", "vcd" or "fst". `scopes` are wanted of its waves: what the machine does not have is an OptionError
+    before anything is compiled. Raises MissingToolError for a program that is not installed, ToolError when one
     fails, OptionError for a cache that cannot be used. A process asks the cache once per configuration: sources that
     change later do not reach it.
     """
@@ -89,6 +90,8 @@ def library(config: Config, *, trace: str = "", progress: Progress | None = None
         if _key(made_now) != digest:
             note.unlink(missing_ok=True)
             raise ToolError("the hardware's sources changed while the simulator was built: run it again")
+        if scopes:
+            check_scopes(scopes, signals_of(made_now))
         return made_now
     made = build_verilog(verilog, config.bus_bytes, f"{config.fingerprint:08x}-{digest}",
                          trace=trace, watch=not design.link, link=design.link, soc=design.soc,

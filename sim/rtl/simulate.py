@@ -108,6 +108,7 @@ def simulate_in_turn(programs: Sequence[Program], inputs: Sequence[Array], memor
     most = cycle_bound(program, memory) if max_cycles is None else max_cycles
     bounds = _Bounds(most, quiet_bound(program, memory))
     made = library(program.config, trace="" if waves is None else waves.kind, progress=progress,
+                   scopes=() if waves is None else waves.scopes,
                    design=accelerator_with(arithmetic, program.config))
     with Bench(made, memory) as bench:
         bench.write_register("watchdog", watchdog_cycles)

@@ -2,15 +2,15 @@
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 
 from tq_hw.model.errors import OptionError
 
-__all__ = ["FST_HEADERS", "KINDS", "SIGNALS", "TOP_SCOPE", "Waves", "full_scopes", "read_signals", "signals_of",
-           "without_made_up_names"]
+__all__ = ["FST_HEADERS", "KINDS", "SIGNALS", "TOP_SCOPE", "Waves", "check_scopes", "full_scopes", "read_signals",
+           "signals_of", "without_made_up_names"]
 
 #: By the ending of the file's name: what Verilator is told.
 KINDS = {"": (), "vcd": ("--trace",), "fst": ("--trace-fst",)}
@@ -83,14 +83,18 @@ def read_signals(library: Path) -> dict[str, dict[str, int]]:
     return found
 
 
-def full_scopes(wanted: Iterable[str], library: Path) -> list[str]:
-    """Return the simulator's names of scopes; OptionError for one that it does not have."""
-    wanted = list(wanted)
-    there = read_signals(library) if wanted else {}
+def check_scopes(wanted: Iterable[str], there: Collection[str]) -> None:
+    """Raise OptionError for a scope that is not among those of a machine."""
     for scope in wanted:
         if scope not in there:
             near = get_close_matches(scope, there, 1) or [max(there, key=len)]
             top = sorted({name.split(".")[0] for name in there} - {""})
             raise OptionError(f"the machine has no scope {scope!r}; it has {', '.join(top)}, and in them others, as "
                               f"{near[0]!r}")
+
+
+def full_scopes(wanted: Iterable[str], library: Path) -> list[str]:
+    """Return the simulator's names of scopes; OptionError for one that it does not have."""
+    wanted = list(wanted)
+    check_scopes(wanted, read_signals(library) if wanted else {})
     return [f"{TOP_SCOPE}.{scope}" for scope in wanted]

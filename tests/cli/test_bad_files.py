@@ -14,7 +14,8 @@ Tq = Callable[..., Any]
 
 
 @pytest.mark.parametrize(("text", "message"), [
-    ("rows = 8\n", "odd.toml: key 'cols' is missing"),
+    ("rows = 8\n", "odd.toml: keys 'cols', 'requantize_lanes' and 'scratchpad_bytes' are missing"),
+    ("rows = 8\ncols = 8\nscratchpad_bytes = 16384\n", "odd.toml: key 'requantize_lanes' is missing"),
     ("rows = 2\ncols = 8\nrequantize_lanes = 8\nscratchpad_bytes = 16384\n",
      "odd.toml: rows must be 3 to 32 (a depthwise group takes three rows), not 2; the nearest legal value is 3"),
     ("rows = 8\ncols = 8\nrequantize_lanes = 3\nscratchpad_bytes = 16384\n",
@@ -94,6 +95,13 @@ def test_inputs_of_another_kind(tq: Tq, model: Path, tmp_path: Path, data: bytes
     result = tq("sim", model.name, "--engine", "golden", "--inputs", "in.npz")
     assert (result.code, result.err) == (
         2, f"tq-hw: in.npz: expected an .npz archive as numpy.savez writes it, found {found}\n")
+
+
+def test_a_picture_that_is_none(tq: Tq, model: Path, tmp_path: Path) -> None:
+    (tmp_path / "in.PNG").write_text("not found")
+    result = tq("sim", model.name, "--engine", "golden", "--inputs", "in.PNG")
+    assert (result.code, result.err) == (2, "tq-hw: in.PNG: expected an .npz archive as numpy.savez writes it, or a "
+                                         "picture, found another kind of file\n")
 
 
 @pytest.mark.parametrize(("arrays", "message"), [

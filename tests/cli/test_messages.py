@@ -88,6 +88,13 @@ NAMES = ", ".join(PRESETS)
      "--dump needs --outputs, the file that the tensor goes to"),
     (["sim", "small.tflite", "--engine", "golden", "--dump", "x", "--outputs", "o.npz"],
      "--dump x: no operator of small computes a tensor of that name or index; there are, by index, 3 (t3), 4 (t4)"),
+    (["sim", "small.tflite", "--engine", "golden", "--dump", "T_3", "--outputs", "o.npz"],
+     "--dump T_3: no operator of small computes a tensor of that name or index; there are, by index, 3 (t3), 4 (t4)"),
+    (["sim", "small.tflite", "--engine", "golden", "--dump", "t_3", "--outputs", "o.npz"],
+     "--dump t_3: no operator of small computes a tensor of that name or index; there are, by index, 3 (t3), 4 (t4); "
+     "did you mean 3 (t3)?"),
+    (["small.tflite"], "No such command 'small.tflite': a command comes first, as `tq-hw sim small.tflite`. Try 'tq-hw "
+     "--help'."),
     (["explore", "small.tflite", "--board", "ulx3s_85f", "--store", "small.tflite"],
      "small.tflite: cannot keep results there: file is not a database; choose another --store"),
     (["generate", "-o", "/proc/npu"], "-o /proc/npu: cannot be written: No such file or directory"),

@@ -259,13 +259,14 @@ def test_two_runs_side_by_side(tq: Tq) -> None:
 @pytest.mark.parametrize(("text", "message"), [
     ("{", "other.json: expected a report that --json wrote, found no JSON: Expecting property name enclosed in double "
           "quotes: line 1 column 2 (char 1)"),
+    (b"\x80\x9a", "other.json: expected a report that --json wrote, found a file that is no text"),
     ("[]", "other.json: expected a report that `tq-hw sim`, `compile` or `report` wrote with --json, found other JSON"),
     ('{"layers": [], "cycles": null}', "other.json: has no cycles to compare with: its engine knew no time"),
     (None, "other.json: cannot be read: No such file or directory"),
 ])
-def test_what_cannot_be_compared(tq: Tq, model: Path, text: str | None, message: str) -> None:
+def test_what_cannot_be_compared(tq: Tq, model: Path, text: str | bytes | None, message: str) -> None:
     if text is not None:
-        Path("other.json").write_text(text)
+        Path("other.json").write_bytes(text if isinstance(text, bytes) else text.encode())
     outcome = tq("report", model.name, "-o", "r.html", "--engine", "executor", "--compare", "other.json")
     assert (outcome.code, outcome.err) == (2, f"tq-hw: {message}\n")
 

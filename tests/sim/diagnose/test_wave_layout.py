@@ -35,6 +35,13 @@ def test_files(tmp_path: Path) -> None:
     assert "divider_add array_unit\n" in files["a b.sucl"]
 
 
+def test_names_of_files_are_one_word_of_a_command(tmp_path: Path) -> None:
+    program = compile_model(sample("conv", 0), PRESETS["tiny"]).program
+    files = {path.name: text for path, text in layout_files(program, tmp_path / "a#1 ü;.fst", SIGNALS, (0, 9)).items()}
+    assert "\nitem_set_format a_1_ü__array\n" in files["a#1 ü;.sucl"]
+    assert files["a#1 ü;_array.txt"].startswith("Name = a_1_ü__array\n")
+
+
 def test_machines_without_such_signals() -> None:
     program = compile_model(sample("conv", 0), PRESETS["tiny"]).program
     assert layout_files(program, Path("a.fst"), {"": {"clk": 1}}, (0, 9)) == {}

@@ -8,8 +8,9 @@ import pytest
 import pywellen
 
 from tests.sim.rtl.test_bench import start
+from tq_hw.isa.config import PRESETS
 from tq_hw.model.errors import OptionError
-from tq_hw.sim.rtl import waves
+from tq_hw.sim.rtl import build, waves
 from tq_hw.sim.rtl.bench import Bench
 from tq_hw.sim.rtl.tools import compiler
 from tq_hw.sim.rtl.waves import Waves
@@ -113,6 +114,15 @@ def test_scopes(tmp_path):
     with pytest.raises(OptionError, match="^the machine has no scope 'lod.clamp'; it has load, and in them others, as "
                                           "'load.clamp'$"):
         waves.full_scopes(["lod.clamp"], library)
+
+
+def test_a_scope_that_is_none_is_refused_before_anything_is_compiled(monkeypatch):
+    monkeypatch.setattr(build, "_known", {})
+    monkeypatch.setattr(build, "run_tool", lambda *_: pytest.fail("a tool was called"))
+    monkeypatch.setattr(build, "intact", lambda _: False)
+    with pytest.raises(OptionError, match="^the machine has no scope 'cor'; it has core, port, and in them others, as "
+                                          "'core'$"):
+        build.library(PRESETS["serial"], trace="vcd", scopes=["cor"])
 
 
 def test_bad_waves():
