@@ -110,7 +110,9 @@ def _divided(g: _Graph, x: int) -> int:
 
 
 def _choice(g: _Graph, x: int) -> int:
-    """One or the other of two tensors, by a comparison."""
+    """One or the other of two tensors, by a comparison, of which the engines abort at a scale of 1 and more."""
+    if g.scale(x) >= 1:
+        raise Unfit
     same = [y for y in g.live if y != x and g.shape(y) == g.shape(x) and g.scale(y) == g.scale(x)]
     other = g.pick(*same) if same else g.b.constant(g.rng.integers(-9999, 9999, g.shape(x)).astype(np.int16),
                                                     scale=g.scale(x))

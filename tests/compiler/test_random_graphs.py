@@ -13,6 +13,7 @@ from tq_hw.compiler.plan import uses
 from tq_hw.isa.config import load_config
 from tq_hw.model.graph import Model
 from tq_hw.model.random.graphs import GROUPS, random_graph
+from tq_hw.model.random.sixteen import random_sixteen
 from tq_hw.model.rules.signatures import SIGNATURES
 from tq_hw.model.tflite.reader import read_model
 from tq_hw.model.tflite.writer import write_model
@@ -85,6 +86,11 @@ def test_golden_equals_the_public_engines(oracle: str) -> None:
 def test_a_graph_is_the_same_for_the_same_seed() -> None:
     assert write_model(random_graph(5, "join")) == write_model(random_graph(5, "join"))
     assert write_model(random_graph(5)) != write_model(random_graph(6))
+
+
+def test_graphs_of_int16_are_valid() -> None:
+    """The first had a comparison at a scale of 1."""
+    assert all(random_sixteen(seed).main.operators for seed in (91000207, *range(300)))
 
 
 def test_graphs_have_all_operators_and_all_forms() -> None:
