@@ -5,6 +5,7 @@ Clock domains: `sync` is the accelerator's, the link's and that of memory on the
 """
 
 import importlib
+import sys
 from typing import Any
 
 from amaranth import ClockDomain, ClockSignal, Const, Elaboratable, Instance, Module, ResetSignal, Signal
@@ -32,15 +33,24 @@ _POWER_ON_CYCLES = 1024
 
 
 def load_platform(board: Board) -> Any:
-    """Return a new platform object of amaranth-boards; MissingToolError when the package is not installed."""
+    """Return a new platform object, mostly of amaranth-boards.
+
+    Raises MissingToolError when that package is not installed, OptionError for a module or class that is not there.
+    """
     module, _, name = board.platform.partition(":")
     try:
         return getattr(importlib.import_module(module), name)()
     except ModuleNotFoundError as error:
-        if error.name is None or not error.name.startswith("amaranth_boards"):
+        if error.name == "amaranth_boards":
+            raise MissingToolError('the Python package amaranth-boards is not installed: pip install "tq-hw[boards]"'
+                                   ) from None
+        if not f"{module}.".startswith(f"{error.name}."):
             raise
-        raise MissingToolError('the Python package amaranth-boards is not installed: pip install "tq-hw[boards]"'
-                               ) from None
+        raise OptionError(f"{board.name}: platform {board.platform!r}: there is no module {error.name}") from None
+    except AttributeError:
+        if hasattr(sys.modules[module], name):
+            raise
+        raise OptionError(f"{board.name}: platform {board.platform!r}: {module} has no {name!r}") from None
 
 
 def input_hz(platform: Any) -> int:

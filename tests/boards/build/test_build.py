@@ -13,6 +13,7 @@ from tq_hw.boards.build.figures import Hop, Timing, count_cells, modules, nextpn
 from tq_hw.boards.build.folder import FailedStepError, new_folder
 from tq_hw.boards.build.toolchains import choose
 from tq_hw.boards.build.tools import find_tool, require_tool, run_tool
+from tq_hw.boards.build.top import load_platform
 from tq_hw.boards.catalog.board import OnChip
 from tq_hw.boards.catalog.catalog import BOARDS, find_board, find_memory
 from tq_hw.model.errors import MissingToolError, OptionError, ToolError
@@ -163,6 +164,16 @@ def test_vivado_report_without_figures_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "top_utilization_place.rpt").write_text("", encoding="utf-8")
     with pytest.raises(ToolError, match="^top_utilization_place.rpt of Vivado has no line 'Slice LUTs'$"):
         vivado_figures(tmp_path, "top", 100)
+
+
+@pytest.mark.parametrize(("platform", "message"), [
+    ("amaranth_boards.my_board:MyBoardPlatform", "there is no module amaranth_boards.my_board"),
+    ("no_such.pins:Platform", "there is no module no_such"),
+    ("amaranth_boards.ulx3s:MyBoardPlatform", "amaranth_boards.ulx3s has no 'MyBoardPlatform'")])
+def test_a_platform_that_is_not_there_is_named(platform: str, message: str) -> None:
+    with pytest.raises(OptionError) as error:
+        load_platform(replace(BOARDS["ulx3s_85f"], platform=platform))
+    assert str(error.value) == f"ulx3s_85f: platform {platform!r}: {message}"
 
 
 def test_a_tools_last_words_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
