@@ -54,8 +54,8 @@ Generated from `model/rules/`, `compiler/lower/constraints.py`, compiled layers 
   is what SELECT chooses by them. ARG_MAX and ARG_MIN of float32, moved or not, are those of int8, where all that comes
   of codes and constants can be at most 256 different numbers.
 * Operators on integers that follow from shapes and constants become constants when the model is read. CUMSUM of int32
-  and ADD_N of int32 and float32 become additions. IF and WHILE are taken where constants decide them. In no other way
-  are taken, but for float32:
+  and int64, and ADD_N of int32 and float32, become additions. IF and WHILE are taken where constants decide them. In no
+  other way are taken, but for float32:
 {known}.
 * Under profile `canon` every integer equalled that of the engines in "equal to", in models of the operator alone with
   random scales, shapes and options. What the tests compared is in `cli/reference/engines.json`, which they write. Under

@@ -142,9 +142,9 @@ def constraint_update_axis(op: Operator, subgraph: Subgraph) -> str | None:
     return f"{list(part.shape)} in {list(shape.shape)}" if smaller > 1 else None
 
 
-@_limits("ADD", "SUB")
+@_limits("ADD", "SUB", "MUL")
 def constraint_plain_double_words(op: Operator, subgraph: Subgraph) -> str | None:
-    """Fuse no activation into sums of int64."""
+    """Fuse no activation into sums and products of int64."""
     tensor, activation = _tensor(op, subgraph, 0), str(op.options.get("fused_activation_function", "NONE"))
     return activation if tensor is not None and tensor.dtype == "int64" and activation != "NONE" else None
 

@@ -1,6 +1,7 @@
-"""ADD, SUB and comparisons of int64: the lower and upper words are int32, and a carry goes from one to the other.
+"""Arithmetic of int64 and comparisons: lower and upper words are int32, and a carry goes from one to the other.
 
-The order of lower words is that of unsigned numbers: of signed ones, less 2^31.
+The order of lower words is that of unsigned numbers: of signed ones, less 2^31. Their product has an upper word, too,
+which four products of halves of words make.
 """
 
 from collections.abc import Sequence
@@ -10,9 +11,10 @@ import numpy as np
 from tq_hw.compiler.ir.staged import Flat, Move
 from tq_hw.compiler.ir.strided import blank, copy_between
 from tq_hw.compiler.ir.value import TYPE_CODES, Value, element_count
+from tq_hw.compiler.lower.choose import choose
 from tq_hw.compiler.lower.legalize import Legalizer
 from tq_hw.compiler.lower.spread import spread
-from tq_hw.compiler.programs.words import OUT, STREAM_A, STREAM_B, Uop, immediate, reg_a, reg_b, to
+from tq_hw.compiler.programs.words import OUT, STREAM_A, STREAM_B, Uop, immediate, low, reg_a, reg_b, to
 from tq_hw.isa.uop import Alu, Source
 from tq_hw.model.graph import Operator
 from tq_hw.sim.golden.arith import INT32_MIN
@@ -24,6 +26,7 @@ _BOTH: Uop = STREAM_A | STREAM_B
 #: Both streams less 2^31, in registers 0 and 1.
 _UNSIGNED = (to(0, STREAM_A, immediate(INT32_MIN), alu=Alu.ADD),
              to(1, {"a_source": Source.IMMEDIATE, "immediate": INT32_MIN}, STREAM_B, alu=Alu.ADD))
+_HALF = 0xFFFF
 _LESS: tuple[Uop, ...] = (*_UNSIGNED, {**reg_a(0), **reg_b(1), "alu": Alu.LESS, **OUT})
 
 
@@ -43,39 +46,115 @@ def _words(state: Legalizer, op: Operator, position: int, count: int) -> tuple[V
     return halves[0], halves[1]
 
 
-def lower_double_words(state: Legalizer, op: Operator) -> None:
-    """Two tensors of int64 that broadcast."""
-    output = state.subgraph.tensors[op.outputs[0]]
-    count, name = element_count(output.shape), output.name
-    first, second = (_words(state, op, position, count) for position in range(2))
-    if op.op.startswith("GREATER"):
-        first, second = second, first
+def _upper_halves(register: int) -> tuple[Uop, ...]:
+    """The upper half of a register, from 0 on."""
+    return (to(register, reg_a(register), immediate(16), alu=Alu.SAR),
+            to(register, reg_a(register), immediate(_HALF), alu=Alu.AND))
 
-    def made(what: str, inputs: tuple[Value, Value], uops: Sequence[Uop], out: int = _INT32,
+
+def _upper_product() -> tuple[Uop, ...]:
+    """Upper word of the product of streams A and B, both without signs."""
+    return (
+        # r0, r1: halves of A; r2, r3: those of B
+        to(0, STREAM_A, immediate(_HALF), alu=Alu.AND), to(1, STREAM_A), *_upper_halves(1),
+        to(3, {"a_source": Source.IMMEDIATE, "immediate": 0}, STREAM_B, alu=Alu.ADD),
+        to(2, reg_a(3), immediate(_HALF), alu=Alu.AND), *_upper_halves(3),
+        # r4: what the lowest product carries; r5, r0: the two in the middle
+        to(4, reg_a(0), reg_b(2), low()), *_upper_halves(4),
+        to(5, reg_a(0), reg_b(3), low()), to(0, reg_a(1), reg_b(2), low()), to(1, reg_a(1), reg_b(3), low()),
+        to(6, reg_a(5), immediate(_HALF), alu=Alu.AND), to(4, reg_a(4), reg_b(6), alu=Alu.ADD),
+        to(6, reg_a(0), immediate(_HALF), alu=Alu.AND), to(4, reg_a(4), reg_b(6), alu=Alu.ADD),
+        *_upper_halves(4), *_upper_halves(5), *_upper_halves(0),
+        to(1, reg_a(1), reg_b(4), alu=Alu.ADD), to(1, reg_a(1), reg_b(5), alu=Alu.ADD),
+        {**reg_a(1), **reg_b(0), "alu": Alu.ADD, **OUT})
+
+
+class _Words:
+    """The lowering of one operator; `first` and `second` are the lower and upper words of its operands."""
+
+    def __init__(self, state: Legalizer, op: Operator):
+        self.state, self.op = state, op
+        self.output = state.subgraph.tensors[op.outputs[0]]
+        self.count = element_count(self.output.shape)
+        self.first, self.second = (_words(state, op, position, self.count) for position in range(2))
+
+    def made(self, what: str, inputs: tuple[Value, Value], uops: Sequence[Uop], out: int = _INT32,
              into: Value | None = None) -> Value:
-        value = into or Value(f"{name} ({what})", op.outputs[0], (1, 1, 1, count * (4 if out else 1)))
-        types = tuple(_INT32 if each.size_bytes == 4 * count else _INT8 for each in inputs)
-        state.layers.append(Flat(op.index, op.op, inputs, value, count, types, out, tuple(uops)))
+        """Add a program of two streams of int32, or of truth values."""
+        size = self.count * (4 if out else 1)
+        value = into or Value(f"{self.output.name} ({what})", self.op.outputs[0], (1, 1, 1, size))
+        types = tuple(_INT32 if each.size_bytes == 4 * self.count else _INT8 for each in inputs)
+        self.state.layers.append(Flat(self.op.index, self.op.op, inputs, value, self.count, types, out, tuple(uops)))
         return value
 
-    def one(alu: Alu) -> tuple[Uop]:
-        return ({**_BOTH, "alu": alu, **OUT},)
-    lower, upper = (first[0], second[0]), (first[1], second[1])
-    if op.op in ("ADD", "SUB"):
-        alu = Alu[op.op]
-        low = made("lower", lower, one(alu))
-        # A sum that is less than a summand has a carry, a minuend that is less than the subtrahend a borrow.
-        carry = made("carry", (low, lower[0]) if op.op == "ADD" else lower, _LESS)
-        high = made("upper", (made("upper alone", upper, one(alu)), carry), one(alu))
-        base, target = blank((count,), "int32"), blank((count,), "int64")
-        state.layers.append(Move(op.index, op.op, (low, high), state.output(op), tuple(
+    def joined(self, lower: Value, upper: Value) -> None:
+        """Make the output of its words."""
+        base, target = blank((self.count,), "int32"), blank((self.count,), "int64")
+        self.state.layers.append(Move(self.op.index, self.op.op, (lower, upper), self.state.output(self.op), tuple(
             copy_between(part, base, base, target[:, 4 * part:4 * part + 4], target) for part in range(2))))
+
+    def sums(self) -> None:
+        """ADD and SUB."""
+        alu, lower, upper = Alu[self.op.op], *zip(self.first, self.second, strict=True)
+        low_words = self.made("lower", lower, _one(alu))
+        # A sum that is less than a summand has a carry, a minuend that is less than the subtrahend a borrow.
+        carry = self.made("carry", (low_words, lower[0]) if alu is Alu.ADD else lower, _LESS)
+        self.joined(low_words, self.made("upper", (self.made("upper alone", upper, _one(alu)), carry), _one(alu)))
+
+    def product(self) -> None:
+        """MUL: of the upper words only products with the lower ones count."""
+        lower, crossed = (self.first[0], self.second[0]), (self.first[1], self.second[0])
+        product: tuple[Uop] = ({**_BOTH, **low(), **OUT},)
+        middle = (self.made("upper by lower", crossed, product),
+                  self.made("lower by upper", (self.first[0], self.second[1]), product))
+        upper = (self.made("carry", lower, _upper_product()), self.made("middle", middle, _one(Alu.ADD)))
+        self.joined(self.made("lower", lower, product), self.made("upper", upper, _one(Alu.ADD)))
+
+    def less(self, first: tuple[Value, Value], second: tuple[Value, Value], into: Value | None, *,
+             or_equal: bool) -> Value:
+        """Whether one is less: above, or equal above and less below; where equal counts, below as well."""
+        order = (*_LESS[:-1], _LESS[-1] | {"alu": Alu.LESS_EQUAL}) if or_equal else _LESS
+        upper = first[1], second[1]
+        below = (self.made("lower", (first[0], second[0]), order, _INT8),
+                 self.made("equal", upper, _one(Alu.EQUAL), _INT8))
+        halves = (self.made("upper", upper, _one(Alu.LESS), _INT8),
+                  self.made("lower decides", below, _one(Alu.MIN), _INT8))
+        return self.made("both", halves, _one(Alu.MAX), _INT8, into)
+
+    def equal(self) -> None:
+        """EQUAL and NOT_EQUAL."""
+        alu = Alu[self.op.op]
+        lower, upper = zip(self.first, self.second, strict=True)
+        halves = self.made("lower", lower, _one(alu), _INT8), self.made("upper", upper, _one(alu), _INT8)
+        self.made("both", halves, _one(Alu.MIN if alu is Alu.EQUAL else Alu.MAX), _INT8, self.state.output(self.op))
+
+    def extreme(self) -> None:
+        """MAXIMUM and MINIMUM: a choice of all bytes."""
+        pair = (self.second, self.first) if self.op.op == "MAXIMUM" else (self.first, self.second)
+        chosen = self.less(*pair, None, or_equal=False)
+        view = self.state.view(self.output.shape, "int64")
+        wide = Value(f"{chosen.name} (for each)", self.op.outputs[0], view)
+        base, target = blank((self.count,), "bool"), blank((self.count,), "int64")
+        self.state.layers.append(Move(self.op.index, self.op.op, (chosen,), wide, (
+            copy_between(0, np.broadcast_to(base, target.shape), base, target, target),)))
+        choose(self.state, self.op, wide, (spread(self.state, self.op, 0), spread(self.state, self.op, 1)))
+
+
+def _one(alu: Alu) -> tuple[Uop]:
+    return ({**_BOTH, "alu": alu, **OUT},)
+
+
+def lower_double_words(state: Legalizer, op: Operator) -> None:
+    """Two tensors of int64 that broadcast."""
+    words = _Words(state, op)
+    if op.op in ("ADD", "SUB"):
+        words.sums()
+    elif op.op == "MUL":
+        words.product()
+    elif op.op in ("MAXIMUM", "MINIMUM"):
+        words.extreme()
     elif op.op in ("EQUAL", "NOT_EQUAL"):
-        halves = made("lower", lower, one(Alu[op.op]), _INT8), made("upper", upper, one(Alu[op.op]), _INT8)
-        made("both", halves, one(Alu.MIN if op.op == "EQUAL" else Alu.MAX), _INT8, state.output(op))
+        words.equal()
     else:
-        # Less, or equal above and less below; where equal counts, below as well.
-        order = _LESS if not op.op.endswith("_EQUAL") else (*_LESS[:-1], _LESS[-1] | {"alu": Alu.LESS_EQUAL})
-        below = made("lower", lower, order, _INT8), made("equal", upper, one(Alu.EQUAL), _INT8)
-        halves = made("upper", upper, one(Alu.LESS), _INT8), made("lower decides", below, one(Alu.MIN), _INT8)
-        made("both", halves, one(Alu.MAX), _INT8, state.output(op))
+        pair = (words.second, words.first) if op.op.startswith("GREATER") else (words.first, words.second)
+        words.less(*pair, state.output(op), or_equal=op.op.endswith("_EQUAL"))

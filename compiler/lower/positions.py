@@ -11,10 +11,10 @@ import numpy as np
 from tq_hw.compiler.ir.staged import Flat, Move
 from tq_hw.compiler.ir.strided import blank, copy_between
 from tq_hw.compiler.ir.value import TYPE_CODES, Value
+from tq_hw.compiler.lower.choose import choose
 from tq_hw.compiler.lower.gather import look_up_rows
 from tq_hw.compiler.lower.legalize import Legalizer, lowers, publish
 from tq_hw.compiler.lower.moves import add_view
-from tq_hw.compiler.lower.select import choose
 from tq_hw.compiler.programs.words import OUT, STREAM_A, STREAM_B, Uop, immediate, reg_a, reg_b, to
 from tq_hw.isa.uop import Alu, Source
 from tq_hw.model.graph import Operator

@@ -9,19 +9,17 @@ import numpy as np
 from tq_hw.compiler.ir.layers import Elementwise
 from tq_hw.compiler.ir.staged import Move
 from tq_hw.compiler.ir.strided import blank, copy_between
-from tq_hw.compiler.ir.value import IntArray, Value
+from tq_hw.compiler.ir.value import Value
+from tq_hw.compiler.lower.choose import CHOSEN, choose
 from tq_hw.compiler.lower.elementwise import CODES, table_pass
 from tq_hw.compiler.lower.legalize import Legalizer, lowers, publish
 from tq_hw.compiler.lower.spread import spread
 from tq_hw.compiler.programs.words import OUT, STREAM_A, STREAM_B, Uop, low
-from tq_hw.isa.uop import Alu
 from tq_hw.model.graph import Operator
 from tq_hw.sim.golden.logical import condition_shape
 
-__all__ = ["choose"]
+__all__: list[str] = []
 
-#: 1 where a condition holds; by unsigned code.
-_CHOSEN: IntArray = (CODES != 0).astype(np.int64)
 _BOTH: Uop = {**STREAM_A, **STREAM_B}
 
 
@@ -62,9 +60,9 @@ def lower_select(state: Legalizer, op: Operator) -> None:
     single = [_only_byte(state, op, position) for position in (1, 2)]
     condition = _condition(state, op)
     if single[0] is not None and single[1] is not None:
-        table_pass(state, op, condition, np.where(_CHOSEN, single[0], single[1]))
+        table_pass(state, op, condition, np.where(CHOSEN, single[0], single[1]))
         return
-    for side, taken in ((1, _CHOSEN), (2, 1 - _CHOSEN)):
+    for side, taken in ((1, CHOSEN), (2, 1 - CHOSEN)):
         other = single[2 - side]
         if other is not None:
             uop = {**_BOTH, "a_table": 1, "b_table": 2, **low(), "zero_point": other, **OUT}
@@ -73,14 +71,3 @@ def lower_select(state: Legalizer, op: Operator) -> None:
                                             (CODES.astype(np.int64) - other, taken)))
             return
     choose(state, op, condition, (spread(state, op, 1), spread(state, op, 2)))
-
-
-def choose(state: Legalizer, op: Operator, condition: Value, sides: tuple[Value, Value]) -> None:
-    """Make the output of the bytes of two values where a condition of the same shape is 1, and where it is 0."""
-    parts: list[Value] = []
-    for side, taken in zip(sides, (_CHOSEN, 1 - _CHOSEN), strict=True):
-        part = Value(f"{side.name} ({op.op})", op.outputs[0], condition.shape)
-        state.layers.append(Elementwise(op.index, op.op, (side, condition), part,
-                                        {**_BOTH, "b_table": 2, **low(), **OUT}, (None, taken)))
-        parts.append(part)
-    state.layers.append(Elementwise(op.index, op.op, tuple(parts), state.output(op), {**_BOTH, "alu": Alu.ADD, **OUT}))

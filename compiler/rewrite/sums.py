@@ -1,4 +1,4 @@
-"""ADD_N, CUMSUM: of int32 by additions; CUMSUM of float32 between int8 tensors where integers prove the same.
+"""ADD_N, CUMSUM: of integers by additions; CUMSUM of float32 between int8 tensors where integers prove the same.
 
 A float32 sum of numbers `scale * i` differs from `scale * N`, N the sum of all i, by less than a bound that holds for
 any order of additions. Where no N that a sum can have lies as near to a place where QUANTIZE changes its result, the
@@ -34,7 +34,7 @@ def _axis(graph: Subject, op: Operator) -> int | None:
 def cumsum_by_doubling(graph: Subject, op: Operator) -> Rewrite | None:
     """A sum of n elements is one of n / 2 and the same n / 2 before them: ADD of what SLICE and PAD move on."""
     source, axis = graph.input(op), _axis(graph, op)
-    if source.dtype != "int32" or axis is None or source.data is not None:
+    if source.dtype not in ("int32", "int64") or axis is None or source.data is not None:
         return None
     shape, reverse = source.shape, bool_option(op, "reverse")
     new: list[Operator] = []

@@ -165,7 +165,7 @@ def integers(s: Sketch, x: int) -> list[int]:
         x = s.pick(*wide)
         dims = tuple(size if s.chance(0.6) else 1 for size in s.shape(x))
         other = s.b.constant(s.rng.integers(-9, 9, dims) * s.pick(1, 1 << 31, 1 << 40))
-        op = s.pick("ADD", "SUB", "LESS", "GREATER_EQUAL", "NOT_EQUAL")
+        op = s.pick("ADD", "SUB", "MUL", "MAXIMUM", "MINIMUM", "LESS", "GREATER_EQUAL", "NOT_EQUAL")
         return [s.b.add(op, [x, other] if s.chance(0.5) else [other, x])]
     found = [y for y in s.others if s.b.tensors[y].dtype == "int32"]
     if found and s.chance(0.6):

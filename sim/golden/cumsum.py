@@ -1,4 +1,4 @@
-"""CUMSUM and ADD_N of int32 and float32: one sum after the other; int32 wraps.
+"""CUMSUM of integers and float32, ADD_N of int32 and float32: one sum after the other; integers wrap.
 
 Sources: `cumsum.cc`, by Eigen's scan: along one axis, from its end if `reverse`, without the element itself if
 `exclusive`; `add_n.h`, on one thread.
@@ -17,7 +17,8 @@ __all__: list[str] = []
 def cumsum(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
     """Sums along an axis."""
     x = value(inputs, 0)
-    require(x.dtype in (np.int32, np.float32), f"input must be int32 or float32, not {x.dtype.name}")
+    require(x.dtype in (np.int32, np.int64, np.float32),
+            f"input must be int32, int64 or float32, not {x.dtype.name}")
     axis = normalize_axis(int(value(inputs, 1).reshape(-1)[0]), x.ndim)
     flipped = np.flip(x, axis) if bool_option(op, "reverse") else x
     sums = np.cumsum(flipped, axis=axis, dtype=np.float32 if x.dtype == np.float32 else np.int64)
@@ -25,7 +26,8 @@ def cumsum(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
         sums = np.roll(sums, 1, axis)
         sums[(*[slice(None)] * axis, slice(0, 1))] = 0
     made = np.ascontiguousarray(np.flip(sums, axis) if bool_option(op, "reverse") else sums)
-    return [made if x.dtype == np.float32 else wrap_int32(made.astype(np.int64)).astype(np.int32)]
+    # numpy's sums of int64 wrap.
+    return [wrap_int32(made).astype(np.int32) if x.dtype == np.int32 else made]
 
 
 @kernel("ADD_N")

@@ -38,6 +38,8 @@ __all__ = ["AddParams", "CompareParams", "MulParams", "SquareParams", "add_param
 
 #: What the fused activations leave of an int32.
 _INT32_RANGES = {"NONE": (INT32_MIN, INT32_MAX), "RELU": (0, INT32_MAX), "RELU6": (0, 6), "RELU_N1_TO_1": (-1, 1)}
+#: Types that have no scale.
+_PLAIN_TYPES = ("int32", "int64")
 _PLAIN: dict[str, Callable[[IntArray, IntArray], IntArray]] = {
     "ADD": np.add, "SUB": np.subtract, "MUL": np.multiply,
     "SQUARED_DIFFERENCE": lambda x, y: wrap_int32(x - y) ** 2}
@@ -204,8 +206,12 @@ def int32_range(op: Operator, subgraph: Subgraph) -> tuple[int, int]:
 
 
 def _plain(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
-    """int32 without quantization: wrapping arithmetic and a clamp by the fused activation."""
+    """int32 or int64 without quantization: wrapping arithmetic and a clamp by the fused activation."""
     low, high = int32_range(op, subgraph)
+    if value(inputs, 0).dtype == np.int64:
+        # numpy's int64 wraps; limits of int32 are none here.
+        least, most = (None if limit in (INT32_MIN, INT32_MAX) else limit for limit in (low, high))
+        return [np.asarray(np.clip(_PLAIN[op.op](value(inputs, 0), value(inputs, 1)), least, most))]
     result = _PLAIN[op.op](value(inputs, 0).astype(np.int64), value(inputs, 1).astype(np.int64))
     return [narrow(wrap_int32(result), low, high, "int32")]
 
@@ -213,13 +219,7 @@ def _plain(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
 @kernel("ADD", "SUB")
 def add(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
     """Int8 or int16 sum or difference on a common scale with 20 or 15 bits of headroom; int32 and int64 as they are."""
-    dtype = require_dtype(op, subgraph, "int8", "int16", "int32", "int64").dtype
-    if dtype == "int64":
-        # numpy's sums of int64 wrap; limits of int32 are those of a RELU6, and none of a RELU.
-        x, y = value(inputs, 0), value(inputs, 1)
-        low, high = (None if limit in (INT32_MIN, INT32_MAX) else limit for limit in int32_range(op, subgraph))
-        return [np.asarray(np.clip(x + y if op.op == "ADD" else x - y, low, high))]
-    if dtype == "int32":
+    if require_dtype(op, subgraph, "int8", "int16", *_PLAIN_TYPES).dtype in _PLAIN_TYPES:
         return _plain(op, subgraph, inputs)
     p = add_params(op, subgraph)
     first = _rescaled(value(inputs, 0), p.zero_point_1, p.left_shift, p.multiplier_1, p.shift_1)
@@ -231,8 +231,8 @@ def add(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
 
 @kernel("MUL")
 def mul(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
-    """Int8 or int16 product; int32 as it is."""
-    if require_dtype(op, subgraph, "int8", "int16", "int32").dtype == "int32":
+    """Int8 or int16 product; int32 and int64 as they are."""
+    if require_dtype(op, subgraph, "int8", "int16", *_PLAIN_TYPES).dtype in _PLAIN_TYPES:
         return _plain(op, subgraph, inputs)
     p = mul_params(op, subgraph)
     product = ((value(inputs, 0).astype(np.int64) - p.zero_point_1)
@@ -257,7 +257,7 @@ def squared_difference(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list
 @kernel("MAXIMUM", "MINIMUM")
 def maximum(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
     """Larger or smaller raw value; no rescaling, so the quantization must be shared."""
-    require_dtype(op, subgraph, "int8", "int16", "int32")
+    require_dtype(op, subgraph, "int8", "int16", *_PLAIN_TYPES)
     choose = np.maximum if op.op == "MAXIMUM" else np.minimum
     return [choose(value(inputs, 0), value(inputs, 1))]
 

@@ -1,4 +1,4 @@
-"""ADD, SUB and comparisons of int64: words that carry, borrow and are equal in one half."""
+"""Arithmetic and comparisons of int64: words that carry, borrow and are equal in one half."""
 
 from collections.abc import Iterator
 
@@ -15,7 +15,8 @@ from tq_hw.sim.golden.run import run
 from tq_hw.sim.oracles import ENGINES, Oracle, available
 from tq_hw.sim.rtl.simulate import simulate
 
-OPERATORS = ("ADD", "SUB", "LESS", "LESS_EQUAL", "GREATER", "GREATER_EQUAL", "EQUAL", "NOT_EQUAL")
+OPERATORS = ("ADD", "SUB", "MUL", "MAXIMUM", "MINIMUM", "LESS", "LESS_EQUAL", "GREATER", "GREATER_EQUAL", "EQUAL",
+             "NOT_EQUAL")
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +52,7 @@ def test_equals_the_engine(litert: Oracle, op: str) -> None:
 
 
 @pytest.mark.parametrize("constant", [True, False])
-@pytest.mark.parametrize("op", ["SUB", "GREATER"])
+@pytest.mark.parametrize("op", ["SUB", "GREATER", "MUL", "MINIMUM"])
 def test_one_number_for_all(litert: Oracle, op: str, constant: bool) -> None:
     second = words(3, 1)
     data = model_of(op, second if constant else None, (1,))
@@ -73,7 +74,7 @@ def test_a_negative_index_counts_from_the_end(litert: Oracle) -> None:
 
 
 @pytest.mark.xdist_group("tiny")
-@pytest.mark.parametrize("op", ["ADD", "SUB", "LESS_EQUAL", "EQUAL"])
+@pytest.mark.parametrize("op", ["ADD", "SUB", "MUL", "MAXIMUM", "LESS_EQUAL", "EQUAL"])
 def test_equals_golden_on_the_rtl(op: str) -> None:
     model, inputs = parse_model(model_of(op), op), [words(4, 700), words(5, 700)]
     found = simulate(compile_model(model, PRESETS["tiny"]).program, inputs).outputs[0]
@@ -86,4 +87,4 @@ def test_an_activation_is_refused() -> None:
     data = b.build(b.add("ADD", [x, b.constant(np.array(1, np.int64))], fused_activation_function="RELU6"))
     with pytest.raises(UnsupportedError) as caught:
         compile_model(parse_model(data, "m"), PRESETS["n8"])
-    assert str(caught.value) == "operator 0 (ADD): Fuse no activation into sums of int64; found RELU6"
+    assert str(caught.value) == "operator 0 (ADD): Fuse no activation into sums and products of int64; found RELU6"

@@ -24,15 +24,17 @@ def check(litert: Oracle, data: bytes, inputs: list[np.ndarray]) -> None:
     np.testing.assert_array_equal(found, expected, strict=True)
 
 
+@pytest.mark.parametrize("dtype", ["int32", "int64"])
 @pytest.mark.parametrize(("axis", "exclusive", "reverse"), [
     (1, False, False), (-1, True, False), (0, False, True), (1, True, True)])
-def test_int32(litert: Oracle, axis: int, exclusive: bool, reverse: bool) -> None:
+def test_integers(litert: Oracle, axis: int, exclusive: bool, reverse: bool, dtype: str) -> None:
     """Sums wrap."""
     b = ModelBuilder("ints")
-    x = b.input((3, 7, 2), dtype="int32")
-    made = b.add("CUMSUM", [x, b.constant(np.array(axis, np.int32))], shape=(3, 7, 2), dtype="int32",
+    x = b.input((3, 7, 2), dtype=dtype)
+    made = b.add("CUMSUM", [x, b.constant(np.array(axis, np.int32))], shape=(3, 7, 2), dtype=dtype,
                  options={"exclusive": exclusive, "reverse": reverse})
-    value = np.random.default_rng(0).integers(-2**31, 2**31, (3, 7, 2)).astype(np.int32)
+    info = np.iinfo(dtype)
+    value = np.random.default_rng(0).integers(info.min, info.max, (3, 7, 2), dtype, endpoint=True)
     check(litert, b.build(made), [value])
 
 

@@ -220,7 +220,7 @@ def double_words(rng: Rng, op: str) -> bytes:
     b = ModelBuilder(op)
     op, first = op.removesuffix(":int64"), shape(rng)
     second = tuple(pick(rng, 1, size, size) for size in first)[int(rng.integers(0, len(first))):]
-    options = {"fused_activation_function": pick(rng, *ACTIVATIONS)} if op in ("ADD", "SUB") else {}
+    options = {"fused_activation_function": pick(rng, *ACTIVATIONS)} if op in ("ADD", "SUB", "MUL") else {}
     pair = [b.input(first, "int64"), b.input(second, "int64")]
     return b.build(b.add(op, pair if rng.random() < 0.5 else pair[::-1], **options))
 

@@ -213,7 +213,7 @@ REFUSED = [
           "TILE", "SELECT", "SCATTER_ND", "REDUCE_PROD", "REDUCE_ANY", "TOPK_V2", "FLOOR_DIV", "FLOOR_MOD",
           "REVERSE_SEQUENCE", "MATRIX_DIAG", "MATRIX_SET_DIAG", "DILATE", "SPARSE_TO_DENSE")))),
     *(("tflm", double_words(op), f"operator 0 ({op})", "Give it no int64: the engine's kernel does not take it; found "
-       "int64 for tensor 0, 't0'. TFLite Micro refuses it") for op in ("ADD", "SUB")),
+       "int64 for tensor 0, 't0'. TFLite Micro refuses it") for op in ("ADD", "SUB", "MUL")),
     ("tflm", filled(), "operator 0 (FILL)", "Fill with int8, int32 or float32; found bool. TFLite Micro refuses it"),
     *(("tflm", whole(op), f"operator 0 ({op})", "Give it no int32: the engine's kernel does not take it; found int32 "
        "for tensor 0, 't0'. TFLite Micro refuses it") for op in NOT_INTEGER),
