@@ -11,7 +11,7 @@ from tq_hw.model.errors import TqError
 from tq_hw.model.graph import Operator
 from tq_hw.sim.golden.kernels import KERNELS
 
-__all__ = ["MOVED", "MOVES", "moved"]
+__all__ = ["MOVED", "MOVES", "dequantized", "moved"]
 
 #: Positions of what is moved; None: all inputs.
 MOVES: dict[str, tuple[int, ...] | None] = {
@@ -39,7 +39,7 @@ def quantize_before_move(graph: Subject, op: Operator) -> Rewrite | None:
     move, target = graph.maker(op.inputs[0]), graph.output(op)
     positions = moved(graph, move)
     if (move is None or not positions or len(move.outputs) != 1 or target.dtype not in _CODES
-            or _dequantized(graph, move)):
+            or dequantized(graph, move)):
         return None
     inputs, made = list(move.inputs), []
     for position in positions:
@@ -58,7 +58,7 @@ def quantize_before_move(graph: Subject, op: Operator) -> Rewrite | None:
     return Rewrite([op], [*made, changed(move, inputs=inputs, outputs=op.outputs)])
 
 
-def _dequantized(graph: Subject, op: Operator) -> list[Operator]:
+def dequantized(graph: Subject, op: Operator) -> list[Operator]:
     """Return the DEQUANTIZE of each thing that is moved where all are of codes of one kind, else []."""
     makers = [graph.maker(op.inputs[position]) for position in moved(graph, op)]
     found = [maker for maker in makers if maker is not None and maker.op == "DEQUANTIZE"]
@@ -70,7 +70,7 @@ def _dequantized(graph: Subject, op: Operator) -> list[Operator]:
 @pattern(*MOVES)
 def dequantize_after_move(graph: Subject, op: Operator) -> Rewrite | None:
     """A move of what DEQUANTIZE makes is DEQUANTIZE of what the move makes."""
-    makers = _dequantized(graph, op)
+    makers = dequantized(graph, op)
     if not makers:
         return None
     inputs = list(op.inputs)

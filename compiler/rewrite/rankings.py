@@ -1,15 +1,15 @@
-"""ARG_MAX and ARG_MIN of float32 numbers that come of codes: of int8 that is in the same order.
+"""ARG_MAX and ARG_MIN of float32 numbers that come of codes: of integers that are in the same order.
 
-What is ranked has at most 256 different numbers, over all codes: each becomes its place among them, by a table in front
-of what moves the numbers. Equal numbers have equal places, so that the first of them is found as in float32. Numbers
-that rise with the code need no table, and those that fall need the other extreme.
+Each number becomes its place among all that there can be, for all codes, by a table in front of what moves the numbers:
+int8 where there are 256 of them, else int32. Equal numbers have equal places, so that the first of them is found as in
+float32. Numbers that rise with the code need no table, and those that fall need the other extreme.
 """
 
 from dataclasses import dataclass
 
 import numpy as np
 
-from tq_hw.compiler.rewrite.float_moves import moved
+from tq_hw.compiler.rewrite.float_moves import dequantized, moved
 from tq_hw.compiler.rewrite.island import BYTES, Island, label
 from tq_hw.compiler.rewrite.rewrite import Rewrite, Subject, changed, pattern
 from tq_hw.model.errors import TqError, UnsupportedError
@@ -21,7 +21,8 @@ from tq_hw.sim.golden.registry import Array
 __all__ = ["RANKED", "check_ranking"]
 
 _OTHER = {"ARG_MAX": "ARG_MIN", "ARG_MIN": "ARG_MAX"}
-_EVERY = np.arange(256).astype(np.uint8).view(np.int8)
+#: Moves of bytes alone.
+_OF_BYTES = ("RESIZE_NEAREST_NEIGHBOR",)
 #: Moves that add zeros.
 _PADS = ("PAD", "SPACE_TO_BATCH_ND")
 
@@ -81,49 +82,76 @@ class _Ranking:
             raise UnsupportedError(f"{label(tensor)} does not come of a tensor of codes")
         self.leaves[index] = _Leaf(source, np.broadcast_to(values, (1 << 16 if source.dtype == "int16" else 256,)))
 
+    @property
+    def is_settled(self) -> bool:
+        """Whether no move is left that will be one of codes."""
+        return not any(dequantized(self._graph, move) for move in self._moves)
+
     def places(self, index: int, at: int, made: list[Operator]) -> int:
-        """Add to `made` what gives an int8 tensor of the places, and return it; `at` is the new operators' index."""
-        if len(self.numbers) > 256:
+        """Add to `made` what gives a tensor of the places, and return it; `at` is the new operators' index."""
+        if not self._is_byte and any(move.op in _OF_BYTES for move in self._moves):
             raise UnsupportedError(f"{label(self._graph.tensors[index])} can be {len(self.numbers)} different numbers, "
-                                   "more than a byte tells apart")
-        kind = Quantization((1.0,), (int(self._ranks(np.zeros(1, np.float32))[0]),))
-        known = {leaf: self._looked_up(leaf, at, kind, made) for leaf in self.leaves}
+                                   "more than a byte tells apart, and is interpolated")
+        known = {leaf: self._looked_up(leaf, at, made) for leaf in self.leaves}
         for move in self._moves:
             inputs = list(move.inputs)
             for position in moved(self._graph, move):
                 inputs[position] = known[inputs[position]]
-            outputs = [self._tensor(each, kind) for each in move.outputs]
+            outputs = [self._tensor(each) for each in move.outputs]
             known |= dict(zip(move.outputs, outputs, strict=True))
             made.append(changed(move, inputs=inputs, outputs=outputs))
         return known[index]
 
-    def _tensor(self, index: int, kind: Quantization) -> int:
+    @property
+    def _is_byte(self) -> bool:
+        return len(self.numbers) <= 256
+
+    @property
+    def _kind(self) -> Quantization | None:
+        """What says that a move adds the place of 0; of int32 it is 0."""
+        return Quantization((1.0,), (int(self._ranks(np.zeros(1, np.float32))[0]),)) if self._is_byte else None
+
+    def _tensor(self, index: int) -> int:
         like = self._graph.tensors[index]
-        return self._graph.add_tensor(Tensor(0, like.name, "int8", like.shape, kind))
+        return self._graph.add_tensor(Tensor(0, like.name, "int8" if self._is_byte else "int32", like.shape,
+                                             self._kind))
 
     def _ranks(self, values: Float32) -> Array:
-        return (np.searchsorted(self.numbers, values).clip(max=255) - 128).astype(np.int8)
+        places = np.searchsorted(self.numbers, values)
+        if self._is_byte:
+            return (places.clip(max=255) - 128).astype(np.int8)
+        return (places - np.searchsorted(self.numbers, np.float32(0))).astype(np.int32)
 
-    def _looked_up(self, index: int, at: int, kind: Quantization, made: list[Operator]) -> int:
+    def _looked_up(self, index: int, at: int, made: list[Operator]) -> int:
         leaf = self.leaves[index]
         ranks = self._ranks(leaf.values)
         if leaf.source is None:
-            return self._graph.add_constant(ranks, kind)
-        output = self._tensor(index, kind)
+            return self._graph.add_constant(ranks, self._kind)
+        output = self._tensor(index)
+        if leaf.source.dtype == "int16" and np.array_equal(ranks, np.arange(1 << 16).astype(np.uint16).view(np.int16)):
+            made.append(_cast(at, leaf.source.index, output))
+            return output
         made.append(Operator(at, "TABLE", (leaf.source.index, self._graph.add_constant(ranks)), (output,)))
         return output
+
+
+def _cast(at: int, source: int, target: int) -> Operator:
+    return Operator(at, "CAST", (source,), (target,), {"in_data_type": "int16", "out_data_type": "int32"})
 
 
 def _replaced(graph: Subject, op: Operator) -> list[Operator]:
     """Return what takes the place of a ranking of float32; raise `TqError` with the reason if nothing does."""
     ranking = _Ranking(graph, op.inputs[0])
     leaf = ranking.leaves.get(op.inputs[0])
-    if leaf is not None and leaf.source is not None and leaf.source.dtype == "int8":
-        rising = leaf.values[_EVERY.argsort()]
-        if (np.diff(rising) > 0).all() or (np.diff(rising) < 0).all():
-            name = op.op if rising[0] < rising[-1] else _OTHER[op.op]
-            return [Operator(op.index, name, (leaf.source.index, *op.inputs[1:]), op.outputs, op.options)]
     made: list[Operator] = []
+    if leaf is not None and leaf.source is not None and leaf.source.dtype in ("int8", "int16"):
+        rising = np.roll(leaf.values, len(leaf.values) // 2)
+        if (np.diff(rising) > 0).all() or (np.diff(rising) < 0).all():
+            name, codes = op.op if rising[0] < rising[-1] else _OTHER[op.op], leaf.source.index
+            if leaf.source.dtype == "int16":
+                codes = graph.add_tensor(Tensor(0, leaf.source.name, "int32", leaf.source.shape))
+                made.append(_cast(op.index, leaf.source.index, codes))
+            return [*made, Operator(op.index, name, (codes, *op.inputs[1:]), op.outputs, op.options)]
     places = ranking.places(op.inputs[0], op.index, made)
     return [*made, changed(op, inputs=(places, *op.inputs[1:]))]
 
@@ -134,7 +162,7 @@ def float_ranking(graph: Subject, op: Operator) -> Rewrite | None:
     if graph.input(op).dtype != "float32":
         return None
     try:
-        return Rewrite([op], _replaced(graph, op))
+        return Rewrite([op], _replaced(graph, op)) if _Ranking(graph, op.inputs[0]).is_settled else None
     except TqError:
         return None
 

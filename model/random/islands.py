@@ -24,7 +24,8 @@ def float_arg(s: Sketch, x: int) -> list[int]:
     same = [y for y in s.live if s.shape(y) == shape]
     if s.chance(0.3):
         other = s.b.add("SIGN", [s.b.add("DEQUANTIZE", [s.pick(*same)])])
-        made = s.b.add("CONCATENATION", [s.b.add("FLOOR", [made]), other], options={"axis": axis})
+        made = s.b.add("FLOOR", [made]) if s.chance(0.7) else made
+        made = s.b.add("CONCATENATION", [made, other], options={"axis": axis})
     elif s.chance(0.3):
         made = s.b.add("PAD", [made, s.indices(s.rng.integers(0, 3, (len(shape), 2)))])
     elif s.chance(0.3):

@@ -89,13 +89,49 @@ def test_rankings_equal_litert(build: Build, left: list[str], litert: Oracle) ->
         assert last == ({"ARG_MAX": "ARG_MIN", "ARG_MIN": "ARG_MAX"}[op] if build is falling else op)
 
 
-def test_more_numbers_than_a_byte_has_are_refused() -> None:
+def of_two_functions(b: ModelBuilder) -> int:
+    """511 different numbers."""
+    return b.add("CONCATENATION", [image(b), b.add("SIN", [image(b)])], shape=(1, 6, 5, 14), options={"axis": 3})
+
+
+def with_zeros_between(b: ModelBuilder) -> int:
+    return b.add("PAD", [of_two_functions(b), number(b, [[0, 0], [1, 2], [0, 1], [0, 0]])], shape=(1, 9, 6, 14))
+
+
+def wide(b: ModelBuilder) -> int:
+    return image(b, "int16", point=0)
+
+
+def wide_moved(b: ModelBuilder) -> int:
+    return b.add("TRANSPOSE", [wide(b), number(b, [0, 3, 1, 2])], shape=(1, 7, 6, 5))
+
+
+def wide_with_ties(b: ModelBuilder) -> int:
+    return b.add("ABS", [wide(b)])
+
+
+@pytest.mark.parametrize(("build", "left"), [
+    (of_two_functions, ["TABLE"] * 2 + ["CONCATENATION"]),
+    (with_zeros_between, ["TABLE"] * 2 + ["CONCATENATION", "PAD"]),
+    (wide, ["CAST"]), (wide_moved, ["CAST", "TRANSPOSE"]), (wide_with_ties, ["TABLE"])],
+    ids=lambda each: getattr(each, "__name__", ""))
+def test_more_numbers_than_a_byte_has(build: Build, left: list[str], litert: Oracle) -> None:
+    """Places are int32."""
     b = ModelBuilder("many")
-    both = b.add("CONCATENATION", [image(b), b.add("SIN", [image(b)])], shape=(1, 6, 5, 14), options={"axis": 3})
-    data = b.build(b.add("ARG_MAX", [both, number(b, 3)]))
-    with pytest.raises(UnsupportedError, match=r"operator 2 \(SIN\): input 0, tensor 3 \('t3'\), is float32 computed "
-                       r"inside the model \(tensor 5 \('t5'\) can be 511 different numbers, more than a byte "
-                       r"tells apart\); supported are"):
+    data = b.build(b.add("ARG_MIN", [build(b), number(b, -1)]))
+    rng = np.random.default_rng(1)
+    inputs = [rng.integers(np.iinfo(tensor.dtype).min, np.iinfo(tensor.dtype).max, tensor.shape,
+                           endpoint=True).astype(tensor.dtype) for tensor in (b.tensors[index] for index in b.inputs)]
+    assert sorted(hold(data, inputs, litert)) == sorted([*left, "ARG_MIN"])
+
+
+def test_many_numbers_that_are_interpolated_are_refused() -> None:
+    b = ModelBuilder("many")
+    larger = b.add("RESIZE_NEAREST_NEIGHBOR", [of_two_functions(b), number(b, [7, 8])], options={
+        "align_corners": False, "half_pixel_centers": False})
+    data = b.build(b.add("ARG_MAX", [larger, number(b, 3)]))
+    with pytest.raises(UnsupportedError, match=r"can be 511 different numbers, more than a byte tells apart, and is "
+                       r"interpolated\); supported are"):
         compile_model(parse_model(data, "many"), load_config("n16"))
 
 
