@@ -157,6 +157,9 @@ def _check_type(node: Node, where: str, tensor: Tensor, kind: str) -> None:
     if quantization is None:
         raise node.error(f"{where} has no quantization, {tensor.dtype} needs a scale and a zero point")
     if len(quantization.scale) != 1:
+        if node.operator.op == "DEQUANTIZE" and tensor.data is not None:
+            raise node.unsupported(f"{where} is weights of {len(quantization.scale)} scales, which an operator left in "
+                                   "float32 reads; quantize the whole model to int8")
         raise node.error(f"{where} has {len(quantization.scale)} scales, an activation has one: per-axis scales are "
                          f"for constant weights")
 
