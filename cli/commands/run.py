@@ -20,6 +20,7 @@ from tq_hw.cli.shared.files import check_outputs, npz_bytes, write, write_json
 from tq_hw.cli.shared.infer import infer_all
 from tq_hw.cli.shared.options import (
     FiniteRange,
+    check_drawn,
     debug_option,
     draw_options,
     json_option,
@@ -123,6 +124,7 @@ def run_command(path: str, place: Place, inputs_file: str | None, outputs_file: 
     Each input set starts from the initial state. A model's outputs are held against the golden model, with --partition
     against the whole model in LiteRT; a difference is exit code 1.
     """
+    check_drawn(inputs_file)
     check_outputs({"--outputs": outputs_file, "--json": json_file}, [path, inputs_file])
     subject = _open(path, place, partitioned, shapes)
     inputs, stacked = subject.input_sets(inputs_file, sets, seed)

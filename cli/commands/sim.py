@@ -16,6 +16,7 @@ from tq_hw.cli.shared.arrays import output_arrays
 from tq_hw.cli.shared.files import check_outputs, npz_bytes, write, write_json
 from tq_hw.cli.shared.infer import infer_all
 from tq_hw.cli.shared.options import (
+    check_drawn,
     debug_option,
     draw_options,
     engine_option,
@@ -143,6 +144,7 @@ def sim_command(path: str, inputs_file: str | None, outputs_file: str | None, en
     A model's outputs are held against the golden model, with --partition against the whole model in LiteRT; a
     difference is exit code 1. With --soc they are those that the firmware prints.
     """
+    check_drawn(inputs_file)
     waves_file = None if waves is None else str(waves.path)
     check_outputs({"--outputs": outputs_file, "--waves": waves_file, "--trace": trace_file, "--json": json_file},
                   [path, inputs_file])

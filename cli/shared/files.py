@@ -31,10 +31,15 @@ STDOUT = "-"
 def check_outputs(outputs: Mapping[str, str | None], inputs: Iterable[str | None] = ()) -> None:
     """Raise OptionError unless each output (option name -> path or None) can be written.
 
-    Two outputs must not be one file, and none of them one of `inputs`.
+    Two outputs must not be one file nor both standard output, and none of them one of `inputs`.
     """
     taken = {os.path.realpath(path): "an input of this command" for path in inputs if path is not None}
+    printed = ""
     for option, name in outputs.items():
+        if name == STDOUT:
+            if printed:
+                raise OptionError(f"{option} -: standard output is for {printed} already; choose a file")
+            printed = option
         if name is None or name == STDOUT:
             continue
         path = Path(name)

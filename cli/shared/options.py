@@ -6,6 +6,7 @@ from functools import wraps
 from typing import Any, TypeVar, cast
 
 import click
+from click.core import ParameterSource
 from click.shell_completion import CompletionItem
 
 from tq_hw.isa.config import PRESETS
@@ -14,10 +15,10 @@ from tq_hw.model.errors import OptionError
 from tq_hw.model.graph import PROFILES
 from tq_hw.model.rules.propagate import InputShapes
 
-__all__ = ["ENGINES", "FiniteRange", "check_resident", "config_option", "debug_option", "debugging", "draw_options",
-           "engine_option", "json_option", "memory_options", "partition_option", "patterns_option", "profile_option",
-           "rate_of", "rate_options", "resident_option", "scheduler_options", "seed_option", "shape_options",
-           "wide_option"]
+__all__ = ["ENGINES", "FiniteRange", "check_drawn", "check_resident", "config_option", "debug_option", "debugging",
+           "draw_options", "engine_option", "json_option", "memory_options", "partition_option", "patterns_option",
+           "profile_option", "rate_of", "rate_options", "resident_option", "scheduler_options", "seed_option",
+           "shape_options", "wide_option"]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -190,6 +191,14 @@ def seed_option(function: Function) -> Function:
     """Add `--seed`."""
     return click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True,
                         help="Seed of drawn inputs.")(function)
+
+
+def check_drawn(inputs_file: str | None) -> None:
+    """Refuse `--seed` and `--sets` where inputs are given: they would do nothing."""
+    context = click.get_current_context()
+    for name in ("sets", "seed"):
+        if inputs_file is not None and context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            raise OptionError(f"--{name} is about drawn inputs, and --inputs gives some: leave one of them out")
 
 
 def draw_options(default_sets: int) -> Callable[[Function], Function]:

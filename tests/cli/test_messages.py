@@ -93,6 +93,12 @@ NAMES = ", ".join(PRESETS)
     (["sim", "small.tflite", "--engine", "golden", "--dump", "t_3", "--outputs", "o.npz"],
      "--dump t_3: no operator of small computes a tensor of that name or index; there are, by index, 3 (t3), 4 (t4); "
      "did you mean 3 (t3)?"),
+    (["sim", "small.tflite", "--engine", "golden", "--outputs", "-", "--json", "-"],
+     "--json -: standard output is for --outputs already; choose a file"),
+    (["sim", "small.tflite", "--engine", "golden", "--inputs", "in.npz", "--sets", "2"],
+     "--sets is about drawn inputs, and --inputs gives some: leave one of them out"),
+    (["run", "small.tflite", "--board", "ulx3s_85f", "--port", "none", "--inputs", "in.npz", "--seed", "2"],
+     "--seed is about drawn inputs, and --inputs gives some: leave one of them out"),
     (["small.tflite"], "No such command 'small.tflite': a command comes first, as `tq-hw sim small.tflite`. Try 'tq-hw "
      "--help'."),
     (["explore", "small.tflite", "--board", "ulx3s_85f", "--store", "small.tflite"],
