@@ -21,6 +21,8 @@ __all__ = ["scaled_channels"]
 
 #: Signed codes by unsigned ones.
 _CODES = np.arange(256).astype(np.uint8).view(np.int8).astype(np.int64)
+#: Weights from here on are tried first.
+_LARGE = 112
 #: By what biases that are tried differ from the nearest ones; how many of the best are tried.
 _BIASES = (0, 1, -1)
 _TRIED = 8
@@ -111,9 +113,18 @@ def _channel(target: Tensor, values: Array, expected: IntArray, clamp: tuple[int
 
 def _searched(target: Tensor, sign: int, offset: float, expected: IntArray,
               clamp: tuple[int, int]) -> _Found | None:
-    """Try all weights, with biases of about `offset` codes; for each of them a range of scales gives all codes."""
-    weights, more = (each.reshape(-1) for each in np.meshgrid(sign * np.arange(1, 128), _BIASES))
-    biases = np.round(weights * offset).astype(np.int64) + more
+    """Try weights, with biases of about `offset` codes: some of the largest, as one of them mostly fits, then all."""
+    for first, more in ((_LARGE, (0,)), (1, _BIASES)):
+        weights, beside = (each.reshape(-1) for each in np.meshgrid(sign * np.arange(first, 128), more))
+        found = _fitting(target, weights, np.round(weights * offset).astype(np.int64) + beside, expected, clamp)
+        if found is not None:
+            return found
+    return None
+
+
+def _fitting(target: Tensor, weights: IntArray, biases: IntArray, expected: IntArray,
+             clamp: tuple[int, int]) -> _Found | None:
+    """Return weight and bias for which a range of scales gives all codes, None if there are none."""
     sums = weights[:, None] * _CODES + biases[:, None]
     wanted = expected - target.zero_point
     # A code is what lies between these halves; clamped ones have one of them.
