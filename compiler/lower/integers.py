@@ -1,10 +1,12 @@
 """Arithmetic of int32, as it is, and of codes without their scales: programs of the vector unit over elements."""
 
+import numpy as np
+
 from tq_hw.compiler.ir.staged import Flat
 from tq_hw.compiler.ir.value import TYPE_CODES, element_count
 from tq_hw.compiler.lower.legalize import Legalizer, lowers
 from tq_hw.compiler.lower.spread import spread
-from tq_hw.compiler.programs.integers import integer_divide, integer_power
+from tq_hw.compiler.programs.integers import integer_divide, integer_power, right_shift, xor
 from tq_hw.compiler.programs.words import OUT, STREAM_A, STREAM_B, Uop, immediate, low, reg_a, reg_b, to
 from tq_hw.isa.uop import Alu, Source
 from tq_hw.model.graph import Operator
@@ -58,6 +60,18 @@ def _two_streams(state: Legalizer, op: Operator, uops: list[Uop]) -> None:
 def lower_floor(state: Legalizer, op: Operator) -> None:
     """Quotient and remainder of any integers; those of codes wrap in their type."""
     _two_streams(state, op, integer_divide(op.op))
+
+
+@lowers("BITWISE_XOR")
+def lower_xor(state: Legalizer, op: Operator) -> None:
+    """Of all types alike: bits above those of a type are dropped."""
+    _two_streams(state, op, xor())
+
+
+@lowers("RIGHT_SHIFT")
+def lower_right_shift(state: Legalizer, op: Operator) -> None:
+    """Shifts by what is computed or constant."""
+    _two_streams(state, op, right_shift(8 * np.dtype(state.tensor(op, 0).dtype).itemsize))
 
 
 def _one_stream(state: Legalizer, op: Operator, uops: list[Uop]) -> None:

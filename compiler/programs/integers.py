@@ -22,7 +22,7 @@ from tq_hw.compiler.programs.words import (
 from tq_hw.isa.uop import Alu, Multiply, ShiftSource, Source
 from tq_hw.sim.golden.arith import INT32_MIN, wrap_int32
 
-__all__ = ["integer_divide", "integer_power"]
+__all__ = ["integer_divide", "integer_power", "right_shift", "xor"]
 
 _REST, _DIVISOR, _SIZE, _BACK, _RECIPROCAL, _SIGN, _QUOTIENT, _T = range(8)
 #: Reciprocals of 1/2..1 in Q0.31, half as large, begin with 24/17 - 16/17 x: the error is at most 1/17.
@@ -103,3 +103,15 @@ def integer_power(exponent: int) -> list[Uop]:
         if bit == "1":
             uops.append(to(1, reg_a(1), reg_b(0), low()))
     return [*uops, {**reg_a(1), **OUT}]
+
+
+def xor() -> list[Uop]:
+    """Bits of which one is set: the sum, less twice the bits of which both are."""
+    return [to(0, STREAM_A, STREAM_B, alu=Alu.AND), to(0, reg_a(0), immediate(1), alu=Alu.SHL),
+            to(1, STREAM_A, STREAM_B, alu=Alu.ADD), {**reg_a(1), **reg_b(0), "alu": Alu.SUB, **OUT}]
+
+
+def right_shift(bits: int) -> list[Uop]:
+    """Stream A by stream B, arithmetic, by 0 to all but one of a type's bits."""
+    return [to(0, _number(0), STREAM_B, alu=Alu.MAX), to(0, reg_a(0), immediate(bits - 1), alu=Alu.MIN),
+            {**STREAM_A, **reg_b(0), "alu": Alu.SAR, **OUT}]

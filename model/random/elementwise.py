@@ -184,7 +184,7 @@ def integers(s: Sketch, x: int) -> list[int]:
         second = s.b.constant(s.rng.integers(-9, 9, dims).astype(np.int32))
     if s.chance(0.5):
         return [first, _whole_numbers(s, first, second) if s.chance(0.7) else _whole_reduced(s, first)]
-    op = s.pick("ADD", "SUB", "MUL", "MAXIMUM", "MINIMUM", "LESS", "GREATER", "EQUAL")
+    op = s.pick("ADD", "SUB", "MUL", "MAXIMUM", "MINIMUM", "LESS", "GREATER", "EQUAL", "BITWISE_XOR", "RIGHT_SHIFT")
     return [first, s.b.add(op, [first, second] if s.chance(0.5) else [second, first],
                            options=s.activation() if op in ("ADD", "SUB", "MUL") else {})]
 

@@ -117,7 +117,7 @@ def _data_tensors(node: Node) -> Sequence[Tensor]:
     """Return the tensors that carry the data, without axes, shapes and the like."""
     op = node.operator.op
     if op in ("CONCATENATION", "PACK", "MAXIMUM", "MINIMUM", "ADD", "SUB", "MUL", "SQUARED_DIFFERENCE", "DIV",
-              "FLOOR_DIV", "FLOOR_MOD", "POW", "BATCH_MATMUL"):
+              "FLOOR_DIV", "FLOOR_MOD", "POW", "BITWISE_XOR", "RIGHT_SHIFT", "BATCH_MATMUL"):
         return node.inputs() + node.outputs()
     if op in COMPARISONS:
         return node.inputs()

@@ -63,7 +63,8 @@ _TABLE = {
     "q8or16 q8 -> q8or16": "PRELU",
     "q8or16 q8or16 -> q8or16": "BATCH_MATMUL",
     "q8toint q8toint -> q8toint": "ADD SUB MUL MAXIMUM MINIMUM",
-    "q8or16or32 q8or16or32 -> q8or16or32": "SQUARED_DIFFERENCE DIV FLOOR_DIV FLOOR_MOD",
+    "q8or16or32 q8or16or32 -> q8or16or32": "SQUARED_DIFFERENCE DIV FLOOR_DIV FLOOR_MOD "
+                                            "BITWISE_XOR RIGHT_SHIFT",
     "q32 q32 -> q32": "POW",
     "q32 -> q32": "SIGN",
     "q8toint q8toint -> bool": " ".join(COMPARISONS[:4]),

@@ -77,6 +77,7 @@ _RULES: dict[Rule, str] = {
     constraint_bias_zero_point: f"{_CONV} SVDF",
     constraint_bias_scale: "FULLY_CONNECTED",
     constraint_same_type: f"{_MOVES} {_COPIES} ADD SUB MUL SQUARED_DIFFERENCE DIV FLOOR_DIV FLOOR_MOD POW SIGN "
+                          "BITWISE_XOR RIGHT_SHIFT "
                           f"REDUCE_PROD {' '.join(COMPARISONS)} "
                           "CONV_2D DEPTHWISE_CONV_2D TRANSPOSE_CONV FULLY_CONNECTED LOGISTIC TANH RELU RELU6 "
                           "LEAKY_RELU MEAN SUM BATCH_MATMUL",

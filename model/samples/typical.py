@@ -242,7 +242,8 @@ _LAYERS: dict[str, tuple[tuple[int, ...], _Layer]] = {
     "STRIDED_SLICE": (_SHAPE, _plain("STRIDED_SLICE", [0, 0, 0, 0], [1, 32, 32, 16], [1, 2, 2, 1])),
     "GATHER": (_SHAPE, _plain("GATHER", [5, 3, 31, 0, 7, 8, 9, 10], axis=1, batch_dims=0)),
     "DIV": (_SHAPE, _divided), "REDUCE_PROD": (_SHAPE, _plain("REDUCE_PROD", [3], out=1e10, keep_dims=True)),
-    **{op: (_SHAPE, _whole(op, np.arange(1, 17))) for op in ("FLOOR_DIV", "FLOOR_MOD")},
+    **{op: (_SHAPE, _whole(op, np.arange(1, 17))) for op in (
+        "FLOOR_DIV", "FLOOR_MOD", "BITWISE_XOR", "RIGHT_SHIFT")},
     "POW": (_SHAPE, _whole("POW", 3)), "SIGN": (_SHAPE, _whole("SIGN")),
     "REVERSE_SEQUENCE": (_SHAPE, _sequences), "SPARSE_TO_DENSE": ((200,), _sparse), "DILATE": (_SHAPE, _dilated),
     "MATRIX_DIAG": ((4, 64), _plain("MATRIX_DIAG")), "FILL": (_SHAPE, _filled), "MATRIX_SET_DIAG": ((4, 64, 64), _set),

@@ -1,7 +1,7 @@
-"""Arithmetic of integers without scales: DIV of int32, FLOOR_DIV, FLOOR_MOD, POW, SIGN.
+"""Arithmetic of integers without scales: DIV of int32, FLOOR_DIV, FLOOR_MOD, POW, SIGN, bits.
 
-Sources: `div.cc`, `floor_div.cc`, `floor_mod.cc`, `reference/floor_mod.h`, `pow.cc`, `sign.cc`. FLOOR_DIV and FLOOR_MOD
-of int8 and int16 work on the codes as they are, whatever their scales.
+Sources: `div.cc`, `floor_div.cc`, `floor_mod.cc`, `reference/floor_mod.h`, `pow.cc`, `sign.cc`,
+`bitwise_xor.cc`, `right_shift.cc`. Those of int8 and int16 work on the codes as they are, whatever their scales.
 """
 
 import numpy as np
@@ -83,3 +83,18 @@ def sign(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
     """-1, 0 or 1."""
     require_dtype(op, subgraph, "int32")
     return [np.sign(value(inputs, 0))]
+
+
+@kernel("BITWISE_XOR")
+def bitwise_xor(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
+    """Bits of which one is set."""
+    _operands(op, subgraph, inputs, "int8", "int16", "int32")
+    return [value(inputs, 0) ^ value(inputs, 1)]
+
+
+@kernel("RIGHT_SHIFT")
+def right_shift(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
+    """Arithmetic shift by 0 bits where a number is below 0, at most by all but one of a type's bits."""
+    x, y = _operands(op, subgraph, inputs, "int8", "int16", "int32")
+    dtype = value(inputs, 0).dtype
+    return [(x >> np.clip(y, 0, 8 * dtype.itemsize - 1)).astype(dtype)]

@@ -17,6 +17,7 @@ from tq_hw.sim.rtl.simulate import simulate
 
 LEAST, MOST = -(1 << 31), (1 << 31) - 1
 DIVISIONS = ("FLOOR_DIV", "FLOOR_MOD", "DIV")
+BITS = ("BITWISE_XOR", "RIGHT_SHIFT")
 UNARY = ("NEG", "ABS", "SIGN")
 REDUCTIONS = ("SUM", "REDUCE_PROD", "REDUCE_MAX", "REDUCE_MIN", "ARG_MAX", "ARG_MIN")
 
@@ -57,8 +58,9 @@ def binary(op: str, dims: tuple[int, ...], dtype: str = "int32") -> bytes:
 
 
 @pytest.mark.parametrize(("op", "dtype"), [
-    *((op, "int32") for op in DIVISIONS), *((op, dtype) for op in DIVISIONS[:2] for dtype in ("int8", "int16"))])
-def test_quotients_equal_the_engine(litert: Oracle, op: str, dtype: str) -> None:
+    *((op, "int32") for op in (*DIVISIONS, *BITS)),
+    *((op, dtype) for op in (*DIVISIONS[:2], *BITS) for dtype in ("int8", "int16"))])
+def test_quotients_and_bits_equal_the_engine(litert: Oracle, op: str, dtype: str) -> None:
     data, inputs = binary(op, (4000,), dtype), operands(1, 4000, dtype)
     model = parse_model(data, op)
     expected = litert.run(data, inputs)[0]
@@ -107,10 +109,10 @@ def test_powers_equal_the_engine(litert: Oracle, exponent: int) -> None:
 
 
 @pytest.mark.xdist_group("tiny")
-@pytest.mark.parametrize("op", (*DIVISIONS, *UNARY, "POW"))
+@pytest.mark.parametrize("op", (*DIVISIONS, *BITS, *UNARY, "POW"))
 def test_equals_golden_on_the_rtl(op: str) -> None:
     inputs = operands(3, 300)
-    if op in DIVISIONS:
+    if op in (*DIVISIONS, *BITS):
         data = binary(op, (300,))
     elif op == "POW":
         data, inputs = powers(3), [inputs[0] % 1290]

@@ -215,6 +215,19 @@ def whole(rng: Rng, op: str) -> bytes:
     return b.build(b.add(op, [x, b.constant(exponent)]))
 
 
+def bits(rng: Rng, op: str) -> bytes:
+    """Two tensors that broadcast, of any numbers, so shifts are far out of range, and of small ones."""
+    b = ModelBuilder(op)
+    op, _, dtype = op.partition(":")
+    dims = shape(rng)
+    like: dict[str, Any] = {} if dtype == "int32" else {"scale": 0.2}
+    left = b.input(dims, dtype, **like)
+    if rng.random() < 0.5:
+        return b.build(b.add(op, [left, b.input(dims, dtype, **like)]))
+    small = rng.integers(-3, 34, pick(rng, dims, dims[-1:])).astype(dtype)
+    return b.build(b.add(op, [left, b.constant(small, **like)]))
+
+
 def double_words(rng: Rng, op: str) -> bytes:
     """Sums and comparisons of int64, broadcast or not."""
     b = ModelBuilder(op)

@@ -211,7 +211,8 @@ REFUSED = [
     *(("tflm", data, f"operator 0 ({op})", f"Use an operator that the engine has; found {op}. TFLite Micro refuses it")
       for op, data in (("ONE_HOT", hot()), *((op, write_model(typical(op))) for op in (
           "TILE", "SELECT", "SCATTER_ND", "REDUCE_PROD", "REDUCE_ANY", "TOPK_V2", "FLOOR_DIV", "FLOOR_MOD",
-          "REVERSE_SEQUENCE", "MATRIX_DIAG", "MATRIX_SET_DIAG", "DILATE", "SPARSE_TO_DENSE")))),
+          "REVERSE_SEQUENCE", "MATRIX_DIAG", "MATRIX_SET_DIAG", "DILATE", "SPARSE_TO_DENSE", "BITWISE_XOR",
+          "RIGHT_SHIFT")))),
     *(("tflm", double_words(op), f"operator 0 ({op})", "Give it no int64: the engine's kernel does not take it; found "
        "int64 for tensor 0, 't0'. TFLite Micro refuses it") for op in ("ADD", "SUB", "MUL")),
     ("tflm", filled(), "operator 0 (FILL)", "Fill with int8, int32 or float32; found bool. TFLite Micro refuses it"),

@@ -8,6 +8,7 @@ import pytest
 from random_draws import Generator
 from random_elements import (
     binary,
+    bits,
     cast,
     div,
     divided_integers,
@@ -72,6 +73,8 @@ OPERATORS: dict[str, tuple[Generator, tuple[str, ...]]] = {
                                               "EQUAL", "NOT_EQUAL")), (integers, BOTH)),
     **dict.fromkeys((f"{op}:{dtype}" for op in ("FLOOR_DIV", "FLOOR_MOD") for dtype in ("int8", "int16", "int32")),
                     (divided_integers, REF)),
+    **dict.fromkeys((f"{op}:{dtype}" for op in ("BITWISE_XOR", "RIGHT_SHIFT") for dtype in ("int8", "int16", "int32")),
+                    (bits, REF)),
     "DIV:int32": (divided_integers, BOTH), **dict.fromkeys(("ABS:int32", "NEG:int32", "SIGN", "POW"), (whole, REF)),
     **dict.fromkeys((f"{op}:int32" for op in ("SUM", "REDUCE_PROD", "REDUCE_MAX", "REDUCE_MIN", "ARG_MAX", "ARG_MIN")),
                     (integer_reduction, REF)),
