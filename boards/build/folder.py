@@ -1,5 +1,6 @@
 """The folder of a build: it appears whole, or what a failed program left is kept beside it."""
 
+import errno
 import os
 import shutil
 import tempfile
@@ -26,7 +27,7 @@ def new_folder(target: Path) -> Iterator[Path]:
     """Give a folder next to `target` that takes its place when the block ends without an error.
 
     An earlier build there is replaced; anything else that is there is an OptionError, as is a place that cannot be
-    written. After a FailedStepError the folder is `target`.failed, and the ToolError says so; after any other error
+    written or has no room for all. After a FailedStepError the folder is `target`.failed, and the ToolError says so; after any other error
     nothing is left, not even the folders above it that were made for it.
     """
     target = Path(os.path.realpath(target))
@@ -53,6 +54,10 @@ def new_folder(target: Path) -> Iterator[Path]:
             kept = Path(tempfile.mkdtemp(prefix=f"{kept.name}.", dir=target.parent))
         _replace(work, kept)
         raise ToolError(f"{error}\nwhat was made until then is kept in {kept}") from error
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        raise OptionError(f"{target}: cannot be written: {error.strerror}") from error
     finally:
         shutil.rmtree(work, ignore_errors=True)
         for place in made:

@@ -196,6 +196,13 @@ def test_missing_tools_are_named_with_their_cure(monkeypatch: pytest.MonkeyPatch
                                 'pip install "tq-hw[ecp5]"')
 
 
+def test_a_disk_that_is_full_is_named(tmp_path: Path) -> None:
+    with pytest.raises(OptionError) as error, new_folder(tmp_path / "b"):
+        Path("/dev/full").write_text("a netlist", encoding="utf-8")
+    assert str(error.value) == f"{tmp_path}/b: cannot be written: No space left on device"
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_folder_appears_whole_or_not_at_all(tmp_path: Path) -> None:
     target = tmp_path / "made" / "here"
     with pytest.raises(ToolError), new_folder(target) as work:
