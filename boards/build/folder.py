@@ -27,8 +27,8 @@ def new_folder(target: Path) -> Iterator[Path]:
     """Give a folder next to `target` that takes its place when the block ends without an error.
 
     An earlier build there is replaced; anything else that is there is an OptionError, as is a place that cannot be
-    written or has no room for all. After a FailedStepError the folder is `target`.failed, and the ToolError says so; after any other error
-    nothing is left, not even the folders above it that were made for it.
+    written or has no room for all. After a FailedStepError the folder is `target`.failed, and the ToolError says so;
+    after any other error nothing is left, not even the folders above it that were made for it.
     """
     target = Path(os.path.realpath(target))
     if target.exists() and not (target / REPORT).is_file() and not (target.is_dir() and not any(target.iterdir())):
