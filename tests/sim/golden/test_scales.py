@@ -15,10 +15,12 @@ sys.path.insert(0, str(Path(__file__).parents[3] / "benches"))
 from scales import Outcome, Sweep, main
 
 #: Operators whose results do not depend on scales in any profile: moves of whole elements, and types without scales.
-MOVES = {"BATCH_TO_SPACE_ND", "BROADCAST_TO", "CAST", "DEPTH_TO_SPACE", "DYNAMIC_UPDATE_SLICE", "EMBEDDING_LOOKUP",
-         "EXPAND_DIMS", "GATHER_ND", "LOGICAL_AND", "LOGICAL_NOT", "LOGICAL_OR", "MIRROR_PAD", "ONE_HOT", "PADV2",
-         "REDUCE_ALL", "REDUCE_ANY", "RESHAPE", "REVERSE_V2", "SCATTER_ND", "SELECT", "SELECT_V2", "SHAPE", "SLICE",
-         "SPACE_TO_DEPTH", "SPLIT", "SPLIT_V", "SQUEEZE", "STRIDED_SLICE", "TILE", "TOPK_V2", "UNPACK"}
+MOVES = {"BATCH_TO_SPACE_ND", "BITWISE_XOR", "BROADCAST_TO", "CAST", "DEPTH_TO_SPACE", "DILATE",
+         "DYNAMIC_UPDATE_SLICE", "EMBEDDING_LOOKUP", "EXPAND_DIMS", "FILL", "GATHER_ND", "LOGICAL_AND",
+         "LOGICAL_NOT", "LOGICAL_OR", "MATRIX_DIAG", "MATRIX_SET_DIAG", "MIRROR_PAD", "ONE_HOT", "PADV2",
+         "REDUCE_ALL", "REDUCE_ANY", "RESHAPE", "REVERSE_SEQUENCE", "REVERSE_V2", "RIGHT_SHIFT", "SCATTER_ND",
+         "SELECT", "SELECT_V2", "SHAPE", "SLICE", "SPACE_TO_DEPTH", "SPARSE_TO_DENSE", "SPLIT", "SPLIT_V",
+         "SQUEEZE", "STRIDED_SLICE", "TILE", "TOPK_V2", "UNPACK"}
 
 
 @pytest.fixture(scope="module")
@@ -31,10 +33,10 @@ def sweep() -> Iterator[Sweep]:
 
 
 def test_no_operator_is_left_out() -> None:
-    # But for CUMSUM, of numbers without a scale, these are what patterns make of several operators.
+    # But for CUMSUM and ADD_N, of numbers without a scale, these are what patterns make of several operators.
     found = {op.partition(":")[0] for op in SCALE_OPERATORS} | MOVES
     assert found | {"TABLE", "TABLE_OF_TWO", "PAIR", "SCALE", "FLOAT_SUM", "FLOAT_REDUCE", "FLOAT_CODES",
-                    "CUMSUM"} == set(KERNELS)
+                    "FLOAT_RESIZE", "CHANNEL_SCALE", "CUMSUM", "ADD_N"} == set(KERNELS)
 
 
 @pytest.mark.parametrize("op", SCALE_OPERATORS)
