@@ -90,7 +90,7 @@ def test_golden_of_graphs_equals_the_public_engines(oracle: str) -> None:
     if not available(engine):
         pytest.skip(f'{ENGINES[engine][0]} is not installed: pip install "tq-hw[oracles]"')
     compared = 0
-    for seed in range(20):
+    for seed in range(30):
         # Either has operators of int16 that the other one lacks.
         with suppress(Refused):
             check_oracle(random_sixteen(seed), seed, oracle)
