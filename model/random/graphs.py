@@ -118,11 +118,11 @@ RECIPES: dict[str, Recipe] = {
     "pad": Recipe("move", 4, pad, True),
     "space": Recipe("move", 3, space, True), "blocks": Recipe("move", 3, blocks, True),
     "repeated": Recipe("move", 3, repeated, True), "reversed_axes": Recipe("move", 2, reversed_axes, True),
-    "mirrored": Recipe("move", 2, mirrored, True), "among": Recipe("move", 2, among, True),
+    "mirrored": Recipe("move", 2, mirrored, True), "among": Recipe("move", 4, among, True),
     "places": Recipe("part", 2, places, True), "moving": Recipe("part", 1, moving, True),
     "choice": Recipe("other", 3, choice, True), "logical": Recipe("other", 2, logical),
     "divided": Recipe("element", 2, divided), "hot": Recipe("other", 1, hot), "top": Recipe("other", 1, top),
-    "compare": Recipe("other", 2, compare), "arg": Recipe("other", 2, arg), "integers": Recipe("other", 1, integers),
+    "compare": Recipe("other", 2, compare), "arg": Recipe("other", 2, arg), "integers": Recipe("other", 3, integers),
     "dequantize": Recipe("other", 1, dequantize), "types": Recipe("other", 3, types, True),
     "svdf": Recipe("state", 2, svdf), "lstm": Recipe("state", 2, lstm), "variable": Recipe("state", 1, variable),
 }

@@ -36,13 +36,20 @@ def reversed_axes(s: Sketch, x: int) -> list[int]:
 
 
 def among(s: Sketch, x: int) -> list[int]:
-    """Elements among others: on diagonals, at steps, at places, or turned round as far as lengths say."""
+    """Elements among others: on diagonals, at steps, at places, turned round as far as lengths say; one everywhere."""
     tensor, shape = s.b.tensors[x], s.shape(x)
     if not shape or len(shape) > 4 or tensor.dtype == "bool":
         raise Unfit
     same: dict[str, Any] = {} if tensor.quantization is None else s.like(x)
     value = s.b.constant(np.array(s.between(0, 100), tensor.dtype), **same)
-    if len(shape) > 1 and tensor.dtype != "int8" and s.chance(0.5):
+    if tensor.dtype == "int8" and s.chance(0.15):
+        largest = s.b.add("REDUCE_MAX", [x, s.indices(range(len(shape)))], keep_dims=False)
+        return [s.b.add("FILL", [s.indices([s.between(1, 4), s.between(1, 9)]), largest])]
+    if len(shape) > 1 and tensor.dtype == "int8" and s.chance(0.3):
+        x = s.b.add("CAST", [x], in_data_type="int8", out_data_type=s.pick("int32", "int64"))
+        tensor, same = s.b.tensors[x], {}
+        value = s.b.constant(np.array(5, tensor.dtype))
+    if len(shape) > 1 and tensor.dtype != "int8" and s.chance(0.6):
         along, batch = (int(axis) for axis in s.rng.choice(len(shape), 2, replace=False))
         return [s.b.add("REVERSE_SEQUENCE", [x, s.indices(s.rng.integers(0, shape[along] + 1, shape[batch]))],
                         options={"seq_dim": along, "batch_dim": batch})]
@@ -50,12 +57,13 @@ def among(s: Sketch, x: int) -> list[int]:
         line = s.b.add("GATHER", [x, s.indices(0)], axis=len(shape) - 1, batch_dims=0)
         if s.shape(line)[-1] == min(shape[-2:]):
             return [s.b.add("MATRIX_SET_DIAG", [x, line])]
-    if s.chance(0.3) and math.prod(shape) * shape[-1] <= s.most_elements and len(shape) < 4:
+    if s.chance(0.5) and math.prod(shape) * shape[-1] <= s.most_elements:
         return [s.b.add("MATRIX_DIAG", [x])]
     steps = [s.pick(1, 1, 2, 3) for _ in shape]
-    if len(shape) == 1 and tensor.dtype != "int16" and s.chance(0.6):
-        places = s.rng.integers(0, 2 * shape[0], shape[0])
-        return [s.b.add("SPARSE_TO_DENSE", [s.indices(places), s.indices([2 * shape[0]]), x, value])]
+    if tensor.dtype != "int16" and math.prod(shape) < 100 and s.chance(0.5):
+        count = math.prod(shape)
+        places, line = s.rng.integers(0, 2 * count, count), s.reshaped(x, (count,))
+        return [s.b.add("SPARSE_TO_DENSE", [s.indices(places), s.indices([2 * count]), line, value])]
     if math.prod(size * step for size, step in zip(shape, steps, strict=True)) > 2 * s.most_elements:
         raise Unfit
     return [s.b.add("DILATE", [x, s.indices(steps), value])]
