@@ -22,8 +22,7 @@ KEPT_OUT = {
         "28x4x2", "18x9x3,scratchpad_bytes=131072", "14x5x5,scratchpad_bytes=16384,dsp_packing=2",
         "32x2x2,acc_words=32"),
     "gowin": ("5x3x3,bus_bytes=16,fold_steps=4,scratchpad_bytes=4096,uops=32,vector_words=1024",),
-    "xc7": ("7x6x3,scratchpad_bytes=32768,acc_words=64", "5x10x5,scratchpad_bytes=16384,bus_bytes=16",
-            "10x4x1,compressed_weights=1"),
+    "xc7": ("7x6x3,scratchpad_bytes=32768,acc_words=64", "5x10x5,scratchpad_bytes=16384,bus_bytes=16", "12x12x4"),
 }
 
 #: Most multipliers of the array: a synthesis of one costs a minute of CPU time.
