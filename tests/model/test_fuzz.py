@@ -31,7 +31,7 @@ def test_mutations_reach_every_stage() -> None:
     sites, model = sites_of(data), parse_model(data, "conv")
     assert {form for _, form in sites} >= {"H", "I", "i", "b"}
     verdicts = set()
-    for seed in range(150):
+    for seed in range(200):
         rng = np.random.default_rng(seed)
         broken = mutate_bytes(rng, data, sites) if seed % 2 else mutate_graph(rng, model)
         if broken:
