@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -106,9 +106,17 @@ def _route(_blob: bytes, arguments: Mapping[str, Any]) -> dict[str, Any]:
             "clocks": {name: timing.fmax_mhz for name, timing in result.timings.items()}}
 
 
+def _version(package: str) -> str:
+    """Return the version of a package, "" where it is not installed: who builds for one family has no other's tools."""
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return ""
+
+
 def _of_board(board: str, memory: str, config: Config, *tools: str) -> dict[str, Any]:
     return {"board": board, "board_memory": memory, "config": _sizes(config),
-            "tools": {name: version(name) for name in tools}}
+            "tools": {name: _version(name) for name in tools}}
 
 
 def synthesis_task(board: str, memory: str, config: Config) -> Task:
