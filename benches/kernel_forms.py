@@ -69,7 +69,7 @@ class Draw:
 
 
 Form = Callable[[Draw, str], Made]
-_WINDOW: dict[str, OptionValue] = {"padding": "SAME", "stride_h": 1, "stride_w": 1}
+_WINDOW: dict[str, Any] = {"padding": "SAME", "stride_h": 1, "stride_w": 1}
 _PAIRS = [[0, 0], [1, 1], [0, 0], [0, 0]]
 
 

@@ -111,13 +111,18 @@ def test_reader_that_closes_the_pipe_is_no_error() -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, b"{", b"")
 
 
+def _heed() -> None:
+    """A shell starts what runs in the background with interrupts ignored, `nohup` with hang-ups ignored."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_interrupt_is_130_without_traceback(model: Path, tmp_path: Path, number: signal.Signals) -> None:
     os.mkfifo(tmp_path / "in.npz")
     process = subprocess.Popen([sys.executable, "-m", "tq_hw.cli", "sim", model.name, "--engine", "golden", "--inputs",
                                 "in.npz"], cwd=tmp_path, stderr=subprocess.PIPE,
-                               # A shell starts what runs in the background with interrupts ignored.
-                               preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler))
+                               preexec_fn=_heed)
     # Opening the pipe blocks until the program has it open too.
     with (tmp_path / "in.npz").open("wb"):
         time.sleep(0.1)
