@@ -4,7 +4,19 @@ from tq_hw.compiler.emit.emitter import Emitter
 from tq_hw.compiler.ir.layers import Wide
 from tq_hw.compiler.ir.meaning import Code, Walk
 from tq_hw.compiler.ir.value import IntArray
-from tq_hw.compiler.programs.words import OUT, STREAM_A, Uop, immediate, low, program_fields, reg_a, reg_b, shifted, to
+from tq_hw.compiler.programs.words import (
+    OUT,
+    STREAM_A,
+    Uop,
+    immediate,
+    low,
+    program_fields,
+    reg_a,
+    reg_b,
+    set_to,
+    shifted,
+    to,
+)
 from tq_hw.compiler.stream.stream import Access
 from tq_hw.isa.config import Config
 from tq_hw.isa.sizes import ceil_div
@@ -32,7 +44,7 @@ class WideProgram:
                        to(0, reg_a(0), immediate(-wide.limit), alu=Alu.MAX)]
         if wide.left_shift:
             before.append(to(0, reg_a(0), shifted(wide.left_shift)))
-        before.append(to(1, {"a_source": Source.IMMEDIATE, "immediate": 0}))
+        before.append(set_to(1, 0))
         floor = Rounding.FLOOR
         body = [
             to(2, STREAM_A, reg_b(0), {"multiply": Multiply.HIGH_B, "truncate": 1}),

@@ -5,7 +5,7 @@ import numpy as np
 from tq_hw.compiler.ir.layers import Elementwise
 from tq_hw.compiler.ir.value import IntArray, Value
 from tq_hw.compiler.lower.legalize import Legalizer
-from tq_hw.compiler.programs.words import OUT, STREAM_A, STREAM_B, Uop, low
+from tq_hw.compiler.programs.words import OUT, STREAMS, low
 from tq_hw.isa.uop import Alu
 from tq_hw.model.graph import Operator
 
@@ -13,7 +13,6 @@ __all__ = ["CHOSEN", "choose"]
 
 #: 1 where a condition holds; by unsigned code.
 CHOSEN: IntArray = (np.arange(256) != 0).astype(np.int64)
-_BOTH: Uop = {**STREAM_A, **STREAM_B}
 
 
 def choose(state: Legalizer, op: Operator, condition: Value, sides: tuple[Value, Value]) -> None:
@@ -22,6 +21,7 @@ def choose(state: Legalizer, op: Operator, condition: Value, sides: tuple[Value,
     for side, taken in zip(sides, (CHOSEN, 1 - CHOSEN), strict=True):
         part = Value(f"{side.name} ({op.op})", op.outputs[0], condition.shape)
         state.layers.append(Elementwise(op.index, op.op, (side, condition), part,
-                                        {**_BOTH, "b_table": 2, **low(), **OUT}, (None, taken)))
+                                        {**STREAMS, "b_table": 2, **low(), **OUT}, (None, taken)))
         parts.append(part)
-    state.layers.append(Elementwise(op.index, op.op, tuple(parts), state.output(op), {**_BOTH, "alu": Alu.ADD, **OUT}))
+    added = {**STREAMS, "alu": Alu.ADD, **OUT}
+    state.layers.append(Elementwise(op.index, op.op, tuple(parts), state.output(op), added))

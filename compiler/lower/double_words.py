@@ -14,18 +14,29 @@ from tq_hw.compiler.ir.value import TYPE_CODES, Value, element_count
 from tq_hw.compiler.lower.choose import choose
 from tq_hw.compiler.lower.legalize import Legalizer
 from tq_hw.compiler.lower.spread import spread
-from tq_hw.compiler.programs.words import OUT, STREAM_A, STREAM_B, Uop, immediate, low, reg_a, reg_b, to
-from tq_hw.isa.uop import Alu, Source
+from tq_hw.compiler.programs.words import (
+    OUT,
+    STREAM_A,
+    STREAM_B,
+    STREAMS,
+    Uop,
+    immediate,
+    immediate_a,
+    low,
+    reg_a,
+    reg_b,
+    to,
+)
+from tq_hw.isa.uop import Alu
 from tq_hw.model.graph import Operator
 from tq_hw.sim.golden.arith import INT32_MIN
 
 __all__ = ["lower_double_words"]
 
 _INT8, _INT32 = TYPE_CODES["int8"], TYPE_CODES["int32"]
-_BOTH: Uop = STREAM_A | STREAM_B
 #: Both streams less 2^31, in registers 0 and 1.
 _UNSIGNED = (to(0, STREAM_A, immediate(INT32_MIN), alu=Alu.ADD),
-             to(1, {"a_source": Source.IMMEDIATE, "immediate": INT32_MIN}, STREAM_B, alu=Alu.ADD))
+             to(1, immediate_a(INT32_MIN), STREAM_B, alu=Alu.ADD))
 _HALF = 0xFFFF
 _LESS: tuple[Uop, ...] = (*_UNSIGNED, {**reg_a(0), **reg_b(1), "alu": Alu.LESS, **OUT})
 
@@ -57,7 +68,7 @@ def _upper_product() -> tuple[Uop, ...]:
     return (
         # r0, r1: halves of A; r2, r3: those of B
         to(0, STREAM_A, immediate(_HALF), alu=Alu.AND), to(1, STREAM_A), *_upper_halves(1),
-        to(3, {"a_source": Source.IMMEDIATE, "immediate": 0}, STREAM_B, alu=Alu.ADD),
+        to(3, immediate_a(0), STREAM_B, alu=Alu.ADD),
         to(2, reg_a(3), immediate(_HALF), alu=Alu.AND), *_upper_halves(3),
         # r4: what the lowest product carries; r5, r0: the two in the middle
         to(4, reg_a(0), reg_b(2), low()), *_upper_halves(4),
@@ -104,7 +115,7 @@ class _Words:
     def product(self) -> None:
         """MUL: of the upper words only products with the lower ones count."""
         lower, crossed = (self.first[0], self.second[0]), (self.first[1], self.second[0])
-        product: tuple[Uop] = ({**_BOTH, **low(), **OUT},)
+        product: tuple[Uop] = ({**STREAMS, **low(), **OUT},)
         middle = (self.made("upper by lower", crossed, product),
                   self.made("lower by upper", (self.first[0], self.second[1]), product))
         upper = (self.made("carry", lower, _upper_product()), self.made("middle", middle, _one(Alu.ADD)))
@@ -141,7 +152,7 @@ class _Words:
 
 
 def _one(alu: Alu) -> tuple[Uop]:
-    return ({**_BOTH, "alu": alu, **OUT},)
+    return ({**STREAMS, "alu": alu, **OUT},)
 
 
 def lower_double_words(state: Legalizer, op: Operator) -> None:

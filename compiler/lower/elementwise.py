@@ -19,7 +19,7 @@ from tq_hw.compiler.lower.sixteen_lookup import look_up_wide
 from tq_hw.compiler.lower.spread import spread
 from tq_hw.compiler.programs.divide import divide_program, reciprocal_table
 from tq_hw.compiler.programs.pairs import plain_uops
-from tq_hw.compiler.programs.words import OUT, Uop, rescale, shifted, to
+from tq_hw.compiler.programs.words import OUT, STREAMS, Uop, rescale, shifted, to
 from tq_hw.isa.uop import Alu, Destination, Multiply, ShiftSource, Source
 from tq_hw.model.graph import Operator
 from tq_hw.sim.golden import activation, elementwise, product
@@ -37,7 +37,6 @@ _SIGNED = CODES.astype(np.int64)
 #: Micro-operations, tables 1 and 2, and whether the operands change places.
 Program = tuple[list[dict[str, int]], tuple[IntArray | None, IntArray | None], bool]
 _INT32 = TYPE_CODES["int32"]
-_STREAMS: Uop = {"a_source": Source.STREAM, "b_source": Source.STREAM}
 
 
 def _add(state: Legalizer, op: Operator) -> Program:
@@ -45,7 +44,7 @@ def _add(state: Legalizer, op: Operator) -> Program:
     tables = (
         multiply_by_quantized_multiplier((_SIGNED - p.zero_point_1) << p.left_shift, p.multiplier_1, p.shift_1),
         multiply_by_quantized_multiplier((_SIGNED - p.zero_point_2) << p.left_shift, p.multiplier_2, p.shift_2))
-    uop = {**_STREAMS, "a_table": 1, "b_table": 2, "alu": Alu.ADD if op.op == "ADD" else Alu.SUB,
+    uop = {**STREAMS, "a_table": 1, "b_table": 2, "alu": Alu.ADD if op.op == "ADD" else Alu.SUB,
            "multiply": Multiply.HIGH_IMMEDIATE, "immediate": p.output_multiplier,
            "shift_source": ShiftSource.IMMEDIATE, "shift": p.output_shift, "zero_point": p.output_zero_point,
            "clamp": 1, "act_min": p.act_min, "act_max": p.act_max, **OUT}
@@ -59,7 +58,7 @@ def _rescale(register: int, multiplier: int, shift: int) -> dict[str, int]:
 
 def _mul(state: Legalizer, op: Operator) -> Program:
     p = elementwise.mul_params(op, state.subgraph)
-    product = {**_STREAMS, "a_table": 1, "b_table": 2, "multiply": Multiply.LOW_B, "d_register": 0}
+    product = {**STREAMS, "a_table": 1, "b_table": 2, "multiply": Multiply.LOW_B, "d_register": 0}
     out = {**_rescale(0, p.multiplier, p.shift), "zero_point": p.output_zero_point, "clamp": 1,
            "act_min": p.act_min, "act_max": p.act_max, **OUT}
     return [product, out], (_SIGNED - p.zero_point_1, _SIGNED - p.zero_point_2), False
@@ -72,12 +71,12 @@ def _squared_difference(state: Legalizer, op: Operator) -> Program:
         multiply_by_quantized_multiplier((_SIGNED - p.zero_point_2) << p.left_shift, p.multiplier_2, p.shift_2))
     out = {**_rescale(0, p.output_multiplier, p.output_shift), "zero_point": p.output_zero_point, "clamp": 1,
            "act_min": -128, "act_max": 127, **OUT}
-    return [to(0, _STREAMS, alu=Alu.SUB, a_table=1, b_table=2), to(0, SQUARE), out], tables, False
+    return [to(0, STREAMS, alu=Alu.SUB, a_table=1, b_table=2), to(0, SQUARE), out], tables, False
 
 
 def _extreme(state: Legalizer, op: Operator) -> Program:
     require_dtype(op, state.subgraph, "int8")
-    return [{**_STREAMS, "alu": Alu.MAX if op.op == "MAXIMUM" else Alu.MIN, **OUT}], (None, None), False
+    return [{**STREAMS, "alu": Alu.MAX if op.op == "MAXIMUM" else Alu.MIN, **OUT}], (None, None), False
 
 
 def _div(state: Legalizer, op: Operator) -> Program:
@@ -86,12 +85,12 @@ def _div(state: Legalizer, op: Operator) -> Program:
 
 
 def _logical(state: Legalizer, op: Operator) -> Program:
-    return [{**_STREAMS, "alu": Alu.MIN if op.op == "LOGICAL_AND" else Alu.MAX, **OUT}], (None, None), False
+    return [{**STREAMS, "alu": Alu.MIN if op.op == "LOGICAL_AND" else Alu.MAX, **OUT}], (None, None), False
 
 
 def _compare(state: Legalizer, op: Operator) -> Program:
     if state.tensor(op, 0).dtype == "bool":
-        return [{**_STREAMS, "alu": Alu[op.op], **OUT}], (None, None), False
+        return [{**STREAMS, "alu": Alu[op.op], **OUT}], (None, None), False
     p = elementwise.compare_params(op, state.subgraph)
     tables = (
         multiply_by_quantized_multiplier((_SIGNED - p.zero_point_1) << p.left_shift, p.multiplier_1, p.shift_1),
@@ -100,7 +99,7 @@ def _compare(state: Legalizer, op: Operator) -> Program:
     alu = Alu[op.op.replace("GREATER", "LESS")]
     if swapped:
         tables = tables[1], tables[0]
-    return [{**_STREAMS, "a_table": 1, "b_table": 2, "alu": alu, **OUT}], tables, swapped
+    return [{**STREAMS, "a_table": 1, "b_table": 2, "alu": alu, **OUT}], tables, swapped
 
 
 def _prelu(state: Legalizer, op: Operator) -> Program:
@@ -201,7 +200,7 @@ def lower_table(state: Legalizer, op: Operator) -> None:
 def lower_pair(state: Legalizer, op: Operator) -> None:
     """What patterns made of float32 operators of two tensors."""
     kind, multiplier = op.options["kind"], int_option(op, "multiplier")
-    joined: Uop = {**_STREAMS, "a_table": 1, "b_table": 2, **(
+    joined: Uop = {**STREAMS, "a_table": 1, "b_table": 2, **(
         {"multiply": Multiply.LOW_B} if kind == "MUL" else {"alu": Alu[str(kind)]})}
     out: Uop = {"zero_point": int_option(op, "zero_point"), "clamp": 1, "act_min": int_option(op, "act_min"),
                 "act_max": int_option(op, "act_max"), **OUT}

@@ -3,8 +3,8 @@
 from tq_hw.compiler.ir.staged import Flat
 from tq_hw.compiler.ir.value import TYPE_CODES, Value
 from tq_hw.compiler.lower.legalize import Legalizer
-from tq_hw.compiler.programs.words import OUT, STREAM_A, Uop, immediate, low, reg_a, reg_b, to
-from tq_hw.isa.uop import Alu, Source
+from tq_hw.compiler.programs.words import OUT, STREAM_A, Uop, immediate, low, reg_a, reg_b, set_to, to
+from tq_hw.isa.uop import Alu
 from tq_hw.model.graph import Operator
 from tq_hw.sim.golden.arith import INT32_MAX, INT32_MIN
 
@@ -16,10 +16,6 @@ _BEST, _PLACE, _COUNT, _KEEP, _X = range(5)
 _STEPS: dict[str, tuple[int, Uop]] = {
     "SUM": (0, {"alu": Alu.ADD}), "REDUCE_PROD": (1, low()), "REDUCE_MAX": (INT32_MIN, {"alu": Alu.MAX}),
     "REDUCE_MIN": (INT32_MAX, {"alu": Alu.MIN})}
-
-
-def _set(register: int, value: int) -> Uop:
-    return to(register, {"a_source": Source.IMMEDIATE, "immediate": value})
 
 
 def _places(minimum: bool) -> tuple[Uop, ...]:
@@ -40,10 +36,10 @@ def walk_integers(state: Legalizer, op: Operator, value: Value, shape: tuple[int
     name = state.subgraph.tensors[op.outputs[0]].name
     if op.op in _STEPS:
         first, step = _STEPS[op.op]
-        before, body, result = (_set(_BEST, first),), (to(_BEST, STREAM_A, reg_b(_BEST), step),), _BEST
+        before, body, result = (set_to(_BEST, first),), (to(_BEST, STREAM_A, reg_b(_BEST), step),), _BEST
     else:
         minimum = op.op == "ARG_MIN"
-        before = _set(_BEST, INT32_MAX if minimum else INT32_MIN), _set(_PLACE, 0), _set(_COUNT, 0)
+        before = set_to(_BEST, INT32_MAX if minimum else INT32_MIN), set_to(_PLACE, 0), set_to(_COUNT, 0)
         body, result = _places(minimum), _PLACE
     out = Value(name, op.outputs[0], (1, 1, 1, 4 * outer * inner))
     state.layers.append(Flat(op.index, op.op, (value,), out, inner, (_INT32,), _INT32, before, body,

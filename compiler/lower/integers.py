@@ -7,7 +7,7 @@ from tq_hw.compiler.ir.value import TYPE_CODES, element_count
 from tq_hw.compiler.lower.legalize import Legalizer, lowers
 from tq_hw.compiler.lower.spread import spread
 from tq_hw.compiler.programs.integers import integer_divide, integer_power, right_shift, xor
-from tq_hw.compiler.programs.words import OUT, STREAM_A, STREAM_B, Uop, immediate, low, reg_a, reg_b, to
+from tq_hw.compiler.programs.words import OUT, STREAM_A, STREAMS, Uop, immediate, low, reg_a, reg_b, to
 from tq_hw.isa.uop import Alu, Source
 from tq_hw.model.graph import Operator
 from tq_hw.sim.golden.arith import INT32_MAX, INT32_MIN
@@ -15,7 +15,6 @@ from tq_hw.sim.golden.elementwise import int32_range
 
 __all__ = ["SQUARE", "lower_integer_unary", "lower_integers"]
 
-_STREAMS: Uop = STREAM_A | STREAM_B
 #: Register 0 times itself.
 SQUARE: Uop = {**reg_a(0), **reg_b(0), **low()}
 _NEGATIVE: Uop = {"a_source": Source.IMMEDIATE, "immediate": 0, "alu": Alu.SUB}
@@ -30,10 +29,10 @@ def _program(op: Operator) -> list[Uop]:
         del last["destination"]
         return [*uops, last]
     if op.op == "MUL":
-        return [_STREAMS | low()]
+        return [STREAMS | low()]
     if op.op == "SQUARED_DIFFERENCE":
-        return [to(0, _STREAMS, alu=Alu.SUB), SQUARE]
-    return [{**_STREAMS, "alu": Alu[_ALU_NAMES.get(op.op, op.op.replace("GREATER", "LESS"))]}]
+        return [to(0, STREAMS, alu=Alu.SUB), SQUARE]
+    return [{**STREAMS, "alu": Alu[_ALU_NAMES.get(op.op, op.op.replace("GREATER", "LESS"))]}]
 
 
 def lower_integers(state: Legalizer, op: Operator) -> None:

@@ -15,8 +15,19 @@ from tq_hw.compiler.lower.choose import choose
 from tq_hw.compiler.lower.gather import look_up_rows
 from tq_hw.compiler.lower.legalize import Legalizer, lowers, publish
 from tq_hw.compiler.lower.moves import add_view
-from tq_hw.compiler.programs.words import OUT, STREAM_A, STREAM_B, Uop, immediate, reg_a, reg_b, to
-from tq_hw.isa.uop import Alu, Source
+from tq_hw.compiler.programs.words import (
+    OUT,
+    STREAM_A,
+    STREAM_B,
+    STREAMS,
+    Uop,
+    immediate,
+    immediate_a,
+    reg_a,
+    reg_b,
+    to,
+)
+from tq_hw.isa.uop import Alu
 from tq_hw.model.graph import Operator
 
 __all__ = ["update_at"]
@@ -81,7 +92,7 @@ def _slice_at(state: Legalizer, op: Operator) -> None:
     for axis, count in enumerate(taken):
         if count < shape[axis]:
             places = _places(state, op, _start(state, op, 1, axis, count), count, _INT32,
-                             ({**STREAM_A, **STREAM_B, "alu": Alu.ADD, **OUT},))
+                             ({**STREAMS, "alu": Alu.ADD, **OUT},))
             value = _taken(state, op, value, shape, axis, places, count)
             shape = (*shape[:axis], count, *shape[axis + 1:])
     publish(state, op, value)
@@ -98,7 +109,7 @@ def update_at(state: Legalizer, op: Operator) -> None:
     count, width = shape[axis], part[axis]
     # All of an update is inside; r1: the place in the update, r2: the nearest that there is.
     uops = (to(0, STREAM_A, immediate(0), alu=Alu.MAX), to(0, reg_a(0), immediate(count - width), alu=Alu.MIN),
-            to(1, reg_a(0), STREAM_B, alu=Alu.SUB), to(1, {"a_source": Source.IMMEDIATE}, reg_b(1), alu=Alu.SUB),
+            to(1, reg_a(0), STREAM_B, alu=Alu.SUB), to(1, immediate_a(0), reg_b(1), alu=Alu.SUB),
             to(2, reg_a(1), immediate(0), alu=Alu.MAX), to(2, reg_a(2), immediate(width - 1), alu=Alu.MIN))
     start = _start(state, op, 2, axis, count)
     mask = _places(state, op, start, count, _INT8, (*uops, {**reg_a(1), **reg_b(2), "alu": Alu.EQUAL, **OUT}))

@@ -13,8 +13,19 @@ from tq_hw.compiler.ir.value import TYPE_CODES, Value, element_count
 from tq_hw.compiler.lower.elementwise import table_pass
 from tq_hw.compiler.lower.legalize import Legalizer, lowers
 from tq_hw.compiler.lower.movement import lower_pad_move
-from tq_hw.compiler.programs.words import OUT, STREAM_A, STREAM_B, Uop, immediate, reg_a, reg_b, rescale, to
-from tq_hw.isa.uop import Alu, Source
+from tq_hw.compiler.programs.words import (
+    OUT,
+    STREAM_A,
+    STREAM_B,
+    Uop,
+    immediate,
+    immediate_a,
+    reg_a,
+    reg_b,
+    rescale,
+    to,
+)
+from tq_hw.isa.uop import Alu
 from tq_hw.model.errors import UnsupportedError
 from tq_hw.model.graph import Operator
 from tq_hw.sim.golden import quantize
@@ -62,7 +73,7 @@ def lower_cast(state: Legalizer, op: Operator) -> None:
         low, high = (_half(state, op, 0, part) for part in range(2))
         state.layers.append(Flat(op.index, op.op, (low, high), state.output(op), count, (TYPE_CODES["int32"],) * 2, 0, (
             to(0, STREAM_A, immediate(0), alu=Alu.NOT_EQUAL),
-            to(1, {"a_source": Source.IMMEDIATE, "immediate": 0}, STREAM_B, alu=Alu.NOT_EQUAL),
+            to(1, immediate_a(0), STREAM_B, alu=Alu.NOT_EQUAL),
             {**reg_a(0), **reg_b(1), "alu": Alu.MAX, **OUT})))
         return
     if source.dtype == "int64":

@@ -16,19 +16,14 @@ from tq_hw.compiler.lower.legalize import Legalizer, lowers, reshaped
 from tq_hw.compiler.lower.moves import move_view, output_blank
 from tq_hw.compiler.lower.quantize import _half
 from tq_hw.compiler.lower.walks import PLACE_BITS, WALK_LIMIT, walk_below
-from tq_hw.compiler.programs.words import OUT, STREAM_A, Uop, immediate, reg_a, reg_b, to
-from tq_hw.isa.uop import Alu, Source
+from tq_hw.compiler.programs.words import OUT, STREAM_A, Uop, immediate, immediate_a, reg_a, reg_b, to
+from tq_hw.isa.uop import Alu
 from tq_hw.model.graph import Operator
 from tq_hw.sim.golden.registry import int_option, normalize_axis, require
 
 __all__: list[str] = []
 
 _INT8, _INT32 = TYPE_CODES["int8"], TYPE_CODES["int32"]
-
-
-def _number(value: int) -> Uop:
-    """Operand a of one value."""
-    return {"a_source": Source.IMMEDIATE, "immediate": value}
 
 
 @lowers("ONE_HOT")
@@ -76,10 +71,10 @@ def lower_top_k(state: Legalizer, op: Operator) -> None:
         state.layers.append(Move(op.index, op.op, tuple(found), keys, tuple(
             copy_between(number, base, base, target[:, number], target) for number in range(best))))
     # A number is `code * 2^23 - place`.
-    negative = to(0, _number(0), reg_b(1), alu=Alu.SUB)
+    negative = to(0, immediate_a(0), reg_b(1), alu=Alu.SUB)
     first = to(1, STREAM_A)
     code = (first, negative, to(0, reg_a(0), immediate(PLACE_BITS), alu=Alu.SAR),
-            {**_number(0), **reg_b(0), "alu": Alu.SUB, **OUT})
+            {**immediate_a(0), **reg_b(0), "alu": Alu.SUB, **OUT})
     place: tuple[Uop, ...] = (first, negative, {**reg_a(0), **immediate(WALK_LIMIT - 1), "alu": Alu.AND, **OUT})
     for value, out_type, uops in ((codes_value, _INT8, code), (places_value, _INT32, place)):
         state.values[value.tensor] = value

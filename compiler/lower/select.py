@@ -14,13 +14,12 @@ from tq_hw.compiler.lower.choose import CHOSEN, choose
 from tq_hw.compiler.lower.elementwise import CODES, table_pass
 from tq_hw.compiler.lower.legalize import Legalizer, lowers, publish
 from tq_hw.compiler.lower.spread import spread
-from tq_hw.compiler.programs.words import OUT, STREAM_A, STREAM_B, Uop, low
+from tq_hw.compiler.programs.words import OUT, STREAMS, low
 from tq_hw.model.graph import Operator
 from tq_hw.sim.golden.logical import condition_shape
 
 __all__: list[str] = []
 
-_BOTH: Uop = {**STREAM_A, **STREAM_B}
 
 
 def _condition(state: Legalizer, op: Operator) -> Value:
@@ -65,7 +64,7 @@ def lower_select(state: Legalizer, op: Operator) -> None:
     for side, taken in ((1, CHOSEN), (2, 1 - CHOSEN)):
         other = single[2 - side]
         if other is not None:
-            uop = {**_BOTH, "a_table": 1, "b_table": 2, **low(), "zero_point": other, **OUT}
+            uop = {**STREAMS, "a_table": 1, "b_table": 2, **low(), "zero_point": other, **OUT}
             inputs = spread(state, op, side), condition
             state.layers.append(Elementwise(op.index, op.op, inputs, state.output(op), uop,
                                             (CODES.astype(np.int64) - other, taken)))

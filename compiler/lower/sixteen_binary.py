@@ -9,8 +9,10 @@ from tq_hw.compiler.programs.words import (
     OUT,
     STREAM_A,
     STREAM_B,
+    STREAMS,
     Uop,
     immediate,
+    immediate_a,
     low,
     reg_a,
     reg_b,
@@ -18,15 +20,14 @@ from tq_hw.compiler.programs.words import (
     shifted,
     to,
 )
-from tq_hw.isa.uop import Alu, Source
+from tq_hw.isa.uop import Alu
 from tq_hw.model.graph import Operator, Subgraph
 from tq_hw.sim.golden import activation, elementwise, product
 
 __all__ = ["lower_binary_wide"]
 
 _INT16 = TYPE_CODES["int16"]
-_STREAMS: Uop = STREAM_A | STREAM_B
-_ZERO: Uop = {"a_source": Source.IMMEDIATE, "immediate": 0}
+_ZERO: Uop = immediate_a(0)
 
 
 def _common(p: elementwise.AddParams | elementwise.SquareParams | elementwise.CompareParams) -> tuple[Uop, ...]:
@@ -49,10 +50,10 @@ def _prelu(op: Operator, subgraph: Subgraph) -> tuple[Uop, ...]:
 def _binary(op: Operator, subgraph: Subgraph) -> tuple[Uop, ...]:
     """Program of two streams."""
     if op.op in ("MAXIMUM", "MINIMUM"):
-        return ({**_STREAMS, "alu": Alu[op.op[:3]], **OUT},)
+        return ({**STREAMS, "alu": Alu[op.op[:3]], **OUT},)
     if op.op == "MUL":
         m = elementwise.mul_params(op, subgraph)
-        return (to(0, _STREAMS, low()),
+        return (to(0, STREAMS, low()),
                 *clamped({**reg_a(0), **rescale(m.multiplier, m.shift)}, m.act_min, m.act_max))
     if op.op == "DIV":
         return tuple(divide_wide_program(product.div_params(op, subgraph)))
@@ -62,7 +63,7 @@ def _binary(op: Operator, subgraph: Subgraph) -> tuple[Uop, ...]:
         return (*_common(elementwise.compare_params(op, subgraph)),
                 {**reg_a(0), **reg_b(1), "alu": Alu[op.op], **OUT})
     if op.op.startswith(("LESS", "GREATER")):
-        return ({**_STREAMS, "alu": Alu[op.op.replace("GREATER", "LESS")], **OUT},)
+        return ({**STREAMS, "alu": Alu[op.op.replace("GREATER", "LESS")], **OUT},)
     if op.op == "SQUARED_DIFFERENCE":
         s = elementwise.square_params(op, subgraph)
         return (*_common(s), to(0, reg_a(0), reg_b(1), alu=Alu.SUB), to(0, reg_a(0), reg_b(0), low()),

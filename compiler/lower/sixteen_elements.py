@@ -21,18 +21,8 @@ from tq_hw.compiler.programs.sixteen_tables import (
     share_program,
     split_table,
 )
-from tq_hw.compiler.programs.words import (
-    OUT,
-    STREAM_A,
-    Uop,
-    immediate,
-    reg_a,
-    reg_b,
-    rescale,
-    shifted,
-    to,
-)
-from tq_hw.isa.uop import Alu, Multiply, Rounding, Source
+from tq_hw.compiler.programs.words import OUT, STREAM_A, Uop, immediate, reg_a, reg_b, rescale, set_to, shifted, to
+from tq_hw.isa.uop import Alu, Multiply, Rounding
 from tq_hw.model.graph import Operator
 from tq_hw.sim.golden import activation, pooling, reduce, sixteen
 from tq_hw.sim.golden.registry import require
@@ -67,7 +57,7 @@ def _walk(state: Legalizer, op: Operator, name: str, value: Value, shape: Shape,
     outer, count, inner = shape
     made = Value(f"{state.subgraph.tensors[op.outputs[0]].name} ({name})", op.outputs[0],
                  (1, 1, 1, outer * inner * (1, 2, 4)[out]))
-    before = (to(0, {"a_source": Source.IMMEDIATE, "immediate": first}),)
+    before = (set_to(0, first),)
     state.layers.append(Flat(op.index, op.op, (value,), made, inner, (_INT16,), out, before,
                              (to(0, STREAM_A, reg_b(0), step),), tuple(after), count, images=outer))
     return made

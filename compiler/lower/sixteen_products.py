@@ -7,7 +7,7 @@ from tq_hw.compiler.ir.value import TYPE_CODES, Value
 from tq_hw.compiler.lower.legalize import Legalizer, publish
 from tq_hw.compiler.lower.sixteen import split_planes
 from tq_hw.compiler.programs.sixteen import combine_high, combine_middle, rescale_split
-from tq_hw.compiler.programs.words import OUT, STREAM_A, STREAM_B, Uop
+from tq_hw.compiler.programs.words import OUT, STREAMS, Uop
 from tq_hw.isa.uop import Alu
 from tq_hw.model.errors import UnsupportedError
 from tq_hw.model.graph import Operator
@@ -55,7 +55,7 @@ def matmul_wide(state: Legalizer, op: Operator, operands: tuple[Value, Value], p
 
     low = product(left[1], right[1])
     middle = joined((product(left[0], right[1]), product(left[1], right[0])),
-                    ({**STREAM_A, **STREAM_B, "alu": Alu.ADD, **OUT},))
+                    ({**STREAMS, "alu": Alu.ADD, **OUT},))
     middle = joined((low, middle), combine_middle())
     high = joined((product(left[0], right[0]), middle), combine_high())
     publish(state, op, joined((high, low), rescale_split(multiplier, shift), _INT16))

@@ -14,7 +14,7 @@ from tq_hw.compiler.ir.strided import blank, copy_between
 from tq_hw.compiler.ir.value import TYPE_CODES, Value, element_count
 from tq_hw.compiler.lower.legalize import Legalizer, publish
 from tq_hw.compiler.lower.segments import affine_segments
-from tq_hw.compiler.programs.words import OUT, STREAM_A, STREAM_B, Uop, immediate, low, reg_a, reg_b, shifted, to
+from tq_hw.compiler.programs.words import OUT, STREAM_A, STREAMS, Uop, immediate, low, reg_a, reg_b, shifted, to
 from tq_hw.isa.uop import Alu, Rounding
 from tq_hw.model.graph import Operator
 from tq_hw.sim.golden.resize import Taps
@@ -23,7 +23,7 @@ __all__ = ["resize_wide"]
 
 _FLOOR = Rounding.FLOOR
 _BELOW = (1 << 10) - 1
-_DIFFERENCE = to(0, STREAM_A, STREAM_B, alu=Alu.SUB)
+_DIFFERENCE = to(0, STREAMS, alu=Alu.SUB)
 
 
 def _columns(fraction: int) -> tuple[Uop, ...]:

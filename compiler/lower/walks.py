@@ -18,15 +18,17 @@ from tq_hw.compiler.programs.words import (
     STREAM_B,
     Uop,
     immediate,
+    immediate_a,
     low,
     reg_a,
     reg_b,
     rescale,
+    set_to,
     shifted,
     to,
 )
 from tq_hw.isa.sizes import ceil_div
-from tq_hw.isa.uop import Alu, Multiply, Rounding, Source
+from tq_hw.isa.uop import Alu, Multiply, Rounding
 from tq_hw.model.graph import Operator
 from tq_hw.sim.golden.arith import wrap_int32
 from tq_hw.sim.golden.product import ProductParams
@@ -59,10 +61,6 @@ class _Code:
     body: _Uops
     after: _Uops
     types: tuple[int, int]
-
-
-def _set(register: int, value: int) -> Uop:
-    return to(register, {"a_source": Source.IMMEDIATE, "immediate": value})
 
 
 def _walk(state: Legalizer, op: Operator, value: Value, code: _Code, shape: Shape) -> Value:
@@ -123,7 +121,7 @@ def walk_extreme(state: Legalizer, op: Operator, value: Value, shape: Shape, min
                  clamp: tuple[int, int] = _WHOLE_RANGE) -> Value:
     """Largest or smallest of [outer, count, inner]."""
     worst, alu = (127, Alu.MIN) if minimum else (-128, Alu.MAX)
-    code = _Code((_set(_ACC, worst),), (to(_ACC, STREAM_A, reg_b(_ACC), alu=alu),),
+    code = _Code((set_to(_ACC, worst),), (to(_ACC, STREAM_A, reg_b(_ACC), alu=alu),),
                  ({**reg_a(_ACC), "clamp": 1, "act_min": clamp[0], "act_max": clamp[1], **OUT},), (0, 0))
     return _reduced(state, op, value, shape, worst, lambda _: (code, code, code))
 
@@ -137,9 +135,9 @@ def _summed(state: Legalizer, op: Operator, value: Value, shape: Shape, zero_poi
     def codes(lanes: int) -> tuple[_Code, _Code, _Code]:
         # What fills the elements up is taken off, too.
         filled = ceil_div(count, lanes) * lanes - count
-        points = _set(_ACC, int(wrap_int32(-zero_point * count - fill * filled)))
+        points = set_to(_ACC, int(wrap_int32(-zero_point * count - fill * filled)))
         return (_Code((points,), add, (out,), (0, 0)),
-                _Code((_set(_ACC, 0),), add, ({**reg_a(_ACC), **OUT},), (0, 2)),
+                _Code((set_to(_ACC, 0),), add, ({**reg_a(_ACC), **OUT},), (0, 2)),
                 _Code((points,), add, (out,), (2, 0)))
     return _reduced(state, op, value, shape, fill, codes)
 
@@ -176,16 +174,16 @@ def walk_product(state: Legalizer, op: Operator, value: Value, shape: Shape, p: 
     # The first factor is added to the rescaled product of nothing, which is 0.
     body = (to(_X, STREAM_A, immediate(p.input_zero_point), alu=Alu.SUB), to(_KEEP, reg_a(_X), reg_b(_COUNT), low()),
             to(_ACC, reg_a(_ACC), reg_b(_X), low()), *widen, to(_ACC, reg_a(_ACC), scale),
-            to(_ACC, reg_a(_ACC), reg_b(_KEEP), alu=Alu.ADD), _set(_COUNT, 0))
+            to(_ACC, reg_a(_ACC), reg_b(_KEEP), alu=Alu.ADD), set_to(_COUNT, 0))
     out: Uop = {**reg_a(_ACC), **scale, "zero_point": p.output_zero_point, "clamp": 1, "act_min": -128,
                 "act_max": 127, **OUT}
-    return _walk(state, op, value, _Code((_set(_ACC, 0), _set(_COUNT, 1)), body, (*widen, out), (0, 0)), shape)
+    return _walk(state, op, value, _Code((set_to(_ACC, 0), set_to(_COUNT, 1)), body, (*widen, out), (0, 0)), shape)
 
 
 def _keys(minimum: bool) -> tuple[_Uops, _Uops]:
     """Best of `element * 2^23 - place` (smallest: plus), so that the first of equal elements is the best."""
     worst = (1 << 31) - 1 if minimum else -1 << 31
-    return (_set(_ACC, worst), _set(_COUNT, 0)), (
+    return (set_to(_ACC, worst), set_to(_COUNT, 0)), (
         to(_X, STREAM_A, shifted(PLACE_BITS)),
         to(_X, reg_a(_X), reg_b(_COUNT), alu=Alu.ADD if minimum else Alu.SUB),
         to(_ACC, reg_a(_ACC), reg_b(_X), alu=Alu.MIN if minimum else Alu.MAX),
@@ -198,7 +196,7 @@ def walk_below(state: Legalizer, op: Operator, value: Value, shape: Shape, above
     before, (key, placed, best, count_up) = _keys(False)
     below: _Uops = ()
     if above is not None:
-        before = (*before, to(_INDEX, {"a_source": Source.IMMEDIATE, "immediate": 0}, STREAM_B, alu=Alu.ADD))
+        before = (*before, to(_INDEX, immediate_a(0), STREAM_B, alu=Alu.ADD))
         # The least number instead of what is not below.
         below = (to(_KEEP, reg_a(_X), reg_b(_INDEX), alu=Alu.LESS), to(_X, reg_a(_X), reg_b(_KEEP), low()),
                  to(_KEEP, reg_a(_KEEP), immediate(1), alu=Alu.SUB),
@@ -214,7 +212,7 @@ def walk_below(state: Legalizer, op: Operator, value: Value, shape: Shape, above
 def _place(minimum: bool) -> _Uops:
     """The place in the best number, in `_ACC`."""
     positive = () if minimum else (
-        to(_ACC, {"a_source": Source.IMMEDIATE, "immediate": 0}, reg_b(_ACC), alu=Alu.SUB),)
+        to(_ACC, immediate_a(0), reg_b(_ACC), alu=Alu.SUB),)
     return (*positive, to(_ACC, reg_a(_ACC), immediate(WALK_LIMIT - 1), alu=Alu.AND))
 
 
@@ -230,10 +228,10 @@ def _first_of_keys(minimum: bool, lanes: int) -> _Code:
         to(_INDEX, reg_a(_INDEX), reg_b(_COUNT), alu=Alu.ADD),
         to(_ACC, reg_a(_ACC), reg_b(_X), alu=Alu.MIN if minimum else Alu.MAX),
         to(_COUNT, reg_a(_COUNT), immediate(1), alu=Alu.ADD))
-    after = (*_place(minimum), _set(_X, lanes), to(_ACC, reg_a(_ACC), reg_b(_X), low()),
+    after = (*_place(minimum), set_to(_X, lanes), to(_ACC, reg_a(_ACC), reg_b(_X), low()),
              {**reg_a(_ACC), **reg_b(_INDEX), "alu": Alu.ADD, **OUT})
     worst = (1 << 31) - 1 if minimum else -1 << 31
-    return _Code((_set(_ACC, worst), _set(_INDEX, 0), _set(_COUNT, 0)), body, after, (2, 2))
+    return _Code((set_to(_ACC, worst), set_to(_INDEX, 0), set_to(_COUNT, 0)), body, after, (2, 2))
 
 
 def walk_index(state: Legalizer, op: Operator, value: Value, shape: Shape) -> Value:

@@ -9,8 +9,20 @@ import numpy as np
 
 from tq_hw.compiler.ir.value import IntArray
 from tq_hw.compiler.programs.sixteen import clamped
-from tq_hw.compiler.programs.words import OUT, STREAM_A, STREAM_B, Uop, immediate, low, reg_a, reg_b, rescale, to
-from tq_hw.isa.uop import Alu, Multiply, Rounding, ShiftSource, Source
+from tq_hw.compiler.programs.words import (
+    OUT,
+    STREAM_A,
+    STREAM_B,
+    Uop,
+    immediate,
+    immediate_a,
+    low,
+    reg_a,
+    reg_b,
+    rescale,
+    to,
+)
+from tq_hw.isa.uop import Alu, Multiply, Rounding, ShiftSource
 from tq_hw.sim.golden.arith import INT32_MIN
 from tq_hw.sim.golden.fixedpoint import RECIPROCAL_SLOPE, RECIPROCAL_START
 from tq_hw.sim.golden.product import DivParams, reciprocals
@@ -18,11 +30,6 @@ from tq_hw.sim.golden.product import DivParams, reciprocals
 __all__ = ["divide_program", "divide_wide_program", "reciprocal_table"]
 
 _X, _Y, _HEAD, _T = range(4)
-
-
-def _number(value: int) -> Uop:
-    """Operand a of one value."""
-    return {"a_source": Source.IMMEDIATE, "immediate": value}
 
 
 def reciprocal_table() -> IntArray:
@@ -35,15 +42,15 @@ def _signs(p: DivParams) -> list[Uop]:
     return [
         to(_X, STREAM_A, immediate(p.zero_point_1), alu=Alu.SUB),
         # The divisor with the other sign, 1 where it is negative, then -1 there and 1 elsewhere.
-        to(_Y, _number(p.zero_point_2), STREAM_B, alu=Alu.SUB),
-        to(_T, _number(0), reg_b(_Y), alu=Alu.LESS),
+        to(_Y, immediate_a(p.zero_point_2), STREAM_B, alu=Alu.SUB),
+        to(_T, immediate_a(0), reg_b(_Y), alu=Alu.LESS),
         to(_T, reg_a(_T), immediate(1), alu=Alu.SHL),
-        to(_T, _number(1), reg_b(_T), alu=Alu.SUB),
+        to(_T, immediate_a(1), reg_b(_T), alu=Alu.SUB),
         to(_X, reg_a(_X), reg_b(_T), low()),
-        to(_T, _number(0), reg_b(_Y), alu=Alu.SUB),
+        to(_T, immediate_a(0), reg_b(_Y), alu=Alu.SUB),
         to(_Y, reg_a(_Y), reg_b(_T), alu=Alu.MAX),
         # Bits that repeat the sign of the dividend.
-        to(_HEAD, _number(-1), reg_b(_X), alu=Alu.SUB),
+        to(_HEAD, immediate_a(-1), reg_b(_X), alu=Alu.SUB),
         to(_HEAD, reg_a(_HEAD), reg_b(_X), alu=Alu.MAX),
         to(_HEAD, reg_a(_HEAD), alu=Alu.CLZ),
         to(_HEAD, reg_a(_HEAD), immediate(1), alu=Alu.SUB),
@@ -56,7 +63,7 @@ def _back(p: DivParams) -> list[Uop]:
             to(_Y, reg_a(_Y), alu=Alu.CLZ),
             to(_HEAD, reg_a(_HEAD), reg_b(_Y), alu=Alu.SUB),
             to(_HEAD, reg_a(_HEAD), immediate(31 - p.shift), alu=Alu.ADD),
-            to(_T, _number(31), reg_b(_HEAD), alu=Alu.LESS)]
+            to(_T, immediate_a(31), reg_b(_HEAD), alu=Alu.LESS)]
 
 
 _ROUNDED: Uop = {"shift_source": ShiftSource.SHIFT_B, "rounding": Rounding.HALF_AWAY}
@@ -79,7 +86,7 @@ def divide_wide_program(p: DivParams) -> list[Uop]:
     """
     half, x, t = _T, 4, 5
     steps = [to(t, reg_a(half), reg_b(x), multiply=Multiply.HIGH_B),
-             to(t, _number(1 << 29), reg_b(t), alu=Alu.SUB), to(t, reg_a(x), reg_b(t), multiply=Multiply.HIGH_B),
+             to(t, immediate_a(1 << 29), reg_b(t), alu=Alu.SUB), to(t, reg_a(x), reg_b(t), multiply=Multiply.HIGH_B),
              to(t, reg_a(t), immediate(2), alu=Alu.SHL_SATURATE), to(x, reg_a(x), reg_b(t), alu=Alu.ADD)]
     reciprocal = [
         to(half, reg_a(_Y), alu=Alu.CLZ), to(half, reg_a(_Y), reg_b(half), alu=Alu.SHL),
@@ -91,6 +98,6 @@ def divide_wide_program(p: DivParams) -> list[Uop]:
     return [
         *_signs(p), *reciprocal, to(_X, reg_a(_X), reg_b(x), multiply=Multiply.HIGH_B), *_back(p),
         to(4, reg_a(_X), reg_b(_HEAD), _ROUNDED), to(5, reg_a(_X), reg_b(_HEAD), alu=Alu.SAR),
-        to(_X, _number(-1), reg_b(_X), alu=Alu.LESS), to(5, reg_a(5), reg_b(_X), alu=Alu.ADD),
+        to(_X, immediate_a(-1), reg_b(_X), alu=Alu.LESS), to(5, reg_a(5), reg_b(_X), alu=Alu.ADD),
         to(5, reg_a(5), reg_b(4), alu=Alu.SUB), to(5, reg_a(5), reg_b(_T), low()),
         *clamped(last, p.act_min, p.act_max)]

@@ -10,8 +10,10 @@ from tq_hw.compiler.programs.words import (
     OUT,
     STREAM_A,
     STREAM_B,
+    STREAMS,
     Uop,
     immediate,
+    immediate_a,
     low,
     reg_a,
     reg_b,
@@ -19,7 +21,7 @@ from tq_hw.compiler.programs.words import (
     shifted,
     to,
 )
-from tq_hw.isa.uop import Alu, Multiply, ShiftSource, Source
+from tq_hw.isa.uop import Alu, Multiply, ShiftSource
 from tq_hw.sim.golden.arith import INT32_MIN, wrap_int32
 
 __all__ = ["integer_divide", "integer_power", "right_shift", "xor"]
@@ -30,32 +32,27 @@ _SLOPE, _FIRST = (16 << 31) // 17, int(wrap_int32((24 << 31) // 17))
 _STEPS = 3
 
 
-def _number(value: int) -> Uop:
-    """Operand a of one value."""
-    return {"a_source": Source.IMMEDIATE, "immediate": value}
-
-
 def _reciprocal() -> list[Uop]:
     """From the divisor in stream B: 2^61 by its magnitude, and how far products with it are shifted back."""
     steps: list[Uop] = []
     for _ in range(_STEPS):
         # y + 2 y (1/2 - x y); a little less than 1/2, so that no reciprocal leaves 31 bits.
         steps += [to(_T, reg_a(_SIZE), reg_b(_RECIPROCAL), multiply=Multiply.HIGH_B),
-                  to(_T, _number((1 << 30) - 2), reg_b(_T), alu=Alu.SUB),
+                  to(_T, immediate_a((1 << 30) - 2), reg_b(_T), alu=Alu.SUB),
                   to(_T, reg_a(_T), reg_b(_RECIPROCAL), shifted(1), multiply=Multiply.HIGH_B),
                   to(_RECIPROCAL, reg_a(_RECIPROCAL), reg_b(_T), alu=Alu.ADD)]
     return [
-        to(_DIVISOR, _number(0), STREAM_B, alu=Alu.ADD),
+        to(_DIVISOR, immediate_a(0), STREAM_B, alu=Alu.ADD),
         # Saturated, as the product with -1 is.
         to(_SIZE, reg_a(_DIVISOR), rescale(INT32_MIN, 0)),
         to(_SIZE, reg_a(_SIZE), reg_b(_DIVISOR), alu=Alu.MAX),
         to(_BACK, reg_a(_SIZE), alu=Alu.CLZ), to(_BACK, reg_a(_BACK), immediate(1), alu=Alu.SUB),
-        to(_SIZE, reg_a(_SIZE), reg_b(_BACK), alu=Alu.SHL), to(_BACK, _number(30), reg_b(_BACK), alu=Alu.SUB),
+        to(_SIZE, reg_a(_SIZE), reg_b(_BACK), alu=Alu.SHL), to(_BACK, immediate_a(30), reg_b(_BACK), alu=Alu.SUB),
         to(_RECIPROCAL, reg_a(_SIZE), rescale(_SLOPE, 0)),
-        to(_RECIPROCAL, _number(_FIRST), reg_b(_RECIPROCAL), alu=Alu.SUB), *steps,
+        to(_RECIPROCAL, immediate_a(_FIRST), reg_b(_RECIPROCAL), alu=Alu.SUB), *steps,
         # 1, or -1 for a divisor below 0.
         to(_SIGN, reg_a(_DIVISOR), immediate(0), shifted(0), alu=Alu.LESS),
-        to(_SIGN, reg_a(_SIGN), immediate(1), alu=Alu.SHL), to(_SIGN, _number(1), reg_b(_SIGN), alu=Alu.SUB)]
+        to(_SIGN, reg_a(_SIGN), immediate(1), alu=Alu.SHL), to(_SIGN, immediate_a(1), reg_b(_SIGN), alu=Alu.SUB)]
 
 
 def _about(register: int, a: Uop) -> list[Uop]:
@@ -107,11 +104,11 @@ def integer_power(exponent: int) -> list[Uop]:
 
 def xor() -> list[Uop]:
     """Bits of which one is set: the sum, less twice the bits of which both are."""
-    return [to(0, STREAM_A, STREAM_B, alu=Alu.AND), to(0, reg_a(0), immediate(1), alu=Alu.SHL),
-            to(1, STREAM_A, STREAM_B, alu=Alu.ADD), {**reg_a(1), **reg_b(0), "alu": Alu.SUB, **OUT}]
+    return [to(0, STREAMS, alu=Alu.AND), to(0, reg_a(0), immediate(1), alu=Alu.SHL),
+            to(1, STREAMS, alu=Alu.ADD), {**reg_a(1), **reg_b(0), "alu": Alu.SUB, **OUT}]
 
 
 def right_shift(bits: int) -> list[Uop]:
     """Stream A by stream B, arithmetic, by 0 to all but one of a type's bits."""
-    return [to(0, _number(0), STREAM_B, alu=Alu.MAX), to(0, reg_a(0), immediate(bits - 1), alu=Alu.MIN),
+    return [to(0, immediate_a(0), STREAM_B, alu=Alu.MAX), to(0, reg_a(0), immediate(bits - 1), alu=Alu.MIN),
             {**STREAM_A, **reg_b(0), "alu": Alu.SAR, **OUT}]

@@ -12,10 +12,11 @@ from tq_hw.compiler.programs.lstm import ActivationProgram
 from tq_hw.compiler.programs.lstm_table import activation
 from tq_hw.compiler.programs.words import (
     OUT,
-    STREAM_A,
     STREAM_B,
+    STREAMS,
     Uop,
     immediate,
+    immediate_a,
     low,
     reg_a,
     reg_b,
@@ -23,7 +24,7 @@ from tq_hw.compiler.programs.words import (
     shifted,
     to,
 )
-from tq_hw.isa.uop import Alu, Rounding, ShiftSource, Source
+from tq_hw.isa.uop import Alu, Rounding, ShiftSource
 from tq_hw.sim.golden.interpolated import logistic_table
 
 __all__ = ["activation_of", "interpolated_activation", "product_uops"]
@@ -57,9 +58,9 @@ def _uops() -> tuple[Uop, ...]:
     entry = {**reg_a(_INDEX), "a_table": 1}
     factor = {**reg_b(_FACTOR_AT), "b_table": 2}
     return (
-        to(_VALUE, STREAM_A, STREAM_B, low(), b_table=2),
+        to(_VALUE, STREAMS, low(), b_table=2),
         to(_VALUE, reg_a(_VALUE), STREAM_B, shift_source=ShiftSource.SHIFT_B, rounding=Rounding.HALF_UP),
-        to(_ADDEND_AT, {"a_source": Source.IMMEDIATE, "immediate": -1}, reg_b(_VALUE), shifted(3), alu=Alu.LESS,
+        to(_ADDEND_AT, immediate_a(-1), reg_b(_VALUE), shifted(3), alu=Alu.LESS,
            zero_point=_ADDEND),
         to(_ADDEND_AT, reg_a(_ADDEND_AT), STREAM_B, alu=Alu.ADD),
         to(_FACTOR_AT, reg_a(_ADDEND_AT), zero_point=_FACTOR - _ADDEND),
@@ -92,7 +93,7 @@ def activation_of(layer: Lstm) -> ActivationProgram:
 
 def product_uops(layer: Lstm, shift: int) -> list[Uop]:
     """Product of both streams shifted right: rounded, or rounded twice and saturated to int16; see `to`."""
-    product: Uop = {**STREAM_A, **STREAM_B, **low()}
+    product: Uop = {**STREAMS, **low()}
     if not layer.interpolated:
         return [{**product, **shifted(-shift)}]
     return [to(0, product), {**reg_a(0), **rescale(1 << 30, 1 - shift), "clamp": 1}]

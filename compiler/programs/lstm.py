@@ -15,9 +15,11 @@ from tq_hw.compiler.programs.words import (
     OUT,
     STREAM_A,
     STREAM_B,
+    STREAMS,
     Uop,
     high16,
     immediate,
+    immediate_a,
     low,
     reg_a,
     reg_b,
@@ -25,7 +27,7 @@ from tq_hw.compiler.programs.words import (
     shifted,
     to,
 )
-from tq_hw.isa.uop import Alu, Multiply, Source
+from tq_hw.isa.uop import Alu, Multiply
 from tq_hw.sim.golden.fixedpoint import EXP_EIGHTH, EXP_STEPS, RECIPROCAL_SLOPE, RECIPROCAL_START, THIRD, narrowed
 
 __all__ = ["CLAMP", "ActivationProgram", "clip_uops", "computed_activation", "hidden_uops"]
@@ -87,7 +89,7 @@ def _uops(fraction: int) -> tuple[Uop, ...]:
     """1 / (1 + e^-a) or tanh(a) of stream A, by the codes in stream B; exponentials have this many fraction bits."""
     quarter = 1 << fraction - 2
     uops = [
-        to(_REST, STREAM_A, STREAM_B, alu=Alu.SHL),
+        to(_REST, STREAMS, alu=Alu.SHL),
         to(_T, STREAM_A, immediate(0), shifted(1), alu=Alu.LESS, zero_point=-1),
         to(_NEGATED, reg_a(_REST), reg_b(_T), low()),
         to(_REST, reg_a(_NEGATED), immediate(quarter - 1), alu=Alu.AND, zero_point=-quarter),
@@ -124,7 +126,7 @@ def _reciprocal() -> list[Uop]:
         to(_SIGN, STREAM_A, immediate(31), shifted(1), alu=Alu.SAR),
         to(_DIRECTION, STREAM_A, immediate(0), alu=Alu.NOT_EQUAL),
         to(_DIRECTION, reg_a(_DIRECTION), reg_b(_SIGN), alu=Alu.ADD),
-        to(_TO, {"a_source": Source.IMMEDIATE, "immediate": 1}, reg_b(_DIRECTION), alu=Alu.SUB),
+        to(_TO, immediate_a(1), reg_b(_DIRECTION), alu=Alu.SUB),
         to(_TO, reg_a(_TO), STREAM_B, low(), shifted(1), b_table=1, clamp=1)]
     uops = [
         to(_X2, reg_a(_RESULT), immediate(32767), shifted(-1), alu=Alu.ADD),
@@ -172,5 +174,5 @@ def clip_uops(total: Uop, clip: int | None) -> tuple[Uop, ...]:
 
 def hidden_uops(multiplier: int, shift: int, zero_point: int) -> tuple[Uop, ...]:
     """Hidden state of the output gate and the squashed cell state."""
-    return (to(0, STREAM_A, STREAM_B, low()),
+    return (to(0, STREAMS, low()),
             {**reg_a(0), **rescale(multiplier, shift), "zero_point": zero_point, **CLAMP, **OUT})

@@ -12,8 +12,20 @@ import numpy as np
 
 from tq_hw.compiler.ir.value import IntArray
 from tq_hw.compiler.programs.lstm import ActivationProgram, computed_activation
-from tq_hw.compiler.programs.words import OUT, STREAM_A, STREAM_B, Uop, immediate, low, reg_a, reg_b, shifted, to
-from tq_hw.isa.uop import Alu, Multiply, Rounding, Source
+from tq_hw.compiler.programs.words import (
+    OUT,
+    STREAM_A,
+    STREAM_B,
+    Uop,
+    immediate,
+    immediate_a,
+    low,
+    reg_a,
+    reg_b,
+    shifted,
+    to,
+)
+from tq_hw.isa.uop import Alu, Multiply, Rounding
 from tq_hw.sim.golden.fixedpoint import (
     EXP_STEPS,
     RECIPROCAL_SLOPE,
@@ -69,10 +81,6 @@ def _times(result: str, a: str, b: str | Uop, shift: int = 0, rounding: Rounding
     return _Step(result, a, b, {**low(), **(shifted(shift, rounding) if shift else {}), **fields})
 
 
-def _constant(value: int) -> Uop:
-    return {"a_source": Source.IMMEDIATE, "immediate": value}
-
-
 def _floor(shift: int) -> Uop:
     return shifted(shift, Rounding.FLOOR)
 
@@ -86,7 +94,7 @@ def _bit(exponent: int) -> _Step:
 def _factor(exponent: int, offset: int = 0) -> _Step:
     """Minus the factor of a bit, or minus one; with an offset plus."""
     one, factor = (offset + _ONE, offset + _FACTORS[exponent]) if offset else (-_ONE, -_FACTORS[exponent])
-    return _alu(f"factor {exponent}", _constant(one << _HALF | factor & _LOW), Alu.SHL, f"bit {exponent}",
+    return _alu(f"factor {exponent}", immediate_a(one << _HALF | factor & _LOW), Alu.SHL, f"bit {exponent}",
                 **_floor(-_HALF), zero_point=-offset)
 
 
@@ -107,7 +115,7 @@ def _chain() -> Sequence[_Step]:
         _alu("argument", STREAM_A, Alu.SHL, STREAM_B),
         _alu("sign", STREAM_A, Alu.SHL_SATURATE, immediate(31), **shifted(-31)),
         _alu("odd", "argument", Alu.AND, immediate(1), **shifted(4)),
-        _alu("logistic", _constant(_LOGISTIC), Alu.AND, STREAM_B, **shifted(9)),
+        _alu("logistic", immediate_a(_LOGISTIC), Alu.AND, STREAM_B, **shifted(9)),
         _times("u", "argument", "sign", -1, Rounding.HALF_UP, zero_point=-1, clamp=1),
         _times("middle less", "sign", "logistic", -15),
         _bit(0), _bit(-2),

@@ -10,6 +10,7 @@ from tq_hw.compiler.programs.words import (
     STREAM_B,
     Uop,
     immediate,
+    immediate_a,
     low,
     reg_a,
     reg_b,
@@ -17,7 +18,7 @@ from tq_hw.compiler.programs.words import (
     shifted,
     to,
 )
-from tq_hw.isa.uop import Alu, Source
+from tq_hw.isa.uop import Alu
 from tq_hw.model.graph import Operator, Subgraph
 from tq_hw.sim.golden.elementwise import AddParams, MulParams, SquareParams, add_params, mul_params, square_params
 
@@ -31,7 +32,7 @@ def _first(register: int, zero_point: int, shift: int) -> Uop:
     """Code of stream A less its zero point, or of stream B from it."""
     if register == _A:
         return to(_A, STREAM_A, immediate(zero_point), shifted(shift), alu=Alu.SUB)
-    return to(_B, {"a_source": Source.IMMEDIATE, "immediate": zero_point}, STREAM_B, shifted(shift), alu=Alu.SUB)
+    return to(_B, immediate_a(zero_point), STREAM_B, shifted(shift), alu=Alu.SUB)
 
 
 def _scaled(register: int, zero_point: int, left_shift: int, multiplier: int, shift: int) -> tuple[list[Uop], bool]:

@@ -8,8 +8,8 @@ element. A part names registers: elements lie in `row` and those after it, scala
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from tq_hw.compiler.programs.row_words import HIGH_B, POWER, TO_INT8, a_immediate, b_reg, high, once, reg, to
-from tq_hw.compiler.programs.words import Uop, immediate, shifted
+from tq_hw.compiler.programs.row_words import HIGH_B, POWER, TO_INT8, b_reg, high, once, reg, to
+from tq_hw.compiler.programs.words import Uop, immediate, immediate_a, shifted
 from tq_hw.isa.uop import Alu, Destination, Multiply, Rounding, ShiftSource, Source
 from tq_hw.sim.golden.fixedpoint import RECIPROCAL_SLOPE, RECIPROCAL_START
 
@@ -54,7 +54,7 @@ def _half_plus_one(value: int) -> list[Uop]:
 def _reciprocal_step(half: int, x: int, t: int) -> list[Uop]:
     """One Newton-Raphson step in Q2: x += x * (1 - half * x)."""
     return [once(t, **reg(half), **b_reg(x), **HIGH_B),
-            once(t, **a_immediate(1 << 29), **b_reg(t), alu=Alu.SUB),
+            once(t, **immediate_a(1 << 29), **b_reg(t), alu=Alu.SUB),
             once(t, **reg(x), **b_reg(t), **HIGH_B),
             once(t, **reg(t), **immediate(2), alu=Alu.SHL_SATURATE),
             once(x, **reg(x), **b_reg(t), alu=Alu.ADD)]
@@ -74,7 +74,7 @@ def softmax(row: int, first: int, numbers: Mapping[str, int]) -> RowParts:
     finish = [
         once(x, **reg(x), **immediate(1), alu=Alu.SHL_SATURATE),
         # Right shift of the product: (12 - headroom) + 31 - output_bits.
-        once(headroom, **a_immediate(43 - numbers["output_bits"]), **b_reg(headroom), alu=Alu.SUB)]
+        once(headroom, **immediate_a(43 - numbers["output_bits"]), **b_reg(headroom), alu=Alu.SUB)]
     apply = [to(row, **reg(x), b_source=Source.REGISTER, b_register=row, b_table=1, **HIGH_B)]
     last = {**reg(row, False), **b_reg(headroom), "shift_source": ShiftSource.SHIFT_B, "rounding": Rounding.HALF_AWAY}
     if numbers["output_bits"] == 8:
@@ -99,12 +99,12 @@ def log_softmax(row: int, first: int, numbers: Mapping[str, int]) -> RowParts:
         once(r, **reg(power), **immediate(-1), alu=Alu.ADD),
         once(r, **reg(s), **b_reg(r), alu=Alu.SHL_SATURATE, **high(sqrt_half)),
         once(r, **reg(r), **immediate(1), alu=Alu.SHL_SATURATE),
-        once(power, **a_immediate(12), **b_reg(power), alu=Alu.SUB, **shifted(25)),
+        once(power, **immediate_a(12), **b_reg(power), alu=Alu.SUB, **shifted(25)),
         once(power, **reg(power), **immediate(quarter), alu=Alu.ADD),
         once(q, **reg(s), **high(sqrt_half)),
         once(q, **reg(q), alu=Alu.CLZ, zero_point=-1),
         once(den, **reg(s), **b_reg(q), alu=Alu.SHL_SATURATE),
-        once(q, **a_immediate(12), **b_reg(q), alu=Alu.SUB, **shifted(25)),
+        once(q, **immediate_a(12), **b_reg(q), alu=Alu.SUB, **shifted(25)),
         once(q, **reg(q), **immediate(-quarter), alu=Alu.ADD),
         once(power, **reg(power), **b_reg(q), alu=Alu.MAX),
         once(r, **reg(r), **b_reg(den), alu=Alu.MIN),
@@ -132,7 +132,7 @@ def log_softmax(row: int, first: int, numbers: Mapping[str, int]) -> RowParts:
         once(power, **reg(power), **high(1488522236)),
         once(s, **reg(s), **b_reg(power), alu=Alu.ADD),
         once(s, **reg(s), **immediate(1), alu=Alu.SHL_SATURATE),
-        once(s, **a_immediate(0), **b_reg(s), alu=Alu.SUB)]
+        once(s, **immediate_a(0), **b_reg(s), alu=Alu.SUB)]
     apply = [{**reg(s), "b_source": Source.REGISTER, "b_register": row, "b_table": 2, "alu": Alu.ADD, **shifted(-22),
               "zero_point": 127, **TO_INT8}]
     return RowParts(None, {**reg(row, False), **POWER}, scalars, _reciprocal_step(den, x, r), 3, finish, apply)
@@ -148,11 +148,11 @@ def l2_normalization(row: int, first: int, numbers: Mapping[str, int]) -> RowPar
         once(shift, **reg(shift), **immediate(1), alu=Alu.SAR, zero_point=-1),
         once(t, **reg(shift), **immediate(0), alu=Alu.MAX, **shifted(1)),
         once(half, **reg(half), **b_reg(t), alu=Alu.SHL),
-        once(t, **a_immediate(0), **b_reg(shift), alu=Alu.SUB),
+        once(t, **immediate_a(0), **b_reg(shift), alu=Alu.SUB),
         once(t, **reg(t), **immediate(0), alu=Alu.MAX, **shifted(1)),
         once(half, **reg(half), **b_reg(t), alu=Alu.SAR),
         once(half, **reg(half), **immediate(1), alu=Alu.SAR, **shifted(-1)),
-        once(root, **a_immediate(1 << 28))]
+        once(root, **immediate_a(1 << 28))]
     step = [
         once(cube, **reg(root), **b_reg(root), **HIGH_B),
         once(cube, **reg(cube), **b_reg(root), **HIGH_B),
@@ -169,13 +169,13 @@ def l2_normalization(row: int, first: int, numbers: Mapping[str, int]) -> RowPar
         once(root, **reg(root), **b_reg(t), alu=Alu.SHL),
         # A sum of 0 or 1 has the largest multiplier.
         once(acc, **reg(acc), **immediate(1), alu=Alu.LESS_EQUAL),
-        once(acc, **a_immediate(0), **b_reg(acc), alu=Alu.SUB),
+        once(acc, **immediate_a(0), **b_reg(acc), alu=Alu.SUB),
         once(acc, **reg(acc), **immediate(_INT32_MAX), alu=Alu.AND),
         once(root, **reg(root), **b_reg(acc), alu=Alu.MAX),
         # exponent = 7 - max(right shift, 0)
         once(shift, **reg(shift), **immediate(0), alu=Alu.MIN, zero_point=7),
         once(t, **reg(shift), **immediate(0), alu=Alu.MAX),
-        once(shift, **a_immediate(0), **b_reg(shift), alu=Alu.SUB),
+        once(shift, **immediate_a(0), **b_reg(shift), alu=Alu.SUB),
         once(shift, **reg(shift), **immediate(0), alu=Alu.MAX)]
     apply: list[Uop] = [
         to(row, **reg(row, False), **b_reg(t), alu=Alu.SHL),

@@ -3,7 +3,7 @@
 from tq_hw.compiler.programs.words import Uop, shifted
 from tq_hw.isa.uop import Destination, Multiply, Source
 
-__all__ = ["HIGH_B", "POWER", "TO_INT8", "a_immediate", "b_reg", "high", "once", "reg", "to"]
+__all__ = ["HIGH_B", "POWER", "TO_INT8", "b_reg", "high", "once", "reg", "to"]
 
 
 def reg(number: int, hold: bool = True) -> Uop:
@@ -14,11 +14,6 @@ def reg(number: int, hold: bool = True) -> Uop:
 def b_reg(number: int, hold: bool = True) -> Uop:
     """Operand b is a register; `hold`: its word 0, for all elements."""
     return {"b_source": Source.REGISTER, "b_register": number, "b_hold": int(hold)}
-
-
-def a_immediate(value: int) -> Uop:
-    """Operand a is a number."""
-    return {"a_source": Source.IMMEDIATE, "immediate": value}
 
 
 def once(target: int, **fields: int) -> Uop:

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tq_hw.compiler.programs.row_parts import PROGRAMS, RowParts
-from tq_hw.compiler.programs.row_words import a_immediate, b_reg, once, reg, to
-from tq_hw.compiler.programs.words import Uop, immediate
+from tq_hw.compiler.programs.row_words import b_reg, once, reg, to
+from tq_hw.compiler.programs.words import Uop, immediate, immediate_a
 from tq_hw.isa.uop import Alu, Destination, Reduce, Source
 
 __all__ = ["FIRST", "MAXIMUM", "ROW", "TERM", "RowCode", "difference", "each_lane", "maximum", "parts_of",
@@ -46,7 +46,7 @@ def _less(parts: RowParts, maximum: int) -> Uop:
 
 def start() -> list[Uop]:
     """The least maximum, and a sum of 0."""
-    return [once(MAXIMUM, **a_immediate(-128)), once(FIRST, **a_immediate(0))]
+    return [once(MAXIMUM, **immediate_a(-128)), once(FIRST, **immediate_a(0))]
 
 
 def maximum(reduced: bool) -> list[Uop]:

@@ -13,7 +13,19 @@ gives, as each step is exact or wraps.
 import numpy as np
 
 from tq_hw.compiler.ir.value import IntArray
-from tq_hw.compiler.programs.words import OUT, STREAM_A, STREAM_B, Uop, immediate, low, reg_a, reg_b, shifted, to
+from tq_hw.compiler.programs.words import (
+    OUT,
+    STREAM_A,
+    STREAM_B,
+    Uop,
+    immediate,
+    immediate_a,
+    low,
+    reg_a,
+    reg_b,
+    shifted,
+    to,
+)
 from tq_hw.isa.uop import Alu, Multiply, Rounding, ShiftSource, Source
 
 __all__ = ["clamped", "combine_high", "combine_middle", "high_sums", "packed_multipliers", "reduced", "rescale_double",
@@ -75,7 +87,7 @@ def rescale_wide(act_min: int, act_max: int) -> list[Uop]:
         to(1, reg_a(0), shifted(-8, _FLOOR)),
         to(1, STREAM_A, reg_b(1), alu=Alu.ADD),
         to(0, reg_a(0), immediate(255), alu=Alu.AND),
-        to(2, {"a_source": Source.IMMEDIATE, "immediate": 0}, STREAM_B, shifted(-16, _FLOOR), alu=Alu.ADD),
+        to(2, immediate_a(0), STREAM_B, shifted(-16, _FLOOR), alu=Alu.ADD),
         to(3, reg_a(1), {"multiply": Multiply.HIGH_PARAM, "truncate": 1}),
         to(1, reg_a(1), reg_b(2), low()),
         to(1, reg_a(1), immediate((1 << 15) - 1), alu=Alu.AND),
@@ -103,7 +115,7 @@ def rescale_split(multiplier: int, shift: int) -> list[Uop]:
     m, t = int(reduced(np.array(multiplier))), 7 - shift
     below = (1 << 15) - 1
     return [
-        to(0, {"a_source": Source.IMMEDIATE, "immediate": 255}, STREAM_B, alu=Alu.AND),
+        to(0, immediate_a(255), STREAM_B, alu=Alu.AND),
         to(0, reg_a(0), immediate(m), low(), shifted(-8, _FLOOR)),
         to(3, STREAM_A, {"multiply": Multiply.HIGH_IMMEDIATE, "immediate": m << 16, "truncate": 1}),
         to(1, STREAM_A, immediate(m), low()),

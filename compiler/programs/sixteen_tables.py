@@ -7,8 +7,10 @@ from tq_hw.compiler.programs.words import (
     OUT,
     STREAM_A,
     STREAM_B,
+    STREAMS,
     Uop,
     immediate,
+    immediate_a,
     low,
     reg_a,
     reg_b,
@@ -16,7 +18,7 @@ from tq_hw.compiler.programs.words import (
     shifted,
     to,
 )
-from tq_hw.isa.uop import Alu, Rounding, ShiftSource, Source
+from tq_hw.isa.uop import Alu, Rounding, ShiftSource
 from tq_hw.sim.golden.interpolated import logistic_table
 from tq_hw.sim.golden.sixteen import GateParams, WideSoftmaxParams
 
@@ -50,7 +52,7 @@ def gate_program(op: str, p: GateParams) -> tuple[tuple[Uop, ...], Tables]:
     product: Uop = {**STREAM_A, **immediate(p.multiplier), **low()}
     uops = (
         to(0, product), to(0, reg_a(0), shifted(-p.shift, _HALF_UP)),
-        to(1, {"a_source": Source.IMMEDIATE, "immediate": 0}, reg_b(0), alu=Alu.SUB),
+        to(1, immediate_a(0), reg_b(0), alu=Alu.SUB),
         to(1, reg_a(0), reg_b(1), alu=Alu.MAX),
         to(1, reg_a(1), immediate(255 << fraction), alu=Alu.MIN),
         to(2, reg_a(1), shifted(-fraction, _FLOOR)),
@@ -88,7 +90,7 @@ def _interpolated() -> tuple[Uop, ...]:
 
 def exponential_program(p: WideSoftmaxParams) -> tuple[Uop, ...]:
     """Exponential, in Q0.15, of stream A less the row's maximum, which is stream B."""
-    return (to(0, STREAM_A, STREAM_B, alu=Alu.SUB), to(0, reg_a(0), rescale(p.multiplier, p.shift)),
+    return (to(0, STREAMS, alu=Alu.SUB), to(0, reg_a(0), rescale(p.multiplier, p.shift)),
             to(0, reg_a(0), immediate(_HIGH), alu=Alu.ADD), *_interpolated(),
             {**reg_a(3), **reg_b(0), "alu": Alu.ADD, **OUT})
 
@@ -99,13 +101,13 @@ def reciprocal_program() -> tuple[Uop, ...]:
             to(0, reg_a(0), shifted(-14, _HALF_UP)),
             to(0, reg_a(0), immediate((1 << 15) + (1 << 16)), alu=Alu.SUB), *_interpolated(),
             to(0, reg_a(3), reg_b(0), shifted(_SHIFT_BITS), alu=Alu.ADD),
-            to(4, {"a_source": Source.IMMEDIATE, "immediate": 30}, reg_b(4), alu=Alu.SUB),
+            to(4, immediate_a(30), reg_b(4), alu=Alu.SUB),
             {**reg_a(0), **reg_b(4), "alu": Alu.ADD, **OUT})
 
 
 def share_program() -> tuple[Uop, ...]:
     """Exponential times reciprocal: streams A and B."""
-    return (to(0, {"a_source": Source.IMMEDIATE, "immediate": 0}, STREAM_B, shifted(-_SHIFT_BITS, _FLOOR), alu=Alu.ADD),
+    return (to(0, immediate_a(0), STREAM_B, shifted(-_SHIFT_BITS, _FLOOR), alu=Alu.ADD),
             to(0, STREAM_A, reg_b(0), low()),
             to(0, reg_a(0), STREAM_B, shift_source=ShiftSource.SHIFT_B, rounding=_HALF_UP),
             {**reg_a(0), **immediate(0), "alu": Alu.MAX, "clamp": 1, **OUT})

@@ -3,8 +3,21 @@
 The 24 bits with their sign are used 64 or 128 times as large, so that up to 7 bits below them count.
 """
 
-from tq_hw.compiler.programs.words import OUT, STREAM_A, STREAM_B, Uop, immediate, low, reg_a, reg_b, shifted, to
-from tq_hw.isa.uop import Alu, Multiply, Rounding, ShiftSource, Source
+from tq_hw.compiler.programs.words import (
+    OUT,
+    STREAM_A,
+    STREAM_B,
+    Uop,
+    immediate,
+    immediate_a,
+    low,
+    reg_a,
+    reg_b,
+    set_to,
+    shifted,
+    to,
+)
+from tq_hw.isa.uop import Alu, Multiply, Rounding, ShiftSource
 from tq_hw.sim.golden.arith import INT32_MAX
 from tq_hw.sim.golden.soft_float import BIAS, EXPONENT_BITS, FINE_BITS, FRACTION_BITS
 
@@ -15,14 +28,9 @@ _EXPONENT = (1 << EXPONENT_BITS) - 1
 _TOTAL = 7
 
 
-def _number(value: int) -> Uop:
-    """Operand a of one value."""
-    return {"a_source": Source.IMMEDIATE, "immediate": value}
-
-
 def _leading(register: int, source: int) -> list[Uop]:
     """Leading bits of a register that are equal to its sign, in another one."""
-    return [to(register, _number(-1), reg_b(source), alu=Alu.SUB),
+    return [to(register, immediate_a(-1), reg_b(source), alu=Alu.SUB),
             to(register, reg_a(register), reg_b(source), alu=Alu.MAX),
             to(register, reg_a(register), alu=Alu.CLZ)]
 
@@ -38,7 +46,7 @@ def sum_program(one: int, other: int, *, relu: bool) -> list[Uop]:
 def reduce_program(table: int) -> tuple[tuple[Uop, ...], tuple[Uop, ...], tuple[Uop, ...]]:
     """Add all of stream A, one after the other, to 0: what is done before, for each, and after."""
     uops, last = _sum({**STREAM_A, "a_table": table}, reg_b(_TOTAL))
-    return (to(_TOTAL, _number(0)),), (*uops, to(_TOTAL, last)), ({**reg_a(_TOTAL), **OUT},)
+    return (set_to(_TOTAL, 0),), (*uops, to(_TOTAL, last)), ({**reg_a(_TOTAL), **OUT},)
 
 
 def product_program(fraction: int, power: int) -> list[Uop]:
@@ -53,7 +61,7 @@ def product_program(fraction: int, power: int) -> list[Uop]:
         to(5, reg_a(3), multiply=Multiply.HIGH_IMMEDIATE, immediate=fraction << EXPONENT_BITS, truncate=1),
         to(4, reg_a(3), immediate(EXPONENT_BITS), alu=Alu.SAR), to(4, reg_a(4), immediate(fraction), low()),
         to(4, reg_a(4), immediate((1 << 31 - 2 * EXPONENT_BITS) - 1), alu=Alu.AND),
-        to(4, _number(0), reg_b(4), alu=Alu.LESS), to(6, reg_a(5), immediate(1), alu=Alu.AND),
+        to(4, immediate_a(0), reg_b(4), alu=Alu.LESS), to(6, reg_a(5), immediate(1), alu=Alu.AND),
         to(6, reg_a(6), reg_b(4), alu=Alu.LESS), to(5, reg_a(5), reg_b(6), alu=Alu.ADD),
         *_rounded(), _LAST | OUT]
 
@@ -68,12 +76,12 @@ def _sum(a: Uop, b: Uop) -> tuple[list[Uop], Uop]:
     uops = [
         # r2: the larger exponent; r0, r1: bits by which a and b are shifted; r3, r4: their fractions
         to(0, a, immediate(_EXPONENT), alu=Alu.AND),
-        to(1, _number(_EXPONENT), b, alu=Alu.AND),
+        to(1, immediate_a(_EXPONENT), b, alu=Alu.AND),
         to(2, reg_a(0), reg_b(1), alu=Alu.MAX),
         to(0, reg_a(2), reg_b(0), alu=Alu.SUB), to(0, reg_a(0), immediate(31), alu=Alu.MIN),
         to(1, reg_a(2), reg_b(1), alu=Alu.SUB), to(1, reg_a(1), immediate(31), alu=Alu.MIN),
         to(3, a, immediate(~_EXPONENT), half, alu=Alu.AND),
-        to(4, _number(~_EXPONENT), b, half, alu=Alu.AND),
+        to(4, immediate_a(~_EXPONENT), b, half, alu=Alu.AND),
         # r5: the sum; r3: what both have lost
         to(5, reg_a(3), reg_b(0), alu=Alu.SAR),
         to(6, reg_a(5), reg_b(0), alu=Alu.SHL), to(3, reg_a(3), reg_b(6), alu=Alu.SUB),
@@ -81,7 +89,7 @@ def _sum(a: Uop, b: Uop) -> tuple[list[Uop], Uop]:
         to(6, reg_a(6), reg_b(1), alu=Alu.SHL), to(4, reg_a(4), reg_b(6), alu=Alu.SUB),
         to(3, reg_a(3), reg_b(4), alu=Alu.ADD),
         # An even sum that has lost something becomes odd.
-        to(3, _number(0), reg_b(3), alu=Alu.LESS),
+        to(3, immediate_a(0), reg_b(3), alu=Alu.LESS),
         to(4, reg_a(5), immediate(1), alu=Alu.AND),
         to(3, reg_a(4), reg_b(3), alu=Alu.LESS), to(5, reg_a(5), reg_b(3), alu=Alu.ADD)]
     return [*uops, *_rounded()], _LAST
@@ -96,7 +104,7 @@ def _rounded() -> list[Uop]:
     return [
         # r4: bits too many; sum - min(r4, 1) + the last bit that stays, rounded half up
         *_leading(3, 5),
-        to(4, _number(32 - FRACTION_BITS), reg_b(3), alu=Alu.SUB), to(4, reg_a(4), immediate(0), alu=Alu.MAX),
+        to(4, immediate_a(32 - FRACTION_BITS), reg_b(3), alu=Alu.SUB), to(4, reg_a(4), immediate(0), alu=Alu.MAX),
         to(6, reg_a(4), immediate(1), alu=Alu.MIN),
         to(7, reg_a(5), reg_b(4), alu=Alu.SAR), to(7, reg_a(7), reg_b(6), alu=Alu.AND),
         to(7, reg_a(7), reg_b(6), alu=Alu.SUB), to(5, reg_a(5), reg_b(7), alu=Alu.ADD),
@@ -118,7 +126,7 @@ def _fixed(register: int, left: int) -> list[Uop]:
         to(1, STREAM_A, immediate(~_EXPONENT), alu=Alu.AND),
         to(2, reg_a(0), immediate(0), alu=Alu.MAX), to(2, reg_a(2), immediate(31), alu=Alu.MIN),
         to(1, reg_a(1), reg_b(2), alu=Alu.SHL_SATURATE),
-        to(0, _number(0), reg_b(0), alu=Alu.SUB),
+        to(0, immediate_a(0), reg_b(0), alu=Alu.SUB),
         to(0, reg_a(0), immediate(0), alu=Alu.MAX), to(0, reg_a(0), immediate(31), alu=Alu.MIN),
         to(register, reg_a(1), reg_b(0), alu=Alu.SAR)]
 

@@ -3,12 +3,14 @@
 from tq_hw.compiler.ir.meaning import Code
 from tq_hw.isa.uop import Activation, Alu, Destination, Multiply, Rounding, ShiftSource, Source
 
-__all__ = ["LOOK_UP", "OUT", "STREAM_A", "STREAM_B", "Uop", "activated", "high16", "immediate", "low",
-           "program_fields", "reg_a", "reg_b", "rescale", "shifted", "to"]
+__all__ = ["LOOK_UP", "OUT", "STREAMS", "STREAM_A", "STREAM_B", "Uop", "activated", "high16", "immediate",
+           "immediate_a", "low", "program_fields", "reg_a", "reg_b", "rescale", "set_to", "shifted", "to"]
 
 Uop = dict[str, int]
 STREAM_A: Uop = {"a_source": Source.STREAM}
 STREAM_B: Uop = {"b_source": Source.STREAM}
+#: Both operands.
+STREAMS: Uop = STREAM_A | STREAM_B
 OUT: Uop = {"destination": Destination.OUTPUT}
 #: Stream A looked up in the first table.
 LOOK_UP: Uop = {**STREAM_A, "a_table": 1, "alu": Alu.PASS, **OUT}
@@ -40,6 +42,16 @@ def reg_b(number: int) -> Uop:
 def immediate(value: int) -> Uop:
     """Operand b of one value."""
     return {"b_source": Source.IMMEDIATE, "immediate": value}
+
+
+def immediate_a(value: int) -> Uop:
+    """Operand a of one value; it is the micro-operation's one immediate, so that operand b has none."""
+    return {"a_source": Source.IMMEDIATE, "immediate": value}
+
+
+def set_to(register: int, value: int) -> Uop:
+    """Return a micro-operation that writes a number to a register."""
+    return to(register, immediate_a(value))
 
 
 def shifted(shift: int, rounding: Rounding = Rounding.HALF_AWAY) -> Uop:

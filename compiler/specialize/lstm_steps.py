@@ -13,7 +13,7 @@ from tq_hw.compiler.ir.strided import blank, copy_between
 from tq_hw.compiler.ir.value import IntArray, Value
 from tq_hw.compiler.programs.interpolated import activation_of, product_uops
 from tq_hw.compiler.programs.lstm import ActivationProgram, clip_uops, hidden_uops
-from tq_hw.compiler.programs.words import OUT, STREAM_A, STREAM_B, Uop
+from tq_hw.compiler.programs.words import OUT, STREAMS, Uop
 from tq_hw.isa.uop import Alu
 
 __all__ = ["steps_of"]
@@ -98,7 +98,7 @@ def steps_of(layer: Lstm) -> list[Layer]:
         kept = b.flat("kept", [(f, _INT16), (c, _INT16)], count, _INT16, (*first, {**last, **OUT}))
         *first, last = product_uops(layer, 30 + log2)
         new = b.flat("added", [(i, _INT16), (g, _INT16)], count, _INT16, (*first, {**last, **OUT}))
-        total_uop: Uop = {**STREAM_A, **STREAM_B, "alu": Alu.ADD}
+        total_uop: Uop = {**STREAMS, "alu": Alu.ADD}
         c = b.flat("cell", [(kept, _INT16), (new, _INT16)], count, _INT16, clip_uops(total_uop, layer.cell_clip),
                    into=cell_state if step == steps - 1 else None)
         squashed = b.activation("cell tanh", c, b.active.cell)
