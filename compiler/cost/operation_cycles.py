@@ -17,7 +17,7 @@ from tq_hw.isa.layout import Unit
 from tq_hw.isa.sizes import ceil_div
 from tq_hw.isa.uop import OUTPUTS, Destination, Source
 
-__all__ = ["activation_delay", "in_parts", "moved_bytes", "param_block_cycles", "program_cycles",
+__all__ = ["activation_delay", "has_outputs", "in_parts", "moved_bytes", "param_block_cycles", "program_cycles",
            "read_beside", "run_beats", "stream_words", "tile_program_cycles"]
 
 
@@ -74,6 +74,11 @@ def activation_delay(operation: Operation, config: Config) -> int:
     """Cycles by which an operation's outputs are later, because they go through an activation."""
     activates = any(uop.get("destination") == Destination.ACTIVATION for uop in operation.uops)
     return activation_cycles(config) if activates else 0
+
+
+def has_outputs(operation: Operation) -> bool:
+    """Whether a program writes words; one that leaves all in registers holds no stream up."""
+    return any(uop.get("destination", Destination.REGISTER) in OUTPUTS for uop in operation.uops)
 
 
 def in_parts(slots: int, limit: int, cycles: Callable[[int], int]) -> int:
