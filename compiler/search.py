@@ -24,11 +24,14 @@ __all__ = ["fastest", "search"]
 
 #: What is tried, one after the other.
 _MOVES: tuple[dict[str, Any], ...] = ({"dips": True}, {"parts": 4}, {"operation_cycles": 384}, {"parts": 3},
-                                     {"tile_slots": 64}, {"tile_slots": 32}, {"table_cycles": 64})
+                                     {"tile_slots": 64}, {"tile_slots": 32}, {"table_cycles": 64},
+                                     {"table_pieces": True})
 #: Operations that are emitted for trials at most.
 _OPERATIONS = 40_000
 #: Cycles, and parts of all cycles, that are worth a change.
 _LEAST_CYCLES, _LEAST_SHARE = 8, 2000
+#: Layers after another one, of which one may have the tables that come during it.
+_TABLE_LAYERS = 3
 #: Parts of all cycles that are worth a plan with rests, and early tables: the model of bursts may differ by less.
 _PLAN_SHARE, _TABLE_SHARE = 100, 50
 
@@ -72,8 +75,8 @@ def _concerns(move: Mapping[str, Any], graph: Graph, plan: Plan, number: int) ->
     whole = made.rows >= layer.output.shape[1]
     if "dips" in move:
         return isinstance(layer, Mac) and any(made.in_words) and not whole
-    if "table_cycles" in move:
-        near = graph.layers[number + 1:number + 2]
+    if "table_cycles" in move or "table_pieces" in move:
+        near = graph.layers[number + 1:number + (_TABLE_LAYERS if "table_pieces" in move else 1) + 1]
         return isinstance(layer, Mac) and any(table is not None for other in near
                                               for table in getattr(other, "tables", ()))
     if "parts" in move:

@@ -1,23 +1,20 @@
-"""What every layer's emission needs: places in memory, constants in the ring, operations, micro-operations, tables."""
+"""What every layer's emission needs: places in memory, constants in the ring, operations, micro-operations."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-import numpy as np
-
 from tq_hw.compiler.emit.arena import Arena, lives
 from tq_hw.compiler.emit.coded import coded_rows
-from tq_hw.compiler.emit.image import Image, table_words
+from tq_hw.compiler.emit.image import Image
 from tq_hw.compiler.emit.ring import Constants, Ring
 from tq_hw.compiler.ir.layers import Graph
 from tq_hw.compiler.ir.meaning import Code, Meaning
-from tq_hw.compiler.ir.value import IntArray, Value
-from tq_hw.compiler.plan.layout import GRANULE_WORDS
+from tq_hw.compiler.ir.value import Value
 from tq_hw.compiler.plan.places import Choice, Plan, alternates
 from tq_hw.compiler.stream.stream import Access, Operation, Stream
 from tq_hw.isa.config import Config
-from tq_hw.isa.layout import Unit, VectorKind
+from tq_hw.isa.layout import Unit
 from tq_hw.isa.memory import Memory
 from tq_hw.isa.program import ALIGN_BYTES, REGION_ARENA, REGION_IMAGE, REGION_STATE
 from tq_hw.isa.program_rules import MOST_MEMORY_BYTES
@@ -55,7 +52,6 @@ class Basis:
     _holds: bool = False
     _uops: dict[tuple[frozenset[tuple[str, int]], ...], Code] = field(default_factory=dict)
     _uop_at: int = 0
-    _tables: list[bytes | None] = field(default_factory=lambda: [None, None])
     #: Constants that are in the ring, and may be for another layer.
     _kept: dict[bytes, Constants] = field(default_factory=dict)
 
@@ -232,7 +228,7 @@ class Basis:
         return [(roots[key].name, region, offset, roots[key].size_bytes, self._lives[key])
                 for key, (region, offset) in self._memory.items()]
 
-    # Micro-operations and tables
+    # Micro-operations
 
     def reserve_program(self, count: int) -> None:
         """Make sure that the next programs, `count` micro-operations in all, do not displace each other."""
@@ -257,23 +253,3 @@ class Basis:
             self._uops[key] = code
             self._uop_at += len(uops)
         return self._uops[key]
-
-    def tables(self, contents: tuple[IntArray | None, IntArray | None]) -> None:
-        """Bring the contents of tables 1 and 2 into the vector unit."""
-        for number, table in enumerate(contents):
-            if table is None:
-                continue
-            data = table_words(np.asarray(table), self.config)
-            if self._tables[number] == data:
-                continue
-            self._tables[number] = data
-            # A small scratchpad's ring holds only a part of a table at a time.
-            piece = min(len(data), self.ring_words() // GRANULE_WORDS * GRANULE_WORDS * self.config.word_bytes)
-            for first in range(0, len(data), piece):
-                part = data[first:first + piece]
-                entries = len(part) // 4
-                with self.scope():
-                    base, access = self.constant(part, self.config.word_bytes)
-                    self.vector({"kind": VectorKind.LOAD_TABLE, "a_base": base, "a_col_step": 1, "slots": entries,
-                                 "cols": entries, "out_blocks": 1, "tile_slots": entries, "chunk_slots": entries,
-                                 "repeat1": 1, "repeat2": 1, "table_first": 256 * number + first // 4}, (access,), ())

@@ -1,9 +1,9 @@
-"""The state of an emission: what `Basis` has, and rectangles of tensors that come into the scratchpad and leave it."""
+"""The state of an emission: what `Tables` has, and rectangles of tensors that come into the scratchpad and leave it."""
 
 from collections import Counter
 from dataclasses import dataclass, field
 
-from tq_hw.compiler.emit.basis import Basis
+from tq_hw.compiler.emit.tables import Tables
 from tq_hw.compiler.ir.layers import Layer, Mac
 from tq_hw.compiler.ir.value import Value
 from tq_hw.compiler.plan.cascade import Rolling
@@ -33,7 +33,7 @@ class Rect:
 
 
 @dataclass
-class Emitter(Basis):
+class Emitter(Tables):
     """The state of an emission, by rectangles of tensors."""
 
     _views: dict[int, View] = field(default_factory=dict)

@@ -73,7 +73,8 @@ def _prepare(emitter: Emitter, user: Layer) -> None:
         emitter.reserve_program(emitter.config.uops // 2 + _GROUP_UOPS)
         prepare_rows(emitter, user)
     else:
-        emitter.tables(user.tables)  # type: ignore[attr-defined]  # only layers with tables are users
+        tables = user.tables  # type: ignore[attr-defined]  # only layers with tables are users
+        emitter.tables(tables, between=emitter.choice().table_pieces)
 
 
 def _emit_group(emitter: Emitter, group: Group, emission: Emission) -> None:
@@ -129,5 +130,6 @@ def emit_layers(emitter: Emitter, emission: Emission) -> None:
             steps = follower
         for _ in steps:
             pass
+        emitter.all_tables()
         index += 1
     place_programs(emitter.stream)

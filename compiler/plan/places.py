@@ -28,6 +28,7 @@ class Choice:
     dips : of a layer that streams, the second rectangle is smaller than the first, and the rest are even
     tile_slots : slots of a tile at most; the vector unit is through with the last one the sooner the fewer they are
     table_cycles : cycles that the vector unit has for tables until the first sums of a layer are there
+    table_pieces : tables come in pieces between the operations of a layer
     """
 
     parts: int = 0
@@ -35,6 +36,7 @@ class Choice:
     dips: bool = False
     tile_slots: int = sys.maxsize
     table_cycles: int = 0
+    table_pieces: bool = False
 
 
 @dataclass

@@ -14,6 +14,7 @@ from tq_hw.compiler.ir.layers import Elementwise, Graph, Layer, Mac
 from tq_hw.compiler.ir.value import IntArray, Value
 from tq_hw.compiler.plan.layout import blocked_words
 from tq_hw.compiler.programs.chain import Node, chained
+from tq_hw.compiler.programs.look_ups import with_offsets
 from tq_hw.compiler.specialize.packed_tables import TABLE_BYTES, packed, table_alone
 from tq_hw.isa.config import Config
 from tq_hw.isa.uop import Alu, Rounding, ShiftSource, Source
@@ -98,7 +99,7 @@ def _own_tables(members: Sequence[Elementwise]) -> list[bytes]:
 def _chain(members: Sequence[Elementwise], config: Config, tables: list[bytes], half: int) -> Chain | None:
     """Return the layer that does what all members do, if there is room; `tables` are in the table from `half` on."""
     inputs: list[Value] = []
-    nodes = _nodes(members, inputs, tables, half)
+    nodes = with_offsets(_nodes(members, inputs, tables, half))
     if len(nodes) > config.uops * _UOPS_PERCENT // 100 or len(tables) > 2 * TABLE_BYTES:
         return None
     parts = chained(nodes)
@@ -115,15 +116,20 @@ def _chain(members: Sequence[Elementwise], config: Config, tables: list[bytes], 
 def _groups(chains: Sequence[Sequence[Elementwise]]) -> list[tuple[list[bytes], int]]:
     """For each chain the tables that are loaded together, its own among them, and the half that they begin in.
 
-    Tables go into one half until that is full, then into the other one: a chain has them in one or two halves.
+    Tables go into one half until that is full, then into the other one: a chain has them in one or two halves. Those of
+    the half before are there until then.
     """
     halves: list[list[bytes]] = [[]]
     spans: list[tuple[int, int]] = []
     for members in chains:
         own = _own_tables(members)
-        if len(set(own) - set(halves[-1])) > 2 * TABLE_BYTES - len(halves[-1]):
-            halves.append([])
-        first = len(halves) - 1
+        first = max(0, len(halves) - 2)
+        new = set(own).difference(*halves[first:])
+        if len(new) > TABLE_BYTES - len(halves[-1]):
+            first = len(halves) - 1
+            if len(set(own) - set(halves[-1])) > 2 * TABLE_BYTES - len(halves[-1]):
+                halves.append([])
+                first += 1
         for table in own:
             if table not in halves[first] and table not in halves[-1]:
                 if len(halves[-1]) == TABLE_BYTES:

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from tq_hw.compiler.ir.meaning import Code, LookUp, Streams
 from tq_hw.compiler.stream.stream import Operation, Stream, UopWrite
 from tq_hw.isa.encode import pack
-from tq_hw.isa.layout import UOP_WORDS, Unit
+from tq_hw.isa.layout import UOP_WORDS, Unit, VectorKind
 from tq_hw.isa.uop import UOP
 
 __all__ = ["place_programs", "write_words"]
@@ -60,27 +60,34 @@ class _Block:
 
 
 class _Before:
-    """The operations of the vector unit up to an item, as far as writes may go back before them."""
+    """The operations up to an item, as far as writes may go back before them."""
 
     def __init__(self) -> None:
         self._layer, self._sums, self._older = -1, -1, -1
+        #: The last layer of the array that waited for the vector unit.
+        self._waited = -1
 
     def add(self, number: int, operation: Operation) -> None:
         """Note one."""
+        if operation.unit is Unit.ARRAY and operation.wait.get(Unit.VECTOR):
+            self._waited = operation.layer
+        if operation.unit is not Unit.VECTOR or operation.fields.get("kind") == VectorKind.LOAD_TABLE:
+            return
         if operation.layer != self._layer:
-            self._layer, self._older, self._sums = operation.layer, self._sums, -1
-        if operation.fields.get("use_acc"):
-            if self._sums < 0:
-                self._sums = number
-        else:
-            self._sums = -1
+            self._older = self._sums if self._sums >= 0 else self._older
+            self._layer, self._sums = operation.layer, -1
+        if operation.fields.get("use_acc") and self._sums < 0 and operation.layer == self._waited:
+            self._sums = number
 
-    def sums(self, layer: int) -> int:
-        """Return the first of the operations that take sums of the array right before this layer's, -1 if others are.
+    def place(self, operation: Operation) -> int:
+        """Return the number of an operation before which the micro-operations of this one may be written; or -1.
 
-        There the vector unit mostly waits.
+        It is the first one that takes sums of the array, of the last layer before this one for which the array waited
+        for the vector unit: there this one mostly waits. A layer that is such a one itself has its own.
         """
-        return self._older if layer == self._layer else self._sums
+        if operation.fields.get("use_acc") and operation.layer == self._waited:
+            return -1
+        return self._older if operation.layer == self._layer or self._sums < 0 else self._sums
 
 
 def _blocks(stream: Stream) -> list[_Block] | None:
@@ -94,17 +101,17 @@ def _blocks(stream: Stream) -> list[_Block] | None:
                 blocks.append(_Block(item.index, number, number, number))
             blocks[-1].writes.append(item)
             owners[item.index] = blocks[-1]
-        elif isinstance(item, Operation) and item.unit is Unit.VECTOR:
-            if "last" in item.fields:
-                block = owners[item.fields["first"]]
-                if block is None or any(owner is not block
-                                        for owner in owners[item.fields["first"]:item.fields["last"] + 1]):
-                    return None
-                if not block.users and not item.fields.get("use_acc"):
-                    early = before.sums(item.layer)
-                    block.early = early if early >= 0 else block.begin
-                block.users.append(item)
-                block.end = number
+        elif isinstance(item, Operation) and item.unit is Unit.VECTOR and "last" in item.fields:
+            block = owners[item.fields["first"]]
+            if block is None or any(owner is not block
+                                    for owner in owners[item.fields["first"]:item.fields["last"] + 1]):
+                return None
+            if not block.users:
+                early = before.place(item)
+                block.early = early if early >= 0 else block.begin
+            block.users.append(item)
+            block.end = number
+        if isinstance(item, Operation):
             before.add(number, item)
         together = isinstance(item, UopWrite)
     return blocks

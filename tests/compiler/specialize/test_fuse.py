@@ -9,9 +9,11 @@ import pytest
 
 from tq_hw.compiler import compile_model
 from tq_hw.compiler.compile import Compiled
+from tq_hw.compiler.emit.basis import Basis
 from tq_hw.compiler.ir.chain import Chain
 from tq_hw.compiler.ir.layers import Elementwise, Mac
 from tq_hw.compiler.ir.meaning import Streams
+from tq_hw.compiler.plan.places import Choice
 from tq_hw.compiler.verify import DataflowError
 from tq_hw.compiler.verify.replay import Replay
 from tq_hw.isa.config import load_config
@@ -134,6 +136,45 @@ def test_tables_fill_one_half_before_the_other() -> None:
     loads = [operation.fields["table_first"] for operation in compiled.emitter.stream.by_unit[Unit.VECTOR]
              if operation.fields.get("kind") == VectorKind.LOAD_TABLE]
     assert loads == [0, 256, 0]
+
+
+def test_a_table_of_the_half_before_is_still_there() -> None:
+    """Steps of an LSTM: the logistic of the gates, which the second chain needs again, and two functions of a step."""
+    net = _Net((1, 16))
+    x, ends = net.input(0.05, -7), [net.input(0.02 + n / 100, n) for n in range(6)]
+    for first in range(0, 6, 2):
+        gates = net.op("ADD", x, ends[first], scale=0.03 + first / 500)
+        c = net.op("MUL", net.op("LOGISTIC", gates), net.op("TANH", gates), scale=0.01 + first / 500)
+        c = net.op("ADD", c, ends[first + 1], scale=0.02 + first / 500)
+        c = net.b.add("MAX_POOL_2D", [net.b.add("RESHAPE", [c, net.b.constant([1, 1, 1, 16])], shape=(1, 1, 1, 16))],
+                      filter_height=1, filter_width=1, stride_h=1, stride_w=1, padding="SAME")
+        c = net.b.add("RESHAPE", [c, net.b.constant([1, 16])], shape=(1, 16))
+        x = net.op("MUL", net.op("LOGISTIC", gates), net.op("TANH", c), scale=0.01 + first / 500)
+    compiled = net.compiled("n16", x)
+    loads = [operation.fields["table_first"] for operation in compiled.emitter.stream.by_unit[Unit.VECTOR]
+             if operation.fields.get("kind") == VectorKind.LOAD_TABLE]
+    assert loads == [0, 256, 0]  # nine tables
+
+
+def test_tables_come_between_the_sums_that_the_vector_unit_waits_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In pieces, as the search may choose it, none before the first sums; a table is whole before it is needed."""
+    monkeypatch.setattr(Basis, "choice", lambda self: Choice(table_pieces=True))
+    rng, net = np.random.default_rng(3), _Net((1, 128))
+    weights = net.b.constant(rng.integers(-127, 128, (128, 128)).astype(np.int8), scale=0.01)
+    h, others = net.input(1 / 128, 0), [net.input(0.03 + n / 100, n) for n in range(8)]
+    for number, other in enumerate(others):
+        h = net.b.add("FULLY_CONNECTED", [h, weights, net.b.bias(h, weights, np.arange(128, dtype=np.int32))],
+                      scale=0.1, zero_point=4)
+        h = net.op("ADD", h, other, scale=0.05 + number / 500)
+        h = net.op("MUL", net.op("TANH", h), net.op("LOGISTIC", h), scale=0.01, zero_point=number)
+        h = net.op("TANH", h)
+    vector = net.compiled("n16", h).emitter.stream.by_unit[Unit.VECTOR]
+    loads = [(at, f.fields) for at, f in enumerate(vector) if f.fields.get("kind") == VectorKind.LOAD_TABLE]
+    assert sum(f["slots"] for _, f in loads) % 256 == 0
+    pieces = [at for at, f in loads if f["slots"] == 64]
+    between = [at for at in pieces if vector[at - 1].fields.get("use_acc") and vector[at + 1].fields.get("use_acc")]
+    assert len(between) >= 12, (len(pieces), len(between))
+    assert all(vector[at - 1].fields.get("use_acc") or at - 1 in pieces for at in pieces)
 
 
 def test_what_a_chain_does_not_need_comes_after_the_one_before() -> None:

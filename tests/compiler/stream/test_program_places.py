@@ -2,16 +2,17 @@
 
 import random
 from collections.abc import Mapping
+from itertools import pairwise
 
 import numpy as np
 import pytest
 
 from tq_hw.compiler.ir.meaning import Code, Streams
 from tq_hw.compiler.stream.program_places import place_programs, write_words
-from tq_hw.compiler.stream.stream import Operation, Stream, UopWrite
+from tq_hw.compiler.stream.stream import Access, Operation, Stream, UopWrite
 from tq_hw.isa.config import PRESETS
 from tq_hw.isa.encode import Assembler, pack
-from tq_hw.isa.layout import UOP_WORDS, Unit
+from tq_hw.isa.layout import UOP_WORDS, Unit, VectorKind
 from tq_hw.isa.uop import UOP
 
 CONFIG = PRESETS["tiny"]
@@ -49,14 +50,14 @@ def test_words_are_those_of_the_assembler(seed: int) -> None:
 
 
 def _emit(stream: Stream, first: int, uops: list[dict[str, int]], layer: int, *, write: bool = True,
-          use_acc: int = 0) -> Operation:
+          use_acc: int = 0, writes: tuple[Access, ...] = ()) -> Operation:
     """Write a program and run it."""
     for index, uop in enumerate(uops if write else (), first):
         stream.uop(index, uop)
     last = first + len(uops) - 1
     fields = {"first": first, "last": last, "body_first": last + 1, "body_last": last, "use_acc": use_acc, "slots": 1,
               "tile_slots": 1, "chunk_slots": 1, "out_blocks": 1, "repeat1": 1, "repeat2": 1}
-    return stream.add(Unit.VECTOR, fields, (), (), layer, Streams(Code(first, tuple(uops))))
+    return stream.add(Unit.VECTOR, fields, (), writes, layer, Streams(Code(first, tuple(uops))))
 
 
 def _words_written(stream: Stream) -> int:
@@ -71,7 +72,7 @@ def _hold_programs(stream: Stream, programs: list[list[dict[str, int]]]) -> None
     for item in stream.items:
         if isinstance(item, UopWrite):
             memory[item.index] = item.values
-        elif isinstance(item, Operation):
+        elif isinstance(item, Operation) and "last" in item.fields:
             f = item.fields
             operations.append([memory[index] for index in range(f["first"], f["last"] + 1)])
             assert isinstance(item.meaning, Streams)
@@ -109,15 +110,24 @@ def test_every_operation_finds_its_program(seed: int) -> None:
 
 
 def _steps(count: int) -> tuple[Stream, list[list[dict[str, int]]]]:
-    """Steps of an unrolled network: a product of the array, then ten micro-operations with constants of their own."""
+    """Steps of an unrolled network: a product of the array, then ten micro-operations with constants of their own.
+
+    A table comes between the sums of a product. From the second step on the array waits for what the step before made.
+    """
     stream, at, programs = Stream(CONFIG, [str(number) for number in range(2 * count)]), 0, []
+    state = Access("pad", 0, 4)
     for step in range(count):
         product = [{"alu": 1, "zero_point": step}]
         cell = [{"alu": number % 3, "immediate": 1000 * step + number, "act_min": -128} for number in range(10)]
         for layer, uops in enumerate((product, cell), 2 * step):
             if at + len(uops) > CONFIG.uops:
                 at = 0
-            _emit(stream, at, uops, layer, use_acc=1 - layer % 2)
+            is_product = layer % 2 == 0
+            if is_product:
+                stream.add(Unit.ARRAY, {}, (state,), (), layer)
+            _emit(stream, at, uops, layer, use_acc=int(is_product), writes=() if is_product else (state,))
+            if is_product:
+                stream.add(Unit.VECTOR, {"kind": VectorKind.LOAD_TABLE, "slots": 64}, (), (), layer)
             programs.append(uops)
             at += len(uops)
     return stream, programs
@@ -128,9 +138,9 @@ def test_the_programs_of_a_step_stand_where_those_of_the_last_one_stood() -> Non
     before = _words_written(stream)
     place_programs(stream)
     _hold_programs(stream, programs)
-    # A header and a constant for each: of the first product's the zero point is 0 and the constants are, too.
-    first = sum(len(_words(uop)) + 1 for uop in (*programs[0], *programs[1]))
-    assert _words_written(stream) <= first + 7 * 2 * 11 < before
+    # From the second step on both programs are there at once; then a header and a constant for each.
+    first = sum(len(_words(uop)) + 1 for uops in programs[:4] for uop in uops)
+    assert _words_written(stream) <= first + 6 * 2 * 11 < before
 
 
 def test_a_program_is_written_where_the_vector_unit_waits_for_the_array() -> None:
@@ -138,8 +148,27 @@ def test_a_program_is_written_where_the_vector_unit_waits_for_the_array() -> Non
     stream, programs = _steps(2)
     place_programs(stream)
     _hold_programs(stream, programs)
-    kinds = ["write" if isinstance(item, UopWrite) else "run" for item in stream.items]
-    assert kinds == 2 * (["write"] * 11 + ["run"] * 2)
+    kinds = ["write" if isinstance(item, UopWrite) else "run" if isinstance(item, Operation) and
+             item.unit is Unit.VECTOR else "array" for item in stream.items]
+    # The array waits for nothing in the first step; the second run of each is that of the table.
+    assert kinds == (["array", "write", "run", "run", *["write"] * 10, "run"]
+                     + ["array", *["write"] * 11, "run", "run", "run"])
+
+
+def test_a_product_that_needs_nothing_new_leaves_no_time() -> None:
+    """What comes after its sums is written where the array waited last, and its own micro-operation, too."""
+    stream, state = Stream(CONFIG, [str(number) for number in range(5)]), Access("pad", 0, 4)
+    programs = [[{"immediate": 10 * layer + number} for number in range(2)] for layer in range(5)]
+    for layer, uops in enumerate(programs):
+        if layer in (1, 3):
+            stream.add(Unit.ARRAY, {}, (state,) if layer == 1 else (), (), layer)
+        _emit(stream, 2 * layer, uops, layer, use_acc=layer % 2, writes=() if layer % 2 else (state,))
+    place_programs(stream)
+    _hold_programs(stream, programs)
+    written = [[item.values["immediate"] for item in stream.items[begin:end] if isinstance(item, UopWrite)]
+               for begin, end in pairwise([0, *(number + 1 for number, item in enumerate(stream.items)
+                                                if isinstance(item, Operation) and item.unit is Unit.VECTOR)])]
+    assert written == [[0, 1], [10, 11, 20, 21, 30, 31, 40, 41], [], [], []]
 
 
 def test_without_room_apart_all_stay_where_they_are() -> None:
