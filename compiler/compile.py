@@ -21,6 +21,7 @@ from tq_hw.compiler.lower import (
     gather,
     matmul,
     movement,
+    packed_float,
     place,
     pooling,
     positions,
@@ -58,8 +59,9 @@ from tq_hw.sim.golden.profiles import check_profile
 __all__ = ["Compiled", "compile_model", "plan_model", "rested_plans", "without_collector"]
 
 #: The modules whose import registers the lowerings.
-LOWERING_MODULES = (conv, elementwise, float_resize, gather, matmul, movement, place, pooling, positions, quantize,
-                    ranking, rearrange, recurrent, reduce, resize, select, soft_float, softmax, state)
+LOWERING_MODULES = (conv, elementwise, float_resize, gather, matmul, movement, packed_float, place, pooling,
+                    positions, quantize, ranking, rearrange, recurrent, reduce, resize, select, soft_float, softmax,
+                    state)
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from tq_hw.compiler.lower.legalize import supported_operators
 from tq_hw.model.graph import PROFILES
 from tq_hw.model.rules.check import rules_of
 from tq_hw.model.rules.shape_values import ONLY_KNOWN
-from tq_hw.model.rules.signatures import FLOAT_MOVES, FLOAT_OPERATORS, KINDS, SIGNATURES, Slot
+from tq_hw.model.rules.signatures import FLOAT_COMPUTED, FLOAT_MOVES, FLOAT_OPERATORS, KINDS, SIGNATURES, Slot
 from tq_hw.sim.golden.pointwise import INTEGER, POINTWISE, WIDE
 from tq_hw.sim.golden.profiles import profile_rules
 
@@ -47,6 +47,10 @@ Generated from `model/rules/`, `compiler/lower/constraints.py`, compiled layers 
   before the QUANTIZE adds, and the four products of a RESIZE_BILINEAR, where rows and columns have at most 160
   different fractions. They are:
 {floats}.
+* What of these is no table and no such sum, as LayerNorm and GroupNorm of PyTorch, is computed in float32, each
+  with 31 to 62 micro-operations. What begins there is int8, and what ends there is quantized to int8. Bounds of all
+  numbers must say that none is 2^104 or more, that divisors are positive, and that roots are of no negative numbers:
+{packed}.
 * float32 may be moved or chosen between them, after a float32 input and before a float32 output, by:
 {moves}.
 * Comparisons of float32 that comes of one tensor each, or of constants, are comparisons of integers: any functions of
@@ -146,10 +150,12 @@ def page() -> str:
     chains = _verified({run: record["verified"][run]["CHAIN"] for run in runs if "CHAIN" in record["verified"][run]})
     engine = {"rtl": "RTL"}.get(record["engine"], record["engine"])
     floats = fill(", ".join(FLOAT_OPERATORS), 116, initial_indent="  ", subsequent_indent="  ")
+    packed = fill(", ".join(FLOAT_COMPUTED), 116, initial_indent="  ", subsequent_indent="  ")
     moves = fill(", ".join(FLOAT_MOVES), 116, initial_indent="  ", subsequent_indent="  ")
     nowhere_else = sorted({*ONLY_KNOWN} - {*supported_operators()})
     known = fill(", ".join(nowhere_else), 116, initial_indent="  ", subsequent_indent="  ")
-    head = _HEAD.format(engine=engine, floats=floats, moves=moves, known=known, config=record["config"], chains=chains,
+    head = _HEAD.format(engine=engine, floats=floats, packed=packed, moves=moves, known=known,
+                        config=record["config"], chains=chains,
                         runs=", ".join(run.replace("-", " at ") for run in runs))
     lines = [head, "| operator | types | units | cycles per element | equal to | verified | rules and limits |",
              "|---|---|---|--:|---|---|---|"]

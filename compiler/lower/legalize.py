@@ -17,6 +17,7 @@ from tq_hw.compiler.rewrite.float_islands import check_floats
 from tq_hw.compiler.rewrite.float_variables import first_codes, quantized_variables
 from tq_hw.compiler.rewrite.fold_constants import ALWAYS_CONSTANT, fold_constants
 from tq_hw.compiler.rewrite.library import LIBRARY
+from tq_hw.compiler.rewrite.packed_floats import packed_floats
 from tq_hw.compiler.rewrite.rewrite import Pattern, check_rewrite, rewrite
 from tq_hw.model.errors import TqError, UnsupportedError
 from tq_hw.model.graph import Model, Operator, Quantization, Subgraph, Tensor
@@ -190,7 +191,7 @@ def legalize(model: Model, patterns: Sequence[Pattern] = (), machine: Sequence[P
     Raises UnsupportedError or ModelError naming the operator's index, its name, the reason and what
     is supported.
     """
-    subgraph = rewrite(quantized_variables(fold_constants(model)), (*patterns, *machine, *LIBRARY))
+    subgraph = packed_floats(rewrite(quantized_variables(fold_constants(model)), (*patterns, *machine, *LIBRARY)))
     if patterns:
         check_rewrite(model, subgraph)
     check_floats(subgraph)

@@ -69,12 +69,15 @@ def _transposed(state: Legalizer, op: Operator, axes: tuple[int, ...], reduced_f
     return value, elements, count
 
 
-def grouped_value(state: Legalizer, op: Operator, axes: tuple[int, ...],
-                   value: Value | None = None) -> tuple[Value, tuple[int, int, int]]:
-    """Return the input as [outer, reduced, inner], transposed if it is not of that form or would fill few lanes."""
+def grouped_value(state: Legalizer, op: Operator, axes: tuple[int, ...], value: Value | None = None,
+                  images: int = _IMAGES) -> tuple[Value, tuple[int, int, int]]:
+    """Return the input as [outer, reduced, inner], transposed if it is not of that form or would fill few lanes.
+
+    More than `images` of outer would, unless inner has many.
+    """
     value = state.input(op, 0) if value is None else value
     grouped = _grouped(state.tensor(op, 0).shape, axes)
-    if grouped is not None and (grouped[0] <= _IMAGES or grouped[2] >= _LANES):
+    if grouped is not None and (grouped[0] <= images or grouped[2] >= _LANES):
         return value, grouped
     value, kept, count = _transposed(state, op, axes, True, value)
     return value, (1, count, kept)

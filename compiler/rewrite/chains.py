@@ -23,7 +23,7 @@ from tq_hw.sim.golden.reduce import axes
 from tq_hw.sim.golden.registry import bool_option
 from tq_hw.sim.golden.soft_float import BIAS, EXPONENT_BITS, FINE_BITS, FRACTION_BITS, pack
 
-__all__ = ["add_chain", "add_reduction"]
+__all__ = ["add_chain", "add_reduction", "code_tables"]
 
 #: Codes next to the zero point's whose beginnings are looked up in finer units.
 _NEAR = 16
@@ -89,7 +89,7 @@ def _quantized(graph: Subject, op: Operator, words: int, exponent: int, count: i
     """Return what makes codes of words that are divided by `count`."""
     if graph.output(op).dtype != "int8":
         raise UnsupportedError("it is no sum of int8 tensors that becomes int8")
-    tables, options = _codes(graph, op, exponent, count)
+    tables, options = code_tables(graph, op, exponent, count)
     inputs = (words, *(graph.add_constant(table.astype(np.int32)) for table in tables))
     return Operator(op.index, "FLOAT_CODES", inputs, op.outputs, {"exponent": exponent, "count": count, **options})
 
@@ -108,8 +108,8 @@ def _exponent(leaves: list[Leaf], terms: int) -> int:
     return exponent
 
 
-def _codes(graph: Subject, op: Operator, exponent: int,
-           count: int) -> tuple[tuple[IntArray, IntArray], dict[str, OptionValue]]:
+def code_tables(graph: Subject, op: Operator, exponent: int,
+                count: int) -> tuple[tuple[IntArray, IntArray], dict[str, OptionValue]]:
     """Return tables of where codes begin, and the constants that scale words to about their codes.
 
     Numbers are fixed point in which 256 output scales fill 32 bits. Where codes begin between two such numbers, they

@@ -11,13 +11,21 @@ from tq_hw.compiler.rewrite.channel_scales import scaled_channels
 from tq_hw.compiler.rewrite.comparisons import check_comparison
 from tq_hw.compiler.rewrite.float_moves import MOVES
 from tq_hw.compiler.rewrite.island import BYTES, ENTRIES, Island, label, varying
+from tq_hw.compiler.rewrite.packed_floats import check_packed
 from tq_hw.compiler.rewrite.pairs import find_pair
 from tq_hw.compiler.rewrite.rankings import check_ranking
 from tq_hw.compiler.rewrite.rewrite import Rewrite, Subject, pattern
 from tq_hw.compiler.rewrite.tables_of_two import table_of_two
 from tq_hw.model.errors import TqError, UnsupportedError
 from tq_hw.model.graph import Operator, Subgraph, Tensor
-from tq_hw.model.rules.signatures import COMPARISONS, FLOAT_OPERATORS, FLOAT_REDUCTIONS, FLOAT_RESIZES, RANKINGS
+from tq_hw.model.rules.signatures import (
+    COMPARISONS,
+    FLOAT_COMPUTED,
+    FLOAT_OPERATORS,
+    FLOAT_REDUCTIONS,
+    FLOAT_RESIZES,
+    RANKINGS,
+)
 from tq_hw.sim.golden.kernels import KERNELS
 from tq_hw.sim.golden.registry import Array
 
@@ -170,7 +178,8 @@ def check_floats(subgraph: Subgraph) -> None:
                 raise UnsupportedError(
                     f"operator {op.index} ({op.op}): input {position}, {label(tensor)}, is float32 computed inside "
                     f"the model{_reason(graph, op)}; supported are float32 operators that together are a function of "
-                    "one int8 or int16 tensor or of two int8 tensors, or a sum of more, from DEQUANTIZE to QUANTIZE")
+                    f"one int8 or int16 tensor or of two int8 tensors, or {', '.join(FLOAT_COMPUTED)} of more, from "
+                    "DEQUANTIZE to QUANTIZE; `tq-hw compile --partition` leaves others to LiteRT on the host")
 
 
 #: What says why an operator is left, by its name.
@@ -195,8 +204,10 @@ def _reason(graph: Subject, op: Operator) -> str:
         try:
             _CHECKS.get(each.op, _table)(graph, each)
         except TqError as error:
-            reason = _why_no_sum(graph, each) or _why_no_pair(graph, each) if each.op == "QUANTIZE" else ""
-            return f" ({reason or error})"
+            if each.op == "QUANTIZE":
+                reason = _why_no_sum(graph, each) or _why_not_packed(graph, each) or _why_no_pair(graph, each)
+                return f" ({reason or error})"
+            return f" ({error})"
     return ""
 
 
@@ -212,6 +223,20 @@ def _why_no_sum(graph: Subject, op: Operator) -> str:
         add_chain(graph, op)
     except TqError as error:
         return str(error) if found else ""
+    return ""
+
+
+def _why_not_packed(graph: Subject, op: Operator) -> str:
+    """Say why what is quantized is not computed operator by operator, "" where it comes of one tensor."""
+    try:
+        Island(graph, graph.output(op).shape).values(op.inputs[0])
+        return ""
+    except TqError:
+        pass
+    try:
+        check_packed(graph, op)
+    except TqError as error:
+        return str(error)
     return ""
 
 

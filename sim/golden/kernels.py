@@ -10,6 +10,7 @@ from tq_hw.sim.golden import (
     integers,
     logical,
     movement,
+    packed_float,
     pair,
     place,
     pointwise,
@@ -31,8 +32,9 @@ from tq_hw.sim.golden.registry import KERNELS
 
 __all__ = ["FAMILIES", "KERNELS"]
 
-FAMILIES = (activation, conv, cumsum, elementwise, fully_connected, integers, logical, movement, pair, place, pooling,
-            product, quantize, ranking, rearrange, recurrent, reduce, resize, slicing, soft_float, softmax, svdf)
+FAMILIES = (activation, conv, cumsum, elementwise, fully_connected, integers, logical, movement, packed_float, pair,
+            place, pooling, product, quantize, ranking, rearrange, recurrent, reduce, resize, slicing, soft_float,
+            softmax, svdf)
 pointwise.load_all()
 for _name in FLOAT_OPERATORS:
     KERNELS[_name] = either(KERNELS.get(_name))

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from tq_hw.compiler import compile_model
+from tq_hw.compiler.rewrite.chains import add_reduction
 from tq_hw.compiler.rewrite.library import LIBRARY
-from tq_hw.compiler.rewrite.rewrite import rewrite
+from tq_hw.compiler.rewrite.rewrite import Subject, rewrite
 from tq_hw.isa.config import load_config
 from tq_hw.model.errors import UnsupportedError
 from tq_hw.model.samples.build import ModelBuilder
@@ -97,9 +98,15 @@ def test_on_the_rtl() -> None:
     np.testing.assert_array_equal(simulate(program, inputs).outputs[0], run(model, inputs).outputs[0])
 
 
-def test_a_transpose_that_changes_the_order_is_refused() -> None:
+def test_a_transpose_that_changes_the_order_is_made(litert: Oracle) -> None:
+    """Then every addition is one of packed numbers."""
     b = ModelBuilder("order")
     x = b.add("ADD", [b.add("ADD", [real(b), real(b, 0.07)]), real(b, 0.0021)])
     x = b.add("TRANSPOSE", [x, number(b, [0, 2, 1, 3])], shape=(1, 6, 5, 7))
-    with pytest.raises(UnsupportedError, match=r"is float32 computed inside the model"):
-        compile_model(parse_model(b.build(reduced(b, x, "MEAN", [1, 2], (1, 7), 0.01)), "order"), load_config("n8"))
+    data = b.build(reduced(b, x, "MEAN", [1, 2], (1, 7), 0.01))
+    model = parse_model(data, "order")
+    with pytest.raises(UnsupportedError, match=r"^a TRANSPOSE before it changes the order of additions$"):
+        add_reduction(Subject(model.main), model.main.operators[-1], model.main.operators[-2])
+    inputs = [np.random.default_rng(at).integers(-128, 128, SHAPE).astype(np.int8) for at in range(3)]
+    found = execute(compile_model(model, load_config("n8")).program, inputs).outputs[0]
+    np.testing.assert_array_equal(found, litert.run(data, inputs)[0])

@@ -1,0 +1,72 @@
+"""Float32 numbers that a pass packed into int32: elements of any shape, in programs of the vector unit."""
+
+import numpy as np
+
+from tq_hw.compiler.ir.staged import Flat
+from tq_hw.compiler.ir.value import TYPE_CODES, IntArray, Value, element_count
+from tq_hw.compiler.lower.legalize import Legalizer, lowers, publish
+from tq_hw.compiler.lower.reduce import grouped_value
+from tq_hw.compiler.lower.spread import spread
+from tq_hw.compiler.programs.packed_division import quotient_program, quotient_table, root_program, root_table
+from tq_hw.compiler.programs.packed_float import codes_program, product_program, reduce_program, sum_program
+from tq_hw.compiler.programs.words import Uop, rescale
+from tq_hw.model.graph import Operator
+from tq_hw.sim.golden.reduce import axes
+from tq_hw.sim.golden.registry import bool_option, int_option
+
+__all__: list[str] = []
+
+_PACKED = TYPE_CODES["int32"]
+
+
+def _program(op: Operator) -> tuple[list[Uop], IntArray | None]:
+    """Return micro-operations and table of an operator of two inputs."""
+    relu = bool_option(op, "relu")
+    if op.op == "PACKED_DIV":
+        return quotient_program(), quotient_table()
+    if op.op == "PACKED_MUL":
+        return product_program(relu=relu), None
+    return sum_program(difference=op.op == "PACKED_SUB", relu=relu), None
+
+
+@lowers("PACKED_ADD", "PACKED_SUB", "PACKED_MUL", "PACKED_DIV")
+def lower_packed_binary(state: Legalizer, op: Operator) -> None:
+    """One operation of two numbers each."""
+    uops, table = _program(op)
+    output = state.subgraph.tensors[op.outputs[0]]
+    state.layers.append(Flat(op.index, op.op, (spread(state, op, 0), spread(state, op, 1)), state.output(op),
+                             element_count(output.shape), (_PACKED, _PACKED), _PACKED, tuple(uops),
+                             tables=(table, None)))
+
+
+@lowers("PACKED_SQRT", "PACKED_RSQRT")
+def lower_packed_root(state: Legalizer, op: Operator) -> None:
+    """One root each."""
+    uops = root_program(reciprocal=op.op == "PACKED_RSQRT")
+    output = state.subgraph.tensors[op.outputs[0]]
+    state.layers.append(Flat(op.index, op.op, (state.input(op, 0),), state.output(op), element_count(output.shape),
+                             (_PACKED,), _PACKED, tuple(uops), tables=(root_table(), None)))
+
+
+@lowers("PACKED_SUM")
+def lower_packed_sum(state: Legalizer, op: Operator) -> None:
+    """One addition after the other, to results next to each other."""
+    tensor, name = state.tensor(op, 0), state.subgraph.tensors[op.outputs[0]].name
+    # A step takes as long for few as for a register of lanes.
+    value, (outer, count, inner) = grouped_value(state, op, axes(state.constant(op, 1), len(tensor.shape)), images=1)
+    before, body, after = reduce_program()
+    raw = Value(name, op.outputs[0], (1, 1, 1, 4 * outer * inner))
+    state.layers.append(Flat(op.index, op.op, (value,), raw, inner, (_PACKED,), _PACKED, before, body, after, count,
+                             images=outer))
+    publish(state, op, raw)
+
+
+@lowers("PACKED_CODES")
+def lower_packed_codes(state: Legalizer, op: Operator) -> None:
+    """QUANTIZE of packed numbers."""
+    output = state.subgraph.tensors[op.outputs[0]]
+    uops = codes_program(int_option(op, "left"), rescale(int_option(op, "multiplier"), int_option(op, "shift")),
+                         output.zero_point)
+    tables = (state.constant(op, 1).astype(np.int64), state.constant(op, 2).astype(np.int64))
+    state.layers.append(Flat(op.index, op.op, (state.input(op, 0),), state.output(op), element_count(output.shape),
+                             (_PACKED,), TYPE_CODES["int8"], tuple(uops), tables=tables))

@@ -1,0 +1,114 @@
+"""Programs for quotients and reciprocal square roots of float32 numbers packed as `sim/golden/packed_float.py` says.
+
+A table has the first eight bits of a reciprocal, or of that of a root; two steps of Newton's method make 28 of them,
+and integers that are exact at 32 bits, as remainders are, say whether the result is one too large or too small.
+"""
+
+import numpy as np
+
+from tq_hw.compiler.programs.packed_float import fraction, rounded, sticky
+from tq_hw.compiler.programs.words import (
+    OUT,
+    STREAM_A,
+    STREAM_B,
+    Uop,
+    immediate,
+    immediate_a,
+    low,
+    reg_a,
+    reg_b,
+    shifted,
+    to,
+)
+from tq_hw.isa.uop import Alu, Multiply, Rounding
+from tq_hw.sim.golden.arith import IntArray
+from tq_hw.sim.golden.packed_float import EXPONENT, EXPONENT_BITS, FRACTION_BITS
+
+__all__ = ["quotient_program", "quotient_table", "root_program", "root_table"]
+
+_EXPONENT = (1 << EXPONENT_BITS) - 1
+_HIDDEN = 1 << FRACTION_BITS - 1
+_HIGH: Uop = {"multiply": Multiply.HIGH_B}
+#: The first bits of a fraction that a table knows, and those of a quotient.
+_INDEX_BITS, _QUOTIENT_BITS = 8, 26
+#: Bits after the point of a reciprocal.
+_POINT = 29
+
+
+def quotient_table() -> IntArray:
+    """Return 1 / d of each first byte of d, which is in 0.5 to 1, behind its leading bit; 29 bits after the point."""
+    middles = 0.5 + (np.arange(1 << _INDEX_BITS) + 0.5) / (2 << _INDEX_BITS)
+    return np.round(np.ldexp(1 / middles, _POINT)).astype(np.int64)
+
+
+def root_table() -> IntArray:
+    """Return 1 / sqrt(v) of each first byte of v, which is in 0.25 to 1; 29 bits after the point."""
+    middles = (np.maximum(np.arange(1 << _INDEX_BITS), 1 << _INDEX_BITS - 2) + 0.5) / (1 << _INDEX_BITS)
+    return np.round(np.ldexp(1 / np.sqrt(middles), _POINT)).astype(np.int64)
+
+
+def quotient_program() -> list[Uop]:
+    """Divide packed stream A by stream B, whose numbers are positive, with the table of reciprocals."""
+    scale = FRACTION_BITS + 7 - 2
+    step = [to(4, reg_a(1), reg_b(0), _HIGH), to(4, immediate_a(1 << _POINT), reg_b(4), alu=Alu.SUB),
+            to(4, reg_a(4), reg_b(0), shifted(31 - _POINT), _HIGH), to(0, reg_a(0), reg_b(4), alu=Alu.ADD)]
+    return [
+        to(2, STREAM_A, immediate(_EXPONENT), alu=Alu.AND, zero_point=-_QUOTIENT_BITS - EXPONENT + 6),
+        to(1, immediate_a(_EXPONENT), STREAM_B, alu=Alu.AND), to(2, reg_a(2), reg_b(1), alu=Alu.SUB),
+        # r1: the divisor, 128 times as large; r3: the dividend alike; r0: the reciprocal
+        to(1, immediate_a(~_EXPONENT), STREAM_B, shifted(-1, Rounding.FLOOR), alu=Alu.AND),
+        to(1, reg_a(1), immediate(_HIDDEN << 7), alu=Alu.ADD), *fraction(3, 6, STREAM_A, 0),
+        to(0, reg_a(1), immediate(30 - _INDEX_BITS), alu=Alu.SAR), to(0, reg_a(0), a_table=1), *step * 2,
+        # r5: the quotient, one more or less; r6: what is left of the dividend
+        to(5, reg_a(3), reg_b(0), shifted(_QUOTIENT_BITS - scale, Rounding.FLOOR), _HIGH),
+        to(1, reg_a(1), immediate(7), alu=Alu.SAR), to(4, reg_a(3), immediate(_QUOTIENT_BITS - 7), alu=Alu.SHL),
+        to(6, reg_a(5), reg_b(1), low()), to(6, reg_a(4), reg_b(6), alu=Alu.SUB),
+        to(7, reg_a(6), immediate(31), alu=Alu.SAR), to(5, reg_a(5), reg_b(7), alu=Alu.ADD),
+        to(7, reg_a(7), reg_b(1), alu=Alu.AND), to(6, reg_a(6), reg_b(7), alu=Alu.ADD),
+        to(7, reg_a(1), reg_b(6), alu=Alu.LESS_EQUAL), to(5, reg_a(5), reg_b(7), alu=Alu.ADD),
+        to(7, reg_a(7), reg_b(1), low()), to(6, reg_a(6), reg_b(7), alu=Alu.SUB),
+        *sticky(5, 6, 4), *rounded(is_small=True)[:-1], rounded(is_small=True)[-1] | OUT]
+
+
+def root_program(*, reciprocal: bool) -> list[Uop]:
+    """Square roots of packed stream A, or their reciprocals, each rounded once.
+
+    Its numbers are positive; without `reciprocal` they may be 0. Neither has ties: s + 0.5 is no root of an integer,
+    and 2^48 has no odd divisor.
+    """
+    step = [to(4, reg_a(1), reg_b(1), _HIGH), to(4, reg_a(4), reg_b(3), shifted(1), _HIGH),
+            to(4, immediate_a(1 << 28), reg_b(4), alu=Alu.SUB), to(4, reg_a(4), reg_b(1), shifted(2), _HIGH),
+            to(1, reg_a(1), reg_b(4), alu=Alu.ADD)]
+    uops = [
+        # r0: whether the exponent is odd; r2: half the even one above; r3: the number in 0.25 to 1, times 2^31
+        to(2, STREAM_A, immediate(_EXPONENT), alu=Alu.AND), to(0, reg_a(2), immediate(1), alu=Alu.AND),
+        to(2, reg_a(2), reg_b(0), shifted(-1, Rounding.FLOOR), alu=Alu.ADD),
+        to(3, STREAM_A, immediate(~_EXPONENT), shifted(-1, Rounding.FLOOR), alu=Alu.AND),
+        to(3, reg_a(3), immediate(_HIDDEN << 7), alu=Alu.ADD), to(3, reg_a(3), reg_b(0), alu=Alu.SAR),
+        to(1, reg_a(3), immediate(31 - _INDEX_BITS), alu=Alu.SAR), to(1, reg_a(1), a_table=1), *step * 2,
+        # r5: the root, one more or less; r6: what the number is above its square
+        to(5, reg_a(3), reg_b(1), shifted(FRACTION_BITS - _POINT, Rounding.FLOOR), _HIGH),
+        to(6, reg_a(5), reg_b(5), low()), to(4, reg_a(3), immediate(2 * FRACTION_BITS - 31), alu=Alu.SHL),
+        to(6, reg_a(4), reg_b(6), alu=Alu.SUB),
+        to(7, reg_a(5), reg_b(6), alu=Alu.LESS), to(6, reg_a(6), reg_b(5), alu=Alu.ADD),
+        to(6, reg_a(6), immediate(0), alu=Alu.LESS_EQUAL), to(5, reg_a(5), reg_b(7), alu=Alu.ADD),
+        to(5, reg_a(5), reg_b(6), alu=Alu.SUB)]
+    half = EXPONENT // 2 - FRACTION_BITS // 2
+    if not reciprocal:
+        return [*uops, to(5, reg_a(5), immediate(-_HIDDEN), shifted(EXPONENT_BITS), alu=Alu.ADD),
+                to(5, reg_a(5), reg_b(2), alu=Alu.ADD, zero_point=half - EXPONENT),
+                # The root of 0 is 0.
+                to(4, STREAM_A, immediate(0), alu=Alu.NOT_EQUAL), {**reg_a(5), **reg_b(4), **low(), **OUT}]
+    return [
+        *uops,
+        # r1: 2^47 / r5, one more or less; r6: twice what 2^47 is above their product
+        to(1, reg_a(1), immediate(0), shifted(FRACTION_BITS - 1 - _POINT)),
+        to(6, reg_a(1), reg_b(5), low()), to(6, immediate_a(0), reg_b(6), shifted(1), alu=Alu.SUB),
+        to(7, reg_a(5), reg_b(6), alu=Alu.LESS), to(6, reg_a(6), reg_b(5), alu=Alu.ADD),
+        to(6, reg_a(6), immediate(0), alu=Alu.LESS), to(1, reg_a(1), reg_b(7), alu=Alu.ADD),
+        to(1, reg_a(1), reg_b(6), alu=Alu.SUB),
+        # 1 / 2^23 has one bit more.
+        to(7, reg_a(1), immediate(2 * _HIDDEN), alu=Alu.EQUAL), to(1, reg_a(1), reg_b(7), alu=Alu.SAR),
+        to(7, reg_a(7), reg_b(2), alu=Alu.SUB),
+        to(1, reg_a(1), immediate(-_HIDDEN), shifted(EXPONENT_BITS), alu=Alu.ADD),
+        {**reg_a(1), **reg_b(7), "alu": Alu.ADD, "zero_point": 1 - 2 * FRACTION_BITS - half - EXPONENT, **OUT}]

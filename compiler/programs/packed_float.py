@@ -1,0 +1,167 @@
+"""Programs for float32 numbers packed as `sim/golden/packed_float.py` says: sums, products, codes.
+
+A fraction is used 128 times as large, 32 times where two are added: it ends below the top of a register.
+"""
+
+from tq_hw.compiler.programs.words import (
+    OUT,
+    STREAM_A,
+    STREAM_B,
+    Uop,
+    immediate,
+    immediate_a,
+    low,
+    reg_a,
+    reg_b,
+    set_to,
+    shifted,
+    to,
+)
+from tq_hw.isa.uop import Alu, Multiply, Rounding, ShiftSource
+from tq_hw.sim.golden.arith import INT32_MAX
+from tq_hw.sim.golden.packed_float import EXPONENT, EXPONENT_BITS, FRACTION_BITS
+from tq_hw.sim.golden.soft_float import BIAS, FINE_BITS
+
+__all__ = ["codes_program", "fraction", "product_program", "reduce_program", "rounded", "sticky",
+           "sum_program"]
+
+_EXPONENT = (1 << EXPONENT_BITS) - 1
+#: The register of a sum of many.
+_TOTAL = 7
+#: Exponent of the last bit of the smallest numbers.
+_LEAST = -149
+_MORE = 6
+
+
+def fraction(register: int, free: int, a: Uop, right: int) -> list[Uop]:
+    """Bring operand a's fraction, 128 times as large and shifted right, into a register; another one is used."""
+    return [
+        # The bit below the sign is the sign's opposite, and 0 has none.
+        to(free, a, immediate(31), shifted(-1 - right), alu=Alu.SHL_SATURATE),
+        to(register, a, immediate(~_EXPONENT), shifted(-1 - right, Rounding.FLOOR), alu=Alu.AND),
+        to(register, reg_a(register), reg_b(free), alu=Alu.ADD)]
+
+
+def sticky(register: int, lost: int, free: int) -> list[Uop]:
+    """Make a register odd if it is even and something positive is lost."""
+    return [
+        to(lost, immediate_a(0), reg_b(lost), alu=Alu.LESS), to(free, reg_a(register), immediate(1), alu=Alu.AND),
+        to(lost, reg_a(free), reg_b(lost), alu=Alu.LESS), to(register, reg_a(register), reg_b(lost), alu=Alu.ADD)]
+
+
+def _leading(register: int, source: int) -> list[Uop]:
+    """Leading bits of a register that are equal to its sign, in another one."""
+    return [to(register, immediate_a(-1), reg_b(source), alu=Alu.SUB),
+            to(register, reg_a(register), reg_b(source), alu=Alu.MAX),
+            to(register, reg_a(register), alu=Alu.CLZ)]
+
+
+def rounded(*, is_small: bool) -> list[Uop]:
+    """Round r5, 64 times a fraction of exponent r2, to 24 bits, halves to even, and pack it.
+
+    With `is_small` it may have bits below those of the smallest numbers. The last one has no destination.
+    """
+    # What is below the last bit of the smallest numbers goes, too.
+    small = [to(6, immediate_a(_LEAST - EXPONENT + _MORE), reg_b(2), alu=Alu.SUB),
+             to(4, reg_a(4), reg_b(6), alu=Alu.MAX), to(4, reg_a(4), immediate(31), alu=Alu.MIN)]
+    return [
+        # r4: bits too many; sum - min(r4, 1) + the last bit that stays, rounded half up
+        *_leading(3, 5),
+        to(4, immediate_a(32 - FRACTION_BITS), reg_b(3), alu=Alu.SUB), to(4, reg_a(4), immediate(0), alu=Alu.MAX),
+        *(small if is_small else ()),
+        to(6, reg_a(4), immediate(1), alu=Alu.MIN),
+        to(7, reg_a(5), reg_b(4), alu=Alu.SAR), to(7, reg_a(7), reg_b(6), alu=Alu.AND),
+        to(7, reg_a(7), reg_b(6), alu=Alu.SUB), to(5, reg_a(5), reg_b(7), alu=Alu.ADD),
+        to(5, reg_a(5), reg_b(4), shift_source=ShiftSource.SHIFT_B, rounding=Rounding.HALF_UP),
+        to(5, reg_a(5), reg_b(4), alu=Alu.SHL),
+        # To the top, and the exponent less by as much; 0 has exponent 0.
+        *_leading(3, 5), to(3, reg_a(3), immediate(-1), alu=Alu.ADD),
+        to(4, reg_a(5), immediate(0), shifted(9), alu=Alu.EQUAL),
+        to(5, reg_a(5), reg_b(3), alu=Alu.SHL),
+        to(2, reg_a(2), reg_b(3), alu=Alu.SUB), to(2, reg_a(2), reg_b(4), alu=Alu.SUB),
+        to(2, reg_a(2), immediate(-1), alu=Alu.MAX),
+        to(4, reg_a(5), immediate(31), shifted(-1), alu=Alu.SHL_SATURATE),
+        to(5, reg_a(5), reg_b(4), shifted(1), alu=Alu.SUB),
+        {**reg_a(5), **reg_b(2), "alu": Alu.ADD, "zero_point": 1}]
+
+
+def _given(uops: list[Uop], *, relu: bool) -> list[Uop]:
+    """Give what the last one makes, or 0 where it is negative."""
+    *before, last = uops
+    if not relu:
+        return [*before, last | OUT]
+    return [*before, to(5, last), {**reg_a(5), **immediate(0), "alu": Alu.MAX, **OUT}]
+
+
+def _sum(a: Uop, b: Uop, *, difference: bool = False) -> list[Uop]:
+    """Add operands, or take b away, b from a register other than 2 to 6; it is read before r7 is written.
+
+    Both numbers are brought to the larger exponent; what one of them loses there is kept in the sum's last bit, as an
+    odd number, and rounded.
+    """
+    return [
+        # r2: the larger exponent; r0, r1: bits by which a and b are shifted; r3, r4: their fractions
+        *fraction(4, 6, b, 2),
+        to(1, b, immediate(_EXPONENT), alu=Alu.AND), to(0, a, immediate(_EXPONENT), alu=Alu.AND),
+        to(2, reg_a(0), reg_b(1), alu=Alu.MAX),
+        to(0, reg_a(2), reg_b(0), alu=Alu.SUB), to(0, reg_a(0), immediate(31), alu=Alu.MIN),
+        to(1, reg_a(2), reg_b(1), alu=Alu.SUB), to(1, reg_a(1), immediate(31), alu=Alu.MIN),
+        to(2, reg_a(2), immediate(1), alu=Alu.ADD),
+        *fraction(3, 6, a, 2),
+        *([to(4, immediate_a(0), reg_b(4), alu=Alu.SUB)] if difference else ()),
+        # r5: the sum; r3: what both have lost
+        to(5, reg_a(3), reg_b(0), alu=Alu.SAR),
+        to(6, reg_a(5), reg_b(0), alu=Alu.SHL), to(3, reg_a(3), reg_b(6), alu=Alu.SUB),
+        to(6, reg_a(4), reg_b(1), alu=Alu.SAR), to(5, reg_a(5), reg_b(6), alu=Alu.ADD),
+        to(6, reg_a(6), reg_b(1), alu=Alu.SHL), to(4, reg_a(4), reg_b(6), alu=Alu.SUB),
+        to(3, reg_a(3), reg_b(4), alu=Alu.ADD),
+        *sticky(5, 3, 4), *rounded(is_small=False)]
+
+
+def sum_program(*, difference: bool, relu: bool) -> list[Uop]:
+    """Add packed streams A and B, or take B away from A."""
+    copied = to(1, immediate_a(0), STREAM_B, alu=Alu.ADD)
+    return [copied, *_given(_sum(STREAM_A, reg_a(1), difference=difference), relu=relu)]
+
+
+def reduce_program() -> tuple[tuple[Uop, ...], tuple[Uop, ...], tuple[Uop, ...]]:
+    """Add all of stream A, one after the other, to 0: what is done before, for each, and after."""
+    *uops, last = _sum(STREAM_A, reg_a(_TOTAL))
+    return (set_to(_TOTAL, 0),), (*uops, to(_TOTAL, last)), ({**reg_a(_TOTAL), **OUT},)
+
+
+def product_program(*, relu: bool) -> list[Uop]:
+    """Multiply packed streams A and B: the product's 48 bits are cut to 30, and odd where any bit is lost."""
+    return [
+        to(0, immediate_a(0), STREAM_B, alu=Alu.ADD),
+        to(2, STREAM_A, immediate(_EXPONENT), alu=Alu.AND, zero_point=EXPONENT + 2 * FRACTION_BITS - 2 * 15 + _MORE),
+        to(1, reg_a(0), immediate(_EXPONENT), alu=Alu.AND), to(2, reg_a(2), reg_b(1), alu=Alu.ADD),
+        *fraction(3, 6, STREAM_A, 0), *fraction(4, 6, reg_a(0), 1),
+        to(5, reg_a(3), reg_b(4), multiply=Multiply.HIGH_B, truncate=1),
+        to(4, reg_a(3), reg_b(4), low()), to(4, reg_a(4), immediate(INT32_MAX), alu=Alu.AND),
+        *sticky(5, 4, 6), *_given(rounded(is_small=True), relu=relu)]
+
+
+def _fixed(register: int, left: int) -> list[Uop]:
+    """The fraction in r6 in fixed point: shifted by the exponent in r0 and `left`, saturated or cut off."""
+    return [
+        to(1, reg_a(0), immediate(left), alu=Alu.ADD),
+        to(2, reg_a(1), immediate(0), alu=Alu.MAX), to(2, reg_a(2), immediate(31), alu=Alu.MIN),
+        to(3, reg_a(6), reg_b(2), alu=Alu.SHL_SATURATE),
+        to(1, immediate_a(0), reg_b(1), alu=Alu.SUB),
+        to(1, reg_a(1), immediate(0), alu=Alu.MAX), to(1, reg_a(1), immediate(31), alu=Alu.MIN),
+        to(register, reg_a(3), reg_b(1), alu=Alu.SAR)]
+
+
+def codes_program(left: int, scaled: Uop, zero_point: int) -> list[Uop]:
+    """Codes of stream A's numbers: about what they are `scaled` to, one less below the number at which a code begins.
+
+    Table 1 has these numbers in units whose fractions are shifted by `left`, table 2 those near 0 in finer ones.
+    """
+    return [
+        to(0, STREAM_A, immediate(_EXPONENT), alu=Alu.AND), *fraction(6, 5, STREAM_A, 0),
+        *_fixed(4, left), *_fixed(5, left + FINE_BITS),
+        to(3, reg_a(4), immediate(INT32_MAX - BIAS), alu=Alu.MIN), to(3, reg_a(3), immediate(BIAS), alu=Alu.ADD),
+        to(3, reg_a(3), scaled, zero_point=zero_point, clamp=1, act_min=-128, act_max=127),
+        to(4, reg_a(4), reg_b(3), alu=Alu.LESS, b_table=1), to(5, reg_a(5), reg_b(3), alu=Alu.LESS, b_table=2),
+        to(3, reg_a(3), reg_b(4), alu=Alu.SUB), {**reg_a(3), **reg_b(5), "alu": Alu.SUB, **OUT}]

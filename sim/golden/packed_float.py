@@ -1,0 +1,85 @@
+"""PACKED_*: all float32 numbers in int32, added, multiplied, divided, and quantized.
+
+They are the compiler's own, for float32 operators between DEQUANTIZE and QUANTIZE that no table stands for.
+A packed number has sign and 23 bits of its fraction above, a biased exponent of 1..255 below. The fraction has 25 bits
+in two's complement, in 2^23..2^24 - 1 or -2^24..-2^23 - 1: the second one is not the first, and is left out. The value
+is `fraction * 2^(exponent + EXPONENT)`; zero is 0. So all float32 numbers below 2^104 are there, those with fewer bits
+than 24 among them.
+"""
+
+import numpy as np
+
+from tq_hw.model.graph import Operator, Subgraph
+from tq_hw.sim.golden.arith import IntArray
+from tq_hw.sim.golden.libm import Float32
+from tq_hw.sim.golden.quantize import quantized
+from tq_hw.sim.golden.reduce import axes, sum_in_order
+from tq_hw.sim.golden.registry import Array, Inputs, bool_option, kernel, output_tensor, require, value
+
+__all__ = ["EXPONENT", "EXPONENT_BITS", "FRACTION_BITS", "LIMIT", "packed", "unpacked"]
+
+EXPONENT_BITS, FRACTION_BITS = 8, 24
+#: Two less than the exponent of the last bit of the smallest float32 number.
+EXPONENT = -174
+#: Numbers are less than this.
+LIMIT = 2.0**104
+
+
+def packed(values: Float32) -> IntArray:
+    """Return packed numbers, int32, of float32 numbers of less than `LIMIT` in magnitude."""
+    fraction, power = np.frexp(values.astype(np.float64))
+    # A negative power of two has the fraction -2^24.
+    is_power = fraction == -0.5
+    whole = np.ldexp(np.where(is_power, -1.0, fraction), FRACTION_BITS).astype(np.int64)
+    exponent = power - is_power - FRACTION_BITS - EXPONENT
+    words = (whole - np.where(whole < 0, -1, 1) * (1 << FRACTION_BITS - 1) << EXPONENT_BITS) + exponent
+    return np.where(values == 0, 0, words).astype(np.int32)
+
+
+def unpacked(words: IntArray) -> Float32:
+    """Return the float32 numbers of packed ones."""
+    wide = words.astype(np.int64)
+    fraction = (wide >> EXPONENT_BITS) + np.sign(wide) * (1 << FRACTION_BITS - 1)
+    powers = (wide & (1 << EXPONENT_BITS) - 1) + EXPONENT
+    numbers: Float32 = np.ldexp(fraction.astype(np.float64), powers).astype(np.float32)
+    return numbers
+
+
+def _numbers(inputs: Inputs, position: int) -> Float32:
+    return unpacked(value(inputs, position))
+
+
+def _positive(values: Float32, *, or_zero: bool = False) -> Float32:
+    require(bool((values >= 0 if or_zero else values > 0).all()), "its numbers must be positive")
+    return values
+
+
+_BINARY = {"PACKED_ADD": np.add, "PACKED_SUB": np.subtract, "PACKED_MUL": np.multiply, "PACKED_DIV": np.divide}
+
+
+@kernel("PACKED_ADD", "PACKED_SUB", "PACKED_MUL", "PACKED_DIV")
+def packed_binary(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
+    """Packed numbers that broadcast; RELU as an option. Raises `ModelError` for a divisor that is not positive."""
+    x, y = _numbers(inputs, 0), _numbers(inputs, 1)
+    made = np.asarray(_BINARY[op.op](x, _positive(y) if op.op == "PACKED_DIV" else y), np.float32)
+    return [packed(np.maximum(made, np.float32(0)) if bool_option(op, "relu") else made)]
+
+
+@kernel("PACKED_SQRT", "PACKED_RSQRT")
+def packed_root(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
+    """Square roots, or 1 divided by them. Raises `ModelError` for what is not positive; SQRT has 0, too."""
+    roots = np.sqrt(_positive(_numbers(inputs, 0), or_zero=op.op == "PACKED_SQRT"))
+    return [packed(np.asarray(roots if op.op == "PACKED_SQRT" else np.float32(1) / roots, np.float32))]
+
+
+@kernel("PACKED_SUM")
+def packed_sum(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
+    """SUM of packed numbers over the axes of input 1."""
+    x = _numbers(inputs, 0)
+    return [packed(sum_in_order(x, axes(value(inputs, 1), x.ndim), keep_dims=bool_option(op, "keep_dims")))]
+
+
+@kernel("PACKED_CODES")
+def packed_codes(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
+    """QUANTIZE of packed numbers to int8."""
+    return [quantized(_numbers(inputs, 0), output_tensor(op, subgraph))]

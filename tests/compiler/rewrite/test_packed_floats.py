@@ -1,0 +1,190 @@
+"""LayerNorm, GroupNorm and what else PyTorch's exports leave in float32: every operator as LiteRT rounds it."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from tq_hw.compiler import compile_model
+from tq_hw.compiler.rewrite.library import LIBRARY
+from tq_hw.compiler.rewrite.packed_floats import check_packed, packed_floats
+from tq_hw.compiler.rewrite.rewrite import Subject, rewrite
+from tq_hw.isa.config import load_config
+from tq_hw.model.errors import UnsupportedError
+from tq_hw.model.graph import Model
+from tq_hw.model.samples.build import ModelBuilder
+from tq_hw.model.tflite.reader import parse_model
+from tq_hw.sim.executor import execute
+from tq_hw.sim.golden.run import run
+from tq_hw.sim.oracles import Oracle
+from tq_hw.sim.rtl.simulate import simulate
+
+
+def number(b: ModelBuilder, value: object) -> int:
+    return b.constant(np.array(value, np.int32))
+
+
+def real(b: ModelBuilder, shape: tuple[int, ...], scale: float = 0.0313, point: int = -9) -> int:
+    return b.add("DEQUANTIZE", [b.input(shape, scale=scale, zero_point=point)])
+
+
+def floats(b: ModelBuilder, *values: float) -> int:
+    return b.constant(np.array(values, np.float32))
+
+
+def codes(b: ModelBuilder, x: int, scale: float = 0.0247, point: int = 3) -> int:
+    return b.add("QUANTIZE", [x], scale=scale, zero_point=point)
+
+
+def layer_norm(b: ModelBuilder, x: int, shape: tuple[int, int, int]) -> int:
+    """As litert-torch lowers nn.LayerNorm over the last axis."""
+    _, rows, _ = shape
+    axes, view = number(b, [0, 2]), number(b, [1, rows, 1])
+    mean = b.add("MEAN", [x, axes], shape=(rows,))
+    apart = b.add("SQUARED_DIFFERENCE", [x, b.add("RESHAPE", [mean, view], shape=(1, rows, 1))])
+    variance = b.add("ADD", [b.add("MEAN", [apart, axes], shape=(rows,)), floats(b, 1e-5)])
+    root = b.add("RSQRT", [variance])
+    shift = b.add("SUB", [floats(b, 0), b.add("MUL", [root, mean])])
+    scaled = b.add("MUL", [x, b.add("RESHAPE", [root, view], shape=(1, rows, 1))])
+    return b.add("ADD", [scaled, b.add("RESHAPE", [shift, view], shape=(1, rows, 1))])
+
+
+def affine(b: ModelBuilder) -> int:
+    """With weight and bias, after a residual sum that both branches read."""
+    shape = (1, 5, 24)
+    rng = np.random.default_rng(3)
+    x = b.add("ADD", [real(b, shape), real(b, shape, 0.0719, 100)])
+    made = b.add("MUL", [layer_norm(b, x, shape), floats(b, *rng.normal(1, 0.3, 24))])
+    made = b.add("ADD", [made, floats(b, *rng.normal(0, 0.3, 24))])
+    return codes(b, b.add("ADD", [x, made]), 0.11)
+
+
+def twice(b: ModelBuilder) -> int:
+    """As nn.TransformerEncoderLayer has it: the sum after the first one stays in float32."""
+    shape = (1, 6, 10)
+    first = layer_norm(b, b.add("ADD", [real(b, shape), real(b, shape, 0.0007, -22)]), shape)
+    second = layer_norm(b, b.add("ADD", [first, real(b, shape, 0.0053, 5)]), shape)
+    return codes(b, b.add("MEAN", [second, number(b, [1])], shape=(1, 10)), 0.011)
+
+
+def group_norm(b: ModelBuilder) -> int:
+    """As nn.GroupNorm: means over groups of channels, RELU after it."""
+    shape, groups, view = (1, 6, 4, 5), (1, 3, 2, 20), [1, 6, 1, 1]
+    source = b.input(shape, scale=0.0178, zero_point=1)
+    x = b.add("DEQUANTIZE", [source])
+    grouped = b.add("DEQUANTIZE", [b.add("RESHAPE", [source, number(b, groups)], shape=groups)])
+    mean = b.add("MEAN", [grouped, number(b, [2, 3])], shape=(1, 3, 1, 1), options={"keep_dims": True})
+    apart = b.add("SUB", [grouped, mean])
+    variance = b.add("MEAN", [b.add("MUL", [apart, apart]), number(b, [2, 3])], shape=(1, 3))
+    variance = b.add("RESHAPE", [b.add("ADD", [variance, floats(b, 1e-5)]), number(b, [1, 3, 1, 1])],
+                     shape=(1, 3, 1, 1))
+    root = b.add("RSQRT", [variance])
+    shift = b.add("MUL", [b.add("MUL", [mean, floats(b, -1)]), root])
+    wide = []
+    for each in (root, shift):
+        spread = b.add("BROADCAST_TO", [each, number(b, [1, 3, 2, 1])], shape=(1, 3, 2, 1))
+        wide.append(b.add("RESHAPE", [spread, number(b, view)], shape=tuple(view)))
+    made = b.add("ADD", [b.add("MUL", [x, wide[0]]), wide[1]], options={"fused_activation_function": "RELU"})
+    return codes(b, made, 0.0163, -128)
+
+
+def unit_length(b: ModelBuilder) -> int:
+    """Divided by a root that may be 0, but for what is added."""
+    x = b.add("ADD", [real(b, (3, 9)), real(b, (3, 9), 0.002, 7)])
+    total = b.add("SUM", [b.add("SQUARE", [x]), number(b, [1])], shape=(3, 1), options={"keep_dims": True})
+    return codes(b, b.add("DIV", [x, b.add("ADD", [b.add("SQRT", [total]), floats(b, 1e-3)])]), 0.009)
+
+
+def moves(b: ModelBuilder) -> int:
+    """Moves of numbers, zeros around them, RELU of its own, differences of sums."""
+    x = b.add("SUB", [real(b, (2, 3, 4)), b.add("ADD", [real(b, (2, 3, 4), 0.07), real(b, (2, 3, 4), 0.5)])])
+    x = b.add("RELU", [b.add("TRANSPOSE", [x, number(b, [2, 0, 1])], shape=(4, 2, 3))])
+    x = b.add("PAD", [x, number(b, [[0, 0], [1, 0], [0, 2]])], shape=(4, 3, 5))
+    y = b.add("SLICE", [x, number(b, [1, 0, 0]), number(b, [2, 3, 5])], shape=(2, 3, 5))
+    return codes(b, b.add("CONCATENATION", [y, b.add("MUL", [y, y])], shape=(2, 3, 10), options={"axis": 2}), 0.31)
+
+
+BUILDERS = (affine, twice, group_norm, unit_length, moves)
+
+
+def corners(model: Model, seed: int) -> list[np.ndarray]:
+    """Random codes; rows of one code, and of the two ends."""
+    rng, inputs = np.random.default_rng(seed), []
+    for index in model.main.inputs:
+        x = rng.integers(-128, 128, model.main.tensors[index].shape).astype(np.int8)
+        x[..., :1, :] = rng.integers(-128, 128)
+        x[..., -1, :] = rng.choice(np.array([-128, 127]), x[..., -1, :].shape)
+        inputs.append(x)
+    return inputs
+
+
+def hold(litert: Oracle, data: bytes, *configs: str, sets: int = 3) -> None:
+    model = parse_model(data, "norm")
+    programs = [compile_model(model, load_config(config)).program for config in configs]
+    replaced = Model(model.name, (packed_floats(rewrite(model.main, LIBRARY)),))
+    for seed in range(sets):
+        inputs = corners(model, seed)
+        expected = litert.run(data, inputs)[0]
+        for outputs in (*(run(each, inputs).outputs for each in (model, replaced)),
+                        *(execute(program, inputs).outputs for program in programs)):
+            np.testing.assert_array_equal(outputs[0], expected, strict=True)
+
+
+def built(builder: Callable[[ModelBuilder], int]) -> bytes:
+    b = ModelBuilder(builder.__name__)
+    return b.build(builder(b))
+
+
+@pytest.mark.parametrize("builder", BUILDERS, ids=lambda each: each.__name__)
+def test_equals_the_engine(litert: Oracle, builder: Callable[[ModelBuilder], int]) -> None:
+    data = built(builder)
+    names = {op.op for op in packed_floats(rewrite(parse_model(data, "norm").main, LIBRARY)).operators}
+    assert not names & {"DEQUANTIZE", "QUANTIZE", "MEAN", "RSQRT"}
+    assert "PACKED_CODES" in names
+    hold(litert, data, "n8")
+
+
+@pytest.mark.parametrize("config", ["tiny", "serial"])
+def test_small_machines(litert: Oracle, config: str) -> None:
+    hold(litert, built(unit_length), config, sets=1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scale", [1e-7, 1e-3, 0.7, 300.0])
+@pytest.mark.parametrize("size", [1, 2, 3, 100])
+def test_scales(litert: Oracle, scale: float, size: int) -> None:
+    """From where the 1e-5 is all to where it is nothing."""
+    b = ModelBuilder("scales")
+    x = b.add("ADD", [real(b, (1, 7, size), scale), real(b, (1, 7, size), scale / 3, 1)])
+    hold(litert, b.build(codes(b, layer_norm(b, x, (1, 7, size)))), "n8", sets=8)
+
+
+def test_in_rtl() -> None:
+    b = ModelBuilder("rtl")
+    shape = (1, 3, 5)
+    model = parse_model(b.build(codes(b, layer_norm(b, real(b, shape), shape))), "rtl")
+    program = compile_model(model, load_config("tiny")).program
+    inputs = corners(model, 0)
+    np.testing.assert_array_equal(simulate(program, inputs).outputs[0], execute(program, inputs).outputs[0])
+
+
+@pytest.mark.parametrize(("end", "reason"), [
+    (lambda b, x: b.add("RSQRT", [b.add("MUL", [x, x])]), "tensor 5 ('t5') may be 0 or negative"),
+    (lambda b, x: b.add("SQRT", [x]), "tensor 4 ('t4') may be negative"),
+    (lambda b, x: b.add("DIV", [x, x]), "operator 3 (DIV) divides by tensor 4 ('t4'), which may be 0 or negative"),
+    (lambda b, x: b.add("DIV", [x, floats(b, 3)], options={"fused_activation_function": "RELU"}),
+     "operator 3 (DIV) has RELU; packed numbers have none after DIV"),
+    (lambda b, x: b.add("TANH", [x]), "operator 3 (TANH) of float32 is not computed"),
+    (lambda b, x: b.add("ADD", [x, x], options={"fused_activation_function": "RELU6"}),
+     "operator 3 (ADD) has RELU6; packed numbers have RELU"),
+    (lambda b, x: b.add("MUL", [x, floats(b, 1e30)]), "tensor 6 ('t6') may be 2^31 times the scale of tensor 7 ('t7')"),
+    (lambda b, x: b.add("MUL", [x, floats(b, 1e31)]), "tensor 6 ('t6') may be 1.11e+32, more than packed numbers are"),
+], ids=["rsqrt of 0", "sqrt", "quotient", "relu", "tanh", "relu6", "code", "large"])
+def test_what_is_not_packed(end: Callable[[ModelBuilder, int], int], reason: str) -> None:
+    b = ModelBuilder("not")
+    x = b.add("ADD", [real(b, (2, 3)), real(b, (2, 3), 0.05)])
+    main = parse_model(b.build(codes(b, end(b, x))), "not").main
+    assert packed_floats(main) is main
+    with pytest.raises(UnsupportedError) as caught:
+        check_packed(Subject(main), main.operators[-1])
+    assert str(caught.value) == reason
