@@ -33,14 +33,14 @@ def _explanation(path: str, shapes: InputShapes | None, profile: str) -> list[st
     try:
         model = read_model(path, rules=False, shapes=shapes)
         model = replace(model, subgraphs=(fold_constants(model, integers=True), *model.subgraphs[1:]))
-        pieces = find_pieces(model.under(profile))
+        pieces = find_pieces(model.under(profile), packs=True)
     except TqError:
         return []
     refused = [(op, piece.refusal) for piece in pieces if piece.refusal for op in piece.operators]
     count = len(model.main.operators)
     if not 0 < len(refused) < count:
         return []
-    gain = _gain(model, pieces if profile == "litert" else find_pieces(model.under("litert")))
+    gain = _gain(model, find_pieces(model.under("litert"), packs=False))
     return [f"{len(refused)} of {count} operators are not taken; `tq-hw ops` lists those that are:", *_lines(refused),
             gain] if gain else []
 

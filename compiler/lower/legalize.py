@@ -183,15 +183,19 @@ def _refuse_unknown(subgraph: Subgraph) -> None:
         raise UnsupportedError(f"not supported: {found}; `tq-hw ops` lists the operators that are{why}")
 
 
-def legalize(model: Model, patterns: Sequence[Pattern] = (), machine: Sequence[Pattern] = ()) -> Graph:
+def legalize(model: Model, patterns: Sequence[Pattern] = (), machine: Sequence[Pattern] = (), *,
+             packs: bool = True) -> Graph:
     """Make layers of the model's main subgraph, after the library's patterns, `patterns` and those of the machine.
 
-    What `patterns` made of the model is held against it on random inputs.
+    What `patterns` made of the model is held against it on random inputs. Without `packs` float32 is not computed
+    operator by operator.
 
     Raises UnsupportedError or ModelError naming the operator's index, its name, the reason and what
     is supported.
     """
-    subgraph = packed_floats(rewrite(quantized_variables(fold_constants(model)), (*patterns, *machine, *LIBRARY)))
+    subgraph = rewrite(quantized_variables(fold_constants(model)), (*patterns, *machine, *LIBRARY))
+    if packs:
+        subgraph = packed_floats(subgraph)
     if patterns:
         check_rewrite(model, subgraph)
     check_floats(subgraph)

@@ -67,7 +67,7 @@ def partition(model: Model, config: Config, memory: Memory | None = None) -> Par
     """
     model = model.under("litert")
     model = replace(model, subgraphs=(fold_constants(model, integers=True), *model.subgraphs[1:]))
-    pieces = _settle(model, find_pieces(model))
+    pieces = _settle(model, find_pieces(model, packs=False))
     # An engine that computes anything there may as well end the process.
     check_profile(model, {op.index for piece in pieces if piece.refusal for op in piece.operators}, refused=False)
     done: dict[tuple[int, ...], Compiled] = {}

@@ -19,6 +19,7 @@ from tq_hw.model.rules.signatures import (
     FLOAT_OPERATORS,
     FLOAT_REDUCTIONS,
     FLOAT_RESIZES,
+    FLOAT_ROWS,
     RANKINGS,
     SIGNATURES,
 )
@@ -29,7 +30,7 @@ __all__ = ["Piece", "find_pieces", "order_of", "used_outputs"]
 
 _ENTRIES = ("DEQUANTIZE", "CAST")
 #: Operators that may be float32 between codes.
-_INSIDE = (*_ENTRIES, *FLOAT_OPERATORS, *FLOAT_REDUCTIONS, *FLOAT_RESIZES, *COMPARISONS, *MOVES,
+_INSIDE = (*_ENTRIES, *FLOAT_OPERATORS, *FLOAT_REDUCTIONS, *FLOAT_RESIZES, *FLOAT_ROWS, *COMPARISONS, *MOVES,
            "CUMSUM", "ADD_N")
 #: Types of int8 models.
 _KNOWN = ("int8", "int32", "int64", "bool", "resource")
@@ -71,26 +72,27 @@ def used_outputs(subgraph: Subgraph, operators: Iterable[Operator]) -> set[int]:
             if index in outside or index in subgraph.outputs or index not in inside}
 
 
-def find_pieces(model: Model) -> list[Piece]:
+def find_pieces(model: Model, *, packs: bool) -> list[Piece]:
     """Return the pieces of the main subgraph, in an order in which they can run.
 
-    Raises `ModelError` for an operator of int8 that breaks its rules.
+    With `packs` float32 is taken that would be computed operator by operator; the host is faster at that. Raises
+    `ModelError` for an operator of int8 that breaks its rules.
     """
     main = model.main
     groups = _Groups(main)
     for island in _islands(main):
         operators = [op for op in main.operators if op.index in island]
-        if not _refusal(model, operators):
+        if not _refusal(model, operators, packs):
             groups.join(island)
     for sharing in _stateful(main):
         groups.join(sharing)
     found = []
     for operators in groups.in_order():
-        found.append(Piece(tuple(operators), _refusal(model, operators)))
+        found.append(Piece(tuple(operators), _refusal(model, operators, packs)))
     return found
 
 
-def _refusal(model: Model, operators: Sequence[Operator]) -> str:
+def _refusal(model: Model, operators: Sequence[Operator], packs: bool) -> str:
     main = model.main
     part = cut(model, operators, used_outputs(main, operators))
     if not part.main.inputs:
@@ -98,7 +100,7 @@ def _refusal(model: Model, operators: Sequence[Operator]) -> str:
     try:
         check_model(part)
         check_profile(part)
-        legalize(part)
+        legalize(part, packs=packs)
     except TqError as error:
         # A float32 model is none of int8; an int8 operator that breaks its rules is wrong for every engine.
         if isinstance(error, ModelError) and not any(_is_foreign(main, op) for op in operators):

@@ -175,9 +175,10 @@ def check_floats(subgraph: Subgraph) -> None:
             if tensor is None or tensor.dtype != "float32" or tensor.data is not None or graph.maker(index) is None:
                 continue
             if op.op not in ("QUANTIZE", "CAST", "SHAPE"):
+                reason = _reason(graph, op) or _reason_of_all(graph, op)
                 raise UnsupportedError(
                     f"operator {op.index} ({op.op}): input {position}, {label(tensor)}, is float32 computed inside "
-                    f"the model{_reason(graph, op)}; supported are float32 operators that together are a function of "
+                    f"the model{reason}; supported are float32 operators that together are a function of "
                     f"one int8 or int16 tensor or of two int8 tensors, or {', '.join(FLOAT_COMPUTED)} of more, from "
                     "DEQUANTIZE to QUANTIZE; `tq-hw compile --partition` leaves others to LiteRT on the host")
 
@@ -208,6 +209,21 @@ def _reason(graph: Subject, op: Operator) -> str:
                 reason = _why_no_sum(graph, each) or _why_not_packed(graph, each) or _why_no_pair(graph, each)
                 return f" ({reason or error})"
             return f" ({error})"
+    return ""
+
+
+def _reason_of_all(graph: Subject, op: Operator) -> str:
+    """Say why what an operator begins is not computed operator by operator, up to codes or the caller."""
+    reached = set(op.outputs)
+    for each in graph.subgraph.operators:
+        if each.op == "QUANTIZE" and reached & set(each.inputs):
+            reason = _why_not_packed(graph, each)
+            return f" ({reason})" if reason else ""
+        if reached & set(each.inputs):
+            reached.update(index for index in each.outputs if graph.tensors[index].dtype == "float32")
+    for index in sorted(reached):
+        if graph.is_output(index):
+            return f" ({label(graph.tensors[index])} is an output of the model: let a QUANTIZE be the last operator)"
     return ""
 
 

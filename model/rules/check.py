@@ -18,6 +18,7 @@ from tq_hw.model.rules.signatures import (
     FLOAT_OPERATORS,
     FLOAT_REDUCTIONS,
     FLOAT_RESIZES,
+    FLOAT_ROWS,
     KINDS,
     MIXED_KINDS,
     RANKINGS,
@@ -60,7 +61,7 @@ def _check_node(node: Node) -> None:
     if op not in SIGNATURES:
         return
     check_signature(node)
-    if op in (*FLOAT_REDUCTIONS, *COMPARISONS) and _is_float_move(node):
+    if op in (*FLOAT_REDUCTIONS, *FLOAT_ROWS, *COMPARISONS) and _is_float_move(node):
         check_shapes(node)
         return
     if (found := constraint_not_empty(node)) is not None:
@@ -80,9 +81,9 @@ def _is_float(node: Node) -> bool:
 
 
 def _is_float_move(node: Node) -> bool:
-    """Whether an operator moves, adds, interpolates, compares or ranks float32: all that it takes so then is."""
-    return node.operator.op in (*FLOAT_MOVES, *FLOAT_REDUCTIONS, *FLOAT_RESIZES, *COMPARISONS, *RANKINGS) and any(
-        tensor.dtype == "float32" for tensor in node.inputs())
+    """Whether an operator moves, adds, multiplies, compares or ranks float32: all that it takes so then is."""
+    of_floats = (*FLOAT_MOVES, *FLOAT_REDUCTIONS, *FLOAT_RESIZES, *FLOAT_ROWS, *COMPARISONS, *RANKINGS)
+    return node.operator.op in of_floats and any(tensor.dtype == "float32" for tensor in node.inputs())
 
 
 def _of_floats(signature: Signature) -> Signature:
@@ -149,8 +150,11 @@ def _check_side(node: Node, side: str, tensors: Sequence[Tensor | None], slots: 
 def _check_type(node: Node, where: str, tensor: Tensor, kind: str) -> None:
     where = f"{where}, tensor {tensor.index} {tensor.name[:60]!r},"
     if tensor.dtype not in KINDS[kind]:
+        # What is float32 beside int8 an exporter has left so.
+        is_left = tensor.dtype == "float32" and any(each.dtype == "int8" and each.data is None for each in node.tensors)
+        host = ", or leave the operator to LiteRT on the host by --partition" if is_left else ""
         raise node.error(f"{where} has type {tensor.dtype}, expected {' or '.join(KINDS[kind])}; quantize the whole "
-                         f"model to int8")
+                         f"model to int8{host}")
     quantization = tensor.quantization
     if kind not in ACTIVATION_KINDS and (kind, tensor.dtype) not in _QUANTIZED:
         return

@@ -7,7 +7,8 @@ out), `+` one or more of a kind. Operators without a signature have no rules her
 from dataclasses import dataclass
 
 __all__ = ["ACTIVATION_KINDS", "COMPARISONS", "FLOAT_COMPUTED", "FLOAT_MOVES", "FLOAT_OPERATORS",
-           "FLOAT_REDUCTIONS", "FLOAT_RESIZES", "KINDS", "MIXED_KINDS", "RANKINGS", "SIGNATURES", "Signature", "Slot"]
+           "FLOAT_REDUCTIONS", "FLOAT_RESIZES", "FLOAT_ROWS", "KINDS", "MIXED_KINDS", "RANKINGS", "SIGNATURES",
+           "Signature", "Slot"]
 
 #: Types of each kind. `q8` and `q16` are activations: one scale, one zero point; what else kinds of `MIXED_KINDS` have
 #: has neither. Where all is known, what begins with q8 or q32 is an integer of either width.
@@ -46,8 +47,12 @@ FLOAT_MOVES = (
 #: Sums that may be of float32 inside a model, and give float32 then.
 FLOAT_REDUCTIONS = ("MEAN", "SUM")
 
+#: Operators of whole rows that may be of float32 inside a model, and give float32 then.
+FLOAT_ROWS = ("BATCH_MATMUL", "SOFTMAX")
+
 #: Operators that are computed in float32 where all they come of are int8 tensors and constants.
-FLOAT_COMPUTED = ("ADD", "DIV", "MEAN", "MUL", "RELU", "RSQRT", "SQRT", "SQUARE", "SQUARED_DIFFERENCE", "SUB", "SUM")
+FLOAT_COMPUTED = ("ADD", "BATCH_MATMUL", "DIV", "MEAN", "MUL", "RELU", "RSQRT", "SOFTMAX", "SQRT", "SQUARE",
+                  "SQUARED_DIFFERENCE", "SUB", "SUM")
 
 #: Interpolations that may be of float32 inside a model, and give float32 then.
 FLOAT_RESIZES = ("RESIZE_BILINEAR",)

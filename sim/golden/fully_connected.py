@@ -124,6 +124,14 @@ def fully_connected(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Ar
 
 @kernel("BATCH_MATMUL")
 def batch_matmul(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
-    """Product of two activations, both int8 or int16, over their last two axes; leading axes broadcast."""
+    """Product of two activations, both int8, int16 or float32, over their last two axes; leading axes broadcast."""
+    if value(inputs, 0).dtype == np.float32:
+        lhs, rhs = (np.swapaxes(value(inputs, at), -1, -2) if bool_option(op, name) else value(inputs, at)
+                    for at, name in enumerate(("adj_x", "adj_y")))
+        total = np.zeros((*np.broadcast_shapes(lhs.shape[:-2], rhs.shape[:-2]), lhs.shape[-2], rhs.shape[-1]),
+                         np.float32)
+        for at in range(lhs.shape[-1]):
+            total = total + lhs[..., at:at + 1] * rhs[..., at:at + 1, :]
+        return [total]
     p = params(op, subgraph)
     return [requantize(accumulate(op, subgraph, inputs, p), p)]

@@ -28,6 +28,8 @@ from tq_hw.sim.golden.fixedpoint import (
     log_of_sum,
     one_over_one_plus_x,
 )
+from tq_hw.sim.golden.libm import Float32, expf
+from tq_hw.sim.golden.reduce import sum_in_order
 from tq_hw.sim.golden.registry import (
     Array,
     Inputs,
@@ -41,7 +43,7 @@ from tq_hw.sim.golden.registry import (
 )
 
 __all__ = ["ACCUMULATION_INTEGER_BITS", "SCALED_DIFF_INTEGER_BITS", "SoftmaxParams",
-           "exp_table", "params", "softmax_of_table"]
+           "exp_table", "params", "real_exponentials", "softmax_of_table"]
 
 SCALED_DIFF_INTEGER_BITS = 5
 ACCUMULATION_INTEGER_BITS = 12
@@ -133,13 +135,28 @@ def softmax_of_table(x: IntArray, exponentials: IntArray, output_bits: int = 8) 
     return np.clip(rounding_divide_by_pot(product, exponent) + low, low, -low - 1)
 
 
+def real_exponentials(differences: Float32, beta: float) -> Float32:
+    """Exponentials of float32 numbers less the largest of their row, `reference/softmax.h`."""
+    return expf(differences * np.float32(beta))
+
+
+def _real_softmax(x: Float32, beta: float) -> Float32:
+    """Softmax of float32: exponentials are added in order, and each is divided by the sum."""
+    powers = real_exponentials(x - x.max(axis=-1, keepdims=True), beta)
+    return np.asarray(powers / sum_in_order(powers, (x.ndim - 1,), keep_dims=True), np.float32)
+
+
 @kernel("SOFTMAX")
 def softmax(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
     """Softmax of int8 to int8 or int16 with a fixed-point exponential and reciprocal; of int16 with two tables.
 
+    Of float32 it is one of real numbers.
+
     Raises `UnsupportedError` when a row sums to 512 or more for an int8 output, that is about 512
     classes equal to the maximum: the reference kernels abort there.
     """
+    if value(inputs, 0).dtype == np.float32:
+        return [_real_softmax(value(inputs, 0), float_option(op, "beta"))]
     x = value(inputs, 0).astype(np.int64)
     if require_dtype(op, subgraph, "int8", "int16").dtype == "int16":
         return [sixteen.softmax(x, sixteen.softmax_params(op, subgraph), *sixteen.softmax_tables(subgraph.profile))]

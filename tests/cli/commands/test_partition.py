@@ -131,21 +131,21 @@ def test_a_model_of_the_host_alone(tq: Tq, tmp_path: Path) -> None:
         b.build(b.add("SOFTMAX", [b.input((1, 4), dtype="float32")], dtype="float32")))
     result = tq("compile", "--partition", "soft.tflite")
     assert (result.code, result.err) == (
-        2, "tq-hw: soft.tflite: soft: the accelerator takes no operator of the model: operator 0 (SOFTMAX): input 0, "
-        "tensor 0 't0', has type float32, expected int8 or int16; quantize the whole model to int8\n")
+        2, "tq-hw: soft.tflite: soft: the accelerator takes no operator of the model: operator 0 (SOFTMAX): input 0 "
+        "(tensor 0, 't0') must be int8, not float32; quantize the model to int8\n")
 
 
-REFUSED = ("middle.tflite: subgraph 0, operator 2 SOFTMAX: input 0, tensor 4 't4', has type float32, expected int8 or "
-           "int16; quantize the whole model to int8\n"
+FLOAT = ("input 0, tensor 4 't4', has type float32, expected int8; quantize the whole model to int8, or leave the "
+         "operator to LiteRT on the host by --partition\n")
+REFUSED = (f"middle.tflite: subgraph 0, operator 2 LOG_SOFTMAX: {FLOAT}"
            "1 of 7 operators are not taken; `tq-hw ops` lists those that are:\n"
-           "  SOFTMAX (operator 2): input 0, tensor 4 't4', has type float32, expected int8 or int16; quantize the "
-           "whole model to int8\n"
+           f"  LOG_SOFTMAX (operator 2): {FLOAT}"
            "with --partition 11,880 of 11,880 MACs (100.0%) would be on the accelerator, the rest in LiteRT\n")
 
 
 @pytest.mark.parametrize("command", [("compile",), ("sim", "--engine", "executor"), ("report", "-o", "r.html")])
 def test_a_refusal_says_what_a_partition_gives(tq: Tq, tmp_path: Path, command: tuple[str, ...]) -> None:
-    (tmp_path / "middle.tflite").write_bytes(write_model(float_middle()))
+    (tmp_path / "middle.tflite").write_bytes(write_model(float_middle("LOG_SOFTMAX")))
     name, *options = command
     result = tq(name, "middle.tflite", *options)
     assert (result.code, result.err) == (2, f"tq-hw: {REFUSED}")

@@ -18,7 +18,7 @@ TINY = load_config("tiny")
 
 
 def pieces_of(model):
-    return [[op.op for op in piece.operators] for piece in find_pieces(model.under("litert"))]
+    return [[op.op for op in piece.operators] for piece in find_pieces(model.under("litert"), packs=False)]
 
 
 def test_an_island_that_is_a_table_is_one_unit():
@@ -27,7 +27,7 @@ def test_an_island_that_is_a_table_is_one_unit():
     real = b.add("EXP", [b.add("NEG", [b.add("DEQUANTIZE", [image])], dtype="float32")], dtype="float32")
     model = b.model(b.add("QUANTIZE", [real], scale=0.1))
     assert pieces_of(model) == [["DEQUANTIZE", "NEG", "EXP", "QUANTIZE"]]
-    assert find_pieces(model.under("litert"))[0].refusal == ""
+    assert find_pieces(model.under("litert"), packs=False)[0].refusal == ""
 
 
 def test_a_ranking_is_one_unit_with_the_float32_that_it_reads():
@@ -39,6 +39,13 @@ def test_a_ranking_is_one_unit_with_the_float32_that_it_reads():
 
 def test_operators_of_an_island_that_is_none_are_units():
     assert pieces_of(float_middle())[:4] == [["CONV_2D"], ["DEQUANTIZE"], ["SOFTMAX"], ["QUANTIZE"]]
+
+
+def test_what_the_accelerator_is_slow_at_is_a_unit_where_it_is_asked_for():
+    found = find_pieces(float_middle().under("litert"), packs=True)
+    assert [[op.op for op in piece.operators] for piece in found][:2] == [
+        ["CONV_2D"], ["DEQUANTIZE", "SOFTMAX", "QUANTIZE"]]
+    assert not any(piece.refusal for piece in found)
 
 
 def test_what_shares_a_state_is_a_unit_with_what_lies_between():
@@ -63,8 +70,8 @@ def test_a_model_of_the_host_alone_is_refused():
     with pytest.raises(UnsupportedError) as caught:
         partition(model, TINY)
     assert str(caught.value) == (
-        "float: the accelerator takes no operator of the model: operator 0 (SOFTMAX): input 0, tensor 0 't0', "
-        "has type float32, expected int8 or int16; quantize the whole model to int8")
+        "float: the accelerator takes no operator of the model: operator 0 (SOFTMAX): input 0 (tensor 0, "
+        "'t0') must be int8, not float32; quantize the model to int8")
 
 
 def test_undefined_results_are_refused():

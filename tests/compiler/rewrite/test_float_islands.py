@@ -23,8 +23,9 @@ EVERY = np.arange(-128, 128).astype(np.int8)
 #: LiteRT's reference resolver has none of these, its other one and TFLite Micro do.
 NOT_IN_REFERENCE = ("CEIL", "ELU", "ROUND", "RELU_0_TO_1")
 SUPPORTED = ("; supported are float32 operators that together are a function of one int8 or int16 tensor or of two "
-             "int8 tensors, or ADD, DIV, MEAN, MUL, RELU, RSQRT, SQRT, SQUARE, SQUARED_DIFFERENCE, SUB, SUM of more, "
-             "from DEQUANTIZE to QUANTIZE; `tq-hw compile --partition` leaves others to LiteRT on the host")
+             "int8 tensors, or ADD, BATCH_MATMUL, DIV, MEAN, MUL, RELU, RSQRT, SOFTMAX, SQRT, SQUARE, "
+             "SQUARED_DIFFERENCE, SUB, SUM of more, from DEQUANTIZE to QUANTIZE; `tq-hw compile --partition` leaves "
+             "others to LiteRT on the host")
 
 
 def islands(op: str, rng: np.random.Generator, count: int) -> bytes:
@@ -129,12 +130,19 @@ def _three(b: ModelBuilder, x: int) -> int:
     return x
 
 
+def _other(b: ModelBuilder) -> int:
+    return b.add("DEQUANTIZE", [b.input((3,), scale=0.1)])
+
+
 @pytest.mark.parametrize(("build", "message"), [
     (_three, "operator 2 (POW): input 0, tensor 1 ('t1'), is float32 computed inside the model (operator 4 (POW) of "
      "float32 is not computed)"),
     (lambda b, x: b.add("DIV", [x, b.constant(np.array(0, np.float32))]),
      "operator 1 (DIV): input 0, tensor 1 ('t1'), is float32 computed inside the model (a float input must be "
-     "finite and below 214748368.0 in magnitude, found nan)")])
+     "finite and below 214748368.0 in magnitude, found nan)"),
+    (lambda b, x: b.add("SOFTMAX", [b.add("RESHAPE", [b.add("ADD", [x, _other(b)]), b.constant([3])])]),
+     "operator 2 (ADD): input 0, tensor 1 ('t1'), is float32 computed inside the model (operator 4 (SOFTMAX) is of "
+     "tensor 6 ('t6'), which is no function of one int8 tensor; of such alone exponentials are known)")])
 def test_what_is_no_table(build: Build, message: str) -> None:
     b = ModelBuilder("m")
     x = b.add("DEQUANTIZE", [b.input((3,), scale=0.1)])
@@ -142,6 +150,17 @@ def test_what_is_no_table(build: Build, message: str) -> None:
     with pytest.raises(UnsupportedError) as caught:
         compile_model(parse_model(b.build(out), "m"), load_config("n16"))
     assert str(caught.value) == message + SUPPORTED
+
+
+def test_a_float_output_that_is_computed() -> None:
+    """As a classifier of PyTorch ends."""
+    b = ModelBuilder("m")
+    x = b.add("DEQUANTIZE", [b.input((1, 3), scale=0.1)])
+    with pytest.raises(UnsupportedError) as caught:
+        compile_model(parse_model(b.build(b.add("SOFTMAX", [x])), "m"), load_config("n16"))
+    assert str(caught.value) == (
+        "operator 1 (SOFTMAX): input 0, tensor 1 ('t1'), is float32 computed inside the model (tensor 2 ('t2') is an "
+        "output of the model: let a QUANTIZE be the last operator)" + SUPPORTED)
 
 
 def test_mixed_types_are_refused() -> None:

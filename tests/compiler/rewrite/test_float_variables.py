@@ -65,6 +65,6 @@ def test_another_writer_is_refused() -> None:
         compile_model(model, load_config("n8"))
     assert str(caught.value) == (
         "operator 7 (SQUARE): input 0, tensor 7 ('t7'), is float32 computed inside the model; supported are float32 "
-        "operators that together are a function of one int8 or int16 tensor or of two int8 tensors, or ADD, DIV, MEAN, "
-        "MUL, RELU, RSQRT, SQRT, SQUARE, SQUARED_DIFFERENCE, SUB, SUM of more, from DEQUANTIZE to QUANTIZE; `tq-hw "
-        "compile --partition` leaves others to LiteRT on the host")
+        "operators that together are a function of one int8 or int16 tensor or of two int8 tensors, or ADD, "
+        "BATCH_MATMUL, DIV, MEAN, MUL, RELU, RSQRT, SOFTMAX, SQRT, SQUARE, SQUARED_DIFFERENCE, SUB, SUM of more, from "
+        "DEQUANTIZE to QUANTIZE; `tq-hw compile --partition` leaves others to LiteRT on the host")

@@ -22,13 +22,13 @@ def conv(b, image, channels, scale=0.15):
     return b.add("CONV_2D", [image, weights, bias], scale=scale, zero_point=-3, padding="SAME")
 
 
-def float_middle():
+def float_middle(op="SOFTMAX"):
     """CONV_2D, a float32 softmax over an axis, CONV_2D; and a way around it."""
     b = ModelBuilder("middle")
     image = b.input((1, 5, 4, 3), scale=0.1, zero_point=2, name="image")
     first = conv(b, image, 6)
     real = b.add("DEQUANTIZE", [first])
-    soft = b.add("SOFTMAX", [real], dtype="float32")
+    soft = b.add(op, [real], dtype="float32")
     back = b.add("QUANTIZE", [soft], scale=0.004, zero_point=-128)
     second = conv(b, back, 4)
     around = conv(b, first, 4)

@@ -1,0 +1,214 @@
+"""Float32 tensors as packed numbers (`sim/golden/packed_float.py`), with bounds of what they hold.
+
+What is a function of one int8 tensor is a table; other operators are computed in an order of LiteRT's kernels. Bounds
+go along with the numbers: packed ones are finite, a root's are not negative, a divisor's are positive.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from tq_hw.compiler.rewrite.chains import code_tables
+from tq_hw.compiler.rewrite.float_moves import moved
+from tq_hw.compiler.rewrite.island import Island, label
+from tq_hw.compiler.rewrite.rewrite import Subject, changed
+from tq_hw.model.errors import TqError, UnsupportedError
+from tq_hw.model.graph import Operator, OptionValue, Tensor
+from tq_hw.model.rules.signatures import FLOAT_REDUCTIONS
+from tq_hw.sim.golden.packed_float import EXPONENT, LIMIT, packed
+from tq_hw.sim.golden.reduce import axes
+from tq_hw.sim.golden.registry import Array, bool_option, str_option
+
+__all__ = ["Packed", "Packing", "Rows"]
+
+#: Moves that look at numbers, and those that int32 has not.
+_NO_MOVES = ("REDUCE_MAX", "REDUCE_MIN", "RESIZE_NEAREST_NEIGHBOR")
+#: Moves that add zeros.
+_PADS = ("PAD", "SPACE_TO_BATCH_ND")
+_BINARY = {"ADD": "PACKED_ADD", "SUB": "PACKED_SUB", "MUL": "PACKED_MUL", "DIV": "PACKED_DIV"}
+#: By what an operation may be off, of its result.
+_ROUNDING = 2.0**-23
+_SMALL = 2.0**-120
+
+
+@dataclass(frozen=True)
+class Packed:
+    """A tensor of packed numbers, and between what they lie."""
+
+    index: int
+    low: float
+    high: float
+
+
+class Packing:
+    """Packed numbers of float32 tensors, as far as they are wanted.
+
+    Attributes
+    ----------
+    rows : what makes results of operators of whole rows, by name
+    new : operators that make the numbers
+    """
+
+    def __init__(self, graph: Subject, rows: "Mapping[str, Rows]"):
+        self.graph, self.rows = graph, rows
+        self.new: list[Operator] = []
+        self._known: dict[int, Packed] = {}
+
+    def codes(self, op: Operator) -> None:
+        """Add what gives the output of the QUANTIZE `op`; raise `TqError` with the reason if nothing does."""
+        target = self.graph.output(op)
+        if target.dtype != "int8":
+            raise UnsupportedError(f"{label(target)} is {target.dtype}, packed numbers become int8")
+        source = self.packed(op.inputs[0])
+        if max(-source.low, source.high) >= target.scale * 2**31:
+            raise UnsupportedError(f"{label(self.graph.input(op))} may be 2^31 times the scale of {label(target)}")
+        tables, options = code_tables(self.graph, op, EXPONENT, 1)
+        inputs = (source.index, *(self.graph.add_constant(table.astype(np.int32)) for table in tables))
+        self.new.append(Operator(op.index, "PACKED_CODES", inputs, op.outputs, options))
+
+    def packed(self, index: int) -> Packed:
+        """Return a tensor's packed numbers; raise `TqError` with the reason if there are none."""
+        if index not in self._known:
+            self._known[index] = self._table(index) or self._computed(index)
+        return self._known[index]
+
+    def _table(self, index: int) -> Packed | None:
+        """Return a constant, or a function of one int8 tensor, None for another tensor."""
+        tensor = self.graph.tensors[index]
+        if 0 in tensor.shape:
+            raise UnsupportedError(f"{label(tensor)} is empty")
+        if tensor.data is not None:
+            low, high = _checked(tensor, float(tensor.data.min()), float(tensor.data.max()))
+            return Packed(self.graph.add_constant(packed(tensor.data)), low, high)
+        island = Island(self.graph, tensor.shape)
+        try:
+            values = np.broadcast_to(island.values(index), (256,)).astype(np.float32)
+        except TqError:
+            return None
+        if not island.sources or island.sources[0].dtype != "int8":
+            return None
+        low, high = _checked(tensor, float(values.min()), float(values.max()))
+        made = self.graph.add_tensor(_like(tensor))
+        maker = self.graph.maker(index)
+        assert maker is not None
+        self.new.append(Operator(maker.index, "TABLE", (island.sources[0].index,
+                                                        self.graph.add_constant(packed(values))), (made,)))
+        return Packed(made, low, high)
+
+    def _computed(self, index: int) -> Packed:
+        tensor, maker = self.graph.tensors[index], self.graph.maker(index)
+        if maker is None or tensor.dtype != "float32":
+            raise UnsupportedError(f"{label(tensor)} is {tensor.dtype} and no code")
+        if moved(self.graph, maker) and maker.op not in _NO_MOVES:
+            return self._moved(index, maker)
+        if maker.op in ("SQUARED_DIFFERENCE", "SQUARE"):
+            one = self.packed(maker.inputs[0])
+            if maker.op == "SQUARED_DIFFERENCE":
+                one = self.binary(maker, "SUB", one, self.packed(maker.inputs[1]), tensor)
+            return self.binary(maker, "MUL", one, one, tensor)
+        if maker.op in _BINARY:
+            return self.binary(maker, maker.op, self.packed(maker.inputs[0]), self.packed(maker.inputs[1]), tensor)
+        if maker.op in FLOAT_REDUCTIONS:
+            return self._reduced(maker, tensor)
+        if maker.op in ("RSQRT", "SQRT"):
+            return self._root(maker, tensor)
+        if maker.op == "RELU":
+            return self._positive(maker, tensor)
+        if maker.op in self.rows:
+            return self.rows[maker.op](self, maker)
+        raise UnsupportedError(f"operator {maker.index} ({maker.op}) of float32 is not computed")
+
+    def add(self, op: Operator, name: str, inputs: Sequence[int], like: Tensor, bounds: tuple[float, float],
+             options: dict[str, OptionValue] | None = None) -> Packed:
+        """Add an operator of packed numbers."""
+        low, high = _checked(like, *bounds)
+        made = self.graph.add_tensor(_like(like))
+        self.new.append(Operator(op.index, name, tuple(inputs), (made,), options or {}))
+        return Packed(made, low, high)
+
+    def binary(self, op: Operator, name: str, one: Packed, other: Packed, like: Tensor) -> Packed:
+        """Add an operation of two numbers each."""
+        fused = str_option(op, "fused_activation_function") if "fused_activation_function" in op.options else "NONE"
+        if fused not in ("NONE", "RELU"):
+            raise UnsupportedError(f"operator {op.index} ({op.op}) has {fused}; packed numbers have RELU")
+        if name == "DIV" and other.low <= 0:
+            raise UnsupportedError(f"operator {op.index} (DIV) divides by {label(self.graph.input(op, 1))}, which may "
+                                   "be 0 or negative")
+        if name == "DIV" and fused != "NONE":
+            raise UnsupportedError(f"operator {op.index} (DIV) has {fused}; packed numbers have none after DIV")
+        ends = {"ADD": (one.low + other.low, one.high + other.high),
+                "SUB": (one.low - other.high, one.high - other.low)}.get(name) or [
+                    left / right if name == "DIV" else left * right
+                    for left in (one.low, one.high) for right in (other.low, other.high)]
+        bounds = _widened(min(ends), max(ends))
+        if name == "MUL" and one is other:
+            bounds = 0.0 if one.low <= 0 <= one.high else bounds[0], bounds[1]
+        if fused == "RELU":
+            bounds = max(bounds[0], 0.0), max(bounds[1], 0.0)
+        return self.add(op, _BINARY[name], (one.index, other.index), like, bounds, {"relu": fused == "RELU"})
+
+    def _reduced(self, op: Operator, tensor: Tensor) -> Packed:
+        source, along = self.graph.input(op), self.graph.constant(op, 1)
+        if along is None:
+            raise UnsupportedError(f"operator {op.index} ({op.op}) has axes that are computed")
+        count = math.prod(source.shape[axis] for axis in axes(along, len(source.shape)))
+        total = self.summed(op, self.packed(source.index), count, along, tensor,
+                            keep_dims=bool_option(op, "keep_dims"))
+        if op.op == "SUM":
+            return total
+        divisor = Packed(self.graph.add_constant(packed(np.array(count, np.float32))), count, count)
+        return self.binary(replace(op, options={}), "DIV", total, divisor, tensor)
+
+    def summed(self, op: Operator, part: Packed, count: int, along: Array, like: Tensor, *, keep_dims: bool) -> Packed:
+        """Add sums of `count` numbers over axes, one after the other."""
+        bounds = _widened(count * part.low, count * part.high, count)
+        return self.add(op, "PACKED_SUM", (part.index, self.graph.add_constant(along)), like, bounds,
+                        {"keep_dims": keep_dims})
+
+    def _root(self, op: Operator, tensor: Tensor) -> Packed:
+        source = self.packed(op.inputs[0])
+        if source.low < 0 or (op.op == "RSQRT" and source.low == 0):
+            raise UnsupportedError(f"{label(self.graph.input(op))} may be {'0 or ' * (op.op == 'RSQRT')}negative")
+        low, high = math.sqrt(source.low), math.sqrt(source.high)
+        bounds = (1 / high, 1 / low) if op.op == "RSQRT" else (low, high)
+        return self.add(op, f"PACKED_{op.op}", (source.index,), tensor, _widened(*bounds, 2))
+
+    def _positive(self, op: Operator, tensor: Tensor) -> Packed:
+        source, zero = self.packed(op.inputs[0]), self.graph.add_constant(np.zeros((), np.int32))
+        return self.add(op, "MAXIMUM", (source.index, zero), tensor, (max(source.low, 0), max(source.high, 0)))
+
+    def _moved(self, index: int, op: Operator) -> Packed:
+        inputs, parts = list(op.inputs), []
+        for position in moved(self.graph, op):
+            parts.append(self.packed(op.inputs[position]))
+            inputs[position] = parts[-1].index
+        zeros = [0.0] * (op.op in _PADS)
+        low, high = min([*(part.low for part in parts), *zeros]), max([*(part.high for part in parts), *zeros])
+        outputs = [self.graph.add_tensor(_like(self.graph.tensors[each])) for each in op.outputs]
+        self.new.append(changed(op, inputs=inputs, outputs=outputs))
+        self._known |= {old: Packed(new, low, high) for old, new in zip(op.outputs, outputs, strict=True)}
+        return self._known[index]
+
+
+#: What makes the result of an operator.
+Rows = Callable[[Packing, Operator], Packed]
+
+
+def _like(tensor: Tensor) -> Tensor:
+    return Tensor(0, tensor.name, "int32", tensor.shape)
+
+
+def _widened(low: float, high: float, operations: int = 1) -> tuple[float, float]:
+    """Bounds of numbers that are rounded so often: what is rounded keeps its sign."""
+    more = (1 + _ROUNDING) ** (operations + 1)
+    low, high = (low * more if low < 0 else low / more), (high * more if high > 0 else high / more)
+    # The smallest numbers have fewer bits, or become 0.
+    return (0.0 if 0 < low < _SMALL else low), (0.0 if -_SMALL < high < 0 else high)
+
+
+def _checked(tensor: Tensor, low: float, high: float) -> tuple[float, float]:
+    if not max(-low, high) < LIMIT:
+        raise UnsupportedError(f"{label(tensor)} may be {max(-low, high):.3g}, more than packed numbers are")
+    return low, high

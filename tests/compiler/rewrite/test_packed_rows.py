@@ -1,0 +1,110 @@
+"""SOFTMAX and BATCH_MATMUL in float32 between int8 tensors, as attention of PyTorch's exports has them."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from tq_hw.compiler import compile_model
+from tq_hw.compiler.rewrite.library import LIBRARY
+from tq_hw.compiler.rewrite.packed_floats import check_packed, packed_floats
+from tq_hw.compiler.rewrite.rewrite import Subject, rewrite
+from tq_hw.isa.config import load_config
+from tq_hw.model.errors import UnsupportedError
+from tq_hw.model.graph import Model
+from tq_hw.model.samples.build import ModelBuilder
+from tq_hw.model.tflite.reader import parse_model
+from tq_hw.sim.executor import execute
+from tq_hw.sim.golden.run import run
+from tq_hw.sim.oracles import Oracle
+
+Build = Callable[[ModelBuilder], int]
+
+
+def real(b: ModelBuilder, shape: tuple[int, ...], scale: float = 0.0213, point: int = -9) -> int:
+    return b.add("DEQUANTIZE", [b.input(shape, scale=scale, zero_point=point)])
+
+
+def codes(b: ModelBuilder, x: int, scale: float = 1 / 256, point: int = -128) -> int:
+    return b.add("QUANTIZE", [x], scale=scale, zero_point=point)
+
+
+def rows(b: ModelBuilder) -> int:
+    return codes(b, b.add("SOFTMAX", [real(b, (3, 5, 11))]))
+
+
+def falling(b: ModelBuilder) -> int:
+    """Numbers fall where codes rise, and both the least and the largest are those of several codes."""
+    x = b.add("NEG", [b.add("TANH", [real(b, (4, 9), 0.11, 7)])])
+    return codes(b, b.add("SOFTMAX", [x], options={"beta": 2.5}))
+
+
+def attention(b: ModelBuilder) -> int:
+    """As timm's blocks are exported: scores in int8, what follows in float32."""
+    weights = b.add("SOFTMAX", [real(b, (1, 2, 6, 6), 0.31)])
+    weights = b.add("RESHAPE", [weights, b.constant(np.array([2, 6, 6], np.int32))], shape=(2, 6, 6))
+    return codes(b, b.add("BATCH_MATMUL", [weights, real(b, (2, 6, 5), 0.0113, 13)]), 0.0028, -13)
+
+
+def sums(b: ModelBuilder, shape: tuple[int, ...]) -> int:
+    return b.add("ADD", [real(b, shape, 0.07), real(b, shape, 0.003, 100)])
+
+
+def turned(b: ModelBuilder) -> int:
+    return codes(b, b.add("BATCH_MATMUL", [sums(b, (2, 7, 3)), sums(b, (2, 5, 7))], adj_x=True, adj_y=True), 0.9, 3)
+
+
+def one_for_all(b: ModelBuilder) -> int:
+    return codes(b, b.add("BATCH_MATMUL", [sums(b, (3, 2, 4)), sums(b, (2, 1, 4, 3))]), 0.9, 3)
+
+
+def matrix(b: ModelBuilder) -> int:
+    return codes(b, b.add("BATCH_MATMUL", [sums(b, (4, 6)), sums(b, (3, 6))], adj_y=True), 0.5, 3)
+
+
+BUILDERS = (rows, falling, attention, turned, one_for_all, matrix)
+
+
+@pytest.mark.parametrize("builder", BUILDERS, ids=lambda each: each.__name__)
+def test_equals_the_engine(litert: Oracle, builder: Build) -> None:
+    b = ModelBuilder(builder.__name__)
+    data = b.build(builder(b))
+    model = parse_model(data, "rows")
+    replaced = Model(model.name, (packed_floats(rewrite(model.main, LIBRARY)),))
+    assert not {op.op for op in replaced.main.operators} & {"DEQUANTIZE", "QUANTIZE", "SOFTMAX", "BATCH_MATMUL"}
+    program = compile_model(model, load_config("n8")).program
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        inputs = [rng.integers(-128, 128, model.main.tensors[index].shape).astype(np.int8)
+                  for index in model.main.inputs]
+        inputs[0].reshape(-1, inputs[0].shape[-1])[0] = rng.integers(-128, 128)
+        expected = litert.run(data, inputs)[0]
+        for outputs in (*(run(each, inputs).outputs for each in (model, replaced)), execute(program, inputs).outputs):
+            np.testing.assert_array_equal(outputs[0], expected, strict=True)
+
+
+@pytest.mark.parametrize("beta", [1.0, 0.3])
+def test_softmax_of_real_numbers(litert: Oracle, beta: float) -> None:
+    """The golden model alone: float32 in, float32 out."""
+    b = ModelBuilder("real")
+    data = b.build(b.add("SOFTMAX", [b.input((400, 50), "float32")], options={"beta": beta}))
+    rng = np.random.default_rng(0)
+    x = (rng.normal(size=(400, 50)) * np.geomspace(0.01, 60, 400)[:, None]).astype(np.float32)
+    np.testing.assert_array_equal(run(parse_model(data, "real"), [x]).outputs[0], litert.run(data, [x])[0])
+
+
+@pytest.mark.parametrize(("build", "reason"), [
+    (lambda b: b.add("SOFTMAX", [sums(b, (2, 3))]),
+     "operator 3 (SOFTMAX) is of tensor 4 ('t4'), which is no function of one int8 tensor; of such alone exponentials "
+     "are known"),
+    (lambda b: b.add("SOFTMAX", [b.add("LOG", [real(b, (2, 3))])]),
+     "operator 2 (SOFTMAX) is of tensor 2 ('t2'), which is no finite function of an int8 tensor"),
+    (lambda b: b.add("BATCH_MATMUL", [real(b, (1, 200, 200)), real(b, (1, 200, 200))]),
+     "operator 2 (BATCH_MATMUL) has 8000000 products, of float32 at most 4194304 are computed"),
+], ids=["sums", "infinite", "large"])
+def test_what_is_refused(build: Build, reason: str) -> None:
+    b = ModelBuilder("not")
+    main = parse_model(b.build(codes(b, build(b))), "not").main
+    with pytest.raises(UnsupportedError) as caught:
+        check_packed(Subject(main), main.operators[-1])
+    assert str(caught.value) == reason
