@@ -13,11 +13,11 @@ from tq_hw.compiler.ir.layers import Graph, Layer, Pad
 from tq_hw.compiler.ir.staged import Copy, Move
 from tq_hw.compiler.ir.value import IntArray, Value
 from tq_hw.compiler.lower.constraints import check
-from tq_hw.compiler.rewrite.float_islands import check_floats
 from tq_hw.compiler.rewrite.float_variables import first_codes, quantized_variables
 from tq_hw.compiler.rewrite.fold_constants import ALWAYS_CONSTANT, fold_constants
 from tq_hw.compiler.rewrite.library import LIBRARY
 from tq_hw.compiler.rewrite.packed_floats import packed_floats
+from tq_hw.compiler.rewrite.reasons import check_floats
 from tq_hw.compiler.rewrite.rewrite import Pattern, check_rewrite, rewrite
 from tq_hw.model.errors import TqError, UnsupportedError
 from tq_hw.model.graph import Model, Operator, Quantization, Subgraph, Tensor

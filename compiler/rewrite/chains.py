@@ -87,8 +87,9 @@ def add_reduction(graph: Subject, op: Operator, reduction: Operator) -> list[Ope
 
 def _quantized(graph: Subject, op: Operator, words: int, exponent: int, count: int) -> Operator:
     """Return what makes codes of words that are divided by `count`."""
-    if graph.output(op).dtype != "int8":
-        raise UnsupportedError("it is no sum of int8 tensors that becomes int8")
+    target = graph.output(op)
+    if target.dtype != "int8":
+        raise UnsupportedError(f"{label(target)} is {target.dtype}, and sums of float32 become int8")
     tables, options = code_tables(graph, op, exponent, count)
     inputs = (words, *(graph.add_constant(table.astype(np.int32)) for table in tables))
     return Operator(op.index, "FLOAT_CODES", inputs, op.outputs, {"exponent": exponent, "count": count, **options})
@@ -112,13 +113,13 @@ def code_tables(graph: Subject, op: Operator, exponent: int,
                 count: int) -> tuple[tuple[IntArray, IntArray], dict[str, OptionValue]]:
     """Return tables of where codes begin, and the constants that scale words to about their codes.
 
-    Numbers are fixed point in which 256 output scales fill 32 bits. Where codes begin between two such numbers, they
-    lie near 0 and are compared in finer ones.
+    Numbers are fixed point in which the largest one at which a code may begin, 255.5 output scales, is below 2^31.
+    Where codes begin between two such numbers, they lie near 0 and are compared in finer ones.
     """
     target = graph.output(op)
     codes = np.arange(-127, 128)
     begins, scale = _begins(graph, op, codes, count), target.scale * count
-    unit = math.ceil(math.log2(scale)) + 8 - 31
+    unit = math.ceil(math.log2(scale * 255.5)) - 31
     scaled = [np.ldexp(begins.astype(np.float64), -unit + bits) for bits in (0, FINE_BITS)]
     near = np.abs(codes - target.zero_point) < _NEAR
     multiplier, shift = quantize_multiplier(math.ldexp(scale, -unit) ** -1)

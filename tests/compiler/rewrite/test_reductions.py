@@ -110,3 +110,14 @@ def test_a_transpose_that_changes_the_order_is_made(litert: Oracle) -> None:
     inputs = [np.random.default_rng(at).integers(-128, 128, SHAPE).astype(np.int8) for at in range(3)]
     found = execute(compile_model(model, load_config("n8")).program, inputs).outputs[0]
     np.testing.assert_array_equal(found, litert.run(data, inputs)[0])
+@pytest.mark.parametrize("scale", [0.1, 0.2, 0.25, 0.05, 1.0, 0.125 * (1 + 2**-9), 0.125 * (1 + 2**-8), 0.12499999])
+def test_any_count_and_scale_is_taken(litert: Oracle, scale: float) -> None:
+    """Output scales by counts next to a power of two, where fixed point is roughest."""
+    for count in (1, 4, 5, 10, 12):
+        b = ModelBuilder("scales")
+        x = b.add("DEQUANTIZE", [b.input((400, count), scale=scale, zero_point=3)])
+        data = b.build(reduced(b, x, "MEAN", [1], (400,), scale))
+        model, inputs = parse_model(data, "scales"), [
+            np.random.default_rng(count).integers(-128, 128, (400, count)).astype(np.int8)]
+        found = execute(compile_model(model, load_config("n16")).program, inputs).outputs[0]
+        np.testing.assert_array_equal(found, litert.run(data, inputs)[0])

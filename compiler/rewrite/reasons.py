@@ -1,0 +1,120 @@
+"""Why the patterns left an operator that computes in float32."""
+
+from tq_hw.compiler.rewrite.chains import add_chain
+from tq_hw.compiler.rewrite.comparisons import check_comparison
+from tq_hw.compiler.rewrite.float_islands import find_table, is_inner
+from tq_hw.compiler.rewrite.float_moves import MOVES
+from tq_hw.compiler.rewrite.island import Island, label, varying
+from tq_hw.compiler.rewrite.packed_floats import check_packed
+from tq_hw.compiler.rewrite.rankings import check_ranking
+from tq_hw.compiler.rewrite.rewrite import Subject
+from tq_hw.compiler.rewrite.tables_of_two import table_of_two
+from tq_hw.model.errors import TqError, UnsupportedError
+from tq_hw.model.graph import Operator, Subgraph
+from tq_hw.model.rules.signatures import COMPARISONS, FLOAT_COMPUTED, FLOAT_OPERATORS, FLOAT_RESIZES, RANKINGS
+
+__all__ = ["check_floats"]
+
+
+def check_floats(subgraph: Subgraph) -> None:
+    """Raise `UnsupportedError` naming the first operator that computes in float32 what the patterns left."""
+    graph = Subject(subgraph)
+    for op in subgraph.operators:
+        for position, index in enumerate(op.inputs):
+            tensor = subgraph.tensors[index] if index >= 0 else None
+            if tensor is None or tensor.dtype != "float32" or tensor.data is not None or graph.maker(index) is None:
+                continue
+            if op.op not in ("QUANTIZE", "CAST", "SHAPE"):
+                reason = _reason(graph, op) or _reason_of_all(graph, op)
+                raise UnsupportedError(
+                    f"operator {op.index} ({op.op}): input {position}, {label(tensor)}, is float32 computed inside "
+                    f"the model{reason}; supported are float32 operators that together are a function of "
+                    f"one int8 or int16 tensor or of two int8 tensors, or {', '.join(FLOAT_COMPUTED)} of more, from "
+                    "DEQUANTIZE to QUANTIZE; `tq-hw compile --partition` leaves others to LiteRT on the host")
+
+
+#: What says why an operator is left, by its name.
+_CHECKS = dict.fromkeys(COMPARISONS, check_comparison) | dict.fromkeys(RANKINGS, check_ranking)
+
+
+def _reason(graph: Subject, op: Operator) -> str:
+    """Say why what an operator makes is no table, or why a comparison or ranking is none of integers."""
+    if op.op not in (*FLOAT_OPERATORS, *FLOAT_RESIZES, *MOVES, *_CHECKS) or not op.outputs:
+        return ""
+    readers, reached, moved = [op] if op.op in _CHECKS else [], set(op.outputs), set(op.outputs)
+    reached = set() if op.op in MOVES else reached
+    for each in graph.subgraph.operators:
+        if (each.op in RANKINGS and moved & set(each.inputs)) or (
+                each.op in ("QUANTIZE", *COMPARISONS) and reached & set(each.inputs)):
+            readers.append(each)
+        elif (is_inner(graph, each) or each.op in FLOAT_RESIZES) and reached & set(each.inputs):
+            reached.update(each.outputs)
+        if (each.op in MOVES or is_inner(graph, each)) and moved & set(each.inputs):
+            moved.update(each.outputs)
+    for each in readers:
+        try:
+            _CHECKS.get(each.op, find_table)(graph, each)
+        except TqError as error:
+            if each.op == "QUANTIZE":
+                reason = _why_no_sum(graph, each) or _why_not_packed(graph, each) or _why_no_pair(graph, each)
+                return f" ({reason or error})"
+            return f" ({error})"
+    return ""
+
+
+def _reason_of_all(graph: Subject, op: Operator) -> str:
+    """Say why what an operator begins is not computed operator by operator, up to codes or the caller."""
+    reached = set(op.outputs)
+    for each in graph.subgraph.operators:
+        if each.op == "QUANTIZE" and reached & set(each.inputs):
+            reason = _why_not_packed(graph, each)
+            return f" ({reason})" if reason else ""
+        if reached & set(each.inputs):
+            reached.update(index for index in each.outputs if graph.tensors[index].dtype == "float32")
+    for index in sorted(reached):
+        if graph.is_output(index):
+            return f" ({label(graph.tensors[index])} is an output of the model: let a QUANTIZE be the last operator)"
+    return ""
+
+
+def _why_no_sum(graph: Subject, op: Operator) -> str:
+    """Say why what an interpolation is part of is no sum of float32, "" where none is in it."""
+    todo, found = [op.inputs[0]], False
+    while todo:
+        maker = graph.maker(todo.pop())
+        if maker is not None and (is_inner(graph, maker) or maker.op in FLOAT_RESIZES):
+            found |= maker.op in FLOAT_RESIZES
+            todo += maker.inputs
+    try:
+        add_chain(graph, op)
+    except TqError as error:
+        return str(error) if found else ""
+    return ""
+
+
+def _why_not_packed(graph: Subject, op: Operator) -> str:
+    """Say why what is quantized is not computed operator by operator, "" where it comes of one tensor."""
+    try:
+        Island(graph, graph.output(op).shape).values(op.inputs[0])
+        return ""
+    except TqError:
+        pass
+    try:
+        check_packed(graph, op)
+    except TqError as error:
+        return str(error)
+    return ""
+
+
+def _why_no_pair(graph: Subject, op: Operator) -> str:
+    """Say why what comes of two tensors or more is no table of two, "" where it comes of one."""
+    island = Island(graph, graph.output(op).shape, most=2, numbered=varying(graph, op.inputs[0]))
+    try:
+        island.values(op.inputs[0])
+    except TqError as error:
+        return str(error) if island.sources else ""
+    try:
+        table_of_two(graph, op)
+    except TqError as error:
+        return str(error) if len(island.sources) > 1 else ""
+    return ""
