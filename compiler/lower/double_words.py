@@ -12,6 +12,7 @@ from tq_hw.compiler.ir.staged import Flat, Move
 from tq_hw.compiler.ir.strided import blank, copy_between
 from tq_hw.compiler.ir.value import TYPE_CODES, Value, element_count
 from tq_hw.compiler.lower.choose import choose
+from tq_hw.compiler.lower.halves import half, joined
 from tq_hw.compiler.lower.legalize import Legalizer
 from tq_hw.compiler.lower.spread import spread
 from tq_hw.compiler.programs.words import (
@@ -43,18 +44,8 @@ _LESS: tuple[Uop, ...] = (*_UNSIGNED, {**reg_a(0), **reg_b(1), "alu": Alu.LESS, 
 
 def _words(state: Legalizer, op: Operator, position: int, count: int) -> tuple[Value, Value]:
     """Lower and upper words of an operand in the shape of the output."""
-    value, halves = spread(state, op, position), []
-    for part, name in enumerate(("lower", "upper")):
-        half = Value(f"{value.name} ({name} words)", value.tensor, (1, 1, 1, 4 * count))
-        if value.data is not None:
-            data = np.ascontiguousarray(value.data).reshape(-1).view(np.int32)[part::2]
-            half = Value(half.name, value.tensor, half.shape, data=np.ascontiguousarray(data))
-        else:
-            base, target = blank((count,), "int64"), blank((count,), "int32")
-            state.layers.append(Move(op.index, op.op, (value,), half, (
-                copy_between(0, base[:, 4 * part:4 * part + 4], base, target, target),)))
-        halves.append(half)
-    return halves[0], halves[1]
+    value = spread(state, op, position)
+    return half(state, op, value, count, 0), half(state, op, value, count, 1)
 
 
 def _upper_halves(register: int) -> tuple[Uop, ...]:
@@ -98,19 +89,14 @@ class _Words:
         self.state.layers.append(Flat(self.op.index, self.op.op, inputs, value, self.count, types, out, tuple(uops)))
         return value
 
-    def joined(self, lower: Value, upper: Value) -> None:
-        """Make the output of its words."""
-        base, target = blank((self.count,), "int32"), blank((self.count,), "int64")
-        self.state.layers.append(Move(self.op.index, self.op.op, (lower, upper), self.state.output(self.op), tuple(
-            copy_between(part, base, base, target[:, 4 * part:4 * part + 4], target) for part in range(2))))
-
     def sums(self) -> None:
         """ADD and SUB."""
         alu, lower, upper = Alu[self.op.op], *zip(self.first, self.second, strict=True)
         low_words = self.made("lower", lower, _one(alu))
         # A sum that is less than a summand has a carry, a minuend that is less than the subtrahend a borrow.
         carry = self.made("carry", (low_words, lower[0]) if alu is Alu.ADD else lower, _LESS)
-        self.joined(low_words, self.made("upper", (self.made("upper alone", upper, _one(alu)), carry), _one(alu)))
+        high_words = self.made("upper", (self.made("upper alone", upper, _one(alu)), carry), _one(alu))
+        joined(self.state, self.op, (low_words, high_words), self.count)
 
     def product(self) -> None:
         """MUL: of the upper words only products with the lower ones count."""
@@ -119,7 +105,8 @@ class _Words:
         middle = (self.made("upper by lower", crossed, product),
                   self.made("lower by upper", (self.first[0], self.second[1]), product))
         upper = (self.made("carry", lower, _upper_product()), self.made("middle", middle, _one(Alu.ADD)))
-        self.joined(self.made("lower", lower, product), self.made("upper", upper, _one(Alu.ADD)))
+        words = self.made("lower", lower, product), self.made("upper", upper, _one(Alu.ADD))
+        joined(self.state, self.op, words, self.count)
 
     def less(self, first: tuple[Value, Value], second: tuple[Value, Value], into: Value | None, *,
              or_equal: bool) -> Value:

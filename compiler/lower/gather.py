@@ -9,9 +9,9 @@ from tq_hw.compiler.ir.layers import Mac
 from tq_hw.compiler.ir.staged import MatMul, Move, OneHot
 from tq_hw.compiler.ir.strided import blank, copy_between
 from tq_hw.compiler.ir.value import Value, element_count
+from tq_hw.compiler.lower.halves import indices_of
 from tq_hw.compiler.lower.legalize import Legalizer, lowers, publish, reshaped
 from tq_hw.compiler.lower.moves import add_move, input_blank, move_view, output_blank
-from tq_hw.compiler.lower.quantize import _half
 from tq_hw.compiler.lower.segments import affine_segments
 from tq_hw.model.errors import UnsupportedError
 from tq_hw.model.graph import Operator, Tensor
@@ -68,10 +68,8 @@ def lower_embedding_lookup(state: Legalizer, op: Operator) -> None:
 
 def look_up(state: Legalizer, op: Operator, indices: int, table: Value, shape: tuple[int, int, int]) -> Value:
     """Return [1, tables, indices, row bytes] at the run-time indices of an input; `shape`: tables, rows, bytes."""
-    tensor = state.tensor(op, indices)
-    # Indices are not negative: the low half of an int64 is the index.
-    value = _half(state, op, indices, 0) if tensor.dtype == "int64" else state.input(op, indices)
-    return look_up_rows(state, op, value, element_count(tensor.shape), table, shape)
+    count = element_count(state.tensor(op, indices).shape)
+    return look_up_rows(state, op, indices_of(state, op, indices), count, table, shape)
 
 
 def look_up_rows(state: Legalizer, op: Operator, value: Value, count: int, table: Value,

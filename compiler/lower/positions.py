@@ -13,6 +13,7 @@ from tq_hw.compiler.ir.strided import blank, copy_between
 from tq_hw.compiler.ir.value import TYPE_CODES, Value
 from tq_hw.compiler.lower.choose import choose
 from tq_hw.compiler.lower.gather import look_up_rows
+from tq_hw.compiler.lower.halves import indices_of, saturated
 from tq_hw.compiler.lower.legalize import Legalizer, lowers, publish
 from tq_hw.compiler.lower.moves import add_view
 from tq_hw.compiler.programs.words import (
@@ -36,13 +37,12 @@ _INT8, _INT32 = TYPE_CODES["int8"], TYPE_CODES["int32"]
 Shape = tuple[int, ...]
 
 
-def _start(state: Legalizer, op: Operator, position: int, axis: int, count: int) -> Value:
-    """Low 32 bits of one number of a vector of int32 or int64, `count` times."""
-    tensor = state.tensor(op, position)
-    base, target = blank(tensor.shape, tensor.dtype), blank((count,), "int32")
-    value = Value(f"{tensor.name} (axis {axis})", tensor.index, (1, 1, 1, 4 * count))
-    state.layers.append(Move(op.index, op.op, (state.input(op, position),), value, (
-        copy_between(0, np.broadcast_to(base[axis, :4], target.shape), base, target, target),)))
+def _start(state: Legalizer, op: Operator, starts: Value, axis: int, rank: int, count: int) -> Value:
+    """One number of a vector of int32 with one for each axis, `count` times."""
+    base, target = blank((rank,), "int32"), blank((count,), "int32")
+    value = Value(f"{starts.name} (axis {axis})", starts.tensor, (1, 1, 1, 4 * count))
+    state.layers.append(Move(op.index, op.op, (starts,), value, (
+        copy_between(0, np.broadcast_to(base[axis], target.shape), base, target, target),)))
     return value
 
 
@@ -88,10 +88,10 @@ def lower_slice(state: Legalizer, op: Operator) -> None:
 
 def _slice_at(state: Legalizer, op: Operator) -> None:
     shape, taken = state.tensor(op, 0).shape, state.subgraph.tensors[op.outputs[0]].shape
-    value = state.input(op, 0)
+    value, starts = state.input(op, 0), indices_of(state, op, 1)
     for axis, count in enumerate(taken):
         if count < shape[axis]:
-            places = _places(state, op, _start(state, op, 1, axis, count), count, _INT32,
+            places = _places(state, op, _start(state, op, starts, axis, len(taken), count), count, _INT32,
                              ({**STREAMS, "alu": Alu.ADD, **OUT},))
             value = _taken(state, op, value, shape, axis, places, count)
             shape = (*shape[:axis], count, *shape[axis + 1:])
@@ -111,7 +111,7 @@ def update_at(state: Legalizer, op: Operator) -> None:
     uops = (to(0, STREAM_A, immediate(0), alu=Alu.MAX), to(0, reg_a(0), immediate(count - width), alu=Alu.MIN),
             to(1, reg_a(0), STREAM_B, alu=Alu.SUB), to(1, immediate_a(0), reg_b(1), alu=Alu.SUB),
             to(2, reg_a(1), immediate(0), alu=Alu.MAX), to(2, reg_a(2), immediate(width - 1), alu=Alu.MIN))
-    start = _start(state, op, 2, axis, count)
+    start = _start(state, op, saturated(state, op, 2), axis, len(shape), count)
     mask = _places(state, op, start, count, _INT8, (*uops, {**reg_a(1), **reg_b(2), "alu": Alu.EQUAL, **OUT}))
     update = state.input(op, 1)
     if width > 1:

@@ -7,10 +7,10 @@ zeros.
 import numpy as np
 
 from tq_hw.compiler.ir.layers import Pad
-from tq_hw.compiler.ir.staged import Flat, Move
-from tq_hw.compiler.ir.strided import blank, copy_between
+from tq_hw.compiler.ir.staged import Flat
 from tq_hw.compiler.ir.value import TYPE_CODES, Value, element_count
 from tq_hw.compiler.lower.elementwise import table_pass
+from tq_hw.compiler.lower.halves import half, joined
 from tq_hw.compiler.lower.legalize import Legalizer, lowers
 from tq_hw.compiler.lower.movement import lower_pad_move
 from tq_hw.compiler.programs.words import (
@@ -70,31 +70,20 @@ def lower_cast(state: Legalizer, op: Operator) -> None:
     count = element_count(target.shape)
     value, dtype = state.input(op, 0), source.dtype
     if (source.dtype, target.dtype) == ("int64", "bool"):
-        low, high = (_half(state, op, 0, part) for part in range(2))
+        low, high = (half(state, op, value, count, part) for part in range(2))
         state.layers.append(Flat(op.index, op.op, (low, high), state.output(op), count, (TYPE_CODES["int32"],) * 2, 0, (
             to(0, STREAM_A, immediate(0), alu=Alu.NOT_EQUAL),
             to(1, immediate_a(0), STREAM_B, alu=Alu.NOT_EQUAL),
             {**reg_a(0), **reg_b(1), "alu": Alu.MAX, **OUT})))
         return
     if source.dtype == "int64":
-        value, dtype = _half(state, op, 0, 0), "int32"
+        value, dtype = half(state, op, value, count, 0), "int32"
     if target.dtype == "int64":
         _to_int64(state, op, value, dtype, count)
         return
     compare: Uop = {**immediate(0), "alu": Alu.NOT_EQUAL} if target.dtype == "bool" else {}
     state.layers.append(Flat(op.index, op.op, (value,), state.output(op), count, (TYPE_CODES[dtype],),
                              TYPE_CODES[target.dtype] % 3, ({**STREAM_A, **compare, **OUT},)))
-
-
-def _half(state: Legalizer, op: Operator, position: int, part: int) -> Value:
-    """Low (`part` 0) or high 32 bits of an int64 input."""
-    tensor = state.tensor(op, position)
-    count = element_count(tensor.shape)
-    base, target = blank((count,), "int64"), blank((count,), "int32")
-    half = Value(f"{tensor.name} ({('low', 'high')[part]} int32)", tensor.index, (1, 1, 1, 4 * count))
-    state.layers.append(Move(op.index, op.op, (state.input(op, position),), half, (
-        copy_between(0, base[:, 4 * part:4 * part + 4], base, target, target),)))
-    return half
 
 
 def _to_int64(state: Legalizer, op: Operator, value: Value, dtype: str, count: int) -> None:
@@ -105,9 +94,7 @@ def _to_int64(state: Legalizer, op: Operator, value: Value, dtype: str, count: i
         parts.append(Value(f"{name} ({part})", op.outputs[0], words))
         state.layers.append(Flat(op.index, op.op, (value,), parts[-1], count, (TYPE_CODES[dtype],),
                                  TYPE_CODES["int32"], ({**STREAM_A, **change, **OUT},)))
-    base, target = blank((count,), "int32"), blank((count,), "int64")
-    state.layers.append(Move(op.index, op.op, tuple(parts), state.output(op), tuple(
-        copy_between(number, base, base, target[:, 4 * number:4 * number + 4], target) for number in range(2))))
+    joined(state, op, parts, count)
 
 
 @lowers("QUANTIZE")

@@ -12,9 +12,9 @@ from tq_hw.compiler.ir.staged import Flat, Move, OneHot
 from tq_hw.compiler.ir.strided import blank, copy_between
 from tq_hw.compiler.ir.value import TYPE_CODES, Value
 from tq_hw.compiler.lower.elementwise import CODES, table_pass
+from tq_hw.compiler.lower.halves import indices_of
 from tq_hw.compiler.lower.legalize import Legalizer, lowers, reshaped
 from tq_hw.compiler.lower.moves import move_view, output_blank
-from tq_hw.compiler.lower.quantize import _half
 from tq_hw.compiler.lower.walks import PLACE_BITS, WALK_LIMIT, walk_below
 from tq_hw.compiler.programs.words import OUT, STREAM_A, Uop, immediate, immediate_a, reg_a, reg_b, to
 from tq_hw.isa.uop import Alu
@@ -31,7 +31,7 @@ def lower_one_hot(state: Legalizer, op: Operator) -> None:
     """Rows that are 1 at the index; a table for each byte of an element; a move to the axis."""
     indices, output = state.tensor(op, 0), state.subgraph.tensors[op.outputs[0]]
     count, depth = math.prod(indices.shape), int(state.constant(op, 1).reshape(-1)[0])
-    value = _half(state, op, 0, 0) if indices.dtype == "int64" else state.input(op, 0)
+    value = indices_of(state, op, 0)
     hot = Value(f"{output.name} (one-hot)", output.index, (1, count, 1, depth))
     state.layers.append(OneHot(op.index, op.op, (value,), hot))
     on, off = (np.frombuffer(state.constant(op, position).tobytes(), np.int8) for position in (2, 3))
