@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable
 import numpy as np
 
 from tq_hw.model.errors import UnsupportedError
-from tq_hw.model.graph import Operator, Subgraph, Tensor
-from tq_hw.sim.golden.registry import int_option
+from tq_hw.model.graph import Operator, Subgraph
+from tq_hw.sim.golden.registry import input_tensor, int_option
 
 __all__ = ["KERNEL_LIMIT", "check", "covers_image", "limits_of"]
 
@@ -49,16 +49,10 @@ def check(op: Operator, subgraph: Subgraph) -> None:
 
 def _first_computed(op: Operator, subgraph: Subgraph, positions: Iterable[int]) -> str | None:
     for position in positions:
-        tensor = _tensor(op, subgraph, position)
+        tensor = input_tensor(op, subgraph, position)
         if tensor is not None and tensor.data is None:
             return f"input {position} (tensor {tensor.index}, {tensor.name!r}) computed at run time"
     return None
-
-
-def _tensor(op: Operator, subgraph: Subgraph, position: int) -> Tensor | None:
-    if position >= len(op.inputs) or op.inputs[position] < 0:
-        return None
-    return subgraph.tensors[op.inputs[position]]
 
 
 @_limits("CONV_2D", "DEPTHWISE_CONV_2D")
@@ -70,7 +64,7 @@ def constraint_constant_weights(op: Operator, subgraph: Subgraph) -> str | None:
 @_limits("CONV_2D", "DEPTHWISE_CONV_2D", "TRANSPOSE_CONV")
 def constraint_kernel_size(op: Operator, subgraph: Subgraph) -> str | None:
     """Kernels must have at most 255 rows and columns."""
-    weights = _tensor(op, subgraph, 1)
+    weights = input_tensor(op, subgraph, 1)
     if weights is not None and max(weights.shape[1:3]) > KERNEL_LIMIT:
         return f"{weights.shape[1]}x{weights.shape[2]}"
     return None
@@ -135,7 +129,7 @@ def constraint_constant_sizes(op: Operator, subgraph: Subgraph) -> str | None:
 @_limits("DYNAMIC_UPDATE_SLICE")
 def constraint_update_axis(op: Operator, subgraph: Subgraph) -> str | None:
     """An update at a computed start must be smaller than the input along one axis at most."""
-    shape, part, start = (_tensor(op, subgraph, position) for position in range(3))
+    shape, part, start = (input_tensor(op, subgraph, position) for position in range(3))
     if shape is None or part is None or start is None or start.data is not None:
         return None
     smaller = sum(size < whole for size, whole in zip(part.shape, shape.shape, strict=True))
@@ -145,14 +139,14 @@ def constraint_update_axis(op: Operator, subgraph: Subgraph) -> str | None:
 @_limits("ADD", "SUB", "MUL")
 def constraint_plain_double_words(op: Operator, subgraph: Subgraph) -> str | None:
     """Fuse no activation into sums and products of int64."""
-    tensor, activation = _tensor(op, subgraph, 0), str(op.options.get("fused_activation_function", "NONE"))
+    tensor, activation = input_tensor(op, subgraph, 0), str(op.options.get("fused_activation_function", "NONE"))
     return activation if tensor is not None and tensor.dtype == "int64" and activation != "NONE" else None
 
 
 @_limits("SLICE")
 def constraint_constant_slice(op: Operator, subgraph: Subgraph) -> str | None:
     """Sizes must be constants of the model, and none of them -1 where the begin is computed."""
-    sizes, begin = _tensor(op, subgraph, 2), _tensor(op, subgraph, 1)
+    sizes, begin = input_tensor(op, subgraph, 2), input_tensor(op, subgraph, 1)
     if sizes is None or sizes.data is None:
         return _first_computed(op, subgraph, (2,))
     return f"sizes {sizes.data.tolist()}" if begin is not None and begin.data is None and -1 in sizes.data else None
@@ -167,17 +161,19 @@ def constraint_constant_counts(op: Operator, subgraph: Subgraph) -> str | None:
 @_limits("POW")
 def constraint_constant_exponent(op: Operator, subgraph: Subgraph) -> str | None:
     """The exponents must be constants of the model, all equal and 0 or more."""
-    exponents = _tensor(op, subgraph, 1)
+    exponents = input_tensor(op, subgraph, 1)
     if exponents is None or exponents.data is None:
         return _first_computed(op, subgraph, (1,))
     found = np.unique(exponents.data).tolist()
-    return None if len(found) == 1 and found[0] >= 0 else f"{len(found)} different ones, the least of them {found[0]}"
+    if len(found) == 1 and found[0] >= 0:
+        return None
+    return ", ".join(map(str, found[:4])) + (", ..." if len(found) > 4 else "") if found else "none"
 
 
 @_limits("SCATTER_ND")
 def constraint_constant_targets(op: Operator, subgraph: Subgraph) -> str | None:
     """Indices, each of them once, and the shape must be constants of the model."""
-    indices = _tensor(op, subgraph, 0)
+    indices = input_tensor(op, subgraph, 0)
     if indices is not None and indices.data is not None and indices.data.size:
         rows = indices.data.reshape(-1, indices.data.shape[-1])
         different, counts = np.unique(rows, axis=0, return_counts=True)
@@ -193,14 +189,14 @@ def constraint_constant_recurrent_weights(op: Operator, subgraph: Subgraph) -> s
     computed = _first_computed(op, subgraph, [p for p in range(1, len(op.inputs)) if p not in states])
     if computed is not None:
         return computed
-    tensors = [_tensor(op, subgraph, position) for position in states]
+    tensors = [input_tensor(op, subgraph, position) for position in states]
     return None if all(t is not None and t.is_variable for t in tensors) else "a state that is no variable tensor"
 
 
 @_limits("FULLY_CONNECTED")
 def constraint_int16_by_constants(op: Operator, subgraph: Subgraph) -> str | None:
     """Weights must be constants where activations are int16."""
-    tensor = _tensor(op, subgraph, 0)
+    tensor = input_tensor(op, subgraph, 0)
     return None if tensor is None or tensor.dtype != "int16" else _first_computed(op, subgraph, (1,))
 
 
@@ -213,7 +209,7 @@ def constraint_constant_bias(op: Operator, subgraph: Subgraph) -> str | None:
 @_limits("FULLY_CONNECTED")
 def constraint_weight_zero_point(op: Operator, subgraph: Subgraph) -> str | None:
     """Constant weights must have zero point 0."""
-    weights = _tensor(op, subgraph, 1)
+    weights = input_tensor(op, subgraph, 1)
     if (weights is not None and weights.data is not None and weights.quantization is not None
             and any(weights.quantization.zero_point)):
         return f"zero point {weights.quantization.zero_point[0]}"
@@ -223,21 +219,21 @@ def constraint_weight_zero_point(op: Operator, subgraph: Subgraph) -> str | None
 @_limits("MEAN", "SUM", "REDUCE_MAX", "REDUCE_MIN", "REDUCE_PROD", "REDUCE_ANY", "REDUCE_ALL", "ARG_MAX", "ARG_MIN")
 def constraint_constant_axes(op: Operator, subgraph: Subgraph) -> str | None:
     """The axes must be constants."""
-    axes = _tensor(op, subgraph, 1)
+    axes = input_tensor(op, subgraph, 1)
     return "axes computed at run time" if axes is None or axes.data is None else None
 
 
 @_limits("PAD", "PADV2")
 def constraint_constant_padding(op: Operator, subgraph: Subgraph) -> str | None:
     """Paddings must be constants."""
-    paddings = _tensor(op, subgraph, 1)
+    paddings = input_tensor(op, subgraph, 1)
     return "paddings computed at run time" if paddings is None or paddings.data is None else None
 
 
 @_limits("QUANTIZE")
 def constraint_quantize_types(op: Operator, subgraph: Subgraph) -> str | None:
     """QUANTIZE takes int8, uint8, int16 and int32, or float32 where that is an input of the model."""
-    source = _tensor(op, subgraph, 0)
+    source = input_tensor(op, subgraph, 0)
     if source is None:
         return "no input"
     if source.dtype == "float32" and source.index not in subgraph.inputs:

@@ -23,6 +23,7 @@ from tq_hw.model.errors import TqError, UnsupportedError
 from tq_hw.model.graph import Model, Operator, Quantization, Subgraph, Tensor
 from tq_hw.model.rules.check import check_shapes
 from tq_hw.model.rules.node import Node
+from tq_hw.model.rules.shape_values import ONLY_KNOWN
 from tq_hw.model.rules.signatures import SIGNATURES
 from tq_hw.model.rules.variables import variable_names
 from tq_hw.sim.golden.pointwise import POINTWISE
@@ -30,18 +31,19 @@ from tq_hw.sim.golden.registry import located
 from tq_hw.sim.golden.run import run_operator
 from tq_hw.sim.golden.state import State, initial_value
 
-__all__ = ["LOWERINGS", "Legalizer", "byte_shape", "legalize", "lowers", "publish", "reshaped",
+__all__ = ["LOWERINGS", "WHY_LEFT", "Legalizer", "byte_shape", "legalize", "lowers", "publish", "reshaped",
            "supported_operators", "view_shape"]
 
 Lowering = Callable[["Legalizer", Operator], None]
 LOWERINGS: dict[str, Lowering] = {}
 #: Types of tensors in the accelerator's memory.
 _STORED = ("int8", "uint8", "int16", "int32", "int64", "bool")
-
-
-#: Operators that no machine of fixed shapes can have, and what would help.
-_WHY = {"WHERE": "WHERE has as many results as elements are true, which no shape says: choose by a mask with "
-                 "SELECT_V2, or keep a fixed number with TOPK_V2"}
+#: What is said of operators that are taken in no way, or in few.
+WHY_LEFT = {**{name: f"{name} is taken where its results follow from shapes and constants" for name in ONLY_KNOWN},
+        "WHERE": "WHERE has as many results as elements are true, which no shape says: choose by a mask with "
+                 "SELECT_V2, or keep a fixed number with TOPK_V2",
+        "ADD_N": "ADD_N is taken of two tensors or more of one shape, of int32, or of float32 between codes",
+        "CUMSUM": "CUMSUM is taken of int32 and int64 along a constant axis, and of float32 between int8"}
 
 
 def lowers(*names: str) -> Callable[[Lowering], Lowering]:
@@ -179,7 +181,7 @@ def _refuse_unknown(subgraph: Subgraph) -> None:
     if places:
         found = ", ".join(f"{name} (operator {at[0]})" if len(at) == 1 else f"{name} ({len(at)}, the first is operator "
                           f"{at[0]})" for name, at in sorted(places.items(), key=lambda item: item[1][0]))
-        why = "".join(f"; {_WHY[name]}" for name in places if name in _WHY)
+        why = "".join(f"; {WHY_LEFT[name]}" for name in places if name in WHY_LEFT)
         raise UnsupportedError(f"not supported: {found}; `tq-hw ops` lists the operators that are{why}")
 
 

@@ -33,12 +33,17 @@ def check_floats(subgraph: Subgraph) -> None:
                     "DEQUANTIZE to QUANTIZE; `tq-hw compile --partition` leaves others to LiteRT on the host")
 
 
+#: Why sums that have a pattern of their own are left.
+_SUMS = {"ADD_N": " (its tensors have different shapes)",
+         "CUMSUM": " (it is not between int8, or no sums of integers prove its codes)"}
 #: What says why an operator is left, by its name.
 _CHECKS = dict.fromkeys(COMPARISONS, check_comparison) | dict.fromkeys(RANKINGS, check_ranking)
 
 
 def _reason(graph: Subject, op: Operator) -> str:
     """Say why what an operator makes is no table, or why a comparison or ranking is none of integers."""
+    if op.op in _SUMS:
+        return _SUMS[op.op]
     if op.op not in (*FLOAT_OPERATORS, *FLOAT_RESIZES, *MOVES, *_CHECKS) or not op.outputs:
         return ""
     readers, reached, moved = [op] if op.op in _CHECKS else [], set(op.outputs), set(op.outputs)

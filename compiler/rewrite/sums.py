@@ -10,7 +10,7 @@ import math
 import numpy as np
 
 from tq_hw.compiler.rewrite.rewrite import Rewrite, Subject, pattern
-from tq_hw.model.graph import Operator, Tensor
+from tq_hw.model.graph import Operator, OptionValue, Tensor
 from tq_hw.sim.golden.arith import quantize_multiplier, round_half_away
 from tq_hw.sim.golden.pair import settle
 from tq_hw.sim.golden.registry import bool_option
@@ -21,6 +21,7 @@ _BITS = 30
 #: Half a unit in the last place of float32 at 1.
 _ROUNDING = 2.0**-24
 _MOST_TERMS = 4096
+_PLAIN: dict[str, OptionValue] = {"fused_activation_function": "NONE"}
 
 
 def _axis(graph: Subject, op: Operator) -> int | None:
@@ -54,13 +55,14 @@ def cumsum_by_doubling(graph: Subject, op: Operator) -> Rewrite | None:
     count, current = shape[axis], source.index
     if bool_option(op, "exclusive"):
         if count < 2:
-            return None
+            # Nothing is before the only element.
+            return Rewrite([op], [Operator(op.index, "SUB", (current, current), op.outputs, _PLAIN)])
         current = moved(current, 1)
     step = 1
     while step < count:
         both = (current, moved(current, step))
         current = graph.add_tensor(source)
-        new.append(Operator(op.index, "ADD", both, (current,), {"fused_activation_function": "NONE"}))
+        new.append(Operator(op.index, "ADD", both, (current,), _PLAIN))
         step *= 2
     if not new:
         target = graph.add_constant(np.array(shape, np.int32))
@@ -127,7 +129,7 @@ def add_n(graph: Subject, op: Operator) -> Rewrite | None:
     current = op.inputs[0]
     for position, index in enumerate(op.inputs[1:], 1):
         made = op.outputs[0] if position == len(inputs) - 1 else graph.add_tensor(graph.output(op))
-        new.append(Operator(op.index, "ADD", (current, index), (made,), {"fused_activation_function": "NONE"}))
+        new.append(Operator(op.index, "ADD", (current, index), (made,), _PLAIN))
         current = made
     return Rewrite([op], new)
 

@@ -75,6 +75,10 @@ def _check_node(node: Node) -> None:
     check_shapes(node)
 
 
+#: Types of what is no activation, which quantization leaves as it is.
+_NUMBERS = ("int32", "int64", "bool")
+
+
 def _is_float(node: Node) -> bool:
     """Whether an operator computes single elements in float32."""
     return node.operator.op in FLOAT_OPERATORS and any(tensor.dtype == "float32" for tensor in node.inputs())
@@ -153,8 +157,8 @@ def _check_type(node: Node, where: str, tensor: Tensor, kind: str) -> None:
         # What is float32 beside int8 an exporter has left so.
         is_left = tensor.dtype == "float32" and any(each.dtype == "int8" and each.data is None for each in node.tensors)
         host = ", or leave the operator to LiteRT on the host by --partition" if is_left else ""
-        raise node.error(f"{where} has type {tensor.dtype}, expected {' or '.join(KINDS[kind])}; quantize the whole "
-                         f"model to int8{host}")
+        advice = "" if tensor.dtype in _NUMBERS else f"; quantize the whole model to int8{host}"
+        raise node.error(f"{where} has type {tensor.dtype}, expected {' or '.join(KINDS[kind])}{advice}")
     quantization = tensor.quantization
     if kind not in ACTIVATION_KINDS and (kind, tensor.dtype) not in _QUANTIZED:
         return

@@ -1,5 +1,6 @@
 """One operator seen together with its tensors: what shape inference and rules work on."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -70,21 +71,18 @@ class Node:
         """Return the elements of a constant integer input in order, None when it is no constant.
 
         Raises `ModelError` when there are not `count` of them, or more than 64 with no count given, and, unless
-        `any_rank` is set, when it is no vector; one axis, or a shape, may be a scalar.
+        `any_rank` is set, when it is no vector; one axis may be a scalar.
         """
         tensor = self.input(position)
         if not tensor.dtype.startswith("int"):
             raise self.error(f"{what} is {tensor.dtype}, expected an integer type")
-        if tensor.data is None:
-            return None
-        scalar = count is None or what == "axis"
-        if len(tensor.shape) != 1 and not any_rank and (tensor.shape or not scalar):
+        if len(tensor.shape) != 1 and not any_rank and (tensor.shape or what != "axis"):
             raise self.error(f"{what} has shape {list(tensor.shape)}, expected a vector")
-        size = tensor.data.size
+        size = math.prod(tensor.shape)
         if size != count if count is not None else size > 64:
             expected = "at most 64" if count is None else str(count)
             raise self.error(f"{what} has {size} elements, expected {expected}")
-        return [int(value) for value in tensor.data.ravel()]
+        return None if tensor.data is None else [int(value) for value in tensor.data.ravel()]
 
     def option(self, name: str) -> int:
         """Return an integer or boolean option."""

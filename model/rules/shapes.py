@@ -8,6 +8,7 @@ import math
 from collections.abc import Callable
 
 from tq_hw.model.rules.node import Node
+from tq_hw.model.rules.shapes_join import JOIN_SHAPES
 from tq_hw.model.rules.shapes_move import MOVE_SHAPES
 from tq_hw.model.rules.shapes_place import PLACE_SHAPES
 from tq_hw.model.rules.shapes_repeat import REPEAT_SHAPES, broadcast
@@ -138,36 +139,6 @@ def _rows(node: Node) -> Shapes:
     return [node.shape(0)]
 
 
-def _binary(node: Node) -> Shapes:
-    return [broadcast(node, node.shape(0), node.shape(1))]
-
-
-def _prelu(node: Node) -> Shapes:
-    if broadcast(node, node.shape(0), node.shape(1)) != node.shape(0):
-        raise node.error(f"alpha has shape {list(node.shape(1))}, more than the input's {list(node.shape(0))}")
-    return [node.shape(0)]
-
-
-def _reduce(node: Node) -> Shapes:
-    shape = node.shape(0)
-    axes = node.integers(1, "axes", any_rank=True)
-    if axes is None:
-        return None
-    reduced = {node.axis(axis, len(shape)) for axis in axes}
-    if node.option("keep_dims"):
-        return [tuple(1 if axis in reduced else size for axis, size in enumerate(shape))]
-    return [tuple(size for axis, size in enumerate(shape) if axis not in reduced)]
-
-
-def _arg(node: Node) -> Shapes:
-    shape = node.shape(0)
-    axis = node.integers(1, "axis", 1)
-    if axis is None:
-        return None
-    drop = node.axis(axis[0], len(shape))
-    return [shape[:drop] + shape[drop + 1:]]
-
-
 def _resize(node: Node) -> Shapes:
     batch, _, _, channels = node.shape(0, 4)
     size = node.integers(1, "size", 2)
@@ -240,14 +211,10 @@ _GROUPS: dict[_Rule, str] = {
     _pool_2d: "AVERAGE_POOL_2D MAX_POOL_2D",
     _rows: "SOFTMAX LOG_SOFTMAX L2_NORMALIZATION",
     _same: "LOGISTIC TANH RELU RELU6 RELU_N1_TO_1 "
-           "RELU_0_TO_1 LEAKY_RELU HARD_SWISH QUANTIZE DEQUANTIZE CAST CUMSUM ADD_N ABS ELU GELU EXP LOG RSQRT "
+           "RELU_0_TO_1 LEAKY_RELU HARD_SWISH QUANTIZE DEQUANTIZE CAST ABS ELU GELU EXP LOG RSQRT "
            "NEG SQRT SQUARE SIN COS FLOOR CEIL ROUND SIGN LOGICAL_NOT",
-    _binary: "ADD SUB MUL DIV POW FLOOR_DIV FLOOR_MOD BITWISE_XOR RIGHT_SHIFT SQUARED_DIFFERENCE MAXIMUM "
-             "MINIMUM LESS LESS_EQUAL GREATER GREATER_EQUAL EQUAL NOT_EQUAL LOGICAL_AND LOGICAL_OR",
-    _prelu: "PRELU",
-    _reduce: "MEAN SUM REDUCE_MAX REDUCE_MIN REDUCE_PROD REDUCE_ANY REDUCE_ALL", _arg: "ARG_MAX ARG_MIN",
     _resize: "RESIZE_BILINEAR RESIZE_NEAREST_NEIGHBOR", _batch_matmul: "BATCH_MATMUL",
     _shape: "SHAPE", _svdf: "SVDF", _lstm: "UNIDIRECTIONAL_SEQUENCE_LSTM",
 }
 _SHAPES: dict[str, _Rule] = {op: rule for rule, ops in _GROUPS.items() for op in ops.split()}
-_SHAPES |= MOVE_SHAPES | PLACE_SHAPES | REPEAT_SHAPES | SLICE_SHAPES
+_SHAPES |= JOIN_SHAPES | MOVE_SHAPES | PLACE_SHAPES | REPEAT_SHAPES | SLICE_SHAPES

@@ -13,7 +13,9 @@ Shapes = list[tuple[int, ...]] | None
 def _reshape(node: Node) -> Shapes:
     shape = node.shape(0)
     count = math.prod(shape)
-    absent = node.optional(1) is None
+    given = node.optional(1)
+    # Of a scalar the kernel takes no shape.
+    absent = given is None or given.shape == ()
     target = list(_new_shape(node)) if absent else node.integers(1, "shape")
     if target is None:
         return None
@@ -84,6 +86,8 @@ def _pairs(node: Node, position: int, what: str, rank: int) -> list[tuple[int, i
 def _pad(node: Node) -> Shapes:
     shape = node.shape(0)
     pads = _pairs(node, 1, "padding", len(shape))
+    if node.operator.op == "PADV2" and math.prod(node.shape(2)) != 1:
+        raise node.error(f"padding value has shape {list(node.shape(2))}, expected one element")
     if pads is None:
         return None
     return [tuple(size + before + after

@@ -40,6 +40,8 @@ def _matrix_set_diag(node: Node) -> Shapes:
 
 def _dilate(node: Node) -> Shapes:
     shape, steps = node.shape(0), node.integers(1, "dilations", len(node.shape(0)))
+    if not shape:
+        raise node.error("input is a scalar, expected rank 1 or more")
     if math.prod(node.shape(2)) != 1:
         raise node.error(f"padding value has shape {list(node.shape(2))}, expected one element")
     if steps is None:

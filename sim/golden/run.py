@@ -1,10 +1,14 @@
 """Run a whole model in integers."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from tq_hw.model.errors import ModelError, OptionError, UnsupportedError
-from tq_hw.model.graph import Model, Operator, Tensor
+import numpy as np
+
+from tq_hw.model.errors import InputError, ModelError, OptionError, UnsupportedError
+from tq_hw.model.graph import Model, Operator, Subgraph, Tensor
+from tq_hw.model.rules.check import check_shapes
+from tq_hw.model.rules.node import Node
 from tq_hw.sim.golden.kernels import KERNELS
 from tq_hw.sim.golden.profiles import check_profile
 from tq_hw.sim.golden.registry import Array, located
@@ -104,7 +108,26 @@ def run_operator(model: Model, number: int, op: Operator, values: dict[int, Arra
     if op.op not in KERNELS:
         raise UnsupportedError("the golden model has no kernel for this operator; see the list of "
                                "supported operators")
+    _check_sizes(op, model.subgraphs[number], found)
     return KERNELS[op.op](op, model.subgraphs[number], found)
+
+
+def _check_sizes(op: Operator, subgraph: Subgraph, inputs: Sequence[Array | None]) -> None:
+    """Raise `InputError` unless sizes, axes and the like that are computed make the shapes that are declared.
+
+    What is constant was checked when the model was read; a kernel would make what is asked for, however large.
+    """
+    computed = {index: array for index, array in zip(op.inputs, inputs, strict=True)
+                if array is not None and array.dtype in (np.int32, np.int64) and subgraph.tensors[index].data is None}
+    if not computed:
+        return
+    tensors = list(subgraph.tensors)
+    for index, array in computed.items():
+        tensors[index] = replace(tensors[index], data=array)
+    try:
+        check_shapes(Node(op, tensors, f"operator {op.index} ({op.op})"))
+    except ModelError as error:
+        raise InputError(str(error)) from error
 
 
 def _call(model: Model, number: int, state: State) -> None:

@@ -78,9 +78,9 @@ def dense(indices: list[list[int]], values: int = 2) -> bytes:
     return b.build(b.add("SPARSE_TO_DENSE", inputs, shape=(3, 4)))
 
 
-def dilated(steps: list[int]) -> bytes:
+def dilated(steps: list[int] | np.ndarray, shape: tuple[int, ...] = (2, 3)) -> bytes:
     b = ModelBuilder("m")
-    return b.build(b.add("DILATE", [b.input((2, 3), "int32"), b.constant(steps), b.constant(0)], shape=(2, 3)))
+    return b.build(b.add("DILATE", [b.input(shape, "int32"), b.constant(steps), b.constant(0)], shape=shape))
 
 
 @pytest.mark.parametrize(("data", "message"), [
@@ -95,7 +95,9 @@ def dilated(steps: list[int]) -> bytes:
      "each size"),
     (dense([[0, 1], [2, 0]], 3), "SPARSE_TO_DENSE: values have shape [3] and the default [], expected [2] or one "
      "element, and one element"),
-    (dilated([1, 0]), "DILATE: dilations is [1, 0], expected 1 or more")])
+    (dilated([1, 0]), "DILATE: dilations is [1, 0], expected 1 or more"),
+    (dilated([], ()), "DILATE: input is a scalar, expected rank 1 or more"),
+    (dilated(np.array([1, 2])), "DILATE: input 1, tensor 1 't1', has type int64, expected int32")])
 def test_broken_rules(data: bytes, message: str) -> None:
     with pytest.raises(ModelError) as caught:
         parse_model(data, "m")
@@ -126,7 +128,7 @@ def test_refused(data: bytes, message: str) -> None:
 def test_lengths_that_there_are_not() -> None:
     with pytest.raises(InputError) as caught:
         run(parse_model(sequences(None), "m"), [np.zeros((2, 6), np.int32), np.array([2, 7], np.int32)])
-    assert str(caught.value) == "operator 0 (REVERSE_SEQUENCE): lengths must be at most 6, found 7"
+    assert str(caught.value) == "operator 0 (REVERSE_SEQUENCE): lengths are up to 7, expected at most 6"
 
 
 def test_where_has_no_shape() -> None:

@@ -38,6 +38,27 @@ def test_integers(litert: Oracle, axis: int, exclusive: bool, reverse: bool, dty
     check(litert, b.build(made), [value])
 
 
+@pytest.mark.parametrize("dtype", ["int32", "int64"])
+@pytest.mark.parametrize("exclusive", [False, True])
+def test_of_one_element(litert: Oracle, dtype: str, exclusive: bool) -> None:
+    """It is the element itself, or nothing."""
+    b = ModelBuilder("one")
+    made = b.add("CUMSUM", [b.input((4, 1), dtype=dtype), b.constant(np.array(1, np.int32))], exclusive=exclusive)
+    info = np.iinfo(dtype)
+    check(litert, b.build(made), [np.array([[info.min], [-1], [0], [info.max]], dtype)])
+
+
+@pytest.mark.parametrize(("op", "inputs", "why"), [
+    ("CUMSUM", 2, "CUMSUM is taken of int32 and int64 along a constant axis, and of float32 between int8"),
+    ("ADD_N", 1, "ADD_N is taken of two tensors or more of one shape, of int32, or of float32 between codes")])
+def test_what_is_taken(op: str, inputs: int, why: str) -> None:
+    b = ModelBuilder("left")
+    terms = [b.input((4,), "int32"), b.input((), "int32")][:inputs]
+    with pytest.raises(UnsupportedError) as caught:
+        compile_model(parse_model(b.build(b.add(op, terms, shape=(4,))), "left"), load_config("n8"))
+    assert str(caught.value) == f"not supported: {op} (operator 0); `tq-hw ops` lists the operators that are; {why}"
+
+
 def float_sums(terms: int, scale: float, out: float) -> bytes:
     b = ModelBuilder("floats")
     x = b.add("DEQUANTIZE", [b.input((40, terms), scale=scale, zero_point=-13)])
@@ -57,7 +78,9 @@ def test_float32_between_int8(litert: Oracle, terms: int, scale: float, out: flo
 
 def test_what_is_not_proved_is_refused() -> None:
     """Of these scales every sum of five steps lies just between two codes."""
-    with pytest.raises(UnsupportedError, match=r"^operator 1 \(CUMSUM\): input 0, tensor 1 \('t1'\), is float32"):
+    with pytest.raises(UnsupportedError, match=r"^operator 1 \(CUMSUM\): input 0, tensor 1 \('t1'\), is float32 "
+                                               r"computed inside the model \(it is not between int8, or no sums of "
+                                               r"integers prove its codes\);"):
         compile_model(parse_model(float_sums(8, 0.1, 1.0), "sums"), load_config("n8"))
 
 
@@ -82,6 +105,7 @@ def test_add_n_of_float32(litert: Oracle, count: int) -> None:
 def test_add_n_of_different_shapes_is_refused() -> None:
     b = ModelBuilder("floats")
     terms = [b.add("DEQUANTIZE", [b.input((size,), scale=0.03)]) for size in (4, 5)]
-    data = b.build(b.add("QUANTIZE", [b.add("ADD_N", terms)], scale=0.06))
-    with pytest.raises(UnsupportedError, match=r"operator 2 \(ADD_N\): input 0, tensor 1 \('t1'\), is float32"):
+    data = b.build(b.add("QUANTIZE", [b.add("ADD_N", terms, shape=(4,))], scale=0.06))
+    with pytest.raises(UnsupportedError, match=r"^operator 2 \(ADD_N\): input 0, tensor 1 \('t1'\), is float32 "
+                                               r"computed inside the model \(its tensors have different shapes\);"):
         compile_model(parse_model(data, "sums"), load_config("n8"))

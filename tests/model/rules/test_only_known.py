@@ -78,7 +78,8 @@ def test_what_is_not_known() -> None:
     with pytest.raises(UnsupportedError) as caught:
         compile_model(parse_model(b.build(add(b, "BROADCAST_ARGS", (4,), "int32", x, i32(2, 2, 2, 2))), "unknown"),
                       load_config("n8"))
-    assert str(caught.value) == "not supported: BROADCAST_ARGS (operator 0); `tq-hw ops` lists the operators that are"
+    assert str(caught.value) == ("not supported: BROADCAST_ARGS (operator 0); `tq-hw ops` lists the operators that are"
+                                 "; BROADCAST_ARGS is taken where its results follow from shapes and constants")
 
 
 def test_a_divisor_of_0() -> None:
