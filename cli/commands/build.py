@@ -198,6 +198,7 @@ def build_command(board_name: str, folder: str | None, model_file: str | None, m
         raise OptionError(f"there is no {DEMO_MODEL.name} to verify with: name a model with --model, or --no-verify")
     with new_folder(target) as work:
         if not no_verify:
+            ProgressBar(board.name).say(f"{board.name}: verifying on the RTL")
             verify(board, Path(model_file) if model_file else DEMO_MODEL, seed=0, shapes=shapes)
         image = b""
         if program is not None:
@@ -208,8 +209,7 @@ def build_command(board_name: str, folder: str | None, model_file: str | None, m
                 image = memory_contents(program)
         with ProgressBar(board.name) as bar:
             result = build(board, memory, work, image=image, seed=seed, seeds=seeds or 0, toolchain=toolchain or "",
-                           scheduler=scheduler,
-                           progress=lambda text, done: bar.update(done, 1.0, f"{board.name}: {text}"))
+                           scheduler=scheduler, progress=bar.stages(f"{board.name}: "))
         report = describe(board, memory, result, not no_verify) | {"soc": soc}
         if program is not None:
             report["model"] = {"file": f"{Path(str(model_file)).stem}.tqm", "in_bitstream": bool(image)}

@@ -70,6 +70,23 @@ class ProgressBar:
 
         return told
 
+    def stages(self, prefix: str) -> Callable[[str, float], None]:
+        """Return what work of several stages tells its progress to; where there is no terminal, each one is a line.
+
+        What a stage says after a comma changes while it goes on.
+        """
+        said = ""
+
+        def told(what: str, done: float) -> None:
+            nonlocal said
+            stage = what.partition(", ")[0]
+            if stage != said and not sys.stderr.isatty():
+                self.say(f"{prefix}{stage}")
+            said = stage
+            self.update(done, 1.0, f"{prefix}{what}")
+
+        return told
+
     def __enter__(self) -> "ProgressBar":
         if not self._done:
             self._timer.start()

@@ -34,7 +34,7 @@ def test_boards_are_listed(tq: Tq) -> None:
 def test_report_of_a_build(tq: Tq, steps: list[str]) -> None:
     outcome = tq("build", "--board", "icesugar_pro", "--memory", "block RAM", "--allow-timing-fail", "--seed", "3",
                  "-o", "out", "--json", "report.json")
-    assert (outcome.code, outcome.err) == (0, "")
+    assert (outcome.code, outcome.err) == (0, "tq-hw: icesugar_pro: verifying on the RTL\n")
     assert steps == ["verify digits.tflite", "build block RAM with 0 bytes, seed 3"]
     report = json.loads(Path("report.json").read_text(encoding="utf-8"))
     assert report == json.loads(Path("out/report.json").read_text(encoding="utf-8"))
@@ -81,7 +81,7 @@ def test_missed_timing_is_exit_code_4_and_the_folder_is_there(tq: Tq, steps: lis
 def test_missing_vivado_is_exit_code_3_and_the_folder_is_there(tq: Tq, steps: list[str]) -> None:
     outcome = tq("build", "--board", "arty_a7", "-o", "arty")
     assert outcome.code == 3
-    assert outcome.err == (
+    assert outcome.err == "tq-hw: arty_a7: verifying on the RTL\n" + (
         "tq-hw: vivado is not installed, so there is no bitstream. arty holds all that it needs: copy it to a machine "
         "with vivado and run there: vivado -mode batch -source top.tcl; or install AMD Vivado (the free edition has "
         "these devices) and put it on the PATH, and build again. openXC7 was not taken: fasm2frames not on the PATH\n")
@@ -93,7 +93,7 @@ def test_missing_vivado_is_exit_code_3_and_the_folder_is_there(tq: Tq, steps: li
 def test_open_tools_that_were_asked_for_and_are_not_there(tq: Tq, steps: list[str]) -> None:
     outcome = tq("build", "--board", "arty_a7", "-o", "arty", "--toolchain", "openxc7")
     assert outcome.code == 3
-    assert outcome.err == (
+    assert outcome.err == "tq-hw: arty_a7: verifying on the RTL\n" + (
         "tq-hw: openXC7 was not taken: fasm2frames not on the PATH. arty holds what openXC7 needs, the netlist "
         "top.json and the pins openxc7.xdc: complete it here and build again, or copy the folder to a machine that has "
         "it\n")

@@ -84,6 +84,17 @@ def test_a_build_looks_for_its_programs_before_it_verifies(tq: Tq, steps: list[s
     assert (result.code, result.err, steps) == (3, "tq-hw: litedram is not installed\n", [])
 
 
+def test_stages_of_a_build_are_lines_in_a_pipe(capsys: pytest.CaptureFixture[str]) -> None:
+    """Half an hour without a word is no log."""
+    with ProgressBar("arty_a7") as bar:
+        told = bar.stages("arty_a7: ")
+        for text in ("elaborating", "synthesizing", "synthesizing, 1 s", "synthesizing, 2 s", "placing and routing",
+                     "placing and routing, 300 s", "done"):
+            told(text, 0.0)
+    assert capsys.readouterr().err == ("tq-hw: arty_a7: elaborating\ntq-hw: arty_a7: synthesizing\n"
+                                       "tq-hw: arty_a7: placing and routing\ntq-hw: arty_a7: done\n")
+
+
 def test_a_build_of_a_simulator_is_announced_once(capsys: pytest.CaptureFixture[str]) -> None:
     with ProgressBar("rtl") as bar:
         told = bar.building("RTL simulator: ")
