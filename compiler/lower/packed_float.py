@@ -8,7 +8,9 @@ from tq_hw.compiler.lower.legalize import Legalizer, lowers, publish
 from tq_hw.compiler.lower.reduce import grouped_value
 from tq_hw.compiler.lower.spread import spread
 from tq_hw.compiler.programs.packed_division import quotient_program, quotient_table, root_program, root_table
+from tq_hw.compiler.programs.packed_exp import STEPS, power_tables
 from tq_hw.compiler.programs.packed_float import codes_program, product_program, reduce_program, sum_program
+from tq_hw.compiler.programs.packed_order import extreme_program, key_program, number_program
 from tq_hw.compiler.programs.words import Uop, rescale
 from tq_hw.model.graph import Operator
 from tq_hw.sim.golden.reduce import axes
@@ -17,10 +19,13 @@ from tq_hw.sim.golden.registry import bool_option, int_option
 __all__: list[str] = []
 
 _PACKED = TYPE_CODES["int32"]
+_KEYS = {"PACKED_KEY": key_program, "PACKED_OF_KEY": number_program}
 
 
 def _program(op: Operator) -> tuple[list[Uop], IntArray | None]:
     """Return micro-operations and table of an operator of two inputs."""
+    if op.op in ("PACKED_MAX", "PACKED_MIN"):
+        return extreme_program(least=op.op == "PACKED_MIN"), None
     relu = bool_option(op, "relu")
     if op.op == "PACKED_DIV":
         return quotient_program(), quotient_table()
@@ -29,7 +34,7 @@ def _program(op: Operator) -> tuple[list[Uop], IntArray | None]:
     return sum_program(difference=op.op == "PACKED_SUB", relu=relu), None
 
 
-@lowers("PACKED_ADD", "PACKED_SUB", "PACKED_MUL", "PACKED_DIV")
+@lowers("PACKED_ADD", "PACKED_SUB", "PACKED_MUL", "PACKED_DIV", "PACKED_MAX", "PACKED_MIN")
 def lower_packed_binary(state: Legalizer, op: Operator) -> None:
     """One operation of two numbers each."""
     uops, table = _program(op)
@@ -39,13 +44,31 @@ def lower_packed_binary(state: Legalizer, op: Operator) -> None:
                              tables=(table, None)))
 
 
-@lowers("PACKED_SQRT", "PACKED_RSQRT")
-def lower_packed_root(state: Legalizer, op: Operator) -> None:
-    """One root each."""
-    uops = root_program(reciprocal=op.op == "PACKED_RSQRT")
+@lowers("PACKED_SQRT", "PACKED_RSQRT", "PACKED_KEY", "PACKED_OF_KEY")
+def lower_packed_unary(state: Legalizer, op: Operator) -> None:
+    """One root or key each."""
+    table: IntArray | None
+    if op.op in _KEYS:
+        uops, table = _KEYS[op.op](), None
+    else:
+        uops, table = root_program(reciprocal=op.op == "PACKED_RSQRT"), root_table()
     output = state.subgraph.tensors[op.outputs[0]]
     state.layers.append(Flat(op.index, op.op, (state.input(op, 0),), state.output(op), element_count(output.shape),
-                             (_PACKED,), _PACKED, tuple(uops), tables=(root_table(), None)))
+                             (_PACKED,), _PACKED, tuple(uops), tables=(table, None)))
+
+
+@lowers("PACKED_EXP")
+def lower_packed_exp(state: Legalizer, op: Operator) -> None:
+    """One program after the other, with results in memory between them."""
+    output, made = state.subgraph.tensors[op.outputs[0]], [state.input(op, 0)]
+    count = element_count(output.shape)
+    for number, (uops, sources) in enumerate(STEPS, 1):
+        value = state.output(op) if number == len(STEPS) else Value(
+            f"{output.name} (step {number})", op.outputs[0], (1, 1, 1, 4 * count))
+        tables = power_tables() if any("a_table" in uop for uop in uops) else (None, None)
+        state.layers.append(Flat(op.index, op.op, tuple(made[source] for source in sources), value, count,
+                                 (_PACKED,) * len(sources), _PACKED, tuple(uops), tables=tables))
+        made.append(value)
 
 
 @lowers("PACKED_SUM")

@@ -1,62 +1,38 @@
 """SOFTMAX and BATCH_MATMUL of packed numbers, as attention in float32 has them."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
-from tq_hw.compiler.rewrite.island import Island, label
-from tq_hw.compiler.rewrite.packing import Packed, Packing, Rows
-from tq_hw.model.errors import TqError, UnsupportedError
+from tq_hw.compiler.rewrite.packing import Packed, Packing, Rows, plain
+from tq_hw.model.errors import UnsupportedError
 from tq_hw.model.graph import Operator, Tensor
-from tq_hw.sim.golden.libm import Float32
 from tq_hw.sim.golden.packed_float import packed
 from tq_hw.sim.golden.registry import bool_option, float_option
-from tq_hw.sim.golden.softmax import real_exponentials
 
 __all__ = ["ROWS"]
 
-#: Signed codes by unsigned ones.
-_RISING = np.argsort(np.arange(256).astype(np.uint8).view(np.int8), kind="stable")
 #: Products of a BATCH_MATMUL, each of which lies in memory.
 _MOST_PRODUCTS = 1 << 22
 
 
 def _softmax(packing: Packing, op: Operator) -> Packed:
-    """Exponentials of all pairs of a code and its row's largest, their sum in order, quotients."""
-    graph, tensor = packing.graph, packing.graph.input(op)
-    island = Island(graph, tensor.shape)
-    try:
-        values: Float32 = np.broadcast_to(island.values(tensor.index), (256,)).astype(np.float32)
-        source = island.sources[0]
-    except (TqError, IndexError) as error:
-        raise UnsupportedError(f"operator {op.index} (SOFTMAX) is of {label(tensor)}, which is no function of one int8 "
-                               "tensor; of such alone exponentials are known") from error
-    if source.dtype != "int8" or not np.isfinite(values).all():
-        raise UnsupportedError(f"operator {op.index} (SOFTMAX) is of {label(tensor)}, which is no finite function of "
-                               "an int8 tensor")
-    codes = source.index
-    if (np.diff(values[_RISING]) < 0).any():
-        # Places among all numbers rise with them.
-        order = np.argsort(values, kind="stable")
-        places = np.empty(256, np.int8)
-        places[order] = np.arange(-128, 128)
-        codes = graph.add_tensor(source)
-        packing.new.append(Operator(op.index, "TABLE", (source.index, graph.add_constant(places)), (codes,)))
-        values = values[order][(np.arange(256) + 128) % 256]
-    shape = tensor.shape
-    most = graph.add_tensor(source, (*shape[:-1], 1))
-    axis = graph.add_constant(np.array([len(shape) - 1], np.int32))
-    packing.new.append(Operator(op.index, "REDUCE_MAX", (codes, axis), (most,), {"keep_dims": True}))
-    # By the largest code, then by a code, which is none above it.
-    powers = real_exponentials(np.minimum(values[None, :], values[:, None]) - values[:, None],
-                               float_option(op, "beta"))
-    table = graph.add_constant(packed(powers).reshape(-1))
-    made = packing.add(op, "TABLE_OF_TWO", (codes, most, table), tensor, (0.0, 1.0))
-    row = Tensor(0, tensor.name, "float32", (*shape[:-1], 1))
-    # The largest element adds 1, so that a sum of positive numbers has that at least.
-    total = packing.add(op, "PACKED_SUM", (made.index, axis), row, (1.0, 1.001 * shape[-1]), {"keep_dims": True})
-    return packing.add(op, "PACKED_DIV", (made.index, total.index), graph.output(op), (0.0, 1.0),
-                       {"relu": False})
+    """What is taken off the largest of a row, exponentials of that, their sum in order, quotients."""
+    graph, tensor, beta = packing.graph, packing.graph.input(op), np.float32(float_option(op, "beta"))
+    if beta <= 0:
+        raise UnsupportedError(f"operator {op.index} (SOFTMAX) has beta {beta}, which must be positive")
+    count = tensor.shape[-1]
+    row = Tensor(0, tensor.name, "float32", (*tensor.shape[:-1], 1))
+    part, axis = packing.packed(tensor.index), np.array([len(tensor.shape) - 1], np.int32)
+    less = packing.binary(plain(op), "SUB", part, packing.largest(op, part, axis, tensor, row, keep_dims=True), tensor)
+    if beta != 1:
+        factor = Packed(graph.add_constant(packed(np.array(beta))), float(beta), float(beta))
+        less = packing.binary(plain(op), "MUL", less, factor, tensor)
+    powers = packing.add(op, "PACKED_EXP", (less.index,), tensor, (0.0, 1.0))
+    # The largest element adds 1.
+    total = replace(packing.summed(op, powers, count, axis, row, keep_dims=True), low=1.0)
+    return packing.binary(plain(op), "DIV", powers, total, graph.output(op))
 
 
 def _product(packing: Packing, op: Operator) -> Packed:

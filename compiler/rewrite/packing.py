@@ -21,7 +21,7 @@ from tq_hw.sim.golden.packed_float import EXPONENT, LIMIT, packed
 from tq_hw.sim.golden.reduce import axes
 from tq_hw.sim.golden.registry import Array, bool_option, str_option
 
-__all__ = ["Packed", "Packing", "Rows"]
+__all__ = ["Packed", "Packing", "Rows", "plain"]
 
 #: Moves that look at numbers, and those that int32 has not.
 _NO_MOVES = ("REDUCE_MAX", "REDUCE_MIN", "RESIZE_NEAREST_NEIGHBOR")
@@ -159,13 +159,22 @@ class Packing:
         if op.op == "SUM":
             return total
         divisor = Packed(self.graph.add_constant(packed(np.array(count, np.float32))), count, count)
-        return self.binary(replace(op, options={}), "DIV", total, divisor, tensor)
+        return self.binary(plain(op), "DIV", total, divisor, tensor)
 
     def summed(self, op: Operator, part: Packed, count: int, along: Array, like: Tensor, *, keep_dims: bool) -> Packed:
         """Add sums of `count` numbers over axes, one after the other."""
         bounds = _widened(count * part.low, count * part.high, count)
         return self.add(op, "PACKED_SUM", (part.index, self.graph.add_constant(along)), like, bounds,
                         {"keep_dims": keep_dims})
+
+    def largest(self, op: Operator, part: Packed, along: Array, like: Tensor, row: Tensor, *,
+                keep_dims: bool) -> Packed:
+        """Add the largest numbers over axes of a tensor like `like`, to one like `row`."""
+        bounds = part.low, part.high
+        keys = self.add(op, "PACKED_KEY", (part.index,), like, bounds)
+        most = self.add(op, "REDUCE_MAX", (keys.index, self.graph.add_constant(along)), row, bounds,
+                        {"keep_dims": keep_dims})
+        return self.add(op, "PACKED_OF_KEY", (most.index,), row, bounds)
 
     def _root(self, op: Operator, tensor: Tensor) -> Packed:
         source = self.packed(op.inputs[0])
@@ -194,6 +203,11 @@ class Packing:
 
 #: What makes the result of an operator.
 Rows = Callable[[Packing, Operator], Packed]
+
+
+def plain(op: Operator) -> Operator:
+    """Return an operator without options, so that a step of it has no activation."""
+    return replace(op, options={})
 
 
 def _like(tensor: Tensor) -> Tensor:

@@ -11,7 +11,7 @@ import numpy as np
 
 from tq_hw.model.graph import Operator, Subgraph
 from tq_hw.sim.golden.arith import IntArray
-from tq_hw.sim.golden.libm import Float32
+from tq_hw.sim.golden.libm import Float32, expf
 from tq_hw.sim.golden.quantize import quantized
 from tq_hw.sim.golden.reduce import axes, sum_in_order
 from tq_hw.sim.golden.registry import Array, Inputs, bool_option, kernel, output_tensor, require, value
@@ -54,15 +54,39 @@ def _positive(values: Float32, *, or_zero: bool = False) -> Float32:
     return values
 
 
-_BINARY = {"PACKED_ADD": np.add, "PACKED_SUB": np.subtract, "PACKED_MUL": np.multiply, "PACKED_DIV": np.divide}
+_BINARY = {"PACKED_ADD": np.add, "PACKED_SUB": np.subtract, "PACKED_MUL": np.multiply, "PACKED_DIV": np.divide,
+           "PACKED_MAX": np.maximum, "PACKED_MIN": np.minimum}
 
 
-@kernel("PACKED_ADD", "PACKED_SUB", "PACKED_MUL", "PACKED_DIV")
+@kernel(*_BINARY)
 def packed_binary(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
     """Packed numbers that broadcast; RELU as an option. Raises `ModelError` for a divisor that is not positive."""
     x, y = _numbers(inputs, 0), _numbers(inputs, 1)
     made = np.asarray(_BINARY[op.op](x, _positive(y) if op.op == "PACKED_DIV" else y), np.float32)
     return [packed(np.maximum(made, np.float32(0)) if bool_option(op, "relu") else made)]
+
+
+@kernel("PACKED_KEY")
+def packed_key(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
+    """int32 in the order of packed numbers."""
+    wide = value(inputs, 0).astype(np.int64)
+    exponent = (wide & (1 << EXPONENT_BITS) - 1) << FRACTION_BITS - 1
+    return [((wide >> EXPONENT_BITS) + np.where(wide < 0, -exponent, exponent)).astype(np.int32)]
+
+
+@kernel("PACKED_OF_KEY")
+def packed_of_key(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
+    """Packed numbers of keys."""
+    wide, bits = value(inputs, 0).astype(np.int64), FRACTION_BITS - 1
+    exponent = np.where(wide < 0, -1 - (wide >> bits), wide >> bits)
+    part = (wide & (1 << bits) - 1) - ((wide < 0).astype(np.int64) << bits)
+    return [((part << EXPONENT_BITS) + exponent).astype(np.int32)]
+
+
+@kernel("PACKED_EXP")
+def packed_exp(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
+    """e^x of packed numbers that are not positive. Raises `ModelError` for others."""
+    return [packed(expf(-_positive(-_numbers(inputs, 0), or_zero=True)))]
 
 
 @kernel("PACKED_SQRT", "PACKED_RSQRT")

@@ -43,7 +43,7 @@ from tq_hw.sim.golden.registry import (
 )
 
 __all__ = ["ACCUMULATION_INTEGER_BITS", "SCALED_DIFF_INTEGER_BITS", "SoftmaxParams",
-           "exp_table", "params", "real_exponentials", "softmax_of_table"]
+           "exp_table", "params", "softmax_of_table"]
 
 SCALED_DIFF_INTEGER_BITS = 5
 ACCUMULATION_INTEGER_BITS = 12
@@ -135,14 +135,9 @@ def softmax_of_table(x: IntArray, exponentials: IntArray, output_bits: int = 8) 
     return np.clip(rounding_divide_by_pot(product, exponent) + low, low, -low - 1)
 
 
-def real_exponentials(differences: Float32, beta: float) -> Float32:
-    """Exponentials of float32 numbers less the largest of their row, `reference/softmax.h`."""
-    return expf(differences * np.float32(beta))
-
-
 def _real_softmax(x: Float32, beta: float) -> Float32:
-    """Softmax of float32: exponentials are added in order, and each is divided by the sum."""
-    powers = real_exponentials(x - x.max(axis=-1, keepdims=True), beta)
+    """Softmax of float32, `reference/softmax.h`: exponentials are added in order, and each is divided by the sum."""
+    powers = expf((x - x.max(axis=-1, keepdims=True)) * np.float32(beta))
     return np.asarray(powers / sum_in_order(powers, (x.ndim - 1,), keep_dims=True), np.float32)
 
 

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
+from tests.compiler.programs.evaluated import evaluated
 from tq_hw.compiler.programs.packed_division import quotient_program, quotient_table, root_program, root_table
 from tq_hw.compiler.programs.packed_float import product_program, sum_program
-from tq_hw.isa.uop import UOP, Destination, Source
-from tq_hw.sim.executor.uop import evaluate, look_up
+from tq_hw.compiler.programs.packed_order import extreme_program, key_program, number_program
 from tq_hw.sim.golden.packed_float import packed, unpacked
 
 COUNT = 1 << 15
@@ -14,45 +14,31 @@ COUNT = 1 << 15
 REACHES = ((-40, 20), (-90, -60), (-110, -70), (-150, 10))
 
 
-def evaluated(uops: list[dict[str, int]], *numbers: np.ndarray, table: np.ndarray | None = None) -> np.ndarray:
+def found(uops: list[dict[str, int]], *numbers: np.ndarray, table: np.ndarray | None = None) -> np.ndarray:
     """Run a program on float32 numbers; its results stay packed."""
-    streams, count = [packed(each) for each in numbers], len(numbers[0])
-    registers, entries = [np.zeros(count, np.int32)] * 8, np.zeros(512, np.int32)
-    if table is not None:
-        entries[:256] = table
-    for uop in uops:
-        fields = {field.name: 0 for register in UOP for field in register.fields} | uop
-        a_operand, b_operand = (look_up(entries, fields[f"{name}_table"], {
-            Source.IMMEDIATE: np.full(count, fields["immediate"], np.int32), Source.STREAM: streams[at % len(streams)],
-            Source.REGISTER: registers[fields[f"{name}_register"]]}[Source(fields[f"{name}_source"])])
-            for at, name in enumerate("ab"))
-        result = evaluate(fields, a_operand, b_operand, fields["immediate"], fields["shift"], int16_output=False)
-        if fields["destination"] == Destination.OUTPUT:
-            return result
-        registers[fields["d_register"]] = result
-    raise AssertionError("the program has no output")
+    return evaluated(uops, *(packed(each) for each in numbers), tables=table)
 
 
 def numbers(seed: int, low: int, high: int) -> np.ndarray:
     """Of all sizes, some of few bits, some powers of two, some 0."""
     rng = np.random.default_rng(seed)
-    found = np.ldexp(rng.integers(-(1 << 24), 1 << 24, COUNT), rng.integers(low, high, COUNT))
+    made = np.ldexp(rng.integers(-(1 << 24), 1 << 24, COUNT), rng.integers(low, high, COUNT))
     few = COUNT // 8
-    found[:few] = np.ldexp(rng.integers(-4096, 4096, few), rng.integers(low, high, few))
-    found[few:2 * few] = np.ldexp(rng.choice([-1.0, 0.0, 1.0], few), rng.integers(low, high, few))
-    return found.astype(np.float32)
+    made[:few] = np.ldexp(rng.integers(-4096, 4096, few), rng.integers(low, high, few))
+    made[few:2 * few] = np.ldexp(rng.choice([-1.0, 0.0, 1.0], few), rng.integers(low, high, few))
+    return made.astype(np.float32)
 
 
 def positive(seed: int, low: int, high: int) -> np.ndarray:
-    found = np.abs(numbers(seed, low, high))
-    return np.where(found == 0, np.float32(1), found)
+    made = np.abs(numbers(seed, low, high))
+    return np.where(made == 0, np.float32(1), made)
 
 
-def same(found: np.ndarray, want: np.ndarray) -> None:
+def same(made: np.ndarray, want: np.ndarray) -> None:
     assert want.dtype == np.float32
-    np.testing.assert_array_equal(unpacked(found), want)
+    np.testing.assert_array_equal(unpacked(made), want)
     # One number has one form.
-    np.testing.assert_array_equal(found, packed(want))
+    np.testing.assert_array_equal(made, packed(want))
 
 
 @pytest.mark.parametrize("reach", [*REACHES, (-173, -140)])
@@ -73,7 +59,7 @@ def test_sums(reach: tuple[int, int], relu: bool) -> None:
             uops = sum_program(difference=is_difference, relu=relu)
             for one, other in ((a, b), (b, a)):
                 want = one - other if is_difference else one + other
-                same(evaluated(uops, one, other), np.maximum(want, np.float32(0)) if relu else want)
+                same(found(uops, one, other), np.maximum(want, np.float32(0)) if relu else want)
 
 
 @pytest.mark.parametrize("reach", REACHES)
@@ -81,8 +67,8 @@ def test_products(reach: tuple[int, int]) -> None:
     a, b = numbers(4, *reach), numbers(5, *reach)
     with np.errstate(under="ignore"):
         for other in (a, b, -b):
-            same(evaluated(product_program(relu=False), a, other), a * other)
-            same(evaluated(product_program(relu=True), a, other), np.maximum(a * other, np.float32(0)))
+            same(found(product_program(relu=False), a, other), a * other)
+            same(found(product_program(relu=True), a, other), np.maximum(a * other, np.float32(0)))
 
 
 @pytest.mark.parametrize("reach", REACHES)
@@ -93,7 +79,7 @@ def test_quotients(reach: tuple[int, int]) -> None:
         with np.errstate(under="ignore", over="ignore"):
             want = a / b
         inside = np.abs(want) < 2.0**100
-        same(evaluated(quotient_program(), a[inside], b[inside], table=quotient_table()), want[inside])
+        same(found(quotient_program(), a[inside], b[inside], table=quotient_table()), want[inside])
 
 
 @pytest.mark.parametrize("reach", REACHES)
@@ -102,7 +88,18 @@ def test_roots(reach: tuple[int, int]) -> None:
     some = positive(9, *reach)
     squares = np.square(np.random.default_rng(10).integers(1, 4096, COUNT)).astype(np.float32)
     for a in (some, squares, np.nextafter(squares, np.float32(0)), np.nextafter(squares, np.float32(9e9))):
-        same(evaluated(root_program(reciprocal=True), a, table=root_table()), np.float32(1) / np.sqrt(a))
-        same(evaluated(root_program(reciprocal=False), a, table=root_table()), np.sqrt(a))
+        same(found(root_program(reciprocal=True), a, table=root_table()), np.float32(1) / np.sqrt(a))
+        same(found(root_program(reciprocal=False), a, table=root_table()), np.sqrt(a))
     zero = np.zeros(4, np.float32)
-    same(evaluated(root_program(reciprocal=False), zero, table=root_table()), zero)
+    same(found(root_program(reciprocal=False), zero, table=root_table()), zero)
+
+
+@pytest.mark.parametrize("reach", [*REACHES, (-173, -140)])
+def test_order(reach: tuple[int, int]) -> None:
+    a, b = numbers(11, *reach), numbers(12, *reach)
+    keys = evaluated(key_program(), packed(a))
+    np.testing.assert_array_equal(np.sort(a), a[np.argsort(keys, kind="stable")])
+    np.testing.assert_array_equal(evaluated(number_program(), keys), packed(a))
+    for other in (b, a, -a, np.zeros_like(a)):
+        same(found(extreme_program(least=False), a, other), np.maximum(a, other))
+        same(found(extreme_program(least=True), a, other), np.minimum(a, other))

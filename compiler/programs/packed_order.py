@@ -1,0 +1,64 @@
+"""Programs that compare float32 numbers packed as `sim/golden/packed_float.py` says.
+
+A key is an int32 in the order of the numbers: the exponent above the fraction, less where the number is negative.
+"""
+
+from tq_hw.compiler.programs.words import (
+    OUT,
+    STREAM_A,
+    STREAM_B,
+    Uop,
+    immediate,
+    immediate_a,
+    low,
+    reg_a,
+    reg_b,
+    shifted,
+    to,
+)
+from tq_hw.isa.uop import Alu
+from tq_hw.sim.golden.arith import INT32_MIN
+from tq_hw.sim.golden.packed_float import EXPONENT_BITS, FRACTION_BITS
+
+__all__ = ["extreme_program", "key_program", "number_program"]
+
+_EXPONENT = (1 << EXPONENT_BITS) - 1
+_BITS = FRACTION_BITS - 1
+
+
+def _key(register: int, free: int, a: Uop) -> list[Uop]:
+    """Bring operand a's key into a register; the next register after `free` is used, too."""
+    return [
+        to(free, a, immediate(_EXPONENT), shifted(_BITS), alu=Alu.AND),
+        to(free + 1, a, immediate(31), shifted(1), alu=Alu.SAR, zero_point=1),
+        to(free, reg_a(free), reg_b(free + 1), low()), to(register, a, immediate(EXPONENT_BITS), alu=Alu.SAR),
+        to(register, reg_a(register), reg_b(free), alu=Alu.ADD)]
+
+
+def _number(source: Uop) -> list[Uop]:
+    """Give the number of a key."""
+    return [
+        to(0, source, immediate(_BITS), alu=Alu.SAR), to(1, immediate_a(-1), reg_b(0), alu=Alu.SUB),
+        to(0, reg_a(0), reg_b(1), alu=Alu.MAX),
+        to(1, source, immediate((1 << _BITS) - 1), shifted(EXPONENT_BITS), alu=Alu.AND),
+        to(2, source, immediate(INT32_MIN), alu=Alu.AND), to(1, reg_a(1), reg_b(2), alu=Alu.ADD),
+        {**reg_a(1), **reg_b(0), "alu": Alu.ADD, **OUT}]
+
+
+def key_program() -> list[Uop]:
+    """Keys of packed stream A."""
+    *before, last = _key(0, 1, STREAM_A)
+    del last["destination"], last["d_register"]
+    return [*before, last | OUT]
+
+
+def number_program() -> list[Uop]:
+    """Packed numbers of the keys of stream A."""
+    return _number(STREAM_A)
+
+
+def extreme_program(*, least: bool) -> list[Uop]:
+    """The larger, or the lesser, one of packed streams A and B."""
+    return [
+        to(0, immediate_a(0), STREAM_B, alu=Alu.ADD), *_key(4, 1, reg_a(0)), *_key(3, 1, STREAM_A),
+        to(3, reg_a(3), reg_b(4), alu=Alu.MIN if least else Alu.MAX), *_number(reg_a(3))]

@@ -1,0 +1,52 @@
+"""Programs of e^x: the same float32 as the golden model's, which computes in double."""
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from tests.compiler.programs.evaluated import evaluated
+from tq_hw.compiler.programs.packed_exp import STEPS, power_tables
+from tq_hw.sim.golden.libm import expf
+from tq_hw.sim.golden.packed_float import packed, unpacked
+
+#: Where e^x begins to be less than 1, and where it has become 0: exponents of x.
+EXPONENTS = range(-27, 7)
+
+
+def exponential(x: np.ndarray) -> np.ndarray:
+    made, tables = [packed(x)], np.concatenate(power_tables())
+    for uops, sources in STEPS:
+        made.append(evaluated(uops, *(made[source] for source in sources), tables=tables))
+    return unpacked(made[-1])
+
+
+def bits(exponent: int, places: np.ndarray) -> np.ndarray:
+    """Negative numbers of an exponent with the given 23 bits."""
+    return -((exponent + 127 << 23) + places).astype(np.int32).view(np.float32)
+
+
+@pytest.mark.parametrize("exponent", EXPONENTS)
+def test_some_of_every_exponent(exponent: int) -> None:
+    x = bits(exponent, np.random.default_rng(exponent + 99).integers(0, 1 << 23, 1 << 13))
+    np.testing.assert_array_equal(exponential(x), expf(x))
+
+
+def test_ends() -> None:
+    x = np.array([0, -1e-45, -1e-38, -2.0**-25, -2.0**-24, -87.3, -88, -103.27, -103.9720, -103.9721, -104, -128, -255,
+                  -256, -1e9, -1e30], np.float32)
+    np.testing.assert_array_equal(exponential(x), expf(x))
+    assert exponential(x)[[0, -1]].tolist() == [1, 0]
+
+
+def sweep(exponent: int, step: int) -> Iterator[np.ndarray]:
+    for first in range(0, 1 << 23, 1 << 18):
+        yield bits(exponent, np.arange(first + exponent % step, first + (1 << 18), step))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("exponent", EXPONENTS)
+def test_sweep(exponent: int) -> None:
+    """One number in 61; with a step of 1 it would be every one."""
+    for x in sweep(exponent, 61):
+        np.testing.assert_array_equal(exponential(x), expf(x))
