@@ -20,7 +20,9 @@ __all__ = ["BINARY", "UNARY", "either"]
 _ZERO, _ONE, _THREE, _SIX = (np.float32(number) for number in (0, 1, 3, 6))
 #: Above it a LOGISTIC is 1, below -9 it is the exponential.
 _CUTOFF, _LEAST = np.float32(16.619047164916992188), np.float32(-9)
-_RANGES = {"NONE": (-np.inf, np.inf), "RELU": (0, np.inf), "RELU6": (0, 6), "RELU_N1_TO_1": (-1, 1)}
+#: What fused activations leave: no infinity.
+_MOST = float(np.finfo(np.float32).max)
+_RANGES = {"NONE": (-_MOST, _MOST), "RELU": (0, _MOST), "RELU6": (0, 6), "RELU_N1_TO_1": (-1, 1)}
 
 
 def _logistic(x: Float32) -> Float32:
@@ -49,7 +51,8 @@ def _floor_mod(x: Float32, y: Float32) -> Float32:
 
 
 def _floor_div(x: Float32, y: Float32) -> Float32:
-    result: Float32 = np.floor(np.divide(x, y))
+    """The kernel divides in double, so that no quotient is rounded up to a whole number."""
+    result: Float32 = np.floor(np.divide(x, y, dtype=np.float64)).astype(np.float32)
     return result
 
 

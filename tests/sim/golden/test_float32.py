@@ -1,0 +1,54 @@
+"""Float32 operators of two numbers on numbers that are hard: next to whole quotients, to 0, and to the largest."""
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from tq_hw.model.samples.build import ModelBuilder
+from tq_hw.model.tflite.reader import parse_model
+from tq_hw.sim.golden.float32 import BINARY
+from tq_hw.sim.golden.run import run
+from tq_hw.sim.oracles import ENGINES, Oracle, available
+
+_MOST = np.finfo(np.float32).max
+_FUSE = ("ADD", "SUB", "MUL", "DIV")
+#: Powers are those of a library, over a range in which golden has them.
+_CASES = [*((op, "NONE") for op in sorted({*BINARY} - {"POW"})),
+          *((op, fused) for op in _FUSE for fused in ("RELU", "RELU6", "RELU_N1_TO_1"))]
+
+
+@pytest.fixture(scope="module")
+def litert() -> Iterator[Oracle]:
+    if not available("litert-ref"):
+        pytest.skip(f'{ENGINES["litert-ref"][0]} is not installed: pip install "tq-hw[oracles]"')
+    with Oracle("litert-ref") as oracle:
+        yield oracle
+
+
+def pairs() -> tuple[np.ndarray, np.ndarray]:
+    """Multiples of steps that float32 has not, and the ends of all that it has."""
+    steps = np.array([0.05, 0.1, 0.3, 0.7, -0.3, 1.1, 1e-3, 3.0], np.float32)
+    multiples = np.arange(-130, 130, dtype=np.float32)
+    first = [np.multiply.outer(multiples, steps).ravel()] * 3
+    second = [np.broadcast_to(steps, (len(multiples), len(steps))).ravel(), np.full(first[0].size, steps[0]),
+              np.roll(first[0], 7)]
+    ends = np.array([0, -0.0, 1, -1, 1e-40, -1e-45, 1e38, -1e38, _MOST, -_MOST, 1.17549435e-38], np.float32)
+    x, y = (each.ravel() for each in np.meshgrid(ends, ends))
+    return np.concatenate([*first, x]).astype(np.float32), np.concatenate([*second, y]).astype(np.float32)
+
+
+@pytest.mark.parametrize(("op", "fused"), _CASES)
+def test_equals_the_engine(litert: Oracle, op: str, fused: str) -> None:
+    """Where it overflows a sum, product or quotient is the largest number, as each has a range."""
+    x, y = pairs()
+    if op in ("FLOOR_DIV", "FLOOR_MOD"):
+        x, y = x[y != 0], y[y != 0]
+    b = ModelBuilder(op)
+    options = {"fused_activation_function": fused} if op in _FUSE else {}
+    data = b.build(b.add(op, [b.input(x.shape, "float32"), b.input(y.shape, "float32")], options=options))
+    found, expected = run(parse_model(data, op), [x, y]).outputs[0], litert.run(data, [x, y])[0]
+    # Bit for bit, but for the bits of what is no number.
+    numbers = ~np.isnan(expected)
+    np.testing.assert_array_equal(np.isnan(found), ~numbers)
+    np.testing.assert_array_equal(found[numbers].view(np.int32), expected[numbers].view(np.int32))
