@@ -6,6 +6,7 @@ in their order.
 
 from dataclasses import replace
 
+from tq_hw.compiler.rewrite.packed_elements import ELEMENTS
 from tq_hw.compiler.rewrite.packed_rows import ROWS
 from tq_hw.compiler.rewrite.packing import Packing
 from tq_hw.compiler.rewrite.rewrite import Subject
@@ -14,11 +15,13 @@ from tq_hw.model.graph import Operator, Subgraph
 
 __all__ = ["check_packed", "packed_floats"]
 
+_ALL = ROWS | ELEMENTS
+
 
 def packed_floats(subgraph: Subgraph) -> Subgraph:
     """Compute in packed numbers what goes from DEQUANTIZE to QUANTIZE; what cannot be stays as it is."""
     graph = Subject(subgraph)
-    packing, operators = Packing(graph, ROWS), list[Operator]()
+    packing, operators = Packing(graph, _ALL), list[Operator]()
     found = False
     for op in subgraph.operators:
         done = False
@@ -55,4 +58,4 @@ def _without_unused(subgraph: Subgraph, count: int) -> Subgraph:
 
 def check_packed(graph: Subject, op: Operator) -> None:
     """Raise `TqError` that says why what the QUANTIZE `op` reads is not computed in packed numbers."""
-    Packing(graph, ROWS).codes(op)
+    Packing(graph, _ALL).codes(op)

@@ -25,7 +25,8 @@ def _softmax(packing: Packing, op: Operator) -> Packed:
     count = tensor.shape[-1]
     row = Tensor(0, tensor.name, "float32", (*tensor.shape[:-1], 1))
     part, axis = packing.packed(tensor.index), np.array([len(tensor.shape) - 1], np.int32)
-    less = packing.binary(plain(op), "SUB", part, packing.largest(op, part, axis, tensor, row, keep_dims=True), tensor)
+    largest = packing.extreme(op, part, axis, tensor, row, "REDUCE_MAX", keep_dims=True)
+    less = packing.binary(plain(op), "SUB", part, largest, tensor)
     if beta != 1:
         factor = Packed(graph.add_constant(packed(np.array(beta))), float(beta), float(beta))
         less = packing.binary(plain(op), "MUL", less, factor, tensor)

@@ -47,7 +47,7 @@ class Packing:
 
     Attributes
     ----------
-    rows : what makes results of operators of whole rows, by name
+    rows : what makes results of more operators, by name
     new : operators that make the numbers
     """
 
@@ -103,6 +103,8 @@ class Packing:
             raise UnsupportedError(f"{label(tensor)} is {tensor.dtype} and no code")
         if moved(self.graph, maker) and maker.op not in _NO_MOVES:
             return self._moved(index, maker)
+        if maker.op in self.rows:
+            return self.rows[maker.op](self, maker)
         if maker.op in ("SQUARED_DIFFERENCE", "SQUARE"):
             one = self.packed(maker.inputs[0])
             if maker.op == "SQUARED_DIFFERENCE":
@@ -116,12 +118,10 @@ class Packing:
             return self._root(maker, tensor)
         if maker.op == "RELU":
             return self._positive(maker, tensor)
-        if maker.op in self.rows:
-            return self.rows[maker.op](self, maker)
         raise UnsupportedError(f"operator {maker.index} ({maker.op}) of float32 is not computed")
 
     def add(self, op: Operator, name: str, inputs: Sequence[int], like: Tensor, bounds: tuple[float, float],
-             options: dict[str, OptionValue] | None = None) -> Packed:
+            options: dict[str, OptionValue] | None = None) -> Packed:
         """Add an operator of packed numbers."""
         low, high = _checked(like, *bounds)
         made = self.graph.add_tensor(_like(like))
@@ -167,12 +167,12 @@ class Packing:
         return self.add(op, "PACKED_SUM", (part.index, self.graph.add_constant(along)), like, bounds,
                         {"keep_dims": keep_dims})
 
-    def largest(self, op: Operator, part: Packed, along: Array, like: Tensor, row: Tensor, *,
+    def extreme(self, op: Operator, part: Packed, along: Array, like: Tensor, row: Tensor, name: str, *,
                 keep_dims: bool) -> Packed:
-        """Add the largest numbers over axes of a tensor like `like`, to one like `row`."""
+        """Add REDUCE_MAX or REDUCE_MIN over axes of a tensor like `like`, to one like `row`."""
         bounds = part.low, part.high
         keys = self.add(op, "PACKED_KEY", (part.index,), like, bounds)
-        most = self.add(op, "REDUCE_MAX", (keys.index, self.graph.add_constant(along)), row, bounds,
+        most = self.add(op, name, (keys.index, self.graph.add_constant(along)), row, bounds,
                         {"keep_dims": keep_dims})
         return self.add(op, "PACKED_OF_KEY", (most.index,), row, bounds)
 

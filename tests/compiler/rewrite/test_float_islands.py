@@ -142,8 +142,8 @@ def _other(b: ModelBuilder) -> int:
      "finite and below 214748368.0 in magnitude, found nan)"),
     (lambda b, x: b.add("TANH", [b.add("RESHAPE", [b.add("SOFTMAX", [b.add("ADD", [x, _other(b)])]),
                                                    b.constant([3])])]),
-     "operator 2 (ADD): input 0, tensor 1 ('t1'), is float32 computed inside the model (operator 5 (TANH) of float32 is "
-     "not computed)")])
+     "operator 2 (ADD): input 0, tensor 1 ('t1'), is float32 computed inside the model (operator 5 (TANH) of float32 "
+     "is not computed)")])
 def test_what_is_no_table(build: Build, message: str) -> None:
     b = ModelBuilder("m")
     x = b.add("DEQUANTIZE", [b.input((3,), scale=0.1)])

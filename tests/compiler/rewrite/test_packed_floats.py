@@ -104,7 +104,19 @@ def moves(b: ModelBuilder) -> int:
     return codes(b, b.add("CONCATENATION", [y, b.add("MUL", [y, y])], shape=(2, 3, 10), options={"axis": 2}), 0.31)
 
 
-BUILDERS = (affine, twice, group_norm, unit_length, moves)
+def activations(b: ModelBuilder) -> int:
+    """What may follow a normalization."""
+    x = b.add("ADD", [real(b, (5, 60), 0.05), real(b, (5, 60), 0.002, 7)])
+    ends = [b.add("LEAKY_RELU", [x], options={"alpha": 0.2}), b.add("HARD_SWISH", [x]),
+            b.add("MAXIMUM", [x, floats(b, -0.7)]), b.add("MINIMUM", [x, b.add("NEG", [b.add("ABS", [x])])]),
+            b.add("RELU6", [x]), b.add("RELU_N1_TO_1", [x])]
+    for name in ("REDUCE_MAX", "REDUCE_MIN"):
+        row = b.add(name, [x, number(b, [1])], shape=(5, 1), options={"keep_dims": True})
+        ends.append(b.add("SUB", [x, row]))
+    return codes(b, b.add("CONCATENATION", ends, shape=(5, 480), options={"axis": 1}), 0.047)
+
+
+BUILDERS = (affine, twice, group_norm, unit_length, moves, activations)
 
 
 def corners(model: Model, seed: int) -> list[np.ndarray]:
@@ -174,12 +186,14 @@ def test_in_rtl() -> None:
     (lambda b, x: b.add("DIV", [x, x]), "operator 3 (DIV) divides by tensor 4 ('t4'), which may be 0 or negative"),
     (lambda b, x: b.add("DIV", [x, floats(b, 3)], options={"fused_activation_function": "RELU"}),
      "operator 3 (DIV) has RELU; packed numbers have none after DIV"),
+    (lambda b, x: b.add("LEAKY_RELU", [x], options={"alpha": 1.5}),
+     "operator 3 (LEAKY_RELU) of float32 has alpha 1.5, which must be from 0 to 1"),
     (lambda b, x: b.add("TANH", [x]), "operator 3 (TANH) of float32 is not computed"),
     (lambda b, x: b.add("ADD", [x, x], options={"fused_activation_function": "RELU6"}),
      "operator 3 (ADD) has RELU6; packed numbers have RELU"),
     (lambda b, x: b.add("MUL", [x, floats(b, 1e30)]), "tensor 6 ('t6') may be 2^31 times the scale of tensor 7 ('t7')"),
     (lambda b, x: b.add("MUL", [x, floats(b, 1e31)]), "tensor 6 ('t6') may be 1.11e+32, more than packed numbers are"),
-], ids=["rsqrt of 0", "sqrt", "quotient", "relu", "tanh", "relu6", "code", "large"])
+], ids=["rsqrt of 0", "sqrt", "quotient", "relu", "leaky", "tanh", "relu6", "code", "large"])
 def test_what_is_not_packed(end: Callable[[ModelBuilder, int], int], reason: str) -> None:
     b = ModelBuilder("not")
     x = b.add("ADD", [real(b, (2, 3)), real(b, (2, 3), 0.05)])

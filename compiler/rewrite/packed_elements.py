@@ -1,0 +1,80 @@
+"""Activations and extremes of packed numbers: sums, products and comparisons in the order of LiteRT's kernels."""
+
+import numpy as np
+
+from tq_hw.compiler.rewrite.packing import Packed, Packing, Rows, plain
+from tq_hw.model.errors import UnsupportedError
+from tq_hw.model.graph import Operator, Tensor
+from tq_hw.sim.golden.packed_float import packed
+from tq_hw.sim.golden.registry import bool_option, float_option
+
+__all__ = ["ELEMENTS"]
+
+#: Numbers between which an activation keeps them.
+_CLAMPS = {"RELU6": (0.0, 6.0), "RELU_0_TO_1": (0.0, 1.0), "RELU_N1_TO_1": (-1.0, 1.0)}
+
+
+def _number(packing: Packing, value: float) -> Packed:
+    single = np.array(value, np.float32)
+    return Packed(packing.graph.add_constant(packed(single)), float(single), float(single))
+
+
+def _extreme(packing: Packing, op: Operator, one: Packed, other: Packed, *, least: bool) -> Packed:
+    choose = min if least else max
+    return packing.add(op, "PACKED_MIN" if least else "PACKED_MAX", (one.index, other.index), packing.graph.output(op),
+                       (choose(one.low, other.low), choose(one.high, other.high)))
+
+
+def _between(packing: Packing, op: Operator, part: Packed, low: float, high: float) -> Packed:
+    part = _extreme(packing, op, part, _number(packing, low), least=False)
+    return _extreme(packing, op, part, _number(packing, high), least=True)
+
+
+def _of_two(packing: Packing, op: Operator) -> Packed:
+    one, other = (packing.packed(index) for index in op.inputs)
+    return _extreme(packing, op, one, other, least=op.op == "MINIMUM")
+
+
+def _clamped(packing: Packing, op: Operator) -> Packed:
+    return _between(packing, op, packing.packed(op.inputs[0]), *_CLAMPS[op.op])
+
+
+def _negative(packing: Packing, op: Operator) -> Packed:
+    return packing.binary(plain(op), "SUB", _number(packing, 0), packing.packed(op.inputs[0]),
+                          packing.graph.output(op))
+
+
+def _magnitude(packing: Packing, op: Operator) -> Packed:
+    return _extreme(packing, op, packing.packed(op.inputs[0]), _negative(packing, op), least=False)
+
+
+def _leaky(packing: Packing, op: Operator) -> Packed:
+    """The larger one of a number and a part of it."""
+    alpha = float_option(op, "alpha")
+    if not 0 <= alpha <= 1:
+        raise UnsupportedError(f"operator {op.index} (LEAKY_RELU) of float32 has alpha {alpha:.3g}, which must be from "
+                               "0 to 1")
+    part = packing.packed(op.inputs[0])
+    less = packing.binary(plain(op), "MUL", part, _number(packing, alpha), packing.graph.output(op))
+    return _extreme(packing, op, part, less, least=False)
+
+
+def _hard_swish(packing: Packing, op: Operator) -> Packed:
+    like, part = packing.graph.output(op), packing.packed(op.inputs[0])
+    moved = packing.binary(plain(op), "ADD", part, _number(packing, 3), like)
+    made = packing.binary(plain(op), "MUL", part, _between(packing, op, moved, 0, 6), like)
+    return packing.binary(plain(op), "DIV", made, _number(packing, 6), like)
+
+
+def _extreme_of_rows(packing: Packing, op: Operator) -> Packed:
+    graph, along = packing.graph, packing.graph.constant(op, 1)
+    if along is None:
+        raise UnsupportedError(f"operator {op.index} ({op.op}) has axes that are computed")
+    row = Tensor(0, graph.output(op).name, "float32", graph.output(op).shape)
+    return packing.extreme(op, packing.packed(op.inputs[0]), along, graph.input(op), row, op.op,
+                           keep_dims=bool_option(op, "keep_dims"))
+
+
+ELEMENTS: dict[str, Rows] = {
+    "MAXIMUM": _of_two, "MINIMUM": _of_two, **dict.fromkeys(_CLAMPS, _clamped), "NEG": _negative, "ABS": _magnitude,
+    "LEAKY_RELU": _leaky, "HARD_SWISH": _hard_swish, "REDUCE_MAX": _extreme_of_rows, "REDUCE_MIN": _extreme_of_rows}
