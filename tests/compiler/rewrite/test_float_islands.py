@@ -11,7 +11,7 @@ from tq_hw.compiler.rewrite.rewrite import rewrite
 from tq_hw.isa.config import load_config
 from tq_hw.model.errors import ModelError, UnsupportedError
 from tq_hw.model.graph import Model
-from tq_hw.model.rules.signatures import FLOAT_OPERATORS
+from tq_hw.model.rules.signatures import FLOAT_COMPUTED, FLOAT_OPERATORS
 from tq_hw.model.samples.build import ModelBuilder
 from tq_hw.model.tflite.reader import parse_model
 from tq_hw.sim.executor import execute
@@ -23,9 +23,8 @@ EVERY = np.arange(-128, 128).astype(np.int8)
 #: LiteRT's reference resolver has none of these, its other one and TFLite Micro do.
 NOT_IN_REFERENCE = ("CEIL", "ELU", "ROUND", "RELU_0_TO_1")
 SUPPORTED = ("; supported are float32 operators that together are a function of one int8 or int16 tensor or of two "
-             "int8 tensors, or ADD, BATCH_MATMUL, DIV, MEAN, MUL, RELU, RSQRT, SOFTMAX, SQRT, SQUARE, "
-             "SQUARED_DIFFERENCE, SUB, SUM of more, from DEQUANTIZE to QUANTIZE; `tq-hw compile --partition` leaves "
-             "others to LiteRT on the host")
+             f"int8 tensors, or {', '.join(FLOAT_COMPUTED)} of more int8 tensors, from DEQUANTIZE to QUANTIZE; `tq-hw "
+             "compile --partition` leaves others to LiteRT on the host")
 
 
 def islands(op: str, rng: np.random.Generator, count: int) -> bytes:

@@ -9,6 +9,7 @@ from tq_hw.compiler.rewrite.float_variables import quantized_variables
 from tq_hw.isa.config import load_config
 from tq_hw.model.errors import UnsupportedError
 from tq_hw.model.graph import Model
+from tq_hw.model.rules.signatures import FLOAT_COMPUTED
 from tq_hw.model.samples.build import ModelBuilder
 from tq_hw.model.tflite.reader import parse_model
 from tq_hw.model.tflite.writer import write_model
@@ -65,6 +66,6 @@ def test_another_writer_is_refused() -> None:
         compile_model(model, load_config("n8"))
     assert str(caught.value) == (
         "operator 7 (SQUARE): input 0, tensor 7 ('t7'), is float32 computed inside the model; supported are float32 "
-        "operators that together are a function of one int8 or int16 tensor or of two int8 tensors, or ADD, "
-        "BATCH_MATMUL, DIV, MEAN, MUL, RELU, RSQRT, SOFTMAX, SQRT, SQUARE, SQUARED_DIFFERENCE, SUB, SUM of more, from "
-        "DEQUANTIZE to QUANTIZE; `tq-hw compile --partition` leaves others to LiteRT on the host")
+        "operators that together are a function of one int8 or int16 tensor or of two int8 tensors, or "
+        f"{', '.join(FLOAT_COMPUTED)} of more int8 tensors, from DEQUANTIZE to QUANTIZE; `tq-hw compile --partition` "
+        "leaves others to LiteRT on the host")
