@@ -17,6 +17,7 @@ from tq_hw.model.tflite.reader import parse_model
 from tq_hw.sim.executor import execute
 from tq_hw.sim.golden.run import run
 from tq_hw.sim.oracles import Oracle
+from tq_hw.sim.rtl.simulate import simulate
 
 Build = Callable[[ModelBuilder], int]
 
@@ -92,6 +93,28 @@ def test_equals_the_engine(litert: Oracle, builder: Build) -> None:
         expected = litert.run(data, inputs)[0]
         for outputs in (*(run(each, inputs).outputs for each in (model, replaced)), execute(program, inputs).outputs):
             np.testing.assert_array_equal(outputs[0], expected, strict=True)
+
+
+def small(seed: int) -> tuple[Model, list[np.ndarray]]:
+    b = ModelBuilder("small")
+    weights = b.add("SOFTMAX", [real(b, (1, 3, 3), 0.31)])
+    model = parse_model(b.build(codes(b, b.add("BATCH_MATMUL", [weights, real(b, (1, 3, 2))]), 0.01)), "small")
+    rng = np.random.default_rng(seed)
+    return model, [rng.integers(-128, 128, model.main.tensors[index].shape).astype(np.int8)
+                   for index in model.main.inputs]
+
+
+@pytest.mark.parametrize("config", ["tiny", "serial", "n9x8"])
+def test_machines(config: str) -> None:
+    model, inputs = small(1)
+    found = execute(compile_model(model, load_config(config)).program, inputs).outputs[0]
+    np.testing.assert_array_equal(found, run(model, inputs).outputs[0], strict=True)
+
+
+def test_in_rtl() -> None:
+    model, inputs = small(2)
+    program = compile_model(model, load_config("tiny")).program
+    np.testing.assert_array_equal(simulate(program, inputs).outputs[0], run(model, inputs).outputs[0], strict=True)
 
 
 @pytest.mark.parametrize("beta", [1.0, 0.3])
