@@ -35,8 +35,11 @@ def _page(number: int, is_word: bool) -> tuple[Uop, ...]:
 
 
 def look_up_wide(state: Legalizer, op: Operator, source: Value, table: IntArray, dtype: str) -> None:
-    """Make the output, int8, int16 or int32, of a table by the codes as unsigned numbers."""
+    """Make the output, a byte, int16 or int32, of a table by the codes as unsigned numbers."""
     is_word = dtype == "int32"
+    if dtype == "uint8":
+        # The vector unit writes no uint8; the bytes are the same.
+        table, dtype = table.astype(np.uint8).view(np.int8).astype(np.int64), "int8"
     pages = table.astype(np.int64).reshape(-1, 1 if is_word else 2, 1 << _WORD_BITS)
     count = source.size_bytes // 2
     used = [number for number, page in enumerate(pages) if page.any()] or [0]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tq_hw.compiler.rewrite.island import BYTES, Island, label
+from tq_hw.compiler.rewrite.island import BYTES, Island, label, rises
 from tq_hw.compiler.rewrite.rewrite import Rewrite, Subject, pattern
 from tq_hw.model.errors import TqError, UnsupportedError
 from tq_hw.model.graph import Operator, Tensor
@@ -77,7 +77,7 @@ def _rising(side: _Side) -> Float32 | None:
     if side.source is None or side.source.dtype != "int16":
         return None
     values = np.roll(side.values, 1 << 15)
-    return values if (np.diff(values) >= 0).all() else None
+    return values if rises(values) else None
 
 
 def _bound(name: str, rising: Float32, numbers: Float32) -> tuple[str, Array] | None:

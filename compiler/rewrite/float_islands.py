@@ -129,7 +129,7 @@ def unused_sum(graph: Subject, op: Operator) -> Rewrite | None:
 
 @pattern("CAST")
 def float_island_of_indices(graph: Subject, op: Operator) -> Rewrite | None:
-    """Float32 of one tensor of bytes that is cast to int32, as word numbers are, is a table of int32."""
+    """Float32 of one tensor of codes that is cast to int32, as word numbers are, is a table of int32."""
     maker = graph.maker(op.inputs[0])
     if maker is None or not is_inner(graph, maker) or graph.output(op).dtype != "int32":
         return None
@@ -138,9 +138,10 @@ def float_island_of_indices(graph: Subject, op: Operator) -> Rewrite | None:
         values = KERNELS["CAST"](op, graph.subgraph, [island.values(op.inputs[0])])[0]
     except TqError:
         return None
-    if not island.sources or island.sources[0].dtype == "int16":
+    if not island.sources:
         return None
-    table = graph.add_constant(np.broadcast_to(values, (256,)).copy())
+    codes = 1 << 16 if island.sources[0].dtype == "int16" else 256
+    table = graph.add_constant(np.broadcast_to(values, (codes,)).copy())
     return Rewrite([op], [Operator(op.index, "TABLE", (island.sources[0].index, table), op.outputs)])
 
 

@@ -10,9 +10,10 @@ from tq_hw.model.errors import UnsupportedError
 from tq_hw.model.graph import Tensor
 from tq_hw.model.rules.signatures import COMPARISONS, FLOAT_OPERATORS, FLOAT_RESIZES
 from tq_hw.sim.golden.kernels import KERNELS
+from tq_hw.sim.golden.libm import Float32
 from tq_hw.sim.golden.registry import Array, located
 
-__all__ = ["BYTES", "CHOICES", "ENTRIES", "Island", "label", "varying"]
+__all__ = ["BYTES", "CHOICES", "ENTRIES", "Island", "label", "rises", "varying"]
 
 BYTES = ("int8", "uint8")
 _CODES = np.arange(256).astype(np.uint8)
@@ -132,6 +133,11 @@ def varying(graph: Subject, index: int) -> list[Tensor]:
         if maker is not None and maker.op in (*FLOAT_OPERATORS, *CHOICES):
             todo += maker.inputs
     return list(found.values())
+
+
+def rises(values: Float32, *, strictly: bool = False) -> bool:
+    """Whether numbers, by signed code, never fall, or always rise; infinite ones have no differences."""
+    return bool((values[1:] > values[:-1] if strictly else values[1:] >= values[:-1]).all())
 
 
 def label(tensor: Tensor) -> str:

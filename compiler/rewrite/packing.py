@@ -84,11 +84,12 @@ class Packing:
             return Packed(self.graph.add_constant(packed(tensor.data)), low, high)
         island = Island(self.graph, tensor.shape)
         try:
-            values = np.broadcast_to(island.values(index), (256,)).astype(np.float32)
+            found = island.values(index)
         except TqError:
             return None
         if not island.sources or island.sources[0].dtype != "int8":
             return None
+        values = np.broadcast_to(found, (256,)).astype(np.float32)
         low, high = _checked(tensor, float(values.min()), float(values.max()))
         made = self.graph.add_tensor(_like(tensor))
         maker = self.graph.maker(index)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tq_hw.compiler.rewrite.float_moves import dequantized, moved
-from tq_hw.compiler.rewrite.island import BYTES, Island, label
+from tq_hw.compiler.rewrite.island import BYTES, Island, label, rises
 from tq_hw.compiler.rewrite.rewrite import Rewrite, Subject, changed, pattern
 from tq_hw.model.errors import TqError, UnsupportedError
 from tq_hw.model.graph import Operator, Quantization, Tensor
@@ -146,7 +146,7 @@ def _replaced(graph: Subject, op: Operator) -> list[Operator]:
     made: list[Operator] = []
     if leaf is not None and leaf.source is not None and leaf.source.dtype in ("int8", "int16"):
         rising = np.roll(leaf.values, len(leaf.values) // 2)
-        if (np.diff(rising) > 0).all() or (np.diff(rising) < 0).all():
+        if rises(rising, strictly=True) or rises(rising[::-1], strictly=True):
             name, codes = op.op if rising[0] < rising[-1] else _OTHER[op.op], leaf.source.index
             if leaf.source.dtype == "int16":
                 codes = graph.add_tensor(Tensor(0, leaf.source.name, "int32", leaf.source.shape))

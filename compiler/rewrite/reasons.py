@@ -75,6 +75,9 @@ def _reason_of_all(graph: Subject, op: Operator) -> str:
         if each.op == "QUANTIZE" and reached & set(each.inputs):
             reason = _why_not_packed(graph, each)
             return f" ({reason})" if reason else ""
+        if each.op in ("CAST", *_CHECKS) and reached & set(each.inputs):
+            return (f" (operator {each.index} ({each.op}) reads what is computed operator by operator, of which codes "
+                    "alone are made: put QUANTIZE and DEQUANTIZE before it)")
         if reached & set(each.inputs):
             reached.update(index for index in each.outputs if graph.tensors[index].dtype == "float32")
     for index in sorted(reached):
