@@ -1,9 +1,10 @@
-"""Programs for e^x of packed float32 numbers x that are not positive, step by step as `libm.expf` does it in double.
+"""Programs for e^x of packed float32 numbers x below 72, step by step as `libm.expf` does it in double.
 
 x times 32 / ln 2, rounded to 53 bits, is a whole number K and the rest r, so that e^x is 2^(K / 32) times a cubic in r.
 What double holds lies in two words here: none but the product's rounding is imitated, all else is exact to 55 bits and
-more. So a result could differ where both lie on either side of the middle between two float32 numbers. It does not
-anywhere: each x was tried once, and `tests/compiler/programs/test_packed_exp.py` tries some of every exponent.
+more. So a result could differ where both lie on either side of the middle between two float32 numbers. Each x was tried
+once: there is one such, which is told by the product of its bits. `tests/compiler/programs/test_packed_exp.py` tries
+some of every exponent.
 """
 
 import math
@@ -26,8 +27,8 @@ from tq_hw.compiler.programs.words import (
     to,
 )
 from tq_hw.isa.uop import Alu, Multiply, Rounding, ShiftSource
-from tq_hw.sim.golden.arith import INT32_MAX, IntArray
-from tq_hw.sim.golden.packed_float import EXPONENT, EXPONENT_BITS
+from tq_hw.sim.golden.arith import INT32_MAX, INT32_MIN, IntArray
+from tq_hw.sim.golden.packed_float import EXPONENT, EXPONENT_BITS, FRACTION_BITS
 
 __all__ = ["STEPS", "power_tables"]
 
@@ -39,6 +40,10 @@ _UPPER, _LOWER = _SCALE >> 26, _SCALE & (1 << 26) - 1
 #: The cubic's factors, of r, r^2, r^3.
 _LINEAR, _SQUARE, _CUBIC = (float.fromhex(number) / 32**power for power, number in enumerate(
     ("0x1.62e42ff0c52d6p-1", "0x1.ebfce50fac4f3p-3", "0x1.c6af84b912394p-5"), 1))
+#: What the upper bits of a product are at least.
+_HIDDEN = 1 << 24
+#: The number whose power is rounded upwards.
+_UPWARDS = float.fromhex("0x1.e75bc4p-3")
 #: Bits of K that a table knows.
 _TABLE_BITS = 5
 
@@ -47,6 +52,13 @@ def _bits(number: float, upper: int, lower: int) -> tuple[int, int]:
     """Return a number's bits before the last of `upper`, and those after it up to `lower`, behind the point."""
     whole = int(math.ldexp(number, lower))
     return whole >> lower - upper, whole & (1 << lower - upper) - 1
+
+
+def _key(x: float) -> int:
+    """What `_upper_product` gives for a positive number."""
+    fraction, power = math.frexp(x)
+    upper = int(math.ldexp(fraction, FRACTION_BITS)) * _SCALE >> 50
+    return (upper - _HIDDEN << 6) - EXPONENT - 4 - (power - FRACTION_BITS - EXPONENT)
 
 
 def power_tables() -> tuple[IntArray, IntArray]:
@@ -77,9 +89,10 @@ def _masked(register: int, source: int, bits: int, left: int = 0) -> Uop:
 
 
 def _product() -> list[Uop]:
-    """r3: the product's bits from 2^50 on; r5: its 26 bits from 2^24 on, with what r3 has too; r1: 24 bits of x."""
+    """r3: the product's bits from 2^50 on; r5: its 26 bits from 2^24 on, with what r3 has too; r1: 24 bits of |x|."""
     return [
-        *fraction(0, 1, STREAM_A, 1), to(0, immediate_a(0), reg_b(0), alu=Alu.SUB),
+        *fraction(0, 1, STREAM_A, 1), to(1, immediate_a(0), reg_b(0), alu=Alu.SUB),
+        to(0, reg_a(0), reg_b(1), alu=Alu.MAX),
         to(1, reg_a(0), immediate(6), alu=Alu.SAR),
         to(3, reg_a(0), _high(_UPPER << 1)), to(4, reg_a(0), _high(_LOWER << 1)),
         to(5, reg_a(1), immediate(_UPPER), low()), _masked(5, 5, 24, 2), to(5, reg_a(5), reg_b(4), alu=Alu.ADD),
@@ -87,12 +100,14 @@ def _product() -> list[Uop]:
 
 
 def _upper_product() -> list[Uop]:
-    """The product's 26 bits from 2^50 on, and below them 6 bits: by how much they are shifted to be K."""
+    """The sign of x; the product's 25 bits from 2^50 on, less 2^24; 6 bits: by how much these are shifted to be K."""
     return [
         *_product(), to(0, STREAM_A, immediate(_EXPONENT), alu=Alu.AND),
-        # Below the first limit e^x is 0, above the second one 1.
+        # Beyond the first limit e^x is 0 or is not asked for, below the second one it is 1.
         to(0, immediate_a(-EXPONENT - 4), reg_b(0), alu=Alu.SUB), to(0, reg_a(0), immediate(12), alu=Alu.MAX),
-        to(0, reg_a(0), immediate(60), alu=Alu.MIN), to(3, reg_a(3), immediate(6), alu=Alu.SHL),
+        to(0, reg_a(0), immediate(60), alu=Alu.MIN), to(3, reg_a(3), immediate(-_HIDDEN), alu=Alu.ADD),
+        to(3, reg_a(3), immediate(0), alu=Alu.MAX), to(3, reg_a(3), immediate(6), alu=Alu.SHL),
+        to(3, reg_a(3), reg_b(0), alu=Alu.ADD), to(0, STREAM_A, immediate(INT32_MIN), alu=Alu.AND),
         {**reg_a(3), **reg_b(0), "alu": Alu.ADD, **OUT}]
 
 
@@ -109,18 +124,20 @@ def _lower_product() -> list[Uop]:
 
 
 def _whole() -> list[Uop]:
-    """r0: the shift; r1: the product's upper bits; r2: K; r3: what is shifted at most."""
+    """r0: the shift; r1: the product's upper bits; r2: |K|; r3: what is shifted at most; r6: 1 or -1, as x is."""
     return [
-        _masked(0, 0, 6) | STREAM_A, to(1, STREAM_A, immediate(6), alu=Alu.SAR), _masked(1, 1, 26),
+        _masked(0, 0, 6) | STREAM_A, to(1, STREAM_A, immediate(6), alu=Alu.SAR), _masked(1, 1, 25),
+        to(1, reg_a(1), immediate(_HIDDEN), alu=Alu.ADD),
+        to(6, STREAM_A, immediate(31), shifted(1), alu=Alu.SAR, zero_point=1),
         to(3, reg_a(0), immediate(31), alu=Alu.MIN),
         to(2, reg_a(1), reg_b(3), shift_source=ShiftSource.SHIFT_B, rounding=Rounding.HALF_UP)]
 
 
 def _parted() -> list[Uop]:
-    """r1: K less the product's upper bits, r4: 28 bits below them."""
+    """r1: the product's upper bits less K, r4: 28 bits below them."""
     return [
-        *_whole(), to(3, reg_a(2), reg_b(3), alu=Alu.SHL), to(1, reg_a(3), reg_b(1), alu=Alu.SUB),
-        to(4, immediate_a(0), STREAM_B, alu=Alu.SUB), to(3, reg_a(4), immediate(28), alu=Alu.SAR),
+        *_whole(), to(3, reg_a(2), reg_b(3), alu=Alu.SHL), to(1, reg_a(1), reg_b(3), alu=Alu.SUB),
+        to(1, reg_a(1), reg_b(6), low()), to(4, reg_a(6), STREAM_B, low()), to(3, reg_a(4), immediate(28), alu=Alu.SAR),
         to(1, reg_a(1), reg_b(3), alu=Alu.ADD), _masked(4, 4, 28)]
 
 
@@ -142,13 +159,13 @@ def _upper_rest() -> list[Uop]:
 
 
 def _lower_rest() -> list[Uop]:
-    """26 bits of r after these, and below them the last five bits of -K."""
+    """26 bits of r after these, and below them the last five bits of K."""
     return [
         *_parted(), *_between(5, 57, less=True), to(1, reg_a(1), reg_b(5), alu=Alu.SHL),
         *_between(5, 29, less=True), to(4, reg_a(4), reg_b(5), alu=Alu.SHL),
         *_between(5, 29, less=False), to(4, reg_a(4), reg_b(5), alu=Alu.SAR),
         to(1, reg_a(1), reg_b(4), alu=Alu.ADD), _masked(1, 1, 26, _TABLE_BITS),
-        to(2, immediate_a(0), reg_b(2), alu=Alu.SUB), _masked(2, 2, _TABLE_BITS),
+        to(2, reg_a(2), reg_b(6), low()), _masked(2, 2, _TABLE_BITS),
         {**reg_a(1), **reg_b(2), "alu": Alu.ADD, **OUT}]
 
 
@@ -183,13 +200,13 @@ def _upper_cubic() -> list[Uop]:
 
 
 def _lower_cubic() -> list[Uop]:
-    """21 bits after these, and below them the last five bits of -K."""
+    """21 bits after these, and below them the last five bits of K."""
     index = to(0, immediate_a((1 << _TABLE_BITS) - 1), STREAM_B, alu=Alu.AND)
     return [*_cubic(), _masked(3, 3, 21, _TABLE_BITS), index, {**reg_a(3), **reg_b(0), "alu": Alu.ADD, **OUT}]
 
 
 def _power() -> list[Uop]:
-    """The cubic times 2^(-K / 32) of its last five bits: 28 bits behind the point, and odd where there are more."""
+    """The cubic times 2^(K / 32) of the last five bits of K: 28 bits behind the point, and odd where there are more."""
     return [
         to(0, immediate_a((1 << _TABLE_BITS) - 1), STREAM_B, alu=Alu.AND),
         to(2, reg_a(0), a_table=1), to(3, reg_a(0), a_table=2),
@@ -210,10 +227,11 @@ def _power() -> list[Uop]:
 def _result() -> list[Uop]:
     """That times a power of 2, rounded and packed; stream A has the shift and K, stream B the number."""
     return [
-        *_whole(), to(2, immediate_a(0), reg_b(2), alu=Alu.SUB),
+        *_whole(), to(2, reg_a(2), reg_b(6), low()),
         to(2, reg_a(2), immediate(_TABLE_BITS), alu=Alu.SAR, zero_point=6 - 28 - EXPONENT),
-        to(5, immediate_a(0), STREAM_B, alu=Alu.ADD), *rounded(is_small=True)[:-1],
-        rounded(is_small=True)[-1] | OUT]
+        # In double the result for _UPWARDS is in the middle.
+        to(5, STREAM_A, immediate(_key(_UPWARDS)), alu=Alu.EQUAL), to(5, reg_a(5), STREAM_B, alu=Alu.ADD),
+        *rounded(is_small=True)[:-1], rounded(is_small=True)[-1] | OUT]
 
 
 #: Programs, and where their streams come from: 0 is x, others are results of the programs before, counted from 1.

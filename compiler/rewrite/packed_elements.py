@@ -5,7 +5,8 @@ import numpy as np
 from tq_hw.compiler.rewrite.packing import Packed, Packing, Rows, plain
 from tq_hw.model.errors import UnsupportedError
 from tq_hw.model.graph import Operator, Tensor
-from tq_hw.sim.golden.packed_float import packed
+from tq_hw.sim.golden.float32 import CUTOFF, LEAST
+from tq_hw.sim.golden.packed_float import keys_of, packed
 from tq_hw.sim.golden.registry import bool_option, float_option
 
 __all__ = ["ELEMENTS"]
@@ -66,6 +67,37 @@ def _hard_swish(packing: Packing, op: Operator) -> Packed:
     return packing.binary(plain(op), "DIV", made, _number(packing, 6), like)
 
 
+def _power(packing: Packing, op: Operator) -> Packed:
+    return packing.power(op, packing.packed(op.inputs[0]), packing.graph.output(op))
+
+
+def _chosen(packing: Packing, op: Operator, where: tuple[str, Packed, float], one: Packed, other: Packed) -> Packed:
+    """One number where a comparison with a constant holds, and else the other one."""
+    graph, like = packing.graph, packing.graph.output(op)
+    name, part, limit = where
+    key = packing.add(op, "PACKED_KEY", (part.index,), like, (part.low, part.high))
+    bound = graph.add_constant(keys_of(packed(np.array(limit, np.float32))))
+    holds = graph.add_tensor(Tensor(0, like.name, "bool", like.shape))
+    packing.new.append(Operator(op.index, name, (key.index, bound), (holds,)))
+    return packing.add(op, "SELECT_V2", (holds, one.index, other.index), like,
+                       (min(one.low, other.low), max(one.high, other.high)))
+
+
+def _logistic(packing: Packing, op: Operator) -> Packed:
+    """1 / (1 + e^-x); above a limit 1, below another one e^x."""
+    like, part, one = packing.graph.output(op), packing.packed(op.inputs[0]), _number(packing, 1)
+    least, cutoff = float(LEAST), float(CUTOFF)
+    middle = _between(packing, op, part, least, cutoff)
+    power = packing.power(op, packing.binary(plain(op), "SUB", _number(packing, 0), middle, like), like)
+    made = packing.binary(plain(op), "DIV", one, packing.binary(plain(op), "ADD", one, power, like), like)
+    if part.high > cutoff:
+        made = _chosen(packing, op, ("GREATER", part, cutoff), one, made)
+    if part.low < least:
+        low = packing.power(op, _extreme(packing, op, part, _number(packing, least), least=True), like)
+        made = _chosen(packing, op, ("LESS", part, least), low, made)
+    return made
+
+
 def _extreme_of_rows(packing: Packing, op: Operator) -> Packed:
     graph, along = packing.graph, packing.graph.constant(op, 1)
     if along is None:
@@ -77,4 +109,5 @@ def _extreme_of_rows(packing: Packing, op: Operator) -> Packed:
 
 ELEMENTS: dict[str, Rows] = {
     "MAXIMUM": _of_two, "MINIMUM": _of_two, **dict.fromkeys(_CLAMPS, _clamped), "NEG": _negative, "ABS": _magnitude,
-    "LEAKY_RELU": _leaky, "HARD_SWISH": _hard_swish, "REDUCE_MAX": _extreme_of_rows, "REDUCE_MIN": _extreme_of_rows}
+    "LEAKY_RELU": _leaky, "HARD_SWISH": _hard_swish, "EXP": _power, "LOGISTIC": _logistic,
+    "REDUCE_MAX": _extreme_of_rows, "REDUCE_MIN": _extreme_of_rows}

@@ -30,7 +30,7 @@ def _softmax(packing: Packing, op: Operator) -> Packed:
     if beta != 1:
         factor = Packed(graph.add_constant(packed(np.array(beta))), float(beta), float(beta))
         less = packing.binary(plain(op), "MUL", less, factor, tensor)
-    powers = packing.add(op, "PACKED_EXP", (less.index,), tensor, (0.0, 1.0))
+    powers = packing.power(op, replace(less, high=0.0), tensor)
     # The largest element adds 1.
     total = replace(packing.summed(op, powers, count, axis, row, keep_dims=True), low=1.0)
     return packing.binary(plain(op), "DIV", powers, total, graph.output(op))

@@ -17,7 +17,7 @@ from tq_hw.compiler.rewrite.rewrite import Subject, changed
 from tq_hw.model.errors import TqError, UnsupportedError
 from tq_hw.model.graph import Operator, OptionValue, Tensor
 from tq_hw.model.rules.signatures import FLOAT_REDUCTIONS
-from tq_hw.sim.golden.packed_float import EXPONENT, LIMIT, packed
+from tq_hw.sim.golden.packed_float import EXPONENT, LIMIT, MOST_POWER, packed
 from tq_hw.sim.golden.reduce import axes
 from tq_hw.sim.golden.registry import Array, bool_option, str_option
 
@@ -31,6 +31,8 @@ _BINARY = {"ADD": "PACKED_ADD", "SUB": "PACKED_SUB", "MUL": "PACKED_MUL", "DIV":
 #: By what an operation may be off, of its result.
 _ROUNDING = 2.0**-23
 _SMALL = 2.0**-120
+#: e^x is 0 below minus this.
+_MOST_BELOW = 200.0
 
 
 @dataclass(frozen=True)
@@ -184,6 +186,15 @@ class Packing:
         low, high = math.sqrt(source.low), math.sqrt(source.high)
         bounds = (1 / high, 1 / low) if op.op == "RSQRT" else (low, high)
         return self.add(op, f"PACKED_{op.op}", (source.index,), tensor, _widened(*bounds, 2))
+
+    def power(self, op: Operator, part: Packed, like: Tensor) -> Packed:
+        """Add e^x."""
+        if part.high > MOST_POWER:
+            raise UnsupportedError(f"operator {op.index} ({op.op}) is e^x of what may be {part.high:.3g}, more than "
+                                   f"{MOST_POWER}")
+        # A rounding more, as the library's error is a bit more than half of the last bit.
+        bounds = _widened(math.exp(max(part.low, -_MOST_BELOW)), math.exp(part.high), 2)
+        return self.add(op, "PACKED_EXP", (part.index,), like, bounds)
 
     def _positive(self, op: Operator, tensor: Tensor) -> Packed:
         source, zero = self.packed(op.inputs[0]), self.graph.add_constant(np.zeros((), np.int32))

@@ -15,19 +15,19 @@ from tq_hw.model.graph import Operator, Subgraph
 from tq_hw.sim.golden.libm import Float32, cosf, expf, expm1f, logf, powf, sinf, tanhf
 from tq_hw.sim.golden.registry import Array, Inputs, Kernel, float_option, require, str_option, value
 
-__all__ = ["BINARY", "UNARY", "either"]
+__all__ = ["BINARY", "CUTOFF", "LEAST", "UNARY", "either"]
 
 _ZERO, _ONE, _THREE, _SIX = (np.float32(number) for number in (0, 1, 3, 6))
 #: Above it a LOGISTIC is 1, below -9 it is the exponential.
-_CUTOFF, _LEAST = np.float32(16.619047164916992188), np.float32(-9)
+CUTOFF, LEAST = np.float32(16.619047164916992188), np.float32(-9)
 #: What fused activations leave: no infinity.
 _MOST = float(np.finfo(np.float32).max)
 _RANGES = {"NONE": (-_MOST, _MOST), "RELU": (0, _MOST), "RELU6": (0, 6), "RELU_N1_TO_1": (-1, 1)}
 
 
 def _logistic(x: Float32) -> Float32:
-    middle = _ONE / (_ONE + expf(-np.clip(x, _LEAST, _CUTOFF)))
-    return np.where(x > _CUTOFF, _ONE, np.where(x < _LEAST, expf(np.minimum(x, _LEAST)), middle))
+    middle = _ONE / (_ONE + expf(-np.clip(x, LEAST, CUTOFF)))
+    return np.where(x > CUTOFF, _ONE, np.where(x < LEAST, expf(np.minimum(x, LEAST)), middle))
 
 
 def _rsqrt(x: Float32) -> Float32:

@@ -16,13 +16,15 @@ from tq_hw.sim.golden.quantize import quantized
 from tq_hw.sim.golden.reduce import axes, sum_in_order
 from tq_hw.sim.golden.registry import Array, Inputs, bool_option, kernel, output_tensor, require, value
 
-__all__ = ["EXPONENT", "EXPONENT_BITS", "FRACTION_BITS", "LIMIT", "packed", "unpacked"]
+__all__ = ["EXPONENT", "EXPONENT_BITS", "FRACTION_BITS", "LIMIT", "MOST_POWER", "keys_of", "packed", "unpacked"]
 
 EXPONENT_BITS, FRACTION_BITS = 8, 24
 #: Two less than the exponent of the last bit of the smallest float32 number.
 EXPONENT = -174
 #: Numbers are less than this.
 LIMIT = 2.0**104
+#: e^x is taken of numbers up to this; it is less than `LIMIT`.
+MOST_POWER = 72
 
 
 def packed(values: Float32) -> IntArray:
@@ -43,6 +45,13 @@ def unpacked(words: IntArray) -> Float32:
     powers = (wide & (1 << EXPONENT_BITS) - 1) + EXPONENT
     numbers: Float32 = np.ldexp(fraction.astype(np.float64), powers).astype(np.float32)
     return numbers
+
+
+def keys_of(words: IntArray) -> IntArray:
+    """Return int32 in the order of packed numbers."""
+    wide = words.astype(np.int64)
+    exponent = (wide & (1 << EXPONENT_BITS) - 1) << FRACTION_BITS - 1
+    return ((wide >> EXPONENT_BITS) + np.where(wide < 0, -exponent, exponent)).astype(np.int32)
 
 
 def _numbers(inputs: Inputs, position: int) -> Float32:
@@ -69,9 +78,7 @@ def packed_binary(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Arra
 @kernel("PACKED_KEY")
 def packed_key(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
     """int32 in the order of packed numbers."""
-    wide = value(inputs, 0).astype(np.int64)
-    exponent = (wide & (1 << EXPONENT_BITS) - 1) << FRACTION_BITS - 1
-    return [((wide >> EXPONENT_BITS) + np.where(wide < 0, -exponent, exponent)).astype(np.int32)]
+    return [keys_of(value(inputs, 0))]
 
 
 @kernel("PACKED_OF_KEY")
@@ -85,8 +92,10 @@ def packed_of_key(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Arra
 
 @kernel("PACKED_EXP")
 def packed_exp(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
-    """e^x of packed numbers that are not positive. Raises `ModelError` for others."""
-    return [packed(expf(-_positive(-_numbers(inputs, 0), or_zero=True)))]
+    """e^x of packed numbers up to 72. Raises `ModelError` for others."""
+    x = _numbers(inputs, 0)
+    require(bool((x <= MOST_POWER).all()), f"its numbers must be at most {MOST_POWER}")
+    return [packed(expf(x))]
 
 
 @kernel("PACKED_SQRT", "PACKED_RSQRT")

@@ -8,9 +8,9 @@ import pytest
 from tests.compiler.programs.evaluated import evaluated
 from tq_hw.compiler.programs.packed_exp import STEPS, power_tables
 from tq_hw.sim.golden.libm import expf
-from tq_hw.sim.golden.packed_float import packed, unpacked
+from tq_hw.sim.golden.packed_float import MOST_POWER, packed, unpacked
 
-#: Where e^x begins to be less than 1, and where it has become 0: exponents of x.
+#: From where e^x begins to be no 1, to where it has become 0, or is too large to be packed: exponents of x.
 EXPONENTS = range(-27, 7)
 
 
@@ -22,8 +22,9 @@ def exponential(x: np.ndarray) -> np.ndarray:
 
 
 def bits(exponent: int, places: np.ndarray) -> np.ndarray:
-    """Negative numbers of an exponent with the given 23 bits."""
-    return -((exponent + 127 << 23) + places).astype(np.int32).view(np.float32)
+    """Numbers of an exponent with the given 23 bits, of either sign, up to 72."""
+    x = ((exponent + 127 << 23) + places).astype(np.int32).view(np.float32)
+    return np.concatenate([-x, x[x <= MOST_POWER]])
 
 
 @pytest.mark.parametrize("exponent", EXPONENTS)
@@ -33,10 +34,17 @@ def test_some_of_every_exponent(exponent: int) -> None:
 
 
 def test_ends() -> None:
-    x = np.array([0, -1e-45, -1e-38, -2.0**-25, -2.0**-24, -87.3, -88, -103.27, -103.9720, -103.9721, -104, -128, -255,
-                  -256, -1e9, -1e30], np.float32)
+    x = np.array([0, 72, 1e-45, 1e-38, 2.0**-25, 2.0**-24, -1e-45, -1e-38, -2.0**-25, -2.0**-24, -87.3, -88, -103.27,
+                  -103.9720, -103.9721, -104, -128, -255, -256, -1e9, -1e30], np.float32)
     np.testing.assert_array_equal(exponential(x), expf(x))
     assert exponential(x)[[0, -1]].tolist() == [1, 0]
+
+
+def test_the_one_that_is_in_the_middle() -> None:
+    """Next to it nothing changes."""
+    x = bits(-3, int(float.fromhex("0x1.e75bc4p-3") * 2**26) - (1 << 23) + np.arange(-1000, 1001))
+    assert float.fromhex("0x1.e75bc4p-3") in x
+    np.testing.assert_array_equal(exponential(x), expf(x))
 
 
 def sweep(exponent: int, step: int) -> Iterator[np.ndarray]:
