@@ -43,7 +43,7 @@ _LEGEND = """
 `block` is the number of channels in a word of the scratchpad, the larger of `cols` and the rows that divide evenly into
 it; a word has the next power of two of bytes, 4 at least. The serial design has 4 `rows`, 4 `cols`, 1 of
 `requantize_lanes`, 4 of `bus_bytes`, at most 32768 of `scratchpad_bytes`, 2048 of `vector_words` and 1024 `acc_words`
-in all buffers, no `activation_lanes`, no `acc_open`, no `dsp_packing` and no `compressed_weights`.
+in all buffers, no `activation_lanes`, no `acc_open`, no `dsp_packing`, no `compressed_weights` and no `few_counters`.
 
 ## Presets
 

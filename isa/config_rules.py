@@ -101,6 +101,8 @@ RULES: Sequence[Rule] = (
          "a pipeline with 14 multipliers and a table each; logistic and tanh of LSTMs apart from the vector unit"),
     Rule("compressed_weights", "must be 0 or 1", _always(0, 1),
          "a decoder, 600 LUTs with 8 columns; fewer bytes from memory where weights are alike or many are 0"),
+    Rule("few_counters", "must be 0 or 1", _always(0, 1),
+         "LUTs: only cycles are counted, not what each unit did and waited for; those counters read as 0"),
     Rule("scratchpad_bytes", "must be a power of two of words of `word_bytes`, 512 to 65536 words",
          lambda sizes: (words * sizes.word_bytes for words in _SCRATCHPAD_WORDS),
          "block RAM; fewer bytes to and from memory, larger layers in one piece"),

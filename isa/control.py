@@ -11,8 +11,10 @@ nothing can start until the answers come, which clears it, or until memory and m
 from dataclasses import dataclass
 from enum import IntEnum
 
+from tq_hw.isa.config import Config
+
 __all__ = ["COUNTERS", "DRAIN_CYCLES", "MAGIC", "NO_RUN", "REGISTERS", "STATUS_BUSY", "STATUS_DONE", "STATUS_ERROR",
-           "STATUS_OWED", "WATCHDOG_CYCLES", "WINDOW_BYTES", "ControlField", "ControlRegister", "Status"]
+           "STATUS_OWED", "WATCHDOG_CYCLES", "WINDOW_BYTES", "ControlField", "ControlRegister", "Status", "counted"]
 
 #: Value of the `magic` register: "TQHW" read as a little-endian word.
 MAGIC = 0x57485154
@@ -107,6 +109,12 @@ _COUNTED = {
 }
 #: Counters since the start, in order from byte offset 0x80.
 COUNTERS: tuple[str, ...] = tuple(_COUNTED)
+
+
+def counted(config: Config) -> tuple[str, ...]:
+    """Return the first COUNTERS that a machine has; it gives 0 for the others."""
+    return COUNTERS[:1] if config.few_counters else COUNTERS
+
 
 REGISTERS: tuple[ControlRegister, ...] = (
     ControlRegister("magic", 0x00, "r", "0x57485154"),

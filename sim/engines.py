@@ -131,7 +131,7 @@ class Inference:
     layer_cycles : cycles by operator index, as far as they were measured
     timeline : cycles in which each operation was taken and done, by unit; {} where the engine knows no time
     traffic : bytes that memory gave and took over time; None where the engine knows no time
-    counters : the hardware's own, by the names of isa/control.py; {} where there is no hardware
+    counters : the hardware's own, by the names of isa/control.py; {} where there is no hardware, or few of them
     warm : the same once more, with the constants that the first one left in the scratchpad, where it was asked for
     host_seconds : wall time of operators that stay with the host, None where there is no host
     crossing_bytes : what goes from the host to the accelerator and back in a mixed model, None in others
@@ -196,9 +196,11 @@ class _Rtl:
         memory, waves, self._waves = self._memory, self._waves, None
         results = simulate_in_turn(
             self._programs, inputs, memory, waves=waves, progress=progress, arithmetic=self._arithmetic)
+        config = self._programs[0].config
         first, *more = (
             Inference(r.outputs, r.cycles, r.layer_cycles, r.timeline,
-                      Traffic.of_beats(r.spans, r.span_cycles, self._programs[0].config.bus_bytes), r.counters)
+                      Traffic.of_beats(r.spans, r.span_cycles, config.bus_bytes),
+                      {} if config.few_counters else r.counters)
             for r in results)
         return replace(first, warm=more[0]) if more else first
 

@@ -85,7 +85,7 @@ class DeviceRun:
     Members
     -------
     outputs : stored bytes of each output port
-    counters : the hardware's own, by name; see isa/control.py
+    counters : the hardware's own, by name; see isa/control.py; 0 but for `cycles` where the machine has few of them
     seconds : from the start to the sight of its end, as the host saw it
     """
 

@@ -1,4 +1,7 @@
-"""What options of a configuration add to units that are no sizes: cells for two products, a decoder of weights."""
+"""What options of a configuration that are no sizes add to units: cells for two products, a decoder of weights.
+
+Or take from them: counters.
+"""
 
 from collections.abc import Mapping
 
@@ -33,6 +36,11 @@ _DECODER: dict[str, dict[str, dict[int, float]]] = {
 _DECODER["gowin"] = {kind: {cols: share * count for cols, count in _DECODER["ecp5"][kind].items()} for kind, share in (
     ("luts", 1.031), ("carries", 2.82), ("flip_flops", 1.003), ("small_rams", 1.0))}
 
+#: What the registers of a machine with few counters have less, of 9 x 8 with 4 lanes, synthesized both ways.
+_COUNTERS = {"ecp5": {"luts": 393, "carries": 272, "flip_flops": 614},
+             "xc7": {"luts": 312, "carries": 136, "flip_flops": 631},
+             "gowin": {"luts": 431, "carries": 544, "flip_flops": 631}}
+
 
 def _decoder(config: Config, counts: Mapping[int, float]) -> float:
     """Return what the decoder of compressed weights adds, from machines by their columns."""
@@ -55,7 +63,8 @@ def added_by_options(config: Config, family: str) -> Mapping[tuple[str, str], fl
     """Return what options add that are no sizes, by unit and kind; UnsupportedError where nobody knows."""
     found: dict[tuple[str, str], float] = {}
     for key, what, known in (("dsp_packing", "two products in a multiplier", _PACKED_CELL),
-                             ("compressed_weights", "a decoder of weights", _DECODER)):
+                             ("compressed_weights", "a decoder of weights", _DECODER),
+                             ("few_counters", "a machine with few counters", _COUNTERS)):
         if getattr(config, key) and family not in known:
             raise UnsupportedError(f"configuration {config.name!r}: {what} ({key}) was never synthesized for {family}; "
                                    f"it was for {' and '.join(known)}: benches/area.py makes the record")
@@ -65,4 +74,6 @@ def added_by_options(config: Config, family: str) -> Mapping[tuple[str, str], fl
         found |= {("array", kind): count * cells for kind, count in more.items()}
     if config.compressed_weights:
         found |= {("load", kind): _decoder(config, counts) for kind, counts in _DECODER[family].items()}
+    if config.few_counters:
+        found |= {("registers", kind): -count for kind, count in _COUNTERS[family].items()}
     return found

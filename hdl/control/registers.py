@@ -11,7 +11,7 @@ from amaranth.lib.wiring import In, Out
 from tq_hw.hdl.parts.delay import delayed
 from tq_hw.hdl.parts.numbers import NUMBER_BITS
 from tq_hw.isa.config import Config
-from tq_hw.isa.control import COUNTERS, MAGIC, NO_RUN, REGISTERS, Status
+from tq_hw.isa.control import COUNTERS, MAGIC, NO_RUN, REGISTERS, Status, counted
 from tq_hw.isa.layout import Unit
 
 __all__ = ["ADDRESS_BITS", "EVENTS", "RESET_CYCLES", "Registers", "host_members"]
@@ -64,7 +64,7 @@ class Registers(wiring.Component):
     watchdog : Out(32), the register; running, draining : Out(1), a run is under way, or what it left open
     asked : Out(1), strobe: a start or a stop
     given_up : In(1), strobe: memory did not answer in time; owed : In(3), the unit that it owes an answer
-    events : In(len(EVENTS)), counted while running
+    events : In(len(EVENTS)), counted while running, unless the configuration has few counters
     """
 
     addr: Signal
@@ -107,7 +107,7 @@ class Registers(wiring.Component):
         """Keep the written registers, choose the first error, count, step the states."""
         m = Module()
         status = _Status()
-        counters = [Signal(32, name=f"counter_{name}") for name in COUNTERS]
+        counters = [Signal(32, name=f"counter_{name}") for name in counted(self._config)]
         self._host(m, status, counters)
         asked_start = Signal()
         asked_stop = Signal()
@@ -144,7 +144,7 @@ class Registers(wiring.Component):
             "magic": MAGIC, "fingerprint": self._config.fingerprint, "status": status.flags,
             "error_code": status.error_code, "error_unit": status.error_unit, "error_index": status.error_index,
             **kept,
-            **{f"counter_{name}": counter for name, counter in zip(COUNTERS, counters, strict=True)},
+            **{counter.name: counter for counter in counters},
         }
         # A sum of choices: as a chain of them it would become a reset of the register, on wires of its own.
         read_data: Any = 0
@@ -192,7 +192,7 @@ class Registers(wiring.Component):
         running, begins = self.running, Signal()
         events = Signal(len(EVENTS))
         clears: Any = begins
-        for number, (counter, event) in enumerate(zip(counters, Cat(running, events), strict=True)):
+        for number, (counter, event) in enumerate(zip(counters, Cat(running, events), strict=False)):
             if number and number % _COUNTERS_AT_ONCE == 0:
                 clears = delayed(m, clears, 1, f"clears{number}", control=True)
             counts = delayed(m, event, number // _COUNTERS_AT_ONCE, f"event{number}", control=True)

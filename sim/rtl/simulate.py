@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tq_hw.isa.control import COUNTERS, MAGIC, NO_RUN, STATUS_DONE, STATUS_ERROR, Status
+from tq_hw.isa.control import MAGIC, NO_RUN, STATUS_DONE, STATUS_ERROR, Status, counted
 from tq_hw.isa.layout import Unit
 from tq_hw.isa.memory import YARDSTICK, Memory
 from tq_hw.isa.program import Program
@@ -169,7 +169,7 @@ def _run_one(program: Program, bench: Bench, bases: Sequence[int], bounds: _Boun
     outputs = tuple(
         edges.from_port(port, bench.read(bases[port.region] + port.region_offset_bytes, port.size_bytes))
         for port in program.outputs)
-    counters = {name: bench.read_register(f"counter_{name}") for name in COUNTERS}
+    counters = {name: bench.read_register(f"counter_{name}") for name in counted(program.config)}
     beats = {name: count - before[name] for name, count in bench.statistics.items()}
     timeline = bench.timeline
     return RtlResult(outputs, bench.read(bases[2], len(program.state)), cycles, counters, beats, bench.spans,

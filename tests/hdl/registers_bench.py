@@ -8,7 +8,7 @@ from bench import Bench
 
 from tq_hw.hdl.control.registers import RESET_CYCLES, Registers
 from tq_hw.hdl.parts.numbers import NUMBER_BITS
-from tq_hw.isa.config import PRESETS
+from tq_hw.isa.config import PRESETS, Config
 from tq_hw.isa.control import (
     REGISTERS,
     Status,
@@ -93,13 +93,13 @@ class Host:
 
 
 @cache
-def registers() -> tuple[Any, Bench]:
-    dut = Registers(TINY)
+def registers(config: Config = TINY) -> tuple[Any, Bench]:
+    dut = Registers(config)
     return dut, Bench(dut)
 
 
-def simulate(bench: Callable[[Host], Any], *, rested: bool = True) -> None:
-    dut, simulator = registers()
+def simulate(bench: Callable[[Host], Any], config: Config = TINY, *, rested: bool = True) -> None:
+    dut, simulator = registers(config)
 
     async def run(ctx: Any) -> None:
         host = Host(ctx, dut)

@@ -210,7 +210,7 @@ LAYER = ("layers", 0)
      CONFIG + "configuration 'tiny': design must be parallel or serial, not ['serial']"),
     (("config", "depth"), 5, CONFIG + "configuration 'tiny': unknown key 'depth'; "
      "known keys are acc_buffers, acc_open, acc_words, activation_lanes, bus_bytes, cols, compressed_weights, design, "
-     "dsp_packing, fold_steps, name, requantize_lanes, rows, scratchpad_bytes, uops, vector_words"),
+     "dsp_packing, few_counters, fold_steps, name, requantize_lanes, rows, scratchpad_bytes, uops, vector_words"),
     (("config", "cols"), 8, "the file's fingerprint 0xbfb7bbd4 is not that of its configuration 'tiny', 0xa9a29b95: "
      "compile the model again"),
     (("layers",), {}, "the JSON of the file: layers must be a list, not an object"),

@@ -133,6 +133,16 @@ def test_a_decoder_of_weights_takes_what_it_took(cols: int, luts: int, flip_flop
     assert (two["luts"] - one["luts"], two["flip_flops"] - one["flip_flops"]) == (luts, flip_flops)
 
 
+@pytest.mark.parametrize(("family", "luts", "carries", "flip_flops"), [
+    ("ecp5", 393, 272, 614), ("xc7", 312, 136, 631), ("gowin", 431, 544, 631)])
+def test_few_counters_take_less(family: str, luts: int, carries: int, flip_flops: int) -> None:
+    plain = Config("x", 9, 8, 4, 64 << 10)
+    many, few = (estimate_resources(config, family).units["registers"]
+                 for config in (plain, replace(plain, few_counters=1)))
+    assert [many[kind] - few[kind] for kind in ("luts", "carries", "flip_flops")] == [luts, carries, flip_flops]
+    assert min(few.values()) >= 0
+
+
 @pytest.mark.parametrize("option", ["dsp_packing", "compressed_weights"])
 def test_an_option_that_a_family_was_never_synthesized_with_is_an_error(
         option: str, monkeypatch: pytest.MonkeyPatch) -> None:
