@@ -107,6 +107,7 @@ def emit_layers(emitter: Emitter, emission: Emission) -> None:
             for user in early.get(index, ()):
                 _prepare(emitter, user)
             _emit_group(emitter, group, emission)
+            emitter.all_tables()
             index = group.last + 1
             continue
         steps = emission(emitter, layers[index], plans[index])
