@@ -149,12 +149,6 @@ def _replaced(graph: Subject, op: Operator) -> list[Operator]:
     return [*made, Operator(op.index, op.op, inputs, op.outputs)]
 
 
-@pattern("TABLE", *COMPARISONS)
-def unused_comparison(graph: Subject, op: Operator) -> Rewrite | None:
-    """A comparison, or a table, that nothing reads any more goes."""
-    return None if graph.is_used(op.outputs[0]) else Rewrite([op], [])
-
-
 @pattern(*COMPARISONS)
 def float_comparison(graph: Subject, op: Operator) -> Rewrite | None:
     """A comparison of float32 between codes is one of integers."""
@@ -171,5 +165,4 @@ def check_comparison(graph: Subject, op: Operator) -> None:
     _replaced(graph, op)
 
 
-#: In the order in which they are tried.
-COMPARED = (unused_comparison, float_comparison)
+COMPARED = (float_comparison,)

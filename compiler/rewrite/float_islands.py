@@ -120,13 +120,6 @@ def float_interpolation(graph: Subject, op: Operator) -> Rewrite | None:
     return None if maker is None or maker.op not in FLOAT_RESIZES else _of_chain(graph, op)
 
 
-@pattern(*FLOAT_REDUCTIONS, *FLOAT_RESIZES)
-def unused_sum(graph: Subject, op: Operator) -> Rewrite | None:
-    """Float32 sums that nothing reads any more go."""
-    unused = graph.output(op).dtype == "float32" and not graph.is_used(op.outputs[0])
-    return Rewrite([op], []) if unused else None
-
-
 @pattern("CAST")
 def float_island_of_indices(graph: Subject, op: Operator) -> Rewrite | None:
     """Float32 of one tensor of codes that is cast to int32, as word numbers are, is a table of int32."""
@@ -145,14 +138,7 @@ def float_island_of_indices(graph: Subject, op: Operator) -> Rewrite | None:
     return Rewrite([op], [Operator(op.index, "TABLE", (island.sources[0].index, table), op.outputs)])
 
 
-@pattern(*ENTRIES, *FLOAT_OPERATORS)
-def unused_float(graph: Subject, op: Operator) -> Rewrite | None:
-    """A float32 result that nothing reads any more goes."""
-    unused = is_inner(graph, op) and not any(graph.is_used(index) for index in op.outputs)
-    return Rewrite([op], []) if unused else None
-
-
 #: Tried before choices are moved.
 CHOSEN = (float_choice,)
 #: In the order in which they are tried.
-ISLANDS = (float_island, float_reduction, float_interpolation, float_island_of_indices, unused_float, unused_sum)
+ISLANDS = (float_island, float_reduction, float_interpolation, float_island_of_indices)

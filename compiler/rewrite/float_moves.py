@@ -82,11 +82,5 @@ def dequantize_after_move(graph: Subject, op: Operator) -> Rewrite | None:
     return Rewrite([op], [changed(op, inputs=inputs, outputs=outputs), *back])
 
 
-@pattern(*MOVES)
-def unused_move(graph: Subject, op: Operator) -> Rewrite | None:
-    """A float32 move whose results nothing reads any more goes."""
-    return None if not moved(graph, op) or any(map(graph.is_used, op.outputs)) else Rewrite([op], [])
-
-
 #: In the order in which they are tried.
-MOVED = (quantize_before_move, dequantize_after_move, unused_move)
+MOVED = (quantize_before_move, dequantize_after_move)

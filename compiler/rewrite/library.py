@@ -15,6 +15,7 @@ from tq_hw.compiler.rewrite.indices import gather_nd_by_number
 from tq_hw.compiler.rewrite.rankings import RANKED
 from tq_hw.compiler.rewrite.rewrite import Rewrite, Subject, changed, pattern
 from tq_hw.compiler.rewrite.sums import SUMS
+from tq_hw.compiler.rewrite.unused import UNUSED
 from tq_hw.model.errors import TqError
 from tq_hw.model.graph import Operator
 from tq_hw.sim.golden.kernels import KERNELS
@@ -237,6 +238,6 @@ def transposed_features(graph: Subject, op: Operator) -> Rewrite | None:
 
 
 #: All patterns, in the order in which they are tried.
-LIBRARY = (activation_into_producer, *CHOSEN, *MOVED, *SUMS, *ISLANDS, *COMPARED, *RANKED, table,
+LIBRARY = (*UNUSED, activation_into_producer, *CHOSEN, *MOVED, *SUMS, *ISLANDS, *COMPARED, *RANKED, table,
            neutral_constants, dilated_convolution, transposes, transposed_operand, transposed_features,
            gather_nd_by_number)

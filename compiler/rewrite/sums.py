@@ -134,11 +134,5 @@ def add_n(graph: Subject, op: Operator) -> Rewrite | None:
     return Rewrite([op], new)
 
 
-@pattern("CUMSUM")
-def unused_cumsum(graph: Subject, op: Operator) -> Rewrite | None:
-    """Sums that nothing reads any more go."""
-    return None if graph.is_used(op.outputs[0]) else Rewrite([op], [])
-
-
 #: In the order in which they are tried.
-SUMS = (add_n, unused_cumsum, cumsum_by_doubling, float_cumsum)
+SUMS = (add_n, cumsum_by_doubling, float_cumsum)

@@ -112,7 +112,8 @@ def pad(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
         raise ModelError(f"paddings {counts} must be {x.ndim} pairs of non-negative counts")
     is_real = x.dtype == np.float32 and op.op == "PADV2"
     fill = value(inputs, 2).reshape(-1)[0] if is_real else pad_value(op, subgraph, inputs)
-    return [np.pad(x, counts, constant_values=fill)]
+    # numpy takes no empty list of pairs.
+    return [np.pad(x, counts, constant_values=fill) if counts else x]
 
 
 @kernel("SPACE_TO_DEPTH")

@@ -10,6 +10,7 @@ from tq_hw.compiler import compile_model
 from tq_hw.isa.config import load_config
 from tq_hw.model.errors import TqError
 from tq_hw.model.graph import Model, Tensor
+from tq_hw.model.samples.build import ModelBuilder
 from tq_hw.model.samples.typical import TYPICAL, typical
 from tq_hw.model.tflite.reader import parse_model
 from tq_hw.model.tflite.writer import write_model
@@ -70,3 +71,17 @@ def test_other_parameters(op: str) -> None:
                     np.testing.assert_array_equal(found, want, strict=True)
                 verdicts.add("equal")
     assert verdicts & {"ModelError", "UnsupportedError"}
+
+
+@pytest.mark.parametrize(("op", "parameters"), [
+    ("PAD", [np.zeros((0, 2))]), ("MIRROR_PAD", [np.zeros((0, 2))]), ("TILE", [[]]), ("SLICE", [[], []]),
+    ("STRIDED_SLICE", [[], [], []]), ("BROADCAST_TO", [[]]), ("RESHAPE", [[]]), ("SUM", [[]]), ("REDUCE_MAX", [[]])])
+def test_of_a_scalar(op: str, parameters: list[object]) -> None:
+    """It has no axes to be moved along: all of these leave it as it is."""
+    b = ModelBuilder(op)
+    constants = [b.constant(np.array(each, np.int32)) for each in parameters]
+    model = parse_model(b.build(b.add(op, [b.input((), "int8", scale=0.1, zero_point=3), *constants])), op)
+    program = compile_model(model, load_config("n16")).program
+    for code in (-128, 3, 127):
+        inputs = [np.array(code, np.int8)]
+        assert run(model, inputs).outputs[0].tolist() == execute(program, inputs).outputs[0].tolist() == code
