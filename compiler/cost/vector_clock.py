@@ -43,8 +43,6 @@ class VectorClock:
         self._free = 0
         #: From when on a stream finds all outputs.
         self._drained = 0
-        #: The same for those that go through an activation, which nothing overtakes.
-        self._activated = 0
 
     def run(self, operation: Operation, wait_for_sums: Callable[[], None]) -> None:
         """Work out an operation; `wait_for_sums` returns when the sums of its next tile are known."""
@@ -59,12 +57,10 @@ class VectorClock:
         if f.get("use_acc") and not table:
             at = self._tiles(operation, at, wait_for_sums)
         else:
-            at = self._streams(operation, max(at, self._activated if table else self._drained), table)
+            at = self._streams(operation, max(at, self._drained), table)
         self._free = at
         if has_outputs(operation):
             self._drained = at - 1 + later + output_latency_cycles(config)
-            if later:
-                self._activated = self._drained
         self._controls.take(operation, taken)
         self._controls.end(operation, at - 1 + later + done_cycles(config))
 

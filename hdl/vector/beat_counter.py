@@ -122,7 +122,7 @@ class BeatCounter(wiring.Component):
             counted.start.eq(Mux(at.started | at_chunk, Restart.CONTINUE, run.restart)), counted.at_chunk.eq(at_chunk),
             counted.save_tile.eq(run.save_tile & ~at.started), counted.save_chunk.eq(run.save_chunk & ~at.started),
             counted.acc_first.eq(run.tile_first & ~at.started), counted.operation_first.eq(run.op_first & ~at.started),
-            counted.streams.eq((uop.a_source == Source.STREAM) | (uop.b_source == Source.STREAM)),
+            counted.streams.eq(table | (uop.a_source == Source.STREAM) | (uop.b_source == Source.STREAM)),
             counted.chunk_first.eq(run.save_chunk), counted.registers.long.eq(at.long),
             counted.registers.a.eq(uop.a_register), counted.registers.b.eq(uop.b_register),
             counted.registers.d.eq(uop.d_register), counted.registers.a_uses.eq(uop.a_source == Source.REGISTER),

@@ -50,8 +50,6 @@ class VectorClock(InOrder):
         self._free = 0
         #: From when on a stream finds all outputs.
         self._drained = 0
-        #: The same for those that go through an activation, which nothing overtakes.
-        self._activated = 0
         self._at = 0
         #: Banks of the words that the operation writes, and how many it has written.
         self._out, self._written = b"", 0
@@ -93,7 +91,7 @@ class VectorClock(InOrder):
             self._cycles = {size: max(VECTOR_TILE_CYCLES, tile_program_cycles(
                 operation, size, config.beats_per_acc_word, config)) for size in set(sizes)}
         else:
-            at = max(at, self._activated if table else self._drained)
+            at = max(at, self._drained)
             chunks: Iterable[Reads] = [table_reads(operation, config)] if table else program_reads(operation, config)
             self._reads = iter(chain.from_iterable(chunks))
             self._step = next(self._reads)
@@ -106,8 +104,6 @@ class VectorClock(InOrder):
         self._free = self._at
         if has_outputs(operation):
             self._drained = self._at - 1 + later + output_latency_cycles(self._config)
-            if later:
-                self._activated = self._drained
         self._controls.end(operation, self._at - 1 + later + done_cycles(self._config))
         self._operation = None
 

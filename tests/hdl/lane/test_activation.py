@@ -69,7 +69,7 @@ def test_operations_keep_their_order_and_their_functions(config: Config, refuse:
     operations = [
         over_streams(0), over_streams(1), over_streams(2, a_base=200), over_streams(3, a_base=300),
         over_streams(1, a_base=50, out_base=700, chunk_slots=1), over_streams(4, last=5, out_base=800, a_base=700),
-        over_streams(0, out_base=900), operation(kind=1, a_base=20, slots=3), over_streams(3, a_base=60, out_base=950),
+        over_streams(0, out_base=900), operation(kind=1, a_base=900, slots=3), over_streams(3, a_base=60, out_base=950),
         over_streams(0, out_base=1000), over_streams(6, slots=9, tile_slots=9, out_base=1000),
         over_streams(1, out_base=1050), over_streams(6, first=6, slots=1, tile_slots=1, out_base=1046)]
     check(Scenario(config, uops, operations, refuse=refuse))
