@@ -23,17 +23,14 @@ from tq_hw.compiler.programs.words import OUT, STREAMS, Uop, rescale, shifted, t
 from tq_hw.isa.uop import Alu, Destination, Multiply, ShiftSource, Source
 from tq_hw.model.graph import Operator
 from tq_hw.sim.golden import activation, elementwise, product
-from tq_hw.sim.golden.arith import multiply_by_quantized_multiplier
+from tq_hw.sim.golden.arith import INT8_CODES, multiply_by_quantized_multiplier
 from tq_hw.sim.golden.kernels import KERNELS
 from tq_hw.sim.golden.pointwise import INTEGER, POINTWISE, results
 from tq_hw.sim.golden.registry import int_option, require_dtype
 
-__all__ = ["CODES", "table_pass"]
+__all__ = ["table_pass"]
 
-#: int8 value of each table index (the low 8 bits of an operand).
-CODES = np.arange(256).astype(np.uint8).view(np.int8)
-
-_SIGNED = CODES.astype(np.int64)
+_SIGNED = INT8_CODES.astype(np.int64)
 #: Micro-operations, tables 1 and 2, and whether the operands change places.
 Program = tuple[list[dict[str, int]], tuple[IntArray | None, IntArray | None], bool]
 _INT32 = TYPE_CODES["int32"]
@@ -126,16 +123,17 @@ _PROGRAMS: dict[str, Callable[[Legalizer, Operator], Program]] = {
 
 def _divisors(zero_point: int) -> np.ndarray:
     """Return all codes but that of 0, a divisor that the engines refuse: its entry of a table has no meaning."""
-    return np.where(zero_point == CODES, CODES + 1 if zero_point < 127 else CODES - 1, CODES).astype(np.int8)
+    beside = INT8_CODES + 1 if zero_point < 127 else INT8_CODES - 1
+    return np.where(zero_point == INT8_CODES, beside, INT8_CODES).astype(np.int8)
 
 
 def _as_table(state: Legalizer, op: Operator) -> bool:
     """Lower to one table if the result depends on one run-time byte alone."""
     tensors = (state.tensor(op, 0), state.tensor(op, 1))
     output = state.subgraph.tensors[op.outputs[0]]
-    codes = _divisors(tensors[1].zero_point) if op.op == "DIV" and tensors[1].dtype == "int8" else CODES
+    codes = _divisors(tensors[1].zero_point) if op.op == "DIV" and tensors[1].dtype == "int8" else INT8_CODES
     if tensors[0].index == tensors[1].index:
-        arrays: list[np.ndarray | None] = [CODES, codes]
+        arrays: list[np.ndarray | None] = [INT8_CODES, codes]
         source = 0
     else:
         single = [t.data is not None and t.data.size > 0 and bool((t.data == t.data.flat[0]).all()) for t in tensors]
@@ -143,7 +141,7 @@ def _as_table(state: Legalizer, op: Operator) -> bool:
             return False
         source = 1 if single[0] else 0
         constant = np.asarray(tensors[1 - source].data).reshape(-1)[:1]
-        arrays = [constant, codes] if source else [CODES, constant]
+        arrays = [constant, codes] if source else [INT8_CODES, constant]
     if tensors[source].shape != output.shape:
         return False
     table_pass(state, op, state.input(op, source), KERNELS[op.op](op, state.subgraph, arrays)[0])
@@ -236,5 +234,5 @@ def lower_unary(state: Legalizer, op: Operator) -> None:
     if state.tensor(op, 0).dtype == "int16":
         lower_unary_wide(state, op)
         return
-    table = KERNELS[op.op](op, state.subgraph, [CODES])[0]
+    table = KERNELS[op.op](op, state.subgraph, [INT8_CODES])[0]
     table_pass(state, op, state.input(op, 0), table)

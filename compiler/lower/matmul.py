@@ -10,13 +10,14 @@ from tq_hw.compiler.ir.value import IntArray, Value
 from tq_hw.compiler.lower.constraints import KERNEL_LIMIT
 from tq_hw.compiler.lower.conv import bias_of, folded_bias
 from tq_hw.compiler.lower.doubles import Scaling, double_scaling, reachable
-from tq_hw.compiler.lower.elementwise import CODES, table_pass
+from tq_hw.compiler.lower.elementwise import table_pass
 from tq_hw.compiler.lower.legalize import Legalizer, lowers, publish, reshaped
 from tq_hw.compiler.lower.moves import move_view
 from tq_hw.compiler.lower.sixteen import plane_mac
 from tq_hw.compiler.lower.sixteen_products import matmul_wide
 from tq_hw.model.graph import Operator
 from tq_hw.sim.golden import fully_connected
+from tq_hw.sim.golden.arith import INT8_CODES
 from tq_hw.sim.golden.registry import bool_option
 
 __all__: list[str] = []
@@ -146,4 +147,4 @@ def _computed_weights(state: Legalizer, op: Operator) -> None:
         steps=scaling.steps))
     publish(state, op, raw)
     if (p.act_min, p.act_max) != (-128, 127):
-        table_pass(state, op, state.values[op.outputs[0]], np.clip(CODES.astype(np.int64), p.act_min, p.act_max))
+        table_pass(state, op, state.values[op.outputs[0]], np.clip(INT8_CODES.astype(np.int64), p.act_min, p.act_max))

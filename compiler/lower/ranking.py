@@ -11,7 +11,7 @@ import numpy as np
 from tq_hw.compiler.ir.staged import Flat, Move, OneHot
 from tq_hw.compiler.ir.strided import blank, copy_between
 from tq_hw.compiler.ir.value import TYPE_CODES, Value
-from tq_hw.compiler.lower.elementwise import CODES, table_pass
+from tq_hw.compiler.lower.elementwise import table_pass
 from tq_hw.compiler.lower.halves import indices_of
 from tq_hw.compiler.lower.legalize import Legalizer, lowers, reshaped
 from tq_hw.compiler.lower.moves import move_view, output_blank
@@ -19,6 +19,7 @@ from tq_hw.compiler.lower.walks import PLACE_BITS, WALK_LIMIT, walk_below
 from tq_hw.compiler.programs.words import OUT, STREAM_A, Uop, immediate, immediate_a, reg_a, reg_b, to
 from tq_hw.isa.uop import Alu
 from tq_hw.model.graph import Operator
+from tq_hw.sim.golden.arith import INT8_CODES
 from tq_hw.sim.golden.registry import int_option, normalize_axis, require
 
 __all__: list[str] = []
@@ -39,10 +40,10 @@ def lower_one_hot(state: Legalizer, op: Operator) -> None:
     axis = normalize_axis(int_option(op, "axis"), len(output.shape))
     if len(planes) == 1 and math.prod(output.shape[axis + 1:]) == 1:
         rows = reshaped(hot, state.view(output.shape, output.dtype))
-        table_pass(state, op, rows, np.where(CODES != 0, on[0], off[0]))
+        table_pass(state, op, rows, np.where(INT8_CODES != 0, on[0], off[0]))
         return
     for plane, high, low in zip(planes, on, off, strict=True):
-        table_pass(state, op, hot, np.where(CODES != 0, high, low), plane)
+        table_pass(state, op, hot, np.where(INT8_CODES != 0, high, low), plane)
     after = math.prod(output.shape[axis + 1:])
     base, target = blank((count // after, after, depth), "int8"), output_blank(state, op)
     parts = target.reshape(count // after, depth, after, len(planes)).transpose(0, 2, 1, 3)

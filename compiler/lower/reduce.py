@@ -13,7 +13,7 @@ from tq_hw.compiler.ir.staged import Move
 from tq_hw.compiler.ir.strided import blank, copy_between, fill_view
 from tq_hw.compiler.ir.value import Value
 from tq_hw.compiler.lower.constraints import KERNEL_LIMIT
-from tq_hw.compiler.lower.elementwise import CODES, table_pass
+from tq_hw.compiler.lower.elementwise import table_pass
 from tq_hw.compiler.lower.integer_walks import walk_integers
 from tq_hw.compiler.lower.legalize import Legalizer, lowers, publish, reshaped
 from tq_hw.compiler.lower.moves import move_view
@@ -21,7 +21,7 @@ from tq_hw.compiler.lower.sixteen_elements import lower_extreme_wide, lower_mean
 from tq_hw.compiler.lower.walks import WALK_LIMIT, walk_extreme, walk_index, walk_product, walk_sum
 from tq_hw.model.graph import Operator
 from tq_hw.sim.golden import product, reduce
-from tq_hw.sim.golden.arith import wrap_int32
+from tq_hw.sim.golden.arith import INT8_CODES, wrap_int32
 from tq_hw.sim.golden.registry import normalize_axis, require, require_same_quantization
 
 __all__ = ["grouped_value"]
@@ -101,12 +101,12 @@ def lower_mean(state: Legalizer, op: Operator) -> None:
     if p.unsigned:
         # Bytes taken for uint8 are these with bit 7 inverted, less 128.
         signed = Value(f"{value.name} (uint8)", value.tensor, value.shape)
-        table_pass(state, op, value, CODES ^ -128, signed)
+        table_pass(state, op, value, INT8_CODES ^ -128, signed)
         value = signed
         p = replace(p, input_zero_point=p.input_zero_point - 128, output_zero_point=p.output_zero_point - 128)
     _sum_or_mean(state, op, p, value)
     if p.unsigned:
-        table_pass(state, op, state.values[op.outputs[0]], CODES ^ -128)
+        table_pass(state, op, state.values[op.outputs[0]], INT8_CODES ^ -128)
 
 
 def _sum_or_mean(state: Legalizer, op: Operator, p: reduce.MeanParams, value: Value) -> None:

@@ -11,11 +11,12 @@ from tq_hw.compiler.ir.staged import Move
 from tq_hw.compiler.ir.strided import blank, copy_between
 from tq_hw.compiler.ir.value import Value
 from tq_hw.compiler.lower.choose import CHOSEN, choose
-from tq_hw.compiler.lower.elementwise import CODES, table_pass
+from tq_hw.compiler.lower.elementwise import table_pass
 from tq_hw.compiler.lower.legalize import Legalizer, lowers, publish
 from tq_hw.compiler.lower.spread import spread
 from tq_hw.compiler.programs.words import OUT, STREAMS, low
 from tq_hw.model.graph import Operator
+from tq_hw.sim.golden.arith import INT8_CODES
 from tq_hw.sim.golden.logical import condition_shape
 
 __all__: list[str] = []
@@ -67,6 +68,6 @@ def lower_select(state: Legalizer, op: Operator) -> None:
             uop = {**STREAMS, "a_table": 1, "b_table": 2, **low(), "zero_point": other, **OUT}
             inputs = spread(state, op, side), condition
             state.layers.append(Elementwise(op.index, op.op, inputs, state.output(op), uop,
-                                            (CODES.astype(np.int64) - other, taken)))
+                                            (INT8_CODES.astype(np.int64) - other, taken)))
             return
     choose(state, op, condition, (spread(state, op, 1), spread(state, op, 2)))

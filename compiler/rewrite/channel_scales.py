@@ -12,7 +12,7 @@ from tq_hw.compiler.rewrite.island import Island, label, varying
 from tq_hw.compiler.rewrite.rewrite import Subject, changed
 from tq_hw.model.errors import UnsupportedError
 from tq_hw.model.graph import Operator, Tensor
-from tq_hw.sim.golden.arith import IntArray, quantize_multiplier
+from tq_hw.sim.golden.arith import INT8_CODES, IntArray, quantize_multiplier
 from tq_hw.sim.golden.kernels import KERNELS
 from tq_hw.sim.golden.pair import scaled_channel
 from tq_hw.sim.golden.registry import Array
@@ -20,7 +20,7 @@ from tq_hw.sim.golden.registry import Array
 __all__ = ["scaled_channels"]
 
 #: Signed codes by unsigned ones.
-_CODES = np.arange(256).astype(np.uint8).view(np.int8).astype(np.int64)
+_CODES = INT8_CODES.astype(np.int64)
 #: Weights from here on are tried first.
 _LARGE = 112
 #: By what biases that are tried differ from the nearest ones; how many of the best are tried.

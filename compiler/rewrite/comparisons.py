@@ -14,7 +14,7 @@ from tq_hw.compiler.rewrite.rewrite import Rewrite, Subject, pattern
 from tq_hw.model.errors import TqError, UnsupportedError
 from tq_hw.model.graph import Operator, Tensor
 from tq_hw.model.rules.signatures import COMPARISONS
-from tq_hw.sim.golden.arith import INT32_MIN, IntArray
+from tq_hw.sim.golden.arith import INT16_CODES, INT32_MIN, IntArray
 from tq_hw.sim.golden.libm import Float32
 from tq_hw.sim.golden.registry import Array
 
@@ -65,7 +65,7 @@ def _looked_up(graph: Subject, op: Operator, side: _Side, table: Array, made: li
     """Return a tensor of the table's entries at a side's codes, or the entries where it is constant."""
     if side.source is None:
         return graph.add_constant(table)
-    if np.array_equal(table.view(np.uint16) if table.dtype == np.int16 else table, np.arange(1 << 16)):
+    if table.dtype == np.int16 and np.array_equal(table, INT16_CODES):
         return side.source.index
     index = graph.add_tensor(Tensor(0, side.source.name, table.dtype.name, side.source.shape))
     made.append(Operator(op.index, "TABLE", (side.source.index, graph.add_constant(table)), (index,)))

@@ -16,6 +16,7 @@ from tq_hw.compiler.rewrite.tables_of_two import table_of_two
 from tq_hw.model.errors import TqError, UnsupportedError
 from tq_hw.model.graph import Operator, Tensor
 from tq_hw.model.rules.signatures import FLOAT_OPERATORS, FLOAT_REDUCTIONS, FLOAT_RESIZES
+from tq_hw.sim.golden.arith import INT16_CODES
 from tq_hw.sim.golden.kernels import KERNELS
 from tq_hw.sim.golden.registry import Array
 
@@ -54,7 +55,7 @@ def _looked_up(graph: Subject, op: Operator, source: Tensor, values: Array) -> R
     """Return the table in place of a QUANTIZE; of int16 in which nothing changes it is another view."""
     target = graph.output(op)
     if source.dtype == "int16" and values.dtype == np.int16 and np.array_equal(
-            values.view(np.uint16), np.arange(1 << 16)):
+            values, INT16_CODES):
         shape = graph.add_constant(np.array(target.shape, np.int32))
         return Rewrite([op], [Operator(op.index, "RESHAPE", (source.index, shape), op.outputs)])
     return Rewrite([op], [Operator(op.index, "TABLE", (source.index, graph.add_constant(values)), op.outputs)])

@@ -10,12 +10,12 @@ import numpy as np
 
 from tq_hw.model.graph import Operator, Subgraph, Tensor
 from tq_hw.model.rules.variables import variable_names
+from tq_hw.sim.golden.arith import INT8_CODES
 from tq_hw.sim.golden.kernels import KERNELS
 from tq_hw.sim.golden.registry import Array
 
 __all__ = ["first_codes", "quantized_variables"]
 
-_CODES = np.arange(256).astype(np.uint8).view(np.int8)
 
 
 @dataclass(frozen=True)
@@ -77,9 +77,9 @@ def _replaced(subgraph: Subgraph, uses: _Uses) -> Subgraph:
     for read, each in uses.reads:
         instead[id(read)] = [replace(read, outputs=each.outputs)]
     for assign, maker in uses.assigns:
-        floats = KERNELS["DEQUANTIZE"](maker, subgraph, [_CODES])
+        floats = KERNELS["DEQUANTIZE"](maker, subgraph, [INT8_CODES])
         table = np.zeros(256, np.int8)
-        table[_CODES.view(np.uint8)] = KERNELS["QUANTIZE"](quantize, subgraph, floats)[0]
+        table[INT8_CODES.view(np.uint8)] = KERNELS["QUANTIZE"](quantize, subgraph, floats)[0]
         made = len(tensors)
         shape = tensors[maker.inputs[0]].shape
         tensors += [replace(code, index=made, name=f"{code.name} ({made})", shape=shape),

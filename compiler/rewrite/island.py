@@ -9,6 +9,7 @@ from tq_hw.compiler.rewrite.rewrite import Subject
 from tq_hw.model.errors import UnsupportedError
 from tq_hw.model.graph import Tensor
 from tq_hw.model.rules.signatures import COMPARISONS, FLOAT_OPERATORS, FLOAT_RESIZES
+from tq_hw.sim.golden.arith import INT16_CODES, UINT8_CODES
 from tq_hw.sim.golden.kernels import KERNELS
 from tq_hw.sim.golden.libm import Float32
 from tq_hw.sim.golden.registry import Array, located
@@ -16,7 +17,6 @@ from tq_hw.sim.golden.registry import Array, located
 __all__ = ["BYTES", "CHOICES", "ENTRIES", "Island", "label", "rises", "varying"]
 
 BYTES = ("int8", "uint8")
-_CODES = np.arange(256).astype(np.uint8)
 #: Operators that make float32 of bytes.
 ENTRIES = ("DEQUANTIZE", "CAST")
 #: Operators that choose float32 by what they compare, and join such choices.
@@ -105,8 +105,8 @@ class Island:
             raise UnsupportedError(f"{label(source)} is {source.dtype}: a table is of {', '.join(BYTES)} or bool")
         axis = self._axis(source)
         if is_wide:
-            return np.arange(1 << 16).astype(np.uint16).view(np.int16)
-        codes = _CODES != 0 if source.dtype == "bool" else _CODES.view(source.dtype)
+            return INT16_CODES
+        codes = UINT8_CODES != 0 if source.dtype == "bool" else UINT8_CODES.view(source.dtype)
         return codes if self.most == 1 else codes.reshape((256, 1) if axis == 0 else (1, 256))
 
     def _axis(self, source: Tensor) -> int:

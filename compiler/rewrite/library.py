@@ -18,6 +18,7 @@ from tq_hw.compiler.rewrite.sums import SUMS
 from tq_hw.compiler.rewrite.unused import UNUSED
 from tq_hw.model.errors import TqError
 from tq_hw.model.graph import Operator
+from tq_hw.sim.golden.arith import UINT8_CODES
 from tq_hw.sim.golden.kernels import KERNELS
 from tq_hw.sim.golden.pointwise import POINTWISE
 from tq_hw.sim.golden.registry import Array, bool_option, int_option, str_option
@@ -31,7 +32,6 @@ _RELUS = ("RELU", "RELU6", "RELU_N1_TO_1")
 _UNARY = (*_RELUS, "LOGISTIC", "TANH", "LEAKY_RELU", "HARD_SWISH", "QUANTIZE", "DEQUANTIZE", "CAST", "TABLE",
           *POINTWISE)
 _BINARY = ("ADD", "SUB", "MUL", "MAXIMUM", "MINIMUM", "PRELU")
-_CODES = np.arange(256).astype(np.uint8)
 _BYTES = ("int8", "uint8")
 
 
@@ -82,7 +82,7 @@ def table(graph: Subject, op: Operator) -> Rewrite | None:
     if not chain or graph.output(op).dtype not in _BYTES:
         return None
     source, target = graph.input(*chain[0]), graph.output(op)
-    codes = values = _CODES.view(source.dtype)
+    codes = values = UINT8_CODES.view(source.dtype)
     try:
         for each, position in chain:
             values = _applied(graph, each, position, values)
@@ -111,7 +111,7 @@ def neutral_constants(graph: Subject, op: Operator) -> Rewrite | None:
     if (source.dtype != "int8" or constant is None or constant.dtype != np.int8 or constant.size == 0
             or source.quantization != graph.output(op).quantization):
         return None
-    codes, different = _CODES.view("int8")[:, None], np.unique(constant)[None, :]
+    codes, different = UINT8_CODES.view("int8")[:, None], np.unique(constant)[None, :]
     inputs: list[Array | None] = [codes, different] if position == 0 else [different, codes]
     try:
         values = KERNELS[op.op](op, graph.subgraph, inputs)[0]

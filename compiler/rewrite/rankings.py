@@ -15,6 +15,7 @@ from tq_hw.compiler.rewrite.rewrite import Rewrite, Subject, changed, pattern
 from tq_hw.model.errors import TqError, UnsupportedError
 from tq_hw.model.graph import Operator, Quantization, Tensor
 from tq_hw.model.rules.signatures import RANKINGS
+from tq_hw.sim.golden.arith import INT16_CODES
 from tq_hw.sim.golden.libm import Float32
 from tq_hw.sim.golden.registry import Array
 
@@ -128,7 +129,7 @@ class _Ranking:
         if leaf.source is None:
             return self._graph.add_constant(ranks, self._kind)
         output = self._tensor(index)
-        if leaf.source.dtype == "int16" and np.array_equal(ranks, np.arange(1 << 16).astype(np.uint16).view(np.int16)):
+        if leaf.source.dtype == "int16" and np.array_equal(ranks, INT16_CODES):
             made.append(_cast(at, leaf.source.index, output))
             return output
         made.append(Operator(at, "TABLE", (leaf.source.index, self._graph.add_constant(ranks)), (output,)))

@@ -11,7 +11,7 @@ import numpy as np
 
 from tq_hw.compiler.rewrite.rewrite import Rewrite, Subject, pattern
 from tq_hw.model.graph import Operator, OptionValue, Tensor
-from tq_hw.sim.golden.arith import quantize_multiplier, round_half_away
+from tq_hw.sim.golden.arith import INT8_CODES, quantize_multiplier, round_half_away
 from tq_hw.sim.golden.pair import settle
 from tq_hw.sim.golden.registry import bool_option
 
@@ -85,7 +85,7 @@ def float_cumsum(graph: Subject, op: Operator) -> Rewrite | None:
     if found is None:
         return None
     bits, multiplier, shift = found
-    codes = np.arange(256).astype(np.uint8).view(np.int8).astype(np.int64)
+    codes = INT8_CODES.astype(np.int64)
     table = ((codes - source.zero_point) << bits).astype(np.int32)
     plain = Tensor(0, source.name, "int32", source.shape)
     terms, made = graph.add_tensor(plain), graph.add_tensor(plain)

@@ -15,14 +15,18 @@ import numpy.typing as npt
 
 from tq_hw.model.errors import ModelError, UnsupportedError
 
-__all__ = ["INT32_MAX", "INT32_MIN", "IntArray", "IntLike", "Padding", "activation_range",
-           "compute_padding", "divide_toward_zero", "dtype_range",
+__all__ = ["INT16_CODES", "INT32_MAX", "INT32_MIN", "INT8_CODES", "UINT8_CODES", "IntArray", "IntLike",
+           "Padding", "activation_range", "compute_padding", "divide_toward_zero", "dtype_range",
            "multiply_by_quantized_multiplier", "multiply_wide", "quantize_limit", "quantize_multiplier",
            "quantize_multipliers",
            "round_half_away", "rounding_divide_by_pot", "saturate",
            "saturating_rounding_doubling_high_mul", "wrap_int32"]
 
 IntArray = npt.NDArray[np.int64]
+#: All codes in the order of a table's entries: by unsigned code.
+UINT8_CODES = np.arange(1 << 8).astype(np.uint8)
+INT8_CODES = UINT8_CODES.view(np.int8)
+INT16_CODES = np.arange(1 << 16).astype(np.uint16).view(np.int16)
 IntLike = int | npt.NDArray[np.integer]
 
 INT32_MIN = -(1 << 31)
