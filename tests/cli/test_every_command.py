@@ -43,7 +43,7 @@ def run_command(tq: Tq, model: Path, command: str, config: str) -> None:
 
 def run_build(tq: Tq, model: Path, board: str) -> None:
     result = tq("build", "--board", board, "--model", model, "--allow-timing-fail", "-o", "built", "--json", "b.json")
-    assert (result.code, result.err) == (0, "")
+    assert (result.code, result.err) == (0, f"tq-hw: {board}: verifying on the RTL\n")
     assert json.loads(Path("b.json").read_text(encoding="utf-8"))["model"]["file"] == f"{model.stem}.tqm"
 
 
