@@ -23,8 +23,8 @@ from tq_hw.sim.oracles import Oracle
 def test_random_cuts(monkeypatch: pytest.MonkeyPatch) -> None:
     module = sys.modules[partition.__module__]
     plain, rng = module.find_pieces, random.Random(2)
-    monkeypatch.setattr(module, "find_pieces", lambda model: [
-        replace(piece, refusal="drawn") if rng.random() < 0.35 else piece for piece in plain(model)])
+    monkeypatch.setattr(module, "find_pieces", lambda *model, **options: [
+        replace(piece, refusal="drawn") if rng.random() < 0.35 else piece for piece in plain(*model, **options)])
     checked = 0
     with Oracle("litert-ref") as oracle:
         for seed in range(24):
