@@ -28,13 +28,14 @@ def join_tables(graph: Graph, config: Config) -> Graph:
     uses = Counter(id(value) for layer in graph.layers for value in layer.inputs)
     uses.update(id(value) for value in graph.outputs)
     roots = Counter(id(value.root) for layer in graph.layers for value in layer.inputs)
-    made = {id(layer.output) for layer in graph.layers}
+    # By root: the phases of a TRANSPOSE_CONV make parts of what is looked up.
+    made = {id(layer.output.root) for layer in graph.layers}
     layers: list[Layer] = []
     for layer in graph.layers:
         before = layers[-1] if layers else None
         if isinstance(before, Elementwise) and isinstance(layer, Mac) and layer.inputs == (before.output,):
             alone = (uses[id(before.output)] == 1 == roots[id(before.output)]
-                     and before.output.root is before.output and id(before.inputs[0]) not in made)
+                     and before.output.root is before.output and id(before.inputs[0].root) not in made)
             table = table_alone(before)
             joined = _joined(layer, before, table, config) if alone and table is not None else None
             if joined is not None:

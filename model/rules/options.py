@@ -5,10 +5,11 @@ import math
 from tq_hw.model.rules.node import Node
 from tq_hw.model.rules.quantization import WEIGHT_AXES, bias_of, label, source_of
 
-__all__ = ["constraint_activation_is_a_range", "constraint_comparison_scale", "constraint_hard_swish_input",
-           "constraint_hard_swish_scale", "constraint_index_type", "constraint_lstm_activation",
-           "constraint_lstm_cell_scale", "constraint_lstm_is_plain", "constraint_lstm_output",
-           "constraint_multiplier_fits", "constraint_no_fused_activation", "constraint_not_empty",
+__all__ = ["constraint_activation_is_a_range", "constraint_comparison_scale", "constraint_difference_scale",
+           "constraint_hard_swish_input", "constraint_hard_swish_scale", "constraint_index_type",
+           "constraint_lstm_activation", "constraint_lstm_cell_scale", "constraint_lstm_is_plain",
+           "constraint_lstm_output", "constraint_multiplier_fits", "constraint_no_fused_activation",
+           "constraint_not_empty",
            "constraint_softmax_scale", "constraint_square_scale", "constraint_state_is_variable",
            "constraint_sum_scale", "constraint_svdf_activation", "constraint_weights_are_constant",
            "constraint_weights_format", "multipliers"]
@@ -75,6 +76,15 @@ def multipliers(node: Node) -> list[float]:
 
 def constraint_sum_scale(node: Node) -> str | None:
     """Keep twice the larger input scale below 2^20 output scales, 2^15 of int16: the kernels abort at more."""
+    return _scale_of_sums(node)
+
+
+def constraint_difference_scale(node: Node) -> str | None:
+    """Keep twice the larger input scale below 2^20 output scales, 2^15 of int16: LiteRT's result is undefined else."""
+    return _scale_of_sums(node)
+
+
+def _scale_of_sums(node: Node) -> str | None:
     bits = {"int8": 20, "int16": 15}.get(node.output().dtype)
     if bits is None:
         return None

@@ -10,6 +10,7 @@ from tq_hw.model.rules.node import Node
 from tq_hw.model.rules.options import (
     constraint_activation_is_a_range,
     constraint_comparison_scale,
+    constraint_difference_scale,
     constraint_hard_swish_input,
     constraint_hard_swish_scale,
     constraint_index_type,
@@ -95,7 +96,8 @@ _RULES: dict[Rule, str] = {
     constraint_lstm_output: _LSTM,
     constraint_multiplier_fits: f"{_CONV} SVDF MUL BATCH_MATMUL PRELU LEAKY_RELU RELU RELU6 RELU_N1_TO_1 MEAN SUM "
                                 "QUANTIZE",
-    constraint_sum_scale: "ADD SUB",
+    constraint_sum_scale: "ADD",
+    constraint_difference_scale: "SUB",
     constraint_square_scale: "SQUARED_DIFFERENCE",
     constraint_softmax_scale: "SOFTMAX LOG_SOFTMAX",
     constraint_comparison_scale: " ".join(COMPARISONS),

@@ -75,3 +75,17 @@ def test_what_a_layer_makes_is_looked_up_in_the_scratchpad(config: str, shape: t
 
 def test_many_channels_are_not_folded() -> None:
     assert kinds(tabled((1, 6, 6, 16), scale=0.1), "n16") == [Elementwise, Mac]
+
+
+def test_what_transposed_convolutions_make_in_phases_is_not_looked_up_from_memory() -> None:
+    """TRANSPOSE_CONV with strides writes parts of its output, each by a layer of its own."""
+    builder, rng = ModelBuilder("phases"), np.random.default_rng(3)
+    source = builder.input((1, 1, 20, 6), scale=0.05)
+    weights = builder.constant(rng.integers(-127, 128, (8, 1, 4, 6)).astype(np.int8), scale=0.01)
+    spread = builder.add("TRANSPOSE_CONV", [builder.constant([1, 1, 40, 8]), weights, source], shape=(1, 1, 40, 8),
+                         scale=0.1, padding="SAME", stride_h=1, stride_w=2)
+    table = builder.add("RELU", [spread], scale=0.05, zero_point=-128)
+    weights = builder.constant(rng.integers(-127, 128, (3, 1, 3, 8)).astype(np.int8), scale=0.01)
+    made = builder.add("CONV_2D", [table, weights, builder.bias(table, weights, [9, 8, 7])], padding="SAME",
+                       stride_h=1, stride_w=1, scale=0.1)
+    assert kinds(parse_model(builder.build(made), "phases"), "n16")[-1] is Mac
