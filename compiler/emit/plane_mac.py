@@ -44,7 +44,7 @@ class _PlaneMac:
         is_double = layer.rounding == "double"
         uops = {"wide": lambda: rescale_wide(*limits), "double": lambda: rescale_double(-int(layer.shift[0]), *limits)}
         rescale = uops.get(layer.rounding, lambda: rescale_narrow(*limits, once=layer.rounding == "once"))()
-        self.codes = [emitter.program(high_sums(shifts=is_double)), emitter.program(rescale)]
+        self.codes = [emitter.program(high_sums(shifts=is_double, most=layer.most_high)), emitter.program(rescale)]
         self.word_blocks = block_count(self.channels, config)
         self.splits = not emitter.holds(*self.constants.pieces(1))
         self.at_once = 1

@@ -23,6 +23,7 @@ class PlaneMac(Staged):
     rounding : "wide": sums of 40 bits, `multiply_wide`; "once": the same of sums that have 32, by multipliers reduced
         already and to the right; "tflite": sums that wrap at 32 bits, rounded twice; "double": sums of 32 bits,
         multipliers of which `low_words` are 29 bits more, all shifted alike
+    most_high : with "double", sums of the high plane are kept within it where the whole would leave int32
     act_min, act_max : of the int16 output
     """
 
@@ -34,6 +35,7 @@ class PlaneMac(Staged):
     act_min: int
     act_max: int
     low_words: IntArray | None = None
+    most_high: int | None = None
 
     @property
     def macs(self) -> int:

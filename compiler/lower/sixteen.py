@@ -10,13 +10,13 @@ from tq_hw.compiler.ir.staged import Flat
 from tq_hw.compiler.ir.value import TYPE_CODES, IntArray, Value
 from tq_hw.compiler.lower.doubles import reachable
 from tq_hw.compiler.lower.legalize import Legalizer
-from tq_hw.compiler.lower.sixteen_doubles import wide_doubles
+from tq_hw.compiler.lower.sixteen_doubles import Doubles, wide_doubles
 from tq_hw.compiler.programs.sixteen import reduced
 from tq_hw.compiler.programs.words import OUT, STREAM_A, Uop, immediate
 from tq_hw.isa.uop import Alu
 from tq_hw.model.errors import UnsupportedError
 from tq_hw.model.graph import Operator
-from tq_hw.sim.golden.arith import INT32_MAX, INT32_MIN, wrap_int32
+from tq_hw.sim.golden.arith import INT32_MAX, INT32_MIN, round_half_away, wrap_int32
 from tq_hw.sim.golden.mac import MacParams
 
 __all__ = ["plane_mac", "split_planes"]
@@ -68,13 +68,33 @@ def _rounding(p: MacParams, weights: IntArray, total: IntArray) -> str:
     return "wide"
 
 
-def _doubles(p: MacParams, weights: IntArray, total: IntArray) -> tuple[IntArray, IntArray, IntArray]:
-    """Upper words, shifts and lower words of multipliers that equal doubles."""
+def _most_high(p: MacParams, least: IntArray, most: IntArray, total: IntArray) -> int | None:
+    """What sums of the high plane may be kept within, as int32 holds no sum of all; None where it does.
+
+    `least..most` are sums of either plane, `total` what is added once. A sum that is kept back is still so large that
+    its result ends at the activation's limit.
+    """
+    assert p.real is not None
+    lowest, highest = 257 * least + total, 257 * most + total
+    if lowest.min() >= INT32_MIN and highest.max() <= INT32_MAX:
+        return None
+    beside = int(max(np.abs(least).max(), np.abs(most).max()) + np.abs(total).max())
+    kept = (INT32_MAX - beside) >> 8
+    ends = round_half_away((256.0 * kept - beside) * np.asarray(p.real))
+    if kept < 0 or np.any(ends < max(p.act_max, -p.act_min)):
+        raise UnsupportedError(f"sums of {lowest.min()}..{highest.max()} leave int32, in which LiteRT's rescaling in "
+                               "double is done; smaller weights or fewer inputs, or --profile canon, help")
+    return kept
+
+
+def _doubles(p: MacParams, weights: IntArray, total: IntArray) -> tuple[Doubles, int | None]:
+    """Multipliers that equal doubles, and what sums of the high plane are kept within."""
     assert p.real is not None
     least, most = reachable(weights, np.zeros(len(weights), np.int64))
-    made = wide_doubles(np.broadcast_to(p.real, total.shape), 257 * least + total, 257 * most + total, p.act_min,
-                        p.act_max)
-    return made.high, np.full(len(total), -made.right), made.low
+    kept = _most_high(p, least, most, total)
+    limit = INT32_MAX if kept is None else 256 * kept
+    lowest, highest = np.maximum(256 * least, -limit) + least + total, np.minimum(256 * most, limit) + most + total
+    return wide_doubles(np.broadcast_to(p.real, total.shape), lowest, highest, p.act_min, p.act_max), kept
 
 
 def plane_mac(state: Legalizer, op: Operator, source: Value, output: Value, weights: IntArray, bias: IntArray | None,
@@ -95,9 +115,11 @@ def plane_mac(state: Legalizer, op: Operator, source: Value, output: Value, weig
               if each.shape[:3] != source.shape[:3] or each.shape[3] * 2 != source.shape[3] else each
               for each in _planes(state, op, source)]
     biases = (total >> 8, total & 255) if rounding == "wide" else (np.zeros_like(total), wrap_int32(total))
-    multiplier, shift, low_words = reduced(p.multiplier) << 16 if rounding == "once" else p.multiplier, p.shift, None
+    multiplier, shift = reduced(p.multiplier) << 16 if rounding == "once" else p.multiplier, p.shift
+    low_words, most_high = None, None
     if rounding == "double":
-        multiplier, shift, low_words = _doubles(p, rows, total)
+        made, most_high = _doubles(p, rows, total)
+        multiplier, shift, low_words = made.high, np.full(len(total), -made.right), made.low
         # The second program finds its upper words where it would find biases, too.
         biases = total, multiplier
     high, low = (Mac(op.index, op.op, (plane,), sums, depthwise=depthwise, weights=weights, bias=each,
@@ -105,4 +127,4 @@ def plane_mac(state: Legalizer, op: Operator, source: Value, output: Value, weig
                      zero_point=0, act_min=p.act_min, act_max=p.act_max, useful_weights=useful_weights)
                  for plane, each, zero in zip(planes, biases, (0, _LOW_ZERO), strict=True))
     state.layers.append(PlaneMac(op.index, op.op, (planes[0], planes[1]), output, high, low, multiplier, shift,
-                                 rounding, p.act_min, p.act_max, low_words))
+                                 rounding, p.act_min, p.act_max, low_words, most_high))

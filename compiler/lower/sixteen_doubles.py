@@ -12,7 +12,7 @@ import numpy.typing as npt
 from tq_hw.compiler.ir.value import IntArray
 from tq_hw.isa.sizes import ceil_div
 from tq_hw.model.errors import UnsupportedError
-from tq_hw.sim.golden.arith import INT32_MAX, INT32_MIN, round_half_away
+from tq_hw.sim.golden.arith import round_half_away
 
 __all__ = ["LOW_BITS", "Doubles", "wide_doubles"]
 
@@ -37,13 +37,10 @@ class Doubles:
 
 
 def wide_doubles(real: Floats, least: IntArray, most: IntArray, act_min: int, act_max: int) -> Doubles:
-    """Return constants for sums of least..most, by channel.
+    """Return constants for sums of least..most, which int32 holds, by channel.
 
-    Raises UnsupportedError where sums leave int32, a factor is 1/2 or more, or no multiplier has the right steps.
+    Raises UnsupportedError where a factor is 1/2 or more, or no multiplier has the right steps.
     """
-    if least.min() < INT32_MIN or most.max() > INT32_MAX:
-        raise UnsupportedError(f"sums of {least.min()}..{most.max()} leave int32, in which LiteRT's rescaling in "
-                               "double is done; smaller weights or fewer inputs, or --profile canon, help")
     exponent = int(np.frexp(real.max())[1])
     if exponent > -1:
         raise UnsupportedError(f"LiteRT rescales sums of int16 in double, by {real.max():g}: factors of 1/2 and more "

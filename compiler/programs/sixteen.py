@@ -36,11 +36,15 @@ _SUM: Uop = {"a_source": Source.ACC_OR_BIAS, "b_source": Source.ACC_OR_BIAS, "al
 _FLOOR = Rounding.FLOOR
 
 
-def high_sums(*, shifts: bool = False) -> list[Uop]:
-    """Sums of the high plane as they are, or 256 times them, with the operator's whole bias."""
+def high_sums(*, shifts: bool = False, most: int | None = None) -> list[Uop]:
+    """Sums of the high plane as they are, or 256 times them, within +-256 `most`, with the operator's whole bias."""
     if shifts:
-        return [to(0, {"a_source": Source.ACC_OR_BIAS}, shifted(8)),
-                {**reg_a(0), "b_source": Source.ACC_OR_BIAS, "alu": Alu.ADD, **OUT}]
+        total: Uop = {**reg_a(0), "b_source": Source.ACC_OR_BIAS, "alu": Alu.ADD, **OUT}
+        acc: Uop = {"a_source": Source.ACC_OR_BIAS}
+        if most is None:
+            return [to(0, acc, shifted(8)), total]
+        return [to(0, acc, immediate(-most), alu=Alu.MAX), to(0, reg_a(0), immediate(most), shifted(8), alu=Alu.MIN),
+                total]
     return [_SUM | OUT]
 
 

@@ -57,6 +57,26 @@ def test_fully_connected_as_litert_rescales_it(seed: int, config: str) -> None:
     check_model(parse_model(data, "dense").under("litert"), chosen, seed, trials=False)
 
 
+def repeated(scale: float, bias: int = 0) -> Model:
+    """A dense layer of 600 inputs that are four numbers, so that sums of 127 times the largest of them leave int32."""
+    b = ModelBuilder("dense")
+    x = b.add("TILE", [b.input((1, 4), "int16", scale=2.0**-12), b.constant(np.array([1, 150], np.int32))])
+    weights = np.repeat(np.array([127, -127, 100, 3], np.int8), 600).reshape(4, 600)
+    w = b.constant(weights, scale=[0.003, 0.0031, 0.0032, 0.05], dimension=0)
+    return b.model(b.add("FULLY_CONNECTED", [x, w, b.bias(x, w, [bias] * 4)], scale=scale)).under("litert")
+
+
+@pytest.mark.parametrize("config", ["tiny", "n16"])
+@pytest.mark.parametrize("bias", [0, 1 << 29, -1 << 29])
+def test_sums_beyond_int32_as_litert_rescales_them(config: str, bias: int) -> None:
+    check_model(repeated(0.0007, bias), load_config(config), sets=6, trials=False)
+
+
+@pytest.mark.xdist_group("tiny")
+def test_sums_beyond_int32_on_the_rtl() -> None:
+    check_model(repeated(0.0007, 1 << 29), load_config("tiny"), engine="rtl", trials=False)
+
+
 @pytest.mark.xdist_group("tiny")
 @pytest.mark.parametrize("op", (*PRODUCTS, "ADD", "TANH", "AVERAGE_POOL_2D", "SOFTMAX", "SUM", "SQUARED_DIFFERENCE",
                                 "PRELU", "LESS", "EQUAL", "DIV"))
@@ -168,6 +188,14 @@ def test_refuses(model: Model, message: str) -> None:
     with pytest.raises(UnsupportedError) as caught:
         compile_model(model, load_config("tiny"))
     assert str(caught.value) == f"operator 0 (FULLY_CONNECTED): {message}"
+
+
+def test_refuses_sums_beyond_int32_that_count() -> None:
+    with pytest.raises(UnsupportedError) as caught:
+        compile_model(repeated(0.2), load_config("tiny"))
+    assert str(caught.value) == ("operator 1 (FULLY_CONNECTED): sums of -2496921600..2496921600 leave int32, in which "
+                                 "LiteRT's rescaling in double is done; smaller weights or fewer inputs, or "
+                                 "--profile canon, help")
 
 
 def matmul(depth: int, scale: float) -> Model:
