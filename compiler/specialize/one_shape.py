@@ -109,6 +109,12 @@ def _chosen(graph: Graph, config: Config) -> dict[Value, _Image]:
     return found
 
 
+def _reshaped(value: Value, shape: tuple[int, int, int, int]) -> Value:
+    """The same bytes in other rows and columns; a part of others is without gaps, from the same byte on."""
+    pitch = value.pitch and replace(value.pitch, row_bytes=shape[2] * shape[3], pixel_bytes=shape[3])
+    return replace(value, shape=shape, pitch=pitch)
+
+
 class _Views:
     """What each value of the graph becomes."""
 
@@ -126,7 +132,7 @@ class _Views:
             if value.alias_of is not None:
                 new = replace(value, alias_of=self.plain(value.alias_of))
             if value in self._chosen and value not in self._kept:
-                new = replace(new, shape=(*self._chosen[value], value.shape[3]))
+                new = _reshaped(new, (*self._chosen[value], value.shape[3]))
             self._owners[value] = value if new.shape == value.shape and new.alias_of is value.alias_of else new
         return self._owners[value]
 

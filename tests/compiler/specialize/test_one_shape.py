@@ -89,3 +89,17 @@ def test_a_convolution_and_a_matrix_want_their_own(config: str) -> None:
     total = net.sum(wide, net.conv(wide))
     back = net.reshape(net.sum(total, wide), 1, 8, 2, 24)
     net.compiled(config, net.conv(back), net.reshape(total, 16, 24))
+
+
+@pytest.mark.parametrize("config", CONFIGS)
+@pytest.mark.parametrize("other", [(4, 4, 24), (1, 16, 24), (8, 2, 24), (2, 8, 24), (16, 1, 24)])
+def test_parts_without_gaps_get_other_rows_and_columns(config: str, other: tuple[int, int, int]) -> None:
+    """As heads of detectors: pixels become rows, are scaled again, and joined behind those of another head."""
+    net = _Net()
+    heads = []
+    for _ in range(3):
+        rows = net.reshape(net.conv(net.x), 1, *other)
+        heads.append(net.b.add("QUANTIZE", [rows], scale=0.11, zero_point=-7))
+    flat = [net.reshape(head, 1, 16, 24) for head in heads]
+    joined = net.b.add("CONCATENATION", flat, axis=1)
+    net.compiled(config, net.b.add("QUANTIZE", [joined], scale=0.3, zero_point=1))
