@@ -75,6 +75,14 @@ def _open_shape(tensor: Tensor) -> list[int]:
     return list(tensor.shape_signature or tensor.shape)
 
 
+def _hints(tensor: Tensor) -> list[int]:
+    """Sizes that a tensor inside the model must have, -1 for any.
+
+    ai-edge-quantizer adds tensors with the stored shapes of others, in which open dimensions are 1, and no signature.
+    """
+    return list(tensor.shape_signature) or [-1 if size == 1 else size for size in tensor.shape]
+
+
 def _fits(shape: Sequence[int], signature: Sequence[int]) -> bool:
     """Whether a shape has the sizes of a signature where that is not open."""
     return len(shape) == len(signature) and all(
@@ -169,7 +177,7 @@ class _Propagation:
         """Give an output its shape, which must be the file's where that is not open."""
         signature = _open_shape(self.stored[index])
         # Where the converter did not know the rank, it stores that of a scalar.
-        if signature and not _fits(shape, signature):
+        if signature and not _fits(shape, _hints(self.stored[index])):
             raise node.error(f"output tensor {index} {self.stored[index].name[:60]!r} has shape {signature}, where -1 "
                              f"is open, expected {list(shape)}")
         if len(shape) > MAX_RANK:

@@ -100,6 +100,36 @@ def test_stored_shapes_that_hold_give_the_same_program() -> None:
     assert programs[0] == programs[1]
 
 
+def dilated(*, twin: tuple[int, ...]) -> Model:
+    """A dilated convolution in an open batch; what goes into it is quantized again, with a shape of its own."""
+    def build(batch: int) -> Model:
+        b = ModelBuilder("m")
+        x = b.input((batch, 6, 6, 4), scale=0.5)
+        blocks, pads = b.constant([2, 2]), b.constant(np.zeros((2, 2), np.int32))
+        x = b.add("SPACE_TO_BATCH_ND", [x, blocks, pads], shape=(4 * batch, 3, 3, 4))
+        x = b.add("QUANTIZE", [x], scale=0.7, shape=(4 * batch, 3, 3, 4))
+        return b.model(b.add("BATCH_TO_SPACE_ND", [x, blocks, pads], shape=(batch, 6, 6, 4)))
+
+    opened = left_open(build)
+    tensors = [replace(tensor, shape=twin, shape_signature=()) if index == 4 else tensor
+               for index, tensor in enumerate(opened.main.tensors)]
+    return replace(opened, subgraphs=(replace(opened.main, tensors=tuple(tensors)),))
+
+
+@pytest.mark.parametrize("batch", [1, 2])
+def test_stored_shapes_without_a_signature_are_hints(batch: int) -> None:
+    """As ai-edge-quantizer stores them: sizes that were open are 1."""
+    model = propagated(dilated(twin=(1, 3, 3, 4)), batch)
+    assert [tensor.shape for tensor in model.main.tensors[3:]] == [(4 * batch, 3, 3, 4)] * 2 + [(batch, 6, 6, 4)]
+
+
+def test_stored_shapes_without_a_signature_contradict() -> None:
+    with pytest.raises(ModelError) as error:
+        propagated(dilated(twin=(1, 3, 2, 4)))
+    assert str(error.value) == ("m.tflite: subgraph 0, operator 1 QUANTIZE: output tensor 4 't4' has shape "
+                                "[1, 3, 2, 4], where -1 is open, expected [4, 3, 3, 4]")
+
+
 def batched(op: str = "SOFTMAX") -> Model:
     """An open batch of rows; the second input is fixed."""
     def build(batch: int) -> Model:
