@@ -9,7 +9,14 @@ from tq_hw.compiler.lower.reduce import grouped_value
 from tq_hw.compiler.lower.spread import spread
 from tq_hw.compiler.programs.packed_division import quotient_program, quotient_table, root_program, root_table
 from tq_hw.compiler.programs.packed_exp import STEPS, power_tables
-from tq_hw.compiler.programs.packed_float import codes_program, product_program, reduce_program, sum_program
+from tq_hw.compiler.programs.packed_float import (
+    codes_program,
+    integer_program,
+    product_program,
+    reduce_program,
+    round_program,
+    sum_program,
+)
 from tq_hw.compiler.programs.packed_order import extreme_program, key_program, number_program
 from tq_hw.compiler.programs.words import Uop, rescale
 from tq_hw.model.graph import Operator
@@ -19,6 +26,7 @@ from tq_hw.sim.golden.registry import bool_option, int_option
 __all__: list[str] = []
 
 _PACKED = TYPE_CODES["int32"]
+_INT16 = TYPE_CODES["int16"]
 _KEYS = {"PACKED_KEY": key_program, "PACKED_OF_KEY": number_program}
 
 
@@ -55,6 +63,16 @@ def lower_packed_unary(state: Legalizer, op: Operator) -> None:
     output = state.subgraph.tensors[op.outputs[0]]
     state.layers.append(Flat(op.index, op.op, (state.input(op, 0),), state.output(op), element_count(output.shape),
                              (_PACKED,), _PACKED, tuple(uops), tables=(table, None)))
+
+
+@lowers("PACKED_INTEGER", "PACKED_ROUND")
+def lower_packed_int16(state: Legalizer, op: Operator) -> None:
+    """Numbers of int16, or int16 of numbers."""
+    uops, types = (integer_program(), (_INT16, _PACKED)) if op.op == "PACKED_INTEGER" else (
+        round_program(), (_PACKED, _INT16))
+    output = state.subgraph.tensors[op.outputs[0]]
+    state.layers.append(Flat(op.index, op.op, (state.input(op, 0),), state.output(op), element_count(output.shape),
+                             types[:1], types[1], tuple(uops)))
 
 
 @lowers("PACKED_EXP")

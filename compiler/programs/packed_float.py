@@ -22,8 +22,8 @@ from tq_hw.sim.golden.arith import INT32_MAX
 from tq_hw.sim.golden.packed_float import EXPONENT, EXPONENT_BITS, FRACTION_BITS
 from tq_hw.sim.golden.soft_float import BIAS, FINE_BITS
 
-__all__ = ["codes_program", "fraction", "product_program", "reduce_program", "rounded", "sticky",
-           "sum_program"]
+__all__ = ["codes_program", "fraction", "integer_program", "product_program", "reduce_program", "round_program",
+           "rounded", "sticky", "sum_program"]
 
 _EXPONENT = (1 << EXPONENT_BITS) - 1
 #: The register of a sum of many.
@@ -31,6 +31,10 @@ _TOTAL = 7
 #: Exponent of the last bit of the smallest numbers.
 _LEAST = -149
 _MORE = 6
+#: Bits by which a fraction that is used lies above its last one.
+_USED = 7
+#: Bits below the last one of what is rounded to an integer: a half, and whether there is more.
+_HALVES = 2
 
 
 def fraction(register: int, free: int, a: Uop, right: int) -> list[Uop]:
@@ -165,3 +169,24 @@ def codes_program(left: int, scaled: Uop, zero_point: int) -> list[Uop]:
         to(3, reg_a(3), scaled, zero_point=zero_point, clamp=1, act_min=-128, act_max=127),
         to(4, reg_a(4), reg_b(3), alu=Alu.LESS, b_table=1), to(5, reg_a(5), reg_b(3), alu=Alu.LESS, b_table=2),
         to(3, reg_a(3), reg_b(4), alu=Alu.SUB), {**reg_a(3), **reg_b(5), "alu": Alu.SUB, **OUT}]
+
+
+def integer_program() -> list[Uop]:
+    """Packed numbers of stream A's int16, which float32 has exactly."""
+    return [to(5, STREAM_A, shifted(_MORE)), to(2, immediate_a(-EXPONENT)),
+            *_given(rounded(is_small=False), relu=False)]
+
+
+def round_program() -> list[Uop]:
+    """Stream A's numbers rounded to int16, halves away from zero; what is beyond ends at the last int16.
+
+    The number is a multiple of a quarter, odd where more of it is lost, so that it is no half where none was.
+    """
+    left = EXPONENT - _USED + _HALVES
+    return [
+        to(0, STREAM_A, immediate(_EXPONENT), alu=Alu.AND), *fraction(6, 5, STREAM_A, 0),
+        *_fixed(5, left),
+        # r1: bits that are shifted out; r3 has what they are shifted out of.
+        to(4, reg_a(5), reg_b(1), alu=Alu.SHL), to(3, reg_a(3), reg_b(4), alu=Alu.SUB),
+        *sticky(5, 3, 4),
+        {**reg_a(5), "clamp": 1, **shifted(-_HALVES, Rounding.HALF_AWAY), **OUT}]

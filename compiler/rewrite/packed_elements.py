@@ -1,7 +1,10 @@
 """Activations and extremes of packed numbers: sums, products and comparisons in the order of LiteRT's kernels."""
 
+from dataclasses import replace
+
 import numpy as np
 
+from tq_hw.compiler.rewrite.island import label
 from tq_hw.compiler.rewrite.packing import Packed, Packing, Rows, plain
 from tq_hw.model.errors import UnsupportedError
 from tq_hw.model.graph import Operator, Tensor
@@ -15,11 +18,6 @@ __all__ = ["ELEMENTS"]
 _CLAMPS = {"RELU6": (0.0, 6.0), "RELU_0_TO_1": (0.0, 1.0), "RELU_N1_TO_1": (-1.0, 1.0)}
 
 
-def _number(packing: Packing, value: float) -> Packed:
-    single = np.array(value, np.float32)
-    return Packed(packing.graph.add_constant(packed(single)), float(single), float(single))
-
-
 def _extreme(packing: Packing, op: Operator, one: Packed, other: Packed, *, least: bool) -> Packed:
     choose = min if least else max
     return packing.add(op, "PACKED_MIN" if least else "PACKED_MAX", (one.index, other.index), packing.graph.output(op),
@@ -27,8 +25,8 @@ def _extreme(packing: Packing, op: Operator, one: Packed, other: Packed, *, leas
 
 
 def _between(packing: Packing, op: Operator, part: Packed, low: float, high: float) -> Packed:
-    part = _extreme(packing, op, part, _number(packing, low), least=False)
-    return _extreme(packing, op, part, _number(packing, high), least=True)
+    part = _extreme(packing, op, part, packing.number(low), least=False)
+    return _extreme(packing, op, part, packing.number(high), least=True)
 
 
 def _of_two(packing: Packing, op: Operator) -> Packed:
@@ -41,12 +39,13 @@ def _clamped(packing: Packing, op: Operator) -> Packed:
 
 
 def _negative(packing: Packing, op: Operator) -> Packed:
-    return packing.binary(plain(op), "SUB", _number(packing, 0), packing.packed(op.inputs[0]),
+    return packing.binary(plain(op), "SUB", packing.number(0), packing.packed(op.inputs[0]),
                           packing.graph.output(op))
 
 
 def _magnitude(packing: Packing, op: Operator) -> Packed:
-    return _extreme(packing, op, packing.packed(op.inputs[0]), _negative(packing, op), least=False)
+    made = _extreme(packing, op, packing.packed(op.inputs[0]), _negative(packing, op), least=False)
+    return replace(made, low=max(made.low, 0.0))
 
 
 def _leaky(packing: Packing, op: Operator) -> Packed:
@@ -56,15 +55,15 @@ def _leaky(packing: Packing, op: Operator) -> Packed:
         raise UnsupportedError(f"operator {op.index} (LEAKY_RELU) of float32 has alpha {alpha:.3g}, which must be from "
                                "0 to 1")
     part = packing.packed(op.inputs[0])
-    less = packing.binary(plain(op), "MUL", part, _number(packing, alpha), packing.graph.output(op))
+    less = packing.binary(plain(op), "MUL", part, packing.number(alpha), packing.graph.output(op))
     return _extreme(packing, op, part, less, least=False)
 
 
 def _hard_swish(packing: Packing, op: Operator) -> Packed:
     like, part = packing.graph.output(op), packing.packed(op.inputs[0])
-    moved = packing.binary(plain(op), "ADD", part, _number(packing, 3), like)
+    moved = packing.binary(plain(op), "ADD", part, packing.number(3), like)
     made = packing.binary(plain(op), "MUL", part, _between(packing, op, moved, 0, 6), like)
-    return packing.binary(plain(op), "DIV", made, _number(packing, 6), like)
+    return packing.binary(plain(op), "DIV", made, packing.number(6), like)
 
 
 def _power(packing: Packing, op: Operator) -> Packed:
@@ -85,15 +84,15 @@ def _chosen(packing: Packing, op: Operator, where: tuple[str, Packed, float], on
 
 def _logistic(packing: Packing, op: Operator) -> Packed:
     """1 / (1 + e^-x); above a limit 1, below another one e^x."""
-    like, part, one = packing.graph.output(op), packing.packed(op.inputs[0]), _number(packing, 1)
+    like, part, one = packing.graph.output(op), packing.packed(op.inputs[0]), packing.number(1)
     least, cutoff = float(LEAST), float(CUTOFF)
     middle = _between(packing, op, part, least, cutoff)
-    power = packing.power(op, packing.binary(plain(op), "SUB", _number(packing, 0), middle, like), like)
+    power = packing.power(op, packing.binary(plain(op), "SUB", packing.number(0), middle, like), like)
     made = packing.binary(plain(op), "DIV", one, packing.binary(plain(op), "ADD", one, power, like), like)
     if part.high > cutoff:
         made = _chosen(packing, op, ("GREATER", part, cutoff), one, made)
     if part.low < least:
-        low = packing.power(op, _extreme(packing, op, part, _number(packing, least), least=True), like)
+        low = packing.power(op, _extreme(packing, op, part, packing.number(least), least=True), like)
         made = _chosen(packing, op, ("LESS", part, least), low, made)
     return made
 
@@ -107,7 +106,18 @@ def _extreme_of_rows(packing: Packing, op: Operator) -> Packed:
                            keep_dims=bool_option(op, "keep_dims"))
 
 
+def _dequantized(packing: Packing, op: Operator) -> Packed:
+    """Numbers of int16; a product of 24 and 16 bits, which the kernel has in double, is rounded once in either."""
+    source, like = packing.graph.input(op), packing.graph.output(op)
+    if source.dtype != "int16" or source.zero_point:
+        raise UnsupportedError(f"{label(source)} is {source.dtype} with zero point {source.zero_point}; packed numbers "
+                               "are of int8, or of int16 with zero point 0")
+    codes = packing.add(op, "PACKED_INTEGER", op.inputs, like, (-2.0**15, 2.0**15 - 1))
+    return packing.binary(plain(op), "MUL", codes, packing.number(source.scale), like)
+
+
 ELEMENTS: dict[str, Rows] = {
+    "DEQUANTIZE": _dequantized,
     "MAXIMUM": _of_two, "MINIMUM": _of_two, **dict.fromkeys(_CLAMPS, _clamped), "NEG": _negative, "ABS": _magnitude,
     "LEAKY_RELU": _leaky, "HARD_SWISH": _hard_swish, "EXP": _power, "LOGISTIC": _logistic,
     "REDUCE_MAX": _extreme_of_rows, "REDUCE_MIN": _extreme_of_rows}

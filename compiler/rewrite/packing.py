@@ -61,14 +61,29 @@ class Packing:
     def codes(self, op: Operator) -> None:
         """Add what gives the output of the QUANTIZE `op`; raise `TqError` with the reason if nothing does."""
         target = self.graph.output(op)
-        if target.dtype != "int8":
-            raise UnsupportedError(f"{label(target)} is {target.dtype}, packed numbers become int8")
+        if target.dtype not in ("int8", "int16"):
+            raise UnsupportedError(f"{label(target)} is {target.dtype}, packed numbers become int8 or int16")
         source = self.packed(op.inputs[0])
         if max(-source.low, source.high) >= target.scale * 2**31:
             raise UnsupportedError(f"{label(self.graph.input(op))} may be 2^31 times the scale of {label(target)}")
+        if target.dtype == "int16":
+            self.new.append(Operator(op.index, "PACKED_ROUND", (self._quotient(op, source).index,), op.outputs))
+            return
         tables, options = code_tables(self.graph, op, EXPONENT, 1)
         inputs = (source.index, *(self.graph.add_constant(table.astype(np.int32)) for table in tables))
         self.new.append(Operator(op.index, "PACKED_CODES", inputs, op.outputs, options))
+
+    def _quotient(self, op: Operator, source: Packed) -> Packed:
+        """Add the division of the QUANTIZE `op` by its scale."""
+        target = self.graph.output(op)
+        if target.zero_point:
+            raise UnsupportedError(f"{label(target)} has zero point {target.zero_point}, int16 has 0 here")
+        return self.binary(plain(op), "DIV", source, self.number(target.scale), self.graph.input(op))
+
+    def number(self, value: float) -> Packed:
+        """Return a number as a constant."""
+        single = np.array(value, np.float32)
+        return Packed(self.graph.add_constant(packed(single)), float(single), float(single))
 
     def packed(self, index: int) -> Packed:
         """Return a tensor's packed numbers; raise `TqError` with the reason if there are none."""

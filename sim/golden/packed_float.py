@@ -10,7 +10,7 @@ than 24 among them.
 import numpy as np
 
 from tq_hw.model.graph import Operator, Subgraph
-from tq_hw.sim.golden.arith import IntArray
+from tq_hw.sim.golden.arith import IntArray, round_half_away
 from tq_hw.sim.golden.libm import Float32, expf
 from tq_hw.sim.golden.quantize import quantized
 from tq_hw.sim.golden.reduce import axes, sum_in_order
@@ -63,8 +63,8 @@ def _positive(values: Float32, *, or_zero: bool = False) -> Float32:
     return values
 
 
-_BINARY = {"PACKED_ADD": np.add, "PACKED_SUB": np.subtract, "PACKED_MUL": np.multiply, "PACKED_DIV": np.divide,
-           "PACKED_MAX": np.maximum, "PACKED_MIN": np.minimum}
+_BINARY = {"PACKED_ADD": np.add, "PACKED_SUB": np.subtract, "PACKED_MUL": np.multiply, "PACKED_DIV": np.divide}
+_EXTREMES = {"PACKED_MAX": np.maximum, "PACKED_MIN": np.minimum}
 
 
 @kernel(*_BINARY)
@@ -73,6 +73,12 @@ def packed_binary(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Arra
     x, y = _numbers(inputs, 0), _numbers(inputs, 1)
     made = np.asarray(_BINARY[op.op](x, _positive(y) if op.op == "PACKED_DIV" else y), np.float32)
     return [packed(np.maximum(made, np.float32(0)) if bool_option(op, "relu") else made)]
+
+
+@kernel(*_EXTREMES)
+def packed_extreme(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
+    """The larger or the smaller ones of packed numbers that broadcast."""
+    return [packed(_EXTREMES[op.op](_numbers(inputs, 0), _numbers(inputs, 1)))]
 
 
 @kernel("PACKED_KEY")
@@ -110,6 +116,19 @@ def packed_sum(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
     """SUM of packed numbers over the axes of input 1."""
     x = _numbers(inputs, 0)
     return [packed(sum_in_order(x, axes(value(inputs, 1), x.ndim), keep_dims=bool_option(op, "keep_dims")))]
+
+
+@kernel("PACKED_INTEGER")
+def packed_integer(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
+    """Packed numbers of int16, zero points and scales left out."""
+    return [packed(value(inputs, 0).astype(np.float32))]
+
+
+@kernel("PACKED_ROUND")
+def packed_round(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
+    """Packed numbers rounded to int16, halves away from zero; what is beyond is the last one."""
+    rounded = round_half_away(_numbers(inputs, 0).astype(np.float64))
+    return [np.clip(rounded, -(1 << 15), (1 << 15) - 1).astype(np.int16)]
 
 
 @kernel("PACKED_CODES")

@@ -6,8 +6,9 @@ from tq_hw.isa.uop import UOP, Destination, Source
 from tq_hw.sim.executor.uop import evaluate, look_up
 
 
-def evaluated(uops: list[dict[str, int]], *streams: np.ndarray, tables: np.ndarray | None = None) -> np.ndarray:
-    """Run a program on one or two streams of int32; `tables` has up to 512 entries."""
+def evaluated(uops: list[dict[str, int]], *streams: np.ndarray, tables: np.ndarray | None = None,
+              int16: bool = False) -> np.ndarray:
+    """Run a program on one or two streams of int32; `tables` has up to 512 entries; `int16` is what comes out."""
     count = len(streams[0])
     registers, entries = [np.zeros(count, np.int32)] * 8, np.zeros(512, np.int32)
     if tables is not None:
@@ -18,7 +19,7 @@ def evaluated(uops: list[dict[str, int]], *streams: np.ndarray, tables: np.ndarr
             Source.IMMEDIATE: np.full(count, fields["immediate"], np.int32), Source.STREAM: streams[at % len(streams)],
             Source.REGISTER: registers[fields[f"{name}_register"]]}[Source(fields[f"{name}_source"])])
             for at, name in enumerate("ab"))
-        result = evaluate(fields, a_operand, b_operand, fields["immediate"], fields["shift"], int16_output=False)
+        result = evaluate(fields, a_operand, b_operand, fields["immediate"], fields["shift"], int16_output=int16)
         if fields["destination"] == Destination.OUTPUT:
             return result
         registers[fields["d_register"]] = result

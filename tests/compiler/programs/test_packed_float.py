@@ -5,7 +5,7 @@ import pytest
 
 from tests.compiler.programs.evaluated import evaluated
 from tq_hw.compiler.programs.packed_division import quotient_program, quotient_table, root_program, root_table
-from tq_hw.compiler.programs.packed_float import product_program, sum_program
+from tq_hw.compiler.programs.packed_float import integer_program, product_program, round_program, sum_program
 from tq_hw.compiler.programs.packed_order import extreme_program, key_program, number_program
 from tq_hw.sim.golden.packed_float import packed, unpacked
 
@@ -103,3 +103,20 @@ def test_order(reach: tuple[int, int]) -> None:
     for other in (b, a, -a, np.zeros_like(a)):
         same(found(extreme_program(least=False), a, other), np.maximum(a, other))
         same(found(extreme_program(least=True), a, other), np.minimum(a, other))
+
+
+def test_integers() -> None:
+    each = np.arange(-(1 << 15), 1 << 15)
+    same(evaluated(integer_program(), each), each.astype(np.float32))
+
+
+@pytest.mark.parametrize("reach", [(-30, 8), (-26, -8), (-12, -9), (-173, -140), (40, 80)])
+def test_rounds_to_int16(reach: tuple[int, int]) -> None:
+    """Halves, what is next to them, what has no place."""
+    each = numbers(9, *reach)
+    halves = np.random.default_rng(10).integers(-(1 << 17), 1 << 17, COUNT).astype(np.float32) / np.float32(2)
+    for number in (each, halves, np.nextafter(halves, np.float32(0)), np.nextafter(halves, np.float32(9e9)),
+                   np.nextafter(halves, np.float32(-9e9))):
+        wide = number.astype(np.float64)
+        want = np.clip(np.copysign(np.floor(np.abs(wide) + 0.5), wide), -(1 << 15), (1 << 15) - 1)
+        np.testing.assert_array_equal(evaluated(round_program(), packed(number), int16=True), want.astype(np.int64))

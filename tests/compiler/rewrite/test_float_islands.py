@@ -23,8 +23,8 @@ EVERY = np.arange(-128, 128).astype(np.int8)
 #: LiteRT's reference resolver has none of these, its other one and TFLite Micro do.
 NOT_IN_REFERENCE = ("CEIL", "ELU", "ROUND", "RELU_0_TO_1")
 SUPPORTED = ("; supported are float32 operators that together are a function of one int8 or int16 tensor or of two "
-             f"int8 tensors, or {', '.join(FLOAT_COMPUTED)} of more int8 tensors, from DEQUANTIZE to QUANTIZE; `tq-hw "
-             "compile --partition` leaves others to LiteRT on the host")
+             f"int8 tensors, or {', '.join(FLOAT_COMPUTED)} of more int8 or int16 tensors, from DEQUANTIZE to "
+             "QUANTIZE; `tq-hw compile --partition` leaves others to LiteRT on the host")
 
 
 def islands(op: str, rng: np.random.Generator, count: int) -> bytes:

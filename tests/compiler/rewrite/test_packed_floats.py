@@ -32,8 +32,8 @@ def floats(b: ModelBuilder, *values: float) -> int:
     return b.constant(np.array(values, np.float32))
 
 
-def codes(b: ModelBuilder, x: int, scale: float = 0.0247, point: int = 3) -> int:
-    return b.add("QUANTIZE", [x], scale=scale, zero_point=point)
+def codes(b: ModelBuilder, x: int, scale: float = 0.0247, point: int = 3, dtype: str = "int8") -> int:
+    return b.add("QUANTIZE", [x], scale=scale, zero_point=point, dtype=dtype)
 
 
 def layer_norm(b: ModelBuilder, x: int, shape: tuple[int, int, int]) -> int:
@@ -105,8 +105,8 @@ def moves(b: ModelBuilder) -> int:
 
 
 def activations(b: ModelBuilder) -> int:
-    """What may follow a normalization."""
-    x = b.add("ADD", [real(b, (5, 60), 0.05), real(b, (5, 60), 0.002, 7)])
+    """What may follow a normalization, of three tensors: of two there are tables."""
+    x = b.add("ADD", [real(b, (5, 60), 0.05), b.add("ADD", [real(b, (5, 60), 0.002, 7), real(b, (5, 60), 0.01)])])
     ends = [b.add("LEAKY_RELU", [x], options={"alpha": 0.2}), b.add("HARD_SWISH", [x]),
             b.add("MAXIMUM", [x, floats(b, -0.7)]), b.add("MINIMUM", [x, b.add("NEG", [b.add("ABS", [x])])]),
             b.add("RELU6", [x]), b.add("RELU_N1_TO_1", [x])]
@@ -118,16 +118,47 @@ def activations(b: ModelBuilder) -> int:
     return codes(b, b.add("CONCATENATION", ends, shape=(5, 660), options={"axis": 1}), 0.047)
 
 
+def int16(b: ModelBuilder, shape: tuple[int, ...], scale: float) -> int:
+    return b.add("DEQUANTIZE", [b.input(shape, "int16", scale=scale)])
+
+
+def squash(b: ModelBuilder) -> int:
+    """Of 16x8, as capsules have it: int16 on both sides."""
+    x, total = int16(b, (1, 12, 6), 3.1e-5), int16(b, (1, 12, 1), 1.7e-4)
+    total = b.add("ADD", [b.add("ABS", [total]), floats(b, 1e-4)])
+    factor = b.add("DIV", [total, b.add("ADD", [total, floats(b, 1)])])
+    return codes(b, b.add("MUL", [x, b.add("DIV", [factor, b.add("SQRT", [total])])]), 2.9e-5, 0, "int16")
+
+
+def both_widths(b: ModelBuilder) -> int:
+    """int16 and int8 together, results of either width, some beyond the last int16."""
+    x, y = int16(b, (4, 33), 3.3e-4), real(b, (4, 33))
+    made = b.add("ADD", [b.add("MUL", [x, y]), y])
+    again = b.add("DEQUANTIZE", [b.add("QUANTIZE", [made], dtype="int16", scale=1.1e-4)])
+    return codes(b, b.add("SUB", [again, b.add("MUL", [x, x])]), 0.05)
+
+
+def wide_norm(b: ModelBuilder) -> int:
+    """LayerNorm of int16 to int16."""
+    shape = (1, 5, 12)
+    x = b.add("ADD", [int16(b, shape, 2e-4), int16(b, shape, 3e-5)])
+    return codes(b, layer_norm(b, x, shape), 9e-5, 0, "int16")
+
+
 BUILDERS = (affine, twice, group_norm, unit_length, moves, activations)
+OF_INT16 = (squash, both_widths, wide_norm)
 
 
 def corners(model: Model, seed: int) -> list[np.ndarray]:
     """Random codes; rows of one code, and of the two ends."""
     rng, inputs = np.random.default_rng(seed), []
     for index in model.main.inputs:
-        x = rng.integers(-128, 128, model.main.tensors[index].shape).astype(np.int8)
-        x[..., :1, :] = rng.integers(-128, 128)
-        x[..., -1, :] = rng.choice(np.array([-128, 127]), x[..., -1, :].shape)
+        tensor = model.main.tensors[index]
+        dtype = np.dtype(tensor.dtype)
+        low, high = np.iinfo(dtype).min, np.iinfo(dtype).max
+        x = rng.integers(low, high + 1, tensor.shape).astype(dtype)
+        x[..., :1, :] = rng.integers(low, high + 1)
+        x[..., -1, :] = rng.choice(np.array([low, high]), x[..., -1, :].shape)
         inputs.append(x)
     return inputs
 
@@ -155,7 +186,17 @@ def test_equals_the_engine(litert: Oracle, builder: Callable[[ModelBuilder], int
     names = {op.op for op in packed_floats(rewrite(parse_model(data, "norm").main, LIBRARY)).operators}
     assert not names & {"DEQUANTIZE", "QUANTIZE", "MEAN", "RSQRT"}
     assert "PACKED_CODES" in names
+    assert builder is not activations or {"PACKED_MAX", "PACKED_MIN", "PACKED_EXP", "SELECT_V2"} <= names
     hold(litert, data, "n8")
+
+
+@pytest.mark.parametrize("builder", OF_INT16, ids=lambda each: each.__name__)
+def test_int16_equals_the_engine(litert: Oracle, builder: Callable[[ModelBuilder], int]) -> None:
+    data = built(builder)
+    names = {op.op for op in packed_floats(rewrite(parse_model(data, "norm").main, LIBRARY)).operators}
+    assert not names & {"DEQUANTIZE", "QUANTIZE"}
+    assert {"PACKED_INTEGER", "PACKED_ROUND"} <= names
+    hold(litert, data, "n8", "tiny")
 
 
 @pytest.mark.parametrize("config", ["tiny", "serial"])
