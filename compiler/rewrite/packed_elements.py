@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from tq_hw.compiler.rewrite.bounds import least_number
 from tq_hw.compiler.rewrite.island import label
 from tq_hw.compiler.rewrite.packing import Packed, Packing, Rows, plain
 from tq_hw.model.errors import UnsupportedError
@@ -113,7 +114,8 @@ def _dequantized(packing: Packing, op: Operator) -> Packed:
         raise UnsupportedError(f"{label(source)} is {source.dtype} with zero point {source.zero_point}; packed numbers "
                                "are of int8, or of int16 with zero point 0")
     codes = packing.add(op, "PACKED_INTEGER", op.inputs, like, (-2.0**15, 2.0**15 - 1))
-    return packing.binary(plain(op), "MUL", codes, packing.number(source.scale), like)
+    made = packing.binary(plain(op), "MUL", codes, packing.number(source.scale), like)
+    return replace(made, low=max(made.low, least_number(packing.graph, source.index)))
 
 
 ELEMENTS: dict[str, Rows] = {

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from tq_hw.compiler.rewrite.bounds import LEAST_LENGTH, share_of_length
 from tq_hw.compiler.rewrite.chains import code_tables
 from tq_hw.compiler.rewrite.float_moves import moved
 from tq_hw.compiler.rewrite.island import Island, label
@@ -129,7 +130,7 @@ class Packing:
                 one = self.binary(maker, "SUB", one, self.packed(maker.inputs[1]), tensor)
             return self.binary(maker, "MUL", one, one, tensor)
         if maker.op in _BINARY:
-            return self.binary(maker, maker.op, self.packed(maker.inputs[0]), self.packed(maker.inputs[1]), tensor)
+            return self._of_two(maker, tensor)
         if maker.op in FLOAT_REDUCTIONS:
             return self._reduced(maker, tensor)
         if maker.op in ("RSQRT", "SQRT"):
@@ -145,6 +146,15 @@ class Packing:
         made = self.graph.add_tensor(_like(like))
         self.new.append(Operator(op.index, name, tuple(inputs), (made,), options or {}))
         return Packed(made, low, high)
+
+    def _of_two(self, op: Operator, tensor: Tensor) -> Packed:
+        """Numbers of ADD, SUB, MUL and DIV; a part of a vector is at most its length."""
+        one, other = self.packed(op.inputs[0]), self.packed(op.inputs[1])
+        made, most = self.binary(op, op.op, one, other, tensor), share_of_length(self.graph, op)
+        is_long = other.low >= LEAST_LENGTH if op.op == "DIV" else max(one.high, other.high) <= 1 / LEAST_LENGTH
+        if most is None or not is_long:
+            return made
+        return replace(made, low=max(made.low, -most), high=min(made.high, most))
 
     def binary(self, op: Operator, name: str, one: Packed, other: Packed, like: Tensor) -> Packed:
         """Add an operation of two numbers each."""

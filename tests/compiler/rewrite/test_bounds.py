@@ -1,0 +1,120 @@
+"""Bounds of float32 by what makes it: lengths of vectors, and what is not negative."""
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from tests.compiler.rewrite.test_packed_floats import codes, floats, hold, number, real
+from tq_hw.compiler.rewrite.bounds import least_number, share_of_length
+from tq_hw.compiler.rewrite.packed_floats import packed_floats
+from tq_hw.compiler.rewrite.rewrite import Subject
+from tq_hw.model.graph import Operator
+from tq_hw.model.samples.build import ModelBuilder
+from tq_hw.model.tflite.reader import parse_model
+from tq_hw.sim.oracles import Oracle
+
+SHAPE = (1, 4, 6)
+
+
+def vector(b: ModelBuilder) -> int:
+    """Of three tensors, so that no table stands for it, with rows of nothing but 0."""
+    return b.add("ADD", [real(b, SHAPE, 0.05, 0), b.add("ADD", [real(b, SHAPE, 0.002, 0), real(b, SHAPE, 0.01, 0)])])
+
+
+def squares(b: ModelBuilder, x: int, name: str = "SUM") -> int:
+    one = b.add("ABS", [x])
+    return b.add(name, [b.add("MUL", [one, one]), number(b, [2])], shape=SHAPE[:2])
+
+
+def column(b: ModelBuilder, x: int) -> int:
+    return b.add("RESHAPE", [x, number(b, [1, 4, 1])], shape=(1, 4, 1))
+
+
+def normalize(b: ModelBuilder) -> int:
+    """As litert-torch lowers F.normalize."""
+    x = vector(b)
+    length = b.add("MAXIMUM", [b.add("SQRT", [squares(b, x)]), floats(b, 1e-12)])
+    return b.add("DIV", [x, column(b, length)])
+
+
+def by_root(b: ModelBuilder) -> int:
+    """As tf.math.l2_normalize has it."""
+    x = vector(b)
+    total = b.add("SUM", [b.add("SQUARE", [x]), number(b, [2])], shape=(1, 4, 1), options={"keep_dims": True})
+    return b.add("MUL", [x, b.add("RSQRT", [b.add("MAXIMUM", [total, floats(b, 1e-24)])])])
+
+
+def by_mean(b: ModelBuilder) -> int:
+    x = vector(b)
+    length = b.add("ADD", [b.add("SQRT", [b.add("ADD", [squares(b, x, "MEAN"), floats(b, 1e-24)])]), floats(b, 1e-13)])
+    wide = b.add("BROADCAST_TO", [column(b, length), number(b, SHAPE)], shape=SHAPE)
+    return b.add("DIV", [x, wide])
+
+
+def ended(b: ModelBuilder, made: int) -> bytes:
+    return b.build(codes(b, made, 0.02, 0))
+
+
+def last(data: bytes) -> tuple[Subject, Operator]:
+    """The operator before the QUANTIZE."""
+    main = parse_model(data, "norm").main
+    return Subject(main), main.operators[-2]
+
+
+@pytest.mark.parametrize(("builder", "most"), [(normalize, 1), (by_root, 1), (by_mean, math.sqrt(6))])
+def test_a_part_of_a_vector_is_at_most_its_length(
+        litert: Oracle, builder: Callable[[ModelBuilder], int], most: float) -> None:
+    b = ModelBuilder("norm")
+    data = ended(b, builder(b))
+    share = share_of_length(*last(data))
+    assert share is not None
+    assert most < share < most * 1.01
+    assert "PACKED_CODES" in {op.op for op in packed_floats(parse_model(data, "norm").main).operators}
+    hold(litert, data, "n8")
+
+
+@pytest.mark.parametrize("change", [
+    lambda b, x: b.add("DIV", [x, b.add("RESHAPE", [b.add("SQRT", [b.add("SUM", [
+        b.add("SQUARE", [x]), number(b, [1])], shape=(1, 6))]), number(b, [1, 1, 6])], shape=(1, 1, 6))]),
+    lambda b, x: b.add("DIV", [x, column(b, b.add("SQRT", [squares(b, b.add("MUL", [x, floats(b, 0.1)]))]))]),
+    lambda b, x: b.add("DIV", [x, column(b, b.add("SQRT", [b.add("ADD", [squares(b, x), floats(b, -1)])]))]),
+    lambda b, x: b.add("DIV", [x, column(b, squares(b, x))]),
+    lambda b, x: b.add("DIV", [x, column(b, b.add("MINIMUM", [b.add("SQRT", [squares(b, x)]), floats(b, 1)]))]),
+    lambda b, x: b.add("DIV", [x, column(b, b.add("RELU6", [b.add("SQRT", [squares(b, x)])]))]),
+    lambda b, x: b.add("DIV", [x, b.add("RESHAPE", [b.add("SQRT", [squares(b, x)]), number(b, [4, 1, 1])],
+                                        shape=(4, 1, 1))]),
+], ids=["another axis, which is right", "of less", "less", "no root", "minimum", "at most 6", "another shape"])
+def test_what_is_no_length(change: Callable[[ModelBuilder, int], int], request: pytest.FixtureRequest) -> None:
+    b = ModelBuilder("norm")
+    found = share_of_length(*last(ended(b, change(b, vector(b)))))
+    assert (found is not None) == ("right" in request.node.callspec.id)
+
+
+def test_what_is_not_negative() -> None:
+    """Of int16, whose codes do not say so."""
+    b = ModelBuilder("least")
+    x = b.input((1, 9), "int16", scale=1e-4)
+    square = b.add("QUANTIZE", [b.add("SQUARE", [b.add("DEQUANTIZE", [x])])], dtype="int16", scale=1e-3)
+    total = b.add("SUM", [square, number(b, [1])], shape=(1, 1), scale=2e-3, options={"keep_dims": True})
+    one = b.constant(np.array(1000, np.int16), scale=1e-3)
+    more = b.add("ADD", [total, one], scale=2e-3)
+    small = b.add("ADD", [total, one], scale=2e-6)
+    less = b.add("ADD", [total, b.constant(np.array(-1000, np.int16), scale=1e-3)], scale=2e-3)
+    kept = b.add("ADD", [total, one], scale=2e-3, options={"fused_activation_function": "RELU_N1_TO_1"})
+    graph = Subject(parse_model(b.build(more, small, less, kept), "least").main)
+    assert [least_number(graph, index) for index in (x, square, total, less)] == [-math.inf, 0, 0, -math.inf]
+    assert 0.98 < least_number(graph, more) < 1
+    # The largest code is 0.0655.
+    assert 0.05 < least_number(graph, small) < 32767 * 2e-6
+    assert least_number(graph, kept) == 0
+
+
+def test_a_divisor_of_int16_that_is_positive(litert: Oracle) -> None:
+    """As capsules have it in 16x8 with float32 between."""
+    b = ModelBuilder("squash")
+    total = b.add("MUL", [x := b.input((1, 9, 3), "int16", scale=1e-4), x], scale=1e-3)
+    more = b.add("ADD", [total, b.constant(np.array(1000, np.int16), scale=1e-3)], scale=2e-3)
+    made = b.add("DIV", [b.add("DEQUANTIZE", [total]), b.add("DEQUANTIZE", [more])])
+    hold(litert, b.build(codes(b, made, 3e-5, 0, "int16")), "n8")
