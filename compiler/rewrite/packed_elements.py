@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from tq_hw.compiler.rewrite.bounds import least_number
 from tq_hw.compiler.rewrite.island import label
 from tq_hw.compiler.rewrite.packing import Packed, Packing, Rows, plain
 from tq_hw.model.errors import UnsupportedError
@@ -12,6 +11,7 @@ from tq_hw.model.graph import Operator, Tensor
 from tq_hw.sim.golden.float32 import CUTOFF, LEAST
 from tq_hw.sim.golden.packed_float import keys_of, packed
 from tq_hw.sim.golden.registry import bool_option, float_option
+from tq_hw.sim.golden.signs import least_number
 
 __all__ = ["ELEMENTS"]
 
@@ -115,7 +115,7 @@ def _dequantized(packing: Packing, op: Operator) -> Packed:
                                "are of int8, or of int16 with zero point 0")
     codes = packing.add(op, "PACKED_INTEGER", op.inputs, like, (-2.0**15, 2.0**15 - 1))
     made = packing.binary(plain(op), "MUL", codes, packing.number(source.scale), like)
-    return replace(made, low=max(made.low, least_number(packing.graph, source.index)))
+    return replace(made, low=max(made.low, least_number(packing.graph.subgraph, source.index)))
 
 
 ELEMENTS: dict[str, Rows] = {

@@ -11,6 +11,7 @@ from tq_hw.sim.golden.libm import Float32
 from tq_hw.sim.golden.lut import float_results
 from tq_hw.sim.golden.pointwise import pointwise
 from tq_hw.sim.golden.registry import output_tensor, require, require_dtype
+from tq_hw.sim.golden.signs import least_number
 
 #: Bits that keep the root of an integer one.
 _SHIFT = 20
@@ -28,8 +29,9 @@ def rsqrt(op: Operator, subgraph: Subgraph, codes: IntArray) -> IntArray:
     """1 by the square root in fixed point; 0 gives the largest output. The kernel refuses what is below 0."""
     source, output = require_dtype(op, subgraph, "int8", "int16"), output_tensor(op, subgraph)
     is_wide = source.dtype == "int16"
-    require(is_wide or source.zero_point == -128, "the input must have zero point -128, as the kernel refuses what is "
-                                                  f"below 0; found {source.zero_point}")
+    require(is_wide or source.zero_point == -128 or least_number(subgraph, source.index) >= 0,
+            "the input must have zero point -128, or come of squares, as the kernel refuses what is below 0; found "
+            f"{source.zero_point}")
     if is_wide and subgraph.profile != "tflm":
         return float_results(op, subgraph, codes, lambda x: _between_samples(x, output.scale))
     if subgraph.profile == "tflm":

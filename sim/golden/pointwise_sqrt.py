@@ -6,6 +6,7 @@ from tq_hw.model.graph import Operator, Subgraph
 from tq_hw.sim.golden.arith import IntArray
 from tq_hw.sim.golden.pointwise import pointwise
 from tq_hw.sim.golden.registry import output_tensor, require, require_dtype
+from tq_hw.sim.golden.signs import least_number
 
 
 @pointwise("SQRT", wide=True, negative=False)
@@ -13,8 +14,9 @@ def square_root(op: Operator, subgraph: Subgraph, codes: IntArray) -> IntArray:
     """Square root in float32, cut off to an integer, not rounded. The kernel refuses what is below 0."""
     source, output = require_dtype(op, subgraph, "int8", "int16"), output_tensor(op, subgraph)
     is_wide = source.dtype == "int16"
-    require(is_wide or source.zero_point == -128, "the input must have zero point -128, as the kernel refuses what is "
-                                                  f"below 0; found {source.zero_point}")
+    require(is_wide or source.zero_point == -128 or least_number(subgraph, source.index) >= 0,
+            "the input must have zero point -128, or come of squares, as the kernel refuses what is below 0; found "
+            f"{source.zero_point}")
     real = np.float32(source.scale) * np.maximum(codes - source.zero_point, 0).astype(np.float32)
     with np.errstate(over="ignore"):
         steps = np.sqrt(real) / np.float32(output.scale)

@@ -1,4 +1,4 @@
-"""Bounds of float32 by what makes it: lengths of vectors, and what is not negative."""
+"""Numbers that are divided by the length of their vector, and divisors of int16."""
 
 import math
 from collections.abc import Callable
@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tests.compiler.rewrite.test_packed_floats import codes, floats, hold, number, real
-from tq_hw.compiler.rewrite.bounds import least_number, share_of_length
+from tq_hw.compiler.rewrite.bounds import share_of_length
 from tq_hw.compiler.rewrite.packed_floats import packed_floats
 from tq_hw.compiler.rewrite.rewrite import Subject
 from tq_hw.model.graph import Operator
@@ -90,25 +90,6 @@ def test_what_is_no_length(change: Callable[[ModelBuilder, int], int], request: 
     b = ModelBuilder("norm")
     found = share_of_length(*last(ended(b, change(b, vector(b)))))
     assert (found is not None) == ("right" in request.node.callspec.id)
-
-
-def test_what_is_not_negative() -> None:
-    """Of int16, whose codes do not say so."""
-    b = ModelBuilder("least")
-    x = b.input((1, 9), "int16", scale=1e-4)
-    square = b.add("QUANTIZE", [b.add("SQUARE", [b.add("DEQUANTIZE", [x])])], dtype="int16", scale=1e-3)
-    total = b.add("SUM", [square, number(b, [1])], shape=(1, 1), scale=2e-3, options={"keep_dims": True})
-    one = b.constant(np.array(1000, np.int16), scale=1e-3)
-    more = b.add("ADD", [total, one], scale=2e-3)
-    small = b.add("ADD", [total, one], scale=2e-6)
-    less = b.add("ADD", [total, b.constant(np.array(-1000, np.int16), scale=1e-3)], scale=2e-3)
-    kept = b.add("ADD", [total, one], scale=2e-3, options={"fused_activation_function": "RELU_N1_TO_1"})
-    graph = Subject(parse_model(b.build(more, small, less, kept), "least").main)
-    assert [least_number(graph, index) for index in (x, square, total, less)] == [-math.inf, 0, 0, -math.inf]
-    assert 0.98 < least_number(graph, more) < 1
-    # The largest code is 0.0655.
-    assert 0.05 < least_number(graph, small) < 32767 * 2e-6
-    assert least_number(graph, kept) == 0
 
 
 def test_a_divisor_of_int16_that_is_positive(litert: Oracle) -> None:

@@ -1,0 +1,85 @@
+"""What the numbers of a tensor are at least, by the operators that make it: some kernels refuse what is below 0.
+
+Codes say so where the zero point is the first of them. Squares, their sums and what is more than these are not negative
+with any zero point, as where a CONCATENATION gives a deviation the zero point of a mean.
+"""
+
+import math
+
+import numpy as np
+
+from tq_hw.model.graph import Operator, Subgraph, Tensor
+from tq_hw.sim.golden.registry import Array
+
+__all__ = ["SAME_ORDER", "is_plain", "least_number"]
+
+#: Moves that keep the order of elements.
+SAME_ORDER = ("RESHAPE", "EXPAND_DIMS", "SQUEEZE")
+_POSITIVE = ("SQUARE", "SQUARED_DIFFERENCE", "ABS", "RELU", "RELU6", "RELU_0_TO_1", "LOGISTIC", "SOFTMAX", "EXP",
+             "SQRT", "RSQRT")
+#: Operators whose results are not negative if none of their inputs is.
+_KEEP = ("QUANTIZE", "SUM", "MEAN", "ADD", "MUL")
+_SAME = ("DEQUANTIZE", *SAME_ORDER)
+#: Scales that a sum of codes is off by at most, of each tensor.
+_ROUNDINGS = 2
+#: Operators that are looked at one behind the other.
+_DEEPEST = 64
+
+
+def least_number(subgraph: Subgraph, index: int) -> float:
+    """Return what all numbers of a tensor are at least; minus infinity where nothing is known."""
+    return _Least(subgraph).of(index)
+
+
+def is_plain(op: Operator) -> bool:
+    """Whether no activation makes results smaller."""
+    return op.options.get("fused_activation_function", "NONE") in ("NONE", "RELU")
+
+
+class _Least:
+    def __init__(self, subgraph: Subgraph) -> None:
+        self._tensors = subgraph.tensors
+        self._makers = {index: op for op in subgraph.operators for index in op.outputs}
+        self._known: dict[int, float] = {}
+
+    def of(self, index: int, depth: int = 0) -> float:
+        """Return the least number of a tensor."""
+        if index not in self._known:
+            self._known[index] = self._found(index, depth) if depth < _DEEPEST else -math.inf
+        return self._known[index]
+
+    def _found(self, index: int, depth: int) -> float:
+        tensor, maker = self._tensors[index], self._makers.get(index)
+        if tensor.data is not None:
+            return _least_of(tensor, tensor.data)
+        if maker is None:
+            return -math.inf
+        if maker.op == "TABLE" and (table := self._tensors[maker.inputs[1]].data) is not None:
+            return _least_of(tensor, table)
+        if maker.op in _SAME:
+            return self.of(maker.inputs[0], depth + 1)
+        if maker.op in _POSITIVE or (maker.op == "MUL" and maker.inputs[0] == maker.inputs[1]):
+            return 0.0
+        if maker.op not in _KEEP:
+            return -math.inf
+        parts = [self.of(each, depth + 1) for each in maker.inputs[:2 if maker.op in ("ADD", "MUL") else 1]]
+        if min(parts) < 0:
+            return -math.inf
+        return self._sum(maker, sum(parts)) if maker.op == "ADD" and is_plain(maker) else 0.0
+
+    def _sum(self, op: Operator, least: float) -> float:
+        """Return what sums are at least that would be `least` if nothing was rounded, or beyond the last code."""
+        one, other, made = (self._tensors[index] for index in (*op.inputs, op.outputs[0]))
+        if made.dtype == "float32":
+            return least * (1 - 2.0**-20)
+        if None in (one.quantization, other.quantization, made.quantization):
+            return 0.0
+        # Both are scaled to twice the larger scale before they are added, and rounded after it.
+        lost = _ROUNDINGS * (one.scale + other.scale + made.scale)
+        last = np.iinfo(made.dtype).max
+        return max(0.0, min(least, (last - made.zero_point) * made.scale) - lost)
+
+
+def _least_of(tensor: Tensor, data: Array) -> float:
+    least = float(data.min()) if data.size else 0.0
+    return least if tensor.quantization is None else (least - tensor.zero_point) * tensor.scale

@@ -1,0 +1,66 @@
+"""What numbers are at least, by what makes them, and roots of what is not negative."""
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from tq_hw.compiler import compile_model
+from tq_hw.isa.config import load_config
+from tq_hw.model.samples.build import ModelBuilder
+from tq_hw.model.tflite.reader import parse_model
+from tq_hw.sim.executor import execute
+from tq_hw.sim.golden.run import run
+from tq_hw.sim.golden.signs import least_number
+from tq_hw.sim.oracles import Oracle
+
+
+def test_what_is_not_negative() -> None:
+    """Of int16, whose codes do not say so."""
+    b = ModelBuilder("least")
+    x = b.input((1, 9), "int16", scale=1e-4)
+    square = b.add("QUANTIZE", [b.add("SQUARE", [b.add("DEQUANTIZE", [x])])], dtype="int16", scale=1e-3)
+    total = b.add("SUM", [square, b.constant(np.array([1], np.int32))], shape=(1, 1), scale=2e-3, options={"keep_dims": True})
+    one = b.constant(np.array(1000, np.int16), scale=1e-3)
+    more = b.add("ADD", [total, one], scale=2e-3)
+    small = b.add("ADD", [total, one], scale=2e-6)
+    less = b.add("ADD", [total, b.constant(np.array(-1000, np.int16), scale=1e-3)], scale=2e-3)
+    kept = b.add("ADD", [total, one], scale=2e-3, options={"fused_activation_function": "RELU_N1_TO_1"})
+    half = b.add_many("SPLIT", [b.constant(np.array(1, np.int32)), b.add("ABS", [x])], 3)[0]
+    main = parse_model(b.build(more, small, less, kept, half), "least").main
+    assert least_number(main, half) == -math.inf
+    assert [least_number(main, index) for index in (x, square, total, less)] == [-math.inf, 0, 0, -math.inf]
+    assert 0.98 < least_number(main, more) < 1
+    # The largest code is 0.0655.
+    assert 0.05 < least_number(main, small) < 32767 * 2e-6
+    assert least_number(main, kept) == 0
+
+
+def test_many_operators_behind_each_other_end() -> None:
+    b = ModelBuilder("deep")
+    x = b.add("ABS", [b.input((2,), scale=0.1)], scale=0.1)
+    for _ in range(200):
+        x = b.add("ADD", [x, x], scale=0.1)
+    main = parse_model(b.build(x), "deep").main
+    assert [least_number(main, index) for index in (40, x)] == [0, -math.inf]
+
+
+@pytest.mark.parametrize("op", ["SQRT", "RSQRT"])
+def test_roots_of_deviations_with_the_zero_point_of_a_mean(oracles: Callable[[str], Oracle], op: str) -> None:
+    """As statistics pooling has them: mean and deviation are joined, so they have one scale and zero point."""
+    b = ModelBuilder("statistics")
+    x = b.input((1, 6, 8), scale=0.02, zero_point=-90)
+    axes, same = b.constant(np.array([1], np.int32)), {"scale": 0.016, "zero_point": -90}
+    mean = b.add("MEAN", [x, axes], shape=(1, 8), **same)
+    wide = b.add("MEAN", [x, axes], shape=(1, 1, 8), options={"keep_dims": True}, **same)
+    apart = b.add("SQUARED_DIFFERENCE", [x, wide], scale=0.05, zero_point=-128)
+    root = b.add(op, [b.add("MEAN", [apart, axes], shape=(1, 8), **same)], **same)
+    data = b.build(b.add("CONCATENATION", [mean, root], axis=1))
+    model = parse_model(data, "statistics")
+    program = compile_model(model, load_config("n8")).program
+    for seed in range(4):
+        inputs = [np.random.default_rng(seed).integers(-128, 128 - 40 * seed, (1, 6, 8)).astype(np.int8)]
+        expected = oracles("litert-ref").run(data, inputs)[0]
+        for outputs in (run(model, inputs).outputs, execute(program, inputs).outputs):
+            np.testing.assert_array_equal(outputs[0], expected, strict=True)
