@@ -1,7 +1,7 @@
 """Seeded random graphs of 16x8 models: activations of int16, weights of int8, operators after and next to each other.
 
 `random_sixteen(seed)` gives a valid model of up to ten operators, with branches that join again, constants on one side,
-several outputs, and QUANTIZE from and to int8 at its ends now and then.
+several outputs, float32 between DEQUANTIZE and QUANTIZE, and QUANTIZE from and to int8 at its ends now and then.
 """
 
 import math
@@ -188,9 +188,25 @@ def _bytes(g: _Graph, x: int) -> int:
     return g.b.add("QUANTIZE", [small], dtype="int16", scale=g.near(g.scale(x)), zero_point=0)
 
 
+def _floating(g: _Graph, x: int) -> int:
+    """Of two tensors, or of one and numbers, in float32, as a converter leaves what it has no kernel of int16 for."""
+    same = [y for y in g.live if y != x and g.shape(y) == g.shape(x)]
+    other, real = g.pick(*same) if same else x, g.b.add("DEQUANTIZE", [x])
+    ends = [g.scale(each) * _SPREAD for each in (x, other)]
+    numbers = g.rng.uniform(-ends[1], ends[1], g.shape(x)).astype(np.float32)
+    second = g.b.add("DEQUANTIZE", [other]) if same else g.b.constant(numbers)
+    op = g.pick("ADD", "SUB", "MUL", "MAXIMUM", "SQUARED_DIFFERENCE", "DIV")
+    if op == "DIV":
+        least = g.b.constant(np.array(ends[1] / 8, np.float32))
+        second = g.b.add("ADD", [g.b.add("MUL", [second, second]), g.b.add("MUL", [least, least])])
+    natural = {"MUL": ends[0] * ends[1], "SQUARED_DIFFERENCE": max(ends)**2, "DIV": 8 * ends[0] / ends[1]**2}
+    made = g.b.add(op, [real, second], shape=g.shape(x))
+    return g.b.add("QUANTIZE", [made], dtype="int16", scale=g.near(natural.get(op, max(ends)) / _SPREAD), zero_point=0)
+
+
 _RECIPES: tuple[tuple[Callable[[_Graph, int], int], int], ...] = (
     (_conv, 4), (_depthwise, 2), (_dense, 3), (_binary, 5), (_unary, 4), (_pool, 2), (_mean, 1), (_move, 3),
-    (_bytes, 1), (_matmul, 2), (_resize, 1), (_choice, 1), (_prelu, 1), (_divided, 1))
+    (_bytes, 1), (_matmul, 2), (_resize, 1), (_choice, 1), (_prelu, 1), (_divided, 1), (_floating, 2))
 
 
 def random_sixteen(seed: int) -> Model:
