@@ -8,7 +8,6 @@ import numpy as np
 from tq_hw.compiler.rewrite.packing import Packed, Packing, Rows, plain
 from tq_hw.model.errors import UnsupportedError
 from tq_hw.model.graph import Operator, Tensor
-from tq_hw.sim.golden.packed_float import packed
 from tq_hw.sim.golden.registry import bool_option, float_option
 
 __all__ = ["ROWS"]
@@ -28,8 +27,7 @@ def _softmax(packing: Packing, op: Operator) -> Packed:
     largest = packing.extreme(op, part, axis, tensor, row, "REDUCE_MAX", keep_dims=True)
     less = packing.binary(plain(op), "SUB", part, largest, tensor)
     if beta != 1:
-        factor = Packed(graph.add_constant(packed(np.array(beta))), float(beta), float(beta))
-        less = packing.binary(plain(op), "MUL", less, factor, tensor)
+        less = packing.binary(plain(op), "MUL", less, packing.number(float(beta)), tensor)
     powers = packing.power(op, replace(less, high=0.0), tensor)
     # The largest element adds 1.
     total = replace(packing.summed(op, powers, count, axis, row, keep_dims=True), low=1.0)

@@ -186,8 +186,7 @@ class Packing:
                             keep_dims=bool_option(op, "keep_dims"))
         if op.op == "SUM":
             return total
-        divisor = Packed(self.graph.add_constant(packed(np.array(count, np.float32))), count, count)
-        return self.binary(plain(op), "DIV", total, divisor, tensor)
+        return self.binary(plain(op), "DIV", total, self.number(count), tensor)
 
     def summed(self, op: Operator, part: Packed, count: int, along: Array, like: Tensor, *, keep_dims: bool) -> Packed:
         """Add sums of `count` numbers over axes, one after the other."""

@@ -52,7 +52,8 @@ class _Least:
         tensor, maker = self._tensors[index], self._makers.get(index)
         if tensor.data is not None:
             return _least_of(tensor, tensor.data)
-        if maker is None:
+        # int32 and int64 wrap: squares and sums of them may be negative.
+        if maker is None or tensor.dtype not in ("int8", "int16", "float32"):
             return -math.inf
         if maker.op == "TABLE" and (table := self._tensors[maker.inputs[1]].data) is not None:
             return _least_of(tensor, table)

@@ -47,6 +47,13 @@ def test_many_operators_behind_each_other_end() -> None:
     assert [least_number(main, index) for index in (40, x)] == [0, -math.inf]
 
 
+def test_squares_of_int32_wrap() -> None:
+    b = ModelBuilder("wraps")
+    x = b.input((3,), "int32")
+    main = b.model(b.add("MUL", [x, x]), b.add("ABS", [x])).main
+    assert [least_number(main, index) for index in main.outputs] == [-math.inf, -math.inf]
+
+
 @pytest.mark.parametrize("op", ["SQRT", "RSQRT"])
 def test_roots_of_deviations_with_the_zero_point_of_a_mean(oracles: Callable[[str], Oracle], op: str) -> None:
     """As statistics pooling has them: mean and deviation are joined, so they have one scale and zero point."""
