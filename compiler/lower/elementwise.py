@@ -180,15 +180,18 @@ def table_pass(state: Legalizer, op: Operator, source: Value, table: IntArray, i
 
 @lowers("TABLE")
 def lower_table(state: Legalizer, op: Operator) -> None:
-    """What patterns made of several operators, of bytes or int16; int32 where it gives indices."""
+    """What patterns made of several operators, of bytes or int16; int32 where it gives indices, float32 as it is."""
     table, output = state.constant(op, 1), state.subgraph.tensors[op.outputs[0]]
     if state.tensor(op, 0).dtype == "int16":
         look_up_wide(state, op, state.input(op, 0), table, output.dtype)
         return
-    if output.dtype in ("int16", "int32"):
+    dtype = output.dtype
+    if dtype == "float32":
+        table, dtype = table.view(np.int32), "int32"
+    if dtype in ("int16", "int32"):
         uop: Uop = {"a_source": Source.STREAM, "a_table": 1, **OUT}
         state.layers.append(Flat(op.index, op.op, (state.input(op, 0),), state.output(op),
-                                 int(np.prod(output.shape, dtype=np.int64)), (0,), TYPE_CODES[output.dtype], (uop,),
+                                 int(np.prod(output.shape, dtype=np.int64)), (0,), TYPE_CODES[dtype], (uop,),
                                  tables=(table.astype(np.int64), None)))
         return
     table_pass(state, op, state.input(op, 0), table)

@@ -17,7 +17,7 @@ from tq_hw.compiler.programs.packed_float import (
     round_program,
     sum_program,
 )
-from tq_hw.compiler.programs.packed_order import extreme_program, key_program, number_program
+from tq_hw.compiler.programs.packed_order import extreme_program, float_program, key_program, number_program
 from tq_hw.compiler.programs.words import Uop, rescale
 from tq_hw.model.graph import Operator
 from tq_hw.sim.golden.reduce import axes
@@ -27,7 +27,7 @@ __all__: list[str] = []
 
 _PACKED = TYPE_CODES["int32"]
 _INT16 = TYPE_CODES["int16"]
-_KEYS = {"PACKED_KEY": key_program, "PACKED_OF_KEY": number_program}
+_KEYS = {"PACKED_KEY": key_program, "PACKED_OF_KEY": number_program, "PACKED_FLOAT": float_program}
 
 
 def _program(op: Operator) -> tuple[list[Uop], IntArray | None]:
@@ -52,9 +52,9 @@ def lower_packed_binary(state: Legalizer, op: Operator) -> None:
                              tables=(table, None)))
 
 
-@lowers("PACKED_SQRT", "PACKED_RSQRT", "PACKED_KEY", "PACKED_OF_KEY")
+@lowers("PACKED_SQRT", "PACKED_RSQRT", *_KEYS)
 def lower_packed_unary(state: Legalizer, op: Operator) -> None:
-    """One root or key each."""
+    """One root, key or float32 number each."""
     table: IntArray | None
     if op.op in _KEYS:
         uops, table = _KEYS[op.op](), None

@@ -1,8 +1,9 @@
-"""Programs that compare float32 numbers packed as `sim/golden/packed_float.py` says.
+"""Programs that compare float32 numbers packed as `sim/golden/packed_float.py` says, and give them as float32.
 
 A key is an int32 in the order of the numbers: the exponent above the fraction, less where the number is negative.
 """
 
+from tq_hw.compiler.programs.packed_float import fraction
 from tq_hw.compiler.programs.words import (
     OUT,
     STREAM_A,
@@ -18,12 +19,14 @@ from tq_hw.compiler.programs.words import (
 )
 from tq_hw.isa.uop import Alu
 from tq_hw.sim.golden.arith import INT32_MIN
-from tq_hw.sim.golden.packed_float import EXPONENT_BITS, FRACTION_BITS
+from tq_hw.sim.golden.packed_float import EXPONENT, EXPONENT_BITS, FRACTION_BITS
 
-__all__ = ["extreme_program", "key_program", "number_program"]
+__all__ = ["extreme_program", "float_program", "key_program", "number_program"]
 
 _EXPONENT = (1 << EXPONENT_BITS) - 1
 _BITS = FRACTION_BITS - 1
+#: The exponent of float32 numbers whose leading bit is the first one that is left out.
+_NORMAL = -149 - EXPONENT
 
 
 def _key(register: int, free: int, a: Uop) -> list[Uop]:
@@ -62,3 +65,18 @@ def extreme_program(*, least: bool) -> list[Uop]:
     return [
         to(0, immediate_a(0), STREAM_B, alu=Alu.ADD), *_key(4, 1, reg_a(0)), *_key(3, 1, STREAM_A),
         to(3, reg_a(3), reg_b(4), alu=Alu.MIN if least else Alu.MAX), *_number(reg_a(3))]
+
+
+def float_program() -> list[Uop]:
+    """float32, as its bits are, of packed stream A; 0 is positive."""
+    return [
+        # r1: magnitude, r0: exponent; the smallest numbers have fewer bits and the exponent 0.
+        *fraction(3, 1, STREAM_A, 7), to(1, immediate_a(0), reg_b(3), alu=Alu.SUB),
+        to(1, reg_a(1), reg_b(3), alu=Alu.MAX),
+        to(0, STREAM_A, immediate(_EXPONENT), alu=Alu.AND), to(2, immediate_a(_NORMAL), reg_b(0), alu=Alu.SUB),
+        to(2, reg_a(2), immediate(0), alu=Alu.MAX), to(1, reg_a(1), reg_b(2), alu=Alu.SAR),
+        to(0, reg_a(0), immediate(_NORMAL), alu=Alu.MAX),
+        to(0, reg_a(0), immediate(-_NORMAL), shifted(_BITS), alu=Alu.ADD),
+        # A magnitude has its leading bit, which is one more in the exponent.
+        to(1, reg_a(1), reg_b(0), alu=Alu.ADD), to(2, STREAM_A, immediate(INT32_MIN), alu=Alu.AND),
+        {**reg_a(1), **reg_b(2), "alu": Alu.ADD, **OUT}]

@@ -1,39 +1,54 @@
 """Float32 operators between DEQUANTIZE and QUANTIZE that no pattern took: each computed in float32, packed into int32.
 
 That is what LayerNorm, GroupNorm and attention of PyTorch's exports are. Every operator rounds as LiteRT's kernels do,
-in their order.
+in their order. What ends in an output of the model, such as a last SOFTMAX or LOGISTIC, is given to the caller in
+float32: by a table of what is a function of one int8 tensor, else by the packed numbers.
 """
 
 from dataclasses import replace
 
+import numpy as np
+
+from tq_hw.compiler.rewrite.island import Island, label
 from tq_hw.compiler.rewrite.packed_elements import ELEMENTS
 from tq_hw.compiler.rewrite.packed_rows import ROWS
 from tq_hw.compiler.rewrite.packing import Packing
-from tq_hw.compiler.rewrite.rewrite import Subject
-from tq_hw.model.errors import TqError
+from tq_hw.compiler.rewrite.rewrite import Subject, changed
+from tq_hw.compiler.rewrite.zero_signs import ZeroSigns
+from tq_hw.model.errors import TqError, UnsupportedError
 from tq_hw.model.graph import Operator, Subgraph
 
-__all__ = ["check_packed", "packed_floats"]
+__all__ = ["check_given", "check_packed", "packed_floats"]
 
 _ALL = ROWS | ELEMENTS
 
 
+#: Operators whose float32 results the caller makes of integers.
+_BY_CALLER = ("DEQUANTIZE", "CAST")
+
+
 def packed_floats(subgraph: Subgraph) -> Subgraph:
-    """Compute in packed numbers what goes from DEQUANTIZE to QUANTIZE; what cannot be stays as it is."""
+    """Compute in packed numbers what goes from DEQUANTIZE to QUANTIZE or to the caller; what cannot be stays."""
     graph = Subject(subgraph)
     packing, operators = Packing(graph, _ALL), list[Operator]()
+    signs = ZeroSigns(packing)
     found = False
     for op in subgraph.operators:
-        done = False
-        if _is_left(graph, op):
-            try:
+        given = _given(graph, op)
+        left: tuple[Operator, ...] = (op,)
+        try:
+            for index in given:
+                _give(packing, signs, index)
+            if given:
+                left = (changed(op, outputs=[_instead(graph, index, given) for index in op.outputs]),)
+            elif _is_left(graph, op):
                 packing.codes(op)
-                found = done = True
-            except TqError:
-                pass
-            operators += packing.new
-            packing.new.clear()
-        operators += () if done else (op,)
+                left = ()
+            found |= left != (op,)
+        except TqError:
+            packing.new[:] = [each for each in packing.new if not set(given) & set(each.outputs)]
+        operators += (*packing.new, *left)
+        packing.new.clear()
     if not found:
         return subgraph
     return _without_unused(replace(graph.subgraph, operators=tuple(operators)), len(subgraph.tensors))
@@ -42,6 +57,38 @@ def packed_floats(subgraph: Subgraph) -> Subgraph:
 def _is_left(graph: Subject, op: Operator) -> bool:
     """Whether an operator quantizes what the model computes in float32."""
     return op.op == "QUANTIZE" and graph.input(op).dtype == "float32" and graph.maker(op.inputs[0]) is not None
+
+
+def _given(graph: Subject, op: Operator) -> list[int]:
+    """Return what an operator gives to the caller in float32, where the caller does not make it of integers."""
+    return [index for index in op.outputs if graph.is_output(index) and graph.tensors[index].dtype == "float32"
+            and op.op not in _BY_CALLER]
+
+
+def _instead(graph: Subject, index: int, given: list[int]) -> int:
+    """Return another tensor for one that is given: nothing reads it, unless operators are left that do."""
+    return graph.add_tensor(graph.tensors[index]) if index in given else index
+
+
+def _give(packing: Packing, signs: ZeroSigns, index: int) -> None:
+    """Add what gives a tensor to the caller; raise `TqError` with the reason if nothing does."""
+    graph, maker = packing.graph, packing.graph.maker(index)
+    assert maker is not None
+    island = Island(graph, graph.tensors[index].shape)
+    try:
+        values = np.broadcast_to(island.values(index), (256,)).astype(np.float32)
+    except (TqError, ValueError):
+        values = None
+    if values is not None and len(island.sources) == 1 and island.sources[0].dtype == "int8":
+        if np.isnan(values).any():
+            raise UnsupportedError(f"{label(graph.tensors[index])} is not a number for some codes")
+        packing.new.append(Operator(maker.index, "TABLE", (island.sources[0].index, graph.add_constant(values)),
+                                    (index,)))
+        return
+    number = packing.packed(index)
+    if signs.may_be_negative(index):
+        raise UnsupportedError(f"{label(graph.tensors[index])} may be -0, which packed numbers do not tell from 0")
+    packing.new.append(Operator(maker.index, "PACKED_FLOAT", (number.index,), (index,)))
 
 
 def _without_unused(subgraph: Subgraph, count: int) -> Subgraph:
@@ -54,6 +101,12 @@ def _without_unused(subgraph: Subgraph, count: int) -> Subgraph:
             used |= set(op.inputs)
             kept.append(op)
     return replace(subgraph, operators=tuple(reversed(kept)))
+
+
+def check_given(graph: Subject, index: int) -> None:
+    """Raise `TqError` that says why a float32 output of the model is not computed."""
+    packing = Packing(graph, _ALL)
+    _give(packing, ZeroSigns(packing), index)
 
 
 def check_packed(graph: Subject, op: Operator) -> None:

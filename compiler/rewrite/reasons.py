@@ -5,7 +5,7 @@ from tq_hw.compiler.rewrite.comparisons import check_comparison
 from tq_hw.compiler.rewrite.float_islands import find_table, is_inner
 from tq_hw.compiler.rewrite.float_moves import MOVES
 from tq_hw.compiler.rewrite.island import Island, label, varying
-from tq_hw.compiler.rewrite.packed_floats import check_packed
+from tq_hw.compiler.rewrite.packed_floats import check_given, check_packed
 from tq_hw.compiler.rewrite.rankings import check_ranking
 from tq_hw.compiler.rewrite.rewrite import Subject
 from tq_hw.compiler.rewrite.tables_of_two import table_of_two
@@ -30,8 +30,8 @@ def check_floats(subgraph: Subgraph) -> None:
                     f"operator {op.index} ({op.op}): input {position}, {label(tensor)}, is float32 computed inside "
                     f"the model{reason}; supported are float32 operators that together are a function of "
                     f"one int8 or int16 tensor or of two int8 tensors, or {', '.join(FLOAT_COMPUTED)} of more int8 "
-                    "or int16 tensors, from DEQUANTIZE to QUANTIZE; `tq-hw compile --partition` leaves others to "
-                    "LiteRT on the host")
+                    "or int16 tensors, from DEQUANTIZE to QUANTIZE or to an output; `tq-hw compile --partition` leaves "
+                    "others to LiteRT on the host")
 
 
 #: Why sums that have a pattern of their own are left.
@@ -82,7 +82,10 @@ def _reason_of_all(graph: Subject, op: Operator) -> str:
             reached.update(index for index in each.outputs if graph.tensors[index].dtype == "float32")
     for index in sorted(reached):
         if graph.is_output(index):
-            return f" ({label(graph.tensors[index])} is an output of the model: let a QUANTIZE be the last operator)"
+            try:
+                check_given(graph, index)
+            except TqError as error:
+                return f" ({error})"
     return ""
 
 

@@ -38,7 +38,7 @@ from tq_hw.model.random.elementwise import (
     types,
     unary,
 )
-from tq_hw.model.random.islands import float_arg, float_channels, float_resize
+from tq_hw.model.random.islands import float_arg, float_channels, float_given, float_resize
 from tq_hw.model.random.movement import (
     blocks,
     concatenation,
@@ -108,7 +108,7 @@ RECIPES: dict[str, Recipe] = {
     "rows": Recipe("element", 2, rows), "floats": Recipe("element", 2, floats),
     "float_sums": Recipe("element", 2, float_sums), "float_choices": Recipe("element", 2, float_choices),
     "float_arg": Recipe("element", 1, float_arg), "float_resize": Recipe("element", 1, float_resize),
-    "float_channels": Recipe("element", 1, float_channels),
+    "float_channels": Recipe("element", 1, float_channels), "float_given": Recipe("element", 1, float_given),
     "concatenation": Recipe("join", 10, concatenation, True), "pack": Recipe("join", 3, pack, True),
     "inception": Recipe("join", 4, inception),
     "split": Recipe("part", 4, split, True), "part": Recipe("part", 6, part, True),

@@ -1,10 +1,13 @@
-"""Recipes of random graphs for float32 that is no table: places of extremes, interpolation, constants of channels."""
+"""Recipes of random graphs for float32 that is no table: places of extremes, interpolation, constants of channels.
+
+Or it is given to the caller.
+"""
 
 import numpy as np
 
 from tq_hw.model.random.sketch import Sketch, Unfit
 
-__all__ = ["float_arg", "float_channels", "float_resize"]
+__all__ = ["float_arg", "float_channels", "float_given", "float_resize"]
 
 
 def _function(s: Sketch, x: int) -> int:
@@ -68,3 +71,21 @@ def float_channels(s: Sketch, x: int) -> list[int]:
         made = s.b.add(op, [made, s.b.constant(numbers.astype(np.float32))], options=fuses)
         factor *= 1.5 if op == "MUL" else 1
     return [s.b.add("QUANTIZE", [made], **s.out(scale * factor))]
+
+
+def float_given(s: Sketch, x: int) -> list[int]:
+    """Float32 for the caller: a function of a tensor, sums and products of two, rows of SOFTMAX, means."""
+    shape = s.shape(x)
+    if not shape:
+        raise Unfit
+    made = _function(s, x)
+    if s.chance(0.5):
+        other = s.b.add("DEQUANTIZE", [s.pick(*(y for y in s.live if s.shape(y) == shape))])
+        made = s.b.add(s.pick("ADD", "ADD", "SUB", "MUL", "MAXIMUM"), [made, other])
+    kind = s.pick("", "", "LOGISTIC", "SOFTMAX", "MEAN", "RELU", "ABS")
+    if kind == "MEAN":
+        axes = s.indices([axis for axis in range(len(shape)) if s.chance(0.5)] or [len(shape) - 1])
+        made = s.b.add(kind, [made, axes], options={"keep_dims": s.chance(0.5)})
+    elif kind:
+        made = s.b.add(kind, [made])
+    return [made]

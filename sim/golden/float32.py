@@ -3,7 +3,7 @@
 Sources: LiteRT's reference kernels: `activations.cc`, `elementwise.cc`, `floor.cc`, `ceil.cc`, `round.h`, `sign.cc`,
 `neg.h`, `elu.h`, `leaky_relu.h`, `hard_swish.h`, `logistic.h`, `add.cc`, `sub.cc`, `mul.cc`, `div.cc`, `pow.cc`,
 `floor_div.cc`, `floor_mod.h`, `squared_difference.cc`, `maximum_minimum.cc`. Every step is one float32 operation as
-it is written there; functions of C's library are those of `libm.py`.
+it is written there; functions of C's library are those of `libm.py` and `libm_double.py`.
 """
 
 from collections.abc import Callable
@@ -12,7 +12,8 @@ import numpy as np
 
 from tq_hw.model.errors import ModelError
 from tq_hw.model.graph import Operator, Subgraph
-from tq_hw.sim.golden.libm import Float32, cosf, expf, expm1f, logf, powf, sinf, tanhf
+from tq_hw.sim.golden.libm import Float32, expf, expm1f, tanhf
+from tq_hw.sim.golden.libm_double import cosf, logf, powf, sinf
 from tq_hw.sim.golden.registry import Array, Inputs, Kernel, float_option, require, str_option, value
 
 __all__ = ["BINARY", "CUTOFF", "LEAST", "UNARY", "either"]
@@ -28,6 +29,11 @@ _RANGES = {"NONE": (-_MOST, _MOST), "RELU": (0, _MOST), "RELU6": (0, 6), "RELU_N
 def _logistic(x: Float32) -> Float32:
     middle = _ONE / (_ONE + expf(-np.clip(x, LEAST, CUTOFF)))
     return np.where(x > CUTOFF, _ONE, np.where(x < LEAST, expf(np.minimum(x, LEAST)), middle))
+
+
+def _round(x: Float32) -> Float32:
+    """Halves to even, by 1 added to the next lower integer, so that -0.3 becomes 0 and not -0."""
+    return np.where(x == 0, x, np.rint(x) + np.float32(0))
 
 
 def _rsqrt(x: Float32) -> Float32:
@@ -68,7 +74,7 @@ def _clamped(low: float, high: float) -> Callable[[Float32], Float32]:
 #: Functions of one number; LEAKY_RELU has an option besides.
 UNARY: dict[str, Callable[[Float32], Float32]] = {
     "ABS": np.abs, "NEG": np.negative, "SQRT": np.sqrt, "RSQRT": _rsqrt, "SQUARE": lambda x: x * x,
-    "EXP": expf, "LOG": logf, "SIN": sinf, "COS": cosf, "FLOOR": np.floor, "CEIL": np.ceil, "ROUND": np.rint,
+    "EXP": expf, "LOG": logf, "SIN": sinf, "COS": cosf, "FLOOR": np.floor, "CEIL": np.ceil, "ROUND": _round,
     "SIGN": np.sign, "TANH": tanhf, "LOGISTIC": _logistic, "ELU": _elu, "HARD_SWISH": _hard_swish,
     "RELU": _clamped(0, np.inf), "RELU6": _clamped(0, 6), "RELU_N1_TO_1": _clamped(-1, 1),
     "RELU_0_TO_1": _clamped(0, 1)}

@@ -4,20 +4,13 @@ C leaves the last bit to the library, and LiteRT calls the system's. `expf`, `ex
 algorithms step by step: `expf` as of 2.27 (a 32-entry table and a cubic in double), the others up to 2.40 (fdlibm;
 later versions round correctly). Where they differ from the nearest float32 a table entry can change by
 one. Over 300,000 arguments and more all equal glibc 2.36; below -60 its `expf`, contracted with FMA, was
-once one float away.
-
-`logf`, `sinf`, `cosf` and `powf` are the nearest float32 to the result in double. glibc's are one float away for 0.3 %
-(logf) and 1.3 % (sinf, cosf) of the arguments. So an entry of a table can differ where the exact result is within
-1e-7 of it of the middle between two codes; none did in the sweeps of the tests.
+once one float away. `logf`, `sinf`, `cosf` and `powf` are in `libm_double.py`.
 """
-
-import math
-from collections.abc import Callable
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Float32", "cosf", "erfcf", "expf", "expm1f", "logf", "powf", "sinf", "tanhf"]
+__all__ = ["Float32", "erfcf", "expf", "expm1f", "tanhf"]
 
 Float32 = npt.NDArray[np.float32]
 
@@ -147,36 +140,3 @@ def erfcf(x: Float32) -> Float32:
     beyond = np.where(x > 0, tail, np.where(x < -6, two, two - tail))
     result = np.where(magnitude < np.float32(0.84375), near, np.where(magnitude < np.float32(1.25), around, beyond))
     return result.astype(np.float32)
-
-
-def _nearest(function: Callable[..., float], *arguments: Float32) -> Float32:
-    """Apply a function of doubles to each element; what it is not defined for gives NaN, what overflows infinity."""
-    def apply(*numbers: float) -> float:
-        try:
-            return function(*numbers)
-        except ValueError:
-            return math.nan
-        except OverflowError:
-            return math.inf
-    with np.errstate(over="ignore", under="ignore"):
-        return np.asarray(np.vectorize(apply, otypes=[np.float64])(*arguments)).astype(np.float32)
-
-
-def logf(x: Float32) -> Float32:
-    """Natural logarithm of float32 arrays: -infinity at 0, NaN below."""
-    return np.where(x == 0, np.float32(-np.inf), _nearest(math.log, x)).astype(np.float32)
-
-
-def sinf(x: Float32) -> Float32:
-    """Sine of float32 arrays."""
-    return _nearest(math.sin, x)
-
-
-def cosf(x: Float32) -> Float32:
-    """Cosine of float32 arrays."""
-    return _nearest(math.cos, x)
-
-
-def powf(x: Float32, y: Float32) -> Float32:
-    """x^y of float32 arrays that broadcast."""
-    return _nearest(math.pow, x, y)

@@ -131,6 +131,12 @@ def packed_round(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array
     return [np.clip(rounded, -(1 << 15), (1 << 15) - 1).astype(np.int16)]
 
 
+@kernel("PACKED_FLOAT")
+def packed_float(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
+    """float32 of packed numbers; 0 is positive."""
+    return [_numbers(inputs, 0)]
+
+
 @kernel("PACKED_CODES")
 def packed_codes(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
     """QUANTIZE of packed numbers to int8."""

@@ -4,7 +4,8 @@ import numpy as np
 
 from tq_hw.model.graph import Operator, Subgraph
 from tq_hw.sim.golden.arith import IntArray, dtype_range
-from tq_hw.sim.golden.libm import Float32, logf
+from tq_hw.sim.golden.libm import Float32
+from tq_hw.sim.golden.libm_double import logf
 from tq_hw.sim.golden.lut import float_results
 from tq_hw.sim.golden.pointwise import pointwise
 from tq_hw.sim.golden.registry import output_tensor

@@ -6,7 +6,7 @@ import pytest
 from tests.compiler.programs.evaluated import evaluated
 from tq_hw.compiler.programs.packed_division import quotient_program, quotient_table, root_program, root_table
 from tq_hw.compiler.programs.packed_float import integer_program, product_program, round_program, sum_program
-from tq_hw.compiler.programs.packed_order import extreme_program, key_program, number_program
+from tq_hw.compiler.programs.packed_order import extreme_program, float_program, key_program, number_program
 from tq_hw.sim.golden.packed_float import packed, unpacked
 
 COUNT = 1 << 15
@@ -45,6 +45,16 @@ def same(made: np.ndarray, want: np.ndarray) -> None:
 def test_every_number_is_itself(reach: tuple[int, int]) -> None:
     each = numbers(0, *reach)
     np.testing.assert_array_equal(unpacked(packed(each)), each)
+
+
+@pytest.mark.parametrize("reach", [*REACHES, (-173, -140), (60, 80)])
+def test_float32_of_numbers(reach: tuple[int, int]) -> None:
+    """Bits, those of the smallest numbers too; 0 is positive."""
+    each = numbers(0, *reach)
+    each[each == 0] = 0
+    powers = np.ldexp(np.float32(1), np.arange(-149, 104)).astype(np.float32)
+    for every in (each, powers, -powers, -powers[:23] * 3):
+        np.testing.assert_array_equal(found(float_program(), every).view(np.uint32), every.view(np.uint32))
 
 
 @pytest.mark.parametrize("reach", [*REACHES, (-173, -140)])

@@ -67,5 +67,5 @@ def test_another_writer_is_refused() -> None:
     assert str(caught.value) == (
         "operator 7 (SQUARE): input 0, tensor 7 ('t7'), is float32 computed inside the model; supported are float32 "
         "operators that together are a function of one int8 or int16 tensor or of two int8 tensors, or "
-        f"{', '.join(FLOAT_COMPUTED)} of more int8 or int16 tensors, from DEQUANTIZE to QUANTIZE; `tq-hw compile "
-        "--partition` leaves others to LiteRT on the host")
+        f"{', '.join(FLOAT_COMPUTED)} of more int8 or int16 tensors, from DEQUANTIZE to QUANTIZE or to an output; "
+        "`tq-hw compile --partition` leaves others to LiteRT on the host")

@@ -1,0 +1,149 @@
+"""Whether a float32 tensor may hold -0, which packed numbers do not tell from 0.
+
+Codes are the same for both; what is given to the caller in float32 is not. A negative number that is rounded to 0 is
+-0, so a power of two goes along of which all numbers are multiples: sums of them are multiples, too, and no sum
+of multiples is rounded to 0.
+"""
+
+import math
+
+import numpy as np
+
+from tq_hw.compiler.rewrite.float_moves import moved
+from tq_hw.compiler.rewrite.island import Island
+from tq_hw.compiler.rewrite.packing import Packing
+from tq_hw.model.errors import TqError
+from tq_hw.model.graph import Operator
+from tq_hw.sim.golden.libm import Float32
+from tq_hw.sim.golden.registry import float_option
+
+__all__ = ["ZeroSigns"]
+
+#: The smallest float32 number that is not 0.
+_SMALLEST = 2.0**-149
+#: Operators whose result is never -0: sums begin with 0, powers and squares are not negative.
+_NEVER = ("DEQUANTIZE", "CAST", "SUM", "BATCH_MATMUL", "RSQRT", "EXP", "LOGISTIC", "SOFTMAX", "ABS", "SQUARE",
+          "SQUARED_DIFFERENCE")
+#: Operators that give a number that they read, or one that is not 0; or 0 where a number was negative.
+_CHOICES = ("RELU", "RELU6", "RELU_0_TO_1", "RELU_N1_TO_1", "MAXIMUM", "MINIMUM", "REDUCE_MAX", "REDUCE_MIN", "SQRT")
+#: Operators whose results are multiples of the same number as what they read.
+_ALIKE = ("ADD", "SUB", "SUM", "RELU", "MAXIMUM", "MINIMUM", "REDUCE_MAX", "REDUCE_MIN", "NEG", "ABS")
+
+
+class ZeroSigns:
+    """Signs of zeros of a graph's float32 tensors; each must have packed numbers.
+
+    Parameters
+    ----------
+    packing : the numbers, with their bounds
+    """
+
+    def __init__(self, packing: Packing):
+        self._packing, self._graph = packing, packing.graph
+        self._negative: dict[int, bool] = {}
+        self._units: dict[int, float] = {}
+
+    def may_be_negative(self, index: int) -> bool:
+        """Whether a zero of a tensor may have the sign of negative numbers."""
+        if index not in self._negative:
+            self._negative[index] = self._find_negative(index)
+        return self._negative[index]
+
+    def _find_negative(self, index: int) -> bool:
+        values, maker = self._values(index), self._graph.maker(index)
+        if values is not None:
+            return bool((np.signbit(values) & (values == 0)).any())
+        if maker is None:
+            return True
+        if positions := moved(self._graph, maker):
+            return any(self.may_be_negative(maker.inputs[position]) for position in positions)
+        if maker.op in _NEVER:
+            return False
+        if maker.op in _CHOICES:
+            return any(self.may_be_negative(each) for each in maker.inputs if self._is_float(each))
+        rule = {"ADD": self._of_sum, "SUB": self._of_difference, "MUL": self._of_product, "DIV": self._of_quotient,
+                "MEAN": self._of_mean, "LEAKY_RELU": self._of_part}.get(maker.op)
+        return rule is None or rule(maker)
+
+    def _is_float(self, index: int) -> bool:
+        return self._graph.tensors[index].dtype == "float32"
+
+    def _values(self, index: int) -> Float32 | None:
+        """Return what a constant holds, or a function of one int8 tensor gives."""
+        tensor = self._graph.tensors[index]
+        if tensor.data is not None:
+            return np.asarray(tensor.data, np.float32)
+        try:
+            return np.asarray(Island(self._graph, tensor.shape).values(index), np.float32)
+        except TqError:
+            return None
+
+    def _of_sum(self, op: Operator) -> bool:
+        return all(self.may_be_negative(each) for each in op.inputs)
+
+    def _of_difference(self, op: Operator) -> bool:
+        return self.may_be_negative(op.inputs[0])
+
+    def _of_product(self, op: Operator) -> bool:
+        """A product of numbers that have a sign each is -0 where one is 0, and where it is rounded to 0."""
+        one, other = op.inputs
+        if one == other:
+            return False
+        lows = [self._packing.packed(each).low for each in op.inputs]
+        if min(lows) >= 0:
+            return any(self.may_be_negative(each) for each in op.inputs)
+        positive = [at for at, low in enumerate(lows) if low > 0]
+        return (not positive or self.may_be_negative(op.inputs[1 - positive[0]])
+                or self.unit(one) * self.unit(other) < _SMALLEST)
+
+    def _of_quotient(self, op: Operator) -> bool:
+        """The divisor is positive."""
+        divided, divisor = op.inputs
+        return self.may_be_negative(divided) or (
+            self._packing.packed(divided).low < 0
+            and self.unit(divided) / self._packing.packed(divisor).high < _SMALLEST)
+
+    def _of_mean(self, op: Operator) -> bool:
+        count = self._elements(op.inputs[0]) / max(1, self._elements(op.outputs[0]))
+        return self._packing.packed(op.inputs[0]).low < 0 and self.unit(op.inputs[0]) / count < _SMALLEST
+
+    def _of_part(self, op: Operator) -> bool:
+        source = op.inputs[0]
+        return self.may_be_negative(source) or (
+            self._packing.packed(source).low < 0 and self.unit(source) * float_option(op, "alpha") < _SMALLEST)
+
+    def _elements(self, index: int) -> int:
+        return math.prod(self._graph.tensors[index].shape)
+
+    def unit(self, index: int) -> float:
+        """Return a power of two of which all numbers of a tensor are multiples."""
+        if index not in self._units:
+            self._units[index] = max(_SMALLEST, self._find_unit(index))
+        return self._units[index]
+
+    def _find_unit(self, index: int) -> float:
+        values, maker = self._values(index), self._graph.maker(index)
+        if values is not None:
+            return _unit_of(values)
+        if maker is None:
+            return _SMALLEST
+        positions = moved(self._graph, maker)
+        if positions or maker.op in _ALIKE:
+            read = [maker.inputs[position] for position in positions] or [
+                each for each in maker.inputs if self._is_float(each)]
+            return min(self.unit(each) for each in read)
+        if maker.op in ("MUL", "BATCH_MATMUL"):
+            return math.prod(self.unit(each) for each in maker.inputs)
+        if maker.op == "DEQUANTIZE":
+            # All numbers of int16 are multiples of what the last bit of the scale is.
+            return _unit_of(np.array(self._graph.input(maker).scale, np.float32))
+        return _SMALLEST
+
+
+def _unit_of(values: Float32) -> float:
+    """Return the largest power of two of which all numbers are multiples, at most 1."""
+    nonzero = values[values != 0].astype(np.float64)
+    # float32 has 24 bits, so this many times the leading one are whole.
+    wholes = np.ldexp(np.abs(np.frexp(nonzero)[0]), 24).astype(np.int64)
+    last = np.frexp(nonzero)[1] - 24 + np.log2(wholes & -wholes).astype(np.int64)
+    return min(1.0, float(np.ldexp(1.0, int(last.min())))) if last.size else 1.0

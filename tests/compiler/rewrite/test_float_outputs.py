@@ -1,0 +1,153 @@
+"""Float32 that a model computes of codes and gives to its caller: the bits are LiteRT's."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from tests.compiler.rewrite.test_packed_floats import corners, floats, int16, layer_norm, number, real
+from tq_hw.compiler import compile_model
+from tq_hw.compiler.rewrite.library import LIBRARY
+from tq_hw.compiler.rewrite.packed_floats import check_given, packed_floats
+from tq_hw.compiler.rewrite.rewrite import Subject, rewrite
+from tq_hw.isa.config import load_config
+from tq_hw.model.errors import UnsupportedError
+from tq_hw.model.samples.build import ModelBuilder
+from tq_hw.model.tflite.reader import parse_model
+from tq_hw.sim.executor import execute
+from tq_hw.sim.golden.run import run
+from tq_hw.sim.oracles import Oracle
+from tq_hw.sim.rtl.simulate import simulate
+
+#: Operators of one int8 tensor, held over all codes.
+OF_ONE = ("ABS", "NEG", "SQUARE", "EXP", "FLOOR", "SIGN", "TANH", "LOGISTIC", "HARD_SWISH", "RELU", "RELU6", "SQRT",
+          "RSQRT", "LOG", "SIN", "COS")
+#: Those of which LiteRT's reference has no float kernel.
+OF_MICRO = ("CEIL", "ROUND", "ELU")
+
+
+def softmax(b: ModelBuilder) -> list[int]:
+    """As PyTorch's classifiers end."""
+    return [b.add("SOFTMAX", [real(b, (3, 10))], options={"beta": 1.0})]
+
+
+def attention(b: ModelBuilder) -> list[int]:
+    x = real(b, (1, 4, 6))
+    scores = b.add("BATCH_MATMUL", [x, real(b, (1, 6, 4), 0.02)], shape=(1, 4, 4))
+    shares = b.add("SOFTMAX", [scores], options={"beta": 1.0})
+    return [b.add("RESHAPE", [shares, number(b, [16])], shape=(16,)), scores]
+
+
+def normalized(b: ModelBuilder) -> list[int]:
+    """LayerNorm, and what goes on from its result to a code."""
+    x = b.add("ADD", [layer_norm(b, real(b, (1, 4, 16)), (1, 4, 16)), floats(b, *np.linspace(-1, 1, 16))])
+    return [x, b.add("QUANTIZE", [b.add("MUL", [x, x])], scale=0.05)]
+
+
+def embedding(b: ModelBuilder) -> list[int]:
+    """F.normalize at the end."""
+    x = real(b, (3, 9))
+    total = b.add("SUM", [b.add("MUL", [x, x]), number(b, [1])], shape=(3, 1), options={"keep_dims": True})
+    return [b.add("DIV", [x, b.add("MAXIMUM", [b.add("SQRT", [total]), floats(b, 1e-12)])])]
+
+
+def pooled(b: ModelBuilder) -> list[int]:
+    x = real(b, (2, 5, 5, 3), 0.7)
+    along = number(b, [1, 2])
+    return [b.add(name, [x, along], shape=(2, 3)) for name in ("MEAN", "REDUCE_MAX")]
+
+
+def shared(b: ModelBuilder) -> list[int]:
+    """A table and sums that other outputs go on from, a part that is moved, one that is chosen."""
+    x = b.add("LOGISTIC", [real(b, (1, 4, 4, 3))])
+    y = b.add("ADD", [x, real(b, (1, 4, 4, 3), 0.5, 3)])
+    ends = [b.add("LEAKY_RELU", [y], options={"alpha": 0.1}), b.add("ABS", [y]),
+            b.add("EXP", [b.add("MINIMUM", [y, x])])]
+    turned = b.add("TRANSPOSE", [b.add("RELU6", [y]), number(b, [0, 3, 1, 2])], shape=(1, 3, 4, 4))
+    return [x, y, turned, *ends, b.add("SUB", [y, x]), b.add("MUL", [b.add("LOGISTIC", [y]), b.add("ABS", [y])])]
+
+
+def of_int16(b: ModelBuilder) -> list[int]:
+    x, y = int16(b, (4, 33), 3.3e-4), real(b, (4, 33))
+    return [b.add("LOGISTIC", [x]), b.add("ADD", [b.add("MUL", [x, y]), y])]
+
+
+def halves(b: ModelBuilder) -> list[int]:
+    """A SPLIT of which one half is given, and the other one is read."""
+    made = b.add_many("SPLIT", [number(b, 1), b.add("EXP", [b.add("ADD", [real(b, (2, 6)), real(b, (2, 6))])])],
+                      2, options={"num_splits": 2})
+    return [made[0], b.add("QUANTIZE", [b.add("MUL", [made[1], made[1]])], scale=0.3)]
+
+
+BUILDERS = (softmax, attention, normalized, embedding, pooled, shared, of_int16, halves)
+
+
+def hold(litert: Oracle, data: bytes, *configs: str) -> None:
+    """Hold bits of the golden model, the rewritten one and compiled ones against the engine."""
+    model = parse_model(data, "given")
+    programs = [compile_model(model, load_config(config)).program for config in configs]
+    for program in programs:
+        assert ("float32", "none") in {(port.model_dtype, port.edge) for port in program.outputs}
+    for seed in range(3):
+        inputs = corners(model, seed)
+        expected = litert.run(data, inputs)
+        for outputs in (run(model, inputs).outputs, *(execute(program, inputs).outputs for program in programs)):
+            assert [(each.dtype, each.tobytes()) for each in outputs] == [
+                (each.dtype, each.tobytes()) for each in expected]
+
+
+@pytest.mark.parametrize("builder", BUILDERS, ids=lambda each: each.__name__)
+def test_equals_the_engine(litert: Oracle, builder: Callable[[ModelBuilder], list[int]]) -> None:
+    b = ModelBuilder(builder.__name__)
+    data = b.build(*builder(b))
+    names = {op.op for op in packed_floats(rewrite(parse_model(data, "given").main, LIBRARY)).operators}
+    assert "PACKED_FLOAT" in names
+    hold(litert, data, "n8", "tiny")
+
+
+@pytest.mark.parametrize("op", [*OF_ONE, *OF_MICRO])
+def test_tables_of_all_codes(oracle: Callable[[str], Oracle], op: str) -> None:
+    """-0, infinity and the smallest numbers are there, too."""
+    engine = oracle("tflm" if op in OF_MICRO else "litert-ref")
+    point = -128 if op in ("SQRT", "RSQRT", "LOG") else 3
+    b = ModelBuilder(op)
+    codes = b.input((1, 256), scale=0.37, zero_point=point)
+    data = b.build(b.add(op, [b.add("DEQUANTIZE", [codes])]))
+    model = parse_model(data, op)
+    assert [each.op for each in packed_floats(rewrite(model.main, LIBRARY)).operators] == ["TABLE"]
+    every = np.arange(-128, 128, dtype=np.int8).reshape(1, 256)
+    expected = engine.run(data, [every])[0]
+    program = compile_model(model, load_config("n8")).program
+    for found in (run(model, [every]).outputs[0], execute(program, [every]).outputs[0]):
+        assert found.dtype == np.float32
+        assert found.tobytes() == expected.tobytes()
+
+
+def test_in_rtl() -> None:
+    b = ModelBuilder("rtl")
+    x = real(b, (2, 5))
+    model = parse_model(b.build(b.add("LOGISTIC", [x]), b.add("SOFTMAX", [x], options={"beta": 1.0})), "rtl")
+    program = compile_model(model, load_config("n8")).program
+    inputs = corners(model, 0)
+    for found, expected in zip(simulate(program, inputs).outputs, run(model, inputs).outputs, strict=True):
+        assert found.tobytes() == expected.tobytes()
+
+
+ZERO = "may be -0, which packed numbers do not tell from 0"
+
+
+@pytest.mark.parametrize(("end", "reason"), [
+    (lambda b, x: b.add("NEG", [x]), f"tensor 5 ('t5') {ZERO}"),
+    (lambda b, x: b.add("HARD_SWISH", [x]), f"tensor 5 ('t5') {ZERO}"),
+    (lambda b, x: b.add("MUL", [x, floats(b, -3)]), f"tensor 6 ('t6') {ZERO}"),
+    (lambda b, x: b.add("SQRT", [real(b, (2, 3))]), "tensor 7 ('t7') is not a number for some codes"),
+    (lambda b, x: b.add("TANH", [x]), "operator 3 (TANH) of float32 is not computed")],
+    ids=["neg", "hard_swish", "product", "root", "tanh"])
+def test_what_is_not_given(end: Callable[[ModelBuilder, int], int], reason: str) -> None:
+    b = ModelBuilder("not")
+    x = b.add("ADD", [real(b, (2, 3)), real(b, (2, 3), 0.05)])
+    main = parse_model(b.build(end(b, x)), "not").main
+    assert packed_floats(main) is main
+    with pytest.raises(UnsupportedError) as caught:
+        check_given(Subject(main), main.outputs[0])
+    assert str(caught.value) == reason
