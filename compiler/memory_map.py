@@ -113,16 +113,22 @@ def memory_map(compiled: Compiled) -> tuple[Tenant, ...]:
 
 
 def peak_words(tenants: Sequence[Tenant], timeline: Mapping[Unit, npt.NDArray[Any]]) -> int:
-    """Return the words of the scratchpad that have a tenant at once, at most; a tenant stays from first RUN to last."""
-    steps: list[tuple[int, int]] = []
+    """Return the words of the scratchpad that have a tenant at once, at most; a tenant stays from first RUN to last.
+
+    A word that two have at once, as where the second one's first RUN waits for the first one's last, counts once.
+    """
+    steps: list[tuple[int, int, int, int]] = []
     for tenant in tenants:
         if tenant.memory == SCRATCHPAD and tenant.runs:
             begin = min(int(timeline[unit][first, 0]) for unit, (first, _) in tenant.runs.items())
             end = max(int(timeline[unit][last, 1]) for unit, (_, last) in tenant.runs.items())
-            steps += [(begin, tenant.high - tenant.low), (end, tenant.low - tenant.high)]
+            steps += [(begin, 1, tenant.low, tenant.high), (end, -1, tenant.low, tenant.high)]
+    tenancies = np.zeros(max((high for *_, high in steps), default=0), np.int32)
     most = now = 0
     # What ends in a cycle makes room for what begins in it.
-    for _, change in sorted(steps):
-        now += change
+    for _, change, low, high in sorted(steps):
+        words = tenancies[low:high]
+        words += change
+        now += change * int(np.count_nonzero(words == max(change, 0)))
         most = max(most, now)
     return most

@@ -29,7 +29,7 @@ from tq_hw.compiler.ir.layers import Graph
 from tq_hw.compiler.passes import PASSES
 from tq_hw.compiler.show import show
 from tq_hw.isa.program_file import to_bytes
-from tq_hw.model.errors import OptionError, ToolError
+from tq_hw.model.errors import OptionError, ToolError, TqError
 from tq_hw.model.rules.propagate import InputShapes
 from tq_hw.model.tflite.reader import read_model
 
@@ -51,6 +51,11 @@ class _Dumper:
             self._graph = result
         if name in self.wanted and self._graph is not None:
             self.lines += [f"after {name}: {PASSES[name]}", *show(self._graph, result)]
+
+    def print(self) -> None:
+        """Print what there is."""
+        if self.lines:
+            click.echo("\n".join(self.lines))
 
 
 def _compile_parts(path: str, output: str, target: Target, shapes: InputShapes) -> Report:
@@ -129,15 +134,20 @@ def compile_command(model_file: str, output: str | None, partitioned: bool, targ
     chosen = target.sizes
     patterns = patterns_of(pattern_files)
     dumper = _Dumper(dump_after)
-    with explained(model_file, shapes, profile):
-        model = read_model(model_file, shapes=shapes).under(profile or "canon")
-        compiled = compile_all(model, chosen, model_file, patterns, target.memory, dumper)
+    try:
+        with explained(model_file, shapes, profile):
+            model = read_model(model_file, shapes=shapes).under(profile or "canon")
+            compiled = compile_all(model, chosen, model_file, patterns, target.memory, dumper)
+    except TqError:
+        # What earlier passes made is what a person wants to see who looks for the reason.
+        dumper.print()
+        raise
     program = compiled.program
     data = mixed_bytes(wrapped(model, program)) if Path(output_file).suffix == _MODEL_SUFFIX else to_bytes(program)
     report = compile_report(compiled, model, model_file, output_file, len(data)) | {"clock_hz": target.clock_hz}
     write(output_file, data)
     if dump_after:
-        click.echo("\n".join(dumper.lines))
+        dumper.print()
     elif "-" not in (json_file, output_file):
         print_summary(report)
         print_layers(report, wide)

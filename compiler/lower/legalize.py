@@ -234,7 +234,7 @@ def legalize(model: Model, patterns: Sequence[Pattern] = (), machine: Sequence[P
         if index in subgraph.inputs and wanted != index:
             raise UnsupportedError(f"model output {subgraph.tensors[index].name!r} (tensor {index}) is a float32 input "
                                    "of the model, which the accelerator does not have; use the caller's copy")
-        if subgraph.tensors[wanted].data is not None and subgraph.tensors[wanted].dtype != "float32":
+        if subgraph.tensors[wanted].data is not None:
             state.constant_value(subgraph.tensors[wanted])
         if wanted not in state.values:
             tensor = subgraph.tensors[index]

@@ -15,12 +15,12 @@ from tq_hw.cli.report import plots as page_plots
 from tq_hw.cli.report.layers import bound_text, compile_report
 from tq_hw.cli.report.waits import WAITS, most_waited, wait_rows
 from tq_hw.compiler import compile_model
-from tq_hw.compiler.memory_map import memory_map
+from tq_hw.compiler.memory_map import Tenant, memory_map, peak_words
 from tq_hw.isa.config import PRESETS
 from tq_hw.isa.control import COUNTERS
 from tq_hw.isa.layout import Unit
 from tq_hw.model.samples.build import ModelBuilder
-from tq_hw.model.tflite.reader import read_model
+from tq_hw.model.tflite.reader import parse_model, read_model
 from tq_hw.sim.diagnose.trace import trace_events
 from tq_hw.sim.rtl.simulate import layer_cycles
 from tq_hw.sim.traffic import Traffic
@@ -153,6 +153,25 @@ def test_tenants_cover_what_the_operations_touch() -> None:
             # Two tensors at one place: every unit is through with the first when it begins with the second.
             apart = one.high <= other.low or other.high <= one.low
             assert apart or all(other.runs[unit][1] < one.runs[unit][0] for unit in one.runs if unit in other.runs)
+
+
+def test_what_the_scratchpad_holds_at_once() -> None:
+    """A word that two tenants have for a moment counts once; no machine holds more than it has."""
+    times = {Unit.LOAD: np.array([[0, 40], [30, 60], [50, 90]])}
+    lives = [(0, 8, 0, 0), (4, 12, 1, 1), (0, 6, 2, 2)]
+    tenants = [Tenant("scratchpad", "strip", "x", low, high, {Unit.LOAD: (first, last)})
+               for low, high, first, last in lives]
+    assert [peak_words(tenants[:count], times) for count in range(4)] == [0, 8, 12, 12]
+    rng = np.random.default_rng(2)
+    builder = ModelBuilder("deep")
+    x = builder.input((1, 24, 24, 4), scale=0.5)
+    for _ in range(6):
+        depth = builder.tensors[x].shape[-1]
+        weights = builder.constant(rng.integers(-127, 128, (16, 3, 3, depth)).astype(np.int8), scale=[0.01] * 16)
+        x = builder.add("CONV_2D", [x, weights, builder.bias(x, weights, [0] * 16)], scale=0.9, padding="SAME")
+    for config in (PRESETS["tiny"], PRESETS["n8"]):
+        compiled = compile_model(parse_model(builder.build(x), "deep"), config)
+        assert 0 < peak_words(memory_map(compiled), compiled.timeline) <= config.scratchpad_words
 
 
 def test_plots_show_operations_layers_and_tenants() -> None:

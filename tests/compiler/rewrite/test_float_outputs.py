@@ -123,6 +123,14 @@ def test_tables_of_all_codes(oracle: Callable[[str], Oracle], op: str) -> None:
         assert found.tobytes() == expected.tobytes()
 
 
+def test_constants(litert: Oracle) -> None:
+    """Numbers that the model multiplies by are an output of it, too."""
+    b = ModelBuilder("constants")
+    factors = floats(b, 0.5, -0.0, 3e4)
+    made = b.add("QUANTIZE", [b.add("MUL", [real(b, (2, 3)), factors])], scale=0.1)
+    hold(litert, b.build(made, factors), "n8")
+
+
 def test_in_rtl() -> None:
     b = ModelBuilder("rtl")
     x = real(b, (2, 5))
