@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from tq_hw.compiler.rewrite.rewrite import Rewrite, Subject, changed, pattern
 from tq_hw.model.errors import TqError
 from tq_hw.model.graph import Operator
+from tq_hw.model.rules.signatures import FLOAT_TOPS
 from tq_hw.sim.golden.kernels import KERNELS
 
 __all__ = ["MOVED", "MOVES", "dequantized", "moved"]
@@ -82,5 +83,16 @@ def dequantize_after_move(graph: Subject, op: Operator) -> Rewrite | None:
     return Rewrite([op], [changed(op, inputs=inputs, outputs=outputs), *back])
 
 
+@pattern(*FLOAT_TOPS)
+def dequantize_after_top(graph: Subject, op: Operator) -> Rewrite | None:
+    """The largest of what DEQUANTIZE makes are those of its codes: different codes are different numbers."""
+    before = graph.maker(op.inputs[0])
+    if before is None or before.op != "DEQUANTIZE" or graph.input(before).dtype != "int8":
+        return None
+    codes = graph.add_tensor(graph.input(before), graph.output(op).shape)
+    return Rewrite([op], [changed(op, inputs=(before.inputs[0], *op.inputs[1:]), outputs=(codes, *op.outputs[1:])),
+                          changed(before, inputs=(codes,), outputs=op.outputs[:1])])
+
+
 #: In the order in which they are tried.
-MOVED = (quantize_before_move, dequantize_after_move)
+MOVED = (quantize_before_move, dequantize_after_move, dequantize_after_top)

@@ -19,6 +19,7 @@ from tq_hw.model.rules.signatures import (
     FLOAT_REDUCTIONS,
     FLOAT_RESIZES,
     FLOAT_ROWS,
+    FLOAT_TOPS,
     KINDS,
     MIXED_KINDS,
     RANKINGS,
@@ -86,7 +87,7 @@ def _is_float(node: Node) -> bool:
 
 def _is_float_move(node: Node) -> bool:
     """Whether an operator moves, adds, multiplies, compares or ranks float32: all that it takes so then is."""
-    of_floats = (*FLOAT_MOVES, *FLOAT_REDUCTIONS, *FLOAT_RESIZES, *FLOAT_ROWS, *COMPARISONS, *RANKINGS)
+    of_floats = (*FLOAT_MOVES, *FLOAT_REDUCTIONS, *FLOAT_RESIZES, *FLOAT_ROWS, *FLOAT_TOPS, *COMPARISONS, *RANKINGS)
     return node.operator.op in of_floats and any(tensor.dtype == "float32" for tensor in node.inputs())
 
 

@@ -7,8 +7,8 @@ out), `+` one or more of a kind. Operators without a signature have no rules her
 from dataclasses import dataclass
 
 __all__ = ["ACTIVATION_KINDS", "COMPARISONS", "FLOAT_COMPUTED", "FLOAT_MOVES", "FLOAT_OPERATORS",
-           "FLOAT_REDUCTIONS", "FLOAT_RESIZES", "FLOAT_ROWS", "KINDS", "MIXED_KINDS", "RANKINGS", "SIGNATURES",
-           "Signature", "Slot"]
+           "FLOAT_REDUCTIONS", "FLOAT_RESIZES", "FLOAT_ROWS", "FLOAT_TOPS", "KINDS", "MIXED_KINDS", "RANKINGS",
+           "SIGNATURES", "Signature", "Slot"]
 
 #: Types of each kind. `q8` and `q16` are activations: one scale, one zero point; what else kinds of `MIXED_KINDS` have
 #: has neither. Where all is known, what begins with q8 or q32 is an integer of either width.
@@ -63,6 +63,9 @@ COMPARISONS = ("LESS", "LESS_EQUAL", "GREATER", "GREATER_EQUAL", "EQUAL", "NOT_E
 
 #: Operators whose output is a place among what they read, which may be float32 inside a model.
 RANKINGS = ("ARG_MAX", "ARG_MIN")
+
+#: Operators of the largest of rows, which may be of float32 that a DEQUANTIZE makes.
+FLOAT_TOPS = ("TOPK_V2",)
 
 _TABLE = {
     "q8or16 w8 bias? -> q8or16": "CONV_2D DEPTHWISE_CONV_2D FULLY_CONNECTED",

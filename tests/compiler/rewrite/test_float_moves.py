@@ -85,7 +85,16 @@ def one_in_another(b: ModelBuilder) -> tuple[int, ...]:
     return (b.add("QUANTIZE", [made], scale=0.04, zero_point=-5),)
 
 
+def largest(b: ModelBuilder) -> tuple[int, ...]:
+    """As ai-edge-quantizer leaves TOPK_V2: the caller gets numbers and places, or codes."""
+    x = b.add("RESHAPE", [image(b), number(b, [6, 32])], shape=(6, 32))
+    most, places = b.add_many("TOPK_V2", [x, number(b, 5)], 2)
+    other, _ = b.add_many("TOPK_V2", [x, number(b, 2)], 2)
+    return most, places, b.add("QUANTIZE", [other], scale=0.07, zero_point=3)
+
+
 @pytest.mark.parametrize(("build", "left"), [
+    (largest, ["RESHAPE", "TOPK_V2", "DEQUANTIZE", "TOPK_V2", "TABLE"]),
     (chosen, ["GREATER", "SELECT_V2", "TABLE", "TABLE", "SELECT"]),
     (extremes, ["REDUCE_MAX", "TABLE", "REDUCE_MIN", "DEQUANTIZE"]),
     (one_in_another, ["TABLE", "TABLE", "PADV2", "DYNAMIC_UPDATE_SLICE"]),
