@@ -8,6 +8,7 @@ from tq_hw.compiler.rewrite.island import label
 from tq_hw.compiler.rewrite.packing import Packed, Packing, Rows, plain
 from tq_hw.model.errors import UnsupportedError
 from tq_hw.model.graph import Operator, Tensor
+from tq_hw.sim.golden.arith import UINT8_CODES
 from tq_hw.sim.golden.float32 import CUTOFF, LEAST
 from tq_hw.sim.golden.packed_float import keys_of, packed
 from tq_hw.sim.golden.registry import bool_option, float_option
@@ -118,8 +119,17 @@ def _dequantized(packing: Packing, op: Operator) -> Packed:
     return replace(made, low=max(made.low, least_number(packing.graph.subgraph, source.index)))
 
 
+def _of_bool(packing: Packing, op: Operator) -> Packed:
+    """0 and 1 of what a comparison gives."""
+    source = packing.graph.input(op)
+    if source.dtype != "bool":
+        raise UnsupportedError(f"{label(source)} is {source.dtype}; a CAST to packed numbers is of bool")
+    numbers = packing.graph.add_constant(packed((UINT8_CODES != 0).astype(np.float32)))
+    return packing.add(op, "TABLE", (source.index, numbers), packing.graph.output(op), (0.0, 1.0))
+
+
 ELEMENTS: dict[str, Rows] = {
-    "DEQUANTIZE": _dequantized,
+    "DEQUANTIZE": _dequantized, "CAST": _of_bool,
     "MAXIMUM": _of_two, "MINIMUM": _of_two, **dict.fromkeys(_CLAMPS, _clamped), "NEG": _negative, "ABS": _magnitude,
     "LEAKY_RELU": _leaky, "HARD_SWISH": _hard_swish, "EXP": _power, "LOGISTIC": _logistic,
     "REDUCE_MAX": _extreme_of_rows, "REDUCE_MIN": _extreme_of_rows}

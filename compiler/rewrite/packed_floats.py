@@ -17,6 +17,8 @@ from tq_hw.compiler.rewrite.rewrite import Subject, changed
 from tq_hw.compiler.rewrite.zero_signs import ZeroSigns
 from tq_hw.model.errors import TqError, UnsupportedError
 from tq_hw.model.graph import Operator, Subgraph
+from tq_hw.model.rules.signatures import COMPARISONS, RANKINGS
+from tq_hw.sim.golden.packed_float import keys_of, packed
 
 __all__ = ["check_given", "check_packed", "packed_floats"]
 
@@ -28,7 +30,7 @@ _BY_CALLER = ("DEQUANTIZE", "CAST")
 
 
 def packed_floats(subgraph: Subgraph) -> Subgraph:
-    """Compute in packed numbers what goes from DEQUANTIZE to QUANTIZE or to the caller; what cannot be stays."""
+    """Compute in packed numbers what goes from DEQUANTIZE to QUANTIZE, the caller, a ranking or comparison."""
     graph = Subject(subgraph)
     packing, operators = Packing(graph, _ALL), list[Operator]()
     signs = ZeroSigns(packing)
@@ -41,9 +43,11 @@ def packed_floats(subgraph: Subgraph) -> Subgraph:
                 _give(packing, signs, index)
             if given:
                 left = (changed(op, outputs=[_instead(graph, index, given) for index in op.outputs]),)
-            elif _is_left(graph, op):
+            elif _is_left(graph, op, "QUANTIZE"):
                 packing.codes(op)
                 left = ()
+            elif _is_left(graph, op, *RANKINGS, *COMPARISONS):
+                left = (_by_keys(packing, op),)
             found |= left != (op,)
         except TqError:
             packing.new[:] = [each for each in packing.new if not set(given) & set(each.outputs)]
@@ -54,9 +58,21 @@ def packed_floats(subgraph: Subgraph) -> Subgraph:
     return _without_unused(replace(graph.subgraph, operators=tuple(operators)), len(subgraph.tensors))
 
 
-def _is_left(graph: Subject, op: Operator) -> bool:
-    """Whether an operator quantizes what the model computes in float32."""
-    return op.op == "QUANTIZE" and graph.input(op).dtype == "float32" and graph.maker(op.inputs[0]) is not None
+def _is_left(graph: Subject, op: Operator, *names: str) -> bool:
+    """Whether an operator of one of the names reads what the model computes in float32."""
+    return op.op in names and graph.input(op).dtype == "float32" and any(
+        graph.maker(index) is not None for index in op.inputs)
+
+
+def _by_keys(packing: Packing, op: Operator) -> Operator:
+    """Return a ranking or comparison of int32 in the order of the numbers, which are equal where the numbers are."""
+    graph, inputs = packing.graph, list(op.inputs)
+    for position in range(1 if op.op in RANKINGS else 2):
+        tensor, number = graph.input(op, position), packing.packed(op.inputs[position])
+        inputs[position] = (
+            graph.add_constant(keys_of(packed(tensor.data))) if tensor.data is not None
+            else packing.add(op, "PACKED_KEY", (number.index,), tensor, (number.low, number.high)).index)
+    return changed(op, inputs=inputs)
 
 
 def _given(graph: Subject, op: Operator) -> list[int]:
@@ -110,5 +126,9 @@ def check_given(graph: Subject, index: int) -> None:
 
 
 def check_packed(graph: Subject, op: Operator) -> None:
-    """Raise `TqError` that says why what the QUANTIZE `op` reads is not computed in packed numbers."""
-    Packing(graph, _ALL).codes(op)
+    """Raise `TqError` that says why what a QUANTIZE, ranking or comparison reads is not computed in packed numbers."""
+    packing = Packing(graph, _ALL)
+    if op.op == "QUANTIZE":
+        packing.codes(op)
+    else:
+        _by_keys(packing, op)

@@ -93,7 +93,7 @@ class Packing:
         return self._known[index]
 
     def _table(self, index: int) -> Packed | None:
-        """Return a constant, or a function of one int8 tensor, None for another tensor."""
+        """Return a constant, or a function of one tensor of int8 or bool, None for another tensor."""
         tensor = self.graph.tensors[index]
         if 0 in tensor.shape:
             raise UnsupportedError(f"{label(tensor)} is empty")
@@ -105,7 +105,7 @@ class Packing:
             found = island.values(index)
         except TqError:
             return None
-        if not island.sources or island.sources[0].dtype != "int8":
+        if not island.sources or island.sources[0].dtype not in ("int8", "bool"):
             return None
         values = np.broadcast_to(found, (256,)).astype(np.float32)
         low, high = _checked(tensor, float(values.min()), float(values.max()))
@@ -259,6 +259,8 @@ def _widened(low: float, high: float, operations: int = 1) -> tuple[float, float
 
 
 def _checked(tensor: Tensor, low: float, high: float) -> tuple[float, float]:
+    if math.isnan(low) or math.isnan(high):
+        raise UnsupportedError(f"{label(tensor)} is not a number for some codes")
     if not max(-low, high) < LIMIT:
         raise UnsupportedError(f"{label(tensor)} may be {max(-low, high):.3g}, more than packed numbers are")
     return low, high

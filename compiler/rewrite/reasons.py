@@ -64,7 +64,7 @@ def _reason(graph: Subject, op: Operator) -> str:
             if each.op == "QUANTIZE":
                 reason = _why_no_sum(graph, each) or _why_not_packed(graph, each) or _why_no_pair(graph, each)
                 return f" ({reason or error})"
-            return f" ({error})"
+            return f" ({_why_not_packed(graph, each) or error})"
     return ""
 
 
@@ -72,11 +72,11 @@ def _reason_of_all(graph: Subject, op: Operator) -> str:
     """Say why what an operator begins is not computed operator by operator, up to codes or the caller."""
     reached = set(op.outputs)
     for each in graph.subgraph.operators:
-        if each.op == "QUANTIZE" and reached & set(each.inputs):
-            reason = _why_not_packed(graph, each)
-            return f" ({reason})" if reason else ""
-        if each.op in ("CAST", *_CHECKS) and reached & set(each.inputs):
-            return (f" (operator {each.index} ({each.op}) reads what is computed operator by operator, of which codes "
+        if each.op in ("QUANTIZE", *_CHECKS) and reached & set(each.inputs):
+            if reason := _why_not_packed(graph, each):
+                return f" ({reason})"
+        elif each.op == "CAST" and graph.output(each).dtype != "float32" and reached & set(each.inputs):
+            return (f" (operator {each.index} (CAST) reads what is computed operator by operator, of which codes "
                     "alone are made: put QUANTIZE and DEQUANTIZE before it)")
         if reached & set(each.inputs):
             reached.update(index for index in each.outputs if graph.tensors[index].dtype == "float32")

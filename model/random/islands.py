@@ -74,7 +74,7 @@ def float_channels(s: Sketch, x: int) -> list[int]:
 
 
 def float_given(s: Sketch, x: int) -> list[int]:
-    """Float32 for the caller: a function of a tensor, sums and products of two, rows of SOFTMAX, means."""
+    """Float32 for the caller, or ranked or compared: a function, sums and products of two, rows of SOFTMAX, means."""
     shape = s.shape(x)
     if not shape:
         raise Unfit
@@ -88,4 +88,9 @@ def float_given(s: Sketch, x: int) -> list[int]:
         made = s.b.add(kind, [made, axes], options={"keep_dims": s.chance(0.5)})
     elif kind:
         made = s.b.add(kind, [made])
+    if s.chance(0.2) and s.shape(made):
+        return [s.b.add(s.pick("ARG_MAX", "ARG_MIN"), [made, s.indices(s.between(0, len(s.shape(made)) - 1))])]
+    if s.chance(0.2):
+        limit = s.b.constant(np.array(s.rng.normal(), np.float32))
+        return [s.b.add(s.pick("LESS", "GREATER_EQUAL", "NOT_EQUAL"), [made, limit], dtype="bool")]
     return [made]

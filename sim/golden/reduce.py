@@ -91,7 +91,8 @@ def sum_in_order(x: Array, reduced: tuple[int, ...], *, keep_dims: bool) -> Arra
     """Sums of float32 over axes: each element is added to those before it, in the order in which they lie."""
     kept = [axis for axis in range(x.ndim) if axis not in reduced]
     rows = x.transpose(*kept, *reduced).reshape((*(x.shape[axis] for axis in kept), -1))
-    sums = np.cumsum(rows, axis=-1, dtype=np.float32)[..., -1]
+    # They begin with 0: a sum of -0 alone is 0.
+    sums = np.cumsum(rows, axis=-1, dtype=np.float32)[..., -1] + np.float32(0)
     return sums.reshape([1 if axis in reduced else size for axis, size in enumerate(x.shape)]) if keep_dims else sums
 
 

@@ -7,7 +7,6 @@ from tq_hw.compiler import compile_model
 from tq_hw.compiler.rewrite.library import LIBRARY
 from tq_hw.compiler.rewrite.rewrite import rewrite
 from tq_hw.isa.config import load_config
-from tq_hw.model.errors import UnsupportedError
 from tq_hw.model.graph import Model
 from tq_hw.model.rules.signatures import COMPARISONS
 from tq_hw.model.samples.build import ModelBuilder
@@ -101,11 +100,3 @@ def test_bytes_of_one_tensor_are_a_table(litert: Oracle) -> None:
     assert hold(b.build(b.add("LESS", [x, b.add("SIN", [x])], dtype="bool")), [EVERY], litert) == ["TABLE"]
 
 
-def test_two_of_int16_that_neither_rise_nor_fall_are_refused() -> None:
-    b = ModelBuilder("square")
-    x, y = (b.add("SQUARE", [floats(b, (4,), "int16", 1e-3)]) for _ in range(2))
-    data = b.build(b.add("LESS", [x, y], dtype="bool"))
-    with pytest.raises(UnsupportedError, match=r"operator 1 \(SQUARE\): input 0, .* is float32 computed inside the "
-                       r"model \(a comparison with int16 is of numbers that rise or fall with its codes, and one "
-                       r"side's lie within the other's\)"):
-        compile_model(parse_model(data, "square"), load_config("n16"))
