@@ -7,8 +7,8 @@ from tq_hw.compiler.ir.value import TYPE_CODES, IntArray, Value, element_count
 from tq_hw.compiler.lower.legalize import Legalizer, lowers, publish
 from tq_hw.compiler.lower.reduce import grouped_value
 from tq_hw.compiler.lower.spread import spread
+from tq_hw.compiler.programs import packed_exp, packed_log
 from tq_hw.compiler.programs.packed_division import quotient_program, quotient_table, root_program, root_table
-from tq_hw.compiler.programs.packed_exp import STEPS, power_tables
 from tq_hw.compiler.programs.packed_float import (
     codes_program,
     integer_program,
@@ -27,6 +27,9 @@ __all__: list[str] = []
 
 _PACKED = TYPE_CODES["int32"]
 _INT16 = TYPE_CODES["int16"]
+#: Programs of an operator, and the tables that they look up.
+_STEPS = {"PACKED_EXP": (packed_exp.STEPS, packed_exp.power_tables),
+          "PACKED_LOG": (packed_log.STEPS, packed_log.log_tables)}
 _KEYS = {"PACKED_KEY": key_program, "PACKED_OF_KEY": number_program, "PACKED_FLOAT": float_program}
 
 
@@ -75,15 +78,16 @@ def lower_packed_int16(state: Legalizer, op: Operator) -> None:
                              types[:1], types[1], tuple(uops)))
 
 
-@lowers("PACKED_EXP")
-def lower_packed_exp(state: Legalizer, op: Operator) -> None:
+@lowers("PACKED_EXP", "PACKED_LOG")
+def lower_packed_steps(state: Legalizer, op: Operator) -> None:
     """One program after the other, with results in memory between them."""
+    steps, contents = _STEPS[op.op]
     output, made = state.subgraph.tensors[op.outputs[0]], [state.input(op, 0)]
     count = element_count(output.shape)
-    for number, (uops, sources) in enumerate(STEPS, 1):
-        value = state.output(op) if number == len(STEPS) else Value(
+    for number, (uops, sources) in enumerate(steps, 1):
+        value = state.output(op) if number == len(steps) else Value(
             f"{output.name} (step {number})", op.outputs[0], (1, 1, 1, 4 * count))
-        tables = power_tables() if any("a_table" in uop for uop in uops) else (None, None)
+        tables = contents() if any("a_table" in uop for uop in uops) else (None, None)
         state.layers.append(Flat(op.index, op.op, tuple(made[source] for source in sources), value, count,
                                  (_PACKED,) * len(sources), _PACKED, tuple(uops), tables=tables))
         made.append(value)

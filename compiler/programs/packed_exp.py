@@ -13,6 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tq_hw.compiler.programs.packed_float import fraction, rounded, sticky
+from tq_hw.compiler.programs.two_words import high, high_b, masked, rest, split
 from tq_hw.compiler.programs.words import (
     OUT,
     STREAM_A,
@@ -26,8 +27,8 @@ from tq_hw.compiler.programs.words import (
     shifted,
     to,
 )
-from tq_hw.isa.uop import Alu, Multiply, Rounding, ShiftSource
-from tq_hw.sim.golden.arith import INT32_MAX, INT32_MIN, IntArray
+from tq_hw.isa.uop import Alu, Rounding, ShiftSource
+from tq_hw.sim.golden.arith import INT32_MIN, IntArray
 from tq_hw.sim.golden.packed_float import EXPONENT, EXPONENT_BITS, FRACTION_BITS
 
 __all__ = ["STEPS", "power_tables"]
@@ -48,12 +49,6 @@ _UPWARDS = float.fromhex("0x1.e75bc4p-3")
 _TABLE_BITS = 5
 
 
-def _bits(number: float, upper: int, lower: int) -> tuple[int, int]:
-    """Return a number's bits before the last of `upper`, and those after it up to `lower`, behind the point."""
-    whole = int(math.ldexp(number, lower))
-    return whole >> lower - upper, whole & (1 << lower - upper) - 1
-
-
 def _key(x: float) -> int:
     """What `_upper_product` gives for a positive number."""
     fraction, power = math.frexp(x)
@@ -63,29 +58,10 @@ def _key(x: float) -> int:
 
 def power_tables() -> tuple[IntArray, IntArray]:
     """Return 2^(i / 32), 30 bits behind the point, and 22 bits after these, 32 times as large; by the low bits of i."""
-    parts = [_bits(float(np.exp2(index / (1 << _TABLE_BITS))), 30, 52) for index in range(1 << _TABLE_BITS)]
+    parts = [split(float(np.exp2(index / (1 << _TABLE_BITS))), 30, 52) for index in range(1 << _TABLE_BITS)]
     tables = np.zeros((2, 256), np.int64)
     tables[:, :len(parts)] = np.array(parts).T * [[1], [1 << 5]]
     return tables[0], tables[1]
-
-
-def _high(multiplier: int, right: int = 0) -> Uop:
-    """The product with a number, 31 bits and more of it less."""
-    return {"multiply": Multiply.HIGH_IMMEDIATE, "immediate": multiplier, "truncate": 1, **shifted(-right, _FLOOR)}
-
-
-def _high_b(right: int = 0) -> Uop:
-    """The same with operand b."""
-    return {"multiply": Multiply.HIGH_B, "truncate": 1, **shifted(-right, _FLOOR)}
-
-
-def _rest(register: int, right: int) -> Uop:
-    """The 31 bits that a high product leaves, of a low one in a register."""
-    return to(register, reg_a(register), immediate(INT32_MAX), shifted(-right, _FLOOR), alu=Alu.AND)
-
-
-def _masked(register: int, source: int, bits: int, left: int = 0) -> Uop:
-    return to(register, reg_a(source), immediate((1 << bits) - 1), shifted(left), alu=Alu.AND)
 
 
 def _product() -> list[Uop]:
@@ -94,8 +70,8 @@ def _product() -> list[Uop]:
         *fraction(0, 1, STREAM_A, 1), to(1, immediate_a(0), reg_b(0), alu=Alu.SUB),
         to(0, reg_a(0), reg_b(1), alu=Alu.MAX),
         to(1, reg_a(0), immediate(6), alu=Alu.SAR),
-        to(3, reg_a(0), _high(_UPPER << 1)), to(4, reg_a(0), _high(_LOWER << 1)),
-        to(5, reg_a(1), immediate(_UPPER), low()), _masked(5, 5, 24, 2), to(5, reg_a(5), reg_b(4), alu=Alu.ADD),
+        to(3, reg_a(0), high(_UPPER << 1)), to(4, reg_a(0), high(_LOWER << 1)),
+        to(5, reg_a(1), immediate(_UPPER), low()), masked(5, 5, 24, 2), to(5, reg_a(5), reg_b(4), alu=Alu.ADD),
         to(4, reg_a(5), immediate(26), alu=Alu.SAR), to(3, reg_a(3), reg_b(4), alu=Alu.ADD)]
 
 
@@ -114,19 +90,19 @@ def _upper_product() -> list[Uop]:
 def _lower_product() -> list[Uop]:
     """The product's 28 bits from 2^22 on, rounded where 53 bits end, halves to even."""
     return [
-        *_product(), to(4, reg_a(1), immediate(_LOWER), low()), _masked(4, 4, 24),
+        *_product(), to(4, reg_a(1), immediate(_LOWER), low()), masked(4, 4, 24),
         # r2: whether the product has a bit more; r6: bits that are dropped
         to(2, immediate_a(1 << 25), reg_b(3), alu=Alu.LESS_EQUAL), to(6, reg_a(2), immediate(22), alu=Alu.ADD),
-        to(7, reg_a(4), reg_b(6), alu=Alu.SAR), _masked(7, 7, 1), to(4, reg_a(4), reg_b(7), alu=Alu.ADD),
+        to(7, reg_a(4), reg_b(6), alu=Alu.SAR), masked(7, 7, 1), to(4, reg_a(4), reg_b(7), alu=Alu.ADD),
         to(7, immediate_a(1 << 21), reg_b(2), alu=Alu.SHL, zero_point=-1), to(4, reg_a(4), reg_b(7), alu=Alu.ADD),
-        to(4, reg_a(4), reg_b(6), alu=Alu.SAR), to(4, reg_a(4), reg_b(2), alu=Alu.SHL), _masked(5, 5, 26, 2),
+        to(4, reg_a(4), reg_b(6), alu=Alu.SAR), to(4, reg_a(4), reg_b(2), alu=Alu.SHL), masked(5, 5, 26, 2),
         {**reg_a(5), **reg_b(4), "alu": Alu.ADD, **OUT}]
 
 
 def _whole() -> list[Uop]:
     """r0: the shift; r1: the product's upper bits; r2: |K|; r3: what is shifted at most; r6: 1 or -1, as x is."""
     return [
-        _masked(0, 0, 6) | STREAM_A, to(1, STREAM_A, immediate(6), alu=Alu.SAR), _masked(1, 1, 25),
+        masked(0, 0, 6) | STREAM_A, to(1, STREAM_A, immediate(6), alu=Alu.SAR), masked(1, 1, 25),
         to(1, reg_a(1), immediate(_HIDDEN), alu=Alu.ADD),
         to(6, STREAM_A, immediate(31), shifted(1), alu=Alu.SAR, zero_point=1),
         to(3, reg_a(0), immediate(31), alu=Alu.MIN),
@@ -138,7 +114,7 @@ def _parted() -> list[Uop]:
     return [
         *_whole(), to(3, reg_a(2), reg_b(3), alu=Alu.SHL), to(1, reg_a(1), reg_b(3), alu=Alu.SUB),
         to(1, reg_a(1), reg_b(6), low()), to(4, reg_a(6), STREAM_B, low()), to(3, reg_a(4), immediate(28), alu=Alu.SAR),
-        to(1, reg_a(1), reg_b(3), alu=Alu.ADD), _masked(4, 4, 28)]
+        to(1, reg_a(1), reg_b(3), alu=Alu.ADD), masked(4, 4, 28)]
 
 
 def _between(register: int, number: int, *, less: bool) -> list[Uop]:
@@ -164,34 +140,34 @@ def _lower_rest() -> list[Uop]:
         *_parted(), *_between(5, 57, less=True), to(1, reg_a(1), reg_b(5), alu=Alu.SHL),
         *_between(5, 29, less=True), to(4, reg_a(4), reg_b(5), alu=Alu.SHL),
         *_between(5, 29, less=False), to(4, reg_a(4), reg_b(5), alu=Alu.SAR),
-        to(1, reg_a(1), reg_b(4), alu=Alu.ADD), _masked(1, 1, 26, _TABLE_BITS),
-        to(2, reg_a(2), reg_b(6), low()), _masked(2, 2, _TABLE_BITS),
+        to(1, reg_a(1), reg_b(4), alu=Alu.ADD), masked(1, 1, 26, _TABLE_BITS),
+        to(2, reg_a(2), reg_b(6), low()), masked(2, 2, _TABLE_BITS),
         {**reg_a(1), **reg_b(2), "alu": Alu.ADD, **OUT}]
 
 
 def _cubic() -> list[Uop]:
     """r1: the cubic less 1, with 36 bits behind the point, without what r3 carries; r3: what is 2^-57 and more."""
-    linear, square, cubic = _bits(_LINEAR, 36, 58), _bits(_SQUARE, 43, 57), round(math.ldexp(_CUBIC, 50))
+    linear, square, cubic = split(_LINEAR, 36, 58), split(_SQUARE, 43, 57), round(math.ldexp(_CUBIC, 50))
     return [
         to(0, immediate_a(0), STREAM_B, alu=Alu.ADD),
         to(0, reg_a(0), immediate(_TABLE_BITS), alu=Alu.SAR),
         # The linear part in r1 and r3.
-        to(1, STREAM_A, _high(linear[0])), to(3, STREAM_A, immediate(linear[0]), low()), _rest(3, 10),
-        to(2, STREAM_A, _high(linear[1], 1)), to(3, reg_a(3), reg_b(2), alu=Alu.ADD),
-        to(2, reg_a(0), _high(linear[0], 5)), to(3, reg_a(3), reg_b(2), alu=Alu.ADD),
+        to(1, STREAM_A, high(linear[0])), to(3, STREAM_A, immediate(linear[0]), low()), rest(3, 10),
+        to(2, STREAM_A, high(linear[1], 1)), to(3, reg_a(3), reg_b(2), alu=Alu.ADD),
+        to(2, reg_a(0), high(linear[0], 5)), to(3, reg_a(3), reg_b(2), alu=Alu.ADD),
         # r2: the square, 31 bits behind the point; r0: 15 bits after these
-        to(4, STREAM_A, reg_b(0), _high_b(10)), to(5, STREAM_A),
-        to(2, reg_a(5), reg_b(5), _high_b()), to(0, reg_a(5), reg_b(5), low()), _rest(0, 16),
+        to(4, STREAM_A, reg_b(0), high_b(10)), to(5, STREAM_A),
+        to(2, reg_a(5), reg_b(5), high_b()), to(0, reg_a(5), reg_b(5), low()), rest(0, 16),
         to(0, reg_a(0), reg_b(4), alu=Alu.ADD),
         # r5, r6: what the square is multiplied by, 43 and 57 bits behind the point
-        to(6, reg_a(5), immediate(cubic), low()), _rest(6, 24), to(5, reg_a(5), _high(cubic)),
-        _masked(7, 5, 7, 7), to(6, reg_a(6), reg_b(7), alu=Alu.ADD), to(6, reg_a(6), immediate(square[1]), alu=Alu.ADD),
+        to(6, reg_a(5), immediate(cubic), low()), rest(6, 24), to(5, reg_a(5), high(cubic)),
+        masked(7, 5, 7, 7), to(6, reg_a(6), reg_b(7), alu=Alu.ADD), to(6, reg_a(6), immediate(square[1]), alu=Alu.ADD),
         to(5, reg_a(5), immediate(7), alu=Alu.SAR), to(5, reg_a(5), immediate(square[0]), alu=Alu.ADD),
         # The product, 43 bits behind the point in r7.
-        to(7, reg_a(2), reg_b(5), _high_b()), to(4, reg_a(2), reg_b(5), low()), _rest(4, 17),
-        to(3, reg_a(3), reg_b(4), alu=Alu.ADD), to(4, reg_a(2), reg_b(6), _high_b()),
-        to(3, reg_a(3), reg_b(4), alu=Alu.ADD), to(4, reg_a(0), reg_b(5), _high_b(1)),
-        to(3, reg_a(3), reg_b(4), alu=Alu.ADD), _masked(4, 7, 7, 14), to(3, reg_a(3), reg_b(4), alu=Alu.ADD),
+        to(7, reg_a(2), reg_b(5), high_b()), to(4, reg_a(2), reg_b(5), low()), rest(4, 17),
+        to(3, reg_a(3), reg_b(4), alu=Alu.ADD), to(4, reg_a(2), reg_b(6), high_b()),
+        to(3, reg_a(3), reg_b(4), alu=Alu.ADD), to(4, reg_a(0), reg_b(5), high_b(1)),
+        to(3, reg_a(3), reg_b(4), alu=Alu.ADD), masked(4, 7, 7, 14), to(3, reg_a(3), reg_b(4), alu=Alu.ADD),
         to(7, reg_a(7), immediate(7), alu=Alu.SAR), to(1, reg_a(1), reg_b(7), alu=Alu.ADD)]
 
 
@@ -202,7 +178,7 @@ def _upper_cubic() -> list[Uop]:
 def _lower_cubic() -> list[Uop]:
     """21 bits after these, and below them the last five bits of K."""
     index = to(0, immediate_a((1 << _TABLE_BITS) - 1), STREAM_B, alu=Alu.AND)
-    return [*_cubic(), _masked(3, 3, 21, _TABLE_BITS), index, {**reg_a(3), **reg_b(0), "alu": Alu.ADD, **OUT}]
+    return [*_cubic(), masked(3, 3, 21, _TABLE_BITS), index, {**reg_a(3), **reg_b(0), "alu": Alu.ADD, **OUT}]
 
 
 def _power() -> list[Uop]:
@@ -211,16 +187,16 @@ def _power() -> list[Uop]:
         to(0, immediate_a((1 << _TABLE_BITS) - 1), STREAM_B, alu=Alu.AND),
         to(2, reg_a(0), a_table=1), to(3, reg_a(0), a_table=2),
         to(1, immediate_a(0), STREAM_B, alu=Alu.ADD), to(1, reg_a(1), immediate(_TABLE_BITS), alu=Alu.SAR),
-        to(4, STREAM_A, reg_b(2), _high_b()), to(5, STREAM_A, reg_b(2), low()), _rest(5, 9),
-        to(6, reg_a(1), reg_b(2), _high_b()), to(6, reg_a(6), immediate(1), alu=Alu.SHL),
+        to(4, STREAM_A, reg_b(2), high_b()), to(5, STREAM_A, reg_b(2), low()), rest(5, 9),
+        to(6, reg_a(1), reg_b(2), high_b()), to(6, reg_a(6), immediate(1), alu=Alu.SHL),
         to(5, reg_a(5), reg_b(6), alu=Alu.ADD),
-        to(6, reg_a(3), immediate(5), alu=Alu.SAR), to(6, STREAM_A, reg_b(6), _high_b()),
+        to(6, reg_a(3), immediate(5), alu=Alu.SAR), to(6, STREAM_A, reg_b(6), high_b()),
         to(5, reg_a(5), reg_b(6), alu=Alu.ADD), to(5, reg_a(5), reg_b(3), alu=Alu.ADD),
-        _masked(6, 2, 2, 27), to(5, reg_a(5), reg_b(6), alu=Alu.ADD),
-        _masked(6, 4, 7, 22), to(5, reg_a(5), reg_b(6), alu=Alu.ADD),
+        masked(6, 2, 2, 27), to(5, reg_a(5), reg_b(6), alu=Alu.ADD),
+        masked(6, 4, 7, 22), to(5, reg_a(5), reg_b(6), alu=Alu.ADD),
         to(2, reg_a(2), immediate(2), alu=Alu.SAR), to(4, reg_a(4), immediate(7), alu=Alu.SAR),
         to(2, reg_a(2), reg_b(4), alu=Alu.ADD), to(4, reg_a(5), immediate(29), alu=Alu.SAR),
-        to(2, reg_a(2), reg_b(4), alu=Alu.ADD), _masked(5, 5, 29), *sticky(2, 5, 4),
+        to(2, reg_a(2), reg_b(4), alu=Alu.ADD), masked(5, 5, 29), *sticky(2, 5, 4),
         {**reg_a(2), **OUT}]
 
 

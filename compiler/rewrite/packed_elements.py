@@ -1,5 +1,6 @@
 """Activations and extremes of packed numbers: sums, products and comparisons in the order of LiteRT's kernels."""
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -10,12 +11,14 @@ from tq_hw.model.errors import UnsupportedError
 from tq_hw.model.graph import Operator, Tensor
 from tq_hw.sim.golden.arith import UINT8_CODES
 from tq_hw.sim.golden.float32 import CUTOFF, LEAST
-from tq_hw.sim.golden.packed_float import keys_of, packed
+from tq_hw.sim.golden.packed_float import MOST_LOG, keys_of, packed
 from tq_hw.sim.golden.registry import bool_option, float_option
 from tq_hw.sim.golden.signs import least_number
 
-__all__ = ["ELEMENTS"]
+__all__ = ["ELEMENTS", "logarithm"]
 
+#: By what a logarithm may be off.
+_MORE = 1 + 2.0**-22
 #: Numbers between which an activation keeps them.
 _CLAMPS = {"RELU6": (0.0, 6.0), "RELU_0_TO_1": (0.0, 1.0), "RELU_N1_TO_1": (-1.0, 1.0)}
 
@@ -70,6 +73,20 @@ def _hard_swish(packing: Packing, op: Operator) -> Packed:
 
 def _power(packing: Packing, op: Operator) -> Packed:
     return packing.power(op, packing.packed(op.inputs[0]), packing.graph.output(op))
+
+
+def _logarithm(packing: Packing, op: Operator) -> Packed:
+    return logarithm(packing, op, packing.packed(op.inputs[0]), packing.graph.output(op))
+
+
+def logarithm(packing: Packing, op: Operator, part: Packed, like: Tensor) -> Packed:
+    """Add natural logarithms of numbers from 1 to 2^23."""
+    if part.low < 1 or part.high >= MOST_LOG:
+        raise UnsupportedError(f"operator {op.index} ({op.op}) is the logarithm of numbers between {part.low:.3g} and "
+                               f"{part.high:.3g}; it is computed from 1 to 2^23")
+    # A rounding more, as the library's error is a bit more than half of the last bit.
+    return packing.add(op, "PACKED_LOG", (part.index,), like, (math.log(part.low) / _MORE,
+                                                                   math.log(part.high) * _MORE))
 
 
 def _chosen(packing: Packing, op: Operator, where: tuple[str, Packed, float], one: Packed, other: Packed) -> Packed:
@@ -131,5 +148,5 @@ def _of_bool(packing: Packing, op: Operator) -> Packed:
 ELEMENTS: dict[str, Rows] = {
     "DEQUANTIZE": _dequantized, "CAST": _of_bool,
     "MAXIMUM": _of_two, "MINIMUM": _of_two, **dict.fromkeys(_CLAMPS, _clamped), "NEG": _negative, "ABS": _magnitude,
-    "LEAKY_RELU": _leaky, "HARD_SWISH": _hard_swish, "EXP": _power, "LOGISTIC": _logistic,
+    "LEAKY_RELU": _leaky, "HARD_SWISH": _hard_swish, "EXP": _power, "LOG": _logarithm, "LOGISTIC": _logistic,
     "REDUCE_MAX": _extreme_of_rows, "REDUCE_MIN": _extreme_of_rows}

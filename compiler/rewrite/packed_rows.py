@@ -1,10 +1,11 @@
-"""SOFTMAX and BATCH_MATMUL of packed numbers, as attention in float32 has them."""
+"""SOFTMAX, LOG_SOFTMAX and BATCH_MATMUL of packed numbers, as attention in float32 has them."""
 
 import math
 from dataclasses import replace
 
 import numpy as np
 
+from tq_hw.compiler.rewrite.packed_elements import logarithm
 from tq_hw.compiler.rewrite.packing import Packed, Packing, Rows, plain
 from tq_hw.model.errors import UnsupportedError
 from tq_hw.model.graph import Operator, Tensor
@@ -16,22 +17,44 @@ __all__ = ["ROWS"]
 _MOST_PRODUCTS = 1 << 22
 
 
+def _below_largest(packing: Packing, op: Operator) -> Packed:
+    """What elements are less than the largest of their row."""
+    tensor = packing.graph.input(op)
+    part, axis = packing.packed(tensor.index), np.array([len(tensor.shape) - 1], np.int32)
+    largest = packing.extreme(op, part, axis, tensor, _row(tensor), "REDUCE_MAX", keep_dims=True)
+    return replace(packing.binary(plain(op), "SUB", part, largest, tensor), high=0.0)
+
+
+def _row(tensor: Tensor) -> Tensor:
+    return Tensor(0, tensor.name, "float32", (*tensor.shape[:-1], 1))
+
+
+def _powers(packing: Packing, op: Operator, less: Packed) -> tuple[Packed, Packed]:
+    """Return exponentials, and their sums along rows, in order; the largest element adds 1."""
+    tensor = packing.graph.input(op)
+    powers, axis = packing.power(op, less, tensor), np.array([len(tensor.shape) - 1], np.int32)
+    total = packing.summed(op, powers, tensor.shape[-1], axis, _row(tensor), keep_dims=True)
+    return powers, replace(total, low=1.0)
+
+
 def _softmax(packing: Packing, op: Operator) -> Packed:
     """What is taken off the largest of a row, exponentials of that, their sum in order, quotients."""
-    graph, tensor, beta = packing.graph, packing.graph.input(op), np.float32(float_option(op, "beta"))
+    beta, less = np.float32(float_option(op, "beta")), _below_largest(packing, op)
     if beta <= 0:
         raise UnsupportedError(f"operator {op.index} (SOFTMAX) has beta {beta}, which must be positive")
-    count = tensor.shape[-1]
-    row = Tensor(0, tensor.name, "float32", (*tensor.shape[:-1], 1))
-    part, axis = packing.packed(tensor.index), np.array([len(tensor.shape) - 1], np.int32)
-    largest = packing.extreme(op, part, axis, tensor, row, "REDUCE_MAX", keep_dims=True)
-    less = packing.binary(plain(op), "SUB", part, largest, tensor)
     if beta != 1:
-        less = packing.binary(plain(op), "MUL", less, packing.number(float(beta)), tensor)
-    powers = packing.power(op, replace(less, high=0.0), tensor)
-    # The largest element adds 1.
-    total = replace(packing.summed(op, powers, count, axis, row, keep_dims=True), low=1.0)
-    return packing.binary(plain(op), "DIV", powers, total, graph.output(op))
+        less = packing.binary(plain(op), "MUL", less, packing.number(float(beta)), packing.graph.input(op))
+        less = replace(less, high=0.0)
+    powers, total = _powers(packing, op, less)
+    return packing.binary(plain(op), "DIV", powers, total, packing.graph.output(op))
+
+
+def _log_softmax(packing: Packing, op: Operator) -> Packed:
+    """The same but for the quotients: less the logarithm of the sum."""
+    less = _below_largest(packing, op)
+    _, total = _powers(packing, op, less)
+    logs = logarithm(packing, op, total, _row(packing.graph.input(op)))
+    return packing.binary(plain(op), "SUB", less, logs, packing.graph.output(op))
 
 
 def _product(packing: Packing, op: Operator) -> Packed:
@@ -62,4 +85,4 @@ def _product(packing: Packing, op: Operator) -> Packed:
                           output, keep_dims=False)
 
 
-ROWS: dict[str, Rows] = {"SOFTMAX": _softmax, "BATCH_MATMUL": _product}
+ROWS: dict[str, Rows] = {"SOFTMAX": _softmax, "LOG_SOFTMAX": _log_softmax, "BATCH_MATMUL": _product}

@@ -21,8 +21,8 @@ __all__ = ["ZeroSigns"]
 
 #: The smallest float32 number that is not 0.
 _SMALLEST = 2.0**-149
-#: Operators whose result is never -0: sums begin with 0, powers and squares are not negative.
-_NEVER = ("DEQUANTIZE", "CAST", "SUM", "BATCH_MATMUL", "RSQRT", "EXP", "LOGISTIC", "SOFTMAX", "ABS", "SQUARE",
+#: Operators whose result is never -0: sums begin with 0, powers, squares and logarithms from 1 on are not negative.
+_NEVER = ("DEQUANTIZE", "CAST", "SUM", "BATCH_MATMUL", "RSQRT", "EXP", "LOG", "LOGISTIC", "SOFTMAX", "ABS", "SQUARE",
           "SQUARED_DIFFERENCE")
 #: Operators that give a number that they read, or one that is not 0; or 0 where a number was negative.
 _CHOICES = ("RELU", "RELU6", "RELU_0_TO_1", "RELU_N1_TO_1", "MAXIMUM", "MINIMUM", "REDUCE_MAX", "REDUCE_MIN", "SQRT")
@@ -62,7 +62,7 @@ class ZeroSigns:
         if maker.op in _CHOICES:
             return any(self.may_be_negative(each) for each in maker.inputs if self._is_float(each))
         rule = {"ADD": self._of_sum, "SUB": self._of_difference, "MUL": self._of_product, "DIV": self._of_quotient,
-                "MEAN": self._of_mean, "LEAKY_RELU": self._of_part}.get(maker.op)
+                "MEAN": self._of_mean, "LEAKY_RELU": self._of_part, "LOG_SOFTMAX": self._of_difference}.get(maker.op)
         return rule is None or rule(maker)
 
     def _is_float(self, index: int) -> bool:

@@ -82,7 +82,7 @@ def float_given(s: Sketch, x: int) -> list[int]:
     if s.chance(0.5):
         other = s.b.add("DEQUANTIZE", [s.pick(*(y for y in s.live if s.shape(y) == shape))])
         made = s.b.add(s.pick("ADD", "ADD", "SUB", "MUL", "MAXIMUM"), [made, other])
-    kind = s.pick("", "", "LOGISTIC", "SOFTMAX", "MEAN", "RELU", "ABS")
+    kind = s.pick("", "", "LOGISTIC", "SOFTMAX", "LOG_SOFTMAX", "MEAN", "RELU", "ABS")
     if kind == "MEAN":
         axes = s.indices([axis for axis in range(len(shape)) if s.chance(0.5)] or [len(shape) - 1])
         made = s.b.add(kind, [made, axes], options={"keep_dims": s.chance(0.5)})

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from tq_hw.sim.golden.libm import Float32
 
-__all__ = ["cosf", "logf", "powf", "sinf"]
+__all__ = ["LN2", "LOG_PARTS", "LOG_POLYNOMIAL", "cosf", "logf", "powf", "sinf"]
 
 Float64 = npt.NDArray[np.float64]
 
@@ -36,9 +36,11 @@ _LOG2 = _doubles(
     "-0x1.01d9bf3f2b631p-2", "-0x1.97c1d1b3b7afp-3", "-0x1.2f9e393af3c9fp-3", "-0x1.960cbbf788d5cp-4",
     "-0x1.a6f9db6475fcep-5", "0x0p+0", "0x1.338ca9f24f53dp-4", "0x1.476a9543891bap-3",
     "0x1.e840b4ac4e4d2p-3", "0x1.40645f0c6651cp-2", "0x1.88e9c2c1b9ff8p-2", "0x1.ce0a44eb17bccp-2")
-_LN2 = float.fromhex("0x1.62e42fefa39efp-1")
+#: 1 / c and log(c).
+LOG_PARTS = _INVERSE, _LOG
+LN2 = float.fromhex("0x1.62e42fefa39efp-1")
 #: Polynomials, by falling powers for the logarithms and 2^x, by rising odd and even ones for sine and cosine.
-_OF_LOG = _doubles("-0x1.00ea348b88334p-2", "0x1.5575b0be00b6ap-2", "-0x1.ffffef20a4123p-2")
+LOG_POLYNOMIAL = _doubles("-0x1.00ea348b88334p-2", "0x1.5575b0be00b6ap-2", "-0x1.ffffef20a4123p-2")
 _OF_LOG2 = _doubles("0x1.27616c9496e0bp-2", "-0x1.71969a075c67ap-2", "0x1.ec70a6ca7baddp-2", "-0x1.7154748bef6c8p-1",
                     "0x1.71547652ab82bp+0")
 _OF_POWER = _doubles("0x1.c6af84b912394p-5", "0x1.ebfce50fac4f3p-3", "0x1.62e42ff0c52d6p-1")
@@ -76,8 +78,8 @@ def logf(x: Float32) -> Float32:
     """Natural logarithm of float32 arrays: -infinity at 0, NaN below."""
     usual = np.isfinite(x) & (x > 0)
     r, part, k = _parted(np.where(usual, x, np.float32(1)))
-    a, b, c = _OF_LOG
-    made = (a * (r * r) + (b * r + c)) * (r * r) + (_LOG[part] + k * _LN2 + r)
+    a, b, c = LOG_POLYNOMIAL
+    made = (a * (r * r) + (b * r + c)) * (r * r) + (_LOG[part] + k * LN2 + r)
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(usual, made, np.log(np.where(usual, np.float32(1), x))).astype(np.float32)
 

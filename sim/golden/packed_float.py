@@ -12,11 +12,13 @@ import numpy as np
 from tq_hw.model.graph import Operator, Subgraph
 from tq_hw.sim.golden.arith import IntArray, round_half_away
 from tq_hw.sim.golden.libm import Float32, expf
+from tq_hw.sim.golden.libm_double import logf
 from tq_hw.sim.golden.quantize import quantized
 from tq_hw.sim.golden.reduce import axes, sum_in_order
 from tq_hw.sim.golden.registry import Array, Inputs, bool_option, kernel, output_tensor, require, value
 
-__all__ = ["EXPONENT", "EXPONENT_BITS", "FRACTION_BITS", "LIMIT", "MOST_POWER", "keys_of", "packed", "unpacked"]
+__all__ = ["EXPONENT", "EXPONENT_BITS", "FRACTION_BITS", "LIMIT", "MOST_LOG", "MOST_POWER",
+           "keys_of", "packed", "unpacked"]
 
 EXPONENT_BITS, FRACTION_BITS = 8, 24
 #: Two less than the exponent of the last bit of the smallest float32 number.
@@ -25,6 +27,8 @@ EXPONENT = -174
 LIMIT = 2.0**104
 #: e^x is taken of numbers up to this; it is less than `LIMIT`.
 MOST_POWER = 72
+#: Logarithms are of numbers from 1 on that are less than this.
+MOST_LOG = 2.0**23
 
 
 def packed(values: Float32) -> IntArray:
@@ -102,6 +106,14 @@ def packed_exp(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
     x = _numbers(inputs, 0)
     require(bool((x <= MOST_POWER).all()), f"its numbers must be at most {MOST_POWER}")
     return [packed(expf(x))]
+
+
+@kernel("PACKED_LOG")
+def packed_log(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
+    """Natural logarithm of packed numbers from 1 to 2^23. Raises `ModelError` for others."""
+    x = _numbers(inputs, 0)
+    require(bool(((x >= 1) & (x < MOST_LOG)).all()), "its numbers must be from 1 to 2^23")
+    return [packed(logf(x))]
 
 
 @kernel("PACKED_SQRT", "PACKED_RSQRT")

@@ -29,6 +29,7 @@ from tq_hw.sim.golden.fixedpoint import (
     one_over_one_plus_x,
 )
 from tq_hw.sim.golden.libm import Float32, expf
+from tq_hw.sim.golden.libm_double import logf
 from tq_hw.sim.golden.reduce import sum_in_order
 from tq_hw.sim.golden.registry import (
     Array,
@@ -141,6 +142,12 @@ def _real_softmax(x: Float32, beta: float) -> Float32:
     return np.asarray(powers / sum_in_order(powers, (x.ndim - 1,), keep_dims=True), np.float32)
 
 
+def _real_log_softmax(x: Float32) -> Float32:
+    """The same of `reference/log_softmax.h`: what is less than the largest, less the logarithm of the sum."""
+    less = x - x.max(axis=-1, keepdims=True)
+    return np.asarray(less - logf(sum_in_order(expf(less), (x.ndim - 1,), keep_dims=True)), np.float32)
+
+
 @kernel("SOFTMAX")
 def softmax(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
     """Softmax of int8 to int8 or int16 with a fixed-point exponential and reciprocal; of int16 with two tables.
@@ -163,7 +170,9 @@ def softmax(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
 
 @kernel("LOG_SOFTMAX")
 def log_softmax(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
-    """Int8 logarithm of softmax with a fixed-point exponential and logarithm."""
+    """Int8 logarithm of softmax with a fixed-point exponential and logarithm; of float32 of real numbers."""
+    if value(inputs, 0).dtype == np.float32:
+        return [_real_log_softmax(value(inputs, 0))]
     p = params(op, subgraph)
     x = value(inputs, 0).astype(np.int64)
     diff = x - x.max(axis=-1, keepdims=True)

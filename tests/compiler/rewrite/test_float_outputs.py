@@ -31,6 +31,11 @@ def softmax(b: ModelBuilder) -> list[int]:
     return [b.add("SOFTMAX", [real(b, (3, 10))], options={"beta": 1.0})]
 
 
+def log_softmax(b: ModelBuilder) -> list[int]:
+    """As PyTorch's classifiers of a negative log likelihood end; of one class it is 0, and not -0."""
+    return [b.add("LOG_SOFTMAX", [real(b, (3, classes))]) for classes in (10, 1)]
+
+
 def attention(b: ModelBuilder) -> list[int]:
     x = real(b, (1, 4, 6))
     scores = b.add("BATCH_MATMUL", [x, real(b, (1, 6, 4), 0.02)], shape=(1, 4, 4))
@@ -79,7 +84,7 @@ def halves(b: ModelBuilder) -> list[int]:
     return [made[0], b.add("QUANTIZE", [b.add("MUL", [made[1], made[1]])], scale=0.3)]
 
 
-BUILDERS = (softmax, attention, normalized, embedding, pooled, shared, of_int16, halves)
+BUILDERS = (softmax, log_softmax, attention, normalized, embedding, pooled, shared, of_int16, halves)
 
 
 def ranked(b: ModelBuilder) -> list[int]:
@@ -166,7 +171,7 @@ def test_constants(litert: Oracle) -> None:
 def test_in_rtl() -> None:
     b = ModelBuilder("rtl")
     x = real(b, (2, 5))
-    model = parse_model(b.build(b.add("LOGISTIC", [x]), b.add("SOFTMAX", [x], options={"beta": 1.0})), "rtl")
+    model = parse_model(b.build(*(b.add(op, [x]) for op in ("LOGISTIC", "SOFTMAX", "LOG_SOFTMAX"))), "rtl")
     program = compile_model(model, load_config("n8")).program
     inputs = corners(model, 0)
     for found, expected in zip(simulate(program, inputs).outputs, run(model, inputs).outputs, strict=True):

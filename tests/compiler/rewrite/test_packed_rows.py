@@ -74,7 +74,17 @@ def matrix(b: ModelBuilder) -> int:
     return codes(b, b.add("BATCH_MATMUL", [sums(b, (4, 6)), sums(b, (3, 6))], adj_y=True), 0.5, 3)
 
 
-BUILDERS = (rows, falling, of_sums, attention, multi_head, turned, one_for_all, matrix)
+def logarithms(b: ModelBuilder) -> int:
+    """LOG_SOFTMAX, the logarithm of a sum of powers, and softplus."""
+    x = sums(b, (4, 9))
+    powers = b.add("EXP", [b.add("ABS", [x])])
+    total = b.add("SUM", [powers, b.constant(np.array([1], np.int32))], shape=(4, 1), options={"keep_dims": True})
+    soft = b.add("LOG", [b.add("ADD", [powers, b.constant(np.array(1, np.float32))])])
+    ends = [b.add("LOG_SOFTMAX", [x]), b.add("LOG", [total]), soft]
+    return codes(b, b.add("CONCATENATION", ends, shape=(4, 19), options={"axis": 1}), 0.11, 31)
+
+
+BUILDERS = (rows, falling, of_sums, attention, multi_head, turned, one_for_all, matrix, logarithms)
 
 
 @pytest.mark.parametrize("builder", BUILDERS, ids=lambda each: each.__name__)
@@ -134,7 +144,9 @@ def test_softmax_of_real_numbers(litert: Oracle, beta: float) -> None:
      "operator 1 (SOFTMAX) has beta -1.0, which must be positive"),
     (lambda b: b.add("BATCH_MATMUL", [real(b, (1, 200, 200)), real(b, (1, 200, 200))]),
      "operator 2 (BATCH_MATMUL) has 8000000 products, of float32 at most 4194304 are computed"),
-], ids=["infinite", "beta", "large"])
+    (lambda b: b.add("LOG", [b.add("ABS", [sums(b, (2, 3))])]),
+     "operator 4 (LOG) is the logarithm of numbers between 0 and 9.6; it is computed from 1 to 2^23"),
+], ids=["infinite", "beta", "large", "logarithm"])
 def test_what_is_refused(build: Build, reason: str) -> None:
     b = ModelBuilder("not")
     main = parse_model(b.build(codes(b, build(b))), "not").main
