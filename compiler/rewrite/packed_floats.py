@@ -23,8 +23,6 @@ from tq_hw.sim.golden.packed_float import keys_of, packed
 __all__ = ["check_given", "check_packed", "packed_floats"]
 
 _ALL = ROWS | ELEMENTS
-
-
 #: Operators whose float32 results the caller makes of integers.
 _BY_CALLER = ("DEQUANTIZE", "CAST")
 
