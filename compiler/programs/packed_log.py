@@ -2,8 +2,7 @@
 
 x is 2^k z, and z times 1 / c, of a table, is 1 + r, so that the logarithm is k ln 2 + log c + r + r^2 times a
 polynomial. What double holds lies in two words here, exact to 2^-56, or to 2^-51 where k is not 0. A result could
-differ where both lie on either side of the middle between two float32 numbers. Each x was tried once: there is one
-such, which is told by its bits.
+differ where both lie on either side of the middle between two float32 numbers. Each x was tried once, and none does.
 `tests/compiler/programs/test_packed_log.py` tries some of every exponent.
 """
 
@@ -40,8 +39,6 @@ _FIRST, _PART_BITS = 0x330000, 19
 _LOGS = 32
 #: Half of the last bit of a logarithm in the tables.
 _HALF = 2.0**-53
-#: The number whose logarithm is rounded upwards.
-_UPWARDS = float.fromhex("0x1.d58496p+6")
 #: Factors of r^2, r^3 and r^4, the first and the last one negative.
 _SQUARE, _CUBIC, _FOURTH = (abs(number) for number in LOG_POLYNOMIAL[::-1])
 
