@@ -137,15 +137,15 @@ def test_a_model_of_the_host_alone(tq: Tq, tmp_path: Path) -> None:
 
 FLOAT = ("input 0, tensor 4 't4', has type float32, expected int8; quantize the whole model to int8, or leave the "
          "operator to LiteRT on the host by --partition\n")
-REFUSED = (f"middle.tflite: subgraph 0, operator 2 LOG_SOFTMAX: {FLOAT}"
+REFUSED = (f"middle.tflite: subgraph 0, operator 2 L2_NORMALIZATION: {FLOAT}"
            "1 of 7 operators are not taken; `tq-hw ops` lists those that are:\n"
-           f"  LOG_SOFTMAX (operator 2): {FLOAT}"
+           f"  L2_NORMALIZATION (operator 2): {FLOAT}"
            "with --partition 11,880 of 11,880 MACs (100.0%) would be on the accelerator, the rest in LiteRT\n")
 
 
 @pytest.mark.parametrize("command", [("compile",), ("sim", "--engine", "executor"), ("report", "-o", "r.html")])
 def test_a_refusal_says_what_a_partition_gives(tq: Tq, tmp_path: Path, command: tuple[str, ...]) -> None:
-    (tmp_path / "middle.tflite").write_bytes(write_model(float_middle("LOG_SOFTMAX")))
+    (tmp_path / "middle.tflite").write_bytes(write_model(float_middle("L2_NORMALIZATION")))
     name, *options = command
     result = tq(name, "middle.tflite", *options)
     assert (result.code, result.err) == (2, f"tq-hw: {REFUSED}")
