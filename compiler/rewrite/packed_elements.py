@@ -12,7 +12,7 @@ from tq_hw.model.graph import Operator, Tensor
 from tq_hw.sim.golden.arith import UINT8_CODES
 from tq_hw.sim.golden.float32 import CUTOFF, LEAST
 from tq_hw.sim.golden.packed_float import MOST_LOG, keys_of, packed
-from tq_hw.sim.golden.registry import bool_option, float_option
+from tq_hw.sim.golden.registry import bool_option, float_option, str_option
 from tq_hw.sim.golden.signs import least_number
 
 __all__ = ["ELEMENTS", "logarithm"]
@@ -37,6 +37,20 @@ def _between(packing: Packing, op: Operator, part: Packed, low: float, high: flo
 def _of_two(packing: Packing, op: Operator) -> Packed:
     one, other = (packing.packed(index) for index in op.inputs)
     return _extreme(packing, op, one, other, least=op.op == "MINIMUM")
+
+
+def _fused(packing: Packing, op: Operator) -> Packed:
+    """ADD, SUB, MUL and DIV, and what is fused into them."""
+    name = str_option(op, "fused_activation_function") if "fused_activation_function" in op.options else "NONE"
+    if name == "NONE" or (name == "RELU" and op.op != "DIV"):
+        return packing.of_two(op)
+    if name not in ("RELU", *_CLAMPS):
+        raise UnsupportedError(f"operator {op.index} ({op.op}) has {name}; packed numbers have RELU, "
+                               f"{', '.join(_CLAMPS)}")
+    made = packing.of_two(plain(op))
+    if name == "RELU":
+        return _extreme(packing, op, made, packing.number(0), least=False)
+    return _between(packing, op, made, *_CLAMPS[name])
 
 
 def _clamped(packing: Packing, op: Operator) -> Packed:
@@ -146,7 +160,7 @@ def _of_bool(packing: Packing, op: Operator) -> Packed:
 
 
 ELEMENTS: dict[str, Rows] = {
-    "DEQUANTIZE": _dequantized, "CAST": _of_bool,
+    "DEQUANTIZE": _dequantized, "CAST": _of_bool, **dict.fromkeys(("ADD", "SUB", "MUL", "DIV"), _fused),
     "MAXIMUM": _of_two, "MINIMUM": _of_two, **dict.fromkeys(_CLAMPS, _clamped), "NEG": _negative, "ABS": _magnitude,
     "LEAKY_RELU": _leaky, "HARD_SWISH": _hard_swish, "EXP": _power, "LOG": _logarithm, "LOGISTIC": _logistic,
     "REDUCE_MAX": _extreme_of_rows, "REDUCE_MIN": _extreme_of_rows}

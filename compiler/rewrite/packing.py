@@ -20,7 +20,7 @@ from tq_hw.model.graph import Operator, OptionValue, Tensor
 from tq_hw.model.rules.signatures import FLOAT_REDUCTIONS
 from tq_hw.sim.golden.packed_float import EXPONENT, LIMIT, MOST_POWER, packed
 from tq_hw.sim.golden.reduce import axes
-from tq_hw.sim.golden.registry import Array, bool_option, str_option
+from tq_hw.sim.golden.registry import Array, bool_option
 
 __all__ = ["Packed", "Packing", "Rows", "plain"]
 
@@ -129,8 +129,6 @@ class Packing:
             if maker.op == "SQUARED_DIFFERENCE":
                 one = self.binary(maker, "SUB", one, self.packed(maker.inputs[1]), tensor)
             return self.binary(maker, "MUL", one, one, tensor)
-        if maker.op in _BINARY:
-            return self._of_two(maker, tensor)
         if maker.op in FLOAT_REDUCTIONS:
             return self._reduced(maker, tensor)
         if maker.op in ("RSQRT", "SQRT"):
@@ -147,25 +145,21 @@ class Packing:
         self.new.append(Operator(op.index, name, tuple(inputs), (made,), options or {}))
         return Packed(made, low, high)
 
-    def _of_two(self, op: Operator, tensor: Tensor) -> Packed:
-        """Numbers of ADD, SUB, MUL and DIV; a part of a vector is at most its length."""
+    def of_two(self, op: Operator) -> Packed:
+        """Add numbers of ADD, SUB, MUL and DIV; a part of a vector is at most its length."""
         one, other = self.packed(op.inputs[0]), self.packed(op.inputs[1])
-        made, most = self.binary(op, op.op, one, other, tensor), share_of_length(self.graph, op)
+        made, most = self.binary(op, op.op, one, other, self.graph.output(op)), share_of_length(self.graph, op)
         is_long = other.low >= LEAST_LENGTH if op.op == "DIV" else max(one.high, other.high) <= 1 / LEAST_LENGTH
         if most is None or not is_long:
             return made
         return replace(made, low=max(made.low, -most), high=min(made.high, most))
 
     def binary(self, op: Operator, name: str, one: Packed, other: Packed, like: Tensor) -> Packed:
-        """Add an operation of two numbers each."""
-        fused = str_option(op, "fused_activation_function") if "fused_activation_function" in op.options else "NONE"
-        if fused not in ("NONE", "RELU"):
-            raise UnsupportedError(f"operator {op.index} ({op.op}) has {fused}; packed numbers have RELU")
+        """Add an operation of two numbers each, with RELU after it but for DIV."""
+        relu = op.options.get("fused_activation_function") == "RELU"
         if name == "DIV" and other.low <= 0:
             raise UnsupportedError(f"operator {op.index} (DIV) divides by {label(self.graph.input(op, 1))}, which may "
                                    "be 0 or negative")
-        if name == "DIV" and fused != "NONE":
-            raise UnsupportedError(f"operator {op.index} (DIV) has {fused}; packed numbers have none after DIV")
         ends = {"ADD": (one.low + other.low, one.high + other.high),
                 "SUB": (one.low - other.high, one.high - other.low)}.get(name) or [
                     left / right if name == "DIV" else left * right
@@ -173,9 +167,9 @@ class Packing:
         bounds = _widened(min(ends), max(ends))
         if name == "MUL" and one is other:
             bounds = 0.0 if one.low <= 0 <= one.high else bounds[0], bounds[1]
-        if fused == "RELU":
+        if relu:
             bounds = max(bounds[0], 0.0), max(bounds[1], 0.0)
-        return self.add(op, _BINARY[name], (one.index, other.index), like, bounds, {"relu": fused == "RELU"})
+        return self.add(op, _BINARY[name], (one.index, other.index), like, bounds, {"relu": relu})
 
     def _reduced(self, op: Operator, tensor: Tensor) -> Packed:
         source, along = self.graph.input(op), self.graph.constant(op, 1)

@@ -81,7 +81,8 @@ def float_given(s: Sketch, x: int) -> list[int]:
     made = _function(s, x)
     if s.chance(0.5):
         other = s.b.add("DEQUANTIZE", [s.pick(*(y for y in s.live if s.shape(y) == shape))])
-        made = s.b.add(s.pick("ADD", "ADD", "SUB", "MUL", "MAXIMUM"), [made, other])
+        op, fused = s.pick("ADD", "ADD", "SUB", "MUL", "MAXIMUM"), s.pick("NONE", "NONE", "RELU", "RELU6")
+        made = s.b.add(op, [made, other], options={} if op == "MAXIMUM" else {"fused_activation_function": fused})
     kind = s.pick("", "", "LOGISTIC", "SOFTMAX", "LOG_SOFTMAX", "MEAN", "RELU", "ABS")
     if kind == "MEAN":
         axes = s.indices([axis for axis in range(len(shape)) if s.chance(0.5)] or [len(shape) - 1])

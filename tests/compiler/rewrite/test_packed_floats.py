@@ -110,12 +110,15 @@ def activations(b: ModelBuilder) -> int:
     ends = [b.add("LEAKY_RELU", [x], options={"alpha": 0.2}), b.add("HARD_SWISH", [x]),
             b.add("MAXIMUM", [x, floats(b, -0.7)]), b.add("MINIMUM", [x, b.add("NEG", [b.add("ABS", [x])])]),
             b.add("RELU6", [x]), b.add("RELU_N1_TO_1", [x])]
+    ends += [b.add(op, [x, y], options={"fused_activation_function": fused}) for op, y, fused in (
+        ("ADD", x, "RELU6"), ("SUB", floats(b, 0.4), "RELU_N1_TO_1"), ("MUL", x, "RELU6"),
+        ("DIV", floats(b, 0.3), "RELU"))]
     ends += [b.add("LOGISTIC", [x]), b.add("MUL", [b.add("LOGISTIC", [b.add("MUL", [x, floats(b, 9)])]), x]),
              b.add("EXP", [b.add("MINIMUM", [x, floats(b, 1.5)])])]
     for name in ("REDUCE_MAX", "REDUCE_MIN"):
         row = b.add(name, [x, number(b, [1])], shape=(5, 1), options={"keep_dims": True})
         ends.append(b.add("SUB", [x, row]))
-    return codes(b, b.add("CONCATENATION", ends, shape=(5, 660), options={"axis": 1}), 0.047)
+    return codes(b, b.add("CONCATENATION", ends, shape=(5, 900), options={"axis": 1}), 0.047)
 
 
 def int16(b: ModelBuilder, shape: tuple[int, ...], scale: float) -> int:
@@ -227,18 +230,16 @@ def test_in_rtl() -> None:
     (lambda b, x: b.add("RSQRT", [b.add("MUL", [x, x])]), "tensor 5 ('t5') may be 0 or negative"),
     (lambda b, x: b.add("SQRT", [x]), "tensor 4 ('t4') may be negative"),
     (lambda b, x: b.add("DIV", [x, x]), "operator 3 (DIV) divides by tensor 4 ('t4'), which may be 0 or negative"),
-    (lambda b, x: b.add("DIV", [x, floats(b, 3)], options={"fused_activation_function": "RELU"}),
-     "operator 3 (DIV) has RELU; packed numbers have none after DIV"),
     (lambda b, x: b.add("LEAKY_RELU", [x], options={"alpha": 1.5}),
      "operator 3 (LEAKY_RELU) of float32 has alpha 1.5, which must be from 0 to 1"),
     (lambda b, x: b.add("EXP", [b.add("MUL", [x, floats(b, 9)])]),
      "operator 4 (EXP) is e^x of what may be 99.5, more than 72"),
     (lambda b, x: b.add("TANH", [x]), "operator 3 (TANH) of float32 is not computed"),
-    (lambda b, x: b.add("ADD", [x, x], options={"fused_activation_function": "RELU6"}),
-     "operator 3 (ADD) has RELU6; packed numbers have RELU"),
+    (lambda b, x: b.add("ADD", [x, x], options={"fused_activation_function": "TANH"}),
+     "operator 3 (ADD) has TANH; packed numbers have RELU, RELU6, RELU_0_TO_1, RELU_N1_TO_1"),
     (lambda b, x: b.add("MUL", [x, floats(b, 1e30)]), "tensor 6 ('t6') may be 2^31 times the scale of tensor 7 ('t7')"),
     (lambda b, x: b.add("MUL", [x, floats(b, 1e31)]), "tensor 6 ('t6') may be 1.11e+32, more than packed numbers are"),
-], ids=["rsqrt of 0", "sqrt", "quotient", "relu", "leaky", "power", "tanh", "relu6", "code", "large"])
+], ids=["rsqrt of 0", "sqrt", "quotient", "leaky", "power", "tanh", "fused", "code", "large"])
 def test_what_is_not_packed(end: Callable[[ModelBuilder, int], int], reason: str) -> None:
     b = ModelBuilder("not")
     x = b.add("ADD", [real(b, (2, 3)), real(b, (2, 3), 0.05)])
