@@ -17,7 +17,13 @@ from tq_hw.compiler.programs.packed_float import (
     round_program,
     sum_program,
 )
-from tq_hw.compiler.programs.packed_order import extreme_program, float_program, key_program, number_program
+from tq_hw.compiler.programs.packed_order import (
+    extreme_program,
+    float_program,
+    key_program,
+    number_program,
+    sign_program,
+)
 from tq_hw.compiler.programs.words import Uop, rescale
 from tq_hw.model.graph import Operator
 from tq_hw.sim.golden.reduce import axes
@@ -30,13 +36,15 @@ _INT16 = TYPE_CODES["int16"]
 #: Programs of an operator, and the tables that they look up.
 _STEPS = {"PACKED_EXP": (packed_exp.STEPS, packed_exp.power_tables),
           "PACKED_LOG": (packed_log.STEPS, packed_log.log_tables)}
-_KEYS = {"PACKED_KEY": key_program, "PACKED_OF_KEY": number_program, "PACKED_FLOAT": float_program}
+_KEYS = {"PACKED_KEY": key_program, "PACKED_OF_KEY": number_program}
 
 
 def _program(op: Operator) -> tuple[list[Uop], IntArray | None]:
     """Return micro-operations and table of an operator of two inputs."""
     if op.op in ("PACKED_MAX", "PACKED_MIN"):
         return extreme_program(least=op.op == "PACKED_MIN"), None
+    if op.op == "PACKED_SIGN":
+        return sign_program(), None
     relu = bool_option(op, "relu")
     if op.op == "PACKED_DIV":
         return quotient_program(), quotient_table()
@@ -45,7 +53,7 @@ def _program(op: Operator) -> tuple[list[Uop], IntArray | None]:
     return sum_program(difference=op.op == "PACKED_SUB", relu=relu), None
 
 
-@lowers("PACKED_ADD", "PACKED_SUB", "PACKED_MUL", "PACKED_DIV", "PACKED_MAX", "PACKED_MIN")
+@lowers("PACKED_ADD", "PACKED_SUB", "PACKED_MUL", "PACKED_DIV", "PACKED_MAX", "PACKED_MIN", "PACKED_SIGN")
 def lower_packed_binary(state: Legalizer, op: Operator) -> None:
     """One operation of two numbers each."""
     uops, table = _program(op)
@@ -57,7 +65,7 @@ def lower_packed_binary(state: Legalizer, op: Operator) -> None:
 
 @lowers("PACKED_SQRT", "PACKED_RSQRT", *_KEYS)
 def lower_packed_unary(state: Legalizer, op: Operator) -> None:
-    """One root, key or float32 number each."""
+    """One root or key each."""
     table: IntArray | None
     if op.op in _KEYS:
         uops, table = _KEYS[op.op](), None
@@ -66,6 +74,15 @@ def lower_packed_unary(state: Legalizer, op: Operator) -> None:
     output = state.subgraph.tensors[op.outputs[0]]
     state.layers.append(Flat(op.index, op.op, (state.input(op, 0),), state.output(op), element_count(output.shape),
                              (_PACKED,), _PACKED, tuple(uops), tables=(table, None)))
+
+
+@lowers("PACKED_FLOAT")
+def lower_packed_float(state: Legalizer, op: Operator) -> None:
+    """float32 of numbers, with signs that another input has."""
+    output, types = state.subgraph.tensors[op.outputs[0]], (_PACKED,) * len(op.inputs)
+    state.layers.append(Flat(op.index, op.op, tuple(spread(state, op, at) for at in range(len(op.inputs))),
+                             state.output(op), element_count(output.shape), types, _PACKED,
+                             tuple(float_program(signed=len(types) > 1))))
 
 
 @lowers("PACKED_INTEGER", "PACKED_ROUND")

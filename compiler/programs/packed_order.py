@@ -21,7 +21,7 @@ from tq_hw.isa.uop import Alu
 from tq_hw.sim.golden.arith import INT32_MIN
 from tq_hw.sim.golden.packed_float import EXPONENT, EXPONENT_BITS, FRACTION_BITS
 
-__all__ = ["extreme_program", "float_program", "key_program", "number_program"]
+__all__ = ["extreme_program", "float_program", "key_program", "number_program", "sign_program"]
 
 _EXPONENT = (1 << EXPONENT_BITS) - 1
 _BITS = FRACTION_BITS - 1
@@ -67,8 +67,17 @@ def extreme_program(*, least: bool) -> list[Uop]:
         to(3, reg_a(3), reg_b(4), alu=Alu.MIN if least else Alu.MAX), *_number(reg_a(3))]
 
 
-def float_program() -> list[Uop]:
-    """float32, as its bits are, of packed stream A; 0 is positive."""
+def sign_program() -> list[Uop]:
+    """The least int32 where one of streams A and B is negative, else 0."""
+    return [
+        to(0, immediate_a(0), STREAM_B, alu=Alu.ADD), to(0, reg_a(0), immediate(0), alu=Alu.LESS),
+        to(1, STREAM_A, immediate(0), alu=Alu.LESS),
+        {**reg_a(0), **reg_b(1), "alu": Alu.NOT_EQUAL, **shifted(31), **OUT}]
+
+
+def float_program(*, signed: bool = False) -> list[Uop]:
+    """float32, as its bits are, of packed stream A; 0 is positive, or each has the sign of stream B."""
+    sign = immediate_a(INT32_MIN) | STREAM_B if signed else STREAM_A | immediate(INT32_MIN)
     return [
         # r1: magnitude, r0: exponent; the smallest numbers have fewer bits and the exponent 0.
         *fraction(3, 1, STREAM_A, 7), to(1, immediate_a(0), reg_b(3), alu=Alu.SUB),
@@ -78,5 +87,5 @@ def float_program() -> list[Uop]:
         to(0, reg_a(0), immediate(_NORMAL), alu=Alu.MAX),
         to(0, reg_a(0), immediate(-_NORMAL), shifted(_BITS), alu=Alu.ADD),
         # A magnitude has its leading bit, which is one more in the exponent.
-        to(1, reg_a(1), reg_b(0), alu=Alu.ADD), to(2, STREAM_A, immediate(INT32_MIN), alu=Alu.AND),
+        to(1, reg_a(1), reg_b(0), alu=Alu.ADD), to(2, sign, alu=Alu.AND),
         {**reg_a(1), **reg_b(2), "alu": Alu.ADD, **OUT}]

@@ -100,9 +100,11 @@ def _give(packing: Packing, signs: ZeroSigns, index: int) -> None:
                                     (index,)))
         return
     number = packing.packed(index)
-    if signs.may_be_negative(index):
-        raise UnsupportedError(f"{label(graph.tensors[index])} may be -0, which packed numbers do not tell from 0")
-    packing.new.append(Operator(maker.index, "PACKED_FLOAT", (number.index,), (index,)))
+    sign, *others = (packing.packed(each) for each in signs.factors(index))
+    for other in others:
+        sign = packing.add(maker, "PACKED_SIGN", (sign.index, other.index), graph.tensors[index], (-1.0, 1.0))
+    inputs = (number.index, sign.index) if others or sign is not number else (number.index,)
+    packing.new.append(Operator(maker.index, "PACKED_FLOAT", inputs, (index,)))
 
 
 def _without_unused(subgraph: Subgraph, count: int) -> Subgraph:

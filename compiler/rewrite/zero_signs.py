@@ -1,8 +1,8 @@
-"""Whether a float32 tensor may hold -0, which packed numbers do not tell from 0.
+"""Whether a float32 tensor may hold -0, which packed numbers do not tell from 0, and what its sign comes of.
 
-Codes are the same for both; what is given to the caller in float32 is not. A negative number that is rounded to 0 is
--0, so a power of two goes along of which all numbers are multiples: sums of them are multiples, too, and no sum
-of multiples is rounded to 0.
+Codes are the same for both; what is given to the caller in float32 is not. The sign of a product is that of its
+factors, whatever it is rounded to. A negative number that is rounded to 0 is -0, so a power of two goes along of which
+all numbers are multiples: sums of them are multiples, too, and no sum of multiples is rounded to 0.
 """
 
 import math
@@ -10,9 +10,9 @@ import math
 import numpy as np
 
 from tq_hw.compiler.rewrite.float_moves import moved
-from tq_hw.compiler.rewrite.island import Island
+from tq_hw.compiler.rewrite.island import Island, label
 from tq_hw.compiler.rewrite.packing import Packing
-from tq_hw.model.errors import TqError
+from tq_hw.model.errors import TqError, UnsupportedError
 from tq_hw.model.graph import Operator
 from tq_hw.sim.golden.libm import Float32
 from tq_hw.sim.golden.registry import float_option
@@ -26,6 +26,8 @@ _NEVER = ("DEQUANTIZE", "CAST", "SUM", "BATCH_MATMUL", "RSQRT", "EXP", "LOG", "L
           "SQUARED_DIFFERENCE")
 #: Operators that give a number that they read, or one that is not 0; or 0 where a number was negative.
 _CHOICES = ("RELU", "RELU6", "RELU_0_TO_1", "RELU_N1_TO_1", "MAXIMUM", "MINIMUM", "REDUCE_MAX", "REDUCE_MIN", "SQRT")
+#: Operators whose result has the sign of what they read first, or of two together, and how many these are.
+_SIGNED = {"MUL": 2, "DIV": 1, "NEG": 1, "HARD_SWISH": 1, "LEAKY_RELU": 1}
 #: Operators whose results are multiples of the same number as what they read.
 _ALIKE = ("ADD", "SUB", "SUM", "RELU", "MAXIMUM", "MINIMUM", "REDUCE_MAX", "REDUCE_MIN", "NEG", "ABS")
 
@@ -64,6 +66,20 @@ class ZeroSigns:
         rule = {"ADD": self._of_sum, "SUB": self._of_difference, "MUL": self._of_product, "DIV": self._of_quotient,
                 "MEAN": self._of_mean, "LEAKY_RELU": self._of_part, "LOG_SOFTMAX": self._of_difference}.get(maker.op)
         return rule is None or rule(maker)
+
+    def factors(self, index: int) -> list[int]:
+        """Return tensors whose zeros are positive, and whose signs together are that of a tensor, zeros and all.
+
+        Raises `UnsupportedError` where there are none.
+        """
+        if not self.may_be_negative(index):
+            return [index]
+        maker = self._graph.maker(index)
+        if maker is None or maker.op not in _SIGNED or maker.options.get("fused_activation_function", "NONE") != "NONE":
+            raise UnsupportedError(f"{label(self._graph.tensors[index])} may be -0, which packed numbers do not tell "
+                                   "from 0")
+        found = [each for at in range(_SIGNED[maker.op]) for each in self.factors(maker.inputs[at])]
+        return [*found, self._graph.add_constant(np.array(-1, np.float32))] if maker.op == "NEG" else found
 
     def _is_float(self, index: int) -> bool:
         return self._graph.tensors[index].dtype == "float32"

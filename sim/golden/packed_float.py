@@ -10,7 +10,7 @@ than 24 among them.
 import numpy as np
 
 from tq_hw.model.graph import Operator, Subgraph
-from tq_hw.sim.golden.arith import IntArray, round_half_away
+from tq_hw.sim.golden.arith import INT32_MIN, IntArray, round_half_away
 from tq_hw.sim.golden.libm import Float32, expf
 from tq_hw.sim.golden.libm_double import logf
 from tq_hw.sim.golden.quantize import quantized
@@ -145,8 +145,17 @@ def packed_round(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array
 
 @kernel("PACKED_FLOAT")
 def packed_float(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
-    """float32 of packed numbers; 0 is positive."""
-    return [_numbers(inputs, 0)]
+    """float32 of packed numbers; 0 is positive, or has the sign of input 1, which all others have, too."""
+    made = _numbers(inputs, 0)
+    if len(inputs) == 1:
+        return [made]
+    return [np.copysign(made, np.where(value(inputs, 1) < 0, np.float32(-1), np.float32(1)))]
+
+
+@kernel("PACKED_SIGN")
+def packed_sign(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
+    """The least int32 where one of two packed numbers that broadcast is negative, else 0."""
+    return [np.where((value(inputs, 0) < 0) != (value(inputs, 1) < 0), INT32_MIN, 0).astype(np.int32)]
 
 
 @kernel("PACKED_CODES")

@@ -6,7 +6,13 @@ import pytest
 from tests.compiler.programs.evaluated import evaluated
 from tq_hw.compiler.programs.packed_division import quotient_program, quotient_table, root_program, root_table
 from tq_hw.compiler.programs.packed_float import integer_program, product_program, round_program, sum_program
-from tq_hw.compiler.programs.packed_order import extreme_program, float_program, key_program, number_program
+from tq_hw.compiler.programs.packed_order import (
+    extreme_program,
+    float_program,
+    key_program,
+    number_program,
+    sign_program,
+)
 from tq_hw.sim.golden.packed_float import packed, unpacked
 
 COUNT = 1 << 15
@@ -55,6 +61,17 @@ def test_float32_of_numbers(reach: tuple[int, int]) -> None:
     powers = np.ldexp(np.float32(1), np.arange(-149, 104)).astype(np.float32)
     for every in (each, powers, -powers, -powers[:23] * 3):
         np.testing.assert_array_equal(found(float_program(), every).view(np.uint32), every.view(np.uint32))
+
+
+def test_signs_of_products() -> None:
+    """Of 0, too, by the signs of two numbers."""
+    a, b = numbers(6, -40, 20), numbers(7, -40, 20)
+    negative = found(sign_program(), a, b)
+    np.testing.assert_array_equal(negative, np.where((a < 0) != (b < 0), -(1 << 31), 0))
+    products = (a * np.where(b == 0, np.float32(0), b)).astype(np.float32)
+    made = evaluated(float_program(signed=True), packed(products), negative).view(np.float32)
+    np.testing.assert_array_equal(made, products)
+    np.testing.assert_array_equal(np.signbit(made), (a < 0) != (b < 0))
 
 
 @pytest.mark.parametrize("reach", [*REACHES, (-173, -140)])

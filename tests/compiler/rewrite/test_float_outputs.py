@@ -84,7 +84,21 @@ def halves(b: ModelBuilder) -> list[int]:
     return [made[0], b.add("QUANTIZE", [b.add("MUL", [made[1], made[1]])], scale=0.3)]
 
 
-BUILDERS = (softmax, log_softmax, attention, normalized, embedding, pooled, shared, of_int16, halves)
+def x2(b: ModelBuilder) -> int:
+    return b.add("SUB", [real(b, (2, 3)), real(b, (2, 3), 0.05)])
+
+
+def signed_zeros(b: ModelBuilder) -> list[int]:
+    """What has the signs of its factors, also where it is 0 or is rounded to it."""
+    x, y = (b.add("ADD", [real(b, (3, 30)), real(b, (3, 30), 0.0313, -9)]) for _ in range(2))
+    product = b.add("MUL", [x, floats(b, *np.linspace(-2, 2, 30))])
+    tiny = b.add("MUL", [b.add("MUL", [x, floats(b, 1e-38)]), b.add("MUL", [y, floats(b, -1e-6)])])
+    return [b.add("NEG", [x]), product, b.add("MUL", [product, y]), b.add("NEG", [b.add("MUL", [x, y])]), tiny,
+            b.add("DIV", [b.add("MUL", [x, y]), floats(b, 7)]), b.add("HARD_SWISH", [x]),
+            b.add("LEAKY_RELU", [b.add("NEG", [y])], options={"alpha": 0.0}), b.add("MUL", [b.add("LOGISTIC", [x]), x])]
+
+
+BUILDERS = (softmax, log_softmax, attention, normalized, embedding, pooled, shared, of_int16, halves, signed_zeros)
 
 
 def ranked(b: ModelBuilder) -> list[int]:
@@ -182,12 +196,12 @@ ZERO = "may be -0, which packed numbers do not tell from 0"
 
 
 @pytest.mark.parametrize(("end", "reason"), [
-    (lambda b, x: b.add("NEG", [x]), f"tensor 5 ('t5') {ZERO}"),
-    (lambda b, x: b.add("HARD_SWISH", [x]), f"tensor 5 ('t5') {ZERO}"),
-    (lambda b, x: b.add("MUL", [x, floats(b, -3)]), f"tensor 6 ('t6') {ZERO}"),
+    (lambda b, x: b.add("RELU", [b.add("NEG", [x])]), f"tensor 6 ('t6') {ZERO}"),
+    (lambda b, x: b.add("RESHAPE", [b.add("MUL", [x, x2(b)]), number(b, [6])], shape=(6,)),
+     f"tensor 12 ('t12') {ZERO}"),
     (lambda b, x: b.add("SQRT", [real(b, (2, 3))]), "tensor 7 ('t7') is not a number for some codes"),
     (lambda b, x: b.add("TANH", [x]), "operator 3 (TANH) of float32 is not computed")],
-    ids=["neg", "hard_swish", "product", "root", "tanh"])
+    ids=["relu", "move", "root", "tanh"])
 def test_what_is_not_given(end: Callable[[ModelBuilder, int], int], reason: str) -> None:
     b = ModelBuilder("not")
     x = b.add("ADD", [real(b, (2, 3)), real(b, (2, 3), 0.05)])

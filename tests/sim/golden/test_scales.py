@@ -38,7 +38,8 @@ def test_no_operator_is_left_out() -> None:
     assert found | {"TABLE", "TABLE_OF_TWO", "PAIR", "SCALE", "FLOAT_SUM", "FLOAT_REDUCE", "FLOAT_CODES",
                     "FLOAT_RESIZE", "PACKED_ADD", "PACKED_SUB", "PACKED_MUL", "PACKED_DIV", "PACKED_SUM", "PACKED_SQRT",
                     "PACKED_RSQRT", "PACKED_MAX", "PACKED_MIN", "PACKED_KEY", "PACKED_OF_KEY", "PACKED_EXP",
-                    "PACKED_LOG", "PACKED_CODES", "PACKED_FLOAT", "PACKED_INTEGER", "PACKED_ROUND", "CHANNEL_SCALE",
+                    "PACKED_LOG", "PACKED_CODES", "PACKED_FLOAT", "PACKED_INTEGER", "PACKED_ROUND", "PACKED_SIGN",
+                    "CHANNEL_SCALE",
                     "CUMSUM", "ADD_N"} == set(KERNELS)
 
 
