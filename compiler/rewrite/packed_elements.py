@@ -49,7 +49,7 @@ def _fused(packing: Packing, op: Operator) -> Packed:
                                f"{', '.join(_CLAMPS)}")
     made = packing.of_two(plain(op))
     if name == "RELU":
-        return _extreme(packing, op, made, packing.number(0), least=False)
+        return packing.positive(op, made, packing.graph.output(op))
     return _between(packing, op, made, *_CLAMPS[name])
 
 

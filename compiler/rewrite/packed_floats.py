@@ -2,14 +2,15 @@
 
 That is what LayerNorm, GroupNorm and attention of PyTorch's exports are. Every operator rounds as LiteRT's kernels do,
 in their order. What ends in an output of the model, such as a last SOFTMAX or LOGISTIC, is given to the caller in
-float32: by a table of what is a function of one int8 tensor, else by the packed numbers.
+float32: by a table of what is a function of one int8 tensor, else by the packed numbers. Rankings and comparisons are
+of int32 in their order.
 """
 
 from dataclasses import replace
 
 import numpy as np
 
-from tq_hw.compiler.rewrite.island import Island, label
+from tq_hw.compiler.rewrite.island import ENTRIES, Island, label
 from tq_hw.compiler.rewrite.packed_elements import ELEMENTS
 from tq_hw.compiler.rewrite.packed_rows import ROWS
 from tq_hw.compiler.rewrite.packing import Packing
@@ -23,8 +24,6 @@ from tq_hw.sim.golden.packed_float import keys_of, packed
 __all__ = ["check_given", "check_packed", "packed_floats"]
 
 _ALL = ROWS | ELEMENTS
-#: Operators whose float32 results the caller makes of integers.
-_BY_CALLER = ("DEQUANTIZE", "CAST")
 
 
 def packed_floats(subgraph: Subgraph) -> Subgraph:
@@ -76,7 +75,7 @@ def _by_keys(packing: Packing, op: Operator) -> Operator:
 def _given(graph: Subject, op: Operator) -> list[int]:
     """Return what an operator gives to the caller in float32, where the caller does not make it of integers."""
     return [index for index in op.outputs if graph.is_output(index) and graph.tensors[index].dtype == "float32"
-            and op.op not in _BY_CALLER]
+            and op.op not in ENTRIES]
 
 
 def _instead(graph: Subject, index: int, given: list[int]) -> int:

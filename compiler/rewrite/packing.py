@@ -134,7 +134,7 @@ class Packing:
         if maker.op in ("RSQRT", "SQRT"):
             return self._root(maker, tensor)
         if maker.op == "RELU":
-            return self._positive(maker, tensor)
+            return self.positive(maker, self.packed(maker.inputs[0]), tensor)
         raise UnsupportedError(f"operator {maker.index} ({maker.op}) of float32 is not computed")
 
     def add(self, op: Operator, name: str, inputs: Sequence[int], like: Tensor, bounds: tuple[float, float],
@@ -214,9 +214,10 @@ class Packing:
         bounds = _widened(math.exp(max(part.low, -_MOST_BELOW)), math.exp(part.high), 2)
         return self.add(op, "PACKED_EXP", (part.index,), like, bounds)
 
-    def _positive(self, op: Operator, tensor: Tensor) -> Packed:
-        source, zero = self.packed(op.inputs[0]), self.graph.add_constant(np.zeros((), np.int32))
-        return self.add(op, "MAXIMUM", (source.index, zero), tensor, (max(source.low, 0), max(source.high, 0)))
+    def positive(self, op: Operator, part: Packed, like: Tensor) -> Packed:
+        """Add RELU: a negative number is a negative int32."""
+        zero = self.graph.add_constant(np.zeros((), np.int32))
+        return self.add(op, "MAXIMUM", (part.index, zero), like, (max(part.low, 0), max(part.high, 0)))
 
     def _moved(self, index: int, op: Operator) -> Packed:
         inputs, parts = list(op.inputs), []

@@ -1,4 +1,6 @@
-"""Run a program of the vector unit on arrays, without a machine around it."""
+"""Run programs of the vector unit on arrays, without a machine around them."""
+
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -24,3 +26,12 @@ def evaluated(uops: list[dict[str, int]], *streams: np.ndarray, tables: np.ndarr
             return result
         registers[fields["d_register"]] = result
     raise AssertionError("the program has no output")
+
+
+def in_steps(steps: Sequence[tuple[list[dict[str, int]], tuple[int, ...]]], stream: np.ndarray,
+             tables: np.ndarray) -> np.ndarray:
+    """Run programs one after the other, on `stream` and what those before gave, and return what the last one gives."""
+    made = [stream]
+    for uops, sources in steps:
+        made.append(evaluated(uops, *(made[source] for source in sources), tables=tables))
+    return made[-1]

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from tests.compiler.programs.evaluated import evaluated
+from tests.compiler.programs.evaluated import in_steps
 from tq_hw.compiler.programs.packed_exp import STEPS, power_tables
 from tq_hw.sim.golden.libm import expf
 from tq_hw.sim.golden.packed_float import MOST_POWER, packed, unpacked
@@ -15,10 +15,7 @@ EXPONENTS = range(-27, 7)
 
 
 def exponential(x: np.ndarray) -> np.ndarray:
-    made, tables = [packed(x)], np.concatenate(power_tables())
-    for uops, sources in STEPS:
-        made.append(evaluated(uops, *(made[source] for source in sources), tables=tables))
-    return unpacked(made[-1])
+    return unpacked(in_steps(STEPS, packed(x), np.concatenate(power_tables())))
 
 
 def bits(exponent: int, places: np.ndarray) -> np.ndarray:

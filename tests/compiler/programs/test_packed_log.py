@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tests.compiler.programs.evaluated import evaluated
+from tests.compiler.programs.evaluated import in_steps
 from tq_hw.compiler.programs.packed_log import STEPS, log_tables
 from tq_hw.sim.golden.libm_double import logf
 from tq_hw.sim.golden.packed_float import MOST_LOG, packed, unpacked
@@ -12,10 +12,7 @@ EXPONENTS = range(23)
 
 
 def logarithm(x: np.ndarray) -> np.ndarray:
-    made, tables = [packed(x)], np.concatenate(log_tables())
-    for uops, sources in STEPS:
-        made.append(evaluated(uops, *(made[source] for source in sources), tables=tables))
-    return unpacked(made[-1])
+    return unpacked(in_steps(STEPS, packed(x), np.concatenate(log_tables())))
 
 
 def bits(exponent: int, places: np.ndarray) -> np.ndarray:

@@ -59,20 +59,20 @@ def test_the_kernels_are_those_of_the_rules() -> None:
 
 
 @pytest.mark.parametrize("op", FLOAT_OPERATORS)
-def test_golden_equals_the_engine(op: str, oracle: Callable[[str], Oracle]) -> None:
+def test_golden_equals_the_engine(op: str, oracles: Callable[[str], Oracle]) -> None:
     data = islands(op, np.random.default_rng(0), 16)
     for ours, theirs in zip(run(parse_model(data, op), [EVERY] * 16).outputs,
-                            oracle(engine_of(op)).run(data, [EVERY] * 16), strict=True):
+                            oracles(engine_of(op)).run(data, [EVERY] * 16), strict=True):
         np.testing.assert_array_equal(ours, theirs, strict=True)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("op", FLOAT_OPERATORS)
-def test_sweep_of_scales(op: str, oracle: Callable[[str], Oracle]) -> None:
+def test_sweep_of_scales(op: str, oracles: Callable[[str], Oracle]) -> None:
     for seed in range(10):
         data = islands(op, np.random.default_rng([seed, 7]), 100)
         for ours, theirs in zip(run(parse_model(data, op), [EVERY] * 100).outputs,
-                                oracle(engine_of(op)).run(data, [EVERY] * 100), strict=True):
+                                oracles(engine_of(op)).run(data, [EVERY] * 100), strict=True):
             np.testing.assert_array_equal(ours, theirs, strict=True)
 
 
@@ -157,7 +157,7 @@ def test_mixed_types_are_refused() -> None:
                                  "float32 like the other inputs")
 
 
-def test_word_numbers_in_int8(oracle: Callable[[str], Oracle]) -> None:
+def test_word_numbers_in_int8(oracles: Callable[[str], Oracle]) -> None:
     """DEQUANTIZE and CAST to int32 in front of a look-up; not every word has a code of its own."""
     rng = np.random.default_rng(3)
     b = ModelBuilder("words")
@@ -168,7 +168,7 @@ def test_word_numbers_in_int8(oracle: Callable[[str], Oracle]) -> None:
     model = parse_model(data, "words")
     assert [op.op for op in rewrite(model.main, LIBRARY).operators] == ["TABLE", "GATHER"]
     inputs = [EVERY.reshape(1, 256)]
-    expected = oracle("litert-ref").run(data, inputs)[0]
+    expected = oracles("litert-ref").run(data, inputs)[0]
     for config in ("n8", "tiny"):
         found = execute(compile_model(model, load_config(config)).program, inputs).outputs[0]
         np.testing.assert_array_equal(found, expected, strict=True)

@@ -157,9 +157,9 @@ def test_keys_of_numbers(litert: Oracle, builder: Callable[[ModelBuilder], list[
 
 
 @pytest.mark.parametrize("op", [*OF_ONE, *OF_MICRO])
-def test_tables_of_all_codes(oracle: Callable[[str], Oracle], op: str) -> None:
+def test_tables_of_all_codes(oracles: Callable[[str], Oracle], op: str) -> None:
     """-0, infinity and the smallest numbers are there, too."""
-    engine = oracle("tflm" if op in OF_MICRO else "litert-ref")
+    engine = oracles("tflm" if op in OF_MICRO else "litert-ref")
     point = -128 if op in ("SQRT", "RSQRT", "LOG") else 3
     b = ModelBuilder(op)
     codes = b.input((1, 256), scale=0.37, zero_point=point)

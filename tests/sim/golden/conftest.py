@@ -1,4 +1,4 @@
-"""Fixtures of the golden model's tests: the public engines, the comparison, and the record of what was compared."""
+"""Fixtures of the golden model's tests: the comparison with the public engines, and the record of what was compared."""
 
 import sys
 from collections import Counter
@@ -12,28 +12,11 @@ from tq_hw.cli.reference.engines import renew
 from tq_hw.model.graph import Model
 from tq_hw.model.tflite.reader import parse_model
 from tq_hw.sim.golden.run import run
-from tq_hw.sim.oracles import ENGINES, Oracle, available
+from tq_hw.sim.oracles import Oracle
 
 sys.path.insert(0, str(Path(__file__).parent))
 
 Sets = Sequence[Sequence[np.ndarray]]
-
-
-@pytest.fixture(scope="session")
-def oracles() -> Iterator[Callable[[str], Oracle]]:
-    """Give the public engine of a name, or skip when its wheel is not installed."""
-    started: dict[str, Oracle] = {}
-
-    def oracle(engine: str) -> Oracle:
-        if not available(engine):
-            pytest.skip(f'{ENGINES[engine][0]} is not installed: pip install "tq-hw[oracles]"')
-        if engine not in started:
-            started[engine] = Oracle(engine)
-        return started[engine]
-
-    yield oracle
-    for each in started.values():
-        each.close()
 
 
 def random_inputs(model: Model, rng: np.random.Generator) -> list[np.ndarray]:
