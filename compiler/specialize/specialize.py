@@ -6,6 +6,7 @@
 * SOFTMAX over two channels depends on their difference alone: one table of 512 entries over dense bytes.
 * RESIZE_BILINEAR by fractions of few bits is a set of layers for the array.
 * An LSTM whose weights and state do not fit the scratchpad goes through memory, step by step.
+* A permutation of few planes and pixels is convolutions that pick bytes (`planes.py`).
 * A permutation of axes becomes one that can stay in the scratchpad (`transpose.py`).
 * An elementwise layer of few words does without tables (`tables.py`).
 * Elementwise layers of few words become one (`fuse.py`).
@@ -27,6 +28,7 @@ from tq_hw.compiler.specialize.join_tables import join_tables
 from tq_hw.compiler.specialize.lstm_steps import steps_of
 from tq_hw.compiler.specialize.one_shape import one_shape
 from tq_hw.compiler.specialize.packed_tables import pack_tables
+from tq_hw.compiler.specialize.planes import planes_on_array
 from tq_hw.compiler.specialize.resize import resize_on_array
 from tq_hw.compiler.specialize.spread_products import spread_products
 from tq_hw.compiler.specialize.tables import without_tables
@@ -51,7 +53,8 @@ def specialize(graph: Graph, config: Config) -> Graph:
             done += steps_of(layer) if _too_large(layer, config) else [layer]
             continue
         parts = resize_on_array(layer, config) if isinstance(layer, Resize) else None
-        done += parts or [as_transpose(_dense(_pairs(layer, config), config), config)]
+        for each in parts or [as_transpose(_dense(_pairs(layer, config), config), config)]:
+            done += planes_on_array(each, config) or [each]
     return replace(graph, layers=tuple(pack_tables(fuse(graph, done, config))))
 
 
