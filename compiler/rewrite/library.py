@@ -15,13 +15,14 @@ from tq_hw.compiler.rewrite.indices import gather_nd_by_number
 from tq_hw.compiler.rewrite.rankings import RANKED
 from tq_hw.compiler.rewrite.rewrite import Rewrite, Subject, changed, pattern
 from tq_hw.compiler.rewrite.sums import SUMS
+from tq_hw.compiler.rewrite.transposes import TRANSPOSED
 from tq_hw.compiler.rewrite.unused import UNUSED
 from tq_hw.model.errors import TqError
 from tq_hw.model.graph import Operator
 from tq_hw.sim.golden.arith import UINT8_CODES
 from tq_hw.sim.golden.kernels import KERNELS
 from tq_hw.sim.golden.pointwise import POINTWISE
-from tq_hw.sim.golden.registry import Array, bool_option, int_option, str_option
+from tq_hw.sim.golden.registry import Array, int_option, str_option
 
 __all__ = ["LIBRARY"]
 
@@ -176,68 +177,6 @@ def dilated_convolution(graph: Subject, op: Operator) -> Rewrite | None:
     return Rewrite([before, conv, *pixelwise, op], chain)
 
 
-def _permutation(graph: Subject, op: Operator | None) -> list[int] | None:
-    if op is None or op.op != "TRANSPOSE":
-        return None
-    order, rank = graph.constant(op, 1), len(graph.input(op).shape)
-    # What is no permutation is left to be refused as it stands.
-    if order is None or order.shape != (rank,) or sorted(int(axis) % rank for axis in order) != list(range(rank)):
-        return None
-    return [int(axis) % rank for axis in order]
-
-
-@pattern("TRANSPOSE")
-def transposes(graph: Subject, op: Operator) -> Rewrite | None:
-    """One TRANSPOSE instead of two; a RESHAPE where no axis of more than one index changes its place."""
-    order = _permutation(graph, op)
-    if order is None:
-        return None
-    shape = graph.input(op).shape
-    long = [axis for axis in order if shape[axis] > 1]
-    if long == sorted(long):
-        target = graph.add_constant(np.array(graph.output(op).shape, np.int32))
-        return Rewrite([op], [Operator(op.index, "RESHAPE", (op.inputs[0], target), op.outputs)])
-    before = graph.producer(op)
-    first = _permutation(graph, before)
-    if before is None or first is None:
-        return None
-    joined = graph.add_constant(np.array([first[axis] for axis in order], np.int32))
-    return Rewrite([before, op], [changed(op, inputs=(before.inputs[0], joined))])
-
-
-@pattern("BATCH_MATMUL")
-def transposed_operand(graph: Subject, op: Operator) -> Rewrite | None:
-    """A TRANSPOSE of the last two axes in front of BATCH_MATMUL is its `adj_x` or `adj_y`."""
-    for position, name in enumerate(("adj_x", "adj_y")):
-        before = graph.producer(op, position)
-        order = _permutation(graph, before)
-        if before is not None and order is not None and len(order) > 1 and order == [
-                *range(len(order) - 2), len(order) - 1, len(order) - 2]:
-            inputs = [before.inputs[0] if at == position else index for at, index in enumerate(op.inputs)]
-            return Rewrite([before, op], [changed(op, inputs=inputs, options={name: not bool_option(op, name)})])
-    return None
-
-
-@pattern("FULLY_CONNECTED")
-def transposed_features(graph: Subject, op: Operator) -> Rewrite | None:
-    """TRANSPOSE and a flattening RESHAPE in front of FULLY_CONNECTED: its weights change their order instead."""
-    flat = graph.producer(op)
-    transpose = graph.producer(flat) if flat is not None and flat.op == "RESHAPE" else None
-    order, weights = _permutation(graph, transpose), graph.constant(op, 1)
-    if flat is None or transpose is None or order is None or weights is None:
-        return None
-    source, between = graph.input(transpose), graph.output(transpose).shape
-    if order[0] != 0 or graph.output(flat).shape != (source.shape[0], weights.shape[1]):
-        return None
-    back = np.argsort(order)
-    data = weights.reshape(-1, *between[1:]).transpose(0, *back[1:]).reshape(weights.shape)
-    inputs = [flat.outputs[0], graph.add_constant(np.ascontiguousarray(data), graph.input(op, 1).quantization),
-              *op.inputs[2:]]
-    return Rewrite([transpose, flat, op], [changed(flat, inputs=(source.index, *flat.inputs[1:])),
-                                        changed(op, inputs=inputs)])
-
-
 #: All patterns, in the order in which they are tried.
 LIBRARY = (*UNUSED, activation_into_producer, *CHOSEN, *MOVED, *SUMS, *ISLANDS, *COMPARED, *RANKED, table,
-           neutral_constants, dilated_convolution, transposes, transposed_operand, transposed_features,
-           gather_nd_by_number)
+           neutral_constants, dilated_convolution, *TRANSPOSED, gather_nd_by_number)
